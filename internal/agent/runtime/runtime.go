@@ -1,0 +1,212 @@
+// Package runtime runs containers on this machine. Three implementations stand behind one
+// interface: docker (the Engine API), oci (images unpacked here and run by runc) and process
+// (plain child processes, no image and no isolation; chosen by name only). A runtime knows
+// containers, not tasks: the agent's engine decides what runs when, and calls this package.
+package runtime
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+// Runtime runs containers. Every method may be called from several goroutines. Containers outlive
+// the agent: after a restart, List finds them and Wait, Stop and Logs work on them as before.
+type Runtime interface {
+	// Name is docker, oci or process.
+	Name() string
+
+	// Pull makes the image present, and returns its digest ("sha256:…", empty where there is none).
+	// A ref is an OCI reference, or "oci-layout:/path", or "rootfs:/path.tar[.gz]".
+	Pull(ctx context.Context, ref string, auth *RegistryAuth) (digest string, err error)
+
+	// Create makes the container under spec.ID without starting it. Creating an ID that exists
+	// already is no error: the agent may have died between the call and its note of it.
+	Create(ctx context.Context, spec *Spec) error
+
+	// Start starts a created container. Starting one that is already started is no error.
+	Start(ctx context.Context, id string) error
+
+	// Wait blocks until the container has exited, also one that was started by an agent before
+	// this one, or one that has exited already.
+	Wait(ctx context.Context, id string) (Exit, error)
+
+	// Stop sends SIGTERM (or the image's stop signal), and SIGKILL after the grace period.
+	// It returns when the container has exited.
+	Stop(ctx context.Context, id string, grace time.Duration) error
+
+	// Remove deletes an exited or never started container, with what it wrote and its logs.
+	Remove(ctx context.Context, id string) error
+
+	// List returns all containers that were made under the given owner, in whatever state.
+	List(ctx context.Context, owner string) ([]Container, error)
+
+	// Exec runs a command inside a running container and returns its exit code.
+	Exec(ctx context.Context, id string, e Exec) (exitCode int, err error)
+
+	// Stats reads the container's resource use now.
+	Stats(ctx context.Context, id string) (Stats, error)
+
+	// Logs streams the container's output from the cursor on ("" is the beginning), to the end of
+	// the container when follow is set. Each line is handed to emit with the cursor behind it.
+	Logs(ctx context.Context, id, cursor string, follow bool, emit func(Line) error) error
+}
+
+// Spec describes one container.
+type Spec struct {
+	ID     string            // unique on the machine; letters, digits, '-', '_'
+	Owner  string            // whose it is: the agent's container instance; List filters by it
+	Labels map[string]string // com.amazonaws.ecs.* and the like
+	Image  string
+
+	Entrypoint []string // nil: the image's
+	Command    []string // nil: the image's (unless Entrypoint is set, as Docker does)
+	Env        []string // KEY=value; added to the image's
+	WorkingDir string
+	User       string
+	Hostname   string
+
+	CPUShares      int64 // relative weight, 1024 a core; at least 2
+	CPUQuotaMilli  int64 // hard limit in thousandths of a core; 0 is none
+	MemoryBytes    int64 // hard limit; 0 is none
+	MemoryReserve  int64 // soft limit; 0 is none
+	MemorySwap     int64 // memory plus swap, as Docker's; 0 is the default, -1 is unlimited
+	Swappiness     *int64
+	PidsLimit      int64
+	ShmSizeBytes   int64
+	Ulimits        []Ulimit
+	Sysctls        map[string]string
+	CapAdd         []string
+	CapDrop        []string
+	Privileged     bool
+	ReadonlyRootfs bool
+	Init           bool // run an init process as pid 1
+	Tty            bool
+	OpenStdin      bool
+	Devices        []Device
+	Tmpfs          []Tmpfs
+	Mounts         []Mount
+	ExtraHosts     []string // name:ip
+	DNS            []string
+	DNSSearch      []string
+	SecurityOpt    []string
+	StopSignal     string // empty: the image's, else SIGTERM
+
+	// GPUs are the device ids (NVML UUIDs) that the container sees; it sees no others.
+	GPUs []string
+	// SimulatedGPUs says that GPUs name no hardware: the environment shows them, nothing is mounted.
+	SimulatedGPUs bool
+
+	Network Network
+	Cgroup  string // parent cgroup, for a task's common limits; empty: the runtime's own
+	Pid     string // "host", or "container:<id>"; empty: its own
+	IPC     string // likewise
+}
+
+// Network says which network a container sees.
+type Network struct {
+	Mode  string // "host", "none", "bridge", or "netns"
+	NetNS string // the path of a network namespace that exists, for Mode "netns"
+	Ports []Port // published ports, for Mode "bridge"
+	Links []string
+}
+
+// Port publishes a container's port on the machine.
+type Port struct {
+	ContainerPort, HostPort uint16 // HostPort is never 0: the caller has picked it
+	Protocol                string // tcp or udp
+}
+
+// Ulimit is one resource limit of a container.
+type Ulimit struct {
+	Name       string // as in setrlimit(2) without RLIMIT_, lower case: nofile, memlock …
+	Soft, Hard int64  // -1 is unlimited
+}
+
+// Device maps one of the machine's devices into the container.
+type Device struct {
+	HostPath, ContainerPath string
+	Permissions             string // some of "rwm"
+}
+
+// Tmpfs mounts memory at a path.
+type Tmpfs struct {
+	Path      string
+	SizeBytes int64
+	Options   []string
+}
+
+// Mount mounts a directory of the machine, or a named volume.
+type Mount struct {
+	Source      string // absolute path, or a volume's name when Volume is set
+	Destination string
+	ReadOnly    bool
+	Volume      bool
+}
+
+// RegistryAuth holds the credentials for a registry.
+type RegistryAuth struct{ Username, Password string }
+
+// Exit tells how a container ended.
+type Exit struct {
+	Code       int
+	OOMKilled  bool
+	FinishedAt time.Time
+	Error      string // why it could not run, when it never did
+}
+
+// Container is one container as List found it.
+type Container struct {
+	ID        string
+	Labels    map[string]string
+	Status    Status
+	PID       int // on this machine, when running
+	StartedAt time.Time
+	Exit      Exit // when exited
+}
+
+// Status is where a container is in its life.
+type Status string
+
+// The states of a container.
+const (
+	Created Status = "CREATED"
+	Running Status = "RUNNING"
+	Exited  Status = "EXITED"
+)
+
+// Exec is a command to run inside a container.
+type Exec struct {
+	Command        []string
+	User           string
+	Env            []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Tty            bool
+}
+
+// Stats is a container's resource use at one moment.
+type Stats struct {
+	At                 time.Time
+	CPU                time.Duration // processor time used since its start
+	MemoryBytes        int64         // without reclaimable cache
+	MemoryLimit        int64
+	RxBytes, TxBytes   int64
+	ReadBytes, WrBytes int64
+}
+
+// Line is one line of a container's output.
+type Line struct {
+	At     time.Time
+	Stderr bool
+	Text   string // without its newline
+	Cursor string // where to go on after this line
+}
+
+// Errors that callers decide on.
+var (
+	ErrNotFound      = errors.New("no such container")
+	ErrImageNotFound = errors.New("no such image")
+	ErrUnsupported   = errors.New("not supported by this runtime")
+)
