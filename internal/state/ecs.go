@@ -1,0 +1,150 @@
+package state
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+// The rows of Amazon ECS. Each embeds the SDK's struct, so that what a client sent is kept and given
+// back whole; figures that can be derived (counts, remaining resources) are left empty in it.
+
+// Cluster is one cluster, ACTIVE or INACTIVE.
+type Cluster struct {
+	types.Cluster
+}
+
+// TaskDefinition is one revision of a family.
+type TaskDefinition struct {
+	types.TaskDefinition
+	Tags []types.Tag
+}
+
+// TaskFamily remembers the last revision of a family, which is never used again.
+type TaskFamily struct {
+	Family       string
+	LastRevision int32
+}
+
+// ContainerInstance is one node of a cluster.
+type ContainerInstance struct {
+	types.ContainerInstance
+	ClusterArn string
+	// GPUs are the instance's devices, in the order in which the agent named them.
+	GPUs []GPU
+	// Capacity is what the registered resources come to.
+	Capacity Resources
+	// DisconnectedAt is when the agent's connection was lost; nil while it is connected.
+	DisconnectedAt *time.Time
+}
+
+// GPU is one device of a container instance.
+type GPU struct {
+	ID        string
+	Model     string `json:",omitzero"`
+	Simulated bool   `json:",omitzero"`
+	NUMA      int    `json:",omitzero"`
+	// Links counts the NVLinks to the instance's other devices, by their place in GPUs.
+	Links []int `json:",omitzero"`
+}
+
+// Resources is an amount of what tasks compete for on an instance.
+type Resources struct {
+	CPU       int64 // units, 1,024 a core
+	MemoryMiB int64
+	PortsTCP  []uint16 // reserved ones
+	PortsUDP  []uint16
+}
+
+// Task is one task, from RunTask until an hour after it has stopped.
+type Task struct {
+	types.Task
+	// Reserved is what the task holds of its instance until it is STOPPED.
+	Reserved Resources
+	// GPUs are the devices that its containers hold, until it is STOPPED.
+	GPUs []HeldGPU
+}
+
+// HeldGPU is a device, or a share of one, that a container of a task holds.
+type HeldGPU struct {
+	Container string
+	ID        string
+	Milli     int // thousandths of the device, 1 to 1000
+}
+
+// Holds says whether the task holds resources of a container instance.
+func (t *Task) Holds() bool {
+	return t.ContainerInstanceArn != nil && aws.ToString(t.LastStatus) != string(types.DesiredStatusStopped)
+}
+
+// IdempotencyToken remembers what a call with a client token made, so that its repetition makes
+// nothing anew.
+type IdempotencyToken struct {
+	Token   string // operation, cluster and client token
+	Request []byte // a hash of the call: the same token with another call is refused
+	Arns    []string
+	Expires time.Time
+}
+
+// AccountSetting is a setting of one principal, or the account's default where Principal is empty.
+type AccountSetting struct {
+	types.Setting
+}
+
+// Key is the principal and the name.
+func (s *AccountSetting) Key() string {
+	return aws.ToString(s.PrincipalArn) + "/" + string(s.Name)
+}
+
+// The indexes of the ECS tables.
+var (
+	TasksByCluster = Index[Task]{"cluster", func(t *Task) []string {
+		return []string{ClusterStatus(aws.ToString(t.ClusterArn), aws.ToString(t.DesiredStatus))}
+	}}
+	TasksByInstance = Index[Task]{"instance", func(t *Task) []string { return given(t.ContainerInstanceArn) }}
+	// TasksByLastStatus finds what waits for placement, or for its end to be forgotten.
+	TasksByLastStatus = Index[Task]{"last_status", func(t *Task) []string { return given(t.LastStatus) }}
+
+	InstancesByCluster = Index[ContainerInstance]{"cluster", func(c *ContainerInstance) []string { return []string{c.ClusterArn} }}
+
+	TaskDefinitionsByFamily = Index[TaskDefinition]{"family", func(t *TaskDefinition) []string { return given(t.Family) }}
+)
+
+// ClusterStatus is the value of TasksByCluster: the tasks of a cluster with a desired status.
+func ClusterStatus(clusterArn, desiredStatus string) string { return clusterArn + " " + desiredStatus }
+
+func given(s *string) []string {
+	if s == nil {
+		return nil
+	}
+	return []string{*s}
+}
+
+var (
+	accountSettings = &def[AccountSetting]{name: "account_settings", keyOf: (*AccountSetting).Key}
+
+	clusters = &def[Cluster]{name: "clusters", keyOf: func(c *Cluster) string { return aws.ToString(c.ClusterArn) }}
+
+	containerInstances = &def[ContainerInstance]{
+		name:    "container_instances",
+		keyOf:   func(c *ContainerInstance) string { return aws.ToString(c.ContainerInstanceArn) },
+		indexes: []Index[ContainerInstance]{InstancesByCluster},
+	}
+
+	idempotencyTokens = &def[IdempotencyToken]{name: "idempotency_tokens", keyOf: func(t *IdempotencyToken) string { return t.Token }}
+
+	taskDefinitions = &def[TaskDefinition]{
+		name:    "task_definitions",
+		keyOf:   func(t *TaskDefinition) string { return aws.ToString(t.TaskDefinitionArn) },
+		indexes: []Index[TaskDefinition]{TaskDefinitionsByFamily},
+	}
+
+	taskFamilies = &def[TaskFamily]{name: "task_families", keyOf: func(f *TaskFamily) string { return f.Family }}
+
+	tasks = &def[Task]{
+		name:    "tasks",
+		keyOf:   func(t *Task) string { return aws.ToString(t.TaskArn) },
+		indexes: []Index[Task]{TasksByCluster, TasksByInstance, TasksByLastStatus},
+	}
+)

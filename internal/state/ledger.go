@@ -1,0 +1,149 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// wholeGPU is a device in thousandths.
+const wholeGPU = 1000
+
+// ledger keeps what the tasks of each container instance hold, and refuses a transaction after which
+// a GPU would be promised twice or an instance would owe more than it has. It is the last word on
+// that: placement plans, the ledger checks, and neither relies on the other.
+type ledger struct {
+	accounts map[string]*account // by container instance ARN
+	touched  map[string]bool     // accounts that the running transaction has drawn on
+}
+
+// account is one instance's books.
+type account struct {
+	instance *ContainerInstance // nil while tasks name an instance that is not there
+	cpu      int64
+	memory   int64
+	ports    map[portKey]int // how many tasks hold each
+	gpus     map[string]int  // thousandths held, by device
+}
+
+type portKey struct {
+	udp  bool
+	port uint16
+}
+
+func newLedger() *ledger {
+	return &ledger{accounts: map[string]*account{}, touched: map[string]bool{}}
+}
+
+// Change is Observer's.
+func (l *ledger) Change(before, after any) {
+	switch row := pick(before, after).(type) {
+	case *Task:
+		l.post(asTask(before), -1)
+		l.post(asTask(after), 1)
+	case *ContainerInstance:
+		arn := aws.ToString(row.ContainerInstanceArn)
+		instance, _ := after.(*ContainerInstance)
+		l.account(arn).instance = instance
+		l.drop(arn)
+	}
+}
+
+// post adds (sign 1) or takes away (sign -1) what a task holds.
+func (l *ledger) post(t *Task, sign int) {
+	if t == nil || !t.Holds() {
+		return
+	}
+	arn := *t.ContainerInstanceArn
+	a := l.account(arn)
+	a.cpu += int64(sign) * t.Reserved.CPU
+	a.memory += int64(sign) * t.Reserved.MemoryMiB
+	for _, p := range t.Reserved.PortsTCP {
+		add(a.ports, portKey{false, p}, sign)
+	}
+	for _, p := range t.Reserved.PortsUDP {
+		add(a.ports, portKey{true, p}, sign)
+	}
+	for _, g := range t.GPUs {
+		add(a.gpus, g.ID, sign*g.Milli)
+	}
+	l.touched[arn] = true
+	l.drop(arn)
+}
+
+// check refuses what must never be. It looks only at instances that the transaction drew on: an
+// instance that shrinks below what it owes (a device that broke) is not its tasks' fault.
+func (l *ledger) check() error {
+	defer l.forget()
+	for arn := range l.touched {
+		a, ok := l.accounts[arn]
+		if !ok {
+			continue
+		}
+		if err := a.check(); err != nil {
+			return fmt.Errorf("container instance %s: %w", arn, err)
+		}
+	}
+	return nil
+}
+
+// forget ends the transaction's part in the ledger.
+func (l *ledger) forget() { clear(l.touched) }
+
+func (a *account) check() error {
+	for port, n := range a.ports {
+		if n > 1 {
+			return fmt.Errorf("port %d would be held by %d tasks", port.port, n)
+		}
+	}
+	for id, milli := range a.gpus {
+		if milli > wholeGPU {
+			return fmt.Errorf("GPU %s would be given out %d/1000 times", id, milli)
+		}
+	}
+	if a.instance == nil {
+		return nil
+	}
+	if have := a.instance.Capacity.CPU; a.cpu > have {
+		return fmt.Errorf("%d CPU units would be reserved of %d", a.cpu, have)
+	}
+	if have := a.instance.Capacity.MemoryMiB; a.memory > have {
+		return fmt.Errorf("%d MiB would be reserved of %d", a.memory, have)
+	}
+	return nil
+}
+
+func (l *ledger) account(arn string) *account {
+	a, ok := l.accounts[arn]
+	if !ok {
+		a = &account{ports: map[portKey]int{}, gpus: map[string]int{}}
+		l.accounts[arn] = a
+	}
+	return a
+}
+
+// drop closes an account that nothing is left of.
+func (l *ledger) drop(arn string) {
+	a := l.accounts[arn]
+	if a.instance == nil && a.cpu == 0 && a.memory == 0 && len(a.ports) == 0 && len(a.gpus) == 0 {
+		delete(l.accounts, arn)
+	}
+}
+
+func add[K comparable](m map[K]int, k K, n int) {
+	if m[k] += n; m[k] == 0 {
+		delete(m, k)
+	}
+}
+
+func pick(before, after any) any {
+	if after != nil {
+		return after
+	}
+	return before
+}
+
+func asTask(row any) *Task {
+	t, _ := row.(*Task)
+	return t
+}

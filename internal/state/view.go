@@ -1,0 +1,58 @@
+package state
+
+import "github.com/hashicorp/go-memdb"
+
+// View gives the tables as they were at one moment; in an Update, as the transaction sees them.
+type View struct {
+	txn   *memdb.Txn
+	watch memdb.WatchSet
+
+	AccountSettings    Table[AccountSetting]
+	Clusters           Table[Cluster]
+	ContainerInstances Table[ContainerInstance]
+	IdempotencyTokens  Table[IdempotencyToken]
+	TaskDefinitions    Table[TaskDefinition]
+	TaskFamilies       Table[TaskFamily]
+	Tasks              Table[Task]
+}
+
+func newView(txn *memdb.Txn, watch memdb.WatchSet) *View {
+	return bind(&View{txn: txn, watch: watch}, nil)
+}
+
+func newTx(txn *memdb.Txn, store *Store) *Tx {
+	tx := &Tx{View: &View{txn: txn}, store: store}
+	bind(tx.View, tx)
+	return tx
+}
+
+// bind gives the view its tables; with a tx, they can be written.
+func bind(v *View, tx *Tx) *View {
+	v.AccountSettings = Table[AccountSetting]{v, accountSettings, tx}
+	v.Clusters = Table[Cluster]{v, clusters, tx}
+	v.ContainerInstances = Table[ContainerInstance]{v, containerInstances, tx}
+	v.IdempotencyTokens = Table[IdempotencyToken]{v, idempotencyTokens, tx}
+	v.TaskDefinitions = Table[TaskDefinition]{v, taskDefinitions, tx}
+	v.TaskFamilies = Table[TaskFamily]{v, taskFamilies, tx}
+	v.Tasks = Table[Task]{v, tasks, tx}
+	return v
+}
+
+// tables is every table by its name in the journal.
+var tables = func() map[string]definition {
+	m := map[string]definition{}
+	for _, d := range []definition{
+		accountSettings, clusters, containerInstances, idempotencyTokens, taskDefinitions, taskFamilies, tasks,
+	} {
+		m[d.tableName()] = d
+	}
+	return m
+}()
+
+func schema() *memdb.DBSchema {
+	s := &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{}}
+	for name, d := range tables {
+		s.Tables[name] = d.schema()
+	}
+	return s
+}
