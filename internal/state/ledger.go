@@ -2,6 +2,8 @@ package state
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
@@ -41,6 +43,9 @@ func (l *ledger) Change(before, after any) {
 	case *Task:
 		l.post(asTask(before), -1)
 		l.post(asTask(after), 1)
+		if draws(asTask(before), asTask(after)) {
+			l.touched[*row.ContainerInstanceArn] = true
+		}
 	case *ContainerInstance:
 		arn := aws.ToString(row.ContainerInstanceArn)
 		instance, _ := after.(*ContainerInstance)
@@ -67,8 +72,16 @@ func (l *ledger) post(t *Task, sign int) {
 	for _, g := range t.GPUs {
 		add(a.gpus, g.ID, sign*g.Milli)
 	}
-	l.touched[arn] = true
 	l.drop(arn)
+}
+
+// draws says whether a task holds something after a change that it did not hold before.
+func draws(before, after *Task) bool {
+	if after == nil || !after.Holds() {
+		return false
+	}
+	return before == nil || !before.Holds() || *before.ContainerInstanceArn != *after.ContainerInstanceArn ||
+		!reflect.DeepEqual(before.Reserved, after.Reserved) || !slices.Equal(before.GPUs, after.GPUs)
 }
 
 // check refuses what must never be. It looks only at instances that the transaction drew on: an

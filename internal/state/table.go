@@ -87,7 +87,8 @@ func (v *View) saw(ch <-chan struct{}) {
 	}
 }
 
-// Changed waits until something that was read through a Watch's view has changed since.
+// Changed waits until something that was read through a Watch's view has changed since. It may also
+// return for a change nearby, most of all when what was read was not there.
 func (v *View) Changed(ctx context.Context) error { return v.watch.WatchCtx(ctx) }
 
 // Tx is a view that can change rows. It is good inside its Update's function alone.

@@ -1,0 +1,78 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+// BenchmarkUpdate commits one task a transaction, durably.
+func BenchmarkUpdate(b *testing.B) {
+	for _, clients := range []int{1, 64} {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+			j, err := OpenSQLite(context.Background(), b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			s := open(b, j)
+			b.ReportAllocs()
+			b.SetParallelism(clients)
+			var n atomic.Int64
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					row := benchTask(n.Add(1))
+					if err := s.Update(context.Background(), func(tx *Tx) error { tx.Tasks.Put(row); return nil }); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkOpen replays a journal of tasks.
+func BenchmarkOpen(b *testing.B) {
+	for _, rows := range []int{1000, 10000} {
+		b.Run(fmt.Sprintf("tasks=%d", rows), func(b *testing.B) {
+			dir := b.TempDir()
+			j, err := OpenSQLite(context.Background(), dir)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s, err := Open(context.Background(), j)
+			if err != nil {
+				b.Fatal(err)
+			}
+			update(b, s, func(tx *Tx) error {
+				for i := range rows {
+					tx.Tasks.Put(benchTask(int64(i)))
+				}
+				return nil
+			})
+			s.Close()
+			for b.Loop() {
+				j, err := OpenSQLite(context.Background(), dir)
+				if err != nil {
+					b.Fatal(err)
+				}
+				s, err := Open(context.Background(), j)
+				if err != nil {
+					b.Fatal(err)
+				}
+				s.Close()
+			}
+		})
+	}
+}
+
+func benchTask(n int64) *Task {
+	arn := fmt.Sprintf("arn:aws:ecs:us-east-1:000000000000:task/default/%016x%016x", uint64(n)*0x9e3779b97f4a7c15, n)
+	t := task(arn, fmt.Sprintf("i-%d", n%500), "RUNNING", Resources{CPU: 1, MemoryMiB: 1}, fmt.Sprintf("GPU-%d", n))
+	t.Containers = []types.Container{{Name: aws.String("main"), TaskArn: &arn, Image: aws.String("image"), LastStatus: aws.String("PENDING"), Cpu: aws.String("1024"), Memory: aws.String("2048")}}
+	t.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("main"), Command: []string{"a", "b"}}}}
+	return t
+}
