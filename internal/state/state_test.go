@@ -208,7 +208,11 @@ func TestTheLedgerLetsATaskOnAShrunkInstanceGoOn(t *testing.T) {
 func TestAWatchWakesForWhatWasReadAndNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, newMemory())
-		update(t, s, func(tx *Tx) error { tx.Tasks.Put(task("c", "i1", "RUNNING", Resources{})); return nil })
+		update(t, s, func(tx *Tx) error {
+			tx.Tasks.Put(task("c", "i1", "RUNNING", Resources{}))
+			tx.Tasks.Put(task("d", "i2", "RUNNING", Resources{}))
+			return nil
+		})
 		v := s.Watch()
 		for range v.Tasks.By(TasksByInstance, "i1") {
 		}
