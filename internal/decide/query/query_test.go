@@ -1,0 +1,129 @@
+package query
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+type instance struct{}
+
+func (instance) AgentConnected() bool   { return true }
+func (instance) AgentVersion() string   { return "1.10.2" }
+func (instance) EC2InstanceID() string  { return "i-abc" }
+func (instance) RunningTasksCount() int { return 3 }
+func (instance) TaskGroup(g string) bool {
+	return g == "service:web" || g == "family:train"
+}
+func (instance) RegisteredAt() time.Time { return time.Date(2018, 6, 18, 22, 28, 28, 0, time.UTC) }
+func (instance) Attribute(name string) (string, bool) {
+	v, ok := map[string]string{
+		"ecs.instance-type": "p3.16xlarge", "ecs.availability-zone": "us-east-1a", "stack": "prod", "rack": "7", "flag": "",
+	}[name]
+	return v, ok
+}
+
+func TestEval(t *testing.T) {
+	cases := map[string]bool{
+		`attribute:ecs.instance-type == p3.16xlarge`:                                true,
+		`attribute:ecs.instance-type equals "p3.16xlarge"`:                          true,
+		`attribute:ecs.instance-type != p3.16xlarge`:                                false,
+		`attribute:ecs.instance-type not_equals p2.xlarge`:                          true,
+		`attribute:ecs.instance-type =~ p3.*`:                                       true,
+		`attribute:ecs.instance-type matches "p2.*"`:                                false,
+		`attribute:ecs.instance-type !~ p2.*`:                                       true,
+		`attribute:ecs.instance-type not_matches p3.*`:                              false,
+		`attribute:ecs.instance-type =~ 3.16`:                                       false, // the whole value must match
+		`attribute:ecs.availability-zone in [us-east-1a, us-east-1b]`:               true,
+		`attribute:ecs.availability-zone in ("us-east-1c","us-east-1b")`:            false,
+		`attribute:ecs.availability-zone !in [us-east-1c]`:                          true,
+		`attribute:ecs.availability-zone not_in [us-east-1a]`:                       false,
+		`attribute:stack exists`:                                                    true,
+		`attribute:flag exists`:                                                     true,
+		`attribute:nothing exists`:                                                  false,
+		`attribute:nothing !exists`:                                                 true,
+		`attribute:nothing not_exists`:                                              true,
+		`attribute:nothing == x`:                                                    false,
+		`attribute:nothing != x`:                                                    true,
+		`attribute:rack > 6`:                                                        true,
+		`attribute:rack greater_than 10`:                                            false,
+		`attribute:rack <= 7`:                                                       true,
+		`attribute:rack less_than_equal 6`:                                          false,
+		`agentConnected == true`:                                                    true,
+		`agentVersion >= 1.9.0`:                                                     true, // not as text
+		`agentVersion < 1.9.0`:                                                      false,
+		`ec2InstanceId in ['i-abc', 'i-def']`:                                       true,
+		`registeredAt >= 2018-06-18T22:28:28+00:00`:                                 true,
+		`registeredAt > 2018-06-19`:                                                 false,
+		`runningTasksCount < 4`:                                                     true,
+		`runningTasksCount greater_than_equal 4`:                                    false,
+		`task:group == service:web`:                                                 true,
+		`task:group != service:web`:                                                 false,
+		`task:group in [service:db, family:train]`:                                  true,
+		`not(task:group == service:db)`:                                             true,
+		`attribute:stack == prod && attribute:rack == 8`:                            false,
+		`attribute:stack == prod and (attribute:rack == 8 or attribute:rack == 7)`:  true,
+		`attribute:stack==prod&&attribute:rack==7`:                                  true,
+		`attribute:stack == x || attribute:rack == 7 && agentConnected == false`:    false, // and binds closer
+		`!(attribute:stack == prod)`:                                                false,
+		`not attribute:stack == test`:                                               true,
+		`(attribute:ecs.instance-type =~ p2.* and attribute:stack == prod) or rack`: false,
+	}
+	for text, want := range cases {
+		e, err := Parse(text)
+		if strings.HasSuffix(text, "or rack") {
+			if err == nil {
+				t.Errorf("%s: parsed", text)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := e.Eval(instance{}); got != want {
+			t.Errorf("%s is %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	cases := map[string]string{
+		``:                                  "empty",
+		`attribute:a`:                       "at character 12: an operator is missing",
+		`attribute:a ==`:                    "a value is missing",
+		`attribute:a == "x`:                 "not closed",
+		`(attribute:a == x`:                 "closing parenthesis",
+		`attribute:a in x`:                  "a list is missing",
+		`attribute:a in [x, y`:              "not closed",
+		`memory == 3`:                       `"memory" is no subject`,
+		`attribute: == 3`:                   "is no subject",
+		`attribute:a == x attribute:b == y`: `at character 18: "attribute:b == y" is not expected`,
+		`attribute:a =~ "["`:                "no regular expression",
+		`registeredAt > soon`:               "no date",
+		`task:group > a`:                    "task:group",
+		strings.Repeat("!", 100) + "a":      "deeper",
+		strings.Repeat("a", 3000):           "at most 2000",
+	}
+	for text, want := range cases {
+		_, err := Parse(text)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(`attribute:ecs.instance-type =~ p3.* and (task:group in [a,'b'] or not registeredAt > 2018-06-19)`)
+	f.Add(`!((agentVersion >= 1.2)) || ec2InstanceId !exists`)
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := Parse(text)
+		if err != nil {
+			return
+		}
+		e.Eval(instance{}) // must not panic
+		if again, err := Parse(e.String()); err != nil || again.Eval(instance{}) != e.Eval(instance{}) {
+			t.Fatalf("%q parses once and not again", text)
+		}
+	})
+}
