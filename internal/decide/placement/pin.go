@@ -1,0 +1,136 @@
+package placement
+
+import "math/bits"
+
+// plan picks the devices for a request that fits the node.
+func (n *Node) plan(r *Request) Plan {
+	p := Plan{InstanceID: n.ID}
+	if r.MilliGPU > 0 {
+		container := ""
+		if len(r.GPUs) > 0 {
+			container = r.GPUs[0].Container
+		}
+		p.GPUs = []Grant{{container, n.GPUs[n.tightest(r.MilliGPU)].ID, r.MilliGPU}}
+		return p
+	}
+	need := r.wholeGPUs()
+	if need == 0 {
+		return p
+	}
+	devices := n.bestConnected(need)
+	for _, c := range r.GPUs {
+		for range c.Count {
+			p.GPUs = append(p.GPUs, Grant{c.Container, n.GPUs[devices[0]].ID, WholeGPU})
+			devices = devices[1:]
+		}
+	}
+	return p
+}
+
+// tightest is the device with the least room that is enough for a share.
+func (n *Node) tightest(milli int) int {
+	best := -1
+	for i, f := range n.freeGPU {
+		if f >= milli && (best < 0 || f < n.freeGPU[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// maxExact is the most devices of which every subset is tried; above it devices are added one by one.
+const maxExact = 8
+
+// bestConnected picks whole free devices: those with the most NVLink, then NUMA nodes in common, and
+// of equals those that leave the others best connected.
+func (n *Node) bestConnected(need int) []int {
+	var free []int
+	for i, f := range n.freeGPU {
+		if f == WholeGPU {
+			free = append(free, i)
+		}
+	}
+	if need == len(free) {
+		return free
+	}
+	if len(free) > maxExact {
+		return n.greedy(free, need)
+	}
+	best, bestIn, bestOut := uint(0), -1, -1
+	for set := range uint(1) << len(free) {
+		if bits.OnesCount(set) != need {
+			continue
+		}
+		in, out := n.connection(free, set), n.connection(free, ^set&(1<<len(free)-1))
+		if in > bestIn || in == bestIn && out > bestOut {
+			best, bestIn, bestOut = set, in, out
+		}
+	}
+	return pick(free, best)
+}
+
+// connection is how well the devices of a set are connected to each other.
+func (n *Node) connection(free []int, set uint) int {
+	sum := 0
+	for i := range free {
+		if set>>i&1 == 0 {
+			continue
+		}
+		for j := range i {
+			if set>>j&1 == 1 {
+				sum += n.between(free[i], free[j])
+			}
+		}
+	}
+	return sum
+}
+
+// between is how well two devices are connected: an NVLink counts more than any NUMA node.
+func (n *Node) between(i, j int) int {
+	w := 0
+	if links := n.GPUs[i].Links; j < len(links) {
+		w = 16 * links[j]
+	}
+	if n.GPUs[i].NUMA == n.GPUs[j].NUMA {
+		w++
+	}
+	return w
+}
+
+// greedy begins at each device in turn, adds the best connected ones, and keeps the best set.
+func (n *Node) greedy(free []int, need int) []int {
+	var best []int
+	bestSum := -1
+	for first := range free {
+		set, sum := []int{free[first]}, 0
+		rest := append(append([]int(nil), free[:first]...), free[first+1:]...)
+		for len(set) < need {
+			at, gain := 0, -1
+			for i, d := range rest {
+				g := 0
+				for _, s := range set {
+					g += n.between(d, s)
+				}
+				if g > gain {
+					at, gain = i, g
+				}
+			}
+			set, sum = append(set, rest[at]), sum+gain
+			rest = append(rest[:at], rest[at+1:]...)
+		}
+		if sum > bestSum {
+			best, bestSum = set, sum
+		}
+	}
+	return best
+}
+
+func pick(free []int, set uint) []int {
+	var out []int
+	for i, d := range free {
+		if set>>i&1 == 1 {
+			out = append(out, d)
+		}
+	}
+	return out
+}

@@ -1,0 +1,231 @@
+// Package placement decides which container instance a task goes to, and which of its GPUs. It is
+// pure: a Cluster is a picture of free resources that its owner keeps up to date, and Place looks at
+// it and returns a plan. It reads no clock, file or store, and draws only on the random source that
+// it is handed. The scheduler calls it inside transactions; the simulator and benchmarks alike.
+package placement
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// WholeGPU is one device in thousandths, the unit of shares.
+const WholeGPU = 1000
+
+// Instance is one container instance as it registered.
+type Instance struct {
+	ID         string
+	Attributes map[string]string
+	CPU        int64 // units, 1,024 a core
+	MemoryMiB  int64
+	GPUs       []GPU
+	GPUModel   string   // "" where it is not known
+	PortsTCP   []uint16 // that the instance keeps for itself
+	PortsUDP   []uint16
+	Active     bool // not DRAINING
+	Connected  bool // its agent is
+}
+
+// GPU is one device and how it is connected to the instance's others.
+type GPU struct {
+	ID    string
+	NUMA  int
+	Links []int // NVLinks to each of the instance's devices, by their place
+}
+
+// Request is what a task needs, and where it may go.
+type Request struct {
+	CPU       int64
+	MemoryMiB int64
+	PortsTCP  []uint16
+	PortsUDP  []uint16
+	GPUs      []ContainerGPUs // whole devices, by container
+	MilliGPU  int             // or a share of one device, in thousandths below 1,000
+	GPUModels []string        // nil takes any model
+
+	Group            string   // the task's group, for distinctInstance and spread
+	Attributes       []string // that the instance must have, by name
+	DistinctInstance bool
+	MemberOf         []func(*Node) bool
+	Strategy         []Strategy // in this order; none is Pintle's own, which keeps GPUs usable
+}
+
+// ContainerGPUs is how many whole devices a container needs.
+type ContainerGPUs struct {
+	Container string
+	Count     int
+}
+
+// Strategy is one placement strategy of ECS: spread by a field, binpack on a resource, or random.
+type Strategy struct {
+	Type  string // spread, binpack, random
+	Field string // instanceId, host, attribute:NAME; cpu, memory, gpu
+}
+
+// Plan is where a task goes.
+type Plan struct {
+	InstanceID string
+	GPUs       []Grant
+}
+
+// Grant is a device, or a share of one, for a container.
+type Grant struct {
+	Container string
+	ID        string
+	Milli     int
+}
+
+// Reason is why an instance did not take a task, in ECS's words.
+type Reason struct {
+	InstanceID string
+	Reason     string
+}
+
+// The reasons of ECS: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
+const (
+	NoAgent     = "AGENT"
+	NotActive   = "INACTIVE"
+	NoAttribute = "ATTRIBUTE"
+	NoGPU       = "RESOURCE:GPU"
+	NoCPU       = "RESOURCE:CPU"
+	NoMemory    = "RESOURCE:MEMORY"
+	NoPorts     = "RESOURCE:PORTS"
+	NotMember   = "MemberOf placement constraint unsatisfied."
+	NotDistinct = "DistinctInstance placement constraint unsatisfied."
+	noReason    = ""
+	maxReasons  = 100
+)
+
+// wholeGPUs is the number of whole devices that the request's containers need together.
+func (r *Request) wholeGPUs() int {
+	n := 0
+	for _, c := range r.GPUs {
+		n += c.Count
+	}
+	return n
+}
+
+// Place finds the best instance for the request. Where there is none, it returns the reasons of up
+// to a hundred instances that did not take it; no reasons at all means that there are no instances.
+func (c *Cluster) Place(r *Request, rnd *rand.Rand) (Plan, []Reason) {
+	var n *Node
+	if len(r.Strategy) > 0 {
+		n = c.byStrategy(r, rnd)
+	} else {
+		n = c.byFragmentation(r, rnd)
+	}
+	if n == nil {
+		return Plan{}, c.reasons(r)
+	}
+	return n.plan(r), nil
+}
+
+// PlaceOn plans the request on one instance that the caller has chosen. Constraints and strategies
+// do not count then, only whether it fits.
+func (c *Cluster) PlaceOn(instanceID string, r *Request) (Plan, string) {
+	n := c.nodes[instanceID]
+	if n == nil {
+		return Plan{}, "MISSING"
+	}
+	if reason := n.refuses(r); reason != noReason {
+		return Plan{}, reason
+	}
+	return n.plan(r), noReason
+}
+
+func (c *Cluster) reasons(r *Request) []Reason {
+	var out []Reason
+	for _, id := range c.order {
+		n := c.nodes[id]
+		if !n.Active {
+			continue
+		}
+		reason := n.refuses(r)
+		if reason == noReason {
+			reason = n.excludes(r)
+		}
+		if out = append(out, Reason{id, reason}); len(out) == maxReasons {
+			break
+		}
+	}
+	return out
+}
+
+// refuses says why a node cannot take the request at all.
+func (n *Node) refuses(r *Request) string {
+	switch {
+	case !n.Active:
+		return NotActive
+	case !n.Connected:
+		return NoAgent
+	}
+	for _, a := range r.Attributes {
+		if _, ok := n.Attributes[a]; !ok {
+			return NoAttribute
+		}
+	}
+	switch {
+	case !n.fitsGPUs(r):
+		return NoGPU
+	case r.CPU > n.freeCPU:
+		return NoCPU
+	case r.MemoryMiB > n.freeMemory:
+		return NoMemory
+	case n.portTaken(r):
+		return NoPorts
+	}
+	return noReason
+}
+
+// excludes says which constraint of the request stands against a node.
+func (n *Node) excludes(r *Request) string {
+	if r.DistinctInstance && n.groups[r.Group] > 0 {
+		return NotDistinct
+	}
+	for _, member := range r.MemberOf {
+		if !member(n) {
+			return NotMember
+		}
+	}
+	return noReason
+}
+
+func (n *Node) takes(r *Request) bool { return n.refuses(r) == noReason && n.excludes(r) == noReason }
+
+func (n *Node) fitsGPUs(r *Request) bool {
+	need := r.wholeGPUs()
+	if need == 0 && r.MilliGPU == 0 {
+		return true
+	}
+	if len(r.GPUModels) > 0 && !slices.Contains(r.GPUModels, n.GPUModel) {
+		return false
+	}
+	if r.MilliGPU > 0 {
+		return slices.ContainsFunc(n.freeGPU, func(free int) bool { return free >= r.MilliGPU })
+	}
+	return n.wholeFree() >= need
+}
+
+func (n *Node) wholeFree() int {
+	free := 0
+	for _, f := range n.freeGPU {
+		if f == WholeGPU {
+			free++
+		}
+	}
+	return free
+}
+
+func (n *Node) portTaken(r *Request) bool {
+	for _, p := range r.PortsTCP {
+		if n.tcp[p] > 0 {
+			return true
+		}
+	}
+	for _, p := range r.PortsUDP {
+		if n.udp[p] > 0 {
+			return true
+		}
+	}
+	return false
+}
