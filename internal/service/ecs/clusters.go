@@ -1,0 +1,307 @@
+package ecs
+
+import (
+	"context"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// The states of a cluster that Pintle knows; a deleted one stays INACTIVE, as on ECS.
+const (
+	statusActive   = "ACTIVE"
+	statusInactive = "INACTIVE"
+	statusDraining = "DRAINING"
+)
+
+// clusterName is what CreateCluster says of names: letters, numbers, hyphens and underscores.
+var clusterName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
+
+// clusterArn is the ARN of the cluster that a call names: by name, by ARN, or not at all.
+func (s *Service) clusterArn(cluster *string) string {
+	name := aws.ToString(cluster)
+	if name == "" {
+		name = defaultCluster
+	}
+	if isArn(name) {
+		return name
+	}
+	return s.arn("cluster", name)
+}
+
+// activeCluster finds the cluster that a call names; one that is deleted is not found.
+func (s *Service) activeCluster(v *state.View, cluster *string) (*state.Cluster, error) {
+	if name := aws.ToString(cluster); name != "" && !isArn(name) && !clusterName.MatchString(name) {
+		return nil, invalidParameter("Identifier cluster %q contains invalid characters.", name)
+	}
+	c := v.Clusters.Get(s.clusterArn(cluster))
+	if c == nil || aws.ToString(c.Status) != statusActive {
+		return nil, clusterNotFound()
+	}
+	return c, nil
+}
+
+// CreateCluster makes a cluster. One that is there already is returned as it is.
+func (s *Service) CreateCluster(ctx context.Context, in *ecs.CreateClusterInput) (*ecs.CreateClusterOutput, error) {
+	name := aws.ToString(in.ClusterName)
+	if name == "" {
+		name = defaultCluster
+	}
+	if !clusterName.MatchString(name) {
+		return nil, invalidParameter("clusterName %q must have up to 255 letters, numbers, hyphens and underscores.", name)
+	}
+	if err := checkTags(in.Tags); err != nil {
+		return nil, err
+	}
+	settings, err := clusterSettings(nil, in.Settings)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkCapacityProviders(in.CapacityProviders, in.DefaultCapacityProviderStrategy); err != nil {
+		return nil, err
+	}
+	row := &state.Cluster{Cluster: types.Cluster{
+		ClusterArn: aws.String(s.arn("cluster", name)), ClusterName: aws.String(name), Status: aws.String(statusActive),
+		Settings: settings, Configuration: in.Configuration, Tags: in.Tags,
+		CapacityProviders: notNil(in.CapacityProviders), DefaultCapacityProviderStrategy: notNil(in.DefaultCapacityProviderStrategy),
+		ServiceConnectDefaults: serviceConnectDefaults(in.ServiceConnectDefaults),
+	}}
+	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		if old := tx.Clusters.Get(*row.ClusterArn); old != nil && aws.ToString(old.Status) == statusActive {
+			row = old
+			return nil
+		}
+		tx.Clusters.Put(row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.CreateClusterOutput{Cluster: new(describeCluster(s.store.View(), row, allClusterFields))}, nil
+}
+
+// clusterSettings puts new settings over old ones and refuses what ECS does not know.
+func clusterSettings(old, change []types.ClusterSetting) ([]types.ClusterSetting, error) {
+	value := "disabled"
+	for _, set := range slices.Concat(old, change) {
+		if set.Name != types.ClusterSettingNameContainerInsights {
+			return nil, invalidParameter("settings.name must be containerInsights, not %q.", set.Name)
+		}
+		value = aws.ToString(set.Value)
+		if !slices.Contains([]string{"enabled", "disabled", "enhanced"}, value) {
+			return nil, invalidParameter("The value of the setting containerInsights must be enabled, disabled or enhanced, not %q.", value)
+		}
+	}
+	return []types.ClusterSetting{{Name: types.ClusterSettingNameContainerInsights, Value: &value}}, nil
+}
+
+// checkCapacityProviders refuses providers that there are not. Pintle has only the two of Fargate,
+// by name, until capacity providers can be created.
+func checkCapacityProviders(providers []string, strategy []types.CapacityProviderStrategyItem) error {
+	for _, p := range providers {
+		if p != "FARGATE" && p != "FARGATE_SPOT" {
+			return invalidParameter("The specified capacity provider %q was not found.", p)
+		}
+	}
+	for _, item := range strategy {
+		if !slices.Contains(providers, aws.ToString(item.CapacityProvider)) {
+			return invalidParameter("The capacity provider %q of the default strategy is not one of the cluster's.", aws.ToString(item.CapacityProvider))
+		}
+	}
+	return nil
+}
+
+func serviceConnectDefaults(in *types.ClusterServiceConnectDefaultsRequest) *types.ClusterServiceConnectDefaults {
+	if in == nil {
+		return nil
+	}
+	return &types.ClusterServiceConnectDefaults{Namespace: in.Namespace}
+}
+
+// DeleteCluster makes an empty cluster INACTIVE.
+func (s *Service) DeleteCluster(ctx context.Context, in *ecs.DeleteClusterInput) (*ecs.DeleteClusterOutput, error) {
+	if aws.ToString(in.Cluster) == "" {
+		return nil, invalidParameter("cluster must not be empty.")
+	}
+	var row *state.Cluster
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		old, err := s.activeCluster(tx.View, in.Cluster)
+		if err != nil {
+			return err
+		}
+		for i := range tx.ContainerInstances.By(state.InstancesByCluster, *old.ClusterArn) {
+			if aws.ToString(i.Status) != statusInactive {
+				return &types.ClusterContainsContainerInstancesException{Message: aws.String("The Cluster cannot be deleted while Container Instances are active or draining.")}
+			}
+		}
+		for range tx.Tasks.By(state.TasksByCluster, state.ClusterStatus(*old.ClusterArn, "RUNNING")) {
+			return &types.ClusterContainsTasksException{Message: aws.String("The Cluster cannot be deleted while Tasks are active.")}
+		}
+		row, _ = clone(old)
+		row.Status = aws.String(statusInactive)
+		tx.Clusters.Put(row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.DeleteClusterOutput{Cluster: new(describeCluster(s.store.View(), row, allClusterFields))}, nil
+}
+
+// UpdateCluster changes a cluster's settings, configuration and Service Connect namespace.
+func (s *Service) UpdateCluster(ctx context.Context, in *ecs.UpdateClusterInput) (*ecs.UpdateClusterOutput, error) {
+	row, err := s.changeCluster(ctx, in.Cluster, func(c *state.Cluster) (err error) {
+		if in.Settings != nil {
+			if c.Settings, err = clusterSettings(c.Settings, in.Settings); err != nil {
+				return err
+			}
+		}
+		if in.Configuration != nil {
+			c.Configuration = in.Configuration
+		}
+		if in.ServiceConnectDefaults != nil {
+			c.ServiceConnectDefaults = serviceConnectDefaults(in.ServiceConnectDefaults)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.UpdateClusterOutput{Cluster: row}, nil
+}
+
+// UpdateClusterSettings changes a cluster's settings.
+func (s *Service) UpdateClusterSettings(ctx context.Context, in *ecs.UpdateClusterSettingsInput) (*ecs.UpdateClusterSettingsOutput, error) {
+	row, err := s.changeCluster(ctx, in.Cluster, func(c *state.Cluster) (err error) {
+		c.Settings, err = clusterSettings(c.Settings, in.Settings)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.UpdateClusterSettingsOutput{Cluster: row}, nil
+}
+
+// PutClusterCapacityProviders sets a cluster's capacity providers and default strategy.
+func (s *Service) PutClusterCapacityProviders(ctx context.Context, in *ecs.PutClusterCapacityProvidersInput) (*ecs.PutClusterCapacityProvidersOutput, error) {
+	if err := checkCapacityProviders(in.CapacityProviders, in.DefaultCapacityProviderStrategy); err != nil {
+		return nil, err
+	}
+	row, err := s.changeCluster(ctx, in.Cluster, func(c *state.Cluster) error {
+		c.CapacityProviders, c.DefaultCapacityProviderStrategy = notNil(in.CapacityProviders), notNil(in.DefaultCapacityProviderStrategy)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.PutClusterCapacityProvidersOutput{Cluster: row}, nil
+}
+
+func (s *Service) changeCluster(ctx context.Context, cluster *string, change func(*state.Cluster) error) (*types.Cluster, error) {
+	if aws.ToString(cluster) == "" {
+		return nil, invalidParameter("cluster must not be empty.")
+	}
+	var row *state.Cluster
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		old, err := s.activeCluster(tx.View, cluster)
+		if err != nil {
+			return err
+		}
+		row, _ = clone(old)
+		if err := change(row); err != nil {
+			return err
+		}
+		tx.Clusters.Put(row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return new(describeCluster(s.store.View(), row, allClusterFields)), nil
+}
+
+// DescribeClusters describes clusters; those that are not there are failures.
+func (s *Service) DescribeClusters(_ context.Context, in *ecs.DescribeClustersInput) (*ecs.DescribeClustersOutput, error) {
+	names := in.Clusters
+	if len(names) == 0 {
+		names = []string{defaultCluster}
+	}
+	if len(names) > maxPage {
+		return nil, invalidParameter("clusters has %d members, at most %d are allowed.", len(names), maxPage)
+	}
+	v := s.store.View()
+	out := &ecs.DescribeClustersOutput{Clusters: []types.Cluster{}, Failures: []types.Failure{}}
+	for _, name := range names {
+		arn := s.clusterArn(&name)
+		if c := v.Clusters.Get(arn); c != nil {
+			out.Clusters = append(out.Clusters, describeCluster(v, c, in.Include))
+		} else {
+			out.Failures = append(out.Failures, missing(arn))
+		}
+	}
+	return out, nil
+}
+
+// allClusterFields is what the calls that change a cluster answer.
+var allClusterFields = []types.ClusterField{types.ClusterFieldConfigurations, types.ClusterFieldSettings, types.ClusterFieldTags}
+
+// describeCluster is the row with its counts, and of the optional parts those that are asked for.
+func describeCluster(v *state.View, row *state.Cluster, include []types.ClusterField) types.Cluster {
+	c := row.Cluster
+	asked := func(f types.ClusterField) bool { return slices.Contains(include, f) }
+	c.Statistics = []types.KeyValuePair{}
+	if !asked(types.ClusterFieldTags) {
+		c.Tags = nil
+	}
+	c.Tags = notNil(c.Tags)
+	if !asked(types.ClusterFieldSettings) {
+		c.Settings = nil
+	}
+	c.Settings = notNil(c.Settings)
+	if !asked(types.ClusterFieldConfigurations) {
+		c.Configuration = nil
+	}
+	for i := range v.ContainerInstances.By(state.InstancesByCluster, *row.ClusterArn) {
+		if aws.ToString(i.Status) != statusInactive {
+			c.RegisteredContainerInstancesCount++
+		}
+	}
+	for t := range v.Tasks.By(state.TasksByCluster, state.ClusterStatus(*row.ClusterArn, "RUNNING")) {
+		if aws.ToString(t.LastStatus) == "RUNNING" {
+			c.RunningTasksCount++
+		} else {
+			c.PendingTasksCount++
+		}
+	}
+	return c
+}
+
+// ListClusters lists the ARNs of the active clusters.
+func (s *Service) ListClusters(_ context.Context, in *ecs.ListClustersInput) (*ecs.ListClustersOutput, error) {
+	v := s.store.View()
+	arns, next, err := page(in.MaxResults, in.NextToken,
+		func(string) iter.Seq[*state.Cluster] { return v.Clusters.All() },
+		func(c *state.Cluster) string { return *c.ClusterArn },
+		func(c *state.Cluster) bool { return aws.ToString(c.Status) == statusActive })
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.ListClustersOutput{ClusterArns: arns, NextToken: next}, nil
+}
+
+// clusterNameOf is the name in a cluster's ARN.
+func clusterNameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
+
+func notNil[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}

@@ -1,0 +1,70 @@
+// Package ecs is Amazon ECS: a Service whose methods are those of the SDK's client, over the store.
+// A call checks its input, makes one transaction and answers from it; what takes time afterwards
+// (starting containers, stopping them, forgetting them) is done by the control loops and the nodes,
+// which see the rows that the call wrote. It knows nothing of HTTP, and no other service.
+package ecs
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"github.com/pintle/pintle/internal/schedule"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Options say whose ECS this is.
+type Options struct {
+	Region  string
+	Account string
+	// Endpoint is the base URL under which nodes reach the node protocol: "http://127.0.0.1:4566".
+	Endpoint string
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Service is Amazon ECS for one account in one region.
+type Service struct {
+	store     *state.Store
+	scheduler *schedule.Scheduler
+	opts      Options
+}
+
+// New returns the service over the store. The scheduler must be an observer of that store.
+func New(store *state.Store, scheduler *schedule.Scheduler, opts Options) *Service {
+	return &Service{store: store, scheduler: scheduler, opts: opts}
+}
+
+// defaultCluster is the cluster of a call that names none.
+const defaultCluster = "default"
+
+// arn builds an ARN of this account: arn("task", "default", id).
+func (s *Service) arn(parts ...string) string {
+	return "arn:aws:ecs:" + s.opts.Region + ":" + s.opts.Account + ":" + strings.Join(parts, "/")
+}
+
+// isArn tells an ARN from a short name.
+func isArn(s string) bool { return strings.HasPrefix(s, "arn:") }
+
+// lastPart is the short name at the end of an ARN, or the name itself.
+func lastPart(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }
+
+// newID makes the random id of a task or container instance: 32 hexadecimal digits.
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// newUUID makes the id of a container or attachment.
+func newUUID() string {
+	id := newID()
+	return id[:8] + "-" + id[8:12] + "-4" + id[13:16] + "-a" + id[17:20] + "-" + id[20:]
+}
+
+// now is the time to the millisecond, which is what ECS keeps.
+func (s *Service) now() *time.Time {
+	t := s.opts.Now().UTC().Truncate(time.Millisecond)
+	return &t
+}

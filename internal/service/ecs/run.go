@@ -1,0 +1,408 @@
+package ecs
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/decide/query"
+	"github.com/pintle/pintle/internal/schedule"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// The limits of RunTask and StartTask: API_RunTask, API_StartTask.
+const (
+	maxCount      = 10
+	maxStrategies = 5
+	maxStartedBy  = 128
+	tokenLifetime = 24 * time.Hour
+)
+
+// RunTask places count tasks and answers once they are bound to instances and GPUs. What cannot be
+// placed comes back in failures, with the reason of each instance that was not good enough.
+func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTaskOutput, error) {
+	count := 1
+	if in.Count != nil {
+		count = int(*in.Count)
+	}
+	if count < 1 || count > maxCount {
+		return nil, invalidParameter("count must be between 1 and %d, not %d.", maxCount, count)
+	}
+	if len(in.CapacityProviderStrategy) > 0 {
+		return nil, unsupported("capacityProviderStrategy: Pintle has no capacity providers yet. Leave it out, or use launchType.")
+	}
+	if err := checkPlacement(in.PlacementConstraints, in.PlacementStrategy); err != nil {
+		return nil, err
+	}
+	l := launch{
+		cluster: in.Cluster, taskDefinition: in.TaskDefinition, overrides: in.Overrides, group: in.Group,
+		startedBy: in.StartedBy, tags: in.Tags, propagate: in.PropagateTags, network: in.NetworkConfiguration,
+		exec: in.EnableExecuteCommand, launchType: in.LaunchType,
+		constraints: in.PlacementConstraints, strategy: in.PlacementStrategy,
+	}
+	out := &ecs.RunTaskOutput{}
+	err := s.launch(ctx, "RunTask", in.ClientToken, in, &l, func(tx *state.Tx) error {
+		out.Tasks, out.Failures = []types.Task{}, []types.Failure{}
+		if !s.scheduler.Ready(l.clusterArn) {
+			return invalidParameter("No Container Instances were found in your cluster.")
+		}
+		for range count {
+			placement, failures := s.scheduler.Place(tx.View, l.request())
+			if len(failures) > 0 {
+				out.Failures = failures
+				break
+			}
+			out.Tasks = append(out.Tasks, s.bind(tx, &l, placement).Task)
+		}
+		return nil
+	}, func(tasks []types.Task) { out.Tasks, out.Failures = tasks, []types.Failure{} }, func() []types.Task { return out.Tasks })
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// StartTask starts a task on each of the named container instances; only the GPUs are picked.
+func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.StartTaskOutput, error) {
+	if n := len(in.ContainerInstances); n == 0 || n > maxCount {
+		return nil, invalidParameter("containerInstances must have between 1 and %d members, not %d.", maxCount, n)
+	}
+	l := launch{
+		cluster: in.Cluster, taskDefinition: in.TaskDefinition, overrides: in.Overrides, group: in.Group,
+		startedBy: in.StartedBy, tags: in.Tags, propagate: in.PropagateTags, network: in.NetworkConfiguration,
+		exec: in.EnableExecuteCommand,
+	}
+	out := &ecs.StartTaskOutput{}
+	err := s.launch(ctx, "StartTask", nil, in, &l, func(tx *state.Tx) error {
+		out.Tasks, out.Failures = []types.Task{}, []types.Failure{}
+		for _, name := range in.ContainerInstances {
+			arn := s.instanceArn(l.clusterArn, name)
+			if s.findInstance(tx.View, l.clusterArn, name) == nil {
+				out.Failures = append(out.Failures, missing(arn))
+				continue
+			}
+			placement, failure := s.scheduler.PlaceOn(tx.View, arn, l.request())
+			if failure != nil {
+				out.Failures = append(out.Failures, *failure)
+				continue
+			}
+			out.Tasks = append(out.Tasks, s.bind(tx, &l, placement).Task)
+		}
+		return nil
+	}, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// launch is what RunTask and StartTask have in common.
+type launch struct {
+	cluster, taskDefinition *string
+	overrides               *types.TaskOverride
+	group, startedBy        *string
+	tags                    []types.Tag
+	propagate               types.PropagateTags
+	network                 *types.NetworkConfiguration
+	exec                    bool
+	launchType              types.LaunchType
+	constraints             []types.PlacementConstraint
+	strategy                []types.PlacementStrategy
+
+	// Found in the transaction.
+	clusterArn string
+	td         *state.TaskDefinition
+	need       schedule.Need
+}
+
+func (l *launch) request() schedule.Request {
+	return schedule.Request{
+		ClusterArn: l.clusterArn, TaskDefinition: l.td, Need: l.need, Group: l.groupName(),
+		Constraints: l.constraints, Strategy: l.strategy,
+	}
+}
+
+func (l *launch) groupName() string {
+	if g := aws.ToString(l.group); g != "" {
+		return g
+	}
+	return "family:" + *l.td.Family
+}
+
+// launch checks a launch and runs it in one transaction. A client token that was used before gives
+// back what it made: replay gets those tasks, and made tells which a first call has made.
+func (s *Service) launch(ctx context.Context, operation string, token *string, in any, l *launch, run func(*state.Tx) error, replay func([]types.Task), made func() []types.Task) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	hash, err := requestHash(in)
+	if err != nil {
+		return err
+	}
+	return s.store.Update(ctx, func(tx *state.Tx) error {
+		if err := s.resolve(tx.View, l); err != nil {
+			return err
+		}
+		if aws.ToString(token) == "" {
+			return run(tx)
+		}
+		key := operation + " " + l.clusterArn + " " + *token
+		if old := tx.IdempotencyTokens.Get(key); old != nil && s.opts.Now().Before(old.Expires) {
+			if !slices.Equal(old.Request, hash) {
+				return &types.ConflictException{
+					Message:     message("The provided clientToken is already in use with a different %s request. The resourceIds are the tasks that it made.", []any{operation}),
+					ResourceIds: old.Arns,
+				}
+			}
+			replay(tasksOf(tx.View, old.Arns))
+			return nil
+		}
+		if err := run(tx); err != nil {
+			return err
+		}
+		tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: key, Request: hash, Arns: arnsOf(made()), Expires: s.opts.Now().Add(tokenLifetime)})
+		return nil
+	})
+}
+
+func tasksOf(v *state.View, arns []string) []types.Task {
+	out := []types.Task{}
+	for _, arn := range arns {
+		if t := v.Tasks.Get(arn); t != nil {
+			out = append(out, t.Task)
+		}
+	}
+	return out
+}
+
+func arnsOf(tasks []types.Task) []string {
+	out := []string{}
+	for _, t := range tasks {
+		out = append(out, *t.TaskArn)
+	}
+	return out
+}
+
+func requestHash(in any) ([]byte, error) {
+	b, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.Sum256(b)
+	return h[:], nil
+}
+
+// check refuses what is wrong whatever the store holds.
+func (l *launch) check() error {
+	if aws.ToString(l.taskDefinition) == "" {
+		return invalidParameter("taskDefinition must not be empty.")
+	}
+	if l.launchType != "" && !slices.Contains(l.launchType.Values(), l.launchType) {
+		return invalidParameter("launchType must be one of %v, not %q.", l.launchType.Values(), l.launchType)
+	}
+	if len(aws.ToString(l.startedBy)) > maxStartedBy {
+		return invalidParameter("startedBy must have at most %d characters.", maxStartedBy)
+	}
+	if p := l.propagate; p != "" && p != types.PropagateTagsTaskDefinition && p != types.PropagateTagsNone {
+		return invalidParameter("propagateTags must be TASK_DEFINITION or NONE here, not %q.", p)
+	}
+	return checkTags(l.tags)
+}
+
+// resolve finds the cluster and the task definition, and checks the launch against them.
+func (s *Service) resolve(v *state.View, l *launch) error {
+	c, err := s.activeCluster(v, l.cluster)
+	if err != nil {
+		return err
+	}
+	l.clusterArn = *c.ClusterArn
+	if l.td = s.findTaskDefinition(v, *l.taskDefinition); l.td == nil {
+		return clientError("TaskDefinition not found.")
+	}
+	if l.td.Status != types.TaskDefinitionStatusActive {
+		return clientError("TaskDefinition is inactive.")
+	}
+	if lt := l.launchType; lt != "" && !slices.Contains(l.td.Compatibilities, types.Compatibility(lt)) {
+		return invalidParameter("Task definition does not support launch_type %s.", lt)
+	}
+	awsvpc := l.td.NetworkMode == types.NetworkModeAwsvpc
+	given := l.network != nil && l.network.AwsvpcConfiguration != nil
+	if awsvpc && !given {
+		return invalidParameter("Network Configuration must be provided when networkMode 'awsvpc' is specified.")
+	}
+	if !awsvpc && given {
+		return invalidParameter("Network Configuration is not valid for the given networkMode of this task definition.")
+	}
+	if l.overrides, err = checkOverrides(&l.td.TaskDefinition, l.overrides); err != nil {
+		return err
+	}
+	l.need = schedule.NeedOf(&l.td.TaskDefinition, l.overrides)
+	return nil
+}
+
+// checkOverrides refuses overrides that fit no container, and returns them with empty lists filled in.
+func checkOverrides(td *types.TaskDefinition, o *types.TaskOverride) (*types.TaskOverride, error) {
+	if o == nil {
+		o = &types.TaskOverride{}
+	}
+	out := *o
+	out.ContainerOverrides, out.InferenceAcceleratorOverrides = notNil(out.ContainerOverrides), notNil(out.InferenceAcceleratorOverrides)
+	var err error
+	if out.Cpu, err = taskCPU(o.Cpu); err != nil {
+		return nil, asInvalidParameter(err)
+	}
+	if out.Memory, err = taskMemory(o.Memory); err != nil {
+		return nil, asInvalidParameter(err)
+	}
+	seen := map[string]bool{}
+	for _, c := range out.ContainerOverrides {
+		name := aws.ToString(c.Name)
+		if !slices.ContainsFunc(td.ContainerDefinitions, func(d types.ContainerDefinition) bool { return *d.Name == name }) {
+			return nil, invalidParameter("Override for container named %s is not a container in the TaskDefinition.", name)
+		}
+		if seen[name] {
+			return nil, invalidParameter("The container %s is overridden twice.", name)
+		}
+		seen[name] = true
+		if err := checkContainerOverride(c); err != nil {
+			return nil, err
+		}
+	}
+	return &out, nil
+}
+
+func checkContainerOverride(c types.ContainerOverride) error {
+	name := *c.Name
+	if aws.ToInt32(c.Cpu) < 0 {
+		return invalidParameter("The override of cpu for container %s must not be negative.", name)
+	}
+	for field, v := range map[string]*int32{"memory": c.Memory, "memoryReservation": c.MemoryReservation} {
+		if v != nil && *v < minMemoryMiB {
+			return invalidParameter("The override of %s for container %s must be at least %d MiB.", field, name, minMemoryMiB)
+		}
+	}
+	if err := checkEnvironment(&types.ContainerDefinition{Name: c.Name, Environment: c.Environment}); err != nil {
+		return asInvalidParameter(err)
+	}
+	_, err := gpusOf(name, c.ResourceRequirements)
+	return asInvalidParameter(err)
+}
+
+// asInvalidParameter is a refusal of RegisterTaskDefinition as RunTask says it.
+func asInvalidParameter(err error) error {
+	var c *types.ClientException
+	if errors.As(err, &c) {
+		return &types.InvalidParameterException{Message: c.Message}
+	}
+	return err
+}
+
+// checkPlacement refuses constraints and strategies that ECS does not know.
+func checkPlacement(constraints []types.PlacementConstraint, strategy []types.PlacementStrategy) error {
+	if len(constraints) > maxConstraints {
+		return invalidParameter("placementConstraints has %d members, at most %d are allowed.", len(constraints), maxConstraints)
+	}
+	for _, c := range constraints {
+		switch c.Type {
+		case types.PlacementConstraintTypeDistinctInstance:
+			if aws.ToString(c.Expression) != "" {
+				return invalidParameter("The placement constraint distinctInstance takes no expression.")
+			}
+		case types.PlacementConstraintTypeMemberOf:
+			if _, err := query.Parse(aws.ToString(c.Expression)); err != nil {
+				return invalidParameter("Invalid placement constraint expression: %v.", err)
+			}
+		default:
+			return invalidParameter("The type of a placement constraint must be distinctInstance or memberOf, not %q.", c.Type)
+		}
+	}
+	if len(strategy) > maxStrategies {
+		return invalidParameter("placementStrategy has %d members, at most %d are allowed.", len(strategy), maxStrategies)
+	}
+	for _, p := range strategy {
+		if err := schedule.CheckStrategy(p); err != nil {
+			return invalidParameter("%v", err)
+		}
+	}
+	return nil
+}
+
+// bind writes a task onto its instance and GPUs. From here on it is wanted, and the node gets it.
+func (s *Service) bind(tx *state.Tx, l *launch, p schedule.Placement) *state.Task {
+	t := s.newTask(l)
+	t.ContainerInstanceArn = &p.InstanceArn
+	t.Reserved, t.GPUs = l.need.Reserved, p.GPUs
+	if instance := tx.ContainerInstances.Get(p.InstanceArn); instance != nil {
+		t.AvailabilityZone = attributeValue(instance.Attributes, "ecs.availability-zone")
+	}
+	for i := range t.Containers {
+		for _, g := range p.GPUs {
+			if g.Container == *t.Containers[i].Name {
+				t.Containers[i].GpuIds = append(t.Containers[i].GpuIds, g.ID)
+			}
+		}
+	}
+	tx.Tasks.Put(t)
+	return t
+}
+
+// newTask is a task as ECS shows it right after RunTask.
+func (s *Service) newTask(l *launch) *state.Task {
+	arn := s.arn("task", clusterNameOf(l.clusterArn), newID())
+	t := &state.Task{Task: types.Task{
+		Attachments: []types.Attachment{}, Attributes: []types.Attribute{}, ClusterArn: &l.clusterArn,
+		CreatedAt: s.now(), DesiredStatus: aws.String("RUNNING"), EnableExecuteCommand: l.exec,
+		Group: new(l.groupName()), HealthStatus: types.HealthStatusUnknown, LastStatus: aws.String("PENDING"),
+		LaunchType: cmp.Or(l.launchType, types.LaunchTypeEc2), Overrides: l.overrides, StartedBy: l.startedBy,
+		Cpu: new(strconv.FormatInt(l.need.Reserved.CPU, 10)), Memory: new(strconv.FormatInt(l.need.Reserved.MemoryMiB, 10)),
+		Tags: l.taskTags(), TaskArn: &arn, TaskDefinitionArn: l.td.TaskDefinitionArn, Version: 1,
+	}}
+	if l.td.NetworkMode == types.NetworkModeAwsvpc {
+		t.LastStatus = aws.String("PROVISIONING")
+		t.Attachments = []types.Attachment{{Id: new(newUUID()), Type: aws.String("ElasticNetworkInterface"), Status: aws.String("PRECREATED"), Details: subnetDetails(l.network)}}
+	}
+	for _, c := range l.td.ContainerDefinitions {
+		t.Containers = append(t.Containers, s.newContainer(t, &c))
+	}
+	return t
+}
+
+func (s *Service) newContainer(t *state.Task, c *types.ContainerDefinition) types.Container {
+	out := types.Container{
+		ContainerArn: aws.String(s.arn("container", clusterNameOf(*t.ClusterArn), lastPart(*t.TaskArn), newUUID())),
+		TaskArn:      t.TaskArn, Name: c.Name, Image: c.Image, LastStatus: aws.String("PENDING"),
+		Cpu: aws.String(strconv.Itoa(int(c.Cpu))), HealthStatus: types.HealthStatusUnknown,
+		NetworkInterfaces: []types.NetworkInterface{}, NetworkBindings: []types.NetworkBinding{},
+	}
+	if c.Memory != nil {
+		out.Memory = aws.String(strconv.Itoa(int(*c.Memory)))
+	}
+	if c.MemoryReservation != nil {
+		out.MemoryReservation = aws.String(strconv.Itoa(int(*c.MemoryReservation)))
+	}
+	return out
+}
+
+func (l *launch) taskTags() []types.Tag {
+	tags := l.tags
+	if l.propagate == types.PropagateTagsTaskDefinition {
+		tags = mergeTags(l.td.Tags, tags)
+	}
+	return notNil(tags)
+}
+
+func subnetDetails(n *types.NetworkConfiguration) []types.KeyValuePair {
+	if n == nil || n.AwsvpcConfiguration == nil || len(n.AwsvpcConfiguration.Subnets) == 0 {
+		return []types.KeyValuePair{}
+	}
+	return []types.KeyValuePair{{Name: aws.String("subnetId"), Value: &n.AwsvpcConfiguration.Subnets[0]}}
+}

@@ -1,0 +1,177 @@
+package ecs
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// findTask finds a task of the cluster by its ARN or id, or nil.
+func (s *Service) findTask(v *state.View, clusterArn, task string) *state.Task {
+	arn := task
+	if !isArn(task) {
+		arn = s.arn("task", clusterNameOf(clusterArn), task)
+	}
+	row := v.Tasks.Get(arn)
+	if row == nil || *row.ClusterArn != clusterArn {
+		return nil
+	}
+	return row
+}
+
+// StopTask asks a task to stop. It is STOPPED once its node says so.
+func (s *Service) StopTask(ctx context.Context, in *ecs.StopTaskInput) (*ecs.StopTaskOutput, error) {
+	if aws.ToString(in.Task) == "" {
+		return nil, invalidParameter("taskId can not be null or empty.")
+	}
+	var row *state.Task
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		c, err := s.activeCluster(tx.View, in.Cluster)
+		if err != nil {
+			return err
+		}
+		old := s.findTask(tx.View, *c.ClusterArn, *in.Task)
+		if old == nil {
+			return invalidParameter("The referenced task was not found.")
+		}
+		row = old
+		if *old.DesiredStatus == "STOPPED" {
+			return nil
+		}
+		reason := cmp.Or(aws.ToString(in.Reason), "Task stopped by user")
+		row = stopping(old, types.TaskStopCodeUserInitiated, reason, s.now())
+		tx.Tasks.Put(row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.StopTaskOutput{Task: &row.Task}, nil
+}
+
+// stopping is the task, wanted stopped. A task without an instance has nothing to stop: it is STOPPED.
+func stopping(old *state.Task, code types.TaskStopCode, reason string, now *time.Time) *state.Task {
+	if old.ContainerInstanceArn == nil {
+		return stopped(old, code, reason, now)
+	}
+	t, _ := clone(old)
+	t.DesiredStatus = aws.String("STOPPED")
+	t.StopCode, t.StoppedReason, t.StoppingAt = code, &reason, now
+	t.Version++
+	return t
+}
+
+// stopped is the task, STOPPED without a word from its node.
+func stopped(old *state.Task, code types.TaskStopCode, reason string, now *time.Time) *state.Task {
+	t, _ := clone(old)
+	t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPED")
+	if t.StoppedReason == nil {
+		t.StopCode, t.StoppedReason = code, &reason
+	}
+	t.StoppingAt, t.StoppedAt, t.ExecutionStoppedAt = cmp.Or(t.StoppingAt, now), now, cmp.Or(t.ExecutionStoppedAt, now)
+	t.Containers = slices.Clone(t.Containers)
+	for i := range t.Containers {
+		t.Containers[i].LastStatus = aws.String("STOPPED")
+	}
+	t.Version++
+	return t
+}
+
+// DescribeTasks describes tasks; those that are not there are failures.
+func (s *Service) DescribeTasks(_ context.Context, in *ecs.DescribeTasksInput) (*ecs.DescribeTasksOutput, error) {
+	if len(in.Tasks) == 0 {
+		return nil, invalidParameter("Tasks cannot be empty.")
+	}
+	if len(in.Tasks) > maxPage {
+		return nil, invalidParameter("tasks has %d members, at most %d are allowed.", len(in.Tasks), maxPage)
+	}
+	v := s.store.View()
+	c, err := s.activeCluster(v, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	tags := slices.Contains(in.Include, types.TaskFieldTags)
+	out := &ecs.DescribeTasksOutput{Tasks: make([]types.Task, 0, len(in.Tasks)), Failures: []types.Failure{}}
+	for _, name := range in.Tasks {
+		row := s.findTask(v, *c.ClusterArn, name)
+		if row == nil {
+			if !isArn(name) {
+				name = s.arn("task", *c.ClusterName, name)
+			}
+			out.Failures = append(out.Failures, missing(name))
+			continue
+		}
+		t := row.Task
+		if !tags {
+			t.Tags = []types.Tag{}
+		}
+		out.Tasks = append(out.Tasks, t)
+	}
+	return out, nil
+}
+
+// ListTasks lists the ARNs of a cluster's tasks, by default those that are wanted RUNNING.
+func (s *Service) ListTasks(_ context.Context, in *ecs.ListTasksInput) (*ecs.ListTasksOutput, error) {
+	desired := cmp.Or(in.DesiredStatus, types.DesiredStatusRunning)
+	if !slices.Contains(desired.Values(), desired) {
+		return nil, invalidParameter("desiredStatus must be one of %v, not %q.", desired.Values(), desired)
+	}
+	if in.LaunchType != "" && !slices.Contains(in.LaunchType.Values(), in.LaunchType) {
+		return nil, invalidParameter("launchType must be one of %v, not %q.", in.LaunchType.Values(), in.LaunchType)
+	}
+	v := s.store.View()
+	c, err := s.activeCluster(v, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	instance := ""
+	if in.ContainerInstance != nil {
+		row := s.findInstance(v, *c.ClusterArn, *in.ContainerInstance)
+		if row == nil {
+			return nil, invalidParameter("The container instance %q was not found in cluster %s.", *in.ContainerInstance, *c.ClusterName)
+		}
+		instance = *row.ContainerInstanceArn
+	}
+	arns, next, err := page(in.MaxResults, in.NextToken,
+		func(after string) iter.Seq[*state.Task] {
+			return v.Tasks.After(state.TasksByCluster, state.ClusterStatus(*c.ClusterArn, string(desired)), after)
+		},
+		func(t *state.Task) string { return *t.TaskArn },
+		func(t *state.Task) bool { return listed(t, in, instance) })
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.ListTasksOutput{TaskArns: arns, NextToken: next}, nil
+}
+
+// listed says whether a task passes ListTasks' filters.
+func listed(t *state.Task, in *ecs.ListTasksInput, instance string) bool {
+	if instance != "" && aws.ToString(t.ContainerInstanceArn) != instance {
+		return false
+	}
+	if in.Family != nil && familyOf(*t.TaskDefinitionArn) != *in.Family {
+		return false
+	}
+	if in.StartedBy != nil && aws.ToString(t.StartedBy) != *in.StartedBy {
+		return false
+	}
+	if in.ServiceName != nil && aws.ToString(t.Group) != "service:"+lastPart(*in.ServiceName) {
+		return false
+	}
+	return in.LaunchType == "" || t.LaunchType == in.LaunchType
+}
+
+// familyOf is the family in a task definition's ARN.
+func familyOf(taskDefinitionArn string) string {
+	family, _, _ := strings.Cut(lastPart(taskDefinitionArn), ":")
+	return family
+}

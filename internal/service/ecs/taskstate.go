@@ -1,0 +1,211 @@
+package ecs
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// What nodes report. Reports may come twice, or late: applying one again changes nothing, and a task
+// that is STOPPED stays so.
+
+// SubmitTaskStateChange applies a node's report on a task and its containers.
+func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskStateChangeInput) (*ecs.SubmitTaskStateChangeOutput, error) {
+	status := aws.ToString(in.Status)
+	if status != "" && !slices.Contains(reportable, status) {
+		return nil, invalidParameter("status must be one of %v, not %q.", reportable, status)
+	}
+	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task) {
+		for _, c := range in.Containers {
+			applyContainer(t, c)
+		}
+		for _, a := range in.Attachments {
+			applyAttachment(t, a)
+		}
+		for _, m := range in.ManagedAgents {
+			applyManagedAgent(t, m)
+		}
+		t.PullStartedAt = cmp.Or(t.PullStartedAt, in.PullStartedAt)
+		t.PullStoppedAt = cmp.Or(t.PullStoppedAt, in.PullStoppedAt)
+		t.ExecutionStoppedAt = cmp.Or(t.ExecutionStoppedAt, in.ExecutionStoppedAt)
+		switch status {
+		case "RUNNING":
+			applyRunning(t, s.now())
+		case "STOPPED":
+			applyStopped(t, aws.ToString(in.Reason), s.now())
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.SubmitTaskStateChangeOutput{Acknowledgment: aws.String("ACK")}, nil
+}
+
+// reportable is what a node may say of a task or container.
+var reportable = []string{"PENDING", "CREATED", "RUNNING", "STOPPED", "NONE", "MANIFEST_PULLED", "PULLED", "RESOURCES_PROVISIONED"}
+
+// SubmitContainerStateChange applies a node's report on one container.
+func (s *Service) SubmitContainerStateChange(ctx context.Context, in *ecs.SubmitContainerStateChangeInput) (*ecs.SubmitContainerStateChangeOutput, error) {
+	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task) {
+		applyContainer(t, types.ContainerStateChange{
+			ContainerName: in.ContainerName, ExitCode: in.ExitCode, NetworkBindings: in.NetworkBindings,
+			Reason: in.Reason, RuntimeId: in.RuntimeId, Status: in.Status,
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.SubmitContainerStateChangeOutput{Acknowledgment: aws.String("ACK")}, nil
+}
+
+// SubmitAttachmentStateChanges applies a node's report on network interfaces.
+func (s *Service) SubmitAttachmentStateChanges(ctx context.Context, in *ecs.SubmitAttachmentStateChangesInput) (*ecs.SubmitAttachmentStateChangesOutput, error) {
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		c, err := s.activeCluster(tx.View, in.Cluster)
+		if err != nil {
+			return err
+		}
+		for _, a := range in.Attachments {
+			for old := range tx.Tasks.By(state.TasksByCluster, state.ClusterStatus(*c.ClusterArn, "RUNNING")) {
+				if !hasAttachment(old, a) {
+					continue
+				}
+				t, _ := clone(old)
+				applyAttachment(t, a)
+				t.Version++
+				tx.Tasks.Put(t)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.SubmitAttachmentStateChangesOutput{Acknowledgment: aws.String("ACK")}, nil
+}
+
+// changeTask applies a report to a task that is not STOPPED yet.
+func (s *Service) changeTask(ctx context.Context, cluster, task *string, change func(*state.Task)) error {
+	if aws.ToString(task) == "" {
+		return invalidParameter("task must not be empty.")
+	}
+	return s.store.Update(ctx, func(tx *state.Tx) error {
+		c, err := s.activeCluster(tx.View, cluster)
+		if err != nil {
+			return err
+		}
+		old := s.findTask(tx.View, *c.ClusterArn, *task)
+		if old == nil {
+			return invalidParameter("The task %q was not found in cluster %s.", *task, *c.ClusterName)
+		}
+		if *old.LastStatus == "STOPPED" {
+			return nil
+		}
+		t, _ := clone(old)
+		t.Containers, t.Attachments = slices.Clone(t.Containers), slices.Clone(t.Attachments)
+		change(t)
+		t.Version++
+		tx.Tasks.Put(t)
+		return nil
+	})
+}
+
+func applyContainer(t *state.Task, in types.ContainerStateChange) {
+	for i := range t.Containers {
+		c := &t.Containers[i]
+		if *c.Name != aws.ToString(in.ContainerName) || *c.LastStatus == "STOPPED" {
+			continue
+		}
+		if st := aws.ToString(in.Status); st == "RUNNING" || st == "STOPPED" {
+			c.LastStatus = &st
+		}
+		c.ExitCode = cmp.Or(in.ExitCode, c.ExitCode)
+		c.ImageDigest = cmp.Or(in.ImageDigest, c.ImageDigest)
+		c.Reason = cmp.Or(in.Reason, c.Reason)
+		c.RuntimeId = cmp.Or(in.RuntimeId, c.RuntimeId)
+		if in.NetworkBindings != nil {
+			c.NetworkBindings = in.NetworkBindings
+		}
+	}
+}
+
+func hasAttachment(t *state.Task, in types.AttachmentStateChange) bool {
+	return slices.ContainsFunc(t.Attachments, func(a types.Attachment) bool { return aws.ToString(a.Id) == lastPart(aws.ToString(in.AttachmentArn)) })
+}
+
+func applyAttachment(t *state.Task, in types.AttachmentStateChange) {
+	t.Attachments = slices.Clone(t.Attachments)
+	for i, a := range t.Attachments {
+		if aws.ToString(a.Id) == lastPart(aws.ToString(in.AttachmentArn)) {
+			t.Attachments[i].Status = in.Status
+		}
+	}
+}
+
+func applyManagedAgent(t *state.Task, in types.ManagedAgentStateChange) {
+	for i := range t.Containers {
+		c := &t.Containers[i]
+		if *c.Name != aws.ToString(in.ContainerName) {
+			continue
+		}
+		agents := slices.DeleteFunc(slices.Clone(c.ManagedAgents), func(m types.ManagedAgent) bool { return m.Name == in.ManagedAgentName })
+		c.ManagedAgents = append(agents, types.ManagedAgent{Name: in.ManagedAgentName, LastStatus: in.Status, Reason: in.Reason})
+	}
+}
+
+func applyRunning(t *state.Task, now *time.Time) {
+	t.LastStatus = aws.String("RUNNING")
+	t.StartedAt = cmp.Or(t.StartedAt, now)
+	t.Connectivity, t.ConnectivityAt = types.ConnectivityConnected, cmp.Or(t.ConnectivityAt, now)
+}
+
+// applyStopped ends a task, and says why it ended unless that is known already.
+func applyStopped(t *state.Task, reason string, now *time.Time) {
+	if t.StoppedReason == nil {
+		code, why := whyStopped(t, reason)
+		t.StopCode, t.StoppedReason = code, &why
+	}
+	t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPED")
+	t.StoppingAt, t.StoppedAt, t.ExecutionStoppedAt = cmp.Or(t.StoppingAt, now), now, cmp.Or(t.ExecutionStoppedAt, now)
+	for i := range t.Containers {
+		t.Containers[i].LastStatus = aws.String("STOPPED")
+	}
+	for i := range t.Attachments {
+		t.Attachments[i].Status = aws.String("DELETED")
+	}
+}
+
+// whyStopped tells a task whose container ended from one that never came to run.
+func whyStopped(t *state.Task, reason string) (types.TaskStopCode, string) {
+	failure := ""
+	for _, c := range t.Containers {
+		if c.ExitCode != nil {
+			return types.TaskStopCodeEssentialContainerExited, "Essential container in task exited"
+		}
+		failure = cmp.Or(failure, aws.ToString(c.Reason))
+	}
+	if t.StartedAt != nil {
+		return types.TaskStopCodeEssentialContainerExited, cmp.Or(reason, failure, "Essential container in task exited")
+	}
+	return types.TaskStopCodeTaskFailedToStart, cmp.Or(reason, failure, "Task failed to start")
+}
+
+// UpdateContainerAgent is for instances whose agent ECS updates itself, which Pintle's are not.
+func (s *Service) UpdateContainerAgent(_ context.Context, in *ecs.UpdateContainerAgentInput) (*ecs.UpdateContainerAgentOutput, error) {
+	v := s.store.View()
+	c, err := s.activeCluster(v, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	if s.findInstance(v, *c.ClusterArn, aws.ToString(in.ContainerInstance)) == nil {
+		return nil, invalidParameter("The container instance %q was not found in cluster %s.", aws.ToString(in.ContainerInstance), *c.ClusterName)
+	}
+	return nil, &types.NoUpdateAvailableException{Message: aws.String("There is no update available for your container agent: update the pintle binary on the node.")}
+}
