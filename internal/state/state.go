@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-memdb"
 )
@@ -60,7 +61,7 @@ type Store struct {
 	done    chan struct{}
 
 	// revision is the number of the last commit. The writer alone changes it.
-	revision int64
+	revision atomic.Int64
 	// broken is why the store accepts no more commits. The writer alone uses it.
 	broken error
 }
@@ -119,10 +120,13 @@ func (s *Store) replay(ctx context.Context) error {
 	if err := tx.check(); err != nil {
 		return fmt.Errorf("state: the journal breaks an invariant: %w", err)
 	}
-	s.revision = revision
+	s.revision.Store(revision)
 	txn.Commit()
 	return nil
 }
+
+// Revision is the number of the last commit. It never goes back, also over restarts.
+func (s *Store) Revision() int64 { return s.revision.Load() }
 
 // View is a consistent picture of all tables at one moment. It costs nothing to keep.
 func (s *Store) View() *View { return newView(s.db.Txn(false), nil) }
@@ -222,14 +226,14 @@ func (s *Store) flush(group *Tx) error {
 	if err != nil || len(changes) == 0 {
 		return err
 	}
-	err = s.journal.Write(s.revision+1, changes)
+	err = s.journal.Write(s.revision.Load()+1, changes)
 	if errors.Is(err, ErrInDoubt) {
 		s.broken = err
 	}
 	if err != nil {
 		return fmt.Errorf("state: journal: %w", err)
 	}
-	s.revision++
+	s.revision.Add(1)
 	return nil
 }
 

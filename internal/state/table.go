@@ -91,6 +91,9 @@ func (v *View) saw(ch <-chan struct{}) {
 // return for a change nearby, most of all when what was read was not there.
 func (v *View) Changed(ctx context.Context) error { return v.watch.WatchCtx(ctx) }
 
+// ChangedCh is Changed for a select: the channel gets one value.
+func (v *View) ChangedCh(ctx context.Context) <-chan error { return v.watch.WatchCh(ctx) }
+
 // Tx is a view that can change rows. It is good inside its Update's function alone.
 type Tx struct {
 	*View

@@ -1,0 +1,116 @@
+package acs
+
+// The messages of TCS.
+
+// PublishMetricsRequest brings the tasks' resource use, every twenty seconds.
+type PublishMetricsRequest struct {
+	Metadata    MetricsMetadata `json:"metadata"`
+	TaskMetrics []TaskMetric    `json:"taskMetrics,omitempty"`
+	Timestamp   float64         `json:"timestamp"`
+}
+
+// MetricsMetadata says whose metrics they are; Fin marks the last frame of a batch.
+type MetricsMetadata struct {
+	Cluster           string `json:"cluster"`
+	ContainerInstance string `json:"containerInstance"`
+	Idle              bool   `json:"idle"`
+	Fin               bool   `json:"fin"`
+	MessageID         string `json:"messageId"`
+}
+
+// TaskMetric is one task's use.
+type TaskMetric struct {
+	TaskArn               string            `json:"taskArn"`
+	TaskDefinitionFamily  string            `json:"taskDefinitionFamily"`
+	TaskDefinitionVersion string            `json:"taskDefinitionVersion"`
+	ContainerMetrics      []ContainerMetric `json:"containerMetrics"`
+}
+
+// ContainerMetric is one container's use: CPU in percent of the whole machine, memory in MiB.
+type ContainerMetric struct {
+	ContainerName  string   `json:"containerName"`
+	CPUStatsSet    StatsSet `json:"cpuStatsSet"`
+	MemoryStatsSet StatsSet `json:"memoryStatsSet"`
+}
+
+// StatsSet sums up several samples.
+type StatsSet struct {
+	Min         float64 `json:"min"`
+	Max         float64 `json:"max"`
+	Sum         float64 `json:"sum"`
+	SampleCount int64   `json:"sampleCount"`
+}
+
+// AckPublishMetric answers PublishMetricsRequest.
+type AckPublishMetric struct {
+	Message string `json:"message"`
+}
+
+// PublishHealthRequest brings the health of containers that have a check.
+type PublishHealthRequest struct {
+	Metadata  MetricsMetadata `json:"metadata"`
+	Tasks     []TaskHealth    `json:"tasks"`
+	Timestamp float64         `json:"timestamp"`
+}
+
+// TaskHealth is one task's.
+type TaskHealth struct {
+	TaskArn    string            `json:"taskArn"`
+	Containers []ContainerHealth `json:"containers"`
+}
+
+// ContainerHealth is HEALTHY, UNHEALTHY or UNKNOWN since a time.
+type ContainerHealth struct {
+	ContainerName string  `json:"containerName"`
+	HealthStatus  string  `json:"healthStatus"`
+	StatusSince   float64 `json:"statusSince"`
+}
+
+// AckPublishHealth answers PublishHealthRequest.
+type AckPublishHealth struct {
+	Message string `json:"message"`
+}
+
+// PublishInstanceStatusRequest brings what an agent thinks of its machine.
+type PublishInstanceStatusRequest struct {
+	Metadata  MetricsMetadata  `json:"metadata"`
+	Statuses  []InstanceStatus `json:"statuses"`
+	Timestamp float64          `json:"timestamp"`
+}
+
+// InstanceStatus is OK, IMPAIRED or INSUFFICIENT_DATA for one part of the machine.
+type InstanceStatus struct {
+	Type             string  `json:"type"` // ContainerRuntime
+	Status           string  `json:"status"`
+	LastUpdated      float64 `json:"lastUpdated"`
+	LastStatusChange float64 `json:"lastStatusChange"`
+}
+
+// AckPublishInstanceStatus answers PublishInstanceStatusRequest.
+type AckPublishInstanceStatus struct {
+	Message string `json:"message"`
+}
+
+// PintleGPUTelemetry brings what the GPUs are doing now.
+type PintleGPUTelemetry struct {
+	GPUs []GPULoad `json:"gpus"`
+}
+
+// GPULoad is one device's load.
+type GPULoad struct {
+	ID             string  `json:"id"`
+	UtilizationPct float64 `json:"utilizationPct"`
+	MemoryUsedMiB  int64   `json:"memoryUsedMiB"`
+	MemoryMiB      int64   `json:"memoryMiB"`
+	TemperatureC   float64 `json:"temperatureC"`
+	PowerW         float64 `json:"powerW"`
+	Simulated      bool    `json:"simulated,omitempty"`
+}
+
+func (*PublishMetricsRequest) messageType() string        { return "PublishMetricsRequest" }
+func (*AckPublishMetric) messageType() string             { return "AckPublishMetric" }
+func (*PublishHealthRequest) messageType() string         { return "PublishHealthRequest" }
+func (*AckPublishHealth) messageType() string             { return "AckPublishHealth" }
+func (*PublishInstanceStatusRequest) messageType() string { return "PublishInstanceStatusRequest" }
+func (*AckPublishInstanceStatus) messageType() string     { return "AckPublishInstanceStatus" }
+func (*PintleGPUTelemetry) messageType() string           { return "PintleGPUTelemetry" }
