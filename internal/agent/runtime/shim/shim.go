@@ -1,0 +1,236 @@
+// Package shim keeps a container alive and accounted for while agents come and go: a small process
+// beside each container that is its parent, writes down its output and, when it has ended, its exit
+// code. The process and oci runtimes start one for each container. A shim decides nothing.
+package shim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Command is what a shim runs. It lies in the container's directory as command.json.
+type Command struct {
+	Args []string
+	Env  []string
+	Dir  string
+}
+
+// State is what a shim knows of its container. It lies in the container's directory as state.json,
+// written whole or not at all.
+type State struct {
+	PID        int    // of the container's first process, here
+	StartTime  uint64 // of that process, in clock ticks since boot: a PID may be used again
+	StartedAt  time.Time
+	Ended      bool
+	ExitCode   int
+	FinishedAt time.Time
+}
+
+// The files of a container's directory.
+const (
+	commandFile = "command.json"
+	stateFile   = "state.json"
+	aliveFile   = "alive" // a FIFO that the shim holds open for as long as it lives
+)
+
+// Main is the shim process: pintle shim DIR. It says on file descriptor 3 whether the command started.
+func Main(args []string) int {
+	debug.SetGCPercent(20) // there is one for each container: memory counts more than speed
+	ready := os.NewFile(3, "ready")
+	syscall.CloseOnExec(3)
+	if len(args) != 1 || ready == nil {
+		fmt.Fprintln(os.Stderr, "pintle shim is started by the agent, not by hand")
+		return 2
+	}
+	// The agent says when the container ends, nobody else. Caught, not ignored: a signal that is
+	// ignored here would be ignored by the container too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	if err := run(args[0], ready); err != nil {
+		fmt.Fprint(ready, err)
+		return 1
+	}
+	return 0
+}
+
+// run starts the command, and stays until it has ended and its output is written down.
+func run(dir string, ready *os.File) error {
+	alive, err := os.OpenFile(filepath.Join(dir, aliveFile), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer alive.Close()
+	lock, first, err := lockOnce(dir)
+	if err != nil || !first {
+		return err
+	}
+	defer lock.Close()
+	var c Command
+	if err := readJSON(filepath.Join(dir, commandFile), &c); err != nil {
+		return err
+	}
+	log, err := openLog(dir)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(c.Args[0], c.Args[1:]...)
+	cmd.Env, cmd.Dir = c.Env, c.Dir
+	cmd.Stdout, cmd.Stderr = log.stream("stdout"), log.stream("stderr")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.WaitDelay = 2 * time.Second // a grandchild that keeps the pipes must not keep the shim
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	st := State{PID: cmd.Process.Pid, StartedAt: time.Now().UTC()}
+	st.StartTime, _ = startTime(st.PID) // it may have ended already
+	if err := writeJSON(filepath.Join(dir, stateFile), st); err != nil {
+		cmd.Process.Kill() //nolint:errcheck // what isn't written down must not run
+		return err
+	}
+	ready.Close()
+	err = cmd.Wait()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil
+	}
+	log.Close()
+	st.Ended, st.FinishedAt, st.ExitCode = true, time.Now().UTC(), exitCode(cmd.ProcessState)
+	return writeJSON(filepath.Join(dir, stateFile), st)
+}
+
+// lockOnce lets one shim in a container's life go on. An agent that was killed while it started a
+// shim starts another when it is back, and the container must not run twice.
+func lockOnce(dir string) (lock *os.File, first bool, err error) {
+	lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, false, err
+	}
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return lock, false, lock.Close()
+	}
+	if _, started, err := ReadState(dir); started || err != nil {
+		return lock, false, errors.Join(err, lock.Close())
+	}
+	return lock, true, nil
+}
+
+// exitCode is a process's exit code as a shell shows it: 128 more than the signal that ended it.
+func exitCode(p *os.ProcessState) int {
+	if ws, ok := p.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return p.ExitCode()
+}
+
+// Start starts a shim in the container's directory, detached from this process, and returns once the
+// command runs. self is the command line that leads to Main.
+func Start(dir string, self []string, c Command) error {
+	if err := writeJSON(filepath.Join(dir, commandFile), c); err != nil {
+		return err
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, aliveFile), 0o600); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	ready, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	cmd := exec.Command(self[0], append(self[1:len(self):len(self)], dir)...)
+	cmd.ExtraFiles = []*os.File{w}
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	w.Close()
+	if err != nil {
+		return fmt.Errorf("start a shim: %w", err)
+	}
+	go cmd.Wait() //nolint:errcheck // only to reap it; its outcome is in state.json
+	message := make([]byte, 4096)
+	if n, _ := ready.Read(message); n > 0 {
+		return errors.New(string(message[:n]))
+	}
+	return nil
+}
+
+// ReadState reads a container's state; ok is false while it has never been started.
+func ReadState(dir string) (st State, ok bool, err error) {
+	err = readJSON(filepath.Join(dir, stateFile), &st)
+	if errors.Is(err, os.ErrNotExist) {
+		return st, false, nil
+	}
+	return st, err == nil, err
+}
+
+// Alive opens the shim's life: reading from it ends when the shim does. Close ends the reading.
+func Alive(dir string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(dir, aliveFile), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// gone says whether the container's shim has ended: then nobody holds its FIFO open for writing.
+func gone(dir string) bool {
+	fd, err := syscall.Open(filepath.Join(dir, aliveFile), syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return true
+	}
+	defer syscall.Close(fd)
+	_, err = syscall.Read(fd, make([]byte, 1))
+	return !errors.Is(err, syscall.EAGAIN)
+}
+
+// Running says whether the container's first process is still there, and still the same.
+func (st State) Running() bool {
+	at, err := startTime(st.PID)
+	return err == nil && at == st.StartTime && !st.Ended
+}
+
+// startTime reads when a process began: field 22 of /proc/PID/stat, counted behind the name.
+func startTime(pid int) (uint64, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(fields) < 20 || fields[0] == "Z" {
+		return 0, os.ErrProcessDone
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+func readJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+// writeJSON replaces a file whole: after a crash there is the old one or the new one.
+func writeJSON(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already when all went well
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
