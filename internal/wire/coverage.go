@@ -8,20 +8,29 @@ import (
 // Coverage is docs/coverage.md: which operations of each service are implemented.
 func (h *Handler) Coverage() string {
 	var b strings.Builder
-	b.WriteString("# Which operations are implemented\n\nMade from the code by `pintle coverage`. An operation that is not here yet answers with an error that says so, and changes nothing.\n")
+	b.WriteString("# Which operations are implemented\n\nMade from the code by `pintle coverage`. ")
+	b.WriteString("An operation that is not here yet answers with an error that says so, and changes nothing.\n\n")
+	b.WriteString("| service | implemented | of |\n| --- | ---: | ---: |\n")
 	for _, api := range h.apis {
-		fmt.Fprintf(&b, "\n## %s: %d of %d\n\n", api.Title, len(api.calls), len(api.Operations))
-		var not []string
-		for _, op := range api.Operations {
-			if api.calls[op] == nil {
-				not = append(not, op)
-				continue
-			}
-			fmt.Fprintf(&b, "- [x] %s\n", op)
-		}
-		if len(not) > 0 {
-			fmt.Fprintf(&b, "\nNot yet: %s.\n", strings.Join(not, ", "))
-		}
+		fmt.Fprintf(&b, "| %s | %d | %d |\n", api.Title, len(api.operations), len(api.Operations))
+	}
+	for _, api := range h.apis {
+		fmt.Fprintf(&b, "\n## %s\n\n", api.Title)
+		api.coverage(&b)
 	}
 	return b.String()
+}
+
+func (a *API) coverage(b *strings.Builder) {
+	var not []string
+	for _, name := range a.Operations {
+		if a.operations[name] == nil {
+			not = append(not, name)
+			continue
+		}
+		fmt.Fprintf(b, "- [x] %s\n", name)
+	}
+	for _, name := range not {
+		fmt.Fprintf(b, "- [ ] %s\n", name)
+	}
 }

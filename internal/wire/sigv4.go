@@ -8,42 +8,36 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-	"github.com/aws/smithy-go"
 )
+
+// Verifier checks SigV4 signatures: it signs what came again, and compares.
+type Verifier struct {
+	Region string
+	Now    func() time.Time // time.Now where it is nil
+	// Lookup finds an access key, or returns ErrUnknownKey. The session token came with the request.
+	Lookup func(ctx context.Context, accessKeyID, sessionToken string) (Credential, error)
+
+	once   sync.Once
+	signer *v4.Signer // keeps the keys that it derived, by day
+}
 
 // Credential is what the server knows of an access key.
 type Credential struct {
 	SecretAccessKey string
-	SessionToken    string // must come with the request where it is set
-	Arn             string // whose it is
+	SessionToken    string    // has to come with the request where it is set
+	Expires         time.Time // never, where it is zero
+	Arn             string    // whose it is
 }
 
-// ErrUnknownKey is what a Verifier's Lookup returns for a key that it does not know.
+// ErrUnknownKey is what Lookup returns for an access key that there is not.
 var ErrUnknownKey = errors.New("unknown access key")
-
-// Verifier checks SigV4 signatures: it signs the request again and compares.
-type Verifier struct {
-	Region string
-	Now    func() time.Time
-	// Lookup finds an access key; the session token is what came with the request.
-	Lookup func(ctx context.Context, accessKeyID, sessionToken string) (Credential, error)
-}
-
-// maxSkew is how far a signature's time may be from the server's.
-const maxSkew = 15 * time.Minute
-
-// Signed is what of a request a signature covers. Web sockets' frames carry signatures of their own,
-// so it is not an http.Request.
-type Signed struct {
-	Method, Path, RawQuery, Host string
-	Header                       http.Header
-	Body                         []byte
-}
 
 // Caller is who sent a request.
 type Caller struct {
@@ -51,206 +45,154 @@ type Caller struct {
 	Arn         string // empty where signatures are not checked
 }
 
-type callerKey struct{}
-
-func withCaller(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
+// Signed is what a signature covers. It is no http.Request: each frame that a node sends over its
+// telemetry web socket has headers of its own, and a signature over them, its body and the socket's URL.
+type Signed struct {
+	Method, Path, RawQuery, Host string // the path as it was sent, escaped
+	Header                       http.Header
+	Body                         []byte
+	UnsignedPayload              bool // whether the caller may leave the body out, as S3's may
 }
 
-// CallerOf is who sent the request that ctx belongs to.
-func CallerOf(ctx context.Context) Caller {
-	c, _ := ctx.Value(callerKey{}).(Caller)
-	return c
-}
+// maxSkew is how far a signature's time may be from the server's.
+const maxSkew = 15 * time.Minute
 
-// authenticate checks a request's signature where the server has a verifier.
-func (h *Handler) authenticate(r *http.Request, api *API, body []byte) (Caller, error) {
+// authenticate checks a request's signature, where the server has a verifier.
+func (h *Handler) authenticate(q *request) (Caller, error) {
 	if h.opts.Verifier == nil {
-		a, _ := parseAuthorization(r.Header, r.URL.Query())
+		a, _ := parseAuthorization(q.Header, q.URL.RawQuery)
 		return Caller{AccessKeyID: a.accessKeyID}, nil
 	}
-	caller, err := h.opts.Verifier.Verify(r.Context(), api.Name, Signed{
-		Method: r.Method, Path: r.URL.EscapedPath(), RawQuery: r.URL.RawQuery, Host: r.Host, Header: r.Header, Body: body,
+	return h.opts.Verifier.Verify(q.Context(), q.api.Name, Signed{
+		Method: q.Method, Path: q.URL.EscapedPath(), RawQuery: q.URL.RawQuery, Host: q.Host, Header: q.Header, Body: q.body,
 	})
-	if err != nil && api.Protocol == Query {
-		return caller, &statusError{http.StatusForbidden, queryAuthError(err)}
-	}
-	return caller, err
 }
 
-// queryAuthError is a refusal as the Query services say it.
-func queryAuthError(err error) smithy.APIError {
-	api, _ := asAPIError(err)
-	code := map[string]string{
-		"UnrecognizedClientException":         "InvalidClientTokenId",
-		"InvalidSignatureException":           "SignatureDoesNotMatch",
-		"MissingAuthenticationTokenException": "MissingAuthenticationToken",
-		"IncompleteSignatureException":        "IncompleteSignature",
-		"ExpiredTokenException":               "ExpiredToken",
-	}[api.ErrorCode()]
-	if code == "" {
-		return api
-	}
-	return &smithy.GenericAPIError{Code: code, Message: api.ErrorMessage(), Fault: smithy.FaultClient}
-}
-
-// authorization is what a signature says of itself.
-type authorization struct {
-	accessKeyID           string
-	date, region, service string // the credential scope
-	signedHeaders         []string
-	signature             string
-	presigned             bool
-	signedAt              string
-}
-
-const algorithm = "AWS4-HMAC-SHA256"
-
-// parseAuthorization reads the Authorization header, or a presigned URL's query.
-func parseAuthorization(h http.Header, q url.Values) (authorization, error) {
-	var a authorization
-	fields := map[string]string{}
-	switch header := h.Get("Authorization"); {
-	case strings.HasPrefix(header, algorithm+" "):
-		for part := range strings.SplitSeq(header[len(algorithm)+1:], ",") {
-			k, v, _ := strings.Cut(strings.TrimSpace(part), "=")
-			fields[k] = v
-		}
-		a.signedAt = h.Get("X-Amz-Date")
-	case q.Get("X-Amz-Algorithm") == algorithm:
-		fields["Credential"], fields["SignedHeaders"], fields["Signature"] = q.Get("X-Amz-Credential"), q.Get("X-Amz-SignedHeaders"), q.Get("X-Amz-Signature")
-		a.presigned, a.signedAt = true, q.Get("X-Amz-Date")
-	case header != "":
-		return a, clientError("IncompleteSignatureException", "The Authorization header does not begin with %s.", algorithm)
-	default:
-		return a, clientError("MissingAuthenticationTokenException", "Missing Authentication Token: the request is not signed.")
-	}
-	scope := strings.Split(fields["Credential"], "/")
-	if len(scope) != 5 || scope[4] != "aws4_request" || fields["SignedHeaders"] == "" || fields["Signature"] == "" || a.signedAt == "" {
-		return a, clientError("IncompleteSignatureException", "The signature needs a Credential of key/date/region/service/aws4_request, SignedHeaders, a Signature and X-Amz-Date.")
-	}
-	a.accessKeyID, a.date, a.region, a.service = scope[0], scope[1], scope[2], scope[3]
-	a.signedHeaders, a.signature = strings.Split(fields["SignedHeaders"], ";"), fields["Signature"]
-	return a, nil
-}
-
-// credentialScope is the service that a request was signed for, or "".
-func credentialScope(r *http.Request) string {
-	a, err := parseAuthorization(r.Header, r.URL.Query())
-	if err != nil {
-		return ""
-	}
-	return a.service
-}
-
-// Verify checks the signature over s, made for the service, and says whose it is.
+// Verify checks the signature over s, made for the service, and says whose it is. Its errors are API
+// errors, with the names that AWS JSON has for them.
 func (v *Verifier) Verify(ctx context.Context, service string, s Signed) (Caller, error) {
-	query, err := url.ParseQuery(s.RawQuery)
-	if err != nil {
-		return Caller{}, clientError("IncompleteSignatureException", "The query string could not be read.")
-	}
-	a, err := parseAuthorization(s.Header, query)
+	a, err := parseAuthorization(s.Header, s.RawQuery)
 	if err != nil {
 		return Caller{}, err
 	}
-	if a.service != service || a.region != v.Region {
-		return Caller{}, invalidSignature("Credential should be scoped to region %s and service %s, not to %s and %s.", v.Region, service, a.region, a.service)
+	if err := v.checkScope(a, service, s.Header); err != nil {
+		return Caller{}, err
 	}
-	at, err := v.checkTime(a, query)
+	if err := a.checkTime(v.now()); err != nil {
+		return Caller{}, err
+	}
+	c, err := v.credential(ctx, a)
 	if err != nil {
 		return Caller{}, err
 	}
-	token := s.Header.Get("X-Amz-Security-Token")
-	if a.presigned {
-		token = query.Get("X-Amz-Security-Token")
-	}
-	c, err := v.Lookup(ctx, a.accessKeyID, token)
-	if errors.Is(err, ErrUnknownKey) || err == nil && subtle.ConstantTimeCompare([]byte(c.SessionToken), []byte(token)) == 0 {
-		return Caller{}, clientError("UnrecognizedClientException", "The security token included in the request is invalid.")
-	}
+	signature, err := v.sign(ctx, s, a, c)
 	if err != nil {
 		return Caller{}, err
 	}
-	want, err := resign(ctx, s, query, a, c, at)
-	if err != nil {
-		return Caller{}, err
-	}
-	if subtle.ConstantTimeCompare([]byte(want), []byte(a.signature)) == 0 {
-		return Caller{}, invalidSignature("The request signature we calculated does not match the signature you provided. Check your secret access key and signing method.")
+	if subtle.ConstantTimeCompare([]byte(signature), []byte(a.signature)) == 0 {
+		return Caller{}, invalidSignature("The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method.")
 	}
 	return Caller{AccessKeyID: a.accessKeyID, Arn: c.Arn}, nil
 }
 
+func (v *Verifier) now() time.Time {
+	if v.Now == nil {
+		return time.Now()
+	}
+	return v.Now()
+}
+
 func invalidSignature(format string, args ...any) error {
-	return clientError("InvalidSignatureException", format, args...)
+	return refuse("InvalidSignatureException", format, args...)
 }
 
-const amzDate = "20060102T150405Z"
-
-// checkTime refuses a signature that is too old or from the future.
-func (v *Verifier) checkTime(a authorization, query url.Values) (time.Time, error) {
-	at, err := time.Parse(amzDate, a.signedAt)
-	if err != nil || !strings.HasPrefix(a.signedAt, a.date) {
-		return at, clientError("IncompleteSignatureException", "X-Amz-Date %q is no date, or not the credential's.", a.signedAt)
+// checkScope refuses a signature for another place, or one that leaves out what decides where the
+// request goes.
+func (v *Verifier) checkScope(a authorization, service string, h http.Header) error {
+	switch {
+	case a.region != v.Region:
+		return invalidSignature("Credential should be scoped to the region %s, not %q.", v.Region, a.region)
+	case a.service != service:
+		return invalidSignature("Credential should be scoped to the service %s, not %q.", service, a.service)
+	case !slices.Contains(a.signedHeaders, "host"):
+		return invalidSignature("'Host' must be a 'SignedHeader' in the AWS Authorization.")
+	case h.Get(targetHeader) != "" && !slices.Contains(a.signedHeaders, strings.ToLower(targetHeader)):
+		return invalidSignature("'%s' must be a 'SignedHeader' in the AWS Authorization.", targetHeader)
 	}
-	lifetime := maxSkew
-	if a.presigned {
-		if d, err := time.ParseDuration(query.Get("X-Amz-Expires") + "s"); err == nil && d > 0 && d <= 7*24*time.Hour {
-			lifetime = d
-		}
-	}
-	now := v.Now()
-	if now.Sub(at) > lifetime || at.Sub(now) > maxSkew {
-		return at, invalidSignature("Signature expired: %s is not within %s of %s, the time here.", a.signedAt, lifetime, now.UTC().Format(amzDate))
-	}
-	return at, nil
+	return nil
 }
 
-// resign makes the signature that the request should have: with its own headers, those that were
-// signed and no others.
-func resign(ctx context.Context, s Signed, query url.Values, a authorization, c Credential, at time.Time) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, s.Method, "https://"+s.Host+s.Path+"?"+s.RawQuery, nil)
+// credential finds the access key, and checks the session token that came with it.
+func (v *Verifier) credential(ctx context.Context, a authorization) (Credential, error) {
+	c, err := v.Lookup(ctx, a.accessKeyID, a.sessionToken)
+	switch {
+	case errors.Is(err, ErrUnknownKey):
+	case err != nil:
+		return c, err
+	case subtle.ConstantTimeCompare([]byte(c.SessionToken), []byte(a.sessionToken)) == 0:
+	case !c.Expires.IsZero() && !v.now().Before(c.Expires):
+		return c, refuse("ExpiredTokenException", "The security token included in the request is expired.")
+	default:
+		return c, nil
+	}
+	return c, refuse("UnrecognizedClientException", "The security token included in the request is invalid.")
+}
+
+// sign makes the signature that s should have, over those of its headers that were signed.
+func (v *Verifier) sign(ctx context.Context, s Signed, a authorization, c Credential) (string, error) {
+	v.once.Do(func() { v.signer = v4.NewSigner() })
+	r, err := s.request(ctx, a)
 	if err != nil {
-		return "", clientError("IncompleteSignatureException", "The request's address could not be read.")
+		return "", err
 	}
-	host := false
-	for _, name := range a.signedHeaders {
-		switch name {
-		case "host":
-			host = true
-		case "content-length":
-			r.ContentLength = int64(len(s.Body))
-		default:
-			r.Header[http.CanonicalHeaderKey(name)] = s.Header.Values(name)
-		}
-	}
-	if !host {
-		return "", invalidSignature("'Host' must be a 'SignedHeader' in the AWS Authorization.")
-	}
-	signer := v4.NewSigner()
 	key := aws.Credentials{AccessKeyID: a.accessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken}
 	if a.presigned {
-		query.Del("X-Amz-Signature")
-		r.URL.RawQuery = query.Encode()
-		signed, _, err := signer.PresignHTTP(ctx, key, r, payloadHash(s), a.service, a.region, at)
+		signed, _, err := v.signer.PresignHTTP(ctx, key, r, s.payloadHash(), a.service, a.region, a.at)
 		if err != nil {
 			return "", err
 		}
-		u, err := url.Parse(signed)
-		if err != nil {
-			return "", err
-		}
-		return u.Query().Get("X-Amz-Signature"), nil
+		_, query, _ := strings.Cut(signed, "?")
+		values, err := url.ParseQuery(query)
+		return values.Get("X-Amz-Signature"), err
 	}
-	if err := signer.SignHTTP(ctx, key, r, payloadHash(s), a.service, a.region, at); err != nil {
+	if err := v.signer.SignHTTP(ctx, key, r, s.payloadHash(), a.service, a.region, a.at); err != nil {
 		return "", err
 	}
 	_, signature, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
 	return signature, nil
 }
 
-// payloadHash is always that of the body that came, whatever the request says of it.
-func payloadHash(s Signed) string {
+// request is s as its sender had it when it was signed.
+func (s Signed) request(ctx context.Context, a authorization) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, s.Method, "https://"+s.Host+s.Path, nil)
+	if err != nil {
+		return nil, refuse("IncompleteSignatureException", "The request's address could not be read.")
+	}
+	r.URL.RawQuery = s.RawQuery
+	for _, name := range a.signedHeaders {
+		switch name {
+		case "host": // is the address's
+		case "content-length":
+			r.ContentLength = int64(len(s.Body))
+		default:
+			r.Header[http.CanonicalHeaderKey(name)] = s.Header.Values(name)
+		}
+	}
+	if a.presigned {
+		query := r.URL.Query()
+		query.Del("X-Amz-Signature")
+		r.URL.RawQuery = query.Encode()
+	}
+	return r, nil
+}
+
+const unsignedPayload = "UNSIGNED-PAYLOAD"
+
+// payloadHash is that of the body that came, whatever the request says of it.
+func (s Signed) payloadHash() string {
+	if s.UnsignedPayload && s.Header.Get("X-Amz-Content-Sha256") == unsignedPayload {
+		return unsignedPayload
+	}
 	sum := sha256.Sum256(s.Body)
 	return hex.EncodeToString(sum[:])
 }

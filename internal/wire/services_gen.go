@@ -2,6 +2,11 @@
 
 package wire
 
+import (
+	cloudwatchlogstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
 // ECSOperations is every operation of Amazon ECS.
 var ECSOperations = []string{
 	"AssociateGatewayWithCluster",
@@ -92,6 +97,19 @@ var ECSOperations = []string{
 	"UpdateServicePrimaryTaskSet",
 	"UpdateTaskProtection",
 	"UpdateTaskSet",
+}
+
+// ECSUnions is a variant each of the unions of Amazon ECS.
+var ECSUnions = []any{
+	&ecstypes.DescribeGatewayConfigurationMemberHostSharedAlb{},
+	&ecstypes.GatewayConfigurationMemberHostSharedAlb{},
+	&ecstypes.GatewayConnectionResourcesMemberHostSharedAlb{},
+	&ecstypes.GatewayElbAccessLogDestinationMemberS3{},
+	&ecstypes.GatewayInfrastructureResourcesMemberHostSharedAlb{},
+	&ecstypes.GatewayRouteResourcesMemberHostSharedAlb{},
+	&ecstypes.ServiceConnectContainerConfigurationMemberLogLevel{},
+	&ecstypes.SharingStrategyMemberNvidiaMps{},
+	&ecstypes.UpdateGatewayConfigurationMemberHostSharedAlb{},
 }
 
 // LogsOperations is every operation of CloudWatch Logs.
@@ -214,6 +232,15 @@ var LogsOperations = []string{
 	"UpdateLogAnomalyDetector",
 	"UpdateLookupTable",
 	"UpdateScheduledQuery",
+}
+
+// LogsUnions is a variant each of the unions of CloudWatch Logs.
+var LogsUnions = []any{
+	&cloudwatchlogstypes.GetLogObjectResponseStreamMemberFields{},
+	&cloudwatchlogstypes.IntegrationDetailsMemberOpenSearchIntegrationDetails{},
+	&cloudwatchlogstypes.ResourceConfigMemberOpenSearchResourceConfig{},
+	&cloudwatchlogstypes.StartLiveTailResponseStreamMemberSessionStart{},
+	&cloudwatchlogstypes.StartLiveTailResponseStreamMemberSessionUpdate{},
 }
 
 // STSOperations is every operation of AWS STS.

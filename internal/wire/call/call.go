@@ -1,0 +1,28 @@
+// Package call is what a service may know of the call that it answers: whose it is, and the request
+// id under which it is logged. Wire puts it into the context and services take it out, so that
+// neither needs to know the other. It holds no behaviour.
+package call
+
+import "context"
+
+// Call is one API call.
+type Call struct {
+	RequestID   string
+	Service     string // as signatures name it: "ecs"
+	Operation   string // "RunTask"
+	AccessKeyID string // as the request says, which is proof only where signatures are checked
+	Principal   string // the ARN of who signed; empty where signatures are not checked
+}
+
+type key struct{}
+
+// With returns a context for answering c.
+func With(ctx context.Context, c Call) context.Context { return context.WithValue(ctx, key{}, &c) }
+
+// From returns the call that ctx belongs to; the zero Call outside of one.
+func From(ctx context.Context) Call {
+	if c, ok := ctx.Value(key{}).(*Call); ok {
+		return *c
+	}
+	return Call{}
+}

@@ -1,0 +1,195 @@
+package wire
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// formTree is a form's parameters as what their dotted names describe: Tags.member.1.Key is a key
+// in the first member of Tags.
+type formTree struct {
+	value    *string
+	children map[string]*formTree
+}
+
+// newFormTree makes the tree of the operation's own parameters.
+func newFormTree(form url.Values) (*formTree, error) {
+	root := &formTree{}
+	for name, values := range form {
+		if name == "Action" || name == "Version" || strings.HasPrefix(name, "X-Amz-") {
+			continue
+		}
+		if len(values) > 1 {
+			return nil, refuse("SerializationException", "%s comes more than once.", name)
+		}
+		t := root
+		for part := range strings.SplitSeq(name, ".") {
+			t = t.child(part)
+		}
+		t.value = &values[0]
+	}
+	return root, nil
+}
+
+func (t *formTree) child(name string) *formTree {
+	if t.children == nil {
+		t.children = map[string]*formTree{}
+	}
+	if t.children[name] == nil {
+		t.children[name] = &formTree{}
+	}
+	return t.children[name]
+}
+
+// numbered returns the children in the order of their numbers. Lists are Name.member.1, maps
+// Name.entry.1, and both Name.1 where they are flattened.
+func (t *formTree) numbered(tag, path string) ([]*formTree, error) {
+	if c := t.children[tag]; c != nil {
+		t, path = c, path+"."+tag
+	}
+	numbers := make([]int, 0, len(t.children))
+	for name := range t.children {
+		n, err := strconv.Atoi(name)
+		if err != nil || n < 1 || strconv.Itoa(n) != name {
+			return nil, refuse("SerializationException", "%s.%s is not numbered.", path, name)
+		}
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	children := make([]*formTree, len(numbers))
+	for i, n := range numbers {
+		children[i] = t.children[strconv.Itoa(n)]
+	}
+	return children, nil
+}
+
+// formDecoder reads a form into SDK structs, as strictly as JSON is read.
+type formDecoder struct{ lenient bool }
+
+func (d formDecoder) structure(sh *shape, t *formTree, path string, v reflect.Value) error {
+	for name, child := range t.children {
+		m := sh.byName[name]
+		if m == nil && d.lenient {
+			continue
+		}
+		if m == nil {
+			return refuse("SerializationException", "%s: there is no such parameter.", join(path, name))
+		}
+		if err := d.value(m.shape, child, join(path, name), v.Field(m.index)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func (d formDecoder) value(sh *shape, t *formTree, path string, v reflect.Value) error {
+	switch sh.kind {
+	case kindPointer:
+		p := reflect.New(sh.elem.typ)
+		v.Set(p)
+		return d.value(sh.elem, t, path, p.Elem())
+	case kindStructure:
+		return d.structure(sh, t, path, v)
+	case kindList:
+		return d.list(sh, t, path, v)
+	case kindMap:
+		return d.dictionary(sh, t, path, v)
+	}
+	if t.value == nil || t.children != nil {
+		return refuse("SerializationException", "%s: expected one value.", path)
+	}
+	if err := formScalar(sh, *t.value, v); err != nil {
+		return refuse("SerializationException", "%s: %v.", path, err)
+	}
+	return nil
+}
+
+// list reads a list; a client sends an empty one as Name= with no value.
+func (d formDecoder) list(sh *shape, t *formTree, path string, v reflect.Value) error {
+	items, err := t.numbered("member", path)
+	if err != nil {
+		return err
+	}
+	v.Set(reflect.MakeSlice(sh.typ, len(items), len(items)))
+	for i, item := range items {
+		if err := d.value(sh.elem, item, join(path, strconv.Itoa(i+1)), v.Index(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d formDecoder) dictionary(sh *shape, t *formTree, path string, v reflect.Value) error {
+	entries, err := t.numbered("entry", path)
+	if err != nil {
+		return err
+	}
+	v.Set(reflect.MakeMap(sh.typ))
+	for i, entry := range entries {
+		path := join(path, strconv.Itoa(i+1))
+		key, value := entry.children["key"], entry.children["value"]
+		if key == nil || key.value == nil || value == nil {
+			return refuse("SerializationException", "%s: an entry needs a key and a value.", path)
+		}
+		e := reflect.New(sh.elem.typ).Elem()
+		if err := d.value(sh.elem, value, path+".value", e); err != nil {
+			return err
+		}
+		v.SetMapIndex(reflect.ValueOf(*key.value).Convert(sh.typ.Key()), e)
+	}
+	return nil
+}
+
+// formScalar sets v from the text of one parameter.
+func formScalar(sh *shape, s string, v reflect.Value) error {
+	switch sh.kind {
+	case kindString:
+		v.SetString(s)
+		return nil
+	case kindBool:
+		v.SetBool(s == "true")
+		if s != "true" && s != "false" {
+			return errors.New("expected true or false")
+		}
+		return nil
+	case kindInt:
+		n, err := strconv.ParseInt(s, 10, sh.typ.Bits())
+		v.SetInt(n)
+		return wrongValue("a whole number", err)
+	case kindFloat:
+		f, err := strconv.ParseFloat(s, sh.typ.Bits())
+		v.SetFloat(f)
+		return wrongValue("a number", err)
+	case kindTime:
+		t, err := time.Parse(time.RFC3339, s)
+		*v.Addr().Interface().(*time.Time) = t.UTC()
+		return wrongValue("a timestamp as 2006-01-02T15:04:05Z", err)
+	case kindBlob:
+		b, err := base64.StdEncoding.DecodeString(s)
+		v.SetBytes(b)
+		return wrongValue("base64", err)
+	}
+	return fmt.Errorf("a %s cannot be read", sh.typ)
+}
+
+// wrongValue says what was expected where a value could not be read.
+func wrongValue(expected string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New("expected " + expected)
+}

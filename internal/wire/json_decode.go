@@ -1,0 +1,363 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	documentjson "github.com/aws/smithy-go/document/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// jsonDecoder reads one body into SDK structs. It is strict: what does not fit, comes twice, or has
+// no place in the struct is refused, for a caller who sent it wants something that would silently
+// not happen. The types bound how deep it goes; jsontext bounds what it skips, and checks UTF-8.
+type jsonDecoder struct {
+	in          *jsontext.Decoder
+	lenient     bool // whether unknown members are skipped
+	newDocument func(any) any
+}
+
+// body reads the whole body; an empty one is an input without members.
+func (d *jsonDecoder) body(b []byte, sh *shape, into reflect.Value) error {
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil
+	}
+	d.in = jsontext.NewDecoder(bytes.NewBuffer(b))
+	if err := d.structure(sh, into); err != nil {
+		return serializationError(err)
+	}
+	if _, err := d.in.ReadToken(); !errors.Is(err, io.EOF) {
+		return refuse("SerializationException", "The request's body goes on behind its JSON object.")
+	}
+	return nil
+}
+
+// mismatch is JSON that does not fit the struct.
+type mismatch struct{ path, message string }
+
+func (m *mismatch) Error() string { return m.path + ": " + m.message }
+
+func serializationError(err error) error {
+	var m *mismatch
+	if errors.As(err, &m) {
+		return refuse("SerializationException", "%s", m)
+	}
+	return refuse("SerializationException", "The request's body is not valid JSON: %s.", strings.TrimPrefix(err.Error(), "jsontext: "))
+}
+
+// mismatch is about the value or name that was read last.
+func (d *jsonDecoder) mismatch(format string, args ...any) error {
+	return &mismatch{d.path(), fmt.Sprintf(format, args...)}
+}
+
+// path is where the decoder is, as AWS's clients write it: containerDefinitions[0].cpu.
+func (d *jsonDecoder) path() string {
+	var b strings.Builder
+	depth := 0
+	for token := range d.in.StackPointer().Tokens() {
+		depth++
+		if kind, _ := d.in.StackIndex(depth); kind == '[' {
+			b.WriteString("[" + token + "]")
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(token)
+	}
+	if b.Len() == 0 {
+		return "The request's body"
+	}
+	return b.String()
+}
+
+// member reads a value that may be null, which is the same as leaving it out.
+func (d *jsonDecoder) member(sh *shape, v reflect.Value) error {
+	if d.in.PeekKind() == 'n' {
+		return d.in.SkipValue()
+	}
+	return d.value(sh, v)
+}
+
+func (d *jsonDecoder) value(sh *shape, v reflect.Value) error {
+	switch sh.kind {
+	case kindPointer:
+		p := reflect.New(sh.elem.typ)
+		v.Set(p)
+		return d.value(sh.elem, p.Elem())
+	case kindList:
+		return d.list(sh, v)
+	case kindMap:
+		return d.dictionary(sh, v)
+	case kindStructure:
+		return d.structure(sh, v)
+	case kindUnion:
+		return d.union(sh, v)
+	case kindDocument:
+		return d.document(v)
+	}
+	return d.scalar(sh, v)
+}
+
+// open reads the token that begins an object or a list.
+func (d *jsonDecoder) open(want jsontext.Kind, what string) error {
+	t, err := d.in.ReadToken()
+	if err != nil {
+		return err
+	}
+	if t.Kind() != want {
+		return d.mismatch("expected %s, not %s.", what, describe(t))
+	}
+	return nil
+}
+
+// more says whether the object or list goes on; where it ends, its end is read.
+func (d *jsonDecoder) more(end jsontext.Kind) (bool, error) {
+	if d.in.PeekKind() != end {
+		return true, nil
+	}
+	_, err := d.in.ReadToken()
+	return false, err
+}
+
+func (d *jsonDecoder) structure(sh *shape, v reflect.Value) error {
+	if err := d.open('{', "an object"); err != nil {
+		return err
+	}
+	for {
+		if more, err := d.more('}'); !more || err != nil {
+			return err
+		}
+		m, err := d.name(sh)
+		switch {
+		case err != nil:
+		case m == nil:
+			err = d.in.SkipValue()
+		default:
+			err = d.member(m.shape, v.Field(m.index))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// name reads a member's name; an unknown one is an error, or nil where the decoder is lenient.
+func (d *jsonDecoder) name(sh *shape) (*member, error) {
+	t, err := d.in.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	m := sh.byName[t.String()]
+	if m == nil && !d.lenient {
+		return nil, d.mismatch("there is no such member in %s.", sh.typ.Name())
+	}
+	return m, nil
+}
+
+// union reads an object of which one member is set.
+func (d *jsonDecoder) union(sh *shape, v reflect.Value) error {
+	if err := d.open('{', "an object"); err != nil {
+		return err
+	}
+	for {
+		if more, err := d.more('}'); !more || err != nil {
+			return err
+		}
+		m, err := d.name(sh)
+		if err != nil {
+			return err
+		}
+		if m == nil || d.in.PeekKind() == 'n' {
+			if err := d.in.SkipValue(); err != nil {
+				return err
+			}
+			continue
+		}
+		if !v.IsNil() {
+			return d.mismatch("only one member of %s can be set.", sh.typ.Name())
+		}
+		p := reflect.New(m.typ)
+		if err := d.value(m.shape, p.Elem().FieldByName("Value")); err != nil {
+			return err
+		}
+		v.Set(p)
+	}
+}
+
+func (d *jsonDecoder) list(sh *shape, v reflect.Value) error {
+	if err := d.open('[', "a list"); err != nil {
+		return err
+	}
+	v.Set(reflect.MakeSlice(sh.typ, 0, 0))
+	for n := 0; ; n++ {
+		if more, err := d.more(']'); !more || err != nil {
+			return err
+		}
+		v.Grow(1)
+		v.SetLen(n + 1)
+		if err := d.value(sh.elem, v.Index(n)); err != nil {
+			return err
+		}
+	}
+}
+
+func (d *jsonDecoder) dictionary(sh *shape, v reflect.Value) error {
+	if err := d.open('{', "an object"); err != nil {
+		return err
+	}
+	v.Set(reflect.MakeMap(sh.typ))
+	for {
+		if more, err := d.more('}'); !more || err != nil {
+			return err
+		}
+		name, err := d.in.ReadToken()
+		if err != nil {
+			return err
+		}
+		key := reflect.ValueOf(name.String()).Convert(sh.typ.Key())
+		e := reflect.New(sh.elem.typ).Elem()
+		if err := d.value(sh.elem, e); err != nil {
+			return err
+		}
+		v.SetMapIndex(key, e)
+	}
+}
+
+// document reads any JSON, keeping its numbers as they are written.
+func (d *jsonDecoder) document(v reflect.Value) error {
+	raw, err := d.in.ReadValue()
+	if err != nil {
+		return err
+	}
+	numbers := json.NewDecoder(bytes.NewReader(raw))
+	numbers.UseNumber()
+	var parsed, held any
+	if err := numbers.Decode(&parsed); err != nil {
+		return d.mismatch("the document could not be read: %v.", err)
+	}
+	if err := documentjson.NewDecoder().DecodeJSONInterface(parsed, &held); err != nil {
+		return d.mismatch("the document could not be read: %v.", err)
+	}
+	v.Set(reflect.ValueOf(d.newDocument(held)))
+	return nil
+}
+
+func (d *jsonDecoder) scalar(sh *shape, v reflect.Value) error {
+	t, err := d.in.ReadToken()
+	if err != nil {
+		return err
+	}
+	switch sh.kind {
+	case kindString:
+		return d.string(t, v)
+	case kindBool:
+		return d.bool(t, v)
+	case kindInt:
+		return d.int(t, v)
+	case kindFloat:
+		return d.float(t, v)
+	case kindTime:
+		return d.time(t, v)
+	case kindBlob:
+		return d.blob(t, v)
+	}
+	return d.mismatch("a %s cannot be read.", sh.typ)
+}
+
+func (d *jsonDecoder) string(t jsontext.Token, v reflect.Value) error {
+	if t.Kind() != '"' {
+		return d.mismatch("expected a string, not %s.", describe(t))
+	}
+	v.SetString(t.String())
+	return nil
+}
+
+func (d *jsonDecoder) bool(t jsontext.Token, v reflect.Value) error {
+	if t.Kind() != 't' && t.Kind() != 'f' {
+		return d.mismatch("expected true or false, not %s.", describe(t))
+	}
+	v.SetBool(t.Kind() == 't')
+	return nil
+}
+
+func (d *jsonDecoder) int(t jsontext.Token, v reflect.Value) error {
+	if t.Kind() != '0' {
+		return d.mismatch("expected a whole number, not %s.", describe(t))
+	}
+	n, err := t.Int()
+	if err != nil || v.OverflowInt(n) {
+		return d.mismatch("expected a whole number of %d bits, not %s.", v.Type().Bits(), describe(t))
+	}
+	v.SetInt(n)
+	return nil
+}
+
+// float reads a number, or one of the three that JSON has no words for.
+func (d *jsonDecoder) float(t jsontext.Token, v reflect.Value) error {
+	f, ok := notFinite[t.String()]
+	if t.Kind() == '0' {
+		parsed, err := strconv.ParseFloat(t.String(), v.Type().Bits())
+		f, ok = parsed, err == nil
+	}
+	if !ok {
+		return d.mismatch("expected a number of %d bits, not %s.", v.Type().Bits(), describe(t))
+	}
+	v.SetFloat(f)
+	return nil
+}
+
+var notFinite = map[string]float64{"NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1)}
+
+// maxSeconds keeps timestamps where a time.Time can still be formatted: the year 9999.
+const maxSeconds = 253402300799
+
+func (d *jsonDecoder) time(t jsontext.Token, v reflect.Value) error {
+	if t.Kind() != '0' {
+		return d.mismatch("expected a timestamp in seconds since 1970, not %s.", describe(t))
+	}
+	seconds, err := strconv.ParseFloat(t.String(), 64)
+	if err != nil || math.Abs(seconds) > maxSeconds {
+		return d.mismatch("expected a timestamp in seconds since 1970, not %s.", describe(t))
+	}
+	*v.Addr().Interface().(*time.Time) = time.UnixMilli(int64(math.Round(seconds * 1000))).UTC()
+	return nil
+}
+
+func (d *jsonDecoder) blob(t jsontext.Token, v reflect.Value) error {
+	if t.Kind() != '"' {
+		return d.mismatch("expected base64, not %s.", describe(t))
+	}
+	b, err := base64.StdEncoding.DecodeString(t.String())
+	if err != nil {
+		return d.mismatch("expected base64: %v.", err)
+	}
+	v.SetBytes(b)
+	return nil
+}
+
+// describe says what a token is; of the caller's strings it repeats nothing, they may be secret.
+func describe(t jsontext.Token) string {
+	switch t.Kind() {
+	case '"':
+		return "a string"
+	case '0':
+		return "the number " + t.String()
+	case 't', 'f':
+		return t.String()
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	}
+	return "null"
+}

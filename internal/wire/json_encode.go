@@ -1,0 +1,199 @@
+package wire
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/smithy-go/document"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// jsonEncoder appends values as AWS JSON has them: no nulls, timestamps in seconds, blobs in base64.
+type jsonEncoder struct {
+	b   []byte
+	err error // the first
+}
+
+func (e *jsonEncoder) value(sh *shape, v reflect.Value) {
+	switch sh.kind {
+	case kindString:
+		e.string(v.String())
+	case kindBool:
+		e.b = strconv.AppendBool(e.b, v.Bool())
+	case kindInt:
+		e.b = strconv.AppendInt(e.b, v.Int(), 10)
+	case kindFloat:
+		e.float(v.Float(), sh.typ.Bits())
+	case kindTime:
+		e.time(timeOf(v))
+	case kindBlob:
+		e.b = append(e.b, '"')
+		e.b = base64.StdEncoding.AppendEncode(e.b, v.Bytes())
+		e.b = append(e.b, '"')
+	case kindPointer:
+		e.pointer(sh, v)
+	case kindList:
+		e.list(sh, v)
+	case kindMap:
+		e.dictionary(sh, v)
+	case kindStructure:
+		e.structure(sh, v)
+	case kindUnion:
+		e.union(sh, v)
+	case kindDocument:
+		e.document(v)
+	default:
+		e.fail("a %s cannot be written", sh.typ)
+	}
+}
+
+func (e *jsonEncoder) fail(format string, args ...any) {
+	if e.err == nil {
+		e.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (e *jsonEncoder) structure(sh *shape, v reflect.Value) {
+	e.b = append(e.b, '{')
+	start := len(e.b)
+	for i := range sh.members {
+		m := &sh.members[i]
+		f := v.Field(m.index)
+		if m.absent(f) {
+			continue
+		}
+		if len(e.b) > start {
+			e.b = append(e.b, ',')
+		}
+		e.b = append(e.b, m.quoted...)
+		e.value(m.shape, f)
+	}
+	e.b = append(e.b, '}')
+}
+
+func (e *jsonEncoder) pointer(sh *shape, v reflect.Value) {
+	if v.IsNil() { // in a list or a map, where it cannot be left out
+		e.b = append(e.b, "null"...)
+		return
+	}
+	e.value(sh.elem, v.Elem())
+}
+
+func (e *jsonEncoder) list(sh *shape, v reflect.Value) {
+	e.b = append(e.b, '[')
+	for i := range v.Len() {
+		if i > 0 {
+			e.b = append(e.b, ',')
+		}
+		e.value(sh.elem, v.Index(i))
+	}
+	e.b = append(e.b, ']')
+}
+
+func (e *jsonEncoder) dictionary(sh *shape, v reflect.Value) {
+	e.b = append(e.b, '{')
+	for i, k := range sortedKeys(v) {
+		if i > 0 {
+			e.b = append(e.b, ',')
+		}
+		e.string(k.String())
+		e.b = append(e.b, ':')
+		e.value(sh.elem, v.MapIndex(k))
+	}
+	e.b = append(e.b, '}')
+}
+
+func (e *jsonEncoder) union(sh *shape, v reflect.Value) {
+	m, value := sh.variant(v)
+	if m == nil {
+		e.fail("a %s that holds a %s cannot be written", sh.typ, v.Elem().Type())
+		return
+	}
+	e.b = append(e.b, '{')
+	e.b = append(e.b, m.quoted...)
+	e.value(m.shape, value)
+	e.b = append(e.b, '}')
+}
+
+func (e *jsonEncoder) document(v reflect.Value) {
+	b, err := v.Interface().(document.Marshaler).MarshalSmithyDocument()
+	if err != nil {
+		e.fail("a document cannot be written: %w", err)
+		return
+	}
+	e.b = append(e.b, b...)
+}
+
+// string appends a string. Most need no escapes; what is no UTF-8 is replaced.
+func (e *jsonEncoder) string(s string) {
+	if !plain(s) {
+		e.b, _ = jsontext.AppendQuote(e.b, s)
+		return
+	}
+	e.b = append(e.b, '"')
+	e.b = append(e.b, s...)
+	e.b = append(e.b, '"')
+}
+
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// time appends seconds since 1970, to the millisecond as AWS does.
+func (e *jsonEncoder) time(t time.Time) {
+	ms := t.UnixMilli()
+	if ms < 0 {
+		e.b = strconv.AppendFloat(e.b, float64(ms)/1000, 'f', 3, 64)
+		return
+	}
+	e.b = strconv.AppendInt(e.b, ms/1000, 10)
+	ms %= 1000
+	e.b = append(e.b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10))
+}
+
+// float appends a number so that it is seen to be no integer. JSON has no words for the three others.
+func (e *jsonEncoder) float(f float64, bits int) {
+	switch {
+	case math.IsNaN(f):
+		e.b = append(e.b, `"NaN"`...)
+	case math.IsInf(f, 1):
+		e.b = append(e.b, `"Infinity"`...)
+	case math.IsInf(f, -1):
+		e.b = append(e.b, `"-Infinity"`...)
+	case f == math.Trunc(f) && math.Abs(f) < 1e15:
+		e.b = strconv.AppendFloat(e.b, f, 'f', 1, bits)
+	default:
+		e.b = strconv.AppendFloat(e.b, f, 'g', -1, bits)
+	}
+}
+
+// timeOf returns the time in v, through its address where it has one: that spares an allocation.
+func timeOf(v reflect.Value) time.Time {
+	if v.CanAddr() {
+		return *v.Addr().Interface().(*time.Time)
+	}
+	return v.Interface().(time.Time)
+}
+
+// sortedKeys are a map's keys in order, so that equal answers are equal bytes.
+func sortedKeys(v reflect.Value) []reflect.Value {
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int {
+		if a.String() < b.String() {
+			return -1
+		}
+		return 1
+	})
+	return keys
+}

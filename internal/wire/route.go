@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// route finds the API that a request is for, and the protocol that it is in: by its target, by the
+// scope of its signature, by its host, and for a form, which need not be signed, by its Version.
+// It reads the body on the way, no more of it than the API takes.
+func (h *Handler) route(q *request) error {
+	q.api = h.apiOf(q.Request)
+	if err := q.readBody(); err != nil {
+		return err
+	}
+	if q.api == nil && isForm(q.Request) {
+		q.api = h.apiOfForm(q)
+	}
+	if q.api == nil {
+		return refuse("UnknownOperationException", "The request is for no service that runs here: %s is %q, the signature is for %q.",
+			targetHeader, q.Header.Get(targetHeader), scopeOf(q.Request))
+	}
+	q.protocol = q.api.protocolOf(q.Request)
+	return nil
+}
+
+func (h *Handler) apiOf(r *http.Request) *API {
+	if target := r.Header.Get(targetHeader); target != "" {
+		prefix, _, _ := strings.Cut(target, ".")
+		return h.byTarget[prefix]
+	}
+	if api := h.byName[scopeOf(r)]; api != nil {
+		return api
+	}
+	host, _, _ := strings.Cut(r.Host, ".")
+	return h.byName[host]
+}
+
+func (h *Handler) apiOfForm(q *request) *API {
+	if q.parseForm() != nil {
+		return nil
+	}
+	return h.byVersion[q.form.Get("Version")]
+}
+
+// scopeOf is the service that a request was signed for, or "".
+func scopeOf(r *http.Request) string {
+	a, _ := parseAuthorization(r.Header, r.URL.RawQuery)
+	return a.service
+}
+
+func isForm(r *http.Request) bool {
+	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return r.Method == http.MethodGet || mediaType == "application/x-www-form-urlencoded"
+}
+
+// protocolOf is the first of the API's protocols that the request could be in.
+func (a *API) protocolOf(r *http.Request) Protocol {
+	for _, p := range a.Protocols {
+		if p.claims(r) {
+			return p
+		}
+	}
+	return a.Protocols[0] // its own refusal says what is missing
+}

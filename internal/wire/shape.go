@@ -1,0 +1,234 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/aws/smithy-go/document"
+)
+
+// shape is how a Go type looks on the wire, whatever the protocol. Codecs are switches over its kind.
+type shape struct {
+	kind    kind
+	typ     reflect.Type
+	elem    *shape   // what a pointer, a list or a map holds
+	members []member // of a structure; of a union, what it can be
+	byName  map[string]*member
+}
+
+type kind uint8
+
+const (
+	kindUnsupported kind = iota
+	kindString           // and enums: their values are the services' to check
+	kindBool
+	kindInt
+	kindFloat
+	kindTime
+	kindBlob
+	kindPointer
+	kindList
+	kindMap
+	kindStructure
+	kindUnion
+	kindDocument
+)
+
+// member is a field of a structure, or a variant of a union.
+type member struct {
+	name   string
+	quoted string // `"name":`, ready for JSON
+	shape  *shape
+	index  int          // of the field in its struct
+	typ    reflect.Type // of the variant: the struct whose Value is the member
+}
+
+var (
+	timeType     = reflect.TypeFor[time.Time]()
+	documentType = reflect.TypeFor[interface {
+		document.Marshaler
+		document.Unmarshaler
+	}]()
+)
+
+// shapes makes the shapes of one API's types, each once.
+type shapes struct {
+	camelCase bool
+	variants  []reflect.Type // of unions
+	documents bool           // whether documents can be made
+
+	mu   sync.RWMutex
+	made map[reflect.Type]*shape
+}
+
+func newShapes(a *API) *shapes {
+	s := &shapes{camelCase: a.CamelCase, documents: a.NewDocument != nil, made: map[reflect.Type]*shape{}}
+	for _, v := range a.Unions {
+		s.variants = append(s.variants, reflect.TypeOf(v))
+	}
+	return s
+}
+
+// of returns a type's shape. What cannot be put on the wire is in it as unsupported; check finds it.
+func (s *shapes) of(t reflect.Type) *shape {
+	s.mu.RLock()
+	sh := s.made[t]
+	s.mu.RUnlock()
+	if sh != nil {
+		return sh
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.make(t)
+}
+
+func (s *shapes) make(t reflect.Type) *shape {
+	if sh := s.made[t]; sh != nil {
+		return sh
+	}
+	sh := &shape{typ: t}
+	s.made[t] = sh // before its members are made, for types that hold themselves
+	switch t.Kind() {
+	case reflect.String:
+		sh.kind = kindString
+	case reflect.Bool:
+		sh.kind = kindBool
+	case reflect.Int32, reflect.Int64:
+		sh.kind = kindInt
+	case reflect.Float32, reflect.Float64:
+		sh.kind = kindFloat
+	case reflect.Pointer:
+		sh.kind, sh.elem = kindPointer, s.make(t.Elem())
+	case reflect.Slice:
+		s.makeSlice(sh)
+	case reflect.Map:
+		s.makeMap(sh)
+	case reflect.Struct:
+		s.makeStruct(sh)
+	case reflect.Interface:
+		s.makeInterface(sh)
+	}
+	return sh
+}
+
+func (s *shapes) makeSlice(sh *shape) {
+	if sh.typ.Elem().Kind() == reflect.Uint8 {
+		sh.kind = kindBlob
+		return
+	}
+	sh.kind, sh.elem = kindList, s.make(sh.typ.Elem())
+}
+
+func (s *shapes) makeMap(sh *shape) {
+	if sh.typ.Key().Kind() == reflect.String {
+		sh.kind, sh.elem = kindMap, s.make(sh.typ.Elem())
+	}
+}
+
+func (s *shapes) makeStruct(sh *shape) {
+	if sh.typ == timeType {
+		sh.kind = kindTime
+		return
+	}
+	sh.kind = kindStructure
+	for i := range sh.typ.NumField() {
+		f := sh.typ.Field(i)
+		if f.IsExported() && f.Name != "ResultMetadata" && f.Name != "ErrorCodeOverride" { // the SDK's own, no members
+			sh.add(member{name: s.memberName(f.Name), shape: s.make(f.Type), index: i})
+		}
+	}
+	sh.index()
+}
+
+// makeInterface makes a document or a union. The SDK has a struct for each variant of a union: its
+// name is <Union>Member<Name>, and what it holds is its Value.
+func (s *shapes) makeInterface(sh *shape) {
+	if sh.typ.Implements(documentType) {
+		if s.documents {
+			sh.kind = kindDocument
+		}
+		return
+	}
+	for _, v := range s.variants {
+		name, ok := strings.CutPrefix(v.Elem().Name(), sh.typ.Name()+"Member")
+		if !ok || !v.Implements(sh.typ) {
+			continue
+		}
+		sh.kind = kindUnion
+		value, _ := v.Elem().FieldByName("Value")
+		sh.add(member{name: s.memberName(name), shape: s.make(value.Type), typ: v.Elem()})
+	}
+	sh.index()
+}
+
+func (sh *shape) add(m member) {
+	m.quoted = `"` + m.name + `":`
+	sh.members = append(sh.members, m)
+}
+
+func (sh *shape) index() {
+	sh.byName = make(map[string]*member, len(sh.members))
+	for i := range sh.members {
+		sh.byName[sh.members[i].name] = &sh.members[i]
+	}
+}
+
+// memberName is the wire's name of a Go field.
+func (s *shapes) memberName(name string) string {
+	if !s.camelCase {
+		return name
+	}
+	r, n := utf8.DecodeRuneInString(name)
+	return string(unicode.ToLower(r)) + name[n:]
+}
+
+// check returns an error that names the first member without a place on the wire.
+func (sh *shape) check(path string, seen map[*shape]bool) error {
+	if sh.kind == kindUnsupported {
+		return fmt.Errorf("%s: a %s cannot be put on the wire; see API.Unions and API.NewDocument", path, sh.typ)
+	}
+	if seen[sh] {
+		return nil
+	}
+	seen[sh] = true
+	if sh.elem != nil {
+		return sh.elem.check(path, seen)
+	}
+	for _, m := range sh.members {
+		if err := m.shape.check(path+"."+m.name, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// absent says whether a member is left out: nil, or an enum that is not set. Scalars that are no
+// pointers are always there, as they are in AWS's answers.
+func (m *member) absent(v reflect.Value) bool {
+	switch m.shape.kind {
+	case kindString:
+		return v.Len() == 0
+	case kindBool, kindInt, kindFloat, kindTime, kindStructure:
+		return false
+	}
+	return v.IsNil()
+}
+
+// variant returns the union's member that v holds, and its value.
+func (sh *shape) variant(v reflect.Value) (*member, reflect.Value) {
+	held := v.Elem()
+	if held.Kind() == reflect.Pointer {
+		held = held.Elem()
+	}
+	for i := range sh.members {
+		if held.IsValid() && sh.members[i].typ == held.Type() {
+			return &sh.members[i], held.FieldByName("Value")
+		}
+	}
+	return nil, reflect.Value{}
+}

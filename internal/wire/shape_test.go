@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+)
+
+// clients are what the services' structs are found by.
+var clients = []struct {
+	api    API
+	client any
+}{
+	{ECS(nil), &ecs.Client{}},
+	{Logs(nil), &cloudwatchlogs.Client{}},
+	{STS(nil), &sts.Client{}},
+}
+
+// The newest SDKs carry the model's own names, in a form that only their codecs read. The rule that
+// makes a member's name from its field's must agree with them for each struct of each operation.
+func TestMemberNamesAreTheModels(t *testing.T) {
+	for _, c := range clients {
+		s := newShapes(&c.api)
+		checked := 0
+		for _, sh := range everyShape(t, s, c.client) {
+			want := modelNames(sh)
+			if want == nil {
+				continue
+			}
+			checked++
+			got := slices.Sorted(maps.Keys(sh.byName))
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %s has members %v, in the model %v", c.api.Name, sh.typ, got, want)
+			}
+		}
+		t.Logf("%s: %d structs", c.api.Name, checked)
+	}
+}
+
+// Every struct of every operation can be put on the wire, but for the event streams.
+func TestEveryOperationHasAShape(t *testing.T) {
+	for _, c := range clients {
+		for _, sh := range everyShape(t, newShapes(&c.api), c.client) {
+			if err := sh.check(sh.typ.Name(), map[*shape]bool{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// everyShape is the shape of each struct that a client's operations use.
+func everyShape(t *testing.T, s *shapes, client any) map[reflect.Type]*shape {
+	typ := reflect.TypeOf(client)
+	operations := 0
+	for i := range typ.NumMethod() {
+		m := typ.Method(i).Type
+		if m.NumIn() == 4 && m.NumOut() == 2 {
+			operations++
+			s.of(m.In(2).Elem())
+			s.of(m.Out(0).Elem())
+		}
+	}
+	structs := maps.Clone(s.made)
+	maps.DeleteFunc(structs, func(_ reflect.Type, sh *shape) bool { return sh.kind != kindStructure })
+	if operations == 0 || len(structs) == 0 {
+		t.Fatal("found no operations")
+	}
+	return structs
+}
+
+// modelNames are the names of a structure's members in the service's model, nil where the SDK has
+// them not.
+func modelNames(sh *shape) []string {
+	v, ok := reflect.New(sh.typ).Interface().(smithy.Serializable)
+	if !ok {
+		return nil
+	}
+	var r schemaReader
+	v.Serialize(&r)
+	names := []string{}
+	for name, m := range r.schema.Members() {
+		if !streams(m) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// streams says whether a member is an event stream, which is no field of its struct.
+func streams(m *smithy.Schema) bool {
+	return m.Type() == smithy.ShapeTypeUnion && len(m.ID().Member) > 0 && (m.MemberName() == "responseStream" || m.MemberName() == "fieldStream")
+}
+
+// schemaReader keeps the schema of the first struct that is written to it.
+type schemaReader struct {
+	smithy.ShapeSerializer
+	schema *smithy.Schema
+}
+
+func (r *schemaReader) WriteStruct(s *smithy.Schema) { r.schema = s }
+func (r *schemaReader) CloseStruct()                 {}

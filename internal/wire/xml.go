@@ -1,0 +1,123 @@
+package wire
+
+import (
+	"encoding/base64"
+	"fmt"
+	"reflect"
+	"strconv"
+	"unicode/utf8"
+)
+
+// xmlEncoder appends values as AWS Query answers have them: lists of <member>, maps of <entry>.
+type xmlEncoder struct {
+	b   []byte
+	err error // the first
+}
+
+func (e *xmlEncoder) open(tag string) {
+	e.b = append(e.b, '<')
+	e.b = append(e.b, tag...)
+	e.b = append(e.b, '>')
+}
+
+func (e *xmlEncoder) close(tag string) {
+	e.b = append(e.b, "</"...)
+	e.b = append(e.b, tag...)
+	e.b = append(e.b, '>')
+}
+
+// element appends a tag with text in it.
+func (e *xmlEncoder) element(tag, text string) {
+	e.open(tag)
+	e.text(text)
+	e.close(tag)
+}
+
+func (e *xmlEncoder) tagged(tag string, sh *shape, v reflect.Value) {
+	e.open(tag)
+	e.value(sh, v)
+	e.close(tag)
+}
+
+func (e *xmlEncoder) value(sh *shape, v reflect.Value) {
+	switch sh.kind {
+	case kindString:
+		e.text(v.String())
+	case kindBool:
+		e.b = strconv.AppendBool(e.b, v.Bool())
+	case kindInt:
+		e.b = strconv.AppendInt(e.b, v.Int(), 10)
+	case kindFloat:
+		e.float(v.Float(), sh.typ.Bits())
+	case kindTime:
+		e.b = timeOf(v).UTC().AppendFormat(e.b, "2006-01-02T15:04:05.000Z")
+	case kindBlob:
+		e.b = base64.StdEncoding.AppendEncode(e.b, v.Bytes())
+	case kindPointer:
+		if !v.IsNil() {
+			e.value(sh.elem, v.Elem())
+		}
+	case kindStructure:
+		e.structure(sh, v)
+	case kindList:
+		for i := range v.Len() {
+			e.tagged("member", sh.elem, v.Index(i))
+		}
+	case kindMap:
+		e.dictionary(sh, v)
+	default:
+		if e.err == nil {
+			e.err = fmt.Errorf("a %s cannot be written", sh.typ)
+		}
+	}
+}
+
+func (e *xmlEncoder) structure(sh *shape, v reflect.Value) {
+	for i := range sh.members {
+		m := &sh.members[i]
+		if f := v.Field(m.index); !m.absent(f) {
+			e.tagged(m.name, m.shape, f)
+		}
+	}
+}
+
+func (e *xmlEncoder) dictionary(sh *shape, v reflect.Value) {
+	for _, k := range sortedKeys(v) {
+		e.open("entry")
+		e.element("key", k.String())
+		e.tagged("value", sh.elem, v.MapIndex(k))
+		e.close("entry")
+	}
+}
+
+// float appends a number; strconv's words for the infinite ones have a sign that XML's do not.
+func (e *xmlEncoder) float(f float64, bits int) {
+	s := strconv.FormatFloat(f, 'g', -1, bits)
+	switch s {
+	case "+Inf":
+		s = "Infinity"
+	case "-Inf":
+		s = "-Infinity"
+	}
+	e.b = append(e.b, s...)
+}
+
+// text appends a string, escaped. What XML cannot hold is replaced.
+func (e *xmlEncoder) text(s string) {
+	for _, r := range s {
+		switch {
+		case r == '&':
+			e.b = append(e.b, "&amp;"...)
+		case r == '<':
+			e.b = append(e.b, "&lt;"...)
+		case r == '>':
+			e.b = append(e.b, "&gt;"...)
+		case r == '\r':
+			e.b = append(e.b, "&#xD;"...) // as it is, a parser would make it a line feed
+		case r < ' ' && r != '\n' && r != '\t', r == 0xFFFE, r == 0xFFFF:
+			e.b = utf8.AppendRune(e.b, utf8.RuneError)
+		default:
+			e.b = utf8.AppendRune(e.b, r)
+		}
+	}
+}
