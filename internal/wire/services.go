@@ -26,6 +26,7 @@ func Logs(service any) API {
 		CamelCase: true, Operations: LogsOperations, Service: service,
 		MaxBody: 4 << 20, // PutLogEvents takes 1 MiB of text and up to 10,000 events; JSON adds its escapes and names
 		Unions:  LogsUnions,
+		Names:   map[string]string{"DescribeDestinationsInput.DestinationNamePrefix": "DestinationNamePrefix"},
 	}
 }
 
@@ -34,5 +35,6 @@ func STS(service any) API {
 	return API{
 		Name: "sts", Title: "AWS STS", Protocols: []Protocol{Query}, Version: "2011-06-15", Namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
 		Operations: STSOperations, Service: service,
+		Names: map[string]string{"PolicyDescriptorType.Arn": "arn"},
 	}
 }

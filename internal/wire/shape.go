@@ -59,6 +59,7 @@ var (
 // shapes makes the shapes of one API's types, each once.
 type shapes struct {
 	camelCase bool
+	names     map[string]string
 	variants  []reflect.Type // of unions
 	documents bool           // whether documents can be made
 
@@ -67,7 +68,7 @@ type shapes struct {
 }
 
 func newShapes(a *API) *shapes {
-	s := &shapes{camelCase: a.CamelCase, documents: a.NewDocument != nil, made: map[reflect.Type]*shape{}}
+	s := &shapes{camelCase: a.CamelCase, names: a.Names, documents: a.NewDocument != nil, made: map[reflect.Type]*shape{}}
 	for _, v := range a.Unions {
 		s.variants = append(s.variants, reflect.TypeOf(v))
 	}
@@ -139,7 +140,7 @@ func (s *shapes) makeStruct(sh *shape) {
 	for i := range sh.typ.NumField() {
 		f := sh.typ.Field(i)
 		if f.IsExported() && f.Name != "ResultMetadata" && f.Name != "ErrorCodeOverride" { // the SDK's own, no members
-			sh.add(member{name: s.memberName(f.Name), shape: s.make(f.Type), index: i})
+			sh.add(member{name: s.memberName(sh.typ, f.Name), shape: s.make(f.Type), index: i})
 		}
 	}
 	sh.index()
@@ -161,7 +162,7 @@ func (s *shapes) makeInterface(sh *shape) {
 		}
 		sh.kind = kindUnion
 		value, _ := v.Elem().FieldByName("Value")
-		sh.add(member{name: s.memberName(name), shape: s.make(value.Type), typ: v.Elem()})
+		sh.add(member{name: s.memberName(sh.typ, name), shape: s.make(value.Type), typ: v.Elem()})
 	}
 	sh.index()
 }
@@ -178,8 +179,11 @@ func (sh *shape) index() {
 	}
 }
 
-// memberName is the wire's name of a Go field.
-func (s *shapes) memberName(name string) string {
+// memberName is the wire's name of a type's field or variant.
+func (s *shapes) memberName(t reflect.Type, name string) string {
+	if exception := s.names[t.Name()+"."+name]; exception != "" {
+		return exception
+	}
 	if !s.camelCase {
 		return name
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
@@ -81,11 +82,13 @@ func modelNames(sh *shape) []string {
 	if !ok {
 		return nil
 	}
-	var r schemaReader
-	v.Serialize(&r)
+	schema := readSchema(v)
+	if schema == nil { // an output without members has none
+		return nil
+	}
 	names := []string{}
-	for name, m := range r.schema.Members() {
-		if !streams(m) {
+	for name, m := range schema.Members() {
+		if !isEventStream(m) {
 			names = append(names, name)
 		}
 	}
@@ -93,12 +96,23 @@ func modelNames(sh *shape) []string {
 	return names
 }
 
-// streams says whether a member is an event stream, which is no field of its struct.
-func streams(m *smithy.Schema) bool {
-	return m.Type() == smithy.ShapeTypeUnion && len(m.ID().Member) > 0 && (m.MemberName() == "responseStream" || m.MemberName() == "fieldStream")
+// isEventStream says whether a member is a stream, which is no field of its struct.
+func isEventStream(m *smithy.Schema) bool {
+	return m.Type() == smithy.ShapeTypeUnion && strings.HasSuffix(m.TargetID().Name, "Stream")
 }
 
-// schemaReader keeps the schema of the first struct that is written to it.
+// readSchema returns the schema that a struct names when it is written.
+func readSchema(v smithy.Serializable) (schema *smithy.Schema) {
+	var r schemaReader
+	defer func() {
+		recover() //nolint:errcheck // a struct that has more to write than its name panics here
+		schema = r.schema
+	}()
+	v.Serialize(&r)
+	return nil
+}
+
+// schemaReader keeps the schema of the first struct that is written to it, and is nil for the rest.
 type schemaReader struct {
 	smithy.ShapeSerializer
 	schema *smithy.Schema

@@ -19,19 +19,20 @@ import (
 
 // API is one AWS service as clients know it.
 type API struct {
-	Name         string     // in the scope of signatures and in host names: "ecs"
-	Title        string     // for people: "Amazon ECS"
-	Protocols    []Protocol // how it is spoken; a request is in the first that claims it
-	TargetPrefix string     // before the operation in X-Amz-Target, for JSON
-	Version      string     // of the API, for Query
-	Namespace    string     // of the answers' XML, for Query
-	CamelCase    bool       // whether members begin with a lower-case letter
-	Operations   []string   // every operation that the service has on AWS
-	Lenient      []string   // those whose unknown members are ignored: nodes of other versions call them
-	MaxBody      int64      // bytes; 1 MiB where it is 0
-	Unions       []any      // a pointer to each variant of the unions that operations use
-	NewDocument  func(any) any
-	Service      any // whose methods are the operations that are implemented
+	Name         string            // in the scope of signatures and in host names: "ecs"
+	Title        string            // for people: "Amazon ECS"
+	Protocols    []Protocol        // how it is spoken; a request is in the first that claims it
+	TargetPrefix string            // before the operation in X-Amz-Target, for JSON
+	Version      string            // of the API, for Query
+	Namespace    string            // of the answers' XML, for Query
+	CamelCase    bool              // whether members begin with a lower-case letter
+	Names        map[string]string // of members that are exceptions, by "<Struct>.<Field>"
+	Operations   []string          // every operation that the service has on AWS
+	Lenient      []string          // those whose unknown members are ignored: nodes of other versions call them
+	MaxBody      int64             // bytes; 1 MiB where it is 0
+	Unions       []any             // a pointer to each variant of the unions that operations use
+	NewDocument  func(any) any     // the SDK's document.NewLazyDocument, for a service with documents
+	Service      any               // whose methods are the operations that are implemented
 
 	shapes     *shapes
 	operations map[string]*operation
