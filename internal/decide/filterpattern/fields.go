@@ -1,0 +1,132 @@
+package filterpattern
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A pattern for fields names the fields of a message that blanks divide, and may compare them:
+// [ip, user, ..., status = 4*, bytes > 1000].
+
+// fieldTest is one field's condition; nil takes anything.
+type fieldTest func(value string) bool
+
+func parseFields(text string) (*Pattern, error) {
+	inner, ok := strings.CutSuffix(strings.TrimPrefix(text, "["), "]")
+	if !ok {
+		return nil, fmt.Errorf("a closing bracket is missing")
+	}
+	var before, after []fieldTest
+	ellipsis := false
+	for part := range strings.SplitSeq(inner, ",") {
+		part = strings.TrimSpace(part)
+		if part == "..." {
+			if ellipsis {
+				return nil, fmt.Errorf("there can be one ellipsis")
+			}
+			ellipsis = true
+			continue
+		}
+		test, err := parseField(part)
+		if err != nil {
+			return nil, err
+		}
+		if ellipsis {
+			after = append(after, test)
+		} else {
+			before = append(before, test)
+		}
+	}
+	return &Pattern{func(message string) bool {
+		fields := splitFields(message)
+		n := len(before) + len(after)
+		if len(fields) < n || !ellipsis && len(fields) != n {
+			return false
+		}
+		return passes(before, fields) && passes(after, fields[len(fields)-len(after):])
+	}}, nil
+}
+
+func passes(tests []fieldTest, fields []string) bool {
+	for i, t := range tests {
+		if t != nil && !t(fields[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+var fieldRE = regexp.MustCompile(`^(\w+)\s*(?:(!=|>=|<=|=|>|<)\s*(.+))?$`)
+
+// parseField reads name, or name and comparison; comparisons of one field may be joined by && or ||.
+func parseField(part string) (fieldTest, error) {
+	if left, right, ok := strings.Cut(part, "||"); ok {
+		return joined(left, right, func(a, b bool) bool { return a || b })
+	}
+	if left, right, ok := strings.Cut(part, "&&"); ok {
+		return joined(left, right, func(a, b bool) bool { return a && b })
+	}
+	m := fieldRE.FindStringSubmatch(strings.TrimSpace(part))
+	if m == nil {
+		return nil, fmt.Errorf("%q is no field: a name is wanted, or a name and a comparison", part)
+	}
+	op, value := m[2], strings.TrimSpace(m[3])
+	if op == "" {
+		return nil, nil
+	}
+	if number, err := strconv.ParseFloat(value, 64); err == nil {
+		return func(s string) bool {
+			f, err := strconv.ParseFloat(s, 64)
+			return err == nil && ordered(f, number, op)
+		}, nil
+	}
+	if op != "=" && op != "!=" {
+		return nil, fmt.Errorf("%s compares numbers alone, not %q", op, value)
+	}
+	pattern := wildcard(strings.Trim(value, `"`))
+	if len(value) > 1 && value[0] == '%' && value[len(value)-1] == '%' {
+		var err error
+		if pattern, err = regexp.Compile(value[1 : len(value)-1]); err != nil {
+			return nil, fmt.Errorf("%q is no regular expression: %w", value, err)
+		}
+	}
+	return func(s string) bool { return pattern.MatchString(s) == (op == "=") }, nil
+}
+
+func joined(left, right string, join func(a, b bool) bool) (fieldTest, error) {
+	a, err := parseField(left)
+	if err != nil {
+		return nil, err
+	}
+	b, err := parseField(right)
+	if err != nil {
+		return nil, err
+	}
+	if a == nil || b == nil {
+		return nil, fmt.Errorf("%q || %q: both sides must compare", left, right)
+	}
+	return func(s string) bool { return join(a(s), b(s)) }, nil
+}
+
+// splitFields divides a message at blanks; what stands in brackets or quotation marks is one field.
+func splitFields(message string) []string {
+	var out []string
+	for message = strings.TrimLeft(message, " \t"); message != ""; message = strings.TrimLeft(message, " \t") {
+		end, skip := strings.IndexAny(message, " \t"), 0
+		for open, closing := range map[byte]byte{'[': ']', '"': '"'} {
+			if message[0] == open {
+				if at := strings.IndexByte(message[1:], closing); at >= 0 {
+					end, skip = at+2, 1
+				}
+			}
+		}
+		if end < 0 {
+			end = len(message)
+		}
+		out = append(out, message[skip:end-skip])
+		message = message[end:]
+	}
+	return out
+}

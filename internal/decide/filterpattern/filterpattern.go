@@ -1,0 +1,146 @@
+// Package filterpattern is the filter patterns of CloudWatch Logs: Parse makes one, Match asks it of a
+// message. There are three kinds: terms that stand anywhere in the text, JSON patterns in braces, and
+// patterns for fields between blanks in brackets. It is pure, and follows
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
+package filterpattern
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// maxLength is the longest pattern that AWS takes.
+const maxLength = 1024
+
+// Pattern is a parsed pattern. It may be used by many goroutines.
+type Pattern struct{ match func(string) bool }
+
+// Match says whether the message matches.
+func (p *Pattern) Match(message string) bool { return p.match(message) }
+
+// Parse reads a pattern. An empty one matches everything.
+func Parse(text string) (*Pattern, error) {
+	trimmed := strings.TrimSpace(text)
+	switch {
+	case len(text) > maxLength:
+		return nil, fmt.Errorf("it has %d characters, at most %d are allowed", len(text), maxLength)
+	case trimmed == "":
+		return &Pattern{func(string) bool { return true }}, nil
+	case strings.HasPrefix(trimmed, "{"):
+		return parseJSON(trimmed)
+	case strings.HasPrefix(trimmed, "["):
+		return parseFields(trimmed)
+	}
+	return parseTerms(trimmed)
+}
+
+// term is a word, a quotation or an expression that a message must have, or must not.
+type term struct {
+	text    string
+	pattern *regexp.Regexp
+}
+
+func (t term) in(message string) bool {
+	if t.pattern != nil {
+		return t.pattern.MatchString(message)
+	}
+	return strings.Contains(message, t.text)
+}
+
+// parseTerms reads terms: all must be in the message, of those with a question mark any one, and
+// those with a minus must not.
+func parseTerms(text string) (*Pattern, error) {
+	var all, some, none []term
+	for text != "" {
+		into := &all
+		switch text[0] {
+		case '?':
+			into, text = &some, text[1:]
+		case '-':
+			into, text = &none, text[1:]
+		}
+		t, rest, err := nextTerm(text)
+		if err != nil {
+			return nil, err
+		}
+		*into = append(*into, t)
+		text = strings.TrimLeft(rest, " \t")
+	}
+	// AWS ignores the terms with a question mark where there are others.
+	return &Pattern{func(message string) bool {
+		for _, t := range none {
+			if t.in(message) {
+				return false
+			}
+		}
+		for _, t := range all {
+			if !t.in(message) {
+				return false
+			}
+		}
+		if len(all) > 0 || len(some) == 0 {
+			return true
+		}
+		for _, t := range some {
+			if t.in(message) {
+				return true
+			}
+		}
+		return false
+	}}, nil
+}
+
+func nextTerm(text string) (t term, rest string, err error) {
+	if text == "" {
+		return t, "", fmt.Errorf("a term is missing at the end")
+	}
+	switch text[0] {
+	case '"':
+		word, rest, err := quotation(text)
+		return term{text: word}, rest, err
+	case '%':
+		if end := strings.IndexByte(text[1:], '%'); end >= 0 {
+			p, err := regexp.Compile(text[1 : 1+end])
+			if err != nil {
+				return t, "", fmt.Errorf("%q is no regular expression: %w", text[1:1+end], err)
+			}
+			return term{pattern: p}, text[end+2:], nil
+		}
+	}
+	end := strings.IndexAny(text, " \t")
+	if end < 0 {
+		end = len(text)
+	}
+	for _, r := range text[:end] {
+		if !strings.ContainsRune("_.-/:=@#$&*,;'+~|<>!\\", r) && !isAlphanumeric(r) {
+			return t, "", fmt.Errorf("the term %q has the character %q: put it in quotation marks", text[:end], r)
+		}
+	}
+	if end == 0 {
+		return t, "", fmt.Errorf("a term is missing")
+	}
+	return term{text: text[:end]}, text[end:], nil
+}
+
+// quotation reads a text in quotation marks; a backslash takes the next character as it is.
+func quotation(text string) (word, rest string, err error) {
+	var b strings.Builder
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			if i++; i < len(text) {
+				b.WriteByte(text[i])
+			}
+		case '"':
+			return b.String(), text[i+1:], nil
+		default:
+			b.WriteByte(text[i])
+		}
+	}
+	return "", "", fmt.Errorf("the quotation %s is not closed", text)
+}
+
+func isAlphanumeric(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127
+}

@@ -1,0 +1,69 @@
+package filterpattern
+
+import "testing"
+
+func TestMatch(t *testing.T) {
+	cases := []struct {
+		pattern, message string
+		want             bool
+	}{
+		{"", "anything", true},
+		{"ERROR", "[ERROR] 400", true},
+		{"ERROR", "error", false}, // case counts
+		{"ERROR ARGUMENTS", "ERROR BAD ARGUMENTS", true},
+		{"ERROR ARGUMENTS", "ERROR", false},
+		{"?ERROR ?WARN", "WARN", true},
+		{"?ERROR ?WARN", "INFO", false},
+		{"ERROR -EXITING", "ERROR", true},
+		{"ERROR -EXITING", "ERROR EXITING", false},
+		{`"INTERNAL SERVER ERROR"`, "an INTERNAL SERVER ERROR", true},
+		{`"INTERNAL SERVER ERROR"`, "INTERNAL ERROR", false},
+		{`"a \"b\""`, `x a "b"`, true},
+		{"%4[0-9]{2}%", "code 404", true},
+		{"%4[0-9]{2}%", "code 504", false},
+		{`{ $.eventType = "UpdateTrail" }`, `{"eventType":"UpdateTrail"}`, true},
+		{`{ $.eventType = "UpdateTrail" }`, `eventType UpdateTrail`, false},
+		{`{ $.ip != 123.123.* }`, `{"ip":"10.0.0.1"}`, true},
+		{`{ $.ip = 123.123.* }`, `{"ip":"123.123.1.2"}`, true},
+		{`{ $.n > 5 && $.n <= 7 }`, `{"n":6}`, true},
+		{`{ $.n > 5 && $.n <= 7 }`, `{"n":8}`, false},
+		{`{ ($.a = 1 || $.b = 2) && $.c EXISTS }`, `{"b":2,"c":null}`, true},
+		{`{ $.c NOT EXISTS }`, `{"b":2}`, true},
+		{`{ $.c IS NULL }`, `{"c":null}`, true},
+		{`{ $.c IS TRUE }`, `{"c":false}`, false},
+		{`{ $.list[1].x = "y" }`, `{"list":[0,{"x":"y"}]}`, true},
+		{`{ $.['a b'] = 3 }`, `{"a b":3}`, true},
+		{`{ $.m = %^ab+$% }`, `{"m":"abbb"}`, true},
+		{`[ip, user, ts, request, status = 4*, bytes]`, `127.0.0.1 frank [10/Oct/2000] "GET /x" 404 1534`, true},
+		{`[ip, user, ts, request, status = 4*, bytes]`, `127.0.0.1 frank [10/Oct/2000] "GET /x" 200 1534`, false},
+		{`[ip, ..., bytes > 1000]`, `127.0.0.1 frank [10/Oct/2000] "GET /x" 404 1534`, true},
+		{`[..., status = 404 || status = 410, bytes]`, `a b 410 1`, true},
+		{`[a, b]`, `one`, false},
+	}
+	for _, c := range cases {
+		p, err := Parse(c.pattern)
+		if err != nil {
+			t.Errorf("%s: %v", c.pattern, err)
+			continue
+		}
+		if got := p.Match(c.message); got != c.want {
+			t.Errorf("%s on %s is %v, want %v", c.pattern, c.message, got, c.want)
+		}
+	}
+	for _, bad := range []string{`"open`, `{ $.a }`, `{ $.a = 1`, `{ a = 1 }`, `[a, b`, `[..., ...]`, `{ $.a > "x" }`, `%[%`, "(x"} {
+		if _, err := Parse(bad); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(`{ ($.a = 1 || $.b[0] = "2*") && $.c NOT EXISTS }`, `{"a":1}`)
+	f.Add(`[ip, ..., status = 4* && status != 404, bytes > 10]`, `1 "2 3" 4`)
+	f.Add(`?a -b "c d" %e%`, `x`)
+	f.Fuzz(func(t *testing.T, pattern, message string) {
+		if p, err := Parse(pattern); err == nil {
+			p.Match(message) // must not panic
+		}
+	})
+}

@@ -1,0 +1,252 @@
+package filterpattern
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A JSON pattern is comparisons of selectors ($.a.b[0]) with values, joined by && and ||, in braces.
+
+// condition is a part of a JSON pattern.
+type condition func(root any) bool
+
+func parseJSON(text string) (*Pattern, error) {
+	p := &jsonParser{text: text}
+	if !p.take("{") {
+		return nil, fmt.Errorf("an opening brace is missing")
+	}
+	c, err := p.or(0)
+	if err != nil {
+		return nil, err
+	}
+	if !p.take("}") || strings.TrimSpace(p.rest()) != "" {
+		return nil, fmt.Errorf("at character %d: a closing brace is wanted", p.at+1)
+	}
+	return &Pattern{func(message string) bool {
+		var root any
+		return json.Unmarshal([]byte(message), &root) == nil && c(root)
+	}}, nil
+}
+
+type jsonParser struct {
+	text string
+	at   int
+}
+
+func (p *jsonParser) rest() string { return p.text[p.at:] }
+
+func (p *jsonParser) blank() {
+	for p.at < len(p.text) && strings.IndexByte(" \t\n", p.text[p.at]) >= 0 {
+		p.at++
+	}
+}
+
+func (p *jsonParser) take(s string) bool {
+	p.blank()
+	if !strings.HasPrefix(p.rest(), s) {
+		return false
+	}
+	p.at += len(s)
+	return true
+}
+
+const maxDepth = 32
+
+func (p *jsonParser) or(depth int) (condition, error) {
+	left, err := p.and(depth)
+	for err == nil && p.take("||") {
+		var right condition
+		a := left
+		right, err = p.and(depth)
+		left = func(root any) bool { return a(root) || right(root) }
+	}
+	return left, err
+}
+
+func (p *jsonParser) and(depth int) (condition, error) {
+	left, err := p.one(depth)
+	for err == nil && p.take("&&") {
+		var right condition
+		a := left
+		right, err = p.one(depth)
+		left = func(root any) bool { return a(root) && right(root) }
+	}
+	return left, err
+}
+
+func (p *jsonParser) one(depth int) (condition, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("the pattern nests deeper than %d", maxDepth)
+	}
+	if p.take("(") {
+		c, err := p.or(depth + 1)
+		if err == nil && !p.take(")") {
+			err = fmt.Errorf("at character %d: a closing parenthesis is wanted", p.at+1)
+		}
+		return c, err
+	}
+	path, err := p.selector()
+	if err != nil {
+		return nil, err
+	}
+	return p.comparison(path)
+}
+
+// selector reads $.a.b, $.a[0], $.['a b'] into its steps: names and numbers.
+func (p *jsonParser) selector() ([]any, error) {
+	if !p.take("$") {
+		p.blank()
+		return nil, fmt.Errorf("at character %d: a selector is wanted, such as $.latency", p.at+1)
+	}
+	var path []any
+	for p.at < len(p.text) {
+		switch {
+		case strings.HasPrefix(p.rest(), ".[") || strings.HasPrefix(p.rest(), "["):
+			end := strings.IndexByte(p.rest(), ']')
+			if end < 0 {
+				return nil, fmt.Errorf("at character %d: the bracket is not closed", p.at+1)
+			}
+			inner := strings.TrimLeft(p.rest()[:end], ".[")
+			p.at += end + 1
+			if n, err := strconv.Atoi(inner); err == nil {
+				path = append(path, n)
+			} else {
+				path = append(path, strings.Trim(inner, `'"`))
+			}
+		case strings.HasPrefix(p.rest(), "."):
+			p.at++
+			start := p.at
+			for p.at < len(p.text) && !strings.ContainsRune(" \t.[]=!<>()&|}", rune(p.text[p.at])) {
+				p.at++
+			}
+			if p.at == start {
+				return nil, fmt.Errorf("at character %d: a name is missing", p.at+1)
+			}
+			path = append(path, p.text[start:p.at])
+		default:
+			return path, nil
+		}
+	}
+	return path, nil
+}
+
+// lookup follows a selector.
+func lookup(v any, path []any) (any, bool) {
+	for _, step := range path {
+		switch s := step.(type) {
+		case string:
+			m, ok := v.(map[string]any)
+			if v, ok = m[s]; !ok {
+				return nil, false
+			}
+		case int:
+			l, ok := v.([]any)
+			if !ok || s < 0 || s >= len(l) {
+				return nil, false
+			}
+			v = l[s]
+		}
+	}
+	return v, true
+}
+
+func (p *jsonParser) comparison(path []any) (condition, error) {
+	switch {
+	case p.take("NOT EXISTS"):
+		return func(root any) bool { _, ok := lookup(root, path); return !ok }, nil
+	case p.take("EXISTS"):
+		return func(root any) bool { _, ok := lookup(root, path); return ok }, nil
+	case p.take("IS"):
+		return p.is(path)
+	}
+	for _, op := range []string{"!=", ">=", "<=", "=", ">", "<"} {
+		if p.take(op) {
+			return p.compare(path, op)
+		}
+	}
+	return nil, fmt.Errorf("at character %d: an operator is wanted: = != > >= < <= IS EXISTS", p.at+1)
+}
+
+func (p *jsonParser) is(path []any) (condition, error) {
+	for word, want := range map[string]any{"NULL": nil, "TRUE": true, "FALSE": false} {
+		if p.take(word) {
+			return func(root any) bool { v, ok := lookup(root, path); return ok && v == want }, nil
+		}
+	}
+	return nil, fmt.Errorf("at character %d: NULL, TRUE or FALSE is wanted", p.at+1)
+}
+
+func (p *jsonParser) compare(path []any, op string) (condition, error) {
+	value, pattern, err := p.value()
+	if err != nil {
+		return nil, err
+	}
+	if number, err := strconv.ParseFloat(value, 64); err == nil && pattern == nil {
+		return func(root any) bool {
+			v, ok := lookup(root, path)
+			f, isNumber := v.(float64)
+			return ok && isNumber && ordered(f, number, op)
+		}, nil
+	}
+	if op != "=" && op != "!=" {
+		return nil, fmt.Errorf("%s compares numbers alone, not %q", op, value)
+	}
+	if pattern == nil {
+		pattern = wildcard(value)
+	}
+	return func(root any) bool {
+		v, ok := lookup(root, path)
+		s, isString := v.(string)
+		return ok && isString && pattern.MatchString(s) == (op == "=")
+	}, nil
+}
+
+func ordered(a, b float64, op string) bool {
+	switch op {
+	case "=":
+		return a == b
+	case "!=":
+		return a != b
+	case ">":
+		return a > b
+	case ">=":
+		return a >= b
+	case "<":
+		return a < b
+	}
+	return a <= b
+}
+
+// value reads a number, a word, a quotation or an expression between percent signs.
+func (p *jsonParser) value() (string, *regexp.Regexp, error) {
+	p.blank()
+	text := p.rest()
+	if strings.HasPrefix(text, `"`) {
+		word, rest, err := quotation(text)
+		p.at = len(p.text) - len(rest)
+		return word, nil, err
+	}
+	if strings.HasPrefix(text, "%") {
+		end := strings.IndexByte(text[1:], '%')
+		if end < 0 {
+			return "", nil, fmt.Errorf("at character %d: the expression is not closed by %%", p.at+1)
+		}
+		p.at += end + 2
+		r, err := regexp.Compile(text[1 : 1+end])
+		return text[1 : 1+end], r, err
+	}
+	end := strings.IndexAny(text, " \t)}&|")
+	if end <= 0 {
+		return "", nil, fmt.Errorf("at character %d: a value is missing", p.at+1)
+	}
+	p.at += end
+	return text[:end], nil, nil
+}
+
+// wildcard turns a text with stars into an expression for all of a string.
+func wildcard(text string) *regexp.Regexp {
+	return regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, ".*") + "$")
+}

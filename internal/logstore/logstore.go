@@ -1,0 +1,319 @@
+// Package logstore keeps log events on disk: for each group a directory with append-only segments, and
+// in memory an index of where each stream's batches lie. An append is on disk before it returns, and
+// concurrent ones share one flush. Opening reads the segments' heads; a tail that a crash has torn is
+// cut off. It knows groups, streams, times and text; what they mean is the Logs service's business.
+package logstore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"sync"
+)
+
+// Errors that callers decide on.
+var (
+	ErrNoGroup  = errors.New("no such log group")
+	ErrNoStream = errors.New("no such log stream")
+	ErrExists   = errors.New("it exists already")
+)
+
+// Group is what is known of a log group.
+type Group struct {
+	Name          string
+	CreatedAt     int64 // milliseconds since 1970, as all times here
+	RetentionDays int32 // 0 is for ever
+	Class         string
+	KMSKeyID      string
+	Tags          map[string]string
+	Bytes         int64 `json:"-"`
+}
+
+// Stream is what is known of a log stream.
+type Stream struct {
+	Name          string
+	CreatedAt     int64
+	First, Last   int64 // times of its events; 0 where it has none
+	LastIngestion int64
+	Bytes         int64
+}
+
+// Event is one log event.
+type Event struct {
+	Stream    string
+	Timestamp int64
+	Ingested  int64
+	Message   string
+	ID        ID
+}
+
+// ID orders the events of a group that have the same time, and names an event for good.
+type ID struct {
+	Timestamp int64
+	Segment   int
+	Offset    int64 // of the batch
+	Index     int   // in the batch
+}
+
+// Compare orders ids by time, then by where they lie.
+func (a ID) Compare(b ID) int {
+	for _, d := range [...]int64{a.Timestamp - b.Timestamp, int64(a.Segment - b.Segment), a.Offset - b.Offset, int64(a.Index - b.Index)} {
+		if d != 0 {
+			return int(max(min(d, 1), -1))
+		}
+	}
+	return 0
+}
+
+// Store is all log groups of an account.
+type Store struct {
+	dir string
+
+	mu     sync.RWMutex
+	groups map[string]*group
+	nextID int
+}
+
+// Open opens the store in dir, and makes it where there is none.
+func Open(dir string) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, groups: map[string]*group{}, nextID: 1}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		id, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		s.nextID = max(s.nextID, id+1)
+		g, err := openGroup(filepath.Join(dir, e.Name()))
+		if errors.Is(err, os.ErrNotExist) {
+			os.RemoveAll(filepath.Join(dir, e.Name())) // a group that was never wholly made, or deleted
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("logstore: group %s: %w", e.Name(), err)
+		}
+		s.groups[g.meta.Name] = g
+	}
+	return s, nil
+}
+
+// Close closes the files.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, g := range s.groups {
+		errs = append(errs, g.close())
+	}
+	return errors.Join(errs...)
+}
+
+// CreateGroup makes a group.
+func (s *Store) CreateGroup(meta Group) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.groups[meta.Name] != nil {
+		return ErrExists
+	}
+	dir := filepath.Join(s.dir, strconv.Itoa(s.nextID))
+	s.nextID++
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if err := writeMeta(dir, meta); err != nil {
+		return err
+	}
+	g, err := openGroup(dir)
+	if err != nil {
+		return err
+	}
+	s.groups[meta.Name] = g
+	return syncDir(s.dir)
+}
+
+// DeleteGroup removes a group and its events.
+func (s *Store) DeleteGroup(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.groups[name]
+	if g == nil {
+		return ErrNoGroup
+	}
+	// Without its description a directory is no group any more, also after a crash from here on.
+	if err := os.Remove(filepath.Join(g.dir, metaFile)); err != nil {
+		return err
+	}
+	delete(s.groups, name)
+	return errors.Join(syncDir(g.dir), g.close(), os.RemoveAll(g.dir))
+}
+
+// UpdateGroup changes what is known of a group.
+func (s *Store) UpdateGroup(name string, change func(*Group)) error {
+	g, err := s.group(name)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	meta := g.meta
+	change(&meta)
+	if err := writeMeta(g.dir, meta); err != nil {
+		return err
+	}
+	g.meta = meta
+	return nil
+}
+
+// Groups lists the groups by name.
+func (s *Store) Groups() []Group {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var out []Group
+	for _, g := range s.groups {
+		out = append(out, g.describe())
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+// Group describes a group.
+func (s *Store) Group(name string) (Group, error) {
+	g, err := s.group(name)
+	if err != nil {
+		return Group{}, err
+	}
+	return g.describe(), nil
+}
+
+func (s *Store) group(name string) (*group, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	g := s.groups[name]
+	if g == nil {
+		return nil, ErrNoGroup
+	}
+	return g, nil
+}
+
+// CreateStream makes a stream.
+func (s *Store) CreateStream(groupName, stream string, now int64) error {
+	g, err := s.group(groupName)
+	if err != nil {
+		return err
+	}
+	return g.createStream(stream, now)
+}
+
+// DeleteStream removes a stream and its events.
+func (s *Store) DeleteStream(groupName, stream string) error {
+	g, err := s.group(groupName)
+	if err != nil {
+		return err
+	}
+	return g.deleteStream(stream)
+}
+
+// Streams lists a group's streams by name.
+func (s *Store) Streams(groupName string) ([]Stream, error) {
+	g, err := s.group(groupName)
+	if err != nil {
+		return nil, err
+	}
+	return g.list(), nil
+}
+
+// Append adds events to a stream. They are on disk when it returns nil.
+func (s *Store) Append(groupName, stream string, now int64, events []Event) error {
+	g, err := s.group(groupName)
+	if err != nil {
+		return err
+	}
+	return g.append(record{Kind: eventBatch, Stream: stream, At: now, Events: events})
+}
+
+// Range is which events of a group are wanted.
+type Range struct {
+	Streams    []string         // nil is all
+	Start, End int64            // times, both inclusive; End 0 is no end
+	After      *ID              // behind this event
+	Before     *ID              // ahead of this event
+	Backward   bool             // from the newest to the oldest
+	Limit      int              // how many to return
+	Keep       func(Event) bool // nil keeps all
+}
+
+// Read returns events by time, the oldest first, or with Backward the newest first. more says that the
+// limit has cut something off.
+func (s *Store) Read(groupName string, r Range) (events []Event, more bool, err error) {
+	g, err := s.group(groupName)
+	if err != nil {
+		return nil, false, err
+	}
+	return g.read(r)
+}
+
+// Sweep removes segments of which every event is older than its group's retention.
+func (s *Store) Sweep(now int64) error {
+	s.mu.RLock()
+	groups := make([]*group, 0, len(s.groups))
+	for _, g := range s.groups {
+		groups = append(groups, g)
+	}
+	s.mu.RUnlock()
+	var errs []error
+	for _, g := range groups {
+		errs = append(errs, g.sweep(now))
+	}
+	return errors.Join(errs...)
+}
+
+const metaFile = "group.json"
+
+func writeMeta(dir string, meta Group) error {
+	b, err := json.Marshal(meta)
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(dir, ".new")
+	f, err := os.Create(tmp)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, filepath.Join(dir, metaFile)); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// sorted returns the keys of a map in order.
+func sorted[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,135 @@
+package logstore
+
+import (
+	"fmt"
+	"slices"
+)
+
+// read gathers a range of events. It goes through the batches in the order of their times, and stops
+// once no batch that is left can hold an event that belongs before those it has.
+func (g *group) read(r Range) (events []Event, more bool, err error) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	places, err := g.candidates(r)
+	if err != nil {
+		return nil, false, err
+	}
+	var found []Event
+	for i, p := range places {
+		if len(found) > r.Limit && settled(found, r, places[i:]) {
+			break
+		}
+		batch, err := g.batch(p)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, e := range batch {
+			if r.wants(e) {
+				found = append(found, e)
+			}
+		}
+		sortEvents(found, r.Backward)
+	}
+	if len(found) > r.Limit {
+		return found[:r.Limit], true, nil
+	}
+	return found, false, nil
+}
+
+// candidates are the batches that may hold wanted events, in the order of reading.
+func (g *group) candidates(r Range) ([]place, error) {
+	var out []place
+	names := r.Streams
+	if names == nil {
+		names = sorted(g.streams)
+	}
+	start, end := r.bounds()
+	for _, name := range names {
+		s := g.streams[name]
+		if s == nil {
+			return nil, fmt.Errorf("%w: %s", ErrNoStream, name)
+		}
+		for _, b := range s.batches {
+			if b.last >= start && b.first <= end {
+				out = append(out, b)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b place) int {
+		if r.Backward {
+			return compare(b.last, a.last)
+		}
+		return compare(a.first, b.first)
+	})
+	return out, nil
+}
+
+// bounds are the times of the range, narrowed by the events that it is behind or ahead of.
+func (r *Range) bounds() (start, end int64) {
+	start, end = r.Start, r.End
+	if end == 0 {
+		end = 1<<63 - 1
+	}
+	if r.After != nil {
+		start = max(start, r.After.Timestamp)
+	}
+	if r.Before != nil {
+		end = min(end, r.Before.Timestamp)
+	}
+	return start, end
+}
+
+func (r *Range) wants(e Event) bool {
+	start, end := r.bounds()
+	if e.Timestamp < start || e.Timestamp > end {
+		return false
+	}
+	if r.After != nil && e.ID.Compare(*r.After) <= 0 || r.Before != nil && e.ID.Compare(*r.Before) >= 0 {
+		return false
+	}
+	return r.Keep == nil || r.Keep(e)
+}
+
+// settled says whether the first events are final: no batch that is left reaches among them.
+func settled(found []Event, r Range, left []place) bool {
+	edge := found[r.Limit].Timestamp
+	if r.Backward {
+		return left[0].last < edge
+	}
+	return left[0].first > edge
+}
+
+func sortEvents(events []Event, backward bool) {
+	slices.SortFunc(events, func(a, b Event) int {
+		if backward {
+			return b.ID.Compare(a.ID)
+		}
+		return a.ID.Compare(b.ID)
+	})
+}
+
+// batch reads the events of one batch.
+func (g *group) batch(p place) ([]Event, error) {
+	b := make([]byte, p.size)
+	if _, err := g.files[p.segment].ReadAt(b, p.offset); err != nil {
+		return nil, err
+	}
+	r, err := parseRecord(b)
+	if err != nil {
+		return nil, fmt.Errorf("logstore: %s at %d: %w", segmentPath(g.dir, p.segment), p.offset, err)
+	}
+	for i := range r.Events {
+		r.Events[i].ID = ID{r.Events[i].Timestamp, p.segment, p.offset, i}
+	}
+	return r.Events, nil
+}
+
+func compare(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

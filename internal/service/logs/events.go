@@ -1,0 +1,305 @@
+package logs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+
+	"github.com/pintle/pintle/internal/decide/filterpattern"
+	"github.com/pintle/pintle/internal/logstore"
+)
+
+// The limits of PutLogEvents: API_PutLogEvents.
+const (
+	maxBatchEvents = 10000
+	maxBatchBytes  = 1 << 20
+	perEvent       = 26
+	maxSpan        = 24 * time.Hour
+	maxAge         = 14 * 24 * time.Hour
+	maxAhead       = 2 * time.Hour
+)
+
+// PutLogEvents adds events to a stream. Those that are too old or too new are left out, and the answer
+// says which.
+func (s *Service) PutLogEvents(_ context.Context, in *cloudwatchlogs.PutLogEventsInput) (*cloudwatchlogs.PutLogEventsOutput, error) {
+	if err := cmp.Or(checkGroupName(in.LogGroupName), checkStreamName(in.LogStreamName), checkBatch(in.LogEvents)); err != nil {
+		return nil, err
+	}
+	g, err := s.store.Group(*in.LogGroupName)
+	if err != nil {
+		return nil, failure(err)
+	}
+	now := s.now()
+	events, rejected := accept(in.LogEvents, now, g.RetentionDays)
+	if err := s.store.Append(*in.LogGroupName, *in.LogStreamName, now, events); err != nil {
+		return nil, failure(err)
+	}
+	return &cloudwatchlogs.PutLogEventsOutput{NextSequenceToken: aws.String(sequenceToken), RejectedLogEventsInfo: rejected}, nil
+}
+
+func checkBatch(events []types.InputLogEvent) error {
+	if n := len(events); n == 0 || n > maxBatchEvents {
+		return invalidParameter("1 validation error detected: Value at 'logEvents' failed to satisfy constraint: Member must have length between 1 and %d, not %d", maxBatchEvents, n)
+	}
+	size := 0
+	for i, e := range events {
+		text := aws.ToString(e.Message)
+		if text == "" || e.Timestamp == nil || *e.Timestamp < 0 {
+			return invalidParameter("logEvents.%d.member must have a message of at least 1 character and a timestamp of at least 0.", i+1)
+		}
+		if i > 0 && *e.Timestamp < *events[i-1].Timestamp {
+			return invalidParameter("Log events in a single PutLogEvents request must be in chronological order.")
+		}
+		size += len(text) + perEvent
+	}
+	if size > maxBatchBytes {
+		return invalidParameter("Upload too large: %d bytes exceeds limit of %d", size, maxBatchBytes)
+	}
+	if *events[len(events)-1].Timestamp-*events[0].Timestamp > maxSpan.Milliseconds() {
+		return invalidParameter("The batch of log events in a single PutLogEvents request cannot span more than 24 hours.")
+	}
+	return nil
+}
+
+// accept sorts out events that AWS would not take: older than 14 days or the retention, or more than
+// two hours ahead.
+func accept(in []types.InputLogEvent, now int64, retentionDays int32) ([]logstore.Event, *types.RejectedLogEventsInfo) {
+	var out []logstore.Event
+	var rejected types.RejectedLogEventsInfo
+	any := false
+	for i, e := range in {
+		age := now - *e.Timestamp
+		switch {
+		case age < -maxAhead.Milliseconds():
+			if rejected.TooNewLogEventStartIndex == nil {
+				rejected.TooNewLogEventStartIndex = aws.Int32(int32(i))
+			}
+			any = true
+		case retentionDays > 0 && age > int64(retentionDays)*24*time.Hour.Milliseconds():
+			rejected.ExpiredLogEventEndIndex = aws.Int32(int32(i + 1))
+			any = true
+		case age > maxAge.Milliseconds():
+			rejected.TooOldLogEventEndIndex = aws.Int32(int32(i + 1))
+			any = true
+		default:
+			out = append(out, logstore.Event{Timestamp: *e.Timestamp, Message: *e.Message})
+		}
+	}
+	if !any {
+		return out, nil
+	}
+	return out, &rejected
+}
+
+// maxPage is the most events of one page, and maxPageBytes the most text.
+const (
+	maxPage      = 10000
+	maxPageBytes = 1 << 20
+)
+
+// GetLogEvents reads one stream. Its tokens go forward and backward, and at either end they repeat.
+func (s *Service) GetLogEvents(_ context.Context, in *cloudwatchlogs.GetLogEventsInput) (*cloudwatchlogs.GetLogEventsOutput, error) {
+	name, err := group(in.LogGroupName, in.LogGroupIdentifier)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkStreamName(in.LogStreamName); err != nil {
+		return nil, err
+	}
+	limit, err := limitOf(in.Limit, maxPage, maxPage)
+	if err != nil {
+		return nil, err
+	}
+	r := logstore.Range{Streams: []string{*in.LogStreamName}, Start: aws.ToInt64(in.StartTime), Limit: limit, Backward: !aws.ToBool(in.StartFromHead)}
+	if in.EndTime != nil {
+		r.End = *in.EndTime - 1 // EndTime itself is not included
+	}
+	if err := applyToken(&r, aws.ToString(in.NextToken)); err != nil {
+		return nil, err
+	}
+	if err := s.applyRetention(name, &r); err != nil {
+		return nil, err
+	}
+	events, _, err := s.store.Read(name, r)
+	if err != nil {
+		return nil, failure(err)
+	}
+	events, _ = cutPage(events)
+	if r.Backward {
+		reverse(events)
+	}
+	out := &cloudwatchlogs.GetLogEventsOutput{Events: []types.OutputLogEvent{}}
+	for _, e := range events {
+		out.Events = append(out.Events, types.OutputLogEvent{Timestamp: aws.Int64(e.Timestamp), IngestionTime: aws.Int64(e.Ingested), Message: aws.String(e.Message)})
+	}
+	out.NextForwardToken, out.NextBackwardToken = tokens(events, aws.ToString(in.NextToken))
+	return out, nil
+}
+
+// cutPage cuts a page at the most text that one may have.
+func cutPage(events []logstore.Event) ([]logstore.Event, bool) {
+	size := 0
+	for i, e := range events {
+		if size += len(e.Message) + perEvent; size > maxPageBytes && i > 0 {
+			return events[:i], true
+		}
+	}
+	return events, false
+}
+
+func reverse(events []logstore.Event) {
+	for i, j := 0, len(events)-1; i < j; i, j = i+1, j-1 {
+		events[i], events[j] = events[j], events[i]
+	}
+}
+
+// A token is a direction and an event: what lies behind it, or ahead of it, comes next.
+
+func formatID(id logstore.ID) string {
+	return fmt.Sprintf("%013d.%09d.%012d.%05d", id.Timestamp, id.Segment, id.Offset, id.Index)
+}
+
+func parseID(s string) (id logstore.ID, err error) {
+	_, err = fmt.Sscanf(s, "%d.%d.%d.%d", &id.Timestamp, &id.Segment, &id.Offset, &id.Index)
+	return id, err
+}
+
+// tokens for the page. An empty page repeats where the caller stands.
+func tokens(events []logstore.Event, token string) (forward, backward *string) {
+	if len(events) > 0 {
+		return aws.String("f/" + formatID(events[len(events)-1].ID)), aws.String("b/" + formatID(events[0].ID))
+	}
+	_, at, ok := strings.Cut(token, "/")
+	if !ok {
+		at = formatID(logstore.ID{})
+	}
+	return aws.String("f/" + at), aws.String("b/" + at)
+}
+
+func applyToken(r *logstore.Range, token string) error {
+	if token == "" {
+		return nil
+	}
+	direction, at, _ := strings.Cut(token, "/")
+	id, err := parseID(at)
+	if err != nil || direction != "f" && direction != "b" {
+		return invalidParameter("The specified nextToken is invalid.")
+	}
+	if direction == "f" {
+		r.After, r.Backward = &id, false
+	} else {
+		r.Before, r.Backward = &id, true
+	}
+	return nil
+}
+
+// applyRetention leaves out what has expired, whether it is still on disk or not.
+func (s *Service) applyRetention(name string, r *logstore.Range) error {
+	g, err := s.store.Group(name)
+	if err != nil {
+		return failure(err)
+	}
+	if g.RetentionDays > 0 {
+		r.Start = max(r.Start, s.now()-int64(g.RetentionDays)*24*time.Hour.Milliseconds())
+	}
+	return nil
+}
+
+// FilterLogEvents reads a group's streams together, by time, and keeps what matches the pattern.
+func (s *Service) FilterLogEvents(_ context.Context, in *cloudwatchlogs.FilterLogEventsInput) (*cloudwatchlogs.FilterLogEventsOutput, error) {
+	name, err := group(in.LogGroupName, in.LogGroupIdentifier)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := limitOf(in.Limit, maxPage, maxPage)
+	if err != nil {
+		return nil, err
+	}
+	pattern, err := filterpattern.Parse(aws.ToString(in.FilterPattern))
+	if err != nil {
+		return nil, invalidParameter("Invalid filter pattern: %v", err)
+	}
+	r := logstore.Range{Start: aws.ToInt64(in.StartTime), Limit: limit, Keep: func(e logstore.Event) bool { return pattern.Match(e.Message) }}
+	if in.EndTime != nil {
+		r.End = max(*in.EndTime, 1)
+	}
+	if r.Streams, err = s.streamsOf(name, in.LogStreamNames, in.LogStreamNamePrefix); err != nil {
+		return nil, err
+	}
+	if in.NextToken != nil {
+		id, err := parseID(*in.NextToken)
+		if err != nil {
+			return nil, invalidParameter("The specified nextToken is invalid.")
+		}
+		r.After = &id
+	}
+	if err := s.applyRetention(name, &r); err != nil {
+		return nil, err
+	}
+	events, more, err := s.store.Read(name, r)
+	if err != nil {
+		return nil, failure(err)
+	}
+	events, cut := cutPage(events)
+	out := &cloudwatchlogs.FilterLogEventsOutput{Events: []types.FilteredLogEvent{}, SearchedLogStreams: []types.SearchedLogStream{}}
+	for _, e := range events {
+		out.Events = append(out.Events, types.FilteredLogEvent{
+			EventId: aws.String(eventID(e.ID)), IngestionTime: aws.Int64(e.Ingested), LogStreamName: aws.String(e.Stream), Message: aws.String(e.Message), Timestamp: aws.Int64(e.Timestamp),
+		})
+	}
+	if more || cut {
+		out.NextToken = aws.String(formatID(events[len(events)-1].ID))
+	}
+	return out, nil
+}
+
+// eventID is the id in digits alone, as AWS's are, so that clients can compare them as text.
+func eventID(id logstore.ID) string { return strings.ReplaceAll(formatID(id), ".", "") }
+
+// streamsOf is the streams that a call names, or nil for all.
+func (s *Service) streamsOf(group string, names []string, prefix *string) ([]string, error) {
+	if len(names) > 0 && prefix != nil {
+		return nil, invalidParameter("logStreamNamePrefix and logStreamNames cannot both be given.")
+	}
+	if len(names) > 0 {
+		return names, nil
+	}
+	if prefix == nil {
+		return nil, nil
+	}
+	streams, err := s.store.Streams(group)
+	if err != nil {
+		return nil, failure(err)
+	}
+	out := []string{}
+	for _, st := range streams {
+		if strings.HasPrefix(st.Name, *prefix) {
+			out = append(out, st.Name)
+		}
+	}
+	return out, nil
+}
+
+// TestMetricFilter tries a pattern on messages.
+func (s *Service) TestMetricFilter(_ context.Context, in *cloudwatchlogs.TestMetricFilterInput) (*cloudwatchlogs.TestMetricFilterOutput, error) {
+	pattern, err := filterpattern.Parse(aws.ToString(in.FilterPattern))
+	if err != nil {
+		return nil, invalidParameter("Invalid filter pattern: %v", err)
+	}
+	if n := len(in.LogEventMessages); n == 0 || n > 50 {
+		return nil, invalidParameter("logEventMessages must have between 1 and 50 members, not %d.", n)
+	}
+	out := &cloudwatchlogs.TestMetricFilterOutput{Matches: []types.MetricFilterMatchRecord{}}
+	for i, m := range in.LogEventMessages {
+		if pattern.Match(m) {
+			out.Matches = append(out.Matches, types.MetricFilterMatchRecord{EventNumber: int64(i + 1), EventMessage: aws.String(m), ExtractedValues: map[string]string{}})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,202 @@
+package logs
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+
+	"github.com/pintle/pintle/internal/logstore"
+)
+
+// CreateLogGroup makes a log group.
+func (s *Service) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLogGroupInput) (*cloudwatchlogs.CreateLogGroupOutput, error) {
+	if err := checkGroupName(in.LogGroupName); err != nil {
+		return nil, err
+	}
+	class := cmp.Or(in.LogGroupClass, types.LogGroupClassStandard)
+	if !slices.Contains(class.Values(), class) {
+		return nil, invalid("logGroupClass", string(class), "Member must satisfy enum value set: [STANDARD, INFREQUENT_ACCESS, DELIVERY]")
+	}
+	err := s.store.CreateGroup(logstore.Group{
+		Name: *in.LogGroupName, CreatedAt: s.now(), Class: string(class), KMSKeyID: aws.ToString(in.KmsKeyId), Tags: in.Tags,
+	})
+	if errors.Is(err, logstore.ErrExists) {
+		return nil, &types.ResourceAlreadyExistsException{Message: aws.String("The specified log group already exists")}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &cloudwatchlogs.CreateLogGroupOutput{}, nil
+}
+
+// DeleteLogGroup removes a log group with all its events.
+func (s *Service) DeleteLogGroup(_ context.Context, in *cloudwatchlogs.DeleteLogGroupInput) (*cloudwatchlogs.DeleteLogGroupOutput, error) {
+	if err := checkGroupName(in.LogGroupName); err != nil {
+		return nil, err
+	}
+	if err := s.store.DeleteGroup(*in.LogGroupName); err != nil {
+		return nil, failure(err)
+	}
+	return &cloudwatchlogs.DeleteLogGroupOutput{}, nil
+}
+
+// DescribeLogGroups lists log groups by name.
+func (s *Service) DescribeLogGroups(_ context.Context, in *cloudwatchlogs.DescribeLogGroupsInput) (*cloudwatchlogs.DescribeLogGroupsOutput, error) {
+	if in.LogGroupNamePrefix != nil && in.LogGroupNamePattern != nil {
+		return nil, invalidParameter("LogGroup name prefix and LogGroup name pattern are mutually exclusive parameters.")
+	}
+	limit, err := limitOf(in.Limit, 50, 50)
+	if err != nil {
+		return nil, err
+	}
+	after, err := parseToken(in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	out := &cloudwatchlogs.DescribeLogGroupsOutput{LogGroups: []types.LogGroup{}}
+	for _, g := range s.store.Groups() {
+		if g.Name <= after || !strings.HasPrefix(g.Name, aws.ToString(in.LogGroupNamePrefix)) || !containsFold(g.Name, aws.ToString(in.LogGroupNamePattern)) {
+			continue
+		}
+		if in.LogGroupClass != "" && string(in.LogGroupClass) != g.Class {
+			continue
+		}
+		if len(out.LogGroups) == limit {
+			out.NextToken = formatToken(*out.LogGroups[limit-1].LogGroupName)
+			break
+		}
+		out.LogGroups = append(out.LogGroups, s.describeGroup(g))
+	}
+	return out, nil
+}
+
+func containsFold(s, sub string) bool {
+	return strings.Contains(strings.ToLower(s), strings.ToLower(sub))
+}
+
+func (s *Service) describeGroup(g logstore.Group) types.LogGroup {
+	out := types.LogGroup{
+		LogGroupName: aws.String(g.Name), CreationTime: aws.Int64(g.CreatedAt), Arn: aws.String(s.groupArn(g.Name) + ":*"),
+		LogGroupArn: aws.String(s.groupArn(g.Name)), StoredBytes: aws.Int64(g.Bytes), MetricFilterCount: aws.Int32(0), LogGroupClass: types.LogGroupClass(g.Class),
+	}
+	if g.RetentionDays > 0 {
+		out.RetentionInDays = aws.Int32(g.RetentionDays)
+	}
+	if g.KMSKeyID != "" {
+		out.KmsKeyId = aws.String(g.KMSKeyID)
+	}
+	return out
+}
+
+// retentions are the days that AWS takes: API_PutRetentionPolicy.
+var retentions = []int32{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
+
+// PutRetentionPolicy sets how long a group's events are kept.
+func (s *Service) PutRetentionPolicy(_ context.Context, in *cloudwatchlogs.PutRetentionPolicyInput) (*cloudwatchlogs.PutRetentionPolicyOutput, error) {
+	if err := checkGroupName(in.LogGroupName); err != nil {
+		return nil, err
+	}
+	days := aws.ToInt32(in.RetentionInDays)
+	if !slices.Contains(retentions, days) {
+		return nil, invalidParameter("retentionInDays must be one of %v, not %d.", retentions, days)
+	}
+	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *logstore.Group) { g.RetentionDays = days }); err != nil {
+		return nil, failure(err)
+	}
+	return &cloudwatchlogs.PutRetentionPolicyOutput{}, nil
+}
+
+// DeleteRetentionPolicy keeps a group's events for ever.
+func (s *Service) DeleteRetentionPolicy(_ context.Context, in *cloudwatchlogs.DeleteRetentionPolicyInput) (*cloudwatchlogs.DeleteRetentionPolicyOutput, error) {
+	if err := checkGroupName(in.LogGroupName); err != nil {
+		return nil, err
+	}
+	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *logstore.Group) { g.RetentionDays = 0 }); err != nil {
+		return nil, failure(err)
+	}
+	return &cloudwatchlogs.DeleteRetentionPolicyOutput{}, nil
+}
+
+// TagResource adds tags to a log group.
+func (s *Service) TagResource(_ context.Context, in *cloudwatchlogs.TagResourceInput) (*cloudwatchlogs.TagResourceOutput, error) {
+	if err := s.retag(in.ResourceArn, func(tags map[string]string) { maps.Copy(tags, in.Tags) }); err != nil {
+		return nil, err
+	}
+	return &cloudwatchlogs.TagResourceOutput{}, nil
+}
+
+// UntagResource removes tags from a log group.
+func (s *Service) UntagResource(_ context.Context, in *cloudwatchlogs.UntagResourceInput) (*cloudwatchlogs.UntagResourceOutput, error) {
+	err := s.retag(in.ResourceArn, func(tags map[string]string) {
+		for _, k := range in.TagKeys {
+			delete(tags, k)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &cloudwatchlogs.UntagResourceOutput{}, nil
+}
+
+// maxTags is the most tags of a log group.
+const maxTags = 50
+
+func (s *Service) retag(arn *string, change func(map[string]string)) error {
+	name := nameInArn(aws.ToString(arn))
+	g, err := s.store.Group(name)
+	if err != nil {
+		return failure(err)
+	}
+	tags := maps.Clone(g.Tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	change(tags)
+	if len(tags) > maxTags {
+		return &types.TooManyTagsException{Message: aws.String("A log group can have at most 50 tags."), ResourceName: &name}
+	}
+	return failure(s.store.UpdateGroup(name, func(g *logstore.Group) { g.Tags = tags }))
+}
+
+// ListTagsForResource lists the tags of a log group.
+func (s *Service) ListTagsForResource(_ context.Context, in *cloudwatchlogs.ListTagsForResourceInput) (*cloudwatchlogs.ListTagsForResourceOutput, error) {
+	g, err := s.store.Group(nameInArn(aws.ToString(in.ResourceArn)))
+	if err != nil {
+		return nil, failure(err)
+	}
+	tags := g.Tags
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	return &cloudwatchlogs.ListTagsForResourceOutput{Tags: tags}, nil
+}
+
+func limitOf(limit *int32, standard, most int) (int, error) {
+	if limit == nil {
+		return standard, nil
+	}
+	if n := int(*limit); n >= 1 && n <= most {
+		return n, nil
+	}
+	return 0, invalidParameter("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value between 1 and %d", *limit, most)
+}
+
+func formatToken(s string) *string {
+	return new(base64.RawURLEncoding.EncodeToString([]byte(s)))
+}
+
+func parseToken(token *string) (string, error) {
+	b, err := base64.RawURLEncoding.DecodeString(aws.ToString(token))
+	if err != nil {
+		return "", invalidParameter("The specified nextToken is invalid.")
+	}
+	return string(b), nil
+}

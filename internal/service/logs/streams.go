@@ -1,0 +1,100 @@
+package logs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+
+	"github.com/pintle/pintle/internal/logstore"
+)
+
+// CreateLogStream makes a log stream.
+func (s *Service) CreateLogStream(_ context.Context, in *cloudwatchlogs.CreateLogStreamInput) (*cloudwatchlogs.CreateLogStreamOutput, error) {
+	if err := cmp.Or(checkGroupName(in.LogGroupName), checkStreamName(in.LogStreamName)); err != nil {
+		return nil, err
+	}
+	err := s.store.CreateStream(*in.LogGroupName, *in.LogStreamName, s.now())
+	if errors.Is(err, logstore.ErrExists) {
+		return nil, &types.ResourceAlreadyExistsException{Message: aws.String("The specified log stream already exists")}
+	}
+	if err != nil {
+		return nil, failure(err)
+	}
+	return &cloudwatchlogs.CreateLogStreamOutput{}, nil
+}
+
+// DeleteLogStream removes a log stream with all its events.
+func (s *Service) DeleteLogStream(_ context.Context, in *cloudwatchlogs.DeleteLogStreamInput) (*cloudwatchlogs.DeleteLogStreamOutput, error) {
+	if err := cmp.Or(checkGroupName(in.LogGroupName), checkStreamName(in.LogStreamName)); err != nil {
+		return nil, err
+	}
+	if err := s.store.DeleteStream(*in.LogGroupName, *in.LogStreamName); err != nil {
+		return nil, failure(err)
+	}
+	return &cloudwatchlogs.DeleteLogStreamOutput{}, nil
+}
+
+// DescribeLogStreams lists a group's streams, by name or by their last event.
+func (s *Service) DescribeLogStreams(_ context.Context, in *cloudwatchlogs.DescribeLogStreamsInput) (*cloudwatchlogs.DescribeLogStreamsOutput, error) {
+	name, err := group(in.LogGroupName, in.LogGroupIdentifier)
+	if err != nil {
+		return nil, err
+	}
+	byTime := in.OrderBy == types.OrderByLastEventTime
+	if byTime && in.LogStreamNamePrefix != nil {
+		return nil, invalidParameter("Cannot order by LastEventTime with a logStreamNamePrefix.")
+	}
+	limit, err := limitOf(in.Limit, 50, 50)
+	if err != nil {
+		return nil, err
+	}
+	after, err := parseToken(in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	streams, err := s.store.Streams(name)
+	if err != nil {
+		return nil, failure(err)
+	}
+	streams = slices.DeleteFunc(streams, func(st logstore.Stream) bool {
+		return !strings.HasPrefix(st.Name, aws.ToString(in.LogStreamNamePrefix))
+	})
+	if byTime {
+		slices.SortStableFunc(streams, func(a, b logstore.Stream) int { return cmp.Compare(a.Last, b.Last) })
+	}
+	if aws.ToBool(in.Descending) {
+		slices.Reverse(streams)
+	}
+	if i := slices.IndexFunc(streams, func(st logstore.Stream) bool { return st.Name == after }); after != "" {
+		streams = streams[i+1:]
+	}
+	out := &cloudwatchlogs.DescribeLogStreamsOutput{LogStreams: []types.LogStream{}}
+	for _, st := range streams {
+		if len(out.LogStreams) == limit {
+			out.NextToken = formatToken(*out.LogStreams[limit-1].LogStreamName)
+			break
+		}
+		out.LogStreams = append(out.LogStreams, s.describeStream(name, st))
+	}
+	return out, nil
+}
+
+func (s *Service) describeStream(group string, st logstore.Stream) types.LogStream {
+	out := types.LogStream{
+		LogStreamName: aws.String(st.Name), CreationTime: aws.Int64(st.CreatedAt), StoredBytes: aws.Int64(0), // as AWS: always 0 since 2019
+		Arn: aws.String(s.groupArn(group) + ":log-stream:" + st.Name), UploadSequenceToken: aws.String(sequenceToken),
+	}
+	if st.First > 0 {
+		out.FirstEventTimestamp, out.LastEventTimestamp, out.LastIngestionTime = aws.Int64(st.First), aws.Int64(st.Last), aws.Int64(st.LastIngestion)
+	}
+	return out
+}
+
+// sequenceToken is given out because old clients want one; it is never looked at, as on AWS.
+const sequenceToken = "49590302938929479301237842347234"
