@@ -22,7 +22,9 @@ import (
 func task(i int) types.Task {
 	now := time.UnixMilli(1700000000123 + int64(i))
 	id := fmt.Sprintf("%032x", i)
-	arn := func(kind string) *string { return aws.String("arn:aws:ecs:us-east-1:000000000000:" + kind + "/default/" + id) }
+	arn := func(kind string) *string {
+		return aws.String("arn:aws:ecs:us-east-1:000000000000:" + kind + "/default/" + id)
+	}
 	return types.Task{
 		TaskArn: arn("task"), ClusterArn: aws.String("arn:aws:ecs:us-east-1:000000000000:cluster/default"),
 		TaskDefinitionArn: aws.String("arn:aws:ecs:us-east-1:000000000000:task-definition/train:3"), ContainerInstanceArn: arn("container-instance"),

@@ -32,7 +32,7 @@ func (p jsonProtocol) operation(q *request) (string, error) {
 }
 
 func (p jsonProtocol) decode(q *request, sh *shape, into reflect.Value) error {
-	d := jsonDecoder{lenient: q.lenient(), newDocument: q.api.NewDocument}
+	d := jsonDecoder{in: &q.json, lenient: q.lenient(), newDocument: q.api.NewDocument}
 	return d.body(q.body, sh, into)
 }
 

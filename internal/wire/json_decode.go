@@ -31,7 +31,7 @@ func (d *jsonDecoder) body(b []byte, sh *shape, into reflect.Value) error {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil
 	}
-	d.in = jsontext.NewDecoder(bytes.NewBuffer(b))
+	d.in.Reset(bytes.NewBuffer(b))
 	if err := d.structure(sh, into); err != nil {
 		return serializationError(err)
 	}

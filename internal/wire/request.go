@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // request is one HTTP request on its way through the handler, and what is known of it so far.
@@ -24,8 +26,9 @@ type request struct {
 
 // scratch is the memory that a request needs while it lasts. It is lent: answers can be large.
 type scratch struct {
-	in  bytes.Buffer
-	out []byte
+	in   bytes.Buffer
+	json jsontext.Decoder
+	out  []byte
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
