@@ -302,4 +302,3 @@ func (a *Agent) sendSigned(ctx context.Context, conn *websocket.Conn, address st
 	r.Header.Set("Host", r.Host)
 	return conn.Write(ctx, websocket.MessageText, acs.EncodeSigned(r.Header, b))
 }
-

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -76,6 +78,22 @@ type HeldGPU struct {
 // Holds says whether the task holds resources of a container instance.
 func (t *Task) Holds() bool {
 	return t.ContainerInstanceArn != nil && aws.ToString(t.LastStatus) != string(types.DesiredStatusStopped)
+}
+
+// Stopped is the task, STOPPED without a word from its node. A reason that it has already stays.
+func (t *Task) Stopped(code types.TaskStopCode, reason string, now time.Time) *Task {
+	c := *t
+	c.DesiredStatus, c.LastStatus = aws.String("STOPPED"), aws.String("STOPPED")
+	if c.StoppedReason == nil {
+		c.StopCode, c.StoppedReason = code, &reason
+	}
+	c.StoppingAt, c.StoppedAt, c.ExecutionStoppedAt = cmp.Or(c.StoppingAt, &now), &now, cmp.Or(c.ExecutionStoppedAt, &now)
+	c.Containers = slices.Clone(c.Containers)
+	for i := range c.Containers {
+		c.Containers[i].LastStatus = aws.String("STOPPED")
+	}
+	c.Version++
+	return &c
 }
 
 // IdempotencyToken remembers what a call with a client token made, so that its repetition makes

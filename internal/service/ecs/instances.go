@@ -251,7 +251,7 @@ func (s *Service) DeregisterContainerInstance(ctx context.Context, in *ecs.Dereg
 			return invalidParameter("Found running tasks on the instance.")
 		}
 		for _, t := range running {
-			tx.Tasks.Put(stopped(t, types.TaskStopCodeTerminationNotice, "Container instance "+lastPart(*old.ContainerInstanceArn)+" was deregistered.", s.now()))
+			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTerminationNotice, "Container instance "+lastPart(*old.ContainerInstanceArn)+" was deregistered.", *s.now()))
 		}
 		row, _ = clone(old)
 		row.Status, row.AgentConnected = aws.String(statusInactive), false

@@ -61,27 +61,11 @@ func (s *Service) StopTask(ctx context.Context, in *ecs.StopTaskInput) (*ecs.Sto
 // stopping is the task, wanted stopped. A task without an instance has nothing to stop: it is STOPPED.
 func stopping(old *state.Task, code types.TaskStopCode, reason string, now *time.Time) *state.Task {
 	if old.ContainerInstanceArn == nil {
-		return stopped(old, code, reason, now)
+		return old.Stopped(code, reason, *now)
 	}
 	t, _ := clone(old)
 	t.DesiredStatus = aws.String("STOPPED")
 	t.StopCode, t.StoppedReason, t.StoppingAt = code, &reason, now
-	t.Version++
-	return t
-}
-
-// stopped is the task, STOPPED without a word from its node.
-func stopped(old *state.Task, code types.TaskStopCode, reason string, now *time.Time) *state.Task {
-	t, _ := clone(old)
-	t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPED")
-	if t.StoppedReason == nil {
-		t.StopCode, t.StoppedReason = code, &reason
-	}
-	t.StoppingAt, t.StoppedAt, t.ExecutionStoppedAt = cmp.Or(t.StoppingAt, now), now, cmp.Or(t.ExecutionStoppedAt, now)
-	t.Containers = slices.Clone(t.Containers)
-	for i := range t.Containers {
-		t.Containers[i].LastStatus = aws.String("STOPPED")
-	}
 	t.Version++
 	return t
 }

@@ -1,0 +1,81 @@
+// Package sweep is the loop that forgets: stopped tasks after an hour, as ECS does, deregistered
+// container instances likewise, client tokens after their day, task definitions whose deletion was
+// asked for once no task uses them, and log events past their retention.
+package sweep
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// keep is how long ECS shows what has ended.
+const keep = time.Hour
+
+// every is how often the loop looks.
+const every = time.Minute
+
+// Run sweeps until ctx ends. logs sweeps the log store at a time in milliseconds since 1970.
+func Run(ctx context.Context, store *state.Store, now func() time.Time, logs func(int64) error) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if err := store.Update(ctx, func(tx *state.Tx) error { Sweep(tx, now()); return nil }); err != nil {
+			return err
+		}
+		if err := logs(now().UnixMilli()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// Sweep forgets what has been over for long enough at the time.
+func Sweep(tx *state.Tx, now time.Time) {
+	var tasks []string
+	for t := range tx.Tasks.By(state.TasksByLastStatus, "STOPPED") {
+		if now.Sub(aws.ToTime(t.StoppedAt)) > keep {
+			tasks = append(tasks, *t.TaskArn)
+		}
+	}
+	for _, arn := range tasks {
+		tx.Tasks.Delete(arn)
+	}
+	var tokens []string
+	for t := range tx.IdempotencyTokens.All() {
+		if now.After(t.Expires) {
+			tokens = append(tokens, t.Token)
+		}
+	}
+	for _, token := range tokens {
+		tx.IdempotencyTokens.Delete(token)
+	}
+	sweepTaskDefinitions(tx)
+}
+
+// sweepTaskDefinitions removes those whose deletion was asked for, and that no task names any more.
+func sweepTaskDefinitions(tx *state.Tx) {
+	doomed := map[string]bool{}
+	for td := range tx.TaskDefinitions.All() {
+		if td.Status == types.TaskDefinitionStatusDeleteInProgress {
+			doomed[*td.TaskDefinitionArn] = true
+		}
+	}
+	if len(doomed) == 0 {
+		return
+	}
+	for t := range tx.Tasks.All() {
+		delete(doomed, *t.TaskDefinitionArn)
+	}
+	for arn := range doomed {
+		tx.TaskDefinitions.Delete(arn)
+	}
+}
