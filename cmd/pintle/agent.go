@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+
+	"github.com/pintle/pintle/internal/agent"
+	"github.com/pintle/pintle/internal/agent/gpu"
+	"github.com/pintle/pintle/internal/agent/runtime"
+	"github.com/pintle/pintle/internal/agent/runtime/process"
+	"github.com/pintle/pintle/internal/instancetype"
+)
+
+// nodeFlags are what every node can be told.
+type nodeFlags struct {
+	Runtime    string            `default:"" enum:",process" help:"Container runtime: process (plain child processes: no image, no isolation)."`
+	StrictLogs bool              `name:"strict" help:"Fail tasks whose log group does not exist, as AWS does, instead of making it."`
+	Attributes map[string]string `name:"attribute" help:"Attribute of the container instance, NAME=VALUE; repeat for more."`
+}
+
+type agentCmd struct {
+	nodeFlags
+	Endpoint string `env:"AWS_ENDPOINT_URL" default:"http://127.0.0.1:4566" help:"The control plane's URL."`
+	Cluster  string `env:"ECS_CLUSTER" default:"default" help:"Cluster to join."`
+	Data     string `default:"~/.pintle/agent" type:"path" help:"Directory for the node's records and containers."`
+	Type     string `name:"instance-type" help:"Simulate this instance type's GPUs, CPU and memory, instead of the machine's own."`
+	Name     string `help:"Name of the node; default the host's."`
+	Verbose  bool   `short:"v" help:"Log more."`
+}
+
+// Run makes this machine a node.
+func (c *agentCmd) Run(ctx context.Context) error {
+	level := slog.LevelInfo
+	if c.Verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	name := c.Name
+	if name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return err
+		}
+		name = host
+	}
+	config, err := awsConfig(ctx, c.Endpoint)
+	if err != nil {
+		return err
+	}
+	a, err := newAgent(config, c.Endpoint, c.Cluster, name, c.Type, c.Data, c.nodeFlags, log)
+	if err != nil {
+		return err
+	}
+	return ignore(a.Run(ctx))
+}
+
+// newAgent is a node: of an instance type, simulated, or of this very machine.
+func newAgent(config aws.Config, endpoint, cluster, name, typeName, dir string, f nodeFlags, log *slog.Logger) (*agent.Agent, error) {
+	rt, err := newRuntime(f.Runtime, filepath.Join(dir, "containers"))
+	if err != nil {
+		return nil, err
+	}
+	c := agent.Config{
+		Name: name, Cluster: cluster, Region: config.Region, Zone: config.Region + "a", DataDir: dir, Endpoint: endpoint, Version: version,
+		Attributes: f.Attributes, StrictLogs: f.StrictLogs, Runtime: rt, Credentials: config.Credentials, Log: log,
+		ECS: awsecs.NewFromConfig(config), Logs: cloudwatchlogs.NewFromConfig(config),
+	}
+	if typeName == "" {
+		return agent.New(thisMachine(c)), nil
+	}
+	t, err := instancetype.Lookup(typeName)
+	if err != nil {
+		return nil, err
+	}
+	c.InstanceType, c.CPU, c.MemoryMiB, c.GPUs = t.Name, int64(t.VCPUs)*1024, t.MemoryMiB, gpu.Source(gpu.None{})
+	if t.GPUs > 0 {
+		c.GPUs = gpu.NewSimulated(name, t)
+	}
+	return agent.New(c), nil
+}
+
+// thisMachine fills in what this machine has.
+func thisMachine(c agent.Config) agent.Config {
+	c.InstanceType, c.CPU, c.MemoryMiB, c.GPUs = "pintle.machine", int64(goruntime.NumCPU())*1024, machineMemoryMiB(), gpu.None{}
+	real, err := gpu.NewNVML(nvml.New())
+	if err != nil {
+		c.Log.Info("this machine has no GPUs that can be used", "reason", err)
+		return c
+	}
+	c.GPUs = real
+	return c
+}
+
+// machineMemoryMiB is the machine's memory, from /proc/meminfo.
+func machineMemoryMiB() int64 {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 1024
+	}
+	var kib int64
+	if _, err := fmt.Sscanf(string(b[strings.Index(string(b), "MemTotal:"):]), "MemTotal: %d kB", &kib); err != nil {
+		return 1024
+	}
+	return kib / 1024
+}
+
+// newRuntime makes the runtime that is asked for.
+func newRuntime(name, dir string) (runtime.Runtime, error) {
+	switch name {
+	case "process":
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		return process.New(dir, []string{self, "shim"})
+	}
+	return nil, errors.New("choose a runtime: --runtime process runs containers as plain processes, without isolation")
+}
+
+const drainTimeout = 35 * time.Second

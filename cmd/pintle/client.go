@@ -1,0 +1,54 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+)
+
+// clientFlags are what every verb that calls a control plane can be told. The verbs use AWS's APIs
+// alone, so they work on Amazon ECS as well.
+type clientFlags struct {
+	Endpoint string `env:"AWS_ENDPOINT_URL" default:"http://127.0.0.1:4566" help:"The control plane's URL."`
+	Cluster  string `env:"ECS_CLUSTER" default:"default" help:"The cluster."`
+}
+
+// awsConfig is the SDK's configuration for an endpoint. Where nobody has configured credentials, any
+// will do: a control plane on loopback takes all, and another one refuses these.
+func awsConfig(ctx context.Context, endpoint string) (aws.Config, error) {
+	return keyedConfig(ctx, endpoint, cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1"), os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"))
+}
+
+func keyedConfig(ctx context.Context, endpoint, region, key, secret string) (aws.Config, error) {
+	return config.LoadDefaultConfig(ctx, config.WithRegion(region), config.WithBaseEndpoint(endpoint),
+		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(cmp.Or(key, "pintle"), cmp.Or(secret, "pintle"), "")))
+}
+
+// clients are the SDK's.
+type clients struct {
+	ecs  *awsecs.Client
+	logs *cloudwatchlogs.Client
+}
+
+func (f clientFlags) clients(ctx context.Context) (clients, error) {
+	c, err := awsConfig(ctx, f.Endpoint)
+	if err != nil {
+		return clients{}, err
+	}
+	return clients{awsecs.NewFromConfig(c), cloudwatchlogs.NewFromConfig(c)}, nil
+}
+
+// age is how long ago a time was, for people.
+func age(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return time.Since(*t).Round(time.Second).String()
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/pintle/pintle/internal/service/ecs"
+	"github.com/pintle/pintle/internal/service/logs"
+	"github.com/pintle/pintle/internal/service/sts"
+	"github.com/pintle/pintle/internal/wire"
+)
+
+type coverageCmd struct{}
+
+// Run prints docs/coverage.md.
+func (coverageCmd) Run() error {
+	text, err := coverage()
+	if err != nil {
+		return err
+	}
+	fmt.Print(text)
+	return nil
+}
+
+// coverage asks the wire, which looks at the services' methods; none is called.
+func coverage() (string, error) {
+	h, err := wire.New(wire.Options{}, wire.ECS(ecs.New(nil, nil, ecs.Options{})), wire.Logs(logs.New(nil, logs.Options{})), wire.STS(sts.New("", nil)))
+	if err != nil {
+		return "", err
+	}
+	return h.Coverage(), nil
+}

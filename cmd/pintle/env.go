@@ -1,0 +1,21 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+)
+
+type envCmd struct {
+	Endpoint string `default:"http://127.0.0.1:4566" help:"The control plane's URL."`
+	Region   string `default:"us-east-1" help:"Its region."`
+}
+
+// Run prints shell commands. Credentials that are set already stay.
+func (c *envCmd) Run() error {
+	fmt.Printf("export AWS_ENDPOINT_URL=%s\n", c.Endpoint)
+	fmt.Printf("export AWS_REGION=%s AWS_DEFAULT_REGION=%s\n", c.Region, c.Region)
+	fmt.Printf("export AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s\n", cmp.Or(os.Getenv("AWS_ACCESS_KEY_ID"), "pintle"), cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "pintle"))
+	fmt.Println("export AWS_PAGER=")
+	return nil
+}

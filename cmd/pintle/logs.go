@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	logstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+type logsCmd struct {
+	clientFlags
+	Follow    bool   `short:"f" help:"Go on until the task has stopped."`
+	Container string `help:"The container, where the task has several."`
+	Task      string `arg:"" help:"The task, by id or ARN."`
+}
+
+// Run shows a task's logs.
+func (c *logsCmd) Run(ctx context.Context) error {
+	cl, err := c.clients(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = cl.show(ctx, c.Cluster, c.Task, c.Container, c.Follow, os.Stdout)
+	return err
+}
+
+// poll is how often a log that is followed is read again.
+const poll = 200 * time.Millisecond
+
+// show writes a container's logs, to their end when following, and returns the task as it was last.
+func (cl clients) show(ctx context.Context, cluster, task, container string, follow bool, out io.Writer) (types.Task, error) {
+	t, err := cl.describe(ctx, cluster, task)
+	if err != nil {
+		return t, err
+	}
+	group, stream, err := cl.logStream(ctx, t, container)
+	if err != nil {
+		return t, err
+	}
+	in := &cloudwatchlogs.GetLogEventsInput{LogGroupName: &group, LogStreamName: &stream, StartFromHead: aws.Bool(true)}
+	for {
+		if t, err = cl.describe(ctx, cluster, task); err != nil { // first, so that nothing written before its end is missed
+			return t, err
+		}
+		n, err := cl.copy(ctx, in, out)
+		if err != nil {
+			return t, err
+		}
+		if n > 0 {
+			continue
+		}
+		if !follow || aws.ToString(t.LastStatus) == "STOPPED" {
+			return t, nil
+		}
+		select {
+		case <-ctx.Done():
+			return t, ctx.Err()
+		case <-time.After(poll):
+		}
+	}
+}
+
+// copy writes the next page, and moves in behind it.
+func (cl clients) copy(ctx context.Context, in *cloudwatchlogs.GetLogEventsInput, out io.Writer) (int, error) {
+	page, err := cl.logs.GetLogEvents(ctx, in)
+	var missing *logstypes.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		return 0, nil // nothing was written yet
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range page.Events {
+		fmt.Fprintln(out, aws.ToString(e.Message))
+	}
+	in.NextToken = page.NextForwardToken
+	return len(page.Events), nil
+}
+
+func (cl clients) describe(ctx context.Context, cluster, task string) (types.Task, error) {
+	d, err := cl.ecs.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &cluster, Tasks: []string{task}})
+	if err != nil {
+		return types.Task{}, err
+	}
+	if len(d.Tasks) == 0 {
+		return types.Task{}, fmt.Errorf("there is no task %s in cluster %s: pintle ps -a lists them", task, cluster)
+	}
+	return d.Tasks[0], nil
+}
+
+// logStream is where a container's awslogs go.
+func (cl clients) logStream(ctx context.Context, t types.Task, container string) (group, stream string, err error) {
+	d, err := cl.ecs.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: t.TaskDefinitionArn})
+	if err != nil {
+		return "", "", err
+	}
+	for _, c := range d.TaskDefinition.ContainerDefinitions {
+		l := c.LogConfiguration
+		if container != "" && container != *c.Name || l == nil || l.LogDriver != types.LogDriverAwslogs {
+			continue
+		}
+		id := lastPart(t.TaskArn)
+		stream := id + "-" + *c.Name
+		if p := l.Options["awslogs-stream-prefix"]; p != "" {
+			stream = p + "/" + *c.Name + "/" + id
+		}
+		return l.Options["awslogs-group"], stream, nil
+	}
+	return "", "", fmt.Errorf("no container of task %s logs with the driver awslogs", lastPart(t.TaskArn))
+}

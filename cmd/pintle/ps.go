@@ -1,0 +1,87 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+type psCmd struct {
+	clientFlags
+	All bool `short:"a" help:"Also tasks that have stopped within the last hour."`
+}
+
+// Run lists tasks.
+func (c *psCmd) Run(ctx context.Context) error {
+	cl, err := c.clients(ctx)
+	if err != nil {
+		return err
+	}
+	statuses := []types.DesiredStatus{types.DesiredStatusRunning}
+	if c.All {
+		statuses = append(statuses, types.DesiredStatusStopped)
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "TASK\tDEFINITION\tSTATUS\tGPUS\tNODE\tAGE\tREASON")
+	for _, st := range statuses {
+		tasks, err := listTasks(ctx, cl.ecs, c.Cluster, st)
+		if err != nil {
+			return err
+		}
+		for _, t := range tasks {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", lastPart(t.TaskArn), lastPart(t.TaskDefinitionArn), status(t), gpuCount(t), lastPart(t.ContainerInstanceArn), age(t.CreatedAt), aws.ToString(t.StoppedReason))
+		}
+	}
+	return w.Flush()
+}
+
+// status is a task's, with the exit code of the first container that has one.
+func status(t types.Task) string {
+	for _, c := range t.Containers {
+		if c.ExitCode != nil {
+			return fmt.Sprintf("%s (%d)", aws.ToString(t.LastStatus), *c.ExitCode)
+		}
+	}
+	return aws.ToString(t.LastStatus)
+}
+
+func gpuCount(t types.Task) int {
+	n := 0
+	for _, c := range t.Containers {
+		n += len(c.GpuIds)
+	}
+	return n
+}
+
+// listTasks describes every task of the cluster with a desired status.
+func listTasks(ctx context.Context, c *awsecs.Client, cluster string, desired types.DesiredStatus) ([]types.Task, error) {
+	var out []types.Task
+	pages := awsecs.NewListTasksPaginator(c, &awsecs.ListTasksInput{Cluster: &cluster, DesiredStatus: desired})
+	for pages.HasMorePages() {
+		p, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(p.TaskArns) == 0 {
+			continue
+		}
+		d, err := c.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &cluster, Tasks: p.TaskArns})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d.Tasks...)
+	}
+	return out, nil
+}
+
+func lastPart(arn *string) string {
+	s := aws.ToString(arn)
+	return cmp.Or(s[strings.LastIndexByte(s, '/')+1:], "-")
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+type runCmd struct {
+	clientFlags
+	GPUs    int               `name:"gpus" default:"0" help:"How many GPUs to pin to it."`
+	CPU     int32             `name:"cpu" default:"1024" help:"CPU units, 1024 a core."`
+	Memory  int32             `default:"512" help:"Memory in MiB."`
+	Env     map[string]string `short:"e" help:"Environment variable, NAME=VALUE; repeat for more."`
+	Name    string            `help:"Family of the task definition; default made from the image."`
+	Image   string            `arg:"" help:"Image; the process runtime does not look at it."`
+	Command []string          `arg:"" optional:"" passthrough:"" help:"Command, and its arguments."`
+}
+
+// Run registers a task definition, runs it, shows its logs and exits with its code.
+func (c *runCmd) Run(ctx context.Context) error {
+	cl, err := c.clients(ctx)
+	if err != nil {
+		return err
+	}
+	td, err := cl.ecs.RegisterTaskDefinition(ctx, c.definition())
+	if err != nil {
+		return err
+	}
+	out, err := cl.ecs.RunTask(ctx, &awsecs.RunTaskInput{Cluster: &c.Cluster, TaskDefinition: td.TaskDefinition.TaskDefinitionArn, StartedBy: aws.String("pintle run")})
+	if err != nil {
+		return err
+	}
+	if len(out.Failures) > 0 {
+		return c.notPlaced(out.Failures)
+	}
+	task := out.Tasks[0]
+	fmt.Fprintf(os.Stderr, "task %s on node %s%s\n", lastPart(task.TaskArn), lastPart(task.ContainerInstanceArn), gpuNote(task))
+	t, err := cl.show(ctx, c.Cluster, *task.TaskArn, "main", true, os.Stdout)
+	if ctx.Err() != nil {
+		return cl.interrupt(c.Cluster, *task.TaskArn)
+	}
+	if err != nil {
+		return err
+	}
+	return outcome(t)
+}
+
+// outcome is how the verb ends: with the container's code, or with the reason that there is none.
+func outcome(t types.Task) error {
+	code := t.Containers[0].ExitCode
+	if code == nil {
+		return fmt.Errorf("the task stopped: %s", aws.ToString(t.StoppedReason))
+	}
+	if r := aws.ToString(t.Containers[0].Reason); r != "" {
+		fmt.Fprintln(os.Stderr, "pintle:", r)
+	}
+	if *code != 0 {
+		return exitCode(*code)
+	}
+	return nil
+}
+
+// interrupt stops the task after ctrl-C.
+func (cl clients) interrupt(cluster, task string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the verb's own is over
+	defer cancel()
+	fmt.Fprintln(os.Stderr, "stopping the task …")
+	_, err := cl.ecs.StopTask(ctx, &awsecs.StopTaskInput{Cluster: &cluster, Task: &task, Reason: aws.String("pintle run was interrupted")})
+	return errors.Join(err, exitCode(130))
+}
+
+// notPlaced says why, once for each reason.
+func (c *runCmd) notPlaced(failures []types.Failure) error {
+	count := map[string]int{}
+	for _, f := range failures {
+		count[aws.ToString(f.Reason)]++
+	}
+	var parts []string
+	for reason, n := range count {
+		parts = append(parts, fmt.Sprintf("%s (%d nodes)", reason, n))
+	}
+	return fmt.Errorf("no node takes the task: %s. pintle gpus shows what is free", strings.Join(parts, ", "))
+}
+
+var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
+
+func (c *runCmd) definition() *awsecs.RegisterTaskDefinitionInput {
+	family := c.Name
+	if family == "" {
+		family = "run-" + strings.Trim(notInNames.ReplaceAllString(c.Image[strings.LastIndexByte(c.Image, '/')+1:], "-"), "-")
+	}
+	d := types.ContainerDefinition{
+		Name: aws.String("main"), Image: &c.Image, Command: c.Command, Cpu: c.CPU, Memory: &c.Memory, Essential: aws.Bool(true),
+		LogConfiguration: &types.LogConfiguration{LogDriver: types.LogDriverAwslogs, Options: map[string]string{
+			"awslogs-group": "/pintle/run", "awslogs-region": "us-east-1", "awslogs-stream-prefix": family, "awslogs-create-group": "true",
+		}},
+	}
+	for k, v := range c.Env {
+		d.Environment = append(d.Environment, types.KeyValuePair{Name: &k, Value: &v})
+	}
+	if c.GPUs > 0 {
+		d.ResourceRequirements = []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String(strconv.Itoa(c.GPUs))}}
+	}
+	return &awsecs.RegisterTaskDefinitionInput{Family: &family, ContainerDefinitions: []types.ContainerDefinition{d}}
+}
+
+func gpuNote(t types.Task) string {
+	var ids []string
+	for _, c := range t.Containers {
+		ids = append(ids, c.GpuIds...)
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return ", GPUs " + strings.Join(ids, " ")
+}

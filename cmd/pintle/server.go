@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pintle/pintle/internal/control/nodes"
+	"github.com/pintle/pintle/internal/control/sweep"
+	"github.com/pintle/pintle/internal/logstore"
+	"github.com/pintle/pintle/internal/nodelink"
+	"github.com/pintle/pintle/internal/schedule"
+	"github.com/pintle/pintle/internal/service/ecs"
+	"github.com/pintle/pintle/internal/service/logs"
+	"github.com/pintle/pintle/internal/service/sts"
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// serverFlags are what every control plane can be told.
+type serverFlags struct {
+	Listen  string        `default:"127.0.0.1:4566" help:"Address to listen on. Anything but loopback needs an access key."`
+	Data    string        `default:"~/.pintle" type:"path" help:"Directory for all state."`
+	Region  string        `default:"us-east-1" help:"AWS region to be."`
+	Account string        `default:"000000000000" help:"AWS account id to be."`
+	Lost    time.Duration `default:"5m" help:"How long a node may be away before its tasks are given up."`
+
+	AdvertiseURL    string `name:"advertise" help:"URL under which nodes reach this control plane; default http://LISTEN."`
+	AccessKeyID     string `env:"PINTLE_ACCESS_KEY_ID" help:"Access key that callers sign with."`
+	SecretAccessKey string `env:"PINTLE_SECRET_ACCESS_KEY" help:"Its secret. Better in the environment than on the command line."`
+	Verbose         bool   `short:"v" help:"Log more."`
+}
+
+// server is a control plane, wired together.
+type server struct {
+	flags    serverFlags
+	listener net.Listener
+	handler  *wire.Handler
+	store    *state.Store
+	logs     *logstore.Store
+	ecs      *ecs.Service
+	link     *nodelink.Link
+	log      *slog.Logger
+}
+
+// newServer opens the state, binds the address and wires the services; Run serves.
+func newServer(ctx context.Context, f serverFlags) (*server, error) {
+	level := slog.LevelWarn
+	if f.Verbose {
+		level = slog.LevelDebug
+	}
+	s := &server{flags: f, log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
+	slog.SetDefault(s.log)
+	verifier, err := f.verifier()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(f.Data, 0o700); err != nil {
+		return nil, err
+	}
+	if s.listener, err = net.Listen("tcp", f.Listen); err != nil {
+		return nil, fmt.Errorf("cannot listen: %w (is pintle running already? choose another address with --listen)", err)
+	}
+	if err := s.open(ctx); err != nil {
+		s.listener.Close()
+		return nil, err
+	}
+	return s, s.wire(verifier)
+}
+
+// verifier checks signatures wherever somebody else could call.
+func (f serverFlags) verifier() (*wire.Verifier, error) {
+	host, _, err := net.SplitHostPort(f.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen %q: %w", f.Listen, err)
+	}
+	ip := net.ParseIP(host)
+	loopback := host == "localhost" || ip != nil && ip.IsLoopback()
+	if f.AccessKeyID == "" || f.SecretAccessKey == "" {
+		if loopback {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%s can be reached from outside: set PINTLE_ACCESS_KEY_ID and PINTLE_SECRET_ACCESS_KEY, which callers then sign with", f.Listen)
+	}
+	return &wire.Verifier{Region: f.Region, Lookup: func(_ context.Context, id, _ string) (wire.Credential, error) {
+		if id != f.AccessKeyID {
+			return wire.Credential{}, wire.ErrUnknownKey
+		}
+		return wire.Credential{SecretAccessKey: f.SecretAccessKey, Arn: "arn:aws:iam::" + f.Account + ":root"}, nil
+	}}, nil
+}
+
+// open opens the stores.
+func (s *server) open(ctx context.Context) error {
+	scheduler := schedule.New(rand.Uint64())
+	journal, err := state.OpenSQLite(ctx, s.flags.Data)
+	if err != nil {
+		return err
+	}
+	if s.store, err = state.Open(ctx, journal, scheduler); err != nil {
+		return errors.Join(err, journal.Close())
+	}
+	if s.logs, err = logstore.Open(filepath.Join(s.flags.Data, "logs")); err != nil {
+		return errors.Join(err, s.store.Close())
+	}
+	s.ecs = ecs.New(s.store, scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
+	return nil
+}
+
+// endpoint is the URL under which nodes and people reach the control plane.
+func (s *server) endpoint() string {
+	if s.flags.AdvertiseURL != "" {
+		return s.flags.AdvertiseURL
+	}
+	return "http://" + s.listener.Addr().String()
+}
+
+// wire puts the services behind one handler.
+func (s *server) wire(v *wire.Verifier) (err error) {
+	options := nodelink.Options{Now: time.Now, Log: s.log}
+	if v != nil {
+		options.Verify = func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error {
+			_, err := v.Verify(ctx, "ecs", wire.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body})
+			return err
+		}
+	}
+	s.link = nodelink.New(s.store, options)
+	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
+		wire.ECS(s.ecs),
+		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})),
+		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
+	)
+	if err != nil {
+		return err
+	}
+	s.handler.Handle("/acs/", s.link)
+	s.handler.Handle("/tcs/", s.link)
+	s.handler.Handle("/pintle/health", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(map[string]string{"status": "ok", "version": version}) //nolint:errcheck // the caller is gone
+	}))
+	s.handler.Handle("/pintle/gpus", s.gpuHandler(v))
+	return nil
+}
+
+// run serves until ctx ends.
+func (s *server) run(ctx context.Context) error {
+	if err := s.link.Reset(ctx); err != nil {
+		return err
+	}
+	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return web.Serve(s.listener) })
+	g.Go(func() error { return nodes.Run(ctx, s.store, nodes.Options{Now: time.Now, Lost: s.flags.Lost}) })
+	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
+	g.Go(func() error {
+		select {
+		case <-ctx.Done():
+		case <-s.store.Done():
+		}
+		s.link.Close()
+		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second) // ctx is over
+		defer cancel()
+		web.Shutdown(stopping) //nolint:errcheck // whoever is left is cut off below
+		web.Close()
+		if ctx.Err() == nil {
+			return errors.New("the state can no longer be written; restart pintle once the disk is well")
+		}
+		return nil
+	})
+	err := g.Wait()
+	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close())
+	return err
+}
+
+// ignore drops the errors of an orderly end.
+func ignore(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pintle/pintle/internal/agent"
+	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/state"
+)
+
+type upCmd struct {
+	serverFlags
+	nodeFlags
+	Instances []string `placeholder:"TYPE[=N],…" help:"Simulated nodes by instance type, such as p3.16xlarge=2,c5.2xlarge; default this machine with the GPUs that it has."`
+}
+
+// Run runs a control plane and its nodes in one process. When it is interrupted it stops its tasks.
+func (c *upCmd) Run(ctx context.Context) error {
+	specs, err := parseInstances(c.Instances)
+	if err != nil {
+		return err
+	}
+	if _, err := newRuntime(c.Runtime, filepath.Join(c.Data, "check")); err != nil {
+		return err
+	}
+	s, err := newServer(ctx, c.serverFlags)
+	if err != nil {
+		return err
+	}
+	if _, err := s.ecs.CreateCluster(ctx, &awsecs.CreateClusterInput{}); err != nil {
+		return err
+	}
+	agents, err := c.agents(ctx, s, specs)
+	if err != nil {
+		return err
+	}
+	return c.serve(ctx, s, agents)
+}
+
+// serve runs everything, tells when it is up, and on interruption drains the nodes before it ends.
+func (c *upCmd) serve(ctx context.Context, s *server, agents []*agent.Agent) error {
+	serving, stop := context.WithCancel(context.Background()) // until the nodes are drained
+	defer stop()
+	g, serving := errgroup.WithContext(serving)
+	g.Go(func() error { return s.run(serving) })
+	for _, a := range agents {
+		g.Go(func() error { return ignore(a.Run(serving)) })
+	}
+	g.Go(func() error { return c.announce(serving, s, len(agents)) })
+	g.Go(func() error {
+		select {
+		case <-serving.Done():
+			return nil
+		case <-ctx.Done():
+		}
+		fmt.Println("stopping tasks …")
+		draining, cancel := context.WithTimeout(serving, drainTimeout)
+		defer cancel()
+		d, draining := errgroup.WithContext(draining)
+		for _, a := range agents {
+			d.Go(func() error { return a.Drain(draining) })
+		}
+		err := d.Wait()
+		stop()
+		return ignore(err)
+	})
+	return ignore(g.Wait())
+}
+
+// announce says what there is once every node is connected.
+func (c *upCmd) announce(ctx context.Context, s *server, nodes int) error {
+	for {
+		v := s.store.Watch()
+		connected, gpus, simulated := 0, 0, false
+		for row := range v.ContainerInstances.By(state.InstancesByCluster, "arn:aws:ecs:"+c.Region+":"+c.Account+":cluster/default") {
+			if row.AgentConnected {
+				connected++
+				gpus += len(row.GPUs)
+				for _, g := range row.GPUs {
+					simulated = simulated || g.Simulated
+				}
+			}
+		}
+		if connected >= nodes {
+			note := ""
+			if simulated {
+				note = " (simulated)"
+			}
+			fmt.Printf("pintle %s is up at %s: cluster default, %d nodes, %d GPUs%s, runtime %s\n", version, s.endpoint(), nodes, gpus, note, c.Runtime)
+			fmt.Printf("In another shell:  eval \"$(pintle env%s)\" && aws ecs list-container-instances\n", c.endpointFlag(s))
+			return nil
+		}
+		if err := v.Changed(ctx); err != nil {
+			return nil // the end came first
+		}
+		time.Sleep(10 * time.Millisecond) // nodes come in bursts
+	}
+}
+
+func (c *upCmd) endpointFlag(s *server) string {
+	if s.endpoint() == "http://127.0.0.1:4566" {
+		return ""
+	}
+	return " --endpoint " + s.endpoint()
+}
+
+func (c *upCmd) agents(ctx context.Context, s *server, specs []string) ([]*agent.Agent, error) {
+	config, err := keyedConfig(ctx, s.endpoint(), c.Region, c.AccessKeyID, c.SecretAccessKey)
+	if err != nil {
+		return nil, err
+	}
+	var out []*agent.Agent
+	for i, t := range specs {
+		name := fmt.Sprintf("node-%d", i+1)
+		a, err := newAgent(config, s.endpoint(), "default", name, t, filepath.Join(c.Data, "nodes", name), c.nodeFlags, s.log)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// maxNodes is the most simulated nodes on one machine.
+const maxNodes = 200
+
+// parseInstances reads p3.16xlarge=2,c5.2xlarge into one type for each node; no types are this machine.
+func parseInstances(in []string) ([]string, error) {
+	if len(in) == 0 {
+		return []string{""}, nil
+	}
+	var out []string
+	for _, s := range in {
+		name, number, ok := strings.Cut(s, "=")
+		n := 1
+		if ok {
+			var err error
+			if n, err = strconv.Atoi(number); err != nil || n < 1 {
+				return nil, fmt.Errorf("--instances %s: how many must be a number of at least 1", s)
+			}
+		}
+		if _, err := instancetype.Lookup(name); err != nil {
+			return nil, fmt.Errorf("--instances %s: %w", s, err)
+		}
+		for range n {
+			out = append(out, name)
+		}
+	}
+	if len(out) > maxNodes {
+		return nil, errors.New("--instances asks for more than 200 nodes on one machine")
+	}
+	return out, nil
+}
