@@ -28,6 +28,9 @@ type runCmd struct {
 
 // Run registers a task definition, runs it, shows its logs and exits with its code.
 func (c *runCmd) Run(ctx context.Context) error {
+	if len(c.Command) > 0 && c.Command[0] == "--" {
+		c.Command = c.Command[1:]
+	}
 	cl, err := c.clients(ctx)
 	if err != nil {
 		return err

@@ -51,7 +51,6 @@ type Signed struct {
 	Method, Path, RawQuery, Host string // the path as it was sent, escaped
 	Header                       http.Header
 	Body                         []byte
-	UnsignedPayload              bool // whether the caller may leave the body out, as S3's may
 }
 
 // maxSkew is how far a signature's time may be from the server's.
@@ -186,13 +185,8 @@ func (s Signed) request(ctx context.Context, a authorization) (*http.Request, er
 	return r, nil
 }
 
-const unsignedPayload = "UNSIGNED-PAYLOAD"
-
 // payloadHash is that of the body that came, whatever the request says of it.
 func (s Signed) payloadHash() string {
-	if s.UnsignedPayload && s.Header.Get("X-Amz-Content-Sha256") == unsignedPayload {
-		return unsignedPayload
-	}
 	sum := sha256.Sum256(s.Body)
 	return hex.EncodeToString(sum[:])
 }
