@@ -67,6 +67,11 @@ func (a *API) find(name string) (*operation, error) {
 
 // answer runs the request's operation and returns its answer, in memory that is the request's.
 func (q *request) answer(ctx context.Context, caller Caller) (b []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b, err = nil, &panicked{p, debug.Stack()}
+		}
+	}()
 	if q.call, err = q.api.find(q.operation); err != nil {
 		return nil, err
 	}
@@ -74,11 +79,6 @@ func (q *request) answer(ctx context.Context, caller Caller) (b []byte, err erro
 	if err := q.protocol.decode(q, q.call.in, in.Elem()); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			b, err = nil, &panicked{p, debug.Stack()}
-		}
-	}()
 	ctx = call.With(ctx, call.Call{RequestID: q.id, Service: q.api.Name, Operation: q.operation, AccessKeyID: caller.AccessKeyID, Principal: caller.Arn})
 	results := q.call.method.Call([]reflect.Value{reflect.ValueOf(ctx), in})
 	if err, _ := results[1].Interface().(error); err != nil {

@@ -55,6 +55,22 @@ func TestEveryOperationHasAShape(t *testing.T) {
 	}
 }
 
+// The generated lists are the SDK's, as it is now; if not, go generate is due.
+func TestOperationsAreTheSDKs(t *testing.T) {
+	for _, c := range clients {
+		typ := reflect.TypeOf(c.client)
+		var want []string
+		for i := range typ.NumMethod() {
+			if m := typ.Method(i); m.Type.NumIn() == 4 && m.Type.NumOut() == 2 {
+				want = append(want, m.Name)
+			}
+		}
+		if !slices.Equal(c.api.Operations, want) {
+			t.Errorf("%s: the operations are %v, the SDK's %v", c.api.Name, c.api.Operations, want)
+		}
+	}
+}
+
 // everyShape is the shape of each struct that a client's operations use.
 func everyShape(t *testing.T, s *shapes, client any) map[reflect.Type]*shape {
 	typ := reflect.TypeOf(client)

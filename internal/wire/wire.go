@@ -103,8 +103,9 @@ func (h *Handler) add(a *API) error {
 	return nil
 }
 
-// Handle serves what is no AWS API: web sockets, health, the dashboard. The pattern is ServeMux's;
-// the handler checks its own callers. It is not to be called once requests are served.
+// Handle serves what is no AWS API: web sockets, health, the dashboard. The pattern is ServeMux's,
+// and what it matches is no API's any more, so it is never "/". The handler checks its own callers.
+// Handle is not to be called once requests are served.
 func (h *Handler) Handle(pattern string, handler http.Handler) { h.mux.Handle(pattern, handler) }
 
 // ServeHTTP is http.Handler's.

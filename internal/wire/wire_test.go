@@ -133,7 +133,7 @@ func TestECSThroughTheSDK(t *testing.T) {
 	}
 }
 
-func TestDocumentsAndUnionsThroughTheSDK(t *testing.T) {
+func TestDocumentsThroughTheSDK(t *testing.T) {
 	client := newECS(t, wire.Options{}, &fakeECS{createService: func(_ context.Context, in *ecs.CreateServiceInput) (*ecs.CreateServiceOutput, error) {
 		return &ecs.CreateServiceOutput{Service: &types.Service{
 			ServiceName:             in.ServiceName,

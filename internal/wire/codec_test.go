@@ -1,0 +1,293 @@
+package wire
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	logstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/go-json-experiment/json/jsontext"
+	"pgregory.net/rapid"
+)
+
+func encodeJSON(s *shapes, v any) (string, error) {
+	e := jsonEncoder{}
+	value := reflect.ValueOf(v).Elem()
+	e.value(s.of(value.Type()), value)
+	return string(e.b), e.err
+}
+
+func decodeJSON(a *API, s *shapes, body string, into any) error {
+	d := jsonDecoder{in: new(jsontext.Decoder), newDocument: a.NewDocument}
+	value := reflect.ValueOf(into).Elem()
+	return d.body([]byte(body), s.of(value.Type()), value)
+}
+
+// everything has a member of each kind.
+type everything struct {
+	Text      *string
+	Enum      types.LaunchType
+	Flag      bool
+	MaybeFlag *bool
+	Int       int32
+	Long      *int64
+	Double    float64
+	Float     *float32
+	At        *time.Time
+	Blob      []byte
+	Strings   []string
+	Enums     []types.LaunchType
+	Map       map[string]string
+	Maps      map[string][]int32
+	Nested    *everything
+	List      []everything
+	Union     logstypes.ResourceConfig
+	hidden    string
+}
+
+func TestJSON(t *testing.T) {
+	api := Logs(nil)
+	s := newShapes(&api)
+	at := time.UnixMilli(1700000000120).UTC()
+	before := time.UnixMilli(-1500).UTC()
+	const scalars = `"flag":false,"int":0,"double":0.0`
+	for _, c := range []struct {
+		name string
+		in   everything
+		want string
+	}{
+		{"nothing is set", everything{hidden: "x"}, `{` + scalars + `}`},
+		{"empty but there", everything{Text: aws.String(""), Blob: []byte{}, Strings: []string{}, Map: map[string]string{}, Nested: &everything{}},
+			`{"text":"",` + scalars + `,"blob":"","strings":[],"map":{},"nested":{` + scalars + `}}`},
+		{"text", everything{Text: aws.String("a\"b\\c\n\t\x01é\u2028</script>")}, `{"text":"a\"b\\c\n\t\u0001é` + "\u2028" + `</script>",` + scalars + `}`},
+		{"long text", everything{Text: aws.String("0123456789\x7f\"")}, `{"text":"0123456789` + "\x7f" + `\"",` + scalars + `}`},
+		{"enums", everything{Enum: "FARGATE", Enums: []types.LaunchType{"EC2", ""}}, `{"enum":"FARGATE",` + scalars + `,"enums":["EC2",""]}`},
+		{"scalars", everything{Flag: true, MaybeFlag: aws.Bool(false), Int: math.MinInt32, Long: aws.Int64(math.MaxInt64), Double: 1e300, Float: aws.Float32(0.1)},
+			`{"flag":true,"maybeFlag":false,"int":-2147483648,"long":9223372036854775807,"double":1e+300,"float":0.1}`},
+		{"a timestamp", everything{At: &at}, `{` + scalars + `,"at":1700000000.120}`},
+		{"a timestamp before 1970", everything{At: &before}, `{` + scalars + `,"at":-1.500}`},
+		{"a blob", everything{Blob: []byte{0, 255}}, `{` + scalars + `,"blob":"AP8="}`},
+		{"maps, in order", everything{Map: map[string]string{"b": "2", "a": "1"}, Maps: map[string][]int32{"x": {1}}},
+			`{` + scalars + `,"map":{"a":"1","b":"2"},"maps":{"x":[1]}}`},
+		{"a list", everything{List: []everything{{}, {Flag: true}}}, `{` + scalars + `,"list":[{` + scalars + `},{"flag":true,"int":0,"double":0.0}]}`},
+		{"a union", everything{Union: &logstypes.ResourceConfigMemberOpenSearchResourceConfig{Value: logstypes.OpenSearchResourceConfig{RetentionDays: aws.Int32(3)}}},
+			`{` + scalars + `,"union":{"openSearchResourceConfig":{"retentionDays":3}}}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := encodeJSON(s, &c.in)
+			if err != nil || got != c.want {
+				t.Fatalf("got %s %v", got, err)
+			}
+			var back everything
+			if err := decodeJSON(&api, s, got, &back); err != nil {
+				t.Fatal(err)
+			}
+			c.in.hidden = ""
+			if !reflect.DeepEqual(back, c.in) {
+				t.Errorf("came back as %+v", back)
+			}
+		})
+	}
+}
+
+func TestJSONOddities(t *testing.T) {
+	api := Logs(nil)
+	s := newShapes(&api)
+	for _, c := range []struct {
+		name string
+		in   everything
+		want string
+	}{
+		{"text that is no UTF-8", everything{Text: aws.String("a\xffb")}, `{"text":"a` + "\ufffd" + `b","flag":false,"int":0,"double":0.0}`},
+		{"no number", everything{Double: math.NaN()}, `{"flag":false,"int":0,"double":"NaN"}`},
+		{"infinite", everything{Double: math.Inf(-1)}, `{"flag":false,"int":0,"double":"-Infinity"}`},
+	} {
+		if got, err := encodeJSON(s, &c.in); err != nil || got != c.want {
+			t.Errorf("%s: got %s %v", c.name, got, err)
+		}
+	}
+	for body, want := range map[string]string{
+		`{"double":"Infinity"}`:  "",
+		`{"double":"1"}`:         "double: expected a number of 64 bits, not a string.",
+		`{"float":1e39}`:         "float: expected a number of 32 bits, not the number 1e39.",
+		`{"double":1e999}`:       "double: expected a number of 64 bits",
+		`{"blob":"%"}`:           "blob: expected base64",
+		`{"blob":1}`:             "blob: expected base64, not the number 1.",
+		`{"map":{"a":null}}`:     "map.a: expected a string, not null.",
+		`{"map":[]}`:             "map: expected an object, not a list.",
+		`{"maps":{"a/b":["x"]}}`: "maps.a/b[0]: expected a whole number, not a string.",
+		`{"union":{}}`:           "",
+		`{"union":{"openSearchResourceConfig":null}}`:                             "",
+		`{"union":{"other":1}}`:                                                   "union.other: there is no such member in ResourceConfig.",
+		`{"union":{"openSearchResourceConfig":{},"openSearchResourceConfig":{}}}`: "duplicate object member name",
+		`{"union":1}`: "union: expected an object, not the number 1.",
+		`{"nested":{"nested":{"list":[{},{"flag":0}]}}}`: "nested.nested.list[1].flag: expected true or false, not the number 0.",
+		`{"\u0069nt":5}`: "",
+	} {
+		err := decodeJSON(&api, s, body, &everything{})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v", body, err)
+		}
+	}
+}
+
+// What is written is read again as it was, whatever is in it.
+func TestRoundTrip(t *testing.T) {
+	apis := []API{ECS(nil), Logs(nil)}
+	for i, types := range [][]reflect.Type{
+		{reflect.TypeFor[ecs.RegisterTaskDefinitionInput](), reflect.TypeFor[ecs.UpdateServiceInput](), reflect.TypeFor[ecs.DescribeTasksOutput]()},
+		{reflect.TypeFor[cloudwatchlogs.PutLogEventsInput](), reflect.TypeFor[cloudwatchlogs.PutIntegrationInput](), reflect.TypeFor[cloudwatchlogs.GetQueryResultsOutput]()},
+	} {
+		api := apis[i]
+		s := newShapes(&api)
+		for _, typ := range types {
+			t.Run(typ.String(), rapid.MakeCheck(func(t *rapid.T) {
+				in := reflect.New(typ)
+				draw(t, s.of(typ), in.Elem(), 0)
+				body, err := encodeJSON(s, in.Interface())
+				if err != nil {
+					t.Fatal(err)
+				}
+				back := reflect.New(typ)
+				if err := decodeJSON(&api, s, body, back.Interface()); err != nil {
+					t.Fatalf("%v of %s", err, body)
+				}
+				if !reflect.DeepEqual(back.Interface(), in.Interface()) {
+					t.Fatalf("%s came back as %+v", body, back.Elem())
+				}
+			}))
+		}
+	}
+}
+
+// draw fills v with anything that its shape can hold.
+func draw(t *rapid.T, sh *shape, v reflect.Value, depth int) {
+	switch sh.kind {
+	case kindString:
+		v.SetString(rapid.String().Draw(t, "string"))
+	case kindBool:
+		v.SetBool(rapid.Bool().Draw(t, "bool"))
+	case kindInt:
+		v.SetInt(rapid.Int64().Draw(t, "int") >> (64 - sh.typ.Bits()))
+	case kindFloat:
+		v.SetFloat(rapid.Float64().Draw(t, "float"))
+	case kindTime:
+		ms := rapid.Int64Range(-maxSeconds*1000, maxSeconds*1000).Draw(t, "time")
+		v.Set(reflect.ValueOf(time.UnixMilli(ms).UTC()))
+	case kindBlob:
+		v.SetBytes(rapid.SliceOf(rapid.Byte()).Draw(t, "blob"))
+	case kindPointer:
+		v.Set(reflect.New(sh.elem.typ))
+		draw(t, sh.elem, v.Elem(), depth)
+	case kindList:
+		v.Set(reflect.MakeSlice(sh.typ, 0, 0))
+		for range rapid.IntRange(0, 2).Draw(t, "length") {
+			e := reflect.New(sh.elem.typ).Elem()
+			draw(t, sh.elem, e, depth+1)
+			v.Set(reflect.Append(v, e))
+		}
+	case kindMap:
+		v.Set(reflect.MakeMap(sh.typ))
+		for range rapid.IntRange(0, 2).Draw(t, "length") {
+			e := reflect.New(sh.elem.typ).Elem()
+			draw(t, sh.elem, e, depth+1)
+			v.SetMapIndex(reflect.ValueOf(rapid.String().Draw(t, "key")).Convert(sh.typ.Key()), e)
+		}
+	case kindUnion:
+		m := rapid.SampledFrom(sh.members).Draw(t, "variant")
+		v.Set(reflect.New(m.typ))
+		draw(t, m.shape, v.Elem().Elem().FieldByName("Value"), depth+1)
+	case kindStructure:
+		for _, m := range sh.members {
+			if m.shape.kind != kindDocument && rapid.IntRange(0, depth).Draw(t, "absent") == 0 {
+				draw(t, m.shape, v.Field(m.index), depth+1)
+			}
+		}
+	}
+}
+
+// FuzzDecodeJSON: nothing makes the decoder panic, and what it takes it can write and read again.
+func FuzzDecodeJSON(f *testing.F) {
+	for _, body := range []string{
+		``, `{}`, `{"family":"a","cpu":null,"containerDefinitions":[{"name":"b","memory":1,"dockerLabels":{"a":"b"}}]}`,
+		`{"containerDefinitions":[{"memory":1e9}]}`, `{"volumes":[{"host":{}}],"tags":[]}`, `{"family":"\ud83d\ude00"}`, `[[[[`,
+	} {
+		f.Add(body)
+	}
+	api := ECS(nil)
+	s := newShapes(&api)
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, in := range []any{&ecs.RegisterTaskDefinitionInput{}, &ecs.CreateServiceInput{}, &ecs.SubmitTaskStateChangeInput{}} {
+			if decodeJSON(&api, s, body, in) != nil {
+				continue
+			}
+			once, err := encodeJSON(s, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := reflect.New(reflect.TypeOf(in).Elem()).Interface()
+			if err := decodeJSON(&api, s, once, again); err != nil {
+				t.Fatalf("%v of %s", err, once)
+			}
+			if twice, _ := encodeJSON(s, again); twice != once {
+				t.Fatalf("%s became %s", once, twice)
+			}
+		}
+	})
+}
+
+// FuzzForm: nothing makes the form decoder panic, and it takes no more than the form holds.
+func FuzzForm(f *testing.F) {
+	for _, form := range []string{"", "Action=AssumeRole&RoleArn=a", "Tags.member.1.Key=a&Tags.1.Key=b", "PolicyArns.member.1.arn=a", "Tags=", "DurationSeconds=1e3", "a.b.c.d.e=1&a=2"} {
+		f.Add(form)
+	}
+	api := STS(nil)
+	s := newShapes(&api)
+	sh := s.of(reflect.TypeFor[sts.AssumeRoleInput]())
+	f.Fuzz(func(t *testing.T, encoded string) {
+		form, err := url.ParseQuery(encoded)
+		if err != nil {
+			return
+		}
+		var in sts.AssumeRoleInput
+		err = queryProtocol{}.decode(&request{form: form, api: &api, call: &operation{}}, sh, reflect.ValueOf(&in).Elem())
+		if err == nil && len(in.Tags)+len(in.PolicyArns)+len(in.TransitiveTagKeys) > len(form) {
+			t.Fatalf("%d parameters became %+v", len(form), in)
+		}
+	})
+}
+
+// FuzzAuthorization: nothing makes the parser panic, and what it takes is complete.
+func FuzzAuthorization(f *testing.F) {
+	f.Add("AWS4-HMAC-SHA256 Credential=AK/20261121/us-east-1/ecs/aws4_request, SignedHeaders=host;x-amz-date, Signature=00", "20261121T120000Z", "")
+	f.Add("", "", "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AK%2F20261121%2Fus-east-1%2Fsts%2Faws4_request&X-Amz-Date=20261121T120000Z&X-Amz-Expires=60&X-Amz-SignedHeaders=host&X-Amz-Signature=00")
+	f.Add("AWS4-HMAC-SHA256 ,,=", "x", "%zz")
+	f.Fuzz(func(t *testing.T, header, date, query string) {
+		h := http.Header{"Authorization": {header}, "X-Amz-Date": {date}}
+		a, err := parseAuthorization(h, query)
+		if err != nil {
+			return
+		}
+		if a.accessKeyID == "" || a.signature == "" || len(a.signedHeaders) == 0 || a.at.IsZero() || a.lifetime <= 0 {
+			t.Fatalf("took %+v", a)
+		}
+		v := Verifier{Region: a.region, Now: func() time.Time { return a.at }, Lookup: lookupAny}
+		if _, err := v.Verify(t.Context(), a.service, Signed{Method: "GET", Path: "/", RawQuery: query, Host: "x", Header: h}); err == nil {
+			t.Fatal("a signature was guessed")
+		}
+	})
+}
+
+func lookupAny(context.Context, string, string) (Credential, error) {
+	return Credential{SecretAccessKey: "secret"}, nil
+}
