@@ -206,11 +206,8 @@ func (s *acsSession) manifest(ctx context.Context, m *acs.TaskManifestMessage) e
 	return s.send(ctx, &acs.TaskStopVerificationMessage{MessageID: m.MessageID, StopCandidates: candidates})
 }
 
-// How often the node tells how it is.
-const (
-	healthEvery    = 5 * time.Second
-	telemetryEvery = time.Second
-)
+// healthEvery is how often the node tells its containers' health.
+const healthEvery = 5 * time.Second
 
 // connectTCS keeps the connection over which the node tells how it is.
 func (a *Agent) connectTCS(ctx context.Context) error {
@@ -258,8 +255,8 @@ func (a *Agent) publish(ctx context.Context, conn *websocket.Conn, address strin
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-telemetry.C:
-			pins := a.engine.Pinned()
-			err = send(&acs.PintleGPUTelemetry{GPUs: a.config.GPUs.Load(ctx, func(id string) float64 { return a.load.busy(ctx, pins[id]) })})
+			busy := a.load.sample(ctx, a.engine.Pinned())
+			err = send(&acs.PintleGPUTelemetry{GPUs: a.config.GPUs.Load(ctx, func(id string) float64 { return busy[id] })})
 		case <-health.C:
 			if tasks := a.engine.Health(); len(tasks) > 0 {
 				err = send(&acs.PublishHealthRequest{Metadata: a.metadata(), Tasks: tasks, Timestamp: now()})

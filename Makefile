@@ -1,0 +1,33 @@
+# make alone lists what there is.
+.DEFAULT_GOAL := help
+export CGO_CFLAGS := -O2 -Wno-deprecated-declarations
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+build: ## build bin/pintle and the examples' programs
+	go build -trimpath -o bin/pintle ./cmd/pintle
+	CGO_ENABLED=0 go build -trimpath -o bin/gpu-training ./examples/2-gpu-training/train
+
+demo: build ## start Pintle with two simulated p3.16xlarge and run a GPU task to its logs
+	./examples/demo.sh
+
+test: build lint ## run every test: unit, property, race, and acceptance with aws and boto3
+	go test -race ./internal/... ./cmd/...
+	go test -count=1 ./test/...
+
+lint: ## check the code's form
+	@test -z "$$(gofmt -l cmd internal test bench examples)" || { gofmt -l cmd internal test bench examples; echo 'run gofmt -w on these'; exit 1; }
+	go vet ./...
+
+fuzz: ## fuzz the parsers, ten seconds each
+	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/query
+	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/filterpattern
+
+bench: ## run the benchmarks
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/placement ./internal/logstore ./internal/wire
+
+docs: build ## write docs/coverage.md anew
+	./bin/pintle coverage > docs/coverage.md
+
+.PHONY: help build demo test lint fuzz bench docs

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Starts Pintle with two simulated p3.16xlarge, runs a four-GPU task to its logs, shows who held what,
+# and stops again. Plain processes stand in for containers, so it needs no container engine.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+data=$(mktemp -d)
+port=${PORT:-4566}
+export PATH="$PWD/bin:$PATH"
+pintle up --listen "127.0.0.1:$port" --data "$data" --instances p3.16xlarge=2 --runtime process &
+up=$!
+trap 'kill -INT $up; wait $up || true; rm -rf "$data"' EXIT
+eval "$(pintle env --endpoint "http://127.0.0.1:$port")"
+for _ in $(seq 100); do
+  pintle gpus 2>/dev/null | grep -q '16 free' && break
+  sleep 0.1
+done
+echo '+ pintle run --gpus 4 pintle/gpu-training gpu-training'
+pintle run --gpus 4 pintle/gpu-training gpu-training &
+run=$!
+sleep 2
+echo '+ pintle gpus'
+pintle gpus
+wait $run
+echo '+ pintle ps -a'
+pintle ps -a
