@@ -1,0 +1,179 @@
+// Package test holds the acceptance tests: they build the pintle binary, run it, and drive it with
+// clients that no one here wrote: the AWS CLI, boto3 and the Go SDK. A missing client fails the tests.
+package test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Pintle is a running pintle up.
+type Pintle struct {
+	t        testing.TB
+	Endpoint string
+	data     string
+	args     []string
+	cmd      *exec.Cmd
+}
+
+// bin is the built program, and beside it the examples'.
+func bin(t testing.TB, name string) string {
+	t.Helper()
+	path, err := filepath.Abs("../bin/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is not built: run make build", path)
+	}
+	return path
+}
+
+// Up starts pintle up on a free port with simulated nodes and plain processes, and ends it with the
+// test, and its tasks with it.
+func Up(t testing.TB, instances string, args ...string) *Pintle {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	p := &Pintle{t: t, Endpoint: "http://" + address, data: t.TempDir()}
+	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--instances", instances, "--runtime", "process"}, args...)
+	p.Start()
+	t.Cleanup(p.Interrupt)
+	return p
+}
+
+// Start starts it, also again after Kill, and waits until its nodes are connected.
+func (p *Pintle) Start() {
+	p.t.Helper()
+	p.cmd = exec.Command(bin(p.t, "pintle"), p.args...)
+	p.cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(bin(p.t, "pintle"))+":"+os.Getenv("PATH"))
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.cmd.Stderr = os.Stderr
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	up := make(chan bool, 1)
+	go func() {
+		buf, text := make([]byte, 4096), ""
+		for {
+			n, err := out.Read(buf)
+			if text += string(buf[:n]); strings.Contains(text, " is up at ") {
+				select {
+				case up <- true:
+				default:
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case <-up:
+	case <-time.After(30 * time.Second):
+		p.t.Fatal("pintle up did not come up within 30 s")
+	}
+}
+
+// Kill kills it, as a power cut would.
+func (p *Pintle) Kill() {
+	p.t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.cmd.Wait() //nolint:errcheck // it was killed
+}
+
+// Interrupt ends it as ctrl-C does.
+func (p *Pintle) Interrupt() {
+	p.cmd.Process.Signal(syscall.SIGINT) //nolint:errcheck // it may have ended
+	done := make(chan error, 1)
+	go func() { done <- p.cmd.Wait() }()
+	select {
+	case <-done:
+	case <-time.After(60 * time.Second):
+		p.cmd.Process.Kill() //nolint:errcheck // it hangs
+		p.t.Error("pintle up did not end within 60 s of ctrl-C")
+	}
+}
+
+// Env is the environment that points clients here, and nowhere else.
+func (p *Pintle) Env() []string {
+	return append(os.Environ(), "AWS_ENDPOINT_URL="+p.Endpoint, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
+		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_PAGER=", "AWS_MAX_ATTEMPTS=1", "AWS_EC2_METADATA_DISABLED=true",
+		"PATH="+filepath.Dir(bin(p.t, "pintle"))+":"+os.Getenv("PATH"))
+}
+
+// Command runs a program against it.
+func (p *Pintle) Command(name string, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	p.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = p.Env()
+	return cmd
+}
+
+// AWS runs the AWS CLI and returns what it prints.
+func (p *Pintle) AWS(args ...string) string {
+	p.t.Helper()
+	out, err := p.TryAWS(args...)
+	if err != nil {
+		p.t.Fatalf("aws %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+// TryAWS runs the AWS CLI where it may fail.
+func (p *Pintle) TryAWS(args ...string) (string, error) {
+	p.t.Helper()
+	path, err := exec.LookPath("aws")
+	if err != nil {
+		p.t.Fatal("the AWS CLI is missing: install it (pip install awscli)")
+	}
+	out, err := p.Command(path, args...).CombinedOutput()
+	return string(out), err
+}
+
+// Post sends a raw body to an operation.
+func (p *Pintle) Post(target, body string) (status int, answer string, err error) {
+	r, err := http.NewRequest(http.MethodPost, p.Endpoint, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	r.Header.Set("X-Amz-Target", target)
+	r.Header.Set("Content-Type", "application/x-amz-json-1.1")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	buf := make([]byte, 64<<10)
+	n, _ := resp.Body.Read(buf)
+	return resp.StatusCode, string(buf[:n]), nil
+}
+
+// Eventually waits until ok says so.
+func Eventually(t testing.TB, what string, within time.Duration, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(fmt.Sprintf("%s did not happen within %s", what, within))
+		}
+	}
+}

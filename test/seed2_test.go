@@ -1,0 +1,82 @@
+package test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestGPUTaskDefinitions is the walk through examples/2-gpu-training with the AWS CLI: tasks of one,
+// four and eight GPUs on two simulated p3.16xlarge.
+func TestGPUTaskDefinitions(t *testing.T) {
+	p := Up(t, "p3.16xlarge=2")
+	for _, n := range []string{"1", "4", "8"} {
+		arn := p.AWS("ecs", "register-task-definition", "--cli-input-json", "file://../examples/2-gpu-training/gpu-"+n+"-taskdef.json", "--query", "taskDefinition.taskDefinitionArn", "--output", "text")
+		if !strings.HasSuffix(arn, "task-definition/tensorflow-"+n+"-gpu:1") {
+			t.Errorf("registered %s", arn)
+		}
+	}
+	forAMinute := `{"containerOverrides":[{"name":"tensorflow-N-gpu","environment":[{"name":"STEPS","value":"60"}]}]}`
+	four, fourGPUs := p.run(t, "tensorflow-4-gpu", strings.ReplaceAll(forAMinute, "N", "4"))
+	eight, eightGPUs := p.run(t, "tensorflow-8-gpu", strings.ReplaceAll(forAMinute, "N", "8"))
+	if len(fourGPUs) != 4 || len(eightGPUs) != 8 {
+		t.Fatalf("gpuIds are %v and %v", fourGPUs, eightGPUs)
+	}
+	for _, id := range fourGPUs {
+		if slices.Contains(eightGPUs, id) {
+			t.Errorf("GPU %s is in both tasks", id)
+		}
+	}
+	p.AWS("ecs", "wait", "tasks-running", "--tasks", four, eight)
+
+	reasons := p.AWS("ecs", "run-task", "--task-definition", "tensorflow-8-gpu", "--query", "failures[].reason", "--output", "text")
+	if strings.Join(strings.Fields(reasons), " ") != "RESOURCE:GPU RESOURCE:GPU" {
+		t.Errorf("a third task with 12 of 16 GPUs held fails with %q, want RESOURCE:GPU from both nodes", reasons)
+	}
+	p.AWS("ecs", "stop-task", "--task", four)
+	p.AWS("ecs", "wait", "tasks-stopped", "--tasks", four)
+	again, gpus := p.run(t, "tensorflow-8-gpu", `{}`)
+	if len(gpus) != 8 {
+		t.Fatalf("with 8 GPUs free it got %v", gpus)
+	}
+
+	stream := "ecs/tensorflow-8-gpu/" + again[strings.LastIndexByte(again, '/')+1:]
+	var log string
+	Eventually(t, "the devices line", 20*time.Second, func() bool {
+		log, _ = p.TryAWS("logs", "get-log-events", "--log-group-name", "/ecs/tensorflow-8-gpu", "--log-stream-name", stream, "--query", "events[].message", "--output", "json")
+		return strings.Contains(log, "devices:")
+	})
+	if !strings.Contains(log, "NVIDIA_VISIBLE_DEVICES="+strings.Join(gpus, ",")) {
+		t.Errorf("the container saw %s, describe-tasks says %v", log, gpus)
+	}
+	filtered := p.AWS("logs", "filter-log-events", "--log-group-name", "/ecs/tensorflow-8-gpu", "--filter-pattern", "devices", "--query", "events[].logStreamName", "--output", "text")
+	if !strings.Contains(filtered, stream) {
+		t.Errorf("filter-log-events finds %q", filtered)
+	}
+	p.AWS("ecs", "wait", "tasks-stopped", "--tasks", again)
+	if code := p.AWS("ecs", "describe-tasks", "--tasks", again, "--query", "tasks[0].containers[0].exitCode", "--output", "text"); code != "0" {
+		t.Errorf("exit code %s", code)
+	}
+}
+
+// run runs a task and returns its ARN and its GPUs.
+func (p *Pintle) run(t *testing.T, definition, overrides string) (arn string, gpus []string) {
+	t.Helper()
+	var out struct {
+		Tasks []struct {
+			TaskArn    string
+			Containers []struct{ GpuIds []string }
+		}
+		Failures []any
+	}
+	text := p.AWS("ecs", "run-task", "--task-definition", definition, "--overrides", overrides)
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Tasks) != 1 || len(out.Failures) > 0 {
+		t.Fatalf("run-task of %s: %s", definition, text)
+	}
+	return out.Tasks[0].TaskArn, out.Tasks[0].Containers[0].GpuIds
+}
