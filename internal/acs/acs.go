@@ -5,12 +5,8 @@
 package acs
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"sort"
-	"strings"
 )
 
 // MaxFrame is the largest frame that either end takes, in bytes.
@@ -41,8 +37,11 @@ type UnknownType struct{ Type string }
 // Error is error's.
 func (u *UnknownType) Error() string { return fmt.Sprintf("acs: unknown message type %q", u.Type) }
 
-// Decode takes a message out of a frame.
+// Decode takes a message out of a frame of at most MaxFrame bytes.
 func Decode(b []byte) (Message, error) {
+	if len(b) > MaxFrame {
+		return nil, fmt.Errorf("acs: a frame of %d bytes, more than %d", len(b), MaxFrame)
+	}
 	var f frame
 	if err := json.Unmarshal(b, &f); err != nil {
 		return nil, fmt.Errorf("acs: not a frame: %w", err)
@@ -62,64 +61,34 @@ func Decode(b []byte) (Message, error) {
 var blanks = func() map[string]func() Message {
 	m := map[string]func() Message{}
 	for _, blank := range []func() Message{
-		func() Message { return new(HeartbeatMessage) },
-		func() Message { return new(HeartbeatAckRequest) },
-		func() Message { return new(PayloadMessage) },
-		func() Message { return new(AckRequest) },
-		func() Message { return new(NackRequest) },
-		func() Message { return new(TaskManifestMessage) },
-		func() Message { return new(TaskStopVerificationMessage) },
-		func() Message { return new(TaskStopVerificationAck) },
-		func() Message { return new(IAMRoleCredentialsMessage) },
-		func() Message { return new(IAMRoleCredentialsAckRequest) },
-		func() Message { return new(PublishMetricsRequest) },
-		func() Message { return new(AckPublishMetric) },
-		func() Message { return new(PublishHealthRequest) },
-		func() Message { return new(AckPublishHealth) },
-		func() Message { return new(PublishInstanceStatusRequest) },
-		func() Message { return new(AckPublishInstanceStatus) },
-		func() Message { return new(PintleNodeInventory) },
-		func() Message { return new(PintleTaskNetwork) },
-		func() Message { return new(PintleGPUTelemetry) },
+		blank[HeartbeatMessage],
+		blank[HeartbeatAckRequest],
+		blank[PayloadMessage],
+		blank[AckRequest],
+		blank[NackRequest],
+		blank[TaskManifestMessage],
+		blank[TaskStopVerificationMessage],
+		blank[TaskStopVerificationAck],
+		blank[IAMRoleCredentialsMessage],
+		blank[IAMRoleCredentialsAckRequest],
+		blank[PublishMetricsRequest],
+		blank[AckPublishMetric],
+		blank[PublishHealthRequest],
+		blank[AckPublishHealth],
+		blank[PublishInstanceStatusRequest],
+		blank[AckPublishInstanceStatus],
+		blank[PintleNodeInventory],
+		blank[PintleTaskNetwork],
+		blank[PintleGPUTelemetry],
 	} {
 		m[blank().messageType()] = blank
 	}
 	return m
 }()
 
-// A frame from an agent to TCS carries a signature of its own: header lines, a blank line, the JSON.
-
-var endOfHeader = []byte("\r\n\r\n")
-
-// EncodeSigned puts the signature's headers before an encoded message.
-func EncodeSigned(h http.Header, frame []byte) []byte {
-	names := make([]string, 0, len(h))
-	for name := range h {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	var b bytes.Buffer
-	for _, name := range names {
-		for _, v := range h[name] {
-			fmt.Fprintf(&b, "%s: %s\r\n", name, v)
-		}
-	}
-	b.WriteString("\r\n")
-	b.Write(frame)
-	return b.Bytes()
-}
-
-// DecodeSigned takes the headers and the encoded message apart. A frame without headers is all message.
-func DecodeSigned(b []byte) (http.Header, []byte) {
-	head, body, ok := bytes.Cut(b, endOfHeader)
-	if !ok || bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) {
-		return http.Header{}, b
-	}
-	h := http.Header{}
-	for line := range strings.SplitSeq(string(head), "\r\n") {
-		if name, value, ok := strings.Cut(line, ":"); ok {
-			h.Add(strings.TrimSpace(name), strings.TrimSpace(value))
-		}
-	}
-	return h, body
+func blank[M any, P interface {
+	*M
+	Message
+}]() Message {
+	return P(new(M))
 }

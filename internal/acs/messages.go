@@ -67,11 +67,17 @@ type TaskStopVerificationAck struct {
 	StopTasks   []TaskIdentifier `json:"stopTasks"`
 }
 
+// The roles of a task: its containers', and the one that its node uses on its behalf.
+const (
+	TaskRole      = "TaskApplication"
+	ExecutionRole = "TaskExecution"
+)
+
 // IAMRoleCredentialsMessage brings a task new credentials before the old ones expire.
 type IAMRoleCredentialsMessage struct {
 	MessageID       string              `json:"messageId"`
 	TaskArn         string              `json:"taskArn"`
-	RoleType        string              `json:"roleType"` // TaskApplication or TaskExecution
+	RoleType        string              `json:"roleType"` // TaskRole or ExecutionRole
 	RoleCredentials *IAMRoleCredentials `json:"roleCredentials"`
 }
 
@@ -153,34 +159,68 @@ type DockerVolumeConfiguration struct {
 
 // Container is a container of a task.
 type Container struct {
-	Name             string                `json:"name"`
-	ContainerArn     string                `json:"containerArn,omitempty"`
-	Image            string                `json:"image"`
-	Essential        bool                  `json:"essential"`
-	CPU              int64                 `json:"cpu"`    // shares
-	Memory           int64                 `json:"memory"` // MiB, the hard limit
-	Command          []string              `json:"command,omitempty"`
-	EntryPoint       []string              `json:"entryPoint,omitempty"`
-	Environment      map[string]string     `json:"environment"`
-	Overrides        string                `json:"overrides"`
-	PortMappings     []PortMapping         `json:"portMappings,omitempty"`
-	MountPoints      []MountPoint          `json:"mountPoints,omitempty"`
-	VolumesFrom      []VolumeFrom          `json:"volumesFrom,omitempty"`
-	Links            []string              `json:"links,omitempty"`
-	DependsOn        []ContainerDependency `json:"dependsOn,omitempty"`
-	HealthCheckType  string                `json:"healthCheckType,omitempty"` // "docker", in lower case
-	StartTimeout     int64                 `json:"startTimeout,omitempty"`    // seconds
-	StopTimeout      int64                 `json:"stopTimeout,omitempty"`     // seconds
-	RestartPolicy    *RestartPolicy        `json:"restartPolicy,omitempty"`
-	LogsAuthStrategy string                `json:"logsAuthStrategy,omitempty"`
-	DockerConfig     DockerConfig          `json:"dockerConfig"`
+	Name                   string                  `json:"name"`
+	ContainerArn           string                  `json:"containerArn,omitempty"`
+	Image                  string                  `json:"image"`
+	RegistryAuthentication *RegistryAuthentication `json:"registryAuthentication,omitempty"`
+	Essential              bool                    `json:"essential"`
+	CPU                    int64                   `json:"cpu"`    // shares
+	Memory                 int64                   `json:"memory"` // MiB, the hard limit
+	Command                []string                `json:"command,omitempty"`
+	EntryPoint             []string                `json:"entryPoint,omitempty"`
+	Environment            map[string]string       `json:"environment"`
+	EnvironmentFiles       []EnvironmentFile       `json:"environmentFiles,omitempty"`
+	Secrets                []Secret                `json:"secrets,omitempty"`
+	Overrides              string                  `json:"overrides"`
+	PortMappings           []PortMapping           `json:"portMappings,omitempty"`
+	MountPoints            []MountPoint            `json:"mountPoints,omitempty"`
+	VolumesFrom            []VolumeFrom            `json:"volumesFrom,omitempty"`
+	Links                  []string                `json:"links,omitempty"`
+	DependsOn              []ContainerDependency   `json:"dependsOn,omitempty"`
+	HealthCheckType        string                  `json:"healthCheckType,omitempty"` // "docker", in lower case
+	StartTimeout           int64                   `json:"startTimeout,omitempty"`    // seconds
+	StopTimeout            int64                   `json:"stopTimeout,omitempty"`     // seconds
+	RestartPolicy          *RestartPolicy          `json:"restartPolicy,omitempty"`
+	LogsAuthStrategy       string                  `json:"logsAuthStrategy,omitempty"`
+	DockerConfig           DockerConfig            `json:"dockerConfig"`
 }
 
-// PortMapping maps a container's port; HostPort 0 lets the node pick one.
+// PortMapping maps a container's port, or a range of them; HostPort 0 lets the node pick one.
 type PortMapping struct {
-	ContainerPort int64  `json:"containerPort"`
-	HostPort      int64  `json:"hostPort"`
-	Protocol      string `json:"protocol"`
+	ContainerPort      int64  `json:"containerPort"`
+	ContainerPortRange string `json:"containerPortRange,omitempty"` // first-last
+	HostPort           int64  `json:"hostPort"`
+	Protocol           string `json:"protocol"`
+}
+
+// RegistryAuthentication says where the image's registry's credentials are: Type is asm, for Secrets
+// Manager.
+type RegistryAuthentication struct {
+	Type        string       `json:"type"`
+	ASMAuthData *ASMAuthData `json:"asmAuthData,omitempty"`
+}
+
+// ASMAuthData is a secret of Secrets Manager that holds a user name and a password.
+type ASMAuthData struct {
+	CredentialsParameter string `json:"credentialsParameter"`
+	Region               string `json:"region,omitempty"`
+}
+
+// EnvironmentFile is a file of variables: Type is s3, Value the object's ARN.
+type EnvironmentFile struct {
+	Type  string `json:"type"`
+	Value string `json:"value"`
+}
+
+// Secret is a value that the node fetches itself, with the task's execution role, for a variable of
+// the container or an option of its log driver.
+type Secret struct {
+	Name      string `json:"name"`
+	ValueFrom string `json:"valueFrom"`
+	Provider  string `json:"provider"` // asm or ssm
+	Region    string `json:"region,omitempty"`
+	Type      string `json:"type"`             // ENVIRONMENT_VARIABLE
+	Target    string `json:"target,omitempty"` // LOG_DRIVER
 }
 
 // MountPoint mounts a task's volume.

@@ -105,6 +105,11 @@ type GPULoad struct {
 	TemperatureC   float64 `json:"temperatureC"`
 	PowerW         float64 `json:"powerW"`
 	Simulated      bool    `json:"simulated,omitempty"`
+	// XIDErrors are the driver's error codes since the last message.
+	XIDErrors []uint64 `json:"xidErrors,omitempty"`
+	// TaskArn and Container are whom the node has pinned the device to, empty where it is free.
+	TaskArn   string `json:"taskArn,omitempty"`
+	Container string `json:"container,omitempty"`
 }
 
 func (*PublishMetricsRequest) messageType() string        { return "PublishMetricsRequest" }

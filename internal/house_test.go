@@ -1,0 +1,54 @@
+package internal
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pintle/pintle/internal/"
+
+// mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
+// package and all below it.
+var mayKnow = map[string][]string{
+	"wire": {"wire"}, "state": {}, "logstore": {}, "acs": {}, "instancetype": {},
+	"decide": {"decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
+	"control": {"state", "decide", "nodelink"}, "service": {"state", "schedule", "decide", "logstore", "wire/call"},
+	"agent": {"agent", "acs", "instancetype"},
+}
+
+// TestWhoKnowsWhom checks the imports of every package against the rule, and that no service knows
+// another.
+func TestWhoKnowsWhom(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		name, ok := strings.CutPrefix(fields[0], module)
+		if !ok {
+			continue
+		}
+		top, _, _ := strings.Cut(name, "/")
+		allowed, known := mayKnow[top]
+		if !known {
+			t.Errorf("package %s is not in the house's rule", name)
+			continue
+		}
+		for _, path := range fields[1:] {
+			if other, ours := strings.CutPrefix(path, module); ours && !permits(allowed, other) {
+				t.Errorf("%s imports %s, which it may not know", name, other)
+			}
+		}
+	}
+}
+
+func permits(allowed []string, name string) bool {
+	for _, a := range allowed {
+		if name == a || strings.HasPrefix(name, a+"/") {
+			return true
+		}
+	}
+	return false
+}
