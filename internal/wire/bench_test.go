@@ -33,7 +33,7 @@ func task(i int) types.Task {
 		DesiredStatus: aws.String("RUNNING"), LastStatus: aws.String("RUNNING"), HealthStatus: types.HealthStatusUnknown,
 		Group: aws.String("family:train"), LaunchType: types.LaunchTypeExternal, StartedBy: aws.String("bench"), Version: 3,
 		Attributes: []types.Attribute{{Name: aws.String("ecs.cpu-architecture"), Value: aws.String("x86_64")}}, Attachments: []types.Attachment{}, Tags: []types.Tag{},
-		Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("main"), Command: []string{"python", "train.py"}}}, InferenceAcceleratorOverrides: []types.InferenceAcceleratorOverride{}},
+		Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("main"), Command: []string{"python", "train.py"}}}},
 		Containers: []types.Container{{
 			ContainerArn: arn("container"), TaskArn: arn("task"), Name: aws.String("main"), Image: aws.String("pytorch/pytorch:2.4"), ImageDigest: aws.String("sha256:" + id + id),
 			RuntimeId: aws.String(id + id), LastStatus: aws.String("RUNNING"), HealthStatus: types.HealthStatusUnknown, Cpu: aws.String("4096"), Memory: aws.String("16384"),

@@ -141,6 +141,82 @@ func TestJSONOddities(t *testing.T) {
 	}
 }
 
+func TestForm(t *testing.T) {
+	api := API{Name: "x", Unions: LogsUnions}
+	s := newShapes(&api)
+	at := time.Date(2026, 11, 21, 12, 0, 0, 5e8, time.UTC)
+	for _, c := range []struct {
+		form string
+		want everything
+		err  string
+	}{
+		{form: "", want: everything{}},
+		{form: "Text=&Flag=true&MaybeFlag=false&Int=-1&Long=9223372036854775807", want: everything{Text: aws.String(""), Flag: true, MaybeFlag: aws.Bool(false), Int: -1, Long: aws.Int64(math.MaxInt64)}},
+		{form: "Double=1.5&Float=-1e3&Blob=AP8%3D", want: everything{Double: 1.5, Float: aws.Float32(-1000), Blob: []byte{0, 255}}},
+		{form: "At=2026-11-21T12:00:00.5Z", want: everything{At: &at}},
+		{form: "At=2026-11-21T13:00:00.5%2B01:00", want: everything{At: &at}},
+		{form: "Strings.member.2=b&Strings.member.10=c&Strings.member.1=a", want: everything{Strings: []string{"a", "b", "c"}}},
+		{form: "Map.entry.1.key=a&Map.entry.1.value=1&Map.entry.2.key=b&Map.entry.2.value=", want: everything{Map: map[string]string{"a": "1", "b": ""}}},
+		{form: "Maps.1.key=a&Maps.1.value.member.1=7", want: everything{Maps: map[string][]int32{"a": {7}}}},
+		{form: "Nested.List.member.1.Nested.Int=1", want: everything{Nested: &everything{List: []everything{{Nested: &everything{Int: 1}}}}}},
+		{form: "Flag=yes", err: "Flag: expected true or false."},
+		{form: "Flag=True", err: "Flag: expected true or false."},
+		{form: "Double=x", err: "Double: expected a number."},
+		{form: "At=1700000000", err: "At: expected a timestamp as 2006-01-02T15:04:05Z."},
+		{form: "Blob=%25", err: "Blob: expected base64."},
+		{form: "Map.entry.1.key=a", err: "Map.1: an entry needs a key and a value."},
+		{form: "Map.entry.1.key=a&Map.entry.1.value.x=a", err: "Map.1.value: expected one value."},
+		{form: "Union=a", err: "Union: a types.ResourceConfig cannot be read."},
+	} {
+		form, err := url.ParseQuery(c.form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got everything
+		err = queryProtocol{}.decode(&request{form: form, api: &api, op: &operation{}}, s.of(reflect.TypeFor[everything]()), reflect.ValueOf(&got).Elem())
+		if c.err != "" {
+			if err == nil || err.Error() != "SerializationException: "+c.err {
+				t.Errorf("%s: got %v", c.form, err)
+			}
+			continue
+		}
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v %v", c.form, got, err)
+		}
+	}
+}
+
+func TestXML(t *testing.T) {
+	s := newShapes(&API{Name: "x", Unions: LogsUnions})
+	at := time.Date(2026, 11, 21, 13, 0, 0, 5e6, time.FixedZone("", 3600))
+	const scalars = "<Flag>false</Flag><Int>0</Int><Double>0</Double>"
+	for _, c := range []struct {
+		in   everything
+		want string
+	}{
+		{everything{}, scalars},
+		{everything{Text: aws.String("<a> & \"b\"\r\n\x00é\xff")}, "<Text>&lt;a&gt; &amp; \"b\"&#xD;\n\ufffdé\ufffd</Text>" + scalars},
+		{everything{Enum: "EC2", Flag: true, Int: -1, Double: math.Inf(1), Float: aws.Float32(0.1)}, "<Enum>EC2</Enum><Flag>true</Flag><Int>-1</Int><Double>Infinity</Double><Float>0.1</Float>"},
+		{everything{Double: math.Inf(-1)}, "<Flag>false</Flag><Int>0</Int><Double>-Infinity</Double>"},
+		{everything{At: &at, Blob: []byte{0, 255}}, scalars + "<At>2026-11-21T12:00:00.005Z</At><Blob>AP8=</Blob>"},
+		{everything{Strings: []string{}}, scalars + "<Strings></Strings>"},
+		{everything{Strings: []string{"a", ""}}, scalars + "<Strings><member>a</member><member></member></Strings>"},
+		{everything{Map: map[string]string{"b": "2", "a": "1"}}, scalars + "<Map><entry><key>a</key><value>1</value></entry><entry><key>b</key><value>2</value></entry></Map>"},
+		{everything{Nested: &everything{}}, scalars + "<Nested>" + scalars + "</Nested>"},
+	} {
+		e := xmlEncoder{}
+		e.value(s.of(reflect.TypeOf(c.in)), reflect.ValueOf(c.in))
+		if e.err != nil || string(e.b) != c.want {
+			t.Errorf("got %s %v", e.b, e.err)
+		}
+	}
+	e := xmlEncoder{}
+	e.value(s.of(reflect.TypeFor[everything]()), reflect.ValueOf(everything{Union: &logstypes.UnknownUnionMember{}}))
+	if e.err == nil {
+		t.Error("wrote a union, which Query has none of")
+	}
+}
+
 // What is written is read again as it was, whatever is in it.
 func TestRoundTrip(t *testing.T) {
 	apis := []API{ECS(nil), Logs(nil)}
@@ -260,7 +336,7 @@ func FuzzForm(f *testing.F) {
 			return
 		}
 		var in sts.AssumeRoleInput
-		err = queryProtocol{}.decode(&request{form: form, api: &api, call: &operation{}}, sh, reflect.ValueOf(&in).Elem())
+		err = queryProtocol{}.decode(&request{form: form, api: &api, op: &operation{}}, sh, reflect.ValueOf(&in).Elem())
 		if err == nil && len(in.Tags)+len(in.PolicyArns)+len(in.TransitiveTagKeys) > len(form) {
 			t.Fatalf("%d parameters became %+v", len(form), in)
 		}

@@ -19,6 +19,9 @@ type formTree struct {
 	children map[string]*formTree
 }
 
+// maxDots bounds how deep a form's names go.
+const maxDots = 64
+
 // newFormTree makes the tree of the operation's own parameters.
 func newFormTree(form url.Values) (*formTree, error) {
 	root := &formTree{}
@@ -28,6 +31,9 @@ func newFormTree(form url.Values) (*formTree, error) {
 		}
 		if len(values) > 1 {
 			return nil, refuse("SerializationException", "%s comes more than once.", name)
+		}
+		if strings.Count(name, ".") > maxDots {
+			return nil, refuse("SerializationException", "A parameter's name has more than %d dots.", maxDots)
 		}
 		t := root
 		for part := range strings.SplitSeq(name, ".") {

@@ -24,7 +24,11 @@ type jsonDecoder struct {
 	in          *jsontext.Decoder
 	lenient     bool // whether unknown members are skipped
 	newDocument func(any) any
+	items       int // of all lists, so far
 }
+
+// maxItems bounds what a small body can cost: an empty object in it becomes a whole struct.
+const maxItems = 1 << 16
 
 // body reads the whole body; an empty one is an input without members.
 func (d *jsonDecoder) body(b []byte, sh *shape, into reflect.Value) error {
@@ -202,6 +206,9 @@ func (d *jsonDecoder) list(sh *shape, v reflect.Value) error {
 	for n := 0; ; n++ {
 		if more, err := d.more(']'); !more || err != nil {
 			return err
+		}
+		if d.items++; d.items > maxItems {
+			return d.mismatch("the lists of one request cannot have more than %d members.", maxItems)
 		}
 		v.Grow(1)
 		v.SetLen(n + 1)

@@ -72,18 +72,18 @@ func (q *request) answer(ctx context.Context, caller Caller) (b []byte, err erro
 			b, err = nil, &panicked{p, debug.Stack()}
 		}
 	}()
-	if q.call, err = q.api.find(q.operation); err != nil {
+	if q.op, err = q.api.find(q.operation); err != nil {
 		return nil, err
 	}
-	in := reflect.New(q.call.in.typ)
-	if err := q.protocol.decode(q, q.call.in, in.Elem()); err != nil {
+	in := reflect.New(q.op.in.typ)
+	if err := q.protocol.decode(q, q.op.in, in.Elem()); err != nil {
 		return nil, err
 	}
 	ctx = call.With(ctx, call.Call{RequestID: q.id, Service: q.api.Name, Operation: q.operation, AccessKeyID: caller.AccessKeyID, Principal: caller.Arn})
-	results := q.call.method.Call([]reflect.Value{reflect.ValueOf(ctx), in})
+	results := q.op.method.Call([]reflect.Value{reflect.ValueOf(ctx), in})
 	if err, _ := results[1].Interface().(error); err != nil {
 		return nil, err
 	}
-	q.out, err = q.protocol.encode(q.out[:0], q, q.call.out, results[0].Elem())
+	q.out, err = q.protocol.encode(q.out[:0], q, q.op.out, results[0].Elem())
 	return q.out, err
 }

@@ -94,6 +94,7 @@ func TestFormIsStrict(t *testing.T) {
 		{"too large", "DurationSeconds=2147483648", "DurationSeconds: expected a whole number."},
 		{"a list without numbers", "Tags.member.x.Key=1", "Tags.member.x is not numbered."},
 		{"a list from 0", "Tags.member.0.Key=1", "Tags.member.0 is not numbered."},
+		{"deep", strings.Repeat("a.", 65) + "=1", "A parameter's name has more than 64 dots."},
 		{"a scalar with members", "Policy.A=1", "Policy: expected one value."},
 		{"a list of scalars with members", "TransitiveTagKeys.member.1.A=1", "TransitiveTagKeys.1: expected one value."},
 	} {

@@ -17,7 +17,7 @@ type request struct {
 	api       *API
 	protocol  Protocol
 	operation string
-	call      *operation // what answers it; nil until that is known
+	op        *operation // what answers it; nil until that is known
 	body      []byte
 	form      url.Values // the parameters, in a protocol of forms
 
@@ -46,7 +46,7 @@ func (s *scratch) release() {
 }
 
 // lenient says whether the operation's callers may send members that it does not have.
-func (q *request) lenient() bool { return q.call.lenient }
+func (q *request) lenient() bool { return q.op.lenient }
 
 // readBody reads the body, no more of it than the API takes.
 func (q *request) readBody() error {

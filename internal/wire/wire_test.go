@@ -300,6 +300,7 @@ func TestInputIsStrict(t *testing.T) {
 		{"a string for a timestamp", "SubmitTaskStateChange", `{"pullStartedAt":"2026"}`, "pullStartedAt: expected a timestamp in seconds since 1970, not a string."},
 		{"a timestamp", "SubmitTaskStateChange", `{"pullStartedAt":1.7e9}`, ""},
 		{"a timestamp beyond time", "SubmitTaskStateChange", `{"pullStartedAt":1e300}`, "pullStartedAt: expected a timestamp"},
+		{"a small body of many structs", "RunTask", `{"tags":[{}` + strings.Repeat(",{}", 1<<16) + `]}`, "cannot have more than 65536 members"},
 		{"deep", "SubmitTaskStateChange", `{"later":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`, "exceeded max depth"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
