@@ -49,7 +49,10 @@ func (t *telemetry) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		h, body := acs.DecodeSigned(b)
+		h, body, err := acs.DecodeSigned(b)
+		if err != nil {
+			return err
+		}
 		if verify := t.link.opts.Verify; verify != nil {
 			r := t.request
 			if err := verify(ctx, r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Host, h, body); err != nil {
