@@ -1,0 +1,222 @@
+"""Calls every implemented operation of ECS, Logs and STS at least once through boto3, with their waiters
+and paginators, and checks what comes back. Prints the operations that it has called, a line each."""
+
+import sys
+import time
+
+import boto3
+from botocore.exceptions import ClientError
+
+called = set()
+
+
+def client(service):
+    c = boto3.client(service)
+    c.meta.events.register("before-call", lambda model, **_: called.add(f"{service}:{model.name}"))
+    return c
+
+
+ecs, logs, sts = client("ecs"), client("logs"), client("sts")
+
+
+def refused(code, call, **arguments):
+    try:
+        call(**arguments)
+    except ClientError as e:
+        assert e.response["Error"]["Code"] == code, (code, e.response)
+        assert e.response["Error"]["Message"], e.response
+        return e.response
+    raise AssertionError(f"{call.__name__} was not refused with {code}")
+
+
+# STS
+assert sts.get_caller_identity()["Account"] == "000000000000"
+
+# Clusters
+c = ecs.create_cluster(clusterName="other", tags=[{"key": "k", "value": "v"}], settings=[{"name": "containerInsights", "value": "enabled"}])["cluster"]
+assert c["status"] == "ACTIVE" and c["tags"] == [{"key": "k", "value": "v"}], c
+assert ecs.create_cluster(clusterName="other")["cluster"]["clusterArn"] == c["clusterArn"]
+ecs.update_cluster(cluster="other", settings=[{"name": "containerInsights", "value": "disabled"}])
+ecs.update_cluster_settings(cluster="other", settings=[{"name": "containerInsights", "value": "enhanced"}])
+ecs.put_cluster_capacity_providers(cluster="other", capacityProviders=["FARGATE"], defaultCapacityProviderStrategy=[{"capacityProvider": "FARGATE", "weight": 1}])
+d = ecs.describe_clusters(clusters=["other", "nowhere"], include=["TAGS", "SETTINGS"])
+assert d["clusters"][0]["settings"] == [{"name": "containerInsights", "value": "enhanced"}], d
+assert d["failures"][0]["reason"] == "MISSING" and d["failures"][0]["arn"].endswith("cluster/nowhere"), d
+arns = [a for p in ecs.get_paginator("list_clusters").paginate(PaginationConfig={"PageSize": 1}) for a in p["clusterArns"]]
+assert len(arns) == 2, arns
+ecs.tag_resource(resourceArn=c["clusterArn"], tags=[{"key": "k2", "value": "v2"}])
+ecs.untag_resource(resourceArn=c["clusterArn"], tagKeys=["k"])
+assert ecs.list_tags_for_resource(resourceArn=c["clusterArn"])["tags"] == [{"key": "k2", "value": "v2"}]
+refused("ClusterNotFoundException", ecs.list_tasks, cluster="nowhere")
+
+# Account settings
+ecs.put_account_setting(name="containerInsights", value="enabled")
+ecs.put_account_setting_default(name="taskLongArnFormat", value="enabled")
+assert ecs.list_account_settings(name="containerInsights", effectiveSettings=True)["settings"][0]["value"] == "enabled"
+ecs.delete_account_setting(name="containerInsights")
+
+# Task definitions: every kind of field comes back as it was sent
+sent = dict(
+    family="everything",
+    networkMode="bridge",
+    cpu="1 vCPU",
+    memory="2GB",
+    volumes=[{"name": "scratch", "host": {}}, {"name": "shared", "dockerVolumeConfiguration": {"scope": "shared", "autoprovision": True}}],
+    placementConstraints=[{"type": "memberOf", "expression": "attribute:ecs.os-type == linux"}],
+    containerDefinitions=[
+        {
+            "name": "main", "image": "img", "entryPoint": ["/bin/sh", "-c"], "command": ["echo out; sleep 300"], "cpu": 256, "memory": 512, "memoryReservation": 128, "essential": True,
+            "environment": [{"name": "A", "value": "b"}], "workingDirectory": "/tmp",
+            "healthCheck": {"command": ["CMD-SHELL", "true"], "interval": 5},
+            "ulimits": [{"name": "nofile", "softLimit": 1024, "hardLimit": 2048}],
+            "linuxParameters": {"sharedMemorySize": 64, "initProcessEnabled": True, "capabilities": {"add": ["SYS_PTRACE"]}, "tmpfs": [{"containerPath": "/t", "size": 16}]},
+            "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "made-for-you", "awslogs-stream-prefix": "p"}},
+            "resourceRequirements": [{"type": "GPU", "value": "1"}], "dockerLabels": {"l": "v"}, "extraHosts": [{"hostname": "h", "ipAddress": "127.0.0.1"}], "stopTimeout": 3,
+        },
+        {"name": "first", "image": "img", "command": ["/bin/true"], "essential": False, "memory": 16},
+        {"name": "late", "image": "img", "command": ["/bin/sleep", "300"], "essential": False, "memory": 16, "dependsOn": [{"containerName": "first", "condition": "SUCCESS"}]},
+    ],
+    tags=[{"key": "team", "value": "ml"}],
+)
+td = ecs.register_task_definition(**sent)["taskDefinition"]
+assert (td["cpu"], td["memory"], td["revision"], td["status"]) == ("1024", "2048", 1, "ACTIVE"), td
+main = td["containerDefinitions"][0]
+for k, v in sent["containerDefinitions"][0].items():
+    if k == "healthCheck":
+        assert main[k] == {"command": ["CMD-SHELL", "true"], "interval": 5, "timeout": 5, "retries": 3}, main[k]
+    else:
+        assert main[k] == v, (k, main[k], v)
+assert {"name": "com.amazonaws.ecs.capability.logging-driver.awslogs"} in td["requiresAttributes"], td["requiresAttributes"]
+two = ecs.register_task_definition(family="everything", containerDefinitions=[{"name": "a", "image": "i", "memory": 8, "command": ["true"]}])["taskDefinition"]
+assert two["revision"] == 2
+assert ecs.describe_task_definition(taskDefinition="everything:1", include=["TAGS"])["tags"] == sent["tags"]
+assert ecs.describe_task_definition(taskDefinition="everything")["taskDefinition"]["revision"] == 2
+arns = [a for p in ecs.get_paginator("list_task_definitions").paginate(familyPrefix="everything", sort="DESC", PaginationConfig={"PageSize": 1}) for a in p["taskDefinitionArns"]]
+assert [a.rsplit(":", 1)[1] for a in arns] == ["2", "1"], arns
+families = [f for p in ecs.get_paginator("list_task_definition_families").paginate(familyPrefix="every") for f in p["families"]]
+assert families == ["everything"], families
+refused("ClientException", ecs.describe_task_definition, taskDefinition="nothing")
+refused("ClientException", ecs.register_task_definition, family="bad", containerDefinitions=[{"name": "a", "image": "i"}])
+ecs.deregister_task_definition(taskDefinition="everything:2")
+gone = ecs.delete_task_definitions(taskDefinitions=["everything:2", "everything:1"])
+assert gone["taskDefinitions"][0]["status"] == "DELETE_IN_PROGRESS" and len(gone["failures"]) == 1, gone
+
+# Nodes and their attributes
+instances = [a for p in ecs.get_paginator("list_container_instances").paginate(PaginationConfig={"PageSize": 1}) for a in p["containerInstanceArns"]]
+assert len(instances) == 2, instances
+ecs.put_attributes(attributes=[{"name": "rack", "value": "7", "targetId": instances[0]}])
+found = ecs.list_container_instances(filter="attribute:rack == 7 and agentConnected == true")["containerInstanceArns"]
+assert found == [instances[0]], found
+attributes = [a for p in ecs.get_paginator("list_attributes").paginate(targetType="container-instance", attributeName="rack") for a in p["attributes"]]
+assert attributes[0]["value"] == "7", attributes
+refused("InvalidParameterException", ecs.list_container_instances, filter="rack is 7")
+node = ecs.describe_container_instances(containerInstances=instances)["containerInstances"][0]
+registered = {r["name"]: r for r in node["registeredResources"]}
+assert len(registered["GPU"]["stringSetValue"]) == 1 and node["agentConnected"], node
+refused("NoUpdateAvailableException", ecs.update_container_agent, containerInstance=instances[0])
+
+# Tasks
+run = ecs.run_task(taskDefinition="everything:1", count=1, startedBy="boto3", clientToken="t1", enableExecuteCommand=False,
+                   overrides={"containerOverrides": [{"name": "main", "environment": [{"name": "A", "value": "c"}]}]},
+                   placementConstraints=[{"type": "memberOf", "expression": "attribute:rack == 7"}], tags=[{"key": "a", "value": "b"}], propagateTags="TASK_DEFINITION")
+task = run["tasks"][0]
+assert task["containerInstanceArn"] == instances[0] and len(task["containers"][0]["gpuIds"]) == 1, task
+assert {"key": "team", "value": "ml"} in task["tags"], task
+again = ecs.run_task(taskDefinition="everything:1", count=1, startedBy="boto3", clientToken="t1", enableExecuteCommand=False,
+                     overrides={"containerOverrides": [{"name": "main", "environment": [{"name": "A", "value": "c"}]}]},
+                     placementConstraints=[{"type": "memberOf", "expression": "attribute:rack == 7"}], tags=[{"key": "a", "value": "b"}], propagateTags="TASK_DEFINITION")
+assert again["tasks"][0]["taskArn"] == task["taskArn"], again
+refused("ConflictException", ecs.run_task, taskDefinition="everything:1", clientToken="t1")
+ecs.get_waiter("tasks_running").wait(tasks=[task["taskArn"]], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+full = ecs.run_task(taskDefinition="everything:1", placementConstraints=[{"type": "memberOf", "expression": "attribute:rack == 7"}])
+assert {f["reason"] for f in full["failures"]} == {"RESOURCE:GPU", "MemberOf placement constraint unsatisfied."}, full
+started = ecs.start_task(taskDefinition="everything:1", containerInstances=[instances[1]])
+assert not started["failures"] and started["tasks"][0]["containerInstanceArn"] == instances[1], started
+arns = [a for p in ecs.get_paginator("list_tasks").paginate(family="everything", PaginationConfig={"PageSize": 1}) for a in p["taskArns"]]
+assert len(arns) == 2, arns
+assert ecs.list_tasks(startedBy="boto3")["taskArns"] == [task["taskArn"]]
+assert ecs.list_tasks(containerInstance=instances[1])["taskArns"] == [started["tasks"][0]["taskArn"]]
+for _ in range(100):
+    t = ecs.describe_tasks(tasks=[task["taskArn"]], include=["TAGS"])["tasks"][0]
+    if t["healthStatus"] == "HEALTHY":
+        break
+    time.sleep(0.2)
+assert t["healthStatus"] == "HEALTHY", t
+assert [x["lastStatus"] for x in t["containers"]] == ["RUNNING", "STOPPED", "RUNNING"], t["containers"]
+refused("InvalidParameterException", ecs.deregister_container_instance, containerInstance=instances[1])
+assert ecs.update_container_instances_state(containerInstances=[instances[1]], status="DRAINING")["containerInstances"][0]["status"] == "DRAINING"
+assert ecs.list_container_instances(status="DRAINING")["containerInstanceArns"] == [instances[1]]
+ecs.stop_task(task=task["taskArn"], reason="enough")
+ecs.stop_task(task=started["tasks"][0]["taskArn"])
+ecs.get_waiter("tasks_stopped").wait(tasks=[task["taskArn"], started["tasks"][0]["taskArn"]], WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+t = ecs.describe_tasks(tasks=[task["taskArn"], "0" * 32])
+assert t["failures"][0]["reason"] == "MISSING", t
+assert (t["tasks"][0]["stopCode"], t["tasks"][0]["stoppedReason"]) == ("UserInitiated", "enough"), t
+assert t["tasks"][0]["containers"][0]["exitCode"] in (143, 137), t
+assert ecs.list_tasks(desiredStatus="STOPPED")["taskArns"], "no stopped tasks"
+
+# What nodes call
+assert ecs.discover_poll_endpoint(containerInstance=instances[0])["endpoint"].endswith("/acs")
+mine = ecs.register_container_instance(cluster="other", totalResources=[{"name": "CPU", "type": "INTEGER", "integerValue": 1024}, {"name": "MEMORY", "type": "INTEGER", "integerValue": 1024}],
+                                       attributes=[{"name": "echo", "value": "me"}])["containerInstance"]
+assert {"name": "echo", "value": "me"} in mine["attributes"], mine
+off = ecs.run_task(cluster="other", taskDefinition="everything:1")
+assert off["failures"][0]["reason"] == "AGENT", off
+refused("InvalidParameterException", ecs.submit_task_state_change, cluster="default", task="0" * 32, status="RUNNING")
+ecs.submit_task_state_change(task=task["taskArn"], status="RUNNING")  # late: changes nothing
+ecs.submit_container_state_change(task=task["taskArn"], containerName="main", status="RUNNING")
+ecs.submit_attachment_state_changes(attachments=[{"attachmentArn": "a", "status": "ATTACHED"}])
+assert ecs.describe_tasks(tasks=[task["taskArn"]])["tasks"][0]["lastStatus"] == "STOPPED"
+refused("ClusterContainsContainerInstancesException", ecs.delete_cluster, cluster="other")
+ecs.deregister_container_instance(cluster="other", containerInstance=mine["containerInstanceArn"])
+ecs.delete_attributes(attributes=[{"name": "rack", "targetId": instances[0]}])
+assert ecs.delete_cluster(cluster="other")["cluster"]["status"] == "INACTIVE"
+
+# Logs
+logs.create_log_group(logGroupName="/g", tags={"a": "b"})
+refused("ResourceAlreadyExistsException", logs.create_log_group, logGroupName="/g")
+logs.create_log_stream(logGroupName="/g", logStreamName="s1")
+logs.create_log_stream(logGroupName="/g", logStreamName="s2")
+now = int(time.time() * 1000)
+logs.put_log_events(logGroupName="/g", logStreamName="s1", logEvents=[{"timestamp": now + i, "message": f"line {i}"} for i in range(25)])
+r = logs.put_log_events(logGroupName="/g", logStreamName="s2", logEvents=[{"timestamp": now - 20 * 86400 * 1000, "message": "old"}])
+assert r["rejectedLogEventsInfo"]["tooOldLogEventEndIndex"] == 1, r
+logs.put_log_events(logGroupName="/g", logStreamName="s2", logEvents=[{"timestamp": now + 3, "message": "ERROR {x}"}])
+got = logs.get_log_events(logGroupName="/g", logStreamName="s1", startFromHead=True, limit=10)
+assert [e["message"] for e in got["events"]] == [f"line {i}" for i in range(10)], got
+more = logs.get_log_events(logGroupName="/g", logStreamName="s1", nextToken=got["nextForwardToken"])
+assert len(more["events"]) == 15 and more["events"][0]["message"] == "line 10", more
+end = logs.get_log_events(logGroupName="/g", logStreamName="s1", nextToken=more["nextForwardToken"])
+assert end["events"] == [] and end["nextForwardToken"] == more["nextForwardToken"], end
+last = logs.get_log_events(logGroupName="/g", logStreamName="s1", limit=5)
+assert [e["message"] for e in last["events"]] == [f"line {i}" for i in range(20, 25)], last
+events = [e for p in logs.get_paginator("filter_log_events").paginate(logGroupName="/g", PaginationConfig={"PageSize": 7}) for e in p["events"]]
+assert len(events) == 26 and len({e["eventId"] for e in events}) == 26, len(events)
+assert [e["timestamp"] for e in events] == sorted(e["timestamp"] for e in events)
+assert [e["message"] for e in logs.filter_log_events(logGroupName="/g", filterPattern="ERROR")["events"]] == ["ERROR {x}"]
+assert logs.filter_log_events(logGroupName="/g", logStreamNamePrefix="s2")["events"][0]["logStreamName"] == "s2"
+streams = [s for p in logs.get_paginator("describe_log_streams").paginate(logGroupName="/g", PaginationConfig={"PageSize": 1}) for s in p["logStreams"]]
+assert [s["logStreamName"] for s in streams] == ["s1", "s2"] and streams[0]["lastEventTimestamp"] == now + 24, streams
+groups = [g for p in logs.get_paginator("describe_log_groups").paginate(PaginationConfig={"PageSize": 1}) for g in p["logGroups"]]
+assert {"/g", "made-for-you"} <= {g["logGroupName"] for g in groups}, groups
+assert "out" in [e["message"] for e in logs.filter_log_events(logGroupName="made-for-you")["events"]]
+logs.put_retention_policy(logGroupName="/g", retentionInDays=7)
+assert logs.describe_log_groups(logGroupNamePrefix="/g")["logGroups"][0]["retentionInDays"] == 7
+logs.delete_retention_policy(logGroupName="/g")
+refused("InvalidParameterException", logs.put_retention_policy, logGroupName="/g", retentionInDays=2)
+arn = logs.describe_log_groups(logGroupNamePrefix="/g")["logGroups"][0]["logGroupArn"]
+logs.tag_resource(resourceArn=arn, tags={"c": "d"})
+logs.untag_resource(resourceArn=arn, tagKeys=["a"])
+assert logs.list_tags_for_resource(resourceArn=arn)["tags"] == {"c": "d"}
+assert len(logs.test_metric_filter(filterPattern="{ $.a = 1 }", logEventMessages=['{"a":1}', '{"a":2}'])["matches"]) == 1
+refused("ResourceNotFoundException", logs.get_log_events, logGroupName="/none", logStreamName="s")
+refused("InvalidParameterException", logs.put_log_events, logGroupName="/g", logStreamName="s1", logEvents=[{"timestamp": now + 1, "message": "b"}, {"timestamp": now, "message": "a"}])
+logs.delete_log_stream(logGroupName="/g", logStreamName="s2")
+logs.delete_log_group(logGroupName="/g")
+
+# An operation that is not there yet says so
+assert "CreateService" in refused("NotImplementedException", ecs.create_service, serviceName="s", taskDefinition="everything")["Error"]["Message"]
+called.discard("ecs:CreateService")
+
+print("\n".join(sorted(called)))
+sys.exit(0)

@@ -1,0 +1,64 @@
+package test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestBoto3 calls every implemented operation through boto3, and fails if one was left out.
+func TestBoto3(t *testing.T) {
+	p := Up(t, "g4dn.xlarge=2")
+	out, err := p.Command("python3", "boto3_operations.py").CombinedOutput()
+	if err != nil {
+		t.Fatalf("boto3: %v\n%s", err, out)
+	}
+	called := strings.Fields(string(out))
+	for _, op := range implemented(t) {
+		if !slices.Contains(called, op) {
+			t.Errorf("%s is implemented and was not called through boto3", op)
+		}
+	}
+}
+
+// implemented lists the operations of docs/coverage.md, which is itself checked against the code.
+func implemented(t *testing.T) []string {
+	t.Helper()
+	b, err := os.ReadFile("../docs/coverage.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := map[string]string{"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "AWS STS": "sts"}
+	var out []string
+	current := ""
+	for line := range strings.Lines(string(b)) {
+		if m := regexp.MustCompile(`^## (.+)`).FindStringSubmatch(line); m != nil {
+			current = service[strings.TrimSpace(m[1])]
+		}
+		if m := regexp.MustCompile(`^- \[x\] (\w+)`).FindStringSubmatch(line); m != nil {
+			out = append(out, current+":"+m[1])
+		}
+	}
+	if len(out) == 0 {
+		t.Fatal("docs/coverage.md lists nothing")
+	}
+	return out
+}
+
+// TestCoverageIsUpToDate fails when docs/coverage.md was not made from this code.
+func TestCoverageIsUpToDate(t *testing.T) {
+	p := &Pintle{t: t}
+	out, err := p.Command(bin(t, "pintle"), "coverage").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile("../docs/coverage.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(b) != string(out) {
+		t.Error("docs/coverage.md is not what the code implements: run make docs")
+	}
+}
