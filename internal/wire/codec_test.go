@@ -67,21 +67,33 @@ func TestJSON(t *testing.T) {
 		want string
 	}{
 		{"nothing is set", everything{hidden: "x"}, `{` + scalars + `}`},
-		{"empty but there", everything{Text: aws.String(""), Blob: []byte{}, Strings: []string{}, Map: map[string]string{}, Nested: &everything{}},
-			`{"text":"",` + scalars + `,"blob":"","strings":[],"map":{},"nested":{` + scalars + `}}`},
+		{
+			"empty but there",
+			everything{Text: aws.String(""), Blob: []byte{}, Strings: []string{}, Map: map[string]string{}, Nested: &everything{}},
+			`{"text":"",` + scalars + `,"blob":"","strings":[],"map":{},"nested":{` + scalars + `}}`,
+		},
 		{"text", everything{Text: aws.String("a\"b\\c\n\t\x01é\u2028</script>")}, `{"text":"a\"b\\c\n\t\u0001é` + "\u2028" + `</script>",` + scalars + `}`},
 		{"long text", everything{Text: aws.String("0123456789\x7f\"")}, `{"text":"0123456789` + "\x7f" + `\"",` + scalars + `}`},
 		{"enums", everything{Enum: "FARGATE", Enums: []types.LaunchType{"EC2", ""}}, `{"enum":"FARGATE",` + scalars + `,"enums":["EC2",""]}`},
-		{"scalars", everything{Flag: true, MaybeFlag: aws.Bool(false), Int: math.MinInt32, Long: aws.Int64(math.MaxInt64), Double: 1e300, Float: aws.Float32(0.1)},
-			`{"flag":true,"maybeFlag":false,"int":-2147483648,"long":9223372036854775807,"double":1e+300,"float":0.1}`},
+		{
+			"scalars",
+			everything{Flag: true, MaybeFlag: aws.Bool(false), Int: math.MinInt32, Long: aws.Int64(math.MaxInt64), Double: 1e300, Float: aws.Float32(0.1)},
+			`{"flag":true,"maybeFlag":false,"int":-2147483648,"long":9223372036854775807,"double":1e+300,"float":0.1}`,
+		},
 		{"a timestamp", everything{At: &at}, `{` + scalars + `,"at":1700000000.120}`},
 		{"a timestamp before 1970", everything{At: &before}, `{` + scalars + `,"at":-1.500}`},
 		{"a blob", everything{Blob: []byte{0, 255}}, `{` + scalars + `,"blob":"AP8="}`},
-		{"maps, in order", everything{Map: map[string]string{"b": "2", "a": "1"}, Maps: map[string][]int32{"x": {1}}},
-			`{` + scalars + `,"map":{"a":"1","b":"2"},"maps":{"x":[1]}}`},
+		{
+			"maps, in order",
+			everything{Map: map[string]string{"b": "2", "a": "1"}, Maps: map[string][]int32{"x": {1}}},
+			`{` + scalars + `,"map":{"a":"1","b":"2"},"maps":{"x":[1]}}`,
+		},
 		{"a list", everything{List: []everything{{}, {Flag: true}}}, `{` + scalars + `,"list":[{` + scalars + `},{"flag":true,"int":0,"double":0.0}]}`},
-		{"a union", everything{Union: &logstypes.ResourceConfigMemberOpenSearchResourceConfig{Value: logstypes.OpenSearchResourceConfig{RetentionDays: aws.Int32(3)}}},
-			`{` + scalars + `,"union":{"openSearchResourceConfig":{"retentionDays":3}}}`},
+		{
+			"a union",
+			everything{Union: &logstypes.ResourceConfigMemberOpenSearchResourceConfig{Value: logstypes.OpenSearchResourceConfig{RetentionDays: aws.Int32(3)}}},
+			`{` + scalars + `,"union":{"openSearchResourceConfig":{"retentionDays":3}}}`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := encodeJSON(s, &c.in)

@@ -391,7 +391,7 @@ func TestServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
+	defer answer.Body.Close() //nolint:errcheck // it was only read
 	body, _ := io.ReadAll(answer.Body)
 	const want = `{"clusters":[{"activeServicesCount":0,"clusterName":"default","pendingTasksCount":0,"registeredContainerInstancesCount":0,"runningTasksCount":0}]}`
 	if string(body) != want || answer.ContentLength != int64(len(want)) || answer.Header.Get("Content-Type") != "application/x-amz-json-1.1" {
