@@ -1,0 +1,234 @@
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// refusal is a request that must be refused with an AWS error, and change nothing.
+type refusal struct {
+	operation, body string
+	code            string
+	says            string // what the message must name
+}
+
+const ok = `"name":"a","image":"i","memory":64,"command":["true"]`
+
+// definition is RegisterTaskDefinition with one container and more of it.
+func definition(container, more string) string {
+	return fmt.Sprintf(`{"family":"f","containerDefinitions":[{%s}]%s}`, container, more)
+}
+
+var refusals = []refusal{
+	// JSON that is none, or of the wrong types.
+	{"ListClusters", `{`, "SerializationException", "JSON"},
+	{"ListClusters", `[]`, "SerializationException", "object"},
+	{"ListClusters", `null x`, "SerializationException", ""},
+	{"ListClusters", `{} {}`, "SerializationException", ""},
+	{"ListClusters", `"text"`, "SerializationException", "object"},
+	{"ListClusters", "{\"nextToken\":\"\xff\"}", "SerializationException", ""},
+	{"ListClusters", `{"maxResults":1,"maxResults":2}`, "SerializationException", "maxResults"},
+	{"ListClusters", `{"maxResults":"1"}`, "SerializationException", "maxResults"},
+	{"ListClusters", `{"maxResults":1.5}`, "SerializationException", "maxResults"},
+	{"ListClusters", `{"maxResults":99999999999}`, "SerializationException", "maxResults"},
+	{"ListClusters", `{"maxResults":true}`, "SerializationException", "maxResults"},
+	{"ListClusters", `{"nextToken":7}`, "SerializationException", "nextToken"},
+	{"ListClusters", `{"unknown":1}`, "SerializationException", "unknown"},
+	{"ListClusters", `{"MaxResults":1}`, "SerializationException", "MaxResults"},
+	{"DescribeClusters", `{"clusters":"a"}`, "SerializationException", "clusters"},
+	{"DescribeClusters", `{"clusters":[1]}`, "SerializationException", "clusters"},
+	{"CreateCluster", `{"tags":{"a":"b"}}`, "SerializationException", "tags"},
+	{"CreateCluster", `{"settings":[[]]}`, "SerializationException", "settings"},
+	{"RunTask", `{"overrides":[]}`, "SerializationException", "overrides"},
+	{"RunTask", `{"overrides":{"containerOverrides":[{"cpu":"1"}]}}`, "SerializationException", "cpu"},
+	{"RunTask", `{"taskDefinition":{"a":1}}`, "SerializationException", "taskDefinition"},
+	{"RegisterTaskDefinition", definition(`"name":1`, ""), "SerializationException", "name"},
+	{"RegisterTaskDefinition", definition(`"essential":"yes"`, ""), "SerializationException", "essential"},
+	{"RegisterTaskDefinition", definition(`"dockerLabels":["a"]`, ""), "SerializationException", "dockerLabels"},
+	{"RegisterTaskDefinition", `{"family":"` + strings.Repeat("a", 10<<20) + `"}`, "RequestEntityTooLargeException", ""},
+	{"SubmitTaskStateChange", `{"pullStartedAt":"yesterday"}`, "SerializationException", "pullStartedAt"},
+	// Operations that there are not, or not yet.
+	{"DanceTask", `{}`, "UnknownOperationException", "DanceTask"},
+	{"", `{}`, "UnknownOperationException", ""},
+	{"CreateService", `{}`, "NotImplementedException", "CreateService"},
+	{"CreateCapacityProvider", `{}`, "NotImplementedException", "CreateCapacityProvider"},
+	// Clusters.
+	{"CreateCluster", `{"clusterName":"a b"}`, "InvalidParameterException", "clusterName"},
+	{"CreateCluster", `{"clusterName":"` + strings.Repeat("a", 256) + `"}`, "InvalidParameterException", "clusterName"},
+	{"CreateCluster", `{"clusterName":"x","settings":[{"name":"other","value":"enabled"}]}`, "InvalidParameterException", "settings"},
+	{"CreateCluster", `{"clusterName":"x","settings":[{"name":"containerInsights","value":"maybe"}]}`, "InvalidParameterException", "containerInsights"},
+	{"CreateCluster", `{"clusterName":"x","capacityProviders":["none"]}`, "InvalidParameterException", "none"},
+	{"CreateCluster", `{"clusterName":"x","tags":[{"key":"aws:x","value":"v"}]}`, "InvalidParameterException", "aws:"},
+	{"CreateCluster", `{"clusterName":"x","tags":[{"key":"","value":"v"}]}`, "InvalidParameterException", "tag key"},
+	{"CreateCluster", `{"clusterName":"x","tags":[{"key":"a"},{"key":"a"}]}`, "InvalidParameterException", "twice"},
+	{"CreateCluster", `{"clusterName":"x","tags":[{"key":"a","value":"` + strings.Repeat("v", 257) + `"}]}`, "InvalidParameterException", "256"},
+	{"DeleteCluster", `{}`, "InvalidParameterException", "cluster"},
+	{"DeleteCluster", `{"cluster":"nowhere"}`, "ClusterNotFoundException", ""},
+	{"DeleteCluster", `{"cluster":"default"}`, "ClusterContainsContainerInstancesException", ""},
+	{"UpdateCluster", `{"cluster":"nowhere"}`, "ClusterNotFoundException", ""},
+	{"ListClusters", `{"maxResults":0}`, "InvalidParameterException", "maxResults"},
+	{"ListClusters", `{"maxResults":101}`, "InvalidParameterException", "maxResults"},
+	{"ListClusters", `{"nextToken":"%%%"}`, "InvalidParameterException", "nextToken"},
+	{"ListClusters", `{"nextToken":"aGVsbG8"}`, "InvalidParameterException", "nextToken"},
+	// Task definitions.
+	{"RegisterTaskDefinition", `{}`, "ClientException", "Family"},
+	{"RegisterTaskDefinition", `{"family":"a/b","containerDefinitions":[]}`, "ClientException", "Family"},
+	{"RegisterTaskDefinition", `{"family":"f"}`, "ClientException", "containerDefinitions"},
+	{"RegisterTaskDefinition", definition(`"image":"i","memory":64`, ""), "ClientException", "name"},
+	{"RegisterTaskDefinition", definition(`"name":"a b","image":"i","memory":64`, ""), "ClientException", "name"},
+	{"RegisterTaskDefinition", definition(`"name":"a","memory":64`, ""), "ClientException", "image"},
+	{"RegisterTaskDefinition", definition(`"name":"a","image":"i"`, ""), "ClientException", "'memory'"},
+	{"RegisterTaskDefinition", definition(`"name":"a","image":"i","memory":3`, ""), "ClientException", "'memory'"},
+	{"RegisterTaskDefinition", definition(`"name":"a","image":"i","memory":-1`, ""), "ClientException", "'memory'"},
+	{"RegisterTaskDefinition", definition(`"name":"a","image":"i","memory":8,"memoryReservation":9`, ""), "ClientException", "memoryReservation"},
+	{"RegisterTaskDefinition", definition(ok+`,"cpu":-1`, ""), "ClientException", "'cpu'"},
+	{"RegisterTaskDefinition", definition(ok+`,"essential":false`, ""), "ClientException", "essential"},
+	{"RegisterTaskDefinition", definition(ok+`,"resourceRequirements":[{"type":"GPU","value":"0"}]`, ""), "ClientException", "GPU"},
+	{"RegisterTaskDefinition", definition(ok+`,"resourceRequirements":[{"type":"GPU","value":"1.5"}]`, ""), "ClientException", "GPU"},
+	{"RegisterTaskDefinition", definition(ok+`,"resourceRequirements":[{"type":"GPU","value":"-2"}]`, ""), "ClientException", "GPU"},
+	{"RegisterTaskDefinition", definition(ok+`,"resourceRequirements":[{"type":"TPU","value":"1"}]`, ""), "ClientException", "TPU"},
+	{"RegisterTaskDefinition", definition(ok+`,"resourceRequirements":[{"type":"GPU","value":"1"},{"type":"GPU","value":"1"}]`, ""), "ClientException", "twice"},
+	{"RegisterTaskDefinition", definition(ok+`,"healthCheck":{"command":["true"]}`, ""), "ClientException", "CMD"},
+	{"RegisterTaskDefinition", definition(ok+`,"healthCheck":{"command":["CMD","true"],"interval":4}`, ""), "ClientException", "interval"},
+	{"RegisterTaskDefinition", definition(ok+`,"healthCheck":{"command":["CMD","true"],"retries":11}`, ""), "ClientException", "retries"},
+	{"RegisterTaskDefinition", definition(ok+`,"ulimits":[{"name":"nofile","softLimit":2,"hardLimit":1}]`, ""), "ClientException", "nofile"},
+	{"RegisterTaskDefinition", definition(ok+`,"ulimits":[{"name":"nothing","softLimit":1,"hardLimit":1}]`, ""), "ClientException", "nothing"},
+	{"RegisterTaskDefinition", definition(ok+`,"linuxParameters":{"sharedMemorySize":0}`, ""), "ClientException", "sharedMemorySize"},
+	{"RegisterTaskDefinition", definition(ok+`,"linuxParameters":{"swappiness":101}`, ""), "ClientException", "swappiness"},
+	{"RegisterTaskDefinition", definition(ok+`,"mountPoints":[{"sourceVolume":"v","containerPath":"/v"}]`, ""), "ClientException", "volume"},
+	{"RegisterTaskDefinition", definition(ok+`,"logConfiguration":{"logDriver":"pigeon"}`, ""), "ClientException", "pigeon"},
+	{"RegisterTaskDefinition", definition(ok+`,"logConfiguration":{"logDriver":"awslogs"}`, ""), "ClientException", "awslogs-group"},
+	{"RegisterTaskDefinition", definition(ok+`,"portMappings":[{"containerPort":70000}]`, ""), "ClientException", "65535"},
+	{"RegisterTaskDefinition", definition(ok+`,"portMappings":[{"containerPort":80,"protocol":"sctp"}]`, ""), "ClientException", "protocol"},
+	{"RegisterTaskDefinition", definition(ok+`,"portMappings":[{"containerPort":80,"hostPort":81}]`, `,"networkMode":"host"`), "ClientException", "host"},
+	{"RegisterTaskDefinition", definition(ok+`,"portMappings":[{"containerPort":80,"hostPort":90},{"containerPort":81,"hostPort":90}]`, ""), "ClientException", "90"},
+	{"RegisterTaskDefinition", definition(ok+`,"dependsOn":[{"containerName":"b","condition":"START"}]`, ""), "ClientException", "'b'"},
+	{"RegisterTaskDefinition", definition(ok+`,"dependsOn":[{"containerName":"a","condition":"START"}]`, ""), "ClientException", "itself"},
+	{"RegisterTaskDefinition", definition(ok+`,"dependsOn":[{"containerName":"a","condition":"SOMEDAY"}]`, ""), "ClientException", "SOMEDAY"},
+	{"RegisterTaskDefinition", definition(ok+`,"links":["b"]`, ""), "ClientException", "'b'"},
+	{"RegisterTaskDefinition", definition(ok+`},{`+ok, ""), "ClientException", "twice"},
+	{"RegisterTaskDefinition", definition(ok+`,"environment":[{"name":"A=B","value":"c"}]`, ""), "ClientException", "environment"},
+	{"RegisterTaskDefinition", definition(ok+`,"secrets":[{"name":"A"}]`, ""), "ClientException", "valueFrom"},
+	{"RegisterTaskDefinition", definition(ok, `,"networkMode":"tube"`), "ClientException", "tube"},
+	{"RegisterTaskDefinition", definition(ok, `,"cpu":"lots"`), "ClientException", "cpu"},
+	{"RegisterTaskDefinition", definition(ok, `,"memory":"32"`), "ClientException", "memory"},
+	{"RegisterTaskDefinition", definition(ok, `,"requiresCompatibilities":["FARGATE"]`), "ClientException", "awsvpc"},
+	{"RegisterTaskDefinition", definition(ok, `,"requiresCompatibilities":["MOON"]`), "ClientException", "MOON"},
+	{"RegisterTaskDefinition", definition(ok, `,"volumes":[{"name":"v"},{"name":"v"}]`), "ClientException", "twice"},
+	{"RegisterTaskDefinition", definition(ok, `,"placementConstraints":[{"type":"memberOf","expression":"rack =="}]`), "ClientException", "expression"},
+	{"RegisterTaskDefinition", definition(ok, `,"taskRoleArn":"not a role"`), "ClientException", "taskRoleArn"},
+	{"DeregisterTaskDefinition", `{"taskDefinition":"none"}`, "ClientException", "revision"},
+	{"DeregisterTaskDefinition", `{"taskDefinition":"none:1"}`, "ClientException", "none:1"},
+	{"DescribeTaskDefinition", `{}`, "InvalidParameterException", "taskDefinition"},
+	{"DeleteTaskDefinitions", `{"taskDefinitions":[]}`, "InvalidParameterException", "taskDefinitions"},
+	{"ListTaskDefinitions", `{"status":"SLEEPING"}`, "InvalidParameterException", "status"},
+	// Tasks.
+	{"RunTask", `{}`, "InvalidParameterException", "taskDefinition"},
+	{"RunTask", `{"taskDefinition":"none"}`, "ClientException", "TaskDefinition not found"},
+	{"RunTask", `{"taskDefinition":"good","cluster":"nowhere"}`, "ClusterNotFoundException", ""},
+	{"RunTask", `{"taskDefinition":"good","count":0}`, "InvalidParameterException", "count"},
+	{"RunTask", `{"taskDefinition":"good","count":-1}`, "InvalidParameterException", "count"},
+	{"RunTask", `{"taskDefinition":"good","count":11}`, "InvalidParameterException", "count"},
+	{"RunTask", `{"taskDefinition":"good","launchType":"BALLOON"}`, "InvalidParameterException", "launchType"},
+	{"RunTask", `{"taskDefinition":"good","overrides":{"containerOverrides":[{"name":"b"}]}}`, "InvalidParameterException", "named b"},
+	{"RunTask", `{"taskDefinition":"good","overrides":{"containerOverrides":[{"name":"a","memory":1}]}}`, "InvalidParameterException", "memory"},
+	{"RunTask", `{"taskDefinition":"good","overrides":{"cpu":"x"}}`, "InvalidParameterException", "cpu"},
+	{"RunTask", `{"taskDefinition":"good","placementConstraints":[{"type":"memberOf","expression":"((("}]}`, "InvalidParameterException", "character"},
+	{"RunTask", `{"taskDefinition":"good","placementConstraints":[{"type":"near"}]}`, "InvalidParameterException", "near"},
+	{"RunTask", `{"taskDefinition":"good","placementStrategy":[{"type":"binpack","field":"color"}]}`, "InvalidParameterException", "color"},
+	{"RunTask", `{"taskDefinition":"good","placementStrategy":[{"type":"heap"}]}`, "InvalidParameterException", "heap"},
+	{"RunTask", `{"taskDefinition":"good","networkConfiguration":{"awsvpcConfiguration":{"subnets":["s"]}}}`, "InvalidParameterException", "Network Configuration"},
+	{"StartTask", `{"taskDefinition":"good","containerInstances":[]}`, "InvalidParameterException", "containerInstances"},
+	{"StopTask", `{}`, "InvalidParameterException", "taskId"},
+	{"StopTask", `{"task":"none"}`, "InvalidParameterException", "task"},
+	{"DescribeTasks", `{"tasks":[]}`, "InvalidParameterException", "Tasks"},
+	{"ListTasks", `{"desiredStatus":"TIRED"}`, "InvalidParameterException", "desiredStatus"},
+	{"ListTasks", `{"containerInstance":"none"}`, "InvalidParameterException", "none"},
+	// Container instances.
+	{"RegisterContainerInstance", `{}`, "InvalidParameterException", "totalResources"},
+	{"RegisterContainerInstance", `{"cluster":"nowhere","totalResources":[{"name":"CPU","integerValue":1},{"name":"MEMORY","integerValue":1}]}`, "ClusterNotFoundException", ""},
+	{"RegisterContainerInstance", `{"totalResources":[{"name":"CPU","integerValue":1},{"name":"MEMORY","integerValue":1}],"platformDevices":[{"id":"g","type":"GPU"},{"id":"g","type":"GPU"}]}`, "InvalidParameterException", "twice"},
+	{"DescribeContainerInstances", `{"containerInstances":[]}`, "InvalidParameterException", "containerInstances"},
+	{"UpdateContainerInstancesState", `{"containerInstances":["x"],"status":"GONE"}`, "InvalidParameterException", "GONE"},
+	{"ListContainerInstances", `{"filter":"attribute:a in"}`, "InvalidParameterException", "filter"},
+	{"PutAttributes", `{"attributes":[]}`, "InvalidParameterException", "attributes"},
+	{"PutAttributes", `{"attributes":[{"name":"a b","targetId":"x"}]}`, "InvalidParameterException", "a b"},
+	{"PutAttributes", `{"attributes":[{"name":"a","targetId":"x"}]}`, "TargetNotFoundException", "x"},
+	{"TagResource", `{"resourceArn":"arn:aws:s3:::x","tags":[{"key":"a"}]}`, "InvalidParameterException", "resourceArn"},
+	{"TagResource", `{"resourceArn":"arn:aws:ecs:us-east-1:000000000000:cluster/none","tags":[{"key":"a"}]}`, "ResourceNotFoundException", "none"},
+	{"PutAccountSetting", `{"name":"taskLongArnFormat","value":"perhaps"}`, "InvalidParameterException", "perhaps"},
+	{"PutAccountSetting", `{"name":"nothing","value":"enabled"}`, "InvalidParameterException", "nothing"},
+}
+
+// TestBadInput sends what must be refused, and then looks whether anything has changed.
+func TestBadInput(t *testing.T) {
+	p := Up(t, "p3.2xlarge")
+	const ecs = "AmazonEC2ContainerServiceV20141113."
+	if status, answer, err := p.Post(ecs+"RegisterTaskDefinition", `{"family":"good","containerDefinitions":[{`+ok+`}]}`); err != nil || status != 200 {
+		t.Fatal(status, answer, err)
+	}
+	before := p.everything(t)
+	if len(refusals) < 100 {
+		t.Errorf("only %d refusals", len(refusals))
+	}
+	for _, r := range refusals {
+		status, answer, err := p.Post(ecs+r.operation, r.body)
+		if err != nil {
+			t.Errorf("%s %.100s: %v", r.operation, r.body, err)
+			continue
+		}
+		var e struct {
+			Type    string `json:"__type"`
+			Message string `json:"message"`
+		}
+		if json.Unmarshal([]byte(answer), &e) != nil || status < 400 || e.Type != r.code || e.Message == "" && r.says != "" || !strings.Contains(e.Message, r.says) {
+			t.Errorf("%s %.100s:\n got %d %s\nwant %s naming %q", r.operation, r.body, status, answer, r.code, r.says)
+		}
+	}
+	if after := p.everything(t); after != before {
+		t.Errorf("refused calls have changed something:\n%s\n%s", before, after)
+	}
+}
+
+// everything is all that the refused calls could have changed.
+func (p *Pintle) everything(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, c := range []struct{ operation, body string }{
+		{"ListClusters", `{}`}, {"DescribeClusters", `{"include":["TAGS","SETTINGS"]}`}, {"ListTaskDefinitions", `{}`},
+		{"ListTasks", `{}`}, {"ListTasks", `{"desiredStatus":"STOPPED"}`}, {"ListContainerInstances", `{}`},
+		{"ListAttributes", `{"targetType":"container-instance"}`}, {"ListAccountSettings", `{}`},
+	} {
+		status, answer, err := p.Post("AmazonEC2ContainerServiceV20141113."+c.operation, c.body)
+		if err != nil || status != 200 {
+			t.Fatal(c, status, answer, err)
+		}
+		all.WriteString(answer + "\n")
+	}
+	return all.String()
+}
+
+// TestSignatures sends right and wrong signatures to a control plane that checks them.
+func TestSignatures(t *testing.T) {
+	t.Setenv("PINTLE_ACCESS_KEY_ID", "AKIDRIGHT")
+	t.Setenv("PINTLE_SECRET_ACCESS_KEY", "secret")
+	p := Up(t, "c5.large")
+	cases := []struct{ id, secret, code string }{
+		{"AKIDRIGHT", "secret", ""},
+		{"AKIDRIGHT", "wrong", "InvalidSignatureException"},
+		{"AKIDOTHER", "secret", "UnrecognizedClientException"},
+	}
+	for _, c := range cases {
+		cmd := p.Command("aws", "ecs", "list-clusters")
+		cmd.Env = append(cmd.Env, "AWS_ACCESS_KEY_ID="+c.id, "AWS_SECRET_ACCESS_KEY="+c.secret)
+		out, err := cmd.CombinedOutput()
+		if c.code == "" && err != nil || c.code != "" && !strings.Contains(string(out), c.code) {
+			t.Errorf("key %s, secret %s: %v %s, want %q", c.id, c.secret, err, out, c.code)
+		}
+	}
+	if status, answer, err := p.Post("AmazonEC2ContainerServiceV20141113.ListClusters", `{}`); err != nil || status != 400 || !strings.Contains(answer, "MissingAuthenticationTokenException") {
+		t.Errorf("unsigned: %d %s %v", status, answer, err)
+	}
+}
