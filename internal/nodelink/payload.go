@@ -1,8 +1,6 @@
 package nodelink
 
 import (
-	"encoding/json"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -13,24 +11,19 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-const mebibyte = 1 << 20
-
 // Payload is a task as its node gets it: the task definition with the overrides merged in, since a
-// node reads only the command of those.
+// node reads only the command of those, and the GPUs as associations. Credentials are not in it.
 func Payload(t *state.Task, td *state.TaskDefinition) acs.Task {
+	o := overrideOf(t)
 	p := acs.Task{
 		Arn: *t.TaskArn, Family: *td.Family, Version: strconv.Itoa(int(td.Revision)), DesiredStatus: *t.DesiredStatus,
-		TaskClusterArn: *t.ClusterArn, LaunchType: string(t.LaunchType), NetworkMode: string(td.NetworkMode), Overrides: "{}",
+		TaskClusterArn: *t.ClusterArn, LaunchType: string(t.LaunchType), NetworkMode: networkMode(td), Overrides: "{}",
+		CPU: float64(size(o.Cpu, td.Cpu)) / 1024, Memory: size(o.Memory, td.Memory),
 		PidMode: string(td.PidMode), IpcMode: string(td.IpcMode), Group: aws.ToString(t.Group),
 	}
 	if name, ok := strings.CutPrefix(p.Group, "service:"); ok {
 		p.ServiceName = name
 	}
-	if p.NetworkMode == "" {
-		p.NetworkMode = "bridge"
-	}
-	p.CPU = float64(size(overrideOf(t).Cpu, td.Cpu)) / 1024
-	p.Memory = size(overrideOf(t).Memory, td.Memory)
 	for _, g := range t.GPUs {
 		p.Associations = append(p.Associations, acs.Association{
 			Type: "gpu", Name: g.ID, Containers: []string{g.Container}, Content: acs.EncodedString{Encoding: "base64"},
@@ -39,14 +32,17 @@ func Payload(t *state.Task, td *state.TaskDefinition) acs.Task {
 	for _, v := range td.Volumes {
 		p.Volumes = append(p.Volumes, volume(v))
 	}
-	arns := map[string]string{}
-	for _, c := range t.Containers {
-		arns[*c.Name] = aws.ToString(c.ContainerArn)
-	}
 	for _, c := range td.ContainerDefinitions {
-		p.Containers = append(p.Containers, container(t, p.NetworkMode, c, arns[*c.Name]))
+		p.Containers = append(p.Containers, container(merged(c, o), p.NetworkMode, containerArn(t, *c.Name)))
 	}
 	return p
+}
+
+func networkMode(td *state.TaskDefinition) string {
+	if td.NetworkMode == "" {
+		return string(types.NetworkModeBridge)
+	}
+	return string(td.NetworkMode)
 }
 
 func overrideOf(t *state.Task) *types.TaskOverride {
@@ -54,6 +50,15 @@ func overrideOf(t *state.Task) *types.TaskOverride {
 		return &types.TaskOverride{}
 	}
 	return t.Overrides
+}
+
+func containerArn(t *state.Task, name string) string {
+	for _, c := range t.Containers {
+		if aws.ToString(c.Name) == name {
+			return aws.ToString(c.ContainerArn)
+		}
+	}
+	return ""
 }
 
 // size is the first of the sizes that is given.
@@ -80,46 +85,6 @@ func volume(v types.Volume) acs.Volume {
 	return out
 }
 
-func container(t *state.Task, networkMode string, c types.ContainerDefinition, arn string) acs.Container {
-	c = merged(c, overrideOf(t))
-	out := acs.Container{
-		Name: *c.Name, ContainerArn: arn, Image: aws.ToString(c.Image), Essential: c.Essential == nil || *c.Essential,
-		CPU: int64(c.Cpu), Memory: int64(aws.ToInt32(c.Memory)), Command: c.Command, EntryPoint: c.EntryPoint,
-		Environment: map[string]string{}, Overrides: "{}", Links: c.Links,
-		StartTimeout: int64(aws.ToInt32(c.StartTimeout)), StopTimeout: int64(aws.ToInt32(c.StopTimeout)),
-		DockerConfig: dockerConfig(networkMode, c),
-	}
-	for _, e := range c.Environment {
-		out.Environment[aws.ToString(e.Name)] = aws.ToString(e.Value)
-	}
-	for _, p := range c.PortMappings {
-		out.PortMappings = append(out.PortMappings, acs.PortMapping{
-			ContainerPort: int64(aws.ToInt32(p.ContainerPort)), HostPort: int64(aws.ToInt32(p.HostPort)), Protocol: string(p.Protocol),
-		})
-	}
-	for _, m := range c.MountPoints {
-		out.MountPoints = append(out.MountPoints, acs.MountPoint{
-			SourceVolume: aws.ToString(m.SourceVolume), ContainerPath: aws.ToString(m.ContainerPath), ReadOnly: aws.ToBool(m.ReadOnly),
-		})
-	}
-	for _, v := range c.VolumesFrom {
-		out.VolumesFrom = append(out.VolumesFrom, acs.VolumeFrom{SourceContainer: aws.ToString(v.SourceContainer), ReadOnly: aws.ToBool(v.ReadOnly)})
-	}
-	for _, d := range c.DependsOn {
-		out.DependsOn = append(out.DependsOn, acs.ContainerDependency{ContainerName: aws.ToString(d.ContainerName), Condition: string(d.Condition)})
-	}
-	if c.HealthCheck != nil {
-		out.HealthCheckType = "docker" // in lower case, or Amazon's agent reports no health
-	}
-	if r := c.RestartPolicy; r != nil {
-		out.RestartPolicy = &acs.RestartPolicy{Enabled: aws.ToBool(r.Enabled), RestartAttemptPeriod: int64(aws.ToInt32(r.RestartAttemptPeriod))}
-		for _, code := range r.IgnoredExitCodes {
-			out.RestartPolicy.IgnoredExitCodes = append(out.RestartPolicy.IgnoredExitCodes, int64(code))
-		}
-	}
-	return out
-}
-
 // merged is a container with its override.
 func merged(c types.ContainerDefinition, o *types.TaskOverride) types.ContainerDefinition {
 	for _, v := range o.ContainerOverrides {
@@ -138,101 +103,101 @@ func merged(c types.ContainerDefinition, o *types.TaskOverride) types.ContainerD
 		if v.MemoryReservation != nil {
 			c.MemoryReservation = v.MemoryReservation
 		}
-		c.Environment = append(append([]types.KeyValuePair{}, c.Environment...), v.Environment...)
+		c.Environment = append(c.Environment[:len(c.Environment):len(c.Environment)], v.Environment...)
+		c.EnvironmentFiles = append(c.EnvironmentFiles[:len(c.EnvironmentFiles):len(c.EnvironmentFiles)], v.EnvironmentFiles...)
 	}
 	return c
 }
 
-// dockerConfig is what has no field of its own in the payload.
-func dockerConfig(networkMode string, c types.ContainerDefinition) acs.DockerConfig {
-	config := acs.Config{
-		User: aws.ToString(c.User), WorkingDir: aws.ToString(c.WorkingDirectory), Hostname: aws.ToString(c.Hostname),
-		Labels: c.DockerLabels, Tty: aws.ToBool(c.PseudoTerminal), OpenStdin: aws.ToBool(c.Interactive),
-	}
-	if h := c.HealthCheck; h != nil {
-		config.Healthcheck = &acs.Healthcheck{
-			Test: h.Command, Interval: nanoseconds(h.Interval), Timeout: nanoseconds(h.Timeout),
-			StartPeriod: nanoseconds(h.StartPeriod), Retries: int(aws.ToInt32(h.Retries)),
-		}
-	}
-	host := acs.HostConfig{
-		NetworkMode: networkMode, Privileged: aws.ToBool(c.Privileged), ReadonlyRootfs: aws.ToBool(c.ReadonlyRootFilesystem),
-		DNS: c.DnsServers, DNSSearch: c.DnsSearchDomains, SecurityOpt: c.DockerSecurityOptions,
-		MemoryReservation: int64(aws.ToInt32(c.MemoryReservation)) * mebibyte,
-		LogConfig:         &acs.LogConfig{Type: "json-file"},
-	}
-	if l := c.LogConfiguration; l != nil {
-		host.LogConfig = &acs.LogConfig{Type: string(l.LogDriver), Config: maps.Clone(l.Options)}
-	}
-	for _, h := range c.ExtraHosts {
-		host.ExtraHosts = append(host.ExtraHosts, aws.ToString(h.Hostname)+":"+aws.ToString(h.IpAddress))
-	}
-	for _, u := range c.Ulimits {
-		host.Ulimits = append(host.Ulimits, acs.Ulimit{Name: string(u.Name), Soft: int64(u.SoftLimit), Hard: int64(u.HardLimit)})
-	}
-	for _, s := range c.SystemControls {
-		if host.Sysctls == nil {
-			host.Sysctls = map[string]string{}
-		}
-		host.Sysctls[aws.ToString(s.Namespace)] = aws.ToString(s.Value)
-	}
-	linuxParameters(&host, c)
-	return acs.DockerConfig{Config: encoded(config), HostConfig: encoded(host), Version: "1.17"}
-}
+// essential says whether a task ends with the container: by default it does.
+func essential(c types.ContainerDefinition) bool { return c.Essential == nil || *c.Essential }
 
-func linuxParameters(host *acs.HostConfig, c types.ContainerDefinition) {
-	p := c.LinuxParameters
-	if p == nil {
-		return
+func container(c types.ContainerDefinition, networkMode, arn string) acs.Container {
+	out := acs.Container{
+		Name: *c.Name, ContainerArn: arn, Image: aws.ToString(c.Image), Essential: essential(c),
+		CPU: int64(c.Cpu), Memory: number(c.Memory), Command: c.Command, EntryPoint: c.EntryPoint,
+		Environment: map[string]string{}, Overrides: "{}", Links: c.Links,
+		StartTimeout: number(c.StartTimeout), StopTimeout: number(c.StopTimeout),
+		RestartPolicy: restartPolicy(c.RestartPolicy), RegistryAuthentication: registryAuthentication(c.RepositoryCredentials),
+		Secrets: secrets(c), DockerConfig: dockerConfig(c, networkMode),
 	}
-	host.Init = p.InitProcessEnabled
-	host.ShmSize = int64(aws.ToInt32(p.SharedMemorySize)) * mebibyte
-	if p.Capabilities != nil {
-		host.CapAdd, host.CapDrop = p.Capabilities.Add, p.Capabilities.Drop
+	if c.HealthCheck != nil {
+		out.HealthCheckType = "docker" // in lower case, or Amazon's agent reports no health
 	}
-	if p.MaxSwap != nil { // Docker's figure is memory and swap together
-		host.MemorySwap = int64(*p.MaxSwap+aws.ToInt32(c.Memory)) * mebibyte
+	for _, e := range c.Environment {
+		out.Environment[aws.ToString(e.Name)] = aws.ToString(e.Value)
 	}
-	if p.Swappiness != nil {
-		host.MemorySwappiness = aws.Int64(int64(*p.Swappiness))
+	for _, f := range c.EnvironmentFiles {
+		out.EnvironmentFiles = append(out.EnvironmentFiles, acs.EnvironmentFile{Type: string(f.Type), Value: aws.ToString(f.Value)})
 	}
-	for _, d := range p.Devices {
-		host.Devices = append(host.Devices, device(d))
+	for _, p := range c.PortMappings {
+		out.PortMappings = append(out.PortMappings, acs.PortMapping{
+			ContainerPort: number(p.ContainerPort), ContainerPortRange: aws.ToString(p.ContainerPortRange), HostPort: number(p.HostPort), Protocol: string(p.Protocol),
+		})
 	}
-	for _, t := range p.Tmpfs {
-		if host.Tmpfs == nil {
-			host.Tmpfs = map[string]string{}
-		}
-		options := append([]string{"size=" + strconv.Itoa(int(t.Size)) + "m"}, t.MountOptions...)
-		host.Tmpfs[aws.ToString(t.ContainerPath)] = strings.Join(options, ",")
+	for _, m := range c.MountPoints {
+		out.MountPoints = append(out.MountPoints, acs.MountPoint{
+			SourceVolume: aws.ToString(m.SourceVolume), ContainerPath: aws.ToString(m.ContainerPath), ReadOnly: aws.ToBool(m.ReadOnly),
+		})
 	}
-}
-
-func device(d types.Device) acs.DeviceMapping {
-	out := acs.DeviceMapping{PathOnHost: aws.ToString(d.HostPath), PathInContainer: aws.ToString(d.ContainerPath)}
-	if out.PathInContainer == "" {
-		out.PathInContainer = out.PathOnHost
+	for _, v := range c.VolumesFrom {
+		out.VolumesFrom = append(out.VolumesFrom, acs.VolumeFrom{SourceContainer: aws.ToString(v.SourceContainer), ReadOnly: aws.ToBool(v.ReadOnly)})
 	}
-	for _, p := range d.Permissions {
-		switch p {
-		case types.DeviceCgroupPermissionRead:
-			out.CgroupPermissions += "r"
-		case types.DeviceCgroupPermissionWrite:
-			out.CgroupPermissions += "w"
-		case types.DeviceCgroupPermissionMknod:
-			out.CgroupPermissions += "m"
-		}
-	}
-	if out.CgroupPermissions == "" {
-		out.CgroupPermissions = "rwm"
+	for _, d := range c.DependsOn {
+		out.DependsOn = append(out.DependsOn, acs.ContainerDependency{ContainerName: aws.ToString(d.ContainerName), Condition: string(d.Condition)})
 	}
 	return out
 }
 
-func nanoseconds(seconds *int32) int64 { return int64(aws.ToInt32(seconds)) * 1e9 }
-
-// encoded is a struct of strings and numbers as JSON, which cannot fail.
-func encoded(v any) string {
-	b, _ := json.Marshal(v)
-	return string(b)
+func restartPolicy(r *types.ContainerRestartPolicy) *acs.RestartPolicy {
+	if r == nil {
+		return nil
+	}
+	out := &acs.RestartPolicy{Enabled: aws.ToBool(r.Enabled), RestartAttemptPeriod: number(r.RestartAttemptPeriod)}
+	for _, code := range r.IgnoredExitCodes {
+		out.IgnoredExitCodes = append(out.IgnoredExitCodes, int64(code))
+	}
+	return out
 }
+
+func registryAuthentication(r *types.RepositoryCredentials) *acs.RegistryAuthentication {
+	if r == nil {
+		return nil
+	}
+	secret := aws.ToString(r.CredentialsParameter)
+	return &acs.RegistryAuthentication{Type: "asm", ASMAuthData: &acs.ASMAuthData{CredentialsParameter: secret, Region: regionOf(secret)}}
+}
+
+// secrets are the container's, and its log driver's.
+func secrets(c types.ContainerDefinition) []acs.Secret {
+	var out []acs.Secret
+	for _, s := range c.Secrets {
+		out = append(out, secret(s, ""))
+	}
+	if c.LogConfiguration != nil {
+		for _, s := range c.LogConfiguration.SecretOptions {
+			out = append(out, secret(s, "LOG_DRIVER"))
+		}
+	}
+	return out
+}
+
+// secret is a reference to a secret of Secrets Manager, or to a parameter of Systems Manager.
+func secret(s types.Secret, target string) acs.Secret {
+	from := aws.ToString(s.ValueFrom)
+	out := acs.Secret{Name: aws.ToString(s.Name), ValueFrom: from, Provider: "ssm", Region: regionOf(from), Type: "ENVIRONMENT_VARIABLE", Target: target}
+	if strings.Contains(from, ":secretsmanager:") {
+		out.Provider = "asm"
+	}
+	return out
+}
+
+// regionOf is an ARN's region, or "" where it is none: arn:partition:service:region:…
+func regionOf(arn string) string {
+	if parts := strings.SplitN(arn, ":", 5); len(parts) == 5 && parts[0] == "arn" {
+		return parts[3]
+	}
+	return ""
+}
+
+func number(n *int32) int64 { return int64(aws.ToInt32(n)) }

@@ -1,0 +1,110 @@
+package nodelink
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/acs"
+)
+
+const mebibyte = 1 << 20
+
+// dockerConfig is what has no field of its own in the payload, as JSON of the Docker Engine's API.
+func dockerConfig(c types.ContainerDefinition, networkMode string) acs.DockerConfig {
+	return acs.DockerConfig{Config: encoded(config(c)), HostConfig: encoded(hostConfig(c, networkMode)), Version: "1.17"}
+}
+
+// encoded is a struct of strings and numbers as JSON, which cannot fail.
+func encoded(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+func config(c types.ContainerDefinition) acs.Config {
+	out := acs.Config{
+		User: aws.ToString(c.User), WorkingDir: aws.ToString(c.WorkingDirectory), Hostname: aws.ToString(c.Hostname),
+		Labels: c.DockerLabels, Tty: aws.ToBool(c.PseudoTerminal), OpenStdin: aws.ToBool(c.Interactive),
+	}
+	if h := c.HealthCheck; h != nil {
+		out.Healthcheck = &acs.Healthcheck{
+			Test: h.Command, Interval: nanoseconds(h.Interval), Timeout: nanoseconds(h.Timeout),
+			StartPeriod: nanoseconds(h.StartPeriod), Retries: int(number(h.Retries)),
+		}
+	}
+	return out
+}
+
+func nanoseconds(seconds *int32) int64 { return number(seconds) * 1e9 }
+
+func hostConfig(c types.ContainerDefinition, networkMode string) acs.HostConfig {
+	out := acs.HostConfig{
+		NetworkMode: networkMode, Privileged: aws.ToBool(c.Privileged), ReadonlyRootfs: aws.ToBool(c.ReadonlyRootFilesystem),
+		DNS: c.DnsServers, DNSSearch: c.DnsSearchDomains, SecurityOpt: c.DockerSecurityOptions,
+		MemoryReservation: number(c.MemoryReservation) * mebibyte,
+		LogConfig:         &acs.LogConfig{Type: "json-file"},
+	}
+	if l := c.LogConfiguration; l != nil {
+		out.LogConfig = &acs.LogConfig{Type: string(l.LogDriver), Config: l.Options}
+	}
+	for _, h := range c.ExtraHosts {
+		out.ExtraHosts = append(out.ExtraHosts, aws.ToString(h.Hostname)+":"+aws.ToString(h.IpAddress))
+	}
+	for _, u := range c.Ulimits {
+		out.Ulimits = append(out.Ulimits, acs.Ulimit{Name: string(u.Name), Soft: int64(u.SoftLimit), Hard: int64(u.HardLimit)})
+	}
+	for _, s := range c.SystemControls {
+		put(&out.Sysctls, aws.ToString(s.Namespace), aws.ToString(s.Value))
+	}
+	if c.LinuxParameters != nil {
+		linux(&out, c.LinuxParameters, number(c.Memory))
+	}
+	return out
+}
+
+// linux adds linuxParameters, of a container with a memory limit.
+func linux(out *acs.HostConfig, p *types.LinuxParameters, memoryMiB int64) {
+	out.Init = p.InitProcessEnabled
+	out.ShmSize = number(p.SharedMemorySize) * mebibyte
+	if p.Capabilities != nil {
+		out.CapAdd, out.CapDrop = p.Capabilities.Add, p.Capabilities.Drop
+	}
+	if p.MaxSwap != nil { // Docker's figure is memory and swap together
+		out.MemorySwap = (number(p.MaxSwap) + memoryMiB) * mebibyte
+	}
+	if p.Swappiness != nil {
+		out.MemorySwappiness = aws.Int64(number(p.Swappiness))
+	}
+	for _, d := range p.Devices {
+		out.Devices = append(out.Devices, device(d))
+	}
+	for _, t := range p.Tmpfs {
+		options := append([]string{"size=" + strconv.Itoa(int(t.Size)) + "m"}, t.MountOptions...)
+		put(&out.Tmpfs, aws.ToString(t.ContainerPath), strings.Join(options, ","))
+	}
+}
+
+// device has the host's path in the container too, and every permission, unless it says otherwise.
+func device(d types.Device) acs.DeviceMapping {
+	out := acs.DeviceMapping{PathOnHost: aws.ToString(d.HostPath), PathInContainer: aws.ToString(d.ContainerPath)}
+	if out.PathInContainer == "" {
+		out.PathInContainer = out.PathOnHost
+	}
+	for _, p := range d.Permissions {
+		out.CgroupPermissions += string(p[:min(1, len(p))]) // read, write, mknod
+	}
+	if out.CgroupPermissions == "" {
+		out.CgroupPermissions = "rwm"
+	}
+	return out
+}
+
+func put(m *map[string]string, key, value string) {
+	if *m == nil {
+		*m = map[string]string{}
+	}
+	(*m)[key] = value
+}

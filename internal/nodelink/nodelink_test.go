@@ -1,0 +1,384 @@
+package nodelink
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/coder/websocket"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// fixed replaces what differs from run to run.
+func fixed(b []byte) string {
+	s := string(b)
+	for _, r := range []struct{ pattern, with string }{
+		{`"messageId":"[0-9a-z]+-[0-9]+"`, `"messageId":"ID"`},
+		{`"(seqNum|timeline|generatedAt)":[1-9][0-9]*`, `"$1":1`},
+	} {
+		s = regexp.MustCompile(r.pattern).ReplaceAllString(s, r.with)
+	}
+	return s
+}
+
+func (a *agent) wantFrame(want string) {
+	a.t.Helper()
+	b, err := a.read()
+	if got := fixed(b); err != nil || got != want {
+		a.t.Fatalf("%v\n got %s\nwant %s", err, got, want)
+	}
+}
+
+// TestHandshake is the transcript of a connection without tasks, frame by frame.
+func TestHandshake(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	a := w.connect(kindACS)
+	a.wantFrame(`{"type":"TaskManifestMessage","message":{"messageId":"ID","clusterArn":"` + clusterArn + `","containerInstanceArn":"` + instanceArn + `","generatedAt":1,"timeline":1,"tasks":[]}}`)
+	a.wantFrame(`{"type":"HeartbeatMessage","message":{"messageId":"ID","healthy":true}}`)
+	a.say(`{"type":"HeartbeatAckRequest","message":{"messageId":"ID"}}`)
+	w.untilConnected(true)
+	v := w.store.View().ContainerInstances.Get(instanceArn).VersionInfo
+	if aws.ToString(v.AgentVersion) != "1.105.1" || aws.ToString(v.AgentHash) != "a8b3e7d3" || aws.ToString(v.DockerVersion) != "DockerVersion: 20.10.24" {
+		t.Errorf("the version is %v %v %v", v.AgentVersion, v.AgentHash, v.DockerVersion)
+	}
+	a.conn.Close(websocket.StatusNormalClosure, "ConnectionExpired: Reconnect to continue") //nolint:errcheck // as agents do
+	w.untilConnected(false)
+}
+
+// TestTask is the transcript of a task with a GPU, from payload to stop.
+func TestTask(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	a, _ := w.connectACS()
+	a.wantFrame(`{"type":"HeartbeatMessage","message":{"messageId":"ID","healthy":true}}`)
+	w.put(taskRow("one", "RUNNING", "PENDING", "GPU-1"))
+	container := `"containers":[{"name":"main","image":"busybox","essential":true,"cpu":0,"memory":0,"environment":{},"overrides":"{}",` +
+		`"dockerConfig":{"config":"{}","hostConfig":"{\"NetworkMode\":\"bridge\",\"LogConfig\":{\"Type\":\"json-file\"}}","version":"1.17"}}]`
+	payload := func(desired string) string {
+		return `{"type":"PayloadMessage","message":{"messageId":"ID","clusterArn":"` + clusterArn + `","containerInstanceArn":"` + instanceArn + `",` +
+			`"generatedAt":1,"seqNum":1,"timeline":1,"tasks":[{"arn":"` + taskArn("one") + `","family":"hello","version":"1","desiredStatus":"` + desired + `",` +
+			`"taskClusterArn":"` + clusterArn + `","networkMode":"bridge","overrides":"{}",` +
+			`"associations":[{"containers":["main"],"content":{"encoding":"base64","value":""},"name":"GPU-1","type":"gpu"}],` + container + `}]}}`
+	}
+	a.wantFrame(payload("RUNNING"))
+	w.put(taskRow("one", "STOPPED", "RUNNING", "GPU-1"))
+	a.wantFrame(payload("STOPPED"))
+}
+
+// TestTold checks which tasks a node is told of over one connection.
+func TestTold(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	w.put(taskRow("pending", "RUNNING", "PENDING"), taskRow("runs", "RUNNING", "RUNNING"), taskRow("stops", "STOPPED", "RUNNING"),
+		taskRow("over", "STOPPED", "STOPPED"), taskRow("activating", "RUNNING", "ACTIVATING"), taskRow("deactivating", "RUNNING", "DEACTIVATING"))
+	elsewhere, placed := taskRow("elsewhere", "RUNNING", "PENDING"), taskRow("unplaced", "RUNNING", "PROVISIONING")
+	elsewhere.ContainerInstanceArn, placed.ContainerInstanceArn = aws.String(instanceArn+"f"), nil
+	w.put(elsewhere, placed)
+	a, manifest := w.connectACS()
+	if got := identifiers(manifest.Tasks); !slices.Equal(got, []string{"activating", "deactivating", "pending", "runs"}) {
+		t.Errorf("the manifest has %q", got)
+	}
+	p := next[*acs.PayloadMessage](a)
+	if got := arns(p); !slices.Equal(got, []string{"RUNNING activating", "RUNNING pending", "STOPPED stops"}) {
+		t.Errorf("the payload has %q", got)
+	}
+	if p.SeqNum <= manifest.Timeline {
+		t.Errorf("the payload's number %d is not above the manifest's %d", p.SeqNum, manifest.Timeline)
+	}
+	a.ack(p)
+	// What the node reports now changes nothing of what it was told: the next payload is another task.
+	w.put(taskRow("pending", "RUNNING", "RUNNING"), taskRow("activating", "RUNNING", "RUNNING"), taskRow("stops", "STOPPED", "STOPPED"))
+	w.put(taskRow("next", "RUNNING", "PENDING"))
+	if got := arns(next[*acs.PayloadMessage](a)); !slices.Equal(got, []string{"RUNNING next"}) {
+		t.Errorf("the next payload has %q", got)
+	}
+}
+
+// TestReconnect checks that a node that comes back hears again only of what it has not done.
+func TestReconnect(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	w.put(taskRow("a", "RUNNING", "PENDING"), taskRow("b", "RUNNING", "PENDING"))
+	first, manifest := w.connectACS()
+	p := next[*acs.PayloadMessage](first)
+	first.conn.CloseNow() //nolint:errcheck // cut off before it could acknowledge
+	w.untilConnected(false)
+	w.put(taskRow("b", "RUNNING", "RUNNING")) // but b did arrive, and runs
+	second, newer := w.connectACS()
+	if newer.Timeline <= p.SeqNum || newer.Timeline <= manifest.Timeline {
+		t.Errorf("manifest %d is not newer than %d and %d", newer.Timeline, manifest.Timeline, p.SeqNum)
+	}
+	again := next[*acs.PayloadMessage](second)
+	if got := arns(again); !slices.Equal(got, []string{"RUNNING a"}) {
+		t.Errorf("told again of %q", got)
+	}
+	if again.MessageID == p.MessageID {
+		t.Errorf("message id %s comes twice", p.MessageID)
+	}
+}
+
+// TestRestart checks that the numbers grow over a restart of the control plane, or the node would
+// drop its manifest.
+func TestRestart(t *testing.T) {
+	j := newJournal()
+	w := newWorld(t, j, Options{})
+	w.put(taskRow("a", "RUNNING", "PENDING"))
+	a, _ := w.connectACS()
+	p := next[*acs.PayloadMessage](a)
+	w.link.Close()
+	if code := a.ended(); code != websocket.StatusGoingAway {
+		t.Errorf("the close frame has %d", code)
+	}
+	w.close()
+
+	w = newWorld(t, j, Options{})
+	w.untilConnected(false)
+	a, manifest := w.connectACS()
+	if manifest.Timeline <= p.SeqNum {
+		t.Errorf("timeline %d after the restart is not above %d", manifest.Timeline, p.SeqNum)
+	}
+	if got := arns(next[*acs.PayloadMessage](a)); !slices.Equal(got, []string{"RUNNING a"}) {
+		t.Errorf("told after the restart of %q", got)
+	}
+}
+
+// TestReset checks what a control plane that crashed knows of its nodes when it starts.
+func TestReset(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	long, never := time.Now().Add(-time.Hour), instanceRow()
+	never.ContainerInstanceArn = aws.String("never")
+	gone := instanceRow()
+	gone.ContainerInstanceArn, gone.Status, gone.DisconnectedAt = aws.String("gone"), aws.String("INACTIVE"), &long
+	away := instanceRow()
+	away.DisconnectedAt = &long
+	w.update(func(tx *state.Tx) {
+		for _, row := range []*state.ContainerInstance{never, gone, away} {
+			tx.ContainerInstances.Put(row)
+		}
+	})
+	if err := w.link.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	v := w.store.View()
+	if at := v.ContainerInstances.Get(instanceArn).DisconnectedAt; at == nil || time.Since(*at) > time.Minute {
+		t.Errorf("the node counts as away since %v, before the control plane started", at)
+	}
+	if v.ContainerInstances.Get("never").DisconnectedAt != nil || !v.ContainerInstances.Get("gone").DisconnectedAt.Equal(long) {
+		t.Error("nodes that never connected, or are deregistered, were touched")
+	}
+}
+
+// identifiers are the tasks' ids.
+func identifiers(tasks []acs.TaskIdentifier) []string {
+	var out []string
+	for _, t := range tasks {
+		out = append(out, t.TaskArn[strings.LastIndex(t.TaskArn, "/")+1:])
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestStopVerification is the transcript of a node that runs more than it should.
+func TestStopVerification(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	elsewhere := taskRow("elsewhere", "RUNNING", "RUNNING")
+	elsewhere.ContainerInstanceArn = aws.String(instanceArn + "f")
+	w.put(taskRow("runs", "RUNNING", "RUNNING"), taskRow("stops", "STOPPED", "RUNNING"), taskRow("over", "STOPPED", "STOPPED"), elsewhere)
+	a, manifest := w.connectACS()
+	if got := identifiers(manifest.Tasks); !slices.Equal(got, []string{"runs"}) {
+		t.Errorf("the manifest has %q", got)
+	}
+	a.ack(next[*acs.PayloadMessage](a)) // "stops" is told to stop in any case
+	m := &acs.TaskStopVerificationMessage{MessageID: manifest.MessageID}
+	for _, id := range []string{"runs", "stops", "over", "elsewhere", "unknown"} {
+		m.StopCandidates = append(m.StopCandidates, acs.TaskIdentifier{TaskArn: taskArn(id), DesiredStatus: "RUNNING", TaskClusterArn: clusterArn})
+	}
+	a.say(`{"type":"AckRequest","message":{"cluster":"` + clusterArn + `","containerInstance":"` + instanceArn + `","messageId":"` + manifest.MessageID + `"}}`)
+	a.send(m)
+	ack := next[*acs.TaskStopVerificationAck](a)
+	if got := identifiers(ack.StopTasks); !slices.Equal(got, []string{"elsewhere", "over", "stops", "unknown"}) {
+		t.Errorf("told to stop %q", got)
+	}
+	if ack.MessageID != manifest.MessageID || ack.GeneratedAt == 0 || ack.StopTasks[0].DesiredStatus != "STOPPED" {
+		t.Errorf("got %+v", ack)
+	}
+}
+
+// TestManyTasks checks that a payload stays small, and that each task is told once.
+func TestManyTasks(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	var rows []*state.Task
+	for i := range 2*maxTasks + 1 {
+		rows = append(rows, taskRow(string(rune('A'+i)), "RUNNING", "PENDING"))
+	}
+	w.put(rows...)
+	a, _ := w.connectACS()
+	seen := map[string]bool{}
+	for len(seen) < len(rows) {
+		p := next[*acs.PayloadMessage](a)
+		if len(p.Tasks) > maxTasks {
+			t.Errorf("a payload has %d tasks", len(p.Tasks))
+		}
+		for _, task := range p.Tasks {
+			if seen[task.Arn] {
+				t.Errorf("%s is told twice", task.Arn)
+			}
+			seen[task.Arn] = true
+		}
+		a.ack(p)
+	}
+}
+
+// TestIgnored checks that what the control plane does not understand does no harm.
+func TestIgnored(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	a, _ := w.connectACS()
+	a.say(`{"type":"FutureMessage","message":{"x":1}}`)
+	a.say(`not even JSON`)
+	a.say(`{"type":"PayloadMessage","message":{}}`) // known, but not for this end
+	a.say(`{"type":"AckRequest","message":{"messageId":"unheard-of"}}`)
+	a.say(`{"type":"IAMRoleCredentialsAckRequest","message":{"messageId":"m","credentialsId":"c","expiration":"e"}}`)
+	a.say(`{"type":"NackRequest","message":{"cluster":"poc","containerInstance":"i","messageId":"m","reason":"Updates are disabled"}}`)
+	a.say(`{"type":"TaskStopVerificationMessage","message":{"messageId":"m","stopCandidates":[]}}`)
+	if ack := next[*acs.TaskStopVerificationAck](a); ack.MessageID != "m" || len(ack.StopTasks) != 0 {
+		t.Errorf("got %+v", ack)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	w.update(func(tx *state.Tx) {
+		row := instanceRow()
+		row.ContainerInstanceArn, row.Status = aws.String("deregistered"), aws.String("INACTIVE")
+		tx.ContainerInstances.Put(row)
+	})
+	for _, c := range []struct {
+		name, param, value, origin string
+		status                     int
+		body                       string
+	}{
+		{"deregistered", "containerInstanceArn", "deregistered", "", 400, `{"type":"InactiveInstanceException","message":{"message":"The container instance deregistered was deregistered."}}`},
+		{"unknown", "containerInstanceArn", "unknown", "", 400, `{"type":"InvalidInstanceException","message":{"message":"There is no container instance unknown."}}`},
+		{"other cluster", "clusterArn", "oc", "", 400, `{"type":"InvalidClusterException","message":{"message":"The container instance ` + instanceArn + ` is not in the cluster oc."}}`},
+		{"cluster by ARN", "clusterArn", clusterArn, "", 101, ""},
+		{"no cluster", "clusterArn", "", "", 101, ""},
+		{"a web page", "clusterArn", "poc", "https://example.com", 403, ""},
+	} {
+		q, h := query(kindACS), http.Header{}
+		q.Set(c.param, c.value)
+		if c.origin != "" {
+			h.Set("Origin", c.origin)
+		}
+		conn, resp, err := w.dial(kindACS, q, h)
+		if resp.StatusCode != c.status {
+			t.Errorf("%s: %d, %v", c.name, resp.StatusCode, err)
+		}
+		if err == nil {
+			conn.CloseNow() //nolint:errcheck // done with it
+			continue
+		}
+		if b, _ := io.ReadAll(resp.Body); c.body != "" && string(b) != c.body+"\n" {
+			t.Errorf("%s: %s", c.name, b)
+		}
+	}
+}
+
+// TestReplaced checks that a node's newer connection takes the older one's place, and that the end of
+// the older one does not make the node look disconnected.
+func TestReplaced(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	old, _ := w.connectACS()
+	newer, _ := w.connectACS()
+	if code := old.ended(); code != websocket.StatusPolicyViolation {
+		t.Errorf("the close frame has %d", code)
+	}
+	w.untilConnected(true)
+	w.put(taskRow("a", "RUNNING", "PENDING"))
+	next[*acs.PayloadMessage](newer)
+	w.untilConnected(true)
+	newer.conn.CloseNow() //nolint:errcheck // cut off
+	w.untilConnected(false)
+}
+
+func TestDeregistered(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	a, _ := w.connectACS()
+	w.untilConnected(true)
+	w.update(func(tx *state.Tx) {
+		row := *tx.ContainerInstances.Get(instanceArn)
+		row.Status, row.AgentConnected = aws.String("INACTIVE"), false
+		tx.ContainerInstances.Put(&row)
+	})
+	if code := a.ended(); code != websocket.StatusNormalClosure {
+		t.Errorf("the close frame has %d", code)
+	}
+	if _, resp, err := w.dial(kindACS, query(kindACS), nil); err == nil || resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("let in again: %v", err)
+	}
+}
+
+// TestClose checks that a link that is closed takes nobody any more.
+func TestClose(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	a, telemetry := w.connect(kindACS), w.connect(kindTCS)
+	w.untilConnected(true)
+	closed := make(chan struct{})
+	go func() { w.link.Close(); close(closed) }()
+	if code := a.ended(); code != websocket.StatusGoingAway {
+		t.Errorf("ACS: the close frame has %d", code)
+	}
+	if code := telemetry.ended(); code != websocket.StatusGoingAway {
+		t.Errorf("TCS: the close frame has %d", code)
+	}
+	<-closed
+	w.untilConnected(false)
+	if code := w.connect(kindACS).ended(); code != websocket.StatusGoingAway {
+		t.Errorf("after Close: %d", code)
+	}
+}
+
+// TestPintle checks the messages of Pintle's own agent.
+func TestPintle(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	row := taskRow("a", "RUNNING", "RUNNING")
+	row.Attachments = []types.Attachment{{Id: aws.String("eni"), Type: aws.String("ElasticNetworkInterface"), Status: aws.String("ATTACHING")}}
+	w.put(row)
+	a, _ := w.connectACS()
+	a.send(&acs.PintleNodeInventory{Version: "1", Runtime: "oci", GPUs: []acs.GPUDevice{
+		{ID: "GPU-1", Model: "V100", MemoryMiB: 16384, NUMA: 1, Links: []int{2, 0}, Simulated: true}, {ID: "unregistered"},
+	}})
+	a.send(&acs.PintleTaskNetwork{TaskArn: taskArn("a"), PrivateIPv4: "10.0.0.7", MacAddress: "02:00:00:00:00:07"})
+	w.until("the task's address", func(v *state.View) bool {
+		return len(v.Tasks.Get(taskArn("a")).Containers[0].NetworkInterfaces) == 1
+	})
+	v := w.store.View()
+	gpus, _ := json.Marshal(v.ContainerInstances.Get(instanceArn).GPUs)
+	if want := `[{"ID":"GPU-0"},{"ID":"GPU-1","Model":"V100","Simulated":true,"NUMA":1,"Links":[2,0]}]`; string(gpus) != want {
+		t.Errorf("the GPUs are %s", gpus)
+	}
+	eni := v.Tasks.Get(taskArn("a")).Attachments[0]
+	if *eni.Status != "ATTACHED" || len(eni.Details) != 2 || *eni.Details[1].Value != "10.0.0.7" {
+		t.Errorf("the interface is %s, %v", *eni.Status, eni.Details)
+	}
+}
+
+// TestMethod checks that nothing but an upgrade is answered as one.
+func TestMethod(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	for path, want := range map[string]int{"/acs/ws": 400, "/acs/ws?" + query(kindACS).Encode(): 426, "/acs": 404, "/tcs/ws": 400} {
+		resp, err := http.Get(w.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d", path, resp.StatusCode)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package nodelink
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pintle/pintle/internal/acs"
+)
+
+const (
+	// readDeadline is how long a node may be silent: it answers every heartbeat.
+	readDeadline = 3 * time.Minute
+	// writeDeadline is how long a node may take nothing.
+	writeDeadline = 30 * time.Second
+)
+
+// address names a web socket: a node has one of each kind.
+type address struct {
+	kind     kind
+	instance string // its ARN
+}
+
+type kind string
+
+const (
+	kindACS kind = "ACS"
+	kindTCS kind = "TCS"
+)
+
+// socket is a node's open web socket.
+type socket struct {
+	address
+	conn *websocket.Conn
+	stop context.CancelCauseFunc
+}
+
+// ending is why this side ends a socket, and the close frame that says so. Amazon's agent comes back
+// at once after 1000 and 1001, and takes its time after others.
+type ending struct {
+	code   websocket.StatusCode
+	reason string
+}
+
+// Error is error's.
+func (e *ending) Error() string { return e.reason }
+
+var (
+	errStopping     = &ending{websocket.StatusGoingAway, "the control plane stops"}
+	errDeregistered = &ending{websocket.StatusNormalClosure, "the container instance was deregistered"}
+	// Two agents that claim to be one node would push each other out without end: they had better be slow.
+	errReplaced = &ending{websocket.StatusPolicyViolation, "the node has connected anew"}
+	errUnsigned = &ending{websocket.StatusPolicyViolation, "a frame's signature is wrong"}
+	errFailed   = &ending{websocket.StatusTryAgainLater, "try again"}
+)
+
+// serve opens a node's web socket and runs a session on it until one of the two ends it.
+func (l *Link) serve(w http.ResponseWriter, r *http.Request, a address, session func(context.Context, *socket) error) {
+	conn, err := websocket.Accept(w, r, nil) // a browser's page is refused by its Origin; nodes send none
+	if err != nil {
+		return // Accept has answered
+	}
+	conn.SetReadLimit(acs.MaxFrame)
+	ctx, stop := context.WithCancelCause(r.Context())
+	defer stop(nil)
+	s := &socket{address: a, conn: conn, stop: stop}
+	if !l.begin(s) {
+		s.close(errStopping)
+		return
+	}
+	defer l.end(s)
+	err = session(ctx, s)
+	s.close(err)
+	l.opts.Log.Info("node disconnected", "container_instance", a.instance, "socket", a.kind, "reason", err)
+}
+
+// begin makes s the node's socket; the one before it ends.
+func (l *Link) begin(s *socket) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	if old := l.sockets[s.address]; old != nil {
+		old.stop(errReplaced)
+	}
+	l.sockets[s.address] = s
+	l.running.Add(1)
+	return true
+}
+
+// end forgets the socket, and with a TCS socket what came over it.
+func (l *Link) end(s *socket) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.running.Done()
+	if l.sockets[s.address] != s {
+		return
+	}
+	delete(l.sockets, s.address)
+	if s.kind == kindTCS {
+		delete(l.telemetry, s.instance)
+	}
+}
+
+// current says whether no newer socket has taken the place of s.
+func (l *Link) current(s *socket) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sockets[s.address] == s
+}
+
+// run tells and hears, frame by frame, until either fails or ctx ends, and says why it ended.
+func (s *socket) run(ctx context.Context, tell func(context.Context) error, hear func(context.Context, []byte) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return tell(ctx) })
+	g.Go(func() error {
+		for {
+			b, err := s.read(ctx)
+			if err != nil {
+				return err
+			}
+			if err := hear(ctx, b); err != nil {
+				return err
+			}
+		}
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		s.close(context.Cause(ctx)) // read waits for this, not for ctx: the node shall get a close frame
+		return nil
+	})
+	g.Wait() //nolint:errcheck // it is ctx's cause, unless ctx ended first
+	return context.Cause(ctx)
+}
+
+// close ends the web socket with the close frame for the cause.
+func (s *socket) close(cause error) {
+	e, ok := errors.AsType[*ending](cause)
+	if !ok {
+		e = errFailed
+	}
+	s.conn.Close(e.code, e.reason) //nolint:errcheck // the node may have gone first
+}
+
+func (s *socket) read(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readDeadline)
+	defer cancel()
+	_, b, err := s.conn.Read(ctx)
+	return b, err
+}
+
+func (s *socket) send(ctx context.Context, m acs.Message) error {
+	b, err := acs.Encode(m)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeDeadline)
+	defer cancel()
+	return s.conn.Write(ctx, websocket.MessageText, b)
+}
