@@ -1,0 +1,259 @@
+package test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+var (
+	chaosTasks = flag.Int("chaos.tasks", 120, "tasks that run while processes are killed")
+	chaosKills = flag.Int("chaos.kills", 8, "how often something is killed")
+)
+
+// daemon is a process of ours that is killed and started again.
+type daemon struct {
+	t    *testing.T
+	args []string
+	cmd  *exec.Cmd
+}
+
+func (d *daemon) start() {
+	d.t.Helper()
+	d.cmd = exec.Command(bin(d.t, "pintle"), d.args...)
+	d.cmd.Env = append(os.Environ(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s")
+	if err := d.cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *daemon) kill() {
+	d.cmd.Process.Kill() //nolint:errcheck // it may have ended
+	d.cmd.Wait()         //nolint:errcheck // it was killed
+}
+
+// TestKills kills the control plane, the agents, and both, at random, while clients run and stop tasks
+// that hold GPUs. No acknowledged task is lost, no container runs twice, no GPU has two owners, and
+// what ran goes on running.
+func TestKills(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	data, marks := t.TempDir(), t.TempDir()
+	plane := &daemon{t: t, args: []string{"serve", "--listen", address, "--data", filepath.Join(data, "plane")}}
+	daemons := []*daemon{plane}
+	const nodes = 4
+	for i := range nodes {
+		name := fmt.Sprintf("n%d", i)
+		daemons = append(daemons, &daemon{t: t, args: []string{"agent", "--endpoint", "http://" + address, "--data", filepath.Join(data, name), "--name", name, "--instance-type", "p3.16xlarge", "--runtime", "process"}})
+	}
+	for _, d := range daemons {
+		d.start()
+	}
+	client := ecs.New(ecs.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://" + address), RetryMaxAttempts: 60,
+		Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	t.Cleanup(func() { endAll(t, client, daemons) })
+	Eventually(t, "every node's connection", 30*time.Second, func() bool { return connected(ctx, client) == nodes })
+
+	// Each container leaves a mark each time that it starts.
+	for _, gpus := range []string{"", "1"} {
+		d := types.ContainerDefinition{
+			Name: aws.String("main"), Image: aws.String("i"), Cpu: 64, Memory: aws.Int32(64), StopTimeout: aws.Int32(2),
+			Command:     []string{"/bin/sh", "-c", "echo started >> $MARKS/$ID; exec sleep 3600"},
+			Environment: []types.KeyValuePair{{Name: aws.String("MARKS"), Value: &marks}},
+		}
+		if gpus != "" {
+			d.ResourceRequirements = []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: &gpus}}
+		}
+		if _, err := client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{Family: aws.String("sleep" + gpus), ContainerDefinitions: []types.ContainerDefinition{d}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tasks := make([]string, *chaosTasks) // ARN by number, once acknowledged
+	var load sync.WaitGroup
+	load.Go(func() {
+		for i := range tasks {
+			tasks[i] = runMarked(ctx, t, client, i)
+		}
+	})
+	for range *chaosKills {
+		time.Sleep(time.Duration(300+rand.IntN(700)) * time.Millisecond)
+		victims := pickVictims(daemons)
+		for _, d := range victims {
+			d.kill()
+		}
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
+		for _, d := range victims {
+			d.start()
+		}
+	}
+	load.Wait()
+
+	Eventually(t, "every task RUNNING", 2*time.Minute, func() bool { return running(ctx, t, client) == len(tasks) })
+	checkOwners(ctx, t, client, tasks)
+	if n := stillThere(marks); n != len(tasks) {
+		t.Errorf("%d containers run, want %d", n, len(tasks))
+	}
+	for i, arn := range tasks {
+		b, err := os.ReadFile(filepath.Join(marks, fmt.Sprint(i)))
+		if n := strings.Count(string(b), "started"); n != 1 {
+			t.Errorf("task %d, %s, was started %d times: %v", i, arn, n, err)
+		}
+	}
+	// And they can all be stopped again, by whoever runs now.
+	for _, arn := range tasks {
+		if _, err := client.StopTask(ctx, &ecs.StopTaskInput{Task: &arn}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	Eventually(t, "every task STOPPED", time.Minute, func() bool { return running(ctx, t, client) == 0 && stillThere(marks) == 0 })
+}
+
+// runMarked runs the task of a number. Its client token makes it one task, however often the call must
+// be repeated because the control plane was killed.
+func runMarked(ctx context.Context, t *testing.T, c *ecs.Client, i int) string {
+	definition := "sleep"
+	if i%20 == 0 { // five in a hundred have a GPU of the 32
+		definition = "sleep1"
+	}
+	in := &ecs.RunTaskInput{
+		TaskDefinition: &definition, ClientToken: aws.String(fmt.Sprintf("task-%d", i)),
+		Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{
+			Name: aws.String("main"), Environment: []types.KeyValuePair{{Name: aws.String("ID"), Value: aws.String(fmt.Sprint(i))}},
+		}}},
+	}
+	for {
+		out, err := c.RunTask(ctx, in)
+		if err == nil && len(out.Tasks) == 1 {
+			return *out.Tasks[0].TaskArn
+		}
+		if ctx.Err() != nil {
+			t.Errorf("task %d: %v", i, ctx.Err())
+			return ""
+		}
+		if err == nil { // all nodes are away just now; a token that made nothing is kept, so take another
+			in.ClientToken = aws.String(*in.ClientToken + "+")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// pickVictims is the control plane, a node, or the control plane and all nodes.
+func pickVictims(all []*daemon) []*daemon {
+	switch rand.IntN(3) {
+	case 0:
+		return all[:1]
+	case 1:
+		i := 1 + rand.IntN(len(all)-1)
+		return all[i : i+1]
+	}
+	return all
+}
+
+func connected(ctx context.Context, c *ecs.Client) int {
+	out, err := c.ListContainerInstances(ctx, &ecs.ListContainerInstancesInput{Filter: aws.String("agentConnected == true")})
+	if err != nil {
+		return 0
+	}
+	return len(out.ContainerInstanceArns)
+}
+
+// describeAll describes every task that is wanted RUNNING.
+func describeAll(ctx context.Context, t *testing.T, c *ecs.Client) []types.Task {
+	var out []types.Task
+	for pages := ecs.NewListTasksPaginator(c, &ecs.ListTasksInput{}); pages.HasMorePages(); {
+		p, err := pages.NextPage(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.TaskArns) == 0 {
+			continue
+		}
+		d, err := c.DescribeTasks(ctx, &ecs.DescribeTasksInput{Tasks: p.TaskArns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, d.Tasks...)
+	}
+	return out
+}
+
+func running(ctx context.Context, t *testing.T, c *ecs.Client) int {
+	n := 0
+	for _, task := range describeAll(ctx, t, c) {
+		if *task.LastStatus == "RUNNING" {
+			n++
+		}
+	}
+	return n
+}
+
+// checkOwners looks for lost tasks, tasks that nobody asked for, and GPUs with two owners.
+func checkOwners(ctx context.Context, t *testing.T, c *ecs.Client, want []string) {
+	owner, there := map[string]string{}, map[string]bool{}
+	for _, task := range describeAll(ctx, t, c) {
+		there[*task.TaskArn] = true
+		for _, id := range task.Containers[0].GpuIds {
+			if owner[id] != "" {
+				t.Errorf("GPU %s has two owners: %s and %s", id, owner[id], *task.TaskArn)
+			}
+			owner[id] = *task.TaskArn
+		}
+	}
+	for i, arn := range want {
+		if !there[arn] {
+			t.Errorf("task %d, %s, was acknowledged and is lost", i, arn)
+		}
+	}
+	if len(there) != len(want) {
+		t.Errorf("%d tasks run, %d were asked for", len(there), len(want))
+	}
+}
+
+// stillThere counts the containers' processes, by the directory that stands in their environment.
+func stillThere(marks string) int {
+	n := 0
+	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, p := range paths {
+		if b, err := os.ReadFile(p); err == nil && strings.Contains(string(b), "MARKS="+marks) {
+			n++
+		}
+	}
+	return n
+}
+
+// endAll stops what still runs, and ends the daemons.
+func endAll(t *testing.T, c *ecs.Client, daemons []*daemon) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, task := range describeAll(ctx, t, c) {
+		c.StopTask(ctx, &ecs.StopTaskInput{Task: task.TaskArn}) //nolint:errcheck // the next check tells
+	}
+	Eventually(t, "the end of all tasks", time.Minute, func() bool { return running(ctx, t, c) == 0 })
+	for _, d := range daemons {
+		d.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
+		d.cmd.Wait()                          //nolint:errcheck // it was told to
+	}
+}
