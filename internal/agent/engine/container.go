@@ -5,41 +5,65 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
-const defaultStopTimeout = 30 * time.Second
+// Amazon's agent gives a container's stop, creation and start these times.
+const (
+	defaultStopTimeout  = 30 * time.Second
+	defaultStartTimeout = 3 * time.Minute
+	createTimeout       = 4 * time.Minute
+)
 
-// bringUp pulls, creates and starts a container.
-func (t *task) bringUp(ctx context.Context, c *acs.Container) {
-	if c.StartTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(c.StartTimeout)*time.Second)
-		defer cancel()
+// bring takes a container from wherever it is to its end, step by step. Each step can be done again.
+func (t *task) bring(ctx context.Context, c *acs.Container) {
+	for ctx.Err() == nil {
+		switch now, _ := t.container(c.Name); now.Status {
+		case Stopped:
+			return
+		case Running:
+			t.watch(ctx, c)
+		default:
+			t.bringUp(ctx, c)
+		}
 	}
-	err := t.tryUp(ctx, c)
-	if err == nil || ctx.Err() != nil && c.StartTimeout == 0 {
-		return // it runs, or the agent ends and the next one goes on
-	}
-	t.update(func(r *Record) {
-		rc := r.Containers[c.Name]
-		rc.Status, rc.Reason = Stopped, err.Error()
-		r.Failure = err.Error()
-	})
 }
 
-func (t *task) tryUp(ctx context.Context, c *acs.Container) error {
-	rt := t.engine.opts.Runtime
-	t.update(func(r *Record) {
-		if r.PullStartedAt.IsZero() {
-			r.PullStartedAt = time.Now().UTC()
-		}
+// bringUp starts a container once it may start, or gives it up.
+func (t *task) bringUp(ctx context.Context, c *acs.Container) {
+	var never string
+	err := t.await(ctx, func() (ready bool) {
+		ready, never = t.ready(c)
+		return ready || never != "" || t.rec.halting()
 	})
-	digest, err := rt.Pull(ctx, c.Image, nil)
-	t.update(func(r *Record) { r.PullStoppedAt = time.Now().UTC() })
+	if err != nil {
+		return
+	}
+	if t.halted.Err() != nil || never != "" {
+		t.giveUp(c, never)
+		return
+	}
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.halted, cancel)()
+	err = t.start(ctx, starting, c)
+	switch {
+	case err == nil || ctx.Err() != nil: // it runs, or the agent ends and the next one goes on
+	case t.halted.Err() != nil:
+		t.giveUp(c, "")
+	default:
+		t.giveUp(c, err.Error())
+	}
+}
+
+// start pulls, creates and starts a container. What comes before the start itself ends with starting.
+func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
+	rt := t.engine.opts.Runtime
+	digest, err := t.pull(starting, c)
 	if err != nil {
 		return fmt.Errorf("CannotPullContainerError: %w", err)
 	}
@@ -48,19 +72,28 @@ func (t *task) tryUp(ctx context.Context, c *acs.Container) error {
 		return fmt.Errorf("CannotCreateContainerError: %w", err)
 	}
 	if source := t.logSource(c); source != nil {
-		if err := t.engine.opts.Shipper.Prepare(ctx, source); err != nil {
-			return fmt.Errorf("ResourceInitializationError: %w", err)
+		if err := t.engine.opts.Shipper.Prepare(starting, source); err != nil {
+			return fmt.Errorf("ResourceInitializationError: failed to initialize logging driver: %w", err)
 		}
 	}
-	if err := rt.Create(ctx, spec); err != nil {
-		return fmt.Errorf("CannotCreateContainerError: %w", err)
-	}
-	t.update(func(r *Record) {
+	t.update(func(r *Record) { // before it is created: its ports must be the same when that is done again
 		rc := r.Containers[c.Name]
-		rc.Status, rc.Digest, rc.Ports = Created, digest, ports
+		rc.Status, rc.Digest, rc.Ports, rc.CreatedAt = Created, digest, ports, time.Now().UTC()
 	})
-	if err := rt.Start(ctx, spec.ID); err != nil {
-		return fmt.Errorf("CannotStartContainerError: %w", err)
+	err = within(starting, createTimeout, "created", func(ctx context.Context) error { return rt.Create(ctx, spec) })
+	if err != nil {
+		return failure("CannotCreateContainerError", err)
+	}
+	if t.halted.Err() != nil {
+		return t.halted.Err()
+	}
+	limit := defaultStartTimeout
+	if c.StartTimeout > 0 {
+		limit = startTimeout(c)
+	}
+	err = within(ctx, limit, "started", func(ctx context.Context) error { return rt.Start(ctx, spec.ID) })
+	if err != nil {
+		return failure("CannotStartContainerError", err)
 	}
 	t.update(func(r *Record) {
 		rc := r.Containers[c.Name]
@@ -69,150 +102,180 @@ func (t *task) tryUp(ctx context.Context, c *acs.Container) error {
 	return nil
 }
 
-// watch follows a running container to its end: its health, its output, its exit.
-func (t *task) watch(ctx context.Context, c *acs.Container) {
-	id := t.containerID(c.Name)
-	watching, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if check := healthCheck(c); check != nil {
-		t.work.Go(func() { t.checkHealth(watching, c, check) })
+// pull makes the image present. The task's pull times span those of all its containers.
+func (t *task) pull(ctx context.Context, c *acs.Container) (digest string, err error) {
+	t.mu.Lock()
+	if t.rec.PullStartedAt.IsZero() {
+		t.rec.PullStartedAt = time.Now().UTC() // saved with what comes next
 	}
-	shipped := make(chan struct{})
-	t.work.Go(func() {
-		defer close(shipped)
-		t.ship(ctx, c)
-	})
-	exit, err := t.engine.opts.Runtime.Wait(ctx, id)
-	if ctx.Err() != nil {
-		return
-	}
-	if err != nil {
-		exit = runtime.Exit{Code: 137, FinishedAt: time.Now().UTC(), Error: err.Error()}
-	}
-	cancel()
-	select { // the output is there before the end is reported, unless that takes too long
-	case <-shipped:
-	case <-time.After(shipGrace):
-	}
-	t.ended(ctx, c, exit)
+	t.mu.Unlock()
+	digest, err = t.engine.opts.Runtime.Pull(ctx, c.Image, nil)
+	t.mu.Lock()
+	t.rec.PullStoppedAt = time.Now().UTC()
+	t.mu.Unlock()
+	return digest, err
 }
 
-// shipGrace is how long a container's end waits for its last lines to be taken.
-const shipGrace = 10 * time.Second
+// timedOut is a step that took too long.
+type timedOut struct {
+	step  string
+	after time.Duration
+}
 
-// ended notes a container's end, or starts it again where its policy says so.
-func (t *task) ended(ctx context.Context, c *acs.Container, exit runtime.Exit) {
-	t.mu.Lock()
-	again := t.restarts(c, exit)
-	t.mu.Unlock()
-	if again {
-		if err := t.engine.opts.Runtime.Remove(ctx, t.containerID(c.Name)); err == nil {
-			t.update(func(r *Record) {
-				rc := r.Containers[c.Name]
-				*rc = Container{Ran: true, Restarts: rc.Restarts + 1}
-			})
-			return
-		}
+// Error is error's.
+func (e *timedOut) Error() string {
+	return fmt.Sprintf("Could not transition to %s; timed out after waiting %v", e.step, e.after)
+}
+
+// within does a step, for so long at most.
+func within(ctx context.Context, limit time.Duration, step string, do func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := do(limited)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		return &timedOut{step, limit}
 	}
+	return err
+}
+
+// failure puts ECS's name before an error.
+func failure(name string, err error) error {
+	var late *timedOut
+	if errors.As(err, &late) {
+		name = "DockerTimeoutError"
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// giveUp notes that a container will not start. Where it should have and is essential, that is why the
+// task fails.
+func (t *task) giveUp(c *acs.Container, reason string) {
 	t.update(func(r *Record) {
 		rc := r.Containers[c.Name]
-		code := exit.Code
-		rc.Status, rc.ExitCode, rc.FinishedAt = Stopped, &code, exit.FinishedAt
-		switch {
-		case exit.OOMKilled:
-			rc.Reason = "OutOfMemoryError: Container killed due to memory usage"
-		case exit.Error != "":
-			rc.Reason = exit.Error
+		rc.Status, rc.Reason = Stopped, reason
+		if c.Essential && r.Failure == "" {
+			r.Failure = reason
 		}
-		if c.Essential && r.ExecutionStoppedAt.IsZero() || r.stopped() {
+	})
+}
+
+// watch follows a running container to its end: its health, its output, its stop, its exit.
+func (t *task) watch(ctx context.Context, c *acs.Container) {
+	rc, id := t.container(c.Name)
+	shipped := t.startShipping(ctx, c)
+	watching, cancel := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	helpers.Go(func() { t.checkHealth(watching, c, id) })
+	helpers.Go(func() { t.bringDown(watching, c, id) })
+	if limit := startTimeout(c); limit > 0 { // others may give up on it then
+		late := time.AfterFunc(limit-time.Since(rc.StartedAt), t.look)
+		defer late.Stop()
+	}
+	exit, err := t.wait(ctx, id)
+	cancel()
+	helpers.Wait()
+	if err != nil || !t.ended(c, exit) {
+		return
+	}
+	t.shipping.Go(func() { t.removeOld(ctx, id, shipped) })
+}
+
+// wait waits for a container's exit. A runtime that cannot tell is asked again, unless it says that
+// there is no such container.
+func (t *task) wait(ctx context.Context, id string) (runtime.Exit, error) {
+	for {
+		exit, err := t.engine.opts.Runtime.Wait(ctx, id)
+		switch {
+		case err == nil:
+			return exit, nil
+		case errors.Is(err, runtime.ErrNotFound):
+			return runtime.Exit{Code: -1, FinishedAt: time.Now().UTC(), Error: "CannotInspectContainerError: the container is gone"}, nil
+		case !pause(ctx, time.Second):
+			return runtime.Exit{}, ctx.Err()
+		}
+		t.engine.opts.Log.Warn("cannot wait for a container; trying again", "container", id, "error", err)
+	}
+}
+
+// pause waits; it says whether ctx still goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// ended notes a container's end, or that it is to start again where its policy says so.
+func (t *task) ended(c *acs.Container, exit runtime.Exit) (restart bool) {
+	t.update(func(r *Record) {
+		rc := r.Containers[c.Name]
+		if restart = restarts(r, c, exit); restart {
+			*rc = Container{Token: rc.Token, Ran: true, Ports: rc.Ports, Restarts: rc.Restarts + 1}
+			return
+		}
+		rc.Status, rc.FinishedAt, rc.Reason = Stopped, exit.FinishedAt, exit.Error
+		if exit.Code >= 0 {
+			rc.ExitCode = &exit.Code
+		}
+		if exit.OOMKilled {
+			rc.Reason = "OutOfMemoryError: Container killed due to memory usage"
+		}
+		if r.halting() && r.ExecutionStoppedAt.IsZero() {
 			r.ExecutionStoppedAt = time.Now().UTC()
 		}
 	})
+	return restart
 }
 
 // restarts says whether a container's restart policy starts it again: it has run for the policy's
-// period, a minute where it names none, and its exit code is not one that the policy ignores.
-func (t *task) restarts(c *acs.Container, exit runtime.Exit) bool {
+// period, five minutes where it names none, and its exit code is not one that the policy ignores.
+func restarts(r *Record, c *acs.Container, exit runtime.Exit) bool {
 	p := c.RestartPolicy
-	if p == nil || !p.Enabled || t.rec.Stop || t.rec.doomed() || slices.Contains(p.IgnoredExitCodes, int64(exit.Code)) {
+	if p == nil || !p.Enabled || r.halting() || slices.Contains(p.IgnoredExitCodes, int64(exit.Code)) {
 		return false
 	}
 	period := time.Duration(p.RestartAttemptPeriod) * time.Second
 	if period == 0 {
-		period = time.Minute
+		period = 5 * time.Minute
 	}
-	return exit.FinishedAt.Sub(t.rec.Containers[c.Name].StartedAt) >= period
+	return exit.FinishedAt.Sub(r.Containers[c.Name].StartedAt) >= period
 }
 
-// bringDown stops a container; watch notes its end.
-func (t *task) bringDown(ctx context.Context, c *acs.Container) {
+// removeOld removes a container that was restarted, once its output is shipped.
+func (t *task) removeOld(ctx context.Context, id string, shipped <-chan struct{}) {
+	select {
+	case <-shipped:
+	case <-ctx.Done():
+		return // the next agent finds an orphan
+	}
+	if err := t.engine.opts.Runtime.Remove(ctx, id); err != nil {
+		t.engine.opts.Log.Warn("cannot remove a container", "container", id, "error", err)
+	}
+	t.engine.removeCursor(id)
+}
+
+// bringDown stops a container once the task is halting and nothing that runs depends on it. watch
+// notes its end, which ends ctx.
+func (t *task) bringDown(ctx context.Context, c *acs.Container, id string) {
+	if t.await(ctx, func() bool { return t.rec.halting() && !t.needed(c.Name) }) != nil {
+		return
+	}
 	grace := defaultStopTimeout
 	if c.StopTimeout > 0 {
 		grace = time.Duration(c.StopTimeout) * time.Second
 	}
-	err := t.engine.opts.Runtime.Stop(ctx, t.containerID(c.Name), grace)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, runtime.ErrNotFound) {
-		t.engine.opts.Log.Error("cannot stop a container", "container", t.containerID(c.Name), "error", err)
-		select { // run comes back to it
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		}
-		return
-	}
-	t.waitStopped(ctx, c.Name)
-}
-
-// waitStopped returns once watch has noted the container's end, so that it isn't stopped again.
-func (t *task) waitStopped(ctx context.Context, name string) {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
 	for {
-		t.mu.Lock()
-		st := t.rec.Containers[name].Status
-		t.mu.Unlock()
-		if st == Stopped {
+		err := t.engine.opts.Runtime.Stop(ctx, id, grace)
+		if err == nil || ctx.Err() != nil || errors.Is(err, runtime.ErrNotFound) {
 			return
 		}
-		select {
-		case <-ctx.Done():
+		t.engine.opts.Log.Error("cannot stop a container; trying again", "container", id, "error", err)
+		if !pause(ctx, time.Second) {
 			return
-		case <-tick.C:
 		}
 	}
-}
-
-// logSource is where a container's output goes, or nil where it stays here.
-func (t *task) logSource(c *acs.Container) *LogSource {
-	host := hostConfig(c)
-	if t.engine.opts.Shipper == nil || host.LogConfig == nil || host.LogConfig.Type != "awslogs" {
-		return nil
-	}
-	return &LogSource{
-		Driver: host.LogConfig.Type, Options: host.LogConfig.Config, TaskArn: t.rec.Task.Arn,
-		Container: c.Name, ID: t.containerID(c.Name), Runtime: t.engine.opts.Runtime,
-	}
-}
-
-// ship sends a container's output where it goes, from where it was left.
-func (t *task) ship(ctx context.Context, c *acs.Container) {
-	source := t.logSource(c)
-	if source == nil {
-		return
-	}
-	t.mu.Lock()
-	rc := *t.rec.Containers[c.Name]
-	t.mu.Unlock()
-	if rc.Shipped {
-		return
-	}
-	err := t.engine.opts.Shipper.Ship(ctx, source, rc.LogCursor, func(cursor string) {
-		t.update(func(r *Record) { r.Containers[c.Name].LogCursor = cursor })
-	})
-	if ctx.Err() != nil {
-		return
-	}
-	if err != nil {
-		t.engine.opts.Log.Error("cannot ship a container's output", "container", source.ID, "error", err)
-	}
-	t.update(func(r *Record) { r.Containers[c.Name].Shipped = true })
 }

@@ -4,51 +4,21 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
-
-// Reporter tells the control plane how tasks are. An error that is Permanent is not tried again.
-type Reporter interface {
-	Report(ctx context.Context, r Report) error
-}
-
-// Shipper takes the output of containers whose log driver it serves.
-type Shipper interface {
-	// Prepare makes sure that the container's output can be taken; an error keeps it from starting.
-	Prepare(ctx context.Context, c *LogSource) error
-	// Ship takes the output to its end, from the cursor on; it calls saved with each cursor behind
-	// which nothing needs to be sent again.
-	Ship(ctx context.Context, c *LogSource, cursor string, saved func(cursor string)) error
-}
-
-// LogSource is a container whose output is shipped.
-type LogSource struct {
-	Driver    string
-	Options   map[string]string
-	TaskArn   string
-	Container string
-	ID        string // the runtime's
-	Runtime   runtime.Runtime
-}
-
-// Permanent is an error that trying again does not help.
-type Permanent struct{ Err error }
-
-// Error is error's.
-func (p *Permanent) Error() string { return p.Err.Error() }
-
-// Unwrap gives the cause.
-func (p *Permanent) Unwrap() error { return p.Err }
 
 // Options are what an engine needs.
 type Options struct {
@@ -57,10 +27,17 @@ type Options struct {
 	Runtime  runtime.Runtime
 	Reporter Reporter
 	Shipper  Shipper
-	// Environment is what every container gets besides its own: endpoints, region, metadata.
-	Environment func(task *acs.Task, container string) map[string]string
-	// SimulatedGPUs says that the node's GPUs name no hardware.
-	SimulatedGPUs bool
+	// Environment is what a container gets besides its own: endpoints, region, credentials, and its
+	// metadata, which it asks for by its token.
+	Environment func(task *acs.Task, token string) map[string]string
+	// CPU units, memory and GPUs are what the node registered; no CPU or memory is no bound, and nil
+	// GPUs are not checked. SimulatedGPUs says that they name no hardware.
+	CPU, MemoryMiB int64
+	GPUs           []string
+	SimulatedGPUs  bool
+	// Networks makes networks for tasks of mode awsvpc; nil has none. Connected hears of each.
+	Networks  Networks
+	Connected func(taskArn string, n Network)
 	// Keep is how long a stopped task is remembered, so that it never runs again, and its containers
 	// are kept to be looked at; 0 is three hours.
 	Keep time.Duration
@@ -69,11 +46,13 @@ type Options struct {
 
 // Engine runs a node's tasks.
 type Engine struct {
-	opts Options
-	pins *pins
+	opts   Options
+	ledger *ledger
+	write  func(path string, r *Record) error // Record.write but in tests
 
 	mu      sync.Mutex
 	tasks   map[string]*task // by ARN
+	tokens  map[string]*task // by their containers'
 	ctx     context.Context  // of Run; nil before
 	running sync.WaitGroup
 }
@@ -89,7 +68,10 @@ func Open(opts Options) (*Engine, error) {
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: opts, pins: newPins(), tasks: map[string]*task{}}
+	e := &Engine{
+		opts: opts, ledger: newLedger(opts.CPU, opts.MemoryMiB), tasks: map[string]*task{}, tokens: map[string]*task{},
+		write: func(path string, r *Record) error { return r.write(path) },
+	}
 	paths, err := filepath.Glob(filepath.Join(opts.Dir, "*.json"))
 	if err != nil {
 		return nil, err
@@ -99,61 +81,78 @@ func Open(opts Options) (*Engine, error) {
 		if err != nil {
 			return nil, fmt.Errorf("engine: %s: %w", p, err)
 		}
-		e.tasks[rec.Task.Arn] = newTask(e, rec)
+		e.know(newTask(e, rec))
 	}
 	return e, nil
 }
 
+// know adds a task. The caller holds mu, or is the engine's only user.
+func (e *Engine) know(t *task) {
+	e.tasks[t.arn()] = t
+	for _, c := range t.rec.Containers {
+		e.tokens[c.Token] = t
+	}
+}
+
 // Run runs the tasks until ctx ends. Containers go on then: the next agent adopts them.
 func (e *Engine) Run(ctx context.Context) error {
-	list, err := e.opts.Runtime.List(ctx, e.opts.Owner)
+	found, err := e.find(ctx)
 	if err != nil {
-		return fmt.Errorf("list containers: %w", err)
+		return err
 	}
-	found := map[string]runtime.Container{}
-	for _, c := range list {
-		found[c.ID] = c
-	}
-	e.mu.Lock()
-	e.ctx = ctx
-	for _, t := range e.tasks {
-		t.adopt(found)
-		e.start(t)
-	}
-	e.mu.Unlock()
+	e.adopt(ctx, found)
 	e.removeOrphans(ctx, found)
-	<-ctx.Done()
+	e.sweep(ctx)
 	e.running.Wait()
 	return ctx.Err()
 }
 
-// removeOrphans ends containers that no record names: an agent of ours made them and lost its records.
-func (e *Engine) removeOrphans(ctx context.Context, found map[string]runtime.Container) {
-	for _, id := range e.recorded() {
-		delete(found, id)
-	}
-	for id := range found {
-		e.opts.Log.Warn("removing a container that no task has", "container", id)
-		if err := e.opts.Runtime.Stop(ctx, id, 0); err != nil {
-			e.opts.Log.Error("cannot stop an orphan", "container", id, "error", err)
-			continue
+// find lists the node's containers, for which the runtime may have to come up first.
+func (e *Engine) find(ctx context.Context) (map[string]runtime.Container, error) {
+	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
+		list, err := e.opts.Runtime.List(ctx, e.opts.Owner)
+		if err == nil {
+			found := map[string]runtime.Container{}
+			for _, c := range list {
+				found[c.ID] = c
+			}
+			return found, nil
 		}
-		if err := e.opts.Runtime.Remove(ctx, id); err != nil {
-			e.opts.Log.Error("cannot remove an orphan", "container", id, "error", err)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
+		e.opts.Log.Error("cannot list the containers; trying again", "error", err)
+		pause(ctx, wait)
 	}
 }
 
-func (e *Engine) recorded() []string {
+// adopt goes on with the tasks that there are. Those that run already hold what they have before any
+// other task gets something; the others queue in the order in which they came.
+func (e *Engine) adopt(ctx context.Context, found map[string]runtime.Container) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var ids []string
-	for _, t := range e.tasks {
-		for i := range t.rec.Task.Containers {
-			ids = append(ids, t.containerID(t.rec.Task.Containers[i].Name))
+	e.ctx = ctx
+	inOrder := e.inOrder()
+	for _, t := range inOrder {
+		if t.adopt(found) {
+			e.ledger.hold(t.arn(), needOf(t.rec))
 		}
 	}
-	return ids
+	for _, t := range inOrder {
+		e.start(t)
+	}
+}
+
+// inOrder lists the tasks as they came. The caller holds mu.
+func (e *Engine) inOrder() []*task {
+	out := make([]*task, 0, len(e.tasks))
+	for _, t := range e.tasks {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b *task) int {
+		return cmp.Or(a.rec.TakenAt.Compare(b.rec.TakenAt), cmp.Compare(a.arn(), b.arn()))
+	})
+	return out
 }
 
 // start lets a task run. The caller holds mu.
@@ -161,12 +160,90 @@ func (e *Engine) start(t *task) {
 	if e.ctx == nil {
 		return // Run starts it
 	}
-	e.running.Go(func() {
-		if t.run(e.ctx) {
-			e.forget(t)
-		}
-	})
+	e.running.Go(func() { t.run(e.ctx) })
 }
+
+// removeOrphans ends containers that no record names: an agent of ours made them and lost its records,
+// or was killed before it had removed them.
+func (e *Engine) removeOrphans(ctx context.Context, found map[string]runtime.Container) {
+	for _, t := range e.all() {
+		for i := range t.rec.Task.Containers {
+			_, id := t.container(t.rec.Task.Containers[i].Name)
+			delete(found, id)
+		}
+	}
+	for id, c := range found {
+		e.opts.Log.Warn("removing a container that no task has", "container", id)
+		if err := e.remove(ctx, c); err != nil {
+			e.opts.Log.Error("cannot remove it", "container", id, "error", err)
+		}
+		e.removeCursor(id)
+	}
+}
+
+func (e *Engine) remove(ctx context.Context, c runtime.Container) error {
+	if c.Status == runtime.Running {
+		if err := e.opts.Runtime.Stop(ctx, c.ID, 0); err != nil {
+			return err
+		}
+	}
+	return e.opts.Runtime.Remove(ctx, c.ID)
+}
+
+// sweepEvery is how often stopped tasks are looked at to be forgotten.
+const sweepEvery = time.Minute
+
+// sweep forgets tasks that stopped long ago, until ctx ends.
+func (e *Engine) sweep(ctx context.Context) {
+	for pause(ctx, min(sweepEvery, e.opts.Keep)) {
+		for _, t := range e.all() {
+			if t.forgettable(e.opts.Keep) {
+				t.cleanUp(ctx)
+				e.forget(t)
+			}
+		}
+	}
+}
+
+// forget removes the last trace of a task.
+func (e *Engine) forget(t *task) {
+	if err := os.Remove(t.path()); err != nil {
+		e.opts.Log.Error("cannot forget a task", "task", t.arn(), "error", err)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.tasks, t.arn())
+	for _, c := range t.rec.Containers {
+		delete(e.tokens, c.Token)
+	}
+}
+
+// all lists the tasks, so that they can be looked at without holding mu.
+func (e *Engine) all() []*task {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := make([]*task, 0, len(e.tasks))
+	for _, t := range e.tasks {
+		out = append(out, t)
+	}
+	return out
+}
+
+func (e *Engine) task(arn string) *task {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tasks[arn]
+}
+
+// Invalid is the error of Take for a task that can never run.
+type Invalid struct{ Err error }
+
+// Error is error's.
+func (i *Invalid) Error() string { return i.Err.Error() }
+
+// Unwrap gives the cause.
+func (i *Invalid) Unwrap() error { return i.Err }
 
 // Take takes a task, or the wish that one stops. When it returns nil, the task is on disk: it may be
 // acknowledged. A task that is known is not taken again.
@@ -180,18 +257,19 @@ func (e *Engine) Take(in acs.Task) error {
 		return nil
 	}
 	if err := check(&in); err != nil {
-		return err
+		return &Invalid{err}
 	}
 	// A task that is to stop and was never here is recorded all the same: it is reported STOPPED.
 	rec := &Record{Task: in, TakenAt: time.Now().UTC(), Stop: in.DesiredStatus == "STOPPED", Containers: map[string]*Container{}}
 	for _, c := range in.Containers {
-		rec.Containers[c.Name] = &Container{}
+		rec.Containers[c.Name] = &Container{Token: rand.Text()}
 	}
+	rec.Failure = e.strange(&in)
 	t := newTask(e, rec)
 	if err := t.save(); err != nil {
 		return err
 	}
-	e.tasks[in.Arn] = t
+	e.know(t)
 	e.start(t)
 	return nil
 }
@@ -208,108 +286,72 @@ func check(t *acs.Task) error {
 		}
 		seen[c.Name] = true
 	}
-	return nil
+	return checkOrder(t)
 }
 
-// Running lists the tasks that have not stopped.
-func (e *Engine) Running() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var out []string
-	for arn, t := range e.tasks {
-		if !t.stopped() {
-			out = append(out, arn)
+// strange says which of the task's GPUs the node does not have, if any.
+func (e *Engine) strange(t *acs.Task) string {
+	for _, id := range gpusOf(t) {
+		if e.opts.GPUs != nil && !slices.Contains(e.opts.GPUs, id) {
+			return "ResourceInitializationError: this node has no GPU " + id
 		}
 	}
-	return out
+	return ""
 }
 
 // Stop asks a task to stop, if it is here.
 func (e *Engine) Stop(arn string) error {
-	e.mu.Lock()
-	t := e.tasks[arn]
-	e.mu.Unlock()
+	if t := e.task(arn); t != nil {
+		return t.stop()
+	}
+	return nil
+}
+
+// Refresh gives a task new credentials. They are on disk when it returns nil. A task that is not here,
+// or has no such role, needs none.
+func (e *Engine) Refresh(arn, roleType string, c *acs.IAMRoleCredentials) error {
+	t := e.task(arn)
 	if t == nil {
 		return nil
 	}
-	return t.stop()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	role := &t.rec.Task.RoleCredentials
+	if roleType == "TaskExecution" {
+		role = &t.rec.Task.ExecutionRoleCredentials
+	}
+	*role = c
+	return t.save()
+}
+
+// Remind has a task's end reported again, where it has ended: the control plane takes it for running.
+func (e *Engine) Remind(arn string) {
+	t := e.task(arn)
+	if t == nil || !t.reported() {
+		return
+	}
+	t.mu.Lock()
+	r := t.reportOf("STOPPED")
+	t.mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ctx != nil && e.ctx.Err() == nil {
+		e.running.Go(func() { t.tell(e.ctx, r) })
+	}
 }
 
 // Drain stops every task, and returns when each is stopped and reported, or ctx ends.
 func (e *Engine) Drain(ctx context.Context) error {
-	for _, arn := range e.Running() {
-		if err := e.Stop(arn); err != nil {
+	tasks := e.all()
+	for _, t := range tasks {
+		if err := t.stop(); err != nil {
 			return err
 		}
 	}
-	for {
-		e.mu.Lock()
-		var busy *task
-		for _, t := range e.tasks {
-			if !t.reported() {
-				busy = t
-				break
-			}
-		}
-		e.mu.Unlock()
-		if busy == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-busy.done:
+	for _, t := range tasks {
+		if err := t.await(ctx, func() bool { return t.rec.Reported == "STOPPED" }); err != nil {
+			return err
 		}
 	}
-}
-
-// forget removes all traces of a task.
-func (e *Engine) forget(t *task) {
-	if err := os.Remove(t.path()); err != nil {
-		e.opts.Log.Error("cannot forget a task", "task", t.rec.Task.Arn, "error", err)
-		return
-	}
-	e.mu.Lock()
-	delete(e.tasks, t.rec.Task.Arn)
-	e.mu.Unlock()
-}
-
-// Pinned tells, for each GPU that is in use, the task and the container's id and CPU shares.
-func (e *Engine) Pinned() map[string]Pin {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	out := map[string]Pin{}
-	for _, t := range e.tasks {
-		t.mu.Lock()
-		for _, a := range t.rec.Task.Associations {
-			if a.Type != "gpu" || len(a.Containers) == 0 {
-				continue
-			}
-			c := t.rec.Containers[a.Containers[0]]
-			if c != nil && c.Status == Running {
-				out[a.Name] = Pin{TaskArn: t.rec.Task.Arn, Container: a.Containers[0], ID: t.containerID(a.Containers[0]), CPU: t.definition(a.Containers[0]).CPU}
-			}
-		}
-		t.mu.Unlock()
-	}
-	return out
-}
-
-// Pin is who uses a GPU.
-type Pin struct {
-	TaskArn, Container, ID string
-	CPU                    int64 // shares, 1,024 a core
-}
-
-// Health lists the health of containers that have a check.
-func (e *Engine) Health() []acs.TaskHealth {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var out []acs.TaskHealth
-	for _, t := range e.tasks {
-		if h := t.healthReport(); len(h.Containers) > 0 {
-			out = append(out, h)
-		}
-	}
-	return out
+	return nil
 }

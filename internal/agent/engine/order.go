@@ -1,68 +1,124 @@
 package engine
 
 import (
+	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/pintle/pintle/internal/acs"
 )
 
-// The order in which containers start, and in reverse stop: dependsOn, and what links and volumesFrom
-// imply. API_ContainerDependency says what the conditions mean.
+// The order in which containers start, and in reverse stop: dependsOn, and what links, volumesFrom and
+// shared namespaces imply. API_ContainerDependency says what the conditions mean.
 
-// dependencies is what a container waits for.
-func dependencies(c *acs.Container) []acs.ContainerDependency {
-	out := append([]acs.ContainerDependency(nil), c.DependsOn...)
-	for _, l := range c.Links {
-		name, _, _ := strings.Cut(l, ":")
+// dependencies is what a container of the task waits for.
+func dependencies(t *acs.Task, c *acs.Container) []acs.ContainerDependency {
+	out := slices.Clone(c.DependsOn)
+	started := func(name string) {
 		out = append(out, acs.ContainerDependency{ContainerName: name, Condition: "START"})
 	}
+	for _, l := range c.Links {
+		name, _, _ := cutLink(l)
+		started(name)
+	}
 	for _, v := range c.VolumesFrom {
-		out = append(out, acs.ContainerDependency{ContainerName: v.SourceContainer, Condition: "START"})
+		started(v.SourceContainer)
+	}
+	if first := t.Containers[0].Name; c.Name != first && (t.PidMode == "task" || t.IpcMode == "task") {
+		started(first) // its namespaces are the others' too
 	}
 	return out
 }
 
-// ready says whether a container may start, or why it never will. The caller holds mu.
-func (t *task) ready(c *acs.Container) (ready bool, failure string) {
-	ready = true
-	for _, d := range dependencies(c) {
-		other := t.rec.Containers[d.ContainerName]
-		if other == nil {
-			return false, "dependency graph: container " + c.Name + " waits for " + d.ContainerName + ", which the task does not have"
+// cutLink reads name:alias, or name.
+func cutLink(l string) (name, alias string, ok bool) { return strings.Cut(l, ":") }
+
+// checkOrder refuses dependencies that can never be met: on a container that the task lacks, or in a
+// circle.
+func checkOrder(t *acs.Task) error {
+	waits := map[string][]acs.ContainerDependency{}
+	for i := range t.Containers {
+		waits[t.Containers[i].Name] = dependencies(t, &t.Containers[i])
+	}
+	const visiting, visited = 1, 2
+	state := map[string]int{}
+	var visit func(name string) error
+	visit = func(name string) error {
+		if state[name] == visiting {
+			return fmt.Errorf("container %s waits for itself", name)
 		}
-		met, never := t.met(d, other)
-		if never {
-			return false, "dependency graph: container " + c.Name + " waits for " + d.ContainerName + " to be " + d.Condition + ", which it can no longer be"
+		if state[name] == visited {
+			return nil
+		}
+		state[name] = visiting
+		for _, d := range waits[name] {
+			if _, has := waits[d.ContainerName]; !has {
+				return fmt.Errorf("container %s waits for %s, which the task does not have", name, d.ContainerName)
+			}
+			if err := visit(d.ContainerName); err != nil {
+				return err
+			}
+		}
+		state[name] = visited
+		return nil
+	}
+	for i := range t.Containers {
+		if err := visit(t.Containers[i].Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ready says whether a container may start, or why it never will. The caller holds mu.
+func (t *task) ready(c *acs.Container) (ready bool, never string) {
+	ready = true
+	for _, d := range dependencies(&t.rec.Task, c) {
+		met, impossible := t.met(d)
+		if impossible {
+			return false, fmt.Sprintf("dependency graph: container %s waits for %s to be %s, which it can no longer be", c.Name, d.ContainerName, d.Condition)
 		}
 		ready = ready && met
 	}
 	return ready, ""
 }
 
-// met says whether a dependency is met, or can never be.
-func (t *task) met(d acs.ContainerDependency, other *Container) (met, never bool) {
+// met says whether a dependency is met, or can never be. The caller holds mu.
+func (t *task) met(d acs.ContainerDependency) (met, never bool) {
+	other := t.rec.Containers[d.ContainerName]
 	ended := other.Status == Stopped
-	failed := ended && (other.ExitCode == nil || *other.ExitCode != 0)
+	late := t.late(d.ContainerName)
 	switch d.Condition {
 	case "COMPLETE":
-		return ended, false
+		return ended && other.Ran, ended && !other.Ran || !ended && late
 	case "SUCCESS":
-		return ended && !failed, failed
+		ok := other.ExitCode != nil && *other.ExitCode == 0
+		return ended && ok, ended && !ok || !ended && late
 	case "HEALTHY":
-		return t.health[d.ContainerName].status == Healthy, ended
+		return other.Health == Healthy, ended || other.Health != Healthy && late
 	}
 	return other.Ran, ended && !other.Ran
 }
 
-// needed says whether a container that has not ended depends on the named one. The caller holds mu.
+// late says whether a container has run for longer than its startTimeout, which is how long others
+// wait for it to come to the state that they need.
+func (t *task) late(name string) bool {
+	started, limit := t.rec.Containers[name].StartedAt, startTimeout(t.definition(name))
+	return limit > 0 && !started.IsZero() && time.Since(started) >= limit
+}
+
+func startTimeout(c *acs.Container) time.Duration { return time.Duration(c.StartTimeout) * time.Second }
+
+// needed says whether a container that has started and not ended depends on the named one. The caller
+// holds mu.
 func (t *task) needed(name string) bool {
 	for i := range t.rec.Task.Containers {
 		c := &t.rec.Task.Containers[i]
-		st := t.rec.Containers[c.Name].Status
-		if st == Stopped || st == Waiting && !t.busy[c.Name] {
+		if st := t.rec.Containers[c.Name].Status; st == Stopped || st == Waiting {
 			continue
 		}
-		for _, d := range dependencies(c) {
+		for _, d := range dependencies(&t.rec.Task, c) {
 			if d.ContainerName == name {
 				return true
 			}

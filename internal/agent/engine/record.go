@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,8 +18,8 @@ type Record struct {
 	TakenAt    time.Time
 	Stop       bool // it is to stop
 	Containers map[string]*Container
-	Failure    string `json:",omitempty"` // why the task cannot run
-	Note       string `json:",omitempty"` // what the control plane should hear beside the state
+	Network    *Network `json:",omitempty"` // its own, in mode awsvpc
+	Failure    string   `json:",omitempty"` // why the task cannot run
 
 	PullStartedAt, PullStoppedAt, ExecutionStoppedAt time.Time
 
@@ -38,23 +39,81 @@ const (
 
 // Container is what a node must not forget of a container.
 type Container struct {
-	Status     Status
-	Ran        bool // it was started at least once
-	ExitCode   *int
-	Reason     string `json:",omitempty"`
-	Digest     string `json:",omitempty"`
-	Ports      []Port `json:",omitempty"`
-	StartedAt  time.Time
-	FinishedAt time.Time
-	LogCursor  string `json:",omitempty"` // what lies before it was shipped
-	Shipped    bool   // all of its output was
-	Restarts   int    `json:",omitempty"`
+	Status   Status
+	Reported Status // as the control plane last heard it
+
+	Token    string // names the container to its metadata endpoint; nobody can guess it
+	Restarts int    `json:",omitempty"` // by its restart policy; each is a new container for the runtime
+	Ran      bool   // it was started at least once
+	Digest   string `json:",omitempty"`
+	Ports    []Port `json:",omitempty"`
+
+	CreatedAt, StartedAt, FinishedAt time.Time
+
+	ExitCode *int
+	Reason   string `json:",omitempty"`
+	Shipped  bool   // all of its output was
+
+	Health      Health `json:",omitempty"`
+	HealthSince time.Time
 }
 
 // Port is a published port.
 type Port struct {
 	Container, Host int64
 	Protocol        string
+}
+
+// Network is a task's own network namespace and its address.
+type Network struct{ NetNS, IP, MAC string }
+
+// stopped says whether every container has ended.
+func (r *Record) stopped() bool {
+	for _, c := range r.Containers {
+		if c.Status != Stopped {
+			return false
+		}
+	}
+	return true
+}
+
+// halting says whether no container may start any more and all must end: the task is to stop, cannot
+// run, or has lost an essential container.
+func (r *Record) halting() bool {
+	if r.Stop || r.Failure != "" {
+		return true
+	}
+	for i := range r.Task.Containers {
+		d := &r.Task.Containers[i]
+		if d.Essential && r.Containers[d.Name].Status == Stopped {
+			return true
+		}
+	}
+	return false
+}
+
+// ran says whether the task counts as RUNNING, or once did: every container has come to run, but for
+// those that are not essential and could not.
+func (r *Record) ran() bool {
+	for i := range r.Task.Containers {
+		d := &r.Task.Containers[i]
+		c := r.Containers[d.Name]
+		if !c.Ran && (d.Essential || c.Status != Stopped) {
+			return false
+		}
+	}
+	return true
+}
+
+// clone copies all that may change.
+func (r *Record) clone() *Record {
+	c := *r
+	c.Containers = maps.Clone(r.Containers)
+	for name, old := range c.Containers {
+		copied := *old
+		c.Containers[name] = &copied
+	}
+	return &c
 }
 
 func readRecord(path string) (*Record, error) {
@@ -74,36 +133,42 @@ func readRecord(path string) (*Record, error) {
 	return rec, nil
 }
 
-// write replaces the record's file whole, and durably.
+// write replaces the record's file, whole. What it says is durable then. Only a new file's name needs
+// its directory synced: of an old and a new version of a record, either is consistent.
 func (r *Record) write(path string) error {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
+	_, missing := os.Stat(path)
+	if err := replace(path, b, true); err != nil || missing == nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// replace replaces a file whole, or not at all.
+func replace(path string, b []byte, durable bool) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name()) // gone already when all went well
 	_, err = f.Write(b)
-	if err == nil {
+	if err == nil && durable {
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	return os.Rename(f.Name(), path)
 }
 
-// syncDir makes a rename durable.
+// syncDir makes a new name durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	return d.Sync()
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -7,6 +7,20 @@ import (
 	"time"
 )
 
+// Reporter tells the control plane how tasks are. An error that is Permanent is not tried again.
+type Reporter interface {
+	Report(ctx context.Context, r Report) error
+}
+
+// Permanent is an error that trying again does not help.
+type Permanent struct{ Err error }
+
+// Error is error's.
+func (p *Permanent) Error() string { return p.Err.Error() }
+
+// Unwrap gives the cause.
+func (p *Permanent) Unwrap() error { return p.Err }
+
 // Report is what the control plane hears of a task.
 type Report struct {
 	TaskArn string
@@ -29,68 +43,88 @@ type ContainerReport struct {
 	Ports     []Port
 }
 
-// report tells the control plane that the task runs, and then that it has stopped, each until it is
-// taken. What is worth telling next is always read off the record, so nothing is lost by a restart.
-func (t *task) report(ctx context.Context) {
-	wait := minRetry
-	for {
-		r, due := t.due()
-		if !due {
-			select {
-			case <-ctx.Done():
-				return
-			case <-t.tell:
-				continue
-			}
-		}
-		err := t.engine.opts.Reporter.Report(ctx, r)
-		var permanent *Permanent
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil || errors.As(err, &permanent):
-			if err != nil {
-				t.engine.opts.Log.Error("the control plane does not take a task's state", "task", r.TaskArn, "status", r.Status, "error", err)
-			}
-			wait = minRetry
-			t.update(func(rec *Record) { rec.Reported = r.Status })
-			if r.Status == "STOPPED" {
-				close(t.done)
-				return
-			}
-		default:
-			t.engine.opts.Log.Warn("cannot report a task's state; trying again", "task", r.TaskArn, "status", r.Status, "error", err)
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(wait/2 + rand.N(wait/2)):
-			}
-			wait = min(2*wait, maxRetry)
-		}
-	}
-}
-
 const (
 	minRetry = 100 * time.Millisecond
 	maxRetry = 30 * time.Second
 )
 
-// due is what is to be told next, if anything is.
+// report tells the control plane that the task runs, how its containers fare, and that it has stopped,
+// each until it is taken. What is worth telling next is always read off the record, so nothing is lost
+// by a restart, and nothing is told out of order.
+func (t *task) report(ctx context.Context) {
+	for {
+		var r Report
+		err := t.await(ctx, func() (due bool) {
+			r, due = t.due()
+			return due
+		})
+		if err != nil || !t.tell(ctx, r) {
+			return
+		}
+		t.update(func(rec *Record) {
+			rec.Reported = r.Status
+			for _, c := range r.Containers {
+				rec.Containers[c.Name].Reported = c.Status
+			}
+		})
+		if r.Status == "STOPPED" {
+			return
+		}
+	}
+}
+
+// tell makes one report until it is taken, or refused for good. It returns false when ctx ended first.
+func (t *task) tell(ctx context.Context, r Report) bool {
+	log := t.engine.opts.Log.With("task", r.TaskArn, "status", r.Status)
+	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
+		err := t.engine.opts.Reporter.Report(ctx, r)
+		if ctx.Err() != nil {
+			return false
+		}
+		if err == nil {
+			return true
+		}
+		if permanent := (*Permanent)(nil); errors.As(err, &permanent) {
+			log.Error("the control plane does not take a task's state", "error", err)
+			return true
+		}
+		log.Warn("cannot report a task's state; trying again", "error", err)
+		if !pause(ctx, wait/2+rand.N(wait/2)) {
+			return false
+		}
+	}
+}
+
+// due is what is to be told next, if anything is. A task that ran is reported RUNNING before it is
+// reported STOPPED, however short it was. The caller holds mu.
 func (t *task) due() (Report, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	status := ""
+	rec := t.rec
 	switch {
-	case t.rec.stopped():
-		status = "STOPPED"
-	case t.rec.allRunning() && t.rec.Reported == "":
-		status = "RUNNING"
-	}
-	if status == "" || status == t.rec.Reported {
+	case rec.Reported == "STOPPED":
 		return Report{}, false
+	case rec.Reported == "" && rec.ran():
+		return t.reportOf("RUNNING"), true
+	case t.over:
+		return t.reportOf("STOPPED"), true
+	case rec.Reported == "RUNNING" && !rec.stopped() && t.news():
+		return t.reportOf("RUNNING"), true
 	}
+	return Report{}, false
+}
+
+// news says whether a container has started again or stopped since the last report.
+func (t *task) news() bool {
+	for _, c := range t.rec.Containers {
+		if c.Status != c.Reported && (c.Status == Running || c.Status == Stopped) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *task) reportOf(status string) Report {
 	r := Report{
-		TaskArn: t.rec.Task.Arn, Cluster: t.rec.Task.TaskClusterArn, Status: status, Reason: t.rec.Failure,
+		TaskArn: t.arn(), Cluster: t.rec.Task.TaskClusterArn, Status: status, Reason: t.rec.Failure,
 		PullStartedAt: t.rec.PullStartedAt, PullStoppedAt: t.rec.PullStoppedAt, ExecutionStoppedAt: t.rec.ExecutionStoppedAt,
 	}
 	for _, d := range t.rec.Task.Containers {
@@ -99,5 +133,5 @@ func (t *task) due() (Report, bool) {
 			Name: d.Name, Status: c.Status, RuntimeID: t.containerID(d.Name), ExitCode: c.ExitCode, Reason: c.Reason, Digest: c.Digest, Ports: c.Ports,
 		})
 	}
-	return r, true
+	return r
 }

@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net"
+	goruntime "runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -20,27 +21,23 @@ const minShares = 2
 // spec is a container as its runtime wants it, with the ports that it gets on the node.
 func (t *task) spec(c *acs.Container) (*runtime.Spec, []Port, error) {
 	config, host := containerConfig(c), hostConfig(c)
+	_, id := t.container(c.Name)
 	s := &runtime.Spec{
-		ID: t.containerID(c.Name), Owner: t.engine.opts.Owner, Image: c.Image,
+		ID: id, Owner: t.engine.opts.Owner, Image: c.Image,
 		Entrypoint: c.EntryPoint, Command: c.Command, Env: t.environment(c), Labels: t.labels(c, config.Labels),
 		WorkingDir: config.WorkingDir, User: config.User, Hostname: config.Hostname, Tty: config.Tty, OpenStdin: config.OpenStdin,
-		CPUShares: max(c.CPU, minShares), MemoryBytes: c.Memory * mebibyte, MemoryReserve: host.MemoryReservation,
 		MemorySwap: host.MemorySwap, Swappiness: host.MemorySwappiness, ShmSizeBytes: host.ShmSize, Sysctls: host.Sysctls,
 		CapAdd: host.CapAdd, CapDrop: host.CapDrop, Privileged: host.Privileged, ReadonlyRootfs: host.ReadonlyRootfs,
 		Init: host.Init != nil && *host.Init, ExtraHosts: host.ExtraHosts, DNS: host.DNS, DNSSearch: host.DNSSearch,
 		SecurityOpt: host.SecurityOpt, SimulatedGPUs: t.engine.opts.SimulatedGPUs,
 	}
-	if c.Memory == 0 && t.rec.Task.Memory > 0 {
-		s.MemoryBytes = t.rec.Task.Memory * mebibyte
-	}
-	for _, u := range host.Ulimits {
-		s.Ulimits = append(s.Ulimits, runtime.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
-	}
+	t.limit(s, c, &host)
+	t.share(s, c)
 	for _, d := range host.Devices {
 		s.Devices = append(s.Devices, runtime.Device{HostPath: d.PathOnHost, ContainerPath: d.PathInContainer, Permissions: d.CgroupPermissions})
 	}
 	for _, path := range slices.Sorted(maps.Keys(host.Tmpfs)) {
-		s.Tmpfs = append(s.Tmpfs, runtime.Tmpfs{Path: path, Options: strings.Split(host.Tmpfs[path], ",")})
+		s.Tmpfs = append(s.Tmpfs, tmpfs(path, host.Tmpfs[path]))
 	}
 	for _, a := range t.rec.Task.Associations {
 		if a.Type == "gpu" && slices.Contains(a.Containers, c.Name) {
@@ -51,8 +48,57 @@ func (t *task) spec(c *acs.Container) (*runtime.Spec, []Port, error) {
 	if s.Mounts, err = t.mounts(c, map[string]bool{}); err != nil {
 		return nil, nil, err
 	}
-	ports, err := t.publish(c, s)
+	var ports []Port
+	s.Network, ports, err = t.network(c)
 	return s, ports, err
+}
+
+// limit sets what a container may use: its own limits, and the task's where the container has none.
+func (t *task) limit(s *runtime.Spec, c *acs.Container, host *acs.HostConfig) {
+	s.CPUShares, s.MemoryBytes, s.MemoryReserve = max(c.CPU, minShares), c.Memory*mebibyte, host.MemoryReservation
+	if c.Memory == 0 {
+		s.MemoryBytes = t.rec.Task.Memory * mebibyte
+	}
+	// A simulated node may have more CPUs than the machine under it: a quota beyond those is none.
+	if cpus := t.rec.Task.CPU; cpus < float64(goruntime.NumCPU()) {
+		s.CPUQuotaMilli = int64(cpus * 1000)
+	}
+	for _, u := range host.Ulimits {
+		s.Ulimits = append(s.Ulimits, runtime.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+	}
+}
+
+// share sets whose process and IPC namespaces a container sees: its own, the node's, or those of the
+// task's first container.
+func (t *task) share(s *runtime.Spec, c *acs.Container) {
+	s.Pid, s.IPC = t.namespace(c, t.rec.Task.PidMode), t.namespace(c, t.rec.Task.IpcMode)
+}
+
+func (t *task) namespace(c *acs.Container, mode string) string {
+	first := t.rec.Task.Containers[0].Name
+	switch {
+	case mode == "host":
+		return "host"
+	case mode == "task" && c.Name != first:
+		_, id := t.container(first)
+		return "container:" + id
+	}
+	return ""
+}
+
+// tmpfs reads a mount's options, of which the size has a field of its own.
+func tmpfs(path, options string) runtime.Tmpfs {
+	out := runtime.Tmpfs{Path: path}
+	for o := range strings.SplitSeq(options, ",") {
+		size, ok := strings.CutPrefix(o, "size=")
+		n, err := strconv.ParseInt(strings.TrimSuffix(size, "m"), 10, 64)
+		if ok && err == nil {
+			out.SizeBytes = n * mebibyte
+		} else if o != "" {
+			out.Options = append(out.Options, o)
+		}
+	}
+	return out
 }
 
 // containerConfig and hostConfig read what the payload carries as JSON. What cannot be read is empty:
@@ -67,10 +113,14 @@ func hostConfig(c *acs.Container) (out acs.HostConfig) {
 	return out
 }
 
+// environment is the container's own, on top of what the node gives every container.
 func (t *task) environment(c *acs.Container) []string {
 	env := map[string]string{}
 	if t.engine.opts.Environment != nil {
-		env = t.engine.opts.Environment(&t.rec.Task, c.Name)
+		t.mu.Lock()
+		task, token := t.rec.Task, t.rec.Containers[c.Name].Token
+		t.mu.Unlock()
+		env = t.engine.opts.Environment(&task, token)
 	}
 	maps.Copy(env, c.Environment)
 	var out []string
@@ -143,50 +193,4 @@ func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
 		return out, nil
 	}
 	return out, fmt.Errorf("the mount point %s names the volume %q, which the task does not have", m.ContainerPath, m.SourceVolume)
-}
-
-// publish picks the network and the ports. A plain process has the node's network whatever the mode.
-func (t *task) publish(c *acs.Container, s *runtime.Spec) ([]Port, error) {
-	s.Network.Mode = t.rec.Task.NetworkMode
-	if t.engine.opts.Runtime.Name() == "process" {
-		s.Network.Mode = "host"
-	}
-	var ports []Port
-	for _, p := range c.PortMappings {
-		port := Port{Container: p.ContainerPort, Host: p.HostPort, Protocol: p.Protocol}
-		if s.Network.Mode != "bridge" {
-			port.Host = p.ContainerPort
-			ports = append(ports, port)
-			continue
-		}
-		if port.Host == 0 {
-			host, err := freePort(p.Protocol)
-			if err != nil {
-				return nil, err
-			}
-			port.Host = host
-		}
-		ports = append(ports, port)
-		s.Network.Ports = append(s.Network.Ports, runtime.Port{ContainerPort: uint16(port.Container), HostPort: uint16(port.Host), Protocol: p.Protocol})
-	}
-	s.Network.Links = c.Links
-	return ports, nil
-}
-
-// freePort asks the kernel for a port that nobody uses.
-func freePort(protocol string) (int64, error) {
-	if protocol == "udp" {
-		c, err := net.ListenPacket("udp", ":0")
-		if err != nil {
-			return 0, err
-		}
-		defer c.Close()
-		return int64(c.LocalAddr().(*net.UDPAddr).Port), nil
-	}
-	l, err := net.Listen("tcp", ":0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return int64(l.Addr().(*net.TCPAddr).Port), nil
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -11,35 +12,48 @@ import (
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
-// task is one task on its way from taken to stopped. One goroutine, run, looks at it again whenever
-// something has changed, starts and stops what it can, and ends when all has ended and was reported.
+// task is one task on its way from taken to stopped. A goroutine for each of its containers takes that
+// container from where it is to its end, and one more reports; all of them read the record, change it,
+// and wait for others to change it. Nothing else is remembered, so a new agent goes on from the record.
 type task struct {
 	engine *Engine
-	wake   chan struct{} // run looks again
-	tell   chan struct{} // report looks again
-	done   chan struct{} // closed when the task is stopped and reported
-	work   sync.WaitGroup
 
-	mu     sync.Mutex
-	rec    *Record
-	busy   map[string]bool   // containers that a goroutine is starting, watching or stopping
-	health map[string]health // of containers with a check
+	mu      sync.Mutex
+	rec     *Record
+	changed chan struct{} // closed, and made anew, when something has changed
+	over    bool          // the containers have ended, and all that the task held is given back
+
+	halted   context.Context // over once the task is halting
+	halt     context.CancelFunc
+	shipping sync.WaitGroup
 }
 
 func newTask(e *Engine, rec *Record) *task {
-	return &task{
-		engine: e, rec: rec, wake: make(chan struct{}, 1), tell: make(chan struct{}, 1), done: make(chan struct{}),
-		busy: map[string]bool{}, health: map[string]health{},
+	t := &task{engine: e, rec: rec, changed: make(chan struct{})}
+	t.halted, t.halt = context.WithCancel(context.Background())
+	if rec.halting() {
+		t.halt()
 	}
+	return t
 }
+
+func (t *task) arn() string { return t.rec.Task.Arn }
 
 // id is the task's id, the end of its ARN.
 func (t *task) id() string { return t.rec.Task.Arn[strings.LastIndexByte(t.rec.Task.Arn, '/')+1:] }
 
 func (t *task) path() string { return filepath.Join(t.engine.opts.Dir, t.id()+".json") }
 
-// containerID is the runtime's name of a container: always the same, so that it is found again.
-func (t *task) containerID(name string) string { return t.id() + "-" + name }
+// containerID is the runtime's name of a container: always the same, so that it is found again, and
+// another one after each restart by policy, so that none is taken for the one before it. The caller
+// holds mu.
+func (t *task) containerID(name string) string {
+	id := t.id() + "-" + name
+	if n := t.rec.Containers[name].Restarts; n > 0 {
+		id += "-" + strconv.Itoa(n)
+	}
+	return id
+}
 
 func (t *task) definition(name string) *acs.Container {
 	for i := range t.rec.Task.Containers {
@@ -50,33 +64,63 @@ func (t *task) definition(name string) *acs.Container {
 	return nil
 }
 
-// save writes the record. The caller holds mu, or is the task's only user.
-func (t *task) save() error { return t.rec.write(t.path()) }
+// container is what is known of a container now, and its id.
+func (t *task) container(name string) (Container, string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return *t.rec.Containers[name], t.containerID(name)
+}
 
-// changed wakes run and report.
-func (t *task) changed() {
-	for _, c := range []chan struct{}{t.wake, t.tell} {
+// save writes the record. The caller holds mu, or is the task's only user.
+func (t *task) save() error { return t.engine.write(t.path(), t.rec) }
+
+// update changes the record, durably, and wakes whoever waits. A record that cannot be written is no
+// reason to let containers run on unwatched: the error is logged, and the next change writes it.
+func (t *task) update(change func(*Record)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change(t.rec)
+	if err := t.save(); err != nil {
+		t.engine.opts.Log.Error("cannot write a task's record", "task", t.arn(), "error", err)
+	}
+	if t.rec.halting() {
+		t.halt()
+	}
+	t.wake()
+}
+
+// wake has every await look again. The caller holds mu.
+func (t *task) wake() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// look has every await look again when it is the time that has changed.
+func (t *task) look() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wake()
+}
+
+// await blocks until the condition holds. It is called with mu held.
+func (t *task) await(ctx context.Context, condition func() bool) error {
+	for {
+		t.mu.Lock()
+		holds, changed := condition(), t.changed
+		t.mu.Unlock()
+		if holds {
+			return nil
+		}
 		select {
-		case c <- struct{}{}:
-		default:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
 		}
 	}
 }
 
-// update changes the record and wakes run. A record that cannot be written is no reason to let
-// containers run on unwatched: the error is logged, and the next change writes it.
-func (t *task) update(change func(*Record)) {
-	t.mu.Lock()
-	change(t.rec)
-	err := t.save()
-	t.mu.Unlock()
-	if err != nil {
-		t.engine.opts.Log.Error("cannot write a task's record", "task", t.rec.Task.Arn, "error", err)
-	}
-	t.changed()
-}
-
-// stop notes that the task is to stop.
+// stop notes that the task is to stop. Unless that is on disk, it is not noted at all: the control
+// plane says it again.
 func (t *task) stop() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,8 +128,13 @@ func (t *task) stop() error {
 		return nil
 	}
 	t.rec.Stop = true
-	t.changed()
-	return t.save()
+	if err := t.save(); err != nil {
+		t.rec.Stop = false
+		return err
+	}
+	t.halt()
+	t.wake()
+	return nil
 }
 
 func (t *task) stopped() bool {
@@ -101,211 +150,123 @@ func (t *task) reported() bool {
 }
 
 // adopt takes over from an agent before this one: what the runtime found counts, not what was written
-// down last. It runs before the task does.
-func (t *task) adopt(found map[string]runtime.Container) {
+// down last. It runs before the task does, and says whether anything of the task is there already.
+func (t *task) adopt(found map[string]runtime.Container) (there bool) {
 	for name, c := range t.rec.Containers {
-		if c.Status == Stopped {
+		f, ok := found[t.containerID(name)]
+		switch {
+		case c.Status == Stopped:
 			continue
-		}
-		switch f, ok := found[t.containerID(name)]; {
 		case ok && f.Status != runtime.Created:
 			c.Status, c.Ran = Running, true // Wait tells at once if it has exited
 			c.StartedAt = f.StartedAt
-		case ok:
-			c.Status = Waiting // creating and starting it again does no harm
-		case c.Ran:
-			code := 137
-			c.Status, c.ExitCode, c.Reason = Stopped, &code, "ContainerLost: the container was gone when the agent came back"
+		case c.Status == Running:
+			c.Status, c.Reason = Stopped, "CannotInspectContainerError: the container was gone when the agent came back"
 		default:
-			c.Status = Waiting
+			c.Status = Waiting // creating and starting it again does no harm
 		}
+		there = there || c.Status == Running
 	}
+	if t.rec.halting() {
+		t.halt()
+	}
+	return there
 }
 
-// run brings the task to its end. It returns true when the task may be forgotten, and false when ctx
-// ended first.
-func (t *task) run(ctx context.Context) bool {
-	defer t.work.Wait()
-	if !t.reported() {
-		t.work.Go(func() { t.report(ctx) })
-		if !t.live(ctx) {
-			return false
-		}
-	} else {
-		close(t.done)
+// run brings the task to its end, and returns when that is reported and its output is shipped, or ctx
+// ends.
+func (t *task) run(ctx context.Context) {
+	defer t.shipping.Wait()
+	t.shipRest(ctx)
+	if t.reported() {
+		t.finish()
+		return
 	}
-	return t.keep(ctx)
+	var reporting sync.WaitGroup
+	defer reporting.Wait()
+	reporting.Go(func() { t.report(ctx) })
+	if err := t.live(ctx); err != nil {
+		return // ctx has ended: the next agent goes on
+	}
+	t.engine.ledger.release(t.arn())
+	t.awaitShipping(ctx)
+	t.finish()
 }
 
-// live starts and stops containers until all have ended.
-func (t *task) live(ctx context.Context) bool {
-	if !t.pin(ctx) {
-		return false
-	}
-	for {
-		t.step(ctx)
-		if t.stopped() {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-t.wake:
-		}
-	}
-	t.engine.pins.release(t.rec.Task.Arn)
+// finish says that the task is over.
+func (t *task) finish() {
 	t.update(func(r *Record) {
 		if r.ExecutionStoppedAt.IsZero() {
 			r.ExecutionStoppedAt = time.Now().UTC()
 		}
+		t.over = true
 	})
+}
+
+// live gives the task what it needs, brings its containers to their end, and takes it back.
+func (t *task) live(ctx context.Context) error {
+	if err := t.admit(ctx); err != nil {
+		return err
+	}
+	if err := t.connect(ctx); err != nil {
+		return err
+	}
+	var containers sync.WaitGroup
+	for i := range t.rec.Task.Containers {
+		containers.Go(func() { t.bring(ctx, &t.rec.Task.Containers[i]) })
+	}
+	containers.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return t.disconnect(ctx)
+}
+
+// admit waits until the node has what the task needs. A task that is halted meanwhile needs nothing.
+func (t *task) admit(ctx context.Context) error {
+	t.mu.Lock()
+	n := needOf(t.rec)
+	t.mu.Unlock()
 	select {
 	case <-ctx.Done():
-		return false
-	case <-t.done:
-		return true
+		return ctx.Err()
+	case <-t.halted.Done():
+	case <-t.engine.ledger.ask(t.arn(), n):
+	}
+	return nil
+}
+
+// shipGrace is how long a task's end waits for its last lines to be taken.
+const shipGrace = 10 * time.Second
+
+// awaitShipping waits for the output that is on its way, but not forever.
+func (t *task) awaitShipping(ctx context.Context) {
+	done := make(chan struct{})
+	go func() { t.shipping.Wait(); close(done) }()
+	late := time.NewTimer(shipGrace)
+	defer late.Stop()
+	select {
+	case <-ctx.Done():
+	case <-done:
+	case <-late.C:
+		t.engine.opts.Log.Warn("a task's end is reported before all of its output is shipped", "task", t.arn())
 	}
 }
 
-// pin waits for the task's GPUs. A task that is stopped meanwhile needs none.
-func (t *task) pin(ctx context.Context) bool {
-	var devices []string
-	for _, a := range t.rec.Task.Associations {
-		if a.Type == "gpu" {
-			devices = append(devices, a.Name)
-		}
-	}
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	held := make(chan error, 1)
-	t.work.Go(func() { held <- t.engine.pins.hold(waiting, t.rec.Task.Arn, devices) })
-	for {
-		select {
-		case err := <-held:
-			return err == nil
-		case <-t.wake:
-			t.mu.Lock()
-			stop := t.rec.Stop
-			t.mu.Unlock()
-			if stop {
-				cancel()
-				<-held
-				t.changed()
-				return true
-			}
-		}
-	}
-}
-
-// step starts what may start and stops what must stop, each in a goroutine of its own.
-func (t *task) step(ctx context.Context) {
+// forgettable says whether the task was over and reported so long ago that it may be forgotten.
+func (t *task) forgettable(keep time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.rec.Stop || t.rec.doomed() {
-		t.stopStep(ctx)
-		return
-	}
+	return t.over && t.rec.Reported == "STOPPED" && time.Since(t.rec.ExecutionStoppedAt) >= keep
+}
+
+// cleanUp removes the stopped task's containers.
+func (t *task) cleanUp(ctx context.Context) {
 	for i := range t.rec.Task.Containers {
-		c := &t.rec.Task.Containers[i]
-		if t.busy[c.Name] {
-			continue
-		}
-		switch t.rec.Containers[c.Name].Status {
-		case Running:
-			t.spawn(c.Name, func() { t.watch(ctx, c) })
-		case Waiting:
-			if ready, failure := t.ready(c); failure != "" {
-				t.rec.Failure = failure
-				t.changed()
-			} else if ready {
-				t.spawn(c.Name, func() { t.bringUp(ctx, c) })
-			}
-		}
-	}
-}
-
-// stopStep stops containers that nothing else which runs depends on, and gives up those that wait.
-func (t *task) stopStep(ctx context.Context) {
-	for i := range t.rec.Task.Containers {
-		c := &t.rec.Task.Containers[i]
-		rc := t.rec.Containers[c.Name]
-		switch {
-		case rc.Status == Waiting && !t.busy[c.Name]:
-			rc.Status = Stopped
-			t.changed()
-		case rc.Status == Running && !t.busy["stop "+c.Name] && !t.needed(c.Name):
-			if !t.busy[c.Name] {
-				t.spawn(c.Name, func() { t.watch(ctx, c) })
-			}
-			t.spawn("stop "+c.Name, func() { t.bringDown(ctx, c) })
-		}
-	}
-	if err := t.save(); err != nil {
-		t.engine.opts.Log.Error("cannot write a task's record", "task", t.rec.Task.Arn, "error", err)
-	}
-}
-
-// spawn runs f, and marks the container busy with it. The caller holds mu.
-func (t *task) spawn(what string, f func()) {
-	t.busy[what] = true
-	t.work.Go(func() {
-		f()
-		t.mu.Lock()
-		delete(t.busy, what)
-		t.mu.Unlock()
-		t.changed()
-	})
-}
-
-// keep remembers the stopped task for a while, then removes its containers.
-func (t *task) keep(ctx context.Context) bool {
-	since := t.rec.ExecutionStoppedAt
-	timer := time.NewTimer(time.Until(since.Add(t.engine.opts.Keep)))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-	}
-	for _, c := range t.rec.Task.Containers {
-		id := t.containerID(c.Name)
+		_, id := t.container(t.rec.Task.Containers[i].Name)
 		if err := t.engine.opts.Runtime.Remove(ctx, id); err != nil {
 			t.engine.opts.Log.Warn("cannot remove a container", "container", id, "error", err)
 		}
+		t.engine.removeCursor(id)
 	}
-	return true
-}
-
-// stopped says whether every container has ended.
-func (r *Record) stopped() bool {
-	for _, c := range r.Containers {
-		if c.Status != Stopped {
-			return false
-		}
-	}
-	return true
-}
-
-// doomed says whether the task cannot go on: an essential container has ended, or one cannot start.
-func (r *Record) doomed() bool {
-	if r.Failure != "" {
-		return true
-	}
-	for i := range r.Task.Containers {
-		d := &r.Task.Containers[i]
-		if d.Essential && r.Containers[d.Name].Status == Stopped {
-			return true
-		}
-	}
-	return false
-}
-
-// allRunning says whether the task counts as RUNNING: every container has come to run.
-func (r *Record) allRunning() bool {
-	for _, c := range r.Containers {
-		if !c.Ran {
-			return false
-		}
-	}
-	return true
 }
