@@ -131,7 +131,7 @@ func TestRestart(t *testing.T) {
 	w.put(taskRow("a", "RUNNING", "PENDING"))
 	a, _ := w.connectACS()
 	p := next[*acs.PayloadMessage](a)
-	w.link.Close()
+	go w.link.Close()
 	if code := a.ended(); code != websocket.StatusGoingAway {
 		t.Errorf("the close frame has %d", code)
 	}

@@ -1,6 +1,7 @@
 package nodelink
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -33,7 +34,7 @@ func Payload(t *state.Task, td *state.TaskDefinition) acs.Task {
 		p.Volumes = append(p.Volumes, volume(v))
 	}
 	for _, c := range td.ContainerDefinitions {
-		p.Containers = append(p.Containers, container(merged(c, o), p.NetworkMode, containerArn(t, *c.Name)))
+		p.Containers = append(p.Containers, container(merged(c, o), p.NetworkMode, containerArn(t, *c.Name), regionOf(p.Arn)))
 	}
 	return p
 }
@@ -112,14 +113,14 @@ func merged(c types.ContainerDefinition, o *types.TaskOverride) types.ContainerD
 // essential says whether a task ends with the container: by default it does.
 func essential(c types.ContainerDefinition) bool { return c.Essential == nil || *c.Essential }
 
-func container(c types.ContainerDefinition, networkMode, arn string) acs.Container {
+func container(c types.ContainerDefinition, networkMode, arn, region string) acs.Container {
 	out := acs.Container{
 		Name: *c.Name, ContainerArn: arn, Image: aws.ToString(c.Image), Essential: essential(c),
 		CPU: int64(c.Cpu), Memory: number(c.Memory), Command: c.Command, EntryPoint: c.EntryPoint,
 		Environment: map[string]string{}, Overrides: "{}", Links: c.Links,
 		StartTimeout: number(c.StartTimeout), StopTimeout: number(c.StopTimeout),
 		RestartPolicy: restartPolicy(c.RestartPolicy), RegistryAuthentication: registryAuthentication(c.RepositoryCredentials),
-		Secrets: secrets(c), DockerConfig: dockerConfig(c, networkMode),
+		Secrets: secrets(c, region), DockerConfig: dockerConfig(c, networkMode),
 	}
 	if c.HealthCheck != nil {
 		out.HealthCheckType = "docker" // in lower case, or Amazon's agent reports no health
@@ -169,23 +170,27 @@ func registryAuthentication(r *types.RepositoryCredentials) *acs.RegistryAuthent
 }
 
 // secrets are the container's, and its log driver's.
-func secrets(c types.ContainerDefinition) []acs.Secret {
+func secrets(c types.ContainerDefinition, region string) []acs.Secret {
 	var out []acs.Secret
 	for _, s := range c.Secrets {
-		out = append(out, secret(s, ""))
+		out = append(out, secret(s, "", region))
 	}
 	if c.LogConfiguration != nil {
 		for _, s := range c.LogConfiguration.SecretOptions {
-			out = append(out, secret(s, "LOG_DRIVER"))
+			out = append(out, secret(s, "LOG_DRIVER", region))
 		}
 	}
 	return out
 }
 
-// secret is a reference to a secret of Secrets Manager, or to a parameter of Systems Manager.
-func secret(s types.Secret, target string) acs.Secret {
+// secret is a reference to a secret of Secrets Manager, or to a parameter of Systems Manager, which
+// is in the task's region where it is named without an ARN.
+func secret(s types.Secret, target, region string) acs.Secret {
 	from := aws.ToString(s.ValueFrom)
-	out := acs.Secret{Name: aws.ToString(s.Name), ValueFrom: from, Provider: "ssm", Region: regionOf(from), Type: "ENVIRONMENT_VARIABLE", Target: target}
+	out := acs.Secret{
+		Name: aws.ToString(s.Name), ValueFrom: from, Provider: "ssm", Region: cmp.Or(regionOf(from), region),
+		Type: "ENVIRONMENT_VARIABLE", Target: target,
+	}
 	if strings.Contains(from, ":secretsmanager:") {
 		out.Provider = "asm"
 	}

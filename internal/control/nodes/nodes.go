@@ -4,6 +4,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -20,7 +21,7 @@ type Options struct {
 	Lost time.Duration
 }
 
-// Run looks after the nodes until ctx ends.
+// Run looks after the nodes until ctx ends. It may be late by a tenth of opts.Lost.
 func Run(ctx context.Context, store *state.Store, opts Options) error {
 	tick := time.NewTicker(max(opts.Lost/10, 10*time.Millisecond))
 	defer tick.Stop()
@@ -75,6 +76,10 @@ func stopTasks(tx *state.Tx, instance string, now time.Time, lost time.Duration)
 		}
 	}
 	for _, old := range held {
-		tx.Tasks.Put(old.Stopped(types.TaskStopCodeTerminationNotice, reason, now))
+		t := old.Stopped(types.TaskStopCodeTerminationNotice, reason, now)
+		for i, c := range t.Containers {
+			t.Containers[i].Reason = cmp.Or(c.Reason, &reason)
+		}
+		tx.Tasks.Put(t)
 	}
 }

@@ -1,0 +1,165 @@
+package nodelink
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/state"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestPayload compares a task that uses all there is with testdata/payload.json.
+func TestPayload(t *testing.T) {
+	got := indented(t, Payload(wholeTask(), wholeDefinition()))
+	golden := filepath.Join("testdata", "payload.json")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the payload has changed (run the test with -update if it should):\n%s", got)
+	}
+}
+
+// TestPayloadLeavesRows checks that overrides are not merged into the rows themselves.
+func TestPayloadLeavesRows(t *testing.T) {
+	task, td := wholeTask(), wholeDefinition()
+	Payload(task, td)
+	if !reflect.DeepEqual(task, wholeTask()) || !reflect.DeepEqual(td, wholeDefinition()) {
+		t.Error("the rows have changed")
+	}
+}
+
+// TestPayloadShape checks the smallest task against the members that Amazon's agent was seen to take.
+func TestPayloadShape(t *testing.T) {
+	td := definitionRow()
+	td.Cpu, td.Memory = aws.String("256"), aws.String("64")
+	b, err := json.Marshal(Payload(taskRow("one", "RUNNING", "PENDING"), td))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p map[string]any
+	if err := json.Unmarshal(b, &p); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]any{
+		"arn": taskArn("one"), "family": "hello", "version": "1", "desiredStatus": "RUNNING", "taskClusterArn": clusterArn,
+		"networkMode": "bridge", "cpu": 0.25, "memory": 64.0, "overrides": "{}",
+	} {
+		if p[name] != want {
+			t.Errorf("%s is %v, not %v", name, p[name], want)
+		}
+	}
+	c := p["containers"].([]any)[0].(map[string]any)
+	for name, want := range map[string]any{
+		"name": "main", "image": "busybox", "essential": true, "overrides": "{}", "cpu": 0.0, "memory": 0.0, "environment": map[string]any{},
+		"dockerConfig": map[string]any{"version": "1.17", "config": "{}", "hostConfig": `{"NetworkMode":"bridge","LogConfig":{"Type":"json-file"}}`},
+	} {
+		if !reflect.DeepEqual(c[name], want) {
+			t.Errorf("the container's %s is %v, not %v", name, c[name], want)
+		}
+	}
+}
+
+func TestRoles(t *testing.T) {
+	task, td := taskRow("a", "RUNNING", "PENDING"), definitionRow()
+	if got := roleOf(task, td, acs.TaskRole); got != "" {
+		t.Errorf("without a role: %q", got)
+	}
+	td.TaskRoleArn, td.ExecutionRoleArn = aws.String("task"), aws.String("execution")
+	task.Overrides = &types.TaskOverride{TaskRoleArn: aws.String("other")}
+	if got := roleOf(task, td, acs.TaskRole); got != "other" {
+		t.Errorf("the task role is %q", got)
+	}
+	if got := roleOf(task, td, acs.ExecutionRole); got != "execution" {
+		t.Errorf("the execution role is %q", got)
+	}
+}
+
+func wholeTask() *state.Task {
+	t := taskRow("whole", "RUNNING", "PENDING", "GPU-1", "GPU-0")
+	t.Group, t.LaunchType = aws.String("service:trainer"), types.LaunchTypeExternal
+	t.Containers[0].ContainerArn = aws.String("arn:aws:ecs:us-east-1:000000000000:container/poc/whole/main")
+	t.Overrides = &types.TaskOverride{
+		Memory: aws.String("2048"),
+		ContainerOverrides: []types.ContainerOverride{{
+			Name: aws.String("main"), Command: []string{"train", "--fast"}, Cpu: aws.Int32(512), Memory: aws.Int32(1024), MemoryReservation: aws.Int32(512),
+			Environment:          []types.KeyValuePair{{Name: aws.String("EPOCHS"), Value: aws.String("7")}, {Name: aws.String("EMPTY")}},
+			EnvironmentFiles:     []types.EnvironmentFile{{Type: "s3", Value: aws.String("arn:aws:s3:::b/more.env")}},
+			ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("2")}},
+		}},
+	}
+	return t
+}
+
+func wholeDefinition() *state.TaskDefinition {
+	td := definitionRow()
+	td.Revision, td.Cpu, td.Memory, td.PidMode, td.IpcMode, td.NetworkMode = 12, aws.String("1536"), aws.String("4096"), "task", "host", "bridge"
+	td.Volumes = []types.Volume{
+		{Name: aws.String("scratch")},
+		{Name: aws.String("data"), Host: &types.HostVolumeProperties{SourcePath: aws.String("/data")}},
+		{Name: aws.String("cache"), DockerVolumeConfiguration: &types.DockerVolumeConfiguration{
+			Scope: "shared", Autoprovision: aws.Bool(true), Driver: aws.String("local"), DriverOpts: map[string]string{"type": "tmpfs"}, Labels: map[string]string{"a": "b"},
+		}},
+	}
+	td.ContainerDefinitions = []types.ContainerDefinition{wholeContainer(), {
+		Name: aws.String("sidecar"), Image: aws.String("sidecar:2"), Essential: aws.Bool(false),
+		VolumesFrom: []types.VolumeFrom{{SourceContainer: aws.String("main"), ReadOnly: aws.Bool(true)}},
+		DependsOn:   []types.ContainerDependency{{ContainerName: aws.String("main"), Condition: "HEALTHY"}},
+	}}
+	return td
+}
+
+func wholeContainer() types.ContainerDefinition {
+	return types.ContainerDefinition{
+		Name: aws.String("main"), Image: aws.String("registry.example/train:1"), Cpu: 256, Memory: aws.Int32(4096),
+		RepositoryCredentials: &types.RepositoryCredentials{CredentialsParameter: aws.String("arn:aws:secretsmanager:eu-west-1:000000000000:secret:pull")},
+		EntryPoint:            []string{"/init"}, Command: []string{"train"}, WorkingDirectory: aws.String("/work"), User: aws.String("1000:1000"), Hostname: aws.String("trainer"),
+		Environment:      []types.KeyValuePair{{Name: aws.String("EPOCHS"), Value: aws.String("3")}, {Name: aws.String("LR"), Value: aws.String("0.1")}},
+		EnvironmentFiles: []types.EnvironmentFile{{Type: "s3", Value: aws.String("arn:aws:s3:::b/base.env")}},
+		Secrets: []types.Secret{
+			{Name: aws.String("TOKEN"), ValueFrom: aws.String("arn:aws:secretsmanager:us-east-1:000000000000:secret:token")},
+			{Name: aws.String("PLAIN"), ValueFrom: aws.String("/plain")},
+		},
+		PortMappings: []types.PortMapping{
+			{ContainerPort: aws.Int32(80), HostPort: aws.Int32(0), Protocol: "tcp"},
+			{ContainerPortRange: aws.String("9000-9010"), Protocol: "udp"},
+		},
+		MountPoints: []types.MountPoint{{SourceVolume: aws.String("data"), ContainerPath: aws.String("/data"), ReadOnly: aws.Bool(true)}},
+		Links:       []string{"sidecar:s"}, StartTimeout: aws.Int32(60), StopTimeout: aws.Int32(90),
+		RestartPolicy: &types.ContainerRestartPolicy{Enabled: aws.Bool(true), IgnoredExitCodes: []int32{3}, RestartAttemptPeriod: aws.Int32(120)},
+		HealthCheck:   &types.HealthCheck{Command: []string{"CMD-SHELL", "test -e /ok"}, Interval: aws.Int32(5), Timeout: aws.Int32(2), Retries: aws.Int32(4), StartPeriod: aws.Int32(10)},
+		LogConfiguration: &types.LogConfiguration{
+			LogDriver: "awslogs", Options: map[string]string{"awslogs-group": "train"},
+			SecretOptions: []types.Secret{{Name: aws.String("key"), ValueFrom: aws.String("arn:aws:ssm:us-east-1:000000000000:parameter/key")}},
+		},
+		Privileged: aws.Bool(true), ReadonlyRootFilesystem: aws.Bool(true), Interactive: aws.Bool(true), PseudoTerminal: aws.Bool(true),
+		DockerLabels: map[string]string{"team": "ml"}, DnsServers: []string{"10.0.0.2"}, DnsSearchDomains: []string{"example"}, DockerSecurityOptions: []string{"no-new-privileges"},
+		ExtraHosts:     []types.HostEntry{{Hostname: aws.String("store"), IpAddress: aws.String("10.0.0.3")}},
+		Ulimits:        []types.Ulimit{{Name: "nofile", SoftLimit: 1024, HardLimit: 4096}},
+		SystemControls: []types.SystemControl{{Namespace: aws.String("net.core.somaxconn"), Value: aws.String("1024")}},
+		LinuxParameters: &types.LinuxParameters{
+			InitProcessEnabled: aws.Bool(true), SharedMemorySize: aws.Int32(64), MaxSwap: aws.Int32(256), Swappiness: aws.Int32(0),
+			Capabilities: &types.KernelCapabilities{Add: []string{"SYS_PTRACE"}, Drop: []string{"MKNOD"}},
+			Devices: []types.Device{
+				{HostPath: aws.String("/dev/fuse")},
+				{HostPath: aws.String("/dev/a"), ContainerPath: aws.String("/dev/b"), Permissions: []types.DeviceCgroupPermission{"read", "mknod"}},
+			},
+			Tmpfs: []types.Tmpfs{{ContainerPath: aws.String("/tmp"), Size: 32, MountOptions: []string{"noexec"}}},
+		},
+	}
+}
