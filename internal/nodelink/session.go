@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -55,7 +56,7 @@ func (s *session) run(ctx context.Context) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	s.log.Info("node connected", "agent_version", s.version.AgentVersion)
+	s.log.Info("node connected", "agent_version", aws.ToString(s.version.AgentVersion))
 	defer s.disconnect(context.WithoutCancel(ctx))
 	return s.socket.run(ctx, s.tell, s.hear)
 }

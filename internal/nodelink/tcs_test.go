@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -262,7 +261,7 @@ func TestBadFrame(t *testing.T) {
 	}
 	w.put(taskRow("a", "RUNNING", "PENDING"))
 	next[*acs.PayloadMessage](other)
-	if !reflect.DeepEqual(w.link.telemetry, map[string]Telemetry{}) {
-		t.Errorf("telemetry is left: %v", w.link.telemetry)
+	if n, ok := w.link.Telemetry(instanceArn); ok {
+		t.Errorf("a bad frame left %v", n)
 	}
 }

@@ -3,6 +3,7 @@ package nodelink
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -105,6 +106,7 @@ func newWorldBehind(t *testing.T, j *journal, opts Options) *world {
 			tx.TaskDefinitions.Put(definitionRow())
 		})
 	}
+	opts.Log = slog.New(slog.DiscardHandler)
 	w.link = New(store, opts)
 	if err := w.link.Reset(t.Context()); err != nil {
 		t.Fatal(err)
