@@ -12,6 +12,7 @@ type Cluster struct {
 	order  []string // ids of nodes, sorted
 	shapes map[shapeKey]*shape
 	ranks  ranks
+	scale  scale
 	mix    *Mix
 }
 
@@ -75,6 +76,9 @@ func (c *Cluster) Upsert(i Instance) {
 		c.order = slices.Insert(c.order, at, i.ID)
 	} else {
 		c.leaveShape(n)
+	}
+	if c.scale.grow(&i) {
+		c.ranks = ranks{} // every cost was measured by the old scale
 	}
 	n.Instance = i
 	n.recount()

@@ -9,8 +9,8 @@ package placement
 // Mix is the work that is still to come.
 type Mix struct {
 	Classes []Class
-	// Gradient weighs added fragments, in whole GPUs, against the node's unused share.
-	Gradient float64
+	// Gradient weighs added fragments, in whole GPUs, and BestFit what is left unused of the node.
+	Gradient, BestFit float64
 }
 
 // Class is a kind of task, and how common it is.
@@ -24,11 +24,11 @@ type Class struct {
 }
 
 // defaultGradient was picked on the openb trace's default list: see bench/openb.
-const defaultGradient = 10
+const defaultGradient = 40
 
 // DefaultMix is the mix of a cluster of which nothing is known: mostly one GPU, some whole machines.
 func DefaultMix() *Mix {
-	return &Mix{Gradient: defaultGradient, Classes: []Class{
+	return &Mix{Gradient: defaultGradient, BestFit: 1, Classes: []Class{
 		{CPU: 1024, MemoryMiB: 4096, Weight: 0.10},
 		{CPU: 4096, MemoryMiB: 16384, GPUs: 1, Weight: 0.55},
 		{CPU: 8192, MemoryMiB: 32768, GPUs: 2, Weight: 0.15},
@@ -37,16 +37,17 @@ func DefaultMix() *Mix {
 	}}
 }
 
-// cost is what placing the request on a node of the shape costs, and whether it fits at all.
-func (m *Mix) cost(s *shape, r *Request) (cost float64, fits bool) {
+// cost is what placing the request on a node of the shape costs, and whether it fits at all. For a share
+// of a device it also says which: the one with that much free.
+func (m *Mix) cost(sc *scale, s *shape, r *Request) (cost float64, device int, fits bool) {
 	if !s.takes || r.CPU > s.freeCPU || r.MemoryMiB > s.freeMemory {
-		return 0, false
+		return 0, 0, false
 	}
 	before := state{s.freeCPU, s.freeMemory, s.free}
 	after := state{s.freeCPU - r.CPU, s.freeMemory - r.MemoryMiB, nil}
 	need := r.wholeGPUs()
 	if (need > 0 || r.MilliGPU > 0) && !modelFits(r.GPUModels, s.model) {
-		return 0, false
+		return 0, 0, false
 	}
 	if r.MilliGPU == 0 {
 		whole := len(s.free)
@@ -54,16 +55,16 @@ func (m *Mix) cost(s *shape, r *Request) (cost float64, fits bool) {
 			whole--
 		}
 		if len(s.free)-whole < need {
-			return 0, false
+			return 0, 0, false
 		}
 		free := append([]int(nil), s.free...)
 		for i := range need {
 			free[len(free)-1-i] = 0
 		}
 		after.free = free
-		return m.added(before, after, s), true
+		return m.added(sc, before, after, s), WholeGPU, true
 	}
-	best, found := 0.0, false
+	found := false
 	for i, f := range s.free {
 		if f < r.MilliGPU || i > 0 && s.free[i-1] == f {
 			continue
@@ -71,11 +72,11 @@ func (m *Mix) cost(s *shape, r *Request) (cost float64, fits bool) {
 		free := append([]int(nil), s.free...)
 		free[i] -= r.MilliGPU
 		after.free = free
-		if c := m.added(before, after, s); !found || c < best {
-			best, found = c, true
+		if c := m.added(sc, before, after, s); !found || c < cost {
+			cost, device, found = c, f, true
 		}
 	}
-	return best, found
+	return cost, device, found
 }
 
 // state is what is free of a node.
@@ -85,12 +86,12 @@ type state struct {
 }
 
 // added is the cost of going from before to after.
-func (m *Mix) added(before, after state, s *shape) float64 {
+func (m *Mix) added(sc *scale, before, after state, s *shape) float64 {
 	gradient := 0.0
 	if len(s.free) > 0 {
 		gradient = (m.fragments(after, s.model) - m.fragments(before, s.model)) / WholeGPU
 	}
-	return m.Gradient*gradient + unused(after, s)
+	return m.Gradient*gradient + m.BestFit*sc.unused(after)
 }
 
 // fragments is the thousandths of GPUs that the classes are expected to find useless.
@@ -138,8 +139,22 @@ func (c *Class) useless(st state, total, whole int, model string) int {
 	return sum
 }
 
-// unused is the share of a node that stays free: of its CPU, memory and GPUs, each up to 1.
-func unused(st state, s *shape) float64 {
+// scale is the largest instance that a cluster has had, resource by resource. What a node has left is
+// measured by it, so that best fit fills small machines before it opens large ones.
+type scale struct {
+	cpu, memory int64
+	gpus        int
+}
+
+// grow says whether the instance is larger in any way than all before it.
+func (s *scale) grow(i *Instance) bool {
+	old := *s
+	s.cpu, s.memory, s.gpus = max(s.cpu, i.CPU), max(s.memory, i.MemoryMiB), max(s.gpus, len(i.GPUs))
+	return *s != old
+}
+
+// unused is what stays free of a node: CPU, memory and GPUs, each as a share of the largest instance's.
+func (s *scale) unused(st state) float64 {
 	u := 0.0
 	if s.cpu > 0 {
 		u += float64(st.cpu) / float64(s.cpu)
@@ -147,12 +162,12 @@ func unused(st state, s *shape) float64 {
 	if s.memory > 0 {
 		u += float64(st.memory) / float64(s.memory)
 	}
-	free := 0
-	for _, f := range st.free {
-		free += f
-	}
-	if len(st.free) > 0 {
-		u += float64(free) / float64(len(st.free)*WholeGPU)
+	if s.gpus > 0 {
+		free := 0
+		for _, f := range st.free {
+			free += f
+		}
+		u += float64(free) / float64(s.gpus*WholeGPU)
 	}
 	return u
 }

@@ -1,16 +1,20 @@
 package placement
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // plan picks the devices for a request that fits the node.
-func (n *Node) plan(r *Request) Plan {
+func (c *Cluster) plan(n *Node, r *Request) Plan {
 	p := Plan{InstanceID: n.ID}
 	if r.MilliGPU > 0 {
 		container := ""
 		if len(r.GPUs) > 0 {
 			container = r.GPUs[0].Container
 		}
-		p.GPUs = []Grant{{container, n.GPUs[n.tightest(r.MilliGPU)].ID, r.MilliGPU}}
+		_, free, _ := c.mix.cost(&c.scale, n.shape, r)
+		p.GPUs = []Grant{{container, n.GPUs[n.withFree(free)].ID, r.MilliGPU}}
 		return p
 	}
 	need := r.wholeGPUs()
@@ -18,25 +22,17 @@ func (n *Node) plan(r *Request) Plan {
 		return p
 	}
 	devices := n.bestConnected(need)
-	for _, c := range r.GPUs {
-		for range c.Count {
-			p.GPUs = append(p.GPUs, Grant{c.Container, n.GPUs[devices[0]].ID, WholeGPU})
+	for _, g := range r.GPUs {
+		for range g.Count {
+			p.GPUs = append(p.GPUs, Grant{g.Container, n.GPUs[devices[0]].ID, WholeGPU})
 			devices = devices[1:]
 		}
 	}
 	return p
 }
 
-// tightest is the device with the least room that is enough for a share.
-func (n *Node) tightest(milli int) int {
-	best := -1
-	for i, f := range n.freeGPU {
-		if f >= milli && (best < 0 || f < n.freeGPU[best]) {
-			best = i
-		}
-	}
-	return best
-}
+// withFree is the first device that has this much free.
+func (n *Node) withFree(free int) int { return slices.Index(n.freeGPU, free) }
 
 // maxExact is the most devices of which every subset is tried; above it devices are added one by one.
 const maxExact = 8

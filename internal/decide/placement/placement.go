@@ -117,7 +117,7 @@ func (c *Cluster) Place(r *Request, rnd *rand.Rand) (Plan, []Reason) {
 	if n == nil {
 		return Plan{}, c.reasons(r)
 	}
-	return n.plan(r), nil
+	return c.plan(n, r), nil
 }
 
 // PlaceOn plans the request on one instance that the caller has chosen. Constraints and strategies
@@ -130,7 +130,7 @@ func (c *Cluster) PlaceOn(instanceID string, r *Request) (Plan, string) {
 	if reason := n.refuses(r); reason != noReason {
 		return Plan{}, reason
 	}
-	return n.plan(r), noReason
+	return c.plan(n, r), noReason
 }
 
 func (c *Cluster) reasons(r *Request) []Reason {

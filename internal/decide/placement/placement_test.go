@@ -216,9 +216,9 @@ func TestPlaceHoldsItsPromises(t *testing.T) {
 			if !n.takes(&req) {
 				r.Fatalf("%+v was placed on %s, which does not take it", req, n.ID)
 			}
-			got, _ := cl.mix.cost(n.shape, &req)
+			got, _, _ := cl.mix.cost(&cl.scale, n.shape, &req)
 			for _, o := range cl.nodes {
-				if c, fits := cl.mix.cost(o.shape, &req); fits && c < got-tied {
+				if c, _, fits := cl.mix.cost(&cl.scale, o.shape, &req); fits && c < got-tied {
 					r.Fatalf("placed on %s at %v, %s costs %v", n.ID, got, o.ID, c)
 				}
 			}

@@ -83,7 +83,7 @@ func (rk *ranking) update(c *Cluster, r *Request) {
 	rk.seen = len(c.ranks.births)
 	bulk := len(fresh) > 16
 	for _, s := range fresh {
-		cost, fits := c.mix.cost(s, r)
+		cost, _, fits := c.mix.cost(&c.scale, s, r)
 		if !fits || len(s.members) == 0 {
 			continue
 		}
