@@ -6,20 +6,15 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
+	"net"
 	"os"
 	"path/filepath"
-	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
-	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
-	"github.com/aws/smithy-go"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -27,6 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/agent/engine"
 	"github.com/pintle/pintle/internal/agent/gpu"
 	"github.com/pintle/pintle/internal/agent/runtime"
+	"github.com/pintle/pintle/internal/agent/tmds"
 )
 
 // ECS is the part of the ECS client that a node uses.
@@ -34,38 +30,46 @@ type ECS interface {
 	RegisterContainerInstance(context.Context, *ecs.RegisterContainerInstanceInput, ...func(*ecs.Options)) (*ecs.RegisterContainerInstanceOutput, error)
 	DiscoverPollEndpoint(context.Context, *ecs.DiscoverPollEndpointInput, ...func(*ecs.Options)) (*ecs.DiscoverPollEndpointOutput, error)
 	SubmitTaskStateChange(context.Context, *ecs.SubmitTaskStateChangeInput, ...func(*ecs.Options)) (*ecs.SubmitTaskStateChangeOutput, error)
+	tmds.ECS
 }
 
 // Config is what a node is.
 type Config struct {
-	Name         string // of the machine, for people
-	Cluster      string
-	Region       string
-	Zone         string // availability zone
-	DataDir      string
-	InstanceType string
-	CPU          int64 // units, 1,024 a core
-	MemoryMiB    int64
-	Attributes   map[string]string // the user's own
-	Endpoint     string            // of the control plane, for the node and its containers
-	Version      string
-	Keep         time.Duration // of stopped tasks; 0 is three hours
-	StrictLogs   bool          // a log group that is not there fails the task, as on AWS
+	Name          string // of the machine, for people
+	Cluster       string
+	Region        string
+	Zone          string // availability zone
+	DataDir       string
+	InstanceType  string
+	CPU           int64 // units, 1,024 a core
+	MemoryMiB     int64
+	ReservedPorts []string          // of TCP, that no task gets, besides the machine's own
+	Attributes    map[string]string // the user's own
+	Endpoint      string            // of the control plane, as the node's containers reach it
+	Version       string
+	Keep          time.Duration // of stopped tasks; 0 is three hours
+	StrictLogs    bool          // a log group that is not there fails the task, as on AWS
 
 	Runtime     runtime.Runtime
+	Networks    engine.Networks // for tasks of mode awsvpc; nil where the node has none
 	GPUs        gpu.Source
 	ECS         ECS
 	Logs        awslogs.Client
-	Credentials aws.CredentialsProvider
-	Log         *slog.Logger
+	Credentials aws.CredentialsProvider // nil signs no web socket
+	// Metadata is where the task metadata endpoint listens; nil is a port of its own on loopback.
+	// Containers with a network of their own reach it as 169.254.170.2, which Networks sees to.
+	Metadata net.Listener
+	Log      *slog.Logger
 }
 
 // Agent is a node.
 type Agent struct {
 	config   Config
-	instance string // its ARN
+	identity atomic.Pointer[identity]
 	engine   *engine.Engine
-	load     *load
+	metadata net.Addr
+	acs      atomic.Pointer[acsSession] // the connection that is open, or nil
+	beats    chan struct{}              // a heartbeat came: the node's own health is due
 	log      *slog.Logger
 }
 
@@ -74,16 +78,13 @@ func New(c Config) *Agent {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	return &Agent{config: c, log: c.Log.With("node", c.Name)}
+	if c.GPUs == nil {
+		c.GPUs = gpu.None{}
+	}
+	a := &Agent{config: c, beats: make(chan struct{}, 1), log: c.Log.With("node", c.Name)}
+	a.identity.Store(new(identity))
+	return a
 }
-
-// identity is what a node remembers of its registration.
-type identity struct {
-	Cluster              string
-	ContainerInstanceArn string
-}
-
-func (a *Agent) identityPath() string { return filepath.Join(a.config.DataDir, "instance.json") }
 
 // Run registers the node and keeps it connected until ctx ends. Its containers go on then.
 func (a *Agent) Run(ctx context.Context) error {
@@ -93,21 +94,38 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.register(ctx); err != nil {
 		return err
 	}
-	e, err := engine.Open(engine.Options{
-		Dir: filepath.Join(a.config.DataDir, "tasks"), Owner: a.instance, Runtime: a.config.Runtime,
-		Reporter: &reporter{a.config.ECS}, Shipper: awslogs.New(a.config.Logs, a.config.StrictLogs, a.log),
-		Environment: a.environment, SimulatedGPUs: a.simulated(), Keep: a.config.Keep, Log: a.log,
-	})
+	listener, err := a.listen()
 	if err != nil {
 		return err
 	}
-	a.engine = e
-	a.load = newLoad(a.config.Runtime)
+	defer listener.Close()
+	a.metadata = listener.Addr()
+	if a.engine, err = engine.Open(a.engineOptions()); err != nil {
+		return err
+	}
+	server := tmds.New(tmds.Options{
+		Tasks: a.engine, Runtime: a.config.Runtime, ECS: a.config.ECS, Region: a.config.Region,
+		Zone: a.config.Zone, Instance: a.Instance, Log: a.log,
+	})
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return e.Run(ctx) })
+	g.Go(func() error { return a.engine.Run(ctx) })
+	g.Go(func() error { return server.Serve(ctx, listener) })
 	g.Go(func() error { return a.connectACS(ctx) })
 	g.Go(func() error { return a.connectTCS(ctx) })
 	return g.Wait()
+}
+
+func (a *Agent) engineOptions() engine.Options {
+	o := engine.Options{
+		Dir: filepath.Join(a.config.DataDir, "tasks"), Owner: a.identity.Load().Owner, Runtime: a.config.Runtime,
+		Reporter: &reporter{a.config.ECS}, Shipper: awslogs.New(a.config.Logs, a.config.StrictLogs, a.log),
+		Environment: a.environment, CPU: a.config.CPU, MemoryMiB: a.config.MemoryMiB, GPUs: []string{},
+		SimulatedGPUs: a.simulated(), Networks: a.config.Networks, Connected: a.tellNetwork, Keep: a.config.Keep, Log: a.log,
+	}
+	for _, d := range a.config.GPUs.Devices() {
+		o.GPUs = append(o.GPUs, d.ID)
+	}
+	return o
 }
 
 // Drain stops the node's tasks and waits until that is reported. Run must be running.
@@ -119,7 +137,7 @@ func (a *Agent) Drain(ctx context.Context) error {
 }
 
 // Instance is the node's container instance ARN, once it is registered.
-func (a *Agent) Instance() string { return a.instance }
+func (a *Agent) Instance() string { return a.identity.Load().ContainerInstanceArn }
 
 func (a *Agent) simulated() bool {
 	for _, d := range a.config.GPUs.Devices() {
@@ -128,144 +146,32 @@ func (a *Agent) simulated() bool {
 	return false
 }
 
-// register registers the node, again under its old ARN where it has one. A control plane that cannot
-// answer yet is asked again; one that refuses is not.
-func (a *Agent) register(ctx context.Context) error {
-	in := a.registration()
-	var id identity
-	if b, err := os.ReadFile(a.identityPath()); err == nil && json.Unmarshal(b, &id) == nil && id.Cluster == a.config.Cluster {
-		in.ContainerInstanceArn = &id.ContainerInstanceArn
+// linkLocal is the metadata endpoint's address, as containers with a network of their own see it.
+const linkLocal = "http://169.254.170.2"
+
+// environment is what every container gets besides its own: where AWS is, its role's credentials, and
+// where it learns about itself.
+func (a *Agent) environment(t *acs.Task, token string) map[string]string {
+	env := map[string]string{
+		"AWS_REGION": a.config.Region, "AWS_DEFAULT_REGION": a.config.Region, "AWS_EXECUTION_ENV": "AWS_ECS_EC2",
 	}
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
-		out, err := a.config.ECS.RegisterContainerInstance(ctx, in)
-		if err == nil {
-			a.instance = aws.ToString(out.ContainerInstance.ContainerInstanceArn)
-			b, err := json.Marshal(identity{a.config.Cluster, a.instance})
-			if err != nil {
-				return err
-			}
-			return os.WriteFile(a.identityPath(), b, 0o600)
-		}
-		var api smithy.APIError
-		if errors.As(err, &api) && api.ErrorFault() == smithy.FaultClient {
-			if in.ContainerInstanceArn != nil { // it was deregistered: it is a new instance then
-				in.ContainerInstanceArn = nil
-				continue
-			}
-			return fmt.Errorf("register as a container instance of cluster %s: %w", a.config.Cluster, err)
-		}
-		a.log.Warn("cannot register; trying again", "error", err)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
+	if a.config.Endpoint != "" {
+		env["AWS_ENDPOINT_URL"] = a.config.Endpoint
+	}
+	base := linkLocal
+	if t.NetworkMode == "host" || a.config.Runtime.Name() == "process" {
+		base = "http://" + a.metadata.String()
+	}
+	env["ECS_CONTAINER_METADATA_URI"] = base + "/v3/" + token
+	env["ECS_CONTAINER_METADATA_URI_V4"] = base + "/v4/" + token
+	env["ECS_AGENT_URI"] = base + "/api/" + token
+	if c := t.RoleCredentials; c != nil {
+		path := "/v2/credentials/" + c.CredentialsID
+		if base == linkLocal { // the SDKs put that address before a relative URI
+			env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = path
+		} else {
+			env["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = base + path
 		}
 	}
-}
-
-// reservedPorts are those that a machine needs for itself: SSH, the Docker engine's and the agent's.
-var reservedPorts = []string{"22", "2375", "2376", "51678", "51679"}
-
-func (a *Agent) registration() *ecs.RegisterContainerInstanceInput {
-	in := &ecs.RegisterContainerInstanceInput{
-		Cluster: &a.config.Cluster,
-		TotalResources: []types.Resource{
-			{Name: aws.String("CPU"), Type: aws.String("INTEGER"), IntegerValue: int32(a.config.CPU)},
-			{Name: aws.String("MEMORY"), Type: aws.String("INTEGER"), IntegerValue: int32(a.config.MemoryMiB)},
-			{Name: aws.String("PORTS"), Type: aws.String("STRINGSET"), StringSetValue: reservedPorts},
-			{Name: aws.String("PORTS_UDP"), Type: aws.String("STRINGSET"), StringSetValue: []string{}},
-		},
-		VersionInfo: &types.VersionInfo{AgentVersion: aws.String(a.config.Version)},
-	}
-	for _, d := range a.config.GPUs.Devices() {
-		in.PlatformDevices = append(in.PlatformDevices, types.PlatformDevice{Id: aws.String(d.ID), Type: types.PlatformDeviceTypeGpu})
-	}
-	attributes := a.attributes()
-	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		at := types.Attribute{Name: aws.String(name)}
-		if v := attributes[name]; v != "" {
-			at.Value = aws.String(v)
-		}
-		in.Attributes = append(in.Attributes, at)
-	}
-	return in
-}
-
-// capabilities are what task definitions may require, in the words of Amazon's agent.
-var capabilities = []string{
-	"com.amazonaws.ecs.capability.logging-driver.awslogs", "com.amazonaws.ecs.capability.logging-driver.json-file",
-	"com.amazonaws.ecs.capability.logging-driver.none", "com.amazonaws.ecs.capability.task-iam-role",
-	"com.amazonaws.ecs.capability.task-iam-role-network-host", "ecs.capability.container-health-check",
-	"ecs.capability.container-ordering", "ecs.capability.external",
-}
-
-func (a *Agent) attributes() map[string]string {
-	m := map[string]string{
-		"ecs.instance-type": a.config.InstanceType, "ecs.availability-zone": a.config.Zone, "ecs.os-type": "linux",
-		"ecs.cpu-architecture": "x86_64", "pintle.runtime": a.config.Runtime.Name(), "pintle.node": a.config.Name,
-	}
-	for _, c := range capabilities {
-		m[c] = ""
-	}
-	if driver := a.config.GPUs.Driver(); driver != "" {
-		m["ecs.capability.gpu-driver-version"] = driver
-	}
-	if a.simulated() {
-		m["pintle.gpu"] = "simulated"
-	}
-	maps.Copy(m, a.config.Attributes)
-	return m
-}
-
-// environment is what every container gets besides its own: where AWS is, and where it is itself.
-func (a *Agent) environment(*acs.Task, string) map[string]string {
-	return map[string]string{
-		"AWS_REGION": a.config.Region, "AWS_DEFAULT_REGION": a.config.Region, "AWS_ENDPOINT_URL": a.config.Endpoint,
-		"AWS_EXECUTION_ENV": "AWS_ECS_EC2",
-	}
-}
-
-// reporter reports through SubmitTaskStateChange.
-type reporter struct{ ecs ECS }
-
-// Report is engine.Reporter's.
-func (r *reporter) Report(ctx context.Context, e engine.Report) error {
-	in := &ecs.SubmitTaskStateChangeInput{
-		Cluster: &e.Cluster, Task: &e.TaskArn, Status: &e.Status,
-		PullStartedAt: timeOrNil(e.PullStartedAt), PullStoppedAt: timeOrNil(e.PullStoppedAt), ExecutionStoppedAt: timeOrNil(e.ExecutionStoppedAt),
-	}
-	if e.Reason != "" {
-		in.Reason = &e.Reason
-	}
-	for _, c := range e.Containers {
-		s := types.ContainerStateChange{ContainerName: aws.String(c.Name), Status: aws.String(string(c.Status)), RuntimeId: aws.String(c.RuntimeID)}
-		if c.ExitCode != nil {
-			s.ExitCode = aws.Int32(int32(*c.ExitCode))
-		}
-		if c.Reason != "" {
-			s.Reason = aws.String(c.Reason)
-		}
-		if c.Digest != "" {
-			s.ImageDigest = aws.String(c.Digest)
-		}
-		for _, p := range c.Ports {
-			s.NetworkBindings = append(s.NetworkBindings, types.NetworkBinding{
-				BindIP: aws.String("0.0.0.0"), ContainerPort: aws.Int32(int32(p.Container)), HostPort: aws.Int32(int32(p.Host)), Protocol: types.TransportProtocol(p.Protocol),
-			})
-		}
-		in.Containers = append(in.Containers, s)
-	}
-	_, err := r.ecs.SubmitTaskStateChange(ctx, in)
-	var api smithy.APIError
-	if errors.As(err, &api) && api.ErrorFault() == smithy.FaultClient {
-		return &engine.Permanent{Err: err}
-	}
-	return err
-}
-
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
+	return env
 }

@@ -38,7 +38,7 @@ func (t *task) bringUp(ctx context.Context, c *acs.Container) {
 	var never string
 	err := t.await(ctx, func() (ready bool) {
 		ready, never = t.ready(c)
-		return ready || never != "" || t.rec.halting()
+		return ready || never != "" || t.rec.Halting()
 	})
 	if err != nil {
 		return
@@ -224,7 +224,7 @@ func (t *task) ended(c *acs.Container, exit runtime.Exit) (restart bool) {
 		if exit.OOMKilled {
 			rc.Reason = "OutOfMemoryError: Container killed due to memory usage"
 		}
-		if r.halting() && r.ExecutionStoppedAt.IsZero() {
+		if r.Halting() && r.ExecutionStoppedAt.IsZero() {
 			r.ExecutionStoppedAt = time.Now().UTC()
 		}
 	})
@@ -235,7 +235,7 @@ func (t *task) ended(c *acs.Container, exit runtime.Exit) (restart bool) {
 // period, five minutes where it names none, and its exit code is not one that the policy ignores.
 func restarts(r *Record, c *acs.Container, exit runtime.Exit) bool {
 	p := c.RestartPolicy
-	if p == nil || !p.Enabled || r.halting() || slices.Contains(p.IgnoredExitCodes, int64(exit.Code)) {
+	if p == nil || !p.Enabled || r.Halting() || slices.Contains(p.IgnoredExitCodes, int64(exit.Code)) {
 		return false
 	}
 	period := time.Duration(p.RestartAttemptPeriod) * time.Second
@@ -261,7 +261,7 @@ func (t *task) removeOld(ctx context.Context, id string, shipped <-chan struct{}
 // bringDown stops a container once the task is halting and nothing that runs depends on it. watch
 // notes its end, which ends ctx.
 func (t *task) bringDown(ctx context.Context, c *acs.Container, id string) {
-	if t.await(ctx, func() bool { return t.rec.halting() && !t.needed(c.Name) }) != nil {
+	if t.await(ctx, func() bool { return t.rec.Halting() && !t.needed(c.Name) }) != nil {
 		return
 	}
 	grace := defaultStopTimeout

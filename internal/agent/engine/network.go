@@ -27,7 +27,7 @@ func (t *task) ownNetwork() bool { return t.rec.Task.NetworkMode == "awsvpc" && 
 // connect makes the task's own network, where its mode says so. Without it the task cannot run.
 func (t *task) connect(ctx context.Context) error {
 	t.mu.Lock()
-	there := !t.ownNetwork() || t.rec.Network != nil || t.rec.halting()
+	there := !t.ownNetwork() || t.rec.Network != nil || t.rec.Halting()
 	t.mu.Unlock()
 	if there {
 		return nil

@@ -77,9 +77,9 @@ func (r *Record) stopped() bool {
 	return true
 }
 
-// halting says whether no container may start any more and all must end: the task is to stop, cannot
+// Halting says whether no container may start any more and all must end: the task is to stop, cannot
 // run, or has lost an essential container.
-func (r *Record) halting() bool {
+func (r *Record) Halting() bool {
 	if r.Stop || r.Failure != "" {
 		return true
 	}

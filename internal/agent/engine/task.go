@@ -31,7 +31,7 @@ type task struct {
 func newTask(e *Engine, rec *Record) *task {
 	t := &task{engine: e, rec: rec, changed: make(chan struct{})}
 	t.halted, t.halt = context.WithCancel(context.Background())
-	if rec.halting() {
+	if rec.Halting() {
 		t.halt()
 	}
 	return t
@@ -83,7 +83,7 @@ func (t *task) update(change func(*Record)) {
 	if err := t.save(); err != nil {
 		t.engine.opts.Log.Error("cannot write a task's record", "task", t.arn(), "error", err)
 	}
-	if t.rec.halting() {
+	if t.rec.Halting() {
 		t.halt()
 	}
 	t.wake()
@@ -167,7 +167,7 @@ func (t *task) adopt(found map[string]runtime.Container) (there bool) {
 		}
 		there = there || c.Status == Running
 	}
-	if t.rec.halting() {
+	if t.rec.Halting() {
 		t.halt()
 	}
 	return there
