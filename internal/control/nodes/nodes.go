@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -68,7 +69,8 @@ func stopTasks(tx *state.Tx, instance string, now time.Time, lost time.Duration)
 	if row == nil || row.AgentConnected {
 		return
 	}
-	reason := fmt.Sprintf("Container instance %s has been disconnected for more than %s.", instance, lost)
+	id := instance[strings.LastIndexByte(instance, '/')+1:]
+	reason := fmt.Sprintf("Container instance %s has been disconnected for more than %s.", id, lost)
 	var held []*state.Task
 	for t := range tx.Tasks.By(state.TasksByInstance, instance) {
 		if t.Holds() {

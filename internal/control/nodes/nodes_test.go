@@ -29,12 +29,12 @@ func TestRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := open(t)
-				put(t, store, instance("i", c.away > 0), task("runs", "i", "RUNNING"), task("pending", "i", "PENDING"))
+				put(t, store, instance("ci/i", c.away > 0), task("runs", "ci/i", "RUNNING"), task("pending", "ci/i", "PENDING"))
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
 				go func() { ended <- Run(ctx, store, Options{Now: time.Now, Lost: lost}) }()
 				if c.away > 0 {
-					time.AfterFunc(c.away, func() { put(t, store, instance("i", false)) })
+					time.AfterFunc(c.away, func() { put(t, store, instance("ci/i", false)) })
 				}
 				time.Sleep(c.wait)
 				synctest.Wait()
@@ -57,12 +57,12 @@ func TestRun(t *testing.T) {
 func TestStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := open(t)
-		asked := task("asked", "i", "RUNNING")
+		asked := task("asked", "ci/i", "RUNNING")
 		asked.DesiredStatus, asked.StoppedReason, asked.StopCode = aws.String("STOPPED"), aws.String("the user's"), types.TaskStopCodeUserInitiated
-		over := task("over", "i", "STOPPED")
+		over := task("over", "ci/i", "STOPPED")
 		never := instance("never", true)
 		never.DisconnectedAt = nil // registered, but has not connected yet
-		put(t, store, instance("i", true), task("runs", "i", "RUNNING", "GPU-0"), asked, over, never, task("waits", "never", "PENDING"))
+		put(t, store, instance("ci/i", true), task("runs", "ci/i", "RUNNING", "GPU-0"), asked, over, never, task("waits", "never", "PENDING"))
 		time.Sleep(lost)
 		if err := giveUp(t.Context(), store, Options{Now: time.Now, Lost: lost}); err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestStopped(t *testing.T) {
 		if *v.Tasks.Get("waits").LastStatus != "PENDING" {
 			t.Error("a task of a node that never connected was stopped")
 		}
-		put(t, store, instance("i", false), task("next", "i", "RUNNING", "GPU-0")) // the ledger would refuse it
+		put(t, store, instance("ci/i", false), task("next", "ci/i", "RUNNING", "GPU-0")) // the ledger would refuse it
 		revision := store.Revision()
 		if err := giveUp(t.Context(), store, Options{Now: time.Now, Lost: lost}); err != nil || store.Revision() != revision {
 			t.Errorf("a second look changed something: %v", err)
