@@ -1,0 +1,134 @@
+package docker
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+
+	"github.com/pintle/pintle/internal/agent/runtime"
+)
+
+// Exec is runtime.Runtime's.
+func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, error) {
+	made, err := r.api.ExecCreate(ctx, id, client.ExecCreateOptions{
+		User: e.User, TTY: e.Tty, Env: e.Env, Cmd: e.Command, AttachStdin: e.Stdin != nil, AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return 0, err
+	}
+	attached, err := r.api.ExecAttach(ctx, made.ID, client.ExecAttachOptions{TTY: e.Tty})
+	if err != nil {
+		return 0, err
+	}
+	defer attached.Close()
+	stop := context.AfterFunc(ctx, attached.Close)
+	defer stop()
+	if e.Stdin != nil {
+		go func() {
+			io.Copy(attached.Conn, e.Stdin) //nolint:errcheck // the command may not read it all
+			attached.CloseWrite()           //nolint:errcheck // it may be closed
+		}()
+	}
+	if err := copyOutput(e, attached.Reader); err != nil && ctx.Err() == nil {
+		return 0, err
+	}
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	done, err := r.api.ExecInspect(ctx, made.ID, client.ExecInspectOptions{})
+	return done.ExitCode, err
+}
+
+func copyOutput(e runtime.Exec, from io.Reader) error {
+	stdout, stderr := orDiscard(e.Stdout), orDiscard(e.Stderr)
+	if e.Tty {
+		_, err := io.Copy(stdout, from)
+		return err
+	}
+	_, err := stdcopy.StdCopy(stdout, stderr, from)
+	return err
+}
+
+func orDiscard(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
+	}
+	return w
+}
+
+// Logs is runtime.Runtime's.
+func (r *Runtime) Logs(ctx context.Context, id, from string, follow bool, emit func(runtime.Line) error) error {
+	c, err := r.inspect(ctx, id)
+	if err != nil {
+		return err
+	}
+	at := parseCursor(from)
+	stream, err := r.api.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: follow, Since: at.at})
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	lines := &lineWriter{emit: emit, after: at}
+	if c.Config.Tty {
+		_, err = io.Copy(lines.stream(false), stream)
+	} else {
+		_, err = stdcopy.StdCopy(lines.stream(false), lines.stream(true), stream)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// lineWriter turns the engine's output, which has a time before each line, into lines.
+type lineWriter struct {
+	emit  func(runtime.Line) error
+	after cursor // what was emitted before
+	last  cursor
+}
+
+func (w *lineWriter) stream(stderr bool) io.Writer { return &lineStream{lines: w, stderr: stderr} }
+
+// lineStream is one of the two streams.
+type lineStream struct {
+	lines  *lineWriter
+	stderr bool
+	rest   string
+}
+
+// Write is io.Writer's.
+func (s *lineStream) Write(p []byte) (int, error) {
+	in := bufio.NewReader(strings.NewReader(s.rest + string(p)))
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			s.rest = line
+			return len(p), nil
+		}
+		if err := s.lines.line(strings.TrimRight(line, "\r\n"), s.stderr); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (w *lineWriter) line(text string, stderr bool) error {
+	at, text, _ := strings.Cut(text, " ")
+	when, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return nil // no line of the engine's
+	}
+	if at == w.last.at {
+		w.last.lines++
+	} else {
+		w.last = cursor{at, 1}
+	}
+	if at == w.after.at && w.last.lines <= w.after.lines {
+		return nil // it was emitted before
+	}
+	return w.emit(runtime.Line{At: when, Stderr: stderr, Text: text, Cursor: w.last.String()})
+}

@@ -1,0 +1,129 @@
+package docker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/moby/moby/api/pkg/authconfig"
+	"github.com/moby/moby/api/types/registry"
+	"github.com/moby/moby/client"
+
+	"github.com/pintle/pintle/internal/agent/runtime"
+)
+
+// How images that are files are referred to.
+const (
+	rootfsPrefix = "rootfs:"
+	layoutPrefix = "oci-layout:"
+)
+
+// imageName is what the engine calls an image: one that came from a file gets a name after its path.
+func imageName(ref string) string {
+	if !strings.HasPrefix(ref, rootfsPrefix) && !strings.HasPrefix(ref, layoutPrefix) {
+		return ref
+	}
+	sum := sha256.Sum256([]byte(ref))
+	return "pintle.local/file:" + hex.EncodeToString(sum[:8])
+}
+
+// Pull is runtime.Runtime's. Where a registry cannot be reached and the engine has the image, that is
+// used; a file is read again each time, since it may have changed.
+func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (string, error) {
+	var err error
+	switch {
+	case strings.HasPrefix(ref, rootfsPrefix):
+		err = r.importRootfs(ctx, ref)
+	case strings.HasPrefix(ref, layoutPrefix):
+		err = r.loadLayout(ctx, ref)
+	default:
+		err = r.pull(ctx, ref, auth)
+	}
+	found, inspectErr := r.api.ImageInspect(ctx, imageName(ref))
+	if errdefs.IsNotFound(inspectErr) {
+		return "", errors.Join(err, fmt.Errorf("%s: %w", ref, runtime.ErrImageNotFound))
+	}
+	if inspectErr != nil {
+		return "", inspectErr
+	}
+	for _, d := range found.RepoDigests {
+		if _, digest, ok := strings.Cut(d, "@"); ok {
+			return digest, nil
+		}
+	}
+	return found.ID, nil
+}
+
+func (r *Runtime) pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) error {
+	options := client.ImagePullOptions{}
+	if auth != nil {
+		encoded, err := authconfig.Encode(registry.AuthConfig{Username: auth.Username, Password: auth.Password})
+		if err != nil {
+			return err
+		}
+		options.RegistryAuth = encoded
+	}
+	p, err := r.api.ImagePull(ctx, ref, options)
+	if err != nil {
+		return err
+	}
+	return p.Wait(ctx)
+}
+
+// importRootfs makes an image of one layer from a tarball.
+func (r *Runtime) importRootfs(ctx context.Context, ref string) error {
+	f, err := os.Open(strings.TrimPrefix(ref, rootfsPrefix))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	res, err := r.api.ImageImport(ctx, client.ImageImportSource{Source: f, SourceName: "-"}, imageName(ref), client.ImageImportOptions{})
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	_, err = io.Copy(io.Discard, res)
+	return err
+}
+
+// loadLayout hands the engine an image of an OCI layout as the older tarball, which every engine reads.
+func (r *Runtime) loadLayout(ctx context.Context, ref string) error {
+	index, err := layout.ImageIndexFromPath(strings.TrimPrefix(ref, layoutPrefix))
+	if err != nil {
+		return err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return err
+	}
+	if len(manifest.Manifests) == 0 {
+		return errors.New("the OCI layout holds no image")
+	}
+	img, err := index.Image(manifest.Manifests[0].Digest)
+	if err != nil {
+		return err
+	}
+	tag, err := name.NewTag(imageName(ref))
+	if err != nil {
+		return err
+	}
+	pr, pw := io.Pipe()
+	go func() { pw.CloseWithError(tarball.Write(tag, img, pw)) }()
+	res, err := r.api.ImageLoad(ctx, pr)
+	pr.Close() // ends the writer, whatever was read
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	_, err = io.Copy(io.Discard, res)
+	return err
+}
