@@ -128,7 +128,7 @@ func wholeContainer() types.ContainerDefinition {
 	return types.ContainerDefinition{
 		Name: aws.String("main"), Image: aws.String("registry.example/train:1"), Cpu: 256, Memory: aws.Int32(4096),
 		RepositoryCredentials: &types.RepositoryCredentials{CredentialsParameter: aws.String("arn:aws:secretsmanager:eu-west-1:000000000000:secret:pull")},
-		EntryPoint:            []string{"/init"}, Command: []string{"train"}, WorkingDirectory: aws.String("/work"), User: aws.String("1000:1000"), Hostname: aws.String("trainer"),
+		EntryPoint:            []string{"/init"}, Command: []string{"train"}, WorkingDirectory: aws.String("/train"), User: aws.String("1000:1000"), Hostname: aws.String("trainer"),
 		Environment:      []types.KeyValuePair{{Name: aws.String("EPOCHS"), Value: aws.String("3")}, {Name: aws.String("LR"), Value: aws.String("0.1")}},
 		EnvironmentFiles: []types.EnvironmentFile{{Type: "s3", Value: aws.String("arn:aws:s3:::b/base.env")}},
 		Secrets: []types.Secret{
