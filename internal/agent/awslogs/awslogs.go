@@ -1,19 +1,20 @@
 // Package awslogs is the log driver of that name: it sends a container's output to CloudWatch Logs, in
-// batches, each line once a batch was taken for good. Where a crash comes between taking a batch and
-// noting that, the batch is sent again: lines may come twice, none is lost.
+// batches, and notes how far it came once a batch was taken for good. Where a crash comes between the
+// two, the batch is sent again: lines may come twice, none is lost. Its options are Docker's:
+// https://docs.docker.com/engine/logging/drivers/awslogs/
 package awslogs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/agent/engine"
@@ -40,73 +41,109 @@ var _ engine.Shipper = (*Driver)(nil)
 // it makes the group, and says so.
 func New(client Client, strict bool, log *slog.Logger) *Driver { return &Driver{client, strict, log} }
 
-// names are where a container's output goes.
-func names(c *engine.LogSource) (group, stream string) {
-	group, stream = c.Options["awslogs-group"], c.ID
+// destination is where a container's output goes.
+type destination struct {
+	client        Client
+	group, stream string
+	region        string
+	log           *slog.Logger
+}
+
+func (d *Driver) destination(c *engine.LogSource) destination {
+	out := destination{client: d.client, group: c.Options["awslogs-group"], stream: c.ID, region: c.Options["awslogs-region"], log: d.log.With("container", c.ID)}
 	if p := c.Options["awslogs-stream-prefix"]; p != "" {
-		stream = p + "/" + c.Container + "/" + c.TaskArn[strings.LastIndexByte(c.TaskArn, '/')+1:]
+		out.stream = p + "/" + c.Container + "/" + c.TaskArn[strings.LastIndexByte(c.TaskArn, '/')+1:]
 	}
-	if s := c.Options["awslogs-stream"]; s != "" {
-		stream = s
-	}
-	return group, stream
+	out.stream = cmp.Or(c.Options["awslogs-stream"], out.stream)
+	return out
 }
 
-// Prepare makes the container's stream, and its group where that may be.
-func (d *Driver) Prepare(ctx context.Context, c *engine.LogSource) error {
-	group, stream := names(c)
-	if group == "" {
-		return errors.New("the log driver awslogs needs the option awslogs-group")
+// in has a call made in the container's own region, where it names one.
+func (d destination) in(o *cloudwatchlogs.Options) { o.Region = cmp.Or(d.region, o.Region) }
+
+// prepareTimeout is how long a container's start waits for a control plane that does not answer.
+const prepareTimeout = 2 * time.Minute
+
+// Prepare makes the container's stream, and its group where that may be. The note says so.
+func (d *Driver) Prepare(ctx context.Context, c *engine.LogSource) (note string, err error) {
+	to := d.destination(c)
+	if to.group == "" {
+		return "", errors.New("the log driver awslogs needs the option awslogs-group")
 	}
-	err := d.createStream(ctx, group, stream)
-	if !isCode(err, "ResourceNotFoundException") {
-		return err
+	if _, err := newJoiner(c.Options); err != nil {
+		return "", err
 	}
-	asked := c.Options["awslogs-create-group"] == "true"
-	if d.strict && !asked {
-		return fmt.Errorf("the log group %s does not exist: create it, or set awslogs-create-group", group)
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
+	err = to.createStream(ctx)
+	if !is(err, "ResourceNotFoundException") {
+		return "", err
 	}
-	if !asked {
-		d.log.Info("made a log group that did not exist; on AWS the task would have failed", "log_group", group, "task", c.TaskArn)
+	if c.Options["awslogs-create-group"] != "true" {
+		if d.strict {
+			return "", fmt.Errorf("the log group %s does not exist: create it, or set awslogs-create-group", to.group)
+		}
+		note = fmt.Sprintf("the log group %s did not exist and was made; on AWS the task would have failed", to.group)
+		to.log.Info(note)
 	}
-	_, err = d.client.CreateLogGroup(ctx, &cloudwatchlogs.CreateLogGroupInput{LogGroupName: &group})
-	if err != nil && !isCode(err, "ResourceAlreadyExistsException") {
-		return err
-	}
-	return d.createStream(ctx, group, stream)
+	return note, to.create(ctx)
 }
 
-func (d *Driver) createStream(ctx context.Context, group, stream string) error {
-	_, err := d.client.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: &group, LogStreamName: &stream})
-	if isCode(err, "ResourceAlreadyExistsException") {
+// create makes the group and the stream.
+func (d destination) create(ctx context.Context) error {
+	err := retry(ctx, func() error {
+		_, err := d.client.CreateLogGroup(ctx, &cloudwatchlogs.CreateLogGroupInput{LogGroupName: &d.group}, d.in)
+		return err
+	})
+	if err != nil && !is(err, "ResourceAlreadyExistsException") {
+		return err
+	}
+	return d.createStream(ctx)
+}
+
+func (d destination) createStream(ctx context.Context) error {
+	err := retry(ctx, func() error {
+		_, err := d.client.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: &d.group, LogStreamName: &d.stream}, d.in)
+		return err
+	})
+	if is(err, "ResourceAlreadyExistsException") {
 		return nil
 	}
 	return err
 }
 
-func isCode(err error, code string) bool {
-	var api smithy.APIError
-	return errors.As(err, &api) && api.ErrorCode() == code
+func is(err error, code string) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == code
 }
 
-// The limits of one PutLogEvents, and how long a line may wait for others.
-const (
-	maxEvents  = 10000
-	maxBytes   = 1 << 20
-	eventBytes = 26 // what each event counts besides its text
-	maxEvent   = 256<<10 - eventBytes
-	flushAfter = 200 * time.Millisecond
-)
+// final are the errors that trying again does not help. All others pass in time: a control plane that
+// is away comes back, and one that throttles gets less to do.
+var final = []string{"ResourceNotFoundException", "ResourceAlreadyExistsException", "InvalidParameterException", "LimitExceededException", "AccessDeniedException"}
 
-// batch is lines on their way.
-type batch struct {
-	events []types.InputLogEvent
-	bytes  int
-	cursor string
+// retry makes a call, and tries again for as long as that can help, up to ctx's end.
+func retry(ctx context.Context, call func() error) error {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 30*time.Second) {
+		err := call()
+		if err == nil || slices.ContainsFunc(final, func(code string) bool { return is(err, code) }) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
 }
 
 // Ship is engine.Shipper's.
 func (d *Driver) Ship(ctx context.Context, c *engine.LogSource, cursor string, saved func(string)) error {
+	joiner, err := newJoiner(c.Options)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	lines := make(chan runtime.Line, 256)
 	read := make(chan error, 1)
 	go func() {
@@ -120,83 +157,9 @@ func (d *Driver) Ship(ctx context.Context, c *engine.LogSource, cursor string, s
 			}
 		})
 	}()
-	if err := d.send(ctx, c, lines, saved); err != nil {
+	s := &sender{to: d.destination(c), joiner: joiner, saved: saved}
+	if err := s.run(ctx, lines); err != nil {
 		return err
 	}
 	return <-read
-}
-
-// send gathers lines into batches and puts them, until there are no more.
-func (d *Driver) send(ctx context.Context, c *engine.LogSource, lines <-chan runtime.Line, saved func(string)) error {
-	var b batch
-	var due <-chan time.Time
-	flush := func() error {
-		due = nil
-		if len(b.events) == 0 {
-			return nil
-		}
-		if err := d.put(ctx, c, b.events); err != nil {
-			return err
-		}
-		saved(b.cursor)
-		b = batch{}
-		return nil
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-due:
-			if err := flush(); err != nil {
-				return err
-			}
-		case l, ok := <-lines:
-			if !ok {
-				return flush()
-			}
-			if due == nil {
-				due = time.After(flushAfter)
-			}
-			text := l.Text
-			if len(text) > maxEvent {
-				text = strings.ToValidUTF8(text[:maxEvent], "")
-			}
-			if len(b.events) == maxEvents || b.bytes+len(text)+eventBytes > maxBytes {
-				if err := flush(); err != nil {
-					return err
-				}
-			}
-			b.cursor = l.Cursor
-			if text == "" { // CloudWatch Logs takes no empty events
-				continue
-			}
-			b.events = append(b.events, types.InputLogEvent{Message: aws.String(text), Timestamp: aws.Int64(l.At.UnixMilli())})
-			b.bytes += len(text) + eventBytes
-		}
-	}
-}
-
-// put puts one batch, and tries again for as long as trying can help.
-func (d *Driver) put(ctx context.Context, c *engine.LogSource, events []types.InputLogEvent) error {
-	group, stream := names(c)
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 30*time.Second) {
-		_, err := d.client.PutLogEvents(ctx, &cloudwatchlogs.PutLogEventsInput{LogGroupName: &group, LogStreamName: &stream, LogEvents: events})
-		if err == nil {
-			return nil
-		}
-		var api smithy.APIError
-		if errors.As(err, &api) && api.ErrorFault() == smithy.FaultClient {
-			if !isCode(err, "ResourceNotFoundException") {
-				return err
-			}
-			if err := d.Prepare(ctx, c); err != nil { // somebody deleted the stream
-				return err
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,14 +72,13 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 	if err != nil {
 		return fmt.Errorf("CannotCreateContainerError: %w", err)
 	}
-	if source := t.logSource(c); source != nil {
-		if err := t.engine.opts.Shipper.Prepare(starting, source); err != nil {
-			return fmt.Errorf("ResourceInitializationError: failed to initialize logging driver: %w", err)
-		}
+	note, err := t.prepareLogs(starting, c)
+	if err != nil {
+		return fmt.Errorf("ResourceInitializationError: failed to initialize logging driver: %w", err)
 	}
 	t.update(func(r *Record) { // before it is created: its ports must be the same when that is done again
 		rc := r.Containers[c.Name]
-		rc.Status, rc.Digest, rc.Ports, rc.CreatedAt = Created, digest, ports, time.Now().UTC()
+		rc.Status, rc.Digest, rc.Ports, rc.Reason, rc.CreatedAt = Created, digest, ports, note, time.Now().UTC()
 	})
 	err = within(starting, createTimeout, "created", func(ctx context.Context) error { return rt.Create(ctx, spec) })
 	if err != nil {
@@ -217,7 +217,7 @@ func (t *task) ended(c *acs.Container, exit runtime.Exit) (restart bool) {
 			*rc = Container{Token: rc.Token, Ran: true, Ports: rc.Ports, Restarts: rc.Restarts + 1}
 			return
 		}
-		rc.Status, rc.FinishedAt, rc.Reason = Stopped, exit.FinishedAt, exit.Error
+		rc.Status, rc.FinishedAt, rc.Reason = Stopped, exit.FinishedAt, cmp.Or(exit.Error, rc.Reason)
 		if exit.Code >= 0 {
 			rc.ExitCode = &exit.Code
 		}

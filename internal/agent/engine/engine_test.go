@@ -508,7 +508,7 @@ func TestAwsvpcWithoutNetworksFails(t *testing.T) {
 // shipper is a log driver that takes a while.
 type shipper struct{ shipped chan string }
 
-func (*shipper) Prepare(context.Context, *LogSource) error { return nil }
+func (*shipper) Prepare(context.Context, *LogSource) (string, error) { return "", nil }
 
 func (s *shipper) Ship(ctx context.Context, c *LogSource, cursor string, saved func(string)) error {
 	if !pause(ctx, 7*time.Second) {

@@ -12,8 +12,9 @@ import (
 
 // Shipper takes the output of containers whose log driver it serves.
 type Shipper interface {
-	// Prepare makes sure that the container's output can be taken; an error keeps it from starting.
-	Prepare(ctx context.Context, c *LogSource) error
+	// Prepare makes sure that the container's output can be taken; an error keeps it from starting. A
+	// note is what users should know all the same.
+	Prepare(ctx context.Context, c *LogSource) (note string, err error)
 	// Ship takes the output to its end, from the cursor on; it calls saved with each cursor behind
 	// which nothing needs to be sent again.
 	Ship(ctx context.Context, c *LogSource, cursor string, saved func(cursor string)) error
@@ -40,6 +41,15 @@ func (t *task) logSource(c *acs.Container) *LogSource {
 		Driver: config.Type, Options: config.Config, TaskArn: t.arn(),
 		Container: c.Name, ID: id, Runtime: t.engine.opts.Runtime,
 	}
+}
+
+// prepareLogs makes sure that the container's output has somewhere to go.
+func (t *task) prepareLogs(ctx context.Context, c *acs.Container) (note string, err error) {
+	source := t.logSource(c)
+	if source == nil {
+		return "", nil
+	}
+	return t.engine.opts.Shipper.Prepare(ctx, source)
 }
 
 // startShipping sends a container's output where it goes, from where it was left. The channel is closed
