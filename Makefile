@@ -23,6 +23,8 @@ lint: ## check the code's form
 fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/query
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/filterpattern
+	go test -run xxx -fuzz 'FuzzDecode$$' -fuzztime 10s ./internal/acs
+	go test -run xxx -fuzz 'FuzzDecodeSigned$$' -fuzztime 10s ./internal/acs
 
 bench: ## run the benchmarks
 	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/placement ./internal/logstore ./internal/wire

@@ -12,6 +12,9 @@ need python3 || packages+=(python3)
 if [ "${1:-}" = test ]; then
   need aws || packages+=(awscli)
   python3 -c 'import boto3' 2>/dev/null || packages+=(python3-boto3)
+  need dockerd || packages+=(docker.io)
+  need iptables || packages+=(iptables)
+  need busybox || packages+=(busybox-static)
 fi
 if [ ${#packages[@]} -gt 0 ]; then
   echo "installing ${packages[*]}"

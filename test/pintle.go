@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,7 +50,10 @@ func Up(t testing.TB, instances string, args ...string) *Pintle {
 	address := l.Addr().String()
 	l.Close()
 	p := &Pintle{t: t, Endpoint: "http://" + address, data: t.TempDir()}
-	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--instances", instances, "--runtime", "process"}, args...)
+	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--instances", instances}, args...)
+	if !slices.Contains(args, "--runtime") {
+		p.args = append(p.args, "--runtime", "process")
+	}
 	p.Start()
 	t.Cleanup(p.Interrupt)
 	return p

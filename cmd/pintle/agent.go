@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -18,14 +17,13 @@ import (
 
 	"github.com/pintle/pintle/internal/agent"
 	"github.com/pintle/pintle/internal/agent/gpu"
-	"github.com/pintle/pintle/internal/agent/runtime"
-	"github.com/pintle/pintle/internal/agent/runtime/process"
 	"github.com/pintle/pintle/internal/instancetype"
 )
 
 // nodeFlags are what every node can be told.
 type nodeFlags struct {
-	Runtime    string            `default:"" enum:",process" help:"Container runtime: process (plain child processes: no image, no isolation)."`
+	Runtime    string            `default:"" enum:",docker,process" help:"Container runtime: docker, or process (plain child processes: no image, no isolation). Default docker, if its engine answers."`
+	DockerHost string            `help:"Address of the Docker Engine; default DOCKER_HOST or the local socket."`
 	StrictLogs bool              `name:"strict" help:"Fail tasks whose log group does not exist, as AWS does, instead of making it."`
 	Attributes map[string]string `name:"attribute" help:"Attribute of the container instance, NAME=VALUE; repeat for more."`
 }
@@ -59,7 +57,7 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := newAgent(config, c.Endpoint, c.Cluster, name, c.Type, c.Data, c.nodeFlags, log)
+	a, err := newAgent(ctx, config, c.Endpoint, c.Cluster, name, c.Type, c.Data, c.nodeFlags, log)
 	if err != nil {
 		return err
 	}
@@ -67,8 +65,8 @@ func (c *agentCmd) Run(ctx context.Context) error {
 }
 
 // newAgent is a node: of an instance type, simulated, or of this very machine.
-func newAgent(config aws.Config, endpoint, cluster, name, typeName, dir string, f nodeFlags, log *slog.Logger) (*agent.Agent, error) {
-	rt, err := newRuntime(f.Runtime, filepath.Join(dir, "containers"))
+func newAgent(ctx context.Context, config aws.Config, endpoint, cluster, name, typeName, dir string, f nodeFlags, log *slog.Logger) (*agent.Agent, error) {
+	rt, err := f.open(ctx, filepath.Join(dir, "containers"))
 	if err != nil {
 		return nil, err
 	}
@@ -114,19 +112,6 @@ func machineMemoryMiB() int64 {
 		return 1024
 	}
 	return kib / 1024
-}
-
-// newRuntime makes the runtime that is asked for.
-func newRuntime(name, dir string) (runtime.Runtime, error) {
-	switch name {
-	case "process":
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		return process.New(dir, []string{self, "shim"})
-	}
-	return nil, errors.New("choose a runtime: --runtime process runs containers as plain processes, without isolation")
 }
 
 const drainTimeout = 35 * time.Second

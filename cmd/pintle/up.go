@@ -29,9 +29,11 @@ func (c *upCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := newRuntime(c.Runtime, filepath.Join(c.Data, "check")); err != nil {
+	rt, err := c.open(ctx, filepath.Join(c.Data, "containers"))
+	if err != nil {
 		return err
 	}
+	c.Runtime = rt.Name()
 	s, err := newServer(ctx, c.serverFlags)
 	if err != nil {
 		return err
@@ -121,7 +123,7 @@ func (c *upCmd) agents(ctx context.Context, s *server, specs []string) ([]*agent
 	var out []*agent.Agent
 	for i, t := range specs {
 		name := fmt.Sprintf("node-%d", i+1)
-		a, err := newAgent(config, s.endpoint(), "default", name, t, filepath.Join(c.Data, "nodes", name), c.nodeFlags, s.log)
+		a, err := newAgent(ctx, config, s.endpoint(), "default", name, t, filepath.Join(c.Data, "nodes", name), c.nodeFlags, s.log)
 		if err != nil {
 			return nil, err
 		}
