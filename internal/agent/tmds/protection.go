@@ -39,7 +39,6 @@ type protectionError struct {
 }
 
 type protectionAnswer struct {
-	RequestID  string           `json:"requestID,omitempty"`
 	Protection *protection      `json:"protection,omitempty"`
 	Failure    *failure         `json:"failure,omitempty"`
 	Error      *protectionError `json:"error,omitempty"`
