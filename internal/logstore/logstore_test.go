@@ -1,0 +1,361 @@
+package logstore
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func open(t testing.TB, dir string) *Store {
+	t.Helper()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func withGroup(t testing.TB, dir string, streams ...string) *Store {
+	t.Helper()
+	s := open(t, dir)
+	if err := s.CreateGroup(Group{Name: "g", CreatedAt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range streams {
+		if err := s.CreateStream("g", st, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func event(at int64, text string) Event { return Event{Timestamp: at, Message: text} }
+
+func texts(events []Event) []string {
+	out := []string{}
+	for _, e := range events {
+		out = append(out, e.Message)
+	}
+	return out
+}
+
+func TestGroupsAndStreamsOutliveARestart(t *testing.T) {
+	dir := t.TempDir()
+	s := withGroup(t, dir, "a", "b")
+	if err := s.Append("g", "a", 5, []Event{event(3, "x")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DeleteStream("g", "b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 7 }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CreateGroup(Group{Name: "gone"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DeleteGroup("gone"); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s = open(t, dir)
+	if g := s.Groups(); len(g) != 1 || g[0].RetentionDays != 7 {
+		t.Errorf("groups are %+v", g)
+	}
+	streams, err := s.Streams("g")
+	if err != nil || len(streams) != 1 || streams[0].First != 3 || streams[0].LastIngestion != 5 || streams[0].CreatedAt != 1 {
+		t.Errorf("streams are %+v, %v", streams, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	s := withGroup(t, t.TempDir(), "a")
+	for what, err := range map[string]error{
+		"a second group":       s.CreateGroup(Group{Name: "g"}),
+		"a second stream":      s.CreateStream("g", "a", 1),
+		"a stream of no group": s.CreateStream("none", "a", 1),
+		"events for no stream": s.Append("g", "none", 1, []Event{event(1, "x")}),
+		"no stream's end":      s.DeleteStream("g", "none"),
+		"no group's end":       s.DeleteGroup("none"),
+	} {
+		if !errors.Is(err, ErrExists) && !errors.Is(err, ErrNoGroup) && !errors.Is(err, ErrNoStream) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, _, err := s.Read("g", Range{Streams: []string{"none"}, Limit: 1}); !errors.Is(err, ErrNoStream) {
+		t.Errorf("reading no stream: %v", err)
+	}
+}
+
+// TestReadIsLikeSorting writes random batches and pages through random ranges of them in both
+// directions. The pages together are what sorting everything would give, also after a restart.
+func TestReadIsLikeSorting(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		dir, err := os.MkdirTemp("", "logstore-")
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		s, err := Open(dir)
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer func() { s.Close() }()
+		must := func(err error) {
+			if err != nil {
+				r.Fatal(err)
+			}
+		}
+		must(s.CreateGroup(Group{Name: "g"}))
+		names := []string{"a", "b"}
+		for _, n := range names {
+			must(s.CreateStream("g", n, 1))
+		}
+		n := 0
+		for range rapid.IntRange(0, 12).Draw(r, "batches") {
+			var batch []Event
+			for range rapid.IntRange(1, 5).Draw(r, "events") {
+				batch = append(batch, event(rapid.Int64Range(1, 30).Draw(r, "time"), fmt.Sprint(n)))
+				n++
+			}
+			must(s.Append("g", rapid.SampledFrom(names).Draw(r, "stream"), 1, batch))
+		}
+		if rapid.Bool().Draw(r, "restart") {
+			s.Close()
+			s, err = Open(dir)
+			must(err)
+		}
+		all, _, err := s.Read("g", Range{Limit: 1000})
+		must(err)
+		if len(all) != n || !slices.IsSortedFunc(all, func(a, b Event) int { return a.ID.Compare(b.ID) }) {
+			r.Fatalf("%d of %d events, in the order %v", len(all), n, texts(all))
+		}
+		want := Range{Start: rapid.Int64Range(0, 30).Draw(r, "start"), End: rapid.Int64Range(1, 31).Draw(r, "end"), Backward: rapid.Bool().Draw(r, "backward"), Limit: rapid.IntRange(1, 7).Draw(r, "limit")}
+		if rapid.Bool().Draw(r, "one stream") {
+			want.Streams = names[:1]
+		}
+		var expected []Event
+		for _, e := range all {
+			if e.Timestamp >= want.Start && e.Timestamp <= want.End && (want.Streams == nil || e.Stream == "a") {
+				expected = append(expected, e)
+			}
+		}
+		if want.Backward {
+			slices.Reverse(expected)
+		}
+		var got []Event
+		for {
+			page, more, err := s.Read("g", want)
+			must(err)
+			got = append(got, page...)
+			if !more {
+				break
+			}
+			if want.Backward {
+				want.Before = &page[len(page)-1].ID
+			} else {
+				want.After = &page[len(page)-1].ID
+			}
+		}
+		if !slices.Equal(texts(got), texts(expected)) {
+			r.Fatalf("paging gives %v, want %v", texts(got), texts(expected))
+		}
+	})
+}
+
+func TestATornTailIsCutOff(t *testing.T) {
+	dir := t.TempDir()
+	s := withGroup(t, dir, "a")
+	if err := s.Append("g", "a", 1, []Event{event(1, "whole")}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	path := segmentPath(dir+"/1", 1)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := record{Kind: eventBatch, Stream: "a", At: 2, Events: []Event{event(2, "torn")}}
+	torn := r.encode()
+	for cut := 1; cut < len(torn); cut++ {
+		if err := os.WriteFile(path, append(slices.Clone(b), torn[:cut]...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Append("g", "a", 3, []Event{event(3, "after")}); err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := s.Read("g", Range{Limit: 10})
+		if err != nil || !slices.Equal(texts(got), []string{"whole", "after"}) {
+			t.Fatalf("cut at %d: %v, %v", cut, texts(got), err)
+		}
+		s.Close()
+	}
+}
+
+func TestSweepRemovesWhatHasExpired(t *testing.T) {
+	dir := t.TempDir()
+	s := withGroup(t, dir, "a", "quiet")
+	g := s.groups["g"]
+	for i := range int64(3) {
+		if err := s.Append("g", "a", i, []Event{event(i*day+1, fmt.Sprint(i))}); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.openSegment(g.current + 1); err != nil { // as if it were full
+			t.Fatal(err)
+		}
+	}
+	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sweep(2*day + 2); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		got, _, err := s.Read("g", Range{Limit: 10})
+		if err != nil || !slices.Equal(texts(got), []string{"2"}) {
+			t.Errorf("left are %v, %v", texts(got), err)
+		}
+		if streams, _ := s.Streams("g"); len(streams) != 2 {
+			t.Errorf("streams are %+v", streams)
+		}
+		s.Close()
+		s = open(t, dir)
+	}
+}
+
+const crashDir = "PINTLE_LOGSTORE_CRASH_DIR"
+
+// TestMain lets the test binary be the process that TestNothingAcknowledgedIsLost kills.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		appendUntilKilled(dir)
+	}
+	os.Exit(m.Run())
+}
+
+func appendUntilKilled(dir string) {
+	s, err := Open(dir)
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	s.CreateGroup(Group{Name: "g"}) //nolint:errcheck // it may be there
+	var mu sync.Mutex
+	run := time.Now().UnixNano()
+	for w := range 8 {
+		stream := fmt.Sprint("s", w)
+		s.CreateStream("g", stream, 1) //nolint:errcheck // it may be there
+		go func() {
+			for i := 0; ; i++ {
+				text := fmt.Sprintf("%d-%d-%d.", run, w, i)
+				if s.Append("g", stream, 1, []Event{event(int64(i+1), text)}) == nil {
+					mu.Lock()
+					os.Stdout.WriteString(text + "\n")
+					mu.Unlock()
+				}
+			}
+		}()
+	}
+	select {}
+}
+
+// TestNothingAcknowledgedIsLost kills a writing process at random moments, and then looks for every
+// event that it had acknowledged.
+func TestNothingAcknowledgedIsLost(t *testing.T) {
+	dir := t.TempDir()
+	acknowledged := 0
+	for range 6 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), crashDir+"="+dir)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		var killer *time.Timer
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if killer == nil {
+				killer = time.AfterFunc(time.Duration(20+rand.IntN(100))*time.Millisecond, func() { cmd.Process.Kill() })
+			}
+			if strings.HasSuffix(lines.Text(), ".") { // the kill may cut the last line short
+				want = append(want, lines.Text())
+			}
+		}
+		cmd.Wait() //nolint:errcheck // it was killed
+		acknowledged += len(want)
+		s := open(t, dir)
+		got, _, err := s.Read("g", Range{Limit: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := map[string]int{}
+		for _, e := range got {
+			there[e.Message]++
+		}
+		for _, w := range want {
+			if there[w] != 1 {
+				t.Fatalf("%s was acknowledged, and is there %d times", w, there[w])
+			}
+		}
+		s.Close()
+	}
+	if acknowledged < 50 {
+		t.Fatalf("only %d events were acknowledged: the test shows nothing", acknowledged)
+	}
+}
+
+// FuzzParseRecord reads whatever a disk may hold.
+func FuzzParseRecord(f *testing.F) {
+	r := record{Kind: eventBatch, Stream: "a", At: 2, Events: []Event{event(2, "x"), event(3, "y")}}
+	f.Add(r.encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := parseRecord(b)
+		if err != nil {
+			return
+		}
+		if again, err := parseRecord(r.encode()); err != nil || !slices.Equal(texts(again.Events), texts(r.Events)) {
+			t.Fatalf("%+v became %+v, %v", r, again, err)
+		}
+	})
+}
+
+// BenchmarkAppend puts batches of ten events of a hundred bytes, each on disk when it returns.
+func BenchmarkAppend(b *testing.B) {
+	for _, writers := range []int{1, 64} {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
+			s := withGroup(b, b.TempDir(), "a")
+			batch := make([]Event, 10)
+			for i := range batch {
+				batch[i] = event(int64(i+1), strings.Repeat("x", 100))
+			}
+			b.SetBytes(10 * 100)
+			b.SetParallelism(writers)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := s.Append("g", "a", 1, batch); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
