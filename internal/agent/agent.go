@@ -66,6 +66,7 @@ type Config struct {
 type Agent struct {
 	config   Config
 	identity atomic.Pointer[identity]
+	ready    chan struct{} // closed once there is an engine
 	engine   *engine.Engine
 	metadata net.Addr
 	acs      atomic.Pointer[acsSession] // the connection that is open, or nil
@@ -81,7 +82,7 @@ func New(c Config) *Agent {
 	if c.GPUs == nil {
 		c.GPUs = gpu.None{}
 	}
-	a := &Agent{config: c, beats: make(chan struct{}, 1), log: c.Log.With("node", c.Name)}
+	a := &Agent{config: c, ready: make(chan struct{}), beats: make(chan struct{}, 1), log: c.Log.With("node", c.Name)}
 	a.identity.Store(new(identity))
 	return a
 }
@@ -103,6 +104,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.engine, err = engine.Open(a.engineOptions()); err != nil {
 		return err
 	}
+	close(a.ready)
 	server := tmds.New(tmds.Options{
 		Tasks: a.engine, Runtime: a.config.Runtime, ECS: a.config.ECS, Region: a.config.Region,
 		Zone: a.config.Zone, Instance: a.Instance, Log: a.log,
@@ -128,12 +130,15 @@ func (a *Agent) engineOptions() engine.Options {
 	return o
 }
 
-// Drain stops the node's tasks and waits until that is reported. Run must be running.
+// Drain stops the node's tasks and waits until that is reported, while Run goes on. A node that has not
+// come so far has none.
 func (a *Agent) Drain(ctx context.Context) error {
-	if a.engine == nil {
+	select {
+	case <-a.ready:
+		return a.engine.Drain(ctx)
+	default:
 		return nil
 	}
-	return a.engine.Drain(ctx)
 }
 
 // Instance is the node's container instance ARN, once it is registered.

@@ -62,7 +62,7 @@ func (a *Agent) register(ctx context.Context) error {
 	id := a.recall()
 	in := a.registration()
 	if id.Cluster == a.config.Cluster && id.ContainerInstanceArn != "" {
-		in.ContainerInstanceArn = &id.ContainerInstanceArn
+		in.ContainerInstanceArn = aws.String(id.ContainerInstanceArn)
 	}
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
 		out, err := a.config.ECS.RegisterContainerInstance(ctx, in)
