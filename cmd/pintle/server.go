@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/control/nodes"
 	"github.com/pintle/pintle/internal/control/sweep"
 	"github.com/pintle/pintle/internal/logstore"
@@ -62,11 +64,19 @@ func newServer(ctx context.Context, f serverFlags) (*server, error) {
 	}
 	s := &server{flags: f, log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))}
 	slog.SetDefault(s.log)
-	verifier, err := f.verifier()
+	if err := os.MkdirAll(f.Data, 0o700); err != nil {
+		return nil, err
+	}
+	key, err := taskKey(f.Data)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(f.Data, 0o700); err != nil {
+	issuer, err := sts.NewIssuer(key, f.Account, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	verifier, err := f.verifier(issuer)
+	if err != nil {
 		return nil, err
 	}
 	if s.listener, err = net.Listen("tcp", f.Listen); err != nil {
@@ -76,11 +86,11 @@ func newServer(ctx context.Context, f serverFlags) (*server, error) {
 		s.listener.Close()
 		return nil, err
 	}
-	return s, s.wire(verifier)
+	return s, s.wire(verifier, issuer)
 }
 
 // verifier checks signatures wherever somebody else could call.
-func (f serverFlags) verifier() (*wire.Verifier, error) {
+func (f serverFlags) verifier(issuer *sts.Issuer) (*wire.Verifier, error) {
 	host, _, err := net.SplitHostPort(f.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("--listen %q: %w", f.Listen, err)
@@ -93,12 +103,28 @@ func (f serverFlags) verifier() (*wire.Verifier, error) {
 		}
 		return nil, fmt.Errorf("%s can be reached from outside: set PINTLE_ACCESS_KEY_ID and PINTLE_SECRET_ACCESS_KEY, which callers then sign with", f.Listen)
 	}
-	return &wire.Verifier{Region: f.Region, Lookup: func(_ context.Context, id, _ string) (wire.Credential, error) {
-		if id != f.AccessKeyID {
+	return &wire.Verifier{Region: f.Region, Lookup: func(_ context.Context, id, token string) (wire.Credential, error) {
+		if id == f.AccessKeyID {
+			return wire.Credential{SecretAccessKey: f.SecretAccessKey, Arn: "arn:aws:iam::" + f.Account + ":root"}, nil
+		}
+		secret, arn, expires, err := issuer.Lookup(id, token)
+		if err != nil {
 			return wire.Credential{}, wire.ErrUnknownKey
 		}
-		return wire.Credential{SecretAccessKey: f.SecretAccessKey, Arn: "arn:aws:iam::" + f.Account + ":root"}, nil
+		return wire.Credential{SecretAccessKey: secret, SessionToken: token, Arn: arn, Expires: expires}, nil
 	}}, nil
+}
+
+// taskKey is the key that task credentials are made with. It is made once, and lasts.
+func taskKey(dir string) ([]byte, error) {
+	path := filepath.Join(dir, "task.key")
+	key, err := os.ReadFile(path)
+	if !errors.Is(err, os.ErrNotExist) {
+		return key, err
+	}
+	key = make([]byte, 32)
+	cryptorand.Read(key) // never fails
+	return key, os.WriteFile(path, key, 0o600)
 }
 
 // open opens the stores.
@@ -127,8 +153,14 @@ func (s *server) endpoint() string {
 }
 
 // wire puts the services behind one handler.
-func (s *server) wire(v *wire.Verifier) (err error) {
-	options := nodelink.Options{Now: time.Now, Log: s.log}
+func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
+	options := nodelink.Options{Now: time.Now, Log: s.log, Credentials: func(taskArn, roleArn, roleType string) *acs.IAMRoleCredentials {
+		c := issuer.Issue(taskArn, roleArn, roleType)
+		return &acs.IAMRoleCredentials{
+			CredentialsID: c.ID, AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken,
+			Expiration: c.Expires.Format(time.RFC3339), RoleArn: roleArn,
+		}
+	}}
 	if v != nil {
 		options.Verify = func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error {
 			_, err := v.Verify(ctx, "ecs", wire.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body})
