@@ -22,6 +22,8 @@ type Pintle struct {
 	t        testing.TB
 	Endpoint string
 	data     string
+	key      string // that clients sign with; any will do where signatures are not checked
+	secret   string
 	args     []string
 	cmd      *exec.Cmd
 }
@@ -49,7 +51,7 @@ func Up(t testing.TB, instances string, args ...string) *Pintle {
 	}
 	address := l.Addr().String()
 	l.Close()
-	p := &Pintle{t: t, Endpoint: "http://" + address, data: t.TempDir()}
+	p := &Pintle{t: t, Endpoint: "http://" + address, data: t.TempDir(), key: "test", secret: "test"}
 	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--instances", instances}, args...)
 	if !slices.Contains(args, "--runtime") {
 		p.args = append(p.args, "--runtime", "process")
@@ -120,7 +122,7 @@ func (p *Pintle) Interrupt() {
 // Env is the environment that points clients here, and nowhere else.
 func (p *Pintle) Env() []string {
 	return append(os.Environ(), "AWS_ENDPOINT_URL="+p.Endpoint, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
-		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_PAGER=", "AWS_MAX_ATTEMPTS=1", "AWS_EC2_METADATA_DISABLED=true",
+		"AWS_ACCESS_KEY_ID="+p.key, "AWS_SECRET_ACCESS_KEY="+p.secret, "AWS_PAGER=", "AWS_MAX_ATTEMPTS=1", "AWS_EC2_METADATA_DISABLED=true",
 		"PATH="+filepath.Dir(bin(p.t, "pintle"))+":"+os.Getenv("PATH"))
 }
 
