@@ -53,7 +53,7 @@ type Engine struct {
 	mu      sync.Mutex
 	tasks   map[string]*task // by ARN
 	tokens  map[string]*task // by their containers'
-	ctx     context.Context  // of Run; nil before
+	ctx     context.Context  // of Run; nil before and after
 	running sync.WaitGroup
 }
 
@@ -103,6 +103,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.adopt(ctx, found)
 	e.removeOrphans(ctx, found)
 	e.sweep(ctx)
+	e.mu.Lock()
+	e.ctx = nil // what comes now is the next agent's to run
+	e.mu.Unlock()
 	e.running.Wait()
 	return ctx.Err()
 }
@@ -157,10 +160,11 @@ func (e *Engine) inOrder() []*task {
 
 // start lets a task run. The caller holds mu.
 func (e *Engine) start(t *task) {
-	if e.ctx == nil {
+	ctx := e.ctx
+	if ctx == nil {
 		return // Run starts it
 	}
-	e.running.Go(func() { t.run(e.ctx) })
+	e.running.Go(func() { t.run(ctx) })
 }
 
 // removeOrphans ends containers that no record names: an agent of ours made them and lost its records,
@@ -335,8 +339,8 @@ func (e *Engine) Remind(arn string) {
 	t.mu.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ctx != nil && e.ctx.Err() == nil {
-		e.running.Go(func() { t.tell(e.ctx, r) })
+	if ctx := e.ctx; ctx != nil {
+		e.running.Go(func() { t.tell(ctx, r) })
 	}
 }
 

@@ -3,6 +3,10 @@ package gpu
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -11,12 +15,24 @@ import (
 
 const mebibyte = 1 << 20
 
-// NVML is a node's real GPUs.
+// pciDevices is where the kernel tells about PCI devices.
+const pciDevices = "/sys/bus/pci/devices"
+
+// NVML is a node's real GPUs. One goroutine reads their load.
 type NVML struct {
-	lib     nvml.Interface
-	handles []nvml.Device
-	devices []acs.GPUDevice
-	driver  string
+	lib    nvml.Interface
+	driver string
+	gpus   []*nvmlGPU
+	events nvml.EventSet // nil where the driver gives none
+}
+
+// nvmlGPU is a device, or a slice of one (MIG).
+type nvmlGPU struct {
+	acs.GPUDevice
+	handle nvml.Device
+	board  nvml.Device // the device itself, of which a slice shows temperature and power
+	bus    string
+	xids   []uint64 // the driver's errors since they were told last
 }
 
 // NewNVML finds the GPUs through NVML. Without the library or a device it returns an error that says
@@ -26,129 +42,201 @@ func NewNVML(lib nvml.Interface) (*NVML, error) {
 		return nil, fmt.Errorf("NVML: %v", ret)
 	}
 	n := &NVML{lib: lib}
-	n.driver, _ = lib.SystemGetDriverVersion()
-	count, ret := lib.DeviceGetCount()
-	if ret != nvml.SUCCESS || count == 0 {
+	if err := n.find(); err != nil {
 		lib.Shutdown()
-		return nil, fmt.Errorf("NVML finds %d GPUs: %v", count, ret)
+		return nil, err
 	}
-	for i := range count {
-		if err := n.add(i); err != nil {
-			lib.Shutdown()
-			return nil, err
-		}
-	}
+	n.driver, _ = lib.SystemGetDriverVersion()
 	n.link()
+	n.listen()
 	return n, nil
 }
 
-func (n *NVML) add(i int) error {
-	d, ret := n.lib.DeviceGetHandleByIndex(i)
+func (n *NVML) find() error {
+	count, ret := n.lib.DeviceGetCount()
 	if ret != nvml.SUCCESS {
-		return fmt.Errorf("NVML: GPU %d: %v", i, ret)
+		return fmt.Errorf("NVML: count GPUs: %v", ret)
 	}
-	id, ret := d.GetUUID()
-	if ret != nvml.SUCCESS {
-		return fmt.Errorf("NVML: the id of GPU %d: %v", i, ret)
+	for i := range count {
+		d, ret := n.lib.DeviceGetHandleByIndex(i)
+		if ret != nvml.SUCCESS {
+			return fmt.Errorf("NVML: GPU %d: %v", i, ret)
+		}
+		for _, slice := range parts(d) {
+			if err := n.add(slice, d); err != nil {
+				return fmt.Errorf("NVML: GPU %d: %w", i, err)
+			}
+		}
 	}
-	device := acs.GPUDevice{ID: id}
-	device.Model, _ = d.GetName()
-	if m, ret := d.GetMemoryInfo(); ret == nvml.SUCCESS {
-		device.MemoryMiB = int64(m.Total / mebibyte)
+	if len(n.gpus) == 0 {
+		return fmt.Errorf("NVML finds no GPUs")
 	}
-	if node, ret := numaNode(d); ret == nvml.SUCCESS && node >= 0 {
-		device.NUMA = node
-	}
-	n.handles, n.devices = append(n.handles, d), append(n.devices, device)
 	return nil
 }
 
-// numaNode asks for a device's NUMA node; older drivers cannot tell, and the mock panics.
-func numaNode(d nvml.Device) (node int, ret nvml.Return) {
-	defer func() {
-		if recover() != nil {
-			ret = nvml.ERROR_NOT_SUPPORTED
-		}
-	}()
-	return d.GetNumaNodeId()
-}
-
-// link counts the active NVLinks between each pair of devices. Links through an NVSwitch end at the
-// switch: then every device reaches every other with all of its links.
-func (n *NVML) link() {
-	byBus := map[[32]int8]int{}
-	for i, d := range n.handles {
-		if pci, ret := pciInfo(d); ret == nvml.SUCCESS {
-			byBus[pci.BusId] = i
+// parts are what a device is cut into (MIG), or the device itself.
+func parts(d nvml.Device) []nvml.Device {
+	if mode, _, ret := d.GetMigMode(); ret != nvml.SUCCESS || mode != nvml.DEVICE_MIG_ENABLE {
+		return []nvml.Device{d}
+	}
+	most, _ := d.GetMaxMigDeviceCount()
+	var out []nvml.Device
+	for i := range most {
+		if slice, ret := d.GetMigDeviceHandleByIndex(i); ret == nvml.SUCCESS {
+			out = append(out, slice)
 		}
 	}
-	for i, d := range n.handles {
-		links := make([]int, len(n.handles))
+	return out
+}
+
+func (n *NVML) add(d, board nvml.Device) error {
+	id, ret := d.GetUUID()
+	if ret != nvml.SUCCESS {
+		return fmt.Errorf("its id: %v", ret)
+	}
+	g := &nvmlGPU{handle: d, board: board}
+	g.ID = id
+	g.Model, _ = d.GetName()
+	if m, ret := d.GetMemoryInfo(); ret == nvml.SUCCESS {
+		g.MemoryMiB = int64(m.Total / mebibyte)
+	}
+	if pci, ret := board.GetPciInfo(); ret == nvml.SUCCESS {
+		g.bus = busID(pci)
+		g.NUMA = numaNode(pciDevices, g.bus)
+	}
+	if n, ret := board.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); ret == nvml.SUCCESS && n > 0 {
+		g.xids = append(g.xids, eccXID) // from before we listened
+	}
+	n.gpus = append(n.gpus, g)
+	return nil
+}
+
+// eccXID is the driver's error code for memory errors that could not be corrected.
+const eccXID = 48
+
+// busID is a PCI device's address as the kernel writes it: 0000:3b:00.0.
+func busID(pci nvml.PciInfo) string {
+	var b strings.Builder
+	for _, c := range pci.BusId {
+		if c == 0 {
+			break
+		}
+		b.WriteByte(byte(c))
+	}
+	s := strings.ToLower(b.String())
+	if domain, rest, ok := strings.Cut(s, ":"); ok && len(domain) > 4 {
+		return domain[len(domain)-4:] + ":" + rest
+	}
+	return s
+}
+
+// numaNode is the NUMA node of a PCI device; 0 where there is but one.
+func numaNode(root, bus string) int {
+	b, err := os.ReadFile(filepath.Join(root, bus, "numa_node"))
+	if err != nil {
+		return 0
+	}
+	node, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0
+	}
+	return max(node, 0) // the kernel says -1 for none
+}
+
+// link counts the active NVLinks between each pair of devices. Links that end at an NVSwitch, or where
+// the driver does not say, let a device reach every other.
+func (n *NVML) link() {
+	byBus := map[string]int{}
+	for i, g := range n.gpus {
+		byBus[g.bus] = i
+	}
+	for i, g := range n.gpus {
+		links := make([]int, len(n.gpus))
 		switched := 0
 		for l := range nvml.NVLINK_MAX_LINKS {
-			remote, ok := nvLink(d, l)
-			if !ok {
+			if state, ret := g.board.GetNvLinkState(l); ret != nvml.SUCCESS || state != nvml.FEATURE_ENABLED {
 				continue
 			}
-			if j, ok := byBus[remote.BusId]; ok {
+			remote, ret := g.board.GetNvLinkRemotePciInfo(l)
+			if j, ok := byBus[busID(remote)]; ok && ret == nvml.SUCCESS {
 				links[j]++
 			} else {
 				switched++
 			}
 		}
 		for j := range links {
-			if j != i {
+			if n.gpus[j].bus != g.bus {
 				links[j] += switched
 			}
 		}
-		n.devices[i].Links = links
+		n.gpus[i].Links = links
 	}
 }
 
-func pciInfo(d nvml.Device) (pci nvml.PciInfo, ret nvml.Return) {
-	defer func() {
-		if recover() != nil {
-			ret = nvml.ERROR_NOT_SUPPORTED
-		}
-	}()
-	return d.GetPciInfo()
+// listen asks the driver for its errors (XID), ECC's among them. A driver that gives none is no reason
+// not to use its GPUs.
+func (n *NVML) listen() {
+	events, ret := n.lib.EventSetCreate()
+	if ret != nvml.SUCCESS {
+		return
+	}
+	n.events = events
+	for _, g := range n.gpus {
+		g.board.RegisterEvents(nvml.EventTypeXidCriticalError, events)
+	}
 }
 
-// nvLink is the other end of a device's link, where the link is up.
-func nvLink(d nvml.Device, link int) (remote nvml.PciInfo, up bool) {
-	defer func() {
-		if recover() != nil {
-			up = false
-		}
-	}()
-	if state, ret := d.GetNvLinkState(link); ret != nvml.SUCCESS || state != nvml.FEATURE_ENABLED {
-		return remote, false
+// hear takes the errors that have come.
+func (n *NVML) hear() {
+	if n.events == nil {
+		return
 	}
-	remote, ret := d.GetNvLinkRemotePciInfo(link)
-	return remote, ret == nvml.SUCCESS
+	for range maxEvents {
+		e, ret := n.events.Wait(0)
+		if ret != nvml.SUCCESS {
+			return
+		}
+		pci, ret := e.Device.GetPciInfo()
+		for _, g := range n.gpus {
+			if ret == nvml.SUCCESS && g.bus == busID(pci) {
+				g.xids = append(g.xids, e.EventData)
+			}
+		}
+	}
 }
+
+// maxEvents bounds what is heard at once: a device that fails all the time says nothing new.
+const maxEvents = 64
 
 // Devices is Source's.
-func (n *NVML) Devices() []acs.GPUDevice { return n.devices }
+func (n *NVML) Devices() []acs.GPUDevice {
+	var out []acs.GPUDevice
+	for _, g := range n.gpus {
+		out = append(out, g.GPUDevice)
+	}
+	return out
+}
 
 // Driver is Source's.
 func (n *NVML) Driver() string { return n.driver }
 
 // Load is Source's. A figure that a device does not give is 0.
 func (n *NVML) Load(context.Context, func(string) float64) []acs.GPULoad {
+	n.hear()
 	var out []acs.GPULoad
-	for i, d := range n.handles {
-		l := acs.GPULoad{ID: n.devices[i].ID, MemoryMiB: n.devices[i].MemoryMiB}
-		if u, ret := d.GetUtilizationRates(); ret == nvml.SUCCESS {
+	for _, g := range n.gpus {
+		l := acs.GPULoad{ID: g.ID, MemoryMiB: g.MemoryMiB, XIDErrors: g.xids}
+		g.xids = nil
+		if u, ret := g.handle.GetUtilizationRates(); ret == nvml.SUCCESS {
 			l.UtilizationPct = float64(u.Gpu)
 		}
-		if m, ret := d.GetMemoryInfo(); ret == nvml.SUCCESS {
+		if m, ret := g.handle.GetMemoryInfo(); ret == nvml.SUCCESS {
 			l.MemoryUsedMiB = int64(m.Used / mebibyte)
 		}
-		if c, ret := d.GetTemperature(nvml.TEMPERATURE_GPU); ret == nvml.SUCCESS {
+		if c, ret := g.board.GetTemperature(nvml.TEMPERATURE_GPU); ret == nvml.SUCCESS {
 			l.TemperatureC = float64(c)
 		}
-		if mw, ret := d.GetPowerUsage(); ret == nvml.SUCCESS {
+		if mw, ret := g.board.GetPowerUsage(); ret == nvml.SUCCESS {
 			l.PowerW = float64(mw) / 1000
 		}
 		out = append(out, l)
@@ -157,4 +245,9 @@ func (n *NVML) Load(context.Context, func(string) float64) []acs.GPULoad {
 }
 
 // Close lets go of NVML.
-func (n *NVML) Close() { n.lib.Shutdown() }
+func (n *NVML) Close() {
+	if n.events != nil {
+		n.events.Free()
+	}
+	n.lib.Shutdown()
+}
