@@ -1,6 +1,9 @@
 package instancetype
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestLookup(t *testing.T) {
 	cases := []struct {
@@ -11,6 +14,8 @@ func TestLookup(t *testing.T) {
 	}{
 		{"p3.2xlarge", 8, 62464, 1}, {"p3.16xlarge", 64, 499712, 8}, {"c5.2xlarge", 8, 16384, 0},
 		{"g4dn.xlarge", 4, 16384, 1}, {"m5.large", 2, 8192, 0}, {"p2.16xlarge", 64, 749568, 16},
+		{"g5.12xlarge", 48, 196608, 4}, {"g6e.48xlarge", 192, 1572864, 8}, {"p5.48xlarge", 192, 2097152, 8}, {"t3.micro", 2, 1024, 0},
+		{"r5.24xlarge", 96, 786432, 0}, {"c5.9xlarge", 36, 73728, 0}, {"m6g.medium", 1, 4096, 0},
 	}
 	for _, c := range cases {
 		got, err := Lookup(c.name)
@@ -18,7 +23,7 @@ func TestLookup(t *testing.T) {
 			t.Errorf("%s is %+v, %v", c.name, got, err)
 		}
 	}
-	for _, bad := range []string{"", "p3", "p3.3xlarge", "c5.0xlarge", "x9.large", "c5.1000xlarge"} {
+	for _, bad := range []string{"", "p3", "p3.3xlarge", "c5.0xlarge", "x9.large", "c5.1000xlarge", "c5.3xlarge", "t3.metal"} {
 		if got, err := Lookup(bad); err == nil {
 			t.Errorf("%q is %+v", bad, got)
 		}
@@ -37,6 +42,31 @@ func TestLinksAreMutual(t *testing.T) {
 					t.Errorf("%s: %d links from %d to %d, %d back", name, n, i, j, back)
 				}
 			}
+		}
+	}
+}
+
+func TestTopology(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		gpu      int
+		links    []int
+		numaNode int
+	}{
+		{"p3.2xlarge", 0, nil, 0},
+		{"p3.8xlarge", 1, []int{1, 0, 2, 1}, 0},
+		{"p3.16xlarge", 6, []int{0, 0, 1, 0, 1, 2, 0, 2}, 1},
+		{"p4d.24xlarge", 0, []int{0, 12, 12, 12, 12, 12, 12, 12}, 0},
+		{"p5.48xlarge", 7, []int{18, 18, 18, 18, 18, 18, 18, 0}, 1},
+		{"p5.4xlarge", 0, nil, 0},
+		{"g5.48xlarge", 4, nil, 1},
+	} {
+		typ, err := Lookup(c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := typ.Links(c.gpu); !slices.Equal(got, c.links) || typ.NUMA(c.gpu) != c.numaNode {
+			t.Errorf("%s, GPU %d: links %v, NUMA node %d", c.name, c.gpu, got, typ.NUMA(c.gpu))
 		}
 	}
 }

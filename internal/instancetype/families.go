@@ -1,0 +1,91 @@
+package instancetype
+
+// family is the types that share a name before the dot.
+type family struct {
+	name     string
+	model    string // of its GPUs; empty has none
+	gpuMiB   int64
+	topology Topology
+	nvLinks  int
+	sizes    []size
+}
+
+// size is one type of a family.
+type size struct {
+	name  string
+	vcpus int
+	gib   float64
+	gpus  int
+}
+
+// gSizes are the sizes of the G families since g5, whose memory comes by the vCPU.
+func gSizes(gibPerVCPU float64) []size {
+	sizes := []size{
+		{"xlarge", 4, 0, 1}, {"2xlarge", 8, 0, 1}, {"4xlarge", 16, 0, 1}, {"8xlarge", 32, 0, 1}, {"12xlarge", 48, 0, 4},
+		{"16xlarge", 64, 0, 1}, {"24xlarge", 96, 0, 4}, {"48xlarge", 192, 0, 8},
+	}
+	for i := range sizes {
+		sizes[i].gib = float64(sizes[i].vcpus) * gibPerVCPU
+	}
+	return sizes
+}
+
+// plainSizes are sizes without GPUs, whose memory comes by the vCPU, of which an xlarge has four.
+func plainSizes(gibPerVCPU float64, names ...string) []size {
+	vcpus := map[string]int{
+		"medium": 1, "large": 2, "xlarge": 4, "2xlarge": 8, "4xlarge": 16, "8xlarge": 32, "9xlarge": 36, "12xlarge": 48,
+		"16xlarge": 64, "18xlarge": 72, "24xlarge": 96, "32xlarge": 128, "48xlarge": 192,
+	}
+	var sizes []size
+	for _, n := range names {
+		sizes = append(sizes, size{n, vcpus[n], float64(vcpus[n]) * gibPerVCPU, 0})
+	}
+	return sizes
+}
+
+// The sizes that many families share.
+var (
+	c5Sizes  = []string{"large", "xlarge", "2xlarge", "4xlarge", "9xlarge", "12xlarge", "18xlarge", "24xlarge"}
+	m5Sizes  = []string{"large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge", "24xlarge"}
+	i6Sizes  = append(m5Sizes[:len(m5Sizes):len(m5Sizes)], "32xlarge")
+	i7Sizes  = append(m5Sizes[:len(m5Sizes):len(m5Sizes)], "48xlarge")
+	g6Sizes  = []string{"medium", "large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge"}
+	t3Sizes  = []size{{"nano", 2, 0.5, 0}, {"micro", 2, 1, 0}, {"small", 2, 2, 0}, {"medium", 2, 4, 0}, {"large", 2, 8, 0}, {"xlarge", 4, 16, 0}, {"2xlarge", 8, 32, 0}}
+	t2Sizes  = []size{{"nano", 1, 0.5, 0}, {"micro", 1, 1, 0}, {"small", 1, 2, 0}, {"medium", 2, 4, 0}, {"large", 2, 8, 0}, {"xlarge", 4, 16, 0}, {"2xlarge", 8, 32, 0}}
+	families = []family{
+		{"p2", "Tesla K80", 12288, PCIe, 0, []size{{"xlarge", 4, 61, 1}, {"8xlarge", 32, 488, 8}, {"16xlarge", 64, 732, 16}}},
+		{"p3", "Tesla V100-SXM2-16GB", 16384, CubeMesh, 0, []size{{"2xlarge", 8, 61, 1}, {"8xlarge", 32, 244, 4}, {"16xlarge", 64, 488, 8}}},
+		{"p3dn", "Tesla V100-SXM2-32GB", 32768, CubeMesh, 0, []size{{"24xlarge", 96, 768, 8}}},
+		{"p4d", "NVIDIA A100-SXM4-40GB", 40960, Switched, 12, []size{{"24xlarge", 96, 1152, 8}}},
+		{"p4de", "NVIDIA A100-SXM4-80GB", 81920, Switched, 12, []size{{"24xlarge", 96, 1152, 8}}},
+		{"p5", "NVIDIA H100 80GB HBM3", 81920, Switched, 18, []size{{"4xlarge", 16, 256, 1}, {"48xlarge", 192, 2048, 8}}},
+		{"p5e", "NVIDIA H200", 144384, Switched, 18, []size{{"48xlarge", 192, 2048, 8}}},
+		{"p5en", "NVIDIA H200", 144384, Switched, 18, []size{{"48xlarge", 192, 2048, 8}}},
+		{"g3s", "Tesla M60", 8192, PCIe, 0, []size{{"xlarge", 4, 30.5, 1}}},
+		{"g3", "Tesla M60", 8192, PCIe, 0, []size{{"4xlarge", 16, 122, 1}, {"8xlarge", 32, 244, 2}, {"16xlarge", 64, 488, 4}}},
+		{"g4dn", "Tesla T4", 16384, PCIe, 0, []size{
+			{"xlarge", 4, 16, 1}, {"2xlarge", 8, 32, 1}, {"4xlarge", 16, 64, 1}, {"8xlarge", 32, 128, 1}, {"12xlarge", 48, 192, 4},
+			{"16xlarge", 64, 256, 1}, {"metal", 96, 384, 8},
+		}},
+		{"g5", "NVIDIA A10G", 24576, PCIe, 0, gSizes(4)},
+		{"g6", "NVIDIA L4", 24576, PCIe, 0, gSizes(4)},
+		{"g6e", "NVIDIA L40S", 49152, PCIe, 0, gSizes(8)},
+
+		{name: "c5", sizes: plainSizes(2, c5Sizes...)},
+		{name: "c5d", sizes: plainSizes(2, c5Sizes...)},
+		{name: "c6i", sizes: plainSizes(2, i6Sizes...)},
+		{name: "c6g", sizes: plainSizes(2, g6Sizes...)},
+		{name: "c7i", sizes: plainSizes(2, i7Sizes...)},
+		{name: "m5", sizes: plainSizes(4, m5Sizes...)},
+		{name: "m5d", sizes: plainSizes(4, m5Sizes...)},
+		{name: "m6i", sizes: plainSizes(4, i6Sizes...)},
+		{name: "m6g", sizes: plainSizes(4, g6Sizes...)},
+		{name: "m7i", sizes: plainSizes(4, i7Sizes...)},
+		{name: "r5", sizes: plainSizes(8, m5Sizes...)},
+		{name: "r6i", sizes: plainSizes(8, i6Sizes...)},
+		{name: "r7i", sizes: plainSizes(8, i7Sizes...)},
+		{name: "t2", sizes: t2Sizes},
+		{name: "t3", sizes: t3Sizes},
+		{name: "t3a", sizes: t3Sizes},
+	}
+)
