@@ -26,8 +26,9 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz 'FuzzDecode$$' -fuzztime 10s ./internal/acs
 	go test -run xxx -fuzz 'FuzzDecodeSigned$$' -fuzztime 10s ./internal/acs
 
-bench: ## run the benchmarks
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/placement ./internal/logstore ./internal/wire
+bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
+	go run ./bench/api
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/placement ./internal/logstore ./internal/service/ecs ./internal/wire
 
 docs: build ## write docs/coverage.md anew
 	./bin/pintle coverage > docs/coverage.md

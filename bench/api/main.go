@@ -1,0 +1,103 @@
+// Command api measures Pintle over HTTP as clients see it: durable RunTask, DescribeTasks, the start to
+// the first answer, and memory; and in the same run moto's server, where it is installed. Both do the
+// same calls; moto keeps nothing on disk and runs nothing. The load comes from this process, on the
+// same machine.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	binary := flag.String("pintle", "bin/pintle", "the binary to measure")
+	seconds := flag.Float64("seconds", 4, "how long each figure is measured")
+	flag.Parse()
+	window := time.Duration(*seconds * float64(time.Second))
+	if err := run(*binary, window); err != nil {
+		fmt.Fprintln(os.Stderr, "api:", err)
+		os.Exit(1)
+	}
+}
+
+// figure is one line of the table.
+type figure struct {
+	name  string
+	unit  string
+	value map[string]float64 // by server
+}
+
+func run(binary string, window time.Duration) error {
+	servers := []starter{func() (*server, error) { return startPintle(binary) }}
+	if _, err := exec.LookPath("moto_server"); err == nil {
+		servers = append(servers, startMoto)
+	} else {
+		fmt.Println("moto_server is not installed: Pintle's side alone")
+	}
+	table := []*figure{}
+	add := func(name, unit, server string, v float64) {
+		i := slices.IndexFunc(table, func(f *figure) bool { return f.name == name })
+		if i < 0 {
+			i, table = len(table), append(table, &figure{name, unit, map[string]float64{}})
+		}
+		table[i].value[server] = v
+	}
+	for _, start := range servers {
+		s, err := start()
+		if err != nil {
+			return err
+		}
+		err = s.measure(window, func(name, unit string, v float64) { add(name, unit, s.name, v) })
+		s.stop()
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	print(table)
+	return nil
+}
+
+func print(table []*figure) {
+	load, _ := os.ReadFile("/proc/loadavg")
+	fmt.Printf("load average %s\n%-46s %14s %14s %9s\n", strings.Join(strings.Fields(string(load))[:3], " "), "", "Pintle", "moto", "ratio")
+	for _, f := range table {
+		ours, theirs := f.value["pintle"], f.value["moto"]
+		fmt.Printf("%-46s %10.1f %-3s", f.name, ours, f.unit)
+		if theirs > 0 {
+			fmt.Printf(" %10.1f %-3s %8.1f", theirs, f.unit, ours/theirs)
+		}
+		fmt.Println()
+	}
+}
+
+// measure takes every figure of one server.
+func (s *server) measure(window time.Duration, add func(name, unit string, v float64)) error {
+	add("start to first answer", "ms", float64(s.startup.Microseconds())/1000)
+	add("memory, idle", "MB", s.rss())
+	for _, clients := range []int{1, 8, 64} {
+		rate, p99, err := load(clients, window, func(int) error { return s.runTask() })
+		if err != nil {
+			return err
+		}
+		add(fmt.Sprintf("RunTask, %d clients", clients), "/s", rate)
+		add(fmt.Sprintf("RunTask, %d clients, p99", clients), "ms", p99)
+	}
+	arns, total, err := s.listTasks()
+	if err != nil {
+		return err
+	}
+	add("tasks there", "", float64(total))
+	add("memory, with them", "MB", s.rss())
+	rate, p99, err := load(8, window, func(int) error { return s.describe(arns) })
+	if err != nil {
+		return err
+	}
+	add(fmt.Sprintf("DescribeTasks of %d, 8 clients", len(arns)), "/s", rate)
+	add(fmt.Sprintf("DescribeTasks of %d, 8 clients, p99", len(arns)), "ms", p99)
+	return nil
+}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// server is a running server.
+type server struct {
+	name    string
+	base    string
+	cmd     *exec.Cmd
+	dir     string
+	startup time.Duration
+	launch  string // the body of RunTask
+	client  *http.Client
+	node    context.CancelFunc
+}
+
+type starter func() (*server, error)
+
+// nodes is how many nodes share the tasks.
+const nodes = 100
+
+// startPintle starts a control plane, with nodes that are connected and take what they are told, but
+// run nothing: what is measured is the control plane.
+func startPintle(binary string) (*server, error) {
+	dir, err := os.MkdirTemp("", "pintle-bench-")
+	if err != nil {
+		return nil, err
+	}
+	address := freeAddress()
+	s, err := start("pintle", dir, address, exec.Command(binary, "serve", "--listen", address, "--data", dir))
+	if err != nil {
+		return nil, err
+	}
+	s.launch = `{"taskDefinition":"bench","placementStrategy":[{"type":"random"}]}`
+	if err := s.call("RegisterTaskDefinition", `{"family":"bench","containerDefinitions":[{"name":"main","image":"i","cpu":1,"memory":4,"command":["true"]}]}`, nil); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.node = cancel
+	for range nodes {
+		if err := s.connectNode(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for range 200 {
+		if err = s.runTask(); err == nil {
+			return s, nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return nil, err
+}
+
+// connectNode registers a node with room for many tasks, and holds its connection.
+func (s *server) connectNode(ctx context.Context) error {
+	var out struct {
+		ContainerInstance struct{ ContainerInstanceArn string }
+	}
+	err := s.call("RegisterContainerInstance", `{"totalResources":[{"name":"CPU","type":"INTEGER","integerValue":2000000},{"name":"MEMORY","type":"INTEGER","integerValue":2000000}]}`, &out)
+	if err != nil {
+		return err
+	}
+	q := url.Values{"clusterArn": {"default"}, "containerInstanceArn": {out.ContainerInstance.ContainerInstanceArn}, "agentVersion": {"bench"}}
+	conn, _, err := websocket.Dial(ctx, s.base+"/acs/ws?"+q.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	conn.SetReadLimit(-1)
+	go func() {
+		for {
+			_, b, err := conn.Read(ctx)
+			if err != nil {
+				return
+			}
+			var f struct {
+				Type    string
+				Message struct{ MessageID string }
+			}
+			if json.Unmarshal(b, &f) == nil && f.Type == "PayloadMessage" {
+				conn.Write(ctx, websocket.MessageText, fmt.Appendf(nil, `{"type":"AckRequest","message":{"messageId":%q}}`, f.Message.MessageID)) //nolint:errcheck // the reader notices
+			}
+		}
+	}()
+	return nil
+}
+
+func startMoto() (*server, error) {
+	address := freeAddress()
+	_, port, _ := net.SplitHostPort(address)
+	s, err := start("moto", "", address, exec.Command("moto_server", "-H", "127.0.0.1", "-p", port))
+	if err != nil {
+		return nil, err
+	}
+	subnet, err := s.ec2("DescribeSubnets", "subnetId")
+	if err != nil {
+		return nil, err
+	}
+	group, err := s.ec2("DescribeSecurityGroups", "groupId")
+	if err != nil {
+		return nil, err
+	}
+	s.launch = fmt.Sprintf(`{"cluster":"default","taskDefinition":"bench","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{"subnets":[%q],"securityGroups":[%q]}}}`, subnet, group)
+	if err := s.call("CreateCluster", `{"clusterName":"default"}`, nil); err != nil {
+		return nil, err
+	}
+	return s, s.call("RegisterTaskDefinition", `{"family":"bench","requiresCompatibilities":["FARGATE"],"networkMode":"awsvpc","cpu":"256","memory":"512","containerDefinitions":[{"name":"main","image":"i","cpu":1,"memory":4,"command":["true"]}]}`, nil)
+}
+
+// ec2 is the first id that an EC2 call answers: moto's RunTask wants a subnet and a group that there are.
+func (s *server) ec2(action, element string) (string, error) {
+	r, err := http.NewRequest(http.MethodPost, s.base, strings.NewReader("Action="+action+"&Version=2016-11-15"))
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Authorization", strings.Replace(authorization, "/ecs/", "/ec2/", 1))
+	resp, err := s.client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err
+	}
+	_, rest, _ := strings.Cut(string(b), "<"+element+">")
+	id, _, ok := strings.Cut(rest, "<")
+	if !ok {
+		return "", fmt.Errorf("%s of moto names no %s", action, element)
+	}
+	return id, nil
+}
+
+// start starts a server and measures the time to its first answer to an ECS call.
+func start(name, dir, address string, cmd *exec.Cmd) (*server, error) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 256}
+	s := &server{name: name, base: "http://" + address, cmd: cmd, dir: dir, client: &http.Client{Transport: transport, Timeout: 30 * time.Second}}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	for s.call("ListClusters", `{}`, nil) != nil {
+		if time.Since(began) > 30*time.Second {
+			return nil, errors.New("it does not answer")
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	s.startup = time.Since(began)
+	return s, nil
+}
+
+func (s *server) stop() {
+	if s.node != nil {
+		s.node()
+	}
+	s.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
+	s.cmd.Wait()                          //nolint:errcheck // it was told to
+	os.RemoveAll(s.dir)
+}
+
+// authorization lets moto tell which service a call is for; neither server checks it.
+const authorization = "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/ecs/aws4_request, SignedHeaders=host, Signature=0"
+
+func (s *server) call(operation, body string, out any) error {
+	r, err := http.NewRequest(http.MethodPost, s.base, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/x-amz-json-1.1")
+	r.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113."+operation)
+	r.Header.Set("Authorization", authorization)
+	r.Header.Set("X-Amz-Date", "20260101T000000Z")
+	resp, err := s.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s %.300s", operation, resp.Status, b)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(b, out)
+}
+
+func (s *server) runTask() error {
+	var out struct {
+		Tasks    []struct{}
+		Failures []struct{ Reason string }
+	}
+	if err := s.call("RunTask", s.launch, &out); err != nil {
+		return err
+	}
+	if len(out.Tasks) != 1 {
+		return fmt.Errorf("RunTask placed nothing: %v", out.Failures)
+	}
+	return nil
+}
+
+// listTasks is the first hundred tasks, and how many there are.
+func (s *server) listTasks() (first []string, total int, err error) {
+	var out struct {
+		TaskArns  []string
+		NextToken string
+	}
+	for token := ""; ; token = out.NextToken {
+		body := `{"cluster":"default"}`
+		if token != "" {
+			body = fmt.Sprintf(`{"cluster":"default","nextToken":%q}`, token)
+		}
+		out.NextToken, out.TaskArns = "", nil
+		if err := s.call("ListTasks", body, &out); err != nil {
+			return nil, 0, err
+		}
+		total += len(out.TaskArns)
+		first = append(first, out.TaskArns...)
+		first = first[:min(len(first), 100)]
+		if out.NextToken == "" {
+			return first, total, nil
+		}
+	}
+}
+
+func (s *server) describe(arns []string) error {
+	b, err := json.Marshal(map[string]any{"cluster": "default", "tasks": arns})
+	if err != nil {
+		return err
+	}
+	return s.call("DescribeTasks", string(b), nil)
+}
+
+// rss is the server's resident memory in MB.
+func (s *server) rss() float64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	pages, _ := strconv.ParseFloat(strings.Fields(string(b))[1], 64)
+	return pages * float64(os.Getpagesize()) / 1e6
+}
+
+// load calls from several clients for a while, and gives calls a second and the 99th percentile of
+// their time in milliseconds.
+func load(clients int, window time.Duration, call func(client int) error) (rate, p99 float64, err error) {
+	times := make([][]time.Duration, clients)
+	errs := make([]error, clients)
+	began := time.Now()
+	var wg sync.WaitGroup
+	for c := range clients {
+		wg.Go(func() {
+			for time.Since(began) < window && errs[c] == nil {
+				at := time.Now()
+				errs[c] = call(c)
+				times[c] = append(times[c], time.Since(at))
+			}
+		})
+	}
+	wg.Wait()
+	elapsed := time.Since(began)
+	all := slices.Concat(times...)
+	slices.Sort(all)
+	return float64(len(all)) / elapsed.Seconds(), float64(all[len(all)*99/100].Microseconds()) / 1000, errors.Join(errs...)
+}
+
+func freeAddress() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "127.0.0.1:4599"
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
