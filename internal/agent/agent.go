@@ -99,7 +99,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer listener.Close() //nolint:errcheck // Serve closes it first, unless it never came to that
 	a.metadata = listener.Addr()
 	if a.engine, err = engine.Open(a.engineOptions()); err != nil {
 		return err

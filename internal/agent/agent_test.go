@@ -422,7 +422,7 @@ func checkEnvironment(t *testing.T, env []string) {
 			continue
 		}
 		body, _ := io.ReadAll(r.Body)
-		r.Body.Close()
+		r.Body.Close() //nolint:errcheck // it was read
 		if !strings.Contains(string(body), want) {
 			t.Errorf("%s gives %s", name, body)
 		}

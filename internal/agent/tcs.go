@@ -94,7 +94,9 @@ func (t *tcsSession) publish(ctx context.Context) error {
 }
 
 func (t *tcsSession) telemetry(ctx context.Context) error {
-	t.sampler.sample(ctx)
+	looking, cancel := context.WithTimeout(ctx, healthEvery) // a runtime that hangs must not silence the node
+	t.sampler.sample(looking)
+	cancel()
 	if !t.gpus {
 		return nil
 	}

@@ -21,8 +21,14 @@ type size struct {
 // gSizes are the sizes of the G families since g5, whose memory comes by the vCPU.
 func gSizes(gibPerVCPU float64) []size {
 	sizes := []size{
-		{"xlarge", 4, 0, 1}, {"2xlarge", 8, 0, 1}, {"4xlarge", 16, 0, 1}, {"8xlarge", 32, 0, 1}, {"12xlarge", 48, 0, 4},
-		{"16xlarge", 64, 0, 1}, {"24xlarge", 96, 0, 4}, {"48xlarge", 192, 0, 8},
+		{"xlarge", 4, 0, 1},
+		{"2xlarge", 8, 0, 1},
+		{"4xlarge", 16, 0, 1},
+		{"8xlarge", 32, 0, 1},
+		{"12xlarge", 48, 0, 4},
+		{"16xlarge", 64, 0, 1},
+		{"24xlarge", 96, 0, 4},
+		{"48xlarge", 192, 0, 8},
 	}
 	for i := range sizes {
 		sizes[i].gib = float64(sizes[i].vcpus) * gibPerVCPU
@@ -64,8 +70,13 @@ var (
 		{"g3s", "Tesla M60", 8192, PCIe, 0, []size{{"xlarge", 4, 30.5, 1}}},
 		{"g3", "Tesla M60", 8192, PCIe, 0, []size{{"4xlarge", 16, 122, 1}, {"8xlarge", 32, 244, 2}, {"16xlarge", 64, 488, 4}}},
 		{"g4dn", "Tesla T4", 16384, PCIe, 0, []size{
-			{"xlarge", 4, 16, 1}, {"2xlarge", 8, 32, 1}, {"4xlarge", 16, 64, 1}, {"8xlarge", 32, 128, 1}, {"12xlarge", 48, 192, 4},
-			{"16xlarge", 64, 256, 1}, {"metal", 96, 384, 8},
+			{"xlarge", 4, 16, 1},
+			{"2xlarge", 8, 32, 1},
+			{"4xlarge", 16, 64, 1},
+			{"8xlarge", 32, 128, 1},
+			{"12xlarge", 48, 192, 4},
+			{"16xlarge", 64, 256, 1},
+			{"metal", 96, 384, 8},
 		}},
 		{"g5", "NVIDIA A10G", 24576, PCIe, 0, gSizes(4)},
 		{"g6", "NVIDIA L4", 24576, PCIe, 0, gSizes(4)},

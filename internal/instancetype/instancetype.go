@@ -34,8 +34,14 @@ const (
 // cubeMesh is the links between eight V100: within a quad one or two, and two or one to the GPU that
 // stands opposite.
 var cubeMesh = [8][8]int{
-	{0, 1, 1, 2, 2, 0, 0, 0}, {1, 0, 2, 1, 0, 2, 0, 0}, {1, 2, 0, 2, 0, 0, 1, 0}, {2, 1, 2, 0, 0, 0, 0, 1},
-	{2, 0, 0, 0, 0, 1, 1, 2}, {0, 2, 0, 0, 1, 0, 2, 1}, {0, 0, 1, 0, 1, 2, 0, 2}, {0, 0, 0, 1, 2, 1, 2, 0},
+	{0, 1, 1, 2, 2, 0, 0, 0},
+	{1, 0, 2, 1, 0, 2, 0, 0},
+	{1, 2, 0, 2, 0, 0, 1, 0},
+	{2, 1, 2, 0, 0, 0, 0, 1},
+	{2, 0, 0, 0, 0, 1, 1, 2},
+	{0, 2, 0, 0, 1, 0, 2, 1},
+	{0, 0, 1, 0, 1, 2, 0, 2},
+	{0, 0, 0, 1, 2, 1, 2, 0},
 }
 
 // Links is how many NVLinks lead from GPU i to each of the type's GPUs.

@@ -12,10 +12,19 @@ func TestLookup(t *testing.T) {
 		mib   int64
 		gpus  int
 	}{
-		{"p3.2xlarge", 8, 62464, 1}, {"p3.16xlarge", 64, 499712, 8}, {"c5.2xlarge", 8, 16384, 0},
-		{"g4dn.xlarge", 4, 16384, 1}, {"m5.large", 2, 8192, 0}, {"p2.16xlarge", 64, 749568, 16},
-		{"g5.12xlarge", 48, 196608, 4}, {"g6e.48xlarge", 192, 1572864, 8}, {"p5.48xlarge", 192, 2097152, 8}, {"t3.micro", 2, 1024, 0},
-		{"r5.24xlarge", 96, 786432, 0}, {"c5.9xlarge", 36, 73728, 0}, {"m6g.medium", 1, 4096, 0},
+		{"p3.2xlarge", 8, 62464, 1},
+		{"p3.16xlarge", 64, 499712, 8},
+		{"c5.2xlarge", 8, 16384, 0},
+		{"g4dn.xlarge", 4, 16384, 1},
+		{"m5.large", 2, 8192, 0},
+		{"p2.16xlarge", 64, 749568, 16},
+		{"g5.12xlarge", 48, 196608, 4},
+		{"g6e.48xlarge", 192, 1572864, 8},
+		{"p5.48xlarge", 192, 2097152, 8},
+		{"t3.micro", 2, 1024, 0},
+		{"r5.24xlarge", 96, 786432, 0},
+		{"c5.9xlarge", 36, 73728, 0},
+		{"m6g.medium", 1, 4096, 0},
 	}
 	for _, c := range cases {
 		got, err := Lookup(c.name)

@@ -157,16 +157,10 @@ func free(p hostPort) bool {
 	address := ":" + strconv.FormatInt(p.number, 10)
 	if p.udp {
 		c, err := net.ListenPacket("udp", address)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
+		return err == nil && c.Close() == nil
 	}
 	l, err := net.Listen("tcp", address)
-	if err == nil {
-		l.Close()
-	}
-	return err == nil
+	return err == nil && l.Close() == nil
 }
 
 // needOf is what a task takes: its own CPU and memory where it has them, else its containers' together,

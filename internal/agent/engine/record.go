@@ -153,7 +153,7 @@ func replace(path string, b []byte, durable bool) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // gone already when all went well
+	defer os.Remove(f.Name()) //nolint:errcheck // gone already when all went well
 	_, err = f.Write(b)
 	if err == nil && durable {
 		err = f.Sync()

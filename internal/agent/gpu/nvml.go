@@ -39,11 +39,11 @@ type nvmlGPU struct {
 // so; the caller decides whether that matters. lib is nvml.New() but in tests.
 func NewNVML(lib nvml.Interface) (*NVML, error) {
 	if ret := lib.Init(); ret != nvml.SUCCESS {
-		return nil, fmt.Errorf("NVML: %v", ret)
+		return nil, fmt.Errorf("NVML: %w", ret)
 	}
 	n := &NVML{lib: lib}
 	if err := n.find(); err != nil {
-		lib.Shutdown()
+		lib.Shutdown() //nolint:errcheck // the error above matters
 		return nil, err
 	}
 	n.driver, _ = lib.SystemGetDriverVersion()
@@ -55,12 +55,12 @@ func NewNVML(lib nvml.Interface) (*NVML, error) {
 func (n *NVML) find() error {
 	count, ret := n.lib.DeviceGetCount()
 	if ret != nvml.SUCCESS {
-		return fmt.Errorf("NVML: count GPUs: %v", ret)
+		return fmt.Errorf("NVML: count GPUs: %w", ret)
 	}
 	for i := range count {
 		d, ret := n.lib.DeviceGetHandleByIndex(i)
 		if ret != nvml.SUCCESS {
-			return fmt.Errorf("NVML: GPU %d: %v", i, ret)
+			return fmt.Errorf("NVML: GPU %d: %w", i, ret)
 		}
 		for _, slice := range parts(d) {
 			if err := n.add(slice, d); err != nil {
@@ -92,7 +92,7 @@ func parts(d nvml.Device) []nvml.Device {
 func (n *NVML) add(d, board nvml.Device) error {
 	id, ret := d.GetUUID()
 	if ret != nvml.SUCCESS {
-		return fmt.Errorf("its id: %v", ret)
+		return fmt.Errorf("its id: %w", ret)
 	}
 	g := &nvmlGPU{handle: d, board: board}
 	g.ID = id
@@ -182,7 +182,7 @@ func (n *NVML) listen() {
 	}
 	n.events = events
 	for _, g := range n.gpus {
-		g.board.RegisterEvents(nvml.EventTypeXidCriticalError, events)
+		g.board.RegisterEvents(nvml.EventTypeXidCriticalError, events) //nolint:errcheck // not every device has them
 	}
 }
 
@@ -247,7 +247,7 @@ func (n *NVML) Load(context.Context, func(string) float64) []acs.GPULoad {
 // Close lets go of NVML.
 func (n *NVML) Close() {
 	if n.events != nil {
-		n.events.Free()
+		n.events.Free() //nolint:errcheck // the process ends
 	}
-	n.lib.Shutdown()
+	n.lib.Shutdown() //nolint:errcheck // the process ends
 }

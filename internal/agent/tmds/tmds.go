@@ -79,7 +79,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 // Serve serves the endpoint until ctx ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelWarn)}
-	stop := context.AfterFunc(ctx, func() { web.Close() })
+	stop := context.AfterFunc(ctx, func() { web.Close() }) //nolint:errcheck // Serve tells
 	defer stop()
 	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
