@@ -221,7 +221,7 @@ func TestSignatures(t *testing.T) {
 		{"AKIDOTHER", "secret", "UnrecognizedClientException"},
 	}
 	for _, c := range cases {
-		cmd := p.Command("aws", "ecs", "list-clusters")
+		cmd := p.Command("aws", "--endpoint-url", p.Endpoint, "ecs", "list-clusters")
 		cmd.Env = append(cmd.Env, "AWS_ACCESS_KEY_ID="+c.id, "AWS_SECRET_ACCESS_KEY="+c.secret)
 		out, err := cmd.CombinedOutput()
 		if c.code == "" && err != nil || c.code != "" && !strings.Contains(string(out), c.code) {

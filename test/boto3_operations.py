@@ -1,6 +1,7 @@
 """Calls every implemented operation of ECS, Logs and STS at least once through boto3, with their waiters
 and paginators, and checks what comes back. Prints the operations that it has called, a line each."""
 
+import os
 import sys
 import time
 
@@ -11,7 +12,7 @@ called = set()
 
 
 def client(service):
-    c = boto3.client(service)
+    c = boto3.client(service, endpoint_url=os.environ["AWS_ENDPOINT_URL"])
     c.meta.events.register("before-call", lambda model, **_: called.add(f"{service}:{model.name}"))
     return c
 

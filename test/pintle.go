@@ -152,7 +152,8 @@ func (p *Pintle) TryAWS(args ...string) (string, error) {
 	if err != nil {
 		p.t.Fatal("the AWS CLI is missing: install it (pip install awscli)")
 	}
-	out, err := p.Command(path, args...).CombinedOutput()
+	// Named outright, since older CLIs do not know AWS_ENDPOINT_URL and would call AWS itself.
+	out, err := p.Command(path, append([]string{"--endpoint-url", p.Endpoint}, args...)...).CombinedOutput()
 	return string(out), err
 }
 
