@@ -113,7 +113,9 @@ func (s *acsSession) payload(ctx context.Context, m *acs.PayloadMessage) error {
 		if err := s.agent.engine.Take(t); err != nil {
 			taken = false
 			s.refuse(ctx, m.ClusterArn, t.Arn, err)
+			continue
 		}
+		s.agent.engine.Remind(t.Arn) // it may have ended long ago
 	}
 	if !taken {
 		return nil // the control plane sends again what is wanted still

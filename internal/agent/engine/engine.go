@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,18 +73,31 @@ func Open(opts Options) (*Engine, error) {
 		opts: opts, ledger: newLedger(opts.CPU, opts.MemoryMiB), tasks: map[string]*task{}, tokens: map[string]*task{},
 		write: func(path string, r *Record) error { return r.write(path) },
 	}
-	paths, err := filepath.Glob(filepath.Join(opts.Dir, "*.json"))
+	return e, e.readRecords()
+}
+
+// readRecords reads what the agent before this one knew.
+func (e *Engine) readRecords() error {
+	entries, err := os.ReadDir(e.opts.Dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, p := range paths {
-		rec, err := readRecord(p)
-		if err != nil {
-			return nil, fmt.Errorf("engine: %s: %w", p, err)
+	for _, entry := range entries {
+		path := filepath.Join(e.opts.Dir, entry.Name())
+		switch {
+		case strings.HasPrefix(entry.Name(), newFile): // it died while it wrote
+			err = os.Remove(path)
+		case filepath.Ext(path) == ".json":
+			var rec *Record
+			if rec, err = readRecord(path); err == nil {
+				e.know(newTask(e, rec))
+			}
 		}
-		e.know(newTask(e, rec))
+		if err != nil {
+			return fmt.Errorf("engine: %s: %w", path, err)
+		}
 	}
-	return e, nil
+	return nil
 }
 
 // know adds a task. The caller holds mu, or is the engine's only user.

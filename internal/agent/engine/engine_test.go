@@ -345,6 +345,73 @@ func TestDynamicPortsLast(t *testing.T) {
 	})
 }
 
+func TestPortRanges(t *testing.T) {
+	alone(t, func(t *testing.T, a *agent) {
+		task := newFakeTask("t", box("a", "run"))
+		task.Containers[0].PortMappings = []acs.PortMapping{{ContainerPortRange: "8000-8002"}, {ContainerPort: 80, HostPort: 8080}}
+		a.take(t, task)
+		var got []int64
+		hosts := map[int64]bool{}
+		for _, p := range a.last(task.Arn).Containers[0].Ports {
+			got = append(got, p.Container)
+			hosts[p.Host] = true
+		}
+		if !slices.Equal(got, []int64{8000, 8001, 8002, 80}) || len(hosts) != 4 || !hosts[8080] {
+			t.Errorf("ports %v on %v", got, hosts)
+		}
+	})
+}
+
+func TestNamespacesOfTheFirstContainer(t *testing.T) {
+	alone(t, func(t *testing.T, a *agent) {
+		task := newFakeTask("t", box("a", "run"), box("b", "run"))
+		task.PidMode, task.IpcMode = "task", "host"
+		a.take(t, task)
+		if s := a.containers["t-a"].spec; s.Pid != "" || s.IPC != "host" {
+			t.Errorf("a: pid %q, ipc %q", s.Pid, s.IPC)
+		}
+		if s := a.containers["t-b"].spec; s.Pid != "container:t-a" || a.events[0] != "start a" {
+			t.Errorf("b: pid %q, after %v", s.Pid, a.events)
+		}
+	})
+}
+
+func TestWhatARuntimeIsTold(t *testing.T) {
+	alone(t, func(t *testing.T, a *agent) {
+		main, side := box("main", "run"), optional(box("side", "run"))
+		main.Memory = 0
+		main.Environment = map[string]string{"A": "own", "B": "own"}
+		main.MountPoints = []acs.MountPoint{{SourceVolume: "host", ContainerPath: "/h", ReadOnly: true}, {SourceVolume: "task", ContainerPath: "/t"}, {SourceVolume: "shared", ContainerPath: "/s"}}
+		main.DockerConfig.HostConfig = `{"Tmpfs":{"/tmp":"size=64m,noexec"},"ShmSize":1024,"Ulimits":[{"Name":"nofile","Soft":1,"Hard":2}],"LogConfig":{"Type":"json-file"}}`
+		side.VolumesFrom = []acs.VolumeFrom{{SourceContainer: "main", ReadOnly: true}}
+		task := pinned(newFakeTask("t", main, side), "GPU-0")
+		task.Memory, task.CPU = 300, 0.25
+		task.Volumes = []acs.Volume{
+			{Name: "host", Host: &acs.HostVolume{SourcePath: "/srv"}}, {Name: "task", Host: &acs.HostVolume{}},
+			{Name: "shared", DockerVolumeConfiguration: &acs.DockerVolumeConfiguration{Scope: "shared"}},
+		}
+		a.take(t, task)
+		s := a.containers["t-main"].spec
+		if s.MemoryBytes != 300<<20 || s.CPUQuotaMilli != 250 || s.ShmSizeBytes != 1024 || s.Ulimits[0].Hard != 2 || !slices.Equal(s.GPUs, []string{"GPU-0"}) {
+			t.Errorf("limits %+v", s)
+		}
+		if m := s.Tmpfs[0]; m.Path != "/tmp" || m.SizeBytes != 64<<20 || !slices.Equal(m.Options, []string{"noexec"}) {
+			t.Errorf("tmpfs %+v", m)
+		}
+		if !slices.Equal(s.Env, []string{"A=own", "B=own", "C=node"}) {
+			t.Errorf("environment %v", s.Env)
+		}
+		if m := s.Mounts; m[0].Source != "/srv" || m[0].Volume || !m[0].ReadOnly || m[1].Source != "ecs-t-task" || !m[1].Volume || m[2].Source != "shared" {
+			t.Errorf("mounts %+v", m)
+		}
+		if m := a.containers["t-side"].spec.Mounts; len(m) != 3 || !m[1].ReadOnly {
+			t.Errorf("mounts from main %+v", m)
+		}
+	}, func(o *Options) {
+		o.Environment = func(*acs.Task, string) map[string]string { return map[string]string{"A": "node", "C": "node"} }
+	})
+}
+
 func TestHealth(t *testing.T) {
 	alone(t, func(t *testing.T, a *agent) {
 		task := newFakeTask("t", checked(box("a", "healthy@5s"), acs.Healthcheck{Interval: 2e9, Retries: 2}), checked(box("b", "run"), acs.Healthcheck{Interval: 2e9, Retries: 3, StartPeriod: 9e9}))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/agent/runtime"
@@ -106,7 +108,7 @@ func (t *task) link(l string) string {
 // samePorts are the ports of a container that listens on its network itself.
 func samePorts(c *acs.Container) []Port {
 	var out []Port
-	for _, p := range c.PortMappings {
+	for _, p := range portMappings(c) {
 		out = append(out, Port{Container: p.ContainerPort, Host: p.ContainerPort, Protocol: protocol(p)})
 	}
 	return out
@@ -117,7 +119,7 @@ func samePorts(c *acs.Container) []Port {
 func (t *task) hostPorts(c *acs.Container) ([]Port, error) {
 	given := t.rec.Containers[c.Name].Ports
 	var out []Port
-	for _, p := range c.PortMappings {
+	for _, p := range portMappings(c) {
 		port := Port{Container: p.ContainerPort, Host: p.HostPort, Protocol: protocol(p)}
 		if port.Host == 0 {
 			port.Host = hostPortOf(given, port)
@@ -139,6 +141,27 @@ func hostPortOf(given []Port, p Port) int64 {
 		return 0
 	}
 	return given[i].Host
+}
+
+// portMappings are a container's, with each range (first-last) as one mapping for each of its ports.
+func portMappings(c *acs.Container) []acs.PortMapping {
+	var out []acs.PortMapping
+	for _, p := range c.PortMappings {
+		first, last, ok := strings.Cut(p.ContainerPortRange, "-")
+		if !ok {
+			out = append(out, p)
+			continue
+		}
+		from, err := strconv.ParseUint(first, 10, 16)
+		to, err2 := strconv.ParseUint(last, 10, 16)
+		if err != nil || err2 != nil {
+			continue // the control plane has checked it
+		}
+		for n := from; n <= to; n++ {
+			out = append(out, acs.PortMapping{ContainerPort: int64(n), Protocol: p.Protocol})
+		}
+	}
+	return out
 }
 
 func protocol(p acs.PortMapping) string {

@@ -147,9 +147,12 @@ func (r *Record) write(path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// newFile begins the names of files that are not written whole yet.
+const newFile = ".new-"
+
 // replace replaces a file whole, or not at all.
 func replace(path string, b []byte, durable bool) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	f, err := os.CreateTemp(filepath.Dir(path), newFile+"*")
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestARecordIsReadAsItWasWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.json")
+	code := 3
+	rec := &Record{
+		Task: newFakeTask("t", box("a", "run")), TakenAt: time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC), Network: &Network{IP: "10.0.0.2"},
+		Containers: map[string]*Container{"a": {Status: Stopped, ExitCode: &code, Ports: []Port{{80, 49153, "tcp"}}, Token: "x"}},
+	}
+	for range 2 { // a new one, and one that is replaced
+		if err := rec.write(path); err != nil {
+			t.Fatal(err)
+		}
+		got, err := readRecord(path)
+		if err != nil || !reflect.DeepEqual(got, rec) {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		rec.Stop = true
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".new-*")); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+}
+
+func TestABadRecordIsNotPassedOver(t *testing.T) {
+	dir := t.TempDir()
+	for _, content := range []string{"", "{", `{"Task":{"containers":[{"name":"a"}]},"Containers":{}}`} {
+		if err := os.WriteFile(filepath.Join(dir, "t.json"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(Options{Dir: dir}); err == nil {
+			t.Errorf("%q was taken for a record", content)
+		}
+	}
+}
+
+func TestATaskThatCannotBeWrittenIsNotTaken(t *testing.T) {
+	alone(t, func(t *testing.T, a *agent) {
+		works := a.engine.write
+		a.engine.write = func(string, *Record) error { return os.ErrPermission }
+		task := newFakeTask("t", box("a", "run"))
+		if a.engine.Take(task) == nil || len(a.engine.Running()) != 0 {
+			t.Error("taken")
+		}
+		a.engine.write = works
+		a.take(t, task)
+		a.engine.write = func(string, *Record) error { return os.ErrPermission }
+		if a.engine.Take(stopOf(task)) == nil {
+			t.Error("its stop was taken")
+		}
+		a.engine.write = works
+		if a.take(t, stopOf(task)); a.last(task.Arn).Status != "STOPPED" {
+			t.Error("it does not stop")
+		}
+	})
+}
