@@ -49,6 +49,7 @@ type server struct {
 	flags    serverFlags
 	listener net.Listener
 	handler  *wire.Handler
+	front    http.Handler // the handler, guarded where any credentials will do
 	store    *state.Store
 	logs     *logstore.Store
 	ecs      *ecs.Service
@@ -182,6 +183,9 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		json.NewEncoder(w).Encode(map[string]string{"status": "ok", "version": version}) //nolint:errcheck // the caller is gone
 	}))
 	s.handler.Handle("/pintle/gpus", s.gpuHandler(v))
+	if s.front = s.handler; v == nil {
+		s.front = guard(s.handler)
+	}
 	return nil
 }
 
@@ -190,7 +194,7 @@ func (s *server) run(ctx context.Context) error {
 	if err := s.link.Reset(ctx); err != nil {
 		return err
 	}
-	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
+	web := &http.Server{Handler: s.front, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return web.Serve(s.listener) })
 	g.Go(func() error { return nodes.Run(ctx, s.store, nodes.Options{Now: time.Now, Lost: s.flags.Lost}) })

@@ -1,0 +1,28 @@
+package main
+
+import "testing"
+
+func TestLocalHost(t *testing.T) {
+	for host, want := range map[string]bool{
+		"127.0.0.1:4566": true, "localhost:4566": true, "localhost": true, "[::1]:4566": true, "bucket.localhost:4566": true,
+		"ecs.us-east-1.amazonaws.com": true, "LOCALHOST:1": true,
+		"evil.example": false, "evil.example:4566": false, "10.0.0.1:4566": false, "localhost.evil.example": false, "": false,
+		"amazonaws.com.evil.example": false,
+	} {
+		if got := localHost(host); got != want {
+			t.Errorf("%q is %v, want %v", host, got, want)
+		}
+	}
+}
+
+func TestParseInstances(t *testing.T) {
+	got, err := parseInstances([]string{"p3.16xlarge=2", "c5.2xlarge"})
+	if err != nil || len(got) != 3 || got[0] != "p3.16xlarge" || got[2] != "c5.2xlarge" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, bad := range []string{"p3.16xlarge=0", "p3.16xlarge=x", "nothing", "c5.large=1000"} {
+		if got, err := parseInstances([]string{bad}); err == nil {
+			t.Errorf("%s is %v", bad, got)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package sweep
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+func TestSweepForgetsWhatIsOver(t *testing.T) {
+	journal, err := state.OpenSQLite(context.Background(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open(context.Background(), journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	task := func(id, status, definition string, ago time.Duration) *state.Task {
+		return &state.Task{Task: types.Task{
+			TaskArn: aws.String(id), ClusterArn: aws.String("c"), LastStatus: &status, DesiredStatus: &status,
+			TaskDefinitionArn: &definition, StoppedAt: aws.Time(now.Add(-ago)),
+		}}
+	}
+	definition := func(arn string, status types.TaskDefinitionStatus) *state.TaskDefinition {
+		return &state.TaskDefinition{TaskDefinition: types.TaskDefinition{TaskDefinitionArn: &arn, Family: aws.String("f"), Status: status}}
+	}
+	err = store.Update(context.Background(), func(tx *state.Tx) error {
+		tx.Tasks.Put(task("old", "STOPPED", "unused", 61*time.Minute))
+		tx.Tasks.Put(task("recent", "STOPPED", "used", 59*time.Minute))
+		tx.Tasks.Put(task("running", "RUNNING", "kept", 100*time.Hour))
+		tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: "old", Expires: now.Add(-time.Second)})
+		tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: "good", Expires: now.Add(time.Second)})
+		tx.TaskDefinitions.Put(definition("unused", types.TaskDefinitionStatusDeleteInProgress))
+		tx.TaskDefinitions.Put(definition("used", types.TaskDefinitionStatusDeleteInProgress))
+		tx.TaskDefinitions.Put(definition("kept", types.TaskDefinitionStatusInactive))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Update(context.Background(), func(tx *state.Tx) error { Sweep(tx, now); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	v := store.View()
+	for what, there := range map[string]bool{
+		"task old": v.Tasks.Get("old") != nil, "token old": v.IdempotencyTokens.Get("old") != nil, "definition unused": v.TaskDefinitions.Get("unused") != nil,
+	} {
+		if there {
+			t.Errorf("%s is still there", what)
+		}
+	}
+	for what, there := range map[string]bool{
+		"task recent": v.Tasks.Get("recent") != nil, "task running": v.Tasks.Get("running") != nil, "token good": v.IdempotencyTokens.Get("good") != nil,
+		"definition used": v.TaskDefinitions.Get("used") != nil, "definition kept": v.TaskDefinitions.Get("kept") != nil,
+	} {
+		if !there {
+			t.Errorf("%s is gone", what)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/decide/placement"
+	"github.com/pintle/pintle/internal/state"
+)
+
+const cluster = "arn:cluster/c"
+
+func instance(id string, gpus int) *state.ContainerInstance {
+	row := &state.ContainerInstance{ClusterArn: cluster, Capacity: state.Resources{CPU: 4096, MemoryMiB: 4096}}
+	row.ContainerInstanceArn, row.Status, row.AgentConnected = aws.String(id), aws.String("ACTIVE"), true
+	for g := range gpus {
+		row.GPUs = append(row.GPUs, state.GPU{ID: fmt.Sprintf("%s-gpu%d", id, g)})
+	}
+	return row
+}
+
+func taskOn(id, on string, need Need, gpus []state.HeldGPU) *state.Task {
+	return &state.Task{
+		Task: types.Task{
+			TaskArn: aws.String(id), ClusterArn: aws.String(cluster), ContainerInstanceArn: aws.String(on),
+			LastStatus: aws.String("PENDING"), DesiredStatus: aws.String("RUNNING"), Group: aws.String("g"),
+		},
+		Reserved: need.Reserved, GPUs: gpus,
+	}
+}
+
+// TestThePictureIsTheStores places, moves on, stops and refuses tasks at random. After each transaction
+// the scheduler answers as one would that was told of the store's rows alone.
+func TestThePictureIsTheStores(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := New(1)
+		dir := t.TempDir()
+		journal, err := state.OpenSQLite(context.Background(), dir)
+		if err != nil {
+			r.Fatal(err)
+		}
+		store, err := state.Open(context.Background(), journal, s)
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer store.Close()
+		instances := []string{"i0", "i1", "i2"}
+		for n := range rapid.IntRange(1, 15).Draw(r, "transactions") {
+			refuse := errors.New("refused")
+			err := store.Update(context.Background(), func(tx *state.Tx) error {
+				id := rapid.SampledFrom(instances).Draw(r, "instance")
+				switch rapid.IntRange(0, 4).Draw(r, "what") {
+				case 0:
+					row := instance(id, rapid.IntRange(0, 3).Draw(r, "gpus"))
+					if old := tx.ContainerInstances.Get(id); old != nil { // a node keeps its devices
+						row = old
+					}
+					next := *row
+					next.AgentConnected = rapid.Bool().Draw(r, "connected")
+					tx.ContainerInstances.Put(&next)
+				case 1, 2:
+					need := needOf(r)
+					p, failures := s.Place(tx.View, request(need))
+					if len(failures) == 0 {
+						tx.Tasks.Put(taskOn(fmt.Sprint("t", n), p.InstanceArn, need, p.GPUs))
+					}
+				case 3:
+					for old := range tx.Tasks.All() {
+						next := *old
+						next.LastStatus = aws.String(rapid.SampledFrom([]string{"RUNNING", "STOPPED"}).Draw(r, "status"))
+						tx.Tasks.Put(&next)
+						break
+					}
+				case 4:
+					for old := range tx.Tasks.All() {
+						tx.Tasks.Delete(*old.TaskArn)
+						break
+					}
+				}
+				if rapid.IntRange(0, 3).Draw(r, "refuse") == 0 {
+					return refuse
+				}
+				return nil
+			})
+			if err != nil && !errors.Is(err, refuse) {
+				r.Fatal(err) // the ledger refused what the scheduler had planned
+			}
+			compareWithStore(r, store, s, instances)
+		}
+	})
+}
+
+func needOf(r *rapid.T) Need {
+	n := Need{Reserved: state.Resources{CPU: rapid.Int64Range(1, 3000).Draw(r, "cpu"), MemoryMiB: rapid.Int64Range(1, 3000).Draw(r, "memory")}}
+	if g := rapid.IntRange(0, 2).Draw(r, "need"); g > 0 {
+		n.GPUs = []placement.ContainerGPUs{{Container: "main", Count: g}}
+	}
+	return n
+}
+
+func request(need Need) Request {
+	return Request{ClusterArn: cluster, TaskDefinition: &state.TaskDefinition{}, Need: need, Group: "g"}
+}
+
+// compareWithStore asks both schedulers whether each of several tasks fits each instance.
+func compareWithStore(r *rapid.T, store *state.Store, s *Scheduler, instances []string) {
+	v := store.View()
+	fresh := New(1)
+	for row := range v.ContainerInstances.All() {
+		fresh.Change(nil, row)
+	}
+	for row := range v.Tasks.All() {
+		fresh.Change(nil, row)
+	}
+	for _, id := range instances {
+		for _, cpu := range []int64{1, 1000, 2000, 4096} {
+			for gpus := range 4 {
+				need := Need{Reserved: state.Resources{CPU: cpu, MemoryMiB: cpu}}
+				if gpus > 0 {
+					need.GPUs = []placement.ContainerGPUs{{Container: "main", Count: gpus}}
+				}
+				_, got := s.PlaceOn(v, id, request(need))
+				_, want := fresh.PlaceOn(v, id, request(need))
+				if reason(got) != reason(want) {
+					r.Fatalf("%d CPU and %d GPUs on %s: %q, the store's rows say %q", cpu, gpus, id, reason(got), reason(want))
+				}
+			}
+		}
+	}
+}
+
+func reason(f *types.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return *f.Reason
+}
