@@ -25,6 +25,11 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/filterpattern
 	go test -run xxx -fuzz 'FuzzDecode$$' -fuzztime 10s ./internal/acs
 	go test -run xxx -fuzz 'FuzzDecodeSigned$$' -fuzztime 10s ./internal/acs
+	go test -run xxx -fuzz FuzzReplay -fuzztime 10s ./internal/state
+	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/logstore
+	go test -run xxx -fuzz FuzzDecodeJSON -fuzztime 10s ./internal/wire
+	go test -run xxx -fuzz FuzzForm -fuzztime 10s ./internal/wire
+	go test -run xxx -fuzz FuzzAuthorization -fuzztime 10s ./internal/wire
 
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
