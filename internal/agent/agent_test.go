@@ -549,9 +549,11 @@ func TestSampler(t *testing.T) {
 }
 
 func TestLoadAsTheContainerSays(t *testing.T) {
-	c := &acs.Container{CPU: 1024, Environment: map[string]string{simulatedLoad: "0.8"}}
-	if got := load(c, &usage{cores: 0.1}); got != 0.8 {
-		t.Errorf("load %v", got)
+	for says, want := range map[string]float64{"0.8": 0.8, "": 0.1, "NaN": 0.1, "2": 0.1, "much": 0.1} {
+		c := &acs.Container{CPU: 1024, Environment: map[string]string{simulatedLoad: says}}
+		if got := load(c, &usage{cores: 0.1}); got != want {
+			t.Errorf("%q: load %v, want %v", says, got, want)
+		}
 	}
 }
 

@@ -109,7 +109,7 @@ const simulatedLoad = "PINTLE_SIMULATED_GPU_LOAD"
 // load is how busy a container keeps its simulated GPUs: as it says in its environment, from 0 to 1,
 // else as much as of the CPU that it reserved.
 func load(c *acs.Container, u *usage) float64 {
-	if v, err := strconv.ParseFloat(c.Environment[simulatedLoad], 64); err == nil {
+	if v, err := strconv.ParseFloat(c.Environment[simulatedLoad], 64); err == nil && v >= 0 && v <= 1 {
 		return v
 	}
 	return u.cores / max(float64(c.CPU)/1024, 0.1)

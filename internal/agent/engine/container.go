@@ -63,26 +63,9 @@ func (t *task) bringUp(ctx context.Context, c *acs.Container) {
 
 // start pulls, creates and starts a container. What comes before the start itself ends with starting.
 func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
-	rt := t.engine.opts.Runtime
-	digest, err := t.pull(starting, c)
+	id, err := t.create(starting, c)
 	if err != nil {
-		return fmt.Errorf("CannotPullContainerError: %w", err)
-	}
-	spec, ports, err := t.spec(c)
-	if err != nil {
-		return fmt.Errorf("CannotCreateContainerError: %w", err)
-	}
-	note, err := t.prepareLogs(starting, c)
-	if err != nil {
-		return fmt.Errorf("ResourceInitializationError: failed to initialize logging driver: %w", err)
-	}
-	t.update(func(r *Record) { // before it is created: its ports must be the same when that is done again
-		rc := r.Containers[c.Name]
-		rc.Status, rc.Digest, rc.Ports, rc.Reason, rc.CreatedAt = Created, digest, ports, note, time.Now().UTC()
-	})
-	err = within(starting, createTimeout, "created", func(ctx context.Context) error { return rt.Create(ctx, spec) })
-	if err != nil {
-		return failure("CannotCreateContainerError", err)
+		return err
 	}
 	if t.halted.Err() != nil {
 		return t.halted.Err()
@@ -91,7 +74,7 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 	if c.StartTimeout > 0 {
 		limit = startTimeout(c)
 	}
-	err = within(ctx, limit, "started", func(ctx context.Context) error { return rt.Start(ctx, spec.ID) })
+	err = within(ctx, limit, "started", func(ctx context.Context) error { return t.engine.opts.Runtime.Start(ctx, id) })
 	if err != nil {
 		return failure("CannotStartContainerError", err)
 	}
@@ -100,6 +83,31 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 		rc.Status, rc.Ran, rc.StartedAt = Running, true, time.Now().UTC()
 	})
 	return nil
+}
+
+// create makes all that a container needs, and the container.
+func (t *task) create(ctx context.Context, c *acs.Container) (id string, err error) {
+	digest, err := t.pull(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("CannotPullContainerError: %w", err)
+	}
+	spec, ports, err := t.spec(c)
+	if err != nil {
+		return "", fmt.Errorf("CannotCreateContainerError: %w", err)
+	}
+	note, err := t.prepareLogs(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("ResourceInitializationError: failed to initialize logging driver: %w", err)
+	}
+	t.update(func(r *Record) { // first: its ports must be the same if it is created again
+		rc := r.Containers[c.Name]
+		rc.Status, rc.Digest, rc.Ports, rc.Reason, rc.CreatedAt = Created, digest, ports, note, time.Now().UTC()
+	})
+	err = within(ctx, createTimeout, "created", func(ctx context.Context) error { return t.engine.opts.Runtime.Create(ctx, spec) })
+	if err != nil {
+		return "", failure("CannotCreateContainerError", err)
+	}
+	return spec.ID, nil
 }
 
 // pull makes the image present. The task's pull times span those of all its containers.

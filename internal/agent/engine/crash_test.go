@@ -29,7 +29,7 @@ func drawScenario(t *rapid.T) scenario {
 		task := newFakeTask(fmt.Sprintf("t%d", i))
 		for j := range rapid.IntRange(1, 3).Draw(t, "containers") {
 			c := box(fmt.Sprintf("c%d", j), rapid.SampledFrom(images).Draw(t, "image"))
-			c.Essential = j == 0 || rapid.Bool().Draw(t, "essential")
+			c.Essential = rapid.Bool().Draw(t, "essential")
 			if j > 0 && rapid.Bool().Draw(t, "waits") {
 				c.DependsOn = []acs.ContainerDependency{{ContainerName: "c0", Condition: rapid.SampledFrom(conditions).Draw(t, "condition")}}
 			}

@@ -172,11 +172,15 @@ func (e *Engine) inOrder() []*task {
 	return out
 }
 
-// start lets a task run. The caller holds mu.
+// start lets a task run, and has it queue for what it needs: in the order of the calls. The caller
+// holds mu.
 func (e *Engine) start(t *task) {
 	ctx := e.ctx
 	if ctx == nil {
 		return // Run starts it
+	}
+	if !t.rec.stopped() {
+		t.granted = e.ledger.ask(t.arn(), needOf(t.rec))
 	}
 	e.running.Go(func() { t.run(ctx) })
 }

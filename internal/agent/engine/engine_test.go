@@ -480,6 +480,33 @@ func TestTheNextAgentAdopts(t *testing.T) {
 	})
 }
 
+func TestTheQueueOutlastsAnAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dir := newWorld(), t.TempDir()
+		a := w.start(t, dir)
+		first := pinned(newFakeTask("first", box("a", "run")), "GPU-0")
+		a.take(t, first)
+		for _, id := range []string{"b", "c", "d", "e"} {
+			later(time.Millisecond)
+			a.take(t, pinned(newFakeTask(id, box("a", "exit:0@1s")), "GPU-0"))
+		}
+		a.kill()
+		b := w.start(t, dir)
+		defer b.kill()
+		b.take(t, stopOf(first))
+		later(10 * time.Second)
+		var order []string
+		for _, r := range w.reports {
+			if r.Status == "RUNNING" {
+				order = append(order, strings.TrimPrefix(r.TaskArn, arnPrefix))
+			}
+		}
+		if !slices.Equal(order, []string{"first", "b", "c", "d", "e"}) {
+			t.Errorf("in order %v", order)
+		}
+	})
+}
+
 func TestAReportIsMadeUntilItIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -575,7 +602,7 @@ func TestAwsvpcWithoutNetworksFails(t *testing.T) {
 // shipper is a log driver that takes a while.
 type shipper struct{ shipped chan string }
 
-func (*shipper) Prepare(context.Context, *LogSource) (string, error) { return "", nil }
+func (*shipper) Prepare(context.Context, *LogSource) (string, error) { return "by the way", nil }
 
 func (s *shipper) Ship(ctx context.Context, c *LogSource, cursor string, saved func(string)) error {
 	if !pause(ctx, 7*time.Second) {
@@ -603,6 +630,9 @@ func TestOutputIsShippedBeforeTheEndIsReported(t *testing.T) {
 		later(time.Second)
 		if a.last(task.Arn).Status != "STOPPED" || <-s.shipped != "t-a from " {
 			t.Error("not reported, or not shipped")
+		}
+		if got := a.last(task.Arn).Containers[0].Reason; got != "by the way" {
+			t.Errorf("noted %q", got)
 		}
 	}, func(o *Options) { o.Shipper = s })
 }

@@ -78,9 +78,9 @@ func (r *Record) stopped() bool {
 }
 
 // Halting says whether no container may start any more and all must end: the task is to stop, cannot
-// run, or has lost an essential container.
+// run, or has lost an essential container, or the last.
 func (r *Record) Halting() bool {
-	if r.Stop || r.Failure != "" {
+	if r.Stop || r.Failure != "" || r.stopped() {
 		return true
 	}
 	for i := range r.Task.Containers {

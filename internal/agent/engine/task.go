@@ -23,13 +23,14 @@ type task struct {
 	changed chan struct{} // closed, and made anew, when something has changed
 	over    bool          // the containers have ended, and all that the task held is given back
 
+	granted  <-chan struct{} // closed once the task has what it needs of the node
 	halted   context.Context // over once the task is halting
 	halt     context.CancelFunc
 	shipping sync.WaitGroup
 }
 
 func newTask(e *Engine, rec *Record) *task {
-	t := &task{engine: e, rec: rec, changed: make(chan struct{})}
+	t := &task{engine: e, rec: rec, changed: make(chan struct{}), over: rec.Reported == "STOPPED"}
 	t.halted, t.halt = context.WithCancel(context.Background())
 	if rec.Halting() {
 		t.halt()
@@ -179,7 +180,6 @@ func (t *task) run(ctx context.Context) {
 	defer t.shipping.Wait()
 	t.shipRest(ctx)
 	if t.reported() {
-		t.finish()
 		return
 	}
 	var reporting sync.WaitGroup
@@ -224,14 +224,11 @@ func (t *task) live(ctx context.Context) error {
 
 // admit waits until the node has what the task needs. A task that is halted meanwhile needs nothing.
 func (t *task) admit(ctx context.Context) error {
-	t.mu.Lock()
-	n := needOf(t.rec)
-	t.mu.Unlock()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-t.halted.Done():
-	case <-t.engine.ledger.ask(t.arn(), n):
+	case <-t.granted:
 	}
 	return nil
 }
