@@ -60,6 +60,9 @@ func main() {
 	case err == nil:
 	case errors.As(err, &code):
 		os.Exit(int(code))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		fmt.Fprintln(os.Stderr, "pintle: no control plane answers. Start one with: pintle up. If it is elsewhere, say where with --endpoint or AWS_ENDPOINT_URL.")
+		os.Exit(1)
 	default:
 		fmt.Fprintln(os.Stderr, "pintle:", err)
 		os.Exit(1)
