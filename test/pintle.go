@@ -4,7 +4,6 @@ package test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -180,7 +179,7 @@ func Eventually(t testing.TB, what string, within time.Duration, ok func() bool)
 	t.Helper()
 	for deadline := time.Now().Add(within); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal(fmt.Sprintf("%s did not happen within %s", what, within))
+			t.Fatalf("%s did not happen within %s", what, within)
 		}
 	}
 }

@@ -5,9 +5,11 @@
 package filterpattern
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxLength is the longest pattern that AWS takes.
@@ -25,6 +27,8 @@ func Parse(text string) (*Pattern, error) {
 	switch {
 	case len(text) > maxLength:
 		return nil, fmt.Errorf("it has %d characters, at most %d are allowed", len(text), maxLength)
+	case !utf8.ValidString(text):
+		return nil, errors.New("it is not valid UTF-8")
 	case trimmed == "":
 		return &Pattern{func(string) bool { return true }}, nil
 	case strings.HasPrefix(trimmed, "{"):

@@ -138,7 +138,8 @@ func lookup(v any, path []any) (any, bool) {
 	for _, step := range path {
 		switch s := step.(type) {
 		case string:
-			m, ok := v.(map[string]any)
+			m, _ := v.(map[string]any) // of anything else there is no member
+			var ok bool
 			if v, ok = m[s]; !ok {
 				return nil, false
 			}
