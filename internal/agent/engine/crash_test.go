@@ -117,7 +117,7 @@ func (w *world) check(tasks []acs.Task, stopped []bool) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s is reported STOPPED, but %v run", task.Arn, running))
 		case stopped[i] && !ended:
 			wrong = append(wrong, fmt.Sprintf("%s does not stop: %v", task.Arn, statuses))
-		case !ended && len(running) == 0 && !w.gpusInUse(): // else it may wait for one
+		case !ended && len(running) == 0 && !w.gpusInUse(tasks): // else it may wait for one
 			wrong = append(wrong, fmt.Sprintf("%s neither runs nor ends: %v", task.Arn, statuses))
 		}
 	}
@@ -134,13 +134,9 @@ func (w *world) running(arn string) (ids []string) {
 	return ids
 }
 
-func (w *world) gpusInUse() bool {
-	for _, c := range w.containers {
-		if c.status == "RUNNING" && len(c.spec.GPUs) > 0 {
-			return true
-		}
-	}
-	return false
+// gpusInUse says whether a task that has GPUs runs, be it in a container without them.
+func (w *world) gpusInUse(tasks []acs.Task) bool {
+	return slices.ContainsFunc(tasks, func(t acs.Task) bool { return len(t.Associations) > 0 && len(w.running(t.Arn)) > 0 })
 }
 
 // Whenever agents die, no container runs twice, no GPU has two tasks, and every task that was taken
