@@ -387,7 +387,8 @@ func TestWhatARuntimeIsTold(t *testing.T) {
 		task := pinned(newFakeTask("t", main, side), "GPU-0")
 		task.Memory, task.CPU = 300, 0.25
 		task.Volumes = []acs.Volume{
-			{Name: "host", Host: &acs.HostVolume{SourcePath: "/srv"}}, {Name: "task", Host: &acs.HostVolume{}},
+			{Name: "host", Host: &acs.HostVolume{SourcePath: "/srv"}},
+			{Name: "task", Host: &acs.HostVolume{}},
 			{Name: "shared", DockerVolumeConfiguration: &acs.DockerVolumeConfiguration{Scope: "shared"}},
 		}
 		a.take(t, task)
