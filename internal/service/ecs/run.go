@@ -169,7 +169,9 @@ func (s *Service) launch(ctx context.Context, operation string, token *string, i
 		if err := run(tx); err != nil {
 			return err
 		}
-		tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: key, Request: hash, Arns: arnsOf(made()), Expires: s.opts.Now().Add(tokenLifetime)})
+		if arns := arnsOf(made()); len(arns) > 0 { // what made nothing may be tried again
+			tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: key, Request: hash, Arns: arns, Expires: s.opts.Now().Add(tokenLifetime)})
+		}
 		return nil
 	})
 }
