@@ -193,6 +193,14 @@ func TestWithoutGPUsItSeesNone(t *testing.T) {
 	}
 }
 
+func TestTheLastLineNeedsNoNewline(t *testing.T) {
+	id := run(t, "echo one; printf last", nil)
+	wait(t, id)
+	if got := text(logs(t, id, "")); got != "one\nlast" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestMemoryLimit(t *testing.T) {
 	id := run(t, "tail /dev/zero", func(s *runtime.Spec) { s.MemoryBytes, s.MemorySwap = 32<<20, 32<<20 })
 	if exit := wait(t, id); !exit.OOMKilled || exit.Code != 137 {

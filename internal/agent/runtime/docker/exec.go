@@ -82,7 +82,10 @@ func (r *Runtime) Logs(ctx context.Context, id, from string, follow bool, emit f
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return lines.flush()
 }
 
 // lineWriter turns the engine's output, which has a time before each line, into lines.
@@ -90,9 +93,28 @@ type lineWriter struct {
 	emit  func(runtime.Line) error
 	after cursor // what was emitted before
 	last  cursor
+
+	streams []*lineStream
 }
 
-func (w *lineWriter) stream(stderr bool) io.Writer { return &lineStream{lines: w, stderr: stderr} }
+func (w *lineWriter) stream(stderr bool) io.Writer {
+	s := &lineStream{lines: w, stderr: stderr}
+	w.streams = append(w.streams, s)
+	return s
+}
+
+// flush emits what has no newline at its end.
+func (w *lineWriter) flush() error {
+	for _, s := range w.streams {
+		if s.rest == "" {
+			continue
+		}
+		if err := w.line(strings.TrimRight(s.rest, "\r"), s.stderr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // lineStream is one of the two streams.
 type lineStream struct {

@@ -228,8 +228,7 @@ func (r *Runtime) List(_ context.Context, owner string) ([]runtime.Container, er
 			return nil, err
 		}
 		out = append(out, runtime.Container{
-			ID: spec.ID, Labels: spec.Labels, Status: status, PID: st.PID, StartedAt: st.StartedAt,
-			Exit: runtime.Exit{Code: st.ExitCode, FinishedAt: st.FinishedAt},
+			ID: spec.ID, Labels: spec.Labels, Status: status, PID: st.PID, StartedAt: st.StartedAt, Exit: st.Exit(),
 		})
 	}
 	return out, nil

@@ -168,6 +168,38 @@ func TestAKilledShimIsNoticedAndItsProcessEnded(t *testing.T) {
 	}
 }
 
+func TestWhatIsLeftBehindEndsWithTheContainer(t *testing.T) {
+	r := newRuntime(t)
+	run(t, r, "a", "sleep 60 & echo $!")
+	wait(t, r, "a")
+	text, _ := logs(t, r, "a", "", true)
+	left := atoi(strings.TrimSpace(text))
+	for deadline := time.Now().Add(5 * time.Second); syscall.Kill(left, 0) == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a background child outlives its container")
+		}
+	}
+}
+
+func TestALostContainerIsListedAsItEnded(t *testing.T) {
+	r := newRuntime(t)
+	run(t, r, "a", "echo $PPID; exec sleep 60")
+	for text := ""; text == ""; {
+		text, _ = logs(t, r, "a", "", false)
+		if pid := atoi(strings.TrimSpace(text)); pid > 0 {
+			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // wait tells
+		}
+	}
+	exit := wait(t, r, "a")
+	list, err := r.List(t.Context(), "me")
+	if err != nil || len(list) != 1 || list[0].Status != runtime.Exited || list[0].Exit != exit || exit.Code != shim.LostCode {
+		t.Errorf("got %+v, %v, want the end %+v", list, err, exit)
+	}
+	if again := wait(t, r, "a"); again != exit {
+		t.Errorf("it ended twice: %+v, then %+v", exit, again)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	r := newRuntime(t)
 	if err := r.Create(t.Context(), &runtime.Spec{ID: "../x", Command: []string{"true"}}); err == nil {

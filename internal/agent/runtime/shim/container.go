@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/pintle/pintle/internal/agent/runtime"
@@ -13,8 +14,10 @@ import (
 // LostCode is the exit code of a container whose shim was killed: nobody knows the true one.
 const LostCode = 137
 
-// Wait blocks until the container in dir has ended. Where its shim was killed, lost is called once to
-// end what the shim has left behind.
+const lostReason = "the process that watched over the container was killed"
+
+// Wait blocks until the container in dir has ended. Where its shim was killed, lost is called to end
+// what the shim has left behind, and the end is written down in the shim's place.
 func Wait(ctx context.Context, dir string, lost func(State)) (runtime.Exit, error) {
 	if err := waitForEnd(ctx, dir); err != nil {
 		return runtime.Exit{}, err
@@ -27,9 +30,17 @@ func Wait(ctx context.Context, dir string, lost func(State)) (runtime.Exit, erro
 		return runtime.Exit{}, errors.New("the container was never started")
 	case !st.Ended:
 		lost(st)
-		return runtime.Exit{Code: LostCode, FinishedAt: time.Now().UTC(), Error: "the process that watched over the container was killed"}, nil
+		st.Ended, st.ExitCode, st.FinishedAt, st.Error = true, LostCode, time.Now().UTC(), lostReason
+		if err := writeJSON(filepath.Join(dir, stateFile), st); err != nil {
+			return runtime.Exit{}, err
+		}
 	}
-	return runtime.Exit{Code: st.ExitCode, FinishedAt: st.FinishedAt}, nil
+	return st.Exit(), nil
+}
+
+// Exit tells how the container ended.
+func (st State) Exit() runtime.Exit {
+	return runtime.Exit{Code: st.ExitCode, FinishedAt: st.FinishedAt, Error: st.Error}
 }
 
 // waitForEnd blocks until the shim is gone.
@@ -63,8 +74,14 @@ func Status(dir string) (runtime.Status, State, error) {
 		return "", st, err
 	case !started:
 		return runtime.Created, st, nil
-	case st.Ended || gone(dir):
+	case st.Ended:
 		return runtime.Exited, st, nil
+	case !gone(dir):
+		return runtime.Running, st, nil
 	}
-	return runtime.Running, st, nil
+	st, _, err = ReadState(dir) // again: the shim may have written the end down since
+	if !st.Ended {
+		st.ExitCode, st.Error = LostCode, lostReason
+	}
+	return runtime.Exited, st, err
 }

@@ -34,6 +34,7 @@ type State struct {
 	Ended      bool
 	ExitCode   int
 	FinishedAt time.Time
+	Error      string `json:",omitempty"` // why nobody knows the exit code
 }
 
 // The files of a container's directory.
@@ -98,6 +99,10 @@ func run(dir string, ready *os.File) error {
 		return err
 	}
 	ready.Close()
+	awaitExit(st.PID)
+	// What the command has left behind ends with it, as in a container. The command is not reaped yet,
+	// so its process group cannot be another's.
+	syscall.Kill(-st.PID, syscall.SIGKILL) //nolint:errcheck // there may be none
 	err = cmd.Wait()
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
@@ -105,6 +110,17 @@ func run(dir string, ready *os.File) error {
 	log.Close()
 	st.Ended, st.FinishedAt, st.ExitCode = true, time.Now().UTC(), exitCode(cmd.ProcessState)
 	return writeJSON(filepath.Join(dir, stateFile), st)
+}
+
+// awaitExit blocks until a child has ended, and leaves it to be reaped.
+func awaitExit(pid int) {
+	const byPID, exited, leave = 1, 0x4, 0x1000000 // P_PID, WEXITED, WNOWAIT of waitid(2)
+	for {
+		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, byPID, uintptr(pid), 0, exited|leave, 0, 0)
+		if errno != syscall.EINTR {
+			return
+		}
+	}
 }
 
 // lockOnce lets one shim in a container's life go on. An agent that was killed while it started a
