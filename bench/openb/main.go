@@ -20,123 +20,151 @@ func main() {
 	data := flag.String("data", "", "folder with the trace's CSV files")
 	lists := flag.String("lists", "default,gpushare40,gpuspec10,multigpu20", "task lists, by the end of their names")
 	seeds := flag.Int("seeds", 10, "how many orders of arrival, from seed 42 on")
-	gradient := flag.Float64("gradient", placement.DefaultMix().Gradient, "Pintle's weight of added fragments against best fit")
 	flag.Parse()
 	if *data == "" {
 		fmt.Fprintln(os.Stderr, "openb: --data names the folder with the trace's CSV files; README.md says where they are")
 		os.Exit(2)
 	}
-	nodes, err := readNodes(filepath.Join(*data, "openb_node_list_gpu_node.csv"))
-	if err != nil {
+	if err := run(*data, strings.Split(*lists, ","), *seeds); err != nil {
 		fmt.Fprintln(os.Stderr, "openb:", err)
 		os.Exit(1)
 	}
-	fmt.Printf("%d nodes, %d GPUs, %d seeds; means over the seeds, last ties broken at random\n", len(nodes), gpuCount(nodes), *seeds)
-	for name := range strings.SplitSeq(*lists, ",") {
-		tasks, err := readTasks(filepath.Join(*data, "openb_pod_list_"+name+".csv"))
+}
+
+func run(data string, lists []string, seeds int) error {
+	nodes, err := readNodes(filepath.Join(data, "openb_node_list_gpu_node.csv"))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d nodes, %d GPUs; means over %d seeds\n", len(nodes), gpuCount(nodes), seeds)
+	for _, name := range lists {
+		tasks, err := readTasks(filepath.Join(data, "openb_pod_list_"+name+".csv"))
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "openb:", err)
-			os.Exit(1)
+			return err
 		}
-		report(name, compare(nodes, tasks, *seeds, *gradient))
+		report(name, nodes, tasks, seeds)
+	}
+	return nil
+}
+
+// policy is one way to place tasks on the trace's nodes.
+type policy struct {
+	name string
+	new  func(nodes []placement.Instance, tasks []task, rnd *rand.Rand) placer
+}
+
+// placer places one task after another, each for good, and says whether there was room.
+type placer interface{ place(*task) bool }
+
+func policies() []policy {
+	return []policy{
+		rivalPolicy("Random", random, randomTies),
+		rivalPolicy("DotProd", dotProduct, randomTies),
+		rivalPolicy("BestFit", bestFit, randomTies),
+		rivalPolicy("FGD, random ties", fragmentation, randomTies),
+		rivalPolicy("FGD, ties by name", fragmentation, tiesByName),
+		{"Pintle, mix given", func(nodes []placement.Instance, tasks []task, rnd *rand.Rand) placer {
+			return newPintle(nodes, mixOf(tasks), rnd)
+		}},
+		{"Pintle", func(nodes []placement.Instance, _ []task, rnd *rand.Rand) placer {
+			return newPintle(nodes, nil, rnd)
+		}},
 	}
 }
 
-// policy is one way to place tasks.
-type policy struct {
-	name     string
-	gradient float64
-	bestFit  float64
-	random   bool
+// pintle is the placement that RunTask uses.
+type pintle struct {
+	cluster *placement.Cluster
+	rnd     *rand.Rand
+	tasks   int
 }
 
-// outcome is the share of the GPUs in use at the arrived demands of marks, mean over the seeds.
-type outcome struct {
-	policy policy
-	used   [3]float64
-	idle   float64 // GPUs, at the last mark
+func newPintle(nodes []placement.Instance, mix placement.Mix, rnd *rand.Rand) *pintle {
+	p := &pintle{cluster: placement.New(mix), rnd: rnd}
+	for _, n := range nodes {
+		p.cluster.Upsert(n)
+	}
+	return p
+}
+
+func (p *pintle) place(t *task) bool {
+	r := &t.request
+	plan, _ := p.cluster.Place(r, p.rnd)
+	if plan.InstanceID == "" {
+		return false
+	}
+	p.tasks++
+	p.cluster.Reserve(plan.InstanceID, fmt.Sprint(p.tasks), placement.Allocation{CPU: r.CPU, MemoryMiB: r.MemoryMiB, GPUs: plan.GPUs})
+	return true
 }
 
 // marks are the arrived demands, as shares of the cluster's GPUs, at which is measured.
 var marks = [3]float64{0.95, 1.00, 1.30}
 
-func compare(nodes []placement.Instance, tasks []task, seeds int, gradient float64) []outcome {
-	policies := []policy{
-		{name: "Random", random: true}, {name: "BestFit", bestFit: 1}, {name: "FGD, random ties", gradient: 1}, {name: "Pintle", gradient: gradient, bestFit: 1},
-	}
-	out := make([]outcome, len(policies))
-	for i, p := range policies {
-		out[i].policy = p
-		runs := make([][3]float64, seeds)
-		var wg sync.WaitGroup
-		slots := make(chan struct{}, 2)
-		for s := range seeds {
-			wg.Go(func() {
-				slots <- struct{}{}
-				runs[s] = replay(nodes, tasks, p, uint64(42+s))
-				<-slots
-			})
-		}
-		wg.Wait()
-		for _, r := range runs {
-			for m := range marks {
-				out[i].used[m] += r[m] / float64(seeds)
-			}
-		}
-		out[i].idle = (1 - out[i].used[2]) * float64(gpuCount(nodes))
-	}
-	return out
-}
-
 // replay lets the tasks arrive in a random order, and again drawn at random, until they have asked for
-// 1.3 times the cluster's GPUs. A task that does not fit when it arrives is dropped; none departs.
-func replay(nodes []placement.Instance, tasks []task, p policy, seed uint64) (used [3]float64) {
-	rnd := rand.New(rand.NewPCG(seed, seed))
-	mix := mixOf(tasks)
-	mix.Gradient, mix.BestFit = p.gradient, p.bestFit
-	cluster := placement.New(mix)
-	for _, n := range nodes {
-		cluster.Upsert(n)
-	}
-	total := float64(gpuCount(nodes) * placement.WholeGPU)
-	arrived, placed, mark := 0.0, 0.0, 0
-	order := rnd.Perm(len(tasks))
+// 1.3 times the cluster's GPUs. A task that does not fit when it arrives is dropped; none departs. It
+// returns the share of the GPUs in use at each mark.
+func replay(p placer, tasks []task, gpus int, arrivals *rand.Rand) (used [3]float64) {
+	total := float64(gpus * placement.WholeGPU)
+	arrived, placed, mark := 0, 0, 0
+	order := arrivals.Perm(len(tasks))
 	for i := 0; ; i++ {
-		for mark < len(marks) && arrived >= marks[mark]*total {
-			used[mark] = placed / total
+		for mark < len(marks) && float64(arrived) >= marks[mark]*total {
+			used[mark] = float64(placed) / total
 			mark++
 		}
 		if mark == len(marks) {
 			return used
 		}
-		k := rnd.IntN(len(tasks))
+		next := arrivals.IntN(len(tasks))
 		if i < len(order) {
-			k = order[i]
+			next = order[i]
 		}
-		t := &tasks[k]
-		arrived += float64(t.milli())
-		r := t.request
-		if p.random {
-			r.Strategy = []placement.Strategy{{Type: "random"}}
+		t := &tasks[next]
+		arrived += t.milli()
+		if p.place(t) {
+			placed += t.milli()
 		}
-		plan, _ := cluster.Place(&r, rnd)
-		if plan.InstanceID == "" {
-			continue
-		}
-		placed += float64(t.milli())
-		cluster.Reserve(plan.InstanceID, fmt.Sprint(i), placement.Allocation{CPU: r.CPU, MemoryMiB: r.MemoryMiB, GPUs: plan.GPUs})
 	}
 }
 
-func report(list string, out []outcome) {
-	var bestFit float64
-	for _, o := range out {
-		if o.policy.name == "BestFit" {
-			bestFit = o.idle
+// measure is the mean over the seeds of what replay returns. All policies see the same arrivals.
+func measure(p policy, nodes []placement.Instance, tasks []task, seeds int) (mean [3]float64) {
+	runs := make([][3]float64, seeds)
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 2)
+	for s := range seeds {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			seed := uint64(42 + s)
+			placer := p.new(nodes, tasks, rand.New(rand.NewPCG(seed, 1)))
+			runs[s] = replay(placer, tasks, gpuCount(nodes), rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+	wg.Wait()
+	for _, r := range runs {
+		for m := range marks {
+			mean[m] += r[m] / float64(seeds)
 		}
 	}
-	fmt.Printf("\n%s\n%-18s %12s %12s %12s %14s %14s\n", list, "policy", "used at 95%", "at 100%", "at 130%", "GPUs idle", "of BestFit's")
-	for _, o := range out {
-		fmt.Printf("%-18s %11.2f%% %11.2f%% %11.2f%% %14.0f %14.2f\n", o.policy.name, 100*o.used[0], 100*o.used[1], 100*o.used[2], o.idle, o.idle/bestFit)
+	return mean
+}
+
+func report(list string, nodes []placement.Instance, tasks []task, seeds int) {
+	all := policies()
+	used := make([][3]float64, len(all))
+	idle := func(i, mark int) float64 { return (1 - used[i][mark]) * float64(gpuCount(nodes)) }
+	bestFit := 0
+	for i, p := range all {
+		used[i] = measure(p, nodes, tasks, seeds)
+		if p.name == "BestFit" {
+			bestFit = i
+		}
+	}
+	fmt.Printf("\n%-18s %14s %26s %22s\n", list, "GPUs in use", "GPUs idle when arrived", "idle, of BestFit's")
+	fmt.Printf("%-18s %14s %10s %7s %7s %22s\n", "", "at 130 %", "95 %", "100 %", "130 %", "at 130 %")
+	for i, p := range all {
+		fmt.Printf("%-18s %12.2f %% %10.0f %7.0f %7.0f %22.2f\n", p.name, 100*used[i][2], idle(i, 0), idle(i, 1), idle(i, 2), idle(i, 2)/idle(bestFit, 2))
 	}
 }

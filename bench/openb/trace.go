@@ -13,15 +13,31 @@ import (
 )
 
 // task is one line of a task list.
-type task struct{ request placement.Request }
+type task struct {
+	request placement.Request
+	alike   *task // the first of its list that asks for the same
+}
 
-// milli is the GPUs that the task asks for, in thousandths.
-func (t *task) milli() int {
-	n := t.request.MilliGPU
+// gpus is the whole GPUs that the task asks for.
+func (t *task) gpus() int {
+	n := 0
 	for _, g := range t.request.GPUs {
-		n += g.Count * placement.WholeGPU
+		n += g.Count
 	}
 	return n
+}
+
+// milli is the GPUs that the task asks for, in thousandths.
+func (t *task) milli() int { return t.request.MilliGPU + t.gpus()*placement.WholeGPU }
+
+func (t *task) takesModel(model string) bool {
+	return t.milli() == 0 || len(t.request.GPUModels) == 0 || slices.Contains(t.request.GPUModels, model)
+}
+
+// class is the task's kind, without a weight.
+func (t *task) class() placement.Class {
+	r := &t.request
+	return placement.Class{CPU: r.CPU, MemoryMiB: r.MemoryMiB, GPUs: t.gpus(), MilliGPU: r.MilliGPU, Models: r.GPUModels}
 }
 
 func readNodes(path string) ([]placement.Instance, error) {
@@ -53,9 +69,11 @@ func readTasks(path string) ([]task, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []task
-	for _, r := range rows {
-		t := task{placement.Request{CPU: number(r[0]), MemoryMiB: number(r[1])}}
+	out := make([]task, len(rows))
+	first := map[string]*task{}
+	for i, r := range rows {
+		t := &out[i]
+		t.request = placement.Request{CPU: number(r[0]), MemoryMiB: number(r[1])}
 		gpus, milli := int(number(r[2])), int(number(r[3]))
 		switch {
 		case gpus == 1 && milli < placement.WholeGPU:
@@ -66,7 +84,11 @@ func readTasks(path string) ([]task, error) {
 		if r[4] != "" {
 			t.request.GPUModels = strings.Split(r[4], "|")
 		}
-		out = append(out, t)
+		kind := fmt.Sprint(t.class())
+		if first[kind] == nil {
+			first[kind] = t
+		}
+		t.alike = first[kind]
 	}
 	return out, nil
 }
@@ -104,40 +126,26 @@ func number(s string) int64 {
 const covered = 0.95
 
 // mixOf is the classes of a task list: its most common kinds of tasks.
-func mixOf(tasks []task) *placement.Mix {
-	type kind struct {
-		cpu, memory int64
-		gpus, milli int
-		models      string
-	}
-	count := map[kind]int{}
-	for _, t := range tasks {
-		r := t.request
-		k := kind{cpu: r.CPU, memory: r.MemoryMiB, milli: r.MilliGPU, models: strings.Join(r.GPUModels, "|")}
-		for _, g := range r.GPUs {
-			k.gpus += g.Count
+func mixOf(tasks []task) placement.Mix {
+	count := map[*task]int{}
+	var kinds []*task
+	for i := range tasks {
+		if tasks[i].alike == &tasks[i] {
+			kinds = append(kinds, &tasks[i])
 		}
-		count[k]++
+		count[tasks[i].alike]++
 	}
-	var kinds []kind
-	for k := range count {
-		kinds = append(kinds, k)
-	}
-	slices.SortFunc(kinds, func(a, b kind) int {
-		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
-	})
-	mix := &placement.Mix{}
+	slices.SortStableFunc(kinds, func(a, b *task) int { return cmp.Compare(count[b], count[a]) })
+	var mix placement.Mix
 	sum := 0
-	for _, k := range kinds {
+	for _, t := range kinds {
 		if float64(sum) >= covered*float64(len(tasks)) {
 			break
 		}
-		sum += count[k]
-		c := placement.Class{CPU: k.cpu, MemoryMiB: k.memory, GPUs: k.gpus, MilliGPU: k.milli, Weight: float64(count[k]) / float64(len(tasks))}
-		if k.models != "" {
-			c.Models = strings.Split(k.models, "|")
-		}
-		mix.Classes = append(mix.Classes, c)
+		sum += count[t]
+		c := t.class()
+		c.Weight = float64(count[t]) / float64(len(tasks))
+		mix = append(mix, c)
 	}
 	return mix
 }

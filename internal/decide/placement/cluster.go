@@ -1,40 +1,54 @@
 package placement
 
-import (
-	"slices"
-	"sort"
-)
+import "maps"
 
 // Cluster is the free resources of one cluster's instances, and the rankings that make finding the
 // best of them cheap. It belongs to one goroutine.
 type Cluster struct {
-	nodes  map[string]*Node
-	order  []string // ids of nodes, sorted
+	byID   map[string]*Node
+	nodes  []*Node
+	groups map[string]map[*Node]int // tasks by group and node
 	shapes map[shapeKey]*shape
 	ranks  ranks
 	scale  scale
-	mix    *Mix
+
+	demand   demand
+	learns   bool
+	forecast *forecast
+
+	attributes uint64 // counts changes of any node's attributes, and of the nodes
+	fields     map[string]*field
+	scratch    scratch
 }
 
-// New returns an empty cluster. The mix is the work that is still to come; nil is DefaultMix.
-func New(mix *Mix) *Cluster {
-	if mix == nil {
+// New returns an empty cluster. The mix is the work that is still to come; with nil, the cluster
+// begins with DefaultMix and learns the mix from what it is asked to place.
+func New(mix Mix) *Cluster {
+	c := &Cluster{
+		byID: map[string]*Node{}, groups: map[string]map[*Node]int{}, shapes: map[shapeKey]*shape{},
+		fields: map[string]*field{}, learns: mix == nil,
+	}
+	if c.learns {
 		mix = DefaultMix()
 	}
-	return &Cluster{nodes: map[string]*Node{}, shapes: map[shapeKey]*shape{}, mix: mix}
+	c.forecast = newForecast(mix)
+	return c
 }
 
 // Node is an instance and what is free of it. Constraints look at it; only the Cluster changes it.
 type Node struct {
 	Instance
+	cluster    *Cluster
 	freeCPU    int64
 	freeMemory int64
 	freeGPU    []int // thousandths, by the device's place in GPUs
+	largest    int   // of freeGPU
+	whole      int   // devices of which nothing is taken
 	tcp, udp   map[uint16]int
 	tasks      map[string]Allocation
-	groups     map[string]int // tasks by group
+	at         int // in Cluster.nodes
 	shape      *shape
-	at         int // in shape.members
+	member     int // its place in shape.members
 }
 
 // Allocation is what a task holds of an instance.
@@ -51,7 +65,7 @@ type Allocation struct {
 func (n *Node) Tasks() int { return len(n.tasks) }
 
 // HasGroup says whether a task of the group is on the node.
-func (n *Node) HasGroup(group string) bool { return n.groups[group] > 0 }
+func (n *Node) HasGroup(group string) bool { return n.cluster.groups[group][n] > 0 }
 
 // Len is the number of instances.
 func (c *Cluster) Len() int { return len(c.nodes) }
@@ -68,57 +82,70 @@ func (c *Cluster) Active() bool {
 
 // Upsert adds an instance, or changes one; its tasks stay.
 func (c *Cluster) Upsert(i Instance) {
-	n := c.nodes[i.ID]
-	if n == nil {
-		n = &Node{tasks: map[string]Allocation{}, groups: map[string]int{}}
-		c.nodes[i.ID] = n
-		at := sort.SearchStrings(c.order, i.ID)
-		c.order = slices.Insert(c.order, at, i.ID)
-	} else {
-		c.leaveShape(n)
-	}
+	n := c.node(i.ID)
+	c.leaveShape(n)
 	if c.scale.grow(&i) {
 		c.ranks = ranks{} // every cost was measured by the old scale
+	}
+	if !maps.Equal(n.Attributes, i.Attributes) {
+		c.attributes++
 	}
 	n.Instance = i
 	n.recount()
 	c.joinShape(n)
 }
 
-// Remove takes an instance out.
+// node returns the instance's node, and adds one if there is none: a task may be known before its
+// instance is.
+func (c *Cluster) node(id string) *Node {
+	if n := c.byID[id]; n != nil {
+		return n
+	}
+	n := &Node{Instance: Instance{ID: id}, cluster: c, tasks: map[string]Allocation{}, at: len(c.nodes)}
+	c.byID[id] = n
+	c.nodes = append(c.nodes, n)
+	c.attributes++
+	n.recount()
+	c.joinShape(n)
+	return n
+}
+
+// Remove takes an instance out, with all that its tasks hold.
 func (c *Cluster) Remove(id string) {
-	n := c.nodes[id]
+	n := c.byID[id]
 	if n == nil {
 		return
 	}
+	for _, a := range n.tasks {
+		c.countGroup(n, a.Group, -1)
+	}
 	c.leaveShape(n)
-	delete(c.nodes, id)
-	at := sort.SearchStrings(c.order, id)
-	c.order = slices.Delete(c.order, at, at+1)
+	delete(c.byID, id)
+	last := len(c.nodes) - 1
+	c.nodes[n.at] = c.nodes[last]
+	c.nodes[n.at].at = n.at
+	c.nodes[last] = nil
+	c.nodes = c.nodes[:last]
+	c.attributes++
 }
 
-// Reserve gives a task its part of an instance. A task that holds one already gives that back.
+// Reserve gives a task its part of an instance. A task that holds one there already gives that back.
 func (c *Cluster) Reserve(instanceID, taskID string, a Allocation) {
-	n := c.nodes[instanceID]
-	if n == nil { // a task may be known before its instance
-		n = &Node{Instance: Instance{ID: instanceID}, tasks: map[string]Allocation{}, groups: map[string]int{}}
-		c.nodes[instanceID] = n
-		c.order = slices.Insert(c.order, sort.SearchStrings(c.order, instanceID), instanceID)
-		n.recount()
-		c.joinShape(n)
-	}
+	n := c.node(instanceID)
 	c.leaveShape(n)
 	if old, ok := n.tasks[taskID]; ok {
 		n.account(old, -1)
+		c.countGroup(n, old.Group, -1)
 	}
 	n.tasks[taskID] = a
 	n.account(a, 1)
+	c.countGroup(n, a.Group, 1)
 	c.joinShape(n)
 }
 
 // Release takes back what a task holds of an instance.
 func (c *Cluster) Release(instanceID, taskID string) {
-	n := c.nodes[instanceID]
+	n := c.byID[instanceID]
 	if n == nil {
 		return
 	}
@@ -129,7 +156,22 @@ func (c *Cluster) Release(instanceID, taskID string) {
 	c.leaveShape(n)
 	delete(n.tasks, taskID)
 	n.account(a, -1)
+	c.countGroup(n, a.Group, -1)
 	c.joinShape(n)
+}
+
+func (c *Cluster) countGroup(n *Node, group string, sign int) {
+	on := c.groups[group]
+	if on == nil {
+		on = map[*Node]int{}
+		c.groups[group] = on
+	}
+	if on[n] += sign; on[n] == 0 {
+		delete(on, n)
+	}
+	if len(on) == 0 {
+		delete(c.groups, group)
+	}
 }
 
 // recount works out what is free from what is registered and held.
@@ -139,12 +181,13 @@ func (n *Node) recount() {
 	for i := range n.freeGPU {
 		n.freeGPU[i] = WholeGPU
 	}
-	n.tcp, n.udp, n.groups = map[uint16]int{}, map[uint16]int{}, map[string]int{}
+	n.tcp, n.udp = map[uint16]int{}, map[uint16]int{}
 	count(n.tcp, n.PortsTCP, 1)
 	count(n.udp, n.PortsUDP, 1)
 	for _, a := range n.tasks {
 		n.account(a, 1)
 	}
+	n.measureGPUs()
 }
 
 // account books an allocation (sign 1), or takes it back (sign -1).
@@ -160,8 +203,16 @@ func (n *Node) account(a Allocation, sign int) {
 			}
 		}
 	}
-	if n.groups[a.Group] += sign; n.groups[a.Group] == 0 {
-		delete(n.groups, a.Group)
+	n.measureGPUs()
+}
+
+func (n *Node) measureGPUs() {
+	n.largest, n.whole = 0, 0
+	for _, free := range n.freeGPU {
+		n.largest = max(n.largest, free)
+		if free == WholeGPU {
+			n.whole++
+		}
 	}
 }
 
@@ -170,59 +221,5 @@ func count(m map[uint16]int, ports []uint16, sign int) {
 		if m[p] += sign; m[p] == 0 {
 			delete(m, p)
 		}
-	}
-}
-
-// shapeKey is what the value of a node to a request depends on: nodes with equal keys are
-// interchangeable but for constraints.
-type shapeKey struct {
-	cpu, memory int64 // registered
-	freeCPU     int64
-	freeMemory  int64
-	freeGPU     string // sorted, two bytes a device
-	model       string
-	takes       bool
-}
-
-// shape is all nodes that are alike.
-type shape struct {
-	shapeKey
-	free    []int // freeGPU, sorted, as numbers
-	members []*Node
-}
-
-func (n *Node) key() shapeKey {
-	free := slices.Clone(n.freeGPU)
-	slices.Sort(free)
-	packed := make([]byte, 0, 2*len(free))
-	for _, f := range free {
-		packed = append(packed, byte(f>>8), byte(f))
-	}
-	return shapeKey{n.CPU, n.MemoryMiB, n.freeCPU, n.freeMemory, string(packed), n.GPUModel, n.Active && n.Connected}
-}
-
-func (c *Cluster) joinShape(n *Node) {
-	k := n.key()
-	s := c.shapes[k]
-	if s == nil {
-		s = &shape{shapeKey: k, free: slices.Clone(n.freeGPU)}
-		slices.Sort(s.free)
-		c.shapes[k] = s
-		c.ranks.born(s, len(c.shapes))
-	}
-	n.shape, n.at = s, len(s.members)
-	s.members = append(s.members, n)
-}
-
-func (c *Cluster) leaveShape(n *Node) {
-	s := n.shape
-	last := len(s.members) - 1
-	s.members[n.at] = s.members[last]
-	s.members[n.at].at = n.at
-	s.members[last] = nil
-	s.members = s.members[:last]
-	n.shape = nil
-	if last == 0 {
-		delete(c.shapes, s.shapeKey)
 	}
 }

@@ -9,45 +9,54 @@ import (
 func (c *Cluster) plan(n *Node, r *Request) Plan {
 	p := Plan{InstanceID: n.ID}
 	if r.MilliGPU > 0 {
-		container := ""
-		if len(r.GPUs) > 0 {
-			container = r.GPUs[0].Container
-		}
-		_, free, _ := c.mix.cost(&c.scale, n.shape, r)
-		p.GPUs = []Grant{{container, n.GPUs[n.withFree(free)].ID, r.MilliGPU}}
+		p.GPUs = []Grant{{r.shareContainer(), n.GPUs[c.sharedDevice(n, r)].ID, r.MilliGPU}}
 		return p
 	}
-	need := r.wholeGPUs()
-	if need == 0 {
+	if r.wholeGPUs() == 0 {
 		return p
 	}
-	devices := n.bestConnected(need)
+	devices := n.bestConnected(n.wholeDevices(), r.wholeGPUs())
 	for _, g := range r.GPUs {
-		for range g.Count {
-			p.GPUs = append(p.GPUs, Grant{g.Container, n.GPUs[devices[0]].ID, WholeGPU})
-			devices = devices[1:]
+		own := n.bestConnected(devices, g.Count)
+		for _, d := range own {
+			p.GPUs = append(p.GPUs, Grant{g.Container, n.GPUs[d].ID, WholeGPU})
 		}
+		devices = slices.DeleteFunc(devices, func(d int) bool { return slices.Contains(own, d) })
 	}
 	return p
 }
 
-// withFree is the first device that has this much free.
-func (n *Node) withFree(free int) int { return slices.Index(n.freeGPU, free) }
+func (r *Request) shareContainer() string {
+	if len(r.GPUs) == 0 {
+		return ""
+	}
+	return r.GPUs[0].Container
+}
+
+// sharedDevice is the device of which the request's share costs least.
+func (c *Cluster) sharedDevice(n *Node, r *Request) int {
+	p, _ := c.price(n.shape, r)
+	return slices.Index(n.freeGPU, p.device)
+}
+
+func (n *Node) wholeDevices() []int {
+	devices := make([]int, 0, n.whole)
+	for i, free := range n.freeGPU {
+		if free == WholeGPU {
+			devices = append(devices, i)
+		}
+	}
+	return devices
+}
 
 // maxExact is the most devices of which every subset is tried; above it devices are added one by one.
 const maxExact = 8
 
-// bestConnected picks whole free devices: those with the most NVLink, then NUMA nodes in common, and
-// of equals those that leave the others best connected.
-func (n *Node) bestConnected(need int) []int {
-	var free []int
-	for i, f := range n.freeGPU {
-		if f == WholeGPU {
-			free = append(free, i)
-		}
-	}
+// bestConnected picks as many of the devices as are needed: those with the most NVLink, then NUMA nodes
+// in common, and of equals those that leave the others best connected.
+func (n *Node) bestConnected(free []int, need int) []int {
 	if need == len(free) {
-		return free
+		return slices.Clone(free)
 	}
 	if len(free) > maxExact {
 		return n.greedy(free, need)

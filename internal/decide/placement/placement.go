@@ -1,13 +1,11 @@
 // Package placement decides which container instance a task goes to, and which of its GPUs. It is
 // pure: a Cluster is a picture of free resources that its owner keeps up to date, and Place looks at
 // it and returns a plan. It reads no clock, file or store, and draws only on the random source that
-// it is handed. The scheduler calls it inside transactions; the simulator and benchmarks alike.
+// it is handed, so that the same calls give the same plans. The scheduler calls it inside transactions;
+// the simulator and benchmarks alike.
 package placement
 
-import (
-	"math/rand/v2"
-	"slices"
-)
+import "math/rand/v2"
 
 // WholeGPU is one device in thousandths, the unit of shares.
 const WholeGPU = 1000
@@ -40,7 +38,7 @@ type Request struct {
 	PortsTCP  []uint16
 	PortsUDP  []uint16
 	GPUs      []ContainerGPUs // whole devices, by container
-	MilliGPU  int             // or a share of one device, in thousandths below 1,000
+	MilliGPU  int             // or a share of one device for the first of GPUs, in thousandths below 1,000
 	GPUModels []string        // nil takes any model
 
 	Group            string   // the task's group, for distinctInstance and spread
@@ -83,6 +81,7 @@ type Reason struct {
 
 // The reasons of ECS: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
 const (
+	Missing     = "MISSING"
 	NoAgent     = "AGENT"
 	NotActive   = "INACTIVE"
 	NoAttribute = "ATTRIBUTE"
@@ -92,12 +91,16 @@ const (
 	NoPorts     = "RESOURCE:PORTS"
 	NotMember   = "MemberOf placement constraint unsatisfied."
 	NotDistinct = "DistinctInstance placement constraint unsatisfied."
-	noReason    = ""
-	maxReasons  = 100
 )
+
+// maxReasons bounds the reasons of one Place.
+const maxReasons = 100
 
 // wholeGPUs is the number of whole devices that the request's containers need together.
 func (r *Request) wholeGPUs() int {
+	if r.MilliGPU > 0 {
+		return 0
+	}
 	n := 0
 	for _, c := range r.GPUs {
 		n += c.Count
@@ -108,11 +111,12 @@ func (r *Request) wholeGPUs() int {
 // Place finds the best instance for the request. Where there is none, it returns the reasons of up
 // to a hundred instances that did not take it; no reasons at all means that there are no instances.
 func (c *Cluster) Place(r *Request, rnd *rand.Rand) (Plan, []Reason) {
+	c.learn(r)
 	var n *Node
 	if len(r.Strategy) > 0 {
 		n = c.byStrategy(r, rnd)
 	} else {
-		n = c.byFragmentation(r, rnd)
+		n = c.cheapest(r, rnd)
 	}
 	if n == nil {
 		return Plan{}, c.reasons(r)
@@ -123,32 +127,63 @@ func (c *Cluster) Place(r *Request, rnd *rand.Rand) (Plan, []Reason) {
 // PlaceOn plans the request on one instance that the caller has chosen. Constraints and strategies
 // do not count then, only whether it fits.
 func (c *Cluster) PlaceOn(instanceID string, r *Request) (Plan, string) {
-	n := c.nodes[instanceID]
+	n := c.byID[instanceID]
 	if n == nil {
-		return Plan{}, "MISSING"
+		return Plan{}, Missing
 	}
-	if reason := n.refuses(r); reason != noReason {
+	if reason := n.refuses(r); reason != "" {
 		return Plan{}, reason
 	}
-	return c.plan(n, r), noReason
+	return c.plan(n, r), ""
+}
+
+// CanHost says why an instance does not take the request, its constraints included; "" if it does.
+func (c *Cluster) CanHost(instanceID string, r *Request) string {
+	n := c.byID[instanceID]
+	if n == nil {
+		return Missing
+	}
+	if reason := n.refuses(r); reason != "" {
+		return reason
+	}
+	return n.excludes(r)
+}
+
+// learn counts the request as one of those that are to be expected. The mix changes only when it has
+// become another, for then all that was ranked has to be ranked anew.
+func (c *Cluster) learn(r *Request) {
+	if !c.learns || r.wholeGPUs() == 0 && r.MilliGPU == 0 {
+		return
+	}
+	if !c.demand.note(r.kind()) {
+		return
+	}
+	if mix := c.demand.mix(); mix.distance(c.forecast.mix) > demandDrift {
+		c.forecast = newForecast(mix)
+		c.ranks = ranks{}
+	}
 }
 
 func (c *Cluster) reasons(r *Request) []Reason {
 	var out []Reason
-	for _, id := range c.order {
-		n := c.nodes[id]
+	for _, n := range c.nodes {
 		if !n.Active {
 			continue
 		}
 		reason := n.refuses(r)
-		if reason == noReason {
+		if reason == "" {
 			reason = n.excludes(r)
 		}
-		if out = append(out, Reason{id, reason}); len(out) == maxReasons {
+		if out = append(out, Reason{n.ID, reason}); len(out) == maxReasons {
 			break
 		}
 	}
 	return out
+}
+
+// fits says whether the node has what the request needs, except for attributes and ports.
+func (n *Node) fits(r *Request) bool {
+	return n.Active && n.Connected && r.CPU <= n.freeCPU && r.MemoryMiB <= n.freeMemory && n.fitsGPUs(r)
 }
 
 // refuses says why a node cannot take the request at all.
@@ -158,28 +193,23 @@ func (n *Node) refuses(r *Request) string {
 		return NotActive
 	case !n.Connected:
 		return NoAgent
-	}
-	for _, a := range r.Attributes {
-		if _, ok := n.Attributes[a]; !ok {
-			return NoAttribute
-		}
-	}
-	switch {
+	case !n.hasAttributes(r.Attributes):
+		return NoAttribute
 	case !n.fitsGPUs(r):
 		return NoGPU
 	case r.CPU > n.freeCPU:
 		return NoCPU
 	case r.MemoryMiB > n.freeMemory:
 		return NoMemory
-	case n.portTaken(r):
+	case anyTaken(n.tcp, r.PortsTCP) || anyTaken(n.udp, r.PortsUDP):
 		return NoPorts
 	}
-	return noReason
+	return ""
 }
 
 // excludes says which constraint of the request stands against a node.
 func (n *Node) excludes(r *Request) string {
-	if r.DistinctInstance && n.groups[r.Group] > 0 {
+	if r.DistinctInstance && n.HasGroup(r.Group) {
 		return NotDistinct
 	}
 	for _, member := range r.MemberOf {
@@ -187,43 +217,29 @@ func (n *Node) excludes(r *Request) string {
 			return NotMember
 		}
 	}
-	return noReason
+	return ""
 }
 
-func (n *Node) takes(r *Request) bool { return n.refuses(r) == noReason && n.excludes(r) == noReason }
+func (n *Node) hasAttributes(names []string) bool {
+	for _, name := range names {
+		if _, ok := n.Attributes[name]; !ok {
+			return false
+		}
+	}
+	return true
+}
 
 func (n *Node) fitsGPUs(r *Request) bool {
 	need := r.wholeGPUs()
 	if need == 0 && r.MilliGPU == 0 {
 		return true
 	}
-	if len(r.GPUModels) > 0 && !slices.Contains(r.GPUModels, n.GPUModel) {
-		return false
-	}
-	if r.MilliGPU > 0 {
-		return slices.ContainsFunc(n.freeGPU, func(free int) bool { return free >= r.MilliGPU })
-	}
-	return n.wholeFree() >= need
+	return need <= n.whole && r.MilliGPU <= n.largest && takesModel(r.GPUModels, n.GPUModel)
 }
 
-func (n *Node) wholeFree() int {
-	free := 0
-	for _, f := range n.freeGPU {
-		if f == WholeGPU {
-			free++
-		}
-	}
-	return free
-}
-
-func (n *Node) portTaken(r *Request) bool {
-	for _, p := range r.PortsTCP {
-		if n.tcp[p] > 0 {
-			return true
-		}
-	}
-	for _, p := range r.PortsUDP {
-		if n.udp[p] > 0 {
+func anyTaken(taken map[uint16]int, ports []uint16) bool {
+	for _, p := range ports {
+		if taken[p] > 0 {
 			return true
 		}
 	}

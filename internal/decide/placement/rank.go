@@ -4,17 +4,15 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
-	"strconv"
-	"strings"
 )
 
-// A ranking orders the cluster's shapes by what a placement of one kind of request on them costs,
-// cheapest first. It is kept between decisions: one decision changes one node, so a ranking has one
-// shape to add when it is used again. Thus a decision does not walk the instances.
+// ranking orders the cluster's shapes by what a request of one kind costs on them, cheapest first. It
+// is kept between decisions: a decision changes one node, so that there are a few new shapes to add
+// when it is next used, and the instances need not be walked.
 type ranking struct {
 	best []ranked
-	seen int // how many of ranks.births it holds
-	used int // when it was last used, to forget the least used
+	seen int // births that it holds, of all that there ever were
+	used int // when it was last used
 }
 
 type ranked struct {
@@ -22,20 +20,31 @@ type ranked struct {
 	shape *shape
 }
 
-// ranks is the rankings by kind of request, and the shapes that came up since they began.
+// ranks is the rankings by kind of request, and the shapes that came up of late.
 type ranks struct {
-	byRequest map[string]*ranking
+	byKind    map[kind]*ranking
 	births    []*shape
+	forgotten int // births that are no longer in births
 	uses      int
 }
 
-// maxRankings bounds how many kinds of requests are remembered.
-const maxRankings = 64
+const (
+	maxRankings = 256
+	minBirths   = 1024
+)
 
-// born notes a new shape. Once the births outgrow the shapes by far, starting over is cheaper.
+// born notes a new shape. Rankings that have not been used for so long that the births they have not
+// seen are forgotten are cheaper to make anew.
 func (k *ranks) born(s *shape, shapes int) {
-	if len(k.births) > 4*shapes+1024 {
-		k.births, k.byRequest = nil, nil
+	if len(k.births) >= 2*shapes+minBirths {
+		half := len(k.births) / 2
+		k.births = slices.Delete(k.births, 0, half)
+		k.forgotten += half
+		for name, rk := range k.byKind {
+			if rk.seen < k.forgotten {
+				delete(k.byKind, name)
+			}
+		}
 	}
 	k.births = append(k.births, s)
 }
@@ -43,78 +52,75 @@ func (k *ranks) born(s *shape, shapes int) {
 // ranking returns the request's ranking, up to date.
 func (c *Cluster) ranking(r *Request) *ranking {
 	k := &c.ranks
-	if k.byRequest == nil {
-		k.byRequest = map[string]*ranking{}
-		k.births = nil
-		for _, s := range c.shapes {
-			k.births = append(k.births, s)
-		}
-	}
 	name := r.kind()
-	rk := k.byRequest[name]
+	rk := k.byKind[name]
 	if rk == nil {
-		k.forget()
-		rk = &ranking{}
-		k.byRequest[name] = rk
+		k.dropOne()
+		rk = c.newRanking(r)
+		if k.byKind == nil {
+			k.byKind = map[kind]*ranking{}
+		}
+		k.byKind[name] = rk
 	}
+	for _, s := range k.births[rk.seen-k.forgotten:] {
+		rk.add(c, s, r)
+	}
+	rk.seen = k.forgotten + len(k.births)
 	k.uses++
 	rk.used = k.uses
-	rk.update(c, r)
 	return rk
 }
 
-// forget drops the least used ranking where there are too many.
-func (k *ranks) forget() {
-	if len(k.byRequest) < maxRankings {
+// newRanking ranks all shapes that there are.
+func (c *Cluster) newRanking(r *Request) *ranking {
+	rk := &ranking{seen: c.ranks.forgotten + len(c.ranks.births)}
+	for _, n := range c.nodes {
+		if n.member > 0 {
+			continue // the shape's first member speaks for it
+		}
+		if p, fits := c.price(n.shape, r); fits {
+			rk.best = append(rk.best, ranked{p.cost, n.shape})
+		}
+	}
+	slices.SortStableFunc(rk.best, func(a, b ranked) int { return cmp.Compare(a.cost, b.cost) })
+	return rk
+}
+
+// add ranks a shape that has come up, if it is still there.
+func (rk *ranking) add(c *Cluster, s *shape, r *Request) {
+	if len(s.members) == 0 {
 		return
 	}
-	oldest := ""
-	for name, rk := range k.byRequest {
-		if oldest == "" || rk.used < k.byRequest[oldest].used {
-			oldest = name
-		}
+	p, fits := c.price(s, r)
+	if !fits {
+		return
 	}
-	delete(k.byRequest, oldest)
+	at, _ := slices.BinarySearchFunc(rk.best, p.cost, func(e ranked, cost float64) int { return cmp.Compare(e.cost, cost) })
+	rk.best = slices.Insert(rk.best, at, ranked{p.cost, s})
 }
 
-// update adds the shapes that came up since the ranking was last used.
-func (rk *ranking) update(c *Cluster, r *Request) {
-	fresh := c.ranks.births[rk.seen:]
-	rk.seen = len(c.ranks.births)
-	bulk := len(fresh) > 16
-	for _, s := range fresh {
-		cost, _, fits := c.mix.cost(&c.scale, s, r)
-		if !fits || len(s.members) == 0 {
-			continue
-		}
-		if bulk {
-			rk.best = append(rk.best, ranked{cost, s})
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(rk.best, cost, func(e ranked, c float64) int { return cmp.Compare(e.cost, c) })
-		rk.best = slices.Insert(rk.best, at, ranked{cost, s})
+// dropOne drops the least used ranking where there are too many.
+func (k *ranks) dropOne() {
+	if len(k.byKind) < maxRankings {
+		return
 	}
-	if bulk {
-		slices.SortFunc(rk.best, func(a, b ranked) int { return cmp.Compare(a.cost, b.cost) })
+	var oldest kind
+	used := k.uses + 1
+	for name, rk := range k.byKind {
+		if rk.used < used {
+			oldest, used = name, rk.used
+		}
 	}
+	delete(k.byKind, oldest)
 }
 
-// kind names what the cost of a shape depends on of a request.
-func (r *Request) kind() string {
-	var b strings.Builder
-	for _, n := range []int64{r.CPU, r.MemoryMiB, int64(r.wholeGPUs()), int64(r.MilliGPU)} {
-		b.WriteString(strconv.FormatInt(n, 36))
-		b.WriteByte(' ')
-	}
-	b.WriteString(strings.Join(r.GPUModels, "|"))
-	return b.String()
-}
+const (
+	tied    = 1e-9 // how far two costs may be apart and still count as equal
+	maxDead = 16   // shapes without members that a search may meet before they are swept out
+)
 
-// tied is how far two costs may be apart and still count as equal.
-const tied = 1e-9
-
-// byFragmentation takes the cheapest node that the request may go to, and of equals one at random.
-func (c *Cluster) byFragmentation(r *Request, rnd *rand.Rand) *Node {
+// cheapest takes the cheapest node that the request may go to, and of equals one at random.
+func (c *Cluster) cheapest(r *Request, rnd *rand.Rand) *Node {
 	rk := c.ranking(r)
 	var found *Node
 	var cost float64
@@ -127,30 +133,28 @@ func (c *Cluster) byFragmentation(r *Request, rnd *rand.Rand) *Node {
 		if found != nil && e.cost > cost+tied {
 			break
 		}
-		n, members := e.shape.pick(r, rnd)
+		n := e.shape.pick(r, rnd)
 		if n == nil {
 			continue
 		}
 		cost = e.cost
-		if equals += members; rnd.IntN(equals) < members {
+		if equals += len(e.shape.members); rnd.IntN(equals) < len(e.shape.members) {
 			found = n
 		}
 	}
-	if dead > 8 {
+	if dead > maxDead {
 		rk.best = slices.DeleteFunc(rk.best, func(e ranked) bool { return len(e.shape.members) == 0 })
 	}
 	return found
 }
 
-// pick takes one of the shape's members that takes the request, beginning at a random one. It also
-// says how many members the choice was from, to weigh it against other shapes.
-func (s *shape) pick(r *Request, rnd *rand.Rand) (*Node, int) {
+// pick takes one of the shape's members that takes the request, beginning at a random one.
+func (s *shape) pick(r *Request, rnd *rand.Rand) *Node {
 	start := rnd.IntN(len(s.members))
 	for i := range s.members {
-		n := s.members[(start+i)%len(s.members)]
-		if n.takes(r) {
-			return n, len(s.members)
+		if n := s.members[(start+i)%len(s.members)]; n.refuses(r) == "" && n.excludes(r) == "" {
+			return n
 		}
 	}
-	return nil, 0
+	return nil
 }
