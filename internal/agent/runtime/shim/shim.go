@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	goruntime "runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -23,6 +24,11 @@ type Command struct {
 	Args []string
 	Env  []string
 	Dir  string
+
+	// PIDFile is set where Args does not become the container but makes it, ready to start, and leaves
+	// its process to the shim: the file is where Args writes that process's ID. Then starts it.
+	PIDFile string   `json:",omitempty"`
+	Then    []string `json:",omitempty"`
 }
 
 // State is what a shim knows of its container. It lies in the container's directory as state.json,
@@ -46,7 +52,9 @@ const (
 
 // Main is the shim process: pintle shim DIR. It says on file descriptor 3 whether the command started.
 func Main(args []string) int {
-	debug.SetGCPercent(20) // there is one for each container: memory counts more than speed
+	goruntime.LockOSThread()  // a child is bound to the life of the thread that made it
+	debug.SetGCPercent(20)    // there is one for each container: memory counts more than speed
+	debug.SetMemoryLimit(8e6) // bytes; soft
 	ready := os.NewFile(3, "ready")
 	syscall.CloseOnExec(3)
 	if len(args) != 1 || ready == nil {
@@ -84,43 +92,32 @@ func run(dir string, ready *os.File) error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(c.Args[0], c.Args[1:]...)
-	cmd.Env, cmd.Dir = c.Env, c.Dir
-	cmd.Stdout, cmd.Stderr = log.stream("stdout"), log.stream("stderr")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = 2 * time.Second // a grandchild that keeps the pipes must not keep the shim
-	if err := cmd.Start(); err != nil {
+	out, err := openOutput(log)
+	if err != nil {
 		return err
 	}
-	st := State{PID: cmd.Process.Pid, StartedAt: time.Now().UTC()}
+	pid, err := c.create(out)
+	out.closeWriters()
+	if err != nil {
+		return err
+	}
+	st := State{PID: pid, StartedAt: time.Now().UTC()}
 	st.StartTime, _ = startTime(st.PID) // it may have ended already
 	if err := writeJSON(filepath.Join(dir, stateFile), st); err != nil {
-		cmd.Process.Kill() //nolint:errcheck // what isn't written down must not run
+		syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // what isn't written down must not run
 		return err
 	}
+	if err := c.start(); err != nil {
+		syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+		st.Error = err.Error()
+		fmt.Fprint(ready, err)
+	}
 	ready.Close()
-	awaitExit(st.PID)
-	// What the command has left behind ends with it, as in a container. The command is not reaped yet,
-	// so its process group cannot be another's.
-	syscall.Kill(-st.PID, syscall.SIGKILL) //nolint:errcheck // there may be none
-	err = cmd.Wait()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil
-	}
+	st.ExitCode = c.awaitExit(pid)
+	out.drain()
 	log.Close()
-	st.Ended, st.FinishedAt, st.ExitCode = true, time.Now().UTC(), exitCode(cmd.ProcessState)
+	st.Ended, st.FinishedAt = true, time.Now().UTC()
 	return writeJSON(filepath.Join(dir, stateFile), st)
-}
-
-// awaitExit blocks until a child has ended, and leaves it to be reaped.
-func awaitExit(pid int) {
-	const byPID, exited, leave = 1, 0x4, 0x1000000 // P_PID, WEXITED, WNOWAIT of waitid(2)
-	for {
-		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, byPID, uintptr(pid), 0, exited|leave, 0, 0)
-		if errno != syscall.EINTR {
-			return
-		}
-	}
 }
 
 // lockOnce lets one shim in a container's life go on. An agent that was killed while it started a
@@ -137,14 +134,6 @@ func lockOnce(dir string) (lock *os.File, first bool, err error) {
 		return lock, false, errors.Join(err, lock.Close())
 	}
 	return lock, true, nil
-}
-
-// exitCode is a process's exit code as a shell shows it: 128 more than the signal that ended it.
-func exitCode(p *os.ProcessState) int {
-	if ws, ok := p.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return 128 + int(ws.Signal())
-	}
-	return p.ExitCode()
 }
 
 // Start starts a shim in the container's directory, detached from this process, and returns once the

@@ -1,0 +1,131 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// create runs Args, and returns the ID of the container's first process.
+func (c *Command) create(out *output) (pid int, err error) {
+	cmd := exec.Command(c.Args[0], c.Args[1:]...)
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Env, c.Dir, out.writers[0], out.writers[1]
+	if c.PIDFile == "" {
+		// Before its state is on disk, a process without its shim would be started once more.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	}
+	// What the command leaves behind becomes the shim's child.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, err
+	}
+	if err := cmd.Run(); err != nil {
+		return 0, fmt.Errorf("%s: %w", c.Args[0], err)
+	}
+	b, err := os.ReadFile(c.PIDFile)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
+
+// start starts a container that create has made ready, where it did no more than that.
+func (c *Command) start() error {
+	if len(c.Then) == 0 {
+		return nil
+	}
+	cmd := exec.Command(c.Then[0], c.Then[1:]...)
+	cmd.Env, cmd.Dir = c.Env, c.Dir
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", c.Then[0], err)
+	}
+	return nil
+}
+
+// awaitExit blocks until the container's first process has ended, and returns its exit code as a shell
+// shows it: 128 more than the signal that ended it.
+func (c *Command) awaitExit(pid int) int {
+	if c.PIDFile == "" {
+		awaitEnd(pid)
+		// What the command has left behind ends with it, as in a container. The command is not reaped
+		// yet, so its process group cannot be another's.
+		syscall.Kill(-pid, syscall.SIGKILL) //nolint:errcheck // there may be none
+	}
+	for {
+		var ws syscall.WaitStatus
+		ended, err := syscall.Wait4(-1, &ws, 0, nil) // reaps other processes that were left to the shim, too
+		switch {
+		case errors.Is(err, syscall.EINTR) || err == nil && ended != pid:
+			continue
+		case err != nil:
+			return LostCode
+		case ws.Signaled():
+			return 128 + int(ws.Signal())
+		}
+		return ws.ExitStatus()
+	}
+}
+
+// awaitEnd blocks until a child has ended, and leaves it to be reaped.
+func awaitEnd(pid int) {
+	for {
+		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// output carries what a container writes to its log.
+type output struct {
+	writers [2]*os.File // the ends that the container writes to: stdout, stderr
+	readers [2]*os.File
+	copying sync.WaitGroup
+}
+
+func openOutput(log *logWriter) (*output, error) {
+	o := new(output)
+	for i, name := range []string{"stdout", "stderr"} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		o.writers[i], o.readers[i] = w, r
+		to := log.stream(name)
+		o.copying.Go(func() { io.Copy(to, r) }) //nolint:errcheck // it ends when the container's side is closed, or drain does
+	}
+	return o, nil
+}
+
+// closeWriters leaves the pipes to the container.
+func (o *output) closeWriters() {
+	for _, f := range o.writers {
+		f.Close()
+	}
+}
+
+// drainTime is how long the end of a container's output may take to come: a process that has left its
+// container and keeps the pipes must not keep the shim.
+const drainTime = 2 * time.Second
+
+// drain waits until what the container has written is in the log.
+func (o *output) drain() {
+	late := time.AfterFunc(drainTime, func() {
+		for _, f := range o.readers {
+			f.Close()
+		}
+	})
+	defer late.Stop()
+	o.copying.Wait()
+}
