@@ -1,0 +1,52 @@
+package network
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// Forward leads the connections that a listener takes to an address of the machine's, until ctx ends or
+// the listener is closed.
+func Forward(ctx context.Context, l net.Listener, to string) {
+	var open sync.WaitGroup
+	defer open.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		open.Go(func() { forward(ctx, c, to) })
+	}
+}
+
+func forward(ctx context.Context, from net.Conn, to string) {
+	defer from.Close()
+	d := net.Dialer{Timeout: 5 * time.Second}
+	target, err := d.DialContext(ctx, "tcp", to)
+	if err != nil {
+		return // the caller sees the connection closed
+	}
+	defer target.Close()
+	defer context.AfterFunc(ctx, func() { from.Close(); target.Close() })()
+	var copying sync.WaitGroup
+	copying.Go(func() { pass(target, from) })
+	copying.Go(func() { pass(from, target) })
+	copying.Wait()
+}
+
+// pass copies one direction to its end, and tells the other side of the end.
+func pass(to, from net.Conn) {
+	_, err := io.Copy(to, from)
+	if err != nil {
+		from.Close()
+		to.Close()
+		return
+	}
+	to.(*net.TCPConn).CloseWrite() //nolint:errcheck // it may be closed
+}

@@ -1,0 +1,74 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	goruntime "runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// onThread calls do on an operating system thread of its own, whose namespaces it may change.
+func onThread(do func() error) error {
+	done := make(chan error)
+	go func() {
+		goruntime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		done <- do()
+	}()
+	return <-done
+}
+
+// makeNetNS makes a network namespace that lasts: mounted at path, it outlives this process.
+func makeNetNS(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	f.Close()
+	return onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		return unix.Mount(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()), path, "", unix.MS_BIND, "")
+	})
+}
+
+// mounted says whether a network namespace is mounted at path: after a reboot only the file is there.
+func mounted(path string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(path, &s) == nil && s.Type == unix.NSFS_MAGIC
+}
+
+func unmount(path string) error {
+	err := unix.Unmount(path, unix.MNT_DETACH)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // it was not mounted
+		return nil
+	}
+	return err
+}
+
+// within calls do with the loopback interface of a network namespace.
+func within(path string, do func(ns netns.NsHandle, h *netlink.Handle, lo netlink.Link) error) error {
+	ns, err := netns.GetFromPath(path)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	return do(ns, h, lo)
+}
+
+func loopbackUp(path string) error {
+	return within(path, func(_ netns.NsHandle, h *netlink.Handle, lo netlink.Link) error { return h.LinkSetUp(lo) })
+}

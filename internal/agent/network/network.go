@@ -1,0 +1,198 @@
+// Package network gives containers and tasks networks of their own: network namespaces, which CNI
+// plugins (the ones that Kubernetes uses) connect to the machine's network. By default they share a
+// bridge of the machine's; a configuration of one's own can put them on the LAN, or on any network that
+// there is a plugin for. It needs root.
+package network
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/containernetworking/cni/libcni"
+	current "github.com/containernetworking/cni/pkg/types/100"
+)
+
+// pluginDirs are where systems keep CNI plugins.
+var pluginDirs = []string{"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"}
+
+// Port publishes a port of a network namespace on the machine.
+type Port struct {
+	HostPort      uint16 `json:"hostPort"`
+	ContainerPort uint16 `json:"containerPort"`
+	Protocol      string `json:"protocol"` // tcp or udp
+}
+
+// Address is where a network namespace is on its network.
+type Address struct{ NetNS, IP, MAC string }
+
+// Networks makes and removes network namespaces. Each has a directory under dir:
+//
+//	ID/netns         the namespace, mounted here
+//	ID/ports.json    what it was made with
+//	ID/address.json  written once it is connected
+type Networks struct {
+	dir  string
+	cni  *libcni.CNIConfig
+	list *libcni.NetworkConfigList
+}
+
+// Open returns the networks of a CNI network configuration list, such as Bridge gives. A plugin that is
+// not on this machine is an error that says so.
+func Open(ctx context.Context, dir string, config []byte) (*Networks, error) {
+	list, err := libcni.NetworkConfFromBytes(config)
+	if err != nil {
+		return nil, fmt.Errorf("the CNI network configuration: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	n := &Networks{dir: dir, cni: libcni.NewCNIConfigWithCacheDir(pluginDirs, filepath.Join(dir, "cache"), nil), list: list}
+	if _, err := n.cni.ValidateNetworkList(ctx, list); err != nil {
+		return nil, fmt.Errorf("CNI plugins: %w (install them with: apt-get install containernetworking-plugins)", err)
+	}
+	return n, nil
+}
+
+// Bridge is the configuration of the bridge that Pintle's containers share on a machine, and from which
+// ports are published. What it knows lies in /run, as what it describes ends with the machine, too.
+func Bridge(subnet netip.Prefix) []byte {
+	type object = map[string]any
+	b, err := json.Marshal(object{"cniVersion": "1.0.0", "name": "pintle", "plugins": []object{
+		{
+			"type": "bridge", "bridge": "pintle0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
+			"ipam": object{
+				"type": "host-local", "dataDir": "/run/pintle/addresses",
+				"ranges": [][]object{{{"subnet": subnet.String()}}}, "routes": []object{{"dst": "0.0.0.0/0"}},
+			},
+		},
+		{"type": "firewall"},
+		{"type": "portmap", "snat": true, "capabilities": object{"portMappings": true}},
+	}})
+	if err != nil {
+		panic(err) // it is made of strings
+	}
+	return b
+}
+
+// Attach makes a network namespace and connects it. One that is there already is given again.
+func (n *Networks) Attach(ctx context.Context, id string, ports []Port) (Address, error) {
+	dir := filepath.Join(n.dir, id)
+	var a Address
+	if readJSON(filepath.Join(dir, "address.json"), &a) == nil && mounted(a.NetNS) {
+		return a, nil
+	}
+	if err := n.Detach(ctx, id); err != nil { // an attempt that was cut off, or one from before a reboot
+		return Address{}, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Address{}, err
+	}
+	a, err := n.connect(ctx, id, ports)
+	if err != nil {
+		return Address{}, errors.Join(err, n.Detach(context.WithoutCancel(ctx), id))
+	}
+	return a, writeJSON(filepath.Join(dir, "address.json"), a)
+}
+
+func (n *Networks) connect(ctx context.Context, id string, ports []Port) (Address, error) {
+	if err := writeJSON(filepath.Join(n.dir, id, "ports.json"), ports); err != nil {
+		return Address{}, err
+	}
+	path := n.netns(id)
+	if err := makeNetNS(path); err != nil {
+		return Address{}, fmt.Errorf("make a network namespace: %w", err)
+	}
+	if err := loopbackUp(path); err != nil {
+		return Address{}, err
+	}
+	result, err := n.cni.AddNetworkList(ctx, n.list, n.runtimeConf(id, ports))
+	if err != nil {
+		return Address{}, fmt.Errorf("connect a network namespace: %w", err)
+	}
+	r, err := current.GetResult(result)
+	if err != nil {
+		return Address{}, err
+	}
+	a := Address{NetNS: path}
+	for _, ip := range r.IPs {
+		if ip.Address.IP.To4() != nil && a.IP == "" {
+			a.IP = ip.Address.IP.String()
+		}
+	}
+	for _, i := range r.Interfaces {
+		if i.Sandbox == path {
+			a.MAC = i.Mac
+		}
+	}
+	if a.IP == "" {
+		return Address{}, errors.New("the CNI network gives no IPv4 address")
+	}
+	return a, nil
+}
+
+// Detach disconnects a network namespace and removes it, and with it its published ports. One that is
+// not there is no error.
+func (n *Networks) Detach(ctx context.Context, id string) error {
+	dir := filepath.Join(n.dir, id)
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var ports []Port
+	if err := readJSON(filepath.Join(dir, "ports.json"), &ports); err == nil {
+		if err := n.cni.DelNetworkList(ctx, n.list, n.runtimeConf(id, ports)); err != nil {
+			return fmt.Errorf("disconnect a network namespace: %w", err)
+		}
+	}
+	if err := unmount(n.netns(id)); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// Create and Delete are the engine's: the network of a task of mode awsvpc, which publishes no ports.
+
+// Create makes a task's network.
+func (n *Networks) Create(ctx context.Context, taskID string) (netns, ip, mac string, err error) {
+	a, err := n.Attach(ctx, taskID, nil)
+	return a.NetNS, a.IP, a.MAC, err
+}
+
+// Delete removes a task's network.
+func (n *Networks) Delete(ctx context.Context, taskID string) error { return n.Detach(ctx, taskID) }
+
+func (n *Networks) netns(id string) string { return filepath.Join(n.dir, id, "netns") }
+
+func (n *Networks) runtimeConf(id string, ports []Port) *libcni.RuntimeConf {
+	c := &libcni.RuntimeConf{ContainerID: id, IfName: "eth0"}
+	if path := n.netns(id); mounted(path) { // without it there is less to undo
+		c.NetNS = path
+	}
+	if len(ports) > 0 {
+		c.CapabilityArgs = map[string]any{"portMappings": ports}
+	}
+	return c
+}
+
+func readJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+func writeJSON(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}

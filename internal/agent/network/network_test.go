@@ -1,0 +1,256 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
+)
+
+// These tests make network namespaces, and so need root; they need Debian's containernetworking-plugins
+// and iptables. The bridge that they leave, pintle0, is the one that every Pintle of the machine uses.
+
+func open(t *testing.T, dir string) *Networks {
+	t.Helper()
+	n, err := Open(t.Context(), dir, Bridge(netip.MustParsePrefix("10.213.0.0/16")))
+	if err != nil {
+		t.Fatal("these tests need root, containernetworking-plugins and iptables: ", err)
+	}
+	return n
+}
+
+func attach(t *testing.T, n *Networks, name string, ports ...Port) Address {
+	t.Helper()
+	id := unique(t, name)
+	a, err := n.Attach(t.Context(), id, ports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Detach(context.Background(), id); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+// unique is an ID that no other run of the tests has had: what a failed one left must not matter.
+func unique(t *testing.T, name string) string { return fmt.Sprintf("%s-%d-%s", t.Name(), os.Getpid(), name) }
+
+// inside calls do on a thread that is in a network namespace.
+func inside(t *testing.T, a Address, do func() error) {
+	t.Helper()
+	err := onThread(func() error {
+		ns, err := netns.GetFromPath(a.NetNS)
+		if err != nil {
+			return err
+		}
+		defer ns.Close()
+		if err := netns.Set(ns); err != nil {
+			return err
+		}
+		return do()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// greet serves a greeting on a port inside a network namespace.
+func greet(t *testing.T, a Address, port int, greeting string) {
+	t.Helper()
+	var l net.Listener
+	inside(t, a, func() (err error) {
+		l, err = net.Listen("tcp4", fmt.Sprintf("0.0.0.0:%d", port))
+		return err
+	})
+	serve(t, l, greeting)
+}
+
+func serve(t *testing.T, l net.Listener, greeting string) {
+	t.Helper()
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, greeting+r.URL.Path) })}
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close() })
+}
+
+// get asks without keeping the connection.
+func get(address, path string, dial func() (net.Conn, error)) string {
+	c := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(_ context.Context, _, addr string) (net.Conn, error) {
+		if dial != nil {
+			return dial()
+		}
+		return net.DialTimeout("tcp", addr, 3*time.Second)
+	}}}
+	resp, err := c.Get("http://" + address + path)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	b, _ := io.ReadAll(resp.Body)
+	return string(b)
+}
+
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
+
+func TestAnAddressAndAPublishedPort(t *testing.T) {
+	n := open(t, t.TempDir())
+	port := freePort(t)
+	a := attach(t, n, "one", Port{HostPort: port, ContainerPort: 80, Protocol: "tcp"})
+	if a.MAC == "" || !strings.HasPrefix(a.IP, "10.213.") {
+		t.Fatalf("got %+v", a)
+	}
+	greet(t, a, 80, "hello")
+	for _, address := range []string{a.IP + ":80", fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("10.213.0.1:%d", port)} {
+		if got := get(address, "/x", nil); got != "hello/x" {
+			t.Errorf("%s answers %q", address, got)
+		}
+	}
+	other := attach(t, n, "two")
+	for _, address := range []string{a.IP + ":80", fmt.Sprintf("10.213.0.1:%d", port)} {
+		var c net.Conn
+		inside(t, other, func() (err error) {
+			c, err = net.DialTimeout("tcp4", address, 3*time.Second)
+			return err
+		})
+		if got := get(address, "/", func() (net.Conn, error) { return c, nil }); got != "hello/" {
+			t.Errorf("from another container, %s answers %q", address, got)
+		}
+	}
+}
+
+func TestAttachAndDetachAgain(t *testing.T) {
+	dir := t.TempDir()
+	n := open(t, dir)
+	port := freePort(t)
+	publish := Port{HostPort: port, ContainerPort: 80, Protocol: "tcp"}
+	first := attach(t, n, "one", publish)
+	if again := attach(t, open(t, dir), "one", publish); again != first {
+		t.Errorf("another agent gets %+v, want %+v", again, first)
+	}
+	for range 2 {
+		if err := n.Detach(t.Context(), unique(t, "one")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) > 1 { // CNI's cache stays
+		t.Errorf("there are still %v", entries)
+	}
+	second := attach(t, n, "two", publish) // the port is free again
+	greet(t, second, 80, "second")
+	if got := get(fmt.Sprintf("127.0.0.1:%d", port), "", nil); got != "second/" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAfterAReboot(t *testing.T) {
+	n := open(t, t.TempDir())
+	a := attach(t, n, "one")
+	id := unique(t, "one") // what ends with the machine: rules, addresses and mounts, but no files
+	if err := n.cni.DelNetworkList(t.Context(), n.list, n.runtimeConf(id, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := unmount(a.NetNS); err != nil {
+		t.Fatal(err)
+	}
+	greet(t, attach(t, n, "one"), 80, "hello")
+}
+
+func TestManyAtOnce(t *testing.T) {
+	n := open(t, t.TempDir())
+	seen := map[string]bool{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			a, err := n.Attach(t.Context(), unique(t, fmt.Sprint(i)), []Port{{HostPort: freePort(t), ContainerPort: 80, Protocol: "tcp"}})
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if seen[a.IP] {
+				t.Errorf("%s is given twice", a.IP)
+			}
+			seen[a.IP] = true
+		})
+	}
+	all.Wait()
+	for i := range 12 {
+		if err := n.Detach(context.Background(), unique(t, fmt.Sprint(i))); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestLinkLocal(t *testing.T) {
+	n := open(t, t.TempDir())
+	for _, name := range []string{"one", "two"} { // each has its own
+		a := attach(t, n, name)
+		metadata, api, err := Listen(a.NetNS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve(t, metadata, "metadata of "+name)
+		behind, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve(t, behind, "control plane")
+		ctx, cancel := context.WithCancel(t.Context())
+		var forwarding sync.WaitGroup
+		forwarding.Go(func() { Forward(ctx, api, behind.Addr().String()) })
+		greet(t, a, 80, "the container")
+		for address, want := range map[string]string{
+			"169.254.170.2:80": "metadata of " + name + "/v4", "169.254.170.2:51679": "metadata of " + name + "/v4",
+			"169.254.170.2:51678": "control plane/v4", "127.0.0.1:80": "the container/v4",
+		} {
+			var c net.Conn
+			inside(t, a, func() (err error) {
+				c, err = net.DialTimeout("tcp4", address, 3*time.Second)
+				return err
+			})
+			if got := get(address, "/v4", func() (net.Conn, error) { return c, nil }); got != want {
+				t.Errorf("%s answers %q, want %q", address, got, want)
+			}
+		}
+		if got := get(a.IP+":51679", "", nil); !strings.Contains(got, "refused") {
+			t.Errorf("from outside, the metadata endpoint answers %q", got)
+		}
+		cancel()
+		forwarding.Wait()
+		metadata.Close()
+		if metadata, api, err = Listen(a.NetNS); err != nil { // the next agent
+			t.Fatal(err)
+		}
+		metadata.Close()
+		api.Close()
+	}
+}
+
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	config := `{"cniVersion":"1.0.0","name":"x","plugins":[{"type":"no-such-plugin"}]}`
+	if _, err := Open(t.Context(), t.TempDir(), []byte(config)); err == nil || !strings.Contains(err.Error(), "no-such-plugin") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Open(t.Context(), t.TempDir(), []byte(`{"name":1}`)); err == nil {
+		t.Error("a configuration that is none was taken")
+	}
+}
