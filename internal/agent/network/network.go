@@ -81,11 +81,10 @@ func Bridge(subnet netip.Prefix) []byte {
 
 // Attach makes a network namespace and connects it. One that is there already is given again.
 func (n *Networks) Attach(ctx context.Context, id string, ports []Port) (Address, error) {
-	dir := filepath.Join(n.dir, id)
-	var a Address
-	if readJSON(filepath.Join(dir, "address.json"), &a) == nil && mounted(a.NetNS) {
+	if a, err := n.Find(id); err == nil {
 		return a, nil
 	}
+	dir := filepath.Join(n.dir, id)
 	if err := n.Detach(ctx, id); err != nil { // an attempt that was cut off, or one from before a reboot
 		return Address{}, err
 	}
@@ -97,6 +96,17 @@ func (n *Networks) Attach(ctx context.Context, id string, ports []Port) (Address
 		return Address{}, errors.Join(err, n.Detach(context.WithoutCancel(ctx), id))
 	}
 	return a, writeJSON(filepath.Join(dir, "address.json"), a)
+}
+
+// Find returns the address of a network namespace that is there.
+func (n *Networks) Find(id string) (a Address, err error) {
+	if err := readJSON(filepath.Join(n.dir, id, "address.json"), &a); err != nil {
+		return Address{}, fmt.Errorf("network %s: %w", id, err)
+	}
+	if !mounted(a.NetNS) {
+		return Address{}, fmt.Errorf("network %s is gone", id)
+	}
+	return a, nil
 }
 
 func (n *Networks) connect(ctx context.Context, id string, ports []Port) (Address, error) {

@@ -44,7 +44,9 @@ func attach(t *testing.T, n *Networks, name string, ports ...Port) Address {
 }
 
 // unique is an ID that no other run of the tests has had: what a failed one left must not matter.
-func unique(t *testing.T, name string) string { return fmt.Sprintf("%s-%d-%s", t.Name(), os.Getpid(), name) }
+func unique(t *testing.T, name string) string {
+	return fmt.Sprintf("%s-%d-%s", t.Name(), os.Getpid(), name)
+}
 
 // inside calls do on a thread that is in a network namespace.
 func inside(t *testing.T, a Address, do func() error) {

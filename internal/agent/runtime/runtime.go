@@ -28,7 +28,7 @@ type Runtime interface {
 	// Start starts a created container. Starting one that is already started is no error.
 	Start(ctx context.Context, id string) error
 
-	// Wait blocks until the container has exited, also one that was started by an agent before
+	// Wait blocks until the container has exited and its ports are free, also one that was started by an agent before
 	// this one, or one that has exited already.
 	Wait(ctx context.Context, id string) (Exit, error)
 
@@ -41,6 +41,10 @@ type Runtime interface {
 
 	// List returns all containers that were made under the given owner, in whatever state.
 	List(ctx context.Context, owner string) ([]Container, error)
+
+	// NetNS is the path of a container's network namespace, where it has one with a way out: from its
+	// creation on, or its start where the runtime cannot sooner. It is empty otherwise.
+	NetNS(ctx context.Context, id string) (path string, err error)
 
 	// Exec runs a command inside a running container and returns its exit code.
 	Exec(ctx context.Context, id string, e Exec) (exitCode int, err error)

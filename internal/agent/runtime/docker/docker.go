@@ -92,6 +92,15 @@ func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResp
 	return c.Container, err
 }
 
+// NetNS is runtime.Runtime's. The engine makes the namespace when the container starts.
+func (r *Runtime) NetNS(ctx context.Context, id string) (string, error) {
+	c, err := r.inspect(ctx, id)
+	if err != nil || !c.State.Running || c.HostConfig.NetworkMode != "bridge" {
+		return "", err
+	}
+	return fmt.Sprintf("/proc/%d/ns/net", c.State.Pid), nil
+}
+
 // Wait is runtime.Runtime's. An engine that restarts meanwhile is asked again.
 func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 	for {

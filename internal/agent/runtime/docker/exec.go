@@ -75,7 +75,9 @@ func (r *Runtime) Logs(ctx context.Context, id, from string, follow bool, emit f
 	defer stream.Close()
 	lines := &lineWriter{emit: emit, after: at}
 	if c.Config.Tty {
-		_, err = io.Copy(lines.stream(false), stream)
+		terminal := &unframed{to: lines.stream(false)}
+		_, err = io.Copy(terminal, stream)
+		io.WriteString(terminal.to, terminal.rest) //nolint:errcheck // flush tells
 	} else {
 		_, err = stdcopy.StdCopy(lines.stream(false), lines.stream(true), stream)
 	}
@@ -97,7 +99,7 @@ type lineWriter struct {
 	streams []*lineStream
 }
 
-func (w *lineWriter) stream(stderr bool) io.Writer {
+func (w *lineWriter) stream(stderr bool) *lineStream {
 	s := &lineStream{lines: w, stderr: stderr}
 	w.streams = append(w.streams, s)
 	return s
@@ -106,10 +108,7 @@ func (w *lineWriter) stream(stderr bool) io.Writer {
 // flush emits what has no newline at its end.
 func (w *lineWriter) flush() error {
 	for _, s := range w.streams {
-		if s.rest == "" {
-			continue
-		}
-		if err := w.line(strings.TrimRight(s.rest, "\r"), s.stderr); err != nil {
+		if err := s.end(); err != nil {
 			return err
 		}
 	}
@@ -120,30 +119,60 @@ func (w *lineWriter) flush() error {
 type lineStream struct {
 	lines  *lineWriter
 	stderr bool
-	rest   string
+	at     string // the time before the line that has begun
+	text   string // what has come of it
+}
+
+// Write is io.Writer's. Each call has one message of the engine's: a line, or a part of one that is
+// longer than 16 KiB, each with its time.
+func (s *lineStream) Write(p []byte) (int, error) {
+	at, text, _ := strings.Cut(string(p), " ")
+	if s.at == "" {
+		s.at = at
+	}
+	whole := strings.HasSuffix(text, "\n")
+	s.text += strings.TrimRight(text, "\r\n")
+	if !whole && len(s.text) < maxLine {
+		return len(p), nil
+	}
+	return len(p), s.end()
+}
+
+// maxLine is the most of a line that is kept in memory; a longer one comes as several.
+const maxLine = 256 << 10
+
+func (s *lineStream) end() error {
+	at, text := s.at, s.text
+	s.at, s.text = "", ""
+	when, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return nil // no line of the engine's
+	}
+	return s.lines.line(when, at, text, s.stderr)
+}
+
+// unframed cuts a terminal's output, which has no messages, into them.
+type unframed struct {
+	to   io.Writer
+	rest string
 }
 
 // Write is io.Writer's.
-func (s *lineStream) Write(p []byte) (int, error) {
-	in := bufio.NewReader(strings.NewReader(s.rest + string(p)))
+func (u *unframed) Write(p []byte) (int, error) {
+	in := bufio.NewReader(strings.NewReader(u.rest + string(p)))
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			s.rest = line
+			u.rest = line
 			return len(p), nil
 		}
-		if err := s.lines.line(strings.TrimRight(line, "\r\n"), s.stderr); err != nil {
+		if _, err := io.WriteString(u.to, line); err != nil {
 			return 0, err
 		}
 	}
 }
 
-func (w *lineWriter) line(text string, stderr bool) error {
-	at, text, _ := strings.Cut(text, " ")
-	when, err := time.Parse(time.RFC3339Nano, at)
-	if err != nil {
-		return nil // no line of the engine's
-	}
+func (w *lineWriter) line(when time.Time, at, text string, stderr bool) error {
 	if at == w.last.at {
 		w.last.lines++
 	} else {

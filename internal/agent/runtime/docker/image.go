@@ -12,38 +12,32 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/moby/moby/api/pkg/authconfig"
 	"github.com/moby/moby/api/types/registry"
 	"github.com/moby/moby/client"
 
 	"github.com/pintle/pintle/internal/agent/runtime"
-)
-
-// How images that are files are referred to.
-const (
-	rootfsPrefix = "rootfs:"
-	layoutPrefix = "oci-layout:"
+	"github.com/pintle/pintle/internal/agent/runtime/image"
 )
 
 // imageName is what the engine calls an image: one that came from a file gets a name after its path.
 func imageName(ref string) string {
-	if !strings.HasPrefix(ref, rootfsPrefix) && !strings.HasPrefix(ref, layoutPrefix) {
+	if !strings.HasPrefix(ref, image.RootfsPrefix) && !strings.HasPrefix(ref, image.LayoutPrefix) {
 		return ref
 	}
 	sum := sha256.Sum256([]byte(ref))
 	return "pintle.local/file:" + hex.EncodeToString(sum[:8])
 }
 
-// Pull is runtime.Runtime's. Where a registry cannot be reached and the engine has the image, that is
-// used; a file is read again each time, since it may have changed.
+// Pull is runtime.Runtime's. Where a pull fails and the engine has the image, that is used: ECS's image
+// pull behaviour "default". A file is read again each time, since it may have changed.
 func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (string, error) {
 	var err error
 	switch {
-	case strings.HasPrefix(ref, rootfsPrefix):
+	case strings.HasPrefix(ref, image.RootfsPrefix):
 		err = r.importRootfs(ctx, ref)
-	case strings.HasPrefix(ref, layoutPrefix):
+	case strings.HasPrefix(ref, image.LayoutPrefix):
 		err = r.loadLayout(ctx, ref)
 	default:
 		err = r.pull(ctx, ref, auth)
@@ -81,7 +75,7 @@ func (r *Runtime) pull(ctx context.Context, ref string, auth *runtime.RegistryAu
 
 // importRootfs makes an image of one layer from a tarball.
 func (r *Runtime) importRootfs(ctx context.Context, ref string) error {
-	f, err := os.Open(strings.TrimPrefix(ref, rootfsPrefix))
+	f, err := os.Open(strings.TrimPrefix(ref, image.RootfsPrefix))
 	if err != nil {
 		return err
 	}
@@ -97,18 +91,7 @@ func (r *Runtime) importRootfs(ctx context.Context, ref string) error {
 
 // loadLayout hands the engine an image of an OCI layout as the older tarball, which every engine reads.
 func (r *Runtime) loadLayout(ctx context.Context, ref string) error {
-	index, err := layout.ImageIndexFromPath(strings.TrimPrefix(ref, layoutPrefix))
-	if err != nil {
-		return err
-	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		return err
-	}
-	if len(manifest.Manifests) == 0 {
-		return errors.New("the OCI layout holds no image")
-	}
-	img, err := index.Image(manifest.Manifests[0].Digest)
+	img, _, err := image.FromLayout(strings.TrimPrefix(ref, image.LayoutPrefix))
 	if err != nil {
 		return err
 	}

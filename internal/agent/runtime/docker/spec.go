@@ -48,7 +48,10 @@ func translate(s *runtime.Spec) (*container.Config, *container.HostConfig, error
 		host.Devices = append(host.Devices, container.DeviceMapping{PathOnHost: d.HostPath, PathInContainer: d.ContainerPath, CgroupPermissions: d.Permissions})
 	}
 	for _, m := range s.Mounts {
-		host.Mounts = append(host.Mounts, mountOf(m))
+		addMount(host, m)
+	}
+	if host.IpcMode == "" {
+		host.IpcMode = "shareable" // another container of its task may join it
 	}
 	for _, d := range s.DNS {
 		ip, err := netip.ParseAddr(d)
@@ -64,7 +67,9 @@ func translate(s *runtime.Spec) (*container.Config, *container.HostConfig, error
 // gpus lets the container see its devices and no others: an image may ask for all of them.
 func gpus(s *runtime.Spec, config *container.Config, host *container.HostConfig) {
 	if len(s.GPUs) == 0 {
-		config.Env = append(config.Env, "NVIDIA_VISIBLE_DEVICES=void")
+		if !s.Privileged { // which may look after all of the machine's
+			config.Env = append(config.Env, "NVIDIA_VISIBLE_DEVICES=void")
+		}
 		return
 	}
 	config.Env = append(config.Env, "NVIDIA_VISIBLE_DEVICES="+strings.Join(s.GPUs, ","))
@@ -96,16 +101,18 @@ func connect(s *runtime.Spec, config *container.Config, host *container.HostConf
 	return nil
 }
 
-func mountOf(m runtime.Mount) mount.Mount {
-	kind := mount.TypeBind
+// addMount mounts a volume, or a directory, which the engine makes where there is none: engines before
+// 23 do so for a bind in its older form alone.
+func addMount(host *container.HostConfig, m runtime.Mount) {
 	if m.Volume {
-		kind = mount.TypeVolume
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Source: m.Source, Target: m.Destination, ReadOnly: m.ReadOnly})
+		return
 	}
-	out := mount.Mount{Type: kind, Source: m.Source, Target: m.Destination, ReadOnly: m.ReadOnly}
-	if kind == mount.TypeBind {
-		out.BindOptions = &mount.BindOptions{CreateMountpoint: true}
+	bind := m.Source + ":" + m.Destination
+	if m.ReadOnly {
+		bind += ":ro"
 	}
-	return out
+	host.Binds = append(host.Binds, bind)
 }
 
 func tmpfs(in []runtime.Tmpfs) map[string]string {

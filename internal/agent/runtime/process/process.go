@@ -4,13 +4,11 @@ package process
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,8 +21,8 @@ import (
 
 // Runtime is a runtime.Runtime of child processes. Each has a directory under dir.
 type Runtime struct {
-	dir  string
-	self []string
+	containers shim.Containers
+	self       []string
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -35,7 +33,7 @@ func New(dir string, self []string) (*Runtime, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return &Runtime{dir: dir, self: self}, nil
+	return &Runtime{containers: shim.Containers{Dir: dir}, self: self}, nil
 }
 
 // Name is runtime.Runtime's.
@@ -44,33 +42,9 @@ func (*Runtime) Name() string { return "process" }
 // Pull does nothing: there are no images.
 func (*Runtime) Pull(context.Context, string, *runtime.RegistryAuth) (string, error) { return "", nil }
 
-const specFile = "spec.json"
-
-var idRE = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
-
-// path is a container's directory.
-func (r *Runtime) path(id string) (string, error) {
-	if !idRE.MatchString(id) {
-		return "", fmt.Errorf("container id %q is not made of letters, digits, - and _", id)
-	}
-	return filepath.Join(r.dir, id), nil
-}
-
-// existing is the directory of a container that there is.
-func (r *Runtime) existing(id string) (string, error) {
-	dir, err := r.path(id)
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(filepath.Join(dir, specFile)); err != nil {
-		return "", fmt.Errorf("%s: %w", id, runtime.ErrNotFound)
-	}
-	return dir, nil
-}
-
 // Create is runtime.Runtime's.
 func (r *Runtime) Create(_ context.Context, spec *runtime.Spec) error {
-	dir, err := r.path(spec.ID)
+	dir, err := r.containers.Path(spec.ID)
 	if err != nil {
 		return err
 	}
@@ -80,36 +54,19 @@ func (r *Runtime) Create(_ context.Context, spec *runtime.Spec) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	b, err := json.Marshal(spec)
-	if err != nil {
-		return err
-	}
-	tmp := filepath.Join(dir, ".spec")
-	if err := os.WriteFile(tmp, b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, filepath.Join(dir, specFile))
-}
-
-func readSpec(dir string) (*runtime.Spec, error) {
-	b, err := os.ReadFile(filepath.Join(dir, specFile))
-	if err != nil {
-		return nil, err
-	}
-	spec := new(runtime.Spec)
-	return spec, json.Unmarshal(b, spec)
+	return shim.WriteSpec(dir, spec)
 }
 
 // Start is runtime.Runtime's.
 func (r *Runtime) Start(_ context.Context, id string) error {
-	dir, err := r.existing(id)
+	dir, err := r.containers.Find(id)
 	if err != nil {
 		return err
 	}
 	if status, _, err := shim.Status(dir); err != nil || status != runtime.Created {
 		return err
 	}
-	spec, err := readSpec(dir)
+	spec, err := shim.ReadSpec(dir)
 	if err != nil {
 		return err
 	}
@@ -139,7 +96,7 @@ func environment(spec *runtime.Spec) []string {
 
 // Wait is runtime.Runtime's.
 func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
-	dir, err := r.existing(id)
+	dir, err := r.containers.Find(id)
 	if err != nil {
 		return runtime.Exit{}, err
 	}
@@ -152,55 +109,24 @@ func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 
 // Stop is runtime.Runtime's. The signals go to the container's whole process group.
 func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
-	dir, err := r.existing(id)
+	dir, err := r.containers.Find(id)
 	if err != nil {
 		return err
 	}
-	spec, err := readSpec(dir)
+	spec, err := shim.ReadSpec(dir)
 	if err != nil {
 		return err
 	}
-	if err := signalGroup(dir, stopSignal(spec.StopSignal)); err != nil {
+	signal := func(st shim.State, s syscall.Signal) error { return syscall.Kill(-st.PID, s) }
+	return shim.Stop(ctx, dir, grace, spec.StopSignal, signal, func(ctx context.Context) error {
+		_, err := r.Wait(ctx, id)
 		return err
-	}
-	gentle, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
-	if _, err := r.Wait(gentle, id); err == nil || ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err := signalGroup(dir, syscall.SIGKILL); err != nil {
-		return err
-	}
-	_, err = r.Wait(ctx, id)
-	return err
-}
-
-func signalGroup(dir string, s syscall.Signal) error {
-	st, started, err := shim.ReadState(dir)
-	if err != nil || !started || !st.Running() {
-		return err
-	}
-	if err := syscall.Kill(-st.PID, s); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return err
-	}
-	return nil
-}
-
-// stopSignal reads SIGINT, INT or 2.
-func stopSignal(name string) syscall.Signal {
-	known := map[string]syscall.Signal{"INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "HUP": syscall.SIGHUP}
-	if s, ok := known[strings.TrimPrefix(strings.ToUpper(name), "SIG")]; ok {
-		return s
-	}
-	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < 65 {
-		return syscall.Signal(n)
-	}
-	return syscall.SIGTERM
+	})
 }
 
 // Remove is runtime.Runtime's.
 func (r *Runtime) Remove(_ context.Context, id string) error {
-	dir, err := r.path(id)
+	dir, err := r.containers.Path(id)
 	if err != nil {
 		return err
 	}
@@ -212,35 +138,19 @@ func (r *Runtime) Remove(_ context.Context, id string) error {
 
 // List is runtime.Runtime's.
 func (r *Runtime) List(_ context.Context, owner string) ([]runtime.Container, error) {
-	entries, err := os.ReadDir(r.dir)
-	if err != nil {
-		return nil, err
-	}
-	var out []runtime.Container
-	for _, e := range entries {
-		dir := filepath.Join(r.dir, e.Name())
-		spec, err := readSpec(dir)
-		if err != nil || spec.Owner != owner {
-			continue // one that was never wholly created
-		}
-		status, st, err := shim.Status(dir)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, runtime.Container{
-			ID: spec.ID, Labels: spec.Labels, Status: status, PID: st.PID, StartedAt: st.StartedAt, Exit: st.Exit(),
-		})
-	}
-	return out, nil
+	return r.containers.List(owner)
 }
+
+// NetNS is runtime.Runtime's: processes share the machine's network.
+func (*Runtime) NetNS(context.Context, string) (string, error) { return "", nil }
 
 // Exec is runtime.Runtime's: the command runs beside the container's processes, as they do.
 func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, error) {
-	dir, err := r.existing(id)
+	dir, err := r.containers.Find(id)
 	if err != nil {
 		return 0, err
 	}
-	spec, err := readSpec(dir)
+	spec, err := shim.ReadSpec(dir)
 	if err != nil {
 		return 0, err
 	}
@@ -257,7 +167,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 
 // Stats is runtime.Runtime's: summed over the container's processes that are there now.
 func (r *Runtime) Stats(_ context.Context, id string) (runtime.Stats, error) {
-	dir, err := r.existing(id)
+	dir, err := r.containers.Find(id)
 	if err != nil {
 		return runtime.Stats{}, err
 	}
@@ -288,25 +198,22 @@ func addProcess(s *runtime.Stats, pid int) {
 	}
 	pages, _ := strconv.ParseInt(fields[21], 10, 64)
 	s.MemoryBytes += pages * int64(os.Getpagesize())
-	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	for _, c := range strings.Fields(string(children)) {
-		if n, err := strconv.Atoi(c); err == nil {
-			addProcess(s, n)
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // each knows those that it made
+	for _, path := range threads {
+		children, _ := os.ReadFile(path)
+		for _, c := range strings.Fields(string(children)) {
+			if n, err := strconv.Atoi(c); err == nil {
+				addProcess(s, n)
+			}
 		}
 	}
 }
 
 // Logs is runtime.Runtime's.
 func (r *Runtime) Logs(ctx context.Context, id, cursor string, follow bool, emit func(runtime.Line) error) error {
-	dir, err := r.existing(id)
+	dir, err := r.containers.Find(id)
 	if err != nil {
 		return err
 	}
-	done := func() bool {
-		status, _, err := shim.Status(dir)
-		return err != nil || status == runtime.Exited
-	}
-	return shim.ReadLog(ctx, dir, cursor, follow, done, func(l shim.Line) error {
-		return emit(runtime.Line{At: l.At, Stderr: l.Stream == "stderr", Text: l.Log, Cursor: l.Cursor})
-	})
+	return shim.Logs(ctx, dir, cursor, follow, emit)
 }

@@ -150,7 +150,7 @@ func TestAKilledShimIsNoticedAndItsProcessEnded(t *testing.T) {
 		text, _ = logs(t, r, "a", "", false)
 		shimPID = atoi(strings.TrimSpace(text))
 	}
-	st, _, err := shim.ReadState(r.dir + "/a")
+	st, _, err := shim.ReadState(r.containers.Dir + "/a")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,217 @@
+package oci
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pintle/pintle/internal/agent/network"
+	"github.com/pintle/pintle/internal/agent/runtime"
+	"github.com/pintle/pintle/internal/agent/runtime/runtimetest"
+	"github.com/pintle/pintle/internal/agent/runtime/shim"
+)
+
+// These tests need root, and Debian's runc, containernetworking-plugins, iptables and busybox-static;
+// without those they fail.
+
+// TestMain lets the test binary be the shim.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "shim" {
+		os.Exit(shim.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+func open(t *testing.T, dir string) (*Runtime, error) {
+	t.Helper()
+	n, err := network.Open(t.Context(), filepath.Join(dir, "networks"), network.Bridge(netip.MustParsePrefix("10.213.0.0/16")))
+	if err != nil {
+		return nil, err
+	}
+	return New(Options{Dir: dir, Self: []string{os.Args[0], "shim"}, Networks: n, CDIDirs: []string{filepath.Join(dir, "cdi")}})
+}
+
+func newRuntime(t *testing.T) *Runtime {
+	t.Helper()
+	r, err := open(t, t.TempDir())
+	if err != nil {
+		t.Fatal("these tests need root, runc, containernetworking-plugins and iptables: ", err)
+	}
+	return r
+}
+
+func TestRuntime(t *testing.T) {
+	r := newRuntime(t)
+	runtimetest.Run(t, r, func() (runtime.Runtime, error) { return open(t, r.opts.Dir) })
+	t.Run("LeavesNothing", func(t *testing.T) {
+		for _, dir := range []string{r.containers.Dir, r.runc.root} {
+			if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+				t.Errorf("%s still has %v", dir, entries)
+			}
+		}
+		mounts, err := os.ReadFile("/proc/self/mounts")
+		if err != nil || strings.Contains(string(mounts), r.opts.Dir) {
+			t.Errorf("there are still mounts, %v", err)
+		}
+	})
+}
+
+func busybox(t *testing.T, r *Runtime) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rootfs.tar")
+	if err := runtimetest.MakeImage(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Pull(t.Context(), "rootfs:"+path, nil); err != nil {
+		t.Fatal(err)
+	}
+	return "rootfs:" + path
+}
+
+// TestRealGPUs checks what a container gets of a real GPU, described by a CDI file as NVIDIA's tools
+// write it: here with a device that every machine has.
+func TestRealGPUs(t *testing.T) {
+	r := newRuntime(t)
+	dir := filepath.Join(r.opts.Dir, "cdi")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const file = `{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[
+		{"name":"GPU-1","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia7","hostPath":"/dev/null"}],"env":["SEEN=1"]}},
+		{"name":"GPU-2","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia8","hostPath":"/dev/null"}]}}]}`
+	if err := os.WriteFile(filepath.Join(dir, "nvidia.json"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec := &runtime.Spec{
+		ID: "gpu-" + filepath.Base(r.opts.Dir), Image: busybox(t, r), Entrypoint: []string{"/bin/sh", "-c", "ls /dev | grep nvidia; echo $SEEN $NVIDIA_VISIBLE_DEVICES; echo x > /dev/nvidia7"},
+		Network: runtime.Network{Mode: "none"}, GPUs: []string{"GPU-1"},
+	}
+	if err := r.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(t.Context(), spec.ID); err != nil {
+		t.Fatal(err)
+	}
+	exit, err := r.Wait(t.Context(), spec.ID)
+	var text string
+	r.Logs(t.Context(), spec.ID, "", false, func(l runtime.Line) error { text += l.Text + "\n"; return nil }) //nolint:errcheck // text tells
+	if err != nil || exit.Code != 0 || text != "nvidia7\n1 GPU-1\n" {
+		t.Errorf("it ends with %+v, %v, and sees %q", exit, err, text)
+	}
+	if err := r.Remove(t.Context(), spec.ID); err != nil {
+		t.Error(err)
+	}
+	spec.ID, spec.GPUs = "strange-"+filepath.Base(r.opts.Dir), []string{"GPU-3"}
+	if err := r.Create(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "nvidia.com/gpu=GPU-3") {
+		t.Errorf("a GPU that is nowhere described: %v", err)
+	}
+}
+
+// TestPrivileged runs a container as one that looks after the machine's GPUs, such as a DCGM exporter.
+func TestPrivileged(t *testing.T) {
+	r := newRuntime(t)
+	spec := &runtime.Spec{
+		ID: "privileged-" + filepath.Base(r.opts.Dir), Image: busybox(t, r), Network: runtime.Network{Mode: "host"}, Privileged: true,
+		Entrypoint: []string{"/bin/sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES; mount -t tmpfs x /tmp && [ -e /dev/kmsg ] && echo sees the devices"},
+		Env:        []string{"NVIDIA_VISIBLE_DEVICES=all"},
+	}
+	if err := r.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(t.Context(), spec.ID); err != nil {
+		t.Fatal(err)
+	}
+	exit, err := r.Wait(t.Context(), spec.ID)
+	var text string
+	r.Logs(t.Context(), spec.ID, "", false, func(l runtime.Line) error { text += l.Text + "\n"; return nil }) //nolint:errcheck // text tells
+	if err != nil || exit.Code != 0 || text != "all\nsees the devices\n" {
+		t.Errorf("it ends with %+v, %v, and says %q", exit, err, text)
+	}
+	if err := r.Remove(t.Context(), spec.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAKilledShimsContainerEnds(t *testing.T) {
+	r := newRuntime(t)
+	spec := &runtime.Spec{ID: "lost-" + filepath.Base(r.opts.Dir), Owner: "me", Image: busybox(t, r), Entrypoint: []string{"/bin/sleep", "60"}, Network: runtime.Network{Mode: "none"}}
+	if err := r.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(t.Context(), spec.ID); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := r.containers.Find(spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, _, err := shim.ReadState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killParent(t, st.PID)
+	exit, err := r.Wait(t.Context(), spec.ID)
+	if err != nil || exit.Code != shim.LostCode || exit.Error == "" {
+		t.Errorf("got %+v, %v", exit, err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); st.Running(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the container's process is still there")
+		}
+	}
+	if err := r.Remove(t.Context(), spec.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r := newRuntime(t)
+	ref := busybox(t, r)
+	for name, change := range map[string]func(*runtime.Spec){
+		"a path as id":            func(c *runtime.Spec) { c.ID = "../x" },
+		"a path as volume":        func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Volume: true, Source: "../x", Destination: "/v"}} },
+		"a relative bind":         func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Source: "etc", Destination: "/v"}} },
+		"an unknown user":         func(c *runtime.Spec) { c.User = "nobody-knows" },
+		"an unknown capability":   func(c *runtime.Spec) { c.CapAdd = []string{"EVERYTHING"} },
+		"an unknown network":      func(c *runtime.Spec) { c.Network.Mode = "token-ring" },
+		"an unknown image":        func(c *runtime.Spec) { c.Image = "none" },
+		"a device that is none":   func(c *runtime.Spec) { c.Devices = []runtime.Device{{HostPath: "/etc/passwd"}} },
+		"nothing to run":          func(c *runtime.Spec) { c.Entrypoint = nil },
+		"an unknown security opt": func(c *runtime.Spec) { c.SecurityOpt = []string{"label:x"} },
+		"a terminal":              func(c *runtime.Spec) { c.Tty = true },
+	} {
+		spec := &runtime.Spec{ID: "refused", Image: ref, Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "none"}}
+		change(spec)
+		if err := r.Create(t.Context(), spec); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+	if entries, _ := os.ReadDir(r.containers.Dir); len(entries) != 0 {
+		t.Errorf("what was refused leaves %v", entries)
+	}
+}
+
+// killParent kills the shim of a container's first process.
+func killParent(t *testing.T, pid int) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if text, ok := strings.CutPrefix(line, "PPid:"); ok {
+			parent, err := strconv.Atoi(strings.TrimSpace(text))
+			if err != nil || parent < 2 {
+				t.Fatalf("its parent is %q", text)
+			}
+			if err := syscall.Kill(parent, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package runtimetest
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+)
+
+// MakeImage packs a root file system of Debian's busybox-static into a tarball, under the names that
+// the tests use.
+func MakeImage(path string) error {
+	program, err := exec.LookPath("busybox")
+	if err != nil {
+		return err
+	}
+	busybox, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	files := map[string]string{
+		"bin/busybox": string(busybox),
+		"etc/passwd":  "root:x:0:0::/root:/bin/sh\nworker:x:1234:1234::/home:/bin/sh\n",
+		"etc/group":   "root:x:0:\nworker:x:1234:\nmore:x:4321:worker\n",
+		"data/seed":   "from the image\n",
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(files[name]))}) //nolint:errcheck // Close tells
+		io.WriteString(w, files[name])                                                     //nolint:errcheck // Close tells
+	}
+	for _, name := range []string{"sh", "cat", "df", "echo", "env", "grep", "hostname", "httpd", "id", "ls", "mount", "ps", "pwd", "sleep", "tail", "touch", "true", "wget"} {
+		w.WriteHeader(&tar.Header{Name: "bin/" + name, Typeflag: tar.TypeSymlink, Linkname: "busybox"}) //nolint:errcheck // Close tells
+	}
+	w.WriteHeader(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o777}) //nolint:errcheck // Close tells
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o600)
+}

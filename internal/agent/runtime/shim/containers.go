@@ -1,0 +1,132 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pintle/pintle/internal/agent/runtime"
+)
+
+// Containers are the containers of one runtime, each in a directory of its own.
+type Containers struct{ Dir string }
+
+// specFile appears once a container is wholly created.
+const specFile = "spec.json"
+
+var idRE = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
+
+// Path is where a container's directory is, or would be.
+func (c Containers) Path(id string) (string, error) {
+	if !idRE.MatchString(id) {
+		return "", fmt.Errorf("container id %q is not made of letters, digits, - and _", id)
+	}
+	return filepath.Join(c.Dir, id), nil
+}
+
+// Find is the directory of a container that there is.
+func (c Containers) Find(id string) (string, error) {
+	dir, err := c.Path(id)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(dir, specFile)); err != nil {
+		return "", fmt.Errorf("%s: %w", id, runtime.ErrNotFound)
+	}
+	return dir, nil
+}
+
+// WriteSpec notes what the container in dir is. From then on there is one.
+func WriteSpec(dir string, spec *runtime.Spec) error {
+	return writeJSON(filepath.Join(dir, specFile), spec)
+}
+
+// ReadSpec reads what the container in dir is.
+func ReadSpec(dir string) (*runtime.Spec, error) {
+	spec := new(runtime.Spec)
+	return spec, readJSON(filepath.Join(dir, specFile), spec)
+}
+
+// List lists an owner's containers.
+func (c Containers) List(owner string) ([]runtime.Container, error) {
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []runtime.Container
+	for _, e := range entries {
+		dir := filepath.Join(c.Dir, e.Name())
+		spec, err := ReadSpec(dir)
+		if err != nil || spec.Owner != owner {
+			continue // one that was never wholly created, or another's
+		}
+		status, st, err := Status(dir)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, runtime.Container{
+			ID: spec.ID, Labels: spec.Labels, Status: status, PID: st.PID, StartedAt: st.StartedAt, Exit: st.Exit(),
+		})
+	}
+	return out, nil
+}
+
+// Stop sends a container its stop signal, and SIGKILL after the grace period. How it is signalled, and
+// how its end is waited for, is the runtime's.
+func Stop(ctx context.Context, dir string, grace time.Duration, name string, signal func(State, syscall.Signal) error, wait func(context.Context) error) error {
+	send := func(s syscall.Signal) error {
+		st, started, err := ReadState(dir)
+		if err != nil || !started || !st.Running() {
+			return err
+		}
+		if err := signal(st, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+		return nil
+	}
+	if err := send(stopSignal(name)); err != nil {
+		return err
+	}
+	gentle, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if err := wait(gentle); err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := send(syscall.SIGKILL); err != nil {
+		return err
+	}
+	return wait(ctx)
+}
+
+// stopSignal reads SIGINT, INT or 2; anything else is SIGTERM.
+func stopSignal(name string) syscall.Signal {
+	known := map[string]syscall.Signal{
+		"INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL, "USR1": syscall.SIGUSR1,
+		"USR2": syscall.SIGUSR2, "HUP": syscall.SIGHUP, "WINCH": syscall.SIGWINCH, "ABRT": syscall.SIGABRT,
+	}
+	if s, ok := known[strings.TrimPrefix(strings.ToUpper(name), "SIG")]; ok {
+		return s
+	}
+	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < 65 {
+		return syscall.Signal(n)
+	}
+	return syscall.SIGTERM
+}
+
+// Logs streams the output of the container in dir.
+func Logs(ctx context.Context, dir, cursor string, follow bool, emit func(runtime.Line) error) error {
+	done := func() bool {
+		status, _, err := Status(dir)
+		return err != nil || status == runtime.Exited
+	}
+	return ReadLog(ctx, dir, cursor, follow, done, func(l Line) error {
+		return emit(runtime.Line{At: l.At, Stderr: l.Stream == "stderr", Text: l.Log, Cursor: l.Cursor})
+	})
+}
