@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	goruntime "runtime"
 	"strings"
 	"time"
@@ -22,10 +21,12 @@ import (
 
 // nodeFlags are what every node can be told.
 type nodeFlags struct {
-	Runtime    string            `default:"" enum:",docker,process" help:"Container runtime: docker, or process (plain child processes: no image, no isolation). Default docker, if its engine answers."`
-	DockerHost string            `help:"Address of the Docker Engine; default DOCKER_HOST or the local socket."`
-	StrictLogs bool              `name:"strict" help:"Fail tasks whose log group does not exist, as AWS does, instead of making it."`
-	Attributes map[string]string `name:"attribute" help:"Attribute of the container instance, NAME=VALUE; repeat for more."`
+	Runtime     string            `default:"" enum:",docker,oci,process" help:"Container runtime: docker, oci (runc, without a daemon; needs root), or process (plain child processes: no image, no isolation). Default docker, if its engine answers, else oci."`
+	DockerHost  string            `help:"Address of the Docker Engine; default DOCKER_HOST or the local socket."`
+	Subnet      string            `default:"10.213.0.0/16" placeholder:"CIDR" help:"Addresses for containers of the oci runtime on this machine's bridge."`
+	TaskNetwork string            `type:"existingfile" placeholder:"FILE" help:"CNI network configuration list for tasks of network mode awsvpc; default the bridge. With macvlan, say, each task has an address on the LAN."`
+	StrictLogs  bool              `name:"strict" help:"Fail tasks whose log group does not exist, as AWS does, instead of making it."`
+	Attributes  map[string]string `name:"attribute" help:"Attribute of the container instance, NAME=VALUE; repeat for more."`
 }
 
 type agentCmd struct {
@@ -57,7 +58,11 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := newAgent(ctx, config, c.Endpoint, c.Cluster, name, c.Type, c.Data, c.nodeFlags, log)
+	m, err := c.machine(ctx, c.Data)
+	if err != nil {
+		return err
+	}
+	a, err := newAgent(config, m, c.Endpoint, c.Cluster, name, c.Type, c.Data, c.nodeFlags, log)
 	if err != nil {
 		return err
 	}
@@ -65,14 +70,10 @@ func (c *agentCmd) Run(ctx context.Context) error {
 }
 
 // newAgent is a node: of an instance type, simulated, or of this very machine.
-func newAgent(ctx context.Context, config aws.Config, endpoint, cluster, name, typeName, dir string, f nodeFlags, log *slog.Logger) (*agent.Agent, error) {
-	rt, err := f.open(ctx, filepath.Join(dir, "containers"))
-	if err != nil {
-		return nil, err
-	}
+func newAgent(config aws.Config, m machine, endpoint, cluster, name, typeName, dir string, f nodeFlags, log *slog.Logger) (*agent.Agent, error) {
 	c := agent.Config{
 		Name: name, Cluster: cluster, Region: config.Region, Zone: config.Region + "a", DataDir: dir, Endpoint: endpoint, Version: version,
-		Attributes: f.Attributes, StrictLogs: f.StrictLogs, Runtime: rt, Credentials: config.Credentials, Log: log,
+		Attributes: f.Attributes, StrictLogs: f.StrictLogs, Runtime: m.runtime, Networks: m.networks, Credentials: config.Credentials, Log: log,
 		ECS: awsecs.NewFromConfig(config), Logs: cloudwatchlogs.NewFromConfig(config),
 	}
 	if typeName == "" {

@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+
+	"github.com/pintle/pintle/internal/agent/network"
 )
 
 // guard keeps web pages out of a control plane that takes any credentials because it is on loopback
@@ -19,8 +21,8 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// localHost says whether a Host header names this machine: by a loopback address, as localhost, or as
-// AWS's own hosts, which no page can be served from.
+// localHost says whether a Host header names this machine: by a loopback address, as localhost, by the
+// address that an agent has for its containers, or as AWS's own hosts, which no page can be served from.
 func localHost(hostPort string) bool {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {
@@ -28,7 +30,7 @@ func localHost(hostPort string) bool {
 	}
 	host = strings.ToLower(strings.Trim(host, "[]"))
 	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback()
+		return ip.IsLoopback() || host == network.LinkLocal
 	}
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".amazonaws.com")
 }

@@ -29,11 +29,11 @@ func (c *upCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rt, err := c.open(ctx, filepath.Join(c.Data, "containers"))
+	m, err := c.machine(ctx, filepath.Join(c.Data, "machine"))
 	if err != nil {
 		return err
 	}
-	c.Runtime = rt.Name()
+	c.Runtime = m.runtime.Name()
 	s, err := newServer(ctx, c.serverFlags)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 	if _, err := s.ecs.CreateCluster(ctx, &awsecs.CreateClusterInput{}); err != nil {
 		return err
 	}
-	agents, err := c.agents(ctx, s, specs)
+	agents, err := c.agents(ctx, s, m, specs)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (c *upCmd) endpointFlag(s *server) string {
 	return " --endpoint " + s.endpoint()
 }
 
-func (c *upCmd) agents(ctx context.Context, s *server, specs []string) ([]*agent.Agent, error) {
+func (c *upCmd) agents(ctx context.Context, s *server, m machine, specs []string) ([]*agent.Agent, error) {
 	config, err := keyedConfig(ctx, s.endpoint(), c.Region, c.AccessKeyID, c.SecretAccessKey)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (c *upCmd) agents(ctx context.Context, s *server, specs []string) ([]*agent
 	var out []*agent.Agent
 	for i, t := range specs {
 		name := fmt.Sprintf("node-%d", i+1)
-		a, err := newAgent(ctx, config, s.endpoint(), "default", name, t, filepath.Join(c.Data, "nodes", name), c.nodeFlags, s.log)
+		a, err := newAgent(config, m, s.endpoint(), "default", name, t, filepath.Join(c.Data, "nodes", name), c.nodeFlags, s.log)
 		if err != nil {
 			return nil, err
 		}

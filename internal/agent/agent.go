@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/agent/awslogs"
 	"github.com/pintle/pintle/internal/agent/engine"
 	"github.com/pintle/pintle/internal/agent/gpu"
+	"github.com/pintle/pintle/internal/agent/network"
 	"github.com/pintle/pintle/internal/agent/runtime"
 	"github.com/pintle/pintle/internal/agent/tmds"
 )
@@ -56,15 +58,13 @@ type Config struct {
 	ECS         ECS
 	Logs        awslogs.Client
 	Credentials aws.CredentialsProvider // nil signs no web socket
-	// Metadata is where the task metadata endpoint listens; nil is a port of its own on loopback.
-	// Containers with a network of their own reach it as 169.254.170.2, which Networks sees to.
-	Metadata net.Listener
-	Log      *slog.Logger
+	Log         *slog.Logger
 }
 
 // Agent is a node.
 type Agent struct {
 	config   Config
+	plane    string // address of a control plane on this machine's loopback, where it is there
 	identity atomic.Pointer[identity]
 	ready    chan struct{} // closed once there is an engine
 	engine   *engine.Engine
@@ -82,7 +82,7 @@ func New(c Config) *Agent {
 	if c.GPUs == nil {
 		c.GPUs = gpu.None{}
 	}
-	a := &Agent{config: c, ready: make(chan struct{}), beats: make(chan struct{}, 1), log: c.Log.With("node", c.Name)}
+	a := &Agent{config: c, plane: loopback(c.Endpoint), ready: make(chan struct{}), beats: make(chan struct{}, 1), log: c.Log.With("node", c.Name)}
 	a.identity.Store(new(identity))
 	return a
 }
@@ -101,23 +101,24 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	defer listener.Close() //nolint:errcheck // Serve closes it first, unless it never came to that
 	a.metadata = listener.Addr()
-	if a.engine, err = engine.Open(a.engineOptions()); err != nil {
+	g, ctx := errgroup.WithContext(ctx)
+	inside := &attendant{ctx: ctx, group: g, plane: a.plane}
+	if a.engine, err = engine.Open(a.engineOptions(inside)); err != nil {
 		return err
 	}
-	close(a.ready)
-	server := tmds.New(tmds.Options{
+	inside.metadata = tmds.New(tmds.Options{
 		Tasks: a.engine, Runtime: a.config.Runtime, ECS: a.config.ECS, Region: a.config.Region,
 		Zone: a.config.Zone, Instance: a.Instance, Log: a.log,
 	})
-	g, ctx := errgroup.WithContext(ctx)
+	close(a.ready)
 	g.Go(func() error { return a.engine.Run(ctx) })
-	g.Go(func() error { return server.Serve(ctx, listener) })
+	g.Go(func() error { return inside.metadata.Serve(ctx, listener) })
 	g.Go(func() error { return a.connectACS(ctx) })
 	g.Go(func() error { return a.connectTCS(ctx) })
 	return g.Wait()
 }
 
-func (a *Agent) engineOptions() engine.Options {
+func (a *Agent) engineOptions(inside *attendant) engine.Options {
 	o := engine.Options{
 		Dir: filepath.Join(a.config.DataDir, "tasks"), Owner: a.identity.Load().Owner, Runtime: a.config.Runtime,
 		Reporter: &reporter{a.config.ECS}, Shipper: awslogs.New(a.config.Logs, a.config.StrictLogs, a.log),
@@ -126,6 +127,13 @@ func (a *Agent) engineOptions() engine.Options {
 	}
 	for _, d := range a.config.GPUs.Devices() {
 		o.GPUs = append(o.GPUs, d.ID)
+	}
+	switch {
+	case a.config.Runtime.Name() == "process": // which has the machine's network
+	case os.Geteuid() == 0:
+		o.Attend = inside.attend
+	default:
+		a.log.Warn("the agent is not root: containers in network mode bridge get no metadata, credentials, or control plane on loopback")
 	}
 	return o
 }
@@ -152,7 +160,7 @@ func (a *Agent) simulated() bool {
 }
 
 // linkLocal is the metadata endpoint's address, as containers with a network of their own see it.
-const linkLocal = "http://169.254.170.2"
+const linkLocal = "http://" + network.LinkLocal
 
 // environment is what every container gets besides its own: where AWS is, its role's credentials, and
 // where it learns about itself.
@@ -160,12 +168,15 @@ func (a *Agent) environment(t *acs.Task, token string) map[string]string {
 	env := map[string]string{
 		"AWS_REGION": a.config.Region, "AWS_DEFAULT_REGION": a.config.Region, "AWS_EXECUTION_ENV": "AWS_ECS_EC2",
 	}
-	if a.config.Endpoint != "" {
-		env["AWS_ENDPOINT_URL"] = a.config.Endpoint
-	}
-	base := linkLocal
-	if t.NetworkMode == "host" || a.config.Runtime.Name() == "process" {
+	base, endpoint := linkLocal, a.config.Endpoint
+	switch {
+	case t.NetworkMode == "host" || a.config.Runtime.Name() == "process":
 		base = "http://" + a.metadata.String()
+	case a.plane != "":
+		endpoint = linkLocal + ":" + strconv.Itoa(network.APIPort)
+	}
+	if endpoint != "" {
+		env["AWS_ENDPOINT_URL"] = endpoint
 	}
 	env["ECS_CONTAINER_METADATA_URI"] = base + "/v3/" + token
 	env["ECS_CONTAINER_METADATA_URI_V4"] = base + "/v4/" + token

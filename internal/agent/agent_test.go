@@ -632,8 +632,17 @@ func TestReadRefusal(t *testing.T) {
 }
 
 func TestANetworkOfItsOwn(t *testing.T) {
-	a := New(Config{Runtime: newBox(), Region: "r"})
-	a.config.Runtime = oci{}
+	for endpoint, want := range map[string]string{
+		"http://127.0.0.1:4566": "http://169.254.170.2:51678", "http://localhost:1": "http://169.254.170.2:51678",
+		"http://10.0.0.1:4566": "http://10.0.0.1:4566", "https://pintle.example.com": "https://pintle.example.com",
+	} {
+		task := sleeper()
+		a := New(Config{Runtime: oci{}, Endpoint: endpoint})
+		if got := a.environment(&task, "token")["AWS_ENDPOINT_URL"]; got != want {
+			t.Errorf("a container finds %s at %s, want %s", endpoint, got, want)
+		}
+	}
+	a := New(Config{Runtime: oci{}, Region: "r"})
 	task := sleeper()
 	env := a.environment(&task, "token")
 	if env["ECS_CONTAINER_METADATA_URI_V4"] != "http://169.254.170.2/v4/token" || env["ECS_AGENT_URI"] != "http://169.254.170.2/api/token" || env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] != "/v2/credentials/c1" {

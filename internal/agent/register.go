@@ -169,9 +169,6 @@ func (a *Agent) attributes() map[string]string {
 
 // listen opens the metadata endpoint where running containers know it to be, else on any port.
 func (a *Agent) listen() (net.Listener, error) {
-	if a.config.Metadata != nil {
-		return a.config.Metadata, nil
-	}
 	id := *a.identity.Load()
 	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(id.MetadataPort))
 	if err != nil && id.MetadataPort != 0 {

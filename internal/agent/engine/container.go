@@ -45,7 +45,7 @@ func (t *task) bringUp(ctx context.Context, c *acs.Container) {
 		return
 	}
 	if t.halted.Err() != nil || never != "" {
-		t.giveUp(c, never)
+		t.giveUp(ctx, c, never)
 		return
 	}
 	starting, cancel := context.WithCancel(ctx)
@@ -55,9 +55,9 @@ func (t *task) bringUp(ctx context.Context, c *acs.Container) {
 	switch {
 	case err == nil || ctx.Err() != nil: // it runs, or the agent ends and the next one goes on
 	case t.halted.Err() != nil:
-		t.giveUp(c, "")
+		t.giveUp(ctx, c, "")
 	default:
-		t.giveUp(c, err.Error())
+		t.giveUp(ctx, c, err.Error())
 	}
 }
 
@@ -66,6 +66,9 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 	id, err := t.create(starting, c)
 	if err != nil {
 		return err
+	}
+	if err := t.attendContainer(starting, c, id); err != nil {
+		return fmt.Errorf("ResourceInitializationError: %w", err)
 	}
 	if t.halted.Err() != nil {
 		return t.halted.Err()
@@ -155,9 +158,15 @@ func failure(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// giveUp notes that a container will not start. Where it should have and is essential, that is why the
-// task fails.
-func (t *task) giveUp(c *acs.Container, reason string) {
+// giveUp notes that a container will not start, and takes back what it has. Where it should have started
+// and is essential, that is why the task fails.
+func (t *task) giveUp(ctx context.Context, c *acs.Container, reason string) {
+	t.leave(c.Name)
+	if rc, id := t.container(c.Name); rc.Status == Created {
+		if err := t.engine.remove(ctx, runtime.Container{ID: id, Status: runtime.Running}); err != nil { // its start may have come late
+			t.engine.opts.Log.Warn("cannot remove a container that did not start", "container", id, "error", err)
+		}
+	}
 	t.update(func(r *Record) {
 		rc := r.Containers[c.Name]
 		rc.Status, rc.Reason = Stopped, reason
@@ -170,6 +179,10 @@ func (t *task) giveUp(c *acs.Container, reason string) {
 // watch follows a running container to its end: its health, its output, its stop, its exit.
 func (t *task) watch(ctx context.Context, c *acs.Container) {
 	rc, id := t.container(c.Name)
+	if err := t.attendContainer(ctx, c, id); err != nil { // it may have ended by now
+		t.engine.opts.Log.Warn("a running container cannot be served", "container", id, "error", err)
+	}
+	defer t.leave(c.Name)
 	shipped := t.startShipping(ctx, c)
 	watching, cancel := context.WithCancel(ctx)
 	var helpers sync.WaitGroup

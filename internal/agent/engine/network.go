@@ -26,33 +26,44 @@ func (e *Engine) process() bool { return e.opts.Runtime.Name() == "process" }
 
 func (t *task) ownNetwork() bool { return t.rec.Task.NetworkMode == "awsvpc" && !t.engine.process() }
 
-// connect makes the task's own network, where its mode says so. Without it the task cannot run.
+// connect makes the task's own network, where its mode says so, and serves it. Without it the task
+// cannot run.
 func (t *task) connect(ctx context.Context) error {
 	t.mu.Lock()
-	there := !t.ownNetwork() || t.rec.Network != nil || t.rec.Halting()
+	n, none := t.rec.Network, !t.ownNetwork() || t.rec.Halting()
 	t.mu.Unlock()
-	if there {
+	if none {
 		return nil
 	}
-	var n Network
-	err := errNoNetworks
-	if t.engine.opts.Networks != nil {
-		n.NetNS, n.IP, n.MAC, err = t.engine.opts.Networks.Create(ctx, t.id())
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	t.update(func(r *Record) {
-		if err != nil {
-			r.Failure = "ResourceInitializationError: " + err.Error()
-			return
+	var err error
+	if n == nil {
+		if n, err = t.makeNetwork(ctx); ctx.Err() != nil {
+			return ctx.Err()
 		}
-		r.Network = &n
-	})
-	if err == nil && t.engine.opts.Connected != nil {
-		t.engine.opts.Connected(t.arn(), n)
+	}
+	if err == nil {
+		err = t.attend("", n.NetNS)
+	}
+	if err != nil {
+		t.update(func(r *Record) { r.Failure = "ResourceInitializationError: " + err.Error() })
 	}
 	return nil
+}
+
+func (t *task) makeNetwork(ctx context.Context) (*Network, error) {
+	if t.engine.opts.Networks == nil {
+		return nil, errNoNetworks
+	}
+	n := new(Network)
+	var err error
+	if n.NetNS, n.IP, n.MAC, err = t.engine.opts.Networks.Create(ctx, t.id()); err != nil {
+		return nil, err
+	}
+	t.update(func(r *Record) { r.Network = n })
+	if t.engine.opts.Connected != nil {
+		t.engine.opts.Connected(t.arn(), *n)
+	}
+	return n, nil
 }
 
 // disconnect deletes the task's own network.

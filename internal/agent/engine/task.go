@@ -23,6 +23,7 @@ type task struct {
 	changed chan struct{} // closed, and made anew, when something has changed
 	over    bool          // the containers have ended, and all that the task held is given back
 
+	attended attended
 	granted  <-chan struct{} // closed once the task has what it needs of the node
 	halted   context.Context // over once the task is halting
 	halt     context.CancelFunc
@@ -211,6 +212,7 @@ func (t *task) live(ctx context.Context) error {
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
+	defer t.leave("")
 	var containers sync.WaitGroup
 	for i := range t.rec.Task.Containers {
 		containers.Go(func() { t.bring(ctx, &t.rec.Task.Containers[i]) })

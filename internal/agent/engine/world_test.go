@@ -134,6 +134,8 @@ func (a *agent) kill() {
 
 func (a *agent) Name() string { return "fake" }
 
+func (a *agent) NetNS(context.Context, string) (string, error) { return "", nil }
+
 // behaviour reads an image: what it does, its number, and after how long.
 func behaviour(image string) (what string, code int, after time.Duration) {
 	what, at, _ := strings.Cut(image, "@")

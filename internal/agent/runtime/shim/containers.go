@@ -78,9 +78,13 @@ func (c Containers) List(owner string) ([]runtime.Container, error) {
 	return out, nil
 }
 
-// Stop sends a container its stop signal, and SIGKILL after the grace period. How it is signalled, and
+// Stop sends a container its stop signal, and SIGKILL after the grace period; one that was never started
+// needs neither. How it is signalled, and
 // how its end is waited for, is the runtime's.
 func Stop(ctx context.Context, dir string, grace time.Duration, name string, signal func(State, syscall.Signal) error, wait func(context.Context) error) error {
+	if _, started, err := ReadState(dir); err != nil || !started {
+		return err
+	}
 	send := func(s syscall.Signal) error {
 		st, started, err := ReadState(dir)
 		if err != nil || !started || !st.Running() {

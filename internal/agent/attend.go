@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pintle/pintle/internal/agent/network"
+	"github.com/pintle/pintle/internal/agent/tmds"
+)
+
+// attendant serves containers that have a network of their own, inside of it: the metadata endpoint,
+// and the control plane where that listens on the machine's loopback.
+type attendant struct {
+	ctx      context.Context // of Run
+	group    *errgroup.Group // of Run
+	metadata *tmds.Server
+	plane    string
+}
+
+// attend serves a network namespace until stop is called or the agent ends.
+func (at *attendant) attend(netns string) (stop func(), err error) {
+	metadata, api, err := network.Listen(netns)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(at.ctx)
+	var serving sync.WaitGroup
+	serve := func(do func()) {
+		serving.Add(1)
+		at.group.Go(func() error {
+			defer serving.Done()
+			do()
+			return nil
+		})
+	}
+	serve(func() { at.metadata.Serve(ctx, metadata) }) //nolint:errcheck // it ends with ctx
+	if at.plane == "" {
+		api.Close()
+	} else {
+		serve(func() { network.Forward(ctx, api, at.plane) })
+	}
+	return func() {
+		cancel()
+		serving.Wait() // the ports may be wanted again
+	}, nil
+}
+
+// loopback is the address that a URL names, if it is on loopback.
+func loopback(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" {
+		return ""
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
