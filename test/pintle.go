@@ -144,6 +144,15 @@ func (p *Pintle) AWS(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
+// Await waits until a task has come to a state: sooner than the AWS CLI's own waiters, which look every
+// six seconds.
+func (p *Pintle) Await(task, status string) {
+	p.t.Helper()
+	Eventually(p.t, task+" "+status, time.Minute, func() bool {
+		return p.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].lastStatus", "--output", "text") == status
+	})
+}
+
 // TryAWS runs the AWS CLI where it may fail.
 func (p *Pintle) TryAWS(args ...string) (string, error) {
 	p.t.Helper()

@@ -62,7 +62,7 @@ func TestGPUTaskDefinitions(t *testing.T) {
 }
 
 // run runs a task and returns its ARN and its GPUs.
-func (p *Pintle) run(t *testing.T, definition, overrides string) (arn string, gpus []string) {
+func (p *Pintle) run(t *testing.T, definition, overrides string, options ...string) (arn string, gpus []string) {
 	t.Helper()
 	var out struct {
 		Tasks []struct {
@@ -71,7 +71,7 @@ func (p *Pintle) run(t *testing.T, definition, overrides string) (arn string, gp
 		}
 		Failures []any
 	}
-	text := p.AWS("ecs", "run-task", "--task-definition", definition, "--overrides", overrides)
+	text := p.AWS(append([]string{"ecs", "run-task", "--task-definition", definition, "--overrides", overrides}, options...)...)
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
 		t.Fatal(err)
 	}

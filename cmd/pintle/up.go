@@ -82,19 +82,16 @@ func (c *upCmd) serve(ctx context.Context, s *server, agents []*agent.Agent) err
 func (c *upCmd) announce(ctx context.Context, s *server, nodes int) error {
 	for {
 		v := s.store.Watch()
-		connected, gpus, simulated := 0, 0, false
+		connected, gpus := 0, 0
 		for row := range v.ContainerInstances.By(state.InstancesByCluster, "arn:aws:ecs:"+c.Region+":"+c.Account+":cluster/default") {
 			if row.AgentConnected {
 				connected++
 				gpus += len(row.GPUs)
-				for _, g := range row.GPUs {
-					simulated = simulated || g.Simulated
-				}
 			}
 		}
 		if connected >= nodes {
 			note := ""
-			if simulated {
+			if len(c.Instances) > 0 {
 				note = " (simulated)"
 			}
 			fmt.Printf("pintle %s is up at %s: cluster default, %d nodes, %d GPUs%s, runtime %s\n", version, s.endpoint(), nodes, gpus, note, c.Runtime)

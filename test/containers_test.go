@@ -1,0 +1,215 @@
+package test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pintle/pintle/internal/agent/runtime/runtimetest"
+)
+
+// dockerd starts a Docker Engine of the test's own, and ends it with the test.
+func dockerd(t *testing.T) (host string) {
+	t.Helper()
+	path, err := exec.LookPath("dockerd")
+	if err != nil {
+		t.Fatal("this test needs root and Debian's docker.io, iptables and busybox-static: ", err)
+	}
+	dir, err := os.MkdirTemp("", "pintle-docker-") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	host = "unix://" + dir + "/s"
+	cmd := exec.Command(path, "--data-root", dir+"/data", "--exec-root", dir+"/exec", "--pidfile", dir+"/pid", "-H", host)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
+		cmd.Wait()                          //nolint:errcheck // it was told to
+		os.RemoveAll(dir)
+	})
+	Eventually(t, "the Docker Engine's start", 30*time.Second, func() bool {
+		_, err := os.Stat(dir + "/s")
+		return err == nil
+	})
+	return host
+}
+
+// rootfs packs busybox into a tarball of a root file system.
+func rootfs(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rootfs.tar")
+	if err := runtimetest.MakeImage(path); err != nil {
+		t.Fatal("this test needs Debian's busybox-static: ", err)
+	}
+	return path
+}
+
+// TestDocker and TestRunc run tasks in real containers through the AWS CLI.
+func TestDocker(t *testing.T) {
+	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "docker", "--docker-host", dockerd(t)))
+}
+
+func TestRunc(t *testing.T) {
+	c := testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci"))
+	t.Run("OwnNetwork", c.ownNetwork)
+}
+
+// containers are tasks of one image, in real containers.
+type containers struct {
+	*Pintle
+	image string
+}
+
+func testContainers(t *testing.T, p *Pintle) *containers {
+	c := &containers{p, "rootfs:" + rootfs(t)}
+	t.Run("MemoryLimit", c.memoryLimit)
+	t.Run("Port", c.port)
+	t.Run("Volume", c.volume)
+	t.Run("Stop", c.stop)
+	t.Run("Inside", c.inside)
+	return c
+}
+
+// register registers a task definition with one container that runs a shell script.
+func (c *containers) register(t *testing.T, family, script, container, more string) {
+	t.Helper()
+	c.AWS("ecs", "register-task-definition", "--cli-input-json", fmt.Sprintf(
+		`{"family":%q,"containerDefinitions":[{"name":"main","image":%q,"entryPoint":["/bin/sh","-c"],"command":[%q],"memory":32%s}]%s}`,
+		family, c.image, script, container, more))
+}
+
+// finish runs a task to its end.
+func (c *containers) finish(t *testing.T, family string, options ...string) (end string) {
+	t.Helper()
+	task, _ := c.run(t, family, `{}`, options...)
+	c.Await(task, "STOPPED")
+	return c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].[stopCode,containers[0].exitCode,containers[0].reason]", "--output", "text")
+}
+
+// memoryLimit: a container that takes more than its limit is killed, and its task says why.
+func (c *containers) memoryLimit(t *testing.T) {
+	c.register(t, "hungry", "tail /dev/zero", `,"linuxParameters":{"maxSwap":0}`, "")
+	if got := c.finish(t, "hungry"); !strings.Contains(got, "OutOfMemoryError: Container killed due to memory usage") {
+		t.Errorf("a container that takes too much memory ends with %q", got)
+	}
+}
+
+// port: a container's port is reachable where describe-tasks says.
+func (c *containers) port(t *testing.T) {
+	c.register(t, "web", "echo hello > /index.html; httpd -f -p 80 -h /", `,"portMappings":[{"containerPort":80}],"stopTimeout":2`, "")
+	web, _ := c.run(t, "web", `{}`)
+	c.Await(web, "RUNNING")
+	port := c.AWS("ecs", "describe-tasks", "--tasks", web, "--query", "tasks[0].containers[0].networkBindings[0].hostPort", "--output", "text")
+	if body := get(t, "http://127.0.0.1:"+port+"/"); body != "hello\n" {
+		t.Errorf("port %s answers %q", port, body)
+	}
+	c.AWS("ecs", "stop-task", "--task", web)
+}
+
+func get(t *testing.T, url string) (body string) {
+	t.Helper()
+	Eventually(t, "an answer from "+url, 10*time.Second, func() bool {
+		resp, err := http.Get(url)
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		body = string(b)
+		return true
+	})
+	return body
+}
+
+// volume: what one task writes to a shared volume, another reads.
+func (c *containers) volume(t *testing.T) {
+	shared := fmt.Sprintf(`,"volumes":[{"name":"kept-%d","dockerVolumeConfiguration":{"scope":"shared","autoprovision":true}}]`, os.Getpid())
+	mount := fmt.Sprintf(`,"mountPoints":[{"sourceVolume":"kept-%d","containerPath":"/v"`, os.Getpid())
+	c.register(t, "writer", "echo kept > /v/file", mount+`}]`, shared)
+	c.register(t, "reader", "grep kept /v/file && ! touch /v/file", mount+`,"readOnly":true}]`, shared)
+	c.finish(t, "writer")
+	if got := c.finish(t, "reader"); !strings.Contains(got, "\t0\t") {
+		t.Errorf("the volume's reader ends with %q", got)
+	}
+}
+
+// stop: SIGTERM, and SIGKILL after stopTimeout.
+func (c *containers) stop(t *testing.T) {
+	c.register(t, "gentle", "trap 'exit 7' TERM; while :; do sleep 0.1; done", `,"stopTimeout":20`, "")
+	c.register(t, "deaf", "trap '' TERM; while :; do sleep 0.1; done", `,"stopTimeout":2`, "")
+	for family, code := range map[string]string{"gentle": "7", "deaf": "137"} {
+		task, _ := c.run(t, family, `{}`)
+		c.Await(task, "RUNNING")
+		time.Sleep(300 * time.Millisecond) // the shell must have come to its trap
+		c.AWS("ecs", "stop-task", "--task", task)
+		c.Await(task, "STOPPED")
+		if got := c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].containers[0].exitCode", "--output", "text"); got != code {
+			t.Errorf("%s ends with %s, want %s", family, got, code)
+		}
+	}
+}
+
+// lookAround is what a container can learn and do by itself: its metadata, its role's credentials, and
+// a call to the control plane, at the addresses that its environment names.
+const lookAround = `sleep 0.5
+wget -q -O - $ECS_CONTAINER_METADATA_URI_V4/task; echo
+wget -q -O - http://169.254.170.2$AWS_CONTAINER_CREDENTIALS_RELATIVE_URI; echo
+wget -q -O - --header 'X-Amz-Target: AmazonEC2ContainerServiceV20141113.ListClusters' --header 'Content-Type: application/x-amz-json-1.1' --post-data '{}' $AWS_ENDPOINT_URL; echo`
+
+const toLogs = `,"logConfiguration":{"logDriver":"awslogs","options":{"awslogs-group":"inside","awslogs-stream-prefix":"s"}}`
+
+// inside: a container on the bridge finds its metadata, credentials and the control plane.
+func (c *containers) inside(t *testing.T) {
+	c.register(t, "inside", lookAround, toLogs, `,"taskRoleArn":"arn:aws:iam::000000000000:role/worker"`)
+	task, _ := c.run(t, "inside", `{}`)
+	c.Await(task, "STOPPED")
+	c.checkInside(t, task)
+}
+
+func (c *containers) checkInside(t *testing.T, task string) {
+	t.Helper()
+	stream := "s/main/" + task[strings.LastIndexByte(task, '/')+1:]
+	got := c.AWS("logs", "get-log-events", "--log-group-name", "inside", "--log-stream-name", stream, "--query", "events[].message", "--output", "text")
+	for _, want := range []string{`"TaskARN":"` + task, `"RoleArn":"arn:aws:iam::000000000000:role/worker"`, `"SecretAccessKey"`, `"clusterArns":["arn:aws:ecs:us-east-1:000000000000:cluster/default"]`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("inside the container there is no %s in\n%s", want, got)
+		}
+	}
+}
+
+// ownNetwork: a task of mode awsvpc has an address of its own, which its attachment shows, for all of
+// its containers.
+func (c *containers) ownNetwork(t *testing.T) {
+	const network = `{"awsvpcConfiguration":{"subnets":["subnet-1"]}}`
+	c.AWS("ecs", "register-task-definition", "--cli-input-json", fmt.Sprintf(
+		`{"family":"own","networkMode":"awsvpc","taskRoleArn":"arn:aws:iam::000000000000:role/worker","containerDefinitions":[
+			{"name":"main","image":%[1]q,"entryPoint":["/bin/sh","-c"],"command":[%[2]q],"memory":32,"stopTimeout":2%[3]s},
+			{"name":"web","image":%[1]q,"entryPoint":["/bin/sh","-c"],"command":["echo own > /index.html; httpd -f -p 80 -h /"],"memory":32,"stopTimeout":2,"portMappings":[{"containerPort":80}]}]}`,
+		c.image, lookAround+"\nwget -q -O - http://localhost/\nsleep 60", toLogs))
+	task, _ := c.run(t, "own", `{}`, "--network-configuration", network)
+	c.Await(task, "RUNNING")
+	address := c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].attachments[0].details[?name=='privateIPv4Address'].value", "--output", "text")
+	if body := get(t, "http://"+address+"/"); body != "own\n" {
+		t.Errorf("%s answers %q", address, body)
+	}
+	interfaces := c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].containers[].networkInterfaces[].privateIpv4Address", "--output", "text")
+	if interfaces != address+"\t"+address {
+		t.Errorf("the containers' interfaces have %q, the attachment %s", interfaces, address)
+	}
+	time.Sleep(2 * time.Second) // the container looks around
+	c.AWS("ecs", "stop-task", "--task", task)
+	c.Await(task, "STOPPED")
+	c.checkInside(t, task)
+	if _, err := http.Get("http://" + address + "/"); err == nil {
+		t.Error("the task's address still answers")
+	}
+}
