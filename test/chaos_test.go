@@ -50,7 +50,15 @@ func (d *daemon) kill() {
 // TestKills kills the control plane, the agents, and both, at random, while clients run and stop tasks
 // that hold GPUs. No acknowledged task is lost, no container runs twice, no GPU has two owners, and
 // what ran goes on running.
-func TestKills(t *testing.T) {
+func TestKills(t *testing.T) { testKills(t, *chaosTasks, *chaosKills, "i", "process") }
+
+// TestKillsWithRunc does so with real containers, each with a network of its own; fewer, since they
+// take longer to start.
+func TestKillsWithRunc(t *testing.T) {
+	testKills(t, *chaosTasks/5, *chaosKills/2, "rootfs:"+rootfs(t), "oci")
+}
+
+func testKills(t *testing.T, number, kills int, image, runtime string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +71,7 @@ func TestKills(t *testing.T) {
 	const nodes = 4
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i)
-		daemons = append(daemons, &daemon{t: t, args: []string{"agent", "--endpoint", "http://" + address, "--data", filepath.Join(data, name), "--name", name, "--instance-type", "p3.16xlarge", "--runtime", "process"}})
+		daemons = append(daemons, &daemon{t: t, args: []string{"agent", "--endpoint", "http://" + address, "--data", filepath.Join(data, name), "--name", name, "--instance-type", "p3.16xlarge", "--runtime", runtime}})
 	}
 	for _, d := range daemons {
 		d.start()
@@ -80,25 +88,29 @@ func TestKills(t *testing.T) {
 	// Each container leaves a mark each time that it starts.
 	for _, gpus := range []string{"", "1"} {
 		d := types.ContainerDefinition{
-			Name: aws.String("main"), Image: aws.String("i"), Cpu: 64, Memory: aws.Int32(64), StopTimeout: aws.Int32(2),
+			Name: aws.String("main"), Image: &image, Cpu: 64, Memory: aws.Int32(64), StopTimeout: aws.Int32(2),
 			Command:     []string{"/bin/sh", "-c", "echo started >> $MARKS/$ID; exec sleep 3600"},
 			Environment: []types.KeyValuePair{{Name: aws.String("MARKS"), Value: &marks}},
+			MountPoints: []types.MountPoint{{SourceVolume: aws.String("marks"), ContainerPath: &marks}},
 		}
 		if gpus != "" {
 			d.ResourceRequirements = []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: &gpus}}
 		}
-		if _, err := client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{Family: aws.String("sleep" + gpus), ContainerDefinitions: []types.ContainerDefinition{d}}); err != nil {
+		if _, err := client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
+			Family: aws.String("sleep" + gpus), ContainerDefinitions: []types.ContainerDefinition{d},
+			Volumes: []types.Volume{{Name: aws.String("marks"), Host: &types.HostVolumeProperties{SourcePath: &marks}}},
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tasks := make([]string, *chaosTasks) // ARN by number, once acknowledged
+	tasks := make([]string, number) // ARN by number, once acknowledged
 	var load sync.WaitGroup
 	load.Go(func() {
 		for i := range tasks {
 			tasks[i] = runMarked(ctx, t, client, i)
 		}
 	})
-	for range *chaosKills {
+	for range kills {
 		time.Sleep(time.Duration(300+rand.IntN(700)) * time.Millisecond)
 		victims := pickVictims(daemons)
 		for _, d := range victims {
@@ -111,7 +123,7 @@ func TestKills(t *testing.T) {
 	}
 	load.Wait()
 
-	Eventually(t, "every task RUNNING", 2*time.Minute, func() bool { return running(ctx, t, client) == len(tasks) })
+	Eventually(t, "every task RUNNING", 3*time.Minute, func() bool { return running(ctx, t, client) == len(tasks) })
 	checkOwners(ctx, t, client, tasks)
 	if n := stillThere(marks); n != len(tasks) {
 		t.Errorf("%d containers run, want %d", n, len(tasks))

@@ -162,10 +162,10 @@ func failure(name string, err error) error {
 // and is essential, that is why the task fails.
 func (t *task) giveUp(ctx context.Context, c *acs.Container, reason string) {
 	t.leave(c.Name)
-	if rc, id := t.container(c.Name); rc.Status == Created {
-		if err := t.engine.remove(ctx, runtime.Container{ID: id, Status: runtime.Running}); err != nil { // its start may have come late
-			t.engine.opts.Log.Warn("cannot remove a container that did not start", "container", id, "error", err)
-		}
+	_, id := t.container(c.Name)
+	// Something may be there: this agent, or one before it, may have got so far, or a start come late.
+	if err := t.engine.remove(ctx, runtime.Container{ID: id, Status: runtime.Running}); err != nil {
+		t.engine.opts.Log.Warn("cannot remove a container that did not start", "container", id, "error", err)
 	}
 	t.update(func(r *Record) {
 		rc := r.Containers[c.Name]
