@@ -26,13 +26,15 @@ type session struct {
 	version *types.VersionInfo
 	log     *slog.Logger
 
-	mu   sync.Mutex
-	told map[string]*telling // by task ARN
+	mu    sync.Mutex
+	told  map[string]*telling // by task ARN
+	looks int                 // at the node's tasks
 
 	// The telling loop alone uses these.
 	seq      int64
 	messages int
 	granted  map[grant]time.Time // when each is to be renewed
+	renewAt  time.Time           // when the first of them is; zero until the session has granted all
 }
 
 // serveACS runs a node's session for as long as its web socket is open.

@@ -3,6 +3,7 @@ package nodelink
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +19,7 @@ type telling struct {
 	message string
 	at      time.Time
 	acked   bool
+	looks   int // the session's, when the task was last there to be told
 }
 
 // maxTasks bounds the tasks of one payload, and so its size.
@@ -34,12 +36,15 @@ func (s *session) sendTasks(ctx context.Context, v *state.View) error {
 	return nil
 }
 
-// untold is every task that the node has to be told of now. What it need not know is forgotten.
+// untold is every task that the node has to be told of now. What it need not know is forgotten. It
+// looks at all of the node's tasks whenever one of them changes, so it makes nothing for those that
+// the node was told of.
 func (s *session) untold(v *state.View) []*state.Task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var due []*state.Task
-	told := map[string]*telling{}
+	known := 0
+	s.looks++
 	for t := range v.Tasks.By(state.TasksByInstance, s.instance) {
 		desired := toTell(t)
 		if desired == "" {
@@ -50,9 +55,12 @@ func (s *session) untold(v *state.View) []*state.Task {
 			due = append(due, t)
 			continue
 		}
-		told[*t.TaskArn] = last
+		last.looks = s.looks
+		known++
 	}
-	s.told = told
+	if known < len(s.told) {
+		maps.DeleteFunc(s.told, func(_ string, l *telling) bool { return l.looks != s.looks })
+	}
 	return due
 }
 
