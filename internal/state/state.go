@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -16,6 +17,9 @@ import (
 
 // ErrClosed is returned by Update after Close, or after the journal failed in a commit.
 var ErrClosed = errors.New("the store is closed")
+
+// maxGroup bounds how many transactions share one flush of the journal.
+const maxGroup = 256
 
 // Journal keeps rows durably. A store is its journal's only user.
 type Journal interface {
@@ -46,8 +50,7 @@ type Observer interface {
 
 // Store is the store. Its methods may be called from any goroutine.
 type Store struct {
-	db        *memdb.MemDB // the writer's: ahead of what is seen by what is not durable yet
-	seen      atomic.Pointer[picture]
+	db        *memdb.MemDB
 	journal   Journal
 	observers []Observer
 	ledger    *ledger
@@ -59,12 +62,8 @@ type Store struct {
 
 	// revision is the number of the last commit. The writer alone changes it.
 	revision atomic.Int64
-}
-
-// picture is the tables as they were once a group of transactions was durable.
-type picture struct {
-	db   *memdb.MemDB
-	next chan struct{} // closed when there is a newer one
+	// broken is why the store accepts no more commits. The writer alone uses it.
+	broken error
 }
 
 // Open replays the journal and starts the writer. The observers hear of every row first.
@@ -81,9 +80,7 @@ func Open(ctx context.Context, journal Journal, observers ...Observer) (*Store, 
 	if err := s.replay(ctx); err != nil {
 		return nil, err
 	}
-	s.show(db.Snapshot())
-	w := &writer{Store: s, flushed: make(chan error)}
-	go w.run()
+	go s.write()
 	return s, nil
 }
 
@@ -132,22 +129,10 @@ func (s *Store) replay(ctx context.Context) error {
 func (s *Store) Revision() int64 { return s.revision.Load() }
 
 // View is a consistent picture of all tables at one moment. It costs nothing to keep.
-func (s *Store) View() *View { return newView(s.seen.Load().db.Txn(false), nil) }
+func (s *Store) View() *View { return newView(s.db.Txn(false), nil) }
 
 // Watch is a view that remembers what is read through it, for Changed to wait on.
-func (s *Store) Watch() *View {
-	p := s.seen.Load()
-	v := newView(p.db.Txn(false), memdb.NewWatchSet())
-	v.next = p.next
-	return v
-}
-
-// show lets everyone see the tables as they are in db.
-func (s *Store) show(db *memdb.MemDB) {
-	if old := s.seen.Swap(&picture{db, make(chan struct{})}); old != nil {
-		close(old.next)
-	}
-}
+func (s *Store) Watch() *View { return newView(s.db.Txn(false), memdb.NewWatchSet()) }
 
 // commit is one transaction on its way through the writer.
 type commit struct {
@@ -182,4 +167,89 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 	default:
 		return ErrClosed
 	}
+}
+
+// write is the writer: it runs transactions until the store is closed or its journal fails.
+func (s *Store) write() {
+	defer close(s.done)
+	for s.broken == nil {
+		select {
+		case c := <-s.commits:
+			s.commitGroup(c)
+		case <-s.closing:
+			return
+		}
+	}
+}
+
+// commitGroup runs first and whatever waits behind it, flushes once, and answers them all.
+func (s *Store) commitGroup(first *commit) {
+	txn := s.db.Txn(true)
+	group := newTx(txn, s)
+	var taken []*commit
+	for c := first; c != nil; c = s.next(len(taken)) {
+		if err := group.run(c.fn); err != nil {
+			c.done <- err
+			continue
+		}
+		taken = append(taken, c)
+	}
+	err := s.flush(group)
+	if err != nil {
+		group.undo(0)
+		txn.Abort()
+	} else {
+		txn.Commit()
+	}
+	for _, c := range taken {
+		c.done <- err
+	}
+}
+
+// next takes one more waiting commit for a group, or nil.
+func (s *Store) next(taken int) *commit {
+	if taken >= maxGroup {
+		return nil
+	}
+	select {
+	case c := <-s.commits:
+		return c
+	default:
+		return nil
+	}
+}
+
+// flush writes the group's changes to the journal. A journal in doubt ends the store: only a
+// restart, which reads what the disk really holds, can know the state again.
+func (s *Store) flush(group *Tx) error {
+	changes, err := group.changes()
+	if err != nil || len(changes) == 0 {
+		return err
+	}
+	err = s.journal.Write(s.revision.Load()+1, changes)
+	if errors.Is(err, ErrInDoubt) {
+		s.broken = err
+	}
+	if err != nil {
+		return fmt.Errorf("state: journal: %w", err)
+	}
+	s.revision.Add(1)
+	return nil
+}
+
+// run runs one transaction's function on the group, and undoes it alone where it fails.
+func (tx *Tx) run(fn func(*Tx) error) (err error) {
+	mark := len(tx.log)
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("state: a transaction panicked: %v\n%s", p, debug.Stack())
+		}
+		if err != nil {
+			tx.undo(mark)
+		}
+	}()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.check()
 }

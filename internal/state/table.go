@@ -89,24 +89,10 @@ func (v *View) saw(ch <-chan struct{}) {
 
 // Changed waits until something that was read through a Watch's view has changed since. It may also
 // return for a change nearby, most of all when what was read was not there.
-func (v *View) Changed(ctx context.Context) error {
-	if err := v.watch.WatchCtx(ctx); err != nil {
-		return err
-	}
-	select { // the writer knows of the change before it is durable, and nobody else does
-	case <-v.next:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (v *View) Changed(ctx context.Context) error { return v.watch.WatchCtx(ctx) }
 
 // ChangedCh is Changed for a select: the channel gets one value.
-func (v *View) ChangedCh(ctx context.Context) <-chan error {
-	ch := make(chan error, 1)
-	go func() { ch <- v.Changed(ctx) }()
-	return ch
-}
+func (v *View) ChangedCh(ctx context.Context) <-chan error { return v.watch.WatchCh(ctx) }
 
 // Tx is a view that can change rows. It is good inside its Update's function alone.
 type Tx struct {

@@ -6,7 +6,6 @@ import "github.com/hashicorp/go-memdb"
 type View struct {
 	txn   *memdb.Txn
 	watch memdb.WatchSet
-	next  <-chan struct{} // of a Watch: closed when there is a newer picture
 
 	AccountSettings    Table[AccountSetting]
 	Clusters           Table[Cluster]
