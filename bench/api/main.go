@@ -5,6 +5,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -64,10 +65,10 @@ func run(binary string, window time.Duration) error {
 
 func print(table []*figure) {
 	load, _ := os.ReadFile("/proc/loadavg")
-	fmt.Printf("load average %s\n%-46s %14s %14s %9s\n", strings.Join(strings.Fields(string(load))[:3], " "), "", "Pintle", "moto", "ratio")
+	fmt.Printf("load average %s\n%-52s %14s %14s %9s\n", strings.Join(strings.Fields(string(load))[:3], " "), "", "Pintle", "moto", "ratio")
 	for _, f := range table {
 		ours, theirs := f.value["pintle"], f.value["moto"]
-		fmt.Printf("%-46s %10.1f %-3s", f.name, ours, f.unit)
+		fmt.Printf("%-52s %10.1f %-3s", f.name, ours, f.unit)
 		if theirs > 0 {
 			fmt.Printf(" %10.1f %-3s %8.1f", theirs, f.unit, ours/theirs)
 		}
@@ -79,13 +80,22 @@ func print(table []*figure) {
 func (s *server) measure(window time.Duration, add func(name, unit string, v float64)) error {
 	add("start to first answer", "ms", float64(s.startup.Microseconds())/1000)
 	add("memory, idle", "MB", s.rss())
-	for _, clients := range []int{1, 8, 64} {
-		rate, p99, err := load(clients, window, func(int) error { return s.runTask() })
+	measure := func(name string, clients int, operation, body string, check func([]byte) error) error {
+		before := s.cpu()
+		n, rate, p99, err := s.load(clients, window, operation, body, check)
 		if err != nil {
 			return err
 		}
-		add(fmt.Sprintf("RunTask, %d clients", clients), "/s", rate)
-		add(fmt.Sprintf("RunTask, %d clients, p99", clients), "ms", p99)
+		name = fmt.Sprintf("%s, %d clients", name, clients)
+		add(name, "/s", rate)
+		add(name+", p99", "ms", p99)
+		add(name+", the server's CPU", "µs", float64((s.cpu()-before).Microseconds())/float64(n))
+		return nil
+	}
+	for _, clients := range []int{1, 8, 64} {
+		if err := measure("RunTask", clients, "RunTask", s.launch, placed); err != nil {
+			return err
+		}
 	}
 	arns, total, err := s.listTasks()
 	if err != nil {
@@ -93,11 +103,9 @@ func (s *server) measure(window time.Duration, add func(name, unit string, v flo
 	}
 	add("tasks there", "", float64(total))
 	add("memory, with them", "MB", s.rss())
-	rate, p99, err := load(8, window, func(int) error { return s.describe(arns) })
+	body, err := json.Marshal(map[string]any{"cluster": "default", "tasks": arns})
 	if err != nil {
 		return err
 	}
-	add(fmt.Sprintf("DescribeTasks of %d, 8 clients", len(arns)), "/s", rate)
-	add(fmt.Sprintf("DescribeTasks of %d, 8 clients, p99", len(arns)), "ms", p99)
-	return nil
+	return measure(fmt.Sprintf("DescribeTasks of %d", len(arns)), 8, "DescribeTasks", string(body), described)
 }

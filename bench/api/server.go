@@ -12,10 +12,8 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -63,7 +61,11 @@ func startPintle(binary string) (*server, error) {
 		}
 	}
 	for range 200 {
-		if err = s.runTask(); err == nil {
+		var answer json.RawMessage
+		if err = s.call("RunTask", s.launch, &answer); err == nil {
+			err = placed(answer)
+		}
+		if err == nil {
 			return s, nil
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -181,15 +183,23 @@ func (s *server) stop() {
 // authorization lets moto tell which service a call is for; neither server checks it.
 const authorization = "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/ecs/aws4_request, SignedHeaders=host, Signature=0"
 
-func (s *server) call(operation, body string, out any) error {
-	r, err := http.NewRequest(http.MethodPost, s.base, bytes.NewReader([]byte(body)))
+func (s *server) request(operation, body string) (*http.Request, error) {
+	r, err := http.NewRequest(http.MethodPost, s.base, strings.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/x-amz-json-1.1")
 	r.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113."+operation)
 	r.Header.Set("Authorization", authorization)
 	r.Header.Set("X-Amz-Date", "20260101T000000Z")
+	return r, nil
+}
+
+func (s *server) call(operation, body string, out any) error {
+	r, err := s.request(operation, body)
+	if err != nil {
+		return err
+	}
 	resp, err := s.client.Do(r)
 	if err != nil {
 		return err
@@ -208,12 +218,13 @@ func (s *server) call(operation, body string, out any) error {
 	return json.Unmarshal(b, out)
 }
 
-func (s *server) runTask() error {
+// placed says whether RunTask has placed its task.
+func placed(answer []byte) error {
 	var out struct {
 		Tasks    []struct{}
 		Failures []struct{ Reason string }
 	}
-	if err := s.call("RunTask", s.launch, &out); err != nil {
+	if err := json.Unmarshal(answer, &out); err != nil {
 		return err
 	}
 	if len(out.Tasks) != 1 {
@@ -246,12 +257,13 @@ func (s *server) listTasks() (first []string, total int, err error) {
 	}
 }
 
-func (s *server) describe(arns []string) error {
-	b, err := json.Marshal(map[string]any{"cluster": "default", "tasks": arns})
-	if err != nil {
-		return err
+// described says whether DescribeTasks has found the tasks. It does not parse them, which would cost
+// more than the answer did.
+func described(answer []byte) error {
+	if !bytes.Contains(answer, []byte(`"taskArn"`)) || bytes.Contains(answer, []byte(`"MISSING"`)) {
+		return fmt.Errorf("DescribeTasks did not find them all: %.300s", answer)
 	}
-	return s.call("DescribeTasks", string(b), nil)
+	return nil
 }
 
 // rss is the server's resident memory in MB.
@@ -264,27 +276,17 @@ func (s *server) rss() float64 {
 	return pages * float64(os.Getpagesize()) / 1e6
 }
 
-// load calls from several clients for a while, and gives calls a second and the 99th percentile of
-// their time in milliseconds.
-func load(clients int, window time.Duration, call func(client int) error) (rate, p99 float64, err error) {
-	times := make([][]time.Duration, clients)
-	errs := make([]error, clients)
-	began := time.Now()
-	var wg sync.WaitGroup
-	for c := range clients {
-		wg.Go(func() {
-			for time.Since(began) < window && errs[c] == nil {
-				at := time.Now()
-				errs[c] = call(c)
-				times[c] = append(times[c], time.Since(at))
-			}
-		})
+// cpu is the processor time that the server has used.
+func (s *server) cpu() time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		return 0
 	}
-	wg.Wait()
-	elapsed := time.Since(began)
-	all := slices.Concat(times...)
-	slices.Sort(all)
-	return float64(len(all)) / elapsed.Seconds(), float64(all[len(all)*99/100].Microseconds()) / 1000, errors.Join(errs...)
+	_, rest, _ := strings.Cut(string(b), ") ") // behind the program's name
+	fields := strings.Fields(rest)
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * (time.Second / 100)
 }
 
 func freeAddress() string {

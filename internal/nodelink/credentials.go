@@ -13,8 +13,10 @@ import (
 // grant names the credentials of one role of a task.
 type grant struct{ task, roleType string }
 
-// soonest is how soon credentials are renewed, however short they live.
-const soonest = time.Minute
+const (
+	soonest = time.Minute // how soon credentials are renewed, however short they live
+	latest  = time.Hour   // how soon a session that has granted none looks again, to be sure
+)
 
 // grant makes credentials of a task's role and notes when to renew them: half-way to their end. It
 // returns nil where the task has no such role, or nobody issues credentials.
@@ -32,8 +34,15 @@ func (s *session) grant(t *state.Task, td *state.TaskDefinition, roleType string
 	if end, err := time.Parse(time.RFC3339, c.Expiration); err == nil {
 		wait = max(soonest, end.Sub(now)/2)
 	}
-	s.granted[grant{*t.TaskArn, roleType}] = now.Add(wait)
+	s.noteGrant(grant{*t.TaskArn, roleType}, now.Add(wait))
 	return c
+}
+
+func (s *session) noteGrant(g grant, renewAt time.Time) {
+	s.granted[g] = renewAt
+	if renewAt.Before(s.renewAt) {
+		s.renewAt = renewAt
+	}
 }
 
 // roleOf is the ARN of a task's role, as RunTask or else the task definition names it.
@@ -52,32 +61,32 @@ func roleOf(t *state.Task, td *state.TaskDefinition, roleType string) string {
 // renewCredentials sends running tasks new credentials before the old ones end. A node that has just
 // connected gets them all anew: it may have restarted, and this session cannot know what it has.
 func (s *session) renewCredentials(ctx context.Context, v *state.View) error {
-	if s.link.opts.Credentials == nil {
+	now := s.link.opts.Now()
+	if s.link.opts.Credentials == nil || now.Before(s.renewAt) {
 		return nil
 	}
-	kept := map[grant]time.Time{}
+	old := s.granted
+	s.granted, s.renewAt = make(map[grant]time.Time, len(old)), now.Add(latest)
 	for t := range v.Tasks.By(state.TasksByInstance, s.instance) {
 		td := v.TaskDefinitions.Get(*t.TaskDefinitionArn)
 		if td == nil || !shouldRun(t) {
 			continue
 		}
 		for _, roleType := range []string{acs.TaskRole, acs.ExecutionRole} {
-			if err := s.renew(ctx, t, td, roleType); err != nil {
-				return err
+			g := grant{*t.TaskArn, roleType}
+			if at, ok := old[g]; ok && now.Before(at) {
+				s.noteGrant(g, at)
+				continue
 			}
-			if at, ok := s.granted[grant{*t.TaskArn, roleType}]; ok {
-				kept[grant{*t.TaskArn, roleType}] = at
+			if err := s.sendCredentials(ctx, t, td, roleType); err != nil {
+				return err
 			}
 		}
 	}
-	s.granted = kept
 	return nil
 }
 
-func (s *session) renew(ctx context.Context, t *state.Task, td *state.TaskDefinition, roleType string) error {
-	if at, ok := s.granted[grant{*t.TaskArn, roleType}]; ok && s.link.opts.Now().Before(at) {
-		return nil
-	}
+func (s *session) sendCredentials(ctx context.Context, t *state.Task, td *state.TaskDefinition, roleType string) error {
 	c := s.grant(t, td, roleType)
 	if c == nil {
 		return nil

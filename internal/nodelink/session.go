@@ -32,7 +32,9 @@ type session struct {
 	// The telling loop alone uses these.
 	seq      int64
 	messages int
-	granted  map[grant]time.Time // when each is to be renewed
+	granted  map[grant]time.Time  // when each is to be renewed
+	settled  map[*state.Task]bool // rows that leave nothing to tell
+	renewAt  time.Time            // when the first of them is; zero until the session has granted all
 }
 
 // serveACS runs a node's session for as long as its web socket is open.
@@ -46,7 +48,7 @@ func (l *Link) serveACS(w http.ResponseWriter, r *http.Request) {
 		return (&session{
 			socket: s, link: l, cluster: row.ClusterArn, version: versionInfo(q),
 			log:  l.opts.Log.With("container_instance", s.instance),
-			told: map[string]*telling{}, granted: map[grant]time.Time{},
+			told: map[string]*telling{}, settled: map[*state.Task]bool{}, granted: map[grant]time.Time{},
 		}).run(ctx)
 	})
 }

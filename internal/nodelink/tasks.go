@@ -34,25 +34,32 @@ func (s *session) sendTasks(ctx context.Context, v *state.View) error {
 	return nil
 }
 
-// untold is every task that the node has to be told of now. What it need not know is forgotten.
+// untold is every task that the node has to be told of now. It looks at all of the node's tasks
+// whenever one of them changes, but only once at a row that leaves nothing to tell: a row never changes.
 func (s *session) untold(v *state.View) []*state.Task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var due []*state.Task
-	told := map[string]*telling{}
+	rows := 0
 	for t := range v.Tasks.By(state.TasksByInstance, s.instance) {
-		desired := toTell(t)
-		if desired == "" {
+		rows++
+		if s.settled[t] {
 			continue
 		}
-		last := s.told[*t.TaskArn]
-		if last == nil || last.desired != desired || !last.acked && s.link.opts.Now().Sub(last.at) >= s.link.opts.Resend {
+		desired, last := toTell(t), s.told[*t.TaskArn]
+		switch {
+		case desired == "":
+			delete(s.told, *t.TaskArn)
+			s.settled[t] = true
+		case last == nil || last.desired != desired || !last.acked && s.link.opts.Now().Sub(last.at) >= s.link.opts.Resend:
 			due = append(due, t)
-			continue
+		case last.acked:
+			s.settled[t] = true
 		}
-		told[*t.TaskArn] = last
 	}
-	s.told = told
+	if len(s.settled) > 2*rows { // most are of rows that were replaced
+		clear(s.settled)
+	}
 	return due
 }
 

@@ -35,10 +35,12 @@ func OpenSQLite(ctx context.Context, dir string) (*SQLite, error) {
 	return j, nil
 }
 
+// init makes the tables. Rows are long for a key's tree, which would keep each on pages of its own: so
+// rows is a table with rowids, which new rows are appended to, and its tree of keys is small.
 func (j *SQLite) init(ctx context.Context) error {
 	_, err := j.db.ExecContext(ctx, `
 		CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-		CREATE TABLE IF NOT EXISTS rows (tbl TEXT NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID;
+		CREATE TABLE IF NOT EXISTS rows (tbl TEXT NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (tbl, key));
 		INSERT OR IGNORE INTO meta VALUES ('format', 1), ('revision', 0);`)
 	if err != nil {
 		return err

@@ -258,7 +258,11 @@ func (x valueIndexer[R]) FromArgs(args ...any) ([]byte, error) {
 }
 
 // terminated ends a value, so that no value is a prefix of another.
-func terminated(s string) []byte { return append([]byte(s), 0) }
+func terminated(s string) []byte {
+	b := make([]byte, len(s)+1)
+	copy(b, s)
+	return b
+}
 
 func has(values []string, value string) bool {
 	for _, v := range values {

@@ -94,11 +94,10 @@ func (s *Service) DescribeTasks(_ context.Context, in *ecs.DescribeTasksInput) (
 			out.Failures = append(out.Failures, missing(name))
 			continue
 		}
-		t := row.Task
+		out.Tasks = append(out.Tasks, row.Task)
 		if !tags {
-			t.Tags = []types.Tag{}
+			out.Tasks[len(out.Tasks)-1].Tags = []types.Tag{}
 		}
-		out.Tasks = append(out.Tasks, t)
 	}
 	return out, nil
 }
