@@ -181,10 +181,8 @@ func (c *Cluster) reasons(r *Request) []Reason {
 	return out
 }
 
-// fits says whether the node has what the request needs, except for attributes and ports.
-func (n *Node) fits(r *Request) bool {
-	return n.Active && n.Connected && r.CPU <= n.freeCPU && r.MemoryMiB <= n.freeMemory && n.fitsGPUs(r)
-}
+// accepts says whether the node can take the request, and no constraint stands against it.
+func (n *Node) accepts(r *Request) bool { return n.refuses(r) == "" && n.excludes(r) == "" }
 
 // refuses says why a node cannot take the request at all.
 func (n *Node) refuses(r *Request) string {

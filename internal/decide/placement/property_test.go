@@ -409,8 +409,8 @@ func (w *world) check() {
 			w.Fatalf("%s has given away more than it has: %+v", id, l)
 		}
 		for _, group := range []string{"g", "h"} {
-			if int64(w.cluster.groups[group][n]) != l.groups[group] {
-				w.Fatalf("%s has %d tasks of %s, want %d", id, w.cluster.groups[group][n], group, l.groups[group])
+			if got := w.cluster.tasksOf(group).get(n.at); got != l.groups[group] {
+				w.Fatalf("%s has %d tasks of %s, want %d", id, got, group, l.groups[group])
 			}
 		}
 	}

@@ -152,7 +152,7 @@ func (c *Cluster) cheapest(r *Request, rnd *rand.Rand) *Node {
 func (s *shape) pick(r *Request, rnd *rand.Rand) *Node {
 	start := rnd.IntN(len(s.members))
 	for i := range s.members {
-		if n := s.members[(start+i)%len(s.members)]; n.refuses(r) == "" && n.excludes(r) == "" {
+		if n := s.members[(start+i)%len(s.members)]; n.accepts(r) {
 			return n
 		}
 	}
