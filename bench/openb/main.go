@@ -93,6 +93,7 @@ func (p *pintle) place(t *task) bool {
 	if plan.InstanceID == "" {
 		return false
 	}
+	p.cluster.Learn(r)
 	p.tasks++
 	p.cluster.Reserve(plan.InstanceID, fmt.Sprint(p.tasks), placement.Allocation{CPU: r.CPU, MemoryMiB: r.MemoryMiB, GPUs: plan.GPUs})
 	return true

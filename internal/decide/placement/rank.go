@@ -121,6 +121,7 @@ const (
 
 // cheapest takes the cheapest node that the request may go to, and of equals one at random.
 func (c *Cluster) cheapest(r *Request, rnd *rand.Rand) *Node {
+	c.expect()
 	rk := c.ranking(r)
 	var found *Node
 	var cost float64
