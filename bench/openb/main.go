@@ -93,6 +93,7 @@ func (p *pintle) place(t *task) bool {
 	if plan.InstanceID == "" {
 		return false
 	}
+	p.cluster.Learn(r)
 	p.tasks++
 	p.cluster.Reserve(plan.InstanceID, fmt.Sprint(p.tasks), placement.Allocation{CPU: r.CPU, MemoryMiB: r.MemoryMiB, GPUs: plan.GPUs})
 	return true
@@ -165,6 +166,6 @@ func report(list string, nodes []placement.Instance, tasks []task, seeds int) {
 	fmt.Printf("\n%-18s %14s %26s %22s\n", list, "GPUs in use", "GPUs idle when arrived", "idle, of BestFit's")
 	fmt.Printf("%-18s %14s %10s %7s %7s %22s\n", "", "at 130 %", "95 %", "100 %", "130 %", "at 130 %")
 	for i, p := range all {
-		fmt.Printf("%-18s %12.2f %% %10.0f %7.0f %7.0f %22.2f\n", p.name, 100*used[i][2], idle(i, 0), idle(i, 1), idle(i, 2), idle(i, 2)/idle(bestFit, 2))
+		fmt.Printf("%-18s %12.2f %% %10.0f %7.0f %7.0f %22.3f\n", p.name, 100*used[i][2], idle(i, 0), idle(i, 1), idle(i, 2), idle(i, 2)/idle(bestFit, 2))
 	}
 }

@@ -43,6 +43,9 @@ func (s *Scheduler) Change(before, after any) {
 	}
 	switch row := after.(type) {
 	case *state.Task:
+		if before == nil {
+			s.learn(row)
+		}
 		s.reserve(row)
 	case *state.ContainerInstance:
 		s.upsert(row)
@@ -81,6 +84,20 @@ func (s *Scheduler) upsert(row *state.ContainerInstance) {
 		i.GPUModel = g.Model
 	}
 	s.cluster(row.ClusterArn).Upsert(i)
+}
+
+// learn tells placement what a new task wanted, or one that the store remembers when it opens, also if it
+// has ended: so a restart does not forget what the cluster is used for.
+func (s *Scheduler) learn(t *state.Task) {
+	r := &placement.Request{CPU: t.Reserved.CPU, MemoryMiB: t.Reserved.MemoryMiB}
+	for _, g := range t.GPUs {
+		if g.Milli < placement.WholeGPU {
+			r.MilliGPU = g.Milli
+			continue
+		}
+		r.GPUs = append(r.GPUs, placement.ContainerGPUs{Container: g.Container, Count: 1})
+	}
+	s.cluster(*t.ClusterArn).Learn(r)
 }
 
 func (s *Scheduler) reserve(t *state.Task) {

@@ -96,6 +96,74 @@ func TestThePictureIsTheStores(t *testing.T) {
 	})
 }
 
+// TestTheMixOutlivesARestart has tasks of one GPU teach placement that whole machines need not be kept
+// whole, and asks again after the store was opened anew.
+func TestTheMixOutlivesARestart(t *testing.T) {
+	dir, ctx := t.TempDir(), context.Background()
+	open := func() (*state.Store, *Scheduler) {
+		s := New(1)
+		journal, err := state.OpenSQLite(ctx, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, err := state.Open(ctx, journal, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store, s
+	}
+	store, s := open()
+	update := func(fn func(*state.Tx)) {
+		t.Helper()
+		if err := store.Update(ctx, func(tx *state.Tx) error { fn(tx); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	oneGPU := Need{Reserved: state.Resources{CPU: 1024, MemoryMiB: 1024}, GPUs: []placement.ContainerGPUs{{Container: "main", Count: 1}}}
+	expect := func(when, want string) {
+		t.Helper()
+		update(func(tx *state.Tx) {
+			if p, failures := s.Place(tx.View, request(oneGPU)); p.InstanceArn != want {
+				t.Errorf("%s the task goes to %q, want %s: %v", when, p.InstanceArn, want, failures)
+			}
+		})
+	}
+	held := func(id, on, gpu string) *state.Task {
+		return taskOn(id, on, oneGPU, []state.HeldGPU{{Container: "main", ID: gpu, Milli: placement.WholeGPU}})
+	}
+	update(func(tx *state.Tx) {
+		snug, roomy := instance("snug", 8), instance("roomy", 8)
+		snug.Capacity = state.Resources{CPU: 40000, MemoryMiB: 140000}
+		roomy.Capacity = state.Resources{CPU: 400000, MemoryMiB: 1400000}
+		tx.ContainerInstances.Put(snug)
+		tx.ContainerInstances.Put(roomy)
+		tx.Tasks.Put(held("first", "roomy", "roomy-gpu0"))
+	})
+	expect("at first", "roomy")
+	for range 100 {
+		update(func(tx *state.Tx) {
+			tooMany := oneGPU
+			tooMany.GPUs = []placement.ContainerGPUs{{Container: "main", Count: 9}}
+			s.Place(tx.View, request(tooMany))
+		})
+	}
+	expect("after refusals", "roomy")
+	update(func(tx *state.Tx) {
+		for i := range 20 {
+			ended := held(fmt.Sprint("ended", i), "snug", "snug-gpu0")
+			ended.LastStatus = aws.String("STOPPED")
+			tx.Tasks.Put(ended)
+		}
+	})
+	expect("after tasks of one GPU", "snug")
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, s = open()
+	defer store.Close()
+	expect("after a restart", "snug")
+}
+
 func needOf(r *rapid.T) Need {
 	n := Need{Reserved: state.Resources{CPU: rapid.Int64Range(1, 3000).Draw(r, "cpu"), MemoryMiB: rapid.Int64Range(1, 3000).Draw(r, "memory")}}
 	if g := rapid.IntRange(0, 2).Draw(r, "need"); g > 0 {

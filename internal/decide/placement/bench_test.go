@@ -37,6 +37,7 @@ func (l *load) start(i int) {
 	if plan.InstanceID == "" {
 		return
 	}
+	l.cluster.Learn(r)
 	t := startedTask{plan.InstanceID, fmt.Sprint(i)}
 	l.cluster.Reserve(t.on, t.id, Allocation{CPU: r.CPU, MemoryMiB: r.MemoryMiB, GPUs: plan.GPUs, Group: r.Group})
 	l.tasks = append(l.tasks, t)

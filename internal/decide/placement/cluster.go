@@ -7,7 +7,7 @@ import "maps"
 type Cluster struct {
 	byID   map[string]*Node
 	nodes  []*Node
-	groups map[string]map[*Node]int // tasks by group and node
+	groups map[string]*group
 	shapes map[shapeKey]*shape
 	ranks  ranks
 	scale  scale
@@ -17,16 +17,20 @@ type Cluster struct {
 	forecast *forecast
 
 	attributes uint64 // counts changes of any node's attributes, and of the nodes
-	fields     map[string]*field
-	scratch    scratch
+	index      index
+}
+
+// group is the tasks of one group, by the places of their nodes.
+type group struct {
+	tasks int
+	on    column
 }
 
 // New returns an empty cluster. The mix is the work that is still to come; with nil, the cluster
-// begins with DefaultMix and learns the mix from what it is asked to place.
+// begins with DefaultMix and learns the mix from the tasks that it is told of.
 func New(mix Mix) *Cluster {
 	c := &Cluster{
-		byID: map[string]*Node{}, groups: map[string]map[*Node]int{}, shapes: map[shapeKey]*shape{},
-		fields: map[string]*field{}, learns: mix == nil,
+		byID: map[string]*Node{}, groups: map[string]*group{}, shapes: map[shapeKey]*shape{}, learns: mix == nil,
 	}
 	if c.learns {
 		mix = DefaultMix()
@@ -49,6 +53,7 @@ type Node struct {
 	at         int // in Cluster.nodes
 	shape      *shape
 	member     int // its place in shape.members
+	indexed    [resources]int64
 }
 
 // Allocation is what a task holds of an instance.
@@ -65,7 +70,7 @@ type Allocation struct {
 func (n *Node) Tasks() int { return len(n.tasks) }
 
 // HasGroup says whether a task of the group is on the node.
-func (n *Node) HasGroup(group string) bool { return n.cluster.groups[group][n] > 0 }
+func (n *Node) HasGroup(group string) bool { return n.cluster.tasksOf(group).get(n.at) > 0 }
 
 // Len is the number of instances.
 func (c *Cluster) Len() int { return len(c.nodes) }
@@ -121,12 +126,29 @@ func (c *Cluster) Remove(id string) {
 	}
 	c.leaveShape(n)
 	delete(c.byID, id)
+	c.moveLast(n.at)
+	c.attributes++
+}
+
+// moveLast moves the last node to the place of one that goes.
+func (c *Cluster) moveLast(to int) {
+	c.index.drop(c.nodes[to])
 	last := len(c.nodes) - 1
-	c.nodes[n.at] = c.nodes[last]
-	c.nodes[n.at].at = n.at
+	n := c.nodes[last]
+	if last != to {
+		c.index.drop(n)
+		for _, a := range n.tasks {
+			c.countGroup(n, a.Group, -1)
+		}
+		n.at = to
+		for _, a := range n.tasks {
+			c.countGroup(n, a.Group, 1)
+		}
+		c.index.put(n)
+	}
+	c.nodes[to] = n
 	c.nodes[last] = nil
 	c.nodes = c.nodes[:last]
-	c.attributes++
 }
 
 // Reserve gives a task its part of an instance. A task that holds one there already gives that back.
@@ -160,18 +182,25 @@ func (c *Cluster) Release(instanceID, taskID string) {
 	c.joinShape(n)
 }
 
-func (c *Cluster) countGroup(n *Node, group string, sign int) {
-	on := c.groups[group]
-	if on == nil {
-		on = map[*Node]int{}
-		c.groups[group] = on
+func (c *Cluster) countGroup(n *Node, name string, sign int) {
+	g := c.groups[name]
+	if g == nil {
+		g = &group{}
+		c.groups[name] = g
 	}
-	if on[n] += sign; on[n] == 0 {
-		delete(on, n)
+	on := g.on.get(n.at)
+	g.on.put(n.at, on, on+int64(sign))
+	if g.tasks += sign; g.tasks == 0 {
+		delete(c.groups, name)
 	}
-	if len(on) == 0 {
-		delete(c.groups, group)
+}
+
+// tasksOf is how many tasks of a group there are on each node.
+func (c *Cluster) tasksOf(name string) column {
+	if g := c.groups[name]; g != nil {
+		return g.on
 	}
+	return nil
 }
 
 // recount works out what is free from what is registered and held.

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -30,19 +31,20 @@ func DefaultMix() Mix {
 	}
 }
 
-// demand counts the requests for GPUs of late, by their kind. A fixed mix instead of it costs more GPUs
-// than all of placement's cleverness gains: see bench/openb.
+// demand counts the tasks with GPUs of late, by their kind. A fixed mix instead of it costs more GPUs than
+// all of placement's cleverness gains: see bench/openb.
 type demand struct {
 	counts map[kind]float64
 	sum    float64
 	seen   int
+	looked int // of seen, when the mix was last looked at
 }
 
 const (
-	demandLook   = 16   // requests between two looks at whether the mix has changed
-	demandMemory = 2048 // requests, after which all that went before counts half
+	demandLook   = 16   // tasks from one look at whether the mix has changed to the next
+	demandMemory = 2048 // tasks, after which all that went before counts half
 	demandDrift  = 0.15 // of the mix that must have changed for a new one to be worth ranking anew
-	mixCoverage  = 0.95 // of the requests that the mix's classes stand for
+	mixCoverage  = 0.95 // of the tasks that the mix's classes stand for
 	maxClasses   = 64
 )
 
@@ -76,18 +78,39 @@ func (k kind) compare(o kind) int {
 		cmp.Compare(k.milli, o.milli), cmp.Compare(k.models, o.models))
 }
 
-// note counts a request, and says whether it is time to look at the mix again.
-func (d *demand) note(k kind) bool {
+// Learn counts a request that became a task, now or before the control plane started, as one of those
+// that are to be expected. What is refused does not count: it is asked for again until there is room,
+// and would weigh as much as its client is impatient.
+func (c *Cluster) Learn(r *Request) {
+	if k := r.kind(); c.learns && k.wantsGPU() {
+		c.demand.note(k)
+	}
+}
+
+// expect brings the forecast up to date with what was learned. The mix changes only when it has become
+// another, for then all that was ranked has to be ranked anew.
+func (c *Cluster) expect() {
+	d := &c.demand
+	if d.seen-d.looked < demandLook {
+		return
+	}
+	d.looked = d.seen
+	if mix := d.mix(); mix.distance(c.forecast.mix) > demandDrift {
+		c.forecast = newForecast(mix)
+		c.ranks = ranks{}
+	}
+}
+
+func (d *demand) note(k kind) {
 	if d.counts == nil {
 		d.counts = map[kind]float64{}
 	}
 	d.counts[k]++
 	d.sum++
+	d.seen++
 	if d.sum >= demandMemory {
 		d.fade()
 	}
-	d.seen++
-	return d.seen%demandLook == 0
 }
 
 // fade halves all counts, and forgets what has become rare.
@@ -105,11 +128,7 @@ func (d *demand) fade() {
 
 // mix is the most common kinds, as classes.
 func (d *demand) mix() Mix {
-	kinds := make([]kind, 0, len(d.counts))
-	for k := range d.counts {
-		kinds = append(kinds, k)
-	}
-	slices.SortFunc(kinds, func(a, b kind) int {
+	kinds := slices.SortedFunc(maps.Keys(d.counts), func(a, b kind) int {
 		return cmp.Or(cmp.Compare(d.counts[b], d.counts[a]), a.compare(b))
 	})
 	var m Mix

@@ -111,7 +111,6 @@ func (r *Request) wholeGPUs() int {
 // Place finds the best instance for the request. Where there is none, it returns the reasons of up
 // to a hundred instances that did not take it; no reasons at all means that there are no instances.
 func (c *Cluster) Place(r *Request, rnd *rand.Rand) (Plan, []Reason) {
-	c.learn(r)
 	var n *Node
 	if len(r.Strategy) > 0 {
 		n = c.byStrategy(r, rnd)
@@ -149,21 +148,6 @@ func (c *Cluster) CanHost(instanceID string, r *Request) string {
 	return n.excludes(r)
 }
 
-// learn counts the request as one of those that are to be expected. The mix changes only when it has
-// become another, for then all that was ranked has to be ranked anew.
-func (c *Cluster) learn(r *Request) {
-	if !c.learns || r.wholeGPUs() == 0 && r.MilliGPU == 0 {
-		return
-	}
-	if !c.demand.note(r.kind()) {
-		return
-	}
-	if mix := c.demand.mix(); mix.distance(c.forecast.mix) > demandDrift {
-		c.forecast = newForecast(mix)
-		c.ranks = ranks{}
-	}
-}
-
 func (c *Cluster) reasons(r *Request) []Reason {
 	var out []Reason
 	for _, n := range c.nodes {
@@ -181,10 +165,8 @@ func (c *Cluster) reasons(r *Request) []Reason {
 	return out
 }
 
-// fits says whether the node has what the request needs, except for attributes and ports.
-func (n *Node) fits(r *Request) bool {
-	return n.Active && n.Connected && r.CPU <= n.freeCPU && r.MemoryMiB <= n.freeMemory && n.fitsGPUs(r)
-}
+// accepts says whether the node can take the request, and no constraint stands against it.
+func (n *Node) accepts(r *Request) bool { return n.refuses(r) == "" && n.excludes(r) == "" }
 
 // refuses says why a node cannot take the request at all.
 func (n *Node) refuses(r *Request) string {

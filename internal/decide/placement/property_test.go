@@ -31,7 +31,15 @@ type held struct {
 // picture at each step whether what the cluster decided is right.
 func TestPlaceKeepsItsPromises(t *testing.T) { rapid.Check(t, placeKeepsItsPromises) }
 
-func FuzzPlace(f *testing.F) { f.Fuzz(rapid.MakeFuzz(placeKeepsItsPromises)) }
+// FuzzPlace begins with inputs that are long enough for whole runs; short ones end before the first task.
+func FuzzPlace(f *testing.F) {
+	for seed := range byte(8) {
+		input := make([]byte, 16<<10)
+		rand.NewChaCha8([32]byte{seed}).Read(input)
+		f.Add(input)
+	}
+	f.Fuzz(rapid.MakeFuzz(placeKeepsItsPromises))
+}
 
 func placeKeepsItsPromises(t *rapid.T) {
 	w := &world{T: t, cluster: New(nil), instances: map[string]Instance{}, tasks: map[string]held{}}
@@ -146,6 +154,7 @@ func (w *world) place(rnd *rand.Rand) {
 	a := Allocation{CPU: r.CPU, MemoryMiB: r.MemoryMiB, PortsTCP: r.PortsTCP, GPUs: plan.GPUs, Group: r.Group}
 	w.tasks[id] = held{plan.InstanceID, a}
 	w.cluster.Reserve(plan.InstanceID, id, a)
+	w.cluster.Learn(r)
 }
 
 func (w *world) checkReasons(reasons []Reason) {
@@ -401,8 +410,8 @@ func (w *world) check() {
 			w.Fatalf("%s has given away more than it has: %+v", id, l)
 		}
 		for _, group := range []string{"g", "h"} {
-			if int64(w.cluster.groups[group][n]) != l.groups[group] {
-				w.Fatalf("%s has %d tasks of %s, want %d", id, w.cluster.groups[group][n], group, l.groups[group])
+			if got := w.cluster.tasksOf(group).get(n.at); got != l.groups[group] {
+				w.Fatalf("%s has %d tasks of %s, want %d", id, got, group, l.groups[group])
 			}
 		}
 	}
@@ -445,13 +454,14 @@ func busyCluster(nodes int) []string {
 	return plans
 }
 
-// TestMixIsLearned has a cluster asked for tasks of one kind, then of another.
+// TestMixIsLearned has a cluster learn of tasks of one kind, then of another.
 func TestMixIsLearned(t *testing.T) {
 	cl, rnd := New(nil), random()
-	ask := func(r *Request, times int) {
+	learn := func(r *Request, times int) {
 		for range times {
-			cl.Place(r, rnd)
+			cl.Learn(r)
 		}
+		cl.Place(r, rnd)
 	}
 	dominant := func() string {
 		var kinds []string
@@ -462,15 +472,21 @@ func TestMixIsLearned(t *testing.T) {
 		}
 		return strings.Join(kinds, " ")
 	}
-	ask(&Request{CPU: 1024}, 100)
+	learn(&Request{CPU: 1024}, 100)
 	if got := dominant(); got != "1/0" {
 		t.Errorf("after tasks without GPUs the mix is mostly %q, want the default's", got)
 	}
-	ask(&Request{CPU: 1024, MilliGPU: 300}, demandLook)
+	learn(&Request{CPU: 1024, MilliGPU: 300}, demandLook)
 	if got := dominant(); got != "0/300" {
 		t.Errorf("after shares the mix is mostly %q", got)
 	}
-	ask(&Request{CPU: 1024, GPUs: gpus(4)}, 2*demandMemory)
+	for range 10 * demandMemory {
+		cl.Place(&Request{CPU: 1024, GPUs: gpus(8)}, rnd) // there is no room
+	}
+	if got := dominant(); got != "0/300" {
+		t.Errorf("after refusals the mix is mostly %q", got)
+	}
+	learn(&Request{CPU: 1024, GPUs: gpus(4)}, 2*demandMemory)
 	if got := dominant(); got != "4/0" {
 		t.Errorf("after many tasks of four GPUs the mix is mostly %q", got)
 	}
@@ -482,8 +498,9 @@ func TestMixIsLearned(t *testing.T) {
 func TestGivenMixStays(t *testing.T) {
 	cl := New(Mix{{GPUs: 2, Weight: 3}, {CPU: 1024, Weight: 5}})
 	for range 100 {
-		cl.Place(&Request{MilliGPU: 300}, random())
+		cl.Learn(&Request{MilliGPU: 300})
 	}
+	cl.Place(&Request{MilliGPU: 300}, random())
 	want := Mix{{GPUs: 2, Weight: 1}}
 	if !reflect.DeepEqual(cl.forecast.mix, want) {
 		t.Errorf("got %+v, want %+v", cl.forecast.mix, want)

@@ -121,6 +121,7 @@ const (
 
 // cheapest takes the cheapest node that the request may go to, and of equals one at random.
 func (c *Cluster) cheapest(r *Request, rnd *rand.Rand) *Node {
+	c.expect()
 	rk := c.ranking(r)
 	var found *Node
 	var cost float64
@@ -152,7 +153,7 @@ func (c *Cluster) cheapest(r *Request, rnd *rand.Rand) *Node {
 func (s *shape) pick(r *Request, rnd *rand.Rand) *Node {
 	start := rnd.IntN(len(s.members))
 	for i := range s.members {
-		if n := s.members[(start+i)%len(s.members)]; n.refuses(r) == "" && n.excludes(r) == "" {
+		if n := s.members[(start+i)%len(s.members)]; n.accepts(r) {
 			return n
 		}
 	}

@@ -58,6 +58,7 @@ func (c *Cluster) joinShape(n *Node) {
 	}
 	n.shape, n.member = s, len(s.members)
 	s.members = append(s.members, n)
+	c.index.put(n)
 }
 
 func packed(gpus []int) string {

@@ -1,100 +1,53 @@
 package placement
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 )
 
-// byStrategy takes the node that is best by the first strategy, of equals the best by the next one, and
-// of those that are left one at random, as ECS does. Most nodes that fit also meet the constraints, so
-// these are asked of the best alone, and of all nodes only if none of the best meets them.
-func (c *Cluster) byStrategy(r *Request, rnd *rand.Rand) *Node {
-	score := c.scorer(r)
-	best := c.best(score, func(n *Node) bool { return n.fits(r) })
-	if n := anyThat(best, r, rnd); n != nil {
-		return n
-	}
-	best = c.best(score, func(n *Node) bool { return n.refuses(r) == "" && n.excludes(r) == "" })
-	return anyThat(best, r, rnd)
+// ECS's strategies narrow down the nodes that fit, one after the other, each to those that are best by
+// it. Which nodes fit, and how good they are, is kept in columns, so that a decision looks at 64 nodes
+// at a time and at each resource's bits, whatever the kinds of requests are: see set.go.
+
+// index is the columns of what a strategy asks of nodes, by their places in Cluster.nodes.
+type index struct {
+	takes set // ACTIVE, with a connected agent
+	free  [resources]column
+
+	fields  map[string]*field
+	scratch [3]set
 }
 
-// anyThat takes one of the nodes that take the request, at random.
-func anyThat(nodes []*Node, r *Request, rnd *rand.Rand) *Node {
-	for len(nodes) > 0 {
-		i := rnd.IntN(len(nodes))
-		if n := nodes[i]; n.refuses(r) == "" && n.excludes(r) == "" {
-			return n
-		}
-		last := len(nodes) - 1
-		nodes[i], nodes = nodes[last], nodes[:last]
-	}
-	return nil
+// The resources that are kept in columns.
+const (
+	freeCPU = iota
+	freeMemory
+	freeGPU    // thousandths, of all devices together
+	largestGPU // thousandths of the device with the most free
+	wholeGPUs  // devices of which nothing is taken
+	resources
+)
+
+// put notes what is free of a node. Should the books ever claim more than there is, it takes nothing.
+func (x *index) put(n *Node) {
+	x.note(n, n.Active && n.Connected && n.freeCPU >= 0 && n.freeMemory >= 0, [resources]int64{
+		freeCPU: max(n.freeCPU, 0), freeMemory: max(n.freeMemory, 0),
+		freeGPU: max(n.freeGPUs(), 0), largestGPU: int64(n.largest), wholeGPUs: int64(n.whole),
+	})
 }
 
-// scorer is how a node does by each of a request's strategies; less is better.
-type scorer []func(*Node) int64
+// drop forgets a node.
+func (x *index) drop(n *Node) { x.note(n, false, [resources]int64{}) }
 
-// scratch is memory that is used again by each decision that counts tasks.
-type scratch struct {
-	best   []*Node
-	counts [][]int64
-}
-
-func (c *Cluster) scorer(r *Request) scorer {
-	var out scorer
-	for i, s := range r.Strategy {
-		switch s.Type {
-		case "spread":
-			out = append(out, c.spread(i, s.Field, r.Group))
-		case "binpack":
-			out = append(out, binpack(s.Field))
-		}
+func (x *index) note(n *Node, takes bool, free [resources]int64) {
+	if x.takes.remove(n.at); takes {
+		x.takes.add(n.at)
 	}
-	return out
-}
-
-// best is the nodes that are admitted and that no admitted node beats.
-func (c *Cluster) best(score scorer, admits func(*Node) bool) []*Node {
-	best := c.scratch.best[:0]
-	for _, n := range c.nodes {
-		if !admits(n) {
-			continue
-		}
-		order := -1
-		if len(best) > 0 {
-			order = score.compare(n, best[0])
-		}
-		if order < 0 {
-			best = best[:0]
-		}
-		if order <= 0 {
-			best = append(best, n)
-		}
+	for i := range x.free {
+		x.free[i].put(n.at, n.indexed[i], free[i])
 	}
-	c.scratch.best = best
-	return best
-}
-
-func (s scorer) compare(a, b *Node) int {
-	for _, score := range s {
-		if x, y := score(a), score(b); x < y {
-			return -1
-		} else if x > y {
-			return 1
-		}
-	}
-	return 0
-}
-
-// binpack is how much of a field a node has free. ECS knows cpu and memory; gpu is Pintle's.
-func binpack(name string) func(*Node) int64 {
-	switch strings.ToLower(name) {
-	case "memory":
-		return func(n *Node) int64 { return n.freeMemory }
-	case "gpu":
-		return (*Node).freeGPUs
-	}
-	return func(n *Node) int64 { return n.freeCPU }
+	n.indexed = free
 }
 
 func (n *Node) freeGPUs() int64 {
@@ -105,64 +58,134 @@ func (n *Node) freeGPUs() int64 {
 	return int64(free)
 }
 
-// spread is how many of the group's tasks there are where a node is: on it, or among the nodes that have
-// its value of an attribute.
-func (c *Cluster) spread(strategy int, name, group string) func(*Node) int64 {
-	on := c.groups[group]
-	attribute, ok := strings.CutPrefix(name, "attribute:")
-	if !ok { // instanceId and host
-		tasks := c.counts(strategy, len(c.nodes))
-		for n, k := range on {
-			tasks[n.at] = int64(k)
+// byStrategy takes the node that is best by the first strategy, of equals the best by the next one, and
+// of those that are left one at random, as ECS does. Most nodes that fit also meet the constraints, so
+// these are asked of the best alone, and of all nodes only if none of the best meets them.
+func (c *Cluster) byStrategy(r *Request, rnd *rand.Rand) *Node {
+	fitting := c.fitting(r)
+	if n := c.anyOf(c.best(fitting, r), r, rnd); n != nil {
+		return n
+	}
+	for i := fitting.next(0); i >= 0; i = fitting.next(i + 1) {
+		if !c.nodes[i].accepts(r) {
+			fitting.remove(i)
 		}
-		return func(n *Node) int64 { return tasks[n.at] }
 	}
-	f := c.field(attribute)
-	tasks := c.counts(strategy, f.values)
-	for n, k := range on {
-		tasks[f.value[n.at]] += int64(k)
-	}
-	return func(n *Node) int64 { return tasks[f.value[n.at]] }
+	return c.anyOf(c.best(fitting, r), r, rnd)
 }
 
-// counts is n zeroes.
-func (c *Cluster) counts(strategy, n int) []int64 {
-	for len(c.scratch.counts) <= strategy {
-		c.scratch.counts = append(c.scratch.counts, nil)
+// fitting is the nodes that have the CPU, memory and GPUs that the request needs. Whether they meet all
+// else is still to be asked.
+func (c *Cluster) fitting(r *Request) set {
+	x := &c.index
+	fitting := x.copied(0, x.takes)
+	x.free[freeCPU].keepAtLeast(r.CPU, fitting)
+	x.free[freeMemory].keepAtLeast(r.MemoryMiB, fitting)
+	if n := r.wholeGPUs(); n > 0 {
+		x.free[wholeGPUs].keepAtLeast(int64(n), fitting)
 	}
-	if cap(c.scratch.counts[strategy]) < n {
-		c.scratch.counts[strategy] = make([]int64, n+n/2)
+	if r.MilliGPU > 0 {
+		x.free[largestGPU].keepAtLeast(int64(r.MilliGPU), fitting)
 	}
-	counts := c.scratch.counts[strategy][:n]
-	clear(counts)
-	return counts
+	return fitting
 }
 
-// field numbers the values of an attribute, so that a decision need not compare them as text. Nodes
-// without the attribute count as alike.
+// best is the nodes of a set that no other one of it beats.
+func (c *Cluster) best(of set, r *Request) set {
+	x := &c.index
+	best := x.copied(1, of)
+	for _, s := range r.Strategy {
+		attribute, isAttribute := strings.CutPrefix(s.Field, "attribute:")
+		switch {
+		case s.Type == "binpack":
+			x.resource(s.Field).keepLeast(best)
+		case s.Type == "spread" && isAttribute:
+			c.field(attribute).keepLeast(best, c.tasksOf(r.Group), x.copied(2, best))
+		case s.Type == "spread": // instanceId and host
+			c.tasksOf(r.Group).keepLeast(best)
+		}
+	}
+	return best
+}
+
+// copied is a copy of a set in memory that the next decision uses again.
+func (x *index) copied(to int, s set) set {
+	x.scratch[to] = append(x.scratch[to][:0], s...)
+	return x.scratch[to]
+}
+
+// resource is what binpack goes by. ECS knows cpu and memory; gpu is Pintle's.
+func (x *index) resource(name string) column {
+	switch strings.ToLower(name) {
+	case "memory":
+		return x.free[freeMemory]
+	case "gpu":
+		return x.free[freeGPU]
+	}
+	return x.free[freeCPU]
+}
+
+// anyOf takes one of the nodes that accept the request, beginning at a random one.
+func (c *Cluster) anyOf(nodes set, r *Request, rnd *rand.Rand) *Node {
+	size := nodes.size()
+	if size == 0 {
+		return nil
+	}
+	i := nodes.nth(rnd.IntN(size))
+	for range size {
+		if n := c.nodes[i]; n.accepts(r) {
+			return n
+		}
+		if i = nodes.next(i + 1); i < 0 {
+			i = nodes.next(0)
+		}
+	}
+	return nil
+}
+
+// field is the nodes by their values of an attribute. Nodes without it count as alike.
 type field struct {
-	value  []int // by the node's place in Cluster.nodes
-	values int
+	values []nodesAlike
 	asOf   uint64 // Cluster.attributes when it was made
 }
 
 func (c *Cluster) field(attribute string) *field {
-	f := c.fields[attribute]
+	f := c.index.fields[attribute]
 	if f != nil && f.asOf == c.attributes {
 		return f
 	}
 	f = &field{asOf: c.attributes}
 	numbers := map[string]int{}
-	for _, n := range c.nodes {
+	for i, n := range c.nodes {
 		text := n.Attributes[attribute]
 		number, known := numbers[text]
 		if !known {
 			number = len(numbers)
 			numbers[text] = number
+			f.values = append(f.values, nil)
 		}
-		f.value = append(f.value, number)
+		f.values[number].add(i)
 	}
-	f.values = len(numbers)
-	c.fields[attribute] = f
+	if c.index.fields == nil {
+		c.index.fields = map[string]*field{}
+	}
+	c.index.fields[attribute] = f
 	return f
+}
+
+// keepLeast takes all out of a set but the nodes whose value of the field has the fewest tasks, of the
+// values that the set has. From is a copy of the set.
+func (f *field) keepLeast(of set, tasks column, from set) {
+	fewest := int64(math.MaxInt64)
+	for _, nodes := range f.values {
+		n := tasks.sum(nodes)
+		if n > fewest || !nodes.meets(from) {
+			continue
+		}
+		if n < fewest {
+			fewest = n
+			clear(of)
+		}
+		nodes.addTo(of, from)
+	}
 }

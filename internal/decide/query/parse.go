@@ -2,7 +2,7 @@ package query
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -92,89 +92,101 @@ func (p *parser) comparison() (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := comparison{subject: s, op: op}
-	switch op {
-	case exists, notExists:
-	case in, notIn:
-		c.args, err = p.list()
-	default:
-		var arg string
-		arg, err = p.argument()
-		c.args = []string{arg}
+	if !s.takes(op.is) {
+		return nil, p.errorf("%s cannot be compared with %s; it takes %s", s.text, op.text, operatorsOf(s))
 	}
-	if err != nil {
+	c := comparison{subject: s, op: op.is, negated: op.negated}
+	if c.args, err = p.arguments(op.is); err != nil {
 		return nil, err
 	}
-	return c, p.check(&c)
+	if err := c.prepare(); err != nil {
+		return nil, p.errorf("%v", err)
+	}
+	return c, nil
 }
 
-// check refuses comparisons that make no sense, and compiles patterns.
-func (p *parser) check(c *comparison) (err error) {
-	switch {
-	case c.subject.kind == taskGroup && c.op != equals && c.op != notEquals && c.op != in && c.op != notIn:
-		return p.errorf("task:group can be compared with ==, !=, in and !in alone")
-	case c.subject.kind == registeredAt:
-		for _, a := range c.args {
-			if _, err := parseTime(a); err != nil {
-				return p.errorf("%q is no date, such as 2018-06-18T22:28:28+00:00", a)
-			}
-		}
-	case c.op == matches || c.op == notMatches:
-		if c.pattern, err = regexp.Compile("^(?:" + c.args[0] + ")$"); err != nil {
-			return p.errorf("%q is no regular expression: %v", c.args[0], err)
-		}
+func (p *parser) arguments(op operator) ([]string, error) {
+	switch op {
+	case exists:
+		return nil, nil
+	case in:
+		return p.list()
+	case matches:
+		arg, err := p.argument((*parser).pattern)
+		return []string{arg}, err
 	}
-	return nil
+	arg, err := p.argument((*parser).literal)
+	return []string{arg}, err
+}
+
+var subjects = map[string]subjectKind{
+	"agentConnected": agentConnected, "agentVersion": agentVersion, "ec2InstanceId": ec2InstanceID,
+	"registeredAt": registeredAt, "runningTasksCount": runningTasksCount, "task:group": taskGroup,
 }
 
 func (p *parser) subject() (subject, error) {
+	p.blank()
 	start := p.at
-	name := p.name()
-	switch {
-	case name == "agentConnected":
-		return subject{kind: agentConnected}, nil
-	case name == "agentVersion":
-		return subject{kind: agentVersion}, nil
-	case name == "ec2InstanceId":
-		return subject{kind: ec2InstanceID}, nil
-	case name == "registeredAt":
-		return subject{kind: registeredAt}, nil
-	case name == "runningTasksCount":
-		return subject{kind: runningTasksCount}, nil
-	case name == "task:group":
-		return subject{kind: taskGroup}, nil
-	case strings.HasPrefix(name, "attribute:") && len(name) > len("attribute:"):
-		return subject{attribute, name[len("attribute:"):]}, nil
+	text := p.name()
+	if kind, ok := subjects[text]; ok {
+		return subject{kind, text, ""}, nil
+	}
+	if name, ok := strings.CutPrefix(text, "attribute:"); ok && name != "" {
+		return subject{attribute, text, name}, nil
 	}
 	p.at = start
-	p.blank()
-	if name == "" {
+	if text == "" {
 		return subject{}, p.errorf("a subject is missing, such as attribute:ecs.instance-type or agentConnected")
 	}
-	return subject{}, p.errorf("%q is no subject; those are agentConnected, agentVersion, attribute:NAME, ec2InstanceId, registeredAt, runningTasksCount and task:group", name)
+	return subject{}, p.errorf("%q is no subject; those are agentConnected, agentVersion, attribute:NAME, ec2InstanceId, registeredAt, runningTasksCount and task:group", text)
 }
 
-// operators by how they are written; of two that begin alike, the longer stands first.
-var operators = []struct {
-	text string
-	op   operator
-}{
-	{"==", equals}, {"!=", notEquals}, {">=", greaterEqual}, {">", greater}, {"<=", lessEqual}, {"<", less},
-	{"=~", matches}, {"!~", notMatches}, {"!exists", notExists}, {"!in", notIn},
-	{"equals", equals}, {"not_equals", notEquals}, {"greater_than_equal", greaterEqual}, {"greater_than", greater},
-	{"less_than_equal", lessEqual}, {"less_than", less}, {"exists", exists}, {"not_exists", notExists},
-	{"in", in}, {"not_in", notIn}, {"matches", matches}, {"not_matches", notMatches},
+// spelling is how an operator is written.
+type spelling struct {
+	text    string
+	is      operator
+	negated bool
 }
 
-func (p *parser) operator() (operator, error) {
-	for _, o := range operators {
+// The spellings of operators; of two that begin alike, the longer stands first.
+var (
+	shortSpellings = []spelling{
+		{"==", equals, false}, {"!=", equals, true},
+		{">=", greaterEqual, false}, {">", greater, false}, {"<=", lessEqual, false}, {"<", less, false},
+		{"=~", matches, false}, {"!~", matches, true},
+		{"in", in, false}, {"!in", in, true}, {"exists", exists, false}, {"!exists", exists, true},
+	}
+	longSpellings = []spelling{
+		{"equals", equals, false}, {"not_equals", equals, true},
+		{"greater_than_equal", greaterEqual, false}, {"greater_than", greater, false},
+		{"less_than_equal", lessEqual, false}, {"less_than", less, false},
+		{"matches", matches, false}, {"not_matches", matches, true},
+		{"not_in", in, true}, {"not_exists", exists, true},
+	}
+	spellings = slices.Concat(shortSpellings, longSpellings)
+)
+
+func (p *parser) operator() (spelling, error) {
+	for _, o := range spellings {
 		last := o.text[len(o.text)-1]
 		if isWord(last) && p.word(o.text) || !isWord(last) && p.symbol(o.text) {
-			return o.op, nil
+			return o, nil
 		}
 	}
 	p.blank()
-	return 0, p.errorf("an operator is missing, such as ==, !=, in, =~ or exists")
+	return spelling{}, p.errorf("an operator is missing, such as ==, !=, in, =~ or exists")
+}
+
+// operatorsOf names the operators that the subject takes.
+func operatorsOf(b subject) string {
+	var out []string
+	for _, o := range shortSpellings {
+		if b.takes(o.is) {
+			out = append(out, o.text)
+		}
+	}
+	last := len(out) - 1
+	return strings.Join(out[:last], ", ") + " and " + out[last]
 }
 
 // list reads [a, b] or (a, b).
@@ -188,7 +200,7 @@ func (p *parser) list() ([]string, error) {
 	}
 	var out []string
 	for {
-		a, err := p.argument()
+		a, err := p.argument((*parser).literal)
 		if err != nil {
 			return nil, err
 		}
@@ -204,31 +216,66 @@ func (p *parser) list() ([]string, error) {
 	}
 }
 
-// argument reads a value: quoted, or up to a blank, comma or closing bracket.
-func (p *parser) argument() (string, error) {
+// argument reads a value: a quoted one, or an unquoted one up to where its end is found.
+func (p *parser) argument(end func(*parser) int) (string, error) {
 	p.blank()
 	if p.at < len(p.text) && (p.text[p.at] == '"' || p.text[p.at] == '\'') {
-		quote := p.text[p.at]
-		end := strings.IndexByte(p.text[p.at+1:], quote)
-		if end < 0 {
-			return "", p.errorf("the quotation is not closed")
-		}
-		value := p.text[p.at+1 : p.at+1+end]
-		p.at += end + 2
-		return value, nil
+		return p.quoted(p.text[p.at])
 	}
 	start := p.at
-	for p.at < len(p.text) && !strings.ContainsRune(" \t\n\r,)]&|", rune(p.text[p.at])) {
-		p.at++
-	}
-	if p.at == start {
+	if p.at = end(p); p.at == start {
 		return "", p.errorf("a value is missing")
 	}
 	return p.text[start:p.at], nil
 }
 
+func (p *parser) quoted(quote byte) (string, error) {
+	value, _, closed := strings.Cut(p.text[p.at+1:], string(quote))
+	if !closed {
+		return "", p.errorf("the quotation is not closed")
+	}
+	p.at += len(value) + 2
+	return value, nil
+}
+
+// literal is where an unquoted value ends: at a blank, a comma, a closing bracket or an operator.
+func (p *parser) literal() int {
+	if i := strings.IndexAny(p.text[p.at:], blanks+",)]&|"); i >= 0 {
+		return p.at + i
+	}
+	return len(p.text)
+}
+
+// pattern is where an unquoted regular expression ends: at a blank, && or ||, or a parenthesis that it
+// has not opened. What it escapes, or has between square brackets, stands for itself.
+func (p *parser) pattern() int {
+	open, class := 0, false
+	for i := p.at; i < len(p.text); i++ {
+		c := p.text[i]
+		switch {
+		case strings.IndexByte(blanks, c) >= 0:
+			return i
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case strings.HasPrefix(p.text[i:], "&&"), strings.HasPrefix(p.text[i:], "||"), c == ')' && open == 0:
+			return i
+		case c == '[':
+			class = true
+		case c == '(':
+			open++
+		case c == ')':
+			open--
+		}
+	}
+	return len(p.text)
+}
+
+const blanks = " \t\n\r"
+
 func (p *parser) blank() {
-	for p.at < len(p.text) && strings.IndexByte(" \t\n\r", p.text[p.at]) >= 0 {
+	for p.at < len(p.text) && strings.IndexByte(blanks, p.text[p.at]) >= 0 {
 		p.at++
 	}
 }
@@ -244,7 +291,6 @@ func (p *parser) symbol(s string) bool {
 }
 
 // word takes s if it comes next as a whole word.
-
 func (p *parser) word(s string) bool {
 	p.blank()
 	after := p.at + len(s)

@@ -5,7 +5,10 @@
 package query
 
 import (
+	"cmp"
+	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,17 +49,21 @@ func (n and) eval(s Subject) bool { return n.left.eval(s) && n.right.eval(s) }
 func (n or) eval(s Subject) bool  { return n.left.eval(s) || n.right.eval(s) }
 func (n not) eval(s Subject) bool { return !n.of.eval(s) }
 
-// comparison is one subject compared with one argument.
+// comparison is one subject compared with its arguments.
 type comparison struct {
 	subject subject
 	op      operator
+	negated bool
 	args    []string
-	pattern *regexp.Regexp // for matches
+
+	order   func(Subject) (order int, ok bool) // of the instance's own value to the argument
+	pattern *regexp.Regexp                     // for matches
 }
 
 // subject names what of the instance is compared.
 type subject struct {
 	kind subjectKind
+	text string
 	name string // the attribute's
 }
 
@@ -72,67 +79,120 @@ const (
 	taskGroup
 )
 
+// operator is what a value is compared by. A negated one, such as != or not_in, holds where its
+// opposite does not, so also where the instance has no value.
 type operator int
 
 const (
 	equals operator = iota
-	notEquals
+	in
+	matches
+	exists
 	greater
 	greaterEqual
 	less
 	lessEqual
-	exists
-	notExists
-	in
-	notIn
-	matches
-	notMatches
 )
 
-func (c comparison) eval(s Subject) bool {
+// orders says of >, >=, < and <= that they compare by order.
+func (o operator) orders() bool { return o >= greater }
+
+// hasOrder says of a subject that its values are more than text.
+func (b subject) hasOrder() bool {
+	return b.kind == agentVersion || b.kind == registeredAt || b.kind == runningTasksCount
+}
+
+// takes says whether the subject can be compared so: AWS's page lists the valid operators by subject.
+func (b subject) takes(op operator) bool {
+	switch {
+	case b.kind == attribute:
+		return true
+	case b.hasOrder():
+		return op == equals || op.orders()
+	case b.kind == taskGroup: // of which an instance has many, so that there is not one text to match
+		return op == equals || op == in
+	}
+	return op == equals || op == in || op == matches
+}
+
+// prepare works out once what does not depend on the instance, and refuses arguments that make no sense.
+func (c *comparison) prepare() (err error) {
+	switch {
+	case c.op == matches:
+		if c.pattern, err = regexp.Compile("^(?:" + c.args[0] + ")$"); err != nil {
+			return fmt.Errorf("%q is no regular expression: %w", c.args[0], err)
+		}
+	case c.subject.hasOrder() || c.op.orders():
+		c.order, err = c.subject.order(c.args[0])
+	}
+	return err
+}
+
+// order is how an instance's own value stands to the argument: as dates, numbers, versions or text.
+func (b subject) order(arg string) (func(Subject) (order int, ok bool), error) {
+	switch b.kind {
+	case registeredAt:
+		date, err := parseTime(arg)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no date, such as 2018-06-18T22:28:28+00:00", arg)
+		}
+		return func(s Subject) (int, bool) {
+			return s.RegisteredAt().Truncate(time.Second).Compare(date), true // dates are written to the second
+		}, nil
+	case runningTasksCount:
+		count, err := strconv.Atoi(arg)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no number of tasks", arg)
+		}
+		return func(s Subject) (int, bool) { return cmp.Compare(s.RunningTasksCount(), count), true }, nil
+	case agentVersion:
+		if !version.MatchString(arg) {
+			return nil, fmt.Errorf("%q is no version, such as 1.14.5", arg)
+		}
+		return func(s Subject) (int, bool) {
+			own := s.AgentVersion()
+			return compareVersions(own, arg), own != ""
+		}, nil
+	}
+	return func(s Subject) (int, bool) {
+		own, ok := s.Attribute(b.name)
+		return compareText(own, arg), ok
+	}, nil
+}
+
+func (c comparison) eval(s Subject) bool { return c.holds(s) != c.negated }
+
+func (c comparison) holds(s Subject) bool {
+	if c.order != nil {
+		order, ok := c.order(s)
+		return ok && c.op.accepts(order)
+	}
 	if c.subject.kind == taskGroup {
-		return c.evalGroup(s)
+		return slices.ContainsFunc(c.args, s.TaskGroup)
 	}
 	value, ok := c.subject.value(s)
 	switch c.op {
 	case exists:
 		return ok
-	case notExists:
-		return !ok
-	case notEquals:
-		return !ok || value != c.args[0]
-	case notIn:
-		return !ok || !contains(c.args, value)
-	case notMatches:
-		return !ok || !c.pattern.MatchString(value)
+	case matches:
+		return ok && c.pattern.MatchString(value)
 	}
-	if !ok {
-		return false
-	}
-	switch c.op {
-	case equals:
-		return compare(c.subject.kind, value, c.args[0]) == 0
-	case greater:
-		return compare(c.subject.kind, value, c.args[0]) > 0
-	case greaterEqual:
-		return compare(c.subject.kind, value, c.args[0]) >= 0
-	case less:
-		return compare(c.subject.kind, value, c.args[0]) < 0
-	case lessEqual:
-		return compare(c.subject.kind, value, c.args[0]) <= 0
-	case in:
-		return contains(c.args, value)
-	}
-	return c.pattern.MatchString(value)
+	return ok && slices.Contains(c.args, value)
 }
 
-// evalGroup asks whether tasks of a group run on the instance: that has many values, or none.
-func (c comparison) evalGroup(s Subject) bool {
-	some := false
-	for _, g := range c.args {
-		some = some || s.TaskGroup(g)
+// accepts says whether the operator holds for two values in this order.
+func (o operator) accepts(order int) bool {
+	switch o {
+	case greater:
+		return order > 0
+	case greaterEqual:
+		return order >= 0
+	case less:
+		return order < 0
+	case lessEqual:
+		return order <= 0
 	}
-	return some == (c.op == equals || c.op == in)
+	return order == 0
 }
 
 // value is the instance's own value as text, and whether it has one.
@@ -140,51 +200,31 @@ func (b subject) value(s Subject) (string, bool) {
 	switch b.kind {
 	case agentConnected:
 		return strconv.FormatBool(s.AgentConnected()), true
-	case agentVersion:
-		v := s.AgentVersion()
-		return v, v != ""
-	case attribute:
-		return s.Attribute(b.name)
 	case ec2InstanceID:
 		id := s.EC2InstanceID()
 		return id, id != ""
-	case registeredAt:
-		return s.RegisteredAt().UTC().Format(time.RFC3339), true
 	}
-	return strconv.Itoa(s.RunningTasksCount()), true
+	return s.Attribute(b.name)
 }
 
-// compare orders two values as the subject's type has it: dates, numbers, versions, else text.
-func compare(kind subjectKind, a, b string) int {
-	switch kind {
-	case registeredAt:
-		x, _ := parseTime(a)
-		y, _ := parseTime(b)
-		return x.Compare(y)
-	case agentVersion:
-		return compareVersions(a, b)
-	}
+// compareText orders two texts: as numbers where both are, else letter by letter.
+func compareText(a, b string) int {
 	x, errX := strconv.ParseFloat(a, 64)
 	y, errY := strconv.ParseFloat(b, 64)
 	if errX != nil || errY != nil {
 		return strings.Compare(a, b)
 	}
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
+	return cmp.Compare(x, y)
 }
+
+var version = regexp.MustCompile(`^\d+(\.\d+)*$`)
 
 // compareVersions orders 1.9.0 before 1.10.0.
 func compareVersions(a, b string) int {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range max(len(x), len(y)) {
-		m, n := versionPart(x, i), versionPart(y, i)
-		if m != n {
-			return m - n
+		if order := cmp.Compare(versionPart(x, i), versionPart(y, i)); order != 0 {
+			return order
 		}
 	}
 	return 0
@@ -198,19 +238,12 @@ func versionPart(parts []string, i int) int {
 	return n
 }
 
-// parseTime reads a date as the language writes it: 2018-06-18T22:28:28+00:00, or the day alone.
-func parseTime(s string) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		return t, nil
-	}
-	return time.Parse(time.DateOnly, s)
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
+// parseTime reads a date in one of the forms that AWS's page lists; without a zone it is UTC.
+func parseTime(s string) (t time.Time, err error) {
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateOnly} {
+		if t, err = time.Parse(form, s); err == nil {
+			return t, nil
 		}
 	}
-	return false
+	return t, err
 }

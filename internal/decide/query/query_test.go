@@ -15,7 +15,7 @@ func (instance) RunningTasksCount() int { return 3 }
 func (instance) TaskGroup(g string) bool {
 	return g == "service:web" || g == "family:train"
 }
-func (instance) RegisteredAt() time.Time { return time.Date(2018, 6, 18, 22, 28, 28, 0, time.UTC) }
+func (instance) RegisteredAt() time.Time { return time.Date(2018, 6, 18, 22, 28, 28, 5e8, time.UTC) }
 func (instance) Attribute(name string) (string, bool) {
 	v, ok := map[string]string{
 		"ecs.instance-type": "p3.16xlarge", "ecs.availability-zone": "us-east-1a", "stack": "prod", "rack": "7", "flag": "",
@@ -68,6 +68,52 @@ func TestEval(t *testing.T) {
 		`!(attribute:stack == prod)`:                                                false,
 		`not attribute:stack == test`:                                               true,
 		`(attribute:ecs.instance-type =~ p2.* and attribute:stack == prod) or rack`: false,
+
+		// Equality of attributes is that of text; their order is that of numbers where both are.
+		`attribute:rack == 7.0`:           false,
+		`attribute:rack != 7.0`:           true,
+		`attribute:rack >= 7.0`:           true,
+		`attribute:nothing < 1`:           false,
+		`attribute:nothing not_in [a, b]`: true,
+
+		// A date is compared as one, to the second, however it is written.
+		`registeredAt == 2018-06-18T22:28:28+00:00`:  true,
+		`registeredAt == 2018-06-18T22:28:28Z`:       true,
+		`registeredAt == 2018-06-18T22:28:28`:        true, // without a zone it is UTC
+		`registeredAt == 2018-06-19T00:28:28+02:00`:  true,
+		`registeredAt != 2018-06-19T00:28:28+02:00`:  false,
+		`registeredAt != 2018-06-18T22:28:29Z`:       true,
+		`registeredAt > 2018-06-18T22:28:28`:         false,
+		`registeredAt <= "2018-06-18T22:28:28"`:      true,
+		`registeredAt not_equals 2018-06-18`:         true,
+		`registeredAt greater_than_equal 2018-06-18`: true,
+
+		// A version is compared as one, a count as a number.
+		`agentVersion == 1.10.2`:      true,
+		`agentVersion == 1.10.2.0`:    true,
+		`agentVersion != 1.10.2.0`:    false,
+		`agentVersion != 1.9.0`:       true,
+		`runningTasksCount == 03`:     true,
+		`runningTasksCount != 3`:      false,
+		`runningTasksCount != 10`:     true,
+		`runningTasksCount < 10`:      true,
+		`agentConnected in [true]`:    true,
+		`agentConnected !~ t.*`:       false,
+		`ec2InstanceId not_matches x`: true,
+
+		// An unquoted pattern ends with a blank, && or ||, or a parenthesis that it has not opened.
+		`attribute:ecs.instance-type =~ (p2|p3)\..*`:                            true,
+		`attribute:ecs.instance-type =~ p2.*|p3.*`:                              true,
+		`attribute:ecs.instance-type =~ p3\.[0-9]{1,2}xlarge`:                   true,
+		`attribute:ecs.instance-type =~ p[0-9,|)]+[.]16xlarge`:                  true,
+		`attribute:ecs.instance-type !~ (p2|g5).*`:                              true,
+		`(attribute:ecs.instance-type =~ (p2|p3).*)`:                            true,
+		`(attribute:stack == prod and attribute:ecs.instance-type =~ (p|g)3.*)`: true,
+		`attribute:ecs.instance-type =~ p2.*||attribute:stack == prod`:          true,
+		`attribute:ecs.instance-type =~ p3.*&&attribute:stack == test`:          false,
+		`attribute:stack =~ \(prod\)`:                                           false,
+		`attribute:stack =~ []p]rod`:                                            true,
+		`not(attribute:stack =~ [^)]rod)`:                                       false,
 	}
 	for text, want := range cases {
 		e, err := Parse(text)
@@ -101,7 +147,21 @@ func TestParseErrors(t *testing.T) {
 		`attribute:a == x attribute:b == y`: `at character 18: "attribute:b == y" is not expected`,
 		`attribute:a =~ "["`:                "no regular expression",
 		`registeredAt > soon`:               "no date",
-		`task:group > a`:                    "task:group",
+		`task:group > a`:                    "task:group cannot be compared with >; it takes ==, !=, in and !in",
+		`task:group exists`:                 "task:group cannot be compared with exists",
+		`agentConnected > true`:             "agentConnected cannot be compared with >; it takes ==, !=, =~, !~, in and !in",
+		`agentConnected exists`:             "cannot be compared with exists",
+		`agentVersion in [1.9.0]`:           "agentVersion cannot be compared with in; it takes ==, !=, >=, >, <= and <",
+		`agentVersion =~ 1.*`:               "cannot be compared with =~",
+		`agentVersion > new`:                `"new" is no version`,
+		`ec2InstanceId !exists`:             "cannot be compared with !exists",
+		`ec2InstanceId less_than i-1`:       "cannot be compared with less_than",
+		`registeredAt not_in [2018-06-18]`:  "cannot be compared with not_in",
+		`registeredAt > 2018-06`:            "no date",
+		`runningTasksCount matches 1`:       "cannot be compared with matches",
+		`runningTasksCount < few`:           `"few" is no number`,
+		`attribute:a =~ `:                   "a value is missing",
+		`attribute:a =~ (x`:                 "no regular expression",
 		strings.Repeat("!", 100) + "a":      "deeper",
 		strings.Repeat("a", 3000):           "at most 2000",
 	}
@@ -115,7 +175,8 @@ func TestParseErrors(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(`attribute:ecs.instance-type =~ p3.* and (task:group in [a,'b'] or not registeredAt > 2018-06-19)`)
-	f.Add(`!((agentVersion >= 1.2)) || ec2InstanceId !exists`)
+	f.Add(`!((agentVersion >= 1.2)) || attribute:a !exists`)
+	f.Add(`ec2InstanceId =~ (i|j)-[a-f,)]{1,3} && runningTasksCount < 3 || registeredAt == 2018-06-18T22:28:28`)
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := Parse(text)
 		if err != nil {
