@@ -123,7 +123,12 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 	}
 	load.Wait()
 
-	Eventually(t, "every task RUNNING", 3*time.Minute, func() bool { return running(ctx, t, client) == len(tasks) })
+	Eventually(t, "every task RUNNING", 3*time.Minute, func() bool {
+		for _, task := range describe(ctx, t, client, types.DesiredStatusStopped) {
+			t.Fatalf("%s has stopped: %s, %s", *task.TaskArn, aws.ToString(task.StoppedReason), aws.ToString(task.Containers[0].Reason))
+		}
+		return running(ctx, t, client) == len(tasks)
+	})
 	checkOwners(ctx, t, client, tasks)
 	if n := stillThere(marks); n != len(tasks) {
 		t.Errorf("%d containers run, want %d", n, len(tasks))
@@ -140,7 +145,7 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 			t.Fatal(err)
 		}
 	}
-	Eventually(t, "every task STOPPED", time.Minute, func() bool { return running(ctx, t, client) == 0 && stillThere(marks) == 0 })
+	Eventually(t, "every task STOPPED", time.Minute, func() bool { return stopped(ctx, t, client) == len(tasks) && stillThere(marks) == 0 })
 }
 
 // runMarked runs the task of a number. Its client token makes it one task, however often the call must
@@ -192,8 +197,12 @@ func connected(ctx context.Context, c *ecs.Client) int {
 
 // describeAll describes every task that is wanted RUNNING.
 func describeAll(ctx context.Context, t *testing.T, c *ecs.Client) []types.Task {
+	return describe(ctx, t, c, types.DesiredStatusRunning)
+}
+
+func describe(ctx context.Context, t *testing.T, c *ecs.Client, wanted types.DesiredStatus) []types.Task {
 	var out []types.Task
-	for pages := ecs.NewListTasksPaginator(c, &ecs.ListTasksInput{}); pages.HasMorePages(); {
+	for pages := ecs.NewListTasksPaginator(c, &ecs.ListTasksInput{DesiredStatus: wanted}); pages.HasMorePages(); {
 		p, err := pages.NextPage(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -214,6 +223,16 @@ func running(ctx context.Context, t *testing.T, c *ecs.Client) int {
 	n := 0
 	for _, task := range describeAll(ctx, t, c) {
 		if *task.LastStatus == "RUNNING" {
+			n++
+		}
+	}
+	return n
+}
+
+func stopped(ctx context.Context, t *testing.T, c *ecs.Client) int {
+	n := 0
+	for _, task := range describe(ctx, t, c, types.DesiredStatusStopped) {
+		if *task.LastStatus == "STOPPED" {
 			n++
 		}
 	}

@@ -90,6 +90,9 @@ func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 	if _, err := r.containers.Find(spec.ID); err == nil {
 		return nil
 	}
+	if err := r.dispose(ctx, dir, spec.ID); err != nil { // what a creation left that was cut off
+		return err
+	}
 	if err := r.make(ctx, dir, spec); err != nil {
 		return errors.Join(err, r.dispose(context.WithoutCancel(ctx), dir, spec.ID))
 	}
@@ -152,7 +155,7 @@ func (r *Runtime) NetNS(_ context.Context, id string) (string, error) {
 }
 
 // Start is runtime.Runtime's.
-func (r *Runtime) Start(ctx context.Context, id string) error {
+func (r *Runtime) Start(_ context.Context, id string) error {
 	dir, err := r.containers.Find(id)
 	if err != nil {
 		return err
@@ -160,12 +163,9 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	if status, _, err := shim.Status(dir); err != nil || status != runtime.Created {
 		return err
 	}
-	// A shim that was killed before it had noted the container leaves one that has not started.
-	if err := r.runc.delete(ctx, id); err != nil {
-		return err
-	}
 	pid, log := filepath.Join(dir, "pid"), filepath.Join(dir, "runc.log")
 	err = shim.Start(dir, r.opts.Self, shim.Command{
+		Undo: r.runc.command("delete", "--force", id),
 		Args: r.runc.command("--log", log, "--log-format", "json", "create", "--bundle", dir, "--pid-file", pid, id),
 		Then: r.runc.command("--log", log, "--log-format", "json", "start", id), PIDFile: pid, Dir: dir, Env: os.Environ(),
 	})
@@ -235,6 +235,9 @@ func (r *Runtime) release(ctx context.Context, dir, id string) error {
 
 // dispose removes a container with all that it has.
 func (r *Runtime) dispose(ctx context.Context, dir, id string) error {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	if err := r.release(ctx, dir, id); err != nil {
 		return err
 	}
@@ -263,9 +266,6 @@ func (r *Runtime) Remove(ctx context.Context, id string) error {
 	dir, err := r.containers.Path(id)
 	if err != nil {
 		return err
-	}
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		return nil
 	}
 	if status, _, err := shim.Status(dir); err == nil && status == runtime.Running {
 		return fmt.Errorf("container %s is running", id)

@@ -169,6 +169,42 @@ func TestAKilledShimsContainerEnds(t *testing.T) {
 	}
 }
 
+// TestCreatedAgain cuts a creation off, as a killed agent does, and has the next agent repeat it.
+func TestCreatedAgain(t *testing.T) {
+	r := newRuntime(t)
+	spec := &runtime.Spec{ID: "again-" + filepath.Base(r.opts.Dir), Image: busybox(t, r), Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "bridge"}}
+	dir, err := r.containers.Path(spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.make(t.Context(), dir, spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "spec.json")); err != nil { // it comes last
+		t.Fatal(err)
+	}
+	if err := r.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // as many agents at once
+		go r.Start(t.Context(), spec.ID) //nolint:errcheck // Wait tells
+	}
+	if err := r.Start(t.Context(), spec.ID); err != nil {
+		t.Fatal(err)
+	}
+	for status := runtime.Created; status == runtime.Created; time.Sleep(time.Millisecond) {
+		if status, _, err = shim.Status(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if exit, err := r.Wait(t.Context(), spec.ID); err != nil || exit.Code != 0 || exit.Error != "" {
+		t.Errorf("got %+v, %v", exit, err)
+	}
+	if err := r.Remove(t.Context(), spec.ID); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	r := newRuntime(t)
 	ref := busybox(t, r)

@@ -17,6 +17,11 @@ import (
 
 // create runs Args, and returns the ID of the container's first process.
 func (c *Command) create(out *output) (pid int, err error) {
+	if c.Again {
+		if err := c.run(c.Undo); err != nil {
+			return 0, err
+		}
+	}
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Env, c.Dir, out.writers[0], out.writers[1]
 	if c.PIDFile == "" {
@@ -42,14 +47,17 @@ func (c *Command) create(out *output) (pid int, err error) {
 }
 
 // start starts a container that create has made ready, where it did no more than that.
-func (c *Command) start() error {
-	if len(c.Then) == 0 {
+func (c *Command) start() error { return c.run(c.Then) }
+
+// run runs a command line of the engine's to its end, if there is one.
+func (c *Command) run(args []string) error {
+	if len(args) == 0 {
 		return nil
 	}
-	cmd := exec.Command(c.Then[0], c.Then[1:]...)
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env, cmd.Dir = c.Env, c.Dir
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w", c.Then[0], err)
+		return fmt.Errorf("%s: %w", args[0], err)
 	}
 	return nil
 }

@@ -29,6 +29,10 @@ type Command struct {
 	// its process to the shim: the file is where Args writes that process's ID. Then starts it.
 	PIDFile string   `json:",omitempty"`
 	Then    []string `json:",omitempty"`
+	// Undo removes what an attempt left that was cut off.
+	Undo []string `json:",omitempty"`
+
+	Again bool `json:",omitempty"` // there was an attempt before; Start sets it
 }
 
 // State is what a shim knows of its container. It lies in the container's directory as state.json,
@@ -96,7 +100,7 @@ func run(dir string, ready *os.File) error {
 	if err != nil {
 		return err
 	}
-	pid, err := c.create(out)
+	pid, err := c.create(out) // the lock is ours: no other shim is at it
 	out.closeWriters()
 	if err != nil {
 		return err
@@ -139,7 +143,10 @@ func lockOnce(dir string) (lock *os.File, first bool, err error) {
 // Start starts a shim in the container's directory, detached from this process, and returns once the
 // command runs. self is the command line that leads to Main.
 func Start(dir string, self []string, c Command) error {
-	if err := writeJSON(filepath.Join(dir, commandFile), c); err != nil {
+	path := filepath.Join(dir, commandFile)
+	_, err := os.Stat(path)
+	c.Again = err == nil
+	if err := writeJSON(path, c); err != nil {
 		return err
 	}
 	if err := syscall.Mkfifo(filepath.Join(dir, aliveFile), 0o600); err != nil && !errors.Is(err, os.ErrExist) {
