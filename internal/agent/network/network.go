@@ -51,7 +51,7 @@ func Open(ctx context.Context, dir string, config []byte) (*Networks, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	n := &Networks{dir: dir, cni: libcni.NewCNIConfigWithCacheDir(pluginDirs, filepath.Join(dir, "cache"), nil), list: list}
+	n := &Networks{dir: dir, cni: libcni.NewCNIConfigWithCacheDir(pluginDirs, filepath.Join(dir, "cache"), &plugins{}), list: list}
 	if _, err := n.cni.ValidateNetworkList(ctx, list); err != nil {
 		return nil, fmt.Errorf("CNI plugins: %w (install them with: apt-get install containernetworking-plugins)", err)
 	}
@@ -154,7 +154,7 @@ func (n *Networks) Detach(ctx context.Context, id string) error {
 	}
 	var ports []Port
 	if err := readJSON(filepath.Join(dir, "ports.json"), &ports); err == nil {
-		if err := n.cni.DelNetworkList(ctx, n.list, n.runtimeConf(id, ports)); err != nil {
+		if err := n.disconnect(ctx, id, ports); err != nil {
 			return fmt.Errorf("disconnect a network namespace: %w", err)
 		}
 	}
@@ -162,6 +162,18 @@ func (n *Networks) Detach(ctx context.Context, id string) error {
 		return err
 	}
 	return os.RemoveAll(dir)
+}
+
+// disconnect has the plugins undo what they did. After one that was cut off, some miss a part of it and
+// give up: told of no namespace, they undo what does not lie in it, and the rest ends with it.
+func (n *Networks) disconnect(ctx context.Context, id string, ports []Port) error {
+	c := n.runtimeConf(id, ports)
+	err := n.cni.DelNetworkList(ctx, n.list, c)
+	if err == nil || c.NetNS == "" || ctx.Err() != nil {
+		return err
+	}
+	c.NetNS = ""
+	return n.cni.DelNetworkList(ctx, n.list, c)
 }
 
 // Create and Delete are the engine's: the network of a task of mode awsvpc, which publishes no ports.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -173,6 +174,38 @@ func TestAfterAReboot(t *testing.T) {
 		t.Fatal(err)
 	}
 	greet(t, attach(t, n, "one"), 80, "hello")
+}
+
+// TestCutOff cuts the making of a network off at many points, as a killed agent does, and has the next
+// agent make it.
+func TestCutOff(t *testing.T) {
+	n := open(t, t.TempDir())
+	port := freePort(t)
+	for i := range 12 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*8)*time.Millisecond)
+		id := unique(t, fmt.Sprint("cut", i))
+		dir := n.dir + "/" + id
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		publish := []Port{{HostPort: port, ContainerPort: 80, Protocol: "tcp"}}
+		n.connect(ctx, id, publish) //nolint:errcheck // it is cut off
+		cancel()
+		a, err := n.Attach(t.Context(), id, publish)
+		if err != nil {
+			t.Fatalf("after %d ms: %v", i*8, err)
+		}
+		greet(t, a, 80, id)
+		if got := get(fmt.Sprintf("127.0.0.1:%d", port), "/", nil); got != id+"/" {
+			t.Errorf("after %d ms, the port answers %q", i*8, got)
+		}
+		if err := n.Detach(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rules, err := exec.Command("iptables", "-t", "nat", "-S").Output(); err != nil || strings.Contains(string(rules), t.Name()) {
+		t.Errorf("rules stay behind, %v", err)
+	}
 }
 
 func TestManyAtOnce(t *testing.T) {
