@@ -113,6 +113,9 @@ func (n *Networks) connect(ctx context.Context, id string, ports []Port) (Addres
 	if err := writeJSON(filepath.Join(n.dir, id, "ports.json"), ports); err != nil {
 		return Address{}, err
 	}
+	if err := reserve(id, ports); err != nil {
+		return Address{}, err
+	}
 	path := n.netns(id)
 	if err := makeNetNS(path); err != nil {
 		return Address{}, fmt.Errorf("make a network namespace: %w", err)
@@ -158,7 +161,7 @@ func (n *Networks) Detach(ctx context.Context, id string) error {
 			return fmt.Errorf("disconnect a network namespace: %w", err)
 		}
 	}
-	if err := unmount(n.netns(id)); err != nil {
+	if err := errors.Join(unmount(n.netns(id)), release(id, ports)); err != nil {
 		return err
 	}
 	return os.RemoveAll(dir)

@@ -163,6 +163,19 @@ func TestAttachAndDetachAgain(t *testing.T) {
 	}
 }
 
+func TestAPortIsGivenOnce(t *testing.T) {
+	port := Port{HostPort: freePort(t), ContainerPort: 80, Protocol: "tcp"}
+	one, two := open(t, t.TempDir()), open(t, t.TempDir()) // two agents of one machine
+	attach(t, one, "one", port)
+	if _, err := two.Attach(t.Context(), unique(t, "two"), []Port{port}); err == nil || !strings.Contains(err.Error(), unique(t, "one")) {
+		t.Errorf("the second agent gets %v", err)
+	}
+	if err := one.Detach(t.Context(), unique(t, "one")); err != nil {
+		t.Fatal(err)
+	}
+	attach(t, two, "two", port)
+}
+
 func TestAfterAReboot(t *testing.T) {
 	n := open(t, t.TempDir())
 	a := attach(t, n, "one")
