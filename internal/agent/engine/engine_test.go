@@ -560,15 +560,24 @@ func TestStoppedTasksAreForgottenInTheEnd(t *testing.T) {
 		w, dir := newWorld(), t.TempDir()
 		a := w.start(t, dir)
 		defer a.kill()
-		a.take(t, newFakeTask("t", box("a", "exit:0")))
+		task := newFakeTask("t", box("a", "exit:0"))
+		task.Volumes = []acs.Volume{
+			{Name: "own"}, {Name: "scratch", DockerVolumeConfiguration: &acs.DockerVolumeConfiguration{Scope: "task"}},
+			{Name: "shared", DockerVolumeConfiguration: &acs.DockerVolumeConfiguration{Scope: "shared"}},
+			{Name: "machine", Host: &acs.HostVolume{SourcePath: "/data"}},
+		}
+		a.take(t, task)
 		later(2 * time.Hour)
-		if w.count() != 1 {
+		if w.count() != 1 || strings.Contains(strings.Join(a.events, " "), "volume") {
 			t.Error("its container was removed too early")
 		}
 		later(2 * time.Hour)
 		left, _ := filepath.Glob(filepath.Join(dir, "*"))
 		if w.count() != 0 || len(left) != 0 || len(a.engine.tokens) != 0 {
 			t.Errorf("left: %d containers, %v", w.count(), left)
+		}
+		if got := strings.Join(a.events, ", "); !strings.HasSuffix(got, "remove volume ecs-t-own, remove volume ecs-t-scratch") {
+			t.Errorf("the task's own volumes: %s", got)
 		}
 	})
 }

@@ -134,6 +134,10 @@ func (a *agent) kill() {
 
 func (a *agent) Name() string { return "fake" }
 
+func (a *agent) RemoveVolume(_ context.Context, name string) error {
+	return a.do(func() error { a.event("remove volume %s", name); return nil })
+}
+
 func (a *agent) NetNS(context.Context, string) (string, error) { return "", nil }
 
 // behaviour reads an image: what it does, its number, and after how long.

@@ -163,6 +163,15 @@ func (r *Runtime) Remove(ctx context.Context, id string) error {
 	return err
 }
 
+// RemoveVolume is runtime.Runtime's.
+func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
+	_, err := r.api.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // List is runtime.Runtime's.
 func (r *Runtime) List(ctx context.Context, owner string) ([]runtime.Container, error) {
 	found, err := r.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", ownerLabel+"="+owner)})

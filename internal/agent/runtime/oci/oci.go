@@ -274,6 +274,14 @@ func (r *Runtime) Remove(ctx context.Context, id string) error {
 	return r.dispose(ctx, dir, id)
 }
 
+// RemoveVolume is runtime.Runtime's.
+func (r *Runtime) RemoveVolume(_ context.Context, name string) error {
+	if !volumeRE.MatchString(name) {
+		return fmt.Errorf("volume name %q is not made of letters, digits, '_', '.' and '-'", name)
+	}
+	return os.RemoveAll(filepath.Join(r.volumes(), name))
+}
+
 // List is runtime.Runtime's.
 func (r *Runtime) List(_ context.Context, owner string) ([]runtime.Container, error) {
 	return r.containers.List(owner)

@@ -136,6 +136,9 @@ func (r *Runtime) Remove(_ context.Context, id string) error {
 	return os.RemoveAll(dir)
 }
 
+// RemoveVolume is runtime.Runtime's: there are none.
+func (*Runtime) RemoveVolume(context.Context, string) error { return nil }
+
 // List is runtime.Runtime's.
 func (r *Runtime) List(_ context.Context, owner string) ([]runtime.Container, error) {
 	return r.containers.List(owner)

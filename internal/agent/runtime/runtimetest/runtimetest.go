@@ -39,7 +39,7 @@ func Run(t *testing.T, rt runtime.Runtime, again func() (runtime.Runtime, error)
 	}
 	for name, test := range map[string]func(*testing.T){
 		"RunsToItsExitCodeAndLogs": s.runsToItsExitCodeAndLogs, "SeesItsGPUs": s.seesItsGPUs, "LastLineNeedsNoNewline": s.lastLineNeedsNoNewline,
-		"LongLine": s.longLine, "MemoryLimit": s.memoryLimit, "PublishesPorts": s.publishesPorts, "KeepsVolumes": s.keepsVolumes, "BindMounts": s.bindMounts,
+		"LongLine": s.longLine, "MemoryLimit": s.memoryLimit, "PublishesPorts": s.publishesPorts, "KeepsVolumes": s.keepsVolumes, "RemovesVolumes": s.removesVolumes, "BindMounts": s.bindMounts,
 		"StopsGentlyThenNot": s.stopsGentlyThenNot, "Adopts": s.adopts, "Execs": s.execs, "Stats": s.stats,
 		"ProcessIsAsTold": s.processIsAsTold, "UserHasNoPowers": s.userHasNoPowers, "ReadonlyRootfs": s.readonlyRootfs,
 		"TmpfsAndShm": s.tmpfsAndShm, "Ulimits": s.ulimits, "Networks": s.networks, "Links": s.links, "SharesProcesses": s.sharesProcesses,
@@ -253,6 +253,26 @@ func (s *suite) keepsVolumes(t *testing.T) {
 	}
 	if got := s.output(t, "cat /data/file /data/seed; touch /data/x 2>/dev/null || echo read-only", volume("reader")); got != "kept\nfrom the image\nread-only" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func (s *suite) removesVolumes(t *testing.T) {
+	name := fmt.Sprintf("gone-%d", os.Getpid())
+	volume := func(c *runtime.Spec) {
+		c.Mounts = []runtime.Mount{{Source: name, Destination: "/v", Volume: true}}
+	}
+	first := s.run(t, "touch /v/file", volume)
+	s.wait(t, first)
+	if err := s.rt.Remove(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // once more does no harm
+		if err := s.rt.RemoveVolume(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.output(t, "ls /v", func(c *runtime.Spec) { volume(c); another("second")(c) }); got != "" {
+		t.Errorf("a volume that was removed still has %q", got)
 	}
 }
 
