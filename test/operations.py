@@ -1,7 +1,11 @@
-"""Calls every implemented operation of ECS, Logs and STS at least once through boto3, with their waiters
-and paginators, and checks what comes back. Prints the operations that it has called, a line each."""
+"""Calls every implemented operation of ECS, Logs and STS at least once, with their waiters and
+paginators, and checks what comes back: through boto3, or with the argument aws through the AWS CLI.
+Prints the operations that it has called, a line each."""
 
+import json
 import os
+import re
+import subprocess
 import sys
 import time
 
@@ -9,12 +13,52 @@ import boto3
 from botocore.exceptions import ClientError
 
 called = set()
+endpoint = os.environ["AWS_ENDPOINT_URL"]
 
 
 def client(service):
-    c = boto3.client(service, endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+    c = boto3.client(service, endpoint_url=endpoint)
+    if sys.argv[1:] == ["aws"]:
+        return CLI(service, c.meta.method_to_api_mapping)
     c.meta.events.register("before-call", lambda model, **_: called.add(f"{service}:{model.name}"))
     return c
+
+
+class CLI:
+    """The AWS CLI in the clothes of a boto3 client."""
+
+    def __init__(self, service, operations):
+        self.service, self.operations = service, operations
+
+    def __getattr__(self, method):
+        def call(**arguments):
+            return self.run(method, method.replace("_", "-"), arguments)
+
+        call.__name__ = method
+        return call
+
+    def run(self, method, command, arguments, *options):
+        p = subprocess.run(
+            ["aws", "--endpoint-url", endpoint, "--output", "json", self.service, *command.split(), "--cli-input-json", json.dumps(arguments), *options],
+            capture_output=True, text=True)
+        if method in self.operations:
+            called.add(f"{self.service}:{self.operations[method]}")
+        if p.returncode == 0:
+            return json.loads(p.stdout or "{}")
+        said = re.search(r"An error occurred \((\w+)\) when calling the (\w+) operation.*?: (.*)", p.stderr, re.S)
+        assert said, p.stderr
+        raise ClientError({"Error": {"Code": said[1], "Message": said[3].strip()}}, said[2])
+
+    def get_paginator(self, method):
+        page = lambda PaginationConfig={}, **arguments: [  # the CLI joins the pages
+            self.run(method, method.replace("_", "-"), arguments, *(["--page-size", str(PaginationConfig["PageSize"])] if PaginationConfig else []))]
+        return type("Paginator", (), {"paginate": staticmethod(page)})
+
+    def get_waiter(self, name):
+        def wait(WaiterConfig=None, **arguments):
+            self.run(name, "wait " + name.replace("_", "-"), arguments)
+
+        return type("Waiter", (), {"wait": staticmethod(wait)})
 
 
 ecs, logs, sts = client("ecs"), client("logs"), client("sts")
