@@ -81,6 +81,18 @@ func Bridge(subnet netip.Prefix) []byte {
 
 // Attach makes a network namespace and connects it. One that is there already is given again.
 func (n *Networks) Attach(ctx context.Context, id string, ports []Port) (Address, error) {
+	return n.attach(ctx, id, ports, makeNetNS)
+}
+
+// Adopt connects a network namespace that somebody else has made.
+func (n *Networks) Adopt(ctx context.Context, id, netns string) (Address, error) {
+	return n.attach(ctx, id, nil, func(path string) error { return keepNetNS(netns, path) })
+}
+
+// ID tells whose a network namespace of an Address is.
+func ID(netns string) string { return filepath.Base(filepath.Dir(netns)) }
+
+func (n *Networks) attach(ctx context.Context, id string, ports []Port, make func(path string) error) (Address, error) {
 	if a, err := n.Find(id); err == nil {
 		return a, nil
 	}
@@ -91,7 +103,7 @@ func (n *Networks) Attach(ctx context.Context, id string, ports []Port) (Address
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Address{}, err
 	}
-	a, err := n.connect(ctx, id, ports)
+	a, err := n.connect(ctx, id, ports, make)
 	if err != nil {
 		return Address{}, errors.Join(err, n.Detach(context.WithoutCancel(ctx), id))
 	}
@@ -109,7 +121,7 @@ func (n *Networks) Find(id string) (a Address, err error) {
 	return a, nil
 }
 
-func (n *Networks) connect(ctx context.Context, id string, ports []Port) (Address, error) {
+func (n *Networks) connect(ctx context.Context, id string, ports []Port, make func(path string) error) (Address, error) {
 	if err := writeJSON(filepath.Join(n.dir, id, "ports.json"), ports); err != nil {
 		return Address{}, err
 	}
@@ -117,7 +129,7 @@ func (n *Networks) connect(ctx context.Context, id string, ports []Port) (Addres
 		return Address{}, err
 	}
 	path := n.netns(id)
-	if err := makeNetNS(path); err != nil {
+	if err := make(path); err != nil {
 		return Address{}, fmt.Errorf("make a network namespace: %w", err)
 	}
 	if err := loopbackUp(path); err != nil {

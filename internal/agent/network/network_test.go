@@ -202,7 +202,7 @@ func TestCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		publish := []Port{{HostPort: port, ContainerPort: 80, Protocol: "tcp"}}
-		n.connect(ctx, id, publish) //nolint:errcheck // it is cut off
+		n.connect(ctx, id, publish, makeNetNS) //nolint:errcheck // it is cut off
 		cancel()
 		a, err := n.Attach(t.Context(), id, publish)
 		if err != nil {

@@ -92,10 +92,13 @@ func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResp
 	return c.Container, err
 }
 
+// local says whether the engine is on this machine, so that its containers' processes are here.
+func (r *Runtime) local() bool { return strings.HasPrefix(r.api.DaemonHost(), "unix://") }
+
 // NetNS is runtime.Runtime's. The engine makes the namespace when the container starts.
 func (r *Runtime) NetNS(ctx context.Context, id string) (string, error) {
 	c, err := r.inspect(ctx, id)
-	if err != nil || !c.State.Running || c.HostConfig.NetworkMode != "bridge" {
+	if err != nil || !c.State.Running || c.HostConfig.NetworkMode != "bridge" || !r.local() {
 		return "", err
 	}
 	return fmt.Sprintf("/proc/%d/ns/net", c.State.Pid), nil
