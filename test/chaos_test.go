@@ -71,7 +71,7 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 	const nodes = 4
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i)
-		daemons = append(daemons, &daemon{t: t, args: []string{"agent", "--endpoint", "http://" + address, "--data", filepath.Join(data, name), "--name", name, "--instance-type", "p3.16xlarge", "--runtime", runtime}})
+		daemons = append(daemons, &daemon{t: t, args: []string{"agent", "--endpoint", "http://" + address, "--data", filepath.Join(data, name), "--name", name, "--instance-type", "p3.16xlarge", "--runtime", runtime, "--metrics="}})
 	}
 	for _, d := range daemons {
 		d.start()

@@ -51,7 +51,7 @@ func Up(t testing.TB, instances string, args ...string) *Pintle {
 	address := l.Addr().String()
 	l.Close()
 	p := &Pintle{t: t, Endpoint: "http://" + address, data: t.TempDir(), key: "test", secret: "test"}
-	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--instances", instances}, args...)
+	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--instances", instances, "--metrics="}, args...)
 	if !slices.Contains(args, "--runtime") {
 		p.args = append(p.args, "--runtime", "process")
 	}
