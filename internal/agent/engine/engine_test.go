@@ -568,7 +568,7 @@ func TestStoppedTasksAreForgottenInTheEnd(t *testing.T) {
 		}
 		a.take(t, task)
 		later(2 * time.Hour)
-		if w.count() != 1 || strings.Contains(strings.Join(a.events, " "), "volume") {
+		if w.count() != 1 || strings.Contains(w.story(), "volume") {
 			t.Error("its container was removed too early")
 		}
 		later(2 * time.Hour)
@@ -576,7 +576,7 @@ func TestStoppedTasksAreForgottenInTheEnd(t *testing.T) {
 		if w.count() != 0 || len(left) != 0 || len(a.engine.tokens) != 0 {
 			t.Errorf("left: %d containers, %v", w.count(), left)
 		}
-		if got := strings.Join(a.events, ", "); !strings.HasSuffix(got, "remove volume ecs-t-own, remove volume ecs-t-scratch") {
+		if got := w.story(); !strings.HasSuffix(got, "remove volume ecs-t-own, remove volume ecs-t-scratch") {
 			t.Errorf("the task's own volumes: %s", got)
 		}
 	})

@@ -49,6 +49,13 @@ func (w *world) event(format string, args ...any) {
 	w.events = append(w.events, fmt.Sprintf(format, args...))
 }
 
+// story is what has happened, for tests that look more than once.
+func (w *world) story() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.events, ", ")
+}
+
 // agent is one agent's hands on the world. When it dies nothing that it does has an effect any more.
 type agent struct {
 	*world
