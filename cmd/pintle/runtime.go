@@ -81,11 +81,7 @@ func (f nodeFlags) dockerNetworks(ctx context.Context, dir string, rt *docker.Ru
 }
 
 func (f nodeFlags) oci(ctx context.Context, dir string, shim []string) (machine, error) {
-	config, err := f.bridge()
-	if err != nil {
-		return machine{}, err
-	}
-	bridge, err := network.Open(ctx, filepath.Join(dir, "networks"), config)
+	bridge, err := f.bridge(ctx, filepath.Join(dir, "networks"))
 	if err != nil {
 		return machine{}, err
 	}
@@ -99,20 +95,21 @@ func (f nodeFlags) oci(ctx context.Context, dir string, shim []string) (machine,
 
 // taskNetworks are the networks of tasks of mode awsvpc: the user's own kind, or the machine's bridge.
 func (f nodeFlags) taskNetworks(ctx context.Context, dir string) (*network.Networks, error) {
-	config, err := f.bridge()
-	if f.TaskNetwork != "" {
-		config, err = os.ReadFile(f.TaskNetwork)
+	dir = filepath.Join(dir, "task-networks")
+	if f.TaskNetwork == "" {
+		return f.bridge(ctx, dir)
 	}
+	config, err := os.ReadFile(f.TaskNetwork)
 	if err != nil {
 		return nil, err
 	}
-	return network.Open(ctx, filepath.Join(dir, "task-networks"), config)
+	return network.Open(ctx, dir, config)
 }
 
-func (f nodeFlags) bridge() ([]byte, error) {
+func (f nodeFlags) bridge(ctx context.Context, dir string) (*network.Networks, error) {
 	subnet, err := netip.ParsePrefix(f.Subnet)
-	if err != nil {
-		return nil, fmt.Errorf("--subnet: %w", err)
+	if err != nil || !subnet.Addr().Is4() {
+		return nil, fmt.Errorf("--subnet %s is no IPv4 network such as 10.213.0.0/16", f.Subnet)
 	}
-	return network.Bridge(subnet), nil
+	return network.OpenBridge(ctx, dir, subnet)
 }

@@ -582,6 +582,27 @@ func TestStoppedTasksAreForgottenInTheEnd(t *testing.T) {
 	})
 }
 
+// TestAGPUIsHeldUntilItsContainerIsGone: a start that fails may have started something all the same.
+func TestAGPUIsHeldUntilItsContainerIsGone(t *testing.T) {
+	alone(t, func(t *testing.T, a *agent) {
+		first := pinned(newFakeTask("first", box("a", "hung@10s")), "GPU-1")
+		second := pinned(newFakeTask("second", box("a", "run")), "GPU-1")
+		a.take(t, first)
+		a.take(t, second)
+		later(5 * time.Second)
+		if got := a.statuses(second.Arn); len(got) != 0 || a.clash != "" {
+			t.Errorf("while the first's container runs, the second reports %v: GPU %s is in both", got, a.clash)
+		}
+		later(30 * time.Second)
+		if got := a.statuses(first.Arn); !slices.Equal(got, []string{"STOPPED"}) {
+			t.Errorf("the first reports %v", got)
+		}
+		if got := a.statuses(second.Arn); !slices.Equal(got, []string{"RUNNING"}) || a.clash != "" {
+			t.Errorf("then the second reports %v: GPU %s is in both", got, a.clash)
+		}
+	})
+}
+
 func TestAwsvpcTasksHaveANetwork(t *testing.T) {
 	var told Network
 	alone(t, func(t *testing.T, a *agent) {

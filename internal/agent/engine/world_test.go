@@ -21,7 +21,8 @@ import (
 
 // world is a machine, and what the control plane heard: all that outlives an agent. What a container
 // does is its image: "run", "exit:1", "exit:0@5s", "oom@1s", "healthy@3s", "pullfail", "createfail",
-// "startfail", "slowpull@5s", "stubborn" (it does not stop), with options after a comma.
+// "startfail", "hung@10s" (the runtime hangs once it has started), "slowpull@5s", "stubborn" (it does not
+// stop), with options after a comma.
 type world struct {
 	mu         sync.Mutex
 	containers map[string]*fakeContainer
@@ -203,6 +204,8 @@ func (a *agent) Start(_ context.Context, id string) error {
 		switch what {
 		case "exit":
 			time.AfterFunc(after, func() { a.exited(id, runtime.Exit{Code: code}) })
+		case "hung": // a runtime that does what it is told and does not say so
+			return context.DeadlineExceeded
 		case "oom":
 			time.AfterFunc(after, func() { a.exited(id, runtime.Exit{Code: 137, OOMKilled: true}) })
 		}
@@ -266,6 +269,9 @@ func (a *agent) Stop(ctx context.Context, id string, grace time.Duration) error 
 	c, err := a.get(id)
 	if err != nil {
 		return err
+	}
+	if what, _, after := behaviour(c.spec.Image); what == "hung" && time.Since(c.started) < after {
+		return errors.New("the runtime hangs")
 	}
 	code := 143
 	if strings.HasPrefix(c.spec.Image, "stubborn") {

@@ -62,6 +62,14 @@ func within(path string, do func(ns netns.NsHandle, h *netlink.Handle, lo netlin
 		return err
 	}
 	defer ns.Close()
+	own, err := netns.Get()
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	if ns.Equal(own) { // the process that had another may have ended
+		return errors.New(path + " is the machine's own network")
+	}
 	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ type Networks struct {
 	list *libcni.NetworkConfigList
 }
 
-// Open returns the networks of a CNI network configuration list, such as Bridge gives. A plugin that is
+// Open returns the networks of a CNI network configuration list, such as bridge gives. A plugin that is
 // not on this machine is an error that says so.
 func Open(ctx context.Context, dir string, config []byte) (*Networks, error) {
 	list, err := libcni.NetworkConfFromBytes(config)
@@ -58,13 +58,24 @@ func Open(ctx context.Context, dir string, config []byte) (*Networks, error) {
 	return n, nil
 }
 
-// Bridge is the configuration of the bridge that Pintle's containers share on a machine, and from which
-// ports are published. What it knows lies in /run, as what it describes ends with the machine, too.
-func Bridge(subnet netip.Prefix) []byte {
+const bridgeName = "pintle0"
+
+// OpenBridge returns the networks on the bridge that Pintle's containers share on a machine, and from
+// which ports are published.
+func OpenBridge(ctx context.Context, dir string, subnet netip.Prefix) (*Networks, error) {
+	if err := guardBridge(subnet); err != nil {
+		return nil, fmt.Errorf("the bridge's rules (nftables): %w", err)
+	}
+	return Open(ctx, dir, bridge(subnet))
+}
+
+// bridge is the bridge's configuration. What it knows lies in /run, as what it describes ends with the
+// machine, too.
+func bridge(subnet netip.Prefix) []byte {
 	type object = map[string]any
 	b, err := json.Marshal(object{"cniVersion": "1.0.0", "name": "pintle", "plugins": []object{
 		{
-			"type": "bridge", "bridge": "pintle0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
+			"type": "bridge", "bridge": bridgeName, "isGateway": true, "hairpinMode": true,
 			"ipam": object{
 				"type": "host-local", "dataDir": "/run/pintle/addresses",
 				"ranges": [][]object{{{"subnet": subnet.String()}}}, "routes": []object{{"dst": "0.0.0.0/0"}},
@@ -125,12 +136,12 @@ func (n *Networks) connect(ctx context.Context, id string, ports []Port, make fu
 	if err := writeJSON(filepath.Join(n.dir, id, "ports.json"), ports); err != nil {
 		return Address{}, err
 	}
-	if err := reserve(id, ports); err != nil {
-		return Address{}, err
-	}
 	path := n.netns(id)
 	if err := make(path); err != nil {
 		return Address{}, fmt.Errorf("make a network namespace: %w", err)
+	}
+	if err := reserve(path, ports); err != nil {
+		return Address{}, err
 	}
 	if err := loopbackUp(path); err != nil {
 		return Address{}, err
@@ -173,7 +184,7 @@ func (n *Networks) Detach(ctx context.Context, id string) error {
 			return fmt.Errorf("disconnect a network namespace: %w", err)
 		}
 	}
-	if err := errors.Join(unmount(n.netns(id)), release(id, ports)); err != nil {
+	if err := errors.Join(release(n.netns(id), ports), unmount(n.netns(id))); err != nil {
 		return err
 	}
 	return os.RemoveAll(dir)

@@ -116,6 +116,7 @@ type Spec struct {
 type Network struct {
 	Mode  string // "host", "none", "bridge", or "netns"
 	NetNS string // the path of a network namespace that exists, for Mode "netns"
+	IP    string // its address there
 	Ports []Port // published ports, for Mode "bridge"
 	Links []string
 }
