@@ -208,7 +208,8 @@ func (c *containers) ownNetwork(t *testing.T) {
 	c.AWS("ecs", "stop-task", "--task", task)
 	c.Await(task, "STOPPED")
 	c.checkInside(t, task)
-	if _, err := http.Get("http://" + address + "/"); err == nil {
+	soon := http.Client{Timeout: 2 * time.Second}
+	if _, err := soon.Get("http://" + address + "/"); err == nil {
 		t.Error("the task's address still answers")
 	}
 }
