@@ -62,6 +62,8 @@ type Resources struct {
 // Task is one task, from RunTask until an hour after it has stopped.
 type Task struct {
 	types.Task
+	// ServiceArn is the service that the task belongs to; "" for a task of RunTask's.
+	ServiceArn string `json:",omitzero"`
 	// Reserved is what the task holds of its instance until it is STOPPED.
 	Reserved Resources
 	// GPUs are the devices that its containers hold, until it is STOPPED.
