@@ -6,7 +6,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -48,7 +47,7 @@ func (s *Service) StopTask(ctx context.Context, in *ecs.StopTaskInput) (*ecs.Sto
 			return nil
 		}
 		reason := cmp.Or(aws.ToString(in.Reason), "Task stopped by user")
-		row = stopping(old, types.TaskStopCodeUserInitiated, reason, s.now())
+		row = old.Stopping(types.TaskStopCodeUserInitiated, reason, *s.now())
 		tx.Tasks.Put(row)
 		return nil
 	})
@@ -56,18 +55,6 @@ func (s *Service) StopTask(ctx context.Context, in *ecs.StopTaskInput) (*ecs.Sto
 		return nil, err
 	}
 	return &ecs.StopTaskOutput{Task: &row.Task}, nil
-}
-
-// stopping is the task, wanted stopped. A task without an instance has nothing to stop: it is STOPPED.
-func stopping(old *state.Task, code types.TaskStopCode, reason string, now *time.Time) *state.Task {
-	if old.ContainerInstanceArn == nil {
-		return old.Stopped(code, reason, *now)
-	}
-	t, _ := clone(old)
-	t.DesiredStatus = aws.String("STOPPED")
-	t.StopCode, t.StoppedReason, t.StoppingAt = code, &reason, now
-	t.Version++
-	return t
 }
 
 // DescribeTasks describes tasks; those that are not there are failures.
