@@ -34,6 +34,8 @@ type Deployment struct {
 	ServiceDeploymentArn string
 	// NotBefore is when a task is started again after some have failed.
 	NotBefore *time.Time
+	// FailedAt is when the last one failed.
+	FailedAt *time.Time
 	// Unplaced says that the last task found no room.
 	Unplaced bool `json:",omitzero"`
 }

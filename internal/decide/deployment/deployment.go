@@ -6,6 +6,8 @@ package deployment
 import (
 	"slices"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
 // Service is what a service is wanted to be.
@@ -138,12 +140,15 @@ func newStep(s Service, deployments []Deployment, tasks []Task, now time.Time) *
 		d.desired = len(s.Instances)
 	}
 	// Rounded as API_DeploymentConfiguration says.
-	d.min = (d.desired*s.MinimumHealthyPercent + 99) / 100
+	d.min = percent(d.desired, s.MinimumHealthyPercent)
 	d.max = d.desired * s.MaximumPercent / 100
 	for i, deployment := range deployments {
 		d.age[deployment.ID] = i
 	}
 	for _, t := range tasks {
+		if _, known := d.age[t.Deployment]; !known { // of a service of the same name, deleted before
+			d.age[t.Deployment] = len(deployments)
+		}
 		if t.Status == Healthy {
 			d.healthy++
 		}
@@ -216,12 +221,24 @@ func (d *step) finish() {
 	d.plan.Steady = done
 }
 
-// Threshold is how many tasks may fail before the circuit breaker trips, where the service does not say
-// otherwise: half of the desired count, within limits. API_ServiceDeploymentCircuitBreaker.
-func Threshold(desired int) int { return Bounded(desired, 50) }
+// Threshold is after how many failed tasks the circuit breaker trips: API_ThresholdConfiguration. Without one it
+// is half of the desired count, within limits.
+func Threshold(c *types.ThresholdConfiguration, desired int) int {
+	switch {
+	case c == nil:
+		return bounded(desired, 50)
+	case c.Type == types.ThresholdTypeCount:
+		return int(c.Value)
+	case c.Type == types.ThresholdTypeUnboundedPercent:
+		return max(percent(desired, int(c.Value)), 1)
+	}
+	return bounded(desired, int(c.Value))
+}
 
-// Bounded is a share of the desired count within ECS's limits.
-func Bounded(desired, percent int) int { return min(max((desired*percent+99)/100, 3), 200) }
+func bounded(desired, share int) int { return min(max(percent(desired, share), 3), 200) }
+
+// percent is a share of the desired count, rounded up.
+func percent(desired, share int) int { return (desired*share + 99) / 100 }
 
 // maxDelay is the longest time between two attempts:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-throttle-logic.html

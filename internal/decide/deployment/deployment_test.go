@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
 var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -93,8 +95,8 @@ func TestReplicas(t *testing.T) {
 		{name: "which it is", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(with(many("a", 1, Healthy), draining), with(many("a", 1, Healthy), func(t *Task) { t.ID = "n" })), stop: []string{"a2-0"}},
 
 		{name: "failures are waited out", service: Service{Desired: 2, MinimumHealthyPercent: 0, MaximumPercent: 100}, deployments: failing(2, one...), tasks: many("a", 2, Healthy), want: Plan{Wake: now.Add(time.Second)}},
-		{name: "three failures trip the breaker", service: Service{Desired: 2, Breaker: Breaker{Enabled: true, Threshold: Threshold(2)}}, deployments: failing(3, one...), want: Plan{Rollout: Failed}},
-		{name: "and roll back where that is wanted", service: Service{Desired: 2, Breaker: Breaker{Enabled: true, Rollback: true, Threshold: Threshold(2)}}, deployments: failing(3, Deployment{ID: "x", State: Failed}, one[0]), want: Plan{Rollout: Failed, RollBackTo: "a"}},
+		{name: "three failures trip the breaker", service: Service{Desired: 2, Breaker: Breaker{Enabled: true, Threshold: 3}}, deployments: failing(3, one...), want: Plan{Rollout: Failed}},
+		{name: "and roll back where that is wanted", service: Service{Desired: 2, Breaker: Breaker{Enabled: true, Rollback: true, Threshold: 3}}, deployments: failing(3, Deployment{ID: "x", State: Failed}, one[0]), want: Plan{Rollout: Failed, RollBackTo: "a"}},
 		{name: "but not a completed deployment", service: Service{Desired: 2, MaximumPercent: 200, Breaker: Breaker{Enabled: true, Threshold: 3}}, deployments: []Deployment{{ID: "a", State: Completed, Failed: 9}}, tasks: many("a", 1, Healthy), want: Plan{Start: 1}},
 		{name: "a failed deployment starts nothing and spares the others", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: []Deployment{{ID: "b", State: Failed}, one[0]}, tasks: many("a", 2, Healthy)},
 		{name: "and can be scaled in", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: []Deployment{{ID: "b", State: Failed}, one[0]}, tasks: many("a", 2, Healthy), stop: []string{"a2-0"}},
@@ -152,8 +154,18 @@ func TestDaemon(t *testing.T) {
 
 func TestThresholdAndDelay(t *testing.T) {
 	for desired, want := range map[int]int{0: 3, 1: 3, 6: 3, 7: 4, 25: 13, 400: 200, 1000: 200} { // the developer guide's examples among them
-		if got := Threshold(desired); got != want {
+		if got := Threshold(nil, desired); got != want {
 			t.Errorf("of %d tasks %d may fail, want %d", desired, got, want)
+		}
+	}
+	for c, want := range map[types.ThresholdConfiguration]int{
+		{Type: types.ThresholdTypeCount, Value: 1}:               1,
+		{Type: types.ThresholdTypeBoundedPercent, Value: 10}:     3,
+		{Type: types.ThresholdTypeUnboundedPercent, Value: 10}:   1,
+		{Type: types.ThresholdTypeUnboundedPercent, Value: 5000}: 500,
+	} {
+		if got := Threshold(&c, 10); got != want {
+			t.Errorf("%s %d of 10 tasks: %d may fail, want %d", c.Type, c.Value, got, want)
 		}
 	}
 	for failed, want := range map[int]time.Duration{0: 0, 1: time.Second, 4: time.Second, 5: 2 * time.Second, 12: 4 * time.Second, 400: 27 * time.Minute} {
