@@ -10,7 +10,7 @@ import (
 
 // TestBoto3 calls every implemented operation through boto3, and fails if one was left out.
 func TestBoto3(t *testing.T) {
-	p := Up(t, "g4dn.xlarge=2")
+	p := Up(t, "g4dn.xlarge=2", "--settle", "1s")
 	out, err := p.Command("python3", "boto3_operations.py").CombinedOutput()
 	if err != nil {
 		t.Fatalf("boto3: %v\n%s", err, out)

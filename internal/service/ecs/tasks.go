@@ -111,12 +111,20 @@ func (s *Service) ListTasks(_ context.Context, in *ecs.ListTasksInput) (*ecs.Lis
 		}
 		instance = *row.ContainerInstanceArn
 	}
+	service := ""
+	if in.ServiceName != nil {
+		row := s.findService(v, *c.ClusterArn, *in.ServiceName)
+		if row == nil {
+			return nil, serviceNotFound()
+		}
+		service = *row.ServiceArn
+	}
 	arns, next, err := page(in.MaxResults, in.NextToken,
 		func(after string) iter.Seq[*state.Task] {
 			return v.Tasks.After(state.TasksByCluster, state.ClusterStatus(*c.ClusterArn, string(desired)), after)
 		},
 		func(t *state.Task) string { return *t.TaskArn },
-		func(t *state.Task) bool { return listed(t, in, instance) })
+		func(t *state.Task) bool { return listed(t, in, instance, service) })
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +132,7 @@ func (s *Service) ListTasks(_ context.Context, in *ecs.ListTasksInput) (*ecs.Lis
 }
 
 // listed says whether a task passes ListTasks' filters.
-func listed(t *state.Task, in *ecs.ListTasksInput, instance string) bool {
+func listed(t *state.Task, in *ecs.ListTasksInput, instance, service string) bool {
 	if instance != "" && aws.ToString(t.ContainerInstanceArn) != instance {
 		return false
 	}
@@ -134,7 +142,7 @@ func listed(t *state.Task, in *ecs.ListTasksInput, instance string) bool {
 	if in.StartedBy != nil && aws.ToString(t.StartedBy) != *in.StartedBy {
 		return false
 	}
-	if in.ServiceName != nil && aws.ToString(t.Group) != "service:"+lastPart(*in.ServiceName) {
+	if service != "" && t.ServiceArn != service {
 		return false
 	}
 	return in.LaunchType == "" || t.LaunchType == in.LaunchType
