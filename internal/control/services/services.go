@@ -141,12 +141,7 @@ func (l *Loop) take() map[string]bool {
 func (l *Loop) Run(ctx context.Context, store *state.Store) error {
 	defer l.stopTimers()
 	for {
-		g, looking := errgroup.WithContext(ctx)
-		g.SetLimit(together)
-		for arn := range l.take() {
-			g.Go(func() error { return l.look(looking, store, arn) })
-		}
-		if err := g.Wait(); err != nil {
+		if err := l.lookAt(ctx, store, l.take()); err != nil {
 			return err
 		}
 		select {
@@ -162,6 +157,16 @@ func (l *Loop) Run(ctx context.Context, store *state.Store) error {
 
 // Rest has the loop do nothing any more, so that what stops is not started again before the end.
 func (l *Loop) Rest() { l.rest.Do(func() { close(l.resting) }) }
+
+// lookAt makes one step of each service, many at a time, so that they share the journal's flushes.
+func (l *Loop) lookAt(ctx context.Context, store *state.Store, due map[string]bool) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(together)
+	for arn := range due {
+		g.Go(func() error { return l.look(ctx, store, arn) })
+	}
+	return g.Wait()
+}
 
 // look makes one step of a service. It decides inside the transaction: a change that marked the service is
 // seen there, also if it was not durable yet when it did.
