@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"reflect"
 	"sync"
 	"time"
@@ -43,6 +44,7 @@ type Loop struct {
 
 	mu       sync.Mutex
 	due      map[string]bool            // services to look at
+	changed  map[string]bool            // clusters whose services are all to be looked at
 	clusters map[string]map[string]bool // services by cluster
 	waiting  map[string]bool            // services whose last task found no room
 	timers   map[string]*time.Timer
@@ -51,7 +53,7 @@ type Loop struct {
 // New returns a loop that is to observe the store that it will be run on, as the scheduler does.
 func New(scheduler *schedule.Scheduler, opts Options) *Loop {
 	return &Loop{
-		scheduler: scheduler, opts: opts, wake: make(chan struct{}, 1), resting: make(chan struct{}), due: map[string]bool{},
+		scheduler: scheduler, opts: opts, wake: make(chan struct{}, 1), resting: make(chan struct{}), due: map[string]bool{}, changed: map[string]bool{},
 		clusters: map[string]map[string]bool{}, waiting: map[string]bool{}, timers: map[string]*time.Timer{},
 	}
 }
@@ -72,11 +74,12 @@ func (l *Loop) Change(before, after any) {
 			l.mark(row.ServiceArn)
 		}
 		if freed(before, after) {
-			l.markCluster(*row.ClusterArn, func(arn string) bool { return l.waiting[arn] })
+			l.markWaiting(*row.ClusterArn)
 		}
 	case *state.ContainerInstance:
 		if !sameHost(before, after) {
-			l.markCluster(row.ClusterArn, func(string) bool { return true })
+			l.changed[row.ClusterArn] = true
+			l.rouse()
 		}
 	}
 }
@@ -111,9 +114,10 @@ func sameHost(before, after any) bool {
 		reflect.DeepEqual(a.Attributes, b.Attributes) && reflect.DeepEqual(a.Capacity, b.Capacity) && reflect.DeepEqual(a.GPUs, b.GPUs)
 }
 
-func (l *Loop) markCluster(cluster string, which func(arn string) bool) {
-	for arn := range l.clusters[cluster] {
-		if which(arn) {
+// markWaiting has the services of a cluster looked at that wait for room.
+func (l *Loop) markWaiting(cluster string) {
+	for arn := range l.waiting {
+		if l.clusters[cluster][arn] {
 			l.mark(arn)
 		}
 	}
@@ -122,6 +126,10 @@ func (l *Loop) markCluster(cluster string, which func(arn string) bool) {
 // mark has a service looked at. The caller holds mu.
 func (l *Loop) mark(arn string) {
 	l.due[arn] = true
+	l.rouse()
+}
+
+func (l *Loop) rouse() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -133,7 +141,10 @@ func (l *Loop) take() map[string]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	due := l.due
-	l.due = map[string]bool{}
+	for cluster := range l.changed {
+		maps.Copy(due, l.clusters[cluster])
+	}
+	l.due, l.changed = map[string]bool{}, map[string]bool{}
 	return due
 }
 
