@@ -217,6 +217,7 @@ assert len(rolls) == 2 and rolls[0]["serviceDeploymentArn"] == new["currentServi
 assert rolls[1]["status"] in ("SUCCESSFUL", "STOPPED"), rolls
 roll = ecs.describe_service_deployments(serviceDeploymentArns=[rolls[0]["serviceDeploymentArn"], "arn:none"])
 assert roll["failures"][0]["reason"] == "MISSING" and roll["serviceDeployments"][0]["deploymentCircuitBreaker"]["threshold"] == 3, roll
+refused("ConflictException", ecs.stop_service_deployment, serviceDeploymentArn=rolls[1]["serviceDeploymentArn"])
 revision = ecs.describe_service_revisions(serviceRevisionArns=[rolls[0]["targetServiceRevisionArn"]])["serviceRevisions"][0]
 assert revision["taskDefinition"].endswith("web:1") and revision["containerImages"][0]["image"] == "i", revision
 refused("ServiceNotFoundException", ecs.update_service, service="nothing", desiredCount=1)

@@ -34,6 +34,8 @@ type Deployment struct {
 	ServiceDeploymentArn string
 	// NotBefore is when a task is started again after some have failed.
 	NotBefore *time.Time
+	// Stopped says that StopServiceDeployment wants the service back at its last completed deployment.
+	Stopped bool `json:",omitzero"`
 	// FailedAt is when the last one failed.
 	FailedAt *time.Time
 	// Unplaced says that the last task found no room.

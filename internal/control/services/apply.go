@@ -170,14 +170,19 @@ func (s *step) complete() {
 // a deployment that was completed, if there is one.
 func (s *step) failDeployment(back string) {
 	d := &s.row.Deployments[0]
-	const failure = "tasks failed to start."
+	failure, by := "tasks failed to start.", "ECS deployment circuit breaker: "
+	if d.Stopped {
+		failure, by = "it was stopped by StopServiceDeployment.", "ECS deployment: "
+	}
 	d.RolloutState, d.UpdatedAt = types.DeploymentRolloutStateFailed, &s.now
-	d.RolloutStateReason = aws.String("ECS deployment circuit breaker: " + failure)
+	d.RolloutStateReason = aws.String(by + failure)
 	s.event("(deployment " + *d.Id + ") deployment failed: " + failure)
 	to := s.row.Deployment(back)
 	s.record(d, func(r *state.ServiceDeployment) {
-		r.StatusReason = aws.String("ECS deployment circuit breaker: " + failure)
-		r.DeploymentCircuitBreaker = &types.ServiceDeploymentCircuitBreaker{FailureCount: d.FailedTasks, Status: types.ServiceDeploymentRollbackMonitorsStatusTriggered}
+		r.StatusReason = aws.String(by + failure)
+		if !d.Stopped {
+			r.DeploymentCircuitBreaker = &types.ServiceDeploymentCircuitBreaker{FailureCount: d.FailedTasks, Status: types.ServiceDeploymentRollbackMonitorsStatusTriggered}
+		}
 		switch {
 		case to != nil:
 			r.Status = types.ServiceDeploymentStatusRollbackInProgress
@@ -200,7 +205,11 @@ func (s *step) rollBack(to *state.Deployment) {
 	s.row.Deployments[0].Status = aws.String("ACTIVE")
 	d.Status, d.ServiceDeploymentArn, d.UpdatedAt = aws.String("PRIMARY"), failed.ServiceDeploymentArn, &s.now
 	d.RolloutState = types.DeploymentRolloutStateInProgress
-	d.RolloutStateReason = aws.String("ECS deployment circuit breaker: rolling back to deploymentId " + *d.Id + ".")
+	by := "ECS deployment circuit breaker: "
+	if failed.Stopped {
+		by = "ECS deployment: "
+	}
+	d.RolloutStateReason = aws.String(by + "rolling back to deploymentId " + *d.Id + ".")
 	d.FailedTasks, d.NotBefore, d.FailedAt, d.Unplaced = 0, nil, nil, false
 	s.row.Deployments = append([]state.Deployment{d}, s.row.Deployments...)
 	s.row.TaskDefinition, s.row.LaunchType = d.TaskDefinition, d.LaunchType

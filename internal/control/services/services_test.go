@@ -174,6 +174,32 @@ func TestCircuitBreaker(t *testing.T) {
 	})
 }
 
+func TestStopServiceDeployment(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.create(2)
+		w.after(time.Minute)
+		w.define("v2")
+		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f")})
+		roll := w.after(10 * time.Second).CurrentServiceDeployment
+		stop := &awsecs.StopServiceDeploymentInput{ServiceDeploymentArn: roll}
+		if _, err := w.ecs.StopServiceDeployment(w.ctx, stop); err != nil {
+			t.Fatal(err)
+		}
+		s := w.after(time.Minute)
+		expect(t, s, 2, 0, 1, completed)
+		if !strings.HasSuffix(*s.TaskDefinition, "f:1") {
+			t.Errorf("it is at %s", *s.TaskDefinition)
+		}
+		if _, err := w.ecs.StopServiceDeployment(w.ctx, stop); err == nil {
+			t.Error("a deployment is stopped twice")
+		}
+		out, err := w.ecs.DescribeServiceDeployments(w.ctx, &awsecs.DescribeServiceDeploymentsInput{ServiceDeploymentArns: []string{*roll}})
+		if err != nil || out.ServiceDeployments[0].Status != types.ServiceDeploymentStatusRollbackSuccessful {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+}
+
 func TestBackOff(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.define("broken")

@@ -62,7 +62,7 @@ func (s *step) run() {
 	var deployments []deployment.Deployment
 	for _, d := range s.row.Deployments {
 		deployments = append(deployments, deployment.Deployment{
-			ID: *d.Id, State: deployment.State(d.RolloutState), Failed: int(d.FailedTasks), NotBefore: aws.ToTime(d.NotBefore), Unplaced: d.Unplaced,
+			ID: *d.Id, State: deployment.State(d.RolloutState), Failed: int(d.FailedTasks), NotBefore: aws.ToTime(d.NotBefore), Unplaced: d.Unplaced, Stopped: d.Stopped,
 		})
 	}
 	plan := deployment.Decide(wish, deployments, tasks, s.now)

@@ -44,6 +44,7 @@ type Deployment struct {
 	Failed    int       // tasks, one after the other
 	NotBefore time.Time // a task is started again after failures
 	Unplaced  bool      // the last task found no room
+	Stopped   bool      // by a user, who wants the last completed one back
 }
 
 // Status is how far a task has come.
@@ -90,7 +91,7 @@ func Decide(s Service, deployments []Deployment, tasks []Task, now time.Time) Pl
 	if s.Deleted {
 		return Plan{Stop: slices.DeleteFunc(slices.Clone(tasks), func(t Task) bool { return t.Status == Stopping })}
 	}
-	if s.Breaker.trips(deployments[0]) {
+	if deployments[0].Stopped && deployments[0].State == InProgress || s.Breaker.trips(deployments[0]) {
 		return Plan{Rollout: Failed, RollBackTo: s.rollBackTo(deployments)}
 	}
 	d := newStep(s, deployments, tasks, now)
@@ -111,7 +112,7 @@ func (b Breaker) trips(primary Deployment) bool {
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-circuit-breaker.html
 func (s Service) rollBackTo(deployments []Deployment) string {
 	for _, d := range deployments[1:] {
-		if s.Breaker.Rollback && d.State == Completed {
+		if (s.Breaker.Rollback || deployments[0].Stopped) && d.State == Completed {
 			return d.ID
 		}
 	}

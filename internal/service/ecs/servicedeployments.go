@@ -217,3 +217,38 @@ func (s *Service) DescribeServiceRevisions(_ context.Context, in *ecs.DescribeSe
 	}
 	return out, nil
 }
+
+// StopServiceDeployment takes a service back to its last completed deployment while another is under way. The
+// services loop does it.
+func (s *Service) StopServiceDeployment(ctx context.Context, in *ecs.StopServiceDeploymentInput) (*ecs.StopServiceDeploymentOutput, error) {
+	arn := aws.ToString(in.ServiceDeploymentArn)
+	if arn == "" {
+		return nil, invalidParameter("serviceDeploymentArn must not be empty.")
+	}
+	if t := in.StopType; t != "" && t != types.StopServiceDeploymentStopTypeRollback {
+		return nil, invalidParameter("stopType must be ROLLBACK, not %q.", t)
+	}
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		record, ok := clone(tx.ServiceDeployments.Get(arn))
+		if !ok {
+			return &types.ServiceDeploymentNotFoundException{Message: message("The service deployment %s was not found.", []any{arn})}
+		}
+		old := tx.Services.Get(*record.ServiceArn)
+		if old == nil || record.Status != types.ServiceDeploymentStatusInProgress || *old.Deployments[0].Id != record.DeploymentID {
+			return &types.ConflictException{Message: message("The service deployment %s is %s, and only one that is IN_PROGRESS can be stopped.", []any{arn, record.Status})}
+		}
+		if !slices.ContainsFunc(old.Deployments, func(d state.Deployment) bool { return d.RolloutState == types.DeploymentRolloutStateCompleted }) {
+			return &types.ConflictException{Message: message("The service %s has no completed deployment to roll back to.", []any{*old.ServiceName})}
+		}
+		row := old.Clone()
+		row.Deployments[0].Stopped = true
+		record.Status, record.UpdatedAt = types.ServiceDeploymentStatusRollbackRequested, s.now()
+		tx.Services.Put(row)
+		tx.ServiceDeployments.Put(record)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.StopServiceDeploymentOutput{ServiceDeploymentArn: &arn}, nil
+}
