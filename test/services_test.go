@@ -241,3 +241,31 @@ func TestGPUService(t *testing.T) {
 		return s.completed()
 	})
 }
+
+// TestTaskProtection has a container protect its own task through the agent's endpoint, and scales its service in.
+func TestTaskProtection(t *testing.T) {
+	p := Up(t, "c5.2xlarge", "--settle", "1s")
+	protect := `import json, os, time, urllib.request
+body = json.dumps({"ProtectionEnabled": True, "ExpiresInMinutes": 5}).encode()
+url = os.environ["ECS_AGENT_URI"] + "/task-protection/v1/state"
+r = urllib.request.Request(url, data=body, method="PUT", headers={"Content-Type": "application/json"})
+print(urllib.request.urlopen(r).read().decode(), flush=True)
+time.sleep(600)`
+	text, _ := json.Marshal(map[string]any{
+		"family": "busy", "taskRoleArn": "arn:aws:iam::000000000000:role/worker",
+		"containerDefinitions": []any{map[string]any{"name": "main", "image": "i", "memory": 64, "stopTimeout": 2, "command": []string{"python3", "-c", protect}}},
+	})
+	p.AWS("ecs", "register-task-definition", "--cli-input-json", string(text))
+	p.AWS("ecs", "create-service", "--service-name", "busy", "--task-definition", "busy", "--desired-count", "1")
+	Eventually(t, "the task's protection", 30*time.Second, func() bool {
+		return len(p.list("get-task-protection", "--cluster", "default", "--query", "protectedTasks[].taskArn")) == 1
+	})
+	task := p.tasksOf("busy")[0]
+	p.AWS("ecs", "update-service", "--service", "busy", "--desired-count", "0")
+	p.AWS("ecs", "update-service", "--service", "busy", "--force-new-deployment")
+	if left := p.tasksOf("busy"); len(left) != 1 || left[0] != task {
+		t.Fatalf("of the protected task %v is left", left)
+	}
+	p.AWS("ecs", "update-task-protection", "--cluster", "default", "--tasks", task, "--no-protection-enabled")
+	p.awaitService("the scale-in", "busy", func(s described) bool { return s.RunningCount == 0 && s.completed() })
+}
