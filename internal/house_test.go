@@ -13,7 +13,7 @@ const module = "github.com/pintle/pintle/internal/"
 var mayKnow = map[string][]string{
 	"wire": {"wire"}, "state": {}, "logstore": {}, "acs": {}, "instancetype": {},
 	"decide": {"decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
-	"control": {"state", "decide", "nodelink"}, "service": {"state", "schedule", "decide", "logstore", "wire/call"},
+	"control": {"state", "schedule", "decide", "nodelink"}, "service": {"state", "schedule", "decide", "logstore", "wire/call"},
 	"agent": {"agent", "acs", "instancetype"},
 }
 

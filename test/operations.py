@@ -49,6 +49,9 @@ class CLI:
         assert said, p.stderr
         raise ClientError({"Error": {"Code": said[1], "Message": said[3].strip()}}, said[2])
 
+    def can_paginate(self, method):
+        return boto3.client(self.service).can_paginate(method)
+
     def get_paginator(self, method):
         page = lambda PaginationConfig={}, **arguments: [  # the CLI joins the pages
             self.run(method, method.replace("_", "-"), arguments, *(["--page-size", str(PaginationConfig["PageSize"])] if PaginationConfig else []))]
@@ -200,6 +203,78 @@ assert (t["tasks"][0]["stopCode"], t["tasks"][0]["stoppedReason"]) == ("UserInit
 assert t["tasks"][0]["containers"][0]["exitCode"] in (143, 137), t
 assert ecs.list_tasks(desiredStatus="STOPPED")["taskArns"], "no stopped tasks"
 
+# Services
+ecs.update_container_instances_state(containerInstances=[instances[1]], status="ACTIVE")
+ecs.register_task_definition(family="web", tags=[{"key": "team", "value": "web"}], containerDefinitions=[{"name": "main", "image": "i", "memory": 64, "command": ["sleep", "600"], "stopTimeout": 2}])
+wish = dict(serviceName="web", taskDefinition="web", desiredCount=2, clientToken="web-1", propagateTags="SERVICE", enableECSManagedTags=True, tags=[{"key": "s", "value": "1"}],
+            deploymentConfiguration={"minimumHealthyPercent": 50, "maximumPercent": 200, "deploymentCircuitBreaker": {"enable": True, "rollback": True}},
+            placementStrategy=[{"type": "spread", "field": "instanceId"}])
+web = ecs.create_service(**wish)["service"]
+assert web["status"] == "ACTIVE" and web["deployments"][0]["rolloutState"] == "IN_PROGRESS" and web["desiredCount"] == 2, web
+assert ecs.create_service(**wish)["service"]["createdAt"] == web["createdAt"]
+refused("InvalidParameterException", ecs.create_service, serviceName="web", taskDefinition="web", desiredCount=1)
+refused("InvalidParameterException", ecs.create_service, serviceName="w b", taskDefinition="web", desiredCount=1)
+refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDefinition="web")
+refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1, deploymentConfiguration={"minimumHealthyPercent": 100, "maximumPercent": 100})
+refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1, schedulingStrategy="DAEMON")
+refused("ClientException", ecs.create_service, serviceName="w", taskDefinition="nothing", desiredCount=1)
+no = refused("UnsupportedFeatureException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1, loadBalancers=[{"targetGroupArn": "t", "containerName": "main", "containerPort": 80}])
+assert "loadBalancers" in no["Error"]["Message"], no
+stable = ecs.get_waiter("services_stable")
+stable.wait(services=["web"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+arns = ecs.list_tasks(serviceName="web")["taskArns"]
+assert len(arns) == 2 and ecs.list_tasks(startedBy=web["deployments"][0]["id"])["taskArns"] == arns, arns
+tasks = ecs.describe_tasks(tasks=arns, include=["TAGS"])["tasks"]
+assert {t["group"] for t in tasks} == {"service:web"} and len({t["containerInstanceArn"] for t in tasks}) == 2, tasks
+assert {"key": "s", "value": "1"} in tasks[0]["tags"] and {"key": "aws:ecs:serviceName", "value": "web"} in tasks[0]["tags"], tasks
+refused("ServiceNotFoundException", ecs.list_tasks, serviceName="nothing")
+d = ecs.describe_services(services=["web", "nothing"], include=["TAGS"])
+assert d["failures"][0]["reason"] == "MISSING" and d["services"][0]["tags"] == wish["tags"], d
+assert any("has started 2 tasks: (task " in e["message"] for e in d["services"][0]["events"]), d
+assert ecs.describe_clusters()["clusters"][0]["activeServicesCount"] == 1
+ecs.tag_resource(resourceArn=web["serviceArn"], tags=[{"key": "s2", "value": "2"}])
+ecs.untag_resource(resourceArn=web["serviceArn"], tagKeys=["s"])
+assert ecs.list_tags_for_resource(resourceArn=web["serviceArn"])["tags"] == [{"key": "s2", "value": "2"}]
+agents = ecs.create_service(serviceName="agents", taskDefinition="web:1", schedulingStrategy="DAEMON")["service"]
+stable.wait(services=["agents", "web"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+assert ecs.describe_services(services=["agents"])["services"][0]["runningCount"] == 2
+refused("InvalidParameterException", ecs.update_service, service="agents", desiredCount=3)
+arns = [a for p in ecs.get_paginator("list_services").paginate(PaginationConfig={"PageSize": 1}) for a in p["serviceArns"]]
+assert arns == [agents["serviceArn"], web["serviceArn"]], arns
+assert ecs.list_services(schedulingStrategy="DAEMON")["serviceArns"] == [agents["serviceArn"]]
+
+guarded = ecs.list_tasks(serviceName="web")["taskArns"][0]
+p = ecs.update_task_protection(cluster="default", tasks=[guarded, task["taskArn"], "0" * 32], protectionEnabled=True, expiresInMinutes=5)
+assert p["protectedTasks"][0]["protectionEnabled"] and [f["reason"] for f in p["failures"]] == ["TASK_NOT_VALID", "MISSING"], p
+assert [t["taskArn"] for t in ecs.get_task_protection(cluster="default")["protectedTasks"]] == [guarded]
+refused("InvalidParameterException", ecs.update_task_protection, cluster="default", tasks=[guarded], protectionEnabled=True, expiresInMinutes=2881)
+ecs.update_service(service="web", desiredCount=1)
+stable.wait(services=["web"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+assert ecs.list_tasks(serviceName="web")["taskArns"] == [guarded]
+ecs.update_task_protection(cluster="default", tasks=[guarded], protectionEnabled=False)
+assert not ecs.get_task_protection(cluster="default", tasks=[guarded])["protectedTasks"][0]["protectionEnabled"]
+
+new = ecs.update_service(service="web", forceNewDeployment=True)["service"]
+assert [x["status"] for x in new["deployments"]] == ["PRIMARY", "ACTIVE"], new
+stable.wait(services=["web"], WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+assert guarded not in ecs.list_tasks(serviceName="web")["taskArns"]
+rolls = [x for p in ecs.get_paginator("list_service_deployments").paginate(service="web", PaginationConfig={"PageSize": 1}) for x in p["serviceDeployments"]] \
+    if ecs.can_paginate("list_service_deployments") else ecs.list_service_deployments(service="web")["serviceDeployments"]
+assert len(rolls) == 2 and rolls[0]["serviceDeploymentArn"] == new["currentServiceDeployment"], rolls
+assert rolls[1]["status"] in ("SUCCESSFUL", "STOPPED"), rolls
+roll = ecs.describe_service_deployments(serviceDeploymentArns=[rolls[0]["serviceDeploymentArn"], "arn:none"])
+assert roll["failures"][0]["reason"] == "MISSING" and roll["serviceDeployments"][0]["deploymentCircuitBreaker"]["threshold"] == 3, roll
+refused("ConflictException", ecs.stop_service_deployment, serviceDeploymentArn=rolls[1]["serviceDeploymentArn"])
+revision = ecs.describe_service_revisions(serviceRevisionArns=[rolls[0]["targetServiceRevisionArn"]])["serviceRevisions"][0]
+assert revision["taskDefinition"].endswith("web:1") and revision["containerImages"][0]["image"] == "i", revision
+refused("ServiceNotFoundException", ecs.update_service, service="nothing", desiredCount=1)
+refused("InvalidParameterException", ecs.delete_service, service="web")
+for name in ("web", "agents"):
+    assert ecs.delete_service(service=name, force=True)["service"]["status"] == "DRAINING"
+ecs.get_waiter("services_inactive").wait(services=["web", "agents"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+refused("ServiceNotFoundException", ecs.delete_service, service="web")
+assert ecs.list_services()["serviceArns"] == []
+
 # What nodes call
 assert ecs.discover_poll_endpoint(containerInstance=instances[0])["endpoint"].endswith("/acs")
 mine = ecs.register_container_instance(cluster="other", totalResources=[{"name": "CPU", "type": "INTEGER", "integerValue": 1024}, {"name": "MEMORY", "type": "INTEGER", "integerValue": 1024}],
@@ -260,8 +335,8 @@ logs.delete_log_stream(logGroupName="/g", logStreamName="s2")
 logs.delete_log_group(logGroupName="/g")
 
 # An operation that is not there yet says so
-assert "CreateService" in refused("NotImplementedException", ecs.create_service, serviceName="s", taskDefinition="everything")["Error"]["Message"]
-called.discard("ecs:CreateService")
+assert "CreateTaskSet" in refused("NotImplementedException", ecs.create_task_set, cluster="c", service="s", taskDefinition="everything")["Error"]["Message"]
+called.discard("ecs:CreateTaskSet")
 
 print("\n".join(sorted(called)))
 sys.exit(0)

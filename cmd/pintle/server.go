@@ -18,6 +18,7 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/control/nodes"
+	"github.com/pintle/pintle/internal/control/services"
 	"github.com/pintle/pintle/internal/control/sweep"
 	"github.com/pintle/pintle/internal/logstore"
 	"github.com/pintle/pintle/internal/nodelink"
@@ -38,6 +39,8 @@ type serverFlags struct {
 	Account string        `default:"000000000000" help:"AWS account id to be."`
 	Lost    time.Duration `default:"5m" help:"How long a node may be away before its tasks are given up."`
 
+	Settle time.Duration `default:"40s" help:"How long a service's task must run before it counts as healthy, where it has no health check."`
+
 	AdvertiseURL    string `name:"advertise" help:"URL under which nodes reach this control plane; default http://LISTEN."`
 	AccessKeyID     string `env:"PINTLE_ACCESS_KEY_ID" help:"Access key that callers sign with."`
 	SecretAccessKey string `env:"PINTLE_SECRET_ACCESS_KEY" help:"Its secret. Better in the environment than on the command line."`
@@ -53,6 +56,7 @@ type server struct {
 	store    *state.Store
 	logs     *logstore.Store
 	ecs      *ecs.Service
+	services *services.Loop
 	link     *nodelink.Link
 	log      *slog.Logger
 }
@@ -135,7 +139,8 @@ func (s *server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.store, err = state.Open(ctx, journal, scheduler); err != nil {
+	s.services = services.New(scheduler, services.Options{Now: time.Now, Settle: s.flags.Settle, Log: s.log})
+	if s.store, err = state.Open(ctx, journal, scheduler, s.services); err != nil {
 		return errors.Join(err, journal.Close())
 	}
 	if s.logs, err = logstore.Open(filepath.Join(s.flags.Data, "logs")); err != nil {
@@ -198,6 +203,7 @@ func (s *server) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return web.Serve(s.listener) })
 	g.Go(func() error { return nodes.Run(ctx, s.store, nodes.Options{Now: time.Now, Lost: s.flags.Lost}) })
+	g.Go(func() error { return s.services.Run(ctx, s.store) })
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {
 		select {

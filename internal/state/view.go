@@ -11,6 +11,9 @@ type View struct {
 	Clusters           Table[Cluster]
 	ContainerInstances Table[ContainerInstance]
 	IdempotencyTokens  Table[IdempotencyToken]
+	ServiceDeployments Table[ServiceDeployment]
+	ServiceRevisions   Table[ServiceRevision]
+	Services           Table[Service]
 	TaskDefinitions    Table[TaskDefinition]
 	TaskFamilies       Table[TaskFamily]
 	Tasks              Table[Task]
@@ -32,6 +35,9 @@ func bind(v *View, tx *Tx) *View {
 	v.Clusters = Table[Cluster]{v, clusters, tx}
 	v.ContainerInstances = Table[ContainerInstance]{v, containerInstances, tx}
 	v.IdempotencyTokens = Table[IdempotencyToken]{v, idempotencyTokens, tx}
+	v.ServiceDeployments = Table[ServiceDeployment]{v, serviceDeployments, tx}
+	v.ServiceRevisions = Table[ServiceRevision]{v, serviceRevisions, tx}
+	v.Services = Table[Service]{v, services, tx}
 	v.TaskDefinitions = Table[TaskDefinition]{v, taskDefinitions, tx}
 	v.TaskFamilies = Table[TaskFamily]{v, taskFamilies, tx}
 	v.Tasks = Table[Task]{v, tasks, tx}
@@ -42,7 +48,8 @@ func bind(v *View, tx *Tx) *View {
 var tables = func() map[string]definition {
 	m := map[string]definition{}
 	for _, d := range []definition{
-		accountSettings, clusters, containerInstances, idempotencyTokens, taskDefinitions, taskFamilies, tasks,
+		accountSettings, clusters, containerInstances, idempotencyTokens, serviceDeployments, serviceRevisions, services,
+		taskDefinitions, taskFamilies, tasks,
 	} {
 		m[d.tableName()] = d
 	}
