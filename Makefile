@@ -29,6 +29,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzReplay -fuzztime 10s ./internal/state
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/logstore
 	go test -run xxx -fuzz FuzzDecodeJSON -fuzztime 10s ./internal/wire
+	go test -run xxx -fuzz FuzzDecodeCBOR -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzForm -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzAuthorization -fuzztime 10s ./internal/wire
 
