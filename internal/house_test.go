@@ -11,9 +11,10 @@ const module = "github.com/pintle/pintle/internal/"
 // mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
 // package and all below it.
 var mayKnow = map[string][]string{
-	"wire": {"wire"}, "state": {}, "logstore": {}, "acs": {}, "instancetype": {},
+	"wire": {"wire"}, "state": {}, "logstore": {}, "metricstore": {}, "acs": {}, "instancetype": {},
 	"decide": {"decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
-	"control": {"state", "decide", "nodelink"}, "service": {"state", "schedule", "decide", "logstore", "wire/call"},
+	"control": {"state", "decide", "nodelink", "metricstore"},
+	"service": {"state", "schedule", "decide", "logstore", "metricstore", "wire/call"},
 	"agent": {"agent", "acs", "instancetype"},
 }
 
