@@ -12,10 +12,10 @@ const module = "github.com/pintle/pintle/internal/"
 // package and all below it.
 var mayKnow = map[string][]string{
 	"wire": {"wire"}, "state": {}, "logstore": {}, "metricstore": {}, "acs": {}, "instancetype": {},
-	"decide": {"decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
-	"control": {"state", "decide", "nodelink", "metricstore"},
-	"service": {"state", "schedule", "decide", "logstore", "metricstore", "wire/call"},
-	"agent": {"agent", "acs", "instancetype"},
+	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
+	"control": {"state", "decide", "nodelink", "metricstore", "metricquery"},
+	"service": {"state", "schedule", "decide", "logstore", "metricstore", "metricquery", "wire/call"},
+	"agent":   {"agent", "acs", "instancetype"},
 }
 
 // TestWhoKnowsWhom checks the imports of every package against the rule, and that no service knows

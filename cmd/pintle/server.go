@@ -20,8 +20,10 @@ import (
 	"github.com/pintle/pintle/internal/control/nodes"
 	"github.com/pintle/pintle/internal/control/sweep"
 	"github.com/pintle/pintle/internal/logstore"
+	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/nodelink"
 	"github.com/pintle/pintle/internal/schedule"
+	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/sts"
@@ -52,6 +54,7 @@ type server struct {
 	front    http.Handler // the handler, guarded where any credentials will do
 	store    *state.Store
 	logs     *logstore.Store
+	metrics  *metricstore.Store
 	ecs      *ecs.Service
 	link     *nodelink.Link
 	log      *slog.Logger
@@ -141,6 +144,9 @@ func (s *server) open(ctx context.Context) error {
 	if s.logs, err = logstore.Open(filepath.Join(s.flags.Data, "logs")); err != nil {
 		return errors.Join(err, s.store.Close())
 	}
+	if s.metrics, err = metricstore.Open(filepath.Join(s.flags.Data, "metrics"), metricstore.Options{}); err != nil {
+		return errors.Join(err, s.store.Close(), s.logs.Close())
+	}
 	s.ecs = ecs.New(s.store, scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
 	return nil
 }
@@ -172,6 +178,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
 		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})),
+		wire.CloudWatch(cloudwatch.New(s.metrics, s.store, cloudwatch.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})),
 		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
 	)
 	if err != nil {
@@ -215,7 +222,7 @@ func (s *server) run(ctx context.Context) error {
 		return nil
 	})
 	err := g.Wait()
-	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close())
+	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close(), s.metrics.Close())
 	return err
 }
 

@@ -108,7 +108,7 @@ func (st Statistic) Of(s Set) (value float64, ok bool) {
 	case "Maximum":
 		return s.Max, true
 	}
-	if !s.Known() {
+	if !s.Known() || s.Min < 0 { // percentiles of negative values are not to be had: API_GetMetricStatistics
 		return 0, false
 	}
 	return st.ofValues(s.values(), s.Count)

@@ -8,8 +8,11 @@ type View struct {
 	watch memdb.WatchSet
 
 	AccountSettings    Table[AccountSetting]
+	AlarmHistory       Table[AlarmHistory]
+	Alarms             Table[Alarm]
 	Clusters           Table[Cluster]
 	ContainerInstances Table[ContainerInstance]
+	Dashboards         Table[Dashboard]
 	IdempotencyTokens  Table[IdempotencyToken]
 	TaskDefinitions    Table[TaskDefinition]
 	TaskFamilies       Table[TaskFamily]
@@ -29,8 +32,11 @@ func newTx(txn *memdb.Txn, store *Store) *Tx {
 // bind gives the view its tables; with a tx, they can be written.
 func bind(v *View, tx *Tx) *View {
 	v.AccountSettings = Table[AccountSetting]{v, accountSettings, tx}
+	v.AlarmHistory = Table[AlarmHistory]{v, alarmHistory, tx}
+	v.Alarms = Table[Alarm]{v, alarms, tx}
 	v.Clusters = Table[Cluster]{v, clusters, tx}
 	v.ContainerInstances = Table[ContainerInstance]{v, containerInstances, tx}
+	v.Dashboards = Table[Dashboard]{v, dashboards, tx}
 	v.IdempotencyTokens = Table[IdempotencyToken]{v, idempotencyTokens, tx}
 	v.TaskDefinitions = Table[TaskDefinition]{v, taskDefinitions, tx}
 	v.TaskFamilies = Table[TaskFamily]{v, taskFamilies, tx}
@@ -42,7 +48,7 @@ func bind(v *View, tx *Tx) *View {
 var tables = func() map[string]definition {
 	m := map[string]definition{}
 	for _, d := range []definition{
-		accountSettings, clusters, containerInstances, idempotencyTokens, taskDefinitions, taskFamilies, tasks,
+		accountSettings, alarmHistory, alarms, clusters, containerInstances, dashboards, idempotencyTokens, taskDefinitions, taskFamilies, tasks,
 	} {
 		m[d.tableName()] = d
 	}
