@@ -1,10 +1,12 @@
 package test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -155,4 +157,40 @@ func TestCloudWatchRefuses(t *testing.T) {
 	if got := p.AWS("cloudwatch", "list-metrics", "--namespace", "n", "--query", "Metrics"); got != "[]" {
 		t.Errorf("what was refused is listed: %s", got)
 	}
+}
+
+// An alarm with a period of ten seconds sees what is reported, a composite alarm follows it, and a
+// webhook hears of both.
+func TestAlarmsAct(t *testing.T) {
+	heard := make(chan string, 10)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var n struct{ Type, Subject, Message string }
+		if err := json.NewDecoder(r.Body).Decode(&n); err != nil || n.Type != "Notification" || !strings.Contains(n.Message, `"NewStateValue":"ALARM"`) {
+			t.Errorf("the webhook got %+v, %v", n, err)
+		}
+		heard <- n.Subject
+	}))
+	defer hook.Close()
+	p := Up(t, "g4dn.xlarge=1")
+	p.AWS("cloudwatch", "put-metric-alarm", "--alarm-name", "fast", "--namespace", "Seed", "--metric-name", "load", "--statistic", "Maximum", "--period", "10",
+		"--evaluation-periods", "1", "--threshold", "75", "--comparison-operator", "GreaterThanThreshold", "--cli-input-json", `{"AlarmActions":["`+hook.URL+`"]}`) // as an argument the CLI would fetch it
+	p.AWS("cloudwatch", "put-composite-alarm", "--alarm-name", "above", "--alarm-rule", "ALARM(fast)", "--cli-input-json", `{"AlarmActions":["`+hook.URL+`"]}`)
+	p.AWS("cloudwatch", "put-metric-data", "--namespace", "Seed", "--metric-name", "load", "--value", "90", "--storage-resolution", "1")
+	for _, want := range []string{`ALARM: "fast" in us-east-1`, `ALARM: "above" in us-east-1`} {
+		select {
+		case got := <-heard:
+			if got != want {
+				t.Errorf("heard %s, want %s", got, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("nothing was heard of %s", want)
+		}
+	}
+	reason := p.AWS("cloudwatch", "describe-alarms", "--alarm-names", "fast", "--query", "MetricAlarms[0].StateReason", "--output", "text")
+	if !strings.HasPrefix(reason, "Threshold Crossed: 1 out of the last 1 datapoints [90.0 (") {
+		t.Errorf("the reason is %s", reason)
+	}
+	Eventually(t, "the action in the history", time.Minute, func() bool {
+		return strings.Contains(p.AWS("cloudwatch", "describe-alarm-history", "--alarm-name", "fast", "--history-item-type", "Action"), "Successfully executed action")
+	})
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/control/alarms"
 	"github.com/pintle/pintle/internal/control/nodes"
 	"github.com/pintle/pintle/internal/control/sweep"
 	"github.com/pintle/pintle/internal/logstore"
@@ -205,6 +206,9 @@ func (s *server) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return web.Serve(s.listener) })
 	g.Go(func() error { return nodes.Run(ctx, s.store, nodes.Options{Now: time.Now, Lost: s.flags.Lost}) })
+	g.Go(func() error {
+		return alarms.Run(ctx, s.store, alarms.Options{Now: time.Now, Metrics: s.metrics, Act: s.alarmActions().act, Log: s.log})
+	})
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {
 		select {

@@ -16,6 +16,14 @@ type Alarm struct {
 	Metric    *types.MetricAlarm    `json:",omitzero"`
 	Composite *types.CompositeAlarm `json:",omitzero"`
 	Tags      []types.Tag
+	// Owed is whom the last change of state has still to be told to; nil once that is done.
+	Owed *OwedActions `json:",omitzero"`
+}
+
+// OwedActions are actions of an alarm that came from a state to the one that it is in.
+type OwedActions struct {
+	Arns []string
+	From types.StateValue
 }
 
 // Name is the alarm's name.
@@ -112,15 +120,20 @@ func (a *Alarm) in(s AlarmState, now time.Time) *Alarm {
 	return &c
 }
 
-// SetAlarmState puts an alarm in a state, and keeps in its history where that is another one. It returns
-// the alarm as it is now.
+// SetAlarmState puts an alarm in a state. Where that is another one its history tells it, and the
+// state's actions are owed. It returns the alarm as it is now.
 func (tx *Tx) SetAlarmState(a *Alarm, s AlarmState, now time.Time) *Alarm {
 	before := a.State()
 	a = a.in(s, now)
-	tx.Alarms.Put(a)
 	if before.Value == s.Value {
+		tx.Alarms.Put(a)
 		return a
 	}
+	a.Owed = nil
+	if arns := a.Actions(s.Value); len(arns) > 0 {
+		a.Owed = &OwedActions{arns, before.Value}
+	}
+	tx.Alarms.Put(a)
 	data := map[string]any{"version": "1.0", "oldState": historyState(before), "newState": historyState(s)}
 	tx.AddAlarmHistory(a, types.HistoryItemTypeStateUpdate, fmt.Sprintf("Alarm updated from %s to %s", before.Value, s.Value), data, now)
 	return a

@@ -26,9 +26,6 @@ const (
 	maxAlarms      = 100 // that one call names or returns
 )
 
-// unchecked is what an alarm says of its state until it was evaluated.
-const unchecked = "Unchecked: Initial alarm creation"
-
 // PutMetricAlarm makes a metric alarm, or takes the place of the one with its name, whose state it keeps.
 func (s *Service) PutMetricAlarm(ctx context.Context, in *cloudwatch.PutMetricAlarmInput) (*cloudwatch.PutMetricAlarmOutput, error) {
 	err := cmp.Or(
@@ -44,7 +41,7 @@ func (s *Service) PutMetricAlarm(ctx context.Context, in *cloudwatch.PutMetricAl
 			Namespace: in.Namespace, MetricName: in.MetricName, Dimensions: filled(in.Dimensions), Statistic: in.Statistic, ExtendedStatistic: in.ExtendedStatistic,
 			Period: in.Period, Unit: in.Unit, Metrics: in.Metrics, EvaluationPeriods: in.EvaluationPeriods, DatapointsToAlarm: in.DatapointsToAlarm, Threshold: in.Threshold,
 			ComparisonOperator: in.ComparisonOperator, TreatMissingData: in.TreatMissingData, EvaluateLowSampleCountPercentile: in.EvaluateLowSampleCountPercentile,
-			StateValue: types.StateValueInsufficientData, StateReason: aws.String(unchecked), StateUpdatedTimestamp: &now, StateTransitionedTimestamp: &now,
+			StateValue: types.StateValueInsufficientData, StateReason: aws.String(alarm.Initial), StateUpdatedTimestamp: &now, StateTransitionedTimestamp: &now,
 		}
 		before := tx.Alarms.Get(*in.AlarmName)
 		if before != nil && before.Metric == nil {
@@ -81,7 +78,7 @@ func (s *Service) PutCompositeAlarm(ctx context.Context, in *cloudwatch.PutCompo
 			ActionsEnabled: orTrue(in.ActionsEnabled), OKActions: filled(in.OKActions), AlarmActions: filled(in.AlarmActions), InsufficientDataActions: filled(in.InsufficientDataActions),
 			AlarmRule: in.AlarmRule, ActionsSuppressor: in.ActionsSuppressor, ActionsSuppressorWaitPeriod: in.ActionsSuppressorWaitPeriod,
 			ActionsSuppressorExtensionPeriod: in.ActionsSuppressorExtensionPeriod,
-			StateValue:                       types.StateValueInsufficientData, StateReason: aws.String(unchecked), StateUpdatedTimestamp: &now, StateTransitionedTimestamp: &now,
+			StateValue:                       types.StateValueInsufficientData, StateReason: aws.String(alarm.Initial), StateUpdatedTimestamp: &now, StateTransitionedTimestamp: &now,
 		}
 		before := tx.Alarms.Get(*in.AlarmName)
 		if before != nil && before.Composite == nil {
@@ -106,7 +103,7 @@ func putAlarm(tx *state.Tx, before, a *state.Alarm, now time.Time) {
 			map[string]any{"version": "1.0", "type": "Create", "createdAlarm": configuration(a)}, now)
 		return
 	}
-	a.Tags = before.Tags
+	a.Tags, a.Owed = before.Tags, before.Owed
 	tx.Alarms.Put(a)
 	tx.AddAlarmHistory(a, types.HistoryItemTypeConfigurationUpdate, fmt.Sprintf("Alarm %q updated", a.Name()),
 		map[string]any{"version": "1.0", "type": "Update", "updatedAlarm": configuration(a)}, now)
