@@ -2,6 +2,7 @@
 and paginators, and checks what comes back. Prints the operations that it has called, a line each."""
 
 import datetime
+import json
 import os
 import sys
 import time
@@ -319,6 +320,19 @@ refused("ResourceNotFound", cw.delete_alarms, AlarmNames=["high", "none"])
 cw.delete_alarms(AlarmNames=["both"])
 cw.delete_alarms(AlarmNames=["high", "math"])
 assert cw.describe_alarms()["MetricAlarms"] == []
+
+# Metrics in logs, in the embedded metric format
+logs.create_log_group(logGroupName="/emf")
+logs.create_log_stream(logGroupName="/emf", logStreamName="s")
+ms = int((now - minute).timestamp() * 1000)
+logs.put_log_events(logGroupName="/emf", logStreamName="s", logEvents=[{"timestamp": ms, "message": m} for m in [
+    json.dumps({"_aws": {"Timestamp": ms, "CloudWatchMetrics": [{"Namespace": "ECS/ContainerInsights/Prometheus", "Dimensions": [["ClusterName", "ServiceName"]], "Metrics": [{"Name": "DCGM_FI_DEV_GPU_UTIL"}]}]},
+                "ClusterName": "c", "ServiceName": "s", "DCGM_FI_DEV_GPU_UTIL": [70, 90]}),
+    '{"_aws": {"CloudWatchMetrics": "none"}}',
+]])
+got = cw.get_metric_statistics(Namespace="ECS/ContainerInsights/Prometheus", MetricName="DCGM_FI_DEV_GPU_UTIL", Dimensions=dims, StartTime=now - 5 * minute, EndTime=now, Period=60, Statistics=["Average"])
+assert [d["Average"] for d in got["Datapoints"]] == [80], got
+assert len(logs.get_log_events(logGroupName="/emf", logStreamName="s")["events"]) == 2
 
 # An operation that is not there yet says so
 assert "CreateService" in refused("NotImplementedException", ecs.create_service, serviceName="s", taskDefinition="everything")["Error"]["Message"]
