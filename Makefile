@@ -19,6 +19,7 @@ test: build lint ## run every test: unit, property, race, and acceptance with aw
 lint: ## check the code's form
 	@test -z "$$(gofmt -l cmd internal test bench examples)" || { gofmt -l cmd internal test bench examples; echo 'run gofmt -w on these'; exit 1; }
 	go vet ./...
+	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -checks inherit,-SA1019 ./... # what AWS has deprecated stays
 
 fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/query

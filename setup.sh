@@ -19,6 +19,8 @@ if [ "${1:-}" = test ]; then
     }
   fi
   need dockerd || packages+=(docker.io)
+  need runc || packages+=(runc)
+  [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || packages+=(containernetworking-plugins)
   need iptables || packages+=(iptables)
   need busybox || packages+=(busybox-static)
 fi

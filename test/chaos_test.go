@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/agent/network"
+	"github.com/pintle/pintle/internal/agent/runtime/oci"
 )
 
 var (
@@ -71,7 +75,10 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 	const nodes = 4
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i)
-		daemons = append(daemons, &daemon{t: t, args: []string{"agent", "--endpoint", "http://" + address, "--data", filepath.Join(data, name), "--name", name, "--instance-type", "p3.16xlarge", "--runtime", runtime}})
+		daemons = append(daemons, &daemon{t: t, args: []string{"agent", "--endpoint", "http://" + address, "--data", filepath.Join(data, name), "--name", name, "--instance-type", "p3.16xlarge", "--runtime", runtime, "--metrics="}})
+	}
+	if runtime == "oci" {
+		t.Cleanup(func() { removeContainers(t, data) })
 	}
 	for _, d := range daemons {
 		d.start()
@@ -271,6 +278,34 @@ func stillThere(marks string) int {
 		}
 	}
 	return n
+}
+
+// removeContainers removes what a failed test has left on the machine.
+func removeContainers(t *testing.T, data string) {
+	ctx := context.Background()
+	nodes, err := filepath.Glob(data + "/n*")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, dir := range nodes {
+		networks, err := network.OpenBridge(ctx, filepath.Join(dir, "networks"), netip.MustParsePrefix("10.213.0.0/16"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		rt, err := oci.New(oci.Options{Dir: dir, Networks: networks})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		containers, _ := filepath.Glob(dir + "/containers/*")
+		for _, c := range containers {
+			rt.Stop(ctx, filepath.Base(c), 0) //nolint:errcheck // Remove tells
+			if err := rt.Remove(ctx, filepath.Base(c)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }
 
 // endAll stops what still runs, and ends the daemons.

@@ -8,17 +8,20 @@ import (
 	"testing"
 )
 
-// TestBoto3 calls every implemented operation through boto3, and fails if one was left out.
-func TestBoto3(t *testing.T) {
+// TestBoto3 and TestAWSCLI call every implemented operation, and fail if one was left out.
+func TestBoto3(t *testing.T)  { callAll(t) }
+func TestAWSCLI(t *testing.T) { callAll(t, "aws") }
+
+func callAll(t *testing.T, client ...string) {
 	p := Up(t, "g4dn.xlarge=2")
-	out, err := p.Command("python3", "boto3_operations.py").CombinedOutput()
+	out, err := p.Command("python3", append([]string{"operations.py"}, client...)...).CombinedOutput()
 	if err != nil {
-		t.Fatalf("boto3: %v\n%s", err, out)
+		t.Fatalf("%v\n%s", err, out)
 	}
 	called := strings.Fields(string(out))
 	for _, op := range implemented(t) {
 		if !slices.Contains(called, op) {
-			t.Errorf("%s is implemented and was not called through boto3", op)
+			t.Errorf("%s is implemented and was not called", op)
 		}
 	}
 }

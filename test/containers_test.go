@@ -59,8 +59,7 @@ func TestDocker(t *testing.T) {
 }
 
 func TestRunc(t *testing.T) {
-	c := testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci"))
-	t.Run("OwnNetwork", c.ownNetwork)
+	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci"))
 }
 
 // containers are tasks of one image, in real containers.
@@ -69,14 +68,14 @@ type containers struct {
 	image string
 }
 
-func testContainers(t *testing.T, p *Pintle) *containers {
+func testContainers(t *testing.T, p *Pintle) {
 	c := &containers{p, "rootfs:" + rootfs(t)}
 	t.Run("MemoryLimit", c.memoryLimit)
 	t.Run("Port", c.port)
 	t.Run("Volume", c.volume)
 	t.Run("Stop", c.stop)
 	t.Run("Inside", c.inside)
-	return c
+	t.Run("OwnNetwork", c.ownNetwork)
 }
 
 // register registers a task definition with one container that runs a shell script.
@@ -209,7 +208,8 @@ func (c *containers) ownNetwork(t *testing.T) {
 	c.AWS("ecs", "stop-task", "--task", task)
 	c.Await(task, "STOPPED")
 	c.checkInside(t, task)
-	if _, err := http.Get("http://" + address + "/"); err == nil {
+	soon := http.Client{Timeout: 2 * time.Second}
+	if _, err := soon.Get("http://" + address + "/"); err == nil {
 		t.Error("the task's address still answers")
 	}
 }

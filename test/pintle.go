@@ -51,7 +51,7 @@ func Up(t testing.TB, instances string, args ...string) *Pintle {
 	address := l.Addr().String()
 	l.Close()
 	p := &Pintle{t: t, Endpoint: "http://" + address, data: t.TempDir(), key: "test", secret: "test"}
-	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--instances", instances}, args...)
+	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--instances", instances, "--metrics="}, args...)
 	if !slices.Contains(args, "--runtime") {
 		p.args = append(p.args, "--runtime", "process")
 	}
@@ -127,7 +127,7 @@ func (p *Pintle) Env() []string {
 
 // Command runs a program against it.
 func (p *Pintle) Command(name string, args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	p.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = p.Env()

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/agent"
 	"github.com/pintle/pintle/internal/agent/gpu"
@@ -25,6 +26,7 @@ type nodeFlags struct {
 	DockerHost  string            `help:"Address of the Docker Engine; default DOCKER_HOST or the local socket."`
 	Subnet      string            `default:"10.213.0.0/16" placeholder:"CIDR" help:"Addresses for containers of the oci runtime on this machine's bridge."`
 	TaskNetwork string            `type:"existingfile" placeholder:"FILE" help:"CNI network configuration list for tasks of network mode awsvpc; default the bridge. With macvlan, say, each task has an address on the LAN."`
+	Metrics     string            `default:"127.0.0.1:9400" placeholder:"ADDRESS" help:"Where the GPUs' metrics are served to Prometheus, at /metrics, under dcgm-exporter's names; empty serves none."`
 	StrictLogs  bool              `name:"strict" help:"Fail tasks whose log group does not exist, as AWS does, instead of making it."`
 	Attributes  map[string]string `name:"attribute" help:"Attribute of the container instance, NAME=VALUE; repeat for more."`
 }
@@ -66,7 +68,10 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return ignore(a.Run(ctx))
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return ignore(a.Run(ctx)) })
+	g.Go(func() error { return serveMetrics(ctx, c.Metrics, []*agent.Agent{a}, log) })
+	return g.Wait()
 }
 
 // newAgent is a node: of an instance type, simulated, or of this very machine.

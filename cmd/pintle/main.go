@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	goruntime "runtime"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -44,6 +45,10 @@ func (versionCmd) Run() error {
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// The main goroutine keeps the main thread, so that none that enters a container's namespaces has it:
+// /proc/PID shows the main thread's.
+func init() { goruntime.LockOSThread() }
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "shim" { // started by agents, not by people

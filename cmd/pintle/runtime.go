@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -38,11 +39,11 @@ func (f nodeFlags) machine(ctx context.Context, dir string) (machine, error) {
 		rt, err := process.New(filepath.Join(dir, "processes"), shim)
 		return machine{runtime: rt}, err
 	case "docker":
-		return f.docker(ctx)
+		return f.docker(ctx, dir)
 	case "oci":
 		return f.oci(ctx, dir, shim)
 	}
-	m, dockerErr := f.docker(ctx)
+	m, dockerErr := f.docker(ctx, dir)
 	if dockerErr == nil {
 		return m, nil
 	}
@@ -55,21 +56,36 @@ func (f nodeFlags) machine(ctx context.Context, dir string) (machine, error) {
 		"Or run containers as plain processes, without isolation: --runtime process", dockerErr, ociErr)
 }
 
-func (f nodeFlags) docker(ctx context.Context) (machine, error) {
+func (f nodeFlags) docker(ctx context.Context, dir string) (machine, error) {
 	rt, err := docker.New(ctx, f.DockerHost)
-	return machine{runtime: rt}, err
-}
-
-func (f nodeFlags) oci(ctx context.Context, dir string, shim []string) (machine, error) {
-	subnet, err := netip.ParsePrefix(f.Subnet)
-	if err != nil {
-		return machine{}, fmt.Errorf("--subnet: %w", err)
-	}
-	bridge, err := network.Open(ctx, filepath.Join(dir, "networks"), network.Bridge(subnet))
 	if err != nil {
 		return machine{}, err
 	}
-	tasks, err := f.taskNetworks(ctx, dir, subnet)
+	networks, err := f.dockerNetworks(ctx, dir, rt)
+	if err != nil {
+		slog.Warn("tasks of network mode awsvpc cannot run on this node", "reason", err)
+		return machine{runtime: rt}, nil
+	}
+	return machine{rt, networks}, nil
+}
+
+func (f nodeFlags) dockerNetworks(ctx context.Context, dir string, rt *docker.Runtime) (*docker.Networks, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("the agent is not root")
+	}
+	cni, err := f.taskNetworks(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	return docker.NewNetworks(rt, cni)
+}
+
+func (f nodeFlags) oci(ctx context.Context, dir string, shim []string) (machine, error) {
+	bridge, err := f.bridge(ctx, filepath.Join(dir, "networks"))
+	if err != nil {
+		return machine{}, err
+	}
+	tasks, err := f.taskNetworks(ctx, dir)
 	if err != nil {
 		return machine{}, err
 	}
@@ -78,13 +94,22 @@ func (f nodeFlags) oci(ctx context.Context, dir string, shim []string) (machine,
 }
 
 // taskNetworks are the networks of tasks of mode awsvpc: the user's own kind, or the machine's bridge.
-func (f nodeFlags) taskNetworks(ctx context.Context, dir string, subnet netip.Prefix) (*network.Networks, error) {
-	config := network.Bridge(subnet)
-	if f.TaskNetwork != "" {
-		var err error
-		if config, err = os.ReadFile(f.TaskNetwork); err != nil {
-			return nil, errors.Join(errors.New("--task-network"), err)
-		}
+func (f nodeFlags) taskNetworks(ctx context.Context, dir string) (*network.Networks, error) {
+	dir = filepath.Join(dir, "task-networks")
+	if f.TaskNetwork == "" {
+		return f.bridge(ctx, dir)
 	}
-	return network.Open(ctx, filepath.Join(dir, "task-networks"), config)
+	config, err := os.ReadFile(f.TaskNetwork)
+	if err != nil {
+		return nil, err
+	}
+	return network.Open(ctx, dir, config)
+}
+
+func (f nodeFlags) bridge(ctx context.Context, dir string) (*network.Networks, error) {
+	subnet, err := netip.ParsePrefix(f.Subnet)
+	if err != nil || !subnet.Addr().Is4() {
+		return nil, fmt.Errorf("--subnet %s is no IPv4 network such as 10.213.0.0/16", f.Subnet)
+	}
+	return network.OpenBridge(ctx, dir, subnet)
 }

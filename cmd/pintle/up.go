@@ -57,6 +57,7 @@ func (c *upCmd) serve(ctx context.Context, s *server, agents []*agent.Agent) err
 	for _, a := range agents {
 		g.Go(func() error { return ignore(a.Run(serving)) })
 	}
+	g.Go(func() error { return serveMetrics(serving, c.Metrics, agents, s.log) })
 	g.Go(func() error { return c.announce(serving, s, len(agents)) })
 	g.Go(func() error {
 		select {

@@ -69,6 +69,7 @@ type Agent struct {
 	ready    chan struct{} // closed once there is an engine
 	engine   *engine.Engine
 	metadata net.Addr
+	sampler  *sampler
 	acs      atomic.Pointer[acsSession] // the connection that is open, or nil
 	beats    chan struct{}              // a heartbeat came: the node's own health is due
 	log      *slog.Logger
@@ -84,6 +85,7 @@ func New(c Config) *Agent {
 	}
 	a := &Agent{config: c, plane: loopback(c.Endpoint), ready: make(chan struct{}), beats: make(chan struct{}, 1), log: c.Log.With("node", c.Name)}
 	a.identity.Store(new(identity))
+	a.sampler = newSampler(a)
 	return a
 }
 
@@ -113,6 +115,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	close(a.ready)
 	g.Go(func() error { return a.engine.Run(ctx) })
 	g.Go(func() error { return inside.metadata.Serve(ctx, listener) })
+	g.Go(func() error { return a.sampler.run(ctx) })
 	g.Go(func() error { return a.connectACS(ctx) })
 	g.Go(func() error { return a.connectTCS(ctx) })
 	return g.Wait()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -24,8 +25,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/coder/websocket"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/agent/engine"
 	"github.com/pintle/pintle/internal/agent/gpu"
 	"github.com/pintle/pintle/internal/agent/runtime"
 	"github.com/pintle/pintle/internal/instancetype"
@@ -520,6 +525,63 @@ func TestTelemetry(t *testing.T) {
 }
 
 // The sampler is looked at alone, since it takes its time in an agent.
+// TestErrorsAreToldOnce: the control plane hears of an error once, also over a new connection; whoever
+// scrapes the node sees the last one for as long as it runs.
+func TestErrorsAreToldOnce(t *testing.T) {
+	typ, err := instancetype.Lookup("p3.8xlarge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	faulty := &faultyGPU{Source: gpu.NewSimulated("n", typ)}
+	a := New(Config{Name: "n", Runtime: newBox(), GPUs: faulty})
+	if a.engine, err = engine.Open(engine.Options{Dir: t.TempDir(), Runtime: a.config.Runtime}); err != nil {
+		t.Fatal(err)
+	}
+	m := a.sampler
+	for range 2 * maxErrors {
+		m.sampleGPUs(t.Context())
+	}
+	if got := m.news(); len(got[0].XIDErrors) != maxErrors || len(got[1].XIDErrors) != 0 {
+		t.Errorf("told of %d errors, want %d", len(got[0].XIDErrors), maxErrors)
+	}
+	m.sampleGPUs(t.Context())
+	if got := m.news(); !slices.Equal(got[0].XIDErrors, []uint64{2*maxErrors + 1}) {
+		t.Errorf("then told of %v", got[0].XIDErrors)
+	}
+	r := prometheus.NewPedanticRegistry()
+	if err := r.Register(a); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`
+		# HELP DCGM_FI_DEV_XID_ERRORS The number of the last error (XID) that the driver gave; 0 is none.
+		# TYPE DCGM_FI_DEV_XID_ERRORS gauge
+		DCGM_FI_DEV_XID_ERRORS{DCGM_FI_DRIVER_VERSION="simulated",Hostname="n",UUID=%q,container="",device="nvidia0",gpu="0",modelName=%q,simulated="true",task=""} 129
+		`, faulty.Devices()[0].ID, faulty.Devices()[0].Model)
+	got, err := r.Gather()
+	if err != nil || len(got) != len(gauges) || len(got[0].Metric) != 4 {
+		t.Fatalf("scraped %d metrics: %v", len(got), err)
+	}
+	for _, f := range got {
+		f.Metric = f.Metric[:1]
+	}
+	if err := testutil.GatherAndCompare(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return got, nil }), strings.NewReader(want), "DCGM_FI_DEV_XID_ERRORS"); err != nil {
+		t.Error(err)
+	}
+}
+
+// faultyGPU has an error each time that it is looked at.
+type faultyGPU struct {
+	gpu.Source
+	errors uint64
+}
+
+func (f *faultyGPU) Load(ctx context.Context, busy func(string) float64) []acs.GPULoad {
+	out := f.Source.Load(ctx, busy)
+	f.errors++
+	out[0].XIDErrors = []uint64{f.errors}
+	return out
+}
+
 func TestSampler(t *testing.T) {
 	p, b := newPlane(t), newBox()
 	a, _ := node(t, p, b, t.TempDir())
@@ -551,7 +613,7 @@ func TestSampler(t *testing.T) {
 func TestLoadAsTheContainerSays(t *testing.T) {
 	for says, want := range map[string]float64{"0.8": 0.8, "": 0.1, "NaN": 0.1, "2": 0.1, "much": 0.1} {
 		c := &acs.Container{CPU: 1024, Environment: map[string]string{simulatedLoad: says}}
-		if got := load(c, &usage{cores: 0.1}); got != want {
+		if got := load(c, 0.1); got != want {
 			t.Errorf("%q: load %v, want %v", says, got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/agent/network"
 	"github.com/pintle/pintle/internal/agent/tmds"
 )
@@ -21,8 +22,9 @@ type attendant struct {
 	plane    string
 }
 
-// attend serves a network namespace until stop is called or the agent ends.
-func (at *attendant) attend(netns string) (stop func(), err error) {
+// attend serves a network namespace until stop is called or the agent ends. Only a task with a role may
+// call the control plane, as on AWS: on loopback that takes whoever calls for the machine's owner.
+func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err error) {
 	metadata, api, err := network.Listen(netns)
 	if err != nil {
 		return nil, err
@@ -38,7 +40,7 @@ func (at *attendant) attend(netns string) (stop func(), err error) {
 		})
 	}
 	serve(func() { at.metadata.Serve(ctx, metadata) }) //nolint:errcheck // it ends with ctx
-	if at.plane == "" {
+	if at.plane == "" || task.RoleCredentials == nil {
 		api.Close()
 	} else {
 		serve(func() { network.Forward(ctx, api, at.plane) })

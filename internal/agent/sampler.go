@@ -2,24 +2,38 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/agent/engine"
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
-// sampler looks at what containers use: at those with a GPU each time, since a simulated GPU's load
-// comes from it, and at all of them every few times. One goroutine uses it.
+// sampler looks at the node's GPUs and at what containers use, and keeps what it saw for those who ask:
+// the control plane and whoever scrapes the node. It looks at containers with a GPU each time, since a
+// simulated GPU's load comes from them, and at all of them every few times.
 type sampler struct {
-	agent   *Agent
-	looks   int
-	usage   map[string]*usage // by container id
-	gpuLoad map[string]float64
+	agent *Agent
+	looks int                // only the one that looks knows these two
+	load  map[string]float64 // of simulated GPUs, by id
+
+	mu    sync.Mutex
+	usage map[string]*usage // by container id
+	gpus  []acs.GPULoad     // as seen last
+	told  map[string]int    // how many of a GPU's errors the control plane was told of, by id
 }
+
+// sampleEvery is how often it looks.
+const sampleEvery = time.Second
 
 // everyFew is how many looks there are to one at all containers.
 const everyFew = 5
+
+// lookTime is how long one look may take: a runtime that hangs must not silence the node.
+const lookTime = 5 * time.Second
 
 // usage is one container's, since it was collected last.
 type usage struct {
@@ -31,13 +45,30 @@ type usage struct {
 }
 
 func newSampler(a *Agent) *sampler {
-	return &sampler{agent: a, usage: map[string]*usage{}, gpuLoad: map[string]float64{}}
+	return &sampler{agent: a, usage: map[string]*usage{}, load: map[string]float64{}, told: map[string]int{}}
 }
 
-// sample looks once.
+// run looks until ctx ends.
+func (s *sampler) run(ctx context.Context) error {
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		looking, cancel := context.WithTimeout(ctx, lookTime)
+		s.sample(looking)
+		s.sampleGPUs(looking)
+		cancel()
+	}
+}
+
+// sample looks at the containers once.
 func (s *sampler) sample(ctx context.Context) {
 	s.looks++
-	clear(s.gpuLoad)
+	clear(s.load)
 	for _, r := range s.agent.engine.Tasks() {
 		for i := range r.Task.Containers {
 			c := &r.Task.Containers[i]
@@ -45,17 +76,63 @@ func (s *sampler) sample(ctx context.Context) {
 			if r.Containers[c.Name].Status != engine.Running || len(gpus) == 0 && s.looks%everyFew != 0 {
 				continue
 			}
-			u := s.look(ctx, r, c)
+			cores := s.look(ctx, r, c)
 			for _, id := range gpus {
-				s.gpuLoad[id] = load(c, u)
+				s.load[id] = load(c, cores)
 			}
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for id, u := range s.usage {
 		if s.looks-u.seen > 2*everyFew { // it has ended
 			delete(s.usage, id)
 		}
 	}
+}
+
+// maxErrors is the most errors of a GPU that are kept: one that fails all the time says nothing new.
+const maxErrors = 64
+
+// sampleGPUs looks at the GPUs once. Their errors add up.
+func (s *sampler) sampleGPUs(ctx context.Context) {
+	now := s.agent.config.GPUs.Load(ctx, s.busy)
+	pins := s.agent.engine.Pinned()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range now {
+		g := &now[i]
+		p := pins[g.ID]
+		g.TaskArn, g.Container = p.TaskArn, p.Container
+		if i < len(s.gpus) {
+			g.XIDErrors = slices.Concat(s.gpus[i].XIDErrors, g.XIDErrors)
+		}
+		if over := len(g.XIDErrors) - maxErrors; over > 0 {
+			g.XIDErrors = g.XIDErrors[over:]
+			s.told[g.ID] = max(s.told[g.ID]-over, 0)
+		}
+	}
+	s.gpus = now
+}
+
+// news is the GPUs' load, with the errors that the control plane has not been told of.
+func (s *sampler) news() []acs.GPULoad {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := slices.Clone(s.gpus)
+	for i := range out {
+		told := s.told[out[i].ID]
+		s.told[out[i].ID] = len(out[i].XIDErrors)
+		out[i].XIDErrors = out[i].XIDErrors[told:]
+	}
+	return out
+}
+
+// GPUs is each GPU's load as seen last, with all the errors that it had.
+func (s *sampler) GPUs() []acs.GPULoad {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.gpus)
 }
 
 // pinnedTo lists the GPUs that a container has.
@@ -69,18 +146,20 @@ func pinnedTo(t *acs.Task, container string) []string {
 	return out
 }
 
-// look adds a sample to a container's usage.
-func (s *sampler) look(ctx context.Context, r *engine.Record, c *acs.Container) *usage {
+// look adds a sample to a container's usage, and returns how many cores it keeps busy.
+func (s *sampler) look(ctx context.Context, r *engine.Record, c *acs.Container) (cores float64) {
 	id := r.ContainerID(c.Name)
+	now, err := s.agent.config.Runtime.Stats(ctx, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	u := s.usage[id]
 	if u == nil {
 		u = &usage{task: r.Task.Arn, family: r.Task.Family, version: r.Task.Version, name: c.Name}
 		s.usage[id] = u
 	}
 	u.seen = s.looks
-	now, err := s.agent.config.Runtime.Stats(ctx, id)
 	if err != nil {
-		return u // it has just ended
+		return u.cores // it has just ended
 	}
 	if elapsed := now.At.Sub(u.last.At); !u.last.At.IsZero() && elapsed > 0 {
 		u.cores = max(0, float64(now.CPU-u.last.CPU)/float64(elapsed))
@@ -88,7 +167,7 @@ func (s *sampler) look(ctx context.Context, r *engine.Record, c *acs.Container) 
 		add(&u.memory, float64(now.MemoryBytes)/(1<<20))
 	}
 	u.last = now
-	return u
+	return u.cores
 }
 
 // cores is what the node registered, of which ECS reckons CPU in percent.
@@ -108,18 +187,20 @@ const simulatedLoad = "PINTLE_SIMULATED_GPU_LOAD"
 
 // load is how busy a container keeps its simulated GPUs: as it says in its environment, from 0 to 1,
 // else as much as of the CPU that it reserved.
-func load(c *acs.Container, u *usage) float64 {
+func load(c *acs.Container, cores float64) float64 {
 	if v, err := strconv.ParseFloat(c.Environment[simulatedLoad], 64); err == nil && v >= 0 && v <= 1 {
 		return v
 	}
-	return u.cores / max(float64(c.CPU)/1024, 0.1)
+	return cores / max(float64(c.CPU)/1024, 0.1)
 }
 
 // busy is the load of a simulated GPU, from 0 to 1.
-func (s *sampler) busy(id string) float64 { return s.gpuLoad[id] }
+func (s *sampler) busy(id string) float64 { return s.load[id] }
 
 // collect gives what was sampled since it was called last, by task.
 func (s *sampler) collect() []acs.TaskMetric {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	byTask := map[string]int{}
 	var out []acs.TaskMetric
 	for _, u := range s.usage {

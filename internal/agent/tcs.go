@@ -37,7 +37,7 @@ func (a *Agent) connectTCS(ctx context.Context) error {
 			return err
 		}
 		defer s.close()
-		t := &tcsSession{socket: s, sampler: newSampler(a), gpus: len(a.config.GPUs.Devices()) > 0}
+		t := &tcsSession{socket: s, sampler: a.sampler}
 		g, ctx := errgroup.WithContext(ctx)
 		g.Go(func() error { return t.hear(ctx) })
 		g.Go(func() error { return t.publish(ctx) })
@@ -49,7 +49,6 @@ func (a *Agent) connectTCS(ctx context.Context) error {
 type tcsSession struct {
 	*socket
 	sampler *sampler
-	gpus    bool
 	status  acs.InstanceStatus // as it was told last
 	sent    int64
 }
@@ -94,17 +93,9 @@ func (t *tcsSession) publish(ctx context.Context) error {
 }
 
 func (t *tcsSession) telemetry(ctx context.Context) error {
-	looking, cancel := context.WithTimeout(ctx, healthEvery) // a runtime that hangs must not silence the node
-	t.sampler.sample(looking)
-	cancel()
-	if !t.gpus {
+	load := t.sampler.news()
+	if len(load) == 0 {
 		return nil
-	}
-	load := t.agent.config.GPUs.Load(ctx, t.sampler.busy)
-	pins := t.agent.engine.Pinned()
-	for i := range load {
-		p := pins[load[i].ID]
-		load[i].TaskArn, load[i].Container = p.TaskArn, p.Container
 	}
 	return t.sendSigned(ctx, &acs.PintleGPUTelemetry{GPUs: load})
 }

@@ -164,8 +164,16 @@ func (t *task) giveUp(ctx context.Context, c *acs.Container, reason string) {
 	t.leave(c.Name)
 	_, id := t.container(c.Name)
 	// Something may be there: this agent, or one before it, may have got so far, or a start come late.
-	if err := t.engine.remove(ctx, runtime.Container{ID: id, Status: runtime.Running}); err != nil {
-		t.engine.opts.Log.Warn("cannot remove a container that did not start", "container", id, "error", err)
+	// Until that is gone, nobody else gets what the task holds.
+	for {
+		err := t.engine.remove(ctx, runtime.Container{ID: id, Status: runtime.Running})
+		if err == nil {
+			break
+		}
+		t.engine.opts.Log.Warn("cannot remove a container that did not start; trying again", "container", id, "error", err)
+		if !pause(ctx, time.Second) {
+			return // the next agent goes on
+		}
 	}
 	t.update(func(r *Record) {
 		rc := r.Containers[c.Name]

@@ -39,9 +39,9 @@ type Options struct {
 	// Networks makes networks for tasks of mode awsvpc; nil has none. Connected hears of each.
 	Networks  Networks
 	Connected func(taskArn string, n Network)
-	// Attend serves in a network namespace what its containers find there, until stop is called or the
-	// agent ends; nil serves nothing.
-	Attend func(netns string) (stop func(), err error)
+	// Attend serves in a network namespace what a task's containers find there, until stop is called or
+	// the agent ends; nil serves nothing.
+	Attend func(netns string, task *acs.Task) (stop func(), err error)
 	// Keep is how long a stopped task is remembered, so that it never runs again, and its containers
 	// are kept to be looked at; 0 is three hours.
 	Keep time.Duration

@@ -560,15 +560,45 @@ func TestStoppedTasksAreForgottenInTheEnd(t *testing.T) {
 		w, dir := newWorld(), t.TempDir()
 		a := w.start(t, dir)
 		defer a.kill()
-		a.take(t, newFakeTask("t", box("a", "exit:0")))
+		task := newFakeTask("t", box("a", "exit:0"))
+		task.Volumes = []acs.Volume{
+			{Name: "own"}, {Name: "scratch", DockerVolumeConfiguration: &acs.DockerVolumeConfiguration{Scope: "task"}},
+			{Name: "shared", DockerVolumeConfiguration: &acs.DockerVolumeConfiguration{Scope: "shared"}},
+			{Name: "machine", Host: &acs.HostVolume{SourcePath: "/data"}},
+		}
+		a.take(t, task)
 		later(2 * time.Hour)
-		if w.count() != 1 {
+		if w.count() != 1 || strings.Contains(w.story(), "volume") {
 			t.Error("its container was removed too early")
 		}
 		later(2 * time.Hour)
 		left, _ := filepath.Glob(filepath.Join(dir, "*"))
 		if w.count() != 0 || len(left) != 0 || len(a.engine.tokens) != 0 {
 			t.Errorf("left: %d containers, %v", w.count(), left)
+		}
+		if got := w.story(); !strings.HasSuffix(got, "remove volume ecs-t-own, remove volume ecs-t-scratch") {
+			t.Errorf("the task's own volumes: %s", got)
+		}
+	})
+}
+
+// TestAGPUIsHeldUntilItsContainerIsGone: a start that fails may have started something all the same.
+func TestAGPUIsHeldUntilItsContainerIsGone(t *testing.T) {
+	alone(t, func(t *testing.T, a *agent) {
+		first := pinned(newFakeTask("first", box("a", "hung@10s")), "GPU-1")
+		second := pinned(newFakeTask("second", box("a", "run")), "GPU-1")
+		a.take(t, first)
+		a.take(t, second)
+		later(5 * time.Second)
+		if got := a.statuses(second.Arn); len(got) != 0 || a.clash != "" {
+			t.Errorf("while the first's container runs, the second reports %v: GPU %s is in both", got, a.clash)
+		}
+		later(30 * time.Second)
+		if got := a.statuses(first.Arn); !slices.Equal(got, []string{"STOPPED"}) {
+			t.Errorf("the first reports %v", got)
+		}
+		if got := a.statuses(second.Arn); !slices.Equal(got, []string{"RUNNING"}) || a.clash != "" {
+			t.Errorf("then the second reports %v: GPU %s is in both", got, a.clash)
 		}
 	})
 }

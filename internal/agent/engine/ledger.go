@@ -4,12 +4,11 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/agent/network"
 )
 
 // ledger is the node's own books. Whatever the control plane says, a GPU or a port is never in two
@@ -152,15 +151,13 @@ func (l *ledger) pick(task string, udp bool) (int64, error) {
 	return 0, errNoPort
 }
 
-// free asks the kernel whether a port is in use.
+// free asks the machine whether a port is in use.
 func free(p hostPort) bool {
-	address := ":" + strconv.FormatInt(p.number, 10)
+	protocol := "tcp"
 	if p.udp {
-		c, err := net.ListenPacket("udp", address)
-		return err == nil && c.Close() == nil
+		protocol = "udp"
 	}
-	l, err := net.Listen("tcp", address)
-	return err == nil && l.Close() == nil
+	return network.Port{HostPort: uint16(p.number), Protocol: protocol}.Free()
 }
 
 // needOf is what a task takes: its own CPU and memory where it has them, else its containers' together,

@@ -30,21 +30,23 @@ func (t *task) ownNetwork() bool { return t.rec.Task.NetworkMode == "awsvpc" && 
 // cannot run.
 func (t *task) connect(ctx context.Context) error {
 	t.mu.Lock()
-	n, none := t.rec.Network, !t.ownNetwork() || t.rec.Halting()
+	none, running := !t.ownNetwork() || t.rec.Halting(), t.rec.running()
 	t.mu.Unlock()
 	if none {
 		return nil
 	}
-	var err error
-	if n == nil {
-		if n, err = t.makeNetwork(ctx); ctx.Err() != nil {
-			return ctx.Err()
-		}
+	n, err := t.makeNetwork(ctx) // also one that was made before: it may have ended with the machine
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	if err == nil {
 		err = t.attend("", n.NetNS)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case running:
+		t.engine.opts.Log.Error("a running task's network cannot be served", "task", t.arn(), "error", err)
+	default:
 		t.update(func(r *Record) { r.Failure = "ResourceInitializationError: " + err.Error() })
 	}
 	return nil
@@ -59,7 +61,9 @@ func (t *task) makeNetwork(ctx context.Context) (*Network, error) {
 	if n.NetNS, n.IP, n.MAC, err = t.engine.opts.Networks.Create(ctx, t.id()); err != nil {
 		return nil, err
 	}
-	t.update(func(r *Record) { r.Network = n })
+	if old := t.rec.Network; old == nil || *old != *n { // only this goroutine changes it
+		t.update(func(r *Record) { r.Network = n })
+	}
 	if t.engine.opts.Connected != nil {
 		t.engine.opts.Connected(t.arn(), *n)
 	}
@@ -92,7 +96,7 @@ func (t *task) network(c *acs.Container) (runtime.Network, []Port, error) {
 	case t.engine.process():
 		n.Mode = "host"
 	case t.ownNetwork():
-		n.Mode, n.NetNS = "netns", t.rec.Network.NetNS
+		n.Mode, n.NetNS, n.IP = "netns", t.rec.Network.NetNS, t.rec.Network.IP
 	}
 	if n.Mode != "bridge" {
 		return n, samePorts(c), nil

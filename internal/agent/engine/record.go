@@ -77,6 +77,16 @@ func (r *Record) stopped() bool {
 	return true
 }
 
+// running says whether a container runs.
+func (r *Record) running() bool {
+	for _, c := range r.Containers {
+		if c.Status == Running {
+			return true
+		}
+	}
+	return false
+}
+
 // Halting says whether no container may start any more and all must end: the task is to stop, cannot
 // run, or has lost an essential container, or the last.
 func (r *Record) Halting() bool {

@@ -186,11 +186,22 @@ func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
 			out.Source = v.Host.SourcePath
 			return out, nil
 		}
-		out.Volume, out.Source = true, "ecs-"+t.id()+"-"+v.Name
-		if d := v.DockerVolumeConfiguration; d != nil && d.Scope == "shared" {
+		out.Volume = true
+		if name, own := t.ownVolume(v); own {
+			out.Source = name
+		} else {
 			out.Source = v.Name
 		}
 		return out, nil
 	}
 	return out, fmt.Errorf("the mount point %s names the volume %q, which the task does not have", m.ContainerPath, m.SourceVolume)
+}
+
+// ownVolume is the name on the node of a volume that ends with its task.
+func (t *task) ownVolume(v acs.Volume) (name string, own bool) {
+	d := v.DockerVolumeConfiguration
+	if v.Host != nil && v.Host.SourcePath != "" || d != nil && d.Scope == "shared" {
+		return "", false
+	}
+	return "ecs-" + t.id() + "-" + v.Name, true
 }

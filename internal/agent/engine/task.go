@@ -259,7 +259,7 @@ func (t *task) forgettable(keep time.Duration) bool {
 	return t.over && t.rec.Reported == "STOPPED" && time.Since(t.rec.ExecutionStoppedAt) >= keep
 }
 
-// cleanUp removes the stopped task's containers.
+// cleanUp removes the stopped task's containers, and the volumes that were its own.
 func (t *task) cleanUp(ctx context.Context) {
 	for i := range t.rec.Task.Containers {
 		_, id := t.container(t.rec.Task.Containers[i].Name)
@@ -267,5 +267,14 @@ func (t *task) cleanUp(ctx context.Context) {
 			t.engine.opts.Log.Warn("cannot remove a container", "container", id, "error", err)
 		}
 		t.engine.removeCursor(id)
+	}
+	for _, v := range t.rec.Task.Volumes {
+		name, own := t.ownVolume(v)
+		if !own {
+			continue
+		}
+		if err := t.engine.opts.Runtime.RemoveVolume(ctx, name); err != nil {
+			t.engine.opts.Log.Warn("cannot remove a volume", "volume", name, "error", err)
+		}
 	}
 }

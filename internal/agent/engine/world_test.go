@@ -21,7 +21,8 @@ import (
 
 // world is a machine, and what the control plane heard: all that outlives an agent. What a container
 // does is its image: "run", "exit:1", "exit:0@5s", "oom@1s", "healthy@3s", "pullfail", "createfail",
-// "startfail", "slowpull@5s", "stubborn" (it does not stop), with options after a comma.
+// "startfail", "hung@10s" (the runtime hangs once it has started), "slowpull@5s", "stubborn" (it does not
+// stop), with options after a comma.
 type world struct {
 	mu         sync.Mutex
 	containers map[string]*fakeContainer
@@ -47,6 +48,13 @@ func newWorld() *world {
 
 func (w *world) event(format string, args ...any) {
 	w.events = append(w.events, fmt.Sprintf(format, args...))
+}
+
+// story is what has happened, for tests that look more than once.
+func (w *world) story() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.events, ", ")
 }
 
 // agent is one agent's hands on the world. When it dies nothing that it does has an effect any more.
@@ -134,6 +142,10 @@ func (a *agent) kill() {
 
 func (a *agent) Name() string { return "fake" }
 
+func (a *agent) RemoveVolume(_ context.Context, name string) error {
+	return a.do(func() error { a.event("remove volume %s", name); return nil })
+}
+
 func (a *agent) NetNS(context.Context, string) (string, error) { return "", nil }
 
 // behaviour reads an image: what it does, its number, and after how long.
@@ -192,6 +204,8 @@ func (a *agent) Start(_ context.Context, id string) error {
 		switch what {
 		case "exit":
 			time.AfterFunc(after, func() { a.exited(id, runtime.Exit{Code: code}) })
+		case "hung": // a runtime that does what it is told and does not say so
+			return context.DeadlineExceeded
 		case "oom":
 			time.AfterFunc(after, func() { a.exited(id, runtime.Exit{Code: 137, OOMKilled: true}) })
 		}
@@ -255,6 +269,9 @@ func (a *agent) Stop(ctx context.Context, id string, grace time.Duration) error 
 	c, err := a.get(id)
 	if err != nil {
 		return err
+	}
+	if what, _, after := behaviour(c.spec.Image); what == "hung" && time.Since(c.started) < after {
+		return errors.New("the runtime hangs")
 	}
 	code := 143
 	if strings.HasPrefix(c.spec.Image, "stubborn") {

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -16,12 +17,22 @@ func Forward(ctx context.Context, l net.Listener, to string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
+	slots := make(chan bool, maxOpen)
 	for {
+		slots <- true
 		c, err := l.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		open.Go(func() { forward(ctx, c, to) })
+		if err != nil { // no descriptor is free, say
+			<-slots
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		open.Go(func() {
+			forward(ctx, c, to)
+			<-slots
+		})
 	}
 }
 

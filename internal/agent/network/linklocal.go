@@ -1,15 +1,15 @@
 package network
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"strconv"
+	"syscall"
 
-	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
-	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/net/netutil"
 	"golang.org/x/sys/unix"
 )
 
@@ -35,7 +35,7 @@ func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 		if err := h.AddrReplace(lo, &netlink.Addr{IPNet: netlink.NewIPNet(address.AsSlice())}); err != nil {
 			return err
 		}
-		if err := redirect(ns, address, 80, MetadataPort); err != nil {
+		if err := redirect(int(ns), address, 80, MetadataPort); err != nil {
 			return err
 		}
 		return onThread(func() error {
@@ -45,6 +45,7 @@ func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 			if metadata, err = listen(MetadataPort); err != nil {
 				return err
 			}
+			metadata = netutil.LimitListener(metadata, maxOpen)
 			if api, err = listen(APIPort); err != nil {
 				metadata.Close()
 			}
@@ -54,33 +55,18 @@ func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 	return metadata, api, err
 }
 
-func listen(port int) (net.Listener, error) {
-	return net.Listen("tcp4", net.JoinHostPort(LinkLocal, strconv.Itoa(port)))
-}
+// maxOpen is the most connections that one namespace's processes have open at each port: all containers
+// share the agent's descriptors.
+const maxOpen = 64
 
-// redirect leads connections that a namespace's own processes open to one port of an address to
-// another: a rule in a table of ours, made anew.
-func redirect(ns netns.NsHandle, address netip.Addr, from, to uint16) error {
-	c, err := nftables.New(nftables.WithNetNSFd(int(ns)))
-	if err != nil {
+// listen opens a port for the namespace's own processes alone: bound to the loopback device, since Linux
+// answers for an address of it on every other device too.
+func listen(port int) (net.Listener, error) {
+	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		if controlErr := raw.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), "lo") }); controlErr != nil {
+			return controlErr
+		}
 		return err
-	}
-	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "pintle"})
-	c.FlushTable(table)
-	chain := c.AddChain(&nftables.Chain{
-		Name: "output", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest,
-	})
-	const register, second = 1, 2
-	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: []byte{unix.IPPROTO_TCP}},
-		&expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 4}, // destination address
-		&expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: address.AsSlice()},
-		&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}, // destination port
-		&expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: binaryutil.BigEndian.PutUint16(from)},
-		&expr.Immediate{Register: register, Data: address.AsSlice()},
-		&expr.Immediate{Register: second, Data: binaryutil.BigEndian.PutUint16(to)},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register, RegProtoMin: second},
-	}})
-	return c.Flush()
+	}}
+	return c.Listen(context.Background(), "tcp4", net.JoinHostPort(LinkLocal, strconv.Itoa(port)))
 }

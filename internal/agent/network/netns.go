@@ -23,17 +23,22 @@ func onThread(do func() error) error {
 
 // makeNetNS makes a network namespace that lasts: mounted at path, it outlives this process.
 func makeNetNS(path string) error {
+	return onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		return keepNetNS(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()), path)
+	})
+}
+
+// keepNetNS mounts a network namespace at path.
+func keepNetNS(from, path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	f.Close()
-	return onThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return err
-		}
-		return unix.Mount(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()), path, "", unix.MS_BIND, "")
-	})
+	return unix.Mount(from, path, "", unix.MS_BIND, "")
 }
 
 // mounted says whether a network namespace is mounted at path: after a reboot only the file is there.
@@ -57,6 +62,14 @@ func within(path string, do func(ns netns.NsHandle, h *netlink.Handle, lo netlin
 		return err
 	}
 	defer ns.Close()
+	own, err := netns.Get()
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	if ns.Equal(own) { // the process that had another may have ended
+		return errors.New(path + " is the machine's own network")
+	}
 	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ type Networks struct {
 	list *libcni.NetworkConfigList
 }
 
-// Open returns the networks of a CNI network configuration list, such as Bridge gives. A plugin that is
+// Open returns the networks of a CNI network configuration list, such as bridge gives. A plugin that is
 // not on this machine is an error that says so.
 func Open(ctx context.Context, dir string, config []byte) (*Networks, error) {
 	list, err := libcni.NetworkConfFromBytes(config)
@@ -51,20 +51,31 @@ func Open(ctx context.Context, dir string, config []byte) (*Networks, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	n := &Networks{dir: dir, cni: libcni.NewCNIConfigWithCacheDir(pluginDirs, filepath.Join(dir, "cache"), nil), list: list}
+	n := &Networks{dir: dir, cni: libcni.NewCNIConfigWithCacheDir(pluginDirs, filepath.Join(dir, "cache"), &plugins{}), list: list}
 	if _, err := n.cni.ValidateNetworkList(ctx, list); err != nil {
 		return nil, fmt.Errorf("CNI plugins: %w (install them with: apt-get install containernetworking-plugins)", err)
 	}
 	return n, nil
 }
 
-// Bridge is the configuration of the bridge that Pintle's containers share on a machine, and from which
-// ports are published. What it knows lies in /run, as what it describes ends with the machine, too.
-func Bridge(subnet netip.Prefix) []byte {
+const bridgeName = "pintle0"
+
+// OpenBridge returns the networks on the bridge that Pintle's containers share on a machine, and from
+// which ports are published.
+func OpenBridge(ctx context.Context, dir string, subnet netip.Prefix) (*Networks, error) {
+	if err := guardBridge(subnet); err != nil {
+		return nil, fmt.Errorf("the bridge's rules (nftables): %w", err)
+	}
+	return Open(ctx, dir, bridge(subnet))
+}
+
+// bridge is the bridge's configuration. What it knows lies in /run, as what it describes ends with the
+// machine, too.
+func bridge(subnet netip.Prefix) []byte {
 	type object = map[string]any
 	b, err := json.Marshal(object{"cniVersion": "1.0.0", "name": "pintle", "plugins": []object{
 		{
-			"type": "bridge", "bridge": "pintle0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
+			"type": "bridge", "bridge": bridgeName, "isGateway": true, "hairpinMode": true,
 			"ipam": object{
 				"type": "host-local", "dataDir": "/run/pintle/addresses",
 				"ranges": [][]object{{{"subnet": subnet.String()}}}, "routes": []object{{"dst": "0.0.0.0/0"}},
@@ -81,6 +92,18 @@ func Bridge(subnet netip.Prefix) []byte {
 
 // Attach makes a network namespace and connects it. One that is there already is given again.
 func (n *Networks) Attach(ctx context.Context, id string, ports []Port) (Address, error) {
+	return n.attach(ctx, id, ports, makeNetNS)
+}
+
+// Adopt connects a network namespace that somebody else has made.
+func (n *Networks) Adopt(ctx context.Context, id, netns string) (Address, error) {
+	return n.attach(ctx, id, nil, func(path string) error { return keepNetNS(netns, path) })
+}
+
+// ID tells whose a network namespace of an Address is.
+func ID(netns string) string { return filepath.Base(filepath.Dir(netns)) }
+
+func (n *Networks) attach(ctx context.Context, id string, ports []Port, make func(path string) error) (Address, error) {
 	if a, err := n.Find(id); err == nil {
 		return a, nil
 	}
@@ -91,7 +114,7 @@ func (n *Networks) Attach(ctx context.Context, id string, ports []Port) (Address
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Address{}, err
 	}
-	a, err := n.connect(ctx, id, ports)
+	a, err := n.connect(ctx, id, ports, make)
 	if err != nil {
 		return Address{}, errors.Join(err, n.Detach(context.WithoutCancel(ctx), id))
 	}
@@ -109,13 +132,16 @@ func (n *Networks) Find(id string) (a Address, err error) {
 	return a, nil
 }
 
-func (n *Networks) connect(ctx context.Context, id string, ports []Port) (Address, error) {
+func (n *Networks) connect(ctx context.Context, id string, ports []Port, make func(path string) error) (Address, error) {
 	if err := writeJSON(filepath.Join(n.dir, id, "ports.json"), ports); err != nil {
 		return Address{}, err
 	}
 	path := n.netns(id)
-	if err := makeNetNS(path); err != nil {
+	if err := make(path); err != nil {
 		return Address{}, fmt.Errorf("make a network namespace: %w", err)
+	}
+	if err := reserve(path, ports); err != nil {
+		return Address{}, err
 	}
 	if err := loopbackUp(path); err != nil {
 		return Address{}, err
@@ -154,14 +180,26 @@ func (n *Networks) Detach(ctx context.Context, id string) error {
 	}
 	var ports []Port
 	if err := readJSON(filepath.Join(dir, "ports.json"), &ports); err == nil {
-		if err := n.cni.DelNetworkList(ctx, n.list, n.runtimeConf(id, ports)); err != nil {
+		if err := n.disconnect(ctx, id, ports); err != nil {
 			return fmt.Errorf("disconnect a network namespace: %w", err)
 		}
 	}
-	if err := unmount(n.netns(id)); err != nil {
+	if err := errors.Join(release(n.netns(id), ports), unmount(n.netns(id))); err != nil {
 		return err
 	}
 	return os.RemoveAll(dir)
+}
+
+// disconnect has the plugins undo what they did. After one that was cut off, some miss a part of it and
+// give up: told of no namespace, they undo what does not lie in it, and the rest ends with it.
+func (n *Networks) disconnect(ctx context.Context, id string, ports []Port) error {
+	c := n.runtimeConf(id, ports)
+	err := n.cni.DelNetworkList(ctx, n.list, c)
+	if err == nil || c.NetNS == "" || ctx.Err() != nil {
+		return err
+	}
+	c.NetNS = ""
+	return n.cni.DelNetworkList(ctx, n.list, c)
 }
 
 // Create and Delete are the engine's: the network of a task of mode awsvpc, which publishes no ports.

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/exec"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -19,9 +21,12 @@ import (
 // These tests make network namespaces, and so need root; they need Debian's containernetworking-plugins
 // and iptables. The bridge that they leave, pintle0, is the one that every Pintle of the machine uses.
 
+// As in cmd/pintle: /proc/self shows the main thread's namespaces, which must stay the machine's.
+func init() { goruntime.LockOSThread() }
+
 func open(t *testing.T, dir string) *Networks {
 	t.Helper()
-	n, err := Open(t.Context(), dir, Bridge(netip.MustParsePrefix("10.213.0.0/16")))
+	n, err := OpenBridge(t.Context(), dir, netip.MustParsePrefix("10.213.0.0/16"))
 	if err != nil {
 		t.Fatal("these tests need root, containernetworking-plugins and iptables: ", err)
 	}
@@ -162,6 +167,19 @@ func TestAttachAndDetachAgain(t *testing.T) {
 	}
 }
 
+func TestAPortIsGivenOnce(t *testing.T) {
+	port := Port{HostPort: freePort(t), ContainerPort: 80, Protocol: "tcp"}
+	one, two := open(t, t.TempDir()), open(t, t.TempDir()) // two agents of one machine
+	attach(t, one, "one", port)
+	if _, err := two.Attach(t.Context(), unique(t, "two"), []Port{port}); err == nil || !strings.Contains(err.Error(), unique(t, "one")) {
+		t.Errorf("the second agent gets %v", err)
+	}
+	if err := one.Detach(t.Context(), unique(t, "one")); err != nil {
+		t.Fatal(err)
+	}
+	attach(t, two, "two", port)
+}
+
 func TestAfterAReboot(t *testing.T) {
 	n := open(t, t.TempDir())
 	a := attach(t, n, "one")
@@ -173,6 +191,38 @@ func TestAfterAReboot(t *testing.T) {
 		t.Fatal(err)
 	}
 	greet(t, attach(t, n, "one"), 80, "hello")
+}
+
+// TestCutOff cuts the making of a network off at many points, as a killed agent does, and has the next
+// agent make it.
+func TestCutOff(t *testing.T) {
+	n := open(t, t.TempDir())
+	port := freePort(t)
+	for i := range 12 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*8)*time.Millisecond)
+		id := unique(t, fmt.Sprint("cut", i))
+		dir := n.dir + "/" + id
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		publish := []Port{{HostPort: port, ContainerPort: 80, Protocol: "tcp"}}
+		n.connect(ctx, id, publish, makeNetNS) //nolint:errcheck // it is cut off
+		cancel()
+		a, err := n.Attach(t.Context(), id, publish)
+		if err != nil {
+			t.Fatalf("after %d ms: %v", i*8, err)
+		}
+		greet(t, a, 80, id)
+		if got := get(fmt.Sprintf("127.0.0.1:%d", port), "/", nil); got != id+"/" {
+			t.Errorf("after %d ms, the port answers %q", i*8, got)
+		}
+		if err := n.Detach(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rules, err := exec.Command("iptables", "-t", "nat", "-S").Output(); err != nil || strings.Contains(string(rules), t.Name()) {
+		t.Errorf("rules stay behind, %v", err)
+	}
 }
 
 func TestManyAtOnce(t *testing.T) {
@@ -244,6 +294,75 @@ func TestLinkLocal(t *testing.T) {
 		}
 		metadata.Close()
 		api.Close()
+	}
+}
+
+// TestNobodyElseReachesTheAgent tries the agent's ports in one namespace from another on the same
+// bridge, with a route to them.
+func TestNobodyElseReachesTheAgent(t *testing.T) {
+	n := open(t, t.TempDir())
+	one, two := attach(t, n, "one"), attach(t, n, "two")
+	metadata, api, err := Listen(one.NetNS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	serve(t, metadata, "metadata of one")
+	inside(t, two, func() error {
+		if out, err := exec.Command("ip", "route", "add", LinkLocal, "via", one.IP).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		for _, port := range []int{MetadataPort, APIPort} {
+			if c, err := net.DialTimeout("tcp4", fmt.Sprintf("%s:%d", LinkLocal, port), time.Second); err == nil {
+				c.Close()
+				t.Errorf("port %d answers another container", port)
+			}
+		}
+		return nil
+	})
+}
+
+// TestLoopbackIsTheMachines tries a program on the machine's loopback from a container that sends there
+// by way of the bridge.
+func TestLoopbackIsTheMachines(t *testing.T) {
+	n := open(t, t.TempDir())
+	a := attach(t, n, "one", Port{HostPort: freePort(t), ContainerPort: 80, Protocol: "tcp"})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, l, "the machine's own")
+	inside(t, a, func() error {
+		for _, args := range [][]string{
+			{"sysctl", "-q", "-w", "net.ipv4.conf.all.route_localnet=1"}, {"ip", "route", "del", "table", "local", "127.0.0.0/8", "dev", "lo"},
+			{"ip", "route", "add", "127.0.0.0/8", "via", "10.213.0.1", "src", a.IP},
+		} {
+			exec.Command(args[0], args[1:]...).Run() //nolint:errcheck // what cannot be done helps the test pass no more than the rule does
+		}
+		if c, err := net.DialTimeout("tcp4", l.Addr().String(), time.Second); err == nil {
+			c.Close()
+			t.Error("a program on the machine's loopback answers a container")
+		}
+		return nil
+	})
+}
+
+func TestTheMachinesPortsAreRefused(t *testing.T) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	n := open(t, t.TempDir())
+	p := Port{HostPort: uint16(l.Addr().(*net.TCPAddr).Port), ContainerPort: 80, Protocol: "tcp"}
+	if _, err := n.Attach(t.Context(), unique(t, "one"), []Port{p}); err == nil || p.Free() {
+		t.Errorf("a port that a program listens on was taken: %v", err)
+	}
+}
+
+func TestTheMachinesOwnNetworkIsLeftAlone(t *testing.T) {
+	if _, _, err := Listen("/proc/self/ns/net"); err == nil {
+		t.Error("the agent listens in the machine's network as if it were a container's")
 	}
 }
 

@@ -39,6 +39,10 @@ type Runtime interface {
 	// Remove deletes an exited or never started container, with what it wrote and its logs.
 	Remove(ctx context.Context, id string) error
 
+	// RemoveVolume deletes a named volume, which no container uses any more; one that is not there is no
+	// error.
+	RemoveVolume(ctx context.Context, name string) error
+
 	// List returns all containers that were made under the given owner, in whatever state.
 	List(ctx context.Context, owner string) ([]Container, error)
 
@@ -112,6 +116,7 @@ type Spec struct {
 type Network struct {
 	Mode  string // "host", "none", "bridge", or "netns"
 	NetNS string // the path of a network namespace that exists, for Mode "netns"
+	IP    string // its address there
 	Ports []Port // published ports, for Mode "bridge"
 	Links []string
 }

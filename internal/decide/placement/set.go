@@ -13,8 +13,6 @@ func (s set) word(w int) uint64 {
 	return s[w]
 }
 
-func (s set) has(i int) bool { return s.word(i/64)>>(i%64)&1 == 1 }
-
 func (s *set) add(i int) {
 	for len(*s) <= i/64 {
 		*s = append(*s, 0)

@@ -92,10 +92,13 @@ func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResp
 	return c.Container, err
 }
 
+// local says whether the engine is on this machine, so that its containers' processes are here.
+func (r *Runtime) local() bool { return strings.HasPrefix(r.api.DaemonHost(), "unix://") }
+
 // NetNS is runtime.Runtime's. The engine makes the namespace when the container starts.
 func (r *Runtime) NetNS(ctx context.Context, id string) (string, error) {
 	c, err := r.inspect(ctx, id)
-	if err != nil || !c.State.Running || c.HostConfig.NetworkMode != "bridge" {
+	if err != nil || !c.State.Running || c.HostConfig.NetworkMode != "bridge" || !r.local() {
 		return "", err
 	}
 	return fmt.Sprintf("/proc/%d/ns/net", c.State.Pid), nil
@@ -160,6 +163,15 @@ func (r *Runtime) Remove(ctx context.Context, id string) error {
 		return fmt.Errorf("container %s is running", id)
 	}
 	_, err = r.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{RemoveVolumes: true})
+	return err
+}
+
+// RemoveVolume is runtime.Runtime's.
+func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
+	_, err := r.api.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
 	return err
 }
 

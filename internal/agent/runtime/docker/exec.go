@@ -162,12 +162,16 @@ func (u *unframed) Write(p []byte) (int, error) {
 	in := bufio.NewReader(strings.NewReader(u.rest + string(p)))
 	for {
 		line, err := in.ReadString('\n')
-		if err != nil {
+		if err != nil && len(line) < maxLine {
 			u.rest = line
 			return len(p), nil
 		}
 		if _, err := io.WriteString(u.to, line); err != nil {
 			return 0, err
+		}
+		if err != nil { // a line without an end, such as a progress bar's
+			u.rest = ""
+			return len(p), nil
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/containerd/errdefs"
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/moby/moby/api/pkg/authconfig"
@@ -58,13 +59,26 @@ func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAu
 }
 
 func (r *Runtime) pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) error {
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return err
+	}
+	credentials, err := image.Credentials(ctx, parsed, auth)
+	if err != nil {
+		return err
+	}
+	c, err := credentials.Authorization()
+	if err != nil {
+		return err
+	}
 	options := client.ImagePullOptions{}
-	if auth != nil {
-		encoded, err := authconfig.Encode(registry.AuthConfig{Username: auth.Username, Password: auth.Password})
+	if *c != (authn.AuthConfig{}) {
+		options.RegistryAuth, err = authconfig.Encode(registry.AuthConfig{
+			Username: c.Username, Password: c.Password, Auth: c.Auth, IdentityToken: c.IdentityToken, RegistryToken: c.RegistryToken,
+		})
 		if err != nil {
 			return err
 		}
-		options.RegistryAuth = encoded
 	}
 	p, err := r.api.ImagePull(ctx, ref, options)
 	if err != nil {

@@ -82,7 +82,7 @@ func gpus(s *runtime.Spec, config *container.Config, host *container.HostConfig)
 func connect(s *runtime.Spec, config *container.Config, host *container.HostConfig) error {
 	switch s.Network.Mode {
 	case "netns":
-		return fmt.Errorf("network mode awsvpc: %w", runtime.ErrUnsupported)
+		host.NetworkMode = joined(s.Network)
 	case "":
 		host.NetworkMode = "bridge"
 	default:

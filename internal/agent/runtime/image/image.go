@@ -115,6 +115,9 @@ func (s *Store) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth
 		if r.Err == nil {
 			return r.Val.(*Image), nil
 		}
+		if errors.Is(r.Err, context.Canceled) && ctx.Err() == nil { // it was another's, who gave up
+			return s.Pull(ctx, ref, auth)
+		}
 		img, err := s.Get(ref)
 		if err != nil || ctx.Err() != nil {
 			return nil, errors.Join(r.Err, err)

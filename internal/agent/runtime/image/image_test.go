@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -220,6 +222,44 @@ func TestWhatCannotBePulled(t *testing.T) {
 	cancel()
 	if _, err := store(t).Pull(cancelled, host+"/team/app:1", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that is over: %v", err)
+	}
+}
+
+// TestCredentials pulls from a registry that wants a password: the task's, or the one that docker login
+// left.
+func TestCredentials(t *testing.T) {
+	open := registry.New()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); r.Method != http.MethodPut && (user != "me" || password != "secret") {
+			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		open.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	parsed, err := name.ParseReference(host + "/team/app:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(parsed, imageOf(t, layer(t, "a=1")), remote.WithAuth(&authn.Basic{Username: "me", Password: "secret"})); err != nil {
+		t.Fatal(err)
+	}
+	config := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", config)
+	if _, err := store(t).Pull(t.Context(), parsed.Name(), nil); err == nil {
+		t.Error("pulled without a password")
+	}
+	if _, err := store(t).Pull(t.Context(), parsed.Name(), &runtime.RegistryAuth{Username: "me", Password: "secret"}); err != nil {
+		t.Errorf("with the task's: %v", err)
+	}
+	login := fmt.Sprintf(`{"auths":{%q:{"username":"me","password":"secret"}}}`, host)
+	if err := os.WriteFile(filepath.Join(config, "config.json"), []byte(login), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store(t).Pull(t.Context(), parsed.Name(), nil); err != nil {
+		t.Errorf("with docker login's: %v", err)
 	}
 }
 

@@ -43,7 +43,12 @@ func (s *Store) unpackAll(ctx context.Context, img v1.Image) ([]string, error) {
 				return err
 			}
 			names[i] = layerName(id.Hex)
-			return s.once(names[i], func(dir string) error { return unpack(l, id, dir) })
+			for {
+				err := s.once(names[i], func(dir string) error { return unpack(l, id, dir) })
+				if !errors.Is(err, context.Canceled) || ctx.Err() != nil {
+					return err
+				}
+			} // it was another's, who gave up
 		})
 	}
 	return names, g.Wait()

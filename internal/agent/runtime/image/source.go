@@ -30,11 +30,11 @@ func (s *Store) fetch(ctx context.Context, ref string, auth *runtime.RegistryAut
 	if err != nil {
 		return nil, err
 	}
-	options := []remote.Option{remote.WithContext(ctx), remote.WithPlatform(platform())}
-	if auth != nil {
-		options = append(options, remote.WithAuth(&authn.Basic{Username: auth.Username, Password: auth.Password}))
+	credentials, err := Credentials(ctx, parsed, auth)
+	if err != nil {
+		return nil, err
 	}
-	found, err := remote.Get(parsed, options...)
+	found, err := remote.Get(parsed, remote.WithContext(ctx), remote.WithPlatform(platform()), remote.WithAuth(credentials))
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +46,15 @@ func (s *Store) fetch(ctx context.Context, ref string, auth *runtime.RegistryAut
 		return nil, err
 	}
 	return s.take(ctx, ref, found.Digest.String(), img)
+}
+
+// Credentials are what an image's registry is told: what the task has for it, else what docker login (or
+// podman's) has left on this node for the agent's user, which may be nothing.
+func Credentials(ctx context.Context, ref name.Reference, auth *runtime.RegistryAuth) (authn.Authenticator, error) {
+	if auth != nil {
+		return &authn.Basic{Username: auth.Username, Password: auth.Password}, nil
+	}
+	return authn.Resolve(ctx, authn.DefaultKeychain, ref.Context())
 }
 
 // FromLayout finds this platform's image in an OCI layout, with the digest that the layout's index has

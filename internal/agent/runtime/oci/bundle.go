@@ -1,10 +1,12 @@
 package oci
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,17 +17,19 @@ import (
 	"github.com/moby/profiles/seccomp"
 	"github.com/moby/sys/user"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
 // bundle is a container in runc's words, on its way from the agent's.
 type bundle struct {
-	runtime   *Runtime
-	dir       string
-	spec      *runtime.Spec
-	image     v1.Config
-	netns, ip string // in bridge mode
+	runtime *Runtime
+	dir     string
+	spec    *runtime.Spec
+	image   v1.Config
+	netns   string // in bridge mode
+	ip      string // where the container has an address of its own
 
 	out *specs.Spec
 }
@@ -118,15 +122,29 @@ func userIn(dir, name string) (*user.ExecUser, error) {
 		return nil, err
 	}
 	defer root.Close()
-	file := func(path string) *strings.Reader {
-		b, _ := root.ReadFile(path) // without it, only numbers are known
-		return strings.NewReader(string(b))
-	}
-	u, err := user.GetExecUser(name, &user.ExecUser{Home: "/"}, file("etc/passwd"), file("etc/group"))
+	u, err := user.GetExecUser(name, &user.ExecUser{Home: "/"}, users(root, "etc/passwd"), users(root, "etc/group"))
 	if err != nil {
 		return nil, fmt.Errorf("user %q: %w", name, err)
 	}
 	return u, nil
+}
+
+// maxUsers is the most of a file of users that is read, in bytes.
+const maxUsers = 1 << 20
+
+// users reads a file of users. The image made it, so it may be a pipe that never ends; without it, only
+// numbers are known.
+func users(root *os.Root, path string) *bytes.Reader {
+	f, err := root.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return bytes.NewReader(nil)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return bytes.NewReader(nil)
+	}
+	b, _ := io.ReadAll(io.LimitReader(f, maxUsers))
+	return bytes.NewReader(b)
 }
 
 // namespaces says what the container shares with others.

@@ -1,9 +1,11 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,6 +36,7 @@ func (b *bundle) mounts(context.Context) error {
 	if err := b.ipc(own); err != nil {
 		return err
 	}
+	base := len(b.out.Mounts)
 	if err := b.files(); err != nil {
 		return err
 	}
@@ -51,6 +54,7 @@ func (b *bundle) mounts(context.Context) error {
 		}
 		b.bind(source, m.Destination, m.ReadOnly)
 	}
+	slices.SortStableFunc(b.out.Mounts[base:], func(x, y specs.Mount) int { return cmp.Compare(depth(x), depth(y)) })
 	if !b.spec.Init {
 		return nil
 	}
@@ -62,6 +66,9 @@ func (b *bundle) mounts(context.Context) error {
 	b.out.Process.Args = append([]string{"/sbin/docker-init", "--"}, b.out.Process.Args...)
 	return nil
 }
+
+// depth is how deep a mount lies: one that lies in another comes after it.
+func depth(m specs.Mount) int { return strings.Count(filepath.Clean(m.Destination), "/") }
 
 func (b *bundle) mount(path, kind, source string, options ...string) {
 	b.out.Mounts = append(b.out.Mounts, specs.Mount{Destination: path, Type: kind, Source: source, Options: options})
@@ -88,7 +95,9 @@ func (b *bundle) ipc(own []string) error {
 	switch {
 	case b.spec.IPC == "host":
 		b.bind("/dev/shm", "/dev/shm", false)
-		b.bind("/dev/mqueue", "/dev/mqueue", false)
+		if _, err := os.Stat("/dev/mqueue"); err == nil {
+			b.bind("/dev/mqueue", "/dev/mqueue", false)
+		}
 		return nil
 	case dir == b.dir:
 		if err := mountShm(dir, b.spec.ShmSizeBytes); err != nil {
@@ -96,7 +105,9 @@ func (b *bundle) ipc(own []string) error {
 		}
 	}
 	b.bind(filepath.Join(dir, "shm"), "/dev/shm", false)
-	b.mount("/dev/mqueue", "mqueue", "mqueue", own...)
+	if _, err := os.Stat("/dev/mqueue"); err == nil || !b.spec.Privileged { // a privileged one's /dev is the machine's
+		b.mount("/dev/mqueue", "mqueue", "mqueue", own...)
+	}
 	return nil
 }
 
@@ -149,6 +160,9 @@ func (b *bundle) source(m runtime.Mount) (string, error) {
 
 var volumeRE = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,254}$`)
 
+// unfinishedVolume begins the names of volumes that are being filled.
+const unfinishedVolume = ".new-"
+
 // volume is a named volume's directory. A new one begins with what the image has at its place.
 func (b *bundle) volume(m runtime.Mount) (string, error) {
 	if !volumeRE.MatchString(m.Source) {
@@ -158,7 +172,7 @@ func (b *bundle) volume(m runtime.Mount) (string, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	tmp, err := os.MkdirTemp(b.runtime.volumes(), ".new-")
+	tmp, err := os.MkdirTemp(b.runtime.volumes(), unfinishedVolume)
 	if err != nil {
 		return "", err
 	}
@@ -169,7 +183,8 @@ func (b *bundle) volume(m runtime.Mount) (string, error) {
 	if err := copyFromImage(filepath.Join(b.dir, "rootfs"), m.Destination, tmp); err != nil {
 		return "", fmt.Errorf("fill volume %s from the image: %w", m.Source, err)
 	}
-	if err := os.Rename(tmp, dir); err != nil && !errors.Is(err, os.ErrExist) { // another container's came first
+	err = unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
+	if err != nil && !errors.Is(err, os.ErrExist) { // another container's came first
 		return "", err
 	}
 	return dir, nil
@@ -224,25 +239,18 @@ func (b *bundle) hosts() (string, error) {
 	return out.String(), nil
 }
 
-// resolvConf is the machine's, unless the spec names servers. A resolver on the machine's loopback
-// cannot be reached from another network; systemd keeps the true servers in a file of its own.
+// resolvConf is the machine's, with what the spec says in its stead. Servers on the machine's loopback
+// cannot be reached from another network; systemd keeps the true ones in a file of its own.
 func (b *bundle) resolvConf() (string, error) {
-	if len(b.spec.DNS) > 0 || len(b.spec.DNSSearch) > 0 {
-		return b.ownResolvConf(), nil
+	machines, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
 	}
-	text, err := os.ReadFile("/etc/resolv.conf")
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
-	}
-	if strings.Contains(string(text), "nameserver 127.0.0.53") && b.spec.Network.Mode != "host" {
+	if strings.Contains(string(machines), "nameserver 127.0.0.53") && b.spec.Network.Mode != "host" {
 		if behind, err := os.ReadFile("/run/systemd/resolve/resolv.conf"); err == nil {
-			return string(behind), nil
+			machines = behind
 		}
 	}
-	return string(text), err
-}
-
-func (b *bundle) ownResolvConf() string {
 	var out strings.Builder
 	if len(b.spec.DNSSearch) > 0 {
 		fmt.Fprintf(&out, "search %s\n", strings.Join(b.spec.DNSSearch, " "))
@@ -250,7 +258,27 @@ func (b *bundle) ownResolvConf() string {
 	for _, ip := range b.spec.DNS {
 		fmt.Fprintf(&out, "nameserver %s\n", ip)
 	}
-	return out.String()
+	for line := range strings.Lines(string(machines)) {
+		if b.keeps(strings.Fields(line)) {
+			out.WriteString(strings.TrimSuffix(line, "\n") + "\n")
+		}
+	}
+	return out.String(), nil
+}
+
+// keeps says whether a line of the machine's resolv.conf is the container's too.
+func (b *bundle) keeps(line []string) bool {
+	if len(line) < 2 {
+		return false
+	}
+	switch line[0] {
+	case "nameserver":
+		loopback := net.ParseIP(line[1]).IsLoopback() && b.spec.Network.Mode != "host"
+		return len(b.spec.DNS) == 0 && !loopback
+	case "search", "domain":
+		return len(b.spec.DNSSearch) == 0
+	}
+	return line[0] == "options" || line[0] == "sortlist"
 }
 
 // devices gives the container devices of the machine's, and denies it all others but the harmless ones
@@ -258,8 +286,9 @@ func (b *bundle) ownResolvConf() string {
 func (b *bundle) devices(context.Context) error {
 	if b.spec.Privileged {
 		b.out.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: true, Access: "rwm"}}
-		b.bind("/dev", "/dev", false)
-		b.out.Mounts = slices.DeleteFunc(b.out.Mounts, func(m specs.Mount) bool { return m.Destination == "/dev" && m.Type == "tmpfs" })
+		// In the place of the container's own, so that what comes on top of it stays on top.
+		i := slices.IndexFunc(b.out.Mounts, func(m specs.Mount) bool { return m.Destination == "/dev" })
+		b.out.Mounts[i] = specs.Mount{Destination: "/dev", Type: "bind", Source: "/dev", Options: []string{"rbind", "rprivate"}}
 		return nil
 	}
 	b.out.Linux.Resources.Devices = append(b.out.Linux.Resources.Devices, specs.LinuxDeviceCgroup{Allow: false, Access: "rwm"})
@@ -275,6 +304,9 @@ func (b *bundle) device(d runtime.Device) error {
 	var st unix.Stat_t
 	if err := unix.Stat(d.HostPath, &st); err != nil {
 		return fmt.Errorf("device %s: %w", d.HostPath, err)
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return b.devicesIn(d)
 	}
 	kind := map[uint32]string{unix.S_IFCHR: "c", unix.S_IFBLK: "b"}[st.Mode&unix.S_IFMT]
 	if kind == "" {
@@ -292,4 +324,22 @@ func (b *bundle) device(d runtime.Device) error {
 	b.out.Linux.Devices = append(b.out.Linux.Devices, specs.LinuxDevice{Path: path, Type: kind, Major: major, Minor: minor, FileMode: &mode, UID: &st.Uid, GID: &st.Gid})
 	b.out.Linux.Resources.Devices = append(b.out.Linux.Resources.Devices, specs.LinuxDeviceCgroup{Allow: true, Type: kind, Major: &major, Minor: &minor, Access: access})
 	return nil
+}
+
+// devicesIn gives the container every device of a directory, such as /dev/infiniband.
+func (b *bundle) devicesIn(d runtime.Device) error {
+	return filepath.WalkDir(d.HostPath, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.Type()&os.ModeDevice == 0 {
+			return err
+		}
+		inside, err := filepath.Rel(d.HostPath, path)
+		if err != nil {
+			return err
+		}
+		one := runtime.Device{HostPath: path, Permissions: d.Permissions}
+		if d.ContainerPath != "" {
+			one.ContainerPath = filepath.Join(d.ContainerPath, inside)
+		}
+		return b.device(one)
+	})
 }

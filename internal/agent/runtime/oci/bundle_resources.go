@@ -11,6 +11,7 @@ import (
 
 	"github.com/containerd/cgroups/v3"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 
 	"github.com/pintle/pintle/internal/agent/runtime"
@@ -66,8 +67,9 @@ func swap(s *runtime.Spec) *int64 {
 
 func swapCounted() bool {
 	if unifiedCgroups() {
-		found, _ := filepath.Glob(unified + "/*/memory.swap.max")
-		return len(found) > 0
+		swap, _ := filepath.Glob(unified + "/*/memory.swap.max")
+		memory, _ := filepath.Glob(unified + "/*/memory.max")
+		return len(swap) > 0 || len(memory) == 0 // without a cgroup to look at, the kernel's default
 	}
 	_, err := os.Stat(unified + "/memory/memory.memsw.limit_in_bytes")
 	return err == nil
@@ -117,14 +119,11 @@ func copyFromImage(root, path, to string) error {
 		return err
 	}
 	defer r.Close()
-	from, err := r.Open(strings.TrimPrefix(filepath.Clean("/"+path), "/"))
+	from, err := r.OpenFile(strings.TrimPrefix(filepath.Clean("/"+path), "/"), os.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return nil //nolint:nilerr // the image has nothing there, or a link that leads out of it
+		return nil //nolint:nilerr // the image has no directory there, or a link that leads out of it
 	}
 	defer from.Close()
-	if info, err := from.Stat(); err != nil || !info.IsDir() {
-		return err
-	}
 	// From the open directory, so that no link on the way can be changed meanwhile.
 	cmd := exec.Command("cp", "--archive", "--no-target-directory", "/dev/fd/3/.", to)
 	cmd.ExtraFiles = []*os.File{from}

@@ -4,6 +4,7 @@ package oci
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,6 +63,13 @@ func New(o Options) (*Runtime, error) {
 			return nil, err
 		}
 	}
+	left, err := filepath.Glob(filepath.Join(r.volumes(), unfinishedVolume+"*")) // by an agent that was killed
+	for _, path := range left {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	if err != nil {
+		return nil, err
+	}
 	r.images, err = image.Open(filepath.Join(o.Dir, "images"))
 	return r, err
 }
@@ -87,7 +95,7 @@ func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.containers.Find(spec.ID); err == nil {
+	if r.made(dir, spec) {
 		return nil
 	}
 	if err := r.dispose(ctx, dir, spec.ID); err != nil { // what a creation left that was cut off
@@ -97,6 +105,26 @@ func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 		return errors.Join(err, r.dispose(context.WithoutCancel(ctx), dir, spec.ID))
 	}
 	return nil
+}
+
+// made says whether a container has been created, and still has what it was created with: after a reboot
+// one that never ran has only its files.
+func (r *Runtime) made(dir string, spec *runtime.Spec) bool {
+	if _, err := r.containers.Find(spec.ID); err != nil {
+		return false
+	}
+	if status, _, err := shim.Status(dir); err != nil || status != runtime.Created {
+		return true
+	}
+	mounted, err := image.Mounted(dir)
+	if err != nil || !mounted {
+		return false
+	}
+	if spec.Network.Mode != "bridge" {
+		return true
+	}
+	_, err = r.opts.Networks.Find(spec.ID)
+	return err == nil
 }
 
 func (r *Runtime) make(ctx context.Context, dir string, spec *runtime.Spec) error {
@@ -110,7 +138,7 @@ func (r *Runtime) make(ctx context.Context, dir string, spec *runtime.Spec) erro
 	if err := r.images.Mount(img, dir); err != nil {
 		return err
 	}
-	b := &bundle{runtime: r, dir: dir, spec: spec, image: img.Config}
+	b := &bundle{runtime: r, dir: dir, spec: spec, image: img.Config, ip: spec.Network.IP}
 	if spec.Network.Mode == "bridge" {
 		if b.netns, b.ip, err = r.connect(ctx, spec); err != nil {
 			return err
@@ -155,7 +183,7 @@ func (r *Runtime) NetNS(_ context.Context, id string) (string, error) {
 }
 
 // Start is runtime.Runtime's.
-func (r *Runtime) Start(_ context.Context, id string) error {
+func (r *Runtime) Start(ctx context.Context, id string) error {
 	dir, err := r.containers.Find(id)
 	if err != nil {
 		return err
@@ -163,11 +191,16 @@ func (r *Runtime) Start(_ context.Context, id string) error {
 	if status, _, err := shim.Status(dir); err != nil || status != runtime.Created {
 		return err
 	}
-	pid, log := filepath.Join(dir, "pid"), filepath.Join(dir, "runc.log")
-	err = shim.Start(dir, r.opts.Self, shim.Command{
+	spec, err := shim.ReadSpec(dir)
+	if err != nil {
+		return err
+	}
+	// A name that no attempt before this one has used: runc refuses what one of them has begun to write.
+	pid, log := filepath.Join(dir, "pid-"+rand.Text()), filepath.Join(dir, "runc.log")
+	err = shim.Start(ctx, dir, r.opts.Self, shim.Command{
 		Undo: r.runc.command("delete", "--force", id),
 		Args: r.runc.command("--log", log, "--log-format", "json", "create", "--bundle", dir, "--pid-file", pid, id),
-		Then: r.runc.command("--log", log, "--log-format", "json", "start", id), PIDFile: pid, Dir: dir, Env: os.Environ(),
+		Then: r.runc.command("--log", log, "--log-format", "json", "start", id), PIDFile: pid, Dir: dir, Env: os.Environ(), OpenStdin: spec.OpenStdin,
 	})
 	if err != nil {
 		return explain(log, err)
@@ -199,8 +232,8 @@ func (r *Runtime) settle(ctx context.Context, dir, id string) (ending, error) {
 	defer r.settling.lock(id)()
 	path := filepath.Join(dir, "exit.json")
 	var e ending
-	if b, err := os.ReadFile(path); err == nil {
-		return e, json.Unmarshal(b, &e)
+	if b, err := os.ReadFile(path); err == nil && json.Unmarshal(b, &e) == nil {
+		return e, nil
 	}
 	spec, err := shim.ReadSpec(dir)
 	if err != nil {
@@ -210,14 +243,7 @@ func (r *Runtime) settle(ctx context.Context, dir, id string) (ending, error) {
 	if err := r.release(ctx, dir, id); err != nil {
 		return e, err
 	}
-	b, err := json.Marshal(e)
-	if err != nil {
-		return e, err
-	}
-	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
-		return e, err
-	}
-	return e, os.Rename(path+".new", path)
+	return e, shim.WriteJSON(path, e)
 }
 
 func (r *Runtime) release(ctx context.Context, dir, id string) error {
@@ -272,6 +298,14 @@ func (r *Runtime) Remove(ctx context.Context, id string) error {
 	}
 	defer r.settling.lock(id)()
 	return r.dispose(ctx, dir, id)
+}
+
+// RemoveVolume is runtime.Runtime's.
+func (r *Runtime) RemoveVolume(_ context.Context, name string) error {
+	if !volumeRE.MatchString(name) {
+		return fmt.Errorf("volume name %q is not made of letters, digits, '_', '.' and '-'", name)
+	}
+	return os.RemoveAll(filepath.Join(r.volumes(), name))
 }
 
 // List is runtime.Runtime's.

@@ -1,8 +1,10 @@
 package oci
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/pintle/pintle/internal/agent/network"
 	"github.com/pintle/pintle/internal/agent/runtime"
+	"github.com/pintle/pintle/internal/agent/runtime/image"
 	"github.com/pintle/pintle/internal/agent/runtime/runtimetest"
 	"github.com/pintle/pintle/internal/agent/runtime/shim"
 )
@@ -29,7 +32,7 @@ func TestMain(m *testing.M) {
 
 func open(t *testing.T, dir string) (*Runtime, error) {
 	t.Helper()
-	n, err := network.Open(t.Context(), filepath.Join(dir, "networks"), network.Bridge(netip.MustParsePrefix("10.213.0.0/16")))
+	n, err := network.OpenBridge(t.Context(), filepath.Join(dir, "networks"), netip.MustParsePrefix("10.213.0.0/16"))
 	if err != nil {
 		return nil, err
 	}
@@ -48,17 +51,120 @@ func newRuntime(t *testing.T) *Runtime {
 func TestRuntime(t *testing.T) {
 	r := newRuntime(t)
 	runtimetest.Run(t, r, func() (runtime.Runtime, error) { return open(t, r.opts.Dir) })
-	t.Run("LeavesNothing", func(t *testing.T) {
-		for _, dir := range []string{r.containers.Dir, r.runc.root} {
-			if entries, _ := os.ReadDir(dir); len(entries) != 0 {
-				t.Errorf("%s still has %v", dir, entries)
+	t.Run("LeavesNothing", func(t *testing.T) { leavesNothing(t, r) })
+}
+
+// leavesNothing looks for what the containers of the suite, whose names have this process's ID, may have
+// left on the machine.
+func leavesNothing(t *testing.T, r *Runtime) {
+	mark := strconv.Itoa(os.Getpid())
+	for _, pattern := range []string{
+		r.containers.Dir + "/*", r.runc.root + "/*", filepath.Join(r.opts.Dir, "networks") + "/*" + mark + "*",
+		"/sys/fs/cgroup/pintle/*" + mark + "*", "/sys/fs/cgroup/*/pintle/*" + mark + "*",
+	} {
+		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
+			t.Errorf("%s still has %v, %v", pattern, left, err)
+		}
+	}
+	links, err := filepath.Glob("/run/pintle/ports/*")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, l := range links {
+		if owner, _ := os.Readlink(l); strings.Contains(owner, r.opts.Dir) {
+			t.Errorf("port %s is still reserved", l)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil || strings.Contains(string(mounts), r.opts.Dir) {
+		t.Errorf("there are still mounts, %v", err)
+	}
+	for _, table := range []string{"nat", "filter"} {
+		rules, err := exec.Command("iptables", "-t", table, "-S").Output()
+		if err != nil || strings.Contains(string(rules), mark+"\\\"") {
+			t.Errorf("there are still rules in %s, %v", table, err)
+		}
+	}
+}
+
+// TestStrangeFiles has images whose files of users are none.
+func TestStrangeFiles(t *testing.T) {
+	r := newRuntime(t)
+	ref := busybox(t, r)
+	for name, make := range map[string]func(path string) error{
+		"a pipe":                func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a device":              func(path string) error { return syscall.Mknod(path, syscall.S_IFCHR|0o600, 1<<8|5) },
+		"a link that leads out": func(path string) error { return os.Symlink("/etc/passwd", path) },
+	} {
+		img, err := r.images.Get(ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if err := r.images.Mount(img, dir); err != nil {
+			t.Fatal(err)
+		}
+		defer image.Unmount(dir) //nolint:errcheck // LeavesNothing tells
+		passwd := filepath.Join(dir, "rootfs/etc/passwd")
+		if err := os.Remove(passwd); err != nil {
+			t.Fatal(err)
+		}
+		if err := make(passwd); err != nil {
+			t.Fatal(err)
+		}
+		done := time.AfterFunc(10*time.Second, func() { panic("userIn does not return") })
+		if u, err := userIn(dir, "1234"); err != nil || u.Uid != 1234 {
+			t.Errorf("%s: %+v, %v", name, u, err)
+		}
+		if _, err := userIn(dir, "worker"); err == nil {
+			t.Errorf("%s names a user", name)
+		}
+		done.Stop()
+	}
+}
+
+// TestAShimThatIsKilledEarly is killed while runc creates the container: the start fails, or the next one
+// succeeds, and nothing runs that nobody knows of.
+func TestAShimThatIsKilledEarly(t *testing.T) {
+	r := newRuntime(t)
+	ref := busybox(t, r)
+	for i := range 8 {
+		spec := &runtime.Spec{ID: fmt.Sprintf("early-%d-%s", i, filepath.Base(r.opts.Dir)), Owner: "me", Image: ref, Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "none"}}
+		if err := r.Create(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		dir, err := r.containers.Path(spec.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		killer := time.AfterFunc(time.Duration(10+6*i)*time.Millisecond, func() { killShim(dir) })
+		err = r.Start(t.Context(), spec.ID)
+		killer.Stop()
+		if err != nil {
+			if err = r.Start(t.Context(), spec.ID); err != nil {
+				t.Errorf("the second start: %v", err)
 			}
 		}
-		mounts, err := os.ReadFile("/proc/self/mounts")
-		if err != nil || strings.Contains(string(mounts), r.opts.Dir) {
-			t.Errorf("there are still mounts, %v", err)
+		if exit, err := r.Wait(t.Context(), spec.ID); err != nil || exit.Code != 0 && exit.Code != shim.LostCode {
+			t.Errorf("it ends with %+v, %v", exit, err)
 		}
-	})
+		if err := r.Remove(t.Context(), spec.ID); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// killShim kills the shim of the container in dir.
+func killShim(dir string) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, p := range paths {
+		b, _ := os.ReadFile(p)
+		if args := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"); len(args) == 3 && args[1] == "shim" && args[2] == dir {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(p))); err == nil {
+				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+			}
+		}
+	}
 }
 
 func busybox(t *testing.T, r *Runtime) string {
@@ -117,8 +223,9 @@ func TestPrivileged(t *testing.T) {
 	r := newRuntime(t)
 	spec := &runtime.Spec{
 		ID: "privileged-" + filepath.Base(r.opts.Dir), Image: busybox(t, r), Network: runtime.Network{Mode: "host"}, Privileged: true,
-		Entrypoint: []string{"/bin/sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES; mount -t tmpfs x /tmp && [ -e /dev/kmsg ] && echo sees the devices"},
-		Env:        []string{"NVIDIA_VISIBLE_DEVICES=all"},
+		Entrypoint:   []string{"/bin/sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES; mount -t tmpfs x /tmp && [ -e /dev/kmsg ] && echo sees the devices; df -k /dev/shm | grep -c 7168"},
+		ShmSizeBytes: 7 << 20,
+		Env:          []string{"NVIDIA_VISIBLE_DEVICES=all"},
 	}
 	if err := r.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
@@ -129,7 +236,7 @@ func TestPrivileged(t *testing.T) {
 	exit, err := r.Wait(t.Context(), spec.ID)
 	var text string
 	r.Logs(t.Context(), spec.ID, "", false, func(l runtime.Line) error { text += l.Text + "\n"; return nil }) //nolint:errcheck // text tells
-	if err != nil || exit.Code != 0 || text != "all\nsees the devices\n" {
+	if err != nil || exit.Code != 0 || text != "all\nsees the devices\n1\n" {
 		t.Errorf("it ends with %+v, %v, and says %q", exit, err, text)
 	}
 	if err := r.Remove(t.Context(), spec.ID); err != nil {

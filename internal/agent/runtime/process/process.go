@@ -58,7 +58,7 @@ func (r *Runtime) Create(_ context.Context, spec *runtime.Spec) error {
 }
 
 // Start is runtime.Runtime's.
-func (r *Runtime) Start(_ context.Context, id string) error {
+func (r *Runtime) Start(ctx context.Context, id string) error {
 	dir, err := r.containers.Find(id)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (r *Runtime) Start(_ context.Context, id string) error {
 	if args[0], err = lookPath(args[0], spec.WorkingDir); err != nil {
 		return err
 	}
-	return shim.Start(dir, r.self, shim.Command{Args: args, Env: environment(spec), Dir: spec.WorkingDir})
+	return shim.Start(ctx, dir, r.self, shim.Command{Args: args, Env: environment(spec), Dir: spec.WorkingDir, OpenStdin: spec.OpenStdin})
 }
 
 func lookPath(name, dir string) (string, error) {
@@ -135,6 +135,9 @@ func (r *Runtime) Remove(_ context.Context, id string) error {
 	}
 	return os.RemoveAll(dir)
 }
+
+// RemoveVolume is runtime.Runtime's: there are none.
+func (*Runtime) RemoveVolume(context.Context, string) error { return nil }
 
 // List is runtime.Runtime's.
 func (r *Runtime) List(_ context.Context, owner string) ([]runtime.Container, error) {

@@ -39,10 +39,10 @@ func Run(t *testing.T, rt runtime.Runtime, again func() (runtime.Runtime, error)
 	}
 	for name, test := range map[string]func(*testing.T){
 		"RunsToItsExitCodeAndLogs": s.runsToItsExitCodeAndLogs, "SeesItsGPUs": s.seesItsGPUs, "LastLineNeedsNoNewline": s.lastLineNeedsNoNewline,
-		"LongLine": s.longLine, "MemoryLimit": s.memoryLimit, "PublishesPorts": s.publishesPorts, "KeepsVolumes": s.keepsVolumes, "BindMounts": s.bindMounts,
+		"LongLine": s.longLine, "MemoryLimit": s.memoryLimit, "PublishesPorts": s.publishesPorts, "KeepsVolumes": s.keepsVolumes, "RemovesVolumes": s.removesVolumes, "BindMounts": s.bindMounts,
 		"StopsGentlyThenNot": s.stopsGentlyThenNot, "Adopts": s.adopts, "Execs": s.execs, "Stats": s.stats,
 		"ProcessIsAsTold": s.processIsAsTold, "UserHasNoPowers": s.userHasNoPowers, "ReadonlyRootfs": s.readonlyRootfs,
-		"TmpfsAndShm": s.tmpfsAndShm, "Ulimits": s.ulimits, "Networks": s.networks, "Links": s.links, "SharesProcesses": s.sharesProcesses,
+		"TmpfsAndShm": s.tmpfsAndShm, "Ulimits": s.ulimits, "Networks": s.networks, "Links": s.links, "SharesProcesses": s.sharesProcesses, "NestedMounts": s.nestedMounts, "OpenStdin": s.openStdin, "SearchDomains": s.searchDomains,
 		"CannotStart": s.cannotStart, "NotThere": s.notThere,
 	} {
 		t.Run(name, test)
@@ -256,6 +256,26 @@ func (s *suite) keepsVolumes(t *testing.T) {
 	}
 }
 
+func (s *suite) removesVolumes(t *testing.T) {
+	name := fmt.Sprintf("gone-%d", os.Getpid())
+	volume := func(c *runtime.Spec) {
+		c.Mounts = []runtime.Mount{{Source: name, Destination: "/v", Volume: true}}
+	}
+	first := s.run(t, "touch /v/file", volume)
+	s.wait(t, first)
+	if err := s.rt.Remove(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // once more does no harm
+		if err := s.rt.RemoveVolume(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.output(t, "ls /v", func(c *runtime.Spec) { volume(c); another("second")(c) }); got != "" {
+		t.Errorf("a volume that was removed still has %q", got)
+	}
+}
+
 func (s *suite) bindMounts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	id := s.run(t, "echo from inside > /host/file", func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Source: dir, Destination: "/host"}} })
@@ -439,6 +459,42 @@ func (s *suite) sharesProcesses(t *testing.T) {
 		c.Pid, c.IPC = "container:"+first, "container:"+first
 	})
 	if got != "1\nfile" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (s *suite) nestedMounts(t *testing.T) {
+	outer, inner := t.TempDir(), t.TempDir()
+	for dir, name := range map[string]string{outer: "outer", inner: "inner"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := s.output(t, "ls /a /a/b", func(c *runtime.Spec) {
+		c.Mounts = []runtime.Mount{{Source: inner, Destination: "/a/b"}, {Source: outer, Destination: "/a"}}
+	})
+	if got != "/a:\nb\nouter\n\n/a/b:\ninner" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (s *suite) openStdin(t *testing.T) {
+	if got := s.output(t, "cat; echo end", another("closed")); got != "end" {
+		t.Errorf("got %q", got)
+	}
+	id := s.run(t, "echo up; cat; echo end", func(c *runtime.Spec) { c.OpenStdin = true })
+	s.says(t, id)
+	time.Sleep(300 * time.Millisecond)
+	if got := s.text(t, id); got != "up" {
+		t.Errorf("a container that reads from an open standard input says %q", got)
+	}
+}
+
+func (s *suite) searchDomains(t *testing.T) {
+	got := s.output(t, "cat /etc/resolv.conf", func(c *runtime.Spec) {
+		c.Network.Mode, c.DNSSearch, c.DNS = "bridge", []string{"corp.example"}, []string{"192.0.2.53"}
+	})
+	if !strings.Contains(got, "search corp.example") || !strings.Contains(got, "nameserver 192.0.2.53") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -24,6 +24,14 @@ func (c *Command) create(out *output) (pid int, err error) {
 	}
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Env, c.Dir, out.writers[0], out.writers[1]
+	if c.OpenStdin {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return 0, err
+		}
+		defer r.Close()
+		cmd.Stdin, out.stdin = r, w
+	}
 	if c.PIDFile == "" {
 		// Before its state is on disk, a process without its shim would be started once more.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
@@ -32,10 +40,12 @@ func (c *Command) create(out *output) (pid int, err error) {
 		}
 		return cmd.Process.Pid, nil
 	}
-	// What the command leaves behind becomes the shim's child.
+	// What the command leaves behind becomes the shim's child. The command itself ends with the shim: the
+	// next one undoes what it has done.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
 	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Run(); err != nil {
 		return 0, fmt.Errorf("%s: %w", c.Args[0], err)
 	}
@@ -97,6 +107,7 @@ func awaitEnd(pid int) {
 
 // output carries what a container writes to its log.
 type output struct {
+	stdin   *os.File    // nobody writes to it; it is open for as long as the container runs
 	writers [2]*os.File // the ends that the container writes to: stdout, stderr
 	readers [2]*os.File
 	copying sync.WaitGroup

@@ -31,7 +31,7 @@ func Wait(ctx context.Context, dir string, lost func(State)) (runtime.Exit, erro
 	case !st.Ended:
 		lost(st)
 		st.Ended, st.ExitCode, st.FinishedAt, st.Error = true, LostCode, time.Now().UTC(), lostReason
-		if err := writeJSON(filepath.Join(dir, stateFile), st); err != nil {
+		if err := WriteJSON(filepath.Join(dir, stateFile), st); err != nil {
 			return runtime.Exit{}, err
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
@@ -45,7 +47,7 @@ func (c Containers) Find(id string) (string, error) {
 
 // WriteSpec notes what the container in dir is. From then on there is one.
 func WriteSpec(dir string, spec *runtime.Spec) error {
-	return writeJSON(filepath.Join(dir, specFile), spec)
+	return WriteJSON(filepath.Join(dir, specFile), spec)
 }
 
 // ReadSpec reads what the container in dir is.
@@ -109,15 +111,19 @@ func Stop(ctx context.Context, dir string, grace time.Duration, name string, sig
 	return wait(ctx)
 }
 
-// stopSignal reads SIGINT, INT or 2; anything else is SIGTERM.
+// firstRealTime is SIGRTMIN as the C library counts: it keeps the first two for itself.
+const firstRealTime = 34
+
+// stopSignal reads SIGINT, INT, 2 or SIGRTMIN+3; anything else is SIGTERM.
 func stopSignal(name string) syscall.Signal {
-	known := map[string]syscall.Signal{
-		"INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL, "USR1": syscall.SIGUSR1,
-		"USR2": syscall.SIGUSR2, "HUP": syscall.SIGHUP, "WINCH": syscall.SIGWINCH, "ABRT": syscall.SIGABRT,
-	}
-	if s, ok := known[strings.TrimPrefix(strings.ToUpper(name), "SIG")]; ok {
+	name = "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
+	if s := unix.SignalNum(name); s != 0 {
 		return s
 	}
+	if n, err := strconv.Atoi(strings.TrimPrefix(name, "SIGRTMIN+")); err == nil && strings.HasPrefix(name, "SIGRTMIN+") && n >= 0 && n <= 30 {
+		return syscall.Signal(firstRealTime + n)
+	}
+	name = strings.TrimPrefix(name, "SIG")
 	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < 65 {
 		return syscall.Signal(n)
 	}

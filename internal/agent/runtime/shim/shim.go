@@ -4,6 +4,7 @@
 package shim
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ type Command struct {
 	Args []string
 	Env  []string
 	Dir  string
+
+	OpenStdin bool `json:",omitempty"` // reading from it waits, instead of finding the end
 
 	// PIDFile is set where Args does not become the container but makes it, ready to start, and leaves
 	// its process to the shim: the file is where Args writes that process's ID. Then starts it.
@@ -107,7 +110,7 @@ func run(dir string, ready *os.File) error {
 	}
 	st := State{PID: pid, StartedAt: time.Now().UTC()}
 	st.StartTime, _ = startTime(st.PID) // it may have ended already
-	if err := writeJSON(filepath.Join(dir, stateFile), st); err != nil {
+	if err := WriteJSON(filepath.Join(dir, stateFile), st); err != nil {
 		syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // what isn't written down must not run
 		return err
 	}
@@ -121,7 +124,7 @@ func run(dir string, ready *os.File) error {
 	out.drain()
 	log.Close()
 	st.Ended, st.FinishedAt = true, time.Now().UTC()
-	return writeJSON(filepath.Join(dir, stateFile), st)
+	return WriteJSON(filepath.Join(dir, stateFile), st)
 }
 
 // lockOnce lets one shim in a container's life go on. An agent that was killed while it started a
@@ -142,11 +145,11 @@ func lockOnce(dir string) (lock *os.File, first bool, err error) {
 
 // Start starts a shim in the container's directory, detached from this process, and returns once the
 // command runs. self is the command line that leads to Main.
-func Start(dir string, self []string, c Command) error {
+func Start(ctx context.Context, dir string, self []string, c Command) error {
 	path := filepath.Join(dir, commandFile)
 	_, err := os.Stat(path)
 	c.Again = err == nil
-	if err := writeJSON(path, c); err != nil {
+	if err := WriteJSON(path, c); err != nil {
 		return err
 	}
 	if err := syscall.Mkfifo(filepath.Join(dir, aliveFile), 0o600); err != nil && !errors.Is(err, os.ErrExist) {
@@ -167,11 +170,31 @@ func Start(dir string, self []string, c Command) error {
 		return fmt.Errorf("start a shim: %w", err)
 	}
 	go cmd.Wait() //nolint:errcheck // only to reap it; its outcome is in state.json
+	defer context.AfterFunc(ctx, func() { ready.Close() })()
 	message := make([]byte, 4096)
 	if n, _ := ready.Read(message); n > 0 {
 		return errors.New(string(message[:n]))
 	}
-	return nil
+	return awaitStart(ctx, dir)
+}
+
+// awaitStart returns when the command runs. The shim that starts it may be one that another agent has
+// started, or may have been killed.
+func awaitStart(ctx context.Context, dir string) error {
+	for {
+		over := gone(dir) // asked first: what a shim writes before its end is seen
+		if _, started, err := ReadState(dir); started || err != nil {
+			return err
+		}
+		if over {
+			return errors.New("the process that was to watch over the container was killed before it started")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(minPoll):
+		}
+	}
 }
 
 // ReadState reads a container's state; ok is false while it has never been started.
@@ -226,8 +249,8 @@ func readJSON(path string, v any) error {
 	return json.Unmarshal(b, v)
 }
 
-// writeJSON replaces a file whole: after a crash there is the old one or the new one.
-func writeJSON(path string, v any) error {
+// WriteJSON replaces a file whole, durably: after a crash there is the old one or the new one.
+func WriteJSON(path string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err

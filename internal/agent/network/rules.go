@@ -1,0 +1,96 @@
+package network
+
+import (
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// The first two registers of a rule, which carry what it compares or sets.
+const register, second = 1, 2
+
+// load reads a part of a packet's header.
+func load(base expr.PayloadBase, offset, length uint32) expr.Any {
+	return &expr.Payload{DestRegister: register, Base: base, Offset: offset, Len: length}
+}
+
+func equals(data []byte) expr.Any {
+	return &expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: data}
+}
+
+// within4 matches an address of a packet, at an offset of its IPv4 header, that lies in a network.
+func within4(offset uint32, p netip.Prefix) []expr.Any {
+	mask := make([]byte, 4)
+	for i := range p.Bits() {
+		mask[i/8] |= 0x80 >> (i % 8)
+	}
+	return []expr.Any{
+		load(expr.PayloadBaseNetworkHeader, offset, 4),
+		&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4, Mask: mask, Xor: make([]byte, 4)},
+		equals(p.Masked().Addr().AsSlice()),
+	}
+}
+
+// Where an IPv4 header has its addresses.
+const sourceAddress, destinationAddress = 12, 16
+
+// interfaceName pads a name as the kernel compares it.
+func interfaceName(name string) []byte {
+	return append([]byte(name), make([]byte, unix.IFNAMSIZ-len(name))...)
+}
+
+// guardBridge makes two rules of the machine, in a table of their own, anew: what the bridge's containers
+// send out is masqueraded; and what they send to the machine's loopback is dropped, which publishing
+// ports on loopback would let in otherwise (CVE-2020-8558).
+func guardBridge(subnet netip.Prefix) error {
+	c, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "pintle"})
+	c.FlushTable(table)
+	in := c.AddChain(&nftables.Chain{
+		Name: "prerouting", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw,
+	})
+	out := c.AddChain(&nftables.Chain{
+		Name: "postrouting", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
+	})
+	drop := []expr.Any{&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: register}, equals(interfaceName(bridgeName))}
+	drop = append(drop, within4(destinationAddress, netip.MustParsePrefix("127.0.0.0/8"))...)
+	c.AddRule(&nftables.Rule{Table: table, Chain: in, Exprs: append(drop, &expr.Verdict{Kind: expr.VerdictDrop})})
+	masquerade := append(within4(sourceAddress, subnet),
+		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: register},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: register, Data: interfaceName(bridgeName)},
+		&expr.Masq{})
+	c.AddRule(&nftables.Rule{Table: table, Chain: out, Exprs: masquerade})
+	return c.Flush()
+}
+
+// redirect leads connections that a namespace's own processes open to one port of an address to
+// another: a rule in a table of ours, made anew.
+func redirect(netns int, address netip.Addr, from, to uint16) error {
+	c, err := nftables.New(nftables.WithNetNSFd(netns))
+	if err != nil {
+		return err
+	}
+	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "pintle"})
+	c.FlushTable(table)
+	chain := c.AddChain(&nftables.Chain{
+		Name: "output", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest,
+	})
+	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register},
+		equals([]byte{unix.IPPROTO_TCP}),
+		load(expr.PayloadBaseNetworkHeader, destinationAddress, 4),
+		equals(address.AsSlice()),
+		load(expr.PayloadBaseTransportHeader, 2, 2), // destination port
+		equals(binaryutil.BigEndian.PutUint16(from)),
+		&expr.Immediate{Register: register, Data: address.AsSlice()},
+		&expr.Immediate{Register: second, Data: binaryutil.BigEndian.PutUint16(to)},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register, RegProtoMin: second},
+	}})
+	return c.Flush()
+}

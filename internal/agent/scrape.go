@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pintle/pintle/internal/acs"
+)
+
+// A node's GPUs for Prometheus, under the names and labels of NVIDIA's dcgm-exporter, so that dashboards
+// made for it show them: its default-counters.csv is where the names come from. The task's labels are
+// ours; a GPU that is free has them empty.
+
+// gpuLabels are dcgm-exporter's, and ours.
+var gpuLabels = []string{"gpu", "UUID", "device", "modelName", "Hostname", "DCGM_FI_DRIVER_VERSION", "simulated", "task", "container"}
+
+// gauge is one metric of a GPU.
+type gauge struct {
+	desc *prometheus.Desc
+	of   func(*acs.GPULoad) float64
+}
+
+func newGauge(name, help string, of func(*acs.GPULoad) float64) gauge {
+	return gauge{prometheus.NewDesc(name, help, gpuLabels, nil), of}
+}
+
+var gauges = []gauge{
+	newGauge("DCGM_FI_DEV_GPU_UTIL", "How busy the GPU is, in percent.", func(g *acs.GPULoad) float64 { return g.UtilizationPct }),
+	newGauge("DCGM_FI_DEV_GPU_TEMP", "The GPU's temperature, in degrees Celsius.", func(g *acs.GPULoad) float64 { return g.TemperatureC }),
+	newGauge("DCGM_FI_DEV_POWER_USAGE", "The power that the GPU draws, in watts.", func(g *acs.GPULoad) float64 { return g.PowerW }),
+	newGauge("DCGM_FI_DEV_FB_USED", "The GPU's memory in use, in MiB.", func(g *acs.GPULoad) float64 { return float64(g.MemoryUsedMiB) }),
+	newGauge("DCGM_FI_DEV_FB_FREE", "The GPU's memory that is free, in MiB.", func(g *acs.GPULoad) float64 { return float64(g.MemoryMiB - g.MemoryUsedMiB) }),
+	newGauge("DCGM_FI_DEV_XID_ERRORS", "The number of the last error (XID) that the driver gave; 0 is none.", lastError),
+}
+
+func lastError(g *acs.GPULoad) float64 {
+	if len(g.XIDErrors) == 0 {
+		return 0
+	}
+	return float64(g.XIDErrors[len(g.XIDErrors)-1])
+}
+
+// Describe is prometheus.Collector's. It names nothing: the nodes of one machine have the same metrics.
+func (a *Agent) Describe(chan<- *prometheus.Desc) {}
+
+// Collect is prometheus.Collector's.
+func (a *Agent) Collect(out chan<- prometheus.Metric) {
+	models := map[string]string{}
+	for _, d := range a.config.GPUs.Devices() {
+		models[d.ID] = d.Model
+	}
+	for i, g := range a.sampler.GPUs() {
+		n := strconv.Itoa(i)
+		task := g.TaskArn[strings.LastIndexByte(g.TaskArn, '/')+1:]
+		for _, m := range gauges {
+			out <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, m.of(&g),
+				n, g.ID, "nvidia"+n, models[g.ID], a.config.Name, a.config.GPUs.Driver(), strconv.FormatBool(g.Simulated), task, g.Container)
+		}
+	}
+}
