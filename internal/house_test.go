@@ -11,10 +11,11 @@ const module = "github.com/pintle/pintle/internal/"
 // mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
 // package and all below it.
 var mayKnow = map[string][]string{
-	"wire": {"wire"}, "state": {}, "logstore": {}, "acs": {}, "instancetype": {},
-	"decide": {"decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
-	"control": {"state", "schedule", "decide", "nodelink"}, "service": {"state", "schedule", "decide", "logstore", "wire/call"},
-	"agent": {"agent", "acs", "instancetype"},
+	"wire": {"wire"}, "state": {}, "logstore": {}, "metricstore": {}, "acs": {}, "instancetype": {},
+	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
+	"control": {"state", "schedule", "decide", "nodelink", "metricstore", "metricquery"},
+	"service": {"state", "schedule", "decide", "logstore", "metricstore", "metricquery", "wire/call"},
+	"agent":   {"agent", "acs", "instancetype"},
 }
 
 // TestWhoKnowsWhom checks the imports of every package against the rule, and that no service knows

@@ -1,7 +1,8 @@
-"""Calls every implemented operation of ECS, Logs and STS at least once, with their waiters and
+"""Calls every implemented operation of ECS, Logs, CloudWatch and STS at least once, with their waiters and
 paginators, and checks what comes back: through boto3, or with the argument aws through the AWS CLI.
 Prints the operations that it has called, a line each."""
 
+import datetime
 import json
 import os
 import re
@@ -64,7 +65,12 @@ class CLI:
         return type("Waiter", (), {"wait": staticmethod(wait)})
 
 
-ecs, logs, sts = client("ecs"), client("logs"), client("sts")
+def when(t):
+    """A time that came back: from the CLI it is as it was on the wire, in CBOR a number."""
+    return datetime.datetime.fromtimestamp(t, datetime.timezone.utc) if isinstance(t, float) else t
+
+
+ecs, logs, sts, cw = client("ecs"), client("logs"), client("sts"), client("cloudwatch")
 
 
 def refused(code, call, **arguments):
@@ -333,6 +339,129 @@ refused("ResourceNotFoundException", logs.get_log_events, logGroupName="/none", 
 refused("InvalidParameterException", logs.put_log_events, logGroupName="/g", logStreamName="s1", logEvents=[{"timestamp": now + 1, "message": "b"}, {"timestamp": now, "message": "a"}])
 logs.delete_log_stream(logGroupName="/g", logStreamName="s2")
 logs.delete_log_group(logGroupName="/g")
+
+# CloudWatch: metrics
+now = datetime.datetime.now(datetime.timezone.utc).replace(second=0, microsecond=0)
+minute = datetime.timedelta(minutes=1)
+
+
+def ago(minutes=0, seconds=0, days=0):
+    return (now - datetime.timedelta(minutes=minutes, days=days, seconds=-seconds)).isoformat()
+
+
+dims = [{"Name": "ServiceName", "Value": "s"}, {"Name": "ClusterName", "Value": "c"}]
+cw.put_metric_data(Namespace="Test/GPU", MetricData=[
+    {"MetricName": "util", "Dimensions": dims, "Timestamp": ago(1), "Value": 75.0, "Unit": "Percent"},
+    {"MetricName": "util", "Dimensions": dims[::-1], "Timestamp": ago(1, seconds=30), "Values": [10.0, 20.0], "Counts": [1.0, 2.0], "Unit": "Percent"},
+    {"MetricName": "util", "Dimensions": dims, "Timestamp": ago(2), "StatisticValues": {"SampleCount": 4.0, "Sum": 10.0, "Minimum": 1.0, "Maximum": 4.0}, "Unit": "Percent"},
+    {"MetricName": "fine", "Timestamp": ago(1), "Value": 1.0, "StorageResolution": 1},
+    {"MetricName": "fine", "Timestamp": ago(1, seconds=1), "Value": 2.0, "StorageResolution": 1},
+    {"MetricName": "old", "Timestamp": ago(days=13), "Value": 7.0},
+])
+cw.put_metric_data(Namespace="Test/Many", MetricData=[{"MetricName": f"m{i:04}", "Dimensions": [{"Name": "n", "Value": "v" * 5}], "Value": float(i)} for i in range(1000)])
+stats = cw.get_metric_statistics(Namespace="Test/GPU", MetricName="util", Dimensions=dims, StartTime=ago(5), EndTime=ago(), Period=60,
+                                 Statistics=["Average", "Sum", "Minimum", "Maximum", "SampleCount"], ExtendedStatistics=["p50", "p99", "tm90"])
+a, b = sorted(stats["Datapoints"], key=lambda d: when(d["Timestamp"]))
+assert (a["Sum"], a["SampleCount"], a["Average"], a["Minimum"], a["Maximum"]) == (10, 4, 2.5, 1, 4) and "ExtendedStatistics" not in a, a
+assert (b["Sum"], b["SampleCount"], b["Minimum"], b["Maximum"], b["Unit"]) == (125, 4, 10, 75, "Percent") and when(b["Timestamp"]) == now - minute, b
+assert b["ExtendedStatistics"]["p50"] == 20 and b["ExtendedStatistics"]["p99"] == 75, b
+assert stats["Label"] == "util", stats
+assert cw.get_metric_statistics(Namespace="Test/GPU", MetricName="util", Dimensions=dims, Unit="Count", StartTime=ago(5), EndTime=ago(), Period=60, Statistics=["Sum"])["Datapoints"] == []
+assert len(cw.get_metric_statistics(Namespace="Test/GPU", MetricName="fine", StartTime=ago(1), EndTime=ago(), Period=1, Statistics=["Sum"])["Datapoints"]) == 2
+old = cw.get_metric_statistics(Namespace="Test/GPU", MetricName="old", StartTime=ago(days=14), EndTime=ago(), Period=3600, Statistics=["Sum"])["Datapoints"]
+assert [d["Sum"] for d in old] == [7], old
+stat = {"Metric": {"Namespace": "Test/GPU", "MetricName": "util", "Dimensions": dims}, "Period": 60, "Stat": "Sum"}
+queries = [{"Id": "m1", "MetricStat": stat}, {"Id": "m2", "MetricStat": {**stat, "Stat": "SampleCount"}, "ReturnData": False}, {"Id": "e1", "Expression": "m1 / m2", "Label": "mean"}]
+data = cw.get_metric_data(MetricDataQueries=queries, StartTime=ago(5), EndTime=ago())["MetricDataResults"]
+assert [(d["Id"], d["Label"], d["Values"], d["StatusCode"]) for d in data] == [("m1", "util", [125, 10], "Complete"), ("e1", "mean", [31.25, 2.5], "Complete")], data
+assert [when(t) for t in data[0]["Timestamps"]] == [now - minute, now - 2 * minute], data
+pages = list(cw.get_paginator("get_metric_data").paginate(MetricDataQueries=queries, StartTime=ago(5), EndTime=ago(), ScanBy="TimestampAscending", PaginationConfig={"PageSize": 3}))
+assert [(r["Id"], r["Values"], r["StatusCode"]) for p in pages for r in p["MetricDataResults"]] == [
+    ("m1", [10, 125], "Complete"), ("e1", [2.5], "PartialData"), ("e1", [31.25], "Complete")], pages
+refused("ValidationError", cw.get_metric_data, MetricDataQueries=[{"Id": "e1", "Expression": "m1 +"}], StartTime=ago(1), EndTime=ago())
+refused("ValidationError", cw.get_metric_data, MetricDataQueries=[{"Id": "e1", "Expression": "nothing * 2"}], StartTime=ago(1), EndTime=ago())
+listed = [m for p in cw.get_paginator("list_metrics").paginate() for m in p["Metrics"]]
+assert len(listed) == 1003, len(listed)
+assert [m["MetricName"] for m in cw.list_metrics(Namespace="Test/GPU", Dimensions=[{"Name": "ServiceName"}])["Metrics"]] == ["util"]
+assert cw.list_metrics(Namespace="Test/GPU", Dimensions=[{"Name": "ServiceName", "Value": "t"}])["Metrics"] == []
+assert {m["MetricName"] for m in cw.list_metrics(Namespace="Test/GPU", RecentlyActive="PT3H")["Metrics"]} == {"util", "fine"}
+refused("InvalidParameterValue", cw.put_metric_data, Namespace="AWS/ECS", MetricData=[{"MetricName": "m", "Value": 1.0}])
+refused("InvalidParameterValue", cw.put_metric_data, Namespace="n", MetricData=[{"MetricName": "m", "Value": float("nan")}])
+refused("InvalidParameterCombination", cw.put_metric_data, Namespace="n", MetricData=[{"MetricName": "m", "Value": 1.0, "Values": [1.0]}])
+refused("MissingParameter", cw.put_metric_data, Namespace="n", MetricData=[{"MetricName": "m"}])
+refused("InvalidParameterValue", cw.put_metric_data, Namespace="n", MetricData=[{"MetricName": "good", "Value": 1.0}, {"MetricName": "m", "Value": 1.0, "Timestamp": ago(days=15)}])
+assert cw.list_metrics(Namespace="n")["Metrics"] == []
+refused("InvalidParameterCombination", cw.get_metric_statistics, Namespace="n", MetricName="m", StartTime=ago(days=2), EndTime=ago(), Period=60, Statistics=["Sum"])
+
+# CloudWatch: dashboards
+cw.put_dashboard(DashboardName="d", DashboardBody='{"widgets": []}', Tags=[{"Key": "a", "Value": "b"}])
+assert cw.get_dashboard(DashboardName="d")["DashboardBody"] == '{"widgets": []}'
+entries = [e for p in cw.get_paginator("list_dashboards").paginate(DashboardNamePrefix="d") for e in p["DashboardEntries"]]
+assert [(e["DashboardName"], e["Size"]) for e in entries] == [("d", 15)], entries
+assert cw.list_tags_for_resource(ResourceARN=entries[0]["DashboardArn"])["Tags"] == [{"Key": "a", "Value": "b"}]
+bad = refused("InvalidParameterInput", cw.put_dashboard, DashboardName="d", DashboardBody="{")
+assert bad.get("dashboardValidationMessages") or sys.argv[1:], bad
+refused("ResourceNotFound", cw.delete_dashboards, DashboardNames=["d", "none"])
+cw.delete_dashboards(DashboardNames=["d"])
+refused("ResourceNotFound", cw.get_dashboard, DashboardName="d")
+
+# CloudWatch: alarms. They look at what is never reported, and stay as they are set.
+alarm = dict(AlarmName="high", Namespace="Test/None", MetricName="util", Dimensions=dims, Statistic="Average", Period=60, EvaluationPeriods=3, DatapointsToAlarm=2,
+             Threshold=75.0, ComparisonOperator="GreaterThanThreshold", TreatMissingData="ignore", AlarmActions=["arn:aws:sns:us-east-1:000000000000:t"])
+cw.put_metric_alarm(**alarm, Tags=[{"Key": "a", "Value": "b"}])
+got = cw.describe_alarms(AlarmNames=["high"])["MetricAlarms"][0]
+for k, v in alarm.items():
+    assert got[k] == v, (k, got[k], v)
+assert (got["StateValue"], got["ActionsEnabled"], got["OKActions"]) == ("INSUFFICIENT_DATA", True, []), got
+cw.put_metric_alarm(AlarmName="math", EvaluationPeriods=1, Threshold=1.0, ComparisonOperator="LessThanThreshold", TreatMissingData="ignore", Metrics=[
+    {"Id": "m1", "MetricStat": {**stat, "Metric": {"Namespace": "Test/None", "MetricName": "x"}}, "ReturnData": False}, {"Id": "e1", "Expression": "m1 * 2"}])
+cw.put_composite_alarm(AlarmName="both", AlarmRule='ALARM("high") AND NOT ALARM(math)')
+arn = got["AlarmArn"]
+cw.tag_resource(ResourceARN=arn, Tags=[{"Key": "c", "Value": "d"}])
+cw.untag_resource(ResourceARN=arn, TagKeys=["a"])
+assert cw.list_tags_for_resource(ResourceARN=arn)["Tags"] == [{"Key": "c", "Value": "d"}]
+cw.disable_alarm_actions(AlarmNames=["high"])
+assert not cw.describe_alarms(AlarmNames=["high"])["MetricAlarms"][0]["ActionsEnabled"]
+cw.enable_alarm_actions(AlarmNames=["high"])
+cw.set_alarm_state(AlarmName="high", StateValue="ALARM", StateReason="a test", StateReasonData='{"x": 1}')
+got = cw.describe_alarms(StateValue="ALARM")["MetricAlarms"][0]
+assert (got["AlarmName"], got["StateReason"]) == ("high", "a test"), got
+history = cw.describe_alarm_history(AlarmName="high", HistoryItemType="StateUpdate")["AlarmHistoryItems"]
+assert history[0]["HistorySummary"] == "Alarm updated from INSUFFICIENT_DATA to ALARM", history
+items = [h for p in cw.get_paginator("describe_alarm_history").paginate(AlarmName="high", PaginationConfig={"PageSize": 2}) for h in p["AlarmHistoryItems"]]
+assert len([h for h in items if h["HistoryItemType"] == "ConfigurationUpdate"]) == 3, items
+names = [m["AlarmName"] for p in cw.get_paginator("describe_alarms").paginate(PaginationConfig={"PageSize": 1}) for m in p["MetricAlarms"]]
+assert names == ["high", "math"], names
+assert [m["AlarmName"] for m in cw.describe_alarms(AlarmTypes=["CompositeAlarm"])["CompositeAlarms"]] == ["both"]
+assert [m["AlarmName"] for m in cw.describe_alarms(ChildrenOfAlarmName="both")["MetricAlarms"]] == ["high", "math"]
+assert [m["AlarmName"] for m in cw.describe_alarms(ParentsOfAlarmName="high")["CompositeAlarms"]] == ["both"]
+assert [m["AlarmName"] for m in cw.describe_alarms_for_metric(Namespace="Test/None", MetricName="util", Dimensions=dims)["MetricAlarms"]] == ["high"]
+cw.get_waiter("alarm_exists").wait(AlarmNames=["high"], WaiterConfig={"Delay": 1, "MaxAttempts": 2})
+refused("ValidationError", cw.put_metric_alarm, **{**alarm, "DatapointsToAlarm": 4})
+refused("ValidationError", cw.put_metric_alarm, **{**alarm, "Period": 45})
+refused("MissingParameter", cw.put_metric_alarm, AlarmName="x")
+refused("ValidationError", cw.put_composite_alarm, AlarmName="c", AlarmRule="ALARM(nowhere)")
+refused("ResourceNotFound", cw.set_alarm_state, AlarmName="none", StateValue="OK", StateReason="r")
+refused("InvalidFormat", cw.set_alarm_state, AlarmName="high", StateValue="OK", StateReason="r", StateReasonData="{")
+refused("InvalidNextToken", cw.describe_alarms, NextToken="%%%")
+refused("ValidationError", cw.delete_alarms, AlarmNames=["high"])
+refused("ResourceNotFound", cw.delete_alarms, AlarmNames=["high", "none"])
+cw.delete_alarms(AlarmNames=["both"])
+cw.delete_alarms(AlarmNames=["high", "math"])
+assert cw.describe_alarms()["MetricAlarms"] == []
+
+# Metrics in logs, in the embedded metric format
+logs.create_log_group(logGroupName="/emf")
+logs.create_log_stream(logGroupName="/emf", logStreamName="s")
+ms = int((now - minute).timestamp() * 1000)
+logs.put_log_events(logGroupName="/emf", logStreamName="s", logEvents=[{"timestamp": ms, "message": m} for m in [
+    json.dumps({"_aws": {"Timestamp": ms, "CloudWatchMetrics": [{"Namespace": "ECS/ContainerInsights/Prometheus", "Dimensions": [["ClusterName", "ServiceName"]], "Metrics": [{"Name": "DCGM_FI_DEV_GPU_UTIL"}]}]},
+                "ClusterName": "c", "ServiceName": "s", "DCGM_FI_DEV_GPU_UTIL": [70, 90]}),
+    '{"_aws": {"CloudWatchMetrics": "none"}}',
+]])
+got = cw.get_metric_statistics(Namespace="ECS/ContainerInsights/Prometheus", MetricName="DCGM_FI_DEV_GPU_UTIL", Dimensions=dims, StartTime=ago(5), EndTime=ago(), Period=60, Statistics=["Average"])
+assert [d["Average"] for d in got["Datapoints"]] == [80], got
+assert len(logs.get_log_events(logGroupName="/emf", logStreamName="s")["events"]) == 2
 
 # An operation that is not there yet says so
 assert "CreateTaskSet" in refused("NotImplementedException", ecs.create_task_set, cluster="c", service="s", taskDefinition="everything")["Error"]["Message"]

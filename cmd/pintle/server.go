@@ -17,12 +17,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/control/alarms"
 	"github.com/pintle/pintle/internal/control/nodes"
 	"github.com/pintle/pintle/internal/control/services"
 	"github.com/pintle/pintle/internal/control/sweep"
 	"github.com/pintle/pintle/internal/logstore"
+	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/nodelink"
 	"github.com/pintle/pintle/internal/schedule"
+	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/sts"
@@ -55,6 +58,7 @@ type server struct {
 	front    http.Handler // the handler, guarded where any credentials will do
 	store    *state.Store
 	logs     *logstore.Store
+	metrics  *metricstore.Store
 	ecs      *ecs.Service
 	services *services.Loop
 	link     *nodelink.Link
@@ -146,6 +150,9 @@ func (s *server) open(ctx context.Context) error {
 	if s.logs, err = logstore.Open(filepath.Join(s.flags.Data, "logs")); err != nil {
 		return errors.Join(err, s.store.Close())
 	}
+	if s.metrics, err = metricstore.Open(filepath.Join(s.flags.Data, "metrics"), metricstore.Options{}); err != nil {
+		return errors.Join(err, s.store.Close(), s.logs.Close())
+	}
 	s.ecs = ecs.New(s.store, scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
 	return nil
 }
@@ -174,9 +181,11 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		}
 	}
 	s.link = nodelink.New(s.store, options)
+	metrics := cloudwatch.New(s.metrics, s.store, cloudwatch.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
-		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})),
+		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Metrics: metrics})),
+		wire.CloudWatch(metrics),
 		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
 	)
 	if err != nil {
@@ -204,6 +213,9 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return web.Serve(s.listener) })
 	g.Go(func() error { return nodes.Run(ctx, s.store, nodes.Options{Now: time.Now, Lost: s.flags.Lost}) })
 	g.Go(func() error { return s.services.Run(ctx, s.store) })
+	g.Go(func() error {
+		return alarms.Run(ctx, s.store, alarms.Options{Now: time.Now, Metrics: s.metrics, Act: s.alarmActions().act, Log: s.log})
+	})
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {
 		select {
@@ -221,7 +233,7 @@ func (s *server) run(ctx context.Context) error {
 		return nil
 	})
 	err := g.Wait()
-	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close())
+	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close(), s.metrics.Close())
 	return err
 }
 

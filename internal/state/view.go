@@ -8,8 +8,11 @@ type View struct {
 	watch memdb.WatchSet
 
 	AccountSettings    Table[AccountSetting]
+	AlarmHistory       Table[AlarmHistory]
+	Alarms             Table[Alarm]
 	Clusters           Table[Cluster]
 	ContainerInstances Table[ContainerInstance]
+	Dashboards         Table[Dashboard]
 	IdempotencyTokens  Table[IdempotencyToken]
 	ServiceDeployments Table[ServiceDeployment]
 	ServiceRevisions   Table[ServiceRevision]
@@ -32,8 +35,11 @@ func newTx(txn *memdb.Txn, store *Store) *Tx {
 // bind gives the view its tables; with a tx, they can be written.
 func bind(v *View, tx *Tx) *View {
 	v.AccountSettings = Table[AccountSetting]{v, accountSettings, tx}
+	v.AlarmHistory = Table[AlarmHistory]{v, alarmHistory, tx}
+	v.Alarms = Table[Alarm]{v, alarms, tx}
 	v.Clusters = Table[Cluster]{v, clusters, tx}
 	v.ContainerInstances = Table[ContainerInstance]{v, containerInstances, tx}
+	v.Dashboards = Table[Dashboard]{v, dashboards, tx}
 	v.IdempotencyTokens = Table[IdempotencyToken]{v, idempotencyTokens, tx}
 	v.ServiceDeployments = Table[ServiceDeployment]{v, serviceDeployments, tx}
 	v.ServiceRevisions = Table[ServiceRevision]{v, serviceRevisions, tx}
@@ -48,8 +54,8 @@ func bind(v *View, tx *Tx) *View {
 var tables = func() map[string]definition {
 	m := map[string]definition{}
 	for _, d := range []definition{
-		accountSettings, clusters, containerInstances, idempotencyTokens, serviceDeployments, serviceRevisions, services,
-		taskDefinitions, taskFamilies, tasks,
+		accountSettings, alarmHistory, alarms, clusters, containerInstances, dashboards, idempotencyTokens, serviceDeployments,
+		serviceRevisions, services, taskDefinitions, taskFamilies, tasks,
 	} {
 		m[d.tableName()] = d
 	}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/traits"
 )
 
 // refusal is an error that wire itself answers with. Its code is that of AWS JSON; protocols whose
@@ -50,7 +51,10 @@ func asAPIError(err error) smithy.APIError {
 	return fault
 }
 
-func statusOf(err smithy.APIError) int {
+func (a *API) statusOf(err smithy.APIError) int {
+	if e, ok := a.QueryErrors[err.ErrorCode()]; ok {
+		return e.Status
+	}
 	if s, ok := err.(interface{ HTTPStatusCode() int }); ok {
 		return s.HTTPStatusCode()
 	}
@@ -58,6 +62,38 @@ func statusOf(err smithy.APIError) int {
 		return http.StatusInternalServerError
 	}
 	return http.StatusBadRequest
+}
+
+// QueryError is what an error of a service's model is in Query.
+type QueryError struct {
+	Code   string
+	Status int
+}
+
+// queryErrors are the errors of an SDK package whose code in Query is not their name.
+func queryErrors(types *smithy.TypeRegistry) map[string]QueryError {
+	m := map[string]QueryError{}
+	for _, t := range types.Entries {
+		if e, ok := smithy.SchemaTrait[*traits.AWSQueryError](t.Schema); ok {
+			m[t.Schema.ID().Name] = QueryError{e.ErrorCode, e.StatusCode}
+		}
+	}
+	return m
+}
+
+// queryHeader tells clients that once spoke Query an error's code there, whatever they speak now.
+const queryHeader = "X-Amzn-Query-Error"
+
+func (a *API) describeError(h http.Header, err smithy.APIError) {
+	if a.QueryErrors == nil {
+		return
+	}
+	code, status := a.queryError(err)
+	culprit := "Sender"
+	if status >= http.StatusInternalServerError {
+		culprit = "Receiver"
+	}
+	h.Set(queryHeader, code+";"+culprit)
 }
 
 // modeled returns the struct of an error that the SDK made from the service's model, whose members

@@ -14,7 +14,7 @@ type jsonProtocol struct{ mediaType string }
 
 const targetHeader = "X-Amz-Target"
 
-func (p jsonProtocol) contentType() string { return p.mediaType }
+func (p jsonProtocol) describe(h http.Header) { h.Set("Content-Type", p.mediaType) }
 
 func (p jsonProtocol) claims(r *http.Request) bool { return r.Header.Get(targetHeader) != "" }
 
@@ -50,12 +50,12 @@ func (p jsonProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]
 	if !ok {
 		e.b = append(e.b, `,"message":`...)
 		e.string(err.ErrorMessage())
-		return append(e.b, '}'), statusOf(err)
+		return append(e.b, '}'), q.api.statusOf(err)
 	}
 	members := jsonEncoder{}
 	members.structure(q.api.shapes.of(v.Type()), v)
 	if len(members.b) > len("{}") {
 		e.b = append(e.b, ',')
 	}
-	return append(e.b, members.b[1:]...), statusOf(err)
+	return append(e.b, members.b[1:]...), q.api.statusOf(err)
 }

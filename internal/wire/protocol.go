@@ -20,7 +20,8 @@ type Protocol interface {
 	encode(b []byte, q *request, sh *shape, out reflect.Value) ([]byte, error)
 	// encodeError appends an error's answer, and gives its status.
 	encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int)
-	contentType() string
+	// describe sets the headers that every answer has.
+	describe(http.Header)
 }
 
 // The protocols that there are so far.
@@ -28,4 +29,5 @@ var (
 	JSON10 Protocol = jsonProtocol{"application/x-amz-json-1.0"}
 	JSON11 Protocol = jsonProtocol{"application/x-amz-json-1.1"}
 	Query  Protocol = queryProtocol{}
+	CBOR   Protocol = cborProtocol{}
 )

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -12,7 +13,7 @@ import (
 // queryProtocol is AWS Query: operation and input in a form, the output in XML.
 type queryProtocol struct{}
 
-func (queryProtocol) contentType() string { return "text/xml" }
+func (queryProtocol) describe(h http.Header) { h.Set("Content-Type", "text/xml") }
 
 func (queryProtocol) claims(r *http.Request) bool { return r.Header.Get(targetHeader) == "" }
 
@@ -66,7 +67,7 @@ func (queryProtocol) encode(b []byte, q *request, sh *shape, out reflect.Value) 
 }
 
 func (queryProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
-	code, status := queryError(err)
+	code, status := q.api.queryError(err)
 	culprit := "Sender"
 	if status >= http.StatusInternalServerError {
 		culprit = "Receiver"
@@ -84,11 +85,11 @@ func (queryProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]b
 }
 
 // queryError is an error's code and status: wire's refusals have other names here, and most lose
-// their "Exception"; services' errors are what they are.
-func queryError(err smithy.APIError) (code string, status int) {
+// their "Exception"; services' errors are what they are, or what the API says.
+func (a *API) queryError(err smithy.APIError) (code string, status int) {
 	r, ok := err.(*refusal)
 	if !ok {
-		return err.ErrorCode(), statusOf(err)
+		return cmp.Or(a.QueryErrors[err.ErrorCode()].Code, err.ErrorCode()), a.statusOf(err)
 	}
 	switch r.code {
 	case "UnknownOperationException":

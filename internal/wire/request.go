@@ -2,7 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"sync"
@@ -19,6 +21,7 @@ type request struct {
 	operation string
 	op        *operation // what answers it; nil until that is known
 	body      []byte
+	signed    []byte     // the body as it came, and was signed: body may have been compressed in it
 	form      url.Values // the parameters, in a protocol of forms
 
 	*scratch
@@ -63,5 +66,32 @@ func (q *request) readBody() error {
 	case err != nil:
 		return refuse("SerializationException", "The request's body could not be read.")
 	}
+	q.signed = q.body
+	return q.decompress(limit)
+}
+
+// decompress inflates a body that the client has compressed, as the SDKs do with large PutMetricData.
+func (q *request) decompress(limit int64) error {
+	switch q.Header.Get("Content-Encoding") {
+	case "", "identity":
+		return nil
+	case "gzip":
+	default:
+		return refuseWith(http.StatusUnsupportedMediaType, "UnsupportedMediaTypeException", "The Content-Encoding is %q; only gzip is taken.", q.Header.Get("Content-Encoding"))
+	}
+	in, err := gzip.NewReader(bytes.NewReader(q.signed))
+	if err != nil {
+		return refuse("SerializationException", "The request's body is not valid gzip.")
+	}
+	q.body, err = io.ReadAll(io.LimitReader(in, maxInflation*limit+1))
+	if err != nil {
+		return refuse("SerializationException", "The request's body is not valid gzip.")
+	}
+	if int64(len(q.body)) > maxInflation*limit {
+		return refuseWith(http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request's body is larger than %d bytes once inflated.", maxInflation*limit)
+	}
 	return nil
 }
+
+// maxInflation is how many times the API's limit a compressed body may come to.
+const maxInflation = 4

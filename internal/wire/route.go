@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// route finds the API that a request is for, and the protocol that it is in: by its target, by the
-// scope of its signature, by its host, and for a form, which need not be signed, by its Version.
+// route finds the API that a request is for, and the protocol that it is in: by its target or path,
+// by the scope of its signature, by its host, and for a form, which need not be signed, by its Version.
 // It reads the body on the way, no more of it than the API takes.
 func (h *Handler) route(q *request) error {
 	q.api = h.apiOf(q.Request)
@@ -26,6 +26,9 @@ func (h *Handler) route(q *request) error {
 }
 
 func (h *Handler) apiOf(r *http.Request) *API {
+	if service, _ := rpcPath(r); service != "" {
+		return h.byTarget[service]
+	}
 	if target := r.Header.Get(targetHeader); target != "" {
 		prefix, _, _ := strings.Cut(target, ".")
 		return h.byTarget[prefix]

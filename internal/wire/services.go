@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/document"
 )
 
@@ -27,6 +28,21 @@ func Logs(service any) API {
 		MaxBody: 4 << 20, // PutLogEvents takes 1 MiB of text and up to 10,000 events; JSON adds its escapes and names
 		Unions:  LogsUnions,
 		Names:   map[string]string{"DescribeDestinationsInput.DestinationNamePrefix": "DestinationNamePrefix"},
+	}
+}
+
+// CloudWatch is Amazon CloudWatch. Its newest clients speak CBOR, older ones JSON, and the oldest Query.
+func CloudWatch(service any) API {
+	return API{
+		Name: "monitoring", Title: "Amazon CloudWatch", Protocols: []Protocol{CBOR, JSON10, Query}, TargetPrefix: "GraniteServiceVersion20100801",
+		Version: "2010-08-01", Namespace: "http://monitoring.amazonaws.com/doc/2010-08-01/", QueryErrors: queryErrors(cloudwatch.TypeRegistry),
+		Operations: CloudWatchOperations, Unions: CloudWatchUnions, Service: service,
+		Names: map[string]string{
+			"DashboardInvalidInputError.Message": "message", "DashboardInvalidInputError.DashboardValidationMessages": "dashboardValidationMessages",
+			"DashboardNotFoundError.Message": "message", "InvalidFormatFault.Message": "message", "InvalidNextToken.Message": "message",
+			"InvalidParameterCombinationException.Message": "message", "InvalidParameterValueException.Message": "message",
+			"LimitExceededFault.Message": "message", "MissingRequiredParameterException.Message": "message", "ResourceNotFound.Message": "message",
+		},
 	}
 }
 

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	cloudwatchlogstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
@@ -256,4 +257,70 @@ var STSOperations = []string{
 	"GetFederationToken",
 	"GetSessionToken",
 	"GetWebIdentityToken",
+}
+
+// CloudWatchOperations is every operation of Amazon CloudWatch.
+var CloudWatchOperations = []string{
+	"AssociateDatasetKmsKey",
+	"CreateResourceMetricsConfiguration",
+	"DeleteAlarmMuteRule",
+	"DeleteAlarms",
+	"DeleteAnomalyDetector",
+	"DeleteDashboards",
+	"DeleteInsightRules",
+	"DeleteMetricStream",
+	"DeleteResourceMetricsConfiguration",
+	"DescribeAlarmContributors",
+	"DescribeAlarmHistory",
+	"DescribeAlarms",
+	"DescribeAlarmsForMetric",
+	"DescribeAnomalyDetectors",
+	"DescribeInsightRules",
+	"DisableAlarmActions",
+	"DisableInsightRules",
+	"DisassociateDatasetKmsKey",
+	"EnableAlarmActions",
+	"EnableInsightRules",
+	"GetAlarmMuteRule",
+	"GetDashboard",
+	"GetDataset",
+	"GetInsightRuleReport",
+	"GetMetricData",
+	"GetMetricStatistics",
+	"GetMetricStream",
+	"GetMetricWidgetImage",
+	"GetOTelEnrichment",
+	"GetResourceMetricsConfiguration",
+	"ListAlarmMuteRules",
+	"ListDashboards",
+	"ListManagedInsightRules",
+	"ListMetricStreams",
+	"ListMetrics",
+	"ListTagsForResource",
+	"PutAlarmMuteRule",
+	"PutAnomalyDetector",
+	"PutCompositeAlarm",
+	"PutDashboard",
+	"PutInsightRule",
+	"PutLogAlarm",
+	"PutManagedInsightRules",
+	"PutMetricAlarm",
+	"PutMetricData",
+	"PutMetricStream",
+	"SetAlarmState",
+	"StartMetricStreams",
+	"StartOTelEnrichment",
+	"StopMetricStreams",
+	"StopOTelEnrichment",
+	"TagResource",
+	"UntagResource",
+	"UpdateOTelEnrichment",
+	"UpdateResourceMetricsConfiguration",
+}
+
+// CloudWatchUnions is a variant each of the unions of Amazon CloudWatch.
+var CloudWatchUnions = []any{
+	&cloudwatchtypes.EvaluationCriteriaMemberPromQLCriteria{},
+	&cloudwatchtypes.EvaluationWindowMemberSlidingWindow{},
+	&cloudwatchtypes.EvaluationWindowMemberWallClockWindow{},
 }

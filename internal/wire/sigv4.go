@@ -63,7 +63,7 @@ func (h *Handler) authenticate(q *request) (Caller, error) {
 		return Caller{AccessKeyID: a.accessKeyID}, nil
 	}
 	return h.opts.Verifier.Verify(q.Context(), q.api.Name, Signed{
-		Method: q.Method, Path: q.URL.EscapedPath(), RawQuery: q.URL.RawQuery, Host: q.Host, Header: q.Header, Body: q.body,
+		Method: q.Method, Path: q.URL.EscapedPath(), RawQuery: q.URL.RawQuery, Host: q.Host, Header: q.Header, Body: q.signed,
 	})
 }
 

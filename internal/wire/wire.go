@@ -19,20 +19,21 @@ import (
 
 // API is one AWS service as clients know it.
 type API struct {
-	Name         string            // in the scope of signatures and in host names: "ecs"
-	Title        string            // for people: "Amazon ECS"
-	Protocols    []Protocol        // how it is spoken; a request is in the first that claims it
-	TargetPrefix string            // before the operation in X-Amz-Target, for JSON
-	Version      string            // of the API, for Query
-	Namespace    string            // of the answers' XML, for Query
-	CamelCase    bool              // whether members begin with a lower-case letter
-	Names        map[string]string // of members that are exceptions, by "<Struct>.<Field>"
-	Operations   []string          // every operation that the service has on AWS
-	Lenient      []string          // those whose unknown members are ignored: nodes of other versions call them
-	MaxBody      int64             // bytes; 1 MiB where it is 0
-	Unions       []any             // a pointer to each variant of the unions that operations use
-	NewDocument  func(any) any     // the SDK's document.NewLazyDocument, for a service with documents
-	Service      any               // whose methods are the operations that are implemented
+	Name         string                // in the scope of signatures and in host names: "ecs"
+	Title        string                // for people: "Amazon ECS"
+	Protocols    []Protocol            // how it is spoken; a request is in the first that claims it
+	TargetPrefix string                // before the operation in X-Amz-Target, for JSON
+	Version      string                // of the API, for Query
+	Namespace    string                // of the answers' XML, for Query
+	CamelCase    bool                  // whether members begin with a lower-case letter
+	Names        map[string]string     // of members that are exceptions, by "<Struct>.<Field>"
+	QueryErrors  map[string]QueryError // by their names in the model, for a service that began with Query
+	Operations   []string              // every operation that the service has on AWS
+	Lenient      []string              // those whose unknown members are ignored: nodes of other versions call them
+	MaxBody      int64                 // bytes; 1 MiB where it is 0
+	Unions       []any                 // a pointer to each variant of the unions that operations use
+	NewDocument  func(any) any         // the SDK's document.NewLazyDocument, for a service with documents
+	Service      any                   // whose methods are the operations that are implemented
 
 	shapes     *shapes
 	operations map[string]*operation
@@ -116,14 +117,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	q := &request{Request: r, id: uuid.NewString(), scratch: scratches.Get().(*scratch)}
 	defer q.release()
+	header := w.Header()
 	body, err := h.answer(q)
 	status := http.StatusOK
 	if err != nil {
 		body, status = h.answerError(q, err)
+		q.api.describeError(header, asAPIError(err))
 	}
-	header := w.Header()
 	header.Set("x-amzn-RequestId", q.id)
-	header.Set("Content-Type", q.protocol.contentType())
+	q.protocol.describe(header)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	w.Write(body) //nolint:errcheck // a client that is gone is no one's to tell

@@ -1,6 +1,6 @@
 // Package sweep is the loop that forgets: stopped tasks after an hour, as ECS does, deregistered
 // container instances likewise, client tokens after their day, task definitions whose deletion was
-// asked for once no task uses them, and log events past their retention.
+// asked for once no task uses them, alarms' history after 30 days, and log events past their retention.
 package sweep
 
 import (
@@ -63,6 +63,24 @@ func Sweep(tx *state.Tx, now time.Time) {
 	}
 	sweepServices(tx, now)
 	sweepTaskDefinitions(tx)
+	sweepAlarmHistory(tx, now)
+}
+
+// keepHistory is how long CloudWatch keeps an alarm's history: API_DescribeAlarmHistory.
+const keepHistory = 30 * 24 * time.Hour
+
+// sweepAlarmHistory removes the oldest items, of which keys are in the order of time.
+func sweepAlarmHistory(tx *state.Tx, now time.Time) {
+	var old []string
+	for h := range tx.AlarmHistory.All() {
+		if now.Sub(*h.Item.Timestamp) <= keepHistory {
+			break
+		}
+		old = append(old, h.Key())
+	}
+	for _, key := range old {
+		tx.AlarmHistory.Delete(key)
+	}
 }
 
 // sweepServices forgets services that were deleted, with the records of their deployments, and other records

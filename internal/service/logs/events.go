@@ -27,7 +27,7 @@ const (
 
 // PutLogEvents adds events to a stream. Those that are too old or too new are left out, and the answer
 // says which.
-func (s *Service) PutLogEvents(_ context.Context, in *cloudwatchlogs.PutLogEventsInput) (*cloudwatchlogs.PutLogEventsOutput, error) {
+func (s *Service) PutLogEvents(ctx context.Context, in *cloudwatchlogs.PutLogEventsInput) (*cloudwatchlogs.PutLogEventsOutput, error) {
 	if err := cmp.Or(checkGroupName(in.LogGroupName), checkStreamName(in.LogStreamName), checkBatch(in.LogEvents)); err != nil {
 		return nil, err
 	}
@@ -39,6 +39,9 @@ func (s *Service) PutLogEvents(_ context.Context, in *cloudwatchlogs.PutLogEvent
 	events, rejected := accept(in.LogEvents, now, g.RetentionDays)
 	if err := s.store.Append(*in.LogGroupName, *in.LogStreamName, now, events); err != nil {
 		return nil, failure(err)
+	}
+	if err := s.extract(ctx, events); err != nil {
+		return nil, err
 	}
 	return &cloudwatchlogs.PutLogEventsOutput{NextSequenceToken: aws.String(sequenceToken), RejectedLogEventsInfo: rejected}, nil
 }

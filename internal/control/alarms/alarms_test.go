@@ -1,0 +1,282 @@
+package alarms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// world is a running loop, and what it has done.
+type world struct {
+	t       *testing.T
+	store   *state.Store
+	metrics *metricstore.Store
+	stop    func()
+
+	mu   sync.Mutex
+	acts []string
+	fail error
+}
+
+func start(t *testing.T) *world {
+	t.Helper()
+	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t}
+	if w.store, err = state.Open(t.Context(), journal); err != nil {
+		t.Fatal(err)
+	}
+	if w.metrics, err = metricstore.Open(t.TempDir(), metricstore.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		ended <- Run(ctx, w.store, Options{Now: time.Now, Metrics: w.metrics, Act: w.act, Log: slog.New(slog.DiscardHandler)})
+	}()
+	w.stop = func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run ended with %v", err)
+		}
+		w.metrics.Close() //nolint:errcheck // the test is over
+		w.store.Close()   //nolint:errcheck // the test is over
+	}
+	return w
+}
+
+func (w *world) act(_ context.Context, a Action) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.acts = append(w.acts, fmt.Sprintf("%s %s>%s", a.Arn, a.From, a.Alarm.State().Value))
+	return w.fail
+}
+
+// done are the actions so far.
+func (w *world) done() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	acts := w.acts
+	w.acts = nil
+	return strings.Join(acts, "; ")
+}
+
+func (w *world) put(alarms ...*state.Alarm) {
+	w.t.Helper()
+	err := w.store.Update(w.t.Context(), func(tx *state.Tx) error {
+		for _, a := range alarms {
+			tx.Alarms.Put(a)
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) report(value float64) {
+	w.t.Helper()
+	err := w.metrics.Put([]metricstore.Sample{{Metric: metricstore.NewMetric("n", "m"), At: time.Now().Unix(), Fine: true, Set: metricstore.One(value)}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) state(name string) string {
+	return string(w.store.View().Alarms.Get(name).State().Value)
+}
+
+func (w *world) expect(what, got, want string) {
+	w.t.Helper()
+	if got != want {
+		w.t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func metricAlarm(name string, period int32, actions ...string) *state.Alarm {
+	return &state.Alarm{Metric: &types.MetricAlarm{
+		AlarmName: &name, AlarmArn: aws.String("arn:aws:cloudwatch:r:a:alarm:" + name), Namespace: aws.String("n"), MetricName: aws.String("m"),
+		Statistic: types.StatisticAverage, Period: &period, EvaluationPeriods: aws.Int32(2), Threshold: aws.Float64(75),
+		ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold, ActionsEnabled: aws.Bool(true), AlarmActions: actions,
+		StateValue: types.StateValueInsufficientData,
+	}}
+}
+
+func composite(name, rule string, actions ...string) *state.Alarm {
+	return &state.Alarm{Composite: &types.CompositeAlarm{
+		AlarmName: &name, AlarmArn: aws.String("arn:aws:cloudwatch:r:a:alarm:" + name), AlarmRule: &rule, ActionsEnabled: aws.Bool(true), AlarmActions: actions,
+		StateValue: types.StateValueInsufficientData,
+	}}
+}
+
+func TestMetricAlarms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		defer w.stop()
+		const policy = "arn:aws:autoscaling:r:a:scalingPolicy:p"
+		maths := metricAlarm("maths", 60)
+		maths.Metric.Namespace, maths.Metric.MetricName, maths.Metric.Statistic, maths.Metric.Period = nil, nil, "", nil
+		maths.Metric.Metrics = []types.MetricDataQuery{
+			{Id: aws.String("m1"), ReturnData: aws.Bool(false), MetricStat: &types.MetricStat{Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")}, Period: aws.Int32(60), Stat: aws.String("Average")}},
+			{Id: aws.String("e1"), Expression: aws.String("m1 - 30")},
+		}
+		w.put(metricAlarm("slow", 60, "arn:aws:sns:r:a:t", policy), metricAlarm("fast", 10), maths)
+		for range 6 {
+			w.report(80)
+			time.Sleep(5 * time.Second)
+		}
+		w.expect("fast after 30 s", w.state("fast"), "ALARM")
+		w.expect("slow after 30 s", w.state("slow"), "INSUFFICIENT_DATA")
+		for range 18 {
+			w.report(80)
+			time.Sleep(5 * time.Second)
+		}
+		time.Sleep(5 * time.Second)
+		w.expect("slow after 2 min", w.state("slow"), "ALARM")
+		w.expect("maths after 2 min", w.state("maths"), "OK")
+		w.expect("actions", w.done(), "arn:aws:sns:r:a:t INSUFFICIENT_DATA>ALARM; "+policy+" INSUFFICIENT_DATA>ALARM")
+		reason := *w.store.View().Alarms.Get("slow").Metric.StateReason
+		if !strings.HasPrefix(reason, "Threshold Crossed: 2 out of the last 2 datapoints [80.0") {
+			t.Errorf("the reason is %q", reason)
+		}
+		for range 12 {
+			w.report(85)
+			time.Sleep(5 * time.Second)
+		}
+		w.expect("an action of scaling is repeated", w.done(), policy+" ALARM>ALARM")
+		for range 24 {
+			w.report(10)
+			time.Sleep(5 * time.Second)
+		}
+		w.expect("slow in the end", w.state("slow"), "OK")
+		w.expect("fast in the end", w.state("fast"), "OK")
+		if w.store.View().Alarms.Get("slow").Owed != nil {
+			t.Error("actions are owed that were done")
+		}
+		var told []string
+		for h := range w.store.View().AlarmHistory.By(state.AlarmHistoryByAlarm, "slow") {
+			told = append(told, *h.Item.HistorySummary)
+		}
+		w.expect("history", strings.Join(told, "; "), "Alarm updated from INSUFFICIENT_DATA to ALARM; Successfully executed action arn:aws:sns:r:a:t; "+
+			"Successfully executed action "+policy+"; Alarm updated from ALARM to OK")
+	})
+}
+
+func TestCompositeAlarms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		defer w.stop()
+		w.put(metricAlarm("a", 60), metricAlarm("b", 60), composite("both", "ALARM(a) AND ALARM(b)", "http://both"), composite("top", "NOT OK(both)", "http://top"))
+		set := func(name string, value types.StateValue) {
+			t.Helper()
+			time.Sleep(time.Millisecond) // so that one is the last
+			err := w.store.Update(t.Context(), func(tx *state.Tx) error {
+				tx.SetAlarmState(tx.Alarms.Get(name), state.AlarmState{Value: value, Reason: "set"}, time.Now())
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		synctest.Wait()
+		w.expect("both at first", w.state("both"), "OK")
+		w.expect("top at first", w.state("top"), "OK")
+		w.done()
+		set("a", types.StateValueAlarm)
+		w.expect("both with one", w.state("both"), "OK")
+		set("b", types.StateValueAlarm)
+		w.expect("both with both", w.state("both"), "ALARM")
+		w.expect("top follows", w.state("top"), "ALARM")
+		if got := w.done(); !strings.Contains(got, "http://both OK>ALARM") || !strings.Contains(got, "http://top OK>ALARM") {
+			t.Errorf("actions: %q", got)
+		}
+		if got := *w.store.View().Alarms.Get("both").Composite.StateReason; !strings.HasPrefix(got, "arn:aws:cloudwatch:r:a:alarm:b transitioned to ALARM at ") {
+			t.Errorf("the reason is %q", got)
+		}
+		quiet := composite("quiet", "ALARM(a)", "http://quiet")
+		quiet.Composite.ActionsSuppressor = aws.String("b")
+		w.put(quiet)
+		synctest.Wait()
+		w.expect("a suppressed alarm", w.state("quiet")+w.done(), "ALARM")
+	})
+}
+
+// What is owed is done also when the process that owed it is gone, and a failure is told.
+func TestOwedActions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		defer w.stop()
+		w.fail = errors.New("nobody is there")
+		a := metricAlarm("a", 60, "http://x")
+		a.Metric.StateValue = types.StateValueAlarm
+		a.Owed = &state.OwedActions{Arns: []string{"http://x"}, From: types.StateValueOk}
+		w.put(a)
+		synctest.Wait()
+		w.expect("actions", w.done(), "http://x OK>ALARM")
+		for h := range w.store.View().AlarmHistory.All() {
+			w.expect("history", *h.Item.HistorySummary, `Failed to execute action http://x. Received error: "nobody is there"`)
+		}
+	})
+}
+
+// BenchmarkRound evaluates 10,000 alarms, each on a metric of its own with ten minutes of data.
+func BenchmarkRound(b *testing.B) {
+	journal, err := state.OpenSQLite(b.Context(), b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	store, err := state.Open(b.Context(), journal)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // the benchmark is over
+	now := time.Now().Truncate(time.Minute)
+	metrics, err := metricstore.Open(b.TempDir(), metricstore.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer metrics.Close() //nolint:errcheck // the benchmark is over
+	const n = 10_000
+	err = store.Update(b.Context(), func(tx *state.Tx) error {
+		for i := range n {
+			a := metricAlarm(fmt.Sprintf("alarm-%05d", i), 60)
+			a.Metric.MetricName = a.Metric.AlarmName
+			tx.Alarms.Put(a)
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for minute := range 10 {
+		var samples []metricstore.Sample
+		for i := range n {
+			samples = append(samples, metricstore.Sample{Metric: metricstore.NewMetric("n", fmt.Sprintf("alarm-%05d", i)), At: now.Unix() - 60*int64(minute+1), Set: metricstore.One(50)})
+		}
+		if err := metrics.Put(samples); err != nil {
+			b.Fatal(err)
+		}
+	}
+	opts := Options{Now: func() time.Time { return now }, Metrics: metrics, Log: slog.New(slog.DiscardHandler)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := round(b.Context(), store, opts, now); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package alarms
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/decide/alarm"
+	"github.com/pintle/pintle/internal/metricquery"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// change is a state that an alarm is to be put in.
+type change struct {
+	alarm *state.Alarm // as it was evaluated
+	to    state.AlarmState
+}
+
+// round evaluates the metric alarms that are due at a time, and commits what has changed together.
+func round(ctx context.Context, store *state.Store, opts Options, due time.Time) error {
+	var changes []change
+	for a := range store.View().Alarms.All() {
+		if a.Metric == nil || !isDue(a.Metric, due) {
+			continue
+		}
+		to, err := judge(opts, a, due)
+		if err != nil {
+			opts.Log.Warn("alarm not evaluated", "alarm", a.Name(), "error", err)
+			continue
+		}
+		if to.Value != a.Metric.StateValue {
+			changes = append(changes, change{a, to})
+			continue
+		}
+		repeat(ctx, opts, a)
+	}
+	if len(changes) == 0 {
+		return ctx.Err()
+	}
+	return store.Update(ctx, func(tx *state.Tx) error {
+		for _, c := range changes {
+			if tx.Alarms.Get(c.alarm.Name()) == c.alarm { // else it was changed meanwhile: the next round sees
+				tx.SetAlarmState(c.alarm, c.to, opts.Now())
+			}
+		}
+		return nil
+	})
+}
+
+func isDue(m *types.MetricAlarm, due time.Time) bool {
+	p := period(m)
+	return due.Equal(due.Truncate(min(p, long))) || p == 20*time.Second && due.Equal(due.Truncate(short))
+}
+
+// period is the alarm's: of its metric, or the longest of its metric math.
+func period(m *types.MetricAlarm) time.Duration {
+	if m.Period != nil {
+		return time.Duration(*m.Period) * time.Second
+	}
+	var longest int32
+	for _, q := range m.Metrics {
+		longest = max(longest, aws.ToInt32(q.Period))
+		if q.MetricStat != nil {
+			longest = max(longest, aws.ToInt32(q.MetricStat.Period))
+		}
+	}
+	return time.Duration(longest) * time.Second
+}
+
+// judge is the state that an alarm's data points put it in.
+func judge(opts Options, a *state.Alarm, now time.Time) (state.AlarmState, error) {
+	m := metricOf(a.Metric)
+	from, to := m.Range(now)
+	points, err := datapoints(opts, a.Metric, from, to)
+	if err != nil {
+		return state.AlarmState{}, err
+	}
+	e := m.Evaluate(alarm.State(a.Metric.StateValue), points, now)
+	return state.AlarmState{Value: types.StateValue(e.State), Reason: e.Reason, Data: e.Data.JSON()}, nil
+}
+
+// metricOf is an alarm as decide/alarm knows it.
+func metricOf(m *types.MetricAlarm) alarm.Metric {
+	return alarm.Metric{
+		ComparisonOperator: string(m.ComparisonOperator), Threshold: aws.ToFloat64(m.Threshold),
+		EvaluationPeriods: int(aws.ToInt32(m.EvaluationPeriods)), DatapointsToAlarm: int(aws.ToInt32(m.DatapointsToAlarm)), Period: period(m),
+		Statistic: cmp.Or(aws.ToString(m.ExtendedStatistic), string(m.Statistic)), Unit: string(m.Unit), TreatMissingData: aws.ToString(m.TreatMissingData),
+		EvaluateLowSampleCountPercentile: aws.ToString(m.EvaluateLowSampleCountPercentile),
+	}
+}
+
+// datapoints reads what an alarm looks at.
+func datapoints(opts Options, m *types.MetricAlarm, from, to time.Time) ([]alarm.Datapoint, error) {
+	query, err := metricquery.New(queries(m))
+	if err != nil {
+		return nil, err
+	}
+	answers, err := query.Run(opts.Metrics, from, to)
+	if err != nil {
+		return nil, err
+	}
+	for _, answer := range answers {
+		if !answer.ReturnData {
+			continue
+		}
+		points := make([]alarm.Datapoint, len(answer.Points))
+		for i, p := range answer.Points {
+			points[i] = alarm.Datapoint{Timestamp: p.At, Value: p.Value, SampleCount: p.SampleCount}
+		}
+		return points, nil
+	}
+	return nil, errors.New("no query returns data")
+}
+
+// queries are an alarm's metric math, or its metric as the one query.
+func queries(m *types.MetricAlarm) []types.MetricDataQuery {
+	if len(m.Metrics) > 0 {
+		return m.Metrics
+	}
+	return []types.MetricDataQuery{{Id: aws.String("m1"), MetricStat: &types.MetricStat{
+		Metric: &types.Metric{Namespace: m.Namespace, MetricName: m.MetricName, Dimensions: m.Dimensions},
+		Period: m.Period, Stat: aws.String(cmp.Or(aws.ToString(m.ExtendedStatistic), string(m.Statistic))), Unit: m.Unit,
+	}}}
+}

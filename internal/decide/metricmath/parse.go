@@ -1,0 +1,314 @@
+package metricmath
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxLength is the longest expression that CloudWatch takes: MetricDataQuery's Expression.
+const maxLength = 2048
+
+// maxDepth bounds how deep an expression may nest.
+const maxDepth = 64
+
+// operator is how strongly a binary operator binds, and what it does.
+type operator struct {
+	strength int
+	do       func(l, r float64) float64
+}
+
+// power binds strongest, and to the right.
+const power = 6
+
+// operators are the binary ones.
+var operators = map[string]operator{
+	"OR": {1, func(l, r float64) float64 { return truth(l != 0 || r != 0) }}, "AND": {2, func(l, r float64) float64 { return truth(l != 0 && r != 0) }},
+	"==": {3, func(l, r float64) float64 { return truth(l == r) }}, "!=": {3, func(l, r float64) float64 { return truth(l != r) }},
+	"<=": {3, func(l, r float64) float64 { return truth(l <= r) }}, ">=": {3, func(l, r float64) float64 { return truth(l >= r) }},
+	"<": {3, func(l, r float64) float64 { return truth(l < r) }}, ">": {3, func(l, r float64) float64 { return truth(l > r) }},
+	"+": {4, func(l, r float64) float64 { return l + r }}, "-": {4, func(l, r float64) float64 { return l - r }},
+	"*": {5, func(l, r float64) float64 { return l * r }}, "/": {5, divide}, "^": {power, math.Pow},
+}
+
+// spellings are the operators as they are written; of two that begin alike, the longer stands first.
+var spellings = []struct{ text, op string }{
+	{"&&", "AND"}, {"||", "OR"}, {"AND", "AND"}, {"OR", "OR"},
+	{"==", "=="}, {"!=", "!="}, {"<=", "<="}, {">=", ">="}, {"<", "<"}, {">", ">"},
+	{"+", "+"}, {"-", "-"}, {"*", "*"}, {"/", "/"}, {"^", "^"},
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// divide drops the data point where the divisor is 0.
+func divide(l, r float64) float64 {
+	if r == 0 {
+		return Missing
+	}
+	return l / r
+}
+
+// Parse reads an expression. Its errors say what is wrong and at which character.
+func Parse(text string) (*Expression, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, fmt.Errorf("the expression is empty")
+	}
+	if len(text) > maxLength {
+		return nil, fmt.Errorf("the expression has %d characters, at most %d are allowed", len(text), maxLength)
+	}
+	p := &parser{text: text, ids: map[string]bool{}}
+	root, err := p.expression(0)
+	if err != nil {
+		return nil, err
+	}
+	if p.blank(); p.at < len(text) {
+		return nil, p.here().errorf("%q is not expected here", p.next())
+	}
+	return &Expression{root: root, text: text, ids: p.sortedIDs()}, nil
+}
+
+// parser reads by precedence climbing.
+type parser struct {
+	text  string
+	at    int
+	depth int
+	ids   map[string]bool
+}
+
+func (p *parser) here() place { return place(p.at) }
+
+func (p *parser) sortedIDs() []string {
+	ids := make([]string, 0, len(p.ids))
+	for id := range p.ids {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// expression reads operands as long as operators between them bind more strongly than weakest.
+func (p *parser) expression(weakest int) (node, error) {
+	if p.depth++; p.depth > maxDepth {
+		return nil, p.here().errorf("the expression nests deeper than %d", maxDepth)
+	}
+	defer func() { p.depth-- }()
+	left, err := p.operand()
+	for err == nil {
+		p.blank()
+		at, op := p.here(), p.operator(weakest)
+		if op == "" {
+			break
+		}
+		strength := operators[op].strength
+		if strength == power {
+			strength-- // 2^3^2 is 2^(3^2)
+		}
+		var right node
+		if right, err = p.expression(strength); err == nil {
+			left = binary{at, op, left, right}
+		}
+	}
+	return left, err
+}
+
+// operator takes the next operator if it binds more strongly than weakest.
+func (p *parser) operator(weakest int) string {
+	for _, s := range spellings {
+		if !p.comes(s.text) {
+			continue
+		}
+		if operators[s.op].strength <= weakest {
+			return ""
+		}
+		p.at += len(s.text)
+		return s.op
+	}
+	return ""
+}
+
+func (p *parser) operand() (node, error) {
+	p.blank()
+	at := p.here()
+	switch c := p.peek(); {
+	case p.symbol("-"):
+		of, err := p.expression(power - 1) // -2^2 is -(2^2)
+		return negation{at, of}, err
+	case p.symbol("("):
+		inner, err := p.expression(0)
+		return inner, p.closed(err, ")")
+	case p.symbol("["):
+		items, err := p.items()
+		return list{at, items}, p.closed(err, "]")
+	case isDigit(c) || c == '.':
+		return p.number()
+	case isLower(c):
+		id := p.word()
+		p.ids[id] = true
+		return reference{at, id}, nil
+	case isUpper(c):
+		return p.function()
+	}
+	return nil, at.errorf("a value is missing")
+}
+
+// items reads expressions between commas, at least one.
+func (p *parser) items() ([]node, error) {
+	var items []node
+	for {
+		item, err := p.expression(0)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+		if !p.symbol(",") {
+			return items, nil
+		}
+	}
+}
+
+// closed takes the closing bracket of what was read, unless that had an error.
+func (p *parser) closed(err error, bracket string) error {
+	if err != nil || p.symbol(bracket) {
+		return err
+	}
+	return p.here().errorf("%q is missing", bracket)
+}
+
+func (p *parser) number() (node, error) {
+	at := p.here()
+	end := p.at
+	for end < len(p.text) && (isDigit(p.text[end]) || strings.IndexByte(".eE", p.text[end]) >= 0 || strings.IndexByte("+-", p.text[end]) >= 0 && strings.IndexByte("eE", p.text[end-1]) >= 0) {
+		end++
+	}
+	f, err := strconv.ParseFloat(p.text[p.at:end], 64)
+	if err != nil {
+		return nil, at.errorf("%q is no number", p.text[p.at:end])
+	}
+	p.at = end
+	return literal(f), nil
+}
+
+// function reads NAME(arguments).
+func (p *parser) function() (node, error) {
+	at := p.here()
+	name := p.word()
+	if name == "METRICS" {
+		return p.metrics(at)
+	}
+	f, known := functions[name]
+	switch {
+	case unsupported[name]:
+		return nil, at.errorf("Pintle does not support the function %s", name)
+	case !known:
+		return nil, at.errorf("there is no function %s; ids of metrics begin with a lower-case letter", name)
+	case !p.symbol("("):
+		return nil, p.here().errorf("%s takes its arguments in parentheses", name)
+	}
+	c := call{place: at, name: name, function: f}
+	for p.blank(); p.peek() != ')'; {
+		if err := p.argument(&c); err != nil {
+			return nil, err
+		}
+		if !p.symbol(",") {
+			break
+		}
+	}
+	if err := p.closed(nil, ")"); err != nil {
+		return nil, err
+	}
+	return c, c.check()
+}
+
+// argument reads one more of a call's arguments: a word, where the function knows one there, or a value.
+func (p *parser) argument(c *call) error {
+	p.blank()
+	before := p.at
+	if word := p.word(); slices.Contains(c.words[len(c.args)], word) && !p.symbol("(") {
+		c.args = append(c.args, keyword(word))
+		return nil
+	}
+	p.at = before
+	arg, err := p.expression(0)
+	c.args = append(c.args, arg)
+	return err
+}
+
+// metrics reads METRICS() or METRICS("part of an id").
+func (p *parser) metrics(at place) (node, error) {
+	if !p.symbol("(") {
+		return nil, p.here().errorf("METRICS takes its argument in parentheses")
+	}
+	part := ""
+	for _, quote := range []string{`"`, `'`} {
+		if !p.symbol(quote) {
+			continue
+		}
+		text, _, closed := strings.Cut(p.text[p.at:], quote)
+		if !closed {
+			return nil, p.here().errorf("the quotation is not closed")
+		}
+		part = text
+		p.at += len(text) + 1
+		break
+	}
+	return metrics{at, part}, p.closed(nil, ")")
+}
+
+func (p *parser) blank() {
+	for p.at < len(p.text) && strings.IndexByte(" \t\n\r", p.text[p.at]) >= 0 {
+		p.at++
+	}
+}
+
+// peek is the next character, 0 at the end.
+func (p *parser) peek() byte {
+	if p.at < len(p.text) {
+		return p.text[p.at]
+	}
+	return 0
+}
+
+// next is what comes next, for a message.
+func (p *parser) next() string {
+	if rest := p.text[p.at:]; len(rest) <= 20 {
+		return rest
+	}
+	return p.text[p.at:p.at+20] + "…"
+}
+
+// comes says whether s comes next, as a whole word if it is one.
+func (p *parser) comes(s string) bool {
+	after := p.at + len(s)
+	return strings.HasPrefix(p.text[p.at:], s) && (!isWord(s[0]) || after == len(p.text) || !isWord(p.text[after]))
+}
+
+// symbol takes s if it comes next.
+func (p *parser) symbol(s string) bool {
+	p.blank()
+	if !strings.HasPrefix(p.text[p.at:], s) {
+		return false
+	}
+	p.at += len(s)
+	return true
+}
+
+// word takes letters, digits and underscores.
+func (p *parser) word() string {
+	start := p.at
+	for p.at < len(p.text) && isWord(p.text[p.at]) {
+		p.at++
+	}
+	return p.text[start:p.at]
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
+func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
+func isWord(c byte) bool  { return c == '_' || isDigit(c) || isLower(c) || isUpper(c) }

@@ -1,0 +1,298 @@
+// Package metricquery answers GetMetricData's queries from the metric store: metrics and statistics,
+// and metric math over them. It checks queries, too. The CloudWatch service and the alarms' loop call
+// it; how a query reached them, and what its answer is for, it does not know.
+package metricquery
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/decide/metricmath"
+	"github.com/pintle/pintle/internal/metricstore"
+)
+
+// Answer is one time series; an expression may give several.
+type Answer struct {
+	ID, Label  string
+	ReturnData bool
+	Points     []Point // in order of time
+}
+
+// Point is the value for the period that begins at a time.
+type Point struct {
+	At          time.Time
+	Value       float64
+	SampleCount float64 // 0 for what an expression gave
+}
+
+// Query is a set of queries that may refer to each other, checked.
+type Query struct {
+	queries     []types.MetricDataQuery
+	statistics  map[string]metricstore.Statistic  // of the metrics, by id
+	expressions map[string]*metricmath.Expression // by id
+	order       []string                          // of the expressions, so that each comes after those that it names
+	period      time.Duration                     // of expressions
+}
+
+// id is what a query may be called: MetricDataQuery's Id.
+var id = regexp.MustCompile(`^[a-z][A-Za-z0-9_]{0,254}$`)
+
+// New checks queries. Its errors name the query and the member.
+func New(queries []types.MetricDataQuery) (*Query, error) {
+	q := &Query{queries: queries, statistics: map[string]metricstore.Statistic{}, expressions: map[string]*metricmath.Expression{}}
+	for i := range queries {
+		if err := q.add(&queries[i], i); err != nil {
+			return nil, err
+		}
+	}
+	return q, q.sort()
+}
+
+func (q *Query) add(in *types.MetricDataQuery, i int) error {
+	name := aws.ToString(in.Id)
+	if !id.MatchString(name) {
+		return fmt.Errorf("MetricDataQueries[%d].Id must begin with a lower-case letter and consist of letters, digits and underscores, not %q", i, name)
+	}
+	if _, twice := q.statistics[name]; twice || q.expressions[name] != nil {
+		return fmt.Errorf("the Id %s comes twice", name)
+	}
+	if (in.MetricStat == nil) == (in.Expression == nil) {
+		return fmt.Errorf("the query %s must have one of MetricStat and Expression", name)
+	}
+	if in.Expression != nil {
+		return q.addExpression(in)
+	}
+	return q.addMetric(in)
+}
+
+func (q *Query) addExpression(in *types.MetricDataQuery) error {
+	e, err := metricmath.Parse(*in.Expression)
+	if err != nil {
+		return fmt.Errorf("Error in expression '%s': %w", *in.Id, err) //nolint:staticcheck // AWS's words
+	}
+	if in.Period != nil && !ValidPeriod(*in.Period) {
+		return fmt.Errorf("the Period of %s must be 1, 5, 10, 20, 30 or a multiple of 60, not %d", *in.Id, *in.Period)
+	}
+	q.expressions[*in.Id] = e
+	q.period = max(q.period, time.Duration(aws.ToInt32(in.Period))*time.Second)
+	return nil
+}
+
+func (q *Query) addMetric(in *types.MetricDataQuery) error {
+	m := in.MetricStat
+	if m.Metric == nil || aws.ToString(m.Metric.MetricName) == "" || aws.ToString(m.Metric.Namespace) == "" {
+		return fmt.Errorf("the MetricStat of %s needs a Metric with a Namespace and a MetricName", *in.Id)
+	}
+	if !ValidPeriod(aws.ToInt32(m.Period)) {
+		return fmt.Errorf("the MetricStat.Period of %s must be 1, 5, 10, 20, 30 or a multiple of 60, not %d", *in.Id, aws.ToInt32(m.Period))
+	}
+	st, err := metricstore.ParseStatistic(aws.ToString(m.Stat))
+	if err != nil {
+		return fmt.Errorf("the MetricStat.Stat of %s: %w", *in.Id, err)
+	}
+	q.statistics[*in.Id] = st
+	q.period = max(q.period, time.Duration(*m.Period)*time.Second)
+	return nil
+}
+
+// ValidPeriod says whether a period can be asked for.
+func ValidPeriod(seconds int32) bool {
+	switch seconds {
+	case 1, 5, 10, 20, 30:
+		return true
+	}
+	return seconds > 0 && seconds%60 == 0
+}
+
+// sort finds the order of the expressions. It refuses circles and names of nothing.
+func (q *Query) sort() error {
+	const visiting, visited = 1, 2
+	seen := map[string]int{}
+	var visit func(name string) error
+	visit = func(name string) error {
+		switch e := q.expressions[name]; {
+		case seen[name] == visiting:
+			return fmt.Errorf("the expression %s refers to itself", name)
+		case e == nil || seen[name] == visited:
+			return nil
+		default:
+			seen[name] = visiting
+			for _, other := range e.IDs() {
+				if _, metric := q.statistics[other]; !metric && q.expressions[other] == nil {
+					return fmt.Errorf("Error in expression '%s': there is no query with the Id %s", name, other) //nolint:staticcheck // AWS's words
+				}
+				if err := visit(other); err != nil {
+					return err
+				}
+			}
+		}
+		seen[name] = visited
+		q.order = append(q.order, name)
+		return nil
+	}
+	for _, in := range q.queries {
+		if err := visit(*in.Id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Period is that of the expressions: the longest of all.
+func (q *Query) Period() time.Duration { return q.period }
+
+// Run answers the queries for [start, end), each in the order of the queries. Periods begin at multiples
+// of their length.
+func (q *Query) Run(store *metricstore.Store, start, end time.Time) ([]Answer, error) {
+	results, err := q.compute(store, start, end)
+	if err != nil {
+		return nil, err
+	}
+	var answers []Answer
+	for i := range q.queries {
+		in := &q.queries[i]
+		returns := in.ReturnData == nil || *in.ReturnData
+		if in.Expression != nil {
+			answers = append(answers, q.answer(in, results[*in.Id], q.grid(start, end), returns)...)
+			continue
+		}
+		points, err := q.metric(store, in, time.Duration(*in.MetricStat.Period)*time.Second, start, end)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, Answer{*in.Id, label(in, *in.MetricStat.Metric.MetricName), returns, points})
+	}
+	return answers, nil
+}
+
+func label(in *types.MetricDataQuery, otherwise string) string {
+	if in.Label != nil {
+		return *in.Label
+	}
+	return otherwise
+}
+
+// answer is an expression's time series without what is missing.
+func (q *Query) answer(in *types.MetricDataQuery, r metricmath.Result, g metricmath.Grid, returns bool) []Answer {
+	var answers []Answer
+	for _, s := range r.Series {
+		a := Answer{ID: *in.Id, Label: label(in, *in.Id), ReturnData: returns}
+		if r.Array {
+			a.Label = s.Label
+		}
+		for i, v := range s.Values {
+			if !metricmath.IsMissing(v) && !math.IsInf(v, 0) {
+				a.Points = append(a.Points, Point{At: g.At(i), Value: v})
+			}
+		}
+		answers = append(answers, a)
+	}
+	return answers
+}
+
+func (q *Query) grid(start, end time.Time) metricmath.Grid {
+	g := metricmath.Grid{Start: start.Truncate(q.period), Period: q.period}
+	if n := end.Sub(g.Start); n > 0 {
+		g.Count = int((n + q.period - 1) / q.period)
+	}
+	return g
+}
+
+// compute computes the expressions.
+func (q *Query) compute(store *metricstore.Store, start, end time.Time) (map[string]metricmath.Result, error) {
+	results := map[string]metricmath.Result{}
+	if len(q.order) == 0 {
+		return results, nil
+	}
+	data := &metricmath.Data{Grid: q.grid(start, end), Expressions: results}
+	for i := range q.queries {
+		in := &q.queries[i]
+		if in.MetricStat == nil {
+			continue
+		}
+		points, err := q.metric(store, in, q.period, start, end)
+		if err != nil {
+			return nil, err
+		}
+		data.Metrics = append(data.Metrics, series(in, points, data.Grid))
+	}
+	for _, name := range q.order {
+		r, err := q.expressions[name].Eval(data)
+		if err != nil {
+			return nil, &Error{fmt.Sprintf("Error in expression '%s': %v", name, err)}
+		}
+		results[name] = r
+	}
+	return results, nil
+}
+
+// Error is an expression that cannot be computed: its sender's fault.
+type Error struct{ message string }
+
+func (e *Error) Error() string { return e.message }
+
+func series(in *types.MetricDataQuery, points []Point, g metricmath.Grid) metricmath.Series {
+	s := metricmath.Series{
+		ID: *in.Id, Label: label(in, *in.MetricStat.Metric.MetricName), Values: make([]float64, g.Count), Period: time.Duration(*in.MetricStat.Period) * time.Second,
+	}
+	for i := range s.Values {
+		s.Values[i] = metricmath.Missing
+	}
+	for _, p := range points {
+		if i := int(p.At.Sub(g.Start) / g.Period); i >= 0 && i < len(s.Values) {
+			s.Values[i] = p.Value
+		}
+	}
+	return s
+}
+
+// metric reads a metric's statistic by some period.
+func (q *Query) metric(store *metricstore.Store, in *types.MetricDataQuery, period time.Duration, start, end time.Time) ([]Point, error) {
+	m := in.MetricStat
+	first := start.Truncate(period)
+	read, err := store.Read(metricstore.Query{
+		Metric: Metric(m.Metric), Unit: string(m.Unit), Start: first.Unix(), End: end.Unix(), Period: int64(period / time.Second),
+	})
+	if err != nil {
+		return nil, err
+	}
+	var points []Point
+	for _, p := range units(read) {
+		if v, ok := q.statistics[*in.Id].Of(p.Set); ok {
+			points = append(points, Point{time.Unix(p.At, 0).UTC(), v, p.Count})
+		}
+	}
+	return points, nil
+}
+
+// units adds up what was reported in different units, where none was asked for.
+func units(points []metricstore.Point) []metricstore.Point {
+	var out []metricstore.Point
+	for _, p := range points {
+		if n := len(out); n > 0 && out[n-1].At == p.At {
+			out[n-1].Add(p.Set)
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// Metric is the store's name of a metric.
+func Metric(m *types.Metric) metricstore.Metric {
+	return NewMetric(m.Namespace, m.MetricName, m.Dimensions)
+}
+
+// NewMetric is the store's name of a metric, from the members of many a call.
+func NewMetric(namespace, name *string, dimensions []types.Dimension) metricstore.Metric {
+	out := make([]metricstore.Dimension, len(dimensions))
+	for i, d := range dimensions {
+		out[i] = metricstore.Dimension{Name: aws.ToString(d.Name), Value: aws.ToString(d.Value)}
+	}
+	return metricstore.NewMetric(aws.ToString(namespace), aws.ToString(name), out...)
+}

@@ -1,0 +1,108 @@
+package cloudwatch
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+)
+
+// The limits of metrics: API_PutMetricData, API_MetricDatum, API_Dimension.
+const (
+	maxName           = 255
+	maxDimensions     = 30
+	maxDimensionValue = 1024
+	maxTags           = 50
+)
+
+// namespace is what a namespace may consist of.
+var namespace = regexp.MustCompile(`^[0-9A-Za-z._\-/# ][0-9A-Za-z._\-/#: ]{0,254}$`)
+
+func checkNamespace(name *string) error {
+	switch {
+	case aws.ToString(name) == "":
+		return missing("Namespace")
+	case !namespace.MatchString(*name):
+		return invalid("The value %s for parameter Namespace is invalid: it has 1 to 255 letters, digits and ._-/#: characters, and no colon in front.", *name)
+	}
+	return nil
+}
+
+func checkMetricName(name *string, parameter string) error {
+	switch {
+	case aws.ToString(name) == "":
+		return missing(parameter)
+	case len(*name) > maxName || !printable(*name):
+		return invalid("The value for parameter %s is invalid: it has at most %d printable ASCII characters.", parameter, maxName)
+	}
+	return nil
+}
+
+// printable says whether a text is of printable ASCII characters, with one at least that is no blank.
+func printable(s string) bool {
+	return strings.Trim(s, " ") != "" && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+func checkDimensions(dimensions []types.Dimension, parameter string) error {
+	if len(dimensions) > maxDimensions {
+		return invalid("The collection %s must not have a size greater than %d.", parameter, maxDimensions)
+	}
+	for i, d := range dimensions {
+		name, value := aws.ToString(d.Name), aws.ToString(d.Value)
+		switch {
+		case name == "":
+			return missing(member(parameter, i) + ".Name")
+		case value == "":
+			return missing(member(parameter, i) + ".Value")
+		case len(name) > maxName || !printable(name) || name[0] == ':':
+			return invalid("The value for parameter %s.Name is invalid: it has at most %d printable ASCII characters, and no colon in front.", member(parameter, i), maxName)
+		case len(value) > maxDimensionValue || !printable(value):
+			return invalid("The value for parameter %s.Value is invalid: it has at most %d printable ASCII characters.", member(parameter, i), maxDimensionValue)
+		}
+		if slices.ContainsFunc(dimensions[:i], func(o types.Dimension) bool { return *o.Name == name }) {
+			return invalid("The parameter %s.Name is invalid: the dimension %s comes twice.", member(parameter, i), name)
+		}
+	}
+	return nil
+}
+
+func checkUnit(unit types.StandardUnit, parameter string) error {
+	if unit != "" && !slices.Contains(unit.Values(), unit) {
+		return invalid("The value %s for parameter %s is invalid.", unit, parameter)
+	}
+	return nil
+}
+
+// maxValue is the largest value, either way: API_PutMetricData.
+var maxValue = math.Ldexp(1, 360)
+
+func checkValue(v float64, parameter string) error {
+	if math.IsNaN(v) || math.Abs(v) > maxValue { // also the infinite ones
+		return invalid("The value %g for parameter %s is invalid: it must be between -2^360 and 2^360.", v, parameter)
+	}
+	return nil
+}
+
+// checkTags is the rule of tags: API_Tag.
+func checkTags(tags []types.Tag) error {
+	seen := map[string]bool{}
+	for i, t := range tags {
+		key := aws.ToString(t.Key)
+		switch {
+		case key == "" || len(key) > 128 || strings.HasPrefix(key, "aws:"):
+			return invalid("The value %s for parameter %s.Key is invalid: it has 1 to 128 characters and does not begin with aws:.", key, member("Tags", i))
+		case t.Value == nil || len(*t.Value) > 256:
+			return invalid("The value for parameter %s.Value is invalid: it has at most 256 characters.", member("Tags", i))
+		case seen[key]:
+			return invalid("The parameter %s.Key is invalid: the key %s comes twice.", member("Tags", i), key)
+		}
+		seen[key] = true
+	}
+	if len(tags) > maxTags {
+		return invalid("The collection Tags must not have a size greater than %d.", maxTags)
+	}
+	return nil
+}

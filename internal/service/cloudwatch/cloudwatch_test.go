@@ -1,0 +1,226 @@
+package cloudwatch
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/state"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func newService(t testing.TB) *Service {
+	t.Helper()
+	now := func() time.Time { return noon }
+	journal, err := state.OpenSQLite(context.Background(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open(context.Background(), journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, err := metricstore.Open(t.TempDir(), metricstore.Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { metrics.Close(); store.Close() }) //nolint:errcheck // the test is over
+	return New(metrics, store, Options{Region: "us-east-1", Account: "000000000000", Now: now})
+}
+
+func checkError(t *testing.T, err error, code, says string) {
+	t.Helper()
+	var api smithy.APIError
+	if !errors.As(err, &api) || api.ErrorCode() != code || !strings.Contains(api.ErrorMessage(), says) {
+		t.Errorf("got %v, want %s with %q", err, code, says)
+	}
+}
+
+func many[T any](n int, v T) []T {
+	out := make([]T, n)
+	for i := range out {
+		out[i] = v
+	}
+	return out
+}
+
+func TestPutMetricDataRefuses(t *testing.T) {
+	s := newService(t)
+	one := func(change func(*types.MetricDatum)) []types.MetricDatum {
+		d := types.MetricDatum{MetricName: aws.String("m")}
+		change(&d)
+		return []types.MetricDatum{d}
+	}
+	valued := func(change func(*types.MetricDatum)) []types.MetricDatum {
+		return one(func(d *types.MetricDatum) { d.Value = aws.Float64(1); change(d) })
+	}
+	dimension := func(name, value string) []types.Dimension { return []types.Dimension{{Name: &name, Value: &value}} }
+	const value, absent, combination = "InvalidParameterValueException", "MissingRequiredParameterException", "InvalidParameterCombinationException"
+	for _, c := range []struct {
+		name       string
+		data       []types.MetricDatum
+		code, says string
+	}{
+		{"nothing", nil, absent, "MetricData"},
+		{"too many", many(1001, valued(func(*types.MetricDatum) {})[0]), value, "1000"},
+		{"no name", valued(func(d *types.MetricDatum) { d.MetricName = nil }), absent, "MetricData.member.1.MetricName"},
+		{"a long name", valued(func(d *types.MetricDatum) { d.MetricName = aws.String(strings.Repeat("a", 256)) }), value, "MetricName"},
+		{"a name beyond ASCII", valued(func(d *types.MetricDatum) { d.MetricName = aws.String("é") }), value, "MetricName"},
+		{"no value", one(func(*types.MetricDatum) {}), absent, "MetricData.member.1.Value"},
+		{"NaN", one(func(d *types.MetricDatum) { d.Value = aws.Float64(math.NaN()) }), value, "Value"},
+		{"too large", one(func(d *types.MetricDatum) { d.Value = aws.Float64(math.Ldexp(1, 361)) }), value, "2^360"},
+		{"value and set", valued(func(d *types.MetricDatum) { d.StatisticValues = &types.StatisticSet{} }), combination, "StatisticValues"},
+		{"value and values", valued(func(d *types.MetricDatum) { d.Values = []float64{1} }), combination, "Values"},
+		{"counts alone", valued(func(d *types.MetricDatum) { d.Counts = []float64{1} }), combination, "Counts"},
+		{"too many values", one(func(d *types.MetricDatum) { d.Values = many(151, 1.0) }), value, "150"},
+		{"fewer counts", one(func(d *types.MetricDatum) { d.Values, d.Counts = []float64{1, 2}, []float64{1} }), value, "Counts"},
+		{"a count of 0", one(func(d *types.MetricDatum) { d.Values, d.Counts = []float64{1}, []float64{0} }), value, "Counts.member.1"},
+		{"a NaN among values", one(func(d *types.MetricDatum) { d.Values = []float64{1, math.Inf(1)} }), value, "Values.member.2"},
+		{"half a set", one(func(d *types.MetricDatum) {
+			d.StatisticValues = &types.StatisticSet{SampleCount: aws.Float64(1), Sum: aws.Float64(1)}
+		}), absent, "StatisticValues.Minimum"},
+		{"a set of nothing", one(func(d *types.MetricDatum) {
+			d.StatisticValues = &types.StatisticSet{SampleCount: aws.Float64(0), Sum: aws.Float64(1), Minimum: aws.Float64(1), Maximum: aws.Float64(1)}
+		}), value, "SampleCount"},
+		{"a set upside down", one(func(d *types.MetricDatum) {
+			d.StatisticValues = &types.StatisticSet{SampleCount: aws.Float64(1), Sum: aws.Float64(1), Minimum: aws.Float64(2), Maximum: aws.Float64(1)}
+		}), value, "Minimum"},
+		{"a unit that is none", valued(func(d *types.MetricDatum) { d.Unit = "Parsec" }), value, "Unit"},
+		{"a resolution", valued(func(d *types.MetricDatum) { d.StorageResolution = aws.Int32(10) }), value, "StorageResolution"},
+		{"too old", valued(func(d *types.MetricDatum) { d.Timestamp = aws.Time(noon.Add(-14*24*time.Hour - time.Second)) }), value, "two weeks"},
+		{"too new", valued(func(d *types.MetricDatum) { d.Timestamp = aws.Time(noon.Add(2*time.Hour + time.Second)) }), value, "two hours"},
+		{"31 dimensions", valued(func(d *types.MetricDatum) { d.Dimensions = many(31, dimension("a", "b")[0]) }), value, "30"},
+		{"a dimension without value", valued(func(d *types.MetricDatum) { d.Dimensions = dimension("a", "") }), absent, "Dimensions.member.1.Value"},
+		{"a dimension with a colon", valued(func(d *types.MetricDatum) { d.Dimensions = dimension(":a", "b") }), value, "Dimensions.member.1.Name"},
+		{"a dimension twice", valued(func(d *types.MetricDatum) { d.Dimensions = append(dimension("a", "b"), dimension("a", "c")...) }), value, "twice"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			good := types.MetricDatum{MetricName: aws.String("good"), Value: aws.Float64(1)}
+			_, err := s.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("n"), MetricData: c.data})
+			checkError(t, err, c.code, c.says)
+			if len(c.data) == 1 {
+				_, err = s.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("n"), MetricData: append([]types.MetricDatum{good}, c.data...)})
+				checkError(t, err, c.code, strings.ReplaceAll(c.says, "MetricData.member.1", "MetricData.member.2"))
+			}
+		})
+	}
+	if out, err := s.ListMetrics(t.Context(), &cloudwatch.ListMetricsInput{}); err != nil || len(out.Metrics) > 0 {
+		t.Errorf("refused calls have left %+v, %v", out, err)
+	}
+}
+
+func TestPutMetricAlarmRefuses(t *testing.T) {
+	s := newService(t)
+	base := func() *cloudwatch.PutMetricAlarmInput {
+		return &cloudwatch.PutMetricAlarmInput{
+			AlarmName: aws.String("a"), Namespace: aws.String("n"), MetricName: aws.String("m"), Statistic: types.StatisticSum, Period: aws.Int32(60),
+			EvaluationPeriods: aws.Int32(3), Threshold: aws.Float64(1), ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold,
+		}
+	}
+	metric := types.MetricDataQuery{Id: aws.String("m1"), MetricStat: &types.MetricStat{
+		Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")}, Period: aws.Int32(60), Stat: aws.String("p90"),
+	}}
+	expression := func(id, text string) types.MetricDataQuery { return types.MetricDataQuery{Id: &id, Expression: &text} }
+	maths := func(queries ...types.MetricDataQuery) func(*cloudwatch.PutMetricAlarmInput) {
+		return func(in *cloudwatch.PutMetricAlarmInput) {
+			in.Namespace, in.MetricName, in.Statistic, in.Period, in.Metrics = nil, nil, "", nil, queries
+		}
+	}
+	const value, absent, combination = "InvalidParameterValueException", "MissingRequiredParameterException", "InvalidParameterCombinationException"
+	for _, c := range []struct {
+		name       string
+		change     func(*cloudwatch.PutMetricAlarmInput)
+		code, says string
+	}{
+		{"no name", func(in *cloudwatch.PutMetricAlarmInput) { in.AlarmName = nil }, absent, "AlarmName"},
+		{"no metric", func(in *cloudwatch.PutMetricAlarmInput) { in.MetricName = nil }, absent, "MetricName"},
+		{"no threshold", func(in *cloudwatch.PutMetricAlarmInput) { in.Threshold = nil }, absent, "Threshold"},
+		{"no periods", func(in *cloudwatch.PutMetricAlarmInput) { in.EvaluationPeriods = nil }, absent, "EvaluationPeriods"},
+		{"no operator", func(in *cloudwatch.PutMetricAlarmInput) { in.ComparisonOperator = "" }, absent, "ComparisonOperator"},
+		{"an operator", func(in *cloudwatch.PutMetricAlarmInput) { in.ComparisonOperator = "Equal" }, "ValidationError", "ComparisonOperator"},
+		{"a period", func(in *cloudwatch.PutMetricAlarmInput) { in.Period = aws.Int32(5) }, "ValidationError", "Period"},
+		{"more than a day", func(in *cloudwatch.PutMetricAlarmInput) { in.EvaluationPeriods = aws.Int32(1441) }, "ValidationError", "86400"},
+		{"M over N", func(in *cloudwatch.PutMetricAlarmInput) { in.DatapointsToAlarm = aws.Int32(4) }, "ValidationError", "DatapointsToAlarm"},
+		{"0 of N", func(in *cloudwatch.PutMetricAlarmInput) { in.DatapointsToAlarm = aws.Int32(0) }, "ValidationError", "DatapointsToAlarm"},
+		{"missing data", func(in *cloudwatch.PutMetricAlarmInput) { in.TreatMissingData = aws.String("guess") }, "ValidationError", "TreatMissingData"},
+		{"two statistics", func(in *cloudwatch.PutMetricAlarmInput) { in.ExtendedStatistic = aws.String("p9") }, combination, "ExtendedStatistic"},
+		{"no statistic", func(in *cloudwatch.PutMetricAlarmInput) { in.Statistic = "" }, combination, "Statistic"},
+		{"an extended statistic", func(in *cloudwatch.PutMetricAlarmInput) { in.Statistic, in.ExtendedStatistic = "", aws.String("q9") }, value, "ExtendedStatistic"},
+		{"an action", func(in *cloudwatch.PutMetricAlarmInput) { in.AlarmActions = []string{"mail me"} }, "ValidationError", "AlarmActions"},
+		{"six actions", func(in *cloudwatch.PutMetricAlarmInput) { in.OKActions = many(6, "http://x") }, "ValidationError", "OKActions"},
+		{"a tag of AWS's", func(in *cloudwatch.PutMetricAlarmInput) {
+			in.Tags = []types.Tag{{Key: aws.String("aws:x"), Value: aws.String("")}}
+		}, value, "Tags.member.1.Key"},
+		{"a metric and maths", func(in *cloudwatch.PutMetricAlarmInput) { in.Metrics = []types.MetricDataQuery{metric} }, combination, "Metrics"},
+		{"maths that returns nothing", maths(types.MetricDataQuery{Id: metric.Id, MetricStat: metric.MetricStat, ReturnData: aws.Bool(false)}), "ValidationError", "Exactly one"},
+		{"maths that returns two", maths(metric, expression("e1", "m1*2")), "ValidationError", "Exactly one"},
+		{"maths that cannot be read", maths(expression("e1", "m1+")), "ValidationError", "e1"},
+		{"maths of nothing", maths(expression("e1", "m9*2")), "ValidationError", "m9"},
+		{"maths in a circle", maths(expression("e1", "e2+1"), expression("e2", "e1+1")), "ValidationError", "itself"},
+		{"an id", maths(expression("E1", "1")), "ValidationError", "Id"},
+		{"an id twice", maths(metric, metric), "ValidationError", "twice"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := base()
+			c.change(in)
+			_, err := s.PutMetricAlarm(t.Context(), in)
+			checkError(t, err, c.code, c.says)
+		})
+	}
+	if out, err := s.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{}); err != nil || len(out.MetricAlarms) > 0 {
+		t.Errorf("refused calls have left %+v, %v", out, err)
+	}
+}
+
+// An alarm that is put again keeps its state and its tags; its history tells each change.
+func TestAlarmsAreUpdated(t *testing.T) {
+	s := newService(t)
+	put := func(threshold float64) {
+		t.Helper()
+		_, err := s.PutMetricAlarm(t.Context(), &cloudwatch.PutMetricAlarmInput{
+			AlarmName: aws.String("a"), Namespace: aws.String("n"), MetricName: aws.String("m"), Statistic: types.StatisticSum, Period: aws.Int32(60),
+			EvaluationPeriods: aws.Int32(3), Threshold: &threshold, ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold,
+			Tags: []types.Tag{{Key: aws.String("t"), Value: aws.String("1")}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(1)
+	if _, err := s.SetAlarmState(t.Context(), &cloudwatch.SetAlarmStateInput{AlarmName: aws.String("a"), StateValue: types.StateValueOk, StateReason: aws.String("r")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.UntagResource(t.Context(), &cloudwatch.UntagResourceInput{ResourceARN: aws.String(s.alarmArn("a")), TagKeys: []string{"t"}}); err != nil {
+		t.Fatal(err)
+	}
+	put(2)
+	out, err := s.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{})
+	if err != nil || len(out.MetricAlarms) != 1 || *out.MetricAlarms[0].Threshold != 2 || out.MetricAlarms[0].StateValue != types.StateValueOk || *out.MetricAlarms[0].StateReason != "r" {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	tags, err := s.ListTagsForResource(t.Context(), &cloudwatch.ListTagsForResourceInput{ResourceARN: aws.String(s.alarmArn("a"))})
+	if err != nil || len(tags.Tags) != 0 {
+		t.Errorf("got %+v, %v", tags, err)
+	}
+	history, err := s.DescribeAlarmHistory(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{ScanBy: types.ScanByTimestampAscending})
+	var summaries []string
+	for _, h := range history.AlarmHistoryItems {
+		summaries = append(summaries, *h.HistorySummary)
+	}
+	if got := strings.Join(summaries, "; "); err != nil || got != `Alarm "a" created; Alarm updated from INSUFFICIENT_DATA to OK; Alarm "a" updated` {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if data := *history.AlarmHistoryItems[2].HistoryData; !strings.Contains(data, `"threshold":2`) {
+		t.Errorf("got %s", data)
+	}
+}

@@ -1,0 +1,119 @@
+package cloudwatch
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// dashboardName is what a dashboard may be called: API_PutDashboard.
+var dashboardName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
+
+// maxWidgets is the most widgets of a dashboard.
+const maxWidgets = 500
+
+// PutDashboard makes a dashboard, or takes the place of the one with its name.
+func (s *Service) PutDashboard(ctx context.Context, in *cloudwatch.PutDashboardInput) (*cloudwatch.PutDashboardOutput, error) {
+	if !dashboardName.MatchString(aws.ToString(in.DashboardName)) {
+		return nil, badDashboard("DashboardName", "The field DashboardName must have 1 to 255 letters, digits, hyphens and underscores")
+	}
+	if err := checkDashboard(aws.ToString(in.DashboardBody)); err != nil {
+		return nil, err
+	}
+	if err := checkTags(in.Tags); err != nil {
+		return nil, err
+	}
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		row := &state.Dashboard{Name: *in.DashboardName, Body: *in.DashboardBody, LastModified: s.opts.Now(), Tags: in.Tags}
+		if before := tx.Dashboards.Get(row.Name); before != nil {
+			row.Tags = before.Tags // those of a call count for a new dashboard alone
+		}
+		tx.Dashboards.Put(row)
+		return nil
+	})
+	return &cloudwatch.PutDashboardOutput{DashboardValidationMessages: []types.DashboardValidationMessage{}}, err
+}
+
+func checkDashboard(body string) error {
+	var parsed struct {
+		Widgets []json.RawMessage `json:"widgets"`
+	}
+	if err := json.Unmarshal([]byte(body), &parsed); err != nil {
+		return badDashboard("/", "The field DashboardBody must be a valid JSON object: "+err.Error())
+	}
+	if parsed.Widgets == nil {
+		return badDashboard("/widgets", "The field widgets is required")
+	}
+	if len(parsed.Widgets) > maxWidgets {
+		return badDashboard("/widgets", "There must be at most 500 widgets")
+	}
+	return nil
+}
+
+func badDashboard(path, message string) error {
+	return &types.DashboardInvalidInputError{
+		Message:                     aws.String("The dashboard is invalid, there are 1 validation errors: " + message),
+		DashboardValidationMessages: []types.DashboardValidationMessage{{DataPath: &path, Message: &message}},
+	}
+}
+
+// GetDashboard returns a dashboard.
+func (s *Service) GetDashboard(_ context.Context, in *cloudwatch.GetDashboardInput) (*cloudwatch.GetDashboardOutput, error) {
+	if aws.ToString(in.DashboardName) == "" {
+		return nil, missing("DashboardName")
+	}
+	d := s.store.View().Dashboards.Get(*in.DashboardName)
+	if d == nil {
+		return nil, dashboardNotFound(*in.DashboardName)
+	}
+	return &cloudwatch.GetDashboardOutput{DashboardName: &d.Name, DashboardBody: &d.Body, DashboardArn: aws.String(s.dashboardArn(d.Name))}, nil
+}
+
+// maxDashboards is the size of ListDashboards' pages.
+const maxDashboards = 1000
+
+// ListDashboards lists dashboards by name.
+func (s *Service) ListDashboards(_ context.Context, in *cloudwatch.ListDashboardsInput) (*cloudwatch.ListDashboardsOutput, error) {
+	after, err := parseToken(in.NextToken)
+	if err != nil {
+		return nil, invalid("The parameter NextToken is invalid.")
+	}
+	out := &cloudwatch.ListDashboardsOutput{DashboardEntries: []types.DashboardEntry{}}
+	for d := range s.store.View().Dashboards.All() {
+		if d.Name <= after || !strings.HasPrefix(d.Name, aws.ToString(in.DashboardNamePrefix)) {
+			continue
+		}
+		if n := len(out.DashboardEntries); n == maxDashboards {
+			out.NextToken = formatToken(*out.DashboardEntries[n-1].DashboardName)
+			break
+		}
+		out.DashboardEntries = append(out.DashboardEntries, types.DashboardEntry{
+			DashboardName: &d.Name, DashboardArn: aws.String(s.dashboardArn(d.Name)), LastModified: &d.LastModified, Size: aws.Int64(int64(len(d.Body))),
+		})
+	}
+	return out, nil
+}
+
+// DeleteDashboards removes dashboards, all or, where one is not there, none.
+func (s *Service) DeleteDashboards(ctx context.Context, in *cloudwatch.DeleteDashboardsInput) (*cloudwatch.DeleteDashboardsOutput, error) {
+	if len(in.DashboardNames) == 0 {
+		return nil, missing("DashboardNames")
+	}
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		for _, name := range in.DashboardNames {
+			if tx.Dashboards.Get(name) == nil {
+				return dashboardNotFound(name)
+			}
+			tx.Dashboards.Delete(name)
+		}
+		return nil
+	})
+	return &cloudwatch.DeleteDashboardsOutput{}, err
+}

@@ -1,0 +1,98 @@
+package cloudwatch
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// TagResource adds tags to an alarm or a dashboard.
+func (s *Service) TagResource(ctx context.Context, in *cloudwatch.TagResourceInput) (*cloudwatch.TagResourceOutput, error) {
+	if err := checkTags(in.Tags); err != nil {
+		return nil, err
+	}
+	err := s.retag(ctx, in.ResourceARN, func(tags []types.Tag) []types.Tag {
+		for _, t := range in.Tags {
+			tags = append(without(tags, *t.Key), t)
+		}
+		return tags
+	})
+	return &cloudwatch.TagResourceOutput{}, err
+}
+
+// UntagResource removes tags from an alarm or a dashboard.
+func (s *Service) UntagResource(ctx context.Context, in *cloudwatch.UntagResourceInput) (*cloudwatch.UntagResourceOutput, error) {
+	err := s.retag(ctx, in.ResourceARN, func(tags []types.Tag) []types.Tag {
+		for _, key := range in.TagKeys {
+			tags = without(tags, key)
+		}
+		return tags
+	})
+	return &cloudwatch.UntagResourceOutput{}, err
+}
+
+// without returns a copy of tags without the one with a key.
+func without(tags []types.Tag, key string) []types.Tag {
+	return slices.DeleteFunc(slices.Clone(tags), func(t types.Tag) bool { return *t.Key == key })
+}
+
+// ListTagsForResource lists the tags of an alarm or a dashboard.
+func (s *Service) ListTagsForResource(_ context.Context, in *cloudwatch.ListTagsForResourceInput) (*cloudwatch.ListTagsForResourceOutput, error) {
+	view := s.store.View()
+	alarm, dashboard, err := s.resource(view, in.ResourceARN)
+	if err != nil {
+		return nil, err
+	}
+	out := &cloudwatch.ListTagsForResourceOutput{Tags: []types.Tag{}}
+	if alarm != nil {
+		out.Tags = append(out.Tags, alarm.Tags...)
+		return out, nil
+	}
+	out.Tags = append(out.Tags, dashboard.Tags...)
+	return out, nil
+}
+
+func (s *Service) retag(ctx context.Context, arn *string, change func([]types.Tag) []types.Tag) error {
+	return s.store.Update(ctx, func(tx *state.Tx) error {
+		alarm, dashboard, err := s.resource(tx.View, arn)
+		if err != nil {
+			return err
+		}
+		if alarm != nil {
+			c := *alarm
+			c.Tags = change(alarm.Tags)
+			tx.Alarms.Put(&c)
+			return checkTags(c.Tags)
+		}
+		c := *dashboard
+		c.Tags = change(dashboard.Tags)
+		tx.Dashboards.Put(&c)
+		return checkTags(c.Tags)
+	})
+}
+
+// resource is the alarm or the dashboard with an ARN.
+func (s *Service) resource(view *state.View, arn *string) (*state.Alarm, *state.Dashboard, error) {
+	if aws.ToString(arn) == "" {
+		return nil, nil, missing("ResourceARN")
+	}
+	if name, ok := strings.CutPrefix(*arn, s.alarmArn("")); ok {
+		if a := view.Alarms.Get(name); a != nil {
+			return a, nil, nil
+		}
+		return nil, nil, notFound("alarm", name)
+	}
+	if name, ok := strings.CutPrefix(*arn, s.dashboardArn("")); ok {
+		if d := view.Dashboards.Get(name); d != nil {
+			return nil, d, nil
+		}
+		return nil, nil, notFound("dashboard", name)
+	}
+	return nil, nil, invalid("The value %s for parameter ResourceARN is invalid: it is no ARN of an alarm or a dashboard here.", *arn)
+}

@@ -1,0 +1,91 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	metrictypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+
+	"github.com/pintle/pintle/internal/logstore"
+)
+
+// fakeMetrics refuses calls with a metric called bad, and fails where it is broken.
+type fakeMetrics struct {
+	got    []string
+	broken bool
+}
+
+func (f *fakeMetrics) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataInput) (*cloudwatch.PutMetricDataOutput, error) {
+	if f.broken {
+		return nil, errors.New("the disk is full")
+	}
+	var names []string
+	for _, d := range in.MetricData {
+		if *d.MetricName == "bad" {
+			return nil, &metrictypes.InvalidParameterValueException{Message: aws.String("no")}
+		}
+		names = append(names, fmt.Sprint(*d.MetricName, d.Values))
+	}
+	f.got = append(f.got, *in.Namespace+": "+strings.Join(names, " "))
+	return &cloudwatch.PutMetricDataOutput{}, nil
+}
+
+func TestEventsCarryMetrics(t *testing.T) {
+	store, err := logstore.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // the test is over
+	metrics := &fakeMetrics{}
+	now := time.Now()
+	s := New(store, Options{Now: func() time.Time { return now }, Metrics: metrics})
+	if err := store.CreateGroup(logstore.Group{Name: "g"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.CreateStream("g", "s", 1); err != nil {
+		t.Fatal(err)
+	}
+	send := func(lines ...string) error {
+		var events []types.InputLogEvent
+		for _, line := range lines {
+			events = append(events, types.InputLogEvent{Timestamp: aws.Int64(now.UnixMilli()), Message: aws.String(line)})
+		}
+		_, err := s.PutLogEvents(t.Context(), &cloudwatchlogs.PutLogEventsInput{LogGroupName: aws.String("g"), LogStreamName: aws.String("s"), LogEvents: events})
+		return err
+	}
+	line := func(namespace, name string, value int) string {
+		return fmt.Sprintf(`{"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":%q,"Metrics":[{"Name":%q}]}]},%q:%d}`, now.UnixMilli(), namespace, name, name, value)
+	}
+	if err := send("plain", line("n", "a", 1), line("m", "c", 3), line("n", "b", 2)); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(metrics.got, "; "); got != "m: c[3]; n: a[1] b[2]" {
+		t.Errorf("got %s", got)
+	}
+	metrics.got = nil
+	if err := send(line("n", "a", 1), line("n", "bad", 1), line("n", "b", 2), `{"_aws":{"CloudWatchMetrics":7}}`); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(metrics.got, "; "); got != "n: a[1]; n: b[2]" {
+		t.Errorf("got %s", got)
+	}
+	metrics.broken = true
+	if err := send(line("n", "a", 1)); err == nil {
+		t.Error("a metric that could not be kept was acknowledged")
+	}
+	if err := send("plain"); err != nil {
+		t.Error(err)
+	}
+	events, _, err := store.Read("g", logstore.Range{Limit: 100})
+	if err != nil || len(events) != 10 {
+		t.Errorf("%d lines are kept, %v", len(events), err)
+	}
+}

@@ -1,0 +1,195 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+)
+
+// The rows of Amazon CloudWatch. Metrics themselves are in the metric store.
+
+// Alarm is a metric alarm or a composite alarm: their names are one set.
+type Alarm struct {
+	Metric    *types.MetricAlarm    `json:",omitzero"`
+	Composite *types.CompositeAlarm `json:",omitzero"`
+	Tags      []types.Tag
+	// Owed is whom the last change of state has still to be told to; nil once that is done.
+	Owed *OwedActions `json:",omitzero"`
+}
+
+// OwedActions are actions of an alarm that came from a state to the one that it is in.
+type OwedActions struct {
+	Arns []string
+	From types.StateValue
+}
+
+// Name is the alarm's name.
+func (a *Alarm) Name() string {
+	if a.Metric != nil {
+		return aws.ToString(a.Metric.AlarmName)
+	}
+	return aws.ToString(a.Composite.AlarmName)
+}
+
+// Arn is the alarm's ARN.
+func (a *Alarm) Arn() string {
+	if a.Metric != nil {
+		return aws.ToString(a.Metric.AlarmArn)
+	}
+	return aws.ToString(a.Composite.AlarmArn)
+}
+
+// Type is the alarm's type.
+func (a *Alarm) Type() types.AlarmType {
+	if a.Metric != nil {
+		return types.AlarmTypeMetricAlarm
+	}
+	return types.AlarmTypeCompositeAlarm
+}
+
+// AlarmState is the state of an alarm and why it is in it.
+type AlarmState struct {
+	Value  types.StateValue
+	Reason string
+	Data   string // JSON; "" where there is none
+}
+
+// State is the alarm's state.
+func (a *Alarm) State() AlarmState {
+	if m := a.Metric; m != nil {
+		return AlarmState{m.StateValue, aws.ToString(m.StateReason), aws.ToString(m.StateReasonData)}
+	}
+	c := a.Composite
+	return AlarmState{c.StateValue, aws.ToString(c.StateReason), aws.ToString(c.StateReasonData)}
+}
+
+// Actions are the ARNs that are told when the alarm comes to a state; none where its actions are disabled.
+func (a *Alarm) Actions(value types.StateValue) []string {
+	enabled, ok, alarm, insufficient := a.actions()
+	switch {
+	case !enabled:
+		return nil
+	case value == types.StateValueOk:
+		return ok
+	case value == types.StateValueAlarm:
+		return alarm
+	}
+	return insufficient
+}
+
+func (a *Alarm) actions() (enabled bool, ok, alarm, insufficient []string) {
+	if m := a.Metric; m != nil {
+		return aws.ToBool(m.ActionsEnabled), m.OKActions, m.AlarmActions, m.InsufficientDataActions
+	}
+	c := a.Composite
+	return aws.ToBool(c.ActionsEnabled), c.OKActions, c.AlarmActions, c.InsufficientDataActions
+}
+
+// AllActions are the ARNs that the alarm names for any state.
+func (a *Alarm) AllActions() []string {
+	_, ok, alarm, insufficient := a.actions()
+	return append(append(append([]string{}, ok...), alarm...), insufficient...)
+}
+
+// in is a copy of the alarm in a state.
+func (a *Alarm) in(s AlarmState, now time.Time) *Alarm {
+	c := *a
+	var data *string
+	if s.Data != "" {
+		data = &s.Data
+	}
+	moved := a.State().Value != s.Value
+	if a.Metric != nil {
+		m := *a.Metric
+		m.StateValue, m.StateReason, m.StateReasonData, m.StateUpdatedTimestamp = s.Value, &s.Reason, data, &now
+		if moved {
+			m.StateTransitionedTimestamp = &now
+		}
+		c.Metric = &m
+		return &c
+	}
+	m := *a.Composite
+	m.StateValue, m.StateReason, m.StateReasonData, m.StateUpdatedTimestamp = s.Value, &s.Reason, data, &now
+	if moved {
+		m.StateTransitionedTimestamp = &now
+	}
+	c.Composite = &m
+	return &c
+}
+
+// SetAlarmState puts an alarm in a state. Where that is another one its history tells it, and the
+// state's actions are owed. It returns the alarm as it is now.
+func (tx *Tx) SetAlarmState(a *Alarm, s AlarmState, now time.Time) *Alarm {
+	before := a.State()
+	a = a.in(s, now)
+	if before.Value == s.Value {
+		tx.Alarms.Put(a)
+		return a
+	}
+	a.Owed = nil
+	if arns := a.Actions(s.Value); len(arns) > 0 {
+		a.Owed = &OwedActions{arns, before.Value}
+	}
+	tx.Alarms.Put(a)
+	data := map[string]any{"version": "1.0", "oldState": historyState(before), "newState": historyState(s)}
+	tx.AddAlarmHistory(a, types.HistoryItemTypeStateUpdate, fmt.Sprintf("Alarm updated from %s to %s", before.Value, s.Value), data, now)
+	return a
+}
+
+func historyState(s AlarmState) map[string]any {
+	m := map[string]any{"stateValue": s.Value, "stateReason": s.Reason}
+	if json.Valid([]byte(s.Data)) {
+		m["stateReasonData"] = json.RawMessage(s.Data)
+	}
+	return m
+}
+
+// AddAlarmHistory keeps an item of an alarm's history. What data holds becomes JSON.
+func (tx *Tx) AddAlarmHistory(a *Alarm, kind types.HistoryItemType, summary string, data any, now time.Time) {
+	b, err := json.Marshal(data)
+	must(err)
+	name := a.Name()
+	for n := 0; ; n++ {
+		row := &AlarmHistory{Number: now.UnixMicro() + int64(n), Item: types.AlarmHistoryItem{
+			AlarmName: &name, AlarmType: a.Type(), Timestamp: &now, HistoryItemType: kind, HistorySummary: &summary, HistoryData: aws.String(string(b)),
+		}}
+		if tx.AlarmHistory.Get(row.Key()) == nil {
+			tx.AlarmHistory.Put(row)
+			return
+		}
+	}
+}
+
+// AlarmHistory is an item of an alarm's history. It outlives the alarm.
+type AlarmHistory struct {
+	Item types.AlarmHistoryItem
+	// Number orders the items of an alarm: microseconds since 1970, and on from there.
+	Number int64
+}
+
+// Key is the number and the alarm's name, so that rows are in the order of time.
+func (h *AlarmHistory) Key() string {
+	return fmt.Sprintf("%019d %s", h.Number, aws.ToString(h.Item.AlarmName))
+}
+
+// Dashboard is one dashboard.
+type Dashboard struct {
+	Name         string
+	Body         string
+	LastModified time.Time
+	Tags         []types.Tag
+}
+
+// AlarmHistoryByAlarm finds the history of an alarm by its name.
+var AlarmHistoryByAlarm = Index[AlarmHistory]{"alarm", func(h *AlarmHistory) []string { return given(h.Item.AlarmName) }}
+
+var (
+	alarmHistory = &def[AlarmHistory]{name: "alarm_history", keyOf: (*AlarmHistory).Key, indexes: []Index[AlarmHistory]{AlarmHistoryByAlarm}}
+
+	alarms = &def[Alarm]{name: "alarms", keyOf: (*Alarm).Name}
+
+	dashboards = &def[Dashboard]{name: "dashboards", keyOf: func(d *Dashboard) string { return d.Name }}
+)

@@ -1,0 +1,196 @@
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+)
+
+func (p *Pintle) cloudWatch() *cloudwatch.Client {
+	return cloudwatch.New(cloudwatch.Options{
+		Region: "us-east-1", BaseEndpoint: &p.Endpoint, Credentials: credentials.NewStaticCredentialsProvider(p.key, p.secret, ""), RetryMaxAttempts: 1,
+	})
+}
+
+// form sends a raw Query request, as older clients do.
+func (p *Pintle) form(pairs ...string) (status int, answer string) {
+	p.t.Helper()
+	values := url.Values{"Version": {"2010-08-01"}}
+	for i := 0; i < len(pairs); i += 2 {
+		values.Set(pairs[i], pairs[i+1])
+	}
+	resp, err := http.PostForm(p.Endpoint, values)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// TestCloudWatch puts metrics, alarms and a dashboard with each client in its own protocol, kills Pintle,
+// and reads everything with the others.
+func TestCloudWatch(t *testing.T) {
+	p := Up(t, "g4dn.xlarge=1")
+	now := time.Now().UTC().Truncate(time.Minute)
+	at := now.Add(-time.Minute)
+	client := p.cloudWatch()
+
+	// CBOR: the Go SDK, and the AWS CLI.
+	_, err := client.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("Seed"), MetricData: []types.MetricDatum{
+		{MetricName: aws.String("load"), Timestamp: &at, Values: []float64{1, 100}, Counts: []float64{99, 1}, Unit: types.StandardUnitPercent},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.AWS("cloudwatch", "put-metric-data", "--namespace", "Seed", "--metric-name", "load", "--value", "3", "--unit", "Percent", "--timestamp", at.Format(time.RFC3339))
+	p.AWS("cloudwatch", "put-metric-alarm", "--alarm-name", "by-cli", "--namespace", "Nothing", "--metric-name", "load", "--statistic", "Average", "--period", "60",
+		"--evaluation-periods", "3", "--threshold", "75", "--comparison-operator", "GreaterThanThreshold", "--treat-missing-data", "ignore")
+	p.AWS("cloudwatch", "put-dashboard", "--dashboard-name", "d", "--dashboard-body", `{"widgets":[]}`)
+	p.AWS("cloudwatch", "set-alarm-state", "--alarm-name", "by-cli", "--state-value", "ALARM", "--state-reason", "a test")
+
+	// JSON 1.0.
+	status, answer, err := p.Post("GraniteServiceVersion20100801.PutMetricData", fmt.Sprintf(`{"Namespace":"Seed","MetricData":[{"MetricName":"load","Timestamp":%d,"Value":5,"Unit":"Percent"}]}`, at.Unix()))
+	if err != nil || status != 200 {
+		t.Fatalf("JSON: %d %s %v", status, answer, err)
+	}
+	// Query.
+	status, answer = p.form("Action", "PutMetricData", "Namespace", "Seed", "MetricData.member.1.MetricName", "load", "MetricData.member.1.Unit", "Percent",
+		"MetricData.member.1.Timestamp", at.Format(time.RFC3339), "MetricData.member.1.StatisticValues.SampleCount", "1", "MetricData.member.1.StatisticValues.Sum", "7",
+		"MetricData.member.1.StatisticValues.Minimum", "7", "MetricData.member.1.StatisticValues.Maximum", "7")
+	if status != 200 || !strings.Contains(answer, "<PutMetricDataResponse") {
+		t.Fatalf("Query: %d %s", status, answer)
+	}
+
+	p.Kill()
+	p.Start()
+
+	got, err := client.GetMetricStatistics(t.Context(), &cloudwatch.GetMetricStatisticsInput{
+		Namespace: aws.String("Seed"), MetricName: aws.String("load"), StartTime: aws.Time(now.Add(-10 * time.Minute)), EndTime: &now, Period: aws.Int32(60),
+		Statistics: []types.Statistic{types.StatisticSum, types.StatisticSampleCount}, ExtendedStatistics: []string{"p50", "p100"},
+	})
+	if err != nil || len(got.Datapoints) != 1 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if d := got.Datapoints[0]; *d.Sum != 99+100+3+5+7 || *d.SampleCount != 103 || d.ExtendedStatistics["p50"] != 1 || d.ExtendedStatistics["p100"] != 100 || !d.Timestamp.Equal(at) {
+		t.Errorf("got %+v", d)
+	}
+	status, answer = p.form("Action", "GetMetricData", "StartTime", now.Add(-time.Hour).Format(time.RFC3339), "EndTime", now.Format(time.RFC3339),
+		"MetricDataQueries.member.1.Id", "m1", "MetricDataQueries.member.1.MetricStat.Metric.Namespace", "Seed", "MetricDataQueries.member.1.MetricStat.Metric.MetricName", "load",
+		"MetricDataQueries.member.1.MetricStat.Period", "60", "MetricDataQueries.member.1.MetricStat.Stat", "Maximum")
+	if status != 200 || !strings.Contains(answer, "<Values><member>100</member></Values>") || !strings.Contains(answer, at.Format("<member>2006-01-02T15:04:05.000Z</member>")) {
+		t.Errorf("Query: %d %s", status, answer)
+	}
+	if got := p.AWS("cloudwatch", "list-metrics", "--namespace", "Seed", "--query", "Metrics[].MetricName", "--output", "text"); got != "load" {
+		t.Errorf("list-metrics: %s", got)
+	}
+	got2, err := client.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{AlarmNamePrefix: aws.String("by-")})
+	if err != nil || len(got2.MetricAlarms) != 1 || got2.MetricAlarms[0].StateValue != types.StateValueAlarm || *got2.MetricAlarms[0].Threshold != 75 {
+		t.Errorf("DescribeAlarms: %+v, %v", got2, err)
+	}
+	if status, answer = p.form("Action", "DescribeAlarms"); status != 200 || !strings.Contains(answer, "<AlarmName>by-cli</AlarmName>") {
+		t.Errorf("Query: %d %s", status, answer)
+	}
+	if got := p.AWS("cloudwatch", "describe-alarm-history", "--alarm-name", "by-cli", "--history-item-type", "StateUpdate", "--query", "AlarmHistoryItems[].HistorySummary", "--output", "text"); got != "Alarm updated from INSUFFICIENT_DATA to ALARM" {
+		t.Errorf("describe-alarm-history: %s", got)
+	}
+	if got := p.AWS("cloudwatch", "get-dashboard", "--dashboard-name", "d", "--query", "DashboardBody", "--output", "text"); got != `{"widgets":[]}` {
+		t.Errorf("get-dashboard: %s", got)
+	}
+}
+
+// Bad input is refused with AWS's error, which names the parameter, in every protocol; and keeps nothing.
+func TestCloudWatchRefuses(t *testing.T) {
+	p := Up(t, "g4dn.xlarge=1")
+	_, err := p.cloudWatch().PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("n"), MetricData: []types.MetricDatum{
+		{MetricName: aws.String("good"), Value: aws.Float64(1)}, {MetricName: aws.String("bad"), Value: aws.Float64(1), StorageResolution: aws.Int32(7)},
+	}})
+	var invalid *types.InvalidParameterValueException
+	if !errors.As(err, &invalid) || !strings.Contains(invalid.ErrorMessage(), "MetricData.member.2.StorageResolution") {
+		t.Errorf("CBOR: %v", err)
+	}
+	out, err := p.TryAWS("cloudwatch", "put-metric-data", "--namespace", "n", "--metric-name", "m", "--value", "1", "--timestamp", "2020-01-01T00:00:00Z")
+	if err == nil || !strings.Contains(out, "(InvalidParameterValue)") || !strings.Contains(out, "MetricData.member.1.Timestamp") {
+		t.Errorf("CLI: %s", out)
+	}
+	status, answer, err := p.Post("GraniteServiceVersion20100801.DescribeAlarms", `{"MaxRecords":101}`)
+	if err != nil || status != 400 || !strings.Contains(answer, "ValidationError") || !strings.Contains(answer, "maxRecords") {
+		t.Errorf("JSON: %d %s %v", status, answer, err)
+	}
+	status, answer, err = p.Post("GraniteServiceVersion20100801.DescribeAlarms", `{"maxRecords":1}`)
+	if err != nil || status != 400 || !strings.Contains(answer, "SerializationException") {
+		t.Errorf("JSON: %d %s %v", status, answer, err)
+	}
+	for _, c := range []struct {
+		form []string
+		code string
+		says string
+	}{
+		{[]string{"Action", "PutMetricData"}, "MissingParameter", "Namespace"},
+		{[]string{"Action", "PutMetricData", "Namespace", ":n"}, "InvalidParameterValue", "Namespace"},
+		{[]string{"Action", "PutMetricData", "Namespace", "n"}, "MissingParameter", "MetricData"},
+		{[]string{"Action", "PutMetricData", "Namespace", "n", "MetricData.member.1.MetricName", "m", "MetricData.member.1.Value", "inf"}, "InvalidParameterValue", "MetricData.member.1.Value"},
+		{[]string{"Action", "PutMetricData", "Namespace", "n", "MetricData.member.1.MetricName", "m", "MetricData.member.1.Value", "x"}, "MalformedInput", "MetricData.1.Value"},
+		{[]string{"Action", "GetDashboard", "DashboardName", "none"}, "ResourceNotFound", "none"},
+		{[]string{"Action", "PutAnomalyDetector"}, "NotImplemented", "PutAnomalyDetector"},
+		{[]string{"Action", "Dance"}, "InvalidAction", "Dance"},
+	} {
+		if status, answer := p.form(c.form...); status < 400 || !strings.Contains(answer, "<Code>"+c.code+"</Code>") || !strings.Contains(answer, c.says) {
+			t.Errorf("%v: %d %s", c.form, status, answer)
+		}
+	}
+	if got := p.AWS("cloudwatch", "list-metrics", "--namespace", "n", "--query", "Metrics"); got != "[]" {
+		t.Errorf("what was refused is listed: %s", got)
+	}
+}
+
+// An alarm with a period of ten seconds sees what is reported, a composite alarm follows it, and a
+// webhook hears of both.
+func TestAlarmsAct(t *testing.T) {
+	heard := make(chan string, 10)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var n struct{ Type, Subject, Message string }
+		if err := json.NewDecoder(r.Body).Decode(&n); err != nil || n.Type != "Notification" || !strings.Contains(n.Message, `"NewStateValue":"ALARM"`) {
+			t.Errorf("the webhook got %+v, %v", n, err)
+		}
+		heard <- n.Subject
+	}))
+	defer hook.Close()
+	p := Up(t, "g4dn.xlarge=1")
+	p.AWS("cloudwatch", "put-metric-alarm", "--alarm-name", "fast", "--namespace", "Seed", "--metric-name", "load", "--statistic", "Maximum", "--period", "10",
+		"--evaluation-periods", "1", "--threshold", "75", "--comparison-operator", "GreaterThanThreshold", "--cli-input-json", `{"AlarmActions":["`+hook.URL+`"]}`) // as an argument the CLI would fetch it
+	p.AWS("cloudwatch", "put-composite-alarm", "--alarm-name", "above", "--alarm-rule", "ALARM(fast)", "--cli-input-json", `{"AlarmActions":["`+hook.URL+`"]}`)
+	p.AWS("cloudwatch", "put-metric-data", "--namespace", "Seed", "--metric-name", "load", "--value", "90", "--storage-resolution", "1")
+	for _, want := range []string{`ALARM: "fast" in us-east-1`, `ALARM: "above" in us-east-1`} {
+		select {
+		case got := <-heard:
+			if got != want {
+				t.Errorf("heard %s, want %s", got, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("nothing was heard of %s", want)
+		}
+	}
+	reason := p.AWS("cloudwatch", "describe-alarms", "--alarm-names", "fast", "--query", "MetricAlarms[0].StateReason", "--output", "text")
+	if !strings.HasPrefix(reason, "Threshold Crossed: 1 out of the last 1 datapoints [90.0 (") {
+		t.Errorf("the reason is %s", reason)
+	}
+	Eventually(t, "the action in the history", time.Minute, func() bool {
+		return strings.Contains(p.AWS("cloudwatch", "describe-alarm-history", "--alarm-name", "fast", "--history-item-type", "Action"), "Successfully executed action")
+	})
+}
