@@ -23,8 +23,9 @@ lint: ## check the code's form
 fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/query
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/filterpattern
-	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/metricmath
+	go test -run xxx -fuzz FuzzParse -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/metricmath
 	go test -run xxx -fuzz FuzzParseRule -fuzztime 10s ./internal/decide/alarm
+	go test -run xxx -fuzz FuzzSchedule -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/scaling
 	go test -run xxx -fuzz FuzzPlace -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/placement
 	go test -run xxx -fuzz 'FuzzDecode$$' -fuzztime 10s ./internal/acs
 	go test -run xxx -fuzz 'FuzzDecodeSigned$$' -fuzztime 10s ./internal/acs
