@@ -30,7 +30,7 @@ func implemented(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := map[string]string{"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "AWS STS": "sts"}
+	service := map[string]string{"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "AWS STS": "sts", "Application Auto Scaling": "application-autoscaling"}
 	var out []string
 	current := ""
 	for line := range strings.Lines(string(b)) {

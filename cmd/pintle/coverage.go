@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/sts"
@@ -23,7 +24,9 @@ func (coverageCmd) Run() error {
 
 // coverage asks the wire, which looks at the services' methods; none is called.
 func coverage() (string, error) {
-	h, err := wire.New(wire.Options{}, wire.ECS(ecs.New(nil, nil, ecs.Options{})), wire.Logs(logs.New(nil, logs.Options{})), wire.STS(sts.New("", nil)))
+	h, err := wire.New(wire.Options{},
+		wire.ECS(ecs.New(nil, nil, ecs.Options{})), wire.Logs(logs.New(nil, logs.Options{})),
+		wire.ApplicationAutoScaling(applicationautoscaling.New(nil, applicationautoscaling.Options{})), wire.STS(sts.New("", nil)))
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,10 @@ type View struct {
 	Clusters           Table[Cluster]
 	ContainerInstances Table[ContainerInstance]
 	IdempotencyTokens  Table[IdempotencyToken]
+	ScalableTargets    Table[ScalableTarget]
+	ScalingActivities  Table[ScalingActivity]
+	ScalingPolicies    Table[ScalingPolicy]
+	ScheduledActions   Table[ScheduledAction]
 	TaskDefinitions    Table[TaskDefinition]
 	TaskFamilies       Table[TaskFamily]
 	Tasks              Table[Task]
@@ -32,6 +36,10 @@ func bind(v *View, tx *Tx) *View {
 	v.Clusters = Table[Cluster]{v, clusters, tx}
 	v.ContainerInstances = Table[ContainerInstance]{v, containerInstances, tx}
 	v.IdempotencyTokens = Table[IdempotencyToken]{v, idempotencyTokens, tx}
+	v.ScalableTargets = Table[ScalableTarget]{v, scalableTargets, tx}
+	v.ScalingActivities = Table[ScalingActivity]{v, scalingActivities, tx}
+	v.ScalingPolicies = Table[ScalingPolicy]{v, scalingPolicies, tx}
+	v.ScheduledActions = Table[ScheduledAction]{v, scheduledActions, tx}
 	v.TaskDefinitions = Table[TaskDefinition]{v, taskDefinitions, tx}
 	v.TaskFamilies = Table[TaskFamily]{v, taskFamilies, tx}
 	v.Tasks = Table[Task]{v, tasks, tx}
@@ -42,7 +50,8 @@ func bind(v *View, tx *Tx) *View {
 var tables = func() map[string]definition {
 	m := map[string]definition{}
 	for _, d := range []definition{
-		accountSettings, clusters, containerInstances, idempotencyTokens, taskDefinitions, taskFamilies, tasks,
+		accountSettings, clusters, containerInstances, idempotencyTokens, scalableTargets, scalingActivities, scalingPolicies,
+		scheduledActions, taskDefinitions, taskFamilies, tasks,
 	} {
 		m[d.tableName()] = d
 	}

@@ -257,3 +257,21 @@ var STSOperations = []string{
 	"GetSessionToken",
 	"GetWebIdentityToken",
 }
+
+// ApplicationAutoScalingOperations is every operation of Application Auto Scaling.
+var ApplicationAutoScalingOperations = []string{
+	"DeleteScalingPolicy",
+	"DeleteScheduledAction",
+	"DeregisterScalableTarget",
+	"DescribeScalableTargets",
+	"DescribeScalingActivities",
+	"DescribeScalingPolicies",
+	"DescribeScheduledActions",
+	"GetPredictiveScalingForecast",
+	"ListTagsForResource",
+	"PutScalingPolicy",
+	"PutScheduledAction",
+	"RegisterScalableTarget",
+	"TagResource",
+	"UntagResource",
+}

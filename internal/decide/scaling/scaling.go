@@ -30,9 +30,9 @@ func (p Past) Base(capacity int, cooldown time.Duration, now time.Time) int {
 	return capacity
 }
 
-// BlocksIn says whether the cool-down after the last activity still keeps a policy from scaling in.
+// BlocksIn says whether the cool-down of a scale-in still keeps a policy from the next one. A scale-out ends it.
 func (p Past) BlocksIn(cooldown time.Duration, now time.Time) bool {
-	return !p.At.IsZero() && now.Before(p.At.Add(cooldown))
+	return p.To < p.From && now.Before(p.At.Add(cooldown))
 }
 
 // Proposal is what one policy wants.

@@ -178,7 +178,7 @@ func TestCooldown(t *testing.T) {
 		blocks bool
 	}{
 		{Past{}, 0, 6, false},
-		{out, 299 * time.Second, 2, true}, {out, 300 * time.Second, 6, false},
+		{out, 299 * time.Second, 2, false}, {out, 300 * time.Second, 6, false},
 		{in, 299 * time.Second, 6, true}, {in, 300 * time.Second, 6, false},
 	} {
 		now := start.Add(c.after)

@@ -24,6 +24,7 @@ var services = []struct{ pkg, name, title string }{
 	{"ecs", "ECS", "Amazon ECS"},
 	{"cloudwatchlogs", "Logs", "CloudWatch Logs"},
 	{"sts", "STS", "AWS STS"},
+	{"applicationautoscaling", "ApplicationAutoScaling", "Application Auto Scaling"},
 }
 
 func main() {
