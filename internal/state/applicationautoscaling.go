@@ -13,8 +13,8 @@ import (
 type ScalableTarget struct {
 	types.ScalableTarget
 	Tags map[string]string
-	// Cause is why the capacity is to be brought within the bounds, "" once that was seen to.
-	Cause string `json:",omitzero"`
+	// Unsettled says that the bounds have changed, and the capacity was not brought within them yet.
+	Unsettled bool `json:",omitzero"`
 	// Last is what a policy did last, for the cool-downs.
 	Last *LastScaling `json:",omitzero"`
 }

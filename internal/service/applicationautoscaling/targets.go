@@ -2,7 +2,6 @@ package applicationautoscaling
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -92,9 +91,7 @@ func setBounds(row *state.ScalableTarget, lowest, highest *int32) error {
 	case *row.MaxCapacity < *row.MinCapacity:
 		return invalid("Maximum capacity cannot be less than minimum capacity: maxCapacity is %d, minCapacity %d", *row.MaxCapacity, *row.MinCapacity)
 	}
-	if cause := boundsCause(lowest, highest); cause != "" {
-		row.Cause = cause
-	}
+	row.Unsettled = row.Unsettled || lowest != nil || highest != nil
 	return nil
 }
 
@@ -203,16 +200,4 @@ func (s *Service) DescribeScalingActivities(_ context.Context, in *api.DescribeS
 		out.ScalingActivities = append(out.ScalingActivities, row.ScalingActivity)
 	}
 	return out, nil
-}
-
-// boundsCause is why a target's capacity may have to change after its bounds did.
-func boundsCause(lowest, highest *int32) string {
-	var causes []string
-	if lowest != nil {
-		causes = append(causes, fmt.Sprintf("minimum capacity was set to %d", *lowest))
-	}
-	if highest != nil {
-		causes = append(causes, fmt.Sprintf("maximum capacity was set to %d", *highest))
-	}
-	return strings.Join(causes, " and ")
 }
