@@ -37,7 +37,7 @@ type ScheduledAction struct {
 	DueAt *time.Time `json:",omitzero"`
 }
 
-// ScalingActivity is what was done, or not, and why.
+// ScalingActivity is what was done, or not, and why. Ids are in the order of time, and so are the rows.
 type ScalingActivity struct {
 	types.ScalingActivity
 	// Desired is the capacity that it sets, nil for one that sets none.

@@ -193,9 +193,7 @@ func (l *Loop) fulfil(ctx context.Context, a *state.ScalingActivity, now time.Ti
 func news(v *state.View, a *state.ScalingActivity) bool {
 	var last *state.ScalingActivity
 	for other := range v.ScalingActivities.By(state.ScalingActivitiesByTarget, a.TargetKey()) {
-		if last == nil || other.StartTime.After(*last.StartTime) {
-			last = other
-		}
+		last = other
 	}
 	return last == nil || len(last.NotScaledReasons) == 0 || *last.Cause != *a.Cause ||
 		aws.ToString(last.NotScaledReasons[0].Code) != aws.ToString(a.NotScaledReasons[0].Code)

@@ -166,10 +166,11 @@ const keep = 6 * 7 * 24 * time.Hour
 // forget removes the activities of more than six weeks ago.
 func (l *Loop) forget(ctx context.Context, now time.Time) error {
 	var old []string
-	for a := range l.store.View().ScalingActivities.All() {
-		if now.Sub(*a.StartTime) > keep {
-			old = append(old, *a.ActivityId)
+	for a := range l.store.View().ScalingActivities.All() { // the oldest first
+		if now.Sub(*a.StartTime) <= keep {
+			break
 		}
+		old = append(old, *a.ActivityId)
 	}
 	if len(old) == 0 {
 		return nil

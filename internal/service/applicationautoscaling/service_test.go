@@ -428,3 +428,49 @@ func TestPages(t *testing.T) {
 	_, err = w.DescribeScalableTargets(t.Context(), &api.DescribeScalableTargetsInput{ServiceNamespace: namespace, MaxResults: aws.Int32(51)})
 	refused(t, "size", err, "ValidationException", "maxResults")
 }
+
+// TestActivities: the newest first, and those that came to nothing only on request.
+func TestActivities(t *testing.T) {
+	w := newWorld(t)
+	err := w.store.Update(t.Context(), func(tx *state.Tx) error {
+		for i, id := range []string{"0", "1", "2", "3"} {
+			a := &state.ScalingActivity{ScalingActivity: types.ScalingActivity{
+				ActivityId: &id, ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), StartTime: &w.now,
+			}}
+			if i == 1 {
+				a.NotScaledReasons = []types.NotScaledReason{{Code: aws.String("AlreadyAtMaxCapacity"), MaxCapacity: aws.Int32(4)}}
+			}
+			if i == 3 {
+				a.ResourceId = aws.String("service/default/other")
+			}
+			tx.ScalingActivities.Put(a)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, in := range map[string]*api.DescribeScalingActivitiesInput{
+		"3 2 0":   {},
+		"3 2 1 0": {IncludeNotScaledActivities: aws.Bool(true)},
+		"2 1 0":   {IncludeNotScaledActivities: aws.Bool(true), ScalableDimension: dimension, ResourceId: aws.String(web)},
+	} {
+		in.ServiceNamespace, in.MaxResults = namespace, aws.Int32(1)
+		var got []string
+		for {
+			out, err := w.DescribeScalingActivities(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, *out.ScalingActivities[0].ActivityId)
+			if in.NextToken = out.NextToken; in.NextToken == nil {
+				break
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	}
+	_, err = w.DescribeScalingActivities(t.Context(), &api.DescribeScalingActivitiesInput{ServiceNamespace: namespace, ScalableDimension: dimension})
+	refused(t, "a dimension alone", err, "ValidationException", "resourceId")
+}

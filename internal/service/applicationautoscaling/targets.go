@@ -3,8 +3,6 @@ package applicationautoscaling
 import (
 	"context"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	api "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
@@ -184,14 +182,8 @@ func (s *Service) DescribeScalingActivities(_ context.Context, in *api.DescribeS
 	all := filter(s.store.View().ScalingActivities.All(), func(a *state.ScalingActivity) bool {
 		return (in.ResourceId == nil || *a.ResourceId == *in.ResourceId) && (len(a.NotScaledReasons) == 0 || aws.ToBool(in.IncludeNotScaledActivities))
 	})
-	key := func(a *state.ScalingActivity) string { return a.StartTime.Format(time.RFC3339Nano) + *a.ActivityId }
-	slices.SortStableFunc(all, func(a, b *state.ScalingActivity) int {
-		if c := b.StartTime.Compare(*a.StartTime); c != 0 {
-			return c
-		}
-		return strings.Compare(*b.ActivityId, *a.ActivityId)
-	})
-	rows, next, err := page(all, in.MaxResults, in.NextToken, key)
+	slices.Reverse(all)
+	rows, next, err := page(all, in.MaxResults, in.NextToken, func(a *state.ScalingActivity) string { return *a.ActivityId })
 	if err != nil {
 		return nil, err
 	}
