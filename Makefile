@@ -37,7 +37,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/placement ./internal/logstore ./internal/service/ecs ./internal/wire
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/placement ./internal/decide/metricmath ./internal/decide/alarm ./internal/logstore ./internal/service/ecs ./internal/wire
 
 docs: build ## write docs/coverage.md anew
 	./bin/pintle coverage > docs/coverage.md
