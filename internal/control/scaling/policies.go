@@ -165,10 +165,11 @@ func (l *Loop) wish(ctx context.Context, target *state.ScalableTarget, p *state.
 		past = scaling.Past(*target.Last)
 	}
 	for _, a := range alarms {
-		values, err := l.values(ctx, a, now)
+		points, err := l.points(ctx, a, now)
 		if err != nil {
 			return w, err
 		}
+		values := meaningful(p, a, points, past, now)
 		if len(values) == 0 {
 			continue // an alarm that treats missing data as breaching tells no amount
 		}
@@ -189,6 +190,22 @@ func flaps(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, past scaling.P
 		return false
 	}
 	return !past.BlocksIn(scaling.TargetTrackingOf(c).ScaleInCooldown, now)
+}
+
+// meaningful are the values that a policy can go by. Target tracking multiplies the metric by the capacity that it was
+// measured at; so once the cool-down of a scale-out is over, whose base is that of before, it leaves out what was measured
+// before the last change.
+func meaningful(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, points []point, past scaling.Past, now time.Time) (values []float64) {
+	since := past.At
+	if c := p.TargetTrackingScalingPolicyConfiguration; c == nil || !low(a) && past.Base(past.To, scaling.TargetTrackingOf(c).ScaleOutCooldown, now) != past.To {
+		since = time.Time{}
+	}
+	for _, p := range points {
+		if !p.at.Before(since) {
+			values = append(values, p.value)
+		}
+	}
+	return values
 }
 
 // want is the capacity that a policy wants because of an alarm, from the metric's values, the newest
@@ -230,8 +247,14 @@ func allowed(t *state.ScalableTarget, desired, capacity int) bool {
 	return !(desired > capacity && aws.ToBool(s.DynamicScalingOutSuspended) || desired < capacity && aws.ToBool(s.DynamicScalingInSuspended))
 }
 
-// values are the alarm's data points, the newest first.
-func (l *Loop) values(ctx context.Context, a cloudwatchtypes.MetricAlarm, now time.Time) ([]float64, error) {
+// point is a data point.
+type point struct {
+	at    time.Time
+	value float64
+}
+
+// points are the data points of an alarm's evaluation periods, the newest first.
+func (l *Loop) points(ctx context.Context, a cloudwatchtypes.MetricAlarm, now time.Time) (points []point, err error) {
 	length := period(a)
 	end := now.Truncate(length)
 	start := end.Add(-time.Duration(max(1, aws.ToInt32(a.EvaluationPeriods))) * length)
@@ -241,7 +264,11 @@ func (l *Loop) values(ctx context.Context, a cloudwatchtypes.MetricAlarm, now ti
 	if err != nil || len(out.MetricDataResults) == 0 {
 		return nil, err
 	}
-	return out.MetricDataResults[0].Values, nil
+	r := out.MetricDataResults[0]
+	for i, at := range r.Timestamps[:min(len(r.Timestamps), len(r.Values))] {
+		points = append(points, point{at, r.Values[i]})
+	}
+	return points, nil
 }
 
 // queries ask for what an alarm watches.

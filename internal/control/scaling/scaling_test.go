@@ -96,13 +96,13 @@ func (w *world) DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput)
 func (w *world) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var values []float64
+	var r cloudwatchtypes.MetricDataResult
 	for _, p := range slices.Backward(w.points) {
 		if !p.Timestamp.Before(*in.StartTime) && p.Timestamp.Before(*in.EndTime) {
-			values = append(values, p.Value)
+			r.Timestamps, r.Values = append(r.Timestamps, p.Timestamp), append(r.Values, p.Value)
 		}
 	}
-	return &cloudwatch.GetMetricDataOutput{MetricDataResults: []cloudwatchtypes.MetricDataResult{{Values: values}}}, nil
+	return &cloudwatch.GetMetricDataOutput{MetricDataResults: []cloudwatchtypes.MetricDataResult{r}}, nil
 }
 
 // minute is what CloudWatch does in one: it takes a data point and evaluates the alarms.
@@ -297,6 +297,27 @@ func TestNoScaleInThatFlaps(t *testing.T) {
 			t.Errorf("the reason is %+v", reason)
 		}
 	})
+}
+
+// TestConstantLoad: without any cool-down, data points of before a change do not lead to another one.
+func TestConstantLoad(t *testing.T) {
+	for _, c := range []struct {
+		load float64
+		from int32
+		want int32
+	}{{300, 1, 4}, {300, 2, 4}, {300, 10, 4}, {301, 4, 5}, {10, 10, 1}, {740, 3, 10}} {
+		run(t, c.from, func(w *world) {
+			w.update(func(tx *state.Tx) { tx.ScalableTargets.Put(target(1, 20)) })
+			w.track(75, 0)
+			w.load = c.load
+			for range 50 {
+				w.minute()
+			}
+			if got := w.desired(); got != c.want || w.updates != 1 {
+				t.Errorf("load %v from %d: there are %d after %d changes, want %d after 1:\n%s", c.load, c.from, got, w.updates, c.want, strings.Join(w.activities(), "\n"))
+			}
+		})
+	}
 }
 
 // TestStep: an alarm of the user's own, whose policy adds once in each cool-down.
