@@ -33,7 +33,9 @@ func implemented(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := map[string]string{"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts"}
+	service := map[string]string{
+		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Application Auto Scaling": "application-autoscaling",
+	}
 	var out []string
 	current := ""
 	for line := range strings.Lines(string(b)) {

@@ -1,4 +1,4 @@
-"""Calls every implemented operation of ECS, Logs, CloudWatch and STS at least once, with their waiters and
+"""Calls every implemented operation at least once, with their waiters and
 paginators, and checks what comes back: through boto3, or with the argument aws through the AWS CLI.
 Prints the operations that it has called, a line each."""
 
@@ -70,7 +70,7 @@ def when(t):
     return datetime.datetime.fromtimestamp(t, datetime.timezone.utc) if isinstance(t, float) else t
 
 
-ecs, logs, sts, cw = client("ecs"), client("logs"), client("sts"), client("cloudwatch")
+ecs, logs, sts, cw, scaling = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client("application-autoscaling")
 
 
 def refused(code, call, **arguments):
@@ -462,6 +462,54 @@ logs.put_log_events(logGroupName="/emf", logStreamName="s", logEvents=[{"timesta
 got = cw.get_metric_statistics(Namespace="ECS/ContainerInsights/Prometheus", MetricName="DCGM_FI_DEV_GPU_UTIL", Dimensions=dims, StartTime=ago(5), EndTime=ago(), Period=60, Statistics=["Average"])
 assert [d["Average"] for d in got["Datapoints"]] == [80], got
 assert len(logs.get_log_events(logGroupName="/emf", logStreamName="s")["events"]) == 2
+
+# Application Auto Scaling
+web = dict(ServiceNamespace="ecs", ScalableDimension="ecs:service:DesiredCount", ResourceId="service/default/web")
+refused("ObjectNotFoundException", scaling.deregister_scalable_target, **web)
+refused("ValidationException", scaling.register_scalable_target, **{**web, "ServiceNamespace": "dynamodb", "ScalableDimension": "dynamodb:table:ReadCapacityUnits"}, MinCapacity=1, MaxCapacity=2)
+refused("ValidationException", scaling.register_scalable_target, **web, MinCapacity=3, MaxCapacity=2)
+arn = scaling.register_scalable_target(**web, MinCapacity=1, MaxCapacity=8, Tags={"a": "b"})["ScalableTargetARN"]
+scaling.register_scalable_target(**web, MaxCapacity=9, SuspendedState={"DynamicScalingInSuspended": True})
+scaling.register_scalable_target(**{**web, "ResourceId": "service/default/other"}, MinCapacity=0, MaxCapacity=1)
+targets = [t for p in scaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="ecs", PaginationConfig={"PageSize": 1}) for t in p["ScalableTargets"]]
+assert [t["ResourceId"] for t in targets] == ["service/default/other", "service/default/web"], targets
+assert (targets[1]["MinCapacity"], targets[1]["MaxCapacity"], targets[1]["ScalableTargetARN"]) == (1, 9, arn), targets
+assert targets[1]["SuspendedState"] == {"DynamicScalingInSuspended": True, "DynamicScalingOutSuspended": False, "ScheduledScalingSuspended": False}, targets
+scaling.tag_resource(ResourceARN=arn, Tags={"c": "d"})
+scaling.untag_resource(ResourceARN=arn, TagKeys=["a"])
+assert scaling.list_tags_for_resource(ResourceARN=arn)["Tags"] == {"c": "d"}
+refused("ResourceNotFoundException", scaling.tag_resource, ResourceARN=arn[:-1] + "-", Tags={"c": "d"})
+tracking = {
+    "TargetValue": 75.0, "ScaleInCooldown": 60, "ScaleOutCooldown": 60, "DisableScaleIn": False,
+    "CustomizedMetricSpecification": {"Namespace": "ECS/ContainerInsights/Prometheus", "MetricName": "DCGM_FI_DEV_GPU_UTIL", "Statistic": "Average", "Unit": "Percent",
+                                      "Dimensions": [{"Name": "ClusterName", "Value": "default"}, {"Name": "ServiceName", "Value": "web"}]},
+}
+policy = scaling.put_scaling_policy(**web, PolicyName="gpu75", PolicyType="TargetTrackingScaling", TargetTrackingScalingPolicyConfiguration=tracking)
+assert ":policyName/gpu75" in policy["PolicyARN"] and [a["AlarmName"].split("-")[2] for a in policy["Alarms"]] == ["AlarmHigh", "AlarmLow"], policy
+step = {"AdjustmentType": "PercentChangeInCapacity", "MinAdjustmentMagnitude": 1, "Cooldown": 60, "MetricAggregationType": "Average",
+        "StepAdjustments": [{"MetricIntervalLowerBound": 0.0, "MetricIntervalUpperBound": 10.0, "ScalingAdjustment": 10}, {"MetricIntervalLowerBound": 10.0, "ScalingAdjustment": 30}]}
+scaling.put_scaling_policy(**web, PolicyName="steps", PolicyType="StepScaling", StepScalingPolicyConfiguration=step)
+step["StepAdjustments"][1]["MetricIntervalLowerBound"] = 20.0
+assert "gap" in refused("ValidationException", scaling.put_scaling_policy, **web, PolicyName="gap", PolicyType="StepScaling", StepScalingPolicyConfiguration=step)["Error"]["Message"]
+policies = [p for page in scaling.get_paginator("describe_scaling_policies").paginate(**web, PaginationConfig={"PageSize": 1}) for p in page["ScalingPolicies"]]
+assert [p["PolicyName"] for p in policies] == ["gpu75", "steps"], policies
+assert policies[0]["TargetTrackingScalingPolicyConfiguration"] == tracking and policies[0]["Alarms"] == policy["Alarms"], policies[0]
+assert policies[1]["StepScalingPolicyConfiguration"]["MinAdjustmentMagnitude"] == 1 and policies[1]["Alarms"] == [], policies[1]
+scaling.delete_scaling_policy(**web, PolicyName="steps")
+refused("ObjectNotFoundException", scaling.delete_scaling_policy, **web, PolicyName="steps")
+scaling.put_scheduled_action(**web, ScheduledActionName="mornings", Schedule="cron(0 8 ? * MON-FRI *)", Timezone="Europe/Zurich", ScalableTargetAction={"MinCapacity": 4})
+scaling.put_scheduled_action(**web, ScheduledActionName="once", Schedule="at(2035-01-01T00:00:00)", ScalableTargetAction={"MinCapacity": 0, "MaxCapacity": 0})
+refused("ValidationException", scaling.put_scheduled_action, **web, ScheduledActionName="bad", Schedule="cron(0 8 * * * *)", ScalableTargetAction={"MinCapacity": 4})
+actions = [a for p in scaling.get_paginator("describe_scheduled_actions").paginate(**web, PaginationConfig={"PageSize": 1}) for a in p["ScheduledActions"]]
+assert [a["ScheduledActionName"] for a in actions] == ["mornings", "once"] and actions[0]["Timezone"] == "Europe/Zurich", actions
+assert actions[1]["ScalableTargetAction"] == {"MinCapacity": 0, "MaxCapacity": 0}, actions
+scaling.delete_scheduled_action(**web, ScheduledActionName="once")
+assert [a for p in scaling.get_paginator("describe_scaling_activities").paginate(**web, IncludeNotScaledActivities=True) for a in p["ScalingActivities"]] == []
+refused("NotImplementedException", scaling.get_predictive_scaling_forecast, **web, PolicyName="gpu75", StartTime=0, EndTime=1)
+called.discard("application-autoscaling:GetPredictiveScalingForecast")
+scaling.deregister_scalable_target(**web)
+assert scaling.describe_scaling_policies(ServiceNamespace="ecs")["ScalingPolicies"] == []
+assert scaling.describe_scheduled_actions(ServiceNamespace="ecs")["ScheduledActions"] == []
 
 # An operation that is not there yet says so
 assert "CreateTaskSet" in refused("NotImplementedException", ecs.create_task_set, cluster="c", service="s", taskDefinition="everything")["Error"]["Message"]

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	_ "time/tzdata" // scheduled actions have time zones, also where the system has no list of them
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/nodelink"
 	"github.com/pintle/pintle/internal/schedule"
+	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
@@ -186,6 +188,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		wire.ECS(s.ecs),
 		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Metrics: metrics})),
 		wire.CloudWatch(metrics),
+		wire.ApplicationAutoScaling(applicationautoscaling.New(s.store, applicationautoscaling.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})),
 		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
 	)
 	if err != nil {

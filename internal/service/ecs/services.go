@@ -77,6 +77,9 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 	}
 	row := newService(in, arn, l.clusterArn)
 	row.CreatedAt, row.CreatedBy = s.now(), aws.String(cmp.Or(call.From(ctx).Principal, s.root()))
+	if isDaemon(&row.Service) {
+		row.DesiredCount = connected(tx.View, l.clusterArn)
+	}
 	s.deploy(tx, row, l.td)
 	tx.Services.Put(row)
 	if in.ClientToken != nil {
@@ -220,6 +223,17 @@ func (s *Service) DeleteService(ctx context.Context, in *ecs.DeleteServiceInput)
 		return nil, err
 	}
 	return &ecs.DeleteServiceOutput{Service: new(describeService(s.store.View(), row, true))}, nil
+}
+
+// connected counts a cluster's instances that may get tasks. A DAEMON service begins with as many wanted,
+// until the services loop has looked which of them fit: with none it would seem stable at once.
+func connected(v *state.View, clusterArn string) (n int32) {
+	for row := range v.ContainerInstances.By(state.InstancesByCluster, clusterArn) {
+		if *row.Status == "ACTIVE" && row.AgentConnected {
+			n++
+		}
+	}
+	return n
 }
 
 func isDaemon(row *types.Service) bool {
