@@ -253,6 +253,13 @@ func TestDaemonFollowsNodes(t *testing.T) {
 		if s := w.service(); s.DesiredCount != 2 {
 			t.Errorf("%d desired", s.DesiredCount)
 		}
+		other, err := w.ecs.CreateService(w.ctx, &awsecs.CreateServiceInput{ServiceName: aws.String("other"), TaskDefinition: aws.String("f"), SchedulingStrategy: types.SchedulingStrategyDaemon})
+		if err != nil || other.Service.DesiredCount != 4 {
+			t.Errorf("who waits for a new DAEMON service on 4 nodes sees that it wants %d, %v", other.Service.DesiredCount, err)
+		}
+		if _, err := w.ecs.DeleteService(w.ctx, &awsecs.DeleteServiceInput{Service: aws.String("other")}); err != nil {
+			t.Fatal(err)
+		}
 		w.define("v2")
 		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f")})
 		expect(t, w.after(2*time.Minute), 2, 0, 1, completed)

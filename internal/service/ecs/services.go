@@ -59,7 +59,10 @@ func (s *Service) CreateService(ctx context.Context, in *ecs.CreateServiceInput)
 }
 
 func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.CreateServiceInput, hash []byte) (*state.Service, error) {
-	l := launch{cluster: in.Cluster, taskDefinition: in.TaskDefinition, network: in.NetworkConfiguration, launchType: in.LaunchType}
+	l := launch{
+		cluster: in.Cluster, taskDefinition: in.TaskDefinition, network: in.NetworkConfiguration, launchType: in.LaunchType,
+		constraints: in.PlacementConstraints,
+	}
 	if err := s.resolve(tx.View, &l); err != nil {
 		return nil, err
 	}
@@ -77,6 +80,9 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 	}
 	row := newService(in, arn, l.clusterArn)
 	row.CreatedAt, row.CreatedBy = s.now(), aws.String(cmp.Or(call.From(ctx).Principal, s.root()))
+	if isDaemon(&row.Service) { // the loop keeps it; but who waits for the service must not find 0 of 0
+		row.DesiredCount = int32(len(s.scheduler.Hosts(tx.View, l.task(*s.now()), nil)))
+	}
 	s.deploy(tx, row, l.td)
 	tx.Services.Put(row)
 	if in.ClientToken != nil {
@@ -185,7 +191,7 @@ func applyUpdate(row *state.Service, in *ecs.UpdateServiceInput) {
 	if in.CapacityProviderStrategy != nil {
 		row.CapacityProviderStrategy, row.LaunchType = in.CapacityProviderStrategy, ""
 		if len(in.CapacityProviderStrategy) == 0 {
-			row.LaunchType = types.LaunchTypeEc2
+			row.CapacityProviderStrategy, row.LaunchType = nil, types.LaunchTypeEc2
 		}
 	}
 }
