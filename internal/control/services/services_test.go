@@ -49,6 +49,13 @@ func TestNewServiceComesUp(t *testing.T) {
 			t.Errorf("events %q", got)
 		}
 		task := w.tasks()[0]
+		nodes := map[string]bool{}
+		for _, task := range w.tasks() {
+			nodes[*task.ContainerInstanceArn] = true
+		}
+		if len(nodes) != 2 {
+			t.Errorf("the tasks are on %v of two nodes", nodes)
+		}
 		if *task.StartedBy != *s.Deployments[0].Id || *task.Group != "service:s" {
 			t.Errorf("a task is started by %s in group %s", *task.StartedBy, *task.Group)
 		}

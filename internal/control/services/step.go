@@ -230,12 +230,24 @@ func (s *step) launch() *schedule.Launch {
 		return nil
 	}
 	none := &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{}, InferenceAcceleratorOverrides: []types.InferenceAcceleratorOverride{}}
+	need := schedule.NeedOf(&td.TaskDefinition, none)
+	strategy := s.row.PlacementStrategy
+	if len(strategy) == 0 && len(need.GPUs) == 0 {
+		strategy = spread
+	}
 	return &schedule.Launch{
-		ClusterArn: *s.row.ClusterArn, TaskDefinition: td, Overrides: none, Need: schedule.NeedOf(&td.TaskDefinition, none),
+		ClusterArn: *s.row.ClusterArn, TaskDefinition: td, Overrides: none, Need: need,
 		Group: "service:" + *s.row.ServiceName, StartedBy: d.Id, ServiceArn: *s.row.ServiceArn, LaunchType: d.LaunchType,
 		Network: d.NetworkConfiguration, Exec: s.row.EnableExecuteCommand, Tags: s.tags(td),
-		Constraints: s.row.PlacementConstraints, Strategy: s.row.PlacementStrategy, Now: s.now,
+		Constraints: s.row.PlacementConstraints, Strategy: strategy, Now: s.now,
 	}
+}
+
+// spread is how a service's tasks are placed where it names no strategy, so that it outlives a zone or a node. Tasks
+// with GPUs are left to placement's own way, which keeps GPUs usable.
+var spread = []types.PlacementStrategy{
+	{Type: types.PlacementStrategyTypeSpread, Field: aws.String("attribute:ecs.availability-zone")},
+	{Type: types.PlacementStrategyTypeSpread, Field: aws.String("instanceId")},
 }
 
 // tags are those of a new task.
