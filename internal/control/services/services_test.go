@@ -332,6 +332,18 @@ func TestDelete(t *testing.T) {
 	})
 }
 
+func TestRest(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.create(3)
+		w.after(time.Minute)
+		w.loop.Rest()
+		for _, task := range w.tasks() {
+			w.report(w.ctx, task, "STOPPED", aws.Int32(0))
+		}
+		expect(t, w.after(time.Hour), 0, 0, 1, completed)
+	})
+}
+
 // TestSurvivesKills goes back to what the journal held after each of its writes during a rolling update that is
 // rolled back, as if the control plane had been killed there, and lets it go on from there.
 func TestSurvivesKills(t *testing.T) {
