@@ -321,3 +321,84 @@ func endAll(t *testing.T, c *ecs.Client, daemons []*daemon) {
 		d.cmd.Wait()                          //nolint:errcheck // it was told to
 	}
 }
+
+// TestKillsWithServices kills the control plane, the agents, and both, and containers, at random, while a service is
+// updated again and again. It ends with the wanted number of the last update's containers, and no others.
+func TestKillsWithServices(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	data := t.TempDir()
+	daemons := []*daemon{{t: t, args: []string{"serve", "--listen", address, "--data", filepath.Join(data, "plane"), "--settle", "1s"}}}
+	for i := range 3 {
+		name := fmt.Sprintf("n%d", i)
+		daemons = append(daemons, &daemon{t: t, args: []string{"agent", "--endpoint", "http://" + address, "--data", filepath.Join(data, name), "--name", name, "--instance-type", "c5.2xlarge", "--runtime", "process"}})
+	}
+	for _, d := range daemons {
+		d.start()
+	}
+	client := ecs.New(ecs.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://" + address), RetryMaxAttempts: 60,
+		Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	t.Cleanup(func() { endAll(t, client, daemons) })
+	Eventually(t, "every node's connection", 30*time.Second, func() bool { return connected(ctx, client) == len(daemons)-1 })
+
+	base := 2_000_000 + rand.IntN(1_000_000)*100 // seconds that nobody else sleeps
+	const wanted = 6
+	define := func(version int) *string {
+		out, err := client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{Family: aws.String("web"), ContainerDefinitions: []types.ContainerDefinition{{
+			Name: aws.String("main"), Image: aws.String("i"), Cpu: 64, Memory: aws.Int32(64), StopTimeout: aws.Int32(2),
+			Command: []string{"sleep", fmt.Sprint(base + version)},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.TaskDefinition.TaskDefinitionArn
+	}
+	if _, err := client.CreateService(ctx, &ecs.CreateServiceInput{ServiceName: aws.String("web"), TaskDefinition: define(0), DesiredCount: aws.Int32(wanted), ClientToken: aws.String("once")}); err != nil {
+		t.Fatal(err)
+	}
+	for version := 1; version <= *chaosKills; version++ {
+		if _, err := client.UpdateService(ctx, &ecs.UpdateServiceInput{Service: aws.String("web"), TaskDefinition: define(version)}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
+		for _, pid := range processes(fmt.Sprint(base + rand.IntN(version+1))) {
+			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+		}
+		victims := pickVictims(daemons)
+		for _, d := range victims {
+			d.kill()
+		}
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
+		for _, d := range victims {
+			d.start()
+		}
+	}
+	last := fmt.Sprint(base + *chaosKills)
+	Eventually(t, "the last update's end", 3*time.Minute, func() bool {
+		out, err := client.DescribeServices(ctx, &ecs.DescribeServicesInput{Services: []string{"web"}})
+		if err != nil {
+			return false
+		}
+		s := out.Services[0]
+		return len(s.Deployments) == 1 && s.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted && s.RunningCount == wanted
+	})
+	Eventually(t, "the end of all other containers", time.Minute, func() bool {
+		others := 0
+		for version := range *chaosKills {
+			others += len(processes(fmt.Sprint(base + version)))
+		}
+		return others == 0 && len(processes(last)) == wanted
+	})
+	if _, err := client.DeleteService(ctx, &ecs.DeleteServiceInput{Service: aws.String("web"), Force: aws.Bool(true)}); err != nil {
+		t.Fatal(err)
+	}
+	Eventually(t, "the end of the service's containers", time.Minute, func() bool { return len(processes(last)) == 0 })
+}

@@ -175,7 +175,7 @@ func processes(seconds string) (pids []int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {
 		b, _ := os.ReadFile(path) // it may have ended
-		if string(b) == "sleep\x00"+seconds+"\x00" {
+		if strings.HasSuffix(string(b), "sleep\x00"+seconds+"\x00") {
 			pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
 			pids = append(pids, pid)
 		}

@@ -128,10 +128,18 @@ func subnetDetails(n *types.NetworkConfiguration) []types.KeyValuePair {
 	return []types.KeyValuePair{{Name: aws.String("subnetId"), Value: &n.AwsvpcConfiguration.Subnets[0]}}
 }
 
-// CanHost says whether an instance may host the task for good, whatever is free on it: its attributes and the
-// constraints of the task, which is what a DAEMON service asks.
-func (s *Scheduler) CanHost(v *state.View, instanceArn string, l *Launch) bool {
-	return s.cluster(l.ClusterArn).Eligible(instanceArn, s.request(v, l.request()))
+// Hosts are the instances that a DAEMON service wants the task on: ACTIVE, fit for it by their attributes and the
+// task's constraints, whatever is free on them, and connected, unless they are kept.
+func (s *Scheduler) Hosts(v *state.View, l *Launch, kept map[string]bool) []string {
+	var out []string
+	r := s.request(v, l.request())
+	for i := range v.ContainerInstances.By(state.InstancesByCluster, l.ClusterArn) {
+		arn := *i.ContainerInstanceArn
+		if *i.Status == "ACTIVE" && (i.AgentConnected || kept[arn]) && s.cluster(l.ClusterArn).Eligible(arn, r) {
+			out = append(out, arn)
+		}
+	}
+	return out
 }
 
 // Closest is the failure of a placement that comes nearest to fitting, in the words of a service's event:

@@ -32,6 +32,9 @@ func (s *step) apply(p deployment.Plan) {
 	case *s.row.Status == state.ServiceDraining:
 		s.end()
 	}
+	if p.Steady && s.unplaced() { // no more is wanted
+		s.row.Deployments[0].Unplaced, s.changed = false, true
+	}
 	if steady := "has reached a steady state."; p.Steady && (len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady)) {
 		s.event(steady)
 	}

@@ -151,7 +151,7 @@ func (l *Loop) take() map[string]bool {
 // Run looks after the services until ctx ends.
 func (l *Loop) Run(ctx context.Context, store *state.Store) error {
 	defer l.stopTimers()
-	for {
+	for !l.rests() {
 		if err := l.lookAt(ctx, store, l.take()); err != nil {
 			return err
 		}
@@ -159,10 +159,19 @@ func (l *Loop) Run(ctx context.Context, store *state.Store) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-l.resting:
-			<-ctx.Done()
-			return ctx.Err()
 		case <-l.wake:
 		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (l *Loop) rests() bool {
+	select {
+	case <-l.resting:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -185,6 +194,7 @@ func (l *Loop) look(ctx context.Context, store *state.Store, arn string) error {
 	var s *step
 	err := store.Update(ctx, func(tx *state.Tx) error {
 		s = l.step(tx, arn)
+		l.waits(arn, s.unplaced()) // before the writer can free a place
 		return nil
 	})
 	if ctx.Err() != nil || errors.Is(err, state.ErrClosed) {
@@ -192,23 +202,29 @@ func (l *Loop) look(ctx context.Context, store *state.Store, arn string) error {
 	}
 	if err != nil {
 		l.opts.Log.Error("cannot look after a service", "service", arn, "error", err)
-		l.again(arn, l.opts.Now().Add(retry), false)
+		l.again(arn, l.opts.Now().Add(retry))
 		return nil
 	}
-	l.again(arn, s.wake, s.unplaced())
+	l.again(arn, s.wake)
 	return nil
 }
 
-// again has a service looked at once more at a time, and, where it waits for room, when there is some.
-func (l *Loop) again(arn string, at time.Time, waits bool) {
+// waits has a service that waits for room looked at when there is some.
+func (l *Loop) waits(arn string, waits bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if delete(l.waiting, arn); waits {
+		l.waiting[arn] = true
+	}
+}
+
+// again has a service looked at once more at a time.
+func (l *Loop) again(arn string, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t := l.timers[arn]; t != nil {
 		t.Stop()
 		delete(l.timers, arn)
-	}
-	if delete(l.waiting, arn); waits {
-		l.waiting[arn] = true
 	}
 	if at.IsZero() {
 		return

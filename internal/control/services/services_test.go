@@ -49,6 +49,13 @@ func TestNewServiceComesUp(t *testing.T) {
 			t.Errorf("events %q", got)
 		}
 		task := w.tasks()[0]
+		nodes := map[string]bool{}
+		for _, task := range w.tasks() {
+			nodes[*task.ContainerInstanceArn] = true
+		}
+		if len(nodes) != 2 {
+			t.Errorf("the tasks are on %v of two nodes", nodes)
+		}
 		if *task.StartedBy != *s.Deployments[0].Id || *task.Group != "service:s" {
 			t.Errorf("a task is started by %s in group %s", *task.StartedBy, *task.Group)
 		}
@@ -253,6 +260,13 @@ func TestDaemonFollowsNodes(t *testing.T) {
 		if s := w.service(); s.DesiredCount != 2 {
 			t.Errorf("%d desired", s.DesiredCount)
 		}
+		other, err := w.ecs.CreateService(w.ctx, &awsecs.CreateServiceInput{ServiceName: aws.String("other"), TaskDefinition: aws.String("f"), SchedulingStrategy: types.SchedulingStrategyDaemon})
+		if err != nil || other.Service.DesiredCount != 4 {
+			t.Errorf("who waits for a new DAEMON service on 4 nodes sees that it wants %d, %v", other.Service.DesiredCount, err)
+		}
+		if _, err := w.ecs.DeleteService(w.ctx, &awsecs.DeleteServiceInput{Service: aws.String("other")}); err != nil {
+			t.Fatal(err)
+		}
 		w.define("v2")
 		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f")})
 		expect(t, w.after(2*time.Minute), 2, 0, 1, completed)
@@ -315,6 +329,18 @@ func TestDelete(t *testing.T) {
 		}
 		w.create(1)
 		expect(t, w.after(time.Minute), 1, 0, 1, completed)
+	})
+}
+
+func TestRest(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.create(3)
+		w.after(time.Minute)
+		w.loop.Rest()
+		for _, task := range w.tasks() {
+			w.report(w.ctx, task, "STOPPED", aws.Int32(0))
+		}
+		expect(t, w.after(time.Hour), 0, 0, 1, completed)
 	})
 }
 

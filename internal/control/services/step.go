@@ -74,9 +74,10 @@ func (s *step) run() {
 func (s *step) read() {
 	var ended []*state.Task
 	for t := range s.tx.Tasks.By(state.TasksByService, *s.row.ServiceArn) {
-		if *t.LastStatus == "STOPPED" {
+		switch {
+		case *t.LastStatus == "STOPPED":
 			ended = append(ended, t)
-		} else {
+		case !t.CreatedAt.Before(*s.row.CreatedAt): // not left over from a deleted service of the same name
 			s.tasks = append(s.tasks, t)
 		}
 	}
@@ -154,20 +155,15 @@ func (s *step) wish() deployment.Service {
 	return w
 }
 
-// instances are those that a DAEMON service wants a task on: ACTIVE, fit for it, and there, or already with one.
+// instances are those that a DAEMON service wants a task on. One that is away keeps the task that it has.
 func (s *step) instances() []string {
 	has := map[string]bool{}
 	for _, t := range s.tasks {
-		has[aws.ToString(t.ContainerInstanceArn)] = *t.DesiredStatus == "RUNNING" || has[aws.ToString(t.ContainerInstanceArn)]
-	}
-	var out []string
-	for i := range s.tx.ContainerInstances.By(state.InstancesByCluster, *s.row.ClusterArn) {
-		arn := *i.ContainerInstanceArn
-		if *i.Status == "ACTIVE" && (i.AgentConnected || has[arn]) && s.scheduler.CanHost(s.tx.View, arn, s.wanted) {
-			out = append(out, arn)
+		if *t.DesiredStatus == "RUNNING" {
+			has[aws.ToString(t.ContainerInstanceArn)] = true
 		}
 	}
-	return out
+	return s.scheduler.Hosts(s.tx.View, s.wanted, has)
 }
 
 // task is a task as decide/deployment wants it.
@@ -234,12 +230,24 @@ func (s *step) launch() *schedule.Launch {
 		return nil
 	}
 	none := &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{}, InferenceAcceleratorOverrides: []types.InferenceAcceleratorOverride{}}
+	need := schedule.NeedOf(&td.TaskDefinition, none)
+	strategy := s.row.PlacementStrategy
+	if len(strategy) == 0 && len(need.GPUs) == 0 {
+		strategy = spread
+	}
 	return &schedule.Launch{
-		ClusterArn: *s.row.ClusterArn, TaskDefinition: td, Overrides: none, Need: schedule.NeedOf(&td.TaskDefinition, none),
+		ClusterArn: *s.row.ClusterArn, TaskDefinition: td, Overrides: none, Need: need,
 		Group: "service:" + *s.row.ServiceName, StartedBy: d.Id, ServiceArn: *s.row.ServiceArn, LaunchType: d.LaunchType,
 		Network: d.NetworkConfiguration, Exec: s.row.EnableExecuteCommand, Tags: s.tags(td),
-		Constraints: s.row.PlacementConstraints, Strategy: s.row.PlacementStrategy, Now: s.now,
+		Constraints: s.row.PlacementConstraints, Strategy: strategy, Now: s.now,
 	}
+}
+
+// spread is how a service's tasks are placed where it names no strategy, so that it outlives a zone or a node. Tasks
+// with GPUs are left to placement's own way, which keeps GPUs usable.
+var spread = []types.PlacementStrategy{
+	{Type: types.PlacementStrategyTypeSpread, Field: aws.String("attribute:ecs.availability-zone")},
+	{Type: types.PlacementStrategyTypeSpread, Field: aws.String("instanceId")},
 }
 
 // tags are those of a new task.

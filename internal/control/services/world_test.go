@@ -78,6 +78,7 @@ type world struct {
 	journal *journal
 	store   *state.Store
 	ecs     *ecs.Service
+	loop    *Loop
 	ctx     context.Context
 	end     func()
 }
@@ -92,7 +93,7 @@ func newWorld(t testing.TB, rows map[[2]string][]byte) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.store = store
+	w.store, w.loop = store, loop
 	w.ecs = ecs.New(store, scheduler, ecs.Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
 	ctx, cancel := context.WithCancel(context.Background())
 	w.ctx = ctx

@@ -1,6 +1,7 @@
 // Package sweep is the loop that forgets: stopped tasks after an hour, as ECS does, deregistered
-// container instances likewise, client tokens after their day, task definitions whose deletion was
-// asked for once no task uses them, alarms' history after 30 days, and log events past their retention.
+// container instances and deleted services likewise, records of deployments after 90 days, client tokens
+// after their day, task definitions whose deletion was asked for once no task or service uses them, alarms'
+// history after 30 days, and log events past their retention.
 package sweep
 
 import (
@@ -86,15 +87,20 @@ func sweepAlarmHistory(tx *state.Tx, now time.Time) {
 // sweepServices forgets services that were deleted, with the records of their deployments, and other records
 // when they are old.
 func sweepServices(tx *state.Tx, now time.Time) {
-	gone := map[string]bool{}
+	gone, inUse := map[string]bool{}, map[string]bool{}
 	for s := range tx.Services.All() {
 		if s.EndedAt != nil && now.Sub(*s.EndedAt) > keep {
 			gone[*s.ServiceArn] = true
+			continue
+		}
+		for _, d := range s.Deployments {
+			inUse[d.ServiceDeploymentArn], inUse[d.ServiceRevisionArn] = true, true
 		}
 	}
 	var over []*state.ServiceDeployment
 	for d := range tx.ServiceDeployments.All() {
-		if gone[*d.ServiceArn] || d.FinishedAt != nil && now.Sub(*d.FinishedAt) > keepDeployments {
+		old := d.FinishedAt != nil && now.Sub(*d.FinishedAt) > keepDeployments
+		if gone[*d.ServiceArn] || old && !inUse[*d.ServiceDeploymentArn] && !inUse[*d.TargetServiceRevision.Arn] {
 			over = append(over, d)
 		}
 	}

@@ -37,6 +37,19 @@ func TestSweepForgetsWhatIsOver(t *testing.T) {
 		tx.Tasks.Put(task("running", "RUNNING", "kept", 100*time.Hour))
 		tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: "old", Expires: now.Add(-time.Second)})
 		tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: "good", Expires: now.Add(time.Second)})
+		for name, ended := range map[string]*time.Time{"gone": aws.Time(now.Add(-61 * time.Minute)), "ended": aws.Time(now.Add(-time.Minute)), "active": nil} {
+			row := &state.Service{Service: types.Service{ServiceArn: aws.String(name), ClusterArn: aws.String("c")}, EndedAt: ended}
+			row.Deployments = []state.Deployment{{Deployment: types.Deployment{Id: &name, TaskDefinition: aws.String("of " + name)}, ServiceDeploymentArn: name, ServiceRevisionArn: name}}
+			tx.Services.Put(row)
+			tx.ServiceRevisions.Put(&state.ServiceRevision{ServiceRevision: types.ServiceRevision{ServiceRevisionArn: &name}})
+			tx.ServiceDeployments.Put(&state.ServiceDeployment{ServiceDeployment: types.ServiceDeployment{
+				ServiceDeploymentArn: &name, ServiceArn: &name, TargetServiceRevision: &types.ServiceRevisionSummary{Arn: &name}, FinishedAt: aws.Time(now.Add(-91 * 24 * time.Hour)),
+			}})
+		}
+		tx.ServiceDeployments.Put(&state.ServiceDeployment{ServiceDeployment: types.ServiceDeployment{
+			ServiceDeploymentArn: aws.String("replaced"), ServiceArn: aws.String("active"), TargetServiceRevision: &types.ServiceRevisionSummary{Arn: aws.String("replaced")}, FinishedAt: aws.Time(now.Add(-91 * 24 * time.Hour)),
+		}})
+		tx.TaskDefinitions.Put(definition("of active", types.TaskDefinitionStatusDeleteInProgress))
 		tx.TaskDefinitions.Put(definition("unused", types.TaskDefinitionStatusDeleteInProgress))
 		tx.TaskDefinitions.Put(definition("used", types.TaskDefinitionStatusDeleteInProgress))
 		tx.TaskDefinitions.Put(definition("kept", types.TaskDefinitionStatusInactive))
@@ -51,6 +64,7 @@ func TestSweepForgetsWhatIsOver(t *testing.T) {
 	v := store.View()
 	for what, there := range map[string]bool{
 		"task old": v.Tasks.Get("old") != nil, "token old": v.IdempotencyTokens.Get("old") != nil, "definition unused": v.TaskDefinitions.Get("unused") != nil,
+		"service gone": v.Services.Get("gone") != nil, "deployment replaced": v.ServiceDeployments.Get("replaced") != nil, "its deployment": v.ServiceDeployments.Get("gone") != nil, "its revision": v.ServiceRevisions.Get("gone") != nil,
 	} {
 		if there {
 			t.Errorf("%s is still there", what)
@@ -58,6 +72,7 @@ func TestSweepForgetsWhatIsOver(t *testing.T) {
 	}
 	for what, there := range map[string]bool{
 		"task recent": v.Tasks.Get("recent") != nil, "task running": v.Tasks.Get("running") != nil, "token good": v.IdempotencyTokens.Get("good") != nil,
+		"service ended": v.Services.Get("ended") != nil, "deployment of active": v.ServiceDeployments.Get("active") != nil, "definition of active": v.TaskDefinitions.Get("of active") != nil,
 		"definition used": v.TaskDefinitions.Get("used") != nil, "definition kept": v.TaskDefinitions.Get("kept") != nil,
 	} {
 		if !there {

@@ -147,9 +147,6 @@ func newStep(s Service, deployments []Deployment, tasks []Task, now time.Time) *
 		d.age[deployment.ID] = i
 	}
 	for _, t := range tasks {
-		if _, known := d.age[t.Deployment]; !known { // of a service of the same name, deleted before
-			d.age[t.Deployment] = len(deployments)
-		}
 		if t.Status == Healthy {
 			d.healthy++
 		}

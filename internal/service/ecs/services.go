@@ -59,7 +59,10 @@ func (s *Service) CreateService(ctx context.Context, in *ecs.CreateServiceInput)
 }
 
 func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.CreateServiceInput, hash []byte) (*state.Service, error) {
-	l := launch{cluster: in.Cluster, taskDefinition: in.TaskDefinition, network: in.NetworkConfiguration, launchType: in.LaunchType}
+	l := launch{
+		cluster: in.Cluster, taskDefinition: in.TaskDefinition, network: in.NetworkConfiguration, launchType: in.LaunchType,
+		constraints: in.PlacementConstraints,
+	}
 	if err := s.resolve(tx.View, &l); err != nil {
 		return nil, err
 	}
@@ -77,8 +80,8 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 	}
 	row := newService(in, arn, l.clusterArn)
 	row.CreatedAt, row.CreatedBy = s.now(), aws.String(cmp.Or(call.From(ctx).Principal, s.root()))
-	if isDaemon(&row.Service) {
-		row.DesiredCount = connected(tx.View, l.clusterArn)
+	if isDaemon(&row.Service) { // the loop keeps it; but who waits for the service must not find 0 of 0
+		row.DesiredCount = int32(len(s.scheduler.Hosts(tx.View, l.task(*s.now()), nil)))
 	}
 	s.deploy(tx, row, l.td)
 	tx.Services.Put(row)
@@ -188,7 +191,7 @@ func applyUpdate(row *state.Service, in *ecs.UpdateServiceInput) {
 	if in.CapacityProviderStrategy != nil {
 		row.CapacityProviderStrategy, row.LaunchType = in.CapacityProviderStrategy, ""
 		if len(in.CapacityProviderStrategy) == 0 {
-			row.LaunchType = types.LaunchTypeEc2
+			row.CapacityProviderStrategy, row.LaunchType = nil, types.LaunchTypeEc2
 		}
 	}
 }
@@ -223,17 +226,6 @@ func (s *Service) DeleteService(ctx context.Context, in *ecs.DeleteServiceInput)
 		return nil, err
 	}
 	return &ecs.DeleteServiceOutput{Service: new(describeService(s.store.View(), row, true))}, nil
-}
-
-// connected counts a cluster's instances that may get tasks. A DAEMON service begins with as many wanted,
-// until the services loop has looked which of them fit: with none it would seem stable at once.
-func connected(v *state.View, clusterArn string) (n int32) {
-	for row := range v.ContainerInstances.By(state.InstancesByCluster, clusterArn) {
-		if *row.Status == "ACTIVE" && row.AgentConnected {
-			n++
-		}
-	}
-	return n
 }
 
 func isDaemon(row *types.Service) bool {
