@@ -3,6 +3,7 @@ package cloudwatch
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarm
 	}
 	out := &cloudwatch.DescribeAlarmsOutput{MetricAlarms: []types.MetricAlarm{}, CompositeAlarms: []types.CompositeAlarm{}}
 	last := ""
-	for a := range view.Alarms.All() {
+	for a := range candidates(view, in.AlarmNames) {
 		if a.Name() <= after || !wants(a) {
 			continue
 		}
@@ -48,6 +49,20 @@ func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarm
 		out.CompositeAlarms = append(out.CompositeAlarms, *a.Composite)
 	}
 	return out, nil
+}
+
+// candidates are the alarms with the names, or all, in the order of their names.
+func candidates(view *state.View, names []string) iter.Seq[*state.Alarm] {
+	if names == nil {
+		return view.Alarms.All()
+	}
+	return func(yield func(*state.Alarm) bool) {
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+			if a := view.Alarms.Get(name); a != nil && !yield(a) {
+				return
+			}
+		}
+	}
 }
 
 func checkDescribe(in *cloudwatch.DescribeAlarmsInput) (limit int, err error) {
@@ -79,7 +94,6 @@ func alarmFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*st
 	}
 	return func(a *state.Alarm) bool {
 		return slices.Contains(kinds, a.Type()) &&
-			(in.AlarmNames == nil || slices.Contains(in.AlarmNames, a.Name())) &&
 			strings.HasPrefix(a.Name(), aws.ToString(in.AlarmNamePrefix)) &&
 			(in.StateValue == "" || a.State().Value == in.StateValue) &&
 			(in.ActionPrefix == nil || slices.ContainsFunc(a.AllActions(), func(arn string) bool { return strings.HasPrefix(arn, *in.ActionPrefix) }))
