@@ -53,7 +53,7 @@ func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarm
 
 // candidates are the alarms with the names, or all, in the order of their names.
 func candidates(view *state.View, names []string) iter.Seq[*state.Alarm] {
-	if names == nil {
+	if len(names) == 0 {
 		return view.Alarms.All()
 	}
 	return func(yield func(*state.Alarm) bool) {
@@ -66,7 +66,7 @@ func candidates(view *state.View, names []string) iter.Seq[*state.Alarm] {
 }
 
 func checkDescribe(in *cloudwatch.DescribeAlarmsInput) (limit int, err error) {
-	if in.AlarmNames != nil && in.AlarmNamePrefix != nil {
+	if len(in.AlarmNames) > 0 && in.AlarmNamePrefix != nil {
 		return 0, validation("AlarmNames and AlarmNamePrefix cannot both be specified.")
 	}
 	if len(in.AlarmNames) > maxAlarms {
@@ -105,7 +105,7 @@ func familyFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*s
 	if in.ChildrenOfAlarmName != nil && in.ParentsOfAlarmName != nil {
 		return nil, validation("ChildrenOfAlarmName and ParentsOfAlarmName cannot both be specified.")
 	}
-	if in.AlarmNames != nil || in.AlarmNamePrefix != nil || in.StateValue != "" || in.ActionPrefix != nil {
+	if len(in.AlarmNames) > 0 || in.AlarmNamePrefix != nil || in.StateValue != "" || in.ActionPrefix != nil {
 		return nil, validation("ChildrenOfAlarmName and ParentsOfAlarmName cannot be combined with AlarmNames, AlarmNamePrefix, StateValue or ActionPrefix.")
 	}
 	if in.ParentsOfAlarmName != nil {
