@@ -4,6 +4,7 @@
 package metricquery
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -49,6 +50,9 @@ func New(queries []types.MetricDataQuery) (*Query, error) {
 		if err := q.add(&queries[i], i); err != nil {
 			return nil, err
 		}
+	}
+	if q.period == 0 {
+		return nil, errors.New("there is no Period: an expression without metrics needs one")
 	}
 	return q, q.sort()
 }
