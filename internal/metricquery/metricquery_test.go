@@ -103,6 +103,13 @@ func TestRun(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	long, err := New([]types.MetricDataQuery{metric("m1", "a", 1, "Sum"), expression("e1", "m1 + TIME_SERIES(1)")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answers, err := long.Run(filled(t), time.Time{}, noon.AddDate(5000, 0, 0)); err != nil || len(answers) != 2 {
+		t.Errorf("all of time: got %v", err)
+	}
 	for _, c := range []struct {
 		name    string
 		queries []types.MetricDataQuery
