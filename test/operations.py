@@ -379,7 +379,7 @@ pages = list(cw.get_paginator("get_metric_data").paginate(MetricDataQueries=quer
 assert [(r["Id"], r["Values"], r["StatusCode"]) for p in pages for r in p["MetricDataResults"]] == [
     ("m1", [10, 125], "Complete"), ("e1", [2.5], "PartialData"), ("e1", [31.25], "Complete")], pages
 refused("ValidationError", cw.get_metric_data, MetricDataQueries=[{"Id": "e1", "Expression": "m1 +"}], StartTime=ago(1), EndTime=ago())
-refused("ValidationError", cw.get_metric_data, MetricDataQueries=[{"Id": "e1", "Expression": "nothing * 2"}], StartTime=ago(1), EndTime=ago())
+refused("ValidationError", cw.get_metric_data, MetricDataQueries=[queries[0], {"Id": "e1", "Expression": "nothing * 2"}], StartTime=ago(1), EndTime=ago())
 listed = [m for p in cw.get_paginator("list_metrics").paginate() for m in p["Metrics"]]
 assert len(listed) == 1003, len(listed)
 assert [m["MetricName"] for m in cw.list_metrics(Namespace="Test/GPU", Dimensions=[{"Name": "ServiceName"}])["Metrics"]] == ["util"]

@@ -4,6 +4,7 @@
 package metricquery
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -49,6 +50,9 @@ func New(queries []types.MetricDataQuery) (*Query, error) {
 		if err := q.add(&queries[i], i); err != nil {
 			return nil, err
 		}
+	}
+	if q.period == 0 {
+		return nil, errors.New("there is no Period: an expression without metrics needs one")
 	}
 	return q, q.sort()
 }
@@ -149,7 +153,8 @@ func (q *Query) Period() time.Duration { return q.period }
 // Run answers the queries for [start, end), each in the order of the queries. Periods begin at multiples
 // of their length.
 func (q *Query) Run(store *metricstore.Store, start, end time.Time) ([]Answer, error) {
-	results, err := q.compute(store, start, end)
+	grid := q.grid(store.Within(start, end, q.period))
+	results, err := q.compute(store, grid, start, end)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +163,7 @@ func (q *Query) Run(store *metricstore.Store, start, end time.Time) ([]Answer, e
 		in := &q.queries[i]
 		returns := in.ReturnData == nil || *in.ReturnData
 		if in.Expression != nil {
-			answers = append(answers, q.answer(in, results[*in.Id], q.grid(start, end), returns)...)
+			answers = append(answers, q.answer(in, results[*in.Id], grid, returns)...)
 			continue
 		}
 		points, err := q.metric(store, in, time.Duration(*in.MetricStat.Period)*time.Second, start, end)
@@ -204,12 +209,12 @@ func (q *Query) grid(start, end time.Time) metricmath.Grid {
 }
 
 // compute computes the expressions.
-func (q *Query) compute(store *metricstore.Store, start, end time.Time) (map[string]metricmath.Result, error) {
+func (q *Query) compute(store *metricstore.Store, grid metricmath.Grid, start, end time.Time) (map[string]metricmath.Result, error) {
 	results := map[string]metricmath.Result{}
 	if len(q.order) == 0 {
 		return results, nil
 	}
-	data := &metricmath.Data{Grid: q.grid(start, end), Expressions: results}
+	data := &metricmath.Data{Grid: grid, Expressions: results}
 	for i := range q.queries {
 		in := &q.queries[i]
 		if in.MetricStat == nil {

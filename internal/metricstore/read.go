@@ -83,6 +83,20 @@ func tierFor(start, period int64) tier {
 	return tiers[0]
 }
 
+// Within narrows a range down to where points of a period can be: as far back as they are kept, and a
+// day ahead. Whoever makes something of every period in a range bounds it so.
+func (s *Store) Within(start, end time.Time, period time.Duration) (time.Time, time.Time) {
+	now := s.opts.Now()
+	oldest := now.Add(-tierFor(0, int64(period/time.Second)).keep)
+	if start.Before(oldest) {
+		start = oldest
+	}
+	if latest := now.Add(day); end.After(latest) {
+		end = latest
+	}
+	return start, end
+}
+
 type pointKey struct {
 	at   int64
 	unit string

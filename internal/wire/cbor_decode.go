@@ -69,7 +69,7 @@ func (d *cborDecoder) value(sh *shape, read any, path string, v reflect.Value) e
 		return d.dictionary(sh, read, path, v)
 	}
 	if err := cborScalar(sh, read, v); err != nil {
-		return &mismatch{path, err.Error()}
+		return &mismatch{path, err.Error() + "."}
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func cborScalar(sh *shape, read any, v reflect.Value) error {
 		v.SetBytes(b)
 		return fits(ok, "bytes")
 	}
-	return fmt.Errorf("a %s cannot be read.", sh.typ) //nolint:staticcheck // part of a message
+	return fmt.Errorf("a %s cannot be read", sh.typ)
 }
 
 // fits says what was expected where it did not come.
@@ -193,7 +193,7 @@ func fits(ok bool, expected string) error {
 	if ok {
 		return nil
 	}
-	return fmt.Errorf("expected %s.", expected) //nolint:staticcheck // part of a message
+	return errors.New("expected " + expected)
 }
 
 func cborInt(read any) (int64, bool) {

@@ -3,7 +3,6 @@ package alarms
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"golang.org/x/sync/errgroup"
@@ -15,7 +14,7 @@ import (
 type Action struct {
 	Arn   string // or the URL of a webhook
 	Alarm *state.Alarm
-	From  types.StateValue // the state before; the same where the action is repeated
+	From  types.StateValue // the state before
 }
 
 // maxActing bounds how many actions are done at a time: one that hangs must not keep the others.
@@ -90,21 +89,4 @@ func outcome(a *state.Alarm, arn string, err error) map[string]any {
 		out["actionState"], out["error"] = "Failed", err.Error()
 	}
 	return out
-}
-
-// repeat has a scaling policy follow an alarm that stays in its state: such actions alone are done in
-// each period again, as the CloudWatch User Guide says of Auto Scaling actions.
-func repeat(ctx context.Context, opts Options, a *state.Alarm) {
-	if a.Owed != nil {
-		return // it is not yet done for the first time
-	}
-	value := a.State().Value
-	for _, arn := range a.Actions(value) {
-		if !strings.HasPrefix(arn, "arn:aws:autoscaling:") {
-			continue
-		}
-		if err := opts.Act(ctx, Action{arn, a, value}); err != nil {
-			opts.Log.Warn("alarm's action failed", "alarm", a.Name(), "action", arn, "error", err)
-		}
-	}
 }

@@ -157,7 +157,7 @@ func TestMetricAlarms(t *testing.T) {
 			w.report(85)
 			time.Sleep(5 * time.Second)
 		}
-		w.expect("an action of scaling is repeated", w.done(), policy+" ALARM>ALARM")
+		w.expect("actions while it stays", w.done(), "")
 		for range 24 {
 			w.report(10)
 			time.Sleep(5 * time.Second)

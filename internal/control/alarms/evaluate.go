@@ -34,9 +34,7 @@ func round(ctx context.Context, store *state.Store, opts Options, due time.Time)
 		}
 		if to.Value != a.Metric.StateValue {
 			changes = append(changes, change{a, to})
-			continue
 		}
-		repeat(ctx, opts, a)
 	}
 	if len(changes) == 0 {
 		return ctx.Err()

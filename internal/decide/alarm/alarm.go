@@ -106,7 +106,7 @@ const (
 func (m Metric) checkPeriod() error {
 	short := m.Period == 10*time.Second || m.Period == 20*time.Second || m.Period == 30*time.Second
 	if !short && (m.Period < time.Minute || m.Period%time.Minute != 0) {
-		return fmt.Errorf("Period must be 10, 20, 30 or a multiple of 60 seconds, not %v", m.Period.Seconds())
+		return fmt.Errorf("the Period must be 10, 20, 30 or a multiple of 60 seconds, not %v", m.Period.Seconds())
 	}
 	longest := day
 	if m.Period >= time.Hour {

@@ -165,8 +165,8 @@ func TestPutMetricAlarmRefuses(t *testing.T) {
 		{"maths that returns nothing", maths(types.MetricDataQuery{Id: metric.Id, MetricStat: metric.MetricStat, ReturnData: aws.Bool(false)}), "ValidationError", "Exactly one"},
 		{"maths that returns two", maths(metric, expression("e1", "m1*2")), "ValidationError", "Exactly one"},
 		{"maths that cannot be read", maths(expression("e1", "m1+")), "ValidationError", "e1"},
-		{"maths of nothing", maths(expression("e1", "m9*2")), "ValidationError", "m9"},
-		{"maths in a circle", maths(expression("e1", "e2+1"), expression("e2", "e1+1")), "ValidationError", "itself"},
+		{"maths of nothing", maths(metric, expression("e1", "m9*2")), "ValidationError", "m9"},
+		{"maths in a circle", maths(metric, expression("e1", "e2+1"), expression("e2", "e1+1")), "ValidationError", "itself"},
 		{"an id", maths(expression("E1", "1")), "ValidationError", "Id"},
 		{"an id twice", maths(metric, metric), "ValidationError", "twice"},
 	} {

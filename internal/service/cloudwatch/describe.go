@@ -3,6 +3,7 @@ package cloudwatch
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarm
 	}
 	out := &cloudwatch.DescribeAlarmsOutput{MetricAlarms: []types.MetricAlarm{}, CompositeAlarms: []types.CompositeAlarm{}}
 	last := ""
-	for a := range view.Alarms.All() {
+	for a := range candidates(view, in.AlarmNames) {
 		if a.Name() <= after || !wants(a) {
 			continue
 		}
@@ -50,8 +51,22 @@ func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarm
 	return out, nil
 }
 
+// candidates are the alarms with the names, or all, in the order of their names.
+func candidates(view *state.View, names []string) iter.Seq[*state.Alarm] {
+	if len(names) == 0 {
+		return view.Alarms.All()
+	}
+	return func(yield func(*state.Alarm) bool) {
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+			if a := view.Alarms.Get(name); a != nil && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
 func checkDescribe(in *cloudwatch.DescribeAlarmsInput) (limit int, err error) {
-	if in.AlarmNames != nil && in.AlarmNamePrefix != nil {
+	if len(in.AlarmNames) > 0 && in.AlarmNamePrefix != nil {
 		return 0, validation("AlarmNames and AlarmNamePrefix cannot both be specified.")
 	}
 	if len(in.AlarmNames) > maxAlarms {
@@ -79,7 +94,6 @@ func alarmFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*st
 	}
 	return func(a *state.Alarm) bool {
 		return slices.Contains(kinds, a.Type()) &&
-			(in.AlarmNames == nil || slices.Contains(in.AlarmNames, a.Name())) &&
 			strings.HasPrefix(a.Name(), aws.ToString(in.AlarmNamePrefix)) &&
 			(in.StateValue == "" || a.State().Value == in.StateValue) &&
 			(in.ActionPrefix == nil || slices.ContainsFunc(a.AllActions(), func(arn string) bool { return strings.HasPrefix(arn, *in.ActionPrefix) }))
@@ -91,7 +105,7 @@ func familyFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*s
 	if in.ChildrenOfAlarmName != nil && in.ParentsOfAlarmName != nil {
 		return nil, validation("ChildrenOfAlarmName and ParentsOfAlarmName cannot both be specified.")
 	}
-	if in.AlarmNames != nil || in.AlarmNamePrefix != nil || in.StateValue != "" || in.ActionPrefix != nil {
+	if len(in.AlarmNames) > 0 || in.AlarmNamePrefix != nil || in.StateValue != "" || in.ActionPrefix != nil {
 		return nil, validation("ChildrenOfAlarmName and ParentsOfAlarmName cannot be combined with AlarmNames, AlarmNamePrefix, StateValue or ActionPrefix.")
 	}
 	if in.ParentsOfAlarmName != nil {

@@ -1,0 +1,142 @@
+package metricquery
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/metricstore"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// filled is a store with ten minutes of two metrics: a counts 1 to 10, b is 100, and 1 in another unit.
+func filled(t *testing.T) *metricstore.Store {
+	t.Helper()
+	store, err := metricstore.Open(t.TempDir(), metricstore.Options{Now: func() time.Time { return noon }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() }) //nolint:errcheck // the test is over
+	var samples []metricstore.Sample
+	for i := range 10 {
+		at := noon.Add(time.Duration(i-10) * time.Minute).Unix()
+		samples = append(samples,
+			metricstore.Sample{Metric: metricstore.NewMetric("n", "a"), Unit: "Percent", At: at, Set: metricstore.One(float64(i + 1))},
+			metricstore.Sample{Metric: metricstore.NewMetric("n", "b"), Unit: "Percent", At: at, Set: metricstore.One(100)},
+			metricstore.Sample{Metric: metricstore.NewMetric("n", "b"), Unit: "Count", At: at, Set: metricstore.One(1)})
+	}
+	if err := store.Put(samples); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func metric(id, name string, period int32, stat string) types.MetricDataQuery {
+	return types.MetricDataQuery{Id: &id, MetricStat: &types.MetricStat{
+		Metric: &types.Metric{Namespace: aws.String("n"), MetricName: &name}, Period: &period, Stat: &stat,
+	}}
+}
+
+func expression(id, text string) types.MetricDataQuery {
+	return types.MetricDataQuery{Id: &id, Expression: &text}
+}
+
+func hidden(q types.MetricDataQuery) types.MetricDataQuery {
+	q.ReturnData = aws.Bool(false)
+	return q
+}
+
+func TestRun(t *testing.T) {
+	store := filled(t)
+	percent := metric("m1", "b", 300, "Sum")
+	percent.MetricStat.Unit = types.StandardUnitPercent
+	labelled := metric("m1", "a", 300, "Maximum")
+	labelled.Label = aws.String("highest")
+	for _, c := range []struct {
+		name    string
+		queries []types.MetricDataQuery
+		want    string
+	}{
+		{"a metric", []types.MetricDataQuery{metric("m1", "a", 300, "Sum")}, "m1 a [11:50 15, 11:55 40]"},
+		{"a label", []types.MetricDataQuery{labelled}, "m1 highest [11:50 5, 11:55 10]"},
+		{"no data", []types.MetricDataQuery{metric("m1", "none", 300, "Sum")}, "m1 none []"},
+		{"all units", []types.MetricDataQuery{metric("m1", "b", 300, "Sum")}, "m1 b [11:50 505, 11:55 505]"},
+		{"one unit", []types.MetricDataQuery{percent}, "m1 b [11:50 500, 11:55 500]"},
+		{"an expression", []types.MetricDataQuery{hidden(metric("m1", "a", 300, "Average")), expression("e1", "m1 * 2")}, "m1 hidden; e1 e1 [11:50 6, 11:55 16]"},
+		{"expressions in any order", []types.MetricDataQuery{expression("e2", "e1 + 1"), hidden(expression("e1", "m1 * 2")), hidden(metric("m1", "a", 300, "Sum"))}, "e2 e2 [11:50 31, 11:55 81]; e1 hidden; m1 hidden"},
+		{"the longest period is the expression's", []types.MetricDataQuery{metric("m1", "a", 60, "Maximum"), hidden(metric("m2", "a", 600, "Sum")), expression("e1", "m1 + m2")},
+			"m1 a [11:50 1, 11:51 2, 11:52 3, 11:53 4, 11:54 5, 11:55 6, 11:56 7, 11:57 8, 11:58 9, 11:59 10]; m2 hidden; e1 e1 [11:50 65]"},
+		{"several time series", []types.MetricDataQuery{hidden(metric("m1", "a", 600, "Sum")), hidden(metric("m2", "b", 600, "Maximum")), expression("e1", "METRICS() * 2")}, "m1 hidden; m2 hidden; e1 a [11:50 110]; e1 b [11:50 200]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q, err := New(c.queries)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers, err := q.Run(store, noon.Add(-10*time.Minute), noon)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, a := range answers {
+				if !a.ReturnData {
+					got = append(got, a.ID+" hidden")
+					continue
+				}
+				var points []string
+				for _, p := range a.Points {
+					points = append(points, fmt.Sprintf("%s %g", p.At.Format("15:04"), p.Value))
+				}
+				got = append(got, fmt.Sprintf("%s %s [%s]", a.ID, a.Label, strings.Join(points, ", ")))
+			}
+			if got := strings.Join(got, "; "); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	long, err := New([]types.MetricDataQuery{metric("m1", "a", 1, "Sum"), expression("e1", "m1 + TIME_SERIES(1)")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answers, err := long.Run(filled(t), time.Time{}, noon.AddDate(5000, 0, 0)); err != nil || len(answers) != 2 {
+		t.Errorf("all of time: got %v", err)
+	}
+	for _, c := range []struct {
+		name    string
+		queries []types.MetricDataQuery
+		says    string
+	}{
+		{"an id", []types.MetricDataQuery{metric("M", "a", 60, "Sum")}, "MetricDataQueries[0].Id"},
+		{"an id twice", []types.MetricDataQuery{metric("m", "a", 60, "Sum"), expression("m", "1")}, "twice"},
+		{"neither", []types.MetricDataQuery{{Id: aws.String("m")}}, "one of MetricStat and Expression"},
+		{"a period", []types.MetricDataQuery{metric("m", "a", 61, "Sum")}, "Period"},
+		{"a statistic", []types.MetricDataQuery{metric("m", "a", 60, "Mean")}, "Stat"},
+		{"no name", []types.MetricDataQuery{metric("m", "", 60, "Sum")}, "MetricName"},
+		{"what cannot be read", []types.MetricDataQuery{expression("e", "SUM(")}, "Error in expression 'e'"},
+		{"no period", []types.MetricDataQuery{expression("e", "TIME_SERIES(1)")}, "Period"},
+		{"nothing", []types.MetricDataQuery{metric("m", "a", 60, "Sum"), expression("e", "m1")}, "m1"},
+		{"itself", []types.MetricDataQuery{metric("m", "a", 60, "Sum"), expression("e", "f"), expression("f", "e")}, "itself"},
+	} {
+		if _, err := New(c.queries); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v", c.name, err)
+		}
+	}
+	q, err := New([]types.MetricDataQuery{metric("m1", "a", 60, "Sum"), expression("e1", "AVG(m1)")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = q.Run(filled(t), noon.Add(-10*time.Minute), noon)
+	var wrong *Error
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "e1") {
+		t.Errorf("a single number: got %v", err)
+	}
+}
