@@ -1,9 +1,11 @@
 package applicationautoscaling
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	"github.com/aws/smithy-go"
 )
 
 // The errors of Application Auto Scaling, each with the code that its clients know by name.
@@ -27,4 +29,13 @@ func tooMany(format string, args ...any) error {
 
 func resourceNotFound(arn string) error {
 	return &types.ResourceNotFoundException{Message: new(fmt.Sprintf("No scalable target found for resource ARN: %s", arn)), ResourceName: &arn}
+}
+
+// refusedBy is what a caller hears when another service refuses what the call needs of it.
+func refusedBy(service string, err error) error {
+	var refused smithy.APIError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	return &types.FailedResourceAccessException{Message: new(fmt.Sprintf("%s: %s (Error Code: %s)", service, refused.ErrorMessage(), refused.ErrorCode()))}
 }

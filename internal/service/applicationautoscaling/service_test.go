@@ -31,9 +31,13 @@ type world struct {
 	t      *testing.T
 	alarms map[string]*cloudwatch.PutMetricAlarmInput
 	now    time.Time
+	full   bool // no more alarms fit
 }
 
 func (w *world) PutMetricAlarm(_ context.Context, in *cloudwatch.PutMetricAlarmInput) (*cloudwatch.PutMetricAlarmOutput, error) {
+	if w.full {
+		return nil, &smithy.GenericAPIError{Code: "LimitExceeded", Message: "no more alarms"}
+	}
 	w.alarms[*in.AlarmName] = in
 	return &cloudwatch.PutMetricAlarmOutput{}, nil
 }
@@ -320,6 +324,9 @@ func TestPolicyRefuses(t *testing.T) {
 		_, err := w.PutScalingPolicy(t.Context(), in)
 		refused(t, c.says, err, "ValidationException", c.says)
 	}
+	w.full = true
+	_, err = w.PutScalingPolicy(t.Context(), tracking("p", 75))
+	refused(t, "no room for alarms", err, "FailedResourceAccessException", "no more alarms")
 	_, err = w.DeleteScalingPolicy(t.Context(), &api.DeleteScalingPolicyInput{ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), PolicyName: aws.String("none")})
 	refused(t, "delete", err, "ObjectNotFoundException", "none")
 	if w.store.Revision() != before || len(w.alarms) > 0 {

@@ -186,7 +186,7 @@ func (s *Service) putAlarms(ctx context.Context, p *state.ScalingPolicy) error {
 		}
 		measure(in, p, int32(a.Period.Seconds()))
 		if _, err := s.opts.Alarms.PutMetricAlarm(ctx, in); err != nil {
-			return err
+			return refusedBy("CloudWatch", err)
 		}
 	}
 	return nil
@@ -255,7 +255,7 @@ func (s *Service) deleteAlarms(ctx context.Context, alarms []types.Alarm) error 
 		_, err := s.opts.Alarms.DeleteAlarms(ctx, &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{*a.AlarmName}})
 		var refused smithy.APIError
 		if err != nil && !(errors.As(err, &refused) && strings.HasPrefix(refused.ErrorCode(), "ResourceNotFound")) {
-			return err
+			return refusedBy("CloudWatch", err)
 		}
 	}
 	return nil
