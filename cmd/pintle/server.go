@@ -19,9 +19,12 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/control/alarms"
+	"github.com/pintle/pintle/internal/control/metering"
 	"github.com/pintle/pintle/internal/control/nodes"
+	"github.com/pintle/pintle/internal/control/scaling"
 	"github.com/pintle/pintle/internal/control/services"
 	"github.com/pintle/pintle/internal/control/sweep"
+	decidescaling "github.com/pintle/pintle/internal/decide/scaling"
 	"github.com/pintle/pintle/internal/logstore"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/nodelink"
@@ -49,7 +52,16 @@ type serverFlags struct {
 	AdvertiseURL    string `name:"advertise" help:"URL under which nodes reach this control plane; default http://LISTEN."`
 	AccessKeyID     string `env:"PINTLE_ACCESS_KEY_ID" help:"Access key that callers sign with."`
 	SecretAccessKey string `env:"PINTLE_SECRET_ACCESS_KEY" help:"Its secret. Better in the environment than on the command line."`
+	Reaction        string `default:"faithful" enum:"faithful,fast" help:"How fast target tracking reacts: faithful, as AWS does (data points of a minute, three to scale out, fifteen to scale in), or fast (of ten seconds, one and six)."`
 	Verbose         bool   `short:"v" help:"Log more."`
+}
+
+// reaction is how fast the alarms of target tracking are.
+func (f serverFlags) reaction() decidescaling.Reaction {
+	if f.Reaction == "fast" {
+		return decidescaling.Fast
+	}
+	return decidescaling.Faithful
 }
 
 // server is a control plane, wired together.
@@ -63,6 +75,8 @@ type server struct {
 	metrics  *metricstore.Store
 	ecs      *ecs.Service
 	services *services.Loop
+	scaling  *scaling.Loop
+	meter    *metering.Meter
 	link     *nodelink.Link
 	log      *slog.Logger
 }
@@ -182,13 +196,18 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 			return err
 		}
 	}
+	s.meter = metering.New(s.store, metering.Options{Now: time.Now, Put: s.metrics.Put, Log: s.log})
+	options.Observe = s.meter.Observe
 	s.link = nodelink.New(s.store, options)
 	metrics := cloudwatch.New(s.metrics, s.store, cloudwatch.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})
+	s.scaling = scaling.New(s.store, scaling.Options{Now: time.Now, ECS: s.ecs, CloudWatch: metrics, Log: s.log})
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
 		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Metrics: metrics})),
 		wire.CloudWatch(metrics),
-		wire.ApplicationAutoScaling(applicationautoscaling.New(s.store, applicationautoscaling.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})),
+		wire.ApplicationAutoScaling(applicationautoscaling.New(s.store, applicationautoscaling.Options{
+			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Services: s.ecs, Reaction: s.flags.reaction(),
+		})),
 		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
 	)
 	if err != nil {
@@ -219,6 +238,8 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error {
 		return alarms.Run(ctx, s.store, alarms.Options{Now: time.Now, Metrics: s.metrics, Act: s.alarmActions().act, Log: s.log})
 	})
+	g.Go(func() error { return s.scaling.Run(ctx) })
+	g.Go(func() error { return s.meter.Run(ctx) })
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {
 		select {

@@ -1,0 +1,184 @@
+package metering
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/state"
+)
+
+const (
+	clusterArn  = "arn:aws:ecs:r:1:cluster/prod"
+	instanceArn = "arn:aws:ecs:r:1:container-instance/prod/node"
+)
+
+// world is a store with a node of 4 CPUs, 8 GiB and two GPUs, a task of a service with one of them, and a
+// task of nobody's.
+func world(t *testing.T, insights string) *state.Store {
+	t.Helper()
+	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open(t.Context(), journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	task := func(id, service string, cpu, memory int64, gpus ...state.HeldGPU) *state.Task {
+		row := &state.Task{
+			Task: types.Task{
+				TaskArn: aws.String("arn:aws:ecs:r:1:task/prod/" + id), ClusterArn: aws.String(clusterArn), ContainerInstanceArn: aws.String(instanceArn),
+				LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"), Containers: []types.Container{{Name: aws.String("main")}},
+			},
+			Reserved: state.Resources{CPU: cpu, MemoryMiB: memory}, GPUs: gpus,
+		}
+		if service != "" {
+			row.ServiceArn = "arn:aws:ecs:r:1:service/prod/" + service
+		}
+		return row
+	}
+	err = store.Update(t.Context(), func(tx *state.Tx) error {
+		cluster := &state.Cluster{Cluster: types.Cluster{ClusterArn: aws.String(clusterArn), ClusterName: aws.String("prod"), Status: aws.String("ACTIVE")}}
+		cluster.Settings = []types.ClusterSetting{{Name: types.ClusterSettingNameContainerInsights, Value: &insights}}
+		tx.Clusters.Put(cluster)
+		tx.ContainerInstances.Put(&state.ContainerInstance{
+			ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String(instanceArn), Status: aws.String("ACTIVE"), AgentConnected: true},
+			ClusterArn:        clusterArn, GPUs: []state.GPU{{ID: "GPU-1"}, {ID: "GPU-2"}}, Capacity: state.Resources{CPU: 4096, MemoryMiB: 8192},
+		})
+		tx.Tasks.Put(task("one", "web", 1024, 2048, state.HeldGPU{Container: "main", ID: "GPU-1", Milli: 1000}))
+		tx.Tasks.Put(task("two", "", 512, 1024))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func use(cpuPercent, memoryMiB float64) acs.ContainerMetric {
+	return acs.ContainerMetric{
+		ContainerName: "main", CPUStatsSet: acs.StatsSet{Min: 0, Max: 2 * cpuPercent, Sum: 4 * cpuPercent, SampleCount: 4},
+		MemoryStatsSet: acs.StatsSet{Min: memoryMiB, Max: memoryMiB, Sum: memoryMiB, SampleCount: 1},
+	}
+}
+
+// told runs a meter for a while and returns what it put, as name{dimensions} unit: count x mean.
+func told(t *testing.T, store *state.Store, d time.Duration, tell func(*Meter)) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	m := New(store, Options{Now: time.Now, Log: slog.Default(), Put: func(samples []metricstore.Sample) error {
+		for _, s := range samples {
+			key := s.Metric.Namespace + " " + s.Metric.Name
+			for _, d := range s.Metric.Dimensions {
+				key += " " + d.Name + "=" + d.Value
+			}
+			got[key] = fmt.Sprintf("%g %s x %g", s.Set.Sum/s.Set.Count, s.Unit, s.Set.Count)
+			if s.At == 0 {
+				t.Errorf("%s has no time", key)
+			}
+		}
+		return nil
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	tell(m)
+	time.Sleep(d)
+	cancel()
+	<-done
+	return got
+}
+
+func TestUseOfServicesAndNodes(t *testing.T) {
+	store := world(t, "enabled")
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			m.Observe(instanceArn, &acs.PublishMetricsRequest{TaskMetrics: []acs.TaskMetric{
+				{TaskArn: "arn:aws:ecs:r:1:task/prod/one", TaskDefinitionFamily: "web", ContainerMetrics: []acs.ContainerMetric{use(10, 512), use(2.5, 512)}},
+			}})
+			m.Observe(instanceArn, &acs.PublishMetricsRequest{Metadata: acs.MetricsMetadata{Fin: true}, TaskMetrics: []acs.TaskMetric{
+				{TaskArn: "arn:aws:ecs:r:1:task/prod/two", TaskDefinitionFamily: "job", ContainerMetrics: []acs.ContainerMetric{use(25, 1024)}},
+				{TaskArn: "arn:aws:ecs:r:1:task/prod/gone", ContainerMetrics: []acs.ContainerMetric{use(25, 1024)}},
+			}})
+			m.Observe("nobody", &acs.PublishMetricsRequest{Metadata: acs.MetricsMetadata{Fin: true}})
+		})
+		for key, want := range map[string]string{
+			"AWS/ECS CPUUtilization ClusterName=prod ServiceName=web":                     "50 Percent x 1", // 12.5 % of 4096 units, of 1024
+			"AWS/ECS MemoryUtilization ClusterName=prod ServiceName=web":                  "50 Percent x 1",
+			"AWS/ECS CPUUtilization ClusterName=prod":                                     "37.5 Percent x 1",
+			"AWS/ECS MemoryUtilization ClusterName=prod":                                  "25 Percent x 1",
+			"ECS/ContainerInsights CpuUtilized ClusterName=prod ServiceName=web":          "512 None x 1",
+			"ECS/ContainerInsights CpuReserved ClusterName=prod":                          "768 None x 2",
+			"ECS/ContainerInsights MemoryUtilized ClusterName=prod ServiceName=web":       "1024 Megabytes x 1",
+			"ECS/ContainerInsights CpuUtilized ClusterName=prod TaskDefinitionFamily=job": "1024 None x 1",
+		} {
+			if got[key] != want {
+				t.Errorf("%s is %q, want %q", key, got[key], want)
+			}
+		}
+	})
+}
+
+func TestWithoutInsights(t *testing.T) {
+	store := world(t, "disabled")
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			m.Observe(instanceArn, &acs.PublishMetricsRequest{Metadata: acs.MetricsMetadata{Fin: true}, TaskMetrics: []acs.TaskMetric{
+				{TaskArn: "arn:aws:ecs:r:1:task/prod/one", ContainerMetrics: []acs.ContainerMetric{use(10, 512)}},
+			}})
+		})
+		if len(got) != 4 {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+func TestGPUs(t *testing.T) {
+	store := world(t, "disabled")
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			for range 2 {
+				m.Observe(instanceArn, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
+					{ID: "GPU-1", UtilizationPct: 90, MemoryUsedMiB: 1000, TemperatureC: 70, PowerW: 200, TaskArn: "arn:aws:ecs:r:1:task/prod/one", Container: "main"},
+					{ID: "GPU-2", UtilizationPct: 0},
+				}})
+			}
+		})
+		const prefix = "ECS/ContainerInsights/Prometheus DCGM_FI_DEV_"
+		for key, want := range map[string]string{
+			"GPU_UTIL ClusterName=prod":                 "45 Percent x 4",
+			"GPU_UTIL ClusterName=prod ServiceName=web": "90 Percent x 2",
+			"GPU_UTIL ClusterName=prod TaskId=one":      "90 Percent x 2",
+			"GPU_UTIL ClusterName=prod UUID=GPU-2":      "0 Percent x 2",
+			"FB_USED ClusterName=prod ServiceName=web":  "1000 Megabytes x 2",
+			"POWER_USAGE ClusterName=prod UUID=GPU-1":   "200 None x 2",
+			"GPU_TEMP ClusterName=prod ServiceName=web": "70 None x 2",
+		} {
+			if got[prefix+key] != want {
+				t.Errorf("%s is %q, want %q", key, got[prefix+key], want)
+			}
+		}
+	})
+}
+
+func TestReservation(t *testing.T) {
+	store := world(t, "disabled")
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 62*time.Second, func(*Meter) {})
+		for name, want := range map[string]string{"CPU": "37.5 Percent x 1", "Memory": "37.5 Percent x 1", "GPU": "50 Percent x 1"} {
+			if key := "AWS/ECS " + name + "Reservation ClusterName=prod"; got[key] != want {
+				t.Errorf("%s is %q, want %q", key, got[key], want)
+			}
+		}
+	})
+}
