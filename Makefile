@@ -24,9 +24,10 @@ lint: ## check the code's form
 fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/query
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/filterpattern
-	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/metricmath
+	go test -run xxx -fuzz FuzzParse -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/metricmath
 	go test -run xxx -fuzz FuzzParseRule -fuzztime 10s ./internal/decide/alarm
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/emf
+	go test -run xxx -fuzz FuzzSchedule -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/scaling
 	go test -run xxx -fuzz FuzzPlace -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/placement
 	go test -run xxx -fuzz 'FuzzDecode$$' -fuzztime 10s ./internal/acs
 	go test -run xxx -fuzz 'FuzzDecodeSigned$$' -fuzztime 10s ./internal/acs
@@ -40,7 +41,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/placement ./internal/logstore ./internal/metricstore ./internal/service/ecs ./internal/wire ./internal/control/alarms
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/logstore ./internal/metricstore ./internal/service/ecs ./internal/wire
 
 docs: build ## write docs/coverage.md anew
 	./bin/pintle coverage > docs/coverage.md

@@ -13,7 +13,7 @@ const module = "github.com/pintle/pintle/internal/"
 var mayKnow = map[string][]string{
 	"wire": {"wire"}, "state": {}, "logstore": {}, "metricstore": {}, "acs": {}, "instancetype": {},
 	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
-	"control": {"state", "decide", "nodelink", "metricstore", "metricquery"},
+	"control": {"state", "schedule", "decide", "nodelink", "metricstore", "metricquery"},
 	"service": {"state", "schedule", "decide", "logstore", "metricstore", "metricquery", "wire/call"},
 	"agent":   {"agent", "acs", "instancetype"},
 }

@@ -52,7 +52,6 @@ var refusals = []refusal{
 	// Operations that there are not, or not yet.
 	{"DanceTask", `{}`, "UnknownOperationException", "DanceTask"},
 	{"", `{}`, "UnknownOperationException", ""},
-	{"CreateService", `{}`, "NotImplementedException", "CreateService"},
 	{"CreateCapacityProvider", `{}`, "NotImplementedException", "CreateCapacityProvider"},
 	// Clusters.
 	{"CreateCluster", `{"clusterName":"a b"}`, "InvalidParameterException", "clusterName"},
@@ -146,6 +145,54 @@ var refusals = []refusal{
 	{"DescribeTasks", `{"tasks":[]}`, "InvalidParameterException", "Tasks"},
 	{"ListTasks", `{"desiredStatus":"TIRED"}`, "InvalidParameterException", "desiredStatus"},
 	{"ListTasks", `{"containerInstance":"none"}`, "InvalidParameterException", "none"},
+	// Services.
+	{"CreateService", `{}`, "InvalidParameterException", "serviceName"},
+	{"CreateService", `{"serviceName":"a b"}`, "InvalidParameterException", "serviceName"},
+	{"CreateService", `{"serviceName":"s","desiredCount":1}`, "InvalidParameterException", "taskDefinition"},
+	{"CreateService", `{"serviceName":"s","taskDefinition":"none","desiredCount":1}`, "ClientException", "TaskDefinition not found"},
+	{"CreateService", service(`"cluster":"nowhere"`), "ClusterNotFoundException", ""},
+	{"CreateService", `{"serviceName":"s","taskDefinition":"good"}`, "InvalidParameterException", "desiredCount"},
+	{"CreateService", `{"serviceName":"s","taskDefinition":"good","desiredCount":-1}`, "InvalidParameterException", "desiredCount"},
+	{"CreateService", service(`"schedulingStrategy":"DAEMON"`), "InvalidParameterException", "desiredCount"},
+	{"CreateService", service(`"schedulingStrategy":"ANGEL"`), "InvalidParameterException", "schedulingStrategy"},
+	{"CreateService", `{"serviceName":"s","taskDefinition":"good","schedulingStrategy":"DAEMON","placementStrategy":[{"type":"random"}]}`, "InvalidParameterException", "placementStrategy"},
+	{"CreateService", service(`"launchType":"BALLOON"`), "InvalidParameterException", "launchType"},
+	{"CreateService", service(`"launchType":"EC2","capacityProviderStrategy":[{"capacityProvider":"p"}]`), "InvalidParameterException", "launch type"},
+	{"CreateService", service(`"capacityProviderStrategy":[{"capacityProvider":"p","weight":1001}]`), "InvalidParameterException", "weight"},
+	{"CreateService", service(`"clientToken":"a b"`), "InvalidParameterException", "clientToken"},
+	{"CreateService", service(`"propagateTags":"EVERYWHERE"`), "InvalidParameterException", "propagateTags"},
+	{"CreateService", service(`"healthCheckGracePeriodSeconds":-1`), "InvalidParameterException", "healthCheckGracePeriodSeconds"},
+	{"CreateService", service(`"placementConstraints":[{"type":"near"}]`), "InvalidParameterException", "near"},
+	{"CreateService", service(`"placementStrategy":[{"type":"heap"}]`), "InvalidParameterException", "heap"},
+	{"CreateService", service(`"tags":[{"key":"aws:x"}]`), "InvalidParameterException", "aws:"},
+	{"CreateService", service(`"networkConfiguration":{"awsvpcConfiguration":{"subnets":["s"]}}`), "InvalidParameterException", "Network Configuration"},
+	{"CreateService", service(`"deploymentConfiguration":{"minimumHealthyPercent":101}`), "InvalidParameterException", "minimumHealthyPercent"},
+	{"CreateService", service(`"deploymentConfiguration":{"maximumPercent":99}`), "InvalidParameterException", "maximumPercent"},
+	{"CreateService", service(`"deploymentConfiguration":{"maximumPercent":100}`), "InvalidParameterException", "maximumPercent"},
+	{"CreateService", service(`"deploymentConfiguration":{"deploymentCircuitBreaker":{"enable":true,"rollback":true,"thresholdConfiguration":{"type":"COUNT","value":0}}}`), "InvalidParameterException", "thresholdConfiguration"},
+	{"CreateService", service(`"deploymentConfiguration":{"strategy":"BLUE_GREEN"}`), "UnsupportedFeatureException", "BLUE_GREEN"},
+	{"CreateService", service(`"deploymentConfiguration":{"alarms":{"alarmNames":["a"],"enable":true,"rollback":true}}`), "UnsupportedFeatureException", "alarms"},
+	{"CreateService", service(`"deploymentController":{"type":"EXTERNAL"}`), "UnsupportedFeatureException", "deploymentController"},
+	{"CreateService", service(`"loadBalancers":[{"containerName":"a","containerPort":80}]`), "UnsupportedFeatureException", "loadBalancers"},
+	{"CreateService", service(`"serviceRegistries":[{"registryArn":"r"}]`), "UnsupportedFeatureException", "serviceRegistries"},
+	{"CreateService", service(`"serviceConnectConfiguration":{"enabled":true}`), "UnsupportedFeatureException", "serviceConnectConfiguration"},
+	{"CreateService", service(`"availabilityZoneRebalancing":"ENABLED"`), "UnsupportedFeatureException", "availabilityZoneRebalancing"},
+	{"UpdateService", `{}`, "InvalidParameterException", "service"},
+	{"UpdateService", `{"service":"none","desiredCount":1}`, "ServiceNotFoundException", ""},
+	{"DeleteService", `{}`, "InvalidParameterException", "service"},
+	{"DeleteService", `{"service":"none","force":true}`, "ServiceNotFoundException", ""},
+	{"DescribeServices", `{"services":[]}`, "InvalidParameterException", "Services"},
+	{"DescribeServices", `{"services":["1","2","3","4","5","6","7","8","9","10","11"]}`, "InvalidParameterException", "services"},
+	{"ListServices", `{"maxResults":101}`, "InvalidParameterException", "maxResults"},
+	{"ListServices", `{"schedulingStrategy":"ANGEL"}`, "InvalidParameterException", "schedulingStrategy"},
+	{"ListTasks", `{"serviceName":"none"}`, "ServiceNotFoundException", ""},
+	{"ListServiceDeployments", `{"service":"none"}`, "ServiceNotFoundException", ""},
+	{"DescribeServiceDeployments", `{"serviceDeploymentArns":[]}`, "InvalidParameterException", "serviceDeploymentArns"},
+	{"DescribeServiceRevisions", `{"serviceRevisionArns":[]}`, "InvalidParameterException", "serviceRevisionArns"},
+	{"StopServiceDeployment", `{}`, "InvalidParameterException", "serviceDeploymentArn"},
+	{"StopServiceDeployment", `{"serviceDeploymentArn":"arn:none"}`, "ServiceDeploymentNotFoundException", "arn:none"},
+	{"UpdateTaskProtection", `{"cluster":"default","tasks":[],"protectionEnabled":true}`, "InvalidParameterException", "tasks"},
+	{"UpdateTaskProtection", `{"cluster":"default","tasks":["t"],"protectionEnabled":true,"expiresInMinutes":0}`, "InvalidParameterException", "expiresInMinutes"},
 	// Container instances.
 	{"RegisterContainerInstance", `{}`, "InvalidParameterException", "totalResources"},
 	{"RegisterContainerInstance", `{"cluster":"nowhere","totalResources":[{"name":"CPU","integerValue":1},{"name":"MEMORY","integerValue":1}]}`, "ClusterNotFoundException", ""},
@@ -160,6 +207,11 @@ var refusals = []refusal{
 	{"TagResource", `{"resourceArn":"arn:aws:ecs:us-east-1:000000000000:cluster/none","tags":[{"key":"a"}]}`, "ResourceNotFoundException", "none"},
 	{"PutAccountSetting", `{"name":"taskLongArnFormat","value":"perhaps"}`, "InvalidParameterException", "perhaps"},
 	{"PutAccountSetting", `{"name":"nothing","value":"enabled"}`, "InvalidParameterException", "nothing"},
+}
+
+// service is a CreateService that would do, but for the rest.
+func service(rest string) string {
+	return `{"serviceName":"s","taskDefinition":"good","desiredCount":1,` + rest + `}`
 }
 
 // TestBadInput sends what must be refused, and then looks whether anything has changed.
@@ -199,6 +251,7 @@ func (p *Pintle) everything(t *testing.T) string {
 	for _, c := range []struct{ operation, body string }{
 		{"ListClusters", `{}`}, {"DescribeClusters", `{"include":["TAGS","SETTINGS"]}`}, {"ListTaskDefinitions", `{}`},
 		{"ListTasks", `{}`}, {"ListTasks", `{"desiredStatus":"STOPPED"}`}, {"ListContainerInstances", `{}`},
+		{"ListServices", `{}`},
 		{"ListAttributes", `{"targetType":"container-instance"}`}, {"ListAccountSettings", `{}`},
 	} {
 		status, answer, err := p.Post("AmazonEC2ContainerServiceV20141113."+c.operation, c.body)

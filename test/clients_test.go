@@ -13,7 +13,7 @@ func TestBoto3(t *testing.T)  { callAll(t) }
 func TestAWSCLI(t *testing.T) { callAll(t, "aws") }
 
 func callAll(t *testing.T, client ...string) {
-	p := Up(t, "g4dn.xlarge=2")
+	p := Up(t, "g4dn.xlarge=2", "--settle", "1s")
 	out, err := p.Command("python3", append([]string{"operations.py"}, client...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -33,7 +33,9 @@ func implemented(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := map[string]string{"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts"}
+	service := map[string]string{
+		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Application Auto Scaling": "application-autoscaling",
+	}
 	var out []string
 	current := ""
 	for line := range strings.Lines(string(b)) {

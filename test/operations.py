@@ -1,4 +1,4 @@
-"""Calls every implemented operation of ECS, Logs, CloudWatch and STS at least once, with their waiters and
+"""Calls every implemented operation at least once, with their waiters and
 paginators, and checks what comes back: through boto3, or with the argument aws through the AWS CLI.
 Prints the operations that it has called, a line each."""
 
@@ -50,6 +50,9 @@ class CLI:
         assert said, p.stderr
         raise ClientError({"Error": {"Code": said[1], "Message": said[3].strip()}}, said[2])
 
+    def can_paginate(self, method):
+        return boto3.client(self.service).can_paginate(method)
+
     def get_paginator(self, method):
         page = lambda PaginationConfig={}, **arguments: [  # the CLI joins the pages
             self.run(method, method.replace("_", "-"), arguments, *(["--page-size", str(PaginationConfig["PageSize"])] if PaginationConfig else []))]
@@ -67,7 +70,7 @@ def when(t):
     return datetime.datetime.fromtimestamp(t, datetime.timezone.utc) if isinstance(t, float) else t
 
 
-ecs, logs, sts, cw = client("ecs"), client("logs"), client("sts"), client("cloudwatch")
+ecs, logs, sts, cw, scaling = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client("application-autoscaling")
 
 
 def refused(code, call, **arguments):
@@ -205,6 +208,78 @@ assert t["failures"][0]["reason"] == "MISSING", t
 assert (t["tasks"][0]["stopCode"], t["tasks"][0]["stoppedReason"]) == ("UserInitiated", "enough"), t
 assert t["tasks"][0]["containers"][0]["exitCode"] in (143, 137), t
 assert ecs.list_tasks(desiredStatus="STOPPED")["taskArns"], "no stopped tasks"
+
+# Services
+ecs.update_container_instances_state(containerInstances=[instances[1]], status="ACTIVE")
+ecs.register_task_definition(family="web", tags=[{"key": "team", "value": "web"}], containerDefinitions=[{"name": "main", "image": "i", "memory": 64, "command": ["sleep", "600"], "stopTimeout": 2}])
+wish = dict(serviceName="web", taskDefinition="web", desiredCount=2, clientToken="web-1", propagateTags="SERVICE", enableECSManagedTags=True, tags=[{"key": "s", "value": "1"}],
+            deploymentConfiguration={"minimumHealthyPercent": 50, "maximumPercent": 200, "deploymentCircuitBreaker": {"enable": True, "rollback": True}},
+            placementStrategy=[{"type": "spread", "field": "instanceId"}])
+web = ecs.create_service(**wish)["service"]
+assert web["status"] == "ACTIVE" and web["deployments"][0]["rolloutState"] == "IN_PROGRESS" and web["desiredCount"] == 2, web
+assert ecs.create_service(**wish)["service"]["createdAt"] == web["createdAt"]
+refused("InvalidParameterException", ecs.create_service, serviceName="web", taskDefinition="web", desiredCount=1)
+refused("InvalidParameterException", ecs.create_service, serviceName="w b", taskDefinition="web", desiredCount=1)
+refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDefinition="web")
+refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1, deploymentConfiguration={"minimumHealthyPercent": 100, "maximumPercent": 100})
+refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1, schedulingStrategy="DAEMON")
+refused("ClientException", ecs.create_service, serviceName="w", taskDefinition="nothing", desiredCount=1)
+no = refused("UnsupportedFeatureException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1, loadBalancers=[{"targetGroupArn": "t", "containerName": "main", "containerPort": 80}])
+assert "loadBalancers" in no["Error"]["Message"], no
+stable = ecs.get_waiter("services_stable")
+stable.wait(services=["web"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+arns = ecs.list_tasks(serviceName="web")["taskArns"]
+assert len(arns) == 2 and ecs.list_tasks(startedBy=web["deployments"][0]["id"])["taskArns"] == arns, arns
+tasks = ecs.describe_tasks(tasks=arns, include=["TAGS"])["tasks"]
+assert {t["group"] for t in tasks} == {"service:web"} and len({t["containerInstanceArn"] for t in tasks}) == 2, tasks
+assert {"key": "s", "value": "1"} in tasks[0]["tags"] and {"key": "aws:ecs:serviceName", "value": "web"} in tasks[0]["tags"], tasks
+refused("ServiceNotFoundException", ecs.list_tasks, serviceName="nothing")
+d = ecs.describe_services(services=["web", "nothing"], include=["TAGS"])
+assert d["failures"][0]["reason"] == "MISSING" and d["services"][0]["tags"] == wish["tags"], d
+assert any("has started 2 tasks: (task " in e["message"] for e in d["services"][0]["events"]), d
+assert ecs.describe_clusters()["clusters"][0]["activeServicesCount"] == 1
+ecs.tag_resource(resourceArn=web["serviceArn"], tags=[{"key": "s2", "value": "2"}])
+ecs.untag_resource(resourceArn=web["serviceArn"], tagKeys=["s"])
+assert ecs.list_tags_for_resource(resourceArn=web["serviceArn"])["tags"] == [{"key": "s2", "value": "2"}]
+agents = ecs.create_service(serviceName="agents", taskDefinition="web:1", schedulingStrategy="DAEMON")["service"]
+stable.wait(services=["agents", "web"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+assert ecs.describe_services(services=["agents"])["services"][0]["runningCount"] == 2
+refused("InvalidParameterException", ecs.update_service, service="agents", desiredCount=3)
+arns = [a for p in ecs.get_paginator("list_services").paginate(PaginationConfig={"PageSize": 1}) for a in p["serviceArns"]]
+assert arns == [agents["serviceArn"], web["serviceArn"]], arns
+assert ecs.list_services(schedulingStrategy="DAEMON")["serviceArns"] == [agents["serviceArn"]]
+
+guarded = ecs.list_tasks(serviceName="web")["taskArns"][0]
+p = ecs.update_task_protection(cluster="default", tasks=[guarded, task["taskArn"], "0" * 32], protectionEnabled=True, expiresInMinutes=5)
+assert p["protectedTasks"][0]["protectionEnabled"] and [f["reason"] for f in p["failures"]] == ["TASK_NOT_VALID", "MISSING"], p
+assert [t["taskArn"] for t in ecs.get_task_protection(cluster="default")["protectedTasks"]] == [guarded]
+refused("InvalidParameterException", ecs.update_task_protection, cluster="default", tasks=[guarded], protectionEnabled=True, expiresInMinutes=2881)
+ecs.update_service(service="web", desiredCount=1)
+stable.wait(services=["web"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+assert ecs.list_tasks(serviceName="web")["taskArns"] == [guarded]
+ecs.update_task_protection(cluster="default", tasks=[guarded], protectionEnabled=False)
+assert not ecs.get_task_protection(cluster="default", tasks=[guarded])["protectedTasks"][0]["protectionEnabled"]
+
+new = ecs.update_service(service="web", forceNewDeployment=True)["service"]
+assert [x["status"] for x in new["deployments"]] == ["PRIMARY", "ACTIVE"], new
+stable.wait(services=["web"], WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+assert guarded not in ecs.list_tasks(serviceName="web")["taskArns"]
+rolls = [x for p in ecs.get_paginator("list_service_deployments").paginate(service="web", PaginationConfig={"PageSize": 1}) for x in p["serviceDeployments"]] \
+    if ecs.can_paginate("list_service_deployments") else ecs.list_service_deployments(service="web")["serviceDeployments"]
+assert len(rolls) == 2 and rolls[0]["serviceDeploymentArn"] == new["currentServiceDeployment"], rolls
+assert rolls[1]["status"] in ("SUCCESSFUL", "STOPPED"), rolls
+roll = ecs.describe_service_deployments(serviceDeploymentArns=[rolls[0]["serviceDeploymentArn"], "arn:none"])
+assert roll["failures"][0]["reason"] == "MISSING" and roll["serviceDeployments"][0]["deploymentCircuitBreaker"]["threshold"] == 3, roll
+refused("ConflictException", ecs.stop_service_deployment, serviceDeploymentArn=rolls[1]["serviceDeploymentArn"])
+revision = ecs.describe_service_revisions(serviceRevisionArns=[rolls[0]["targetServiceRevisionArn"]])["serviceRevisions"][0]
+assert revision["taskDefinition"].endswith("web:1") and revision["containerImages"][0]["image"] == "i", revision
+refused("ServiceNotFoundException", ecs.update_service, service="nothing", desiredCount=1)
+refused("InvalidParameterException", ecs.delete_service, service="web")
+for name in ("web", "agents"):
+    assert ecs.delete_service(service=name, force=True)["service"]["status"] == "DRAINING"
+ecs.get_waiter("services_inactive").wait(services=["web", "agents"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+refused("ServiceNotFoundException", ecs.delete_service, service="web")
+assert ecs.list_services()["serviceArns"] == []
 
 # What nodes call
 assert ecs.discover_poll_endpoint(containerInstance=instances[0])["endpoint"].endswith("/acs")
@@ -388,9 +463,57 @@ got = cw.get_metric_statistics(Namespace="ECS/ContainerInsights/Prometheus", Met
 assert [d["Average"] for d in got["Datapoints"]] == [80], got
 assert len(logs.get_log_events(logGroupName="/emf", logStreamName="s")["events"]) == 2
 
+# Application Auto Scaling
+web = dict(ServiceNamespace="ecs", ScalableDimension="ecs:service:DesiredCount", ResourceId="service/default/web")
+refused("ObjectNotFoundException", scaling.deregister_scalable_target, **web)
+refused("ValidationException", scaling.register_scalable_target, **{**web, "ServiceNamespace": "dynamodb", "ScalableDimension": "dynamodb:table:ReadCapacityUnits"}, MinCapacity=1, MaxCapacity=2)
+refused("ValidationException", scaling.register_scalable_target, **web, MinCapacity=3, MaxCapacity=2)
+arn = scaling.register_scalable_target(**web, MinCapacity=1, MaxCapacity=8, Tags={"a": "b"})["ScalableTargetARN"]
+scaling.register_scalable_target(**web, MaxCapacity=9, SuspendedState={"DynamicScalingInSuspended": True})
+scaling.register_scalable_target(**{**web, "ResourceId": "service/default/other"}, MinCapacity=0, MaxCapacity=1)
+targets = [t for p in scaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="ecs", PaginationConfig={"PageSize": 1}) for t in p["ScalableTargets"]]
+assert [t["ResourceId"] for t in targets] == ["service/default/other", "service/default/web"], targets
+assert (targets[1]["MinCapacity"], targets[1]["MaxCapacity"], targets[1]["ScalableTargetARN"]) == (1, 9, arn), targets
+assert targets[1]["SuspendedState"] == {"DynamicScalingInSuspended": True, "DynamicScalingOutSuspended": False, "ScheduledScalingSuspended": False}, targets
+scaling.tag_resource(ResourceARN=arn, Tags={"c": "d"})
+scaling.untag_resource(ResourceARN=arn, TagKeys=["a"])
+assert scaling.list_tags_for_resource(ResourceARN=arn)["Tags"] == {"c": "d"}
+refused("ResourceNotFoundException", scaling.tag_resource, ResourceARN=arn[:-1] + "-", Tags={"c": "d"})
+tracking = {
+    "TargetValue": 75.0, "ScaleInCooldown": 60, "ScaleOutCooldown": 60, "DisableScaleIn": False,
+    "CustomizedMetricSpecification": {"Namespace": "ECS/ContainerInsights/Prometheus", "MetricName": "DCGM_FI_DEV_GPU_UTIL", "Statistic": "Average", "Unit": "Percent",
+                                      "Dimensions": [{"Name": "ClusterName", "Value": "default"}, {"Name": "ServiceName", "Value": "web"}]},
+}
+policy = scaling.put_scaling_policy(**web, PolicyName="gpu75", PolicyType="TargetTrackingScaling", TargetTrackingScalingPolicyConfiguration=tracking)
+assert ":policyName/gpu75" in policy["PolicyARN"] and [a["AlarmName"].split("-")[2] for a in policy["Alarms"]] == ["AlarmHigh", "AlarmLow"], policy
+step = {"AdjustmentType": "PercentChangeInCapacity", "MinAdjustmentMagnitude": 1, "Cooldown": 60, "MetricAggregationType": "Average",
+        "StepAdjustments": [{"MetricIntervalLowerBound": 0.0, "MetricIntervalUpperBound": 10.0, "ScalingAdjustment": 10}, {"MetricIntervalLowerBound": 10.0, "ScalingAdjustment": 30}]}
+scaling.put_scaling_policy(**web, PolicyName="steps", PolicyType="StepScaling", StepScalingPolicyConfiguration=step)
+step["StepAdjustments"][1]["MetricIntervalLowerBound"] = 20.0
+assert "gap" in refused("ValidationException", scaling.put_scaling_policy, **web, PolicyName="gap", PolicyType="StepScaling", StepScalingPolicyConfiguration=step)["Error"]["Message"]
+policies = [p for page in scaling.get_paginator("describe_scaling_policies").paginate(**web, PaginationConfig={"PageSize": 1}) for p in page["ScalingPolicies"]]
+assert [p["PolicyName"] for p in policies] == ["gpu75", "steps"], policies
+assert policies[0]["TargetTrackingScalingPolicyConfiguration"] == tracking and policies[0]["Alarms"] == policy["Alarms"], policies[0]
+assert policies[1]["StepScalingPolicyConfiguration"]["MinAdjustmentMagnitude"] == 1 and policies[1]["Alarms"] == [], policies[1]
+scaling.delete_scaling_policy(**web, PolicyName="steps")
+refused("ObjectNotFoundException", scaling.delete_scaling_policy, **web, PolicyName="steps")
+scaling.put_scheduled_action(**web, ScheduledActionName="mornings", Schedule="cron(0 8 ? * MON-FRI *)", Timezone="Europe/Zurich", ScalableTargetAction={"MinCapacity": 4})
+scaling.put_scheduled_action(**web, ScheduledActionName="once", Schedule="at(2035-01-01T00:00:00)", ScalableTargetAction={"MinCapacity": 0, "MaxCapacity": 0})
+refused("ValidationException", scaling.put_scheduled_action, **web, ScheduledActionName="bad", Schedule="cron(0 8 * * * *)", ScalableTargetAction={"MinCapacity": 4})
+actions = [a for p in scaling.get_paginator("describe_scheduled_actions").paginate(**web, PaginationConfig={"PageSize": 1}) for a in p["ScheduledActions"]]
+assert [a["ScheduledActionName"] for a in actions] == ["mornings", "once"] and actions[0]["Timezone"] == "Europe/Zurich", actions
+assert actions[1]["ScalableTargetAction"] == {"MinCapacity": 0, "MaxCapacity": 0}, actions
+scaling.delete_scheduled_action(**web, ScheduledActionName="once")
+assert [a for p in scaling.get_paginator("describe_scaling_activities").paginate(**web, IncludeNotScaledActivities=True) for a in p["ScalingActivities"]] == []
+refused("NotImplementedException", scaling.get_predictive_scaling_forecast, **web, PolicyName="gpu75", StartTime=0, EndTime=1)
+called.discard("application-autoscaling:GetPredictiveScalingForecast")
+scaling.deregister_scalable_target(**web)
+assert scaling.describe_scaling_policies(ServiceNamespace="ecs")["ScalingPolicies"] == []
+assert scaling.describe_scheduled_actions(ServiceNamespace="ecs")["ScheduledActions"] == []
+
 # An operation that is not there yet says so
-assert "CreateService" in refused("NotImplementedException", ecs.create_service, serviceName="s", taskDefinition="everything")["Error"]["Message"]
-called.discard("ecs:CreateService")
+assert "CreateTaskSet" in refused("NotImplementedException", ecs.create_task_set, cluster="c", service="s", taskDefinition="everything")["Error"]["Message"]
+called.discard("ecs:CreateTaskSet")
 
 print("\n".join(sorted(called)))
 sys.exit(0)

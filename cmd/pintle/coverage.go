@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
@@ -24,8 +25,10 @@ func (coverageCmd) Run() error {
 
 // coverage asks the wire, which looks at the services' methods; none is called.
 func coverage() (string, error) {
-	h, err := wire.New(wire.Options{}, wire.ECS(ecs.New(nil, nil, ecs.Options{})), wire.Logs(logs.New(nil, logs.Options{})),
-		wire.CloudWatch(cloudwatch.New(nil, nil, cloudwatch.Options{})), wire.STS(sts.New("", nil)))
+	h, err := wire.New(wire.Options{},
+		wire.ECS(ecs.New(nil, nil, ecs.Options{})), wire.Logs(logs.New(nil, logs.Options{})),
+		wire.CloudWatch(cloudwatch.New(nil, nil, cloudwatch.Options{})),
+		wire.ApplicationAutoScaling(applicationautoscaling.New(nil, applicationautoscaling.Options{})), wire.STS(sts.New("", nil)))
 	if err != nil {
 		return "", err
 	}

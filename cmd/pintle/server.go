@@ -13,17 +13,20 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	_ "time/tzdata" // scheduled actions have time zones, also where the system has no list of them
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/control/alarms"
 	"github.com/pintle/pintle/internal/control/nodes"
+	"github.com/pintle/pintle/internal/control/services"
 	"github.com/pintle/pintle/internal/control/sweep"
 	"github.com/pintle/pintle/internal/logstore"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/nodelink"
 	"github.com/pintle/pintle/internal/schedule"
+	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
@@ -41,6 +44,8 @@ type serverFlags struct {
 	Account string        `default:"000000000000" help:"AWS account id to be."`
 	Lost    time.Duration `default:"5m" help:"How long a node may be away before its tasks are given up."`
 
+	Settle time.Duration `default:"40s" help:"How long a service's task must run before it counts as healthy, where it has no health check."`
+
 	AdvertiseURL    string `name:"advertise" help:"URL under which nodes reach this control plane; default http://LISTEN."`
 	AccessKeyID     string `env:"PINTLE_ACCESS_KEY_ID" help:"Access key that callers sign with."`
 	SecretAccessKey string `env:"PINTLE_SECRET_ACCESS_KEY" help:"Its secret. Better in the environment than on the command line."`
@@ -57,6 +62,7 @@ type server struct {
 	logs     *logstore.Store
 	metrics  *metricstore.Store
 	ecs      *ecs.Service
+	services *services.Loop
 	link     *nodelink.Link
 	log      *slog.Logger
 }
@@ -139,7 +145,8 @@ func (s *server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.store, err = state.Open(ctx, journal, scheduler); err != nil {
+	s.services = services.New(scheduler, services.Options{Now: time.Now, Settle: s.flags.Settle, Log: s.log})
+	if s.store, err = state.Open(ctx, journal, scheduler, s.services); err != nil {
 		return errors.Join(err, journal.Close())
 	}
 	if s.logs, err = logstore.Open(filepath.Join(s.flags.Data, "logs")); err != nil {
@@ -181,6 +188,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		wire.ECS(s.ecs),
 		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Metrics: metrics})),
 		wire.CloudWatch(metrics),
+		wire.ApplicationAutoScaling(applicationautoscaling.New(s.store, applicationautoscaling.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})),
 		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
 	)
 	if err != nil {
@@ -207,6 +215,7 @@ func (s *server) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return web.Serve(s.listener) })
 	g.Go(func() error { return nodes.Run(ctx, s.store, nodes.Options{Now: time.Now, Lost: s.flags.Lost}) })
+	g.Go(func() error { return s.services.Run(ctx, s.store) })
 	g.Go(func() error {
 		return alarms.Run(ctx, s.store, alarms.Options{Now: time.Now, Metrics: s.metrics, Act: s.alarmActions().act, Log: s.log})
 	})

@@ -66,6 +66,7 @@ func (c *upCmd) serve(ctx context.Context, s *server, agents []*agent.Agent) err
 		case <-ctx.Done():
 		}
 		fmt.Println("stopping tasks …")
+		s.services.Rest()
 		draining, cancel := context.WithTimeout(serving, drainTimeout)
 		defer cancel()
 		d, draining := errgroup.WithContext(draining)

@@ -62,6 +62,12 @@ type Resources struct {
 // Task is one task, from RunTask until an hour after it has stopped.
 type Task struct {
 	types.Task
+	// ServiceArn is the service that the task belongs to; "" for a task of RunTask's.
+	ServiceArn string `json:",omitzero"`
+	// ProtectedUntil is until when its service does not stop it.
+	ProtectedUntil *time.Time
+	// Noted says that its service has taken note of its end.
+	Noted bool `json:",omitzero"`
 	// Reserved is what the task holds of its instance until it is STOPPED.
 	Reserved Resources
 	// GPUs are the devices that its containers hold, until it is STOPPED.
@@ -92,6 +98,18 @@ func (t *Task) Stopped(code types.TaskStopCode, reason string, now time.Time) *T
 	for i := range c.Containers {
 		c.Containers[i].LastStatus = aws.String("STOPPED")
 	}
+	c.Version++
+	return &c
+}
+
+// Stopping is the task, wanted stopped. A task without an instance has nothing to stop: it is STOPPED.
+func (t *Task) Stopping(code types.TaskStopCode, reason string, now time.Time) *Task {
+	if t.ContainerInstanceArn == nil {
+		return t.Stopped(code, reason, now)
+	}
+	c := *t
+	c.DesiredStatus = aws.String("STOPPED")
+	c.StopCode, c.StoppedReason, c.StoppingAt = code, &reason, &now
 	c.Version++
 	return &c
 }
@@ -163,6 +181,6 @@ var (
 	tasks = &def[Task]{
 		name:    "tasks",
 		keyOf:   func(t *Task) string { return aws.ToString(t.TaskArn) },
-		indexes: []Index[Task]{TasksByCluster, TasksByInstance, TasksByLastStatus},
+		indexes: []Index[Task]{TasksByCluster, TasksByInstance, TasksByLastStatus, TasksByService},
 	}
 )

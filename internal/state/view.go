@@ -14,6 +14,13 @@ type View struct {
 	ContainerInstances Table[ContainerInstance]
 	Dashboards         Table[Dashboard]
 	IdempotencyTokens  Table[IdempotencyToken]
+	ScalableTargets    Table[ScalableTarget]
+	ScalingActivities  Table[ScalingActivity]
+	ScalingPolicies    Table[ScalingPolicy]
+	ScheduledActions   Table[ScheduledAction]
+	ServiceDeployments Table[ServiceDeployment]
+	ServiceRevisions   Table[ServiceRevision]
+	Services           Table[Service]
 	TaskDefinitions    Table[TaskDefinition]
 	TaskFamilies       Table[TaskFamily]
 	Tasks              Table[Task]
@@ -38,6 +45,13 @@ func bind(v *View, tx *Tx) *View {
 	v.ContainerInstances = Table[ContainerInstance]{v, containerInstances, tx}
 	v.Dashboards = Table[Dashboard]{v, dashboards, tx}
 	v.IdempotencyTokens = Table[IdempotencyToken]{v, idempotencyTokens, tx}
+	v.ScalableTargets = Table[ScalableTarget]{v, scalableTargets, tx}
+	v.ScalingActivities = Table[ScalingActivity]{v, scalingActivities, tx}
+	v.ScalingPolicies = Table[ScalingPolicy]{v, scalingPolicies, tx}
+	v.ScheduledActions = Table[ScheduledAction]{v, scheduledActions, tx}
+	v.ServiceDeployments = Table[ServiceDeployment]{v, serviceDeployments, tx}
+	v.ServiceRevisions = Table[ServiceRevision]{v, serviceRevisions, tx}
+	v.Services = Table[Service]{v, services, tx}
 	v.TaskDefinitions = Table[TaskDefinition]{v, taskDefinitions, tx}
 	v.TaskFamilies = Table[TaskFamily]{v, taskFamilies, tx}
 	v.Tasks = Table[Task]{v, tasks, tx}
@@ -48,7 +62,9 @@ func bind(v *View, tx *Tx) *View {
 var tables = func() map[string]definition {
 	m := map[string]definition{}
 	for _, d := range []definition{
-		accountSettings, alarmHistory, alarms, clusters, containerInstances, dashboards, idempotencyTokens, taskDefinitions, taskFamilies, tasks,
+		accountSettings, alarmHistory, alarms, clusters, containerInstances, dashboards, idempotencyTokens, scalableTargets,
+		scalingActivities, scalingPolicies, scheduledActions, serviceDeployments, serviceRevisions, services, taskDefinitions,
+		taskFamilies, tasks,
 	} {
 		m[d.tableName()] = d
 	}

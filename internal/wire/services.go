@@ -54,3 +54,11 @@ func STS(service any) API {
 		Names: map[string]string{"PolicyDescriptorType.Arn": "arn"},
 	}
 }
+
+// ApplicationAutoScaling is Application Auto Scaling.
+func ApplicationAutoScaling(service any) API {
+	return API{
+		Name: "application-autoscaling", Title: "Application Auto Scaling", Protocols: []Protocol{JSON11}, TargetPrefix: "AnyScaleFrontendService",
+		Operations: ApplicationAutoScalingOperations, Service: service,
+	}
+}

@@ -324,3 +324,21 @@ var CloudWatchUnions = []any{
 	&cloudwatchtypes.EvaluationWindowMemberSlidingWindow{},
 	&cloudwatchtypes.EvaluationWindowMemberWallClockWindow{},
 }
+
+// ApplicationAutoScalingOperations is every operation of Application Auto Scaling.
+var ApplicationAutoScalingOperations = []string{
+	"DeleteScalingPolicy",
+	"DeleteScheduledAction",
+	"DeregisterScalableTarget",
+	"DescribeScalableTargets",
+	"DescribeScalingActivities",
+	"DescribeScalingPolicies",
+	"DescribeScheduledActions",
+	"GetPredictiveScalingForecast",
+	"ListTagsForResource",
+	"PutScalingPolicy",
+	"PutScheduledAction",
+	"RegisterScalableTarget",
+	"TagResource",
+	"UntagResource",
+}

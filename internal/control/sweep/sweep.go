@@ -16,6 +16,9 @@ import (
 // keep is how long ECS shows what has ended.
 const keep = time.Hour
 
+// keepDeployments is how long ECS lists a deployment: API_ListServiceDeployments.
+const keepDeployments = 90 * 24 * time.Hour
+
 // every is how often the loop looks.
 const every = time.Minute
 
@@ -58,6 +61,7 @@ func Sweep(tx *state.Tx, now time.Time) {
 	for _, token := range tokens {
 		tx.IdempotencyTokens.Delete(token)
 	}
+	sweepServices(tx, now)
 	sweepTaskDefinitions(tx)
 	sweepAlarmHistory(tx, now)
 }
@@ -79,6 +83,30 @@ func sweepAlarmHistory(tx *state.Tx, now time.Time) {
 	}
 }
 
+// sweepServices forgets services that were deleted, with the records of their deployments, and other records
+// when they are old.
+func sweepServices(tx *state.Tx, now time.Time) {
+	gone := map[string]bool{}
+	for s := range tx.Services.All() {
+		if s.EndedAt != nil && now.Sub(*s.EndedAt) > keep {
+			gone[*s.ServiceArn] = true
+		}
+	}
+	var over []*state.ServiceDeployment
+	for d := range tx.ServiceDeployments.All() {
+		if gone[*d.ServiceArn] || d.FinishedAt != nil && now.Sub(*d.FinishedAt) > keepDeployments {
+			over = append(over, d)
+		}
+	}
+	for arn := range gone {
+		tx.Services.Delete(arn)
+	}
+	for _, d := range over {
+		tx.ServiceDeployments.Delete(*d.ServiceDeploymentArn)
+		tx.ServiceRevisions.Delete(*d.TargetServiceRevision.Arn)
+	}
+}
+
 // sweepTaskDefinitions removes those whose deletion was asked for, and that no task names any more.
 func sweepTaskDefinitions(tx *state.Tx) {
 	doomed := map[string]bool{}
@@ -92,6 +120,11 @@ func sweepTaskDefinitions(tx *state.Tx) {
 	}
 	for t := range tx.Tasks.All() {
 		delete(doomed, *t.TaskDefinitionArn)
+	}
+	for s := range tx.Services.All() {
+		for _, d := range s.Deployments { // which may have to start a task of it again
+			delete(doomed, aws.ToString(d.TaskDefinition))
+		}
 	}
 	for arn := range doomed {
 		tx.TaskDefinitions.Delete(arn)

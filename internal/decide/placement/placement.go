@@ -148,6 +148,18 @@ func (c *Cluster) CanHost(instanceID string, r *Request) string {
 	return n.excludes(r)
 }
 
+// Eligible says whether an instance may host the request at all, whatever is free on it now: its attributes
+// and the constraints, other tasks' groups aside.
+func (c *Cluster) Eligible(instanceID string, r *Request) bool {
+	n := c.byID[instanceID]
+	if n == nil || !n.hasAttributes(r.Attributes) {
+		return false
+	}
+	alone := *r
+	alone.DistinctInstance = false
+	return n.excludes(&alone) == ""
+}
+
 func (c *Cluster) reasons(r *Request) []Reason {
 	var out []Reason
 	for _, n := range c.nodes {

@@ -141,6 +141,11 @@ func (s *Service) DeleteCluster(ctx context.Context, in *ecs.DeleteClusterInput)
 				return &types.ClusterContainsContainerInstancesException{Message: aws.String("The Cluster cannot be deleted while Container Instances are active or draining.")}
 			}
 		}
+		for row := range tx.Services.By(state.ServicesByCluster, *old.ClusterArn) {
+			if *row.Status != state.ServiceInactive {
+				return &types.ClusterContainsServicesException{Message: aws.String("The Cluster cannot be deleted while Services are active.")}
+			}
+		}
 		for range tx.Tasks.By(state.TasksByCluster, state.ClusterStatus(*old.ClusterArn, "RUNNING")) {
 			return &types.ClusterContainsTasksException{Message: aws.String("The Cluster cannot be deleted while Tasks are active.")}
 		}
@@ -271,6 +276,11 @@ func describeCluster(v *state.View, row *state.Cluster, include []types.ClusterF
 	for i := range v.ContainerInstances.By(state.InstancesByCluster, *row.ClusterArn) {
 		if aws.ToString(i.Status) != statusInactive {
 			c.RegisteredContainerInstancesCount++
+		}
+	}
+	for s := range v.Services.By(state.ServicesByCluster, *row.ClusterArn) {
+		if *s.Status == state.ServiceActive {
+			c.ActiveServicesCount++
 		}
 	}
 	for t := range v.Tasks.By(state.TasksByCluster, state.ClusterStatus(*row.ClusterArn, "RUNNING")) {

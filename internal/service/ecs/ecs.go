@@ -5,8 +5,6 @@
 package ecs
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"strings"
 	"time"
 
@@ -49,19 +47,6 @@ func isArn(s string) bool { return strings.HasPrefix(s, "arn:") }
 
 // lastPart is the short name at the end of an ARN, or the name itself.
 func lastPart(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }
-
-// newID makes the random id of a task or container instance: 32 hexadecimal digits.
-func newID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
-
-// newUUID makes the id of a container or attachment.
-func newUUID() string {
-	id := newID()
-	return id[:8] + "-" + id[8:12] + "-4" + id[13:16] + "-a" + id[17:20] + "-" + id[20:]
-}
 
 // now is the time to the millisecond, which is what ECS keeps.
 func (s *Service) now() *time.Time {

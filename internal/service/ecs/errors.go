@@ -20,6 +20,10 @@ func clusterNotFound() error {
 	return &types.ClusterNotFoundException{Message: message("Cluster not found.", nil)}
 }
 
+func serviceNotFound() error {
+	return &types.ServiceNotFoundException{Message: message("Service not found.", nil)}
+}
+
 func resourceNotFound(format string, args ...any) error {
 	return &types.ResourceNotFoundException{Message: message(format, args)}
 }

@@ -55,7 +55,7 @@ func (s *Service) RegisterContainerInstance(ctx context.Context, in *ecs.Registe
 		}
 		arn := aws.ToString(in.ContainerInstanceArn)
 		if arn == "" {
-			arn = s.arn("container-instance", *c.ClusterName, newID())
+			arn = s.arn("container-instance", *c.ClusterName, state.NewID())
 		}
 		old := tx.ContainerInstances.Get(arn)
 		if row, err = reregister(old, arn, *c.ClusterArn, in); err != nil {

@@ -1,13 +1,11 @@
 package ecs
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -56,12 +54,12 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 			return invalidParameter("No Container Instances were found in your cluster.")
 		}
 		for range count {
-			placement, failures := s.scheduler.Place(tx.View, l.request())
+			task, failures := s.scheduler.Launch(tx, l.task(*s.now()))
 			if len(failures) > 0 {
 				out.Failures = failures
 				break
 			}
-			out.Tasks = append(out.Tasks, s.bind(tx, &l, placement).Task)
+			out.Tasks = append(out.Tasks, task.Task)
 		}
 		return nil
 	}, func(tasks []types.Task) { out.Tasks, out.Failures = tasks, []types.Failure{} }, func() []types.Task { return out.Tasks })
@@ -90,12 +88,12 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 				out.Failures = append(out.Failures, missing(arn))
 				continue
 			}
-			placement, failure := s.scheduler.PlaceOn(tx.View, arn, l.request())
+			task, failure := s.scheduler.LaunchOn(tx, arn, l.task(*s.now()))
 			if failure != nil {
 				out.Failures = append(out.Failures, *failure)
 				continue
 			}
-			out.Tasks = append(out.Tasks, s.bind(tx, &l, placement).Task)
+			out.Tasks = append(out.Tasks, task.Task)
 		}
 		return nil
 	}, nil, nil)
@@ -124,10 +122,12 @@ type launch struct {
 	need       schedule.Need
 }
 
-func (l *launch) request() schedule.Request {
-	return schedule.Request{
-		ClusterArn: l.clusterArn, TaskDefinition: l.td, Need: l.need, Group: l.groupName(),
-		Constraints: l.constraints, Strategy: l.strategy,
+// task is the launch as the scheduler makes a task of it.
+func (l *launch) task(now time.Time) *schedule.Launch {
+	return &schedule.Launch{
+		ClusterArn: l.clusterArn, TaskDefinition: l.td, Overrides: l.overrides, Need: l.need, Group: l.groupName(),
+		StartedBy: l.startedBy, LaunchType: l.launchType, Network: l.network, Exec: l.exec, Tags: l.taskTags(),
+		Constraints: l.constraints, Strategy: l.strategy, Now: now,
 	}
 }
 
@@ -338,73 +338,10 @@ func checkPlacement(constraints []types.PlacementConstraint, strategy []types.Pl
 	return nil
 }
 
-// bind writes a task onto its instance and GPUs. From here on it is wanted, and the node gets it.
-func (s *Service) bind(tx *state.Tx, l *launch, p schedule.Placement) *state.Task {
-	t := s.newTask(l)
-	t.ContainerInstanceArn = &p.InstanceArn
-	t.Reserved, t.GPUs = l.need.Reserved, p.GPUs
-	if instance := tx.ContainerInstances.Get(p.InstanceArn); instance != nil {
-		t.AvailabilityZone = attributeValue(instance.Attributes, "ecs.availability-zone")
-	}
-	for i := range t.Containers {
-		for _, g := range p.GPUs {
-			if g.Container == *t.Containers[i].Name {
-				t.Containers[i].GpuIds = append(t.Containers[i].GpuIds, g.ID)
-			}
-		}
-	}
-	tx.Tasks.Put(t)
-	return t
-}
-
-// newTask is a task as ECS shows it right after RunTask.
-func (s *Service) newTask(l *launch) *state.Task {
-	arn := s.arn("task", clusterNameOf(l.clusterArn), newID())
-	t := &state.Task{Task: types.Task{
-		Attachments: []types.Attachment{}, Attributes: []types.Attribute{}, ClusterArn: &l.clusterArn,
-		CreatedAt: s.now(), DesiredStatus: aws.String("RUNNING"), EnableExecuteCommand: l.exec,
-		Group: new(l.groupName()), HealthStatus: types.HealthStatusUnknown, LastStatus: aws.String("PENDING"),
-		LaunchType: cmp.Or(l.launchType, types.LaunchTypeEc2), Overrides: l.overrides, StartedBy: l.startedBy,
-		Cpu: new(strconv.FormatInt(l.need.Reserved.CPU, 10)), Memory: new(strconv.FormatInt(l.need.Reserved.MemoryMiB, 10)),
-		Tags: l.taskTags(), TaskArn: &arn, TaskDefinitionArn: l.td.TaskDefinitionArn, Version: 1,
-	}}
-	if l.td.NetworkMode == types.NetworkModeAwsvpc {
-		t.LastStatus = aws.String("PROVISIONING")
-		t.Attachments = []types.Attachment{{Id: new(newUUID()), Type: aws.String("ElasticNetworkInterface"), Status: aws.String("PRECREATED"), Details: subnetDetails(l.network)}}
-	}
-	for _, c := range l.td.ContainerDefinitions {
-		t.Containers = append(t.Containers, s.newContainer(t, &c))
-	}
-	return t
-}
-
-func (s *Service) newContainer(t *state.Task, c *types.ContainerDefinition) types.Container {
-	out := types.Container{
-		ContainerArn: aws.String(s.arn("container", clusterNameOf(*t.ClusterArn), lastPart(*t.TaskArn), newUUID())),
-		TaskArn:      t.TaskArn, Name: c.Name, Image: c.Image, LastStatus: aws.String("PENDING"),
-		Cpu: aws.String(strconv.Itoa(int(c.Cpu))), HealthStatus: types.HealthStatusUnknown,
-		NetworkInterfaces: []types.NetworkInterface{}, NetworkBindings: []types.NetworkBinding{},
-	}
-	if c.Memory != nil {
-		out.Memory = aws.String(strconv.Itoa(int(*c.Memory)))
-	}
-	if c.MemoryReservation != nil {
-		out.MemoryReservation = aws.String(strconv.Itoa(int(*c.MemoryReservation)))
-	}
-	return out
-}
-
 func (l *launch) taskTags() []types.Tag {
 	tags := l.tags
 	if l.propagate == types.PropagateTagsTaskDefinition {
 		tags = mergeTags(l.td.Tags, tags)
 	}
 	return notNil(tags)
-}
-
-func subnetDetails(n *types.NetworkConfiguration) []types.KeyValuePair {
-	if n == nil || n.AwsvpcConfiguration == nil || len(n.AwsvpcConfiguration.Subnets) == 0 {
-		return []types.KeyValuePair{}
-	}
-	return []types.KeyValuePair{{Name: aws.String("subnetId"), Value: &n.AwsvpcConfiguration.Subnets[0]}}
 }

@@ -99,6 +99,10 @@ func (s *Service) ListTagsForResource(_ context.Context, in *ecs.ListTagsForReso
 		if t := v.Tasks.Get(arn); t != nil {
 			return tagsOutput(t.Tags), nil
 		}
+	case "service":
+		if row := v.Services.Get(arn); row != nil && *row.Status != state.ServiceInactive {
+			return tagsOutput(row.Tags), nil
+		}
 	case "container-instance":
 		if c := v.ContainerInstances.Get(arn); c != nil {
 			return tagsOutput(c.Tags), nil
@@ -139,6 +143,12 @@ func (s *Service) retag(ctx context.Context, resourceArn *string, change func([]
 				tx.Tasks.Put(row)
 				return err
 			}
+		case "service":
+			if row, ok := clone(tx.Services.Get(arn)); ok && *row.Status != state.ServiceInactive {
+				row.Tags, err = change(row.Tags)
+				tx.Services.Put(row)
+				return err
+			}
 		case "container-instance":
 			if row, ok := clone(tx.ContainerInstances.Get(arn)); ok {
 				row.Tags, err = change(row.Tags)
@@ -153,7 +163,7 @@ func (s *Service) retag(ctx context.Context, resourceArn *string, change func([]
 }
 
 func noSuchArn(arn string) error {
-	return invalidParameter("resourceArn %q is not the ARN of a cluster, task definition, task or container instance.", arn)
+	return invalidParameter("resourceArn %q is not the ARN of a cluster, service, task definition, task or container instance.", arn)
 }
 
 // resourceType is the kind of resource that an ECS ARN names: "task", "cluster" …

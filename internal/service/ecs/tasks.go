@@ -6,7 +6,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -48,7 +47,7 @@ func (s *Service) StopTask(ctx context.Context, in *ecs.StopTaskInput) (*ecs.Sto
 			return nil
 		}
 		reason := cmp.Or(aws.ToString(in.Reason), "Task stopped by user")
-		row = stopping(old, types.TaskStopCodeUserInitiated, reason, s.now())
+		row = old.Stopping(types.TaskStopCodeUserInitiated, reason, *s.now())
 		tx.Tasks.Put(row)
 		return nil
 	})
@@ -56,18 +55,6 @@ func (s *Service) StopTask(ctx context.Context, in *ecs.StopTaskInput) (*ecs.Sto
 		return nil, err
 	}
 	return &ecs.StopTaskOutput{Task: &row.Task}, nil
-}
-
-// stopping is the task, wanted stopped. A task without an instance has nothing to stop: it is STOPPED.
-func stopping(old *state.Task, code types.TaskStopCode, reason string, now *time.Time) *state.Task {
-	if old.ContainerInstanceArn == nil {
-		return old.Stopped(code, reason, *now)
-	}
-	t, _ := clone(old)
-	t.DesiredStatus = aws.String("STOPPED")
-	t.StopCode, t.StoppedReason, t.StoppingAt = code, &reason, now
-	t.Version++
-	return t
 }
 
 // DescribeTasks describes tasks; those that are not there are failures.
@@ -124,12 +111,20 @@ func (s *Service) ListTasks(_ context.Context, in *ecs.ListTasksInput) (*ecs.Lis
 		}
 		instance = *row.ContainerInstanceArn
 	}
+	service := ""
+	if in.ServiceName != nil {
+		row := s.findService(v, *c.ClusterArn, *in.ServiceName)
+		if row == nil {
+			return nil, serviceNotFound()
+		}
+		service = *row.ServiceArn
+	}
 	arns, next, err := page(in.MaxResults, in.NextToken,
 		func(after string) iter.Seq[*state.Task] {
 			return v.Tasks.After(state.TasksByCluster, state.ClusterStatus(*c.ClusterArn, string(desired)), after)
 		},
 		func(t *state.Task) string { return *t.TaskArn },
-		func(t *state.Task) bool { return listed(t, in, instance) })
+		func(t *state.Task) bool { return listed(t, in, instance, service) })
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +132,7 @@ func (s *Service) ListTasks(_ context.Context, in *ecs.ListTasksInput) (*ecs.Lis
 }
 
 // listed says whether a task passes ListTasks' filters.
-func listed(t *state.Task, in *ecs.ListTasksInput, instance string) bool {
+func listed(t *state.Task, in *ecs.ListTasksInput, instance, service string) bool {
 	if instance != "" && aws.ToString(t.ContainerInstanceArn) != instance {
 		return false
 	}
@@ -147,7 +142,7 @@ func listed(t *state.Task, in *ecs.ListTasksInput, instance string) bool {
 	if in.StartedBy != nil && aws.ToString(t.StartedBy) != *in.StartedBy {
 		return false
 	}
-	if in.ServiceName != nil && aws.ToString(t.Group) != "service:"+lastPart(*in.ServiceName) {
+	if service != "" && t.ServiceArn != service {
 		return false
 	}
 	return in.LaunchType == "" || t.LaunchType == in.LaunchType

@@ -25,6 +25,7 @@ var services = []struct{ pkg, name, title string }{
 	{"cloudwatchlogs", "Logs", "CloudWatch Logs"},
 	{"sts", "STS", "AWS STS"},
 	{"cloudwatch", "CloudWatch", "Amazon CloudWatch"},
+	{"applicationautoscaling", "ApplicationAutoScaling", "Application Auto Scaling"},
 }
 
 func main() {

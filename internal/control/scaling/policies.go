@@ -1,0 +1,287 @@
+package scaling
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// wish is what a policy wants, and the alarm that made it.
+type wish struct {
+	scaling.Proposal
+	alarm string
+	base  int // that it counts from
+	// flaps says that to scale in as the alarm asks would bring the metric above its target.
+	flaps bool
+}
+
+// policies lets the policies act whose alarms are in ALARM: when an alarm gets there, and then every
+// period that it stays there, as CloudWatch does for scaling actions.
+func (l *Loop) policies(ctx context.Context, now time.Time) error {
+	v := l.store.View()
+	targets := map[string][]*state.ScalingPolicy{}
+	for p := range v.ScalingPolicies.All() {
+		targets[p.TargetKey()] = append(targets[p.TargetKey()], p)
+	}
+	if len(targets) == 0 {
+		return nil
+	}
+	alarms, err := l.alarming(ctx)
+	if err != nil {
+		l.warn("cannot read alarms", err)
+		return ctx.Err()
+	}
+	due := l.heed(alarms, now)
+	for target, policies := range targets {
+		called := slices.ContainsFunc(policies, func(p *state.ScalingPolicy) bool { return due[*p.PolicyARN] })
+		if row := v.ScalableTargets.Get(target); called && row != nil {
+			if err := l.scale(ctx, row, policies, alarms, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// alarming are the alarms in ALARM, by each action that they take.
+func (l *Loop) alarming(ctx context.Context) (map[string][]cloudwatchtypes.MetricAlarm, error) {
+	out := map[string][]cloudwatchtypes.MetricAlarm{}
+	in := &cloudwatch.DescribeAlarmsInput{StateValue: cloudwatchtypes.StateValueAlarm, AlarmTypes: []cloudwatchtypes.AlarmType{cloudwatchtypes.AlarmTypeMetricAlarm}, MaxRecords: aws.Int32(100)}
+	for {
+		page, err := l.opts.CloudWatch.DescribeAlarms(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range page.MetricAlarms {
+			if !aws.ToBool(a.ActionsEnabled) {
+				continue
+			}
+			for _, action := range a.AlarmActions {
+				out[action] = append(out[action], a)
+			}
+		}
+		if in.NextToken = page.NextToken; in.NextToken == nil {
+			return out, nil
+		}
+	}
+}
+
+// heed says which actions are to be taken now, and remembers that they are.
+func (l *Loop) heed(alarms map[string][]cloudwatchtypes.MetricAlarm, now time.Time) map[string]bool {
+	due, still := map[string]bool{}, map[string]time.Time{}
+	for action, list := range alarms {
+		for _, a := range list {
+			last, known := l.heeded[*a.AlarmName]
+			if !known || now.Sub(last) >= period(a) || aws.ToTime(a.StateUpdatedTimestamp).After(last) {
+				due[action], last = true, now
+			}
+			still[*a.AlarmName] = last
+		}
+	}
+	l.heeded = still
+	return due
+}
+
+// period is how long an alarm's data points are.
+func period(a cloudwatchtypes.MetricAlarm) time.Duration {
+	seconds := aws.ToInt32(a.Period)
+	for _, q := range a.Metrics {
+		if q.MetricStat != nil {
+			seconds = max(seconds, aws.ToInt32(q.MetricStat.Period))
+		}
+	}
+	if seconds == 0 {
+		seconds = 60
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// scale asks a target's policies what they want and does what wins.
+func (l *Loop) scale(ctx context.Context, target *state.ScalableTarget, policies []*state.ScalingPolicy, alarms map[string][]cloudwatchtypes.MetricAlarm, now time.Time) error {
+	capacity, err := l.capacity(ctx, *target.ResourceId)
+	if err != nil {
+		l.warn("cannot read a service's desired count", err, "resource", *target.ResourceId)
+		return ctx.Err()
+	}
+	var wishes []wish
+	var proposals []scaling.Proposal
+	for _, p := range policies {
+		w, err := l.wish(ctx, target, p, alarms[*p.PolicyARN], capacity, now)
+		if err != nil {
+			l.warn("cannot read a policy's metric", err, "policy", *p.PolicyARN)
+			return ctx.Err()
+		}
+		wishes, proposals = append(wishes, w), append(proposals, w.Proposal)
+	}
+	won := scaling.Combine(capacity, proposals)
+	if won == nil {
+		return l.flapping(ctx, target, wishes, capacity, now)
+	}
+	w := wishes[slices.IndexFunc(wishes, func(w wish) bool { return w.Policy == won.Policy })]
+	cause := triggered(w.alarm, w.Policy)
+	if code := scaling.Why(capacity, won.Desired, bounds(target)); code != "" {
+		return l.refuse(ctx, notScaled(target, cause, code, capacity, now))
+	}
+	desired := bounds(target).Clamp(won.Desired)
+	return l.begin(ctx, target.Key(), setting(target, desired, cause, now), &state.LastScaling{At: now, From: w.base, To: desired}, now)
+}
+
+// flapping tells of a scale-in that did not happen, since the metric would come back above its target.
+func (l *Loop) flapping(ctx context.Context, target *state.ScalableTarget, wishes []wish, capacity int, now time.Time) error {
+	i := slices.IndexFunc(wishes, func(w wish) bool { return w.flaps })
+	if i < 0 {
+		return nil
+	}
+	code := scaling.AnticipatedFlapping
+	if capacity <= bounds(target).Min {
+		code = scaling.AlreadyAtMinCapacity
+	}
+	return l.refuse(ctx, notScaled(target, triggered(wishes[i].alarm, wishes[i].Policy), code, capacity, now))
+}
+
+// refuse writes down that a policy has come to nothing, once and not every period anew.
+func (l *Loop) refuse(ctx context.Context, a *state.ScalingActivity) error {
+	if !news(l.store.View(), a) {
+		return nil
+	}
+	return l.record(ctx, a)
+}
+
+// wish is what a policy wants, whose alarms in ALARM are given.
+func (l *Loop) wish(ctx context.Context, target *state.ScalableTarget, p *state.ScalingPolicy, alarms []cloudwatchtypes.MetricAlarm, capacity int, now time.Time) (wish, error) {
+	w := wish{Proposal: scaling.Proposal{Policy: *p.PolicyName, Desired: capacity}}
+	if c := p.TargetTrackingScalingPolicyConfiguration; c == nil || aws.ToBool(c.DisableScaleIn) {
+		w.Consents = true
+	}
+	var past scaling.Past
+	if target.Last != nil {
+		past = scaling.Past(*target.Last)
+	}
+	for _, a := range alarms {
+		points, err := l.points(ctx, a, now)
+		if err != nil {
+			return w, err
+		}
+		values := meaningful(p, a, points, past, now)
+		if len(values) == 0 {
+			continue // an alarm that treats missing data as breaching tells no amount
+		}
+		switch desired, base := want(p, a, values, capacity, past, now); {
+		case desired != capacity && allowed(target, desired, capacity):
+			w.Desired, w.base, w.alarm = desired, base, *a.AlarmName
+		case desired == capacity && w.alarm == "":
+			w.alarm, w.flaps = *a.AlarmName, flaps(p, a, past, now)
+		}
+	}
+	return w, nil
+}
+
+// flaps says of an alarm that asks to scale in, and came to nothing, that it was not for a cool-down.
+func flaps(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, past scaling.Past, now time.Time) bool {
+	c := p.TargetTrackingScalingPolicyConfiguration
+	if c == nil || aws.ToBool(c.DisableScaleIn) || !low(a) {
+		return false
+	}
+	return !past.BlocksIn(scaling.TargetTrackingOf(c).ScaleInCooldown, now)
+}
+
+// meaningful are the values that a policy can go by. Target tracking multiplies the metric by the capacity that it was
+// measured at; so once the cool-down of a scale-out is over, whose base is that of before, it leaves out what was measured
+// before the last change.
+func meaningful(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, points []point, past scaling.Past, now time.Time) (values []float64) {
+	since := past.At
+	if c := p.TargetTrackingScalingPolicyConfiguration; c == nil || !low(a) && past.Base(past.To, scaling.TargetTrackingOf(c).ScaleOutCooldown, now) != past.To {
+		since = time.Time{}
+	}
+	for _, p := range points {
+		if !p.at.Before(since) {
+			values = append(values, p.value)
+		}
+	}
+	return values
+}
+
+// want is the capacity that a policy wants because of an alarm, from the metric's values, the newest
+// first, and the one that a scale-out counts from.
+func want(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, values []float64, capacity int, past scaling.Past, now time.Time) (desired, base int) {
+	if p.StepScalingPolicyConfiguration != nil {
+		step, cooldown := scaling.StepOf(p.StepScalingPolicyConfiguration)
+		base = past.Base(capacity, cooldown, now)
+		if desired = step.Desired(capacity, values[0], aws.ToFloat64(a.Threshold)); desired < capacity {
+			return held(desired, capacity, past, cooldown, now), capacity
+		}
+		return max(capacity, step.Desired(base, values[0], aws.ToFloat64(a.Threshold))), base
+	}
+	t := scaling.TargetTrackingOf(p.TargetTrackingScalingPolicyConfiguration)
+	if low(a) {
+		// The highest of what the alarm has seen: one quiet period among them is no reason to give up more.
+		return held(t.In(capacity, slices.Max(values)), capacity, past, t.ScaleInCooldown, now), capacity
+	}
+	base = past.Base(capacity, t.ScaleOutCooldown, now)
+	return max(capacity, t.Out(base, values[0])), base
+}
+
+// held holds a scale-in back while the cool-down of the last one lasts.
+func held(desired, capacity int, past scaling.Past, cooldown time.Duration, now time.Time) int {
+	if past.BlocksIn(cooldown, now) {
+		return capacity
+	}
+	return desired
+}
+
+// low says whether an alarm goes off when its metric is low.
+func low(a cloudwatchtypes.MetricAlarm) bool {
+	return a.ComparisonOperator == cloudwatchtypes.ComparisonOperatorLessThanThreshold || a.ComparisonOperator == cloudwatchtypes.ComparisonOperatorLessThanOrEqualToThreshold
+}
+
+// allowed says whether the target may be scaled that way.
+func allowed(t *state.ScalableTarget, desired, capacity int) bool {
+	s := t.SuspendedState
+	return !(desired > capacity && aws.ToBool(s.DynamicScalingOutSuspended) || desired < capacity && aws.ToBool(s.DynamicScalingInSuspended))
+}
+
+// point is a data point.
+type point struct {
+	at    time.Time
+	value float64
+}
+
+// points are the data points of an alarm's evaluation periods, the newest first.
+func (l *Loop) points(ctx context.Context, a cloudwatchtypes.MetricAlarm, now time.Time) (points []point, err error) {
+	length := period(a)
+	end := now.Truncate(length)
+	start := end.Add(-time.Duration(max(1, aws.ToInt32(a.EvaluationPeriods))) * length)
+	out, err := l.opts.CloudWatch.GetMetricData(ctx, &cloudwatch.GetMetricDataInput{
+		StartTime: &start, EndTime: &end, ScanBy: cloudwatchtypes.ScanByTimestampDescending, MetricDataQueries: queries(a),
+	})
+	if err != nil || len(out.MetricDataResults) == 0 {
+		return nil, err
+	}
+	r := out.MetricDataResults[0]
+	for i, at := range r.Timestamps[:min(len(r.Timestamps), len(r.Values))] {
+		points = append(points, point{at, r.Values[i]})
+	}
+	return points, nil
+}
+
+// queries ask for what an alarm watches.
+func queries(a cloudwatchtypes.MetricAlarm) []cloudwatchtypes.MetricDataQuery {
+	if len(a.Metrics) > 0 {
+		return a.Metrics
+	}
+	stat := string(a.Statistic)
+	if a.ExtendedStatistic != nil {
+		stat = *a.ExtendedStatistic
+	}
+	return []cloudwatchtypes.MetricDataQuery{{Id: aws.String("m1"), MetricStat: &cloudwatchtypes.MetricStat{
+		Metric: &cloudwatchtypes.Metric{Namespace: a.Namespace, MetricName: a.MetricName, Dimensions: a.Dimensions},
+		Period: a.Period, Stat: &stat, Unit: a.Unit,
+	}}}
+}

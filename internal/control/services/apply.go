@@ -1,0 +1,240 @@
+package services
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/decide/deployment"
+	"github.com/pintle/pintle/internal/schedule"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Why the services loop stops tasks, as DescribeTasks shows it.
+const unhealthyReason = "Task failed container health checks"
+
+// apply carries a plan out. Events are in ECS's own form:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-event-messages-list.html
+func (s *step) apply(p deployment.Plan) {
+	if p.Rollout == deployment.Failed {
+		s.failDeployment(p.RollBackTo)
+		return
+	}
+	s.start(p)
+	s.stop(p.Stop)
+	s.dropDeployments(p)
+	switch {
+	case p.Rollout == deployment.Completed:
+		s.complete()
+	case *s.row.Status == state.ServiceDraining:
+		s.end()
+	}
+	if steady := "has reached a steady state."; p.Steady && (len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady)) {
+		s.event(steady)
+	}
+}
+
+// start starts the plan's tasks, up to the first that finds no room; a DAEMON service tries each instance.
+func (s *step) start(p deployment.Plan) {
+	var started []*state.Task
+	var failures []types.Failure
+	for range p.Start {
+		t, none := s.scheduler.Launch(s.tx, s.wanted)
+		if t == nil {
+			failures = none
+			break
+		}
+		started = append(started, t)
+	}
+	for _, instance := range p.StartOn {
+		t, failure := s.scheduler.LaunchOn(s.tx, instance, s.wanted)
+		if t == nil {
+			failures = append(failures, *failure)
+			continue
+		}
+		started = append(started, t)
+	}
+	if len(started) > 0 {
+		s.event(fmt.Sprintf("has started %d tasks: %s.", len(started), list(started)))
+	}
+	if p.Start+len(p.StartOn) > 0 {
+		s.place(failures)
+	}
+}
+
+// place takes note of whether there was room.
+func (s *step) place(failures []types.Failure) {
+	d := &s.row.Deployments[0]
+	if len(failures) == 0 {
+		s.changed = s.changed || d.Unplaced
+		d.Unplaced = false
+		return
+	}
+	message := "was unable to place a task because no container instance met all of its requirements. " + schedule.Closest(failures)
+	if !d.Unplaced || !s.said(message) {
+		s.event(message)
+	}
+	if !d.Unplaced || !s.now.Before(aws.ToTime(d.NotBefore)) { // tried because it was time, and not for some change
+		s.fail(d, &s.now)
+	}
+	d.Unplaced = true
+	if s.wake.IsZero() || d.NotBefore.Before(s.wake) {
+		s.wake = *d.NotBefore
+	}
+}
+
+// said says whether the last event about a lack of room is this one.
+func (s *step) said(message string) bool {
+	for _, e := range s.row.Events {
+		if strings.Contains(*e.Message, "was unable to place a task") {
+			return strings.HasSuffix(*e.Message, message)
+		}
+	}
+	return false
+}
+
+// stop has tasks stopped.
+func (s *step) stop(tasks []deployment.Task) {
+	var running, pending []*state.Task
+	for _, t := range tasks {
+		old := s.tx.Tasks.Get(t.ID)
+		reason := "Scaling activity initiated by (deployment " + *s.row.Deployments[0].Id + ")"
+		if t.Status == deployment.Unhealthy {
+			reason = unhealthyReason
+			s.event("(task " + last(t.ID) + ") failed container health checks.")
+		}
+		s.tx.Tasks.Put(old.Stopping(types.TaskStopCodeServiceSchedulerInitiated, reason, s.now))
+		if *old.LastStatus == "RUNNING" {
+			running = append(running, old)
+		} else {
+			pending = append(pending, old)
+		}
+	}
+	if len(running) > 0 {
+		s.event(fmt.Sprintf("has stopped %d running tasks: %s.", len(running), list(running)))
+	}
+	if len(pending) > 0 {
+		s.event(fmt.Sprintf("has stopped %d pending tasks: %s.", len(pending), list(pending)))
+	}
+}
+
+// list names tasks as events do.
+func list(tasks []*state.Task) string {
+	var names []string
+	for _, t := range tasks {
+		names = append(names, "(task "+last(*t.TaskArn)+")")
+	}
+	return strings.Join(names, " ")
+}
+
+// dropDeployments forgets the replaced deployments that have no tasks left, but not those that the service
+// may still have to roll back to.
+func (s *step) dropDeployments(p deployment.Plan) {
+	stopping := map[string]bool{}
+	for _, t := range p.Stop {
+		stopping[t.ID] = true
+	}
+	live := map[string]bool{*s.row.Deployments[0].Id: true}
+	for _, t := range s.tasks {
+		if *t.DesiredStatus == "RUNNING" && !stopping[*t.TaskArn] {
+			live[aws.ToString(t.StartedBy)] = true
+		}
+	}
+	over := s.row.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted || p.Rollout == deployment.Completed
+	n := len(s.row.Deployments)
+	s.row.Deployments = slices.DeleteFunc(s.row.Deployments, func(d state.Deployment) bool {
+		return !live[*d.Id] && (over || d.RolloutState != types.DeploymentRolloutStateCompleted)
+	})
+	s.changed = s.changed || len(s.row.Deployments) != n
+}
+
+// complete ends the PRIMARY deployment's roll-out well.
+func (s *step) complete() {
+	d := &s.row.Deployments[0]
+	d.RolloutState, d.UpdatedAt = types.DeploymentRolloutStateCompleted, &s.now
+	d.RolloutStateReason = aws.String("ECS deployment " + *d.Id + " completed.")
+	s.event("(deployment " + *d.Id + ") deployment completed.")
+	s.record(d, func(r *state.ServiceDeployment) {
+		r.Status = types.ServiceDeploymentStatusSuccessful
+		if r.Rollback != nil {
+			r.Status = types.ServiceDeploymentStatusRollbackSuccessful
+		}
+		r.FinishedAt = &s.now
+	})
+}
+
+// failDeployment ends the PRIMARY deployment's roll-out after too many failures, and takes the service back to
+// a deployment that was completed, if there is one.
+func (s *step) failDeployment(back string) {
+	d := &s.row.Deployments[0]
+	failure, by := "tasks failed to start.", "ECS deployment circuit breaker: "
+	if d.Stopped {
+		failure, by = "it was stopped by StopServiceDeployment.", "ECS deployment: "
+	}
+	d.RolloutState, d.UpdatedAt = types.DeploymentRolloutStateFailed, &s.now
+	d.RolloutStateReason = aws.String(by + failure)
+	s.event("(deployment " + *d.Id + ") deployment failed: " + failure)
+	to := s.row.Deployment(back)
+	s.record(d, func(r *state.ServiceDeployment) {
+		r.StatusReason = aws.String(by + failure)
+		if !d.Stopped {
+			r.DeploymentCircuitBreaker = &types.ServiceDeploymentCircuitBreaker{FailureCount: d.FailedTasks, Status: types.ServiceDeploymentRollbackMonitorsStatusTriggered}
+		}
+		switch {
+		case to != nil:
+			r.Status = types.ServiceDeploymentStatusRollbackInProgress
+			r.Rollback = &types.Rollback{Reason: r.StatusReason, ServiceRevisionArn: new(to.ServiceRevisionArn), StartedAt: &s.now}
+		case r.Rollback != nil:
+			r.Status, r.FinishedAt = types.ServiceDeploymentStatusRollbackFailed, &s.now
+		default:
+			r.Status, r.StoppedAt, r.FinishedAt = types.ServiceDeploymentStatusStopped, &s.now, &s.now
+		}
+	})
+	if to != nil {
+		s.rollBack(to)
+	}
+}
+
+// rollBack makes a completed deployment PRIMARY again. Its record is from now on that of the one which failed.
+func (s *step) rollBack(to *state.Deployment) {
+	failed, d := s.row.Deployments[0], *to
+	s.row.Deployments = slices.DeleteFunc(s.row.Deployments, func(o state.Deployment) bool { return *o.Id == *d.Id })
+	s.row.Deployments[0].Status = aws.String("ACTIVE")
+	d.Status, d.ServiceDeploymentArn, d.UpdatedAt = aws.String("PRIMARY"), failed.ServiceDeploymentArn, &s.now
+	d.RolloutState = types.DeploymentRolloutStateInProgress
+	by := "ECS deployment circuit breaker: "
+	if failed.Stopped {
+		by = "ECS deployment: "
+	}
+	d.RolloutStateReason = aws.String(by + "rolling back to deploymentId " + *d.Id + ".")
+	d.FailedTasks, d.NotBefore, d.FailedAt, d.Unplaced = 0, nil, nil, false
+	s.row.Deployments = append([]state.Deployment{d}, s.row.Deployments...)
+	s.row.TaskDefinition, s.row.LaunchType = d.TaskDefinition, d.LaunchType
+	s.row.NetworkConfiguration, s.row.CapacityProviderStrategy = d.NetworkConfiguration, d.CapacityProviderStrategy
+	s.event("rolling back to deployment " + *d.Id + ".")
+}
+
+// record changes the record of a deployment.
+func (s *step) record(d *state.Deployment, change func(*state.ServiceDeployment)) {
+	old := s.tx.ServiceDeployments.Get(d.ServiceDeploymentArn)
+	if old == nil {
+		return
+	}
+	r := *old
+	change(&r)
+	r.UpdatedAt = &s.now
+	s.tx.ServiceDeployments.Put(&r)
+}
+
+// end makes a deleted service INACTIVE. Its plan has all its tasks stopping.
+func (s *step) end() {
+	s.record(&s.row.Deployments[0], func(r *state.ServiceDeployment) {
+		if r.FinishedAt == nil {
+			r.Status, r.StatusReason, r.StoppedAt, r.FinishedAt = types.ServiceDeploymentStatusStopped, aws.String("The service was deleted."), &s.now, &s.now
+		}
+	})
+	s.row.Status, s.row.EndedAt, s.row.Deployments, s.changed = aws.String(state.ServiceInactive), &s.now, nil, true
+}

@@ -1,0 +1,249 @@
+// Package services is the loop that keeps services at what they are wanted to be: it follows every change of
+// a service, its tasks and its cluster's nodes, has decide/deployment decide the next step, and carries it
+// out in one transaction. All that it must not forget is in the store; the rest it finds out anew when it
+// starts. It never talks to a node: that sees its tasks' rows.
+package services
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pintle/pintle/internal/schedule"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Options are what the loop needs besides the store.
+type Options struct {
+	Now func() time.Time
+	// Settle is how long a task without a health check must have been RUNNING to count as healthy.
+	Settle time.Duration
+	Log    *slog.Logger
+}
+
+// together is how many services are looked at in one flush of the journal.
+const together = 64
+
+// retry is when a service is looked at again after an error of ours.
+const retry = 5 * time.Second
+
+// Loop is an observer of the store, which tells it what to look at, and the loop itself.
+type Loop struct {
+	scheduler *schedule.Scheduler
+	opts      Options
+	wake      chan struct{} // holds one when something is due
+	resting   chan struct{} // closed by Rest
+	rest      sync.Once
+
+	mu       sync.Mutex
+	due      map[string]bool            // services to look at
+	changed  map[string]bool            // clusters whose services are all to be looked at
+	clusters map[string]map[string]bool // services by cluster
+	waiting  map[string]bool            // services whose last task found no room
+	timers   map[string]*time.Timer
+}
+
+// New returns a loop that is to observe the store that it will be run on, as the scheduler does.
+func New(scheduler *schedule.Scheduler, opts Options) *Loop {
+	return &Loop{
+		scheduler: scheduler, opts: opts, wake: make(chan struct{}, 1), resting: make(chan struct{}), due: map[string]bool{}, changed: map[string]bool{},
+		clusters: map[string]map[string]bool{}, waiting: map[string]bool{}, timers: map[string]*time.Timer{},
+	}
+}
+
+// Change is state.Observer's: it notes whom a change concerns. It may come to nothing; looking does no harm.
+func (l *Loop) Change(before, after any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	row := after
+	if row == nil {
+		row = before
+	}
+	switch row := row.(type) {
+	case *state.Service:
+		l.know(row, after != nil)
+	case *state.Task:
+		if row.ServiceArn != "" {
+			l.mark(row.ServiceArn)
+		}
+		if freed(before, after) {
+			l.markWaiting(*row.ClusterArn)
+		}
+	case *state.ContainerInstance:
+		if !sameHost(before, after) {
+			l.changed[row.ClusterArn] = true
+			l.rouse()
+		}
+	}
+}
+
+// know keeps the list of services.
+func (l *Loop) know(row *state.Service, there bool) {
+	arn, cluster := *row.ServiceArn, *row.ClusterArn
+	if !there || *row.Status == state.ServiceInactive {
+		delete(l.clusters[cluster], arn)
+		delete(l.waiting, arn)
+		return
+	}
+	if l.clusters[cluster] == nil {
+		l.clusters[cluster] = map[string]bool{}
+	}
+	l.clusters[cluster][arn] = true
+	l.mark(arn)
+}
+
+// freed says whether a task has given back what it held.
+func freed(before, after any) bool {
+	b, _ := before.(*state.Task)
+	a, _ := after.(*state.Task)
+	return b != nil && b.Holds() && (a == nil || !a.Holds())
+}
+
+// sameHost says whether nothing has changed of a node that counts for placement.
+func sameHost(before, after any) bool {
+	b, _ := before.(*state.ContainerInstance)
+	a, _ := after.(*state.ContainerInstance)
+	return a != nil && b != nil && *a.Status == *b.Status && a.AgentConnected == b.AgentConnected &&
+		reflect.DeepEqual(a.Attributes, b.Attributes) && reflect.DeepEqual(a.Capacity, b.Capacity) && reflect.DeepEqual(a.GPUs, b.GPUs)
+}
+
+// markWaiting has the services of a cluster looked at that wait for room.
+func (l *Loop) markWaiting(cluster string) {
+	for arn := range l.waiting {
+		if l.clusters[cluster][arn] {
+			l.mark(arn)
+		}
+	}
+}
+
+// mark has a service looked at. The caller holds mu.
+func (l *Loop) mark(arn string) {
+	l.due[arn] = true
+	l.rouse()
+}
+
+func (l *Loop) rouse() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the services to look at, and forgets that they are.
+func (l *Loop) take() map[string]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due := l.due
+	for cluster := range l.changed {
+		maps.Copy(due, l.clusters[cluster])
+	}
+	l.due, l.changed = map[string]bool{}, map[string]bool{}
+	return due
+}
+
+// Run looks after the services until ctx ends.
+func (l *Loop) Run(ctx context.Context, store *state.Store) error {
+	defer l.stopTimers()
+	for {
+		if err := l.lookAt(ctx, store, l.take()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.resting:
+			<-ctx.Done()
+			return ctx.Err()
+		case <-l.wake:
+		}
+	}
+}
+
+// Rest has the loop do nothing any more, so that what stops is not started again before the end.
+func (l *Loop) Rest() { l.rest.Do(func() { close(l.resting) }) }
+
+// lookAt makes one step of each service, many at a time, so that they share the journal's flushes.
+func (l *Loop) lookAt(ctx context.Context, store *state.Store, due map[string]bool) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(together)
+	for arn := range due {
+		g.Go(func() error { return l.look(ctx, store, arn) })
+	}
+	return g.Wait()
+}
+
+// look makes one step of a service. It decides inside the transaction: a change that marked the service is
+// seen there, also if it was not durable yet when it did.
+func (l *Loop) look(ctx context.Context, store *state.Store, arn string) error {
+	var s *step
+	err := store.Update(ctx, func(tx *state.Tx) error {
+		s = l.step(tx, arn)
+		return nil
+	})
+	if ctx.Err() != nil || errors.Is(err, state.ErrClosed) {
+		return err
+	}
+	if err != nil {
+		l.opts.Log.Error("cannot look after a service", "service", arn, "error", err)
+		l.again(arn, l.opts.Now().Add(retry), false)
+		return nil
+	}
+	l.again(arn, s.wake, s.unplaced())
+	return nil
+}
+
+// again has a service looked at once more at a time, and, where it waits for room, when there is some.
+func (l *Loop) again(arn string, at time.Time, waits bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.timers[arn]; t != nil {
+		t.Stop()
+		delete(l.timers, arn)
+	}
+	if delete(l.waiting, arn); waits {
+		l.waiting[arn] = true
+	}
+	if at.IsZero() {
+		return
+	}
+	l.timers[arn] = time.AfterFunc(at.Sub(l.opts.Now()), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.mark(arn)
+	})
+}
+
+func (l *Loop) stopTimers() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.timers {
+		t.Stop()
+	}
+}
+
+// step makes a service's next step within a transaction.
+func (l *Loop) step(tx *state.Tx, arn string) *step {
+	old := tx.Services.Get(arn)
+	if old == nil || *old.Status == state.ServiceInactive {
+		return &step{}
+	}
+	s := &step{
+		tx: tx, scheduler: l.scheduler, settle: l.opts.Settle, now: l.opts.Now().UTC().Truncate(time.Millisecond),
+		row: old.Clone(), daemon: isDaemon(old), definitions: map[string]*state.TaskDefinition{},
+	}
+	s.run()
+	if s.changed {
+		tx.Services.Put(s.row)
+	}
+	return s
+}
+
+// name is a service as its events begin with.
+func name(row *state.Service) string { return "(service " + aws.ToString(row.ServiceName) + ")" }

@@ -1,0 +1,177 @@
+package deployment
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// many are n tasks of a deployment, spread over two instances of a zone each.
+func many(deployment string, n int, status Status) []Task {
+	var out []Task
+	for i := range n {
+		out = append(out, Task{
+			ID: fmt.Sprintf("%s%d-%d", deployment, status, i), Deployment: deployment, Status: status,
+			Instance: fmt.Sprintf("i%d", i%2), Zone: fmt.Sprintf("z%d", i%2),
+		})
+	}
+	return out
+}
+
+func join(lists ...[]Task) (out []Task) {
+	for _, l := range lists {
+		out = append(out, l...)
+	}
+	return out
+}
+
+func with(tasks []Task, change func(*Task)) []Task {
+	for i := range tasks {
+		change(&tasks[i])
+	}
+	return tasks
+}
+
+func stops(p Plan) (ids []string) {
+	for _, t := range p.Stop {
+		ids = append(ids, t.ID)
+	}
+	return ids
+}
+
+var (
+	one = []Deployment{{ID: "a", State: Completed}}
+	two = []Deployment{{ID: "b", State: InProgress}, {ID: "a", State: Completed}}
+)
+
+func TestReplicas(t *testing.T) {
+	failing := func(failed int, rest ...Deployment) []Deployment {
+		return append([]Deployment{{ID: "b", State: InProgress, Failed: failed, NotBefore: now.Add(time.Second)}}, rest...)
+	}
+	protected := func(t *Task) { t.ProtectedUntil = now.Add(time.Minute) }
+	draining := func(t *Task) { t.Draining = true }
+	for _, c := range []struct {
+		name        string
+		service     Service
+		deployments []Deployment
+		tasks       []Task
+		want        Plan
+		stop        []string
+	}{
+		{name: "a new service starts all", service: Service{Desired: 3, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two[:1], want: Plan{Start: 3}},
+		{name: "a lost task is replaced", service: Service{Desired: 3, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: many("a", 2, Healthy), want: Plan{Start: 1}},
+		{name: "at 100 percent a stopping task counts until it is gone", service: Service{Desired: 1, MaximumPercent: 100}, deployments: one, tasks: many("a", 1, Stopping)},
+		{name: "nothing to do is steady", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: many("a", 2, Healthy), want: Plan{Steady: true}},
+		{name: "all healthy completes the roll-out", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: many("b", 2, Healthy), want: Plan{Rollout: Completed, Steady: true}},
+		{name: "not yet healthy does not", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: many("b", 2, Running)},
+		{name: "an old task delays the end", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: join(many("b", 1, Healthy), with(many("a", 1, Healthy), protected)), want: Plan{Wake: now.Add(time.Minute)}},
+
+		{name: "of four, at 200 percent four come beside", service: Service{Desired: 4, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: many("a", 4, Healthy), want: Plan{Start: 4}},
+		{name: "of four, at 150 percent two", service: Service{Desired: 4, MinimumHealthyPercent: 100, MaximumPercent: 150}, deployments: two, tasks: many("a", 4, Healthy), want: Plan{Start: 2}},
+		{name: "of four, at 50 to 100 percent two make room", service: Service{Desired: 4, MinimumHealthyPercent: 50, MaximumPercent: 100}, deployments: two, tasks: many("a", 4, Healthy), stop: []string{"a2-0", "a2-1"}},
+		{name: "and no more while they stop", service: Service{Desired: 4, MinimumHealthyPercent: 50, MaximumPercent: 100}, deployments: two, tasks: join(many("a", 2, Healthy), many("a", 2, Stopping))},
+		{name: "each that is healthy replaces one", service: Service{Desired: 4, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: join(many("a", 4, Healthy), many("b", 1, Healthy), many("b", 3, Pending)[1:], many("b", 1, Running)), stop: []string{"a2-0"}},
+		{name: "without room for the new, the minimum allows to make some", service: Service{Desired: 4, MinimumHealthyPercent: 50, MaximumPercent: 200}, deployments: []Deployment{{ID: "b", State: InProgress, Unplaced: true}, one[0]}, tasks: many("a", 4, Healthy), want: Plan{Start: 4}, stop: []string{"a2-0", "a2-1"}},
+		{name: "the oldest deployment goes first", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 300}, deployments: []Deployment{{ID: "c", State: InProgress}, two[0], one[0]}, tasks: join(many("c", 1, Healthy), many("c", 1, Running), many("b", 1, Healthy), many("a", 1, Healthy)), stop: []string{"a2-0"}},
+		{name: "old tasks that do not run yet go at once", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: many("a", 2, Pending), want: Plan{Start: 2}, stop: []string{"a0-0", "a0-1"}},
+		{name: "old tasks that run stay", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: many("a", 2, Running), want: Plan{Start: 2}},
+
+		{name: "scale-in takes what is not healthy first", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(many("a", 2, Healthy), many("a", 1, Pending)), stop: []string{"a0-0"}},
+		{name: "scale-in keeps zones balanced", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: many("a", 5, Healthy), stop: []string{"a2-0", "a2-1", "a2-2"}},
+		{name: "scale-in to nothing", service: Service{MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: many("a", 2, Healthy), stop: []string{"a2-0", "a2-1"}},
+		{name: "scale-in spares protected tasks", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(with(many("a", 2, Healthy), protected), many("a", 1, Running)), want: Plan{Wake: now.Add(time.Minute)}, stop: []string{"a1-0"}},
+
+		{name: "an unhealthy task is replaced first", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(many("a", 1, Healthy), many("a", 1, Unhealthy)), want: Plan{Start: 1}},
+		{name: "and stopped then", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(many("a", 1, Healthy), many("a", 1, Unhealthy)), stop: []string{"a3-0"}},
+		{name: "without room beside it, it is stopped first, one at a time", service: Service{Desired: 2, MinimumHealthyPercent: 50, MaximumPercent: 100}, deployments: one, tasks: many("a", 2, Unhealthy), stop: []string{"a3-0"}},
+
+		{name: "a draining instance's pending task goes at once", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: with(many("a", 1, Pending), draining), want: Plan{Start: 1}, stop: []string{"a0-0"}},
+		{name: "its running task once it is replaced", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: with(many("a", 1, Healthy), draining), want: Plan{Start: 1}},
+		{name: "which it is", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(with(many("a", 1, Healthy), draining), with(many("a", 1, Healthy), func(t *Task) { t.ID = "n" })), stop: []string{"a2-0"}},
+
+		{name: "failures are waited out", service: Service{Desired: 2, MinimumHealthyPercent: 0, MaximumPercent: 100}, deployments: failing(2, one...), tasks: many("a", 2, Healthy), want: Plan{Wake: now.Add(time.Second)}},
+		{name: "three failures trip the breaker", service: Service{Desired: 2, Breaker: Breaker{Enabled: true, Threshold: 3}}, deployments: failing(3, one...), want: Plan{Rollout: Failed}},
+		{name: "and roll back where that is wanted", service: Service{Desired: 2, Breaker: Breaker{Enabled: true, Rollback: true, Threshold: 3}}, deployments: failing(3, Deployment{ID: "x", State: Failed}, one[0]), want: Plan{Rollout: Failed, RollBackTo: "a"}},
+		{name: "as a user may have it at any time", service: Service{Desired: 2}, deployments: []Deployment{{ID: "b", State: InProgress, Stopped: true}, one[0]}, want: Plan{Rollout: Failed, RollBackTo: "a"}},
+		{name: "but not a completed deployment", service: Service{Desired: 2, MaximumPercent: 200, Breaker: Breaker{Enabled: true, Threshold: 3}}, deployments: []Deployment{{ID: "a", State: Completed, Failed: 9}}, tasks: many("a", 1, Healthy), want: Plan{Start: 1}},
+		{name: "a failed deployment starts nothing and spares the others", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: []Deployment{{ID: "b", State: Failed}, one[0]}, tasks: many("a", 2, Healthy)},
+		{name: "and can be scaled in", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: []Deployment{{ID: "b", State: Failed}, one[0]}, tasks: many("a", 2, Healthy), stop: []string{"a2-0"}},
+		{name: "a deleted service loses all", service: Service{Deleted: true}, deployments: one, tasks: join(with(many("a", 1, Healthy), protected), many("a", 1, Stopping)), stop: []string{"a2-0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Decide(c.service, c.deployments, c.tasks, now)
+			if ids := stops(got); !reflect.DeepEqual(ids, c.stop) {
+				t.Errorf("stops %v, want %v", ids, c.stop)
+			}
+			if got.Stop = nil; !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestDaemon(t *testing.T) {
+	on := func(instance string, tasks []Task) []Task {
+		return with(tasks, func(t *Task) { t.Instance, t.ID = instance, t.ID+instance })
+	}
+	service := Service{Daemon: true, Instances: []string{"i0", "i1"}, MaximumPercent: 100}
+	half := service
+	half.MinimumHealthyPercent = 50
+	for _, c := range []struct {
+		name        string
+		service     Service
+		deployments []Deployment
+		tasks       []Task
+		want        Plan
+		stop        []string
+	}{
+		{name: "one on each instance", service: service, deployments: two[:1], want: Plan{StartOn: []string{"i0", "i1"}}},
+		{name: "a new instance gets one", service: service, deployments: one, tasks: many("a", 1, Healthy), want: Plan{StartOn: []string{"i1"}}},
+		{name: "an instance that is gone loses its own", service: service, deployments: one, tasks: join(many("a", 2, Healthy), on("i2", many("a", 1, Healthy))), stop: []string{"a2-0i2"}},
+		{name: "the old goes first", service: service, deployments: two, tasks: many("a", 2, Healthy), stop: []string{"a2-0", "a2-1"}},
+		{name: "as far as the minimum allows", service: half, deployments: two, tasks: many("a", 2, Healthy), stop: []string{"a2-0"}},
+		{name: "and the new comes when it is gone", service: half, deployments: two, tasks: join(many("a", 2, Healthy)[1:], many("a", 1, Stopping)), want: Plan{}},
+		{name: "one too many is stopped", service: service, deployments: one, tasks: join(many("a", 2, Healthy), on("i1", many("a", 1, Pending))), stop: []string{"a0-0i1"}},
+		{name: "an unhealthy one is stopped", service: service, deployments: one, tasks: many("a", 2, Unhealthy), stop: []string{"a3-0", "a3-1"}},
+		{name: "all there is steady", service: service, deployments: one, tasks: many("a", 2, Healthy), want: Plan{Steady: true}},
+		{name: "no instances are steady too", service: Service{Daemon: true}, deployments: two[:1], want: Plan{Rollout: Completed, Steady: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Decide(c.service, c.deployments, c.tasks, now)
+			if ids := stops(got); !reflect.DeepEqual(ids, c.stop) {
+				t.Errorf("stops %v, want %v", ids, c.stop)
+			}
+			if got.Stop = nil; !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestThresholdAndDelay(t *testing.T) {
+	for desired, want := range map[int]int{0: 3, 1: 3, 6: 3, 7: 4, 25: 13, 400: 200, 1000: 200} { // the developer guide's examples among them
+		if got := Threshold(nil, desired); got != want {
+			t.Errorf("of %d tasks %d may fail, want %d", desired, got, want)
+		}
+	}
+	for c, want := range map[types.ThresholdConfiguration]int{
+		{Type: types.ThresholdTypeCount, Value: 1}:               1,
+		{Type: types.ThresholdTypeBoundedPercent, Value: 10}:     3,
+		{Type: types.ThresholdTypeUnboundedPercent, Value: 10}:   1,
+		{Type: types.ThresholdTypeUnboundedPercent, Value: 5000}: 500,
+	} {
+		if got := Threshold(&c, 10); got != want {
+			t.Errorf("%s %d of 10 tasks: %d may fail, want %d", c.Type, c.Value, got, want)
+		}
+	}
+	for failed, want := range map[int]time.Duration{0: 0, 1: time.Second, 4: time.Second, 5: 2 * time.Second, 12: 4 * time.Second, 400: 27 * time.Minute} {
+		if got := Delay(failed, 4); got != want {
+			t.Errorf("after %d failures of 4 tasks %s, want %s", failed, got, want)
+		}
+	}
+}

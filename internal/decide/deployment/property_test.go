@@ -1,0 +1,234 @@
+package deployment
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// world is a service whose plans are carried out, with tasks that come up, fail and stop as they please.
+type world struct {
+	service     Service
+	deployments []Deployment
+	tasks       []Task
+	now         time.Time
+	made        int
+}
+
+// step decides and carries out, and returns whether there was anything to do.
+func (w *world) step(r *rapid.T) bool {
+	before := slices.Clone(w.tasks)
+	p := Decide(w.service, w.deployments, w.tasks, w.now)
+	w.check(r, before, p)
+	for _, s := range p.Stop {
+		i := slices.IndexFunc(w.tasks, func(t Task) bool { return t.ID == s.ID })
+		w.tasks[i].Status = Stopping
+	}
+	for range p.Start {
+		w.start(fmt.Sprintf("i%d", w.made%3))
+	}
+	for _, instance := range p.StartOn {
+		w.start(instance)
+	}
+	if p.Rollout != "" {
+		w.deployments[0].State = p.Rollout
+	}
+	if p.Rollout == Completed {
+		w.deployments = w.deployments[:1]
+	}
+	if p.RollBackTo != "" {
+		i := slices.IndexFunc(w.deployments, func(d Deployment) bool { return d.ID == p.RollBackTo })
+		back := w.deployments[i]
+		back.State, back.Failed = InProgress, 0
+		w.deployments = append([]Deployment{back}, slices.Delete(slices.Clone(w.deployments), i, i+1)...)
+	}
+	return p.Start+len(p.StartOn)+len(p.Stop) > 0 || p.Rollout != ""
+}
+
+func (w *world) start(instance string) {
+	w.made++
+	w.tasks = append(w.tasks, Task{ID: fmt.Sprint("t", w.made), Deployment: w.deployments[0].ID, Instance: instance, Zone: instance})
+}
+
+// check holds a plan against what must never be.
+func (w *world) check(r *rapid.T, tasks []Task, p Plan) {
+	healthy, stopped := 0, 0
+	for _, t := range tasks {
+		if t.Status == Healthy {
+			healthy++
+		}
+	}
+	desired := w.service.Desired
+	if w.service.Daemon {
+		desired = len(w.service.Instances)
+	}
+	for _, t := range p.Stop {
+		if t.Status == Stopping {
+			r.Fatalf("%s is stopped twice", t.ID)
+		}
+		if w.now.Before(t.ProtectedUntil) {
+			r.Fatalf("%s is protected", t.ID)
+		}
+		if t.Status == Healthy && (!w.service.Daemon || slices.Contains(w.service.Instances, t.Instance)) {
+			stopped++
+		}
+	}
+	if left := healthy - stopped; stopped > 0 && left*100 < desired*w.service.MinimumHealthyPercent {
+		r.Fatalf("%d of %d healthy tasks are stopped, of %d desired, at %d percent", stopped, healthy, desired, w.service.MinimumHealthyPercent)
+	}
+	if p.Start > 0 && (len(tasks)+p.Start)*100 > w.service.Desired*w.service.MaximumPercent {
+		r.Fatalf("%d tasks beside %d, of %d desired, at %d percent", p.Start, len(tasks), desired, w.service.MaximumPercent)
+	}
+	for _, instance := range p.StartOn {
+		if slices.ContainsFunc(tasks, func(t Task) bool { return t.Instance == instance }) {
+			r.Fatalf("a second task on %s", instance)
+		}
+	}
+	if p.Start+len(p.StartOn) > 0 && w.deployments[0].State == Failed {
+		r.Fatal("a failed deployment starts tasks")
+	}
+}
+
+// progress lets tasks come nearer to what they are to be.
+func (w *world) progress() {
+	var left []Task
+	for _, t := range w.tasks {
+		switch t.Status {
+		case Pending, Running:
+			t.Status++
+		case Stopping:
+			continue
+		}
+		left = append(left, t)
+	}
+	w.tasks = left
+}
+
+// disturb does what users, nodes and containers do.
+func (w *world) disturb(r *rapid.T) {
+	if len(w.tasks) > 0 {
+		i := rapid.IntRange(0, len(w.tasks)-1).Draw(r, "task")
+		t := &w.tasks[i]
+		switch rapid.IntRange(0, 6).Draw(r, "what") {
+		case 0: // it ends
+			w.tasks = slices.Delete(w.tasks, i, i+1)
+		case 1: // it fails
+			if t.Deployment == w.deployments[0].ID {
+				w.deployments[0].Failed++
+				w.deployments[0].NotBefore = w.now.Add(Delay(w.deployments[0].Failed, w.service.Desired))
+			}
+			w.tasks = slices.Delete(w.tasks, i, i+1)
+		case 2:
+			if t.Status != Stopping {
+				t.Status = Unhealthy
+			}
+		case 3:
+			t.ProtectedUntil = w.now.Add(10 * time.Second)
+		case 4:
+			t.Draining = true
+		case 5: // a user stops it
+			t.Status = Stopping
+		}
+	}
+	switch rapid.IntRange(0, 6).Draw(r, "wish") {
+	case 0:
+		w.service.Desired = rapid.IntRange(0, 12).Draw(r, "desired")
+	case 1:
+		w.made++
+		w.deployments = append([]Deployment{{ID: fmt.Sprint("d", w.made), State: InProgress}}, w.deployments...)
+	case 2:
+		w.deployments[0].Unplaced = !w.deployments[0].Unplaced
+	case 3:
+		if w.service.Daemon {
+			w.service.Instances = rapid.SampledFrom([][]string{{"i0"}, {"i0", "i1", "i2"}, {"i1", "i3"}, {}}).Draw(r, "instances")
+		}
+	}
+	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 5).Draw(r, "seconds")) * time.Second)
+}
+
+// TestConverges disturbs a service at random, holds each plan against the service's limits, and then, left alone,
+// expects it to become what it is wanted to be, and to stay so.
+func TestConverges(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		w := &world{now: now, deployments: []Deployment{{ID: "first", State: InProgress}}}
+		w.service.MinimumHealthyPercent = rapid.SampledFrom([]int{0, 25, 50, 100}).Draw(r, "minimum")
+		w.service.MaximumPercent = rapid.SampledFrom([]int{100, 125, 150, 200, 300}).Draw(r, "maximum")
+		w.service.Desired = rapid.IntRange(0, 12).Draw(r, "desired")
+		w.service.Breaker = Breaker{Enabled: rapid.Bool().Draw(r, "breaker"), Rollback: rapid.Bool().Draw(r, "rollback"), Threshold: 3}
+		if w.service.Daemon = rapid.IntRange(0, 2).Draw(r, "daemon") == 0; w.service.Daemon {
+			w.service.MaximumPercent, w.service.Instances = 100, []string{"i0", "i1"}
+			w.service.MinimumHealthyPercent = rapid.SampledFrom([]int{0, 25, 50}).Draw(r, "daemon's minimum")
+		}
+		for range rapid.IntRange(0, 30).Draw(r, "steps") {
+			w.disturb(r)
+			if rapid.Bool().Draw(r, "decide") {
+				w.step(r)
+			}
+			if rapid.Bool().Draw(r, "progress") {
+				w.progress()
+			}
+		}
+		w.settle(r)
+	})
+}
+
+// settle leaves the service alone, and checks what it comes to.
+func (w *world) settle(r *rapid.T) {
+	for i := range w.deployments {
+		w.deployments[i].Unplaced = false
+	}
+	for i := range w.tasks {
+		w.tasks[i].Draining = false
+	}
+	for range 200 {
+		w.now = w.now.Add(time.Hour)
+		if !w.step(r) && !slices.ContainsFunc(w.tasks, func(t Task) bool { return t.Status != Healthy && t.Status != Unhealthy }) {
+			break
+		}
+		w.progress()
+	}
+	if w.step(r) {
+		r.Fatalf("it does not come to rest: %+v of %+v with %+v", w.service, w.deployments, w.tasks)
+	}
+	if w.deployments[0].State == Failed || w.stuck() {
+		return
+	}
+	want := w.service.Desired
+	if w.service.Daemon {
+		want = len(w.service.Instances)
+	}
+	for _, t := range w.tasks {
+		if t.Deployment != w.deployments[0].ID || t.Status != Healthy {
+			r.Fatalf("%+v is left", t)
+		}
+	}
+	if len(w.tasks) != want || w.deployments[0].State != Completed {
+		r.Fatalf("%d tasks, want %d, %s", len(w.tasks), want, w.deployments[0].State)
+	}
+}
+
+// stuck says that the percentages round to where neither a start nor a stop is allowed, which ECS does not mend
+// either.
+func (w *world) stuck() bool {
+	s := w.service
+	if s.Daemon {
+		return (len(s.Instances)*s.MinimumHealthyPercent+99)/100 >= len(s.Instances) && len(s.Instances) > 0
+	}
+	return s.Desired > 0 && s.Desired*s.MaximumPercent/100 <= s.Desired && (s.Desired*s.MinimumHealthyPercent+99)/100 >= s.Desired
+}
+
+func BenchmarkDecide(b *testing.B) {
+	for _, n := range []int{10, 1000} {
+		b.Run(fmt.Sprintf("tasks=%d", n), func(b *testing.B) {
+			tasks := append(many("a", n, Healthy), many("b", n/2, Healthy)...)
+			service := Service{Desired: n, MinimumHealthyPercent: 50, MaximumPercent: 200}
+			b.ReportAllocs()
+			for b.Loop() {
+				Decide(service, two, tasks, now)
+			}
+		})
+	}
+}

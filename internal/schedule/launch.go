@@ -1,0 +1,174 @@
+package schedule
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Launch is a task that somebody wants: RunTask, StartTask or a service. It was checked already.
+type Launch struct {
+	ClusterArn     string
+	TaskDefinition *state.TaskDefinition
+	Overrides      *types.TaskOverride
+	Need           Need
+	Group          string
+	StartedBy      *string
+	ServiceArn     string // of a service's task
+	LaunchType     types.LaunchType
+	Network        *types.NetworkConfiguration
+	Exec           bool
+	Tags           []types.Tag
+	Constraints    []types.PlacementConstraint
+	Strategy       []types.PlacementStrategy
+	Now            time.Time
+}
+
+func (l *Launch) request() Request {
+	return Request{
+		ClusterArn: l.ClusterArn, TaskDefinition: l.TaskDefinition, Need: l.Need, Group: l.Group,
+		Constraints: l.Constraints, Strategy: l.Strategy,
+	}
+}
+
+// Launch places a task and writes it, bound to its instance and GPUs. From here on it is wanted, and
+// the node gets it.
+func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failure) {
+	p, failures := s.Place(tx.View, l.request())
+	if len(failures) > 0 {
+		return nil, failures
+	}
+	return bind(tx, l, p), nil
+}
+
+// LaunchOn is Launch on an instance that the caller has chosen.
+func (s *Scheduler) LaunchOn(tx *state.Tx, instanceArn string, l *Launch) (*state.Task, *types.Failure) {
+	p, failure := s.PlaceOn(tx.View, instanceArn, l.request())
+	if failure != nil {
+		return nil, failure
+	}
+	return bind(tx, l, p), nil
+}
+
+func bind(tx *state.Tx, l *Launch, p Placement) *state.Task {
+	t := newTask(l)
+	t.ContainerInstanceArn = &p.InstanceArn
+	t.Reserved, t.GPUs = l.Need.Reserved, p.GPUs
+	if instance := tx.ContainerInstances.Get(p.InstanceArn); instance != nil {
+		t.AvailabilityZone = zone(instance)
+	}
+	for i := range t.Containers {
+		for _, g := range p.GPUs {
+			if g.Container == *t.Containers[i].Name {
+				t.Containers[i].GpuIds = append(t.Containers[i].GpuIds, g.ID)
+			}
+		}
+	}
+	tx.Tasks.Put(t)
+	return t
+}
+
+func zone(row *state.ContainerInstance) *string {
+	for _, a := range row.Attributes {
+		if aws.ToString(a.Name) == "ecs.availability-zone" {
+			return a.Value
+		}
+	}
+	return nil
+}
+
+// newTask is a task as ECS shows it right after RunTask.
+func newTask(l *Launch) *state.Task {
+	id := state.NewID()
+	now := l.Now
+	t := &state.Task{ServiceArn: l.ServiceArn, Task: types.Task{
+		Attachments: []types.Attachment{}, Attributes: []types.Attribute{}, ClusterArn: &l.ClusterArn,
+		CreatedAt: &now, DesiredStatus: aws.String("RUNNING"), EnableExecuteCommand: l.Exec,
+		Group: &l.Group, HealthStatus: types.HealthStatusUnknown, LastStatus: aws.String("PENDING"),
+		LaunchType: cmp.Or(l.LaunchType, types.LaunchTypeEc2), Overrides: l.Overrides, StartedBy: l.StartedBy,
+		Cpu: new(strconv.FormatInt(l.Need.Reserved.CPU, 10)), Memory: new(strconv.FormatInt(l.Need.Reserved.MemoryMiB, 10)),
+		Tags: l.Tags, TaskArn: new(state.InCluster(l.ClusterArn, "task", id)), TaskDefinitionArn: l.TaskDefinition.TaskDefinitionArn, Version: 1,
+	}}
+	if l.TaskDefinition.NetworkMode == types.NetworkModeAwsvpc {
+		t.LastStatus = aws.String("PROVISIONING")
+		t.Attachments = []types.Attachment{{Id: new(state.NewUUID()), Type: aws.String("ElasticNetworkInterface"), Status: aws.String("PRECREATED"), Details: subnetDetails(l.Network)}}
+	}
+	for _, c := range l.TaskDefinition.ContainerDefinitions {
+		t.Containers = append(t.Containers, newContainer(t, id, &c))
+	}
+	return t
+}
+
+func newContainer(t *state.Task, task string, c *types.ContainerDefinition) types.Container {
+	out := types.Container{
+		ContainerArn: new(state.InCluster(*t.ClusterArn, "container", task, state.NewUUID())),
+		TaskArn:      t.TaskArn, Name: c.Name, Image: c.Image, LastStatus: aws.String("PENDING"),
+		Cpu: aws.String(strconv.Itoa(int(c.Cpu))), HealthStatus: types.HealthStatusUnknown,
+		NetworkInterfaces: []types.NetworkInterface{}, NetworkBindings: []types.NetworkBinding{},
+	}
+	if c.Memory != nil {
+		out.Memory = aws.String(strconv.Itoa(int(*c.Memory)))
+	}
+	if c.MemoryReservation != nil {
+		out.MemoryReservation = aws.String(strconv.Itoa(int(*c.MemoryReservation)))
+	}
+	return out
+}
+
+func subnetDetails(n *types.NetworkConfiguration) []types.KeyValuePair {
+	if n == nil || n.AwsvpcConfiguration == nil || len(n.AwsvpcConfiguration.Subnets) == 0 {
+		return []types.KeyValuePair{}
+	}
+	return []types.KeyValuePair{{Name: aws.String("subnetId"), Value: &n.AwsvpcConfiguration.Subnets[0]}}
+}
+
+// CanHost says whether an instance may host the task for good, whatever is free on it: its attributes and the
+// constraints of the task, which is what a DAEMON service asks.
+func (s *Scheduler) CanHost(v *state.View, instanceArn string, l *Launch) bool {
+	return s.cluster(l.ClusterArn).Eligible(instanceArn, s.request(v, l.request()))
+}
+
+// Closest is the failure of a placement that comes nearest to fitting, in the words of a service's event:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-event-messages-list.html
+func Closest(failures []types.Failure) string {
+	best, rank := types.Failure{}, -1
+	for _, f := range failures {
+		if r := nearness(aws.ToString(f.Reason)); r > rank {
+			best, rank = f, r
+		}
+	}
+	reason := aws.ToString(best.Reason)
+	if words, ok := shortages[reason]; ok {
+		id := aws.ToString(best.Arn)
+		return "The closest matching (container-instance " + id[strings.LastIndexByte(id, '/')+1:] + ") " + words + "."
+	}
+	return "Reason: " + strings.TrimSuffix(reason, ".") + "."
+}
+
+// shortages are the reasons that name an instance which would do but for one thing.
+var shortages = map[string]string{
+	"RESOURCE:GPU":    "has insufficient GPU resource available",
+	"RESOURCE:CPU":    "has insufficient CPU units available",
+	"RESOURCE:MEMORY": "has insufficient memory available",
+	"RESOURCE:PORTS":  "is already using a port required by your task",
+	"ATTRIBUTE":       "is missing an attribute required by your task",
+	"AGENT":           "has the agent disconnected",
+}
+
+func nearness(reason string) int {
+	switch {
+	case strings.HasPrefix(reason, "RESOURCE:"):
+		return 3
+	case reason == "ATTRIBUTE":
+		return 2
+	case reason == "AGENT":
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,153 @@
+package applicationautoscaling
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	api "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+
+	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// maxActions is the quota of scheduled actions for each scalable target.
+const maxActions = 200
+
+// actionName is PutScheduledAction's pattern: no colon, slash, bar or control character, no blank at the ends.
+var actionName = regexp.MustCompile(`^[^ :/|\x00-\x1f\x7f-\x{9f}]([^:/|\x00-\x1f\x7f-\x{9f}]{0,254}[^ :/|\x00-\x1f\x7f-\x{9f}])?$`)
+
+// PutScheduledAction makes a scheduled action, or changes what is given of one.
+func (s *Service) PutScheduledAction(ctx context.Context, in *api.PutScheduledActionInput) (*api.PutScheduledActionOutput, error) {
+	r := resource{in.ServiceNamespace, in.ScalableDimension, in.ResourceId}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if !actionName.MatchString(aws.ToString(in.ScheduledActionName)) {
+		return nil, invalid("scheduledActionName %q must have 1 to 256 characters, none of them :, /, | or a control character, and no blank at either end", aws.ToString(in.ScheduledActionName))
+	}
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		if tx.ScalableTargets.Get(r.key()) == nil {
+			return notFound("scalable target registered", r)
+		}
+		row := s.action(in)
+		if old := tx.ScheduledActions.Get(row.Key()); old != nil {
+			*row = *old
+		} else if count(tx.ScheduledActions.By(state.ScheduledActionsByTarget, r.key()), maxActions) >= maxActions {
+			return tooMany("The scalable target has %d scheduled actions, which is as many as are allowed", maxActions)
+		}
+		if err := s.schedule(row, in); err != nil {
+			return err
+		}
+		tx.ScheduledActions.Put(row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.PutScheduledActionOutput{}, nil
+}
+
+// action is a new scheduled action without what can be changed.
+func (s *Service) action(in *api.PutScheduledActionInput) *state.ScheduledAction {
+	name := *in.ScheduledActionName
+	id := "scheduledAction:" + uuidOf(*in.ResourceId, name, s.now().String()) + ":resource/ecs/" + *in.ResourceId + ":scheduledActionName/" + name
+	return &state.ScheduledAction{ScheduledAction: types.ScheduledAction{
+		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
+		ScheduledActionName: &name, ScheduledActionARN: new(s.arn("autoscaling", id)), CreationTime: s.now(),
+	}}
+}
+
+// schedule puts what a call gives into an action, checks it, and finds out when the action is due.
+func (s *Service) schedule(row *state.ScheduledAction, in *api.PutScheduledActionInput) error {
+	if in.Schedule != nil {
+		row.Schedule, row.Timezone = in.Schedule, in.Timezone
+	} else if in.Timezone != nil {
+		row.Timezone = in.Timezone
+	}
+	for _, t := range []struct{ into, from **time.Time }{{&row.StartTime, &in.StartTime}, {&row.EndTime, &in.EndTime}} {
+		if *t.from != nil {
+			*t.into = *t.from
+		}
+	}
+	if in.ScalableTargetAction != nil {
+		row.ScalableTargetAction = in.ScalableTargetAction
+	}
+	if err := checkAction(row); err != nil {
+		return err
+	}
+	when, err := scaling.ScheduleOf(&row.ScheduledAction)
+	if err != nil {
+		return invalid("%v", err)
+	}
+	row.DueAt = nil
+	if at, ok := when.Next(*s.now()); ok {
+		row.DueAt = &at
+	}
+	return nil
+}
+
+func checkAction(row *state.ScheduledAction) error {
+	action := row.ScalableTargetAction
+	switch {
+	case row.Schedule == nil:
+		return missing("schedule")
+	case row.StartTime != nil && row.EndTime != nil && !row.EndTime.After(*row.StartTime):
+		return invalid("endTime must be after startTime")
+	case action == nil || action.MinCapacity == nil && action.MaxCapacity == nil:
+		return invalid("scalableTargetAction must have a minCapacity or a maxCapacity")
+	case action.MinCapacity != nil && action.MaxCapacity != nil && *action.MaxCapacity < *action.MinCapacity:
+		return invalid("Maximum capacity cannot be less than minimum capacity: scalableTargetAction has the maxCapacity %d and the minCapacity %d", *action.MaxCapacity, *action.MinCapacity)
+	}
+	if err := checkCapacity("scalableTargetAction.minCapacity", action.MinCapacity); err != nil {
+		return err
+	}
+	return checkCapacity("scalableTargetAction.maxCapacity", action.MaxCapacity)
+}
+
+// DeleteScheduledAction forgets a scheduled action.
+func (s *Service) DeleteScheduledAction(ctx context.Context, in *api.DeleteScheduledActionInput) (*api.DeleteScheduledActionOutput, error) {
+	r := resource{in.ServiceNamespace, in.ScalableDimension, in.ResourceId}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if in.ScheduledActionName == nil {
+		return nil, missing("scheduledActionName")
+	}
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		key := r.key() + " " + *in.ScheduledActionName
+		if tx.ScheduledActions.Get(key) == nil {
+			return notFound("scheduled action named "+*in.ScheduledActionName+" found", r)
+		}
+		tx.ScheduledActions.Delete(key)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.DeleteScheduledActionOutput{}, nil
+}
+
+// DescribeScheduledActions lists scheduled actions, all of them, those of a resource, or some by name.
+func (s *Service) DescribeScheduledActions(_ context.Context, in *api.DescribeScheduledActionsInput) (*api.DescribeScheduledActionsOutput, error) {
+	if err := checkNamespace(in.ServiceNamespace, in.ScalableDimension); err != nil {
+		return nil, err
+	}
+	if in.ScalableDimension != "" && in.ResourceId == nil {
+		return nil, invalid("resourceId must be given where scalableDimension is")
+	}
+	rows, next, err := page(filter(s.store.View().ScheduledActions.All(), func(a *state.ScheduledAction) bool {
+		return (in.ResourceId == nil || *a.ResourceId == *in.ResourceId) && (len(in.ScheduledActionNames) == 0 || slices.Contains(in.ScheduledActionNames, *a.ScheduledActionName))
+	}), in.MaxResults, in.NextToken, (*state.ScheduledAction).Key)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.DescribeScheduledActionsOutput{ScheduledActions: []types.ScheduledAction{}, NextToken: next}
+	for _, row := range rows {
+		out.ScheduledActions = append(out.ScheduledActions, row.ScheduledAction)
+	}
+	return out, nil
+}

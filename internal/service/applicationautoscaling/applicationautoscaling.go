@@ -1,0 +1,159 @@
+// Package applicationautoscaling is Application Auto Scaling for the desired count of ECS services: a
+// Service whose methods are those of the SDK's client, over the store. It keeps scalable targets,
+// policies and scheduled actions, and has the policies' alarms put; the scaling loop acts on them. It
+// knows nothing of HTTP, and other services only as the interfaces that it is handed.
+package applicationautoscaling
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"regexp"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Alarms is where the alarms of target tracking policies are kept: CloudWatch.
+type Alarms interface {
+	PutMetricAlarm(context.Context, *cloudwatch.PutMetricAlarmInput) (*cloudwatch.PutMetricAlarmOutput, error)
+	DeleteAlarms(context.Context, *cloudwatch.DeleteAlarmsInput) (*cloudwatch.DeleteAlarmsOutput, error)
+}
+
+// Services is where the services are that are scaled: ECS.
+type Services interface {
+	DescribeServices(context.Context, *ecs.DescribeServicesInput) (*ecs.DescribeServicesOutput, error)
+}
+
+// Options say whose Application Auto Scaling this is.
+type Options struct {
+	Region  string
+	Account string
+	Now     func() time.Time
+	// Alarms gets the policies' alarms; nil where nobody evaluates alarms.
+	Alarms Alarms
+	// Services is asked whether a service is there; nil takes any.
+	Services Services
+	// Reaction is how fast the alarms are; the zero value is scaling.Faithful.
+	Reaction scaling.Reaction
+}
+
+// Service is Application Auto Scaling for one account in one region.
+type Service struct {
+	store *state.Store
+	opts  Options
+}
+
+// New returns the service over the store.
+func New(store *state.Store, opts Options) *Service {
+	if opts.Reaction == (scaling.Reaction{}) {
+		opts.Reaction = scaling.Faithful
+	}
+	return &Service{store, opts}
+}
+
+// now is the time to the millisecond, which is what is kept.
+func (s *Service) now() *time.Time {
+	t := s.opts.Now().UTC().Truncate(time.Millisecond)
+	return &t
+}
+
+// arn builds an ARN of this account.
+func (s *Service) arn(service, resource string) string {
+	return "arn:aws:" + service + ":" + s.opts.Region + ":" + s.opts.Account + ":" + resource
+}
+
+// resource names the thing that is scaled, as every call does.
+type resource struct {
+	namespace types.ServiceNamespace
+	dimension types.ScalableDimension
+	id        *string
+}
+
+// key is the key of the resource's scalable target.
+func (r resource) key() string { return state.ScalableTargetKey(r.namespace, r.dimension, r.id) }
+
+// serviceID is the id of an ECS service as a scalable target.
+var serviceID = regexp.MustCompile(`^service/([a-zA-Z0-9_-]{1,255})/([a-zA-Z0-9_-]{1,255})$`)
+
+// check refuses what is not the desired count of an ECS service.
+func (r resource) check() error {
+	switch {
+	case r.namespace == "":
+		return missing("serviceNamespace")
+	case aws.ToString(r.id) == "":
+		return missing("resourceId")
+	case r.dimension == "":
+		return missing("scalableDimension")
+	}
+	if err := checkNamespace(r.namespace, r.dimension); err != nil {
+		return err
+	}
+	if !serviceID.MatchString(*r.id) {
+		return invalid("Unsupported service namespace, resource type or scalable dimension: resourceId %q is not of the form service/CLUSTER/SERVICE", *r.id)
+	}
+	return nil
+}
+
+// checkNamespace refuses namespaces and dimensions but those of ECS services. The dimension may be missing.
+func checkNamespace(namespace types.ServiceNamespace, dimension types.ScalableDimension) error {
+	switch {
+	case namespace == "":
+		return missing("serviceNamespace")
+	case namespace != types.ServiceNamespaceEcs:
+		return invalid("Unsupported service namespace, resource type or scalable dimension: serviceNamespace must be ecs, not %q", namespace)
+	case dimension != "" && dimension != types.ScalableDimensionECSServiceDesiredCount:
+		return invalid("Unsupported service namespace, resource type or scalable dimension: scalableDimension must be ecs:service:DesiredCount, not %q", dimension)
+	}
+	return nil
+}
+
+// parts are the names of the cluster and the service.
+func (r resource) parts() (cluster, service string) {
+	p := serviceID.FindStringSubmatch(aws.ToString(r.id))
+	return p[1], p[2]
+}
+
+// exists refuses a service that ECS does not have.
+func (s *Service) exists(ctx context.Context, r resource) error {
+	if s.opts.Services == nil {
+		return nil
+	}
+	cluster, service := r.parts()
+	out, err := s.opts.Services.DescribeServices(ctx, &ecs.DescribeServicesInput{Cluster: &cluster, Services: []string{service}})
+	var refused smithy.APIError
+	if err != nil && !errors.As(err, &refused) {
+		return err
+	}
+	if err != nil || len(out.Services) == 0 || aws.ToString(out.Services[0].Status) == "INACTIVE" {
+		return invalid("ECS service doesn't exist: %s", *r.id)
+	}
+	return nil
+}
+
+// newID makes the random id of an ARN: 32 hexadecimal digits.
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// uuidOf makes a UUID that is the same for the same parts. So what a call was killed in the midst of is
+// done over by its repetition, and not beside it.
+func uuidOf(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(append([]byte(p), 0)) //nolint:errcheck // never fails
+	}
+	x := hex.EncodeToString(h.Sum(nil))
+	return x[:8] + "-" + x[8:12] + "-5" + x[13:16] + "-a" + x[17:20] + "-" + x[20:32]
+}

@@ -1,0 +1,30 @@
+package applicationautoscaling
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+)
+
+// The errors of Application Auto Scaling, each with the code that its clients know by name.
+
+func invalid(format string, args ...any) error {
+	return &types.ValidationException{Message: new(fmt.Sprintf(format, args...))}
+}
+
+func missing(field string) error {
+	return invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", field)
+}
+
+// notFound is the refusal of a call for a thing of a resource that there is not.
+func notFound(what string, r resource) error {
+	return &types.ObjectNotFoundException{Message: new(fmt.Sprintf("No %s for service namespace: %s, resource ID: %s, scalable dimension: %s", what, r.namespace, *r.id, r.dimension))}
+}
+
+func tooMany(format string, args ...any) error {
+	return &types.LimitExceededException{Message: new(fmt.Sprintf(format, args...))}
+}
+
+func resourceNotFound(arn string) error {
+	return &types.ResourceNotFoundException{Message: new(fmt.Sprintf("No scalable target found for resource ARN: %s", arn)), ResourceName: &arn}
+}

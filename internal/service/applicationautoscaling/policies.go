@@ -1,0 +1,197 @@
+package applicationautoscaling
+
+import (
+	"context"
+	"regexp"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	api "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+
+	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// maxPolicies is the quota of scaling policies for each scalable target.
+const maxPolicies = 50
+
+// policyName is PutScalingPolicy's: printable characters; the ARN's own separators would make it ambiguous.
+var policyName = regexp.MustCompile(`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,256}$`)
+
+// PutScalingPolicy makes a scaling policy, or changes it, and has its alarms put. The alarms come
+// first: a call that is cut off between the two leaves alarms that its repetition puts again.
+func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicyInput) (*api.PutScalingPolicyOutput, error) {
+	r := resource{in.ServiceNamespace, in.ScalableDimension, in.ResourceId}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if !policyName.MatchString(aws.ToString(in.PolicyName)) {
+		return nil, invalid("policyName %q must have 1 to 256 printable characters", aws.ToString(in.PolicyName))
+	}
+	old, row, err := s.policy(s.store.View(), r, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.putAlarms(ctx, row); err != nil {
+		return nil, err
+	}
+	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		if _, _, err := s.policy(tx.View, r, in); err != nil {
+			return err // the target has gone meanwhile, or others have taken the last place
+		}
+		tx.ScalingPolicies.Put(row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.deleteAlarms(ctx, without(old, row.Alarms)); err != nil {
+		return nil, err
+	}
+	return &api.PutScalingPolicyOutput{PolicyARN: row.PolicyARN, Alarms: notNil(row.Alarms)}, nil
+}
+
+// policy is the row that a call makes, and the alarms that the policy has had.
+func (s *Service) policy(v *state.View, r resource, in *api.PutScalingPolicyInput) ([]types.Alarm, *state.ScalingPolicy, error) {
+	target := v.ScalableTargets.Get(r.key())
+	if target == nil {
+		return nil, nil, notFound("scalable target registered", r)
+	}
+	id := "scalingPolicy:" + uuidOf(*target.ScalableTargetARN, *in.PolicyName) + ":resource/ecs/" + *in.ResourceId + ":policyName/" + *in.PolicyName
+	row := &state.ScalingPolicy{ScalingPolicy: types.ScalingPolicy{
+		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
+		PolicyName: in.PolicyName, PolicyType: types.PolicyTypeStepScaling, CreationTime: s.now(), PolicyARN: new(s.arn("autoscaling", id)),
+	}}
+	old := v.ScalingPolicies.Get(row.Key())
+	if old != nil {
+		*row = *old
+	} else if count(v.ScalingPolicies.By(state.ScalingPoliciesByTarget, r.key()), maxPolicies) >= maxPolicies {
+		return nil, nil, tooMany("The scalable target has %d scaling policies, which is as many as are allowed", maxPolicies)
+	}
+	had := row.Alarms
+	if err := configure(row, in); err != nil {
+		return nil, nil, err
+	}
+	row.Alarms = s.alarms(row)
+	return had, row, nil
+}
+
+// configure puts what a call gives into a policy, and checks it.
+func configure(row *state.ScalingPolicy, in *api.PutScalingPolicyInput) error {
+	if in.PolicyType != "" {
+		row.PolicyType = in.PolicyType
+	}
+	if in.StepScalingPolicyConfiguration != nil {
+		row.StepScalingPolicyConfiguration = in.StepScalingPolicyConfiguration
+	}
+	if in.TargetTrackingScalingPolicyConfiguration != nil {
+		row.TargetTrackingScalingPolicyConfiguration = in.TargetTrackingScalingPolicyConfiguration
+	}
+	switch row.PolicyType {
+	case types.PolicyTypeStepScaling:
+		row.TargetTrackingScalingPolicyConfiguration = nil
+		if in.TargetTrackingScalingPolicyConfiguration != nil {
+			return invalid("targetTrackingScalingPolicyConfiguration does not go with the policyType StepScaling")
+		}
+		return checkStep(row.StepScalingPolicyConfiguration)
+	case types.PolicyTypeTargetTrackingScaling:
+		row.StepScalingPolicyConfiguration = nil
+		if in.StepScalingPolicyConfiguration != nil {
+			return invalid("stepScalingPolicyConfiguration does not go with the policyType TargetTrackingScaling")
+		}
+		return checkTargetTracking(row.TargetTrackingScalingPolicyConfiguration)
+	case types.PolicyTypePredictiveScaling:
+		return invalid("policyType PredictiveScaling is not supported by Pintle; it takes StepScaling and TargetTrackingScaling")
+	}
+	return invalid("1 validation error detected: Value '%s' at 'policyType' failed to satisfy constraint: Member must satisfy enum value set: [StepScaling, TargetTrackingScaling, PredictiveScaling]", row.PolicyType)
+}
+
+func checkStep(c *types.StepScalingPolicyConfiguration) error {
+	if c == nil {
+		return missing("stepScalingPolicyConfiguration")
+	}
+	for _, a := range c.StepAdjustments {
+		if a.ScalingAdjustment == nil {
+			return missing("stepScalingPolicyConfiguration.stepAdjustments.scalingAdjustment")
+		}
+	}
+	if err := checkCooldown("stepScalingPolicyConfiguration.cooldown", c.Cooldown); err != nil {
+		return err
+	}
+	if kind := c.MetricAggregationType; kind != "" && !slices.Contains(kind.Values(), kind) {
+		return invalid("stepScalingPolicyConfiguration.metricAggregationType must be Average, Minimum or Maximum, not %q", kind)
+	}
+	step, _ := scaling.StepOf(c)
+	if err := step.Check(); err != nil {
+		return invalid("stepScalingPolicyConfiguration: %v", err)
+	}
+	return nil
+}
+
+func checkCooldown(field string, seconds *int32) error {
+	if seconds != nil && *seconds < 0 {
+		return invalid("1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value greater than or equal to 0", *seconds, field)
+	}
+	return nil
+}
+
+// DeleteScalingPolicy forgets a policy and deletes the alarms that it owns.
+func (s *Service) DeleteScalingPolicy(ctx context.Context, in *api.DeleteScalingPolicyInput) (*api.DeleteScalingPolicyOutput, error) {
+	r := resource{in.ServiceNamespace, in.ScalableDimension, in.ResourceId}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if in.PolicyName == nil {
+		return nil, missing("policyName")
+	}
+	key := r.key() + " " + *in.PolicyName
+	row := s.store.View().ScalingPolicies.Get(key)
+	if row == nil {
+		return nil, notFound("scaling policy named "+*in.PolicyName+" found", r)
+	}
+	if err := s.deleteAlarms(ctx, row.Alarms); err != nil {
+		return nil, err
+	}
+	if err := s.store.Update(ctx, func(tx *state.Tx) error { tx.ScalingPolicies.Delete(key); return nil }); err != nil {
+		return nil, err
+	}
+	return &api.DeleteScalingPolicyOutput{}, nil
+}
+
+// DescribeScalingPolicies lists policies, all of them, those of a resource, or some by name.
+func (s *Service) DescribeScalingPolicies(_ context.Context, in *api.DescribeScalingPoliciesInput) (*api.DescribeScalingPoliciesOutput, error) {
+	if err := checkNamespace(in.ServiceNamespace, in.ScalableDimension); err != nil {
+		return nil, err
+	}
+	if in.ScalableDimension != "" && in.ResourceId == nil {
+		return nil, invalid("resourceId must be given where scalableDimension is")
+	}
+	rows, next, err := page(filter(s.store.View().ScalingPolicies.All(), func(p *state.ScalingPolicy) bool {
+		return (in.ResourceId == nil || *p.ResourceId == *in.ResourceId) && (len(in.PolicyNames) == 0 || slices.Contains(in.PolicyNames, *p.PolicyName))
+	}), in.MaxResults, in.NextToken, (*state.ScalingPolicy).Key)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.DescribeScalingPoliciesOutput{ScalingPolicies: []types.ScalingPolicy{}, NextToken: next}
+	for _, row := range rows {
+		p := row.ScalingPolicy
+		p.Alarms = notNil(p.Alarms)
+		out.ScalingPolicies = append(out.ScalingPolicies, p)
+	}
+	return out, nil
+}
+
+// without are the alarms that are not among others.
+func without(alarms, others []types.Alarm) []types.Alarm {
+	return slices.DeleteFunc(slices.Clone(alarms), func(a types.Alarm) bool {
+		return slices.ContainsFunc(others, func(o types.Alarm) bool { return *o.AlarmName == *a.AlarmName })
+	})
+}
+
+func notNil(alarms []types.Alarm) []types.Alarm {
+	if alarms == nil {
+		return []types.Alarm{}
+	}
+	return alarms
+}

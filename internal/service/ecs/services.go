@@ -1,0 +1,352 @@
+package ecs
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"reflect"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// The limits of services: API_DescribeServices, API_ListServices.
+const (
+	maxServices     = 10
+	servicesPerPage = 10
+)
+
+// serviceArn is the ARN of a service that a call names by ARN or by name.
+func (s *Service) serviceArn(clusterArn, service string) string {
+	if isArn(service) {
+		return service
+	}
+	return state.InCluster(clusterArn, "service", service)
+}
+
+// findService finds a service of the cluster that is not gone, or nil.
+func (s *Service) findService(v *state.View, clusterArn, service string) *state.Service {
+	row := v.Services.Get(s.serviceArn(clusterArn, service))
+	if row == nil || *row.ClusterArn != clusterArn || *row.Status == state.ServiceInactive {
+		return nil
+	}
+	return row
+}
+
+// CreateService makes a service and its first deployment. The services loop starts its tasks.
+func (s *Service) CreateService(ctx context.Context, in *ecs.CreateServiceInput) (*ecs.CreateServiceOutput, error) {
+	if err := checkNewService(in); err != nil {
+		return nil, err
+	}
+	hash, err := requestHash(in)
+	if err != nil {
+		return nil, err
+	}
+	var row *state.Service
+	err = s.store.Update(ctx, func(tx *state.Tx) (err error) {
+		row, err = s.createService(ctx, tx, in, hash)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.CreateServiceOutput{Service: new(describeService(s.store.View(), row, true))}, nil
+}
+
+func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.CreateServiceInput, hash []byte) (*state.Service, error) {
+	l := launch{cluster: in.Cluster, taskDefinition: in.TaskDefinition, network: in.NetworkConfiguration, launchType: in.LaunchType}
+	if err := s.resolve(tx.View, &l); err != nil {
+		return nil, err
+	}
+	arn := state.InCluster(l.clusterArn, "service", *in.ServiceName)
+	key := "CreateService " + l.clusterArn + " " + aws.ToString(in.ClientToken)
+	if old := tx.Services.Get(arn); old != nil && *old.Status != state.ServiceInactive {
+		token := tx.IdempotencyTokens.Get(key)
+		if in.ClientToken != nil && token != nil && s.opts.Now().Before(token.Expires) && slices.Equal(token.Request, hash) {
+			return old, nil
+		}
+		if *old.Status == state.ServiceDraining {
+			return nil, invalidParameter("Unable to Start a service that is still Draining.")
+		}
+		return nil, invalidParameter("Creation of service was not idempotent.")
+	}
+	row := newService(in, arn, l.clusterArn)
+	row.CreatedAt, row.CreatedBy = s.now(), aws.String(cmp.Or(call.From(ctx).Principal, s.root()))
+	if isDaemon(&row.Service) {
+		row.DesiredCount = connected(tx.View, l.clusterArn)
+	}
+	s.deploy(tx, row, l.td)
+	tx.Services.Put(row)
+	if in.ClientToken != nil {
+		tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: key, Request: hash, Arns: []string{arn}, Expires: s.opts.Now().Add(tokenLifetime)})
+	}
+	return row, nil
+}
+
+// newService is the row of a service without a deployment.
+func newService(in *ecs.CreateServiceInput, arn, clusterArn string) *state.Service {
+	row := &state.Service{Service: types.Service{
+		ServiceArn: &arn, ServiceName: in.ServiceName, ClusterArn: &clusterArn, Status: aws.String(state.ServiceActive),
+		SchedulingStrategy: cmp.Or(in.SchedulingStrategy, types.SchedulingStrategyReplica), DesiredCount: aws.ToInt32(in.DesiredCount),
+		DeploymentController:        &types.DeploymentController{Type: types.DeploymentControllerTypeEcs},
+		LaunchType:                  in.LaunchType,
+		CapacityProviderStrategy:    in.CapacityProviderStrategy,
+		NetworkConfiguration:        in.NetworkConfiguration,
+		PlacementConstraints:        notNil(in.PlacementConstraints),
+		PlacementStrategy:           notNil(in.PlacementStrategy),
+		PropagateTags:               cmp.Or(in.PropagateTags, types.PropagateTagsNone),
+		AvailabilityZoneRebalancing: types.AvailabilityZoneRebalancingDisabled,
+		EnableECSManagedTags:        in.EnableECSManagedTags, EnableExecuteCommand: in.EnableExecuteCommand,
+		HealthCheckGracePeriodSeconds: in.HealthCheckGracePeriodSeconds,
+		LoadBalancers:                 []types.LoadBalancer{}, ServiceRegistries: []types.ServiceRegistry{},
+		Events: []types.ServiceEvent{}, Tags: in.Tags,
+	}}
+	if row.LaunchType == "" && len(row.CapacityProviderStrategy) == 0 {
+		row.LaunchType = types.LaunchTypeEc2
+	}
+	row.DeploymentConfiguration = mergeDeploymentConfiguration(defaultDeploymentConfiguration(row.SchedulingStrategy), in.DeploymentConfiguration)
+	return row
+}
+
+// UpdateService changes a service. What tasks are made of (task definition, network, capacity providers), and
+// forceNewDeployment, start a new deployment; the rest takes effect as it is.
+func (s *Service) UpdateService(ctx context.Context, in *ecs.UpdateServiceInput) (*ecs.UpdateServiceOutput, error) {
+	if err := checkUpdate(in); err != nil {
+		return nil, err
+	}
+	var row *state.Service
+	err := s.store.Update(ctx, func(tx *state.Tx) (err error) {
+		row, err = s.updateService(tx, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.UpdateServiceOutput{Service: new(describeService(s.store.View(), row, true))}, nil
+}
+
+func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*state.Service, error) {
+	c, err := s.activeCluster(tx.View, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	old := s.findService(tx.View, *c.ClusterArn, aws.ToString(in.Service))
+	if old == nil {
+		return nil, serviceNotFound()
+	}
+	if *old.Status != state.ServiceActive {
+		return nil, &types.ServiceNotActiveException{Message: aws.String("Service was not ACTIVE.")}
+	}
+	if in.DesiredCount != nil && isDaemon(&old.Service) {
+		return nil, invalidParameter("desiredCount must not be given for a service with the scheduling strategy DAEMON: it runs one task on each instance.")
+	}
+	row := old.Clone()
+	applyUpdate(row, in)
+	if err := checkService(&row.Service); err != nil {
+		return nil, err
+	}
+	td := tx.TaskDefinitions.Get(*old.TaskDefinition)
+	if in.TaskDefinition != nil || in.NetworkConfiguration != nil {
+		l := launch{cluster: in.Cluster, taskDefinition: cmp.Or(in.TaskDefinition, old.TaskDefinition), network: row.NetworkConfiguration, launchType: row.LaunchType}
+		if err := s.resolve(tx.View, &l); err != nil {
+			return nil, err
+		}
+		td = l.td
+	}
+	if in.ForceNewDeployment || *td.TaskDefinitionArn != *old.TaskDefinition || !sameTasks(old, row) {
+		s.deploy(tx, row, td)
+	}
+	tx.Services.Put(row)
+	return row, nil
+}
+
+// sameTasks says whether two versions of a service make the same tasks of a task definition.
+func sameTasks(a, b *state.Service) bool {
+	return reflect.DeepEqual(a.NetworkConfiguration, b.NetworkConfiguration) && reflect.DeepEqual(a.CapacityProviderStrategy, b.CapacityProviderStrategy)
+}
+
+// applyUpdate puts what the call gives into the row.
+func applyUpdate(row *state.Service, in *ecs.UpdateServiceInput) {
+	row.DesiredCount = aws.ToInt32(cmp.Or(in.DesiredCount, &row.DesiredCount))
+	row.DeploymentConfiguration = mergeDeploymentConfiguration(*row.DeploymentConfiguration, in.DeploymentConfiguration)
+	row.HealthCheckGracePeriodSeconds = cmp.Or(in.HealthCheckGracePeriodSeconds, row.HealthCheckGracePeriodSeconds)
+	row.NetworkConfiguration = cmp.Or(in.NetworkConfiguration, row.NetworkConfiguration)
+	row.PropagateTags = cmp.Or(in.PropagateTags, row.PropagateTags)
+	row.EnableECSManagedTags = aws.ToBool(cmp.Or(in.EnableECSManagedTags, &row.EnableECSManagedTags))
+	row.EnableExecuteCommand = aws.ToBool(cmp.Or(in.EnableExecuteCommand, &row.EnableExecuteCommand))
+	if in.PlacementConstraints != nil {
+		row.PlacementConstraints = in.PlacementConstraints
+	}
+	if in.PlacementStrategy != nil {
+		row.PlacementStrategy = in.PlacementStrategy
+	}
+	if in.CapacityProviderStrategy != nil {
+		row.CapacityProviderStrategy, row.LaunchType = in.CapacityProviderStrategy, ""
+		if len(in.CapacityProviderStrategy) == 0 {
+			row.LaunchType = types.LaunchTypeEc2
+		}
+	}
+}
+
+// DeleteService has a service's tasks stopped. It is DRAINING until they are, and INACTIVE then.
+func (s *Service) DeleteService(ctx context.Context, in *ecs.DeleteServiceInput) (*ecs.DeleteServiceOutput, error) {
+	if aws.ToString(in.Service) == "" {
+		return nil, invalidParameter("service must not be empty.")
+	}
+	var row *state.Service
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		c, err := s.activeCluster(tx.View, in.Cluster)
+		if err != nil {
+			return err
+		}
+		old := s.findService(tx.View, *c.ClusterArn, *in.Service)
+		if old == nil {
+			return serviceNotFound()
+		}
+		if row = old; *old.Status == state.ServiceDraining {
+			return nil
+		}
+		if old.DesiredCount > 0 && !isDaemon(&old.Service) && !aws.ToBool(in.Force) {
+			return invalidParameter("The service cannot be stopped while it is scaled above 0.")
+		}
+		row = old.Clone()
+		row.Status, row.DesiredCount = aws.String(state.ServiceDraining), 0
+		tx.Services.Put(row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.DeleteServiceOutput{Service: new(describeService(s.store.View(), row, true))}, nil
+}
+
+// connected counts a cluster's instances that may get tasks. A DAEMON service begins with as many wanted,
+// until the services loop has looked which of them fit: with none it would seem stable at once.
+func connected(v *state.View, clusterArn string) (n int32) {
+	for row := range v.ContainerInstances.By(state.InstancesByCluster, clusterArn) {
+		if *row.Status == "ACTIVE" && row.AgentConnected {
+			n++
+		}
+	}
+	return n
+}
+
+func isDaemon(row *types.Service) bool {
+	return row.SchedulingStrategy == types.SchedulingStrategyDaemon
+}
+
+// DescribeServices describes services; those that are not there are failures.
+func (s *Service) DescribeServices(_ context.Context, in *ecs.DescribeServicesInput) (*ecs.DescribeServicesOutput, error) {
+	if len(in.Services) == 0 {
+		return nil, invalidParameter("Services cannot be empty.")
+	}
+	if len(in.Services) > maxServices {
+		return nil, invalidParameter("services has %d members, at most %d are allowed.", len(in.Services), maxServices)
+	}
+	v := s.store.View()
+	c, err := s.activeCluster(v, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	out := &ecs.DescribeServicesOutput{Services: []types.Service{}, Failures: []types.Failure{}}
+	for _, name := range in.Services {
+		arn := s.serviceArn(*c.ClusterArn, name)
+		row := v.Services.Get(arn)
+		if row == nil || *row.ClusterArn != *c.ClusterArn {
+			out.Failures = append(out.Failures, missing(arn))
+			continue
+		}
+		out.Services = append(out.Services, describeService(v, row, slices.Contains(in.Include, types.ServiceFieldTags)))
+	}
+	return out, nil
+}
+
+// describeService is the row with the counts of its tasks.
+func describeService(v *state.View, row *state.Service, tags bool) types.Service {
+	out := row.Service
+	if !tags {
+		out.Tags = nil
+	}
+	counts := countTasks(v, row)
+	for _, c := range counts {
+		out.RunningCount += c.running
+		out.PendingCount += c.pending
+	}
+	out.Deployments = []types.Deployment{}
+	for i, d := range row.Deployments {
+		c := counts[*d.Id]
+		described := d.Deployment
+		described.RunningCount, described.PendingCount = c.running, c.pending
+		described.DesiredCount = c.running + c.pending
+		if i == 0 {
+			described.DesiredCount = row.DesiredCount
+		}
+		if d.RolloutState == types.DeploymentRolloutStateFailed {
+			described.DesiredCount = 0
+		}
+		out.Deployments = append(out.Deployments, described)
+		out.CurrentServiceRevisions = append(out.CurrentServiceRevisions, types.ServiceCurrentRevisionSummary{
+			Arn: new(d.ServiceRevisionArn), RequestedTaskCount: described.DesiredCount, RunningTaskCount: c.running, PendingTaskCount: c.pending,
+		})
+	}
+	if len(row.Deployments) > 0 {
+		out.CurrentServiceDeployment = new(row.Deployments[0].ServiceDeploymentArn)
+	}
+	return out
+}
+
+// taskCounts is how many tasks of a deployment are wanted and run, or are about to.
+type taskCounts struct{ running, pending int32 }
+
+// countTasks counts a service's tasks by their deployment.
+func countTasks(v *state.View, row *state.Service) map[string]taskCounts {
+	counts := map[string]taskCounts{}
+	for t := range v.Tasks.By(state.TasksByService, *row.ServiceArn) {
+		if *t.DesiredStatus != "RUNNING" {
+			continue
+		}
+		c := counts[aws.ToString(t.StartedBy)]
+		if *t.LastStatus == "RUNNING" {
+			c.running++
+		} else {
+			c.pending++
+		}
+		counts[aws.ToString(t.StartedBy)] = c
+	}
+	return counts
+}
+
+// ListServices lists the ARNs of a cluster's active services.
+func (s *Service) ListServices(_ context.Context, in *ecs.ListServicesInput) (*ecs.ListServicesOutput, error) {
+	if in.LaunchType != "" && !slices.Contains(in.LaunchType.Values(), in.LaunchType) {
+		return nil, invalidParameter("launchType must be one of %v, not %q.", in.LaunchType.Values(), in.LaunchType)
+	}
+	if in.SchedulingStrategy != "" && !slices.Contains(in.SchedulingStrategy.Values(), in.SchedulingStrategy) {
+		return nil, invalidParameter("schedulingStrategy must be one of %v, not %q.", in.SchedulingStrategy.Values(), in.SchedulingStrategy)
+	}
+	v := s.store.View()
+	c, err := s.activeCluster(v, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	arns, next, err := page(cmp.Or(in.MaxResults, aws.Int32(servicesPerPage)), in.NextToken,
+		func(after string) iter.Seq[*state.Service] {
+			return v.Services.After(state.ServicesByCluster, *c.ClusterArn, after)
+		},
+		func(row *state.Service) string { return *row.ServiceArn },
+		func(row *state.Service) bool {
+			return *row.Status == state.ServiceActive &&
+				(in.LaunchType == "" || row.LaunchType == in.LaunchType) &&
+				(in.SchedulingStrategy == "" || row.SchedulingStrategy == in.SchedulingStrategy) &&
+				(in.ResourceManagementType == "" || in.ResourceManagementType == types.ResourceManagementTypeCustomer)
+		})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.ListServicesOutput{ServiceArns: arns, NextToken: next}, nil
+}

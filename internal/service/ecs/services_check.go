@@ -1,0 +1,231 @@
+package ecs
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+// serviceName is what CreateService says of names: letters, numbers, hyphens and underscores.
+var serviceName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
+
+// clientTokens are up to 36 printable ASCII characters: API_CreateService.
+var clientTokens = regexp.MustCompile(`^[!-~]{1,36}$`)
+
+// The limits of a capacity provider strategy: API_CapacityProviderStrategyItem.
+const (
+	maxProviders = 20
+	maxBase      = 100_000
+	maxWeight    = 1_000
+)
+
+// checkNewService refuses what is wrong with a new service whatever the store holds.
+func checkNewService(in *ecs.CreateServiceInput) error {
+	if !serviceName.MatchString(aws.ToString(in.ServiceName)) {
+		return invalidParameter("serviceName %q must have up to 255 letters, numbers, hyphens and underscores.", aws.ToString(in.ServiceName))
+	}
+	if in.ClientToken != nil && !clientTokens.MatchString(*in.ClientToken) {
+		return invalidParameter("clientToken must have up to 36 printable ASCII characters.")
+	}
+	if aws.ToString(in.TaskDefinition) == "" {
+		return invalidParameter("taskDefinition must not be empty.")
+	}
+	if in.LaunchType != "" && !slices.Contains(in.LaunchType.Values(), in.LaunchType) {
+		return invalidParameter("launchType must be one of %v, not %q.", in.LaunchType.Values(), in.LaunchType)
+	}
+	if in.LaunchType != "" && len(in.CapacityProviderStrategy) > 0 {
+		return invalidParameter("Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.")
+	}
+	if err := refuseFields([]field{
+		{"loadBalancers", len(in.LoadBalancers) > 0},
+		{"serviceRegistries", len(in.ServiceRegistries) > 0},
+		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil && in.ServiceConnectConfiguration.Enabled},
+		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
+		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
+		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
+		{"monitoring", in.Monitoring != nil},
+		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
+		{"role", aws.ToString(in.Role) != ""},
+		{"availabilityZoneRebalancing", in.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled},
+		{"deploymentController", isForeign(in.DeploymentController)},
+	}); err != nil {
+		return err
+	}
+	if err := checkRolling(in.DeploymentConfiguration); err != nil {
+		return err
+	}
+	daemon := in.SchedulingStrategy == types.SchedulingStrategyDaemon
+	if in.DesiredCount == nil && !daemon {
+		return invalidParameter("desiredCount must be given for a service with the scheduling strategy REPLICA.")
+	}
+	if in.DesiredCount != nil && daemon {
+		return invalidParameter("desiredCount must not be given for a service with the scheduling strategy DAEMON: it runs one task on each instance.")
+	}
+	if err := checkTags(in.Tags); err != nil {
+		return err
+	}
+	return checkService(&newService(in, "", "").Service)
+}
+
+// checkUpdate refuses what is wrong with an update whatever the store holds.
+func checkUpdate(in *ecs.UpdateServiceInput) error {
+	if aws.ToString(in.Service) == "" {
+		return invalidParameter("service must not be empty.")
+	}
+	if in.TaskDefinition != nil && *in.TaskDefinition == "" {
+		return invalidParameter("taskDefinition must not be empty.")
+	}
+	if err := refuseFields([]field{
+		{"loadBalancers", len(in.LoadBalancers) > 0},
+		{"serviceRegistries", len(in.ServiceRegistries) > 0},
+		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil && in.ServiceConnectConfiguration.Enabled},
+		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
+		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
+		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
+		{"monitoring", in.Monitoring != nil},
+		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
+		{"availabilityZoneRebalancing", in.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled},
+		{"deploymentController", isForeign(in.DeploymentController)},
+	}); err != nil {
+		return err
+	}
+	return checkRolling(in.DeploymentConfiguration)
+}
+
+// field is a member of a call, and whether it was given.
+type field struct {
+	name  string
+	given bool
+}
+
+// refuseFields refuses what Pintle would have to leave undone.
+func refuseFields(fields []field) error {
+	for _, f := range fields {
+		if f.given {
+			return unsupported("%s: Pintle's services do not have it yet. Leave it out.", f.name)
+		}
+	}
+	return nil
+}
+
+func isForeign(c *types.DeploymentController) bool {
+	return c != nil && c.Type != types.DeploymentControllerTypeEcs
+}
+
+// checkRolling refuses all ways to deploy but rolling updates.
+func checkRolling(c *types.DeploymentConfiguration) error {
+	if c == nil {
+		return nil
+	}
+	return refuseFields([]field{
+		{"deploymentConfiguration.strategy " + string(c.Strategy), c.Strategy != "" && c.Strategy != types.DeploymentStrategyRolling},
+		{"deploymentConfiguration.alarms", c.Alarms != nil && c.Alarms.Enable},
+		{"deploymentConfiguration.lifecycleHooks", len(c.LifecycleHooks) > 0},
+		{"deploymentConfiguration.bakeTimeInMinutes", aws.ToInt32(c.BakeTimeInMinutes) > 0},
+		{"deploymentConfiguration.canaryConfiguration", c.CanaryConfiguration != nil},
+		{"deploymentConfiguration.linearConfiguration", c.LinearConfiguration != nil},
+		{"deploymentConfiguration.earlySuccessCriteria", c.EarlySuccessCriteria != nil && c.EarlySuccessCriteria.Enable},
+	})
+}
+
+// checkService refuses a service that cannot be, new or updated.
+func checkService(row *types.Service) error {
+	if s := row.SchedulingStrategy; !slices.Contains(s.Values(), s) {
+		return invalidParameter("schedulingStrategy must be one of %v, not %q.", s.Values(), s)
+	}
+	if row.DesiredCount < 0 {
+		return invalidParameter("desiredCount must not be negative.")
+	}
+	if aws.ToInt32(row.HealthCheckGracePeriodSeconds) < 0 {
+		return invalidParameter("healthCheckGracePeriodSeconds must not be negative.")
+	}
+	if p := row.PropagateTags; !slices.Contains(p.Values(), p) {
+		return invalidParameter("propagateTags must be one of %v, not %q.", p.Values(), p)
+	}
+	if isDaemon(row) && len(row.PlacementStrategy) > 0 {
+		return invalidParameter("placementStrategy must not be given for a service with the scheduling strategy DAEMON.")
+	}
+	if err := checkPlacement(row.PlacementConstraints, row.PlacementStrategy); err != nil {
+		return err
+	}
+	if err := checkProviderStrategy(row.CapacityProviderStrategy); err != nil {
+		return err
+	}
+	return checkDeploymentConfiguration(row.DeploymentConfiguration)
+}
+
+// checkProviderStrategy checks the form of a strategy, which is kept; tasks are placed on whatever the cluster has.
+func checkProviderStrategy(strategy []types.CapacityProviderStrategyItem) error {
+	if len(strategy) > maxProviders {
+		return invalidParameter("capacityProviderStrategy has %d members, at most %d are allowed.", len(strategy), maxProviders)
+	}
+	for _, item := range strategy {
+		switch {
+		case aws.ToString(item.CapacityProvider) == "":
+			return invalidParameter("capacityProviderStrategy.capacityProvider must not be empty.")
+		case item.Base < 0 || item.Base > maxBase:
+			return invalidParameter("capacityProviderStrategy.base must be between 0 and %d, not %d.", maxBase, item.Base)
+		case item.Weight < 0 || item.Weight > maxWeight:
+			return invalidParameter("capacityProviderStrategy.weight must be between 0 and %d, not %d.", maxWeight, item.Weight)
+		}
+	}
+	return nil
+}
+
+// The defaults of API_DeploymentConfiguration, which are not those of the console.
+func defaultDeploymentConfiguration(s types.SchedulingStrategy) types.DeploymentConfiguration {
+	c := types.DeploymentConfiguration{
+		MinimumHealthyPercent: aws.Int32(100), MaximumPercent: aws.Int32(200), Strategy: types.DeploymentStrategyRolling,
+		DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{}, BakeTimeInMinutes: aws.Int32(0),
+	}
+	if s == types.SchedulingStrategyDaemon {
+		c.MinimumHealthyPercent, c.MaximumPercent = aws.Int32(0), aws.Int32(100)
+	}
+	return c
+}
+
+// mergeDeploymentConfiguration puts what is given over the old configuration.
+func mergeDeploymentConfiguration(old types.DeploymentConfiguration, in *types.DeploymentConfiguration) *types.DeploymentConfiguration {
+	if in == nil {
+		return &old
+	}
+	if in.MinimumHealthyPercent != nil {
+		old.MinimumHealthyPercent = in.MinimumHealthyPercent
+	}
+	if in.MaximumPercent != nil {
+		old.MaximumPercent = in.MaximumPercent
+	}
+	if in.DeploymentCircuitBreaker != nil {
+		old.DeploymentCircuitBreaker = in.DeploymentCircuitBreaker
+	}
+	if in.Alarms != nil {
+		old.Alarms = in.Alarms
+	}
+	return &old
+}
+
+func checkDeploymentConfiguration(c *types.DeploymentConfiguration) error {
+	low, high := *c.MinimumHealthyPercent, *c.MaximumPercent
+	switch {
+	case low < 0 || low > 100:
+		return invalidParameter("deploymentConfiguration.minimumHealthyPercent must be between 0 and 100, not %d.", low)
+	case high < 100:
+		return invalidParameter("deploymentConfiguration.maximumPercent must be at least 100, not %d.", high)
+	case low == 100 && high == 100:
+		return invalidParameter("Both maximumPercent and minimumHealthyPercent cannot be 100 as this will block deployments.")
+	}
+	t := c.DeploymentCircuitBreaker.ThresholdConfiguration
+	if t == nil {
+		return nil
+	}
+	if !slices.Contains(t.Type.Values(), t.Type) {
+		return invalidParameter("deploymentConfiguration.deploymentCircuitBreaker.thresholdConfiguration.type must be one of %v, not %q.", t.Type.Values(), t.Type)
+	}
+	if t.Value < 1 {
+		return invalidParameter("deploymentConfiguration.deploymentCircuitBreaker.thresholdConfiguration.value must be at least 1, not %d.", t.Value)
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+package state
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+)
+
+// NewID makes the random id of a task or container instance: 32 hexadecimal digits.
+func NewID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// NewUUID makes the id of a container, an attachment or an event.
+func NewUUID() string {
+	id := NewID()
+	return id[:8] + "-" + id[8:12] + "-4" + id[13:16] + "-a" + id[17:20] + "-" + id[20:]
+}
+
+// InCluster is the ARN of something in a cluster: InCluster(clusterArn, "task", id).
+func InCluster(clusterArn string, kind string, names ...string) string {
+	prefix, cluster, _ := strings.Cut(clusterArn, ":cluster/")
+	return prefix + ":" + kind + "/" + strings.Join(append([]string{cluster}, names...), "/")
+}

@@ -1,0 +1,115 @@
+package state
+
+import (
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+// The rows of ECS services.
+
+// The states of a service. A deleted one is DRAINING until its tasks are stopping, then INACTIVE.
+const (
+	ServiceActive   = "ACTIVE"
+	ServiceDraining = "DRAINING"
+	ServiceInactive = "INACTIVE"
+)
+
+// Service is a service: what it is wanted to be, and how far its deployments have come.
+type Service struct {
+	types.Service
+	// Deployments are the PRIMARY one first, then those that it replaces, the newest first. They take
+	// the place of the SDK's; counts of tasks are left empty in them.
+	Deployments []Deployment
+	// EndedAt is when it became INACTIVE.
+	EndedAt *time.Time
+}
+
+// Deployment is one deployment of a service.
+type Deployment struct {
+	types.Deployment
+	ServiceRevisionArn   string
+	ServiceDeploymentArn string
+	// NotBefore is when a task is started again after some have failed.
+	NotBefore *time.Time
+	// Stopped says that StopServiceDeployment wants the service back at its last completed deployment.
+	Stopped bool `json:",omitzero"`
+	// FailedAt is when the last one failed.
+	FailedAt *time.Time
+	// Unplaced says that the last task found no room.
+	Unplaced bool `json:",omitzero"`
+}
+
+// Deployment finds a deployment by its id, or nil. It may be changed while the row is not put yet.
+func (s *Service) Deployment(id string) *Deployment {
+	for i := range s.Deployments {
+		if aws.ToString(s.Deployments[i].Id) == id {
+			return &s.Deployments[i]
+		}
+	}
+	return nil
+}
+
+// Clone is a copy whose deployments and events may be changed.
+func (s *Service) Clone() *Service {
+	c := *s
+	c.Deployments, c.Events = slices.Clone(s.Deployments), slices.Clone(s.Events)
+	return &c
+}
+
+// maxEvents is how many events of a service ECS keeps.
+const maxEvents = 100
+
+// Event puts an event before the others.
+func (s *Service) Event(message string, now time.Time) {
+	e := types.ServiceEvent{Id: new(NewUUID()), CreatedAt: &now, Message: &message}
+	s.Events = append([]types.ServiceEvent{e}, s.Events[:min(len(s.Events), maxEvents-1)]...)
+}
+
+// ServiceDeployment is the record of one deployment, also after it has ended.
+type ServiceDeployment struct {
+	types.ServiceDeployment
+	// DeploymentID is the id that its tasks are started by.
+	DeploymentID string
+}
+
+// ServiceRevision is what a deployment deploys.
+type ServiceRevision struct {
+	types.ServiceRevision
+}
+
+// The indexes of the service tables.
+var (
+	// TasksByService finds the tasks of a service, the ended ones only until it has taken note of their end.
+	TasksByService = Index[Task]{"service", func(t *Task) []string {
+		if t.ServiceArn == "" || t.Noted {
+			return nil
+		}
+		return []string{t.ServiceArn}
+	}}
+
+	ServicesByCluster = Index[Service]{"cluster", func(s *Service) []string { return given(s.ClusterArn) }}
+
+	ServiceDeploymentsByService = Index[ServiceDeployment]{"service", func(d *ServiceDeployment) []string { return given(d.ServiceArn) }}
+)
+
+var (
+	services = &def[Service]{
+		name:    "services",
+		keyOf:   func(s *Service) string { return aws.ToString(s.ServiceArn) },
+		indexes: []Index[Service]{ServicesByCluster},
+	}
+
+	serviceDeployments = &def[ServiceDeployment]{
+		name:    "service_deployments",
+		keyOf:   func(d *ServiceDeployment) string { return aws.ToString(d.ServiceDeploymentArn) },
+		indexes: []Index[ServiceDeployment]{ServiceDeploymentsByService},
+	}
+
+	serviceRevisions = &def[ServiceRevision]{
+		name:  "service_revisions",
+		keyOf: func(r *ServiceRevision) string { return aws.ToString(r.ServiceRevisionArn) },
+	}
+)

@@ -1,0 +1,271 @@
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// described is a service as describe-services prints it.
+type described struct {
+	Status                                   string
+	DesiredCount, RunningCount, PendingCount int
+	TaskDefinition                           string
+	Deployments                              []struct {
+		ID, Status, TaskDefinition, RolloutState, RolloutStateReason string
+		FailedTasks                                                  int
+	}
+	Events []struct{ Message string }
+}
+
+// said says whether the service has an event with the text.
+func (d described) said(text string) bool {
+	return slices.ContainsFunc(d.Events, func(e struct{ Message string }) bool { return strings.Contains(e.Message, text) })
+}
+
+// stable is what aws ecs wait services-stable waits for.
+func (d described) stable() bool { return len(d.Deployments) == 1 && d.RunningCount == d.DesiredCount }
+
+// completed says that the service's last deployment is, too.
+func (d described) completed() bool {
+	return d.stable() && d.Deployments[0].RolloutState == "COMPLETED"
+}
+
+func (p *Pintle) service(name string) described {
+	p.t.Helper()
+	var out struct{ Services []described }
+	text := p.AWS("ecs", "describe-services", "--services", name)
+	if err := json.Unmarshal([]byte(text), &out); err != nil || len(out.Services) != 1 {
+		p.t.Fatal(err, text)
+	}
+	return out.Services[0]
+}
+
+func (p *Pintle) awaitService(what, name string, ok func(described) bool) described {
+	p.t.Helper()
+	var last described
+	deadline := time.Now().Add(time.Minute)
+	for last = p.service(name); !ok(last); last = p.service(name) {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("service %s: %s did not happen within a minute: %+v", name, what, last)
+		}
+	}
+	return last
+}
+
+// register registers a revision of a family with one container that runs a shell command.
+func (p *Pintle) register(family, command string) {
+	p.t.Helper()
+	text, _ := json.Marshal([]any{map[string]any{"name": "main", "image": "i", "cpu": 64, "memory": 64, "stopTimeout": 2, "command": []string{"/bin/sh", "-c", command}}})
+	p.AWS("ecs", "register-task-definition", "--family", family, "--container-definitions", string(text))
+}
+
+func (p *Pintle) list(args ...string) []string {
+	p.t.Helper()
+	return strings.Fields(p.AWS(append([]string{"ecs"}, append(args, "--output", "text")...)...))
+}
+
+func (p *Pintle) tasksOf(service string) []string {
+	p.t.Helper()
+	return p.list("list-tasks", "--service-name", service, "--query", "taskArns[]")
+}
+
+// TestServices drives a service through its life with the AWS CLI: create, scale, a rolling update, a broken
+// one that rolls back, kills, and deletion.
+func TestServices(t *testing.T) {
+	p := Up(t, "c5.2xlarge=3", "--settle", "2s")
+	mark := fmt.Sprint(1_000_000 + rand.IntN(1_000_000)) // seconds that nobody else sleeps
+	p.register("web", "exec sleep 600")
+	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", "2", "--tags", "key=team,value=ml")
+	p.AWS("ecs", "wait", "services-stable", "--services", "web")
+	p.awaitService("the roll-out's end", "web", described.completed)
+
+	p.AWS("ecs", "update-service", "--service", "web", "--desired-count", "4")
+	p.AWS("ecs", "wait", "services-stable", "--services", "web")
+	if n := len(p.tasksOf("web")); n != 4 {
+		t.Errorf("scaled to 4, it has %d tasks", n)
+	}
+
+	t.Run("a rolling update", func(t *testing.T) {
+		old := p.tasksOf("web")
+		p.register("web", "exec sleep "+mark)
+		p.AWS("ecs", "update-service", "--service", "web", "--task-definition", "web")
+		s := p.awaitService("the update's end", "web", func(s described) bool {
+			if s.RunningCount < 4 || s.RunningCount+s.PendingCount > 8 {
+				t.Errorf("%d running and %d pending of 4", s.RunningCount, s.PendingCount)
+			}
+			return s.completed()
+		})
+		if !strings.HasSuffix(s.TaskDefinition, "web:2") || !s.said("deployment completed") || !s.said("has stopped") {
+			t.Errorf("%+v", s)
+		}
+		for _, task := range p.tasksOf("web") {
+			if slices.Contains(old, task) {
+				t.Errorf("the old task %s is left", task)
+			}
+		}
+	})
+
+	for what, command := range map[string]string{"does not start": "", "fails at once": "exit 3"} {
+		t.Run("a command that "+what, func(t *testing.T) {
+			before := p.tasksOf("web")
+			if command != "" {
+				p.register("web", command)
+			} else {
+				p.AWS("ecs", "register-task-definition", "--family", "web", "--container-definitions", `[{"name":"main","image":"i","memory":64,"command":["/no/such/program"]}]`)
+			}
+			p.AWS("ecs", "update-service", "--service", "web", "--task-definition", "web", "--deployment-configuration", "deploymentCircuitBreaker={enable=true,rollback=true}")
+			s := p.awaitService("the roll-back", "web", func(s described) bool { return s.completed() && strings.HasSuffix(s.TaskDefinition, "web:2") })
+			if !s.said("deployment failed: tasks failed to start.") || !s.said("rolling back to deployment ecs-svc/") {
+				t.Errorf("%+v", s.Events)
+			}
+			after := p.tasksOf("web")
+			if slices.Sort(before); !slices.Equal(before, after) {
+				t.Errorf("the tasks that ran were %v, now %v", before, after)
+			}
+			status := p.AWS("ecs", "list-service-deployments", "--service", "web", "--query", "serviceDeployments[0].status", "--output", "text")
+			if status != "ROLLBACK_SUCCESSFUL" {
+				t.Errorf("the deployment is %s", status)
+			}
+		})
+	}
+
+	t.Run("kills", func(t *testing.T) {
+		for range 3 {
+			before := p.tasksOf("web")
+			pids := processes(mark)
+			if len(pids) != 4 {
+				t.Fatalf("the service's processes are %v", pids)
+			}
+			syscall.Kill(pids[rand.IntN(4)], syscall.SIGKILL) //nolint:errcheck // it may have ended
+			p.awaitService("the replacement", "web", func(s described) bool {
+				return s.RunningCount == 4 && !slices.Equal(before, p.tasksOf("web"))
+			})
+		}
+	})
+
+	t.Run("the control plane's end in the middle of an update", func(t *testing.T) {
+		p.register("web", "exec sleep 602")
+		p.AWS("ecs", "update-service", "--service", "web", "--task-definition", "web", "--force-new-deployment")
+		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
+		p.Kill()
+		p.Start()
+		p.awaitService("the update's end", "web", func(s described) bool { return s.completed() && !strings.HasSuffix(s.TaskDefinition, "web:2") })
+	})
+
+	if out, err := p.TryAWS("ecs", "delete-service", "--service", "web"); err == nil || !strings.Contains(out, "InvalidParameterException") {
+		t.Errorf("a service of 4 is deleted without force: %s", out)
+	}
+	p.AWS("ecs", "update-service", "--service", "web", "--desired-count", "0")
+	p.AWS("ecs", "wait", "services-stable", "--services", "web")
+	p.AWS("ecs", "delete-service", "--service", "web")
+	p.AWS("ecs", "wait", "services-inactive", "--services", "web")
+}
+
+// processes are those that sleep for a number of seconds.
+func processes(seconds string) (pids []int) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		b, _ := os.ReadFile(path) // it may have ended
+		if string(b) == "sleep\x00"+seconds+"\x00" {
+			pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// TestDaemonServices runs one task on each node, also as nodes drain, come and go.
+func TestDaemonServices(t *testing.T) {
+	p := Up(t, "c5.2xlarge=3", "--settle", "1s")
+	p.register("agent", "exec sleep 600")
+	p.AWS("ecs", "create-service", "--service-name", "agent", "--task-definition", "agent", "--scheduling-strategy", "DAEMON")
+	p.AWS("ecs", "wait", "services-stable", "--services", "agent")
+	onePerNode := func(n int) {
+		t.Helper()
+		p.awaitService(fmt.Sprintf("a task on each of %d nodes", n), "agent", func(s described) bool { return s.DesiredCount == n && s.completed() })
+		where := p.list(append([]string{"describe-tasks", "--query", "tasks[].containerInstanceArn", "--tasks"}, p.tasksOf("agent")...)...)
+		if slices.Sort(where); len(where) != n || len(slices.Compact(where)) != n {
+			t.Errorf("the tasks are on %v", where)
+		}
+	}
+	onePerNode(3)
+	node := p.list("list-container-instances", "--query", "containerInstanceArns[0]")[0]
+	p.AWS("ecs", "update-container-instances-state", "--container-instances", node, "--status", "DRAINING")
+	onePerNode(2)
+	p.AWS("ecs", "update-container-instances-state", "--container-instances", node, "--status", "ACTIVE")
+	onePerNode(3)
+	agent := &daemon{t: t, args: []string{"agent", "--endpoint", p.Endpoint, "--data", t.TempDir(), "--name", "late", "--instance-type", "c5.xlarge", "--runtime", "process"}}
+	agent.start()
+	defer agent.kill()
+	onePerNode(4)
+	p.register("agent", "exec sleep 601")
+	p.AWS("ecs", "update-service", "--service", "agent", "--task-definition", "agent")
+	onePerNode(4)
+	if s := p.service("agent"); !strings.HasSuffix(s.TaskDefinition, "agent:2") || strings.HasSuffix(s.Deployments[0].TaskDefinition, "agent:1") {
+		t.Errorf("%+v", s)
+	}
+	p.AWS("ecs", "delete-service", "--service", "agent")
+	p.AWS("ecs", "wait", "services-inactive", "--services", "agent")
+	Eventually(t, "the end of its tasks", time.Minute, func() bool {
+		return p.AWS("ecs", "describe-clusters", "--query", "clusters[0].[runningTasksCount,pendingTasksCount]", "--output", "text") == "0\t0"
+	})
+}
+
+// TestGPUService replaces, in a rolling update, tasks that hold all GPUs there are: without room beside them the
+// old ones have to go first, as far as the minimum allows.
+func TestGPUService(t *testing.T) {
+	p := Up(t, "g4dn.xlarge=2", "--settle", "1s")
+	definition := `[{"name":"main","image":"i","memory":64,"stopTimeout":2,"command":["sleep","600"],"resourceRequirements":[{"type":"GPU","value":"1"}]}]`
+	p.AWS("ecs", "register-task-definition", "--family", "gpu", "--container-definitions", definition)
+	p.AWS("ecs", "create-service", "--service-name", "gpu", "--task-definition", "gpu", "--desired-count", "3", "--deployment-configuration", "minimumHealthyPercent=50,maximumPercent=200")
+	s := p.awaitService("two of three tasks", "gpu", func(s described) bool { return s.RunningCount == 2 && s.said("was unable to place a task") })
+	if !s.said("has insufficient GPU resource available.") {
+		t.Errorf("%+v", s.Events)
+	}
+	p.AWS("ecs", "update-service", "--service", "gpu", "--desired-count", "2")
+	p.awaitService("the roll-out's end", "gpu", described.completed)
+	p.AWS("ecs", "update-service", "--service", "gpu", "--force-new-deployment")
+	p.awaitService("the update's end", "gpu", func(s described) bool {
+		if s.RunningCount < 1 {
+			t.Error("no task runs")
+		}
+		return s.completed()
+	})
+}
+
+// TestTaskProtection has a container protect its own task through the agent's endpoint, and scales its service in.
+func TestTaskProtection(t *testing.T) {
+	p := Up(t, "c5.2xlarge", "--settle", "1s")
+	protect := `import json, os, time, urllib.request
+body = json.dumps({"ProtectionEnabled": True, "ExpiresInMinutes": 5}).encode()
+url = os.environ["ECS_AGENT_URI"] + "/task-protection/v1/state"
+r = urllib.request.Request(url, data=body, method="PUT", headers={"Content-Type": "application/json"})
+print(urllib.request.urlopen(r).read().decode(), flush=True)
+time.sleep(600)`
+	text, _ := json.Marshal(map[string]any{
+		"family": "busy", "taskRoleArn": "arn:aws:iam::000000000000:role/worker",
+		"containerDefinitions": []any{map[string]any{"name": "main", "image": "i", "memory": 64, "stopTimeout": 2, "command": []string{"python3", "-c", protect}}},
+	})
+	p.AWS("ecs", "register-task-definition", "--cli-input-json", string(text))
+	p.AWS("ecs", "create-service", "--service-name", "busy", "--task-definition", "busy", "--desired-count", "1")
+	Eventually(t, "the task's protection", 30*time.Second, func() bool {
+		return len(p.list("get-task-protection", "--cluster", "default", "--query", "protectedTasks[].taskArn")) == 1
+	})
+	task := p.tasksOf("busy")[0]
+	p.AWS("ecs", "update-service", "--service", "busy", "--desired-count", "0")
+	p.AWS("ecs", "update-service", "--service", "busy", "--force-new-deployment")
+	if left := p.tasksOf("busy"); len(left) != 1 || left[0] != task {
+		t.Fatalf("of the protected task %v is left", left)
+	}
+	p.AWS("ecs", "update-task-protection", "--cluster", "default", "--tasks", task, "--no-protection-enabled")
+	p.awaitService("the scale-in", "busy", func(s described) bool { return s.RunningCount == 0 && s.completed() })
+}
