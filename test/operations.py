@@ -464,16 +464,18 @@ assert [d["Average"] for d in got["Datapoints"]] == [80], got
 assert len(logs.get_log_events(logGroupName="/emf", logStreamName="s")["events"]) == 2
 
 # Application Auto Scaling
+for name in ("web", "other"):
+    ecs.create_service(serviceName=name, taskDefinition="everything:1", desiredCount=0)
 web = dict(ServiceNamespace="ecs", ScalableDimension="ecs:service:DesiredCount", ResourceId="service/default/web")
 refused("ObjectNotFoundException", scaling.deregister_scalable_target, **web)
 refused("ValidationException", scaling.register_scalable_target, **{**web, "ServiceNamespace": "dynamodb", "ScalableDimension": "dynamodb:table:ReadCapacityUnits"}, MinCapacity=1, MaxCapacity=2)
 refused("ValidationException", scaling.register_scalable_target, **web, MinCapacity=3, MaxCapacity=2)
-arn = scaling.register_scalable_target(**web, MinCapacity=1, MaxCapacity=8, Tags={"a": "b"})["ScalableTargetARN"]
+arn = scaling.register_scalable_target(**web, MinCapacity=0, MaxCapacity=8, Tags={"a": "b"})["ScalableTargetARN"]
 scaling.register_scalable_target(**web, MaxCapacity=9, SuspendedState={"DynamicScalingInSuspended": True})
 scaling.register_scalable_target(**{**web, "ResourceId": "service/default/other"}, MinCapacity=0, MaxCapacity=1)
 targets = [t for p in scaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="ecs", PaginationConfig={"PageSize": 1}) for t in p["ScalableTargets"]]
 assert [t["ResourceId"] for t in targets] == ["service/default/other", "service/default/web"], targets
-assert (targets[1]["MinCapacity"], targets[1]["MaxCapacity"], targets[1]["ScalableTargetARN"]) == (1, 9, arn), targets
+assert (targets[1]["MinCapacity"], targets[1]["MaxCapacity"], targets[1]["ScalableTargetARN"]) == (0, 9, arn), targets
 assert targets[1]["SuspendedState"] == {"DynamicScalingInSuspended": True, "DynamicScalingOutSuspended": False, "ScheduledScalingSuspended": False}, targets
 scaling.tag_resource(ResourceARN=arn, Tags={"c": "d"})
 scaling.untag_resource(ResourceARN=arn, TagKeys=["a"])
@@ -497,7 +499,7 @@ assert policies[0]["TargetTrackingScalingPolicyConfiguration"] == tracking and p
 assert policies[1]["StepScalingPolicyConfiguration"]["MinAdjustmentMagnitude"] == 1 and policies[1]["Alarms"] == [], policies[1]
 scaling.delete_scaling_policy(**web, PolicyName="steps")
 refused("ObjectNotFoundException", scaling.delete_scaling_policy, **web, PolicyName="steps")
-scaling.put_scheduled_action(**web, ScheduledActionName="mornings", Schedule="cron(0 8 ? * MON-FRI *)", Timezone="Europe/Zurich", ScalableTargetAction={"MinCapacity": 4})
+scaling.put_scheduled_action(**web, ScheduledActionName="mornings", Schedule="cron(0 8 ? * MON-FRI 2035)", Timezone="Europe/Zurich", ScalableTargetAction={"MinCapacity": 4})
 scaling.put_scheduled_action(**web, ScheduledActionName="once", Schedule="at(2035-01-01T00:00:00)", ScalableTargetAction={"MinCapacity": 0, "MaxCapacity": 0})
 refused("ValidationException", scaling.put_scheduled_action, **web, ScheduledActionName="bad", Schedule="cron(0 8 * * * *)", ScalableTargetAction={"MinCapacity": 4})
 actions = [a for p in scaling.get_paginator("describe_scheduled_actions").paginate(**web, PaginationConfig={"PageSize": 1}) for a in p["ScheduledActions"]]

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -15,6 +16,7 @@ func TestScalingCLI(t *testing.T) {
 	web := []string{"--scalable-dimension", "ecs:service:DesiredCount", "--resource-id", "service/default/web"}
 	with := func(args ...string) []string { return append(web[:len(web):len(web)], args...) }
 
+	p.gpuService("web", 0)
 	scaling("register-scalable-target", with("--min-capacity", "1", "--max-capacity", "10")...)
 	high := scaling("put-scaling-policy", with("--policy-name", "cpu75", "--policy-type", "TargetTrackingScaling", "--query", "Alarms[0].AlarmName",
 		"--target-tracking-scaling-policy-configuration", `{"TargetValue":75,"PredefinedMetricSpecification":{"PredefinedMetricType":"ECSServiceAverageCPUUtilization"},"ScaleOutCooldown":60,"ScaleInCooldown":60}`)...)
@@ -40,6 +42,14 @@ func TestScalingCLI(t *testing.T) {
 	if got := scaling("describe-scaling-policies", "--query", "length(ScalingPolicies)"); got != "0" {
 		t.Errorf("%s policies are left", got)
 	}
+}
+
+// gpuService makes a service whose tasks take a GPU each.
+func (p *Pintle) gpuService(name string, desired int) {
+	p.t.Helper()
+	p.AWS("ecs", "register-task-definition", "--family", name, "--container-definitions",
+		`[{"name":"main","image":"i","memory":64,"command":["sleep","600"],"resourceRequirements":[{"type":"GPU","value":"1"}]}]`)
+	p.AWS("ecs", "create-service", "--service-name", name, "--task-definition", name, "--desired-count", fmt.Sprint(desired))
 }
 
 // TestScalingBadInput sends what must be refused, and looks whether anything has changed.

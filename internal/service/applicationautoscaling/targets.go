@@ -23,6 +23,9 @@ func (s *Service) RegisterScalableTarget(ctx context.Context, in *api.RegisterSc
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
 	}
+	if err := checkCapacities(in.MinCapacity, in.MaxCapacity); err != nil {
+		return nil, err
+	}
 	if err := s.exists(ctx, r); err != nil {
 		return nil, err
 	}
@@ -69,12 +72,6 @@ func (s *Service) register(old *state.ScalableTarget, in *api.RegisterScalableTa
 
 // setBounds gives a target its bounds, those that are given, and has the capacity brought within them.
 func setBounds(row *state.ScalableTarget, lowest, highest *int32) error {
-	if err := checkCapacity("minCapacity", lowest); err != nil {
-		return err
-	}
-	if err := checkCapacity("maxCapacity", highest); err != nil {
-		return err
-	}
 	if lowest != nil {
 		row.MinCapacity = lowest
 	}
@@ -91,6 +88,13 @@ func setBounds(row *state.ScalableTarget, lowest, highest *int32) error {
 	}
 	row.Unsettled = row.Unsettled || lowest != nil || highest != nil
 	return nil
+}
+
+func checkCapacities(lowest, highest *int32) error {
+	if err := checkCapacity("minCapacity", lowest); err != nil {
+		return err
+	}
+	return checkCapacity("maxCapacity", highest)
 }
 
 func checkCapacity(field string, n *int32) error {
