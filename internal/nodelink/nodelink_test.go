@@ -123,6 +123,25 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
+// TestALostStore checks that the numbers grow also where the control plane comes back with a younger store
+// than the node knew, or the node would drop its manifest, and run on what nobody knows of.
+func TestALostStore(t *testing.T) {
+	j := newJournal()
+	w := newWorld(t, j, Options{})
+	w.put(taskRow("a", "RUNNING", "PENDING"))
+	a, _ := w.connectACS()
+	p := next[*acs.PayloadMessage](a)
+	go w.link.Close()
+	a.ended()
+	w.close()
+
+	w = newWorld(t, newJournal(), Options{})
+	_, manifest := w.connectACS()
+	if manifest.Timeline <= p.SeqNum {
+		t.Errorf("timeline %d of the new store is not above %d", manifest.Timeline, p.SeqNum)
+	}
+}
+
 // TestRestart checks that the numbers grow over a restart of the control plane, or the node would
 // drop its manifest.
 func TestRestart(t *testing.T) {

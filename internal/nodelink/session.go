@@ -148,11 +148,12 @@ func (s *session) sendHeartbeat(ctx context.Context) error {
 	return s.send(ctx, &acs.HeartbeatMessage{MessageID: s.messageID(), Healthy: true})
 }
 
-// nextSeq numbers payloads and manifests. It grows over reconnects and restarts too, because the
-// store's revision does and each session begins with a commit: a node drops a manifest that is not
-// newer than what it has seen.
+// nextSeq numbers payloads and manifests: a node drops a manifest that is not newer than what it has seen.
+// It grows over reconnects and restarts because the time does, also where the store was lost or an older
+// one restored; and where the clock was put back because the store's revision does, which each session
+// begins by raising.
 func (s *session) nextSeq() int64 {
-	s.seq = max(s.seq+1, s.link.store.Revision()<<20)
+	s.seq = max(s.seq+1, s.link.store.Revision()<<20, s.link.now().UnixMicro())
 	return s.seq
 }
 
