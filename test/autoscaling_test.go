@@ -41,10 +41,10 @@ func TestGPUServiceFollowsItsLoad(t *testing.T) {
 		}
 	}
 	Eventually(t, "4 tasks under load", 90*time.Second, running("4\t4"))
-	activity := scaling("describe-scaling-activities", "--query", "ScalingActivities[0].[StatusCode,Description,Cause]", "--output", "text")
-	if !strings.HasPrefix(activity, "Successful\tSetting desired count to 4.\tmonitor alarm TargetTracking-service/default/web-AlarmHigh-") {
-		t.Errorf("the latest activity is %q", activity)
-	}
+	Eventually(t, "the activity's success", 10*time.Second, func() bool {
+		activity := scaling("describe-scaling-activities", "--query", "ScalingActivities[0].[StatusCode,Description,Cause]", "--output", "text")
+		return strings.HasPrefix(activity, "Successful\tSetting desired count to 4.\tmonitor alarm TargetTracking-service/default/web-AlarmHigh-")
+	})
 	register("0.05")
 	p.AWS("ecs", "update-service", "--service", "web", "--task-definition", "inference")
 	Eventually(t, "1 task without load", 3*time.Minute, running("1\t1"))
