@@ -22,6 +22,7 @@ if [ "${1:-}" = test ]; then
   need runc || packages+=(runc)
   [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || packages+=(containernetworking-plugins)
   need iptables || packages+=(iptables)
+  need ip || packages+=(iproute2)
   need busybox || packages+=(busybox-static)
 fi
 if [ ${#packages[@]} -gt 0 ]; then
