@@ -22,7 +22,7 @@ func (t *task) attend(name, netns string) error {
 	if t.engine.opts.Attend == nil || netns == "" || t.attended.stop[name] != nil {
 		return nil
 	}
-	stop, err := t.engine.opts.Attend(netns, &t.rec.Task)
+	stop, err := t.engine.opts.Attend(netns, new(t.payload()))
 	if err != nil {
 		return fmt.Errorf("serve the container's metadata and credentials: %w", err)
 	}

@@ -117,10 +117,8 @@ func hostConfig(c *acs.Container) (out acs.HostConfig) {
 func (t *task) environment(c *acs.Container) []string {
 	env := map[string]string{}
 	if t.engine.opts.Environment != nil {
-		t.mu.Lock()
-		task, token := t.rec.Task, t.rec.Containers[c.Name].Token
-		t.mu.Unlock()
-		env = t.engine.opts.Environment(&task, token)
+		rc, _ := t.container(c.Name)
+		env = t.engine.opts.Environment(new(t.payload()), rc.Token)
 	}
 	maps.Copy(env, c.Environment)
 	var out []string

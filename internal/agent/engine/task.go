@@ -73,6 +73,13 @@ func (t *task) container(name string) (Container, string) {
 	return *t.rec.Containers[name], t.containerID(name)
 }
 
+// payload is the task as the control plane sent it, with the credentials that it has now.
+func (t *task) payload() acs.Task {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rec.Task
+}
+
 // save writes the record. The caller holds mu, or is the task's only user.
 func (t *task) save() error { return t.engine.write(t.path(), t.rec) }
 
