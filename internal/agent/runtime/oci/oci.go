@@ -170,11 +170,7 @@ func (r *Runtime) connect(ctx context.Context, spec *runtime.Spec) (netns, ip st
 
 // NetNS is runtime.Runtime's.
 func (r *Runtime) NetNS(_ context.Context, id string) (string, error) {
-	dir, err := r.containers.Find(id)
-	if err != nil {
-		return "", err
-	}
-	spec, err := shim.ReadSpec(dir)
+	_, spec, err := r.containers.Open(id)
 	if err != nil || spec.Network.Mode != "bridge" {
 		return "", err
 	}
@@ -184,15 +180,11 @@ func (r *Runtime) NetNS(_ context.Context, id string) (string, error) {
 
 // Start is runtime.Runtime's.
 func (r *Runtime) Start(ctx context.Context, id string) error {
-	dir, err := r.containers.Find(id)
+	dir, spec, err := r.containers.Open(id)
 	if err != nil {
 		return err
 	}
 	if status, _, err := shim.Status(dir); err != nil || status != runtime.Created {
-		return err
-	}
-	spec, err := shim.ReadSpec(dir)
-	if err != nil {
 		return err
 	}
 	// A name that no attempt before this one has used: runc refuses what one of them has begun to write.
@@ -272,19 +264,8 @@ func (r *Runtime) dispose(ctx context.Context, dir, id string) error {
 
 // Stop is runtime.Runtime's.
 func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
-	dir, err := r.containers.Find(id)
-	if err != nil {
-		return err
-	}
-	spec, err := shim.ReadSpec(dir)
-	if err != nil {
-		return err
-	}
 	signal := func(st shim.State, s syscall.Signal) error { return syscall.Kill(st.PID, s) }
-	return shim.Stop(ctx, dir, grace, spec.StopSignal, signal, func(ctx context.Context) error {
-		_, err := r.Wait(ctx, id)
-		return err
-	})
+	return r.containers.Stop(ctx, id, grace, signal, r.Wait)
 }
 
 // Remove is runtime.Runtime's.
@@ -315,11 +296,7 @@ func (r *Runtime) List(_ context.Context, owner string) ([]runtime.Container, er
 
 // Logs is runtime.Runtime's.
 func (r *Runtime) Logs(ctx context.Context, id, cursor string, follow bool, emit func(runtime.Line) error) error {
-	dir, err := r.containers.Find(id)
-	if err != nil {
-		return err
-	}
-	return shim.Logs(ctx, dir, cursor, follow, emit)
+	return r.containers.Logs(ctx, id, cursor, follow, emit)
 }
 
 // keyed are locks by name.

@@ -53,17 +53,13 @@ func oomKilled(cgroup string) bool {
 
 // Stats is runtime.Runtime's.
 func (r *Runtime) Stats(_ context.Context, id string) (runtime.Stats, error) {
-	dir, err := r.containers.Find(id)
+	dir, spec, err := r.containers.Open(id)
 	if err != nil {
 		return runtime.Stats{}, err
 	}
 	st, started, err := shim.ReadState(dir)
 	if err != nil || !started || !st.Running() {
 		return runtime.Stats{At: time.Now()}, err
-	}
-	spec, err := shim.ReadSpec(dir)
-	if err != nil {
-		return runtime.Stats{}, err
 	}
 	read := statsOfV1
 	if cgroups.Mode() == cgroups.Unified {

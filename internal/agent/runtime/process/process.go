@@ -59,15 +59,11 @@ func (r *Runtime) Create(_ context.Context, spec *runtime.Spec) error {
 
 // Start is runtime.Runtime's.
 func (r *Runtime) Start(ctx context.Context, id string) error {
-	dir, err := r.containers.Find(id)
+	dir, spec, err := r.containers.Open(id)
 	if err != nil {
 		return err
 	}
 	if status, _, err := shim.Status(dir); err != nil || status != runtime.Created {
-		return err
-	}
-	spec, err := shim.ReadSpec(dir)
-	if err != nil {
 		return err
 	}
 	args := slices.Concat(spec.Entrypoint, spec.Command)
@@ -109,19 +105,8 @@ func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 
 // Stop is runtime.Runtime's. The signals go to the container's whole process group.
 func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
-	dir, err := r.containers.Find(id)
-	if err != nil {
-		return err
-	}
-	spec, err := shim.ReadSpec(dir)
-	if err != nil {
-		return err
-	}
 	signal := func(st shim.State, s syscall.Signal) error { return syscall.Kill(-st.PID, s) }
-	return shim.Stop(ctx, dir, grace, spec.StopSignal, signal, func(ctx context.Context) error {
-		_, err := r.Wait(ctx, id)
-		return err
-	})
+	return r.containers.Stop(ctx, id, grace, signal, r.Wait)
 }
 
 // Remove is runtime.Runtime's.
@@ -149,11 +134,7 @@ func (*Runtime) NetNS(context.Context, string) (string, error) { return "", nil 
 
 // Exec is runtime.Runtime's: the command runs beside the container's processes, as they do.
 func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, error) {
-	dir, err := r.containers.Find(id)
-	if err != nil {
-		return 0, err
-	}
-	spec, err := shim.ReadSpec(dir)
+	_, spec, err := r.containers.Open(id)
 	if err != nil {
 		return 0, err
 	}
@@ -214,9 +195,5 @@ func addProcess(s *runtime.Stats, pid int) {
 
 // Logs is runtime.Runtime's.
 func (r *Runtime) Logs(ctx context.Context, id, cursor string, follow bool, emit func(runtime.Line) error) error {
-	dir, err := r.containers.Find(id)
-	if err != nil {
-		return err
-	}
-	return shim.Logs(ctx, dir, cursor, follow, emit)
+	return r.containers.Logs(ctx, id, cursor, follow, emit)
 }

@@ -80,10 +80,22 @@ func (c Containers) List(owner string) ([]runtime.Container, error) {
 	return out, nil
 }
 
+// Open finds a container and reads what it is.
+func (c Containers) Open(id string) (dir string, spec *runtime.Spec, err error) {
+	if dir, err = c.Find(id); err != nil {
+		return "", nil, err
+	}
+	spec, err = ReadSpec(dir)
+	return dir, spec, err
+}
+
 // Stop sends a container its stop signal, and SIGKILL after the grace period; one that was never started
-// needs neither. How it is signalled, and
-// how its end is waited for, is the runtime's.
-func Stop(ctx context.Context, dir string, grace time.Duration, name string, signal func(State, syscall.Signal) error, wait func(context.Context) error) error {
+// needs neither. How it is signalled, and how its end is waited for, is the runtime's.
+func (c Containers) Stop(ctx context.Context, id string, grace time.Duration, signal func(State, syscall.Signal) error, wait func(context.Context, string) (runtime.Exit, error)) error {
+	dir, spec, err := c.Open(id)
+	if err != nil {
+		return err
+	}
 	if _, started, err := ReadState(dir); err != nil || !started {
 		return err
 	}
@@ -97,18 +109,19 @@ func Stop(ctx context.Context, dir string, grace time.Duration, name string, sig
 		}
 		return nil
 	}
-	if err := send(stopSignal(name)); err != nil {
+	if err := send(stopSignal(spec.StopSignal)); err != nil {
 		return err
 	}
 	gentle, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	if err := wait(gentle); err == nil || ctx.Err() != nil {
+	if _, err := wait(gentle, id); err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err := send(syscall.SIGKILL); err != nil {
 		return err
 	}
-	return wait(ctx)
+	_, err = wait(ctx, id)
+	return err
 }
 
 // firstRealTime is SIGRTMIN as the C library counts: it keeps the first two for itself.
@@ -130,8 +143,12 @@ func stopSignal(name string) syscall.Signal {
 	return syscall.SIGTERM
 }
 
-// Logs streams the output of the container in dir.
-func Logs(ctx context.Context, dir, cursor string, follow bool, emit func(runtime.Line) error) error {
+// Logs streams a container's output.
+func (c Containers) Logs(ctx context.Context, id, cursor string, follow bool, emit func(runtime.Line) error) error {
+	dir, err := c.Find(id)
+	if err != nil {
+		return err
+	}
 	done := func() bool {
 		status, _, err := Status(dir)
 		return err != nil || status == runtime.Exited
