@@ -18,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/agent/file"
 )
 
 // identity is what a node remembers of itself.
@@ -45,15 +47,7 @@ func (a *Agent) recall() identity {
 
 func (a *Agent) remember(id identity) error {
 	a.identity.Store(&id)
-	b, err := json.Marshal(id)
-	if err != nil {
-		return err
-	}
-	tmp := a.identityPath() + ".new"
-	if err := os.WriteFile(tmp, b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, a.identityPath())
+	return file.WriteJSON(a.identityPath(), id, false)
 }
 
 // register registers the node, again under its old ARN where it has one. A control plane that cannot

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
@@ -88,7 +89,7 @@ func (e *Engine) readRecords() error {
 	for _, entry := range entries {
 		path := filepath.Join(e.opts.Dir, entry.Name())
 		switch {
-		case strings.HasPrefix(entry.Name(), newFile): // it died while it wrote
+		case strings.HasPrefix(entry.Name(), file.Unfinished): // it died while it wrote
 			err = os.Remove(path)
 		case filepath.Ext(path) == ".json":
 			var rec *Record

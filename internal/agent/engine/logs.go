@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
@@ -121,7 +122,7 @@ func (e *Engine) readCursor(id string) string {
 }
 
 func (e *Engine) saveCursor(id, cursor string) {
-	if err := replace(e.cursorPath(id), []byte(cursor), false); err != nil {
+	if err := file.Replace(e.cursorPath(id), []byte(cursor), false); err != nil {
 		e.opts.Log.Error("cannot note how far output is shipped", "container", id, "error", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/agent/file"
 )
 
 // Record is what a node must not forget of a task. It lies in a file of its own, written whole or not
@@ -151,30 +152,10 @@ func (r *Record) write(path string) error {
 		return err
 	}
 	_, missing := os.Stat(path)
-	if err := replace(path, b, true); err != nil || missing == nil {
+	if err := file.Replace(path, b, true); err != nil || missing == nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
-}
-
-// newFile begins the names of files that are not written whole yet.
-const newFile = ".new-"
-
-// replace replaces a file whole, or not at all.
-func replace(path string, b []byte, durable bool) error {
-	f, err := os.CreateTemp(filepath.Dir(path), newFile+"*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) //nolint:errcheck // gone already when all went well
-	_, err = f.Write(b)
-	if err == nil && durable {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // syncDir makes a new name durable.

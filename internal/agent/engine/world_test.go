@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
@@ -128,7 +129,7 @@ func writeLightly(path string, r *Record) error {
 	if err != nil {
 		return err
 	}
-	return replace(path, b, false)
+	return file.Replace(path, b, false)
 }
 
 // kill ends the agent between two steps.

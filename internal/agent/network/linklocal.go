@@ -11,6 +11,8 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/net/netutil"
 	"golang.org/x/sys/unix"
+
+	"github.com/pintle/pintle/internal/agent/kernel"
 )
 
 // LinkLocal is where containers find their task metadata and credentials, as on AWS: at its port 80.
@@ -38,7 +40,7 @@ func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 		if err := redirect(int(ns), address, 80, MetadataPort); err != nil {
 			return err
 		}
-		return onThread(func() error {
+		return kernel.OnThread(func() error {
 			if err := netns.Set(ns); err != nil {
 				return err
 			}

@@ -4,26 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	goruntime "runtime"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
-)
 
-// onThread calls do on an operating system thread of its own, whose namespaces it may change.
-func onThread(do func() error) error {
-	done := make(chan error)
-	go func() {
-		goruntime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		done <- do()
-	}()
-	return <-done
-}
+	"github.com/pintle/pintle/internal/agent/kernel"
+)
 
 // makeNetNS makes a network namespace that lasts: mounted at path, it outlives this process.
 func makeNetNS(path string) error {
-	return onThread(func() error {
+	return kernel.OnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return err
 		}
@@ -45,14 +36,6 @@ func keepNetNS(from, path string) error {
 func mounted(path string) bool {
 	var s unix.Statfs_t
 	return unix.Statfs(path, &s) == nil && s.Type == unix.NSFS_MAGIC
-}
-
-func unmount(path string) error {
-	err := unix.Unmount(path, unix.MNT_DETACH)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // it was not mounted
-		return nil
-	}
-	return err
 }
 
 // within calls do with the loopback interface of a network namespace.

@@ -15,6 +15,9 @@ import (
 
 	"github.com/containernetworking/cni/libcni"
 	current "github.com/containernetworking/cni/pkg/types/100"
+
+	"github.com/pintle/pintle/internal/agent/file"
+	"github.com/pintle/pintle/internal/agent/kernel"
 )
 
 // pluginDirs are where systems keep CNI plugins.
@@ -118,12 +121,12 @@ func (n *Networks) attach(ctx context.Context, id string, ports []Port, make fun
 	if err != nil {
 		return Address{}, errors.Join(err, n.Detach(context.WithoutCancel(ctx), id))
 	}
-	return a, writeJSON(filepath.Join(dir, "address.json"), a)
+	return a, file.WriteJSON(filepath.Join(dir, "address.json"), a, false)
 }
 
 // Find returns the address of a network namespace that is there.
 func (n *Networks) Find(id string) (a Address, err error) {
-	if err := readJSON(filepath.Join(n.dir, id, "address.json"), &a); err != nil {
+	if err := file.ReadJSON(filepath.Join(n.dir, id, "address.json"), &a); err != nil {
 		return Address{}, fmt.Errorf("network %s: %w", id, err)
 	}
 	if !mounted(a.NetNS) {
@@ -133,7 +136,7 @@ func (n *Networks) Find(id string) (a Address, err error) {
 }
 
 func (n *Networks) connect(ctx context.Context, id string, ports []Port, make func(path string) error) (Address, error) {
-	if err := writeJSON(filepath.Join(n.dir, id, "ports.json"), ports); err != nil {
+	if err := file.WriteJSON(filepath.Join(n.dir, id, "ports.json"), ports, false); err != nil {
 		return Address{}, err
 	}
 	path := n.netns(id)
@@ -179,12 +182,12 @@ func (n *Networks) Detach(ctx context.Context, id string) error {
 		return nil
 	}
 	var ports []Port
-	if err := readJSON(filepath.Join(dir, "ports.json"), &ports); err == nil {
+	if err := file.ReadJSON(filepath.Join(dir, "ports.json"), &ports); err == nil {
 		if err := n.disconnect(ctx, id, ports); err != nil {
 			return fmt.Errorf("disconnect a network namespace: %w", err)
 		}
 	}
-	if err := errors.Join(release(n.netns(id), ports), unmount(n.netns(id))); err != nil {
+	if err := errors.Join(release(n.netns(id), ports), kernel.Unmount(n.netns(id))); err != nil {
 		return err
 	}
 	return os.RemoveAll(dir)
@@ -224,23 +227,4 @@ func (n *Networks) runtimeConf(id string, ports []Port) *libcni.RuntimeConf {
 		c.CapabilityArgs = map[string]any{"portMappings": ports}
 	}
 	return c
-}
-
-func readJSON(path string, v any) error {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, v)
-}
-
-func writeJSON(path string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netns"
+
+	"github.com/pintle/pintle/internal/agent/kernel"
 )
 
 // These tests make network namespaces, and so need root; they need Debian's containernetworking-plugins
@@ -56,7 +58,7 @@ func unique(t *testing.T, name string) string {
 // inside calls do on a thread that is in a network namespace.
 func inside(t *testing.T, a Address, do func() error) {
 	t.Helper()
-	err := onThread(func() error {
+	err := kernel.OnThread(func() error {
 		ns, err := netns.GetFromPath(a.NetNS)
 		if err != nil {
 			return err
@@ -187,7 +189,7 @@ func TestAfterAReboot(t *testing.T) {
 	if err := n.cni.DelNetworkList(t.Context(), n.list, n.runtimeConf(id, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if err := unmount(a.NetNS); err != nil {
+	if err := kernel.Unmount(a.NetNS); err != nil {
 		t.Fatal(err)
 	}
 	greet(t, attach(t, n, "one"), 80, "hello")

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
@@ -67,15 +67,12 @@ func (s *Store) path(ref string) string {
 
 // Get returns an image that is here, or runtime.ErrImageNotFound.
 func (s *Store) Get(ref string) (*Image, error) {
-	b, err := os.ReadFile(s.path(ref))
+	img := new(Image)
+	err := file.ReadJSON(s.path(ref), img)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", ref, runtime.ErrImageNotFound)
 	}
 	if err != nil {
-		return nil, err
-	}
-	img := new(Image)
-	if err := json.Unmarshal(b, img); err != nil {
 		return nil, err
 	}
 	for _, layer := range img.Layers {
@@ -92,17 +89,7 @@ func (s *Store) has(layer string) bool {
 }
 
 // put notes an image whose layers are here.
-func (s *Store) put(img *Image) error {
-	b, err := json.Marshal(img)
-	if err != nil {
-		return err
-	}
-	path := s.path(img.Ref)
-	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
+func (s *Store) put(img *Image) error { return file.WriteJSON(s.path(img.Ref), img, false) }
 
 // Pull makes an image present as it is at its source now. Where the source cannot be had and the image
 // is here, that is used: ECS's image pull behaviour "default". Pulls of one image at once share the work.

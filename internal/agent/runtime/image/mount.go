@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pintle/pintle/internal/agent/kernel"
 )
 
 // Mount stacks an image's layers as dir/rootfs, with what is written there in dir/upper. Where it is
@@ -61,27 +62,17 @@ func Mounted(dir string) (bool, error) {
 }
 
 // Unmount undoes Mount; what was written stays in dir/upper.
-func Unmount(dir string) error {
-	err := unix.Unmount(filepath.Join(dir, rootDir), unix.MNT_DETACH)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // it was not mounted
-		return nil
-	}
-	return err
-}
+func Unmount(dir string) error { return kernel.Unmount(filepath.Join(dir, rootDir)) }
 
 // inDirectory calls do on a thread whose working directory is dir, while the process's stays.
 func inDirectory(dir string, do func() error) error {
-	done := make(chan error)
-	go func() {
-		goruntime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		err := unix.Unshare(unix.CLONE_FS)
-		if err == nil {
-			err = unix.Chdir(dir)
+	return kernel.OnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			return err
 		}
-		if err == nil {
-			err = do()
+		if err := unix.Chdir(dir); err != nil {
+			return err
 		}
-		done <- err
-	}()
-	return <-done
+		return do()
+	})
 }

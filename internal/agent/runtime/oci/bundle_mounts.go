@@ -19,6 +19,9 @@ import (
 	"github.com/pintle/pintle/internal/agent/runtime/shim"
 )
 
+// shmDir is where a container's directory has its shared memory.
+const shmDir = "shm"
+
 const defaultShm = 64 << 20 // bytes, as Docker's
 
 // mounts says what the container sees besides its image.
@@ -104,7 +107,7 @@ func (b *bundle) ipc(own []string) error {
 			return err
 		}
 	}
-	b.bind(filepath.Join(dir, "shm"), "/dev/shm", false)
+	b.bind(filepath.Join(dir, shmDir), "/dev/shm", false)
 	if _, err := os.Stat("/dev/mqueue"); err == nil || !b.spec.Privileged { // a privileged one's /dev is the machine's
 		b.mount("/dev/mqueue", "mqueue", "mqueue", own...)
 	}
@@ -116,19 +119,11 @@ func mountShm(dir string, size int64) error {
 	if size == 0 {
 		size = defaultShm
 	}
-	path := filepath.Join(dir, "shm")
+	path := filepath.Join(dir, shmDir)
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err
 	}
 	return unix.Mount("shm", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("mode=1777,size=%d", size))
-}
-
-func unmountShm(dir string) error {
-	err := unix.Unmount(filepath.Join(dir, "shm"), unix.MNT_DETACH)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // it was not mounted
-		return nil
-	}
-	return err
 }
 
 // pid is the first process of a container that runs.

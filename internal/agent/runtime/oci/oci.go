@@ -5,7 +5,6 @@ package oci
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pintle/pintle/internal/agent/file"
+	"github.com/pintle/pintle/internal/agent/kernel"
 	"github.com/pintle/pintle/internal/agent/network"
 	"github.com/pintle/pintle/internal/agent/runtime"
 	"github.com/pintle/pintle/internal/agent/runtime/image"
@@ -224,7 +225,7 @@ func (r *Runtime) settle(ctx context.Context, dir, id string) (ending, error) {
 	defer r.settling.lock(id)()
 	path := filepath.Join(dir, "exit.json")
 	var e ending
-	if b, err := os.ReadFile(path); err == nil && json.Unmarshal(b, &e) == nil {
+	if file.ReadJSON(path, &e) == nil {
 		return e, nil
 	}
 	spec, err := shim.ReadSpec(dir)
@@ -235,14 +236,14 @@ func (r *Runtime) settle(ctx context.Context, dir, id string) (ending, error) {
 	if err := r.release(ctx, dir, id); err != nil {
 		return e, err
 	}
-	return e, shim.WriteJSON(path, e)
+	return e, file.WriteJSON(path, e, true)
 }
 
 func (r *Runtime) release(ctx context.Context, dir, id string) error {
 	if err := r.runc.delete(ctx, id); err != nil {
 		return err
 	}
-	if err := errors.Join(image.Unmount(dir), unmountShm(dir)); err != nil {
+	if err := errors.Join(image.Unmount(dir), kernel.Unmount(filepath.Join(dir, shmDir))); err != nil {
 		return err
 	}
 	if r.opts.Networks == nil {

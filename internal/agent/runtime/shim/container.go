@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
@@ -31,7 +32,7 @@ func Wait(ctx context.Context, dir string, lost func(State)) (runtime.Exit, erro
 	case !st.Ended:
 		lost(st)
 		st.Ended, st.ExitCode, st.FinishedAt, st.Error = true, LostCode, time.Now().UTC(), lostReason
-		if err := WriteJSON(filepath.Join(dir, stateFile), st); err != nil {
+		if err := file.WriteJSON(filepath.Join(dir, stateFile), st, true); err != nil {
 			return runtime.Exit{}, err
 		}
 	}

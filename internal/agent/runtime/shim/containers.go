@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
@@ -47,13 +48,13 @@ func (c Containers) Find(id string) (string, error) {
 
 // WriteSpec notes what the container in dir is. From then on there is one.
 func WriteSpec(dir string, spec *runtime.Spec) error {
-	return WriteJSON(filepath.Join(dir, specFile), spec)
+	return file.WriteJSON(filepath.Join(dir, specFile), spec, true)
 }
 
 // ReadSpec reads what the container in dir is.
 func ReadSpec(dir string) (*runtime.Spec, error) {
 	spec := new(runtime.Spec)
-	return spec, readJSON(filepath.Join(dir, specFile), spec)
+	return spec, file.ReadJSON(filepath.Join(dir, specFile), spec)
 }
 
 // List lists an owner's containers.

@@ -5,7 +5,6 @@ package shim
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pintle/pintle/internal/agent/file"
 )
 
 // Command is what a shim runs. It lies in the container's directory as command.json.
@@ -91,7 +92,7 @@ func run(dir string, ready *os.File) error {
 	}
 	defer lock.Close()
 	var c Command
-	if err := readJSON(filepath.Join(dir, commandFile), &c); err != nil {
+	if err := file.ReadJSON(filepath.Join(dir, commandFile), &c); err != nil {
 		return err
 	}
 	log, err := openLog(dir)
@@ -110,7 +111,7 @@ func run(dir string, ready *os.File) error {
 	}
 	st := State{PID: pid, StartedAt: time.Now().UTC()}
 	st.StartTime, _ = startTime(st.PID) // it may have ended already
-	if err := WriteJSON(filepath.Join(dir, stateFile), st); err != nil {
+	if err := file.WriteJSON(filepath.Join(dir, stateFile), st, true); err != nil {
 		syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // what isn't written down must not run
 		return err
 	}
@@ -124,7 +125,7 @@ func run(dir string, ready *os.File) error {
 	out.drain()
 	log.Close()
 	st.Ended, st.FinishedAt = true, time.Now().UTC()
-	return WriteJSON(filepath.Join(dir, stateFile), st)
+	return file.WriteJSON(filepath.Join(dir, stateFile), st, true)
 }
 
 // lockOnce lets one shim in a container's life go on. An agent that was killed while it started a
@@ -149,7 +150,7 @@ func Start(ctx context.Context, dir string, self []string, c Command) error {
 	path := filepath.Join(dir, commandFile)
 	_, err := os.Stat(path)
 	c.Again = err == nil
-	if err := WriteJSON(path, c); err != nil {
+	if err := file.WriteJSON(path, c, true); err != nil {
 		return err
 	}
 	if err := syscall.Mkfifo(filepath.Join(dir, aliveFile), 0o600); err != nil && !errors.Is(err, os.ErrExist) {
@@ -199,7 +200,7 @@ func awaitStart(ctx context.Context, dir string) error {
 
 // ReadState reads a container's state; ok is false while it has never been started.
 func ReadState(dir string) (st State, ok bool, err error) {
-	err = readJSON(filepath.Join(dir, stateFile), &st)
+	err = file.ReadJSON(filepath.Join(dir, stateFile), &st)
 	if errors.Is(err, os.ErrNotExist) {
 		return st, false, nil
 	}
@@ -239,33 +240,4 @@ func startTime(pid int) (uint64, error) {
 		return 0, os.ErrProcessDone
 	}
 	return strconv.ParseUint(fields[19], 10, 64)
-}
-
-func readJSON(path string, v any) error {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, v)
-}
-
-// WriteJSON replaces a file whole, durably: after a crash there is the old one or the new one.
-func WriteJSON(path string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone already when all went well
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

@@ -1,0 +1,48 @@
+// Package file writes a node's files so that a crash leaves the old content or the new, never a part.
+package file
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Unfinished begins the names of files that are not written whole yet; a crash may leave some.
+const Unfinished = ".new-"
+
+// Replace replaces a file whole, or not at all. Durable, it also outlasts a power failure; a new file's
+// name does once its directory is synced.
+func Replace(path string, b []byte, durable bool) error {
+	f, err := os.CreateTemp(filepath.Dir(path), Unfinished+"*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // gone already when all went well
+	_, err = f.Write(b)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// WriteJSON replaces a file by a value.
+func WriteJSON(path string, v any, durable bool) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return Replace(path, b, durable)
+}
+
+// ReadJSON reads a value from a file.
+func ReadJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
