@@ -1,6 +1,7 @@
 package logstore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -57,9 +58,9 @@ func (g *group) candidates(r Range) ([]place, error) {
 	}
 	slices.SortFunc(out, func(a, b place) int {
 		if r.Backward {
-			return compare(b.last, a.last)
+			return cmp.Compare(b.last, a.last)
 		}
-		return compare(a.first, b.first)
+		return cmp.Compare(a.first, b.first)
 	})
 	return out, nil
 }
@@ -122,14 +123,4 @@ func (g *group) batch(p place) ([]Event, error) {
 		r.Events[i].ID = ID{r.Events[i].Timestamp, p.segment, p.offset, i}
 	}
 	return r.Events, nil
-}
-
-func compare(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

@@ -1,6 +1,7 @@
 package metricstore
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -25,7 +26,7 @@ const maxValues = 160
 func Of(values []Value) Set {
 	var s Set
 	sorted := slices.Clone(values)
-	slices.SortFunc(sorted, func(a, b Value) int { return compare(a.Value, b.Value) })
+	slices.SortFunc(sorted, func(a, b Value) int { return cmp.Compare(a.Value, b.Value) })
 	for _, v := range sorted {
 		s.Count += v.Count
 		s.Sum += v.Value * v.Count
@@ -139,14 +140,4 @@ func halve(values []Value) []Value {
 		values = out
 	}
 	return values
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

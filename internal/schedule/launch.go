@@ -154,7 +154,7 @@ func Closest(failures []types.Failure) string {
 	reason := aws.ToString(best.Reason)
 	if words, ok := shortages[reason]; ok {
 		id := aws.ToString(best.Arn)
-		return "The closest matching (container-instance " + id[strings.LastIndexByte(id, '/')+1:] + ") " + words + "."
+		return "The closest matching (container-instance " + state.NameOf(id) + ") " + words + "."
 	}
 	return "Reason: " + strings.TrimSuffix(reason, ".") + "."
 }

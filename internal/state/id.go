@@ -24,3 +24,6 @@ func InCluster(clusterArn string, kind string, names ...string) string {
 	prefix, cluster, _ := strings.Cut(clusterArn, ":cluster/")
 	return prefix + ":" + kind + "/" + strings.Join(append([]string{cluster}, names...), "/")
 }
+
+// NameOf is the short name at the end of an ARN, or the name itself.
+func NameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }

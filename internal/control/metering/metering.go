@@ -7,7 +7,6 @@ package metering
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -186,7 +185,7 @@ func (m *Meter) node(instance *state.ContainerInstance) {
 		n = new(node) // it is idle
 	}
 	delete(m.nodes, *instance.ContainerInstanceArn)
-	cluster := dimensions{{Name: "ClusterName", Value: nameOf(instance.ClusterArn)}}
+	cluster := dimensions{{Name: "ClusterName", Value: state.NameOf(instance.ClusterArn)}}
 	if instance.Capacity.CPU > 0 {
 		m.add(namespaceECS, "CPUUtilization", "Percent", 100*n.cpu/float64(instance.Capacity.CPU), cluster)
 	}
@@ -197,10 +196,10 @@ func (m *Meter) node(instance *state.ContainerInstance) {
 
 // gpu adds a GPU's load to that of its cluster, itself, and whoever has it.
 func (m *Meter) gpu(v *state.View, instance *state.ContainerInstance, g *acs.GPULoad) {
-	cluster := dimensions{{Name: "ClusterName", Value: nameOf(instance.ClusterArn)}}
+	cluster := dimensions{{Name: "ClusterName", Value: state.NameOf(instance.ClusterArn)}}
 	by := []dimensions{cluster, append(cluster[:1:1], metricstore.Dimension{Name: "UUID", Value: g.ID})}
 	if row := v.Tasks.Get(g.TaskArn); row != nil {
-		by = append(by, append(cluster[:1:1], metricstore.Dimension{Name: "TaskId", Value: nameOf(g.TaskArn)}))
+		by = append(by, append(cluster[:1:1], metricstore.Dimension{Name: "TaskId", Value: state.NameOf(g.TaskArn)}))
 		if service := serviceOf(row); service != nil {
 			by = append(by, service)
 		}
@@ -244,7 +243,7 @@ func (m *Meter) reserved(v *state.View) {
 	for arn, s := range clusters {
 		for i, name := range []string{"CPUReservation", "MemoryReservation", "GPUReservation"} {
 			if s.there[i] > 0 {
-				m.add(namespaceECS, name, "Percent", 100*s.held[i]/s.there[i], dimensions{{Name: "ClusterName", Value: nameOf(arn)}})
+				m.add(namespaceECS, name, "Percent", 100*s.held[i]/s.there[i], dimensions{{Name: "ClusterName", Value: state.NameOf(arn)}})
 			}
 		}
 	}
@@ -265,7 +264,7 @@ func insights(v *state.View, t *state.Task) bool {
 }
 
 func clusterOf(t *state.Task) dimensions {
-	return dimensions{{Name: "ClusterName", Value: nameOf(aws.ToString(t.ClusterArn))}}
+	return dimensions{{Name: "ClusterName", Value: state.NameOf(aws.ToString(t.ClusterArn))}}
 }
 
 // serviceOf are the dimensions of a task's service, nil where it has none.
@@ -273,11 +272,8 @@ func serviceOf(t *state.Task) dimensions {
 	if t.ServiceArn == "" {
 		return nil
 	}
-	return append(clusterOf(t), metricstore.Dimension{Name: "ServiceName", Value: nameOf(t.ServiceArn)})
+	return append(clusterOf(t), metricstore.Dimension{Name: "ServiceName", Value: state.NameOf(t.ServiceArn)})
 }
-
-// nameOf is the end of an ARN.
-func nameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
 func mean(s acs.StatsSet) float64 {
 	if s.SampleCount == 0 {

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -69,8 +68,7 @@ func stopTasks(tx *state.Tx, instance string, now time.Time, lost time.Duration)
 	if row == nil || row.AgentConnected {
 		return
 	}
-	id := instance[strings.LastIndexByte(instance, '/')+1:]
-	reason := fmt.Sprintf("Container instance %s has been disconnected for more than %s.", id, lost)
+	reason := fmt.Sprintf("Container instance %s has been disconnected for more than %s.", state.NameOf(instance), lost)
 	var held []*state.Task
 	for t := range tx.Tasks.By(state.TasksByInstance, instance) {
 		if t.Holds() {

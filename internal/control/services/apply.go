@@ -107,7 +107,7 @@ func (s *step) stop(tasks []deployment.Task) {
 		reason := "Scaling activity initiated by (deployment " + *s.row.Deployments[0].Id + ")"
 		if t.Status == deployment.Unhealthy {
 			reason = unhealthyReason
-			s.event("(task " + last(t.ID) + ") failed container health checks.")
+			s.event("(task " + state.NameOf(t.ID) + ") failed container health checks.")
 		}
 		s.tx.Tasks.Put(old.Stopping(types.TaskStopCodeServiceSchedulerInitiated, reason, s.now))
 		if *old.LastStatus == "RUNNING" {
@@ -128,7 +128,7 @@ func (s *step) stop(tasks []deployment.Task) {
 func list(tasks []*state.Task) string {
 	var names []string
 	for _, t := range tasks {
-		names = append(names, "(task "+last(*t.TaskArn)+")")
+		names = append(names, "(task "+state.NameOf(*t.TaskArn)+")")
 	}
 	return strings.Join(names, " ")
 }

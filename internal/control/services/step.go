@@ -2,7 +2,6 @@ package services
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -261,11 +260,8 @@ func (s *step) tags(td *state.TaskDefinition) []types.Tag {
 	}
 	if s.row.EnableECSManagedTags {
 		tags = append(tags,
-			types.Tag{Key: aws.String("aws:ecs:clusterName"), Value: aws.String(last(*s.row.ClusterArn))},
+			types.Tag{Key: aws.String("aws:ecs:clusterName"), Value: aws.String(state.NameOf(*s.row.ClusterArn))},
 			types.Tag{Key: aws.String("aws:ecs:serviceName"), Value: s.row.ServiceName})
 	}
 	return tags
 }
-
-// last is the short name at the end of an ARN.
-func last(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }

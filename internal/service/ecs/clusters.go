@@ -5,7 +5,6 @@ import (
 	"iter"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -305,9 +304,6 @@ func (s *Service) ListClusters(_ context.Context, in *ecs.ListClustersInput) (*e
 	}
 	return &ecs.ListClustersOutput{ClusterArns: arns, NextToken: next}, nil
 }
-
-// clusterNameOf is the name in a cluster's ARN.
-func clusterNameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
 func notNil[T any](s []T) []T {
 	if s == nil {

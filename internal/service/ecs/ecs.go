@@ -45,8 +45,13 @@ func (s *Service) arn(parts ...string) string {
 // isArn tells an ARN from a short name.
 func isArn(s string) bool { return strings.HasPrefix(s, "arn:") }
 
-// lastPart is the short name at the end of an ARN, or the name itself.
-func lastPart(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }
+// inCluster is the ARN of something in a cluster that a call names by ARN or by its short name.
+func inCluster(clusterArn, kind, name string) string {
+	if isArn(name) {
+		return name
+	}
+	return state.InCluster(clusterArn, kind, name)
+}
 
 // now is the time to the millisecond, which is what ECS keeps.
 func (s *Service) now() *time.Time {

@@ -17,17 +17,9 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// instanceArn is the ARN of a container instance that a call names by ARN or by id.
-func (s *Service) instanceArn(clusterArn, instance string) string {
-	if isArn(instance) {
-		return instance
-	}
-	return s.arn("container-instance", clusterNameOf(clusterArn), instance)
-}
-
 // findInstance finds a container instance of the cluster, or nil.
 func (s *Service) findInstance(v *state.View, clusterArn, instance string) *state.ContainerInstance {
-	row := v.ContainerInstances.Get(s.instanceArn(clusterArn, instance))
+	row := v.ContainerInstances.Get(inCluster(clusterArn, "container-instance", instance))
 	if row == nil || row.ClusterArn != clusterArn {
 		return nil
 	}
@@ -55,7 +47,7 @@ func (s *Service) RegisterContainerInstance(ctx context.Context, in *ecs.Registe
 		}
 		arn := aws.ToString(in.ContainerInstanceArn)
 		if arn == "" {
-			arn = s.arn("container-instance", *c.ClusterName, state.NewID())
+			arn = state.InCluster(*c.ClusterArn, "container-instance", state.NewID())
 		}
 		old := tx.ContainerInstances.Get(arn)
 		if row, err = reregister(old, arn, *c.ClusterArn, in); err != nil {
@@ -85,7 +77,7 @@ func reregister(old *state.ContainerInstance, arn, clusterArn string, in *ecs.Re
 		row.AgentUpdateStatus = ""
 	}
 	if again && (row.ClusterArn != clusterArn || aws.ToString(row.Status) == statusInactive) {
-		return nil, clientError("The container instance %s cannot be registered again: it is %s, in cluster %s.", arn, aws.ToString(row.Status), clusterNameOf(row.ClusterArn))
+		return nil, clientError("The container instance %s cannot be registered again: it is %s, in cluster %s.", arn, aws.ToString(row.Status), state.NameOf(row.ClusterArn))
 	}
 	row.Attributes = mergeAttributes(row.Attributes, in.Attributes)
 	row.Tags = mergeTags(row.Tags, in.Tags)
@@ -251,7 +243,7 @@ func (s *Service) DeregisterContainerInstance(ctx context.Context, in *ecs.Dereg
 			return invalidParameter("Found running tasks on the instance.")
 		}
 		for _, t := range running {
-			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTerminationNotice, "Container instance "+lastPart(*old.ContainerInstanceArn)+" was deregistered.", *s.now()))
+			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTerminationNotice, "Container instance "+state.NameOf(*old.ContainerInstanceArn)+" was deregistered.", *s.now()))
 		}
 		row, _ = clone(old)
 		row.Status, row.AgentConnected = aws.String(statusInactive), false
@@ -280,7 +272,7 @@ func (s *Service) DescribeContainerInstances(_ context.Context, in *ecs.Describe
 		if row := s.findInstance(v, *c.ClusterArn, name); row != nil {
 			out.ContainerInstances = append(out.ContainerInstances, describeInstance(v, row, in.Include))
 		} else {
-			out.Failures = append(out.Failures, missing(s.instanceArn(*c.ClusterArn, name)))
+			out.Failures = append(out.Failures, missing(inCluster(*c.ClusterArn, "container-instance", name)))
 		}
 	}
 	return out, nil
@@ -346,7 +338,7 @@ func (s *Service) UpdateContainerInstancesState(ctx context.Context, in *ecs.Upd
 		for _, name := range in.ContainerInstances {
 			row, ok := clone(s.findInstance(tx.View, *c.ClusterArn, name))
 			if !ok {
-				out.Failures = append(out.Failures, missing(s.instanceArn(*c.ClusterArn, name)))
+				out.Failures = append(out.Failures, missing(inCluster(*c.ClusterArn, "container-instance", name)))
 				continue
 			}
 			if *row.Status == statusInactive {

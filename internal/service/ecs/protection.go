@@ -96,10 +96,7 @@ func (s *Service) GetTaskProtection(_ context.Context, in *ecs.GetTaskProtection
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
 func (s *Service) protectable(v *state.View, clusterArn, name string) (*state.Task, *types.Failure) {
 	row := s.findTask(v, clusterArn, name)
-	arn := name
-	if !isArn(name) {
-		arn = s.arn("task", clusterNameOf(clusterArn), name)
-	}
+	arn := inCluster(clusterArn, "task", name)
 	if row == nil {
 		return nil, new(missing(arn))
 	}

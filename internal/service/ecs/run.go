@@ -83,7 +83,7 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 	err := s.launch(ctx, "StartTask", nil, in, &l, func(tx *state.Tx) error {
 		out.Tasks, out.Failures = []types.Task{}, []types.Failure{}
 		for _, name := range in.ContainerInstances {
-			arn := s.instanceArn(l.clusterArn, name)
+			arn := inCluster(l.clusterArn, "container-instance", name)
 			if s.findInstance(tx.View, l.clusterArn, name) == nil {
 				out.Failures = append(out.Failures, missing(arn))
 				continue

@@ -98,7 +98,7 @@ func (s *Service) ListServiceDeployments(_ context.Context, in *ecs.ListServiceD
 	if err != nil {
 		return nil, err
 	}
-	row := v.Services.Get(s.serviceArn(*c.ClusterArn, *in.Service))
+	row := v.Services.Get(inCluster(*c.ClusterArn, "service", *in.Service))
 	if row == nil || *row.ClusterArn != *c.ClusterArn {
 		return nil, serviceNotFound()
 	}

@@ -21,17 +21,9 @@ const (
 	servicesPerPage = 10
 )
 
-// serviceArn is the ARN of a service that a call names by ARN or by name.
-func (s *Service) serviceArn(clusterArn, service string) string {
-	if isArn(service) {
-		return service
-	}
-	return state.InCluster(clusterArn, "service", service)
-}
-
 // findService finds a service of the cluster that is not gone, or nil.
 func (s *Service) findService(v *state.View, clusterArn, service string) *state.Service {
-	row := v.Services.Get(s.serviceArn(clusterArn, service))
+	row := v.Services.Get(inCluster(clusterArn, "service", service))
 	if row == nil || *row.ClusterArn != clusterArn || *row.Status == state.ServiceInactive {
 		return nil
 	}
@@ -247,7 +239,7 @@ func (s *Service) DescribeServices(_ context.Context, in *ecs.DescribeServicesIn
 	}
 	out := &ecs.DescribeServicesOutput{Services: []types.Service{}, Failures: []types.Failure{}}
 	for _, name := range in.Services {
-		arn := s.serviceArn(*c.ClusterArn, name)
+		arn := inCluster(*c.ClusterArn, "service", name)
 		row := v.Services.Get(arn)
 		if row == nil || *row.ClusterArn != *c.ClusterArn {
 			out.Failures = append(out.Failures, missing(arn))

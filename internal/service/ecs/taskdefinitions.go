@@ -124,7 +124,7 @@ func orDefault(v *int32, d int32) *int32 {
 // findTaskDefinition finds the one that a call names: an ARN, family:revision, or a family, which is
 // its newest ACTIVE revision.
 func (s *Service) findTaskDefinition(v *state.View, name string) *state.TaskDefinition {
-	name = lastPart(name)
+	name = state.NameOf(name)
 	family, revision, ok := strings.Cut(name, ":")
 	if ok {
 		return v.TaskDefinitions.Get(s.arn("task-definition", family) + ":" + revision)
@@ -158,7 +158,7 @@ func (s *Service) DescribeTaskDefinition(_ context.Context, in *ecs.DescribeTask
 // DeregisterTaskDefinition makes a revision INACTIVE: its tasks go on, new ones cannot use it.
 func (s *Service) DeregisterTaskDefinition(ctx context.Context, in *ecs.DeregisterTaskDefinitionInput) (*ecs.DeregisterTaskDefinitionOutput, error) {
 	name := aws.ToString(in.TaskDefinition)
-	if !strings.Contains(lastPart(name), ":") {
+	if !strings.Contains(state.NameOf(name), ":") {
 		return nil, clientError("Invalid revision number. taskDefinition %q must name a revision: family:revision or its ARN.", name)
 	}
 	var row *state.TaskDefinition
@@ -209,7 +209,7 @@ func (s *Service) DeleteTaskDefinitions(ctx context.Context, in *ecs.DeleteTaskD
 }
 
 func (s *Service) deleteTaskDefinition(tx *state.Tx, name string) (row *state.TaskDefinition, failure string) {
-	if !strings.Contains(lastPart(name), ":") {
+	if !strings.Contains(state.NameOf(name), ":") {
 		return nil, "The task definition must be specified as family:revision or as an ARN."
 	}
 	old := s.findTaskDefinition(tx.View, name)

@@ -16,11 +16,7 @@ import (
 
 // findTask finds a task of the cluster by its ARN or id, or nil.
 func (s *Service) findTask(v *state.View, clusterArn, task string) *state.Task {
-	arn := task
-	if !isArn(task) {
-		arn = s.arn("task", clusterNameOf(clusterArn), task)
-	}
-	row := v.Tasks.Get(arn)
+	row := v.Tasks.Get(inCluster(clusterArn, "task", task))
 	if row == nil || *row.ClusterArn != clusterArn {
 		return nil
 	}
@@ -75,10 +71,7 @@ func (s *Service) DescribeTasks(_ context.Context, in *ecs.DescribeTasksInput) (
 	for _, name := range in.Tasks {
 		row := s.findTask(v, *c.ClusterArn, name)
 		if row == nil {
-			if !isArn(name) {
-				name = s.arn("task", *c.ClusterName, name)
-			}
-			out.Failures = append(out.Failures, missing(name))
+			out.Failures = append(out.Failures, missing(inCluster(*c.ClusterArn, "task", name)))
 			continue
 		}
 		out.Tasks = append(out.Tasks, row.Task)
@@ -150,6 +143,6 @@ func listed(t *state.Task, in *ecs.ListTasksInput, instance, service string) boo
 
 // familyOf is the family in a task definition's ARN.
 func familyOf(taskDefinitionArn string) string {
-	family, _, _ := strings.Cut(lastPart(taskDefinitionArn), ":")
+	family, _, _ := strings.Cut(state.NameOf(taskDefinitionArn), ":")
 	return family
 }

@@ -137,13 +137,15 @@ func applyContainer(t *state.Task, in types.ContainerStateChange) {
 }
 
 func hasAttachment(t *state.Task, in types.AttachmentStateChange) bool {
-	return slices.ContainsFunc(t.Attachments, func(a types.Attachment) bool { return aws.ToString(a.Id) == lastPart(aws.ToString(in.AttachmentArn)) })
+	return slices.ContainsFunc(t.Attachments, func(a types.Attachment) bool {
+		return aws.ToString(a.Id) == state.NameOf(aws.ToString(in.AttachmentArn))
+	})
 }
 
 func applyAttachment(t *state.Task, in types.AttachmentStateChange) {
 	t.Attachments = slices.Clone(t.Attachments)
 	for i, a := range t.Attachments {
-		if aws.ToString(a.Id) == lastPart(aws.ToString(in.AttachmentArn)) {
+		if aws.ToString(a.Id) == state.NameOf(aws.ToString(in.AttachmentArn)) {
 			t.Attachments[i].Status = in.Status
 		}
 	}
