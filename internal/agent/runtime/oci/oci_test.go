@@ -129,7 +129,7 @@ func TestAShimThatIsKilledEarly(t *testing.T) {
 	r := newRuntime(t)
 	ref := busybox(t, r)
 	for i := range 8 {
-		spec := &runtime.Spec{ID: fmt.Sprintf("early-%d-%s", i, filepath.Base(r.opts.Dir)), Owner: "me", Image: ref, Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "none"}}
+		spec := &runtime.Spec{ID: unique(fmt.Sprint("early", i)), Owner: "me", Image: ref, Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "none"}}
 		if err := r.Create(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
@@ -179,6 +179,34 @@ func busybox(t *testing.T, r *Runtime) string {
 	return "rootfs:" + path
 }
 
+func start(t *testing.T, r *Runtime, spec *runtime.Spec) {
+	t.Helper()
+	if err := r.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(t.Context(), spec.ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says runs a container to its end, which has to be a good one, and checks what it said.
+func says(t *testing.T, r *Runtime, spec *runtime.Spec, want string) {
+	t.Helper()
+	start(t, r, spec)
+	exit, err := r.Wait(t.Context(), spec.ID)
+	var text string
+	r.Logs(t.Context(), spec.ID, "", false, func(l runtime.Line) error { text += l.Text + "\n"; return nil }) //nolint:errcheck // text tells
+	if err != nil || exit.Code != 0 || text != want {
+		t.Errorf("it ends with %+v, %v, and says %q, want %q", exit, err, text, want)
+	}
+	if err := r.Remove(t.Context(), spec.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+// unique is an id that no other run of the tests has had: what a failed one left must not matter.
+func unique(name string) string { return fmt.Sprintf("%s-%d", name, os.Getpid()) }
+
 // TestRealGPUs checks what a container gets of a real GPU, described by a CDI file as NVIDIA's tools
 // write it: here with a device that every machine has.
 func TestRealGPUs(t *testing.T) {
@@ -194,24 +222,10 @@ func TestRealGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := &runtime.Spec{
-		ID: "gpu-" + filepath.Base(r.opts.Dir), Image: busybox(t, r), Entrypoint: []string{"/bin/sh", "-c", "ls /dev | grep nvidia; echo $SEEN $NVIDIA_VISIBLE_DEVICES; echo x > /dev/nvidia7"},
+		ID: unique("gpu"), Image: busybox(t, r), Entrypoint: []string{"/bin/sh", "-c", "ls /dev | grep nvidia; echo $SEEN $NVIDIA_VISIBLE_DEVICES; echo x > /dev/nvidia7"},
 		Network: runtime.Network{Mode: "none"}, GPUs: []string{"GPU-1"},
 	}
-	if err := r.Create(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Start(t.Context(), spec.ID); err != nil {
-		t.Fatal(err)
-	}
-	exit, err := r.Wait(t.Context(), spec.ID)
-	var text string
-	r.Logs(t.Context(), spec.ID, "", false, func(l runtime.Line) error { text += l.Text + "\n"; return nil }) //nolint:errcheck // text tells
-	if err != nil || exit.Code != 0 || text != "nvidia7\n1 GPU-1\n" {
-		t.Errorf("it ends with %+v, %v, and sees %q", exit, err, text)
-	}
-	if err := r.Remove(t.Context(), spec.ID); err != nil {
-		t.Error(err)
-	}
+	says(t, r, spec, "nvidia7\n1 GPU-1\n")
 	spec.ID, spec.GPUs = "strange-"+filepath.Base(r.opts.Dir), []string{"GPU-3"}
 	if err := r.Create(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "nvidia.com/gpu=GPU-3") {
 		t.Errorf("a GPU that is nowhere described: %v", err)
@@ -222,37 +236,18 @@ func TestRealGPUs(t *testing.T) {
 func TestPrivileged(t *testing.T) {
 	r := newRuntime(t)
 	spec := &runtime.Spec{
-		ID: "privileged-" + filepath.Base(r.opts.Dir), Image: busybox(t, r), Network: runtime.Network{Mode: "host"}, Privileged: true,
+		ID: unique("privileged"), Image: busybox(t, r), Network: runtime.Network{Mode: "host"}, Privileged: true,
 		Entrypoint:   []string{"/bin/sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES; mount -t tmpfs x /tmp && [ -e /dev/kmsg ] && echo sees the devices; df -k /dev/shm | grep -c 7168"},
 		ShmSizeBytes: 7 << 20,
 		Env:          []string{"NVIDIA_VISIBLE_DEVICES=all"},
 	}
-	if err := r.Create(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Start(t.Context(), spec.ID); err != nil {
-		t.Fatal(err)
-	}
-	exit, err := r.Wait(t.Context(), spec.ID)
-	var text string
-	r.Logs(t.Context(), spec.ID, "", false, func(l runtime.Line) error { text += l.Text + "\n"; return nil }) //nolint:errcheck // text tells
-	if err != nil || exit.Code != 0 || text != "all\nsees the devices\n1\n" {
-		t.Errorf("it ends with %+v, %v, and says %q", exit, err, text)
-	}
-	if err := r.Remove(t.Context(), spec.ID); err != nil {
-		t.Error(err)
-	}
+	says(t, r, spec, "all\nsees the devices\n1\n")
 }
 
 func TestAKilledShimsContainerEnds(t *testing.T) {
 	r := newRuntime(t)
-	spec := &runtime.Spec{ID: "lost-" + filepath.Base(r.opts.Dir), Owner: "me", Image: busybox(t, r), Entrypoint: []string{"/bin/sleep", "60"}, Network: runtime.Network{Mode: "none"}}
-	if err := r.Create(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Start(t.Context(), spec.ID); err != nil {
-		t.Fatal(err)
-	}
+	spec := &runtime.Spec{ID: unique("lost"), Owner: "me", Image: busybox(t, r), Entrypoint: []string{"/bin/sleep", "60"}, Network: runtime.Network{Mode: "none"}}
+	start(t, r, spec)
 	dir, err := r.containers.Find(spec.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +274,7 @@ func TestAKilledShimsContainerEnds(t *testing.T) {
 // TestCreatedAgain cuts a creation off, as a killed agent does, and has the next agent repeat it.
 func TestCreatedAgain(t *testing.T) {
 	r := newRuntime(t)
-	spec := &runtime.Spec{ID: "again-" + filepath.Base(r.opts.Dir), Image: busybox(t, r), Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "bridge"}}
+	spec := &runtime.Spec{ID: unique("again"), Image: busybox(t, r), Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "bridge"}}
 	dir, err := r.containers.Path(spec.ID)
 	if err != nil {
 		t.Fatal(err)
