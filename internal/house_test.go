@@ -16,6 +16,7 @@ var mayKnow = map[string][]string{
 	"control": {"state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery"},
 	"service": {"state", "schedule", "decide", "logstore", "metricstore", "metricquery", "wire/call"},
 	"agent":   {"agent", "acs", "instancetype"},
+	"sim":     {"service", "control", "decide", "schedule", "state", "metricstore", "instancetype"},
 }
 
 // TestWhoKnowsWhom checks the imports of every package against the rule, and that no service knows

@@ -52,7 +52,7 @@ type serverFlags struct {
 	AdvertiseURL    string `name:"advertise" help:"URL under which nodes reach this control plane; default http://LISTEN."`
 	AccessKeyID     string `env:"PINTLE_ACCESS_KEY_ID" help:"Access key that callers sign with."`
 	SecretAccessKey string `env:"PINTLE_SECRET_ACCESS_KEY" help:"Its secret. Better in the environment than on the command line."`
-	Reaction        string `default:"faithful" enum:"faithful,fast" help:"How fast target tracking reacts: faithful, as AWS does (data points of a minute, three to scale out, fifteen to scale in), or fast (of ten seconds, one and six)."`
+	Reaction        string `default:"faithful" enum:"faithful,fast" help:"How fast target tracking reacts: faithful, as AWS does (data points of a minute, three to scale out, fifteen to scale in), or fast (of ten seconds, one and six, looked at as they arrive; on queues by what comes, what waits and how long a task takes to start)."`
 	Verbose         bool   `short:"v" help:"Log more."`
 }
 
@@ -73,6 +73,7 @@ type server struct {
 	store    *state.Store
 	logs     *logstore.Store
 	metrics  *metricstore.Store
+	arrivals *alarms.Arrivals // nil where the reaction is faithful
 	ecs      *ecs.Service
 	services *services.Loop
 	scaling  *scaling.Loop
@@ -166,7 +167,12 @@ func (s *server) open(ctx context.Context) error {
 	if s.logs, err = logstore.Open(filepath.Join(s.flags.Data, "logs")); err != nil {
 		return errors.Join(err, s.store.Close())
 	}
-	if s.metrics, err = metricstore.Open(filepath.Join(s.flags.Data, "metrics"), metricstore.Options{}); err != nil {
+	var options metricstore.Options
+	if s.flags.reaction() == decidescaling.Fast {
+		s.arrivals = alarms.NewArrivals()
+		options.Note = s.arrivals.Note
+	}
+	if s.metrics, err = metricstore.Open(filepath.Join(s.flags.Data, "metrics"), options); err != nil {
 		return errors.Join(err, s.store.Close(), s.logs.Close())
 	}
 	s.ecs = ecs.New(s.store, scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
@@ -200,7 +206,11 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 	options.Observe = s.meter.Observe
 	s.link = nodelink.New(s.store, options)
 	metrics := cloudwatch.New(s.metrics, s.store, cloudwatch.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})
-	s.scaling = scaling.New(s.store, scaling.Options{Now: time.Now, ECS: s.ecs, CloudWatch: metrics, Log: s.log})
+	scales := scaling.Options{Now: time.Now, ECS: s.ecs, CloudWatch: metrics, Log: s.log}
+	if s.arrivals != nil {
+		scales.Metrics = s.metrics
+	}
+	s.scaling = scaling.New(s.store, scales)
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
 		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Metrics: metrics})),
@@ -236,7 +246,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return nodes.Run(ctx, s.store, nodes.Options{Now: time.Now, Lost: s.flags.Lost}) })
 	g.Go(func() error { return s.services.Run(ctx, s.store) })
 	g.Go(func() error {
-		return alarms.Run(ctx, s.store, alarms.Options{Now: time.Now, Metrics: s.metrics, Act: s.alarmActions().act, Log: s.log})
+		return alarms.Run(ctx, s.store, alarms.Options{Now: time.Now, Metrics: s.metrics, Act: s.alarmActions().act, Arrivals: s.arrivals, Log: s.log})
 	})
 	g.Go(func() error { return s.scaling.Run(ctx) })
 	g.Go(func() error { return s.meter.Run(ctx) })

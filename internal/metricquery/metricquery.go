@@ -38,6 +38,7 @@ type Query struct {
 	expressions map[string]*metricmath.Expression // by id
 	order       []string                          // of the expressions, so that each comes after those that it names
 	period      time.Duration                     // of expressions
+	end         time.Time                         // of a period; the zero time is as good as any multiple
 }
 
 // id is what a query may be called: MetricDataQuery's Id.
@@ -150,8 +151,24 @@ func (q *Query) sort() error {
 // Period is that of the expressions: the longest of all.
 func (q *Query) Period() time.Duration { return q.period }
 
+// Ending is the query with periods that end at a time, and not at multiples of their length.
+func (q *Query) Ending(at time.Time) *Query {
+	c := *q
+	c.end = at
+	return &c
+}
+
+// begin is when the period begins that a time is in.
+func (q *Query) begin(t time.Time, period time.Duration) time.Time {
+	if q.end.IsZero() {
+		return t.Truncate(period)
+	}
+	phase := q.end.Sub(q.end.Truncate(period))
+	return t.Add(-phase).Truncate(period).Add(phase)
+}
+
 // Run answers the queries for [start, end), each in the order of the queries. Periods begin at multiples
-// of their length.
+// of their length, but for Ending.
 func (q *Query) Run(store *metricstore.Store, start, end time.Time) ([]Answer, error) {
 	grid := q.grid(store.Within(start, end, q.period))
 	results, err := q.compute(store, grid, start, end)
@@ -201,7 +218,7 @@ func (q *Query) answer(in *types.MetricDataQuery, r metricmath.Result, g metricm
 }
 
 func (q *Query) grid(start, end time.Time) metricmath.Grid {
-	g := metricmath.Grid{Start: start.Truncate(q.period), Period: q.period}
+	g := metricmath.Grid{Start: q.begin(start, q.period), Period: q.period}
 	if n := end.Sub(g.Start); n > 0 {
 		g.Count = int((n + q.period - 1) / q.period)
 	}
@@ -259,7 +276,7 @@ func series(in *types.MetricDataQuery, points []Point, g metricmath.Grid) metric
 // metric reads a metric's statistic by some period.
 func (q *Query) metric(store *metricstore.Store, in *types.MetricDataQuery, period time.Duration, start, end time.Time) ([]Point, error) {
 	m := in.MetricStat
-	first := start.Truncate(period)
+	first := q.begin(start, period)
 	read, err := store.Read(metricstore.Query{
 		Metric: Metric(m.Metric), Unit: string(m.Unit), Start: first.Unix(), End: end.Unix(), Period: int64(period / time.Second),
 	})

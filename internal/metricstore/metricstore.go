@@ -73,11 +73,16 @@ var tiers = []tier{{1, 3 * time.Hour}, {60, 15 * day}, {300, 63 * day}, {3600, 4
 // oldest is the first time that a tier keeps.
 func (t tier) oldest(now int64) int64 { return now - int64(t.keep/time.Second) }
 
-// Options are for tests and benchmarks; the zero value is right for the rest.
+// Options say how the store is kept; the zero value is right.
 type Options struct {
 	Now func() time.Time
 	// MaxHead is how many bins are held in memory before they are written into blocks.
 	MaxHead int
+	// NoSync gives up durability: for a store that is thrown away.
+	NoSync bool
+	// Note is told of samples that can be read from now on, before Put returns; nil where nobody wants to know.
+	// It must not block.
+	Note func([]Sample)
 }
 
 // defaultMaxHead comes to some 50 MB, twice that while a flush is under way.

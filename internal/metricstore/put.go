@@ -29,7 +29,13 @@ func (s *Store) Put(samples []Sample) error {
 	if leads {
 		s.write()
 	}
-	return <-p.done
+	if err := <-p.done; err != nil {
+		return err
+	}
+	if s.opts.Note != nil {
+		s.opts.Note(samples)
+	}
+	return nil
 }
 
 func (in *Sample) bin() bin {
@@ -125,8 +131,10 @@ func (s *Store) writeBatch(batch []*pending) error {
 	if _, err := s.log.Write(s.encoded); err != nil {
 		return err
 	}
-	if err := s.log.Sync(); err != nil {
-		return err
+	if !s.opts.NoSync {
+		if err := s.log.Sync(); err != nil {
+			return err
+		}
 	}
 	if cap(s.encoded) > 1<<22 {
 		s.encoded = nil

@@ -46,7 +46,7 @@ func (s *Store) Read(q Query) ([]Point, error) {
 
 // readHeads returns the series that a query is for, and what is in memory of them.
 func (s *Store) readHeads(q Query, t tier, start int64) (wanted []*series, p *points) {
-	p = &points{q: q, at: map[pointKey]Set{}}
+	p = &points{q: q, at: map[pointKey]*Set{}}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	m := s.metrics[q.Metric.Key()]
@@ -105,7 +105,10 @@ type pointKey struct {
 // points gathers bins into points.
 type points struct {
 	q  Query
-	at map[pointKey]Set
+	at map[pointKey]*Set
+	// The point of the bin before, which is mostly that of the next one too.
+	last pointKey
+	set  *Set
 }
 
 func (p *points) add(unit string, b bin, start int64) {
@@ -113,15 +116,19 @@ func (p *points) add(unit string, b bin, start int64) {
 		return
 	}
 	k := pointKey{p.q.Start + floor(b.at-p.q.Start, p.q.Period), unit}
-	set := p.at[k]
-	set.Add(b.Set)
-	p.at[k] = set
+	if p.set == nil || k != p.last {
+		if p.last, p.set = k, p.at[k]; p.set == nil {
+			p.set = new(Set)
+			p.at[k] = p.set
+		}
+	}
+	p.set.Add(b.Set)
 }
 
 func (p *points) sorted() []Point {
 	out := make([]Point, 0, len(p.at))
 	for k, set := range p.at {
-		out = append(out, Point{k.at, k.unit, set})
+		out = append(out, Point{k.at, k.unit, *set})
 	}
 	slices.SortFunc(out, func(a, b Point) int {
 		if a.At != b.At {

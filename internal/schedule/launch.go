@@ -44,7 +44,7 @@ func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failur
 	if len(failures) > 0 {
 		return nil, failures
 	}
-	return bind(tx, l, p), nil
+	return s.bind(tx, l, p), nil
 }
 
 // LaunchOn is Launch on an instance that the caller has chosen.
@@ -53,11 +53,11 @@ func (s *Scheduler) LaunchOn(tx *state.Tx, instanceArn string, l *Launch) (*stat
 	if failure != nil {
 		return nil, failure
 	}
-	return bind(tx, l, p), nil
+	return s.bind(tx, l, p), nil
 }
 
-func bind(tx *state.Tx, l *Launch, p Placement) *state.Task {
-	t := newTask(l)
+func (s *Scheduler) bind(tx *state.Tx, l *Launch, p Placement) *state.Task {
+	t := newTask(l, s.NewID())
 	t.ContainerInstanceArn = &p.InstanceArn
 	t.Reserved, t.GPUs = l.Need.Reserved, p.GPUs
 	if instance := tx.ContainerInstances.Get(p.InstanceArn); instance != nil {
@@ -84,8 +84,7 @@ func zone(row *state.ContainerInstance) *string {
 }
 
 // newTask is a task as ECS shows it right after RunTask.
-func newTask(l *Launch) *state.Task {
-	id := state.NewID()
+func newTask(l *Launch, id string) *state.Task {
 	now := l.Now
 	t := &state.Task{ServiceArn: l.ServiceArn, Task: types.Task{
 		Attachments: []types.Attachment{}, Attributes: []types.Attribute{}, ClusterArn: &l.ClusterArn,

@@ -19,13 +19,17 @@ import (
 // Scheduler is an observer of the store. It is used inside transactions alone, so by one goroutine
 // at a time.
 type Scheduler struct {
+	// NewID makes the ids of tasks and container instances: state.NewID, but in a simulation, which is to be the same
+	// each time.
+	NewID func() string
+
 	clusters map[string]*placement.Cluster // by cluster ARN
 	rnd      *rand.Rand
 }
 
 // New returns a scheduler; the seed breaks ties between equally good instances.
 func New(seed uint64) *Scheduler {
-	return &Scheduler{clusters: map[string]*placement.Cluster{}, rnd: rand.New(rand.NewPCG(seed, seed))}
+	return &Scheduler{NewID: state.NewID, clusters: map[string]*placement.Cluster{}, rnd: rand.New(rand.NewPCG(seed, seed))}
 }
 
 // Change is state.Observer's.

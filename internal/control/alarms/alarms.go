@@ -21,7 +21,10 @@ type Options struct {
 	Metrics *metricstore.Store
 	// Act does an alarm's action. It may be asked for the same one again, after a crash.
 	Act func(context.Context, Action) error
-	Log *slog.Logger
+	// Arrivals makes the reaction fast: alarms with periods of less than a minute are evaluated when data of their
+	// metrics arrives, for periods that end then. With nil they are evaluated as CloudWatch's.
+	Arrivals *Arrivals
+	Log      *slog.Logger
 }
 
 // The times at which alarms are evaluated: those with periods of less than a minute every ten seconds,
@@ -36,6 +39,9 @@ const (
 func Run(ctx context.Context, store *state.Store, opts Options) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return evaluate(ctx, store, opts) })
+	if opts.Arrivals != nil {
+		g.Go(func() error { return opts.Arrivals.evaluate(ctx, store, opts) })
+	}
 	g.Go(func() error { return compose(ctx, store, opts) })
 	g.Go(func() error { return act(ctx, store, opts) })
 	return g.Wait()
@@ -53,7 +59,7 @@ func evaluate(ctx context.Context, store *state.Store, opts Options) error {
 			return ctx.Err()
 		case <-timer.C:
 		}
-		if err := round(ctx, store, opts, due); err != nil {
+		if err := Round(ctx, store, opts, due); err != nil {
 			return err
 		}
 	}

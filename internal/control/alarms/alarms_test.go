@@ -275,7 +275,7 @@ func BenchmarkRound(b *testing.B) {
 	opts := Options{Now: func() time.Time { return now }, Metrics: metrics, Log: slog.New(slog.DiscardHandler)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := round(b.Context(), store, opts, now); err != nil {
+		if err := Round(b.Context(), store, opts, now); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -20,14 +20,25 @@ type change struct {
 	to    state.AlarmState
 }
 
-// round evaluates the metric alarms that are due at a time, and commits what has changed together.
-func round(ctx context.Context, store *state.Store, opts Options, due time.Time) error {
+// Round evaluates the metric alarms that are due at a time, and commits what has changed together.
+func Round(ctx context.Context, store *state.Store, opts Options, due time.Time) error {
+	fast := func(m *types.MetricAlarm) bool { return opts.Arrivals != nil && period(m) < long }
+	err := round(ctx, store, opts, due, func(m *types.MetricAlarm) bool { return !fast(m) && isDue(m, due) }, false)
+	if err != nil || opts.Arrivals == nil {
+		return err
+	}
+	return round(ctx, store, opts, opts.latest(), fast, true) // of some nothing may arrive any more
+}
+
+// round evaluates some metric alarms at a time, and commits what has changed together. sliding has their periods end
+// then.
+func round(ctx context.Context, store *state.Store, opts Options, now time.Time, which func(*types.MetricAlarm) bool, sliding bool) error {
 	var changes []change
 	for a := range store.View().Alarms.All() {
-		if a.Metric == nil || !isDue(a.Metric, due) {
+		if a.Metric == nil || !which(a.Metric) {
 			continue
 		}
-		to, err := judge(opts, a, due)
+		to, err := judge(opts, a, now, sliding)
 		if err != nil {
 			opts.Log.Warn("alarm not evaluated", "alarm", a.Name(), "error", err)
 			continue
@@ -70,14 +81,20 @@ func period(m *types.MetricAlarm) time.Duration {
 }
 
 // judge is the state that an alarm's data points put it in.
-func judge(opts Options, a *state.Alarm, now time.Time) (state.AlarmState, error) {
+func judge(opts Options, a *state.Alarm, now time.Time, sliding bool) (state.AlarmState, error) {
 	m := metricOf(a.Metric)
 	from, to := m.Range(now)
-	points, err := datapoints(opts, a.Metric, from, to)
+	if sliding {
+		from, to = from.Add(now.Sub(to)), now
+	}
+	points, err := datapoints(opts, a.Metric, from, to, sliding)
 	if err != nil {
 		return state.AlarmState{}, err
 	}
 	e := m.Evaluate(alarm.State(a.Metric.StateValue), points, now)
+	if types.StateValue(e.State) == a.Metric.StateValue {
+		return state.AlarmState{Value: a.Metric.StateValue}, nil // nobody asks why it stays
+	}
 	return state.AlarmState{Value: types.StateValue(e.State), Reason: e.Reason, Data: e.Data.JSON()}, nil
 }
 
@@ -92,10 +109,13 @@ func metricOf(m *types.MetricAlarm) alarm.Metric {
 }
 
 // datapoints reads what an alarm looks at.
-func datapoints(opts Options, m *types.MetricAlarm, from, to time.Time) ([]alarm.Datapoint, error) {
+func datapoints(opts Options, m *types.MetricAlarm, from, to time.Time, sliding bool) ([]alarm.Datapoint, error) {
 	query, err := metricquery.New(queries(m))
 	if err != nil {
 		return nil, err
+	}
+	if sliding {
+		query = query.Ending(to)
 	}
 	answers, err := query.Run(opts.Metrics, from, to)
 	if err != nil {

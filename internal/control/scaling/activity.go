@@ -28,20 +28,28 @@ func activity(namespace types.ServiceNamespace, dimension types.ScalableDimensio
 }
 
 // setting is the activity that gives a target another capacity.
-func setting(t *state.ScalableTarget, desired int, cause string, now time.Time) *state.ScalingActivity {
+func setting(t *state.ScalableTarget, desired int, w wish, now time.Time) *state.ScalingActivity {
 	a := activity(t.ServiceNamespace, t.ScalableDimension, t.ResourceId, now)
 	a.StatusCode, a.Desired = types.ScalingActivityStatusCodePending, new(int32(desired))
-	a.Description, a.Cause = new(fmt.Sprintf("Setting desired count to %d.", desired)), &cause
+	a.Description, a.Cause, a.Details = new(fmt.Sprintf("Setting desired count to %d.", desired)), &w.cause, w.told()
 	return a
+}
+
+// told is what an activity says in its details; nil where there is nothing.
+func (w wish) told() *string {
+	if w.details == "" {
+		return nil
+	}
+	return &w.details
 }
 
 // settling is the activity that brings a capacity within the bounds; nil if it is there.
 func settling(t *state.ScalableTarget, capacity, desired int, now time.Time) *state.ScalingActivity {
 	switch {
 	case desired > capacity:
-		return setting(t, desired, fmt.Sprintf("minimum capacity was set to %d", *t.MinCapacity), now)
+		return setting(t, desired, wish{cause: fmt.Sprintf("minimum capacity was set to %d", *t.MinCapacity)}, now)
 	case desired < capacity:
-		return setting(t, desired, fmt.Sprintf("maximum capacity was set to %d", *t.MaxCapacity), now)
+		return setting(t, desired, wish{cause: fmt.Sprintf("maximum capacity was set to %d", *t.MaxCapacity)}, now)
 	}
 	return nil
 }
@@ -52,9 +60,10 @@ func triggered(alarm, policy string) string {
 }
 
 // notScaled is the activity of a policy that has come to nothing.
-func notScaled(t *state.ScalableTarget, cause, code string, capacity int, now time.Time) *state.ScalingActivity {
+func notScaled(t *state.ScalableTarget, w wish, code string, capacity int, now time.Time) *state.ScalingActivity {
 	a := activity(t.ServiceNamespace, t.ScalableDimension, t.ResourceId, now)
-	a.Description, a.Cause, a.StatusCode = new("Attempting to scale due to alarm triggered"), &cause, types.ScalingActivityStatusCodeFailed
+	a.Description, a.Cause, a.StatusCode = new("Attempting to scale due to alarm triggered"), &w.cause, types.ScalingActivityStatusCodeFailed
+	a.Details = w.told()
 	reason := types.NotScaledReason{Code: &code}
 	switch code {
 	case scaling.AlreadyAtMaxCapacity:

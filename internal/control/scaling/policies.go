@@ -8,18 +8,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/metricquery"
 	"github.com/pintle/pintle/internal/state"
 )
 
-// wish is what a policy wants, and the alarm that made it.
+// wish is what a policy wants, and why.
 type wish struct {
 	scaling.Proposal
-	alarm string
-	base  int // that it counts from
-	// flaps says that to scale in as the alarm asks would bring the metric above its target.
-	flaps bool
+	cause, details string
+	base           int // that it counts from
+	// refusal is the code of the reason for which it wants nothing, where that is to be told.
+	refusal string
 }
 
 // policies lets the policies act whose alarms are in ALARM: when an alarm gets there, and then every
@@ -40,7 +42,7 @@ func (l *Loop) policies(ctx context.Context, now time.Time) error {
 	}
 	due := l.heed(alarms, now)
 	for target, policies := range targets {
-		called := slices.ContainsFunc(policies, func(p *state.ScalingPolicy) bool { return due[*p.PolicyARN] })
+		called := l.watches(policies) || slices.ContainsFunc(policies, func(p *state.ScalingPolicy) bool { return due[*p.PolicyARN] })
 		if row := v.ScalableTargets.Get(target); called && row != nil {
 			if err := l.scale(ctx, row, policies, alarms, now); err != nil {
 				return err
@@ -105,15 +107,16 @@ func period(a cloudwatchtypes.MetricAlarm) time.Duration {
 
 // scale asks a target's policies what they want and does what wins.
 func (l *Loop) scale(ctx context.Context, target *state.ScalableTarget, policies []*state.ScalingPolicy, alarms map[string][]cloudwatchtypes.MetricAlarm, now time.Time) error {
-	capacity, err := l.capacity(ctx, *target.ResourceId)
+	s, err := l.service(ctx, *target.ResourceId)
 	if err != nil {
 		l.warn("cannot read a service's desired count", err, "resource", *target.ResourceId)
 		return ctx.Err()
 	}
+	capacity := int(s.DesiredCount)
 	var wishes []wish
 	var proposals []scaling.Proposal
 	for _, p := range policies {
-		w, err := l.wish(ctx, target, p, alarms[*p.PolicyARN], capacity, now)
+		w, err := l.wish(ctx, target, p, alarms[*p.PolicyARN], s, now)
 		if err != nil {
 			l.warn("cannot read a policy's metric", err, "policy", *p.PolicyARN)
 			return ctx.Err()
@@ -122,28 +125,27 @@ func (l *Loop) scale(ctx context.Context, target *state.ScalableTarget, policies
 	}
 	won := scaling.Combine(capacity, proposals)
 	if won == nil {
-		return l.flapping(ctx, target, wishes, capacity, now)
+		return l.explain(ctx, target, wishes, capacity, now)
 	}
 	w := wishes[slices.IndexFunc(wishes, func(w wish) bool { return w.Policy == won.Policy })]
-	cause := triggered(w.alarm, w.Policy)
 	if code := scaling.Why(capacity, won.Desired, bounds(target)); code != "" {
-		return l.refuse(ctx, notScaled(target, cause, code, capacity, now))
+		return l.refuse(ctx, notScaled(target, w, code, capacity, now))
 	}
 	desired := bounds(target).Clamp(won.Desired)
-	return l.begin(ctx, target.Key(), setting(target, desired, cause, now), &state.LastScaling{At: now, From: w.base, To: desired}, now)
+	return l.begin(ctx, target.Key(), setting(target, desired, w, now), &state.LastScaling{At: now, From: w.base, To: desired}, now)
 }
 
-// flapping tells of a scale-in that did not happen, since the metric would come back above its target.
-func (l *Loop) flapping(ctx context.Context, target *state.ScalableTarget, wishes []wish, capacity int, now time.Time) error {
-	i := slices.IndexFunc(wishes, func(w wish) bool { return w.flaps })
+// explain tells why nothing was scaled, where a policy has a reason to tell.
+func (l *Loop) explain(ctx context.Context, target *state.ScalableTarget, wishes []wish, capacity int, now time.Time) error {
+	i := slices.IndexFunc(wishes, func(w wish) bool { return w.refusal != "" })
 	if i < 0 {
 		return nil
 	}
-	code := scaling.AnticipatedFlapping
-	if capacity <= bounds(target).Min {
+	code := wishes[i].refusal
+	if code == scaling.AnticipatedFlapping && capacity <= bounds(target).Min {
 		code = scaling.AlreadyAtMinCapacity
 	}
-	return l.refuse(ctx, notScaled(target, triggered(wishes[i].alarm, wishes[i].Policy), code, capacity, now))
+	return l.refuse(ctx, notScaled(target, wishes[i], code, capacity, now))
 }
 
 // refuse writes down that a policy has come to nothing, once and not every period anew.
@@ -155,7 +157,15 @@ func (l *Loop) refuse(ctx context.Context, a *state.ScalingActivity) error {
 }
 
 // wish is what a policy wants, whose alarms in ALARM are given.
-func (l *Loop) wish(ctx context.Context, target *state.ScalableTarget, p *state.ScalingPolicy, alarms []cloudwatchtypes.MetricAlarm, capacity int, now time.Time) (wish, error) {
+func (l *Loop) wish(ctx context.Context, target *state.ScalableTarget, p *state.ScalingPolicy, alarms []cloudwatchtypes.MetricAlarm, s *ecstypes.Service, now time.Time) (wish, error) {
+	capacity := int(s.DesiredCount)
+	if queue := queueOf(p); queue != "" && l.opts.Metrics != nil {
+		w, err := l.queueWish(queue, p, s, now)
+		if !allowed(target, w.Desired, capacity) {
+			w.Desired = capacity
+		}
+		return w, err
+	}
 	w := wish{Proposal: scaling.Proposal{Policy: *p.PolicyName, Desired: capacity}}
 	if c := p.TargetTrackingScalingPolicyConfiguration; c == nil || aws.ToBool(c.DisableScaleIn) {
 		w.Consents = true
@@ -175,15 +185,16 @@ func (l *Loop) wish(ctx context.Context, target *state.ScalableTarget, p *state.
 		}
 		switch desired, base := want(p, a, values, capacity, past, now); {
 		case desired != capacity && allowed(target, desired, capacity):
-			w.Desired, w.base, w.alarm = desired, base, *a.AlarmName
-		case desired == capacity && w.alarm == "":
-			w.alarm, w.flaps = *a.AlarmName, flaps(p, a, past, now)
+			w.Desired, w.base, w.cause, w.refusal = desired, base, triggered(*a.AlarmName, *p.PolicyName), ""
+		case desired == capacity && w.cause == "" && flaps(p, a, past, now):
+			w.cause, w.refusal = triggered(*a.AlarmName, *p.PolicyName), scaling.AnticipatedFlapping
 		}
 	}
 	return w, nil
 }
 
-// flaps says of an alarm that asks to scale in, and came to nothing, that it was not for a cool-down.
+// flaps says of an alarm that asks to scale in, and came to nothing, that it was not for a cool-down: the metric would
+// come back above its target.
 func flaps(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, past scaling.Past, now time.Time) bool {
 	c := p.TargetTrackingScalingPolicyConfiguration
 	if c == nil || aws.ToBool(c.DisableScaleIn) || !low(a) {
@@ -256,6 +267,9 @@ type point struct {
 // points are the data points of an alarm's evaluation periods, the newest first.
 func (l *Loop) points(ctx context.Context, a cloudwatchtypes.MetricAlarm, now time.Time) (points []point, err error) {
 	length := period(a)
+	if l.opts.Metrics != nil && length < time.Minute {
+		return l.latest(a, length, now)
+	}
 	end := now.Truncate(length)
 	start := end.Add(-time.Duration(max(1, aws.ToInt32(a.EvaluationPeriods))) * length)
 	out, err := l.opts.CloudWatch.GetMetricData(ctx, &cloudwatch.GetMetricDataInput{
@@ -269,6 +283,26 @@ func (l *Loop) points(ctx context.Context, a cloudwatchtypes.MetricAlarm, now ti
 		points = append(points, point{at, r.Values[i]})
 	}
 	return points, nil
+}
+
+// latest are the data points of an alarm's evaluation periods, if the last one ended now.
+func (l *Loop) latest(a cloudwatchtypes.MetricAlarm, length time.Duration, now time.Time) (points []point, err error) {
+	query, err := metricquery.New(queries(a))
+	if err != nil {
+		return nil, err
+	}
+	end := now.Truncate(time.Second).Add(time.Second) // as the alarm saw it
+	answers, err := query.Ending(end).Run(l.opts.Metrics, end.Add(-time.Duration(max(1, aws.ToInt32(a.EvaluationPeriods)))*length), end)
+	for _, answer := range answers {
+		if !answer.ReturnData {
+			continue
+		}
+		for _, p := range slices.Backward(answer.Points) {
+			points = append(points, point{p.At, p.Value})
+		}
+		break
+	}
+	return points, err
 }
 
 // queries ask for what an alarm watches.

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -39,7 +40,10 @@ type Options struct {
 	Now        func() time.Time
 	ECS        ECS
 	CloudWatch CloudWatch
-	Log        *slog.Logger
+	// Metrics makes the reaction fast: policies look at alarms' metrics up to now, and at queues every second.
+	// With nil it is as Application Auto Scaling's.
+	Metrics *metricstore.Store
+	Log     *slog.Logger
 }
 
 // every is how often the loop looks.
@@ -52,11 +56,13 @@ type Loop struct {
 	// heeded is when each alarm that is in ALARM was acted upon last. A restart acts once more, which
 	// the cool-downs bear.
 	heeded map[string]time.Time
+	// watched is what is known of policies' queues, by the policy's ARN.
+	watched map[string]*watch
 }
 
 // New returns a loop over the store.
 func New(store *state.Store, opts Options) *Loop {
-	return &Loop{store: store, opts: opts, heeded: map[string]time.Time{}}
+	return &Loop{store: store, opts: opts, heeded: map[string]time.Time{}, watched: map[string]*watch{}}
 }
 
 // Run scales until ctx ends.

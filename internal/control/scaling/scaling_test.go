@@ -480,7 +480,7 @@ func TestRefusedAndCutOff(t *testing.T) {
 
 func TestForgets(t *testing.T) {
 	run(t, 2, func(w *world) {
-		a := setting(target(1, 2), 2, "", time.Now())
+		a := setting(target(1, 2), 2, wish{}, time.Now())
 		a.StatusCode = types.ScalingActivityStatusCodeSuccessful
 		w.update(func(tx *state.Tx) { tx.ScalingActivities.Put(a) })
 		time.Sleep(2 * time.Second)

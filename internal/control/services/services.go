@@ -25,7 +25,10 @@ type Options struct {
 	Now func() time.Time
 	// Settle is how long a task without a health check must have been RUNNING to count as healthy.
 	Settle time.Duration
-	Log    *slog.Logger
+	// After has something done after a while, unless it is stopped; nil is time.AfterFunc. A simulation has a
+	// clock of its own.
+	After func(d time.Duration, do func()) (stop func() bool)
+	Log   *slog.Logger
 }
 
 // together is how many services are looked at in one flush of the journal.
@@ -47,14 +50,17 @@ type Loop struct {
 	changed  map[string]bool            // clusters whose services are all to be looked at
 	clusters map[string]map[string]bool // services by cluster
 	waiting  map[string]bool            // services whose last task found no room
-	timers   map[string]*time.Timer
+	timers   map[string]func() bool     // what stops each
 }
 
 // New returns a loop that is to observe the store that it will be run on, as the scheduler does.
 func New(scheduler *schedule.Scheduler, opts Options) *Loop {
+	if opts.After == nil {
+		opts.After = func(d time.Duration, do func()) func() bool { return time.AfterFunc(d, do).Stop }
+	}
 	return &Loop{
 		scheduler: scheduler, opts: opts, wake: make(chan struct{}, 1), resting: make(chan struct{}), due: map[string]bool{}, changed: map[string]bool{},
-		clusters: map[string]map[string]bool{}, waiting: map[string]bool{}, timers: map[string]*time.Timer{},
+		clusters: map[string]map[string]bool{}, waiting: map[string]bool{}, timers: map[string]func() bool{},
 	}
 }
 
@@ -152,7 +158,7 @@ func (l *Loop) take() map[string]bool {
 func (l *Loop) Run(ctx context.Context, store *state.Store) error {
 	defer l.stopTimers()
 	for !l.rests() {
-		if err := l.lookAt(ctx, store, l.take()); err != nil {
+		if _, err := l.Step(ctx, store); err != nil {
 			return err
 		}
 		select {
@@ -164,6 +170,12 @@ func (l *Loop) Run(ctx context.Context, store *state.Store) error {
 	}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// Step looks once at every service that is due, and says whether any was.
+func (l *Loop) Step(ctx context.Context, store *state.Store) (bool, error) {
+	due := l.take()
+	return len(due) > 0, l.lookAt(ctx, store, due)
 }
 
 func (l *Loop) rests() bool {
@@ -222,14 +234,14 @@ func (l *Loop) waits(arn string, waits bool) {
 func (l *Loop) again(arn string, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t := l.timers[arn]; t != nil {
-		t.Stop()
+	if stop := l.timers[arn]; stop != nil {
+		stop()
 		delete(l.timers, arn)
 	}
 	if at.IsZero() {
 		return
 	}
-	l.timers[arn] = time.AfterFunc(at.Sub(l.opts.Now()), func() {
+	l.timers[arn] = l.opts.After(at.Sub(l.opts.Now()), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.mark(arn)
@@ -239,8 +251,8 @@ func (l *Loop) again(arn string, at time.Time) {
 func (l *Loop) stopTimers() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, t := range l.timers {
-		t.Stop()
+	for _, stop := range l.timers {
+		stop()
 	}
 }
 

@@ -81,6 +81,8 @@ const (
 	AlreadyAtMinCapacity     = "AlreadyAtMinCapacity"
 	AlreadyAtDesiredCapacity = "AlreadyAtDesiredCapacity"
 	AnticipatedFlapping      = "AutoScalingAnticipatedFlapping"
+	// BacklogDrainsBeforeStart is Pintle's own, of the fast reaction.
+	BacklogDrainsBeforeStart = "BacklogDrainsBeforeStart"
 )
 
 // Why is the code of the reason for not scaling from the capacity to what a policy wants, which is

@@ -47,7 +47,7 @@ func (s *Service) RegisterContainerInstance(ctx context.Context, in *ecs.Registe
 		}
 		arn := aws.ToString(in.ContainerInstanceArn)
 		if arn == "" {
-			arn = state.InCluster(*c.ClusterArn, "container-instance", state.NewID())
+			arn = state.InCluster(*c.ClusterArn, "container-instance", s.scheduler.NewID())
 		}
 		old := tx.ContainerInstances.Get(arn)
 		if row, err = reregister(old, arn, *c.ClusterArn, in); err != nil {

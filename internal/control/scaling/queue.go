@@ -1,0 +1,178 @@
+package scaling
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// queueOf is the name of the queue on whose backlog per task a target tracking policy is: its metric is
+// metric math over the messages that wait in it; "" where it is none.
+func queueOf(p *state.ScalingPolicy) string {
+	c := p.TargetTrackingScalingPolicyConfiguration
+	if c == nil || c.CustomizedMetricSpecification == nil {
+		return ""
+	}
+	name := ""
+	for _, q := range c.CustomizedMetricSpecification.Metrics {
+		if q.MetricStat == nil || q.MetricStat.Metric == nil {
+			continue
+		}
+		if m := q.MetricStat.Metric; aws.ToString(m.Namespace) == namespaceSQS && aws.ToString(m.MetricName) == waitingMetric {
+			i := slices.IndexFunc(m.Dimensions, func(d types.TargetTrackingMetricDimension) bool { return aws.ToString(d.Name) == "QueueName" })
+			if i < 0 || name != "" {
+				return ""
+			}
+			name = aws.ToString(m.Dimensions[i].Value)
+		}
+	}
+	return name
+}
+
+// SQS's metrics: "Available CloudWatch metrics for Amazon SQS" in its developer guide.
+const (
+	namespaceSQS   = "AWS/SQS"
+	waitingMetric  = "ApproximateNumberOfMessagesVisible"
+	workingMetric  = "ApproximateNumberOfMessagesNotVisible"
+	arrivedMetric  = "NumberOfMessagesSent"
+	finishedMetric = "NumberOfMessagesDeleted"
+)
+
+// watch is what the loop has seen of a policy's queue, and of the service behind it. A restart reads the queue's
+// past anew, and learns the rest.
+type watch struct {
+	name     string
+	flows    []scaling.Flow
+	until    time.Time // the end of the last flow
+	slots    float64   // that tasks had when it showed last
+	start    time.Duration
+	capacity int
+	since    time.Time // when the capacity was first seen
+}
+
+// watches says whether one of the policies is on a queue that is looked at every second.
+func (l *Loop) watches(policies []*state.ScalingPolicy) bool {
+	return l.opts.Metrics != nil && slices.ContainsFunc(policies, func(p *state.ScalingPolicy) bool { return queueOf(p) != "" })
+}
+
+// queueWish is what a policy on a queue wants in the fast reaction.
+func (l *Loop) queueWish(queue string, p *state.ScalingPolicy, s *ecstypes.Service, now time.Time) (wish, error) {
+	capacity := int(s.DesiredCount)
+	out := wish{Proposal: scaling.Proposal{Policy: *p.PolicyName, Desired: capacity}, base: capacity, cause: fmt.Sprintf("backlog of queue %s triggered policy %s", queue, *p.PolicyName)}
+	w := l.watched[*p.PolicyARN]
+	if w == nil || w.name != queue {
+		w = &watch{name: queue, until: now.Truncate(time.Second).Add(-scaling.Memory * time.Second)}
+		l.watched[*p.PolicyARN] = w
+	}
+	fresh, err := w.read(l.opts.Metrics, now.Truncate(time.Second))
+	if err != nil || !fresh {
+		return out, err
+	}
+	w.observe(l.store.View(), s, now)
+	t := scaling.TargetTrackingOf(p.TargetTrackingScalingPolicyConfiguration)
+	b := t.Backlog(scaling.Queue{
+		Flows: w.flows, Slots: w.slots, Start: w.start, Settled: now.Sub(w.since) > t.ScaleInCooldown,
+	}, capacity)
+	w.flows[len(w.flows)-1].Wanted = b.Wanted
+	out.Desired, out.details = b.Desired, details(b, w, capacity)
+	if out.Consents = t.DisableScaleIn; b.Desired == capacity && b.Drains {
+		out.refusal = scaling.BacklogDrainsBeforeStart
+	}
+	return out, nil
+}
+
+// details are the figures behind a decision.
+func details(b scaling.Backlog, w *watch, capacity int) string {
+	text := fmt.Sprintf("%.0f messages wait and %.1f a second come.", b.Waiting, b.Arrival)
+	if b.Rate > 0 {
+		text += fmt.Sprintf(" A task finishes %.2f a second, so %d would need %s for those that wait; a new task takes %s to start.",
+			b.Rate, capacity, b.Drain.Round(100*time.Millisecond), w.start.Round(100*time.Millisecond))
+	}
+	return text
+}
+
+// read takes over what the queue has done up to now, a second at a time. It says whether there was anything.
+func (w *watch) read(store *metricstore.Store, now time.Time) (bool, error) {
+	n := int(now.Sub(w.until) / time.Second)
+	if n <= 0 {
+		return false, nil
+	}
+	if n > scaling.Memory {
+		n, w.flows = scaling.Memory, nil
+	}
+	first := now.Add(-time.Duration(n) * time.Second)
+	flows := make([]scaling.Flow, n)
+	if len(w.flows) > 0 { // what stands still between reports does not vanish
+		flows[0].Waiting, flows[0].Working = w.flows[len(w.flows)-1].Waiting, w.flows[len(w.flows)-1].Working
+	}
+	known := make([]bool, n)
+	for _, one := range []struct {
+		metric string
+		take   func(*scaling.Flow, metricstore.Set)
+	}{
+		{waitingMetric, func(f *scaling.Flow, s metricstore.Set) { f.Waiting = s.Sum / s.Count }},
+		{workingMetric, func(f *scaling.Flow, s metricstore.Set) { f.Working = s.Sum / s.Count }},
+		{arrivedMetric, func(f *scaling.Flow, s metricstore.Set) { f.Arrived = s.Sum }},
+		{finishedMetric, func(f *scaling.Flow, s metricstore.Set) { f.Finished = s.Sum }},
+	} {
+		points, err := store.Read(metricstore.Query{
+			Metric: metricstore.NewMetric(namespaceSQS, one.metric, metricstore.Dimension{Name: "QueueName", Value: w.name}),
+			Start:  first.Unix(), End: now.Unix(), Period: 1,
+		})
+		if err != nil {
+			return false, err
+		}
+		for _, p := range points {
+			i := p.At - first.Unix()
+			one.take(&flows[i], p.Set)
+			known[i] = true
+		}
+	}
+	if !slices.Contains(known, true) && len(w.flows) == 0 {
+		return false, nil // nobody has heard of the queue
+	}
+	for i := range flows[1:] {
+		if !known[i+1] {
+			flows[i+1].Waiting, flows[i+1].Working = flows[i].Waiting, flows[i].Working
+		}
+	}
+	w.flows, w.until = append(w.flows, flows...), now
+	w.flows = w.flows[max(0, len(w.flows)-scaling.Memory):]
+	return true, nil
+}
+
+// observe learns from what the service does with the queue now.
+func (w *watch) observe(v *state.View, s *ecstypes.Service, now time.Time) {
+	w.flows[len(w.flows)-1].Running = int(s.RunningCount)
+	w.slots = cmp.Or(scaling.Slots(w.flows), w.slots)
+	if w.capacity != int(s.DesiredCount) {
+		w.capacity, w.since = int(s.DesiredCount), now
+	}
+	if d, ok := startup(v, aws.ToString(s.ServiceArn)); ok {
+		w.start = d
+	}
+}
+
+// startup is how long a service's tasks have taken from their creation until they were RUNNING: the median.
+func startup(v *state.View, service string) (time.Duration, bool) {
+	var took []time.Duration
+	for t := range v.Tasks.By(state.TasksByService, service) {
+		if t.StartedAt != nil && t.CreatedAt != nil {
+			took = append(took, t.StartedAt.Sub(*t.CreatedAt))
+		}
+	}
+	if len(took) == 0 {
+		return 0, false
+	}
+	slices.Sort(took)
+	return took[len(took)/2], true
+}

@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
+	autoscalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/control/alarms"
+	"github.com/pintle/pintle/internal/control/scaling"
+	"github.com/pintle/pintle/internal/control/services"
+	decidescaling "github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/schedule"
+	autoscaling "github.com/pintle/pintle/internal/service/applicationautoscaling"
+	"github.com/pintle/pintle/internal/service/cloudwatch"
+	"github.com/pintle/pintle/internal/service/ecs"
+	"github.com/pintle/pintle/internal/state"
+)
+
+const (
+	region   = "us-east-1"
+	account  = "000000000000"
+	resource = "service/" + Cluster + "/" + Service
+)
+
+// plane is a control plane in simulated time, with the services and loops of the real one, and the nodes' part
+// in it: tasks start after a while, and stop once their requests are done.
+type plane struct {
+	scenario Scenario
+	result   Result
+
+	mu     sync.Mutex // the store's writer reports changes and asks for the time
+	now    time.Time
+	events events
+	tasks  []taskChange // that have not been looked at
+
+	dir         string
+	store       *state.Store
+	metrics     *metricstore.Store
+	arrivals    *alarms.Arrivals // nil where the reaction is faithful
+	ecs         *ecs.Service
+	cloudwatch  *cloudwatch.Service
+	autoscaling *autoscaling.Service
+	services    *services.Loop
+	scaling     *scaling.Loop
+	load        *load
+	held        map[string]time.Time // since when tasks have been there, by ARN
+	running     int
+}
+
+type taskChange struct{ before, after *state.Task }
+
+// forgetful is a journal that keeps nothing.
+type forgetful struct{}
+
+func (forgetful) Load(context.Context, func(table, key string, data []byte) error) (int64, error) {
+	return 0, nil
+}
+func (forgetful) Write(int64, []state.Change) error { return nil }
+func (forgetful) Close() error                      { return nil }
+
+// newPlane makes a control plane with the scenario's nodes and its service.
+func newPlane(ctx context.Context, s Scenario) (*plane, error) {
+	p := &plane{scenario: s, now: epoch, load: newLoad(&s), held: map[string]time.Time{}}
+	log := slog.New(slog.DiscardHandler)
+	scheduler := schedule.New(1)
+	ids := 0
+	scheduler.NewID = func() string { ids++; return fmt.Sprintf("%032x", ids) } // inside transactions alone
+	p.services = services.New(scheduler, services.Options{Now: p.clock, After: p.after, Log: log})
+	var err error
+	if p.store, err = state.Open(ctx, forgetful{}, scheduler, p.services, p); err != nil {
+		return nil, err
+	}
+	if p.dir, err = os.MkdirTemp("", "pintle-sim-"); err != nil {
+		return nil, errors.Join(err, p.store.Close())
+	}
+	if s.Fast {
+		p.arrivals = alarms.NewArrivals()
+	}
+	if p.metrics, err = metricstore.Open(p.dir, p.metricOptions()); err != nil {
+		return nil, errors.Join(err, p.store.Close(), os.RemoveAll(p.dir))
+	}
+	p.ecs = ecs.New(p.store, scheduler, ecs.Options{Region: region, Account: account, Now: p.clock})
+	p.cloudwatch = cloudwatch.New(p.metrics, p.store, cloudwatch.Options{Region: region, Account: account, Now: p.clock})
+	scales := scaling.Options{Now: p.clock, ECS: p.ecs, CloudWatch: p.cloudwatch, Log: log}
+	reaction := decidescaling.Faithful
+	if s.Fast {
+		scales.Metrics, reaction = p.metrics, decidescaling.Fast
+	}
+	p.scaling = scaling.New(p.store, scales)
+	p.autoscaling = autoscaling.New(p.store, autoscaling.Options{
+		Region: region, Account: account, Now: p.clock, Alarms: p.cloudwatch, Services: p.ecs, Reaction: reaction,
+	})
+	if err := p.build(ctx); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+func (p *plane) close() error {
+	return errors.Join(p.store.Close(), p.metrics.Close(), os.RemoveAll(p.dir))
+}
+
+func (p *plane) metricOptions() metricstore.Options {
+	o := metricstore.Options{Now: p.clock, NoSync: true}
+	if p.arrivals != nil {
+		o.Note = p.arrivals.Note
+	}
+	return o
+}
+
+// clock is the simulated time.
+func (p *plane) clock() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+// build makes the cluster, its nodes and the service.
+func (p *plane) build(ctx context.Context) error {
+	if _, err := p.ecs.CreateCluster(ctx, &awsecs.CreateClusterInput{}); err != nil {
+		return err
+	}
+	definition, err := p.ecs.RegisterTaskDefinition(ctx, p.scenario.TaskDefinition)
+	if err != nil {
+		return err
+	}
+	for _, r := range definition.TaskDefinition.ContainerDefinitions {
+		for _, need := range r.ResourceRequirements {
+			if n := 0; need.Type == types.ResourceTypeGpu {
+				fmt.Sscan(*need.Value, &n) //nolint:errcheck // it was checked when it was registered
+				p.result.GPUs += n
+			}
+		}
+	}
+	for i, t := range p.scenario.Fleet {
+		if err := p.node(ctx, i, t, definition.TaskDefinition.RequiresAttributes); err != nil {
+			return err
+		}
+	}
+	_, err = p.ecs.CreateService(ctx, &awsecs.CreateServiceInput{
+		ServiceName: aws.String(Service), TaskDefinition: definition.TaskDefinition.TaskDefinitionArn, DesiredCount: aws.Int32(int32(p.scenario.Min)),
+	})
+	return err
+}
+
+// node registers a simulated node that can do all that the task definition asks for.
+func (p *plane) node(ctx context.Context, i int, t instancetype.Type, attributes []types.Attribute) error {
+	in := &awsecs.RegisterContainerInstanceInput{
+		Attributes: attributes,
+		TotalResources: []types.Resource{
+			{Name: aws.String("CPU"), Type: aws.String("INTEGER"), IntegerValue: int32(t.VCPUs * 1024)},
+			{Name: aws.String("MEMORY"), Type: aws.String("INTEGER"), IntegerValue: int32(t.MemoryMiB)},
+		},
+	}
+	for gpu := range t.GPUs {
+		in.PlatformDevices = append(in.PlatformDevices, types.PlatformDevice{Id: aws.String(fmt.Sprintf("GPU-%d-%d", i, gpu)), Type: types.PlatformDeviceTypeGpu})
+	}
+	out, err := p.ecs.RegisterContainerInstance(ctx, in)
+	if err != nil {
+		return err
+	}
+	return p.store.Update(ctx, func(tx *state.Tx) error {
+		row := *tx.ContainerInstances.Get(*out.ContainerInstance.ContainerInstanceArn)
+		row.AgentConnected = true
+		tx.ContainerInstances.Put(&row)
+		return nil
+	})
+}
+
+// install registers the service as a scalable target, and puts the policy.
+func (p *plane) install(ctx context.Context, policy *Policy) error {
+	target := &applicationautoscaling.RegisterScalableTargetInput{
+		ServiceNamespace: autoscalingtypes.ServiceNamespaceEcs, ScalableDimension: autoscalingtypes.ScalableDimensionECSServiceDesiredCount,
+		ResourceId: aws.String(resource), MinCapacity: aws.Int32(int32(p.scenario.Min)), MaxCapacity: aws.Int32(int32(p.scenario.Max)),
+	}
+	if _, err := p.autoscaling.RegisterScalableTarget(ctx, target); err != nil {
+		return err
+	}
+	in := policy.PutScalingPolicyInput
+	in.ServiceNamespace, in.ScalableDimension, in.ResourceId = target.ServiceNamespace, target.ScalableDimension, target.ResourceId
+	if in.PolicyName == nil {
+		in.PolicyName = aws.String("policy")
+	}
+	out, err := p.autoscaling.PutScalingPolicy(ctx, &in)
+	if err != nil {
+		return err
+	}
+	for _, alarm := range policy.Alarms {
+		alarm.AlarmActions = append(slices.Clone(alarm.AlarmActions), *out.PolicyARN)
+		if _, err := p.cloudwatch.PutMetricAlarm(ctx, &alarm); err != nil {
+			return err
+		}
+	}
+	return nil
+}

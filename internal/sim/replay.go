@@ -1,0 +1,325 @@
+package sim
+
+import (
+	"container/heap"
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/control/alarms"
+	"github.com/pintle/pintle/internal/control/sweep"
+	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// event is something that happens at a time. Events of one time happen in the order in which they were made.
+type event struct {
+	at      time.Time
+	number  int
+	do      func(context.Context) error
+	stopped bool
+}
+
+type events struct {
+	list  []*event
+	count int
+}
+
+func (e events) Len() int { return len(e.list) }
+func (e events) Less(i, j int) bool {
+	if c := e.list[i].at.Compare(e.list[j].at); c != 0 {
+		return c < 0
+	}
+	return e.list[i].number < e.list[j].number
+}
+func (e events) Swap(i, j int) { e.list[i], e.list[j] = e.list[j], e.list[i] }
+func (e *events) Push(x any)   { e.list = append(e.list, x.(*event)) }
+func (e *events) Pop() any {
+	last := e.list[len(e.list)-1]
+	e.list = e.list[:len(e.list)-1]
+	return last
+}
+
+// at has something done at a time. The caller holds mu.
+func (p *plane) at(t time.Time, do func(context.Context) error) *event {
+	e := &event{at: t, number: p.events.count, do: do}
+	p.events.count++
+	heap.Push(&p.events, e)
+	return e
+}
+
+// after is time.AfterFunc in simulated time.
+func (p *plane) after(d time.Duration, do func()) func() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.at(p.now.Add(d), func(context.Context) error { do(); return nil })
+	return func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		was := e.stopped
+		e.stopped = true
+		return !was
+	}
+}
+
+// due returns the next event until a time, and sets the clock to it; without one it sets it to that time.
+func (p *plane) due(until time.Time) *event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.events.list) > 0 && !p.events.list[0].at.After(until) {
+		e := heap.Pop(&p.events).(*event)
+		if e.stopped {
+			continue
+		}
+		e.stopped = true
+		if e.at.After(p.now) {
+			p.now = e.at
+		}
+		return e
+	}
+	p.now = until
+	return nil
+}
+
+// Change is state.Observer's.
+func (p *plane) Change(before, after any) {
+	b, ok := before.(*state.Task)
+	a, also := after.(*state.Task)
+	if !ok && !also {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tasks = append(p.tasks, taskChange{b, a})
+}
+
+// replay plays the load, second by second.
+func (p *plane) replay(ctx context.Context, policy *Policy) (*Result, error) {
+	if policy != nil {
+		if err := p.install(ctx, policy); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.settle(ctx); err != nil {
+		return nil, err
+	}
+	seconds := int(p.scenario.Length / time.Second)
+	for second := 1; second <= seconds; second++ {
+		if err := p.second(ctx, epoch.Add(time.Duration(second)*time.Second)); err != nil {
+			return nil, err
+		}
+	}
+	return p.finish(), nil
+}
+
+// second plays the time until the end of a second, and lets the control plane see it and act.
+func (p *plane) second(ctx context.Context, end time.Time) error {
+	if err := p.pass(ctx, end); err != nil {
+		return err
+	}
+	if err := p.measure(end); err != nil {
+		return err
+	}
+	if err := p.alarms(ctx, end); err != nil {
+		return err
+	}
+	if err := p.scaling.Step(ctx); err != nil {
+		return err
+	}
+	if err := p.settle(ctx); err != nil {
+		return err
+	}
+	p.note(end)
+	if end.Equal(end.Truncate(sweepEvery)) {
+		return p.store.Update(ctx, func(tx *state.Tx) error { sweep.Sweep(tx, end); return nil })
+	}
+	return nil
+}
+
+// alarms evaluates the alarms that are due.
+func (p *plane) alarms(ctx context.Context, now time.Time) error {
+	opts := alarms.Options{Now: p.clock, Metrics: p.metrics, Arrivals: p.arrivals, Log: slog.New(slog.DiscardHandler)}
+	if p.arrivals != nil {
+		if err := alarms.Arrived(ctx, p.store, opts); err != nil {
+			return err
+		}
+	}
+	if due := now.Add(-alarmLag); due.Equal(due.Truncate(alarmEvery)) {
+		return alarms.Round(ctx, p.store, opts, due)
+	}
+	return nil
+}
+
+// pass lets time pass until the end of a second.
+func (p *plane) pass(ctx context.Context, end time.Time) error {
+	for {
+		e := p.due(end)
+		p.load.advance(p.clock().Sub(epoch))
+		if e == nil {
+			if e = p.due(end); e == nil { // a task may have worked off its requests
+				return nil
+			}
+		}
+		if err := e.do(ctx); err != nil {
+			return err
+		}
+		if err := p.settle(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+const (
+	alarmLag   = 2 * time.Second
+	alarmEvery = 10 * time.Second
+	sweepEvery = 10 * time.Minute
+)
+
+// settle lets the services' loop and the nodes do what there is to do now.
+func (p *plane) settle(ctx context.Context) error {
+	for {
+		looked, err := p.services.Step(ctx, p.store)
+		if err != nil {
+			return err
+		}
+		if !p.nodes() && !looked {
+			return nil
+		}
+	}
+}
+
+// nodes does what nodes do about tasks that have changed, and says whether any had.
+func (p *plane) nodes() bool {
+	p.mu.Lock()
+	changes := p.tasks
+	p.tasks = nil
+	p.mu.Unlock()
+	for _, c := range changes {
+		switch {
+		case c.after == nil:
+		case c.before == nil:
+			p.begin(c.after)
+		case *c.before.DesiredStatus != "STOPPED" && *c.after.DesiredStatus == "STOPPED":
+			p.end(c.after)
+		}
+	}
+	return len(changes) > 0
+}
+
+// begin starts a new task: it takes its while to be RUNNING.
+func (p *plane) begin(t *state.Task) {
+	arn := *t.TaskArn
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held[arn] = p.now
+	p.result.Peak = max(p.result.Peak, len(p.held))
+	p.at(p.now.Add(p.scenario.Start), func(ctx context.Context) error {
+		row := p.store.View().Tasks.Get(arn)
+		if row == nil || *row.DesiredStatus == "STOPPED" {
+			return nil
+		}
+		p.running++
+		p.load.join(arn)
+		return p.report(ctx, row, "RUNNING", nil)
+	})
+}
+
+// end stops a task once its requests are done.
+func (p *plane) end(t *state.Task) {
+	started := p.load.servers[*t.TaskArn] != nil
+	p.load.leave(*t.TaskArn, func(at time.Duration) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.at(epoch.Add(at), func(ctx context.Context) error {
+			p.result.Held += p.clock().Sub(p.held[*t.TaskArn])
+			delete(p.held, *t.TaskArn)
+			if started {
+				p.running--
+			}
+			return p.report(ctx, t, "STOPPED", aws.Int32(0))
+		})
+	})
+}
+
+// report tells ECS as a node does what has become of a task.
+func (p *plane) report(ctx context.Context, t *state.Task, status string, exit *int32) error {
+	in := &awsecs.SubmitTaskStateChangeInput{Cluster: t.ClusterArn, Task: t.TaskArn, Status: &status}
+	for _, c := range t.Containers {
+		in.Containers = append(in.Containers, types.ContainerStateChange{ContainerName: c.Name, Status: &status, ExitCode: exit})
+	}
+	_, err := p.ecs.SubmitTaskStateChange(ctx, in)
+	return err
+}
+
+// measure puts the metrics of the second that is over: the tasks' load as nodes tell it, the queue's as SQS does.
+func (p *plane) measure(end time.Time) error {
+	samples := []metricstore.Sample{
+		queueMetric("ApproximateNumberOfMessagesVisible", "Count", float64(p.load.queued())),
+		queueMetric("ApproximateNumberOfMessagesNotVisible", "Count", float64(p.load.working)),
+		queueMetric("ApproximateAgeOfOldestMessage", "Seconds", p.load.oldest().Seconds()),
+		queueMetric("NumberOfMessagesSent", "Count", float64(p.load.arrived)),
+		queueMetric("NumberOfMessagesDeleted", "Count", float64(p.load.finished)),
+		serviceMetric("ECS/ContainerInsights", "RunningTaskCount", "Count", metricstore.One(float64(p.running))),
+	}
+	if p.running > 0 {
+		busy := 100 * p.load.busy.Seconds() / float64(p.running*p.load.slots)
+		use := metricstore.Of([]metricstore.Value{{Value: min(busy, 100), Count: float64(p.running)}})
+		samples = append(samples,
+			serviceMetric("AWS/ECS", "CPUUtilization", "Percent", use),
+			serviceMetric("ECS/ContainerInsights/Prometheus", "DCGM_FI_DEV_GPU_UTIL", "Percent", use))
+	}
+	for i := range samples {
+		samples[i].At, samples[i].Fine = end.Unix(), true
+	}
+	return p.metrics.Put(samples)
+}
+
+func queueMetric(name, unit string, value float64) metricstore.Sample {
+	return metricstore.Sample{
+		Metric: metricstore.NewMetric("AWS/SQS", name, metricstore.Dimension{Name: "QueueName", Value: Queue}), Unit: unit, Set: metricstore.One(value),
+	}
+}
+
+func serviceMetric(namespace, name, unit string, set metricstore.Set) metricstore.Sample {
+	by := []metricstore.Dimension{{Name: "ClusterName", Value: Cluster}, {Name: "ServiceName", Value: Service}}
+	return metricstore.Sample{Metric: metricstore.NewMetric(namespace, name, by...), Unit: unit, Set: set}
+}
+
+// note writes down how things stand.
+func (p *plane) note(end time.Time) {
+	m := Moment{
+		At: end.Sub(epoch), Running: p.running, Waiting: p.load.queued(), Working: p.load.working,
+		Arrived: p.load.arrived, Finished: p.load.finished,
+	}
+	for s := range p.store.View().Services.All() {
+		m.Desired = int(s.DesiredCount)
+	}
+	p.load.arrived, p.load.finished, p.load.busy = 0, 0, 0
+	p.result.Timeline = append(p.result.Timeline, m)
+}
+
+// finish adds up what came of the replay.
+func (p *plane) finish() *Result {
+	r := &p.result
+	for _, since := range p.held {
+		r.Held += p.clock().Sub(since)
+	}
+	r.Requests, r.Met, r.Waits = p.load.next, p.load.met, p.load.waits
+	slices.Sort(r.Waits)
+	for a := range p.store.View().ScalingActivities.All() {
+		s := Scaling{At: a.StartTime.Sub(epoch), Cause: aws.ToString(a.Cause)}
+		if a.Desired != nil {
+			s.Desired = int(*a.Desired)
+		}
+		if len(a.NotScaledReasons) > 0 {
+			s.Reason = aws.ToString(a.NotScaledReasons[0].Code)
+		}
+		r.Scalings = append(r.Scalings, s)
+	}
+	return r
+}

@@ -1,0 +1,129 @@
+// Package sim replays a load against a service in simulated time: the requests of a trace wait in a queue for
+// the slots of the service's tasks, the metrics that come of it go to the metric store, and the control plane
+// itself, its services and its loops, scales the service by a policy on simulated nodes. It has no clock and
+// touches nothing but its own temporary directory, so hours take seconds, and the same input gives the same
+// result.
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+
+	"github.com/pintle/pintle/internal/instancetype"
+)
+
+// Scenario is what is replayed.
+type Scenario struct {
+	Requests []Request
+	// Length is how long the replay lasts.
+	Length time.Duration
+	// TaskDefinition is what the service runs.
+	TaskDefinition *awsecs.RegisterTaskDefinitionInput
+	// Slots is how many requests a task works on at a time.
+	Slots int
+	// Start is how long a task takes from its placement until it is RUNNING and takes requests.
+	Start time.Duration
+	// SLO is the longest that a request may wait for a slot.
+	SLO time.Duration
+	// Fleet is the nodes, which are there all the time.
+	Fleet []instancetype.Type
+	// Min and Max are the service's bounds; it starts at Min.
+	Min, Max int
+	// Fast makes the control plane react fast; else it does as AWS does.
+	Fast bool
+}
+
+// Policy is a scaling policy as Application Auto Scaling takes it. A step scaling policy brings the alarms
+// that set it off, which get the policy as their action.
+type Policy struct {
+	applicationautoscaling.PutScalingPolicyInput
+	Alarms []cloudwatch.PutMetricAlarmInput
+}
+
+// The names under which a policy finds what it scales and the metrics of the load.
+const (
+	Cluster = "default"
+	Service = "sim"
+	Queue   = "sim"
+)
+
+// Moment is how things stood at the end of a second.
+type Moment struct {
+	At                time.Duration
+	Desired, Running  int
+	Waiting, Working  int
+	Arrived, Finished int // in this second
+}
+
+// Scaling is one scaling activity.
+type Scaling struct {
+	At            time.Duration
+	Desired       int `json:",omitempty"` // 0 where it was not scaled
+	Cause, Reason string
+}
+
+// Result is what came of a replay.
+type Result struct {
+	Requests int
+	// Met is how many requests waited no longer than the SLO.
+	Met int
+	// Waits are how long the requests that had a slot waited, in order of their length.
+	Waits []time.Duration `json:"-"`
+	// Held is how long tasks held their places, and so their GPUs, added up: from placement to STOPPED.
+	Held time.Duration
+	// GPUs is how many a task holds.
+	GPUs     int
+	Peak     int // most tasks at once
+	Timeline []Moment
+	Scalings []Scaling
+}
+
+// GPUHours is what the replay took of the GPUs; of a service without GPUs, its tasks' hours.
+func (r *Result) GPUHours() float64 { return r.Held.Hours() * float64(max(1, r.GPUs)) }
+
+// Attainment is the part of the requests that met the SLO.
+func (r *Result) Attainment() float64 {
+	if r.Requests == 0 {
+		return 1
+	}
+	return float64(r.Met) / float64(r.Requests)
+}
+
+// epoch is when a replay begins: the start of an hour, as periods begin.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// check refuses a scenario that makes no sense.
+func (s *Scenario) check() error {
+	switch {
+	case len(s.Requests) == 0:
+		return errors.New("the trace has no requests")
+	case s.Slots < 1:
+		return errors.New("a task must have at least one slot for requests")
+	case s.Start < 0 || s.SLO < 0:
+		return errors.New("the time to start a task and the SLO cannot be negative")
+	case s.Min < 0 || s.Max < s.Min || s.Max < 1:
+		return fmt.Errorf("the bounds must be 0 <= min <= max and 1 <= max, not %d and %d", s.Min, s.Max)
+	case s.Length < time.Minute:
+		return errors.New("a replay lasts at least a minute")
+	}
+	return nil
+}
+
+// Run replays a scenario under a policy; without one the service stays at its minimum.
+func Run(ctx context.Context, s Scenario, policy *Policy) (*Result, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	p, err := newPlane(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	result, err := p.replay(ctx, policy)
+	return result, errors.Join(err, p.close())
+}

@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Request is one request of a load.
+type Request struct {
+	// At is when it comes, since the beginning.
+	At time.Duration
+	// Work is how long a slot works on it.
+	Work time.Duration
+}
+
+// maxRequests bounds a trace, so that a wrong file does not take all memory.
+const maxRequests = 50_000_000
+
+// ReadTrace reads requests from CSV with a line of names. The first column is when each came, a date and time or
+// a number of seconds; work says how long a slot works for each unit of a column, added up over the columns that
+// it names, besides fixed for any request.
+func ReadTrace(r io.Reader, work map[string]time.Duration, fixed time.Duration) ([]Request, error) {
+	in := csv.NewReader(r)
+	in.ReuseRecord = true
+	header, err := in.Read()
+	if err != nil {
+		return nil, fmt.Errorf("the trace has no line of names: %w", err)
+	}
+	columns := map[int]time.Duration{}
+	for _, name := range slices.Sorted(maps.Keys(work)) {
+		i := slices.Index(header, name)
+		if i < 1 {
+			return nil, fmt.Errorf("the trace has no column %q that tells work: its columns are %s", name, strings.Join(header[1:], ", "))
+		}
+		columns[i] = work[name]
+	}
+	var out []Request
+	var first float64
+	for {
+		record, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		line, _ := in.FieldPos(0)
+		at, err := seconds(record[0])
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		if len(out) == 0 {
+			first = at
+		}
+		request := Request{At: duration(at - first), Work: fixed}
+		for i, each := range columns {
+			n, err := strconv.ParseFloat(record[i], 64)
+			if err != nil || !(n >= 0 && n <= 1e9) {
+				return nil, fmt.Errorf("line %d: %s must be a number from 0 on, not %q", line, header[i], record[i])
+			}
+			request.Work += time.Duration(n * float64(each))
+		}
+		if len(out) == maxRequests {
+			return nil, fmt.Errorf("the trace has more than %d requests", maxRequests)
+		}
+		out = append(out, request)
+	}
+	slices.SortStableFunc(out, func(a, b Request) int { return int(a.At - b.At) })
+	if len(out) > 0 && out[0].At < 0 { // they did not come in order
+		for i, base := 0, out[0].At; i < len(out); i++ {
+			out[i].At -= base
+		}
+	}
+	return out, nil
+}
+
+// layouts are how traces write dates.
+var layouts = []string{time.DateTime, time.RFC3339} // both take a fraction of the seconds
+
+// seconds reads a time.
+func seconds(s string) (float64, error) {
+	if f, err := strconv.ParseFloat(s, 64); err == nil && f >= -1e12 && f <= 1e12 {
+		return f, nil
+	}
+	for _, layout := range layouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return float64(t.Unix()) + float64(t.Nanosecond())/1e9, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is neither a number of seconds nor a date and time such as 2023-11-16 18:17:03.98", s)
+}
+
+func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
+// Repeat makes a load as long as length: it begins anew a second after its last request.
+func Repeat(requests []Request, length time.Duration) []Request {
+	if len(requests) == 0 {
+		return nil
+	}
+	lap := requests[len(requests)-1].At.Truncate(time.Second) + time.Second
+	var out []Request
+	for base := time.Duration(0); base < length; base += lap {
+		for _, r := range requests {
+			if r.At+base >= length {
+				break
+			}
+			out = append(out, Request{r.At + base, r.Work})
+		}
+	}
+	return out
+}
