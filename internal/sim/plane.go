@@ -41,8 +41,10 @@ type plane struct {
 	scenario Scenario
 	result   Result
 
-	mu     sync.Mutex // the store's writer reports changes and asks for the time
-	now    time.Time
+	timing timing
+	epoch  time.Time
+
+	mu     sync.Mutex // the store's writer reports changes, the services' loop has things done later
 	events events
 	tasks  []taskChange // that have not been looked at
 
@@ -60,6 +62,33 @@ type plane struct {
 	running     int
 }
 
+// timing is how time passes.
+type timing interface {
+	Now() time.Time
+	// Until lets time pass until then.
+	Until(time.Time)
+}
+
+// simulated is time that passes at once.
+type simulated struct {
+	mu  sync.Mutex // the store's writer asks for the time
+	now time.Time
+}
+
+func (s *simulated) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+func (s *simulated) Until(t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.After(s.now) {
+		s.now = t
+	}
+}
+
 type taskChange struct{ before, after *state.Task }
 
 // forgetful is a journal that keeps nothing.
@@ -72,13 +101,14 @@ func (forgetful) Write(int64, []state.Change) error { return nil }
 func (forgetful) Close() error                      { return nil }
 
 // newPlane makes a control plane with the scenario's nodes and its service.
-func newPlane(ctx context.Context, s Scenario) (*plane, error) {
-	p := &plane{scenario: s, now: epoch, load: newLoad(&s), held: map[string]time.Time{}}
+func newPlane(ctx context.Context, s Scenario, t timing) (*plane, error) {
+	p := &plane{scenario: s, timing: t, epoch: t.Now(), load: newLoad(&s), held: map[string]time.Time{}}
+	now := t.Now
 	log := slog.New(slog.DiscardHandler)
 	scheduler := schedule.New(1)
 	ids := 0
 	scheduler.NewID = func() string { ids++; return fmt.Sprintf("%032x", ids) } // inside transactions alone
-	p.services = services.New(scheduler, services.Options{Now: p.clock, After: p.after, Log: log})
+	p.services = services.New(scheduler, services.Options{Now: now, After: p.after, Log: log})
 	var err error
 	if p.store, err = state.Open(ctx, forgetful{}, scheduler, p.services, p); err != nil {
 		return nil, err
@@ -92,16 +122,16 @@ func newPlane(ctx context.Context, s Scenario) (*plane, error) {
 	if p.metrics, err = metricstore.Open(p.dir, p.metricOptions()); err != nil {
 		return nil, errors.Join(err, p.store.Close(), os.RemoveAll(p.dir))
 	}
-	p.ecs = ecs.New(p.store, scheduler, ecs.Options{Region: region, Account: account, Now: p.clock})
-	p.cloudwatch = cloudwatch.New(p.metrics, p.store, cloudwatch.Options{Region: region, Account: account, Now: p.clock})
-	scales := scaling.Options{Now: p.clock, ECS: p.ecs, CloudWatch: p.cloudwatch, Log: log}
+	p.ecs = ecs.New(p.store, scheduler, ecs.Options{Region: region, Account: account, Now: now})
+	p.cloudwatch = cloudwatch.New(p.metrics, p.store, cloudwatch.Options{Region: region, Account: account, Now: now})
+	scales := scaling.Options{Now: now, ECS: p.ecs, CloudWatch: p.cloudwatch, Log: log}
 	reaction := decidescaling.Faithful
 	if s.Fast {
 		scales.Metrics, reaction = p.metrics, decidescaling.Fast
 	}
 	p.scaling = scaling.New(p.store, scales)
 	p.autoscaling = autoscaling.New(p.store, autoscaling.Options{
-		Region: region, Account: account, Now: p.clock, Alarms: p.cloudwatch, Services: p.ecs, Reaction: reaction,
+		Region: region, Account: account, Now: now, Alarms: p.cloudwatch, Services: p.ecs, Reaction: reaction,
 	})
 	if err := p.build(ctx); err != nil {
 		return nil, errors.Join(err, p.close())
@@ -114,18 +144,11 @@ func (p *plane) close() error {
 }
 
 func (p *plane) metricOptions() metricstore.Options {
-	o := metricstore.Options{Now: p.clock, NoSync: true}
+	o := metricstore.Options{Now: p.timing.Now, NoSync: true}
 	if p.arrivals != nil {
 		o.Note = p.arrivals.Note
 	}
 	return o
-}
-
-// clock is the simulated time.
-func (p *plane) clock() time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now
 }
 
 // build makes the cluster, its nodes and the service.

@@ -19,10 +19,10 @@ import (
 
 // event is something that happens at a time. Events of one time happen in the order in which they were made.
 type event struct {
-	at      time.Time
-	number  int
-	do      func(context.Context) error
-	stopped bool
+	at     time.Time
+	number int
+	do     func(context.Context) error
+	over   bool // done, or not to be done any more
 }
 
 type events struct {
@@ -53,36 +53,30 @@ func (p *plane) at(t time.Time, do func(context.Context) error) *event {
 	return e
 }
 
-// after is time.AfterFunc in simulated time.
+// after is time.AfterFunc in the replay's time.
 func (p *plane) after(d time.Duration, do func()) func() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e := p.at(p.now.Add(d), func(context.Context) error { do(); return nil })
+	e := p.at(p.timing.Now().Add(d), func(context.Context) error { do(); return nil })
 	return func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		was := e.stopped
-		e.stopped = true
+		was := e.over
+		e.over = true
 		return !was
 	}
 }
 
-// due returns the next event until a time, and sets the clock to it; without one it sets it to that time.
+// due returns the next event until a time; nil where there is none.
 func (p *plane) due(until time.Time) *event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.events.list) > 0 && !p.events.list[0].at.After(until) {
-		e := heap.Pop(&p.events).(*event)
-		if e.stopped {
-			continue
+		if e := heap.Pop(&p.events).(*event); !e.over {
+			e.over = true
+			return e
 		}
-		e.stopped = true
-		if e.at.After(p.now) {
-			p.now = e.at
-		}
-		return e
 	}
-	p.now = until
 	return nil
 }
 
@@ -108,9 +102,8 @@ func (p *plane) replay(ctx context.Context, policy *Policy) (*Result, error) {
 	if err := p.settle(ctx); err != nil {
 		return nil, err
 	}
-	seconds := int(p.scenario.Length / time.Second)
-	for second := 1; second <= seconds; second++ {
-		if err := p.second(ctx, epoch.Add(time.Duration(second)*time.Second)); err != nil {
+	for at := time.Second; at <= p.scenario.Length; at += time.Second {
+		if err := p.second(ctx, p.epoch.Add(at)); err != nil {
 			return nil, err
 		}
 	}
@@ -143,7 +136,7 @@ func (p *plane) second(ctx context.Context, end time.Time) error {
 
 // alarms evaluates the alarms that are due.
 func (p *plane) alarms(ctx context.Context, now time.Time) error {
-	opts := alarms.Options{Now: p.clock, Metrics: p.metrics, Arrivals: p.arrivals, Log: slog.New(slog.DiscardHandler)}
+	opts := alarms.Options{Now: p.timing.Now, Metrics: p.metrics, Arrivals: p.arrivals, Log: slog.New(slog.DiscardHandler)}
 	if p.arrivals != nil {
 		if err := alarms.Arrived(ctx, p.store, opts); err != nil {
 			return err
@@ -155,16 +148,17 @@ func (p *plane) alarms(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// pass lets time pass until the end of a second.
+// pass lets time pass until the end of a second, and requests come and be done meanwhile.
 func (p *plane) pass(ctx context.Context, end time.Time) error {
 	for {
 		e := p.due(end)
-		p.load.advance(p.clock().Sub(epoch))
 		if e == nil {
+			p.until(end)
 			if e = p.due(end); e == nil { // a task may have worked off its requests
 				return nil
 			}
 		}
+		p.until(e.at)
 		if err := e.do(ctx); err != nil {
 			return err
 		}
@@ -172,6 +166,11 @@ func (p *plane) pass(ctx context.Context, end time.Time) error {
 			return err
 		}
 	}
+}
+
+func (p *plane) until(t time.Time) {
+	p.timing.Until(t)
+	p.load.advance(max(p.load.now, t.Sub(p.epoch)))
 }
 
 const (
@@ -216,9 +215,10 @@ func (p *plane) begin(t *state.Task) {
 	arn := *t.TaskArn
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.held[arn] = p.now
+	now := p.timing.Now()
+	p.held[arn] = now
 	p.result.Peak = max(p.result.Peak, len(p.held))
-	p.at(p.now.Add(p.scenario.Start), func(ctx context.Context) error {
+	p.at(now.Add(p.scenario.Start), func(ctx context.Context) error {
 		row := p.store.View().Tasks.Get(arn)
 		if row == nil || *row.DesiredStatus == "STOPPED" {
 			return nil
@@ -235,8 +235,8 @@ func (p *plane) end(t *state.Task) {
 	p.load.leave(*t.TaskArn, func(at time.Duration) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.at(epoch.Add(at), func(ctx context.Context) error {
-			p.result.Held += p.clock().Sub(p.held[*t.TaskArn])
+		p.at(p.epoch.Add(at), func(ctx context.Context) error {
+			p.result.Held += p.timing.Now().Sub(p.held[*t.TaskArn])
 			delete(p.held, *t.TaskArn)
 			if started {
 				p.running--
@@ -293,7 +293,7 @@ func serviceMetric(namespace, name, unit string, set metricstore.Set) metricstor
 // note writes down how things stand.
 func (p *plane) note(end time.Time) {
 	m := Moment{
-		At: end.Sub(epoch), Running: p.running, Waiting: p.load.queued(), Working: p.load.working,
+		At: end.Sub(p.epoch), Running: p.running, Waiting: p.load.queued(), Working: p.load.working,
 		Arrived: p.load.arrived, Finished: p.load.finished,
 	}
 	for s := range p.store.View().Services.All() {
@@ -307,12 +307,12 @@ func (p *plane) note(end time.Time) {
 func (p *plane) finish() *Result {
 	r := &p.result
 	for _, since := range p.held {
-		r.Held += p.clock().Sub(since)
+		r.Held += p.timing.Now().Sub(since)
 	}
 	r.Requests, r.Met, r.Waits = p.load.next, p.load.met, p.load.waits
 	slices.Sort(r.Waits)
 	for a := range p.store.View().ScalingActivities.All() {
-		s := Scaling{At: a.StartTime.Sub(epoch), Cause: aws.ToString(a.Cause)}
+		s := Scaling{At: a.StartTime.Sub(p.epoch), Cause: aws.ToString(a.Cause), Details: aws.ToString(a.Details)}
 		if a.Desired != nil {
 			s.Desired = int(*a.Desired)
 		}

@@ -53,19 +53,37 @@ const (
 	Queue   = "sim"
 )
 
-// Moment is how things stood at the end of a second.
+// Moment is how things stood at the end of a second, or of the last one of a longer time.
 type Moment struct {
 	At                time.Duration
 	Desired, Running  int
 	Waiting, Working  int
-	Arrived, Finished int // in this second
+	Arrived, Finished int // in this time
+}
+
+// ByMinute is a timeline of seconds with one moment for each minute.
+func ByMinute(seconds []Moment) []Moment {
+	const minute = int(time.Minute / time.Second)
+	var out []Moment
+	for i, m := range seconds {
+		if i%minute > 0 {
+			last := out[len(out)-1]
+			m.Arrived, m.Finished = m.Arrived+last.Arrived, m.Finished+last.Finished
+			out[len(out)-1] = m
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 // Scaling is one scaling activity.
 type Scaling struct {
-	At            time.Duration
-	Desired       int `json:",omitempty"` // 0 where it was not scaled
-	Cause, Reason string
+	At      time.Duration
+	Desired int `json:",omitempty"` // 0 where it was not scaled
+	Cause   string
+	Details string `json:",omitempty"`
+	Reason  string `json:",omitempty"` // for not scaling: the code
 }
 
 // Result is what came of a replay.
@@ -120,7 +138,7 @@ func Run(ctx context.Context, s Scenario, policy *Policy) (*Result, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	p, err := newPlane(ctx, s)
+	p, err := newPlane(ctx, s, &simulated{now: epoch})
 	if err != nil {
 		return nil, err
 	}

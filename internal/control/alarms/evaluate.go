@@ -83,19 +83,20 @@ func period(m *types.MetricAlarm) time.Duration {
 // judge is the state that an alarm's data points put it in.
 func judge(opts Options, a *state.Alarm, now time.Time, sliding bool) (state.AlarmState, error) {
 	m := metricOf(a.Metric)
-	from, to := m.Range(now)
+	from, until := m.Range(now)
 	if sliding {
-		from, to = from.Add(now.Sub(to)), now
+		from, until = from.Add(now.Sub(until)), now
 	}
-	points, err := datapoints(opts, a.Metric, from, to, sliding)
+	points, err := datapoints(opts, a.Metric, from, until, sliding)
 	if err != nil {
 		return state.AlarmState{}, err
 	}
 	e := m.Evaluate(alarm.State(a.Metric.StateValue), points, now)
-	if types.StateValue(e.State) == a.Metric.StateValue {
-		return state.AlarmState{Value: a.Metric.StateValue}, nil // nobody asks why it stays
+	to := state.AlarmState{Value: types.StateValue(e.State), Reason: e.Reason}
+	if to.Value != a.Metric.StateValue {
+		to.Data = e.Data.JSON()
 	}
-	return state.AlarmState{Value: types.StateValue(e.State), Reason: e.Reason, Data: e.Data.JSON()}, nil
+	return to, nil
 }
 
 // metricOf is an alarm as decide/alarm knows it.

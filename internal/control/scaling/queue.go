@@ -94,8 +94,8 @@ func (l *Loop) queueWish(queue string, p *state.ScalingPolicy, s *ecstypes.Servi
 func details(b scaling.Backlog, w *watch, capacity int) string {
 	text := fmt.Sprintf("%.0f messages wait and %.1f a second come.", b.Waiting, b.Arrival)
 	if b.Rate > 0 {
-		text += fmt.Sprintf(" A task finishes %.2f a second, so %d would need %s for those that wait; a new task takes %s to start.",
-			b.Rate, capacity, b.Drain.Round(100*time.Millisecond), w.start.Round(100*time.Millisecond))
+		text += fmt.Sprintf(" A task finishes %.2f a second, so %d would need %s for those that wait; a new task takes %s to start. The past minutes would have needed %d.",
+			b.Rate, capacity, b.Drain.Round(100*time.Millisecond), w.start.Round(100*time.Millisecond), b.Hindsight)
 	}
 	return text
 }

@@ -54,7 +54,7 @@ type Datapoint struct {
 // Evaluation is what an alarm's data points come to.
 type Evaluation struct {
 	State State
-	// Reason is DescribeAlarms' StateReason; empty where the data says nothing, and the state stays.
+	// Reason is DescribeAlarms' StateReason; empty where the state stays.
 	Reason string
 	// Data is StateReasonData.
 	Data ReasonData
@@ -142,7 +142,7 @@ func (m Metric) Range(now time.Time) (from, to time.Time) {
 func (m Metric) Evaluate(before State, points []Datapoint, now time.Time) Evaluation {
 	v := m.verdict(points, now)
 	state := m.state(v)
-	if state == "" {
+	if state == "" || state == before {
 		return Evaluation{State: before}
 	}
 	return Evaluation{State: state, Reason: m.reason(state, v), Data: m.data(v, now)}

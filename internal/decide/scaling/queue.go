@@ -36,8 +36,10 @@ type Queue struct {
 // Backlog is what a queue's flow asks for, and the figures that say why.
 type Backlog struct {
 	Desired int
-	// Wanted is what the last seconds ask for, besides what earlier ones do.
+	// Wanted is what is asked for now, while what was within the cool-down counts too.
 	Wanted int
+	// Hindsight is what the past minutes would have needed.
+	Hindsight int
 	// Rate is how many messages a task finishes a second when it has enough of them, Arrival how many come a
 	// second now; 0 where it is not known yet.
 	Rate, Arrival float64
@@ -87,7 +89,9 @@ func (t TargetTracking) Backlog(q Queue, capacity int) Backlog {
 	} else {
 		b.Drains = above
 	}
-	b.Desired = max(b.Wanted, t.held(q.Flows), hindsight(q.Flows, b.Rate, margin*t.TargetValue/b.Rate))
+	b.Hindsight = hindsight(q.Flows, b.Rate, margin*t.TargetValue/b.Rate)
+	b.Wanted = max(b.Wanted, b.Hindsight)
+	b.Desired = max(b.Wanted, t.held(q.Flows))
 	if t.DisableScaleIn {
 		b.Desired = max(b.Desired, capacity)
 	}
@@ -208,16 +212,16 @@ func came(flows []Flow) bool {
 // second.
 func enough(flows []Flow, finished, wait float64) bool {
 	backlog, in, all := 0.0, 0.0, 0.0
+	limit := finished * wait // a message behind so many waits that long
 	for _, f := range flows {
-		first := backlog / finished // the wait of a second's first message, and of its last
+		before := backlog
 		backlog = max(0, backlog+f.Arrived-finished)
-		last := backlog / finished
 		all += f.Arrived
 		switch {
-		case last <= wait:
+		case backlog <= limit:
 			in += f.Arrived
-		case first < wait:
-			in += f.Arrived * (wait - first) / (last - first)
+		case before < limit:
+			in += f.Arrived * (limit - before) / (backlog - before)
 		}
 	}
 	return in >= attained*all

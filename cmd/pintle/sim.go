@@ -1,0 +1,287 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
+	autoscalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/sim"
+)
+
+type simCmd struct {
+	Trace    string                   `required:"" type:"existingfile" help:"CSV of requests, with a line of names. The first column is when each came: a date and time, or seconds."`
+	Work     map[string]time.Duration `placeholder:"COLUMN=TIME;…" help:"How long a request is worked on for each unit of a column: ContextTokens=125us;GeneratedTokens=30ms."`
+	Fixed    time.Duration            `help:"How long any request is worked on, besides."`
+	Length   time.Duration            `help:"How long the replay lasts; the trace is repeated, or cut. Default: as long as the trace."`
+	Slots    int                      `default:"1" help:"How many requests a task works on at a time."`
+	Start    time.Duration            `default:"30s" help:"How long a task takes to start."`
+	SLO      time.Duration            `name:"slo" default:"5s" help:"The longest that a request may wait."`
+	Policy   []string                 `type:"existingfile" sep:"none" placeholder:"FILE" help:"Policy to replay: what put-scaling-policy takes as --cli-input-json, with \"Alarms\" as put-metric-alarm takes them where it is step scaling; or a target tracking configuration alone. Once for each that is compared. The service is service/default/sim, the requests wait in the queue sim."`
+	Reaction []string                 `default:"faithful,fast" enum:"faithful,fast" help:"How fast the control plane reacts; each policy is replayed with each."`
+	Min      int                      `default:"1" help:"The service's least tasks."`
+	Max      int                      `default:"100" help:"The service's most tasks."`
+	Fleet    []string                 `default:"g4dn.xlarge=100" placeholder:"TYPE[=N],…" help:"The nodes that there are, by instance type."`
+	Task     string                   `name:"task-definition" type:"existingfile" placeholder:"FILE" help:"What register-task-definition takes; default one container with one GPU."`
+	Price    float64                  `help:"What a GPU costs an hour; adds a column."`
+	Timeline bool                     `help:"Also print what each policy did, and why."`
+	JSON     string                   `name:"json" placeholder:"FILE" help:"Write all of it as JSON; - for standard output instead of the table."`
+	Plot     string                   `placeholder:"FILE" help:"Draw tasks and waiting requests over time, as PNG."`
+}
+
+// Help is what --help says besides.
+func (c *simCmd) Help() string {
+	return `Each policy runs in the control plane itself, in simulated time. The metrics that policies can use:
+  ECS/ContainerInsights/Prometheus DCGM_FI_DEV_GPU_UTIL and AWS/ECS CPUUtilization: the part of the slots that are busy
+  ECS/ContainerInsights RunningTaskCount            all by ClusterName default and ServiceName sim
+  AWS/SQS ApproximateNumberOfMessagesVisible, ApproximateNumberOfMessagesNotVisible, NumberOfMessagesSent,
+          NumberOfMessagesDeleted, ApproximateAgeOfOldestMessage                  by QueueName sim
+Yardsticks: the clairvoyant knows all requests beforehand, pays for the time that tasks take to start, and lets none wait;
+"peak, fixed" is as many tasks as the busiest moment needs, all the time.`
+}
+
+// Run replays a load under each policy and compares.
+func (c *simCmd) Run(ctx context.Context) error {
+	scenario, err := c.scenario()
+	if err != nil {
+		return err
+	}
+	runs, err := c.replay(ctx, scenario)
+	if err != nil {
+		return err
+	}
+	if c.Plot != "" {
+		if err := writeFile(c.Plot, func(f *os.File) error { return sim.Plot(f, scenario, runs) }); err != nil {
+			return err
+		}
+	}
+	if c.JSON != "" {
+		if err := c.writeJSON(scenario, runs); err != nil || c.JSON == "-" {
+			return err
+		}
+	}
+	return c.table(scenario, runs)
+}
+
+// scenario is what the flags describe.
+func (c *simCmd) scenario() (sim.Scenario, error) {
+	s := sim.Scenario{Slots: c.Slots, Start: c.Start, SLO: c.SLO, Min: c.Min, Max: c.Max}
+	if len(c.Work) == 0 && c.Fixed == 0 {
+		return s, errors.New("how long is a request worked on? Say it with --work COLUMN=TIME or --fixed TIME")
+	}
+	f, err := os.Open(c.Trace)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	if s.Requests, err = sim.ReadTrace(f, c.Work, c.Fixed); err != nil {
+		return s, fmt.Errorf("%s: %w", c.Trace, err)
+	}
+	if s.Length = c.Length; s.Length > 0 {
+		s.Requests = sim.Repeat(s.Requests, s.Length)
+	} else if n := len(s.Requests); n > 0 {
+		s.Length = s.Requests[n-1].At.Truncate(time.Minute) + time.Minute
+	}
+	names, err := parseInstances(c.Fleet)
+	if err != nil {
+		return s, err
+	}
+	for _, name := range names {
+		t, err := instancetype.Lookup(name)
+		if err != nil {
+			return s, err
+		}
+		s.Fleet = append(s.Fleet, t)
+	}
+	s.TaskDefinition, err = c.taskDefinition()
+	return s, err
+}
+
+func (c *simCmd) taskDefinition() (*awsecs.RegisterTaskDefinitionInput, error) {
+	if c.Task != "" {
+		var in awsecs.RegisterTaskDefinitionInput
+		return &in, readJSON(c.Task, &in)
+	}
+	return &awsecs.RegisterTaskDefinitionInput{Family: aws.String("sim"), ContainerDefinitions: []types.ContainerDefinition{{
+		Name: aws.String("main"), Image: aws.String("sim"), Memory: aws.Int32(512),
+		ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("1")}},
+	}}}, nil
+}
+
+// replay replays each policy with each reaction, as many at a time as there are processors.
+func (c *simCmd) replay(ctx context.Context, scenario sim.Scenario) ([]sim.Named, error) {
+	var runs []sim.Named
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, path := range c.Policy {
+		policy, err := readPolicy(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, reaction := range c.Reaction {
+			s := scenario
+			s.Fast = reaction == "fast"
+			i := len(runs)
+			runs = append(runs, sim.Named{Name: strings.TrimSuffix(filepath.Base(path), ".json") + ", " + reaction})
+			g.Go(func() error {
+				began := time.Now()
+				r, err := sim.Run(ctx, s, policy)
+				if err != nil {
+					return fmt.Errorf("%s: %w", runs[i].Name, err)
+				}
+				runs[i].Result = r
+				fmt.Fprintf(os.Stderr, "%s: %s replayed in %.1f s\n", runs[i].Name, s.Length, time.Since(began).Seconds())
+				return nil
+			})
+		}
+	}
+	return runs, g.Wait()
+}
+
+// readPolicy reads a policy, or a target tracking configuration alone.
+func readPolicy(path string) (*sim.Policy, error) {
+	var alone autoscalingtypes.TargetTrackingScalingPolicyConfiguration
+	if err := readJSON(path, &alone); err == nil {
+		return &sim.Policy{PutScalingPolicyInput: applicationautoscaling.PutScalingPolicyInput{
+			PolicyType: autoscalingtypes.PolicyTypeTargetTrackingScaling, TargetTrackingScalingPolicyConfiguration: &alone,
+		}}, nil
+	}
+	p := &sim.Policy{}
+	return p, readJSON(path, p)
+}
+
+// readJSON reads a file that is to hold the members of v and no others.
+func readJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func writeFile(path string, write func(*os.File) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
+
+// table prints the comparison.
+func (c *simCmd) table(s sim.Scenario, runs []sim.Named) error {
+	know, peak := sim.Clairvoyant(s), sim.Static(s)
+	fmt.Printf("%d requests in %s; %d at a time a task; %s to start a task; simulated nodes\n", len(s.Requests), s.Length, s.Slots, s.Start)
+	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(w, "POLICY\tWAITED AT MOST %s\tWAIT P50\tP95\tP99\tMOST TASKS\tSCALED\tGPU-HOURS\tOF CLAIRVOYANT'S%s\n", s.SLO, c.cost("\tCOST"))
+	gpus := 1.0
+	for _, run := range runs {
+		r := run.Result
+		gpus = float64(max(1, r.GPUs))
+		fmt.Fprintf(w, "%s\t%.1f %%\t%s\t%s\t%s\t%d\t%d\t%.3f\t%.2f%s\n", run.Name, 100*r.Attainment(), wait(r, 50), wait(r, 95), wait(r, 99),
+			r.Peak, scaled(r), r.GPUHours(), r.Held.Hours()/know.Held.Hours(), c.cost(fmt.Sprintf("\t%.2f", r.GPUHours()*c.Price)))
+	}
+	for _, y := range []struct {
+		name string
+		sim.Yardstick
+	}{{"clairvoyant", know}, {"peak, fixed", peak}} {
+		hours := y.Held.Hours() * gpus
+		fmt.Fprintf(w, "%s\t100.0 %%\t0s\t0s\t0s\t%d\t\t%.3f\t%.2f%s\n", y.name, y.Tasks, hours, y.Held.Hours()/know.Held.Hours(), c.cost(fmt.Sprintf("\t%.2f", hours*c.Price)))
+	}
+	if err := w.Flush(); err != nil || !c.Timeline {
+		return err
+	}
+	for _, run := range runs {
+		fmt.Printf("\n%s\n", run.Name)
+		for _, a := range run.Result.Scalings {
+			what := cmp.Or(a.Reason, fmt.Sprintf("desired %d", a.Desired))
+			fmt.Printf("%8s  %-26s  %s\n", a.At, what, strings.TrimSpace(a.Cause+". "+a.Details))
+		}
+	}
+	return nil
+}
+
+// cost is a column that is there where a price is.
+func (c *simCmd) cost(s string) string {
+	if c.Price == 0 {
+		return ""
+	}
+	return s
+}
+
+// wait is how long the given percentage of the requests waited at most.
+func wait(r *sim.Result, percent int) time.Duration {
+	if len(r.Waits) == 0 {
+		return 0
+	}
+	return r.Waits[min(len(r.Waits)*percent/100, len(r.Waits)-1)].Round(10 * time.Millisecond)
+}
+
+// scaled is how often the desired count was set.
+func scaled(r *sim.Result) int {
+	n := 0
+	for _, a := range r.Scalings {
+		if a.Reason == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// writeJSON writes everything, with the timeline by the minute.
+func (c *simCmd) writeJSON(s sim.Scenario, runs []sim.Named) error {
+	type summary struct {
+		Policy                    string
+		Requests, WithinSLO       int
+		WaitP50, WaitP95, WaitP99 float64 // seconds
+		MostTasks                 int
+		GPUHours, Cost            float64
+		Scalings                  []sim.Scaling
+		Timeline                  []sim.Moment
+	}
+	type yardstick struct {
+		MostTasks int
+		TaskHours float64
+	}
+	know, peak := sim.Clairvoyant(s), sim.Static(s)
+	out := struct {
+		Clairvoyant, PeakFixed yardstick
+		Policies               []summary
+	}{Clairvoyant: yardstick{know.Tasks, know.Held.Hours()}, PeakFixed: yardstick{peak.Tasks, peak.Held.Hours()}}
+	for _, run := range runs {
+		r := run.Result
+		out.Policies = append(out.Policies, summary{
+			run.Name, r.Requests, r.Met, wait(r, 50).Seconds(), wait(r, 95).Seconds(), wait(r, 99).Seconds(), r.Peak, r.GPUHours(), r.GPUHours() * c.Price,
+			r.Scalings, sim.ByMinute(r.Timeline),
+		})
+	}
+	encode := func(f *os.File) error {
+		e := json.NewEncoder(f)
+		e.SetIndent("", " ")
+		return e.Encode(out)
+	}
+	if c.JSON == "-" {
+		return encode(os.Stdout)
+	}
+	return writeFile(c.JSON, encode)
+}
