@@ -1,5 +1,7 @@
 package acs
 
+import "time"
+
 // The messages of ACS.
 
 // HeartbeatMessage keeps a connection alive; an agent hangs up after a minute or two of silence.
@@ -259,7 +261,8 @@ type DockerConfig struct {
 
 // Pintle's own messages.
 
-// PintleNodeInventory tells the control plane what registering cannot: sent once connected to ACS.
+// PintleNodeInventory tells the control plane what registering cannot: sent once connected to ACS, and
+// whenever the health of a GPU has changed.
 type PintleNodeInventory struct {
 	Version      string      `json:"version"`
 	Runtime      string      `json:"runtime"`
@@ -275,6 +278,21 @@ type GPUDevice struct {
 	NUMA      int    `json:"numa"`
 	Links     []int  `json:"links,omitempty"` // NVLinks to the node's devices, by their place
 	Simulated bool   `json:"simulated,omitempty"`
+	// Fault is why no task may have the device; nil where it is well.
+	Fault *GPUFault `json:"fault,omitempty"`
+}
+
+// GPUFault is what is wrong with a device.
+type GPUFault struct {
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+}
+
+// PintleGPUFault tells a node to make up an error of a simulated GPU, or with XID 0 to forget the fault of
+// any GPU, which was repaired.
+type PintleGPUFault struct {
+	GPU string `json:"gpu"`
+	XID uint64 `json:"xid,omitempty"`
 }
 
 // PintleTaskNetwork tells the address that a task of network mode awsvpc got.
@@ -295,4 +313,5 @@ func (*TaskStopVerificationAck) messageType() string      { return "TaskStopVeri
 func (*IAMRoleCredentialsMessage) messageType() string    { return "IAMRoleCredentialsMessage" }
 func (*IAMRoleCredentialsAckRequest) messageType() string { return "IAMRoleCredentialsAckRequest" }
 func (*PintleNodeInventory) messageType() string          { return "PintleNodeInventory" }
+func (*PintleGPUFault) messageType() string               { return "PintleGPUFault" }
 func (*PintleTaskNetwork) messageType() string            { return "PintleTaskNetwork" }
