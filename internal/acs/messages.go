@@ -276,6 +276,7 @@ type GPUDevice struct {
 	Model     string `json:"model"`
 	MemoryMiB int64  `json:"memoryMiB"`
 	NUMA      int    `json:"numa"`
+	Bus       string `json:"bus,omitempty"`   // its PCI address, as NVIDIA writes it
 	Links     []int  `json:"links,omitempty"` // NVLinks to the node's devices, by their place
 	Simulated bool   `json:"simulated,omitempty"`
 	// Fault is why no task may have the device; nil where it is well.

@@ -422,6 +422,7 @@ func TestABrokenGPU(t *testing.T) {
 	if m := next[*acs.PintleGPUFault](a); m.GPU != "GPU-0" || m.XID != 31 {
 		t.Errorf("the node is told %+v", m)
 	}
+	a.conn.CloseNow() //nolint:errcheck // it is gone
 	w.close()
 
 	w = newWorld(t, j, Options{})
