@@ -123,7 +123,7 @@ func thisMachine(ctx context.Context, c agent.Config, metrics string) (agent.Con
 	}
 	exported, err := gpu.NewDCGM(ctx, metrics, devices, c.Log)
 	if err != nil {
-		return c, fmt.Errorf("--gpu-metrics: %w", err)
+		return c, fmt.Errorf("--gpu-metrics: %v", err) // not wrapped: it is not the control plane that does not answer
 	}
 	c.GPUs = exported
 	return c, nil
