@@ -12,8 +12,8 @@ import (
 const wholeGPU = 1000
 
 // ledger keeps what the tasks of each container instance hold, and refuses a transaction after which
-// a GPU would be promised twice, or a broken one at all, or an instance would owe more than it has. It is the last word on
-// that: placement plans, the ledger checks, and neither relies on the other.
+// a GPU would be promised twice, or a broken one at all, or an instance would owe more than it has. It is
+// the last word on that: placement plans, the ledger checks, and neither relies on the other.
 type ledger struct {
 	accounts map[string]*account // by container instance ARN
 	touched  map[string][]string // accounts that the running transaction has drawn on, with the GPUs that it drew

@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -60,11 +61,14 @@ func (n *NVML) find() error {
 	}
 	for i := range count {
 		d, ret := n.lib.DeviceGetHandleByIndex(i)
+		if ret == nvml.ERROR_GPU_IS_LOST {
+			continue // it does not even tell who it is: the node has one less
+		}
 		if ret != nvml.SUCCESS {
 			return fmt.Errorf("NVML: GPU %d: %w", i, ret)
 		}
 		for _, slice := range parts(d) {
-			if err := n.add(slice, d); err != nil {
+			if err := n.add(slice, d); err != nil && !errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
 				return fmt.Errorf("NVML: GPU %d: %w", i, err)
 			}
 		}
@@ -197,9 +201,9 @@ func (n *NVML) hear() {
 		if ret != nvml.SUCCESS {
 			return
 		}
-		pci, ret := e.Device.GetPciInfo()
+		pci, ret := e.Device.GetPciInfo() // which a device that is lost does not give
 		for _, g := range n.gpus {
-			if ret == nvml.SUCCESS && g.bus == busID(busName(pci)) {
+			if e.Device == g.board || ret == nvml.SUCCESS && g.bus == busID(busName(pci)) {
 				g.xids = append(g.xids, e.EventData)
 			}
 		}

@@ -150,6 +150,29 @@ func TestNVMLLoadAndErrors(t *testing.T) {
 	}
 }
 
+// TestALostGPU: its error is heard though it tells nothing of itself any more, and an agent that starts then
+// has the others.
+func TestALostGPU(t *testing.T) {
+	s := machine(0, toSwitch, nvml.EventData{GpuInstanceId: 2, EventData: 79})
+	n := find(t, s)
+	lost := s.Devices[2].(*dgxa100.Device)
+	lost.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{}, nvml.ERROR_GPU_IS_LOST }
+	if l := n.Load(t.Context(), nil); l[2].Fault != "Xid 79, it has fallen off the bus" || l[1].Fault != "" {
+		t.Errorf("the faults are %q and %q", l[2].Fault, l[1].Fault)
+	}
+	lost.GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
+	byIndex := s.DeviceGetHandleByIndexFunc
+	s.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		if i == 5 {
+			return nil, nvml.ERROR_GPU_IS_LOST
+		}
+		return byIndex(i)
+	}
+	if n := find(t, s); len(n.Devices()) != 6 || len(n.Load(t.Context(), nil)) != 6 {
+		t.Errorf("without two that are lost there are %d", len(n.Devices()))
+	}
+}
+
 func TestWhatTheDriverSaysOfAGPU(t *testing.T) {
 	s := machine(0, toSwitch)
 	action := func(gpu int, a nvml.DeviceGpuRecoveryAction) {
