@@ -141,13 +141,15 @@ func (d *DCGM) overlay(s *Sample, t *told) {
 			s.Figures[f.Name] = v
 		}
 	}
+	signs := Signs{UncorrectedECC: uint64(t.values[uncorrected]), RemapFailed: t.values[remapFailure] > 0}
 	if x := uint64(t.values[loadXID]); x != d.xids[s.ID] {
 		d.xids[s.ID] = x
 		if x != 0 && !slices.Contains(s.XIDErrors, x) {
 			s.XIDErrors = append(s.XIDErrors, x)
-			s.Fault = cmp.Or(s.Fault, Fault(Signs{XIDs: []uint64{x}}))
+			signs.XIDs = []uint64{x}
 		}
 	}
+	s.Fault = cmp.Or(s.Fault, Fault(signs))
 }
 
 // exported are the devices that an exporter tells of.

@@ -12,8 +12,8 @@ import (
 )
 
 // exporter answers as dcgm-exporter does, of two GPUs in its own order and a slice of the first; xid is the
-// last error of the second.
-func exporter(t *testing.T, xid *atomic.Int64, down *atomic.Bool) string {
+// last error of the second, and ecc how many of its memory's it could not correct.
+func exporter(t *testing.T, xid, ecc *atomic.Int64, down *atomic.Bool) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if down.Load() {
 			http.Error(w, "no", http.StatusServiceUnavailable)
@@ -33,16 +33,18 @@ func exporter(t *testing.T, xid *atomic.Int64, down *atomic.Bool) string {
 		io.WriteString(w, "# TYPE "+energy+" counter\n# TYPE "+loadXID+" gauge\n") //nolint:errcheck // a test
 		say(energy, 0, "", 7)
 		say(loadXID, 1, "", float64(xid.Load()))
+		io.WriteString(w, "# TYPE "+uncorrected+" counter\n") //nolint:errcheck // a test
+		say(uncorrected, 1, "", float64(ecc.Load()))
 	}))
 	t.Cleanup(s.Close)
 	return s.URL
 }
 
 func TestLoadFromAnExporter(t *testing.T) {
-	var xid atomic.Int64
+	var xid, ecc atomic.Int64
 	var down atomic.Bool
 	xid.Store(31) // from before
-	url := exporter(t, &xid, &down)
+	url := exporter(t, &xid, &ecc, &down)
 	d, err := NewDCGM(t.Context(), url, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +67,10 @@ func TestLoadFromAnExporter(t *testing.T) {
 	if g := d.Load(t.Context(), nil)[1]; g.XIDErrors != nil || g.Fault != "" {
 		t.Errorf("told again: %+v", g)
 	}
+	ecc.Store(2)
+	if g := d.Load(t.Context(), nil)[1]; g.Fault != "memory errors that could not be corrected: 2" {
+		t.Errorf("an uncorrected error: %+v", g)
+	}
 	down.Store(true)
 	if l := d.Load(t.Context(), nil); len(l) != 2 || l[0].UtilizationPct != 0 {
 		t.Errorf("without the exporter: %+v", l)
@@ -77,11 +83,11 @@ func TestLoadFromAnExporter(t *testing.T) {
 // TestAnExporterBesideNVML: NVML says which devices there are, and its figures stand for what the exporter
 // leaves out.
 func TestAnExporterBesideNVML(t *testing.T) {
-	var xid atomic.Int64
+	var xid, ecc atomic.Int64
 	var down atomic.Bool
 	n := find(t, machine(12, toSwitch))
 	n.gpus[3].ID = "GPU-b"
-	d, err := NewDCGM(t.Context(), exporter(t, &xid, &down), n, slog.New(slog.DiscardHandler))
+	d, err := NewDCGM(t.Context(), exporter(t, &xid, &ecc, &down), n, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

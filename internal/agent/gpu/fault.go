@@ -10,6 +10,7 @@ import (
 type Signs struct {
 	XIDs           []uint64 // errors that the driver reported
 	UncorrectedECC uint64   // memory errors since the driver was loaded that could not be corrected
+	RemapFailed    bool     // a row of its memory could not be remapped; DCGM's health check has it isolated for that
 	Lost           bool     // the driver does not reach the device
 	NeedsReset     bool     // the driver refuses to use it before a reset
 	Recovery       uint32   // what the driver asks for, as NVML numbers it; 0 is nothing
@@ -32,6 +33,8 @@ func Fault(s Signs) string {
 		return "the driver asks to " + recoveries[s.Recovery]
 	case s.Recovery != 0:
 		return "the driver asks for recovery action " + strconv.FormatUint(uint64(s.Recovery), 10)
+	case s.RemapFailed:
+		return fatalXIDs[64]
 	case s.UncorrectedECC > 0:
 		return "memory errors that could not be corrected: " + strconv.FormatUint(s.UncorrectedECC, 10)
 	}

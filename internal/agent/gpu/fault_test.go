@@ -27,6 +27,7 @@ func TestFault(t *testing.T) {
 		{"unknown", Signs{XIDs: []uint64{0, 999, 1 << 40}}, ""},
 		{"the first fatal one", Signs{XIDs: []uint64{31, 119, 79}}, "Xid 119, its system processor does not answer"},
 		{"counted from before", Signs{UncorrectedECC: 3}, "memory errors that could not be corrected: 3"},
+		{"a row not remapped before", Signs{RemapFailed: true, UncorrectedECC: 3}, "a row of its memory could not be remapped"},
 		{"lost", Signs{Lost: true, UncorrectedECC: 3}, "the driver has lost it"},
 		{"reset required", Signs{NeedsReset: true}, "the driver wants it reset"},
 		{"reboot", Signs{Recovery: 2}, "the driver asks to reboot the machine"},

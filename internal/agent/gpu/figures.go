@@ -36,6 +36,7 @@ const (
 	loadMemoryUsed = "DCGM_FI_DEV_FB_USED"
 	loadMemoryFree = "DCGM_FI_DEV_FB_FREE"
 	loadXID        = "DCGM_FI_DEV_XID_ERRORS"
+	uncorrected    = "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL" // not by default
 )
 
 // Figures are all of them, as of dcgm-exporter 4.8's default-counters.csv:

@@ -263,6 +263,9 @@ func (g *nvmlGPU) signs(xids []uint64) Signs {
 		ret = memory // a device without ECC does not come as far as that
 	}
 	s.Lost, s.NeedsReset = ret == nvml.ERROR_GPU_IS_LOST, ret == nvml.ERROR_RESET_REQUIRED
+	if _, _, _, failed, ret := g.board.GetRemappedRows(); ret == nvml.SUCCESS {
+		s.RemapFailed = failed
+	}
 	s.Recovery, _ = field(g.board, nvml.FI_DEV_GET_GPU_RECOVERY_ACTION)
 	return s
 }

@@ -135,8 +135,8 @@ func TestNVMLLoadAndErrors(t *testing.T) {
 	if g := l[2]; g.UtilizationPct != 20 || g.TemperatureC != 40 || g.PowerW != 61.5 || g.MemoryMiB != 40960 || !slices.Equal(g.XIDErrors, []uint64{79, 31}) {
 		t.Errorf("got %+v", g)
 	}
-	if l[2].Fault != "Xid 79, it has fallen off the bus" || l[7].Fault != "memory errors that could not be corrected: 3" || l[0].Fault != "" {
-		t.Errorf("the faults are %q, %q and %q", l[2].Fault, l[7].Fault, l[0].Fault)
+	if l[2].Fault != "Xid 79, it has fallen off the bus" || l[7].Fault != "memory errors that could not be corrected: 3" || l[5].Fault != "a row of its memory could not be remapped" || l[0].Fault != "" {
+		t.Errorf("the faults are %q, %q, %q and %q", l[2].Fault, l[7].Fault, l[5].Fault, l[0].Fault)
 	}
 	want := map[string]float64{
 		smClock: 1410, memClock: 1215, memTemp: 44, energy: 123456, pcieReplays: 5, encoderUtil: 6, fbReserved: 300, memCopyUtil: 0,
@@ -189,7 +189,7 @@ func TestWhatTheDriverSaysOfAGPU(t *testing.T) {
 	}
 	s.Devices[4].(*dgxa100.Device).GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, nvml.ERROR_GPU_IS_LOST }
 	l := n.Load(t.Context(), nil)
-	for gpu, want := range []string{"", "the driver asks to reboot the machine", "the driver has lost it", "the driver wants it reset", "the driver has lost it", ""} {
+	for gpu, want := range []string{"", "the driver asks to reboot the machine", "the driver has lost it", "the driver wants it reset", "the driver has lost it"} {
 		if l[gpu].Fault != want {
 			t.Errorf("GPU %d: %q, want %q", gpu, l[gpu].Fault, want)
 		}
