@@ -276,8 +276,11 @@ type GPUDevice struct {
 	Model     string `json:"model"`
 	MemoryMiB int64  `json:"memoryMiB"`
 	NUMA      int    `json:"numa"`
-	Bus       string `json:"bus,omitempty"`   // its PCI address, as NVIDIA writes it
-	Links     []int  `json:"links,omitempty"` // NVLinks to the node's devices, by their place
+	Index     int    `json:"index"`             // the driver's number of it, or of the device that it is a slice of
+	Bus       string `json:"bus,omitempty"`     // its PCI address, as NVIDIA writes it
+	Slice     string `json:"slice,omitempty"`   // the number of a slice (MIG) among its device's
+	Profile   string `json:"profile,omitempty"` // and its size: 3g.20gb
+	Links     []int  `json:"links,omitempty"`   // NVLinks to the node's devices, by their place
 	Simulated bool   `json:"simulated,omitempty"`
 	// Fault is why no task may have the device; nil where it is well.
 	Fault *GPUFault `json:"fault,omitempty"`

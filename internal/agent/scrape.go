@@ -14,8 +14,9 @@ import (
 // made for it show them: its default-counters.csv is where the names come from. Like it, the node leaves out
 // what a device does not give. The task's labels are ours; a GPU that is free has them empty.
 
-// gpuLabels are dcgm-exporter's, and ours.
-var gpuLabels = []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "DCGM_FI_DRIVER_VERSION", "simulated", "task", "container"}
+// gpuLabels are dcgm-exporter's, and ours. Those of a slice are empty for a whole device, which is to Prometheus as
+// if they were not there.
+var gpuLabels = []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "GPU_I_PROFILE", "GPU_I_ID", "DCGM_FI_DRIVER_VERSION", "simulated", "task", "container"}
 
 // gauge is one metric of a GPU.
 type gauge struct {
@@ -61,11 +62,12 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 	for _, d := range a.config.GPUs.Devices() {
 		devices[d.ID] = d
 	}
-	for i, g := range a.sampler.GPUs() {
-		n := strconv.Itoa(i)
+	for _, g := range a.sampler.GPUs() {
+		d := devices[g.ID]
+		n := strconv.Itoa(d.Index)
 		task := g.TaskArn[strings.LastIndexByte(g.TaskArn, '/')+1:]
 		labels := []string{
-			n, g.ID, devices[g.ID].Bus, "nvidia" + n, devices[g.ID].Model, a.config.Name, a.config.GPUs.Driver(),
+			n, g.ID, d.Bus, "nvidia" + n, d.Model, a.config.Name, d.Profile, d.Slice, a.config.GPUs.Driver(),
 			strconv.FormatBool(g.Simulated), task, g.Container,
 		}
 		for _, m := range gauges {

@@ -124,10 +124,32 @@ func scraped(t *testing.T, a *Agent) map[string]*dto.MetricFamily {
 	return families
 }
 
+// labelsOf are a metric's labels, without those that are empty: to Prometheus they are not there.
 func labelsOf(m *dto.Metric) map[string]string {
 	out := map[string]string{}
 	for _, l := range m.Label {
-		out[l.GetName()] = l.GetValue()
+		if l.GetValue() != "" {
+			out[l.GetName()] = l.GetValue()
+		}
 	}
 	return out
+}
+
+// sliced is a node whose only GPU is cut in two.
+type sliced struct{ gpu.None }
+
+func (sliced) Devices() []acs.GPUDevice {
+	return []acs.GPUDevice{{ID: "MIG-1", Index: 3, Slice: "1", Profile: "3g.20gb"}, {ID: "MIG-2", Index: 3, Slice: "2", Profile: "3g.20gb"}}
+}
+
+// TestSlicesAreToldAsDCGMExporterTellsThem: by their device's number, and their own.
+func TestSlicesAreToldAsDCGMExporterTellsThem(t *testing.T) {
+	a := New(Config{Name: "n", DataDir: t.TempDir(), Runtime: newBox(), GPUs: sliced{}})
+	a.sampler.keep([]gpu.Sample{{GPULoad: acs.GPULoad{ID: "MIG-1"}}, {GPULoad: acs.GPULoad{ID: "MIG-2"}}}, nil)
+	m := scraped(t, a)["DCGM_FI_DEV_FB_USED"].Metric
+	for i, id := range []string{"1", "2"} {
+		if l := labelsOf(m[i]); l["gpu"] != "3" || l["device"] != "nvidia3" || l["GPU_I_ID"] != id || l["GPU_I_PROFILE"] != "3g.20gb" || l["UUID"] != "MIG-"+id {
+			t.Errorf("slice %s is told by %v", id, l)
+		}
+	}
 }

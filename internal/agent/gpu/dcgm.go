@@ -163,17 +163,16 @@ func exportedBy(all map[string]*told) (*exported, error) {
 		return nil, fmt.Errorf("it tells of no GPUs")
 	}
 	e := &exported{}
-	at := map[string]int{}
 	for id, t := range all {
 		bus := t.labels["pci_bus_id"]
+		index, _ := strconv.Atoi(t.labels["gpu"])
 		e.devices = append(e.devices, acs.GPUDevice{
 			ID: id, Model: t.labels["modelName"], MemoryMiB: int64(t.values[loadMemoryUsed] + t.values[loadMemoryFree]),
-			Bus: bus, NUMA: numaNode(pciDevices, busID(bus)),
+			Index: index, Bus: bus, NUMA: numaNode(pciDevices, busID(bus)),
 		})
-		at[id], _ = strconv.Atoi(t.labels["gpu"])
 		e.driver = t.labels["DCGM_FI_DRIVER_VERSION"]
 	}
-	slices.SortFunc(e.devices, func(a, b acs.GPUDevice) int { return cmp.Or(cmp.Compare(at[a.ID], at[b.ID]), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(e.devices, func(a, b acs.GPUDevice) int { return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID)) })
 	return e, nil
 }
 

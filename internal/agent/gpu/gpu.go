@@ -71,7 +71,7 @@ func NewSimulated(node string, t instancetype.Type) *Simulated {
 	for i := range t.GPUs {
 		s.devices = append(s.devices, acs.GPUDevice{
 			ID: simulatedID(node, i), Model: t.GPUModel, MemoryMiB: t.GPUMemMiB, NUMA: t.NUMA(i), Links: t.Links(i),
-			Bus: fmt.Sprintf("00000000:%02X:00.0", i+1), Simulated: true,
+			Index: i, Bus: fmt.Sprintf("00000000:%02X:00.0", i+1), Simulated: true,
 		})
 	}
 	return s

@@ -68,7 +68,7 @@ func (n *NVML) find() error {
 			return fmt.Errorf("NVML: GPU %d: %w", i, ret)
 		}
 		for _, slice := range parts(d) {
-			if err := n.add(slice, d); err != nil && !errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
+			if err := n.add(i, slice, d); err != nil && !errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
 				return fmt.Errorf("NVML: GPU %d: %w", i, err)
 			}
 		}
@@ -94,14 +94,20 @@ func parts(d nvml.Device) []nvml.Device {
 	return out
 }
 
-func (n *NVML) add(d, board nvml.Device) error {
+func (n *NVML) add(index int, d, board nvml.Device) error {
 	id, ret := d.GetUUID()
 	if ret != nvml.SUCCESS {
 		return fmt.Errorf("its id: %w", ret)
 	}
 	g := &nvmlGPU{handle: d, board: board}
-	g.ID = id
+	g.ID, g.Index = id, index
 	g.Model, _ = d.GetName()
+	if d != board {
+		_, g.Profile, _ = strings.Cut(g.Model, " MIG ")
+		if slice, ret := d.GetGpuInstanceId(); ret == nvml.SUCCESS {
+			g.Slice = strconv.Itoa(slice)
+		}
+	}
 	if m, ret := d.GetMemoryInfo(); ret == nvml.SUCCESS {
 		g.MemoryMiB = int64(m.Total / mebibyte)
 	}

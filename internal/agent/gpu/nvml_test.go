@@ -211,13 +211,14 @@ func TestSlices(t *testing.T) {
 			return nil, nvml.ERROR_NOT_FOUND
 		}
 		return &mock.Device{
-			GetUUIDFunc:       func() (string, nvml.Return) { return fmt.Sprintf("MIG-%d", i), nvml.SUCCESS },
-			GetNameFunc:       func() (string, nvml.Return) { return "A100 MIG 3g.20gb", nvml.SUCCESS },
-			GetMemoryInfoFunc: func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 20 << 30}, nvml.SUCCESS },
+			GetUUIDFunc:          func() (string, nvml.Return) { return fmt.Sprintf("MIG-%d", i), nvml.SUCCESS },
+			GetGpuInstanceIdFunc: func() (int, nvml.Return) { return 1 + i, nvml.SUCCESS },
+			GetNameFunc:          func() (string, nvml.Return) { return "A100 MIG 3g.20gb", nvml.SUCCESS },
+			GetMemoryInfoFunc:    func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 20 << 30}, nvml.SUCCESS },
 		}, nvml.SUCCESS
 	}
 	got := find(t, s).Devices()
-	if len(got) != 9 || got[0].ID != "MIG-0" || got[1].ID != "MIG-1" || got[1].MemoryMiB != 20480 {
+	if len(got) != 9 || got[0].ID != "MIG-0" || got[1].ID != "MIG-1" || got[1].MemoryMiB != 20480 || got[1].Index != 0 || got[1].Slice != "2" || got[1].Profile != "3g.20gb" || got[2].Index != 1 || got[2].Slice != "" {
 		t.Errorf("got %+v", got)
 	}
 }
