@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func (p *Pintle) task(arn string) describedTask {
 	return out.Tasks[0]
 }
 
-// node is a container instance as describe-container-instances prints it.
+// describedInstance is a container instance as describe-container-instances prints it.
 type describedInstance struct {
 	ContainerInstanceArn string
 	RemainingResources   []struct {
@@ -175,6 +176,24 @@ func TestABrokenGPU(t *testing.T) {
 	for _, c := range [][]string{{"fault", "GPU-none"}, {"clear", "GPU-none"}, {"fault", gpu, "--xid", "0"}, {"fault", gpu, "--xid", "-1"}} {
 		if out, err := p.pintle(append([]string{"gpus"}, c...)...); err == nil {
 			t.Errorf("%v is taken: %s", c, out)
+		}
+	}
+	for _, c := range []struct {
+		kind, body string
+		want       int
+	}{
+		{"text/plain", `{"GPU":"` + gpu + `","XID":79}`, http.StatusUnsupportedMediaType}, // what a web page may send anywhere
+		{"application/json", "{", http.StatusBadRequest},
+		{"application/json", `{"GPU":7}`, http.StatusBadRequest},
+		{"application/json", strings.Repeat(" ", 5000) + "{}", http.StatusRequestEntityTooLarge},
+	} {
+		resp, err := http.Post(p.Endpoint+"/pintle/gpus/fault", c.kind, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != c.want {
+			t.Errorf("%s %.20s: %d, want %d", c.kind, c.body, resp.StatusCode, c.want)
 		}
 	}
 }
