@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -27,6 +28,7 @@ type nodeFlags struct {
 	Subnet      string            `default:"10.213.0.0/16" placeholder:"CIDR" help:"Addresses for containers of the oci runtime on this machine's bridge."`
 	TaskNetwork string            `type:"existingfile" placeholder:"FILE" help:"CNI network configuration list for tasks of network mode awsvpc; default the bridge. With macvlan, say, each task has an address on the LAN."`
 	Metrics     string            `default:"127.0.0.1:9400" placeholder:"ADDRESS" help:"Where the GPUs' metrics are served to Prometheus, at /metrics, under dcgm-exporter's names; empty serves none."`
+	GPUMetrics  string            `name:"gpu-metrics" placeholder:"URL" help:"Read the load of this machine's GPUs from the dcgm-exporter there, such as http://127.0.0.1:9400/metrics, instead of NVML."`
 	StrictLogs  bool              `name:"strict" help:"Fail tasks whose log group does not exist, as AWS does, instead of making it."`
 	Attributes  map[string]string `name:"attribute" help:"Attribute of the container instance, NAME=VALUE; repeat for more."`
 }
@@ -64,7 +66,7 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := newAgent(config, m, c.Endpoint, c.Cluster, name, c.Type, c.Data, c.nodeFlags, log)
+	a, err := newAgent(ctx, config, m, c.Endpoint, c.Cluster, name, c.Type, c.Data, c.nodeFlags, log)
 	if err != nil {
 		return err
 	}
@@ -75,14 +77,21 @@ func (c *agentCmd) Run(ctx context.Context) error {
 }
 
 // newAgent is a node: of an instance type, simulated, or of this very machine.
-func newAgent(config aws.Config, m machine, endpoint, cluster, name, typeName, dir string, f nodeFlags, log *slog.Logger) (*agent.Agent, error) {
+func newAgent(ctx context.Context, config aws.Config, m machine, endpoint, cluster, name, typeName, dir string, f nodeFlags, log *slog.Logger) (*agent.Agent, error) {
 	c := agent.Config{
 		Name: name, Cluster: cluster, Region: config.Region, Zone: config.Region + "a", DataDir: dir, Endpoint: endpoint, Version: version,
 		Attributes: f.Attributes, StrictLogs: f.StrictLogs, Runtime: m.runtime, Networks: m.networks, Credentials: config.Credentials, Log: log,
 		ECS: awsecs.NewFromConfig(config), Logs: cloudwatchlogs.NewFromConfig(config),
 	}
 	if typeName == "" {
-		return agent.New(thisMachine(c)), nil
+		c, err := thisMachine(ctx, c, f.GPUMetrics)
+		if err != nil {
+			return nil, err
+		}
+		return agent.New(c), nil
+	}
+	if f.GPUMetrics != "" {
+		return nil, errors.New("--gpu-metrics is for this machine's own GPUs: no exporter knows simulated ones")
 	}
 	t, err := instancetype.Lookup(typeName)
 	if err != nil {
@@ -95,16 +104,29 @@ func newAgent(config aws.Config, m machine, endpoint, cluster, name, typeName, d
 	return agent.New(c), nil
 }
 
-// thisMachine fills in what this machine has.
-func thisMachine(c agent.Config) agent.Config {
+// thisMachine fills in what this machine has. metrics is where an exporter tells of its GPUs, or empty.
+func thisMachine(ctx context.Context, c agent.Config, metrics string) (agent.Config, error) {
 	c.InstanceType, c.CPU, c.MemoryMiB, c.GPUs = "pintle.machine", int64(goruntime.NumCPU())*1024, machineMemoryMiB(), gpu.None{}
 	real, err := gpu.NewNVML(nvml.New())
-	if err != nil {
+	switch {
+	case err == nil:
+		c.GPUs = real
+	case metrics == "":
 		c.Log.Info("this machine has no GPUs that can be used", "reason", err)
-		return c
 	}
-	c.GPUs = real
-	return c
+	if metrics == "" {
+		return c, nil
+	}
+	var devices gpu.Source // nil lets the exporter say which there are
+	if err == nil {
+		devices = real
+	}
+	exported, err := gpu.NewDCGM(ctx, metrics, devices, c.Log)
+	if err != nil {
+		return c, fmt.Errorf("--gpu-metrics: %v", err) // not wrapped: it is not the control plane that does not answer
+	}
+	c.GPUs = exported
+	return c, nil
 }
 
 // machineMemoryMiB is the machine's memory, from /proc/meminfo.

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -30,21 +33,82 @@ type gpuRow struct {
 	UtilizationPct              float64
 	MemoryUsedMiB, MemoryMiB    int64
 	TemperatureC                float64
+	Fault                       *state.GPUFault
 }
+
+// gpuFault is what /pintle/gpus/fault takes: an error to make up of a simulated GPU, or with XID 0 that a
+// GPU was repaired.
+type gpuFault struct {
+	GPU string
+	XID uint64
+}
+
+// maxFault is the most bytes of one.
+const maxFault = 4 << 10
 
 // gpuHandler serves the table that no AWS API has: GPUs, who holds each, and what it is doing.
 func (s *server) gpuHandler(v *wire.Verifier) http.Handler {
+	return signed(v, func(w http.ResponseWriter, _ []byte) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(s.gpuRows()) //nolint:errcheck // the caller is gone
+	})
+}
+
+// signed serves callers that have signed their request, where there is a verifier, with what they sent.
+func signed(v *wire.Verifier, serve func(w http.ResponseWriter, body []byte)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxFault))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			return
+		}
 		if v != nil {
-			_, err := v.Verify(r.Context(), "pintle", wire.Signed{Method: r.Method, Path: r.URL.EscapedPath(), RawQuery: r.URL.RawQuery, Host: r.Host, Header: r.Header})
+			_, err := v.Verify(r.Context(), "pintle", wire.Signed{Method: r.Method, Path: r.URL.EscapedPath(), RawQuery: r.URL.RawQuery, Host: r.Host, Header: r.Header, Body: body})
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusForbidden)
 				return
 			}
 		}
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(s.gpuRows()) //nolint:errcheck // the caller is gone
+		serve(w, body)
 	})
+}
+
+// faultHandler passes a gpuFault on to the GPU's node.
+func (s *server) faultHandler(v *wire.Verifier) http.Handler {
+	pass := signed(v, func(w http.ResponseWriter, body []byte) {
+		var f gpuFault
+		if err := json.Unmarshal(body, &f); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if status, err := s.fault(f); err != nil {
+			http.Error(w, err.Error(), status)
+		}
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" { // which no web page may send elsewhere
+			http.Error(w, "post application/json", http.StatusUnsupportedMediaType)
+			return
+		}
+		pass.ServeHTTP(w, r)
+	})
+}
+
+func (s *server) fault(f gpuFault) (status int, err error) {
+	for n := range s.store.View().ContainerInstances.All() {
+		i := slices.IndexFunc(n.GPUs, func(g state.GPU) bool { return g.ID == f.GPU })
+		if i < 0 || aws.ToString(n.Status) == "INACTIVE" {
+			continue
+		}
+		if f.XID != 0 && !n.GPUs[i].Simulated {
+			return http.StatusBadRequest, fmt.Errorf("GPU %s is not simulated: no errors are made up of it", f.GPU)
+		}
+		if err := s.link.Fault(context.Background(), *n.ContainerInstanceArn, f.GPU, f.XID); err != nil {
+			return http.StatusConflict, fmt.Errorf("node %s: %w", lastPart(n.ContainerInstanceArn), err)
+		}
+		return http.StatusOK, nil
+	}
+	return http.StatusNotFound, fmt.Errorf("there is no GPU %q", f.GPU)
 }
 
 func (s *server) gpuRows() []gpuRow {
@@ -73,6 +137,7 @@ func (s *server) gpuRows() []gpuRow {
 				Cluster: lastPart(&n.ClusterArn), Node: lastPart(n.ContainerInstanceArn), Connected: n.AgentConnected,
 				ID: g.ID, Model: g.Model, Simulated: g.Simulated, Container: containers[g.ID],
 				UtilizationPct: load[g.ID].UtilizationPct, MemoryUsedMiB: load[g.ID].MemoryUsedMiB, MemoryMiB: load[g.ID].MemoryMiB, TemperatureC: load[g.ID].TemperatureC,
+				Fault: g.Fault,
 			}
 			for _, a := range n.Attributes {
 				if *a.Name == "ecs.instance-type" {
@@ -89,23 +154,65 @@ func (s *server) gpuRows() []gpuRow {
 }
 
 type gpusCmd struct {
+	List  gpuListCmd  `cmd:"" default:"withargs" help:"List nodes and their GPUs: who is pinned to each, its load and its health. The default."`
+	Fault gpuFaultCmd `cmd:"" help:"Make up an error of a simulated GPU, to see what comes of it."`
+	Clear gpuClearCmd `cmd:"" help:"Say that a GPU was repaired, or a simulated one is well again: tasks get it again, unless its driver still says otherwise."`
+}
+
+type gpuFaultCmd struct {
+	clientFlags
+	GPU string `arg:"" help:"Id of the GPU."`
+	XID uint64 `name:"xid" default:"79" help:"Number of the error, as NVIDIA's driver has it: 79 is a GPU that has fallen off the bus."`
+}
+
+// Run makes up an error.
+func (c *gpuFaultCmd) Run(ctx context.Context) error {
+	if c.XID == 0 {
+		return errors.New("--xid must not be 0")
+	}
+	return c.fault(ctx, gpuFault{c.GPU, c.XID})
+}
+
+type gpuClearCmd struct {
+	clientFlags
+	GPU string `arg:"" help:"Id of the GPU."`
+}
+
+// Run says that a GPU was repaired.
+func (c *gpuClearCmd) Run(ctx context.Context) error { return c.fault(ctx, gpuFault{GPU: c.GPU}) }
+
+func (f clientFlags) fault(ctx context.Context, what gpuFault) error {
+	body, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	_, err = f.call(ctx, http.MethodPost, "/pintle/gpus/fault", body)
+	return err
+}
+
+type gpuListCmd struct {
 	clientFlags
 }
 
 // Run prints the table.
-func (c *gpusCmd) Run(ctx context.Context) error {
+func (c *gpuListCmd) Run(ctx context.Context) error {
 	rows, err := c.fetch(ctx)
 	if err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tTYPE\tGPU\tMODEL\tTASK\tLOAD\tMEMORY\tTEMP")
-	free := 0
+	fmt.Fprintln(w, "NODE\tTYPE\tGPU\tMODEL\tTASK\tLOAD\tMEMORY\tTEMP\tHEALTH")
+	free, broken := 0, 0
 	for _, r := range rows {
-		task, model := "-", r.Model
+		task, model, health := "-", r.Model, "ok"
 		if r.Task != "" {
 			task = r.Task + "/" + r.Container
-		} else {
+		}
+		switch {
+		case r.Fault != nil:
+			broken++
+			health = r.Fault.Reason + ", since " + r.Fault.Since.Format(time.RFC3339)
+		case r.Task == "":
 			free++
 		}
 		if r.Simulated {
@@ -114,32 +221,43 @@ func (c *gpusCmd) Run(ctx context.Context) error {
 		if !r.Connected {
 			model += " (node away)"
 		}
-		fmt.Fprintf(w, "%.8s\t%s\t%s\t%s\t%s\t%.0f %%\t%d/%d MiB\t%.0f °C\n", r.Node, r.InstanceType, r.ID, model, task, r.UtilizationPct, r.MemoryUsedMiB, r.MemoryMiB, r.TemperatureC)
+		fmt.Fprintf(w, "%.8s\t%s\t%s\t%s\t%s\t%.0f %%\t%d/%d MiB\t%.0f °C\t%s\n", r.Node, r.InstanceType, r.ID, model, task, r.UtilizationPct, r.MemoryUsedMiB, r.MemoryMiB, r.TemperatureC, health)
 	}
-	fmt.Fprintf(w, "%d GPUs, %d free\n", len(rows), free)
+	fmt.Fprintf(w, "%d GPUs, %d free, %d broken\n", len(rows), free, broken)
 	return w.Flush()
 }
 
-func (c *gpusCmd) fetch(ctx context.Context) ([]gpuRow, error) {
-	config, err := awsConfig(ctx, c.Endpoint)
+func (c *gpuListCmd) fetch(ctx context.Context) ([]gpuRow, error) {
+	b, err := c.call(ctx, http.MethodGet, "/pintle/gpus", nil)
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Endpoint+"/pintle/gpus", nil)
+	var rows []gpuRow
+	return rows, json.Unmarshal(b, &rows)
+}
+
+// call calls what no AWS API has, signed as AWS's are.
+func (f clientFlags) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	config, err := awsConfig(ctx, f.Endpoint)
 	if err != nil {
 		return nil, err
 	}
+	r, err := http.NewRequestWithContext(ctx, method, f.Endpoint+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
 	key, err := config.Credentials.Retrieve(ctx)
 	if err != nil {
 		return nil, err
 	}
-	empty := sha256.Sum256(nil)
-	if err := v4.NewSigner().SignHTTP(ctx, key, r, hex.EncodeToString(empty[:]), "pintle", config.Region, time.Now()); err != nil {
+	sum := sha256.Sum256(body)
+	if err := v4.NewSigner().SignHTTP(ctx, key, r, hex.EncodeToString(sum[:]), "pintle", config.Region, time.Now()); err != nil {
 		return nil, err
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("no control plane answers at %s: %w (start one with: pintle up)", c.Endpoint, err)
+		return nil, fmt.Errorf("no control plane answers at %s: %w (start one with: pintle up)", f.Endpoint, err)
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
@@ -147,8 +265,7 @@ func (c *gpusCmd) fetch(ctx context.Context) ([]gpuRow, error) {
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", resp.Status, b)
+		return nil, fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(b))
 	}
-	var rows []gpuRow
-	return rows, json.Unmarshal(b, &rows)
+	return b, nil
 }

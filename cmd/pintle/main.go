@@ -28,8 +28,8 @@ type cli struct {
 	Ps       psCmd       `cmd:"" help:"List tasks."`
 	Logs     logsCmd     `cmd:"" help:"Show a task's logs."`
 	Stop     stopCmd     `cmd:"" help:"Stop tasks."`
-	Gpus     gpusCmd     `cmd:"" help:"List nodes and their GPUs: who is pinned to each, and its load."`
 	Sim      simCmd      `cmd:"" help:"Replay a load against scaling policies in simulated time, and compare them."`
+	Gpus     gpusCmd     `cmd:"" help:"List nodes and their GPUs: who is pinned to each, its load and its health; make up faults."`
 	Env      envCmd      `cmd:"" help:"Print the environment that points the AWS CLI and SDKs here: eval \"$(pintle env)\"."`
 	Coverage coverageCmd `cmd:"" help:"Print which operations of each AWS service are implemented."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

@@ -229,6 +229,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		json.NewEncoder(w).Encode(map[string]string{"status": "ok", "version": version}) //nolint:errcheck // the caller is gone
 	}))
 	s.handler.Handle("/pintle/gpus", s.gpuHandler(v))
+	s.handler.Handle("/pintle/gpus/fault", s.faultHandler(v))
 	if s.front = s.handler; v == nil {
 		s.front = guard(s.handler)
 	}

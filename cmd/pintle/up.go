@@ -122,7 +122,7 @@ func (c *upCmd) agents(ctx context.Context, s *server, m machine, specs []string
 	var out []*agent.Agent
 	for i, t := range specs {
 		name := fmt.Sprintf("node-%d", i+1)
-		a, err := newAgent(config, m, s.endpoint(), "default", name, t, filepath.Join(c.Data, "nodes", name), c.nodeFlags, s.log)
+		a, err := newAgent(ctx, config, m, s.endpoint(), "default", name, t, filepath.Join(c.Data, "nodes", name), c.nodeFlags, s.log)
 		if err != nil {
 			return nil, err
 		}

@@ -79,6 +79,7 @@ var blanks = func() map[string]func() Message {
 		blank[AckPublishInstanceStatus],
 		blank[PintleNodeInventory],
 		blank[PintleTaskNetwork],
+		blank[PintleGPUFault],
 		blank[PintleGPUTelemetry],
 	} {
 		m[blank().messageType()] = blank

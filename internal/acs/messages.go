@@ -1,5 +1,7 @@
 package acs
 
+import "time"
+
 // The messages of ACS.
 
 // HeartbeatMessage keeps a connection alive; an agent hangs up after a minute or two of silence.
@@ -259,7 +261,8 @@ type DockerConfig struct {
 
 // Pintle's own messages.
 
-// PintleNodeInventory tells the control plane what registering cannot: sent once connected to ACS.
+// PintleNodeInventory tells the control plane what registering cannot: sent once connected to ACS, and
+// whenever the health of a GPU has changed.
 type PintleNodeInventory struct {
 	Version      string      `json:"version"`
 	Runtime      string      `json:"runtime"`
@@ -273,8 +276,27 @@ type GPUDevice struct {
 	Model     string `json:"model"`
 	MemoryMiB int64  `json:"memoryMiB"`
 	NUMA      int    `json:"numa"`
-	Links     []int  `json:"links,omitempty"` // NVLinks to the node's devices, by their place
+	Index     int    `json:"index"`             // the driver's number of it, or of the device that it is a slice of
+	Bus       string `json:"bus,omitempty"`     // its PCI address, as NVIDIA writes it
+	Slice     string `json:"slice,omitempty"`   // the number of a slice (MIG) among its device's
+	Profile   string `json:"profile,omitempty"` // and its size: 3g.20gb
+	Links     []int  `json:"links,omitempty"`   // NVLinks to the node's devices, by their place
 	Simulated bool   `json:"simulated,omitempty"`
+	// Fault is why no task may have the device; nil where it is well.
+	Fault *GPUFault `json:"fault,omitempty"`
+}
+
+// GPUFault is what is wrong with a device.
+type GPUFault struct {
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+}
+
+// PintleGPUFault tells a node to make up an error of a simulated GPU, or with XID 0 to forget the fault of
+// any GPU, which was repaired.
+type PintleGPUFault struct {
+	GPU string `json:"gpu"`
+	XID uint64 `json:"xid,omitempty"`
 }
 
 // PintleTaskNetwork tells the address that a task of network mode awsvpc got.
@@ -295,4 +317,5 @@ func (*TaskStopVerificationAck) messageType() string      { return "TaskStopVeri
 func (*IAMRoleCredentialsMessage) messageType() string    { return "IAMRoleCredentialsMessage" }
 func (*IAMRoleCredentialsAckRequest) messageType() string { return "IAMRoleCredentialsAckRequest" }
 func (*PintleNodeInventory) messageType() string          { return "PintleNodeInventory" }
+func (*PintleGPUFault) messageType() string               { return "PintleGPUFault" }
 func (*PintleTaskNetwork) messageType() string            { return "PintleTaskNetwork" }

@@ -48,12 +48,11 @@ type acsSession struct {
 
 func (s *acsSession) run(ctx context.Context) error {
 	a := s.agent
-	inventory := &acs.PintleNodeInventory{Version: a.config.Version, Runtime: a.config.Runtime.Name(), InstanceType: a.config.InstanceType, GPUs: a.config.GPUs.Devices()}
-	if err := s.send(ctx, inventory); err != nil {
-		return err
-	}
 	a.acs.Store(s)
 	defer a.acs.CompareAndSwap(s, nil)
+	if err := s.inventory(ctx); err != nil {
+		return err
+	}
 	for arn, n := range a.engine.Networks() {
 		a.tellNetwork(arn, n)
 	}
@@ -65,6 +64,27 @@ func (s *acsSession) run(ctx context.Context) error {
 		if err := s.heard(ctx, m); err != nil {
 			return err
 		}
+	}
+}
+
+// inventory tells what the node has, and how well its GPUs are.
+func (s *acsSession) inventory(ctx context.Context) error {
+	a := s.agent
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	return s.send(ctx, &acs.PintleNodeInventory{
+		Version: a.config.Version, Runtime: a.config.Runtime.Name(), InstanceType: a.config.InstanceType, GPUs: a.faults.mark(a.config.GPUs.Devices()),
+	})
+}
+
+// tellInventory tells it anew. Where no connection is open, the next one begins with it.
+func (a *Agent) tellInventory() {
+	s := a.acs.Load()
+	if s == nil {
+		return
+	}
+	if err := s.inventory(context.Background()); err != nil {
+		a.log.Warn("cannot tell of the GPUs' health", "error", err)
 	}
 }
 
@@ -96,6 +116,8 @@ func (s *acsSession) heard(ctx context.Context, m acs.Message) error {
 		return s.stop(m.StopTasks)
 	case *acs.IAMRoleCredentialsMessage:
 		return s.credentials(ctx, m)
+	case *acs.PintleGPUFault:
+		s.agent.fault(m)
 	}
 	return nil
 }

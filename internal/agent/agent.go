@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -70,7 +71,9 @@ type Agent struct {
 	engine   *engine.Engine
 	metadata net.Addr
 	sampler  *sampler
+	faults   *faults
 	acs      atomic.Pointer[acsSession] // the connection that is open, or nil
+	telling  sync.Mutex                 // of the inventory: what is sent last is newest
 	beats    chan struct{}              // a heartbeat came: the node's own health is due
 	log      *slog.Logger
 }
@@ -86,6 +89,7 @@ func New(c Config) *Agent {
 	a := &Agent{config: c, plane: loopback(c.Endpoint), ready: make(chan struct{}), beats: make(chan struct{}, 1), log: c.Log.With("node", c.Name)}
 	a.identity.Store(new(identity))
 	a.sampler = newSampler(a)
+	a.faults = newFaults(c.DataDir)
 	return a
 }
 
@@ -93,6 +97,9 @@ func New(c Config) *Agent {
 func (a *Agent) Run(ctx context.Context) error {
 	if err := os.MkdirAll(a.config.DataDir, 0o700); err != nil {
 		return err
+	}
+	if err := a.faults.recall(bootID(), a.config.GPUs); err != nil {
+		a.log.Error("cannot read which GPUs are broken", "error", err)
 	}
 	if err := a.register(ctx); err != nil {
 		return err

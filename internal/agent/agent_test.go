@@ -533,7 +533,7 @@ func TestErrorsAreToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	faulty := &faultyGPU{Source: gpu.NewSimulated("n", typ)}
-	a := New(Config{Name: "n", Runtime: newBox(), GPUs: faulty})
+	a := New(Config{Name: "n", DataDir: t.TempDir(), Runtime: newBox(), GPUs: faulty, Log: slog.New(slog.DiscardHandler)})
 	if a.engine, err = engine.Open(engine.Options{Dir: t.TempDir(), Runtime: a.config.Runtime}); err != nil {
 		t.Fatal(err)
 	}
@@ -555,10 +555,10 @@ func TestErrorsAreToldOnce(t *testing.T) {
 	want := fmt.Sprintf(`
 		# HELP DCGM_FI_DEV_XID_ERRORS The number of the last error (XID) that the driver gave; 0 is none.
 		# TYPE DCGM_FI_DEV_XID_ERRORS gauge
-		DCGM_FI_DEV_XID_ERRORS{DCGM_FI_DRIVER_VERSION="simulated",Hostname="n",UUID=%q,container="",device="nvidia0",gpu="0",modelName=%q,simulated="true",task=""} 129
+		DCGM_FI_DEV_XID_ERRORS{DCGM_FI_DRIVER_VERSION="simulated",GPU_I_ID="",GPU_I_PROFILE="",Hostname="n",UUID=%q,container="",device="nvidia0",gpu="0",modelName=%q,pci_bus_id="00000000:01:00.0",simulated="true",task=""} 129
 		`, faulty.Devices()[0].ID, faulty.Devices()[0].Model)
 	got, err := r.Gather()
-	if err != nil || len(got) != len(gauges) || len(got[0].Metric) != 4 {
+	if err != nil || len(got) != len(gauges)+len(gpu.Figures) || len(got[0].Metric) != 4 {
 		t.Fatalf("scraped %d metrics: %v", len(got), err)
 	}
 	for _, f := range got {
@@ -575,7 +575,7 @@ type faultyGPU struct {
 	errors uint64
 }
 
-func (f *faultyGPU) Load(ctx context.Context, busy func(string) float64) []acs.GPULoad {
+func (f *faultyGPU) Load(ctx context.Context, busy func(string) float64) []gpu.Sample {
 	out := f.Source.Load(ctx, busy)
 	f.errors++
 	out[0].XIDErrors = []uint64{f.errors}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/agent/engine"
+	"github.com/pintle/pintle/internal/agent/gpu"
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
@@ -22,7 +23,7 @@ type sampler struct {
 
 	mu    sync.Mutex
 	usage map[string]*usage // by container id
-	gpus  []acs.GPULoad     // as seen last
+	gpus  []gpu.Sample      // as seen last
 	told  map[string]int    // how many of a GPU's errors the control plane was told of, by id
 }
 
@@ -97,7 +98,18 @@ const maxErrors = 64
 // sampleGPUs looks at the GPUs once. Their errors add up.
 func (s *sampler) sampleGPUs(ctx context.Context) {
 	now := s.agent.config.GPUs.Load(ctx, s.busy)
-	pins := s.agent.engine.Pinned()
+	s.keep(now, s.agent.engine.Pinned())
+	broken := map[string]string{}
+	for _, g := range now {
+		if g.Fault != "" {
+			broken[g.ID] = g.Fault
+		}
+	}
+	s.agent.broken(broken)
+}
+
+// keep keeps what was seen of the GPUs, with whom they are pinned to.
+func (s *sampler) keep(now []gpu.Sample, pins map[string]engine.Pin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range now {
@@ -119,17 +131,18 @@ func (s *sampler) sampleGPUs(ctx context.Context) {
 func (s *sampler) news() []acs.GPULoad {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := slices.Clone(s.gpus)
-	for i := range out {
-		told := s.told[out[i].ID]
-		s.told[out[i].ID] = len(out[i].XIDErrors)
-		out[i].XIDErrors = out[i].XIDErrors[told:]
+	var out []acs.GPULoad
+	for _, g := range s.gpus {
+		l := g.GPULoad
+		l.XIDErrors = l.XIDErrors[s.told[l.ID]:]
+		s.told[l.ID] = len(g.XIDErrors)
+		out = append(out, l)
 	}
 	return out
 }
 
-// GPUs is each GPU's load as seen last, with all the errors that it had.
-func (s *sampler) GPUs() []acs.GPULoad {
+// GPUs is each GPU as seen last, with all the errors that it had.
+func (s *sampler) GPUs() []gpu.Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.gpus)

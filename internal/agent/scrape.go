@@ -7,14 +7,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/agent/gpu"
 )
 
 // A node's GPUs for Prometheus, under the names and labels of NVIDIA's dcgm-exporter, so that dashboards
-// made for it show them: its default-counters.csv is where the names come from. The task's labels are
-// ours; a GPU that is free has them empty.
+// made for it show them: its default-counters.csv is where the names come from. Like it, the node leaves out
+// what a device does not give. The task's labels are ours; a GPU that is free has them empty.
 
-// gpuLabels are dcgm-exporter's, and ours.
-var gpuLabels = []string{"gpu", "UUID", "device", "modelName", "Hostname", "DCGM_FI_DRIVER_VERSION", "simulated", "task", "container"}
+// gpuLabels are dcgm-exporter's, and ours. Those of a slice are empty for a whole device, which is to Prometheus as
+// if they were not there.
+var gpuLabels = []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "GPU_I_PROFILE", "GPU_I_ID", "DCGM_FI_DRIVER_VERSION", "simulated", "task", "container"}
 
 // gauge is one metric of a GPU.
 type gauge struct {
@@ -42,21 +44,45 @@ func lastError(g *acs.GPULoad) float64 {
 	return float64(g.XIDErrors[len(g.XIDErrors)-1])
 }
 
+// figures are the metrics that only some devices have, in the order of gpu.Figures.
+var figures = func() []*prometheus.Desc {
+	var out []*prometheus.Desc
+	for _, f := range gpu.Figures {
+		out = append(out, prometheus.NewDesc(f.Name, f.Help, gpuLabels, nil))
+	}
+	return out
+}()
+
 // Describe is prometheus.Collector's. It names nothing: the nodes of one machine have the same metrics.
 func (a *Agent) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is prometheus.Collector's.
 func (a *Agent) Collect(out chan<- prometheus.Metric) {
-	models := map[string]string{}
+	devices := map[string]acs.GPUDevice{}
 	for _, d := range a.config.GPUs.Devices() {
-		models[d.ID] = d.Model
+		devices[d.ID] = d
 	}
-	for i, g := range a.sampler.GPUs() {
-		n := strconv.Itoa(i)
+	for _, g := range a.sampler.GPUs() {
+		d := devices[g.ID]
+		n := strconv.Itoa(d.Index)
 		task := g.TaskArn[strings.LastIndexByte(g.TaskArn, '/')+1:]
+		labels := []string{
+			n, g.ID, d.Bus, "nvidia" + n, d.Model, a.config.Name, d.Profile, d.Slice, a.config.GPUs.Driver(),
+			strconv.FormatBool(g.Simulated), task, g.Container,
+		}
 		for _, m := range gauges {
-			out <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, m.of(&g),
-				n, g.ID, "nvidia"+n, models[g.ID], a.config.Name, a.config.GPUs.Driver(), strconv.FormatBool(g.Simulated), task, g.Container)
+			out <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, m.of(&g.GPULoad), labels...)
+		}
+		for j, f := range gpu.Figures {
+			v, given := g.Figures[f.Name]
+			if !given {
+				continue
+			}
+			kind := prometheus.GaugeValue
+			if f.Counter {
+				kind = prometheus.CounterValue
+			}
+			out <- prometheus.MustNewConstMetric(figures[j], kind, v, labels...)
 		}
 	}
 }

@@ -2,8 +2,10 @@ package nodelink
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -14,6 +16,47 @@ import (
 
 // What Pintle's own agent tells of itself, beyond ECS's API.
 
+// inventory takes what a node tells of its devices. Tasks that hold one with a fault are stopped in the same
+// transaction: TerminationNotice is ECS's code for what an instance takes with it, and services do not count it
+// as a failure of theirs.
+func (s *session) inventory(ctx context.Context, m *acs.PintleNodeInventory) error {
+	return s.link.store.Update(ctx, func(tx *state.Tx) error {
+		old := tx.ContainerInstances.Get(s.instance)
+		if !active(old) {
+			return errDeregistered
+		}
+		row := *old
+		if !learn(&row, m.GPUs) {
+			return nil
+		}
+		row.Version++
+		tx.ContainerInstances.Put(&row)
+		stopOnFaulty(tx, &row, s.link.now())
+		return nil
+	})
+}
+
+// stopOnFaulty stops the tasks that hold a device with a fault.
+func stopOnFaulty(tx *state.Tx, row *state.ContainerInstance, now time.Time) {
+	reasons := map[string]string{}
+	for _, g := range row.GPUs {
+		if g.Fault != nil {
+			reasons[g.ID] = g.Fault.Reason
+		}
+	}
+	var stopped []*state.Task
+	for t := range tx.Tasks.By(state.TasksByInstance, *row.ContainerInstanceArn) {
+		i := slices.IndexFunc(t.GPUs, func(g state.HeldGPU) bool { return reasons[g.ID] != "" })
+		if i >= 0 && shouldRun(t) {
+			id := t.GPUs[i].ID
+			stopped = append(stopped, t.Stopping(types.TaskStopCodeTerminationNotice, "GPU "+id+" is unhealthy: "+reasons[id]+".", now))
+		}
+	}
+	for _, t := range stopped {
+		tx.Tasks.Put(t)
+	}
+}
+
 // learn adds what a node tells of its registered devices, and says whether it is news.
 func learn(row *state.ContainerInstance, devices []acs.GPUDevice) bool {
 	old := row.GPUs
@@ -21,11 +64,18 @@ func learn(row *state.ContainerInstance, devices []acs.GPUDevice) bool {
 	for i, g := range row.GPUs {
 		for _, d := range devices {
 			if d.ID == g.ID {
-				row.GPUs[i] = state.GPU{ID: d.ID, Model: d.Model, Simulated: d.Simulated, NUMA: d.NUMA, Links: d.Links}
+				row.GPUs[i] = state.GPU{ID: d.ID, Model: d.Model, Simulated: d.Simulated, NUMA: d.NUMA, Links: d.Links, Fault: fault(d.Fault)}
 			}
 		}
 	}
 	return !reflect.DeepEqual(old, row.GPUs)
+}
+
+func fault(f *acs.GPUFault) *state.GPUFault {
+	if f == nil {
+		return nil
+	}
+	return &state.GPUFault{Reason: f.Reason, Since: f.Since}
 }
 
 // taskNetwork shows a task's address as its elastic network interface.
@@ -58,4 +108,19 @@ func withAddress(details []types.KeyValuePair, m *acs.PintleTaskNetwork) []types
 	return append(out,
 		types.KeyValuePair{Name: aws.String("macAddress"), Value: &m.MacAddress},
 		types.KeyValuePair{Name: aws.String("privateIPv4Address"), Value: &m.PrivateIPv4})
+}
+
+// ErrAway says that a node has no connection over which it could be told something.
+var ErrAway = errors.New("the node is not connected")
+
+// Fault has a node make up an error of a simulated GPU, or with XID 0 forget the fault of any. What the node
+// makes of it shows in its inventory.
+func (l *Link) Fault(ctx context.Context, instanceArn, gpu string, xid uint64) error {
+	l.mu.Lock()
+	s := l.sockets[address{kindACS, instanceArn}]
+	l.mu.Unlock()
+	if s == nil {
+		return ErrAway
+	}
+	return s.send(ctx, &acs.PintleGPUFault{GPU: gpu, XID: xid})
 }

@@ -2,6 +2,7 @@ package nodelink
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"regexp"
@@ -385,6 +386,55 @@ func TestPintle(t *testing.T) {
 	if *eni.Status != "ATTACHED" || len(eni.Details) != 2 || *eni.Details[1].Value != "10.0.0.7" {
 		t.Errorf("the interface is %s, %v", *eni.Status, eni.Details)
 	}
+}
+
+// TestABrokenGPU: what the node says of its GPUs' health is kept, also over a restart, until it says otherwise,
+// and stops who has a broken one.
+func TestABrokenGPU(t *testing.T) {
+	j := newJournal()
+	w := newWorld(t, j, Options{})
+	w.put(taskRow("well", "RUNNING", "RUNNING", "GPU-0"), taskRow("ill", "RUNNING", "RUNNING", "GPU-1"))
+	a, _ := w.connectACS()
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	say := func(f *acs.GPUFault) {
+		a.send(&acs.PintleNodeInventory{GPUs: []acs.GPUDevice{{ID: "GPU-0"}, {ID: "GPU-1", Fault: f}}})
+	}
+	fault := func(v *state.View) *state.GPUFault { return v.ContainerInstances.Get(instanceArn).GPUs[1].Fault }
+	say(&acs.GPUFault{Reason: "Xid 79, it has fallen off the bus", Since: since})
+	w.until("the fault", func(v *state.View) bool { return fault(v) != nil })
+	v := w.store.View()
+	if got := *fault(v); got != (state.GPUFault{Reason: "Xid 79, it has fallen off the bus", Since: since}) {
+		t.Errorf("the fault is %+v", got)
+	}
+	ill := v.Tasks.Get(taskArn("ill"))
+	if *ill.DesiredStatus != "STOPPED" || ill.StopCode != types.TaskStopCodeTerminationNotice || *ill.StoppedReason != "GPU GPU-1 is unhealthy: Xid 79, it has fallen off the bus." {
+		t.Errorf("its task is wanted %s: %s %s", *ill.DesiredStatus, ill.StopCode, aws.ToString(ill.StoppedReason))
+	}
+	if m := next[*acs.PayloadMessage](a); len(m.Tasks) != 1 || m.Tasks[0].Arn != taskArn("ill") || m.Tasks[0].DesiredStatus != "STOPPED" {
+		t.Errorf("the node is told %+v", m.Tasks)
+	}
+	if row := v.Tasks.Get(taskArn("well")); *row.DesiredStatus != "RUNNING" {
+		t.Errorf("the other task is stopped: %s", *row.StoppedReason)
+	}
+	if err := w.link.Fault(t.Context(), instanceArn, "GPU-0", 31); err != nil {
+		t.Fatal(err)
+	}
+	if m := next[*acs.PintleGPUFault](a); m.GPU != "GPU-0" || m.XID != 31 {
+		t.Errorf("the node is told %+v", m)
+	}
+	a.conn.CloseNow() //nolint:errcheck // it is gone
+	w.close()
+
+	w = newWorld(t, j, Options{})
+	if fault(w.store.View()) == nil {
+		t.Error("it is forgotten")
+	}
+	if err := w.link.Fault(t.Context(), instanceArn, "GPU-0", 31); !errors.Is(err, ErrAway) {
+		t.Errorf("without a node: %v", err)
+	}
+	a, _ = w.connectACS()
+	say(nil)
+	w.until("the GPU's recovery", func(v *state.View) bool { return fault(v) == nil })
 }
 
 // TestMethod checks that nothing but an upgrade is answered as one.

@@ -178,7 +178,7 @@ func (s *session) hear(ctx context.Context, b []byte) error {
 	case *acs.TaskStopVerificationMessage:
 		return s.send(ctx, s.verifyStops(m))
 	case *acs.PintleNodeInventory:
-		return s.change(ctx, func(row *state.ContainerInstance) bool { return learn(row, m.GPUs) })
+		return s.inventory(ctx, m)
 	case *acs.PintleTaskNetwork:
 		return s.taskNetwork(ctx, m)
 	}

@@ -84,7 +84,7 @@ func (s *Scheduler) upsert(row *state.ContainerInstance) {
 		Active: aws.ToString(row.Status) == "ACTIVE", Connected: row.AgentConnected,
 	}
 	for _, g := range row.GPUs {
-		i.GPUs = append(i.GPUs, placement.GPU{ID: g.ID, NUMA: g.NUMA, Links: g.Links})
+		i.GPUs = append(i.GPUs, placement.GPU{ID: g.ID, NUMA: g.NUMA, Links: g.Links, Faulty: g.Fault != nil})
 		i.GPUModel = g.Model
 	}
 	s.cluster(row.ClusterArn).Upsert(i)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -63,6 +64,10 @@ func TestThePictureIsTheStores(t *testing.T) {
 					}
 					next := *row
 					next.AgentConnected = rapid.Bool().Draw(r, "connected")
+					next.GPUs = slices.Clone(row.GPUs)
+					for i := range next.GPUs {
+						next.GPUs[i].Fault = rapid.SampledFrom([]*state.GPUFault{nil, nil, {Reason: "Xid 79"}}).Draw(r, "fault")
+					}
 					tx.ContainerInstances.Put(&next)
 				case 1, 2:
 					need := needOf(r)

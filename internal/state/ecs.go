@@ -49,6 +49,14 @@ type GPU struct {
 	NUMA      int    `json:",omitzero"`
 	// Links counts the NVLinks to the instance's other devices, by their place in GPUs.
 	Links []int `json:",omitzero"`
+	// Fault is why no task may have the device; nil where it is well.
+	Fault *GPUFault `json:",omitzero"`
+}
+
+// GPUFault is what is wrong with a device, as its node says.
+type GPUFault struct {
+	Reason string
+	Since  time.Time
 }
 
 // Resources is an amount of what tasks compete for on an instance.

@@ -12,11 +12,11 @@ import (
 const wholeGPU = 1000
 
 // ledger keeps what the tasks of each container instance hold, and refuses a transaction after which
-// a GPU would be promised twice or an instance would owe more than it has. It is the last word on
-// that: placement plans, the ledger checks, and neither relies on the other.
+// a GPU would be promised twice, or a broken one at all, or an instance would owe more than it has. It is
+// the last word on that: placement plans, the ledger checks, and neither relies on the other.
 type ledger struct {
 	accounts map[string]*account // by container instance ARN
-	touched  map[string]bool     // accounts that the running transaction has drawn on
+	touched  map[string][]string // accounts that the running transaction has drawn on, with the GPUs that it drew
 }
 
 // account is one instance's books.
@@ -34,7 +34,7 @@ type portKey struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{accounts: map[string]*account{}, touched: map[string]bool{}}
+	return &ledger{accounts: map[string]*account{}, touched: map[string][]string{}}
 }
 
 // Change is Observer's.
@@ -44,7 +44,8 @@ func (l *ledger) Change(before, after any) {
 		l.post(asTask(before), -1)
 		l.post(asTask(after), 1)
 		if draws(asTask(before), asTask(after)) {
-			l.touched[*row.ContainerInstanceArn] = true
+			arn := *row.ContainerInstanceArn
+			l.touched[arn] = append(l.touched[arn], drawn(asTask(before), asTask(after))...)
 		}
 	case *ContainerInstance:
 		arn := aws.ToString(row.ContainerInstanceArn)
@@ -84,16 +85,31 @@ func draws(before, after *Task) bool {
 		!reflect.DeepEqual(before.Reserved, after.Reserved) || !slices.Equal(before.GPUs, after.GPUs)
 }
 
+// drawn lists the GPUs that a task holds after a change and did not before. A task that is wanted stopped has
+// had them from before they broke.
+func drawn(before, after *Task) []string {
+	var out []string
+	if aws.ToString(after.DesiredStatus) == "STOPPED" {
+		return nil
+	}
+	for _, g := range after.GPUs {
+		if before == nil || !before.Holds() || !slices.Contains(before.GPUs, g) {
+			out = append(out, g.ID)
+		}
+	}
+	return out
+}
+
 // check refuses what must never be. It looks only at instances that the transaction drew on: an
 // instance that shrinks below what it owes (a device that broke) is not its tasks' fault.
 func (l *ledger) check() error {
 	defer l.forget()
-	for arn := range l.touched {
+	for arn, gpus := range l.touched {
 		a, ok := l.accounts[arn]
 		if !ok {
 			continue
 		}
-		if err := a.check(); err != nil {
+		if err := a.check(gpus); err != nil {
 			return fmt.Errorf("container instance %s: %w", arn, err)
 		}
 	}
@@ -103,7 +119,7 @@ func (l *ledger) check() error {
 // forget ends the transaction's part in the ledger.
 func (l *ledger) forget() { clear(l.touched) }
 
-func (a *account) check() error {
+func (a *account) check(drawn []string) error {
 	for port, n := range a.ports {
 		if n > 1 {
 			return fmt.Errorf("port %d would be held by %d tasks", port.port, n)
@@ -116,6 +132,11 @@ func (a *account) check() error {
 	}
 	if a.instance == nil {
 		return nil
+	}
+	for _, g := range a.instance.GPUs {
+		if g.Fault != nil && slices.Contains(drawn, g.ID) {
+			return fmt.Errorf("GPU %s would be given out with a fault: %s", g.ID, g.Fault.Reason)
+		}
 	}
 	if have := a.instance.Capacity.CPU; a.cpu > have {
 		return fmt.Errorf("%d CPU units would be reserved of %d", a.cpu, have)

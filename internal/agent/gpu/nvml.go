@@ -2,6 +2,8 @@ package gpu
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,11 +61,14 @@ func (n *NVML) find() error {
 	}
 	for i := range count {
 		d, ret := n.lib.DeviceGetHandleByIndex(i)
+		if ret == nvml.ERROR_GPU_IS_LOST {
+			continue // it does not even tell who it is: the node has one less
+		}
 		if ret != nvml.SUCCESS {
 			return fmt.Errorf("NVML: GPU %d: %w", i, ret)
 		}
 		for _, slice := range parts(d) {
-			if err := n.add(slice, d); err != nil {
+			if err := n.add(i, slice, d); err != nil && !errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
 				return fmt.Errorf("NVML: GPU %d: %w", i, err)
 			}
 		}
@@ -89,33 +94,34 @@ func parts(d nvml.Device) []nvml.Device {
 	return out
 }
 
-func (n *NVML) add(d, board nvml.Device) error {
+func (n *NVML) add(index int, d, board nvml.Device) error {
 	id, ret := d.GetUUID()
 	if ret != nvml.SUCCESS {
 		return fmt.Errorf("its id: %w", ret)
 	}
 	g := &nvmlGPU{handle: d, board: board}
-	g.ID = id
+	g.ID, g.Index = id, index
 	g.Model, _ = d.GetName()
+	if d != board {
+		_, g.Profile, _ = strings.Cut(g.Model, " MIG ")
+		if slice, ret := d.GetGpuInstanceId(); ret == nvml.SUCCESS {
+			g.Slice = strconv.Itoa(slice)
+		}
+	}
 	if m, ret := d.GetMemoryInfo(); ret == nvml.SUCCESS {
 		g.MemoryMiB = int64(m.Total / mebibyte)
 	}
 	if pci, ret := board.GetPciInfo(); ret == nvml.SUCCESS {
-		g.bus = busID(pci)
+		g.Bus = busName(pci)
+		g.bus = busID(g.Bus)
 		g.NUMA = numaNode(pciDevices, g.bus)
-	}
-	if n, ret := board.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); ret == nvml.SUCCESS && n > 0 {
-		g.xids = append(g.xids, eccXID) // from before we listened
 	}
 	n.gpus = append(n.gpus, g)
 	return nil
 }
 
-// eccXID is the driver's error code for memory errors that could not be corrected.
-const eccXID = 48
-
-// busID is a PCI device's address as the kernel writes it: 0000:3b:00.0.
-func busID(pci nvml.PciInfo) string {
+// busName is a PCI device's address as NVIDIA writes it: 00000000:3B:00.0.
+func busName(pci nvml.PciInfo) string {
 	var b strings.Builder
 	for _, c := range pci.BusId {
 		if c == 0 {
@@ -123,7 +129,12 @@ func busID(pci nvml.PciInfo) string {
 		}
 		b.WriteByte(byte(c))
 	}
-	s := strings.ToLower(b.String())
+	return b.String()
+}
+
+// busID is a PCI device's address as the kernel writes it: 0000:3b:00.0.
+func busID(name string) string {
+	s := strings.ToLower(name)
 	if domain, rest, ok := strings.Cut(s, ":"); ok && len(domain) > 4 {
 		return domain[len(domain)-4:] + ":" + rest
 	}
@@ -158,7 +169,7 @@ func (n *NVML) link() {
 				continue
 			}
 			remote, ret := g.board.GetNvLinkRemotePciInfo(l)
-			if j, ok := byBus[busID(remote)]; ok && ret == nvml.SUCCESS {
+			if j, ok := byBus[busID(busName(remote))]; ok && ret == nvml.SUCCESS {
 				links[j]++
 			} else {
 				switched++
@@ -196,9 +207,9 @@ func (n *NVML) hear() {
 		if ret != nvml.SUCCESS {
 			return
 		}
-		pci, ret := e.Device.GetPciInfo()
+		pci, ret := e.Device.GetPciInfo() // which a device that is lost does not give
 		for _, g := range n.gpus {
-			if ret == nvml.SUCCESS && g.bus == busID(pci) {
+			if e.Device == g.board || ret == nvml.SUCCESS && g.bus == busID(busName(pci)) {
 				g.xids = append(g.xids, e.EventData)
 			}
 		}
@@ -221,14 +232,17 @@ func (n *NVML) Devices() []acs.GPUDevice {
 func (n *NVML) Driver() string { return n.driver }
 
 // Load is Source's. A figure that a device does not give is 0.
-func (n *NVML) Load(context.Context, func(string) float64) []acs.GPULoad {
+func (n *NVML) Load(context.Context, func(string) float64) []Sample {
 	n.hear()
-	var out []acs.GPULoad
+	var out []Sample
 	for _, g := range n.gpus {
 		l := acs.GPULoad{ID: g.ID, MemoryMiB: g.MemoryMiB, XIDErrors: g.xids}
 		g.xids = nil
+		figures := g.figures()
 		if u, ret := g.handle.GetUtilizationRates(); ret == nvml.SUCCESS {
 			l.UtilizationPct = float64(u.Gpu)
+			figures[memCopyUtil] = float64(u.Memory)
+			figures[engineActive] = float64(u.Gpu) / 100 // as near as NVML comes to it
 		}
 		if m, ret := g.handle.GetMemoryInfo(); ret == nvml.SUCCESS {
 			l.MemoryUsedMiB = int64(m.Used / mebibyte)
@@ -239,9 +253,83 @@ func (n *NVML) Load(context.Context, func(string) float64) []acs.GPULoad {
 		if mw, ret := g.board.GetPowerUsage(); ret == nvml.SUCCESS {
 			l.PowerW = float64(mw) / 1000
 		}
-		out = append(out, l)
+		out = append(out, Sample{l, Fault(g.signs(l.XIDErrors)), figures})
 	}
 	return out
+}
+
+// signs are what shows of a device's health.
+func (g *nvmlGPU) signs(xids []uint64) Signs {
+	s := Signs{XIDs: xids}
+	var ret nvml.Return
+	if s.UncorrectedECC, ret = g.board.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); ret != nvml.SUCCESS {
+		s.UncorrectedECC = 0
+	}
+	if _, memory := g.board.GetMemoryInfo(); memory == nvml.ERROR_GPU_IS_LOST || memory == nvml.ERROR_RESET_REQUIRED {
+		ret = memory // a device without ECC does not come as far as that
+	}
+	s.Lost, s.NeedsReset = ret == nvml.ERROR_GPU_IS_LOST, ret == nvml.ERROR_RESET_REQUIRED
+	if _, _, _, failed, ret := g.board.GetRemappedRows(); ret == nvml.SUCCESS {
+		s.RemapFailed = failed
+	}
+	s.Recovery, _ = field(g.board, nvml.FI_DEV_GET_GPU_RECOVERY_ACTION)
+	return s
+}
+
+// Recovered is Source's. Drivers say it since R565.
+func (n *NVML) Recovered(id string) bool {
+	for _, g := range n.gpus {
+		if g.ID == id {
+			action, told := field(g.board, nvml.FI_DEV_GET_GPU_RECOVERY_ACTION)
+			return told && nvml.DeviceGpuRecoveryAction(action) == nvml.GPU_RECOVERY_ACTION_NONE
+		}
+	}
+	return false
+}
+
+// field reads a value of a device's that NVML has by number, an unsigned integer.
+func field(d nvml.Device, id uint32) (uint32, bool) {
+	values := []nvml.FieldValue{{FieldId: id}}
+	if ret := d.GetFieldValues(values); ret != nvml.SUCCESS || nvml.Return(values[0].NvmlReturn) != nvml.SUCCESS {
+		return 0, false
+	}
+	return binary.NativeEndian.Uint32(values[0].Value[:]), true
+}
+
+// figures read what dcgm-exporter would tell, as far as NVML gives it.
+func (g *nvmlGPU) figures() map[string]float64 {
+	m := map[string]float64{}
+	note := func(name string, v float64, ret nvml.Return) {
+		if ret == nvml.SUCCESS {
+			m[name] = v
+		}
+	}
+	sm, ret := g.board.GetClockInfo(nvml.CLOCK_SM)
+	note(smClock, float64(sm), ret)
+	mem, ret := g.board.GetClockInfo(nvml.CLOCK_MEM)
+	note(memClock, float64(mem), ret)
+	mJ, ret := g.board.GetTotalEnergyConsumption()
+	note(energy, float64(mJ), ret)
+	replays, ret := g.board.GetPcieReplayCounter()
+	note(pcieReplays, float64(replays), ret)
+	enc, _, ret := g.board.GetEncoderUtilization()
+	note(encoderUtil, float64(enc), ret)
+	dec, _, ret := g.board.GetDecoderUtilization()
+	note(decoderUtil, float64(dec), ret)
+	memory, ret := g.handle.GetMemoryInfo_v2()
+	note(fbReserved, float64(memory.Reserved/mebibyte), ret)
+	corrected, uncorrected, _, failed, ret := g.board.GetRemappedRows()
+	note(remappedCorr, float64(corrected), ret)
+	note(remappedUnc, float64(uncorrected), ret)
+	failure := 0.0
+	if failed {
+		failure = 1
+	}
+	note(remapFailure, failure, ret)
+	if celsius, ok := field(g.board, nvml.FI_DEV_MEMORY_TEMP); ok {
+		m[memTemp] = float64(celsius)
+	}
+	return m
 }
 
 // Close lets go of NVML.

@@ -2,7 +2,9 @@ package gpu
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,8 +48,32 @@ func machine(links int, remote func(gpu, link int) string, events ...nvml.EventD
 		d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: uint32(10 * i)}, nvml.SUCCESS }
 		d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 40, nvml.SUCCESS }
 		d.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 61500, nvml.SUCCESS }
+		d.GetClockInfoFunc = func(c nvml.ClockType) (uint32, nvml.Return) {
+			return map[nvml.ClockType]uint32{nvml.CLOCK_SM: 1410, nvml.CLOCK_MEM: 1215}[c], nvml.SUCCESS
+		}
+		d.GetTotalEnergyConsumptionFunc = func() (uint64, nvml.Return) { return 123456, nvml.SUCCESS }
+		d.GetPcieReplayCounterFunc = func() (int, nvml.Return) { return 5, nvml.SUCCESS }
+		d.GetEncoderUtilizationFunc = func() (uint32, uint32, nvml.Return) { return 6, 0, nvml.SUCCESS }
+		d.GetDecoderUtilizationFunc = func() (uint32, uint32, nvml.Return) { return 0, 0, nvml.ERROR_NOT_SUPPORTED }
+		d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{Reserved: 300 << 20}, nvml.SUCCESS }
+		d.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 1, 2, false, i == 5, nvml.SUCCESS }
+		d.GetFieldValuesFunc = fields(map[uint32]uint32{nvml.FI_DEV_MEMORY_TEMP: 44})
 	}
 	return s
+}
+
+// fields answers for the values that a driver knows by number.
+func fields(known map[uint32]uint32) func([]nvml.FieldValue) nvml.Return {
+	return func(values []nvml.FieldValue) nvml.Return {
+		for i := range values {
+			v, ok := known[values[i].FieldId]
+			if !ok {
+				values[i].NvmlReturn = uint32(nvml.ERROR_NOT_SUPPORTED)
+			}
+			binary.NativeEndian.PutUint32(values[i].Value[:], v)
+		}
+		return nvml.SUCCESS
+	}
 }
 
 func bus(gpu int) string { return fmt.Sprintf("00000000:%02X:00.0", gpu+1) }
@@ -109,11 +135,69 @@ func TestNVMLLoadAndErrors(t *testing.T) {
 	if g := l[2]; g.UtilizationPct != 20 || g.TemperatureC != 40 || g.PowerW != 61.5 || g.MemoryMiB != 40960 || !slices.Equal(g.XIDErrors, []uint64{79, 31}) {
 		t.Errorf("got %+v", g)
 	}
-	if !slices.Equal(l[7].XIDErrors, []uint64{eccXID}) {
-		t.Errorf("memory errors from before are %v", l[7].XIDErrors)
+	if l[2].Fault != "Xid 79, it has fallen off the bus" || l[7].Fault != "memory errors that could not be corrected: 3" || l[5].Fault != "a row of its memory could not be remapped" || l[0].Fault != "" {
+		t.Errorf("the faults are %q, %q, %q and %q", l[2].Fault, l[7].Fault, l[5].Fault, l[0].Fault)
 	}
-	if l = n.Load(context.Background(), nil); l[2].XIDErrors != nil || l[7].XIDErrors != nil {
+	want := map[string]float64{
+		smClock: 1410, memClock: 1215, memTemp: 44, energy: 123456, pcieReplays: 5, encoderUtil: 6, fbReserved: 300, memCopyUtil: 0,
+		remappedCorr: 1, remappedUnc: 2, remapFailure: 1, engineActive: 0.5,
+	}
+	if !maps.Equal(l[5].Figures, want) {
+		t.Errorf("figures %v, want %v", l[5].Figures, want)
+	}
+	if l = n.Load(context.Background(), nil); l[2].XIDErrors != nil || l[2].Fault != "" {
 		t.Errorf("told again: %+v", l)
+	}
+}
+
+// TestALostGPU: its error is heard though it tells nothing of itself any more, and an agent that starts then
+// has the others.
+func TestALostGPU(t *testing.T) {
+	s := machine(0, toSwitch, nvml.EventData{GpuInstanceId: 2, EventData: 79})
+	n := find(t, s)
+	lost := s.Devices[2].(*dgxa100.Device)
+	lost.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{}, nvml.ERROR_GPU_IS_LOST }
+	if l := n.Load(t.Context(), nil); l[2].Fault != "Xid 79, it has fallen off the bus" || l[1].Fault != "" {
+		t.Errorf("the faults are %q and %q", l[2].Fault, l[1].Fault)
+	}
+	lost.GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
+	byIndex := s.DeviceGetHandleByIndexFunc
+	s.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		if i == 5 {
+			return nil, nvml.ERROR_GPU_IS_LOST
+		}
+		return byIndex(i)
+	}
+	if n := find(t, s); len(n.Devices()) != 6 || len(n.Load(t.Context(), nil)) != 6 {
+		t.Errorf("without two that are lost there are %d", len(n.Devices()))
+	}
+}
+
+func TestWhatTheDriverSaysOfAGPU(t *testing.T) {
+	s := machine(0, toSwitch)
+	action := func(gpu int, a nvml.DeviceGpuRecoveryAction) {
+		s.Devices[gpu].(*dgxa100.Device).GetFieldValuesFunc = fields(map[uint32]uint32{nvml.FI_DEV_GET_GPU_RECOVERY_ACTION: uint32(a)})
+	}
+	action(0, nvml.GPU_RECOVERY_ACTION_NONE)
+	action(1, nvml.GPU_RECOVERY_ACTION_NODE_REBOOT)
+	n := find(t, s)
+	for gpu, ret := range map[int]nvml.Return{2: nvml.ERROR_GPU_IS_LOST, 3: nvml.ERROR_RESET_REQUIRED} {
+		s.Devices[gpu].(*dgxa100.Device).GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return 9, ret }
+	}
+	s.Devices[4].(*dgxa100.Device).GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) {
+		return 0, nvml.ERROR_NOT_SUPPORTED
+	}
+	s.Devices[4].(*dgxa100.Device).GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, nvml.ERROR_GPU_IS_LOST }
+	l := n.Load(t.Context(), nil)
+	for gpu, want := range []string{"", "the driver asks to reboot the machine", "the driver has lost it", "the driver wants it reset", "the driver has lost it"} {
+		if l[gpu].Fault != want {
+			t.Errorf("GPU %d: %q, want %q", gpu, l[gpu].Fault, want)
+		}
+	}
+	for gpu, want := range []bool{true, false, false} { // GPU 2's driver does not say
+		if got := n.Recovered(n.Devices()[gpu].ID); got != want {
+			t.Errorf("GPU %d needs no repair: %v, want %v", gpu, got, want)
+		}
 	}
 }
 
@@ -127,13 +211,14 @@ func TestSlices(t *testing.T) {
 			return nil, nvml.ERROR_NOT_FOUND
 		}
 		return &mock.Device{
-			GetUUIDFunc:       func() (string, nvml.Return) { return fmt.Sprintf("MIG-%d", i), nvml.SUCCESS },
-			GetNameFunc:       func() (string, nvml.Return) { return "A100 MIG 3g.20gb", nvml.SUCCESS },
-			GetMemoryInfoFunc: func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 20 << 30}, nvml.SUCCESS },
+			GetUUIDFunc:          func() (string, nvml.Return) { return fmt.Sprintf("MIG-%d", i), nvml.SUCCESS },
+			GetGpuInstanceIdFunc: func() (int, nvml.Return) { return 1 + i, nvml.SUCCESS },
+			GetNameFunc:          func() (string, nvml.Return) { return "A100 MIG 3g.20gb", nvml.SUCCESS },
+			GetMemoryInfoFunc:    func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 20 << 30}, nvml.SUCCESS },
 		}, nvml.SUCCESS
 	}
 	got := find(t, s).Devices()
-	if len(got) != 9 || got[0].ID != "MIG-0" || got[1].ID != "MIG-1" || got[1].MemoryMiB != 20480 {
+	if len(got) != 9 || got[0].ID != "MIG-0" || got[1].ID != "MIG-1" || got[1].MemoryMiB != 20480 || got[1].Index != 0 || got[1].Slice != "2" || got[1].Profile != "3g.20gb" || got[2].Index != 1 || got[2].Slice != "" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -162,7 +247,7 @@ func TestNUMANode(t *testing.T) {
 		}
 	}
 	for gpu, want := range []int{1, 0, 0} {
-		if got := numaNode(root, busID(pci(bus(gpu)))); got != want {
+		if got := numaNode(root, busID(bus(gpu))); got != want {
 			t.Errorf("GPU %d: node %d, want %d", gpu, got, want)
 		}
 	}

@@ -208,6 +208,18 @@ func (m *Meter) gpu(v *state.View, instance *state.ContainerInstance, g *acs.GPU
 	m.add(namespaceGPU, "DCGM_FI_DEV_GPU_TEMP", "None", g.TemperatureC, by...)
 	m.add(namespaceGPU, "DCGM_FI_DEV_POWER_USAGE", "None", g.PowerW, by...)
 	m.add(namespaceGPU, "DCGM_FI_DEV_FB_USED", "Megabytes", float64(g.MemoryUsedMiB), by...)
+	for _, xid := range orNone(g.XIDErrors) {
+		m.add(namespaceGPU, "DCGM_FI_DEV_XID_ERRORS", "None", float64(xid), by...)
+	}
+}
+
+// orNone is the errors that have come, or 0, which is what DCGM says of none: so an alarm on the maximum has data
+// also while all is well.
+func orNone(xids []uint64) []uint64 {
+	if len(xids) == 0 {
+		return []uint64{0}
+	}
+	return xids
 }
 
 // reserved adds what tasks have reserved of each cluster.

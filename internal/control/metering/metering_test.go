@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,7 +151,7 @@ func TestGPUs(t *testing.T) {
 		got := told(t, store, 2*time.Second, func(m *Meter) {
 			for range 2 {
 				m.Observe(instanceArn, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
-					{ID: "GPU-1", UtilizationPct: 90, MemoryUsedMiB: 1000, TemperatureC: 70, PowerW: 200, TaskArn: "arn:aws:ecs:r:1:task/prod/one", Container: "main"},
+					{ID: "GPU-1", UtilizationPct: 90, MemoryUsedMiB: 1000, TemperatureC: 70, PowerW: 200, XIDErrors: []uint64{31, 79}, TaskArn: "arn:aws:ecs:r:1:task/prod/one", Container: "main"},
 					{ID: "GPU-2", UtilizationPct: 0},
 				}})
 			}
@@ -163,9 +165,47 @@ func TestGPUs(t *testing.T) {
 			"FB_USED ClusterName=prod ServiceName=web":  "1000 Megabytes x 2",
 			"POWER_USAGE ClusterName=prod UUID=GPU-1":   "200 None x 2",
 			"GPU_TEMP ClusterName=prod ServiceName=web": "70 None x 2",
+			"XID_ERRORS ClusterName=prod UUID=GPU-1":    "55 None x 4",
+			"XID_ERRORS ClusterName=prod UUID=GPU-2":    "0 None x 2",
+			"XID_ERRORS ClusterName=prod TaskId=one":    "55 None x 4",
 		} {
 			if got[prefix+key] != want {
 				t.Errorf("%s is %q, want %q", key, got[prefix+key], want)
+			}
+		}
+	})
+}
+
+// TestAGPUIsOneTasks: each of a GPU's metrics counts for its cluster, itself, the task that has it and that
+// task's service, and for nobody else; one that is free counts for its cluster and itself.
+func TestAGPUIsOneTasks(t *testing.T) {
+	store := world(t, "disabled")
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			m.Observe(instanceArn, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
+				{ID: "GPU-1", UtilizationPct: 90, TaskArn: "arn:aws:ecs:r:1:task/prod/one", Container: "main"},
+				{ID: "GPU-2", UtilizationPct: 10, TaskArn: "arn:aws:ecs:r:1:task/prod/two", Container: "main"},
+				{ID: "GPU-3", UtilizationPct: 50},
+			}})
+		})
+		for _, name := range []string{"GPU_UTIL", "GPU_TEMP", "POWER_USAGE", "FB_USED", "XID_ERRORS"} {
+			var by []string
+			for key := range got {
+				if d, ok := strings.CutPrefix(key, "ECS/ContainerInsights/Prometheus DCGM_FI_DEV_"+name+" ClusterName=prod"); ok {
+					by = append(by, strings.TrimSpace(d))
+				}
+			}
+			slices.Sort(by)
+			if want := []string{"", "ServiceName=web", "TaskId=one", "TaskId=two", "UUID=GPU-1", "UUID=GPU-2", "UUID=GPU-3"}; !slices.Equal(by, want) {
+				t.Errorf("%s is told by %q, want %q", name, by, want)
+			}
+		}
+		const load = "ECS/ContainerInsights/Prometheus DCGM_FI_DEV_GPU_UTIL ClusterName=prod"
+		for by, want := range map[string]string{
+			"": "50 Percent x 3", " ServiceName=web": "90 Percent x 1", " TaskId=one": "90 Percent x 1", " TaskId=two": "10 Percent x 1", " UUID=GPU-3": "50 Percent x 1",
+		} {
+			if got[load+by] != want {
+				t.Errorf("load by%s is %q, want %q", by, got[load+by], want)
 			}
 		}
 	})

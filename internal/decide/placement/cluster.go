@@ -207,8 +207,10 @@ func (c *Cluster) tasksOf(name string) column {
 func (n *Node) recount() {
 	n.freeCPU, n.freeMemory = n.CPU, n.MemoryMiB
 	n.freeGPU = make([]int, len(n.GPUs))
-	for i := range n.freeGPU {
-		n.freeGPU[i] = WholeGPU
+	for i, g := range n.GPUs {
+		if !g.Faulty {
+			n.freeGPU[i] = WholeGPU
+		}
 	}
 	n.tcp, n.udp = map[uint16]int{}, map[uint16]int{}
 	count(n.tcp, n.PortsTCP, 1)
@@ -227,7 +229,7 @@ func (n *Node) account(a Allocation, sign int) {
 	count(n.udp, a.PortsUDP, sign)
 	for _, g := range a.GPUs {
 		for i := range n.GPUs {
-			if n.GPUs[i].ID == g.ID {
+			if n.GPUs[i].ID == g.ID && !n.GPUs[i].Faulty {
 				n.freeGPU[i] -= sign * g.Milli
 			}
 		}

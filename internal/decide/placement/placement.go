@@ -26,9 +26,10 @@ type Instance struct {
 
 // GPU is one device and how it is connected to the instance's others.
 type GPU struct {
-	ID    string
-	NUMA  int
-	Links []int // NVLinks to each of the instance's devices, by their place
+	ID     string
+	NUMA   int
+	Links  []int // NVLinks to each of the instance's devices, by their place
+	Faulty bool  // nothing of it is given out
 }
 
 // Request is what a task needs, and where it may go.

@@ -30,6 +30,8 @@ func TestReasons(t *testing.T) {
 		{"no agent", func(i *Instance) { i.Connected = false }, Allocation{}, Request{}, NoAgent},
 		{"GPUs taken", nil, Allocation{GPUs: []Grant{{"c", "a-gpu0", 1000}}}, Request{GPUs: gpus(2)}, NoGPU},
 		{"a share taken", nil, Allocation{GPUs: []Grant{{"c", "a-gpu0", 600}, {"c", "a-gpu1", 600}}}, Request{MilliGPU: 500}, NoGPU},
+		{"a GPU broken", func(i *Instance) { i.GPUs[0].Faulty = true }, Allocation{}, Request{GPUs: gpus(2)}, NoGPU},
+		{"one broken that was taken", func(i *Instance) { i.GPUs[0].Faulty = true }, Allocation{GPUs: []Grant{{"c", "a-gpu0", 1000}}}, Request{GPUs: gpus(1)}, ""},
 		{"another model", nil, Allocation{}, Request{GPUs: gpus(1), GPUModels: []string{"A100"}}, NoGPU},
 		{"no CPU", nil, Allocation{CPU: 8000}, Request{CPU: 193}, NoCPU},
 		{"no memory", nil, Allocation{MemoryMiB: 32768}, Request{MemoryMiB: 1}, NoMemory},

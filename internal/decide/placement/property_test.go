@@ -71,7 +71,11 @@ func (w *world) upsert() {
 	id := fmt.Sprintf("i%d", rapid.IntRange(0, 7).Draw(w.T, "instance"))
 	i := node(id, 0)
 	if old, known := w.instances[id]; known {
-		i = old // resources are for life; what the agent and the operator say is not
+		i = old // resources are for life; what the agent and the operator say is not, nor is a device's health
+		i.GPUs = slices.Clone(i.GPUs)
+		for g := range i.GPUs {
+			i.GPUs[g].Faulty = rapid.IntRange(0, 4).Draw(w.T, "faulty") == 0
+		}
 	} else {
 		for g := range rapid.IntRange(0, 5).Draw(w.T, "gpus") {
 			i.GPUs = append(i.GPUs, GPU{ID: fmt.Sprintf("%s-gpu%d", id, g), NUMA: g / 2})
@@ -213,6 +217,9 @@ func (w *world) left(id string) left {
 					free -= grant.Milli
 				}
 			}
+		}
+		if g.Faulty {
+			free = 0
 		}
 		l.gpus = append(l.gpus, free)
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -187,6 +188,8 @@ func describeInstance(v *state.View, row *state.ContainerInstance, include []typ
 	c.Tags = notNil(c.Tags)
 	if !slices.Contains(include, types.ContainerInstanceFieldContainerInstanceHealth) {
 		c.HealthStatus = nil
+	} else {
+		c.HealthStatus = instanceHealth(row)
 	}
 	left, held := row.Capacity, map[string]bool{}
 	left.PortsTCP, left.PortsUDP = slices.Clone(left.PortsTCP), slices.Clone(left.PortsUDP)
@@ -209,7 +212,7 @@ func describeInstance(v *state.View, row *state.ContainerInstance, include []typ
 	}
 	free := []string{}
 	for _, g := range row.GPUs {
-		if !held[g.ID] {
+		if !held[g.ID] && g.Fault == nil {
 			free = append(free, g.ID)
 		}
 	}
@@ -218,6 +221,32 @@ func describeInstance(v *state.View, row *state.ContainerInstance, include []typ
 		c.RemainingResources = append(c.RemainingResources, types.Resource{Name: aws.String("GPU"), Type: aws.String("STRINGSET"), StringSetValue: free})
 	}
 	return c
+}
+
+// instanceHealth is what the agent told of its machine, and with it what is wrong with its GPUs: one that has
+// a fault impairs ECS's check ACCELERATED_COMPUTE, whose reason names it.
+func instanceHealth(row *state.ContainerInstance) *types.ContainerInstanceHealthStatus {
+	check := types.InstanceHealthCheckResult{Type: types.InstanceHealthCheckTypeAcceleratedCompute, Status: types.InstanceHealthCheckStateImpaired}
+	var reasons []string
+	for _, g := range row.GPUs {
+		if g.Fault == nil {
+			continue
+		}
+		reasons = append(reasons, "GPU "+g.ID+": "+g.Fault.Reason)
+		if check.LastStatusChange == nil || g.Fault.Since.After(*check.LastStatusChange) {
+			check.LastStatusChange, check.LastUpdated = &g.Fault.Since, &g.Fault.Since
+		}
+	}
+	if len(reasons) == 0 {
+		return row.HealthStatus
+	}
+	check.StatusReason = aws.String(strings.Join(reasons, "; "))
+	h := types.ContainerInstanceHealthStatus{OverallStatus: check.Status}
+	if row.HealthStatus != nil {
+		h.Details = slices.DeleteFunc(slices.Clone(row.HealthStatus.Details), func(r types.InstanceHealthCheckResult) bool { return r.Type == check.Type })
+	}
+	h.Details = append(h.Details, check)
+	return &h
 }
 
 // DeregisterContainerInstance takes a node out of its cluster. With force, tasks that it runs are

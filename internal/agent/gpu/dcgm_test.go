@@ -1,0 +1,102 @@
+package gpu
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+)
+
+// exporter answers as dcgm-exporter does, of two GPUs in its own order and a slice of the first; xid is the
+// last error of the second, and ecc how many of its memory's it could not correct.
+func exporter(t *testing.T, xid, ecc *atomic.Int64, down *atomic.Bool) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			http.Error(w, "no", http.StatusServiceUnavailable)
+			return
+		}
+		io.WriteString(w, "# HELP DCGM_FI_DEV_GPU_UTIL u\n# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n") //nolint:errcheck // a test
+		say := func(name string, gpu int, slice string, v float64) {
+			fmt.Fprintf(w, "%s{gpu=\"%d\",UUID=\"GPU-%c\",pci_bus_id=\"00000000:0%d:00.0\",device=\"nvidia%d\",modelName=\"H200\",Hostname=\"h\",DCGM_FI_DRIVER_VERSION=\"580.1\"%s} %v\n", name, gpu, 'a'+1-gpu, gpu+1, gpu, slice, v)
+		}
+		say(loadUtil, 1, "", 40)
+		say(loadUtil, 0, "", 90)
+		say(loadUtil, 0, `,GPU_I_PROFILE="1g.5gb",GPU_I_ID="7"`, 3)
+		for name, v := range map[string]float64{loadTemp: 61, loadPower: 300.5, loadMemoryUsed: 1000, loadMemoryFree: 9000, tensorActive: 0.25, "DCGM_FI_DEV_OTHER": 1} {
+			io.WriteString(w, "# TYPE "+name+" gauge\n") //nolint:errcheck // a test
+			say(name, 0, "", v)
+		}
+		io.WriteString(w, "# TYPE "+energy+" counter\n# TYPE "+loadXID+" gauge\n") //nolint:errcheck // a test
+		say(energy, 0, "", 7)
+		say(loadXID, 1, "", float64(xid.Load()))
+		io.WriteString(w, "# TYPE "+uncorrected+" counter\n") //nolint:errcheck // a test
+		say(uncorrected, 1, "", float64(ecc.Load()))
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestLoadFromAnExporter(t *testing.T) {
+	var xid, ecc atomic.Int64
+	var down atomic.Bool
+	xid.Store(31) // from before
+	url := exporter(t, &xid, &ecc, &down)
+	d, err := NewDCGM(t.Context(), url, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices := d.Devices()
+	if len(devices) != 2 || devices[0].ID != "GPU-b" || devices[0].Model != "H200" || devices[0].MemoryMiB != 10000 || devices[0].Bus != "00000000:01:00.0" || d.Driver() != "580.1" {
+		t.Fatalf("devices %+v, driver %s", devices, d.Driver())
+	}
+	l := d.Load(t.Context(), nil)
+	if g := l[0]; g.UtilizationPct != 90 || g.TemperatureC != 61 || g.PowerW != 300.5 || g.MemoryUsedMiB != 1000 || g.MemoryMiB != 10000 || g.Figures[tensorActive] != 0.25 || g.Figures[energy] != 7 || len(g.Figures) != 2 {
+		t.Errorf("got %+v", g)
+	}
+	if g := l[1]; g.UtilizationPct != 40 || g.XIDErrors != nil || g.Fault != "" {
+		t.Errorf("got %+v", g)
+	}
+	xid.Store(79)
+	if g := d.Load(t.Context(), nil)[1]; !slices.Equal(g.XIDErrors, []uint64{79}) || g.Fault != "Xid 79, it has fallen off the bus" {
+		t.Errorf("an error: %+v", g)
+	}
+	if g := d.Load(t.Context(), nil)[1]; g.XIDErrors != nil || g.Fault != "" {
+		t.Errorf("told again: %+v", g)
+	}
+	ecc.Store(2)
+	if g := d.Load(t.Context(), nil)[1]; g.Fault != "memory errors that could not be corrected: 2" {
+		t.Errorf("an uncorrected error: %+v", g)
+	}
+	down.Store(true)
+	if l := d.Load(t.Context(), nil); len(l) != 2 || l[0].UtilizationPct != 0 {
+		t.Errorf("without the exporter: %+v", l)
+	}
+	if _, err := NewDCGM(t.Context(), url, nil, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("an exporter that does not answer is taken")
+	}
+}
+
+// TestAnExporterBesideNVML: NVML says which devices there are, and its figures stand for what the exporter
+// leaves out.
+func TestAnExporterBesideNVML(t *testing.T) {
+	var xid, ecc atomic.Int64
+	var down atomic.Bool
+	n := find(t, machine(12, toSwitch))
+	n.gpus[3].ID = "GPU-b"
+	d, err := NewDCGM(t.Context(), exporter(t, &xid, &ecc, &down), n, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := d.Load(t.Context(), nil)
+	if len(d.Devices()) != 8 || d.Devices()[0].Links == nil || l[3].UtilizationPct != 90 || l[3].Figures[smClock] != 1410 || l[2].UtilizationPct != 20 {
+		t.Errorf("got %+v", l)
+	}
+	down.Store(true)
+	if l := d.Load(t.Context(), nil); l[3].UtilizationPct != 30 {
+		t.Errorf("NVML's figure is %v", l[3].UtilizationPct)
+	}
+}

@@ -1,0 +1,146 @@
+package test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// address is one on loopback that nobody listens on.
+func address(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// loads scrapes a node as Prometheus does, and returns each GPU's load with the labels of who has it.
+func loads(t *testing.T, address string) map[string]string {
+	t.Helper()
+	resp, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		return nil // it is not up yet
+	}
+	defer resp.Body.Close()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, m := range families["DCGM_FI_DEV_GPU_UTIL"].GetMetric() {
+		labels := map[string]string{}
+		for _, l := range m.Label {
+			labels[l.GetName()] = l.GetValue()
+		}
+		out[labels["UUID"]] = fmt.Sprintf("%v %s/%s", m.GetGauge().GetValue(), labels["task"], labels["container"])
+	}
+	return out
+}
+
+// TestGPUMetrics: a GPU's load is its task's and container's, for Prometheus, and in CloudWatch by service,
+// cluster, task and GPU.
+func TestGPUMetrics(t *testing.T) {
+	metrics := address(t)
+	p := Up(t, "p3.8xlarge=1", "--settle", "1s", "--metrics", metrics)
+	p.AWS("ecs", "register-task-definition", "--family", "busy", "--container-definitions",
+		`[{"name":"model","image":"i","memory":64,"stopTimeout":2,"command":["/bin/sh","-c","exec sleep 600"],"environment":[{"name":"PINTLE_SIMULATED_GPU_LOAD","value":"0.75"}],"resourceRequirements":[{"type":"GPU","value":"1"}]}]`)
+	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "busy", "--desired-count", "2")
+	p.awaitService("two tasks", "web", described.completed)
+	task := p.task(p.tasksOf("web")[0])
+	gpu, id := task.Containers[0].GpuIds[0], task.TaskArn[strings.LastIndex(task.TaskArn, "/")+1:]
+	Eventually(t, "the load of the GPU's task", 10*time.Second, func() bool {
+		return loads(t, metrics)[gpu] == "75 "+id+"/model"
+	})
+	free := 0
+	for _, l := range loads(t, metrics) {
+		if l == "0 /" {
+			free++
+		}
+	}
+	if free != 2 {
+		t.Errorf("of 4 GPUs, 2 are free: %v", loads(t, metrics))
+	}
+	client := p.cloudWatch()
+	for name, by := range map[string][]string{
+		"the service": {"ClusterName", "default", "ServiceName", "web"}, "the cluster": {"ClusterName", "default"},
+		"the task": {"ClusterName", "default", "TaskId", id}, "the GPU": {"ClusterName", "default", "UUID", gpu},
+	} {
+		in := &cloudwatch.GetMetricStatisticsInput{
+			Namespace: aws.String("ECS/ContainerInsights/Prometheus"), MetricName: aws.String("DCGM_FI_DEV_GPU_UTIL"), Period: aws.Int32(60),
+			StartTime: aws.Time(time.Now().Add(-5 * time.Minute)), EndTime: aws.Time(time.Now().Add(time.Minute)), Statistics: []types.Statistic{types.StatisticMaximum},
+		}
+		for i := 0; i < len(by); i += 2 {
+			in.Dimensions = append(in.Dimensions, types.Dimension{Name: &by[i], Value: &by[i+1]})
+		}
+		Eventually(t, "the load of "+name+" in CloudWatch", 10*time.Second, func() bool {
+			out, err := client.GetMetricStatistics(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return slices.ContainsFunc(out.Datapoints, func(d types.Datapoint) bool { return aws.ToFloat64(d.Maximum) == 75 })
+		})
+	}
+}
+
+// TestGPUsOfAnExporter: where a dcgm-exporter watches the GPUs, the node takes their load and errors from it.
+func TestGPUsOfAnExporter(t *testing.T) {
+	var xid atomic.Int64
+	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for name, v := range map[string]int64{
+			"DCGM_FI_DEV_GPU_UTIL": 42, "DCGM_FI_DEV_GPU_TEMP": 66, "DCGM_FI_DEV_FB_USED": 1024, "DCGM_FI_DEV_FB_FREE": 3072, "DCGM_FI_DEV_XID_ERRORS": xid.Load(),
+		} {
+			fmt.Fprintf(w, "# HELP %s h\n# TYPE %s gauge\n%s{gpu=\"0\",UUID=\"GPU-e1\",pci_bus_id=\"00000000:3B:00.0\",device=\"nvidia0\",modelName=\"Tesla T4\",Hostname=\"h\",DCGM_FI_DRIVER_VERSION=\"580.1\"} %d\n", name, name, name, v)
+		}
+		io.WriteString(w, "\n") //nolint:errcheck // a test
+	}))
+	defer exporter.Close()
+	p := Up(t, "c5.xlarge=1")
+	metrics := address(t)
+	agent := &daemon{t: t, args: []string{"agent", "--endpoint", p.Endpoint, "--data", t.TempDir(), "--name", "gpu-box", "--runtime", "process", "--metrics", metrics, "--gpu-metrics", exporter.URL + "/metrics"}}
+	agent.start()
+	defer agent.kill()
+	shows := func(parts ...string) func() bool {
+		return func() bool {
+			out, err := p.pintle("gpus")
+			for line := range strings.Lines(out) {
+				if strings.Contains(line, "GPU-e1") && !slices.ContainsFunc(parts, func(s string) bool { return !strings.Contains(line, s) }) {
+					return err == nil
+				}
+			}
+			return false
+		}
+	}
+	Eventually(t, "the exporter's load", 20*time.Second, shows("Tesla T4", "42 %", "1024/4096 MiB", "66 °C", "ok"))
+	Eventually(t, "the same load for Prometheus", 10*time.Second, func() bool { return loads(t, metrics)["GPU-e1"] == "42 /" })
+	if out, err := p.pintle("gpus", "fault", "GPU-e1"); err == nil || !strings.Contains(out, "not simulated") {
+		t.Errorf("an error of a real GPU is made up: %v, %s", err, out)
+	}
+	xid.Store(79)
+	Eventually(t, "the exporter's error", 10*time.Second, shows("Xid 79"))
+	if out, err := p.pintle("gpus", "clear", "GPU-e1"); err != nil {
+		t.Fatal(err, out)
+	}
+	Eventually(t, "the repaired GPU", 10*time.Second, shows("ok"))
+
+	refused := p.Command(bin(t, "pintle"), "agent", "--endpoint", p.Endpoint, "--data", t.TempDir(), "--name", "none", "--runtime", "process", "--metrics=", "--gpu-metrics", "http://"+address(t)+"/metrics")
+	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "--gpu-metrics") {
+		t.Errorf("an exporter that is not there is taken: %v, %s", err, out)
+	}
+}
