@@ -151,9 +151,9 @@ func (s *session) sendHeartbeat(ctx context.Context) error {
 // nextSeq numbers payloads and manifests: a node drops a manifest that is not newer than what it has seen.
 // It grows over reconnects and restarts because the time does, also where the store was lost or an older
 // one restored; and where the clock was put back because the store's revision does, which each session
-// begins by raising.
+// begins by raising. Microseconds, since a session sends less than one message in each.
 func (s *session) nextSeq() int64 {
-	s.seq = max(s.seq+1, s.link.store.Revision()<<20, s.link.now().UnixMicro())
+	s.seq = max(s.seq+1, s.link.store.Revision()<<20, s.link.opts.Now().UnixMicro())
 	return s.seq
 }
 
