@@ -121,6 +121,7 @@ func (p *plane) second(ctx context.Context, end time.Time) error {
 	if err := p.alarms(ctx, end); err != nil {
 		return err
 	}
+	p.timing.Until(end.Add(glance))
 	if err := p.scaling.Step(ctx); err != nil {
 		return err
 	}
@@ -172,6 +173,9 @@ func (p *plane) until(t time.Time) {
 	p.timing.Until(t)
 	p.load.advance(max(p.load.now, t.Sub(p.epoch)))
 }
+
+// glance is how long after a second's end the scaling loop looks: its metrics are there then.
+const glance = time.Nanosecond
 
 const (
 	alarmLag   = 2 * time.Second
