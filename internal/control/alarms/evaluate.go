@@ -97,11 +97,11 @@ func datapoints(opts Options, m *types.MetricAlarm, from, to time.Time) ([]alarm
 	if err != nil {
 		return nil, err
 	}
-	answers, err := query.Run(opts.Metrics, from, to)
+	result, err := query.Run(opts.Metrics, from, to)
 	if err != nil {
 		return nil, err
 	}
-	for _, answer := range answers {
+	for _, answer := range result.Answers {
 		if !answer.ReturnData {
 			continue
 		}

@@ -31,7 +31,7 @@ type function struct {
 
 // unsupported are the functions of CloudWatch whose data Pintle does not have.
 var unsupported = map[string]bool{
-	"ANOMALY_DETECTION_BAND": true, "DB_PERF_INSIGHTS": true, "INSIGHT_RULE_METRIC": true, "LAMBDA": true, "SEARCH": true, "SERVICE_QUOTA": true,
+	"ANOMALY_DETECTION_BAND": true, "DB_PERF_INSIGHTS": true, "INSIGHT_RULE_METRIC": true, "LAMBDA": true, "SERVICE_QUOTA": true,
 }
 
 var functions = map[string]function{

@@ -43,6 +43,8 @@ type Data struct {
 	Metrics []Series
 	// Expressions are the results of the request's other expressions, by id.
 	Expressions map[string]Result
+	// Found are the time series of the metrics that searches have found.
+	Found map[*Search][]Series
 }
 
 // Result is what an expression gives: one time series, or an array of them.
@@ -53,9 +55,10 @@ type Result struct {
 
 // Expression is a parsed expression. It may be used by many goroutines.
 type Expression struct {
-	root node
-	text string
-	ids  []string
+	root     node
+	text     string
+	ids      []string
+	searches []*Search
 }
 
 // String is the text that the expression was parsed from.
@@ -63,6 +66,9 @@ func (e *Expression) String() string { return e.text }
 
 // IDs are the ids of the metrics and expressions that it names, sorted. METRICS() names none.
 func (e *Expression) IDs() []string { return e.ids }
+
+// Searches are the SEARCH functions in it: what they find is Data's Found.
+func (e *Expression) Searches() []*Search { return e.searches }
 
 // Eval computes the expression. Its errors say what is wrong and at which character.
 func (e *Expression) Eval(data *Data) (Result, error) {

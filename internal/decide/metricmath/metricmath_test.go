@@ -217,7 +217,6 @@ func TestErrors(t *testing.T) {
 		{"abs(m1)", "is not expected here"},
 		{"m1 + NOPE(m1)", "at character 6: there is no function NOPE"},
 		{"ANOMALY_DETECTION_BAND(m1)", "does not support the function ANOMALY_DETECTION_BAND"},
-		{"SEARCH('x', 'Sum', 300)", "does not support the function SEARCH"},
 		{"AVG", "AVG takes its arguments in parentheses"},
 		{"AVG()", "AVG takes at least 1 arguments, not 0"},
 		{"AVG(m1, m2)", "AVG takes at most 1 arguments, not 2"},

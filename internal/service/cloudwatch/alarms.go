@@ -246,6 +246,9 @@ func alarmMath(queries []types.MetricDataQuery) (time.Duration, error) {
 	if err != nil {
 		return 0, validation("%v", err)
 	}
+	if q.Searches() {
+		return 0, validation("SEARCH is not supported on Metric Alarms.")
+	}
 	returned := 0
 	for _, in := range queries {
 		if in.ReturnData == nil || *in.ReturnData {

@@ -169,6 +169,7 @@ func TestPutMetricAlarmRefuses(t *testing.T) {
 		{"maths in a circle", maths(metric, expression("e1", "e2+1"), expression("e2", "e1+1")), "ValidationError", "itself"},
 		{"an id", maths(expression("E1", "1")), "ValidationError", "Id"},
 		{"an id twice", maths(metric, metric), "ValidationError", "twice"},
+		{"a search", maths(expression("e1", "SUM(SEARCH('{n} m', 'Sum', 60))")), "ValidationError", "SEARCH"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := base()
