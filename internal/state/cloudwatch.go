@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,6 +19,8 @@ type Alarm struct {
 	Tags      []types.Tag
 	// Owed is whom the last change of state has still to be told to; nil once that is done.
 	Owed *OwedActions `json:",omitzero"`
+	// LeftAlarm is when it was in ALARM last and went to another state; zero where it never did.
+	LeftAlarm time.Time `json:",omitzero"`
 }
 
 // OwedActions are actions of an alarm that came from a state to the one that it is in.
@@ -26,21 +29,48 @@ type OwedActions struct {
 	From types.StateValue
 }
 
-// Name is the alarm's name.
-func (a *Alarm) Name() string {
-	if a.Metric != nil {
-		return aws.ToString(a.Metric.AlarmName)
-	}
-	return aws.ToString(a.Composite.AlarmName)
+// members are the members that metric and composite alarms have alike, where they are in an alarm.
+type members struct {
+	name, arn                                         *string
+	actionsEnabled                                    **bool
+	okActions, alarmActions, insufficientDataActions  []string
+	stateValue                                        *types.StateValue
+	stateReason, stateReasonData                      **string
+	stateUpdatedTimestamp, stateTransitionedTimestamp **time.Time
 }
 
-// Arn is the alarm's ARN.
-func (a *Alarm) Arn() string {
-	if a.Metric != nil {
-		return aws.ToString(a.Metric.AlarmArn)
+func (a *Alarm) members() members {
+	if m := a.Metric; m != nil {
+		return members{
+			m.AlarmName, m.AlarmArn, &m.ActionsEnabled, m.OKActions, m.AlarmActions, m.InsufficientDataActions,
+			&m.StateValue, &m.StateReason, &m.StateReasonData, &m.StateUpdatedTimestamp, &m.StateTransitionedTimestamp,
+		}
 	}
-	return aws.ToString(a.Composite.AlarmArn)
+	c := a.Composite
+	return members{
+		c.AlarmName, c.AlarmArn, &c.ActionsEnabled, c.OKActions, c.AlarmActions, c.InsufficientDataActions,
+		&c.StateValue, &c.StateReason, &c.StateReasonData, &c.StateUpdatedTimestamp, &c.StateTransitionedTimestamp,
+	}
 }
+
+// clone is a copy of the alarm whose members can be changed.
+func (a *Alarm) clone() *Alarm {
+	c := *a
+	if a.Metric != nil {
+		m := *a.Metric
+		c.Metric = &m
+		return &c
+	}
+	m := *a.Composite
+	c.Composite = &m
+	return &c
+}
+
+// Name is the alarm's name.
+func (a *Alarm) Name() string { return aws.ToString(a.members().name) }
+
+// Arn is the alarm's ARN.
+func (a *Alarm) Arn() string { return aws.ToString(a.members().arn) }
 
 // Type is the alarm's type.
 func (a *Alarm) Type() types.AlarmType {
@@ -59,65 +89,64 @@ type AlarmState struct {
 
 // State is the alarm's state.
 func (a *Alarm) State() AlarmState {
-	if m := a.Metric; m != nil {
-		return AlarmState{m.StateValue, aws.ToString(m.StateReason), aws.ToString(m.StateReasonData)}
-	}
-	c := a.Composite
-	return AlarmState{c.StateValue, aws.ToString(c.StateReason), aws.ToString(c.StateReasonData)}
+	m := a.members()
+	return AlarmState{*m.stateValue, aws.ToString(*m.stateReason), aws.ToString(*m.stateReasonData)}
+}
+
+// Moved is when the alarm came to its state.
+func (a *Alarm) Moved() time.Time { return aws.ToTime(*a.members().stateTransitionedTimestamp) }
+
+// Keep gives an alarm that takes another one's place that one's state, tags and debts.
+func (a *Alarm) Keep(before *Alarm) {
+	m, b := a.members(), before.members()
+	*m.stateValue, *m.stateReason, *m.stateReasonData = *b.stateValue, *b.stateReason, *b.stateReasonData
+	*m.stateUpdatedTimestamp, *m.stateTransitionedTimestamp = *b.stateUpdatedTimestamp, *b.stateTransitionedTimestamp
+	a.Tags, a.Owed, a.LeftAlarm = before.Tags, before.Owed, before.LeftAlarm
+}
+
+// WithActions is a copy of the alarm that may act, or may not.
+func (a *Alarm) WithActions(enabled bool) *Alarm {
+	c := a.clone()
+	*c.members().actionsEnabled = &enabled
+	return c
 }
 
 // Actions are the ARNs that are told when the alarm comes to a state; none where its actions are disabled.
 func (a *Alarm) Actions(value types.StateValue) []string {
-	enabled, ok, alarm, insufficient := a.actions()
+	m := a.members()
 	switch {
-	case !enabled:
+	case !aws.ToBool(*m.actionsEnabled):
 		return nil
 	case value == types.StateValueOk:
-		return ok
+		return m.okActions
 	case value == types.StateValueAlarm:
-		return alarm
+		return m.alarmActions
 	}
-	return insufficient
-}
-
-func (a *Alarm) actions() (enabled bool, ok, alarm, insufficient []string) {
-	if m := a.Metric; m != nil {
-		return aws.ToBool(m.ActionsEnabled), m.OKActions, m.AlarmActions, m.InsufficientDataActions
-	}
-	c := a.Composite
-	return aws.ToBool(c.ActionsEnabled), c.OKActions, c.AlarmActions, c.InsufficientDataActions
+	return m.insufficientDataActions
 }
 
 // AllActions are the ARNs that the alarm names for any state.
 func (a *Alarm) AllActions() []string {
-	_, ok, alarm, insufficient := a.actions()
-	return append(append(append([]string{}, ok...), alarm...), insufficient...)
+	m := a.members()
+	return slices.Concat(m.okActions, m.alarmActions, m.insufficientDataActions)
 }
 
 // in is a copy of the alarm in a state.
 func (a *Alarm) in(s AlarmState, now time.Time) *Alarm {
-	c := *a
+	c := a.clone()
+	m := c.members()
 	var data *string
 	if s.Data != "" {
 		data = &s.Data
 	}
-	moved := a.State().Value != s.Value
-	if a.Metric != nil {
-		m := *a.Metric
-		m.StateValue, m.StateReason, m.StateReasonData, m.StateUpdatedTimestamp = s.Value, &s.Reason, data, &now
-		if moved {
-			m.StateTransitionedTimestamp = &now
+	if before := *m.stateValue; before != s.Value {
+		*m.stateTransitionedTimestamp = &now
+		if before == types.StateValueAlarm {
+			c.LeftAlarm = now
 		}
-		c.Metric = &m
-		return &c
 	}
-	m := *a.Composite
-	m.StateValue, m.StateReason, m.StateReasonData, m.StateUpdatedTimestamp = s.Value, &s.Reason, data, &now
-	if moved {
-		m.StateTransitionedTimestamp = &now
-	}
-	c.Composite = &m
-	return &c
+	*m.stateValue, *m.stateReason, *m.stateReasonData, *m.stateUpdatedTimestamp = s.Value, &s.Reason, data, &now
+	return c
 }
 
 // SetAlarmState puts an alarm in a state. Where that is another one its history tells it, and the

@@ -84,7 +84,7 @@ func told(arn string, err error) string {
 }
 
 func outcome(a *state.Alarm, arn string, err error) map[string]any {
-	out := map[string]any{"version": "1.0", "actionState": "Succeeded", "notificationResource": arn, "stateUpdateTimestamp": moved(a).UnixMilli()}
+	out := map[string]any{"version": "1.0", "actionState": "Succeeded", "notificationResource": arn, "stateUpdateTimestamp": a.Moved().UnixMilli()}
 	if err != nil {
 		out["actionState"], out["error"] = "Failed", err.Error()
 	}

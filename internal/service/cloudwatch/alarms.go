@@ -47,11 +47,6 @@ func (s *Service) PutMetricAlarm(ctx context.Context, in *cloudwatch.PutMetricAl
 		if before != nil && before.Metric == nil {
 			return validation("The alarm %s is a composite alarm; delete it first.", *in.AlarmName)
 		}
-		if before != nil {
-			b := before.Metric
-			m.StateValue, m.StateReason, m.StateReasonData = b.StateValue, b.StateReason, b.StateReasonData
-			m.StateUpdatedTimestamp, m.StateTransitionedTimestamp = b.StateUpdatedTimestamp, b.StateTransitionedTimestamp
-		}
 		putAlarm(tx, before, &state.Alarm{Metric: m, Tags: in.Tags}, now)
 		return nil
 	})
@@ -84,11 +79,6 @@ func (s *Service) PutCompositeAlarm(ctx context.Context, in *cloudwatch.PutCompo
 		if before != nil && before.Composite == nil {
 			return validation("The alarm %s is a metric alarm; delete it first.", *in.AlarmName)
 		}
-		if before != nil {
-			b := before.Composite
-			c.StateValue, c.StateReason, c.StateReasonData = b.StateValue, b.StateReason, b.StateReasonData
-			c.StateUpdatedTimestamp, c.StateTransitionedTimestamp = b.StateUpdatedTimestamp, b.StateTransitionedTimestamp
-		}
 		putAlarm(tx, before, &state.Alarm{Composite: c, Tags: in.Tags}, now)
 		return nil
 	})
@@ -103,7 +93,7 @@ func putAlarm(tx *state.Tx, before, a *state.Alarm, now time.Time) {
 			map[string]any{"version": "1.0", "type": "Create", "createdAlarm": configuration(a)}, now)
 		return
 	}
-	a.Tags, a.Owed = before.Tags, before.Owed
+	a.Keep(before)
 	tx.Alarms.Put(a)
 	tx.AddAlarmHistory(a, types.HistoryItemTypeConfigurationUpdate, fmt.Sprintf("Alarm %q updated", a.Name()),
 		map[string]any{"version": "1.0", "type": "Update", "updatedAlarm": configuration(a)}, now)
@@ -373,25 +363,11 @@ func (s *Service) setActions(ctx context.Context, names []string, enabled bool) 
 	return s.store.Update(ctx, func(tx *state.Tx) error {
 		for _, name := range names {
 			if a := tx.Alarms.Get(name); a != nil {
-				putAlarm(tx, a, withActions(a, enabled), s.opts.Now())
+				putAlarm(tx, a, a.WithActions(enabled), s.opts.Now())
 			}
 		}
 		return nil
 	})
-}
-
-func withActions(a *state.Alarm, enabled bool) *state.Alarm {
-	c := *a
-	if a.Metric != nil {
-		m := *a.Metric
-		m.ActionsEnabled = &enabled
-		c.Metric = &m
-		return &c
-	}
-	m := *a.Composite
-	m.ActionsEnabled = &enabled
-	c.Composite = &m
-	return &c
 }
 
 // SetAlarmState puts an alarm in a state until it is evaluated again.
