@@ -102,6 +102,7 @@ func (a *Alarm) Keep(before *Alarm) {
 	*m.stateValue, *m.stateReason, *m.stateReasonData = *b.stateValue, *b.stateReason, *b.stateReasonData
 	*m.stateUpdatedTimestamp, *m.stateTransitionedTimestamp = *b.stateUpdatedTimestamp, *b.stateTransitionedTimestamp
 	a.Tags, a.Owed, a.LeftAlarm = before.Tags, before.Owed, before.LeftAlarm
+	a.suppress(before.SuppressedBy())
 }
 
 // WithActions is a copy of the alarm that may act, or may not.
@@ -149,8 +150,43 @@ func (a *Alarm) in(s AlarmState, now time.Time) *Alarm {
 	return c
 }
 
-// SetAlarmState puts an alarm in a state. Where that is another one its history tells it, and the
-// state's actions are owed. It returns the alarm as it is now.
+// SuppressedBy is what keeps a composite alarm from doing what it owes; "" where nothing does.
+func (a *Alarm) SuppressedBy() types.ActionsSuppressedBy {
+	if a.Composite == nil {
+		return ""
+	}
+	return a.Composite.ActionsSuppressedBy
+}
+
+// suppress notes on a composite alarm, which may be changed, what keeps it from acting.
+func (a *Alarm) suppress(by types.ActionsSuppressedBy) {
+	if a.Composite == nil {
+		return
+	}
+	a.Composite.ActionsSuppressedBy, a.Composite.ActionsSuppressedReason = by, nil
+	if by != "" {
+		a.Composite.ActionsSuppressedReason = aws.String("Actions suppressed by " + string(by))
+	}
+}
+
+// SuppressAlarm notes what keeps a composite alarm from acting.
+func (tx *Tx) SuppressAlarm(a *Alarm, by types.ActionsSuppressedBy) {
+	a = a.clone()
+	a.suppress(by)
+	tx.Alarms.Put(a)
+}
+
+// SettleAlarm strikes out what an alarm owes.
+func (tx *Tx) SettleAlarm(a *Alarm) {
+	a = a.clone()
+	a.Owed = nil
+	a.suppress("")
+	tx.Alarms.Put(a)
+}
+
+// SetAlarmState puts an alarm in a state. Where that is another one its history tells it, and the state's actions are
+// owed, unless it comes back to the state that it acted upon last: what was suppressed since is then as if it had not
+// been. It returns the alarm as it is now.
 func (tx *Tx) SetAlarmState(a *Alarm, s AlarmState, now time.Time) *Alarm {
 	before := a.State()
 	a = a.in(s, now)
@@ -158,9 +194,14 @@ func (tx *Tx) SetAlarmState(a *Alarm, s AlarmState, now time.Time) *Alarm {
 		tx.Alarms.Put(a)
 		return a
 	}
+	from := before.Value
+	if a.Owed != nil && a.SuppressedBy() != "" {
+		from = a.Owed.From
+	}
 	a.Owed = nil
-	if arns := a.Actions(s.Value); len(arns) > 0 {
-		a.Owed = &OwedActions{arns, before.Value}
+	a.suppress("")
+	if arns := a.Actions(s.Value); len(arns) > 0 && from != s.Value {
+		a.Owed = &OwedActions{arns, from}
 	}
 	tx.Alarms.Put(a)
 	data := map[string]any{"version": "1.0", "oldState": historyState(before), "newState": historyState(s)}
