@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/pintle/pintle/internal/decide/anomaly"
 )
 
 // Series is one time series on the grid: a value for each of its timestamps, NaN where there is none.
@@ -45,6 +47,8 @@ type Data struct {
 	Expressions map[string]Result
 	// Found are the time series of the metrics that searches have found.
 	Found map[*Search][]Series
+	// Models are what is expected of the metrics and expressions that ANOMALY_DETECTION_BAND names, by id.
+	Models map[string]*anomaly.Model
 }
 
 // Result is what an expression gives: one time series, or an array of them.
@@ -59,6 +63,7 @@ type Expression struct {
 	text     string
 	ids      []string
 	searches []*Search
+	banded   []string
 }
 
 // String is the text that the expression was parsed from.
@@ -69,6 +74,9 @@ func (e *Expression) IDs() []string { return e.ids }
 
 // Searches are the SEARCH functions in it: what they find is Data's Found.
 func (e *Expression) Searches() []*Search { return e.searches }
+
+// Banded are the ids that ANOMALY_DETECTION_BAND functions in it name: what is expected of these is Data's Models.
+func (e *Expression) Banded() []string { return e.banded }
 
 // Eval computes the expression. Its errors say what is wrong and at which character.
 func (e *Expression) Eval(data *Data) (Result, error) {

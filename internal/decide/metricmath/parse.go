@@ -71,7 +71,7 @@ func Parse(text string) (*Expression, error) {
 	if p.blank(); p.at < len(text) {
 		return nil, p.here().errorf("%q is not expected here", p.next())
 	}
-	return &Expression{root: root, text: text, ids: p.sortedIDs(), searches: p.searches}, nil
+	return &Expression{root: root, text: text, ids: p.sortedIDs(), searches: p.searches, banded: p.banded}, nil
 }
 
 // parser reads by precedence climbing.
@@ -81,6 +81,7 @@ type parser struct {
 	depth    int
 	ids      map[string]bool
 	searches []*Search
+	banded   []string
 }
 
 func (p *parser) here() place { return place(p.at) }
@@ -227,7 +228,13 @@ func (p *parser) function() (node, error) {
 	if err := p.closed(nil, ")"); err != nil {
 		return nil, err
 	}
-	return c, c.check()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if name == "ANOMALY_DETECTION_BAND" {
+		p.banded = append(p.banded, c.args[0].(reference).id)
+	}
+	return c, nil
 }
 
 // argument reads one more of a call's arguments: a word, where the function knows one there, or a value.
