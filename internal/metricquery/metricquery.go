@@ -45,8 +45,10 @@ type Query struct {
 	statistics  map[string]metricstore.Statistic  // of the metrics, by id
 	expressions map[string]*metricmath.Expression // by id
 	searches    []search                          // of the expressions
-	order       []string                          // of the expressions, so that each comes after those that it names
-	period      time.Duration                     // of expressions
+	banded      []string                          // ids of which an expression asks for a band
+	detectors   map[string]*types.AnomalyDetectorConfiguration
+	order       []string      // of the expressions, so that each comes after those that it names
+	period      time.Duration // of expressions
 }
 
 // search is a SEARCH function with its statistic.
@@ -60,7 +62,7 @@ var id = regexp.MustCompile(`^[a-z][A-Za-z0-9_]{0,254}$`)
 
 // New checks queries. Its errors name the query and the member.
 func New(queries []types.MetricDataQuery) (*Query, error) {
-	q := &Query{queries: queries, statistics: map[string]metricstore.Statistic{}, expressions: map[string]*metricmath.Expression{}}
+	q := &Query{queries: queries, statistics: map[string]metricstore.Statistic{}, expressions: map[string]*metricmath.Expression{}, detectors: map[string]*types.AnomalyDetectorConfiguration{}}
 	for i := range queries {
 		if err := q.add(&queries[i], i); err != nil {
 			return nil, err
@@ -98,6 +100,7 @@ func (q *Query) addExpression(in *types.MetricDataQuery) error {
 		return fmt.Errorf("the Period of %s must be 1, 5, 10, 20, 30 or a multiple of 60, not %d", *in.Id, *in.Period)
 	}
 	q.expressions[*in.Id] = e
+	q.banded = append(q.banded, e.Banded()...)
 	q.period = max(q.period, time.Duration(aws.ToInt32(in.Period))*time.Second)
 	return q.addSearches(in, e.Searches())
 }
@@ -191,8 +194,7 @@ func (q *Query) Period() time.Duration { return q.period }
 
 // Run answers the queries for [start, end). Periods begin at multiples of their length.
 func (q *Query) Run(store *metricstore.Store, start, end time.Time) (Result, error) {
-	grid := q.grid(store.Within(start, end, q.period))
-	results, cut, err := q.compute(store, grid, start, end)
+	data, cut, err := q.data(store, start, end)
 	if err != nil {
 		return Result{}, err
 	}
@@ -201,7 +203,7 @@ func (q *Query) Run(store *metricstore.Store, start, end time.Time) (Result, err
 		in := &q.queries[i]
 		returns := in.ReturnData == nil || *in.ReturnData
 		if in.Expression != nil {
-			out.Answers = append(out.Answers, q.answer(in, results[*in.Id], grid, returns)...)
+			out.Answers = append(out.Answers, q.answer(in, data.Expressions[*in.Id], data.Grid, returns)...)
 			continue
 		}
 		points, err := q.metric(store, in, time.Duration(*in.MetricStat.Period)*time.Second, start, end)
@@ -246,25 +248,33 @@ func (q *Query) grid(start, end time.Time) metricmath.Grid {
 	return g
 }
 
-// compute computes the expressions. cut says that searches have found too much.
-func (q *Query) compute(store *metricstore.Store, grid metricmath.Grid, start, end time.Time) (results map[string]metricmath.Result, cut bool, err error) {
-	results = map[string]metricmath.Result{}
+// data are the expressions' results, and what they are made of. cut says that searches have found too much.
+func (q *Query) data(store *metricstore.Store, start, end time.Time) (data *metricmath.Data, cut bool, err error) {
+	data = &metricmath.Data{Grid: q.grid(store.Within(start, end, q.period))}
 	if len(q.order) == 0 {
-		return results, false, nil
+		return data, false, nil
 	}
-	data := &metricmath.Data{Grid: grid, Expressions: results}
-	if data.Metrics, err = q.metrics(store, grid, start, end); err != nil {
+	if data.Found, cut, err = q.search(store, data.Grid, start, end); err != nil {
 		return nil, false, err
 	}
-	if data.Found, cut, err = q.search(store, grid, start, end); err != nil {
+	if data.Models, err = q.models(store, start, end); err != nil {
 		return nil, false, err
 	}
+	return data, cut, q.compute(store, data, start, end)
+}
+
+// compute reads the metrics and computes the expressions.
+func (q *Query) compute(store *metricstore.Store, data *metricmath.Data, start, end time.Time) (err error) {
+	if data.Metrics, err = q.metrics(store, data.Grid, start, end); err != nil {
+		return err
+	}
+	data.Expressions = map[string]metricmath.Result{}
 	for _, name := range q.order {
-		if results[name], err = q.expressions[name].Eval(data); err != nil {
-			return nil, false, &Error{fmt.Sprintf("Error in expression '%s': %v", name, err)}
+		if data.Expressions[name], err = q.expressions[name].Eval(data); err != nil {
+			return &Error{fmt.Sprintf("Error in expression '%s': %v", name, err)}
 		}
 	}
-	return results, cut, nil
+	return nil
 }
 
 // metrics are the queries' metrics by the period of the expressions.

@@ -3,6 +3,7 @@ package metricquery
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +178,48 @@ func TestSearchIsBounded(t *testing.T) {
 		result, err := q.Run(store, noon.Add(-10*time.Minute), noon)
 		if err != nil || len(result.Answers) != c.found || result.Cut != c.cut {
 			t.Errorf("found %d, cut %v, %v", len(result.Answers), result.Cut, err)
+		}
+	}
+}
+
+// A band comes from the two weeks before the range, without what a detector leaves out, or from the range where there is
+// nothing before it.
+func TestBand(t *testing.T) {
+	store := filled(t)
+	run := func(start time.Time, c *types.AnomalyDetectorConfiguration) (lower, upper float64) {
+		t.Helper()
+		q, err := New([]types.MetricDataQuery{metric("m1", "a", 60, "Maximum"), hidden(expression("twice", "m1 * 2")), expression("e1", "ANOMALY_DETECTION_BAND(twice, 1)")})
+		if err != nil || len(q.Banded()) != 1 {
+			t.Fatal(q, err)
+		}
+		q.Detect("twice", c)
+		result, err := q.Run(store, start, noon)
+		if err != nil || len(result.Answers) != 4 || result.Answers[2].Label != "twice (expected) High" || result.Answers[3].Label != "twice (expected) Low" {
+			t.Fatalf("got %+v, %v", result, err)
+		}
+		high, low := result.Answers[2].Points, result.Answers[3].Points
+		if len(high) == 0 || len(high) != len(low) {
+			t.Fatalf("got %d and %d points", len(high), len(low))
+		}
+		return low[0].Value, high[0].Value
+	}
+	for _, c := range []struct {
+		name         string
+		start        time.Time
+		without      int // minutes before noon
+		middle, half float64
+	}{
+		{"of the nine minutes before", noon.Add(-time.Minute), 0, 10, 5.163977794943222},
+		{"without the first six", noon.Add(-time.Minute), 4, 16, 1.632993161855452},
+		{"of the range", noon.Add(-10 * time.Minute), 0, 11, 5.744562646538029},
+	} {
+		var detector *types.AnomalyDetectorConfiguration
+		if c.without > 0 {
+			detector = &types.AnomalyDetectorConfiguration{MetricTimezone: aws.String("Asia/Tokyo"), ExcludedTimeRanges: []types.Range{{StartTime: aws.Time(noon.Add(-time.Hour)), EndTime: aws.Time(noon.Add(-4 * time.Minute))}}}
+		}
+		lower, upper := run(c.start, detector)
+		if math.Abs((lower+upper)/2-c.middle) > 1e-9 || math.Abs((upper-lower)/2-c.half) > 1e-9 {
+			t.Errorf("%s: %v to %v", c.name, lower, upper)
 		}
 	}
 }
