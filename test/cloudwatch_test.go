@@ -147,7 +147,7 @@ func TestCloudWatchRefuses(t *testing.T) {
 		{[]string{"Action", "PutMetricData", "Namespace", "n", "MetricData.member.1.MetricName", "m", "MetricData.member.1.Value", "inf"}, "InvalidParameterValue", "MetricData.member.1.Value"},
 		{[]string{"Action", "PutMetricData", "Namespace", "n", "MetricData.member.1.MetricName", "m", "MetricData.member.1.Value", "x"}, "MalformedInput", "MetricData.1.Value"},
 		{[]string{"Action", "GetDashboard", "DashboardName", "none"}, "ResourceNotFound", "none"},
-		{[]string{"Action", "PutAnomalyDetector"}, "NotImplemented", "PutAnomalyDetector"},
+		{[]string{"Action", "PutInsightRule"}, "NotImplemented", "PutInsightRule"},
 		{[]string{"Action", "Dance"}, "InvalidAction", "Dance"},
 	} {
 		if status, answer := p.form(c.form...); status < 400 || !strings.Contains(answer, "<Code>"+c.code+"</Code>") || !strings.Contains(answer, c.says) {

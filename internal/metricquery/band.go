@@ -38,6 +38,12 @@ func (q *Query) models(store *metricstore.Store, start, end time.Time) (map[stri
 	return models, err
 }
 
+// Trained says whether there is enough data for each band, as of now.
+func (q *Query) Trained(store *metricstore.Store, now time.Time) (bool, error) {
+	models, err := q.train(store, now.Add(-anomaly.Memory), now)
+	return err == nil && !slices.ContainsFunc(q.banded, func(id string) bool { return !models[id].Ready() }), err
+}
+
 func (q *Query) train(store *metricstore.Store, start, end time.Time) (map[string]*anomaly.Model, error) {
 	data := &metricmath.Data{Grid: q.grid(store.Within(start, end, q.period))}
 	if err := q.compute(store, data, start, end); err != nil {

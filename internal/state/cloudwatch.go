@@ -3,7 +3,9 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -253,6 +255,57 @@ type Dashboard struct {
 	Tags         []types.Tag
 }
 
+// AnomalyDetector is one anomaly detector, of a metric and a statistic or of metric math. Its state is not kept.
+type AnomalyDetector struct{ types.AnomalyDetector }
+
+// Key is what the detector is for, as one text.
+func (d *AnomalyDetector) Key() string {
+	var source any = d.MetricMathAnomalyDetector
+	if s := d.SingleMetricAnomalyDetector; s != nil {
+		sorted := *s
+		sorted.Dimensions = slices.SortedFunc(slices.Values(s.Dimensions), func(a, b types.Dimension) int { return strings.Compare(*a.Name, *b.Name) })
+		source = sorted
+	}
+	b, err := json.Marshal(source)
+	must(err)
+	return string(b)
+}
+
+// Detect gives, for some of a request's queries by their ids, what anomaly detectors say of their models.
+func (v *View) Detect(set func(id string, c *types.AnomalyDetectorConfiguration), queries []types.MetricDataQuery, ids []string) {
+	for _, q := range queries {
+		if !slices.Contains(ids, aws.ToString(q.Id)) {
+			continue
+		}
+		for d := range v.AnomalyDetectors.All() {
+			if d.isFor(queries, q) {
+				set(*q.Id, d.Configuration)
+			}
+		}
+	}
+}
+
+// isFor says whether the detector is for a query's metric and statistic, or for its expression on the same metrics.
+func (d *AnomalyDetector) isFor(queries []types.MetricDataQuery, q types.MetricDataQuery) bool {
+	if m := q.MetricStat; m != nil {
+		of := AnomalyDetector{types.AnomalyDetector{SingleMetricAnomalyDetector: &types.SingleMetricAnomalyDetector{
+			Namespace: m.Metric.Namespace, MetricName: m.Metric.MetricName, Dimensions: m.Metric.Dimensions, Stat: m.Stat,
+		}}}
+		return d.SingleMetricAnomalyDetector != nil && d.Key() == of.Key()
+	}
+	if d.MetricMathAnomalyDetector == nil {
+		return false
+	}
+	return !slices.ContainsFunc(d.MetricMathAnomalyDetector.MetricDataQueries, func(own types.MetricDataQuery) bool {
+		if own.ReturnData == nil || *own.ReturnData {
+			return aws.ToString(own.Expression) != aws.ToString(q.Expression)
+		}
+		return !slices.ContainsFunc(queries, func(q types.MetricDataQuery) bool {
+			return *q.Id == *own.Id && aws.ToString(q.Expression) == aws.ToString(own.Expression) && reflect.DeepEqual(q.MetricStat, own.MetricStat)
+		})
+	})
+}
+
 // AlarmHistoryByAlarm finds the history of an alarm by its name.
 var AlarmHistoryByAlarm = Index[AlarmHistory]{"alarm", func(h *AlarmHistory) []string { return given(h.Item.AlarmName) }}
 
@@ -260,6 +313,8 @@ var (
 	alarmHistory = &def[AlarmHistory]{name: "alarm_history", keyOf: (*AlarmHistory).Key, indexes: []Index[AlarmHistory]{AlarmHistoryByAlarm}}
 
 	alarms = &def[Alarm]{name: "alarms", keyOf: (*Alarm).Name}
+
+	anomalyDetectors = &def[AnomalyDetector]{name: "anomaly_detectors", keyOf: (*AnomalyDetector).Key}
 
 	dashboards = &def[Dashboard]{name: "dashboards", keyOf: func(d *Dashboard) string { return d.Name }}
 )

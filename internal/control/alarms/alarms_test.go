@@ -216,6 +216,37 @@ func TestCompositeAlarms(t *testing.T) {
 	})
 }
 
+// An alarm on a band goes off where the metric leaves what it has been, and not before there is enough to tell.
+func TestAnomalyAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		defer w.stop()
+		a := metricAlarm("odd", 60)
+		m := a.Metric
+		m.Namespace, m.MetricName, m.Statistic, m.Period, m.Threshold, m.EvaluationPeriods = nil, nil, "", nil, nil, aws.Int32(1)
+		m.ComparisonOperator, m.ThresholdMetricId = types.ComparisonOperatorGreaterThanUpperThreshold, aws.String("band")
+		m.Metrics = []types.MetricDataQuery{
+			{Id: aws.String("m1"), MetricStat: &types.MetricStat{Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")}, Period: aws.Int32(60), Stat: aws.String("Maximum")}},
+			{Id: aws.String("band"), Expression: aws.String("ANOMALY_DETECTION_BAND(m1, 3)")},
+		}
+		w.put(a)
+		minute := func(value float64) string {
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 30*time.Second)))
+			w.report(value)
+			time.Sleep(time.Minute) // it is evaluated after its end
+			synctest.Wait()
+			return w.state("odd")
+		}
+		w.expect("nothing to compare with", minute(11), "INSUFFICIENT_DATA")
+		for i := range 20 {
+			minute(float64(10 + i%3))
+		}
+		w.expect("as it has been", minute(12), "OK")
+		w.expect("twice as much", minute(24), "ALARM")
+		w.expect("less", minute(0), "OK")
+	})
+}
+
 // Actions that a suppressor alarm keeps back are done once it no longer does, if the state is still another one than that
 // acted upon last. That outlasts a restart.
 func TestSuppression(t *testing.T) {

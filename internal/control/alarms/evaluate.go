@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,11 +24,12 @@ type change struct {
 // round evaluates the metric alarms that are due at a time, and commits what has changed together.
 func round(ctx context.Context, store *state.Store, opts Options, due time.Time) error {
 	var changes []change
-	for a := range store.View().Alarms.All() {
+	view := store.View()
+	for a := range view.Alarms.All() {
 		if a.Metric == nil || !isDue(a.Metric, due) {
 			continue
 		}
-		to, err := judge(opts, a, due)
+		to, err := judge(opts, view, a, due)
 		if err != nil {
 			opts.Log.Warn("alarm not evaluated", "alarm", a.Name(), "error", err)
 			continue
@@ -70,10 +72,10 @@ func period(m *types.MetricAlarm) time.Duration {
 }
 
 // judge is the state that an alarm's data points put it in.
-func judge(opts Options, a *state.Alarm, now time.Time) (state.AlarmState, error) {
+func judge(opts Options, view *state.View, a *state.Alarm, now time.Time) (state.AlarmState, error) {
 	m := metricOf(a.Metric)
 	from, to := m.Range(now)
-	points, err := datapoints(opts, a.Metric, from, to)
+	points, err := datapoints(opts, view, a.Metric, from, to)
 	if err != nil {
 		return state.AlarmState{}, err
 	}
@@ -92,26 +94,49 @@ func metricOf(m *types.MetricAlarm) alarm.Metric {
 }
 
 // datapoints reads what an alarm looks at.
-func datapoints(opts Options, m *types.MetricAlarm, from, to time.Time) ([]alarm.Datapoint, error) {
+func datapoints(opts Options, view *state.View, m *types.MetricAlarm, from, to time.Time) ([]alarm.Datapoint, error) {
 	query, err := metricquery.New(queries(m))
 	if err != nil {
 		return nil, err
 	}
+	view.Detect(query.Detect, m.Metrics, query.Banded())
 	result, err := query.Run(opts.Metrics, from, to)
 	if err != nil {
 		return nil, err
 	}
-	for _, answer := range result.Answers {
-		if !answer.ReturnData {
-			continue
-		}
-		points := make([]alarm.Datapoint, len(answer.Points))
-		for i, p := range answer.Points {
-			points[i] = alarm.Datapoint{Timestamp: p.At, Value: p.Value, SampleCount: p.SampleCount}
-		}
-		return points, nil
+	i := slices.IndexFunc(result.Answers, func(a metricquery.Answer) bool { return a.ReturnData && a.ID != aws.ToString(m.ThresholdMetricId) })
+	if i < 0 {
+		return nil, errors.New("no query returns data")
 	}
-	return nil, errors.New("no query returns data")
+	points := make([]alarm.Datapoint, len(result.Answers[i].Points))
+	for i, p := range result.Answers[i].Points {
+		points[i] = alarm.Datapoint{Timestamp: p.At, Value: p.Value, SampleCount: p.SampleCount}
+	}
+	if m.ThresholdMetricId != nil {
+		return banded(points, result.Answers, *m.ThresholdMetricId), nil
+	}
+	return points, nil
+}
+
+// banded are data points with the band that an expression gives for them; without a band, one is as good as missing.
+func banded(points []alarm.Datapoint, answers []metricquery.Answer, id string) []alarm.Datapoint {
+	i := slices.IndexFunc(answers, func(a metricquery.Answer) bool { return a.ID == id })
+	if i < 0 || i+1 == len(answers) {
+		return nil
+	}
+	type limits struct{ lower, upper float64 }
+	at := map[int64]limits{} // by the second
+	for n, p := range answers[i].Points { // both limits are there or neither
+		at[p.At.Unix()] = limits{answers[i+1].Points[n].Value, p.Value}
+	}
+	var out []alarm.Datapoint
+	for _, p := range points {
+		if l, ok := at[p.Timestamp.Unix()]; ok {
+			p.Lower, p.Upper = l.lower, l.upper
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // queries are an alarm's metric math, or its metric as the one query.

@@ -136,6 +136,15 @@ func TestPutMetricAlarmRefuses(t *testing.T) {
 			in.Namespace, in.MetricName, in.Statistic, in.Period, in.Metrics = nil, nil, "", nil, queries
 		}
 	}
+	banded := func(operator types.ComparisonOperator, id string, change func(*cloudwatch.PutMetricAlarmInput)) func(*cloudwatch.PutMetricAlarmInput) {
+		return func(in *cloudwatch.PutMetricAlarmInput) {
+			maths(metric, expression("b1", "ANOMALY_DETECTION_BAND(m1, 2)"))(in)
+			in.Threshold, in.ThresholdMetricId, in.ComparisonOperator = nil, &id, operator
+			if change != nil {
+				change(in)
+			}
+		}
+	}
 	const value, absent, combination = "InvalidParameterValueException", "MissingRequiredParameterException", "InvalidParameterCombinationException"
 	for _, c := range []struct {
 		name       string
@@ -168,6 +177,17 @@ func TestPutMetricAlarmRefuses(t *testing.T) {
 		{"maths of nothing", maths(metric, expression("e1", "m9*2")), "ValidationError", "m9"},
 		{"maths in a circle", maths(metric, expression("e1", "e2+1"), expression("e2", "e1+1")), "ValidationError", "itself"},
 		{"an id", maths(expression("E1", "1")), "ValidationError", "Id"},
+		{"a threshold and a band", banded("GreaterThanUpperThreshold", "b1", func(in *cloudwatch.PutMetricAlarmInput) { in.Threshold = aws.Float64(1) }), combination, "ThresholdMetricId"},
+		{"a band's operator with a threshold", func(in *cloudwatch.PutMetricAlarmInput) { in.ComparisonOperator = "LessThanLowerThreshold" }, "ValidationError", "ThresholdMetricId"},
+		{"a threshold's operator with a band", banded("LessThanThreshold", "b1", nil), "ValidationError", "Threshold"},
+		{"a band that is not there", banded("LessThanLowerThreshold", "b2", nil), "ValidationError", "ThresholdMetricId"},
+		{"a band that is none", banded("LessThanLowerThreshold", "m1", nil), "ValidationError", "ThresholdMetricId"},
+		{"a band without metrics", func(in *cloudwatch.PutMetricAlarmInput) {
+			in.Threshold, in.ThresholdMetricId, in.ComparisonOperator = nil, aws.String("b1"), "LessThanLowerThreshold"
+		}, "ValidationError", "ThresholdMetricId"},
+		{"a band that scales", banded("LessThanLowerThreshold", "b1", func(in *cloudwatch.PutMetricAlarmInput) {
+			in.AlarmActions = []string{"arn:aws:autoscaling:us-east-1:000000000000:scalingPolicy:x"}
+		}), "ValidationError", "Auto Scaling"},
 		{"an id twice", maths(metric, metric), "ValidationError", "twice"},
 		{"a search", maths(expression("e1", "SUM(SEARCH('{n} m', 'Sum', 60))")), "ValidationError", "SEARCH"},
 	} {

@@ -27,6 +27,7 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 	if err != nil {
 		return nil, err
 	}
+	s.store.View().Detect(query.Detect, in.MetricDataQueries, query.Banded())
 	answered, err := query.Run(s.metrics, *in.StartTime, *in.EndTime)
 	var wrong *metricquery.Error
 	if errors.As(err, &wrong) {
