@@ -125,7 +125,7 @@ func banded(points []alarm.Datapoint, answers []metricquery.Answer, id string) [
 		return nil
 	}
 	type limits struct{ lower, upper float64 }
-	at := map[int64]limits{} // by the second
+	at := map[int64]limits{}              // by the second
 	for n, p := range answers[i].Points { // both limits are there or neither
 		at[p.At.Unix()] = limits{answers[i+1].Points[n].Value, p.Value}
 	}

@@ -245,3 +245,16 @@ func TestAlarmsAreUpdated(t *testing.T) {
 		t.Errorf("got %s", data)
 	}
 }
+
+// Namespaces of AWS's own are refused, but for that of the load balancers that Pintle does not have.
+func TestPutMetricDataForLoadBalancer(t *testing.T) {
+	s := newService(t)
+	put := func(namespace string) error {
+		_, err := s.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: &namespace, MetricData: []types.MetricDatum{{MetricName: aws.String("RequestCountPerTarget"), Value: aws.Float64(1)}}})
+		return err
+	}
+	if err := put("AWS/ApplicationELB"); err != nil {
+		t.Error(err)
+	}
+	checkError(t, put("AWS/ECS"), "InvalidParameterValueException", "Namespace")
+}
