@@ -223,3 +223,19 @@ func TestBand(t *testing.T) {
 		}
 	}
 }
+
+// The period of an alarm on metric math is the one that its queries have, that of an expression too.
+func TestPeriodOfAlarm(t *testing.T) {
+	slow := expression("e1", "m1 * 2")
+	slow.Period = aws.Int32(300)
+	for want, alarm := range map[time.Duration]types.MetricAlarm{
+		20 * time.Second: {MetricName: aws.String("m"), Period: aws.Int32(20)},
+		time.Minute:      {Metrics: []types.MetricDataQuery{metric("m1", "a", 60, "Sum"), expression("e1", "m1 * 2")}},
+		5 * time.Minute:  {Metrics: []types.MetricDataQuery{metric("m1", "a", 60, "Sum"), slow}},
+	} {
+		q, err := New(OfAlarm(&alarm))
+		if alarm.MetricName == nil && (err != nil || q.Period() != want) || PeriodOfAlarm(&alarm) != want {
+			t.Errorf("got %v, want %v: %v", PeriodOfAlarm(&alarm), want, err)
+		}
+	}
+}

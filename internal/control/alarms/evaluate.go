@@ -52,23 +52,8 @@ func round(ctx context.Context, store *state.Store, opts Options, due time.Time)
 }
 
 func isDue(m *types.MetricAlarm, due time.Time) bool {
-	p := period(m)
+	p := metricquery.PeriodOfAlarm(m)
 	return due.Equal(due.Truncate(min(p, long))) || p == 20*time.Second && due.Equal(due.Truncate(short))
-}
-
-// period is the alarm's: of its metric, or the longest of its metric math.
-func period(m *types.MetricAlarm) time.Duration {
-	if m.Period != nil {
-		return time.Duration(*m.Period) * time.Second
-	}
-	var longest int32
-	for _, q := range m.Metrics {
-		longest = max(longest, aws.ToInt32(q.Period))
-		if q.MetricStat != nil {
-			longest = max(longest, aws.ToInt32(q.MetricStat.Period))
-		}
-	}
-	return time.Duration(longest) * time.Second
 }
 
 // judge is the state that an alarm's data points put it in.
@@ -87,7 +72,7 @@ func judge(opts Options, view *state.View, a *state.Alarm, now time.Time) (state
 func metricOf(m *types.MetricAlarm) alarm.Metric {
 	return alarm.Metric{
 		ComparisonOperator: string(m.ComparisonOperator), Threshold: aws.ToFloat64(m.Threshold),
-		EvaluationPeriods: int(aws.ToInt32(m.EvaluationPeriods)), DatapointsToAlarm: int(aws.ToInt32(m.DatapointsToAlarm)), Period: period(m),
+		EvaluationPeriods: int(aws.ToInt32(m.EvaluationPeriods)), DatapointsToAlarm: int(aws.ToInt32(m.DatapointsToAlarm)), Period: metricquery.PeriodOfAlarm(m),
 		Statistic: cmp.Or(aws.ToString(m.ExtendedStatistic), string(m.Statistic)), Unit: string(m.Unit), TreatMissingData: aws.ToString(m.TreatMissingData),
 		EvaluateLowSampleCountPercentile: aws.ToString(m.EvaluateLowSampleCountPercentile),
 	}
@@ -95,7 +80,7 @@ func metricOf(m *types.MetricAlarm) alarm.Metric {
 
 // datapoints reads what an alarm looks at.
 func datapoints(opts Options, view *state.View, m *types.MetricAlarm, from, to time.Time) ([]alarm.Datapoint, error) {
-	query, err := metricquery.New(queries(m))
+	query, err := metricquery.New(metricquery.OfAlarm(m))
 	if err != nil {
 		return nil, err
 	}
@@ -137,15 +122,4 @@ func banded(points []alarm.Datapoint, answers []metricquery.Answer, id string) [
 		}
 	}
 	return out
-}
-
-// queries are an alarm's metric math, or its metric as the one query.
-func queries(m *types.MetricAlarm) []types.MetricDataQuery {
-	if len(m.Metrics) > 0 {
-		return m.Metrics
-	}
-	return []types.MetricDataQuery{{Id: aws.String("m1"), MetricStat: &types.MetricStat{
-		Metric: &types.Metric{Namespace: m.Namespace, MetricName: m.MetricName, Dimensions: m.Dimensions},
-		Period: m.Period, Stat: aws.String(cmp.Or(aws.ToString(m.ExtendedStatistic), string(m.Statistic))), Unit: m.Unit,
-	}}}
 }
