@@ -67,6 +67,9 @@ func (s *Service) PutCompositeAlarm(ctx context.Context, in *cloudwatch.PutCompo
 		if err := checkRule(tx.View, *in.AlarmName, rule); err != nil {
 			return err
 		}
+		if in.ActionsSuppressor != nil && tx.Alarms.Get(nameInArn(*in.ActionsSuppressor)) == nil {
+			return validation("ActionsSuppressor: the alarm %s does not exist", *in.ActionsSuppressor)
+		}
 		now := s.opts.Now()
 		c := &types.CompositeAlarm{
 			AlarmName: in.AlarmName, AlarmArn: aws.String(s.alarmArn(*in.AlarmName)), AlarmDescription: in.AlarmDescription, AlarmConfigurationUpdatedTimestamp: &now,

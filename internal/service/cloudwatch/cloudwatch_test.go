@@ -258,3 +258,71 @@ func TestPutMetricDataForLoadBalancer(t *testing.T) {
 	}
 	checkError(t, put("AWS/ECS"), "InvalidParameterValueException", "Namespace")
 }
+
+// A page of the history goes on behind an item that was forgotten meanwhile, whichever way it goes.
+func TestHistoryPages(t *testing.T) {
+	s := newService(t)
+	var keys []string
+	err := s.store.Update(t.Context(), func(tx *state.Tx) error {
+		a := &state.Alarm{Metric: &types.MetricAlarm{AlarmName: aws.String("a")}}
+		for i := range 6 {
+			tx.AddAlarmHistory(a, types.HistoryItemTypeAction, string(rune('a'+i)), nil, noon.Add(time.Duration(i)*time.Second))
+		}
+		for h := range tx.AlarmHistory.All() {
+			keys = append(keys, h.Key())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	summaries := func(in *cloudwatch.DescribeAlarmHistoryInput) (got string) {
+		t.Helper()
+		in.MaxRecords = aws.Int32(2)
+		out, err := s.DescribeAlarmHistory(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range out.AlarmHistoryItems {
+			got += *h.HistorySummary
+		}
+		in.NextToken = out.NextToken
+		return got
+	}
+	newest := &cloudwatch.DescribeAlarmHistoryInput{}
+	oldest := &cloudwatch.DescribeAlarmHistoryInput{ScanBy: types.ScanByTimestampAscending}
+	if got := summaries(newest) + " " + summaries(oldest); got != "fe ab" {
+		t.Errorf("first pages: %s", got)
+	}
+	if err := s.store.Update(t.Context(), func(tx *state.Tx) error { tx.AlarmHistory.Delete(keys[4]); tx.AlarmHistory.Delete(keys[1]); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := summaries(newest) + " " + summaries(oldest); got != "dc cd" {
+		t.Errorf("second pages: %s", got)
+	}
+	_, err = s.DescribeAlarmHistory(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{ScanBy: "Sideways"})
+	checkError(t, err, "ValidationError", "scanBy")
+}
+
+func TestPutCompositeAlarmRefuses(t *testing.T) {
+	s := newService(t)
+	for _, c := range []struct {
+		name       string
+		in         cloudwatch.PutCompositeAlarmInput
+		code, says string
+	}{
+		{"no name", cloudwatch.PutCompositeAlarmInput{AlarmRule: aws.String("TRUE")}, "MissingRequiredParameterException", "AlarmName"},
+		{"no rule", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c")}, "ValidationError", "AlarmRule"},
+		{"a rule", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c"), AlarmRule: aws.String("ALARM(")}, "ValidationError", "at character"},
+		{"nobody", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c"), AlarmRule: aws.String("ALARM(x)")}, "ValidationError", "x does not exist"},
+		{"itself", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c"), AlarmRule: aws.String("ALARM(c)")}, "ValidationError", "itself"},
+		{"a suppressor without periods", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c"), AlarmRule: aws.String("TRUE"), ActionsSuppressor: aws.String("x")}, "ValidationError", "ActionsSuppressorWaitPeriod"},
+		{"periods without a suppressor", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c"), AlarmRule: aws.String("TRUE"), ActionsSuppressorWaitPeriod: aws.Int32(1)}, "ValidationError", "ActionsSuppressor"},
+		{"a suppressor that is not there", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c"), AlarmRule: aws.String("TRUE"), ActionsSuppressor: aws.String("x"), ActionsSuppressorWaitPeriod: aws.Int32(1), ActionsSuppressorExtensionPeriod: aws.Int32(1)}, "ValidationError", "ActionsSuppressor"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := s.PutCompositeAlarm(t.Context(), &c.in)
+			checkError(t, err, c.code, c.says)
+		})
+	}
+}
