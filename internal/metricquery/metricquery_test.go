@@ -239,3 +239,34 @@ func TestPeriodOfAlarm(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkSearch looks through 100,000 series for 500 of them, and for none.
+func BenchmarkSearch(b *testing.B) {
+	store, err := metricstore.Open(b.TempDir(), metricstore.Options{Now: func() time.Time { return noon }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // the benchmark is over
+	var samples []metricstore.Sample
+	for i := range 100_000 {
+		m := metricstore.NewMetric("AWS/ECS", "CPUUtilization", metricstore.Dimension{Name: "ClusterName", Value: fmt.Sprintf("cluster-%d", i/1000)}, metricstore.Dimension{Name: "ServiceName", Value: fmt.Sprintf("service-%d", i)})
+		samples = append(samples, metricstore.Sample{Metric: m, Unit: "Percent", At: noon.Add(-time.Minute).Unix(), Set: metricstore.One(1)})
+	}
+	if err := store.Put(samples); err != nil {
+		b.Fatal(err)
+	}
+	for name, query := range map[string]string{"found=500": `{AWS/ECS,ClusterName,ServiceName} utilization`, "found=0": `MetricName="none" OR ServiceName=web`} {
+		b.Run(name, func(b *testing.B) {
+			q, err := New([]types.MetricDataQuery{expression("e1", "SEARCH('"+query+"', 'Average', 60)")})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := q.Run(store, noon.Add(-10*time.Minute), noon); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

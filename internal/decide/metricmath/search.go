@@ -123,13 +123,36 @@ func (t text) is(s string) bool {
 	if len(t.tokens) == 0 || len(s) < len(t.whole) {
 		return false
 	}
+	if !containsFold(s, t.tokens[0].text) { // as most do not, they are not split
+		return t.isWhole(s)
+	}
 	words := tokens(s)
 	for i := 0; i+len(t.tokens) <= len(words); i++ {
 		if startWith(words[i:], t.tokens) {
 			return true
 		}
 	}
-	return joined(s) == t.whole
+	return t.isWhole(s)
+}
+
+// isWhole says whether a name's tokens as one are the text's.
+func (t text) isWhole(s string) bool {
+	n := 0
+	for i := range len(s) {
+		if !isDelimiter(rune(s[i])) {
+			n++
+		}
+	}
+	return n == len(t.whole) && joined(s) == t.whole
+}
+
+func containsFold(s, part string) bool {
+	for i := 0; i+len(part) <= len(s); i++ {
+		if strings.EqualFold(s[i:i+len(part)], part) {
+			return true
+		}
+	}
+	return false
 }
 
 func startWith(words []string, wanted []token) bool {

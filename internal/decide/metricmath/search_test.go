@@ -178,3 +178,13 @@ func BenchmarkSearch(b *testing.B) {
 		}
 	}
 }
+
+// A name is found by its tokens as one also where delimiters stand between them.
+func TestWholeNames(t *testing.T) {
+	for name, want := range map[string]bool{"w-eb": true, "Web": true, "WEB_": true, "webs": false, "we": false, "my-web": true, "my-w-eb": false, "Straße": false} {
+		m := namedMetric("N " + name)
+		if got := parseSearch(t, "web").Matches(&m); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
