@@ -77,8 +77,46 @@ func TestCloudWatch(t *testing.T) {
 		t.Fatalf("Query: %d %s", status, answer)
 	}
 
+	// An alarm by each protocol, too.
+	_, err = client.PutMetricAlarm(t.Context(), &cloudwatch.PutMetricAlarmInput{
+		AlarmName: aws.String("in-cbor"), Namespace: aws.String("Nothing"), MetricName: aws.String("load"), Statistic: types.StatisticSum, Period: aws.Int32(10),
+		EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(1), ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, answer, err = p.Post("GraniteServiceVersion20100801.PutMetricAlarm", `{"AlarmName":"in-json","Namespace":"Nothing","MetricName":"load","Statistic":"Sum","Period":20,"EvaluationPeriods":1,"Threshold":1,"ComparisonOperator":"GreaterThanThreshold"}`)
+	if err != nil || status != 200 {
+		t.Fatalf("JSON: %d %s %v", status, answer, err)
+	}
+	status, answer = p.form("Action", "PutMetricAlarm", "AlarmName", "in-query", "Namespace", "Nothing", "MetricName", "load", "ExtendedStatistic", "p99", "Period", "30",
+		"EvaluationPeriods", "1", "Threshold", "1", "ComparisonOperator", "GreaterThanThreshold", "AlarmActions.member.1", "http://127.0.0.1:1/")
+	if status != 200 {
+		t.Fatalf("Query: %d %s", status, answer)
+	}
+
 	p.Kill()
 	p.Start()
+
+	const inAll = "in-cbor 10 in-json 20 in-query 30"
+	by, err := client.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{AlarmNamePrefix: aws.String("in-")})
+	var alarms []string
+	for _, a := range by.MetricAlarms {
+		alarms = append(alarms, fmt.Sprint(*a.AlarmName, " ", *a.Period))
+	}
+	if got := strings.Join(alarms, " "); err != nil || got != inAll {
+		t.Errorf("CBOR: %s, %v", got, err)
+	}
+	if got := strings.Fields(p.AWS("cloudwatch", "describe-alarms", "--alarm-name-prefix", "in-", "--query", "MetricAlarms[].[AlarmName,Period]", "--output", "text")); strings.Join(got, " ") != inAll {
+		t.Errorf("CLI: %s", got)
+	}
+	status, answer, err = p.Post("GraniteServiceVersion20100801.DescribeAlarms", `{"AlarmNames":["in-query"]}`)
+	if err != nil || status != 200 || !strings.Contains(answer, `"ExtendedStatistic":"p99"`) || !strings.Contains(answer, `"AlarmActions":["http://127.0.0.1:1/"]`) {
+		t.Errorf("JSON: %d %s %v", status, answer, err)
+	}
+	if status, answer = p.form("Action", "DescribeAlarms", "AlarmNames.member.1", "in-json"); status != 200 || !strings.Contains(answer, "<AlarmName>in-json</AlarmName>") || !strings.Contains(answer, "<Period>20</Period>") {
+		t.Errorf("Query: %d %s", status, answer)
+	}
 
 	got, err := client.GetMetricStatistics(t.Context(), &cloudwatch.GetMetricStatisticsInput{
 		Namespace: aws.String("Seed"), MetricName: aws.String("load"), StartTime: aws.Time(now.Add(-10 * time.Minute)), EndTime: &now, Period: aws.Int32(60),
@@ -147,7 +185,7 @@ func TestCloudWatchRefuses(t *testing.T) {
 		{[]string{"Action", "PutMetricData", "Namespace", "n", "MetricData.member.1.MetricName", "m", "MetricData.member.1.Value", "inf"}, "InvalidParameterValue", "MetricData.member.1.Value"},
 		{[]string{"Action", "PutMetricData", "Namespace", "n", "MetricData.member.1.MetricName", "m", "MetricData.member.1.Value", "x"}, "MalformedInput", "MetricData.1.Value"},
 		{[]string{"Action", "GetDashboard", "DashboardName", "none"}, "ResourceNotFound", "none"},
-		{[]string{"Action", "PutAnomalyDetector"}, "NotImplemented", "PutAnomalyDetector"},
+		{[]string{"Action", "PutInsightRule"}, "NotImplemented", "PutInsightRule"},
 		{[]string{"Action", "Dance"}, "InvalidAction", "Dance"},
 	} {
 		if status, answer := p.form(c.form...); status < 400 || !strings.Contains(answer, "<Code>"+c.code+"</Code>") || !strings.Contains(answer, c.says) {

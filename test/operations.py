@@ -394,6 +394,24 @@ refused("InvalidParameterValue", cw.put_metric_data, Namespace="n", MetricData=[
 assert cw.list_metrics(Namespace="n")["Metrics"] == []
 refused("InvalidParameterCombination", cw.get_metric_statistics, Namespace="n", MetricName="m", StartTime=ago(days=2), EndTime=ago(), Period=60, Statistics=["Sum"])
 
+# CloudWatch: searches, and anomaly detection
+got = cw.get_metric_data(StartTime=ago(10), EndTime=ago(), MetricDataQueries=[{"Id": "s1", "Expression": "SEARCH('{Test/GPU,ClusterName,ServiceName} MetricName=\"util\"', 'Maximum', 60)"}])["MetricDataResults"]
+assert [r["Label"] for r in got] == ["util"], got
+detected = dict(Namespace="Test/GPU", MetricName="util", Dimensions=dims, Stat="Average")
+cw.put_anomaly_detector(SingleMetricAnomalyDetector=detected, Configuration={"MetricTimezone": "Europe/Berlin", "ExcludedTimeRanges": [{"StartTime": ago(60), "EndTime": ago(59)}]})
+cw.put_anomaly_detector(**{**detected, "Stat": "p90"})
+got = [d for p in cw.get_paginator("describe_anomaly_detectors").paginate(Namespace="Test/GPU", PaginationConfig={"PageSize": 1}) for d in p["AnomalyDetectors"]]
+assert [(d["Stat"], d["StateValue"]) for d in got] == [("Average", "TRAINED_INSUFFICIENT_DATA"), ("p90", "TRAINED_INSUFFICIENT_DATA")], got
+assert got[0]["Configuration"]["MetricTimezone"] == "Europe/Berlin" and got[0]["SingleMetricAnomalyDetector"] == detected, got
+cw.put_metric_alarm(AlarmName="odd", EvaluationPeriods=1, ComparisonOperator="GreaterThanUpperThreshold", ThresholdMetricId="band", Metrics=[
+    {"Id": "m1", "MetricStat": {"Metric": {k: detected[k] for k in ("Namespace", "MetricName", "Dimensions")}, "Period": 60, "Stat": "Average"}}, {"Id": "band", "Expression": "ANOMALY_DETECTION_BAND(m1, 2)"}])
+got = cw.describe_alarms(AlarmNames=["odd"])["MetricAlarms"][0]
+assert got["ThresholdMetricId"] == "band" and "Threshold" not in got, got
+cw.delete_alarms(AlarmNames=["odd"])
+cw.delete_anomaly_detector(SingleMetricAnomalyDetector=detected)
+refused("ResourceNotFoundException", cw.delete_anomaly_detector, SingleMetricAnomalyDetector=detected)
+refused("InvalidParameterValue", cw.put_anomaly_detector, **{**detected, "Stat": "Mean"})
+
 # CloudWatch: dashboards
 cw.put_dashboard(DashboardName="d", DashboardBody='{"widgets": []}', Tags=[{"Key": "a", "Value": "b"}])
 assert cw.get_dashboard(DashboardName="d")["DashboardBody"] == '{"widgets": []}'

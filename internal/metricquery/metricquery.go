@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,6 +25,13 @@ type Answer struct {
 	Points     []Point // in order of time
 }
 
+// Result is what queries come to.
+type Result struct {
+	Answers []Answer // in the order of the queries
+	// Cut says that searches would have found more time series than a request may have.
+	Cut bool
+}
+
 // Point is the value for the period that begins at a time.
 type Point struct {
 	At          time.Time
@@ -36,9 +44,18 @@ type Query struct {
 	queries     []types.MetricDataQuery
 	statistics  map[string]metricstore.Statistic  // of the metrics, by id
 	expressions map[string]*metricmath.Expression // by id
-	order       []string                          // of the expressions, so that each comes after those that it names
-	period      time.Duration                     // of expressions
-	end         time.Time                         // of a period; the zero time is as good as any multiple
+	searches    []search                          // of the expressions
+	banded      []string                          // ids of which an expression asks for a band
+	detectors   map[string]*types.AnomalyDetectorConfiguration
+	order       []string      // of the expressions, so that each comes after those that it names
+	period      time.Duration // of expressions
+	end         time.Time     // of a period; the zero time is as good as any multiple
+}
+
+// search is a SEARCH function with its statistic.
+type search struct {
+	*metricmath.Search
+	statistic metricstore.Statistic
 }
 
 // id is what a query may be called: MetricDataQuery's Id.
@@ -46,7 +63,7 @@ var id = regexp.MustCompile(`^[a-z][A-Za-z0-9_]{0,254}$`)
 
 // New checks queries. Its errors name the query and the member.
 func New(queries []types.MetricDataQuery) (*Query, error) {
-	q := &Query{queries: queries, statistics: map[string]metricstore.Statistic{}, expressions: map[string]*metricmath.Expression{}}
+	q := &Query{queries: queries, statistics: map[string]metricstore.Statistic{}, expressions: map[string]*metricmath.Expression{}, detectors: map[string]*types.AnomalyDetectorConfiguration{}}
 	for i := range queries {
 		if err := q.add(&queries[i], i); err != nil {
 			return nil, err
@@ -84,7 +101,29 @@ func (q *Query) addExpression(in *types.MetricDataQuery) error {
 		return fmt.Errorf("the Period of %s must be 1, 5, 10, 20, 30 or a multiple of 60, not %d", *in.Id, *in.Period)
 	}
 	q.expressions[*in.Id] = e
+	q.banded = append(q.banded, e.Banded()...)
 	q.period = max(q.period, time.Duration(aws.ToInt32(in.Period))*time.Second)
+	return q.addSearches(in, e.Searches())
+}
+
+// addSearches checks the searches of an expression. Their periods count where the query has none.
+func (q *Query) addSearches(in *types.MetricDataQuery, searches []*metricmath.Search) error {
+	for _, s := range searches {
+		st, err := metricstore.ParseStatistic(s.Statistic)
+		if err != nil {
+			return fmt.Errorf("Error in expression '%s': SEARCH: %w", *in.Id, err) //nolint:staticcheck // AWS's words
+		}
+		if seconds := int32(s.Period / time.Second); in.Period == nil && s.Period != 0 {
+			if !ValidPeriod(seconds) {
+				return fmt.Errorf("the period of the search in %s must be 1, 5, 10, 20, 30 or a multiple of 60, not %d", *in.Id, seconds)
+			}
+			q.period = max(q.period, s.Period)
+		}
+		q.searches = append(q.searches, search{s, st})
+	}
+	if len(q.searches) > maxSearches {
+		return fmt.Errorf("there are more than %d searches", maxSearches)
+	}
 	return nil
 }
 
@@ -148,6 +187,9 @@ func (q *Query) sort() error {
 	return nil
 }
 
+// Searches says whether a query searches for metrics.
+func (q *Query) Searches() bool { return len(q.searches) > 0 }
+
 // Period is that of the expressions: the longest of all.
 func (q *Query) Period() time.Duration { return q.period }
 
@@ -167,29 +209,27 @@ func (q *Query) begin(t time.Time, period time.Duration) time.Time {
 	return t.Add(-phase).Truncate(period).Add(phase)
 }
 
-// Run answers the queries for [start, end), each in the order of the queries. Periods begin at multiples
-// of their length, but for Ending.
-func (q *Query) Run(store *metricstore.Store, start, end time.Time) ([]Answer, error) {
-	grid := q.grid(store.Within(start, end, q.period))
-	results, err := q.compute(store, grid, start, end)
+// Run answers the queries for [start, end). Periods begin at multiples of their length, but for Ending.
+func (q *Query) Run(store *metricstore.Store, start, end time.Time) (Result, error) {
+	data, cut, err := q.data(store, start, end)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
-	var answers []Answer
+	out := Result{Cut: cut}
 	for i := range q.queries {
 		in := &q.queries[i]
 		returns := in.ReturnData == nil || *in.ReturnData
 		if in.Expression != nil {
-			answers = append(answers, q.answer(in, results[*in.Id], grid, returns)...)
+			out.Answers = append(out.Answers, q.answer(in, data.Expressions[*in.Id], data.Grid, returns)...)
 			continue
 		}
 		points, err := q.metric(store, in, time.Duration(*in.MetricStat.Period)*time.Second, start, end)
 		if err != nil {
-			return nil, err
+			return Result{}, err
 		}
-		answers = append(answers, Answer{*in.Id, label(in, *in.MetricStat.Metric.MetricName), returns, points})
+		out.Answers = append(out.Answers, Answer{ID: *in.Id, Label: label(in, *in.MetricStat.Metric.MetricName), ReturnData: returns, Points: points})
 	}
-	return answers, nil
+	return out, nil
 }
 
 func label(in *types.MetricDataQuery, otherwise string) string {
@@ -205,7 +245,7 @@ func (q *Query) answer(in *types.MetricDataQuery, r metricmath.Result, g metricm
 	for _, s := range r.Series {
 		a := Answer{ID: *in.Id, Label: label(in, *in.Id), ReturnData: returns}
 		if r.Array {
-			a.Label = s.Label
+			a.Label = strings.TrimSpace(aws.ToString(in.Label) + " " + s.Label)
 		}
 		for i, v := range s.Values {
 			if !metricmath.IsMissing(v) && !math.IsInf(v, 0) {
@@ -225,13 +265,37 @@ func (q *Query) grid(start, end time.Time) metricmath.Grid {
 	return g
 }
 
-// compute computes the expressions.
-func (q *Query) compute(store *metricstore.Store, grid metricmath.Grid, start, end time.Time) (map[string]metricmath.Result, error) {
-	results := map[string]metricmath.Result{}
+// data are the expressions' results, and what they are made of. cut says that searches have found too much.
+func (q *Query) data(store *metricstore.Store, start, end time.Time) (data *metricmath.Data, cut bool, err error) {
+	data = &metricmath.Data{Grid: q.grid(store.Within(start, end, q.period))}
 	if len(q.order) == 0 {
-		return results, nil
+		return data, false, nil
 	}
-	data := &metricmath.Data{Grid: grid, Expressions: results}
+	if data.Found, cut, err = q.search(store, data.Grid, end); err != nil {
+		return nil, false, err
+	}
+	if data.Models, err = q.models(store, start, end); err != nil {
+		return nil, false, err
+	}
+	return data, cut, q.compute(store, data, start, end)
+}
+
+// compute reads the metrics and computes the expressions.
+func (q *Query) compute(store *metricstore.Store, data *metricmath.Data, start, end time.Time) (err error) {
+	if data.Metrics, err = q.metrics(store, data.Grid, start, end); err != nil {
+		return err
+	}
+	data.Expressions = map[string]metricmath.Result{}
+	for _, name := range q.order {
+		if data.Expressions[name], err = q.expressions[name].Eval(data); err != nil {
+			return &Error{fmt.Sprintf("Error in expression '%s': %v", name, err)}
+		}
+	}
+	return nil
+}
+
+// metrics are the queries' metrics by the period of the expressions.
+func (q *Query) metrics(store *metricstore.Store, grid metricmath.Grid, start, end time.Time) (all []metricmath.Series, err error) {
 	for i := range q.queries {
 		in := &q.queries[i]
 		if in.MetricStat == nil {
@@ -241,16 +305,11 @@ func (q *Query) compute(store *metricstore.Store, grid metricmath.Grid, start, e
 		if err != nil {
 			return nil, err
 		}
-		data.Metrics = append(data.Metrics, series(in, points, data.Grid))
+		all = append(all, metricmath.Series{
+			ID: *in.Id, Label: label(in, *in.MetricStat.Metric.MetricName), Values: onGrid(points, grid), Period: time.Duration(*in.MetricStat.Period) * time.Second,
+		})
 	}
-	for _, name := range q.order {
-		r, err := q.expressions[name].Eval(data)
-		if err != nil {
-			return nil, &Error{fmt.Sprintf("Error in expression '%s': %v", name, err)}
-		}
-		results[name] = r
-	}
-	return results, nil
+	return all, nil
 }
 
 // Error is an expression that cannot be computed: its sender's fault.
@@ -258,34 +317,36 @@ type Error struct{ message string }
 
 func (e *Error) Error() string { return e.message }
 
-func series(in *types.MetricDataQuery, points []Point, g metricmath.Grid) metricmath.Series {
-	s := metricmath.Series{
-		ID: *in.Id, Label: label(in, *in.MetricStat.Metric.MetricName), Values: make([]float64, g.Count), Period: time.Duration(*in.MetricStat.Period) * time.Second,
-	}
-	for i := range s.Values {
-		s.Values[i] = metricmath.Missing
+// onGrid is the values of points, with none where there is no point.
+func onGrid(points []Point, g metricmath.Grid) []float64 {
+	values := make([]float64, g.Count)
+	for i := range values {
+		values[i] = metricmath.Missing
 	}
 	for _, p := range points {
-		if i := int(p.At.Sub(g.Start) / g.Period); i >= 0 && i < len(s.Values) {
-			s.Values[i] = p.Value
+		if i := int(p.At.Sub(g.Start) / g.Period); i >= 0 && i < len(values) {
+			values[i] = p.Value
 		}
 	}
-	return s
+	return values
 }
 
 // metric reads a metric's statistic by some period.
 func (q *Query) metric(store *metricstore.Store, in *types.MetricDataQuery, period time.Duration, start, end time.Time) ([]Point, error) {
-	m := in.MetricStat
-	first := q.begin(start, period)
+	return read(store, Metric(in.MetricStat.Metric), string(in.MetricStat.Unit), q.statistics[*in.Id], period, q.begin(start, period), end)
+}
+
+// read reads points of a statistic; start is when a period begins.
+func read(store *metricstore.Store, m metricstore.Metric, unit string, st metricstore.Statistic, period time.Duration, start, end time.Time) ([]Point, error) {
 	read, err := store.Read(metricstore.Query{
-		Metric: Metric(m.Metric), Unit: string(m.Unit), Start: first.Unix(), End: end.Unix(), Period: int64(period / time.Second),
+		Metric: m, Unit: unit, Start: start.Unix(), End: end.Unix(), Period: int64(period / time.Second),
 	})
 	if err != nil {
 		return nil, err
 	}
 	var points []Point
 	for _, p := range units(read) {
-		if v, ok := q.statistics[*in.Id].Of(p.Set); ok {
+		if v, ok := st.Of(p.Set); ok {
 			points = append(points, Point{time.Unix(p.At, 0).UTC(), v, p.Count})
 		}
 	}

@@ -3,6 +3,9 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,6 +21,8 @@ type Alarm struct {
 	Tags      []types.Tag
 	// Owed is whom the last change of state has still to be told to; nil once that is done.
 	Owed *OwedActions `json:",omitzero"`
+	// LeftAlarm is when it was in ALARM last and went to another state; zero where it never did.
+	LeftAlarm time.Time `json:",omitzero"`
 }
 
 // OwedActions are actions of an alarm that came from a state to the one that it is in.
@@ -26,21 +31,48 @@ type OwedActions struct {
 	From types.StateValue
 }
 
-// Name is the alarm's name.
-func (a *Alarm) Name() string {
-	if a.Metric != nil {
-		return aws.ToString(a.Metric.AlarmName)
-	}
-	return aws.ToString(a.Composite.AlarmName)
+// members are the members that metric and composite alarms have alike, where they are in an alarm.
+type members struct {
+	name, arn                                         *string
+	actionsEnabled                                    **bool
+	okActions, alarmActions, insufficientDataActions  []string
+	stateValue                                        *types.StateValue
+	stateReason, stateReasonData                      **string
+	stateUpdatedTimestamp, stateTransitionedTimestamp **time.Time
 }
 
-// Arn is the alarm's ARN.
-func (a *Alarm) Arn() string {
-	if a.Metric != nil {
-		return aws.ToString(a.Metric.AlarmArn)
+func (a *Alarm) members() members {
+	if m := a.Metric; m != nil {
+		return members{
+			m.AlarmName, m.AlarmArn, &m.ActionsEnabled, m.OKActions, m.AlarmActions, m.InsufficientDataActions,
+			&m.StateValue, &m.StateReason, &m.StateReasonData, &m.StateUpdatedTimestamp, &m.StateTransitionedTimestamp,
+		}
 	}
-	return aws.ToString(a.Composite.AlarmArn)
+	c := a.Composite
+	return members{
+		c.AlarmName, c.AlarmArn, &c.ActionsEnabled, c.OKActions, c.AlarmActions, c.InsufficientDataActions,
+		&c.StateValue, &c.StateReason, &c.StateReasonData, &c.StateUpdatedTimestamp, &c.StateTransitionedTimestamp,
+	}
 }
+
+// clone is a copy of the alarm whose members can be changed.
+func (a *Alarm) clone() *Alarm {
+	c := *a
+	if a.Metric != nil {
+		m := *a.Metric
+		c.Metric = &m
+		return &c
+	}
+	m := *a.Composite
+	c.Composite = &m
+	return &c
+}
+
+// Name is the alarm's name.
+func (a *Alarm) Name() string { return aws.ToString(a.members().name) }
+
+// Arn is the alarm's ARN.
+func (a *Alarm) Arn() string { return aws.ToString(a.members().arn) }
 
 // Type is the alarm's type.
 func (a *Alarm) Type() types.AlarmType {
@@ -59,69 +91,104 @@ type AlarmState struct {
 
 // State is the alarm's state.
 func (a *Alarm) State() AlarmState {
-	if m := a.Metric; m != nil {
-		return AlarmState{m.StateValue, aws.ToString(m.StateReason), aws.ToString(m.StateReasonData)}
-	}
-	c := a.Composite
-	return AlarmState{c.StateValue, aws.ToString(c.StateReason), aws.ToString(c.StateReasonData)}
+	m := a.members()
+	return AlarmState{*m.stateValue, aws.ToString(*m.stateReason), aws.ToString(*m.stateReasonData)}
+}
+
+// Moved is when the alarm came to its state.
+func (a *Alarm) Moved() time.Time { return aws.ToTime(*a.members().stateTransitionedTimestamp) }
+
+// Keep gives an alarm that takes another one's place that one's state, tags and debts.
+func (a *Alarm) Keep(before *Alarm) {
+	m, b := a.members(), before.members()
+	*m.stateValue, *m.stateReason, *m.stateReasonData = *b.stateValue, *b.stateReason, *b.stateReasonData
+	*m.stateUpdatedTimestamp, *m.stateTransitionedTimestamp = *b.stateUpdatedTimestamp, *b.stateTransitionedTimestamp
+	a.Tags, a.Owed, a.LeftAlarm = before.Tags, before.Owed, before.LeftAlarm
+	a.suppress(before.SuppressedBy())
+}
+
+// WithActions is a copy of the alarm that may act, or may not.
+func (a *Alarm) WithActions(enabled bool) *Alarm {
+	c := a.clone()
+	*c.members().actionsEnabled = &enabled
+	return c
 }
 
 // Actions are the ARNs that are told when the alarm comes to a state; none where its actions are disabled.
 func (a *Alarm) Actions(value types.StateValue) []string {
-	enabled, ok, alarm, insufficient := a.actions()
+	m := a.members()
 	switch {
-	case !enabled:
+	case !aws.ToBool(*m.actionsEnabled):
 		return nil
 	case value == types.StateValueOk:
-		return ok
+		return m.okActions
 	case value == types.StateValueAlarm:
-		return alarm
+		return m.alarmActions
 	}
-	return insufficient
-}
-
-func (a *Alarm) actions() (enabled bool, ok, alarm, insufficient []string) {
-	if m := a.Metric; m != nil {
-		return aws.ToBool(m.ActionsEnabled), m.OKActions, m.AlarmActions, m.InsufficientDataActions
-	}
-	c := a.Composite
-	return aws.ToBool(c.ActionsEnabled), c.OKActions, c.AlarmActions, c.InsufficientDataActions
+	return m.insufficientDataActions
 }
 
 // AllActions are the ARNs that the alarm names for any state.
 func (a *Alarm) AllActions() []string {
-	_, ok, alarm, insufficient := a.actions()
-	return append(append(append([]string{}, ok...), alarm...), insufficient...)
+	m := a.members()
+	return slices.Concat(m.okActions, m.alarmActions, m.insufficientDataActions)
 }
 
 // in is a copy of the alarm in a state.
 func (a *Alarm) in(s AlarmState, now time.Time) *Alarm {
-	c := *a
+	c := a.clone()
+	m := c.members()
 	var data *string
 	if s.Data != "" {
 		data = &s.Data
 	}
-	moved := a.State().Value != s.Value
-	if a.Metric != nil {
-		m := *a.Metric
-		m.StateValue, m.StateReason, m.StateReasonData, m.StateUpdatedTimestamp = s.Value, &s.Reason, data, &now
-		if moved {
-			m.StateTransitionedTimestamp = &now
+	if before := *m.stateValue; before != s.Value {
+		*m.stateTransitionedTimestamp = &now
+		if before == types.StateValueAlarm {
+			c.LeftAlarm = now
 		}
-		c.Metric = &m
-		return &c
 	}
-	m := *a.Composite
-	m.StateValue, m.StateReason, m.StateReasonData, m.StateUpdatedTimestamp = s.Value, &s.Reason, data, &now
-	if moved {
-		m.StateTransitionedTimestamp = &now
-	}
-	c.Composite = &m
-	return &c
+	*m.stateValue, *m.stateReason, *m.stateReasonData, *m.stateUpdatedTimestamp = s.Value, &s.Reason, data, &now
+	return c
 }
 
-// SetAlarmState puts an alarm in a state. Where that is another one its history tells it, and the
-// state's actions are owed. It returns the alarm as it is now.
+// SuppressedBy is what keeps a composite alarm from doing what it owes; "" where nothing does.
+func (a *Alarm) SuppressedBy() types.ActionsSuppressedBy {
+	if a.Composite == nil {
+		return ""
+	}
+	return a.Composite.ActionsSuppressedBy
+}
+
+// suppress notes on a composite alarm, which may be changed, what keeps it from acting.
+func (a *Alarm) suppress(by types.ActionsSuppressedBy) {
+	if a.Composite == nil {
+		return
+	}
+	a.Composite.ActionsSuppressedBy, a.Composite.ActionsSuppressedReason = by, nil
+	if by != "" {
+		a.Composite.ActionsSuppressedReason = aws.String("Actions suppressed by " + string(by))
+	}
+}
+
+// SuppressAlarm notes what keeps a composite alarm from acting.
+func (tx *Tx) SuppressAlarm(a *Alarm, by types.ActionsSuppressedBy) {
+	a = a.clone()
+	a.suppress(by)
+	tx.Alarms.Put(a)
+}
+
+// SettleAlarm strikes out what an alarm owes.
+func (tx *Tx) SettleAlarm(a *Alarm) {
+	a = a.clone()
+	a.Owed = nil
+	a.suppress("")
+	tx.Alarms.Put(a)
+}
+
+// SetAlarmState puts an alarm in a state. Where that is another one its history tells it, and the state's actions are
+// owed, unless it comes back to the state that it acted upon last: what was suppressed since is then as if it had not
+// been. It returns the alarm as it is now.
 func (tx *Tx) SetAlarmState(a *Alarm, s AlarmState, now time.Time) *Alarm {
 	before := a.State()
 	a = a.in(s, now)
@@ -129,9 +196,14 @@ func (tx *Tx) SetAlarmState(a *Alarm, s AlarmState, now time.Time) *Alarm {
 		tx.Alarms.Put(a)
 		return a
 	}
+	from := before.Value
+	if a.Owed != nil && a.SuppressedBy() != "" {
+		from = a.Owed.From
+	}
 	a.Owed = nil
-	if arns := a.Actions(s.Value); len(arns) > 0 {
-		a.Owed = &OwedActions{arns, before.Value}
+	a.suppress("")
+	if arns := a.Actions(s.Value); len(arns) > 0 && from != s.Value {
+		a.Owed = &OwedActions{arns, from}
 	}
 	tx.Alarms.Put(a)
 	data := map[string]any{"version": "1.0", "oldState": historyState(before), "newState": historyState(s)}
@@ -183,6 +255,57 @@ type Dashboard struct {
 	Tags         []types.Tag
 }
 
+// AnomalyDetector is one anomaly detector, of a metric and a statistic or of metric math. Its state is not kept.
+type AnomalyDetector struct{ types.AnomalyDetector }
+
+// Key is what the detector is for, as one text.
+func (d *AnomalyDetector) Key() string {
+	var source any = d.MetricMathAnomalyDetector
+	if s := d.SingleMetricAnomalyDetector; s != nil {
+		sorted := *s
+		sorted.Dimensions = slices.SortedFunc(slices.Values(s.Dimensions), func(a, b types.Dimension) int { return strings.Compare(*a.Name, *b.Name) })
+		source = sorted
+	}
+	b, err := json.Marshal(source)
+	must(err)
+	return string(b)
+}
+
+// Detect gives, for some of a request's queries by their ids, what anomaly detectors say of their models.
+func (v *View) Detect(set func(id string, c *types.AnomalyDetectorConfiguration), queries []types.MetricDataQuery, ids []string) {
+	for _, q := range queries {
+		if !slices.Contains(ids, aws.ToString(q.Id)) {
+			continue
+		}
+		for d := range v.AnomalyDetectors.All() {
+			if d.isFor(queries, q) {
+				set(*q.Id, d.Configuration)
+			}
+		}
+	}
+}
+
+// isFor says whether the detector is for a query's metric and statistic, or for its expression on the same metrics.
+func (d *AnomalyDetector) isFor(queries []types.MetricDataQuery, q types.MetricDataQuery) bool {
+	if m := q.MetricStat; m != nil {
+		of := AnomalyDetector{types.AnomalyDetector{SingleMetricAnomalyDetector: &types.SingleMetricAnomalyDetector{
+			Namespace: m.Metric.Namespace, MetricName: m.Metric.MetricName, Dimensions: m.Metric.Dimensions, Stat: m.Stat,
+		}}}
+		return d.SingleMetricAnomalyDetector != nil && d.Key() == of.Key()
+	}
+	if d.MetricMathAnomalyDetector == nil {
+		return false
+	}
+	return !slices.ContainsFunc(d.MetricMathAnomalyDetector.MetricDataQueries, func(own types.MetricDataQuery) bool {
+		if own.ReturnData == nil || *own.ReturnData {
+			return aws.ToString(own.Expression) != aws.ToString(q.Expression)
+		}
+		return !slices.ContainsFunc(queries, func(q types.MetricDataQuery) bool {
+			return *q.Id == *own.Id && aws.ToString(q.Expression) == aws.ToString(own.Expression) && reflect.DeepEqual(q.MetricStat, own.MetricStat)
+		})
+	})
+}
+
 // AlarmHistoryByAlarm finds the history of an alarm by its name.
 var AlarmHistoryByAlarm = Index[AlarmHistory]{"alarm", func(h *AlarmHistory) []string { return given(h.Item.AlarmName) }}
 
@@ -190,6 +313,8 @@ var (
 	alarmHistory = &def[AlarmHistory]{name: "alarm_history", keyOf: (*AlarmHistory).Key, indexes: []Index[AlarmHistory]{AlarmHistoryByAlarm}}
 
 	alarms = &def[Alarm]{name: "alarms", keyOf: (*Alarm).Name}
+
+	anomalyDetectors = &def[AnomalyDetector]{name: "anomaly_detectors", keyOf: (*AnomalyDetector).Key}
 
 	dashboards = &def[Dashboard]{name: "dashboards", keyOf: func(d *Dashboard) string { return d.Name }}
 )

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // formTree is a form's parameters as what their dotted names describe: Tags.member.1.Key is a key
@@ -165,7 +166,7 @@ func formScalar(sh *shape, s string, v reflect.Value) error {
 	switch sh.kind {
 	case kindString:
 		v.SetString(s)
-		return nil
+		return fits(utf8.ValidString(s), "text in UTF-8")
 	case kindBool:
 		v.SetBool(s == "true")
 		if s != "true" && s != "false" {

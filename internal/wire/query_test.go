@@ -91,6 +91,7 @@ func TestFormIsStrict(t *testing.T) {
 		{"an unknown parameter within", "Tags.member.1.Ky=1", "Tags.1.Ky: there is no such parameter."},
 		{"twice", "Policy=a&Policy=b", "Policy comes more than once."},
 		{"no number", "DurationSeconds=x", "DurationSeconds: expected a whole number."},
+		{"no UTF-8", "Policy=a%FF", "Policy: expected text in UTF-8."},
 		{"too large", "DurationSeconds=2147483648", "DurationSeconds: expected a whole number."},
 		{"a list without numbers", "Tags.member.x.Key=1", "Tags.member.x is not numbered."},
 		{"a list from 0", "Tags.member.0.Key=1", "Tags.member.0 is not numbered."},

@@ -3,10 +3,13 @@ package alarms
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pintle/pintle/internal/decide/alarm"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -20,29 +23,88 @@ type Action struct {
 // maxActing bounds how many actions are done at a time: one that hangs must not keep the others.
 const maxActing = 16
 
-// act does the actions that alarms owe.
+// act does the actions that alarms owe, and those that are suppressed once they no longer are.
 func act(ctx context.Context, store *state.Store, opts Options) error {
-	return onChange(ctx, store, func(view *state.View) error {
-		g, ctx := errgroup.WithContext(ctx)
-		g.SetLimit(maxActing)
-		for a := range view.Alarms.All() {
-			if a.Owed != nil {
-				g.Go(func() error { return settle(ctx, store, opts, a) })
-			}
+	for {
+		view := store.Watch()
+		next, err := settleAll(ctx, store, opts, view)
+		if err != nil {
+			return err
 		}
-		return g.Wait()
+		if err := changedBy(ctx, view, next, opts.Now()); err != nil {
+			return err
+		}
+	}
+}
+
+// changedBy waits until what a view has read changes, or until a time, if it is one.
+func changedBy(ctx context.Context, view *state.View, at, now time.Time) error {
+	if at.IsZero() {
+		return view.Changed(ctx)
+	}
+	wait, cancel := context.WithTimeout(ctx, at.Sub(now))
+	defer cancel()
+	if err := view.Changed(wait); err != nil && wait.Err() == nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// settleAll does what the alarms owe. next is when something may cease to be suppressed; zero where nothing does by
+// itself.
+func settleAll(ctx context.Context, store *state.Store, opts Options, view *state.View) (next time.Time, err error) {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxActing)
+	for a := range view.Alarms.All() {
+		if a.Owed == nil {
+			continue
+		}
+		by, until := suppressed(view, a, opts.Now())
+		if by == "" {
+			g.Go(func() error { return settle(ctx, store, opts, a) })
+			continue
+		}
+		if !until.IsZero() && (next.IsZero() || until.Before(next)) {
+			next = until
+		}
+		if by != a.SuppressedBy() {
+			g.Go(func() error { return suppress(ctx, store, a, by) })
+		}
+	}
+	return next, g.Wait()
+}
+
+// suppressed says what keeps an alarm from acting, and until when; "" where nothing does.
+func suppressed(view *state.View, a *state.Alarm, now time.Time) (types.ActionsSuppressedBy, time.Time) {
+	c := a.Composite
+	if c == nil || c.ActionsSuppressor == nil {
+		return "", time.Time{}
+	}
+	s := alarm.Suppressor{
+		Wait:      time.Duration(aws.ToInt32(c.ActionsSuppressorWaitPeriod)) * time.Second,
+		Extension: time.Duration(aws.ToInt32(c.ActionsSuppressorExtensionPeriod)) * time.Second,
+	}
+	if other := child(view, *c.ActionsSuppressor); other != nil {
+		s.State, s.LeftAlarm = alarm.State(other.State().Value), other.LeftAlarm
+	}
+	by, until := s.Suppresses(a.Moved(), now)
+	return types.ActionsSuppressedBy(by), until
+}
+
+// suppress notes what keeps an alarm from acting. It goes on to owe it.
+func suppress(ctx context.Context, store *state.Store, a *state.Alarm, by types.ActionsSuppressedBy) error {
+	return store.Update(ctx, func(tx *state.Tx) error {
+		if now := tx.Alarms.Get(a.Name()); now != nil && now.Owed == a.Owed {
+			tx.SuppressAlarm(now, by)
+		}
+		return nil
 	})
 }
 
 // settle does what one alarm owes, and keeps in its history how that went.
 func settle(ctx context.Context, store *state.Store, opts Options, a *state.Alarm) error {
-	suppressed := suppressor(store.View(), a)
 	outcomes := make([]error, len(a.Owed.Arns))
 	for i, arn := range a.Owed.Arns {
-		if suppressed != "" {
-			outcomes[i] = fmt.Errorf("suppressed by alarm %s", suppressed)
-			continue
-		}
 		if outcomes[i] = opts.Act(ctx, Action{arn, a, a.Owed.From}); ctx.Err() != nil {
 			return ctx.Err() // it is owed still
 		}
@@ -56,24 +118,10 @@ func settle(ctx context.Context, store *state.Store, opts Options, a *state.Alar
 			tx.AddAlarmHistory(a, types.HistoryItemTypeAction, told(arn, outcomes[i]), outcome(a, arn, outcomes[i]), opts.Now())
 		}
 		if now.Owed == a.Owed { // else it has gone on to another state, which owes its own
-			c := *now
-			c.Owed = nil
-			tx.Alarms.Put(&c)
+			tx.SettleAlarm(now)
 		}
 		return nil
 	})
-}
-
-// suppressor is the alarm that keeps a composite alarm from acting: it does while it is in ALARM.
-func suppressor(view *state.View, a *state.Alarm) string {
-	if a.Composite == nil || a.Composite.ActionsSuppressor == nil {
-		return ""
-	}
-	by := child(view, *a.Composite.ActionsSuppressor)
-	if by == nil || by.State().Value != types.StateValueAlarm {
-		return ""
-	}
-	return by.Name()
 }
 
 func told(arn string, err error) string {
@@ -84,7 +132,7 @@ func told(arn string, err error) string {
 }
 
 func outcome(a *state.Alarm, arn string, err error) map[string]any {
-	out := map[string]any{"version": "1.0", "actionState": "Succeeded", "notificationResource": arn, "stateUpdateTimestamp": moved(a).UnixMilli()}
+	out := map[string]any{"version": "1.0", "actionState": "Succeeded", "notificationResource": arn, "stateUpdateTimestamp": a.Moved().UnixMilli()}
 	if err != nil {
 		out["actionState"], out["error"] = "Failed", err.Error()
 	}

@@ -216,6 +216,95 @@ func TestCompositeAlarms(t *testing.T) {
 	})
 }
 
+// An alarm on a band goes off where the metric leaves what it has been, and not before there is enough to tell.
+func TestAnomalyAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		defer w.stop()
+		a := metricAlarm("odd", 60)
+		m := a.Metric
+		m.Namespace, m.MetricName, m.Statistic, m.Period, m.Threshold, m.EvaluationPeriods = nil, nil, "", nil, nil, aws.Int32(1)
+		m.ComparisonOperator, m.ThresholdMetricId = types.ComparisonOperatorGreaterThanUpperThreshold, aws.String("band")
+		m.Metrics = []types.MetricDataQuery{
+			{Id: aws.String("m1"), MetricStat: &types.MetricStat{Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")}, Period: aws.Int32(60), Stat: aws.String("Maximum")}},
+			{Id: aws.String("band"), Expression: aws.String("ANOMALY_DETECTION_BAND(m1, 3)")},
+		}
+		w.put(a)
+		minute := func(value float64) string {
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 30*time.Second)))
+			w.report(value)
+			time.Sleep(time.Minute) // it is evaluated after its end
+			synctest.Wait()
+			return w.state("odd")
+		}
+		w.expect("nothing to compare with", minute(11), "INSUFFICIENT_DATA")
+		for i := range 20 {
+			minute(float64(10 + i%3))
+		}
+		w.expect("as it has been", minute(12), "OK")
+		w.expect("twice as much", minute(24), "ALARM")
+		w.expect("less", minute(0), "OK")
+	})
+}
+
+// Actions that a suppressor alarm keeps back are done once it no longer does, if the state is still another one than that
+// acted upon last. That outlasts a restart.
+func TestSuppression(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		defer w.stop()
+		a, quiet, other := metricAlarm("a", 60), composite("quiet", "ALARM(a)", "http://quiet"), metricAlarm("other", 60)
+		a.Metric.TreatMissingData, other.Metric.TreatMissingData = aws.String("ignore"), aws.String("ignore")
+		quiet.Composite.OKActions = []string{"http://ok"}
+		quiet.Composite.ActionsSuppressor = aws.String("other")
+		quiet.Composite.ActionsSuppressorWaitPeriod, quiet.Composite.ActionsSuppressorExtensionPeriod = aws.Int32(20), aws.Int32(30)
+		quiet.Composite.StateValue = types.StateValueOk
+		w.put(a, quiet, other)
+		set := func(name string, value types.StateValue) {
+			t.Helper()
+			err := w.store.Update(t.Context(), func(tx *state.Tx) error {
+				tx.SetAlarmState(tx.Alarms.Get(name), state.AlarmState{Value: value, Reason: "set"}, time.Now())
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		expect := func(what, acts, by string) {
+			t.Helper()
+			w.expect(what, w.done(), acts)
+			w.expect(what+": suppressed by", string(w.store.View().Alarms.Get("quiet").SuppressedBy()), by)
+		}
+		step := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+
+		set("a", types.StateValueAlarm)
+		expect("it waits for the suppressor", "", "WaitPeriod")
+		step(19 * time.Second)
+		expect("it still waits", "", "WaitPeriod")
+		step(time.Second)
+		expect("the suppressor did not come", "http://quiet OK>ALARM", "")
+		set("other", types.StateValueAlarm)
+		set("a", types.StateValueOk)
+		expect("suppressed", "", "Alarm")
+		w.expect("the reason", *w.store.View().Alarms.Get("quiet").Composite.ActionsSuppressedReason, "Actions suppressed by Alarm")
+		step(time.Hour)
+		expect("suppressed for as long as the other is in ALARM", "", "Alarm")
+		set("other", types.StateValueOk)
+		step(29 * time.Second)
+		expect("extended", "", "ExtensionPeriod")
+		step(time.Second)
+		expect("the extension is over", "http://ok ALARM>OK", "")
+		set("other", types.StateValueAlarm)
+		set("a", types.StateValueAlarm)
+		expect("suppressed again", "", "Alarm")
+		set("a", types.StateValueOk)
+		set("other", types.StateValueOk)
+		step(time.Hour)
+		expect("it is as it was", "", "")
+	})
+}
+
 // What is owed is done also when the process that owed it is gone, and a failure is told.
 func TestOwedActions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -75,7 +75,7 @@ func Arrived(ctx context.Context, store *state.Store, opts Options) error {
 		return nil
 	}
 	return round(ctx, store, opts, opts.latest(), func(m *types.MetricAlarm) bool {
-		return period(m) < long && slices.ContainsFunc(queries(m), func(q types.MetricDataQuery) bool {
+		return metricquery.PeriodOfAlarm(m) < long && slices.ContainsFunc(metricquery.OfAlarm(m), func(q types.MetricDataQuery) bool {
 			if q.MetricStat == nil {
 				return false
 			}

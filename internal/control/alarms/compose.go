@@ -3,7 +3,6 @@ package alarms
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
@@ -65,22 +64,13 @@ func child(view *state.View, name string) *state.Alarm {
 // because names the alarm of a rule that changed last.
 func because(view *state.View, rule *alarm.Rule) string {
 	var last *state.Alarm
-	var at time.Time
 	for _, name := range rule.Children() {
-		if a := child(view, name); a != nil && (last == nil || moved(a).After(at)) {
-			last, at = a, moved(a)
+		if a := child(view, name); a != nil && (last == nil || a.Moved().After(last.Moved())) {
+			last = a
 		}
 	}
 	if last == nil {
 		return "The rule names no alarm."
 	}
-	return alarm.CompositeReason(last.Arn(), alarm.State(last.State().Value), at)
-}
-
-// moved is when an alarm came to its state.
-func moved(a *state.Alarm) time.Time {
-	if a.Metric != nil {
-		return aws.ToTime(a.Metric.StateTransitionedTimestamp)
-	}
-	return aws.ToTime(a.Composite.StateTransitionedTimestamp)
+	return alarm.CompositeReason(last.Arn(), alarm.State(last.State().Value), last.Moved())
 }

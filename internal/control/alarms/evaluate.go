@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,7 +23,7 @@ type change struct {
 
 // Round evaluates the metric alarms that are due at a time, and commits what has changed together.
 func Round(ctx context.Context, store *state.Store, opts Options, due time.Time) error {
-	fast := func(m *types.MetricAlarm) bool { return opts.Arrivals != nil && period(m) < long }
+	fast := func(m *types.MetricAlarm) bool { return opts.Arrivals != nil && metricquery.PeriodOfAlarm(m) < long }
 	err := round(ctx, store, opts, due, func(m *types.MetricAlarm) bool { return !fast(m) && isDue(m, due) }, false)
 	if err != nil || opts.Arrivals == nil {
 		return err
@@ -34,11 +35,12 @@ func Round(ctx context.Context, store *state.Store, opts Options, due time.Time)
 // then.
 func round(ctx context.Context, store *state.Store, opts Options, now time.Time, which func(*types.MetricAlarm) bool, sliding bool) error {
 	var changes []change
-	for a := range store.View().Alarms.All() {
+	view := store.View()
+	for a := range view.Alarms.All() {
 		if a.Metric == nil || !which(a.Metric) {
 			continue
 		}
-		to, err := judge(opts, a, now, sliding)
+		to, err := judge(opts, view, a, now, sliding)
 		if err != nil {
 			opts.Log.Warn("alarm not evaluated", "alarm", a.Name(), "error", err)
 			continue
@@ -61,33 +63,18 @@ func round(ctx context.Context, store *state.Store, opts Options, now time.Time,
 }
 
 func isDue(m *types.MetricAlarm, due time.Time) bool {
-	p := period(m)
+	p := metricquery.PeriodOfAlarm(m)
 	return due.Equal(due.Truncate(min(p, long))) || p == 20*time.Second && due.Equal(due.Truncate(short))
 }
 
-// period is the alarm's: of its metric, or the longest of its metric math.
-func period(m *types.MetricAlarm) time.Duration {
-	if m.Period != nil {
-		return time.Duration(*m.Period) * time.Second
-	}
-	var longest int32
-	for _, q := range m.Metrics {
-		longest = max(longest, aws.ToInt32(q.Period))
-		if q.MetricStat != nil {
-			longest = max(longest, aws.ToInt32(q.MetricStat.Period))
-		}
-	}
-	return time.Duration(longest) * time.Second
-}
-
 // judge is the state that an alarm's data points put it in.
-func judge(opts Options, a *state.Alarm, now time.Time, sliding bool) (state.AlarmState, error) {
+func judge(opts Options, view *state.View, a *state.Alarm, now time.Time, sliding bool) (state.AlarmState, error) {
 	m := metricOf(a.Metric)
 	from, until := m.Range(now)
 	if sliding {
 		from, until = from.Add(now.Sub(until)), now
 	}
-	points, err := datapoints(opts, a.Metric, from, until, sliding)
+	points, err := datapoints(opts, view, a.Metric, from, until, sliding)
 	if err != nil {
 		return state.AlarmState{}, err
 	}
@@ -103,45 +90,57 @@ func judge(opts Options, a *state.Alarm, now time.Time, sliding bool) (state.Ala
 func metricOf(m *types.MetricAlarm) alarm.Metric {
 	return alarm.Metric{
 		ComparisonOperator: string(m.ComparisonOperator), Threshold: aws.ToFloat64(m.Threshold),
-		EvaluationPeriods: int(aws.ToInt32(m.EvaluationPeriods)), DatapointsToAlarm: int(aws.ToInt32(m.DatapointsToAlarm)), Period: period(m),
+		EvaluationPeriods: int(aws.ToInt32(m.EvaluationPeriods)), DatapointsToAlarm: int(aws.ToInt32(m.DatapointsToAlarm)), Period: metricquery.PeriodOfAlarm(m),
 		Statistic: cmp.Or(aws.ToString(m.ExtendedStatistic), string(m.Statistic)), Unit: string(m.Unit), TreatMissingData: aws.ToString(m.TreatMissingData),
 		EvaluateLowSampleCountPercentile: aws.ToString(m.EvaluateLowSampleCountPercentile),
 	}
 }
 
 // datapoints reads what an alarm looks at.
-func datapoints(opts Options, m *types.MetricAlarm, from, to time.Time, sliding bool) ([]alarm.Datapoint, error) {
-	query, err := metricquery.New(queries(m))
+func datapoints(opts Options, view *state.View, m *types.MetricAlarm, from, to time.Time, sliding bool) ([]alarm.Datapoint, error) {
+	query, err := metricquery.New(metricquery.OfAlarm(m))
 	if err != nil {
 		return nil, err
 	}
 	if sliding {
 		query = query.Ending(to)
 	}
-	answers, err := query.Run(opts.Metrics, from, to)
+	view.Detect(query.Detect, m.Metrics, query.Banded())
+	result, err := query.Run(opts.Metrics, from, to)
 	if err != nil {
 		return nil, err
 	}
-	for _, answer := range answers {
-		if !answer.ReturnData {
-			continue
-		}
-		points := make([]alarm.Datapoint, len(answer.Points))
-		for i, p := range answer.Points {
-			points[i] = alarm.Datapoint{Timestamp: p.At, Value: p.Value, SampleCount: p.SampleCount}
-		}
-		return points, nil
+	i := slices.IndexFunc(result.Answers, func(a metricquery.Answer) bool { return a.ReturnData && a.ID != aws.ToString(m.ThresholdMetricId) })
+	if i < 0 {
+		return nil, errors.New("no query returns data")
 	}
-	return nil, errors.New("no query returns data")
+	points := make([]alarm.Datapoint, len(result.Answers[i].Points))
+	for i, p := range result.Answers[i].Points {
+		points[i] = alarm.Datapoint{Timestamp: p.At, Value: p.Value, SampleCount: p.SampleCount}
+	}
+	if m.ThresholdMetricId != nil {
+		return banded(points, result.Answers, *m.ThresholdMetricId), nil
+	}
+	return points, nil
 }
 
-// queries are an alarm's metric math, or its metric as the one query.
-func queries(m *types.MetricAlarm) []types.MetricDataQuery {
-	if len(m.Metrics) > 0 {
-		return m.Metrics
+// banded are data points with the band that an expression gives for them; without a band, one is as good as missing.
+func banded(points []alarm.Datapoint, answers []metricquery.Answer, id string) []alarm.Datapoint {
+	i := slices.IndexFunc(answers, func(a metricquery.Answer) bool { return a.ID == id })
+	if i < 0 || i+1 == len(answers) {
+		return nil
 	}
-	return []types.MetricDataQuery{{Id: aws.String("m1"), MetricStat: &types.MetricStat{
-		Metric: &types.Metric{Namespace: m.Namespace, MetricName: m.MetricName, Dimensions: m.Dimensions},
-		Period: m.Period, Stat: aws.String(cmp.Or(aws.ToString(m.ExtendedStatistic), string(m.Statistic))), Unit: m.Unit,
-	}}}
+	type limits struct{ lower, upper float64 }
+	at := map[int64]limits{}              // by the second
+	for n, p := range answers[i].Points { // both limits are there or neither
+		at[p.At.Unix()] = limits{answers[i+1].Points[n].Value, p.Value}
+	}
+	var out []alarm.Datapoint
+	for _, p := range points {
+		if l, ok := at[p.Timestamp.Unix()]; ok {
+			p.Lower, p.Upper = l.lower, l.upper
+			out = append(out, p)
+		}
+	}
+	return out
 }

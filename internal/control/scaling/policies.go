@@ -81,7 +81,7 @@ func (l *Loop) heed(alarms map[string][]cloudwatchtypes.MetricAlarm, now time.Ti
 	for action, list := range alarms {
 		for _, a := range list {
 			last, known := l.heeded[*a.AlarmName]
-			if !known || now.Sub(last) >= period(a) || aws.ToTime(a.StateUpdatedTimestamp).After(last) {
+			if !known || now.Sub(last) >= metricquery.PeriodOfAlarm(&a) || aws.ToTime(a.StateUpdatedTimestamp).After(last) {
 				due[action], last = true, now
 			}
 			still[*a.AlarmName] = last
@@ -89,20 +89,6 @@ func (l *Loop) heed(alarms map[string][]cloudwatchtypes.MetricAlarm, now time.Ti
 	}
 	l.heeded = still
 	return due
-}
-
-// period is how long an alarm's data points are.
-func period(a cloudwatchtypes.MetricAlarm) time.Duration {
-	seconds := aws.ToInt32(a.Period)
-	for _, q := range a.Metrics {
-		if q.MetricStat != nil {
-			seconds = max(seconds, aws.ToInt32(q.MetricStat.Period))
-		}
-	}
-	if seconds == 0 {
-		seconds = 60
-	}
-	return time.Duration(seconds) * time.Second
 }
 
 // scale asks a target's policies what they want and does what wins.
@@ -266,14 +252,14 @@ type point struct {
 
 // points are the data points of an alarm's evaluation periods, the newest first.
 func (l *Loop) points(ctx context.Context, a cloudwatchtypes.MetricAlarm, now time.Time) (points []point, err error) {
-	length := period(a)
+	length := metricquery.PeriodOfAlarm(&a)
 	if l.opts.Metrics != nil && length < time.Minute {
 		return l.latest(a, length, now)
 	}
 	end := now.Truncate(length)
 	start := end.Add(-time.Duration(max(1, aws.ToInt32(a.EvaluationPeriods))) * length)
 	out, err := l.opts.CloudWatch.GetMetricData(ctx, &cloudwatch.GetMetricDataInput{
-		StartTime: &start, EndTime: &end, ScanBy: cloudwatchtypes.ScanByTimestampDescending, MetricDataQueries: queries(a),
+		StartTime: &start, EndTime: &end, ScanBy: cloudwatchtypes.ScanByTimestampDescending, MetricDataQueries: metricquery.OfAlarm(&a),
 	})
 	if err != nil || len(out.MetricDataResults) == 0 {
 		return nil, err
@@ -287,13 +273,13 @@ func (l *Loop) points(ctx context.Context, a cloudwatchtypes.MetricAlarm, now ti
 
 // latest are the data points of an alarm's evaluation periods, if the last one ended now.
 func (l *Loop) latest(a cloudwatchtypes.MetricAlarm, length time.Duration, now time.Time) (points []point, err error) {
-	query, err := metricquery.New(queries(a))
+	query, err := metricquery.New(metricquery.OfAlarm(&a))
 	if err != nil {
 		return nil, err
 	}
 	end := now.Truncate(time.Second).Add(time.Second) // as the alarm saw it
-	answers, err := query.Ending(end).Run(l.opts.Metrics, end.Add(-time.Duration(max(1, aws.ToInt32(a.EvaluationPeriods)))*length), end)
-	for _, answer := range answers {
+	result, err := query.Ending(end).Run(l.opts.Metrics, end.Add(-time.Duration(max(1, aws.ToInt32(a.EvaluationPeriods)))*length), end)
+	for _, answer := range result.Answers {
 		if !answer.ReturnData {
 			continue
 		}
@@ -303,19 +289,4 @@ func (l *Loop) latest(a cloudwatchtypes.MetricAlarm, length time.Duration, now t
 		break
 	}
 	return points, err
-}
-
-// queries ask for what an alarm watches.
-func queries(a cloudwatchtypes.MetricAlarm) []cloudwatchtypes.MetricDataQuery {
-	if len(a.Metrics) > 0 {
-		return a.Metrics
-	}
-	stat := string(a.Statistic)
-	if a.ExtendedStatistic != nil {
-		stat = *a.ExtendedStatistic
-	}
-	return []cloudwatchtypes.MetricDataQuery{{Id: aws.String("m1"), MetricStat: &cloudwatchtypes.MetricStat{
-		Metric: &cloudwatchtypes.Metric{Namespace: a.Namespace, MetricName: a.MetricName, Dimensions: a.Dimensions},
-		Period: a.Period, Stat: &stat, Unit: a.Unit,
-	}}}
 }

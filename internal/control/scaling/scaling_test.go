@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -315,6 +317,45 @@ func TestConstantLoad(t *testing.T) {
 			}
 			if got := w.desired(); got != c.want || w.updates != 1 {
 				t.Errorf("load %v from %d: there are %d after %d changes, want %d after 1:\n%s", c.load, c.from, got, w.updates, c.want, strings.Join(w.activities(), "\n"))
+			}
+		})
+	}
+}
+
+// TestConstantLoadSettles: whatever the load, the bounds and the target, and however long tasks take to start within the
+// cool-down, the loop with its alarms goes in one direction alone, within the bounds, never in below what the load needs,
+// and stays on what it needs, or one more.
+func TestConstantLoadSettles(t *testing.T) {
+	for seed := range uint64(24) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		lowest := 1 + rnd.Int32N(5)
+		highest := lowest + rnd.Int32N(40)
+		from := lowest + rnd.Int32N(highest-lowest+1)
+		goal, load, start := 10+90*rnd.Float64(), 0.0, rnd.IntN(4)
+		load = goal * 50 * rnd.Float64() * rnd.Float64()
+		need := min(max(int32(math.Ceil(load/goal-1e-9)), lowest), highest)
+		run(t, from, func(w *world) {
+			w.starts = false
+			w.update(func(tx *state.Tx) { tx.ScalableTargets.Put(target(lowest, highest)) })
+			w.track(goal, 300)
+			w.load = load
+			history := []int32{from}
+			for range 90 {
+				w.minute()
+				history = append(history, w.desired())
+				w.change(func() { w.service.RunningCount = history[max(0, len(history)-1-start)] })
+			}
+			up, down := false, false
+			for i := 1; i < len(history); i++ {
+				before, now := history[i-1], history[i]
+				up, down = up || now > before, down || now < before
+				if now < lowest || now > highest || now < before && now < need {
+					t.Errorf("seed %d: from %d to %d, with bounds of %d and %d and a need of %d", seed, before, now, lowest, highest, need)
+				}
+			}
+			last := history[len(history)-1]
+			if up && down || last < need || last > need+1 && load/float64(last) < 0.9*goal {
+				t.Errorf("seed %d: the need is %d, the way %v\n%s", seed, need, slices.Compact(history), strings.Join(w.activities(), "\n"))
 			}
 		})
 	}

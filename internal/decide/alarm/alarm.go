@@ -6,6 +6,7 @@ package alarm
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +50,8 @@ type Datapoint struct {
 	Timestamp   time.Time // of the period's start
 	Value       float64
 	SampleCount float64
+	// Lower and Upper are the band that the value is compared with, where the alarm has one instead of a threshold.
+	Lower, Upper float64
 }
 
 // Evaluation is what an alarm's data points come to.
@@ -62,27 +65,39 @@ type Evaluation struct {
 
 // comparison is how a comparison operator compares, and how a reason says so.
 type comparison struct {
-	breaches func(value, threshold float64) bool
+	breaches func(p Datapoint, threshold float64) bool
 	says     string
 }
 
 var comparisons = map[string]comparison{
-	"GreaterThanOrEqualToThreshold": {func(v, t float64) bool { return v >= t }, "greater than or equal to"},
-	"GreaterThanThreshold":          {func(v, t float64) bool { return v > t }, "greater than"},
-	"LessThanThreshold":             {func(v, t float64) bool { return v < t }, "less than"},
-	"LessThanOrEqualToThreshold":    {func(v, t float64) bool { return v <= t }, "less than or equal to"},
+	"GreaterThanOrEqualToThreshold": {func(p Datapoint, t float64) bool { return p.Value >= t }, "greater than or equal to the threshold"},
+	"GreaterThanThreshold":          {func(p Datapoint, t float64) bool { return p.Value > t }, "greater than the threshold"},
+	"LessThanThreshold":             {func(p Datapoint, t float64) bool { return p.Value < t }, "less than the threshold"},
+	"LessThanOrEqualToThreshold":    {func(p Datapoint, t float64) bool { return p.Value <= t }, "less than or equal to the threshold"},
 }
 
-// ofAnomalies are the operators that compare with a band instead of a threshold.
-var ofAnomalies = []string{"LessThanLowerOrGreaterThanUpperThreshold", "LessThanLowerThreshold", "GreaterThanUpperThreshold"}
+// bandComparisons are the operators that compare with a band.
+var bandComparisons = map[string]comparison{
+	"LessThanLowerOrGreaterThanUpperThreshold": {func(p Datapoint, _ float64) bool { return p.Value < p.Lower || p.Value > p.Upper }, "outside the band"},
+	"LessThanLowerThreshold":                   {func(p Datapoint, _ float64) bool { return p.Value < p.Lower }, "less than the lower thresholds"},
+	"GreaterThanUpperThreshold":                {func(p Datapoint, _ float64) bool { return p.Value > p.Upper }, "greater than the upper thresholds"},
+}
+
+// Banded says whether the alarm compares with a band.
+func (m Metric) Banded() bool { return bandComparisons[m.ComparisonOperator].breaches != nil }
+
+func (m Metric) comparison() comparison {
+	if m.Banded() {
+		return bandComparisons[m.ComparisonOperator]
+	}
+	return comparisons[m.ComparisonOperator]
+}
 
 // Check refuses what CloudWatch would refuse, naming the field.
 func (m Metric) Check() error {
 	switch {
-	case slices.Contains(ofAnomalies, m.ComparisonOperator):
-		return fmt.Errorf("ComparisonOperator %s needs anomaly detection, which Pintle does not have", m.ComparisonOperator)
-	case comparisons[m.ComparisonOperator].breaches == nil:
-		return fmt.Errorf("ComparisonOperator must be GreaterThanOrEqualToThreshold, GreaterThanThreshold, LessThanThreshold or LessThanOrEqualToThreshold, not %q", m.ComparisonOperator)
+	case m.comparison().breaches == nil:
+		return fmt.Errorf("ComparisonOperator must be one of %s, not %q", strings.Join(slices.Sorted(maps.Keys(comparisons)), ", "), m.ComparisonOperator)
 	case m.EvaluationPeriods < 1:
 		return fmt.Errorf("EvaluationPeriods must be at least 1, not %d", m.EvaluationPeriods)
 	case m.DatapointsToAlarm < 0 || m.DatapointsToAlarm > m.EvaluationPeriods:
@@ -193,7 +208,7 @@ func (m Metric) verdict(points []Datapoint, now time.Time) verdict {
 }
 
 func (m Metric) breaches(p Datapoint) bool {
-	return comparisons[m.ComparisonOperator].breaches(p.Value, m.Threshold)
+	return m.comparison().breaches(p, m.Threshold)
 }
 
 // fewSamples says whether a percentile is to be ignored because it stands on too few samples.

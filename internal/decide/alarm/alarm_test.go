@@ -121,6 +121,26 @@ func TestOperators(t *testing.T) {
 	}
 }
 
+// TestBandOperators: an alarm on an anomaly detection band breaches below it, above it, or either; not on its limits.
+func TestBandOperators(t *testing.T) {
+	for operator, breaches := range map[string][4]bool{ // by 1, 2, 4, 5
+		"LessThanLowerOrGreaterThanUpperThreshold": {true, false, false, true}, "LessThanLowerThreshold": {true, false, false, false}, "GreaterThanUpperThreshold": {false, false, false, true},
+	} {
+		a := metric(1, 1)
+		a.ComparisonOperator = operator
+		if err := a.Check(); err != nil {
+			t.Error(err)
+		}
+		for i, want := range breaches {
+			p := Datapoint{Timestamp: now.Add(-6 * time.Minute), Value: []float64{1, 2, 4, 5}[i], Lower: 2, Upper: 4}
+			e := a.Evaluate(InsufficientData, []Datapoint{p}, now)
+			if got := e.State == Alarming; got != want || !strings.Contains(e.Reason, "(2.0 to 4.0)") || e.Data.Threshold != nil {
+				t.Errorf("%v %s: %s", p.Value, operator, e.Reason)
+			}
+		}
+	}
+}
+
 // TestRange: the pages' "evaluation range", for periods of the sections "Evaluating an alarm" and
 // "High-resolution alarms".
 func TestRange(t *testing.T) {
@@ -212,7 +232,6 @@ func TestCheck(t *testing.T) {
 		says   string
 	}{
 		{func(a *Metric) {}, ""},
-		{func(a *Metric) { a.ComparisonOperator = "GreaterThanUpperThreshold" }, "anomaly detection"},
 		{func(a *Metric) { a.ComparisonOperator = "Near" }, "ComparisonOperator must be"},
 		{func(a *Metric) { a.EvaluationPeriods = 0 }, "EvaluationPeriods"},
 		{func(a *Metric) { a.DatapointsToAlarm = 4 }, "DatapointsToAlarm"},

@@ -17,7 +17,7 @@ type ReasonData struct {
 	Statistic           string               `json:"statistic,omitempty"`
 	Period              int                  `json:"period"`
 	RecentDatapoints    []float64            `json:"recentDatapoints"`
-	Threshold           float64              `json:"threshold"`
+	Threshold           *float64             `json:"threshold,omitempty"` // none of a band
 	EvaluatedDatapoints []EvaluatedDatapoint `json:"evaluatedDatapoints,omitempty"`
 }
 
@@ -47,7 +47,10 @@ func (t timestamp) MarshalText() ([]byte, error) {
 func (m Metric) data(v verdict, now time.Time) ReasonData {
 	d := ReasonData{
 		Version: "1.0", QueryDate: timestamp(now), Unit: m.Unit, Statistic: m.Statistic,
-		Period: int(m.Period / time.Second), Threshold: m.Threshold, RecentDatapoints: []float64{},
+		Period: int(m.Period / time.Second), RecentDatapoints: []float64{},
+	}
+	if !m.Banded() {
+		d.Threshold = &m.Threshold
 	}
 	for i, p := range v.real {
 		if i == 0 {
@@ -109,8 +112,17 @@ func (m Metric) crossed(state State, v verdict) string {
 	if state == OK {
 		was += " not"
 	}
-	return fmt.Sprintf("%d out of the last %d datapoints [%s] %s %s the threshold (%s)",
-		len(values), len(v.real), strings.Join(values, ", "), was, comparisons[m.ComparisonOperator].says, number(m.Threshold))
+	return fmt.Sprintf("%d out of the last %d datapoints [%s] %s %s (%s)",
+		len(values), len(v.real), strings.Join(values, ", "), was, m.comparison().says, m.against(v))
+}
+
+// against is what the data points are compared with: the threshold, or the newest band.
+func (m Metric) against(v verdict) string {
+	if !m.Banded() {
+		return number(m.Threshold)
+	}
+	p := v.real[len(v.real)-1]
+	return number(p.Lower) + " to " + number(p.Upper)
 }
 
 // plural puts the number before the form that it takes.

@@ -31,7 +31,7 @@ type function struct {
 
 // unsupported are the functions of CloudWatch whose data Pintle does not have.
 var unsupported = map[string]bool{
-	"ANOMALY_DETECTION_BAND": true, "DB_PERF_INSIGHTS": true, "INSIGHT_RULE_METRIC": true, "LAMBDA": true, "SEARCH": true, "SERVICE_QUOTA": true,
+	"DB_PERF_INSIGHTS": true, "INSIGHT_RULE_METRIC": true, "LAMBDA": true, "SERVICE_QUOTA": true,
 }
 
 var functions = map[string]function{
@@ -54,6 +54,8 @@ var functions = map[string]function{
 	"DAY":   clock(func(t time.Time) int64 { return int64(t.Weekday()+6)%7 + 1 }), // Monday is 1, Sunday 7
 	"MONTH": clock(func(t time.Time) int64 { return int64(t.Month()) }), "YEAR": clock(func(t time.Time) int64 { return int64(t.Year()) }),
 
+	"ANOMALY_DETECTION_BAND": {min: 1, max: 2, takes: []kind{series}, do: band},
+
 	"FILL":         {min: 2, max: 2, takes: anySeries, words: map[int][]string{1: {"REPEAT", "LINEAR"}}, do: fill},
 	"FIRST":        {min: 1, max: 1, takes: []kind{array}, do: pick(func(s []Series) int { return 0 })},
 	"LAST":         {min: 1, max: 1, takes: []kind{array}, do: pick(func(s []Series) int { return len(s) - 1 })},
@@ -75,6 +77,11 @@ func (c call) check() error {
 		return c.errorf("%s takes at least %d arguments, not %d", c.name, c.min, len(c.args))
 	case len(c.args) > c.max:
 		return c.errorf("%s takes at most %d arguments, not %d", c.name, c.max, len(c.args))
+	case c.name == "ANOMALY_DETECTION_BAND":
+		if _, ok := c.args[0].(reference); !ok {
+			return c.errorf("ANOMALY_DETECTION_BAND takes the id of a metric or an expression")
+		}
+		return nil
 	case c.name != "SORT":
 		return nil
 	}
@@ -373,6 +380,37 @@ func sort(c call, _ *Data, args []value) (value, error) {
 		sorted = sorted[:clamp(args[3].number, len(sorted))]
 	}
 	return many(sorted), nil
+}
+
+// band is the upper and the lower limit of what is expected of a metric or an expression.
+func band(c call, data *Data, args []value) (value, error) {
+	deviations := 2.0
+	if len(args) == 2 {
+		if args[1].kind != scalar || !(args[1].number > 0) {
+			return value{}, c.errorf("argument 2 of ANOMALY_DETECTION_BAND must be a number greater than 0")
+		}
+		deviations = args[1].number
+	}
+	of := args[0].first()
+	id := c.args[0].(reference).id
+	limits := [2]Series{{ID: of.ID, Label: cmp.Or(of.Label, id) + " (expected) High"}, {ID: of.ID, Label: cmp.Or(of.Label, id) + " (expected) Low"}}
+	for i := range limits {
+		limits[i].Values = data.series(func(at int) float64 {
+			model := data.Models[id]
+			if model == nil {
+				return Missing
+			}
+			lower, upper, ok := model.Band(data.At(at), deviations)
+			switch {
+			case !ok:
+				return Missing
+			case i == 0:
+				return upper
+			}
+			return lower
+		}).Values
+	}
+	return many(limits[:]), nil
 }
 
 func timeSeries(_ call, data *Data, args []value) (value, error) {

@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/pintle/pintle/internal/decide/anomaly"
 )
 
 // Series is one time series on the grid: a value for each of its timestamps, NaN where there is none.
@@ -43,6 +45,10 @@ type Data struct {
 	Metrics []Series
 	// Expressions are the results of the request's other expressions, by id.
 	Expressions map[string]Result
+	// Found are the time series of the metrics that searches have found.
+	Found map[*Search][]Series
+	// Models are what is expected of the metrics and expressions that ANOMALY_DETECTION_BAND names, by id.
+	Models map[string]*anomaly.Model
 }
 
 // Result is what an expression gives: one time series, or an array of them.
@@ -53,9 +59,11 @@ type Result struct {
 
 // Expression is a parsed expression. It may be used by many goroutines.
 type Expression struct {
-	root node
-	text string
-	ids  []string
+	root     node
+	text     string
+	ids      []string
+	searches []*Search
+	banded   []string
 }
 
 // String is the text that the expression was parsed from.
@@ -63,6 +71,12 @@ func (e *Expression) String() string { return e.text }
 
 // IDs are the ids of the metrics and expressions that it names, sorted. METRICS() names none.
 func (e *Expression) IDs() []string { return e.ids }
+
+// Searches are the SEARCH functions in it: what they find is Data's Found.
+func (e *Expression) Searches() []*Search { return e.searches }
+
+// Banded are the ids that ANOMALY_DETECTION_BAND functions in it name: what is expected of these is Data's Models.
+func (e *Expression) Banded() []string { return e.banded }
 
 // Eval computes the expression. Its errors say what is wrong and at which character.
 func (e *Expression) Eval(data *Data) (Result, error) {

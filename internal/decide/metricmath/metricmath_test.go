@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pintle/pintle/internal/decide/anomaly"
 )
 
 // parse reads a series as CloudWatch's documentation writes it: "30 - 0", where - is a missing value.
@@ -216,8 +218,10 @@ func TestErrors(t *testing.T) {
 		{"M1", "at character 1: there is no function M1"},
 		{"abs(m1)", "is not expected here"},
 		{"m1 + NOPE(m1)", "at character 6: there is no function NOPE"},
-		{"ANOMALY_DETECTION_BAND(m1)", "does not support the function ANOMALY_DETECTION_BAND"},
-		{"SEARCH('x', 'Sum', 300)", "does not support the function SEARCH"},
+		{"ANOMALY_DETECTION_BAND(m1 + 1)", "takes the id of a metric or an expression"},
+		{"ANOMALY_DETECTION_BAND(m1, 0)", "argument 2 of ANOMALY_DETECTION_BAND must be a number greater than 0"},
+		{"ANOMALY_DETECTION_BAND(m1, m2)", "argument 2 of ANOMALY_DETECTION_BAND must be a number"},
+		{"LAMBDA(m1)", "does not support the function LAMBDA"},
 		{"AVG", "AVG takes its arguments in parentheses"},
 		{"AVG()", "AVG takes at least 1 arguments, not 0"},
 		{"AVG(m1, m2)", "AVG takes at most 1 arguments, not 2"},
@@ -254,12 +258,44 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// A band is two time series, the upper one first, as the page "Using math expressions with CloudWatch metrics" says. Where
+// nothing is expected it has no data points.
+func TestBand(t *testing.T) {
+	d := data("m1: 1 2 3")
+	model := anomaly.Train([]anomaly.Point{{At: d.Start, Value: 4}, {At: d.Start, Value: 6}, {At: d.Start, Value: 4}, {At: d.Start, Value: 6}}, time.UTC)
+	d.Models = map[string]*anomaly.Model{"m1": model}
+	for text, want := range map[string]string{
+		"ANOMALY_DETECTION_BAND(m1)":                      "7 7 7; 3 3 3",
+		"ANOMALY_DETECTION_BAND(m1, 3)":                   "8 8 8; 2 2 2",
+		"FIRST(ANOMALY_DETECTION_BAND(m1, 3)) - m1":       "7 6 5",
+		"IF(m1 < LAST(ANOMALY_DETECTION_BAND(m1)), 1, 0)": "1 1 0",
+	} {
+		e, err := Parse(text)
+		if err != nil || !slices.Equal(e.Banded(), []string{"m1"}) {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		r, err := e.Eval(d)
+		var got []string
+		for _, s := range r.Series {
+			got = append(got, format(s.Values))
+		}
+		if got := strings.Join(got, "; "); err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s", text, got, err, want)
+		}
+	}
+	d.Models = nil
+	if got := run(t, "SUM(ANOMALY_DETECTION_BAND(m1))", d); got != "- - -" {
+		t.Errorf("without a model: %s", got)
+	}
+}
+
 // FuzzParse checks that nothing makes the parser or the evaluator panic, and that what comes out lies
 // on the grid and is finite.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"m1 + m2 * 3", "SORT(METRICS(), AVG, DESC, 2)", "IF(m1 > 1 AND m2, m1, FILL(m2, LINEAR))", "SLICE([m1, METRICS('m')], 0, 1)",
-		"-m1^-2", "RATE(m1)/PERIOD(m1)", "STDDEV(METRICS()) || LOG(m2)", "EPOCH(m1) == 1e9",
+		"-m1^-2", "RATE(m1)/PERIOD(m1)", "STDDEV(METRICS()) || LOG(m2)", "EPOCH(m1) == 1e9", "LAST(ANOMALY_DETECTION_BAND(m1, 3)) - m1", "SUM(SEARCH('{N} a', 'Sum'))",
 	} {
 		f.Add(s)
 	}

@@ -71,15 +71,17 @@ func Parse(text string) (*Expression, error) {
 	if p.blank(); p.at < len(text) {
 		return nil, p.here().errorf("%q is not expected here", p.next())
 	}
-	return &Expression{root: root, text: text, ids: p.sortedIDs()}, nil
+	return &Expression{root: root, text: text, ids: p.sortedIDs(), searches: p.searches, banded: p.banded}, nil
 }
 
 // parser reads by precedence climbing.
 type parser struct {
-	text  string
-	at    int
-	depth int
-	ids   map[string]bool
+	text     string
+	at       int
+	depth    int
+	ids      map[string]bool
+	searches []*Search
+	banded   []string
 }
 
 func (p *parser) here() place { return place(p.at) }
@@ -199,8 +201,11 @@ func (p *parser) number() (node, error) {
 func (p *parser) function() (node, error) {
 	at := p.here()
 	name := p.word()
-	if name == "METRICS" {
+	switch name {
+	case "METRICS":
 		return p.metrics(at)
+	case "SEARCH":
+		return p.search(at)
 	}
 	f, known := functions[name]
 	switch {
@@ -223,7 +228,13 @@ func (p *parser) function() (node, error) {
 	if err := p.closed(nil, ")"); err != nil {
 		return nil, err
 	}
-	return c, c.check()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if name == "ANOMALY_DETECTION_BAND" {
+		p.banded = append(p.banded, c.args[0].(reference).id)
+	}
+	return c, nil
 }
 
 // argument reads one more of a call's arguments: a word, where the function knows one there, or a value.
@@ -245,20 +256,11 @@ func (p *parser) metrics(at place) (node, error) {
 	if !p.symbol("(") {
 		return nil, p.here().errorf("METRICS takes its argument in parentheses")
 	}
-	part := ""
-	for _, quote := range []string{`"`, `'`} {
-		if !p.symbol(quote) {
-			continue
-		}
-		text, _, closed := strings.Cut(p.text[p.at:], quote)
-		if !closed {
-			return nil, p.here().errorf("the quotation is not closed")
-		}
-		part = text
-		p.at += len(text) + 1
-		break
+	if p.symbol(")") {
+		return metrics{at, ""}, nil
 	}
-	return metrics{at, part}, p.closed(nil, ")")
+	part, _, err := p.quoted()
+	return metrics{at, part}, p.closed(err, ")")
 }
 
 func (p *parser) blank() {

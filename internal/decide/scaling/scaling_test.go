@@ -88,6 +88,9 @@ func TestStep(t *testing.T) {
 		{in, PercentChangeInCapacity, 0, 40.1, 10, 10},
 		{in, PercentChangeInCapacity, 0, 30, 10, 7},
 		{in, PercentChangeInCapacity, 0, 0, 10, 7},
+		{out, PercentChangeInCapacity, 0, 70, 11, 14},       // the page goes on so: 3.3 is rounded down
+		{in, PercentChangeInCapacity, 0, 40, 14, 13},        // 1.4
+		{in, PercentChangeInCapacity, 0, 30, 13, 10},        // 3.9
 		{"0,,10", PercentChangeInCapacity, 0, 60, 127, 139}, // 12.7 is rounded down to 12
 		{"0,,10", PercentChangeInCapacity, 0, 60, 4, 5},     // 0.4 is rounded up to 1
 		{",0,-10", PercentChangeInCapacity, 0, 40, 4, 3},    // -0.4 is rounded down to -1

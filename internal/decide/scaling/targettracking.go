@@ -54,6 +54,10 @@ var (
 	Fast     = Reaction{Period: 10 * time.Second, Out: 1, In: 6}
 )
 
+// HighResolution is for the predefined metrics by 20 seconds. What AWS's alarms on them wait for is not documented: here it
+// is a minute on the way out, and on the way in as long as ever.
+var HighResolution = Reaction{Period: 20 * time.Second, Out: 3, In: 45}
+
 // Alarm is one of the alarms that a target tracking policy owns.
 type Alarm struct {
 	Name               string

@@ -231,6 +231,14 @@ func TestMetrics(t *testing.T) {
 	if *a.Namespace != "AWS/ApplicationELB" || *a.MetricName != "RequestCountPerTarget" || a.Statistic != "Sum" || *a.Dimensions[0].Value != "app/my-alb/778d" || *a.Dimensions[1].Value != "targetgroup/my-tg/943f" {
 		t.Errorf("requests: %+v", a)
 	}
+	for metric, name := range map[types.MetricType]string{averageCPUUtilizationHighResolution: "CPUUtilization", averageMemoryUtilizationHighResolution: "MemoryUtilization"} {
+		c.PredefinedMetricSpecification = &types.PredefinedMetricSpecification{PredefinedMetricType: metric}
+		out := w.put(p)
+		high, low := w.alarms[*out.Alarms[0].AlarmName], w.alarms[*out.Alarms[1].AlarmName]
+		if *high.Namespace != "AWS/ECS" || *high.MetricName != name || *high.Period != 20 || *high.EvaluationPeriods != 3 || *low.Period != 20 || *low.EvaluationPeriods != 45 {
+			t.Errorf("high resolution: %+v, %+v", high, low)
+		}
+	}
 	c.PredefinedMetricSpecification = nil
 	c.CustomizedMetricSpecification = &types.CustomizedMetricSpecification{
 		Namespace: aws.String("GPU"), MetricName: aws.String("Utilization"), Statistic: types.MetricStatisticAverage, Unit: aws.String("Percent"),

@@ -54,9 +54,17 @@ func checkTargetTracking(c *types.TargetTrackingScalingPolicyConfiguration) erro
 	return checkCustomized(c.CustomizedMetricSpecification)
 }
 
+// The predefined metrics by 20 seconds, which the SDK does not know yet: the Amazon ECS Developer Guide's page "Faster auto
+// scaling with high-resolution metrics". Pintle keeps these metrics by the second for every service.
+const (
+	averageCPUUtilizationHighResolution    types.MetricType = "ECSServiceAverageCPUUtilizationHighResolution"
+	averageMemoryUtilizationHighResolution types.MetricType = "ECSServiceAverageMemoryUtilizationHighResolution"
+)
+
 func checkPredefined(p *types.PredefinedMetricSpecification) error {
 	switch p.PredefinedMetricType {
-	case types.MetricTypeECSServiceAverageCPUUtilization, types.MetricTypeECSServiceAverageMemoryUtilization:
+	case types.MetricTypeECSServiceAverageCPUUtilization, types.MetricTypeECSServiceAverageMemoryUtilization,
+		averageCPUUtilizationHighResolution, averageMemoryUtilizationHighResolution:
 		if p.ResourceLabel != nil {
 			return invalid("resourceLabel goes with the predefinedMetricType ALBRequestCountPerTarget alone")
 		}
@@ -67,7 +75,7 @@ func checkPredefined(p *types.PredefinedMetricSpecification) error {
 		}
 		return nil
 	}
-	return invalid("predefinedMetricType %q is not for ECS; it takes ECSServiceAverageCPUUtilization, ECSServiceAverageMemoryUtilization and ALBRequestCountPerTarget", p.PredefinedMetricType)
+	return invalid("predefinedMetricType %q is not for ECS; it takes ECSServiceAverageCPUUtilization and ECSServiceAverageMemoryUtilization, also with HighResolution, and ALBRequestCountPerTarget", p.PredefinedMetricType)
 }
 
 // balancer splits a resource label into its load balancer and target group, as their metrics name them.
@@ -165,12 +173,21 @@ func (s *Service) specifications(p *state.ScalingPolicy) []scaling.Alarm {
 	if p.TargetTrackingScalingPolicyConfiguration == nil {
 		return nil
 	}
-	t := scaling.TargetTrackingOf(p.TargetTrackingScalingPolicyConfiguration)
-	all := []scaling.Alarm{t.High(*p.ResourceId, uuidOf(*p.PolicyARN, "high"), s.opts.Reaction)}
+	t, r := scaling.TargetTrackingOf(p.TargetTrackingScalingPolicyConfiguration), s.reaction(p)
+	all := []scaling.Alarm{t.High(*p.ResourceId, uuidOf(*p.PolicyARN, "high"), r)}
 	if !t.DisableScaleIn {
-		all = append(all, t.Low(*p.ResourceId, uuidOf(*p.PolicyARN, "low"), s.opts.Reaction))
+		all = append(all, t.Low(*p.ResourceId, uuidOf(*p.PolicyARN, "low"), r))
 	}
 	return all
+}
+
+// reaction is how fast a policy's alarms are: as fast as all, or faster where its metric is one of high resolution.
+func (s *Service) reaction(p *state.ScalingPolicy) scaling.Reaction {
+	m := p.TargetTrackingScalingPolicyConfiguration.PredefinedMetricSpecification
+	if m != nil && strings.HasSuffix(string(m.PredefinedMetricType), "HighResolution") && s.opts.Reaction.Period > scaling.HighResolution.Period {
+		return scaling.HighResolution
+	}
+	return s.opts.Reaction
 }
 
 // putAlarms puts the alarms that a policy owns.
@@ -222,7 +239,7 @@ func predefined(in *cloudwatch.PutMetricAlarmInput, p *state.ScalingPolicy, metr
 		return
 	}
 	name := "CPUUtilization"
-	if metric.PredefinedMetricType == types.MetricTypeECSServiceAverageMemoryUtilization {
+	if t := metric.PredefinedMetricType; t == types.MetricTypeECSServiceAverageMemoryUtilization || t == averageMemoryUtilizationHighResolution {
 		name = "MemoryUtilization"
 	}
 	cluster, service := resource{id: p.ResourceId}.parts()

@@ -39,18 +39,13 @@ func (s *Service) PutMetricAlarm(ctx context.Context, in *cloudwatch.PutMetricAl
 			AlarmName: in.AlarmName, AlarmArn: aws.String(s.alarmArn(*in.AlarmName)), AlarmDescription: in.AlarmDescription, AlarmConfigurationUpdatedTimestamp: &now,
 			ActionsEnabled: orTrue(in.ActionsEnabled), OKActions: filled(in.OKActions), AlarmActions: filled(in.AlarmActions), InsufficientDataActions: filled(in.InsufficientDataActions),
 			Namespace: in.Namespace, MetricName: in.MetricName, Dimensions: filled(in.Dimensions), Statistic: in.Statistic, ExtendedStatistic: in.ExtendedStatistic,
-			Period: in.Period, Unit: in.Unit, Metrics: in.Metrics, EvaluationPeriods: in.EvaluationPeriods, DatapointsToAlarm: in.DatapointsToAlarm, Threshold: in.Threshold,
+			Period: in.Period, Unit: in.Unit, Metrics: in.Metrics, EvaluationPeriods: in.EvaluationPeriods, DatapointsToAlarm: in.DatapointsToAlarm, Threshold: in.Threshold, ThresholdMetricId: in.ThresholdMetricId,
 			ComparisonOperator: in.ComparisonOperator, TreatMissingData: in.TreatMissingData, EvaluateLowSampleCountPercentile: in.EvaluateLowSampleCountPercentile,
 			StateValue: types.StateValueInsufficientData, StateReason: aws.String(alarm.Initial), StateUpdatedTimestamp: &now, StateTransitionedTimestamp: &now,
 		}
 		before := tx.Alarms.Get(*in.AlarmName)
 		if before != nil && before.Metric == nil {
 			return validation("The alarm %s is a composite alarm; delete it first.", *in.AlarmName)
-		}
-		if before != nil {
-			b := before.Metric
-			m.StateValue, m.StateReason, m.StateReasonData = b.StateValue, b.StateReason, b.StateReasonData
-			m.StateUpdatedTimestamp, m.StateTransitionedTimestamp = b.StateUpdatedTimestamp, b.StateTransitionedTimestamp
 		}
 		putAlarm(tx, before, &state.Alarm{Metric: m, Tags: in.Tags}, now)
 		return nil
@@ -72,6 +67,9 @@ func (s *Service) PutCompositeAlarm(ctx context.Context, in *cloudwatch.PutCompo
 		if err := checkRule(tx.View, *in.AlarmName, rule); err != nil {
 			return err
 		}
+		if in.ActionsSuppressor != nil && tx.Alarms.Get(nameInArn(*in.ActionsSuppressor)) == nil {
+			return validation("ActionsSuppressor: the alarm %s does not exist", *in.ActionsSuppressor)
+		}
 		now := s.opts.Now()
 		c := &types.CompositeAlarm{
 			AlarmName: in.AlarmName, AlarmArn: aws.String(s.alarmArn(*in.AlarmName)), AlarmDescription: in.AlarmDescription, AlarmConfigurationUpdatedTimestamp: &now,
@@ -83,11 +81,6 @@ func (s *Service) PutCompositeAlarm(ctx context.Context, in *cloudwatch.PutCompo
 		before := tx.Alarms.Get(*in.AlarmName)
 		if before != nil && before.Composite == nil {
 			return validation("The alarm %s is a metric alarm; delete it first.", *in.AlarmName)
-		}
-		if before != nil {
-			b := before.Composite
-			c.StateValue, c.StateReason, c.StateReasonData = b.StateValue, b.StateReason, b.StateReasonData
-			c.StateUpdatedTimestamp, c.StateTransitionedTimestamp = b.StateUpdatedTimestamp, b.StateTransitionedTimestamp
 		}
 		putAlarm(tx, before, &state.Alarm{Composite: c, Tags: in.Tags}, now)
 		return nil
@@ -103,7 +96,7 @@ func putAlarm(tx *state.Tx, before, a *state.Alarm, now time.Time) {
 			map[string]any{"version": "1.0", "type": "Create", "createdAlarm": configuration(a)}, now)
 		return
 	}
-	a.Tags, a.Owed = before.Tags, before.Owed
+	a.Keep(before)
 	tx.Alarms.Put(a)
 	tx.AddAlarmHistory(a, types.HistoryItemTypeConfigurationUpdate, fmt.Sprintf("Alarm %q updated", a.Name()),
 		map[string]any{"version": "1.0", "type": "Update", "updatedAlarm": configuration(a)}, now)
@@ -177,18 +170,20 @@ func isAction(s string) bool {
 
 func checkMetricAlarm(in *cloudwatch.PutMetricAlarmInput) error {
 	switch {
-	case in.EvaluationCriteria != nil || in.ThresholdMetricId != nil || in.EvaluationInterval != nil || in.EvaluationWindow != nil:
-		return validation("Pintle has no alarms on PromQL or anomaly detection: EvaluationCriteria, EvaluationInterval, EvaluationWindow and ThresholdMetricId cannot be set.")
+	case in.EvaluationCriteria != nil || in.EvaluationInterval != nil || in.EvaluationWindow != nil:
+		return validation("Pintle has no alarms on PromQL: EvaluationCriteria, EvaluationInterval and EvaluationWindow cannot be set.")
 	case in.ActionConfiguration != nil || in.WarmUpConfiguration != nil:
 		return validation("Pintle has no ActionConfiguration and WarmUpConfiguration of alarms.")
-	case in.Threshold == nil:
+	case in.Threshold == nil && in.ThresholdMetricId == nil:
 		return missing("Threshold")
+	case in.Threshold != nil && in.ThresholdMetricId != nil:
+		return invalidCombination("The parameters Threshold and ThresholdMetricId are mutually exclusive and you have specified both.")
 	case in.EvaluationPeriods == nil:
 		return missing("EvaluationPeriods")
 	case in.ComparisonOperator == "":
 		return missing("ComparisonOperator")
 	}
-	if err := checkValue(*in.Threshold, "Threshold"); err != nil {
+	if err := checkValue(aws.ToFloat64(in.Threshold), "Threshold"); err != nil {
 		return err
 	}
 	period, err := alarmSource(in)
@@ -199,12 +194,18 @@ func checkMetricAlarm(in *cloudwatch.PutMetricAlarmInput) error {
 		return validation("DatapointsToAlarm must be between 1 and EvaluationPeriods, not %d", *in.DatapointsToAlarm)
 	}
 	m := alarm.Metric{
-		ComparisonOperator: string(in.ComparisonOperator), Threshold: *in.Threshold, EvaluationPeriods: int(*in.EvaluationPeriods),
+		ComparisonOperator: string(in.ComparisonOperator), Threshold: aws.ToFloat64(in.Threshold), EvaluationPeriods: int(*in.EvaluationPeriods),
 		DatapointsToAlarm: int(aws.ToInt32(in.DatapointsToAlarm)), Period: period, TreatMissingData: aws.ToString(in.TreatMissingData),
 		EvaluateLowSampleCountPercentile: aws.ToString(in.EvaluateLowSampleCountPercentile),
 	}
 	if err := m.Check(); err != nil {
 		return validation("%v", err)
+	}
+	if in.ThresholdMetricId != nil && slices.ContainsFunc(slices.Concat(in.OKActions, in.AlarmActions, in.InsufficientDataActions), func(arn string) bool { return strings.HasPrefix(arn, "arn:aws:autoscaling:") }) {
+		return validation("An alarm with a ThresholdMetricId cannot have Auto Scaling actions.")
+	}
+	if m.Banded() != (in.ThresholdMetricId != nil) {
+		return validation("The ComparisonOperator %s goes with %s.", in.ComparisonOperator, map[bool]string{true: "a ThresholdMetricId", false: "a Threshold"}[m.Banded()])
 	}
 	return nil
 }
@@ -216,7 +217,10 @@ func alarmSource(in *cloudwatch.PutMetricAlarmInput) (time.Duration, error) {
 		return 0, invalidCombination("Metrics and the parameters of a single metric (MetricName, Namespace, Dimensions, Period, Unit, Statistic, ExtendedStatistic) are mutually exclusive and you have specified both.")
 	}
 	if len(in.Metrics) > 0 {
-		return alarmMath(in.Metrics)
+		return alarmMath(in.Metrics, aws.ToString(in.ThresholdMetricId))
+	}
+	if in.ThresholdMetricId != nil {
+		return 0, validation("ThresholdMetricId needs Metrics, one of them with its Id.")
 	}
 	if err := cmp.Or(checkMetricName(in.MetricName, "MetricName"), checkNamespace(in.Namespace), checkDimensions(in.Dimensions, "Dimensions"), checkUnit(in.Unit, "Unit")); err != nil {
 		return 0, err
@@ -238,7 +242,8 @@ func alarmSource(in *cloudwatch.PutMetricAlarmInput) (time.Duration, error) {
 // maxAlarmQueries is the most queries of an alarm.
 const maxAlarmQueries = 20
 
-func alarmMath(queries []types.MetricDataQuery) (time.Duration, error) {
+// alarmMath checks metric math. band is the id of the expression that gives an anomaly detection band, if there is one.
+func alarmMath(queries []types.MetricDataQuery, band string) (time.Duration, error) {
 	if len(queries) > maxAlarmQueries {
 		return 0, validation("The collection Metrics must not have a size greater than %d.", maxAlarmQueries)
 	}
@@ -246,11 +251,20 @@ func alarmMath(queries []types.MetricDataQuery) (time.Duration, error) {
 	if err != nil {
 		return 0, validation("%v", err)
 	}
-	returned := 0
+	if q.Searches() {
+		return 0, validation("SEARCH is not supported on Metric Alarms.")
+	}
+	returned, banded := 0, band == ""
 	for _, in := range queries {
-		if in.ReturnData == nil || *in.ReturnData {
+		switch {
+		case *in.Id == band:
+			banded = strings.HasPrefix(strings.TrimSpace(aws.ToString(in.Expression)), "ANOMALY_DETECTION_BAND")
+		case in.ReturnData == nil || *in.ReturnData:
 			returned++
 		}
+	}
+	if !banded {
+		return 0, validation("ThresholdMetricId must be the Id of an expression with ANOMALY_DETECTION_BAND in Metrics, not %s.", band)
 	}
 	if returned != 1 {
 		return 0, validation("Exactly one element of the metrics list should return data.")
@@ -370,25 +384,11 @@ func (s *Service) setActions(ctx context.Context, names []string, enabled bool) 
 	return s.store.Update(ctx, func(tx *state.Tx) error {
 		for _, name := range names {
 			if a := tx.Alarms.Get(name); a != nil {
-				putAlarm(tx, a, withActions(a, enabled), s.opts.Now())
+				putAlarm(tx, a, a.WithActions(enabled), s.opts.Now())
 			}
 		}
 		return nil
 	})
-}
-
-func withActions(a *state.Alarm, enabled bool) *state.Alarm {
-	c := *a
-	if a.Metric != nil {
-		m := *a.Metric
-		m.ActionsEnabled = &enabled
-		c.Metric = &m
-		return &c
-	}
-	m := *a.Composite
-	m.ActionsEnabled = &enabled
-	c.Composite = &m
-	return &c
 }
 
 // SetAlarmState puts an alarm in a state until it is evaluated again.

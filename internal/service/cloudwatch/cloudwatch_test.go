@@ -136,6 +136,15 @@ func TestPutMetricAlarmRefuses(t *testing.T) {
 			in.Namespace, in.MetricName, in.Statistic, in.Period, in.Metrics = nil, nil, "", nil, queries
 		}
 	}
+	banded := func(operator types.ComparisonOperator, id string, change func(*cloudwatch.PutMetricAlarmInput)) func(*cloudwatch.PutMetricAlarmInput) {
+		return func(in *cloudwatch.PutMetricAlarmInput) {
+			maths(metric, expression("b1", "ANOMALY_DETECTION_BAND(m1, 2)"))(in)
+			in.Threshold, in.ThresholdMetricId, in.ComparisonOperator = nil, &id, operator
+			if change != nil {
+				change(in)
+			}
+		}
+	}
 	const value, absent, combination = "InvalidParameterValueException", "MissingRequiredParameterException", "InvalidParameterCombinationException"
 	for _, c := range []struct {
 		name       string
@@ -168,7 +177,19 @@ func TestPutMetricAlarmRefuses(t *testing.T) {
 		{"maths of nothing", maths(metric, expression("e1", "m9*2")), "ValidationError", "m9"},
 		{"maths in a circle", maths(metric, expression("e1", "e2+1"), expression("e2", "e1+1")), "ValidationError", "itself"},
 		{"an id", maths(expression("E1", "1")), "ValidationError", "Id"},
+		{"a threshold and a band", banded("GreaterThanUpperThreshold", "b1", func(in *cloudwatch.PutMetricAlarmInput) { in.Threshold = aws.Float64(1) }), combination, "ThresholdMetricId"},
+		{"a band's operator with a threshold", func(in *cloudwatch.PutMetricAlarmInput) { in.ComparisonOperator = "LessThanLowerThreshold" }, "ValidationError", "ThresholdMetricId"},
+		{"a threshold's operator with a band", banded("LessThanThreshold", "b1", nil), "ValidationError", "Threshold"},
+		{"a band that is not there", banded("LessThanLowerThreshold", "b2", nil), "ValidationError", "ThresholdMetricId"},
+		{"a band that is none", banded("LessThanLowerThreshold", "m1", nil), "ValidationError", "ThresholdMetricId"},
+		{"a band without metrics", func(in *cloudwatch.PutMetricAlarmInput) {
+			in.Threshold, in.ThresholdMetricId, in.ComparisonOperator = nil, aws.String("b1"), "LessThanLowerThreshold"
+		}, "ValidationError", "ThresholdMetricId"},
+		{"a band that scales", banded("LessThanLowerThreshold", "b1", func(in *cloudwatch.PutMetricAlarmInput) {
+			in.AlarmActions = []string{"arn:aws:autoscaling:us-east-1:000000000000:scalingPolicy:x"}
+		}), "ValidationError", "Auto Scaling"},
 		{"an id twice", maths(metric, metric), "ValidationError", "twice"},
+		{"a search", maths(expression("e1", "SUM(SEARCH('{n} m', 'Sum', 60))")), "ValidationError", "SEARCH"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := base()
@@ -222,5 +243,86 @@ func TestAlarmsAreUpdated(t *testing.T) {
 	}
 	if data := *history.AlarmHistoryItems[2].HistoryData; !strings.Contains(data, `"threshold":2`) {
 		t.Errorf("got %s", data)
+	}
+}
+
+// Namespaces of AWS's own are refused, but for that of the load balancers that Pintle does not have.
+func TestPutMetricDataForLoadBalancer(t *testing.T) {
+	s := newService(t)
+	put := func(namespace string) error {
+		_, err := s.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: &namespace, MetricData: []types.MetricDatum{{MetricName: aws.String("RequestCountPerTarget"), Value: aws.Float64(1)}}})
+		return err
+	}
+	if err := put("AWS/ApplicationELB"); err != nil {
+		t.Error(err)
+	}
+	checkError(t, put("AWS/ECS"), "InvalidParameterValueException", "Namespace")
+}
+
+// A page of the history goes on behind an item that was forgotten meanwhile, whichever way it goes.
+func TestHistoryPages(t *testing.T) {
+	s := newService(t)
+	var keys []string
+	err := s.store.Update(t.Context(), func(tx *state.Tx) error {
+		a := &state.Alarm{Metric: &types.MetricAlarm{AlarmName: aws.String("a")}}
+		for i := range 6 {
+			tx.AddAlarmHistory(a, types.HistoryItemTypeAction, string(rune('a'+i)), nil, noon.Add(time.Duration(i)*time.Second))
+		}
+		for h := range tx.AlarmHistory.All() {
+			keys = append(keys, h.Key())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	summaries := func(in *cloudwatch.DescribeAlarmHistoryInput) (got string) {
+		t.Helper()
+		in.MaxRecords = aws.Int32(2)
+		out, err := s.DescribeAlarmHistory(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range out.AlarmHistoryItems {
+			got += *h.HistorySummary
+		}
+		in.NextToken = out.NextToken
+		return got
+	}
+	newest := &cloudwatch.DescribeAlarmHistoryInput{}
+	oldest := &cloudwatch.DescribeAlarmHistoryInput{ScanBy: types.ScanByTimestampAscending}
+	if got := summaries(newest) + " " + summaries(oldest); got != "fe ab" {
+		t.Errorf("first pages: %s", got)
+	}
+	if err := s.store.Update(t.Context(), func(tx *state.Tx) error { tx.AlarmHistory.Delete(keys[4]); tx.AlarmHistory.Delete(keys[1]); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := summaries(newest) + " " + summaries(oldest); got != "dc cd" {
+		t.Errorf("second pages: %s", got)
+	}
+	_, err = s.DescribeAlarmHistory(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{ScanBy: "Sideways"})
+	checkError(t, err, "ValidationError", "scanBy")
+}
+
+func TestPutCompositeAlarmRefuses(t *testing.T) {
+	s := newService(t)
+	for _, c := range []struct {
+		name       string
+		in         cloudwatch.PutCompositeAlarmInput
+		code, says string
+	}{
+		{"no name", cloudwatch.PutCompositeAlarmInput{AlarmRule: aws.String("TRUE")}, "MissingRequiredParameterException", "AlarmName"},
+		{"no rule", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c")}, "ValidationError", "AlarmRule"},
+		{"a rule", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c"), AlarmRule: aws.String("ALARM(")}, "ValidationError", "at character"},
+		{"nobody", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c"), AlarmRule: aws.String("ALARM(x)")}, "ValidationError", "x does not exist"},
+		{"itself", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c"), AlarmRule: aws.String("ALARM(c)")}, "ValidationError", "itself"},
+		{"a suppressor without periods", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c"), AlarmRule: aws.String("TRUE"), ActionsSuppressor: aws.String("x")}, "ValidationError", "ActionsSuppressorWaitPeriod"},
+		{"periods without a suppressor", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c"), AlarmRule: aws.String("TRUE"), ActionsSuppressorWaitPeriod: aws.Int32(1)}, "ValidationError", "ActionsSuppressor"},
+		{"a suppressor that is not there", cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("c"), AlarmRule: aws.String("TRUE"), ActionsSuppressor: aws.String("x"), ActionsSuppressorWaitPeriod: aws.Int32(1), ActionsSuppressorExtensionPeriod: aws.Int32(1)}, "ValidationError", "ActionsSuppressor"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := s.PutCompositeAlarm(t.Context(), &c.in)
+			checkError(t, err, c.code, c.says)
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
@@ -26,7 +27,8 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 	if err != nil {
 		return nil, err
 	}
-	answers, err := query.Run(s.metrics, *in.StartTime, *in.EndTime)
+	s.store.View().Detect(query.Detect, in.MetricDataQueries, query.Banded())
+	answered, err := query.Run(s.metrics, *in.StartTime, *in.EndTime)
 	var wrong *metricquery.Error
 	if errors.As(err, &wrong) {
 		return nil, validation("%v", err)
@@ -35,8 +37,11 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 		return nil, err
 	}
 	out := &cloudwatch.GetMetricDataOutput{MetricDataResults: []types.MetricDataResult{}}
+	if answered.Cut {
+		out.Messages = []types.MessageData{{Code: aws.String("MaxMetricsExceeded"), Value: aws.String("Maximum number of allowed metrics exceeded")}}
+	}
 	left := limit
-	for _, a := range answers {
+	for _, a := range answered.Answers {
 		if !a.ReturnData {
 			continue
 		}

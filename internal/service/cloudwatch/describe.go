@@ -148,14 +148,14 @@ func (s *Service) DescribeAlarmHistory(_ context.Context, in *cloudwatch.Describ
 	if in.HistoryItemType != "" && !slices.Contains(in.HistoryItemType.Values(), in.HistoryItemType) {
 		return nil, validation("1 validation error detected: Value '%s' at 'historyItemType' failed to satisfy constraint: Member must satisfy enum value set", in.HistoryItemType)
 	}
+	if in.ScanBy != "" && !slices.Contains(in.ScanBy.Values(), in.ScanBy) {
+		return nil, validation("1 validation error detected: Value '%s' at 'scanBy' failed to satisfy constraint: Member must satisfy enum value set: [TimestampDescending, TimestampAscending]", in.ScanBy)
+	}
 	after, err := parseToken(in.NextToken)
 	if err != nil {
 		return nil, err
 	}
-	items := s.history(in)
-	if after != "" {
-		items = items[slices.IndexFunc(items, func(h *state.AlarmHistory) bool { return h.Key() == after })+1:]
-	}
+	items := s.history(in, after)
 	out := &cloudwatch.DescribeAlarmHistoryOutput{AlarmHistoryItems: []types.AlarmHistoryItem{}}
 	for i, h := range items {
 		if i == limit {
@@ -167,8 +167,8 @@ func (s *Service) DescribeAlarmHistory(_ context.Context, in *cloudwatch.Describ
 	return out, nil
 }
 
-// history is the items that a call asks for, the newest first unless it says otherwise.
-func (s *Service) history(in *cloudwatch.DescribeAlarmHistoryInput) []*state.AlarmHistory {
+// history is the items that a call asks for, the newest first unless it says otherwise; with a key, those behind it.
+func (s *Service) history(in *cloudwatch.DescribeAlarmHistoryInput, after string) []*state.AlarmHistory {
 	view := s.store.View()
 	all := view.AlarmHistory.All()
 	if in.AlarmName != nil {
@@ -178,16 +178,18 @@ func (s *Service) history(in *cloudwatch.DescribeAlarmHistoryInput) []*state.Ala
 	if len(kinds) == 0 {
 		kinds = []types.AlarmType{types.AlarmTypeMetricAlarm}
 	}
+	oldest := in.ScanBy == types.ScanByTimestampAscending
 	var items []*state.AlarmHistory
 	for h := range all {
 		at := *h.Item.Timestamp
-		if slices.Contains(kinds, h.Item.AlarmType) &&
+		if (after == "" || h.Key() != after && (h.Key() > after) == oldest) &&
+			slices.Contains(kinds, h.Item.AlarmType) &&
 			(in.HistoryItemType == "" || h.Item.HistoryItemType == in.HistoryItemType) &&
 			(in.StartDate == nil || !at.Before(*in.StartDate)) && (in.EndDate == nil || !at.After(*in.EndDate)) {
 			items = append(items, h)
 		}
 	}
-	if in.ScanBy != types.ScanByTimestampAscending {
+	if !oldest {
 		slices.Reverse(items)
 	}
 	return items

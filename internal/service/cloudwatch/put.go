@@ -23,6 +23,10 @@ const (
 	maxAhead   = 2 * time.Hour
 )
 
+// namespaceELB is the one namespace of AWS's that may be put to: Pintle has no load balancers, so whoever has one in front
+// of a service puts the RequestCountPerTarget that the service is scaled by.
+const namespaceELB = "AWS/ApplicationELB"
+
 // member is how CloudWatch's messages name a member of a list.
 func member(list string, i int) string { return list + ".member." + strconv.Itoa(i+1) }
 
@@ -31,7 +35,7 @@ func (s *Service) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataI
 	if err := checkNamespace(in.Namespace); err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(*in.Namespace, "AWS/") {
+	if strings.HasPrefix(*in.Namespace, "AWS/") && *in.Namespace != namespaceELB {
 		return nil, invalid("The value AWS/ for parameter Namespace is invalid: namespaces that begin so are AWS's own.")
 	}
 	if len(in.MetricData) == 0 && len(in.EntityMetricData) == 0 {

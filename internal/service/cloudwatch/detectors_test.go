@@ -1,0 +1,114 @@
+package cloudwatch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+)
+
+// Anomaly detectors are kept by what they are for, however they name it; their state is what their data allows.
+func TestAnomalyDetectors(t *testing.T) {
+	s := newService(t)
+	put := func(in *cloudwatch.PutAnomalyDetectorInput) {
+		t.Helper()
+		if _, err := s.PutAnomalyDetector(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dimensions := func(names ...string) (out []types.Dimension) {
+		for _, n := range names {
+			out = append(out, types.Dimension{Name: &n, Value: aws.String("v")})
+		}
+		return out
+	}
+	for i := range 5 {
+		_, err := s.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("n"), MetricData: []types.MetricDatum{
+			{MetricName: aws.String("m"), Timestamp: aws.Time(noon.Add(-time.Duration(i+1) * time.Minute)), Value: aws.Float64(1)},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n"), MetricName: aws.String("m"), Stat: aws.String("Sum")})
+	put(&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n"), MetricName: aws.String("m"), Stat: aws.String("p90"), Dimensions: dimensions("a", "b")})
+	put(&cloudwatch.PutAnomalyDetectorInput{SingleMetricAnomalyDetector: &types.SingleMetricAnomalyDetector{
+		Namespace: aws.String("n"), MetricName: aws.String("m"), Stat: aws.String("p90"), Dimensions: dimensions("b", "a"),
+	}, Configuration: &types.AnomalyDetectorConfiguration{MetricTimezone: aws.String("Europe/Berlin")}})
+	math := &types.MetricMathAnomalyDetector{MetricDataQueries: []types.MetricDataQuery{
+		{Id: aws.String("m1"), ReturnData: aws.Bool(false), MetricStat: &types.MetricStat{Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")}, Period: aws.Int32(60), Stat: aws.String("Sum")}},
+		{Id: aws.String("e1"), Expression: aws.String("m1 * 2")},
+	}}
+	put(&cloudwatch.PutAnomalyDetectorInput{MetricMathAnomalyDetector: math})
+	describe := func(in *cloudwatch.DescribeAnomalyDetectorsInput) (got []string) {
+		t.Helper()
+		out, err := s.DescribeAnomalyDetectors(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range out.AnomalyDetectors {
+			got = append(got, fmt.Sprintf("%s %d %s %v", aws.ToString(d.Stat), len(d.Dimensions), d.StateValue, aws.ToString(d.Configuration.MetricTimezone)))
+		}
+		if in.NextToken = out.NextToken; in.NextToken != nil {
+			got = append(got, "more")
+		}
+		return got
+	}
+	const sum, p90, ofMath = "Sum 0 TRAINED ", "p90 2 TRAINED_INSUFFICIENT_DATA Europe/Berlin", " 0 TRAINED "
+	pages := &cloudwatch.DescribeAnomalyDetectorsInput{MaxResults: aws.Int32(1)}
+	for _, c := range []struct {
+		in   *cloudwatch.DescribeAnomalyDetectorsInput
+		want []string
+	}{
+		{&cloudwatch.DescribeAnomalyDetectorsInput{}, []string{p90, sum}},
+		{&cloudwatch.DescribeAnomalyDetectorsInput{Dimensions: dimensions("a")}, []string{p90}},
+		{&cloudwatch.DescribeAnomalyDetectorsInput{MetricName: aws.String("other")}, nil},
+		{&cloudwatch.DescribeAnomalyDetectorsInput{AnomalyDetectorTypes: []types.AnomalyDetectorType{types.AnomalyDetectorTypeMetricMath}}, []string{ofMath}},
+		{pages, []string{p90, "more"}},
+		{pages, []string{sum}},
+	} {
+		if got := describe(c.in); fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%+v: got %q, want %q", c.in, got, c.want)
+		}
+	}
+	remove := &cloudwatch.DeleteAnomalyDetectorInput{MetricMathAnomalyDetector: math}
+	if _, err := s.DeleteAnomalyDetector(t.Context(), remove); err != nil {
+		t.Error(err)
+	}
+	_, err := s.DeleteAnomalyDetector(t.Context(), remove)
+	checkError(t, err, "ResourceNotFoundException", "anomaly detector")
+}
+
+func TestPutAnomalyDetectorRefuses(t *testing.T) {
+	s := newService(t)
+	single := &types.SingleMetricAnomalyDetector{Namespace: aws.String("n"), MetricName: aws.String("m"), Stat: aws.String("Sum")}
+	configured := func(c types.AnomalyDetectorConfiguration) *cloudwatch.PutAnomalyDetectorInput {
+		return &cloudwatch.PutAnomalyDetectorInput{SingleMetricAnomalyDetector: single, Configuration: &c}
+	}
+	const value, absent, combination = "InvalidParameterValueException", "MissingRequiredParameterException", "InvalidParameterCombinationException"
+	for _, c := range []struct {
+		in         *cloudwatch.PutAnomalyDetectorInput
+		code, says string
+	}{
+		{&cloudwatch.PutAnomalyDetectorInput{}, absent, "Namespace"},
+		{&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n")}, absent, "MetricName"},
+		{&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n"), MetricName: aws.String("m")}, absent, "Stat"},
+		{&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n"), MetricName: aws.String("m"), Stat: aws.String("Mean")}, value, "Stat"},
+		{&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n"), SingleMetricAnomalyDetector: single}, combination, "SingleMetricAnomalyDetector"},
+		{&cloudwatch.PutAnomalyDetectorInput{MetricMathAnomalyDetector: &types.MetricMathAnomalyDetector{}}, absent, "MetricDataQueries"},
+		{&cloudwatch.PutAnomalyDetectorInput{MetricMathAnomalyDetector: &types.MetricMathAnomalyDetector{MetricDataQueries: []types.MetricDataQuery{{Id: aws.String("e"), Expression: aws.String("(")}}}}, "ValidationError", "e"},
+		{&cloudwatch.PutAnomalyDetectorInput{SingleMetricAnomalyDetector: single, MetricCharacteristics: &types.MetricCharacteristics{}}, "ValidationError", "MetricCharacteristics"},
+		{configured(types.AnomalyDetectorConfiguration{MetricTimezone: aws.String("Mars")}), value, "MetricTimezone"},
+		{configured(types.AnomalyDetectorConfiguration{ExcludedTimeRanges: []types.Range{{StartTime: &noon}}}), absent, "ExcludedTimeRanges.member.1.EndTime"},
+		{configured(types.AnomalyDetectorConfiguration{ExcludedTimeRanges: []types.Range{{StartTime: &noon, EndTime: &noon}}}), value, "ExcludedTimeRanges.member.1"},
+	} {
+		_, err := s.PutAnomalyDetector(t.Context(), c.in)
+		checkError(t, err, c.code, c.says)
+	}
+	if out, err := s.DescribeAnomalyDetectors(t.Context(), &cloudwatch.DescribeAnomalyDetectorsInput{}); err != nil || len(out.AnomalyDetectors) > 0 {
+		t.Errorf("refused calls have left %+v, %v", out, err)
+	}
+}

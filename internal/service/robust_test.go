@@ -1,0 +1,144 @@
+// Package service_test calls the operations of services with inputs of every shape.
+package service_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go"
+	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/service/applicationautoscaling"
+	"github.com/pintle/pintle/internal/service/cloudwatch"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// words are what members of inputs are filled with: much that some operation takes, and some that none does.
+var words = []string{
+	"", "a", "m1", "AWS/ECS", "n", "ecs", "service/default/web", "ecs:service:DesiredCount", "TargetTrackingScaling", "StepScaling", "Sum", "p99", "TM(10%:90%)",
+	"GreaterThanThreshold", "LessThanLowerThreshold", "ALARM", "ALARM(a)", "ANOMALY_DETECTION_BAND(m1)", "SEARCH('{n}', 'Sum', 60)", "m1 * 2", "{", `{"widgets":[]}`,
+	"rate(1 minute)", "cron(0 0 ? * MON *)", "Europe/Berlin", "ChangeInCapacity", "ALBRequestCountPerTarget", "app/a/1/targetgroup/b/2", "arn:aws:cloudwatch:us-east-1:000000000000:alarm:a", "\x00",
+}
+
+// likely is what members take; most get it, so that calls come far.
+var likely = map[string]string{
+	"Namespace": "n", "MetricName": "m", "ServiceNamespace": "ecs", "ScalableDimension": "ecs:service:DesiredCount", "ResourceId": "service/default/web", "Stat": "Sum",
+	"Statistic": "Average", "ComparisonOperator": "GreaterThanThreshold", "AlarmName": "a", "Name": "d", "Value": "v", "Key": "k", "PolicyName": "p", "ScheduledActionName": "s",
+	"Id": "m1", "Unit": "Percent", "AdjustmentType": "ChangeInCapacity", "StateValue": "ALARM", "DashboardName": "d", "Schedule": "rate(5 minutes)", "Timezone": "Europe/Berlin",
+}
+
+var likelyNumbers = map[string]int32{"Period": 60, "EvaluationPeriods": 2, "DatapointsToAlarm": 1, "MinCapacity": 1, "MaxCapacity": 5, "ScalingAdjustment": 1, "StorageResolution": 1}
+
+// fill fills a member at random; lists are short, and depth bounds what holds itself.
+func fill(t *rapid.T, v reflect.Value, depth int) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if depth > 0 && rapid.IntRange(0, 2).Draw(t, "given") > 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(t, v.Elem(), depth-1)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(noon.Add(time.Duration(rapid.IntRange(-100, 100).Draw(t, "minutes")) * time.Minute)))
+			return
+		}
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() && !fillLikely(t, f.Name, v.Field(i)) {
+				fill(t, v.Field(i), depth)
+			}
+		}
+	case reflect.Slice:
+		if n := rapid.IntRange(0, 2).Draw(t, "members"); depth > 0 && n > 0 {
+			v.Set(reflect.MakeSlice(v.Type(), n, n))
+			for i := range n {
+				fill(t, v.Index(i), depth-1)
+			}
+		}
+	case reflect.String:
+		v.SetString(rapid.SampledFrom(words).Draw(t, "word"))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "bool"))
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(int64(rapid.SampledFrom([]int{-1, 0, 1, 2, 20, 60, 300, 1 << 30}).Draw(t, "number")))
+	case reflect.Float64:
+		v.SetFloat(rapid.SampledFrom([]float64{-1, 0, 1, 75, 1e300}).Draw(t, "number"))
+	}
+}
+
+// fillLikely gives a member what its name takes, mostly.
+func fillLikely(t *rapid.T, name string, v reflect.Value) bool {
+	if word, ok := likely[name]; ok && rapid.IntRange(0, 9).Draw(t, "likely") > 0 {
+		switch {
+		case v.Kind() == reflect.String:
+			v.SetString(word)
+			return true
+		case v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.String:
+			v.Set(reflect.ValueOf(&word))
+			return true
+		}
+	}
+	if n, ok := likelyNumbers[name]; ok && v.Type() == reflect.TypeFor[*int32]() && rapid.IntRange(0, 9).Draw(t, "likely") > 0 {
+		v.Set(reflect.ValueOf(&n))
+		return true
+	}
+	switch name {
+	case "MaxRecords", "MaxResults", "MaxDatapoints", "ScanBy", "Dimensions", "Tags", "StatisticValues", "Values", "Counts", "Timestamp", "NextToken", "RoleARN", "EvaluationCriteria", "WarmUpConfiguration", "ActionConfiguration", "EvaluationInterval", "EvaluationWindow":
+		return rapid.IntRange(0, 9).Draw(t, "left out") > 0
+	case "Metrics", "MetricDataQueries", "OKActions", "AlarmActions", "InsufficientDataActions", "EntityMetricData", "TreatMissingData", "EvaluateLowSampleCountPercentile", "ExtendedStatistic", "ThresholdMetricId":
+		return rapid.Bool().Draw(t, "left out")
+	}
+	return false
+}
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// TestAnyInput: whatever a call says, it is answered, or refused with an AWS error that has a message; nothing panics and
+// nothing is an internal failure.
+func TestAnyInput(t *testing.T) {
+	now := func() time.Time { return noon }
+	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open(t.Context(), journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // the test is over
+	metrics, err := metricstore.Open(t.TempDir(), metricstore.Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer metrics.Close() //nolint:errcheck // the test is over
+	alarms := cloudwatch.New(metrics, store, cloudwatch.Options{Region: "us-east-1", Account: "000000000000", Now: now})
+	scaling := applicationautoscaling.New(store, applicationautoscaling.Options{Region: "us-east-1", Account: "000000000000", Now: now, Alarms: alarms})
+	answered := map[string]int{}
+	once := func(t *rapid.T) {
+		service := reflect.ValueOf(rapid.SampledFrom([]any{alarms, scaling}).Draw(t, "service"))
+		i := rapid.IntRange(0, service.NumMethod()-1).Draw(t, "operation")
+		name, call := service.Type().Method(i).Name, service.Method(i)
+		in := reflect.New(call.Type().In(1).Elem())
+		fill(t, in.Elem(), 6)
+		out := call.Call([]reflect.Value{reflect.ValueOf(context.Background()), in})
+		err, _ := out[1].Interface().(error)
+		if err == nil {
+			answered[name]++
+		}
+		var refused smithy.APIError
+		if err != nil && (!errors.As(err, &refused) || refused.ErrorMessage() == "") {
+			t.Fatalf("%s(%+v): %v", name, in.Elem(), err)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		for range 100 {
+			once(t)
+		}
+	})
+	if len(answered) < 15 {
+		t.Errorf("too few operations ever answered: %v", answered)
+	}
+}
