@@ -10,6 +10,7 @@ type View struct {
 	AccountSettings    Table[AccountSetting]
 	AlarmHistory       Table[AlarmHistory]
 	Alarms             Table[Alarm]
+	CapacityProviders  Table[CapacityProvider]
 	Clusters           Table[Cluster]
 	ContainerInstances Table[ContainerInstance]
 	Dashboards         Table[Dashboard]
@@ -41,6 +42,7 @@ func bind(v *View, tx *Tx) *View {
 	v.AccountSettings = Table[AccountSetting]{v, accountSettings, tx}
 	v.AlarmHistory = Table[AlarmHistory]{v, alarmHistory, tx}
 	v.Alarms = Table[Alarm]{v, alarms, tx}
+	v.CapacityProviders = Table[CapacityProvider]{v, capacityProviders, tx}
 	v.Clusters = Table[Cluster]{v, clusters, tx}
 	v.ContainerInstances = Table[ContainerInstance]{v, containerInstances, tx}
 	v.Dashboards = Table[Dashboard]{v, dashboards, tx}
@@ -62,8 +64,8 @@ func bind(v *View, tx *Tx) *View {
 var tables = func() map[string]definition {
 	m := map[string]definition{}
 	for _, d := range []definition{
-		accountSettings, alarmHistory, alarms, clusters, containerInstances, dashboards, idempotencyTokens, scalableTargets,
-		scalingActivities, scalingPolicies, scheduledActions, serviceDeployments, serviceRevisions, services, taskDefinitions,
+		accountSettings, alarmHistory, alarms, capacityProviders, clusters, containerInstances, dashboards, idempotencyTokens,
+		scalableTargets, scalingActivities, scalingPolicies, scheduledActions, serviceDeployments, serviceRevisions, services, taskDefinitions,
 		taskFamilies, tasks,
 	} {
 		m[d.tableName()] = d

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/decide/capacity"
 	"github.com/pintle/pintle/internal/decide/deployment"
 	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/state"
@@ -44,7 +45,10 @@ func (s *step) apply(p deployment.Plan) {
 func (s *step) start(p deployment.Plan) {
 	var started []*state.Task
 	var failures []types.Failure
+	has := s.providers()
 	for range p.Start {
+		s.wanted.CapacityProvider = capacity.Next(s.row.Deployments[0].CapacityProviderStrategy, has)
+		has[s.wanted.CapacityProvider]++
 		t, none := s.scheduler.Launch(s.tx, s.wanted)
 		if t == nil {
 			failures = none
@@ -66,6 +70,17 @@ func (s *step) start(p deployment.Plan) {
 	if p.Start+len(p.StartOn) > 0 {
 		s.place(failures)
 	}
+}
+
+// providers is how many tasks of the PRIMARY deployment each capacity provider has.
+func (s *step) providers() map[string]int {
+	has := map[string]int{}
+	for _, t := range s.tasks {
+		if *t.DesiredStatus == "RUNNING" && aws.ToString(t.StartedBy) == *s.row.Deployments[0].Id {
+			has[aws.ToString(t.CapacityProviderName)]++
+		}
+	}
+	return has
 }
 
 // place takes note of whether there was room.

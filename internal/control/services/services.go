@@ -110,7 +110,7 @@ func freed(before, after any) bool {
 func sameHost(before, after any) bool {
 	b, _ := before.(*state.ContainerInstance)
 	a, _ := after.(*state.ContainerInstance)
-	return a != nil && b != nil && *a.Status == *b.Status && a.AgentConnected == b.AgentConnected &&
+	return a != nil && b != nil && *a.Status == *b.Status && aws.ToString(a.CapacityProviderName) == aws.ToString(b.CapacityProviderName) && a.AgentConnected == b.AgentConnected &&
 		reflect.DeepEqual(a.Attributes, b.Attributes) && reflect.DeepEqual(a.Capacity, b.Capacity) && reflect.DeepEqual(a.GPUs, b.GPUs)
 }
 

@@ -1,7 +1,6 @@
 package services
 
 import (
-	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -207,9 +206,7 @@ func (s *step) status(t *state.Task) (deployment.Status, time.Time) {
 // checked says whether any essential container of a task has a health check.
 func (s *step) checked(t *state.Task) bool {
 	td := s.definition(*t.TaskDefinitionArn)
-	return td != nil && slices.ContainsFunc(td.ContainerDefinitions, func(c types.ContainerDefinition) bool {
-		return c.HealthCheck != nil && (c.Essential == nil || *c.Essential)
-	})
+	return td != nil && td.HasHealthCheck()
 }
 
 func (s *step) definition(arn string) *state.TaskDefinition {

@@ -4,6 +4,8 @@
 package capacity
 
 import (
+	"strings"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
@@ -33,4 +35,12 @@ func before(a, b types.CapacityProviderStrategyItem, has map[string]int) bool {
 // weighted is how many tasks beyond its base a provider has with one more.
 func weighted(item types.CapacityProviderStrategyItem, has map[string]int) int64 {
 	return int64(has[aws.ToString(item.CapacityProvider)]) - int64(item.Base) + 1
+}
+
+// LaunchType is that of a provider's tasks. FARGATE and FARGATE_SPOT are names that no other provider can have.
+func LaunchType(provider string) types.LaunchType {
+	if strings.HasPrefix(provider, "FARGATE") {
+		return types.LaunchTypeFargate
+	}
+	return types.LaunchTypeEc2
 }

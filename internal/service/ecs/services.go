@@ -53,10 +53,15 @@ func (s *Service) CreateService(ctx context.Context, in *ecs.CreateServiceInput)
 func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.CreateServiceInput, hash []byte) (*state.Service, error) {
 	l := launch{
 		cluster: in.Cluster, taskDefinition: in.TaskDefinition, network: in.NetworkConfiguration, launchType: in.LaunchType,
-		constraints: in.PlacementConstraints,
+		constraints: in.PlacementConstraints, providers: in.CapacityProviderStrategy,
 	}
 	if err := s.resolve(tx.View, &l); err != nil {
 		return nil, err
+	}
+	if in.SchedulingStrategy != types.SchedulingStrategyDaemon {
+		if err := s.useProviders(tx.View, &l); err != nil {
+			return nil, err
+		}
 	}
 	arn := state.InCluster(l.clusterArn, "service", *in.ServiceName)
 	key := "CreateService " + l.clusterArn + " " + aws.ToString(in.ClientToken)
@@ -71,6 +76,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		return nil, invalidParameter("Creation of service was not idempotent.")
 	}
 	row := newService(in, arn, l.clusterArn)
+	row.CapacityProviderStrategy, row.LaunchType = l.providers, launchTypeOf(in.LaunchType, l.providers)
 	row.CreatedAt, row.CreatedBy = s.now(), aws.String(cmp.Or(call.From(ctx).Principal, s.root()))
 	if isDaemon(&row.Service) { // the loop keeps it; but who waits for the service must not find 0 of 0
 		row.DesiredCount = int32(len(s.scheduler.Hosts(tx.View, l.task(*s.now()), nil)))
@@ -101,11 +107,16 @@ func newService(in *ecs.CreateServiceInput, arn, clusterArn string) *state.Servi
 		LoadBalancers:                 []types.LoadBalancer{}, ServiceRegistries: []types.ServiceRegistry{},
 		Events: []types.ServiceEvent{}, Tags: in.Tags,
 	}}
-	if row.LaunchType == "" && len(row.CapacityProviderStrategy) == 0 {
-		row.LaunchType = types.LaunchTypeEc2
-	}
 	row.DeploymentConfiguration = mergeDeploymentConfiguration(defaultDeploymentConfiguration(row.SchedulingStrategy), in.DeploymentConfiguration)
 	return row
+}
+
+// launchTypeOf is the launch type of a service or task set, which one with a strategy has none of.
+func launchTypeOf(given types.LaunchType, strategy []types.CapacityProviderStrategyItem) types.LaunchType {
+	if len(strategy) > 0 {
+		return ""
+	}
+	return cmp.Or(given, types.LaunchTypeEc2)
 }
 
 // UpdateService changes a service. What tasks are made of (task definition, network, capacity providers), and
@@ -146,9 +157,15 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 		return nil, err
 	}
 	td := tx.TaskDefinitions.Get(*old.TaskDefinition)
-	if in.TaskDefinition != nil || in.NetworkConfiguration != nil {
-		l := launch{cluster: in.Cluster, taskDefinition: cmp.Or(in.TaskDefinition, old.TaskDefinition), network: row.NetworkConfiguration, launchType: row.LaunchType}
+	if in.TaskDefinition != nil || in.NetworkConfiguration != nil || in.CapacityProviderStrategy != nil {
+		l := launch{
+			cluster: in.Cluster, taskDefinition: cmp.Or(in.TaskDefinition, old.TaskDefinition), network: row.NetworkConfiguration,
+			launchType: row.LaunchType, providers: row.CapacityProviderStrategy,
+		}
 		if err := s.resolve(tx.View, &l); err != nil {
+			return nil, err
+		}
+		if err := s.useProviders(tx.View, &l); err != nil {
 			return nil, err
 		}
 		td = l.td
@@ -181,10 +198,7 @@ func applyUpdate(row *state.Service, in *ecs.UpdateServiceInput) {
 		row.PlacementStrategy = in.PlacementStrategy
 	}
 	if in.CapacityProviderStrategy != nil {
-		row.CapacityProviderStrategy, row.LaunchType = in.CapacityProviderStrategy, ""
-		if len(in.CapacityProviderStrategy) == 0 {
-			row.CapacityProviderStrategy, row.LaunchType = nil, types.LaunchTypeEc2
-		}
+		row.CapacityProviderStrategy, row.LaunchType = in.CapacityProviderStrategy, launchTypeOf("", in.CapacityProviderStrategy)
 	}
 }
 
