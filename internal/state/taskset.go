@@ -18,7 +18,7 @@ type TaskSet struct {
 	Unplaced    bool `json:",omitzero"`
 }
 
-// The states of a task set. A deleted one is DRAINING until its tasks are stopping, and gone then.
+// The states of a task set. A deleted one is DRAINING until its tasks have stopped, and gone then.
 const (
 	TaskSetPrimary  = "PRIMARY"
 	TaskSetActive   = "ACTIVE"

@@ -30,13 +30,20 @@ func (s *step) apply(p deployment.Plan) {
 	switch {
 	case p.Rollout == deployment.Completed:
 		s.complete()
-	case *s.row.Status == state.ServiceDraining:
+	case *s.row.Status == state.ServiceDraining && (s.taskSet == "" || len(s.tasks) == 0):
 		s.end()
 	}
 	if p.Steady && s.unplaced() { // no more is wanted
 		s.row.Deployments[0].Unplaced, s.changed = false, true
 	}
-	if steady := "has reached a steady state."; p.Steady && (len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady)) {
+	if s.steady = p.Steady; s.steady && s.taskSet == "" {
+		s.announceSteady()
+	}
+}
+
+// announceSteady says that the service is what it is wanted to be, unless that was the last thing said.
+func (s *step) announceSteady() {
+	if steady := "has reached a steady state."; len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady) {
 		s.event(steady)
 	}
 }

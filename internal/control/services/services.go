@@ -254,12 +254,13 @@ func (l *Loop) step(tx *state.Tx, arn string) *step {
 		tx: tx, scheduler: l.scheduler, settle: l.opts.Settle, now: l.opts.Now().UTC().Truncate(time.Millisecond),
 		row: old.Clone(), daemon: isDaemon(old), definitions: map[string]*state.TaskDefinition{},
 	}
-	s.run()
+	if s.row.IsExternal() {
+		s.runTaskSets()
+	} else {
+		s.run()
+	}
 	if s.changed {
 		tx.Services.Put(s.row)
 	}
 	return s
 }
-
-// name is a service as its events begin with.
-func name(row *state.Service) string { return "(service " + aws.ToString(row.ServiceName) + ")" }

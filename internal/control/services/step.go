@@ -21,8 +21,11 @@ type step struct {
 	row     *state.Service // a copy of ours
 	changed bool           // it was, and is to be put
 	daemon  bool
-	tasks   []*state.Task // that are not STOPPED
+	mine    func(*state.Task) bool // which of the service's tasks it is about; nil for all
+	taskSet string                 // the id of the task set that it is a step of, or ""
+	tasks   []*state.Task          // that are not STOPPED
 	wake    time.Time
+	steady  bool // nothing is left to do
 
 	definitions map[string]*state.TaskDefinition
 	wanted      *schedule.Launch // a task of the PRIMARY deployment
@@ -34,12 +37,20 @@ func isDaemon(row *state.Service) bool {
 
 // unplaced says whether the service waits for room.
 func (s *step) unplaced() bool {
-	return s.row != nil && len(s.row.Deployments) > 0 && s.row.Deployments[0].Unplaced
+	return s.row != nil && (len(s.row.Deployments) > 0 && s.row.Deployments[0].Unplaced || waitingTaskSet(s.row))
 }
 
 func (s *step) event(message string) {
-	s.row.Event(name(s.row)+" "+message, s.now)
+	s.row.Event(s.name()+" "+message, s.now)
 	s.changed = true
+}
+
+// name is the service, or its task set, as its events begin with.
+func (s *step) name() string {
+	if s.taskSet != "" {
+		return "(service " + *s.row.ServiceName + ", taskSet " + s.taskSet + ")"
+	}
+	return "(service " + *s.row.ServiceName + ")"
 }
 
 // run reads what there is, decides, and carries it out.
@@ -73,6 +84,7 @@ func (s *step) read() {
 	var ended []*state.Task
 	for t := range s.tx.Tasks.By(state.TasksByService, *s.row.ServiceArn) {
 		switch {
+		case s.mine != nil && !s.mine(t):
 		case *t.LastStatus == "STOPPED":
 			ended = append(ended, t)
 		case !t.CreatedAt.Before(*s.row.CreatedAt): // not left over from a deleted service of the same name

@@ -23,7 +23,11 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 	if in.ClientToken != nil && !clientTokens.MatchString(*in.ClientToken) {
 		return invalidParameter("clientToken must have up to 36 printable ASCII characters.")
 	}
-	if aws.ToString(in.TaskDefinition) == "" {
+	if isExternal(in.DeploymentController) {
+		if err := checkExternal(in); err != nil {
+			return err
+		}
+	} else if aws.ToString(in.TaskDefinition) == "" {
 		return invalidParameter("taskDefinition must not be empty.")
 	}
 	if err := checkLaunchTypeOrStrategy(in.LaunchType, in.CapacityProviderStrategy); err != nil {
@@ -40,7 +44,7 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
 		{"role", aws.ToString(in.Role) != ""},
 		{"availabilityZoneRebalancing", in.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled},
-		{"deploymentController", isForeign(in.DeploymentController)},
+		{"deploymentController", isForeign(in.DeploymentController) && !isExternal(in.DeploymentController)},
 	}); err != nil {
 		return err
 	}
@@ -106,6 +110,10 @@ func refuseFields(fields []field) error {
 
 func isForeign(c *types.DeploymentController) bool {
 	return c != nil && c.Type != types.DeploymentControllerTypeEcs
+}
+
+func isExternal(c *types.DeploymentController) bool {
+	return c != nil && c.Type == types.DeploymentControllerTypeExternal
 }
 
 // checkRolling refuses all ways to deploy but rolling updates.
