@@ -239,6 +239,7 @@ func (s *step) rollBack(to *state.Deployment) {
 	s.row.Deployments = append([]state.Deployment{d}, s.row.Deployments...)
 	s.row.TaskDefinition, s.row.LaunchType = d.TaskDefinition, d.LaunchType
 	s.row.NetworkConfiguration, s.row.CapacityProviderStrategy = d.NetworkConfiguration, d.CapacityProviderStrategy
+	s.row.ServiceConnect = d.ServiceConnectConfiguration
 	s.event("rolling back to deployment " + *d.Id + ".")
 }
 

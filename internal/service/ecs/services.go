@@ -77,6 +77,11 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 	}
 	if !row.IsExternal() {
 		row.CapacityProviderStrategy, row.LaunchType = l.providers, launchTypeOf(in.LaunchType, l.providers)
+		connect, err := serviceConnect(tx.View, l.clusterArn, in.ServiceConnectConfiguration)
+		if err != nil {
+			return nil, err
+		}
+		row.ServiceConnect = connect
 		s.deploy(tx, row, l.td)
 	}
 	tx.Services.Put(row)
@@ -181,6 +186,11 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 		tx.Services.Put(row)
 		return row, nil
 	}
+	if in.ServiceConnectConfiguration != nil {
+		if row.ServiceConnect, err = serviceConnect(tx.View, *row.ClusterArn, in.ServiceConnectConfiguration); err != nil {
+			return nil, err
+		}
+	}
 	td := tx.TaskDefinitions.Get(*old.TaskDefinition)
 	if in.TaskDefinition != nil || in.NetworkConfiguration != nil || in.CapacityProviderStrategy != nil {
 		l := launch{
@@ -204,7 +214,8 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 
 // sameTasks says whether two versions of a service make the same tasks of a task definition.
 func sameTasks(a, b *state.Service) bool {
-	return reflect.DeepEqual(a.NetworkConfiguration, b.NetworkConfiguration) && reflect.DeepEqual(a.CapacityProviderStrategy, b.CapacityProviderStrategy)
+	return reflect.DeepEqual(a.ServiceConnect, b.ServiceConnect) &&
+		reflect.DeepEqual(a.NetworkConfiguration, b.NetworkConfiguration) && reflect.DeepEqual(a.CapacityProviderStrategy, b.CapacityProviderStrategy)
 }
 
 // applyUpdate puts what the call gives into the row.

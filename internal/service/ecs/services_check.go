@@ -36,7 +36,6 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 	if err := refuseFields([]field{
 		{"loadBalancers", len(in.LoadBalancers) > 0},
 		{"serviceRegistries", len(in.ServiceRegistries) > 0},
-		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil && in.ServiceConnectConfiguration.Enabled},
 		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
@@ -49,6 +48,9 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 		return err
 	}
 	if err := checkRolling(in.DeploymentConfiguration); err != nil {
+		return err
+	}
+	if err := checkServiceConnect(in.ServiceConnectConfiguration); err != nil {
 		return err
 	}
 	daemon := in.SchedulingStrategy == types.SchedulingStrategyDaemon
@@ -75,7 +77,6 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 	if err := refuseFields([]field{
 		{"loadBalancers", len(in.LoadBalancers) > 0},
 		{"serviceRegistries", len(in.ServiceRegistries) > 0},
-		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil && in.ServiceConnectConfiguration.Enabled},
 		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
@@ -84,6 +85,9 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 		{"availabilityZoneRebalancing", in.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled},
 		{"deploymentController", isForeign(in.DeploymentController)},
 	}); err != nil {
+		return err
+	}
+	if err := checkServiceConnect(in.ServiceConnectConfiguration); err != nil {
 		return err
 	}
 	if err := checkProviderStrategy("capacityProviderStrategy", in.CapacityProviderStrategy); err != nil {
