@@ -583,7 +583,7 @@ assert scaling.describe_scheduled_actions(ServiceNamespace="ecs")["ScheduledActi
 
 # An operation that is not there yet says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]
-called.discard("ecs:CreateTaskSet")
+called.discard("ecs:ListDaemons")
 
 print("\n".join(sorted(called)))
 sys.exit(0)
