@@ -41,7 +41,8 @@ func (l *Launch) request() Request {
 }
 
 // Launch places a task and writes it, bound to its instance and GPUs. From here on it is wanted, and
-// the node gets it. A task whose capacity provider has no room is refused like any other.
+// the node gets it. A task whose capacity provider has no room is refused like any other; one that may wait for the
+// provider to grow would be written here, PROVISIONING, without an instance.
 func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failure) {
 	p, failures := s.Place(tx.View, l.request())
 	if len(failures) > 0 {

@@ -48,18 +48,22 @@ func (s *step) announceSteady() {
 	}
 }
 
-// start starts the plan's tasks, up to the first that finds no room; a DAEMON service tries each instance.
+// start starts the plan's tasks, up to the first that finds no room: of each capacity provider, if it has any. A
+// DAEMON service tries each instance.
 func (s *step) start(p deployment.Plan) {
 	var started []*state.Task
 	var failures []types.Failure
-	has := s.providers()
+	has, full := s.providers(), map[string]bool{}
 	for range p.Start {
-		s.wanted.CapacityProvider = capacity.Next(s.row.Deployments[0].CapacityProviderStrategy, has)
-		has[s.wanted.CapacityProvider]++
+		provider := capacity.Next(s.row.Deployments[0].CapacityProviderStrategy, has)
+		if has[provider]++; full[provider] {
+			continue
+		}
+		s.wanted.CapacityProvider = provider
 		t, none := s.scheduler.Launch(s.tx, s.wanted)
 		if t == nil {
-			failures = none
-			break
+			failures, full[provider] = none, true
+			continue
 		}
 		started = append(started, t)
 	}

@@ -104,6 +104,34 @@ func TestFullCapacityProvider(t *testing.T) {
 	})
 }
 
+// TestFullCapacityProviderStopsNoOther has room for one of the two tasks of a provider: all of the other's start.
+func TestFullCapacityProviderStopsNoOther(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		nodes, name := w.provided(), "base"
+		nodes[w.node(types.Attribute{Name: aws.String(ecs.CapacityProviderAttribute), Value: &name})] = name
+		w.define("gpu", oneGPU)
+		w.create(4, by(share("spot", 0, 1), share("base", 0, 1)))
+		w.after(time.Minute)
+		w.expectOnProviders(nodes, map[string]int{"spot": 1, "base": 2})
+	})
+}
+
+func TestRunTaskOnAFullCapacityProvider(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		nodes, name := w.provided(), "base"
+		nodes[w.node(types.Attribute{Name: aws.String(ecs.CapacityProviderAttribute), Value: &name})] = name
+		w.define("gpu", oneGPU)
+		out, err := w.ecs.RunTask(w.ctx, &awsecs.RunTaskInput{
+			TaskDefinition: aws.String("f"), Count: aws.Int32(4), CapacityProviderStrategy: []types.CapacityProviderStrategyItem{share("spot", 0, 1), share("base", 0, 1)},
+		})
+		if err != nil || len(out.Tasks) != 3 || len(out.Failures) == 0 {
+			t.Error(out, err)
+		}
+		w.expectOnProviders(nodes, map[string]int{"spot": 1, "base": 2})
+		time.Sleep(time.Minute)
+	})
+}
+
 func TestDefaultCapacityProviderStrategy(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		nodes := w.provided()

@@ -54,15 +54,18 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 		if err := s.useProviders(tx.View, &l); err != nil {
 			return err
 		}
-		has := map[string]int{}
+		has, full := map[string]int{}, map[string]bool{}
 		for range count {
+			provider := capacity.Next(l.providers, has)
+			if has[provider]++; full[provider] {
+				continue
+			}
 			wanted := l.task(*s.now())
-			wanted.CapacityProvider = capacity.Next(l.providers, has)
-			has[wanted.CapacityProvider]++
+			wanted.CapacityProvider = provider
 			task, failures := s.scheduler.Launch(tx, wanted)
 			if len(failures) > 0 {
-				out.Failures = failures
-				break
+				out.Failures, full[provider] = append(out.Failures, failures...), true
+				continue
 			}
 			out.Tasks = append(out.Tasks, task.Task)
 		}

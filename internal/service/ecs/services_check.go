@@ -54,7 +54,7 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 		return err
 	}
 	daemon := in.SchedulingStrategy == types.SchedulingStrategyDaemon
-	if in.DesiredCount == nil && !daemon {
+	if in.DesiredCount == nil && !daemon && !isExternal(in.DeploymentController) {
 		return invalidParameter("desiredCount must be given for a service with the scheduling strategy REPLICA.")
 	}
 	if in.DesiredCount != nil && daemon {

@@ -31,6 +31,7 @@ func checkExternal(in *ecs.CreateServiceInput) error {
 		{"networkConfiguration", in.NetworkConfiguration != nil},
 		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil},
 		{"deploymentConfiguration.deploymentCircuitBreaker", breaks(in.DeploymentConfiguration)},
+		{"deploymentConfiguration.alarms", in.DeploymentConfiguration != nil && in.DeploymentConfiguration.Alarms != nil && in.DeploymentConfiguration.Alarms.Enable},
 	})
 }
 
