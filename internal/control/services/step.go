@@ -21,9 +21,8 @@ type step struct {
 	row     *state.Service // a copy of ours
 	changed bool           // it was, and is to be put
 	daemon  bool
-	mine    func(*state.Task) bool // which of the service's tasks it is about; nil for all
-	taskSet string                 // the id of the task set that it is a step of, or ""
-	tasks   []*state.Task          // that are not STOPPED
+	taskSet string        // the id of the task set that it is a step of, or ""
+	tasks   []*state.Task // that are not STOPPED
 	wake    time.Time
 	steady  bool // nothing is left to do
 
@@ -84,7 +83,7 @@ func (s *step) read() {
 	var ended []*state.Task
 	for t := range s.tx.Tasks.By(state.TasksByService, *s.row.ServiceArn) {
 		switch {
-		case s.mine != nil && !s.mine(t):
+		case s.taskSet != "" && aws.ToString(t.StartedBy) != s.taskSet: // another one's
 		case *t.LastStatus == "STOPPED":
 			ended = append(ended, t)
 		case !t.CreatedAt.Before(*s.row.CreatedAt): // not left over from a deleted service of the same name

@@ -14,8 +14,6 @@ import (
 // runTaskSets makes the next step of each task set of a service that somebody else deploys: that of a service with
 // the task set's share of the tasks, and with a single deployment, which is completed.
 func (s *step) runTaskSets() {
-	s.mine = func(t *state.Task) bool { return s.row.TaskSet(aws.ToString(t.StartedBy)) == nil }
-	s.read() // what is left of task sets that are gone
 	steady := len(s.row.TaskSets) > 0
 	left := []state.TaskSet{}
 	for _, set := range s.row.TaskSets {
@@ -58,7 +56,6 @@ func (s *step) ofTaskSet(set *state.TaskSet) *step {
 	}}
 	return &step{
 		tx: s.tx, scheduler: s.scheduler, settle: s.settle, now: s.now, row: row, taskSet: *set.Id, definitions: s.definitions,
-		mine: func(t *state.Task) bool { return aws.ToString(t.StartedBy) == *set.Id },
 	}
 }
 
