@@ -24,9 +24,8 @@ func (s *step) runTaskSets() {
 		if *one.row.Status == state.ServiceInactive {
 			continue
 		}
-		if d := one.row.Deployments; len(d) > 0 {
-			set.FailedTasks, set.FailedAt, set.NotBefore, set.Unplaced = d[0].FailedTasks, d[0].FailedAt, d[0].NotBefore, d[0].Unplaced
-		}
+		d := one.row.Deployments[0]
+		set.FailedTasks, set.FailedAt, set.NotBefore, set.Unplaced = d.FailedTasks, d.FailedAt, d.NotBefore, d.Unplaced
 		left = append(left, set)
 	}
 	s.row.TaskSets = left
