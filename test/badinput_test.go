@@ -52,7 +52,7 @@ var refusals = []refusal{
 	// Operations that there are not, or not yet.
 	{"DanceTask", `{}`, "UnknownOperationException", "DanceTask"},
 	{"", `{}`, "UnknownOperationException", ""},
-	{"CreateCapacityProvider", `{}`, "NotImplementedException", "CreateCapacityProvider"},
+	{"CreateDaemon", `{}`, "NotImplementedException", "CreateDaemon"},
 	// Clusters.
 	{"CreateCluster", `{"clusterName":"a b"}`, "InvalidParameterException", "clusterName"},
 	{"CreateCluster", `{"clusterName":"` + strings.Repeat("a", 256) + `"}`, "InvalidParameterException", "clusterName"},
@@ -63,6 +63,56 @@ var refusals = []refusal{
 	{"CreateCluster", `{"clusterName":"x","tags":[{"key":"","value":"v"}]}`, "InvalidParameterException", "tag key"},
 	{"CreateCluster", `{"clusterName":"x","tags":[{"key":"a"},{"key":"a"}]}`, "InvalidParameterException", "twice"},
 	{"CreateCluster", `{"clusterName":"x","tags":[{"key":"a","value":"` + strings.Repeat("v", 257) + `"}]}`, "InvalidParameterException", "256"},
+	{"CreateCluster", `{"clusterName":"x","capacityProviders":["FARGATE"],"defaultCapacityProviderStrategy":[{"capacityProvider":"FARGATE_SPOT"}]}`, "InvalidParameterException", "FARGATE_SPOT"},
+	{"PutClusterCapacityProviders", `{"cluster":"default","capacityProviders":["none"],"defaultCapacityProviderStrategy":[]}`, "InvalidParameterException", "none"},
+	{"PutClusterCapacityProviders", `{"cluster":"default","capacityProviders":["FARGATE"],"defaultCapacityProviderStrategy":[{"capacityProvider":"FARGATE","weight":-1}]}`, "InvalidParameterException", "defaultCapacityProviderStrategy.weight"},
+	// Capacity providers.
+	{"CreateCapacityProvider", `{}`, "InvalidParameterException", "name"},
+	{"CreateCapacityProvider", `{"name":"a b","autoScalingGroupProvider":{"autoScalingGroupArn":"g"}}`, "InvalidParameterException", "name"},
+	{"CreateCapacityProvider", `{"name":"ECSown","autoScalingGroupProvider":{"autoScalingGroupArn":"g"}}`, "InvalidParameterException", "ecs"},
+	{"CreateCapacityProvider", `{"name":"fargate-2","autoScalingGroupProvider":{"autoScalingGroupArn":"g"}}`, "InvalidParameterException", "fargate"},
+	{"CreateCapacityProvider", `{"name":"p"}`, "InvalidParameterException", "autoScalingGroupProvider"},
+	{"CreateCapacityProvider", `{"name":"p","managedInstancesProvider":{"infrastructureRoleArn":"r","instanceLaunchTemplate":{"ec2InstanceProfileArn":"p","networkConfiguration":{}}}}`, "UnsupportedFeatureException", "managedInstancesProvider"},
+	{"CreateCapacityProvider", `{"name":"p","cluster":"default","autoScalingGroupProvider":{"autoScalingGroupArn":"g"}}`, "InvalidParameterException", "cluster"},
+	{"CreateCapacityProvider", group(`"managedTerminationProtection":"ENABLED"`), "InvalidParameterException", "managedTerminationProtection"},
+	{"CreateCapacityProvider", group(`"managedTerminationProtection":"MAYBE"`), "InvalidParameterException", "managedTerminationProtection"},
+	{"CreateCapacityProvider", group(`"managedDraining":"MAYBE"`), "InvalidParameterException", "managedDraining"},
+	{"CreateCapacityProvider", group(`"managedScaling":{"status":"MAYBE"}`), "InvalidParameterException", "status"},
+	{"CreateCapacityProvider", group(`"managedScaling":{"targetCapacity":0}`), "InvalidParameterException", "targetCapacity"},
+	{"CreateCapacityProvider", group(`"managedScaling":{"targetCapacity":101}`), "InvalidParameterException", "targetCapacity"},
+	{"CreateCapacityProvider", group(`"managedScaling":{"minimumScalingStepSize":0}`), "InvalidParameterException", "minimumScalingStepSize"},
+	{"CreateCapacityProvider", group(`"managedScaling":{"minimumScalingStepSize":3,"maximumScalingStepSize":2}`), "InvalidParameterException", "minimumScalingStepSize"},
+	{"CreateCapacityProvider", group(`"managedScaling":{"instanceWarmupPeriod":10001}`), "InvalidParameterException", "instanceWarmupPeriod"},
+	{"UpdateCapacityProvider", `{"name":"none","autoScalingGroupProvider":{}}`, "ClientException", "none"},
+	{"UpdateCapacityProvider", `{"name":"FARGATE","autoScalingGroupProvider":{}}`, "InvalidParameterException", "FARGATE"},
+	{"UpdateCapacityProvider", `{"name":"none"}`, "InvalidParameterException", "autoScalingGroupProvider"},
+	{"DeleteCapacityProvider", `{}`, "InvalidParameterException", "name"},
+	{"DeleteCapacityProvider", `{"capacityProvider":"none"}`, "ClientException", "none"},
+	{"DeleteCapacityProvider", `{"capacityProvider":"FARGATE_SPOT"}`, "InvalidParameterException", "FARGATE_SPOT"},
+	{"DescribeCapacityProviders", `{"maxResults":11}`, "InvalidParameterException", "maxResults"},
+	{"DescribeCapacityProviders", `{"cluster":"nowhere"}`, "ClusterNotFoundException", ""},
+	// Task sets.
+	{"CreateTaskSet", `{"cluster":"default","service":"s"}`, "InvalidParameterException", "taskDefinition"},
+	{"CreateTaskSet", `{"service":"s","taskDefinition":"good"}`, "InvalidParameterException", "cluster"},
+	{"CreateTaskSet", taskSet(``), "ServiceNotFoundException", ""},
+	{"CreateTaskSet", taskSet(`,"scale":{"value":101}`), "InvalidParameterException", "scale.value"},
+	{"CreateTaskSet", taskSet(`,"scale":{"value":-0.5}`), "InvalidParameterException", "scale.value"},
+	{"CreateTaskSet", taskSet(`,"scale":{"value":1,"unit":"TASKS"}`), "InvalidParameterException", "scale.unit"},
+	{"CreateTaskSet", taskSet(`,"launchType":"BALLOON"`), "InvalidParameterException", "launchType"},
+	{"CreateTaskSet", taskSet(`,"launchType":"EC2","capacityProviderStrategy":[{"capacityProvider":"p"}]`), "InvalidParameterException", "launch type"},
+	{"CreateTaskSet", taskSet(`,"loadBalancers":[{"containerName":"a"}]`), "UnsupportedFeatureException", "loadBalancers"},
+	{"CreateTaskSet", taskSet(`,"serviceRegistries":[{"registryArn":"r"}]`), "UnsupportedFeatureException", "serviceRegistries"},
+	{"CreateTaskSet", taskSet(`,"platformVersion":"1.4.0"`), "UnsupportedFeatureException", "platformVersion"},
+	{"CreateTaskSet", taskSet(`,"clientToken":"a b"`), "InvalidParameterException", "clientToken"},
+	{"CreateTaskSet", taskSet(`,"tags":[{"key":"aws:x"}]`), "InvalidParameterException", "aws:"},
+	{"UpdateTaskSet", `{"cluster":"default","service":"s","taskSet":"t"}`, "InvalidParameterException", "scale"},
+	{"UpdateTaskSet", `{"cluster":"default","service":"s","taskSet":"t","scale":{"value":50}}`, "ServiceNotFoundException", ""},
+	{"DeleteTaskSet", `{"cluster":"default","service":"s","taskSet":"t"}`, "ServiceNotFoundException", ""},
+	{"UpdateServicePrimaryTaskSet", `{"cluster":"default","service":"s","primaryTaskSet":"t"}`, "ServiceNotFoundException", ""},
+	{"DescribeTaskSets", `{"cluster":"default"}`, "InvalidParameterException", "service"},
+	{"DescribeTaskSets", `{"cluster":"default","service":"s"}`, "ServiceNotFoundException", ""},
+	{"RunTask", `{"taskDefinition":"good","capacityProviderStrategy":[{"capacityProvider":"p","weight":1}]}`, "InvalidParameterException", "capacityProviderStrategy"},
+	{"RunTask", `{"taskDefinition":"good","launchType":"EC2","capacityProviderStrategy":[{"capacityProvider":"p","weight":1}]}`, "InvalidParameterException", "launch type"},
 	{"DeleteCluster", `{}`, "InvalidParameterException", "cluster"},
 	{"DeleteCluster", `{"cluster":"nowhere"}`, "ClusterNotFoundException", ""},
 	{"DeleteCluster", `{"cluster":"default"}`, "ClusterContainsContainerInstancesException", ""},
@@ -172,10 +222,28 @@ var refusals = []refusal{
 	{"CreateService", service(`"deploymentConfiguration":{"deploymentCircuitBreaker":{"enable":true,"rollback":true,"thresholdConfiguration":{"type":"COUNT","value":0}}}`), "InvalidParameterException", "thresholdConfiguration"},
 	{"CreateService", service(`"deploymentConfiguration":{"strategy":"BLUE_GREEN"}`), "UnsupportedFeatureException", "BLUE_GREEN"},
 	{"CreateService", service(`"deploymentConfiguration":{"alarms":{"alarmNames":["a"],"enable":true,"rollback":true}}`), "UnsupportedFeatureException", "alarms"},
-	{"CreateService", service(`"deploymentController":{"type":"EXTERNAL"}`), "UnsupportedFeatureException", "deploymentController"},
+	{"CreateService", service(`"deploymentController":{"type":"CODE_DEPLOY"}`), "UnsupportedFeatureException", "deploymentController"},
+	{"CreateService", service(`"deploymentController":{"type":"EXTERNAL"}`), "InvalidParameterException", "taskDefinition"},
+	{"CreateService", external(`"launchType":"EC2"`), "InvalidParameterException", "launchType"},
+	{"CreateService", external(`"capacityProviderStrategy":[{"capacityProvider":"FARGATE","weight":1}]`), "InvalidParameterException", "capacityProviderStrategy"},
+	{"CreateService", external(`"networkConfiguration":{"awsvpcConfiguration":{"subnets":["s"]}}`), "InvalidParameterException", "networkConfiguration"},
+	{"CreateService", external(`"schedulingStrategy":"DAEMON"`), "InvalidParameterException", "schedulingStrategy"},
+	{"CreateService", external(`"deploymentConfiguration":{"deploymentCircuitBreaker":{"enable":true,"rollback":true}}`), "InvalidParameterException", "deploymentCircuitBreaker"},
+	{"CreateService", external(`"loadBalancers":[{"containerName":"a","containerPort":80}]`), "UnsupportedFeatureException", "loadBalancers"},
+	{"CreateService", service(`"capacityProviderStrategy":[{"weight":1}]`), "InvalidParameterException", "capacityProvider"},
+	{"CreateService", service(`"capacityProviderStrategy":[{"capacityProvider":"p","base":-1}]`), "InvalidParameterException", "base"},
+	{"CreateService", service(`"capacityProviderStrategy":[{"capacityProvider":"p","base":1},{"capacityProvider":"q","base":1}]`), "InvalidParameterException", "base"},
+	{"CreateService", service(`"capacityProviderStrategy":[{"capacityProvider":"p"},{"capacityProvider":"p"}]`), "InvalidParameterException", "twice"},
+	{"CreateService", service(`"capacityProviderStrategy":[{"capacityProvider":"p","weight":1},{"capacityProvider":"FARGATE"}]`), "InvalidParameterException", "mix"},
+	{"CreateService", service(`"capacityProviderStrategy":[` + strings.Repeat(`{"capacityProvider":"p"},`, 20) + `{"capacityProvider":"p"}]`), "InvalidParameterException", "20"},
+	{"CreateService", service(`"capacityProviderStrategy":[{"capacityProvider":"p","weight":1}]`), "InvalidParameterException", `"p"`},
+	{"CreateService", `{"serviceName":"s","taskDefinition":"good","schedulingStrategy":"DAEMON","capacityProviderStrategy":[{"capacityProvider":"p","weight":1}]}`, "InvalidParameterException", "capacityProviderStrategy"},
+	{"CreateService", service(`"serviceConnectConfiguration":{"enabled":true}`), "InvalidParameterException", "namespace"},
 	{"CreateService", service(`"loadBalancers":[{"containerName":"a","containerPort":80}]`), "UnsupportedFeatureException", "loadBalancers"},
 	{"CreateService", service(`"serviceRegistries":[{"registryArn":"r"}]`), "UnsupportedFeatureException", "serviceRegistries"},
-	{"CreateService", service(`"serviceConnectConfiguration":{"enabled":true}`), "UnsupportedFeatureException", "serviceConnectConfiguration"},
+	{"CreateService", service(`"serviceConnectConfiguration":{"enabled":true,"namespace":"n","services":[{"portName":"web"}]}`), "UnsupportedFeatureException", "serviceConnectConfiguration.services"},
+	{"ListServicesByNamespace", `{}`, "InvalidParameterException", "namespace"},
+	{"ListServicesByNamespace", `{"namespace":"nowhere"}`, "NamespaceNotFoundException", "nowhere"},
 	{"CreateService", service(`"availabilityZoneRebalancing":"ENABLED"`), "UnsupportedFeatureException", "availabilityZoneRebalancing"},
 	{"UpdateService", `{}`, "InvalidParameterException", "service"},
 	{"UpdateService", `{"service":"none","desiredCount":1}`, "ServiceNotFoundException", ""},
@@ -207,6 +275,21 @@ var refusals = []refusal{
 	{"TagResource", `{"resourceArn":"arn:aws:ecs:us-east-1:000000000000:cluster/none","tags":[{"key":"a"}]}`, "ResourceNotFoundException", "none"},
 	{"PutAccountSetting", `{"name":"taskLongArnFormat","value":"perhaps"}`, "InvalidParameterException", "perhaps"},
 	{"PutAccountSetting", `{"name":"nothing","value":"enabled"}`, "InvalidParameterException", "nothing"},
+}
+
+// external is CreateService with the deployment controller EXTERNAL, and more of it.
+func external(more string) string {
+	return `{"serviceName":"s","desiredCount":1,"deploymentController":{"type":"EXTERNAL"},` + more + `}`
+}
+
+// group is CreateCapacityProvider with more of its Auto Scaling group.
+func group(more string) string {
+	return `{"name":"p","autoScalingGroupProvider":{"autoScalingGroupArn":"g",` + more + `}}`
+}
+
+// taskSet is CreateTaskSet with more of it.
+func taskSet(more string) string {
+	return `{"cluster":"default","service":"s","taskDefinition":"good"` + more + `}`
 }
 
 // service is a CreateService that would do, but for the rest.
@@ -251,7 +334,7 @@ func (p *Pintle) everything(t *testing.T) string {
 	for _, c := range []struct{ operation, body string }{
 		{"ListClusters", `{}`}, {"DescribeClusters", `{"include":["TAGS","SETTINGS"]}`}, {"ListTaskDefinitions", `{}`},
 		{"ListTasks", `{}`}, {"ListTasks", `{"desiredStatus":"STOPPED"}`}, {"ListContainerInstances", `{}`},
-		{"ListServices", `{}`},
+		{"ListServices", `{}`}, {"DescribeCapacityProviders", `{}`},
 		{"ListAttributes", `{"targetType":"container-instance"}`}, {"ListAccountSettings", `{}`},
 	} {
 		status, answer, err := p.Post("AmazonEC2ContainerServiceV20141113."+c.operation, c.body)

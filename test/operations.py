@@ -281,6 +281,73 @@ ecs.get_waiter("services_inactive").wait(services=["web", "agents"], WaiterConfi
 refused("ServiceNotFoundException", ecs.delete_service, service="web")
 assert ecs.list_services()["serviceArns"] == []
 
+# Task sets
+x = ecs.create_service(serviceName="x", desiredCount=2, deploymentController={"type": "EXTERNAL"})["service"]
+assert x["deployments"] == [] and "taskDefinition" not in x and x["deploymentController"]["type"] == "EXTERNAL", x
+where = dict(cluster="default", service="x")
+blue = ecs.create_task_set(**where, taskDefinition="web:1", scale={"value": 100, "unit": "PERCENT"}, externalId="b", clientToken="blue", tags=[{"key": "k", "value": "v"}])["taskSet"]
+assert blue["status"] == "ACTIVE" and blue["computedDesiredCount"] == 2 and blue["launchType"] == "EC2" and blue["externalId"] == "b", blue
+again = ecs.create_task_set(**where, taskDefinition="web:1", scale={"value": 100, "unit": "PERCENT"}, externalId="b", clientToken="blue", tags=[{"key": "k", "value": "v"}])["taskSet"]
+assert again["id"] == blue["id"] and blue["taskSetArn"].endswith("task-set/default/x/" + blue["id"]), again
+green = ecs.create_task_set(**where, taskDefinition="web:1")["taskSet"]
+assert green["scale"]["value"] == 0 and green["computedDesiredCount"] == 0, green
+green = ecs.update_task_set(**where, taskSet=green["id"], scale={"value": 10, "unit": "PERCENT"})["taskSet"]
+assert green["computedDesiredCount"] == 1 and green["stabilityStatus"] == "STABILIZING", green
+assert ecs.update_service_primary_task_set(**where, primaryTaskSet=blue["taskSetArn"])["taskSet"]["status"] == "PRIMARY"
+until = time.time() + 30
+while True:
+    d = ecs.describe_task_sets(**where, taskSets=[blue["id"], green["taskSetArn"], "none"], include=["TAGS"])
+    if all(t["stabilityStatus"] == "STEADY_STATE" for t in d["taskSets"]) or time.time() > until:
+        break
+    time.sleep(0.2)
+assert [(t["runningCount"], t["pendingCount"]) for t in d["taskSets"]] == [(2, 0), (1, 0)] and d["failures"][0]["reason"] == "MISSING", d
+assert d["taskSets"][0]["tags"] == [{"key": "k", "value": "v"}], d
+assert len(ecs.list_tasks(startedBy=blue["id"])["taskArns"]) == 2
+x = ecs.describe_services(services=["x"])["services"][0]
+assert x["taskDefinition"].endswith("web:1") and x["runningCount"] == 3 and [t["status"] for t in x["taskSets"]] == ["PRIMARY", "ACTIVE"], x
+refused("InvalidParameterException", ecs.update_service, service="x", taskDefinition="web:1")
+refused("TaskSetNotFoundException", ecs.delete_task_set, **where, taskSet="none")
+refused("InvalidParameterException", ecs.delete_task_set, **where, taskSet=green["id"])
+assert ecs.delete_task_set(**where, taskSet=green["id"], force=True)["taskSet"]["status"] == "DRAINING"
+ecs.delete_service(service="x", force=True)
+ecs.get_waiter("services_inactive").wait(services=["x"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+
+# Capacity providers
+p = ecs.create_capacity_provider(name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g", "managedScaling": {"status": "ENABLED", "targetCapacity": 90}, "managedTerminationProtection": "ENABLED"},
+                                 tags=[{"key": "k", "value": "v"}])["capacityProvider"]
+assert p["status"] == "ACTIVE" and p["autoScalingGroupProvider"]["managedScaling"] == {
+    "status": "ENABLED", "targetCapacity": 90, "minimumScalingStepSize": 1, "maximumScalingStepSize": 10000, "instanceWarmupPeriod": 300}, p
+refused("ClientException", ecs.create_capacity_provider, name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g2"})
+refused("ClientException", ecs.create_capacity_provider, name="gpus2", autoScalingGroupProvider={"autoScalingGroupArn": "g"})
+p = ecs.update_capacity_provider(name="gpus", autoScalingGroupProvider={"managedScaling": {"targetCapacity": 80}, "managedDraining": "DISABLED"})["capacityProvider"]
+assert p["autoScalingGroupProvider"]["managedScaling"]["status"] == "ENABLED" and p["autoScalingGroupProvider"]["managedDraining"] == "DISABLED" and p["updateStatus"] == "UPDATE_COMPLETE", p
+ecs.tag_resource(resourceArn=p["capacityProviderArn"], tags=[{"key": "k2", "value": "v2"}])
+d = ecs.describe_capacity_providers(capacityProviders=["gpus", "FARGATE", "none"], include=["TAGS"])
+assert [q["name"] for q in d["capacityProviders"]] == ["gpus", "FARGATE"] and d["failures"][0]["reason"] == "MISSING" and len(d["capacityProviders"][0]["tags"]) == 2, d
+d = ecs.describe_capacity_providers(maxResults=1)
+assert [q["name"] for q in d["capacityProviders"]] == ["FARGATE"] and d["nextToken"], d
+ecs.put_cluster_capacity_providers(cluster="other", capacityProviders=["gpus"], defaultCapacityProviderStrategy=[{"capacityProvider": "gpus", "base": 1, "weight": 1}])
+assert [q["name"] for q in ecs.describe_capacity_providers(cluster="other")["capacityProviders"]] == ["gpus"]
+p = ecs.delete_capacity_provider(capacityProvider="gpus")["capacityProvider"]
+assert p["updateStatus"] == "DELETE_FAILED" and "other" in p["updateStatusReason"], p
+one = ecs.register_container_instance(cluster="other", totalResources=[{"name": "CPU", "type": "INTEGER", "integerValue": 1024}, {"name": "MEMORY", "type": "INTEGER", "integerValue": 1024}],
+                                      attributes=[{"name": "pintle.capacity-provider", "value": "gpus"}])["containerInstance"]["containerInstanceArn"]
+assert ecs.describe_container_instances(cluster="other", containerInstances=[one])["containerInstances"][0]["capacityProviderName"] == "gpus"
+refused("InvalidParameterException", ecs.run_task, cluster="default", taskDefinition="web:1", capacityProviderStrategy=[{"capacityProvider": "gpus", "weight": 1}])
+refused("InvalidParameterException", ecs.run_task, cluster="other", taskDefinition="web:1", capacityProviderStrategy=[{"capacityProvider": "gpus", "weight": 0}])
+w = ecs.create_service(cluster="other", serviceName="w", taskDefinition="web:1", desiredCount=0, serviceConnectConfiguration={"enabled": True, "namespace": "n"})["service"]
+assert w["capacityProviderStrategy"] == [{"capacityProvider": "gpus", "base": 1, "weight": 1}] and "launchType" not in w, w
+assert w["deployments"][0]["serviceConnectConfiguration"] == {"enabled": True, "namespace": "n"}, w
+assert ecs.list_services_by_namespace(namespace="n")["serviceArns"] == [w["serviceArn"]]
+refused("NamespaceNotFoundException", ecs.list_services_by_namespace, namespace="m")
+refused("ResourceInUseException", ecs.put_cluster_capacity_providers, cluster="other", capacityProviders=[], defaultCapacityProviderStrategy=[])
+ecs.delete_service(cluster="other", service="w")
+ecs.get_waiter("services_inactive").wait(cluster="other", services=["w"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+ecs.put_cluster_capacity_providers(cluster="other", capacityProviders=[], defaultCapacityProviderStrategy=[])
+ecs.deregister_container_instance(cluster="other", containerInstance=one)
+assert ecs.delete_capacity_provider(capacityProvider=p["capacityProviderArn"])["capacityProvider"]["status"] == "INACTIVE"
+assert ecs.describe_capacity_providers(capacityProviders=["gpus"])["failures"][0]["reason"] == "MISSING"
+
 # What nodes call
 assert ecs.discover_poll_endpoint(containerInstance=instances[0])["endpoint"].endswith("/acs")
 mine = ecs.register_container_instance(cluster="other", totalResources=[{"name": "CPU", "type": "INTEGER", "integerValue": 1024}, {"name": "MEMORY", "type": "INTEGER", "integerValue": 1024}],
@@ -533,8 +600,8 @@ assert scaling.describe_scaling_policies(ServiceNamespace="ecs")["ScalingPolicie
 assert scaling.describe_scheduled_actions(ServiceNamespace="ecs")["ScheduledActions"] == []
 
 # An operation that is not there yet says so
-assert "CreateTaskSet" in refused("NotImplementedException", ecs.create_task_set, cluster="c", service="s", taskDefinition="everything")["Error"]["Message"]
-called.discard("ecs:CreateTaskSet")
+assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]
+called.discard("ecs:ListDaemons")
 
 print("\n".join(sorted(called)))
 sys.exit(0)

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/decide/capacity"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -27,18 +28,21 @@ type Launch struct {
 	Tags           []types.Tag
 	Constraints    []types.PlacementConstraint
 	Strategy       []types.PlacementStrategy
-	Now            time.Time
+	// CapacityProvider is the provider that the task belongs to; "" leaves it to the launch type.
+	CapacityProvider string
+	Now              time.Time
 }
 
 func (l *Launch) request() Request {
 	return Request{
 		ClusterArn: l.ClusterArn, TaskDefinition: l.TaskDefinition, Need: l.Need, Group: l.Group,
-		Constraints: l.Constraints, Strategy: l.Strategy,
+		Constraints: l.Constraints, Strategy: l.Strategy, CapacityProvider: l.CapacityProvider,
 	}
 }
 
 // Launch places a task and writes it, bound to its instance and GPUs. From here on it is wanted, and
-// the node gets it.
+// the node gets it. A task whose capacity provider has no room is refused like any other; one that may wait for the
+// provider to grow would be written here, PROVISIONING, without an instance.
 func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failure) {
 	p, failures := s.Place(tx.View, l.request())
 	if len(failures) > 0 {
@@ -94,6 +98,9 @@ func newTask(l *Launch, id string) *state.Task {
 		Cpu: new(strconv.FormatInt(l.Need.Reserved.CPU, 10)), Memory: new(strconv.FormatInt(l.Need.Reserved.MemoryMiB, 10)),
 		Tags: l.Tags, TaskArn: new(state.InCluster(l.ClusterArn, "task", id)), TaskDefinitionArn: l.TaskDefinition.TaskDefinitionArn, Version: 1,
 	}}
+	if l.CapacityProvider != "" {
+		t.CapacityProviderName, t.LaunchType = new(l.CapacityProvider), capacity.LaunchType(l.CapacityProvider)
+	}
 	if l.TaskDefinition.NetworkMode == types.NetworkModeAwsvpc {
 		t.LastStatus = aws.String("PROVISIONING")
 		t.Attachments = []types.Attachment{{Id: new(state.NewUUID()), Type: aws.String("ElasticNetworkInterface"), Status: aws.String("PRECREATED"), Details: subnetDetails(l.Network)}}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/decide/capacity"
 	"github.com/pintle/pintle/internal/decide/placement"
 	"github.com/pintle/pintle/internal/decide/query"
 	"github.com/pintle/pintle/internal/state"
@@ -132,6 +133,8 @@ type Request struct {
 	Group          string
 	Constraints    []types.PlacementConstraint
 	Strategy       []types.PlacementStrategy
+	// CapacityProvider is the one whose instances will do. Fargate's have none: any instance will.
+	CapacityProvider string
 }
 
 // Placement is where a task goes, and the GPUs that it gets there.
@@ -186,6 +189,9 @@ func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	}
 	for _, a := range r.TaskDefinition.RequiresAttributes {
 		req.Attributes = append(req.Attributes, *a.Name)
+	}
+	if p := r.CapacityProvider; p != "" && capacity.LaunchType(p) == types.LaunchTypeEc2 {
+		req.Attributes = append(req.Attributes, memberOfProvider(p))
 	}
 	var expressions []string
 	for _, c := range r.TaskDefinition.PlacementConstraints {

@@ -70,5 +70,12 @@ func attributes(row *state.ContainerInstance) map[string]string {
 	for _, a := range row.Attributes {
 		m[aws.ToString(a.Name)] = aws.ToString(a.Value)
 	}
+	if p := aws.ToString(row.CapacityProviderName); p != "" {
+		m[memberOfProvider(p)] = ""
+	}
 	return m
 }
+
+// memberOfProvider is what the instances of a capacity provider have in common, as placement knows it. No
+// attribute that an instance registers with can have a blank in its name.
+func memberOfProvider(name string) string { return "capacity provider " + name }

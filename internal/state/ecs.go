@@ -23,6 +23,13 @@ type TaskDefinition struct {
 	Tags []types.Tag
 }
 
+// HasHealthCheck says whether any essential container of its tasks has a health check.
+func (t *TaskDefinition) HasHealthCheck() bool {
+	return slices.ContainsFunc(t.ContainerDefinitions, func(c types.ContainerDefinition) bool {
+		return c.HealthCheck != nil && (c.Essential == nil || *c.Essential)
+	})
+}
+
 // TaskFamily remembers the last revision of a family, which is never used again.
 type TaskFamily struct {
 	Family       string

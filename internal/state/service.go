@@ -23,6 +23,10 @@ type Service struct {
 	// Deployments are the PRIMARY one first, then those that it replaces, the newest first. They take
 	// the place of the SDK's; counts of tasks are left empty in them.
 	Deployments []Deployment
+	// TaskSets are those of a service with the deployment controller EXTERNAL, which has no deployments, the oldest first.
+	TaskSets []TaskSet `json:",omitzero"`
+	// ServiceConnect is how its next deployment takes part in a namespace.
+	ServiceConnect *types.ServiceConnectConfiguration `json:",omitzero"`
 	// EndedAt is when it became INACTIVE.
 	EndedAt *time.Time
 }
@@ -52,10 +56,10 @@ func (s *Service) Deployment(id string) *Deployment {
 	return nil
 }
 
-// Clone is a copy whose deployments and events may be changed.
+// Clone is a copy whose deployments, task sets and events may be changed.
 func (s *Service) Clone() *Service {
 	c := *s
-	c.Deployments, c.Events = slices.Clone(s.Deployments), slices.Clone(s.Events)
+	c.Deployments, c.TaskSets, c.Events = slices.Clone(s.Deployments), slices.Clone(s.TaskSets), slices.Clone(s.Events)
 	return &c
 }
 

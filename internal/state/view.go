@@ -11,6 +11,7 @@ type View struct {
 	AlarmHistory       Table[AlarmHistory]
 	Alarms             Table[Alarm]
 	AnomalyDetectors   Table[AnomalyDetector]
+	CapacityProviders  Table[CapacityProvider]
 	Clusters           Table[Cluster]
 	ContainerInstances Table[ContainerInstance]
 	Dashboards         Table[Dashboard]
@@ -43,6 +44,7 @@ func bind(v *View, tx *Tx) *View {
 	v.AlarmHistory = Table[AlarmHistory]{v, alarmHistory, tx}
 	v.Alarms = Table[Alarm]{v, alarms, tx}
 	v.AnomalyDetectors = Table[AnomalyDetector]{v, anomalyDetectors, tx}
+	v.CapacityProviders = Table[CapacityProvider]{v, capacityProviders, tx}
 	v.Clusters = Table[Cluster]{v, clusters, tx}
 	v.ContainerInstances = Table[ContainerInstance]{v, containerInstances, tx}
 	v.Dashboards = Table[Dashboard]{v, dashboards, tx}
@@ -64,7 +66,7 @@ func bind(v *View, tx *Tx) *View {
 var tables = func() map[string]definition {
 	m := map[string]definition{}
 	for _, d := range []definition{
-		accountSettings, alarmHistory, alarms, anomalyDetectors, clusters, containerInstances, dashboards, idempotencyTokens, scalableTargets,
+		accountSettings, alarmHistory, alarms, anomalyDetectors, capacityProviders, clusters, containerInstances, dashboards, idempotencyTokens, scalableTargets,
 		scalingActivities, scalingPolicies, scheduledActions, serviceDeployments, serviceRevisions, services, taskDefinitions,
 		taskFamilies, tasks,
 	} {

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/decide/capacity"
 	"github.com/pintle/pintle/internal/decide/deployment"
 	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/state"
@@ -29,26 +30,40 @@ func (s *step) apply(p deployment.Plan) {
 	switch {
 	case p.Rollout == deployment.Completed:
 		s.complete()
-	case *s.row.Status == state.ServiceDraining:
+	case *s.row.Status == state.ServiceDraining && (s.taskSet == "" || len(s.tasks) == 0):
 		s.end()
 	}
 	if p.Steady && s.unplaced() { // no more is wanted
 		s.row.Deployments[0].Unplaced, s.changed = false, true
 	}
-	if steady := "has reached a steady state."; p.Steady && (len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady)) {
+	if s.steady = p.Steady; s.steady && s.taskSet == "" {
+		s.announceSteady()
+	}
+}
+
+// announceSteady says that the service is what it is wanted to be, unless that was the last thing said.
+func (s *step) announceSteady() {
+	if steady := "has reached a steady state."; len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady) {
 		s.event(steady)
 	}
 }
 
-// start starts the plan's tasks, up to the first that finds no room; a DAEMON service tries each instance.
+// start starts the plan's tasks, up to the first that finds no room: of each capacity provider, if it has any. A
+// DAEMON service tries each instance.
 func (s *step) start(p deployment.Plan) {
 	var started []*state.Task
 	var failures []types.Failure
+	has, full := s.providers(), map[string]bool{}
 	for range p.Start {
+		provider := capacity.Next(s.row.Deployments[0].CapacityProviderStrategy, has)
+		if has[provider]++; full[provider] {
+			continue
+		}
+		s.wanted.CapacityProvider = provider
 		t, none := s.scheduler.Launch(s.tx, s.wanted)
 		if t == nil {
-			failures = none
-			break
+			failures, full[provider] = none, true
+			continue
 		}
 		started = append(started, t)
 	}
@@ -66,6 +81,17 @@ func (s *step) start(p deployment.Plan) {
 	if p.Start+len(p.StartOn) > 0 {
 		s.place(failures)
 	}
+}
+
+// providers is how many tasks of the PRIMARY deployment each capacity provider has.
+func (s *step) providers() map[string]int {
+	has := map[string]int{}
+	for _, t := range s.tasks {
+		if *t.DesiredStatus == "RUNNING" && aws.ToString(t.StartedBy) == *s.row.Deployments[0].Id {
+			has[aws.ToString(t.CapacityProviderName)]++
+		}
+	}
+	return has
 }
 
 // place takes note of whether there was room.
@@ -217,6 +243,7 @@ func (s *step) rollBack(to *state.Deployment) {
 	s.row.Deployments = append([]state.Deployment{d}, s.row.Deployments...)
 	s.row.TaskDefinition, s.row.LaunchType = d.TaskDefinition, d.LaunchType
 	s.row.NetworkConfiguration, s.row.CapacityProviderStrategy = d.NetworkConfiguration, d.CapacityProviderStrategy
+	s.row.ServiceConnect = d.ServiceConnectConfiguration
 	s.event("rolling back to deployment " + *d.Id + ".")
 }
 

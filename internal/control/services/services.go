@@ -116,7 +116,7 @@ func freed(before, after any) bool {
 func sameHost(before, after any) bool {
 	b, _ := before.(*state.ContainerInstance)
 	a, _ := after.(*state.ContainerInstance)
-	return a != nil && b != nil && *a.Status == *b.Status && a.AgentConnected == b.AgentConnected &&
+	return a != nil && b != nil && *a.Status == *b.Status && aws.ToString(a.CapacityProviderName) == aws.ToString(b.CapacityProviderName) && a.AgentConnected == b.AgentConnected &&
 		reflect.DeepEqual(a.Attributes, b.Attributes) && reflect.DeepEqual(a.Capacity, b.Capacity) && reflect.DeepEqual(a.GPUs, b.GPUs)
 }
 
@@ -266,12 +266,13 @@ func (l *Loop) step(tx *state.Tx, arn string) *step {
 		tx: tx, scheduler: l.scheduler, settle: l.opts.Settle, now: l.opts.Now().UTC().Truncate(time.Millisecond),
 		row: old.Clone(), daemon: isDaemon(old), definitions: map[string]*state.TaskDefinition{},
 	}
-	s.run()
+	if s.row.IsExternal() {
+		s.runTaskSets()
+	} else {
+		s.run()
+	}
 	if s.changed {
 		tx.Services.Put(s.row)
 	}
 	return s
 }
-
-// name is a service as its events begin with.
-func name(row *state.Service) string { return "(service " + aws.ToString(row.ServiceName) + ")" }

@@ -1,7 +1,6 @@
 package services
 
 import (
-	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,8 +21,10 @@ type step struct {
 	row     *state.Service // a copy of ours
 	changed bool           // it was, and is to be put
 	daemon  bool
+	taskSet string        // the id of the task set that it is a step of, or ""
 	tasks   []*state.Task // that are not STOPPED
 	wake    time.Time
+	steady  bool // nothing is left to do
 
 	definitions map[string]*state.TaskDefinition
 	wanted      *schedule.Launch // a task of the PRIMARY deployment
@@ -35,12 +36,20 @@ func isDaemon(row *state.Service) bool {
 
 // unplaced says whether the service waits for room.
 func (s *step) unplaced() bool {
-	return s.row != nil && len(s.row.Deployments) > 0 && s.row.Deployments[0].Unplaced
+	return s.row != nil && (len(s.row.Deployments) > 0 && s.row.Deployments[0].Unplaced || waitingTaskSet(s.row))
 }
 
 func (s *step) event(message string) {
-	s.row.Event(name(s.row)+" "+message, s.now)
+	s.row.Event(s.name()+" "+message, s.now)
 	s.changed = true
+}
+
+// name is the service, or its task set, as its events begin with.
+func (s *step) name() string {
+	if s.taskSet != "" {
+		return "(service " + *s.row.ServiceName + ", taskSet " + s.taskSet + ")"
+	}
+	return "(service " + *s.row.ServiceName + ")"
 }
 
 // run reads what there is, decides, and carries it out.
@@ -74,6 +83,7 @@ func (s *step) read() {
 	var ended []*state.Task
 	for t := range s.tx.Tasks.By(state.TasksByService, *s.row.ServiceArn) {
 		switch {
+		case s.taskSet != "" && aws.ToString(t.StartedBy) != s.taskSet: // another one's
 		case *t.LastStatus == "STOPPED":
 			ended = append(ended, t)
 		case !t.CreatedAt.Before(*s.row.CreatedAt): // not left over from a deleted service of the same name
@@ -207,9 +217,7 @@ func (s *step) status(t *state.Task) (deployment.Status, time.Time) {
 // checked says whether any essential container of a task has a health check.
 func (s *step) checked(t *state.Task) bool {
 	td := s.definition(*t.TaskDefinitionArn)
-	return td != nil && slices.ContainsFunc(td.ContainerDefinitions, func(c types.ContainerDefinition) bool {
-		return c.HealthCheck != nil && (c.Essential == nil || *c.Essential)
-	})
+	return td != nil && td.HasHealthCheck()
 }
 
 func (s *step) definition(arn string) *state.TaskDefinition {

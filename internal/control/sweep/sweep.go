@@ -131,6 +131,9 @@ func sweepTaskDefinitions(tx *state.Tx) {
 		for _, d := range s.Deployments { // which may have to start a task of it again
 			delete(doomed, aws.ToString(d.TaskDefinition))
 		}
+		for _, set := range s.TaskSets {
+			delete(doomed, aws.ToString(set.TaskDefinition))
+		}
 	}
 	for arn := range doomed {
 		tx.TaskDefinitions.Delete(arn)

@@ -40,6 +40,7 @@ func TestSweepForgetsWhatIsOver(t *testing.T) {
 		for name, ended := range map[string]*time.Time{"gone": aws.Time(now.Add(-61 * time.Minute)), "ended": aws.Time(now.Add(-time.Minute)), "active": nil} {
 			row := &state.Service{Service: types.Service{ServiceArn: aws.String(name), ClusterArn: aws.String("c")}, EndedAt: ended}
 			row.Deployments = []state.Deployment{{Deployment: types.Deployment{Id: &name, TaskDefinition: aws.String("of " + name)}, ServiceDeploymentArn: name, ServiceRevisionArn: name}}
+			row.TaskSets = []state.TaskSet{{TaskSet: types.TaskSet{TaskDefinition: aws.String("of a set of " + name)}}}
 			tx.Services.Put(row)
 			tx.ServiceRevisions.Put(&state.ServiceRevision{ServiceRevision: types.ServiceRevision{ServiceRevisionArn: &name}})
 			tx.ServiceDeployments.Put(&state.ServiceDeployment{ServiceDeployment: types.ServiceDeployment{
@@ -50,6 +51,7 @@ func TestSweepForgetsWhatIsOver(t *testing.T) {
 			ServiceDeploymentArn: aws.String("replaced"), ServiceArn: aws.String("active"), TargetServiceRevision: &types.ServiceRevisionSummary{Arn: aws.String("replaced")}, FinishedAt: aws.Time(now.Add(-91 * 24 * time.Hour)),
 		}})
 		tx.TaskDefinitions.Put(definition("of active", types.TaskDefinitionStatusDeleteInProgress))
+		tx.TaskDefinitions.Put(definition("of a set of active", types.TaskDefinitionStatusDeleteInProgress))
 		tx.TaskDefinitions.Put(definition("unused", types.TaskDefinitionStatusDeleteInProgress))
 		tx.TaskDefinitions.Put(definition("used", types.TaskDefinitionStatusDeleteInProgress))
 		tx.TaskDefinitions.Put(definition("kept", types.TaskDefinitionStatusInactive))
@@ -73,7 +75,8 @@ func TestSweepForgetsWhatIsOver(t *testing.T) {
 	for what, there := range map[string]bool{
 		"task recent": v.Tasks.Get("recent") != nil, "task running": v.Tasks.Get("running") != nil, "token good": v.IdempotencyTokens.Get("good") != nil,
 		"service ended": v.Services.Get("ended") != nil, "deployment of active": v.ServiceDeployments.Get("active") != nil, "definition of active": v.TaskDefinitions.Get("of active") != nil,
-		"definition used": v.TaskDefinitions.Get("used") != nil, "definition kept": v.TaskDefinitions.Get("kept") != nil,
+		"definition of a task set": v.TaskDefinitions.Get("of a set of active") != nil,
+		"definition used":          v.TaskDefinitions.Get("used") != nil, "definition kept": v.TaskDefinitions.Get("kept") != nil,
 	} {
 		if !there {
 			t.Errorf("%s is gone", what)

@@ -63,7 +63,7 @@ func (s *Service) CreateCluster(ctx context.Context, in *ecs.CreateClusterInput)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkCapacityProviders(in.CapacityProviders, in.DefaultCapacityProviderStrategy); err != nil {
+	if err := checkClusterProviders(in.CapacityProviders, in.DefaultCapacityProviderStrategy); err != nil {
 		return nil, err
 	}
 	row := &state.Cluster{Cluster: types.Cluster{
@@ -76,6 +76,9 @@ func (s *Service) CreateCluster(ctx context.Context, in *ecs.CreateClusterInput)
 		if old := tx.Clusters.Get(*row.ClusterArn); old != nil && aws.ToString(old.Status) == statusActive {
 			row = old
 			return nil
+		}
+		if err := s.findProviders(tx.View, row.CapacityProviders); err != nil {
+			return err
 		}
 		tx.Clusters.Put(row)
 		return nil
@@ -99,22 +102,6 @@ func clusterSettings(old, change []types.ClusterSetting) ([]types.ClusterSetting
 		}
 	}
 	return []types.ClusterSetting{{Name: types.ClusterSettingNameContainerInsights, Value: &value}}, nil
-}
-
-// checkCapacityProviders refuses providers that there are not. Pintle has only the two of Fargate,
-// by name, until capacity providers can be created.
-func checkCapacityProviders(providers []string, strategy []types.CapacityProviderStrategyItem) error {
-	for _, p := range providers {
-		if p != "FARGATE" && p != "FARGATE_SPOT" {
-			return invalidParameter("The specified capacity provider %q was not found.", p)
-		}
-	}
-	for _, item := range strategy {
-		if !slices.Contains(providers, aws.ToString(item.CapacityProvider)) {
-			return invalidParameter("The capacity provider %q of the default strategy is not one of the cluster's.", aws.ToString(item.CapacityProvider))
-		}
-	}
-	return nil
 }
 
 func serviceConnectDefaults(in *types.ClusterServiceConnectDefaultsRequest) *types.ClusterServiceConnectDefaults {
@@ -161,7 +148,7 @@ func (s *Service) DeleteCluster(ctx context.Context, in *ecs.DeleteClusterInput)
 
 // UpdateCluster changes a cluster's settings, configuration and Service Connect namespace.
 func (s *Service) UpdateCluster(ctx context.Context, in *ecs.UpdateClusterInput) (*ecs.UpdateClusterOutput, error) {
-	row, err := s.changeCluster(ctx, in.Cluster, func(c *state.Cluster) (err error) {
+	row, err := s.changeCluster(ctx, in.Cluster, func(_ *state.Tx, c *state.Cluster) (err error) {
 		if in.Settings != nil {
 			if c.Settings, err = clusterSettings(c.Settings, in.Settings); err != nil {
 				return err
@@ -183,7 +170,7 @@ func (s *Service) UpdateCluster(ctx context.Context, in *ecs.UpdateClusterInput)
 
 // UpdateClusterSettings changes a cluster's settings.
 func (s *Service) UpdateClusterSettings(ctx context.Context, in *ecs.UpdateClusterSettingsInput) (*ecs.UpdateClusterSettingsOutput, error) {
-	row, err := s.changeCluster(ctx, in.Cluster, func(c *state.Cluster) (err error) {
+	row, err := s.changeCluster(ctx, in.Cluster, func(_ *state.Tx, c *state.Cluster) (err error) {
 		c.Settings, err = clusterSettings(c.Settings, in.Settings)
 		return err
 	})
@@ -193,22 +180,7 @@ func (s *Service) UpdateClusterSettings(ctx context.Context, in *ecs.UpdateClust
 	return &ecs.UpdateClusterSettingsOutput{Cluster: row}, nil
 }
 
-// PutClusterCapacityProviders sets a cluster's capacity providers and default strategy.
-func (s *Service) PutClusterCapacityProviders(ctx context.Context, in *ecs.PutClusterCapacityProvidersInput) (*ecs.PutClusterCapacityProvidersOutput, error) {
-	if err := checkCapacityProviders(in.CapacityProviders, in.DefaultCapacityProviderStrategy); err != nil {
-		return nil, err
-	}
-	row, err := s.changeCluster(ctx, in.Cluster, func(c *state.Cluster) error {
-		c.CapacityProviders, c.DefaultCapacityProviderStrategy = notNil(in.CapacityProviders), notNil(in.DefaultCapacityProviderStrategy)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &ecs.PutClusterCapacityProvidersOutput{Cluster: row}, nil
-}
-
-func (s *Service) changeCluster(ctx context.Context, cluster *string, change func(*state.Cluster) error) (*types.Cluster, error) {
+func (s *Service) changeCluster(ctx context.Context, cluster *string, change func(*state.Tx, *state.Cluster) error) (*types.Cluster, error) {
 	if aws.ToString(cluster) == "" {
 		return nil, invalidParameter("cluster must not be empty.")
 	}
@@ -219,7 +191,7 @@ func (s *Service) changeCluster(ctx context.Context, cluster *string, change fun
 			return err
 		}
 		row, _ = clone(old)
-		if err := change(row); err != nil {
+		if err := change(tx, row); err != nil {
 			return err
 		}
 		tx.Clusters.Put(row)

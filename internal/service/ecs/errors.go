@@ -24,6 +24,10 @@ func serviceNotFound() error {
 	return &types.ServiceNotFoundException{Message: message("Service not found.", nil)}
 }
 
+func serviceNotActive() error {
+	return &types.ServiceNotActiveException{Message: message("Service was not ACTIVE.", nil)}
+}
+
 func resourceNotFound(format string, args ...any) error {
 	return &types.ResourceNotFoundException{Message: message(format, args)}
 }

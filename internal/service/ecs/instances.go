@@ -84,6 +84,7 @@ func reregister(old *state.ContainerInstance, arn, clusterArn string, in *ecs.Re
 	row.Tags = mergeTags(row.Tags, in.Tags)
 	row.VersionInfo = cmp.Or(in.VersionInfo, row.VersionInfo)
 	row.Ec2InstanceId = cmp.Or(row.Ec2InstanceId, attributeValue(in.Attributes, "ecs.instance-id"))
+	row.CapacityProviderName = cmp.Or(attributeValue(in.Attributes, CapacityProviderAttribute), row.CapacityProviderName)
 	return row, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/decide/capacity"
 	"github.com/pintle/pintle/internal/decide/query"
 	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/state"
@@ -35,9 +36,6 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 	if count < 1 || count > maxCount {
 		return nil, invalidParameter("count must be between 1 and %d, not %d.", maxCount, count)
 	}
-	if len(in.CapacityProviderStrategy) > 0 {
-		return nil, unsupported("capacityProviderStrategy: Pintle has no capacity providers yet. Leave it out, or use launchType.")
-	}
 	if err := checkPlacement(in.PlacementConstraints, in.PlacementStrategy); err != nil {
 		return nil, err
 	}
@@ -45,7 +43,7 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 		cluster: in.Cluster, taskDefinition: in.TaskDefinition, overrides: in.Overrides, group: in.Group,
 		startedBy: in.StartedBy, tags: in.Tags, propagate: in.PropagateTags, network: in.NetworkConfiguration,
 		exec: in.EnableExecuteCommand, launchType: in.LaunchType,
-		constraints: in.PlacementConstraints, strategy: in.PlacementStrategy,
+		constraints: in.PlacementConstraints, strategy: in.PlacementStrategy, providers: in.CapacityProviderStrategy,
 	}
 	out := &ecs.RunTaskOutput{}
 	err := s.launch(ctx, "RunTask", in.ClientToken, in, &l, func(tx *state.Tx) error {
@@ -53,11 +51,21 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 		if !s.scheduler.Ready(l.clusterArn) {
 			return invalidParameter("No Container Instances were found in your cluster.")
 		}
+		if err := s.useProviders(tx.View, &l); err != nil {
+			return err
+		}
+		has, full := map[string]int{}, map[string]bool{}
 		for range count {
-			task, failures := s.scheduler.Launch(tx, l.task(*s.now()))
+			provider := capacity.Next(l.providers, has)
+			if has[provider]++; full[provider] {
+				continue
+			}
+			wanted := l.task(*s.now())
+			wanted.CapacityProvider = provider
+			task, failures := s.scheduler.Launch(tx, wanted)
 			if len(failures) > 0 {
-				out.Failures = failures
-				break
+				out.Failures, full[provider] = append(out.Failures, failures...), true
+				continue
 			}
 			out.Tasks = append(out.Tasks, task.Task)
 		}
@@ -115,6 +123,7 @@ type launch struct {
 	launchType              types.LaunchType
 	constraints             []types.PlacementConstraint
 	strategy                []types.PlacementStrategy
+	providers               []types.CapacityProviderStrategyItem
 
 	// Found in the transaction.
 	clusterArn string
@@ -208,8 +217,8 @@ func (l *launch) check() error {
 	if aws.ToString(l.taskDefinition) == "" {
 		return invalidParameter("taskDefinition must not be empty.")
 	}
-	if l.launchType != "" && !slices.Contains(l.launchType.Values(), l.launchType) {
-		return invalidParameter("launchType must be one of %v, not %q.", l.launchType.Values(), l.launchType)
+	if err := checkLaunchTypeOrStrategy(l.launchType, l.providers); err != nil {
+		return err
 	}
 	if len(aws.ToString(l.startedBy)) > maxStartedBy {
 		return invalidParameter("startedBy must have at most %d characters.", maxStartedBy)

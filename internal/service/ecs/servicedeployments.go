@@ -40,6 +40,7 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 			Id: &id, Status: aws.String("PRIMARY"), TaskDefinition: td.TaskDefinitionArn, CreatedAt: now, UpdatedAt: now,
 			RolloutState: types.DeploymentRolloutStateInProgress, RolloutStateReason: aws.String("ECS deployment " + id + " in progress."),
 			LaunchType: row.LaunchType, CapacityProviderStrategy: row.CapacityProviderStrategy, NetworkConfiguration: row.NetworkConfiguration,
+			ServiceConnectConfiguration: row.ServiceConnect,
 		},
 	}}, row.Deployments...)
 	tx.ServiceRevisions.Put(revision)
@@ -64,6 +65,7 @@ func (s *Service) revision(row *state.Service, td *state.TaskDefinition) *state.
 		ServiceRevisionArn: new(state.InCluster(*row.ClusterArn, "service-revision", *row.ServiceName, digits())),
 		ServiceArn:         row.ServiceArn, ClusterArn: row.ClusterArn, CreatedAt: s.now(), TaskDefinition: td.TaskDefinitionArn,
 		LaunchType: row.LaunchType, CapacityProviderStrategy: row.CapacityProviderStrategy, NetworkConfiguration: row.NetworkConfiguration,
+		ServiceConnectConfiguration: row.ServiceConnect,
 	}}
 	for _, c := range td.ContainerDefinitions {
 		r.ContainerImages = append(r.ContainerImages, types.ContainerImage{ContainerName: c.Name, Image: c.Image})

@@ -47,15 +47,15 @@ func (s *Service) CreateService(ctx context.Context, in *ecs.CreateServiceInput)
 	if err != nil {
 		return nil, err
 	}
-	return &ecs.CreateServiceOutput{Service: new(describeService(s.store.View(), row, true))}, nil
+	return &ecs.CreateServiceOutput{Service: new(s.describeService(s.store.View(), row, true))}, nil
 }
 
 func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.CreateServiceInput, hash []byte) (*state.Service, error) {
 	l := launch{
 		cluster: in.Cluster, taskDefinition: in.TaskDefinition, network: in.NetworkConfiguration, launchType: in.LaunchType,
-		constraints: in.PlacementConstraints,
+		constraints: in.PlacementConstraints, providers: in.CapacityProviderStrategy,
 	}
-	if err := s.resolve(tx.View, &l); err != nil {
+	if err := s.resolveService(tx.View, in, &l); err != nil {
 		return nil, err
 	}
 	arn := state.InCluster(l.clusterArn, "service", *in.ServiceName)
@@ -75,7 +75,15 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 	if isDaemon(&row.Service) { // the loop keeps it; but who waits for the service must not find 0 of 0
 		row.DesiredCount = int32(len(s.scheduler.Hosts(tx.View, l.task(*s.now()), nil)))
 	}
-	s.deploy(tx, row, l.td)
+	if !row.IsExternal() {
+		row.CapacityProviderStrategy, row.LaunchType = l.providers, launchTypeOf(in.LaunchType, l.providers)
+		connect, err := serviceConnect(tx.View, l.clusterArn, in.ServiceConnectConfiguration)
+		if err != nil {
+			return nil, err
+		}
+		row.ServiceConnect = connect
+		s.deploy(tx, row, l.td)
+	}
 	tx.Services.Put(row)
 	if in.ClientToken != nil {
 		tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: key, Request: hash, Arns: []string{arn}, Expires: s.opts.Now().Add(tokenLifetime)})
@@ -83,12 +91,31 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 	return row, nil
 }
 
+// resolveService finds what a new service is to run on and, unless task sets say it later, of what and where.
+func (s *Service) resolveService(v *state.View, in *ecs.CreateServiceInput, l *launch) error {
+	if isExternal(in.DeploymentController) {
+		c, err := s.activeCluster(v, in.Cluster)
+		if err != nil {
+			return err
+		}
+		l.clusterArn = *c.ClusterArn
+		return nil
+	}
+	if err := s.resolve(v, l); err != nil {
+		return err
+	}
+	if in.SchedulingStrategy == types.SchedulingStrategyDaemon {
+		return nil // it runs on every instance, whosever it is
+	}
+	return s.useProviders(v, l)
+}
+
 // newService is the row of a service without a deployment.
 func newService(in *ecs.CreateServiceInput, arn, clusterArn string) *state.Service {
 	row := &state.Service{Service: types.Service{
 		ServiceArn: &arn, ServiceName: in.ServiceName, ClusterArn: &clusterArn, Status: aws.String(state.ServiceActive),
 		SchedulingStrategy: cmp.Or(in.SchedulingStrategy, types.SchedulingStrategyReplica), DesiredCount: aws.ToInt32(in.DesiredCount),
-		DeploymentController:        &types.DeploymentController{Type: types.DeploymentControllerTypeEcs},
+		DeploymentController:        cmp.Or(in.DeploymentController, &types.DeploymentController{Type: types.DeploymentControllerTypeEcs}),
 		LaunchType:                  in.LaunchType,
 		CapacityProviderStrategy:    in.CapacityProviderStrategy,
 		NetworkConfiguration:        in.NetworkConfiguration,
@@ -101,11 +128,16 @@ func newService(in *ecs.CreateServiceInput, arn, clusterArn string) *state.Servi
 		LoadBalancers:                 []types.LoadBalancer{}, ServiceRegistries: []types.ServiceRegistry{},
 		Events: []types.ServiceEvent{}, Tags: in.Tags,
 	}}
-	if row.LaunchType == "" && len(row.CapacityProviderStrategy) == 0 {
-		row.LaunchType = types.LaunchTypeEc2
-	}
 	row.DeploymentConfiguration = mergeDeploymentConfiguration(defaultDeploymentConfiguration(row.SchedulingStrategy), in.DeploymentConfiguration)
 	return row
+}
+
+// launchTypeOf is the launch type of a service or task set, which one with a strategy has none of.
+func launchTypeOf(given types.LaunchType, strategy []types.CapacityProviderStrategyItem) types.LaunchType {
+	if len(strategy) > 0 {
+		return ""
+	}
+	return cmp.Or(given, types.LaunchTypeEc2)
 }
 
 // UpdateService changes a service. What tasks are made of (task definition, network, capacity providers), and
@@ -122,7 +154,7 @@ func (s *Service) UpdateService(ctx context.Context, in *ecs.UpdateServiceInput)
 	if err != nil {
 		return nil, err
 	}
-	return &ecs.UpdateServiceOutput{Service: new(describeService(s.store.View(), row, true))}, nil
+	return &ecs.UpdateServiceOutput{Service: new(s.describeService(s.store.View(), row, true))}, nil
 }
 
 func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*state.Service, error) {
@@ -135,20 +167,40 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 		return nil, serviceNotFound()
 	}
 	if *old.Status != state.ServiceActive {
-		return nil, &types.ServiceNotActiveException{Message: aws.String("Service was not ACTIVE.")}
+		return nil, serviceNotActive()
 	}
 	if in.DesiredCount != nil && isDaemon(&old.Service) {
 		return nil, invalidParameter("desiredCount must not be given for a service with the scheduling strategy DAEMON: it runs one task on each instance.")
+	}
+	if old.IsExternal() {
+		if err := checkExternalUpdate(in); err != nil {
+			return nil, err
+		}
 	}
 	row := old.Clone()
 	applyUpdate(row, in)
 	if err := checkService(&row.Service); err != nil {
 		return nil, err
 	}
+	if row.IsExternal() {
+		tx.Services.Put(row)
+		return row, nil
+	}
+	if in.ServiceConnectConfiguration != nil {
+		if row.ServiceConnect, err = serviceConnect(tx.View, *row.ClusterArn, in.ServiceConnectConfiguration); err != nil {
+			return nil, err
+		}
+	}
 	td := tx.TaskDefinitions.Get(*old.TaskDefinition)
-	if in.TaskDefinition != nil || in.NetworkConfiguration != nil {
-		l := launch{cluster: in.Cluster, taskDefinition: cmp.Or(in.TaskDefinition, old.TaskDefinition), network: row.NetworkConfiguration, launchType: row.LaunchType}
+	if in.TaskDefinition != nil || in.NetworkConfiguration != nil || in.CapacityProviderStrategy != nil {
+		l := launch{
+			cluster: in.Cluster, taskDefinition: cmp.Or(in.TaskDefinition, old.TaskDefinition), network: row.NetworkConfiguration,
+			launchType: row.LaunchType, providers: row.CapacityProviderStrategy,
+		}
 		if err := s.resolve(tx.View, &l); err != nil {
+			return nil, err
+		}
+		if err := s.useProviders(tx.View, &l); err != nil {
 			return nil, err
 		}
 		td = l.td
@@ -162,7 +214,8 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 
 // sameTasks says whether two versions of a service make the same tasks of a task definition.
 func sameTasks(a, b *state.Service) bool {
-	return reflect.DeepEqual(a.NetworkConfiguration, b.NetworkConfiguration) && reflect.DeepEqual(a.CapacityProviderStrategy, b.CapacityProviderStrategy)
+	return reflect.DeepEqual(a.ServiceConnect, b.ServiceConnect) &&
+		reflect.DeepEqual(a.NetworkConfiguration, b.NetworkConfiguration) && reflect.DeepEqual(a.CapacityProviderStrategy, b.CapacityProviderStrategy)
 }
 
 // applyUpdate puts what the call gives into the row.
@@ -181,10 +234,7 @@ func applyUpdate(row *state.Service, in *ecs.UpdateServiceInput) {
 		row.PlacementStrategy = in.PlacementStrategy
 	}
 	if in.CapacityProviderStrategy != nil {
-		row.CapacityProviderStrategy, row.LaunchType = in.CapacityProviderStrategy, ""
-		if len(in.CapacityProviderStrategy) == 0 {
-			row.CapacityProviderStrategy, row.LaunchType = nil, types.LaunchTypeEc2
-		}
+		row.CapacityProviderStrategy, row.LaunchType = in.CapacityProviderStrategy, launchTypeOf("", in.CapacityProviderStrategy)
 	}
 }
 
@@ -217,7 +267,7 @@ func (s *Service) DeleteService(ctx context.Context, in *ecs.DeleteServiceInput)
 	if err != nil {
 		return nil, err
 	}
-	return &ecs.DeleteServiceOutput{Service: new(describeService(s.store.View(), row, true))}, nil
+	return &ecs.DeleteServiceOutput{Service: new(s.describeService(s.store.View(), row, true))}, nil
 }
 
 func isDaemon(row *types.Service) bool {
@@ -245,13 +295,13 @@ func (s *Service) DescribeServices(_ context.Context, in *ecs.DescribeServicesIn
 			out.Failures = append(out.Failures, missing(arn))
 			continue
 		}
-		out.Services = append(out.Services, describeService(v, row, slices.Contains(in.Include, types.ServiceFieldTags)))
+		out.Services = append(out.Services, s.describeService(v, row, slices.Contains(in.Include, types.ServiceFieldTags)))
 	}
 	return out, nil
 }
 
 // describeService is the row with the counts of its tasks.
-func describeService(v *state.View, row *state.Service, tags bool) types.Service {
+func (s *Service) describeService(v *state.View, row *state.Service, tags bool) types.Service {
 	out := row.Service
 	if !tags {
 		out.Tags = nil
@@ -277,6 +327,9 @@ func describeService(v *state.View, row *state.Service, tags bool) types.Service
 		out.CurrentServiceRevisions = append(out.CurrentServiceRevisions, types.ServiceCurrentRevisionSummary{
 			Arn: new(d.ServiceRevisionArn), RequestedTaskCount: described.DesiredCount, RunningTaskCount: c.running, PendingTaskCount: c.pending,
 		})
+	}
+	for i := range row.TaskSets {
+		out.TaskSets = append(out.TaskSets, s.describeTaskSet(v, row, &row.TaskSets[i], tags))
 	}
 	if len(row.Deployments) > 0 {
 		out.CurrentServiceDeployment = new(row.Deployments[0].ServiceDeploymentArn)

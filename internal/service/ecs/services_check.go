@@ -15,13 +15,6 @@ var serviceName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
 // clientTokens are up to 36 printable ASCII characters: API_CreateService.
 var clientTokens = regexp.MustCompile(`^[!-~]{1,36}$`)
 
-// The limits of a capacity provider strategy: API_CapacityProviderStrategyItem.
-const (
-	maxProviders = 20
-	maxBase      = 100_000
-	maxWeight    = 1_000
-)
-
 // checkNewService refuses what is wrong with a new service whatever the store holds.
 func checkNewService(in *ecs.CreateServiceInput) error {
 	if !serviceName.MatchString(aws.ToString(in.ServiceName)) {
@@ -30,19 +23,19 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 	if in.ClientToken != nil && !clientTokens.MatchString(*in.ClientToken) {
 		return invalidParameter("clientToken must have up to 36 printable ASCII characters.")
 	}
-	if aws.ToString(in.TaskDefinition) == "" {
+	if isExternal(in.DeploymentController) {
+		if err := checkExternal(in); err != nil {
+			return err
+		}
+	} else if aws.ToString(in.TaskDefinition) == "" {
 		return invalidParameter("taskDefinition must not be empty.")
 	}
-	if in.LaunchType != "" && !slices.Contains(in.LaunchType.Values(), in.LaunchType) {
-		return invalidParameter("launchType must be one of %v, not %q.", in.LaunchType.Values(), in.LaunchType)
-	}
-	if in.LaunchType != "" && len(in.CapacityProviderStrategy) > 0 {
-		return invalidParameter("Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.")
+	if err := checkLaunchTypeOrStrategy(in.LaunchType, in.CapacityProviderStrategy); err != nil {
+		return err
 	}
 	if err := refuseFields([]field{
 		{"loadBalancers", len(in.LoadBalancers) > 0},
 		{"serviceRegistries", len(in.ServiceRegistries) > 0},
-		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil && in.ServiceConnectConfiguration.Enabled},
 		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
@@ -50,15 +43,18 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
 		{"role", aws.ToString(in.Role) != ""},
 		{"availabilityZoneRebalancing", in.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled},
-		{"deploymentController", isForeign(in.DeploymentController)},
+		{"deploymentController", isForeign(in.DeploymentController) && !isExternal(in.DeploymentController)},
 	}); err != nil {
 		return err
 	}
 	if err := checkRolling(in.DeploymentConfiguration); err != nil {
 		return err
 	}
+	if err := checkServiceConnect(in.ServiceConnectConfiguration); err != nil {
+		return err
+	}
 	daemon := in.SchedulingStrategy == types.SchedulingStrategyDaemon
-	if in.DesiredCount == nil && !daemon {
+	if in.DesiredCount == nil && !daemon && !isExternal(in.DeploymentController) {
 		return invalidParameter("desiredCount must be given for a service with the scheduling strategy REPLICA.")
 	}
 	if in.DesiredCount != nil && daemon {
@@ -81,7 +77,6 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 	if err := refuseFields([]field{
 		{"loadBalancers", len(in.LoadBalancers) > 0},
 		{"serviceRegistries", len(in.ServiceRegistries) > 0},
-		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil && in.ServiceConnectConfiguration.Enabled},
 		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
@@ -90,6 +85,12 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 		{"availabilityZoneRebalancing", in.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled},
 		{"deploymentController", isForeign(in.DeploymentController)},
 	}); err != nil {
+		return err
+	}
+	if err := checkServiceConnect(in.ServiceConnectConfiguration); err != nil {
+		return err
+	}
+	if err := checkProviderStrategy("capacityProviderStrategy", in.CapacityProviderStrategy); err != nil {
 		return err
 	}
 	return checkRolling(in.DeploymentConfiguration)
@@ -113,6 +114,10 @@ func refuseFields(fields []field) error {
 
 func isForeign(c *types.DeploymentController) bool {
 	return c != nil && c.Type != types.DeploymentControllerTypeEcs
+}
+
+func isExternal(c *types.DeploymentController) bool {
+	return c != nil && c.Type == types.DeploymentControllerTypeExternal
 }
 
 // checkRolling refuses all ways to deploy but rolling updates.
@@ -145,34 +150,16 @@ func checkService(row *types.Service) error {
 	if p := row.PropagateTags; !slices.Contains(p.Values(), p) {
 		return invalidParameter("propagateTags must be one of %v, not %q.", p.Values(), p)
 	}
+	if isDaemon(row) && len(row.CapacityProviderStrategy) > 0 {
+		return invalidParameter("capacityProviderStrategy must not be given for a service with the scheduling strategy DAEMON.")
+	}
 	if isDaemon(row) && len(row.PlacementStrategy) > 0 {
 		return invalidParameter("placementStrategy must not be given for a service with the scheduling strategy DAEMON.")
 	}
 	if err := checkPlacement(row.PlacementConstraints, row.PlacementStrategy); err != nil {
 		return err
 	}
-	if err := checkProviderStrategy(row.CapacityProviderStrategy); err != nil {
-		return err
-	}
 	return checkDeploymentConfiguration(row.DeploymentConfiguration)
-}
-
-// checkProviderStrategy checks the form of a strategy, which is kept; tasks are placed on whatever the cluster has.
-func checkProviderStrategy(strategy []types.CapacityProviderStrategyItem) error {
-	if len(strategy) > maxProviders {
-		return invalidParameter("capacityProviderStrategy has %d members, at most %d are allowed.", len(strategy), maxProviders)
-	}
-	for _, item := range strategy {
-		switch {
-		case aws.ToString(item.CapacityProvider) == "":
-			return invalidParameter("capacityProviderStrategy.capacityProvider must not be empty.")
-		case item.Base < 0 || item.Base > maxBase:
-			return invalidParameter("capacityProviderStrategy.base must be between 0 and %d, not %d.", maxBase, item.Base)
-		case item.Weight < 0 || item.Weight > maxWeight:
-			return invalidParameter("capacityProviderStrategy.weight must be between 0 and %d, not %d.", maxWeight, item.Weight)
-		}
-	}
-	return nil
 }
 
 // The defaults of API_DeploymentConfiguration, which are not those of the console.

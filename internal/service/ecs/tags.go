@@ -107,6 +107,10 @@ func (s *Service) ListTagsForResource(_ context.Context, in *ecs.ListTagsForReso
 		if c := v.ContainerInstances.Get(arn); c != nil {
 			return tagsOutput(c.Tags), nil
 		}
+	case "capacity-provider":
+		if p := s.provider(v, arn); p != nil {
+			return tagsOutput(p.Tags), nil
+		}
 	default:
 		return tagsOutput(tags), noSuchArn(arn)
 	}
@@ -155,6 +159,12 @@ func (s *Service) retag(ctx context.Context, resourceArn *string, change func([]
 				tx.ContainerInstances.Put(row)
 				return err
 			}
+		case "capacity-provider":
+			if row, ok := clone(tx.CapacityProviders.Get(arn)); ok {
+				row.Tags, err = change(row.Tags)
+				tx.CapacityProviders.Put(row)
+				return err
+			}
 		default:
 			return noSuchArn(arn)
 		}
@@ -163,7 +173,7 @@ func (s *Service) retag(ctx context.Context, resourceArn *string, change func([]
 }
 
 func noSuchArn(arn string) error {
-	return invalidParameter("resourceArn %q is not the ARN of a cluster, service, task definition, task or container instance.", arn)
+	return invalidParameter("resourceArn %q is not the ARN of a cluster, service, task definition, task, container instance or capacity provider.", arn)
 }
 
 // resourceType is the kind of resource that an ECS ARN names: "task", "cluster" …

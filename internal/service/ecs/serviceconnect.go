@@ -1,0 +1,73 @@
+package ecs
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Service Connect without its proxy: a service can belong to a namespace, which is whatever its services name so, and
+// none can have an endpoint there. So there is nothing that a proxy would have to reach.
+
+// checkServiceConnect refuses what takes a proxy.
+func checkServiceConnect(c *types.ServiceConnectConfiguration) error {
+	if c == nil || !c.Enabled {
+		return nil
+	}
+	return refuseFields([]field{
+		{"serviceConnectConfiguration.services", len(c.Services) > 0},
+		{"serviceConnectConfiguration.logConfiguration", c.LogConfiguration != nil},
+		{"serviceConnectConfiguration.accessLogConfiguration", c.AccessLogConfiguration != nil},
+	})
+}
+
+// serviceConnect is a service's configuration with its namespace, which may be the cluster's.
+func serviceConnect(v *state.View, clusterArn string, given *types.ServiceConnectConfiguration) (*types.ServiceConnectConfiguration, error) {
+	if given == nil || !given.Enabled {
+		return given, nil
+	}
+	c := *given
+	if aws.ToString(c.Namespace) == "" {
+		c.Namespace = nil
+		if defaults := v.Clusters.Get(clusterArn).ServiceConnectDefaults; defaults != nil {
+			c.Namespace = defaults.Namespace
+		}
+	}
+	if c.Namespace == nil {
+		return nil, invalidParameter("serviceConnectConfiguration.namespace must be given: the cluster has no default one.")
+	}
+	return &c, nil
+}
+
+// ListServicesByNamespace lists the ARNs of the services of all clusters that belong to a namespace.
+func (s *Service) ListServicesByNamespace(_ context.Context, in *ecs.ListServicesByNamespaceInput) (*ecs.ListServicesByNamespaceOutput, error) {
+	namespace := aws.ToString(in.Namespace)
+	if namespace == "" {
+		return nil, invalidParameter("namespace must not be empty.")
+	}
+	known, arns := false, []string{}
+	v := s.store.View()
+	for c := range v.Clusters.All() {
+		known = known || c.ServiceConnectDefaults != nil && aws.ToString(c.ServiceConnectDefaults.Namespace) == namespace
+	}
+	for row := range v.Services.All() {
+		if c := row.ServiceConnect; *row.Status == state.ServiceActive && c != nil && c.Enabled && *c.Namespace == namespace {
+			arns = append(arns, *row.ServiceArn)
+		}
+	}
+	if !known && len(arns) == 0 {
+		return nil, &types.NamespaceNotFoundException{Message: message("No cluster and no service names the namespace %q.", []any{namespace})}
+	}
+	slices.Sort(arns)
+	arns, next, err := pageOf(arns, cmp.Or(in.MaxResults, aws.Int32(servicesPerPage)), in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.ListServicesByNamespaceOutput{ServiceArns: arns, NextToken: next}, nil
+}
