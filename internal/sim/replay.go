@@ -311,7 +311,7 @@ func (p *plane) note(end time.Time) {
 func (p *plane) finish() *Result {
 	r := &p.result
 	for _, since := range p.held {
-		r.Held += p.timing.Now().Sub(since)
+		r.Held += p.epoch.Add(p.scenario.Length).Sub(since)
 	}
 	r.Requests, r.Met, r.Waits = p.load.next, p.load.met, p.load.waits
 	slices.Sort(r.Waits)

@@ -33,6 +33,7 @@ func ReadTrace(r io.Reader, work map[string]time.Duration, fixed time.Duration) 
 	if err != nil {
 		return nil, fmt.Errorf("the trace has no line of names: %w", err)
 	}
+	header = slices.Clone(header) // in reuses it
 	columns := map[int]time.Duration{}
 	for _, name := range slices.Sorted(maps.Keys(work)) {
 		i := slices.Index(header, name)

@@ -57,7 +57,7 @@ const (
 	// margin is the part of the wait that the target allows that the past's messages may have had: what
 	// comes is not exactly what was.
 	margin = 0.4
-	// recent is the seconds that arrivals are averaged over.
+	// recent is the least seconds that arrivals are averaged over: else it is as far back as a task's start is ahead.
 	recent = 10
 )
 
@@ -67,28 +67,26 @@ const (
 // has started. What it wants it wants for the scale-in cool-down.
 func (t TargetTracking) Backlog(q Queue, capacity int) Backlog {
 	now := q.Flows[len(q.Flows)-1]
-	b := Backlog{Waiting: now.Waiting, Arrival: arrival(q.Flows)}
+	start := max(1, q.Start.Seconds())
+	b := Backlog{Waiting: now.Waiting, Arrival: arrival(q.Flows, max(recent, int(start)))}
 	slots, full := q.Slots, q.Slots > 0
 	if !full {
 		slots = atLeast(q.Flows)
 	}
 	b.Rate = finishing(q.Flows, slots)
 	if b.Rate == 0 { // nothing is known of tasks
-		b.Wanted = t.Out(capacity, now.Waiting/float64(max(1, capacity)))
+		b.Wanted = ceil(now.Waiting / t.TargetValue)
 		b.Desired = max(b.Wanted, t.held(q.Flows))
 		return b
 	}
+	// With so many tasks the backlog would be within its bounds by the time that a new one could have started.
+	soon := ceil((now.Waiting + b.Arrival*start) / (margin*t.TargetValue + b.Rate*start))
 	b.Drain = seconds(now.Waiting / (b.Rate * float64(max(1, capacity))))
-	b.Wanted = ceil(now.Working / slots)
-	start := max(1, q.Start.Seconds())
-	later := now.Waiting + (b.Arrival-b.Rate*float64(capacity))*start
-	above := now.Waiting > t.TargetValue*float64(capacity)
-	if later > margin*t.TargetValue*float64(capacity) {
-		sustained := ceil((now.Waiting/start + b.Arrival) / b.Rate)
-		b.Wanted = max(b.Wanted, min(ceil((now.Waiting+now.Working)/slots), sustained), 1)
-	} else {
-		b.Drains = above
+	b.Wanted = max(ceil(now.Working/slots), soon)
+	if soon > capacity {
+		b.Wanted = max(b.Wanted, min(ceil((now.Waiting+now.Working)/slots), ceil((now.Waiting/start+b.Arrival)/b.Rate)))
 	}
+	b.Drains = soon <= capacity && now.Waiting > t.TargetValue*float64(capacity)
 	b.Hindsight = hindsight(q.Flows, b.Rate, margin*t.TargetValue/b.Rate)
 	b.Wanted = max(b.Wanted, b.Hindsight)
 	b.Desired = max(b.Wanted, t.held(q.Flows))
@@ -142,8 +140,8 @@ func atLeast(flows []Flow) float64 {
 }
 
 // arrival is how many messages have come a second of late.
-func arrival(flows []Flow) float64 {
-	flows = flows[max(0, len(flows)-recent):]
+func arrival(flows []Flow, seconds int) float64 {
+	flows = flows[max(0, len(flows)-seconds):]
 	sum := 0.0
 	for _, f := range flows {
 		sum += f.Arrived
