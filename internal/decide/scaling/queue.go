@@ -207,7 +207,7 @@ func came(flows []Flow) bool {
 }
 
 // enough says whether next to all messages would have waited no longer than wait seconds if so many were finished a
-// second.
+// second, and whether those are as many as come on average: else the backlog would creep up.
 func enough(flows []Flow, finished, wait float64) bool {
 	backlog, in, all := 0.0, 0.0, 0.0
 	limit := finished * wait // a message behind so many waits that long
@@ -222,7 +222,7 @@ func enough(flows []Flow, finished, wait float64) bool {
 			in += f.Arrived * (limit - before) / (backlog - before)
 		}
 	}
-	return in >= attained*all
+	return in >= attained*all && finished*float64(len(flows)) >= all-slack
 }
 
 func ceil(f float64) int { return whole(math.Ceil(f - slack)) }
