@@ -2,6 +2,8 @@ package schedule
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -140,6 +142,19 @@ func (s *Scheduler) Hosts(v *state.View, l *Launch, kept map[string]bool) []stri
 		}
 	}
 	return out
+}
+
+// Zones are the Availability Zones that have an instance for the task, whatever is free on it.
+func (s *Scheduler) Zones(v *state.View, l *Launch) []string {
+	found := map[string]bool{}
+	r := s.request(v, l.request())
+	for i := range v.ContainerInstances.By(state.InstancesByCluster, l.ClusterArn) {
+		z := zone(i)
+		if z != nil && !found[*z] && *i.Status == "ACTIVE" && i.AgentConnected && s.cluster(l.ClusterArn).Eligible(*i.ContainerInstanceArn, r) {
+			found[*z] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 // Closest is the failure of a placement that comes nearest to fitting, in the words of a service's event:

@@ -10,10 +10,12 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/schedule"
@@ -47,6 +49,7 @@ type Loop struct {
 	changed  map[string]bool            // clusters whose services are all to be looked at
 	clusters map[string]map[string]bool // services by cluster
 	waiting  map[string]bool            // services whose last task found no room
+	watching map[string][]string        // names of the alarms that a service's deployment is failed by
 	timers   map[string]*time.Timer
 }
 
@@ -54,7 +57,7 @@ type Loop struct {
 func New(scheduler *schedule.Scheduler, opts Options) *Loop {
 	return &Loop{
 		scheduler: scheduler, opts: opts, wake: make(chan struct{}, 1), resting: make(chan struct{}), due: map[string]bool{}, changed: map[string]bool{},
-		clusters: map[string]map[string]bool{}, waiting: map[string]bool{}, timers: map[string]*time.Timer{},
+		clusters: map[string]map[string]bool{}, waiting: map[string]bool{}, watching: map[string][]string{}, timers: map[string]*time.Timer{},
 	}
 }
 
@@ -81,6 +84,8 @@ func (l *Loop) Change(before, after any) {
 			l.changed[row.ClusterArn] = true
 			l.rouse()
 		}
+	case *state.Alarm:
+		l.markWatching(row.Name())
 	}
 }
 
@@ -90,13 +95,32 @@ func (l *Loop) know(row *state.Service, there bool) {
 	if !there || *row.Status == state.ServiceInactive {
 		delete(l.clusters[cluster], arn)
 		delete(l.waiting, arn)
+		delete(l.watching, arn)
 		return
 	}
+	l.watch(row)
 	if l.clusters[cluster] == nil {
 		l.clusters[cluster] = map[string]bool{}
 	}
 	l.clusters[cluster][arn] = true
 	l.mark(arn)
+}
+
+// watch keeps the list of alarms that matter.
+func (l *Loop) watch(row *state.Service) {
+	delete(l.watching, *row.ServiceArn)
+	if len(row.Deployments) > 0 && row.AlarmsOf(&row.Deployments[0], nil).Status == types.ServiceDeploymentRollbackMonitorsStatusMonitoring {
+		l.watching[*row.ServiceArn] = row.DeploymentConfiguration.Alarms.AlarmNames
+	}
+}
+
+// markWatching has the services looked at whose deployments an alarm may fail.
+func (l *Loop) markWatching(alarm string) {
+	for arn, names := range l.watching {
+		if slices.Contains(names, alarm) {
+			l.mark(arn)
+		}
+	}
 }
 
 // freed says whether a task has given back what it held.
@@ -194,7 +218,7 @@ func (l *Loop) look(ctx context.Context, store *state.Store, arn string) error {
 	var s *step
 	err := store.Update(ctx, func(tx *state.Tx) error {
 		s = l.step(tx, arn)
-		l.waits(arn, s.unplaced()) // before the writer can free a place
+		l.waits(arn, s.unplaced() || s.stuck) // before the writer can free a place
 		return nil
 	})
 	if ctx.Err() != nil || errors.Is(err, state.ErrClosed) {

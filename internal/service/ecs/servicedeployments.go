@@ -35,6 +35,7 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 		s.supersede(tx, old)
 	}
 	row.Deployments = append([]state.Deployment{{
+		AlarmsIgnored:      len(tx.TriggeredAlarms(row)) > 0,
 		ServiceRevisionArn: *revision.ServiceRevisionArn, ServiceDeploymentArn: *record.ServiceDeploymentArn,
 		Deployment: types.Deployment{
 			Id: &id, Status: aws.String("PRIMARY"), TaskDefinition: td.TaskDefinitionArn, CreatedAt: now, UpdatedAt: now,
@@ -172,6 +173,9 @@ func describeDeployment(v *state.View, r *state.ServiceDeployment) types.Service
 		out.TargetServiceRevision.RequestedTaskCount = row.DesiredCount
 		if out.DeploymentCircuitBreaker == nil {
 			out.DeploymentCircuitBreaker = circuitBreaker(row, d)
+		}
+		if out.Alarms == nil {
+			out.Alarms = row.AlarmsOf(d, nil)
 		}
 	}
 	out.SourceServiceRevisions = slices.Clone(out.SourceServiceRevisions)

@@ -71,6 +71,9 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		return nil, invalidParameter("Creation of service was not idempotent.")
 	}
 	row := newService(in, arn, l.clusterArn)
+	if in.AvailabilityZoneRebalancing == "" && len(in.PlacementStrategy) == 0 && len(l.task(*s.now()).Need.GPUs) > 0 {
+		row.AvailabilityZoneRebalancing = types.AvailabilityZoneRebalancingDisabled // they are placed Pintle's own way, which keeps GPUs usable
+	}
 	row.CreatedAt, row.CreatedBy = s.now(), aws.String(cmp.Or(call.From(ctx).Principal, s.root()))
 	if isDaemon(&row.Service) { // the loop keeps it; but who waits for the service must not find 0 of 0
 		row.DesiredCount = int32(len(s.scheduler.Hosts(tx.View, l.task(*s.now()), nil)))
@@ -95,7 +98,7 @@ func newService(in *ecs.CreateServiceInput, arn, clusterArn string) *state.Servi
 		PlacementConstraints:        notNil(in.PlacementConstraints),
 		PlacementStrategy:           notNil(in.PlacementStrategy),
 		PropagateTags:               cmp.Or(in.PropagateTags, types.PropagateTagsNone),
-		AvailabilityZoneRebalancing: types.AvailabilityZoneRebalancingDisabled,
+		AvailabilityZoneRebalancing: in.AvailabilityZoneRebalancing,
 		EnableECSManagedTags:        in.EnableECSManagedTags, EnableExecuteCommand: in.EnableExecuteCommand,
 		HealthCheckGracePeriodSeconds: in.HealthCheckGracePeriodSeconds,
 		LoadBalancers:                 []types.LoadBalancer{}, ServiceRegistries: []types.ServiceRegistry{},
@@ -105,7 +108,18 @@ func newService(in *ecs.CreateServiceInput, arn, clusterArn string) *state.Servi
 		row.LaunchType = types.LaunchTypeEc2
 	}
 	row.DeploymentConfiguration = mergeDeploymentConfiguration(defaultDeploymentConfiguration(row.SchedulingStrategy), in.DeploymentConfiguration)
+	if row.AvailabilityZoneRebalancing == "" {
+		row.AvailabilityZoneRebalancing = defaultRebalancing(&row.Service)
+	}
 	return row
+}
+
+// defaultRebalancing is ENABLED for every service that can have it.
+func defaultRebalancing(row *types.Service) types.AvailabilityZoneRebalancing {
+	if unbalanceable(row) != "" {
+		return types.AvailabilityZoneRebalancingDisabled
+	}
+	return types.AvailabilityZoneRebalancingEnabled
 }
 
 // UpdateService changes a service. What tasks are made of (task definition, network, capacity providers), and
@@ -155,6 +169,8 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 	}
 	if in.ForceNewDeployment || *td.TaskDefinitionArn != *old.TaskDefinition || !sameTasks(old, row) {
 		s.deploy(tx, row, td)
+	} else if in.DeploymentConfiguration != nil && in.DeploymentConfiguration.Alarms != nil {
+		row.Deployments[0].AlarmsIgnored = len(tx.TriggeredAlarms(row)) > 0
 	}
 	tx.Services.Put(row)
 	return row, nil
@@ -172,6 +188,7 @@ func applyUpdate(row *state.Service, in *ecs.UpdateServiceInput) {
 	row.HealthCheckGracePeriodSeconds = cmp.Or(in.HealthCheckGracePeriodSeconds, row.HealthCheckGracePeriodSeconds)
 	row.NetworkConfiguration = cmp.Or(in.NetworkConfiguration, row.NetworkConfiguration)
 	row.PropagateTags = cmp.Or(in.PropagateTags, row.PropagateTags)
+	row.AvailabilityZoneRebalancing = cmp.Or(in.AvailabilityZoneRebalancing, row.AvailabilityZoneRebalancing)
 	row.EnableECSManagedTags = aws.ToBool(cmp.Or(in.EnableECSManagedTags, &row.EnableECSManagedTags))
 	row.EnableExecuteCommand = aws.ToBool(cmp.Or(in.EnableExecuteCommand, &row.EnableExecuteCommand))
 	if in.PlacementConstraints != nil {
