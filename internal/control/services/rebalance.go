@@ -17,7 +17,8 @@ import (
 // rebalances says whether the service's tasks may be moved between zones, and there is anything to move.
 func (s *step) rebalances() bool {
 	return s.row.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled && s.wanted != nil && len(s.tasks) > 1 &&
-		s.row.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted
+		s.row.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted &&
+		!slices.ContainsFunc(s.tasks, func(t *state.Task) bool { return t.AvailabilityZone == nil })
 }
 
 // unevenly is part of the event that rebalancing begins with.
