@@ -26,6 +26,7 @@ func (s *step) apply(p deployment.Plan) {
 	s.start(p)
 	s.stop(p)
 	s.rebalance(p)
+	s.hold(p)
 	s.dropDeployments(p)
 	if p.Bakes {
 		s.startBake()
@@ -39,9 +40,37 @@ func (s *step) apply(p deployment.Plan) {
 	if p.Steady && s.unplaced() { // no more is wanted
 		s.row.Deployments[0].Unplaced, s.changed = false, true
 	}
-	if steady := "has reached a steady state."; p.Steady && !p.Rebalancing && (len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady)) {
+	if p.Steady && !p.Rebalancing && (len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady)) {
 		s.event(steady)
 	}
+}
+
+// steady is the event of a service that is what it is wanted to be.
+const steady = "has reached a steady state."
+
+// hold tells that protected tasks keep the service from what it is wanted to be.
+func (s *step) hold(p deployment.Plan) {
+	why := fmt.Sprintf("(taskSet %s) was unable to scale in due to (reason %d tasks under protection)", *s.row.Deployments[0].Id, p.Held)
+	switch {
+	case p.Held == 0:
+	case p.Rebalancing:
+		s.eventOnce("was unable to AZ Rebalance because "+why, unevenly)
+	default:
+		s.eventOnce("was unable to reach steady state because "+why, steady)
+	}
+}
+
+// eventOnce is event, unless it was told since another one was.
+func (s *step) eventOnce(message, since string) {
+	for _, e := range s.row.Events {
+		if strings.HasSuffix(*e.Message, " "+message) {
+			return
+		}
+		if strings.Contains(*e.Message, since) {
+			break
+		}
+	}
+	s.event(message)
 }
 
 // start starts the plan's tasks, up to the first that finds no room; a DAEMON service tries each instance.
@@ -175,8 +204,15 @@ func (s *step) complete() {
 		if r.Alarms == nil {
 			r.Alarms = s.row.AlarmsOf(d, nil)
 		}
+		if r.DeploymentCircuitBreaker == nil {
+			r.DeploymentCircuitBreaker = s.breakerOf(d)
+		}
 		r.FinishedAt = &s.now
 	})
+}
+
+func (s *step) breakerOf(d *state.Deployment) *types.ServiceDeploymentCircuitBreaker {
+	return deployment.BreakerOf(s.row.DeploymentConfiguration.DeploymentCircuitBreaker, int(s.row.DesiredCount), &d.Deployment)
 }
 
 // failures are what made roll-outs fail, and how, as events and states tell it.
@@ -198,7 +234,8 @@ func (s *step) failDeployment(why deployment.Failure, back string) {
 		r.StatusReason = d.RolloutStateReason
 		switch why {
 		case deployment.TasksFailed:
-			r.DeploymentCircuitBreaker = &types.ServiceDeploymentCircuitBreaker{FailureCount: d.FailedTasks, Status: types.ServiceDeploymentRollbackMonitorsStatusTriggered}
+			r.DeploymentCircuitBreaker = s.breakerOf(d)
+			r.DeploymentCircuitBreaker.Status = types.ServiceDeploymentRollbackMonitorsStatusTriggered
 		case deployment.AlarmDetected:
 			r.Alarms = s.row.AlarmsOf(d, s.alarms)
 		}

@@ -38,9 +38,6 @@ func (s *step) rebalance(p deployment.Plan) {
 			s.event("stopped AZ Rebalancing.")
 		}
 	}
-	if p.Held > 0 {
-		s.eventOnce(fmt.Sprintf("was unable to AZ Rebalance because (taskSet %s) was unable to scale in due to (reason %d tasks under protection)", *s.row.Deployments[0].Id, p.Held))
-	}
 	s.stuck = len(p.StartIn) > 0
 	for _, zone := range p.StartIn {
 		in := *s.wanted
@@ -52,7 +49,7 @@ func (s *step) rebalance(p deployment.Plan) {
 			s.stuck = false
 			return
 		}
-		s.eventOnce("is unable to place a task in " + zone + " because no container instance met all of its requirements.")
+		s.eventOnce("is unable to place a task in "+zone+" because no container instance met all of its requirements.", unevenly)
 	}
 }
 
@@ -74,17 +71,4 @@ func (s *step) spread() string {
 		names[i] = fmt.Sprintf("%d tasks in %s", zones[name], name)
 	}
 	return strings.Join(names, ", ")
-}
-
-// eventOnce is event, but for what was said since rebalancing began.
-func (s *step) eventOnce(message string) {
-	for _, e := range s.row.Events {
-		if strings.HasSuffix(*e.Message, " "+message) {
-			return
-		}
-		if strings.Contains(*e.Message, unevenly) {
-			break
-		}
-	}
-	s.event(message)
 }

@@ -110,7 +110,7 @@ type Plan struct {
 	StartIn []string
 	// Rebalancing is what Service.Rebalancing is to be.
 	Rebalancing bool
-	// Held is how many protected tasks keep the zones as uneven as they are.
+	// Held is how many tasks would be stopped, or moved, were they not protected.
 	Held int
 	// Steady says that the service is what it is wanted to be.
 	Steady bool
@@ -133,6 +133,7 @@ func Decide(s Service, deployments []Deployment, tasks []Task, now time.Time) Pl
 		d.replicas()
 	}
 	d.finish()
+	d.plan.Held = len(d.held)
 	return d.plan
 }
 
@@ -176,11 +177,12 @@ type step struct {
 	desired int
 	healthy int // tasks that are, less those that the plan stops
 	stopped map[string]bool
+	held    map[string]bool // by their protection
 	plan    Plan
 }
 
 func newStep(s Service, deployments []Deployment, tasks []Task, now time.Time) *step {
-	d := &step{service: s, primary: deployments[0], age: map[string]int{}, tasks: tasks, now: now, desired: s.Desired, stopped: map[string]bool{}}
+	d := &step{service: s, primary: deployments[0], age: map[string]int{}, tasks: tasks, now: now, desired: s.Desired, stopped: map[string]bool{}, held: map[string]bool{}}
 	if s.Daemon {
 		d.desired = len(s.Instances)
 	}
@@ -234,7 +236,7 @@ func (d *step) stop(t Task) bool {
 		return false
 	}
 	if d.now.Before(t.ProtectedUntil) {
-		d.wake(t.ProtectedUntil)
+		d.hold(t)
 		return false
 	}
 	if t.Status == Healthy {
@@ -243,6 +245,12 @@ func (d *step) stop(t Task) bool {
 	d.stopped[t.ID] = true
 	d.plan.Stop = append(d.plan.Stop, t)
 	return true
+}
+
+// hold waits for a protected task.
+func (d *step) hold(t Task) {
+	d.held[t.ID] = true
+	d.wake(t.ProtectedUntil)
 }
 
 // full says that the step stops enough.
@@ -300,6 +308,20 @@ func Threshold(c *types.ThresholdConfiguration, desired int) int {
 		return max(percent(desired, int(c.Value)), 1)
 	}
 	return bounded(desired, int(c.Value))
+}
+
+// BreakerOf says how near the circuit breaker is to failing a deployment.
+func BreakerOf(c *types.DeploymentCircuitBreaker, desired int, d *types.Deployment) *types.ServiceDeploymentCircuitBreaker {
+	b := &types.ServiceDeploymentCircuitBreaker{FailureCount: d.FailedTasks, Status: types.ServiceDeploymentRollbackMonitorsStatusDisabled}
+	if !c.Enable {
+		return b
+	}
+	b.Threshold = int32(Threshold(c.ThresholdConfiguration, desired))
+	b.Status = types.ServiceDeploymentRollbackMonitorsStatusMonitoring
+	if d.RolloutState == types.DeploymentRolloutStateCompleted {
+		b.Status = types.ServiceDeploymentRollbackMonitorsStatusMonitoringComplete
+	}
+	return b
 }
 
 func bounded(desired, share int) int { return min(max(percent(desired, share), 3), 200) }

@@ -72,7 +72,7 @@ func TestReplicas(t *testing.T) {
 		{name: "nothing to do is steady", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: many("a", 2, Healthy), want: Plan{Steady: true}},
 		{name: "all healthy completes the roll-out", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: many("b", 2, Healthy), want: Plan{Rollout: Completed, Steady: true}},
 		{name: "not yet healthy does not", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: many("b", 2, Running)},
-		{name: "an old task delays the end", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: join(many("b", 1, Healthy), with(many("a", 1, Healthy), protected)), want: Plan{Wake: now.Add(time.Minute)}},
+		{name: "an old task delays the end", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: join(many("b", 1, Healthy), with(many("a", 1, Healthy), protected)), want: Plan{Held: 1, Wake: now.Add(time.Minute)}},
 
 		{name: "of four, at 200 percent four come beside", service: Service{Desired: 4, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: many("a", 4, Healthy), want: Plan{Start: 4}},
 		{name: "of four, at 150 percent two", service: Service{Desired: 4, MinimumHealthyPercent: 100, MaximumPercent: 150}, deployments: two, tasks: many("a", 4, Healthy), want: Plan{Start: 2}},
@@ -87,7 +87,7 @@ func TestReplicas(t *testing.T) {
 		{name: "scale-in takes what is not healthy first", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(many("a", 2, Healthy), many("a", 1, Pending)), stop: []string{"a0-0"}},
 		{name: "scale-in keeps zones balanced", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: many("a", 5, Healthy), stop: []string{"a2-0", "a2-1", "a2-2"}},
 		{name: "scale-in to nothing", service: Service{MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: many("a", 2, Healthy), stop: []string{"a2-0", "a2-1"}},
-		{name: "scale-in spares protected tasks", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(with(many("a", 2, Healthy), protected), many("a", 1, Running)), want: Plan{Wake: now.Add(time.Minute)}, stop: []string{"a1-0"}},
+		{name: "scale-in spares protected tasks", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(with(many("a", 2, Healthy), protected), many("a", 1, Running)), want: Plan{Held: 2, Wake: now.Add(time.Minute)}, stop: []string{"a1-0"}},
 
 		{name: "an unhealthy task is replaced first", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(many("a", 1, Healthy), many("a", 1, Unhealthy)), want: Plan{Start: 1}},
 		{name: "and stopped then", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(many("a", 1, Healthy), many("a", 1, Unhealthy)), stop: []string{"a3-0"}},
@@ -97,7 +97,7 @@ func TestReplicas(t *testing.T) {
 		{name: "its running task once it is replaced", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: with(many("a", 1, Healthy), draining), want: Plan{Start: 1}},
 		{name: "which it is", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(with(many("a", 1, Healthy), draining), with(many("a", 1, Healthy), func(t *Task) { t.ID = "n" })), stop: []string{"a2-0"}},
 
-		{name: "a protected one goes when its protection ends", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(with(many("a", 1, Healthy), func(t *Task) { draining(t); protected(t) }), with(many("a", 1, Healthy), func(t *Task) { t.ID = "n" })), want: Plan{Wake: now.Add(time.Minute)}},
+		{name: "a protected one goes when its protection ends", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(with(many("a", 1, Healthy), func(t *Task) { draining(t); protected(t) }), with(many("a", 1, Healthy), func(t *Task) { t.ID = "n" })), want: Plan{Held: 1, Wake: now.Add(time.Minute)}},
 		{name: "without room beside them, as many go as the minimum allows", service: Service{Desired: 4, MinimumHealthyPercent: 50, MaximumPercent: 100}, deployments: one, tasks: with(many("a", 4, Healthy), draining), stop: []string{"a2-0", "a2-1"}},
 
 		{name: "failures are waited out", service: Service{Desired: 2, MinimumHealthyPercent: 0, MaximumPercent: 100}, deployments: failing(2, one...), tasks: many("a", 2, Healthy), want: Plan{Wake: now.Add(time.Second)}},

@@ -36,7 +36,11 @@ func (d *step) rebalance() {
 	switch {
 	case !d.plan.Rebalancing:
 	case len(few) == 0:
-		d.hold()
+		for _, t := range d.tasks {
+			if d.now.Before(t.ProtectedUntil) {
+				d.hold(t)
+			}
+		}
 	case !d.mayStart():
 		d.wake(d.primary.NotBefore)
 	case len(d.tasks) < d.max:
@@ -49,14 +53,4 @@ func (d *step) below(zones map[string]int, fuller int) []string {
 	few := slices.DeleteFunc(slices.Clone(d.service.Zones), func(zone string) bool { return zones[zone] > fuller-2 })
 	slices.SortFunc(few, func(a, b string) int { return cmp.Or(cmp.Compare(zones[a], zones[b]), cmp.Compare(a, b)) })
 	return few
-}
-
-// hold waits for protected tasks.
-func (d *step) hold() {
-	for _, t := range d.tasks {
-		if d.now.Before(t.ProtectedUntil) {
-			d.plan.Held++
-			d.wake(t.ProtectedUntil)
-		}
-	}
 }
