@@ -2,8 +2,6 @@ package schedule
 
 import (
 	"cmp"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,15 +74,6 @@ func bind(tx *state.Tx, l *Launch, p Placement) *state.Task {
 	return t
 }
 
-func zone(row *state.ContainerInstance) *string {
-	for _, a := range row.Attributes {
-		if aws.ToString(a.Name) == "ecs.availability-zone" {
-			return a.Value
-		}
-	}
-	return nil
-}
-
 // newTask is a task as ECS shows it right after RunTask.
 func newTask(l *Launch) *state.Task {
 	id := state.NewID()
@@ -142,19 +131,6 @@ func (s *Scheduler) Hosts(v *state.View, l *Launch, kept map[string]bool) []stri
 		}
 	}
 	return out
-}
-
-// Zones are the Availability Zones that have an instance for the task, whatever is free on it.
-func (s *Scheduler) Zones(v *state.View, l *Launch) []string {
-	found := map[string]bool{}
-	r := s.request(v, l.request())
-	for i := range v.ContainerInstances.By(state.InstancesByCluster, l.ClusterArn) {
-		z := zone(i)
-		if z != nil && !found[*z] && *i.Status == "ACTIVE" && i.AgentConnected && s.cluster(l.ClusterArn).Eligible(*i.ContainerInstanceArn, r) {
-			found[*z] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(found))
 }
 
 // Closest is the failure of a placement that comes nearest to fitting, in the words of a service's event:
