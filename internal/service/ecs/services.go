@@ -169,7 +169,7 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 	}
 	if in.ForceNewDeployment || *td.TaskDefinitionArn != *old.TaskDefinition || !sameTasks(old, row) {
 		s.deploy(tx, row, td)
-	} else if in.DeploymentConfiguration != nil && in.DeploymentConfiguration.Alarms != nil {
+	} else if in.DeploymentConfiguration != nil && in.DeploymentConfiguration.Alarms != nil && len(row.Deployments) > 0 {
 		row.Deployments[0].AlarmsIgnored = len(tx.TriggeredAlarms(row)) > 0
 	}
 	tx.Services.Put(row)

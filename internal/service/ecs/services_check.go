@@ -262,7 +262,7 @@ func checkDeploymentConfiguration(c *types.DeploymentConfiguration) error {
 	case low == 100 && high == 100:
 		return invalidParameter("Both maximumPercent and minimumHealthyPercent cannot be 100 as this will block deployments.")
 	}
-	if minutes := *c.BakeTimeInMinutes; minutes < 0 || minutes > maxBake {
+	if minutes := aws.ToInt32(c.BakeTimeInMinutes); minutes < 0 || minutes > maxBake {
 		return invalidParameter("deploymentConfiguration.bakeTimeInMinutes must be between 0 and %d, not %d.", maxBake, minutes)
 	}
 	if err := checkAlarms(c.Alarms); err != nil {
