@@ -16,6 +16,9 @@ test: build lint ## run every test: unit, property, race, and acceptance with aw
 	go test -race ./internal/... ./cmd/...
 	go test -count=1 ./test/...
 
+soak: build ## kill a service's containers at random for five minutes, and the control plane during ten rolling updates
+	go test -count=1 -timeout 30m -v -run 'TestKillsOfContainers|TestKillsDuringRollingUpdates' ./test -chaos.for 5m -chaos.updates 10
+
 lint: ## check the code's form
 	@test -z "$$(gofmt -l cmd internal test bench examples)" || { gofmt -l cmd internal test bench examples; echo 'run gofmt -w on these'; exit 1; }
 	go vet ./...
@@ -46,4 +49,4 @@ bench: build ## run the benchmarks: over HTTP beside moto's server where it is i
 docs: build ## write docs/coverage.md anew
 	./bin/pintle coverage > docs/coverage.md
 
-.PHONY: help build demo test lint fuzz bench docs
+.PHONY: help build demo test soak lint fuzz bench docs

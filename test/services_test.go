@@ -207,6 +207,12 @@ func TestDaemonServices(t *testing.T) {
 	agent.start()
 	defer agent.kill()
 	onePerNode(4)
+	agent.kill()
+	late := p.list("list-container-instances", "--filter", "attribute:pintle.node == late", "--query", "containerInstanceArns[0]")[0]
+	p.AWS("ecs", "deregister-container-instance", "--container-instance", late, "--force")
+	onePerNode(3)
+	agent.start()
+	onePerNode(4)
 	p.register("agent", "exec sleep 601")
 	p.AWS("ecs", "update-service", "--service", "agent", "--task-definition", "agent")
 	onePerNode(4)

@@ -78,15 +78,6 @@ func (s *Scheduler) bind(tx *state.Tx, l *Launch, p Placement) *state.Task {
 	return t
 }
 
-func zone(row *state.ContainerInstance) *string {
-	for _, a := range row.Attributes {
-		if aws.ToString(a.Name) == "ecs.availability-zone" {
-			return a.Value
-		}
-	}
-	return nil
-}
-
 // newTask is a task as ECS shows it right after RunTask.
 func newTask(l *Launch, id string) *state.Task {
 	now := l.Now

@@ -24,13 +24,14 @@ type Scheduler struct {
 	// each time.
 	NewID func() string
 
-	clusters map[string]*placement.Cluster // by cluster ARN
+	clusters map[string]*placement.Cluster         // by cluster ARN
+	zones    map[string]map[string]map[string]bool // instances that take tasks, by cluster ARN and Availability Zone
 	rnd      *rand.Rand
 }
 
 // New returns a scheduler; the seed breaks ties between equally good instances.
 func New(seed uint64) *Scheduler {
-	return &Scheduler{NewID: state.NewID, clusters: map[string]*placement.Cluster{}, rnd: rand.New(rand.NewPCG(seed, seed))}
+	return &Scheduler{NewID: state.NewID, clusters: map[string]*placement.Cluster{}, zones: map[string]map[string]map[string]bool{}, rnd: rand.New(rand.NewPCG(seed, seed))}
 }
 
 // Change is state.Observer's.
@@ -42,6 +43,7 @@ func (s *Scheduler) Change(before, after any) {
 	case *state.Task:
 		s.release(old)
 	case *state.ContainerInstance:
+		s.leaveZone(old)
 		if after == nil {
 			s.cluster(old.ClusterArn).Remove(*old.ContainerInstanceArn)
 		}
@@ -53,6 +55,7 @@ func (s *Scheduler) Change(before, after any) {
 		}
 		s.reserve(row)
 	case *state.ContainerInstance:
+		s.joinZone(row)
 		s.upsert(row)
 	}
 }

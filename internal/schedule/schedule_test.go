@@ -20,6 +20,7 @@ const cluster = "arn:cluster/c"
 func instance(id string, gpus int) *state.ContainerInstance {
 	row := &state.ContainerInstance{ClusterArn: cluster, Capacity: state.Resources{CPU: 4096, MemoryMiB: 4096}}
 	row.ContainerInstanceArn, row.Status, row.AgentConnected = aws.String(id), aws.String("ACTIVE"), true
+	row.Attributes = []types.Attribute{{Name: aws.String("ecs.availability-zone"), Value: aws.String("zone-of-" + id)}}
 	for g := range gpus {
 		row.GPUs = append(row.GPUs, state.GPU{ID: fmt.Sprintf("%s-gpu%d", id, g)})
 	}
@@ -193,6 +194,11 @@ func compareWithStore(r *rapid.T, store *state.Store, s *Scheduler, instances []
 	}
 	for row := range v.Tasks.All() {
 		fresh.Change(nil, row)
+	}
+	small := request(Need{})
+	launch := &Launch{ClusterArn: small.ClusterArn, TaskDefinition: small.TaskDefinition}
+	if got, want := s.Zones(v, launch), fresh.Zones(v, launch); !slices.Equal(got, want) {
+		r.Fatalf("the zones are %v, the store's rows say %v", got, want)
 	}
 	for _, id := range instances {
 		for _, cpu := range []int64{1, 1000, 2000, 4096} {

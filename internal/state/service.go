@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
@@ -27,6 +28,8 @@ type Service struct {
 	TaskSets []TaskSet `json:",omitzero"`
 	// ServiceConnect is how its next deployment takes part in a namespace.
 	ServiceConnect *types.ServiceConnectConfiguration `json:",omitzero"`
+	// Rebalancing says that its tasks are being moved between Availability Zones.
+	Rebalancing bool `json:",omitzero"`
 	// EndedAt is when it became INACTIVE.
 	EndedAt *time.Time
 }
@@ -44,6 +47,10 @@ type Deployment struct {
 	FailedAt *time.Time
 	// Unplaced says that the last task found no room.
 	Unplaced bool `json:",omitzero"`
+	// BakesFrom is when all of it was there; until its bake time is over, it is not complete.
+	BakesFrom *time.Time `json:",omitzero"`
+	// AlarmsIgnored says that one of the deployment alarms was in ALARM when it began.
+	AlarmsIgnored bool `json:",omitzero"`
 }
 
 // Deployment finds a deployment by its id, or nil. It may be changed while the row is not put yet.
@@ -54,6 +61,39 @@ func (s *Service) Deployment(id string) *Deployment {
 		}
 	}
 	return nil
+}
+
+// TriggeredAlarms are those of a service's deployment alarms that are in ALARM, none where they are not in use.
+func (v *View) TriggeredAlarms(s *Service) []string {
+	c := s.DeploymentConfiguration.Alarms
+	if c == nil || !c.Enable {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(c.AlarmNames), func(name string) bool {
+		a := v.Alarms.Get(name)
+		return a == nil || a.State().Value != cwtypes.StateValueAlarm
+	})
+}
+
+// AlarmsOf says how far a service's deployment alarms watch a deployment:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-alarm-failure.html
+func (s *Service) AlarmsOf(d *Deployment, triggered []string) *types.ServiceDeploymentAlarms {
+	out := &types.ServiceDeploymentAlarms{Status: types.ServiceDeploymentRollbackMonitorsStatusDisabled}
+	c := s.DeploymentConfiguration.Alarms
+	if c == nil {
+		return out
+	}
+	out.AlarmNames = c.AlarmNames
+	switch {
+	case !c.Enable || d.AlarmsIgnored:
+	case len(triggered) > 0:
+		out.Status, out.TriggeredAlarmNames = types.ServiceDeploymentRollbackMonitorsStatusTriggered, triggered
+	case d.RolloutState != types.DeploymentRolloutStateInProgress:
+		out.Status = types.ServiceDeploymentRollbackMonitorsStatusMonitoringComplete
+	default:
+		out.Status = types.ServiceDeploymentRollbackMonitorsStatusMonitoring
+	}
+	return out
 }
 
 // Clone is a copy whose deployments, task sets and events may be changed.

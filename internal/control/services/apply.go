@@ -21,12 +21,17 @@ const unhealthyReason = "Task failed container health checks"
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-event-messages-list.html
 func (s *step) apply(p deployment.Plan) {
 	if p.Rollout == deployment.Failed {
-		s.failDeployment(p.RollBackTo)
+		s.failDeployment(p.Failure, p.RollBackTo)
 		return
 	}
 	s.start(p)
-	s.stop(p.Stop)
+	s.stop(p)
+	s.rebalance(p)
+	s.hold(p)
 	s.dropDeployments(p)
+	if p.Bakes {
+		s.startBake()
+	}
 	switch {
 	case p.Rollout == deployment.Completed:
 		s.complete()
@@ -36,16 +41,44 @@ func (s *step) apply(p deployment.Plan) {
 	if p.Steady && s.unplaced() { // no more is wanted
 		s.row.Deployments[0].Unplaced, s.changed = false, true
 	}
-	if s.steady = p.Steady; s.steady && s.taskSet == "" {
+	if s.steady = p.Steady && !p.Rebalancing; s.steady && s.taskSet == "" {
 		s.announceSteady()
 	}
 }
 
+// steady is the event of a service that is what it is wanted to be.
+const steady = "has reached a steady state."
+
 // announceSteady says that the service is what it is wanted to be, unless that was the last thing said.
 func (s *step) announceSteady() {
-	if steady := "has reached a steady state."; len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady) {
+	if len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady) {
 		s.event(steady)
 	}
+}
+
+// hold tells that protected tasks keep the service from what it is wanted to be.
+func (s *step) hold(p deployment.Plan) {
+	why := fmt.Sprintf("(taskSet %s) was unable to scale in due to (reason %d tasks under protection)", *s.row.Deployments[0].Id, p.Held)
+	switch {
+	case p.Held == 0:
+	case p.Rebalancing:
+		s.eventOnce("was unable to AZ Rebalance because "+why, unevenly)
+	default:
+		s.eventOnce("was unable to reach steady state because "+why, steady)
+	}
+}
+
+// eventOnce is event, unless it was told since another one was.
+func (s *step) eventOnce(message, since string) {
+	for _, e := range s.row.Events {
+		if strings.HasSuffix(*e.Message, " "+message) {
+			return
+		}
+		if strings.Contains(*e.Message, since) {
+			break
+		}
+	}
+	s.event(message)
 }
 
 // start starts the plan's tasks, up to the first that finds no room: of each capacity provider, if it has any. A
@@ -126,9 +159,9 @@ func (s *step) said(message string) bool {
 }
 
 // stop has tasks stopped.
-func (s *step) stop(tasks []deployment.Task) {
+func (s *step) stop(p deployment.Plan) {
 	var running, pending []*state.Task
-	for _, t := range tasks {
+	for _, t := range p.Stop {
 		old := s.tx.Tasks.Get(t.ID)
 		reason := "Scaling activity initiated by (deployment " + *s.row.Deployments[0].Id + ")"
 		if t.Status == deployment.Unhealthy {
@@ -142,7 +175,10 @@ func (s *step) stop(tasks []deployment.Task) {
 			pending = append(pending, old)
 		}
 	}
-	if len(running) > 0 {
+	switch {
+	case p.Rebalancing && len(running) == 1:
+		s.event(fmt.Sprintf("has stopped 1 running tasks in %s due to AZ rebalancing: %s.", aws.ToString(running[0].AvailabilityZone), list(running)))
+	case len(running) > 0:
 		s.event(fmt.Sprintf("has stopped %d running tasks: %s.", len(running), list(running)))
 	}
 	if len(pending) > 0 {
@@ -187,30 +223,47 @@ func (s *step) complete() {
 	d.RolloutStateReason = aws.String("ECS deployment " + *d.Id + " completed.")
 	s.event("(deployment " + *d.Id + ") deployment completed.")
 	s.record(d, func(r *state.ServiceDeployment) {
-		r.Status = types.ServiceDeploymentStatusSuccessful
+		r.Status, r.LifecycleStage = types.ServiceDeploymentStatusSuccessful, types.ServiceDeploymentLifecycleStageCleanUp
 		if r.Rollback != nil {
 			r.Status = types.ServiceDeploymentStatusRollbackSuccessful
+		}
+		if r.Alarms == nil {
+			r.Alarms = s.row.AlarmsOf(d, nil)
+		}
+		if r.DeploymentCircuitBreaker == nil {
+			r.DeploymentCircuitBreaker = s.breakerOf(d)
 		}
 		r.FinishedAt = &s.now
 	})
 }
 
-// failDeployment ends the PRIMARY deployment's roll-out after too many failures, and takes the service back to
-// a deployment that was completed, if there is one.
-func (s *step) failDeployment(back string) {
-	d := &s.row.Deployments[0]
-	failure, by := "tasks failed to start.", "ECS deployment circuit breaker: "
-	if d.Stopped {
-		failure, by = "it was stopped by StopServiceDeployment.", "ECS deployment: "
-	}
+func (s *step) breakerOf(d *state.Deployment) *types.ServiceDeploymentCircuitBreaker {
+	return deployment.BreakerOf(s.row.DeploymentConfiguration.DeploymentCircuitBreaker, int(s.row.DesiredCount), &d.Deployment)
+}
+
+// failures are what made roll-outs fail, and how, as events and states tell it.
+var failures = map[deployment.Failure]struct{ by, what string }{
+	deployment.TasksFailed:   {"ECS deployment circuit breaker: ", "tasks failed to start."},
+	deployment.AlarmDetected: {"ECS deployment alarms: ", "alarm detected."},
+	deployment.StoppedByUser: {"ECS deployment: ", "it was stopped by StopServiceDeployment."},
+}
+
+// failDeployment ends the PRIMARY deployment's roll-out badly, and takes the service back to a deployment that was
+// completed, if there is one.
+func (s *step) failDeployment(why deployment.Failure, back string) {
+	d, f := &s.row.Deployments[0], failures[why]
 	d.RolloutState, d.UpdatedAt = types.DeploymentRolloutStateFailed, &s.now
-	d.RolloutStateReason = aws.String(by + failure)
-	s.event("(deployment " + *d.Id + ") deployment failed: " + failure)
+	d.RolloutStateReason = aws.String(f.by + f.what)
+	s.event("(deployment " + *d.Id + ") deployment failed: " + f.what)
 	to := s.row.Deployment(back)
 	s.record(d, func(r *state.ServiceDeployment) {
-		r.StatusReason = aws.String(by + failure)
-		if !d.Stopped {
-			r.DeploymentCircuitBreaker = &types.ServiceDeploymentCircuitBreaker{FailureCount: d.FailedTasks, Status: types.ServiceDeploymentRollbackMonitorsStatusTriggered}
+		r.StatusReason = d.RolloutStateReason
+		switch why {
+		case deployment.TasksFailed:
+			r.DeploymentCircuitBreaker = s.breakerOf(d)
+			r.DeploymentCircuitBreaker.Status = types.ServiceDeploymentRollbackMonitorsStatusTriggered
+		case deployment.AlarmDetected:
+			r.Alarms = s.row.AlarmsOf(d, s.alarms)
 		}
 		switch {
 		case to != nil:
@@ -223,23 +276,20 @@ func (s *step) failDeployment(back string) {
 		}
 	})
 	if to != nil {
-		s.rollBack(to)
+		s.rollBack(to, f.by)
 	}
 }
 
 // rollBack makes a completed deployment PRIMARY again. Its record is from now on that of the one which failed.
-func (s *step) rollBack(to *state.Deployment) {
+func (s *step) rollBack(to *state.Deployment, by string) {
 	failed, d := s.row.Deployments[0], *to
 	s.row.Deployments = slices.DeleteFunc(s.row.Deployments, func(o state.Deployment) bool { return *o.Id == *d.Id })
 	s.row.Deployments[0].Status = aws.String("ACTIVE")
 	d.Status, d.ServiceDeploymentArn, d.UpdatedAt = aws.String("PRIMARY"), failed.ServiceDeploymentArn, &s.now
 	d.RolloutState = types.DeploymentRolloutStateInProgress
-	by := "ECS deployment circuit breaker: "
-	if failed.Stopped {
-		by = "ECS deployment: "
-	}
 	d.RolloutStateReason = aws.String(by + "rolling back to deploymentId " + *d.Id + ".")
 	d.FailedTasks, d.NotBefore, d.FailedAt, d.Unplaced = 0, nil, nil, false
+	d.BakesFrom, d.AlarmsIgnored = nil, len(s.tx.TriggeredAlarms(s.row)) > 0
 	s.row.Deployments = append([]state.Deployment{d}, s.row.Deployments...)
 	s.row.TaskDefinition, s.row.LaunchType = d.TaskDefinition, d.LaunchType
 	s.row.NetworkConfiguration, s.row.CapacityProviderStrategy = d.NetworkConfiguration, d.CapacityProviderStrategy

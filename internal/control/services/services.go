@@ -10,10 +10,12 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/schedule"
@@ -50,6 +52,7 @@ type Loop struct {
 	changed  map[string]bool            // clusters whose services are all to be looked at
 	clusters map[string]map[string]bool // services by cluster
 	waiting  map[string]bool            // services whose last task found no room
+	watching map[string][]string        // names of the alarms that a service's deployment is failed by
 	timers   map[string]func() bool     // what stops each
 }
 
@@ -60,7 +63,7 @@ func New(scheduler *schedule.Scheduler, opts Options) *Loop {
 	}
 	return &Loop{
 		scheduler: scheduler, opts: opts, wake: make(chan struct{}, 1), resting: make(chan struct{}), due: map[string]bool{}, changed: map[string]bool{},
-		clusters: map[string]map[string]bool{}, waiting: map[string]bool{}, timers: map[string]func() bool{},
+		clusters: map[string]map[string]bool{}, waiting: map[string]bool{}, watching: map[string][]string{}, timers: map[string]func() bool{},
 	}
 }
 
@@ -87,6 +90,8 @@ func (l *Loop) Change(before, after any) {
 			l.changed[row.ClusterArn] = true
 			l.rouse()
 		}
+	case *state.Alarm:
+		l.markWatching(row.Name())
 	}
 }
 
@@ -96,13 +101,32 @@ func (l *Loop) know(row *state.Service, there bool) {
 	if !there || *row.Status == state.ServiceInactive {
 		delete(l.clusters[cluster], arn)
 		delete(l.waiting, arn)
+		delete(l.watching, arn)
 		return
 	}
+	l.watch(row)
 	if l.clusters[cluster] == nil {
 		l.clusters[cluster] = map[string]bool{}
 	}
 	l.clusters[cluster][arn] = true
 	l.mark(arn)
+}
+
+// watch keeps the list of alarms that matter.
+func (l *Loop) watch(row *state.Service) {
+	delete(l.watching, *row.ServiceArn)
+	if len(row.Deployments) > 0 && row.AlarmsOf(&row.Deployments[0], nil).Status == types.ServiceDeploymentRollbackMonitorsStatusMonitoring {
+		l.watching[*row.ServiceArn] = row.DeploymentConfiguration.Alarms.AlarmNames
+	}
+}
+
+// markWatching has the services looked at whose deployments an alarm may fail.
+func (l *Loop) markWatching(alarm string) {
+	for arn, names := range l.watching {
+		if slices.Contains(names, alarm) {
+			l.mark(arn)
+		}
+	}
 }
 
 // freed says whether a task has given back what it held.
@@ -206,7 +230,7 @@ func (l *Loop) look(ctx context.Context, store *state.Store, arn string) error {
 	var s *step
 	err := store.Update(ctx, func(tx *state.Tx) error {
 		s = l.step(tx, arn)
-		l.waits(arn, s.unplaced()) // before the writer can free a place
+		l.waits(arn, s.unplaced() || s.stuck) // before the writer can free a place
 		return nil
 	})
 	if ctx.Err() != nil || errors.Is(err, state.ErrClosed) {

@@ -376,3 +376,33 @@ func TestSurvivesKills(t *testing.T) {
 		})
 	}
 }
+
+func TestProtectedTasksAreWaitedFor(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.create(2)
+		w.after(time.Minute)
+		var tasks []string
+		for _, task := range w.tasks() {
+			tasks = append(tasks, *task.TaskArn)
+		}
+		if _, err := w.ecs.UpdateTaskProtection(w.ctx, &awsecs.UpdateTaskProtectionInput{Cluster: aws.String("default"), Tasks: tasks, ProtectionEnabled: true, ExpiresInMinutes: aws.Int32(10)}); err != nil {
+			t.Fatal(err)
+		}
+		node := *w.tasks()[0].ContainerInstanceArn
+		if _, err := w.ecs.UpdateContainerInstancesState(w.ctx, &awsecs.UpdateContainerInstancesStateInput{ContainerInstances: []string{node}, Status: types.ContainerInstanceStatusDraining}); err != nil {
+			t.Fatal(err)
+		}
+		s := w.after(9 * time.Minute)
+		expect(t, s, 3, 0, 1, completed) // the draining node's task and its replacement
+		const event = "(service s) was unable to reach steady state because (taskSet ID) was unable to scale in due to (reason 1 tasks under protection)"
+		if n := strings.Count(strings.Join(events(s), "\n"), event); n != 1 {
+			t.Errorf("it says so %d times: %q", n, events(s))
+		}
+		expect(t, w.after(2*time.Minute), 2, 0, 1, completed)
+		for _, task := range w.tasks() {
+			if *task.ContainerInstanceArn == node {
+				t.Error("a task is left on the draining node")
+			}
+		}
+	})
+}

@@ -24,7 +24,9 @@ type step struct {
 	taskSet string        // the id of the task set that it is a step of, or ""
 	tasks   []*state.Task // that are not STOPPED
 	wake    time.Time
-	steady  bool // nothing is left to do
+	steady  bool     // nothing is left to do
+	stuck   bool     // no zone that misses a task has room for it
+	alarms  []string // deployment alarms that fail the PRIMARY deployment
 
 	definitions map[string]*state.TaskDefinition
 	wanted      *schedule.Launch // a task of the PRIMARY deployment
@@ -71,6 +73,7 @@ func (s *step) run() {
 	for _, d := range s.row.Deployments {
 		deployments = append(deployments, deployment.Deployment{
 			ID: *d.Id, State: deployment.State(d.RolloutState), Failed: int(d.FailedTasks), NotBefore: aws.ToTime(d.NotBefore), Unplaced: d.Unplaced, Stopped: d.Stopped,
+			BakesFrom: aws.ToTime(d.BakesFrom),
 		})
 	}
 	plan := deployment.Decide(wish, deployments, tasks, s.now)
@@ -159,6 +162,10 @@ func (s *step) wish() deployment.Service {
 		}
 		w.Desired = len(w.Instances)
 	}
+	if s.rebalances() {
+		w.Zones, w.Rebalancing = s.scheduler.Zones(s.tx.View, s.wanted), s.row.Rebalancing
+	}
+	w.Alarms, w.Bake = s.watch(), s.bake()
 	b := c.DeploymentCircuitBreaker
 	w.Breaker = deployment.Breaker{Enabled: b.Enable, Rollback: b.Rollback, Threshold: deployment.Threshold(b.ThresholdConfiguration, w.Desired)}
 	return w
@@ -239,7 +246,7 @@ func (s *step) launch() *schedule.Launch {
 	none := &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{}, InferenceAcceleratorOverrides: []types.InferenceAcceleratorOverride{}}
 	need := schedule.NeedOf(&td.TaskDefinition, none)
 	strategy := s.row.PlacementStrategy
-	if len(strategy) == 0 && len(need.GPUs) == 0 {
+	if len(strategy) == 0 && (len(need.GPUs) == 0 || s.row.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled) {
 		strategy = spread
 	}
 	return &schedule.Launch{
@@ -251,7 +258,7 @@ func (s *step) launch() *schedule.Launch {
 }
 
 // spread is how a service's tasks are placed where it names no strategy, so that it outlives a zone or a node. Tasks
-// with GPUs are left to placement's own way, which keeps GPUs usable.
+// with GPUs are left to placement's own way, which keeps GPUs usable, unless they are to be balanced over zones.
 var spread = []types.PlacementStrategy{
 	{Type: types.PlacementStrategyTypeSpread, Field: aws.String("attribute:ecs.availability-zone")},
 	{Type: types.PlacementStrategyTypeSpread, Field: aws.String("instanceId")},

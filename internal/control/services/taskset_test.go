@@ -70,7 +70,7 @@ func expectSet(t *testing.T, s types.Service, id, status string, desired, runnin
 }
 
 const (
-	steady      = types.StabilityStatusSteadyState
+	settled     = types.StabilityStatusSteadyState
 	stabilizing = types.StabilityStatusStabilizing
 )
 
@@ -84,7 +84,7 @@ func TestExternalBlueGreen(t *testing.T) {
 		expectSet(t, w.after(time.Second), blue, "ACTIVE", 5, 0, 5, stabilizing)
 		w.makePrimary(blue)
 		s := w.after(time.Minute)
-		expectSet(t, s, blue, "PRIMARY", 5, 5, 0, steady)
+		expectSet(t, s, blue, "PRIMARY", 5, 5, 0, settled)
 		if !strings.HasSuffix(*s.TaskDefinition, "f:1") || s.LaunchType != types.LaunchTypeEc2 || s.RunningCount != 5 {
 			t.Errorf("the service shows %s on %s, %d running", *s.TaskDefinition, s.LaunchType, s.RunningCount)
 		}
@@ -96,17 +96,17 @@ func TestExternalBlueGreen(t *testing.T) {
 		w.define("v2")
 		green := w.set("f", 30)
 		s = w.after(time.Minute)
-		expectSet(t, s, blue, "PRIMARY", 5, 5, 0, steady)
-		expectSet(t, s, green, "ACTIVE", 2, 2, 0, steady)
+		expectSet(t, s, blue, "PRIMARY", 5, 5, 0, settled)
+		expectSet(t, s, green, "ACTIVE", 2, 2, 0, settled)
 		w.scale(green, 100)
 		w.scale(blue, 50)
 		s = w.after(time.Minute)
-		expectSet(t, s, blue, "PRIMARY", 3, 3, 0, steady)
-		expectSet(t, s, green, "ACTIVE", 5, 5, 0, steady)
+		expectSet(t, s, blue, "PRIMARY", 3, 3, 0, settled)
+		expectSet(t, s, green, "ACTIVE", 5, 5, 0, settled)
 		w.makePrimary(green)
 		s = w.after(time.Second)
-		expectSet(t, s, blue, "ACTIVE", 3, 3, 0, steady)
-		expectSet(t, s, green, "PRIMARY", 5, 5, 0, steady)
+		expectSet(t, s, blue, "ACTIVE", 3, 3, 0, settled)
+		expectSet(t, s, green, "PRIMARY", 5, 5, 0, settled)
 		if !strings.HasSuffix(*s.TaskDefinition, "f:2") {
 			t.Errorf("the service shows %s", *s.TaskDefinition)
 		}
@@ -115,13 +115,13 @@ func TestExternalBlueGreen(t *testing.T) {
 			t.Error("a task set of 50 percent is deleted without force")
 		}
 		w.scale(blue, 0)
-		expectSet(t, w.after(time.Minute), blue, "ACTIVE", 0, 0, 0, steady)
+		expectSet(t, w.after(time.Minute), blue, "ACTIVE", 0, 0, 0, settled)
 		if err := w.deleteSet(blue, false); err != nil {
 			t.Error(err)
 		}
 		w.change(&awsecs.UpdateServiceInput{DesiredCount: aws.Int32(3)})
 		s = w.after(time.Minute)
-		expectSet(t, s, green, "PRIMARY", 3, 3, 0, steady)
+		expectSet(t, s, green, "PRIMARY", 3, 3, 0, settled)
 		if len(s.TaskSets) != 1 {
 			t.Errorf("%d task sets are left", len(s.TaskSets))
 		}
@@ -173,7 +173,7 @@ func TestTaskSetsAreKeptUp(t *testing.T) {
 		bad := w.set("f:2", 50)
 		w.after(time.Minute)
 		s := w.service()
-		expectSet(t, s, good, "ACTIVE", 2, 2, 0, steady)
+		expectSet(t, s, good, "ACTIVE", 2, 2, 0, settled)
 		row := w.store.View().Services.Get(*s.ServiceArn)
 		if set := row.TaskSet(bad); set.FailedTasks < 3 || set.FailedTasks > 7 || !set.NotBefore.After(time.Now()) {
 			t.Errorf("after a minute %d tasks have failed, the next comes at %v", set.FailedTasks, set.NotBefore)
@@ -186,7 +186,7 @@ func TestTaskSetsAreKeptUp(t *testing.T) {
 		}
 		w.report(w.ctx, w.tasks()[0], "STOPPED", aws.Int32(1))
 		s = w.after(time.Minute)
-		expectSet(t, s, good, "ACTIVE", 2, 2, 0, steady)
+		expectSet(t, s, good, "ACTIVE", 2, 2, 0, settled)
 		if len(s.TaskSets) != 1 {
 			t.Errorf("%+v", s.TaskSets)
 		}
@@ -197,7 +197,7 @@ func TestTaskSetsAreKeptUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		expectSet(t, w.after(time.Second), good, "ACTIVE", 2, 2, 1, stabilizing)
-		expectSet(t, w.after(2*time.Minute), good, "ACTIVE", 2, 2, 0, steady)
+		expectSet(t, w.after(2*time.Minute), good, "ACTIVE", 2, 2, 0, settled)
 	})
 }
 
@@ -251,9 +251,9 @@ func TestTaskSetsSurviveKills(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, rows)
 			s := w.after(2 * time.Minute)
-			expectSet(t, s, green, *s.TaskSets[len(s.TaskSets)-1].Status, 3, 3, 0, steady)
+			expectSet(t, s, green, *s.TaskSets[len(s.TaskSets)-1].Status, 3, 3, 0, settled)
 			for _, set := range s.TaskSets {
-				if set.StabilityStatus != steady || set.Scale.Value == 0 && set.RunningCount > 0 {
+				if set.StabilityStatus != settled || set.Scale.Value == 0 && set.RunningCount > 0 {
 					t.Errorf("killed after write %d: %+v", i, set)
 				}
 			}

@@ -19,12 +19,25 @@ type Service struct {
 
 	MinimumHealthyPercent, MaximumPercent int
 	Breaker                               Breaker
+	Alarms                                Alarms
+	// Bake is how long a deployment that is all there goes on being watched before it is complete.
+	Bake time.Duration
+
+	// Zones are those that tasks are to be spread over evenly; none where they stay where they are.
+	Zones []string
+	// Rebalancing says that tasks are on their way to where they are missing.
+	Rebalancing bool
 }
 
 // Breaker is the deployment circuit breaker.
 type Breaker struct {
 	Enabled, Rollback bool
 	Threshold         int // of failed tasks
+}
+
+// Alarms are the deployment alarms.
+type Alarms struct {
+	Triggered, Rollback bool
 }
 
 // State is a deployment's roll-out state.
@@ -45,7 +58,18 @@ type Deployment struct {
 	NotBefore time.Time // a task is started again after failures
 	Unplaced  bool      // the last task found no room
 	Stopped   bool      // by a user, who wants the last completed one back
+	BakesFrom time.Time // zero until it was all there
 }
+
+// Failure is why a roll-out has failed.
+type Failure int
+
+// The failures.
+const (
+	TasksFailed Failure = iota + 1
+	AlarmDetected
+	StoppedByUser
+)
 
 // Status is how far a task has come.
 type Status int
@@ -79,7 +103,15 @@ type Plan struct {
 	Stop    []Task   // in this order
 	// Rollout is the new state of the PRIMARY deployment, "" for no change.
 	Rollout    State
-	RollBackTo string // the deployment that becomes PRIMARY after a failure
+	Failure    Failure // of a roll-out that has failed
+	RollBackTo string  // the deployment that becomes PRIMARY after a failure
+	Bakes      bool    // the PRIMARY deployment is all there, and is watched from now on
+	// StartIn are zones of which one gets a task, the first that has room for it: another zone has too many.
+	StartIn []string
+	// Rebalancing is what Service.Rebalancing is to be.
+	Rebalancing bool
+	// Held is how many tasks would be stopped, or moved, were they not protected.
+	Held int
 	// Steady says that the service is what it is wanted to be.
 	Steady bool
 	// Wake is when time alone may make another step due; zero for never.
@@ -91,8 +123,8 @@ func Decide(s Service, deployments []Deployment, tasks []Task, now time.Time) Pl
 	if s.Deleted {
 		return Plan{Stop: slices.DeleteFunc(slices.Clone(tasks), func(t Task) bool { return t.Status == Stopping })}
 	}
-	if deployments[0].Stopped && deployments[0].State == InProgress || s.Breaker.trips(deployments[0]) {
-		return Plan{Rollout: Failed, RollBackTo: s.rollBackTo(deployments)}
+	if failure := s.failure(deployments[0]); failure != 0 {
+		return Plan{Rollout: Failed, Failure: failure, RollBackTo: s.rollBackTo(failure, deployments)}
 	}
 	d := newStep(s, deployments, tasks, now)
 	if s.Daemon {
@@ -101,18 +133,31 @@ func Decide(s Service, deployments []Deployment, tasks []Task, now time.Time) Pl
 		d.replicas()
 	}
 	d.finish()
+	d.plan.Held = len(d.held)
 	return d.plan
 }
 
-func (b Breaker) trips(primary Deployment) bool {
-	return b.Enabled && primary.State == InProgress && primary.Failed >= b.Threshold
+// failure is why the PRIMARY deployment's roll-out has failed, 0 where it has not.
+func (s Service) failure(primary Deployment) Failure {
+	switch {
+	case primary.State != InProgress:
+		return 0
+	case primary.Stopped:
+		return StoppedByUser
+	case s.Alarms.Triggered:
+		return AlarmDetected
+	case s.Breaker.Enabled && primary.Failed >= s.Breaker.Threshold:
+		return TasksFailed
+	}
+	return 0
 }
 
-// rollBackTo is the newest deployment that was completed, if there is one and it is wanted back:
-// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-circuit-breaker.html
-func (s Service) rollBackTo(deployments []Deployment) string {
+// rollBackTo is the newest deployment that was completed, if there is one and what found the failure wants it back:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-failure-detection.html
+func (s Service) rollBackTo(f Failure, deployments []Deployment) string {
+	wanted := map[Failure]bool{TasksFailed: s.Breaker.Rollback, AlarmDetected: s.Alarms.Rollback, StoppedByUser: true}
 	for _, d := range deployments[1:] {
-		if (s.Breaker.Rollback || deployments[0].Stopped) && d.State == Completed {
+		if wanted[f] && d.State == Completed {
 			return d.ID
 		}
 	}
@@ -132,17 +177,19 @@ type step struct {
 	desired int
 	healthy int // tasks that are, less those that the plan stops
 	stopped map[string]bool
+	held    map[string]bool // by their protection
 	plan    Plan
 }
 
 func newStep(s Service, deployments []Deployment, tasks []Task, now time.Time) *step {
-	d := &step{service: s, primary: deployments[0], age: map[string]int{}, tasks: tasks, now: now, desired: s.Desired, stopped: map[string]bool{}}
+	d := &step{service: s, primary: deployments[0], age: map[string]int{}, tasks: tasks, now: now, desired: s.Desired, stopped: map[string]bool{}, held: map[string]bool{}}
 	if s.Daemon {
 		d.desired = len(s.Instances)
 	}
 	// Rounded as API_DeploymentConfiguration says.
 	d.min = percent(d.desired, s.MinimumHealthyPercent)
 	d.max = d.desired * s.MaximumPercent / 100
+	d.plan.Rebalancing = s.Rebalancing && d.rebalances()
 	for i, deployment := range deployments {
 		d.age[deployment.ID] = i
 	}
@@ -160,6 +207,9 @@ func newStep(s Service, deployments []Deployment, tasks []Task, now time.Time) *
 func (d *step) good(t Task) bool {
 	return d.live(t) && t.Deployment == d.primary.ID && t.Status != Unhealthy && !t.Draining
 }
+
+// fine says whether a task is what the service wants, and healthy.
+func (d *step) fine(t Task) bool { return d.good(t) && t.Status == Healthy }
 
 // live says whether a task is not stopping, nor about to.
 func (d *step) live(t Task) bool { return t.Status != Stopping && !d.stopped[t.ID] }
@@ -186,7 +236,7 @@ func (d *step) stop(t Task) bool {
 		return false
 	}
 	if d.now.Before(t.ProtectedUntil) {
-		d.wake(t.ProtectedUntil)
+		d.hold(t)
 		return false
 	}
 	if t.Status == Healthy {
@@ -195,6 +245,12 @@ func (d *step) stop(t Task) bool {
 	d.stopped[t.ID] = true
 	d.plan.Stop = append(d.plan.Stop, t)
 	return true
+}
+
+// hold waits for a protected task.
+func (d *step) hold(t Task) {
+	d.held[t.ID] = true
+	d.wake(t.ProtectedUntil)
 }
 
 // full says that the step stops enough.
@@ -212,11 +268,32 @@ func (d *step) finish() {
 	if d.plan.Start+len(d.plan.StartOn)+len(d.plan.Stop) > 0 || d.primary.State == Failed {
 		return
 	}
-	done := d.count(func(t Task) bool { return d.good(t) && t.Status == Healthy }) == d.desired && d.count(d.live) == d.desired
+	done := d.count(d.fine) == d.desired && d.count(d.live) == d.desired
+	if done && d.primary.State == InProgress && !d.baked() {
+		return
+	}
 	if done && d.primary.State == InProgress {
 		d.plan.Rollout = Completed
 	}
 	d.plan.Steady = done
+	if done {
+		d.rebalance()
+	}
+}
+
+// baked says whether a deployment that is all there has been watched for as long as it has to be.
+func (d *step) baked() bool {
+	if d.service.Bake == 0 {
+		return true
+	}
+	if d.primary.BakesFrom.IsZero() {
+		d.plan.Bakes = true
+		d.wake(d.now.Add(d.service.Bake))
+		return false
+	}
+	end := d.primary.BakesFrom.Add(d.service.Bake)
+	d.wake(end)
+	return !d.now.Before(end)
 }
 
 // Threshold is after how many failed tasks the circuit breaker trips: API_ThresholdConfiguration. Without one it
@@ -231,6 +308,20 @@ func Threshold(c *types.ThresholdConfiguration, desired int) int {
 		return max(percent(desired, int(c.Value)), 1)
 	}
 	return bounded(desired, int(c.Value))
+}
+
+// BreakerOf says how near the circuit breaker is to failing a deployment.
+func BreakerOf(c *types.DeploymentCircuitBreaker, desired int, d *types.Deployment) *types.ServiceDeploymentCircuitBreaker {
+	b := &types.ServiceDeploymentCircuitBreaker{FailureCount: d.FailedTasks, Status: types.ServiceDeploymentRollbackMonitorsStatusDisabled}
+	if !c.Enable {
+		return b
+	}
+	b.Threshold = int32(Threshold(c.ThresholdConfiguration, desired))
+	b.Status = types.ServiceDeploymentRollbackMonitorsStatusMonitoring
+	if d.RolloutState == types.DeploymentRolloutStateCompleted {
+		b.Status = types.ServiceDeploymentRollbackMonitorsStatusMonitoringComplete
+	}
+	return b
 }
 
 func bounded(desired, share int) int { return min(max(percent(desired, share), 3), 200) }

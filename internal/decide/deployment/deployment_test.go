@@ -53,6 +53,9 @@ func TestReplicas(t *testing.T) {
 	failing := func(failed int, rest ...Deployment) []Deployment {
 		return append([]Deployment{{ID: "b", State: InProgress, Failed: failed, NotBefore: now.Add(time.Second)}}, rest...)
 	}
+	baking := func(since time.Duration) []Deployment {
+		return []Deployment{{ID: "b", State: InProgress, BakesFrom: now.Add(-since)}, one[0]}
+	}
 	protected := func(t *Task) { t.ProtectedUntil = now.Add(time.Minute) }
 	draining := func(t *Task) { t.Draining = true }
 	for _, c := range []struct {
@@ -69,7 +72,7 @@ func TestReplicas(t *testing.T) {
 		{name: "nothing to do is steady", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: many("a", 2, Healthy), want: Plan{Steady: true}},
 		{name: "all healthy completes the roll-out", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: many("b", 2, Healthy), want: Plan{Rollout: Completed, Steady: true}},
 		{name: "not yet healthy does not", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: many("b", 2, Running)},
-		{name: "an old task delays the end", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: join(many("b", 1, Healthy), with(many("a", 1, Healthy), protected)), want: Plan{Wake: now.Add(time.Minute)}},
+		{name: "an old task delays the end", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: join(many("b", 1, Healthy), with(many("a", 1, Healthy), protected)), want: Plan{Held: 1, Wake: now.Add(time.Minute)}},
 
 		{name: "of four, at 200 percent four come beside", service: Service{Desired: 4, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: two, tasks: many("a", 4, Healthy), want: Plan{Start: 4}},
 		{name: "of four, at 150 percent two", service: Service{Desired: 4, MinimumHealthyPercent: 100, MaximumPercent: 150}, deployments: two, tasks: many("a", 4, Healthy), want: Plan{Start: 2}},
@@ -84,7 +87,7 @@ func TestReplicas(t *testing.T) {
 		{name: "scale-in takes what is not healthy first", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(many("a", 2, Healthy), many("a", 1, Pending)), stop: []string{"a0-0"}},
 		{name: "scale-in keeps zones balanced", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: many("a", 5, Healthy), stop: []string{"a2-0", "a2-1", "a2-2"}},
 		{name: "scale-in to nothing", service: Service{MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: many("a", 2, Healthy), stop: []string{"a2-0", "a2-1"}},
-		{name: "scale-in spares protected tasks", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(with(many("a", 2, Healthy), protected), many("a", 1, Running)), want: Plan{Wake: now.Add(time.Minute)}, stop: []string{"a1-0"}},
+		{name: "scale-in spares protected tasks", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(with(many("a", 2, Healthy), protected), many("a", 1, Running)), want: Plan{Held: 2, Wake: now.Add(time.Minute)}, stop: []string{"a1-0"}},
 
 		{name: "an unhealthy task is replaced first", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(many("a", 1, Healthy), many("a", 1, Unhealthy)), want: Plan{Start: 1}},
 		{name: "and stopped then", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(many("a", 1, Healthy), many("a", 1, Unhealthy)), stop: []string{"a3-0"}},
@@ -94,16 +97,72 @@ func TestReplicas(t *testing.T) {
 		{name: "its running task once it is replaced", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: with(many("a", 1, Healthy), draining), want: Plan{Start: 1}},
 		{name: "which it is", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(with(many("a", 1, Healthy), draining), with(many("a", 1, Healthy), func(t *Task) { t.ID = "n" })), stop: []string{"a2-0"}},
 
+		{name: "a protected one goes when its protection ends", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: one, tasks: join(with(many("a", 1, Healthy), func(t *Task) { draining(t); protected(t) }), with(many("a", 1, Healthy), func(t *Task) { t.ID = "n" })), want: Plan{Held: 1, Wake: now.Add(time.Minute)}},
+		{name: "without room beside them, as many go as the minimum allows", service: Service{Desired: 4, MinimumHealthyPercent: 50, MaximumPercent: 100}, deployments: one, tasks: with(many("a", 4, Healthy), draining), stop: []string{"a2-0", "a2-1"}},
+
 		{name: "failures are waited out", service: Service{Desired: 2, MinimumHealthyPercent: 0, MaximumPercent: 100}, deployments: failing(2, one...), tasks: many("a", 2, Healthy), want: Plan{Wake: now.Add(time.Second)}},
-		{name: "three failures trip the breaker", service: Service{Desired: 2, Breaker: Breaker{Enabled: true, Threshold: 3}}, deployments: failing(3, one...), want: Plan{Rollout: Failed}},
-		{name: "and roll back where that is wanted", service: Service{Desired: 2, Breaker: Breaker{Enabled: true, Rollback: true, Threshold: 3}}, deployments: failing(3, Deployment{ID: "x", State: Failed}, one[0]), want: Plan{Rollout: Failed, RollBackTo: "a"}},
-		{name: "as a user may have it at any time", service: Service{Desired: 2}, deployments: []Deployment{{ID: "b", State: InProgress, Stopped: true}, one[0]}, want: Plan{Rollout: Failed, RollBackTo: "a"}},
+		{name: "three failures trip the breaker", service: Service{Desired: 2, Breaker: Breaker{Enabled: true, Threshold: 3}}, deployments: failing(3, one...), want: Plan{Rollout: Failed, Failure: TasksFailed}},
+		{name: "and roll back where that is wanted", service: Service{Desired: 2, Breaker: Breaker{Enabled: true, Rollback: true, Threshold: 3}}, deployments: failing(3, Deployment{ID: "x", State: Failed}, one[0]), want: Plan{Rollout: Failed, Failure: TasksFailed, RollBackTo: "a"}},
+		{name: "as a user may have it at any time", service: Service{Desired: 2}, deployments: []Deployment{{ID: "b", State: InProgress, Stopped: true}, one[0]}, want: Plan{Rollout: Failed, Failure: StoppedByUser, RollBackTo: "a"}},
 		{name: "but not a completed deployment", service: Service{Desired: 2, MaximumPercent: 200, Breaker: Breaker{Enabled: true, Threshold: 3}}, deployments: []Deployment{{ID: "a", State: Completed, Failed: 9}}, tasks: many("a", 1, Healthy), want: Plan{Start: 1}},
+		{name: "an alarm fails a deployment", service: Service{Desired: 2, Alarms: Alarms{Triggered: true}}, deployments: two, want: Plan{Rollout: Failed, Failure: AlarmDetected}},
+		{name: "whatever the breaker would do", service: Service{Desired: 2, Alarms: Alarms{Triggered: true}, Breaker: Breaker{Enabled: true, Rollback: true, Threshold: 3}}, deployments: failing(3, one...), want: Plan{Rollout: Failed, Failure: AlarmDetected}},
+		{name: "and rolls back where that is wanted", service: Service{Desired: 2, Alarms: Alarms{Triggered: true, Rollback: true}}, deployments: two, want: Plan{Rollout: Failed, Failure: AlarmDetected, RollBackTo: "a"}},
+		{name: "but not one that is complete", service: Service{Desired: 2, Alarms: Alarms{Triggered: true, Rollback: true}}, deployments: one, tasks: many("a", 2, Healthy), want: Plan{Steady: true}},
+		{name: "what is all there bakes", service: Service{Desired: 2, Bake: time.Minute}, deployments: two, tasks: many("b", 2, Healthy), want: Plan{Bakes: true, Wake: now.Add(time.Minute)}},
+		{name: "until its time is over", service: Service{Desired: 2, Bake: time.Minute}, deployments: baking(59 * time.Second), tasks: many("b", 2, Healthy), want: Plan{Wake: now.Add(time.Second)}},
+		{name: "and is complete then", service: Service{Desired: 2, Bake: time.Minute}, deployments: baking(time.Minute), tasks: many("b", 2, Healthy), want: Plan{Rollout: Completed, Steady: true}},
+		{name: "an alarm while it bakes fails it", service: Service{Desired: 2, Bake: time.Minute, Alarms: Alarms{Triggered: true, Rollback: true}}, deployments: baking(time.Second), tasks: many("b", 2, Healthy), want: Plan{Rollout: Failed, Failure: AlarmDetected, RollBackTo: "a"}},
 		{name: "a failed deployment starts nothing and spares the others", service: Service{Desired: 2, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: []Deployment{{ID: "b", State: Failed}, one[0]}, tasks: many("a", 2, Healthy)},
 		{name: "and can be scaled in", service: Service{Desired: 1, MinimumHealthyPercent: 100, MaximumPercent: 200}, deployments: []Deployment{{ID: "b", State: Failed}, one[0]}, tasks: many("a", 2, Healthy), stop: []string{"a2-0"}},
 		{name: "a deleted service loses all", service: Service{Deleted: true}, deployments: one, tasks: join(with(many("a", 1, Healthy), protected), many("a", 1, Stopping)), stop: []string{"a2-0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			got := Decide(c.service, c.deployments, c.tasks, now)
+			if ids := stops(got); !reflect.DeepEqual(ids, c.stop) {
+				t.Errorf("stops %v, want %v", ids, c.stop)
+			}
+			if got.Stop = nil; !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRebalance(t *testing.T) {
+	in := func(zone string, n int, status Status) []Task {
+		return with(many("a", n, status), func(t *Task) { t.ID, t.Zone = zone+t.ID, zone })
+	}
+	protected := func(t *Task) { t.ProtectedUntil = now.Add(time.Minute) }
+	service := func(desired int) Service {
+		return Service{Desired: desired, MinimumHealthyPercent: 100, MaximumPercent: 200, Zones: []string{"x", "y", "z"}, Rebalancing: true}
+	}
+	tight := service(2)
+	tight.MaximumPercent = 125
+	for _, c := range []struct {
+		name        string
+		service     Service
+		deployments []Deployment
+		tasks       []Task
+		want        Plan
+		stop        []string
+	}{
+		{name: "even", service: service(5), tasks: join(in("x", 2, Healthy), in("y", 2, Healthy), in("z", 1, Healthy)), want: Plan{Steady: true}},
+		{name: "the zone with fewest gets one first", service: service(6), tasks: join(in("x", 4, Healthy), in("y", 2, Healthy)), want: Plan{Steady: true, Rebalancing: true, StartIn: []string{"z", "y"}}},
+		{name: "also from a zone that is not wanted any more", service: service(3), tasks: join(in("w", 2, Healthy), in("x", 1, Healthy)), want: Plan{Steady: true, Rebalancing: true, StartIn: []string{"y", "z"}}},
+		{name: "the new one is waited for", service: service(2), tasks: join(in("x", 2, Healthy), in("y", 1, Running)), want: Plan{Rebalancing: true}},
+		{name: "and the fullest zone loses one then", service: service(2), tasks: join(in("x", 2, Healthy), in("y", 1, Healthy)), want: Plan{Rebalancing: true}, stop: []string{"xa2-0"}},
+		{name: "scale-in comes first", service: service(1), tasks: join(in("x", 2, Healthy), in("y", 1, Pending)), want: Plan{Rebalancing: true}, stop: []string{"ya0-0", "xa2-0"}},
+		{name: "protected tasks are not moved", service: service(2), tasks: with(in("x", 2, Healthy), protected), want: Plan{Steady: true, Rebalancing: true, Held: 2, Wake: now.Add(time.Minute)}},
+		{name: "others are", service: service(5), tasks: join(with(in("x", 3, Healthy), protected), in("y", 2, Healthy)), want: Plan{Steady: true, Rebalancing: true, StartIn: []string{"z"}}},
+		{name: "not without room for one more", service: tight, tasks: in("x", 2, Healthy), want: Plan{Steady: true}},
+		{name: "not during a deployment", service: service(2), deployments: two, tasks: with(in("x", 2, Healthy), func(t *Task) { t.Deployment = "b" }), want: Plan{Rollout: Completed, Steady: true}},
+		{name: "not before failures are waited out", service: service(2), deployments: []Deployment{{ID: "a", State: Completed, Failed: 1, NotBefore: now.Add(time.Second)}}, tasks: in("x", 2, Healthy), want: Plan{Steady: true, Rebalancing: true, Wake: now.Add(time.Second)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.deployments == nil {
+				c.deployments = one
+			}
 			got := Decide(c.service, c.deployments, c.tasks, now)
 			if ids := stops(got); !reflect.DeepEqual(ids, c.stop) {
 				t.Errorf("stops %v, want %v", ids, c.stop)

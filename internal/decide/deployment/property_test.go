@@ -28,7 +28,14 @@ func (w *world) step(r *rapid.T) bool {
 		w.tasks[i].Status = Stopping
 	}
 	for range p.Start {
-		w.start(fmt.Sprintf("i%d", w.made%3))
+		w.start(rapid.SampledFrom([]string{"i0", "i1", "i2"}).Draw(r, "where"))
+	}
+	if len(p.StartIn) > 0 {
+		w.start(p.StartIn[0])
+	}
+	w.service.Rebalancing = p.Rebalancing
+	if p.Bakes {
+		w.deployments[0].BakesFrom = w.now
 	}
 	for _, instance := range p.StartOn {
 		w.start(instance)
@@ -42,10 +49,10 @@ func (w *world) step(r *rapid.T) bool {
 	if p.RollBackTo != "" {
 		i := slices.IndexFunc(w.deployments, func(d Deployment) bool { return d.ID == p.RollBackTo })
 		back := w.deployments[i]
-		back.State, back.Failed = InProgress, 0
+		back.State, back.Failed, back.BakesFrom = InProgress, 0, time.Time{}
 		w.deployments = append([]Deployment{back}, slices.Delete(slices.Clone(w.deployments), i, i+1)...)
 	}
-	return p.Start+len(p.StartOn)+len(p.Stop) > 0 || p.Rollout != ""
+	return p.Start+len(p.StartOn)+len(p.StartIn)+len(p.Stop) > 0 || p.Rollout != "" || p.Bakes
 }
 
 func (w *world) start(instance string) {
@@ -78,6 +85,9 @@ func (w *world) check(r *rapid.T, tasks []Task, p Plan) {
 	}
 	if left := healthy - stopped; stopped > 0 && left*100 < desired*w.service.MinimumHealthyPercent {
 		r.Fatalf("%d of %d healthy tasks are stopped, of %d desired, at %d percent", stopped, healthy, desired, w.service.MinimumHealthyPercent)
+	}
+	if len(p.StartIn) > 0 && (p.Start+len(p.Stop) > 0 || (len(tasks)+1)*100 > w.service.Desired*w.service.MaximumPercent) {
+		r.Fatalf("%+v moves a task of %d", p, len(tasks))
 	}
 	if p.Start > 0 && (len(tasks)+p.Start)*100 > w.service.Desired*w.service.MaximumPercent {
 		r.Fatalf("%d tasks beside %d, of %d desired, at %d percent", p.Start, len(tasks), desired, w.service.MaximumPercent)
@@ -142,6 +152,8 @@ func (w *world) disturb(r *rapid.T) {
 	case 2:
 		w.deployments[0].Unplaced = !w.deployments[0].Unplaced
 	case 3:
+		w.service.Alarms.Triggered = !w.service.Alarms.Triggered
+	case 4:
 		if w.service.Daemon {
 			w.service.Instances = rapid.SampledFrom([][]string{{"i0"}, {"i0", "i1", "i2"}, {"i1", "i3"}, {}}).Draw(r, "instances")
 		}
@@ -157,8 +169,11 @@ func TestConverges(t *testing.T) {
 		w.service.MinimumHealthyPercent = rapid.SampledFrom([]int{0, 25, 50, 100}).Draw(r, "minimum")
 		w.service.MaximumPercent = rapid.SampledFrom([]int{100, 125, 150, 200, 300}).Draw(r, "maximum")
 		w.service.Desired = rapid.IntRange(0, 12).Draw(r, "desired")
+		w.service.Bake = rapid.SampledFrom([]time.Duration{0, 3 * time.Second}).Draw(r, "bake")
+		w.service.Zones = rapid.SampledFrom([][]string{nil, {"i0", "i1"}, {"i0", "i1", "i2"}}).Draw(r, "zones")
 		w.service.Breaker = Breaker{Enabled: rapid.Bool().Draw(r, "breaker"), Rollback: rapid.Bool().Draw(r, "rollback"), Threshold: 3}
 		if w.service.Daemon = rapid.IntRange(0, 2).Draw(r, "daemon") == 0; w.service.Daemon {
+			w.service.Zones = nil
 			w.service.MaximumPercent, w.service.Instances = 100, []string{"i0", "i1"}
 			w.service.MinimumHealthyPercent = rapid.SampledFrom([]int{0, 25, 50}).Draw(r, "daemon's minimum")
 		}
@@ -180,6 +195,7 @@ func (w *world) settle(r *rapid.T) {
 	for i := range w.deployments {
 		w.deployments[i].Unplaced = false
 	}
+	w.service.Alarms.Triggered = false
 	for i := range w.tasks {
 		w.tasks[i].Draining = false
 	}
@@ -207,6 +223,24 @@ func (w *world) settle(r *rapid.T) {
 	}
 	if len(w.tasks) != want || w.deployments[0].State != Completed {
 		r.Fatalf("%d tasks, want %d, %s", len(w.tasks), want, w.deployments[0].State)
+	}
+	w.even(r)
+}
+
+// even expects no zone to have two tasks less than another, if they may be moved.
+func (w *world) even(r *rapid.T) {
+	if w.service.Desired*w.service.MaximumPercent/100 <= w.service.Desired {
+		return
+	}
+	in, most := map[string]int{}, 0
+	for _, t := range w.tasks {
+		in[t.Zone]++
+		most = max(most, in[t.Zone])
+	}
+	for _, zone := range w.service.Zones {
+		if in[zone] < most-1 {
+			r.Fatalf("the tasks in zones are %v", in)
+		}
 	}
 }
 

@@ -32,6 +32,10 @@ func (d *step) shrink() {
 	if d.primary.State == Failed { // nothing replaces the others' tasks: they count
 		surplus = d.count(d.live) - d.desired
 	}
+	if d.plan.Rebalancing && surplus == 1 { // the one that is to take another's place
+		d.stopSome(d.count(d.fine)-d.desired, d.fine)
+		return
+	}
 	d.stopSome(surplus, func(t Task) bool { return d.good(t) || d.primary.State == Failed })
 }
 
@@ -51,7 +55,7 @@ func (d *step) leaving(t Task) bool { return d.live(t) && (t.Deployment != d.pri
 // there is no room for others beside them.
 func (d *step) replaceUnhealthy(full bool) {
 	unhealthy := func(t Task) bool { return d.live(t) && t.Status == Unhealthy && !d.leaving(t) }
-	replaced := d.count(func(t Task) bool { return d.good(t) && t.Status == Healthy }) + d.count(unhealthy) - d.desired
+	replaced := d.count(d.fine) + d.count(unhealthy) - d.desired
 	if replaced <= 0 && full && d.count(d.live) == len(d.tasks) {
 		replaced = 1
 	}
@@ -65,7 +69,7 @@ func (d *step) replace(need int) {
 	if leaving == 0 || d.primary.State == Failed {
 		return
 	}
-	replaced := d.count(func(t Task) bool { return d.good(t) && t.Status == Healthy }) + leaving - d.desired
+	replaced := d.count(d.fine) + leaving - d.desired
 	waiting := need - d.plan.Start
 	if d.primary.Unplaced {
 		waiting = need

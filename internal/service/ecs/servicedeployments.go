@@ -35,6 +35,7 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 		s.supersede(tx, old)
 	}
 	row.Deployments = append([]state.Deployment{{
+		AlarmsIgnored:      len(tx.TriggeredAlarms(row)) > 0,
 		ServiceRevisionArn: *revision.ServiceRevisionArn, ServiceDeploymentArn: *record.ServiceDeploymentArn,
 		Deployment: types.Deployment{
 			Id: &id, Status: aws.String("PRIMARY"), TaskDefinition: td.TaskDefinitionArn, CreatedAt: now, UpdatedAt: now,
@@ -173,7 +174,10 @@ func describeDeployment(v *state.View, r *state.ServiceDeployment) types.Service
 		out.TargetServiceRevision.RunningTaskCount, out.TargetServiceRevision.PendingTaskCount = c.running, c.pending
 		out.TargetServiceRevision.RequestedTaskCount = row.DesiredCount
 		if out.DeploymentCircuitBreaker == nil {
-			out.DeploymentCircuitBreaker = circuitBreaker(row, d)
+			out.DeploymentCircuitBreaker = deployment.BreakerOf(row.DeploymentConfiguration.DeploymentCircuitBreaker, int(row.DesiredCount), &d.Deployment)
+		}
+		if out.Alarms == nil {
+			out.Alarms = row.AlarmsOf(d, nil)
 		}
 	}
 	out.SourceServiceRevisions = slices.Clone(out.SourceServiceRevisions)
@@ -186,21 +190,6 @@ func describeDeployment(v *state.View, r *state.ServiceDeployment) types.Service
 		}
 	}
 	return out
-}
-
-// circuitBreaker is how far a deployment is from failing.
-func circuitBreaker(row *state.Service, d *state.Deployment) *types.ServiceDeploymentCircuitBreaker {
-	b := &types.ServiceDeploymentCircuitBreaker{FailureCount: d.FailedTasks, Status: types.ServiceDeploymentRollbackMonitorsStatusDisabled}
-	c := row.DeploymentConfiguration.DeploymentCircuitBreaker
-	if !c.Enable {
-		return b
-	}
-	b.Threshold = int32(deployment.Threshold(c.ThresholdConfiguration, int(row.DesiredCount)))
-	b.Status = types.ServiceDeploymentRollbackMonitorsStatusMonitoring
-	if d.RolloutState == types.DeploymentRolloutStateCompleted {
-		b.Status = types.ServiceDeploymentRollbackMonitorsStatusMonitoringComplete
-	}
-	return b
 }
 
 // DescribeServiceRevisions describes what deployments deploy; those that are not there are failures.

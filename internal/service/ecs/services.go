@@ -76,6 +76,9 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		row.DesiredCount = int32(len(s.scheduler.Hosts(tx.View, l.task(*s.now()), nil)))
 	}
 	if !row.IsExternal() {
+		if in.AvailabilityZoneRebalancing == "" && len(in.PlacementStrategy) == 0 && len(l.need.GPUs) > 0 {
+			row.AvailabilityZoneRebalancing = types.AvailabilityZoneRebalancingDisabled // they are placed Pintle's own way, which keeps GPUs usable
+		}
 		row.CapacityProviderStrategy, row.LaunchType = l.providers, launchTypeOf(in.LaunchType, l.providers)
 		connect, err := serviceConnect(tx.View, l.clusterArn, in.ServiceConnectConfiguration)
 		if err != nil {
@@ -122,13 +125,16 @@ func newService(in *ecs.CreateServiceInput, arn, clusterArn string) *state.Servi
 		PlacementConstraints:        notNil(in.PlacementConstraints),
 		PlacementStrategy:           notNil(in.PlacementStrategy),
 		PropagateTags:               cmp.Or(in.PropagateTags, types.PropagateTagsNone),
-		AvailabilityZoneRebalancing: types.AvailabilityZoneRebalancingDisabled,
+		AvailabilityZoneRebalancing: in.AvailabilityZoneRebalancing,
 		EnableECSManagedTags:        in.EnableECSManagedTags, EnableExecuteCommand: in.EnableExecuteCommand,
 		HealthCheckGracePeriodSeconds: in.HealthCheckGracePeriodSeconds,
 		LoadBalancers:                 []types.LoadBalancer{}, ServiceRegistries: []types.ServiceRegistry{},
 		Events: []types.ServiceEvent{}, Tags: in.Tags,
 	}}
 	row.DeploymentConfiguration = mergeDeploymentConfiguration(defaultDeploymentConfiguration(row.SchedulingStrategy), in.DeploymentConfiguration)
+	if row.AvailabilityZoneRebalancing == "" {
+		row.AvailabilityZoneRebalancing = defaultRebalancing(&row.Service)
+	}
 	return row
 }
 
@@ -138,6 +144,14 @@ func launchTypeOf(given types.LaunchType, strategy []types.CapacityProviderStrat
 		return ""
 	}
 	return cmp.Or(given, types.LaunchTypeEc2)
+}
+
+// defaultRebalancing is ENABLED for every service that can have it.
+func defaultRebalancing(row *types.Service) types.AvailabilityZoneRebalancing {
+	if unbalanceable(row) != "" {
+		return types.AvailabilityZoneRebalancingDisabled
+	}
+	return types.AvailabilityZoneRebalancingEnabled
 }
 
 // UpdateService changes a service. What tasks are made of (task definition, network, capacity providers), and
@@ -207,6 +221,8 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 	}
 	if in.ForceNewDeployment || *td.TaskDefinitionArn != *old.TaskDefinition || !sameTasks(old, row) {
 		s.deploy(tx, row, td)
+	} else if in.DeploymentConfiguration != nil && in.DeploymentConfiguration.Alarms != nil && len(row.Deployments) > 0 {
+		row.Deployments[0].AlarmsIgnored = len(tx.TriggeredAlarms(row)) > 0
 	}
 	tx.Services.Put(row)
 	return row, nil
@@ -225,6 +241,7 @@ func applyUpdate(row *state.Service, in *ecs.UpdateServiceInput) {
 	row.HealthCheckGracePeriodSeconds = cmp.Or(in.HealthCheckGracePeriodSeconds, row.HealthCheckGracePeriodSeconds)
 	row.NetworkConfiguration = cmp.Or(in.NetworkConfiguration, row.NetworkConfiguration)
 	row.PropagateTags = cmp.Or(in.PropagateTags, row.PropagateTags)
+	row.AvailabilityZoneRebalancing = cmp.Or(in.AvailabilityZoneRebalancing, row.AvailabilityZoneRebalancing)
 	row.EnableECSManagedTags = aws.ToBool(cmp.Or(in.EnableECSManagedTags, &row.EnableECSManagedTags))
 	row.EnableExecuteCommand = aws.ToBool(cmp.Or(in.EnableExecuteCommand, &row.EnableExecuteCommand))
 	if in.PlacementConstraints != nil {

@@ -3,6 +3,7 @@ package ecs
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -42,7 +43,6 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 		{"monitoring", in.Monitoring != nil},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
 		{"role", aws.ToString(in.Role) != ""},
-		{"availabilityZoneRebalancing", in.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled},
 		{"deploymentController", isForeign(in.DeploymentController) && !isExternal(in.DeploymentController)},
 	}); err != nil {
 		return err
@@ -82,7 +82,6 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
 		{"monitoring", in.Monitoring != nil},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
-		{"availabilityZoneRebalancing", in.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled},
 		{"deploymentController", isForeign(in.DeploymentController)},
 	}); err != nil {
 		return err
@@ -127,9 +126,7 @@ func checkRolling(c *types.DeploymentConfiguration) error {
 	}
 	return refuseFields([]field{
 		{"deploymentConfiguration.strategy " + string(c.Strategy), c.Strategy != "" && c.Strategy != types.DeploymentStrategyRolling},
-		{"deploymentConfiguration.alarms", c.Alarms != nil && c.Alarms.Enable},
 		{"deploymentConfiguration.lifecycleHooks", len(c.LifecycleHooks) > 0},
-		{"deploymentConfiguration.bakeTimeInMinutes", aws.ToInt32(c.BakeTimeInMinutes) > 0},
 		{"deploymentConfiguration.canaryConfiguration", c.CanaryConfiguration != nil},
 		{"deploymentConfiguration.linearConfiguration", c.LinearConfiguration != nil},
 		{"deploymentConfiguration.earlySuccessCriteria", c.EarlySuccessCriteria != nil && c.EarlySuccessCriteria.Enable},
@@ -159,7 +156,54 @@ func checkService(row *types.Service) error {
 	if err := checkPlacement(row.PlacementConstraints, row.PlacementStrategy); err != nil {
 		return err
 	}
-	return checkDeploymentConfiguration(row.DeploymentConfiguration)
+	if err := checkDeploymentConfiguration(row.DeploymentConfiguration); err != nil {
+		return err
+	}
+	return checkRebalancing(row)
+}
+
+// zoneAttribute is the attribute of the Availability Zone that an instance is in.
+const zoneAttribute = "ecs.availability-zone"
+
+// checkRebalancing refuses Availability Zone rebalancing for services that cannot have it:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-rebalancing.html
+func checkRebalancing(row *types.Service) error {
+	r := row.AvailabilityZoneRebalancing
+	if !slices.Contains(r.Values(), r) {
+		return invalidParameter("availabilityZoneRebalancing must be one of %v, not %q.", r.Values(), r)
+	}
+	if r == types.AvailabilityZoneRebalancingDisabled {
+		return nil
+	}
+	if why := unbalanceable(row); why != "" {
+		return invalidParameter("Availability Zone Rebalancing does not support %s", why)
+	}
+	return nil
+}
+
+// unbalanceable is what of a service rules Availability Zone rebalancing out, "" for nothing.
+func unbalanceable(row *types.Service) string {
+	switch {
+	case isDaemon(row):
+		return "schedulingStrategy DAEMON"
+	case row.LaunchType == types.LaunchTypeExternal:
+		return "launchType EXTERNAL"
+	case isExternal(row.DeploymentController):
+		return "deploymentController EXTERNAL"
+	case *row.DeploymentConfiguration.MaximumPercent <= 100:
+		return "maximumPercent <= 100%"
+	case len(row.PlacementStrategy) > 0 && !spreadsZones(row.PlacementStrategy[0]):
+		return "a placementStrategy whose first member is not spread over attribute:" + zoneAttribute
+	case slices.ContainsFunc(row.PlacementConstraints, func(c types.PlacementConstraint) bool {
+		return strings.Contains(aws.ToString(c.Expression), zoneAttribute)
+	}):
+		return "placementConstraints on attribute:" + zoneAttribute
+	}
+	return ""
+}
+
+func spreadsZones(p types.PlacementStrategy) bool {
+	return p.Type == types.PlacementStrategyTypeSpread && aws.ToString(p.Field) == "attribute:"+zoneAttribute
 }
 
 // The defaults of API_DeploymentConfiguration, which are not those of the console.
@@ -191,6 +235,9 @@ func mergeDeploymentConfiguration(old types.DeploymentConfiguration, in *types.D
 	if in.Alarms != nil {
 		old.Alarms = in.Alarms
 	}
+	if in.BakeTimeInMinutes != nil {
+		old.BakeTimeInMinutes = in.BakeTimeInMinutes
+	}
 	return &old
 }
 
@@ -204,6 +251,12 @@ func checkDeploymentConfiguration(c *types.DeploymentConfiguration) error {
 	case low == 100 && high == 100:
 		return invalidParameter("Both maximumPercent and minimumHealthyPercent cannot be 100 as this will block deployments.")
 	}
+	if minutes := aws.ToInt32(c.BakeTimeInMinutes); minutes < 0 || minutes > maxBake {
+		return invalidParameter("deploymentConfiguration.bakeTimeInMinutes must be between 0 and %d, not %d.", maxBake, minutes)
+	}
+	if err := checkAlarms(c.Alarms); err != nil {
+		return err
+	}
 	t := c.DeploymentCircuitBreaker.ThresholdConfiguration
 	if t == nil {
 		return nil
@@ -213,6 +266,28 @@ func checkDeploymentConfiguration(c *types.DeploymentConfiguration) error {
 	}
 	if t.Value < 1 {
 		return invalidParameter("deploymentConfiguration.deploymentCircuitBreaker.thresholdConfiguration.value must be at least 1, not %d.", t.Value)
+	}
+	return nil
+}
+
+// maxAlarms is how many alarms one DescribeAlarms asks for, which is how ECS looks at them.
+const maxAlarms = 100
+
+// maxBake is the longest bake time, in minutes: a day.
+const maxBake = 1440
+
+// checkAlarms checks the form of deployment alarms. There need not be alarms of these names yet: templates make them
+// after the service that they watch.
+func checkAlarms(c *types.DeploymentAlarms) error {
+	switch {
+	case c == nil:
+		return nil
+	case len(c.AlarmNames) == 0 && c.Enable:
+		return invalidParameter("deploymentConfiguration.alarms.alarmNames must not be empty where alarms are enabled.")
+	case len(c.AlarmNames) > maxAlarms:
+		return invalidParameter("deploymentConfiguration.alarms.alarmNames has %d members, at most %d are allowed.", len(c.AlarmNames), maxAlarms)
+	case slices.Contains(c.AlarmNames, ""):
+		return invalidParameter("deploymentConfiguration.alarms.alarmNames must not have empty members.")
 	}
 	return nil
 }
