@@ -14,7 +14,7 @@ var mayKnow = map[string][]string{
 	"wire": {"wire"}, "state": {}, "logstore": {}, "metricstore": {}, "acs": {}, "instancetype": {},
 	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
 	"control": {"state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery"},
-	"service": {"state", "schedule", "decide", "logstore", "metricstore", "metricquery", "wire/call"},
+	"service": {"state", "schedule", "decide", "logstore", "metricstore", "metricquery", "instancetype", "wire/call"},
 	"agent":   {"agent", "acs", "instancetype"},
 }
 
