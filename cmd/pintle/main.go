@@ -29,6 +29,7 @@ type cli struct {
 	Logs     logsCmd     `cmd:"" help:"Show a task's logs."`
 	Stop     stopCmd     `cmd:"" help:"Stop tasks."`
 	Gpus     gpusCmd     `cmd:"" help:"List nodes and their GPUs: who is pinned to each, and its load."`
+	Metrics  metricsCmd  `cmd:"" help:"Put the metrics of a task's GPUs into CloudWatch: a sidecar, on Pintle and on AWS."`
 	Env      envCmd      `cmd:"" help:"Print the environment that points the AWS CLI and SDKs here: eval \"$(pintle env)\"."`
 	Coverage coverageCmd `cmd:"" help:"Print which operations of each AWS service are implemented."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
