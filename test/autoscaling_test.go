@@ -14,13 +14,13 @@ import (
 // a sidecar in each task: the latter two as on AWS, where nodes report none.
 func TestGPUServiceFollowsItsLoad(t *testing.T) {
 	for _, c := range []struct {
-		name      string
-		up, env   []string
-		collector bool
+		name, most string
+		up, env    []string
+		collector  bool
 	}{
-		{name: "nodes"},
-		{name: "collector", up: []string{"--no-gpu-metrics"}, collector: true},
-		{name: "sidecar", up: []string{"--no-gpu-metrics"}, env: []string{"TASKDEF=sidecar-taskdef.json"}},
+		{name: "nodes", most: "3"},
+		{name: "collector", most: "2", up: []string{"--no-gpu-metrics"}, collector: true},
+		{name: "sidecar", most: "2", up: []string{"--no-gpu-metrics"}, env: []string{"TASKDEF=sidecar-taskdef.json"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -34,17 +34,17 @@ func TestGPUServiceFollowsItsLoad(t *testing.T) {
 				p.collect()
 			}
 			cmd := p.Command("../examples/0-gpu-service/scale.sh")
-			cmd.Env = append(append(cmd.Env, c.env...), "MOST=3", "EXPORTER_PORT="+port, "STRESS_DIR="+t.TempDir())
+			cmd.Env = append(append(cmd.Env, c.env...), "MOST="+c.most, "EXPORTER_PORT="+port, "STRESS_DIR="+t.TempDir())
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			for _, want := range []string{
 				`TargetTracking-service/default/gpu-service-AlarmHigh-\S+\s+TargetTracking-service/default/gpu-service-AlarmLow-`,
-				`(?s)--- stress.*desired and running: 3\t3; GPUs' average and maximum: \S+\t100\.0.*--- rest.*desired and running: 1\t1;`,
+				`(?s)--- stress.*desired and running: ` + c.most + `\t` + c.most + `; GPUs' average and maximum: \S+\t100\.0.*--- rest.*desired and running: 1\t1;`,
 				`StateUpdate\tAlarm updated from \S+ to ALARM`,
 				`Action\tSuccessfully executed action arn:aws:autoscaling:\S+:policyName/gpu`,
-				`Successful\tSetting desired count to 3\.\tmonitor alarm TargetTracking-service/default/gpu-service-AlarmHigh-\S+ in state ALARM triggered policy gpu`,
+				`Successful\tSetting desired count to ` + c.most + `\.\tmonitor alarm TargetTracking-service/default/gpu-service-AlarmHigh-\S+ in state ALARM triggered policy gpu`,
 				`Setting desired count to 1\.\tmonitor alarm TargetTracking-service/default/gpu-service-AlarmLow-\S+ in state ALARM triggered policy gpu`,
 			} {
 				if !regexp.MustCompile(want).Match(out) {
@@ -52,6 +52,29 @@ func TestGPUServiceFollowsItsLoad(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCPUServiceFollowsItsLoad walks through examples/4-cpu-service with the AWS CLI: target tracking on the CPU that a
+// service's tasks use, as the node measures it.
+func TestCPUServiceFollowsItsLoad(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "c5.2xlarge", "--reaction", "fast", "--settle", "1s")
+	cmd := p.Command("../examples/4-cpu-service/scale.sh")
+	cmd.Env = append(cmd.Env, "WORK_DIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		`TargetTracking-service/default/ml-service-AlarmHigh-\S+\s+TargetTracking-service/default/ml-service-AlarmLow-`,
+		`(?s)desired and running: 1 1;.*--- work.*desired and running: ([2-9]|10) ([2-9]|10); CPU: \d{2,3}\..*--- rest.*desired and running: 1 1;`,
+		`Setting desired count to \d+\.\tmonitor alarm TargetTracking-service/default/ml-service-AlarmHigh-\S+ in state ALARM triggered policy ecs-appautoscaling-policy`,
+		`Setting desired count to 1\.\tmonitor alarm TargetTracking-service/default/ml-service-AlarmLow-\S+ in state ALARM triggered policy ecs-appautoscaling-policy`,
+	} {
+		if !regexp.MustCompile(want).Match(out) {
+			t.Errorf("the script's output lacks %s:\n%s", want, out)
+		}
 	}
 }
 
