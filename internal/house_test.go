@@ -14,9 +14,9 @@ var mayKnow = map[string][]string{
 	"wire": {"wire"}, "state": {}, "logstore": {}, "metricstore": {}, "acs": {}, "instancetype": {},
 	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
 	"control": {"state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery"},
-	"service": {"state", "schedule", "decide", "logstore", "metricstore", "metricquery", "wire/call"},
-	"agent":   {"agent", "acs", "instancetype"},
-	"sim":     {"service", "control", "decide", "schedule", "state", "metricstore", "instancetype"},
+	"service": {"state", "schedule", "decide", "logstore", "metricstore", "metricquery", "instancetype", "wire/call"},
+	"agent":   {"agent", "acs", "instancetype"}, "sidecar": {},
+	"sim": {"service", "control", "decide", "schedule", "state", "metricstore", "instancetype"},
 }
 
 // TestWhoKnowsWhom checks the imports of every package against the rule, and that no service knows

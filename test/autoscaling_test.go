@@ -1,27 +1,97 @@
 package test
 
 import (
+	"net"
 	"regexp"
+	"strings"
+	"syscall"
 	"testing"
 )
 
-// TestGPUServiceFollowsItsLoad walks through examples/0-gpu-service with the AWS CLI: target tracking on
-// the utilisation of GPUs grows a service whose tasks keep theirs busy, and shrinks it when they no longer
-// do.
+// TestGPUServiceFollowsItsLoad walks through examples/0-gpu-service with the AWS CLI, on simulated g4dn.xlarge: target
+// tracking on the utilisation of GPUs grows a service while its tasks are under stress, and shrinks it when they rest.
+// The metric comes from the nodes themselves, from a collector that finds the tasks and scrapes their machines, and from
+// a sidecar in each task: the latter two as on AWS, where nodes report none.
 func TestGPUServiceFollowsItsLoad(t *testing.T) {
-	p := Up(t, "p3.16xlarge", "--reaction", "fast", "--settle", "1s")
-	out, err := p.Command("../examples/0-gpu-service/scale.sh").CombinedOutput()
+	t.Parallel()
+	for _, c := range []struct {
+		name, most string
+		up, env    []string
+		collector  bool
+	}{
+		{name: "nodes", most: "3"},
+		{name: "collector", most: "2", up: []string{"--no-gpu-metrics"}, collector: true},
+		{name: "sidecar", most: "2", up: []string{"--no-gpu-metrics"}, env: []string{"TASKDEF=sidecar-taskdef.json"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			exporter := freeAddress(t)
+			p := Up(t, "g4dn.xlarge=3", append(c.up, "--metrics", exporter, "--reaction", "fast", "--settle", "1s")...)
+			_, port, err := net.SplitHostPort(exporter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.collector {
+				p.collect()
+			}
+			cmd := p.Command("../examples/0-gpu-service/scale.sh")
+			cmd.Env = append(append(cmd.Env, c.env...), "MOST="+c.most, "EXPORTER_PORT="+port, "STRESS_DIR="+t.TempDir())
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, want := range []string{
+				`TargetTracking-service/default/gpu-service-AlarmHigh-\S+\s+TargetTracking-service/default/gpu-service-AlarmLow-`,
+				`(?s)--- stress.*desired and running: ` + c.most + `\t` + c.most + `; GPUs' average and maximum: \S+\t[1-9]\d\S+.*--- rest.*desired and running: 1\t1;`,
+				`StateUpdate\tAlarm updated from \S+ to ALARM`,
+				`Action\tSuccessfully executed action arn:aws:autoscaling:\S+:policyName/gpu`,
+				`Successful\tSetting desired count to ` + c.most + `\.\tmonitor alarm TargetTracking-service/default/gpu-service-AlarmHigh-\S+ in state ALARM triggered policy gpu`,
+				`Setting desired count to 1\.\tmonitor alarm TargetTracking-service/default/gpu-service-AlarmLow-\S+ in state ALARM triggered policy gpu`,
+			} {
+				if !regexp.MustCompile(want).Match(out) {
+					t.Errorf("the script's output lacks %s:\n%s", want, out)
+				}
+			}
+		})
+	}
+}
+
+// TestCPUServiceFollowsItsLoad walks through examples/4-cpu-service with the AWS CLI: target tracking on the CPU that a
+// service's tasks use, as the node measures it.
+func TestCPUServiceFollowsItsLoad(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "c5.2xlarge", "--reaction", "fast", "--settle", "1s")
+	cmd := p.Command("../examples/4-cpu-service/scale.sh")
+	cmd.Env = append(cmd.Env, "WORK_DIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, want := range []string{
-		`TargetTracking-service/default/gpu-service-AlarmHigh-\S+\s+TargetTracking-service/default/gpu-service-AlarmLow-`,
-		`(?s)desired and running: 4\t4.*desired and running: 1\t1`,
-		`Setting desired count to 4\.\tmonitor alarm TargetTracking-service/default/gpu-service-AlarmHigh-\S+ in state ALARM triggered policy gpu`,
-		`Setting desired count to 1\.\tmonitor alarm TargetTracking-service/default/gpu-service-AlarmLow-\S+ in state ALARM triggered policy gpu`,
+		`TargetTracking-service/default/ml-service-AlarmHigh-\S+\s+TargetTracking-service/default/ml-service-AlarmLow-`,
+		`(?s)desired and running: 1 1;.*--- work.*desired and running: ([2-9]|10) ([2-9]|10); CPU: \d{2,3}\..*--- rest.*desired and running: 1 1;`,
+		`Setting desired count to \d+\.\tmonitor alarm TargetTracking-service/default/ml-service-AlarmHigh-\S+ in state ALARM triggered policy ecs-appautoscaling-policy`,
+		`Setting desired count to 1\.\tmonitor alarm TargetTracking-service/default/ml-service-AlarmLow-\S+ in state ALARM triggered policy ecs-appautoscaling-policy`,
 	} {
 		if !regexp.MustCompile(want).Match(out) {
 			t.Errorf("the script's output lacks %s:\n%s", want, out)
 		}
 	}
+}
+
+// collect runs the example's collector until the test ends.
+func (p *Pintle) collect() {
+	p.t.Helper()
+	cmd := p.Command("python3", "../examples/0-gpu-service/collector.py", "--interval", "2")
+	stderr := new(strings.Builder)
+	cmd.Stderr = stderr
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended, which Wait tells
+		if err := cmd.Wait(); err != nil {
+			p.t.Errorf("the collector: %v\n%s", err, stderr)
+		}
+	})
 }

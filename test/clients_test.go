@@ -34,7 +34,7 @@ func implemented(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	service := map[string]string{
-		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Application Auto Scaling": "application-autoscaling",
+		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Amazon EC2": "ec2", "Application Auto Scaling": "application-autoscaling",
 	}
 	var out []string
 	current := ""

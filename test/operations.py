@@ -46,7 +46,7 @@ class CLI:
             called.add(f"{self.service}:{self.operations[method]}")
         if p.returncode == 0:
             return json.loads(p.stdout or "{}")
-        said = re.search(r"An error occurred \((\w+)\) when calling the (\w+) operation.*?: (.*)", p.stderr, re.S)
+        said = re.search(r"An error occurred \(([\w.]+)\) when calling the (\w+) operation.*?: (.*)", p.stderr, re.S)
         assert said, p.stderr
         raise ClientError({"Error": {"Code": said[1], "Message": said[3].strip()}}, said[2])
 
@@ -70,7 +70,7 @@ def when(t):
     return datetime.datetime.fromtimestamp(t, datetime.timezone.utc) if isinstance(t, float) else t
 
 
-ecs, logs, sts, cw, scaling = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client("application-autoscaling")
+ecs, logs, sts, cw, scaling, ec2 = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client("application-autoscaling"), client("ec2")
 
 
 def refused(code, call, **arguments):
@@ -598,6 +598,28 @@ called.discard("application-autoscaling:GetPredictiveScalingForecast")
 scaling.deregister_scalable_target(**web)
 assert scaling.describe_scaling_policies(ServiceNamespace="ecs")["ScalingPolicies"] == []
 assert scaling.describe_scheduled_actions(ServiceNamespace="ecs")["ScheduledActions"] == []
+
+# EC2: the machines under container instances
+nodes = ecs.describe_container_instances(containerInstances=ecs.list_container_instances()["containerInstanceArns"])["containerInstances"]
+ids = sorted(n["ec2InstanceId"] for n in nodes)
+pages = ec2.get_paginator("describe_instances").paginate(PaginationConfig={"PageSize": 5}, Filters=[
+    {"Name": "instance-state-name", "Values": ["running"]}, {"Name": "tag:Name", "Values": ["node-?"]}, {"Name": "instance-id", "Values": ids}])
+machines = [i for p in pages for r in p["Reservations"] for i in r["Instances"]]
+assert [m["InstanceId"] for m in machines] == ids and len(ids) == 2, (machines, ids)
+assert {m["InstanceType"] for m in machines} == {"g4dn.xlarge"} and {m["PrivateIpAddress"] for m in machines} == {"127.0.0.1"}, machines
+assert ec2.describe_instances(InstanceIds=ids[:1])["Reservations"][0]["Instances"] == machines[:1]
+ec2.get_waiter("instance_running").wait(InstanceIds=ids)
+refused("InvalidInstanceID.NotFound", ec2.describe_instances, InstanceIds=["i-00000000000000000"])
+refused("InvalidInstanceID.Malformed", ec2.describe_instances, InstanceIds=["mine"])
+refused("InvalidParameterValue", ec2.describe_instances, Filters=[{"Name": "colour", "Values": ["red"]}])
+refused("DryRunOperation", ec2.describe_instances, DryRun=True)
+kind = ec2.describe_instance_types(InstanceTypes=["g4dn.xlarge"])["InstanceTypes"][0]
+assert (kind["VCpuInfo"]["DefaultVCpus"], kind["MemoryInfo"]["SizeInMiB"], kind["GpuInfo"]["Gpus"][0]["Name"]) == (4, 16384, "T4"), kind
+kinds = [t["InstanceType"] for p in ec2.get_paginator("describe_instance_types").paginate(PaginationConfig={"PageSize": 50}) for t in p["InstanceTypes"]]
+assert len(kinds) > 100 and len(set(kinds)) == len(kinds), kinds
+refused("InvalidInstanceType", ec2.describe_instance_types, InstanceTypes=["z9.huge"])
+refused("UnsupportedOperation", ec2.describe_vpcs)
+called.discard("ec2:DescribeVpcs")
 
 # An operation that is not there yet says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]

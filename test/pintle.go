@@ -44,12 +44,7 @@ func bin(t testing.TB, name string) string {
 // test, and its tasks with it.
 func Up(t testing.TB, instances string, args ...string) *Pintle {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := freeAddress(t)
 	p := &Pintle{t: t, Endpoint: "http://" + address, data: t.TempDir(), key: "test", secret: "test"}
 	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--instances", instances, "--metrics="}, args...)
 	if !slices.Contains(args, "--runtime") {
@@ -58,6 +53,17 @@ func Up(t testing.TB, instances string, args ...string) *Pintle {
 	p.Start()
 	t.Cleanup(p.Interrupt)
 	return p
+}
+
+// freeAddress is one on loopback that nobody listens on.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it was only asked for its address
+	return l.Addr().String()
 }
 
 // Start starts it, also again after Kill, and waits until its nodes are connected.

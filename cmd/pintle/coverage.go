@@ -5,6 +5,7 @@ import (
 
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
+	"github.com/pintle/pintle/internal/service/ec2"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/sts"
@@ -26,7 +27,7 @@ func (coverageCmd) Run() error {
 // coverage asks the wire, which looks at the services' methods; none is called.
 func coverage() (string, error) {
 	h, err := wire.New(wire.Options{},
-		wire.ECS(ecs.New(nil, nil, ecs.Options{})), wire.Logs(logs.New(nil, logs.Options{})),
+		wire.ECS(ecs.New(nil, nil, ecs.Options{})), wire.EC2(ec2.New(nil, ec2.Options{})), wire.Logs(logs.New(nil, logs.Options{})),
 		wire.CloudWatch(cloudwatch.New(nil, nil, cloudwatch.Options{})),
 		wire.ApplicationAutoScaling(applicationautoscaling.New(nil, applicationautoscaling.Options{})), wire.STS(sts.New("", nil)))
 	if err != nil {

@@ -30,6 +30,7 @@ type cli struct {
 	Stop     stopCmd     `cmd:"" help:"Stop tasks."`
 	Sim      simCmd      `cmd:"" help:"Replay a load against scaling policies in simulated time, and compare them."`
 	Gpus     gpusCmd     `cmd:"" help:"List nodes and their GPUs: who is pinned to each, its load and its health; make up faults."`
+	Metrics  metricsCmd  `cmd:"" help:"Put the metrics of a task's GPUs into CloudWatch: a sidecar, on Pintle and on AWS."`
 	Env      envCmd      `cmd:"" help:"Print the environment that points the AWS CLI and SDKs here: eval \"$(pintle env)\"."`
 	Coverage coverageCmd `cmd:"" help:"Print which operations of each AWS service are implemented."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

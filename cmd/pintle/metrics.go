@@ -2,35 +2,124 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
+	"os"
+	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 
-	"github.com/pintle/pintle/internal/agent"
+	"github.com/pintle/pintle/internal/sidecar"
 )
 
-// serveMetrics serves the nodes' GPUs to Prometheus at /metrics, until ctx ends. An address that is
-// taken, as by a dcgm-exporter, is no reason not to run tasks.
-func serveMetrics(ctx context.Context, address string, nodes []*agent.Agent, log *slog.Logger) error {
-	if address == "" {
-		return nil
+type metricsCmd struct {
+	URL       string        `name:"url" env:"DCGM_EXPORTER_URL" default:"http://localhost:9400/metrics" help:"Where the dcgm-exporter answers."`
+	Namespace string        `default:"ECS/ContainerInsights/Prometheus" help:"CloudWatch namespace."`
+	Interval  time.Duration `default:"10s" help:"From one look to the next, 1s at least; below a minute the metrics are of high resolution."`
+	Metric    []string      `name:"metric" default:"DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_GPU_TEMP,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_DEV_FB_USED" help:"Metrics to put."`
+	By        []string      `name:"by" enum:"task,gpu" help:"Put them also by task (dimensions ClusterName and TaskId) or by GPU (ClusterName and UUID)."`
+	GPU       []string      `name:"gpu" placeholder:"UUID" help:"GPUs to look at, or all of the exporter's; default those that are pinned to the task, as DescribeTasks says."`
+	Cluster   string        `help:"Name of the cluster; default what the task metadata endpoint says."`
+	Service   string        `help:"Name of the service; default what the task metadata endpoint says."`
+	DryRun    bool          `help:"Look once, and print what would be put."`
+}
+
+// Run is a sidecar in a task: it puts the metrics of the task's GPUs until it is stopped.
+func (c *metricsCmd) Run(ctx context.Context) error {
+	if c.Interval < time.Second {
+		return fmt.Errorf("--interval %s: it must be 1s or more, CloudWatch's highest resolution", c.Interval)
 	}
-	registry := prometheus.NewRegistry()
-	for _, n := range nodes {
-		registry.MustRegister(n)
-	}
-	l, err := net.Listen("tcp", address)
+	task, err := c.task(ctx)
 	if err != nil {
-		log.Warn("the GPUs' metrics are not served; choose another address with --metrics, or none", "error", err)
-		return nil
+		return err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
-	defer context.AfterFunc(ctx, func() { web.Close() })() //nolint:errcheck // Serve tells
-	return ignore(web.Serve(l))
+	cfg, err := sidecarConfig(ctx, task.Region)
+	if err != nil {
+		return err
+	}
+	s := sidecar.Selection{Task: task, Metrics: c.Metric, ByTask: slices.Contains(c.By, "task"), ByGPU: slices.Contains(c.By, "gpu")}
+	if s.GPUs, err = c.gpus(ctx, awsecs.NewFromConfig(cfg), task); err != nil {
+		return err
+	}
+	if c.DryRun {
+		return c.print(ctx, s)
+	}
+	sidecar.New(sidecar.Options{
+		Look: c.look, CloudWatch: cloudwatch.NewFromConfig(cfg), Namespace: c.Namespace, Selection: s, Interval: c.Interval,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}).Run(ctx)
+	return nil
+}
+
+func (c *metricsCmd) look(ctx context.Context) ([]sidecar.Sample, error) {
+	return sidecar.Scrape(ctx, c.URL)
+}
+
+// task is the one that this runs in, but for what the flags say.
+func (c *metricsCmd) task(ctx context.Context) (t sidecar.Task, err error) {
+	if uri := os.Getenv("ECS_CONTAINER_METADATA_URI_V4"); uri != "" {
+		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		if t, err = sidecar.ReadTask(asking, uri); err != nil {
+			return t, err
+		}
+	}
+	if c.Cluster != "" {
+		t.Cluster = c.Cluster
+	}
+	if c.Service != "" {
+		t.Service = c.Service
+	}
+	switch {
+	case t.Cluster == "":
+		return t, errors.New("this is no container of ECS's: there is no ECS_CONTAINER_METADATA_URI_V4. Say whose metrics they are with --cluster and --service")
+	case t.Service == "":
+		return t, errors.New("the task belongs to no service: say whose metrics they are with --service")
+	case t.ID == "" && slices.Contains(c.By, "task"):
+		return t, errors.New("--by task: there is no task outside ECS")
+	}
+	return t, nil
+}
+
+// gpus are those to look at, none for all.
+func (c *metricsCmd) gpus(ctx context.Context, ecs *awsecs.Client, t sidecar.Task) ([]string, error) {
+	if len(c.GPU) > 0 || t.Arn == "" {
+		return slices.DeleteFunc(c.GPU, func(id string) bool { return id == "all" }), nil
+	}
+	out, err := ecs.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &t.Cluster, Tasks: []string{t.Arn}})
+	if err != nil {
+		return nil, fmt.Errorf("which GPUs are the task's: %w (its role may lack ecs:DescribeTasks; --gpu all looks at all)", err)
+	}
+	var ids []string
+	for _, task := range out.Tasks {
+		for _, container := range task.Containers {
+			ids = append(ids, container.GpuIds...)
+		}
+	}
+	return ids, nil
+}
+
+func (c *metricsCmd) print(ctx context.Context, s sidecar.Selection) error {
+	samples, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range sidecar.Data(samples, s, time.Now(), c.Interval < time.Minute) {
+		fmt.Println(c.Namespace, sidecar.String(m))
+	}
+	return nil
+}
+
+// sidecarConfig is the SDK's configuration as it finds it in a container, the task role's credentials with
+// it. A task without a role can still call a control plane that takes any.
+func sidecarConfig(ctx context.Context, region string) (aws.Config, error) {
+	if os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") == "" && os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") == "" && os.Getenv("AWS_ENDPOINT_URL") != "" {
+		return awsConfig(ctx, os.Getenv("AWS_ENDPOINT_URL"))
+	}
+	return config.LoadDefaultConfig(ctx, config.WithDefaultRegion(region))
 }

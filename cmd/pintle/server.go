@@ -31,6 +31,7 @@ import (
 	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
+	"github.com/pintle/pintle/internal/service/ec2"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/sts"
@@ -52,6 +53,7 @@ type serverFlags struct {
 	AdvertiseURL    string `name:"advertise" help:"URL under which nodes reach this control plane; default http://LISTEN."`
 	AccessKeyID     string `env:"PINTLE_ACCESS_KEY_ID" help:"Access key that callers sign with."`
 	SecretAccessKey string `env:"PINTLE_SECRET_ACCESS_KEY" help:"Its secret. Better in the environment than on the command line."`
+	GPUMetrics      bool   `name:"gpu-metrics" default:"true" negatable:"" help:"Make CloudWatch metrics of the load of the nodes' GPUs; without, as on AWS, that is left to a sidecar or a collector."`
 	Reaction        string `default:"faithful" enum:"faithful,fast" help:"How fast target tracking reacts: faithful, as AWS does (data points of a minute, three to scale out, fifteen to scale in), or fast (of ten seconds, one and six, looked at as they arrive; on queues by what comes, what waits and how long a task takes to start)."`
 	Verbose         bool   `short:"v" help:"Log more."`
 }
@@ -202,7 +204,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 			return err
 		}
 	}
-	s.meter = metering.New(s.store, metering.Options{Now: time.Now, Put: s.metrics.Put, Log: s.log})
+	s.meter = metering.New(s.store, metering.Options{Now: time.Now, Put: s.metrics.Put, NoGPUs: !s.flags.GPUMetrics, Log: s.log})
 	options.Observe = s.meter.Observe
 	s.link = nodelink.New(s.store, options)
 	metrics := cloudwatch.New(s.metrics, s.store, cloudwatch.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})
@@ -213,6 +215,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 	s.scaling = scaling.New(s.store, scales)
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
+		wire.EC2(ec2.New(s.store, ec2.Options{Region: s.flags.Region, Account: s.flags.Account})),
 		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Metrics: metrics})),
 		wire.CloudWatch(metrics),
 		wire.ApplicationAutoScaling(applicationautoscaling.New(s.store, applicationautoscaling.Options{

@@ -1,33 +1,51 @@
 #!/usr/bin/env bash
-# Makes a GPU service that follows its load, and shows it grow to four tasks and shrink to one.
+# Makes a GPU service that follows its load, stresses its GPUs until it has grown to its most tasks, and
+# lets them rest until it has shrunk to one. The environment may say otherwise than the first lines.
 set -euo pipefail
 cd "$(dirname "$0")"
+taskdef=${TASKDEF:-taskdef.json}
+most=${MOST:-4}                       # tasks
+port=${EXPORTER_PORT:-9400}           # of the dcgm-exporter on each machine
+stress=${STRESS_DIR:-/tmp/gpu-service} # the tasks are under stress while there is a file stress in it
 export AWS_PAGER=
 aws() { command aws ${AWS_ENDPOINT_URL:+--endpoint-url "$AWS_ENDPOINT_URL"} "$@"; }
-scaling() { aws application-autoscaling "$@" --service-namespace ecs --scalable-dimension ecs:service:DesiredCount --resource-id service/default/gpu-service; }
+scaling() { aws application-autoscaling "$@" --service-namespace ecs --resource-id service/default/gpu-service; }
+scalable() { scaling "$@" --scalable-dimension ecs:service:DesiredCount; }
+metric() { # what CloudWatch has of the last minutes
+  aws cloudwatch get-metric-statistics --namespace ECS/ContainerInsights/Prometheus --metric-name DCGM_FI_DEV_GPU_UTIL \
+    --dimensions Name=ClusterName,Value=default Name=ServiceName,Value=gpu-service --statistics Average Maximum --period 60 \
+    --start-time "$(date -u -d '-5 min' +%FT%TZ)" --end-time "$(date -u +%FT%TZ)" --query 'sort_by(Datapoints,&Timestamp)[-1].[Average,Maximum]' --output text
+}
 
-aws ecs register-task-definition --cli-input-json file://taskdef.json --query taskDefinition.taskDefinitionArn --output text
+mkdir -p "$stress" && rm -f "$stress/stress"
+trap 'rm -f "$stress/stress"' EXIT
+
+aws ecs register-task-definition --cli-input-json "$(sed "s#9400#$port#g; s#/tmp/gpu-service#$stress#g" "$taskdef")" --query taskDefinition.taskDefinitionArn --output text
 aws ecs create-service --service-name gpu-service --task-definition gpu-service --desired-count 1 --query service.serviceArn --output text
-scaling register-scalable-target --min-capacity 1 --max-capacity 4 >/dev/null
-scaling put-scaling-policy --policy-name gpu --policy-type TargetTrackingScaling \
+scalable register-scalable-target --min-capacity 1 --max-capacity "$most" >/dev/null
+scalable put-scaling-policy --policy-name gpu --policy-type TargetTrackingScaling \
   --target-tracking-scaling-policy-configuration file://policy.json --query 'Alarms[].AlarmName' --output text
 
 # follow shows the service until it has so many tasks.
 follow() {
   local counts last=
   while counts=$(aws ecs describe-services --services gpu-service --query 'services[0].[desiredCount,runningCount]' --output text); do
-    [ "$counts" = "$last" ] || echo "$(date +%T)  desired and running: $counts"
+    [ "$counts" = "$last" ] || echo "$(date +%T)  desired and running: $counts; GPUs' average and maximum: $(metric)"
     last=$counts
     [ "$counts" = "$1"$'\t'"$1" ] && return
     sleep 2
   done
 }
 
-echo '--- its tasks keep their GPUs busy'
-follow 4
-echo '--- and now they do not'
-sed 's/"0.9"/"0.05"/' taskdef.json >"${TMPDIR:-/tmp}/idle-taskdef.json"
-aws ecs register-task-definition --cli-input-json "file://${TMPDIR:-/tmp}/idle-taskdef.json" --query taskDefinition.taskDefinitionArn --output text
-aws ecs update-service --service gpu-service --task-definition gpu-service --query service.taskDefinition --output text
 follow 1
-aws application-autoscaling describe-scaling-activities --service-namespace ecs --query 'ScalingActivities[].[StartTime,Description,Cause]' --output text
+echo '--- stress'
+touch "$stress/stress"
+follow "$most"
+echo '--- rest'
+rm "$stress/stress"
+follow 1
+for which in High Low; do
+  name=$(aws cloudwatch describe-alarms --alarm-name-prefix "TargetTracking-service/default/gpu-service-Alarm$which" --query 'MetricAlarms[].AlarmName' --output text)
+  aws cloudwatch describe-alarm-history --alarm-name "$name" --query 'AlarmHistoryItems[].[HistoryItemType,HistorySummary]' --output text
+done
+scaling describe-scaling-activities --query 'ScalingActivities[].[StartTime,StatusCode,Description,Cause]' --output text

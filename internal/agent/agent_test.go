@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -625,12 +626,16 @@ func TestTheSameInstanceAfterARestart(t *testing.T) {
 	s := p.next("acs")
 	s.send(t, payload(sleeper()))
 	p.submitted()
-	<-p.registers
+	first := <-p.registers
 	before := portOf(t, dir)
 	end()
 	node(t, p, b, dir)
-	if in := <-p.registers; aws.ToString(in.ContainerInstanceArn) != instance {
+	in := <-p.registers
+	if aws.ToString(in.ContainerInstanceArn) != instance {
 		t.Errorf("registered as %v", in.ContainerInstanceArn)
+	}
+	if machine := aws.ToString(in.InstanceIdentityDocument); machine != aws.ToString(first.InstanceIdentityDocument) || !regexp.MustCompile(`"instanceId":"i-[0-9a-f]{17}"`).MatchString(machine) {
+		t.Errorf("it is the machine %s, and was %s", machine, aws.ToString(first.InstanceIdentityDocument))
 	}
 	s = p.next("acs")
 	s.send(t, payload(sleeper()))

@@ -1,12 +1,16 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -29,6 +33,8 @@ type identity struct {
 	// Owner marks its containers. It is the first ARN that the node ever had, and stays when the control
 	// plane gives it another one: the containers must still be found.
 	Owner string
+	// InstanceID is the machine's own, as EC2 would give it one.
+	InstanceID string
 	// MetadataPort is where its containers were told to find their metadata.
 	MetadataPort int
 }
@@ -54,7 +60,15 @@ func (a *Agent) remember(id identity) error {
 // answer yet is asked again; one that refuses is not.
 func (a *Agent) register(ctx context.Context) error {
 	id := a.recall()
+	if id.InstanceID == "" {
+		id.InstanceID = newInstanceID()
+	}
 	in := a.registration()
+	document, err := json.Marshal(a.identityDocument(ctx, id.InstanceID))
+	if err != nil {
+		return err
+	}
+	in.InstanceIdentityDocument = aws.String(string(document))
 	if id.Cluster == a.config.Cluster && id.ContainerInstanceArn != "" {
 		in.ContainerInstanceArn = aws.String(id.ContainerInstanceArn)
 	}
@@ -81,6 +95,42 @@ func (a *Agent) register(ctx context.Context) error {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// newInstanceID makes a machine's id in EC2's form.
+func newInstanceID() string {
+	var b [9]byte
+	rand.Read(b[:]) // never fails
+	return "i-" + hex.EncodeToString(b[:])[:17]
+}
+
+// identityDocument is what the machine is, as EC2 tells it to its instances:
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html
+func (a *Agent) identityDocument(ctx context.Context, id string) map[string]string {
+	m := map[string]string{
+		"instanceId": id, "instanceType": a.config.InstanceType, "region": a.config.Region, "availabilityZone": a.config.Zone, "architecture": architecture(),
+	}
+	if ip := addressTowards(ctx, a.config.Endpoint); ip != "" {
+		m["privateIp"] = ip
+	}
+	return m
+}
+
+// addressTowards is the machine's address in the network of an endpoint, "" where that cannot be told. No
+// packet is sent.
+func addressTowards(ctx context.Context, endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // names are looked up
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
+	if err != nil {
+		return ""
+	}
+	defer c.Close() //nolint:errcheck // nothing was sent
+	return c.LocalAddr().(*net.UDPAddr).IP.String()
 }
 
 // refused says that the control plane understood a call and will never take it.
@@ -135,14 +185,13 @@ var capabilities = []string{
 // architectures are ECS's names of Go's.
 var architectures = map[string]string{"amd64": "x86_64"}
 
+// architecture is the machine's, in ECS's words.
+func architecture() string { return cmp.Or(architectures[goruntime.GOARCH], goruntime.GOARCH) }
+
 func (a *Agent) attributes() map[string]string {
-	arch := goruntime.GOARCH
-	if name, ok := architectures[arch]; ok {
-		arch = name
-	}
 	m := map[string]string{
 		"ecs.instance-type": a.config.InstanceType, "ecs.availability-zone": a.config.Zone, "ecs.os-type": "linux",
-		"ecs.cpu-architecture": arch, "pintle.runtime": a.config.Runtime.Name(), "pintle.node": a.config.Name,
+		"ecs.cpu-architecture": architecture(), "pintle.runtime": a.config.Runtime.Name(), "pintle.node": a.config.Name,
 	}
 	for _, c := range capabilities {
 		m[c] = ""

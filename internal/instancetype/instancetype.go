@@ -128,3 +128,14 @@ func plain() []string {
 	slices.Sort(out)
 	return out
 }
+
+// All lists every type.
+func All() []Type {
+	var out []Type
+	for _, f := range families {
+		for _, s := range f.sizes {
+			out = append(out, f.typeOf(s))
+		}
+	}
+	return out
+}

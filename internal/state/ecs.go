@@ -46,6 +46,8 @@ type ContainerInstance struct {
 	Capacity Resources
 	// DisconnectedAt is when the agent's connection was lost; nil while it is connected.
 	DisconnectedAt *time.Time
+	// PrivateIPAddress is the machine's, in its network.
+	PrivateIPAddress string `json:",omitzero"`
 }
 
 // GPU is one device of a container instance.

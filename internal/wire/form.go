@@ -87,7 +87,7 @@ func (d formDecoder) structure(sh *shape, t *formTree, path string, v reflect.Va
 			continue
 		}
 		if m == nil {
-			return refuse("SerializationException", "%s: there is no such parameter.", join(path, name))
+			return refuse("UnknownParameterException", "%s: there is no such parameter.", join(path, name))
 		}
 		if err := d.value(m.shape, child, join(path, name), v.Field(m.index)); err != nil {
 			return err

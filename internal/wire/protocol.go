@@ -26,8 +26,9 @@ type Protocol interface {
 
 // The protocols that there are so far.
 var (
-	JSON10 Protocol = jsonProtocol{"application/x-amz-json-1.0"}
-	JSON11 Protocol = jsonProtocol{"application/x-amz-json-1.1"}
-	Query  Protocol = queryProtocol{}
-	CBOR   Protocol = cborProtocol{}
+	JSON10   Protocol = jsonProtocol{"application/x-amz-json-1.0"}
+	JSON11   Protocol = jsonProtocol{"application/x-amz-json-1.1"}
+	Query    Protocol = queryProtocol{}
+	EC2Query Protocol = ec2Protocol{}
+	CBOR     Protocol = cborProtocol{}
 )

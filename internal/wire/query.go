@@ -94,7 +94,7 @@ func (a *API) queryError(err smithy.APIError) (code string, status int) {
 	switch r.code {
 	case "UnknownOperationException":
 		return "InvalidAction", r.status
-	case "SerializationException":
+	case "SerializationException", "UnknownParameterException":
 		return "MalformedInput", r.status
 	case "UnrecognizedClientException":
 		return "InvalidClientTokenId", http.StatusForbidden

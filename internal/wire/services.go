@@ -46,6 +46,14 @@ func CloudWatch(service any) API {
 	}
 }
 
+// EC2 is Amazon EC2.
+func EC2(service any) API {
+	return API{
+		Name: "ec2", Title: "Amazon EC2", Protocols: []Protocol{EC2Query}, Version: "2016-11-15", Namespace: "http://ec2.amazonaws.com/doc/2016-11-15/",
+		CamelCase: true, Names: EC2Names, InputNames: EC2InputNames, Operations: EC2Operations, Service: service,
+	}
+}
+
 // STS is the Security Token Service.
 func STS(service any) API {
 	return API{

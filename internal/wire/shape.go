@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -16,9 +17,9 @@ import (
 type shape struct {
 	kind    kind
 	typ     reflect.Type
-	elem    *shape   // what a pointer, a list or a map holds
-	members []member // of a structure; of a union, what it can be
-	byName  map[string]*member
+	elem    *shape             // what a pointer, a list or a map holds
+	members []member           // of a structure; of a union, what it can be
+	byName  map[string]*member // as requests call them
 }
 
 type kind uint8
@@ -42,6 +43,7 @@ const (
 // member is a field of a structure, or a variant of a union.
 type member struct {
 	name   string
+	input  string // its name in requests, where that is another one
 	quoted string // `"name":`, ready for JSON
 	shape  *shape
 	index  int          // of the field in its struct
@@ -60,6 +62,7 @@ var (
 type shapes struct {
 	camelCase bool
 	names     map[string]string
+	inputs    map[string]string
 	variants  []reflect.Type // of unions
 	documents bool           // whether documents can be made
 
@@ -68,7 +71,7 @@ type shapes struct {
 }
 
 func newShapes(a *API) *shapes {
-	s := &shapes{camelCase: a.CamelCase, names: a.Names, documents: a.NewDocument != nil, made: map[reflect.Type]*shape{}}
+	s := &shapes{camelCase: a.CamelCase, names: a.Names, inputs: a.InputNames, documents: a.NewDocument != nil, made: map[reflect.Type]*shape{}}
 	for _, v := range a.Unions {
 		s.variants = append(s.variants, reflect.TypeOf(v))
 	}
@@ -140,7 +143,7 @@ func (s *shapes) makeStruct(sh *shape) {
 	for i := range sh.typ.NumField() {
 		f := sh.typ.Field(i)
 		if f.IsExported() && f.Name != "ResultMetadata" && f.Name != "ErrorCodeOverride" { // the SDK's own, no members
-			sh.add(member{name: s.memberName(sh.typ, f.Name), shape: s.make(f.Type), index: i})
+			sh.add(member{name: s.memberName(sh.typ, f.Name), input: s.inputName(sh.typ, f.Name), shape: s.make(f.Type), index: i})
 		}
 	}
 	sh.index()
@@ -175,7 +178,8 @@ func (sh *shape) add(m member) {
 func (sh *shape) index() {
 	sh.byName = make(map[string]*member, len(sh.members))
 	for i := range sh.members {
-		sh.byName[sh.members[i].name] = &sh.members[i]
+		m := &sh.members[i]
+		sh.byName[cmp.Or(m.input, m.name)] = m
 	}
 }
 
@@ -189,6 +193,14 @@ func (s *shapes) memberName(t reflect.Type, name string) string {
 	}
 	r, n := utf8.DecodeRuneInString(name)
 	return string(unicode.ToLower(r)) + name[n:]
+}
+
+// inputName is the name of a type's field in requests, "" where it is that in answers.
+func (s *shapes) inputName(t reflect.Type, name string) string {
+	if s.inputs == nil {
+		return ""
+	}
+	return cmp.Or(s.inputs[t.Name()+"."+name], name)
 }
 
 // check returns an error that names the first member without a place on the wire.

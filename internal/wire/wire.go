@@ -23,10 +23,11 @@ type API struct {
 	Title        string                // for people: "Amazon ECS"
 	Protocols    []Protocol            // how it is spoken; a request is in the first that claims it
 	TargetPrefix string                // before the operation in X-Amz-Target, for JSON
-	Version      string                // of the API, for Query
-	Namespace    string                // of the answers' XML, for Query
+	Version      string                // of the API, for Query and EC2's
+	Namespace    string                // of the answers' XML, for Query and EC2's
 	CamelCase    bool                  // whether members begin with a lower-case letter
 	Names        map[string]string     // of members that are exceptions, by "<Struct>.<Field>"
+	InputNames   map[string]string     // of those in requests, for EC2, where the others have the SDK's; nil where they are as in answers
 	QueryErrors  map[string]QueryError // by their names in the model, for a service that began with Query
 	Operations   []string              // every operation that the service has on AWS
 	Lenient      []string              // those whose unknown members are ignored: nodes of other versions call them

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"reflect"
@@ -8,10 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// xmlEncoder appends values as AWS Query answers have them: lists of <member>, maps of <entry>.
+// xmlEncoder appends values as AWS Query answers have them: lists of <member>, or as EC2 calls them, and
+// maps of <entry>.
 type xmlEncoder struct {
-	b   []byte
-	err error // the first
+	b    []byte
+	item string // what a list is of; "" is member
+	err  error  // the first
 }
 
 func (e *xmlEncoder) open(tag string) {
@@ -61,7 +64,7 @@ func (e *xmlEncoder) value(sh *shape, v reflect.Value) {
 		e.structure(sh, v)
 	case kindList:
 		for i := range v.Len() {
-			e.tagged("member", sh.elem, v.Index(i))
+			e.tagged(cmp.Or(e.item, "member"), sh.elem, v.Index(i))
 		}
 	case kindMap:
 		e.dictionary(sh, v)

@@ -30,7 +30,9 @@ type Options struct {
 	Now func() time.Time
 	// Put keeps samples; it returns once they are durable.
 	Put func([]metricstore.Sample) error
-	Log *slog.Logger
+	// NoGPUs leaves the metrics of GPUs to others, as AWS does.
+	NoGPUs bool
+	Log    *slog.Logger
 }
 
 // Meter adds up what the nodes tell.
@@ -134,6 +136,9 @@ func (m *Meter) Observe(instanceArn string, message acs.Message) {
 			m.node(instance)
 		}
 	case *acs.PintleGPUTelemetry:
+		if m.opts.NoGPUs {
+			return
+		}
 		for i := range message.GPUs {
 			m.gpu(v, instance, &message.GPUs[i])
 		}

@@ -3,6 +3,7 @@ package ecs
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"iter"
 	"regexp"
 	"slices"
@@ -83,9 +84,26 @@ func reregister(old *state.ContainerInstance, arn, clusterArn string, in *ecs.Re
 	row.Attributes = mergeAttributes(row.Attributes, in.Attributes)
 	row.Tags = mergeTags(row.Tags, in.Tags)
 	row.VersionInfo = cmp.Or(in.VersionInfo, row.VersionInfo)
-	row.Ec2InstanceId = cmp.Or(row.Ec2InstanceId, attributeValue(in.Attributes, "ecs.instance-id"))
+	machine := identityDocument(in.InstanceIdentityDocument)
+	row.Ec2InstanceId = cmp.Or(machine.InstanceID, row.Ec2InstanceId, attributeValue(in.Attributes, "ecs.instance-id"))
+	row.PrivateIPAddress = cmp.Or(machine.PrivateIP, row.PrivateIPAddress)
 	row.CapacityProviderName = cmp.Or(attributeValue(in.Attributes, CapacityProviderAttribute), row.CapacityProviderName)
 	return row, nil
+}
+
+// machine is what an instance identity document says of the machine:
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html
+type machine struct {
+	InstanceID *string `json:"instanceId"`
+	PrivateIP  string  `json:"privateIp"`
+}
+
+// identityDocument reads what an agent sends; one on a machine without the document sends nothing.
+func identityDocument(text *string) (m machine) {
+	if json.Unmarshal([]byte(aws.ToString(text)), &m) != nil || aws.ToString(m.InstanceID) == "" {
+		return machine{}
+	}
+	return m
 }
 
 // registeredCapacity reads what an agent offers.

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/pintle/pintle/internal/agent"
+)
+
+// serveMetrics serves the nodes' GPUs to Prometheus at /metrics, until ctx ends. An address that is
+// taken, as by a dcgm-exporter, is no reason not to run tasks.
+func serveMetrics(ctx context.Context, address string, nodes []*agent.Agent, log *slog.Logger) error {
+	if address == "" {
+		return nil
+	}
+	registry := prometheus.NewRegistry()
+	for _, n := range nodes {
+		registry.MustRegister(n)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		log.Warn("the GPUs' metrics are not served; choose another address with --metrics, or none", "error", err)
+		return nil
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	defer context.AfterFunc(ctx, func() { web.Close() })() //nolint:errcheck // Serve tells
+	return ignore(web.Serve(l))
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Makes a service whose tasks have a quarter of a CPU each, gives them work until there are more of them,
+# and takes it away until there is one.
+set -euo pipefail
+cd "$(dirname "$0")"
+work=${WORK_DIR:-/tmp/cpu-service} # the tasks have work while there is a file work in it
+export AWS_PAGER=
+aws() { command aws ${AWS_ENDPOINT_URL:+--endpoint-url "$AWS_ENDPOINT_URL"} "$@"; }
+scaling() { aws application-autoscaling "$@" --service-namespace ecs --resource-id service/default/ml-service; }
+scalable() { scaling "$@" --scalable-dimension ecs:service:DesiredCount; }
+metric() { # what CloudWatch has of the last minutes
+  aws cloudwatch get-metric-statistics --namespace AWS/ECS --metric-name CPUUtilization --statistics Average --period 60 \
+    --dimensions Name=ClusterName,Value=default Name=ServiceName,Value=ml-service \
+    --start-time "$(date -u -d '-5 min' +%FT%TZ)" --end-time "$(date -u +%FT%TZ)" --query 'sort_by(Datapoints,&Timestamp)[-1].Average' --output text
+}
+
+mkdir -p "$work" && rm -f "$work/work"
+trap 'rm -f "$work/work"' EXIT
+
+aws ecs register-task-definition --cli-input-json "$(sed "s#/tmp/cpu-service#$work#g" taskdef.json)" --query taskDefinition.taskDefinitionArn --output text
+aws ecs create-service --service-name ml-service --task-definition ml-task-family --desired-count 1 --query service.serviceArn --output text
+scalable register-scalable-target --min-capacity 1 --max-capacity 10 >/dev/null
+scalable put-scaling-policy --policy-name ecs-appautoscaling-policy --policy-type TargetTrackingScaling \
+  --target-tracking-scaling-policy-configuration file://policy.json --query 'Alarms[].AlarmName' --output text
+
+# follow shows the service until so many of its tasks run and no more are wanted: follow -ge 2.
+follow() {
+  local desired running last=
+  while read -r desired running < <(aws ecs describe-services --services ml-service --query 'services[0].[desiredCount,runningCount]' --output text); do
+    [ "$desired $running" = "$last" ] || echo "$(date +%T)  desired and running: $desired $running; CPU: $(metric) %"
+    last="$desired $running"
+    [ "$desired" -eq "$running" ] && [ "$running" "$1" "$2" ] && return
+    sleep 2
+  done
+}
+
+follow -eq 1
+echo '--- work'
+touch "$work/work"
+follow -ge 2
+echo '--- rest'
+rm "$work/work"
+follow -eq 1
+scaling describe-scaling-activities --query 'ScalingActivities[].[StartTime,StatusCode,Description,Cause]' --output text

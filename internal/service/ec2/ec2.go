@@ -1,0 +1,54 @@
+// Package ec2 is the part of Amazon EC2 that clients of ECS need: the instances that stand behind
+// container instances, and the types that Pintle knows. A Service has methods as the SDK's client has
+// them, over the store. It knows nothing of HTTP, and no other service.
+package ec2
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Options say whose EC2 this is.
+type Options struct {
+	Region  string
+	Account string
+}
+
+// Service is Amazon EC2 for one account in one region.
+type Service struct {
+	store *state.Store
+	opts  Options
+}
+
+// New returns the service over the store.
+func New(store *state.Store, opts Options) *Service { return &Service{store, opts} }
+
+// refusal is an error of EC2's. Its model has none: clients know them by their codes alone, of which
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html lists them all.
+type refusal struct {
+	smithy.GenericAPIError
+	status int
+}
+
+// HTTPStatusCode is the status of the answer.
+func (r *refusal) HTTPStatusCode() int { return r.status }
+
+func refuse(code, format string, args ...any) error {
+	return &refusal{smithy.GenericAPIError{Code: code, Message: fmt.Sprintf(format, args...)}, http.StatusBadRequest}
+}
+
+// checkDryRun answers a call that only asks whether it would be let through. Everyone's is.
+func checkDryRun(dryRun *bool) error {
+	if dryRun == nil || !*dryRun {
+		return nil
+	}
+	return &refusal{smithy.GenericAPIError{Code: "DryRunOperation", Message: "Request would have succeeded, but DryRun flag is set."}, http.StatusPreconditionFailed}
+}
+
+// quoted is ids as EC2's messages have them.
+func quoted(ids []string) string { return "'" + strings.Join(ids, ", ") + "'" }

@@ -1,0 +1,178 @@
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// DescribeInstances describes the machines that are container instances.
+func (s *Service) DescribeInstances(_ context.Context, in *ec2.DescribeInstancesInput) (*ec2.DescribeInstancesOutput, error) {
+	if err := checkInstanceIDs(in.InstanceIds); err != nil {
+		return nil, err
+	}
+	if len(in.InstanceIds) > 0 && in.MaxResults != nil {
+		return nil, refuse("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
+	}
+	match, err := matcher(in.Filters, instanceFields, func(i *types.Instance) []types.Tag { return i.Tags })
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	all := s.instances(s.store.View())
+	if all, err = named(all, in.InstanceIds); err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(i types.Instance) bool { return !match(&i) })
+	all, next, err := page(all, in.MaxResults, maxInstances, in.NextToken, instanceID)
+	if err != nil {
+		return nil, err
+	}
+	out := &ec2.DescribeInstancesOutput{NextToken: next, Reservations: []types.Reservation{}}
+	for _, i := range all {
+		out.Reservations = append(out.Reservations, types.Reservation{
+			ReservationId: new("r" + strings.TrimPrefix(*i.InstanceId, "i")), OwnerId: &s.opts.Account, Groups: []types.GroupIdentifier{}, Instances: []types.Instance{i},
+		})
+	}
+	return out, nil
+}
+
+// maxInstances is the most instances of one page: API_DescribeInstances.
+const maxInstances = 1000
+
+// instanceIDs are those that EC2 takes: of eight digits once, of seventeen today.
+var instanceIDs = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)
+
+func checkInstanceIDs(ids []string) error {
+	for _, id := range ids {
+		if !instanceIDs.MatchString(id) {
+			return refuse("InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
+		}
+	}
+	return nil
+}
+
+// named picks instances by their ids, all of them where there are none.
+func named(all []types.Instance, ids []string) ([]types.Instance, error) {
+	if len(ids) == 0 {
+		return all, nil
+	}
+	missing := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		return slices.ContainsFunc(all, func(i types.Instance) bool { return *i.InstanceId == id })
+	})
+	switch len(missing) {
+	case 0:
+		return slices.DeleteFunc(all, func(i types.Instance) bool { return !slices.Contains(ids, *i.InstanceId) }), nil
+	case 1:
+		return nil, refuse("InvalidInstanceID.NotFound", "The instance ID %s does not exist", quoted(missing))
+	}
+	return nil, refuse("InvalidInstanceID.NotFound", "The instance IDs %s do not exist", quoted(missing))
+}
+
+// instances are all that there are, in the order of their ids. A machine that was deregistered may be
+// anything now: it is no instance of ours any more.
+func (s *Service) instances(v *state.View) []types.Instance {
+	var out []types.Instance
+	for row := range v.ContainerInstances.All() {
+		if row.Ec2InstanceId != nil && aws.ToString(row.Status) != "INACTIVE" {
+			out = append(out, s.instance(row))
+		}
+	}
+	slices.SortFunc(out, func(a, b types.Instance) int { return cmp.Compare(*a.InstanceId, *b.InstanceId) })
+	return slices.CompactFunc(out, func(a, b types.Instance) bool { return *a.InstanceId == *b.InstanceId })
+}
+
+func instanceID(i types.Instance) string { return *i.InstanceId }
+
+// instance is the machine under a container instance.
+func (s *Service) instance(row *state.ContainerInstance) types.Instance {
+	i := types.Instance{
+		InstanceId: row.Ec2InstanceId, AmiLaunchIndex: aws.Int32(0), LaunchTime: row.RegisteredAt, State: running(),
+		Placement:           &types.Placement{Tenancy: types.TenancyDefault},
+		PublicDnsName:       aws.String(""),
+		BlockDeviceMappings: []types.InstanceBlockDeviceMapping{}, NetworkInterfaces: []types.InstanceNetworkInterface{}, SecurityGroups: []types.GroupIdentifier{},
+		Tags: []types.Tag{},
+	}
+	if row.PrivateIPAddress != "" {
+		i.PrivateIpAddress, i.PrivateDnsName = &row.PrivateIPAddress, new(privateDNSName(row.PrivateIPAddress, s.opts.Region))
+	}
+	for _, t := range row.Tags {
+		i.Tags = append(i.Tags, types.Tag{Key: t.Key, Value: t.Value})
+	}
+	for _, a := range row.Attributes {
+		switch aws.ToString(a.Name) {
+		case "ecs.instance-type":
+			i.InstanceType = types.InstanceType(aws.ToString(a.Value))
+		case "ecs.availability-zone":
+			i.Placement.AvailabilityZone = a.Value
+		case "ecs.cpu-architecture":
+			i.Architecture = types.ArchitectureValues(aws.ToString(a.Value))
+		case "pintle.node":
+			i.Tags = tagged(i.Tags, "Name", a.Value)
+		case "pintle.gpu":
+			i.Tags = tagged(i.Tags, "pintle.gpu", a.Value)
+		}
+	}
+	return i
+}
+
+// running is the state of every instance while Pintle starts none of its own.
+func running() *types.InstanceState {
+	return &types.InstanceState{Code: aws.Int32(16), Name: types.InstanceStateNameRunning}
+}
+
+// tagged adds a tag, unless there is one of the user's.
+func tagged(tags []types.Tag, key string, value *string) []types.Tag {
+	if slices.ContainsFunc(tags, func(t types.Tag) bool { return aws.ToString(t.Key) == key }) {
+		return tags
+	}
+	return append(tags, types.Tag{Key: &key, Value: value})
+}
+
+// privateDNSName is an address's name:
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html
+func privateDNSName(ip, region string) string {
+	domain := region + ".compute.internal"
+	if region == "us-east-1" {
+		domain = "ec2.internal"
+	}
+	return "ip-" + strings.ReplaceAll(ip, ".", "-") + "." + domain
+}
+
+// instanceFields are the filters of API_DescribeInstances that say something of what is there.
+var instanceFields = fields[types.Instance]{
+	"architecture":        func(i *types.Instance) []string { return []string{string(i.Architecture)} },
+	"availability-zone":   func(i *types.Instance) []string { return given(i.Placement.AvailabilityZone) },
+	"instance-id":         func(i *types.Instance) []string { return given(i.InstanceId) },
+	"instance-state-code": func(i *types.Instance) []string { return []string{strconv.Itoa(int(*i.State.Code))} },
+	"instance-state-name": func(i *types.Instance) []string { return []string{string(i.State.Name)} },
+	"instance-type":       func(i *types.Instance) []string { return []string{string(i.InstanceType)} },
+	"launch-time": func(i *types.Instance) []string {
+		if i.LaunchTime == nil {
+			return nil
+		}
+		return []string{i.LaunchTime.UTC().Format(time.RFC3339)}
+	},
+	"private-dns-name":   func(i *types.Instance) []string { return given(i.PrivateDnsName) },
+	"private-ip-address": func(i *types.Instance) []string { return given(i.PrivateIpAddress) },
+	"tenancy":            func(i *types.Instance) []string { return []string{string(i.Placement.Tenancy)} },
+}
+
+func given(s *string) []string {
+	if s == nil {
+		return nil
+	}
+	return []string{*s}
+}

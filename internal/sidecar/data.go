@@ -1,0 +1,170 @@
+package sidecar
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Sample is one value of one GPU.
+type Sample struct {
+	Metric string
+	GPU    string // its UUID
+	Value  float64
+}
+
+// maxText is the most that is read of an exporter's answer: some 1,000 GPUs' worth.
+const maxText = 16 << 20
+
+// Parse reads an exporter's text. What has no UUID is no GPU's, and is left out.
+func Parse(r io.Reader) ([]Sample, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(io.LimitReader(r, maxText))
+	if err != nil {
+		return nil, fmt.Errorf("read the exporter's metrics: %w", err)
+	}
+	var out []Sample
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		for _, m := range families[name].Metric {
+			v, ok := value(m)
+			if gpu := label(m, "UUID"); ok && gpu != "" {
+				out = append(out, Sample{name, gpu, v})
+			}
+		}
+	}
+	return out, nil
+}
+
+// value is what a metric says, if CloudWatch takes it: API_MetricDatum.
+func value(m *dto.Metric) (float64, bool) {
+	var v float64
+	switch {
+	case m.Gauge != nil:
+		v = m.Gauge.GetValue()
+	case m.Counter != nil:
+		v = m.Counter.GetValue()
+	case m.Untyped != nil:
+		v = m.Untyped.GetValue()
+	default:
+		return 0, false
+	}
+	return v, !math.IsNaN(v) && math.Abs(v) <= math.Ldexp(1, 360)
+}
+
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.Label {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+// Selection is what of an exporter's samples is put, and as whose.
+type Selection struct {
+	Task    Task
+	Metrics []string
+	GPUs    []string // by UUID; none are all
+	ByTask  bool     // also by task
+	ByGPU   bool     // also by GPU
+}
+
+func (s *Selection) picks(sample Sample) bool {
+	return slices.Contains(s.Metrics, sample.Metric) && (len(s.GPUs) == 0 || slices.Contains(s.GPUs, sample.GPU))
+}
+
+// units are CloudWatch's of DCGM's metrics; others have none.
+var units = map[string]types.StandardUnit{
+	"DCGM_FI_DEV_GPU_UTIL": types.StandardUnitPercent, "DCGM_FI_DEV_MEM_COPY_UTIL": types.StandardUnitPercent,
+	"DCGM_FI_DEV_FB_USED": types.StandardUnitMegabytes, "DCGM_FI_DEV_FB_FREE": types.StandardUnitMegabytes,
+}
+
+// Data makes CloudWatch's data of samples, with a value for each GPU. So the average over all that a
+// service's tasks put is that of the service's GPUs.
+func Data(samples []Sample, s Selection, at time.Time, fine bool) []types.MetricDatum {
+	cluster := dimension("ClusterName", s.Task.Cluster)
+	service := []types.Dimension{cluster, dimension("ServiceName", s.Task.Service)}
+	d := data{at: at, fine: fine, index: map[string]int{}}
+	for _, sample := range samples {
+		if !s.picks(sample) {
+			continue
+		}
+		d.add(sample, service...)
+		if s.ByTask {
+			d.add(sample, cluster, dimension("TaskId", s.Task.ID))
+		}
+		if s.ByGPU {
+			d.add(sample, cluster, dimension("UUID", sample.GPU))
+		}
+	}
+	return d.data
+}
+
+func dimension(name, value string) types.Dimension {
+	return types.Dimension{Name: &name, Value: &value}
+}
+
+// maxValues is the most values of a datum: API_MetricDatum.
+const maxValues = 150
+
+// data collects the values of each metric and set of dimensions.
+type data struct {
+	at    time.Time
+	fine  bool
+	data  []types.MetricDatum
+	index map[string]int
+}
+
+func (d *data) add(s Sample, dimensions ...types.Dimension) {
+	key := s.Metric
+	for _, dim := range dimensions {
+		key += "\x00" + *dim.Name + "\x00" + *dim.Value
+	}
+	i, ok := d.index[key]
+	if !ok || len(d.data[i].Values) == maxValues {
+		i = len(d.data)
+		d.index[key] = i
+		d.data = append(d.data, d.datum(s.Metric, dimensions))
+	}
+	m := &d.data[i]
+	at := slices.Index(m.Values, s.Value)
+	if at < 0 { // CloudWatch counts equal values
+		m.Values, m.Counts = append(m.Values, s.Value), append(m.Counts, 0)
+		at = len(m.Values) - 1
+	}
+	m.Counts[at]++
+}
+
+func (d *data) datum(metric string, dimensions []types.Dimension) types.MetricDatum {
+	m := types.MetricDatum{MetricName: &metric, Dimensions: dimensions, Timestamp: &d.at, Unit: types.StandardUnitNone, StorageResolution: aws.Int32(60)}
+	if u, ok := units[metric]; ok {
+		m.Unit = u
+	}
+	if d.fine {
+		m.StorageResolution = aws.Int32(1)
+	}
+	return m
+}
+
+// String is a datum for people.
+func String(m types.MetricDatum) string {
+	var b strings.Builder
+	b.WriteString(*m.MetricName)
+	for _, dim := range m.Dimensions {
+		fmt.Fprintf(&b, " %s=%s", *dim.Name, *dim.Value)
+	}
+	for i, v := range m.Values {
+		fmt.Fprintf(&b, " %g×%g", m.Counts[i], v)
+	}
+	return b.String()
+}

@@ -1,0 +1,91 @@
+// Package sidecar is a container beside a GPU workload: it looks at the task's GPUs through a
+// dcgm-exporter, and puts what it sees into CloudWatch by cluster and service, so that a policy of
+// Application Auto Scaling can follow it. It uses AWS's public APIs alone, and runs on AWS as it does on
+// Pintle. pintle metrics runs it.
+package sidecar
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+)
+
+// CloudWatch is the part of its client that the sidecar uses.
+type CloudWatch interface {
+	PutMetricData(context.Context, *cloudwatch.PutMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error)
+}
+
+// Options are what the sidecar does.
+type Options struct {
+	// Look sees what the exporter says now.
+	Look       func(context.Context) ([]Sample, error)
+	CloudWatch CloudWatch
+	Namespace  string
+	Selection  Selection
+	Interval   time.Duration
+	Log        *slog.Logger
+}
+
+// The bounds of a look and a put. What could not be put is put with the next: 1,000 data are what one
+// PutMetricData takes, and older ones are dropped.
+const (
+	lookTime   = 5 * time.Second
+	putTime    = 10 * time.Second
+	maxPending = 1000
+)
+
+// Publisher looks and puts.
+type Publisher struct {
+	opts    Options
+	pending []types.MetricDatum // what was not put so far
+}
+
+// New returns a publisher that Run starts.
+func New(o Options) *Publisher { return &Publisher{opts: o} }
+
+// Run looks and puts at every interval until ctx ends, and then once more.
+func (p *Publisher) Run(ctx context.Context) {
+	tick := time.NewTicker(p.opts.Interval)
+	defer tick.Stop()
+	for {
+		p.publish(ctx)
+		select {
+		case <-ctx.Done():
+			p.publish(context.WithoutCancel(ctx))
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// publish looks once, and puts what it saw and what is left from before.
+func (p *Publisher) publish(ctx context.Context) {
+	looking, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	samples, err := p.opts.Look(looking)
+	if err != nil && ctx.Err() == nil {
+		p.opts.Log.Warn("cannot see the GPUs", "error", err)
+	}
+	p.pending = append(p.pending, Data(samples, p.opts.Selection, time.Now(), p.opts.Interval < time.Minute)...)
+	if over := len(p.pending) - maxPending; over > 0 {
+		p.opts.Log.Warn("metrics are dropped, since CloudWatch does not take them", "data", over)
+		p.pending = slices.Delete(p.pending, 0, over)
+	}
+	if len(p.pending) == 0 {
+		return
+	}
+	putting, cancel := context.WithTimeout(ctx, putTime)
+	defer cancel()
+	_, err = p.opts.CloudWatch.PutMetricData(putting, &cloudwatch.PutMetricDataInput{Namespace: aws.String(p.opts.Namespace), MetricData: p.pending})
+	switch {
+	case err == nil:
+		p.pending = nil
+	case ctx.Err() == nil:
+		p.opts.Log.Warn("cannot put metrics; they come with the next", "error", err)
+	}
+}

@@ -1,0 +1,110 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+)
+
+// fakeCloudWatch takes what is put, but while it is down.
+type fakeCloudWatch struct {
+	down  func() bool
+	calls int
+	got   []float64
+}
+
+func (f *fakeCloudWatch) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error) {
+	f.calls++
+	if f.down != nil && f.down() {
+		return nil, errors.New("down")
+	}
+	if len(in.MetricData) > maxPending {
+		return nil, errors.New("too many")
+	}
+	for _, m := range in.MetricData {
+		f.got = append(f.got, m.Values...)
+	}
+	return &cloudwatch.PutMetricDataOutput{}, nil
+}
+
+// publisher looks at a GPU whose utilisation is the number of the look.
+func publisher(cw CloudWatch, interval time.Duration) *Publisher {
+	n := 0.0
+	look := func(context.Context) ([]Sample, error) {
+		n++
+		return []Sample{{"util", "GPU-a", n}}, nil
+	}
+	return New(Options{
+		Look: look, CloudWatch: cw, Namespace: "n", Interval: interval, Log: slog.New(slog.DiscardHandler),
+		Selection: Selection{Task: Task{Cluster: "c", Service: "s"}, Metrics: []string{"util"}},
+	})
+}
+
+// numbers are 1 to n, from the first on.
+func numbers(first, n int) (out []float64) {
+	for i := first; i <= n; i++ {
+		out = append(out, float64(i))
+	}
+	return out
+}
+
+func TestPublisher(t *testing.T) {
+	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // synctest's
+	for _, c := range []struct {
+		name    string
+		lasts   time.Duration
+		down    time.Duration // from the start
+		want    []float64
+		atLeast int
+	}{
+		{"once more at the end", 25 * time.Second, 0, numbers(1, 4), 4},
+		{"what was not put comes later", 65 * time.Second, 45 * time.Second, numbers(1, 8), 8},
+		{"what is too old is dropped", 1004*10*time.Second + 5*time.Second, 1004 * 10 * time.Second, numbers(6, 1006), 1006},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cw := &fakeCloudWatch{down: func() bool { return time.Since(start) < c.down }}
+				ctx, cancel := context.WithTimeout(t.Context(), c.lasts)
+				defer cancel()
+				publisher(cw, 10*time.Second).Run(ctx)
+				if !slices.Equal(cw.got, c.want) || cw.calls != c.atLeast {
+					t.Errorf("in %d calls got %v", cw.calls, cw.got)
+				}
+			})
+		})
+	}
+}
+
+func TestReadTask(t *testing.T) {
+	for _, c := range []struct {
+		name, metadata string
+		want           Task
+	}{
+		{"on EC2", `{"Cluster":"c","TaskARN":"arn:aws:ecs:eu-west-1:1:task/c/t","ServiceName":"s","Family":"f"}`, Task{"c", "s", "t", "eu-west-1", "arn:aws:ecs:eu-west-1:1:task/c/t"}},
+		{"on Fargate", `{"Cluster":"arn:aws:ecs:eu-west-1:1:cluster/c","TaskARN":"arn:aws:ecs:eu-west-1:1:task/c/t","ServiceName":"s"}`, Task{"c", "s", "t", "eu-west-1", "arn:aws:ecs:eu-west-1:1:task/c/t"}},
+		{"of no service", `{"Cluster":"c","TaskARN":"arn:aws:ecs:r:1:task/t"}`, Task{"c", "", "t", "r", "arn:aws:ecs:r:1:task/t"}},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v4/token/task" {
+				http.NotFound(w, r)
+			}
+			w.Write([]byte(c.metadata)) //nolint:errcheck // the client tells
+		}))
+		got, err := ReadTask(t.Context(), s.URL+"/v4/token")
+		if err != nil || got != c.want {
+			t.Errorf("%s: got %+v, %v", c.name, got, err)
+		}
+		if _, err := ReadTask(t.Context(), s.URL); err == nil {
+			t.Errorf("%s: metadata of nobody's", c.name)
+		}
+		s.Close()
+	}
+}
