@@ -113,7 +113,7 @@ func TestGPUsOfAnExporter(t *testing.T) {
 	defer exporter.Close()
 	p := Up(t, "c5.xlarge=1")
 	metrics := address(t)
-	agent := &daemon{t: t, args: []string{"agent", "--endpoint", p.Endpoint, "--data", t.TempDir(), "--name", "gpu-box", "--runtime", "process", "--metrics", metrics, "--gpu-metrics", exporter.URL + "/metrics"}}
+	agent := &daemon{t: t, args: []string{"agent", "--endpoint", p.Endpoint, "--data", t.TempDir(), "--name", "gpu-box", "--runtime", "process", "--metrics", metrics, "--gpu-exporter", exporter.URL + "/metrics"}}
 	agent.start()
 	defer agent.kill()
 	shows := func(parts ...string) func() bool {
@@ -139,8 +139,8 @@ func TestGPUsOfAnExporter(t *testing.T) {
 	}
 	Eventually(t, "the repaired GPU", 10*time.Second, shows("ok"))
 
-	refused := p.Command(bin(t, "pintle"), "agent", "--endpoint", p.Endpoint, "--data", t.TempDir(), "--name", "none", "--runtime", "process", "--metrics=", "--gpu-metrics", "http://"+address(t)+"/metrics")
-	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "--gpu-metrics") {
+	refused := p.Command(bin(t, "pintle"), "agent", "--endpoint", p.Endpoint, "--data", t.TempDir(), "--name", "none", "--runtime", "process", "--metrics=", "--gpu-exporter", "http://"+address(t)+"/metrics")
+	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "--gpu-exporter") {
 		t.Errorf("an exporter that is not there is taken: %v, %s", err, out)
 	}
 }

@@ -28,7 +28,7 @@ type nodeFlags struct {
 	Subnet      string            `default:"10.213.0.0/16" placeholder:"CIDR" help:"Addresses for containers of the oci runtime on this machine's bridge."`
 	TaskNetwork string            `type:"existingfile" placeholder:"FILE" help:"CNI network configuration list for tasks of network mode awsvpc; default the bridge. With macvlan, say, each task has an address on the LAN."`
 	Metrics     string            `default:"127.0.0.1:9400" placeholder:"ADDRESS" help:"Where the GPUs' metrics are served to Prometheus, at /metrics, under dcgm-exporter's names; empty serves none."`
-	GPUMetrics  string            `name:"gpu-metrics" placeholder:"URL" help:"Read the load of this machine's GPUs from the dcgm-exporter there, such as http://127.0.0.1:9400/metrics, instead of NVML."`
+	GPUExporter string            `name:"gpu-exporter" placeholder:"URL" help:"Read the load of this machine's GPUs from the dcgm-exporter there, such as http://127.0.0.1:9400/metrics, instead of NVML."`
 	StrictLogs  bool              `name:"strict" help:"Fail tasks whose log group does not exist, as AWS does, instead of making it."`
 	Attributes  map[string]string `name:"attribute" help:"Attribute of the container instance, NAME=VALUE; repeat for more."`
 }
@@ -84,14 +84,14 @@ func newAgent(ctx context.Context, config aws.Config, m machine, endpoint, clust
 		ECS: awsecs.NewFromConfig(config), Logs: cloudwatchlogs.NewFromConfig(config),
 	}
 	if typeName == "" {
-		c, err := thisMachine(ctx, c, f.GPUMetrics)
+		c, err := thisMachine(ctx, c, f.GPUExporter)
 		if err != nil {
 			return nil, err
 		}
 		return agent.New(c), nil
 	}
-	if f.GPUMetrics != "" {
-		return nil, errors.New("--gpu-metrics is for this machine's own GPUs: no exporter knows simulated ones")
+	if f.GPUExporter != "" {
+		return nil, errors.New("--gpu-exporter is for this machine's own GPUs: no exporter knows simulated ones")
 	}
 	t, err := instancetype.Lookup(typeName)
 	if err != nil {
@@ -123,7 +123,7 @@ func thisMachine(ctx context.Context, c agent.Config, metrics string) (agent.Con
 	}
 	exported, err := gpu.NewDCGM(ctx, metrics, devices, c.Log)
 	if err != nil {
-		return c, fmt.Errorf("--gpu-metrics: %v", err) // not wrapped: it is not the control plane that does not answer
+		return c, fmt.Errorf("--gpu-exporter: %v", err) // not wrapped: it is not the control plane that does not answer
 	}
 	c.GPUs = exported
 	return c, nil
