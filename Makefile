@@ -32,6 +32,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/emf
 	go test -run xxx -fuzz FuzzSchedule -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/scaling
 	go test -run xxx -fuzz FuzzPlace -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/placement
+	go test -run xxx -fuzz FuzzReadTrace -fuzztime 10s ./internal/sim
 	go test -run xxx -fuzz 'FuzzDecode$$' -fuzztime 10s ./internal/acs
 	go test -run xxx -fuzz 'FuzzDecodeSigned$$' -fuzztime 10s ./internal/acs
 	go test -run xxx -fuzz FuzzReplay -fuzztime 10s ./internal/state
@@ -44,7 +45,8 @@ fuzz: ## fuzz the parsers, ten seconds each
 
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/logstore ./internal/metricstore ./internal/service/ecs ./internal/wire
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/logstore ./internal/metricstore ./internal/service/ecs ./internal/sim ./internal/wire
+	go run ./bench/reaction
 
 docs: build ## write docs/coverage.md anew
 	./bin/pintle coverage > docs/coverage.md

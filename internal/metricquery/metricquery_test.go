@@ -109,6 +109,43 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestEnding: periods that end at any second, of metrics and of expressions.
+func TestEnding(t *testing.T) {
+	store, err := metricstore.Open(t.TempDir(), metricstore.Options{Now: func() time.Time { return noon }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // the test is over
+	var samples []metricstore.Sample
+	for second := range 60 {
+		samples = append(samples, metricstore.Sample{Metric: metricstore.NewMetric("n", "a"), At: noon.Unix() - 60 + int64(second), Fine: true, Set: metricstore.One(float64(second))})
+	}
+	if err := store.Put(samples); err != nil {
+		t.Fatal(err)
+	}
+	q, err := New([]types.MetricDataQuery{metric("m1", "a", 10, "Average"), expression("e1", "m1 * 10")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := noon.Add(-7 * time.Second) // after second 52
+	r, err := q.Ending(end).Run(store, end.Add(-20*time.Second), end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"37.5 47.5", "375 475"} {
+		var got []string
+		for n, p := range r.Answers[i].Points {
+			got = append(got, fmt.Sprint(p.Value))
+			if at := end.Add(time.Duration(n-2) * 10 * time.Second); !p.At.Equal(at) {
+				t.Errorf("point %d begins at %v, want %v", n, p.At, at)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", r.Answers[i].ID, got, want)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	long, err := New([]types.MetricDataQuery{metric("m1", "a", 1, "Sum"), expression("e1", "m1 + TIME_SERIES(1)")})
 	if err != nil {

@@ -30,7 +30,9 @@ type world struct {
 	fail error
 }
 
-func start(t *testing.T) *world {
+func start(t *testing.T) *world { return startAs(t, nil) }
+
+func startAs(t *testing.T, arrivals *Arrivals) *world {
 	t.Helper()
 	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
 	if err != nil {
@@ -40,13 +42,13 @@ func start(t *testing.T) *world {
 	if w.store, err = state.Open(t.Context(), journal); err != nil {
 		t.Fatal(err)
 	}
-	if w.metrics, err = metricstore.Open(t.TempDir(), metricstore.Options{}); err != nil {
+	if w.metrics, err = metricstore.Open(t.TempDir(), metricstore.Options{Note: arrivals.note()}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		ended <- Run(ctx, w.store, Options{Now: time.Now, Metrics: w.metrics, Act: w.act, Log: slog.New(slog.DiscardHandler)})
+		ended <- Run(ctx, w.store, Options{Now: time.Now, Metrics: w.metrics, Act: w.act, Arrivals: arrivals, Log: slog.New(slog.DiscardHandler)})
 	}()
 	w.stop = func() {
 		cancel()
@@ -57,6 +59,14 @@ func start(t *testing.T) *world {
 		w.store.Close()   //nolint:errcheck // the test is over
 	}
 	return w
+}
+
+// note is Note, nil for none.
+func (a *Arrivals) note() func([]metricstore.Sample) {
+	if a == nil {
+		return nil
+	}
+	return a.Note
 }
 
 func (w *world) act(_ context.Context, a Action) error {
@@ -368,4 +378,41 @@ func BenchmarkRound(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// TestArrivals: in the fast reaction an alarm with a short period looks back from now as its metric's data arrives, an
+// alarm with a long one does as ever; and one whose data ends notices that too.
+func TestArrivals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startAs(t, NewArrivals())
+		defer w.stop()
+		short, long, other := metricAlarm("short", 10), metricAlarm("long", 60), metricAlarm("other", 10)
+		other.Metric.MetricName = aws.String("another")
+		for _, a := range []*state.Alarm{short, long, other} {
+			a.Metric.EvaluationPeriods = aws.Int32(1)
+		}
+		w.put(short, long, other)
+		report := func(seconds int, value float64) {
+			for range seconds {
+				w.report(value)
+				synctest.Wait()
+				time.Sleep(time.Second)
+			}
+			synctest.Wait()
+		}
+		report(17, 20)
+		w.expect("while it is low", w.state("short"), "OK")
+		report(6, 100) // 4 s of 20 and 6 s of 100 are 68
+		w.expect("below the threshold yet", w.state("short"), "OK")
+		report(1, 100) // 3 s and 7 s are 76
+		w.expect("above it", w.state("short"), "ALARM")
+		w.expect("a minute is not over", w.state("long"), "INSUFFICIENT_DATA")
+		w.expect("nothing arrives", w.state("other"), "INSUFFICIENT_DATA")
+		report(5, 0) // 50
+		w.expect("below it again", w.state("short"), "OK")
+		report(100, 100)
+		w.expect("after the second minute", w.state("long"), "ALARM")
+		time.Sleep(time.Minute)
+		w.expect("when nothing arrives any more", w.state("short"), "INSUFFICIENT_DATA")
+	})
 }

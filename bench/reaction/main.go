@@ -1,0 +1,166 @@
+// Command reaction measures how long it takes from a step of a service's load until it has another task: when its
+// desired count has grown, and when the new task is RUNNING. A task makes its simulated GPU busy, its node reports that,
+// target tracking decides: the whole way, on this machine, in each mode of --reaction.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
+	autoscalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+func main() {
+	binary := flag.String("pintle", "bin/pintle", "the binary to measure")
+	reactions := flag.String("reaction", "fast,faithful", "the modes to measure")
+	rounds := flag.Int("rounds", 3, "how often each is measured")
+	flag.Parse()
+	for _, reaction := range strings.Split(*reactions, ",") {
+		var decided, running []time.Duration
+		for range *rounds {
+			d, r, err := measure(*binary, reaction)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "reaction:", err)
+				os.Exit(1)
+			}
+			decided, running = append(decided, d), append(running, r)
+		}
+		fmt.Printf("%-8s  from the load step to the desired count %s, to the new task RUNNING %s\n", reaction, spread(decided), spread(running))
+	}
+}
+
+// spread is the least, the middle and the most.
+func spread(d []time.Duration) string {
+	slices.Sort(d)
+	var out []string
+	for _, i := range []int{0, len(d) / 2, len(d) - 1} {
+		out = append(out, d[i].Round(100*time.Millisecond).String())
+	}
+	return strings.Join(out, " … ")
+}
+
+// load keeps the GPU of its task busy, by keeping the processor, while a file is there.
+const load = `trap 'exit 0' TERM; while :; do if [ -e %[1]s ]; then timeout 0.3 sh -c 'while :; do :; done'; sleep 0.7; else sleep 0.1; fi; done`
+
+// measure runs a service whose load steps up once.
+func measure(binary, reaction string) (decided, running time.Duration, err error) {
+	dir, err := os.MkdirTemp("", "pintle-reaction-")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer os.RemoveAll(dir)
+	address, err := freeAddress()
+	if err != nil {
+		return 0, 0, err
+	}
+	cmd := exec.Command(binary, "up", "--listen", address, "--data", filepath.Join(dir, "data"), "--instances", "g4dn.xlarge=2",
+		"--runtime", "process", "--reaction", reaction, "--settle", "1s", "--metrics", "127.0.0.1:0")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
+		cmd.Wait()                          //nolint:errcheck // it was told to
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	config := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("http://" + address), Credentials: credentials.NewStaticCredentialsProvider("k", "s", "")}
+	c := ecs.NewFromConfig(config)
+	stress := filepath.Join(dir, "stress")
+	if err := prepare(ctx, c, applicationautoscaling.NewFromConfig(config), stress); err != nil {
+		return 0, 0, err
+	}
+	// The metric has been low for a while, and the step comes at any moment of a period.
+	time.Sleep(15*time.Second + time.Duration(rand.Int64N(int64(10*time.Second))))
+	if err := os.WriteFile(stress, nil, 0o600); err != nil {
+		return 0, 0, err
+	}
+	step := time.Now()
+	if err := until(ctx, c, func(s types.Service) bool { return s.DesiredCount > 1 }); err != nil {
+		return 0, 0, err
+	}
+	decided = time.Since(step)
+	err = until(ctx, c, func(s types.Service) bool { return s.RunningCount > 1 })
+	return decided, time.Since(step), err
+}
+
+// prepare makes the service and its policy, and waits until its task runs.
+func prepare(ctx context.Context, c *ecs.Client, scaling *applicationautoscaling.Client, stress string) error {
+	definition := &ecs.RegisterTaskDefinitionInput{Family: aws.String("load"), ContainerDefinitions: []types.ContainerDefinition{{
+		Name: aws.String("main"), Image: aws.String("load"), Cpu: 128, Memory: aws.Int32(64), StopTimeout: aws.Int32(2),
+		Command:              []string{"sh", "-c", fmt.Sprintf(load, stress)},
+		ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("1")}},
+	}}}
+	for { // until it is up
+		_, err := c.RegisterTaskDefinition(ctx, definition)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+	if _, err := c.CreateService(ctx, &ecs.CreateServiceInput{ServiceName: aws.String("load"), TaskDefinition: aws.String("load"), DesiredCount: aws.Int32(1)}); err != nil {
+		return err
+	}
+	target := &applicationautoscaling.RegisterScalableTargetInput{
+		ServiceNamespace: autoscalingtypes.ServiceNamespaceEcs, ScalableDimension: autoscalingtypes.ScalableDimensionECSServiceDesiredCount,
+		ResourceId: aws.String("service/default/load"), MinCapacity: aws.Int32(1), MaxCapacity: aws.Int32(2),
+	}
+	if _, err := scaling.RegisterScalableTarget(ctx, target); err != nil {
+		return err
+	}
+	_, err := scaling.PutScalingPolicy(ctx, &applicationautoscaling.PutScalingPolicyInput{
+		ServiceNamespace: target.ServiceNamespace, ScalableDimension: target.ScalableDimension, ResourceId: target.ResourceId,
+		PolicyName: aws.String("gpu"), PolicyType: autoscalingtypes.PolicyTypeTargetTrackingScaling,
+		TargetTrackingScalingPolicyConfiguration: &autoscalingtypes.TargetTrackingScalingPolicyConfiguration{
+			TargetValue: aws.Float64(75), CustomizedMetricSpecification: &autoscalingtypes.CustomizedMetricSpecification{
+				Namespace: aws.String("ECS/ContainerInsights/Prometheus"), MetricName: aws.String("DCGM_FI_DEV_GPU_UTIL"), Statistic: autoscalingtypes.MetricStatisticAverage,
+				Dimensions: []autoscalingtypes.MetricDimension{{Name: aws.String("ClusterName"), Value: aws.String("default")}, {Name: aws.String("ServiceName"), Value: aws.String("load")}},
+			},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return until(ctx, c, func(s types.Service) bool { return s.RunningCount == 1 })
+}
+
+// until waits for something of the service.
+func until(ctx context.Context, c *ecs.Client, ok func(types.Service) bool) error {
+	for {
+		out, err := c.DescribeServices(ctx, &ecs.DescribeServicesInput{Services: []string{"load"}})
+		if err != nil {
+			return err
+		}
+		if len(out.Services) == 1 && ok(out.Services[0]) {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
