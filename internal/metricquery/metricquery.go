@@ -20,14 +20,13 @@ import (
 
 // Answer is one time series; an expression may give several.
 type Answer struct {
-	ID, Label  string
-	ReturnData bool
-	Points     []Point // in order of time
+	ID, Label string
+	Points    []Point // in order of time
 }
 
 // Result is what queries come to.
 type Result struct {
-	Answers []Answer // in the order of the queries
+	Answers []Answer // of the queries that return data, in their order
 	// Cut says that searches would have found more time series than a request may have.
 	Cut bool
 }
@@ -218,16 +217,18 @@ func (q *Query) Run(store *metricstore.Store, start, end time.Time) (Result, err
 	out := Result{Cut: cut}
 	for i := range q.queries {
 		in := &q.queries[i]
-		returns := in.ReturnData == nil || *in.ReturnData
+		if in.ReturnData != nil && !*in.ReturnData {
+			continue
+		}
 		if in.Expression != nil {
-			out.Answers = append(out.Answers, q.answer(in, data.Expressions[*in.Id], data.Grid, returns)...)
+			out.Answers = append(out.Answers, q.answer(in, data.Expressions[*in.Id], data.Grid)...)
 			continue
 		}
 		points, err := q.metric(store, in, time.Duration(*in.MetricStat.Period)*time.Second, start, end)
 		if err != nil {
 			return Result{}, err
 		}
-		out.Answers = append(out.Answers, Answer{ID: *in.Id, Label: label(in, *in.MetricStat.Metric.MetricName), ReturnData: returns, Points: points})
+		out.Answers = append(out.Answers, Answer{ID: *in.Id, Label: label(in, *in.MetricStat.Metric.MetricName), Points: points})
 	}
 	return out, nil
 }
@@ -240,10 +241,10 @@ func label(in *types.MetricDataQuery, otherwise string) string {
 }
 
 // answer is an expression's time series without what is missing.
-func (q *Query) answer(in *types.MetricDataQuery, r metricmath.Result, g metricmath.Grid, returns bool) []Answer {
+func (q *Query) answer(in *types.MetricDataQuery, r metricmath.Result, g metricmath.Grid) []Answer {
 	var answers []Answer
 	for _, s := range r.Series {
-		a := Answer{ID: *in.Id, Label: label(in, *in.Id), ReturnData: returns}
+		a := Answer{ID: *in.Id, Label: label(in, *in.Id)}
 		if r.Array {
 			a.Label = strings.TrimSpace(aws.ToString(in.Label) + " " + s.Label)
 		}

@@ -71,11 +71,11 @@ func TestRun(t *testing.T) {
 		{"no data", []types.MetricDataQuery{metric("m1", "none", 300, "Sum")}, "m1 none []"},
 		{"all units", []types.MetricDataQuery{metric("m1", "b", 300, "Sum")}, "m1 b [11:50 505, 11:55 505]"},
 		{"one unit", []types.MetricDataQuery{percent}, "m1 b [11:50 500, 11:55 500]"},
-		{"an expression", []types.MetricDataQuery{hidden(metric("m1", "a", 300, "Average")), expression("e1", "m1 * 2")}, "m1 hidden; e1 e1 [11:50 6, 11:55 16]"},
-		{"expressions in any order", []types.MetricDataQuery{expression("e2", "e1 + 1"), hidden(expression("e1", "m1 * 2")), hidden(metric("m1", "a", 300, "Sum"))}, "e2 e2 [11:50 31, 11:55 81]; e1 hidden; m1 hidden"},
+		{"an expression", []types.MetricDataQuery{hidden(metric("m1", "a", 300, "Average")), expression("e1", "m1 * 2")}, "e1 e1 [11:50 6, 11:55 16]"},
+		{"expressions in any order", []types.MetricDataQuery{expression("e2", "e1 + 1"), hidden(expression("e1", "m1 * 2")), hidden(metric("m1", "a", 300, "Sum"))}, "e2 e2 [11:50 31, 11:55 81]"},
 		{"the longest period is the expression's", []types.MetricDataQuery{metric("m1", "a", 60, "Maximum"), hidden(metric("m2", "a", 600, "Sum")), expression("e1", "m1 + m2")},
-			"m1 a [11:50 1, 11:51 2, 11:52 3, 11:53 4, 11:54 5, 11:55 6, 11:56 7, 11:57 8, 11:58 9, 11:59 10]; m2 hidden; e1 e1 [11:50 65]"},
-		{"several time series", []types.MetricDataQuery{hidden(metric("m1", "a", 600, "Sum")), hidden(metric("m2", "b", 600, "Maximum")), expression("e1", "METRICS() * 2")}, "m1 hidden; m2 hidden; e1 a [11:50 110]; e1 b [11:50 200]"},
+			"m1 a [11:50 1, 11:51 2, 11:52 3, 11:53 4, 11:54 5, 11:55 6, 11:56 7, 11:57 8, 11:58 9, 11:59 10]; e1 e1 [11:50 65]"},
+		{"several time series", []types.MetricDataQuery{hidden(metric("m1", "a", 600, "Sum")), hidden(metric("m2", "b", 600, "Maximum")), expression("e1", "METRICS() * 2")}, "e1 a [11:50 110]; e1 b [11:50 200]"},
 		{"a search", []types.MetricDataQuery{expression("e1", "SEARCH('{n}', 'Sum', 600)")}, "e1 a [11:50 55]; e1 b [11:50 1010]"},
 		{"a search with a label and a period of its own", []types.MetricDataQuery{named}, "e1 found a [11:50 15, 11:55 40]"},
 		{"a search that finds nothing", []types.MetricDataQuery{expression("e1", "SEARCH('{other}', 'Sum', 600)")}, ""},
@@ -92,10 +92,6 @@ func TestRun(t *testing.T) {
 			}
 			var got []string
 			for _, a := range result.Answers {
-				if !a.ReturnData {
-					got = append(got, a.ID+" hidden")
-					continue
-				}
 				var points []string
 				for _, p := range a.Points {
 					points = append(points, fmt.Sprintf("%s %g", p.At.Format("15:04"), p.Value))
@@ -231,10 +227,10 @@ func TestBand(t *testing.T) {
 		}
 		q.Detect("twice", c)
 		result, err := q.Run(store, start, noon)
-		if err != nil || len(result.Answers) != 4 || result.Answers[2].Label != "twice (expected) High" || result.Answers[3].Label != "twice (expected) Low" {
+		if err != nil || len(result.Answers) != 3 || result.Answers[1].Label != "twice (expected) High" || result.Answers[2].Label != "twice (expected) Low" {
 			t.Fatalf("got %+v, %v", result, err)
 		}
-		high, low := result.Answers[2].Points, result.Answers[3].Points
+		high, low := result.Answers[1].Points, result.Answers[2].Points
 		if len(high) == 0 || len(high) != len(low) {
 			t.Fatalf("got %d and %d points", len(high), len(low))
 		}

@@ -110,7 +110,7 @@ func datapoints(opts Options, view *state.View, m *types.MetricAlarm, from, to t
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(result.Answers, func(a metricquery.Answer) bool { return a.ReturnData && a.ID != aws.ToString(m.ThresholdMetricId) })
+	i := slices.IndexFunc(result.Answers, func(a metricquery.Answer) bool { return a.ID != aws.ToString(m.ThresholdMetricId) })
 	if i < 0 {
 		return nil, errors.New("no query returns data")
 	}

@@ -279,14 +279,11 @@ func (l *Loop) latest(a cloudwatchtypes.MetricAlarm, length time.Duration, now t
 	}
 	end := now.Truncate(time.Second).Add(time.Second) // as the alarm saw it
 	result, err := query.Ending(end).Run(l.opts.Metrics, end.Add(-time.Duration(max(1, aws.ToInt32(a.EvaluationPeriods)))*length), end)
-	for _, answer := range result.Answers {
-		if !answer.ReturnData {
-			continue
-		}
-		for _, p := range slices.Backward(answer.Points) {
-			points = append(points, point{p.At, p.Value})
-		}
-		break
+	if err != nil || len(result.Answers) == 0 {
+		return nil, err
 	}
-	return points, err
+	for _, p := range slices.Backward(result.Answers[0].Points) {
+		points = append(points, point{p.At, p.Value})
+	}
+	return points, nil
 }

@@ -42,9 +42,6 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 	}
 	left := limit
 	for _, a := range answered.Answers {
-		if !a.ReturnData {
-			continue
-		}
 		if given > 0 && given >= len(a.Points) {
 			given -= len(a.Points) // it was on an earlier page
 			continue
