@@ -115,8 +115,12 @@ func (c *simCmd) scenario() (sim.Scenario, error) {
 
 func (c *simCmd) taskDefinition() (*awsecs.RegisterTaskDefinitionInput, error) {
 	if c.Task != "" {
-		var in awsecs.RegisterTaskDefinitionInput
-		return &in, readJSON(c.Task, &in)
+		b, err := os.ReadFile(c.Task)
+		if err != nil {
+			return nil, err
+		}
+		in := &awsecs.RegisterTaskDefinitionInput{}
+		return in, decode(c.Task, b, in)
 	}
 	return &awsecs.RegisterTaskDefinitionInput{Family: aws.String("sim"), ContainerDefinitions: []types.ContainerDefinition{{
 		Name: aws.String("main"), Image: aws.String("sim"), Memory: aws.Int32(512),
@@ -156,22 +160,24 @@ func (c *simCmd) replay(ctx context.Context, scenario sim.Scenario) ([]sim.Named
 
 // readPolicy reads a policy, or a target tracking configuration alone.
 func readPolicy(path string) (*sim.Policy, error) {
-	var alone autoscalingtypes.TargetTrackingScalingPolicyConfiguration
-	if err := readJSON(path, &alone); err == nil {
-		return &sim.Policy{PutScalingPolicyInput: applicationautoscaling.PutScalingPolicyInput{
-			PolicyType: autoscalingtypes.PolicyTypeTargetTrackingScaling, TargetTrackingScalingPolicyConfiguration: &alone,
-		}}, nil
-	}
-	p := &sim.Policy{}
-	return p, readJSON(path, p)
-}
-
-// readJSON reads a file that is to hold the members of v and no others.
-func readJSON(path string, v any) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var probe struct{ TargetValue *float64 }
+	if json.Unmarshal(b, &probe) != nil || probe.TargetValue == nil {
+		p := &sim.Policy{}
+		return p, decode(path, b, p)
+	}
+	p := &sim.Policy{PutScalingPolicyInput: applicationautoscaling.PutScalingPolicyInput{
+		PolicyType:                               autoscalingtypes.PolicyTypeTargetTrackingScaling,
+		TargetTrackingScalingPolicyConfiguration: &autoscalingtypes.TargetTrackingScalingPolicyConfiguration{},
+	}}
+	return p, decode(path, b, p.TargetTrackingScalingPolicyConfiguration)
+}
+
+// decode reads a file's JSON, which is to hold members of v and no others.
+func decode(path string, b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
