@@ -14,7 +14,7 @@ demo: build ## start Pintle with two simulated p3.16xlarge and run a GPU task to
 
 test: build lint ## run every test: unit, property, race, and acceptance with aws and boto3
 	go test -race ./internal/... ./cmd/...
-	go test -count=1 ./test/...
+	go test -count=1 -timeout 30m -parallel 4 ./test/... # most of the time they wait
 
 soak: build ## kill a service's containers at random for five minutes, and the control plane during ten rolling updates
 	go test -count=1 -timeout 30m -v -run 'TestKillsOfContainers|TestKillsDuringRollingUpdates' ./test -chaos.for 5m -chaos.updates 10

@@ -301,6 +301,7 @@ func service(rest string) string {
 
 // TestBadInput sends what must be refused, and then looks whether anything has changed.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "p3.2xlarge")
 	const ecs = "AmazonEC2ContainerServiceV20141113."
 	if status, answer, err := p.Post(ecs+"RegisterTaskDefinition", `{"family":"good","containerDefinitions":[{`+ok+`}]}`); err != nil || status != 200 {

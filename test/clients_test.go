@@ -13,6 +13,7 @@ func TestBoto3(t *testing.T)  { callAll(t) }
 func TestAWSCLI(t *testing.T) { callAll(t, "aws") }
 
 func callAll(t *testing.T, client ...string) {
+	t.Parallel()
 	p := Up(t, "g4dn.xlarge=2", "--settle", "1s")
 	out, err := p.Command("python3", append([]string{"operations.py"}, client...)...).CombinedOutput()
 	if err != nil {

@@ -46,6 +46,7 @@ func (p *Pintle) form(pairs ...string) (status int, answer string) {
 // TestCloudWatch puts metrics, alarms and a dashboard with each client in its own protocol, kills Pintle,
 // and reads everything with the others.
 func TestCloudWatch(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "g4dn.xlarge=1")
 	now := time.Now().UTC().Truncate(time.Minute)
 	at := now.Add(-time.Minute)
@@ -154,6 +155,7 @@ func TestCloudWatch(t *testing.T) {
 
 // Bad input is refused with AWS's error, which names the parameter, in every protocol; and keeps nothing.
 func TestCloudWatchRefuses(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "g4dn.xlarge=1")
 	_, err := p.cloudWatch().PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("n"), MetricData: []types.MetricDatum{
 		{MetricName: aws.String("good"), Value: aws.Float64(1)}, {MetricName: aws.String("bad"), Value: aws.Float64(1), StorageResolution: aws.Int32(7)},
@@ -200,6 +202,7 @@ func TestCloudWatchRefuses(t *testing.T) {
 // An alarm with a period of ten seconds sees what is reported, a composite alarm follows it, and a
 // webhook hears of both.
 func TestAlarmsAct(t *testing.T) {
+	t.Parallel()
 	heard := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var n struct{ Type, Subject, Message string }

@@ -81,6 +81,7 @@ func (d describedInstance) reason() string {
 // TestABrokenGPU breaks the GPU of a service's task: the task is replaced on another one, everything says why,
 // also after a kill, and nobody gets the GPU before it is well again.
 func TestABrokenGPU(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "p3.8xlarge=1", "--settle", "1s")
 	container := func(gpus int) string {
 		return fmt.Sprintf(`[{"name":"main","image":"i","memory":64,"stopTimeout":2,"command":["/bin/sh","-c","exec sleep 600"],"resourceRequirements":[{"type":"GPU","value":"%d"}]}]`, gpus)

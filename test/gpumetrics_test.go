@@ -57,6 +57,7 @@ func loads(t *testing.T, address string) map[string]string {
 // TestGPUMetrics: a GPU's load is its task's and container's, for Prometheus, and in CloudWatch by service,
 // cluster, task and GPU.
 func TestGPUMetrics(t *testing.T) {
+	t.Parallel()
 	metrics := address(t)
 	p := Up(t, "p3.8xlarge=1", "--settle", "1s", "--metrics", metrics)
 	p.AWS("ecs", "register-task-definition", "--family", "busy", "--container-definitions",
@@ -101,6 +102,7 @@ func TestGPUMetrics(t *testing.T) {
 
 // TestGPUsOfAnExporter: where a dcgm-exporter watches the GPUs, the node takes their load and errors from it.
 func TestGPUsOfAnExporter(t *testing.T) {
+	t.Parallel()
 	var xid atomic.Int64
 	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for name, v := range map[string]int64{

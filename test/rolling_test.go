@@ -309,6 +309,7 @@ func TestKillsOfContainers(t *testing.T) {
 
 // TestDeploymentAlarms has a metric of a service's own take it back to what it was before an update.
 func TestDeploymentAlarms(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "c5.2xlarge", "--settle", "1s")
 	p.register("web", "exec sleep 600")
 	p.AWS("cloudwatch", "put-metric-alarm", "--alarm-name", "errors", "--namespace", "web", "--metric-name", "errors", "--statistic", "Sum",
@@ -344,6 +345,7 @@ func TestDeploymentAlarms(t *testing.T) {
 
 // TestZoneRebalancing moves tasks to a new zone.
 func TestZoneRebalancing(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "c5.2xlarge", "--settle", "1s")
 	p.register("web", "exec sleep 600")
 	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", "4", "--availability-zone-rebalancing", "ENABLED")

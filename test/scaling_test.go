@@ -9,6 +9,7 @@ import (
 // TestScalingCLI sets up what docs and blogs set up with the AWS CLI: bounds, a policy on a metric of one's own, steps
 // and a schedule; after a kill it is all still there.
 func TestScalingCLI(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "p3.2xlarge")
 	scaling := func(operation string, args ...string) string {
 		return p.AWS(append([]string{"application-autoscaling", operation, "--service-namespace", "ecs", "--output", "text"}, args...)...)
@@ -54,6 +55,7 @@ func (p *Pintle) gpuService(name string, desired int) {
 
 // TestScalingBadInput sends what must be refused, and looks whether anything has changed.
 func TestScalingBadInput(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "p3.2xlarge")
 	const (
 		target = "AnyScaleFrontendService."

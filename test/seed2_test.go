@@ -11,6 +11,7 @@ import (
 // TestGPUTaskDefinitions is the walk through examples/2-gpu-training with the AWS CLI: tasks of one,
 // four and eight GPUs on two simulated p3.16xlarge.
 func TestGPUTaskDefinitions(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "p3.16xlarge=2")
 	for _, n := range []string{"1", "4", "8"} {
 		arn := p.AWS("ecs", "register-task-definition", "--cli-input-json", "file://../examples/2-gpu-training/gpu-"+n+"-taskdef.json", "--query", "taskDefinition.taskDefinitionArn", "--output", "text")

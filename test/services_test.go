@@ -81,6 +81,7 @@ func (p *Pintle) tasksOf(service string) []string {
 // TestServices drives a service through its life with the AWS CLI: create, scale, a rolling update, a broken
 // one that rolls back, kills, and deletion.
 func TestServices(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "c5.2xlarge=3", "--settle", "2s")
 	mark := fmt.Sprint(1_000_000 + rand.IntN(1_000_000)) // seconds that nobody else sleeps
 	p.register("web", "exec sleep 600")
@@ -185,6 +186,7 @@ func processes(seconds string) (pids []int) {
 
 // TestDaemonServices runs one task on each node, also as nodes drain, come and go.
 func TestDaemonServices(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "c5.2xlarge=3", "--settle", "1s")
 	p.register("agent", "exec sleep 600")
 	p.AWS("ecs", "create-service", "--service-name", "agent", "--task-definition", "agent", "--scheduling-strategy", "DAEMON")
@@ -229,6 +231,7 @@ func TestDaemonServices(t *testing.T) {
 // TestGPUService replaces, in a rolling update, tasks that hold all GPUs there are: without room beside them the
 // old ones have to go first, as far as the minimum allows.
 func TestGPUService(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "g4dn.xlarge=2", "--settle", "1s")
 	definition := `[{"name":"main","image":"i","memory":64,"stopTimeout":2,"command":["sleep","600"],"resourceRequirements":[{"type":"GPU","value":"1"}]}]`
 	p.AWS("ecs", "register-task-definition", "--family", "gpu", "--container-definitions", definition)
@@ -250,6 +253,7 @@ func TestGPUService(t *testing.T) {
 
 // TestTaskProtection has a container protect its own task through the agent's endpoint, and scales its service in.
 func TestTaskProtection(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "c5.2xlarge", "--settle", "1s")
 	protect := `import json, os, time, urllib.request
 body = json.dumps({"ProtectionEnabled": True, "ExpiresInMinutes": 5}).encode()

@@ -13,6 +13,7 @@ import (
 
 // TestSim replays a trace with the examples' policies, and reads what comes of it as a user would.
 func TestSim(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	trace := filepath.Join(dir, "trace.csv")
 	text := "at,tokens\n"

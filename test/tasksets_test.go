@@ -49,6 +49,7 @@ func (p *Pintle) killSoon() {
 // TestExternalBlueGreen deploys a service from outside with the AWS CLI: a new task set beside the old one, load shifted
 // by scale, the primary switched, the old one deleted; and the control plane is killed after each of these.
 func TestExternalBlueGreen(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "c5.2xlarge=2", "--settle", "1s")
 	mark := fmt.Sprint(3_000_000 + rand.IntN(1_000_000)) // seconds that nobody else sleeps
 	p.register("shop", "exec sleep "+mark)
@@ -113,6 +114,7 @@ func TestExternalBlueGreen(t *testing.T) {
 
 // TestCapacityProviders runs tasks on nodes of a capacity provider, and none on those of another.
 func TestCapacityProviders(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "c5.2xlarge=2", "--settle", "1s", "--attribute", "pintle.capacity-provider=mine")
 	p.register("job", "exec sleep 600")
 	for _, name := range []string{"mine", "other"} {
