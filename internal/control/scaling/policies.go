@@ -2,6 +2,7 @@ package scaling
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -32,6 +33,7 @@ func (l *Loop) policies(ctx context.Context, now time.Time) error {
 	for p := range v.ScalingPolicies.All() {
 		targets[p.TargetKey()] = append(targets[p.TargetKey()], p)
 	}
+	maps.DeleteFunc(l.watched, func(policy string, _ *watch) bool { return v.ScalingPolicies.Get(policy) == nil })
 	if len(targets) == 0 {
 		return nil
 	}

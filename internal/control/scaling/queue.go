@@ -68,10 +68,10 @@ func (l *Loop) watches(policies []*state.ScalingPolicy) bool {
 func (l *Loop) queueWish(queue string, p *state.ScalingPolicy, s *ecstypes.Service, now time.Time) (wish, error) {
 	capacity := int(s.DesiredCount)
 	out := wish{Proposal: scaling.Proposal{Policy: *p.PolicyName, Desired: capacity}, base: capacity, cause: fmt.Sprintf("backlog of queue %s triggered policy %s", queue, *p.PolicyName)}
-	w := l.watched[*p.PolicyARN]
+	w := l.watched[p.Key()]
 	if w == nil || w.name != queue {
 		w = &watch{name: queue, until: now.Truncate(time.Second).Add(-scaling.Memory * time.Second)}
-		l.watched[*p.PolicyARN] = w
+		l.watched[p.Key()] = w
 	}
 	fresh, err := w.read(l.opts.Metrics, now.Truncate(time.Second))
 	if err != nil || !fresh {

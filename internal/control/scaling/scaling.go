@@ -56,7 +56,7 @@ type Loop struct {
 	// heeded is when each alarm that is in ALARM was acted upon last. A restart acts once more, which
 	// the cool-downs bear.
 	heeded map[string]time.Time
-	// watched is what is known of policies' queues, by the policy's ARN.
+	// watched is what is known of policies' queues, by the policy's key.
 	watched map[string]*watch
 }
 
