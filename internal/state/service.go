@@ -28,6 +28,8 @@ type Service struct {
 	TaskSets []TaskSet `json:",omitzero"`
 	// ServiceConnect is how its next deployment takes part in a namespace.
 	ServiceConnect *types.ServiceConnectConfiguration `json:",omitzero"`
+	// Monitoring is what its next revision says of the resolution of its metrics.
+	Monitoring *types.MonitoringConfiguration `json:",omitzero"`
 	// Rebalancing says that its tasks are being moved between Availability Zones.
 	Rebalancing bool `json:",omitzero"`
 	// EndedAt is when it became INACTIVE.

@@ -66,7 +66,7 @@ func (s *Service) revision(row *state.Service, td *state.TaskDefinition) *state.
 		ServiceRevisionArn: new(state.InCluster(*row.ClusterArn, "service-revision", *row.ServiceName, digits())),
 		ServiceArn:         row.ServiceArn, ClusterArn: row.ClusterArn, CreatedAt: s.now(), TaskDefinition: td.TaskDefinitionArn,
 		LaunchType: row.LaunchType, CapacityProviderStrategy: row.CapacityProviderStrategy, NetworkConfiguration: row.NetworkConfiguration,
-		ServiceConnectConfiguration: row.ServiceConnect,
+		ServiceConnectConfiguration: row.ServiceConnect, Monitoring: row.Monitoring,
 	}}
 	for _, c := range td.ContainerDefinitions {
 		r.ContainerImages = append(r.ContainerImages, types.ContainerImage{ContainerName: c.Name, Image: c.Image})

@@ -84,7 +84,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		if err != nil {
 			return nil, err
 		}
-		row.ServiceConnect = connect
+		row.ServiceConnect, row.Monitoring = connect, in.Monitoring
 		s.deploy(tx, row, l.td)
 	}
 	tx.Services.Put(row)
@@ -205,6 +205,7 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 			return nil, err
 		}
 	}
+	row.Monitoring = cmp.Or(in.Monitoring, row.Monitoring)
 	td := tx.TaskDefinitions.Get(*old.TaskDefinition)
 	if in.TaskDefinition != nil || in.NetworkConfiguration != nil || in.CapacityProviderStrategy != nil {
 		l := launch{

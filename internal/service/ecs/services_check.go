@@ -40,7 +40,6 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
-		{"monitoring", in.Monitoring != nil},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
 		{"role", aws.ToString(in.Role) != ""},
 		{"deploymentController", isForeign(in.DeploymentController) && !isExternal(in.DeploymentController)},
@@ -51,6 +50,9 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 		return err
 	}
 	if err := checkServiceConnect(in.ServiceConnectConfiguration); err != nil {
+		return err
+	}
+	if err := checkMonitoring(in.Monitoring); err != nil {
 		return err
 	}
 	daemon := in.SchedulingStrategy == types.SchedulingStrategyDaemon
@@ -80,7 +82,6 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 		{"volumeConfigurations", len(in.VolumeConfigurations) > 0},
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
-		{"monitoring", in.Monitoring != nil},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
 		{"deploymentController", isForeign(in.DeploymentController)},
 	}); err != nil {
@@ -89,10 +90,35 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 	if err := checkServiceConnect(in.ServiceConnectConfiguration); err != nil {
 		return err
 	}
+	if err := checkMonitoring(in.Monitoring); err != nil {
+		return err
+	}
 	if err := checkProviderStrategy("capacityProviderStrategy", in.CapacityProviderStrategy); err != nil {
 		return err
 	}
 	return checkRolling(in.DeploymentConfiguration)
+}
+
+// checkMonitoring checks a resolution of metrics: API_MetricConfiguration. It is kept with the service's revisions and
+// changes nothing: Pintle keeps the metrics of all services by the second.
+func checkMonitoring(c *types.MonitoringConfiguration) error {
+	if c == nil {
+		return nil
+	}
+	for _, m := range c.MetricConfigurations {
+		if len(m.MetricNames) == 0 {
+			return invalidParameter("monitoring.metricConfigurations.metricNames must not be empty.")
+		}
+		for _, name := range m.MetricNames {
+			if name != "CPUUtilization" && name != "MemoryUtilization" {
+				return invalidParameter("monitoring.metricConfigurations.metricNames must be CPUUtilization or MemoryUtilization, not %q.", name)
+			}
+		}
+		if n := aws.ToInt32(m.ResolutionSeconds); n != 20 && n != 60 {
+			return invalidParameter("monitoring.metricConfigurations.resolutionSeconds must be 20 or 60, not %d.", n)
+		}
+	}
+	return nil
 }
 
 // field is a member of a call, and whether it was given.

@@ -388,3 +388,34 @@ func TestStopServiceDeployment(t *testing.T) {
 	}
 	refused(t, store, store.Revision(), stop(second, ""), "ConflictException", string(types.ServiceDeploymentStatusRollbackRequested))
 }
+
+// TestMonitoring: the resolution of a service's metrics is part of its next revision, and makes no deployment.
+func TestMonitoring(t *testing.T) {
+	s, _ := newTestService(t)
+	every := func(seconds int32) *types.MonitoringConfiguration {
+		return &types.MonitoringConfiguration{MetricConfigurations: []types.MetricConfiguration{{MetricNames: []string{"CPUUtilization"}, ResolutionSeconds: &seconds}}}
+	}
+	first := create(t, s, func(in *ecs.CreateServiceInput) { in.Monitoring = every(20) })
+	out, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), Monitoring: every(60)})
+	if err != nil || len(out.Service.Deployments) != 1 || *out.Service.Deployments[0].Id != *first.Deployments[0].Id {
+		t.Fatalf("%v: %+v", err, out)
+	}
+	if _, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), ForceNewDeployment: true}); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := s.ListServiceDeployments(t.Context(), &ecs.ListServiceDeploymentsInput{Service: aws.String("s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int32
+	for _, d := range listed.ServiceDeployments { // the newest first
+		r, err := s.DescribeServiceRevisions(t.Context(), &ecs.DescribeServiceRevisionsInput{ServiceRevisionArns: []string{*d.TargetServiceRevisionArn}})
+		if err != nil || len(r.ServiceRevisions) != 1 {
+			t.Fatalf("%v: %+v", err, r)
+		}
+		got = append(got, *r.ServiceRevisions[0].Monitoring.MetricConfigurations[0].ResolutionSeconds)
+	}
+	if !reflect.DeepEqual(got, []int32{60, 20}) {
+		t.Errorf("the revisions have metrics of %v seconds", got)
+	}
+}
