@@ -101,6 +101,9 @@ func (c *metricsCmd) gpus(ctx context.Context, ecs *awsecs.Client, t sidecar.Tas
 			ids = append(ids, container.GpuIds...)
 		}
 	}
+	if len(ids) == 0 { // not that the others' load counts as this service's
+		return nil, errors.New("no GPU is pinned to the task; --gpu all looks at all of the exporter's")
+	}
 	return ids, nil
 }
 

@@ -130,30 +130,29 @@ func (c *simCmd) taskDefinition() (*awsecs.RegisterTaskDefinitionInput, error) {
 
 // replay replays each policy with each reaction, as many at a time as there are processors.
 func (c *simCmd) replay(ctx context.Context, scenario sim.Scenario) ([]sim.Named, error) {
-	var runs []sim.Named
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for _, path := range c.Policy {
-		policy, err := readPolicy(path)
-		if err != nil {
+	policies := make([]*sim.Policy, len(c.Policy))
+	for i, path := range c.Policy {
+		var err error
+		if policies[i], err = readPolicy(path); err != nil {
 			return nil, err
 		}
-		for _, reaction := range c.Reaction {
-			s := scenario
-			s.Fast = reaction == "fast"
-			i := len(runs)
-			runs = append(runs, sim.Named{Name: strings.TrimSuffix(filepath.Base(path), ".json") + ", " + reaction})
-			g.Go(func() error {
-				began := time.Now()
-				r, err := sim.Run(ctx, s, policy)
-				if err != nil {
-					return fmt.Errorf("%s: %w", runs[i].Name, err)
-				}
-				runs[i].Result = r
-				fmt.Fprintf(os.Stderr, "%s: %s replayed in %.1f s\n", runs[i].Name, s.Length, time.Since(began).Seconds())
-				return nil
-			})
-		}
+	}
+	runs := make([]sim.Named, len(policies)*len(c.Reaction)) // all there before the first replay writes its own
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range runs {
+		run, policy, reaction := &runs[i], i/len(c.Reaction), c.Reaction[i%len(c.Reaction)]
+		run.Name = strings.TrimSuffix(filepath.Base(c.Policy[policy]), ".json") + ", " + reaction
+		s := scenario
+		s.Fast = reaction == "fast"
+		g.Go(func() (err error) {
+			began := time.Now()
+			if run.Result, err = sim.Run(ctx, s, policies[policy]); err != nil {
+				return fmt.Errorf("%s: %w", run.Name, err)
+			}
+			fmt.Fprintf(os.Stderr, "%s: %s replayed in %.1f s\n", run.Name, s.Length, time.Since(began).Seconds())
+			return nil
+		})
 	}
 	return runs, g.Wait()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,8 +21,11 @@ type Request struct {
 	Work time.Duration
 }
 
-// maxRequests bounds a trace, so that a wrong file does not take all memory.
-const maxRequests = 50_000_000
+// The bounds of a trace: a wrong file must not take all memory, and a time.Duration holds no more than 292 years.
+const (
+	maxRequests = 50_000_000
+	longest     = 100 * 365 * 24 * time.Hour
+)
 
 // ReadTrace reads requests from CSV with a line of names. The first column is when each came, a date and time or
 // a number of seconds; work says how long a slot works for each unit of a column, added up over the columns that
@@ -35,7 +39,13 @@ func ReadTrace(r io.Reader, work map[string]time.Duration, fixed time.Duration) 
 	}
 	header = slices.Clone(header) // in reuses it
 	columns := map[int]time.Duration{}
+	if fixed < 0 || fixed > longest {
+		return nil, fmt.Errorf("no request is worked on for %s", fixed)
+	}
 	for _, name := range slices.Sorted(maps.Keys(work)) {
+		if work[name] < 0 {
+			return nil, fmt.Errorf("the work of a unit of %s cannot be negative", name)
+		}
 		i := slices.Index(header, name)
 		if i < 1 {
 			return nil, fmt.Errorf("the trace has no column %q that tells work: its columns are %s", name, strings.Join(header[1:], ", "))
@@ -60,13 +70,20 @@ func ReadTrace(r io.Reader, work map[string]time.Duration, fixed time.Duration) 
 		if len(out) == 0 {
 			first = at
 		}
+		if math.Abs(at-first) > longest.Seconds() {
+			return nil, fmt.Errorf("line %d: it is more than %s from the first", line, longest)
+		}
 		request := Request{At: duration(at - first), Work: fixed}
 		for i, each := range columns {
 			n, err := strconv.ParseFloat(record[i], 64)
 			if err != nil || !(n >= 0 && n <= 1e9) {
 				return nil, fmt.Errorf("line %d: %s must be a number from 0 on, not %q", line, header[i], record[i])
 			}
-			request.Work += time.Duration(n * float64(each))
+			more := n * float64(each)
+			if more > float64(longest-request.Work) {
+				return nil, fmt.Errorf("line %d: a request that is worked on for more than %s", line, longest)
+			}
+			request.Work += time.Duration(more)
 		}
 		if len(out) == maxRequests {
 			return nil, fmt.Errorf("the trace has more than %d requests", maxRequests)

@@ -15,17 +15,19 @@ func TestReadTrace(t *testing.T) {
 		want []Request
 		err  string
 	}{
-		"dates":           {"at,in,out\n2023-11-16 18:17:03.9,100,1\n2023-11-16 18:17:05.4,0,2\n", []Request{{0, 115 * ms}, {1500 * ms, 25 * ms}}, ""},
-		"zones":           {"at,in,out\n2023-11-16T18:17:03Z,1,0\n2023-11-16T20:17:04+02:00,1,0\n", []Request{{0, 6 * ms}, {time.Second, 6 * ms}}, ""},
-		"seconds":         {"at,out,in\n10,1,1\n12.5,1,1\n", []Request{{0, 16 * ms}, {2500 * ms, 16 * ms}}, ""},
-		"out of order":    {"at,in,out\n5,1,0\n3,2,0\n4,3,0\n", []Request{{0, 7 * ms}, {time.Second, 8 * ms}, {2 * time.Second, 6 * ms}}, ""},
-		"nothing":         {"", nil, "no line of names"},
-		"no such column":  {"at,in\n1,1\n", nil, `no column "out" that tells work: its columns are in`},
-		"no time":         {"at,in,out\nnow,1,1\n", nil, `line 2: "now" is neither`},
-		"no number":       {"at,in,out\n1,1,1\n2,x,1\n", nil, `line 3: in must be a number from 0 on, not "x"`},
-		"negative":        {"at,in,out\n1,-1,1\n", nil, "line 2: in must be"},
-		"not a number":    {"at,in,out\n1,NaN,1\n", nil, "line 2: in must be"},
-		"columns missing": {"at,in,out\n1,1\n", nil, "wrong number of fields"},
+		"dates":             {"at,in,out\n2023-11-16 18:17:03.9,100,1\n2023-11-16 18:17:05.4,0,2\n", []Request{{0, 115 * ms}, {1500 * ms, 25 * ms}}, ""},
+		"zones":             {"at,in,out\n2023-11-16T18:17:03Z,1,0\n2023-11-16T20:17:04+02:00,1,0\n", []Request{{0, 6 * ms}, {time.Second, 6 * ms}}, ""},
+		"seconds":           {"at,out,in\n10,1,1\n12.5,1,1\n", []Request{{0, 16 * ms}, {2500 * ms, 16 * ms}}, ""},
+		"out of order":      {"at,in,out\n5,1,0\n3,2,0\n4,3,0\n", []Request{{0, 7 * ms}, {time.Second, 8 * ms}, {2 * time.Second, 6 * ms}}, ""},
+		"nothing":           {"", nil, "no line of names"},
+		"no such column":    {"at,in\n1,1\n", nil, `no column "out" that tells work: its columns are in`},
+		"no time":           {"at,in,out\nnow,1,1\n", nil, `line 2: "now" is neither`},
+		"no number":         {"at,in,out\n1,1,1\n2,x,1\n", nil, `line 3: in must be a number from 0 on, not "x"`},
+		"negative":          {"at,in,out\n1,-1,1\n", nil, "line 2: in must be"},
+		"not a number":      {"at,in,out\n1,NaN,1\n", nil, "line 2: in must be"},
+		"too far apart":     {"at,in,out\n0,1,1\n1e12,1,1\n", nil, "line 3: it is more than"},
+		"numbers and dates": {"at,in,out\n2023-11-16 18:17:03,1,1\n-1e12,1,1\n", nil, "line 3: it is more than"},
+		"columns missing":   {"at,in,out\n1,1\n", nil, "wrong number of fields"},
 	} {
 		got, err := ReadTrace(strings.NewReader(c.text), work, 5*ms)
 		if c.err != "" {
@@ -42,6 +44,22 @@ func TestReadTrace(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestWork(t *testing.T) {
+	const trace = "at,in\n0,1e9\n"
+	for name, c := range map[string]struct {
+		unit, fixed time.Duration
+		want        string
+	}{
+		"of a unit": {-time.Second, 0, "the work of a unit of in cannot be negative"},
+		"fixed":     {time.Millisecond, -time.Second, "no request is worked on for -1s"},
+		"too much":  {20 * time.Hour, 0, "line 2: a request that is worked on for more than 876000h0m0s"},
+	} {
+		if _, err := ReadTrace(strings.NewReader(trace), map[string]time.Duration{"in": c.unit}, c.fixed); err == nil || err.Error() != c.want {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
 	}
 }

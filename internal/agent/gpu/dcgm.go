@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -60,7 +61,7 @@ type told struct {
 }
 
 // scrape reads the exporter's metrics, by the devices' ids. Slices of devices, which it does not give ids, are
-// left out.
+// left out, and so is what is no number.
 func (d *DCGM) scrape(ctx context.Context) (map[string]*told, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTime)
 	defer cancel()
@@ -95,7 +96,9 @@ func (d *DCGM) scrape(ctx context.Context) (map[string]*told, error) {
 			if out[id] == nil {
 				out[id] = &told{labels, map[string]float64{}}
 			}
-			out[id].values[name] = value(m)
+			if v := value(m); !math.IsNaN(v) && !math.IsInf(v, 0) {
+				out[id].values[name] = v
+			}
 		}
 	}
 	return out, nil

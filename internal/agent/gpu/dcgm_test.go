@@ -1,12 +1,14 @@
 package gpu
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 )
@@ -98,5 +100,29 @@ func TestAnExporterBesideNVML(t *testing.T) {
 	down.Store(true)
 	if l := d.Load(t.Context(), nil); l[3].UtilizationPct != 30 {
 		t.Errorf("NVML's figure is %v", l[3].UtilizationPct)
+	}
+}
+
+// TestNoFigure: what is no number is left out: it is no error, and JSON cannot hold it.
+func TestNoFigure(t *testing.T) {
+	var text strings.Builder
+	for _, name := range []string{loadUtil, loadMemoryUsed, loadXID, uncorrected, tensorActive} {
+		fmt.Fprintf(&text, "%s{UUID=\"GPU-a\",gpu=\"0\"} NaN\n%s{UUID=\"GPU-b\",gpu=\"1\"} +Inf\n", name, name)
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, text.String()) //nolint:errcheck // a test
+	}))
+	defer s.Close()
+	d, err := NewDCGM(t.Context(), s.URL, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range d.Load(t.Context(), nil) {
+		if _, err := json.Marshal(g.GPULoad); err != nil || g.Fault != "" || g.XIDErrors != nil || len(g.Figures) > 0 {
+			t.Errorf("%+v, error %v", g, err)
+		}
+	}
+	if n := len(d.Devices()); n != 2 {
+		t.Errorf("%d devices", n)
 	}
 }

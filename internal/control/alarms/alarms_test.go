@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
+	"github.com/pintle/pintle/internal/decide/alarm"
+	"github.com/pintle/pintle/internal/metricquery"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -255,6 +258,17 @@ func TestAnomalyAlarm(t *testing.T) {
 		w.expect("twice as much", minute(24), "ALARM")
 		w.expect("less", minute(0), "OK")
 	})
+}
+
+// A band that an expression has made something else of may lack a limit. That is as good as no band.
+func TestBandWithoutALimit(t *testing.T) {
+	points := []alarm.Datapoint{{Timestamp: time.Unix(60, 0), Value: 1}, {Timestamp: time.Unix(120, 0), Value: 2}}
+	upper := metricquery.Answer{ID: "band", Points: []metricquery.Point{{At: time.Unix(60, 0), Value: 5}, {At: time.Unix(120, 0), Value: 6}}}
+	lower := metricquery.Answer{ID: "band", Points: []metricquery.Point{{At: time.Unix(120, 0), Value: 3}}}
+	want := []alarm.Datapoint{{Timestamp: time.Unix(120, 0), Value: 2, Lower: 3, Upper: 6}}
+	if got := banded(points, []metricquery.Answer{{ID: "m1"}, upper, lower}, "band"); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
 }
 
 // Actions that a suppressor alarm keeps back are done once it no longer does, if the state is still another one than that

@@ -124,23 +124,31 @@ func datapoints(opts Options, view *state.View, m *types.MetricAlarm, from, to t
 	return points, nil
 }
 
-// banded are data points with the band that an expression gives for them; without a band, one is as good as missing.
+// banded are data points with the band that an expression gives for them, as two time series: the upper limit and the
+// lower. Where one is missing, as it may be of an expression that computes with a band, the data point is as good as
+// missing.
 func banded(points []alarm.Datapoint, answers []metricquery.Answer, id string) []alarm.Datapoint {
 	i := slices.IndexFunc(answers, func(a metricquery.Answer) bool { return a.ID == id })
-	if i < 0 || i+1 == len(answers) {
+	if i < 0 || i+1 == len(answers) || answers[i+1].ID != id {
 		return nil
 	}
-	type limits struct{ lower, upper float64 }
-	at := map[int64]limits{}              // by the second
-	for n, p := range answers[i].Points { // both limits are there or neither
-		at[p.At.Unix()] = limits{answers[i+1].Points[n].Value, p.Value}
-	}
+	upper, lower := bySecond(answers[i]), bySecond(answers[i+1])
 	var out []alarm.Datapoint
 	for _, p := range points {
-		if l, ok := at[p.Timestamp.Unix()]; ok {
-			p.Lower, p.Upper = l.lower, l.upper
+		u, above := upper[p.Timestamp.Unix()]
+		l, below := lower[p.Timestamp.Unix()]
+		if above && below {
+			p.Lower, p.Upper = l, u
 			out = append(out, p)
 		}
+	}
+	return out
+}
+
+func bySecond(a metricquery.Answer) map[int64]float64 {
+	out := map[int64]float64{}
+	for _, p := range a.Points {
+		out[p.At.Unix()] = p.Value
 	}
 	return out
 }
