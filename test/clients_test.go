@@ -35,6 +35,7 @@ func implemented(t *testing.T) []string {
 	}
 	service := map[string]string{
 		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Application Auto Scaling": "application-autoscaling",
+		"Amazon SQS": "sqs",
 	}
 	var out []string
 	current := ""
