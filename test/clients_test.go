@@ -36,6 +36,7 @@ func implemented(t *testing.T) []string {
 	}
 	service := map[string]string{
 		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Amazon EC2": "ec2", "Application Auto Scaling": "application-autoscaling",
+		"Amazon SQS": "sqs",
 	}
 	var out []string
 	current := ""

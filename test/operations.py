@@ -70,7 +70,7 @@ def when(t):
     return datetime.datetime.fromtimestamp(t, datetime.timezone.utc) if isinstance(t, float) else t
 
 
-ecs, logs, sts, cw, scaling, ec2 = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client("application-autoscaling"), client("ec2")
+ecs, logs, sts, cw, scaling, ec2, sqs = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client("application-autoscaling"), client("ec2"), client("sqs")
 
 
 def refused(code, call, **arguments):
@@ -620,6 +620,79 @@ assert len(kinds) > 100 and len(set(kinds)) == len(kinds), kinds
 refused("InvalidInstanceType", ec2.describe_instance_types, InstanceTypes=["z9.huge"])
 refused("UnsupportedOperation", ec2.describe_vpcs)
 called.discard("ec2:DescribeVpcs")
+
+# SQS
+q = sqs.create_queue(QueueName="work", Attributes={"VisibilityTimeout": "1", "DelaySeconds": "0"}, tags={"team": "ml"})["QueueUrl"]
+assert sqs.create_queue(QueueName="work", Attributes={"VisibilityTimeout": "1"})["QueueUrl"] == q
+refused("QueueAlreadyExists", sqs.create_queue, QueueName="work", Attributes={"VisibilityTimeout": "2"})
+refused("InvalidParameterValue", sqs.create_queue, QueueName="no spaces")
+assert sqs.get_queue_url(QueueName="work")["QueueUrl"] == q
+refused("AWS.SimpleQueueService.NonExistentQueue", sqs.get_queue_url, QueueName="nope")
+sqs.create_queue(QueueName="work-dead")
+urls = [u for p in sqs.get_paginator("list_queues").paginate(QueueNamePrefix="work", PaginationConfig={"PageSize": 1}) for u in p["QueueUrls"]]
+assert urls == [q, q + "-dead"], urls
+arn = sqs.get_queue_attributes(QueueUrl=q, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+sqs.set_queue_attributes(QueueUrl=q, Attributes={"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn + "-dead", "maxReceiveCount": 2})})
+refused("InvalidParameterValue", sqs.set_queue_attributes, QueueUrl=q, Attributes={"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn + "-none", "maxReceiveCount": 2})})
+refused("InvalidAttributeName", sqs.set_queue_attributes, QueueUrl=q, Attributes={"Color": "red"})
+sources = [u for p in sqs.get_paginator("list_dead_letter_source_queues").paginate(QueueUrl=q + "-dead") for u in p["queueUrls"]]
+assert sources == [q], sources
+sqs.tag_queue(QueueUrl=q, Tags={"env": "test"})
+sqs.untag_queue(QueueUrl=q, TagKeys=["team"])
+assert sqs.list_queue_tags(QueueUrl=q)["Tags"] == {"env": "test"}
+sqs.add_permission(QueueUrl=q, Label="s3", AWSAccountIds=["123456789012"], Actions=["SendMessage"])
+policy = json.loads(sqs.get_queue_attributes(QueueUrl=q, AttributeNames=["Policy"])["Attributes"]["Policy"])
+assert policy["Statement"][0]["Sid"] == "s3" and policy["Statement"][0]["Action"] == "SQS:SendMessage", policy
+sqs.remove_permission(QueueUrl=q, Label="s3")
+assert "Policy" not in sqs.get_queue_attributes(QueueUrl=q, AttributeNames=["Policy"]).get("Attributes", {})
+sent = sqs.send_message(QueueUrl=q, MessageBody="one", MessageAttributes={"n": {"DataType": "Number", "StringValue": "1"}})  # boto3 checks the MD5s
+batch = sqs.send_message_batch(QueueUrl=q, Entries=[{"Id": "a", "MessageBody": "two"}, {"Id": "b", "MessageBody": "three", "DelaySeconds": 900}, {"Id": "c", "MessageBody": "x", "DelaySeconds": 901}])
+assert [e["Id"] for e in batch["Successful"]] == ["a", "b"] and [(e["Id"], e["Code"]) for e in batch["Failed"]] == [("c", "InvalidParameterValue")], batch
+got = sqs.receive_message(QueueUrl=q, MaxNumberOfMessages=10, WaitTimeSeconds=1, VisibilityTimeout=30, MessageAttributeNames=["All"], MessageSystemAttributeNames=["All"])["Messages"]
+assert [m["Body"] for m in got] == ["one", "two"] and got[0]["MessageId"] == sent["MessageId"], got
+assert got[0]["MessageAttributes"]["n"]["StringValue"] == "1" and got[0]["Attributes"]["ApproximateReceiveCount"] == "1", got
+counts = sqs.get_queue_attributes(QueueUrl=q, AttributeNames=["All"])["Attributes"]
+assert [counts["ApproximateNumberOfMessages" + s] for s in ("", "NotVisible", "Delayed")] == ["0", "2", "1"], counts
+sqs.delete_message(QueueUrl=q, ReceiptHandle=got[1]["ReceiptHandle"])
+sqs.change_message_visibility(QueueUrl=q, ReceiptHandle=got[0]["ReceiptHandle"], VisibilityTimeout=0)
+refused("AWS.SimpleQueueService.MessageNotInflight", sqs.change_message_visibility, QueueUrl=q, ReceiptHandle=got[0]["ReceiptHandle"], VisibilityTimeout=5)
+refused("ReceiptHandleIsInvalid", sqs.delete_message, QueueUrl=q, ReceiptHandle="junk")
+got = sqs.receive_message(QueueUrl=q, VisibilityTimeout=60)["Messages"]
+changed = sqs.change_message_visibility_batch(QueueUrl=q, Entries=[{"Id": "a", "ReceiptHandle": got[0]["ReceiptHandle"], "VisibilityTimeout": 0}, {"Id": "b", "ReceiptHandle": "junk", "VisibilityTimeout": 0}])
+assert [e["Id"] for e in changed["Successful"]] == ["a"] and [e["Code"] for e in changed["Failed"]] == ["ReceiptHandleIsInvalid"], changed
+assert "Messages" not in sqs.receive_message(QueueUrl=q)  # it has gone to the dead-letter queue
+dead = sqs.receive_message(QueueUrl=q + "-dead", VisibilityTimeout=0, MessageSystemAttributeNames=["DeadLetterQueueSourceArn"])["Messages"][0]
+assert dead["Body"] == "one" and dead["Attributes"] == {"DeadLetterQueueSourceArn": arn}, dead
+task = sqs.start_message_move_task(SourceArn=arn + "-dead")["TaskHandle"]
+moved = sqs.receive_message(QueueUrl=q, WaitTimeSeconds=5)["Messages"]
+assert moved[0]["Body"] == "one" and moved[0]["MessageId"] != dead["MessageId"], moved
+for _ in range(50):
+    tasks = sqs.list_message_move_tasks(SourceArn=arn + "-dead")["Results"]
+    if tasks[0]["Status"] == "COMPLETED":
+        break
+    time.sleep(0.1)
+assert (tasks[0]["Status"], tasks[0]["ApproximateNumberOfMessagesMoved"]) == ("COMPLETED", 1), tasks
+refused("ResourceNotFoundException", sqs.cancel_message_move_task, TaskHandle=task)
+gone = sqs.delete_message_batch(QueueUrl=q, Entries=[{"Id": "a", "ReceiptHandle": moved[0]["ReceiptHandle"]}])
+assert [e["Id"] for e in gone["Successful"]] == ["a"], gone
+sqs.purge_queue(QueueUrl=q)
+refused("AWS.SimpleQueueService.PurgeQueueInProgress", sqs.purge_queue, QueueUrl=q)
+fifo = sqs.create_queue(QueueName="order.fifo", Attributes={"FifoQueue": "true", "ContentBasedDeduplication": "true"})["QueueUrl"]
+numbers = [sqs.send_message(QueueUrl=fifo, MessageBody=b, MessageGroupId="g")["SequenceNumber"] for b in ("a", "b", "a")]
+assert numbers[0] == numbers[2] < numbers[1], numbers
+assert [m["Body"] for m in sqs.receive_message(QueueUrl=fifo, MaxNumberOfMessages=1)["Messages"]] == ["a"]
+assert "Messages" not in sqs.receive_message(QueueUrl=fifo)  # the group waits for its first
+refused("MissingParameter", sqs.send_message, QueueUrl=fifo, MessageBody="a")
+for url in (fifo, q + "-dead"):
+    sqs.delete_queue(QueueUrl=url)
+refused("AWS.SimpleQueueService.NonExistentQueue", sqs.send_message, QueueUrl=fifo, MessageBody="a", MessageGroupId="g")
+dims = [{"Name": "QueueName", "Value": "work"}]
+for _ in range(50):
+    got = cw.get_metric_statistics(Namespace="AWS/SQS", MetricName="NumberOfMessagesSent", Dimensions=dims, StartTime=ago(5), EndTime=ago(-1), Period=60, Statistics=["Sum"])
+    if sum(d["Sum"] for d in got["Datapoints"]) == 3:
+        break
+    time.sleep(0.1)
+assert sum(d["Sum"] for d in got["Datapoints"]) == 3, got
 
 # An operation that is not there yet says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]

@@ -78,10 +78,10 @@ func print(table []*figure) {
 
 // measure takes every figure of one server.
 func (s *server) measure(window time.Duration, add func(name, unit string, v float64)) error {
-	add("start to first answer", "ms", float64(s.startup.Microseconds())/1000)
-	add("memory, idle", "MB", s.rss())
+	add("start to first answer", "ms", float64(s.Startup.Microseconds())/1000)
+	add("memory, idle", "MB", s.RSS())
 	measure := func(name string, clients int, operation, body string, check func([]byte) error) error {
-		before := s.cpu()
+		before := s.CPU()
 		n, rate, p99, err := s.load(clients, window, operation, body, check)
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func (s *server) measure(window time.Duration, add func(name, unit string, v flo
 		name = fmt.Sprintf("%s, %d clients", name, clients)
 		add(name, "/s", rate)
 		add(name+", p99", "ms", p99)
-		add(name+", the server's CPU", "µs", float64((s.cpu()-before).Microseconds())/float64(n))
+		add(name+", the server's CPU", "µs", float64((s.CPU()-before).Microseconds())/float64(n))
 		return nil
 	}
 	for _, clients := range []int{1, 8, 64} {
@@ -102,7 +102,7 @@ func (s *server) measure(window time.Duration, add func(name, unit string, v flo
 		return err
 	}
 	add("tasks there", "", float64(total))
-	add("memory, with them", "MB", s.rss())
+	add("memory, with them", "MB", s.RSS())
 	body, err := json.Marshal(map[string]any{"cluster": "default", "tasks": arns})
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,24 +11,22 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/pintle/pintle/bench/load"
 )
 
 // server is a running server.
 type server struct {
-	name    string
-	base    string
-	cmd     *exec.Cmd
-	dir     string
-	startup time.Duration
-	launch  string // the body of RunTask
-	client  *http.Client
-	node    context.CancelFunc
+	*load.Process
+	name   string
+	base   string
+	launch string // the body of RunTask
+	client *http.Client
+	node   context.CancelFunc
 }
 
 type starter func() (*server, error)
@@ -44,7 +41,7 @@ func startPintle(binary string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	address := freeAddress()
+	address := load.FreeAddress()
 	s, err := start("pintle", dir, address, exec.Command(binary, "serve", "--listen", address, "--data", dir))
 	if err != nil {
 		return nil, err
@@ -107,7 +104,7 @@ func (s *server) connectNode(ctx context.Context) error {
 }
 
 func startMoto() (*server, error) {
-	address := freeAddress()
+	address := load.FreeAddress()
 	_, port, _ := net.SplitHostPort(address)
 	s, err := start("moto", "", address, exec.Command("moto_server", "-H", "127.0.0.1", "-p", port))
 	if err != nil {
@@ -156,28 +153,17 @@ func (s *server) ec2(action, element string) (string, error) {
 // start starts a server and measures the time to its first answer to an ECS call.
 func start(name, dir, address string, cmd *exec.Cmd) (*server, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 256}
-	s := &server{name: name, base: "http://" + address, cmd: cmd, dir: dir, client: &http.Client{Transport: transport, Timeout: 30 * time.Second}}
-	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	for s.call("ListClusters", `{}`, nil) != nil {
-		if time.Since(began) > 30*time.Second {
-			return nil, errors.New("it does not answer")
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	s.startup = time.Since(began)
-	return s, nil
+	s := &server{name: name, base: "http://" + address, client: &http.Client{Transport: transport, Timeout: 30 * time.Second}}
+	var err error
+	s.Process, err = load.Start(cmd, dir, func() error { return s.call("ListClusters", `{}`, nil) })
+	return s, err
 }
 
 func (s *server) stop() {
 	if s.node != nil {
 		s.node()
 	}
-	s.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
-	s.cmd.Wait()                          //nolint:errcheck // it was told to
-	os.RemoveAll(s.dir)
+	s.Stop()
 }
 
 // authorization lets moto tell which service a call is for; neither server checks it.
@@ -264,36 +250,4 @@ func described(answer []byte) error {
 		return fmt.Errorf("DescribeTasks did not find them all: %.300s", answer)
 	}
 	return nil
-}
-
-// rss is the server's resident memory in MB.
-func (s *server) rss() float64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	pages, _ := strconv.ParseFloat(strings.Fields(string(b))[1], 64)
-	return pages * float64(os.Getpagesize()) / 1e6
-}
-
-// cpu is the processor time that the server has used.
-func (s *server) cpu() time.Duration {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(b), ") ") // behind the program's name
-	fields := strings.Fields(rest)
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * (time.Second / 100)
-}
-
-func freeAddress() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "127.0.0.1:4599"
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

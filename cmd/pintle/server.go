@@ -28,12 +28,14 @@ import (
 	"github.com/pintle/pintle/internal/logstore"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/nodelink"
+	"github.com/pintle/pintle/internal/queuestore"
 	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/ec2"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
+	"github.com/pintle/pintle/internal/service/sqs"
 	"github.com/pintle/pintle/internal/service/sts"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire"
@@ -75,6 +77,7 @@ type server struct {
 	store    *state.Store
 	logs     *logstore.Store
 	metrics  *metricstore.Store
+	queues   *queuestore.Store
 	arrivals *alarms.Arrivals // nil where the reaction is faithful
 	ecs      *ecs.Service
 	services *services.Loop
@@ -177,6 +180,9 @@ func (s *server) open(ctx context.Context) error {
 	if s.metrics, err = metricstore.Open(filepath.Join(s.flags.Data, "metrics"), options); err != nil {
 		return errors.Join(err, s.store.Close(), s.logs.Close())
 	}
+	if s.queues, err = queuestore.Open(filepath.Join(s.flags.Data, "queues"), queuestore.Options{}); err != nil {
+		return errors.Join(err, s.store.Close(), s.logs.Close(), s.metrics.Close())
+	}
 	s.ecs = ecs.New(s.store, scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
 	return nil
 }
@@ -221,6 +227,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		wire.ApplicationAutoScaling(applicationautoscaling.New(s.store, applicationautoscaling.Options{
 			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Services: s.ecs, Reaction: s.flags.reaction(),
 		})),
+		wire.SQS(sqs.New(s.queues, sqs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})),
 		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
 	)
 	if err != nil {
@@ -254,6 +261,9 @@ func (s *server) run(ctx context.Context) error {
 	})
 	g.Go(func() error { return s.scaling.Run(ctx) })
 	g.Go(func() error { return s.meter.Run(ctx) })
+	g.Go(func() error {
+		return metering.Queues(ctx, metering.QueueOptions{Seconds: s.queues.Seconds, Put: s.metrics.Put, Log: s.log})
+	})
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {
 		select {
@@ -261,6 +271,7 @@ func (s *server) run(ctx context.Context) error {
 		case <-s.store.Done():
 		}
 		s.link.Close()
+		s.queues.EndWaits()                                                          // else long polls would be cut off
 		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second) // ctx is over
 		defer cancel()
 		web.Shutdown(stopping) //nolint:errcheck // whoever is left is cut off below
@@ -271,7 +282,7 @@ func (s *server) run(ctx context.Context) error {
 		return nil
 	})
 	err := g.Wait()
-	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close(), s.metrics.Close())
+	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close(), s.metrics.Close(), s.queues.Close())
 	return err
 }
 

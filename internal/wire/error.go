@@ -64,6 +64,14 @@ func (a *API) statusOf(err smithy.APIError) int {
 	return http.StatusBadRequest
 }
 
+// errorName is an error's name in JSON.
+func (a *API) errorName(err smithy.APIError) string {
+	if _, ok := err.(*refusal); ok {
+		return err.ErrorCode()
+	}
+	return a.ErrorSpace + err.ErrorCode()
+}
+
 // QueryError is what an error of a service's model is in Query.
 type QueryError struct {
 	Code   string

@@ -82,14 +82,14 @@ type formDecoder struct{ lenient bool }
 
 func (d formDecoder) structure(sh *shape, t *formTree, path string, v reflect.Value) error {
 	for name, child := range t.children {
-		m := sh.byName[name]
+		m := sh.byForm[name]
 		if m == nil && d.lenient {
 			continue
 		}
 		if m == nil {
 			return refuse("UnknownParameterException", "%s: there is no such parameter.", join(path, name))
 		}
-		if err := d.value(m.shape, child, join(path, name), v.Field(m.index)); err != nil {
+		if err := d.member(m, child, join(path, name), v.Field(m.index)); err != nil {
 			return err
 		}
 	}
@@ -103,6 +103,13 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
+func (d formDecoder) member(m *member, t *formTree, path string, v reflect.Value) error {
+	if m.shape.kind == kindMap {
+		return d.dictionary(m.shape, m.form, t, path, v)
+	}
+	return d.value(m.shape, t, path, v)
+}
+
 func (d formDecoder) value(sh *shape, t *formTree, path string, v reflect.Value) error {
 	switch sh.kind {
 	case kindPointer:
@@ -114,7 +121,7 @@ func (d formDecoder) value(sh *shape, t *formTree, path string, v reflect.Value)
 	case kindList:
 		return d.list(sh, t, path, v)
 	case kindMap:
-		return d.dictionary(sh, t, path, v)
+		return d.dictionary(sh, FormName{}, t, path, v)
 	}
 	if t.value == nil || t.children != nil {
 		return refuse("SerializationException", "%s: expected one value.", path)
@@ -140,7 +147,7 @@ func (d formDecoder) list(sh *shape, t *formTree, path string, v reflect.Value) 
 	return nil
 }
 
-func (d formDecoder) dictionary(sh *shape, t *formTree, path string, v reflect.Value) error {
+func (d formDecoder) dictionary(sh *shape, name FormName, t *formTree, path string, v reflect.Value) error {
 	entries, err := t.numbered("entry", path)
 	if err != nil {
 		return err
@@ -148,12 +155,13 @@ func (d formDecoder) dictionary(sh *shape, t *formTree, path string, v reflect.V
 	v.Set(reflect.MakeMap(sh.typ))
 	for i, entry := range entries {
 		path := join(path, strconv.Itoa(i+1))
-		key, value := entry.children["key"], entry.children["value"]
+		keyName, valueName := name.entry()
+		key, value := entry.children[keyName], entry.children[valueName]
 		if key == nil || key.value == nil || value == nil {
 			return refuse("SerializationException", "%s: an entry needs a key and a value.", path)
 		}
 		e := reflect.New(sh.elem.typ).Elem()
-		if err := d.value(sh.elem, value, path+".value", e); err != nil {
+		if err := d.value(sh.elem, value, join(path, valueName), e); err != nil {
 			return err
 		}
 		v.SetMapIndex(reflect.ValueOf(*key.value).Convert(sh.typ.Key()), e)
@@ -175,7 +183,7 @@ func formScalar(sh *shape, s string, v reflect.Value) error {
 		return nil
 	case kindInt:
 		n, err := strconv.ParseInt(s, 10, sh.typ.Bits())
-		v.SetInt(n)
+		v.SetInt(sh.number(n))
 		return wrongValue("a whole number", err)
 	case kindFloat:
 		f, err := strconv.ParseFloat(s, sh.typ.Bits())

@@ -45,7 +45,7 @@ func (p jsonProtocol) encode(b []byte, _ *request, sh *shape, out reflect.Value)
 // encodeError puts the error's name beside its members.
 func (p jsonProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
 	e := jsonEncoder{b: append(b, `{"__type":`...)}
-	e.string(err.ErrorCode())
+	e.string(q.api.errorName(err))
 	v, ok := modeled(err)
 	if !ok {
 		e.b = append(e.b, `,"message":`...)

@@ -270,7 +270,7 @@ func (d *jsonDecoder) scalar(sh *shape, v reflect.Value) error {
 	case kindBool:
 		return d.bool(t, v)
 	case kindInt:
-		return d.int(t, v)
+		return d.int(sh, t, v)
 	case kindFloat:
 		return d.float(t, v)
 	case kindTime:
@@ -297,7 +297,7 @@ func (d *jsonDecoder) bool(t jsontext.Token, v reflect.Value) error {
 	return nil
 }
 
-func (d *jsonDecoder) int(t jsontext.Token, v reflect.Value) error {
+func (d *jsonDecoder) int(sh *shape, t jsontext.Token, v reflect.Value) error {
 	if t.Kind() != '0' {
 		return d.mismatch("expected a whole number, not %s.", describe(t))
 	}
@@ -305,7 +305,7 @@ func (d *jsonDecoder) int(t jsontext.Token, v reflect.Value) error {
 	if err != nil || v.OverflowInt(n) {
 		return d.mismatch("expected a whole number of %d bits, not %s.", v.Type().Bits(), describe(t))
 	}
-	v.SetInt(n)
+	v.SetInt(sh.number(n))
 	return nil
 }
 

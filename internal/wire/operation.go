@@ -79,6 +79,9 @@ func (q *request) answer(ctx context.Context, caller Caller) (b []byte, err erro
 	if err := q.protocol.decode(q, q.op.in, in.Elem()); err != nil {
 		return nil, err
 	}
+	if m := q.op.in.byName[q.api.URLMember]; m != nil && in.Elem().Field(m.index).IsNil() && q.URL.Path != "/" {
+		in.Elem().Field(m.index).Set(reflect.ValueOf(new("http://" + q.Host + q.URL.Path)))
+	}
 	ctx = call.With(ctx, call.Call{RequestID: q.id, Service: q.api.Name, Operation: q.operation, AccessKeyID: caller.AccessKeyID, Principal: caller.Arn})
 	results := q.op.method.Call([]reflect.Value{reflect.ValueOf(ctx), in})
 	if err, _ := results[1].Interface().(error); err != nil {

@@ -1,8 +1,11 @@
 package wire
 
 import (
+	"net/http"
+
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/document"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
 // What clients know of each service. The argument is the value whose methods answer.
@@ -52,6 +55,25 @@ func EC2(service any) API {
 		Name: "ec2", Title: "Amazon EC2", Protocols: []Protocol{EC2Query}, Version: "2016-11-15", Namespace: "http://ec2.amazonaws.com/doc/2016-11-15/",
 		CamelCase: true, Names: EC2Names, InputNames: EC2InputNames, Operations: EC2Operations, Service: service,
 	}
+}
+
+// SQS is Amazon SQS. Its clients speak JSON; older ones speak Query, to the URL of the queue.
+func SQS(service any) API {
+	api := API{
+		Name: "sqs", Title: "Amazon SQS", Protocols: []Protocol{JSON10, Query}, TargetPrefix: "AmazonSQS", ErrorSpace: "com.amazonaws.sqs#",
+		Version: "2012-11-05", Namespace: "http://queue.amazonaws.com/doc/2012-11-05/", QueryErrors: queryErrors(sqs.TypeRegistry),
+		Operations: SQSOperations, FormNames: SQSFormNames, URLMember: "QueueUrl", TellZero: true, Service: service,
+		MaxBody: 8 << 20, // a message is up to 1 MiB; JSON and forms add their escapes
+		Names: map[string]string{
+			"CreateQueueInput.Tags": "tags", "ListDeadLetterSourceQueuesOutput.QueueUrls": "queueUrls", "ResourceNotFoundException.Message": "message",
+		},
+	}
+	for name, code := range map[string]string{ // that the model does not have
+		"InvalidParameterValueException": "InvalidParameterValue", "MissingRequiredParameterException": "MissingParameter", "AccessDeniedException": "AccessDenied",
+	} {
+		api.QueryErrors[name] = QueryError{code, http.StatusBadRequest}
+	}
+	return api
 }
 
 // STS is the Security Token Service.

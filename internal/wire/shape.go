@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/aws/smithy-go/document"
+
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // shape is how a Go type looks on the wire, whatever the protocol. Codecs are switches over its kind.
@@ -20,6 +22,8 @@ type shape struct {
 	elem    *shape             // what a pointer, a list or a map holds
 	members []member           // of a structure; of a union, what it can be
 	byName  map[string]*member // as requests call them
+	byForm  map[string]*member // by the names that Query has for them
+	zero    bool               // of a number: whether 0 becomes call.Zero
 }
 
 type kind uint8
@@ -46,8 +50,20 @@ type member struct {
 	input  string // its name in requests, where that is another one
 	quoted string // `"name":`, ready for JSON
 	shape  *shape
+	form   FormName
 	index  int          // of the field in its struct
 	typ    reflect.Type // of the variant: the struct whose Value is the member
+}
+
+// FormName is what Query calls a member. It has lists and maps flat then: Name.1, or Name.1.Key and Name.1.Value.
+type FormName struct{ Name, Key, Value string }
+
+// entry is what Query calls the key and the value of a map's entry.
+func (f FormName) entry() (key, value string) {
+	if f.Key == "" {
+		return "key", "value"
+	}
+	return f.Key, f.Value
 }
 
 var (
@@ -63,6 +79,8 @@ type shapes struct {
 	camelCase bool
 	names     map[string]string
 	inputs    map[string]string
+	forms     map[string]FormName
+	zero      bool           // API.TellZero
 	variants  []reflect.Type // of unions
 	documents bool           // whether documents can be made
 
@@ -71,7 +89,7 @@ type shapes struct {
 }
 
 func newShapes(a *API) *shapes {
-	s := &shapes{camelCase: a.CamelCase, names: a.Names, inputs: a.InputNames, documents: a.NewDocument != nil, made: map[reflect.Type]*shape{}}
+	s := &shapes{camelCase: a.CamelCase, names: a.Names, inputs: a.InputNames, forms: a.FormNames, zero: a.TellZero, documents: a.NewDocument != nil, made: map[reflect.Type]*shape{}}
 	for _, v := range a.Unions {
 		s.variants = append(s.variants, reflect.TypeOf(v))
 	}
@@ -143,10 +161,29 @@ func (s *shapes) makeStruct(sh *shape) {
 	for i := range sh.typ.NumField() {
 		f := sh.typ.Field(i)
 		if f.IsExported() && f.Name != "ResultMetadata" && f.Name != "ErrorCodeOverride" { // the SDK's own, no members
-			sh.add(member{name: s.memberName(sh.typ, f.Name), input: s.inputName(sh.typ, f.Name), shape: s.make(f.Type), index: i})
+			sh.add(member{name: s.memberName(sh.typ, f.Name), input: s.inputName(sh.typ, f.Name), form: s.forms[sh.typ.Name()+"."+f.Name], shape: s.makeMember(f.Type), index: i})
 		}
 	}
 	sh.index()
+}
+
+// makeMember makes the shape of a struct's field.
+func (s *shapes) makeMember(t reflect.Type) *shape {
+	sh := s.make(t)
+	if !s.zero || sh.kind != kindInt {
+		return sh
+	}
+	tells := *sh
+	tells.zero = true
+	return &tells
+}
+
+// number is a number that was sent, as the member holds it.
+func (sh *shape) number(n int64) int64 {
+	if n == 0 && sh.zero {
+		return call.Zero
+	}
+	return n
 }
 
 // makeInterface makes a document or a union. The SDK has a struct for each variant of a union: its
@@ -177,9 +214,11 @@ func (sh *shape) add(m member) {
 
 func (sh *shape) index() {
 	sh.byName = make(map[string]*member, len(sh.members))
+	sh.byForm = make(map[string]*member, len(sh.members))
 	for i := range sh.members {
 		m := &sh.members[i]
 		sh.byName[cmp.Or(m.input, m.name)] = m
+		sh.byForm[cmp.Or(m.form.Name, m.input, m.name)] = m
 	}
 }
 

@@ -28,6 +28,10 @@ type API struct {
 	CamelCase    bool                  // whether members begin with a lower-case letter
 	Names        map[string]string     // of members that are exceptions, by "<Struct>.<Field>"
 	InputNames   map[string]string     // of those in requests, for EC2, where the others have the SDK's; nil where they are as in answers
+	FormNames    map[string]FormName   // of members that Query calls otherwise, by "<Struct>.<Field>"
+	URLMember    string                // of inputs: the URL that a request went to, where it does not say so itself
+	TellZero     bool                  // whether a 0 that was sent becomes call.Zero where the struct could not tell it from none
+	ErrorSpace   string                // before errors' names in JSON, with a #
 	QueryErrors  map[string]QueryError // by their names in the model, for a service that began with Query
 	Operations   []string              // every operation that the service has on AWS
 	Lenient      []string              // those whose unknown members are ignored: nodes of other versions call them

@@ -67,7 +67,7 @@ func (e *xmlEncoder) value(sh *shape, v reflect.Value) {
 			e.tagged(cmp.Or(e.item, "member"), sh.elem, v.Index(i))
 		}
 	case kindMap:
-		e.dictionary(sh, v)
+		e.dictionary(sh, "entry", FormName{}, v)
 	default:
 		if e.err == nil {
 			e.err = fmt.Errorf("a %s cannot be written", sh.typ)
@@ -78,18 +78,38 @@ func (e *xmlEncoder) value(sh *shape, v reflect.Value) {
 func (e *xmlEncoder) structure(sh *shape, v reflect.Value) {
 	for i := range sh.members {
 		m := &sh.members[i]
-		if f := v.Field(m.index); !m.absent(f) {
+		f := v.Field(m.index)
+		switch {
+		case m.absent(f):
+		case m.form.Name != "":
+			e.flat(m, f)
+		default:
 			e.tagged(m.name, m.shape, f)
 		}
 	}
 }
 
-func (e *xmlEncoder) dictionary(sh *shape, v reflect.Value) {
+// flat appends a list or a map as its items alone.
+func (e *xmlEncoder) flat(m *member, v reflect.Value) {
+	switch m.shape.kind {
+	case kindList:
+		for i := range v.Len() {
+			e.tagged(m.form.Name, m.shape.elem, v.Index(i))
+		}
+	case kindMap:
+		e.dictionary(m.shape, m.form.Name, m.form, v)
+	default:
+		e.tagged(m.form.Name, m.shape, v)
+	}
+}
+
+func (e *xmlEncoder) dictionary(sh *shape, tag string, name FormName, v reflect.Value) {
+	key, value := name.entry()
 	for _, k := range sortedKeys(v) {
-		e.open("entry")
-		e.element("key", k.String())
-		e.tagged("value", sh.elem, v.MapIndex(k))
-		e.close("entry")
+		e.open(tag)
+		e.element(key, k.String())
+		e.tagged(value, sh.elem, v.MapIndex(k))
+		e.close(tag)
 	}
 }
 

@@ -3,7 +3,10 @@
 // neither needs to know the other. It holds no behaviour.
 package call
 
-import "context"
+import (
+	"context"
+	"math"
+)
 
 // Call is one API call.
 type Call struct {
@@ -13,6 +16,10 @@ type Call struct {
 	AccessKeyID string // as the request says, which is proof only where signatures are checked
 	Principal   string // the ARN of who signed; empty where signatures are not checked
 }
+
+// Zero is what wire makes of a 0 that a caller has sent for a number that the SDK's struct holds without a pointer, where the
+// service tells a 0 from nothing: SDK's own clients cannot.
+const Zero = math.MinInt32
 
 type key struct{}
 

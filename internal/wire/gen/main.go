@@ -1,6 +1,7 @@
 // Command gen reads the SDK's packages and writes what reflection cannot find in them: the names of
 // every operation of the services that Pintle speaks, so that the server can tell an operation that
-// it lacks from one that there is not, the variants of their unions, and EC2's names of members.
+// it lacks from one that there is not, the variants of their unions, EC2's names of members, and what SQS's
+// members are called in Query.
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -28,6 +30,7 @@ var services = []struct{ pkg, name, title string }{
 	{"cloudwatch", "CloudWatch", "Amazon CloudWatch"},
 	{"applicationautoscaling", "ApplicationAutoScaling", "Application Auto Scaling"},
 	{"ec2", "EC2", "Amazon EC2"},
+	{"sqs", "SQS", "Amazon SQS"},
 }
 
 func main() {
@@ -39,6 +42,9 @@ func main() {
 			fmt.Fprintf(&body, "\t%q,\n", name)
 		}
 		body.WriteString("}\n")
+		if s.name == "SQS" {
+			body.WriteString(formNames(s.name, sdk+s.pkg+"/schemas"))
+		}
 		variants := find(sdk+s.pkg+"/types", variant)
 		if len(variants) == 0 {
 			continue
@@ -101,14 +107,8 @@ func find(pkg string, is func(ast.Decl) string) []string {
 
 // declarations are those in a package's files.
 func declarations(pkg, pattern string) iter.Seq[ast.Decl] {
-	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", pkg).Output()
-	check(err)
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), pattern))
-	check(err)
 	return func(yield func(ast.Decl) bool) {
-		for _, path := range files {
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			check(err)
+		for _, file := range parse(pkg, pattern) {
 			for _, d := range file.Decls {
 				if !yield(d) {
 					return
@@ -116,6 +116,71 @@ func declarations(pkg, pattern string) iter.Seq[ast.Decl] {
 			}
 		}
 	}
+}
+
+// parse reads a package's files.
+func parse(pkg, pattern string) (files []*ast.File) {
+	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", pkg).Output()
+	check(err)
+	paths, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), pattern))
+	check(err)
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		check(err)
+		files = append(files, file)
+	}
+	return files
+}
+
+// formNames is the table of what Query calls members, and the keys and values of maps, where the SDK's schemas
+// say that they are flat.
+func formNames(service, pkg string) string {
+	type added struct{ structure, member, target, name string }
+	var members []added
+	for _, file := range parse(pkg, "*.go") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "AddMember" {
+				a := added{structure: fmt.Sprint(f.X), member: text(call.Args[0]), target: fmt.Sprint(call.Args[1])}
+				for _, trait := range call.Args[2:] {
+					if t := trait.(*ast.UnaryExpr).X.(*ast.CompositeLit); t.Type.(*ast.SelectorExpr).Sel.Name == "XMLName" {
+						a.name = text(t.Elts[0].(*ast.KeyValueExpr).Value)
+					}
+				}
+				members = append(members, a)
+			}
+			return true
+		})
+	}
+	entries := map[string]string{}
+	for _, a := range members {
+		entries[a.structure+"."+a.member] = a.name
+	}
+	var lines []string
+	for _, a := range members {
+		if a.name == "" || strings.HasPrefix(a.structure, "_") { // what is behind those is a list or a map
+			continue
+		}
+		structure := a.structure
+		if name, ok := strings.CutSuffix(structure, "Request"); ok {
+			structure = name + "Input"
+		} else if name, ok := strings.CutSuffix(structure, "Result"); ok {
+			structure = name + "Output"
+		}
+		field := strings.ToUpper(a.member[:1]) + a.member[1:]
+		lines = append(lines, fmt.Sprintf("\t%q: {%q, %q, %q},\n", structure+"."+field, a.name, entries[a.target+".key"], entries[a.target+".value"]))
+	}
+	slices.Sort(lines)
+	return fmt.Sprintf("\n// %sFormNames is what Query calls members that it has flat.\nvar %sFormNames = map[string]FormName{\n%s}\n", service, service, strings.Join(lines, ""))
+}
+
+func text(e ast.Expr) string {
+	s, err := strconv.Unquote(e.(*ast.BasicLit).Value)
+	check(err)
+	return s
 }
 
 func write(path, source string) {

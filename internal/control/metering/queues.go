@@ -1,0 +1,67 @@
+package metering
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/queuestore"
+)
+
+const namespaceSQS = "AWS/SQS"
+
+// QueueOptions are what the loop over queues needs.
+type QueueOptions struct {
+	// Seconds tells what queues did since it was asked last.
+	Seconds func() []queuestore.Second
+	// Put keeps samples; it returns once they are durable.
+	Put func([]metricstore.Sample) error
+	Log *slog.Logger
+}
+
+// Queues is the loop that makes SQS's metrics of what queues did, each second under its own time.
+func Queues(ctx context.Context, opts QueueOptions) error {
+	tick := time.NewTicker(putEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		var samples []metricstore.Sample
+		for _, second := range opts.Seconds() {
+			samples = append(samples, queueSamples(&second)...)
+		}
+		if len(samples) == 0 {
+			continue
+		}
+		if err := opts.Put(samples); err != nil {
+			opts.Log.Error("cannot keep the queues' metrics", "error", err)
+		}
+	}
+}
+
+// queueSamples are a second's metrics: "Available CloudWatch metrics for Amazon SQS" in its developer guide. What counts
+// something comes as one value, whose sum is the count.
+func queueSamples(s *queuestore.Second) []metricstore.Sample {
+	by := metricstore.Dimension{Name: "QueueName", Value: s.Queue}
+	var out []metricstore.Sample
+	add := func(name, unit string, set metricstore.Set) {
+		out = append(out, metricstore.Sample{Metric: metricstore.NewMetric(namespaceSQS, name, by), Unit: unit, At: s.At, Fine: true, Set: set})
+	}
+	count := func(name string, n int) { add(name, "Count", metricstore.One(float64(n))) }
+	count("ApproximateNumberOfMessagesVisible", s.Visible)
+	count("ApproximateNumberOfMessagesNotVisible", s.NotVisible)
+	count("ApproximateNumberOfMessagesDelayed", s.Delayed)
+	add("ApproximateAgeOfOldestMessage", "Seconds", metricstore.One(float64(s.Oldest)))
+	count("NumberOfMessagesSent", s.Sent)
+	count("NumberOfMessagesReceived", s.Received)
+	count("NumberOfMessagesDeleted", s.Deleted)
+	count("NumberOfEmptyReceives", s.Empty)
+	if s.Sent > 0 {
+		add("SentMessageSize", "Bytes", metricstore.Set{Count: float64(s.Sent), Sum: s.Bytes, Min: s.Least, Max: s.Most})
+	}
+	return out
+}

@@ -1,0 +1,202 @@
+package queuestore
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// MoveStatus is how far a move is.
+type MoveStatus string
+
+// The states of a move: API_ListMessageMoveTasks.
+const (
+	MoveRunning    MoveStatus = "RUNNING"
+	MoveCompleted  MoveStatus = "COMPLETED"
+	MoveCancelling MoveStatus = "CANCELLING"
+	MoveCancelled  MoveStatus = "CANCELLED"
+	MoveFailed     MoveStatus = "FAILED"
+)
+
+// Move is the moving of a dead-letter queue's messages, to one queue or to where each came from.
+type Move struct {
+	ID        string
+	From      string
+	To        string // "" for where each came from
+	PerSecond int    // how many messages; 0 for as fast as it goes
+	StartedAt int64
+	Status    MoveStatus
+	Moved     int64
+	ToMove    int64
+	Failure   string
+
+	in *segment
+}
+
+// Errors of moves.
+var (
+	ErrMoving = errors.New("queuestore: the queue's messages are being moved already")
+	ErrNoMove = errors.New("queuestore: there is no such move under way")
+)
+
+// maxMoves is how many moves a queue remembers.
+const maxMoves = 10
+
+// failureOf says why a message cannot be moved.
+func failureOf(m *Move, found *message) string {
+	if m.To == "" && found.from == "" {
+		return "CouldNotDetermineMessageSource"
+	}
+	return "AWS.SimpleQueueService.NonExistentQueue"
+}
+
+// StartMove begins to move the messages of a queue.
+func (s *Store) StartMove(m Move) error {
+	s.mu.Lock()
+	now := s.now()
+	q, err := s.find(m.From, now)
+	if err == nil && m.To != "" {
+		_, err = s.find(m.To, now)
+	}
+	if err == nil && slices.ContainsFunc(s.movesOf(m.From), func(m Move) bool { return m.Status == MoveRunning || m.Status == MoveCancelling }) {
+		err = ErrMoving
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	m.StartedAt, m.Status, m.ToMove = now, MoveRunning, int64(q.counts[visible])
+	b := s.commit([]record{m.record()}, true)
+	s.tasks.Go(func() { s.move(m.ID) })
+	s.mu.Unlock()
+	return b.wait()
+}
+
+// CancelMove ends a move, and returns how many messages it has moved.
+func (s *Store) CancelMove(id string) (int64, error) {
+	s.mu.Lock()
+	m := s.moves[id]
+	if m == nil || m.Status != MoveRunning || s.err != nil {
+		defer s.mu.Unlock()
+		return 0, cmp.Or(s.err, ErrNoMove)
+	}
+	next := *m
+	next.Status = MoveCancelling
+	b := s.commit([]record{next.record()}, true)
+	s.mu.Unlock()
+	return next.Moved, b.wait()
+}
+
+// Moves returns the last moves of a queue, the newest first.
+func (s *Store) Moves(from string) []Move {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.movesOf(from)
+}
+
+func (s *Store) movesOf(from string) []Move {
+	var out []Move
+	for _, m := range s.moves {
+		if m.From == from {
+			out = append(out, *m)
+		}
+	}
+	slices.SortFunc(out, func(a, b Move) int { return cmp.Or(-cmp.Compare(a.StartedAt, b.StartedAt), cmp.Compare(a.ID, b.ID)) })
+	return out
+}
+
+func (m *Move) record() record {
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // a Move is numbers and text
+	}
+	return record{kind: moveIs, json: b}
+}
+
+// applyMove takes over what a move is now. What a queue's older moves were is forgotten.
+func (s *Store) applyMove(r *record, g *segment) error {
+	m := &Move{in: g}
+	if err := json.Unmarshal(r.json, m); err != nil {
+		return fmt.Errorf("%w: %w", errCorrupt, err)
+	}
+	s.moves[m.ID] = m
+	if all := s.movesOf(m.From); len(all) > maxMoves {
+		delete(s.moves, all[maxMoves].ID)
+	}
+	return nil
+}
+
+// resume goes on with moves that the last run did not end.
+func (s *Store) resume() {
+	for _, m := range s.moves {
+		if m.Status == MoveRunning || m.Status == MoveCancelling {
+			s.tasks.Go(func() { s.move(m.ID) })
+		}
+	}
+}
+
+// move moves messages until there are none, or the move or the store is ended.
+func (s *Store) move(id string) {
+	for {
+		pause, b, over := s.moveSome(id)
+		if err := b.wait(); err != nil || over {
+			return
+		}
+		select {
+		case <-s.done:
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// moveSome moves the next messages, and says when the ones behind them are due.
+func (s *Store) moveSome(id string) (pause time.Duration, b *batch, over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.moves[id]
+	if m == nil || s.err != nil {
+		return 0, nil, true
+	}
+	next, now := *m, s.now()
+	q, err := s.find(m.From, now)
+	if next.Status == MoveCancelling || err != nil {
+		next.Status = MoveCancelled
+		return 0, s.commit([]record{next.record()}, true), true
+	}
+	limit := 100
+	if m.PerSecond > 0 {
+		limit = min(limit, max(1, m.PerSecond/10))
+		pause = time.Second * time.Duration(limit) / time.Duration(m.PerSecond)
+	}
+	var records []record
+	targets := map[*queue]bool{}
+	for _, found := range q.take(limit) {
+		to := s.names[cmp.Or(m.To, found.from)]
+		if to == nil || to == q || found.from == "" && m.To == "" {
+			next.Status, next.Failure = MoveFailed, failureOf(&next, found)
+			break
+		}
+		s.last++
+		r := record{kind: redriven, queue: q.ID, seq: found.seq, at: now, to: to.ID, toSeq: s.last, id: uuid.New()}
+		records, targets[to] = append(records, r), true
+		next.Moved++
+	}
+	if len(records) == 0 && next.Status == MoveRunning {
+		next.Status = MoveCompleted
+	}
+	q.flow.begin(q, now)
+	for to := range targets {
+		to.flow.begin(to, now)
+	}
+	b = s.commit(append(records, next.record()), true)
+	for to := range targets {
+		s.stir(to)
+	}
+	return pause, b, next.Status != MoveRunning
+}

@@ -1,0 +1,398 @@
+package queuestore
+
+import (
+	"container/heap"
+	"math"
+)
+
+// queue is what is known of one queue's messages, and all rules that depend on time: delays, visibility,
+// retention, the order of groups, deduplication. It reads no clock and no file: every change comes with
+// its time, in milliseconds since 1970, and replaying the changes makes the same queue.
+type queue struct {
+	Queue
+	in   *segment // that has its record
+	size int64    // of the record
+
+	messages map[uint64]*message
+	ready    messageHeap       // visible messages of a standard queue, by age
+	groups   map[string]*group // of a FIFO queue
+	open     groupHeap         // groups that a message can be taken of
+	timed    messageHeap       // in flight or delayed, by when they become visible
+	aging    messageHeap       // all, by when their retention began
+	counts   [3]int            // of messages, by state
+
+	sent     map[string]duplicate // of the last minutes, by what must not come twice
+	recent   []string             // their keys, the oldest first
+	purgedAt int64
+	attempts map[string]attempt // at receiving of the last minutes
+
+	waiters []*waiter // who has waited longest comes first
+	alarm   int64     // when one of them looks at what has become visible
+	flow    flow
+}
+
+// state is where a message is on its way.
+type state uint8
+
+const (
+	visible state = iota
+	inFlight
+	delayed
+)
+
+// message is a message without its body.
+type message struct {
+	queue     *queue
+	seq       uint64 // its number in the store; messages of a queue are in this order
+	state     state
+	receives  uint32 // in all queues
+	before    uint32 // of these, in other queues
+	sent      int64  // when it was sent
+	entered   int64  // when it came into this queue
+	visibleAt int64
+	first     int64 // when it was first received; 0 for never
+	received  int64 // when it was last received
+	place     place
+	group     string
+	from      string // the queue that it is a dead letter of
+	index     int    // in ready, its group or timed
+	age       int    // in aging
+
+	next, prev *message // in the segment that it lies in
+}
+
+// place is where a message's record lies.
+type place struct {
+	segment *segment
+	offset  int64 // of the body
+	size    int32 // of the body
+	meta    int32 // bytes behind the body
+	whole   int64 // that the record needs in all
+	id      [16]byte
+}
+
+// group is a message group of a FIFO queue. None of its messages can be taken while one is in flight.
+type group struct {
+	ready    messageHeap
+	inFlight int
+	index    int // in the queue's open groups; -1 where it is not
+}
+
+// duplicate is a message that was sent, as an answer to one who sends it again.
+type duplicate struct {
+	id  [16]byte
+	seq uint64
+	at  int64
+	in  *segment // that has the record
+}
+
+// attempt is what a try at receiving got: API_ReceiveMessage on ReceiveRequestAttemptId.
+type attempt struct {
+	at       int64
+	receipts []Receipt
+}
+
+// window is how long a message counts as sent already: API_SendMessage on MessageDeduplicationId.
+const window = 5 * 60 * 1000
+
+func newQueue(q Queue) *queue {
+	out := &queue{Queue: q, alarm: math.MaxInt64, messages: map[uint64]*message{}, sent: map[string]duplicate{}, attempts: map[string]attempt{}, groups: map[string]*group{}}
+	out.ready.by, out.timed.by, out.aging.by = bySeq, byVisibleAt, out.byAge
+	out.aging.aging = true
+	return out
+}
+
+// advance does what time has done: messages become visible.
+func (q *queue) advance(now int64) {
+	for len(q.timed.items) > 0 && q.timed.items[0].visibleAt <= now {
+		m := q.timed.items[0]
+		q.flow.begin(q, m.visibleAt)
+		q.put(m, visible)
+	}
+}
+
+// over is a message whose retention is over, nil where there is none.
+func (q *queue) over(now int64) *message {
+	if len(q.aging.items) == 0 {
+		return nil
+	}
+	if m := q.aging.items[0]; q.born(m)+q.Retention <= now {
+		return m
+	}
+	return nil
+}
+
+// born is when a message's retention began: in a dead-letter queue that is FIFO when it came into it, else when it was
+// first sent ("Dead-letter queues and message retention" in the developer guide).
+func (q *queue) born(m *message) int64 {
+	if q.FIFO {
+		return m.entered
+	}
+	return m.sent
+}
+
+func (q *queue) byAge(a, b *message) bool { return q.born(a) < q.born(b) }
+
+func bySeq(a, b *message) bool { return a.seq < b.seq }
+
+func byVisibleAt(a, b *message) bool { return a.visibleAt < b.visibleAt }
+
+// add takes a message in, as the state that it has at its record's time.
+func (q *queue) add(m *message, s state) {
+	q.messages[m.seq] = m
+	m.queue = q
+	heap.Push(&q.aging, m)
+	m.index = -1
+	q.counts[s]++
+	q.enter(m, s)
+}
+
+// put takes a message from one state to another.
+func (q *queue) put(m *message, s state) {
+	q.leave(m)
+	q.counts[m.state]--
+	q.counts[s]++
+	q.enter(m, s)
+}
+
+// drop forgets a message.
+func (q *queue) drop(m *message) {
+	q.leave(m)
+	q.counts[m.state]--
+	heap.Remove(&q.aging, m.age)
+	delete(q.messages, m.seq)
+}
+
+func (q *queue) enter(m *message, s state) {
+	m.state = s
+	if s != visible {
+		heap.Push(&q.timed, m)
+	}
+	if s == delayed || !q.FIFO {
+		if s == visible {
+			heap.Push(&q.ready, m)
+		}
+		return
+	}
+	g := q.groups[m.group]
+	if g == nil {
+		g = &group{index: -1}
+		g.ready.by = bySeq
+		q.groups[m.group] = g
+	}
+	switch s {
+	case visible:
+		heap.Push(&g.ready, m)
+	case inFlight:
+		g.inFlight++
+	}
+	q.arrange(m.group, g)
+}
+
+func (q *queue) leave(m *message) {
+	if m.state != visible {
+		heap.Remove(&q.timed, m.index)
+	}
+	if m.state == delayed || !q.FIFO {
+		if m.state == visible {
+			heap.Remove(&q.ready, m.index)
+		}
+		return
+	}
+	g := q.groups[m.group]
+	switch m.state {
+	case visible:
+		heap.Remove(&g.ready, m.index)
+	case inFlight:
+		g.inFlight--
+	}
+	q.arrange(m.group, g)
+}
+
+// arrange puts a group among the open ones, or takes it out, or forgets it.
+func (q *queue) arrange(name string, g *group) {
+	open := g.inFlight == 0 && len(g.ready.items) > 0
+	switch {
+	case open && g.index < 0:
+		heap.Push(&q.open, g)
+	case open:
+		heap.Fix(&q.open, g.index)
+	case g.index >= 0:
+		heap.Remove(&q.open, g.index)
+	}
+	if g.inFlight == 0 && len(g.ready.items) == 0 {
+		delete(q.groups, name) // it is made anew when a delayed message of it becomes visible
+	}
+}
+
+// next is the message that would be received next, nil where there is none.
+func (q *queue) next() *message {
+	if q.FIFO {
+		if len(q.open) == 0 {
+			return nil
+		}
+		return q.open[0].ready.items[0]
+	}
+	if len(q.ready.items) == 0 {
+		return nil
+	}
+	return q.ready.items[0]
+}
+
+// take is up to limit messages to be received together. Those of a FIFO queue are of as few groups as may be, in
+// order, and a group of which one is taken may give more.
+func (q *queue) take(limit int) []*message {
+	limit = min(limit, MaxInFlight-q.counts[inFlight])
+	var out []*message
+	if !q.FIFO {
+		for len(out) < limit && len(q.ready.items) > 0 {
+			out = append(out, heap.Pop(&q.ready).(*message))
+		}
+		for _, m := range out {
+			heap.Push(&q.ready, m)
+		}
+		return out
+	}
+	var seen []*group
+	for len(out) < limit && len(q.open) > 0 {
+		g := heap.Pop(&q.open).(*group)
+		seen = append(seen, g)
+		first := len(out)
+		for len(out) < limit && len(g.ready.items) > 0 {
+			out = append(out, heap.Pop(&g.ready).(*message))
+		}
+		for _, m := range out[first:] {
+			heap.Push(&g.ready, m)
+		}
+	}
+	for _, g := range seen {
+		heap.Push(&q.open, g)
+	}
+	return out
+}
+
+// isDead says whether a message has been received as often as the queue lets it be.
+func (q *queue) isDead(m *message) bool {
+	return q.MaxReceives > 0 && m.receives-m.before >= uint32(q.MaxReceives)
+}
+
+// received notes that a message was received.
+func (q *queue) received(m *message, at, until int64) {
+	m.receives++
+	if m.first == 0 {
+		m.first = at
+	}
+	m.received, m.visibleAt = at, until
+	q.put(m, inFlight)
+}
+
+// retime sets when a message becomes visible.
+func (q *queue) retime(m *message, until int64) {
+	s := m.state
+	q.leave(m)
+	m.visibleAt = until
+	q.enter(m, s)
+}
+
+// update takes over what was changed of the queue. A FIFO queue's delay holds for the messages that are there, too:
+// API_SetQueueAttributes.
+func (q *queue) update(to Queue) {
+	retimed := q.FIFO && q.Delay != to.Delay
+	q.Queue = to
+	if !retimed {
+		return
+	}
+	for _, m := range q.messages {
+		if m.receives == m.before && m.state == delayed {
+			q.retime(m, m.entered+to.Delay)
+		}
+	}
+}
+
+// duplicateOf is what was sent with the same key in the last minutes.
+func (q *queue) duplicateOf(key string, now int64) (duplicate, bool) {
+	for len(q.recent) > 0 && q.sent[q.recent[0]].at+window <= now {
+		delete(q.sent, q.recent[0])
+		q.recent = q.recent[1:]
+	}
+	d, ok := q.sent[key]
+	return d, ok && d.at+window > now
+}
+
+// remember notes what was sent. Times only grow, so the oldest are first.
+func (q *queue) remember(key string, d duplicate) {
+	if key == "" {
+		return
+	}
+	if _, known := q.sent[key]; !known {
+		q.recent = append(q.recent, key)
+	}
+	q.sent[key] = d
+}
+
+// messageHeap is messages with the first by an order on top. Each knows its place, so it can be taken out.
+type messageHeap struct {
+	items []*message
+	by    func(a, b *message) bool
+	aging bool // keeps the place in age, not in index
+}
+
+func (h *messageHeap) Len() int           { return len(h.items) }
+func (h *messageHeap) Less(i, j int) bool { return h.by(h.items[i], h.items[j]) }
+
+func (h *messageHeap) Swap(i, j int) {
+	h.items[i], h.items[j] = h.items[j], h.items[i]
+	h.place(i)
+	h.place(j)
+}
+
+func (h *messageHeap) place(i int) {
+	if h.aging {
+		h.items[i].age = i
+		return
+	}
+	h.items[i].index = i
+}
+
+// Push is heap.Interface's.
+func (h *messageHeap) Push(x any) {
+	h.items = append(h.items, x.(*message))
+	h.place(len(h.items) - 1)
+}
+
+// Pop is heap.Interface's.
+func (h *messageHeap) Pop() any {
+	last := len(h.items) - 1
+	m := h.items[last]
+	h.items[last] = nil
+	h.items = h.items[:last]
+	return m
+}
+
+// groupHeap is groups, the one with the oldest message on top.
+type groupHeap []*group
+
+func (h groupHeap) Len() int           { return len(h) }
+func (h groupHeap) Less(i, j int) bool { return bySeq(h[i].ready.items[0], h[j].ready.items[0]) }
+
+func (h groupHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push is heap.Interface's.
+func (h *groupHeap) Push(x any) {
+	g := x.(*group)
+	g.index = len(*h)
+	*h = append(*h, g)
+}
+
+// Pop is heap.Interface's.
+func (h *groupHeap) Pop() any {
+	last := len(*h) - 1
+	g := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	g.index = -1
+	return g
+}

@@ -1,0 +1,172 @@
+package queuestore
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+const (
+	defaultMaxSegment = 16 << 20
+	defaultSlack      = 4 * defaultMaxSegment
+)
+
+// segment is one file of the log.
+type segment struct {
+	number int
+	file   *os.File
+	size   int64    // with what is on its way to it
+	named  bool     // whether its name is on disk; the writer's
+	first  *message // of those whose record lies in it
+}
+
+// link notes that a message's record lies at a place.
+func (m *message) link(p place) {
+	m.place = p
+	g := p.segment
+	m.next, m.prev = g.first, nil
+	if g.first != nil {
+		g.first.prev = m
+	}
+	g.first = m
+}
+
+// unlink notes that a message's record does not count any more.
+func (m *message) unlink() {
+	if m.prev != nil {
+		m.prev.next = m.next
+	} else {
+		m.place.segment.first = m.next
+	}
+	if m.next != nil {
+		m.next.prev = m.prev
+	}
+	m.next, m.prev, m.place.segment = nil, nil, nil
+}
+
+func (s *Store) segmentPath(number int) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%09d.log", number))
+}
+
+// openSegment begins a new segment behind all others.
+func (s *Store) openSegment() error {
+	number := 1
+	if n := len(s.segments); n > 0 {
+		number = s.segments[n-1].number + 1
+	}
+	f, err := os.OpenFile(s.segmentPath(number), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	s.segments = append(s.segments, &segment{number: number, file: f})
+	return nil
+}
+
+// scan hands every frame's payload to visit, with the frame's offset, and returns where the good part ends.
+func scan(f io.Reader, visit func(payload []byte, offset int64) error) (end int64, err error) {
+	in := bufio.NewReaderSize(f, 1<<20)
+	var head [frameHead]byte
+	var buf []byte
+	for {
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			return end, ignoreEnd(err)
+		}
+		length := int(binary.LittleEndian.Uint32(head[:]))
+		if length > maxFrame {
+			return end, nil
+		}
+		if cap(buf) < length {
+			buf = make([]byte, length)
+		}
+		payload := buf[:length]
+		if _, err := io.ReadFull(in, payload); err != nil {
+			return end, ignoreEnd(err)
+		}
+		if crc32.Checksum(payload, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
+			return end, nil
+		}
+		if err := visit(payload, end); err != nil {
+			return end, err
+		}
+		end += int64(frameHead + length)
+	}
+}
+
+func ignoreEnd(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
+}
+
+// load replays the log, and cuts off what a crash has torn.
+func (s *Store) load() error {
+	paths, err := filepath.Glob(filepath.Join(s.dir, "*.log")) // in order
+	if err != nil {
+		return err
+	}
+	var torn *segment
+	for _, path := range paths {
+		g := &segment{named: true}
+		if _, err := fmt.Sscanf(filepath.Base(path), "%d.log", &g.number); err != nil {
+			return fmt.Errorf("%s is no segment", path)
+		}
+		if g.file, err = os.OpenFile(path, os.O_RDWR, 0o600); err != nil {
+			return err
+		}
+		s.segments = append(s.segments, g)
+		if err := s.replay(g); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		info, err := g.file.Stat()
+		if err != nil {
+			return err
+		}
+		if torn != nil && info.Size() > 0 { // a segment is on disk before the next one is written
+			return fmt.Errorf("%s: %w", s.segmentPath(torn.number), errCorrupt)
+		}
+		if info.Size() > g.size {
+			torn = g
+		}
+	}
+	if torn != nil {
+		return torn.file.Truncate(torn.size)
+	}
+	if len(s.segments) > 0 {
+		return nil
+	}
+	if err := s.openSegment(); err != nil {
+		return err
+	}
+	return syncDir(s.dir)
+}
+
+func (s *Store) replay(g *segment) (err error) {
+	g.size, err = scan(g.file, func(payload []byte, offset int64) error {
+		records, err := parsePayload(payload)
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			if err := s.apply(&records[i], g, offset); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,41 @@
+package sqs
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/queuestore"
+)
+
+// refuse is a refusal with a name of SQS's model; wire knows what Query calls it.
+func refuse(code, format string, args ...any) error {
+	return &smithy.GenericAPIError{Code: code, Message: fmt.Sprintf(format, args...), Fault: smithy.FaultClient}
+}
+
+// invalid and missing are of codes that are in no model: "Common errors" in the API reference, as JSON has them.
+func invalid(format string, args ...any) error {
+	return refuse("InvalidParameterValueException", format, args...)
+}
+
+func invalidValue(value any, parameter, format string, args ...any) error {
+	return invalid("Value %v for parameter %s is invalid. Reason: %s", value, parameter, fmt.Sprintf(format, args...))
+}
+
+func missing(parameter string) error {
+	return refuse("MissingRequiredParameterException", "The request must contain the parameter %s.", parameter)
+}
+
+var errNoQueue = refuse("QueueDoesNotExist", "The specified queue does not exist.")
+
+// failure turns the store's errors into AWS's.
+func failure(err error) error {
+	switch {
+	case errors.Is(err, queuestore.ErrNoQueue):
+		return errNoQueue
+	case errors.Is(err, queuestore.ErrInFlight):
+		return refuse("OverLimit", "The queue has %d messages in flight, which is the most there can be.", queuestore.MaxInFlight)
+	}
+	return err
+}

@@ -1,0 +1,297 @@
+package sqs
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/pintle/pintle/internal/queuestore"
+)
+
+// CreateQueue makes a queue; where there is one of the name and the same attributes, it is that one.
+func (s *Service) CreateQueue(_ context.Context, in *sqs.CreateQueueInput) (*sqs.CreateQueueOutput, error) {
+	name := aws.ToString(in.QueueName)
+	if err := checkQueueName(name); err != nil {
+		return nil, err
+	}
+	fifo, err := isFIFO(name, in.Attributes)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTags(in.Tags, nil); err != nil {
+		return nil, err
+	}
+	q := queuestore.Queue{Name: name, FIFO: fifo, Attributes: initial(fifo), Tags: in.Tags}
+	if err := s.set(&q, in.Attributes); err != nil {
+		return nil, err
+	}
+	is, err := s.store.CreateQueue(q)
+	if err != nil && !errors.Is(err, queuestore.ErrExists) {
+		return nil, err
+	}
+	for _, a := range slices.Sorted(maps.Keys(in.Attributes)) {
+		if is.Attributes[a] != q.Attributes[a] {
+			return nil, refuse("QueueNameExists", "A queue already exists with the same name and a different value for attribute %s", a)
+		}
+	}
+	return &sqs.CreateQueueOutput{QueueUrl: s.queueURL(name)}, nil
+}
+
+// DeleteQueue removes a queue with its messages.
+func (s *Service) DeleteQueue(_ context.Context, in *sqs.DeleteQueueInput) (*sqs.DeleteQueueOutput, error) {
+	name, err := s.nameInURL(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.store.DeleteQueue(name); err != nil {
+		return nil, failure(err)
+	}
+	return &sqs.DeleteQueueOutput{}, nil
+}
+
+// GetQueueUrl finds a queue by its name.
+func (s *Service) GetQueueUrl(_ context.Context, in *sqs.GetQueueUrlInput) (*sqs.GetQueueUrlOutput, error) {
+	name := aws.ToString(in.QueueName)
+	if err := checkQueueName(name); err != nil {
+		return nil, err
+	}
+	if owner := aws.ToString(in.QueueOwnerAWSAccountId); owner != "" && owner != s.opts.Account {
+		return nil, errNoQueue
+	}
+	if _, err := s.store.Queue(name); err != nil {
+		return nil, failure(err)
+	}
+	return &sqs.GetQueueUrlOutput{QueueUrl: s.queueURL(name)}, nil
+}
+
+// ListQueues lists queues by name.
+func (s *Service) ListQueues(_ context.Context, in *sqs.ListQueuesInput) (*sqs.ListQueuesOutput, error) {
+	urls, next, err := s.page(in.MaxResults, in.NextToken, func(q *queuestore.Queue) bool {
+		return strings.HasPrefix(q.Name, aws.ToString(in.QueueNamePrefix))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &sqs.ListQueuesOutput{QueueUrls: urls, NextToken: next}, nil
+}
+
+// ListDeadLetterSourceQueues lists the queues of which a queue is the dead-letter queue.
+func (s *Service) ListDeadLetterSourceQueues(_ context.Context, in *sqs.ListDeadLetterSourceQueuesInput) (*sqs.ListDeadLetterSourceQueuesOutput, error) {
+	q, err := s.queue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	urls, next, err := s.page(in.MaxResults, in.NextToken, func(source *queuestore.Queue) bool { return source.DeadLetter == q.Name })
+	if err != nil {
+		return nil, err
+	}
+	if urls == nil {
+		urls = []string{}
+	}
+	return &sqs.ListDeadLetterSourceQueuesOutput{QueueUrls: urls, NextToken: next}, nil
+}
+
+// maxListed is the most queues of a page.
+const maxListed = 1000
+
+// page is a page of queues' URLs. Whoever does not say how many get no token: API_ListQueues.
+func (s *Service) page(limit *int32, token *string, keep func(*queuestore.Queue) bool) (urls []string, next *string, err error) {
+	n := maxListed
+	if limit != nil {
+		if n = int(*limit); n < 1 || n > maxListed {
+			return nil, nil, invalidValue(n, "MaxResults", "Must be between 1 and %d, if provided.", maxListed)
+		}
+	}
+	after, err := base64.RawURLEncoding.DecodeString(aws.ToString(token))
+	if err != nil {
+		return nil, nil, invalidValue(*token, "NextToken", "It is none that was returned.")
+	}
+	last := ""
+	for _, q := range s.store.Queues() {
+		if q.Name <= string(after) || !keep(&q) {
+			continue
+		}
+		if len(urls) == n {
+			if limit != nil {
+				next = aws.String(base64.RawURLEncoding.EncodeToString([]byte(last)))
+			}
+			break
+		}
+		urls, last = append(urls, *s.queueURL(q.Name)), q.Name
+	}
+	return urls, next, nil
+}
+
+// GetQueueAttributes tells what a queue is, and roughly how many messages it has.
+func (s *Service) GetQueueAttributes(_ context.Context, in *sqs.GetQueueAttributesInput) (*sqs.GetQueueAttributesOutput, error) {
+	q, err := s.queue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.store.Counts(q.Name)
+	if err != nil {
+		return nil, failure(err)
+	}
+	all, wanted := s.describe(q, c), map[string]string{}
+	for _, name := range in.AttributeNames {
+		if !slices.Contains(queueAttributes, name) {
+			return nil, refuse("InvalidAttributeName", "Unknown Attribute %s.", name)
+		}
+		if name == "All" {
+			wanted = all
+			break
+		}
+		if value, ok := all[string(name)]; ok {
+			wanted[string(name)] = value
+		}
+	}
+	if len(wanted) == 0 {
+		wanted = nil
+	}
+	return &sqs.GetQueueAttributesOutput{Attributes: wanted}, nil
+}
+
+// SetQueueAttributes changes attributes of a queue.
+func (s *Service) SetQueueAttributes(_ context.Context, in *sqs.SetQueueAttributesInput) (*sqs.SetQueueAttributesOutput, error) {
+	if len(in.Attributes) == 0 {
+		return nil, missing("Attributes")
+	}
+	if value, ok := in.Attributes["FifoQueue"]; ok {
+		q, err := s.queue(in.QueueUrl)
+		if err != nil {
+			return nil, err
+		}
+		if q.FIFO && value != "true" {
+			return nil, refuse("InvalidAttributeValue", "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
+		}
+	}
+	if err := s.update(in.QueueUrl, func(q *queuestore.Queue) error { return s.set(q, in.Attributes) }); err != nil {
+		return nil, err
+	}
+	return &sqs.SetQueueAttributesOutput{}, nil
+}
+
+// update changes a queue. What change reads of other queues may change before it is done.
+func (s *Service) update(queueURL *string, change func(*queuestore.Queue) error) error {
+	for {
+		q, err := s.queue(queueURL)
+		if err != nil {
+			return err
+		}
+		before := q.ModifiedAt
+		next := q
+		next.Attributes, next.Tags = maps.Clone(q.Attributes), maps.Clone(q.Tags)
+		if err := change(&next); err != nil {
+			return err
+		}
+		next.ModifiedAt = max(before+1, s.opts.Now().UnixMilli())
+		err = s.store.UpdateQueue(q.Name, func(is *queuestore.Queue) error {
+			if is.ID != q.ID || is.ModifiedAt != before {
+				return errChanged
+			}
+			*is = next
+			return nil
+		})
+		if !errors.Is(err, errChanged) {
+			return failure(err)
+		}
+	}
+}
+
+// errChanged says that a queue was changed by another call meanwhile.
+var errChanged = errors.New("sqs: the queue was changed meanwhile")
+
+// PurgeQueue removes the messages of a queue.
+func (s *Service) PurgeQueue(_ context.Context, in *sqs.PurgeQueueInput) (*sqs.PurgeQueueOutput, error) {
+	name, err := s.nameInURL(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	err = s.store.Purge(name)
+	if errors.Is(err, queuestore.ErrPurged) {
+		return nil, refuse("PurgeQueueInProgress", "Only one PurgeQueue operation on %s is allowed every 60 seconds.", name)
+	}
+	if err != nil {
+		return nil, failure(err)
+	}
+	return &sqs.PurgeQueueOutput{}, nil
+}
+
+// maxTags is the most tags of a queue: API_TagQueue recommends no more, and refuses them.
+const maxTags = 50
+
+// checkTags checks tags that are to be added to others.
+func checkTags(tags, to map[string]string) error {
+	all := maps.Clone(to)
+	if all == nil {
+		all = map[string]string{}
+	}
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		if n := utf8.RuneCountInString(k); n < 1 || n > 128 || strings.HasPrefix(strings.ToLower(k), "aws:") {
+			return invalidValue(k, "Tags", "A tag's key has 1 to 128 characters and does not begin with aws:.")
+		}
+		if utf8.RuneCountInString(tags[k]) > 256 {
+			return invalidValue(k, "Tags", "A tag's value has at most 256 characters.")
+		}
+		all[k] = tags[k]
+	}
+	if len(all) > maxTags {
+		return invalid("Too many tags added for queue: it would have %d, and can have %d.", len(all), maxTags)
+	}
+	return nil
+}
+
+// TagQueue adds tags to a queue.
+func (s *Service) TagQueue(_ context.Context, in *sqs.TagQueueInput) (*sqs.TagQueueOutput, error) {
+	if len(in.Tags) == 0 {
+		return nil, missing("Tags")
+	}
+	err := s.update(in.QueueUrl, func(q *queuestore.Queue) error {
+		if err := checkTags(in.Tags, q.Tags); err != nil {
+			return err
+		}
+		if q.Tags == nil {
+			q.Tags = map[string]string{}
+		}
+		maps.Copy(q.Tags, in.Tags)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &sqs.TagQueueOutput{}, nil
+}
+
+// UntagQueue removes tags from a queue.
+func (s *Service) UntagQueue(_ context.Context, in *sqs.UntagQueueInput) (*sqs.UntagQueueOutput, error) {
+	if len(in.TagKeys) == 0 {
+		return nil, missing("TagKeys")
+	}
+	err := s.update(in.QueueUrl, func(q *queuestore.Queue) error {
+		maps.DeleteFunc(q.Tags, func(k, _ string) bool { return slices.Contains(in.TagKeys, k) })
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &sqs.UntagQueueOutput{}, nil
+}
+
+// ListQueueTags lists a queue's tags.
+func (s *Service) ListQueueTags(_ context.Context, in *sqs.ListQueueTagsInput) (*sqs.ListQueueTagsOutput, error) {
+	q, err := s.queue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Tags) == 0 {
+		return &sqs.ListQueueTagsOutput{}, nil
+	}
+	return &sqs.ListQueueTagsOutput{Tags: maps.Clone(q.Tags)}, nil
+}

@@ -1,0 +1,321 @@
+package sqs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/queuestore"
+)
+
+// The most that ReceiveMessage and ChangeMessageVisibility take.
+const (
+	maxReceived   = 10
+	maxWait       = 20
+	maxVisibility = 43200
+)
+
+// ReceiveMessage takes messages from a queue, and waits for one where it is asked to.
+func (s *Service) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+	q, err := s.queue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	want, err := wanted(&q, in)
+	if err != nil {
+		return nil, err
+	}
+	names, err := systemNames(in)
+	if err != nil {
+		return nil, err
+	}
+	received, err := s.store.Receive(ctx, q.Name, want)
+	if err != nil {
+		return nil, failure(err)
+	}
+	out := &sqs.ReceiveMessageOutput{}
+	for i := range received {
+		m, err := s.message(&q, &received[i], names, in.MessageAttributeNames)
+		if err != nil {
+			return nil, err
+		}
+		out.Messages = append(out.Messages, m)
+	}
+	return out, nil
+}
+
+func wanted(q *queuestore.Queue, in *sqs.ReceiveMessageInput) (queuestore.Want, error) {
+	w := queuestore.Want{Limit: 1, Attempt: aws.ToString(in.ReceiveRequestAttemptId)}
+	if n, ok := given(in.MaxNumberOfMessages); ok {
+		if n < 1 || n > maxReceived {
+			return w, invalidValue(n, "MaxNumberOfMessages", "Must be between 1 and %d, if provided.", maxReceived)
+		}
+		w.Limit = int(n)
+	}
+	var err error
+	if w.Wait, err = seconds("WaitTimeSeconds", in.WaitTimeSeconds, q.Attributes["ReceiveMessageWaitTimeSeconds"], maxWait); err != nil {
+		return w, err
+	}
+	if w.Visibility, err = seconds("VisibilityTimeout", in.VisibilityTimeout, q.Attributes["VisibilityTimeout"], maxVisibility); err != nil {
+		return w, err
+	}
+	if w.Attempt != "" && !q.FIFO {
+		return w, invalidValue(w.Attempt, "ReceiveRequestAttemptId", "The request includes a parameter that is not valid for this queue type.")
+	}
+	if w.Attempt != "" && !fifoID.MatchString(w.Attempt) {
+		return w, invalidValue(w.Attempt, "ReceiveRequestAttemptId", "ReceiveRequestAttemptId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+	}
+	return w, nil
+}
+
+// seconds is a time that a call may give, or that of the queue.
+func seconds(parameter string, is int32, standard string, most int32) (time.Duration, error) {
+	n, ok := given(is)
+	if !ok {
+		return time.Duration(milliseconds(standard)) * time.Millisecond, nil
+	}
+	if n < 0 || n > most {
+		return 0, invalidValue(n, parameter, "Must be >= 0 and <= %d, if provided.", most)
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// systemNames are the attributes of messages that a receive has asked for, under the newer or the older name of the
+// parameter. The older one also took names of queues' attributes, which say nothing here.
+func systemNames(in *sqs.ReceiveMessageInput) ([]types.MessageSystemAttributeName, error) {
+	names := slices.Clone(in.MessageSystemAttributeNames)
+	for _, n := range in.AttributeNames {
+		if !slices.Contains(queueAttributes, n) {
+			names = append(names, types.MessageSystemAttributeName(n))
+		} else if n == "All" {
+			names = append(names, types.MessageSystemAttributeNameAll)
+		}
+	}
+	for _, n := range names {
+		if !slices.Contains(n.Values(), n) {
+			return nil, refuse("InvalidAttributeName", "Unknown Attribute %s.", n)
+		}
+	}
+	return names, nil
+}
+
+// message is a message as a receive answers it.
+func (s *Service) message(q *queuestore.Queue, r *queuestore.Received, names []types.MessageSystemAttributeName, valueNames []string) (types.Message, error) {
+	var m meta
+	if err := json.Unmarshal(r.Meta, &m); err != nil {
+		return types.Message{}, err
+	}
+	out := types.Message{
+		MessageId: aws.String(uuid.UUID(r.ID).String()), ReceiptHandle: formatReceipt(r.Receipt), Body: aws.String(string(r.Body)), MD5OfBody: &m.MD5,
+	}
+	if values := wantedValues(m.Values, valueNames); len(values) > 0 {
+		out.MD5OfMessageAttributes = md5OfValues(values)
+		out.MessageAttributes = map[string]types.MessageAttributeValue{}
+		for name, v := range values {
+			out.MessageAttributes[name] = v.attribute()
+		}
+	}
+	if len(names) == 0 {
+		return out, nil
+	}
+	all := map[string]string{
+		"SenderId": s.opts.Account, "SentTimestamp": strconv.FormatInt(r.Sent, 10),
+		"ApproximateReceiveCount": strconv.Itoa(r.Receives), "ApproximateFirstReceiveTimestamp": strconv.FormatInt(r.First, 10),
+		"MessageGroupId": r.Group, "AWSTraceHeader": m.Trace, "MessageDeduplicationId": m.Dedup,
+		"SequenceNumber": aws.ToString(sequenceNumber(q, r.Seq)),
+	}
+	if r.From != "" {
+		all["DeadLetterQueueSourceArn"] = s.queueArn(r.From)
+	}
+	maps.DeleteFunc(all, func(name, value string) bool {
+		return value == "" || !slices.Contains(names, types.MessageSystemAttributeNameAll) && !slices.Contains(names, types.MessageSystemAttributeName(name))
+	})
+	if len(all) > 0 {
+		out.Attributes = all
+	}
+	return out, nil
+}
+
+// DeleteMessage removes a message that was received.
+func (s *Service) DeleteMessage(_ context.Context, in *sqs.DeleteMessageInput) (*sqs.DeleteMessageOutput, error) {
+	q, err := s.queue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	errs, err := s.delete(&q, []*string{in.ReceiptHandle})
+	if err != nil {
+		return nil, err
+	}
+	if errs[0] != nil {
+		return nil, errs[0]
+	}
+	return &sqs.DeleteMessageOutput{}, nil
+}
+
+// DeleteMessageBatch removes up to ten messages that were received.
+func (s *Service) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
+	q, err := s.queue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkBatch("DeleteMessage", len(in.Entries), func(i int) *string { return in.Entries[i].Id }); err != nil {
+		return nil, err
+	}
+	var handles []*string
+	for i := range in.Entries {
+		handles = append(handles, in.Entries[i].ReceiptHandle)
+	}
+	errs, err := s.delete(&q, handles)
+	if err != nil {
+		return nil, err
+	}
+	out := &sqs.DeleteMessageBatchOutput{}
+	for i, err := range errs {
+		if err != nil {
+			out.Failed = append(out.Failed, failed(in.Entries[i].Id, err))
+			continue
+		}
+		out.Successful = append(out.Successful, types.DeleteMessageBatchResultEntry{Id: in.Entries[i].Id})
+	}
+	return out, nil
+}
+
+// delete removes messages, and says of each why it could not be. One that is gone, or that was received again from a
+// standard queue, is no failure: API_DeleteMessage.
+func (s *Service) delete(q *queuestore.Queue, handles []*string) ([]error, error) {
+	return each(handles, func(receipts []queuestore.Receipt, _ []int) ([]error, error) {
+		errs, err := s.store.Delete(q.Name, receipts)
+		for i, e := range errs {
+			if errors.Is(e, queuestore.ErrNoMessage) || !q.FIFO && errors.Is(e, queuestore.ErrExpired) {
+				errs[i] = nil
+			}
+		}
+		return errs, err
+	})
+}
+
+// each does something with receipts, and says of each handle what was wrong with it.
+func each(handles []*string, do func(receipts []queuestore.Receipt, of []int) ([]error, error)) ([]error, error) {
+	errs := make([]error, len(handles))
+	var receipts []queuestore.Receipt
+	var of []int // the handle that each is of
+	for i, h := range handles {
+		r, err := parseReceipt(h)
+		if errs[i] = err; err == nil {
+			receipts, of = append(receipts, r), append(of, i)
+		}
+	}
+	if len(receipts) == 0 {
+		return errs, nil
+	}
+	done, err := do(receipts, of)
+	if err != nil {
+		return nil, failure(err)
+	}
+	for i, e := range done {
+		errs[of[i]] = receiptFailure(handles[of[i]], e)
+	}
+	return errs, nil
+}
+
+// receiptFailure turns the store's errors on receipts into AWS's.
+func receiptFailure(handle *string, err error) error {
+	switch {
+	case errors.Is(err, queuestore.ErrReceipt):
+		return refuse("ReceiptHandleIsInvalid", "The input receipt handle %q is not a valid receipt handle.", *handle)
+	case errors.Is(err, queuestore.ErrExpired):
+		return invalidValue(*handle, "ReceiptHandle", "The receipt handle has expired.")
+	case errors.Is(err, queuestore.ErrNoMessage):
+		return invalidValue(*handle, "ReceiptHandle", "Message does not exist or is not available for visibility timeout change.")
+	case errors.Is(err, queuestore.ErrVisible):
+		return refuse("MessageNotInflight", "The message referred to is not in flight.")
+	case errors.Is(err, queuestore.ErrTooLong):
+		return invalid("Total VisibilityTimeout for the message is beyond the limit [%d seconds]", maxVisibility)
+	}
+	return err
+}
+
+// ChangeMessageVisibility changes for how long from now a message is invisible. A timeout of 0 must be given as such: see
+// call.Zero.
+func (s *Service) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput) (*sqs.ChangeMessageVisibilityOutput, error) {
+	q, err := s.queue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkVisibility(in.VisibilityTimeout); err != nil {
+		return nil, err
+	}
+	errs, err := s.changeVisibility(&q, []*string{in.ReceiptHandle}, []int32{in.VisibilityTimeout})
+	if err != nil {
+		return nil, err
+	}
+	if errs[0] != nil {
+		return nil, errs[0]
+	}
+	return &sqs.ChangeMessageVisibilityOutput{}, nil
+}
+
+func checkVisibility(timeout int32) error {
+	n, ok := given(timeout)
+	if !ok {
+		return missing("VisibilityTimeout")
+	}
+	if n < 0 || n > maxVisibility {
+		return invalidValue(n, "VisibilityTimeout", "VisibilityTimeout must be an integer between 0 and %d.", maxVisibility)
+	}
+	return nil
+}
+
+// ChangeMessageVisibilityBatch does so for up to ten messages.
+func (s *Service) ChangeMessageVisibilityBatch(_ context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	q, err := s.queue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkBatch("ChangeMessageVisibility", len(in.Entries), func(i int) *string { return in.Entries[i].Id }); err != nil {
+		return nil, err
+	}
+	out := &sqs.ChangeMessageVisibilityBatchOutput{}
+	var good []types.ChangeMessageVisibilityBatchRequestEntry
+	var handles []*string
+	var timeouts []int32
+	for _, e := range in.Entries {
+		if err := checkVisibility(e.VisibilityTimeout); err != nil {
+			out.Failed = append(out.Failed, failed(e.Id, err))
+			continue
+		}
+		good, handles, timeouts = append(good, e), append(handles, e.ReceiptHandle), append(timeouts, e.VisibilityTimeout)
+	}
+	errs, err := s.changeVisibility(&q, handles, timeouts)
+	if err != nil {
+		return nil, err
+	}
+	for i, err := range errs {
+		if err != nil {
+			out.Failed = append(out.Failed, failed(good[i].Id, err))
+			continue
+		}
+		out.Successful = append(out.Successful, types.ChangeMessageVisibilityBatchResultEntry{Id: good[i].Id})
+	}
+	return out, nil
+}
+
+func (s *Service) changeVisibility(q *queuestore.Queue, handles []*string, timeouts []int32) ([]error, error) {
+	return each(handles, func(receipts []queuestore.Receipt, of []int) ([]error, error) {
+		changes := make([]queuestore.Visibility, len(receipts))
+		for i, r := range receipts {
+			n, _ := given(timeouts[of[i]])
+			changes[i] = queuestore.Visibility{Receipt: r, Timeout: time.Duration(n) * time.Second}
+		}
+		return s.store.ChangeVisibility(q.Name, changes)
+	})
+}

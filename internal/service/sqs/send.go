@@ -1,0 +1,285 @@
+package sqs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/queuestore"
+)
+
+// maxMessage is the most bytes of a message with its attributes, and of all of a batch: "Amazon SQS message quotas" in
+// the developer guide.
+const maxMessage = 1 << 20
+
+// meta is what is kept of a message besides its body.
+type meta struct {
+	MD5    string           `json:"m"`
+	Values map[string]value `json:"v,omitempty"`
+	Trace  string           `json:"x,omitempty"` // AWSTraceHeader
+	Dedup  string           `json:"d,omitempty"`
+}
+
+// outgoing is a message that is being sent, alone or in a batch.
+type outgoing struct {
+	body    *string
+	delay   int32
+	values  map[string]types.MessageAttributeValue
+	system  map[string]types.MessageSystemAttributeValue
+	dedup   *string
+	group   *string
+	inBatch bool
+}
+
+// prepared is a message that was checked.
+type prepared struct {
+	message   queuestore.Message
+	md5       string
+	values    *string // MD5 of the attributes
+	system    *string // and of those of the system
+	wholeSize int
+}
+
+// SendMessage puts a message into a queue.
+func (s *Service) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
+	q, err := s.queue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	p, err := prepare(&q, outgoing{in.MessageBody, in.DelaySeconds, in.MessageAttributes, in.MessageSystemAttributes, in.MessageDeduplicationId, in.MessageGroupId, false})
+	if err != nil {
+		return nil, err
+	}
+	sent, err := s.store.Send(q.Name, []queuestore.Message{p.message})
+	if err != nil {
+		return nil, failure(err)
+	}
+	return &sqs.SendMessageOutput{
+		MessageId: aws.String(uuid.UUID(sent[0].ID).String()), MD5OfMessageBody: &p.md5, MD5OfMessageAttributes: p.values,
+		MD5OfMessageSystemAttributes: p.system, SequenceNumber: sequenceNumber(&q, sent[0].Seq),
+	}, nil
+}
+
+// sequenceNumber is a message's place in a FIFO queue: 20 digits that grow.
+func sequenceNumber(q *queuestore.Queue, seq uint64) *string {
+	if !q.FIFO {
+		return nil
+	}
+	return aws.String(fmt.Sprintf("1%019d", seq))
+}
+
+// SendMessageBatch puts up to ten messages into a queue. What is wrong with one of them does not keep back the others.
+func (s *Service) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+	q, err := s.queue(in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkBatch("SendMessage", len(in.Entries), func(i int) *string { return in.Entries[i].Id }); err != nil {
+		return nil, err
+	}
+	out := &sqs.SendMessageBatchOutput{}
+	var messages []queuestore.Message
+	size := 0
+	for i := range in.Entries {
+		e := &in.Entries[i]
+		p, err := prepare(&q, outgoing{e.MessageBody, e.DelaySeconds, e.MessageAttributes, e.MessageSystemAttributes, e.MessageDeduplicationId, e.MessageGroupId, true})
+		size += p.wholeSize
+		if err != nil {
+			out.Failed = append(out.Failed, failed(e.Id, err))
+			continue
+		}
+		messages = append(messages, p.message)
+		out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{
+			Id: e.Id, MD5OfMessageBody: aws.String(p.md5), MD5OfMessageAttributes: p.values, MD5OfMessageSystemAttributes: p.system,
+		})
+	}
+	if size > maxMessage {
+		return nil, refuse("BatchRequestTooLong", "Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessage, size)
+	}
+	if len(messages) == 0 {
+		return out, nil
+	}
+	sent, err := s.store.Send(q.Name, messages)
+	if err != nil {
+		return nil, failure(err)
+	}
+	for i := range sent {
+		out.Successful[i].MessageId = aws.String(uuid.UUID(sent[i].ID).String())
+		out.Successful[i].SequenceNumber = sequenceNumber(&q, sent[i].Seq)
+	}
+	return out, nil
+}
+
+// maxBatch is the most entries of a batch.
+const maxBatch = 10
+
+var batchID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+
+// checkBatch checks how many entries a batch has, and their ids.
+func checkBatch(operation string, n int, id func(int) *string) error {
+	if n == 0 {
+		return refuse("EmptyBatchRequest", "There should be at least one %sBatchRequestEntry in the request.", operation)
+	}
+	if n > maxBatch {
+		return refuse("TooManyEntriesInBatchRequest", "Maximum number of entries per request are %d. You have sent %d.", maxBatch, n)
+	}
+	var seen []string
+	for i := range n {
+		is := aws.ToString(id(i))
+		if !batchID.MatchString(is) {
+			return refuse("InvalidBatchEntryId", "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.")
+		}
+		if slices.Contains(seen, is) {
+			return refuse("BatchEntryIdsNotDistinct", "Id %s repeated.", is)
+		}
+		seen = append(seen, is)
+	}
+	return nil
+}
+
+// queryCodes are what entries of batches call refusals: as Query does.
+var queryCodes = map[string]string{
+	"InvalidParameterValueException": "InvalidParameterValue", "MissingRequiredParameterException": "MissingParameter",
+	"MessageNotInflight": "AWS.SimpleQueueService.MessageNotInflight", "UnsupportedOperation": "AWS.SimpleQueueService.UnsupportedOperation",
+}
+
+// failed is an entry of a batch that was refused.
+func failed(id *string, err error) types.BatchResultErrorEntry {
+	api, ok := err.(smithy.APIError)
+	if !ok {
+		return types.BatchResultErrorEntry{Id: id, Code: aws.String("InternalError"), Message: aws.String("The request failed inside Pintle.")}
+	}
+	code := api.ErrorCode()
+	if q, ok := queryCodes[code]; ok {
+		code = q
+	}
+	return types.BatchResultErrorEntry{Id: id, SenderFault: true, Code: &code, Message: aws.String(api.ErrorMessage())}
+}
+
+// fifoID is what groups and deduplication ids are made of: API_SendMessage.
+var fifoID = regexp.MustCompile("^[A-Za-z0-9!\"#$%&'()*+,./:;<=>?@\\[\\\\\\]^_`{|}~-]{1,128}$")
+
+// prepare checks a message for a queue. The size counts also where it is refused.
+func prepare(q *queuestore.Queue, in outgoing) (p prepared, err error) {
+	body := aws.ToString(in.body)
+	p.wholeSize = len(body)
+	if body == "" {
+		return p, missing("MessageBody")
+	}
+	if err := checkCharacters(body); err != nil {
+		return p, err
+	}
+	values, size, err := valuesOf(in.values)
+	if err != nil {
+		return p, err
+	}
+	p.wholeSize += size
+	if most, _ := strconv.Atoi(q.Attributes["MaximumMessageSize"]); p.wholeSize > most {
+		return p, invalid("One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", most)
+	}
+	m := meta{MD5: md5Of(body), Values: values}
+	if m.Trace, p.system, err = traceOf(in.system); err != nil {
+		return p, err
+	}
+	p.message = queuestore.Message{ID: uuid.New(), Body: []byte(body), Size: p.wholeSize, Group: aws.ToString(in.group)}
+	if err := prepareOrder(q, &in, &p.message, body); err != nil {
+		return p, err
+	}
+	m.Dedup = p.message.Dedup
+	if p.message.Delay, err = delayOf(q, in.delay); err != nil {
+		return p, err
+	}
+	p.md5, p.values = m.MD5, md5OfValues(values)
+	p.message.Meta, err = json.Marshal(&m)
+	return p, err
+}
+
+// prepareOrder checks a message's group and what tells it from others.
+func prepareOrder(q *queuestore.Queue, in *outgoing, m *queuestore.Message, body string) error {
+	if in.group != nil && !fifoID.MatchString(*in.group) {
+		return invalidValue(*in.group, "MessageGroupId", "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+	}
+	if !q.FIFO {
+		if in.dedup != nil {
+			return invalidValue(*in.dedup, "MessageDeduplicationId", "The request includes a parameter that is not valid for this queue type.")
+		}
+		return nil // a group makes it fair between tenants on AWS: "Amazon SQS fair queues"; here the oldest comes first
+	}
+	if in.group == nil {
+		return missing("MessageGroupId")
+	}
+	switch {
+	case in.dedup != nil && !fifoID.MatchString(*in.dedup):
+		return invalidValue(*in.dedup, "MessageDeduplicationId", "MessageDeduplicationId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+	case in.dedup != nil:
+		m.Dedup = *in.dedup
+	case q.Attributes["ContentBasedDeduplication"] == "true":
+		sum := sha256.Sum256([]byte(body))
+		m.Dedup = hex.EncodeToString(sum[:])
+	default:
+		return invalid("The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+	}
+	return nil
+}
+
+// maxDelay is the most seconds that a message is delayed.
+const maxDelay = 900
+
+func delayOf(q *queuestore.Queue, seconds int32) (time.Duration, error) {
+	n, ok := given(seconds)
+	switch {
+	case !ok:
+		return time.Duration(q.Delay) * time.Millisecond, nil
+	case n < 0 || n > maxDelay:
+		return 0, invalidValue(n, "DelaySeconds", "DelaySeconds must be >= 0 and <= %d.", maxDelay)
+	case q.FIFO && n > 0:
+		return 0, invalidValue(n, "DelaySeconds", "The request include parameter that is not valid for this queue type.")
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// traceOf is the one attribute that a sender may give for the system, and its MD5.
+func traceOf(in map[string]types.MessageSystemAttributeValue) (trace string, sum *string, err error) {
+	for name, a := range in {
+		if name != "AWSTraceHeader" {
+			return "", nil, invalid("Message system attribute name '%s' is invalid.", name)
+		}
+		v, err := valueOf(name, aws.ToString(a.DataType), a.StringValue, a.BinaryValue, len(a.StringListValues)+len(a.BinaryListValues) > 0)
+		if err != nil {
+			return "", nil, err
+		}
+		if v.Type != "String" {
+			return "", nil, invalid("The type of message system attribute '%s' must be String.", name)
+		}
+		return v.Text, md5OfValues(map[string]value{name: v}), nil
+	}
+	return "", nil, nil
+}
+
+// checkCharacters refuses text that XML cannot hold: API_SendMessage.
+func checkCharacters(s string) error {
+	for i, r := range s {
+		bad := r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF
+		if r == utf8.RuneError {
+			_, size := utf8.DecodeRuneInString(s[i:])
+			bad = size == 1
+		}
+		if bad {
+			return refuse("InvalidMessageContents", "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+// Package sqs is Amazon SQS: a Service whose methods are those of the SDK's client, over the queue store. It
+// checks input and speaks in AWS's errors; what is durable, visible or in order is the store's business. It
+// knows nothing of HTTP, and no other service.
+package sqs
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// Options say whose queues they are.
+type Options struct {
+	Region   string
+	Account  string
+	Endpoint string // the URL that queues' URLs begin with
+	Now      func() time.Time
+}
+
+// Service is Amazon SQS for one account in one region.
+type Service struct {
+	store *queuestore.Store
+	opts  Options
+}
+
+// New returns the service over the store.
+func New(store *queuestore.Store, opts Options) *Service { return &Service{store, opts} }
+
+func (s *Service) queueURL(name string) *string {
+	return aws.String(s.opts.Endpoint + "/" + s.opts.Account + "/" + name)
+}
+
+func (s *Service) queueArn(name string) string {
+	return "arn:aws:sqs:" + s.opts.Region + ":" + s.opts.Account + ":" + name
+}
+
+// nameInURL is the name of the queue that a URL is of. Whatever host it names, it is ours: clients reach us under many.
+func (s *Service) nameInURL(queueURL *string) (string, error) {
+	if aws.ToString(queueURL) == "" {
+		return "", missing("QueueUrl")
+	}
+	u, err := url.Parse(*queueURL)
+	if err != nil {
+		return "", refuse("InvalidAddress", "The address %s is not valid for this endpoint.", *queueURL)
+	}
+	path := strings.Split(strings.Trim(u.Path, "/"), "/")
+	if len(path) < 2 {
+		return "", refuse("InvalidAddress", "The address %s is not valid for this endpoint.", *queueURL)
+	}
+	if path[len(path)-2] != s.opts.Account {
+		return "", errNoQueue
+	}
+	return path[len(path)-1], nil
+}
+
+// nameInArn is the name of the queue that an ARN is of; false where it is none of ours.
+func (s *Service) nameInArn(arn string) (string, bool) {
+	name, ok := strings.CutPrefix(arn, s.queueArn(""))
+	return name, ok && name != ""
+}
+
+// queue is the queue that a call is for.
+func (s *Service) queue(queueURL *string) (queuestore.Queue, error) {
+	name, err := s.nameInURL(queueURL)
+	if err != nil {
+		return queuestore.Queue{}, err
+	}
+	q, err := s.store.Queue(name)
+	return q, failure(err)
+}
+
+// queueName is the names that AWS takes: API_CreateQueue.
+var queueName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+
+const fifoSuffix = ".fifo"
+
+func checkQueueName(name string) error {
+	if name == "" {
+		return missing("QueueName")
+	}
+	if len(name) > 80 || !queueName.MatchString(strings.TrimSuffix(name, fifoSuffix)) {
+		return invalid("Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
+	}
+	return nil
+}
+
+// given is a number of a call; false where it was left out, see call.Zero.
+func given(n int32) (int32, bool) {
+	if n == call.Zero {
+		return 0, true
+	}
+	return n, n != 0
+}
+
+// A receipt handle is a receipt in base64, with a version in front.
+const receiptVersion = 1
+
+func formatReceipt(r queuestore.Receipt) *string {
+	b := []byte{receiptVersion}
+	b = binary.BigEndian.AppendUint64(b, r.Queue)
+	b = binary.BigEndian.AppendUint64(b, r.Seq)
+	b = binary.BigEndian.AppendUint32(b, r.Number)
+	return aws.String(base64.StdEncoding.EncodeToString(b))
+}
+
+func parseReceipt(handle *string) (queuestore.Receipt, error) {
+	if aws.ToString(handle) == "" {
+		return queuestore.Receipt{}, missing("ReceiptHandle")
+	}
+	b, err := base64.StdEncoding.DecodeString(*handle)
+	if err != nil || len(b) != 21 || b[0] != receiptVersion {
+		return queuestore.Receipt{}, refuse("ReceiptHandleIsInvalid", "The input receipt handle %q is not a valid receipt handle.", *handle)
+	}
+	return queuestore.Receipt{Queue: binary.BigEndian.Uint64(b[1:]), Seq: binary.BigEndian.Uint64(b[9:]), Number: binary.BigEndian.Uint32(b[17:])}, nil
+}
