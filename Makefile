@@ -34,6 +34,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzReplay -fuzztime 10s ./internal/state
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/logstore
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/metricstore
+	go test -run xxx -fuzz FuzzParsePayload -fuzztime 10s ./internal/queuestore
 	go test -run xxx -fuzz FuzzDecodeJSON -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzDecodeCBOR -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzForm -fuzztime 10s ./internal/wire
@@ -41,7 +42,8 @@ fuzz: ## fuzz the parsers, ten seconds each
 
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/logstore ./internal/metricstore ./internal/service/ecs ./internal/wire
+	go run ./bench/sqs
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/logstore ./internal/metricstore ./internal/queuestore ./internal/service/ecs ./internal/wire
 
 docs: build ## write docs/coverage.md anew
 	./bin/pintle coverage > docs/coverage.md
