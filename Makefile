@@ -38,6 +38,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzReplay -fuzztime 10s ./internal/state
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/logstore
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/metricstore
+	go test -run xxx -fuzz FuzzParsePayload -fuzztime 10s ./internal/queuestore
 	go test -run xxx -fuzz FuzzDecodeJSON -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzDecodeCBOR -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzForm -fuzztime 10s ./internal/wire
@@ -45,7 +46,8 @@ fuzz: ## fuzz the parsers, ten seconds each
 
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/logstore ./internal/metricstore ./internal/service/ecs ./internal/sim ./internal/wire
+	go run ./bench/sqs
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/logstore ./internal/metricstore ./internal/queuestore ./internal/service/ecs ./internal/sim ./internal/wire
 	go run ./bench/reaction
 
 docs: build ## write docs/coverage.md anew

@@ -133,7 +133,7 @@ func (p *Pintle) Env() []string {
 
 // Command runs a program against it.
 func (p *Pintle) Command(name string, args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	p.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = p.Env()

@@ -12,8 +12,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/queuestore"
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
+	"github.com/pintle/pintle/internal/service/sqs"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -28,6 +30,7 @@ var words = []string{
 var likely = map[string]string{
 	"Namespace": "n", "MetricName": "m", "ServiceNamespace": "ecs", "ScalableDimension": "ecs:service:DesiredCount", "ResourceId": "service/default/web", "Stat": "Sum",
 	"Statistic": "Average", "ComparisonOperator": "GreaterThanThreshold", "AlarmName": "a", "Name": "d", "Value": "v", "Key": "k", "PolicyName": "p", "ScheduledActionName": "s",
+	"QueueName": "q", "QueueUrl": "http://localhost:4566/000000000000/q", "SourceArn": "arn:aws:sqs:us-east-1:000000000000:q", "MessageBody": "b", "DataType": "String", "StringValue": "v", "Label": "l",
 	"Id": "m1", "Unit": "Percent", "AdjustmentType": "ChangeInCapacity", "StateValue": "ALARM", "DashboardName": "d", "Schedule": "rate(5 minutes)", "Timezone": "Europe/Berlin",
 }
 
@@ -116,9 +119,16 @@ func TestAnyInput(t *testing.T) {
 	defer metrics.Close() //nolint:errcheck // the test is over
 	alarms := cloudwatch.New(metrics, store, cloudwatch.Options{Region: "us-east-1", Account: "000000000000", Now: now})
 	scaling := applicationautoscaling.New(store, applicationautoscaling.Options{Region: "us-east-1", Account: "000000000000", Now: now, Alarms: alarms})
+	kept, err := queuestore.Open(t.TempDir(), queuestore.Options{Now: now, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close() //nolint:errcheck // the test is over
+	kept.EndWaits()
+	queues := sqs.New(kept, sqs.Options{Region: "us-east-1", Account: "000000000000", Endpoint: "http://localhost:4566", Now: now})
 	answered := map[string]int{}
 	once := func(t *rapid.T) {
-		service := reflect.ValueOf(rapid.SampledFrom([]any{alarms, scaling}).Draw(t, "service"))
+		service := reflect.ValueOf(rapid.SampledFrom([]any{alarms, scaling, queues}).Draw(t, "service"))
 		i := rapid.IntRange(0, service.NumMethod()-1).Draw(t, "operation")
 		name, call := service.Type().Method(i).Name, service.Method(i)
 		in := reflect.New(call.Type().In(1).Elem())

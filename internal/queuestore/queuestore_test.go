@@ -1,0 +1,361 @@
+package queuestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func open(t testing.TB, dir string, opts Options) *Store {
+	t.Helper()
+	s, err := Open(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func create(t testing.TB, s *Store, q Queue) {
+	t.Helper()
+	if q.Retention == 0 {
+		q.Retention = 4 * 24 * 60 * 60 * 1000
+	}
+	if _, err := s.CreateQueue(q); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func send(t testing.TB, s *Store, queue string, bodies ...string) {
+	t.Helper()
+	for _, b := range bodies {
+		if _, err := s.Send(queue, []Message{{Body: []byte(b), Size: len(b)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReceiveWaits: a receive that waits returns when a message is sent, becomes visible, or the time is over; each message
+// wakes one.
+func TestReceiveWaits(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		do    func(t *testing.T, s *Store)
+		wants []time.Duration // after which each of the waiting receives returns
+		got   int
+	}{
+		{"nothing", func(*testing.T, *Store) {}, []time.Duration{20 * time.Second, 20 * time.Second}, 0},
+		{"a message for one of two, and then for the other", func(t *testing.T, s *Store) {
+			time.Sleep(3 * time.Second)
+			send(t, s, "q", "a")
+		}, []time.Duration{3 * time.Second, 8 * time.Second}, 2},
+		{"a delayed message, and a sooner one", func(t *testing.T, s *Store) {
+			for _, delay := range []time.Duration{9 * time.Second, 4 * time.Second} {
+				if _, err := s.Send("q", []Message{{Body: []byte("a"), Delay: delay}}); err != nil {
+					t.Error(err)
+				}
+			}
+		}, []time.Duration{4 * time.Second, 9 * time.Second}, 2},
+		{"a message that times out", func(t *testing.T, s *Store) {
+			send(t, s, "q", "a")
+			time.Sleep(8 * time.Second) // the first receive has it for five
+		}, []time.Duration{0, 5 * time.Second}, 2},
+		{"the store ends waits", func(_ *testing.T, s *Store) {
+			time.Sleep(2 * time.Second)
+			s.EndWaits()
+		}, []time.Duration{2 * time.Second, 2 * time.Second}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := open(t, t.TempDir(), Options{NoSync: true})
+				create(t, s, Queue{Name: "q"})
+				began := time.Now()
+				var mu sync.Mutex
+				var took []time.Duration
+				got := 0
+				var wg sync.WaitGroup
+				for range 2 {
+					wg.Go(func() {
+						r, err := s.Receive(t.Context(), "q", Want{Limit: 1, Visibility: 5 * time.Second, Wait: 20 * time.Second})
+						if err != nil {
+							t.Error(err)
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						took, got = append(took, time.Since(began)), got+len(r)
+					})
+				}
+				synctest.Wait()
+				test.do(t, s)
+				wg.Wait()
+				if !reflect.DeepEqual(took, test.wants) || got != test.got {
+					t.Errorf("receives returned %d messages after %v, not %d after %v", got, took, test.got, test.wants)
+				}
+				s.Close()
+			})
+		})
+	}
+}
+
+// TestReceiveHandsOn: a message that woke a receive whose caller is gone goes to another.
+func TestReceiveHandsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, t.TempDir(), Options{NoSync: true})
+		create(t, s, Queue{Name: "q"})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := s.Receive(ctx, "q", Want{Limit: 1, Visibility: time.Minute, Wait: 20 * time.Second}); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		wg.Go(func() {
+			got, err := s.Receive(t.Context(), "q", Want{Limit: 1, Visibility: time.Minute, Wait: 20 * time.Second})
+			if err != nil || len(got) != 1 {
+				t.Error(got, err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		send(t, s, "q", "a")
+		began := time.Now()
+		wg.Wait()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the message waited for %s", took)
+		}
+		s.Close()
+	})
+}
+
+// TestSeconds: what a queue does is told under the second in which it happened, also what time alone does.
+func TestSeconds(t *testing.T) {
+	now := time.UnixMilli(100_500)
+	s := open(t, t.TempDir(), Options{Now: func() time.Time { return now }, NoSync: true})
+	create(t, s, Queue{Name: "q"})
+	send(t, s, "q", "abc", "abcde")
+	now = now.Add(2 * time.Second) // 102
+	if _, err := s.Receive(t.Context(), "q", Want{Limit: 1, Visibility: 3 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(4 * time.Second) // 106; at 105 it is visible again
+	want := []Second{
+		{Queue: "q", At: 100, Sent: 2, Bytes: 8, Least: 3, Most: 5, Visible: 2, Changed: true},
+		{Queue: "q", At: 102, Received: 1, Visible: 1, NotVisible: 1, Oldest: 2, Changed: true},
+		{Queue: "q", At: 105, Visible: 2, Oldest: 5, Changed: true},
+	}
+	if got := s.Seconds(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	told := 0
+	for range 10 * 60 { // it is in use for a minute, and then told of once a minute while there are messages
+		now = now.Add(time.Second)
+		told += len(s.Seconds())
+	}
+	if told < 60+8 || told > 60+12 {
+		t.Errorf("a queue that stands still was told of %d times in ten minutes", told)
+	}
+}
+
+// TestMove moves dead letters back to where they came from, as new messages, across a restart.
+func TestMove(t *testing.T) {
+	now := time.UnixMilli(1e9)
+	opts := Options{Now: func() time.Time { return now }, NoSync: true}
+	dir := t.TempDir()
+	s := open(t, dir, opts)
+	create(t, s, Queue{Name: "dead"})
+	create(t, s, Queue{Name: "q", MaxReceives: 1, DeadLetter: "dead"})
+	send(t, s, "q", "a", "b", "c")
+	for range 2 {
+		if _, err := s.Receive(t.Context(), "q", Want{Limit: 10}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c, _ := s.Counts("dead"); c.Visible != 3 {
+		t.Fatalf("the dead-letter queue has %+v", c)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir, opts)
+	if err := s.StartMove(Move{ID: "m", From: "dead"}); err != nil {
+		t.Fatal(err)
+	}
+	s.tasks.Wait()
+	got := s.Moves("dead")
+	if len(got) != 1 || got[0].Status != MoveCompleted || got[0].Moved != 3 || got[0].ToMove != 3 {
+		t.Errorf("the move is %+v", got)
+	}
+	r, err := s.Receive(t.Context(), "q", Want{Limit: 10})
+	if err != nil || len(r) != 3 || r[0].Receives != 1 || string(r[2].Body) != "c" {
+		t.Errorf("back in the queue: %+v %v", r, err)
+	}
+	if _, err := s.CancelMove("m"); !errors.Is(err, ErrNoMove) {
+		t.Error("a move that is over was cancelled:", err)
+	}
+}
+
+// TestTornLog cuts the log at every byte: what was acknowledged before the cut is there.
+func TestTornLog(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, Options{NoSync: true})
+	create(t, s, Queue{Name: "q"})
+	path := filepath.Join(dir, "000000001.log")
+	var ends []int64
+	for i := range 5 {
+		send(t, s, "q", fmt.Sprint("message ", i))
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, info.Size())
+	}
+	s.Close()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := ends[0]; cut <= int64(len(whole)); cut++ {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "000000001.log"), whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, dir, Options{NoSync: true})
+		want := 0
+		for _, end := range ends {
+			if end <= cut {
+				want++
+			}
+		}
+		if c, err := s.Counts("q"); err != nil || c.Visible != want {
+			t.Fatalf("cut at %d: %+v %v, not %d messages", cut, c, err, want)
+		}
+		s.Close()
+	}
+}
+
+// TestDamagedLog refuses a log with a hole in it.
+func TestDamagedLog(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, Options{NoSync: true, MaxSegment: 100})
+	create(t, s, Queue{Name: "q"})
+	send(t, s, "q", "one", "two", "three", "four")
+	s.Close()
+	path := filepath.Join(dir, "000000001.log")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-1] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{}); !errors.Is(err, errCorrupt) {
+		t.Errorf("a damaged log: %v", err)
+	}
+}
+
+// TestInFlightLimit: a standard queue refuses to have more in flight, where nobody waits.
+func TestInFlightLimit(t *testing.T) {
+	s := open(t, t.TempDir(), Options{NoSync: true})
+	create(t, s, Queue{Name: "q"})
+	batch := make([]Message, 1000)
+	for i := range batch {
+		batch[i] = Message{Body: []byte("x")}
+	}
+	for range MaxInFlight/len(batch) + 1 {
+		if _, err := s.Send("q", batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range MaxInFlight / 1000 {
+		if got, err := s.Receive(t.Context(), "q", Want{Limit: 1000, Visibility: time.Hour}); err != nil || len(got) != 1000 {
+			t.Fatal(len(got), err)
+		}
+	}
+	if _, err := s.Receive(t.Context(), "q", Want{Limit: 1, Visibility: time.Hour}); !errors.Is(err, ErrInFlight) {
+		t.Errorf("one more: %v", err)
+	}
+	if got, err := s.Receive(t.Context(), "q", Want{Limit: 1, Visibility: time.Hour, Wait: time.Millisecond}); err != nil || len(got) != 0 {
+		t.Errorf("one more, with a wait: %d %v", len(got), err)
+	}
+}
+
+// TestCleaning: a log whose messages are gone does not grow, and what is left of it is whole.
+func TestCleaning(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, Options{NoSync: true, MaxSegment: 10_000, Slack: 20_000})
+	create(t, s, Queue{Name: "q"})
+	send(t, s, "q", "the first stays")
+	first, err := s.Receive(t.Context(), "q", Want{Limit: 1, Visibility: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 {
+		send(t, s, "q", "a message that goes")
+		got, err := s.Receive(t.Context(), "q", Want{Limit: 1, Visibility: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Delete("q", []Receipt{got[0].Receipt}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(10 * time.Second); s.wasteful() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	s.Close()
+	var size int64
+	paths, _ := filepath.Glob(filepath.Join(dir, "*.log"))
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	if size > 40_000 {
+		t.Errorf("the log has %d bytes", size)
+	}
+	s = open(t, dir, Options{NoSync: true})
+	if _, err := s.ChangeVisibility("q", []Visibility{{first[0].Receipt, 0}}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Receive(t.Context(), "q", Want{Limit: 1, Visibility: time.Hour})
+	if err != nil || len(got) != 1 || string(got[0].Body) != "the first stays" || got[0].Receives != 2 {
+		t.Errorf("what stayed is %+v %v", got, err)
+	}
+}
+
+// FuzzParsePayload: whatever lies in a frame, it is read or refused; and what is read is written the same.
+func FuzzParsePayload(f *testing.F) {
+	records := []record{
+		{kind: queueIs, queue: 1, json: []byte(`{"Name":"q"}`)},
+		{kind: messageIs, queue: 1, seq: 2, message: message{sent: 3, entered: 4, group: "g", from: "f"}, key: "k", body: []byte("body"), meta: []byte("meta")},
+		{kind: receivedAt, queue: 1, seq: 2, at: 5, until: 6}, {kind: redriven, queue: 1, seq: 2, to: 3, toSeq: 4, key: "q"},
+		{kind: sentBefore, queue: 1, seq: 2, at: 3, key: "k"}, {kind: queueGone, queue: 1},
+	}
+	f.Add(appendFrame(nil, records)[frameHead:])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		records, err := parsePayload(b)
+		if err != nil {
+			return
+		}
+		again := appendFrame(nil, records)
+		back, err := parsePayload(again[frameHead:])
+		if err != nil || len(back) != len(records) {
+			t.Fatalf("%d records became %d: %v", len(records), len(back), err)
+		}
+		if third := appendFrame(nil, back); !bytes.Equal(again, third) {
+			t.Fatal("what was written is read otherwise")
+		}
+	})
+}
