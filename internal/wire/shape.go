@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"sync"
@@ -37,6 +38,7 @@ const (
 	kindStructure
 	kindUnion
 	kindDocument
+	kindStream // a body that is read as it comes
 )
 
 // member is a field of a structure, or a variant of a union.
@@ -45,11 +47,13 @@ type member struct {
 	quoted string // `"name":`, ready for JSON
 	shape  *shape
 	index  int          // of the field in its struct
+	place  Place        // in HTTP, for REST
 	typ    reflect.Type // of the variant: the struct whose Value is the member
 }
 
 var (
 	timeType     = reflect.TypeFor[time.Time]()
+	readerType   = reflect.TypeFor[io.Reader]()
 	documentType = reflect.TypeFor[interface {
 		document.Marshaler
 		document.Unmarshaler
@@ -60,6 +64,7 @@ var (
 type shapes struct {
 	camelCase bool
 	names     map[string]string
+	places    map[string]Place
 	variants  []reflect.Type // of unions
 	documents bool           // whether documents can be made
 
@@ -68,7 +73,7 @@ type shapes struct {
 }
 
 func newShapes(a *API) *shapes {
-	s := &shapes{camelCase: a.CamelCase, names: a.Names, documents: a.NewDocument != nil, made: map[reflect.Type]*shape{}}
+	s := &shapes{camelCase: a.CamelCase, names: a.Names, places: a.Places, documents: a.NewDocument != nil, made: map[reflect.Type]*shape{}}
 	for _, v := range a.Unions {
 		s.variants = append(s.variants, reflect.TypeOf(v))
 	}
@@ -140,15 +145,23 @@ func (s *shapes) makeStruct(sh *shape) {
 	for i := range sh.typ.NumField() {
 		f := sh.typ.Field(i)
 		if f.IsExported() && f.Name != "ResultMetadata" && f.Name != "ErrorCodeOverride" { // the SDK's own, no members
-			sh.add(member{name: s.memberName(sh.typ, f.Name), shape: s.make(f.Type), index: i})
+			m := member{name: s.memberName(sh.typ, f.Name), shape: s.make(f.Type), index: i, place: s.places[sh.typ.Name()+"."+f.Name]}
+			if m.place.In == inBody && m.place.Name != "" {
+				m.name = m.place.Name
+			}
+			sh.add(m)
 		}
 	}
 	sh.index()
 }
 
-// makeInterface makes a document or a union. The SDK has a struct for each variant of a union: its
+// makeInterface makes a stream, a document or a union. The SDK has a struct for each variant of a union: its
 // name is <Union>Member<Name>, and what it holds is its Value.
 func (s *shapes) makeInterface(sh *shape) {
+	if sh.typ.Implements(readerType) {
+		sh.kind = kindStream
+		return
+	}
 	if sh.typ.Implements(documentType) {
 		if s.documents {
 			sh.kind = kindDocument

@@ -4,14 +4,18 @@ import (
 	"encoding/base64"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
-// xmlEncoder appends values as AWS Query answers have them: lists of <member>, maps of <entry>.
+// xmlEncoder appends values as AWS Query answers have them: lists of <member>, maps of <entry>. In REST, members
+// have places: lists' elements have names of their own, and need not be in one of the list's.
 type xmlEncoder struct {
-	b   []byte
-	err error // the first
+	b    []byte
+	rest bool
+	err  error // the first
 }
 
 func (e *xmlEncoder) open(tag string) {
@@ -75,10 +79,59 @@ func (e *xmlEncoder) value(sh *shape, v reflect.Value) {
 func (e *xmlEncoder) structure(sh *shape, v reflect.Value) {
 	for i := range sh.members {
 		m := &sh.members[i]
-		if f := v.Field(m.index); !m.absent(f) {
+		f := v.Field(m.index)
+		switch {
+		case m.absent(f), m.place.In != inBody:
+		case e.rest && m.shape.kind == kindList:
+			e.list(m, f)
+		case e.rest && m.shape.attributes():
+			e.withAttributes(m, f)
+		default:
 			e.tagged(m.name, m.shape, f)
 		}
 	}
+}
+
+// list appends a list as REST-XML has it: flattened, or in an element of its own.
+func (e *xmlEncoder) list(m *member, v reflect.Value) {
+	item := m.place.Item
+	if item == "" {
+		item = m.name
+	} else {
+		e.open(m.name)
+	}
+	for i := range v.Len() {
+		e.tagged(item, m.shape.elem, v.Index(i))
+	}
+	if m.place.Item != "" {
+		e.close(m.name)
+	}
+}
+
+// attributes says whether a structure has members that are attributes: the grantee of an ACL has.
+func (sh *shape) attributes() bool {
+	if sh.kind == kindPointer {
+		return sh.elem.attributes()
+	}
+	return slices.ContainsFunc(sh.members, func(m member) bool { return m.place.In == inAttribute })
+}
+
+func (e *xmlEncoder) withAttributes(m *member, v reflect.Value) {
+	tag := m.name
+	sh := m.shape
+	if sh.kind == kindPointer {
+		sh, v = sh.elem, v.Elem()
+	}
+	for _, a := range sh.members {
+		if a.place.In != inAttribute {
+			continue
+		}
+		prefix, _, _ := strings.Cut(a.place.Name, ":")
+		tag += ` xmlns:` + prefix + `="http://www.w3.org/2001/XMLSchema-instance" ` + a.place.Name + `="` + v.Field(a.index).String() + `"`
+	}
+	e.open(tag)
+	e.value(sh, v)
+	e.close(m.name)
 }
 
 func (e *xmlEncoder) dictionary(sh *shape, v reflect.Value) {

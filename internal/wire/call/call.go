@@ -12,6 +12,7 @@ type Call struct {
 	Operation   string // "RunTask"
 	AccessKeyID string // as the request says, which is proof only where signatures are checked
 	Principal   string // the ARN of who signed; empty where signatures are not checked
+	Peer        string // the address that the call came from, where wire says it
 }
 
 type key struct{}

@@ -1,6 +1,6 @@
 // Command gen reads the SDK's packages and writes what reflection cannot find in them: the names of
 // every operation of the services that Pintle speaks, so that the server can tell an operation that
-// it lacks from one that there is not, and the variants of their unions.
+// it lacks from one that there is not, the variants of their unions, and for REST-XML where members are.
 package main
 
 import (
@@ -26,6 +26,7 @@ var services = []struct{ pkg, name, title string }{
 	{"sts", "STS", "AWS STS"},
 	{"cloudwatch", "CloudWatch", "Amazon CloudWatch"},
 	{"applicationautoscaling", "ApplicationAutoScaling", "Application Auto Scaling"},
+	{"s3", "S3", "Amazon S3"},
 }
 
 func main() {
@@ -37,6 +38,9 @@ func main() {
 			fmt.Fprintf(&body, "\t%q,\n", name)
 		}
 		body.WriteString("}\n")
+		if s.pkg == "s3" { // its structs do not tell how it is spoken
+			rest(s.pkg, s.name, operations)
+		}
 		variants := find(sdk+s.pkg+"/types", variant)
 		if len(variants) == 0 {
 			continue
@@ -101,7 +105,7 @@ func find(pkg string, is func(ast.Decl) string) []string {
 		}
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names) // a wrapper for some platforms is declared beside the client
 }
 
 func write(path, source string) {
