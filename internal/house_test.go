@@ -11,10 +11,10 @@ const module = "github.com/pintle/pintle/internal/"
 // mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
 // package and all below it.
 var mayKnow = map[string][]string{
-	"wire": {"wire"}, "state": {}, "logstore": {}, "metricstore": {}, "acs": {}, "instancetype": {},
+	"wire": {"wire", "checksum"}, "checksum": {}, "objectstore": {}, "state": {}, "logstore": {}, "metricstore": {}, "acs": {}, "instancetype": {},
 	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
-	"control": {"state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery"},
-	"service": {"state", "schedule", "decide", "logstore", "metricstore", "metricquery", "wire/call"},
+	"control": {"state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery", "objectstore"},
+	"service": {"state", "schedule", "decide", "logstore", "metricstore", "metricquery", "objectstore", "checksum", "wire/call"},
 	"agent":   {"agent", "acs", "instancetype"},
 	"sim":     {"service", "control", "decide", "schedule", "state", "metricstore", "instancetype"},
 }

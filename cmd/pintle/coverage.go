@@ -7,6 +7,7 @@ import (
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
+	"github.com/pintle/pintle/internal/service/s3"
 	"github.com/pintle/pintle/internal/service/sts"
 	"github.com/pintle/pintle/internal/wire"
 )
@@ -28,7 +29,8 @@ func coverage() (string, error) {
 	h, err := wire.New(wire.Options{},
 		wire.ECS(ecs.New(nil, nil, ecs.Options{})), wire.Logs(logs.New(nil, logs.Options{})),
 		wire.CloudWatch(cloudwatch.New(nil, nil, cloudwatch.Options{})),
-		wire.ApplicationAutoScaling(applicationautoscaling.New(nil, applicationautoscaling.Options{})), wire.STS(sts.New("", nil)))
+		wire.ApplicationAutoScaling(applicationautoscaling.New(nil, applicationautoscaling.Options{})), wire.STS(sts.New("", nil)),
+		wire.S3(s3.New(nil, s3.Options{})))
 	if err != nil {
 		return "", err
 	}

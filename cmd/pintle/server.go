@@ -28,11 +28,13 @@ import (
 	"github.com/pintle/pintle/internal/logstore"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/nodelink"
+	"github.com/pintle/pintle/internal/objectstore"
 	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
+	"github.com/pintle/pintle/internal/service/s3"
 	"github.com/pintle/pintle/internal/service/sts"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire"
@@ -73,6 +75,7 @@ type server struct {
 	store    *state.Store
 	logs     *logstore.Store
 	metrics  *metricstore.Store
+	objects  *objectstore.Store
 	arrivals *alarms.Arrivals // nil where the reaction is faithful
 	ecs      *ecs.Service
 	services *services.Loop
@@ -175,6 +178,9 @@ func (s *server) open(ctx context.Context) error {
 	if s.metrics, err = metricstore.Open(filepath.Join(s.flags.Data, "metrics"), options); err != nil {
 		return errors.Join(err, s.store.Close(), s.logs.Close())
 	}
+	if s.objects, err = objectstore.Open(filepath.Join(s.flags.Data, "objects"), time.Now); err != nil {
+		return errors.Join(err, s.store.Close(), s.logs.Close(), s.metrics.Close())
+	}
 	s.ecs = ecs.New(s.store, scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
 	return nil
 }
@@ -219,6 +225,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Services: s.ecs, Reaction: s.flags.reaction(),
 		})),
 		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
+		wire.S3(s3.New(s.objects, s3.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})),
 	)
 	if err != nil {
 		return err
@@ -251,6 +258,7 @@ func (s *server) run(ctx context.Context) error {
 	})
 	g.Go(func() error { return s.scaling.Run(ctx) })
 	g.Go(func() error { return s.meter.Run(ctx) })
+	g.Go(func() error { return s.objects.Collect(ctx, time.Now()) })
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {
 		select {
@@ -268,7 +276,7 @@ func (s *server) run(ctx context.Context) error {
 		return nil
 	})
 	err := g.Wait()
-	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close(), s.metrics.Close())
+	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close(), s.metrics.Close(), s.objects.Close())
 	return err
 }
 

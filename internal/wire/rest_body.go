@@ -35,6 +35,9 @@ type restBody struct {
 // newRESTBody finds out how the request's body comes.
 func newRESTBody(q *restRequest, caller Caller) (*restBody, error) {
 	b := &restBody{length: q.ContentLength, content: &steadyReader{q.Body, http.NewResponseController(q.w)}}
+	if b.length < 0 {
+		return nil, refuseWith(http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header.")
+	}
 	kind := q.Header.Get(contentHashHeader)
 	switch {
 	case strings.HasPrefix(kind, "STREAMING-"):
@@ -75,6 +78,14 @@ func (b *restBody) Read(p []byte) (int, error) {
 	}
 	b.err = err
 	return n, err
+}
+
+// Announced is the name of the header that comes behind the body; "" where none does.
+func (b *restBody) Announced() string {
+	if b.chunked == nil {
+		return ""
+	}
+	return b.chunked.trailer
 }
 
 // Trailer is a header that came behind the body, once that was read.
