@@ -27,7 +27,7 @@ func (q *restRequest) decode(into reflect.Value) error {
 		case inPayload:
 			payload = m
 		case inBody:
-			inline = true
+			inline = inline || m.place.Name != ""
 		case inPath:
 			setText(m.shape, field, map[string]string{"Bucket": q.target.bucket, "Key": q.target.key}[m.place.Name]) //nolint:errcheck // both are strings
 		case inHeaders:
@@ -325,10 +325,10 @@ func (q *restRequest) encode(out reflect.Value) error {
 		case inPayload:
 			payload = m
 		case inBody:
-			inline = true
+			inline = inline || m.place.Name != ""
 		case inHeaders:
 			for _, key := range sortedKeys(field) {
-				h[http.CanonicalHeaderKey(m.place.Name+key.String())] = []string{field.MapIndex(key).String()}
+				h[m.place.Name+key.String()] = []string{headerSafe.Replace(field.MapIndex(key).String())} // as it is: clients take the name from it
 			}
 		case inHeader:
 			if text := headerText(m.shape, field); text != "" {
