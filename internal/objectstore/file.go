@@ -1,6 +1,7 @@
 package objectstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/hex"
@@ -22,7 +23,8 @@ type File struct {
 	Modified time.Time
 	Checksum string // as the caller has it
 
-	name string
+	name string // "" where the index has the bytes
+	data []byte // which are then here
 }
 
 // path is where a file is. Names are of the store's own making, never of a request's.
@@ -35,9 +37,21 @@ func newName() (string, error) {
 	return hex.EncodeToString(id[:]), err
 }
 
-// Write puts what r has on the disk, and returns once it is safe there. Somebody has to take the file into an
+// small is how many bytes the index keeps itself: they need no sync of their own.
+const small = 64 << 10
+
+// Write takes what r has: little into memory, from where it gets into the index with its object, and else onto the
+// disk, where it is safe once Write returns. Somebody has to take the file into an
 // object or an upload, or to Discard it; one that is forgotten goes when the store is opened again.
 func (s *Store) Write(r io.Reader) (f *File, err error) {
+	head := make([]byte, small+1)
+	n, err := io.ReadFull(r, head)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return &File{Size: int64(n), Modified: s.now(), data: head[:n:n]}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	name, err := newName()
 	if err != nil {
 		return nil, err
@@ -55,7 +69,7 @@ func (s *Store) Write(r io.Reader) (f *File, err error) {
 			os.Remove(path) //nolint:errcheck // Collect takes it
 		}
 	}()
-	size, err := io.CopyBuffer(onlyWriter{out}, r, make([]byte, copyBuffer))
+	size, err := io.CopyBuffer(onlyWriter{out}, io.MultiReader(bytes.NewReader(head), r), make([]byte, copyBuffer))
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +101,9 @@ func (s *Store) remove(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
+		if name == "" {
+			continue
+		}
 		if s.pinned[name] > 0 {
 			s.doomed[name] = true
 			continue
@@ -100,7 +117,9 @@ func (s *Store) pin(files []*File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range files {
-		s.pinned[f.name]++
+		if f.name != "" {
+			s.pinned[f.name]++
+		}
 	}
 }
 
@@ -108,6 +127,9 @@ func (s *Store) unpin(files []*File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range files {
+		if f.name == "" {
+			continue
+		}
 		if s.pinned[f.name]--; s.pinned[f.name] > 0 {
 			continue
 		}
@@ -162,7 +184,7 @@ func madeAt(name string) (time.Time, bool) {
 // take makes files an owner's.
 func take(tx *sql.Tx, owner string, files []*File) error {
 	for _, f := range files {
-		_, err := tx.Exec(`INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?)`, owner, f.Number, f.name, f.Size, f.ETag, f.Modified.UnixNano(), f.Checksum)
+		_, err := tx.Exec(`INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, owner, f.Number, f.name, f.Size, f.ETag, f.Modified.UnixNano(), f.Checksum, f.data)
 		if err != nil {
 			return err
 		}
@@ -170,9 +192,15 @@ func take(tx *sql.Tx, owner string, files []*File) error {
 	return nil
 }
 
+// What of a file is read: its bytes, too, where the index has them, or all but those.
+const (
+	withBytes    = `number, name, size, etag, modified, checksum, data`
+	withoutBytes = `number, name, size, etag, modified, checksum, NULL`
+)
+
 // filesOf are an owner's files behind a number, in order.
-func filesOf(ctx context.Context, q querier, owner string, after, limit int) ([]*File, error) {
-	rows, err := q.QueryContext(ctx, `SELECT number, name, size, etag, modified, checksum FROM files WHERE owner = ? AND number > ? ORDER BY number LIMIT ?`, owner, after, limit)
+func filesOf(ctx context.Context, q querier, what, owner string, after, limit int) ([]*File, error) {
+	rows, err := q.QueryContext(ctx, `SELECT `+what+` FROM files WHERE owner = ? AND number > ? ORDER BY number LIMIT ?`, owner, after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +209,7 @@ func filesOf(ctx context.Context, q querier, owner string, after, limit int) ([]
 	for rows.Next() {
 		var f File
 		var modified int64
-		if err := rows.Scan(&f.Number, &f.name, &f.Size, &f.ETag, &modified, &f.Checksum); err != nil {
+		if err := rows.Scan(&f.Number, &f.name, &f.Size, &f.ETag, &modified, &f.Checksum, &f.data); err != nil {
 			return nil, err
 		}
 		f.Modified = unix(modified)
@@ -196,7 +224,7 @@ type body struct {
 	files []*File
 	skip  int64 // of the first file
 	left  int64
-	file  *os.File
+	file  io.ReadCloser
 	pins  []*File
 }
 
@@ -225,6 +253,10 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) open() error {
 	if len(b.files) == 0 {
 		return io.ErrUnexpectedEOF
+	}
+	if b.files[0].name == "" {
+		b.file, b.skip = io.NopCloser(bytes.NewReader(b.files[0].data[b.skip:])), 0
+		return nil
 	}
 	f, err := os.Open(b.store.path(b.files[0].name))
 	if err != nil {

@@ -232,7 +232,7 @@ func (s *Store) replaced(ctx context.Context, o *Object) bool {
 // open opens the first file that a stretch is in, and keeps the others from being removed, so that it can be read
 // whatever becomes of the object.
 func (s *Store) open(ctx context.Context, o *Object, want Stretch) (io.ReadCloser, error) {
-	files, err := filesOf(ctx, s.reads, o.ID, -1, math.MaxInt32)
+	files, err := filesOf(ctx, s.reads, withBytes, o.ID, -1, math.MaxInt32)
 	if err != nil {
 		return nil, err
 	}
@@ -259,5 +259,5 @@ func (s *Store) open(ctx context.Context, o *Object, want Stretch) (io.ReadClose
 
 // Files are an object's parts behind a number.
 func (s *Store) Files(ctx context.Context, o *Object, after, limit int) ([]*File, error) {
-	return filesOf(ctx, s.reads, o.ID, after, limit)
+	return filesOf(ctx, s.reads, withoutBytes, o.ID, after, limit)
 }

@@ -1,5 +1,5 @@
-// Package objectstore keeps objects in buckets: their bytes in files with names of its own, everything else in
-// one SQLite file beside them. What a call has acknowledged is on the disk. It knows nothing of AWS: what a
+// Package objectstore keeps objects in buckets: their bytes in files with names of its own, everything else, and
+// the bytes of small ones, in one SQLite file beside them. What a call has acknowledged is on the disk. It knows nothing of AWS: what a
 // bucket is set to and what an object is described by are the caller's, and so are the messages that a change
 // may owe somebody, which are kept with the change until they are settled. service/s3 and control/notifications
 // use it.
@@ -114,8 +114,8 @@ func (s *Store) init() error {
 		CREATE TABLE IF NOT EXISTS uploads (bucket TEXT, key BLOB, id TEXT, started INTEGER NOT NULL, attributes BLOB NOT NULL,
 			PRIMARY KEY (bucket, key, id)) WITHOUT ROWID;
 		CREATE TABLE IF NOT EXISTS files (owner TEXT, number INTEGER, name TEXT NOT NULL, size INTEGER NOT NULL, etag TEXT NOT NULL,
-			modified INTEGER NOT NULL, checksum TEXT NOT NULL, PRIMARY KEY (owner, number)) WITHOUT ROWID;
-		CREATE INDEX IF NOT EXISTS files_by_name ON files (name);
+			modified INTEGER NOT NULL, checksum TEXT NOT NULL, data BLOB, PRIMARY KEY (owner, number));
+		CREATE INDEX IF NOT EXISTS files_by_name ON files (name) WHERE name != '';
 		CREATE TABLE IF NOT EXISTS owed (id INTEGER PRIMARY KEY AUTOINCREMENT, destination TEXT NOT NULL, body BLOB NOT NULL,
 			since INTEGER NOT NULL, due INTEGER NOT NULL, tries INTEGER NOT NULL);
 		CREATE INDEX IF NOT EXISTS owed_by_due ON owed (due, id);`)

@@ -87,7 +87,7 @@ func (s *Store) PutPart(ctx context.Context, u *Upload, f *File) error {
 
 // Parts are an upload's parts behind a number, in order.
 func (s *Store) Parts(ctx context.Context, u *Upload, after, limit int) ([]*File, error) {
-	return filesOf(ctx, s.reads, u.ID, after, limit)
+	return filesOf(ctx, s.reads, withoutBytes, u.ID, after, limit)
 }
 
 // Complete makes the parts that are chosen the object, and ends the upload. No byte is copied.
@@ -104,30 +104,27 @@ func (s *Store) Complete(ctx context.Context, u *Upload, o *Object, choose func(
 		if _, err := upload(ctx, tx, u.Bucket, u.Key, u.ID); err != nil {
 			return nil, err
 		}
-		now, err := names(tx, `DELETE FROM files WHERE owner = ? RETURNING name`, u.ID)
-		if err != nil {
-			return nil, err
-		}
-		left := map[string]bool{}
-		for _, name := range now {
-			left[name] = true
-		}
 		for _, f := range chosen {
-			if !left[f.name] {
+			done, err := tx.Exec(`UPDATE files SET owner = ? WHERE owner = ? AND number = ? AND name = ? AND etag = ? AND size = ?`, o.ID, u.ID, f.Number, f.name, f.ETag, f.Size)
+			if err != nil {
+				return nil, err
+			}
+			if n, _ := done.RowsAffected(); n == 0 {
 				return nil, errChanged
 			}
-			delete(left, f.name)
 		}
-		if err := take(tx, o.ID, chosen); err != nil {
-			return nil, err
-		}
-		_, err = tx.Exec(`DELETE FROM uploads WHERE bucket = ? AND key = ? AND id = ?`, u.Bucket, []byte(u.Key), u.ID)
-		var gone []string
-		for name := range left {
-			gone = append(gone, name)
-		}
-		return gone, err
+		return end(tx, u)
 	})
+}
+
+// end removes an upload from the index with the parts that it has left, and returns the names of their files.
+func end(tx *sql.Tx, u *Upload) ([]string, error) {
+	gone, err := names(tx, `DELETE FROM files WHERE owner = ? RETURNING name`, u.ID)
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.Exec(`DELETE FROM uploads WHERE bucket = ? AND key = ? AND id = ?`, u.Bucket, []byte(u.Key), u.ID)
+	return gone, err
 }
 
 // errChanged is for a part that was put again while the upload was being completed.
@@ -141,10 +138,7 @@ func (s *Store) Abort(ctx context.Context, bucketName, key, id string) error {
 		if err != nil {
 			return err
 		}
-		if gone, err = names(tx, `DELETE FROM files WHERE owner = ? RETURNING name`, u.ID); err != nil {
-			return err
-		}
-		_, err = tx.Exec(`DELETE FROM uploads WHERE bucket = ? AND key = ? AND id = ?`, bucketName, []byte(key), id)
+		gone, err = end(tx, u)
 		return err
 	})
 	if err != nil {

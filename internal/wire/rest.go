@@ -147,7 +147,7 @@ func (s *steadyWriter) Write(b []byte) (int, error) {
 // refuse answers with an error as S3 has it.
 func (q *restRequest) refuse(err smithy.APIError) {
 	code, status := restError(q.api, err)
-	if q.body != nil && q.body.broken() || q.Header.Get("Expect") != "" { // botocore muddles up a connection on which it did not send a body
+	if q.body != nil && q.body.broken() || q.Header.Get("Expect") != "" { // nor can clients tell whether the body that they expected to send belongs to this answer
 		q.w.Header().Set("Connection", "close")
 	}
 	for name, value := range headersOf(err) {

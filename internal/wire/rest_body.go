@@ -38,6 +38,9 @@ func newRESTBody(q *restRequest, caller Caller) (*restBody, error) {
 	if b.length < 0 {
 		return nil, refuseWith(http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header.")
 	}
+	if b.length == 0 && strings.EqualFold(q.Header.Get("Expect"), "100-continue") {
+		q.w.WriteHeader(http.StatusContinue) // net/http does it for bodies alone; botocore muddles up a connection without it
+	}
 	kind := q.Header.Get(contentHashHeader)
 	switch {
 	case strings.HasPrefix(kind, "STREAMING-"):
