@@ -11,10 +11,10 @@ const module = "github.com/pintle/pintle/internal/"
 // mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
 // package and all below it.
 var mayKnow = map[string][]string{
-	"wire": {"wire"}, "state": {}, "logstore": {}, "metricstore": {}, "queuestore": {}, "acs": {}, "instancetype": {},
+	"wire": {"wire", "checksum"}, "checksum": {}, "objectstore": {}, "state": {}, "logstore": {}, "metricstore": {}, "queuestore": {}, "acs": {}, "instancetype": {},
 	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
-	"control": {"state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery", "queuestore"},
-	"service": {"state", "schedule", "decide", "logstore", "queuestore", "metricstore", "metricquery", "instancetype", "wire/call"},
+	"control": {"state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery", "queuestore", "objectstore"},
+	"service": {"state", "schedule", "decide", "logstore", "queuestore", "metricstore", "metricquery", "objectstore", "checksum", "instancetype", "wire/call"},
 	"agent":   {"agent", "acs", "instancetype"}, "sidecar": {},
 	"sim": {"service", "control", "decide", "schedule", "state", "metricstore", "instancetype"},
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/pintle/pintle/internal/service/ec2"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
+	"github.com/pintle/pintle/internal/service/s3"
 	"github.com/pintle/pintle/internal/service/sqs"
 	"github.com/pintle/pintle/internal/service/sts"
 	"github.com/pintle/pintle/internal/wire"
@@ -31,7 +32,7 @@ func coverage() (string, error) {
 		wire.ECS(ecs.New(nil, nil, ecs.Options{})), wire.EC2(ec2.New(nil, ec2.Options{})), wire.Logs(logs.New(nil, logs.Options{})),
 		wire.CloudWatch(cloudwatch.New(nil, nil, cloudwatch.Options{})),
 		wire.ApplicationAutoScaling(applicationautoscaling.New(nil, applicationautoscaling.Options{})),
-		wire.SQS(sqs.New(nil, sqs.Options{})), wire.STS(sts.New("", nil)))
+		wire.S3(s3.New(nil, s3.Options{})), wire.SQS(sqs.New(nil, sqs.Options{})), wire.STS(sts.New("", nil)))
 	if err != nil {
 		return "", err
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/pintle/pintle/internal/logstore"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/nodelink"
+	"github.com/pintle/pintle/internal/objectstore"
 	"github.com/pintle/pintle/internal/queuestore"
 	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
@@ -35,6 +36,7 @@ import (
 	"github.com/pintle/pintle/internal/service/ec2"
 	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
+	"github.com/pintle/pintle/internal/service/s3"
 	"github.com/pintle/pintle/internal/service/sqs"
 	"github.com/pintle/pintle/internal/service/sts"
 	"github.com/pintle/pintle/internal/state"
@@ -78,6 +80,7 @@ type server struct {
 	logs     *logstore.Store
 	metrics  *metricstore.Store
 	queues   *queuestore.Store
+	objects  *objectstore.Store
 	arrivals *alarms.Arrivals // nil where the reaction is faithful
 	ecs      *ecs.Service
 	services *services.Loop
@@ -183,6 +186,9 @@ func (s *server) open(ctx context.Context) error {
 	if s.queues, err = queuestore.Open(filepath.Join(s.flags.Data, "queues"), queuestore.Options{}); err != nil {
 		return errors.Join(err, s.store.Close(), s.logs.Close(), s.metrics.Close())
 	}
+	if s.objects, err = objectstore.Open(filepath.Join(s.flags.Data, "objects"), time.Now); err != nil {
+		return errors.Join(err, s.store.Close(), s.logs.Close(), s.metrics.Close(), s.queues.Close())
+	}
 	s.ecs = ecs.New(s.store, scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
 	return nil
 }
@@ -229,6 +235,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		})),
 		wire.SQS(sqs.New(s.queues, sqs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})),
 		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
+		wire.S3(s3.New(s.objects, s3.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})),
 	)
 	if err != nil {
 		return err
@@ -264,6 +271,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error {
 		return metering.Queues(ctx, metering.QueueOptions{Seconds: s.queues.Seconds, Put: s.metrics.Put, Log: s.log})
 	})
+	g.Go(func() error { return s.objects.Collect(ctx, time.Now()) })
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {
 		select {
@@ -282,7 +290,7 @@ func (s *server) run(ctx context.Context) error {
 		return nil
 	})
 	err := g.Wait()
-	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close(), s.metrics.Close(), s.queues.Close())
+	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close(), s.metrics.Close(), s.queues.Close(), s.objects.Close())
 	return err
 }
 

@@ -92,3 +92,23 @@ func ApplicationAutoScaling(service any) API {
 		Operations: ApplicationAutoScalingOperations, Service: service,
 	}
 }
+
+// S3 is Amazon S3.
+func S3(service any) API {
+	return API{
+		Name: "s3", Title: "Amazon S3", Namespace: "http://s3.amazonaws.com/doc/2006-03-01/", MaxBody: 8 << 20, // of XML: 10,000 parts, or 1,000 keys
+		Operations: S3Operations, Unions: S3Unions, Routes: S3Routes, Places: S3Places, Service: service,
+		// As the API reference names them, where that is not what the SDK's struct is called.
+		Roots: map[string]string{
+			"CompleteMultipartUpload": "CompleteMultipartUploadResult", "CreateMultipartUpload": "InitiateMultipartUploadResult",
+			"DeleteObjects": "DeleteResult", "GetBucketAcl": "AccessControlPolicy", "GetBucketCors": "CORSConfiguration",
+			"GetBucketLocation": "LocationConstraint", "GetBucketNotificationConfiguration": "NotificationConfiguration",
+			"GetBucketRequestPayment": "RequestPaymentConfiguration", "GetBucketTagging": "Tagging", "GetBucketVersioning": "VersioningConfiguration",
+			"GetBucketAccelerateConfiguration": "AccelerateConfiguration", "GetBucketLogging": "BucketLoggingStatus",
+			"GetObjectAcl": "AccessControlPolicy", "GetObjectAttributes": "GetObjectAttributesResponse", "GetObjectTagging": "Tagging",
+			"ListBuckets": "ListAllMyBucketsResult", "ListMultipartUploads": "ListMultipartUploadsResult", "ListObjectVersions": "ListVersionsResult",
+			"ListObjects": "ListBucketResult", "ListObjectsV2": "ListBucketResult", "ListParts": "ListPartsResult",
+			"CopyObject": "CopyObjectResult", "UploadPartCopy": "CopyPartResult",
+		},
+	}
+}

@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"sync"
@@ -42,6 +43,7 @@ const (
 	kindStructure
 	kindUnion
 	kindDocument
+	kindStream // a body that is read as it comes
 )
 
 // member is a field of a structure, or a variant of a union.
@@ -52,6 +54,7 @@ type member struct {
 	shape  *shape
 	form   FormName
 	index  int          // of the field in its struct
+	place  Place        // in HTTP, for REST
 	typ    reflect.Type // of the variant: the struct whose Value is the member
 }
 
@@ -68,6 +71,7 @@ func (f FormName) entry() (key, value string) {
 
 var (
 	timeType     = reflect.TypeFor[time.Time]()
+	readerType   = reflect.TypeFor[io.Reader]()
 	documentType = reflect.TypeFor[interface {
 		document.Marshaler
 		document.Unmarshaler
@@ -80,7 +84,8 @@ type shapes struct {
 	names     map[string]string
 	inputs    map[string]string
 	forms     map[string]FormName
-	zero      bool           // API.TellZero
+	zero      bool // API.TellZero
+	places    map[string]Place
 	variants  []reflect.Type // of unions
 	documents bool           // whether documents can be made
 
@@ -89,7 +94,7 @@ type shapes struct {
 }
 
 func newShapes(a *API) *shapes {
-	s := &shapes{camelCase: a.CamelCase, names: a.Names, inputs: a.InputNames, forms: a.FormNames, zero: a.TellZero, documents: a.NewDocument != nil, made: map[reflect.Type]*shape{}}
+	s := &shapes{camelCase: a.CamelCase, names: a.Names, inputs: a.InputNames, forms: a.FormNames, zero: a.TellZero, places: a.Places, documents: a.NewDocument != nil, made: map[reflect.Type]*shape{}}
 	for _, v := range a.Unions {
 		s.variants = append(s.variants, reflect.TypeOf(v))
 	}
@@ -161,7 +166,11 @@ func (s *shapes) makeStruct(sh *shape) {
 	for i := range sh.typ.NumField() {
 		f := sh.typ.Field(i)
 		if f.IsExported() && f.Name != "ResultMetadata" && f.Name != "ErrorCodeOverride" { // the SDK's own, no members
-			sh.add(member{name: s.memberName(sh.typ, f.Name), input: s.inputName(sh.typ, f.Name), form: s.forms[sh.typ.Name()+"."+f.Name], shape: s.makeMember(f.Type), index: i})
+			m := member{name: s.memberName(sh.typ, f.Name), input: s.inputName(sh.typ, f.Name), form: s.forms[sh.typ.Name()+"."+f.Name], shape: s.makeMember(f.Type), index: i, place: s.places[sh.typ.Name()+"."+f.Name]}
+			if m.place.In == inBody && m.place.Name != "" {
+				m.name = m.place.Name
+			}
+			sh.add(m)
 		}
 	}
 	sh.index()
@@ -186,9 +195,13 @@ func (sh *shape) number(n int64) int64 {
 	return n
 }
 
-// makeInterface makes a document or a union. The SDK has a struct for each variant of a union: its
+// makeInterface makes a stream, a document or a union. The SDK has a struct for each variant of a union: its
 // name is <Union>Member<Name>, and what it holds is its Value.
 func (s *shapes) makeInterface(sh *shape) {
+	if sh.typ.Implements(readerType) {
+		sh.kind = kindStream
+		return
+	}
 	if sh.typ.Implements(documentType) {
 		if s.documents {
 			sh.kind = kindDocument

@@ -43,6 +43,8 @@ var ErrUnknownKey = errors.New("unknown access key")
 type Caller struct {
 	AccessKeyID string
 	Arn         string // empty where signatures are not checked
+
+	chunks *chainSigner // of a body that is signed in chunks; nil where signatures are not checked
 }
 
 // Signed is what a signature covers. It is no http.Request: each frame that a node sends over its

@@ -38,6 +38,9 @@ type API struct {
 	MaxBody      int64                 // bytes; 1 MiB where it is 0
 	Unions       []any                 // a pointer to each variant of the unions that operations use
 	NewDocument  func(any) any         // the SDK's document.NewLazyDocument, for a service with documents
+	Routes       []Route               // of the operations, for REST, which an API speaks instead of any Protocol
+	Places       map[string]Place      // of members, for REST, by "<Struct>.<Field>"
+	Roots        map[string]string     // the answers' XML elements, for REST, by operation
 	Service      any                   // whose methods are the operations that are implemented
 
 	shapes     *shapes
@@ -60,6 +63,7 @@ type Handler struct {
 	byTarget  map[string]*API
 	byName    map[string]*API
 	byVersion map[string]*API
+	rest      *API           // the one that is spoken in REST
 	mux       *http.ServeMux // of what is no API
 }
 
@@ -82,7 +86,7 @@ func New(opts Options, apis ...API) (*Handler, error) {
 }
 
 func (h *Handler) add(a *API) error {
-	if len(a.Protocols) == 0 || h.byName[a.Name] != nil {
+	if len(a.Protocols) == 0 && len(a.Routes) == 0 || h.byName[a.Name] != nil {
 		return fmt.Errorf("wire: the API %q has no protocol, or comes twice", a.Name)
 	}
 	if a.MaxBody == 0 {
@@ -100,6 +104,9 @@ func (h *Handler) add(a *API) error {
 	}
 	h.apis = append(h.apis, a)
 	h.byName[a.Name] = a
+	if len(a.Routes) > 0 {
+		h.rest = a
+	}
 	if a.TargetPrefix != "" {
 		h.byTarget[a.TargetPrefix] = a
 	}
@@ -116,6 +123,10 @@ func (h *Handler) Handle(pattern string, handler http.Handler) { h.mux.Handle(pa
 
 // ServeHTTP is http.Handler's.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.isREST(r) { // before the paths below: a bucket may have any name
+		h.serveREST(w, r)
+		return
+	}
 	if _, pattern := h.mux.Handler(r); pattern != "" {
 		h.mux.ServeHTTP(w, r)
 		return

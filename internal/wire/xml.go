@@ -5,16 +5,20 @@ import (
 	"encoding/base64"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
 // xmlEncoder appends values as AWS Query answers have them: lists of <member>, or as EC2 calls them, and
-// maps of <entry>.
+// maps of <entry>. In REST, members have places: lists' elements have names of their own, and need not be in one
+// of the list's.
 type xmlEncoder struct {
 	b    []byte
 	item string // what a list is of; "" is member
-	err  error  // the first
+	rest bool
+	err  error // the first
 }
 
 func (e *xmlEncoder) open(tag string) {
@@ -80,9 +84,13 @@ func (e *xmlEncoder) structure(sh *shape, v reflect.Value) {
 		m := &sh.members[i]
 		f := v.Field(m.index)
 		switch {
-		case m.absent(f):
+		case m.absent(f), m.place.In != inBody:
 		case m.form.Name != "":
 			e.flat(m, f)
+		case e.rest && m.shape.kind == kindList:
+			e.list(m, f)
+		case e.rest && m.shape.attributes():
+			e.withAttributes(m, f)
 		default:
 			e.tagged(m.name, m.shape, f)
 		}
@@ -101,6 +109,48 @@ func (e *xmlEncoder) flat(m *member, v reflect.Value) {
 	default:
 		e.tagged(m.form.Name, m.shape, v)
 	}
+}
+
+// list appends a list as REST-XML has it: flattened, or in an element of its own.
+func (e *xmlEncoder) list(m *member, v reflect.Value) {
+	item := m.place.Item
+	if item == "" {
+		item = m.name
+	} else {
+		e.open(m.name)
+	}
+	for i := range v.Len() {
+		e.tagged(item, m.shape.elem, v.Index(i))
+	}
+	if m.place.Item != "" {
+		e.close(m.name)
+	}
+}
+
+// attributes says whether a structure has members that are attributes: the grantee of an ACL has.
+func (sh *shape) attributes() bool {
+	if sh.kind == kindPointer {
+		return sh.elem.attributes()
+	}
+	return slices.ContainsFunc(sh.members, func(m member) bool { return m.place.In == inAttribute })
+}
+
+func (e *xmlEncoder) withAttributes(m *member, v reflect.Value) {
+	tag := m.name
+	sh := m.shape
+	if sh.kind == kindPointer {
+		sh, v = sh.elem, v.Elem()
+	}
+	for _, a := range sh.members {
+		if a.place.In != inAttribute {
+			continue
+		}
+		prefix, _, _ := strings.Cut(a.place.Name, ":")
+		tag += ` xmlns:` + prefix + `="http://www.w3.org/2001/XMLSchema-instance" ` + a.place.Name + `="` + v.Field(a.index).String() + `"`
+	}
+	e.open(tag)
+	e.value(sh, v)
+	e.close(m.name)
 }
 
 func (e *xmlEncoder) dictionary(sh *shape, tag string, name FormName, v reflect.Value) {

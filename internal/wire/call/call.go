@@ -15,6 +15,7 @@ type Call struct {
 	Operation   string // "RunTask"
 	AccessKeyID string // as the request says, which is proof only where signatures are checked
 	Principal   string // the ARN of who signed; empty where signatures are not checked
+	Peer        string // the address that the call came from, where wire says it
 }
 
 // Zero is what wire makes of a 0 that a caller has sent for a number that the SDK's struct holds without a pointer, where the

@@ -1,7 +1,7 @@
 // Command gen reads the SDK's packages and writes what reflection cannot find in them: the names of
 // every operation of the services that Pintle speaks, so that the server can tell an operation that
-// it lacks from one that there is not, the variants of their unions, EC2's names of members, and what SQS's
-// members are called in Query.
+// it lacks from one that there is not, the variants of their unions, EC2's names of members, what SQS's
+// members are called in Query, and for REST-XML where members are.
 package main
 
 import (
@@ -31,6 +31,7 @@ var services = []struct{ pkg, name, title string }{
 	{"applicationautoscaling", "ApplicationAutoScaling", "Application Auto Scaling"},
 	{"ec2", "EC2", "Amazon EC2"},
 	{"sqs", "SQS", "Amazon SQS"},
+	{"s3", "S3", "Amazon S3"},
 }
 
 func main() {
@@ -44,6 +45,9 @@ func main() {
 		body.WriteString("}\n")
 		if s.name == "SQS" {
 			body.WriteString(formNames(s.name, sdk+s.pkg+"/schemas"))
+		}
+		if s.pkg == "s3" { // its structs do not tell how it is spoken
+			rest(s.pkg, s.name, operations)
 		}
 		variants := find(sdk+s.pkg+"/types", variant)
 		if len(variants) == 0 {
@@ -102,7 +106,7 @@ func find(pkg string, is func(ast.Decl) string) []string {
 		}
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names) // a wrapper for some platforms is declared beside the client
 }
 
 // declarations are those in a package's files.

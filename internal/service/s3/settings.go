@@ -1,0 +1,327 @@
+package s3
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+// What a bucket is set to is kept and answered. Of it, notifications alone have an effect.
+
+// The names of the settings in the object store.
+const (
+	tagging       = "tagging"
+	policy        = "policy"
+	encryption    = "encryption"
+	publicAccess  = "publicAccessBlock"
+	ownership     = "ownershipControls"
+	corsRules     = "cors"
+	notifications = "notification"
+)
+
+// keep gives a setting a value; nil takes it away.
+func (s *Service) keep(ctx context.Context, bucket, expectedOwner *string, name string, value any) error {
+	if _, err := s.bucket(ctx, bucket, expectedOwner); err != nil {
+		return err
+	}
+	var text json.RawMessage
+	if value != nil {
+		var err error
+		if text, err = json.Marshal(value); err != nil {
+			return err
+		}
+	}
+	return s.asError(s.store.Set(ctx, *bucket, name, text), *bucket, "")
+}
+
+// kept reads a setting. Where it has no value, it refuses with the error that S3 has for that.
+func (s *Service) kept(ctx context.Context, bucket, expectedOwner *string, name string, into any, none error) error {
+	b, err := s.bucket(ctx, bucket, expectedOwner)
+	if err != nil {
+		return err
+	}
+	if text := b.Settings[name]; text != nil {
+		return json.Unmarshal(text, into)
+	}
+	return none
+}
+
+func missing(code, message string) error { return refuse(404, code, "%s", message) }
+
+// Limits of tags.
+const (
+	maxObjectTags = 10
+	maxBucketTags = 50
+	maxTagKey     = 128
+	maxTagValue   = 256
+)
+
+func checkTags(tags []types.Tag, limit int) error {
+	if len(tags) > limit {
+		if limit == maxObjectTags {
+			return refuse(400, "BadRequest", "Object tags cannot be greater than %d", limit)
+		}
+		return refuse(400, "BadRequest", "Bucket tag count cannot be greater than %d", limit)
+	}
+	seen := map[string]bool{}
+	for _, t := range tags {
+		key, value := aws.ToString(t.Key), aws.ToString(t.Value)
+		switch {
+		case key == "" || utf8.RuneCountInString(key) > maxTagKey:
+			return refuse(400, "InvalidTag", "The TagKey you have provided is invalid")
+		case utf8.RuneCountInString(value) > maxTagValue:
+			return refuse(400, "InvalidTag", "The TagValue you have provided is invalid")
+		case strings.HasPrefix(key, "aws:"):
+			return refuse(400, "InvalidTag", "System tags cannot be added/updated by requester")
+		case seen[key]:
+			return refuse(400, "InvalidTag", "Cannot provide multiple Tags with the same key")
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+// PutBucketTagging is S3's operation.
+func (s *Service) PutBucketTagging(ctx context.Context, in *s3.PutBucketTaggingInput) (*s3.PutBucketTaggingOutput, error) {
+	if in.Tagging == nil {
+		return nil, malformedXML("Tagging is missing")
+	}
+	if err := checkTags(in.Tagging.TagSet, maxBucketTags); err != nil {
+		return nil, err
+	}
+	return &s3.PutBucketTaggingOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, tagging, in.Tagging)
+}
+
+// GetBucketTagging is S3's operation.
+func (s *Service) GetBucketTagging(ctx context.Context, in *s3.GetBucketTaggingInput) (*s3.GetBucketTaggingOutput, error) {
+	var t types.Tagging
+	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, tagging, &t, missing("NoSuchTagSet", "The TagSet does not exist"))
+	return &s3.GetBucketTaggingOutput{TagSet: t.TagSet}, err
+}
+
+// DeleteBucketTagging is S3's operation.
+func (s *Service) DeleteBucketTagging(ctx context.Context, in *s3.DeleteBucketTaggingInput) (*s3.DeleteBucketTaggingOutput, error) {
+	return &s3.DeleteBucketTaggingOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, tagging, nil)
+}
+
+// maxPolicy is how long a policy may be.
+const maxPolicy = 20 << 10
+
+// PutBucketPolicy is S3's operation.
+func (s *Service) PutBucketPolicy(ctx context.Context, in *s3.PutBucketPolicyInput) (*s3.PutBucketPolicyOutput, error) {
+	text := aws.ToString(in.Policy)
+	if len(text) > maxPolicy {
+		return nil, refuse(400, "PolicyTooLarge", "The policy is larger than %d bytes.", maxPolicy)
+	}
+	var p struct{ Statement json.RawMessage }
+	if json.Unmarshal([]byte(text), &p) != nil {
+		return nil, refuse(400, "MalformedPolicy", "This policy contains invalid Json")
+	}
+	if p.Statement == nil {
+		return nil, refuse(400, "MalformedPolicy", "Missing required field Statement")
+	}
+	return &s3.PutBucketPolicyOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, policy, text)
+}
+
+var noPolicy = missing("NoSuchBucketPolicy", "The bucket policy does not exist")
+
+// GetBucketPolicy is S3's operation.
+func (s *Service) GetBucketPolicy(ctx context.Context, in *s3.GetBucketPolicyInput) (*s3.GetBucketPolicyOutput, error) {
+	var text string
+	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, policy, &text, noPolicy)
+	return &s3.GetBucketPolicyOutput{Policy: &text}, err
+}
+
+// GetBucketPolicyStatus is S3's operation. Nothing is public here: every call has credentials, where they are
+// checked.
+func (s *Service) GetBucketPolicyStatus(ctx context.Context, in *s3.GetBucketPolicyStatusInput) (*s3.GetBucketPolicyStatusOutput, error) {
+	var text string
+	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, policy, &text, noPolicy)
+	return &s3.GetBucketPolicyStatusOutput{PolicyStatus: &types.PolicyStatus{IsPublic: aws.Bool(false)}}, err
+}
+
+// DeleteBucketPolicy is S3's operation.
+func (s *Service) DeleteBucketPolicy(ctx context.Context, in *s3.DeleteBucketPolicyInput) (*s3.DeleteBucketPolicyOutput, error) {
+	return &s3.DeleteBucketPolicyOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, policy, nil)
+}
+
+// PutBucketEncryption is S3's operation. Pintle itself encrypts nothing: that is the disk's.
+func (s *Service) PutBucketEncryption(ctx context.Context, in *s3.PutBucketEncryptionInput) (*s3.PutBucketEncryptionOutput, error) {
+	c := in.ServerSideEncryptionConfiguration
+	if c == nil || len(c.Rules) != 1 || c.Rules[0].ApplyServerSideEncryptionByDefault == nil {
+		return nil, malformedXML("ServerSideEncryptionConfiguration must have one Rule with ApplyServerSideEncryptionByDefault")
+	}
+	if c.Rules[0].ApplyServerSideEncryptionByDefault.SSEAlgorithm != types.ServerSideEncryptionAes256 {
+		return nil, notImplemented("SSEAlgorithm other than AES256")
+	}
+	return &s3.PutBucketEncryptionOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, c)
+}
+
+// GetBucketEncryption is S3's operation.
+func (s *Service) GetBucketEncryption(ctx context.Context, in *s3.GetBucketEncryptionInput) (*s3.GetBucketEncryptionOutput, error) {
+	var c types.ServerSideEncryptionConfiguration
+	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, &c,
+		missing("ServerSideEncryptionConfigurationNotFoundError", "The server side encryption configuration was not found"))
+	return &s3.GetBucketEncryptionOutput{ServerSideEncryptionConfiguration: &c}, err
+}
+
+// DeleteBucketEncryption is S3's operation.
+func (s *Service) DeleteBucketEncryption(ctx context.Context, in *s3.DeleteBucketEncryptionInput) (*s3.DeleteBucketEncryptionOutput, error) {
+	return &s3.DeleteBucketEncryptionOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, nil)
+}
+
+// PutPublicAccessBlock is S3's operation.
+func (s *Service) PutPublicAccessBlock(ctx context.Context, in *s3.PutPublicAccessBlockInput) (*s3.PutPublicAccessBlockOutput, error) {
+	c := in.PublicAccessBlockConfiguration
+	if c == nil {
+		return nil, malformedXML("PublicAccessBlockConfiguration is missing")
+	}
+	for _, b := range []**bool{&c.BlockPublicAcls, &c.BlockPublicPolicy, &c.IgnorePublicAcls, &c.RestrictPublicBuckets} {
+		*b = aws.Bool(aws.ToBool(*b))
+	}
+	return &s3.PutPublicAccessBlockOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, publicAccess, c)
+}
+
+// GetPublicAccessBlock is S3's operation.
+func (s *Service) GetPublicAccessBlock(ctx context.Context, in *s3.GetPublicAccessBlockInput) (*s3.GetPublicAccessBlockOutput, error) {
+	var c types.PublicAccessBlockConfiguration
+	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, publicAccess, &c,
+		missing("NoSuchPublicAccessBlockConfiguration", "The public access block configuration was not found"))
+	return &s3.GetPublicAccessBlockOutput{PublicAccessBlockConfiguration: &c}, err
+}
+
+// DeletePublicAccessBlock is S3's operation.
+func (s *Service) DeletePublicAccessBlock(ctx context.Context, in *s3.DeletePublicAccessBlockInput) (*s3.DeletePublicAccessBlockOutput, error) {
+	return &s3.DeletePublicAccessBlockOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, publicAccess, nil)
+}
+
+// PutBucketOwnershipControls is S3's operation. Objects are always the bucket owner's.
+func (s *Service) PutBucketOwnershipControls(ctx context.Context, in *s3.PutBucketOwnershipControlsInput) (*s3.PutBucketOwnershipControlsOutput, error) {
+	c := in.OwnershipControls
+	if c == nil || len(c.Rules) != 1 {
+		return nil, malformedXML("OwnershipControls must have one Rule")
+	}
+	if c.Rules[0].ObjectOwnership != types.ObjectOwnershipBucketOwnerEnforced {
+		return nil, notImplemented("ObjectOwnership other than BucketOwnerEnforced")
+	}
+	return &s3.PutBucketOwnershipControlsOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, ownership, c)
+}
+
+// GetBucketOwnershipControls is S3's operation.
+func (s *Service) GetBucketOwnershipControls(ctx context.Context, in *s3.GetBucketOwnershipControlsInput) (*s3.GetBucketOwnershipControlsOutput, error) {
+	var c types.OwnershipControls
+	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, ownership, &c,
+		missing("OwnershipControlsNotFoundError", "The bucket ownership controls were not found"))
+	return &s3.GetBucketOwnershipControlsOutput{OwnershipControls: &c}, err
+}
+
+// DeleteBucketOwnershipControls is S3's operation.
+func (s *Service) DeleteBucketOwnershipControls(ctx context.Context, in *s3.DeleteBucketOwnershipControlsInput) (*s3.DeleteBucketOwnershipControlsOutput, error) {
+	return &s3.DeleteBucketOwnershipControlsOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, ownership, nil)
+}
+
+// maxCORSRules is how many rules a bucket may have.
+const maxCORSRules = 100
+
+// PutBucketCors is S3's operation. Rules are kept; web pages of other origins get no answer that lets them in.
+func (s *Service) PutBucketCors(ctx context.Context, in *s3.PutBucketCorsInput) (*s3.PutBucketCorsOutput, error) {
+	c := in.CORSConfiguration
+	if c == nil || len(c.CORSRules) == 0 || len(c.CORSRules) > maxCORSRules {
+		return nil, malformedXML("CORSConfiguration must have 1 to 100 rules")
+	}
+	for _, r := range c.CORSRules {
+		if len(r.AllowedMethods) == 0 || len(r.AllowedOrigins) == 0 {
+			return nil, malformedXML("a CORSRule needs AllowedMethod and AllowedOrigin")
+		}
+		for _, m := range r.AllowedMethods {
+			switch m {
+			case "GET", "PUT", "POST", "DELETE", "HEAD":
+			default:
+				return nil, refuse(400, "InvalidRequest", "Found unsupported HTTP method in CORS config. Unsupported method is %s", m)
+			}
+		}
+	}
+	return &s3.PutBucketCorsOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, corsRules, c)
+}
+
+// GetBucketCors is S3's operation.
+func (s *Service) GetBucketCors(ctx context.Context, in *s3.GetBucketCorsInput) (*s3.GetBucketCorsOutput, error) {
+	var c types.CORSConfiguration
+	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, corsRules, &c, missing("NoSuchCORSConfiguration", "The CORS configuration does not exist"))
+	return &s3.GetBucketCorsOutput{CORSRules: c.CORSRules}, err
+}
+
+// DeleteBucketCors is S3's operation.
+func (s *Service) DeleteBucketCors(ctx context.Context, in *s3.DeleteBucketCorsInput) (*s3.DeleteBucketCorsOutput, error) {
+	return &s3.DeleteBucketCorsOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, corsRules, nil)
+}
+
+// What buckets never have here is answered as for a bucket that has it not: Terraform and the CDK ask for all
+// of it, whatever a bucket is set to. To put it is refused.
+
+// GetBucketVersioning is S3's operation: versioning was never enabled.
+func (s *Service) GetBucketVersioning(ctx context.Context, in *s3.GetBucketVersioningInput) (*s3.GetBucketVersioningOutput, error) {
+	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	return &s3.GetBucketVersioningOutput{}, err
+}
+
+// GetBucketAcl is S3's operation: the owner may do everything.
+func (s *Service) GetBucketAcl(ctx context.Context, in *s3.GetBucketAclInput) (*s3.GetBucketAclOutput, error) {
+	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	return &s3.GetBucketAclOutput{Owner: s.owner(), Grants: s.grants()}, err
+}
+
+func (s *Service) grants() []types.Grant {
+	return []types.Grant{{Grantee: &types.Grantee{ID: s.owner().ID, Type: types.TypeCanonicalUser}, Permission: types.PermissionFullControl}}
+}
+
+// GetBucketAccelerateConfiguration is S3's operation.
+func (s *Service) GetBucketAccelerateConfiguration(ctx context.Context, in *s3.GetBucketAccelerateConfigurationInput) (*s3.GetBucketAccelerateConfigurationOutput, error) {
+	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	return &s3.GetBucketAccelerateConfigurationOutput{}, err
+}
+
+// GetBucketLogging is S3's operation.
+func (s *Service) GetBucketLogging(ctx context.Context, in *s3.GetBucketLoggingInput) (*s3.GetBucketLoggingOutput, error) {
+	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	return &s3.GetBucketLoggingOutput{}, err
+}
+
+// GetBucketRequestPayment is S3's operation.
+func (s *Service) GetBucketRequestPayment(ctx context.Context, in *s3.GetBucketRequestPaymentInput) (*s3.GetBucketRequestPaymentOutput, error) {
+	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	return &s3.GetBucketRequestPaymentOutput{Payer: types.PayerBucketOwner}, err
+}
+
+// never answers with the error of what a bucket does not have.
+func (s *Service) never(ctx context.Context, bucket, expectedOwner *string, code, message string) error {
+	if _, err := s.bucket(ctx, bucket, expectedOwner); err != nil {
+		return err
+	}
+	return missing(code, message)
+}
+
+// GetBucketLifecycleConfiguration is S3's operation.
+func (s *Service) GetBucketLifecycleConfiguration(ctx context.Context, in *s3.GetBucketLifecycleConfigurationInput) (*s3.GetBucketLifecycleConfigurationOutput, error) {
+	return nil, s.never(ctx, in.Bucket, in.ExpectedBucketOwner, "NoSuchLifecycleConfiguration", "The lifecycle configuration does not exist")
+}
+
+// GetBucketReplication is S3's operation.
+func (s *Service) GetBucketReplication(ctx context.Context, in *s3.GetBucketReplicationInput) (*s3.GetBucketReplicationOutput, error) {
+	return nil, s.never(ctx, in.Bucket, in.ExpectedBucketOwner, "ReplicationConfigurationNotFoundError", "The replication configuration was not found")
+}
+
+// GetBucketWebsite is S3's operation.
+func (s *Service) GetBucketWebsite(ctx context.Context, in *s3.GetBucketWebsiteInput) (*s3.GetBucketWebsiteOutput, error) {
+	return nil, s.never(ctx, in.Bucket, in.ExpectedBucketOwner, "NoSuchWebsiteConfiguration", "The specified bucket does not have a website configuration")
+}
+
+// GetObjectLockConfiguration is S3's operation.
+func (s *Service) GetObjectLockConfiguration(ctx context.Context, in *s3.GetObjectLockConfigurationInput) (*s3.GetObjectLockConfigurationOutput, error) {
+	return nil, s.never(ctx, in.Bucket, in.ExpectedBucketOwner, "ObjectLockConfigurationNotFoundError", "Object Lock configuration does not exist for this bucket")
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// model is what a service's model says about HTTP. It is botocore's, which comes with the AWS CLI; nothing
+// but names is taken from it.
+type model struct {
+	Operations map[string]struct {
+		HTTP struct {
+			Method       string
+			RequestURI   string `json:"requestUri"`
+			ResponseCode int
+		}
+		Input, Output struct{ Shape string }
+	}
+	Shapes map[string]shape
+}
+
+type shape struct {
+	Type      string
+	Members   map[string]ref
+	Required  []string
+	Payload   string
+	Member    ref
+	Flattened bool
+}
+
+type ref struct {
+	Shape, Location, LocationName string
+	XMLAttribute                  bool `json:"xmlAttribute"`
+}
+
+// rest writes the routes of a REST-XML service's operations, and the places of their members.
+func rest(pkg, name string, operations []string) {
+	m := loadModel(pkg)
+	var routes, members bytes.Buffer
+	structs := map[string]string{} // the Go struct of each shape that is an input or an output
+	for _, operation := range operations {
+		o, ok := m.Operations[operation]
+		if !ok {
+			fmt.Fprintln(os.Stderr, "botocore has no", operation)
+			continue
+		}
+		structs[o.Input.Shape], structs[o.Output.Shape] = operation+"Input", operation+"Output"
+		path, query, _ := strings.Cut(o.HTTP.RequestURI, "?")
+		input := m.Shapes[o.Input.Shape]
+		var headers []string
+		needs := strings.FieldsFunc(query, func(r rune) bool { return r == '&' })
+		for _, member := range input.Required {
+			switch r := input.Members[member]; r.Location {
+			case "querystring":
+				needs = append(needs, r.LocationName)
+			case "header":
+				headers = append(headers, r.LocationName)
+			}
+		}
+		fmt.Fprintf(&routes, "\t{%q, %q, %q, %#v, %#v, %d},\n", operation, o.HTTP.Method, path, needs, headers, max(o.HTTP.ResponseCode, 200))
+	}
+	for _, shapeName := range slices.Sorted(maps.Keys(m.Shapes)) {
+		s := m.Shapes[shapeName]
+		if s.Type != "structure" {
+			continue
+		}
+		for _, member := range slices.Sorted(maps.Keys(s.Members)) {
+			place := m.place(s, member)
+			field := "." + strings.ToUpper(member[:1]) + member[1:]
+			name := structs[shapeName]
+			if place != "" && name != shapeName && !strings.HasSuffix(shapeName, "Request") { // an output may be a type of its own, too
+				fmt.Fprintf(&members, "\t%q: %s,\n", shapeName+field, place)
+			}
+			if name == "" {
+				continue
+			}
+			if place == "" { // of an input or output, what has no place is what the model does not have
+				place = fmt.Sprintf("{Name: %q}", member)
+			}
+			fmt.Fprintf(&members, "\t%q: %s,\n", name+field, place)
+		}
+	}
+	write(pkg+"_gen.go", fmt.Sprintf("// %sRoutes is how requests for the operations look.\nvar %sRoutes = []Route{\n%s}\n\n"+
+		"// %sPlaces is where members are that are no XML elements of their own name.\nvar %sPlaces = map[string]Place{\n%s}\n",
+		name, name, &routes, name, name, &members))
+}
+
+// place is a member's Place in Go; "" for an element of the member's name.
+func (m *model) place(s shape, name string) string {
+	r := s.Members[name]
+	target := m.Shapes[r.Shape]
+	as := r.LocationName
+	if as == "" {
+		as = name
+	}
+	switch {
+	case s.Payload == name:
+		return fmt.Sprintf("{In: inPayload, Name: %q}", as)
+	case r.Location == "uri":
+		return fmt.Sprintf("{In: inPath, Name: %q}", as)
+	case r.Location == "querystring":
+		return fmt.Sprintf("{In: inQuery, Name: %q}", as)
+	case r.Location == "header":
+		return fmt.Sprintf("{In: inHeader, Name: %q}", as)
+	case r.Location == "headers":
+		return fmt.Sprintf("{In: inHeaders, Name: %q}", as)
+	case r.XMLAttribute:
+		return fmt.Sprintf("{In: inAttribute, Name: %q}", as)
+	case target.Type == "list" && target.Flattened:
+		return fmt.Sprintf("{Name: %q}", as)
+	case target.Type == "list":
+		item := target.Member.LocationName
+		if item == "" {
+			item = "member"
+		}
+		return fmt.Sprintf("{Name: %q, Item: %q}", as, item)
+	case as != name:
+		return fmt.Sprintf("{Name: %q}", as)
+	}
+	return ""
+}
+
+func loadModel(pkg string) *model {
+	dir, err := exec.Command("python3", "-c", "import botocore; print(botocore.__path__[0])").Output()
+	check(err)
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "data", pkg, "*", "service-2.json.gz"))
+	check(err)
+	f, err := os.Open(files[len(files)-1])
+	check(err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	check(err)
+	m := new(model)
+	check(json.NewDecoder(z).Decode(m))
+	return m
+}

@@ -1,0 +1,338 @@
+package wire_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pintle/pintle/internal/wire"
+)
+
+// echo is an S3 of few operations: it says what it was sent.
+type echo struct{ got any }
+
+func (e *echo) PutObject(_ context.Context, in *s3.PutObjectInput) (*s3.PutObjectOutput, error) {
+	body, err := io.ReadAll(in.Body)
+	if err != nil {
+		return nil, err
+	}
+	trailer := in.Body.(interface{ Trailer(string) string }).Trailer("x-amz-checksum-crc32")
+	e.got = fmt.Sprintf("%s/%s: %s %s", *in.Bucket, *in.Key, body, trailer)
+	return &s3.PutObjectOutput{ETag: aws.String(`"e"`)}, nil
+}
+
+func (e *echo) GetObject(_ context.Context, in *s3.GetObjectInput) (*s3.GetObjectOutput, error) {
+	e.got = *in.Bucket + "/" + *in.Key
+	return &s3.GetObjectOutput{Body: io.NopCloser(strings.NewReader("body")), ContentLength: aws.Int64(4), Metadata: map[string]string{"k": "v"}}, nil
+}
+
+func (e *echo) PutBucketNotificationConfiguration(_ context.Context, in *s3.PutBucketNotificationConfigurationInput) (*s3.PutBucketNotificationConfigurationOutput, error) {
+	e.got = in.NotificationConfiguration
+	return &s3.PutBucketNotificationConfigurationOutput{}, nil
+}
+
+func (e *echo) GetBucketAcl(context.Context, *s3.GetBucketAclInput) (*s3.GetBucketAclOutput, error) {
+	return &s3.GetBucketAclOutput{Owner: &types.Owner{ID: aws.String("o")}, Grants: []types.Grant{{
+		Grantee: &types.Grantee{ID: aws.String("g"), Type: types.TypeCanonicalUser}, Permission: types.PermissionFullControl,
+	}}}, nil
+}
+
+func (e *echo) GetBucketLocation(context.Context, *s3.GetBucketLocationInput) (*s3.GetBucketLocationOutput, error) {
+	return &s3.GetBucketLocationOutput{LocationConstraint: "eu-west-1"}, nil
+}
+
+// serveS3 serves echo; with a verifier, signatures are checked.
+func serveS3(t *testing.T, v *wire.Verifier) (*echo, string) {
+	t.Helper()
+	e := &echo{}
+	h, err := wire.New(wire.Options{Verifier: v}, wire.S3(e))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Handle("/acs/", http.NotFoundHandler())
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return e, server.URL
+}
+
+func newS3(endpoint, id, secret, token string) *s3.Client {
+	return s3.New(s3.Options{
+		Region: "us-east-1", BaseEndpoint: &endpoint, UsePathStyle: true, Credentials: credentials.NewStaticCredentialsProvider(id, secret, token), RetryMaxAttempts: 1,
+	})
+}
+
+// now is a verifier whose clock is the machine's, as the SDK's signer is.
+func now() *wire.Verifier {
+	v := newVerifier()
+	v.Now = nil
+	lookup := v.Lookup
+	v.Lookup = func(ctx context.Context, id, token string) (wire.Credential, error) {
+		c, err := lookup(ctx, id, token)
+		if !c.Expires.IsZero() {
+			c.Expires = time.Now().Add(time.Minute)
+		}
+		return c, err
+	}
+	return v
+}
+
+// TestRESTClient drives every part of the protocol with the SDK, signed.
+func TestRESTClient(t *testing.T) {
+	e, endpoint := serveS3(t, now())
+	for _, c := range []*s3.Client{newS3(endpoint, "AKIAALICE", "secret", ""), newS3(endpoint, "ASIATASK", "secret", "token")} {
+		key := "../a//b c+ü%41?&=;'~*"
+		if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("bucket"), Key: &key, Body: strings.NewReader("hello")}); err != nil {
+			t.Fatal(err)
+		}
+		if want := "bucket/" + key + ": hello "; e.got != want {
+			t.Errorf("put got %q, want %q", e.got, want)
+		}
+		out, err := c.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("acs"), Key: aws.String("x")}) // a bucket named as a path of Pintle's own
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(out.Body); err != nil || string(body) != "body" || out.Metadata["k"] != "v" || e.got != "acs/x" {
+			t.Errorf("got %q, %v, %v of %v", body, err, out.Metadata, e.got)
+		}
+		_, err = c.PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
+			Bucket: aws.String("bucket"), NotificationConfiguration: &types.NotificationConfiguration{QueueConfigurations: []types.QueueConfiguration{{
+				QueueArn: aws.String("q"), Events: []types.Event{"a", "b"},
+				Filter: &types.NotificationConfigurationFilter{Key: &types.S3KeyFilter{FilterRules: []types.FilterRule{{Name: "prefix", Value: aws.String("<&\r>")}}}},
+			}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := e.got.(*types.NotificationConfiguration).QueueConfigurations[0]
+		if len(q.Events) != 2 || *q.Filter.Key.FilterRules[0].Value != "<&\r>" {
+			t.Errorf("notifications came as %+v", q)
+		}
+		acl, err := c.GetBucketAcl(t.Context(), &s3.GetBucketAclInput{Bucket: aws.String("bucket")})
+		if err != nil || *acl.Owner.ID != "o" || *acl.Grants[0].Grantee.ID != "g" || acl.Grants[0].Grantee.Type != types.TypeCanonicalUser {
+			t.Errorf("the ACL is %+v, %v", acl, err)
+		}
+		location, err := c.GetBucketLocation(t.Context(), &s3.GetBucketLocationInput{Bucket: aws.String("bucket")})
+		if err != nil || location.LocationConstraint != "eu-west-1" {
+			t.Errorf("the location is %+v, %v", location, err)
+		}
+		if _, err := c.PutBucketAcl(t.Context(), &s3.PutBucketAclInput{Bucket: aws.String("bucket"), ACL: "private"}); !strings.Contains(fmt.Sprint(err), "NotImplemented") {
+			t.Errorf("what is not implemented says %v", err)
+		}
+	}
+}
+
+// TestRESTSignatures has what a verifier must refuse.
+func TestRESTSignatures(t *testing.T) {
+	_, endpoint := serveS3(t, now())
+	sign := func(id, secret string, change func(*http.Request), at time.Time, after func(*http.Request)) *http.Request {
+		r, _ := http.NewRequest("PUT", endpoint+"/bucket/key", strings.NewReader("hello"))
+		hash := "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+		r.Header.Set("X-Amz-Content-Sha256", hash)
+		change(r)
+		err := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }).SignHTTP(t.Context(),
+			aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}, r, r.Header.Get("X-Amz-Content-Sha256"), "s3", "us-east-1", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after(r)
+		return r
+	}
+	none := func(*http.Request) {}
+	for _, c := range []struct {
+		name, want string
+		request    *http.Request
+	}{
+		{"good", "", sign("AKIAALICE", "secret", none, time.Now(), none)},
+		{"wrong secret", "SignatureDoesNotMatch", sign("AKIAALICE", "wrong", none, time.Now(), none)},
+		{"unknown key", "InvalidAccessKeyId", sign("AKIABOB", "secret", none, time.Now(), none)},
+		{"old", "RequestTimeTooSkewed", sign("AKIAALICE", "secret", none, time.Now().Add(-time.Hour), none)},
+		{"another body", "XAmzContentSHA256Mismatch", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("jello")) })},
+		{"another path", "SignatureDoesNotMatch", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.URL.Path = "/bucket/other" })},
+		{"another parameter", "SignatureDoesNotMatch", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.URL.RawQuery = "x=y" })},
+		{"a header that is not signed", "AccessDenied", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.Header.Set("X-Amz-Acl", "public-read") })},
+		{"no signature", "AccessDenied", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.Header.Del("Authorization") })},
+		{"another service", "UnknownOperationException", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) {
+			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "/s3/", "/ecs/", 1))
+		})},
+		{"a made-up kind of stream", "InvalidArgument", sign("AKIAALICE", "secret", func(r *http.Request) {
+			r.Header.Set("X-Amz-Content-Sha256", "STREAMING-X")
+			r.Header.Set("X-Amz-Decoded-Content-Length", "5")
+		}, time.Now(), none)},
+	} {
+		resp, err := http.DefaultClient.Do(c.request)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if ok := resp.StatusCode == 200; ok != (c.want == "") || !strings.Contains(string(body), c.want) {
+			t.Errorf("%s: %d %s, want %s", c.name, resp.StatusCode, body, c.want)
+		}
+	}
+}
+
+// TestPresignedREST uses URLs of version 4, good and not, where signatures are checked and where they are not.
+func TestPresignedREST(t *testing.T) {
+	for _, v := range []*wire.Verifier{now(), nil} {
+		e, endpoint := serveS3(t, v)
+		p := s3.NewPresignClient(newS3(endpoint, "AKIAALICE", "secret", ""))
+		put, err := p.PresignPutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("bucket"), Key: aws.String("a b/ü")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		get, err := p.PresignGetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("bucket"), Key: aws.String("a b/ü")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status := do(t, "PUT", put.URL, put.SignedHeader, "hello"); status != 200 || e.got != "bucket/a b/ü: hello " {
+			t.Errorf("presigned put: %d, got %v", status, e.got)
+		}
+		if status := do(t, "GET", get.URL, nil, ""); status != 200 {
+			t.Errorf("presigned get: %d", status)
+		}
+		tampered := http.StatusForbidden
+		if v == nil {
+			tampered = http.StatusOK
+		}
+		if status := do(t, "GET", strings.Replace(get.URL, "/bucket/", "/other/", 1), nil, ""); status != tampered {
+			t.Errorf("presigned for another bucket: %d, want %d", status, tampered)
+		}
+		u, _ := url.Parse(get.URL)
+		q := u.Query()
+		q.Set("X-Amz-Date", time.Now().Add(-time.Hour).UTC().Format("20060102T150405Z"))
+		q.Set("X-Amz-Expires", "60")
+		u.RawQuery = q.Encode()
+		if status := do(t, "GET", u.String(), nil, ""); status != http.StatusForbidden {
+			t.Errorf("presigned and over: %d", status)
+		}
+	}
+}
+
+func do(t *testing.T, method, address string, h http.Header, body string) int {
+	t.Helper()
+	r, err := http.NewRequest(method, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range h {
+		r.Header[name] = values
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// TestRESTRefusals has requests that are wrong before any service sees them.
+func TestRESTRefusals(t *testing.T) {
+	_, endpoint := serveS3(t, nil)
+	for _, c := range []struct{ name, method, path, body, want string }{
+		{"a method that there is not", "PATCH", "/bucket/key", "", "MethodNotAllowed"},
+		{"no UTF-8", "GET", "/bucket/%ff", "", "InvalidURI"},
+		{"a bad query", "GET", "/bucket?a=%zz", "", "InvalidURI"},
+		{"bad XML", "PUT", "/bucket?notification", "<a", "MalformedXML"},
+		{"two roots", "PUT", "/bucket?notification", "<a/><b/>", "MalformedXML"},
+		{"an unknown element", "PUT", "/bucket?notification", "<NotificationConfiguration><X/></NotificationConfiguration>", "MalformedXML"},
+		{"deep XML", "PUT", "/bucket?notification", strings.Repeat("<a>", 99) + strings.Repeat("</a>", 99), "MalformedXML"},
+		{"not implemented", "PUT", "/bucket?acl", "", "NotImplemented"},
+	} {
+		r, err := http.NewRequest(c.method, endpoint+c.path, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e struct{ Code, Message, RequestId string }
+		if err := xml.NewDecoder(resp.Body).Decode(&e); err != nil || e.Code != c.want || e.Message == "" || e.RequestId == "" {
+			t.Errorf("%s: %+v (%v), want %s", c.name, e, err, c.want)
+		}
+		resp.Body.Close()
+	}
+}
+
+// TestVirtualHosts has the bucket in the host.
+func TestVirtualHosts(t *testing.T) {
+	e, endpoint := serveS3(t, nil)
+	for host, want := range map[string]string{
+		"b.s3.localhost:4566": "b/key", "b.localhost": "b/key", "a.s3.b.s3.us-east-1.amazonaws.com": "a.s3.b/key", "b.s3.amazonaws.com": "b/key", "b.s3-eu-west-1.amazonaws.com": "b/key",
+	} {
+		r, _ := http.NewRequest("GET", endpoint+"/key", nil)
+		r.Host = host
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 200 || e.got != want {
+			t.Errorf("%s: %d, got %v, want %s", host, resp.StatusCode, e.got, want)
+		}
+	}
+}
+
+// chunked sends a body in chunks that the test has made.
+func chunked(t *testing.T, endpoint, kind, trailer string, length int, body []byte) (int, string) {
+	t.Helper()
+	r, err := http.NewRequest("PUT", endpoint+"/bucket/key", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Amz-Content-Sha256", kind)
+	r.Header.Set("X-Amz-Decoded-Content-Length", fmt.Sprint(length))
+	if trailer != "" {
+		r.Header.Set("X-Amz-Trailer", trailer)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text)
+}
+
+// TestChunked reads aws-chunked where signatures are not checked.
+func TestChunked(t *testing.T) {
+	e, endpoint := serveS3(t, nil)
+	const unsigned, signed = "STREAMING-UNSIGNED-PAYLOAD-TRAILER", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
+	for _, c := range []struct {
+		name, kind, trailer string
+		length              int
+		body, want          string
+	}{
+		{"trailer", unsigned, "x-amz-checksum-crc32", 5, "3\r\nhel\r\n2\r\nlo\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n", "bucket/key: hello NhCmhg=="},
+		{"no trailer", unsigned, "", 5, "5\r\nhello\r\n0\r\n\r\n", "bucket/key: hello "},
+		{"signed", signed, "", 5, "5;chunk-signature=x\r\nhello\r\n0;chunk-signature=y\r\n\r\n", "bucket/key: hello "},
+		{"empty", signed, "", 0, "0;chunk-signature=y\r\n\r\n", "bucket/key:  "},
+		{"a trailer is missing", unsigned, "x-amz-checksum-crc32", 5, "5\r\nhello\r\n0\r\n\r\n", "MalformedTrailerError"},
+		{"too short", unsigned, "", 6, "5\r\nhello\r\n0\r\n\r\n", "IncompleteBody"},
+		{"too long", unsigned, "", 4, "5\r\nhello\r\n0\r\n\r\n", "IncompleteBody"},
+		{"cut off", unsigned, "", 5, "5\r\nhel", "IncompleteBody"},
+		{"no length", unsigned, "", 5, "x\r\nhello\r\n0\r\n\r\n", "InvalidRequest"},
+		{"a negative length", unsigned, "", 5, "-5\r\nhello\r\n0\r\n\r\n", "InvalidRequest"},
+		{"a long line", unsigned, "", 5, strings.Repeat("5", 9999), "InvalidRequest"},
+	} {
+		e.got = ""
+		status, body := chunked(t, endpoint, c.kind, c.trailer, c.length, []byte(c.body))
+		if got := fmt.Sprint(e.got); status == 200 && got != c.want || status != 200 && !strings.Contains(body, "<Code>"+c.want+"</Code>") {
+			t.Errorf("%s: %d %q %s, want %q", c.name, status, got, body, c.want)
+		}
+	}
+}
