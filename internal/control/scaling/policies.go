@@ -2,6 +2,7 @@ package scaling
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,10 +29,12 @@ type wish struct {
 // period that it stays there, as CloudWatch does for scaling actions.
 func (l *Loop) policies(ctx context.Context, now time.Time) error {
 	v := l.store.View()
-	targets := map[string][]*state.ScalingPolicy{}
+	targets, arns := map[string][]*state.ScalingPolicy{}, map[string]bool{}
 	for p := range v.ScalingPolicies.All() {
 		targets[p.TargetKey()] = append(targets[p.TargetKey()], p)
+		arns[*p.PolicyARN] = true
 	}
+	maps.DeleteFunc(l.watched, func(arn string, _ *watch) bool { return !arns[arn] })
 	if len(targets) == 0 {
 		return nil
 	}

@@ -1,12 +1,14 @@
 package scaling
 
 import (
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/pintle/pintle/internal/decide/scaling"
 	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/state"
 )
 
 // TestReadQueue: what waits and what is worked on stand still until they are reported again, whether a look is at one
@@ -45,5 +47,19 @@ func TestReadQueue(t *testing.T) {
 		if !slices.Equal(w.flows, want) {
 			t.Errorf("by %s:\n got %v\nwant %v", step, w.flows, want)
 		}
+	}
+}
+
+// TestForgetsQueues: what was seen for a policy goes with it.
+func TestForgetsQueues(t *testing.T) {
+	w := newWorld(t, 1)
+	w.update(func(tx *state.Tx) { tx.ScalingPolicies.Put(w.policy("stays")) })
+	l := New(w.store, Options{Now: time.Now, ECS: w, CloudWatch: w, Log: slog.New(slog.DiscardHandler)})
+	l.watched["arn:stays"], l.watched["arn:gone"] = &watch{}, &watch{}
+	if err := l.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l.watched["arn:stays"] == nil || l.watched["arn:gone"] != nil {
+		t.Errorf("it holds %v", l.watched)
 	}
 }
