@@ -48,7 +48,7 @@ const (
 )
 
 // watch is what the loop has seen of a policy's queue, and of the service behind it. A restart reads the queue's
-// past anew, and learns the rest.
+// past anew, and the tasks' from their rows; it learns the rest.
 type watch struct {
 	name     string
 	flows    []scaling.Flow
@@ -158,6 +158,9 @@ func (w *watch) read(store *metricstore.Store, now time.Time) (bool, error) {
 
 // observe learns from what the service does with the queue now.
 func (w *watch) observe(v *state.View, s *ecstypes.Service, now time.Time) {
+	if w.since.IsZero() {
+		w.recount(v, aws.ToString(s.ServiceArn))
+	}
 	w.flows[len(w.flows)-1].Running = int(s.RunningCount)
 	w.slots = cmp.Or(scaling.Slots(w.flows), w.slots)
 	if w.capacity != int(s.DesiredCount) {
@@ -165,6 +168,24 @@ func (w *watch) observe(v *state.View, s *ecstypes.Service, now time.Time) {
 	}
 	if d, ok := startup(v, aws.ToString(s.ServiceArn)); ok {
 		w.start = d
+	}
+}
+
+// recount finds in a service's tasks how many were running in the seconds before the first look. Without that a restart
+// would take what its tasks do now for all that they can do.
+func (w *watch) recount(v *state.View, service string) {
+	begin := w.until.Add(-time.Duration(len(w.flows)) * time.Second)
+	for t := range v.Tasks.By(state.TasksByService, service) {
+		if t.StartedAt == nil {
+			continue
+		}
+		ended := cmp.Or(t.StoppingAt, t.StoppedAt)
+		for i := range w.flows {
+			second := begin.Add(time.Duration(i) * time.Second)
+			if !second.Before(*t.StartedAt) && (ended == nil || second.Before(*ended)) {
+				w.flows[i].Running++
+			}
+		}
 	}
 }
 

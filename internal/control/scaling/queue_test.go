@@ -1,10 +1,14 @@
 package scaling
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/decide/scaling"
 	"github.com/pintle/pintle/internal/metricstore"
@@ -61,5 +65,32 @@ func TestForgetsQueues(t *testing.T) {
 	}
 	if l.watched["arn:stays"] == nil || l.watched["arn:gone"] != nil {
 		t.Errorf("it holds %v", l.watched)
+	}
+}
+
+// TestRunningBefore: a restart finds in the tasks' rows how many ran, so that it does not take a task that had next to
+// nothing to do for one that can do no more.
+func TestRunningBefore(t *testing.T) {
+	w := newWorld(t, 2)
+	end := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(seconds int) *time.Time { return aws.Time(end.Add(time.Duration(seconds) * time.Second)) }
+	w.update(func(tx *state.Tx) {
+		for i, times := range [][2]*time.Time{{at(-1000), nil}, {at(-3), at(-1)}, {at(-900), at(-4)}, {at(-2), nil}, {nil, nil}, {at(-900), at(-800)}, {at(-900), at(-5)}} {
+			row := &state.Task{ServiceArn: "arn:web"}
+			row.TaskArn, row.ClusterArn, row.DesiredStatus, row.LastStatus = aws.String(fmt.Sprint("arn:", i)), aws.String("arn:c"), aws.String("RUNNING"), aws.String("RUNNING")
+			if row.StartedAt, row.StoppingAt = times[0], times[1]; i == 5 { // it ended by itself
+				row.StoppingAt, row.StoppedAt = nil, times[1]
+			}
+			tx.Tasks.Put(row)
+		}
+	})
+	q := &watch{flows: make([]scaling.Flow, 5), until: end}
+	q.observe(w.store.View(), &ecstypes.Service{ServiceArn: aws.String("arn:web"), DesiredCount: 2, RunningCount: 2}, end)
+	var got []int
+	for _, f := range q.flows {
+		got = append(got, f.Running)
+	}
+	if want := []int{2, 1, 2, 3, 2}; !slices.Equal(got, want) {
+		t.Errorf("there ran %v, want %v", got, want)
 	}
 }
