@@ -45,6 +45,9 @@ type simCmd struct {
 	Plot     string                   `placeholder:"FILE" help:"Draw tasks and waiting requests over time, as PNG."`
 }
 
+// maxFleet is the most nodes of a replay, ECS's quota of container instances in a cluster.
+const maxFleet = 5000
+
 // Help is what --help says besides.
 func (c *simCmd) Help() string {
 	return `Each policy runs in the control plane itself, in simulated time. The metrics that policies can use:
@@ -98,7 +101,7 @@ func (c *simCmd) scenario() (sim.Scenario, error) {
 	} else if n := len(s.Requests); n > 0 {
 		s.Length = s.Requests[n-1].At.Truncate(time.Minute) + time.Minute
 	}
-	names, err := parseInstances(c.Fleet)
+	names, err := parseInstances("--fleet", c.Fleet, maxFleet)
 	if err != nil {
 		return s, err
 	}

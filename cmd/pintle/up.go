@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +25,7 @@ type upCmd struct {
 
 // Run runs a control plane and its nodes in one process. When it is interrupted it stops its tasks.
 func (c *upCmd) Run(ctx context.Context) error {
-	specs, err := parseInstances(c.Instances)
+	specs, err := parseInstances("--instances", c.Instances, maxNodes)
 	if err != nil {
 		return err
 	}
@@ -134,8 +134,9 @@ func (c *upCmd) agents(ctx context.Context, s *server, m machine, specs []string
 // maxNodes is the most simulated nodes on one machine.
 const maxNodes = 200
 
-// parseInstances reads p3.16xlarge=2,c5.2xlarge into one type for each node; no types are this machine.
-func parseInstances(in []string) ([]string, error) {
+// parseInstances reads what a flag says, such as p3.16xlarge=2,c5.2xlarge, into one type for each node, of which there
+// may be so many at most; no types are this machine.
+func parseInstances(flag string, in []string, most int) ([]string, error) {
 	if len(in) == 0 {
 		return []string{""}, nil
 	}
@@ -146,18 +147,16 @@ func parseInstances(in []string) ([]string, error) {
 		if ok {
 			var err error
 			if n, err = strconv.Atoi(number); err != nil || n < 1 {
-				return nil, fmt.Errorf("--instances %s: how many must be a number of at least 1", s)
+				return nil, fmt.Errorf("%s %s: how many must be a number of at least 1", flag, s)
 			}
 		}
 		if _, err := instancetype.Lookup(name); err != nil {
-			return nil, fmt.Errorf("--instances %s: %w", s, err)
+			return nil, fmt.Errorf("%s %s: %w", flag, s, err)
 		}
-		for range n {
-			out = append(out, name)
+		if n > most-len(out) {
+			return nil, fmt.Errorf("%s asks for more than %d nodes", flag, most)
 		}
-	}
-	if len(out) > maxNodes {
-		return nil, errors.New("--instances asks for more than 200 nodes on one machine")
+		out = append(out, slices.Repeat([]string{name}, n)...)
 	}
 	return out, nil
 }

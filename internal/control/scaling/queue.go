@@ -48,7 +48,7 @@ const (
 )
 
 // watch is what the loop has seen of a policy's queue, and of the service behind it. A restart reads the queue's
-// past anew, and learns the rest.
+// past anew, and the tasks' from their rows; it learns the rest.
 type watch struct {
 	name     string
 	flows    []scaling.Flow
@@ -110,11 +110,9 @@ func (w *watch) read(store *metricstore.Store, now time.Time) (bool, error) {
 		n, w.flows = scaling.Memory, nil
 	}
 	first := now.Add(-time.Duration(n) * time.Second)
-	flows := make([]scaling.Flow, n)
-	if len(w.flows) > 0 { // what stands still between reports does not vanish
-		flows[0].Waiting, flows[0].Working = w.flows[len(w.flows)-1].Waiting, w.flows[len(w.flows)-1].Working
-	}
-	known := make([]bool, n)
+	const unknown = -1
+	flows := slices.Repeat([]scaling.Flow{{Waiting: unknown, Working: unknown}}, n)
+	heard := len(w.flows) > 0
 	for _, one := range []struct {
 		metric string
 		take   func(*scaling.Flow, metricstore.Set)
@@ -132,18 +130,26 @@ func (w *watch) read(store *metricstore.Store, now time.Time) (bool, error) {
 			return false, err
 		}
 		for _, p := range points {
-			i := p.At - first.Unix()
-			one.take(&flows[i], p.Set)
-			known[i] = true
+			one.take(&flows[p.At-first.Unix()], p.Set)
+			heard = true
 		}
 	}
-	if !slices.Contains(known, true) && len(w.flows) == 0 {
+	if !heard {
 		return false, nil // nobody has heard of the queue
 	}
-	for i := range flows[1:] {
-		if !known[i+1] {
-			flows[i+1].Waiting, flows[i+1].Working = flows[i].Waiting, flows[i].Working
+	var last scaling.Flow
+	if len(w.flows) > 0 {
+		last = w.flows[len(w.flows)-1]
+	}
+	for i := range flows { // what stands still between reports does not vanish
+		f := &flows[i]
+		if f.Waiting == unknown {
+			f.Waiting = last.Waiting
 		}
+		if f.Working == unknown {
+			f.Working = last.Working
+		}
+		last = *f
 	}
 	w.flows, w.until = append(w.flows, flows...), now
 	w.flows = w.flows[max(0, len(w.flows)-scaling.Memory):]
@@ -152,6 +158,9 @@ func (w *watch) read(store *metricstore.Store, now time.Time) (bool, error) {
 
 // observe learns from what the service does with the queue now.
 func (w *watch) observe(v *state.View, s *ecstypes.Service, now time.Time) {
+	if w.since.IsZero() {
+		w.recount(v, aws.ToString(s.ServiceArn))
+	}
 	w.flows[len(w.flows)-1].Running = int(s.RunningCount)
 	w.slots = cmp.Or(scaling.Slots(w.flows), w.slots)
 	if w.capacity != int(s.DesiredCount) {
@@ -159,6 +168,24 @@ func (w *watch) observe(v *state.View, s *ecstypes.Service, now time.Time) {
 	}
 	if d, ok := startup(v, aws.ToString(s.ServiceArn)); ok {
 		w.start = d
+	}
+}
+
+// recount finds in a service's tasks how many were running in the seconds before the first look. Without that a restart
+// would take what its tasks do now for all that they can do.
+func (w *watch) recount(v *state.View, service string) {
+	begin := w.until.Add(-time.Duration(len(w.flows)) * time.Second)
+	for t := range v.Tasks.By(state.TasksByService, service) {
+		if t.StartedAt == nil {
+			continue
+		}
+		ended := cmp.Or(t.StoppingAt, t.StoppedAt)
+		for i := range w.flows {
+			second := begin.Add(time.Duration(i) * time.Second)
+			if !second.Before(*t.StartedAt) && (ended == nil || second.Before(*ended)) {
+				w.flows[i].Running++
+			}
+		}
 	}
 }
 

@@ -29,12 +29,8 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 	}
 	s.store.View().Detect(query.Detect, in.MetricDataQueries, query.Banded())
 	answered, err := query.Run(s.metrics, *in.StartTime, *in.EndTime)
-	var wrong *metricquery.Error
-	if errors.As(err, &wrong) {
-		return nil, validation("%v", err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, expressionError(err)
 	}
 	out := &cloudwatch.GetMetricDataOutput{MetricDataResults: []types.MetricDataResult{}}
 	if answered.Cut {
@@ -60,6 +56,15 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 		left -= len(points)
 	}
 	return out, nil
+}
+
+// expressionError is what a caller is told of an error in computing expressions: it may be their fault.
+func expressionError(err error) error {
+	var wrong *metricquery.Error
+	if errors.As(err, &wrong) {
+		return validation("%v", err)
+	}
+	return err
 }
 
 func result(a metricquery.Answer, points []metricquery.Point, most int) types.MetricDataResult {

@@ -35,6 +35,9 @@ func (s *Service) PutAnomalyDetector(ctx context.Context, in *cloudwatch.PutAnom
 	if d.Configuration == nil {
 		d.Configuration = &types.AnomalyDetectorConfiguration{}
 	}
+	if _, err := s.trained(d); err != nil { // as of metric math that gives several time series
+		return nil, err
+	}
 	return &cloudwatch.PutAnomalyDetectorOutput{}, s.store.Update(ctx, func(tx *state.Tx) error {
 		if tx.AnomalyDetectors.Get(d.Key()) == nil && len(slices.Collect(tx.AnomalyDetectors.All())) >= maxDetectors {
 			return &types.LimitExceededException{Message: aws.String("There are as many anomaly detectors as are allowed.")}
@@ -181,12 +184,15 @@ func (s *Service) trained(d *state.AnomalyDetector) (types.AnomalyDetectorStateV
 	queries = append(queries, types.MetricDataQuery{Id: aws.String("pintleBand"), Expression: aws.String("ANOMALY_DETECTION_BAND(" + *queries[i].Id + ")")})
 	q, err := metricquery.New(queries)
 	if err != nil {
-		return "", err
+		return "", validation("%v", err)
 	}
 	q.Detect(*queries[i].Id, d.Configuration)
 	enough, err := q.Trained(s.metrics, s.opts.Now())
-	if !enough {
-		return types.AnomalyDetectorStateValueTrainedInsufficientData, err
+	switch {
+	case err != nil:
+		return "", expressionError(err)
+	case !enough:
+		return types.AnomalyDetectorStateValueTrainedInsufficientData, nil
 	}
-	return types.AnomalyDetectorStateValueTrained, err
+	return types.AnomalyDetectorStateValueTrained, nil
 }

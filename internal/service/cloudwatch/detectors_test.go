@@ -88,6 +88,12 @@ func TestPutAnomalyDetectorRefuses(t *testing.T) {
 	configured := func(c types.AnomalyDetectorConfiguration) *cloudwatch.PutAnomalyDetectorInput {
 		return &cloudwatch.PutAnomalyDetectorInput{SingleMetricAnomalyDetector: single, Configuration: &c}
 	}
+	onMath := func(id, expression string) *cloudwatch.PutAnomalyDetectorInput {
+		metric := &types.MetricStat{Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")}, Period: aws.Int32(60), Stat: aws.String("Sum")}
+		return &cloudwatch.PutAnomalyDetectorInput{MetricMathAnomalyDetector: &types.MetricMathAnomalyDetector{MetricDataQueries: []types.MetricDataQuery{
+			{Id: aws.String("m1"), MetricStat: metric, ReturnData: aws.Bool(false)}, {Id: &id, Expression: &expression},
+		}}}
+	}
 	const value, absent, combination = "InvalidParameterValueException", "MissingRequiredParameterException", "InvalidParameterCombinationException"
 	for _, c := range []struct {
 		in         *cloudwatch.PutAnomalyDetectorInput
@@ -100,6 +106,8 @@ func TestPutAnomalyDetectorRefuses(t *testing.T) {
 		{&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n"), SingleMetricAnomalyDetector: single}, combination, "SingleMetricAnomalyDetector"},
 		{&cloudwatch.PutAnomalyDetectorInput{MetricMathAnomalyDetector: &types.MetricMathAnomalyDetector{}}, absent, "MetricDataQueries"},
 		{&cloudwatch.PutAnomalyDetectorInput{MetricMathAnomalyDetector: &types.MetricMathAnomalyDetector{MetricDataQueries: []types.MetricDataQuery{{Id: aws.String("e"), Expression: aws.String("(")}}}}, "ValidationError", "e"},
+		{onMath("e", "ANOMALY_DETECTION_BAND(m1, 2)"), "ValidationError", "array of time series"},
+		{onMath("pintleBand", "m1 * 2"), "ValidationError", "pintleBand"},
 		{&cloudwatch.PutAnomalyDetectorInput{SingleMetricAnomalyDetector: single, MetricCharacteristics: &types.MetricCharacteristics{}}, "ValidationError", "MetricCharacteristics"},
 		{configured(types.AnomalyDetectorConfiguration{MetricTimezone: aws.String("Mars")}), value, "MetricTimezone"},
 		{configured(types.AnomalyDetectorConfiguration{ExcludedTimeRanges: []types.Range{{StartTime: &noon}}}), absent, "ExcludedTimeRanges.member.1.EndTime"},
@@ -108,7 +116,7 @@ func TestPutAnomalyDetectorRefuses(t *testing.T) {
 		_, err := s.PutAnomalyDetector(t.Context(), c.in)
 		checkError(t, err, c.code, c.says)
 	}
-	if out, err := s.DescribeAnomalyDetectors(t.Context(), &cloudwatch.DescribeAnomalyDetectorsInput{}); err != nil || len(out.AnomalyDetectors) > 0 {
+	if out, err := s.DescribeAnomalyDetectors(t.Context(), &cloudwatch.DescribeAnomalyDetectorsInput{AnomalyDetectorTypes: types.AnomalyDetectorType("").Values()}); err != nil || len(out.AnomalyDetectors) > 0 {
 		t.Errorf("refused calls have left %+v, %v", out, err)
 	}
 }

@@ -128,48 +128,44 @@ func tagsOutput(tags []types.Tag) *ecs.ListTagsForResourceOutput {
 func (s *Service) retag(ctx context.Context, resourceArn *string, change func([]types.Tag) ([]types.Tag, error)) error {
 	arn := aws.ToString(resourceArn)
 	return s.store.Update(ctx, func(tx *state.Tx) (err error) {
+		found := false
 		switch resourceType(arn) {
 		case "cluster":
-			if row, ok := clone(tx.Clusters.Get(arn)); ok {
-				row.Tags, err = change(row.Tags)
-				tx.Clusters.Put(row)
-				return err
-			}
+			found, err = retagRow(tx.Clusters, arn, func(r *state.Cluster) *[]types.Tag { return &r.Tags }, change)
 		case "task-definition":
-			if row, ok := clone(tx.TaskDefinitions.Get(arn)); ok {
-				row.Tags, err = change(row.Tags)
-				tx.TaskDefinitions.Put(row)
-				return err
-			}
+			found, err = retagRow(tx.TaskDefinitions, arn, func(r *state.TaskDefinition) *[]types.Tag { return &r.Tags }, change)
 		case "task":
-			if row, ok := clone(tx.Tasks.Get(arn)); ok {
-				row.Tags, err = change(row.Tags)
-				tx.Tasks.Put(row)
-				return err
-			}
+			found, err = retagRow(tx.Tasks, arn, func(r *state.Task) *[]types.Tag { return &r.Tags }, change)
 		case "service":
-			if row, ok := clone(tx.Services.Get(arn)); ok && *row.Status != state.ServiceInactive {
-				row.Tags, err = change(row.Tags)
-				tx.Services.Put(row)
-				return err
+			if row := tx.Services.Get(arn); row != nil && *row.Status != state.ServiceInactive {
+				found, err = retagRow(tx.Services, arn, func(r *state.Service) *[]types.Tag { return &r.Tags }, change)
 			}
 		case "container-instance":
-			if row, ok := clone(tx.ContainerInstances.Get(arn)); ok {
-				row.Tags, err = change(row.Tags)
-				tx.ContainerInstances.Put(row)
-				return err
-			}
+			found, err = retagRow(tx.ContainerInstances, arn, func(r *state.ContainerInstance) *[]types.Tag { return &r.Tags }, change)
 		case "capacity-provider":
-			if row, ok := clone(tx.CapacityProviders.Get(arn)); ok {
-				row.Tags, err = change(row.Tags)
-				tx.CapacityProviders.Put(row)
-				return err
-			}
+			found, err = retagRow(tx.CapacityProviders, arn, func(r *state.CapacityProvider) *[]types.Tag { return &r.Tags }, change)
 		default:
 			return noSuchArn(arn)
 		}
-		return resourceNotFound("The specified resource %s is not found.", arn)
+		if err == nil && !found {
+			return resourceNotFound("The specified resource %s is not found.", arn)
+		}
+		return err
 	})
+}
+
+// retagRow changes the tags of a row of one kind, and says whether it is there.
+func retagRow[R any](table state.Table[R], arn string, tagsOf func(*R) *[]types.Tag, change func([]types.Tag) ([]types.Tag, error)) (found bool, err error) {
+	row, ok := clone(table.Get(arn))
+	if !ok {
+		return false, nil
+	}
+	tags := tagsOf(row)
+	if *tags, err = change(*tags); err != nil {
+		return true, err
+	}
+	table.Put(row)
+	return true, nil
 }
 
 func noSuchArn(arn string) error {

@@ -1,0 +1,97 @@
+package scaling
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// TestReadQueue: what waits and what is worked on stand still until they are reported again, whether a look is at one
+// second or at several.
+func TestReadQueue(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	store, err := metricstore.Open(t.TempDir(), metricstore.Options{Now: func() time.Time { return begin.Add(time.Minute) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	put := func(second int, name string, value float64) {
+		err := store.Put([]metricstore.Sample{{
+			Metric: metricstore.NewMetric("AWS/SQS", name, metricstore.Dimension{Name: "QueueName", Value: "q"}), Unit: "Count",
+			At: begin.Add(time.Duration(second) * time.Second).Unix(), Fine: true, Set: metricstore.One(value),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(0, "ApproximateNumberOfMessagesVisible", 10)
+	put(0, "ApproximateNumberOfMessagesNotVisible", 4)
+	put(1, "NumberOfMessagesSent", 3)
+	put(2, "ApproximateNumberOfMessagesVisible", 12)
+	put(3, "NumberOfMessagesDeleted", 2)
+	want := []scaling.Flow{
+		{Waiting: 10, Working: 4}, {Waiting: 10, Working: 4, Arrived: 3}, {Waiting: 12, Working: 4}, {Waiting: 12, Working: 4, Finished: 2}, {Waiting: 12, Working: 4},
+	}
+	for _, step := range []time.Duration{time.Second, 5 * time.Second} {
+		w := &watch{name: "q", until: begin}
+		for now := begin.Add(step); !now.After(begin.Add(5 * time.Second)); now = now.Add(step) {
+			if fresh, err := w.read(store, now); err != nil || !fresh {
+				t.Fatalf("%s by %s: fresh is %v, error %v", now, step, fresh, err)
+			}
+		}
+		if !slices.Equal(w.flows, want) {
+			t.Errorf("by %s:\n got %v\nwant %v", step, w.flows, want)
+		}
+	}
+}
+
+// TestForgetsQueues: what was seen for a policy goes with it.
+func TestForgetsQueues(t *testing.T) {
+	w := newWorld(t, 1)
+	stays := w.policy("stays")
+	w.update(func(tx *state.Tx) { tx.ScalingPolicies.Put(stays) })
+	l := New(w.store, Options{Now: time.Now, ECS: w, CloudWatch: w, Log: slog.New(slog.DiscardHandler)})
+	l.watched[stays.Key()], l.watched["gone"] = &watch{}, &watch{}
+	if err := l.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l.watched[stays.Key()] == nil || l.watched["gone"] != nil {
+		t.Errorf("it holds %v", l.watched)
+	}
+}
+
+// TestRunningBefore: a restart finds in the tasks' rows how many ran, so that it does not take a task that had next to
+// nothing to do for one that can do no more.
+func TestRunningBefore(t *testing.T) {
+	w := newWorld(t, 2)
+	end := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(seconds int) *time.Time { return aws.Time(end.Add(time.Duration(seconds) * time.Second)) }
+	w.update(func(tx *state.Tx) {
+		for i, times := range [][2]*time.Time{{at(-1000), nil}, {at(-3), at(-1)}, {at(-900), at(-4)}, {at(-2), nil}, {nil, nil}, {at(-900), at(-800)}, {at(-900), at(-5)}} {
+			row := &state.Task{ServiceArn: "arn:web"}
+			row.TaskArn, row.ClusterArn, row.DesiredStatus, row.LastStatus = aws.String(fmt.Sprint("arn:", i)), aws.String("arn:c"), aws.String("RUNNING"), aws.String("RUNNING")
+			if row.StartedAt, row.StoppingAt = times[0], times[1]; i == 5 { // it ended by itself
+				row.StoppingAt, row.StoppedAt = nil, times[1]
+			}
+			tx.Tasks.Put(row)
+		}
+	})
+	q := &watch{flows: make([]scaling.Flow, 5), until: end}
+	q.observe(w.store.View(), &ecstypes.Service{ServiceArn: aws.String("arn:web"), DesiredCount: 2, RunningCount: 2}, end)
+	var got []int
+	for _, f := range q.flows {
+		got = append(got, f.Running)
+	}
+	if want := []int{2, 1, 2, 3, 2}; !slices.Equal(got, want) {
+		t.Errorf("there ran %v, want %v", got, want)
+	}
+}
