@@ -138,7 +138,7 @@ func (s *server) run(name string, messages int, fifo bool) error {
 	}
 	receiving.print(name, queue+", ReceiveMessage and DeleteMessageBatch of 10", int(got.want), s)
 	fmt.Printf("%-7s %-62s lost %d, twice %d, out of order %d\n", name, "", int(got.want)-len(got.seen), got.twice, got.disorder)
-	if len(got.seen) != int(got.want) || got.twice+got.disorder > 0 {
+	if name == "Pintle" && (len(got.seen) != int(got.want) || got.twice+got.disorder > 0) { // what moto does is for the reader to see
 		return errors.New("the queue does not do what it must")
 	}
 	return nil
