@@ -387,3 +387,25 @@ func TestAttempt(t *testing.T) {
 		}
 	}
 }
+
+// TestWriteFails: what could not be written is not acknowledged, nothing is after it, and what was is there again later.
+func TestWriteFails(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, Options{NoSync: true})
+	create(t, s, Queue{Name: "q"})
+	send(t, s, "q", "kept")
+	s.segments[0].file.Close()
+	for range 2 {
+		if _, err := s.Send("q", []Message{{Body: []byte("lost")}}); !errors.Is(err, ErrClosed) && !errors.Is(err, os.ErrClosed) {
+			t.Errorf("a message that could not be written: %v", err)
+		}
+	}
+	if _, err := s.Receive(t.Context(), "q", Want{Limit: 1}); err == nil {
+		t.Error("a store that cannot be written gives messages out")
+	}
+	s.Close()
+	s = open(t, dir, Options{NoSync: true})
+	if c, err := s.Counts("q"); err != nil || c.Visible != 1 {
+		t.Errorf("after a restart: %+v %v", c, err)
+	}
+}
