@@ -688,7 +688,7 @@ for url in (fifo, q + "-dead"):
 refused("AWS.SimpleQueueService.NonExistentQueue", sqs.send_message, QueueUrl=fifo, MessageBody="a", MessageGroupId="g")
 dims = [{"Name": "QueueName", "Value": "work"}]
 for _ in range(50):
-    got = cw.get_metric_statistics(Namespace="AWS/SQS", MetricName="NumberOfMessagesSent", Dimensions=dims, StartTime=ago(5), EndTime=ago(-1), Period=60, Statistics=["Sum"])
+    got = cw.get_metric_statistics(Namespace="AWS/SQS", MetricName="NumberOfMessagesSent", Dimensions=dims, StartTime=ago(5), EndTime=ago(-60), Period=60, Statistics=["Sum"])
     if sum(d["Sum"] for d in got["Datapoints"]) == 3:
         break
     time.sleep(0.1)

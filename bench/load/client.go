@@ -28,7 +28,7 @@ func (c *Client) Do(request []byte) ([]byte, error) {
 		}
 		c.conn, c.in = conn, bufio.NewReaderSize(conn, 64<<10)
 	}
-	c.conn.SetDeadline(time.Now().Add(30 * time.Second)) //nolint:errcheck // Write tells
+	c.conn.SetDeadline(time.Now().Add(2 * time.Minute)) //nolint:errcheck // Write tells
 	if _, err := c.conn.Write(request); err != nil {
 		return nil, err
 	}

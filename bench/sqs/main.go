@@ -25,7 +25,7 @@ const clients = 64
 
 func main() {
 	binary := flag.String("pintle", "bin/pintle", "the binary to measure")
-	messages := flag.Int("messages", 100_000, "how many messages; moto gets a fiftieth")
+	messages := flag.Int("messages", 100_000, "how many messages; moto gets a hundredth")
 	flag.Parse()
 	if err := run(*binary, *messages); err != nil {
 		fmt.Fprintln(os.Stderr, "sqs:", err)
@@ -43,7 +43,7 @@ func run(binary string, messages int) error {
 		fmt.Println("moto_server is not installed: Pintle's side alone")
 		return nil
 	}
-	return measure("moto", messages/50, func(address, _ string) *exec.Cmd {
+	return measure("moto", messages/100, func(address, _ string) *exec.Cmd {
 		host, port, _ := strings.Cut(address, ":")
 		return exec.Command("moto_server", "-H", host, "-p", port)
 	})
@@ -138,7 +138,7 @@ func (s *server) run(name string, messages int, fifo bool) error {
 	}
 	receiving.print(name, queue+", ReceiveMessage and DeleteMessageBatch of 10", int(got.want), s)
 	fmt.Printf("%-7s %-62s lost %d, twice %d, out of order %d\n", name, "", int(got.want)-len(got.seen), got.twice, got.disorder)
-	if len(got.seen) != int(got.want) || got.twice+got.disorder > 0 {
+	if name == "Pintle" && (len(got.seen) != int(got.want) || got.twice+got.disorder > 0) { // what moto does is for the reader to see
 		return errors.New("the queue does not do what it must")
 	}
 	return nil

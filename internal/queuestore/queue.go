@@ -26,6 +26,8 @@ type queue struct {
 	purgedAt int64
 	attempts map[string]attempt // at receiving of the last minutes
 
+	attemptsAt int // how many attempts there can be before old ones are forgotten
+
 	waiters []*waiter // who has waited longest comes first
 	alarm   int64     // when one of them looks at what has become visible
 	flow    flow

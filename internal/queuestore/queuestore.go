@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -225,7 +226,7 @@ func (q *Queue) record() record {
 	return record{kind: queueIs, queue: q.ID, json: b}
 }
 
-// UpdateQueue changes a queue. change must not keep what it is given.
+// UpdateQueue changes a queue. change must not write to the queue's maps, which others read, but may replace them.
 func (s *Store) UpdateQueue(name string, change func(*Queue) error) error {
 	s.mu.Lock()
 	q, err := s.find(name, s.now())
@@ -233,7 +234,7 @@ func (s *Store) UpdateQueue(name string, change func(*Queue) error) error {
 		s.mu.Unlock()
 		return err
 	}
-	next := q.Queue.clone()
+	next := q.Queue
 	if err := change(&next); err != nil {
 		s.mu.Unlock()
 		return err
@@ -242,20 +243,6 @@ func (s *Store) UpdateQueue(name string, change func(*Queue) error) error {
 	s.stir(q)
 	s.mu.Unlock()
 	return b.wait()
-}
-
-func (q Queue) clone() Queue {
-	q.Attributes, q.Tags = cloneMap(q.Attributes), cloneMap(q.Tags)
-	return q
-}
-
-// cloneMap is a map that can be written to.
-func cloneMap(m map[string]string) map[string]string {
-	out := make(map[string]string, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
 }
 
 // DeleteQueue removes a queue with all its messages.
@@ -519,10 +506,19 @@ func (s *Store) takeFrom(q *queue, w Want, now int64) (got []taken, b *batch) {
 			a.receipts = append(a.receipts, got[len(got)-1].Receipt)
 		}
 		if q.FIFO && w.Attempt != "" {
-			q.attempts[w.Attempt] = a
+			q.tried(w.Attempt, a)
 		}
 		return got, b
 	}
+}
+
+// tried notes what an attempt got. Once many were noted, those that do not count any more are forgotten.
+func (q *queue) tried(id string, a attempt) {
+	if len(q.attempts) >= q.attemptsAt {
+		maps.DeleteFunc(q.attempts, func(_ string, old attempt) bool { return old.at+window <= a.at })
+		q.attemptsAt = max(1000, 2*len(q.attempts))
+	}
+	q.attempts[id] = a
 }
 
 func (q *queue) taken(m *message) taken {
@@ -534,13 +530,8 @@ func (q *queue) taken(m *message) taken {
 
 // again takes what the same attempt has got before, while all of it is still in flight. The caller holds mu.
 func (s *Store) again(q *queue, w Want, now int64) (got []taken, b *batch) {
-	for id, a := range q.attempts {
-		if a.at+window <= now {
-			delete(q.attempts, id)
-		}
-	}
 	a, ok := q.attempts[w.Attempt]
-	if !ok || w.Attempt == "" {
+	if !ok || w.Attempt == "" || a.at+window <= now {
 		return nil, nil
 	}
 	var records []record

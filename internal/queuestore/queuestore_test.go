@@ -359,3 +359,53 @@ func FuzzParsePayload(f *testing.F) {
 		}
 	})
 }
+
+// TestAttempt: the same attempt at receiving gets the same messages, while they are in flight.
+func TestAttempt(t *testing.T) {
+	now := time.UnixMilli(1e9)
+	s := open(t, t.TempDir(), Options{Now: func() time.Time { return now }, NoSync: true})
+	create(t, s, Queue{Name: "q", FIFO: true})
+	send(t, s, "q", "a", "b")
+	receive := func(attempt string) string {
+		t.Helper()
+		got, err := s.Receive(t.Context(), "q", Want{Limit: 1, Visibility: time.Minute, Attempt: attempt})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) == 0 {
+			return ""
+		}
+		return string(got[0].Body) + fmt.Sprint(got[0].Receipt.Number)
+	}
+	for i, step := range []struct {
+		attempt, want string
+		after         time.Duration
+	}{{"x", "a1", 0}, {"x", "a1", 50 * time.Second}, {"y", "", 0}, {"x", "a1", 50 * time.Second}, {"y", "a2", 61 * time.Second}, {"x", "", 0}} {
+		now = now.Add(step.after)
+		if got := receive(step.attempt); got != step.want {
+			t.Errorf("step %d got %q, not %q", i, got, step.want)
+		}
+	}
+}
+
+// TestWriteFails: what could not be written is not acknowledged, nothing is after it, and what was is there again later.
+func TestWriteFails(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, Options{NoSync: true})
+	create(t, s, Queue{Name: "q"})
+	send(t, s, "q", "kept")
+	s.segments[0].file.Close()
+	for range 2 {
+		if _, err := s.Send("q", []Message{{Body: []byte("lost")}}); !errors.Is(err, ErrClosed) && !errors.Is(err, os.ErrClosed) {
+			t.Errorf("a message that could not be written: %v", err)
+		}
+	}
+	if _, err := s.Receive(t.Context(), "q", Want{Limit: 1}); err == nil {
+		t.Error("a store that cannot be written gives messages out")
+	}
+	s.Close()
+	s = open(t, dir, Options{NoSync: true})
+	if c, err := s.Counts("q"); err != nil || c.Visible != 1 {
+		t.Errorf("after a restart: %+v %v", c, err)
+	}
+}

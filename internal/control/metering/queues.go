@@ -20,15 +20,14 @@ type QueueOptions struct {
 	Log *slog.Logger
 }
 
-// Queues is the loop that makes SQS's metrics of what queues did, each second under its own time.
+// Queues is the loop that makes SQS's metrics of what queues did, each second under its own time, as soon as it has ended:
+// whoever scales by a queue looks at the last second.
 func Queues(ctx context.Context, opts QueueOptions) error {
-	tick := time.NewTicker(putEvery)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-tick.C:
+		case <-time.After(putEvery - time.Duration(time.Now().Nanosecond())):
 		}
 		var samples []metricstore.Sample
 		for _, second := range opts.Seconds() {
