@@ -3,6 +3,7 @@ package scaling
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -15,27 +16,44 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// queueOf is the name of the queue on whose backlog per task a target tracking policy is: its metric is
-// metric math over the messages that wait in it; "" where it is none.
+// perTask is the only thing that a policy on a queue may make of its metrics: what waits, by how many tasks run.
+var perTask = regexp.MustCompile(`^\s*([a-z][A-Za-z0-9_]*)\s*/\s*([a-z][A-Za-z0-9_]*)\s*$`)
+
+// queueOf is the name of the queue on whose backlog per task a target tracking policy is; "" where its metric is
+// anything else.
 func queueOf(p *state.ScalingPolicy) string {
 	c := p.TargetTrackingScalingPolicyConfiguration
 	if c == nil || c.CustomizedMetricSpecification == nil {
 		return ""
 	}
-	name := ""
+	metrics := map[string]*types.TargetTrackingMetric{}
+	var expression []string
 	for _, q := range c.CustomizedMetricSpecification.Metrics {
-		if q.MetricStat == nil || q.MetricStat.Metric == nil {
-			continue
-		}
-		if m := q.MetricStat.Metric; aws.ToString(m.Namespace) == namespaceSQS && aws.ToString(m.MetricName) == waitingMetric {
-			i := slices.IndexFunc(m.Dimensions, func(d types.TargetTrackingMetricDimension) bool { return aws.ToString(d.Name) == "QueueName" })
-			if i < 0 || name != "" {
-				return ""
-			}
-			name = aws.ToString(m.Dimensions[i].Value)
+		if q.MetricStat != nil {
+			metrics[aws.ToString(q.Id)] = q.MetricStat.Metric
+		} else if expression == nil {
+			expression = perTask.FindStringSubmatch(aws.ToString(q.Expression))
+		} else {
+			return "" // there are several
 		}
 	}
-	return name
+	if expression == nil {
+		return ""
+	}
+	waiting, tasks := metrics[expression[1]], metrics[expression[2]]
+	if !is(waiting, namespaceSQS, waitingMetric) || !is(tasks, "ECS/ContainerInsights", "RunningTaskCount") {
+		return ""
+	}
+	for _, d := range waiting.Dimensions {
+		if aws.ToString(d.Name) == "QueueName" {
+			return aws.ToString(d.Value)
+		}
+	}
+	return ""
+}
+
+func is(m *types.TargetTrackingMetric, namespace, name string) bool {
+	return m != nil && aws.ToString(m.Namespace) == namespace && aws.ToString(m.MetricName) == name
 }
 
 // SQS's metrics: "Available CloudWatch metrics for Amazon SQS" in its developer guide.
@@ -59,6 +77,9 @@ type watch struct {
 	since    time.Time // when the capacity was first seen
 }
 
+// behind is how far the loop stays behind the running second: what happened in one is put when it is over.
+const behind = time.Second
+
 // watches says whether one of the policies is on a queue that is looked at every second.
 func (l *Loop) watches(policies []*state.ScalingPolicy) bool {
 	return l.opts.Metrics != nil && slices.ContainsFunc(policies, func(p *state.ScalingPolicy) bool { return queueOf(p) != "" })
@@ -73,7 +94,7 @@ func (l *Loop) queueWish(queue string, p *state.ScalingPolicy, s *ecstypes.Servi
 		w = &watch{name: queue, until: now.Truncate(time.Second).Add(-scaling.Memory * time.Second)}
 		l.watched[p.Key()] = w
 	}
-	fresh, err := w.read(l.opts.Metrics, now.Truncate(time.Second))
+	fresh, err := w.read(l.opts.Metrics, now.Truncate(time.Second).Add(-behind))
 	if err != nil || !fresh {
 		return out, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/decide/scaling"
@@ -93,5 +94,26 @@ func TestRunningBefore(t *testing.T) {
 	}
 	if want := []int{2, 1, 2, 3, 2}; !slices.Equal(got, want) {
 		t.Errorf("there ran %v, want %v", got, want)
+	}
+}
+
+// TestQueueOf: only the backlog per task is what the fast reaction knows to decide by itself.
+func TestQueueOf(t *testing.T) {
+	metric := func(id, namespace, name string) types.TargetTrackingMetricDataQuery {
+		return types.TargetTrackingMetricDataQuery{Id: &id, MetricStat: &types.TargetTrackingMetricStat{Metric: &types.TargetTrackingMetric{
+			Namespace: &namespace, MetricName: &name, Dimensions: []types.TargetTrackingMetricDimension{{Name: aws.String("QueueName"), Value: aws.String("q")}},
+		}}}
+	}
+	waiting, tasks := metric("w", "AWS/SQS", "ApproximateNumberOfMessagesVisible"), metric("t", "ECS/ContainerInsights", "RunningTaskCount")
+	for expression, want := range map[string]string{
+		"w / t": "q", "w/t": "q", "w/t*60": "", "t/w": "", "CEIL(w)": "", "w": "", "w/w": "",
+	} {
+		p := &state.ScalingPolicy{}
+		p.TargetTrackingScalingPolicyConfiguration = &types.TargetTrackingScalingPolicyConfiguration{CustomizedMetricSpecification: &types.CustomizedMetricSpecification{
+			Metrics: []types.TargetTrackingMetricDataQuery{waiting, tasks, {Id: aws.String("e"), Expression: &expression}},
+		}}
+		if got := queueOf(p); got != want {
+			t.Errorf("%s: %q, want %q", expression, got, want)
+		}
 	}
 }
