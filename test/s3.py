@@ -33,8 +33,8 @@ def call(method, **arguments):
         open("body", "wb").write(arguments.pop("Body"))
         command += ["--body", "body"]
     command += ["--cli-input-json", json.dumps(arguments)]
-    if method == "get_object":
-        command.append("got")
+    if method == "get_object":  # whose file makes these required on the command line
+        command += ["--bucket", arguments["Bucket"], "--key", arguments["Key"], "got"]
     p = subprocess.run(command, capture_output=True, text=True)
     called.add("s3:" + boto.meta.method_to_api_mapping[method])
     if p.returncode == 0:
