@@ -32,9 +32,10 @@ def call(method, **arguments):
     if "Body" in arguments:
         open("body", "wb").write(arguments.pop("Body"))
         command += ["--body", "body"]
-    command += ["--cli-input-json", json.dumps(arguments)]
-    if method == "get_object":  # whose file makes these required on the command line
-        command += ["--bucket", arguments["Bucket"], "--key", arguments["Key"], "got"]
+    if method == "get_object":  # whose file rules out JSON
+        command += [word for name, value in arguments.items() for word in ("--" + name.lower(), value)] + ["got"]
+    else:
+        command += ["--cli-input-json", json.dumps(arguments)]
     p = subprocess.run(command, capture_output=True, text=True)
     called.add("s3:" + boto.meta.method_to_api_mapping[method])
     if p.returncode == 0:

@@ -291,4 +291,3 @@ func canonicalV2(q *restRequest) string {
 	}
 	return strings.Join(append(lines, resource), "\n")
 }
-
