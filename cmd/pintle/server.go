@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 	_ "time/tzdata" // scheduled actions have time zones, also where the system has no list of them
 
@@ -21,6 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/control/alarms"
 	"github.com/pintle/pintle/internal/control/metering"
 	"github.com/pintle/pintle/internal/control/nodes"
+	"github.com/pintle/pintle/internal/control/notifications"
 	"github.com/pintle/pintle/internal/control/scaling"
 	"github.com/pintle/pintle/internal/control/services"
 	"github.com/pintle/pintle/internal/control/sweep"
@@ -81,6 +83,7 @@ type server struct {
 	services *services.Loop
 	scaling  *scaling.Loop
 	meter    *metering.Meter
+	queues   notifications.Queues // SQS; nil where there is none, so that S3 refuses to notify any queue
 	link     *nodelink.Link
 	log      *slog.Logger
 }
@@ -225,7 +228,9 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Services: s.ecs, Reaction: s.flags.reaction(),
 		})),
 		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
-		wire.S3(s3.New(s.objects, s3.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})),
+		wire.S3(s3.New(s.objects, s3.Options{
+			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Queues: s.queues, QueueURL: s.queueURL,
+		})),
 	)
 	if err != nil {
 		return err
@@ -259,6 +264,11 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.scaling.Run(ctx) })
 	g.Go(func() error { return s.meter.Run(ctx) })
 	g.Go(func() error { return s.objects.Collect(ctx, time.Now()) })
+	if s.queues != nil {
+		g.Go(func() error {
+			return notifications.Run(ctx, s.objects, notifications.Options{Now: time.Now, Queues: s.queues, QueueURL: s.queueURL, Log: s.log})
+		})
+	}
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {
 		select {
@@ -278,6 +288,12 @@ func (s *server) run(ctx context.Context) error {
 	err := g.Wait()
 	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close(), s.metrics.Close(), s.objects.Close())
 	return err
+}
+
+// queueURL is the URL of the queue with an ARN, here.
+func (s *server) queueURL(arn string) string {
+	parts := strings.Split(arn, ":")
+	return s.endpoint() + "/" + s.flags.Account + "/" + parts[len(parts)-1]
 }
 
 // ignore drops the errors of an orderly end.
