@@ -42,12 +42,15 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzDecodeJSON -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzDecodeCBOR -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzForm -fuzztime 10s ./internal/wire
+	go test -run xxx -fuzz FuzzChunked -fuzztime 10s ./internal/wire
+	go test -run xxx -fuzz FuzzXML -fuzztime 10s ./internal/wire
+	go test -run xxx -fuzz FuzzCopySource -fuzztime 10s ./internal/service/s3
 	go test -run xxx -fuzz FuzzAuthorization -fuzztime 10s ./internal/wire
 
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
 	go run ./bench/sqs
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/logstore ./internal/metricstore ./internal/queuestore ./internal/service/ecs ./internal/sim ./internal/wire
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/logstore ./internal/metricstore ./internal/objectstore ./internal/queuestore ./internal/service/ecs ./internal/sim ./internal/wire
 	go run ./bench/reaction
 
 docs: build ## write docs/coverage.md anew

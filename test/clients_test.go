@@ -21,7 +21,7 @@ func callAll(t *testing.T, client ...string) {
 	}
 	called := strings.Fields(string(out))
 	for _, op := range implemented(t) {
-		if !slices.Contains(called, op) {
+		if !strings.HasPrefix(op, "s3:") && !slices.Contains(called, op) { // S3 has TestS3Operations
 			t.Errorf("%s is implemented and was not called", op)
 		}
 	}
@@ -36,7 +36,7 @@ func implemented(t *testing.T) []string {
 	}
 	service := map[string]string{
 		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Amazon EC2": "ec2", "Application Auto Scaling": "application-autoscaling",
-		"Amazon SQS": "sqs",
+		"Amazon SQS": "sqs", "Amazon S3": "s3",
 	}
 	var out []string
 	current := ""

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 	_ "time/tzdata" // scheduled actions have time zones, also where the system has no list of them
 
@@ -21,6 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/control/alarms"
 	"github.com/pintle/pintle/internal/control/metering"
 	"github.com/pintle/pintle/internal/control/nodes"
+	"github.com/pintle/pintle/internal/control/notifications"
 	"github.com/pintle/pintle/internal/control/scaling"
 	"github.com/pintle/pintle/internal/control/services"
 	"github.com/pintle/pintle/internal/control/sweep"
@@ -86,6 +88,7 @@ type server struct {
 	services *services.Loop
 	scaling  *scaling.Loop
 	meter    *metering.Meter
+	sqs      *sqs.Service
 	link     *nodelink.Link
 	log      *slog.Logger
 }
@@ -225,7 +228,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		scales.Metrics = s.metrics
 	}
 	s.scaling = scaling.New(s.store, scales)
-	queues := sqs.New(s.queues, sqs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
+	s.sqs = sqs.New(s.queues, sqs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
 		wire.EC2(ec2.New(s.store, ec2.Options{Region: s.flags.Region, Account: s.flags.Account})),
@@ -234,9 +237,11 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		wire.ApplicationAutoScaling(applicationautoscaling.New(s.store, applicationautoscaling.Options{
 			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Services: s.ecs, Reaction: s.flags.reaction(),
 		})),
-		wire.SQS(queues),
+		wire.SQS(s.sqs),
 		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
-		wire.S3(s3.New(s.objects, s3.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})),
+		wire.S3(s3.New(s.objects, s3.Options{
+			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Queues: s.sqs, QueueURL: s.queueURL,
+		})),
 	)
 	if err != nil {
 		return err
@@ -273,6 +278,9 @@ func (s *server) run(ctx context.Context) error {
 		return metering.Queues(ctx, metering.QueueOptions{Seconds: s.queues.Seconds, Put: s.metrics.Put, Log: s.log})
 	})
 	g.Go(func() error { return s.objects.Collect(ctx, time.Now()) })
+	g.Go(func() error {
+		return notifications.Run(ctx, s.objects, notifications.Options{Now: time.Now, Queues: s.sqs, QueueURL: s.queueURL, Log: s.log})
+	})
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {
 		select {
@@ -293,6 +301,12 @@ func (s *server) run(ctx context.Context) error {
 	err := g.Wait()
 	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close(), s.metrics.Close(), s.queues.Close(), s.objects.Close())
 	return err
+}
+
+// queueURL is the URL of the queue with an ARN, here.
+func (s *server) queueURL(arn string) string {
+	parts := strings.Split(arn, ":")
+	return s.endpoint() + "/" + s.flags.Account + "/" + parts[len(parts)-1]
 }
 
 // ignore drops the errors of an orderly end.

@@ -110,8 +110,8 @@ func (s *Store) init() error {
 		INSERT OR IGNORE INTO meta VALUES ('format', 1), ('sequence', 0);
 		CREATE TABLE IF NOT EXISTS buckets (name TEXT PRIMARY KEY, created INTEGER NOT NULL, settings BLOB NOT NULL) WITHOUT ROWID;
 		CREATE TABLE IF NOT EXISTS objects (bucket TEXT, key BLOB, id TEXT NOT NULL, size INTEGER NOT NULL, etag TEXT NOT NULL,
-			modified INTEGER NOT NULL, sequence INTEGER NOT NULL, parts INTEGER NOT NULL, attributes BLOB NOT NULL, PRIMARY KEY (bucket, key)) WITHOUT ROWID;
-		CREATE TABLE IF NOT EXISTS uploads (bucket TEXT, key BLOB, id TEXT, started INTEGER NOT NULL, attributes BLOB NOT NULL,
+			modified INTEGER NOT NULL, sequence INTEGER NOT NULL, parts INTEGER NOT NULL, attributes BLOB, PRIMARY KEY (bucket, key)) WITHOUT ROWID;
+		CREATE TABLE IF NOT EXISTS uploads (bucket TEXT, key BLOB, id TEXT, started INTEGER NOT NULL, attributes BLOB,
 			PRIMARY KEY (bucket, key, id)) WITHOUT ROWID;
 		CREATE TABLE IF NOT EXISTS files (owner TEXT, number INTEGER, name TEXT NOT NULL, size INTEGER NOT NULL, etag TEXT NOT NULL,
 			modified INTEGER NOT NULL, checksum TEXT NOT NULL, data BLOB, PRIMARY KEY (owner, number));

@@ -1,0 +1,88 @@
+package test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestS3Operations calls every implemented operation of S3, through boto3 and through the AWS CLI.
+func TestS3Operations(t *testing.T) {
+	for _, client := range []string{"boto3", "aws"} {
+		p := Up(t, "c5.large")
+		out, err := p.Command("python3", "s3.py", client).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", client, err, out)
+		}
+		called := strings.Fields(string(out))
+		for _, op := range implemented(t) {
+			if strings.HasPrefix(op, "s3:") && !slices.Contains(called, op) {
+				t.Errorf("%s: %s is implemented and was not called", client, op)
+			}
+		}
+	}
+}
+
+// TestS3Sync syncs a tree of 5,000 files there and back with the AWS CLI, and takes it away again; a kill in
+// between loses nothing that was acknowledged.
+func TestS3Sync(t *testing.T) {
+	p := Up(t, "c5.large")
+	there, back := t.TempDir(), t.TempDir()
+	for i := range 5000 {
+		path := filepath.Join(there, fmt.Sprintf("%02d", i%50), fmt.Sprintf("file %d+ü.txt", i))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, bytes.Repeat([]byte{byte(i)}, i*7%90000), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.AWS("s3", "mb", "s3://sync")
+	p.AWS("s3", "sync", "--quiet", there, "s3://sync/in")
+	p.Kill()
+	p.Start()
+	if out := p.AWS("s3", "sync", there, "s3://sync/in"); out != "" {
+		t.Errorf("the second sync does %.200s", out)
+	}
+	if n := strings.Count(p.AWS("s3", "ls", "--recursive", "s3://sync/")+"\n", "\n"); n != 5000 {
+		t.Errorf("%d objects are listed", n)
+	}
+	p.AWS("s3", "sync", "--quiet", "s3://sync/in", back)
+	if out, err := p.Command("diff", "-r", there, back).CombinedOutput(); err != nil {
+		t.Errorf("what came back differs: %.500s", out)
+	}
+	p.AWS("s3", "rm", "--quiet", "--recursive", "s3://sync")
+	p.AWS("s3", "rb", "s3://sync")
+}
+
+// TestS3TaskRole transfers a file in parts with boto3, inside a task with a role, under a control plane that
+// checks signatures, as the worker of a queue does.
+func TestS3TaskRole(t *testing.T) {
+	t.Setenv("PINTLE_ACCESS_KEY_ID", "AKID")
+	t.Setenv("PINTLE_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKID")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	p := Up(t, "c5.large")
+	p.key, p.secret = "AKID", "secret"
+	p.AWS("s3", "mb", "s3://work")
+	p.AWS("ecs", "register-task-definition", "--cli-input-json", `{
+		"family": "worker", "taskRoleArn": "arn:aws:iam::000000000000:role/worker",
+		"containerDefinitions": [{
+			"name": "main", "image": "i", "memory": 64,
+			"command": ["python3", "-c", "import boto3, os; os.chdir(os.environ.get('TMPDIR', '/tmp')); n = 'pintle-%d' % os.getpid(); open(n, 'wb').write(os.urandom(1 << 20) * 20); b = boto3.resource('s3').Bucket('work'); b.upload_file(n, 'k'); b.download_file('k', n + '2'); print('same' if open(n, 'rb').read() == open(n + '2', 'rb').read() else 'other'); os.remove(n); os.remove(n + '2')"],
+			"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "worker"}}
+		}]}`)
+	task, _ := p.run(t, "worker", `{}`)
+	p.AWS("ecs", "wait", "tasks-stopped", "--tasks", task)
+	if got := p.AWS("logs", "filter-log-events", "--log-group-name", "worker", "--query", "events[].message", "--output", "text"); got != "same" {
+		t.Errorf("inside the task boto3 says %q", got)
+	}
+	p.key = "AKOTHER"
+	if out, err := p.TryAWS("s3", "ls"); err == nil || !strings.Contains(out, "InvalidAccessKeyId") {
+		t.Errorf("an unknown key lists buckets: %s", out)
+	}
+}
