@@ -81,11 +81,11 @@ func lose(t *testing.T, rnd *rand.Rand, messages int, faults float64, parallel, 
 	}
 	for i := 0; i < len(stops)+100 && (i < len(stops) || len(cloud.queue) > 0); i++ {
 		o := options(t, cloud, nil)
-		o.Parallel, o.Batch = parallel, batch
+		o.Parallel, o.Batch, o.Visibility = parallel, batch, 20*time.Second
 		o.Runner = func() Runner {
 			cloud.mu.Lock()
 			defer cloud.mu.Unlock()
-			takes := time.Duration(rnd.IntN(200)) * time.Second
+			takes := time.Duration(rnd.IntN(60)) * time.Second
 			return &fakeCommand{batches: batches, takes: takes, do: func(_ context.Context, _ *Input, text string) error {
 				if text == "bad" {
 					return errors.New("exit status 1")

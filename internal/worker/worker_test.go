@@ -263,6 +263,33 @@ func TestTwoWorkers(t *testing.T) {
 	})
 }
 
+// TestFailedInABatch: a message that failed is to be had again while the rest of its batch is still worked on.
+func TestFailedInABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cloud := newCloud()
+		cloud.objects["b/bad"], cloud.objects["b/long"] = "bad", "long"
+		cloud.send(put("bad"), put("long"))
+		o := options(t, cloud, &fakeCommand{do: func(ctx context.Context, _ *Input, text string) error {
+			if text == "bad" {
+				return errors.New("exit status 1")
+			}
+			sleep(ctx, time.Hour)
+			return nil
+		}})
+		o.Parallel, o.Batch, o.Visibility = 2, 2, 10*time.Second
+		o.StopTimeout = 2 * time.Hour
+		go func() {
+			time.Sleep(5 * time.Minute)
+			cloud.mu.Lock()
+			defer cloud.mu.Unlock()
+			if len(cloud.dead) != 1 || len(cloud.queue) != 1 {
+				t.Errorf("%d dead, %d left", len(cloud.dead), len(cloud.queue))
+			}
+		}()
+		work(t, o, 6*time.Minute)
+	})
+}
+
 // TestTwelveHours: work that SQS lets no longer go on is broken off, and its message is dealt with.
 func TestTwelveHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
