@@ -15,7 +15,7 @@ var mayKnow = map[string][]string{
 	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
 	"control": {"state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery", "queuestore", "objectstore"},
 	"service": {"state", "schedule", "decide", "logstore", "queuestore", "metricstore", "metricquery", "objectstore", "checksum", "instancetype", "wire/call"},
-	"agent":   {"agent", "acs", "instancetype"}, "sidecar": {},
+	"agent":   {"agent", "acs", "instancetype"}, "sidecar": {}, "worker": {},
 	"sim": {"service", "control", "decide", "schedule", "state", "metricstore", "instancetype"},
 }
 

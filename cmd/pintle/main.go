@@ -31,6 +31,7 @@ type cli struct {
 	Sim      simCmd      `cmd:"" help:"Replay a load against scaling policies in simulated time, and compare them."`
 	Gpus     gpusCmd     `cmd:"" help:"List nodes and their GPUs: who is pinned to each, its load and its health; make up faults."`
 	Metrics  metricsCmd  `cmd:"" help:"Put the metrics of a task's GPUs into CloudWatch: a sidecar, on Pintle and on AWS."`
+	Worker   workerCmd   `cmd:"" help:"Have a command work off an SQS queue, and lose no message: a container's command, on Pintle and on AWS."`
 	Env      envCmd      `cmd:"" help:"Print the environment that points the AWS CLI and SDKs here: eval \"$(pintle env)\"."`
 	Coverage coverageCmd `cmd:"" help:"Print which operations of each AWS service are implemented."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

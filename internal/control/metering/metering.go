@@ -1,7 +1,8 @@
 // Package metering is the loop that makes metrics of what the nodes tell: the use of CPU and memory by
 // cluster and service under CloudWatch's own names, and the GPUs' load by cluster, service, task and
-// device under those of NVIDIA's DCGM. It adds up what it hears and puts it once a second; what it could
-// not put in time it drops, since load is no record.
+// device under those of NVIDIA's DCGM; and of what the store holds: what is reserved, and how many tasks
+// services have. It adds up what it hears and puts it once a second; what it could not put in time it
+// drops, since load is no record.
 package metering
 
 import (
@@ -60,21 +61,26 @@ func New(store *state.Store, opts Options) *Meter {
 	return &Meter{store: store, opts: opts, sums: map[string]*sum{}, nodes: map[string]*node{}}
 }
 
-// putEvery is how often what has come is put, and reserveEvery how often what is reserved is looked at.
+// putEvery is how often what has come is put, countEvery how often services' tasks are counted, and
+// reserveEvery how often what is reserved is looked at.
 const (
 	putEvery     = time.Second
+	countEvery   = 10 * time.Second
 	reserveEvery = time.Minute
 )
 
 // Run puts what has come until ctx ends.
 func (m *Meter) Run(ctx context.Context) error {
-	put, reserve := time.NewTicker(putEvery), time.NewTicker(reserveEvery)
+	put, count, reserve := time.NewTicker(putEvery), time.NewTicker(countEvery), time.NewTicker(reserveEvery)
 	defer put.Stop()
+	defer count.Stop()
 	defer reserve.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-count.C:
+			m.counted(m.store.View())
 		case <-reserve.C:
 			m.reserved(m.store.View())
 		case <-put.C:
@@ -173,7 +179,7 @@ func (m *Meter) task(v *state.View, instance *state.ContainerInstance, t *acs.Ta
 			m.add(namespaceECS, "MemoryUtilization", "Percent", 100*memory/float64(row.Reserved.MemoryMiB), service)
 		}
 	}
-	if !insights(v, row) {
+	if !insights(v, aws.ToString(row.ClusterArn)) {
 		return
 	}
 	m.add(namespaceInsights, "CpuUtilized", "None", cpu, by...)
@@ -266,9 +272,36 @@ func (m *Meter) reserved(v *state.View) {
 	}
 }
 
-// insights says whether a task's cluster has Container Insights.
-func insights(v *state.View, t *state.Task) bool {
-	row := v.Clusters.Get(aws.ToString(t.ClusterArn))
+// counted adds how many tasks each service has and wants, where its cluster has Container Insights, also
+// while there are none: a backlog per task is told from it.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Container-Insights-metrics-ECS.html
+func (m *Meter) counted(v *state.View) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for row := range v.Services.All() {
+		if aws.ToString(row.Status) == state.ServiceInactive || !insights(v, aws.ToString(row.ClusterArn)) {
+			continue
+		}
+		running, pending := 0, 0
+		for t := range v.Tasks.By(state.TasksByService, *row.ServiceArn) {
+			switch {
+			case aws.ToString(t.DesiredStatus) != "RUNNING": // it stops
+			case aws.ToString(t.LastStatus) == "RUNNING":
+				running++
+			default:
+				pending++
+			}
+		}
+		by := serviceDimensions(*row.ClusterArn, *row.ServiceArn)
+		m.add(namespaceInsights, "RunningTaskCount", "Count", float64(running), by)
+		m.add(namespaceInsights, "PendingTaskCount", "Count", float64(pending), by)
+		m.add(namespaceInsights, "DesiredTaskCount", "Count", float64(row.DesiredCount), by)
+	}
+}
+
+// insights says whether a cluster has Container Insights.
+func insights(v *state.View, clusterArn string) bool {
+	row := v.Clusters.Get(clusterArn)
 	if row == nil {
 		return false
 	}
@@ -289,7 +322,11 @@ func serviceOf(t *state.Task) dimensions {
 	if t.ServiceArn == "" {
 		return nil
 	}
-	return append(clusterOf(t), metricstore.Dimension{Name: "ServiceName", Value: state.NameOf(t.ServiceArn)})
+	return serviceDimensions(aws.ToString(t.ClusterArn), t.ServiceArn)
+}
+
+func serviceDimensions(clusterArn, serviceArn string) dimensions {
+	return dimensions{{Name: "ClusterName", Value: state.NameOf(clusterArn)}, {Name: "ServiceName", Value: state.NameOf(serviceArn)}}
 }
 
 func mean(s acs.StatsSet) float64 {

@@ -222,3 +222,63 @@ func TestReservation(t *testing.T) {
 		}
 	})
 }
+
+// TestTaskCounts: a service's tasks are counted as DescribeServices counts them, one without any as 0, and a
+// deleted one, or one without Container Insights, not at all.
+func TestTaskCounts(t *testing.T) {
+	for _, c := range []struct {
+		name, insights string
+		want           map[string]string
+	}{
+		{"Container Insights", "enabled", map[string]string{
+			"RunningTaskCount ClusterName=prod ServiceName=web":  "2 Count x 1",
+			"PendingTaskCount ClusterName=prod ServiceName=web":  "1 Count x 1",
+			"DesiredTaskCount ClusterName=prod ServiceName=web":  "4 Count x 1",
+			"RunningTaskCount ClusterName=prod ServiceName=idle": "0 Count x 1",
+			"PendingTaskCount ClusterName=prod ServiceName=idle": "0 Count x 1",
+			"DesiredTaskCount ClusterName=prod ServiceName=idle": "0 Count x 1",
+		}},
+		{"enhanced", "enhanced", map[string]string{"RunningTaskCount ClusterName=prod ServiceName=web": "2 Count x 1"}},
+		{"none", "disabled", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := world(t, c.insights)
+			err := store.Update(t.Context(), func(tx *state.Tx) error {
+				for name, desired := range map[string]int32{"web": 4, "idle": 0, "gone": 3} {
+					row := &state.Service{Service: types.Service{
+						ServiceArn: aws.String("arn:aws:ecs:r:1:service/prod/" + name), ClusterArn: aws.String(clusterArn), Status: aws.String(state.ServiceActive), DesiredCount: desired,
+					}}
+					if name == "gone" {
+						row.Status = aws.String(state.ServiceInactive)
+					}
+					tx.Services.Put(row)
+				}
+				for id, status := range map[string][2]string{"three": {"RUNNING", "RUNNING"}, "four": {"PENDING", "RUNNING"}, "five": {"RUNNING", "STOPPED"}} {
+					tx.Tasks.Put(&state.Task{ServiceArn: "arn:aws:ecs:r:1:service/prod/web", Task: types.Task{
+						TaskArn: aws.String("arn:aws:ecs:r:1:task/prod/" + id), ClusterArn: aws.String(clusterArn), LastStatus: &status[0], DesiredStatus: &status[1],
+					}})
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				got := told(t, store, 12*time.Second, func(*Meter) {})
+				for key, want := range c.want {
+					if got["ECS/ContainerInsights "+key] != want {
+						t.Errorf("%s is %q, want %q", key, got["ECS/ContainerInsights "+key], want)
+					}
+				}
+				if c.want == nil && len(got) != 0 {
+					t.Errorf("got %v", got)
+				}
+				for key := range got {
+					if strings.Contains(key, "gone") {
+						t.Errorf("%s is told", key)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/docker/go-units"
+
+	"github.com/pintle/pintle/internal/sidecar"
+	"github.com/pintle/pintle/internal/worker"
+)
+
+type workerCmd struct {
+	Command []string `arg:"" name:"cmd" passthrough:"" help:"What works on each message."`
+
+	Queue string `name:"queue-url" env:"QUEUE_URL" required:"" help:"The SQS queue."`
+	Input string `default:"s3" enum:"s3,body" help:"What a message is: an S3 event, whose objects are the inputs, or the input itself."`
+	Mode  string `default:"argument" enum:"argument,stdin,lines" help:"How CMD gets an input: as a file whose path is its last argument, on standard input, or as a line of JSON, in which case it stays for the next."`
+
+	ResultBucket string `env:"RESULT_BUCKET" help:"The S3 bucket for results; without one CMD's output goes to this one's."`
+	ResultPrefix string `env:"RESULT_PREFIX" help:"Before the keys of results."`
+
+	Batch       int           `default:"1" help:"Messages to receive at once, 10 at most. In mode lines CMD gets them together."`
+	Parallel    int           `default:"1" help:"Batches to work on at once, each with a CMD of its own."`
+	Wait        time.Duration `default:"20s" help:"How long a receive waits for messages, 20s at most."`
+	Visibility  time.Duration `default:"2m" help:"How long a message stays invisible to others if this worker dies; extended at half of it while CMD works, up to SQS's 12 hours."`
+	Timeout     time.Duration `help:"How long CMD may take for an input, or in mode lines for a batch; then it is ended. Default: 12 hours."`
+	RetryDelay  time.Duration `default:"5s" help:"How long a message that failed waits for the next try; doubled each time, up to 15m."`
+	StopTimeout time.Duration `default:"30s" help:"The container's stopTimeout: what is not done 5s before it is over is given back."`
+
+	DeadLetterQueue string `name:"dead-letter-queue-url" help:"Where messages go that have failed often enough; default the queue's own, from its redrive policy."`
+	MaxReceives     int    `help:"How often is enough; default what the redrive policy says."`
+
+	TempDir   string   `type:"existingdir" help:"Where objects and results lie while CMD works."`
+	MaxInput  byteSize `default:"1GiB" help:"The most that CMD's inputs may have together."`
+	MaxOutput byteSize `default:"1GiB" help:"The most that its results may have together, 5GiB at most. The disk holds --parallel times both."`
+
+	NoProtection    bool          `help:"Leave the task's scale-in protection alone."`
+	MetricsInterval time.Duration `default:"1m" help:"How often to put the backlog per task into CloudWatch; 0 never."`
+	Cluster         string        `help:"Cluster of the service that works off the queue; default what the task metadata endpoint says."`
+	Service         string        `help:"Its name; default what the task metadata endpoint says."`
+}
+
+// Help is what --help says besides.
+func (c *workerCmd) Help() string {
+	return `A message is deleted once CMD has succeeded for all of it and the results are uploaded, and not before. It may be worked on more than
+once, as SQS has it: so CMD must stand that. Events of S3 tests, of removed objects and of results are deleted.
+
+CMD succeeds with exit code 0. Its environment has PINTLE_BUCKET, PINTLE_KEY, PINTLE_MESSAGE_ID, PINTLE_RECEIVE_COUNT and PINTLE_RESULT_DIR.
+Results: what CMD writes to standard output becomes PREFIX + the object's key + ".out" (of --input body: the message's id), and each file in
+PINTLE_RESULT_DIR becomes PREFIX + key + "/" + its name. So the objects of one queue should come from one bucket.
+
+Mode lines: CMD is started once, and reads for each input one line from standard input:
+  {"id":"…","path":"/tmp/…/cat.jpg","bucket":"b","key":"cat.jpg","size":123,"result_dir":"/tmp/…","message_id":"…","receive_count":1,"more":0}
+and writes one line to standard output, with what should become PREFIX + key + ".json":
+  {"id":"…","result":{"class":"cat"}}      or, where it failed:      {"id":"…","error":"no image"}
+"more" is how many further lines of the same batch there are to read at once; answers may come in any order. Lines that do not begin with {
+go to standard error. If CMD ends, its inputs have failed, and it is started again; if it ends five times in a row without an answer, so
+does this. At the end of its input it should end.
+
+A failure's reason is logged. A message that has failed --max-receives times, or that no other try could help (no S3 event; no such object; too
+large), is sent to the dead-letter queue with the attributes Reason, SourceMessageId, SourceQueueUrl and ReceiveCount. Where that is not
+allowed, SQS moves it there without. To move such messages back, start-message-move-task needs a --destination-arn.
+
+While there is work the task is protected from scale-in, through ECS_AGENT_URI, and no longer than 20 minutes if this is killed. On SIGTERM no
+more messages are received, and what is under way is finished. Exit code: 0; 2 if work had to be given back; 1 if CMD or the queue is not
+to be had.
+
+Metric: Pintle/Worker BacklogPerTask by ClusterName, ServiceName and QueueName: messages that wait, by running tasks.
+
+The task role needs sqs:ReceiveMessage, DeleteMessage, ChangeMessageVisibility and GetQueueAttributes; of the dead-letter queue sqs:SendMessage
+and GetQueueUrl; s3:GetObject (with ListBucket, an object that is not there is told from one that must not be read), s3:PutObject;
+ecs:UpdateTaskProtection, ecs:DescribeServices; cloudwatch:PutMetricData.`
+}
+
+// Validate checks what the flags say beyond their types.
+func (c *workerCmd) Validate() error {
+	for _, b := range []struct {
+		flag            string
+		is, least, most time.Duration
+	}{
+		{"visibility", c.Visibility, 2 * time.Second, 12 * time.Hour}, {"wait", c.Wait, 0, 20 * time.Second}, {"stop-timeout", c.StopTimeout, 0, 24 * time.Hour},
+		{"retry-delay", c.RetryDelay, 0, 15 * time.Minute}, {"timeout", c.Timeout, 0, 12 * time.Hour}, {"metrics-interval", c.MetricsInterval, 0, 24 * time.Hour},
+	} {
+		if b.is < b.least || b.is > b.most {
+			return fmt.Errorf("--%s %s: it must be from %s to %s", b.flag, b.is, b.least, b.most)
+		}
+	}
+	switch {
+	case c.Batch < 1 || c.Batch > 10:
+		return fmt.Errorf("--batch %d: it must be from 1 to 10", c.Batch)
+	case c.Parallel < 1 || c.Parallel > 1000:
+		return fmt.Errorf("--parallel %d: it must be from 1 to 1000", c.Parallel)
+	case c.MaxReceives < 0:
+		return fmt.Errorf("--max-receives %d: it must not be negative", c.MaxReceives)
+	case c.MaxOutput > 5<<30:
+		return errors.New("--max-output: S3 takes at most 5GiB at once")
+	case c.MetricsInterval > 0 && c.MetricsInterval < time.Second:
+		return fmt.Errorf("--metrics-interval %s: it must be 0, or 1s or more", c.MetricsInterval)
+	}
+	return nil
+}
+
+// Run works off a queue until it is stopped.
+func (c *workerCmd) Run(ctx context.Context) error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if c.Command[0] == "--" {
+		c.Command = c.Command[1:]
+	}
+	if len(c.Command) == 0 {
+		return errors.New("which command? pintle worker -- CMD")
+	}
+	if _, err := exec.LookPath(c.Command[0]); err != nil {
+		return err
+	}
+	task, err := c.task(ctx)
+	if err != nil {
+		return err
+	}
+	cfg, err := sidecarConfig(ctx, task.Region)
+	if err != nil {
+		return err
+	}
+	queue := sqs.NewFromConfig(cfg)
+	letters, err := c.deadLetters(ctx, queue, log)
+	if err != nil {
+		return err
+	}
+	o := worker.Options{
+		SQS: queue, S3: s3.NewFromConfig(cfg, func(o *s3.Options) {
+			o.UsePathStyle = os.Getenv("AWS_ENDPOINT_URL") != "" || os.Getenv("AWS_ENDPOINT_URL_S3") != ""
+		}),
+		Runner: c.runner(log), Log: log, Queue: c.Queue, DeadLetters: letters, Bodies: c.Input == "body",
+		Results: worker.Results{Bucket: c.ResultBucket, Prefix: c.ResultPrefix, Suffix: ".out"},
+		Batch:   c.Batch, Parallel: c.Parallel, Wait: c.Wait, Visibility: c.Visibility, Timeout: c.Timeout, RetryDelay: c.RetryDelay,
+		StopTimeout: c.StopTimeout, TempDir: c.TempDir, MaxInput: int64(c.MaxInput), MaxOutput: int64(c.MaxOutput),
+	}
+	if c.Mode == "lines" {
+		o.Suffix = ".json"
+	}
+	if uri := os.Getenv("ECS_AGENT_URI"); uri != "" && !c.NoProtection && task.Service != "" {
+		o.Protection = worker.Endpoint{AgentURI: uri}
+	}
+	defer c.backlog(ctx, cfg, queue, task, log)()
+	givenBack, err := worker.New(o).Run(ctx)
+	if err == nil && givenBack > 0 {
+		log.Warn("work was given back; a longer stopTimeout lets it finish", "messages", givenBack)
+		return exitCode(2)
+	}
+	return err
+}
+
+// task is the one that this runs in, but for what the flags say; empty outside ECS.
+func (c *workerCmd) task(ctx context.Context) (t sidecar.Task, err error) {
+	if uri := os.Getenv("ECS_CONTAINER_METADATA_URI_V4"); uri != "" {
+		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		t, err = sidecar.ReadTask(asking, uri)
+	}
+	t.Cluster, t.Service = cmp.Or(c.Cluster, t.Cluster), cmp.Or(c.Service, t.Service)
+	return t, err
+}
+
+// deadLetters is what the flags say, and else the queue's redrive policy. A queue that is not there is an error.
+func (c *workerCmd) deadLetters(ctx context.Context, queue *sqs.Client, log *slog.Logger) (worker.DeadLetters, error) {
+	d := worker.DeadLetters{DeadLetterQueue: c.DeadLetterQueue, MaxReceives: c.MaxReceives}
+	policy, err := redrivePolicy(ctx, queue, c.Queue)
+	if missing := new(types.QueueDoesNotExist); errors.As(err, &missing) {
+		return d, err
+	}
+	if err == nil && d.DeadLetterQueue == "" && policy.Target != "" {
+		d.DeadLetterQueue, err = queueURL(ctx, queue, policy.Target)
+	}
+	if err != nil {
+		log.Warn("the dead-letter queue is not known; messages go there without a reason", "error", err)
+	}
+	if d.MaxReceives == 0 {
+		d.MaxReceives = int(policy.MaxReceives)
+	}
+	return d, nil
+}
+
+// redrive is a queue's redrive policy: API_SetQueueAttributes. AWS answers the number as it was given, also as text.
+type redrive struct {
+	Target      string `json:"deadLetterTargetArn"`
+	MaxReceives count  `json:"maxReceiveCount"`
+}
+
+type count int
+
+func (n *count) UnmarshalJSON(b []byte) error {
+	i, err := strconv.Atoi(strings.Trim(string(b), `"`))
+	*n = count(i)
+	return err
+}
+
+func redrivePolicy(ctx context.Context, queue *sqs.Client, url string) (p redrive, err error) {
+	out, err := queue.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameRedrivePolicy}})
+	if err != nil {
+		return p, err
+	}
+	if text := out.Attributes[string(types.QueueAttributeNameRedrivePolicy)]; text != "" {
+		err = json.Unmarshal([]byte(text), &p)
+	}
+	return p, err
+}
+
+func queueURL(ctx context.Context, queue *sqs.Client, arn string) (string, error) {
+	p := strings.Split(arn, ":")
+	if len(p) != 6 {
+		return "", fmt.Errorf("%q is no queue's ARN", arn)
+	}
+	out, err := queue.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &p[5], QueueOwnerAWSAccountId: &p[4]})
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(out.QueueUrl), nil
+}
+
+func (c *workerCmd) runner(log *slog.Logger) func() worker.Runner {
+	if c.Mode == "lines" {
+		return func() worker.Runner {
+			return &worker.Lines{Args: c.Command, Stdout: os.Stdout, Stderr: os.Stderr, Log: log}
+		}
+	}
+	return func() worker.Runner {
+		return &worker.Command{Args: c.Command, Stdin: c.Mode == "stdin", Stdout: os.Stdout, Stderr: os.Stderr}
+	}
+}
+
+// backlog puts the metric until what it returns is called.
+func (c *workerCmd) backlog(ctx context.Context, cfg aws.Config, queue *sqs.Client, t sidecar.Task, log *slog.Logger) (stop func()) {
+	if c.MetricsInterval == 0 || t.Cluster == "" || t.Service == "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		(&worker.Backlog{
+			SQS: queue, ECS: awsecs.NewFromConfig(cfg), CloudWatch: cloudwatch.NewFromConfig(cfg), Queue: c.Queue, QueueName: path.Base(c.Queue),
+			Cluster: t.Cluster, Service: t.Service, Interval: c.MetricsInterval, Log: log,
+		}).Run(ctx)
+	}()
+	return func() { cancel(); <-done }
+}
+
+// byteSize is a size as people write it: 512MiB.
+type byteSize int64
+
+// UnmarshalText is kong's.
+func (b *byteSize) UnmarshalText(text []byte) error {
+	n, err := units.RAMInBytes(string(text))
+	if err == nil && n <= 0 {
+		err = fmt.Errorf("%s is no size", text)
+	}
+	*b = byteSize(n)
+	return err
+}

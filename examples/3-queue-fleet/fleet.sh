@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# The guide's fleet as AWS CLI calls: images in S3 tell a queue, its length starts and ends GPU instances, and a worker on
+# each of them works the queue off. up makes it, load uploads images and follows them, down takes it all away.
+set -euo pipefail
+cd "$(dirname "$0")"
+worker=${WORKER:-pintle}        # or python, the guide's own
+images=${IMAGES:-20}            # to upload
+type=${INSTANCE_TYPE:-g4dn.xlarge}
+image=${IMAGE:-ml-gpu-example}  # the container's
+profile=${INSTANCE_PROFILE:-ecsInstanceRole}
+if [ -n "${AWS_ENDPOINT_URL:-}" ]; then app=${APP:-$PWD}; else app=${APP:-/app}; fi # where the worker is
+# What the guide calls them.
+bucket=ml-gpu-example queue=example-gpu-queue cluster=gpu-example-cluster template=ml-gpu-example group=ml-gpu-example
+export AWS_PAGER='' AWS_DEFAULT_REGION=${AWS_DEFAULT_REGION:-us-east-1}
+aws() { command aws ${AWS_ENDPOINT_URL:+--endpoint-url "$AWS_ENDPOINT_URL"} "$@"; }
+account() { aws sts get-caller-identity --query Account --output text; }
+url() { aws sqs get-queue-url --queue-name "$1" --query QueueUrl --output text; }
+arn() { aws sqs get-queue-attributes --queue-url "$(url "$1")" --attribute-names QueueArn --query Attributes.QueueArn --output text; }
+
+make_queue() { # with its dead-letter queue; S3 may send to it
+  aws sqs create-queue --queue-name "$queue-dead" --attributes MessageRetentionPeriod=1209600 --query QueueUrl --output text
+  local policy redrive
+  policy='{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"s3.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*",
+    "Condition":{"ArnLike":{"aws:SourceArn":"arn:aws:s3:*:*:'$bucket'"}}}]}'
+  redrive='{"deadLetterTargetArn":"'$(arn "$queue-dead")'","maxReceiveCount":"3"}'
+  aws sqs create-queue --queue-name "$queue" --attributes "$(python3 -c 'import json, sys; print(json.dumps({"Policy": sys.argv[1], "RedrivePolicy": sys.argv[2]}))' "$policy" "$redrive")" --query QueueUrl --output text
+}
+
+make_bucket() { # which tells the queue of images
+  aws s3 mb "s3://$bucket"
+  aws s3api put-bucket-notification-configuration --bucket "$bucket" --notification-configuration "$(sed "s#QUEUE_ARN#$(arn $queue)#" notification.json)"
+  # S3 tests that it may send. The guide's worker would stumble over that message.
+  local handle
+  for _ in 1 2 3; do
+    handle=$(aws sqs receive-message --queue-url "$(url $queue)" --wait-time-seconds 5 --query 'Messages[0].ReceiptHandle' --output text)
+    if [ "$handle" != None ] && [ -n "$handle" ]; then aws sqs delete-message --queue-url "$(url $queue)" --receipt-handle "$handle" && return; fi
+  done
+}
+
+make_service() { # a worker on each instance that there will be
+  aws ecs create-cluster --cluster-name "$cluster" --settings name=containerInsights,value=enabled --query cluster.clusterArn --output text
+  aws ecs register-task-definition --query taskDefinition.taskDefinitionArn --output text --cli-input-json "$(sed \
+    "s#TASK_ROLE#${TASK_ROLE:-arn:aws:iam::$(account):role/ml-gpu-worker}#; s#QUEUE_URL#$(url $queue)#; s#REGION#$AWS_DEFAULT_REGION#; s#APP#$app#; s#\"image\": \"ml-gpu-example\"#\"image\": \"$image\"#" "$worker-taskdef.json")"
+  aws ecs create-service --cluster "$cluster" --service-name gpu-worker --task-definition ml-gpu-worker --launch-type EC2 --scheduling-strategy DAEMON --query service.serviceArn --output text
+}
+
+make_fleet() { # no instance for no message, one for some, two for more than a hundred
+  local data zones policy
+  data='{"ImageId":"resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id","InstanceType":"'$type'","IamInstanceProfile":{"Name":"'$profile'"},
+    "UserData":"'$(printf '#!/bin/bash\necho ECS_CLUSTER=%s >> /etc/ecs/ecs.config\n' "$cluster" | base64 -w0)'"}'
+  aws ec2 create-launch-template --launch-template-name "$template" --launch-template-data "$data" --query LaunchTemplate.LaunchTemplateId --output text
+  zones=${ZONES:-$AWS_DEFAULT_REGION"a"}
+  # shellcheck disable=SC2086 # zones, or subnets where there is no default VPC
+  aws autoscaling create-auto-scaling-group --auto-scaling-group-name "$group" --launch-template "LaunchTemplateName=$template,Version=\$Latest" \
+    --min-size 0 --max-size 2 --desired-capacity 0 $([ -n "${SUBNETS:-}" ] && echo "--vpc-zone-identifier $SUBNETS" || echo "--availability-zones $zones")
+  policy=$(aws autoscaling put-scaling-policy --auto-scaling-group-name "$group" --policy-name messages --policy-type StepScaling \
+    --adjustment-type ExactCapacity --step-adjustments file://steps.json --query PolicyARN --output text)
+  # In alarm while there are no messages; the policy is told of either state.
+  aws cloudwatch put-metric-alarm --alarm-name "$queue-empty" --namespace AWS/SQS --metric-name ApproximateNumberOfMessagesVisible \
+    --dimensions "Name=QueueName,Value=$queue" --statistic Maximum --period 60 --evaluation-periods 1 --comparison-operator LessThanOrEqualToThreshold --threshold 0 \
+    --alarm-actions "$policy" --ok-actions "$policy"
+}
+
+state() { # what there is of everything
+  local instances tasks messages
+  instances=$(aws autoscaling describe-auto-scaling-groups --auto-scaling-group-names "$group" --query 'AutoScalingGroups[0].[DesiredCapacity,length(Instances)]' --output text | tr '\t' /)
+  tasks=$(aws ecs describe-services --cluster "$cluster" --services gpu-worker --query 'services[0].runningCount' --output text)
+  messages=$(aws sqs get-queue-attributes --queue-url "$(url $queue)" --attribute-names ApproximateNumberOfMessages ApproximateNumberOfMessagesNotVisible \
+    --query 'Attributes.[ApproximateNumberOfMessages,ApproximateNumberOfMessagesNotVisible]' --output text | tr '\t' /)
+  echo "instances wanted/there $instances  tasks $tasks  messages waiting/worked on $messages"
+}
+
+load() { # uploads images, and follows them until all is quiet again
+  local dir now last=
+  dir=$(mktemp -d)
+  for i in $(seq "$images"); do head -c 4096 /dev/urandom > "$dir/image-$i.jpg"; done
+  aws s3 cp --recursive --only-show-errors "$dir" "s3://$bucket"
+  rm -r "$dir"
+  until [ "$last" = 'instances wanted/there 0/0  tasks 0  messages waiting/worked on 0/0' ] && [ -n "${seen:-}" ]; do
+    now=$(state)
+    if [ "$now" != "$last" ]; then echo "$(date +%T)  $now"; fi
+    case $now in *'tasks 0 '*) ;; *) seen=1 ;; esac
+    last=$now
+    sleep 2
+  done
+  echo "results: $(aws s3 ls "s3://$bucket/results/" | wc -l)"
+  aws sqs receive-message --queue-url "$(url "$queue-dead")" --message-attribute-names All --query 'Messages[].[Body,MessageAttributes.Reason.StringValue]' --output text
+}
+
+down() {
+  aws cloudwatch delete-alarms --alarm-names "$queue-empty" || true
+  aws autoscaling delete-auto-scaling-group --auto-scaling-group-name "$group" --force-delete || true
+  aws ec2 delete-launch-template --launch-template-name "$template" --query LaunchTemplate.LaunchTemplateId --output text || true
+  aws ecs delete-service --cluster "$cluster" --service gpu-worker --force --query service.status --output text || true
+  aws s3 rb --force "s3://$bucket" || true
+  for q in "$queue" "$queue-dead"; do aws sqs delete-queue --queue-url "$(url "$q")" || true; done
+}
+
+case ${1:-} in
+  up) make_queue; make_bucket; make_service; make_fleet ;;
+  load) load ;;
+  state) state ;;
+  down) down ;;
+  *) echo "usage: $0 up|load|state|down" >&2; exit 2 ;;
+esac

@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// Backlog puts into CloudWatch how many messages wait for each running task of a service. Each of the service's
+// tasks does, and all put the same; so its average is right, however many there are.
+type Backlog struct {
+	SQS interface {
+		GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+	}
+	ECS interface {
+		DescribeServices(context.Context, *ecs.DescribeServicesInput, ...func(*ecs.Options)) (*ecs.DescribeServicesOutput, error)
+	}
+	CloudWatch interface {
+		PutMetricData(context.Context, *cloudwatch.PutMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error)
+	}
+	Queue, QueueName string // the URL, and the metric's dimensions
+	Cluster, Service string
+	Interval         time.Duration
+	Log              *slog.Logger
+}
+
+// The metric.
+const (
+	Namespace  = "Pintle/Worker"
+	MetricName = "BacklogPerTask"
+)
+
+// Run puts the metric at every interval until ctx ends.
+func (b *Backlog) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := b.put(ctx); err != nil && ctx.Err() == nil {
+			b.Log.Warn("cannot put the backlog per task", "error", err)
+		}
+		sleep(ctx, b.Interval)
+	}
+}
+
+func (b *Backlog) put(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	waiting, err := b.waiting(ctx)
+	if err != nil {
+		return err
+	}
+	tasks, err := b.tasks(ctx)
+	if err != nil {
+		return err
+	}
+	dimension := func(name, value string) cwtypes.Dimension { return cwtypes.Dimension{Name: &name, Value: &value} }
+	_, err = b.CloudWatch.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: aws.String(Namespace), MetricData: []cwtypes.MetricDatum{{
+		MetricName: aws.String(MetricName), Value: aws.Float64(waiting / float64(max(1, tasks))), Unit: cwtypes.StandardUnitCount,
+		Dimensions: []cwtypes.Dimension{dimension("ClusterName", b.Cluster), dimension("ServiceName", b.Service), dimension("QueueName", b.QueueName)},
+	}}})
+	return err
+}
+
+// waiting is how many messages are to be had.
+func (b *Backlog) waiting(ctx context.Context) (float64, error) {
+	out, err := b.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: &b.Queue, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameApproximateNumberOfMessages},
+	})
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(out.Attributes[string(types.QueueAttributeNameApproximateNumberOfMessages)], 64)
+}
+
+// tasks is how many the service has running.
+func (b *Backlog) tasks(ctx context.Context) (int32, error) {
+	out, err := b.ECS.DescribeServices(ctx, &ecs.DescribeServicesInput{Cluster: &b.Cluster, Services: []string{b.Service}})
+	if err != nil {
+		return 0, err
+	}
+	if len(out.Services) == 0 {
+		return 0, fmt.Errorf("there is no service %s in cluster %s", b.Service, b.Cluster)
+	}
+	return out.Services[0].RunningCount, nil
+}

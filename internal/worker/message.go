@@ -1,0 +1,128 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// message is one that is being worked on.
+type message struct {
+	types.Message
+	received time.Time // or a little earlier
+	receives int       // how often it has been received, this time included
+	undone   int       // inputs that are not done yet
+	failed   error     // the first of its inputs' errors
+}
+
+func newMessage(m types.Message, received time.Time) *message {
+	receives, err := strconv.Atoi(m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)])
+	if err != nil {
+		receives = 1
+	}
+	return &message{Message: m, received: received, receives: receives}
+}
+
+func (m *message) id() string { return aws.ToString(m.MessageId) }
+
+// Input is what the command works on: an S3 object, or a message's body.
+type Input struct {
+	ID           string // of the message, and which of its records this is
+	MessageID    string
+	ReceiveCount int
+	// Bucket, Key and VersionID are those of the object; without a bucket, Body is the input.
+	Bucket, Key, VersionID string
+	Body                   string
+	Size                   int64
+
+	Path      string // the file that holds it
+	ResultDir string // what the command writes here is uploaded
+	Output    string // the file for what the command answers; "" where nobody wants it
+
+	of *message
+}
+
+// permanent is an error that another try would only repeat.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// event is what S3 writes into a queue.
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
+type event struct {
+	Event   string // s3:TestEvent, when notifications are set up
+	Records []struct {
+		EventSource, EventName string
+		S3                     struct {
+			Bucket struct{ Name string }
+			Object struct{ Key, VersionID string }
+		}
+	}
+}
+
+// errNothing says that a message asks for no work.
+var errNothing = errors.New("there is nothing to work on")
+
+// objects are the inputs that an S3 event tells of.
+func (m *message) objects(results Results) ([]*Input, error) {
+	var e event
+	if err := json.Unmarshal([]byte(aws.ToString(m.Message.Body)), &e); err != nil {
+		return nil, permanent{fmt.Errorf("the message is no S3 event: %w", err)}
+	}
+	if e.Event == "s3:TestEvent" {
+		return nil, fmt.Errorf("%w: S3 tests whether it can notify", errNothing)
+	}
+	if len(e.Records) == 0 {
+		return nil, permanent{errors.New("the message is no S3 event: it has no Records")}
+	}
+	var out []*Input
+	for i, r := range e.Records {
+		if gone(r.EventName) {
+			continue
+		}
+		key, err := url.QueryUnescape(r.S3.Object.Key)
+		if err != nil || key == "" || r.S3.Bucket.Name == "" {
+			return nil, permanent{fmt.Errorf("the message is no S3 event: Records[%d] names no bucket and key", i)}
+		}
+		isResult, err := results.hold(r.S3.Bucket.Name, key)
+		if err != nil {
+			return nil, err
+		}
+		if isResult {
+			continue
+		}
+		in := m.input(i)
+		in.Bucket, in.Key, in.VersionID = r.S3.Bucket.Name, key, r.S3.Object.VersionID
+		out = append(out, in)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%w: it tells of removed objects or of results", errNothing)
+	}
+	return out, nil
+}
+
+// body is the message itself as an input.
+func (m *message) body() *Input {
+	in := m.input(0)
+	in.Key, in.Body = m.id(), aws.ToString(m.Message.Body)
+	in.Size = int64(len(in.Body))
+	return in
+}
+
+func (m *message) input(record int) *Input {
+	return &Input{ID: fmt.Sprintf("%s.%d", m.id(), record), MessageID: m.id(), ReceiveCount: m.receives, of: m}
+}
+
+// gone says that an event is about an object that is no more.
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-event-types-and-destinations.html
+func gone(eventName string) bool {
+	name := strings.TrimPrefix(eventName, "s3:")
+	return strings.HasPrefix(name, "ObjectRemoved:") || strings.HasPrefix(name, "LifecycleExpiration:")
+}
