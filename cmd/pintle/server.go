@@ -19,12 +19,14 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/control/alarms"
+	controlfleet "github.com/pintle/pintle/internal/control/fleet"
 	"github.com/pintle/pintle/internal/control/metering"
 	"github.com/pintle/pintle/internal/control/nodes"
 	"github.com/pintle/pintle/internal/control/scaling"
 	"github.com/pintle/pintle/internal/control/services"
 	"github.com/pintle/pintle/internal/control/sweep"
 	decidescaling "github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/fleet"
 	"github.com/pintle/pintle/internal/logstore"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/nodelink"
@@ -56,6 +58,8 @@ type serverFlags struct {
 	GPUMetrics      bool   `name:"gpu-metrics" default:"true" negatable:"" help:"Make CloudWatch metrics of the load of the nodes' GPUs; without, as on AWS, that is left to a sidecar or a collector."`
 	Reaction        string `default:"faithful" enum:"faithful,fast" help:"How fast target tracking reacts: faithful, as AWS does (data points of a minute, three to scale out, fifteen to scale in), or fast (of ten seconds, one and six, looked at as they arrive; on queues by what comes, what waits and how long a task takes to start)."`
 	Verbose         bool   `short:"v" help:"Log more."`
+
+	fleetFlags
 }
 
 // reaction is how fast the alarms of target tracking are.
@@ -81,6 +85,8 @@ type server struct {
 	scaling  *scaling.Loop
 	meter    *metering.Meter
 	link     *nodelink.Link
+	fleet    controlfleet.Provider // where machines come from; nil where nowhere
+	local    *fleet.Local          // the fleet, where it is this machine
 	log      *slog.Logger
 }
 
@@ -110,7 +116,7 @@ func newServer(ctx context.Context, f serverFlags) (*server, error) {
 	if s.listener, err = net.Listen("tcp", f.Listen); err != nil {
 		return nil, fmt.Errorf("cannot listen: %w (is pintle running already? choose another address with --listen)", err)
 	}
-	if err := s.open(ctx); err != nil {
+	if err := errors.Join(s.openFleet(), s.open(ctx)); err != nil {
 		s.listener.Close()
 		return nil, err
 	}
@@ -215,7 +221,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 	s.scaling = scaling.New(s.store, scales)
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
-		wire.EC2(ec2.New(s.store, ec2.Options{Region: s.flags.Region, Account: s.flags.Account})),
+		wire.EC2(ec2.New(s.store, ec2.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, NoFleet: s.flags.Fleet == ""})),
 		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Metrics: metrics})),
 		wire.CloudWatch(metrics),
 		wire.ApplicationAutoScaling(applicationautoscaling.New(s.store, applicationautoscaling.Options{
@@ -253,6 +259,7 @@ func (s *server) run(ctx context.Context) error {
 		return alarms.Run(ctx, s.store, alarms.Options{Now: time.Now, Metrics: s.metrics, Act: s.alarmActions().act, Arrivals: s.arrivals, Log: s.log})
 	})
 	g.Go(func() error { return s.scaling.Run(ctx) })
+	g.Go(func() error { return s.runFleet(ctx) })
 	g.Go(func() error { return s.meter.Run(ctx) })
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {
