@@ -13,7 +13,7 @@ const module = "github.com/pintle/pintle/internal/"
 var mayKnow = map[string][]string{
 	"wire": {"wire"}, "state": {}, "logstore": {}, "metricstore": {}, "acs": {}, "instancetype": {},
 	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
-	"control": {"state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery", "fleet"},
+	"control": {"control/triggers", "instancetype", "state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery", "fleet"},
 	"fleet":   {"agent/file"},
 	"service": {"state", "schedule", "decide", "logstore", "metricstore", "metricquery", "instancetype", "wire/call"},
 	"agent":   {"agent", "acs", "instancetype"}, "sidecar": {},

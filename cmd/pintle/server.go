@@ -19,6 +19,7 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/control/alarms"
+	"github.com/pintle/pintle/internal/control/autoscaling"
 	controlfleet "github.com/pintle/pintle/internal/control/fleet"
 	"github.com/pintle/pintle/internal/control/metering"
 	"github.com/pintle/pintle/internal/control/nodes"
@@ -32,6 +33,7 @@ import (
 	"github.com/pintle/pintle/internal/nodelink"
 	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
+	serviceautoscaling "github.com/pintle/pintle/internal/service/autoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/ec2"
 	"github.com/pintle/pintle/internal/service/ecs"
@@ -83,6 +85,7 @@ type server struct {
 	ecs      *ecs.Service
 	services *services.Loop
 	scaling  *scaling.Loop
+	groups   *autoscaling.Loop
 	meter    *metering.Meter
 	link     *nodelink.Link
 	fleet    controlfleet.Provider // where machines come from; nil where nowhere
@@ -219,8 +222,14 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		scales.Metrics = s.metrics
 	}
 	s.scaling = scaling.New(s.store, scales)
+	s.groups = autoscaling.New(s.store, autoscaling.Options{
+		Now: time.Now, CloudWatch: metrics, Metrics: scales.Metrics, Lost: s.flags.Lost, NoFleet: s.fleet == nil, Log: s.log,
+	})
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
+		wire.AutoScaling(serviceautoscaling.New(s.store, serviceautoscaling.Options{
+			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Reaction: s.flags.reaction(),
+		})),
 		wire.EC2(ec2.New(s.store, ec2.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, NoFleet: s.flags.Fleet == ""})),
 		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Metrics: metrics})),
 		wire.CloudWatch(metrics),
@@ -259,6 +268,7 @@ func (s *server) run(ctx context.Context) error {
 		return alarms.Run(ctx, s.store, alarms.Options{Now: time.Now, Metrics: s.metrics, Act: s.alarmActions().act, Arrivals: s.arrivals, Log: s.log})
 	})
 	g.Go(func() error { return s.scaling.Run(ctx) })
+	g.Go(func() error { return s.groups.Run(ctx) })
 	g.Go(func() error { return s.runFleet(ctx) })
 	g.Go(func() error { return s.meter.Run(ctx) })
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/google/uuid"
 )
 
 // The rows of EC2 Auto Scaling. They embed the SDK's structs, as those of ECS do.
@@ -73,6 +74,90 @@ func (a *GroupAction) Key() string {
 // GroupActivity is a scaling activity of a group. Ids are in the order of time, and so are the rows.
 type GroupActivity struct {
 	types.Activity
+}
+
+// ActiveMembers are the group's instances that count towards its desired capacity: all that are not on their way out.
+func (v *View) ActiveMembers(group string) (out []*Instance) {
+	for i := range v.Instances.By(InstancesByGroup, group) {
+		if !i.Member.Leaving() {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Leaving says whether the instance is on its way out of its group.
+func (m *Member) Leaving() bool {
+	switch m.LifecycleState {
+	case types.LifecycleStateTerminating, types.LifecycleStateTerminatingWait, types.LifecycleStateTerminatingProceed:
+		return true
+	}
+	return false
+}
+
+// HooksOf are the names of the group's lifecycle hooks for a transition: autoscaling:EC2_INSTANCE_LAUNCHING or
+// autoscaling:EC2_INSTANCE_TERMINATING.
+func (g *AutoScalingGroup) HooksOf(transition string) (names []string) {
+	for _, h := range g.Hooks {
+		if aws.ToString(h.LifecycleTransition) == transition {
+			names = append(names, *h.LifecycleHookName)
+		}
+	}
+	return names
+}
+
+// Hook is the group's lifecycle hook of a name; nil where there is none.
+func (g *AutoScalingGroup) Hook(name string) *types.LifecycleHook {
+	for i := range g.Hooks {
+		if *g.Hooks[i].LifecycleHookName == name {
+			return &g.Hooks[i]
+		}
+	}
+	return nil
+}
+
+// Stamp is a time as activities' causes have it.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+
+// StartGroupActivity writes a new activity of a group, under way. Its id sorts behind those before it.
+func (tx *Tx) StartGroupActivity(g *AutoScalingGroup, description, cause string, now time.Time) *GroupActivity {
+	a := &GroupActivity{types.Activity{
+		ActivityId: new(uuid.Must(uuid.NewV7()).String()), AutoScalingGroupName: g.AutoScalingGroupName, AutoScalingGroupARN: g.AutoScalingGroupARN,
+		Description: &description, Cause: &cause, StartTime: &now, StatusCode: types.ScalingActivityStatusCodeInProgress, Progress: aws.Int32(50),
+		Details: new(`{"Availability Zone":"` + aws.ToString(firstOf(g.AvailabilityZones)) + `"}`),
+	}}
+	tx.GroupActivities.Put(a)
+	return a
+}
+
+func firstOf(list []string) *string {
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}
+
+// EndGroupActivity ends an activity, unless it has ended.
+func (tx *Tx) EndGroupActivity(id string, code types.ScalingActivityStatusCode, message string, now time.Time) {
+	old := tx.GroupActivities.Get(id)
+	if old == nil || old.EndTime != nil {
+		return
+	}
+	a := *old
+	a.StatusCode, a.EndTime, a.Progress = code, &now, aws.Int32(100)
+	if message != "" {
+		a.StatusMessage = &message
+	}
+	tx.GroupActivities.Put(&a)
+}
+
+// Leave takes an instance out of its group: it waits for the lifecycle hooks, if there are any, and is then terminated.
+func (tx *Tx) Leave(g *AutoScalingGroup, i *Instance, cause string, now time.Time) *GroupActivity {
+	a := tx.StartGroupActivity(g, "Terminating EC2 instance: "+*i.InstanceId, cause, now)
+	row := i.Clone()
+	row.Member.LifecycleState, row.Member.Activity, row.Member.Waits = types.LifecycleStateTerminating, *a.ActivityId, nil
+	tx.Instances.Put(row)
+	return a
 }
 
 // The indexes of the tables of EC2 Auto Scaling.

@@ -1,0 +1,134 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// UpWithFleet starts pintle up without nodes of its own; its machines are agents that come and go.
+func UpWithFleet(t testing.TB, args ...string) *Pintle {
+	t.Helper()
+	address := freeAddress(t)
+	p := &Pintle{t: t, Endpoint: "http://" + address, data: t.TempDir(), key: "test", secret: "test"}
+	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--fleet", "local", "--metrics=", "--runtime", "process", "--reaction", "fast"}, args...)
+	p.Start()
+	t.Cleanup(p.Interrupt)
+	return p
+}
+
+// machines are the processes of the fleet's agents and their containers' shims.
+func (p *Pintle) machines() int {
+	p.t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	n := 0
+	for _, path := range lines {
+		if b, err := os.ReadFile(path); err == nil && strings.Contains(string(b), filepath.Join(p.data, "fleet")) {
+			n++
+		}
+	}
+	return n
+}
+
+// gpuGroup makes a launch template of g4dn.xlarge whose user data names a cluster, and a group of it, from 0 to 3.
+func (p *Pintle) gpuGroup(name, cluster string) {
+	p.t.Helper()
+	script := filepath.Join(p.t.TempDir(), "user-data")
+	if err := os.WriteFile(script, []byte("#!/bin/bash\necho ECS_CLUSTER="+cluster+" >> /etc/ecs/ecs.config;echo ECS_BACKEND_HOST= >> /etc/ecs/ecs.config;\n"), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	encoded := strings.ReplaceAll(string(must(p.Command("base64", "-w0", script).Output())), "\n", "")
+	p.AWS("ec2", "create-launch-template", "--launch-template-name", name, "--launch-template-data",
+		`{"ImageId":"resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id","InstanceType":"g4dn.xlarge","UserData":"`+encoded+`"}`)
+	p.AWS("autoscaling", "create-auto-scaling-group", "--auto-scaling-group-name", name, "--launch-template", "LaunchTemplateName="+name,
+		"--min-size", "0", "--max-size", "3", "--availability-zones", "us-east-1a", "--default-instance-warmup", "0")
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// TestQueueDrivenFleet is the queue-driven GPU scaling of the examples with a metric in the queue's place: an alarm's steps
+// take a group from nothing to two machines, a DAEMON service runs a task on each, and all goes when there is no more to do.
+// The control plane is killed as it grows and as it shrinks; no machine is started twice, and none is left.
+func TestQueueDrivenFleet(t *testing.T) {
+	p := UpWithFleet(t, "--settle", "1s")
+	p.AWS("ecs", "create-cluster", "--cluster-name", "gpu-example-cluster")
+	p.AWS("ecs", "register-task-definition", "--family", "worker", "--container-definitions",
+		`[{"name":"main","image":"i","memory":64,"command":["sleep","600"],"resourceRequirements":[{"type":"GPU","value":"1"}]}]`)
+	p.AWS("ecs", "create-service", "--cluster", "gpu-example-cluster", "--service-name", "worker", "--task-definition", "worker", "--scheduling-strategy", "DAEMON", "--launch-type", "EC2")
+	p.gpuGroup("gpu-example", "gpu-example-cluster")
+	out := p.AWS("autoscaling", "put-scaling-policy", "--auto-scaling-group-name", "gpu-example", "--policy-name", "grow", "--policy-type", "StepScaling", "--adjustment-type", "ExactCapacity",
+		"--step-adjustments", "MetricIntervalLowerBound=0,MetricIntervalUpperBound=99,ScalingAdjustment=1", "MetricIntervalLowerBound=99,ScalingAdjustment=2", "--query", "PolicyARN", "--output", "text")
+	in := p.AWS("autoscaling", "put-scaling-policy", "--auto-scaling-group-name", "gpu-example", "--policy-name", "shrink", "--policy-type", "StepScaling", "--adjustment-type", "ExactCapacity",
+		"--step-adjustments", "MetricIntervalUpperBound=0,ScalingAdjustment=0", "--query", "PolicyARN", "--output", "text")
+	alarm := func(name, comparison, threshold, policy string) {
+		p.AWS("cloudwatch", "put-metric-alarm", "--alarm-name", name, "--namespace", "Queue", "--metric-name", "Visible", "--statistic", "Maximum", "--period", "10", "--evaluation-periods", "1",
+			"--comparison-operator", comparison, "--threshold", threshold, "--alarm-actions", policy)
+	}
+	alarm("some", "GreaterThanOrEqualToThreshold", "1", out)
+	alarm("none", "LessThanOrEqualToThreshold", "0", in)
+	visible := "0"
+	running := func() string {
+		p.AWS("cloudwatch", "put-metric-data", "--namespace", "Queue", "--metric-data", "MetricName=Visible,StorageResolution=1,Value="+visible)
+		return p.AWS("ecs", "describe-services", "--cluster", "gpu-example-cluster", "--services", "worker", "--query", "services[0].[desiredCount,runningCount]", "--output", "text")
+	}
+	desired := func() string {
+		return p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "AutoScalingGroups[0].DesiredCapacity", "--output", "text")
+	}
+
+	visible = "150"
+	Eventually(t, "the scale-out", time.Minute, func() bool { running(); return desired() == "2" })
+	p.Kill()
+	p.Start()
+	Eventually(t, "a task on each of two machines", time.Minute, func() bool { return running() == "2\t2" })
+	if got := p.AWS("ec2", "describe-instances", "--filters", "Name=instance-state-name,Values=running", "--query", "length(Reservations[].Instances[])"); got != "2" {
+		t.Errorf("%s instances run", got)
+	}
+	if got := p.AWS("autoscaling", "describe-scaling-activities", "--query", "Activities[?starts_with(Description, `Launching`)].[StatusCode,Cause]", "--output", "text"); strings.Count(got, "Successful") != 2 || !strings.Contains(got, "a monitor alarm some in state ALARM triggered policy grow changing the desired capacity from 0 to 2") {
+		t.Errorf("the activities are %s", got)
+	}
+
+	visible = "0"
+	Eventually(t, "the scale-in", time.Minute, func() bool { running(); return desired() == "0" })
+	p.Kill()
+	p.Start()
+	Eventually(t, "the end of all machines", time.Minute, func() bool { return running() == "0\t0" && p.machines() == 0 })
+	left, err := os.ReadDir(filepath.Join(p.data, "fleet"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("left of the machines: %v, %v", left, err)
+	}
+	Eventually(t, "the end of the instances", 20*time.Second, func() bool {
+		return p.AWS("autoscaling", "describe-auto-scaling-instances", "--query", "length(AutoScalingInstances)") == "0"
+	})
+}
+
+// TestFleetSurvivesKills has a group's capacity changed while the control plane is killed again and again: in the end there
+// are as many machines as were asked for, each once.
+func TestFleetSurvivesKills(t *testing.T) {
+	p := UpWithFleet(t)
+	p.gpuGroup("many", "default")
+	for i := range 6 {
+		p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "many", "--desired-capacity", fmt.Sprint((i+1)%4))
+		time.Sleep(time.Duration(i*70) * time.Millisecond)
+		p.Kill()
+		p.Start()
+	}
+	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "many", "--desired-capacity", "2")
+	Eventually(t, "two machines, connected", time.Minute, func() bool {
+		return p.machines() == 2 && p.AWS("ecs", "describe-clusters", "--query", "clusters[0].registeredContainerInstancesCount") == "2"
+	})
+	p.AWS("autoscaling", "delete-auto-scaling-group", "--auto-scaling-group-name", "many", "--force-delete")
+	Eventually(t, "the group's end", time.Minute, func() bool {
+		return p.machines() == 0 && p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "length(AutoScalingGroups)") == "0"
+	})
+}
