@@ -132,3 +132,38 @@ func TestFleetSurvivesKills(t *testing.T) {
 		return p.machines() == 0 && p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "length(AutoScalingGroups)") == "0"
 	})
 }
+
+// TestManagedScaling runs tasks on a capacity provider whose group has no instances: they wait, PROVISIONING, until as many
+// machines have come as they have GPUs to take; once they end, the machines go.
+func TestManagedScaling(t *testing.T) {
+	p := UpWithFleet(t)
+	p.gpuGroup("pool", "default")
+	p.AWS("ecs", "create-capacity-provider", "--name", "gpus", "--auto-scaling-group-provider",
+		"autoScalingGroupArn="+p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "AutoScalingGroups[0].AutoScalingGroupARN", "--output", "text")+
+			",managedScaling={status=ENABLED,targetCapacity=100,instanceWarmupPeriod=0},managedTerminationProtection=ENABLED")
+	p.AWS("ecs", "put-cluster-capacity-providers", "--cluster", "default", "--capacity-providers", "gpus", "--default-capacity-provider-strategy", "capacityProvider=gpus,weight=1")
+	p.AWS("ecs", "register-task-definition", "--family", "job", "--container-definitions",
+		`[{"name":"main","image":"i","memory":64,"command":["sleep","600"],"stopTimeout":2,"resourceRequirements":[{"type":"GPU","value":"1"}]}]`)
+	got := p.AWS("ecs", "run-task", "--task-definition", "job", "--count", "2", "--query", "[length(failures),tasks[].lastStatus,tasks[].capacityProviderName]", "--output", "json")
+	if strings.Join(strings.Fields(got), "") != `[0,["PROVISIONING","PROVISIONING"],["gpus","gpus"]]` {
+		t.Fatalf("run-task answered %s", got)
+	}
+	p.Kill()
+	p.Start()
+	tasks := strings.Fields(p.AWS("ecs", "list-tasks", "--query", "taskArns", "--output", "text"))
+	for _, task := range tasks {
+		p.Await(task, "RUNNING")
+	}
+	group := func(query string) string {
+		return p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", query, "--output", "text")
+	}
+	if got := group("[AutoScalingGroups[0].DesiredCapacity,length(AutoScalingGroups[0].Instances)]"); got != "2\t2" || p.machines() < 2 {
+		t.Errorf("the group has %s", got)
+	}
+	for _, task := range tasks {
+		p.AWS("ecs", "stop-task", "--task", task)
+	}
+	Eventually(t, "the end of all machines", 150*time.Second, func() bool {
+		return group("[AutoScalingGroups[0].DesiredCapacity,length(AutoScalingGroups[0].Instances)]") == "0\t0" && p.machines() == 0
+	})
+}

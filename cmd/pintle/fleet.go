@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,14 +13,22 @@ import (
 
 // fleetFlags are what a control plane can be told of where instances' machines come from.
 type fleetFlags struct {
-	Fleet      string   `default:"" enum:",local" help:"Where machines for EC2 instances and Auto Scaling groups come from: local, an agent for each on this machine, of the instance's type. Default nowhere."`
-	FleetMost  int      `default:"50" help:"The most instances that the local fleet runs on this machine."`
-	FleetAgent []string `placeholder:"FLAG" sep:"none" help:"Flag of the local fleet's agents, such as --runtime=process; repeat for more."`
+	Fleet        string   `default:"" enum:",local,command" help:"Where machines for EC2 instances and Auto Scaling groups come from: local, an agent for each on this machine, of the instance's type; or command, a program of yours (docs/fleet.md). Default nowhere."`
+	FleetProgram string   `type:"path" placeholder:"FILE" help:"The program of --fleet command."`
+	FleetMost    int      `default:"50" help:"The most instances that the local fleet runs on this machine."`
+	FleetAgent   []string `placeholder:"FLAG" sep:"none" help:"Flag of the local fleet's agents, such as --runtime=process; repeat for more."`
 }
 
 // openFleet says where machines come from; nowhere, if nothing was said.
 func (s *server) openFleet() error {
 	if s.flags.Fleet == "" {
+		return nil
+	}
+	if s.flags.Fleet == "command" {
+		if s.flags.FleetProgram == "" {
+			return errors.New("--fleet command needs --fleet-program")
+		}
+		s.fleet = fleet.Command{Program: s.flags.FleetProgram}
 		return nil
 	}
 	program, err := os.Executable()

@@ -23,6 +23,7 @@ import (
 	controlfleet "github.com/pintle/pintle/internal/control/fleet"
 	"github.com/pintle/pintle/internal/control/metering"
 	"github.com/pintle/pintle/internal/control/nodes"
+	"github.com/pintle/pintle/internal/control/provisioning"
 	"github.com/pintle/pintle/internal/control/scaling"
 	"github.com/pintle/pintle/internal/control/services"
 	"github.com/pintle/pintle/internal/control/sweep"
@@ -74,23 +75,24 @@ func (f serverFlags) reaction() decidescaling.Reaction {
 
 // server is a control plane, wired together.
 type server struct {
-	flags    serverFlags
-	listener net.Listener
-	handler  *wire.Handler
-	front    http.Handler // the handler, guarded where any credentials will do
-	store    *state.Store
-	logs     *logstore.Store
-	metrics  *metricstore.Store
-	arrivals *alarms.Arrivals // nil where the reaction is faithful
-	ecs      *ecs.Service
-	services *services.Loop
-	scaling  *scaling.Loop
-	groups   *autoscaling.Loop
-	meter    *metering.Meter
-	link     *nodelink.Link
-	fleet    controlfleet.Provider // where machines come from; nil where nowhere
-	local    *fleet.Local          // the fleet, where it is this machine
-	log      *slog.Logger
+	flags     serverFlags
+	listener  net.Listener
+	handler   *wire.Handler
+	front     http.Handler // the handler, guarded where any credentials will do
+	store     *state.Store
+	logs      *logstore.Store
+	metrics   *metricstore.Store
+	arrivals  *alarms.Arrivals // nil where the reaction is faithful
+	ecs       *ecs.Service
+	services  *services.Loop
+	scaling   *scaling.Loop
+	groups    *autoscaling.Loop
+	scheduler *schedule.Scheduler
+	meter     *metering.Meter
+	link      *nodelink.Link
+	fleet     controlfleet.Provider // where machines come from; nil where nowhere
+	local     *fleet.Local          // the fleet, where it is this machine
+	log       *slog.Logger
 }
 
 // newServer opens the state, binds the address and wires the services; Run serves.
@@ -166,13 +168,13 @@ func taskKey(dir string) ([]byte, error) {
 
 // open opens the stores.
 func (s *server) open(ctx context.Context) error {
-	scheduler := schedule.New(rand.Uint64())
+	s.scheduler = schedule.New(rand.Uint64())
 	journal, err := state.OpenSQLite(ctx, s.flags.Data)
 	if err != nil {
 		return err
 	}
-	s.services = services.New(scheduler, services.Options{Now: time.Now, Settle: s.flags.Settle, Log: s.log})
-	if s.store, err = state.Open(ctx, journal, scheduler, s.services); err != nil {
+	s.services = services.New(s.scheduler, services.Options{Now: time.Now, Settle: s.flags.Settle, Log: s.log})
+	if s.store, err = state.Open(ctx, journal, s.scheduler, s.services); err != nil {
 		return errors.Join(err, journal.Close())
 	}
 	if s.logs, err = logstore.Open(filepath.Join(s.flags.Data, "logs")); err != nil {
@@ -186,7 +188,7 @@ func (s *server) open(ctx context.Context) error {
 	if s.metrics, err = metricstore.Open(filepath.Join(s.flags.Data, "metrics"), options); err != nil {
 		return errors.Join(err, s.store.Close(), s.logs.Close())
 	}
-	s.ecs = ecs.New(s.store, scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
+	s.ecs = ecs.New(s.store, s.scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
 	return nil
 }
 
@@ -222,8 +224,9 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		scales.Metrics = s.metrics
 	}
 	s.scaling = scaling.New(s.store, scales)
+	reaction := s.flags.reaction()
 	s.groups = autoscaling.New(s.store, autoscaling.Options{
-		Now: time.Now, CloudWatch: metrics, Metrics: scales.Metrics, Lost: s.flags.Lost, NoFleet: s.fleet == nil, Log: s.log,
+		Now: time.Now, CloudWatch: metrics, Metrics: scales.Metrics, Lost: s.flags.Lost, NoFleet: s.fleet == nil, ScaleIn: time.Duration(reaction.In) * reaction.Period, Put: s.metrics.Put, Log: s.log,
 	})
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
@@ -269,6 +272,7 @@ func (s *server) run(ctx context.Context) error {
 	})
 	g.Go(func() error { return s.scaling.Run(ctx) })
 	g.Go(func() error { return s.groups.Run(ctx) })
+	g.Go(func() error { return provisioning.Run(ctx, s.store, s.scheduler) })
 	g.Go(func() error { return s.runFleet(ctx) })
 	g.Go(func() error { return s.meter.Run(ctx) })
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })

@@ -26,6 +26,10 @@ type Options struct {
 	Metrics *metricstore.Store
 	// Lost is how long the agent of an instance may be away before the instance is unhealthy.
 	Lost time.Duration
+	// ScaleIn is for how long managed scaling must need fewer instances before it gives them up.
+	ScaleIn time.Duration
+	// Put is where capacity providers' metric goes.
+	Put func([]metricstore.Sample) error
 	// NoFleet says that there is nowhere to launch instances.
 	NoFleet bool
 	Log     *slog.Logger
@@ -42,12 +46,13 @@ type Loop struct {
 	store    *state.Store
 	opts     Options
 	triggers *triggers.Triggers
-	alarmsAt time.Time // when alarms were looked at last
+	alarmsAt time.Time            // when alarms were looked at last
+	measured map[string]time.Time // when each capacity provider's metric was put last
 }
 
 // New returns a loop over the store.
 func New(store *state.Store, opts Options) *Loop {
-	return &Loop{store: store, opts: opts, triggers: triggers.New(opts.CloudWatch, opts.Metrics)}
+	return &Loop{store: store, opts: opts, triggers: triggers.New(opts.CloudWatch, opts.Metrics), measured: map[string]time.Time{}}
 }
 
 // Run looks after the groups until ctx ends.
@@ -59,6 +64,10 @@ func (l *Loop) Run(ctx context.Context) error {
 		for range v.AutoScalingGroups.All() {
 		}
 		for range v.Instances.All() {
+		}
+		for range v.ContainerInstances.All() {
+		}
+		for range v.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
 		}
 		if err := l.Step(ctx); err != nil {
 			return err
@@ -85,6 +94,9 @@ func (l *Loop) Step(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	if err := l.manage(ctx, now); err != nil {
+		return err
 	}
 	for g := range l.store.View().AutoScalingGroups.All() {
 		err := l.store.Update(ctx, func(tx *state.Tx) error {
