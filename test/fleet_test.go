@@ -167,3 +167,56 @@ func TestManagedScaling(t *testing.T) {
 		return group("[AutoScalingGroups[0].DesiredCapacity,length(AutoScalingGroups[0].Instances)]") == "0\t0" && p.machines() == 0
 	})
 }
+
+// TestFleetBadInput sends what must be refused, and looks whether anything has changed.
+func TestFleetBadInput(t *testing.T) {
+	p := UpWithFleet(t)
+	p.gpuGroup("good", "default")
+	group := func(args ...string) []string {
+		return append([]string{"autoscaling", "create-auto-scaling-group", "--auto-scaling-group-name", "bad", "--min-size", "0", "--max-size", "1"}, args...)
+	}
+	on := func(operation string, args ...string) []string {
+		return append([]string{"autoscaling", operation, "--auto-scaling-group-name", "good"}, args...)
+	}
+	for _, c := range []struct {
+		args       []string
+		code, says string
+	}{
+		{group("--launch-template", "LaunchTemplateName=none"), "ValidationError", "launch template does not exist"},
+		{group("--launch-template", "LaunchTemplateName=good,Version=9"), "ValidationError", "version 9"},
+		{group(), "ValidationError", "launchTemplate"},
+		{group("--launch-template", "LaunchTemplateName=good", "--desired-capacity", "2"), "ValidationError", "Desired capacity:2"},
+		{group("--launch-template", "LaunchTemplateName=good", "--health-check-type", "ELB"), "ValidationError", "HealthCheckType"},
+		{group("--launch-template", "LaunchTemplateName=good", "--termination-policies", "Random"), "ValidationError", "Random"},
+		{group("--launch-configuration-name", "old"), "ValidationError", "LaunchConfigurationName"},
+		{on("set-desired-capacity", "--desired-capacity", "9"), "ValidationError", "above max value 3"},
+		{on("update-auto-scaling-group", "--min-size", "4"), "ValidationError", "Max bound"},
+		{on("put-lifecycle-hook", "--lifecycle-hook-name", "h", "--lifecycle-transition", "autoscaling:SLEEP"), "ValidationError", "LifecycleTransition"},
+		{on("put-lifecycle-hook", "--lifecycle-hook-name", "h", "--lifecycle-transition", "autoscaling:EC2_INSTANCE_LAUNCHING", "--heartbeat-timeout", "1"), "ValidationError", "HeartbeatTimeout"},
+		{on("put-scaling-policy", "--policy-name", "p", "--adjustment-type", "ChangeInCapacity"), "ValidationError", "scalingAdjustment"},
+		{on("put-scaling-policy", "--policy-name", "p", "--policy-type", "PredictiveScaling"), "ValidationError", "PolicyType"},
+		{on("put-scaling-policy", "--policy-name", "p", "--policy-type", "TargetTrackingScaling", "--target-tracking-configuration", `{"TargetValue":5,"PredefinedMetricSpecification":{"PredefinedMetricType":"ASGAverageCPUUtilization"}}`), "ValidationError", "PredefinedMetricSpecification"},
+		{on("put-scheduled-update-group-action", "--scheduled-action-name", "a", "--recurrence", "x", "--desired-capacity", "1"), "ValidationError", "cron"},
+		{on("put-scheduled-update-group-action", "--scheduled-action-name", "a", "--recurrence", "0 0 * * *"), "ValidationError", "DesiredCapacity"},
+		{[]string{"autoscaling", "terminate-instance-in-auto-scaling-group", "--instance-id", "i-00000000", "--no-should-decrement-desired-capacity"}, "ValidationError", "i-00000000"},
+		{[]string{"ec2", "run-instances", "--image-id", "mine", "--instance-type", "c5.large"}, "InvalidAMIID.Malformed", "mine"},
+		{[]string{"ec2", "run-instances", "--image-id", "ami-00000000", "--count", "2000"}, "InvalidParameterValue", "MaxCount"},
+		{[]string{"ec2", "terminate-instances", "--instance-ids", "i-00000000"}, "InvalidInstanceID.NotFound", "i-00000000"},
+		{[]string{"ec2", "create-launch-template", "--launch-template-name", "bad", "--launch-template-data", `{"UserData":"%"}`}, "InvalidUserData.Malformed", "BASE64"},
+		{[]string{"ec2", "create-tags", "--resources", "i-00000000", "--tags", "Key=a,Value=b"}, "InvalidID", "i-00000000"},
+	} {
+		if out, err := p.TryAWS(c.args...); err == nil || !strings.Contains(out, "("+c.code+")") || !strings.Contains(out, c.says) {
+			t.Errorf("%v: %v %s, want %s naming %q", c.args, err, out, c.code, c.says)
+		}
+	}
+	for _, q := range [][]string{
+		{"autoscaling", "describe-auto-scaling-groups", "--query", "AutoScalingGroups[].[AutoScalingGroupName,DesiredCapacity,MaxSize,length(Instances)]"},
+		{"autoscaling", "describe-policies", "--query", "ScalingPolicies[].['good',`0`,`3`,`0`]"},
+		{"ec2", "describe-launch-templates", "--query", "LaunchTemplates[].LaunchTemplateName"},
+		{"ec2", "describe-instances", "--query", "Reservations[]"},
+	} {
+		if got := p.AWS(append(q, "--output", "text")...); got != "" && got != "good" && got != "good\t0\t3\t0" {
+			t.Errorf("refused calls have changed something: %v is %s", q, got)
+		}
+	}
+}

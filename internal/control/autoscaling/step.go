@@ -2,6 +2,7 @@ package autoscaling
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -282,17 +283,19 @@ func (s *step) because(what string, from, to int) string {
 }
 
 func (s *step) launch(have, desired int) {
-	if s.group.Suspends("Launch") || s.opts.NoFleet || s.group.NotBefore != nil && s.now.Before(*s.group.NotBefore) {
+	if s.group.Suspends("Launch") || s.group.NotBefore != nil && s.now.Before(*s.group.NotBefore) {
 		return
 	}
 	cause := s.because("an instance was started in response to a difference between desired and actual capacity", have, desired)
 	for range desired - have {
 		row, err := s.instance()
 		if err != nil {
-			a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance", cause, s.now)
-			s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeFailed, err.Error()+" Launching EC2 instance failed.", s.now)
 			s.group.Failures++
 			s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
+			if s.group.Failures == 1 { // the next ones fail for the same reason, until somebody changes the group
+				a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance", cause, s.now)
+				s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeFailed, err.Error()+". Launching EC2 instance failed.", s.now)
+			}
 			return
 		}
 		a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance: "+*row.InstanceId, cause, s.now)
@@ -303,21 +306,24 @@ func (s *step) launch(have, desired int) {
 
 // instance is a new instance of the group's launch template.
 func (s *step) instance() (*state.Instance, error) {
+	if s.opts.NoFleet {
+		return nil, errors.New("there is nowhere to start machines: say where they come from with --fleet")
+	}
 	spec := s.group.Template()
 	t := s.tx.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))
 	if t == nil {
-		return nil, fmt.Errorf("The specified launch template, with template ID %s, does not exist.", aws.ToString(spec.LaunchTemplateId))
+		return nil, fmt.Errorf("the launch template %s does not exist", aws.ToString(spec.LaunchTemplateId))
 	}
 	version := t.Version(aws.ToString(spec.Version))
 	if version == nil {
-		return nil, fmt.Errorf("Could not find the specified version %s for the launch template with ID %s.", aws.ToString(spec.Version), *t.LaunchTemplateId)
+		return nil, fmt.Errorf("there is no version %s of the launch template %s", aws.ToString(spec.Version), *t.LaunchTemplateId)
 	}
 	data := *version.LaunchTemplateData
 	if size := s.pick(); size.Type != "" {
 		data.InstanceType = ec2types.InstanceType(size.Type)
 	}
 	if _, err := instancetype.Lookup(string(data.InstanceType)); err != nil {
-		return nil, fmt.Errorf("Invalid value '%s' for InstanceType.", data.InstanceType)
+		return nil, fmt.Errorf("invalid value '%s' for InstanceType", data.InstanceType)
 	}
 	row := state.NewInstance(&data, s.group.AvailabilityZones[0], s.now)
 	row.Member = &state.Member{
