@@ -13,8 +13,9 @@ const module = "github.com/pintle/pintle/internal/"
 var mayKnow = map[string][]string{
 	"wire": {"wire", "checksum"}, "checksum": {}, "objectstore": {}, "state": {}, "logstore": {}, "metricstore": {}, "queuestore": {}, "acs": {}, "instancetype": {},
 	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
-	"control": {"state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery", "queuestore", "objectstore"},
+	"control": {"control/triggers", "instancetype", "fleet", "state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery", "queuestore", "objectstore"},
 	"service": {"state", "schedule", "decide", "logstore", "queuestore", "metricstore", "metricquery", "objectstore", "checksum", "instancetype", "wire/call"},
+	"fleet":   {"agent/file"},
 	"agent":   {"agent", "acs", "instancetype"}, "sidecar": {}, "worker": {},
 	"sim": {"service", "control", "decide", "schedule", "state", "metricstore", "instancetype"},
 }

@@ -14,7 +14,7 @@ func TestAWSCLI(t *testing.T) { callAll(t, "aws") }
 
 func callAll(t *testing.T, client ...string) {
 	t.Parallel()
-	p := Up(t, "g4dn.xlarge=2", "--settle", "1s")
+	p := Up(t, "g4dn.xlarge=2", "--settle", "1s", "--fleet", "local")
 	out, err := p.Command("python3", append([]string{"operations.py"}, client...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -35,7 +35,7 @@ func implemented(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	service := map[string]string{
-		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Amazon EC2": "ec2", "Application Auto Scaling": "application-autoscaling",
+		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Amazon EC2": "ec2", "EC2 Auto Scaling": "autoscaling", "Application Auto Scaling": "application-autoscaling",
 		"Amazon SQS": "sqs", "Amazon S3": "s3",
 	}
 	var out []string

@@ -70,7 +70,8 @@ def when(t):
     return datetime.datetime.fromtimestamp(t, datetime.timezone.utc) if isinstance(t, float) else t
 
 
-ecs, logs, sts, cw, scaling, ec2, sqs = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client("application-autoscaling"), client("ec2"), client("sqs")
+ecs, logs, sts, cw, scaling, sqs = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client("application-autoscaling"), client("sqs")
+ec2, asg = client("ec2"), client("autoscaling")
 
 
 def refused(code, call, **arguments):
@@ -693,6 +694,114 @@ for _ in range(50):
         break
     time.sleep(0.1)
 assert sum(d["Sum"] for d in got["Datapoints"]) == 3, got
+
+# EC2: launch templates, and instances of them
+image = "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id"
+lt = ec2.create_launch_template(LaunchTemplateName="gpu", VersionDescription="first", LaunchTemplateData={"ImageId": image, "InstanceType": "g4dn.xlarge"},
+                                TagSpecifications=[{"ResourceType": "launch-template", "Tags": [{"Key": "k", "Value": "v"}]}])["LaunchTemplate"]
+assert (lt["LatestVersionNumber"], lt["DefaultVersionNumber"], lt["Tags"]) == (1, 1, [{"Key": "k", "Value": "v"}]), lt
+refused("InvalidLaunchTemplateName.AlreadyExistsException", ec2.create_launch_template, LaunchTemplateName="gpu", LaunchTemplateData={"InstanceType": "g4dn.xlarge"})
+two = ec2.create_launch_template_version(LaunchTemplateName="gpu", SourceVersion="1", LaunchTemplateData={"InstanceType": "c5.large"})["LaunchTemplateVersion"]
+assert (two["VersionNumber"], two["LaunchTemplateData"]) == (2, {"ImageId": image, "InstanceType": "c5.large"}), two
+assert ec2.modify_launch_template(LaunchTemplateId=lt["LaunchTemplateId"], DefaultVersion="2")["LaunchTemplate"]["DefaultVersionNumber"] == 2
+versions = ec2.describe_launch_template_versions(LaunchTemplateName="gpu", Versions=["$Default", "1"])["LaunchTemplateVersions"]
+assert [(v["VersionNumber"], v["DefaultVersion"]) for v in versions] == [(2, True), (1, False)], versions
+gone = ec2.delete_launch_template_versions(LaunchTemplateName="gpu", Versions=["1", "9"])
+assert len(gone["SuccessfullyDeletedLaunchTemplateVersions"]) == len(gone["UnsuccessfullyDeletedLaunchTemplateVersions"]) == 1, gone
+assert [t["LaunchTemplateName"] for t in ec2.describe_launch_templates(LaunchTemplateNames=["gpu"])["LaunchTemplates"]] == ["gpu"]
+refused("InvalidLaunchTemplateName.NotFoundException", ec2.describe_launch_templates, LaunchTemplateNames=["none"])
+refused("InvalidLaunchTemplateId.VersionNotFound", ec2.run_instances, LaunchTemplate={"LaunchTemplateName": "gpu", "Version": "7"}, MinCount=1, MaxCount=1)
+images = ec2.describe_images(Owners=["amazon"], Filters=[{"Name": "name", "Values": ["*gpu*"]}])["Images"]
+assert len(images) == 2 and ec2.describe_images(ImageIds=[images[0]["ImageId"]])["Images"] == images[:1], images
+refused("InvalidAMIID.NotFound", ec2.describe_images, ImageIds=["ami-00000000"])
+run = dict(LaunchTemplate={"LaunchTemplateName": "gpu"}, MinCount=1, MaxCount=1, ClientToken="once", TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "mine"}]}])
+mine = ec2.run_instances(**run)["Instances"][0]
+assert (mine["State"]["Name"], mine["InstanceType"], mine["Tags"]) == ("pending", "c5.large", [{"Key": "Name", "Value": "mine"}]), mine
+assert ec2.run_instances(**run)["Instances"][0]["InstanceId"] == mine["InstanceId"]
+ec2.get_waiter("instance_running").wait(InstanceIds=[mine["InstanceId"]])
+ec2.create_tags(Resources=[mine["InstanceId"]], Tags=[{"Key": "a", "Value": "b"}])
+ec2.delete_tags(Resources=[mine["InstanceId"]], Tags=[{"Key": "Name"}])
+tags = {t["Key"]: t["Value"] for t in ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [mine["InstanceId"]]}])["Tags"]}
+assert tags["a"] == "b" and "Name" not in tags, tags
+refused("UnsupportedOperation", ec2.terminate_instances, InstanceIds=ids[:1])
+refused("InvalidParameterValue", ec2.run_instances, ImageId="ami-00000000", InstanceType="z9.huge", MinCount=1, MaxCount=1)
+assert ec2.terminate_instances(InstanceIds=[mine["InstanceId"]])["TerminatingInstances"][0]["CurrentState"]["Name"] == "shutting-down"
+ec2.get_waiter("instance_terminated").wait(InstanceIds=[mine["InstanceId"]])
+
+# EC2 Auto Scaling: groups with all that belongs to them
+g = dict(AutoScalingGroupName="grp")
+asg.create_auto_scaling_group(**g, MinSize=0, MaxSize=2, DesiredCapacity=1, LaunchTemplate={"LaunchTemplateName": "gpu"}, AvailabilityZones=["us-east-1a"], DefaultInstanceWarmup=0,
+                                 Tags=[{"Key": "team", "Value": "ml", "PropagateAtLaunch": True}],
+                                 LifecycleHookSpecificationList=[{"LifecycleHookName": "up", "LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING", "DefaultResult": "CONTINUE"}])
+refused("AlreadyExists", asg.create_auto_scaling_group, **g, MinSize=0, MaxSize=2, LaunchTemplate={"LaunchTemplateName": "gpu"}, AvailabilityZones=["us-east-1a"])
+refused("ValidationError", asg.create_auto_scaling_group, AutoScalingGroupName="other", MinSize=3, MaxSize=2, LaunchTemplate={"LaunchTemplateName": "gpu"}, AvailabilityZones=["us-east-1a"])
+
+
+def members(state):
+    """The group's instances, once they are all in a state."""
+    for _ in range(300):
+        all = [i for p in asg.get_paginator("describe_auto_scaling_groups").paginate(AutoScalingGroupNames=["grp"]) for i in p["AutoScalingGroups"][0]["Instances"]]
+        if all and {i["LifecycleState"] for i in all} == {state}:
+            return [i["InstanceId"] for i in all]
+        time.sleep(0.1)
+    raise AssertionError((state, all))
+
+
+(first,) = members("Pending:Wait")
+asg.record_lifecycle_action_heartbeat(**g, LifecycleHookName="up", InstanceId=first)
+asg.complete_lifecycle_action(**g, LifecycleHookName="up", InstanceId=first, LifecycleActionResult="CONTINUE")
+assert members("InService") == [first]
+refused("ValidationError", asg.complete_lifecycle_action, **g, LifecycleHookName="up", InstanceId=first, LifecycleActionResult="CONTINUE")
+asg.put_lifecycle_hook(**g, LifecycleHookName="down", LifecycleTransition="autoscaling:EC2_INSTANCE_TERMINATING", HeartbeatTimeout=60)
+assert sorted(h["LifecycleHookName"] for h in asg.describe_lifecycle_hooks(**g)["LifecycleHooks"]) == ["down", "up"]
+for name in ("up", "down"):
+    asg.delete_lifecycle_hook(**g, LifecycleHookName=name)
+mine = asg.describe_auto_scaling_instances(InstanceIds=[first])["AutoScalingInstances"][0]
+assert (mine["AutoScalingGroupName"], mine["LifecycleState"], mine["HealthStatus"], mine["LaunchTemplate"]["Version"]) == ("grp", "InService", "HEALTHY", "2"), mine
+assert {"Key": "team", "Value": "ml"} in ec2.describe_instances(InstanceIds=[first])["Reservations"][0]["Instances"][0]["Tags"]
+asg.set_instance_protection(**g, InstanceIds=[first], ProtectedFromScaleIn=True)
+asg.set_instance_health(InstanceId=first, HealthStatus="Healthy")
+asg.suspend_processes(**g, ScalingProcesses=["AlarmNotification"])
+asg.resume_processes(**g)
+refused("ValidationError", asg.suspend_processes, **g, ScalingProcesses=["Breathe"])
+asg.update_auto_scaling_group(**g, MaxSize=3, TerminationPolicies=["OldestInstance"])
+asg.set_desired_capacity(**g, DesiredCapacity=0)
+refused("ValidationError", asg.set_desired_capacity, **g, DesiredCapacity=4)
+time.sleep(1.5)
+assert members("InService") == [first]  # it is protected
+asg.set_desired_capacity(**g, DesiredCapacity=1)
+activity = asg.terminate_instance_in_auto_scaling_group(InstanceId=first, ShouldDecrementDesiredCapacity=True)["Activity"]
+assert activity["Description"] == "Terminating EC2 instance: " + first, activity
+activities = [a for p in asg.get_paginator("describe_scaling_activities").paginate(**g, PaginationConfig={"PageSize": 1}) for a in p["Activities"]]
+assert [a["Description"] for a in activities] == ["Terminating EC2 instance: " + first, "Launching a new EC2 instance: " + first] and "changing the desired capacity from 0 to 1" in activities[1]["Cause"], activities
+asg.create_or_update_tags(Tags=[{"ResourceId": "grp", "ResourceType": "auto-scaling-group", "Key": "k", "Value": "v", "PropagateAtLaunch": False}])
+asg.delete_tags(Tags=[{"ResourceId": "grp", "ResourceType": "auto-scaling-group", "Key": "team"}])
+assert [t["Key"] for t in asg.describe_tags(Filters=[{"Name": "auto-scaling-group", "Values": ["grp"]}])["Tags"]] == ["k"]
+steps = [{"MetricIntervalLowerBound": 0.0, "MetricIntervalUpperBound": 100.0, "ScalingAdjustment": 1}, {"MetricIntervalLowerBound": 100.0, "ScalingAdjustment": 2}]
+policy = asg.put_scaling_policy(**g, PolicyName="steps", PolicyType="StepScaling", AdjustmentType="ExactCapacity", StepAdjustments=steps)
+assert policy["PolicyARN"].endswith(":autoScalingGroupName/grp:policyName/steps"), policy
+asg.put_scaling_policy(**g, PolicyName="simple", AdjustmentType="ChangeInCapacity", ScalingAdjustment=-1, Cooldown=60)
+tracking = {"TargetValue": 50.0, "CustomizedMetricSpecification": {"Namespace": "Queue", "MetricName": "Backlog", "Statistic": "Average"}}
+policy = asg.put_scaling_policy(**g, PolicyName="tracking", PolicyType="TargetTrackingScaling", TargetTrackingConfiguration=tracking)
+assert [a["AlarmName"].split("-")[2] for a in policy["Alarms"]] == ["AlarmHigh", "AlarmLow"], policy
+assert len(cw.describe_alarms(AlarmNames=[a["AlarmName"] for a in policy["Alarms"]])["MetricAlarms"]) == 2
+refused("ValidationError", asg.put_scaling_policy, **g, PolicyName="bad", PolicyType="StepScaling", AdjustmentType="Slowly", StepAdjustments=steps)
+policies = [p for page in asg.get_paginator("describe_policies").paginate(**g, PaginationConfig={"PageSize": 2}) for p in page["ScalingPolicies"]]
+assert [p["PolicyName"] for p in policies] == ["simple", "steps", "tracking"] and policies[1]["StepAdjustments"] == steps, policies
+asg.delete_policy(**g, PolicyName="tracking")
+assert cw.describe_alarms(AlarmNames=[a["AlarmName"] for a in policy["Alarms"]])["MetricAlarms"] == []
+asg.put_scheduled_update_group_action(**g, ScheduledActionName="night", Recurrence="0 20 * * 1-5", TimeZone="Europe/Zurich", DesiredCapacity=0)
+refused("ValidationError", asg.put_scheduled_update_group_action, **g, ScheduledActionName="bad", Recurrence="0 20 * *", DesiredCapacity=0)
+assert asg.describe_scheduled_actions(**g)["ScheduledUpdateGroupActions"][0]["Recurrence"] == "0 20 * * 1-5"
+asg.delete_scheduled_action(**g, ScheduledActionName="night")
+asg.delete_auto_scaling_group(**g, ForceDelete=True)
+ec2.get_waiter("instance_terminated").wait(InstanceIds=[first])
+for _ in range(100):
+    if asg.describe_auto_scaling_groups()["AutoScalingGroups"] == []:
+        break
+    time.sleep(0.1)
+refused("ValidationError", asg.set_desired_capacity, **g, DesiredCapacity=0)
+ec2.delete_launch_template(LaunchTemplateName="gpu")
 
 # An operation that is not there yet says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]

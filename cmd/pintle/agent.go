@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	goruntime "runtime"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/agent"
+	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/gpu"
 	"github.com/pintle/pintle/internal/instancetype"
 )
@@ -35,12 +37,14 @@ type nodeFlags struct {
 
 type agentCmd struct {
 	nodeFlags
-	Endpoint string `env:"AWS_ENDPOINT_URL" default:"http://127.0.0.1:4566" help:"The control plane's URL."`
-	Cluster  string `env:"ECS_CLUSTER" default:"default" help:"Cluster to join."`
-	Data     string `default:"~/.pintle/agent" type:"path" help:"Directory for the node's records and containers."`
-	Type     string `name:"instance-type" help:"Simulate this instance type's GPUs, CPU and memory, instead of the machine's own."`
-	Name     string `help:"Name of the node; default the host's."`
-	Verbose  bool   `short:"v" help:"Log more."`
+	Endpoint  string `env:"AWS_ENDPOINT_URL" default:"http://127.0.0.1:4566" help:"The control plane's URL."`
+	Cluster   string `env:"ECS_CLUSTER" default:"default" help:"Cluster to join."`
+	Data      string `default:"~/.pintle/agent" type:"path" help:"Directory for the node's records and containers."`
+	Type      string `name:"instance-type" help:"Simulate this instance type's GPUs, CPU and memory, instead of the machine's own."`
+	Name      string `help:"Name of the node; default the host's."`
+	Instance  string `name:"instance-id" placeholder:"ID" help:"The machine's id, in EC2's form; default one of its own making."`
+	Ephemeral bool   `help:"Stop the node's tasks when it is interrupted, as a machine does that is switched off."`
+	Verbose   bool   `short:"v" help:"Log more."`
 }
 
 // Run makes this machine a node.
@@ -66,20 +70,57 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := newAgent(ctx, config, m, c.Endpoint, c.Cluster, name, c.Type, c.Data, c.nodeFlags, log)
+	a, err := newAgent(ctx, config, m, c.Endpoint, c.Cluster, name, c.Type, c.Data, c.Instance, c.nodeFlags, log)
 	if err != nil {
 		return err
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return ignore(a.Run(ctx)) })
-	g.Go(func() error { return serveMetrics(ctx, c.Metrics, []*agent.Agent{a}, log) })
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return err
+	}
+	lock, err := file.Lock(filepath.Join(c.Data, "agent.lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.Close() //nolint:errcheck // it ends with the process
+	return c.serve(ctx, a, log)
+}
+
+// serve runs the node until ctx ends. One that is ephemeral stops its tasks first.
+func (c *agentCmd) serve(ctx context.Context, a *agent.Agent, log *slog.Logger) error {
+	serving, stop := context.WithCancel(context.Background())
+	defer stop()
+	g, serving := errgroup.WithContext(serving)
+	g.Go(func() error { defer stop(); return ignore(a.Run(serving)) })
+	g.Go(func() error { return serveMetrics(serving, c.Metrics, []*agent.Agent{a}, log) })
+	g.Go(func() error {
+		defer stop()
+		select {
+		case <-serving.Done():
+			return nil
+		case <-ctx.Done():
+		}
+		if !c.Ephemeral {
+			return nil
+		}
+		draining, cancel := context.WithTimeout(serving, drainTimeout)
+		defer cancel()
+		select { // tasks of an agent before it are its own once it is ready
+		case <-a.Ready():
+		case <-time.After(readyTimeout):
+		case <-draining.Done():
+		}
+		return ignore(a.Drain(draining))
+	})
 	return g.Wait()
 }
 
+// readyTimeout is how long an agent may take to take over what one before it has left.
+const readyTimeout = 10 * time.Second
+
 // newAgent is a node: of an instance type, simulated, or of this very machine.
-func newAgent(ctx context.Context, config aws.Config, m machine, endpoint, cluster, name, typeName, dir string, f nodeFlags, log *slog.Logger) (*agent.Agent, error) {
+func newAgent(ctx context.Context, config aws.Config, m machine, endpoint, cluster, name, typeName, dir, id string, f nodeFlags, log *slog.Logger) (*agent.Agent, error) {
 	c := agent.Config{
-		Name: name, Cluster: cluster, Region: config.Region, Zone: config.Region + "a", DataDir: dir, Endpoint: endpoint, Version: version,
+		Name: name, Cluster: cluster, Region: config.Region, Zone: config.Region + "a", DataDir: dir, InstanceID: id, Endpoint: endpoint, Version: version,
 		Attributes: f.Attributes, StrictLogs: f.StrictLogs, Runtime: m.runtime, Networks: m.networks, Credentials: config.Credentials, Log: log,
 		ECS: awsecs.NewFromConfig(config), Logs: cloudwatchlogs.NewFromConfig(config),
 	}

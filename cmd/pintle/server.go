@@ -20,13 +20,17 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/control/alarms"
+	"github.com/pintle/pintle/internal/control/autoscaling"
+	controlfleet "github.com/pintle/pintle/internal/control/fleet"
 	"github.com/pintle/pintle/internal/control/metering"
 	"github.com/pintle/pintle/internal/control/nodes"
 	"github.com/pintle/pintle/internal/control/notifications"
+	"github.com/pintle/pintle/internal/control/provisioning"
 	"github.com/pintle/pintle/internal/control/scaling"
 	"github.com/pintle/pintle/internal/control/services"
 	"github.com/pintle/pintle/internal/control/sweep"
 	decidescaling "github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/fleet"
 	"github.com/pintle/pintle/internal/logstore"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/nodelink"
@@ -34,6 +38,7 @@ import (
 	"github.com/pintle/pintle/internal/queuestore"
 	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
+	serviceautoscaling "github.com/pintle/pintle/internal/service/autoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/ec2"
 	"github.com/pintle/pintle/internal/service/ecs"
@@ -62,6 +67,8 @@ type serverFlags struct {
 	GPUMetrics      bool   `name:"gpu-metrics" default:"true" negatable:"" help:"Make CloudWatch metrics of the load of the nodes' GPUs; without, as on AWS, that is left to a sidecar or a collector."`
 	Reaction        string `default:"faithful" enum:"faithful,fast" help:"How fast target tracking reacts: faithful, as AWS does (data points of a minute, three to scale out, fifteen to scale in), or fast (of ten seconds, one and six, looked at as they arrive; on queues by what comes, what waits and how long a task takes to start)."`
 	Verbose         bool   `short:"v" help:"Log more."`
+
+	fleetFlags
 }
 
 // reaction is how fast the alarms of target tracking are.
@@ -74,23 +81,27 @@ func (f serverFlags) reaction() decidescaling.Reaction {
 
 // server is a control plane, wired together.
 type server struct {
-	flags    serverFlags
-	listener net.Listener
-	handler  *wire.Handler
-	front    http.Handler // the handler, guarded where any credentials will do
-	store    *state.Store
-	logs     *logstore.Store
-	metrics  *metricstore.Store
-	queues   *queuestore.Store
-	objects  *objectstore.Store
-	arrivals *alarms.Arrivals // nil where the reaction is faithful
-	ecs      *ecs.Service
-	services *services.Loop
-	scaling  *scaling.Loop
-	meter    *metering.Meter
-	sqs      *sqs.Service
-	link     *nodelink.Link
-	log      *slog.Logger
+	flags     serverFlags
+	listener  net.Listener
+	handler   *wire.Handler
+	front     http.Handler // the handler, guarded where any credentials will do
+	store     *state.Store
+	logs      *logstore.Store
+	metrics   *metricstore.Store
+	queues    *queuestore.Store
+	objects   *objectstore.Store
+	arrivals  *alarms.Arrivals // nil where the reaction is faithful
+	ecs       *ecs.Service
+	services  *services.Loop
+	scaling   *scaling.Loop
+	groups    *autoscaling.Loop
+	scheduler *schedule.Scheduler
+	meter     *metering.Meter
+	sqs       *sqs.Service
+	link      *nodelink.Link
+	fleet     controlfleet.Provider // where machines come from; nil where nowhere
+	local     *fleet.Local          // the fleet, where it is this machine
+	log       *slog.Logger
 }
 
 // newServer opens the state, binds the address and wires the services; Run serves.
@@ -119,7 +130,7 @@ func newServer(ctx context.Context, f serverFlags) (*server, error) {
 	if s.listener, err = net.Listen("tcp", f.Listen); err != nil {
 		return nil, fmt.Errorf("cannot listen: %w (is pintle running already? choose another address with --listen)", err)
 	}
-	if err := s.open(ctx); err != nil {
+	if err := errors.Join(s.openFleet(), s.open(ctx)); err != nil {
 		s.listener.Close()
 		return nil, err
 	}
@@ -166,13 +177,13 @@ func taskKey(dir string) ([]byte, error) {
 
 // open opens the stores.
 func (s *server) open(ctx context.Context) error {
-	scheduler := schedule.New(rand.Uint64())
+	s.scheduler = schedule.New(rand.Uint64())
 	journal, err := state.OpenSQLite(ctx, s.flags.Data)
 	if err != nil {
 		return err
 	}
-	s.services = services.New(scheduler, services.Options{Now: time.Now, Settle: s.flags.Settle, Log: s.log})
-	if s.store, err = state.Open(ctx, journal, scheduler, s.services); err != nil {
+	s.services = services.New(s.scheduler, services.Options{Now: time.Now, Settle: s.flags.Settle, Log: s.log})
+	if s.store, err = state.Open(ctx, journal, s.scheduler, s.services); err != nil {
 		return errors.Join(err, journal.Close())
 	}
 	if s.logs, err = logstore.Open(filepath.Join(s.flags.Data, "logs")); err != nil {
@@ -192,7 +203,7 @@ func (s *server) open(ctx context.Context) error {
 	if s.objects, err = objectstore.Open(filepath.Join(s.flags.Data, "objects"), time.Now); err != nil {
 		return errors.Join(err, s.store.Close(), s.logs.Close(), s.metrics.Close(), s.queues.Close())
 	}
-	s.ecs = ecs.New(s.store, scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
+	s.ecs = ecs.New(s.store, s.scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
 	return nil
 }
 
@@ -229,9 +240,16 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 	}
 	s.scaling = scaling.New(s.store, scales)
 	s.sqs = sqs.New(s.queues, sqs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
+	reaction := s.flags.reaction()
+	s.groups = autoscaling.New(s.store, autoscaling.Options{
+		Now: time.Now, CloudWatch: metrics, Metrics: scales.Metrics, Lost: s.flags.Lost, NoFleet: s.fleet == nil, ScaleIn: time.Duration(reaction.In) * reaction.Period, Put: s.metrics.Put, Log: s.log,
+	})
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
-		wire.EC2(ec2.New(s.store, ec2.Options{Region: s.flags.Region, Account: s.flags.Account})),
+		wire.AutoScaling(serviceautoscaling.New(s.store, serviceautoscaling.Options{
+			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Reaction: s.flags.reaction(),
+		})),
+		wire.EC2(ec2.New(s.store, ec2.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, NoFleet: s.flags.Fleet == ""})),
 		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Metrics: metrics})),
 		wire.CloudWatch(metrics),
 		wire.ApplicationAutoScaling(applicationautoscaling.New(s.store, applicationautoscaling.Options{
@@ -273,6 +291,9 @@ func (s *server) run(ctx context.Context) error {
 		return alarms.Run(ctx, s.store, alarms.Options{Now: time.Now, Metrics: s.metrics, Act: s.alarmActions().act, Arrivals: s.arrivals, Log: s.log})
 	})
 	g.Go(func() error { return s.scaling.Run(ctx) })
+	g.Go(func() error { return s.groups.Run(ctx) })
+	g.Go(func() error { return provisioning.Run(ctx, s.store, s.scheduler) })
+	g.Go(func() error { return s.runFleet(ctx) })
 	g.Go(func() error { return s.meter.Run(ctx) })
 	g.Go(func() error {
 		return metering.Queues(ctx, metering.QueueOptions{Seconds: s.queues.Seconds, Put: s.metrics.Put, Log: s.log})

@@ -25,7 +25,7 @@ type upCmd struct {
 
 // Run runs a control plane and its nodes in one process. When it is interrupted it stops its tasks.
 func (c *upCmd) Run(ctx context.Context) error {
-	specs, err := parseInstances("--instances", c.Instances, maxNodes)
+	specs, err := c.specs()
 	if err != nil {
 		return err
 	}
@@ -34,6 +34,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 		return err
 	}
 	c.Runtime = m.runtime.Name()
+	c.FleetAgent = append([]string{"--runtime=" + c.Runtime, "--subnet=" + c.Subnet, "--docker-host=" + c.DockerHost}, c.FleetAgent...)
 	s, err := newServer(ctx, c.serverFlags)
 	if err != nil {
 		return err
@@ -72,6 +73,9 @@ func (c *upCmd) serve(ctx context.Context, s *server, agents []*agent.Agent) err
 		d, draining := errgroup.WithContext(draining)
 		for _, a := range agents {
 			d.Go(func() error { return a.Drain(draining) })
+		}
+		if s.local != nil {
+			d.Go(func() error { return s.local.Stop(draining) })
 		}
 		err := d.Wait()
 		stop()
@@ -122,13 +126,21 @@ func (c *upCmd) agents(ctx context.Context, s *server, m machine, specs []string
 	var out []*agent.Agent
 	for i, t := range specs {
 		name := fmt.Sprintf("node-%d", i+1)
-		a, err := newAgent(ctx, config, m, s.endpoint(), "default", name, t, filepath.Join(c.Data, "nodes", name), c.nodeFlags, s.log)
+		a, err := newAgent(ctx, config, m, s.endpoint(), "default", name, t, filepath.Join(c.Data, "nodes", name), "", c.nodeFlags, s.log)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, a)
 	}
 	return out, nil
+}
+
+// specs are the types of the nodes. With a fleet there need not be any.
+func (c *upCmd) specs() ([]string, error) {
+	if c.Fleet != "" && len(c.Instances) == 0 {
+		return nil, nil
+	}
+	return parseInstances("--instances", c.Instances, maxNodes)
 }
 
 // maxNodes is the most simulated nodes on one machine.

@@ -44,7 +44,8 @@ type Config struct {
 	Zone          string // availability zone
 	DataDir       string
 	InstanceType  string
-	CPU           int64 // units, 1,024 a core
+	InstanceID    string // as EC2 knows the machine; "" makes one up, once
+	CPU           int64  // units, 1,024 a core
 	MemoryMiB     int64
 	ReservedPorts []string          // of TCP, that no task gets, besides the machine's own
 	Attributes    map[string]string // the user's own
@@ -147,6 +148,9 @@ func (a *Agent) engineOptions(inside *attendant) engine.Options {
 	}
 	return o
 }
+
+// Ready is closed once the node has its tasks in hand, also those that it had before it was started again.
+func (a *Agent) Ready() <-chan struct{} { return a.ready }
 
 // Drain stops the node's tasks and waits until that is reported, while Run goes on. A node that has not
 // come so far has none.

@@ -60,9 +60,7 @@ func (a *Agent) remember(id identity) error {
 // answer yet is asked again; one that refuses is not.
 func (a *Agent) register(ctx context.Context) error {
 	id := a.recall()
-	if id.InstanceID == "" {
-		id.InstanceID = newInstanceID()
-	}
+	id.InstanceID = cmp.Or(a.config.InstanceID, id.InstanceID, newInstanceID())
 	in := a.registration()
 	document, err := json.Marshal(a.identityDocument(ctx, id.InstanceID))
 	if err != nil {

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,7 +31,10 @@ type Launch struct {
 	Strategy       []types.PlacementStrategy
 	// CapacityProvider is the provider that the task belongs to; "" leaves it to the launch type.
 	CapacityProvider string
-	Now              time.Time
+	// MayWait says that a task whose capacity provider has managed scaling is written without an instance where there is no
+	// room, PROVISIONING, and placed once there is.
+	MayWait bool
+	Now     time.Time
 }
 
 func (l *Launch) request() Request {
@@ -41,14 +45,84 @@ func (l *Launch) request() Request {
 }
 
 // Launch places a task and writes it, bound to its instance and GPUs. From here on it is wanted, and
-// the node gets it. A task whose capacity provider has no room is refused like any other; one that may wait for the
-// provider to grow would be written here, PROVISIONING, without an instance.
+// the node gets it. A task that may wait for its capacity provider to grow is written without an instance where there is no
+// room; Fill places it once there is.
 func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failure) {
 	p, failures := s.Place(tx.View, l.request())
-	if len(failures) > 0 {
-		return nil, failures
+	switch {
+	case len(failures) == 0:
+		return s.bind(tx, l, p), nil
+	case l.MayWait && s.mayWait(tx.View, l):
+		return s.wait(tx, l), nil
 	}
-	return s.bind(tx, l, p), nil
+	return nil, failures
+}
+
+// maxWaiting is the most tasks of a cluster that are PROVISIONING, from the service's quotas:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-quotas.html
+const maxWaiting = 500
+
+// mayWait says whether a task's capacity provider grows for it, and whether not too many wait already.
+func (s *Scheduler) mayWait(v *state.View, l *Launch) bool {
+	if !Grows(v, l.CapacityProvider) {
+		return false
+	}
+	n := 0
+	for t := range v.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
+		if *t.ClusterArn == l.ClusterArn && t.Waiting != nil {
+			n++
+		}
+	}
+	return n < maxWaiting
+}
+
+// Grows says whether a capacity provider has managed scaling.
+func Grows(v *state.View, provider string) bool {
+	if provider == "" {
+		return false
+	}
+	for p := range v.CapacityProviders.All() {
+		if *p.Name == provider {
+			return p.AutoScalingGroupProvider.ManagedScaling.Status == types.ManagedScalingStatusEnabled
+		}
+	}
+	return false
+}
+
+// wait writes a task that has no instance yet.
+func (s *Scheduler) wait(tx *state.Tx, l *Launch) *state.Task {
+	t := newTask(l, s.NewID())
+	t.LastStatus = aws.String("PROVISIONING")
+	t.Waiting = &state.Waiting{CPU: l.Need.Reserved.CPU, MemoryMiB: l.Need.Reserved.MemoryMiB, Constraints: l.Constraints, Strategy: l.Strategy}
+	for _, g := range l.Need.GPUs {
+		t.Waiting.GPUs += g.Count
+	}
+	tx.Tasks.Put(t)
+	return t
+}
+
+// Fill places a task that waits, and says whether there was room.
+func (s *Scheduler) Fill(tx *state.Tx, old *state.Task) bool {
+	td := tx.TaskDefinitions.Get(*old.TaskDefinitionArn)
+	if td == nil || old.Waiting == nil {
+		return false
+	}
+	need := NeedOf(&td.TaskDefinition, old.Overrides)
+	p, failures := s.Place(tx.View, Request{
+		ClusterArn: *old.ClusterArn, TaskDefinition: td, Need: need, Group: aws.ToString(old.Group),
+		Constraints: old.Waiting.Constraints, Strategy: old.Waiting.Strategy, CapacityProvider: aws.ToString(old.CapacityProviderName),
+	})
+	if len(failures) > 0 {
+		return false
+	}
+	t := new(*old)
+	t.Containers, t.Waiting = slices.Clone(old.Containers), nil
+	t.Version++
+	if td.NetworkMode != types.NetworkModeAwsvpc {
+		t.LastStatus = aws.String("PENDING")
+	}
+	s.put(tx, t, need, p)
+	return true
 }
 
 // LaunchOn is Launch on an instance that the caller has chosen.
@@ -61,9 +135,13 @@ func (s *Scheduler) LaunchOn(tx *state.Tx, instanceArn string, l *Launch) (*stat
 }
 
 func (s *Scheduler) bind(tx *state.Tx, l *Launch, p Placement) *state.Task {
-	t := newTask(l, s.NewID())
+	return s.put(tx, newTask(l, s.NewID()), l.Need, p)
+}
+
+// put writes a task, bound to where it was placed.
+func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *state.Task {
 	t.ContainerInstanceArn = &p.InstanceArn
-	t.Reserved, t.GPUs = l.Need.Reserved, p.GPUs
+	t.Reserved, t.GPUs = need.Reserved, p.GPUs
 	if instance := tx.ContainerInstances.Get(p.InstanceArn); instance != nil {
 		t.AvailabilityZone = zone(instance)
 	}

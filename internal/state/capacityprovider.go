@@ -1,6 +1,8 @@
 package state
 
 import (
+	"time"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
@@ -8,6 +10,8 @@ import (
 // CapacityProvider is a capacity provider of the account. FARGATE and FARGATE_SPOT, which are always there, have no row.
 type CapacityProvider struct {
 	types.CapacityProvider
+	// LowSince is since when managed scaling has needed fewer instances than there are; nil while it needs all.
+	LowSince *time.Time `json:",omitzero"`
 }
 
 var capacityProviders = &def[CapacityProvider]{

@@ -89,6 +89,16 @@ type Task struct {
 	Reserved Resources
 	// GPUs are the devices that its containers hold, until it is STOPPED.
 	GPUs []HeldGPU
+	// Waiting is what a task without an instance needs, whose capacity provider is to grow for it; nil for others.
+	Waiting *Waiting `json:",omitzero"`
+}
+
+// Waiting is what a task that waits for room needs, and how it is to be placed.
+type Waiting struct {
+	CPU, MemoryMiB int64
+	GPUs           int
+	Constraints    []types.PlacementConstraint
+	Strategy       []types.PlacementStrategy
 }
 
 // HeldGPU is a device, or a share of one, that a container of a task holds.

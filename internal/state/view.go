@@ -11,11 +11,17 @@ type View struct {
 	AlarmHistory       Table[AlarmHistory]
 	Alarms             Table[Alarm]
 	AnomalyDetectors   Table[AnomalyDetector]
+	AutoScalingGroups  Table[AutoScalingGroup]
 	CapacityProviders  Table[CapacityProvider]
 	Clusters           Table[Cluster]
 	ContainerInstances Table[ContainerInstance]
 	Dashboards         Table[Dashboard]
+	GroupActions       Table[GroupAction]
+	GroupActivities    Table[GroupActivity]
+	GroupPolicies      Table[GroupPolicy]
 	IdempotencyTokens  Table[IdempotencyToken]
+	Instances          Table[Instance]
+	LaunchTemplates    Table[LaunchTemplate]
 	ScalableTargets    Table[ScalableTarget]
 	ScalingActivities  Table[ScalingActivity]
 	ScalingPolicies    Table[ScalingPolicy]
@@ -44,11 +50,17 @@ func bind(v *View, tx *Tx) *View {
 	v.AlarmHistory = Table[AlarmHistory]{v, alarmHistory, tx}
 	v.Alarms = Table[Alarm]{v, alarms, tx}
 	v.AnomalyDetectors = Table[AnomalyDetector]{v, anomalyDetectors, tx}
+	v.AutoScalingGroups = Table[AutoScalingGroup]{v, autoScalingGroups, tx}
 	v.CapacityProviders = Table[CapacityProvider]{v, capacityProviders, tx}
 	v.Clusters = Table[Cluster]{v, clusters, tx}
 	v.ContainerInstances = Table[ContainerInstance]{v, containerInstances, tx}
 	v.Dashboards = Table[Dashboard]{v, dashboards, tx}
+	v.GroupActions = Table[GroupAction]{v, groupActions, tx}
+	v.GroupActivities = Table[GroupActivity]{v, groupActivities, tx}
+	v.GroupPolicies = Table[GroupPolicy]{v, groupPolicies, tx}
 	v.IdempotencyTokens = Table[IdempotencyToken]{v, idempotencyTokens, tx}
+	v.Instances = Table[Instance]{v, instances, tx}
+	v.LaunchTemplates = Table[LaunchTemplate]{v, launchTemplates, tx}
 	v.ScalableTargets = Table[ScalableTarget]{v, scalableTargets, tx}
 	v.ScalingActivities = Table[ScalingActivity]{v, scalingActivities, tx}
 	v.ScalingPolicies = Table[ScalingPolicy]{v, scalingPolicies, tx}
@@ -66,7 +78,8 @@ func bind(v *View, tx *Tx) *View {
 var tables = func() map[string]definition {
 	m := map[string]definition{}
 	for _, d := range []definition{
-		accountSettings, alarmHistory, alarms, anomalyDetectors, capacityProviders, clusters, containerInstances, dashboards, idempotencyTokens, scalableTargets,
+		accountSettings, alarmHistory, alarms, anomalyDetectors, autoScalingGroups, capacityProviders, clusters, containerInstances, dashboards, groupActions, groupActivities, groupPolicies, idempotencyTokens,
+		instances, launchTemplates, scalableTargets,
 		scalingActivities, scalingPolicies, scheduledActions, serviceDeployments, serviceRevisions, services, taskDefinitions,
 		taskFamilies, tasks,
 	} {

@@ -112,3 +112,11 @@ func S3(service any) API {
 		},
 	}
 }
+
+// AutoScaling is EC2 Auto Scaling.
+func AutoScaling(service any) API {
+	return API{
+		Name: "autoscaling", Title: "EC2 Auto Scaling", Protocols: []Protocol{Query}, Version: "2011-01-01", Namespace: "http://autoscaling.amazonaws.com/doc/2011-01-01/",
+		Operations: AutoScalingOperations, Service: service,
+	}
+}

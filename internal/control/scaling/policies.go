@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/control/triggers"
 	"github.com/pintle/pintle/internal/decide/scaling"
-	"github.com/pintle/pintle/internal/metricquery"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -37,12 +36,12 @@ func (l *Loop) policies(ctx context.Context, now time.Time) error {
 	if len(targets) == 0 {
 		return nil
 	}
-	alarms, err := l.alarming(ctx)
+	alarms, err := l.triggers.Alarming(ctx)
 	if err != nil {
 		l.warn("cannot read alarms", err)
 		return ctx.Err()
 	}
-	due := l.heed(alarms, now)
+	due := l.triggers.Heed(alarms, now)
 	for target, policies := range targets {
 		called := l.watches(policies) || slices.ContainsFunc(policies, func(p *state.ScalingPolicy) bool { return due[*p.PolicyARN] })
 		if row := v.ScalableTargets.Get(target); called && row != nil {
@@ -52,45 +51,6 @@ func (l *Loop) policies(ctx context.Context, now time.Time) error {
 		}
 	}
 	return nil
-}
-
-// alarming are the alarms in ALARM, by each action that they take.
-func (l *Loop) alarming(ctx context.Context) (map[string][]cloudwatchtypes.MetricAlarm, error) {
-	out := map[string][]cloudwatchtypes.MetricAlarm{}
-	in := &cloudwatch.DescribeAlarmsInput{StateValue: cloudwatchtypes.StateValueAlarm, AlarmTypes: []cloudwatchtypes.AlarmType{cloudwatchtypes.AlarmTypeMetricAlarm}, MaxRecords: aws.Int32(100)}
-	for {
-		page, err := l.opts.CloudWatch.DescribeAlarms(ctx, in)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range page.MetricAlarms {
-			if !aws.ToBool(a.ActionsEnabled) {
-				continue
-			}
-			for _, action := range a.AlarmActions {
-				out[action] = append(out[action], a)
-			}
-		}
-		if in.NextToken = page.NextToken; in.NextToken == nil {
-			return out, nil
-		}
-	}
-}
-
-// heed says which actions are to be taken now, and remembers that they are.
-func (l *Loop) heed(alarms map[string][]cloudwatchtypes.MetricAlarm, now time.Time) map[string]bool {
-	due, still := map[string]bool{}, map[string]time.Time{}
-	for action, list := range alarms {
-		for _, a := range list {
-			last, known := l.heeded[*a.AlarmName]
-			if !known || now.Sub(last) >= metricquery.PeriodOfAlarm(&a) || aws.ToTime(a.StateUpdatedTimestamp).After(last) {
-				due[action], last = true, now
-			}
-			still[*a.AlarmName] = last
-		}
-	}
-	l.heeded = still
-	return due
 }
 
 // scale asks a target's policies what they want and does what wins.
@@ -163,7 +123,7 @@ func (l *Loop) wish(ctx context.Context, target *state.ScalableTarget, p *state.
 		past = scaling.Past(*target.Last)
 	}
 	for _, a := range alarms {
-		points, err := l.points(ctx, a, now)
+		points, err := l.triggers.Points(ctx, a, now)
 		if err != nil {
 			return w, err
 		}
@@ -194,14 +154,14 @@ func flaps(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, past scaling.P
 // meaningful are the values that a policy can go by. Target tracking multiplies the metric by the capacity that it was
 // measured at; so once the cool-down of a scale-out is over, whose base is that of before, it leaves out what was measured
 // before the last change.
-func meaningful(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, points []point, past scaling.Past, now time.Time) (values []float64) {
+func meaningful(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, points []triggers.Point, past scaling.Past, now time.Time) (values []float64) {
 	since := past.At
 	if c := p.TargetTrackingScalingPolicyConfiguration; c == nil || !low(a) && past.Base(past.To, scaling.TargetTrackingOf(c).ScaleOutCooldown, now) != past.To {
 		since = time.Time{}
 	}
 	for _, p := range points {
-		if !p.at.Before(since) {
-			values = append(values, p.value)
+		if !p.At.Before(since) {
+			values = append(values, p.Value)
 		}
 	}
 	return values
@@ -244,48 +204,4 @@ func low(a cloudwatchtypes.MetricAlarm) bool {
 func allowed(t *state.ScalableTarget, desired, capacity int) bool {
 	s := t.SuspendedState
 	return !(desired > capacity && aws.ToBool(s.DynamicScalingOutSuspended) || desired < capacity && aws.ToBool(s.DynamicScalingInSuspended))
-}
-
-// point is a data point.
-type point struct {
-	at    time.Time
-	value float64
-}
-
-// points are the data points of an alarm's evaluation periods, the newest first.
-func (l *Loop) points(ctx context.Context, a cloudwatchtypes.MetricAlarm, now time.Time) (points []point, err error) {
-	length := metricquery.PeriodOfAlarm(&a)
-	if l.opts.Metrics != nil && length < time.Minute {
-		return l.latest(a, length, now)
-	}
-	end := now.Truncate(length)
-	start := end.Add(-time.Duration(max(1, aws.ToInt32(a.EvaluationPeriods))) * length)
-	out, err := l.opts.CloudWatch.GetMetricData(ctx, &cloudwatch.GetMetricDataInput{
-		StartTime: &start, EndTime: &end, ScanBy: cloudwatchtypes.ScanByTimestampDescending, MetricDataQueries: metricquery.OfAlarm(&a),
-	})
-	if err != nil || len(out.MetricDataResults) == 0 {
-		return nil, err
-	}
-	r := out.MetricDataResults[0]
-	for i, at := range r.Timestamps[:min(len(r.Timestamps), len(r.Values))] {
-		points = append(points, point{at, r.Values[i]})
-	}
-	return points, nil
-}
-
-// latest are the data points of an alarm's evaluation periods, if the last one ended now.
-func (l *Loop) latest(a cloudwatchtypes.MetricAlarm, length time.Duration, now time.Time) (points []point, err error) {
-	query, err := metricquery.New(metricquery.OfAlarm(&a))
-	if err != nil {
-		return nil, err
-	}
-	end := now.Truncate(time.Second).Add(time.Second) // as the alarm saw it
-	result, err := query.Ending(end).Run(l.opts.Metrics, end.Add(-time.Duration(max(1, aws.ToInt32(a.EvaluationPeriods)))*length), end)
-	if err != nil || len(result.Answers) == 0 {
-		return nil, err
-	}
-	for _, p := range slices.Backward(result.Answers[0].Points) {
-		points = append(points, point{p.At, p.Value})
-	}
-	return points, nil
 }

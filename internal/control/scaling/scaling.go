@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/control/triggers"
 	"github.com/pintle/pintle/internal/decide/scaling"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/state"
@@ -29,17 +29,11 @@ type ECS interface {
 	UpdateService(context.Context, *ecs.UpdateServiceInput) (*ecs.UpdateServiceOutput, error)
 }
 
-// CloudWatch is where alarms and metrics are read.
-type CloudWatch interface {
-	DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput) (*cloudwatch.DescribeAlarmsOutput, error)
-	GetMetricData(context.Context, *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error)
-}
-
 // Options are what the loop needs besides the store.
 type Options struct {
 	Now        func() time.Time
 	ECS        ECS
-	CloudWatch CloudWatch
+	CloudWatch triggers.CloudWatch
 	// Metrics makes the reaction fast: policies look at alarms' metrics up to now, and at queues every second.
 	// With nil it is as Application Auto Scaling's.
 	Metrics *metricstore.Store
@@ -51,18 +45,16 @@ const every = time.Second
 
 // Loop is the loop. Its methods are to be called from one goroutine.
 type Loop struct {
-	store *state.Store
-	opts  Options
-	// heeded is when each alarm that is in ALARM was acted upon last. A restart acts once more, which
-	// the cool-downs bear.
-	heeded map[string]time.Time
+	store    *state.Store
+	opts     Options
+	triggers *triggers.Triggers
 	// watched is what is known of policies' queues, by the policy's key.
 	watched map[string]*watch
 }
 
 // New returns a loop over the store.
 func New(store *state.Store, opts Options) *Loop {
-	return &Loop{store: store, opts: opts, heeded: map[string]time.Time{}, watched: map[string]*watch{}}
+	return &Loop{store: store, opts: opts, triggers: triggers.New(opts.CloudWatch, opts.Metrics), watched: map[string]*watch{}}
 }
 
 // Run scales until ctx ends.

@@ -92,7 +92,7 @@ func (s *step) start(p deployment.Plan) {
 		if has[provider]++; full[provider] {
 			continue
 		}
-		s.wanted.CapacityProvider = provider
+		s.wanted.CapacityProvider, s.wanted.MayWait = provider, true
 		t, none := s.scheduler.Launch(s.tx, s.wanted)
 		if t == nil {
 			failures, full[provider] = none, true

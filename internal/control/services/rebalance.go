@@ -41,6 +41,7 @@ func (s *step) rebalance(p deployment.Plan) {
 	s.stuck = len(p.StartIn) > 0
 	for _, zone := range p.StartIn {
 		in := *s.wanted
+		in.MayWait = false
 		in.Constraints = append(slices.Clone(in.Constraints), types.PlacementConstraint{
 			Type: types.PlacementConstraintTypeMemberOf, Expression: aws.String("attribute:ecs.availability-zone == " + zone),
 		})

@@ -65,6 +65,20 @@ func Sweep(tx *state.Tx, now time.Time) {
 	sweepServices(tx, now)
 	sweepTaskDefinitions(tx)
 	sweepAlarmHistory(tx, now)
+	sweepInstances(tx, now)
+}
+
+// sweepInstances forgets instances that were terminated an hour ago, which is how long EC2 shows them.
+func sweepInstances(tx *state.Tx, now time.Time) {
+	var old []string
+	for i := range tx.Instances.By(state.InstancesByState, "terminated") {
+		if now.Sub(aws.ToTime(i.TerminatedAt)) > keep {
+			old = append(old, *i.InstanceId)
+		}
+	}
+	for _, id := range old {
+		tx.Instances.Delete(id)
+	}
 }
 
 // keepHistory is how long CloudWatch keeps an alarm's history: API_DescribeAlarmHistory.

@@ -1,12 +1,14 @@
-// Package ec2 is the part of Amazon EC2 that clients of ECS need: the instances that stand behind
-// container instances, and the types that Pintle knows. A Service has methods as the SDK's client has
-// them, over the store. It knows nothing of HTTP, and no other service.
+// Package ec2 is the part of Amazon EC2 that clients of ECS need: instances, those that the fleet starts and the
+// machines of other container instances; launch templates; and the types and images that Pintle knows. A Service has
+// methods as the SDK's client has them, over the store. It writes down what instances are wanted; the fleet loop starts
+// and ends them. It knows nothing of HTTP, and no other service.
 package ec2
 
 import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/aws/smithy-go"
 
@@ -17,6 +19,9 @@ import (
 type Options struct {
 	Region  string
 	Account string
+	Now     func() time.Time
+	// NoFleet says that there is nowhere to start instances.
+	NoFleet bool
 }
 
 // Service is Amazon EC2 for one account in one region.
@@ -27,6 +32,12 @@ type Service struct {
 
 // New returns the service over the store.
 func New(store *state.Store, opts Options) *Service { return &Service{store, opts} }
+
+// now is the time to the second, which is what EC2 shows.
+func (s *Service) now() time.Time { return s.opts.Now().UTC().Truncate(time.Second) }
+
+// root is the account's own principal, who made everything here.
+func (s *Service) root() *string { return new("arn:aws:iam::" + s.opts.Account + ":root") }
 
 // refusal is an error of EC2's. Its model has none: clients know them by their codes alone, of which
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html lists them all.

@@ -3,6 +3,7 @@ package ec2
 import (
 	"cmp"
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// DescribeInstances describes the machines that are container instances.
+// DescribeInstances describes the instances that Pintle has started, and the machines of other container instances.
 func (s *Service) DescribeInstances(_ context.Context, in *ec2.DescribeInstancesInput) (*ec2.DescribeInstancesOutput, error) {
 	if err := checkInstanceIDs(in.InstanceIds); err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func (s *Service) DescribeInstances(_ context.Context, in *ec2.DescribeInstances
 	out := &ec2.DescribeInstancesOutput{NextToken: next, Reservations: []types.Reservation{}}
 	for _, i := range all {
 		out.Reservations = append(out.Reservations, types.Reservation{
-			ReservationId: new("r" + strings.TrimPrefix(*i.InstanceId, "i")), OwnerId: &s.opts.Account, Groups: []types.GroupIdentifier{}, Instances: []types.Instance{i},
+			ReservationId: new(reservation(*i.InstanceId)), OwnerId: &s.opts.Account, Groups: []types.GroupIdentifier{}, Instances: []types.Instance{i},
 		})
 	}
 	return out, nil
@@ -85,13 +86,23 @@ func named(all []types.Instance, ids []string) ([]types.Instance, error) {
 // anything now: it is no instance of ours any more.
 func (s *Service) instances(v *state.View) []types.Instance {
 	var out []types.Instance
+	machines := map[string]types.Instance{}
 	for row := range v.ContainerInstances.All() {
 		if row.Ec2InstanceId != nil && aws.ToString(row.Status) != "INACTIVE" {
-			out = append(out, s.instance(row))
+			machines[*row.Ec2InstanceId] = s.instance(row)
 		}
 	}
+	for row := range v.Instances.All() {
+		if machine, ok := machines[*row.InstanceId]; ok {
+			out = append(out, s.launchedInstance(&machine, row))
+			delete(machines, *row.InstanceId)
+			continue
+		}
+		out = append(out, s.launchedInstance(nil, row))
+	}
+	out = slices.AppendSeq(out, maps.Values(machines))
 	slices.SortFunc(out, func(a, b types.Instance) int { return cmp.Compare(*a.InstanceId, *b.InstanceId) })
-	return slices.CompactFunc(out, func(a, b types.Instance) bool { return *a.InstanceId == *b.InstanceId })
+	return out
 }
 
 func instanceID(i types.Instance) string { return *i.InstanceId }
@@ -128,7 +139,7 @@ func (s *Service) instance(row *state.ContainerInstance) types.Instance {
 	return i
 }
 
-// running is the state of every instance while Pintle starts none of its own.
+// running is the state of every machine that others have started.
 func running() *types.InstanceState {
 	return &types.InstanceState{Code: aws.Int32(16), Name: types.InstanceStateNameRunning}
 }
@@ -159,6 +170,8 @@ var instanceFields = fields[types.Instance]{
 	"instance-state-code": func(i *types.Instance) []string { return []string{strconv.Itoa(int(*i.State.Code))} },
 	"instance-state-name": func(i *types.Instance) []string { return []string{string(i.State.Name)} },
 	"instance-type":       func(i *types.Instance) []string { return []string{string(i.InstanceType)} },
+	"image-id":            func(i *types.Instance) []string { return given(i.ImageId) },
+	"client-token":        func(i *types.Instance) []string { return given(i.ClientToken) },
 	"launch-time": func(i *types.Instance) []string {
 		if i.LaunchTime == nil {
 			return nil

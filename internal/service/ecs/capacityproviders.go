@@ -56,8 +56,8 @@ func providerNotFound(name string) error {
 	return clientError("The capacity provider %q does not exist.", name)
 }
 
-// CreateCapacityProvider makes a capacity provider of an Auto Scaling group, which is taken on trust: the container
-// instances that belong to it say so themselves.
+// CreateCapacityProvider makes a capacity provider of an Auto Scaling group. One that is not there is taken on trust: the
+// container instances that belong to it say so themselves.
 func (s *Service) CreateCapacityProvider(ctx context.Context, in *ecs.CreateCapacityProviderInput) (*ecs.CreateCapacityProviderOutput, error) {
 	group, err := checkNewProvider(in)
 	if err != nil {

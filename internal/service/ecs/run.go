@@ -48,11 +48,12 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 	out := &ecs.RunTaskOutput{}
 	err := s.launch(ctx, "RunTask", in.ClientToken, in, &l, func(tx *state.Tx) error {
 		out.Tasks, out.Failures = []types.Task{}, []types.Failure{}
-		if !s.scheduler.Ready(l.clusterArn) {
-			return invalidParameter("No Container Instances were found in your cluster.")
-		}
 		if err := s.useProviders(tx.View, &l); err != nil {
 			return err
+		}
+		grows := slices.ContainsFunc(l.providers, func(i types.CapacityProviderStrategyItem) bool { return schedule.Grows(tx.View, *i.CapacityProvider) })
+		if !grows && !s.scheduler.Ready(l.clusterArn) {
+			return invalidParameter("No Container Instances were found in your cluster.")
 		}
 		has, full := map[string]int{}, map[string]bool{}
 		for range count {
@@ -61,7 +62,7 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 				continue
 			}
 			wanted := l.task(*s.now())
-			wanted.CapacityProvider = provider
+			wanted.CapacityProvider, wanted.MayWait = provider, true
 			task, failures := s.scheduler.Launch(tx, wanted)
 			if len(failures) > 0 {
 				out.Failures, full[provider] = append(out.Failures, failures...), true

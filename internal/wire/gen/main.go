@@ -29,6 +29,7 @@ var services = []struct{ pkg, name, title string }{
 	{"sts", "STS", "AWS STS"},
 	{"cloudwatch", "CloudWatch", "Amazon CloudWatch"},
 	{"applicationautoscaling", "ApplicationAutoScaling", "Application Auto Scaling"},
+	{"autoscaling", "AutoScaling", "EC2 Auto Scaling"},
 	{"ec2", "EC2", "Amazon EC2"},
 	{"sqs", "SQS", "Amazon SQS"},
 	{"s3", "S3", "Amazon S3"},

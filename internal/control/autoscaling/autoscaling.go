@@ -1,0 +1,198 @@
+// Package autoscaling is the loop that keeps Auto Scaling groups at their desired capacity: it launches and terminates
+// their instances, takes them through lifecycle hooks, replaces those that are unwell, does scheduled actions, and lets
+// policies act on their alarms. It writes rows; the fleet loop makes them real. Each step of a group is one transaction,
+// decided inside of it, so that a crash leaves no launch half done. It speaks to CloudWatch as an SDK client would.
+package autoscaling
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/pintle/pintle/internal/control/triggers"
+	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Options are what the loop needs besides the store.
+type Options struct {
+	Now        func() time.Time
+	CloudWatch triggers.CloudWatch
+	// Metrics makes the reaction fast: alarms' metrics are read up to now.
+	Metrics *metricstore.Store
+	// Lost is how long the agent of an instance may be away before the instance is unhealthy.
+	Lost time.Duration
+	// ScaleIn is for how long managed scaling must need fewer instances before it gives them up.
+	ScaleIn time.Duration
+	// Put is where capacity providers' metric goes.
+	Put func([]metricstore.Sample) error
+	// NoFleet says that there is nowhere to launch instances.
+	NoFleet bool
+	Log     *slog.Logger
+}
+
+// every is how often the loop looks, besides when something changes.
+const every = time.Second
+
+// keep is how long activities are shown.
+const keep = 6 * 7 * 24 * time.Hour
+
+// Loop is the loop. Its methods are to be called from one goroutine.
+type Loop struct {
+	store    *state.Store
+	opts     Options
+	triggers *triggers.Triggers
+	alarmsAt time.Time            // when alarms were looked at last
+	measured map[string]time.Time // when each capacity provider's metric was put last
+}
+
+// New returns a loop over the store.
+func New(store *state.Store, opts Options) *Loop {
+	return &Loop{store: store, opts: opts, triggers: triggers.New(opts.CloudWatch, opts.Metrics), measured: map[string]time.Time{}}
+}
+
+// Run looks after the groups until ctx ends.
+func (l *Loop) Run(ctx context.Context) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		v := l.store.Watch()
+		for range v.AutoScalingGroups.All() {
+		}
+		for range v.Instances.All() {
+		}
+		for range v.ContainerInstances.All() {
+		}
+		for range v.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
+		}
+		if err := l.Step(ctx); err != nil {
+			return err
+		}
+		waiting, cancel := context.WithCancel(ctx)
+		select {
+		case <-v.ChangedCh(waiting):
+		case <-tick.C:
+		}
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// Step does all that is to be done now. To do it twice does no harm.
+func (l *Loop) Step(ctx context.Context) error {
+	now := l.opts.Now().UTC().Truncate(time.Millisecond)
+	if now.Sub(l.alarmsAt) >= every {
+		l.alarmsAt = now
+		for _, do := range []func(context.Context, time.Time) error{l.schedules, l.policies, l.forget} {
+			if err := do(ctx, now); err != nil {
+				return err
+			}
+		}
+	}
+	if err := l.manage(ctx, now); err != nil {
+		return err
+	}
+	for g := range l.store.View().AutoScalingGroups.All() {
+		err := l.store.Update(ctx, func(tx *state.Tx) error {
+			if row := tx.AutoScalingGroups.Get(g.Name()); row != nil {
+				(&step{tx: tx, opts: &l.opts, now: now, old: row, group: row.Clone()}).run()
+			}
+			return nil
+		})
+		if ctx.Err() != nil || errors.Is(err, state.ErrClosed) {
+			return err
+		}
+		if err != nil {
+			l.opts.Log.Error("cannot look after an Auto Scaling group", "group", g.Name(), "error", err)
+		}
+	}
+	return nil
+}
+
+// schedules does the scheduled actions that are due.
+func (l *Loop) schedules(ctx context.Context, now time.Time) error {
+	due := func(a *state.GroupAction) bool { return a.DueAt != nil && !a.DueAt.After(now) }
+	for action := range l.store.View().GroupActions.All() {
+		if !due(action) {
+			continue
+		}
+		err := l.store.Update(ctx, func(tx *state.Tx) error {
+			if row := tx.GroupActions.Get(action.Key()); row != nil && due(row) {
+				perform(tx, row, now)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// perform gives a group what a scheduled action says, and finds out when that is due again. One that is not is forgotten.
+func perform(tx *state.Tx, a *state.GroupAction, now time.Time) {
+	row := *a
+	if due, err := scaling.NextOfGroup(&row.ScheduledUpdateGroupAction, now); err == nil && due != nil {
+		row.DueAt, row.StartTime, row.Time = due, due, due
+		tx.GroupActions.Put(&row)
+	} else {
+		tx.GroupActions.Delete(row.Key())
+	}
+	old := tx.AutoScalingGroups.Get(*row.AutoScalingGroupName)
+	if old == nil || old.Deleting || old.Suspends("ScheduledActions") {
+		return
+	}
+	g := old.Clone()
+	if row.MinSize != nil {
+		g.MinSize = row.MinSize
+	}
+	if row.MaxSize != nil {
+		g.MaxSize = row.MaxSize
+	}
+	if *g.MinSize > *g.MaxSize {
+		return // the action came to be wrong as the group was changed; on AWS it fails, too
+	}
+	desired := *g.DesiredCapacity
+	if row.DesiredCapacity != nil && *row.DesiredCapacity >= 0 {
+		desired = *row.DesiredCapacity
+	}
+	setDesired(g, int(desired), "a scheduled action update of AutoScalingGroup constraints", now)
+	tx.AutoScalingGroups.Put(g)
+}
+
+// setDesired gives a group another desired capacity, within its bounds, and says why.
+func setDesired(g *state.AutoScalingGroup, desired int, because string, now time.Time) {
+	before := *g.DesiredCapacity
+	after := int32(scaling.Bounds{Min: int(*g.MinSize), Max: int(*g.MaxSize)}.Clamp(desired))
+	if after == before {
+		return
+	}
+	g.DesiredCapacity, g.Failures, g.NotBefore = &after, 0, nil
+	g.Cause = "At " + state.Stamp(now) + " " + because + " changing the desired capacity from " + itoa(int(before)) + " to " + itoa(int(after)) + "."
+}
+
+// forget removes the activities of more than six weeks ago.
+func (l *Loop) forget(ctx context.Context, now time.Time) error {
+	var old []string
+	for a := range l.store.View().GroupActivities.All() { // the oldest first
+		if now.Sub(aws.ToTime(a.StartTime)) <= keep {
+			break
+		}
+		old = append(old, *a.ActivityId)
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	return l.store.Update(ctx, func(tx *state.Tx) error {
+		for _, id := range old {
+			tx.GroupActivities.Delete(id)
+		}
+		return nil
+	})
+}

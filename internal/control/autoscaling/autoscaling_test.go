@@ -1,0 +1,220 @@
+package autoscaling
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// quiet is a CloudWatch without alarms.
+type quiet struct{}
+
+func (quiet) DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput) (*cloudwatch.DescribeAlarmsOutput, error) {
+	return &cloudwatch.DescribeAlarmsOutput{}, nil
+}
+
+func (quiet) GetMetricData(context.Context, *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error) {
+	return &cloudwatch.GetMetricDataOutput{}, nil
+}
+
+// world is a store with the group g, from 0 to 5, and a loop over it.
+func world(t testing.TB, dir string) (*state.Store, *Loop) {
+	t.Helper()
+	journal, err := state.OpenSQLite(context.Background(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open(context.Background(), journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, store, func(tx *state.Tx) {
+		tx.LaunchTemplates.Put(&state.LaunchTemplate{
+			LaunchTemplate: ec2types.LaunchTemplate{LaunchTemplateId: aws.String("lt-1"), LaunchTemplateName: aws.String("lt"), DefaultVersionNumber: aws.Int64(1), LatestVersionNumber: aws.Int64(1)},
+			Versions:       []ec2types.LaunchTemplateVersion{{VersionNumber: aws.Int64(1), LaunchTemplateData: &ec2types.ResponseLaunchTemplateData{ImageId: aws.String("ami-00000000"), InstanceType: "g4dn.xlarge"}}},
+		})
+		tx.AutoScalingGroups.Put(&state.AutoScalingGroup{AutoScalingGroup: types.AutoScalingGroup{
+			AutoScalingGroupName: aws.String("g"), AutoScalingGroupARN: aws.String("arn:g"), MinSize: aws.Int32(0), MaxSize: aws.Int32(5), DesiredCapacity: aws.Int32(0), DefaultCooldown: aws.Int32(300),
+			AvailabilityZones: []string{"z"}, TerminationPolicies: []string{"Default"}, LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-1")},
+		}})
+	})
+	return store, New(store, Options{Now: time.Now, CloudWatch: quiet{}, Lost: time.Minute, Log: slog.New(slog.DiscardHandler)})
+}
+
+func put(t testing.TB, store *state.Store, change func(*state.Tx)) {
+	t.Helper()
+	if err := store.Update(context.Background(), func(tx *state.Tx) error { change(tx); return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// changeGroup changes the group.
+func changeGroup(t testing.TB, store *state.Store, change func(*state.AutoScalingGroup)) {
+	put(t, store, func(tx *state.Tx) {
+		g := tx.AutoScalingGroups.Get("g").Clone()
+		change(g)
+		tx.AutoScalingGroups.Put(g)
+	})
+}
+
+// machines does what the fleet would: what is pending runs, what is shutting-down is gone.
+func machines(t testing.TB, store *state.Store) {
+	put(t, store, func(tx *state.Tx) {
+		for _, i := range slices.Collect(tx.Instances.All()) {
+			switch i.Name() {
+			case ec2types.InstanceStateNamePending:
+				tx.Instances.Put(i.In(ec2types.InstanceStateNameRunning))
+			case ec2types.InstanceStateNameShuttingDown:
+				tx.Instances.Put(i.In(ec2types.InstanceStateNameTerminated))
+			}
+		}
+	})
+}
+
+func step1(t testing.TB, l *Loop) {
+	t.Helper()
+	if err := l.Step(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// states are the lifecycle states of the group's instances.
+func states(store *state.Store) (out []string) {
+	for i := range store.View().Instances.By(state.InstancesByGroup, "g") {
+		out = append(out, string(i.Member.LifecycleState))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestLifecycle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := world(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		changeGroup(t, store, func(g *state.AutoScalingGroup) {
+			g.DesiredCapacity = aws.Int32(1)
+			g.Hooks = []types.LifecycleHook{
+				{LifecycleHookName: aws.String("up"), LifecycleTransition: aws.String(launching), DefaultResult: aws.String("CONTINUE"), HeartbeatTimeout: aws.Int32(60)},
+				{LifecycleHookName: aws.String("down"), LifecycleTransition: aws.String(terminating), DefaultResult: aws.String("ABANDON"), HeartbeatTimeout: aws.Int32(60)},
+			}
+		})
+		want := func(after string, states1 ...string) {
+			t.Helper()
+			if got := states(store); !slices.Equal(got, states1) {
+				t.Errorf("%s: %v, want %v", after, got, states1)
+			}
+		}
+		step1(t, l)
+		want("launched", "Pending")
+		machines(t, store)
+		step1(t, l)
+		want("running", "Pending:Wait")
+		time.Sleep(59 * time.Second)
+		step1(t, l)
+		want("before the hook's end", "Pending:Wait")
+		time.Sleep(time.Second)
+		step1(t, l)
+		want("after the hook's end", "InService")
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(0) })
+		step1(t, l)
+		step1(t, l)
+		want("shrinking", "Terminating:Wait")
+		time.Sleep(time.Minute)
+		step1(t, l)
+		machines(t, store)
+		step1(t, l)
+		want("gone")
+		var all []string
+		for a := range store.View().GroupActivities.All() {
+			all = append(all, string(a.StatusCode))
+		}
+		if fmt.Sprint(all) != "[Successful Successful]" {
+			t.Errorf("the activities are %v", all)
+		}
+	})
+}
+
+// TestFailedLaunches: an instance that never came up is not tried again at once, and less often the more have failed.
+func TestFailedLaunches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := world(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(1) })
+		launches := 0
+		for range 60 {
+			step1(t, l)
+			put(t, store, func(tx *state.Tx) {
+				for _, i := range slices.Collect(tx.Instances.By(state.InstancesByState, "pending")) {
+					launches++
+					tx.Instances.Put(i.Terminating("Server.InternalError", "no machine").In(ec2types.InstanceStateNameTerminated))
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		if launches < 3 || launches > 6 {
+			t.Errorf("%d launches in a minute", launches)
+		}
+	})
+}
+
+// TestBounds does anything to a group: it never has more instances than it may, protected ones stay as it shrinks, and it comes
+// to what is desired of it.
+func TestBounds(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		store, l := world(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		protected := map[string]bool{}
+		for range rapid.IntRange(1, 20).Draw(r, "steps") {
+			switch rapid.IntRange(0, 3).Draw(r, "what") {
+			case 0:
+				n := rapid.Int32Range(0, 5).Draw(r, "desired")
+				changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = &n })
+			case 1:
+				machines(t, store)
+			case 2:
+				for _, i := range store.View().ActiveMembers("g") {
+					row := i.Clone()
+					row.Member.Protected = rapid.Bool().Draw(r, "protected")
+					protected[*i.InstanceId] = row.Member.Protected
+					put(t, store, func(tx *state.Tx) { tx.Instances.Put(row) })
+				}
+			}
+			step1(t, l)
+			v := store.View()
+			if n := len(v.ActiveMembers("g")); n > 5 {
+				r.Fatalf("%d instances", n)
+			}
+			for id, is := range protected {
+				if i := v.Instances.Get(id); is && (i.Over() || i.Member.Leaving()) {
+					r.Fatalf("%s was protected", id)
+				}
+			}
+		}
+		for range 3 {
+			step1(t, l)
+			machines(t, store)
+		}
+		step1(t, l)
+		v, safe := store.View(), 0
+		for _, i := range v.ActiveMembers("g") {
+			if i.Member.Protected {
+				safe++
+			}
+		}
+		if n, want := len(v.ActiveMembers("g")), max(int(*v.AutoScalingGroups.Get("g").DesiredCapacity), safe); n != want {
+			r.Fatalf("%d instances, want %d", n, want)
+		}
+	})
+}

@@ -1,0 +1,166 @@
+package autoscaling
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/decide/capacity"
+	decide "github.com/pintle/pintle/internal/decide/group"
+	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// waiting are the needs of the tasks that wait for a capacity provider's instances.
+func waiting(v *state.View, p *state.CapacityProvider) (out []decide.Size) {
+	if p == nil {
+		return nil
+	}
+	for t := range v.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
+		if t.Waiting != nil && aws.ToString(t.CapacityProviderName) == *p.Name {
+			out = append(out, decide.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs})
+		}
+	}
+	return out
+}
+
+// manage has each capacity provider with managed scaling set the desired capacity of its group, and puts its metric.
+func (l *Loop) manage(ctx context.Context, now time.Time) error {
+	for p := range l.store.View().CapacityProviders.All() {
+		var reservation float64
+		var managed bool
+		err := l.store.Update(ctx, func(tx *state.Tx) error {
+			if row := tx.CapacityProviders.Get(*p.CapacityProviderArn); row != nil {
+				adopt(tx, row)
+				reservation, managed = l.grow(tx, row, now)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if managed {
+			if err := l.measure(p, reservation, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// groupOf is the Auto Scaling group of a capacity provider; nil where it is not one of Pintle's.
+func groupOf(v *state.View, p *state.CapacityProvider) *state.AutoScalingGroup {
+	for g := range v.AutoScalingGroups.All() {
+		if found := providerOf(v, g); found != nil && *found.Name == *p.Name {
+			return g
+		}
+	}
+	return nil
+}
+
+// adopt has the container instances of a provider's group say whose they are.
+func adopt(tx *state.Tx, p *state.CapacityProvider) {
+	g := groupOf(tx.View, p)
+	if g == nil {
+		return
+	}
+	for i := range tx.Instances.By(state.InstancesByGroup, g.Name()) {
+		if c := containerInstance(tx.View, *i.InstanceId); c != nil && aws.ToString(c.CapacityProviderName) != *p.Name {
+			row := *c
+			row.CapacityProviderName, row.Version = p.Name, c.Version+1
+			tx.ContainerInstances.Put(&row)
+		}
+	}
+}
+
+// grow sets the desired capacity of a provider's group: at once where more instances are needed, and once it has been so for a
+// while where fewer are. It gives the provider's CapacityProviderReservation.
+func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (reservation float64, managed bool) {
+	scaling := p.AutoScalingGroupProvider.ManagedScaling
+	old := groupOf(tx.View, p)
+	if scaling.Status != ecstypes.ManagedScalingStatusEnabled || old == nil || old.Deleting {
+		return 0, false
+	}
+	m, warming := managedOf(tx.View, p, old, now)
+	g, desired := old.Clone(), m.Desired(int(aws.ToInt32(scaling.TargetCapacity)))
+	before := int(*old.DesiredCapacity)
+	low := desired < before && len(m.Waiting) == 0
+	row := *p
+	switch {
+	case !low || warming:
+		row.LowSince = nil
+	case row.LowSince == nil:
+		row.LowSince = &now
+	}
+	if desired > before || low && row.LowSince != nil && now.Sub(*row.LowSince) >= l.opts.ScaleIn {
+		setDesired(g, desired, "managed scaling of the capacity provider "+*p.Name+", whose tasks need "+itoa(m.Needed())+" instances,", now)
+		row.LowSince = nil
+	}
+	if *g.DesiredCapacity != *old.DesiredCapacity {
+		tx.AutoScalingGroups.Put(g)
+	}
+	if row.LowSince != p.LowSince {
+		tx.CapacityProviders.Put(&row)
+	}
+	return m.Reservation(), true
+}
+
+// managedOf is what there is and what is wanted of a provider, and whether instances are still coming up.
+func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGroup, now time.Time) (m capacity.Managed, warming bool) {
+	scaling := p.AutoScalingGroupProvider.ManagedScaling
+	m.MinStep, m.MaxStep = int(aws.ToInt32(scaling.MinimumScalingStepSize)), int(aws.ToInt32(scaling.MaximumScalingStepSize))
+	warmup := time.Duration(aws.ToInt32(scaling.InstanceWarmupPeriod)) * time.Second
+	for _, i := range v.ActiveMembers(g.Name()) {
+		c := containerInstance(v, *i.InstanceId)
+		at := i.Member.InServiceAt
+		warming = warming || at == nil || now.Before(at.Add(warmup)) || c == nil && now.Before(at.Add(registers))
+		switch {
+		case c == nil:
+		case busy(v, c, false):
+			m.Registered, m.Busy = m.Registered+1, m.Busy+1
+		case now.Sub(aws.ToTime(c.RegisteredAt)) >= settles:
+			m.Registered++
+		}
+	}
+	needs := waiting(v, p)
+	for _, n := range needs {
+		m.Waiting = append(m.Waiting, capacity.Size{CPU: n.CPU, MemoryMiB: n.MemoryMiB, GPUs: n.GPUs})
+	}
+	if all := sizes(v, g); len(all) > 0 {
+		cheapest := g.MixedInstancesPolicy != nil && g.MixedInstancesPolicy.InstancesDistribution != nil && aws.ToString(g.MixedInstancesPolicy.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
+		one := decide.Pick(all, largest(needs), cheapest)
+		m.Instance = capacity.Size{CPU: one.CPU, MemoryMiB: one.MemoryMiB, GPUs: one.GPUs}
+	}
+	return m, warming
+}
+
+// settles is how long an instance without tasks counts as still coming, so that those that wait for it are not counted twice:
+// it has to connect before they are placed.
+const settles = 5 * time.Second
+
+// registers is how long an instance that runs may take to register, before it counts as one without tasks.
+const registers = time.Minute
+
+// measure puts CapacityProviderReservation, once a minute.
+func (l *Loop) measure(p *state.CapacityProvider, reservation float64, now time.Time) error {
+	minute := now.Truncate(time.Minute)
+	if !l.measured[*p.Name].Before(minute) {
+		return nil
+	}
+	l.measured[*p.Name] = minute
+	var samples []metricstore.Sample
+	for c := range l.store.View().Clusters.All() {
+		if slices.Contains(c.CapacityProviders, *p.Name) {
+			metric := metricstore.NewMetric("AWS/ECS/ManagedScaling", "CapacityProviderReservation",
+				metricstore.Dimension{Name: "CapacityProviderName", Value: *p.Name}, metricstore.Dimension{Name: "ClusterName", Value: *c.ClusterName})
+			samples = append(samples, metricstore.Sample{Metric: metric, Unit: "Percent", At: now.Unix(), Set: metricstore.One(reservation)})
+		}
+	}
+	if len(samples) == 0 {
+		return nil
+	}
+	return l.opts.Put(samples)
+}

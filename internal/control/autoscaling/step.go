@@ -1,0 +1,418 @@
+package autoscaling
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	decide "github.com/pintle/pintle/internal/decide/group"
+	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// step is one step of one group, in a transaction.
+type step struct {
+	tx    *state.Tx
+	opts  *Options
+	now   time.Time
+	old   *state.AutoScalingGroup
+	group *state.AutoScalingGroup // a copy of ours
+}
+
+const (
+	launching   = "autoscaling:EC2_INSTANCE_LAUNCHING"
+	terminating = "autoscaling:EC2_INSTANCE_TERMINATING"
+	// maxPause is the most between launches that fail.
+	maxPause = time.Minute
+	// drains is how long an instance's tasks may take to end: as long as a lifecycle hook may.
+	drains = 48 * time.Hour
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func (s *step) run() {
+	for _, i := range slices.Collect(s.tx.Instances.By(state.InstancesByGroup, s.group.Name())) {
+		s.advance(i)
+	}
+	s.replaceUnhealthy()
+	s.balance()
+	if s.group.Deleting && len(slices.Collect(s.tx.Instances.By(state.InstancesByGroup, s.group.Name()))) == 0 {
+		s.tx.AutoScalingGroups.Delete(s.group.Name())
+		return
+	}
+	if !reflect.DeepEqual(s.old, s.group) {
+		s.tx.AutoScalingGroups.Put(s.group)
+	}
+}
+
+// advance takes an instance as far through its lifecycle as it can go now: the user guide's page "Amazon EC2 Auto Scaling
+// instance lifecycle".
+func (s *step) advance(i *state.Instance) {
+	switch m := i.Member; m.LifecycleState {
+	case types.LifecycleStatePending, types.LifecycleStatePendingWait, types.LifecycleStatePendingProceed:
+		s.arrive(i)
+	case types.LifecycleStateInService:
+		if i.Over() {
+			s.leave(i, "an instance was taken out of service in response to an EC2 health check indicating it has been terminated or stopped.")
+		}
+	case types.LifecycleStateTerminating, types.LifecycleStateTerminatingWait, types.LifecycleStateTerminatingProceed:
+		s.depart(i)
+	}
+}
+
+// arrive takes an instance from its launch to InService.
+func (s *step) arrive(i *state.Instance) {
+	if i.Over() { // it never came up, or was ended
+		s.fail(i)
+		return
+	}
+	if i.Name() != ec2types.InstanceStateNameRunning {
+		return
+	}
+	waits, abandoned := s.hooks(i, launching)
+	if abandoned {
+		s.leave(i, "instance "+*i.InstanceId+" was abandoned by a lifecycle action.")
+		return
+	}
+	row := i.Clone()
+	if row.Member.Waits = waits; waits != nil && !waits.Proceed {
+		row.Member.LifecycleState = types.LifecycleStatePendingWait
+		s.put(i, row)
+		return
+	}
+	row.Member.LifecycleState, row.Member.InServiceAt, row.Member.Waits = types.LifecycleStateInService, &s.now, nil
+	s.put(i, row)
+	s.tx.EndGroupActivity(row.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
+	s.group.Failures, s.group.NotBefore = 0, nil
+	s.group.CoolsFrom = &s.now
+}
+
+// fail ends the launch of an instance that came to nothing, and puts off the next one.
+func (s *step) fail(i *state.Instance) {
+	reason := "The instance was terminated before it came into service."
+	if i.StateReason != nil {
+		reason = aws.ToString(i.StateReason.Message)
+	}
+	s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeFailed, reason+" Launching EC2 instance failed.", s.now)
+	s.group.Failures++
+	s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
+	row := i.Clone()
+	row.Member = nil
+	s.tx.Instances.Put(row)
+}
+
+// hooks is the lifecycle action that an instance is at in a transition; nil where there is none left. abandoned says that
+// it was given up.
+func (s *step) hooks(i *state.Instance, transition string) (waits *state.LifecycleAction, abandoned bool) {
+	w := i.Member.Waits
+	var done []string
+	if w != nil {
+		h := s.group.Hook(w.Hook)
+		over := w.Proceed || h == nil || !s.now.Before(w.Until)
+		if !over {
+			return w, false
+		}
+		if w.Abandon || !w.Proceed && h != nil && aws.ToString(h.DefaultResult) == "ABANDON" {
+			return nil, true
+		}
+		done = append(slices.Clone(w.Done), w.Hook)
+	}
+	for _, name := range s.group.HooksOf(transition) {
+		if !slices.Contains(done, name) {
+			h := s.group.Hook(name)
+			return &state.LifecycleAction{Hook: name, Token: state.NewUUID(), Since: s.now, Until: s.now.Add(time.Duration(*h.HeartbeatTimeout) * time.Second), Done: done}, false
+		}
+	}
+	return nil, false
+}
+
+// depart takes an instance from its last service to its end: through its hooks, until its tasks have ended where a
+// capacity provider drains it, and then the machine goes.
+func (s *step) depart(i *state.Instance) {
+	if i.Name() == ec2types.InstanceStateNameTerminated {
+		s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
+		row := i.Clone()
+		row.Member = nil
+		s.tx.Instances.Put(row)
+		return
+	}
+	if i.Over() {
+		return
+	}
+	row := i.Clone()
+	if i.Member.LifecycleState != types.LifecycleStateTerminatingProceed {
+		waits, abandoned := s.hooks(i, terminating) // also where it is abandoned it goes
+		if row.Member.Waits = waits; waits != nil && !abandoned {
+			row.Member.LifecycleState = types.LifecycleStateTerminatingWait
+			s.put(i, row)
+			return
+		}
+		row.Member.LifecycleState, row.Member.Waits = types.LifecycleStateTerminatingProceed, nil
+		s.put(i, row)
+	}
+	if s.drained(row) {
+		s.tx.Instances.Put(row.Terminating("Server.ScheduledStop", "Server.ScheduledStop: taken out of the Auto Scaling group "+s.group.Name()))
+	}
+}
+
+// drained sets the container instance of an instance to DRAINING, where its capacity provider has managed draining, and
+// says whether its tasks have ended. Without, there is nothing to wait for.
+func (s *step) drained(i *state.Instance) bool {
+	p := providerOf(s.tx.View, s.group)
+	if p == nil || p.AutoScalingGroupProvider.ManagedDraining != ecstypes.ManagedDrainingEnabled {
+		return true
+	}
+	c := containerInstance(s.tx.View, *i.InstanceId)
+	if c == nil || s.now.Sub(aws.ToTime(startOf(s.tx.View, i))) > drains {
+		return true
+	}
+	if *c.Status != "DRAINING" {
+		row := *c
+		row.Status, row.Version = aws.String("DRAINING"), c.Version+1
+		s.tx.ContainerInstances.Put(&row)
+	}
+	return !busy(s.tx.View, c, true)
+}
+
+// startOf is when the activity of an instance began.
+func startOf(v *state.View, i *state.Instance) *time.Time {
+	if a := v.GroupActivities.Get(i.Member.Activity); a != nil {
+		return a.StartTime
+	}
+	return i.LaunchTime
+}
+
+// providerOf is the capacity provider of a group; nil where it has none.
+func providerOf(v *state.View, g *state.AutoScalingGroup) *state.CapacityProvider {
+	for p := range v.CapacityProviders.All() {
+		if arn := *p.AutoScalingGroupProvider.AutoScalingGroupArn; arn == *g.AutoScalingGroupARN || arn == g.Name() {
+			return p
+		}
+	}
+	return nil
+}
+
+// containerInstance is what an instance has registered; nil where it has not.
+func containerInstance(v *state.View, id string) *state.ContainerInstance {
+	for c := range v.ContainerInstances.All() {
+		if aws.ToString(c.Ec2InstanceId) == id && *c.Status != "INACTIVE" {
+			return c
+		}
+	}
+	return nil
+}
+
+// busy says whether a container instance has tasks; daemons count where they are asked for.
+func busy(v *state.View, c *state.ContainerInstance, daemons bool) bool {
+	if c == nil {
+		return false
+	}
+	for t := range v.Tasks.By(state.TasksByInstance, *c.ContainerInstanceArn) {
+		if t.Holds() && (daemons || !isDaemon(v, t)) {
+			return true
+		}
+	}
+	return false
+}
+
+func isDaemon(v *state.View, t *state.Task) bool {
+	row := v.Services.Get(t.ServiceArn)
+	return row != nil && row.SchedulingStrategy == ecstypes.SchedulingStrategyDaemon
+}
+
+func (s *step) put(before, after *state.Instance) {
+	if !reflect.DeepEqual(before, after) {
+		s.tx.Instances.Put(after)
+	}
+}
+
+func (s *step) leave(i *state.Instance, cause string) {
+	if a := s.tx.GroupActivities.Get(i.Member.Activity); a != nil {
+		s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeCancelled, "", s.now)
+	}
+	s.tx.Leave(s.group, i, "At "+state.Stamp(s.now)+" "+cause, s.now)
+}
+
+// replaceUnhealthy takes out what is said to be unhealthy, and what has lost its agent.
+func (s *step) replaceUnhealthy() {
+	if s.group.Suspends("ReplaceUnhealthy") || s.group.Suspends("HealthCheck") {
+		return
+	}
+	for _, i := range s.tx.ActiveMembers(s.group.Name()) {
+		if i.Member.LifecycleState != types.LifecycleStateInService {
+			continue
+		}
+		c := containerInstance(s.tx.View, *i.InstanceId)
+		lost := c != nil && !c.AgentConnected && c.DisconnectedAt != nil && s.now.Sub(*c.DisconnectedAt) >= s.opts.Lost
+		switch {
+		case i.Member.Unhealthy:
+			s.leave(i, "an instance was taken out of service in response to a user health-check.")
+		case lost:
+			s.leave(i, "an instance was taken out of service in response to an EC2 health check indicating it has been terminated or stopped: its agent has been away for "+s.opts.Lost.String()+".")
+		}
+	}
+}
+
+// balance launches what is missing and terminates what is too much.
+func (s *step) balance() {
+	active, desired := s.tx.ActiveMembers(s.group.Name()), int(*s.group.DesiredCapacity)
+	switch {
+	case len(active) < desired && !s.group.Deleting:
+		s.launch(len(active), desired)
+	case len(active) > desired:
+		s.shrink(active, desired)
+	}
+}
+
+// because is why a group's capacity is changed: what changed the desired one, and that it is not there.
+func (s *step) because(what string, from, to int) string {
+	cause := "At " + state.Stamp(s.now) + " " + what + ", " + map[bool]string{true: "increasing", false: "shrinking"}[to > from] + " the capacity from " + itoa(from) + " to " + itoa(to) + "."
+	if s.group.Cause != "" {
+		return s.group.Cause + " " + cause
+	}
+	return cause
+}
+
+func (s *step) launch(have, desired int) {
+	if s.group.Suspends("Launch") || s.group.NotBefore != nil && s.now.Before(*s.group.NotBefore) {
+		return
+	}
+	cause := s.because("an instance was started in response to a difference between desired and actual capacity", have, desired)
+	for range desired - have {
+		row, err := s.instance()
+		if err != nil {
+			s.group.Failures++
+			s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
+			if s.group.Failures == 1 { // the next ones fail for the same reason, until somebody changes the group
+				a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance", cause, s.now)
+				s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeFailed, err.Error()+". Launching EC2 instance failed.", s.now)
+			}
+			return
+		}
+		a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance: "+*row.InstanceId, cause, s.now)
+		row.Member.Activity = *a.ActivityId
+		s.tx.Instances.Put(row)
+	}
+}
+
+// instance is a new instance of the group's launch template.
+func (s *step) instance() (*state.Instance, error) {
+	if s.opts.NoFleet {
+		return nil, errors.New("there is nowhere to start machines: say where they come from with --fleet")
+	}
+	spec := s.group.Template()
+	t := s.tx.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))
+	if t == nil {
+		return nil, fmt.Errorf("the launch template %s does not exist", aws.ToString(spec.LaunchTemplateId))
+	}
+	version := t.Version(aws.ToString(spec.Version))
+	if version == nil {
+		return nil, fmt.Errorf("there is no version %s of the launch template %s", aws.ToString(spec.Version), *t.LaunchTemplateId)
+	}
+	data := *version.LaunchTemplateData
+	if size := s.pick(); size.Type != "" {
+		data.InstanceType = ec2types.InstanceType(size.Type)
+	}
+	if _, err := instancetype.Lookup(string(data.InstanceType)); err != nil {
+		return nil, fmt.Errorf("invalid value '%s' for InstanceType", data.InstanceType)
+	}
+	row := state.NewInstance(&data, s.group.AvailabilityZones[0], s.now)
+	row.Member = &state.Member{
+		Group: s.group.Name(), LifecycleState: types.LifecycleStatePending, Protected: aws.ToBool(s.group.NewInstancesProtectedFromScaleIn),
+		LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: t.LaunchTemplateId, LaunchTemplateName: t.LaunchTemplateName, Version: new(strconv.FormatInt(*version.VersionNumber, 10))},
+	}
+	for _, tag := range s.group.Tags {
+		if aws.ToBool(tag.PropagateAtLaunch) {
+			row.Tags = append(row.Tags, ec2types.Tag{Key: tag.Key, Value: tag.Value})
+		}
+	}
+	return row, nil
+}
+
+// pick is the type of the next instance, of the overrides of a mixed instances policy: one that fits the tasks that wait.
+func (s *step) pick() decide.Size {
+	m := s.group.MixedInstancesPolicy
+	if m == nil || len(m.LaunchTemplate.Overrides) == 0 {
+		return decide.Size{}
+	}
+	cheapest := m.InstancesDistribution != nil && aws.ToString(m.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
+	return decide.Pick(sizes(s.tx.View, s.group), largest(waiting(s.tx.View, providerOf(s.tx.View, s.group))), cheapest)
+}
+
+// sizes are the instance types that a group launches, as far as they are known.
+func sizes(v *state.View, g *state.AutoScalingGroup) (out []decide.Size) {
+	add := func(name string) {
+		if t, err := instancetype.Lookup(name); err == nil {
+			out = append(out, decide.Size{Type: name, CPU: int64(t.VCPUs) * 1024, MemoryMiB: t.MemoryMiB, GPUs: t.GPUs})
+		}
+	}
+	if m := g.MixedInstancesPolicy; m != nil && len(m.LaunchTemplate.Overrides) > 0 {
+		for _, o := range m.LaunchTemplate.Overrides {
+			add(aws.ToString(o.InstanceType))
+		}
+		return out
+	}
+	spec := g.Template()
+	if t := v.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName)); t != nil {
+		if version := t.Version(aws.ToString(spec.Version)); version != nil {
+			add(string(version.LaunchTemplateData.InstanceType))
+		}
+	}
+	return out
+}
+
+// shrink terminates instances down to the desired capacity, as far as they are not protected.
+func (s *step) shrink(active []*state.Instance, desired int) {
+	if s.group.Suspends("Terminate") && !s.group.Deleting {
+		return
+	}
+	p := providerOf(s.tx.View, s.group)
+	var all []decide.Instance
+	for _, i := range active {
+		d := decide.Instance{ID: *i.InstanceId, LaunchedAt: *i.LaunchTime, Protected: i.Member.Protected, Version: -1}
+		if spec := s.group.Template(); aws.ToString(spec.LaunchTemplateId) == aws.ToString(i.Member.LaunchTemplate.LaunchTemplateId) {
+			d.Version, _ = strconv.ParseInt(aws.ToString(i.Member.LaunchTemplate.Version), 10, 64)
+		}
+		if p != nil {
+			d.Busy = busy(s.tx.View, containerInstance(s.tx.View, d.ID), false)
+			if p.AutoScalingGroupProvider.ManagedTerminationProtection == ecstypes.ManagedTerminationProtectionEnabled {
+				d.Protected = d.Busy
+			}
+		}
+		d.Protected = d.Protected && !s.group.Deleting
+		all = append(all, d)
+	}
+	victims := decide.Victims(all, len(active)-desired, s.group.TerminationPolicies, s.now)
+	cause := s.because("an instance was taken out of service in response to a difference between desired and actual capacity", len(active), len(active)-len(victims))
+	for _, id := range victims {
+		row := s.tx.Instances.Get(id)
+		if a := s.tx.GroupActivities.Get(row.Member.Activity); a != nil {
+			s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeCancelled, "", s.now)
+		}
+		s.tx.Leave(s.group, row, cause+" At "+state.Stamp(s.now)+" instance "+id+" was selected for termination.", s.now)
+		s.group.CoolsFrom = &s.now
+	}
+}
+
+// largest is what fits every one of some needs.
+func largest(needs []decide.Size) (out decide.Size) {
+	for _, n := range needs {
+		out.CPU, out.MemoryMiB, out.GPUs = max(out.CPU, n.CPU), max(out.MemoryMiB, n.MemoryMiB), max(out.GPUs, n.GPUs)
+	}
+	return out
+}
+
+// warmup is how long an instance counts as warming up for a policy.
+func warmup(g *state.AutoScalingGroup, p *state.GroupPolicy) time.Duration {
+	seconds := cmp.Or(p.EstimatedInstanceWarmup, g.DefaultInstanceWarmup, g.DefaultCooldown)
+	return time.Duration(max(0, *seconds)) * time.Second
+}

@@ -1,0 +1,177 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+
+	"github.com/pintle/pintle/internal/fleet"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// yard is a fleet of machines in memory. Each call takes a second, and may be cut off by a kill before or after it has done
+// what it is for.
+type yard struct {
+	mu       sync.Mutex
+	there    map[string]bool
+	launched map[string]int // how often each machine was started
+	broken   bool
+}
+
+func (y *yard) Launch(ctx context.Context, m fleet.Machine) error {
+	if err := wait(ctx); err != nil {
+		return err
+	}
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.broken {
+		return errors.New("no machine")
+	}
+	if !y.there[m.InstanceID] {
+		y.there[m.InstanceID] = true
+		y.launched[m.InstanceID]++
+	}
+	y.mu.Unlock()
+	defer y.mu.Lock()
+	return wait(ctx)
+}
+
+func (y *yard) Terminate(ctx context.Context, id string) error {
+	y.mu.Lock()
+	delete(y.there, id)
+	y.mu.Unlock()
+	return wait(ctx)
+}
+
+func (y *yard) List(context.Context) (ids []string, err error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for id := range y.there {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+func wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Second):
+		return nil
+	}
+}
+
+// none is an ECS without container instances.
+type none struct{}
+
+func (none) UpdateContainerInstancesState(context.Context, *ecs.UpdateContainerInstancesStateInput) (*ecs.UpdateContainerInstancesStateOutput, error) {
+	return nil, nil
+}
+
+func (none) DeregisterContainerInstance(context.Context, *ecs.DeregisterContainerInstanceInput) (*ecs.DeregisterContainerInstanceOutput, error) {
+	return nil, nil
+}
+
+func open(t *testing.T) *state.Store {
+	t.Helper()
+	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open(t.Context(), journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func put(t *testing.T, store *state.Store, rows ...*state.Instance) {
+	t.Helper()
+	err := store.Update(context.Background(), func(tx *state.Tx) error {
+		for _, row := range rows {
+			tx.Instances.Put(row)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pending() *state.Instance {
+	return state.NewInstance(&types.ResponseLaunchTemplateData{InstanceType: "c5.large"}, "z", time.Now())
+}
+
+// runFor runs a new loop for a while, as if the one before it had been killed.
+func runFor(t *testing.T, store *state.Store, y *yard, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	err := New(store, Options{Now: time.Now, Provider: y, ECS: none{}, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+}
+
+// TestKills kills the loop at every half second of a launch and an end: each machine is started once, and none is left.
+func TestKills(t *testing.T) {
+	for at := 500 * time.Millisecond; at < 6*time.Second; at += 500 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			store, y := open(t), &yard{there: map[string]bool{}, launched: map[string]int{}}
+			defer store.Close() //nolint:errcheck // the test is over
+			stays, goes := pending(), pending()
+			put(t, store, stays, goes)
+			runFor(t, store, y, at)
+			put(t, store, store.View().Instances.Get(*goes.InstanceId).Terminating("c", "r"))
+			runFor(t, store, y, at)
+			runFor(t, store, y, 10*time.Second)
+			ids, _ := y.List(t.Context())
+			if !slices.Equal(ids, []string{*stays.InstanceId}) || y.launched[*stays.InstanceId] != 1 || y.launched[*goes.InstanceId] > 1 {
+				t.Errorf("killed at %v: there are %v, started %v", at, ids, y.launched)
+			}
+			v := store.View()
+			if a, b := v.Instances.Get(*stays.InstanceId).Name(), v.Instances.Get(*goes.InstanceId).Name(); a != "running" || b != "terminated" {
+				t.Errorf("killed at %v: %s and %s", at, a, b)
+			}
+		})
+	}
+}
+
+func TestSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, y := open(t), &yard{there: map[string]bool{"i-stray": true}, launched: map[string]int{}}
+		defer store.Close() //nolint:errcheck // the test is over
+		lost := pending().In(types.InstanceStateNameRunning)
+		put(t, store, lost)
+		runFor(t, store, y, 10*time.Second)
+		if ids, _ := y.List(t.Context()); len(ids) != 0 {
+			t.Errorf("%v is left", ids)
+		}
+		if row := store.View().Instances.Get(*lost.InstanceId); row.Name() != "terminated" || aws.ToString(row.StateReason.Code) != "Server.InternalError" {
+			t.Errorf("an instance whose machine has gone is %s: %+v", row.Name(), row.StateReason)
+		}
+	})
+}
+
+func TestGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, y := open(t), &yard{there: map[string]bool{}, launched: map[string]int{}, broken: true}
+		defer store.Close() //nolint:errcheck // the test is over
+		row := pending()
+		put(t, store, row)
+		runFor(t, store, y, 30*time.Second)
+		if got := store.View().Instances.Get(*row.InstanceId); got.Name() != "terminated" || *got.StateReason.Message != "Server.InternalError: no machine" {
+			t.Errorf("it is %s: %+v", got.Name(), got.StateReason)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+// Package group decides what becomes of an Auto Scaling group's instances: which go when it shrinks, and of what type the
+// next ones are. It is pure: it knows no clock and no store. The page that it follows is
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
+package group
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Instance is an instance of a group.
+type Instance struct {
+	ID         string
+	LaunchedAt time.Time
+	Protected  bool  // from scale-in
+	Busy       bool  // it runs tasks of a capacity provider that looks after its group: those without go first
+	Version    int64 // of its launch template; one that has another template than the group's now has -1
+}
+
+// Policies are the termination policies that there are.
+var Policies = []string{"AllocationStrategy", "ClosestToNextInstanceHour", "Default", "NewestInstance", "OldestInstance", "OldestLaunchConfiguration", "OldestLaunchTemplate"}
+
+// Victims are the instances that go when a group shrinks by a number: never one that is protected, so that they may be
+// fewer. The first policy decides, the next ones among those that it finds equal.
+func Victims(all []Instance, number int, policies []string, now time.Time) []string {
+	candidates := slices.DeleteFunc(slices.Clone(all), func(i Instance) bool { return i.Protected })
+	slices.SortStableFunc(candidates, func(a, b Instance) int {
+		if a.Busy != b.Busy {
+			return map[bool]int{false: -1, true: 1}[a.Busy]
+		}
+		for _, p := range policies {
+			if c := compare(p, a, b, now); c != 0 {
+				return c
+			}
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+	var out []string
+	for _, i := range candidates[:min(max(number, 0), len(candidates))] {
+		out = append(out, i.ID)
+	}
+	return out
+}
+
+// compare is below 0 where a goes before b.
+func compare(policy string, a, b Instance, now time.Time) int {
+	switch policy {
+	case "OldestInstance":
+		return a.LaunchedAt.Compare(b.LaunchedAt)
+	case "NewestInstance":
+		return b.LaunchedAt.Compare(a.LaunchedAt)
+	case "OldestLaunchTemplate", "OldestLaunchConfiguration":
+		return cmp.Compare(a.Version, b.Version)
+	case "ClosestToNextInstanceHour":
+		return cmp.Compare(untilHour(a, now), untilHour(b, now))
+	}
+	return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(untilHour(a, now), untilHour(b, now))) // Default
+}
+
+// untilHour is how long it is until an instance has been there for a whole number of hours.
+func untilHour(i Instance, now time.Time) time.Duration {
+	return time.Hour - now.Sub(i.LaunchedAt)%time.Hour
+}
+
+// Size is what an instance type has.
+type Size struct {
+	Type      string
+	CPU       int64 // units
+	MemoryMiB int64
+	GPUs      int
+}
+
+// Fits says whether one of the size has room for what is needed.
+func (s Size) Fits(need Size) bool {
+	return need.CPU <= s.CPU && need.MemoryMiB <= s.MemoryMiB && need.GPUs <= s.GPUs
+}
+
+// Smaller orders sizes by what they cost, as far as what they have tells it: GPUs before processors before memory.
+func Smaller(a, b Size) int {
+	return cmp.Or(cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB))
+}
+
+// Pick is the type of the next instance: of those that fit what is needed, the first of the list, or, where the cheapest
+// is wanted, the smallest. Where none fits, it is picked from all.
+func Pick(sizes []Size, need Size, cheapest bool) Size {
+	fitting := slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return !s.Fits(need) })
+	if len(fitting) == 0 {
+		fitting = sizes
+	}
+	if cheapest {
+		return slices.MinFunc(fitting, Smaller)
+	}
+	return fitting[0]
+}

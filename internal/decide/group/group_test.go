@@ -1,0 +1,77 @@
+package group
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func TestVictims(t *testing.T) {
+	all := []Instance{
+		{ID: "old", LaunchedAt: noon.Add(-150 * time.Minute), Version: 2},
+		{ID: "mid", LaunchedAt: noon.Add(-115 * time.Minute), Version: 1},
+		{ID: "new", LaunchedAt: noon.Add(-time.Minute), Version: 2},
+		{ID: "other", LaunchedAt: noon.Add(-2 * time.Minute), Version: -1, Protected: true},
+	}
+	for _, c := range []struct{ policy, want string }{
+		{"OldestInstance", "[old mid new]"},
+		{"NewestInstance", "[new mid old]"},
+		{"OldestLaunchTemplate", "[mid new old]"},
+		{"ClosestToNextInstanceHour", "[mid old new]"},
+		{"Default", "[mid old new]"},
+	} {
+		if got := fmt.Sprint(Victims(all, 4, []string{c.policy}, noon)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.policy, got, c.want)
+		}
+	}
+	all[1].Busy = true
+	if got := fmt.Sprint(Victims(all, 2, []string{"Default"}, noon)); got != "[old new]" {
+		t.Errorf("the busy one goes last: %s", got)
+	}
+}
+
+// TestProtected: whatever the policies, none that is protected goes, and no more than are asked for.
+func TestProtected(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		var all []Instance
+		for i := range rapid.IntRange(0, 20).Draw(r, "instances") {
+			all = append(all, Instance{ID: fmt.Sprint(i), LaunchedAt: noon.Add(-time.Duration(rapid.IntRange(0, 500).Draw(r, "minutes")) * time.Minute), Protected: rapid.Bool().Draw(r, "protected"), Busy: rapid.Bool().Draw(r, "busy"), Version: rapid.Int64Range(-1, 3).Draw(r, "version")})
+		}
+		number := rapid.IntRange(-2, 25).Draw(r, "number")
+		got := Victims(all, number, rapid.SliceOf(rapid.SampledFrom(Policies)).Draw(r, "policies"), noon)
+		free := slices.DeleteFunc(slices.Clone(all), func(i Instance) bool { return i.Protected })
+		if len(got) != min(max(number, 0), len(free)) || len(slices.Compact(slices.Sorted(slices.Values(got)))) != len(got) {
+			r.Fatalf("%d of %d: %v", number, len(free), got)
+		}
+		for _, id := range got {
+			if !slices.ContainsFunc(free, func(i Instance) bool { return i.ID == id }) {
+				r.Fatalf("%s is protected", id)
+			}
+		}
+	})
+}
+
+func TestPick(t *testing.T) {
+	small, gpu, big := Size{"c5.large", 2048, 4096, 0}, Size{"g4dn.xlarge", 4096, 16384, 1}, Size{"g4dn.12xlarge", 49152, 196608, 4}
+	for _, c := range []struct {
+		name     string
+		need     Size
+		cheapest bool
+		want     string
+	}{
+		{"the first that fits", Size{}, false, "g4dn.12xlarge"},
+		{"the cheapest", Size{}, true, "c5.large"},
+		{"the cheapest with a GPU", Size{GPUs: 1}, true, "g4dn.xlarge"},
+		{"the only one with two", Size{GPUs: 2}, true, "g4dn.12xlarge"},
+		{"none has five", Size{GPUs: 5}, true, "c5.large"},
+	} {
+		if got := Pick([]Size{big, gpu, small}, c.need, c.cheapest); got.Type != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got.Type, c.want)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pintle/pintle/internal/agent/file"
+)
+
+// Local runs an agent for each instance on this machine, of the instance's type, in a directory of its own. The agents
+// outlive the control plane, which finds them again by the locks that they hold; one that ends by itself is started anew,
+// as a machine's init would. What an instance has is in its directory, and goes with it.
+type Local struct {
+	opts LocalOptions
+
+	mu     sync.Mutex
+	ending map[string]bool     // instances whose agents are not to be started again
+	starts map[string]attempts // of agents that end by themselves
+}
+
+// LocalOptions are what Local needs.
+type LocalOptions struct {
+	Program string   // the pintle binary
+	Dir     string   // of all instances
+	Args    []string // of every agent, besides what makes it the instance's
+	Env     []string // of every agent, besides this process's
+	Most    int      // instances on this machine
+	Log     *slog.Logger
+}
+
+// attempts are when an agent was started last, and how often in a row it was.
+type attempts struct {
+	at time.Time
+	n  int
+}
+
+const (
+	machineFile = "machine.json"
+	lockFile    = "agent.lock"
+	// ends is how long an agent may take to stop its tasks.
+	ends = 45 * time.Second
+	// starting is how long an agent may take from its start to its lock.
+	starting = 10 * time.Second
+)
+
+// NewLocal returns the fleet of this machine.
+func NewLocal(o LocalOptions) *Local {
+	return &Local{opts: o, ending: map[string]bool{}, starts: map[string]attempts{}}
+}
+
+func (l *Local) dir(id string) string  { return filepath.Join(l.opts.Dir, id) }
+func (l *Local) lock(id string) string { return filepath.Join(l.dir(id), lockFile) }
+
+// Launch makes the instance's directory and starts its agent, unless it runs.
+func (l *Local) Launch(_ context.Context, m Machine) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ids, err := l.ids()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(ids, m.InstanceID) && len(ids) >= l.opts.Most {
+		return fmt.Errorf("this machine runs %d instances, which is as many as it may: --fleet-most", len(ids))
+	}
+	if err := os.MkdirAll(l.dir(m.InstanceID), 0o700); err != nil {
+		return err
+	}
+	if err := file.WriteJSON(filepath.Join(l.dir(m.InstanceID), machineFile), m, false); err != nil {
+		return err
+	}
+	return l.start(m)
+}
+
+// start starts an instance's agent, unless it runs. Of two that were started by mistake one finds the lock taken, and ends.
+func (l *Local) start(m Machine) error {
+	if _, runs := file.Holder(l.lock(m.InstanceID)); runs {
+		return nil
+	}
+	dir := l.dir(m.InstanceID)
+	log, err := os.OpenFile(filepath.Join(dir, "agent.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // the agent has its own
+	args := []string{"agent", "--ephemeral", "--endpoint", m.Endpoint, "--cluster", m.Cluster, "--data", dir, "--name", m.InstanceID, "--instance-id", m.InstanceID, "--instance-type", m.InstanceType, "--metrics="}
+	for name, value := range m.Attributes {
+		args = append(args, "--attribute", name+"="+value)
+	}
+	cmd := exec.Command(l.opts.Program, append(args, l.opts.Args...)...)
+	cmd.Env = append(os.Environ(), append(l.opts.Env, "AWS_REGION="+m.Region)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it is not for ctrl-C, nor for whatever ends the control plane
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go cmd.Wait() //nolint:errcheck // it ends with the agent; the lock tells how that is
+	return nil
+}
+
+// Terminate has the instance's agent stop its tasks and end, and removes its directory.
+func (l *Local) Terminate(ctx context.Context, id string) error {
+	l.setEnding(id, true)
+	defer l.setEnding(id, false)
+	if _, err := os.Stat(l.dir(id)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := l.stop(ctx, id); err != nil {
+		return err
+	}
+	return os.RemoveAll(l.dir(id))
+}
+
+func (l *Local) setEnding(id string, ending bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ending[id] = ending
+	if !ending {
+		delete(l.ending, id)
+		delete(l.starts, id)
+	}
+}
+
+// stop ends an instance's agent and its tasks. An agent that was not there has left them to it: so it comes back first.
+func (l *Local) stop(ctx context.Context, id string) error {
+	m, err := l.machine(id)
+	if err != nil {
+		return nil // it never came to start one
+	}
+	if _, runs := file.Holder(l.lock(id)); !runs {
+		if _, err := os.Stat(filepath.Join(l.dir(id), "tasks")); errors.Is(err, os.ErrNotExist) {
+			return nil // it never had a task
+		}
+		if err := l.start(m); err != nil {
+			return err
+		}
+		until(ctx, starting, func() bool { _, runs := file.Holder(l.lock(id)); return runs })
+	}
+	gone := func() bool { _, runs := file.Holder(l.lock(id)); return !runs }
+	for _, end := range []struct {
+		signal syscall.Signal
+		wait   time.Duration
+	}{{syscall.SIGTERM, ends}, {syscall.SIGKILL, starting}} {
+		pid, _ := file.Holder(l.lock(id))
+		if pid == 0 {
+			break
+		}
+		if err := syscall.Kill(pid, end.signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+		if until(ctx, end.wait, gone) {
+			return nil
+		}
+	}
+	if !gone() {
+		return fmt.Errorf("the agent of %s does not end", id)
+	}
+	return ctx.Err()
+}
+
+// until waits until something is so, and says whether it came to that.
+func until(ctx context.Context, most time.Duration, ok func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			return ok()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return true
+}
+
+// List are the instances that have a directory. Agents of theirs that have ended are started again.
+func (l *Local) List(context.Context) ([]string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ids, err := l.ids()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if l.ending[id] {
+			continue
+		}
+		m, err := l.machine(id)
+		if err != nil {
+			continue // Launch was cut off before it wrote it; it is called again, or the instance is ended
+		}
+		if err := l.revive(m); err != nil {
+			l.opts.Log.Warn("cannot start an instance's agent again", "instance", id, "error", err)
+		}
+	}
+	return ids, nil
+}
+
+// revive starts an agent again that does not run, less often the more often it has ended.
+func (l *Local) revive(m Machine) error {
+	a := l.starts[m.InstanceID]
+	if _, runs := file.Holder(l.lock(m.InstanceID)); runs {
+		if a.n > 0 && time.Since(a.at) > time.Minute {
+			delete(l.starts, m.InstanceID)
+		}
+		return nil
+	}
+	if time.Since(a.at) < min(time.Minute, time.Second<<min(a.n, 6)) {
+		return nil
+	}
+	l.starts[m.InstanceID] = attempts{time.Now(), a.n + 1}
+	return l.start(m)
+}
+
+// Stop ends all agents and their tasks, but keeps the instances: they come back when they are listed.
+func (l *Local) Stop(ctx context.Context) error {
+	l.mu.Lock()
+	ids, err := l.ids()
+	for _, id := range ids {
+		l.ending[id] = true
+	}
+	l.mu.Unlock()
+	var wait sync.WaitGroup
+	failed := make([]error, len(ids))
+	for i, id := range ids {
+		if _, runs := file.Holder(l.lock(id)); runs {
+			wait.Go(func() { failed[i] = l.stop(ctx, id) })
+		}
+	}
+	wait.Wait()
+	return errors.Join(append(failed, err)...)
+}
+
+func (l *Local) machine(id string) (m Machine, err error) {
+	b, err := os.ReadFile(filepath.Join(l.dir(id), machineFile))
+	if err != nil {
+		return m, err
+	}
+	return m, json.Unmarshal(b, &m)
+}
+
+func (l *Local) ids() (ids []string, err error) {
+	entries, err := os.ReadDir(l.opts.Dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "i-") && e.IsDir() {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,519 @@
+package autoscaling
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	api "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	decide "github.com/pintle/pintle/internal/decide/group"
+	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// The limits of groups: API_CreateAutoScalingGroup and the user guide's page on quotas.
+const (
+	maxSize         = 10_000
+	maxTags         = 50
+	defaultCooldown = 300
+	maxOverrides    = 40
+)
+
+// groupName is what CreateAutoScalingGroup says of names, without the separators of ARNs.
+var groupName = regexp.MustCompile(`^[^:/|\x00-\x1f\x7f]{1,255}$`)
+
+// CreateAutoScalingGroup makes a group. The loop launches its instances.
+func (s *Service) CreateAutoScalingGroup(ctx context.Context, in *api.CreateAutoScalingGroupInput) (*api.CreateAutoScalingGroupOutput, error) {
+	name := aws.ToString(in.AutoScalingGroupName)
+	switch {
+	case !groupName.MatchString(name):
+		return nil, invalid("AutoScalingGroupName %q must have 1 to 255 characters, none of them :, /, | or a control character", name)
+	case in.MinSize == nil:
+		return nil, missing("minSize")
+	case in.MaxSize == nil:
+		return nil, missing("maxSize")
+	}
+	if err := unsupported(in.LaunchConfigurationName, in.InstanceId, len(in.LoadBalancerNames)+len(in.TargetGroupARNs)+len(in.TrafficSources)); err != nil {
+		return nil, err
+	}
+	now := s.now()
+	g := &state.AutoScalingGroup{AutoScalingGroup: types.AutoScalingGroup{
+		AutoScalingGroupName: &name, AutoScalingGroupARN: s.arn("autoScalingGroup:" + state.NewUUID() + ":autoScalingGroupName/" + name), CreatedTime: &now,
+		MinSize: in.MinSize, MaxSize: in.MaxSize, DesiredCapacity: cmp.Or(in.DesiredCapacity, in.MinSize), DefaultCooldown: cmp.Or(in.DefaultCooldown, aws.Int32(defaultCooldown)),
+		AvailabilityZones: in.AvailabilityZones, VPCZoneIdentifier: in.VPCZoneIdentifier, HealthCheckType: cmp.Or(in.HealthCheckType, aws.String("EC2")),
+		HealthCheckGracePeriod: cmp.Or(in.HealthCheckGracePeriod, aws.Int32(0)), DefaultInstanceWarmup: in.DefaultInstanceWarmup, LaunchTemplate: in.LaunchTemplate, MixedInstancesPolicy: in.MixedInstancesPolicy,
+		NewInstancesProtectedFromScaleIn: new(aws.ToBool(in.NewInstancesProtectedFromScaleIn)), TerminationPolicies: in.TerminationPolicies, CapacityRebalance: in.CapacityRebalance,
+		ServiceLinkedRoleARN: cmp.Or(in.ServiceLinkedRoleARN, new("arn:aws:iam::"+s.opts.Account+":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling")),
+	}}
+	if len(g.AvailabilityZones) == 0 {
+		g.AvailabilityZones = []string{s.opts.Region + "a"}
+	}
+	if len(g.TerminationPolicies) == 0 {
+		g.TerminationPolicies = []string{"Default"}
+	}
+	g.Cause = fmt.Sprintf("At %s a user request created an AutoScalingGroup changing the desired capacity from 0 to %d.", state.Stamp(now), *g.DesiredCapacity)
+	for _, h := range in.LifecycleHookSpecificationList {
+		hook, err := s.hook(&api.PutLifecycleHookInput{
+			AutoScalingGroupName: &name, LifecycleHookName: h.LifecycleHookName, LifecycleTransition: h.LifecycleTransition, DefaultResult: h.DefaultResult,
+			HeartbeatTimeout: h.HeartbeatTimeout, NotificationMetadata: h.NotificationMetadata, NotificationTargetARN: h.NotificationTargetARN, RoleARN: h.RoleARN,
+		}, nil)
+		if err != nil {
+			return nil, err
+		}
+		g.Hooks = append(g.Hooks, *hook)
+	}
+	tags, err := mergeTags(nil, name, in.Tags)
+	if err != nil {
+		return nil, err
+	}
+	g.Tags = tags
+	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		if tx.AutoScalingGroups.Get(name) != nil {
+			return &types.AlreadyExistsFault{Message: new("AutoScalingGroup by this name already exists - A group with the name " + name + " already exists")}
+		}
+		if err := check(tx.View, g); err != nil {
+			return err
+		}
+		tx.AutoScalingGroups.Put(g)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.CreateAutoScalingGroupOutput{}, nil
+}
+
+// unsupported refuses what groups here cannot be made of.
+func unsupported(launchConfiguration, instance *string, balancers int) error {
+	switch {
+	case launchConfiguration != nil:
+		return invalid("LaunchConfigurationName: Pintle's groups have launch templates, which have taken the place of launch configurations.")
+	case instance != nil:
+		return invalid("InstanceId: Pintle's groups have launch templates.")
+	case balancers > 0:
+		return invalid("LoadBalancerNames, TargetGroupARNs and TrafficSources: Pintle's groups have no load balancers.")
+	}
+	return nil
+}
+
+// check refuses a group that cannot be, and fills in its launch template's id and name.
+func check(v *state.View, g *state.AutoScalingGroup) error {
+	low, high, desired := *g.MinSize, *g.MaxSize, *g.DesiredCapacity
+	switch {
+	case low < 0 || high < 0 || high > maxSize:
+		return invalid("Min size %d and max size %d must be between 0 and %d", low, high, maxSize)
+	case high < low:
+		return invalid("Max bound, %d, must be greater than or equal to min bound, %d", high, low)
+	case desired < low || desired > high:
+		return invalid("Desired capacity:%d must be between the specified min size:%d and max size:%d", desired, low, high)
+	case *g.DefaultCooldown < 0 || aws.ToInt32(g.HealthCheckGracePeriod) < 0 || aws.ToInt32(g.DefaultInstanceWarmup) < -1:
+		return invalid("DefaultCooldown, HealthCheckGracePeriod and DefaultInstanceWarmup must not be negative")
+	case *g.HealthCheckType != "EC2":
+		return invalid("HealthCheckType must be EC2, not %q: Pintle's groups have no load balancers.", *g.HealthCheckType)
+	case (g.LaunchTemplate == nil) == (g.MixedInstancesPolicy == nil):
+		return invalid("Valid requests must contain either launchTemplate or mixedInstancesPolicy parameter.")
+	}
+	for _, p := range g.TerminationPolicies {
+		if !slices.Contains(decide.Policies, p) {
+			return invalid("TerminationPolicies: %q is none of %s", p, strings.Join(decide.Policies, ", "))
+		}
+	}
+	if m := g.MixedInstancesPolicy; m != nil {
+		return checkMixed(v, m)
+	}
+	return checkTemplate(v, g.LaunchTemplate, true)
+}
+
+func checkMixed(v *state.View, m *types.MixedInstancesPolicy) error {
+	if m.LaunchTemplate == nil || m.LaunchTemplate.LaunchTemplateSpecification == nil {
+		return missing("mixedInstancesPolicy.launchTemplate.launchTemplateSpecification")
+	}
+	overrides := m.LaunchTemplate.Overrides
+	if len(overrides) > maxOverrides {
+		return invalid("MixedInstancesPolicy has %d overrides, at most %d are allowed", len(overrides), maxOverrides)
+	}
+	for _, o := range overrides {
+		if o.InstanceRequirements != nil || o.WeightedCapacity != nil || o.LaunchTemplateSpecification != nil || o.ImageId != nil {
+			return invalid("MixedInstancesPolicy: of an override Pintle takes the InstanceType alone")
+		}
+		if _, err := instancetype.Lookup(aws.ToString(o.InstanceType)); err != nil {
+			return invalid("The instance type %q of an override does not exist", aws.ToString(o.InstanceType))
+		}
+	}
+	if d := m.InstancesDistribution; d != nil {
+		if s := aws.ToString(d.OnDemandAllocationStrategy); s != "" && s != "prioritized" && s != "lowest-price" {
+			return invalid("OnDemandAllocationStrategy must be prioritized or lowest-price, not %q", s)
+		}
+	}
+	return checkTemplate(v, m.LaunchTemplate.LaunchTemplateSpecification, len(overrides) == 0)
+}
+
+// checkTemplate refuses a launch template that instances cannot be launched from.
+func checkTemplate(v *state.View, l *types.LaunchTemplateSpecification, typed bool) error {
+	if (l.LaunchTemplateId == nil) == (l.LaunchTemplateName == nil) && (l.LaunchTemplateId == nil || v.FindLaunchTemplate(*l.LaunchTemplateId, "") == nil) {
+		return invalid("Valid requests must contain either LaunchTemplateId or LaunchTemplateName")
+	}
+	row := v.FindLaunchTemplate(aws.ToString(l.LaunchTemplateId), aws.ToString(l.LaunchTemplateName))
+	if row == nil {
+		return invalid("The specified launch template does not exist.")
+	}
+	version := row.Version(aws.ToString(l.Version))
+	switch {
+	case version == nil:
+		return invalid("Could not find the specified version %s for the launch template with ID %s.", aws.ToString(l.Version), *row.LaunchTemplateId)
+	case version.LaunchTemplateData.ImageId == nil:
+		return invalid("You must use a valid fully-formed launch template. The request must contain the parameter ImageId")
+	}
+	if _, err := instancetype.Lookup(string(version.LaunchTemplateData.InstanceType)); typed && err != nil {
+		return invalid("You must use a valid fully-formed launch template. The instance type %q does not exist", version.LaunchTemplateData.InstanceType)
+	}
+	l.LaunchTemplateId, l.LaunchTemplateName = row.LaunchTemplateId, row.LaunchTemplateName
+	return nil
+}
+
+// UpdateAutoScalingGroup changes a group. A desired capacity that is no longer within the bounds is brought there.
+func (s *Service) UpdateAutoScalingGroup(ctx context.Context, in *api.UpdateAutoScalingGroupInput) (*api.UpdateAutoScalingGroupOutput, error) {
+	if err := unsupported(in.LaunchConfigurationName, nil, 0); err != nil {
+		return nil, err
+	}
+	err := s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
+		before := *g.DesiredCapacity
+		g.MinSize, g.MaxSize = cmp.Or(in.MinSize, g.MinSize), cmp.Or(in.MaxSize, g.MaxSize)
+		desired := in.DesiredCapacity
+		if desired == nil {
+			desired = new(max(min(before, *g.MaxSize), *g.MinSize))
+		}
+		g.DesiredCapacity, g.DefaultCooldown = desired, cmp.Or(in.DefaultCooldown, g.DefaultCooldown)
+		g.DefaultInstanceWarmup, g.HealthCheckType = cmp.Or(in.DefaultInstanceWarmup, g.DefaultInstanceWarmup), cmp.Or(in.HealthCheckType, g.HealthCheckType)
+		g.HealthCheckGracePeriod, g.VPCZoneIdentifier = cmp.Or(in.HealthCheckGracePeriod, g.HealthCheckGracePeriod), cmp.Or(in.VPCZoneIdentifier, g.VPCZoneIdentifier)
+		g.NewInstancesProtectedFromScaleIn = cmp.Or(in.NewInstancesProtectedFromScaleIn, g.NewInstancesProtectedFromScaleIn)
+		if len(in.AvailabilityZones) > 0 {
+			g.AvailabilityZones = in.AvailabilityZones
+		}
+		if len(in.TerminationPolicies) > 0 {
+			g.TerminationPolicies = in.TerminationPolicies
+		}
+		if in.LaunchTemplate != nil {
+			g.LaunchTemplate, g.MixedInstancesPolicy = in.LaunchTemplate, nil
+		}
+		if in.MixedInstancesPolicy != nil {
+			g.LaunchTemplate, g.MixedInstancesPolicy = in.LaunchTemplate, in.MixedInstancesPolicy
+		}
+		if err := check(tx.View, g); err != nil {
+			return err
+		}
+		g.Failures, g.NotBefore = 0, nil
+		if *desired != before {
+			g.Cause = fmt.Sprintf("At %s a user request update of AutoScalingGroup constraints to min: %d, max: %d, desired: %d changing the desired capacity from %d to %d.", state.Stamp(s.now()), *g.MinSize, *g.MaxSize, *desired, before, *desired)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.UpdateAutoScalingGroupOutput{}, nil
+}
+
+// DeleteAutoScalingGroup forgets a group; with force its instances are terminated first, without it must have none.
+func (s *Service) DeleteAutoScalingGroup(ctx context.Context, in *api.DeleteAutoScalingGroupInput) (*api.DeleteAutoScalingGroupOutput, error) {
+	var alarms []types.Alarm
+	if g := s.store.View().AutoScalingGroups.Get(aws.ToString(in.AutoScalingGroupName)); g != nil {
+		for p := range s.store.View().GroupPolicies.By(state.GroupPoliciesByGroup, g.Name()) {
+			alarms = append(alarms, p.Alarms...)
+		}
+	}
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		old, err := group(tx.View, in.AutoScalingGroupName)
+		if err != nil {
+			return err
+		}
+		members := slices.Collect(tx.Instances.By(state.InstancesByGroup, old.Name()))
+		if len(members) > 0 && !aws.ToBool(in.ForceDelete) {
+			return &types.ResourceInUseFault{Message: new("You cannot delete an AutoScalingGroup while there are instances or pending Spot instance request(s) still in the group.")}
+		}
+		for _, p := range slices.Collect(tx.GroupPolicies.By(state.GroupPoliciesByGroup, old.Name())) {
+			tx.GroupPolicies.Delete(p.Key())
+		}
+		for _, a := range slices.Collect(tx.GroupActions.By(state.GroupActionsByGroup, old.Name())) {
+			tx.GroupActions.Delete(a.Key())
+		}
+		if len(members) == 0 {
+			tx.AutoScalingGroups.Delete(old.Name())
+			return nil
+		}
+		g := old.Clone()
+		g.Deleting, g.Hooks, g.MinSize, g.DesiredCapacity, g.Status = true, nil, aws.Int32(0), aws.Int32(0), aws.String("Delete in progress")
+		g.Cause = "At " + state.Stamp(s.now()) + " a user request force deleted the AutoScalingGroup."
+		tx.AutoScalingGroups.Put(g)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.deleteAlarms(ctx, alarms); err != nil {
+		return nil, err
+	}
+	return &api.DeleteAutoScalingGroupOutput{}, nil
+}
+
+// DescribeAutoScalingGroups lists groups with their instances.
+func (s *Service) DescribeAutoScalingGroups(_ context.Context, in *api.DescribeAutoScalingGroupsInput) (*api.DescribeAutoScalingGroupsOutput, error) {
+	v := s.store.View()
+	match, err := matcher(in.Filters, func(g *state.AutoScalingGroup) []types.TagDescription { return g.Tags })
+	if err != nil {
+		return nil, err
+	}
+	var rows []*state.AutoScalingGroup
+	for g := range v.AutoScalingGroups.All() {
+		if (len(in.AutoScalingGroupNames) == 0 || slices.Contains(in.AutoScalingGroupNames, g.Name())) && match(g) {
+			rows = append(rows, g)
+		}
+	}
+	rows, next, err := page(rows, in.MaxRecords, in.NextToken, (*state.AutoScalingGroup).Name)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.DescribeAutoScalingGroupsOutput{AutoScalingGroups: []types.AutoScalingGroup{}, NextToken: next}
+	for _, row := range rows {
+		g := row.AutoScalingGroup
+		g.Instances = []types.Instance{}
+		if in.IncludeInstances == nil || *in.IncludeInstances {
+			for i := range v.Instances.By(state.InstancesByGroup, row.Name()) {
+				g.Instances = append(g.Instances, types.Instance(instanceOf(i)))
+			}
+		}
+		out.AutoScalingGroups = append(out.AutoScalingGroups, g)
+	}
+	return out, nil
+}
+
+// matcher reads the filters that groups and tags have: tag-key, tag-value and tag:KEY.
+func matcher[T any](filters []types.Filter, tags func(T) []types.TagDescription) (func(T) bool, error) {
+	for _, f := range filters {
+		if n := aws.ToString(f.Name); n != "tag-key" && n != "tag-value" && !strings.HasPrefix(n, "tag:") {
+			return nil, invalid("The filter %q must be tag-key, tag-value or tag:KEY", n)
+		}
+	}
+	return func(t T) bool {
+		return !slices.ContainsFunc(filters, func(f types.Filter) bool {
+			return !slices.ContainsFunc(tags(t), func(tag types.TagDescription) bool {
+				switch name := *f.Name; name {
+				case "tag-key":
+					return slices.Contains(f.Values, *tag.Key)
+				case "tag-value":
+					return slices.Contains(f.Values, aws.ToString(tag.Value))
+				default:
+					return name == "tag:"+*tag.Key && slices.Contains(f.Values, aws.ToString(tag.Value))
+				}
+			})
+		})
+	}, nil
+}
+
+// instanceOf is an instance as its group shows it.
+func instanceOf(i *state.Instance) types.Instance {
+	health := "Healthy"
+	if i.Member.Unhealthy {
+		health = "Unhealthy"
+	}
+	return types.Instance{
+		InstanceId: i.InstanceId, AvailabilityZone: i.Placement.AvailabilityZone, HealthStatus: &health, LifecycleState: i.Member.LifecycleState,
+		ProtectedFromScaleIn: &i.Member.Protected, InstanceType: new(string(i.InstanceType)), LaunchTemplate: i.Member.LaunchTemplate, ImageId: i.ImageId,
+	}
+}
+
+// SetDesiredCapacity sets how many instances a group is to have.
+func (s *Service) SetDesiredCapacity(ctx context.Context, in *api.SetDesiredCapacityInput) (*api.SetDesiredCapacityOutput, error) {
+	if in.DesiredCapacity == nil {
+		return nil, missing("desiredCapacity")
+	}
+	err := s.change(ctx, in.AutoScalingGroupName, func(_ *state.Tx, g *state.AutoScalingGroup) error {
+		now, before, desired := s.now(), *g.DesiredCapacity, *in.DesiredCapacity
+		switch {
+		case desired < *g.MinSize:
+			return invalid("New SetDesiredCapacity value %d is below min value %d for the AutoScalingGroup.", desired, *g.MinSize)
+		case desired > *g.MaxSize:
+			return invalid("New SetDesiredCapacity value %d is above max value %d for the AutoScalingGroup.", desired, *g.MaxSize)
+		case aws.ToBool(in.HonorCooldown) && g.CoolsFrom != nil && now.Before(g.CoolsFrom.Add(time.Duration(*g.DefaultCooldown)*time.Second)):
+			return &types.ScalingActivityInProgressFault{Message: new("Scaling activity is in progress and cannot be interrupted: the cooldown of " + g.Name() + " lasts")}
+		}
+		g.DesiredCapacity, g.Failures, g.NotBefore = &desired, 0, nil
+		if desired != before {
+			g.Cause = fmt.Sprintf("At %s a user request explicitly set group desired capacity changing the desired capacity from %d to %d.", state.Stamp(now), before, desired)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.SetDesiredCapacityOutput{}, nil
+}
+
+// DescribeScalingActivities lists what was done, the newest first.
+func (s *Service) DescribeScalingActivities(_ context.Context, in *api.DescribeScalingActivitiesInput) (*api.DescribeScalingActivitiesOutput, error) {
+	if len(in.Filters) > 0 {
+		return nil, invalid("Filters: Pintle has none for activities")
+	}
+	v := s.store.View()
+	var rows []*state.GroupActivity
+	for a := range v.GroupActivities.All() {
+		if (in.AutoScalingGroupName == nil || *a.AutoScalingGroupName == *in.AutoScalingGroupName) && (len(in.ActivityIds) == 0 || slices.Contains(in.ActivityIds, *a.ActivityId)) {
+			rows = append(rows, a)
+		}
+	}
+	slices.Reverse(rows)
+	rows, next, err := page(rows, in.MaxRecords, in.NextToken, func(a *state.GroupActivity) string { return *a.ActivityId })
+	if err != nil {
+		return nil, err
+	}
+	out := &api.DescribeScalingActivitiesOutput{Activities: []types.Activity{}, NextToken: next}
+	for _, row := range rows {
+		out.Activities = append(out.Activities, row.Activity)
+	}
+	return out, nil
+}
+
+// processes are those that can be suspended: the user guide's page "Suspend and resume processes".
+var processes = []string{"AZRebalance", "AddToLoadBalancer", "AlarmNotification", "HealthCheck", "InstanceRefresh", "Launch", "ReplaceUnhealthy", "ScheduledActions", "Terminate"}
+
+func checkProcesses(names []string) error {
+	for _, p := range names {
+		if !slices.Contains(processes, p) {
+			return invalid("%q is not a recognized process: they are %s", p, strings.Join(processes, ", "))
+		}
+	}
+	return nil
+}
+
+// SuspendProcesses has a group leave off some of what it does, or all.
+func (s *Service) SuspendProcesses(ctx context.Context, in *api.SuspendProcessesInput) (*api.SuspendProcessesOutput, error) {
+	if err := checkProcesses(in.ScalingProcesses); err != nil {
+		return nil, err
+	}
+	err := s.change(ctx, in.AutoScalingGroupName, func(_ *state.Tx, g *state.AutoScalingGroup) error {
+		names := in.ScalingProcesses
+		if len(names) == 0 {
+			names = processes
+		}
+		for _, p := range names {
+			if !g.Suspends(p) {
+				g.SuspendedProcesses = append(g.SuspendedProcesses, types.SuspendedProcess{ProcessName: &p, SuspensionReason: new("User suspended at " + state.Stamp(s.now()))})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.SuspendProcessesOutput{}, nil
+}
+
+// ResumeProcesses takes SuspendProcesses back.
+func (s *Service) ResumeProcesses(ctx context.Context, in *api.ResumeProcessesInput) (*api.ResumeProcessesOutput, error) {
+	if err := checkProcesses(in.ScalingProcesses); err != nil {
+		return nil, err
+	}
+	err := s.change(ctx, in.AutoScalingGroupName, func(_ *state.Tx, g *state.AutoScalingGroup) error {
+		g.SuspendedProcesses = slices.DeleteFunc(g.SuspendedProcesses, func(p types.SuspendedProcess) bool {
+			return len(in.ScalingProcesses) == 0 || slices.Contains(in.ScalingProcesses, *p.ProcessName)
+		})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.ResumeProcessesOutput{}, nil
+}
+
+// mergeTags puts tags over a group's own.
+func mergeTags(old []types.TagDescription, name string, tags []types.Tag) ([]types.TagDescription, error) {
+	out := slices.Clone(old)
+	for _, t := range tags {
+		key := aws.ToString(t.Key)
+		switch {
+		case key == "" || len(key) > 128 || strings.HasPrefix(strings.ToLower(key), "aws:") || len(aws.ToString(t.Value)) > 256:
+			return nil, invalid("Tags: the key %q must have 1 to 128 characters and not begin with aws:, and its value at most 256", key)
+		case t.ResourceId != nil && *t.ResourceId != name:
+			return nil, invalid("Tags: the ResourceId %q is not the group %s", *t.ResourceId, name)
+		}
+		out = slices.DeleteFunc(out, func(o types.TagDescription) bool { return *o.Key == key })
+		out = append(out, types.TagDescription{Key: t.Key, Value: aws.String(aws.ToString(t.Value)), PropagateAtLaunch: new(aws.ToBool(t.PropagateAtLaunch)), ResourceId: &name, ResourceType: aws.String("auto-scaling-group")})
+	}
+	if len(out) > maxTags {
+		return nil, invalid("Tags: a group has at most %d", maxTags)
+	}
+	return out, nil
+}
+
+// retag changes the tags of the groups that a call's tags name, all of them or none.
+func (s *Service) retag(ctx context.Context, tags []types.Tag, change func(*state.AutoScalingGroup, types.Tag) error) error {
+	return s.store.Update(ctx, func(tx *state.Tx) error {
+		for _, t := range tags {
+			old, err := group(tx.View, t.ResourceId)
+			if err != nil {
+				return err
+			}
+			g := old.Clone()
+			if err := change(g, t); err != nil {
+				return err
+			}
+			tx.AutoScalingGroups.Put(g)
+		}
+		return nil
+	})
+}
+
+// CreateOrUpdateTags puts tags on groups.
+func (s *Service) CreateOrUpdateTags(ctx context.Context, in *api.CreateOrUpdateTagsInput) (*api.CreateOrUpdateTagsOutput, error) {
+	err := s.retag(ctx, in.Tags, func(g *state.AutoScalingGroup, t types.Tag) (err error) {
+		g.Tags, err = mergeTags(g.Tags, g.Name(), []types.Tag{t})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.CreateOrUpdateTagsOutput{}, nil
+}
+
+// DeleteTags takes tags off groups.
+func (s *Service) DeleteTags(ctx context.Context, in *api.DeleteTagsInput) (*api.DeleteTagsOutput, error) {
+	err := s.retag(ctx, in.Tags, func(g *state.AutoScalingGroup, t types.Tag) error {
+		g.Tags = slices.DeleteFunc(g.Tags, func(o types.TagDescription) bool { return *o.Key == aws.ToString(t.Key) })
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.DeleteTagsOutput{}, nil
+}
+
+// DescribeTags lists the tags of groups.
+func (s *Service) DescribeTags(_ context.Context, in *api.DescribeTagsInput) (*api.DescribeTagsOutput, error) {
+	all := []types.TagDescription{}
+	for g := range s.store.View().AutoScalingGroups.All() {
+		all = append(all, g.Tags...)
+	}
+	for _, f := range in.Filters {
+		field := map[string]func(types.TagDescription) string{
+			"auto-scaling-group": func(t types.TagDescription) string { return *t.ResourceId }, "key": func(t types.TagDescription) string { return *t.Key },
+			"value": func(t types.TagDescription) string { return *t.Value }, "propagate-at-launch": func(t types.TagDescription) string { return strconv.FormatBool(*t.PropagateAtLaunch) },
+		}[aws.ToString(f.Name)]
+		if field == nil {
+			return nil, invalid("The filter %q must be auto-scaling-group, key, value or propagate-at-launch", aws.ToString(f.Name))
+		}
+		all = slices.DeleteFunc(all, func(t types.TagDescription) bool { return !slices.Contains(f.Values, field(t)) })
+	}
+	all, next, err := page(all, in.MaxRecords, in.NextToken, func(t types.TagDescription) string { return *t.ResourceId + "/" + *t.Key })
+	if err != nil {
+		return nil, err
+	}
+	return &api.DescribeTagsOutput{Tags: all, NextToken: next}, nil
+}

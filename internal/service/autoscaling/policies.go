@@ -1,0 +1,366 @@
+package autoscaling
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	api "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// The types of policies.
+const (
+	simple         = "SimpleScaling"
+	step           = "StepScaling"
+	targetTracking = "TargetTrackingScaling"
+	maxPolicies    = 50 // of a group
+	maxActions     = 125
+)
+
+// PutScalingPolicy makes a scaling policy, or changes it, and has its alarms put. The alarms come first: a call that is
+// cut off between the two leaves alarms that its repetition puts again.
+func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicyInput) (*api.PutScalingPolicyOutput, error) {
+	if !groupName.MatchString(aws.ToString(in.PolicyName)) {
+		return nil, invalid("PolicyName %q must have 1 to 255 characters, none of them :, /, | or a control character", aws.ToString(in.PolicyName))
+	}
+	g, err := group(s.store.View(), in.AutoScalingGroupName)
+	if err != nil {
+		return nil, err
+	}
+	row, err := s.policy(g, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.putAlarms(ctx, g, row); err != nil {
+		return nil, err
+	}
+	var had []types.Alarm
+	err = s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
+		if old := tx.GroupPolicies.Get(row.Key()); old != nil {
+			had = old.Alarms
+		} else if len(slices.Collect(tx.GroupPolicies.By(state.GroupPoliciesByGroup, g.Name()))) >= maxPolicies {
+			return &types.LimitExceededFault{Message: new("The group has as many scaling policies as are allowed")}
+		}
+		tx.GroupPolicies.Put(row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	had = slices.DeleteFunc(slices.Clone(had), func(a types.Alarm) bool {
+		return slices.ContainsFunc(row.Alarms, func(b types.Alarm) bool { return *a.AlarmName == *b.AlarmName })
+	})
+	if err := s.deleteAlarms(ctx, had); err != nil {
+		return nil, err
+	}
+	return &api.PutScalingPolicyOutput{PolicyARN: row.PolicyARN, Alarms: notNil(row.Alarms)}, nil
+}
+
+func notNil(alarms []types.Alarm) []types.Alarm {
+	if alarms == nil {
+		return []types.Alarm{}
+	}
+	return alarms
+}
+
+// policy is the row that a call makes.
+func (s *Service) policy(g *state.AutoScalingGroup, in *api.PutScalingPolicyInput) (*state.GroupPolicy, error) {
+	id := uuidOf(*g.AutoScalingGroupARN, *in.PolicyName)
+	p := &state.GroupPolicy{ScalingPolicy: types.ScalingPolicy{
+		AutoScalingGroupName: in.AutoScalingGroupName, PolicyName: in.PolicyName, PolicyType: cmp.Or(in.PolicyType, aws.String(simple)), Enabled: cmp.Or(in.Enabled, aws.Bool(true)),
+		PolicyARN:      s.arn("scalingPolicy:" + id + ":autoScalingGroupName/" + g.Name() + ":policyName/" + *in.PolicyName),
+		AdjustmentType: in.AdjustmentType, Cooldown: in.Cooldown, EstimatedInstanceWarmup: in.EstimatedInstanceWarmup, MetricAggregationType: in.MetricAggregationType,
+		MinAdjustmentMagnitude: cmp.Or(in.MinAdjustmentMagnitude, in.MinAdjustmentStep), ScalingAdjustment: in.ScalingAdjustment, StepAdjustments: in.StepAdjustments, TargetTrackingConfiguration: in.TargetTrackingConfiguration,
+	}}
+	if aws.ToInt32(p.Cooldown) < 0 || aws.ToInt32(p.EstimatedInstanceWarmup) < 0 {
+		return nil, invalid("Cooldown and EstimatedInstanceWarmup must not be negative")
+	}
+	switch *p.PolicyType {
+	case simple:
+		if p.ScalingAdjustment == nil {
+			return nil, missing("scalingAdjustment")
+		}
+		if len(p.StepAdjustments) > 0 || p.TargetTrackingConfiguration != nil || p.EstimatedInstanceWarmup != nil {
+			return nil, invalid("StepAdjustments, TargetTrackingConfiguration and EstimatedInstanceWarmup do not go with the PolicyType SimpleScaling")
+		}
+		if err := (scaling.Step{AdjustmentType: aws.ToString(p.AdjustmentType), MinAdjustmentMagnitude: int(aws.ToInt32(p.MinAdjustmentMagnitude)), Adjustments: []scaling.StepAdjustment{
+			{Lower: aws.Float64(0), Adjustment: int(*p.ScalingAdjustment)},
+		}}).Check(); err != nil {
+			return nil, invalid("%v", err)
+		}
+	case step:
+		p.MetricAggregationType = cmp.Or(p.MetricAggregationType, aws.String("Average"))
+		if p.ScalingAdjustment != nil || p.Cooldown != nil || p.TargetTrackingConfiguration != nil {
+			return nil, invalid("ScalingAdjustment, Cooldown and TargetTrackingConfiguration do not go with the PolicyType StepScaling")
+		}
+		for _, a := range p.StepAdjustments {
+			if a.ScalingAdjustment == nil {
+				return nil, missing("stepAdjustments.scalingAdjustment")
+			}
+		}
+		if err := scaling.StepOfGroup(&p.ScalingPolicy).Check(); err != nil {
+			return nil, invalid("%v", err)
+		}
+	case targetTracking:
+		if p.ScalingAdjustment != nil || p.Cooldown != nil || len(p.StepAdjustments) > 0 || p.AdjustmentType != nil {
+			return nil, invalid("AdjustmentType, ScalingAdjustment, StepAdjustments and Cooldown do not go with the PolicyType TargetTrackingScaling")
+		}
+		if err := checkTracking(p.TargetTrackingConfiguration); err != nil {
+			return nil, err
+		}
+		p.Alarms = s.alarms(g, p)
+	default:
+		return nil, invalid("PolicyType must be SimpleScaling, StepScaling or TargetTrackingScaling, not %q", *p.PolicyType)
+	}
+	return p, nil
+}
+
+func checkTracking(c *types.TargetTrackingConfiguration) error {
+	switch {
+	case c == nil:
+		return missing("targetTrackingConfiguration")
+	case c.TargetValue == nil || !(*c.TargetValue > 0 && *c.TargetValue < 1e108):
+		return invalid("TargetTrackingConfiguration.TargetValue must be above 0")
+	case c.PredefinedMetricSpecification != nil:
+		return invalid("PredefinedMetricSpecification: Pintle measures containers and GPUs, not machines and their networks. Name a metric with CustomizedMetricSpecification.")
+	case c.CustomizedMetricSpecification == nil:
+		return missing("targetTrackingConfiguration.customizedMetricSpecification")
+	}
+	m := c.CustomizedMetricSpecification
+	if len(m.Metrics) == 0 && (aws.ToString(m.MetricName) == "" || aws.ToString(m.Namespace) == "" || m.Statistic == "") {
+		return invalid("CustomizedMetricSpecification must have MetricName, Namespace and Statistic, or Metrics")
+	}
+	if len(m.Metrics) > 0 && (m.MetricName != nil || m.Namespace != nil || m.Statistic != "") {
+		return invalid("CustomizedMetricSpecification has both Metrics and the members of a single metric")
+	}
+	return nil
+}
+
+// specifications are the alarms that a target tracking policy owns.
+func (s *Service) specifications(p *state.GroupPolicy) []scaling.Alarm {
+	c := p.TargetTrackingConfiguration
+	t := scaling.TargetTracking{TargetValue: *c.TargetValue, DisableScaleIn: aws.ToBool(c.DisableScaleIn)}
+	all := []scaling.Alarm{t.High(*p.AutoScalingGroupName, uuidOf(*p.PolicyARN, "high"), s.opts.Reaction)}
+	if !t.DisableScaleIn {
+		all = append(all, t.Low(*p.AutoScalingGroupName, uuidOf(*p.PolicyARN, "low"), s.opts.Reaction))
+	}
+	return all
+}
+
+func (s *Service) alarms(_ *state.AutoScalingGroup, p *state.GroupPolicy) (out []types.Alarm) {
+	for _, a := range s.specifications(p) {
+		out = append(out, types.Alarm{AlarmName: new(a.Name), AlarmARN: new("arn:aws:cloudwatch:" + s.opts.Region + ":" + s.opts.Account + ":alarm:" + a.Name)})
+	}
+	return out
+}
+
+// putAlarms puts the alarms that a policy owns.
+func (s *Service) putAlarms(ctx context.Context, _ *state.AutoScalingGroup, p *state.GroupPolicy) error {
+	if p.TargetTrackingConfiguration == nil {
+		return nil
+	}
+	for _, a := range s.specifications(p) {
+		in := &cloudwatch.PutMetricAlarmInput{
+			AlarmName: &a.Name, AlarmDescription: new("DO NOT EDIT OR DELETE. For TargetTrackingScaling policy " + *p.PolicyARN + "."), AlarmActions: []string{*p.PolicyARN}, ActionsEnabled: new(true),
+			ComparisonOperator: cloudwatchtypes.ComparisonOperator(a.ComparisonOperator), Threshold: &a.Threshold, EvaluationPeriods: new(int32(a.EvaluationPeriods)),
+		}
+		if err := measure(in, p.TargetTrackingConfiguration.CustomizedMetricSpecification, int32(a.Period.Seconds())); err != nil {
+			return err
+		}
+		if _, err := s.opts.Alarms.PutMetricAlarm(ctx, in); err != nil {
+			return refusedByAlarms(err)
+		}
+	}
+	return nil
+}
+
+// measure gives an alarm the metric of a policy. The types of metric queries have the same members in both services.
+func measure(in *cloudwatch.PutMetricAlarmInput, c *types.CustomizedMetricSpecification, period int32) error {
+	if len(c.Metrics) == 0 {
+		in.Period, in.Namespace, in.MetricName, in.Statistic = cmp.Or(c.Period, &period), c.Namespace, c.MetricName, cloudwatchtypes.Statistic(c.Statistic)
+		in.Unit = cloudwatchtypes.StandardUnit(aws.ToString(c.Unit))
+		for _, d := range c.Dimensions {
+			in.Dimensions = append(in.Dimensions, cloudwatchtypes.Dimension{Name: d.Name, Value: d.Value})
+		}
+		return nil
+	}
+	b, err := json.Marshal(c.Metrics)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, &in.Metrics); err != nil {
+		return err
+	}
+	for i := range in.Metrics {
+		in.Metrics[i].ReturnData = cmp.Or(in.Metrics[i].ReturnData, aws.Bool(true))
+		if m := in.Metrics[i].MetricStat; m != nil {
+			m.Period = cmp.Or(m.Period, &period)
+		}
+	}
+	return nil
+}
+
+func refusedByAlarms(err error) error {
+	var refused smithy.APIError
+	if errors.As(err, &refused) {
+		return invalid("CloudWatch: %s (Error Code: %s)", refused.ErrorMessage(), refused.ErrorCode())
+	}
+	return err
+}
+
+// deleteAlarms deletes alarms; one that is gone already is no error.
+func (s *Service) deleteAlarms(ctx context.Context, alarms []types.Alarm) error {
+	for _, a := range alarms {
+		_, err := s.opts.Alarms.DeleteAlarms(ctx, &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{*a.AlarmName}})
+		var refused smithy.APIError
+		if err != nil && !(errors.As(err, &refused) && strings.HasPrefix(refused.ErrorCode(), "ResourceNotFound")) {
+			return refusedByAlarms(err)
+		}
+	}
+	return nil
+}
+
+// DeletePolicy forgets a policy, which is named by its name or its ARN, and deletes the alarms that it owns.
+func (s *Service) DeletePolicy(ctx context.Context, in *api.DeletePolicyInput) (*api.DeletePolicyOutput, error) {
+	if aws.ToString(in.PolicyName) == "" {
+		return nil, missing("policyName")
+	}
+	var row *state.GroupPolicy
+	for p := range s.store.View().GroupPolicies.All() {
+		if *p.PolicyARN == *in.PolicyName || *p.PolicyName == *in.PolicyName && *p.AutoScalingGroupName == aws.ToString(in.AutoScalingGroupName) {
+			row = p
+		}
+	}
+	if row == nil {
+		return nil, invalid("PolicyName not found - No policy found with name or ARN %s", *in.PolicyName)
+	}
+	if err := s.deleteAlarms(ctx, row.Alarms); err != nil {
+		return nil, err
+	}
+	if err := s.store.Update(ctx, func(tx *state.Tx) error { tx.GroupPolicies.Delete(row.Key()); return nil }); err != nil {
+		return nil, err
+	}
+	return &api.DeletePolicyOutput{}, nil
+}
+
+// DescribePolicies lists scaling policies.
+func (s *Service) DescribePolicies(_ context.Context, in *api.DescribePoliciesInput) (*api.DescribePoliciesOutput, error) {
+	var rows []*state.GroupPolicy
+	for p := range s.store.View().GroupPolicies.All() {
+		if (in.AutoScalingGroupName == nil || *p.AutoScalingGroupName == *in.AutoScalingGroupName) &&
+			(len(in.PolicyNames) == 0 || slices.Contains(in.PolicyNames, *p.PolicyName) || slices.Contains(in.PolicyNames, *p.PolicyARN)) &&
+			(len(in.PolicyTypes) == 0 || slices.Contains(in.PolicyTypes, *p.PolicyType)) {
+			rows = append(rows, p)
+		}
+	}
+	rows, next, err := page(rows, in.MaxRecords, in.NextToken, (*state.GroupPolicy).Key)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.DescribePoliciesOutput{ScalingPolicies: []types.ScalingPolicy{}, NextToken: next}
+	for _, row := range rows {
+		p := row.ScalingPolicy
+		p.Alarms = notNil(p.Alarms)
+		out.ScalingPolicies = append(out.ScalingPolicies, p)
+	}
+	return out, nil
+}
+
+// PutScheduledUpdateGroupAction makes a scheduled action of a group, or changes it.
+func (s *Service) PutScheduledUpdateGroupAction(ctx context.Context, in *api.PutScheduledUpdateGroupActionInput) (*api.PutScheduledUpdateGroupActionOutput, error) {
+	if !groupName.MatchString(aws.ToString(in.ScheduledActionName)) {
+		return nil, invalid("ScheduledActionName %q must have 1 to 255 characters, none of them :, /, | or a control character", aws.ToString(in.ScheduledActionName))
+	}
+	start := cmp.Or(in.StartTime, in.Time)
+	switch {
+	case in.MinSize == nil && in.MaxSize == nil && in.DesiredCapacity == nil:
+		return nil, invalid("At least one of MinSize, MaxSize and DesiredCapacity must be given")
+	case aws.ToInt32(in.MinSize) < 0 || aws.ToInt32(in.MaxSize) < 0 || in.DesiredCapacity != nil && *in.DesiredCapacity < -1:
+		return nil, invalid("MinSize, MaxSize and DesiredCapacity must not be negative")
+	case in.MinSize != nil && in.MaxSize != nil && *in.MaxSize < *in.MinSize:
+		return nil, invalid("Max bound, %d, must be greater than or equal to min bound, %d", *in.MaxSize, *in.MinSize)
+	case start == nil && in.Recurrence == nil:
+		return nil, invalid("Either StartTime or Recurrence must be given")
+	case start != nil && !start.After(s.now()) && in.Recurrence == nil:
+		return nil, invalid("Given start time is in the past")
+	case start != nil && in.EndTime != nil && !in.EndTime.After(*start):
+		return nil, invalid("EndTime must be after StartTime")
+	}
+	a := &state.GroupAction{ScheduledUpdateGroupAction: types.ScheduledUpdateGroupAction{
+		AutoScalingGroupName: in.AutoScalingGroupName, ScheduledActionName: in.ScheduledActionName, MinSize: in.MinSize, MaxSize: in.MaxSize, DesiredCapacity: in.DesiredCapacity,
+		Recurrence: in.Recurrence, StartTime: start, Time: start, EndTime: in.EndTime, TimeZone: in.TimeZone,
+	}}
+	due, err := scaling.NextOfGroup(&a.ScheduledUpdateGroupAction, s.now())
+	if err != nil {
+		return nil, invalid("%v", err)
+	}
+	a.DueAt = due
+	if a.StartTime == nil {
+		a.StartTime, a.Time = due, due
+	}
+	err = s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
+		if old := tx.GroupActions.Get(a.Key()); old != nil {
+			a.ScheduledActionARN = old.ScheduledActionARN
+		} else if len(slices.Collect(tx.GroupActions.By(state.GroupActionsByGroup, g.Name()))) >= maxActions {
+			return &types.LimitExceededFault{Message: new("The group has as many scheduled actions as are allowed")}
+		}
+		a.ScheduledActionARN = cmp.Or(a.ScheduledActionARN, s.arn("scheduledUpdateGroupAction:"+uuidOf(*g.AutoScalingGroupARN, *a.ScheduledActionName)+":autoScalingGroupName/"+g.Name()+":scheduledActionName/"+*a.ScheduledActionName))
+		tx.GroupActions.Put(a)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.PutScheduledUpdateGroupActionOutput{}, nil
+}
+
+// DeleteScheduledAction forgets a scheduled action.
+func (s *Service) DeleteScheduledAction(ctx context.Context, in *api.DeleteScheduledActionInput) (*api.DeleteScheduledActionOutput, error) {
+	err := s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
+		key := g.Name() + "/" + aws.ToString(in.ScheduledActionName)
+		if tx.GroupActions.Get(key) == nil {
+			return invalid("Scheduled action name not found - %s", aws.ToString(in.ScheduledActionName))
+		}
+		tx.GroupActions.Delete(key)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.DeleteScheduledActionOutput{}, nil
+}
+
+// DescribeScheduledActions lists the scheduled actions that are still to be done.
+func (s *Service) DescribeScheduledActions(_ context.Context, in *api.DescribeScheduledActionsInput) (*api.DescribeScheduledActionsOutput, error) {
+	within := func(at *time.Time) bool {
+		return (in.StartTime == nil || at != nil && !at.Before(*in.StartTime)) && (in.EndTime == nil || at != nil && !at.After(*in.EndTime))
+	}
+	var rows []*state.GroupAction
+	for a := range s.store.View().GroupActions.All() {
+		if (in.AutoScalingGroupName == nil || *a.AutoScalingGroupName == *in.AutoScalingGroupName) &&
+			(len(in.ScheduledActionNames) == 0 || slices.Contains(in.ScheduledActionNames, *a.ScheduledActionName)) && within(a.StartTime) {
+			rows = append(rows, a)
+		}
+	}
+	rows, next, err := page(rows, in.MaxRecords, in.NextToken, (*state.GroupAction).Key)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.DescribeScheduledActionsOutput{ScheduledUpdateGroupActions: []types.ScheduledUpdateGroupAction{}, NextToken: next}
+	for _, row := range rows {
+		out.ScheduledUpdateGroupActions = append(out.ScheduledUpdateGroupActions, row.ScheduledUpdateGroupAction)
+	}
+	return out, nil
+}

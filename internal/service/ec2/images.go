@@ -1,0 +1,86 @@
+package ec2
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// A machine's disk is what its fleet puts on it, so that an image is a name and nothing more. Those of the parameters by
+// which templates find the images for ECS are described:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
+var images = []struct{ parameter, name string }{
+	{"/aws/service/ecs/optimized-ami/amazon-linux-2/recommended/image_id", "amzn2-ami-ecs-hvm-x86_64-ebs"},
+	{"/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id", "amzn2-ami-ecs-gpu-hvm-x86_64-ebs"},
+	{"/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id", "al2023-ami-ecs-hvm-x86_64-ebs"},
+	{"/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id", "al2023-ami-ecs-gpu-hvm-x86_64-ebs"},
+}
+
+// imageOf is the id of the image that a parameter stands for: the same each time.
+func imageOf(parameter string) string {
+	sum := sha256.Sum256([]byte(parameter))
+	return "ami-" + hex.EncodeToString(sum[:])[:17]
+}
+
+// resolveImage is the id that resolve:ssm: and a parameter's name come to; other ids are what they are.
+func resolveImage(id string) string {
+	if parameter, ok := strings.CutPrefix(id, "resolve:ssm:"); ok {
+		return imageOf(parameter)
+	}
+	return id
+}
+
+var imageFields = fields[types.Image]{
+	"architecture": func(i *types.Image) []string { return []string{string(i.Architecture)} },
+	"image-id":     func(i *types.Image) []string { return given(i.ImageId) },
+	"name":         func(i *types.Image) []string { return given(i.Name) },
+	"owner-alias":  func(i *types.Image) []string { return given(i.ImageOwnerAlias) },
+	"state":        func(i *types.Image) []string { return []string{string(i.State)} },
+	"virtualization-type": func(i *types.Image) []string {
+		return []string{string(i.VirtualizationType)}
+	},
+}
+
+// DescribeImages describes the images for ECS, by the id that their parameters have here.
+func (s *Service) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput) (*ec2.DescribeImagesOutput, error) {
+	match, err := matcher(in.Filters, imageFields, func(*types.Image) []types.Tag { return nil })
+	if err != nil {
+		return nil, err
+	}
+	all := []types.Image{}
+	for _, i := range images {
+		all = append(all, types.Image{
+			ImageId: new(imageOf(i.parameter)), Name: aws.String(i.name), PublicSsmParameterName: aws.String(i.parameter), ImageOwnerAlias: aws.String("amazon"),
+			OwnerId: aws.String("591542846629"), ImageLocation: aws.String("amazon/" + i.name), Public: aws.Bool(true), State: types.ImageStateAvailable, Architecture: types.ArchitectureValuesX8664,
+			ImageType: types.ImageTypeValuesMachine, VirtualizationType: types.VirtualizationTypeHvm, RootDeviceType: types.DeviceTypeEbs, CreationDate: aws.String("2026-01-01T00:00:00.000Z"),
+		})
+	}
+	for _, id := range in.ImageIds {
+		if !imageIDs.MatchString(id) {
+			return nil, refuse("InvalidAMIID.Malformed", "Invalid id: \"%s\" (expecting \"ami-...\")", id)
+		}
+		if !slices.ContainsFunc(all, func(i types.Image) bool { return *i.ImageId == resolveImage(id) }) {
+			return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+		}
+	}
+	if err := checkDryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(i types.Image) bool {
+		named := len(in.ImageIds) == 0 || slices.ContainsFunc(in.ImageIds, func(id string) bool { return resolveImage(id) == *i.ImageId })
+		owned := len(in.Owners) == 0 || slices.Contains(in.Owners, "amazon") || slices.Contains(in.Owners, *i.OwnerId)
+		return !named || !owned || !match(&i)
+	})
+	slices.SortFunc(all, func(a, b types.Image) int { return strings.Compare(*a.ImageId, *b.ImageId) })
+	all, next, err := page(all, in.MaxResults, maxInstances, in.NextToken, func(i types.Image) string { return *i.ImageId })
+	if err != nil {
+		return nil, err
+	}
+	return &ec2.DescribeImagesOutput{Images: all, NextToken: next}, nil
+}

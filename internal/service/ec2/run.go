@@ -1,0 +1,208 @@
+package ec2
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/state"
+)
+
+const (
+	maxRun       = 1000     // instances of one call
+	maxUserData  = 16 << 10 // bytes, before they are encoded: the user guide's "User data"
+	clientTokens = 64       // characters: "Ensuring idempotency"
+)
+
+// RunInstances writes instances down, pending. The fleet starts their machines.
+func (s *Service) RunInstances(ctx context.Context, in *ec2.RunInstancesInput) (*ec2.RunInstancesOutput, error) {
+	count, err := checkRun(in)
+	if err != nil {
+		return nil, err
+	}
+	var rows []*state.Instance
+	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		data, err := s.runData(tx.View, in)
+		if err != nil {
+			return err
+		}
+		if err := checkDryRun(in.DryRun); err != nil {
+			return err
+		}
+		if rows = launched(tx.View, in.ClientToken); len(rows) > 0 {
+			return nil
+		}
+		if s.opts.NoFleet {
+			return refuse("InsufficientInstanceCapacity", "Pintle has no machines to start instances on: say where they come from with --fleet.")
+		}
+		for i := range count {
+			row := state.NewInstance(data, s.opts.Region+"a", s.now())
+			row.AmiLaunchIndex, row.ClientToken = aws.Int32(int32(i)), in.ClientToken
+			if p := in.Placement; p != nil && p.AvailabilityZone != nil {
+				row.Placement.AvailabilityZone = p.AvailabilityZone
+			}
+			tx.Instances.Put(row)
+			rows = append(rows, row)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &ec2.RunInstancesOutput{OwnerId: &s.opts.Account, ReservationId: new(reservation(*rows[0].InstanceId)), Groups: []types.GroupIdentifier{}, Instances: []types.Instance{}}
+	for _, row := range rows {
+		out.Instances = append(out.Instances, s.launchedInstance(nil, row))
+	}
+	return out, nil
+}
+
+// launched are the instances that a call with a client token has made before.
+func launched(v *state.View, token *string) (rows []*state.Instance) {
+	if aws.ToString(token) == "" {
+		return nil
+	}
+	for row := range v.Instances.All() {
+		if aws.ToString(row.ClientToken) == *token {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, func(a, b *state.Instance) int { return cmp.Compare(*a.AmiLaunchIndex, *b.AmiLaunchIndex) })
+	return rows
+}
+
+func checkRun(in *ec2.RunInstancesInput) (int, error) {
+	switch {
+	case in.MinCount == nil:
+		return 0, refuse("MissingParameter", "The request must contain the parameter MinCount")
+	case in.MaxCount == nil:
+		return 0, refuse("MissingParameter", "The request must contain the parameter MaxCount")
+	case *in.MinCount < 1 || *in.MaxCount < *in.MinCount || *in.MaxCount > maxRun:
+		return 0, refuse("InvalidParameterValue", "MinCount %d and MaxCount %d must be between 1 and %d, and MinCount not above MaxCount", *in.MinCount, *in.MaxCount, maxRun)
+	case len(aws.ToString(in.ClientToken)) > clientTokens:
+		return 0, refuse("InvalidParameterValue", "ClientToken has %d characters, at most %d are allowed", len(*in.ClientToken), clientTokens)
+	}
+	return int(*in.MaxCount), nil
+}
+
+// runData is what a call to RunInstances comes to: its launch template, and what it gives itself on top.
+func (s *Service) runData(v *state.View, in *ec2.RunInstancesInput) (*types.ResponseLaunchTemplateData, error) {
+	data := types.ResponseLaunchTemplateData{}
+	if l := in.LaunchTemplate; l != nil {
+		_, version, err := findVersion(v, l.LaunchTemplateId, l.LaunchTemplateName, aws.ToString(l.Version))
+		if err != nil {
+			return nil, err
+		}
+		data = *version.LaunchTemplateData
+	}
+	data.ImageId = cmp.Or(in.ImageId, data.ImageId)
+	data.InstanceType = cmp.Or(in.InstanceType, data.InstanceType, types.InstanceTypeM1Small)
+	data.KeyName, data.UserData = cmp.Or(in.KeyName, data.KeyName), cmp.Or(in.UserData, data.UserData)
+	for _, t := range in.TagSpecifications {
+		data.TagSpecifications = append(data.TagSpecifications, types.LaunchTemplateTagSpecification{ResourceType: t.ResourceType, Tags: t.Tags})
+	}
+	if data.ImageId == nil {
+		return nil, refuse("MissingParameter", "The request must contain the parameter ImageId")
+	}
+	if err := checkData(&data); err != nil {
+		return nil, err
+	}
+	if _, err := instancetype.Lookup(string(data.InstanceType)); err != nil {
+		return nil, refuse("InvalidParameterValue", "Invalid value '%s' for InstanceType.", data.InstanceType)
+	}
+	data.ImageId = new(resolveImage(*data.ImageId))
+	return &data, nil
+}
+
+// imageIDs are those that EC2 takes, and the names of parameters that stand for one.
+var imageIDs = regexp.MustCompile(`^(ami-([0-9a-f]{8}|[0-9a-f]{17})|resolve:ssm:[a-zA-Z0-9_./:-]{1,1000})$`)
+
+// checkData checks what launch templates and RunInstances have in common. A launch template may lack anything.
+func checkData(d *types.ResponseLaunchTemplateData) error {
+	if id := d.ImageId; id != nil && !imageIDs.MatchString(*id) {
+		return refuse("InvalidAMIID.Malformed", "Invalid id: \"%s\" (expecting \"ami-...\")", *id)
+	}
+	if d.InstanceRequirements != nil {
+		return refuse("UnsupportedOperation", "InstanceRequirements: Pintle picks among the instance types that are named, not by attributes.")
+	}
+	raw, err := base64.StdEncoding.DecodeString(aws.ToString(d.UserData))
+	if err != nil {
+		return refuse("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
+	}
+	if len(raw) > maxUserData {
+		return refuse("InvalidUserData.Malformed", "User data is limited to %d bytes", maxUserData)
+	}
+	for _, t := range d.TagSpecifications {
+		if err := checkTags(t.Tags); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TerminateInstances asks for the end of instances. The fleet ends their machines. Terminated ones stay so.
+func (s *Service) TerminateInstances(ctx context.Context, in *ec2.TerminateInstancesInput) (*ec2.TerminateInstancesOutput, error) {
+	if len(in.InstanceIds) == 0 {
+		return nil, refuse("MissingParameter", "The request must contain the parameter InstanceId")
+	}
+	if err := checkInstanceIDs(in.InstanceIds); err != nil {
+		return nil, err
+	}
+	var out *ec2.TerminateInstancesOutput
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		out = &ec2.TerminateInstancesOutput{TerminatingInstances: []types.InstanceStateChange{}}
+		all, err := named(s.instances(tx.View), in.InstanceIds)
+		if err != nil {
+			return err
+		}
+		if err := checkDryRun(in.DryRun); err != nil {
+			return err
+		}
+		for _, i := range all {
+			row := tx.Instances.Get(*i.InstanceId)
+			if row == nil {
+				return refuse("UnsupportedOperation", "The instance '%s' is a machine that Pintle did not start, and cannot end.", *i.InstanceId)
+			}
+			after := row.Terminating("Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown")
+			tx.Instances.Put(after)
+			out.TerminatingInstances = append(out.TerminatingInstances, types.InstanceStateChange{InstanceId: i.InstanceId, PreviousState: row.State, CurrentState: after.State})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func reservation(instanceID string) string { return "r" + strings.TrimPrefix(instanceID, "i") }
+
+// launchedInstance is an instance that Pintle has started, and what its container instance tells of the machine.
+func (s *Service) launchedInstance(machine *types.Instance, row *state.Instance) types.Instance {
+	i := row.Instance
+	i.BlockDeviceMappings, i.NetworkInterfaces, i.SecurityGroups = []types.InstanceBlockDeviceMapping{}, []types.InstanceNetworkInterface{}, []types.GroupIdentifier{}
+	if machine != nil && !row.Over() {
+		i.PrivateIpAddress, i.PrivateDnsName, i.Architecture = machine.PrivateIpAddress, machine.PrivateDnsName, machine.Architecture
+		for _, t := range machine.Tags {
+			if strings.HasPrefix(*t.Key, "pintle.") {
+				i.Tags = tagged(slices.Clone(i.Tags), *t.Key, t.Value)
+			}
+		}
+	}
+	i.Tags = slices.Clone(i.Tags)
+	if row.Member != nil {
+		i.Tags = tagged(i.Tags, "aws:autoscaling:groupName", &row.Member.Group)
+		if l := row.Member.LaunchTemplate; l != nil {
+			i.Tags = tagged(i.Tags, "aws:ec2launchtemplate:id", l.LaunchTemplateId)
+			i.Tags = tagged(i.Tags, "aws:ec2launchtemplate:version", l.Version)
+		}
+	}
+	return i
+}

@@ -1,0 +1,180 @@
+package state
+
+import (
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/google/uuid"
+)
+
+// The rows of EC2 Auto Scaling. They embed the SDK's structs, as those of ECS do.
+
+// AutoScalingGroup is a group. Its instances are rows of their own, found by InstancesByGroup.
+type AutoScalingGroup struct {
+	types.AutoScalingGroup
+	Hooks []types.LifecycleHook
+	// CoolsFrom is when the last scaling activity of a policy or a schedule ended, for simple scaling's cool-down.
+	CoolsFrom *time.Time `json:",omitzero"`
+	// Failures counts launches that failed in a row; none is tried before NotBefore.
+	Failures  int        `json:",omitzero"`
+	NotBefore *time.Time `json:",omitzero"`
+	// Cause is why the desired capacity was changed last, for the activities that come of it.
+	Cause string `json:",omitzero"`
+	// Deleting says that the group goes once its instances have.
+	Deleting bool `json:",omitzero"`
+}
+
+// Name is the group's name.
+func (g *AutoScalingGroup) Name() string { return aws.ToString(g.AutoScalingGroupName) }
+
+// Clone is a copy that can be changed.
+func (g *AutoScalingGroup) Clone() *AutoScalingGroup {
+	c := *g
+	c.Hooks, c.Tags, c.SuspendedProcesses = slices.Clone(g.Hooks), slices.Clone(g.Tags), slices.Clone(g.SuspendedProcesses)
+	return &c
+}
+
+// Suspends says whether one of the group's processes is suspended.
+func (g *AutoScalingGroup) Suspends(process string) bool {
+	return slices.ContainsFunc(g.SuspendedProcesses, func(p types.SuspendedProcess) bool { return aws.ToString(p.ProcessName) == process })
+}
+
+// Template is where the group's instances come from: the launch template, also of a mixed instances policy.
+func (g *AutoScalingGroup) Template() *types.LaunchTemplateSpecification {
+	if m := g.MixedInstancesPolicy; m != nil {
+		return m.LaunchTemplate.LaunchTemplateSpecification
+	}
+	return g.LaunchTemplate
+}
+
+// GroupPolicy is a scaling policy of a group.
+type GroupPolicy struct {
+	types.ScalingPolicy
+}
+
+// Key is the group's name and the policy's.
+func (p *GroupPolicy) Key() string {
+	return aws.ToString(p.AutoScalingGroupName) + "/" + aws.ToString(p.PolicyName)
+}
+
+// GroupAction is a scheduled action of a group.
+type GroupAction struct {
+	types.ScheduledUpdateGroupAction
+	// DueAt is when it is to be done next; nil if never.
+	DueAt *time.Time `json:",omitzero"`
+}
+
+// Key is the group's name and the action's.
+func (a *GroupAction) Key() string {
+	return aws.ToString(a.AutoScalingGroupName) + "/" + aws.ToString(a.ScheduledActionName)
+}
+
+// GroupActivity is a scaling activity of a group. Ids are in the order of time, and so are the rows.
+type GroupActivity struct {
+	types.Activity
+}
+
+// ActiveMembers are the group's instances that count towards its desired capacity: all that are not on their way out.
+func (v *View) ActiveMembers(group string) (out []*Instance) {
+	for i := range v.Instances.By(InstancesByGroup, group) {
+		if !i.Member.Leaving() {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Leaving says whether the instance is on its way out of its group.
+func (m *Member) Leaving() bool {
+	switch m.LifecycleState {
+	case types.LifecycleStateTerminating, types.LifecycleStateTerminatingWait, types.LifecycleStateTerminatingProceed:
+		return true
+	}
+	return false
+}
+
+// HooksOf are the names of the group's lifecycle hooks for a transition: autoscaling:EC2_INSTANCE_LAUNCHING or
+// autoscaling:EC2_INSTANCE_TERMINATING.
+func (g *AutoScalingGroup) HooksOf(transition string) (names []string) {
+	for _, h := range g.Hooks {
+		if aws.ToString(h.LifecycleTransition) == transition {
+			names = append(names, *h.LifecycleHookName)
+		}
+	}
+	return names
+}
+
+// Hook is the group's lifecycle hook of a name; nil where there is none.
+func (g *AutoScalingGroup) Hook(name string) *types.LifecycleHook {
+	for i := range g.Hooks {
+		if *g.Hooks[i].LifecycleHookName == name {
+			return &g.Hooks[i]
+		}
+	}
+	return nil
+}
+
+// Stamp is a time as activities' causes have it.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+
+// StartGroupActivity writes a new activity of a group, under way. Its id sorts behind those before it.
+func (tx *Tx) StartGroupActivity(g *AutoScalingGroup, description, cause string, now time.Time) *GroupActivity {
+	a := &GroupActivity{types.Activity{
+		ActivityId: new(uuid.Must(uuid.NewV7()).String()), AutoScalingGroupName: g.AutoScalingGroupName, AutoScalingGroupARN: g.AutoScalingGroupARN,
+		Description: &description, Cause: &cause, StartTime: &now, StatusCode: types.ScalingActivityStatusCodeInProgress, Progress: aws.Int32(50),
+		Details: new(`{"Availability Zone":"` + aws.ToString(firstOf(g.AvailabilityZones)) + `"}`),
+	}}
+	tx.GroupActivities.Put(a)
+	return a
+}
+
+func firstOf(list []string) *string {
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}
+
+// EndGroupActivity ends an activity, unless it has ended.
+func (tx *Tx) EndGroupActivity(id string, code types.ScalingActivityStatusCode, message string, now time.Time) {
+	old := tx.GroupActivities.Get(id)
+	if old == nil || old.EndTime != nil {
+		return
+	}
+	a := *old
+	a.StatusCode, a.EndTime, a.Progress = code, &now, aws.Int32(100)
+	if message != "" {
+		a.StatusMessage = &message
+	}
+	tx.GroupActivities.Put(&a)
+}
+
+// Leave takes an instance out of its group: it waits for the lifecycle hooks, if there are any, and is then terminated.
+func (tx *Tx) Leave(g *AutoScalingGroup, i *Instance, cause string, now time.Time) *GroupActivity {
+	a := tx.StartGroupActivity(g, "Terminating EC2 instance: "+*i.InstanceId, cause, now)
+	row := i.Clone()
+	row.Member.LifecycleState, row.Member.Activity, row.Member.Waits = types.LifecycleStateTerminating, *a.ActivityId, nil
+	tx.Instances.Put(row)
+	return a
+}
+
+// The indexes of the tables of EC2 Auto Scaling.
+var (
+	GroupPoliciesByGroup   = Index[GroupPolicy]{"group", func(p *GroupPolicy) []string { return given(p.AutoScalingGroupName) }}
+	GroupActionsByGroup    = Index[GroupAction]{"group", func(a *GroupAction) []string { return given(a.AutoScalingGroupName) }}
+	GroupActivitiesByGroup = Index[GroupActivity]{"group", func(a *GroupActivity) []string { return given(a.AutoScalingGroupName) }}
+)
+
+var (
+	autoScalingGroups = &def[AutoScalingGroup]{name: "auto_scaling_groups", keyOf: (*AutoScalingGroup).Name}
+
+	groupPolicies = &def[GroupPolicy]{name: "group_policies", keyOf: (*GroupPolicy).Key, indexes: []Index[GroupPolicy]{GroupPoliciesByGroup}}
+
+	groupActions = &def[GroupAction]{name: "group_actions", keyOf: (*GroupAction).Key, indexes: []Index[GroupAction]{GroupActionsByGroup}}
+
+	groupActivities = &def[GroupActivity]{
+		name: "group_activities", keyOf: func(a *GroupActivity) string { return aws.ToString(a.ActivityId) }, indexes: []Index[GroupActivity]{GroupActivitiesByGroup},
+	}
+)
