@@ -62,8 +62,17 @@ func NewLocal(o LocalOptions) *Local {
 func (l *Local) dir(id string) string  { return filepath.Join(l.opts.Dir, id) }
 func (l *Local) lock(id string) string { return filepath.Join(l.dir(id), lockFile) }
 
-// Launch makes the instance's directory and starts its agent, unless it runs.
-func (l *Local) Launch(_ context.Context, m Machine) error {
+// Launch makes the instance's directory and starts its agent, unless it runs. It waits until the agent can be found by its
+// lock, so that an end that is asked for next does not miss it.
+func (l *Local) Launch(ctx context.Context, m Machine) error {
+	if err := l.launch(m); err != nil {
+		return err
+	}
+	until(ctx, starting, func() bool { _, runs := file.Holder(l.lock(m.InstanceID)); return runs })
+	return ctx.Err()
+}
+
+func (l *Local) launch(m Machine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ids, err := l.ids()
@@ -133,11 +142,11 @@ func (l *Local) setEnding(id string, ending bool) {
 
 // stop ends an instance's agent and its tasks. An agent that was not there has left them to it: so it comes back first.
 func (l *Local) stop(ctx context.Context, id string) error {
-	m, err := l.machine(id)
-	if err != nil {
-		return nil // it never came to start one
-	}
 	if _, runs := file.Holder(l.lock(id)); !runs {
+		m, err := l.machine(id)
+		if err != nil {
+			return nil // it never came to start one
+		}
 		if _, err := os.Stat(filepath.Join(l.dir(id), "tasks")); errors.Is(err, os.ErrNotExist) {
 			return nil // it never had a task
 		}
