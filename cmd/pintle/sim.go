@@ -33,7 +33,7 @@ type simCmd struct {
 	Slots    int                      `default:"1" help:"How many requests a task works on at a time."`
 	Start    time.Duration            `default:"30s" help:"How long a task takes to start."`
 	SLO      time.Duration            `name:"slo" default:"5s" help:"The longest that a request may wait."`
-	Policy   []string                 `type:"existingfile" sep:"none" placeholder:"FILE" help:"Policy to replay: what put-scaling-policy takes as --cli-input-json, with \"Alarms\" as put-metric-alarm takes them where it is step scaling; or a target tracking configuration alone. Once for each that is compared. The service is service/default/sim, the requests wait in the queue sim."`
+	Policy   []string                 `required:"" type:"existingfile" sep:"none" placeholder:"FILE" help:"Policy to replay: what put-scaling-policy takes as --cli-input-json, with \"Alarms\" as put-metric-alarm takes them where it is step scaling; or a target tracking configuration alone. Once for each that is compared. The service is service/default/sim, the requests wait in the queue sim."`
 	Reaction []string                 `default:"faithful,fast" enum:"faithful,fast" help:"How fast the control plane reacts; each policy is replayed with each."`
 	Min      int                      `default:"1" help:"The service's least tasks."`
 	Max      int                      `default:"100" help:"The service's most tasks."`
@@ -56,7 +56,8 @@ func (c *simCmd) Help() string {
   AWS/SQS ApproximateNumberOfMessagesVisible, ApproximateNumberOfMessagesNotVisible, NumberOfMessagesSent,
           NumberOfMessagesDeleted, ApproximateAgeOfOldestMessage                  by QueueName sim
 Yardsticks: the clairvoyant knows all requests beforehand, pays for the time that tasks take to start, and lets none wait;
-"peak, fixed" is as many tasks as the busiest moment needs, all the time.`
+"peak, fixed" is as many tasks as the busiest moment needs, all the time. Requests that never had a slot count as beyond the SLO,
+and are not among the waits.`
 }
 
 // Run replays a load under each policy and compares.
@@ -96,7 +97,7 @@ func (c *simCmd) scenario() (sim.Scenario, error) {
 	if s.Requests, err = sim.ReadTrace(f, c.Work, c.Fixed); err != nil {
 		return s, fmt.Errorf("%s: %w", c.Trace, err)
 	}
-	if s.Length = c.Length; s.Length > 0 {
+	if s.Length = c.Length; s.Length != 0 {
 		s.Requests = sim.Repeat(s.Requests, s.Length)
 	} else if n := len(s.Requests); n > 0 {
 		s.Length = s.Requests[n-1].At.Truncate(time.Minute) + time.Minute
@@ -202,7 +203,7 @@ func (c *simCmd) table(s sim.Scenario, runs []sim.Named) error {
 	fmt.Printf("%d requests in %s; %d at a time a task; %s to start a task; simulated nodes\n", len(s.Requests), s.Length, s.Slots, s.Start)
 	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "POLICY\tWAITED AT MOST %s\tWAIT P50\tP95\tP99\tMOST TASKS\tSCALED\tGPU-HOURS\tOF CLAIRVOYANT'S%s\n", s.SLO, c.cost("\tCOST"))
-	gpus := 1.0
+	gpus := 0.0
 	for _, run := range runs {
 		r := run.Result
 		gpus = float64(max(1, r.GPUs))

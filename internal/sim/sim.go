@@ -116,19 +116,22 @@ func (r *Result) Attainment() float64 {
 // epoch is when a replay begins: the start of an hour, as periods begin.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// maxTasks is how many tasks ECS takes for a service.
+const maxTasks = 5000
+
 // check refuses a scenario that makes no sense.
 func (s *Scenario) check() error {
 	switch {
+	case s.Length < time.Minute:
+		return errors.New("a replay lasts at least a minute")
 	case len(s.Requests) == 0:
 		return errors.New("the trace has no requests")
 	case s.Slots < 1:
 		return errors.New("a task must have at least one slot for requests")
 	case s.Start < 0 || s.SLO < 0:
 		return errors.New("the time to start a task and the SLO cannot be negative")
-	case s.Min < 0 || s.Max < s.Min || s.Max < 1:
-		return fmt.Errorf("the bounds must be 0 <= min <= max and 1 <= max, not %d and %d", s.Min, s.Max)
-	case s.Length < time.Minute:
-		return errors.New("a replay lasts at least a minute")
+	case s.Min < 0 || s.Max < s.Min || s.Max < 1 || s.Max > maxTasks:
+		return fmt.Errorf("the bounds must be 0 <= min <= max and 1 <= max <= %d, not %d and %d", maxTasks, s.Min, s.Max)
 	}
 	return nil
 }
