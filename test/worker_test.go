@@ -1,0 +1,73 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestWorker: objects put in a bucket become messages, a worker works them off with a command, is killed in the middle,
+// and every result is in the bucket in the end; what cannot be worked on is in the dead-letter queue, with its reason.
+func TestWorker(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "c5.large", "--settle", "1s")
+	const objects = 20
+	dir := t.TempDir()
+	for i := range objects {
+		text := strings.Repeat("x", i+1)
+		if i == 7 {
+			text = "bad"
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("image %d", i)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	queue := func(name, attributes string) (url string) {
+		return p.AWS("sqs", "create-queue", "--queue-name", name, "--attributes", attributes, "--query", "QueueUrl", "--output", "text")
+	}
+	dead := queue("dead", "{}")
+	url := queue("images", `{"VisibilityTimeout":"2","RedrivePolicy":"{\"deadLetterTargetArn\":\"arn:aws:sqs:us-east-1:000000000000:dead\",\"maxReceiveCount\":3}"}`)
+	for _, bucket := range []string{"incoming", "results"} {
+		p.AWS("s3api", "create-bucket", "--bucket", bucket)
+	}
+	p.AWS("s3api", "put-bucket-notification-configuration", "--bucket", "incoming", "--notification-configuration",
+		`{"QueueConfigurations":[{"QueueArn":"arn:aws:sqs:us-east-1:000000000000:images","Events":["s3:ObjectCreated:*"]}]}`)
+	p.AWS("s3", "cp", "--recursive", "--quiet", dir, "s3://incoming/a dir/")
+	worker := func(seconds time.Duration, end os.Signal) {
+		cmd := p.Command(bin(t, "pintle"), "worker", "--queue-url", url, "--result-bucket", "results", "--result-prefix", "done/", "--visibility", "2s", "--max-receives", "2",
+			"--", "sh", "-c", `sleep 0.1; ! grep -q bad "$0" && wc -c < "$0"`)
+		cmd.Env = append(cmd.Env, "AWS_EC2_METADATA_DISABLED=true")
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(seconds * time.Second)
+		cmd.Process.Signal(end) //nolint:errcheck // Wait tells
+		if err := cmd.Wait(); err != nil && end != syscall.SIGKILL {
+			t.Errorf("the worker: %v\n%s", err, &out)
+		}
+	}
+	worker(1, syscall.SIGKILL)
+	p.Kill()
+	p.Start()
+	worker(12, syscall.SIGTERM)
+	results := strings.Split(p.AWS("s3api", "list-objects-v2", "--bucket", "results", "--query", "Contents[].Key", "--output", "text"), "\t")
+	if len(results) != objects-1 {
+		t.Errorf("%d results: %q", len(results), results)
+	}
+	left := p.AWS("sqs", "get-queue-attributes", "--queue-url", url, "--attribute-names", "All",
+		"--query", "Attributes.[ApproximateNumberOfMessages,ApproximateNumberOfMessagesNotVisible]", "--output", "text")
+	if left != "0\t0" {
+		t.Errorf("messages that are left: %q", left)
+	}
+	got := p.AWS("sqs", "receive-message", "--queue-url", dead, "--message-attribute-names", "All", "--max-number-of-messages", "10",
+		"--query", "Messages[].[Body,MessageAttributes.Reason.StringValue]", "--output", "text")
+	if strings.Count(got, "\n") != 0 || !strings.Contains(got, "image+7") || !strings.Contains(got, "exit") {
+		t.Errorf("dead letters: %q", got)
+	}
+}
