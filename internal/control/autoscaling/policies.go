@@ -26,7 +26,7 @@ func (l *Loop) policies(ctx context.Context, now time.Time) error {
 	if len(groups) == 0 {
 		return nil
 	}
-	alarms, err := l.triggers.Alarming(ctx)
+	alarms, err := l.triggers.Acting(ctx)
 	if err != nil {
 		l.opts.Log.Warn("cannot read alarms", "error", err)
 		return ctx.Err()

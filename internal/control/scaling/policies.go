@@ -36,7 +36,7 @@ func (l *Loop) policies(ctx context.Context, now time.Time) error {
 	if len(targets) == 0 {
 		return nil
 	}
-	alarms, err := l.triggers.Alarming(ctx)
+	alarms, err := l.triggers.Acting(ctx)
 	if err != nil {
 		l.warn("cannot read alarms", err)
 		return ctx.Err()

@@ -1,4 +1,4 @@
-// Package triggers is what scaling loops have in common: which alarms are in ALARM, by the actions that they take, when a
+// Package triggers is what scaling loops have in common: which alarms there are, by the actions that they take in their state, when a
 // policy is to heed them, and what their metrics were. It asks CloudWatch as an SDK client would, and decides nothing.
 package triggers
 
@@ -25,7 +25,7 @@ type CloudWatch interface {
 type Triggers struct {
 	cloudWatch CloudWatch
 	metrics    *metricstore.Store // nil reads no further than the last full period
-	// heeded is when each alarm that is in ALARM was acted upon last. A restart acts once more, which
+	// heeded is when each alarm that takes actions in its state was acted upon last. A restart acts once more, which
 	// the cool-downs bear.
 	heeded map[string]time.Time
 }
@@ -35,10 +35,13 @@ func New(cloudWatch CloudWatch, metrics *metricstore.Store) *Triggers {
 	return &Triggers{cloudWatch: cloudWatch, metrics: metrics, heeded: map[string]time.Time{}}
 }
 
-// Alarming are the alarms in ALARM, by each action that they take.
-func (t *Triggers) Alarming(ctx context.Context) (map[string][]types.MetricAlarm, error) {
+// actionPrefix is what the ARNs of policies begin with.
+const actionPrefix = "arn:aws:autoscaling:"
+
+// Acting are the alarms, by each action that they take in the state that they are in.
+func (t *Triggers) Acting(ctx context.Context) (map[string][]types.MetricAlarm, error) {
 	out := map[string][]types.MetricAlarm{}
-	in := &cloudwatch.DescribeAlarmsInput{StateValue: types.StateValueAlarm, AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm}, MaxRecords: aws.Int32(100)}
+	in := &cloudwatch.DescribeAlarmsInput{ActionPrefix: aws.String(actionPrefix), AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm}, MaxRecords: aws.Int32(100)}
 	for {
 		page, err := t.cloudWatch.DescribeAlarms(ctx, in)
 		if err != nil {
@@ -48,7 +51,10 @@ func (t *Triggers) Alarming(ctx context.Context) (map[string][]types.MetricAlarm
 			if !aws.ToBool(a.ActionsEnabled) {
 				continue
 			}
-			for _, action := range a.AlarmActions {
+			actions := map[types.StateValue][]string{
+				types.StateValueAlarm: a.AlarmActions, types.StateValueOk: a.OKActions, types.StateValueInsufficientData: a.InsufficientDataActions,
+			}
+			for _, action := range actions[a.StateValue] {
 				out[action] = append(out[action], a)
 			}
 		}
@@ -58,7 +64,7 @@ func (t *Triggers) Alarming(ctx context.Context) (map[string][]types.MetricAlarm
 	}
 }
 
-// Heed says which actions are to be taken now, and remembers that they are: when an alarm gets to ALARM, and then every
+// Heed says which actions are to be taken now, and remembers that they are: when an alarm gets to a state, and then every
 // period that it stays there, as CloudWatch does for scaling actions.
 func (t *Triggers) Heed(alarms map[string][]types.MetricAlarm, now time.Time) map[string]bool {
 	due, still := map[string]bool{}, map[string]time.Time{}

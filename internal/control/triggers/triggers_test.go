@@ -1,0 +1,52 @@
+package triggers
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+)
+
+// fake answers with two pages of alarms.
+type fake struct{ alarms []types.MetricAlarm }
+
+func (f fake) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarmsInput) (*cloudwatch.DescribeAlarmsOutput, error) {
+	if in.NextToken == nil {
+		return &cloudwatch.DescribeAlarmsOutput{MetricAlarms: f.alarms[:1], NextToken: aws.String("more")}, nil
+	}
+	return &cloudwatch.DescribeAlarmsOutput{MetricAlarms: f.alarms[1:]}, nil
+}
+
+func (f fake) GetMetricData(context.Context, *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error) {
+	return &cloudwatch.GetMetricDataOutput{}, nil
+}
+
+// TestActing: an alarm takes the actions of the state that it is in, if it takes any; it is heeded when it gets there, and every
+// period that it stays.
+func TestActing(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	alarm := func(name string, state types.StateValue, enabled bool) types.MetricAlarm {
+		return types.MetricAlarm{
+			AlarmName: &name, StateValue: state, StateUpdatedTimestamp: &now, ActionsEnabled: &enabled, Period: aws.Int32(60),
+			AlarmActions: []string{"out"}, OKActions: []string{"in"}, InsufficientDataActions: []string{"unknown"},
+		}
+	}
+	f := fake{[]types.MetricAlarm{alarm("busy", types.StateValueAlarm, true), alarm("quiet", types.StateValueOk, true), alarm("off", types.StateValueAlarm, false)}}
+	triggers := New(f, nil)
+	acting, err := triggers.Acting(t.Context())
+	if err != nil || len(acting) != 2 || *acting["out"][0].AlarmName != "busy" || *acting["in"][0].AlarmName != "quiet" || len(acting["out"]) != 1 {
+		t.Fatalf("%v: %+v", err, acting)
+	}
+	for _, step := range []struct {
+		after time.Duration
+		due   bool
+	}{{0, true}, {time.Second, false}, {59 * time.Second, false}, {time.Minute, true}, {61 * time.Second, false}} {
+		due := triggers.Heed(acting, now.Add(step.after))
+		if due["out"] != step.due || due["in"] != step.due {
+			t.Errorf("after %v: %v", step.after, due)
+		}
+	}
+}
