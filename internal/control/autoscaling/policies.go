@@ -75,7 +75,7 @@ func (l *Loop) scale(ctx context.Context, name string, policies []*state.GroupPo
 			for _, r := range readings[*p.PolicyARN] {
 				if desired := want(tx.View, g, p, r, now); desired != capacity {
 					proposal.Desired = desired
-					causes[*p.PolicyName] = "a monitor alarm " + *r.alarm.AlarmName + " in state ALARM triggered policy " + *p.PolicyName
+					causes[*p.PolicyName] = "a monitor alarm " + *r.alarm.AlarmName + " in state " + string(r.alarm.StateValue) + " triggered policy " + *p.PolicyName
 				}
 			}
 			proposals = append(proposals, proposal)

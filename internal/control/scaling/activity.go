@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/smithy-go"
 	"github.com/google/uuid"
@@ -55,8 +56,8 @@ func settling(t *state.ScalableTarget, capacity, desired int, now time.Time) *st
 }
 
 // triggered is why a policy acts.
-func triggered(alarm, policy string) string {
-	return fmt.Sprintf("monitor alarm %s in state ALARM triggered policy %s", alarm, policy)
+func triggered(a *cloudwatchtypes.MetricAlarm, policy string) string {
+	return fmt.Sprintf("monitor alarm %s in state %s triggered policy %s", *a.AlarmName, a.StateValue, policy)
 }
 
 // notScaled is the activity of a policy that has come to nothing.

@@ -133,9 +133,9 @@ func (l *Loop) wish(ctx context.Context, target *state.ScalableTarget, p *state.
 		}
 		switch desired, base := want(p, a, values, capacity, past, now); {
 		case desired != capacity && allowed(target, desired, capacity):
-			w.Desired, w.base, w.cause, w.refusal = desired, base, triggered(*a.AlarmName, *p.PolicyName), ""
+			w.Desired, w.base, w.cause, w.refusal = desired, base, triggered(&a, *p.PolicyName), ""
 		case desired == capacity && w.cause == "" && flaps(p, a, past, now):
-			w.cause, w.refusal = triggered(*a.AlarmName, *p.PolicyName), scaling.AnticipatedFlapping
+			w.cause, w.refusal = triggered(&a, *p.PolicyName), scaling.AnticipatedFlapping
 		}
 	}
 	return w, nil
