@@ -1,6 +1,6 @@
 // Command sqs measures Pintle's queues over HTTP as clients see them: 64 clients send messages of 1 KB, each durable before
-// it is acknowledged, then receive and delete them; and in the same run moto's server, where it is installed, which keeps
-// nothing on disk. It counts what was lost and what came twice, and looks at the order of a FIFO queue's groups. The load
+// it is acknowledged, then receive and delete them; and in the same run moto's server and goaws, where they are installed,
+// which keep nothing on disk. It counts what was lost and what came twice, and looks at the order of a FIFO queue's groups. The load
 // comes from this process, on the same machine.
 package main
 
@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -39,14 +40,38 @@ func run(binary string, messages int) error {
 	}); err != nil {
 		return err
 	}
-	if _, err := exec.LookPath("moto_server"); err != nil {
-		fmt.Println("moto_server is not installed: Pintle's side alone")
-		return nil
+	for _, p := range peers {
+		if _, err := exec.LookPath(p.program); err != nil {
+			fmt.Printf("%s is not installed: without it\n", p.program)
+			continue
+		}
+		if err := measure(p.name, messages/p.part, p.command); err != nil {
+			return err
+		}
 	}
-	return measure("moto", messages/100, func(address, _ string) *exec.Cmd {
+	return nil
+}
+
+// peers are what Pintle is measured beside. moto is too slow for as many messages as Pintle gets, so that it gets a
+// hundredth.
+var peers = []struct {
+	name, program string
+	part          int
+	command       func(address, dir string) *exec.Cmd
+}{
+	{"moto", "moto_server", 100, func(address, _ string) *exec.Cmd {
 		host, port, _ := strings.Cut(address, ":")
 		return exec.Command("moto_server", "-H", host, "-p", port)
-	})
+	}},
+	{"goaws", "goaws", 1, func(address, dir string) *exec.Cmd {
+		host, port, _ := strings.Cut(address, ":")
+		config := filepath.Join(dir, "goaws.yaml")
+		text := fmt.Sprintf("Local: {Host: %s, Port: %s, Region: us-east-1, AccountId: \"123456789012\"}\n", host, port)
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			panic(err) // the directory is new, and ours
+		}
+		return exec.Command("goaws", "-loglevel", "error", "-config", config)
+	}},
 }
 
 // server is a running server and one of its queues.
