@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -43,7 +42,7 @@ func live(t *testing.T, s Scenario, policy *Policy) *Result {
 	loops.Go(func() { p.services.Run(ctx, p.store) }) //nolint:errcheck // it ends with ctx
 	loops.Go(func() {
 		alarms.Run(ctx, p.store, alarms.Options{ //nolint:errcheck // it ends with ctx
-			Now: time.Now, Metrics: p.metrics, Arrivals: p.arrivals, Log: slog.New(slog.DiscardHandler),
+			Now: time.Now, Metrics: p.metrics, Arrivals: p.arrivals,
 			Act: func(context.Context, alarms.Action) error { return nil }, // the scaling loop looks by itself
 		})
 	})

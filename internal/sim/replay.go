@@ -3,7 +3,6 @@ package sim
 import (
 	"container/heap"
 	"context"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -137,7 +136,7 @@ func (p *plane) second(ctx context.Context, end time.Time) error {
 
 // alarms evaluates the alarms that are due.
 func (p *plane) alarms(ctx context.Context, now time.Time) error {
-	opts := alarms.Options{Now: p.timing.Now, Metrics: p.metrics, Arrivals: p.arrivals, Log: slog.New(slog.DiscardHandler)}
+	opts := alarms.Options{Now: p.timing.Now, Metrics: p.metrics, Arrivals: p.arrivals}
 	if p.arrivals != nil {
 		if err := alarms.Arrived(ctx, p.store, opts); err != nil {
 			return err

@@ -20,58 +20,78 @@ type Action struct {
 	From  types.StateValue // the state before
 }
 
-// maxActing bounds how many actions are done at a time: one that hangs must not keep the others.
+// maxActing bounds how many alarms' actions are done at a time.
 const maxActing = 16
 
-// act does the actions that alarms owe, and those that are suppressed once they no longer are.
+// act does the actions that alarms owe, and those that are suppressed once they no longer are. Each alarm's are done in a
+// goroutine of their own: a webhook that hangs must not keep the others.
 func act(ctx context.Context, store *state.Store, opts Options) error {
-	for {
-		view := store.Watch()
-		next, err := settleAll(ctx, store, opts, view)
-		if err != nil {
-			return err
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		acting, done := map[string]bool{}, make(chan string, maxActing)
+		for {
+			view := store.Watch()
+			owing, next, err := owed(ctx, store, view, opts.Now())
+			if err != nil {
+				return err
+			}
+			for _, a := range owing {
+				if acting[a.Name()] || len(acting) == maxActing {
+					continue // it is looked at again when one is done
+				}
+				acting[a.Name()] = true
+				g.Go(func() error {
+					defer func() { done <- a.Name() }()
+					return settle(ctx, store, opts, a)
+				})
+			}
+			if err := await(ctx, view, next, opts.Now(), acting, done); err != nil {
+				return err
+			}
 		}
-		if err := changedBy(ctx, view, next, opts.Now()); err != nil {
-			return err
-		}
-	}
+	})
+	return g.Wait()
 }
 
-// changedBy waits until what a view has read changes, or until a time, if it is one.
-func changedBy(ctx context.Context, view *state.View, at, now time.Time) error {
-	if at.IsZero() {
-		return view.Changed(ctx)
-	}
-	wait, cancel := context.WithTimeout(ctx, at.Sub(now))
+// await waits until what a view has read changes, an alarm's actions are done, or it is a time, if there is one.
+func await(ctx context.Context, view *state.View, at, now time.Time, acting map[string]bool, done <-chan string) error {
+	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := view.Changed(wait); err != nil && wait.Err() == nil {
-		return err
+	var over <-chan time.Time
+	if !at.IsZero() {
+		over = time.After(at.Sub(now))
+	}
+	select {
+	case <-view.ChangedCh(watching):
+	case name := <-done:
+		delete(acting, name)
+	case <-over:
 	}
 	return ctx.Err()
 }
 
-// settleAll does what the alarms owe. next is when something may cease to be suppressed; zero where nothing does by
-// itself.
-func settleAll(ctx context.Context, store *state.Store, opts Options, view *state.View) (next time.Time, err error) {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(maxActing)
+// owed are the alarms that owe actions and are not suppressed; it notes what suppresses the others. next is when something
+// may cease to be suppressed; zero where nothing does by itself.
+func owed(ctx context.Context, store *state.Store, view *state.View, now time.Time) (alarms []*state.Alarm, next time.Time, err error) {
 	for a := range view.Alarms.All() {
 		if a.Owed == nil {
 			continue
 		}
-		by, until := suppressed(view, a, opts.Now())
+		by, until := suppressed(view, a, now)
 		if by == "" {
-			g.Go(func() error { return settle(ctx, store, opts, a) })
+			alarms = append(alarms, a)
 			continue
 		}
 		if !until.IsZero() && (next.IsZero() || until.Before(next)) {
 			next = until
 		}
 		if by != a.SuppressedBy() {
-			g.Go(func() error { return suppress(ctx, store, a, by) })
+			if err := suppress(ctx, store, a, by); err != nil {
+				return nil, next, err
+			}
 		}
 	}
-	return next, g.Wait()
+	return alarms, next, nil
 }
 
 // suppressed says what keeps an alarm from acting, and until when; "" where nothing does.

@@ -6,7 +6,6 @@ package alarms
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,7 +23,6 @@ type Options struct {
 	// Arrivals makes the reaction fast: alarms with periods of less than a minute are evaluated when data of their
 	// metrics arrives, for periods that end then. With nil they are evaluated as CloudWatch's.
 	Arrivals *Arrivals
-	Log      *slog.Logger
 }
 
 // The times at which alarms are evaluated: those with periods of less than a minute every ten seconds,

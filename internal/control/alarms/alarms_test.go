@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -28,9 +27,10 @@ type world struct {
 	metrics *metricstore.Store
 	stop    func()
 
-	mu   sync.Mutex
-	acts []string
-	fail error
+	mu    sync.Mutex
+	acts  []string
+	fail  error
+	hangs string // the action that hangs for ten seconds
 }
 
 func start(t *testing.T) *world { return startAs(t, nil) }
@@ -51,7 +51,7 @@ func startAs(t *testing.T, arrivals *Arrivals) *world {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		ended <- Run(ctx, w.store, Options{Now: time.Now, Metrics: w.metrics, Act: w.act, Arrivals: arrivals, Log: slog.New(slog.DiscardHandler)})
+		ended <- Run(ctx, w.store, Options{Now: time.Now, Metrics: w.metrics, Act: w.act, Arrivals: arrivals})
 	}()
 	w.stop = func() {
 		cancel()
@@ -72,7 +72,14 @@ func (a *Arrivals) note() func([]metricstore.Sample) {
 	return a.Note
 }
 
-func (w *world) act(_ context.Context, a Action) error {
+func (w *world) act(ctx context.Context, a Action) error {
+	if a.Arn == w.hangs {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Second):
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.acts = append(w.acts, fmt.Sprintf("%s %s>%s", a.Arn, a.From, a.Alarm.State().Value))
@@ -347,6 +354,52 @@ func TestOwedActions(t *testing.T) {
 	})
 }
 
+// TestHangingAction: an action that hangs holds up those of its own alarm, and no other's.
+func TestHangingAction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.hangs = "http://slow"
+		owing := func(name string, from types.StateValue) *state.Alarm {
+			a := metricAlarm(name, 86400)
+			a.Metric.StateValue = types.StateValueAlarm
+			a.Owed = &state.OwedActions{Arns: []string{"http://" + name}, From: from}
+			return a
+		}
+		time.Sleep(5 * time.Second) // the next round is a minute ahead
+		w.put(owing("slow", types.StateValueOk))
+		synctest.Wait()
+		w.put(owing("quick", types.StateValueOk), owing("slow", types.StateValueInsufficientData))
+		synctest.Wait()
+		w.expect("while one hangs", w.done(), "http://quick OK>ALARM")
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		w.expect("when it hangs no more", w.done(), "http://slow OK>ALARM")
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		w.expect("what was owed meanwhile", w.done(), "http://slow INSUFFICIENT_DATA>ALARM")
+		w.put(owing("slow", types.StateValueOk))
+		synctest.Wait()
+		w.stop()
+		w.expect("what the end cut off", w.done(), "")
+	})
+}
+
+// TestAlarmNotEvaluated: an alarm that cannot be evaluated says why.
+func TestAlarmNotEvaluated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		defer w.stop()
+		a := metricAlarm("a", 60)
+		a.Metric.MetricName, a.Metric.Metrics = nil, []types.MetricDataQuery{{Id: aws.String("e"), Expression: aws.String("nothing +"), ReturnData: aws.Bool(true)}}
+		w.put(a)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if s := w.store.View().Alarms.Get("a").State(); s.Value != types.StateValueInsufficientData || !strings.HasPrefix(s.Reason, "The alarm cannot be evaluated: ") {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // BenchmarkRound evaluates 10,000 alarms, each on a metric of its own with ten minutes of data.
 func BenchmarkRound(b *testing.B) {
 	journal, err := state.OpenSQLite(b.Context(), b.TempDir())
@@ -385,7 +438,7 @@ func BenchmarkRound(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	opts := Options{Now: func() time.Time { return now }, Metrics: metrics, Log: slog.New(slog.DiscardHandler)}
+	opts := Options{Now: func() time.Time { return now }, Metrics: metrics}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := Round(b.Context(), store, opts, now); err != nil {

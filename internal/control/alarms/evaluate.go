@@ -41,11 +41,10 @@ func round(ctx context.Context, store *state.Store, opts Options, now time.Time,
 			continue
 		}
 		to, err := judge(opts, view, a, now, sliding)
-		if err != nil {
-			opts.Log.Warn("alarm not evaluated", "alarm", a.Name(), "error", err)
-			continue
+		if err != nil { // the reason says so, as CloudWatch's does
+			to = state.AlarmState{Value: types.StateValueInsufficientData, Reason: "The alarm cannot be evaluated: " + err.Error()}
 		}
-		if to.Value != a.Metric.StateValue {
+		if to.Value != a.Metric.StateValue || err != nil && to.Reason != aws.ToString(a.Metric.StateReason) {
 			changes = append(changes, change{a, to})
 		}
 	}
