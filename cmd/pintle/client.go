@@ -16,8 +16,13 @@ import (
 // clientFlags are what every verb that calls a control plane can be told. The verbs use AWS's APIs
 // alone, so they work on Amazon ECS as well.
 type clientFlags struct {
+	endpointFlags
+	Cluster string `env:"ECS_CLUSTER" default:"default" help:"The cluster."`
+}
+
+// endpointFlags are the flags of what is not about one cluster.
+type endpointFlags struct {
 	Endpoint string `env:"AWS_ENDPOINT_URL" default:"http://127.0.0.1:4566" help:"The control plane's URL."`
-	Cluster  string `env:"ECS_CLUSTER" default:"default" help:"The cluster."`
 }
 
 // awsConfig is the SDK's configuration for an endpoint. Where nobody has configured credentials, any

@@ -160,7 +160,7 @@ type gpusCmd struct {
 }
 
 type gpuFaultCmd struct {
-	clientFlags
+	endpointFlags
 	GPU string `arg:"" help:"Id of the GPU."`
 	XID uint64 `name:"xid" default:"79" help:"Number of the error, as NVIDIA's driver has it: 79 is a GPU that has fallen off the bus."`
 }
@@ -174,14 +174,14 @@ func (c *gpuFaultCmd) Run(ctx context.Context) error {
 }
 
 type gpuClearCmd struct {
-	clientFlags
+	endpointFlags
 	GPU string `arg:"" help:"Id of the GPU."`
 }
 
 // Run says that a GPU was repaired.
 func (c *gpuClearCmd) Run(ctx context.Context) error { return c.fault(ctx, gpuFault{GPU: c.GPU}) }
 
-func (f clientFlags) fault(ctx context.Context, what gpuFault) error {
+func (f endpointFlags) fault(ctx context.Context, what gpuFault) error {
 	body, err := json.Marshal(what)
 	if err != nil {
 		return err
@@ -191,7 +191,8 @@ func (f clientFlags) fault(ctx context.Context, what gpuFault) error {
 }
 
 type gpuListCmd struct {
-	clientFlags
+	endpointFlags
+	Cluster string `help:"Only this cluster's."`
 }
 
 // Run prints the table.
@@ -233,11 +234,14 @@ func (c *gpuListCmd) fetch(ctx context.Context) ([]gpuRow, error) {
 		return nil, err
 	}
 	var rows []gpuRow
-	return rows, json.Unmarshal(b, &rows)
+	if err := json.Unmarshal(b, &rows); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(rows, func(r gpuRow) bool { return c.Cluster != "" && r.Cluster != c.Cluster }), nil
 }
 
 // call calls what no AWS API has, signed as AWS's are.
-func (f clientFlags) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+func (f endpointFlags) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	config, err := awsConfig(ctx, f.Endpoint)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ package sidecar
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -81,11 +82,32 @@ func (p *Publisher) publish(ctx context.Context) {
 	}
 	putting, cancel := context.WithTimeout(ctx, putTime)
 	defer cancel()
-	_, err = p.opts.CloudWatch.PutMetricData(putting, &cloudwatch.PutMetricDataInput{Namespace: aws.String(p.opts.Namespace), MetricData: p.pending})
+	p.pending = p.put(putting, p.pending)
+}
+
+// put puts data, and returns what is to be put later. What CloudWatch finds wrong is dropped: it would hold up all that comes
+// after it. Halves tell which datum that is.
+func (p *Publisher) put(ctx context.Context, data []types.MetricDatum) []types.MetricDatum {
+	_, err := p.opts.CloudWatch.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: &p.opts.Namespace, MetricData: data})
 	switch {
 	case err == nil:
-		p.pending = nil
-	case ctx.Err() == nil:
+		return nil
+	case isWrong(err) && len(data) > 1:
+		half := len(data) / 2
+		return append(p.put(ctx, data[:half:half]), p.put(ctx, data[half:])...)
+	case isWrong(err):
+		p.opts.Log.Warn("a metric is dropped, since CloudWatch refuses it", "metric", aws.ToString(data[0].MetricName), "error", err)
+		return nil
+	case ctx.Err() != context.Canceled:
 		p.opts.Log.Warn("cannot put metrics; they come with the next", "error", err)
 	}
+	return data
+}
+
+// isWrong says that a call was refused for what is in it: the errors of PutMetricData's that the next try would meet too.
+func isWrong(err error) bool {
+	var value *types.InvalidParameterValueException
+	var combination *types.InvalidParameterCombinationException
+	var missing *types.MissingRequiredParameterException
+	return errors.As(err, &value) || errors.As(err, &combination) || errors.As(err, &missing)
 }

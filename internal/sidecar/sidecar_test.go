@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 )
 
 // fakeCloudWatch takes what is put, but while it is down.
 type fakeCloudWatch struct {
 	down  func() bool
+	wrong float64 // a value that it refuses
 	calls int
 	got   []float64
 }
@@ -28,6 +30,9 @@ func (f *fakeCloudWatch) PutMetricData(_ context.Context, in *cloudwatch.PutMetr
 	}
 	if len(in.MetricData) > maxPending {
 		return nil, errors.New("too many")
+	}
+	if slices.ContainsFunc(in.MetricData, func(m types.MetricDatum) bool { return slices.Contains(m.Values, f.wrong) }) {
+		return nil, &types.InvalidParameterValueException{}
 	}
 	for _, m := range in.MetricData {
 		f.got = append(f.got, m.Values...)
@@ -62,16 +67,18 @@ func TestPublisher(t *testing.T) {
 		name    string
 		lasts   time.Duration
 		down    time.Duration // from the start
+		wrong   float64
 		want    []float64
 		atLeast int
 	}{
-		{"once more at the end", 25 * time.Second, 0, numbers(1, 4), 4},
-		{"what was not put comes later", 65 * time.Second, 45 * time.Second, numbers(1, 8), 8},
-		{"what is too old is dropped", 1004*10*time.Second + 5*time.Second, 1004 * 10 * time.Second, numbers(6, 1006), 1006},
+		{"once more at the end", 25 * time.Second, 0, -1, numbers(1, 4), 4},
+		{"what was not put comes later", 65 * time.Second, 45 * time.Second, -1, numbers(1, 8), 8},
+		{"what is too old is dropped", 1004*10*time.Second + 5*time.Second, 1004 * 10 * time.Second, -1, numbers(6, 1006), 1006},
+		{"what is refused is dropped, and nothing else", 65 * time.Second, 35 * time.Second, 3, append(numbers(1, 2), numbers(4, 8)...), 12},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cw := &fakeCloudWatch{down: func() bool { return time.Since(start) < c.down }}
+				cw := &fakeCloudWatch{down: func() bool { return time.Since(start) < c.down }, wrong: c.wrong}
 				ctx, cancel := context.WithTimeout(t.Context(), c.lasts)
 				defer cancel()
 				publisher(cw, 10*time.Second).Run(ctx)

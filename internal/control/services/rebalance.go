@@ -43,7 +43,7 @@ func (s *step) rebalance(p deployment.Plan) {
 		in := *s.wanted
 		in.MayWait = false
 		in.Constraints = append(slices.Clone(in.Constraints), types.PlacementConstraint{
-			Type: types.PlacementConstraintTypeMemberOf, Expression: aws.String("attribute:ecs.availability-zone == " + zone),
+			Type: types.PlacementConstraintTypeMemberOf, Expression: aws.String("attribute:ecs.availability-zone == '" + zone + "'"), // a zone of one's own may have blanks
 		})
 		if t, _ := s.scheduler.Launch(s.tx, &in); t != nil {
 			s.event("has started 1 tasks in " + zone + " to AZ Rebalance: " + list([]*state.Task{t}) + ".")

@@ -44,22 +44,22 @@ func TestRebalance(t *testing.T) {
 			t.Errorf("by default it is %s", s.AvailabilityZoneRebalancing)
 		}
 		before := len(w.service().Events)
-		w.zoned("b")
+		w.zoned("rack b")
 		expect(t, w.after(time.Second), 4, 1, 1, completed)
-		if got := w.zones(); got != "a:4 b:1" {
+		if got := w.zones(); got != "a:4 rack b:1" {
 			t.Errorf("first there are %s", got)
 		}
 		expect(t, w.after(10*time.Minute), 4, 0, 1, completed)
-		if got := w.zones(); got != "a:2 b:2" {
+		if got := w.zones(); got != "a:2 rack b:2" {
 			t.Errorf("in the end there are %s", got)
 		}
 		want := []string{
-			"(service s) is not AZ balanced with 4 tasks in a, 0 tasks in b. AZ Rebalancing in progress.",
-			"(service s) has started 1 tasks in b to AZ Rebalance: (task ID).",
+			"(service s) is not AZ balanced with 4 tasks in a, 0 tasks in rack b. AZ Rebalancing in progress.",
+			"(service s) has started 1 tasks in rack b to AZ Rebalance: (task ID).",
 			"(service s) has stopped 1 running tasks in a due to AZ rebalancing: (task ID).",
-			"(service s) has started 1 tasks in b to AZ Rebalance: (task ID).",
+			"(service s) has started 1 tasks in rack b to AZ Rebalance: (task ID).",
 			"(service s) has stopped 1 running tasks in a due to AZ rebalancing: (task ID).",
-			"(service s) is AZ balanced with 2 tasks in a, 2 tasks in b.",
+			"(service s) is AZ balanced with 2 tasks in a, 2 tasks in rack b.",
 			"(service s) has reached a steady state.",
 		}
 		if got := events(w.service())[before:]; !reflect.DeepEqual(got, want) {

@@ -84,9 +84,12 @@ func (s *Service) externalService(v *state.View, cluster, service *string) (*sta
 // changeTaskSets changes the task sets of an ACTIVE service in a copy of its row. The set that change returns is
 // described as it is then.
 func (s *Service) changeTaskSets(ctx context.Context, cluster, service *string, change func(*state.Tx, *state.Service) (*state.TaskSet, error)) (*types.TaskSet, error) {
-	for name, value := range map[string]*string{"cluster": cluster, "service": service} {
-		if aws.ToString(value) == "" {
-			return nil, invalidParameter("%s must not be empty.", name)
+	for _, required := range []struct {
+		name  string
+		value *string
+	}{{"cluster", cluster}, {"service", service}} {
+		if aws.ToString(required.value) == "" {
+			return nil, invalidParameter("%s must not be empty.", required.name)
 		}
 	}
 	var row *state.Service
