@@ -11,7 +11,7 @@ const module = "github.com/pintle/pintle/internal/"
 // mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
 // package and all below it.
 var mayKnow = map[string][]string{
-	"wire": {"wire", "checksum"}, "checksum": {}, "objectstore": {}, "state": {}, "logstore": {}, "metricstore": {}, "queuestore": {}, "acs": {}, "instancetype": {},
+	"wire": {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "objectstore": {"groupcommit"}, "state": {"groupcommit"}, "logstore": {}, "metricstore": {}, "queuestore": {}, "acs": {}, "instancetype": {},
 	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
 	"control": {"control/triggers", "instancetype", "fleet", "state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery", "queuestore", "objectstore"},
 	"service": {"state", "schedule", "decide", "logstore", "queuestore", "metricstore", "metricquery", "objectstore", "checksum", "instancetype", "wire/call"},

@@ -11,12 +11,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/pintle/pintle/internal/groupcommit"
 )
 
 // The errors that a caller decides on.
@@ -26,7 +29,6 @@ var (
 	ErrNotEmpty = errors.New("the bucket is not empty")
 	ErrNoObject = errors.New("there is no such object")
 	ErrNoUpload = errors.New("there is no such upload")
-	ErrClosed   = errors.New("the object store is closed")
 )
 
 // Bucket is a bucket and what it is set to.
@@ -50,21 +52,17 @@ type Object struct {
 
 // Store is the store. Its methods may be called from any goroutine.
 type Store struct {
-	dir     string
-	now     func() time.Time
-	reads   *sql.DB
-	writes  *sql.DB
-	changes chan *change
-	owing   chan struct{} // has a value when something new is owed
-	owes    bool          // whether the group of changes that is being made owes something; the writer's alone
+	dir    string
+	now    func() time.Time
+	reads  *sql.DB
+	writes *sql.DB
+	writer *groupcommit.Writer[func(*sql.Tx) error]
+	owing  chan struct{} // has a value when something new is owed
+	owes   bool          // whether the group of changes that is being made owes something; the writer's alone
 
 	mu     sync.Mutex
 	pinned map[string]int // how many read a file
 	doomed map[string]bool
-
-	closing chan struct{}
-	close   sync.Once
-	done    chan struct{}
 }
 
 // format is the version of the index's layout.
@@ -79,9 +77,8 @@ const maxReaders = 4
 // Open opens the store in the directory, and makes it where there is none. Nobody else may have it open.
 func Open(dir string, now func() time.Time) (*Store, error) {
 	s := &Store{
-		dir: dir, now: now, changes: make(chan *change, maxGroup), owing: make(chan struct{}, 1),
+		dir: dir, now: now, owing: make(chan struct{}, 1),
 		pinned: map[string]int{}, doomed: map[string]bool{},
-		closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	if err := s.makeDirs(); err != nil {
 		return nil, err
@@ -100,7 +97,7 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	}
 	s.reads.SetMaxOpenConns(maxReaders)
 	s.reads.SetMaxIdleConns(maxReaders)
-	go s.write()
+	s.writer = groupcommit.Start(s.commit)
 	return s, nil
 }
 
@@ -134,71 +131,33 @@ func (s *Store) init() error {
 
 // Close ends the store after the changes that it has taken.
 func (s *Store) Close() error {
-	s.close.Do(func() { close(s.closing) })
-	<-s.done
+	s.writer.Close()
 	return errors.Join(s.reads.Close(), s.writes.Close())
 }
-
-// change is one transaction on its way through the writer.
-type change struct {
-	fn   func(*sql.Tx) error
-	done chan error
-}
-
-// maxGroup bounds how many changes share one flush.
-const maxGroup = 256
 
 // update runs fn in a transaction, and returns once what it changed is durable. Changes run one at a time, and
 // those that wait share one flush; one that fails is undone alone.
 func (s *Store) update(ctx context.Context, fn func(*sql.Tx) error) error {
-	c := &change{fn, make(chan error, 1)}
-	select {
-	case <-s.closing:
-		return ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
-	case s.changes <- c:
-	}
-	select {
-	case err := <-c.done:
-		return err
-	case <-s.done:
-	}
-	select { // the writer may have answered just before its end
-	case err := <-c.done:
-		return err
-	default:
-		return ErrClosed
-	}
+	return s.writer.Update(ctx, fn)
 }
 
-// write is the writer.
-func (s *Store) write() {
-	defer close(s.done)
-	for {
-		select {
-		case c := <-s.changes:
-			s.commit(c)
-		case <-s.closing:
-			return
-		}
-	}
-}
-
-// commit runs first and whatever waits behind it, flushes once, and answers them all.
-func (s *Store) commit(first *change) {
+// commit runs a group of changes, flushes once, and answers them all.
+func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]]) bool {
 	tx, err := s.writes.Begin()
-	if err != nil {
-		first.done <- err
-		return
-	}
-	var taken []*change
-	for c := first; c != nil; c = s.next(len(taken)) {
-		if err := within(tx, c.fn); err != nil {
-			c.done <- err
+	var taken []*groupcommit.Change[func(*sql.Tx) error]
+	for c := range group {
+		failed := err
+		if failed == nil {
+			failed = within(tx, c.Do)
+		}
+		if failed != nil {
+			c.Answer(failed)
 			continue
 		}
 		taken = append(taken, c)
+	}
+	if err != nil {
+		return true // the next group may have more luck
 	}
 	if err = tx.Commit(); err != nil {
 		err = errors.Join(errInDoubt, err, ignoreDone(tx.Rollback()))
@@ -210,8 +169,9 @@ func (s *Store) commit(first *change) {
 	}
 	s.owes = false
 	for _, c := range taken {
-		c.done <- err
+		c.Answer(err)
 	}
+	return true
 }
 
 // errInDoubt marks a commit that failed: the disk may have it or not.
@@ -222,18 +182,6 @@ func ignoreDone(err error) error {
 		return nil
 	}
 	return err
-}
-
-func (s *Store) next(taken int) *change {
-	if taken >= maxGroup {
-		return nil
-	}
-	select {
-	case c := <-s.changes:
-		return c
-	default:
-		return nil
-	}
 }
 
 // within runs fn in a part of the transaction that is undone alone where it fails.

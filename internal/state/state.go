@@ -8,18 +8,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-memdb"
+
+	"github.com/pintle/pintle/internal/groupcommit"
 )
 
 // ErrClosed is returned by Update after Close, or after the journal failed in a commit.
-var ErrClosed = errors.New("the store is closed")
-
-// maxGroup bounds how many transactions share one flush of the journal.
-const maxGroup = 256
+var ErrClosed = groupcommit.ErrClosed
 
 // Journal keeps rows durably. A store is its journal's only user.
 type Journal interface {
@@ -55,15 +54,10 @@ type Store struct {
 	observers []Observer
 	ledger    *ledger
 
-	commits chan *commit
-	closing chan struct{}
-	close   sync.Once
-	done    chan struct{}
+	writer *groupcommit.Writer[func(*Tx) error]
 
 	// revision is the number of the last commit. The writer alone changes it.
 	revision atomic.Int64
-	// broken is why the store accepts no more commits. The writer alone uses it.
-	broken error
 }
 
 // Open replays the journal and starts the writer. The observers hear of every row first.
@@ -72,27 +66,23 @@ func Open(ctx context.Context, journal Journal, observers ...Observer) (*Store, 
 	if err != nil {
 		return nil, fmt.Errorf("state: schema: %w", err)
 	}
-	s := &Store{
-		db: db, journal: journal, ledger: newLedger(),
-		commits: make(chan *commit, maxGroup), closing: make(chan struct{}), done: make(chan struct{}),
-	}
+	s := &Store{db: db, journal: journal, ledger: newLedger()}
 	s.observers = append([]Observer{s.ledger}, observers...)
 	if err := s.replay(ctx); err != nil {
 		return nil, err
 	}
-	go s.write()
+	s.writer = groupcommit.Start(s.commit)
 	return s, nil
 }
 
 // Close ends the writer after the commits that it has taken, and closes the journal.
 func (s *Store) Close() error {
-	s.close.Do(func() { close(s.closing) })
-	<-s.done
+	s.writer.Close()
 	return s.journal.Close()
 }
 
 // Done is closed when the store accepts no more commits: it was closed, or its journal failed.
-func (s *Store) Done() <-chan struct{} { return s.done }
+func (s *Store) Done() <-chan struct{} { return s.writer.Done() }
 
 // replay fills the tables from the journal.
 func (s *Store) replay(ctx context.Context) error {
@@ -134,89 +124,37 @@ func (s *Store) View() *View { return newView(s.db.Txn(false), nil) }
 // Watch is a view that remembers what is read through it, for Changed to wait on.
 func (s *Store) Watch() *View { return newView(s.db.Txn(false), memdb.NewWatchSet()) }
 
-// commit is one transaction on its way through the writer.
-type commit struct {
-	fn   func(*Tx) error
-	done chan error
-}
-
 // Update runs fn in a transaction and returns once what it changed is durable and seen. Where fn
 // returns an error, or an invariant would break, nothing is changed and Update returns that error.
 // Transactions run one at a time, so fn must be short and do no IO. The context counts until the
 // writer has taken the transaction; from then on Update waits for the outcome.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
-	c := &commit{fn: fn, done: make(chan error, 1)}
-	select {
-	case <-s.closing:
-		return ErrClosed
-	case <-s.done:
-		return ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
-	case s.commits <- c:
-	}
-	select {
-	case err := <-c.done:
-		return err
-	case <-s.done:
-	}
-	// The writer has ended; it may have answered just before.
-	select {
-	case err := <-c.done:
-		return err
-	default:
-		return ErrClosed
-	}
+	return s.writer.Update(ctx, fn)
 }
 
-// write is the writer: it runs transactions until the store is closed or its journal fails.
-func (s *Store) write() {
-	defer close(s.done)
-	for s.broken == nil {
-		select {
-		case c := <-s.commits:
-			s.commitGroup(c)
-		case <-s.closing:
-			return
-		}
-	}
-}
-
-// commitGroup runs first and whatever waits behind it, flushes once, and answers them all.
-func (s *Store) commitGroup(first *commit) {
+// commit runs a group of transactions, flushes once, and answers them all. It returns false where the journal has failed.
+func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*Tx) error]]) bool {
 	txn := s.db.Txn(true)
-	group := newTx(txn, s)
-	var taken []*commit
-	for c := first; c != nil; c = s.next(len(taken)) {
-		if err := group.run(c.fn); err != nil {
-			c.done <- err
+	tx := newTx(txn, s)
+	var taken []*groupcommit.Change[func(*Tx) error]
+	for c := range group {
+		if err := tx.run(c.Do); err != nil {
+			c.Answer(err)
 			continue
 		}
 		taken = append(taken, c)
 	}
-	err := s.flush(group)
+	err := s.flush(tx)
 	if err != nil {
-		group.undo(0)
+		tx.undo(0)
 		txn.Abort()
 	} else {
 		txn.Commit()
 	}
 	for _, c := range taken {
-		c.done <- err
+		c.Answer(err)
 	}
-}
-
-// next takes one more waiting commit for a group, or nil.
-func (s *Store) next(taken int) *commit {
-	if taken >= maxGroup {
-		return nil
-	}
-	select {
-	case c := <-s.commits:
-		return c
-	default:
-		return nil
-	}
+	return !errors.Is(err, ErrInDoubt)
 }
 
 // flush writes the group's changes to the journal. A journal in doubt ends the store: only a
@@ -227,9 +165,6 @@ func (s *Store) flush(group *Tx) error {
 		return err
 	}
 	err = s.journal.Write(s.revision.Load()+1, changes)
-	if errors.Is(err, ErrInDoubt) {
-		s.broken = err
-	}
 	if err != nil {
 		return fmt.Errorf("state: journal: %w", err)
 	}

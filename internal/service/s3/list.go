@@ -75,7 +75,7 @@ func (s *Service) listed(o *objectstore.Object, encode func(string) *string, wit
 	return l, err
 }
 
-func (s *Service) listedAll(page *objectstore.Page, encode func(string) *string, withOwner bool) (objects []types.Object, prefixes []types.CommonPrefix, err error) {
+func (s *Service) listedAll(page *page, encode func(string) *string, withOwner bool) (objects []types.Object, prefixes []types.CommonPrefix, err error) {
 	for _, o := range page.Objects {
 		l, err := s.listed(o, encode, withOwner)
 		if err != nil {
@@ -89,35 +89,51 @@ func (s *Service) listedAll(page *objectstore.Page, encode func(string) *string,
 	return objects, prefixes, nil
 }
 
+// page is a part of a bucket's list, with how many keys it might have had.
+type page struct {
+	*objectstore.Page
+	limit int32
+}
+
+// list is what the operations that list objects have in common.
+func (s *Service) list(ctx context.Context, bucket, owner *string, q objectstore.Query, maxKeys *int32, encoding types.EncodingType) (*page, func(string) *string, error) {
+	var err error
+	if q.Limit, err = pageSize("max-keys", maxKeys); err != nil {
+		return nil, nil, err
+	}
+	encode, err := encoder(encoding)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.checkOwner(owner); err != nil {
+		return nil, nil, err
+	}
+	listed, err := s.store.List(ctx, *bucket, q)
+	if err != nil {
+		return nil, nil, s.asError(err, *bucket, "")
+	}
+	return &page{listed, int32(q.Limit)}, encode, nil
+}
+
 // ListObjectsV2 is S3's operation.
 func (s *Service) ListObjectsV2(ctx context.Context, in *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error) {
-	limit, err := pageSize("max-keys", in.MaxKeys)
-	if err != nil {
-		return nil, err
-	}
-	encode, err := encoder(in.EncodingType)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.checkOwner(in.ExpectedBucketOwner); err != nil {
-		return nil, err
-	}
-	if in.ContinuationToken != nil && *in.ContinuationToken == "" {
-		return nil, invalidArgument("continuation-token", "", "The continuation token provided is incorrect")
-	}
-	q := objectstore.Query{Prefix: aws.ToString(in.Prefix), Delimiter: aws.ToString(in.Delimiter), After: aws.ToString(in.StartAfter), Limit: limit}
+	q := objectstore.Query{Prefix: aws.ToString(in.Prefix), Delimiter: aws.ToString(in.Delimiter), After: aws.ToString(in.StartAfter)}
 	if in.ContinuationToken != nil {
-		q.Skip = true
+		if *in.ContinuationToken == "" {
+			return nil, invalidArgument("continuation-token", "", "The continuation token provided is incorrect")
+		}
+		var err error
 		if q.After, err = decodeToken(in.ContinuationToken); err != nil {
 			return nil, err
 		}
+		q.Skip = true
 	}
-	page, err := s.store.List(ctx, *in.Bucket, q)
+	page, encode, err := s.list(ctx, in.Bucket, in.ExpectedBucketOwner, q, in.MaxKeys, in.EncodingType)
 	if err != nil {
-		return nil, s.asError(err, *in.Bucket, "")
+		return nil, err
 	}
 	out := &s3.ListObjectsV2Output{
-		Name: in.Bucket, Prefix: encode(q.Prefix), Delimiter: present(encode, in.Delimiter), MaxKeys: aws.Int32(int32(limit)), EncodingType: in.EncodingType,
+		Name: in.Bucket, Prefix: encode(q.Prefix), Delimiter: present(encode, in.Delimiter), MaxKeys: &page.limit, EncodingType: in.EncodingType,
 		StartAfter: present(encode, in.StartAfter), ContinuationToken: in.ContinuationToken, IsTruncated: &page.More,
 		KeyCount: aws.Int32(int32(len(page.Objects) + len(page.Prefixes))),
 	}
@@ -130,24 +146,13 @@ func (s *Service) ListObjectsV2(ctx context.Context, in *s3.ListObjectsV2Input) 
 
 // ListObjects is S3's operation, the older one.
 func (s *Service) ListObjects(ctx context.Context, in *s3.ListObjectsInput) (*s3.ListObjectsOutput, error) {
-	limit, err := pageSize("max-keys", in.MaxKeys)
+	q := objectstore.Query{Prefix: aws.ToString(in.Prefix), Delimiter: aws.ToString(in.Delimiter), After: aws.ToString(in.Marker), Skip: true}
+	page, encode, err := s.list(ctx, in.Bucket, in.ExpectedBucketOwner, q, in.MaxKeys, in.EncodingType)
 	if err != nil {
 		return nil, err
-	}
-	encode, err := encoder(in.EncodingType)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.checkOwner(in.ExpectedBucketOwner); err != nil {
-		return nil, err
-	}
-	q := objectstore.Query{Prefix: aws.ToString(in.Prefix), Delimiter: aws.ToString(in.Delimiter), After: aws.ToString(in.Marker), Skip: true, Limit: limit}
-	page, err := s.store.List(ctx, *in.Bucket, q)
-	if err != nil {
-		return nil, s.asError(err, *in.Bucket, "")
 	}
 	out := &s3.ListObjectsOutput{
-		Name: in.Bucket, Prefix: encode(q.Prefix), Delimiter: present(encode, in.Delimiter), Marker: encode(q.After), MaxKeys: aws.Int32(int32(limit)),
+		Name: in.Bucket, Prefix: encode(q.Prefix), Delimiter: present(encode, in.Delimiter), Marker: encode(q.After), MaxKeys: &page.limit,
 		EncodingType: in.EncodingType, IsTruncated: &page.More,
 	}
 	if page.More && q.Delimiter != "" { // else the last key is the marker, and is not repeated
@@ -159,25 +164,14 @@ func (s *Service) ListObjects(ctx context.Context, in *s3.ListObjectsInput) (*s3
 
 // ListObjectVersions is S3's operation: each object has the one version null. Terraform empties buckets by it.
 func (s *Service) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersionsInput) (*s3.ListObjectVersionsOutput, error) {
-	limit, err := pageSize("max-keys", in.MaxKeys)
+	q := objectstore.Query{Prefix: aws.ToString(in.Prefix), Delimiter: aws.ToString(in.Delimiter), After: aws.ToString(in.KeyMarker), Skip: true}
+	page, encode, err := s.list(ctx, in.Bucket, in.ExpectedBucketOwner, q, in.MaxKeys, in.EncodingType)
 	if err != nil {
 		return nil, err
-	}
-	encode, err := encoder(in.EncodingType)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.checkOwner(in.ExpectedBucketOwner); err != nil {
-		return nil, err
-	}
-	q := objectstore.Query{Prefix: aws.ToString(in.Prefix), Delimiter: aws.ToString(in.Delimiter), After: aws.ToString(in.KeyMarker), Skip: true, Limit: limit}
-	page, err := s.store.List(ctx, *in.Bucket, q)
-	if err != nil {
-		return nil, s.asError(err, *in.Bucket, "")
 	}
 	out := &s3.ListObjectVersionsOutput{
 		Name: in.Bucket, Prefix: encode(q.Prefix), Delimiter: present(encode, in.Delimiter), KeyMarker: encode(q.After), VersionIdMarker: aws.String(""),
-		MaxKeys: aws.Int32(int32(limit)), EncodingType: in.EncodingType, IsTruncated: &page.More,
+		MaxKeys: &page.limit, EncodingType: in.EncodingType, IsTruncated: &page.More,
 	}
 	if page.More {
 		out.NextKeyMarker, out.NextVersionIdMarker = encode(page.Last), aws.String("null")
