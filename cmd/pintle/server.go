@@ -66,6 +66,7 @@ type serverFlags struct {
 	SecretAccessKey string `env:"PINTLE_SECRET_ACCESS_KEY" help:"Its secret. Better in the environment than on the command line."`
 	GPUMetrics      bool   `name:"gpu-metrics" default:"true" negatable:"" help:"Make CloudWatch metrics of the load of the nodes' GPUs; without, as on AWS, that is left to a sidecar or a collector."`
 	Reaction        string `default:"faithful" enum:"faithful,fast" help:"How fast target tracking reacts: faithful, as AWS does (data points of a minute, three to scale out, fifteen to scale in), or fast (of ten seconds, one and six, looked at as they arrive; on queues by what comes, what waits and how long a task takes to start)."`
+	MaxMetrics      int    `default:"500000" help:"How many metrics are kept, at 700 bytes of memory each; those reported longest ago go first, but none of the last three hours."`
 	Verbose         bool   `short:"v" help:"Log more."`
 
 	fleetFlags
@@ -189,7 +190,7 @@ func (s *server) open(ctx context.Context) error {
 	if s.logs, err = logstore.Open(filepath.Join(s.flags.Data, "logs")); err != nil {
 		return errors.Join(err, s.store.Close())
 	}
-	var options metricstore.Options
+	options := metricstore.Options{MaxMetrics: s.flags.MaxMetrics}
 	if s.flags.reaction() == decidescaling.Fast {
 		s.arrivals = alarms.NewArrivals()
 		options.Note = s.arrivals.Note

@@ -222,8 +222,9 @@ func (c *cursor) bins(bins []bin) ([]bin, error) {
 	return bins, err
 }
 
-// merge writes the bins of several blocks of a tier as one, without those before keep.
-func merge(w *blockWriter, blocks []*block, keep int64) error {
+// merge writes the bins of several blocks of a tier as one, without those before keep, and those of series that are not
+// known any more.
+func merge(w *blockWriter, blocks []*block, keep int64, known func(id uint32) bool) error {
 	var cursors []*cursor
 	for _, b := range blocks {
 		c, err := newCursor(b)
@@ -238,13 +239,13 @@ func merge(w *blockWriter, blocks []*block, keep int64) error {
 			return nil
 		}
 		id := slices.MinFunc(cursors, func(a, b *cursor) int { return int(int64(a.id) - int64(b.id)) }).id
-		if err := mergeSeries(w, id, cursors, keep); err != nil {
+		if err := mergeSeries(w, id, cursors, keep, known(id)); err != nil {
 			return err
 		}
 	}
 }
 
-func mergeSeries(w *blockWriter, id uint32, cursors []*cursor, keep int64) (err error) {
+func mergeSeries(w *blockWriter, id uint32, cursors []*cursor, keep int64, known bool) (err error) {
 	var bins []bin
 	for _, c := range cursors {
 		if c.id != id {
@@ -257,7 +258,7 @@ func mergeSeries(w *blockWriter, id uint32, cursors []*cursor, keep int64) (err 
 			return err
 		}
 	}
-	bins = slices.DeleteFunc(bins, func(b bin) bool { return b.at < keep })
+	bins = slices.DeleteFunc(bins, func(b bin) bool { return !known || b.at < keep })
 	slices.SortStableFunc(bins, func(a, b bin) int { return int(a.at - b.at) })
 	return w.add(id, rollUp(bins, w.Step))
 }

@@ -41,21 +41,26 @@ func (s *Store) flush(number int) error {
 
 // saveSeries keeps the series that are not kept yet, so that logs can go.
 func (s *Store) saveSeries() error {
-	s.mu.RLock()
-	fresh := slices.Clone(s.series[s.saved:])
-	s.mu.RUnlock()
+	s.mu.Lock()
+	fresh := s.fresh
+	s.fresh = nil
+	s.mu.Unlock()
 	if len(fresh) == 0 {
 		return nil
 	}
-	var b []byte
-	for _, one := range fresh {
-		b = appendFrame(b, func(b []byte) []byte { return appendSeries(b, one) })
-	}
-	if _, err := s.names.Write(b); err != nil {
+	if err := writeSeries(s.names, fresh); err != nil {
 		return err
 	}
-	s.saved += len(fresh)
 	return s.names.Sync()
+}
+
+func writeSeries(f *os.File, all []*series) error {
+	var b []byte
+	for _, one := range all {
+		b = appendFrame(b, func(b []byte) []byte { return appendSeries(b, one) })
+	}
+	_, err := f.Write(b)
+	return err
 }
 
 // writeTier writes what a tier keeps of the frozen head, which nobody changes any more.
@@ -129,7 +134,7 @@ func writeManifest(dir string, m manifest) error {
 	return syncDir(dir)
 }
 
-// tidy removes the blocks of which nothing is kept any more, and merges those of which there are many.
+// tidy removes the blocks of which nothing is kept any more, merges those of which there are many, and forgets metrics.
 func (s *Store) tidy(now int64) error {
 	for _, t := range tiers {
 		if err := s.expire(t, now); err != nil {
@@ -145,7 +150,7 @@ func (s *Store) tidy(now int64) error {
 			}
 		}
 	}
-	return nil
+	return s.forget(now)
 }
 
 func (s *Store) expire(t tier, now int64) error {
@@ -177,7 +182,7 @@ func (s *Store) mergeLevel(t tier, level int, now int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := merge(w, old, t.oldest(now)); err != nil {
+	if err := merge(w, old, t.oldest(now), s.knows); err != nil {
 		w.abort()
 		return false, err
 	}

@@ -78,6 +78,9 @@ type Options struct {
 	Now func() time.Time
 	// MaxHead is how many bins are held in memory before they are written into blocks.
 	MaxHead int
+	// MaxMetrics is how many metrics are known. Where there are more, those that were reported longest ago are
+	// forgotten, but none that was within three hours.
+	MaxMetrics int
 	// NoSync gives up durability: for a store that is thrown away.
 	NoSync bool
 	// Note is told of samples that can be read from now on, before Put returns; nil where nobody wants to know.
@@ -88,12 +91,16 @@ type Options struct {
 // defaultMaxHead comes to some 50 MB, twice that while a flush is under way.
 const defaultMaxHead = 1 << 19
 
+// DefaultMaxMetrics comes to some 300 MB.
+const DefaultMaxMetrics = 500_000
+
 // metricState is what is known of a metric besides its bins.
 type metricState struct {
 	Metric
 	key    string
 	series []*series // one for each unit
 	last   int64     // time of the latest bin
+	put    int64     // when something was last put, since the store was opened
 }
 
 // series is a metric in one unit.
@@ -115,7 +122,9 @@ type Store struct {
 	mu      sync.RWMutex
 	metrics map[string]*metricState
 	sorted  []*metricState // by key; nil where it must be made anew
-	series  []*series      // by id
+	series  map[uint32]*series
+	nextID  uint32
+	fresh   []*series // those that are not in names yet
 	head    *head
 	frozen  *head // on its way into blocks; nil where none is
 
@@ -128,7 +137,6 @@ type Store struct {
 
 	// The flush alone uses these.
 	names     *os.File // of the series
-	saved     int      // how many series are in names
 	nextBlock int
 	manifest  manifest
 	flushing  *flushing // the last flush; nil before the first
@@ -146,7 +154,8 @@ func Open(dir string, opts Options) (*Store, error) {
 		opts.Now = time.Now
 	}
 	opts.MaxHead = cmp.Or(opts.MaxHead, defaultMaxHead)
-	s := &Store{dir: dir, opts: opts, metrics: map[string]*metricState{}, head: newHead()}
+	opts.MaxMetrics = cmp.Or(opts.MaxMetrics, DefaultMaxMetrics)
+	s := &Store{dir: dir, opts: opts, metrics: map[string]*metricState{}, series: map[uint32]*series{}, head: newHead()}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -168,7 +177,7 @@ func (s *Store) load() (err error) {
 	if err != nil {
 		return err
 	}
-	s.saved = len(s.series)
+	s.fresh = nil
 	if err := s.loadBlocks(); err != nil {
 		return err
 	}
@@ -199,14 +208,12 @@ func (s *Store) loadBlocks() error {
 		s.blocks = append(s.blocks, b)
 		known[info.File] = true
 		s.nextBlock = max(s.nextBlock, blockNumber(info.File)+1)
-		unknown := false
 		err = b.entries(func(e entry) {
-			if unknown = unknown || int(e.id) >= len(s.series); !unknown {
-				s.saw(e.id, e.last)
-			}
+			s.nextID = max(s.nextID, e.id+1) // also of one that was forgotten
+			s.saw(e.id, e.last)
 		})
-		if err != nil || unknown {
-			return fmt.Errorf("%s: %w", info.File, cmp.Or(err, errCorrupt))
+		if err != nil {
+			return fmt.Errorf("%s: %w", info.File, err)
 		}
 	}
 	paths, err := filepath.Glob(s.path("*.block"))
@@ -257,7 +264,7 @@ func (s *Store) replay(payload []byte) error {
 		s.restore(n)
 	}
 	for _, sample := range samples {
-		if int(sample.series) >= len(s.series) {
+		if s.series[sample.series] == nil {
 			return errCorrupt
 		}
 		s.head.add(sample)
@@ -306,7 +313,19 @@ func (s *Store) closeFiles() error {
 }
 
 // find returns the series of a metric in a unit, and makes it where there is none. The caller holds mu.
-func (s *Store) find(m Metric, unit string) (found *series, made bool) {
+func (s *Store) find(m Metric, unit string, now int64) (found *series, made bool) {
+	state := s.state(m)
+	state.put = now
+	for _, found := range state.series {
+		if found.unit == unit {
+			return found, false
+		}
+	}
+	return s.add(s.nextID, state, unit), true
+}
+
+// state is what is known of a metric.
+func (s *Store) state(m Metric) *metricState {
 	key := m.Key()
 	state := s.metrics[key]
 	if state == nil {
@@ -314,26 +333,28 @@ func (s *Store) find(m Metric, unit string) (found *series, made bool) {
 		s.metrics[key] = state
 		s.sorted = nil
 	}
-	for _, found := range state.series {
-		if found.unit == unit {
-			return found, false
-		}
-	}
-	found = &series{uint32(len(s.series)), state, unit}
-	state.series = append(state.series, found)
-	s.series = append(s.series, found)
-	return found, true
+	return state
+}
+
+func (s *Store) add(id uint32, m *metricState, unit string) *series {
+	one := &series{id, m, unit}
+	m.series = append(m.series, one)
+	s.series[id] = one
+	s.fresh = append(s.fresh, one)
+	s.nextID = max(s.nextID, id+1)
+	return one
 }
 
 // restore makes a series that was on disk, unless it is there.
 func (s *Store) restore(n named) {
-	if int(n.id) == len(s.series) {
-		s.find(n.metric, n.unit)
+	if s.series[n.id] == nil {
+		s.add(n.id, s.state(n.metric), n.unit)
 	}
 }
 
-// saw notes when a series was reported. The caller holds mu, or is the only user.
+// saw notes when a series was reported, unless it was forgotten. The caller holds mu, or is the only user.
 func (s *Store) saw(id uint32, at int64) {
-	m := s.series[id].metric
-	m.last = max(m.last, at)
+	if one := s.series[id]; one != nil {
+		one.metric.last = max(one.metric.last, at)
+	}
 }

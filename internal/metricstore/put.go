@@ -12,10 +12,11 @@ var ErrClosed = errors.New("metricstore: the store is closed")
 // Put adds samples. They are durable when it returns without an error.
 func (s *Store) Put(samples []Sample) error {
 	p := &pending{done: make(chan error, 1)}
+	now := s.opts.Now().Unix()
 	s.mu.Lock()
 	for i := range samples {
 		in := &samples[i]
-		found, made := s.find(in.Metric, in.Unit)
+		found, made := s.find(in.Metric, in.Unit, now)
 		if made {
 			p.made = append(p.made, found)
 		}
