@@ -17,5 +17,9 @@ func (c *envCmd) Run() error {
 	fmt.Printf("export AWS_REGION=%s AWS_DEFAULT_REGION=%s\n", c.Region, c.Region)
 	fmt.Printf("export AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s\n", cmp.Or(os.Getenv("AWS_ACCESS_KEY_ID"), "pintle"), cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "pintle"))
 	fmt.Println("export AWS_PAGER=")
+	fmt.Println(awsFunction)
 	return nil
 }
+
+// awsFunction names the endpoint outright: the AWS CLI before 2.13 does not know AWS_ENDPOINT_URL, and version 1 forgets it for SQS.
+const awsFunction = `aws() { if [ -n "${AWS_ENDPOINT_URL:-}" ]; then command aws --endpoint-url "$AWS_ENDPOINT_URL" "$@"; else command aws "$@"; fi; }`
