@@ -71,6 +71,9 @@ func (a *GroupAction) Key() string {
 	return aws.ToString(a.AutoScalingGroupName) + "/" + aws.ToString(a.ScheduledActionName)
 }
 
+// Due says whether the action is to be done by now.
+func (a *GroupAction) Due(now time.Time) bool { return a.DueAt != nil && !a.DueAt.After(now) }
+
 // GroupActivity is a scaling activity of a group. Ids are in the order of time, and so are the rows.
 type GroupActivity struct {
 	types.Activity

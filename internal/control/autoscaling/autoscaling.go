@@ -10,8 +10,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/pintle/pintle/internal/control/triggers"
 	"github.com/pintle/pintle/internal/decide/scaling"
 	"github.com/pintle/pintle/internal/metricstore"
@@ -38,9 +36,6 @@ type Options struct {
 // every is how often the loop looks, besides when something changes.
 const every = time.Second
 
-// keep is how long activities are shown.
-const keep = 6 * 7 * 24 * time.Hour
-
 // Loop is the loop. Its methods are to be called from one goroutine.
 type Loop struct {
 	store    *state.Store
@@ -61,14 +56,10 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		v := l.store.Watch()
-		for range v.AutoScalingGroups.All() {
-		}
-		for range v.Instances.All() {
-		}
-		for range v.ContainerInstances.All() {
-		}
-		for range v.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
-		}
+		v.AutoScalingGroups.Watch()
+		v.Instances.Watch()
+		v.ContainerInstances.Watch()
+		v.Tasks.WatchBy(state.TasksByLastStatus, "PROVISIONING")
 		if err := l.Step(ctx); err != nil {
 			return err
 		}
@@ -89,7 +80,7 @@ func (l *Loop) Step(ctx context.Context) error {
 	now := l.opts.Now().UTC().Truncate(time.Millisecond)
 	if now.Sub(l.alarmsAt) >= every {
 		l.alarmsAt = now
-		for _, do := range []func(context.Context, time.Time) error{l.schedules, l.policies, l.forget} {
+		for _, do := range []func(context.Context, time.Time) error{l.schedules, l.policies} {
 			if err := do(ctx, now); err != nil {
 				return err
 			}
@@ -117,22 +108,7 @@ func (l *Loop) Step(ctx context.Context) error {
 
 // schedules does the scheduled actions that are due.
 func (l *Loop) schedules(ctx context.Context, now time.Time) error {
-	due := func(a *state.GroupAction) bool { return a.DueAt != nil && !a.DueAt.After(now) }
-	for action := range l.store.View().GroupActions.All() {
-		if !due(action) {
-			continue
-		}
-		err := l.store.Update(ctx, func(tx *state.Tx) error {
-			if row := tx.GroupActions.Get(action.Key()); row != nil && due(row) {
-				perform(tx, row, now)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return triggers.Schedules(ctx, l.store, func(v *state.View) state.Table[state.GroupAction] { return v.GroupActions }, now, perform)
 }
 
 // perform gives a group what a scheduled action says, and finds out when that is due again. One that is not is forgotten.
@@ -175,24 +151,4 @@ func setDesired(g *state.AutoScalingGroup, desired int, because string, now time
 	}
 	g.DesiredCapacity, g.Failures, g.NotBefore = &after, 0, nil
 	g.Cause = "At " + state.Stamp(now) + " " + because + " changing the desired capacity from " + itoa(int(before)) + " to " + itoa(int(after)) + "."
-}
-
-// forget removes the activities of more than six weeks ago.
-func (l *Loop) forget(ctx context.Context, now time.Time) error {
-	var old []string
-	for a := range l.store.View().GroupActivities.All() { // the oldest first
-		if now.Sub(aws.ToTime(a.StartTime)) <= keep {
-			break
-		}
-		old = append(old, *a.ActivityId)
-	}
-	if len(old) == 0 {
-		return nil
-	}
-	return l.store.Update(ctx, func(tx *state.Tx) error {
-		for _, id := range old {
-			tx.GroupActivities.Delete(id)
-		}
-		return nil
-	})
 }
