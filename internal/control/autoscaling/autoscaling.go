@@ -7,6 +7,7 @@ package autoscaling
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -28,6 +29,9 @@ type Options struct {
 	ScaleIn time.Duration
 	// Put is where capacity providers' metric goes.
 	Put func([]metricstore.Sample) error
+	// Queues is where lifecycle hooks' messages go, and QueueURL the URL of the queue with an ARN.
+	Queues   Queues
+	QueueURL func(arn string) string
 	// NoFleet says that there is nowhere to launch instances.
 	NoFleet bool
 	Log     *slog.Logger
@@ -103,7 +107,7 @@ func (l *Loop) Step(ctx context.Context) error {
 			l.opts.Log.Error("cannot look after an Auto Scaling group", "group", g.Name(), "error", err)
 		}
 	}
-	return nil
+	return l.tell(ctx, now)
 }
 
 // schedules does the scheduled actions that are due.
@@ -138,14 +142,18 @@ func perform(tx *state.Tx, a *state.GroupAction, now time.Time) {
 	if row.DesiredCapacity != nil && *row.DesiredCapacity >= 0 {
 		desired = *row.DesiredCapacity
 	}
-	setDesired(g, int(desired), "a scheduled action update of AutoScalingGroup constraints", now)
+	after := clamp(g, int(desired))
+	setDesired(g, after, fmt.Sprintf("a scheduled action update of AutoScalingGroup constraints to min: %d, max: %d, desired: %d", *g.MinSize, *g.MaxSize, after), now)
 	tx.AutoScalingGroups.Put(g)
+}
+
+func clamp(g *state.AutoScalingGroup, desired int) int {
+	return scaling.Bounds{Min: int(*g.MinSize), Max: int(*g.MaxSize)}.Clamp(desired)
 }
 
 // setDesired gives a group another desired capacity, within its bounds, and says why.
 func setDesired(g *state.AutoScalingGroup, desired int, because string, now time.Time) {
-	before := *g.DesiredCapacity
-	after := int32(scaling.Bounds{Min: int(*g.MinSize), Max: int(*g.MaxSize)}.Clamp(desired))
+	before, after := *g.DesiredCapacity, int32(clamp(g, desired))
 	if after == before {
 		return
 	}

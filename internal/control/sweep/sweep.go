@@ -67,6 +67,7 @@ func Sweep(tx *state.Tx, now time.Time) {
 	sweepInstances(tx, now)
 	sweepOldest(tx.AlarmHistory, (*state.AlarmHistory).Key, func(h *state.AlarmHistory) *time.Time { return h.Item.Timestamp }, now.Add(-keepHistory))
 	sweepOldest(tx.ScalingActivities, func(a *state.ScalingActivity) string { return *a.ActivityId }, func(a *state.ScalingActivity) *time.Time { return a.StartTime }, now.Add(-keepActivities))
+	sweepOldest(tx.GroupRefreshes, (*state.GroupRefresh).ID, func(r *state.GroupRefresh) *time.Time { return r.StartTime }, now.Add(-keepActivities))
 	sweepOldest(tx.GroupActivities, func(a *state.GroupActivity) string { return *a.ActivityId }, func(a *state.GroupActivity) *time.Time { return a.StartTime }, now.Add(-keepActivities))
 }
 
@@ -74,7 +75,7 @@ const (
 	// keepHistory is how long CloudWatch keeps an alarm's history: API_DescribeAlarmHistory.
 	keepHistory = 30 * 24 * time.Hour
 	// keepActivities is how long scaling activities are shown, of services and of Auto Scaling groups:
-	// API_DescribeScalingActivities.
+	// API_DescribeScalingActivities, and API_DescribeInstanceRefreshes.
 	keepActivities = 6 * 7 * 24 * time.Hour
 )
 
