@@ -30,7 +30,7 @@ func (p *Pintle) scaledGroup(t *testing.T, name string, args ...string) *scaled 
 	own := *p
 	own.t = t
 	g := &scaled{Pintle: &own, t: t, name: name, client: autoscaling.New(autoscaling.Options{
-		Region: "us-east-1", BaseEndpoint: &p.Endpoint, Credentials: credentials.NewStaticCredentialsProvider(p.key, p.secret, ""), RetryMaxAttempts: 1,
+		Region: "us-east-1", BaseEndpoint: &p.Endpoint, Credentials: credentials.NewStaticCredentialsProvider(p.key, p.secret, ""),
 	})}
 	g.do("create-auto-scaling-group", append([]string{"--launch-template", "LaunchTemplateName=small", "--min-size", "0", "--max-size", "3", "--availability-zones", "us-east-1a", "--default-instance-warmup", "0"}, args...)...)
 	return g
