@@ -244,11 +244,12 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 	reaction := s.flags.reaction()
 	s.groups = autoscaling.New(s.store, autoscaling.Options{
 		Now: time.Now, CloudWatch: metrics, Metrics: scales.Metrics, Lost: s.flags.Lost, NoFleet: s.fleet == nil, ScaleIn: time.Duration(reaction.In) * reaction.Period, Put: s.metrics.Put, Log: s.log,
+		Queues: s.sqs, QueueURL: s.queueURL,
 	})
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
 		wire.AutoScaling(serviceautoscaling.New(s.store, serviceautoscaling.Options{
-			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Reaction: s.flags.reaction(),
+			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Queues: s.sqs, QueueURL: s.queueURL, Reaction: s.flags.reaction(),
 		})),
 		wire.EC2(ec2.New(s.store, ec2.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, NoFleet: s.flags.Fleet == ""})),
 		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Metrics: metrics})),

@@ -37,6 +37,9 @@ type ScheduledAction struct {
 	DueAt *time.Time `json:",omitzero"`
 }
 
+// Due says whether the action is to be done by now.
+func (a *ScheduledAction) Due(now time.Time) bool { return a.DueAt != nil && !a.DueAt.After(now) }
+
 // ScalingActivity is what was done, or not, and why. Ids are in the order of time, and so are the rows.
 type ScalingActivity struct {
 	types.ScalingActivity

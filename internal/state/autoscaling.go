@@ -71,15 +71,49 @@ func (a *GroupAction) Key() string {
 	return aws.ToString(a.AutoScalingGroupName) + "/" + aws.ToString(a.ScheduledActionName)
 }
 
+// Due says whether the action is to be done by now.
+func (a *GroupAction) Due(now time.Time) bool { return a.DueAt != nil && !a.DueAt.After(now) }
+
 // GroupActivity is a scaling activity of a group. Ids are in the order of time, and so are the rows.
 type GroupActivity struct {
 	types.Activity
 }
 
-// ActiveMembers are the group's instances that count towards its desired capacity: all that are not on their way out.
+// GroupRefresh is an instance refresh of a group. Ids are in the order of time, and so are the rows.
+type GroupRefresh struct {
+	types.InstanceRefresh
+	// Of is how many instances there were to replace at first.
+	Of int32
+	// Since is when an instance was taken out last, or when the refresh began.
+	Since time.Time
+}
+
+// ID is the refresh's id.
+func (r *GroupRefresh) ID() string { return aws.ToString(r.InstanceRefreshId) }
+
+// End ends the refresh.
+func (r *GroupRefresh) End(status types.InstanceRefreshStatus, reason string, now time.Time) {
+	r.Status, r.EndTime = status, &now
+	if reason != "" {
+		r.StatusReason = &reason
+	}
+}
+
+// ActiveRefresh is the group's instance refresh that is under way; nil where there is none.
+func (v *View) ActiveRefresh(group string) *GroupRefresh {
+	for r := range v.GroupRefreshes.By(GroupRefreshesByGroup, group) {
+		if r.EndTime == nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// ActiveMembers are the group's instances that count towards its desired capacity: all that are neither on their way out nor on
+// standby.
 func (v *View) ActiveMembers(group string) (out []*Instance) {
 	for i := range v.Instances.By(InstancesByGroup, group) {
-		if !i.Member.Leaving() {
+		if !i.Member.Leaving() && !i.Member.StandsBy() {
 			out = append(out, i)
 		}
 	}
@@ -89,10 +123,15 @@ func (v *View) ActiveMembers(group string) (out []*Instance) {
 // Leaving says whether the instance is on its way out of its group.
 func (m *Member) Leaving() bool {
 	switch m.LifecycleState {
-	case types.LifecycleStateTerminating, types.LifecycleStateTerminatingWait, types.LifecycleStateTerminatingProceed:
+	case types.LifecycleStateTerminating, types.LifecycleStateTerminatingWait, types.LifecycleStateTerminatingProceed, types.LifecycleStateDetaching:
 		return true
 	}
 	return false
+}
+
+// StandsBy says whether the instance was moved to standby: it stays in its group, but does not count.
+func (m *Member) StandsBy() bool {
+	return m.LifecycleState == types.LifecycleStateEnteringStandby || m.LifecycleState == types.LifecycleStateStandby
 }
 
 // HooksOf are the names of the group's lifecycle hooks for a transition: autoscaling:EC2_INSTANCE_LAUNCHING or
@@ -119,11 +158,11 @@ func (g *AutoScalingGroup) Hook(name string) *types.LifecycleHook {
 // Stamp is a time as activities' causes have it.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// StartGroupActivity writes a new activity of a group, under way. Its id sorts behind those before it.
-func (tx *Tx) StartGroupActivity(g *AutoScalingGroup, description, cause string, now time.Time) *GroupActivity {
+// StartGroupActivity writes a new activity of a group, as far as it has come at once. Its id sorts behind those before it.
+func (tx *Tx) StartGroupActivity(g *AutoScalingGroup, description, cause string, code types.ScalingActivityStatusCode, progress int32, now time.Time) *GroupActivity {
 	a := &GroupActivity{types.Activity{
 		ActivityId: new(uuid.Must(uuid.NewV7()).String()), AutoScalingGroupName: g.AutoScalingGroupName, AutoScalingGroupARN: g.AutoScalingGroupARN,
-		Description: &description, Cause: &cause, StartTime: &now, StatusCode: types.ScalingActivityStatusCodeInProgress, Progress: aws.Int32(50),
+		Description: &description, Cause: &cause, StartTime: &now, StatusCode: code, Progress: &progress,
 		Details: new(`{"Availability Zone":"` + aws.ToString(firstOf(g.AvailabilityZones)) + `"}`),
 	}}
 	tx.GroupActivities.Put(a)
@@ -137,7 +176,18 @@ func firstOf(list []string) *string {
 	return &list[0]
 }
 
-// EndGroupActivity ends an activity, unless it has ended.
+// MoveGroupActivity says how far an activity has come, unless it has ended.
+func (tx *Tx) MoveGroupActivity(id string, code types.ScalingActivityStatusCode, progress int32) {
+	old := tx.GroupActivities.Get(id)
+	if old == nil || old.EndTime != nil || old.StatusCode == code {
+		return
+	}
+	a := *old
+	a.StatusCode, a.Progress = code, &progress
+	tx.GroupActivities.Put(&a)
+}
+
+// EndGroupActivity ends an activity, unless it has ended. A message says what went wrong.
 func (tx *Tx) EndGroupActivity(id string, code types.ScalingActivityStatusCode, message string, now time.Time) {
 	old := tx.GroupActivities.Get(id)
 	if old == nil || old.EndTime != nil {
@@ -146,14 +196,14 @@ func (tx *Tx) EndGroupActivity(id string, code types.ScalingActivityStatusCode, 
 	a := *old
 	a.StatusCode, a.EndTime, a.Progress = code, &now, aws.Int32(100)
 	if message != "" {
-		a.StatusMessage = &message
+		a.StatusMessage, a.Description = &message, new(aws.ToString(a.Description)+".  Status Reason: "+message)
 	}
 	tx.GroupActivities.Put(&a)
 }
 
 // Leave takes an instance out of its group: it waits for the lifecycle hooks, if there are any, and is then terminated.
 func (tx *Tx) Leave(g *AutoScalingGroup, i *Instance, cause string, now time.Time) *GroupActivity {
-	a := tx.StartGroupActivity(g, "Terminating EC2 instance: "+*i.InstanceId, cause, now)
+	a := tx.StartGroupActivity(g, "Terminating EC2 instance: "+*i.InstanceId, cause, types.ScalingActivityStatusCodeInProgress, 0, now)
 	row := i.Clone()
 	row.Member.LifecycleState, row.Member.Activity, row.Member.Waits = types.LifecycleStateTerminating, *a.ActivityId, nil
 	tx.Instances.Put(row)
@@ -164,6 +214,7 @@ func (tx *Tx) Leave(g *AutoScalingGroup, i *Instance, cause string, now time.Tim
 var (
 	GroupPoliciesByGroup   = Index[GroupPolicy]{"group", func(p *GroupPolicy) []string { return given(p.AutoScalingGroupName) }}
 	GroupActionsByGroup    = Index[GroupAction]{"group", func(a *GroupAction) []string { return given(a.AutoScalingGroupName) }}
+	GroupRefreshesByGroup  = Index[GroupRefresh]{"group", func(r *GroupRefresh) []string { return given(r.AutoScalingGroupName) }}
 	GroupActivitiesByGroup = Index[GroupActivity]{"group", func(a *GroupActivity) []string { return given(a.AutoScalingGroupName) }}
 )
 
@@ -173,6 +224,8 @@ var (
 	groupPolicies = &def[GroupPolicy]{name: "group_policies", keyOf: (*GroupPolicy).Key, indexes: []Index[GroupPolicy]{GroupPoliciesByGroup}}
 
 	groupActions = &def[GroupAction]{name: "group_actions", keyOf: (*GroupAction).Key, indexes: []Index[GroupAction]{GroupActionsByGroup}}
+
+	groupRefreshes = &def[GroupRefresh]{name: "group_refreshes", keyOf: (*GroupRefresh).ID, indexes: []Index[GroupRefresh]{GroupRefreshesByGroup}}
 
 	groupActivities = &def[GroupActivity]{
 		name: "group_activities", keyOf: func(a *GroupActivity) string { return aws.ToString(a.ActivityId) }, indexes: []Index[GroupActivity]{GroupActivitiesByGroup},

@@ -42,6 +42,12 @@ func (t Table[R]) By(index Index[R], value string) iter.Seq[*R] {
 	return rows[R](it)
 }
 
+// Watch has the view's Changed wait for a change of any row.
+func (t Table[R]) Watch() { t.All() }
+
+// WatchBy has the view's Changed wait for a change of the rows that have the value in the index.
+func (t Table[R]) WatchBy(index Index[R], value string) { t.By(index, value) }
+
 // After returns the rows that have the value in the index and a key behind the given one, ordered
 // by key: the way to go on with a listing. It is not watched.
 func (t Table[R]) After(index Index[R], value, key string) iter.Seq[*R] {

@@ -19,6 +19,7 @@ type View struct {
 	GroupActions       Table[GroupAction]
 	GroupActivities    Table[GroupActivity]
 	GroupPolicies      Table[GroupPolicy]
+	GroupRefreshes     Table[GroupRefresh]
 	IdempotencyTokens  Table[IdempotencyToken]
 	Instances          Table[Instance]
 	LaunchTemplates    Table[LaunchTemplate]
@@ -58,6 +59,7 @@ func bind(v *View, tx *Tx) *View {
 	v.GroupActions = Table[GroupAction]{v, groupActions, tx}
 	v.GroupActivities = Table[GroupActivity]{v, groupActivities, tx}
 	v.GroupPolicies = Table[GroupPolicy]{v, groupPolicies, tx}
+	v.GroupRefreshes = Table[GroupRefresh]{v, groupRefreshes, tx}
 	v.IdempotencyTokens = Table[IdempotencyToken]{v, idempotencyTokens, tx}
 	v.Instances = Table[Instance]{v, instances, tx}
 	v.LaunchTemplates = Table[LaunchTemplate]{v, launchTemplates, tx}
@@ -78,7 +80,7 @@ func bind(v *View, tx *Tx) *View {
 var tables = func() map[string]definition {
 	m := map[string]definition{}
 	for _, d := range []definition{
-		accountSettings, alarmHistory, alarms, anomalyDetectors, autoScalingGroups, capacityProviders, clusters, containerInstances, dashboards, groupActions, groupActivities, groupPolicies, idempotencyTokens,
+		accountSettings, alarmHistory, alarms, anomalyDetectors, autoScalingGroups, capacityProviders, clusters, containerInstances, dashboards, groupActions, groupActivities, groupPolicies, groupRefreshes, idempotencyTokens,
 		instances, launchTemplates, scalableTargets,
 		scalingActivities, scalingPolicies, scheduledActions, serviceDeployments, serviceRevisions, services, taskDefinitions,
 		taskFamilies, tasks,

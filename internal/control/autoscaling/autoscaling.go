@@ -7,10 +7,9 @@ package autoscaling
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/pintle/pintle/internal/control/triggers"
 	"github.com/pintle/pintle/internal/decide/scaling"
@@ -30,6 +29,9 @@ type Options struct {
 	ScaleIn time.Duration
 	// Put is where capacity providers' metric goes.
 	Put func([]metricstore.Sample) error
+	// Queues is where lifecycle hooks' messages go, and QueueURL the URL of the queue with an ARN.
+	Queues   Queues
+	QueueURL func(arn string) string
 	// NoFleet says that there is nowhere to launch instances.
 	NoFleet bool
 	Log     *slog.Logger
@@ -37,9 +39,6 @@ type Options struct {
 
 // every is how often the loop looks, besides when something changes.
 const every = time.Second
-
-// keep is how long activities are shown.
-const keep = 6 * 7 * 24 * time.Hour
 
 // Loop is the loop. Its methods are to be called from one goroutine.
 type Loop struct {
@@ -61,14 +60,10 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		v := l.store.Watch()
-		for range v.AutoScalingGroups.All() {
-		}
-		for range v.Instances.All() {
-		}
-		for range v.ContainerInstances.All() {
-		}
-		for range v.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
-		}
+		v.AutoScalingGroups.Watch()
+		v.Instances.Watch()
+		v.ContainerInstances.Watch()
+		v.Tasks.WatchBy(state.TasksByLastStatus, "PROVISIONING")
 		if err := l.Step(ctx); err != nil {
 			return err
 		}
@@ -89,7 +84,7 @@ func (l *Loop) Step(ctx context.Context) error {
 	now := l.opts.Now().UTC().Truncate(time.Millisecond)
 	if now.Sub(l.alarmsAt) >= every {
 		l.alarmsAt = now
-		for _, do := range []func(context.Context, time.Time) error{l.schedules, l.policies, l.forget} {
+		for _, do := range []func(context.Context, time.Time) error{l.schedules, l.policies} {
 			if err := do(ctx, now); err != nil {
 				return err
 			}
@@ -112,27 +107,12 @@ func (l *Loop) Step(ctx context.Context) error {
 			l.opts.Log.Error("cannot look after an Auto Scaling group", "group", g.Name(), "error", err)
 		}
 	}
-	return nil
+	return l.tell(ctx, now)
 }
 
 // schedules does the scheduled actions that are due.
 func (l *Loop) schedules(ctx context.Context, now time.Time) error {
-	due := func(a *state.GroupAction) bool { return a.DueAt != nil && !a.DueAt.After(now) }
-	for action := range l.store.View().GroupActions.All() {
-		if !due(action) {
-			continue
-		}
-		err := l.store.Update(ctx, func(tx *state.Tx) error {
-			if row := tx.GroupActions.Get(action.Key()); row != nil && due(row) {
-				perform(tx, row, now)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return triggers.Schedules(ctx, l.store, func(v *state.View) state.Table[state.GroupAction] { return v.GroupActions }, now, perform)
 }
 
 // perform gives a group what a scheduled action says, and finds out when that is due again. One that is not is forgotten.
@@ -162,37 +142,21 @@ func perform(tx *state.Tx, a *state.GroupAction, now time.Time) {
 	if row.DesiredCapacity != nil && *row.DesiredCapacity >= 0 {
 		desired = *row.DesiredCapacity
 	}
-	setDesired(g, int(desired), "a scheduled action update of AutoScalingGroup constraints", now)
+	after := clamp(g, int(desired))
+	setDesired(g, after, fmt.Sprintf("a scheduled action update of AutoScalingGroup constraints to min: %d, max: %d, desired: %d", *g.MinSize, *g.MaxSize, after), now)
 	tx.AutoScalingGroups.Put(g)
+}
+
+func clamp(g *state.AutoScalingGroup, desired int) int {
+	return scaling.Bounds{Min: int(*g.MinSize), Max: int(*g.MaxSize)}.Clamp(desired)
 }
 
 // setDesired gives a group another desired capacity, within its bounds, and says why.
 func setDesired(g *state.AutoScalingGroup, desired int, because string, now time.Time) {
-	before := *g.DesiredCapacity
-	after := int32(scaling.Bounds{Min: int(*g.MinSize), Max: int(*g.MaxSize)}.Clamp(desired))
+	before, after := *g.DesiredCapacity, int32(clamp(g, desired))
 	if after == before {
 		return
 	}
 	g.DesiredCapacity, g.Failures, g.NotBefore = &after, 0, nil
 	g.Cause = "At " + state.Stamp(now) + " " + because + " changing the desired capacity from " + itoa(int(before)) + " to " + itoa(int(after)) + "."
-}
-
-// forget removes the activities of more than six weeks ago.
-func (l *Loop) forget(ctx context.Context, now time.Time) error {
-	var old []string
-	for a := range l.store.View().GroupActivities.All() { // the oldest first
-		if now.Sub(aws.ToTime(a.StartTime)) <= keep {
-			break
-		}
-		old = append(old, *a.ActivityId)
-	}
-	if len(old) == 0 {
-		return nil
-	}
-	return l.store.Update(ctx, func(tx *state.Tx) error {
-		for _, id := range old {
-			tx.GroupActivities.Delete(id)
-		}
-		return nil
-	})
 }

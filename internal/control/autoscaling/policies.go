@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
 	"github.com/pintle/pintle/internal/control/triggers"
@@ -147,7 +148,7 @@ func warmingUp(v *state.View, g *state.AutoScalingGroup, length time.Duration, n
 // underWay says whether any instance is coming or going.
 func underWay(v *state.View, g *state.AutoScalingGroup) bool {
 	for i := range v.Instances.By(state.InstancesByGroup, g.Name()) {
-		if i.Member.Leaving() || i.Member.InServiceAt == nil {
+		if i.Member.Leaving() || i.Member.InServiceAt == nil && i.Member.LifecycleState != types.LifecycleStateStandby {
 			return true
 		}
 	}

@@ -26,6 +26,11 @@ type step struct {
 	now   time.Time
 	old   *state.AutoScalingGroup
 	group *state.AutoScalingGroup // a copy of ours
+	// unhealthy is how many instances were taken out because they were, in this step.
+	unhealthy int
+	// refreshing says that an instance refresh replaces instances; it wants surplus ones while it does.
+	refreshing bool
+	surplus    int
 }
 
 const (
@@ -44,6 +49,7 @@ func (s *step) run() {
 		s.advance(i)
 	}
 	s.replaceUnhealthy()
+	s.refresh()
 	s.balance()
 	if s.group.Deleting && len(slices.Collect(s.tx.Instances.By(state.InstancesByGroup, s.group.Name()))) == 0 {
 		s.tx.AutoScalingGroups.Delete(s.group.Name())
@@ -62,8 +68,22 @@ func (s *step) advance(i *state.Instance) {
 		s.arrive(i)
 	case types.LifecycleStateInService:
 		if i.Over() {
-			s.leave(i, "an instance was taken out of service in response to an EC2 health check indicating it has been terminated or stopped.")
+			s.unwell(i, "an EC2 health check indicating it has been terminated or stopped.")
 		}
+	case types.LifecycleStateEnteringStandby:
+		row := i.Clone()
+		row.Member.LifecycleState = types.LifecycleStateStandby
+		s.tx.Instances.Put(row)
+		s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
+	case types.LifecycleStateStandby:
+		if i.Over() || s.group.Deleting {
+			s.leave(i, "instance "+*i.InstanceId+" was taken out of service: it has ended on standby, or its group is deleted.")
+		}
+	case types.LifecycleStateDetaching:
+		row := i.Clone()
+		row.Member = nil
+		s.tx.Instances.Put(row)
+		s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
 	case types.LifecycleStateTerminating, types.LifecycleStateTerminatingWait, types.LifecycleStateTerminatingProceed:
 		s.depart(i)
 	}
@@ -79,14 +99,16 @@ func (s *step) arrive(i *state.Instance) {
 		return
 	}
 	waits, abandoned := s.hooks(i, launching)
-	if abandoned {
-		s.leave(i, "instance "+*i.InstanceId+" was abandoned by a lifecycle action.")
+	if abandoned != "" {
+		s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeCancelled, "Instance failed to complete user's Lifecycle Action: "+abandoned, s.now)
+		s.leave(i, "instance "+*i.InstanceId+" was taken out of service in response to a lifecycle action that was abandoned.")
 		return
 	}
 	row := i.Clone()
-	if row.Member.Waits = waits; waits != nil && !waits.Proceed {
+	if row.Member.Waits = waits; waits != nil {
 		row.Member.LifecycleState = types.LifecycleStatePendingWait
 		s.put(i, row)
+		s.tx.MoveGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeMidLifecycleAction, 40)
 		return
 	}
 	row.Member.LifecycleState, row.Member.InServiceAt, row.Member.Waits = types.LifecycleStateInService, &s.now, nil
@@ -110,29 +132,32 @@ func (s *step) fail(i *state.Instance) {
 	s.tx.Instances.Put(row)
 }
 
-// hooks is the lifecycle action that an instance is at in a transition; nil where there is none left. abandoned says that
-// it was given up.
-func (s *step) hooks(i *state.Instance, transition string) (waits *state.LifecycleAction, abandoned bool) {
+// hooks is the lifecycle action that an instance is at in a transition; nil where there is none left. abandoned says why it
+// was given up, if it was.
+func (s *step) hooks(i *state.Instance, transition string) (waits *state.LifecycleAction, abandoned string) {
 	w := i.Member.Waits
 	var done []string
 	if w != nil {
 		h := s.group.Hook(w.Hook)
 		over := w.Proceed || h == nil || !s.now.Before(w.Until)
 		if !over {
-			return w, false
+			return w, ""
 		}
-		if w.Abandon || !w.Proceed && h != nil && aws.ToString(h.DefaultResult) == "ABANDON" {
-			return nil, true
+		switch {
+		case w.Abandon:
+			return nil, "Lifecycle Action with token " + w.Token + " was abandoned: Lifecycle Action Completed with ABANDON Result"
+		case !w.Proceed && h != nil && aws.ToString(h.DefaultResult) == "ABANDON":
+			return nil, "Lifecycle Action with token " + w.Token + " was abandoned: Heartbeat Timeout"
 		}
 		done = append(slices.Clone(w.Done), w.Hook)
 	}
 	for _, name := range s.group.HooksOf(transition) {
 		if !slices.Contains(done, name) {
 			h := s.group.Hook(name)
-			return &state.LifecycleAction{Hook: name, Token: state.NewUUID(), Since: s.now, Until: s.now.Add(time.Duration(*h.HeartbeatTimeout) * time.Second), Done: done}, false
+			return &state.LifecycleAction{Hook: name, Token: state.NewUUID(), Since: s.now, Until: s.now.Add(time.Duration(*h.HeartbeatTimeout) * time.Second), Done: done}, ""
 		}
 	}
-	return nil, false
+	return nil, ""
 }
 
 // depart takes an instance from its last service to its end: through its hooks, until its tasks have ended where a
@@ -151,9 +176,10 @@ func (s *step) depart(i *state.Instance) {
 	row := i.Clone()
 	if i.Member.LifecycleState != types.LifecycleStateTerminatingProceed {
 		waits, abandoned := s.hooks(i, terminating) // also where it is abandoned it goes
-		if row.Member.Waits = waits; waits != nil && !abandoned {
+		if row.Member.Waits = waits; waits != nil && abandoned == "" {
 			row.Member.LifecycleState = types.LifecycleStateTerminatingWait
 			s.put(i, row)
+			s.tx.MoveGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeMidLifecycleAction, 60)
 			return
 		}
 		row.Member.LifecycleState, row.Member.Waits = types.LifecycleStateTerminatingProceed, nil
@@ -242,6 +268,12 @@ func (s *step) leave(i *state.Instance, cause string) {
 	s.tx.Leave(s.group, i, "At "+state.Stamp(s.now)+" "+cause, s.now)
 }
 
+// unwell takes out an instance for its health.
+func (s *step) unwell(i *state.Instance, because string) {
+	s.leave(i, "an instance was taken out of service in response to "+because)
+	s.unhealthy++
+}
+
 // replaceUnhealthy takes out what is said to be unhealthy, and what has lost its agent.
 func (s *step) replaceUnhealthy() {
 	if s.group.Suspends("ReplaceUnhealthy") || s.group.Suspends("HealthCheck") {
@@ -255,21 +287,23 @@ func (s *step) replaceUnhealthy() {
 		lost := c != nil && !c.AgentConnected && c.DisconnectedAt != nil && s.now.Sub(*c.DisconnectedAt) >= s.opts.Lost
 		switch {
 		case i.Member.Unhealthy:
-			s.leave(i, "an instance was taken out of service in response to a user health-check.")
+			s.unwell(i, "a user health-check.")
 		case lost:
-			s.leave(i, "an instance was taken out of service in response to an EC2 health check indicating it has been terminated or stopped: its agent has been away for "+s.opts.Lost.String()+".")
+			s.unwell(i, "an EC2 health check indicating it has been terminated or stopped: its agent has been away for "+s.opts.Lost.String()+".")
 		}
 	}
 }
 
 // balance launches what is missing and terminates what is too much.
 func (s *step) balance() {
-	active, desired := s.tx.ActiveMembers(s.group.Name()), int(*s.group.DesiredCapacity)
+	active, desired := s.tx.ActiveMembers(s.group.Name()), int(*s.group.DesiredCapacity)+s.surplus
 	switch {
 	case len(active) < desired && !s.group.Deleting:
 		s.launch(len(active), desired)
 	case len(active) > desired:
 		s.shrink(active, desired)
+	default:
+		s.group.Cause = "" // what comes next has another one
 	}
 }
 
@@ -277,28 +311,39 @@ func (s *step) balance() {
 func (s *step) because(what string, from, to int) string {
 	cause := "At " + state.Stamp(s.now) + " " + what + ", " + map[bool]string{true: "increasing", false: "shrinking"}[to > from] + " the capacity from " + itoa(from) + " to " + itoa(to) + "."
 	if s.group.Cause != "" {
-		return s.group.Cause + " " + cause
+		return s.group.Cause + "  " + cause
 	}
 	return cause
+}
+
+// reason is why the n-th of the instances that are missing is launched.
+func (s *step) reason(n, have, desired int) string {
+	switch {
+	case n < s.unhealthy:
+		return "At " + state.Stamp(s.now) + " an instance was launched in response to an unhealthy instance needing to be replaced."
+	case s.refreshing:
+		return "At " + state.Stamp(s.now) + " an instance was launched in response to an instance refresh."
+	}
+	return s.because("an instance was started in response to a difference between desired and actual capacity", have, desired)
 }
 
 func (s *step) launch(have, desired int) {
 	if s.group.Suspends("Launch") || s.group.NotBefore != nil && s.now.Before(*s.group.NotBefore) {
 		return
 	}
-	cause := s.because("an instance was started in response to a difference between desired and actual capacity", have, desired)
-	for range desired - have {
+	for n := range desired - have {
+		cause := s.reason(n, have, desired)
 		row, err := s.instance()
 		if err != nil {
 			s.group.Failures++
 			s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
 			if s.group.Failures == 1 { // the next ones fail for the same reason, until somebody changes the group
-				a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance", cause, s.now)
+				a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance", cause, types.ScalingActivityStatusCodeInProgress, 0, s.now)
 				s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeFailed, err.Error()+". Launching EC2 instance failed.", s.now)
 			}
 			return
 		}
-		a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance: "+*row.InstanceId, cause, s.now)
+		a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance: "+*row.InstanceId, cause, types.ScalingActivityStatusCodePreInService, 30, s.now)
 		row.Member.Activity = *a.ActivityId
 		s.tx.Instances.Put(row)
 	}
@@ -379,8 +424,8 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 	var all []decide.Instance
 	for _, i := range active {
 		d := decide.Instance{ID: *i.InstanceId, LaunchedAt: *i.LaunchTime, Protected: i.Member.Protected, Version: -1}
-		if spec := s.group.Template(); aws.ToString(spec.LaunchTemplateId) == aws.ToString(i.Member.LaunchTemplate.LaunchTemplateId) {
-			d.Version, _ = strconv.ParseInt(aws.ToString(i.Member.LaunchTemplate.Version), 10, 64)
+		if from := i.Member.LaunchTemplate; from != nil && aws.ToString(from.LaunchTemplateId) == aws.ToString(s.group.Template().LaunchTemplateId) {
+			d.Version, _ = strconv.ParseInt(aws.ToString(from.Version), 10, 64)
 		}
 		if p != nil {
 			d.Busy = busy(s.tx.View, containerInstance(s.tx.View, d.ID), false)
@@ -398,7 +443,7 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 		if a := s.tx.GroupActivities.Get(row.Member.Activity); a != nil {
 			s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeCancelled, "", s.now)
 		}
-		s.tx.Leave(s.group, row, cause+" At "+state.Stamp(s.now)+" instance "+id+" was selected for termination.", s.now)
+		s.tx.Leave(s.group, row, cause+"  At "+state.Stamp(s.now)+" instance "+id+" was selected for termination.", s.now)
 		s.group.CoolsFrom = &s.now
 	}
 }

@@ -26,8 +26,7 @@ func Run(ctx context.Context, store *state.Store, scheduler *schedule.Scheduler)
 		}
 		looking, cancel := ctx, context.CancelFunc(func() {})
 		if waits {
-			for range v.ContainerInstances.All() {
-			}
+			v.ContainerInstances.Watch()
 			if err := store.Update(ctx, func(tx *state.Tx) error { Place(tx, scheduler); return nil }); err != nil {
 				return err
 			}

@@ -76,7 +76,7 @@ func (l *Loop) Run(ctx context.Context) error {
 // Step does all that is to be done now. To do it twice does no harm.
 func (l *Loop) Step(ctx context.Context) error {
 	now := l.opts.Now().UTC().Truncate(time.Millisecond)
-	for _, do := range []func(context.Context, time.Time) error{l.finish, l.schedules, l.settle, l.policies, l.forget} {
+	for _, do := range []func(context.Context, time.Time) error{l.finish, l.schedules, l.settle, l.policies} {
 		if err := do(ctx, now); err != nil {
 			return err
 		}
@@ -86,22 +86,7 @@ func (l *Loop) Step(ctx context.Context) error {
 
 // schedules does the scheduled actions that are due.
 func (l *Loop) schedules(ctx context.Context, now time.Time) error {
-	due := func(a *state.ScheduledAction) bool { return a.DueAt != nil && !a.DueAt.After(now) }
-	for action := range l.store.View().ScheduledActions.All() {
-		if !due(action) {
-			continue
-		}
-		err := l.store.Update(ctx, func(tx *state.Tx) error {
-			if row := tx.ScheduledActions.Get(action.Key()); row != nil && due(row) {
-				perform(tx, row, now)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return triggers.Schedules(ctx, l.store, func(v *state.View) state.Table[state.ScheduledAction] { return v.ScheduledActions }, now, perform)
 }
 
 // perform gives the target of a scheduled action the action's bounds, and finds out when it is due again.
@@ -156,29 +141,6 @@ func (l *Loop) settle(ctx context.Context, now time.Time) error {
 
 func bounds(t *state.ScalableTarget) scaling.Bounds {
 	return scaling.Bounds{Min: int(*t.MinCapacity), Max: int(*t.MaxCapacity)}
-}
-
-// keep is how long scaling activities are shown.
-const keep = 6 * 7 * 24 * time.Hour
-
-// forget removes the activities of more than six weeks ago.
-func (l *Loop) forget(ctx context.Context, now time.Time) error {
-	var old []string
-	for a := range l.store.View().ScalingActivities.All() { // the oldest first
-		if now.Sub(*a.StartTime) <= keep {
-			break
-		}
-		old = append(old, *a.ActivityId)
-	}
-	if len(old) == 0 {
-		return nil
-	}
-	return l.store.Update(ctx, func(tx *state.Tx) error {
-		for _, id := range old {
-			tx.ScalingActivities.Delete(id)
-		}
-		return nil
-	})
 }
 
 // errGone says that ECS has no such service.

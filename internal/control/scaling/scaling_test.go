@@ -518,22 +518,3 @@ func TestRefusedAndCutOff(t *testing.T) {
 		w.check("done after all", 3, "Successful: Setting desired count to 3. minimum capacity was set to 3")
 	})
 }
-
-func TestForgets(t *testing.T) {
-	run(t, 2, func(w *world) {
-		a := setting(target(1, 2), 2, wish{}, time.Now())
-		a.StatusCode = types.ScalingActivityStatusCodeSuccessful
-		w.update(func(tx *state.Tx) { tx.ScalingActivities.Put(a) })
-		time.Sleep(2 * time.Second)
-		if len(w.activities()) != 1 {
-			t.Error("a new activity is gone")
-		}
-		old := *a
-		old.StartTime = aws.Time(time.Now().Add(-keep - time.Second))
-		w.update(func(tx *state.Tx) { tx.ScalingActivities.Put(&old) })
-		tick()
-		if len(w.activities()) != 0 {
-			t.Error("an activity of more than six weeks ago is there")
-		}
-	})
-}

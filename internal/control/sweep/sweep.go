@@ -1,7 +1,7 @@
 // Package sweep is the loop that forgets: stopped tasks after an hour, as ECS does, deregistered
 // container instances and deleted services likewise, records of deployments after 90 days, client tokens
 // after their day, task definitions whose deletion was asked for once no task or service uses them, alarms'
-// history after 30 days, and log events past their retention.
+// history after 30 days, scaling activities after six weeks, and log events past their retention.
 package sweep
 
 import (
@@ -64,8 +64,33 @@ func Sweep(tx *state.Tx, now time.Time) {
 	}
 	sweepServices(tx, now)
 	sweepTaskDefinitions(tx)
-	sweepAlarmHistory(tx, now)
 	sweepInstances(tx, now)
+	sweepOldest(tx.AlarmHistory, (*state.AlarmHistory).Key, func(h *state.AlarmHistory) *time.Time { return h.Item.Timestamp }, now.Add(-keepHistory))
+	sweepOldest(tx.ScalingActivities, func(a *state.ScalingActivity) string { return *a.ActivityId }, func(a *state.ScalingActivity) *time.Time { return a.StartTime }, now.Add(-keepActivities))
+	sweepOldest(tx.GroupRefreshes, (*state.GroupRefresh).ID, func(r *state.GroupRefresh) *time.Time { return r.StartTime }, now.Add(-keepActivities))
+	sweepOldest(tx.GroupActivities, func(a *state.GroupActivity) string { return *a.ActivityId }, func(a *state.GroupActivity) *time.Time { return a.StartTime }, now.Add(-keepActivities))
+}
+
+const (
+	// keepHistory is how long CloudWatch keeps an alarm's history: API_DescribeAlarmHistory.
+	keepHistory = 30 * 24 * time.Hour
+	// keepActivities is how long scaling activities are shown, of services and of Auto Scaling groups:
+	// API_DescribeScalingActivities, and API_DescribeInstanceRefreshes.
+	keepActivities = 6 * 7 * 24 * time.Hour
+)
+
+// sweepOldest removes the rows from before a time, of a table whose keys are in the order of time.
+func sweepOldest[R any](t state.Table[R], key func(*R) string, at func(*R) *time.Time, before time.Time) {
+	var old []string
+	for r := range t.All() {
+		if !aws.ToTime(at(r)).Before(before) {
+			break
+		}
+		old = append(old, key(r))
+	}
+	for _, key := range old {
+		t.Delete(key)
+	}
 }
 
 // sweepInstances forgets instances that were terminated an hour ago, which is how long EC2 shows them.
@@ -78,23 +103,6 @@ func sweepInstances(tx *state.Tx, now time.Time) {
 	}
 	for _, id := range old {
 		tx.Instances.Delete(id)
-	}
-}
-
-// keepHistory is how long CloudWatch keeps an alarm's history: API_DescribeAlarmHistory.
-const keepHistory = 30 * 24 * time.Hour
-
-// sweepAlarmHistory removes the oldest items, of which keys are in the order of time.
-func sweepAlarmHistory(tx *state.Tx, now time.Time) {
-	var old []string
-	for h := range tx.AlarmHistory.All() {
-		if now.Sub(*h.Item.Timestamp) <= keepHistory {
-			break
-		}
-		old = append(old, h.Key())
-	}
-	for _, key := range old {
-		tx.AlarmHistory.Delete(key)
 	}
 }
 

@@ -1,5 +1,6 @@
-// Package triggers is what scaling loops have in common: which alarms there are, by the actions that they take in their state, when a
-// policy is to heed them, and what their metrics were. It asks CloudWatch as an SDK client would, and decides nothing.
+// Package triggers is what scaling loops have in common: which scheduled actions are due, which alarms there are, by the actions that
+// they take in their state, when a policy is to heed them, and what their metrics were. It asks CloudWatch as an SDK client would, and
+// decides nothing.
 package triggers
 
 import (

@@ -115,6 +115,9 @@ func (s Step) Desired(capacity int, metric, threshold float64) int {
 	return whole(float64(capacity) + float64(a.Adjustment))
 }
 
+// Applies says whether any step is for the metric.
+func (s Step) Applies(metric, threshold float64) bool { return s.step(metric-threshold) != nil }
+
 // step finds the step for a distance from the threshold. Above it, and at it, a step has its lower bound
 // and not its upper one; below it, the other way round.
 func (s Step) step(distance float64) *StepAdjustment {

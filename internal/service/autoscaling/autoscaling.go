@@ -1,6 +1,6 @@
 // Package autoscaling is EC2 Auto Scaling: groups of instances, their policies, schedules and lifecycle hooks. A Service
 // has methods as the SDK's client has them, over the store. It writes down what is wanted; the loop in
-// control/autoscaling makes it so. It knows nothing of HTTP, and CloudWatch only as the interface that it is handed.
+// control/autoscaling makes it so. It knows nothing of HTTP, and CloudWatch and SQS only as the interfaces that it is handed.
 package autoscaling
 
 import (
@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/decide/scaling"
@@ -28,11 +29,19 @@ type Alarms interface {
 	DeleteAlarms(context.Context, *cloudwatch.DeleteAlarmsInput) (*cloudwatch.DeleteAlarmsOutput, error)
 }
 
+// Queues is where the test messages of lifecycle hooks go: SQS.
+type Queues interface {
+	SendMessage(context.Context, *sqs.SendMessageInput) (*sqs.SendMessageOutput, error)
+}
+
 // Options say whose EC2 Auto Scaling this is.
 type Options struct {
 	Region, Account string
 	Now             func() time.Time
 	Alarms          Alarms
+	Queues          Queues
+	// QueueURL is the URL of the queue with an ARN.
+	QueueURL func(arn string) string
 	// Reaction is how fast the alarms are; the zero value is scaling.Faithful.
 	Reaction scaling.Reaction
 }
@@ -115,20 +124,25 @@ func uuidOf(parts ...string) string {
 	return x[:8] + "-" + x[8:12] + "-5" + x[13:16] + "-a" + x[17:20] + "-" + x[20:32]
 }
 
-const (
-	maxPage     = 100
-	defaultPage = 50
-	tokenPrefix = "v1:"
+// pageSize is how many records a page has where a call does not say, and at most.
+type pageSize struct{ otherwise, most int }
+
+var (
+	pages         = pageSize{50, 100}
+	activityPages = pageSize{100, 100} // API_DescribeScalingActivities
+	instancePages = pageSize{50, 50}   // API_DescribeAutoScalingInstances
 )
 
+const tokenPrefix = "v1:"
+
 // page takes one page of the rows. The token holds the key of the last row of the page before.
-func page[R any](rows []R, maxRecords *int32, token *string, key func(R) string) ([]R, *string, error) {
-	size := defaultPage
+func page[R any](rows []R, allowed pageSize, maxRecords *int32, token *string, key func(R) string) ([]R, *string, error) {
+	size := allowed.otherwise
 	if maxRecords != nil {
 		size = int(*maxRecords)
 	}
-	if size < 1 || size > maxPage {
-		return nil, nil, invalid("MaxRecords must be between 1 and %d, not %d", maxPage, size)
+	if size < 1 || size > allowed.most {
+		return nil, nil, invalid("MaxRecords must be between 1 and %d, not %d", allowed.most, size)
 	}
 	if t := aws.ToString(token); t != "" {
 		b, err := base64.RawURLEncoding.DecodeString(t)

@@ -41,7 +41,14 @@ func (s *Service) CreateAutoScalingGroup(ctx context.Context, in *api.CreateAuto
 	case in.MaxSize == nil:
 		return nil, missing("maxSize")
 	}
-	if err := unsupported(in.LaunchConfigurationName, in.InstanceId, len(in.LoadBalancerNames)+len(in.TargetGroupARNs)+len(in.TrafficSources)); err != nil {
+	err := unsupported(
+		member{"LaunchConfigurationName", in.LaunchConfigurationName != nil}, member{"InstanceId", in.InstanceId != nil},
+		member{"LoadBalancerNames", len(in.LoadBalancerNames) > 0}, member{"TargetGroupARNs", len(in.TargetGroupARNs) > 0}, member{"TrafficSources", len(in.TrafficSources) > 0},
+		member{"MaxInstanceLifetime", aws.ToInt32(in.MaxInstanceLifetime) != 0}, member{"InstanceMaintenancePolicy", in.InstanceMaintenancePolicy != nil},
+		member{"InstanceLifecyclePolicy", in.InstanceLifecyclePolicy != nil}, member{"CapacityReservationSpecification", in.CapacityReservationSpecification != nil},
+		member{"DesiredCapacityType", in.DesiredCapacityType != nil && *in.DesiredCapacityType != "units"}, member{"DeletionProtection", in.DeletionProtection != "" && in.DeletionProtection != types.DeletionProtectionNone},
+	)
+	if err != nil {
 		return nil, err
 	}
 	now := s.now()
@@ -53,33 +60,38 @@ func (s *Service) CreateAutoScalingGroup(ctx context.Context, in *api.CreateAuto
 		NewInstancesProtectedFromScaleIn: new(aws.ToBool(in.NewInstancesProtectedFromScaleIn)), TerminationPolicies: in.TerminationPolicies, CapacityRebalance: in.CapacityRebalance,
 		ServiceLinkedRoleARN: cmp.Or(in.ServiceLinkedRoleARN, new("arn:aws:iam::"+s.opts.Account+":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling")),
 	}}
+	if len(g.AvailabilityZones) == 0 && aws.ToString(g.VPCZoneIdentifier) == "" {
+		return nil, invalid("At least one Availability Zone or VPC Subnet is required.")
+	}
 	if len(g.AvailabilityZones) == 0 {
-		g.AvailabilityZones = []string{s.opts.Region + "a"}
+		g.AvailabilityZones = []string{s.opts.Region + "a"} // where the subnets are said to be
 	}
 	if len(g.TerminationPolicies) == 0 {
 		g.TerminationPolicies = []string{"Default"}
 	}
 	g.Cause = fmt.Sprintf("At %s a user request created an AutoScalingGroup changing the desired capacity from 0 to %d.", state.Stamp(now), *g.DesiredCapacity)
+	if g.Tags, err = mergeTags(nil, name, in.Tags); err != nil {
+		return nil, err
+	}
 	for _, h := range in.LifecycleHookSpecificationList {
-		hook, err := s.hook(&api.PutLifecycleHookInput{
+		_, err := s.putHook(g, &api.PutLifecycleHookInput{
 			AutoScalingGroupName: &name, LifecycleHookName: h.LifecycleHookName, LifecycleTransition: h.LifecycleTransition, DefaultResult: h.DefaultResult,
 			HeartbeatTimeout: h.HeartbeatTimeout, NotificationMetadata: h.NotificationMetadata, NotificationTargetARN: h.NotificationTargetARN, RoleARN: h.RoleARN,
-		}, nil)
+		})
 		if err != nil {
 			return nil, err
 		}
-		g.Hooks = append(g.Hooks, *hook)
 	}
-	tags, err := mergeTags(nil, name, in.Tags)
-	if err != nil {
+	if err := checkNew(s.store.View(), g); err != nil {
 		return nil, err
 	}
-	g.Tags = tags
-	err = s.store.Update(ctx, func(tx *state.Tx) error {
-		if tx.AutoScalingGroups.Get(name) != nil {
-			return &types.AlreadyExistsFault{Message: new("AutoScalingGroup by this name already exists - A group with the name " + name + " already exists")}
+	for i := range g.Hooks {
+		if err := s.testTarget(ctx, g, &g.Hooks[i]); err != nil {
+			return nil, err
 		}
-		if err := check(tx.View, g); err != nil {
+	}
+	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		if err := checkNew(tx.View, g); err != nil {
 			return err
 		}
 		tx.AutoScalingGroups.Put(g)
@@ -91,15 +103,25 @@ func (s *Service) CreateAutoScalingGroup(ctx context.Context, in *api.CreateAuto
 	return &api.CreateAutoScalingGroupOutput{}, nil
 }
 
-// unsupported refuses what groups here cannot be made of.
-func unsupported(launchConfiguration, instance *string, balancers int) error {
-	switch {
-	case launchConfiguration != nil:
-		return invalid("LaunchConfigurationName: Pintle's groups have launch templates, which have taken the place of launch configurations.")
-	case instance != nil:
-		return invalid("InstanceId: Pintle's groups have launch templates.")
-	case balancers > 0:
-		return invalid("LoadBalancerNames, TargetGroupARNs and TrafficSources: Pintle's groups have no load balancers.")
+func checkNew(v *state.View, g *state.AutoScalingGroup) error {
+	if v.AutoScalingGroups.Get(g.Name()) != nil {
+		return &types.AlreadyExistsFault{Message: new("AutoScalingGroup by this name already exists - A group with the name " + g.Name() + " already exists")}
+	}
+	return check(v, g)
+}
+
+// member is a member of a call that says what groups here cannot do.
+type member struct {
+	name  string
+	given bool
+}
+
+// unsupported refuses what would silently not happen.
+func unsupported(members ...member) error {
+	for _, m := range members {
+		if m.given {
+			return invalid("%s: Pintle's groups do not have that. Their instances come from launch templates, and no load balancers belong to them.", m.name)
+		}
 	}
 	return nil
 }
@@ -158,7 +180,7 @@ func checkMixed(v *state.View, m *types.MixedInstancesPolicy) error {
 
 // checkTemplate refuses a launch template that instances cannot be launched from.
 func checkTemplate(v *state.View, l *types.LaunchTemplateSpecification, typed bool) error {
-	if (l.LaunchTemplateId == nil) == (l.LaunchTemplateName == nil) && (l.LaunchTemplateId == nil || v.FindLaunchTemplate(*l.LaunchTemplateId, "") == nil) {
+	if l.LaunchTemplateId == nil && l.LaunchTemplateName == nil {
 		return invalid("Valid requests must contain either LaunchTemplateId or LaunchTemplateName")
 	}
 	row := v.FindLaunchTemplate(aws.ToString(l.LaunchTemplateId), aws.ToString(l.LaunchTemplateName))
@@ -175,16 +197,24 @@ func checkTemplate(v *state.View, l *types.LaunchTemplateSpecification, typed bo
 	if _, err := instancetype.Lookup(string(version.LaunchTemplateData.InstanceType)); typed && err != nil {
 		return invalid("You must use a valid fully-formed launch template. The instance type %q does not exist", version.LaunchTemplateData.InstanceType)
 	}
-	l.LaunchTemplateId, l.LaunchTemplateName = row.LaunchTemplateId, row.LaunchTemplateName
+	if l.LaunchTemplateId == nil || l.LaunchTemplateName == nil { // else it is a group's already, which is not to be changed
+		l.LaunchTemplateId, l.LaunchTemplateName = row.LaunchTemplateId, row.LaunchTemplateName
+	}
 	return nil
 }
 
 // UpdateAutoScalingGroup changes a group. A desired capacity that is no longer within the bounds is brought there.
 func (s *Service) UpdateAutoScalingGroup(ctx context.Context, in *api.UpdateAutoScalingGroupInput) (*api.UpdateAutoScalingGroupOutput, error) {
-	if err := unsupported(in.LaunchConfigurationName, nil, 0); err != nil {
+	err := unsupported(
+		member{"LaunchConfigurationName", in.LaunchConfigurationName != nil},
+		member{"MaxInstanceLifetime", aws.ToInt32(in.MaxInstanceLifetime) != 0}, member{"InstanceMaintenancePolicy", in.InstanceMaintenancePolicy != nil},
+		member{"InstanceLifecyclePolicy", in.InstanceLifecyclePolicy != nil}, member{"CapacityReservationSpecification", in.CapacityReservationSpecification != nil},
+		member{"DesiredCapacityType", in.DesiredCapacityType != nil && *in.DesiredCapacityType != "units"}, member{"DeletionProtection", in.DeletionProtection != "" && in.DeletionProtection != types.DeletionProtectionNone},
+	)
+	if err != nil {
 		return nil, err
 	}
-	err := s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
+	err = s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
 		before := *g.DesiredCapacity
 		g.MinSize, g.MaxSize = cmp.Or(in.MinSize, g.MinSize), cmp.Or(in.MaxSize, g.MaxSize)
 		desired := in.DesiredCapacity
@@ -245,13 +275,16 @@ func (s *Service) DeleteAutoScalingGroup(ctx context.Context, in *api.DeleteAuto
 		for _, a := range slices.Collect(tx.GroupActions.By(state.GroupActionsByGroup, old.Name())) {
 			tx.GroupActions.Delete(a.Key())
 		}
+		for _, r := range slices.Collect(tx.GroupRefreshes.By(state.GroupRefreshesByGroup, old.Name())) {
+			tx.GroupRefreshes.Delete(r.ID())
+		}
 		if len(members) == 0 {
 			tx.AutoScalingGroups.Delete(old.Name())
 			return nil
 		}
 		g := old.Clone()
 		g.Deleting, g.Hooks, g.MinSize, g.DesiredCapacity, g.Status = true, nil, aws.Int32(0), aws.Int32(0), aws.String("Delete in progress")
-		g.Cause = "At " + state.Stamp(s.now()) + " a user request force deleted the AutoScalingGroup."
+		g.Cause = fmt.Sprintf("At %s a user request force deleted AutoScalingGroup changing the desired capacity from %d to 0.", state.Stamp(s.now()), *old.DesiredCapacity)
 		tx.AutoScalingGroups.Put(g)
 		return nil
 	})
@@ -277,7 +310,7 @@ func (s *Service) DescribeAutoScalingGroups(_ context.Context, in *api.DescribeA
 			rows = append(rows, g)
 		}
 	}
-	rows, next, err := page(rows, in.MaxRecords, in.NextToken, (*state.AutoScalingGroup).Name)
+	rows, next, err := page(rows, pages, in.MaxRecords, in.NextToken, (*state.AutoScalingGroup).Name)
 	if err != nil {
 		return nil, err
 	}
@@ -330,6 +363,16 @@ func instanceOf(i *state.Instance) types.Instance {
 	}
 }
 
+// cools says whether the cool-down of a group, or of a policy that has its own, lasts.
+func cools(g *state.AutoScalingGroup, own *int32, now time.Time) bool {
+	cooldown := time.Duration(*cmp.Or(own, g.DefaultCooldown)) * time.Second
+	return g.CoolsFrom != nil && now.Before(g.CoolsFrom.Add(cooldown))
+}
+
+func inProgress(g *state.AutoScalingGroup) error {
+	return &types.ScalingActivityInProgressFault{Message: new("Scaling activity is in progress for the Auto Scaling group " + g.Name() + ", or its cooldown lasts, and the request honors the cooldown")}
+}
+
 // SetDesiredCapacity sets how many instances a group is to have.
 func (s *Service) SetDesiredCapacity(ctx context.Context, in *api.SetDesiredCapacityInput) (*api.SetDesiredCapacityOutput, error) {
 	if in.DesiredCapacity == nil {
@@ -342,8 +385,8 @@ func (s *Service) SetDesiredCapacity(ctx context.Context, in *api.SetDesiredCapa
 			return invalid("New SetDesiredCapacity value %d is below min value %d for the AutoScalingGroup.", desired, *g.MinSize)
 		case desired > *g.MaxSize:
 			return invalid("New SetDesiredCapacity value %d is above max value %d for the AutoScalingGroup.", desired, *g.MaxSize)
-		case aws.ToBool(in.HonorCooldown) && g.CoolsFrom != nil && now.Before(g.CoolsFrom.Add(time.Duration(*g.DefaultCooldown)*time.Second)):
-			return &types.ScalingActivityInProgressFault{Message: new("Scaling activity is in progress and cannot be interrupted: the cooldown of " + g.Name() + " lasts")}
+		case aws.ToBool(in.HonorCooldown) && cools(g, nil, now):
+			return inProgress(g)
 		}
 		g.DesiredCapacity, g.Failures, g.NotBefore = &desired, 0, nil
 		if desired != before {
@@ -370,7 +413,7 @@ func (s *Service) DescribeScalingActivities(_ context.Context, in *api.DescribeS
 		}
 	}
 	slices.Reverse(rows)
-	rows, next, err := page(rows, in.MaxRecords, in.NextToken, func(a *state.GroupActivity) string { return *a.ActivityId })
+	rows, next, err := page(rows, activityPages, in.MaxRecords, in.NextToken, func(a *state.GroupActivity) string { return *a.ActivityId })
 	if err != nil {
 		return nil, err
 	}
@@ -511,7 +554,7 @@ func (s *Service) DescribeTags(_ context.Context, in *api.DescribeTagsInput) (*a
 		}
 		all = slices.DeleteFunc(all, func(t types.TagDescription) bool { return !slices.Contains(f.Values, field(t)) })
 	}
-	all, next, err := page(all, in.MaxRecords, in.NextToken, func(t types.TagDescription) string { return *t.ResourceId + "/" + *t.Key })
+	all, next, err := page(all, pages, in.MaxRecords, in.NextToken, func(t types.TagDescription) string { return *t.ResourceId + "/" + *t.Key })
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -232,19 +233,69 @@ func (s *Service) deleteAlarms(ctx context.Context, alarms []types.Alarm) error 
 	return nil
 }
 
+// policyOf is the policy of a name in a group, or of an ARN.
+func policyOf(v *state.View, group *string, name string) (*state.GroupPolicy, error) {
+	for p := range v.GroupPolicies.All() {
+		if *p.PolicyARN == name || *p.PolicyName == name && *p.AutoScalingGroupName == aws.ToString(group) {
+			return p, nil
+		}
+	}
+	return nil, invalid("PolicyName not found - No policy found with name or ARN %s", name)
+}
+
+// ExecutePolicy does what a simple or a step scaling policy would do if its alarm went off.
+func (s *Service) ExecutePolicy(ctx context.Context, in *api.ExecutePolicyInput) (*api.ExecutePolicyOutput, error) {
+	if aws.ToString(in.PolicyName) == "" {
+		return nil, missing("policyName")
+	}
+	p, err := policyOf(s.store.View(), in.AutoScalingGroupName, *in.PolicyName)
+	if err != nil {
+		return nil, err
+	}
+	switch metric := in.MetricValue != nil || in.BreachThreshold != nil; {
+	case *p.PolicyType == targetTracking:
+		return nil, invalid("The policy %s is of the type TargetTrackingScaling, which cannot be executed", *p.PolicyName)
+	case *p.PolicyType == step && (in.MetricValue == nil || in.BreachThreshold == nil):
+		return nil, invalid("MetricValue and BreachThreshold must be given for a policy of the type StepScaling")
+	case *p.PolicyType == simple && metric:
+		return nil, invalid("MetricValue and BreachThreshold do not go with a policy of the type SimpleScaling")
+	}
+	err = s.change(ctx, p.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
+		p := tx.GroupPolicies.Get(p.Key())
+		if p == nil {
+			return invalid("PolicyName not found - No policy found with name or ARN %s", *in.PolicyName)
+		}
+		now, before := s.now(), *g.DesiredCapacity
+		if *p.PolicyType == simple && aws.ToBool(in.HonorCooldown) && cools(g, p.Cooldown, now) {
+			return inProgress(g)
+		}
+		want := scaling.StepOfGroup(&p.ScalingPolicy)
+		metric, threshold := aws.ToFloat64(in.MetricValue), aws.ToFloat64(in.BreachThreshold)
+		if !want.Applies(metric, threshold) {
+			return invalid("MetricValue %v is in no step adjustment of the policy %s", metric, *p.PolicyName)
+		}
+		after := int32(scaling.Bounds{Min: int(*g.MinSize), Max: int(*g.MaxSize)}.Clamp(want.Desired(int(before), metric, threshold)))
+		if after == before {
+			return nil
+		}
+		g.DesiredCapacity, g.Failures, g.NotBefore = &after, 0, nil
+		g.Cause = fmt.Sprintf("At %s a user request executed policy %s changing the desired capacity from %d to %d.", state.Stamp(now), *p.PolicyName, before, after)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.ExecutePolicyOutput{}, nil
+}
+
 // DeletePolicy forgets a policy, which is named by its name or its ARN, and deletes the alarms that it owns.
 func (s *Service) DeletePolicy(ctx context.Context, in *api.DeletePolicyInput) (*api.DeletePolicyOutput, error) {
 	if aws.ToString(in.PolicyName) == "" {
 		return nil, missing("policyName")
 	}
-	var row *state.GroupPolicy
-	for p := range s.store.View().GroupPolicies.All() {
-		if *p.PolicyARN == *in.PolicyName || *p.PolicyName == *in.PolicyName && *p.AutoScalingGroupName == aws.ToString(in.AutoScalingGroupName) {
-			row = p
-		}
-	}
-	if row == nil {
-		return nil, invalid("PolicyName not found - No policy found with name or ARN %s", *in.PolicyName)
+	row, err := policyOf(s.store.View(), in.AutoScalingGroupName, *in.PolicyName)
+	if err != nil {
+		return nil, err
 	}
 	if err := s.deleteAlarms(ctx, row.Alarms); err != nil {
 		return nil, err
@@ -265,7 +316,7 @@ func (s *Service) DescribePolicies(_ context.Context, in *api.DescribePoliciesIn
 			rows = append(rows, p)
 		}
 	}
-	rows, next, err := page(rows, in.MaxRecords, in.NextToken, (*state.GroupPolicy).Key)
+	rows, next, err := page(rows, pages, in.MaxRecords, in.NextToken, (*state.GroupPolicy).Key)
 	if err != nil {
 		return nil, err
 	}
@@ -354,7 +405,7 @@ func (s *Service) DescribeScheduledActions(_ context.Context, in *api.DescribeSc
 			rows = append(rows, a)
 		}
 	}
-	rows, next, err := page(rows, in.MaxRecords, in.NextToken, (*state.GroupAction).Key)
+	rows, next, err := page(rows, pages, in.MaxRecords, in.NextToken, (*state.GroupAction).Key)
 	if err != nil {
 		return nil, err
 	}

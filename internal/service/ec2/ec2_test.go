@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -110,23 +111,38 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-func TestMatches(t *testing.T) {
+// TestPattern: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html
+func TestPattern(t *testing.T) {
 	for _, c := range []struct {
 		pattern, value string
 		want           bool
 	}{
 		{"", "", true},
+		{"", "a", false},
 		{"*", "", true},
+		{"*", "a\nb", true},
 		{"a*c", "abbc", true},
 		{"a*c", "a/b/c", true},
 		{"a?c", "a/c", true},
+		{"a?c", "ac", true},
+		{"a?c", "abbc", false},
+		{"a", "A", false},
 		{`a\*c`, "a*c", true},
 		{`a\*c`, "abc", false},
+		{`\*amazon\?\\`, `*amazon?\`, true},
+		{`\*amazon\?\\`, `*amazon?`, false},
 		{"a[b]c", "a[b]c", true},
 		{"a[b]c", "abc", false},
-		{`a\`, `a\`, false}, // no pattern
+		{`a\[b]c`, "a[b]c", true},
+		{`a\[b]c`, "abc", false},
+		{`a\[b]c`, `a\bc`, false},
+		{"a.c|d$", "a.c|d$", true},
+		{"a.c", "abc", false},
+		{`\a`, "a", true},
+		{`a\`, "a", true}, // there is nothing that it could make plain
+		{"é?", "éé", true},
 	} {
-		if got := matches(c.pattern, c.value); got != c.want {
+		if got := pattern(c.pattern).MatchString(c.value); got != c.want {
 			t.Errorf("%q fits %q: %v", c.value, c.pattern, got)
 		}
 	}
@@ -144,6 +160,9 @@ func TestRefusals(t *testing.T) {
 		{"one that is gone", "InvalidInstanceID.NotFound", "The instance ID '" + id(4) + "' does not exist", ec2.DescribeInstancesInput{InstanceIds: []string{id(4)}}},
 		{"a filter that there is not", "InvalidParameterValue", "The filter 'colour' is invalid", ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("colour"), Values: []string{"red"}}}}},
 		{"a filter of nothing", "InvalidParameterValue", "The filter 'instance-id' must have at least one value", ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-id")}}}},
+		{"many filters", "FilterLimitExceeded", "The maximum number of filters specified on a single call is 50", ec2.DescribeInstancesInput{Filters: make([]types.Filter, 51)}},
+		{"many values", "FilterLimitExceeded", "The maximum number of filter values specified on a single call is 200", ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-id"), Values: make([]string, 201)}}}},
+		{"a long value", "InvalidParameterValue", "A value of the filter 'instance-id' has more than 255 characters", ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-id"), Values: []string{strings.Repeat("?", 256)}}}}},
 		{"a small page", "InvalidParameterValue", "Value ( 4 ) for parameter maxResults is invalid. Expecting a value greater than 5.", ec2.DescribeInstancesInput{MaxResults: aws.Int32(4)}},
 		{"pages of ids", "InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults", ec2.DescribeInstancesInput{InstanceIds: []string{id(1)}, MaxResults: aws.Int32(5)}},
 		{"a token of one's own", "InvalidNextToken", "The specified NextToken is not one that this operation returned", ec2.DescribeInstancesInput{NextToken: aws.String("x")}},

@@ -1,16 +1,21 @@
 package ec2
 
 import (
-	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
 // The limits of filters: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html
-const maxFilterValues = 200
+const (
+	maxFilters      = 50
+	maxFilterValues = 200
+	maxFilterLength = 255 // characters of a value
+)
 
 // fields are what a filter of each name looks at.
 type fields[T any] map[string]func(*T) []string
@@ -18,6 +23,9 @@ type fields[T any] map[string]func(*T) []string
 // matcher checks filters, and returns what they let through: all of them must, each by one of its
 // values. tags are what tag filters look at; nil where the operation has none.
 func matcher[T any](filters []types.Filter, of fields[T], tags func(*T) []types.Tag) (func(*T) bool, error) {
+	if len(filters) > maxFilters {
+		return nil, refuse("FilterLimitExceeded", "The maximum number of filters specified on a single call is %d", maxFilters)
+	}
 	var tests []func(*T) bool
 	for _, f := range filters {
 		name := aws.ToString(f.Name)
@@ -32,8 +40,11 @@ func matcher[T any](filters []types.Filter, of fields[T], tags func(*T) []types.
 			return nil, refuse("InvalidParameterValue", "The filter '%s' must have at least one value", name)
 		case len(f.Values) > maxFilterValues:
 			return nil, refuse("FilterLimitExceeded", "The maximum number of filter values specified on a single call is %d", maxFilterValues)
+		case slices.ContainsFunc(f.Values, func(v string) bool { return utf8.RuneCountInString(v) > maxFilterLength }):
+			return nil, refuse("InvalidParameterValue", "A value of the filter '%s' has more than %d characters", name, maxFilterLength)
 		}
-		tests = append(tests, func(t *T) bool { return anyMatches(f.Values, field(t)) })
+		values := patterns(f.Values)
+		tests = append(tests, func(t *T) bool { return anyMatches(values, field(t)) })
 	}
 	return func(t *T) bool {
 		return !slices.ContainsFunc(tests, func(passes func(*T) bool) bool { return !passes(t) })
@@ -59,19 +70,34 @@ func tagField[T any](name string, tags func(*T) []types.Tag) func(*T) []string {
 	}
 }
 
-func anyMatches(patterns, values []string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		return slices.ContainsFunc(values, func(v string) bool { return matches(p, v) })
-	})
+// patterns are the values of a filter, read.
+func patterns(values []string) (out []*regexp.Regexp) {
+	for _, v := range values {
+		out = append(out, pattern(v))
+	}
+	return out
 }
 
-// classes hides what a pattern of path.Match has besides EC2's * and ?, and the slash, which is a
-// character like others to EC2.
-var classes = strings.NewReplacer("[", `\[`, "/", "\x00")
+// pattern reads a value of a filter: * is any text, ? at most one character, and what follows a backslash is plain.
+func pattern(value string) *regexp.Regexp {
+	var b strings.Builder
+	plain := false
+	for _, r := range value {
+		switch {
+		case plain || r != '*' && r != '?' && r != '\\':
+			b.WriteString(regexp.QuoteMeta(string(r)))
+			plain = false
+		case r == '\\':
+			plain = true
+		case r == '*':
+			b.WriteString(".*")
+		case r == '?':
+			b.WriteString(".?")
+		}
+	}
+	return regexp.MustCompile(`^(?s:` + b.String() + `)$`)
+}
 
-// matches says whether a value fits a pattern: * is any text, ? any character, and a backslash before
-// one of them makes it plain.
-func matches(pattern, value string) bool {
-	ok, err := path.Match(classes.Replace(pattern), strings.ReplaceAll(value, "/", "\x00"))
-	return ok && err == nil
+func anyMatches(patterns []*regexp.Regexp, values []string) bool {
+	return slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return slices.ContainsFunc(values, p.MatchString) })
 }

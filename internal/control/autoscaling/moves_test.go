@@ -1,0 +1,268 @@
+package autoscaling
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// queues notes what it is sent, unless it fails.
+type queues struct {
+	sent []notice
+	err  error
+}
+
+func (q *queues) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
+	if q.err != nil {
+		return nil, q.err
+	}
+	var n notice
+	if err := json.Unmarshal([]byte(*in.MessageBody), &n); err != nil {
+		return nil, err
+	}
+	q.sent = append(q.sent, n)
+	return &sqs.SendMessageOutput{}, nil
+}
+
+// settle steps until instances that come have come and those that go have gone.
+func settle(t testing.TB, store *state.Store, l *Loop) {
+	t.Helper()
+	for range 4 {
+		step1(t, l)
+		machines(t, store)
+	}
+	step1(t, l)
+}
+
+// TestTold: a hook's target is told once of each instance that waits, again if the control plane was killed before it was
+// written down, and no more once its queue refuses.
+func TestTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		store, l := world(t, dir)
+		defer func() { store.Close() }() //nolint:errcheck // the test is over
+		q := &queues{}
+		l.opts.Queues, l.opts.QueueURL = q, func(arn string) string { return arn }
+		changeGroup(t, store, func(g *state.AutoScalingGroup) {
+			g.DesiredCapacity, g.AutoScalingGroupARN = aws.Int32(1), aws.String("arn:aws:autoscaling:us-east-1:123456789012:autoScalingGroup:u:autoScalingGroupName/g")
+			for _, transition := range []string{launching, terminating} {
+				g.Hooks = append(g.Hooks, types.LifecycleHook{
+					LifecycleHookName: new("at " + transition), LifecycleTransition: &transition, DefaultResult: aws.String("CONTINUE"), HeartbeatTimeout: aws.Int32(60),
+					NotificationTargetARN: aws.String("arn:queue"), NotificationMetadata: aws.String("blue"),
+				})
+			}
+		})
+		settle(t, store, l)
+		i := slices.Collect(store.View().Instances.By(state.InstancesByGroup, "g"))[0]
+		want := notice{
+			LifecycleHookName: "at " + launching, AccountID: "123456789012", LifecycleTransition: launching, AutoScalingGroupName: "g", Service: "AWS Auto Scaling", EC2InstanceID: *i.InstanceId,
+			LifecycleActionToken: i.Member.Waits.Token, NotificationMetadata: aws.String("blue"), Origin: "EC2", Destination: "AutoScalingGroup",
+		}
+		if len(q.sent) != 1 || q.sent[0].RequestID == "" || q.sent[0].Time == "" {
+			t.Fatalf("the target was told %+v", q.sent)
+		}
+		got := q.sent[0]
+		got.RequestID, got.Time, got.NotificationMetadata = "", "", want.NotificationMetadata
+		if got != want || *q.sent[0].NotificationMetadata != "blue" {
+			t.Errorf("the target was told %+v, not %+v", got, want)
+		}
+
+		put(t, store, func(tx *state.Tx) { // as it is after a kill in between
+			row := tx.Instances.Get(*i.InstanceId).Clone()
+			row.Member.Waits.Told = false
+			tx.Instances.Put(row)
+		})
+		settle(t, store, l)
+		if len(q.sent) != 2 || q.sent[1].LifecycleActionToken != want.LifecycleActionToken {
+			t.Errorf("after a kill the target was told %+v", q.sent)
+		}
+
+		time.Sleep(time.Minute)
+		settle(t, store, l)
+		q.err = errors.New("not now")
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(0) })
+		settle(t, store, l)
+		if told := store.View().Instances.Get(*i.InstanceId).Member.Waits.Told; told {
+			t.Error("a message that was not sent is not tried again")
+		}
+		q.err = nil
+		settle(t, store, l)
+		if len(q.sent) != 3 || q.sent[2].Origin != "AutoScalingGroup" || q.sent[2].Destination != "EC2" {
+			t.Errorf("of the end the target was told %+v", q.sent)
+		}
+		q.err = &smithy.GenericAPIError{Code: "QueueDoesNotExist"}
+		time.Sleep(time.Minute)
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(1) })
+		settle(t, store, l)
+		if w := slices.Collect(store.View().Instances.By(state.InstancesByGroup, "g"))[0].Member.Waits; w == nil || !w.Told {
+			t.Errorf("a queue that is gone is tried again and again: %+v", w)
+		}
+	})
+}
+
+// move puts the group's first instance into another lifecycle state, as the service does.
+func move(t testing.TB, store *state.Store, to types.LifecycleState, desired int32) (id string) {
+	t.Helper()
+	put(t, store, func(tx *state.Tx) {
+		i := slices.Collect(tx.Instances.By(state.InstancesByGroup, "g"))[0]
+		id = *i.InstanceId
+		row := i.Clone()
+		row.Member.LifecycleState, row.Member.InServiceAt = to, nil
+		tx.Instances.Put(row)
+	})
+	changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = &desired })
+	return id
+}
+
+// TestStandby: an instance on standby stays and does not count, its ill health included; what is detached is left alone.
+func TestStandby(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := world(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		want := func(when string, w ...string) {
+			t.Helper()
+			settle(t, store, l)
+			if got := states(store); !slices.Equal(got, w) {
+				t.Errorf("%s: %v, want %v", when, got, w)
+			}
+		}
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(1) })
+		want("launched", "InService")
+		one := move(t, store, types.LifecycleStateEnteringStandby, 0)
+		want("on standby", "Standby")
+		put(t, store, func(tx *state.Tx) {
+			row := tx.Instances.Get(one).Clone()
+			row.Member.Unhealthy = true
+			tx.Instances.Put(row)
+		})
+		want("unwell on standby", "Standby")
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(1) })
+		want("one more", "InService", "Standby")
+		if underWay(store.View(), store.View().AutoScalingGroups.Get("g")) {
+			t.Error("an instance on standby holds simple scaling")
+		}
+		put(t, store, func(tx *state.Tx) {
+			row := tx.Instances.Get(one).Clone()
+			row.Member.LifecycleState, row.Member.Unhealthy = types.LifecycleStateDetaching, false
+			tx.Instances.Put(row)
+		})
+		want("detached", "InService")
+		if i := store.View().Instances.Get(one); i.Member != nil || i.Over() {
+			t.Errorf("the detached instance is %+v", i)
+		}
+		move(t, store, types.LifecycleStateEnteringStandby, 0)
+		want("on standby again", "Standby")
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.Deleting = true })
+		want("deleted")
+		if store.View().AutoScalingGroups.Get("g") != nil {
+			t.Error("the group is there still")
+		}
+	})
+}
+
+// refresh begins an instance refresh.
+func refresh(t testing.TB, store *state.Store, p types.RefreshPreferences) {
+	t.Helper()
+	time.Sleep(time.Millisecond) // what is there is older
+	now := time.Now().UTC()
+	put(t, store, func(tx *state.Tx) {
+		tx.GroupRefreshes.Put(&state.GroupRefresh{Since: now, Of: int32(len(tx.ActiveMembers("g"))), InstanceRefresh: types.InstanceRefresh{
+			InstanceRefreshId: aws.String("r"), AutoScalingGroupName: aws.String("g"), Status: types.InstanceRefreshStatusPending, StartTime: &now, Preferences: &p,
+		}})
+	})
+}
+
+func refreshOf(store *state.Store) *state.GroupRefresh { return store.View().GroupRefreshes.Get("r") }
+
+// TestRefresh: a refresh replaces one instance after another, each once the one before it has warmed up.
+func TestRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := world(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(3) })
+		settle(t, store, l)
+		old := activeIDs(store)
+		refresh(t, store, types.RefreshPreferences{MinHealthyPercentage: aws.Int32(90), MaxHealthyPercentage: aws.Int32(100), InstanceWarmup: aws.Int32(60)})
+		for n := range int32(3) {
+			settle(t, store, l)
+			left := slices.DeleteFunc(activeIDs(store), func(id string) bool { return !slices.Contains(old, id) })
+			if r := refreshOf(store); len(left) != int(2-n) || *r.InstancesToUpdate != 2-n || r.Status != types.InstanceRefreshStatusInProgress {
+				t.Errorf("after %d minutes %v of %v are left: %+v", n, left, old, r)
+			}
+			if n := len(store.View().ActiveMembers("g")); n != 3 {
+				t.Errorf("there are %d instances", n)
+			}
+			time.Sleep(time.Minute)
+		}
+		settle(t, store, l)
+		if r := refreshOf(store); r.Status != types.InstanceRefreshStatusSuccessful || *r.PercentageComplete != 100 || r.EndTime == nil {
+			t.Errorf("in the end the refresh is %+v", r)
+		}
+	})
+}
+
+// activeIDs are the ids of the group's active instances.
+func activeIDs(store *state.Store) (ids []string) {
+	for _, i := range store.View().ActiveMembers("g") {
+		ids = append(ids, *i.InstanceId)
+	}
+	return ids
+}
+
+// TestRefreshEnds: a refresh that may not go on fails after an hour, and one that is cancelled ends at once.
+func TestRefreshEnds(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		p      types.RefreshPreferences
+		given  func(*state.Instance)
+		after  time.Duration
+		status types.InstanceRefreshStatus
+		says   string
+		same   bool // the instance stays
+	}{
+		{name: "protected, waits", given: func(i *state.Instance) { i.Member.Protected = true }, after: time.Hour - time.Minute, status: "InProgress", same: true},
+		{name: "protected", given: func(i *state.Instance) { i.Member.Protected = true }, after: time.Hour + time.Minute, status: "Failed", says: "protected from scale in", same: true},
+		{name: "protected, ignored", p: types.RefreshPreferences{ScaleInProtectedInstances: "Ignore"}, given: func(i *state.Instance) { i.Member.Protected = true }, status: "Successful", same: true},
+		{name: "protected, refreshed", p: types.RefreshPreferences{ScaleInProtectedInstances: "Refresh"}, given: func(i *state.Instance) { i.Member.Protected = true }, status: "Successful"},
+		{name: "the same template", p: types.RefreshPreferences{SkipMatching: aws.Bool(true)}, given: func(*state.Instance) {}, status: "Successful", same: true},
+		{name: "an old version", p: types.RefreshPreferences{SkipMatching: aws.Bool(true)}, given: func(i *state.Instance) {
+			i.Member.LaunchTemplate = &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-1"), Version: aws.String("0")}
+		}, status: "Successful"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, l := world(t, t.TempDir())
+				defer store.Close() //nolint:errcheck // the test is over
+				changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(1) })
+				settle(t, store, l)
+				one := activeIDs(store)[0]
+				put(t, store, func(tx *state.Tx) {
+					row := tx.Instances.Get(one).Clone()
+					c.given(row)
+					tx.Instances.Put(row)
+				})
+				c.p.MinHealthyPercentage, c.p.MaxHealthyPercentage = aws.Int32(90), aws.Int32(100)
+				refresh(t, store, c.p)
+				settle(t, store, l)
+				time.Sleep(c.after)
+				settle(t, store, l)
+				r, same := refreshOf(store), slices.Contains(activeIDs(store), one)
+				if r.Status != c.status || !strings.Contains(aws.ToString(r.StatusReason), c.says) || same != c.same {
+					t.Errorf("the refresh is %s, %s; the instance is there: %v", r.Status, aws.ToString(r.StatusReason), same)
+				}
+			})
+		})
+	}
+}

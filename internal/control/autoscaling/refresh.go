@@ -1,0 +1,120 @@
+package autoscaling
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	decide "github.com/pintle/pintle/internal/decide/group"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// patience is how long an instance refresh goes on without replacing an instance, before it has failed.
+const patience = time.Hour
+
+// refresh takes the group's instance refresh a step further: those of the group's instances that are older than it go, as many
+// at a time as its preferences allow. So there is nothing to remember of which are done.
+func (s *step) refresh() {
+	old := s.tx.ActiveRefresh(s.group.Name())
+	if old == nil || s.group.Deleting {
+		return
+	}
+	row := *old
+	defer func() {
+		if !reflect.DeepEqual(old, &row) {
+			s.tx.GroupRefreshes.Put(&row)
+		}
+	}()
+	if row.Status == types.InstanceRefreshStatusCancelling {
+		row.End(types.InstanceRefreshStatusCancelled, "Cancelled due to user request.", s.now)
+		return
+	}
+	row.Status = types.InstanceRefreshStatusInProgress
+	ready, left, waiting := s.outdated(&row)
+	healthy, warming := s.healthy(&row)
+	if row.InstancesToUpdate = new(int32(left)); row.Of > 0 {
+		row.PercentageComplete = new(100 * max(0, row.Of-int32(left)) / row.Of)
+	}
+	if left == 0 && !warming && healthy >= int(*s.group.DesiredCapacity) {
+		row.PercentageComplete = aws.Int32(100)
+		row.End(types.InstanceRefreshStatusSuccessful, "", s.now)
+		return
+	}
+	if s.now.Sub(row.Since) > patience+s.warms(&row) {
+		row.End(types.InstanceRefreshStatusFailed, "No instance could be replaced for an hour."+waiting, s.now)
+		return
+	}
+	if s.group.Suspends("InstanceRefresh") || s.group.Suspends("Launch") || s.group.Suspends("Terminate") {
+		return
+	}
+	s.refreshing = true
+	plan := decide.Refresh{
+		Desired: int(*s.group.DesiredCapacity), MinHealthy: int(*row.Preferences.MinHealthyPercentage), MaxHealthy: int(*row.Preferences.MaxHealthyPercentage),
+		Healthy: healthy, Old: len(ready),
+	}
+	s.surplus = plan.Surplus()
+	for _, i := range ready[:plan.Leave()] {
+		s.leave(i, "an instance was taken out of service in response to an instance refresh.  At "+state.Stamp(s.now)+" instance "+*i.InstanceId+" was selected for termination.")
+		row.Since = s.now
+	}
+}
+
+// outdated are the instances that a refresh is to replace: those that are ready to go, how many are left in all, and what it
+// waits for, if it does.
+func (s *step) outdated(r *state.GroupRefresh) (ready []*state.Instance, left int, waiting string) {
+	for _, i := range slices.Collect(s.tx.Instances.By(state.InstancesByGroup, s.group.Name())) {
+		if i.Member.Leaving() || !i.LaunchTime.Before(*r.StartTime) || aws.ToBool(r.Preferences.SkipMatching) && s.matches(i) {
+			continue
+		}
+		switch {
+		case i.Member.StandsBy() && r.Preferences.StandbyInstances == types.StandbyInstancesIgnore,
+			i.Member.Protected && r.Preferences.ScaleInProtectedInstances == types.ScaleInProtectedInstancesIgnore:
+			continue
+		case i.Member.StandsBy() && r.Preferences.StandbyInstances == types.StandbyInstancesTerminate:
+			s.leave(i, "an instance was taken out of service in response to an instance refresh.")
+		case i.Member.StandsBy():
+			waiting = " There are instances on standby."
+		case i.Member.Protected && r.Preferences.ScaleInProtectedInstances != types.ScaleInProtectedInstancesRefresh:
+			waiting = " There are instances that are protected from scale in."
+		case i.Member.LifecycleState == types.LifecycleStateInService:
+			ready = append(ready, i)
+		}
+		left++
+	}
+	return ready, left, waiting
+}
+
+// healthy is how many instances are in service and have warmed up, and whether any is still to. The old ones have.
+func (s *step) healthy(r *state.GroupRefresh) (n int, warming bool) {
+	for _, i := range s.tx.ActiveMembers(s.group.Name()) {
+		at := i.Member.InServiceAt
+		if at != nil && (i.LaunchTime.Before(*r.StartTime) || !s.now.Before(at.Add(s.warms(r)))) {
+			n++
+			continue
+		}
+		warming = true
+	}
+	return n, warming
+}
+
+// warms is how long a refresh waits for an instance that has come into service.
+func (s *step) warms(r *state.GroupRefresh) time.Duration {
+	seconds := cmp.Or(r.Preferences.InstanceWarmup, s.group.DefaultInstanceWarmup, s.group.HealthCheckGracePeriod)
+	return time.Duration(max(0, aws.ToInt32(seconds))) * time.Second
+}
+
+// matches says whether an instance is of the launch template and version that the group has now.
+func (s *step) matches(i *state.Instance) bool {
+	spec, from := s.group.Template(), i.Member.LaunchTemplate
+	t := s.tx.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))
+	if from == nil || t == nil || *t.LaunchTemplateId != aws.ToString(from.LaunchTemplateId) {
+		return false
+	}
+	version := t.Version(aws.ToString(spec.Version))
+	return version != nil && strconv.FormatInt(*version.VersionNumber, 10) == aws.ToString(from.Version)
+}

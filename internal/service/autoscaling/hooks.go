@@ -1,0 +1,231 @@
+package autoscaling
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsarn "github.com/aws/aws-sdk-go-v2/aws/arn"
+	api "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// The limits of lifecycle hooks: API_PutLifecycleHook, and the user guide's page on them.
+const (
+	maxHooks         = 50
+	defaultHeartbeat = 3600
+	minHeartbeat     = 30
+	maxHeartbeat     = 7200
+	maxWait          = 48 * time.Hour // or 100 times the heartbeat, whichever is less
+	maxMetadata      = 4000
+)
+
+var hookName = regexp.MustCompile(`^[A-Za-z0-9_/-]{1,255}$`)
+
+// hook is the lifecycle hook that a call makes, or makes of an old one.
+func (s *Service) hook(in *api.PutLifecycleHookInput, old *types.LifecycleHook) (*types.LifecycleHook, error) {
+	h := types.LifecycleHook{DefaultResult: aws.String("ABANDON"), HeartbeatTimeout: aws.Int32(defaultHeartbeat)}
+	if old != nil {
+		h = *old
+	}
+	h.AutoScalingGroupName, h.LifecycleHookName = in.AutoScalingGroupName, in.LifecycleHookName
+	h.LifecycleTransition, h.DefaultResult = cmp.Or(in.LifecycleTransition, h.LifecycleTransition), cmp.Or(in.DefaultResult, h.DefaultResult)
+	h.HeartbeatTimeout, h.NotificationMetadata = cmp.Or(in.HeartbeatTimeout, h.HeartbeatTimeout), cmp.Or(in.NotificationMetadata, h.NotificationMetadata)
+	h.NotificationTargetARN, h.RoleARN = cmp.Or(in.NotificationTargetARN, h.NotificationTargetARN), cmp.Or(in.RoleARN, h.RoleARN)
+	if aws.ToString(h.NotificationTargetARN) == "" { // empty takes an old one away
+		h.NotificationTargetARN, h.RoleARN = nil, nil
+	}
+	transition, result, heartbeat := aws.ToString(h.LifecycleTransition), *h.DefaultResult, *h.HeartbeatTimeout
+	switch {
+	case !hookName.MatchString(aws.ToString(h.LifecycleHookName)):
+		return nil, invalid("LifecycleHookName %q must have 1 to 255 letters, digits, hyphens, underscores and slashes", aws.ToString(h.LifecycleHookName))
+	case transition != launching && transition != terminating:
+		return nil, invalid("LifecycleTransition must be %s or %s, not %q", launching, terminating, transition)
+	case result != "CONTINUE" && result != "ABANDON":
+		return nil, invalid("DefaultResult must be CONTINUE or ABANDON, not %q", result)
+	case heartbeat < minHeartbeat || heartbeat > maxHeartbeat:
+		return nil, invalid("HeartbeatTimeout must be between %d and %d seconds, not %d", minHeartbeat, maxHeartbeat, heartbeat)
+	case h.NotificationMetadata != nil && (*h.NotificationMetadata == "" || len(*h.NotificationMetadata) > maxMetadata):
+		return nil, invalid("NotificationMetadata must have 1 to %d characters", maxMetadata)
+	case h.NotificationTargetARN != nil && !isQueue(*h.NotificationTargetARN):
+		return nil, invalid("NotificationTargetARN must be the ARN of an SQS queue, not %q: Pintle's hooks tell queues alone.", *h.NotificationTargetARN)
+	case h.NotificationTargetARN != nil && aws.ToString(h.RoleARN) == "":
+		return nil, invalid("RoleARN must be given where there is a NotificationTargetARN")
+	}
+	h.GlobalTimeout = new(min(int32(maxWait.Seconds()), 100*heartbeat))
+	return &h, nil
+}
+
+func isQueue(arn string) bool {
+	a, err := awsarn.Parse(arn)
+	return err == nil && a.Service == "sqs" && a.Resource != ""
+}
+
+// testTarget sends a hook's notification target the test message that it gets whenever it is named:
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/prepare-for-lifecycle-notifications.html
+func (s *Service) testTarget(ctx context.Context, g *state.AutoScalingGroup, h *types.LifecycleHook) error {
+	if h.NotificationTargetARN == nil {
+		return nil
+	}
+	body, err := json.Marshal(map[string]string{
+		"AccountId": s.opts.Account, "RequestId": state.NewUUID(), "AutoScalingGroupARN": *g.AutoScalingGroupARN, "AutoScalingGroupName": g.Name(),
+		"Service": "AWS Auto Scaling", "Event": "autoscaling:TEST_NOTIFICATION", "Time": s.now().Format("2006-01-02T15:04:05.000Z"),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = s.opts.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: new(s.opts.QueueURL(*h.NotificationTargetARN)), MessageBody: new(string(body))})
+	var refused smithy.APIError
+	if errors.As(err, &refused) {
+		return invalid("Unable to publish test message to notification target %s using IAM role %s. Please check your target and role configuration and try to put lifecycle hook again.", *h.NotificationTargetARN, *h.RoleARN)
+	}
+	return err
+}
+
+// putHook gives a group a hook, or changes one that it has.
+func (s *Service) putHook(g *state.AutoScalingGroup, in *api.PutLifecycleHookInput) (*types.LifecycleHook, error) {
+	old := g.Hook(aws.ToString(in.LifecycleHookName))
+	h, err := s.hook(in, old)
+	switch {
+	case err != nil:
+		return nil, err
+	case old != nil:
+		*old = *h
+	case len(g.Hooks) >= maxHooks:
+		return nil, &types.LimitExceededFault{Message: new("The group has as many lifecycle hooks as are allowed")}
+	default:
+		g.Hooks = append(g.Hooks, *h)
+	}
+	return h, nil
+}
+
+const (
+	launching   = "autoscaling:EC2_INSTANCE_LAUNCHING"
+	terminating = "autoscaling:EC2_INSTANCE_TERMINATING"
+)
+
+// PutLifecycleHook makes a lifecycle hook, or changes it.
+func (s *Service) PutLifecycleHook(ctx context.Context, in *api.PutLifecycleHookInput) (*api.PutLifecycleHookOutput, error) {
+	if aws.ToString(in.NotificationTargetARN) != "" {
+		g, err := group(s.store.View(), in.AutoScalingGroupName)
+		if err != nil {
+			return nil, err
+		}
+		h, err := s.putHook(g.Clone(), in)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.testTarget(ctx, g, h); err != nil {
+			return nil, err
+		}
+	}
+	err := s.change(ctx, in.AutoScalingGroupName, func(_ *state.Tx, g *state.AutoScalingGroup) error {
+		_, err := s.putHook(g, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.PutLifecycleHookOutput{}, nil
+}
+
+func noHook(group, hook string) error {
+	return invalid("No Lifecycle Hook found with AutoScalingGroupName %s and LifecycleHookName %s.", group, hook)
+}
+
+// DeleteLifecycleHook forgets a lifecycle hook. Instances that wait for it go on.
+func (s *Service) DeleteLifecycleHook(ctx context.Context, in *api.DeleteLifecycleHookInput) (*api.DeleteLifecycleHookOutput, error) {
+	err := s.change(ctx, in.AutoScalingGroupName, func(_ *state.Tx, g *state.AutoScalingGroup) error {
+		name := aws.ToString(in.LifecycleHookName)
+		if g.Hook(name) == nil {
+			return noHook(g.Name(), name)
+		}
+		g.Hooks = slices.DeleteFunc(g.Hooks, func(h types.LifecycleHook) bool { return *h.LifecycleHookName == name })
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.DeleteLifecycleHookOutput{}, nil
+}
+
+// DescribeLifecycleHooks lists a group's lifecycle hooks.
+func (s *Service) DescribeLifecycleHooks(_ context.Context, in *api.DescribeLifecycleHooksInput) (*api.DescribeLifecycleHooksOutput, error) {
+	g, err := group(s.store.View(), in.AutoScalingGroupName)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.DescribeLifecycleHooksOutput{LifecycleHooks: []types.LifecycleHook{}}
+	for _, h := range g.Hooks {
+		if len(in.LifecycleHookNames) == 0 || slices.Contains(in.LifecycleHookNames, *h.LifecycleHookName) {
+			out.LifecycleHooks = append(out.LifecycleHooks, h)
+		}
+	}
+	return out, nil
+}
+
+// waiting changes the lifecycle action that an instance waits for.
+func (s *Service) waiting(ctx context.Context, groupName, hook, id, token *string, change func(*state.AutoScalingGroup, *state.LifecycleAction)) error {
+	return s.store.Update(ctx, func(tx *state.Tx) error {
+		g, err := group(tx.View, groupName)
+		if err != nil {
+			return err
+		}
+		if g.Hook(aws.ToString(hook)) == nil {
+			return noHook(g.Name(), aws.ToString(hook))
+		}
+		for i := range tx.Instances.By(state.InstancesByGroup, g.Name()) {
+			w := i.Member.Waits
+			if w == nil || w.Hook != *hook || id != nil && *i.InstanceId != *id || token != nil && w.Token != *token || id == nil && token == nil {
+				continue
+			}
+			row := i.Clone()
+			change(g, row.Member.Waits)
+			tx.Instances.Put(row)
+			return nil
+		}
+		if id == nil && token != nil {
+			return invalid("No active Lifecycle Action found with token %s", *token)
+		}
+		return invalid("No active Lifecycle Action found with instance ID %s", aws.ToString(id))
+	})
+}
+
+// CompleteLifecycleAction lets an instance go on, or gives it up.
+func (s *Service) CompleteLifecycleAction(ctx context.Context, in *api.CompleteLifecycleActionInput) (*api.CompleteLifecycleActionOutput, error) {
+	result := aws.ToString(in.LifecycleActionResult)
+	if result != "CONTINUE" && result != "ABANDON" {
+		return nil, invalid("LifecycleActionResult must be CONTINUE or ABANDON, not %q", result)
+	}
+	err := s.waiting(ctx, in.AutoScalingGroupName, in.LifecycleHookName, in.InstanceId, in.LifecycleActionToken, func(_ *state.AutoScalingGroup, w *state.LifecycleAction) {
+		w.Proceed, w.Abandon = true, result == "ABANDON"
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.CompleteLifecycleActionOutput{}, nil
+}
+
+// RecordLifecycleActionHeartbeat gives a lifecycle action more time.
+func (s *Service) RecordLifecycleActionHeartbeat(ctx context.Context, in *api.RecordLifecycleActionHeartbeatInput) (*api.RecordLifecycleActionHeartbeatOutput, error) {
+	err := s.waiting(ctx, in.AutoScalingGroupName, in.LifecycleHookName, in.InstanceId, in.LifecycleActionToken, func(g *state.AutoScalingGroup, w *state.LifecycleAction) {
+		h := g.Hook(w.Hook)
+		w.Until = s.now().Add(time.Duration(*h.HeartbeatTimeout) * time.Second)
+		if last := w.Since.Add(time.Duration(*h.GlobalTimeout) * time.Second); w.Until.After(last) {
+			w.Until = last
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.RecordLifecycleActionHeartbeatOutput{}, nil
+}

@@ -1,0 +1,163 @@
+package autoscaling
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	api "github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+// move is what EnterStandby, ExitStandby, AttachInstances and DetachInstances do with each of their instances.
+type move struct {
+	to          types.LifecycleState
+	description string
+	cause       func(now time.Time, i *state.Instance, before, after int32) string
+	code        types.ScalingActivityStatusCode
+	progress    int32
+	purpose     string // as the message has it that the group has no room
+	by          int32  // what the desired capacity changes by for each instance
+	check       func(*state.Instance, *state.AutoScalingGroup) error
+}
+
+// move moves instances into, within or out of a group, all of them or none. The loop goes on from there.
+func (s *Service) move(ctx context.Context, groupName *string, ids []string, m move) (out []types.Activity, err error) {
+	switch {
+	case len(ids) == 0:
+		return nil, missing("instanceIds")
+	case len(ids) > maxMoved:
+		return nil, invalid("InstanceIds: at most %d are allowed", maxMoved)
+	}
+	err = s.change(ctx, groupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
+		out = []types.Activity{}
+		if after := *g.DesiredCapacity + m.by*int32(len(ids)); after < *g.MinSize || after > *g.MaxSize {
+			return invalid("AutoScalingGroup %s has min-size=%d, max-size=%d, and desired-size=%d. To %s %d %s, please update the AutoScalingGroup sizes appropriately.",
+				g.Name(), *g.MinSize, *g.MaxSize, *g.DesiredCapacity, m.purpose, len(ids), map[bool]string{true: "instance", false: "instances"}[len(ids) == 1])
+		}
+		for _, id := range ids {
+			i := tx.Instances.Get(id)
+			if i == nil {
+				return noInstance(id)
+			}
+			if err := m.check(i, g); err != nil {
+				return err
+			}
+			now, before := s.now(), *g.DesiredCapacity
+			g.DesiredCapacity = new(before + m.by)
+			a := tx.StartGroupActivity(g, m.description+": "+id, m.cause(now, i, before, *g.DesiredCapacity), m.code, m.progress, now)
+			out = append(out, a.Activity)
+			row := i.Clone()
+			if row.Member == nil {
+				row.Member = &state.Member{Group: g.Name(), Protected: aws.ToBool(g.NewInstancesProtectedFromScaleIn)}
+			}
+			row.Member.LifecycleState, row.Member.Activity, row.Member.InServiceAt = m.to, *a.ActivityId, nil
+			tx.Instances.Put(row)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// among checks that an instance is one of the group, in one of some states.
+func among(i *state.Instance, g *state.AutoScalingGroup, states string, ok ...types.LifecycleState) error {
+	if i.Member == nil || i.Member.Group != g.Name() {
+		return invalid("The instance %s is not part of Auto Scaling group %s.", *i.InstanceId, g.Name())
+	}
+	for _, s := range ok {
+		if i.Member.LifecycleState == s {
+			return nil
+		}
+	}
+	return invalid("The instance %s is not in %s.", *i.InstanceId, states)
+}
+
+func inService(i *state.Instance, g *state.AutoScalingGroup) error {
+	return among(i, g, "InService", types.LifecycleStateInService)
+}
+
+// EnterStandby takes instances out of service, which stay in their group: tasks are not taken off them.
+func (s *Service) EnterStandby(ctx context.Context, in *api.EnterStandbyInput) (*api.EnterStandbyOutput, error) {
+	if in.ShouldDecrementDesiredCapacity == nil {
+		return nil, missing("shouldDecrementDesiredCapacity")
+	}
+	activities, err := s.move(ctx, in.AutoScalingGroupName, in.InstanceIds, move{
+		to: types.LifecycleStateEnteringStandby, description: "Moving EC2 instance to Standby", cause: requested("was moved to standby"), code: types.ScalingActivityStatusCodeInProgress, progress: 50,
+		purpose: "place into standby", by: decrement(*in.ShouldDecrementDesiredCapacity), check: inService,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.EnterStandbyOutput{Activities: activities}, nil
+}
+
+func decrement(should bool) int32 {
+	if should {
+		return -1
+	}
+	return 0
+}
+
+// ExitStandby puts instances back into service, through the hooks of a launch. The desired capacity grows with them.
+func (s *Service) ExitStandby(ctx context.Context, in *api.ExitStandbyInput) (*api.ExitStandbyOutput, error) {
+	activities, err := s.move(ctx, in.AutoScalingGroupName, in.InstanceIds, move{
+		to: types.LifecycleStatePending, description: "Moving EC2 instance out of Standby", cause: requested("was moved out of standby"), code: types.ScalingActivityStatusCodePreInService, progress: 30,
+		purpose: "move out of standby", by: 1,
+		check: func(i *state.Instance, g *state.AutoScalingGroup) error {
+			return among(i, g, "Standby", types.LifecycleStateStandby)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.ExitStandbyOutput{Activities: activities}, nil
+}
+
+// DetachInstances takes instances out of their group, which run on.
+func (s *Service) DetachInstances(ctx context.Context, in *api.DetachInstancesInput) (*api.DetachInstancesOutput, error) {
+	if in.ShouldDecrementDesiredCapacity == nil {
+		return nil, missing("shouldDecrementDesiredCapacity")
+	}
+	activities, err := s.move(ctx, in.AutoScalingGroupName, in.InstanceIds, move{
+		to: types.LifecycleStateDetaching, description: "Detaching EC2 instance", cause: requested("was detached"), code: types.ScalingActivityStatusCodeInProgress, progress: 50,
+		purpose: "detach", by: decrement(*in.ShouldDecrementDesiredCapacity),
+		check: func(i *state.Instance, g *state.AutoScalingGroup) error {
+			return among(i, g, "InService or Standby", types.LifecycleStateInService, types.LifecycleStateStandby)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.DetachInstancesOutput{Activities: activities}, nil
+}
+
+// AttachInstances puts instances that run, of no group, into one, through the hooks of a launch. The desired capacity grows
+// with them.
+func (s *Service) AttachInstances(ctx context.Context, in *api.AttachInstancesInput) (*api.AttachInstancesOutput, error) {
+	_, err := s.move(ctx, in.AutoScalingGroupName, in.InstanceIds, move{
+		to: types.LifecycleStatePending, description: "Attaching an existing EC2 instance", code: types.ScalingActivityStatusCodePreInService, progress: 30, purpose: "attach", by: 1,
+		cause: func(now time.Time, _ *state.Instance, _, after int32) string {
+			return fmt.Sprintf("At %s an instance was added in response to user request. Keeping the capacity at the new %d.", state.Stamp(now), after)
+		},
+		check: func(i *state.Instance, g *state.AutoScalingGroup) error {
+			switch {
+			case i.Member != nil:
+				return invalid("Instance %s is already part of AutoScalingGroup:%s", *i.InstanceId, i.Member.Group)
+			case i.Name() != ec2types.InstanceStateNameRunning:
+				return invalid("Instance %s is not in correct state. Instance(s) must be in 'running' state.", *i.InstanceId)
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.AttachInstancesOutput{}, nil
+}
