@@ -168,6 +168,21 @@ func TestManagedScaling(t *testing.T) {
 	})
 }
 
+// TestLaunchSaysWhy: agents that cannot start leave no instance that only seems to run; the group's activities say why.
+func TestLaunchSaysWhy(t *testing.T) {
+	p := UpWithFleet(t, "--fleet-agent=--gpu-exporter=http://127.0.0.1:1/metrics")
+	p.gpuGroup("broken", "default")
+	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "broken", "--desired-capacity", "1")
+	Eventually(t, "the reason", 30*time.Second, func() bool {
+		return strings.Contains(p.AWS("autoscaling", "describe-scaling-activities", "--query", "Activities[?StatusCode==`Failed`].StatusMessage", "--output", "text"), "--gpu-exporter is for this machine's own GPUs")
+	})
+	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "broken", "--desired-capacity", "0")
+	Eventually(t, "the end", 30*time.Second, func() bool {
+		left, err := os.ReadDir(filepath.Join(p.data, "fleet"))
+		return p.machines() == 0 && err == nil && len(left) == 0
+	})
+}
+
 // TestFleetBadInput sends what must be refused, and looks whether anything has changed.
 func TestFleetBadInput(t *testing.T) {
 	p := UpWithFleet(t)
