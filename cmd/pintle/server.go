@@ -101,6 +101,7 @@ type server struct {
 	link      *nodelink.Link
 	fleet     controlfleet.Provider // where machines come from; nil where nowhere
 	local     *fleet.Local          // the fleet, where it is this machine
+	pool      *fleet.Static         // the fleet, where it is a pool of machines
 	log       *slog.Logger
 }
 

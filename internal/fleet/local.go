@@ -37,6 +37,7 @@ type LocalOptions struct {
 	Args    []string // of every agent, besides what makes it the instance's
 	Env     []string // of every agent, besides this process's
 	Most    int      // instances on this machine
+	Real    bool     // the machine stands for its instance's type with what it has; else the type is simulated
 	Log     *slog.Logger
 }
 
@@ -136,7 +137,15 @@ func (l *Local) start(m Machine) (ended <-chan struct{}, err error) {
 		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // the agent has its own
-	args := []string{"agent", "--ephemeral", "--endpoint", m.Endpoint, "--cluster", m.Cluster, "--data", dir, "--name", m.InstanceID, "--instance-id", m.InstanceID, "--instance-type", m.InstanceType, "--metrics="}
+	args := []string{"agent", "--ephemeral", "--endpoint", m.Endpoint, "--cluster", m.Cluster, "--data", dir, "--name", m.InstanceID, "--instance-id", m.InstanceID}
+	if l.opts.Real {
+		args = append(args, "--stands-for", m.InstanceType)
+	} else {
+		args = append(args, "--instance-type", m.InstanceType, "--metrics=") // of all instances one could serve them
+	}
+	if m.Zone != "" {
+		args = append(args, "--availability-zone", m.Zone)
+	}
 	for name, value := range m.Attributes {
 		args = append(args, "--attribute", name+"="+value)
 	}

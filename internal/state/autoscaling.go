@@ -137,6 +137,17 @@ func firstOf(list []string) *string {
 	return &list[0]
 }
 
+// SayGroupActivity says how an activity goes that is under way.
+func (tx *Tx) SayGroupActivity(id, message string) {
+	old := tx.GroupActivities.Get(id)
+	if old == nil || old.EndTime != nil || aws.ToString(old.StatusMessage) == message {
+		return
+	}
+	a := *old
+	a.StatusMessage = &message
+	tx.GroupActivities.Put(&a)
+}
+
 // EndGroupActivity ends an activity, unless it has ended.
 func (tx *Tx) EndGroupActivity(id string, code types.ScalingActivityStatusCode, message string, now time.Time) {
 	old := tx.GroupActivities.Get(id)

@@ -76,6 +76,9 @@ func (s *step) arrive(i *state.Instance) {
 		return
 	}
 	if i.Name() != ec2types.InstanceStateNameRunning {
+		if i.StateReason != nil { // the launch has failed, and is tried again
+			s.tx.SayGroupActivity(i.Member.Activity, aws.ToString(i.StateReason.Message))
+		}
 		return
 	}
 	waits, abandoned := s.hooks(i, launching)

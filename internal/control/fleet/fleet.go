@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -144,11 +145,23 @@ func (l *Loop) done(ctx context.Context, row *state.Instance, err error) {
 		return
 	}
 	l.opts.Log.Warn("cannot start or end a machine", "instance", id, "state", row.Name(), "error", err)
-	if row.Name() == types.InstanceStateNamePending && n >= attempts {
-		l.change(ctx, id, types.InstanceStateNamePending, func(row *state.Instance) *state.Instance { //nolint:errcheck // the store is closed
-			return row.Terminating("Server.InternalError", "Server.InternalError: "+err.Error())
-		})
+	if row.Name() == types.InstanceStateNamePending {
+		l.change(ctx, id, types.InstanceStateNamePending, func(row *state.Instance) *state.Instance { return failed(row, n, err) }) //nolint:errcheck // the store is closed
 	}
+}
+
+// failed is a pending instance whose launch has failed so often: it says why, and is given up in the end.
+func failed(row *state.Instance, times int, err error) *state.Instance {
+	code, message := "Server.InternalError", "Server.InternalError: "+err.Error()
+	if errors.Is(err, fleet.ErrCapacity) { // it is not there the next second, either
+		code, message, times = "Server.InsufficientInstanceCapacity", "Server."+err.Error(), attempts
+	}
+	if times >= attempts {
+		return row.Terminating(code, message)
+	}
+	c := row.Clone()
+	c.StateReason = &types.StateReason{Code: &code, Message: &message}
+	return c
 }
 
 // change changes an instance that is still in a state.
@@ -166,7 +179,9 @@ func (l *Loop) launch(ctx context.Context, row *state.Instance) error {
 		return err
 	}
 	return l.change(ctx, *row.InstanceId, types.InstanceStateNamePending, func(row *state.Instance) *state.Instance {
-		return row.In(types.InstanceStateNameRunning)
+		c := row.In(types.InstanceStateNameRunning)
+		c.StateReason = nil // of attempts that failed
+		return c
 	})
 }
 
