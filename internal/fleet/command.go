@@ -67,7 +67,7 @@ func run(ctx context.Context, what string, argv []string, in, out any) error {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) { // what it leaves running may hold its output
-		said := strings.TrimSpace(stderr.String())
+		said := strings.Join(strings.Fields(stderr.String()), " ")
 		return fmt.Errorf("%s: %w: %.500s", what, err, said)
 	}
 	if out == nil {

@@ -24,7 +24,11 @@ func (l *Local) Obey(ctx context.Context, verb string, o Order) (answer any, err
 		return nil, err
 	}
 	// An order before this one may still be carried out: its connection broke, and the control plane has come back.
-	lock, err := file.Lock(filepath.Join(l.opts.Dir, "machine.lock"))
+	var lock *os.File
+	until(ctx, answers, func() bool {
+		lock, err = file.Lock(filepath.Join(l.opts.Dir, "machine.lock"))
+		return !errors.Is(err, file.ErrLocked)
+	})
 	if err != nil {
 		return nil, err
 	}

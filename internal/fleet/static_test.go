@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/agent/file"
 )
 
 func TestReadPool(t *testing.T) {
@@ -249,7 +251,7 @@ func TestMachineGoesSilent(t *testing.T) {
 	}
 	y.restart(pool)
 	os.Remove(filepath.Join(y.dir, "down-venus")) //nolint:errcheck // the test shows it
-	y.touch("data-mars/i-1")                       // the agent was started, and the connection broke
+	y.touch("data-mars/i-1")                      // the agent was started, and the connection broke
 	if err := y.launch("i-1"); err == nil || !strings.Contains(err.Error(), "mars: it has not answered within 1s: ssh: exit status 255") {
 		t.Errorf("got %v", err)
 	}
@@ -328,6 +330,11 @@ while :; do sleep 0.05 9>&-; done
 		_, err := obey("launch", Machine{InstanceID: id, Endpoint: endpoint})
 		return err
 	}
+	before, err := file.Lock(filepath.Join(dir, "machine.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(time.Second/2, func() { before.Close() }) //nolint:errcheck // the order before this one is done
 	if err := errors.Join(launch("i-1", "http://a"), launch("i-1", "http://a")); err != nil {
 		t.Fatal(err)
 	}
