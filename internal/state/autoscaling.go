@@ -20,6 +20,8 @@ type AutoScalingGroup struct {
 	// Failures counts launches that failed in a row; none is tried before NotBefore.
 	Failures  int        `json:",omitzero"`
 	NotBefore *time.Time `json:",omitzero"`
+	// FailedZones are those in which launches have failed since one has succeeded or all of them have failed.
+	FailedZones []string `json:",omitzero"`
 	// Cause is why the desired capacity was changed last, for the activities that come of it.
 	Cause string `json:",omitzero"`
 	// Deleting says that the group goes once its instances have.
@@ -121,10 +123,19 @@ func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
 // StartGroupActivity writes a new activity of a group, under way. Its id sorts behind those before it.
 func (tx *Tx) StartGroupActivity(g *AutoScalingGroup, description, cause string, now time.Time) *GroupActivity {
+	return tx.startGroupActivity(g, firstOf(g.AvailabilityZones), description, cause, now)
+}
+
+// StartInstanceActivity writes a new activity of a group, under way, for an instance.
+func (tx *Tx) StartInstanceActivity(g *AutoScalingGroup, i *Instance, description, cause string, now time.Time) *GroupActivity {
+	return tx.startGroupActivity(g, i.Placement.AvailabilityZone, description+": "+*i.InstanceId, cause, now)
+}
+
+func (tx *Tx) startGroupActivity(g *AutoScalingGroup, zone *string, description, cause string, now time.Time) *GroupActivity {
 	a := &GroupActivity{types.Activity{
 		ActivityId: new(uuid.Must(uuid.NewV7()).String()), AutoScalingGroupName: g.AutoScalingGroupName, AutoScalingGroupARN: g.AutoScalingGroupARN,
 		Description: &description, Cause: &cause, StartTime: &now, StatusCode: types.ScalingActivityStatusCodeInProgress, Progress: aws.Int32(50),
-		Details: new(`{"Availability Zone":"` + aws.ToString(firstOf(g.AvailabilityZones)) + `"}`),
+		Details: new(`{"Availability Zone":"` + aws.ToString(zone) + `"}`),
 	}}
 	tx.GroupActivities.Put(a)
 	return a
@@ -164,7 +175,7 @@ func (tx *Tx) EndGroupActivity(id string, code types.ScalingActivityStatusCode, 
 
 // Leave takes an instance out of its group: it waits for the lifecycle hooks, if there are any, and is then terminated.
 func (tx *Tx) Leave(g *AutoScalingGroup, i *Instance, cause string, now time.Time) *GroupActivity {
-	a := tx.StartGroupActivity(g, "Terminating EC2 instance: "+*i.InstanceId, cause, now)
+	a := tx.StartInstanceActivity(g, i, "Terminating EC2 instance", cause, now)
 	row := i.Clone()
 	row.Member.LifecycleState, row.Member.Activity, row.Member.Waits = types.LifecycleStateTerminating, *a.ActivityId, nil
 	tx.Instances.Put(row)

@@ -169,6 +169,55 @@ func TestFailedLaunches(t *testing.T) {
 	})
 }
 
+// TestZones: instances are spread over the group's zones; where one has no machines the others take its share, and in it the next
+// one is tried again.
+func TestZones(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := world(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		changeGroup(t, store, func(g *state.AutoScalingGroup) {
+			g.AvailabilityZones, g.DesiredCapacity = []string{"a", "b", "c"}, aws.Int32(4)
+		})
+		full := "" // a zone without machines
+		runs := func(want string) {
+			t.Helper()
+			for range 40 {
+				step1(t, l)
+				put(t, store, func(tx *state.Tx) {
+					for _, i := range slices.Collect(tx.Instances.By(state.InstancesByState, "pending")) {
+						if *i.Placement.AvailabilityZone == full {
+							tx.Instances.Put(i.Terminating("c", "none").In(ec2types.InstanceStateNameTerminated))
+						}
+					}
+				})
+				machines(t, store)
+				time.Sleep(time.Second)
+			}
+			in := map[string]int{}
+			for _, i := range store.View().ActiveMembers("g") {
+				in[*i.Placement.AvailabilityZone]++
+			}
+			if got := fmt.Sprint(in); got != want {
+				t.Errorf("without %q: %s, want %s", full, got, want)
+			}
+		}
+		runs("map[a:2 b:1 c:1]")
+		for a := range store.View().GroupActivities.All() {
+			if i := store.View().Instances.Get((*a.Description)[len("Launching a new EC2 instance: "):]); *a.Details != `{"Availability Zone":"`+*i.Placement.AvailabilityZone+`"}` {
+				t.Errorf("the activity's details are %s", *a.Details)
+			}
+		}
+		full = "b"
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.MaxSize, g.DesiredCapacity = aws.Int32(9), aws.Int32(7) })
+		runs("map[a:3 b:1 c:3]")
+		full = ""
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(9) })
+		runs("map[a:3 b:3 c:3]")
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(3) })
+		runs("map[a:1 b:1 c:1]")
+	})
+}
+
 // TestBounds does anything to a group: it never has more instances than it may, protected ones stay as it shrinks, and it comes
 // to what is desired of it.
 func TestBounds(t *testing.T) {

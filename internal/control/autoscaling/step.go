@@ -95,7 +95,7 @@ func (s *step) arrive(i *state.Instance) {
 	row.Member.LifecycleState, row.Member.InServiceAt, row.Member.Waits = types.LifecycleStateInService, &s.now, nil
 	s.put(i, row)
 	s.tx.EndGroupActivity(row.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
-	s.group.Failures, s.group.NotBefore = 0, nil
+	s.group.Failures, s.group.NotBefore, s.group.FailedZones = 0, nil, nil
 	s.group.CoolsFrom = &s.now
 }
 
@@ -108,9 +108,20 @@ func (s *step) fail(i *state.Instance) {
 	s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeFailed, reason+" Launching EC2 instance failed.", s.now)
 	s.group.Failures++
 	s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
+	s.avoid(*i.Placement.AvailabilityZone)
 	row := i.Clone()
 	row.Member = nil
 	s.tx.Instances.Put(row)
+}
+
+// avoid has the next launches be in other zones than one in which a launch has failed, until all have had their turn.
+func (s *step) avoid(zone string) {
+	failed := append(slices.Clone(s.group.FailedZones), zone)
+	if slices.ContainsFunc(s.group.AvailabilityZones, func(z string) bool { return !slices.Contains(failed, z) }) {
+		s.group.FailedZones = slices.Compact(slices.Sorted(slices.Values(failed)))
+		return
+	}
+	s.group.FailedZones = nil
 }
 
 // hooks is the lifecycle action that an instance is at in a transition; nil where there is none left. abandoned says that
@@ -290,8 +301,14 @@ func (s *step) launch(have, desired int) {
 		return
 	}
 	cause := s.because("an instance was started in response to a difference between desired and actual capacity", have, desired)
+	in := map[string]int{} // instances of each zone
+	for _, i := range s.tx.ActiveMembers(s.group.Name()) {
+		in[*i.Placement.AvailabilityZone]++
+	}
 	for range desired - have {
-		row, err := s.instance()
+		zone := decide.Zone(s.group.AvailabilityZones, in, s.group.FailedZones)
+		in[zone]++
+		row, err := s.instance(zone)
 		if err != nil {
 			s.group.Failures++
 			s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
@@ -301,14 +318,14 @@ func (s *step) launch(have, desired int) {
 			}
 			return
 		}
-		a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance: "+*row.InstanceId, cause, s.now)
+		a := s.tx.StartInstanceActivity(s.group, row, "Launching a new EC2 instance", cause, s.now)
 		row.Member.Activity = *a.ActivityId
 		s.tx.Instances.Put(row)
 	}
 }
 
-// instance is a new instance of the group's launch template.
-func (s *step) instance() (*state.Instance, error) {
+// instance is a new instance of the group's launch template, in a zone.
+func (s *step) instance(zone string) (*state.Instance, error) {
 	if s.opts.NoFleet {
 		return nil, errors.New("there is nowhere to start machines: say where they come from with --fleet")
 	}
@@ -328,7 +345,7 @@ func (s *step) instance() (*state.Instance, error) {
 	if _, err := instancetype.Lookup(string(data.InstanceType)); err != nil {
 		return nil, fmt.Errorf("invalid value '%s' for InstanceType", data.InstanceType)
 	}
-	row := state.NewInstance(&data, s.group.AvailabilityZones[0], s.now)
+	row := state.NewInstance(&data, zone, s.now)
 	row.Member = &state.Member{
 		Group: s.group.Name(), LifecycleState: types.LifecycleStatePending, Protected: aws.ToBool(s.group.NewInstancesProtectedFromScaleIn),
 		LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: t.LaunchTemplateId, LaunchTemplateName: t.LaunchTemplateName, Version: new(strconv.FormatInt(*version.VersionNumber, 10))},
@@ -381,7 +398,7 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 	p := providerOf(s.tx.View, s.group)
 	var all []decide.Instance
 	for _, i := range active {
-		d := decide.Instance{ID: *i.InstanceId, LaunchedAt: *i.LaunchTime, Protected: i.Member.Protected, Version: -1}
+		d := decide.Instance{ID: *i.InstanceId, Zone: *i.Placement.AvailabilityZone, LaunchedAt: *i.LaunchTime, Protected: i.Member.Protected, Version: -1}
 		if spec := s.group.Template(); aws.ToString(spec.LaunchTemplateId) == aws.ToString(i.Member.LaunchTemplate.LaunchTemplateId) {
 			d.Version, _ = strconv.ParseInt(aws.ToString(i.Member.LaunchTemplate.Version), 10, 64)
 		}

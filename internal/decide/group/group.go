@@ -1,5 +1,5 @@
-// Package group decides what becomes of an Auto Scaling group's instances: which go when it shrinks, and of what type the
-// next ones are. It is pure: it knows no clock and no store. The page that it follows is
+// Package group decides what becomes of an Auto Scaling group's instances: which go when it shrinks, and of what type and in
+// which zone the next ones are. It is pure: it knows no clock and no store. The page that it follows is
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
 package group
 
@@ -12,6 +12,7 @@ import (
 // Instance is an instance of a group.
 type Instance struct {
 	ID         string
+	Zone       string
 	LaunchedAt time.Time
 	Protected  bool  // from scale-in
 	Busy       bool  // it runs tasks of a capacity provider that looks after its group: those without go first
@@ -22,12 +23,17 @@ type Instance struct {
 var Policies = []string{"AllocationStrategy", "ClosestToNextInstanceHour", "Default", "NewestInstance", "OldestInstance", "OldestLaunchConfiguration", "OldestLaunchTemplate"}
 
 // Victims are the instances that go when a group shrinks by a number: never one that is protected, so that they may be
-// fewer. The first policy decides, the next ones among those that it finds equal.
+// fewer. Each comes from the zone that has most; there, or among all zones that have as many, the first policy decides, and
+// the next ones among those that it finds equal.
 func Victims(all []Instance, number int, policies []string, now time.Time) []string {
+	left := map[string]int{} // in each zone
+	for _, i := range all {
+		left[i.Zone]++
+	}
 	candidates := slices.DeleteFunc(slices.Clone(all), func(i Instance) bool { return i.Protected })
 	slices.SortStableFunc(candidates, func(a, b Instance) int {
-		if a.Busy != b.Busy {
-			return map[bool]int{false: -1, true: 1}[a.Busy]
+		if c := compareBusy(a, b); c != 0 {
+			return c
 		}
 		for _, p := range policies {
 			if c := compare(p, a, b, now); c != 0 {
@@ -36,11 +42,43 @@ func Victims(all []Instance, number int, policies []string, now time.Time) []str
 		}
 		return cmp.Compare(a.ID, b.ID)
 	})
+	ranks := map[string][]int{} // of each zone's candidates
+	for rank, i := range candidates {
+		ranks[i.Zone] = append(ranks[i.Zone], rank)
+	}
 	var out []string
-	for _, i := range candidates[:min(max(number, 0), len(candidates))] {
-		out = append(out, i.ID)
+	for range min(max(number, 0), len(candidates)) {
+		var firsts []int
+		for _, zone := range ranks {
+			if len(zone) > 0 {
+				firsts = append(firsts, zone[0])
+			}
+		}
+		next := candidates[slices.MinFunc(firsts, func(i, j int) int {
+			a, b := candidates[i], candidates[j]
+			return cmp.Or(compareBusy(a, b), cmp.Compare(left[b.Zone], left[a.Zone]), cmp.Compare(i, j))
+		})]
+		out = append(out, next.ID)
+		left[next.Zone]--
+		ranks[next.Zone] = ranks[next.Zone][1:]
 	}
 	return out
+}
+
+// compareBusy has those without tasks go first, whatever their zone.
+func compareBusy(a, b Instance) int {
+	return cmp.Compare(map[bool]int{true: 1}[a.Busy], map[bool]int{true: 1}[b.Busy])
+}
+
+// Zone is where the next instance is launched: in the zone that has fewest, the first of the list among equals. One where
+// launches have failed is left out while there is another:
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-availability-zone-balanced.html
+func Zone(zones []string, have map[string]int, failed []string) string {
+	healthy := slices.DeleteFunc(slices.Clone(zones), func(z string) bool { return slices.Contains(failed, z) })
+	if len(healthy) == 0 {
+		healthy = zones
+	}
+	return slices.MinFunc(healthy, func(a, b string) int { return cmp.Compare(have[a], have[b]) })
 }
 
 // compare is below 0 where a goes before b.
