@@ -20,6 +20,7 @@ type fleetFlags struct {
 	Fleet        string   `default:"" enum:",local,static,command" help:"Where machines for EC2 instances and Auto Scaling groups come from: local, an agent for each on this machine, of the instance's type; static, a pool of machines of yours, woken and reached over SSH; or command, a program of yours (docs/fleet.md). Default nowhere."`
 	FleetPool    string   `type:"path" placeholder:"FILE" help:"The machines of --fleet static, in JSON."`
 	FleetProgram string   `type:"path" placeholder:"FILE" help:"The program of --fleet command."`
+	Prices       string   `type:"path" placeholder:"FILE" help:"What an hour of instance types costs, in JSON: {\"g4dn.xlarge\": 0.526}. Groups with the allocation strategy lowest-price take the cheapest that fits; without, the smallest."`
 	FleetMost    int      `default:"50" help:"The most instances that the local fleet runs on this machine."`
 	FleetAgent   []string `placeholder:"FLAG" sep:"none" help:"Flag of the local fleet's agents, such as --runtime=process; repeat for more."`
 }

@@ -218,6 +218,41 @@ func TestZones(t *testing.T) {
 	})
 }
 
+// TestPrices: lowest-price takes the cheapest type by the prices that were given.
+func TestPrices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := world(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		mix(t, store, "lowest-price", "g4dn.xlarge", "p3.2xlarge")
+		for _, c := range []struct {
+			prices map[string]float64
+			want   string
+		}{{nil, "g4dn.xlarge"}, {map[string]float64{"g4dn.xlarge": 0.5, "p3.2xlarge": 0.4}, "p3.2xlarge"}} {
+			l.opts.Prices = c.prices
+			changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(*g.DesiredCapacity + 1) })
+			step1(t, l)
+			for i := range store.View().Instances.By(state.InstancesByState, "pending") {
+				if string(i.InstanceType) != c.want {
+					t.Errorf("with %v it is a %s", c.prices, i.InstanceType)
+				}
+			}
+			machines(t, store)
+		}
+	})
+}
+
+// mix has the group launch some types.
+func mix(t testing.TB, store *state.Store, strategy string, names ...string) {
+	m := &types.MixedInstancesPolicy{
+		InstancesDistribution: &types.InstancesDistribution{OnDemandAllocationStrategy: &strategy},
+		LaunchTemplate:        &types.LaunchTemplate{LaunchTemplateSpecification: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-1")}},
+	}
+	for _, name := range names {
+		m.LaunchTemplate.Overrides = append(m.LaunchTemplate.Overrides, types.LaunchTemplateOverrides{InstanceType: &name})
+	}
+	changeGroup(t, store, func(g *state.AutoScalingGroup) { g.LaunchTemplate, g.MixedInstancesPolicy = nil, m })
+}
+
 // TestBounds does anything to a group: it never has more instances than it may, protected ones stay as it shrinks, and it comes
 // to what is desired of it.
 func TestBounds(t *testing.T) {

@@ -365,14 +365,14 @@ func (s *step) pick() decide.Size {
 		return decide.Size{}
 	}
 	cheapest := m.InstancesDistribution != nil && aws.ToString(m.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
-	return decide.Pick(sizes(s.tx.View, s.group), largest(waiting(s.tx.View, providerOf(s.tx.View, s.group))), cheapest)
+	return decide.Pick(sizes(s.tx.View, s.group, s.opts.Prices), largest(waiting(s.tx.View, providerOf(s.tx.View, s.group))), cheapest)
 }
 
-// sizes are the instance types that a group launches, as far as they are known.
-func sizes(v *state.View, g *state.AutoScalingGroup) (out []decide.Size) {
+// sizes are the instance types that a group launches, as far as they are known, with what they cost.
+func sizes(v *state.View, g *state.AutoScalingGroup, prices map[string]float64) (out []decide.Size) {
 	add := func(name string) {
 		if t, err := instancetype.Lookup(name); err == nil {
-			out = append(out, decide.Size{Type: name, CPU: int64(t.VCPUs) * 1024, MemoryMiB: t.MemoryMiB, GPUs: t.GPUs})
+			out = append(out, decide.Size{Type: name, CPU: int64(t.VCPUs) * 1024, MemoryMiB: t.MemoryMiB, GPUs: t.GPUs, Price: prices[name]})
 		}
 	}
 	if m := g.MixedInstancesPolicy; m != nil && len(m.LaunchTemplate.Overrides) > 0 {

@@ -5,6 +5,7 @@ package group
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -107,6 +108,7 @@ type Size struct {
 	CPU       int64 // units
 	MemoryMiB int64
 	GPUs      int
+	Price     float64 // of an hour; 0 where it is not known
 }
 
 // Fits says whether one of the size has room for what is needed.
@@ -114,20 +116,22 @@ func (s Size) Fits(need Size) bool {
 	return need.CPU <= s.CPU && need.MemoryMiB <= s.MemoryMiB && need.GPUs <= s.GPUs
 }
 
-// Smaller orders sizes by what they cost, as far as what they have tells it: GPUs before processors before memory.
-func Smaller(a, b Size) int {
-	return cmp.Or(cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB))
+// Cheaper orders sizes by price. Those whose price is not known come last, by what they have, which tells what they cost to some
+// degree: GPUs before processors before memory.
+func Cheaper(a, b Size) int {
+	price := func(s Size) float64 { return cmp.Or(s.Price, math.Inf(1)) }
+	return cmp.Or(cmp.Compare(price(a), price(b)), cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB))
 }
 
-// Pick is the type of the next instance: of those that fit what is needed, the first of the list, or, where the cheapest
-// is wanted, the smallest. Where none fits, it is picked from all.
+// Pick is the type of the next instance: of those that fit what is needed, the first of the list, or, where that is wanted,
+// the cheapest. Where none fits, it is picked from all.
 func Pick(sizes []Size, need Size, cheapest bool) Size {
 	fitting := slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return !s.Fits(need) })
 	if len(fitting) == 0 {
 		fitting = sizes
 	}
 	if cheapest {
-		return slices.MinFunc(fitting, Smaller)
+		return slices.MinFunc(fitting, Cheaper)
 	}
 	return fitting[0]
 }

@@ -123,20 +123,26 @@ func TestBalance(t *testing.T) {
 }
 
 func TestPick(t *testing.T) {
-	small, gpu, big := Size{"c5.large", 2048, 4096, 0}, Size{"g4dn.xlarge", 4096, 16384, 1}, Size{"g4dn.12xlarge", 49152, 196608, 4}
+	small, gpu, big := Size{"c5.large", 2048, 4096, 0, 0}, Size{"g4dn.xlarge", 4096, 16384, 1, 0}, Size{"g4dn.12xlarge", 49152, 196608, 4, 0}
+	dear, cheap := gpu, big // the big one has been paid for
+	dear.Price, cheap.Price = 0.5, 0.1
 	for _, c := range []struct {
 		name     string
+		of       []Size
 		need     Size
 		cheapest bool
 		want     string
 	}{
-		{"the first that fits", Size{}, false, "g4dn.12xlarge"},
-		{"the cheapest", Size{}, true, "c5.large"},
-		{"the cheapest with a GPU", Size{GPUs: 1}, true, "g4dn.xlarge"},
-		{"the only one with two", Size{GPUs: 2}, true, "g4dn.12xlarge"},
-		{"none has five", Size{GPUs: 5}, true, "c5.large"},
+		{"the first that fits", []Size{big, gpu, small}, Size{}, false, "g4dn.12xlarge"},
+		{"without prices the smallest", []Size{big, gpu, small}, Size{}, true, "c5.large"},
+		{"the smallest with a GPU", []Size{big, gpu, small}, Size{GPUs: 1}, true, "g4dn.xlarge"},
+		{"the only one with two", []Size{big, gpu, small}, Size{GPUs: 2}, true, "g4dn.12xlarge"},
+		{"none has five", []Size{big, gpu, small}, Size{GPUs: 5}, true, "c5.large"},
+		{"the cheapest", []Size{dear, cheap}, Size{GPUs: 1}, true, "g4dn.12xlarge"},
+		{"one without a price comes last", []Size{small, dear}, Size{}, true, "g4dn.xlarge"},
+		{"the first, whatever it costs", []Size{dear, cheap}, Size{}, false, "g4dn.xlarge"},
 	} {
-		if got := Pick([]Size{big, gpu, small}, c.need, c.cheapest); got.Type != c.want {
+		if got := Pick(c.of, c.need, c.cheapest); got.Type != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got.Type, c.want)
 		}
 	}
