@@ -20,8 +20,8 @@ type AutoScalingGroup struct {
 	// Failures counts launches that failed in a row; none is tried before NotBefore.
 	Failures  int        `json:",omitzero"`
 	NotBefore *time.Time `json:",omitzero"`
-	// FailedZones are those in which launches have failed since one has succeeded or all of them have failed.
-	FailedZones []string `json:",omitzero"`
+	// FailedPools are the types and zones whose launches have failed since one has succeeded, or all of them have failed.
+	FailedPools []string `json:",omitzero"`
 	// Cause is why the desired capacity was changed last, for the activities that come of it.
 	Cause string `json:",omitzero"`
 	// Deleting says that the group goes once its instances have.

@@ -241,6 +241,35 @@ func TestPrices(t *testing.T) {
 	})
 }
 
+// TestNoCapacity: where there are no machines of one type, another one is launched.
+func TestNoCapacity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := world(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		mix(t, store, "prioritized", "g4dn.xlarge", "p3.2xlarge")
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(2) })
+		for range 20 {
+			step1(t, l)
+			put(t, store, func(tx *state.Tx) {
+				for _, i := range slices.Collect(tx.Instances.By(state.InstancesByState, "pending")) {
+					if i.InstanceType == "g4dn.xlarge" {
+						tx.Instances.Put(i.Terminating("c", "none").In(ec2types.InstanceStateNameTerminated))
+					}
+				}
+			})
+			machines(t, store)
+			time.Sleep(time.Second)
+		}
+		var got []string
+		for _, i := range store.View().ActiveMembers("g") {
+			got = append(got, string(i.InstanceType))
+		}
+		if fmt.Sprint(got) != "[p3.2xlarge p3.2xlarge]" {
+			t.Errorf("it has %v", got)
+		}
+	})
+}
+
 // mix has the group launch some types.
 func mix(t testing.TB, store *state.Store, strategy string, names ...string) {
 	m := &types.MixedInstancesPolicy{

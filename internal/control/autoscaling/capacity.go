@@ -130,8 +130,7 @@ func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGro
 		m.Waiting = append(m.Waiting, capacity.Size{CPU: n.CPU, MemoryMiB: n.MemoryMiB, GPUs: n.GPUs})
 	}
 	if all := sizes(v, g, prices); len(all) > 0 {
-		cheapest := g.MixedInstancesPolicy != nil && g.MixedInstancesPolicy.InstancesDistribution != nil && aws.ToString(g.MixedInstancesPolicy.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
-		one := decide.Pick(all, largest(needs), cheapest)
+		one := decide.Pick(all, largest(needs), cheapest(g))
 		m.Instance = capacity.Size{CPU: one.CPU, MemoryMiB: one.MemoryMiB, GPUs: one.GPUs}
 	}
 	return m, warming

@@ -95,7 +95,7 @@ func (s *step) arrive(i *state.Instance) {
 	row.Member.LifecycleState, row.Member.InServiceAt, row.Member.Waits = types.LifecycleStateInService, &s.now, nil
 	s.put(i, row)
 	s.tx.EndGroupActivity(row.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
-	s.group.Failures, s.group.NotBefore, s.group.FailedZones = 0, nil, nil
+	s.group.Failures, s.group.NotBefore, s.group.FailedPools = 0, nil, nil
 	s.group.CoolsFrom = &s.now
 }
 
@@ -108,20 +108,21 @@ func (s *step) fail(i *state.Instance) {
 	s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeFailed, reason+" Launching EC2 instance failed.", s.now)
 	s.group.Failures++
 	s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
-	s.avoid(*i.Placement.AvailabilityZone)
+	s.avoid(decide.Pool(*i.Placement.AvailabilityZone, string(i.InstanceType)))
 	row := i.Clone()
 	row.Member = nil
 	s.tx.Instances.Put(row)
 }
 
-// avoid has the next launches be in other zones than one in which a launch has failed, until all have had their turn.
-func (s *step) avoid(zone string) {
-	failed := append(slices.Clone(s.group.FailedZones), zone)
-	if slices.ContainsFunc(s.group.AvailabilityZones, func(z string) bool { return !slices.Contains(failed, z) }) {
-		s.group.FailedZones = slices.Compact(slices.Sorted(slices.Values(failed)))
-		return
+// avoid has the next launches be of another type or in another zone than one that has failed, until all have had their turn.
+func (s *step) avoid(pool string) {
+	failed := append(slices.Clone(s.group.FailedPools), pool)
+	s.group.FailedPools = nil
+	for _, zone := range s.group.AvailabilityZones {
+		if len(decide.Working(zone, s.fitting(), failed)) > 0 {
+			s.group.FailedPools = slices.Compact(slices.Sorted(slices.Values(failed)))
+		}
 	}
-	s.group.FailedZones = nil
 }
 
 // hooks is the lifecycle action that an instance is at in a transition; nil where there is none left. abandoned says that
@@ -301,14 +302,14 @@ func (s *step) launch(have, desired int) {
 		return
 	}
 	cause := s.because("an instance was started in response to a difference between desired and actual capacity", have, desired)
-	in := map[string]int{} // instances of each zone
+	fitting, in := s.fitting(), map[string]int{} // in: instances of each zone
 	for _, i := range s.tx.ActiveMembers(s.group.Name()) {
 		in[*i.Placement.AvailabilityZone]++
 	}
 	for range desired - have {
-		zone := decide.Zone(s.group.AvailabilityZones, in, s.group.FailedZones)
+		zone, size := decide.Place(s.group.AvailabilityZones, in, fitting, s.group.FailedPools, cheapest(s.group))
 		in[zone]++
-		row, err := s.instance(zone)
+		row, err := s.instance(zone, size)
 		if err != nil {
 			s.group.Failures++
 			s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
@@ -324,8 +325,8 @@ func (s *step) launch(have, desired int) {
 	}
 }
 
-// instance is a new instance of the group's launch template, in a zone.
-func (s *step) instance(zone string) (*state.Instance, error) {
+// instance is a new instance of the group's launch template, in a zone and of a size.
+func (s *step) instance(zone string, size decide.Size) (*state.Instance, error) {
 	if s.opts.NoFleet {
 		return nil, errors.New("there is nowhere to start machines: say where they come from with --fleet")
 	}
@@ -339,7 +340,7 @@ func (s *step) instance(zone string) (*state.Instance, error) {
 		return nil, fmt.Errorf("there is no version %s of the launch template %s", aws.ToString(spec.Version), *t.LaunchTemplateId)
 	}
 	data := *version.LaunchTemplateData
-	if size := s.pick(); size.Type != "" {
+	if size.Type != "" {
 		data.InstanceType = ec2types.InstanceType(size.Type)
 	}
 	if _, err := instancetype.Lookup(string(data.InstanceType)); err != nil {
@@ -358,14 +359,15 @@ func (s *step) instance(zone string) (*state.Instance, error) {
 	return row, nil
 }
 
-// pick is the type of the next instance, of the overrides of a mixed instances policy: one that fits the tasks that wait.
-func (s *step) pick() decide.Size {
-	m := s.group.MixedInstancesPolicy
-	if m == nil || len(m.LaunchTemplate.Overrides) == 0 {
-		return decide.Size{}
-	}
-	cheapest := m.InstancesDistribution != nil && aws.ToString(m.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
-	return decide.Pick(sizes(s.tx.View, s.group, s.opts.Prices), largest(waiting(s.tx.View, providerOf(s.tx.View, s.group))), cheapest)
+// fitting are the types of the next instance: those of the group that fit the tasks that wait.
+func (s *step) fitting() []decide.Size {
+	return decide.Fitting(sizes(s.tx.View, s.group, s.opts.Prices), largest(waiting(s.tx.View, providerOf(s.tx.View, s.group))))
+}
+
+// cheapest says whether a group takes the cheapest of its types, instead of the first.
+func cheapest(g *state.AutoScalingGroup) bool {
+	m := g.MixedInstancesPolicy
+	return m != nil && m.InstancesDistribution != nil && aws.ToString(m.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
 }
 
 // sizes are the instance types that a group launches, as far as they are known, with what they cost.

@@ -123,15 +123,43 @@ func Cheaper(a, b Size) int {
 	return cmp.Or(cmp.Compare(price(a), price(b)), cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB))
 }
 
+// Fitting are the sizes that fit what is needed; all where none does.
+func Fitting(sizes []Size, need Size) []Size {
+	fitting := slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return !s.Fits(need) })
+	if len(fitting) == 0 {
+		return sizes
+	}
+	return fitting
+}
+
 // Pick is the type of the next instance: of those that fit what is needed, the first of the list, or, where that is wanted,
 // the cheapest. Where none fits, it is picked from all.
 func Pick(sizes []Size, need Size, cheapest bool) Size {
-	fitting := slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return !s.Fits(need) })
-	if len(fitting) == 0 {
-		fitting = sizes
-	}
+	fitting := Fitting(sizes, need)
 	if cheapest {
 		return slices.MinFunc(fitting, Cheaper)
 	}
 	return fitting[0]
+}
+
+// Pool names the machines of a type in a zone.
+func Pool(zone, typeName string) string { return zone + "/" + typeName }
+
+// Working are the sizes whose pool in a zone is none of those that have failed.
+func Working(zone string, sizes []Size, failed []string) []Size {
+	return slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return slices.Contains(failed, Pool(zone, s.Type)) })
+}
+
+// Place is where the next instance is launched, and of what type: in the zone that Zone says, of the type that Pick says, but for
+// pools in which launches have failed, while there are others. There are no sizes where the type is not known.
+func Place(zones []string, have map[string]int, sizes []Size, failed []string, cheapest bool) (zone string, size Size) {
+	out := slices.DeleteFunc(slices.Clone(zones), func(z string) bool { return len(Working(z, sizes, failed)) > 0 })
+	zone = Zone(zones, have, out)
+	if working := Working(zone, sizes, failed); len(working) > 0 {
+		return zone, Pick(working, Size{}, cheapest)
+	}
+	if len(sizes) > 0 {
+		size = Pick(sizes, Size{}, cheapest)
+	}
+	return zone, size
 }

@@ -76,6 +76,28 @@ func TestZone(t *testing.T) {
 	}
 }
 
+func TestPlace(t *testing.T) {
+	zones, sizes := []string{"a", "b"}, []Size{{Type: "x"}, {Type: "y"}}
+	for _, c := range []struct {
+		name   string
+		sizes  []Size
+		failed []string
+		want   string
+	}{
+		{"the first", sizes, nil, "a/x"},
+		{"another type in the same zone", sizes, []string{"a/x"}, "a/y"},
+		{"another zone", sizes, []string{"a/x", "a/y"}, "b/x"},
+		{"the last", sizes, []string{"a/x", "a/y", "b/x"}, "b/y"},
+		{"all again", sizes, []string{"a/x", "a/y", "b/x", "b/y"}, "a/x"},
+		{"one that is not known", nil, []string{"a/x"}, "a/"},
+	} {
+		zone, size := Place(zones, nil, c.sizes, c.failed, false)
+		if got := Pool(zone, size.Type); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 func TestVictimsOfZones(t *testing.T) {
 	at := func(id, zone string, minutes int, busy bool) Instance {
 		return Instance{ID: id, Zone: zone, LaunchedAt: noon.Add(-time.Duration(minutes) * time.Minute), Busy: busy}
