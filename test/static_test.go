@@ -137,6 +137,16 @@ func (p *pool) calls() string {
 	return string(b)
 }
 
+// left says what is left of instances, which is to be nothing.
+func (p *pool) left() {
+	p.t.Helper()
+	for _, pattern := range []string{filepath.Join(p.dir, "*", "*", "i-*"), filepath.Join(p.data, "pool", "*")} {
+		if left, err := filepath.Glob(pattern); err != nil || len(left) != 0 {
+			p.t.Errorf("left: %v, %v", left, err)
+		}
+	}
+}
+
 func (p *pool) desire(n string) {
 	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "pool", "--desired-capacity", n)
 }
@@ -194,14 +204,61 @@ func TestStaticFleet(t *testing.T) {
 	if calls := p.calls(); !strings.Contains(calls, "sleep venus\n") || !strings.Contains(calls, "sleep earth\n") {
 		t.Errorf("the machines were told %s", calls)
 	}
-	for _, pattern := range []string{filepath.Join(p.dir, "*", "*", "i-*"), filepath.Join(p.data, "pool", "*")} {
-		if left, err := filepath.Glob(pattern); err != nil || len(left) != 0 {
-			t.Errorf("left: %v, %v", left, err)
-		}
-	}
+	p.left()
 	if _, err := os.Stat(filepath.Join(os.Getenv("HOME"), "oops")); err == nil {
 		t.Error("a shell has run what a directory's name says")
 	}
+}
+
+// TestStaticSurvivesKills has a group's capacity changed while the control plane, and in the end an agent, is killed again and
+// again: no machine is ever two instances, and in the end there are as many as were asked for. Its access key is on no command
+// line but its own.
+func TestStaticSurvivesKills(t *testing.T) {
+	p := upWithPool(t, map[string]any{"name": "venus"}, map[string]any{"name": "earth"}, map[string]any{"name": "pluto"})
+	p.Kill()
+	p.key, p.secret = "AKIDPOOL", "a-secret-of-the-pool"
+	p.args = append(p.args, "--access-key-id", p.key, "--secret-access-key", p.secret)
+	p.Start()
+	p.gpuGroup("pool", "default")
+	for i := range 8 {
+		p.desire(strconv.Itoa((i*2 + 1) % 4))
+		time.Sleep(time.Duration(i*i*40) * time.Millisecond)
+		is, who := map[string]string{}, map[string]string{} // which instance each machine is, and the other way round
+		paths, _ := filepath.Glob(filepath.Join(p.dir, "*", "*", "i-*"))
+		for _, path := range paths {
+			machine, id := filepath.Base(filepath.Dir(path)), filepath.Base(path)
+			if is[machine] != "" || who[id] != "" {
+				t.Errorf("a machine is two instances, or an instance two machines: %v", paths)
+			}
+			is[machine], who[id] = id, machine
+		}
+		p.Kill()
+		p.Start()
+	}
+	p.desire("2")
+	two := func() bool {
+		return len(p.agents()) == 2 && p.AWS("ecs", "list-container-instances", "--query", "length(containerInstanceArns)") == "2" &&
+			p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "AutoScalingGroups[0].Instances[].LifecycleState", "--output", "text") == "InService\tInService"
+	}
+	Eventually(t, "two machines", 2*time.Minute, two)
+	for pid, cmdline := range p.processes() {
+		if strings.Contains(cmdline, p.secret) {
+			t.Errorf("the process %d tells the secret: %s", pid, cmdline)
+		}
+	}
+
+	dead := p.agents()[0] // as if its machine had been switched off and on
+	if err := syscall.Kill(dead, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.Kill()
+	p.Start() // which asks the machines at once what they are
+	Eventually(t, "the agent's return", time.Minute, func() bool { return two() && !slices.Contains(p.agents(), dead) })
+	p.AWS("autoscaling", "delete-auto-scaling-group", "--auto-scaling-group-name", "pool", "--force-delete")
+	Eventually(t, "the group's end", 2*time.Minute, func() bool {
+		return len(p.processes()) == 0 && p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "length(AutoScalingGroups)") == "0"
+	})
+	p.left()
 }
 
 // TestStaticTrust: a machine whose host key is unknown, or that does not take the key, gets no agent, and the activities say so at

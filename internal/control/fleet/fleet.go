@@ -81,7 +81,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer working.Wait()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	if err := l.sweep(ctx); err != nil {
+	if err := l.sweep(ctx, &working); err != nil {
 		return err
 	}
 	for {
@@ -91,7 +91,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		select {
 		case <-v.ChangedCh(waiting):
 		case <-tick.C:
-			if err := l.sweep(ctx); err != nil {
+			if err := l.sweep(ctx, &working); err != nil {
 				cancel()
 				return err
 			}
@@ -257,7 +257,7 @@ func (l *Loop) containerInstances(id string) iter.Seq[*state.ContainerInstance] 
 
 // sweep compares the machines with the rows. A machine without a row is ended; a row whose machine has gone goes, too.
 // Rows are written before machines are started: so one that the list has and a later view has not has none.
-func (l *Loop) sweep(ctx context.Context) error {
+func (l *Loop) sweep(ctx context.Context, working *sync.WaitGroup) error {
 	before := l.store.View()
 	ids, err := l.opts.Provider.List(ctx)
 	if err != nil {
@@ -272,8 +272,10 @@ func (l *Loop) sweep(ctx context.Context) error {
 		if row := v.Instances.Get(id); row != nil && row.Name() != types.InstanceStateNameTerminated || !l.take(id) {
 			continue
 		}
-		err := l.opts.Provider.Terminate(ctx, id)
-		l.done(ctx, &state.Instance{Instance: types.Instance{InstanceId: &id, State: &types.InstanceState{}}}, err)
+		working.Go(func() {
+			err := l.opts.Provider.Terminate(ctx, id)
+			l.done(ctx, &state.Instance{Instance: types.Instance{InstanceId: &id, State: &types.InstanceState{}}}, err)
+		})
 	}
 	for row := range before.Instances.By(state.InstancesByState, string(types.InstanceStateNameRunning)) {
 		if there[*row.InstanceId] {
