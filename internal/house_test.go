@@ -15,7 +15,7 @@ var mayKnow = map[string][]string{
 	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
 	"control": {"control/triggers", "instancetype", "fleet", "state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery", "queuestore", "objectstore"},
 	"service": {"state", "schedule", "decide", "logstore", "queuestore", "metricstore", "metricquery", "objectstore", "checksum", "instancetype", "wire/call"},
-	"fleet":   {"agent/file"},
+	"fleet":   {"agent/file", "instancetype"},
 	"agent":   {"agent", "acs", "instancetype"}, "sidecar": {}, "worker": {},
 	"sim": {"service", "control", "decide", "schedule", "state", "metricstore", "instancetype"},
 }

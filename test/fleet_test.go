@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +166,40 @@ func TestManagedScaling(t *testing.T) {
 	}
 	Eventually(t, "the end of all machines", 150*time.Second, func() bool {
 		return group("[AutoScalingGroups[0].DesiredCapacity,length(AutoScalingGroups[0].Instances)]") == "0\t0" && p.machines() == 0
+	})
+}
+
+// TestGroupZones: a group's machines are spread over its zones, and register in them; the zone with more loses the first.
+func TestGroupZones(t *testing.T) {
+	p := UpWithFleet(t)
+	p.gpuGroup("zones", "default")
+	p.AWS("autoscaling", "update-auto-scaling-group", "--auto-scaling-group-name", "zones", "--availability-zones", "us-east-1a", "us-east-1b", "--desired-capacity", "3")
+	zones := func() string {
+		arns := strings.Fields(p.AWS("ecs", "list-container-instances", "--query", "containerInstanceArns", "--output", "text"))
+		if len(arns) == 0 || arns[0] == "None" {
+			return ""
+		}
+		got := strings.Fields(p.AWS(append([]string{"ecs", "describe-container-instances", "--query", "containerInstances[].attributes[?name==`ecs.availability-zone`].value", "--output", "text", "--container-instances"}, arns...)...))
+		slices.Sort(got)
+		return strings.Join(got, " ")
+	}
+	Eventually(t, "three machines in two zones", time.Minute, func() bool { return zones() == "us-east-1a us-east-1a us-east-1b" })
+	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "zones", "--desired-capacity", "2")
+	Eventually(t, "one machine in each zone", time.Minute, func() bool { return zones() == "us-east-1a us-east-1b" })
+}
+
+// TestLaunchSaysWhy: agents that cannot start leave no instance that only seems to run; the group's activities say why.
+func TestLaunchSaysWhy(t *testing.T) {
+	p := UpWithFleet(t, "--fleet-agent=--gpu-exporter=http://127.0.0.1:1/metrics")
+	p.gpuGroup("broken", "default")
+	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "broken", "--desired-capacity", "1")
+	Eventually(t, "the reason", 30*time.Second, func() bool {
+		return strings.Contains(p.AWS("autoscaling", "describe-scaling-activities", "--query", "Activities[?StatusCode==`Failed`].StatusMessage", "--output", "text"), "--gpu-exporter is for this machine's own GPUs")
+	})
+	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "broken", "--desired-capacity", "0")
+	Eventually(t, "the end", 30*time.Second, func() bool {
+		left, err := os.ReadDir(filepath.Join(p.data, "fleet"))
+		return p.machines() == 0 && err == nil && len(left) == 0
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ type nodeFlags struct {
 	Metrics     string            `default:"127.0.0.1:9400" placeholder:"ADDRESS" help:"Where the GPUs' metrics are served to Prometheus, at /metrics, under dcgm-exporter's names; empty serves none."`
 	GPUExporter string            `name:"gpu-exporter" placeholder:"URL" help:"Read the load of this machine's GPUs from the dcgm-exporter there, such as http://127.0.0.1:9400/metrics, instead of NVML."`
 	StrictLogs  bool              `name:"strict" help:"Fail tasks whose log group does not exist, as AWS does, instead of making it."`
+	Zone        string            `name:"availability-zone" help:"Availability zone to be in; default the region's first."`
+	StandsFor   string            `placeholder:"TYPE" help:"Instance type to be known as, with what this machine has."`
 	Attributes  map[string]string `name:"attribute" help:"Attribute of the container instance, NAME=VALUE; repeat for more."`
 }
 
@@ -120,12 +123,12 @@ const readyTimeout = 10 * time.Second
 // newAgent is a node: of an instance type, simulated, or of this very machine.
 func newAgent(ctx context.Context, config aws.Config, m machine, endpoint, cluster, name, typeName, dir, id string, f nodeFlags, log *slog.Logger) (*agent.Agent, error) {
 	c := agent.Config{
-		Name: name, Cluster: cluster, Region: config.Region, Zone: config.Region + "a", DataDir: dir, InstanceID: id, Endpoint: endpoint, Version: version,
+		Name: name, Cluster: cluster, Region: config.Region, Zone: cmp.Or(f.Zone, config.Region+"a"), DataDir: dir, InstanceID: id, Endpoint: endpoint, Version: version,
 		Attributes: f.Attributes, StrictLogs: f.StrictLogs, Runtime: m.runtime, Networks: m.networks, Credentials: config.Credentials, Log: log,
 		ECS: awsecs.NewFromConfig(config), Logs: cloudwatchlogs.NewFromConfig(config),
 	}
 	if typeName == "" {
-		c, err := thisMachine(ctx, c, f.GPUExporter)
+		c, err := thisMachine(ctx, c, cmp.Or(f.StandsFor, "pintle.machine"), f.GPUExporter)
 		if err != nil {
 			return nil, err
 		}
@@ -145,9 +148,9 @@ func newAgent(ctx context.Context, config aws.Config, m machine, endpoint, clust
 	return agent.New(c), nil
 }
 
-// thisMachine fills in what this machine has. metrics is where an exporter tells of its GPUs, or empty.
-func thisMachine(ctx context.Context, c agent.Config, metrics string) (agent.Config, error) {
-	c.InstanceType, c.CPU, c.MemoryMiB, c.GPUs = "pintle.machine", int64(goruntime.NumCPU())*1024, machineMemoryMiB(), gpu.None{}
+// thisMachine fills in what this machine has, which is known as a type. metrics is where an exporter tells of its GPUs, or empty.
+func thisMachine(ctx context.Context, c agent.Config, typeName, metrics string) (agent.Config, error) {
+	c.InstanceType, c.CPU, c.MemoryMiB, c.GPUs = typeName, int64(goruntime.NumCPU())*1024, machineMemoryMiB(), gpu.None{}
 	real, err := gpu.NewNVML(nvml.New())
 	switch {
 	case err == nil:

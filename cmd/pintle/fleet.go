@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	controlfleet "github.com/pintle/pintle/internal/control/fleet"
 	"github.com/pintle/pintle/internal/fleet"
@@ -13,35 +17,54 @@ import (
 
 // fleetFlags are what a control plane can be told of where instances' machines come from.
 type fleetFlags struct {
-	Fleet        string   `default:"" enum:",local,command" help:"Where machines for EC2 instances and Auto Scaling groups come from: local, an agent for each on this machine, of the instance's type; or command, a program of yours (docs/fleet.md). Default nowhere."`
+	Fleet        string   `default:"" enum:",local,static,command" help:"Where machines for EC2 instances and Auto Scaling groups come from: local, an agent for each on this machine, of the instance's type; static, a pool of machines of yours, woken and reached over SSH; or command, a program of yours (docs/fleet.md). Default nowhere."`
+	FleetPool    string   `type:"path" placeholder:"FILE" help:"The machines of --fleet static, in JSON."`
 	FleetProgram string   `type:"path" placeholder:"FILE" help:"The program of --fleet command."`
+	Prices       string   `type:"path" placeholder:"FILE" help:"What an hour of instance types costs, in JSON: {\"g4dn.xlarge\": 0.526}. Groups with the allocation strategy lowest-price take the cheapest that fits; without, the smallest."`
 	FleetMost    int      `default:"50" help:"The most instances that the local fleet runs on this machine."`
 	FleetAgent   []string `placeholder:"FLAG" sep:"none" help:"Flag of the local fleet's agents, such as --runtime=process; repeat for more."`
 }
 
 // openFleet says where machines come from; nowhere, if nothing was said.
 func (s *server) openFleet() error {
-	if s.flags.Fleet == "" {
-		return nil
+	var env []string // of the agents
+	if s.flags.AccessKeyID != "" {
+		env = []string{"AWS_ACCESS_KEY_ID=" + s.flags.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + s.flags.SecretAccessKey, "AWS_SESSION_TOKEN="}
 	}
-	if s.flags.Fleet == "command" {
+	switch s.flags.Fleet {
+	case "local":
+		program, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		s.local = fleet.NewLocal(fleet.LocalOptions{Program: program, Dir: filepath.Join(s.flags.Data, "fleet"), Args: s.flags.FleetAgent, Env: env, Most: s.flags.FleetMost, Log: s.log})
+		s.fleet = s.local
+	case "static":
+		return s.openPool(env)
+	case "command":
 		if s.flags.FleetProgram == "" {
 			return errors.New("--fleet command needs --fleet-program")
 		}
 		s.fleet = fleet.Command{Program: s.flags.FleetProgram}
-		return nil
 	}
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	o := fleet.LocalOptions{Program: program, Dir: filepath.Join(s.flags.Data, "fleet"), Args: s.flags.FleetAgent, Most: s.flags.FleetMost, Log: s.log}
-	if s.flags.AccessKeyID != "" {
-		o.Env = []string{"AWS_ACCESS_KEY_ID=" + s.flags.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + s.flags.SecretAccessKey, "AWS_SESSION_TOKEN="}
-	}
-	s.local = fleet.NewLocal(o)
-	s.fleet = s.local
 	return nil
+}
+
+// openPool has machines come from a pool.
+func (s *server) openPool(env []string) error {
+	if s.flags.FleetPool == "" {
+		return errors.New("--fleet static needs --fleet-pool")
+	}
+	pool, err := fleet.ReadPool(s.flags.FleetPool, s.flags.Region)
+	if err != nil {
+		return fmt.Errorf("--fleet-pool: %w", err)
+	}
+	if u, err := url.Parse(s.endpoint()); err == nil && localHost(u.Host) {
+		s.log.Warn("only this machine reaches the control plane: --listen and --advertise say how those of the pool do", "endpoint", s.endpoint())
+	}
+	s.pool, err = fleet.NewStatic(fleet.StaticOptions{Pool: pool, Dir: filepath.Join(s.flags.Data, "pool"), Env: env, Log: s.log})
+	s.fleet = s.pool
+	return err
 }
 
 // runFleet looks after the machines until ctx ends.
@@ -49,7 +72,14 @@ func (s *server) runFleet(ctx context.Context) error {
 	if s.fleet == nil {
 		return nil
 	}
-	return controlfleet.New(s.store, controlfleet.Options{
-		Now: time.Now, Provider: s.fleet, ECS: s.ecs, Endpoint: s.endpoint(), Region: s.flags.Region, Log: s.log,
-	}).Run(ctx)
+	g, ctx := errgroup.WithContext(ctx)
+	if s.pool != nil {
+		g.Go(func() error { return s.pool.Run(ctx) })
+	}
+	g.Go(func() error {
+		return controlfleet.New(s.store, controlfleet.Options{
+			Now: time.Now, Provider: s.fleet, ECS: s.ecs, Endpoint: s.endpoint(), Region: s.flags.Region, Log: s.log,
+		}).Run(ctx)
+	})
+	return g.Wait()
 }

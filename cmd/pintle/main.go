@@ -24,6 +24,7 @@ type cli struct {
 	Up       upCmd       `cmd:"" help:"Run a control plane and its nodes on this machine."`
 	Serve    serveCmd    `cmd:"" help:"Run a control plane that nodes on other machines connect to."`
 	Agent    agentCmd    `cmd:"" help:"Make this machine a node of a control plane."`
+	Machine  machineCmd  `cmd:"" hidden:"" help:"What a control plane with --fleet static has a machine of its pool do."`
 	Run      runCmd      `cmd:"" help:"Run a container, show its logs, and exit with its code."`
 	Ps       psCmd       `cmd:"" help:"List tasks."`
 	Logs     logsCmd     `cmd:"" help:"Show a task's logs."`

@@ -31,6 +31,7 @@ import (
 	"github.com/pintle/pintle/internal/control/sweep"
 	decidescaling "github.com/pintle/pintle/internal/decide/scaling"
 	"github.com/pintle/pintle/internal/fleet"
+	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/logstore"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/nodelink"
@@ -102,6 +103,7 @@ type server struct {
 	link      *nodelink.Link
 	fleet     controlfleet.Provider // where machines come from; nil where nowhere
 	local     *fleet.Local          // the fleet, where it is this machine
+	pool      *fleet.Static         // the fleet, where it is a pool of machines
 	log       *slog.Logger
 }
 
@@ -242,8 +244,14 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 	s.scaling = scaling.New(s.store, scales)
 	s.sqs = sqs.New(s.queues, sqs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
 	reaction := s.flags.reaction()
+	var prices map[string]float64
+	if s.flags.Prices != "" {
+		if prices, err = instancetype.ReadPrices(s.flags.Prices); err != nil {
+			return fmt.Errorf("--prices: %w", err)
+		}
+	}
 	s.groups = autoscaling.New(s.store, autoscaling.Options{
-		Now: time.Now, CloudWatch: metrics, Metrics: scales.Metrics, Lost: s.flags.Lost, NoFleet: s.fleet == nil, ScaleIn: time.Duration(reaction.In) * reaction.Period, Put: s.metrics.Put, Log: s.log,
+		Now: time.Now, CloudWatch: metrics, Metrics: scales.Metrics, Lost: s.flags.Lost, NoFleet: s.fleet == nil, ScaleIn: time.Duration(reaction.In) * reaction.Period, Put: s.metrics.Put, Prices: prices, Log: s.log,
 		Queues: s.sqs, QueueURL: s.queueURL,
 	})
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},

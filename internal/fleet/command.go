@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -27,9 +29,7 @@ func (c Command) Terminate(ctx context.Context, id string) error {
 
 // List runs PROGRAM list, which writes the ids of the instances that have a machine.
 func (c Command) List(ctx context.Context) ([]string, error) {
-	var out struct {
-		InstanceIDs *[]string `json:"instanceIds"`
-	}
+	var out listed
 	if err := c.run(ctx, "list", struct{}{}, &out); err != nil {
 		return nil, err
 	}
@@ -39,26 +39,42 @@ func (c Command) List(ctx context.Context) ([]string, error) {
 	return *out.InstanceIDs, nil
 }
 
+// listed is the answer to list.
+type listed struct {
+	InstanceIDs *[]string `json:"instanceIds"`
+}
+
 func (c Command) run(ctx context.Context, verb string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, takes)
 	defer cancel()
-	input, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
+	return run(ctx, c.Program+" "+verb, []string{c.Program, verb}, in, out)
+}
+
+// run runs a program, called what in errors, with JSON on its standard input, and reads JSON from its standard output; either
+// may be nil. When ctx ends, so does the program with all that it has started.
+func run(ctx context.Context, what string, argv []string, in, out any) error {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, c.Program, verb)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if in != nil {
+		input, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		cmd.Stdin = bytes.NewReader(input)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil {
-		said := strings.TrimSpace(stderr.String())
-		return fmt.Errorf("%s %s: %w: %.500s", c.Program, verb, err, said)
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) { // what it leaves running may hold its output
+		said := strings.Join(strings.Fields(stderr.String()), " ")
+		return fmt.Errorf("%s: %w: %.500s", what, err, said)
 	}
 	if out == nil {
 		return nil
 	}
 	if err := json.Unmarshal(stdout.Bytes(), out); err != nil {
-		return fmt.Errorf("%s %s: %w", c.Program, verb, err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ package fleet
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
 )
@@ -27,6 +28,9 @@ type Machine struct {
 	Endpoint string `json:"endpoint"`
 	Region   string `json:"region"`
 }
+
+// ErrCapacity says that there is no machine for an instance at the moment. It is EC2's error code.
+var ErrCapacity = errors.New("InsufficientInstanceCapacity")
 
 // setting is a line of /etc/ecs/ecs.config, as user data writes it: with echo, or in a here-document.
 var setting = regexp.MustCompile(`\b(ECS_[A-Z_]+)=('[^']*'|"(?:[^"\\]|\\.)*"|\{[^}\n]*\}|[^\s;>"'|&]*)`)

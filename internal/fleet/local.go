@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,7 @@ type LocalOptions struct {
 	Args    []string // of every agent, besides what makes it the instance's
 	Env     []string // of every agent, besides this process's
 	Most    int      // instances on this machine
+	Real    bool     // the machine stands for its instance's type with what it has; else the type is simulated
 	Log     *slog.Logger
 }
 
@@ -61,48 +63,89 @@ func NewLocal(o LocalOptions) *Local {
 
 func (l *Local) dir(id string) string  { return filepath.Join(l.opts.Dir, id) }
 func (l *Local) lock(id string) string { return filepath.Join(l.dir(id), lockFile) }
+func (l *Local) log(id string) string  { return filepath.Join(l.dir(id), "agent.log") }
 
-// Launch makes the instance's directory and starts its agent, unless it runs. It waits until the agent can be found by its
-// lock, so that an end that is asked for next does not miss it.
-func (l *Local) Launch(ctx context.Context, m Machine) error {
-	if err := l.launch(m); err != nil {
-		return err
-	}
-	until(ctx, starting, func() bool { _, runs := file.Holder(l.lock(m.InstanceID)); return runs })
-	return ctx.Err()
+// runs says whether an instance's agent does.
+func (l *Local) runs(id string) bool {
+	_, runs := file.Holder(l.lock(id))
+	return runs
 }
 
-func (l *Local) launch(m Machine) error {
+// Launch makes the instance's directory and starts its agent, unless it runs. It waits until the agent can be found by its
+// lock, so that an end that is asked for next does not miss it. An agent that ends instead says why in its log.
+func (l *Local) Launch(ctx context.Context, m Machine) error {
+	ended, err := l.launch(m)
+	if err != nil {
+		return err
+	}
+	over := false
+	until(ctx, starting, func() bool {
+		select {
+		case <-ended:
+			over = true
+		default:
+		}
+		return over || l.runs(m.InstanceID)
+	})
+	switch {
+	case l.runs(m.InstanceID):
+		return nil
+	case over:
+		return fmt.Errorf("the agent ends at once: %s", lastLine(l.log(m.InstanceID)))
+	}
+	return cmp.Or(ctx.Err(), fmt.Errorf("the agent has not started within %s: %s", starting, lastLine(l.log(m.InstanceID))))
+}
+
+// lastLine is the last line of a log, as far as it is not too long.
+func lastLine(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return fmt.Sprintf("%.500s", lines[len(lines)-1])
+}
+
+func (l *Local) launch(m Machine) (ended <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ids, err := l.ids()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !slices.Contains(ids, m.InstanceID) && len(ids) >= l.opts.Most {
-		return fmt.Errorf("this machine runs %d instances, which is as many as it may: --fleet-most", len(ids))
+		return nil, fmt.Errorf("this machine runs %d instances, which is as many as it may: --fleet-most", len(ids))
 	}
 	if err := os.MkdirAll(l.dir(m.InstanceID), 0o700); err != nil {
-		return err
+		return nil, err
 	}
 	if err := file.WriteJSON(filepath.Join(l.dir(m.InstanceID), machineFile), m, false); err != nil {
-		return err
+		return nil, err
 	}
 	return l.start(m)
 }
 
-// start starts an instance's agent, unless it runs. Of two that were started by mistake one finds the lock taken, and ends.
-func (l *Local) start(m Machine) error {
-	if _, runs := file.Holder(l.lock(m.InstanceID)); runs {
-		return nil
+// start starts an instance's agent, unless it runs, and gives a channel that is closed when it ends. Of two that were started
+// by mistake one finds the lock taken, and ends.
+func (l *Local) start(m Machine) (ended <-chan struct{}, err error) {
+	if l.runs(m.InstanceID) {
+		return nil, nil
 	}
 	dir := l.dir(m.InstanceID)
-	log, err := os.OpenFile(filepath.Join(dir, "agent.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(l.log(m.InstanceID), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // the agent has its own
-	args := []string{"agent", "--ephemeral", "--endpoint", m.Endpoint, "--cluster", m.Cluster, "--data", dir, "--name", m.InstanceID, "--instance-id", m.InstanceID, "--instance-type", m.InstanceType, "--metrics="}
+	args := []string{"agent", "--ephemeral", "--endpoint", m.Endpoint, "--cluster", m.Cluster, "--data", dir, "--name", m.InstanceID, "--instance-id", m.InstanceID}
+	if l.opts.Real {
+		args = append(args, "--stands-for", m.InstanceType)
+	} else {
+		args = append(args, "--instance-type", m.InstanceType, "--metrics=") // of all instances one could serve them
+	}
+	if m.Zone != "" {
+		args = append(args, "--availability-zone", m.Zone)
+	}
 	for name, value := range m.Attributes {
 		args = append(args, "--attribute", name+"="+value)
 	}
@@ -111,10 +154,14 @@ func (l *Local) start(m Machine) error {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it is not for ctrl-C, nor for whatever ends the control plane
 	if err := cmd.Start(); err != nil {
-		return err
+		return nil, err
 	}
-	go cmd.Wait() //nolint:errcheck // it ends with the agent; the lock tells how that is
-	return nil
+	over := make(chan struct{})
+	go func() { // it ends with the agent
+		defer close(over)
+		cmd.Wait() //nolint:errcheck // the lock tells how it is, and the log
+	}()
+	return over, nil
 }
 
 // Terminate has the instance's agent stop its tasks and end, and removes its directory.
@@ -142,7 +189,7 @@ func (l *Local) setEnding(id string, ending bool) {
 
 // stop ends an instance's agent and its tasks. An agent that was not there has left them to it: so it comes back first.
 func (l *Local) stop(ctx context.Context, id string) error {
-	if _, runs := file.Holder(l.lock(id)); !runs {
+	if !l.runs(id) {
 		m, err := l.machine(id)
 		if err != nil {
 			return nil // it never came to start one
@@ -150,12 +197,12 @@ func (l *Local) stop(ctx context.Context, id string) error {
 		if _, err := os.Stat(filepath.Join(l.dir(id), "tasks")); errors.Is(err, os.ErrNotExist) {
 			return nil // it never had a task
 		}
-		if err := l.start(m); err != nil {
+		if _, err := l.start(m); err != nil {
 			return err
 		}
-		until(ctx, starting, func() bool { _, runs := file.Holder(l.lock(id)); return runs })
+		until(ctx, starting, func() bool { return l.runs(id) })
 	}
-	gone := func() bool { _, runs := file.Holder(l.lock(id)); return !runs }
+	gone := func() bool { return !l.runs(id) }
 	for _, end := range []struct {
 		signal syscall.Signal
 		wait   time.Duration
@@ -217,7 +264,7 @@ func (l *Local) List(context.Context) ([]string, error) {
 // revive starts an agent again that does not run, less often the more often it has ended.
 func (l *Local) revive(m Machine) error {
 	a := l.starts[m.InstanceID]
-	if _, runs := file.Holder(l.lock(m.InstanceID)); runs {
+	if l.runs(m.InstanceID) {
 		if a.n > 0 && time.Since(a.at) > time.Minute {
 			delete(l.starts, m.InstanceID)
 		}
@@ -227,7 +274,8 @@ func (l *Local) revive(m Machine) error {
 		return nil
 	}
 	l.starts[m.InstanceID] = attempts{time.Now(), a.n + 1}
-	return l.start(m)
+	_, err := l.start(m)
+	return err
 }
 
 // Stop ends all agents and their tasks, but keeps the instances: they come back when they are listed.
@@ -241,7 +289,7 @@ func (l *Local) Stop(ctx context.Context) error {
 	var wait sync.WaitGroup
 	failed := make([]error, len(ids))
 	for i, id := range ids {
-		if _, runs := file.Holder(l.lock(id)); runs {
+		if l.runs(id) {
 			wait.Go(func() { failed[i] = l.stop(ctx, id) })
 		}
 	}

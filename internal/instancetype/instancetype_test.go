@@ -1,7 +1,10 @@
 package instancetype
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -76,6 +79,29 @@ func TestTopology(t *testing.T) {
 		}
 		if got := typ.Links(c.gpu); !slices.Equal(got, c.links) || typ.NUMA(c.gpu) != c.numaNode {
 			t.Errorf("%s, GPU %d: links %v, NUMA node %d", c.name, c.gpu, got, typ.NUMA(c.gpu))
+		}
+	}
+}
+
+func TestReadPrices(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "prices.json")
+	for text, says := range map[string]string{
+		`{"g4dn.xlarge": 0.526, "c5.large": 1}`: "",
+		`{"g4dn.huge": 1}`:                      "g4dn.huge",
+		`{"g4dn.xlarge": 0}`:                    "g4dn.xlarge",
+		`{"g4dn.xlarge": -1}`:                   "g4dn.xlarge",
+		`{"g4dn.xlarge": "1"}`:                  "g4dn.xlarge",
+		`[]`:                                    "prices.json",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadPrices(path)
+		if says == "" && (err != nil || got["g4dn.xlarge"] != 0.526) {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+		if says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v, want it to name %s", text, err, says)
 		}
 	}
 }

@@ -20,6 +20,8 @@ type AutoScalingGroup struct {
 	// Failures counts launches that failed in a row; none is tried before NotBefore.
 	Failures  int        `json:",omitzero"`
 	NotBefore *time.Time `json:",omitzero"`
+	// FailedPools are the types and zones whose launches have failed since one has succeeded, or all of them have failed.
+	FailedPools []string `json:",omitzero"`
 	// Cause is why the desired capacity was changed last, for the activities that come of it.
 	Cause string `json:",omitzero"`
 	// Deleting says that the group goes once its instances have.
@@ -160,10 +162,19 @@ func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
 // StartGroupActivity writes a new activity of a group, as far as it has come at once. Its id sorts behind those before it.
 func (tx *Tx) StartGroupActivity(g *AutoScalingGroup, description, cause string, code types.ScalingActivityStatusCode, progress int32, now time.Time) *GroupActivity {
+	return tx.startGroupActivity(g, firstOf(g.AvailabilityZones), description, cause, code, progress, now)
+}
+
+// StartInstanceActivity writes a new activity of a group for an instance.
+func (tx *Tx) StartInstanceActivity(g *AutoScalingGroup, i *Instance, description, cause string, code types.ScalingActivityStatusCode, progress int32, now time.Time) *GroupActivity {
+	return tx.startGroupActivity(g, i.Placement.AvailabilityZone, description+": "+*i.InstanceId, cause, code, progress, now)
+}
+
+func (tx *Tx) startGroupActivity(g *AutoScalingGroup, zone *string, description, cause string, code types.ScalingActivityStatusCode, progress int32, now time.Time) *GroupActivity {
 	a := &GroupActivity{types.Activity{
 		ActivityId: new(uuid.Must(uuid.NewV7()).String()), AutoScalingGroupName: g.AutoScalingGroupName, AutoScalingGroupARN: g.AutoScalingGroupARN,
 		Description: &description, Cause: &cause, StartTime: &now, StatusCode: code, Progress: &progress,
-		Details: new(`{"Availability Zone":"` + aws.ToString(firstOf(g.AvailabilityZones)) + `"}`),
+		Details: new(`{"Availability Zone":"` + aws.ToString(zone) + `"}`),
 	}}
 	tx.GroupActivities.Put(a)
 	return a
@@ -187,6 +198,17 @@ func (tx *Tx) MoveGroupActivity(id string, code types.ScalingActivityStatusCode,
 	tx.GroupActivities.Put(&a)
 }
 
+// SayGroupActivity says how an activity goes that is under way.
+func (tx *Tx) SayGroupActivity(id, message string) {
+	old := tx.GroupActivities.Get(id)
+	if old == nil || old.EndTime != nil || aws.ToString(old.StatusMessage) == message {
+		return
+	}
+	a := *old
+	a.StatusMessage = &message
+	tx.GroupActivities.Put(&a)
+}
+
 // EndGroupActivity ends an activity, unless it has ended. A message says what went wrong.
 func (tx *Tx) EndGroupActivity(id string, code types.ScalingActivityStatusCode, message string, now time.Time) {
 	old := tx.GroupActivities.Get(id)
@@ -203,7 +225,7 @@ func (tx *Tx) EndGroupActivity(id string, code types.ScalingActivityStatusCode, 
 
 // Leave takes an instance out of its group: it waits for the lifecycle hooks, if there are any, and is then terminated.
 func (tx *Tx) Leave(g *AutoScalingGroup, i *Instance, cause string, now time.Time) *GroupActivity {
-	a := tx.StartGroupActivity(g, "Terminating EC2 instance: "+*i.InstanceId, cause, types.ScalingActivityStatusCodeInProgress, 0, now)
+	a := tx.StartInstanceActivity(g, i, "Terminating EC2 instance", cause, types.ScalingActivityStatusCodeInProgress, 0, now)
 	row := i.Clone()
 	row.Member.LifecycleState, row.Member.Activity, row.Member.Waits = types.LifecycleStateTerminating, *a.ActivityId, nil
 	tx.Instances.Put(row)

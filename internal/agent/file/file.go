@@ -29,6 +29,15 @@ func Replace(path string, b []byte, durable bool) error {
 	return os.Rename(f.Name(), path)
 }
 
+// SyncDir makes the names in a directory outlast a power failure.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
 // WriteJSON replaces a file by a value.
 func WriteJSON(path string, v any, durable bool) error {
 	b, err := json.Marshal(v)

@@ -34,7 +34,9 @@ type Options struct {
 	QueueURL func(arn string) string
 	// NoFleet says that there is nowhere to launch instances.
 	NoFleet bool
-	Log     *slog.Logger
+	// Prices are what an hour of instance types costs, as far as that is known.
+	Prices map[string]float64
+	Log    *slog.Logger
 }
 
 // every is how often the loop looks, besides when something changes.

@@ -169,6 +169,119 @@ func TestFailedLaunches(t *testing.T) {
 	})
 }
 
+// TestZones: instances are spread over the group's zones; where one has no machines the others take its share, and in it the next
+// one is tried again.
+func TestZones(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := world(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		changeGroup(t, store, func(g *state.AutoScalingGroup) {
+			g.AvailabilityZones, g.DesiredCapacity = []string{"a", "b", "c"}, aws.Int32(4)
+		})
+		full := "" // a zone without machines
+		runs := func(want string) {
+			t.Helper()
+			for range 40 {
+				step1(t, l)
+				put(t, store, func(tx *state.Tx) {
+					for _, i := range slices.Collect(tx.Instances.By(state.InstancesByState, "pending")) {
+						if *i.Placement.AvailabilityZone == full {
+							tx.Instances.Put(i.Terminating("c", "none").In(ec2types.InstanceStateNameTerminated))
+						}
+					}
+				})
+				machines(t, store)
+				time.Sleep(time.Second)
+			}
+			in := map[string]int{}
+			for _, i := range store.View().ActiveMembers("g") {
+				in[*i.Placement.AvailabilityZone]++
+			}
+			if got := fmt.Sprint(in); got != want {
+				t.Errorf("without %q: %s, want %s", full, got, want)
+			}
+		}
+		runs("map[a:2 b:1 c:1]")
+		for a := range store.View().GroupActivities.All() {
+			if i := store.View().Instances.Get((*a.Description)[len("Launching a new EC2 instance: "):]); *a.Details != `{"Availability Zone":"`+*i.Placement.AvailabilityZone+`"}` {
+				t.Errorf("the activity's details are %s", *a.Details)
+			}
+		}
+		full = "b"
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.MaxSize, g.DesiredCapacity = aws.Int32(9), aws.Int32(7) })
+		runs("map[a:3 b:1 c:3]")
+		full = ""
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(9) })
+		runs("map[a:3 b:3 c:3]")
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(3) })
+		runs("map[a:1 b:1 c:1]")
+	})
+}
+
+// TestPrices: lowest-price takes the cheapest type by the prices that were given.
+func TestPrices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := world(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		mix(t, store, "lowest-price", "g4dn.xlarge", "p3.2xlarge")
+		for _, c := range []struct {
+			prices map[string]float64
+			want   string
+		}{{nil, "g4dn.xlarge"}, {map[string]float64{"g4dn.xlarge": 0.5, "p3.2xlarge": 0.4}, "p3.2xlarge"}} {
+			l.opts.Prices = c.prices
+			changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(*g.DesiredCapacity + 1) })
+			step1(t, l)
+			for i := range store.View().Instances.By(state.InstancesByState, "pending") {
+				if string(i.InstanceType) != c.want {
+					t.Errorf("with %v it is a %s", c.prices, i.InstanceType)
+				}
+			}
+			machines(t, store)
+		}
+	})
+}
+
+// TestNoCapacity: where there are no machines of one type, another one is launched.
+func TestNoCapacity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := world(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		mix(t, store, "prioritized", "g4dn.xlarge", "p3.2xlarge")
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(2) })
+		for range 20 {
+			step1(t, l)
+			put(t, store, func(tx *state.Tx) {
+				for _, i := range slices.Collect(tx.Instances.By(state.InstancesByState, "pending")) {
+					if i.InstanceType == "g4dn.xlarge" {
+						tx.Instances.Put(i.Terminating("c", "none").In(ec2types.InstanceStateNameTerminated))
+					}
+				}
+			})
+			machines(t, store)
+			time.Sleep(time.Second)
+		}
+		var got []string
+		for _, i := range store.View().ActiveMembers("g") {
+			got = append(got, string(i.InstanceType))
+		}
+		if fmt.Sprint(got) != "[p3.2xlarge p3.2xlarge]" {
+			t.Errorf("it has %v", got)
+		}
+	})
+}
+
+// mix has the group launch some types.
+func mix(t testing.TB, store *state.Store, strategy string, names ...string) {
+	m := &types.MixedInstancesPolicy{
+		InstancesDistribution: &types.InstancesDistribution{OnDemandAllocationStrategy: &strategy},
+		LaunchTemplate:        &types.LaunchTemplate{LaunchTemplateSpecification: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-1")}},
+	}
+	for _, name := range names {
+		m.LaunchTemplate.Overrides = append(m.LaunchTemplate.Overrides, types.LaunchTemplateOverrides{InstanceType: &name})
+	}
+	changeGroup(t, store, func(g *state.AutoScalingGroup) { g.LaunchTemplate, g.MixedInstancesPolicy = nil, m })
+}
+
 // TestBounds does anything to a group: it never has more instances than it may, protected ones stay as it shrinks, and it comes
 // to what is desired of it.
 func TestBounds(t *testing.T) {

@@ -84,7 +84,7 @@ func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (res
 	if scaling.Status != ecstypes.ManagedScalingStatusEnabled || old == nil || old.Deleting {
 		return 0, false
 	}
-	m, warming := managedOf(tx.View, p, old, now)
+	m, warming := managedOf(tx.View, p, old, l.opts.Prices, now)
 	g, desired := old.Clone(), m.Desired(int(aws.ToInt32(scaling.TargetCapacity)))
 	before := int(*old.DesiredCapacity)
 	low := desired < before && len(m.Waiting) == 0
@@ -109,7 +109,7 @@ func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (res
 }
 
 // managedOf is what there is and what is wanted of a provider, and whether instances are still coming up.
-func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGroup, now time.Time) (m capacity.Managed, warming bool) {
+func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGroup, prices map[string]float64, now time.Time) (m capacity.Managed, warming bool) {
 	scaling := p.AutoScalingGroupProvider.ManagedScaling
 	m.MinStep, m.MaxStep = int(aws.ToInt32(scaling.MinimumScalingStepSize)), int(aws.ToInt32(scaling.MaximumScalingStepSize))
 	warmup := time.Duration(aws.ToInt32(scaling.InstanceWarmupPeriod)) * time.Second
@@ -129,9 +129,8 @@ func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGro
 	for _, n := range needs {
 		m.Waiting = append(m.Waiting, capacity.Size{CPU: n.CPU, MemoryMiB: n.MemoryMiB, GPUs: n.GPUs})
 	}
-	if all := sizes(v, g); len(all) > 0 {
-		cheapest := g.MixedInstancesPolicy != nil && g.MixedInstancesPolicy.InstancesDistribution != nil && aws.ToString(g.MixedInstancesPolicy.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
-		one := decide.Pick(all, largest(needs), cheapest)
+	if all := sizes(v, g, prices); len(all) > 0 {
+		one := decide.Pick(all, largest(needs), cheapest(g))
 		m.Instance = capacity.Size{CPU: one.CPU, MemoryMiB: one.MemoryMiB, GPUs: one.GPUs}
 	}
 	return m, warming

@@ -96,6 +96,9 @@ func (s *step) arrive(i *state.Instance) {
 		return
 	}
 	if i.Name() != ec2types.InstanceStateNameRunning {
+		if i.StateReason != nil { // the launch has failed, and is tried again
+			s.tx.SayGroupActivity(i.Member.Activity, aws.ToString(i.StateReason.Message))
+		}
 		return
 	}
 	waits, abandoned := s.hooks(i, launching)
@@ -114,7 +117,7 @@ func (s *step) arrive(i *state.Instance) {
 	row.Member.LifecycleState, row.Member.InServiceAt, row.Member.Waits = types.LifecycleStateInService, &s.now, nil
 	s.put(i, row)
 	s.tx.EndGroupActivity(row.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
-	s.group.Failures, s.group.NotBefore = 0, nil
+	s.group.Failures, s.group.NotBefore, s.group.FailedPools = 0, nil, nil
 	s.group.CoolsFrom = &s.now
 }
 
@@ -127,9 +130,21 @@ func (s *step) fail(i *state.Instance) {
 	s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeFailed, reason+" Launching EC2 instance failed.", s.now)
 	s.group.Failures++
 	s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
+	s.avoid(decide.Pool(*i.Placement.AvailabilityZone, string(i.InstanceType)))
 	row := i.Clone()
 	row.Member = nil
 	s.tx.Instances.Put(row)
+}
+
+// avoid has the next launches be of another type or in another zone than one that has failed, until all have had their turn.
+func (s *step) avoid(pool string) {
+	failed := append(slices.Clone(s.group.FailedPools), pool)
+	s.group.FailedPools = nil
+	for _, zone := range s.group.AvailabilityZones {
+		if len(decide.Working(zone, s.fitting(), failed)) > 0 {
+			s.group.FailedPools = slices.Compact(slices.Sorted(slices.Values(failed)))
+		}
+	}
 }
 
 // hooks is the lifecycle action that an instance is at in a transition; nil where there is none left. abandoned says why it
@@ -331,9 +346,15 @@ func (s *step) launch(have, desired int) {
 	if s.group.Suspends("Launch") || s.group.NotBefore != nil && s.now.Before(*s.group.NotBefore) {
 		return
 	}
+	fitting, in := s.fitting(), map[string]int{} // in: instances of each zone
+	for _, i := range s.tx.ActiveMembers(s.group.Name()) {
+		in[*i.Placement.AvailabilityZone]++
+	}
 	for n := range desired - have {
 		cause := s.reason(n, have, desired)
-		row, err := s.instance()
+		zone, size := decide.Place(s.group.AvailabilityZones, in, fitting, s.group.FailedPools, cheapest(s.group))
+		in[zone]++
+		row, err := s.instance(zone, size)
 		if err != nil {
 			s.group.Failures++
 			s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
@@ -343,14 +364,14 @@ func (s *step) launch(have, desired int) {
 			}
 			return
 		}
-		a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance: "+*row.InstanceId, cause, types.ScalingActivityStatusCodePreInService, 30, s.now)
+		a := s.tx.StartInstanceActivity(s.group, row, "Launching a new EC2 instance", cause, types.ScalingActivityStatusCodePreInService, 30, s.now)
 		row.Member.Activity = *a.ActivityId
 		s.tx.Instances.Put(row)
 	}
 }
 
-// instance is a new instance of the group's launch template.
-func (s *step) instance() (*state.Instance, error) {
+// instance is a new instance of the group's launch template, in a zone and of a size.
+func (s *step) instance(zone string, size decide.Size) (*state.Instance, error) {
 	if s.opts.NoFleet {
 		return nil, errors.New("there is nowhere to start machines: say where they come from with --fleet")
 	}
@@ -364,13 +385,13 @@ func (s *step) instance() (*state.Instance, error) {
 		return nil, fmt.Errorf("there is no version %s of the launch template %s", aws.ToString(spec.Version), *t.LaunchTemplateId)
 	}
 	data := *version.LaunchTemplateData
-	if size := s.pick(); size.Type != "" {
+	if size.Type != "" {
 		data.InstanceType = ec2types.InstanceType(size.Type)
 	}
 	if _, err := instancetype.Lookup(string(data.InstanceType)); err != nil {
 		return nil, fmt.Errorf("invalid value '%s' for InstanceType", data.InstanceType)
 	}
-	row := state.NewInstance(&data, s.group.AvailabilityZones[0], s.now)
+	row := state.NewInstance(&data, zone, s.now)
 	row.Member = &state.Member{
 		Group: s.group.Name(), LifecycleState: types.LifecycleStatePending, Protected: aws.ToBool(s.group.NewInstancesProtectedFromScaleIn),
 		LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: t.LaunchTemplateId, LaunchTemplateName: t.LaunchTemplateName, Version: new(strconv.FormatInt(*version.VersionNumber, 10))},
@@ -383,21 +404,22 @@ func (s *step) instance() (*state.Instance, error) {
 	return row, nil
 }
 
-// pick is the type of the next instance, of the overrides of a mixed instances policy: one that fits the tasks that wait.
-func (s *step) pick() decide.Size {
-	m := s.group.MixedInstancesPolicy
-	if m == nil || len(m.LaunchTemplate.Overrides) == 0 {
-		return decide.Size{}
-	}
-	cheapest := m.InstancesDistribution != nil && aws.ToString(m.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
-	return decide.Pick(sizes(s.tx.View, s.group), largest(waiting(s.tx.View, providerOf(s.tx.View, s.group))), cheapest)
+// fitting are the types of the next instance: those of the group that fit the tasks that wait.
+func (s *step) fitting() []decide.Size {
+	return decide.Fitting(sizes(s.tx.View, s.group, s.opts.Prices), largest(waiting(s.tx.View, providerOf(s.tx.View, s.group))))
 }
 
-// sizes are the instance types that a group launches, as far as they are known.
-func sizes(v *state.View, g *state.AutoScalingGroup) (out []decide.Size) {
+// cheapest says whether a group takes the cheapest of its types, instead of the first.
+func cheapest(g *state.AutoScalingGroup) bool {
+	m := g.MixedInstancesPolicy
+	return m != nil && m.InstancesDistribution != nil && aws.ToString(m.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
+}
+
+// sizes are the instance types that a group launches, as far as they are known, with what they cost.
+func sizes(v *state.View, g *state.AutoScalingGroup, prices map[string]float64) (out []decide.Size) {
 	add := func(name string) {
 		if t, err := instancetype.Lookup(name); err == nil {
-			out = append(out, decide.Size{Type: name, CPU: int64(t.VCPUs) * 1024, MemoryMiB: t.MemoryMiB, GPUs: t.GPUs})
+			out = append(out, decide.Size{Type: name, CPU: int64(t.VCPUs) * 1024, MemoryMiB: t.MemoryMiB, GPUs: t.GPUs, Price: prices[name]})
 		}
 	}
 	if m := g.MixedInstancesPolicy; m != nil && len(m.LaunchTemplate.Overrides) > 0 {
@@ -423,7 +445,7 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 	p := providerOf(s.tx.View, s.group)
 	var all []decide.Instance
 	for _, i := range active {
-		d := decide.Instance{ID: *i.InstanceId, LaunchedAt: *i.LaunchTime, Protected: i.Member.Protected, Version: -1}
+		d := decide.Instance{ID: *i.InstanceId, Zone: *i.Placement.AvailabilityZone, LaunchedAt: *i.LaunchTime, Protected: i.Member.Protected, Version: -1}
 		if from := i.Member.LaunchTemplate; from != nil && aws.ToString(from.LaunchTemplateId) == aws.ToString(s.group.Template().LaunchTemplateId) {
 			d.Version, _ = strconv.ParseInt(aws.ToString(from.Version), 10, 64)
 		}

@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -80,7 +81,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer working.Wait()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	if err := l.sweep(ctx); err != nil {
+	if err := l.sweep(ctx, &working); err != nil {
 		return err
 	}
 	for {
@@ -90,7 +91,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		select {
 		case <-v.ChangedCh(waiting):
 		case <-tick.C:
-			if err := l.sweep(ctx); err != nil {
+			if err := l.sweep(ctx, &working); err != nil {
 				cancel()
 				return err
 			}
@@ -144,11 +145,23 @@ func (l *Loop) done(ctx context.Context, row *state.Instance, err error) {
 		return
 	}
 	l.opts.Log.Warn("cannot start or end a machine", "instance", id, "state", row.Name(), "error", err)
-	if row.Name() == types.InstanceStateNamePending && n >= attempts {
-		l.change(ctx, id, types.InstanceStateNamePending, func(row *state.Instance) *state.Instance { //nolint:errcheck // the store is closed
-			return row.Terminating("Server.InternalError", "Server.InternalError: "+err.Error())
-		})
+	if row.Name() == types.InstanceStateNamePending {
+		l.change(ctx, id, types.InstanceStateNamePending, func(row *state.Instance) *state.Instance { return failed(row, n, err) }) //nolint:errcheck // the store is closed
 	}
+}
+
+// failed is a pending instance whose launch has failed so often: it says why, and is given up in the end.
+func failed(row *state.Instance, times int, err error) *state.Instance {
+	code, message := "Server.InternalError", "Server.InternalError: "+err.Error()
+	if errors.Is(err, fleet.ErrCapacity) { // it is not there the next second, either
+		code, message, times = "Server.InsufficientInstanceCapacity", "Server."+err.Error(), attempts
+	}
+	if times >= attempts {
+		return row.Terminating(code, message)
+	}
+	c := row.Clone()
+	c.StateReason = &types.StateReason{Code: &code, Message: &message}
+	return c
 }
 
 // change changes an instance that is still in a state.
@@ -166,7 +179,9 @@ func (l *Loop) launch(ctx context.Context, row *state.Instance) error {
 		return err
 	}
 	return l.change(ctx, *row.InstanceId, types.InstanceStateNamePending, func(row *state.Instance) *state.Instance {
-		return row.In(types.InstanceStateNameRunning)
+		c := row.In(types.InstanceStateNameRunning)
+		c.StateReason = nil // of attempts that failed
+		return c
 	})
 }
 
@@ -242,7 +257,7 @@ func (l *Loop) containerInstances(id string) iter.Seq[*state.ContainerInstance] 
 
 // sweep compares the machines with the rows. A machine without a row is ended; a row whose machine has gone goes, too.
 // Rows are written before machines are started: so one that the list has and a later view has not has none.
-func (l *Loop) sweep(ctx context.Context) error {
+func (l *Loop) sweep(ctx context.Context, working *sync.WaitGroup) error {
 	before := l.store.View()
 	ids, err := l.opts.Provider.List(ctx)
 	if err != nil {
@@ -257,8 +272,10 @@ func (l *Loop) sweep(ctx context.Context) error {
 		if row := v.Instances.Get(id); row != nil && row.Name() != types.InstanceStateNameTerminated || !l.take(id) {
 			continue
 		}
-		err := l.opts.Provider.Terminate(ctx, id)
-		l.done(ctx, &state.Instance{Instance: types.Instance{InstanceId: &id, State: &types.InstanceState{}}}, err)
+		working.Go(func() {
+			err := l.opts.Provider.Terminate(ctx, id)
+			l.done(ctx, &state.Instance{Instance: types.Instance{InstanceId: &id, State: &types.InstanceState{}}}, err)
+		})
 	}
 	for row := range before.Instances.By(state.InstancesByState, string(types.InstanceStateNameRunning)) {
 		if there[*row.InstanceId] {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -24,7 +25,8 @@ type yard struct {
 	mu       sync.Mutex
 	there    map[string]bool
 	launched map[string]int // how often each machine was started
-	broken   bool
+	broken   error
+	refused  int // launches, for broken
 }
 
 func (y *yard) Launch(ctx context.Context, m fleet.Machine) error {
@@ -33,8 +35,9 @@ func (y *yard) Launch(ctx context.Context, m fleet.Machine) error {
 	}
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	if y.broken {
-		return errors.New("no machine")
+	if y.broken != nil {
+		y.refused++
+		return y.broken
 	}
 	if !y.there[m.InstanceID] {
 		y.there[m.InstanceID] = true
@@ -163,15 +166,31 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// TestGivesUp: a launch is tried three times, unless there is no machine to be had. The row says why from the first time on.
 func TestGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, y := open(t), &yard{there: map[string]bool{}, launched: map[string]int{}, broken: true}
-		defer store.Close() //nolint:errcheck // the test is over
-		row := pending()
-		put(t, store, row)
-		runFor(t, store, y, 30*time.Second)
-		if got := store.View().Instances.Get(*row.InstanceId); got.Name() != "terminated" || *got.StateReason.Message != "Server.InternalError: no machine" {
-			t.Errorf("it is %s: %+v", got.Name(), got.StateReason)
-		}
-	})
+	for _, c := range []struct {
+		err           error
+		code, message string
+		more          int // attempts of the next loop
+	}{
+		{errors.New("no power"), "Server.InternalError", "Server.InternalError: no power", 3},
+		{fmt.Errorf("%w: none is free", fleet.ErrCapacity), "Server.InsufficientInstanceCapacity", "Server.InsufficientInstanceCapacity: none is free", 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, y := open(t), &yard{there: map[string]bool{}, launched: map[string]int{}, broken: c.err}
+			defer store.Close() //nolint:errcheck // the test is over
+			row := pending()
+			put(t, store, row)
+			runFor(t, store, y, 1500*time.Millisecond)
+			if got := store.View().Instances.Get(*row.InstanceId); *got.StateReason.Message != c.message || (got.Name() == types.InstanceStateNamePending) != (c.more > 0) {
+				t.Errorf("after one attempt it is %s: %+v", got.Name(), got.StateReason)
+			}
+			y.refused = 0
+			runFor(t, store, y, 30*time.Second)
+			got := store.View().Instances.Get(*row.InstanceId)
+			if got.Name() != "terminated" || *got.StateReason.Message != c.message || *got.StateReason.Code != c.code || y.refused != c.more {
+				t.Errorf("after %d more it is %s: %+v", y.refused, got.Name(), got.StateReason)
+			}
+		})
+	}
 }

@@ -1,10 +1,11 @@
-// Package group decides what becomes of an Auto Scaling group's instances: which go when it shrinks, and of what type the
-// next ones are. It is pure: it knows no clock and no store. The page that it follows is
+// Package group decides what becomes of an Auto Scaling group's instances: which go when it shrinks, and of what type and in
+// which zone the next ones are. It is pure: it knows no clock and no store. The page that it follows is
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
 package group
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -12,6 +13,7 @@ import (
 // Instance is an instance of a group.
 type Instance struct {
 	ID         string
+	Zone       string
 	LaunchedAt time.Time
 	Protected  bool  // from scale-in
 	Busy       bool  // it runs tasks of a capacity provider that looks after its group: those without go first
@@ -22,12 +24,17 @@ type Instance struct {
 var Policies = []string{"AllocationStrategy", "ClosestToNextInstanceHour", "Default", "NewestInstance", "OldestInstance", "OldestLaunchConfiguration", "OldestLaunchTemplate"}
 
 // Victims are the instances that go when a group shrinks by a number: never one that is protected, so that they may be
-// fewer. The first policy decides, the next ones among those that it finds equal.
+// fewer. Each comes from the zone that has most; there, or among all zones that have as many, the first policy decides, and
+// the next ones among those that it finds equal.
 func Victims(all []Instance, number int, policies []string, now time.Time) []string {
+	left := map[string]int{} // in each zone
+	for _, i := range all {
+		left[i.Zone]++
+	}
 	candidates := slices.DeleteFunc(slices.Clone(all), func(i Instance) bool { return i.Protected })
 	slices.SortStableFunc(candidates, func(a, b Instance) int {
-		if a.Busy != b.Busy {
-			return map[bool]int{false: -1, true: 1}[a.Busy]
+		if c := compareBusy(a, b); c != 0 {
+			return c
 		}
 		for _, p := range policies {
 			if c := compare(p, a, b, now); c != 0 {
@@ -36,11 +43,43 @@ func Victims(all []Instance, number int, policies []string, now time.Time) []str
 		}
 		return cmp.Compare(a.ID, b.ID)
 	})
+	ranks := map[string][]int{} // of each zone's candidates
+	for rank, i := range candidates {
+		ranks[i.Zone] = append(ranks[i.Zone], rank)
+	}
 	var out []string
-	for _, i := range candidates[:min(max(number, 0), len(candidates))] {
-		out = append(out, i.ID)
+	for range min(max(number, 0), len(candidates)) {
+		var firsts []int
+		for _, zone := range ranks {
+			if len(zone) > 0 {
+				firsts = append(firsts, zone[0])
+			}
+		}
+		next := candidates[slices.MinFunc(firsts, func(i, j int) int {
+			a, b := candidates[i], candidates[j]
+			return cmp.Or(compareBusy(a, b), cmp.Compare(left[b.Zone], left[a.Zone]), cmp.Compare(i, j))
+		})]
+		out = append(out, next.ID)
+		left[next.Zone]--
+		ranks[next.Zone] = ranks[next.Zone][1:]
 	}
 	return out
+}
+
+// compareBusy has those without tasks go first, whatever their zone.
+func compareBusy(a, b Instance) int {
+	return cmp.Compare(map[bool]int{true: 1}[a.Busy], map[bool]int{true: 1}[b.Busy])
+}
+
+// Zone is where the next instance is launched: in the zone that has fewest, the first of the list among equals. One where
+// launches have failed is left out while there is another:
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-availability-zone-balanced.html
+func Zone(zones []string, have map[string]int, failed []string) string {
+	healthy := slices.DeleteFunc(slices.Clone(zones), func(z string) bool { return slices.Contains(failed, z) })
+	if len(healthy) == 0 {
+		healthy = zones
+	}
+	return slices.MinFunc(healthy, func(a, b string) int { return cmp.Compare(have[a], have[b]) })
 }
 
 // compare is below 0 where a goes before b.
@@ -69,6 +108,7 @@ type Size struct {
 	CPU       int64 // units
 	MemoryMiB int64
 	GPUs      int
+	Price     float64 // of an hour; 0 where it is not known
 }
 
 // Fits says whether one of the size has room for what is needed.
@@ -76,20 +116,50 @@ func (s Size) Fits(need Size) bool {
 	return need.CPU <= s.CPU && need.MemoryMiB <= s.MemoryMiB && need.GPUs <= s.GPUs
 }
 
-// Smaller orders sizes by what they cost, as far as what they have tells it: GPUs before processors before memory.
-func Smaller(a, b Size) int {
-	return cmp.Or(cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB))
+// Cheaper orders sizes by price. Those whose price is not known come last, by what they have, which tells what they cost to some
+// degree: GPUs before processors before memory.
+func Cheaper(a, b Size) int {
+	price := func(s Size) float64 { return cmp.Or(s.Price, math.Inf(1)) }
+	return cmp.Or(cmp.Compare(price(a), price(b)), cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB))
 }
 
-// Pick is the type of the next instance: of those that fit what is needed, the first of the list, or, where the cheapest
-// is wanted, the smallest. Where none fits, it is picked from all.
-func Pick(sizes []Size, need Size, cheapest bool) Size {
+// Fitting are the sizes that fit what is needed; all where none does.
+func Fitting(sizes []Size, need Size) []Size {
 	fitting := slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return !s.Fits(need) })
 	if len(fitting) == 0 {
-		fitting = sizes
+		return sizes
 	}
+	return fitting
+}
+
+// Pick is the type of the next instance: of those that fit what is needed, the first of the list, or, where that is wanted,
+// the cheapest. Where none fits, it is picked from all.
+func Pick(sizes []Size, need Size, cheapest bool) Size {
+	fitting := Fitting(sizes, need)
 	if cheapest {
-		return slices.MinFunc(fitting, Smaller)
+		return slices.MinFunc(fitting, Cheaper)
 	}
 	return fitting[0]
+}
+
+// Pool names the machines of a type in a zone.
+func Pool(zone, typeName string) string { return zone + "/" + typeName }
+
+// Working are the sizes whose pool in a zone is none of those that have failed.
+func Working(zone string, sizes []Size, failed []string) []Size {
+	return slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return slices.Contains(failed, Pool(zone, s.Type)) })
+}
+
+// Place is where the next instance is launched, and of what type: in the zone that Zone says, of the type that Pick says, but for
+// pools in which launches have failed, while there are others. There are no sizes where the type is not known.
+func Place(zones []string, have map[string]int, sizes []Size, failed []string, cheapest bool) (zone string, size Size) {
+	out := slices.DeleteFunc(slices.Clone(zones), func(z string) bool { return len(Working(z, sizes, failed)) > 0 })
+	zone = Zone(zones, have, out)
+	if working := Working(zone, sizes, failed); len(working) > 0 {
+		return zone, Pick(working, Size{}, cheapest)
+	}
+	if len(sizes) > 0 {
+		size = Pick(sizes, Size{}, cheapest)
+	}
+	return zone, size
 }

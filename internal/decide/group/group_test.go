@@ -56,21 +56,115 @@ func TestProtected(t *testing.T) {
 	})
 }
 
+func TestZone(t *testing.T) {
+	abc := []string{"a", "b", "c"}
+	for _, c := range []struct {
+		name   string
+		have   map[string]int
+		failed []string
+		want   string
+	}{
+		{"the first", nil, nil, "a"},
+		{"the one with fewest", map[string]int{"a": 2, "b": 2, "c": 1}, nil, "c"},
+		{"the first of those with fewest", map[string]int{"a": 1}, nil, "b"},
+		{"not where it has failed", map[string]int{"a": 2, "b": 1}, []string{"c"}, "b"},
+		{"where it has failed everywhere", map[string]int{"a": 2, "b": 1}, abc, "c"},
+	} {
+		if got := Zone(abc, c.have, c.failed); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestPlace(t *testing.T) {
+	zones, sizes := []string{"a", "b"}, []Size{{Type: "x"}, {Type: "y"}}
+	for _, c := range []struct {
+		name   string
+		sizes  []Size
+		failed []string
+		want   string
+	}{
+		{"the first", sizes, nil, "a/x"},
+		{"another type in the same zone", sizes, []string{"a/x"}, "a/y"},
+		{"another zone", sizes, []string{"a/x", "a/y"}, "b/x"},
+		{"the last", sizes, []string{"a/x", "a/y", "b/x"}, "b/y"},
+		{"all again", sizes, []string{"a/x", "a/y", "b/x", "b/y"}, "a/x"},
+		{"one that is not known", nil, []string{"a/x"}, "a/"},
+	} {
+		zone, size := Place(zones, nil, c.sizes, c.failed, false)
+		if got := Pool(zone, size.Type); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestVictimsOfZones(t *testing.T) {
+	at := func(id, zone string, minutes int, busy bool) Instance {
+		return Instance{ID: id, Zone: zone, LaunchedAt: noon.Add(-time.Duration(minutes) * time.Minute), Busy: busy}
+	}
+	all := []Instance{at("a1", "a", 90, false), at("b1", "b", 80, false), at("b2", "b", 70, false), at("b3", "b", 60, false)}
+	if got := fmt.Sprint(Victims(all, 4, []string{"OldestInstance"}, noon)); got != "[b1 b2 a1 b3]" {
+		t.Errorf("the zones come before the policy: %s", got)
+	}
+	all[1].Busy, all[2].Busy, all[3].Busy = true, true, true
+	if got := fmt.Sprint(Victims(all, 2, []string{"OldestInstance"}, noon)); got != "[a1 b1]" {
+		t.Errorf("those without tasks go before the zones: %s", got)
+	}
+}
+
+// TestBalance: launched and shrunk in any order, zones without failures are never more than one instance apart.
+func TestBalance(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		zones := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(r, "zones")]
+		var all []Instance
+		have := map[string]int{}
+		for n := range rapid.IntRange(1, 30).Draw(r, "steps") {
+			if rapid.Bool().Draw(r, "launch") {
+				zone := Zone(zones, have, nil)
+				have[zone]++
+				all = append(all, Instance{ID: fmt.Sprint(n), Zone: zone, LaunchedAt: noon.Add(-time.Duration(rapid.IntRange(0, 500).Draw(r, "minutes")) * time.Minute)})
+				continue
+			}
+			gone := Victims(all, rapid.IntRange(0, 5).Draw(r, "number"), []string{rapid.SampledFrom(Policies).Draw(r, "policy")}, noon)
+			all = slices.DeleteFunc(all, func(i Instance) bool {
+				if slices.Contains(gone, i.ID) {
+					have[i.Zone]--
+					return true
+				}
+				return false
+			})
+			for _, a := range zones {
+				for _, b := range zones {
+					if have[a]-have[b] > 1 {
+						r.Fatalf("%v", have)
+					}
+				}
+			}
+		}
+	})
+}
+
 func TestPick(t *testing.T) {
-	small, gpu, big := Size{"c5.large", 2048, 4096, 0}, Size{"g4dn.xlarge", 4096, 16384, 1}, Size{"g4dn.12xlarge", 49152, 196608, 4}
+	small, gpu, big := Size{"c5.large", 2048, 4096, 0, 0}, Size{"g4dn.xlarge", 4096, 16384, 1, 0}, Size{"g4dn.12xlarge", 49152, 196608, 4, 0}
+	dear, cheap := gpu, big // the big one has been paid for
+	dear.Price, cheap.Price = 0.5, 0.1
 	for _, c := range []struct {
 		name     string
+		of       []Size
 		need     Size
 		cheapest bool
 		want     string
 	}{
-		{"the first that fits", Size{}, false, "g4dn.12xlarge"},
-		{"the cheapest", Size{}, true, "c5.large"},
-		{"the cheapest with a GPU", Size{GPUs: 1}, true, "g4dn.xlarge"},
-		{"the only one with two", Size{GPUs: 2}, true, "g4dn.12xlarge"},
-		{"none has five", Size{GPUs: 5}, true, "c5.large"},
+		{"the first that fits", []Size{big, gpu, small}, Size{}, false, "g4dn.12xlarge"},
+		{"without prices the smallest", []Size{big, gpu, small}, Size{}, true, "c5.large"},
+		{"the smallest with a GPU", []Size{big, gpu, small}, Size{GPUs: 1}, true, "g4dn.xlarge"},
+		{"the only one with two", []Size{big, gpu, small}, Size{GPUs: 2}, true, "g4dn.12xlarge"},
+		{"none has five", []Size{big, gpu, small}, Size{GPUs: 5}, true, "c5.large"},
+		{"the cheapest", []Size{dear, cheap}, Size{GPUs: 1}, true, "g4dn.12xlarge"},
+		{"one without a price comes last", []Size{small, dear}, Size{}, true, "g4dn.xlarge"},
+		{"the first, whatever it costs", []Size{dear, cheap}, Size{}, false, "g4dn.xlarge"},
 	} {
-		if got := Pick([]Size{big, gpu, small}, c.need, c.cheapest); got.Type != c.want {
+		if got := Pick(c.of, c.need, c.cheapest); got.Type != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got.Type, c.want)
 		}
 	}

@@ -1,0 +1,357 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/agent/file"
+)
+
+func TestReadPool(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pool.json")
+	read := func(text string) ([]Host, error) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return ReadPool(path, "us-east-1")
+	}
+	machine := func(fields string) string {
+		return `{"machines":[{"name":"a","address":"a","instanceType":"g4dn.xlarge"},{"name":"b","address":"ops@b:2222","instanceType":"g4dn.xlarge"` + fields + `}]}`
+	}
+	pool, err := read(machine(`,"availabilityZone":"us-east-1b","wake":["true"]`))
+	if err != nil || len(pool) != 2 || pool[0].WakeSeconds != 30 || pool[1].WakeSeconds != 600 || pool[1].Program != "pintle" || pool[1].Data == "" {
+		t.Errorf("got %+v, %v", pool, err)
+	}
+	for _, c := range []struct{ text, says string }{
+		{`{`, "EOF"},
+		{`{}`, "machines is empty"},
+		{machine(``) + "x", "behind the object"},
+		{machine(`,"colour":"red"`), "colour"},
+		{machine(`,"name":"../b"`), "machines[1] (../b): name"},
+		{machine(`,"name":"a"`), "name"},
+		{machine(`,"address":"a"`), "address"},
+		{machine(`,"address":"-oProxyCommand=x"`), "address"},
+		{machine(`,"address":"b:99999999"`), "address"},
+		{machine(`,"address":"ops@b c"`), "address"},
+		{machine(`,"instanceType":"g4dn.huge"`), "instanceType"},
+		{machine(`,"availabilityZone":"eu-west-1a"`), "availabilityZone"},
+		{machine(`,"wake":["/no/such/program"]`), "wake"},
+		{machine(`,"sleep":[""]`), "sleep"},
+		{machine(`,"wakeSeconds":-1`), "wakeSeconds"},
+		{machine(`,"wakeSeconds":86400`), "wakeSeconds"},
+		{machine(`,"identityFile":"id"`), "identityFile"},
+		{machine(`,"knownHostsFile":"/a b"`), "knownHostsFile"},
+		{machine(`,"agent":["a\nb"]`), "agent"},
+		{machine(`,"data":"../x"`), "data"},
+		{machine(`,"data":"."`), "data"},
+	} {
+		if _, err := read(c.text); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want it to name %s", c.text, err, c.says)
+		}
+	}
+}
+
+// TestQuote: a shell reads back any words as they were.
+func TestQuote(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		words := rapid.SliceOfN(rapid.StringMatching(`[ -~äß'"$\x60\\;&|*~#\n]*`), 1, 5).Draw(r, "words")
+		line := "printf '%s\\0'"
+		for _, w := range words {
+			line += " " + quote(w)
+		}
+		out, err := exec.Command("sh", "-c", line).Output()
+		if err != nil || string(out) != strings.Join(words, "\x00")+"\x00" {
+			r.Fatalf("%q became %q, %v", words, out, err)
+		}
+	})
+}
+
+// yard is a pool whose machines are directories. ssh is a script that runs what a machine is to run right here, unless the
+// machine is down; wakes and sleeps are noted in the file calls.
+type yard struct {
+	t   *testing.T
+	dir string
+	*Static
+}
+
+func newYard(t *testing.T, names ...string) *yard {
+	y := &yard{t: t, dir: t.TempDir()}
+	y.script("ssh", `while [ "$1" != -- ]; do shift; done
+shift; host=$1; shift
+if [ -e `+y.dir+`/down-$host ]; then echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255; fi
+exec sh -c "$*"
+`)
+	// It keeps a file for the instance that the machine is, as pintle machine keeps a directory.
+	y.script("pintle", `data=${3#--data=}; mkdir -p $data; id=$(sed 's/.*"instanceId":"\([^"]*\)".*/\1/')
+case $2 in
+launch) [ -e $data/broken ] && { echo no agent >&2; exit 1; }; touch $data/$id;;
+terminate) rm -f $data/$id;;
+list) cd $data; printf '{"instanceIds":['; s=; for f in i-*; do [ -e $f ] && printf '%s"%s"' "$s" "$f" && s=,; done; echo ']}';;
+esac
+`)
+	y.script("wake", `echo wake $1 >> `+y.dir+`/calls; if [ -e `+y.dir+`/stuck-$1 ]; then echo no power >&2; exit 1; fi; rm -f `+y.dir+"/down-$1\n")
+	y.script("sleep1", `echo sleep $1 >> `+y.dir+`/calls; touch `+y.dir+"/down-$1\n")
+	t.Setenv("PATH", y.dir+":"+os.Getenv("PATH"))
+	var pool []Host
+	for _, name := range names {
+		y.touch("down-" + name)
+		h := Host{Name: name, Address: name, InstanceType: "g4dn.xlarge", Wake: []string{"wake", name}, Sleep: []string{"sleep1", name}, WakeSeconds: 5, Data: filepath.Join(y.dir, "data-"+name)}
+		if err := h.check("us-east-1", pool); err != nil {
+			t.Fatal(err)
+		}
+		pool = append(pool, h)
+	}
+	y.restart(pool)
+	return y
+}
+
+func (y *yard) script(name, text string) {
+	if err := os.WriteFile(filepath.Join(y.dir, name), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+func (y *yard) touch(name string) {
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(y.dir, name)), 0o700); err != nil {
+		y.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(y.dir, name), nil, 0o600); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// restart goes on with another control plane, as if the one before it had been killed.
+func (y *yard) restart(pool []Host) {
+	y.t.Helper()
+	var err error
+	if y.Static, err = NewStatic(StaticOptions{Pool: pool, Dir: filepath.Join(y.dir, "claims"), Log: slog.New(slog.DiscardHandler)}); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+func (y *yard) launch(id string) error {
+	return y.Launch(y.t.Context(), Machine{InstanceID: id, InstanceType: "g4dn.xlarge", Zone: "us-east-1a"})
+}
+
+// are says what the machines are, as they themselves know.
+func (y *yard) are() (out []string) {
+	paths, _ := filepath.Glob(filepath.Join(y.dir, "data-*/i-*"))
+	for _, path := range paths {
+		out = append(out, strings.TrimPrefix(filepath.Base(filepath.Dir(path)), "data-")+" is "+filepath.Base(path))
+	}
+	return out
+}
+
+func (y *yard) want(what string, are ...string) {
+	y.t.Helper()
+	if got := y.are(); !slices.Equal(got, are) {
+		y.t.Errorf("%s: %v, want %v", what, got, are)
+	}
+}
+
+func (y *yard) calls() string {
+	b, _ := os.ReadFile(filepath.Join(y.dir, "calls"))
+	return strings.Join(strings.Split(strings.TrimSpace(string(b)), "\n"), ", ")
+}
+
+// must is for what must not fail.
+func (y *yard) must(err error) {
+	y.t.Helper()
+	if err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+func TestStatic(t *testing.T) {
+	y := newYard(t, "mars", "venus")
+	y.must(y.launch("i-1"))
+	y.must(y.launch("i-2"))
+	y.must(y.launch("i-2"))
+	y.want("launched", "mars is i-1", "venus is i-2")
+	err := y.launch("i-3")
+	if !errors.Is(err, ErrCapacity) || !strings.Contains(err.Error(), "no free g4dn.xlarge in us-east-1a: 2 in use") {
+		t.Errorf("a third one: %v", err)
+	}
+
+	y.restart(nil) // both are no longer in the pool, and stay what they are
+	if ids, err := y.List(t.Context()); err != nil || fmt.Sprint(ids) != "[i-1 i-2]" {
+		t.Errorf("the next control plane lists %v, %v", ids, err)
+	}
+	y.must(y.Terminate(t.Context(), "i-1"))
+	y.must(y.Terminate(t.Context(), "i-1"))
+	y.want("terminated", "venus is i-2")
+	if err := y.launch("i-3"); !errors.Is(err, ErrCapacity) {
+		t.Errorf("a machine that was taken out of the pool is taken: %v", err)
+	}
+	y.must(y.Terminate(t.Context(), "i-2"))
+	y.want("all terminated")
+	if got := y.calls(); got != "wake mars, wake venus, wake venus, sleep mars, sleep venus" {
+		t.Errorf("they were woken and put to sleep: %s", got)
+	}
+	if left, err := filepath.Glob(filepath.Join(y.dir, "claims/*")); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+func TestZones(t *testing.T) {
+	y := newYard(t, "mars", "venus")
+	y.hosts[0].Zone = "us-east-1b"
+	y.must(y.launch("i-1"))
+	y.want("the one that stands in any zone", "venus is i-1")
+	if err := y.launch("i-2"); !errors.Is(err, ErrCapacity) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestMachineFails: another one is taken in its place, and it is left out for longer each time, for a reason that shows.
+func TestMachineFails(t *testing.T) {
+	y := newYard(t, "mars", "venus")
+	y.touch("stuck-mars")
+	if err := y.launch("i-1"); err == nil || !strings.Contains(err.Error(), "mars: wake: exit status 1: no power") {
+		t.Errorf("got %v", err)
+	}
+	y.must(y.launch("i-1"))
+	y.want("the other one", "venus is i-1")
+	if err := y.launch("i-2"); !errors.Is(err, ErrCapacity) || !strings.Contains(err.Error(), "1 in use; for 30s not mars: wake: exit status 1: no power") {
+		t.Errorf("got %v", err)
+	}
+	y.hosts[0].rests = time.Time{} // its time has passed
+	if err := y.launch("i-2"); err == nil || errors.Is(err, ErrCapacity) {
+		t.Errorf("got %v", err)
+	}
+	if left := time.Until(y.hosts[0].rests); left < 55*time.Second || left > time.Minute {
+		t.Errorf("it is left out for %v more", left)
+	}
+	for n, want := range map[int]time.Duration{0: 30 * time.Second, 1: time.Minute, 5: 16 * time.Minute, 6: 30 * time.Minute, 1000: 30 * time.Minute} {
+		if got := restAfter(n); got != want {
+			t.Errorf("after %d: %v, want %v", n, got, want)
+		}
+	}
+}
+
+// TestMachineGoesSilent: what was started on a machine that stopped to answer is ended once it answers again, also by the
+// next control plane; until then its instance is elsewhere, and is not ended with it.
+func TestMachineGoesSilent(t *testing.T) {
+	y := newYard(t, "mars", "venus")
+	pool := []Host{y.hosts[0].Host, y.hosts[1].Host}
+	for i := range pool {
+		pool[i].Wake, pool[i].Sleep, pool[i].WakeSeconds = nil, nil, 1
+	}
+	y.restart(pool)
+	os.Remove(filepath.Join(y.dir, "down-venus")) //nolint:errcheck // the test shows it
+	y.touch("data-mars/i-1")                      // the agent was started, and the connection broke
+	if err := y.launch("i-1"); err == nil || !strings.Contains(err.Error(), "mars: it has not answered within 1s: ssh: exit status 255") {
+		t.Errorf("got %v", err)
+	}
+	y.restart(pool)
+	y.must(y.launch("i-1"))
+	y.want("elsewhere", "mars is i-1", "venus is i-1")
+	os.Remove(filepath.Join(y.dir, "down-mars")) //nolint:errcheck // the test shows it
+	y.look(t.Context(), y.hosts[0])
+	y.look(t.Context(), y.hosts[1])
+	y.want("once it answers", "venus is i-1")
+	y.hosts[0].rests = time.Time{} // its time has passed
+	y.must(y.launch("i-2"))
+	y.want("it is free again", "mars is i-2", "venus is i-1")
+}
+
+// TestMachineForgets: a machine that was installed anew is its instance no more.
+func TestMachineForgets(t *testing.T) {
+	y := newYard(t, "mars")
+	y.must(y.launch("i-1"))
+	y.touch("down-mars")
+	y.look(t.Context(), y.hosts[0])
+	if ids, _ := y.List(t.Context()); len(ids) != 1 {
+		t.Errorf("it only does not answer, and is listed as %v", ids)
+	}
+	os.Remove(filepath.Join(y.dir, "down-mars")) //nolint:errcheck // the test shows it
+	if err := os.RemoveAll(filepath.Join(y.dir, "data-mars")); err != nil {
+		t.Fatal(err)
+	}
+	y.look(t.Context(), y.hosts[0])
+	if ids, _ := y.List(t.Context()); len(ids) != 0 {
+		t.Errorf("listed as %v", ids)
+	}
+	y.must(y.Terminate(t.Context(), "i-1"))
+	if y.hosts[0].claim != nil {
+		t.Error("it is not free")
+	}
+}
+
+// TestCutOff: a launch that is cut off by the control plane's end keeps its machine.
+func TestCutOff(t *testing.T) {
+	y := newYard(t, "mars", "venus")
+	y.script("wake", "sleep 60\n")
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if err := y.Launch(ctx, Machine{InstanceID: "i-1", InstanceType: "g4dn.xlarge"}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 20*time.Second {
+		t.Errorf("got %v after %v", err, time.Since(start))
+	}
+	if h := y.of("i-1"); h == nil || h.Name != "mars" || h.failures != 0 {
+		t.Errorf("it has %+v", h)
+	}
+}
+
+// TestObey is the machine's end: it is one instance at a time, and another control plane's instance is let be.
+func TestObey(t *testing.T) {
+	agent := script(t, `while [ "$1" != --data ]; do shift; done
+exec 9>>$2/agent.lock; flock -n 9 || exit 1
+echo $$ > $2/agent.lock
+trap 'exit 0' TERM
+while :; do sleep 0.05 9>&-; done
+`)
+	dir := t.TempDir()
+	obey := func(verb string, m Machine) (string, error) {
+		l := NewLocal(LocalOptions{Program: agent, Dir: dir, Most: 1, Real: true, Log: slog.New(slog.DiscardHandler)})
+		answer, err := l.Obey(t.Context(), verb, Order{Machine: m})
+		b, _ := json.Marshal(answer)
+		return string(b), err
+	}
+	list := func(want string) {
+		t.Helper()
+		if got, err := obey("list", Machine{}); err != nil || got != `{"instanceIds":`+want+`}` {
+			t.Errorf("listed %s, %v, want %s", got, err, want)
+		}
+	}
+	launch := func(id, endpoint string) error {
+		_, err := obey("launch", Machine{InstanceID: id, Endpoint: endpoint})
+		return err
+	}
+	before, err := file.Lock(filepath.Join(dir, "machine.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(time.Second/2, func() { before.Close() }) //nolint:errcheck // the order before this one is done
+	if err := errors.Join(launch("i-1", "http://a"), launch("i-1", "http://a")); err != nil {
+		t.Fatal(err)
+	}
+	list(`["i-1"]`)
+	if err := launch("i-2", "http://b"); err == nil || !strings.Contains(err.Error(), "it is the instance i-1 of the control plane at http://a") {
+		t.Errorf("another control plane takes it: %v", err)
+	}
+	if err := launch("i-3", "http://a"); err != nil {
+		t.Error(err)
+	}
+	list(`["i-3"]`)
+	if _, err := obey("terminate", Machine{InstanceID: "i-1"}); err != nil {
+		t.Error(err)
+	}
+	list(`["i-3"]`)
+	if _, err := obey("terminate", Machine{InstanceID: "i-3"}); err != nil {
+		t.Error(err)
+	}
+	list(`[]`)
+}
