@@ -158,3 +158,23 @@ func TestDefaultCapacityProviderStrategy(t *testing.T) {
 		w.after(time.Minute)
 	})
 }
+
+// TestWaitsForCapacityProvider wants tasks of a provider that is to grow for them: they wait, and no others are started in
+// their place.
+func TestWaitsForCapacityProvider(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		_, err := w.ecs.CreateCapacityProvider(w.ctx, &awsecs.CreateCapacityProviderInput{Name: aws.String("gpus"), AutoScalingGroupProvider: &types.AutoScalingGroupProvider{
+			AutoScalingGroupArn: aws.String("gpus"), ManagedScaling: &types.ManagedScaling{Status: types.ManagedScalingStatusEnabled},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.providers("gpus")
+		w.create(3, by(share("gpus", 0, 1)))
+		expect(t, w.after(time.Minute), 0, 3, 1, inProgress)
+		stopped, err := w.ecs.ListTasks(w.ctx, &awsecs.ListTasksInput{DesiredStatus: types.DesiredStatusStopped})
+		if err != nil || len(stopped.TaskArns) > 0 {
+			t.Errorf("%d tasks were stopped: %v", len(stopped.TaskArns), err)
+		}
+	})
+}
