@@ -304,7 +304,7 @@ func (s *server) run(ctx context.Context) error {
 	})
 	g.Go(func() error { return s.scaling.Run(ctx) })
 	g.Go(func() error { return s.groups.Run(ctx) })
-	g.Go(func() error { return provisioning.Run(ctx, s.store, s.scheduler) })
+	g.Go(func() error { return provisioning.Run(ctx, s.store, s.scheduler, time.Now) })
 	g.Go(func() error { return s.runFleet(ctx) })
 	g.Go(func() error { return s.meter.Run(ctx) })
 	g.Go(func() error {
