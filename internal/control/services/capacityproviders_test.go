@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	autoscalingtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/service/ecs"
+	"github.com/pintle/pintle/internal/state"
 )
 
 // provided makes two capacity providers of the default cluster, and gives each a node of its own.
@@ -163,7 +165,14 @@ func TestDefaultCapacityProviderStrategy(t *testing.T) {
 // their place.
 func TestWaitsForCapacityProvider(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		_, err := w.ecs.CreateCapacityProvider(w.ctx, &awsecs.CreateCapacityProviderInput{Name: aws.String("gpus"), AutoScalingGroupProvider: &types.AutoScalingGroupProvider{
+		err := w.store.Update(w.ctx, func(tx *state.Tx) error {
+			tx.AutoScalingGroups.Put(&state.AutoScalingGroup{AutoScalingGroup: autoscalingtypes.AutoScalingGroup{AutoScalingGroupName: aws.String("gpus")}})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.ecs.CreateCapacityProvider(w.ctx, &awsecs.CreateCapacityProviderInput{Name: aws.String("gpus"), AutoScalingGroupProvider: &types.AutoScalingGroupProvider{
 			AutoScalingGroupArn: aws.String("gpus"), ManagedScaling: &types.ManagedScaling{Status: types.ManagedScalingStatusEnabled},
 		}})
 		if err != nil {
