@@ -138,6 +138,7 @@ func TestFleetSurvivesKills(t *testing.T) {
 func TestManagedScaling(t *testing.T) {
 	p := UpWithFleet(t)
 	p.gpuGroup("pool", "default")
+	p.AWS("autoscaling", "update-auto-scaling-group", "--auto-scaling-group-name", "pool", "--new-instances-protected-from-scale-in")
 	p.AWS("ecs", "create-capacity-provider", "--name", "gpus", "--auto-scaling-group-provider",
 		"autoScalingGroupArn="+p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "AutoScalingGroups[0].AutoScalingGroupARN", "--output", "text")+
 			",managedScaling={status=ENABLED,targetCapacity=100,instanceWarmupPeriod=0},managedTerminationProtection=ENABLED")
