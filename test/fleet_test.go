@@ -137,8 +137,9 @@ func TestFleetSurvivesKills(t *testing.T) {
 // TestManagedScaling runs tasks on a capacity provider whose group has no instances: they wait, PROVISIONING, until as many
 // machines have come as they have GPUs to take; once they end, the machines go.
 func TestManagedScaling(t *testing.T) {
-	p := UpWithFleet(t)
+	p := UpWithFleet(t, "--scale-in", "5s")
 	p.gpuGroup("pool", "default")
+	p.AWS("autoscaling", "update-auto-scaling-group", "--auto-scaling-group-name", "pool", "--new-instances-protected-from-scale-in")
 	p.AWS("ecs", "create-capacity-provider", "--name", "gpus", "--auto-scaling-group-provider",
 		"autoScalingGroupArn="+p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "AutoScalingGroups[0].AutoScalingGroupARN", "--output", "text")+
 			",managedScaling={status=ENABLED,targetCapacity=100,instanceWarmupPeriod=0},managedTerminationProtection=ENABLED")
@@ -164,7 +165,7 @@ func TestManagedScaling(t *testing.T) {
 	for _, task := range tasks {
 		p.AWS("ecs", "stop-task", "--task", task)
 	}
-	Eventually(t, "the end of all machines", 150*time.Second, func() bool {
+	Eventually(t, "the end of all machines", time.Minute, func() bool {
 		return group("[AutoScalingGroups[0].DesiredCapacity,length(AutoScalingGroups[0].Instances)]") == "0\t0" && p.machines() == 0
 	})
 }

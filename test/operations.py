@@ -314,6 +314,11 @@ ecs.delete_service(service="x", force=True)
 ecs.get_waiter("services_inactive").wait(services=["x"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
 
 # Capacity providers
+refused("ClientException", ecs.create_capacity_provider, name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g", "managedScaling": {"status": "ENABLED"}})
+ec2.create_launch_template(LaunchTemplateName="scaled", LaunchTemplateData={"ImageId": "ami-00000000", "InstanceType": "g4dn.xlarge"})
+asg.create_auto_scaling_group(AutoScalingGroupName="g", MinSize=0, MaxSize=0, LaunchTemplate={"LaunchTemplateName": "scaled"}, AvailabilityZones=["us-east-1a"])
+refused("ClientException", ecs.create_capacity_provider, name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g", "managedScaling": {"status": "ENABLED"}, "managedTerminationProtection": "ENABLED"})
+asg.update_auto_scaling_group(AutoScalingGroupName="g", NewInstancesProtectedFromScaleIn=True)
 p = ecs.create_capacity_provider(name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g", "managedScaling": {"status": "ENABLED", "targetCapacity": 90}, "managedTerminationProtection": "ENABLED"},
                                  tags=[{"key": "k", "value": "v"}])["capacityProvider"]
 assert p["status"] == "ACTIVE" and p["autoScalingGroupProvider"]["managedScaling"] == {
@@ -348,6 +353,8 @@ ecs.put_cluster_capacity_providers(cluster="other", capacityProviders=[], defaul
 ecs.deregister_container_instance(cluster="other", containerInstance=one)
 assert ecs.delete_capacity_provider(capacityProvider=p["capacityProviderArn"])["capacityProvider"]["status"] == "INACTIVE"
 assert ecs.describe_capacity_providers(capacityProviders=["gpus"])["failures"][0]["reason"] == "MISSING"
+asg.delete_auto_scaling_group(AutoScalingGroupName="g")
+ec2.delete_launch_template(LaunchTemplateName="scaled")
 
 # What nodes call
 assert ecs.discover_poll_endpoint(containerInstance=instances[0])["endpoint"].endswith("/acs")
@@ -449,7 +456,7 @@ assert [(r["Id"], r["Values"], r["StatusCode"]) for p in pages for r in p["Metri
 refused("ValidationError", cw.get_metric_data, MetricDataQueries=[{"Id": "e1", "Expression": "m1 +"}], StartTime=ago(1), EndTime=ago())
 refused("ValidationError", cw.get_metric_data, MetricDataQueries=[queries[0], {"Id": "e1", "Expression": "nothing * 2"}], StartTime=ago(1), EndTime=ago())
 listed = [m for p in cw.get_paginator("list_metrics").paginate() for m in p["Metrics"]]
-listed = [m for m in listed if m["Namespace"] not in ("AWS/ECS", "ECS/ContainerInsights", "ECS/ContainerInsights/Prometheus")]  # the nodes' own
+listed = [m for m in listed if m["Namespace"] not in ("AWS/ECS", "AWS/ECS/ManagedScaling", "ECS/ContainerInsights", "ECS/ContainerInsights/Prometheus")]  # the nodes' own
 assert len(listed) == 1003, len(listed)
 assert [m["MetricName"] for m in cw.list_metrics(Namespace="Test/GPU", Dimensions=[{"Name": "ServiceName"}])["Metrics"]] == ["util"]
 assert cw.list_metrics(Namespace="Test/GPU", Dimensions=[{"Name": "ServiceName", "Value": "t"}])["Metrics"] == []

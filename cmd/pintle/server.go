@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	cryptorand "crypto/rand"
 	"encoding/json"
@@ -62,13 +63,14 @@ type serverFlags struct {
 
 	Settle time.Duration `default:"40s" help:"How long a service's task must run before it counts as healthy, where it has no health check."`
 
-	AdvertiseURL    string `name:"advertise" help:"URL under which nodes reach this control plane; default http://LISTEN."`
-	AccessKeyID     string `env:"PINTLE_ACCESS_KEY_ID" help:"Access key that callers sign with."`
-	SecretAccessKey string `env:"PINTLE_SECRET_ACCESS_KEY" help:"Its secret. Better in the environment than on the command line."`
-	GPUMetrics      bool   `name:"gpu-metrics" default:"true" negatable:"" help:"Make CloudWatch metrics of the load of the nodes' GPUs; without, as on AWS, that is left to a sidecar or a collector."`
-	Reaction        string `default:"faithful" enum:"faithful,fast" help:"How fast target tracking reacts: faithful, as AWS does (data points of a minute, three to scale out, fifteen to scale in), or fast (of ten seconds, one and six, looked at as they arrive; on queues by what comes, what waits and how long a task takes to start)."`
-	MaxMetrics      int    `default:"500000" help:"How many metrics are kept, at 700 bytes of memory each; those reported longest ago go first, but none of the last three hours."`
-	Verbose         bool   `short:"v" help:"Log more."`
+	AdvertiseURL    string        `name:"advertise" help:"URL under which nodes reach this control plane; default http://LISTEN."`
+	AccessKeyID     string        `env:"PINTLE_ACCESS_KEY_ID" help:"Access key that callers sign with."`
+	SecretAccessKey string        `env:"PINTLE_SECRET_ACCESS_KEY" help:"Its secret. Better in the environment than on the command line."`
+	GPUMetrics      bool          `name:"gpu-metrics" default:"true" negatable:"" help:"Make CloudWatch metrics of the load of the nodes' GPUs; without, as on AWS, that is left to a sidecar or a collector."`
+	Reaction        string        `default:"faithful" enum:"faithful,fast" help:"How fast target tracking reacts: faithful, as AWS does (data points of a minute, three to scale out, fifteen to scale in), or fast (of ten seconds, one and six, looked at as they arrive; on queues by what comes, what waits and how long a task takes to start)."`
+	ScaleIn         time.Duration `placeholder:"DURATION" help:"For how long a capacity provider with managed scaling must need fewer instances before they go; default 15m, or 1m with --reaction fast."`
+	MaxMetrics      int           `default:"500000" help:"How many metrics are kept, at 700 bytes of memory each; those reported longest ago go first, but none of the last three hours."`
+	Verbose         bool          `short:"v" help:"Log more."`
 
 	fleetFlags
 }
@@ -79,6 +81,16 @@ func (f serverFlags) reaction() decidescaling.Reaction {
 		return decidescaling.Fast
 	}
 	return decidescaling.Faithful
+}
+
+// scaleIn is for how long managed scaling needs fewer instances before it gives them up, and how long it pauses between its
+// steps then: a minute on ECS.
+func (f serverFlags) scaleIn() (after, pause time.Duration) {
+	reaction := f.reaction()
+	if reaction == decidescaling.Faithful {
+		pause = reaction.Period
+	}
+	return cmp.Or(f.ScaleIn, time.Duration(reaction.In)*reaction.Period), pause
 }
 
 // server is a control plane, wired together.
@@ -243,7 +255,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 	}
 	s.scaling = scaling.New(s.store, scales)
 	s.sqs = sqs.New(s.queues, sqs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
-	reaction := s.flags.reaction()
+	scaleIn, pause := s.flags.scaleIn()
 	var prices map[string]float64
 	if s.flags.Prices != "" {
 		if prices, err = instancetype.ReadPrices(s.flags.Prices); err != nil {
@@ -251,7 +263,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		}
 	}
 	s.groups = autoscaling.New(s.store, autoscaling.Options{
-		Now: time.Now, CloudWatch: metrics, Metrics: scales.Metrics, Lost: s.flags.Lost, NoFleet: s.fleet == nil, ScaleIn: time.Duration(reaction.In) * reaction.Period, Put: s.metrics.Put, Prices: prices, Log: s.log,
+		Now: time.Now, CloudWatch: metrics, Metrics: scales.Metrics, Lost: s.flags.Lost, NoFleet: s.fleet == nil, ScaleIn: scaleIn, ScaleInPause: pause, Put: s.metrics.Put, Prices: prices, Log: s.log,
 		Queues: s.sqs, QueueURL: s.queueURL,
 	})
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
@@ -302,7 +314,7 @@ func (s *server) run(ctx context.Context) error {
 	})
 	g.Go(func() error { return s.scaling.Run(ctx) })
 	g.Go(func() error { return s.groups.Run(ctx) })
-	g.Go(func() error { return provisioning.Run(ctx, s.store, s.scheduler) })
+	g.Go(func() error { return provisioning.Run(ctx, s.store, s.scheduler, time.Now) })
 	g.Go(func() error { return s.runFleet(ctx) })
 	g.Go(func() error { return s.meter.Run(ctx) })
 	g.Go(func() error {

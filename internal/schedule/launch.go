@@ -101,11 +101,11 @@ func (s *Scheduler) wait(tx *state.Tx, l *Launch) *state.Task {
 	return t
 }
 
-// Fill places a task that waits, and says whether there was room.
-func (s *Scheduler) Fill(tx *state.Tx, old *state.Task) bool {
+// Fill places a task that waits. Where there is no room, it returns why.
+func (s *Scheduler) Fill(tx *state.Tx, old *state.Task) []types.Failure {
 	td := tx.TaskDefinitions.Get(*old.TaskDefinitionArn)
-	if td == nil || old.Waiting == nil {
-		return false
+	if td == nil {
+		return []types.Failure{{Arn: old.TaskDefinitionArn, Reason: aws.String("MISSING")}}
 	}
 	need := NeedOf(&td.TaskDefinition, old.Overrides)
 	p, failures := s.Place(tx.View, Request{
@@ -113,7 +113,7 @@ func (s *Scheduler) Fill(tx *state.Tx, old *state.Task) bool {
 		Constraints: old.Waiting.Constraints, Strategy: old.Waiting.Strategy, CapacityProvider: aws.ToString(old.CapacityProviderName),
 	})
 	if len(failures) > 0 {
-		return false
+		return failures
 	}
 	t := new(*old)
 	t.Containers, t.Waiting = slices.Clone(old.Containers), nil
@@ -122,7 +122,7 @@ func (s *Scheduler) Fill(tx *state.Tx, old *state.Task) bool {
 		t.LastStatus = aws.String("PENDING")
 	}
 	s.put(tx, t, need, p)
-	return true
+	return nil
 }
 
 // LaunchOn is Launch on an instance that the caller has chosen.
@@ -232,6 +232,30 @@ func Closest(failures []types.Failure) string {
 		return "The closest matching (container-instance " + state.NameOf(id) + ") " + words + "."
 	}
 	return "Reason: " + strings.TrimSuffix(reason, ".") + "."
+}
+
+// Shortage is why a task that waited for its capacity provider to grow found no instance there, as its stopped reason has it:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
+func Shortage(v *state.View, t *state.Task, failures []types.Failure) string {
+	there, active := map[string]bool{}, false
+	for i := range v.ContainerInstances.By(state.InstancesByCluster, *t.ClusterArn) {
+		if aws.ToString(i.CapacityProviderName) == aws.ToString(t.CapacityProviderName) && *i.Status != "INACTIVE" {
+			there[*i.ContainerInstanceArn], active = true, active || *i.Status == "ACTIVE"
+		}
+	}
+	switch {
+	case len(there) == 0:
+		return "EMPTY CAPACITY PROVIDER"
+	case !active:
+		return "NO ACTIVE INSTANCES"
+	}
+	reason, rank := "RESOURCE:*", -1
+	for _, f := range failures {
+		if r := nearness(aws.ToString(f.Reason)); there[aws.ToString(f.Arn)] && r > rank {
+			reason, rank = *f.Reason, r
+		}
+	}
+	return reason
 }
 
 // shortages are the reasons that name an instance which would do but for one thing.

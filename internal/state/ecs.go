@@ -170,6 +170,8 @@ var (
 	TasksByLastStatus = Index[Task]{"last_status", func(t *Task) []string { return given(t.LastStatus) }}
 
 	InstancesByCluster = Index[ContainerInstance]{"cluster", func(c *ContainerInstance) []string { return []string{c.ClusterArn} }}
+	// InstancesByMachine finds what an EC2 instance has registered.
+	InstancesByMachine = Index[ContainerInstance]{"machine", func(c *ContainerInstance) []string { return given(c.Ec2InstanceId) }}
 
 	TaskDefinitionsByFamily = Index[TaskDefinition]{"family", func(t *TaskDefinition) []string { return given(t.Family) }}
 )
@@ -192,7 +194,7 @@ var (
 	containerInstances = &def[ContainerInstance]{
 		name:    "container_instances",
 		keyOf:   func(c *ContainerInstance) string { return aws.ToString(c.ContainerInstanceArn) },
-		indexes: []Index[ContainerInstance]{InstancesByCluster},
+		indexes: []Index[ContainerInstance]{InstancesByCluster, InstancesByMachine},
 	}
 
 	idempotencyTokens = &def[IdempotencyToken]{name: "idempotency_tokens", keyOf: func(t *IdempotencyToken) string { return t.Token }}

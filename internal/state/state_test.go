@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -283,8 +284,18 @@ func TestLikeAMap(t *testing.T) {
 
 func same(r *rapid.T, v *View, want map[string]string) {
 	got := map[string]string{}
+	var keys, behind []string
 	for row := range v.Tasks.All() {
 		got[*row.TaskArn] = *row.ContainerInstanceArn
+		if *row.TaskArn > "b" {
+			keys = append(keys, *row.TaskArn)
+		}
+	}
+	for row := range v.Tasks.Behind("b") {
+		behind = append(behind, *row.TaskArn)
+	}
+	if !slices.Equal(keys, behind) {
+		r.Fatalf("Behind gives %v, want %v", behind, keys)
 	}
 	if !maps.Equal(got, want) {
 		r.Fatalf("rows are %v, want %v", got, want)

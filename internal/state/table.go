@@ -66,6 +66,20 @@ func (t Table[R]) After(index Index[R], value, key string) iter.Seq[*R] {
 	}
 }
 
+// Behind returns the rows with a key behind the given one, ordered by key: the way to go on with a listing of all. It is not
+// watched.
+func (t Table[R]) Behind(key string) iter.Seq[*R] {
+	it, err := t.view.txn.LowerBound(t.def.name, primary, key)
+	must(err)
+	return func(yield func(*R) bool) {
+		for r := range rows[R](it) {
+			if t.def.keyOf(r) != key && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
 // Put adds the row, or takes the place of the one with the same key.
 func (t Table[R]) Put(row *R) { t.tx.put(t.def, row) }
 

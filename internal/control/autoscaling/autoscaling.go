@@ -27,6 +27,8 @@ type Options struct {
 	Lost time.Duration
 	// ScaleIn is for how long managed scaling must need fewer instances before it gives them up.
 	ScaleIn time.Duration
+	// ScaleInPause is the time between its steps then, each of at most half the group; 0 gives up all at once.
+	ScaleInPause time.Duration
 	// Put is where capacity providers' metric goes.
 	Put func([]metricstore.Sample) error
 	// Queues is where lifecycle hooks' messages go, and QueueURL the URL of the queue with an ARN.

@@ -54,11 +54,17 @@ func (l *Loop) manage(ctx context.Context, now time.Time) error {
 // groupOf is the Auto Scaling group of a capacity provider; nil where it is not one of Pintle's.
 func groupOf(v *state.View, p *state.CapacityProvider) *state.AutoScalingGroup {
 	for g := range v.AutoScalingGroups.All() {
-		if found := providerOf(v, g); found != nil && *found.Name == *p.Name {
+		if provides(p, g) {
 			return g
 		}
 	}
 	return nil
+}
+
+// provides says whether a capacity provider has a group, which it names by its ARN or its name.
+func provides(p *state.CapacityProvider, g *state.AutoScalingGroup) bool {
+	arn := *p.AutoScalingGroupProvider.AutoScalingGroupArn
+	return arn == *g.AutoScalingGroupARN || arn == g.Name()
 }
 
 // adopt has the container instances of a provider's group say whose they are.
@@ -76,8 +82,8 @@ func adopt(tx *state.Tx, p *state.CapacityProvider) {
 	}
 }
 
-// grow sets the desired capacity of a provider's group: at once where more instances are needed, and once it has been so for a
-// while where fewer are. It gives the provider's CapacityProviderReservation.
+// grow sets the desired capacity of a provider's group: at once where its use is above the target, and once it has been below
+// for a while where fewer are needed. It gives the provider's CapacityProviderReservation.
 func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (reservation float64, managed bool) {
 	scaling := p.AutoScalingGroupProvider.ManagedScaling
 	old := groupOf(tx.View, p)
@@ -85,22 +91,29 @@ func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (res
 		return 0, false
 	}
 	m, warming := managedOf(tx.View, p, old, l.opts.Prices, now)
-	g, desired := old.Clone(), m.Desired(int(aws.ToInt32(scaling.TargetCapacity)))
-	before := int(*old.DesiredCapacity)
-	low := desired < before && len(m.Waiting) == 0
+	target, before := int(aws.ToInt32(scaling.TargetCapacity)), int(*old.DesiredCapacity)
+	desired := m.Desired(target)
 	row := *p
-	switch {
+	switch low := desired < before && len(m.Waiting) == 0; {
+	case m.Reservation() > float64(target):
+		row.LowSince, desired = nil, max(desired, before)
 	case !low || warming:
-		row.LowSince = nil
+		row.LowSince, desired = nil, before
 	case row.LowSince == nil:
-		row.LowSince = &now
-	}
-	if desired > before || low && row.LowSince != nil && now.Sub(*row.LowSince) >= l.opts.ScaleIn {
-		setDesired(g, desired, "managed scaling of the capacity provider "+*p.Name+", whose tasks need "+itoa(m.Needed())+" instances,", now)
+		row.LowSince, desired = &now, before
+	case now.Sub(*row.LowSince) < l.opts.ScaleIn:
+		desired = before
+	case l.opts.ScaleInPause > 0:
+		desired = capacity.ScaleIn(before, desired)
+		row.LowSince = new(now.Add(l.opts.ScaleInPause - l.opts.ScaleIn))
+	default:
 		row.LowSince = nil
 	}
-	if *g.DesiredCapacity != *old.DesiredCapacity {
-		tx.AutoScalingGroups.Put(g)
+	if g := old.Clone(); desired != before {
+		setDesired(g, desired, "managed scaling of the capacity provider "+*p.Name+", whose tasks need "+itoa(m.Needed())+" instances,", now)
+		if *g.DesiredCapacity != *old.DesiredCapacity { // else the group's bounds forbid it
+			tx.AutoScalingGroups.Put(g)
+		}
 	}
 	if row.LowSince != p.LowSince {
 		tx.CapacityProviders.Put(&row)
@@ -116,12 +129,12 @@ func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGro
 	for _, i := range v.ActiveMembers(g.Name()) {
 		c := containerInstance(v, *i.InstanceId)
 		at := i.Member.InServiceAt
-		warming = warming || at == nil || now.Before(at.Add(warmup)) || c == nil && now.Before(at.Add(registers))
+		comes := coming(i, c, now)
+		warming = warming || comes || now.Before(at.Add(warmup))
 		switch {
-		case c == nil:
 		case busy(v, c, false):
 			m.Registered, m.Busy = m.Registered+1, m.Busy+1
-		case now.Sub(aws.ToTime(c.RegisteredAt)) >= settles:
+		case !comes:
 			m.Registered++
 		}
 	}
@@ -136,11 +149,24 @@ func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGro
 	return m, warming
 }
 
-// settles is how long an instance without tasks counts as still coming, so that those that wait for it are not counted twice:
-// it has to connect before they are placed.
+// coming says whether an instance is still to take tasks, so that those that wait for it are not counted twice: it has to be in
+// service, to register and to connect, and then they have to be placed.
+func coming(i *state.Instance, c *state.ContainerInstance, now time.Time) bool {
+	at := i.Member.InServiceAt
+	switch {
+	case at == nil:
+		return true
+	case c == nil || !c.AgentConnected:
+		return now.Before(at.Add(registers))
+	}
+	return now.Sub(aws.ToTime(c.RegisteredAt)) < settles
+}
+
+// settles is how long an instance that has registered counts as still coming.
 const settles = 5 * time.Second
 
-// registers is how long an instance that runs may take to register, before it counts as one without tasks.
+// registers is how long an instance in service may take to register and connect, before it counts as one without tasks, and
+// another one is launched for those that wait.
 const registers = time.Minute
 
 // measure puts CapacityProviderReservation, once a minute.

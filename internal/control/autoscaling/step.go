@@ -38,13 +38,18 @@ const (
 	terminating = "autoscaling:EC2_INSTANCE_TERMINATING"
 	// maxPause is the most between launches that fail.
 	maxPause = time.Minute
-	// drains is how long an instance's tasks may take to end: as long as a lifecycle hook may.
-	drains = 48 * time.Hour
+	// managedTag and drainingHook are what ECS calls its own in groups:
+	// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/managed-instance-draining.html
+	managedTag   = "AmazonECSManaged"
+	drainingHook = "ecs-managed-draining-termination-hook"
+	// drainsFor is how long an instance's tasks may take to end. ECS prolongs its hook until then, which is the most for one.
+	drainsFor = 48 * time.Hour
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
 func (s *step) run() {
+	s.attach()
 	for _, i := range slices.Collect(s.tx.Instances.By(state.InstancesByGroup, s.group.Name())) {
 		s.advance(i)
 	}
@@ -57,6 +62,30 @@ func (s *step) run() {
 	}
 	if !reflect.DeepEqual(s.old, s.group) {
 		s.tx.AutoScalingGroups.Put(s.group)
+	}
+}
+
+// attach gives the group what ECS gives one that a capacity provider has: its tag, and while the provider has managed draining,
+// the lifecycle hook that it drains instances by.
+func (s *step) attach() {
+	if s.group.Deleting { // with all it has, which waits for no hook
+		return
+	}
+	p := providerOf(s.tx.View, s.group)
+	if p != nil && !slices.ContainsFunc(s.group.Tags, func(t types.TagDescription) bool { return aws.ToString(t.Key) == managedTag }) {
+		s.group.Tags = append(s.group.Tags, types.TagDescription{
+			Key: aws.String(managedTag), Value: aws.String(""), PropagateAtLaunch: aws.Bool(true), ResourceId: s.group.AutoScalingGroupName, ResourceType: aws.String("auto-scaling-group"),
+		})
+	}
+	drains := p != nil && p.AutoScalingGroupProvider.ManagedDraining == ecstypes.ManagedDrainingEnabled
+	switch there := s.group.Hook(drainingHook) != nil; {
+	case drains && !there:
+		s.group.Hooks = append(s.group.Hooks, types.LifecycleHook{
+			AutoScalingGroupName: s.group.AutoScalingGroupName, LifecycleHookName: aws.String(drainingHook), LifecycleTransition: aws.String(terminating),
+			DefaultResult: aws.String("CONTINUE"), HeartbeatTimeout: aws.Int32(3600), GlobalTimeout: aws.Int32(int32(drainsFor.Seconds())),
+		})
+	case !drains && there:
+		s.group.Hooks = slices.DeleteFunc(s.group.Hooks, func(h types.LifecycleHook) bool { return *h.LifecycleHookName == drainingHook })
 	}
 }
 
@@ -154,7 +183,7 @@ func (s *step) hooks(i *state.Instance, transition string) (waits *state.Lifecyc
 	var done []string
 	if w != nil {
 		h := s.group.Hook(w.Hook)
-		over := w.Proceed || h == nil || !s.now.Before(w.Until)
+		over := w.Proceed || h == nil || !s.now.Before(w.Until) || w.Hook == drainingHook && s.drained(i)
 		if !over {
 			return w, ""
 		}
@@ -168,14 +197,17 @@ func (s *step) hooks(i *state.Instance, transition string) (waits *state.Lifecyc
 	}
 	for _, name := range s.group.HooksOf(transition) {
 		if !slices.Contains(done, name) {
-			h := s.group.Hook(name)
-			return &state.LifecycleAction{Hook: name, Token: state.NewUUID(), Since: s.now, Until: s.now.Add(time.Duration(*h.HeartbeatTimeout) * time.Second), Done: done}, ""
+			lasts := time.Duration(*s.group.Hook(name).HeartbeatTimeout) * time.Second
+			if name == drainingHook {
+				lasts = drainsFor
+			}
+			return &state.LifecycleAction{Hook: name, Token: state.NewUUID(), Since: s.now, Until: s.now.Add(lasts), Done: done}, ""
 		}
 	}
 	return nil, ""
 }
 
-// depart takes an instance from its last service to its end: through its hooks, until its tasks have ended where a
+// depart takes an instance from its last service to its end: through its hooks, of which one waits for its tasks where a
 // capacity provider drains it, and then the machine goes.
 func (s *step) depart(i *state.Instance) {
 	if i.Name() == ec2types.InstanceStateNameTerminated {
@@ -200,20 +232,13 @@ func (s *step) depart(i *state.Instance) {
 		row.Member.LifecycleState, row.Member.Waits = types.LifecycleStateTerminatingProceed, nil
 		s.put(i, row)
 	}
-	if s.drained(row) {
-		s.tx.Instances.Put(row.Terminating("Server.ScheduledStop", "Server.ScheduledStop: taken out of the Auto Scaling group "+s.group.Name()))
-	}
+	s.tx.Instances.Put(row.Terminating("Server.ScheduledStop", "Server.ScheduledStop: taken out of the Auto Scaling group "+s.group.Name()))
 }
 
-// drained sets the container instance of an instance to DRAINING, where its capacity provider has managed draining, and
-// says whether its tasks have ended. Without, there is nothing to wait for.
+// drained sets the container instance of an instance to DRAINING, and says whether its tasks have ended.
 func (s *step) drained(i *state.Instance) bool {
-	p := providerOf(s.tx.View, s.group)
-	if p == nil || p.AutoScalingGroupProvider.ManagedDraining != ecstypes.ManagedDrainingEnabled {
-		return true
-	}
 	c := containerInstance(s.tx.View, *i.InstanceId)
-	if c == nil || s.now.Sub(aws.ToTime(startOf(s.tx.View, i))) > drains {
+	if c == nil {
 		return true
 	}
 	if *c.Status != "DRAINING" {
@@ -224,18 +249,10 @@ func (s *step) drained(i *state.Instance) bool {
 	return !busy(s.tx.View, c, true)
 }
 
-// startOf is when the activity of an instance began.
-func startOf(v *state.View, i *state.Instance) *time.Time {
-	if a := v.GroupActivities.Get(i.Member.Activity); a != nil {
-		return a.StartTime
-	}
-	return i.LaunchTime
-}
-
 // providerOf is the capacity provider of a group; nil where it has none.
 func providerOf(v *state.View, g *state.AutoScalingGroup) *state.CapacityProvider {
 	for p := range v.CapacityProviders.All() {
-		if arn := *p.AutoScalingGroupProvider.AutoScalingGroupArn; arn == *g.AutoScalingGroupARN || arn == g.Name() {
+		if provides(p, g) {
 			return p
 		}
 	}
@@ -244,8 +261,8 @@ func providerOf(v *state.View, g *state.AutoScalingGroup) *state.CapacityProvide
 
 // containerInstance is what an instance has registered; nil where it has not.
 func containerInstance(v *state.View, id string) *state.ContainerInstance {
-	for c := range v.ContainerInstances.All() {
-		if aws.ToString(c.Ec2InstanceId) == id && *c.Status != "INACTIVE" {
+	for c := range v.ContainerInstances.By(state.InstancesByMachine, id) {
+		if *c.Status != "INACTIVE" {
 			return c
 		}
 	}

@@ -247,8 +247,8 @@ func (l *Loop) deregister(ctx context.Context, id string) error {
 func (l *Loop) containerInstances(id string) iter.Seq[*state.ContainerInstance] {
 	v := l.store.View()
 	return func(yield func(*state.ContainerInstance) bool) {
-		for c := range v.ContainerInstances.All() {
-			if aws.ToString(c.Ec2InstanceId) == id && aws.ToString(c.Status) != "INACTIVE" && !yield(c) {
+		for c := range v.ContainerInstances.By(state.InstancesByMachine, id) {
+			if aws.ToString(c.Status) != "INACTIVE" && !yield(c) {
 				return
 			}
 		}

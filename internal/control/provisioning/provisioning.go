@@ -1,5 +1,6 @@
 // Package provisioning is the loop that places tasks which wait for their capacity provider to grow: PROVISIONING, without
-// an instance. It looks when instances come, and every second for what tasks that end leave free.
+// an instance. It looks when instances come, and every second for what tasks that end leave free. What has waited for too long
+// is stopped, with the reason that it found no instance.
 package provisioning
 
 import (
@@ -9,15 +10,21 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/state"
 )
 
-const every = time.Second
+const (
+	every = time.Second
+	// patience is how long a task waits for capacity. ECS gives it between 10 and 30 minutes:
+	// https://aws.amazon.com/blogs/containers/deep-dive-on-amazon-ecs-cluster-auto-scaling/
+	patience = 30 * time.Minute
+)
 
 // Run places tasks until ctx ends.
-func Run(ctx context.Context, store *state.Store, scheduler *schedule.Scheduler) error {
+func Run(ctx context.Context, store *state.Store, scheduler *schedule.Scheduler, now func() time.Time) error {
 	for {
 		v := store.Watch()
 		waits := false
@@ -27,7 +34,7 @@ func Run(ctx context.Context, store *state.Store, scheduler *schedule.Scheduler)
 		looking, cancel := ctx, context.CancelFunc(func() {})
 		if waits {
 			v.ContainerInstances.Watch()
-			if err := store.Update(ctx, func(tx *state.Tx) error { Place(tx, scheduler); return nil }); err != nil {
+			if err := store.Update(ctx, func(tx *state.Tx) error { Place(tx, scheduler, now()); return nil }); err != nil {
 				return err
 			}
 			looking, cancel = context.WithTimeout(ctx, every)
@@ -40,9 +47,9 @@ func Run(ctx context.Context, store *state.Store, scheduler *schedule.Scheduler)
 	}
 }
 
-// Place places the tasks that there is room for, the oldest first. Of those that are alike, it tries no more after the first
-// that finds none.
-func Place(tx *state.Tx, scheduler *schedule.Scheduler) {
+// Place places the tasks that there is room for, the oldest first, and stops those that have waited for too long. Of those that
+// are alike, it tries no more after the first that finds none.
+func Place(tx *state.Tx, scheduler *schedule.Scheduler, now time.Time) {
 	var waiting []*state.Task
 	for t := range tx.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
 		if t.Waiting != nil && *t.DesiredStatus == "RUNNING" {
@@ -50,9 +57,14 @@ func Place(tx *state.Tx, scheduler *schedule.Scheduler) {
 		}
 	}
 	slices.SortStableFunc(waiting, func(a, b *state.Task) int { return aws.ToTime(a.CreatedAt).Compare(aws.ToTime(b.CreatedAt)) })
-	full := map[string]bool{}
+	full := map[string][]types.Failure{}
 	for _, t := range waiting {
 		kind := fmt.Sprint(*t.ClusterArn, *t.TaskDefinitionArn, aws.ToString(t.CapacityProviderName), aws.ToString(t.Group), t.Waiting.CPU, t.Waiting.MemoryMiB, t.Waiting.GPUs, len(t.Waiting.Constraints))
-		full[kind] = full[kind] || !scheduler.Fill(tx, t)
+		if full[kind] == nil {
+			full[kind] = scheduler.Fill(tx, t)
+		}
+		if full[kind] != nil && now.Sub(aws.ToTime(t.CreatedAt)) >= patience {
+			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTaskFailedToStart, schedule.Shortage(tx.View, t, full[kind]), now.UTC().Truncate(time.Millisecond)))
+		}
 	}
 }

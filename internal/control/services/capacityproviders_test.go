@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	autoscalingtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/service/ecs"
+	"github.com/pintle/pintle/internal/state"
 )
 
 // provided makes two capacity providers of the default cluster, and gives each a node of its own.
@@ -156,5 +158,32 @@ func TestDefaultCapacityProviderStrategy(t *testing.T) {
 			t.Error("a launch type does not overrule the default strategy", out, err)
 		}
 		w.after(time.Minute)
+	})
+}
+
+// TestWaitsForCapacityProvider wants tasks of a provider that is to grow for them: they wait, and no others are started in
+// their place.
+func TestWaitsForCapacityProvider(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		err := w.store.Update(w.ctx, func(tx *state.Tx) error {
+			tx.AutoScalingGroups.Put(&state.AutoScalingGroup{AutoScalingGroup: autoscalingtypes.AutoScalingGroup{AutoScalingGroupName: aws.String("gpus")}})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.ecs.CreateCapacityProvider(w.ctx, &awsecs.CreateCapacityProviderInput{Name: aws.String("gpus"), AutoScalingGroupProvider: &types.AutoScalingGroupProvider{
+			AutoScalingGroupArn: aws.String("gpus"), ManagedScaling: &types.ManagedScaling{Status: types.ManagedScalingStatusEnabled},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.providers("gpus")
+		w.create(3, by(share("gpus", 0, 1)))
+		expect(t, w.after(time.Minute), 0, 3, 1, inProgress)
+		stopped, err := w.ecs.ListTasks(w.ctx, &awsecs.ListTasksInput{DesiredStatus: types.DesiredStatusStopped})
+		if err != nil || len(stopped.TaskArns) > 0 {
+			t.Errorf("%d tasks were stopped: %v", len(stopped.TaskArns), err)
+		}
 	})
 }

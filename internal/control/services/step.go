@@ -188,8 +188,10 @@ func (s *step) task(t *state.Task) deployment.Task {
 		ID: *t.TaskArn, Deployment: aws.ToString(t.StartedBy), Instance: aws.ToString(t.ContainerInstanceArn),
 		Zone: aws.ToString(t.AvailabilityZone), ProtectedUntil: aws.ToTime(t.ProtectedUntil),
 	}
-	instance := s.tx.ContainerInstances.Get(out.Instance)
-	out.Draining = instance == nil || *instance.Status != "ACTIVE"
+	if out.Instance != "" { // else it waits for its capacity provider to grow
+		instance := s.tx.ContainerInstances.Get(out.Instance)
+		out.Draining = instance == nil || *instance.Status != "ACTIVE"
+	}
 	out.Status, out.ChangesAt = s.status(t)
 	return out
 }

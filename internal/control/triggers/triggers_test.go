@@ -2,12 +2,16 @@ package triggers
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	service "github.com/pintle/pintle/internal/service/cloudwatch"
+	"github.com/pintle/pintle/internal/state"
 )
 
 // fake answers with two pages of alarms.
@@ -48,5 +52,44 @@ func TestActing(t *testing.T) {
 		if due["out"] != step.due || due["in"] != step.due {
 			t.Errorf("after %v: %v", step.after, due)
 		}
+	}
+}
+
+// BenchmarkActing is what scaling loops ask every second, of 5,000 alarms: all of them policies', or one in a hundred.
+func BenchmarkActing(b *testing.B) {
+	for _, every := range []int{1, 100} {
+		b.Run(fmt.Sprintf("policies=%d", 5000/every), func(b *testing.B) {
+			journal, err := state.OpenSQLite(context.Background(), b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			store, err := state.Open(context.Background(), journal)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer store.Close() //nolint:errcheck // it is over
+			err = store.Update(context.Background(), func(tx *state.Tx) error {
+				for i := range 5000 {
+					action := "http://localhost/tell"
+					if i%every == 0 {
+						action = fmt.Sprintf("%sus-east-1:000000000000:scalingPolicy:%d", actionPrefix, i)
+					}
+					tx.Alarms.Put(&state.Alarm{Metric: &types.MetricAlarm{
+						AlarmName: aws.String(fmt.Sprintf("alarm-%04d", i)), StateValue: types.StateValueOk, ActionsEnabled: aws.Bool(true), Period: aws.Int32(60), AlarmActions: []string{action},
+					}})
+				}
+				return nil
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			triggers := New(service.New(nil, store, service.Options{}), nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := triggers.Acting(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

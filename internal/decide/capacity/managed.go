@@ -53,6 +53,9 @@ func (m Managed) Reservation() float64 {
 // Desired is the group's capacity by which its use comes to the target, in percent.
 func (m Managed) Desired(target int) int { return (m.Needed()*100 + target - 1) / target }
 
+// ScaleIn is the group's capacity after one step towards a smaller one: at most half of it goes at a time.
+func ScaleIn(from, to int) int { return max(to, from-max(1, from/2)) }
+
 // pack is how many instances hold the tasks, each put into the first that has room.
 func pack(tasks []Size, instance Size) int {
 	tasks = slices.DeleteFunc(slices.Clone(tasks), func(t Size) bool { return !instance.holds(t) })

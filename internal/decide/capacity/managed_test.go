@@ -18,6 +18,7 @@ func tasks(n int, s Size) (out []Size) {
 
 func TestManaged(t *testing.T) {
 	gpu, cpu := Size{1024, 1024, 1}, Size{2048, 1024, 0}
+	p3 := Size{32_768, 249_856, 4} // a p3.8xlarge
 	for _, c := range []struct {
 		name            string
 		m               Managed
@@ -37,8 +38,24 @@ func TestManaged(t *testing.T) {
 		{"at least a step", Managed{Waiting: tasks(1, gpu), MinStep: 2}, 100, 2, 2, 200},
 		{"at most a step", Managed{Waiting: tasks(9, gpu), MaxStep: 4}, 100, 4, 4, 200},
 		{"what no instance holds does not count", Managed{Waiting: tasks(2, Size{1, 1, 4})}, 100, 0, 0, 100},
+		// The cases of https://aws.amazon.com/blogs/containers/deep-dive-on-amazon-ecs-cluster-auto-scaling/
+		{"M = N: neither way", Managed{Registered: 1, Busy: 1}, 100, 1, 1, 100},
+		{"M > N: tasks wait", Managed{Registered: 1, Busy: 1, Waiting: tasks(1, gpu)}, 100, 2, 2, 200},
+		{"M < N: one is idle", Managed{Registered: 2, Busy: 1}, 100, 1, 1, 50},
+		{"M and N are 0: 100", Managed{}, 100, 0, 0, 100},
+		{"N is 0, M is not: 200", Managed{Waiting: tasks(1, gpu)}, 100, 1, 1, 200},
+		{"N is not 0, M is: 0", Managed{Registered: 1}, 100, 0, 0, 0},
+		{"a target of 50 keeps as many again", Managed{Registered: 4, Busy: 4}, 50, 4, 8, 100},
+		{"as many idle as a target of 50 wants", Managed{Registered: 8, Busy: 4}, 50, 4, 8, 50},
+		// Tasks of GPUs, and of several sizes.
+		{"four to an instance of four GPUs", Managed{Instance: p3, Waiting: tasks(10, gpu)}, 100, 3, 3, 200},
+		{"pairs", Managed{Instance: p3, Waiting: tasks(3, Size{1024, 1024, 2})}, 100, 2, 2, 200},
+		{"three GPUs leave one", Managed{Instance: p3, Waiting: append(tasks(3, Size{1024, 1024, 3}), tasks(4, gpu)...)}, 100, 4, 4, 200},
+		{"memory, and not GPUs", Managed{Instance: p3, Waiting: tasks(3, Size{1024, 200_000, 1})}, 100, 3, 3, 200},
 	} {
-		c.m.Instance = g4dn
+		if c.m.Instance == (Size{}) {
+			c.m.Instance = g4dn
+		}
 		if c.m.MaxStep == 0 {
 			c.m.MaxStep = 10_000
 		}
@@ -61,6 +78,109 @@ func TestPack(t *testing.T) {
 		n := pack(all, instance)
 		if !(Size{int64(n) * 64, int64(n) * 64, n * 8}).holds(sum) || n > len(all) {
 			r.Fatalf("%d instances for %v", n, all)
+		}
+	})
+}
+
+func TestScaleIn(t *testing.T) {
+	for _, c := range []struct{ from, to, want int }{{10, 0, 5}, {5, 0, 3}, {3, 0, 2}, {2, 0, 1}, {1, 0, 0}, {0, 0, 0}, {10, 8, 8}, {10, 5, 5}, {10, 4, 5}} {
+		if got := ScaleIn(c.from, c.to); got != c.want {
+			t.Errorf("from %d to %d: %d, want %d", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+func size(r *rapid.T, what string, most int) Size {
+	return Size{rapid.Int64Range(0, int64(most)).Draw(r, what+" cpu"), rapid.Int64Range(1, int64(most)).Draw(r, what+" memory"), rapid.IntRange(0, most).Draw(r, what+" gpus")}
+}
+
+// TestEqualTasks: of equal tasks, as many instances are needed as ECS's binpack of a group of them comes to.
+func TestEqualTasks(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		instance, task, n := size(r, "instance", 16), size(r, "task", 16), rapid.IntRange(0, 50).Draw(r, "n")
+		fit := instance.MemoryMiB / task.MemoryMiB
+		if task.CPU > 0 {
+			fit = min(fit, instance.CPU/task.CPU)
+		}
+		if task.GPUs > 0 {
+			fit = min(fit, int64(instance.GPUs/task.GPUs))
+		}
+		want := 0
+		if fit > 0 {
+			want = (n + int(fit) - 1) / int(fit)
+		}
+		if got := pack(tasks(n, task), instance); got != want {
+			r.Fatalf("%d instances, want %d", got, want)
+		}
+	})
+}
+
+// best is the fewest instances that hold the tasks, by trying all ways.
+func best(tasks []Size, instance Size, free []Size) int {
+	if len(tasks) == 0 {
+		return len(free)
+	}
+	t, least := tasks[0], len(free)+len(tasks)
+	for i, f := range append(free, instance) {
+		if !f.holds(t) {
+			continue
+		}
+		next := append([]Size{}, append(free, instance)...)
+		next[i] = Size{f.CPU - t.CPU, f.MemoryMiB - t.MemoryMiB, f.GPUs - t.GPUs}
+		if i < len(free) {
+			next = next[:len(free)]
+		}
+		least = min(least, best(tasks[1:], instance, next))
+	}
+	return least
+}
+
+// TestNearlyTheFewest: of a few tasks of any size, one instance at most is needed more than the fewest that hold them.
+func TestNearlyTheFewest(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		instance := Size{8, 8, 4}
+		var waiting []Size
+		for range rapid.IntRange(0, 6).Draw(r, "tasks") {
+			s := size(r, "task", 8)
+			s.GPUs /= 2
+			waiting = append(waiting, s)
+		}
+		if got, want := pack(waiting, instance), best(waiting, instance, nil); got < want || got > want+1 {
+			r.Fatalf("%d instances for %v, and %d hold them", got, waiting, want)
+		}
+	})
+}
+
+// TestManagedScalingDecides decides for any provider: with nothing to do nothing is needed; instances with tasks are never given
+// up; what is desired has the slack that the target asks for, and no whole instance more; the metric is above the target just where
+// more are desired than there are; and the decision, carried out, is the same again.
+func TestManagedScalingDecides(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		m := Managed{Registered: rapid.IntRange(0, 40).Draw(r, "registered"), Instance: g4dn, MinStep: rapid.IntRange(1, 5).Draw(r, "least step")}
+		m.Busy, m.MaxStep = rapid.IntRange(0, m.Registered).Draw(r, "busy"), rapid.IntRange(m.MinStep, 10_000).Draw(r, "most step")
+		m.Waiting = tasks(rapid.IntRange(0, 20).Draw(r, "waiting"), Size{1024, 1024, 1})
+		target := rapid.IntRange(1, 100).Draw(r, "target")
+		needed, desired := m.Needed(), m.Desired(target)
+		if m.Busy == 0 && len(m.Waiting) == 0 && desired != 0 {
+			r.Fatalf("%d are desired for nothing", desired)
+		}
+		if desired < m.Busy || len(m.Waiting) > 0 && desired <= m.Registered {
+			r.Fatalf("%d are desired of %d, %d with tasks and %d tasks waiting", desired, m.Registered, m.Busy, len(m.Waiting))
+		}
+		if len(m.Waiting) > 0 && needed > m.Registered+max(len(m.Waiting), m.MinStep) {
+			r.Fatalf("%d are needed for %d tasks beside %d", needed, len(m.Waiting), m.Registered)
+		}
+		if desired*target < needed*100 || desired > 0 && (desired-1)*target >= needed*100 {
+			r.Fatalf("%d are desired for %d at %d %%", desired, needed, target)
+		}
+		if m.Registered > 0 && (m.Reservation() > float64(target)) != (desired > m.Registered) {
+			r.Fatalf("%v %% of a target of %d %%, and %d are desired of %d", m.Reservation(), target, desired, m.Registered)
+		}
+		if len(m.Waiting) == 0 {
+			after := m
+			if after.Registered = desired; after.Desired(target) != desired {
+				r.Fatalf("%d, and then %d are desired", desired, after.Desired(target))
+			}
 		}
 	})
 }

@@ -33,7 +33,7 @@ func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarm
 	}
 	out := &cloudwatch.DescribeAlarmsOutput{MetricAlarms: []types.MetricAlarm{}, CompositeAlarms: []types.CompositeAlarm{}}
 	last := ""
-	for a := range candidates(view, in.AlarmNames) {
+	for a := range candidates(view, in.AlarmNames, after) {
 		if a.Name() <= after || !wants(a) {
 			continue
 		}
@@ -51,10 +51,10 @@ func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarm
 	return out, nil
 }
 
-// candidates are the alarms with the names, or all, in the order of their names.
-func candidates(view *state.View, names []string) iter.Seq[*state.Alarm] {
+// candidates are the alarms with the names, or all behind a name, in the order of their names.
+func candidates(view *state.View, names []string, after string) iter.Seq[*state.Alarm] {
 	if len(names) == 0 {
-		return view.Alarms.All()
+		return view.Alarms.Behind(after)
 	}
 	return func(yield func(*state.Alarm) bool) {
 		for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {

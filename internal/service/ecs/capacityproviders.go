@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/decide/capacity"
+	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -53,11 +54,11 @@ func (s *Service) provider(v *state.View, name string) *types.CapacityProvider {
 }
 
 func providerNotFound(name string) error {
-	return clientError("The capacity provider %q does not exist.", name)
+	return clientError("The specified capacity provider does not exist. Specify a valid name or ARN and try again: %s", name)
 }
 
-// CreateCapacityProvider makes a capacity provider of an Auto Scaling group. One that is not there is taken on trust: the
-// container instances that belong to it say so themselves.
+// CreateCapacityProvider makes a capacity provider of an Auto Scaling group. One that is not there is taken on trust, unless it
+// is to be scaled: the container instances that belong to it say so themselves.
 func (s *Service) CreateCapacityProvider(ctx context.Context, in *ecs.CreateCapacityProviderInput) (*ecs.CreateCapacityProviderOutput, error) {
 	group, err := checkNewProvider(in)
 	if err != nil {
@@ -69,12 +70,15 @@ func (s *Service) CreateCapacityProvider(ctx context.Context, in *ecs.CreateCapa
 	}}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
 		if tx.CapacityProviders.Get(*row.CapacityProviderArn) != nil {
-			return clientError("The capacity provider %q exists already. UpdateCapacityProvider changes it.", *in.Name)
+			return clientError("The specified capacity provider already exists. UpdateCapacityProvider changes it: %s", *in.Name)
 		}
 		for other := range tx.CapacityProviders.All() {
-			if *other.AutoScalingGroupProvider.AutoScalingGroupArn == *group.AutoScalingGroupArn {
-				return clientError("autoScalingGroupProvider.autoScalingGroupArn: the group is already that of the capacity provider %q.", *other.Name)
+			if groupName(other.AutoScalingGroupProvider) == groupName(group) {
+				return clientError("The specified Auto Scaling group ARN is already being used by another capacity provider. Specify a unique Auto Scaling group ARN and try again: autoScalingGroupProvider.autoScalingGroupArn is that of %s.", *other.Name)
 			}
+		}
+		if err := checkScaledGroup(tx.View, group); err != nil {
+			return err
 		}
 		tx.CapacityProviders.Put(row)
 		return nil
@@ -168,6 +172,35 @@ func checkGroup(g *types.AutoScalingGroupProvider) error {
 	return nil
 }
 
+// groupName is the name of a provider's group, which it may name by its ARN.
+func groupName(g *types.AutoScalingGroupProvider) string {
+	_, name, found := strings.Cut(*g.AutoScalingGroupArn, ":autoScalingGroupName/")
+	if !found {
+		return *g.AutoScalingGroupArn
+	}
+	return name
+}
+
+// checkScaledGroup refuses managed scaling of a group that is not there, and managed termination protection of one whose
+// instances are not protected, as ECS does.
+func checkScaledGroup(v *state.View, g *types.AutoScalingGroupProvider) error {
+	if g.ManagedScaling.Status != types.ManagedScalingStatusEnabled {
+		return nil
+	}
+	group := v.AutoScalingGroups.Get(groupName(g))
+	if group == nil || group.Deleting || *g.AutoScalingGroupArn != group.Name() && *g.AutoScalingGroupArn != *group.AutoScalingGroupARN {
+		return clientError("The specified Auto Scaling group does not exist: autoScalingGroupProvider.autoScalingGroupArn %s.", *g.AutoScalingGroupArn)
+	}
+	if g.ManagedTerminationProtection != types.ManagedTerminationProtectionEnabled {
+		return nil
+	}
+	exposed := slices.ContainsFunc(v.ActiveMembers(group.Name()), func(i *state.Instance) bool { return !i.Member.Protected })
+	if exposed || !aws.ToBool(group.NewInstancesProtectedFromScaleIn) {
+		return clientError("The managed termination protection setting for the capacity provider is invalid. To enable managed termination protection for a capacity provider, the Auto Scaling group must have instance protection from scale in enabled.")
+	}
+	return nil
+}
+
 // UpdateCapacityProvider changes the settings of a provider's Auto Scaling group.
 func (s *Service) UpdateCapacityProvider(ctx context.Context, in *ecs.UpdateCapacityProviderInput) (*ecs.UpdateCapacityProviderOutput, error) {
 	if in.ManagedInstancesProvider != nil {
@@ -177,10 +210,18 @@ func (s *Service) UpdateCapacityProvider(ctx context.Context, in *ecs.UpdateCapa
 	if change == nil {
 		return nil, invalidParameter("autoScalingGroupProvider must not be empty.")
 	}
-	row, err := s.changeProvider(ctx, aws.ToString(in.Name), func(_ *state.Tx, row *state.CapacityProvider) error {
+	row, err := s.changeProvider(ctx, aws.ToString(in.Name), func(tx *state.Tx, row *state.CapacityProvider) error {
+		was := *row.AutoScalingGroupProvider
 		row.AutoScalingGroupProvider = mergeGroup(*row.AutoScalingGroupProvider, change.ManagedScaling, change.ManagedTerminationProtection, change.ManagedDraining)
 		row.UpdateStatus, row.UpdateStatusReason = types.CapacityProviderUpdateStatusUpdateComplete, nil
-		return checkGroup(row.AutoScalingGroupProvider)
+		if err := checkGroup(row.AutoScalingGroupProvider); err != nil {
+			return err
+		}
+		now := row.AutoScalingGroupProvider
+		if now.ManagedScaling.Status == was.ManagedScaling.Status && now.ManagedTerminationProtection == was.ManagedTerminationProtection {
+			return nil // what the group is now does not matter to the rest
+		}
+		return checkScaledGroup(tx.View, now)
 	})
 	if err != nil {
 		return nil, err
@@ -194,7 +235,7 @@ func (s *Service) DeleteCapacityProvider(ctx context.Context, in *ecs.DeleteCapa
 		for c := range tx.Clusters.All() {
 			if *c.Status == statusActive && slices.Contains(c.CapacityProviders, *row.Name) {
 				row.UpdateStatus = types.CapacityProviderUpdateStatusDeleteFailed
-				row.UpdateStatusReason = message("It is associated with the cluster %s. PutClusterCapacityProviders can take it out.", []any{*c.ClusterName})
+				row.UpdateStatusReason = message("The capacity provider cannot be deleted because it is associated with cluster: %s. Remove the capacity provider from the cluster and try again.", []any{*c.ClusterName})
 				return nil
 			}
 		}
@@ -312,11 +353,17 @@ func checkClusterProviders(providers []string, strategy []types.CapacityProvider
 	return nil
 }
 
-// findProviders refuses providers that there are not.
-func (s *Service) findProviders(v *state.View, providers []string) error {
+// findProviders refuses providers for a cluster that there are not, and those with managed scaling that another one has: "Amazon
+// ECS cluster auto scaling" in the developer guide, the considerations.
+func (s *Service) findProviders(v *state.View, c *state.Cluster, providers []string) error {
 	for _, name := range providers {
 		if isArn(name) || s.provider(v, name) == nil {
-			return invalidParameter("The specified capacity provider %q was not found.", name)
+			return invalidParameter("The specified capacity provider was not found. Specify a valid capacity provider and try again: %s", name)
+		}
+		for other := range v.Clusters.All() {
+			if *other.ClusterArn != *c.ClusterArn && *other.Status == statusActive && slices.Contains(other.CapacityProviders, name) && schedule.Grows(v, name) {
+				return invalidParameter("capacityProviders: %s has managed scaling, and is associated with the cluster %s; it can be with one only.", name, *other.ClusterName)
+			}
 		}
 	}
 	return nil
@@ -328,13 +375,13 @@ func (s *Service) PutClusterCapacityProviders(ctx context.Context, in *ecs.PutCl
 		return nil, err
 	}
 	row, err := s.changeCluster(ctx, in.Cluster, func(tx *state.Tx, c *state.Cluster) error {
-		if err := s.findProviders(tx.View, in.CapacityProviders); err != nil {
+		if err := s.findProviders(tx.View, c, in.CapacityProviders); err != nil {
 			return err
 		}
 		used := providersInUse(tx.View, *c.ClusterArn)
 		for _, name := range c.CapacityProviders {
 			if used[name] && !slices.Contains(in.CapacityProviders, name) {
-				return &types.ResourceInUseException{Message: message("The capacity provider %s is in use by a service or a task of the cluster, and cannot be taken out.", []any{name})}
+				return &types.ResourceInUseException{Message: message("The specified capacity provider is in use and cannot be removed: a service or a task of the cluster has %s.", []any{name})}
 			}
 		}
 		c.CapacityProviders, c.DefaultCapacityProviderStrategy = notNil(in.CapacityProviders), notNil(in.DefaultCapacityProviderStrategy)
@@ -424,12 +471,12 @@ func (s *Service) useProviders(v *state.View, l *launch) error {
 	weight := int32(0)
 	for _, item := range l.providers {
 		if !slices.Contains(c.CapacityProviders, *item.CapacityProvider) {
-			return invalidParameter("capacityProviderStrategy: the capacity provider %q is not one of the cluster's.", *item.CapacityProvider)
+			return invalidParameter("The specified capacity provider strategy cannot contain a capacity provider that is not associated with the cluster: capacityProviderStrategy has %q.", *item.CapacityProvider)
 		}
 		weight += item.Weight
 	}
 	if weight == 0 {
-		return invalidParameter("capacityProviderStrategy: at least one capacity provider must have a weight above 0, in the cluster's default strategy too.")
+		return invalidParameter("There are no capacity providers with a weight value greater than zero: capacityProviderStrategy, or the cluster's default one, needs at least one.")
 	}
 	if lt := capacity.LaunchType(*l.providers[0].CapacityProvider); !slices.Contains(l.td.Compatibilities, types.Compatibility(lt)) {
 		return invalidParameter("Task definition does not support the capacity provider %s.", *l.providers[0].CapacityProvider)

@@ -77,7 +77,7 @@ func (s *Service) CreateCluster(ctx context.Context, in *ecs.CreateClusterInput)
 			row = old
 			return nil
 		}
-		if err := s.findProviders(tx.View, row.CapacityProviders); err != nil {
+		if err := s.findProviders(tx.View, row, row.CapacityProviders); err != nil {
 			return err
 		}
 		tx.Clusters.Put(row)

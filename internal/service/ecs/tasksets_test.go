@@ -157,7 +157,7 @@ func TestStrategiesOfACluster(t *testing.T) {
 		return s.CreateService(ctx, &ecs.CreateServiceInput{ServiceName: &name, TaskDefinition: aws.String("ec2"), DesiredCount: aws.Int32(0), CapacityProviderStrategy: strategy})
 	}
 	_, err = create("s", item("p", 1))
-	expectRefusal[*types.InvalidParameterException](t, err, "one of the cluster's")
+	expectRefusal[*types.InvalidParameterException](t, err, "not associated with the cluster")
 	put([]string{"p"}, item("p", 0))
 	_, err = create("s")
 	expectRefusal[*types.InvalidParameterException](t, err, "weight")

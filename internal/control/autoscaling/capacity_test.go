@@ -1,0 +1,273 @@
+package autoscaling
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// cas is a world with a capacity provider of the group g, of g4dn.xlarge, and the tasks of its cluster.
+type cas struct {
+	testing.TB
+	store *state.Store
+	loop  *Loop
+	tasks int
+}
+
+// withProvider runs a test with a provider that has managed scaling.
+func withProvider(t *testing.T, change func(*Options, *ecstypes.AutoScalingGroupProvider), test func(*cas)) {
+	synctest.Test(t, func(t *testing.T) {
+		store, _ := world(t, t.TempDir())
+		defer store.Close() //nolint:errcheck // the test is over
+		provider := &ecstypes.AutoScalingGroupProvider{
+			AutoScalingGroupArn: aws.String("arn:g"), ManagedTerminationProtection: ecstypes.ManagedTerminationProtectionDisabled, ManagedDraining: ecstypes.ManagedDrainingEnabled,
+			ManagedScaling: &ecstypes.ManagedScaling{
+				Status: ecstypes.ManagedScalingStatusEnabled, TargetCapacity: aws.Int32(100), MinimumScalingStepSize: aws.Int32(1), MaximumScalingStepSize: aws.Int32(10_000), InstanceWarmupPeriod: aws.Int32(0),
+			},
+		}
+		o := Options{Now: time.Now, CloudWatch: quiet{}, Lost: time.Hour, ScaleIn: time.Minute, Put: func([]metricstore.Sample) error { return nil }}
+		if change != nil {
+			change(&o, provider)
+		}
+		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.MaxSize = aws.Int32(10) })
+		put(t, store, func(tx *state.Tx) {
+			tx.CapacityProviders.Put(&state.CapacityProvider{CapacityProvider: ecstypes.CapacityProvider{CapacityProviderArn: aws.String("arn:p"), Name: aws.String("p"), AutoScalingGroupProvider: provider}})
+		})
+		test(&cas{t, store, New(store, o), 0})
+	})
+}
+
+// wait adds tasks of one GPU that wait for the provider.
+func (c *cas) wait(n int) {
+	put(c, c.store, func(tx *state.Tx) {
+		for range n {
+			c.tasks++
+			tx.Tasks.Put(&state.Task{Waiting: &state.Waiting{CPU: 1024, MemoryMiB: 1024, GPUs: 1}, Task: ecstypes.Task{
+				TaskArn: aws.String(fmt.Sprintf("task-%02d", c.tasks)), ClusterArn: aws.String("c"), CapacityProviderName: aws.String("p"), LastStatus: aws.String("PROVISIONING"), DesiredStatus: aws.String("RUNNING"),
+			}})
+		}
+	})
+}
+
+// live does a second of the fleet's, the agents' and the scheduler's work: machines come and go, register, and get a task each.
+func (c *cas) live(seconds int) {
+	for range seconds {
+		machines(c, c.store)
+		put(c, c.store, func(tx *state.Tx) {
+			for _, i := range slices.Collect(tx.Instances.All()) {
+				arn := "node-" + *i.InstanceId
+				switch node := tx.ContainerInstances.Get(arn); {
+				case i.Over() && node != nil:
+					tx.ContainerInstances.Delete(arn)
+				case i.Name() == "running" && node == nil:
+					tx.ContainerInstances.Put(&state.ContainerInstance{ClusterArn: "c", ContainerInstance: ecstypes.ContainerInstance{
+						AgentConnected:       true,
+						ContainerInstanceArn: &arn, Ec2InstanceId: i.InstanceId, Status: aws.String("ACTIVE"), RegisteredAt: new(time.Now()),
+					}})
+				}
+			}
+			for _, t := range slices.Collect(tx.Tasks.By(state.TasksByLastStatus, "PROVISIONING")) {
+				for node := range tx.ContainerInstances.All() {
+					if *node.Status == "ACTIVE" && !busy(tx.View, node, true) {
+						row := *t
+						row.ContainerInstanceArn, row.LastStatus, row.Waiting = node.ContainerInstanceArn, aws.String("RUNNING"), nil
+						tx.Tasks.Put(&row)
+						break
+					}
+				}
+			}
+		})
+		step1(c, c.loop)
+		time.Sleep(time.Second)
+	}
+}
+
+// stop has the first n tasks that run stopped.
+func (c *cas) stop(n int) {
+	put(c, c.store, func(tx *state.Tx) {
+		for _, t := range slices.Collect(tx.Tasks.By(state.TasksByLastStatus, "RUNNING"))[:n] {
+			tx.Tasks.Put(t.Stopped(ecstypes.TaskStopCodeUserInitiated, "", time.Now()))
+		}
+	})
+}
+
+func (c *cas) expect(when string, desired, instances int) {
+	c.Helper()
+	v := c.store.View()
+	if got, n := int(*v.AutoScalingGroups.Get("g").DesiredCapacity), len(v.ActiveMembers("g")); got != desired || n != instances {
+		c.Errorf("%s: %d instances of %d, want %d of %d", when, n, got, instances, desired)
+	}
+}
+
+// TestManagedScalingBothWays goes from nothing to ten instances, to three, and to nothing: each time once fewer have been enough
+// for as long as they have to be.
+func TestManagedScalingBothWays(t *testing.T) {
+	withProvider(t, nil, func(c *cas) {
+		c.wait(10)
+		c.live(1)
+		c.expect("at once", 10, 10)
+		c.live(120)
+		c.expect("with a task each", 10, 10)
+		c.stop(7)
+		c.live(55)
+		c.expect("before the time", 10, 10)
+		c.live(10)
+		c.expect("after the time", 3, 3)
+		c.stop(3)
+		c.live(65)
+		c.expect("at the end", 0, 0)
+	})
+}
+
+// TestScaleInHalves gives up at most half the group a minute: "Managed scale-in behavior" in ECS's developer guide.
+func TestScaleInHalves(t *testing.T) {
+	withProvider(t, func(o *Options, _ *ecstypes.AutoScalingGroupProvider) {
+		o.ScaleIn, o.ScaleInPause = 15*time.Minute, time.Minute
+	}, func(c *cas) {
+		c.wait(10)
+		c.live(20)
+		c.stop(10)
+		c.live(15*60 - 5)
+		c.expect("before 15 minutes", 10, 10)
+		for i, want := range []int{5, 3, 2, 1, 0, 0} {
+			c.live(60)
+			c.expect(fmt.Sprintf("step %d", i+1), want, want)
+		}
+	})
+}
+
+// TestScaleInStartsAnew: what comes in between stops the scale-in, which starts from the beginning.
+func TestScaleInStartsAnew(t *testing.T) {
+	withProvider(t, nil, func(c *cas) {
+		c.wait(4)
+		c.live(20)
+		c.stop(4)
+		c.live(50)
+		c.wait(4)
+		c.live(5)
+		c.stop(4)
+		c.live(55)
+		c.expect("a minute after the first end", 4, 4)
+		c.live(10)
+		c.expect("a minute after the second end", 0, 0)
+	})
+}
+
+// TestNewTasksDoNotWaitForWarmUp: tasks that come while instances do get theirs at once; nothing is launched twice for one.
+func TestNewTasksDoNotWaitForWarmUp(t *testing.T) {
+	withProvider(t, func(_ *Options, p *ecstypes.AutoScalingGroupProvider) {
+		p.ManagedScaling.InstanceWarmupPeriod = aws.Int32(300)
+	}, func(c *cas) {
+		c.wait(2)
+		step1(c, c.loop)
+		c.expect("the first", 2, 2)
+		c.wait(3)
+		step1(c, c.loop)
+		c.expect("all", 5, 5)
+		c.live(250)
+		c.expect("later", 5, 5)
+	})
+}
+
+// TestUnregistered: an instance that runs and never registers is no help to the tasks that wait; another one is launched.
+func TestUnregistered(t *testing.T) {
+	withProvider(t, nil, func(c *cas) {
+		c.wait(1)
+		for range 50 {
+			step1(c, c.loop)
+			machines(c, c.store)
+			time.Sleep(time.Second)
+		}
+		c.expect("within a minute", 1, 1)
+		for range 15 {
+			step1(c, c.loop)
+			machines(c, c.store)
+			time.Sleep(time.Second)
+		}
+		c.expect("after it", 2, 2)
+	})
+}
+
+// TestManagedDraining: an instance that its group ends waits for its tasks at ECS's own hook, DRAINING, and takes no new ones.
+func TestManagedDraining(t *testing.T) {
+	withProvider(t, nil, func(c *cas) {
+		c.wait(2)
+		c.live(20)
+		g := c.store.View().AutoScalingGroups.Get("g")
+		if h := g.Hook("ecs-managed-draining-termination-hook"); h == nil || *h.HeartbeatTimeout != 3600 || *h.DefaultResult != "CONTINUE" {
+			t.Errorf("the hooks are %+v", g.Hooks)
+		}
+		if len(g.Tags) != 1 || *g.Tags[0].Key != "AmazonECSManaged" || !*g.Tags[0].PropagateAtLaunch {
+			t.Errorf("the tags are %+v", g.Tags)
+		}
+		changeGroup(c, c.store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(1) })
+		c.live(600)
+		if got := states(c.store); !slices.Equal(got, []string{"InService", "Terminating:Wait"}) {
+			t.Errorf("the instances are %v", got)
+		}
+		draining := 0
+		for node := range c.store.View().ContainerInstances.All() {
+			if *node.Status == "DRAINING" {
+				draining++
+			}
+		}
+		if draining != 1 {
+			t.Errorf("%d are DRAINING", draining)
+		}
+		c.stop(2)
+		c.live(5)
+		if got := states(c.store); !slices.Equal(got, []string{"InService"}) {
+			t.Errorf("without tasks the instances are %v", got)
+		}
+		put(c, c.store, func(tx *state.Tx) { tx.CapacityProviders.Delete("arn:p") })
+		c.live(1)
+		if h := c.store.View().AutoScalingGroups.Get("g").Hooks; len(h) > 0 {
+			t.Errorf("without a provider there are the hooks %+v", h)
+		}
+	})
+}
+
+// TestDrainingEnds: what does not end in 48 hours goes with its instance.
+func TestDrainingEnds(t *testing.T) {
+	withProvider(t, nil, func(c *cas) {
+		c.wait(1)
+		c.live(20)
+		changeGroup(c, c.store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(0) })
+		c.live(2)
+		time.Sleep(48*time.Hour - 10*time.Second)
+		c.live(1)
+		if got := states(c.store); !slices.Equal(got, []string{string(types.LifecycleStateTerminatingWait)}) {
+			t.Errorf("the instances are %v", got)
+		}
+		time.Sleep(10 * time.Second)
+		c.live(3)
+		if got := states(c.store); len(got) > 0 {
+			t.Errorf("after 48 hours the instances are %v", got)
+		}
+	})
+}
+
+// TestTerminationProtection: whatever is desired of the group, an instance with a task stays.
+func TestTerminationProtection(t *testing.T) {
+	withProvider(t, func(_ *Options, p *ecstypes.AutoScalingGroupProvider) {
+		p.ManagedTerminationProtection = ecstypes.ManagedTerminationProtectionEnabled
+	}, func(c *cas) {
+		c.wait(3)
+		c.live(20)
+		c.stop(1)
+		changeGroup(c, c.store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(0) })
+		c.live(5)
+		if got := states(c.store); !slices.Equal(got, []string{"InService", "InService"}) {
+			t.Errorf("the instances are %v", got)
+		}
+	})
+}
