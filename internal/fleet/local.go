@@ -19,8 +19,9 @@ import (
 )
 
 // Local runs an agent for each instance on this machine, of the instance's type, in a directory of its own. The agents
-// outlive the control plane, which finds them again by the locks that they hold; one that ends by itself is started anew,
-// as a machine's init would. What an instance has is in its directory, and goes with it.
+// outlive the control plane, which finds them again by the locks that they hold, from the first moment on; one that ends
+// by itself is started anew, as a machine's init would. What an instance has is in its directory, and goes with it, once
+// an agent has said there that nothing of its runs any more.
 type Local struct {
 	opts LocalOptions
 
@@ -45,13 +46,23 @@ type attempts struct {
 	n  int
 }
 
+// Files of an instance's directory, which is its agent's.
 const (
+	// LockFile is the lock that the agent holds.
+	LockFile = "agent.lock"
+	// OffFile is there when the agent has ended, and none of its containers runs.
+	OffFile     = "off"
 	machineFile = "machine.json"
-	lockFile    = "agent.lock"
+	tasksDir    = "tasks" // there once the agent has come to run tasks
+)
+
+const (
 	// ends is how long an agent may take to stop its tasks.
 	ends = 45 * time.Second
-	// starting is how long an agent may take from its start to its lock.
-	starting = 10 * time.Second
+	// signs is how long an agent may take from its start until it can be told to end, and from SIGKILL to its end.
+	signs = 10 * time.Second
+	// ended is how often an agent is started to stop the tasks that one before it has left.
+	ended = 3
 )
 
 // NewLocal returns the fleet of this machine.
@@ -60,19 +71,10 @@ func NewLocal(o LocalOptions) *Local {
 }
 
 func (l *Local) dir(id string) string  { return filepath.Join(l.opts.Dir, id) }
-func (l *Local) lock(id string) string { return filepath.Join(l.dir(id), lockFile) }
+func (l *Local) lock(id string) string { return filepath.Join(l.dir(id), LockFile) }
 
-// Launch makes the instance's directory and starts its agent, unless it runs. It waits until the agent can be found by its
-// lock, so that an end that is asked for next does not miss it.
-func (l *Local) Launch(ctx context.Context, m Machine) error {
-	if err := l.launch(m); err != nil {
-		return err
-	}
-	until(ctx, starting, func() bool { _, runs := file.Holder(l.lock(m.InstanceID)); return runs })
-	return ctx.Err()
-}
-
-func (l *Local) launch(m Machine) error {
+// Launch makes the instance's directory and starts its agent, unless it runs.
+func (l *Local) Launch(_ context.Context, m Machine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ids, err := l.ids()
@@ -91,24 +93,32 @@ func (l *Local) launch(m Machine) error {
 	return l.start(m)
 }
 
-// start starts an instance's agent, unless it runs. Of two that were started by mistake one finds the lock taken, and ends.
+// start starts an instance's agent, unless it runs. The agent gets the lock with it, so that it can be found at once.
 func (l *Local) start(m Machine) error {
-	if _, runs := file.Holder(l.lock(m.InstanceID)); runs {
+	dir := l.dir(m.InstanceID)
+	lock, err := file.Reserve(l.lock(m.InstanceID))
+	if errors.Is(err, file.ErrLocked) {
 		return nil
 	}
-	dir := l.dir(m.InstanceID)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() //nolint:errcheck // the agent has it
+	if err := os.Remove(filepath.Join(dir, OffFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
 	log, err := os.OpenFile(filepath.Join(dir, "agent.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close() //nolint:errcheck // the agent has its own
-	args := []string{"agent", "--ephemeral", "--endpoint", m.Endpoint, "--cluster", m.Cluster, "--data", dir, "--name", m.InstanceID, "--instance-id", m.InstanceID, "--instance-type", m.InstanceType, "--metrics="}
+	args := []string{"agent", "--ephemeral", "--endpoint", m.Endpoint, "--cluster", m.Cluster, "--data", dir, "--name", m.InstanceID, "--instance-id", m.InstanceID, "--instance-type", m.InstanceType, "--metrics=", "--lock-fd", "3"}
 	for name, value := range m.Attributes {
 		args = append(args, "--attribute", name+"="+value)
 	}
 	cmd := exec.Command(l.opts.Program, append(args, l.opts.Args...)...)
 	cmd.Env = append(os.Environ(), append(l.opts.Env, "AWS_REGION="+m.Region)...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, []*os.File{lock}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it is not for ctrl-C, nor for whatever ends the control plane
 	if err := cmd.Start(); err != nil {
 		return err
@@ -140,39 +150,58 @@ func (l *Local) setEnding(id string, ending bool) {
 	}
 }
 
-// stop ends an instance's agent and its tasks. An agent that was not there has left them to it: so it comes back first.
+// stop ends an instance's agent and its tasks. An agent that is not there, or is killed meanwhile, leaves them to it: so
+// one is started to stop them.
 func (l *Local) stop(ctx context.Context, id string) error {
-	if _, runs := file.Holder(l.lock(id)); !runs {
-		m, err := l.machine(id)
-		if err != nil {
-			return nil // it never came to start one
+	for range ended {
+		if _, runs := file.Holder(l.lock(id)); !runs {
+			m, err := l.machine(id)
+			if err != nil || l.off(id) {
+				return nil
+			}
+			if err := l.start(m); err != nil {
+				return err
+			}
 		}
-		if _, err := os.Stat(filepath.Join(l.dir(id), "tasks")); errors.Is(err, os.ErrNotExist) {
-			return nil // it never had a task
-		}
-		if err := l.start(m); err != nil {
+		if err := l.end(ctx, id); err != nil {
 			return err
 		}
-		until(ctx, starting, func() bool { _, runs := file.Holder(l.lock(id)); return runs })
 	}
-	gone := func() bool { _, runs := file.Holder(l.lock(id)); return !runs }
-	for _, end := range []struct {
+	if _, runs := file.Holder(l.lock(id)); !runs && l.off(id) {
+		return nil
+	}
+	return fmt.Errorf("the agent of %s ends without having stopped its tasks; %s says why", id, filepath.Join(l.dir(id), "agent.log"))
+}
+
+// off says whether nothing of an instance runs that has no agent.
+func (l *Local) off(id string) bool {
+	_, off := os.Stat(filepath.Join(l.dir(id), OffFile))
+	_, tasks := os.Stat(filepath.Join(l.dir(id), tasksDir))
+	return off == nil || errors.Is(tasks, os.ErrNotExist)
+}
+
+// end has an instance's agent end, if it runs.
+func (l *Local) end(ctx context.Context, id string) error {
+	holder := func() (pid int, runs bool) { return file.Holder(l.lock(id)) }
+	gone := func() bool { _, runs := holder(); return !runs }
+	until(ctx, signs, func() bool { pid, runs := holder(); return pid != 0 || !runs })
+	for _, e := range []struct {
 		signal syscall.Signal
 		wait   time.Duration
-	}{{syscall.SIGTERM, ends}, {syscall.SIGKILL, starting}} {
-		pid, _ := file.Holder(l.lock(id))
+	}{{syscall.SIGTERM, ends}, {syscall.SIGKILL, signs}} {
+		pid, _ := holder()
 		if pid == 0 {
 			break
 		}
-		if err := syscall.Kill(pid, end.signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		if err := syscall.Kill(pid, e.signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
-		if until(ctx, end.wait, gone) {
+		if until(ctx, e.wait, gone) {
 			return nil
 		}
 	}
 	if !gone() {
-		return fmt.Errorf("the agent of %s does not end", id)
+		return errors.Join(fmt.Errorf("the agent of %s does not end", id), ctx.Err())
 	}
 	return ctx.Err()
 }
@@ -241,9 +270,7 @@ func (l *Local) Stop(ctx context.Context) error {
 	var wait sync.WaitGroup
 	failed := make([]error, len(ids))
 	for i, id := range ids {
-		if _, runs := file.Holder(l.lock(id)); runs {
-			wait.Go(func() { failed[i] = l.stop(ctx, id) })
-		}
+		wait.Go(func() { failed[i] = l.stop(ctx, id) })
 	}
 	wait.Wait()
 	return errors.Join(append(failed, err)...)

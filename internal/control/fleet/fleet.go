@@ -80,7 +80,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer working.Wait()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	if err := l.sweep(ctx); err != nil {
+	if err := l.sweep(ctx, &working); err != nil {
 		return err
 	}
 	for {
@@ -90,7 +90,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		select {
 		case <-v.ChangedCh(waiting):
 		case <-tick.C:
-			if err := l.sweep(ctx); err != nil {
+			if err := l.sweep(ctx, &working); err != nil {
 				cancel()
 				return err
 			}
@@ -188,15 +188,9 @@ func (l *Loop) machine(row *state.Instance) fleet.Machine {
 	return m
 }
 
-// terminate has a machine ended, and what it was to ECS with it.
+// terminate has the machine of an instance ended.
 func (l *Loop) terminate(ctx context.Context, row *state.Instance) error {
-	if err := l.drain(ctx, *row.InstanceId); err != nil {
-		return err
-	}
-	if err := l.opts.Provider.Terminate(ctx, *row.InstanceId); err != nil {
-		return err
-	}
-	if err := l.deregister(ctx, *row.InstanceId); err != nil {
+	if err := l.end(ctx, *row.InstanceId); err != nil {
 		return err
 	}
 	return l.change(ctx, *row.InstanceId, types.InstanceStateNameShuttingDown, func(row *state.Instance) *state.Instance {
@@ -204,6 +198,17 @@ func (l *Loop) terminate(ctx context.Context, row *state.Instance) error {
 		c.TerminatedAt = new(l.opts.Now().UTC().Truncate(time.Millisecond))
 		return c
 	})
+}
+
+// end has a machine ended, and what it was to ECS with it.
+func (l *Loop) end(ctx context.Context, id string) error {
+	if err := l.drain(ctx, id); err != nil {
+		return err
+	}
+	if err := l.opts.Provider.Terminate(ctx, id); err != nil {
+		return err
+	}
+	return l.deregister(ctx, id)
 }
 
 // drain has no more tasks placed on a machine that goes.
@@ -242,7 +247,7 @@ func (l *Loop) containerInstances(id string) iter.Seq[*state.ContainerInstance] 
 
 // sweep compares the machines with the rows. A machine without a row is ended; a row whose machine has gone goes, too.
 // Rows are written before machines are started: so one that the list has and a later view has not has none.
-func (l *Loop) sweep(ctx context.Context) error {
+func (l *Loop) sweep(ctx context.Context, working *sync.WaitGroup) error {
 	before := l.store.View()
 	ids, err := l.opts.Provider.List(ctx)
 	if err != nil {
@@ -257,8 +262,8 @@ func (l *Loop) sweep(ctx context.Context) error {
 		if row := v.Instances.Get(id); row != nil && row.Name() != types.InstanceStateNameTerminated || !l.take(id) {
 			continue
 		}
-		err := l.opts.Provider.Terminate(ctx, id)
-		l.done(ctx, &state.Instance{Instance: types.Instance{InstanceId: &id, State: &types.InstanceState{}}}, err)
+		stray := &state.Instance{Instance: types.Instance{InstanceId: &id, State: &types.InstanceState{}}}
+		working.Go(func() { l.done(ctx, stray, l.end(ctx, id)) })
 	}
 	for row := range before.Instances.By(state.InstancesByState, string(types.InstanceStateNameRunning)) {
 		if there[*row.InstanceId] {
