@@ -51,13 +51,17 @@ func newQueueFleet(t *testing.T, env ...string) *queueFleet {
 	p := UpWithFleet(t, "--settle", "1s")
 	f := &queueFleet{p, append([]string{"AWS_MAX_ATTEMPTS=10", "AWS_RETRY_MODE=standard", "WORKDIR=" + t.TempDir(), "PERIOD=10"}, env...)}
 	f.sh("up")
-	// The message by which S3 tests the queue counts, too. What it has had come goes again.
-	Eventually(t, "an empty queue", time.Minute, func() bool {
-		return p.AWS("cloudwatch", "describe-alarms", "--query", "MetricAlarms[0].StateValue", "--output", "text") == "ALARM"
-	})
-	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", fleetGroup, "--desired-capacity", "0")
-	Eventually(t, "an empty fleet", time.Minute, func() bool { return p.machines() == 0 })
 	return f
+}
+
+// rest waits until the fleet is empty. The message by which S3 tests the queue counts, too, and may have an instance come.
+func (f *queueFleet) rest() {
+	f.t.Helper()
+	Eventually(f.t, "an empty queue", time.Minute, func() bool {
+		return f.AWS("cloudwatch", "describe-alarms", "--query", "MetricAlarms[0].StateValue", "--output", "text") == "ALARM"
+	})
+	f.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", fleetGroup, "--desired-capacity", "0")
+	Eventually(f.t, "an empty fleet", time.Minute, func() bool { return f.machines() == 0 })
 }
 
 func (f *queueFleet) script(args ...string) *exec.Cmd {
@@ -286,6 +290,7 @@ func TestQueueFleet(t *testing.T) {
 			t.Parallel()
 			// The guide's worker loses what it works on for 8,000 s when its instance goes; so none goes for as long as it takes.
 			f := newQueueFleet(t, "WORKER="+worker, "MODEL_SECONDS=0.1", "WARMUP="+map[string]string{"pintle": "5", "python": "25"}[worker])
+			f.rest()
 			w := f.watch()
 			first := t.TempDir()
 			names := images(t, first, 1)
