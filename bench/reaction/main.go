@@ -58,7 +58,7 @@ func spread(d []time.Duration) string {
 	slices.Sort(d)
 	var out []string
 	for _, i := range []int{0, len(d) / 2, len(d) - 1} {
-		out = append(out, d[i].Round(100*time.Millisecond).String())
+		out = append(out, fmt.Sprintf("%.2fs", d[i].Seconds()))
 	}
 	return strings.Join(out, " … ")
 }

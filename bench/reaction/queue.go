@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,8 +59,6 @@ type clients struct {
 	url     string // of the queue
 }
 
-const empty = "empty" // the alarm
-
 // measureQueue puts an object on an empty fleet, and says when each step was done.
 func measureQueue(binary, reaction string) (at []time.Duration, err error) {
 	dir, err := os.MkdirTemp("", "pintle-reaction-")
@@ -78,30 +77,41 @@ func measureQueue(binary, reaction string) (at []time.Duration, err error) {
 		s3: s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true }), sqs: sqs.NewFromConfig(config), metrics: cloudwatch.NewFromConfig(config),
 		groups: autoscaling.NewFromConfig(config), ec2: ec2.NewFromConfig(config), ecs: ecs.NewFromConfig(config),
 	}
-	period := map[string]int32{"fast": 10}[reaction]
-	if period == 0 {
-		period = 60
-	}
-	if err := errors.Join(c.makeQueue(ctx), c.makeService(ctx), c.makeFleet(ctx, period)); err != nil {
+	period := map[string]int32{"fast": 10, "faithful": 60}[reaction]
+	if err := errors.Join(c.makeQueue(ctx), c.makeService(ctx), c.makeFleet(ctx, period), c.rest(ctx)); err != nil {
 		return nil, err
 	}
-	// The queue has been empty for a while, and the object comes at any moment of a period.
-	if err := c.await(ctx, func() (bool, error) {
-		a, err := c.alarm(ctx)
-		return err == nil && a.StateValue == cloudwatchtypes.StateValueAlarm, err
-	}); err != nil {
-		return nil, err
-	}
-	time.Sleep(time.Duration(rand.Int64N(int64(period))) * time.Second)
+	// The object comes at any moment of a period.
+	time.Sleep(rand.N(time.Duration(period) * time.Second))
 	began := time.Now()
 	if _, err := c.s3.PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String("images"), Key: aws.String("cat.jpg"), Body: strings.NewReader("meow")}); err != nil {
 		return nil, err
 	}
-	moments, err := c.follow(ctx, began)
-	for _, m := range moments {
-		at = append(at, max(0, m.Sub(began)))
+	for _, done := range c.steps() {
+		if err := await(ctx, done); err != nil {
+			return nil, err
+		}
+		at = append(at, time.Since(began))
 	}
-	return at, err
+	return at, nil
+}
+
+// rest waits until the queue has been empty for a while, and has what came of S3's test of it go again.
+func (c *clients) rest(ctx context.Context) error {
+	if err := await(ctx, c.alarmIs(cloudwatchtypes.StateValueAlarm)); err != nil {
+		return err
+	}
+	if _, err := c.groups.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{AutoScalingGroupName: aws.String("workers"), DesiredCapacity: aws.Int32(0)}); err != nil {
+		return err
+	}
+	return await(ctx, func(ctx context.Context) (bool, error) {
+		g, err := c.group(ctx)
+		if err != nil || len(g.Instances) > 0 {
+			return false, err
+		}
+		n, err := c.registered(ctx)
+		return n == 0, err
+	})
 }
 
 func (c *clients) makeQueue(ctx context.Context) error {
@@ -167,7 +177,7 @@ func (c *clients) makeFleet(ctx context.Context, period int32) error {
 		return err
 	}
 	_, err = c.metrics.PutMetricAlarm(ctx, &cloudwatch.PutMetricAlarmInput{
-		AlarmName: aws.String(empty), Namespace: aws.String("AWS/SQS"), MetricName: aws.String("ApproximateNumberOfMessagesVisible"), Dimensions: queueDimensions(),
+		AlarmName: aws.String("empty"), Namespace: aws.String("AWS/SQS"), MetricName: aws.String("ApproximateNumberOfMessagesVisible"), Dimensions: queueDimensions(),
 		Statistic: cloudwatchtypes.StatisticMaximum, Period: &period, EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0),
 		ComparisonOperator: cloudwatchtypes.ComparisonOperatorLessThanOrEqualToThreshold, AlarmActions: []string{*policy.PolicyARN}, OKActions: []string{*policy.PolicyARN},
 	})
@@ -178,96 +188,79 @@ func queueDimensions() []cloudwatchtypes.Dimension {
 	return []cloudwatchtypes.Dimension{{Name: aws.String("QueueName"), Value: aws.String("images")}}
 }
 
-func (c *clients) alarm(ctx context.Context) (a cloudwatchtypes.MetricAlarm, err error) {
-	out, err := c.metrics.DescribeAlarms(ctx, &cloudwatch.DescribeAlarmsInput{AlarmNames: []string{empty}})
-	if err != nil || len(out.MetricAlarms) == 0 {
-		return a, errors.Join(err, errors.New("there is no alarm"))
+// steps say whether each step is done.
+func (c *clients) steps() []func(context.Context) (bool, error) {
+	return []func(context.Context) (bool, error){
+		c.notified, c.measured, c.alarmIs(cloudwatchtypes.StateValueOk),
+		func(ctx context.Context) (bool, error) {
+			g, err := c.group(ctx)
+			return aws.ToInt32(g.DesiredCapacity) == 1, err
+		},
+		func(ctx context.Context) (bool, error) {
+			g, err := c.group(ctx)
+			return len(g.Instances) == 1 && g.Instances[0].LifecycleState == autoscalingtypes.LifecycleStateInService, err
+		},
+		func(ctx context.Context) (bool, error) { n, err := c.registered(ctx); return n == 1, err },
+		func(ctx context.Context) (bool, error) {
+			s, err := c.service(ctx)
+			return s.PendingCount+s.RunningCount == 1, err
+		},
+		func(ctx context.Context) (bool, error) { s, err := c.service(ctx); return s.RunningCount == 1, err },
 	}
-	return out.MetricAlarms[0], nil
 }
 
-// follow waits for one step after the other, and says when each was done: by the clock of who did it, where that is told.
-func (c *clients) follow(ctx context.Context, began time.Time) (moments []time.Time, err error) {
-	var task types.Task
-	for _, look := range []func() (at time.Time, ok bool, err error){
-		func() (time.Time, bool, error) {
-			out, err := c.sqs.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &c.url, AttributeNames: []sqstypes.QueueAttributeName{"ApproximateNumberOfMessages"}})
-			return time.Now(), err == nil && out.Attributes["ApproximateNumberOfMessages"] == "1", err
-		},
-		func() (time.Time, bool, error) {
-			out, err := c.metrics.GetMetricStatistics(ctx, &cloudwatch.GetMetricStatisticsInput{
-				Namespace: aws.String("AWS/SQS"), MetricName: aws.String("ApproximateNumberOfMessagesVisible"), Dimensions: queueDimensions(), Statistics: []cloudwatchtypes.Statistic{cloudwatchtypes.StatisticMaximum},
-				Period: aws.Int32(1), StartTime: aws.Time(began.Add(-time.Second)), EndTime: aws.Time(began.Add(time.Minute)),
-			})
-			seen := err == nil && len(out.Datapoints) > 0
-			for i := 0; seen && i < len(out.Datapoints); i++ {
-				if *out.Datapoints[i].Maximum > 0 {
-					return time.Now(), true, nil
-				}
-			}
-			return time.Now(), false, err
-		},
-		func() (time.Time, bool, error) {
-			a, err := c.alarm(ctx)
-			return aws.ToTime(a.StateUpdatedTimestamp), a.StateValue == cloudwatchtypes.StateValueOk, err
-		},
-		func() (time.Time, bool, error) {
-			return c.activity(ctx, func(a autoscalingtypes.Activity) *time.Time { return a.StartTime })
-		},
-		func() (time.Time, bool, error) {
-			return c.activity(ctx, func(a autoscalingtypes.Activity) *time.Time { return a.EndTime })
-		},
-		func() (time.Time, bool, error) {
-			list, err := c.ecs.ListContainerInstances(ctx, &ecs.ListContainerInstancesInput{})
-			if err != nil || len(list.ContainerInstanceArns) == 0 {
-				return time.Time{}, false, err
-			}
-			out, err := c.ecs.DescribeContainerInstances(ctx, &ecs.DescribeContainerInstancesInput{ContainerInstances: list.ContainerInstanceArns})
-			if err != nil || len(out.ContainerInstances) == 0 {
-				return time.Time{}, false, err
-			}
-			return aws.ToTime(out.ContainerInstances[0].RegisteredAt), true, nil
-		},
-		func() (time.Time, bool, error) {
-			list, err := c.ecs.ListTasks(ctx, &ecs.ListTasksInput{})
-			if err != nil || len(list.TaskArns) == 0 {
-				return time.Time{}, false, err
-			}
-			out, err := c.ecs.DescribeTasks(ctx, &ecs.DescribeTasksInput{Tasks: list.TaskArns})
-			if err != nil || len(out.Tasks) == 0 {
-				return time.Time{}, false, err
-			}
-			task = out.Tasks[0]
-			return aws.ToTime(task.CreatedAt), true, nil
-		},
-		func() (time.Time, bool, error) {
-			out, err := c.ecs.DescribeTasks(ctx, &ecs.DescribeTasksInput{Tasks: []string{*task.TaskArn}})
-			return time.Now(), err == nil && len(out.Tasks) == 1 && aws.ToString(out.Tasks[0].LastStatus) == "RUNNING", err
-		},
-	} {
-		var at time.Time
-		err := c.await(ctx, func() (ok bool, err error) { at, ok, err = look(); return ok, err })
-		if err != nil {
-			return nil, err
-		}
-		moments = append(moments, at)
-	}
-	return moments, nil
+func (c *clients) notified(ctx context.Context) (bool, error) {
+	out, err := c.sqs.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &c.url, AttributeNames: []sqstypes.QueueAttributeName{"ApproximateNumberOfMessages"}})
+	return err == nil && out.Attributes["ApproximateNumberOfMessages"] == "1", err
 }
 
-// activity is a time of the group's first launch, once that is told.
-func (c *clients) activity(ctx context.Context, moment func(autoscalingtypes.Activity) *time.Time) (at time.Time, ok bool, err error) {
-	out, err := c.groups.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{})
-	if err != nil || len(out.Activities) == 0 || moment(out.Activities[0]) == nil {
-		return at, false, err
+func (c *clients) measured(ctx context.Context) (bool, error) {
+	out, err := c.metrics.GetMetricStatistics(ctx, &cloudwatch.GetMetricStatisticsInput{
+		Namespace: aws.String("AWS/SQS"), MetricName: aws.String("ApproximateNumberOfMessagesVisible"), Dimensions: queueDimensions(), Statistics: []cloudwatchtypes.Statistic{cloudwatchtypes.StatisticMaximum},
+		Period: aws.Int32(1), StartTime: aws.Time(time.Now().Add(-5 * time.Second)), EndTime: aws.Time(time.Now().Add(time.Second)),
+	})
+	if err != nil {
+		return false, err
 	}
-	return *moment(out.Activities[0]), true, nil
+	return slices.ContainsFunc(out.Datapoints, func(d cloudwatchtypes.Datapoint) bool { return *d.Maximum > 0 }), nil
 }
 
-// await waits until something is so.
-func (c *clients) await(ctx context.Context, ok func() (bool, error)) error {
+func (c *clients) alarmIs(state cloudwatchtypes.StateValue) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		out, err := c.metrics.DescribeAlarms(ctx, &cloudwatch.DescribeAlarmsInput{})
+		return err == nil && len(out.MetricAlarms) == 1 && out.MetricAlarms[0].StateValue == state, err
+	}
+}
+
+func (c *clients) group(ctx context.Context) (g autoscalingtypes.AutoScalingGroup, err error) {
+	out, err := c.groups.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{})
+	if err == nil && len(out.AutoScalingGroups) == 1 {
+		g = out.AutoScalingGroups[0]
+	}
+	return g, err
+}
+
+// registered is how many container instances there are.
+func (c *clients) registered(ctx context.Context) (int, error) {
+	out, err := c.ecs.ListContainerInstances(ctx, &ecs.ListContainerInstancesInput{})
+	if err != nil {
+		return 0, err
+	}
+	return len(out.ContainerInstanceArns), nil
+}
+
+func (c *clients) service(ctx context.Context) (s types.Service, err error) {
+	out, err := c.ecs.DescribeServices(ctx, &ecs.DescribeServicesInput{Services: []string{"worker"}})
+	if err == nil && len(out.Services) == 1 {
+		s = out.Services[0]
+	}
+	return s, err
+}
+
+// await waits until something is done.
+func await(ctx context.Context, done func(context.Context) (bool, error)) error {
 	for {
-		if is, err := ok(); is || err != nil {
+		if is, err := done(ctx); is || err != nil {
 			return err
 		}
 		select {

@@ -11,7 +11,8 @@ profile=${INSTANCE_PROFILE:-ecsInstanceRole}
 if [ -n "${AWS_ENDPOINT_URL:-}" ]; then app=${APP:-$PWD}; else app=${APP:-/app}; fi # where the worker is
 period=${PERIOD:-60}            # of the alarm, in seconds; with pintle up --reaction fast 10 is looked at as it comes
 warmup=${WARMUP:-}              # seconds that an instance counts as coming; default AWS's
-receives=${MAX_RECEIVES:-3}     # of a message, before it is in the dead-letter queue
+receives=${MAX_RECEIVES:-3}     # of a message that fails, before pintle worker has it in the dead-letter queue, with the reason
+deaths=${QUEUE_RECEIVES:-10}    # of any, before SQS itself has: also one whose workers die
 visibility=${VISIBILITY:-2m} retry=${RETRY_DELAY:-5s} # of pintle worker
 seconds=${MODEL_SECONDS:-0.5}   # that the model takes
 # What the guide calls them.
@@ -27,7 +28,7 @@ make_queue() { # with its dead-letter queue; S3 may send to it
   local policy redrive
   policy='{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"s3.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*",
     "Condition":{"ArnLike":{"aws:SourceArn":"arn:aws:s3:*:*:'$bucket'"}}}]}'
-  redrive='{"deadLetterTargetArn":"'$(arn "$queue-dead")'","maxReceiveCount":"'$receives'"}'
+  redrive='{"deadLetterTargetArn":"'$(arn "$queue-dead")'","maxReceiveCount":"'$deaths'"}'
   aws sqs create-queue --queue-name "$queue" --attributes "$(python3 -c 'import json, sys; print(json.dumps({"Policy": sys.argv[1], "RedrivePolicy": sys.argv[2]}))' "$policy" "$redrive")" --query QueueUrl --output text
 }
 
@@ -47,7 +48,7 @@ make_service() { # a worker on each instance that there will be
   aws logs create-log-group --log-group-name "$logs"
   aws ecs register-task-definition --query taskDefinition.taskDefinitionArn --output text --cli-input-json "$(sed \
     "s#TASK_ROLE#${TASK_ROLE:-arn:aws:iam::$(account):role/ml-gpu-worker}#; s#QUEUE_URL#$(url $queue)#; s#REGION#$AWS_DEFAULT_REGION#; s#LOGS#$logs#; s#APP#$app#
-     s#WORKDIR#${WORKDIR:-/tmp}#; s#VISIBILITY#$visibility#; s#RETRY_DELAY#$retry#; s#MODEL_SECONDS_VALUE#$seconds#; s#\"image\": \"ml-gpu-example\"#\"image\": \"$image\"#" "$worker-taskdef.json")"
+     s#WORKDIR#${WORKDIR:-/tmp}#; s#VISIBILITY#$visibility#; s#RETRY_DELAY#$retry#; s#MAX_RECEIVES#$receives#; s#MODEL_SECONDS_VALUE#$seconds#; s#\"image\": \"ml-gpu-example\"#\"image\": \"$image\"#" "$worker-taskdef.json")"
   aws ecs create-service --cluster "$cluster" --service-name gpu-worker --task-definition ml-gpu-worker --launch-type EC2 --scheduling-strategy DAEMON --query service.serviceArn --output text
 }
 
