@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,20 +22,26 @@ func UpWithFleet(t testing.TB, args ...string) *Pintle {
 	return p
 }
 
-// machines are the processes of the fleet's agents and their containers' shims.
-func (p *Pintle) machines() int {
+// machines is how many processes of the fleet's agents and their containers' shims there are.
+func (p *Pintle) machines() int { return len(p.processes("")) }
+
+// processes are those of the fleet's agents and shims whose command lines contain a text.
+func (p *Pintle) processes(containing string) (pids []int) {
 	p.t.Helper()
-	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	n := 0
-	for _, path := range lines {
-		if b, err := os.ReadFile(path); err == nil && strings.Contains(string(b), filepath.Join(p.data, "fleet")) {
-			n++
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(b), filepath.Join(p.data, "fleet")) || !strings.Contains(string(b), containing) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			pids = append(pids, pid)
 		}
 	}
-	return n
+	return pids
 }
 
 // gpuGroup makes a launch template of g4dn.xlarge whose user data names a cluster, and a group of it, from 0 to 3.

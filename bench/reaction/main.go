@@ -1,6 +1,7 @@
 // Command reaction measures how long it takes from a step of a service's load until it has another task: when its
 // desired count has grown, and when the new task is RUNNING. A task makes its simulated GPU busy, its node reports that,
-// target tracking decides: the whole way, on this machine, in each mode of --reaction.
+// target tracking decides: the whole way, on this machine, in each mode of --reaction. With -queue it measures the way from
+// the first object in a bucket to a running container, on a fleet of no machines.
 package main
 
 import (
@@ -29,8 +30,16 @@ func main() {
 	binary := flag.String("pintle", "bin/pintle", "the binary to measure")
 	reactions := flag.String("reaction", "fast,faithful", "the modes to measure")
 	rounds := flag.Int("rounds", 3, "how often each is measured")
+	queue := flag.Bool("queue", false, "measure the way from an object over its queue to a machine and its container")
 	flag.Parse()
 	for _, reaction := range strings.Split(*reactions, ",") {
+		if *queue {
+			if err := printQueue(*binary, reaction, *rounds); err != nil {
+				fmt.Fprintln(os.Stderr, "reaction:", err)
+				os.Exit(1)
+			}
+			continue
+		}
 		var decided, running []time.Duration
 		for range *rounds {
 			d, r, err := measure(*binary, reaction)
@@ -49,7 +58,7 @@ func spread(d []time.Duration) string {
 	slices.Sort(d)
 	var out []string
 	for _, i := range []int{0, len(d) / 2, len(d) - 1} {
-		out = append(out, d[i].Round(100*time.Millisecond).String())
+		out = append(out, fmt.Sprintf("%.2fs", d[i].Seconds()))
 	}
 	return strings.Join(out, " … ")
 }
@@ -64,23 +73,13 @@ func measure(binary, reaction string) (decided, running time.Duration, err error
 		return 0, 0, err
 	}
 	defer os.RemoveAll(dir)
-	address, err := freeAddress()
+	config, stop, err := up(binary, dir, "--reaction", reaction, "--instances", "g4dn.xlarge=2")
 	if err != nil {
 		return 0, 0, err
 	}
-	cmd := exec.Command(binary, "up", "--listen", address, "--data", filepath.Join(dir, "data"), "--instances", "g4dn.xlarge=2",
-		"--runtime", "process", "--reaction", reaction, "--settle", "1s", "--metrics", "127.0.0.1:0")
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return 0, 0, err
-	}
-	defer func() {
-		cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
-		cmd.Wait()                          //nolint:errcheck // it was told to
-	}()
+	defer stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	config := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("http://" + address), Credentials: credentials.NewStaticCredentialsProvider("k", "s", "")}
 	c := ecs.NewFromConfig(config)
 	stress := filepath.Join(dir, "stress")
 	if err := prepare(ctx, c, applicationautoscaling.NewFromConfig(config), stress); err != nil {
@@ -98,6 +97,24 @@ func measure(binary, reaction string) (decided, running time.Duration, err error
 	decided = time.Since(step)
 	err = until(ctx, c, func(s types.Service) bool { return s.RunningCount > 1 })
 	return decided, time.Since(step), err
+}
+
+// up starts pintle up, until stop is called.
+func up(binary, dir string, args ...string) (config aws.Config, stop func(), err error) {
+	address, err := freeAddress()
+	if err != nil {
+		return config, nil, err
+	}
+	cmd := exec.Command(binary, append([]string{"up", "--listen", address, "--data", filepath.Join(dir, "data"), "--runtime", "process", "--settle", "1s", "--metrics", "127.0.0.1:0"}, args...)...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return config, nil, err
+	}
+	config = aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("http://" + address), Credentials: credentials.NewStaticCredentialsProvider("k", "s", "")}
+	return config, func() {
+		cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
+		cmd.Wait()                          //nolint:errcheck // it was told to
+	}, nil
 }
 
 // prepare makes the service and its policy, and waits until its task runs.

@@ -21,6 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/agent"
 	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/gpu"
+	"github.com/pintle/pintle/internal/fleet"
 	"github.com/pintle/pintle/internal/instancetype"
 )
 
@@ -47,11 +48,17 @@ type agentCmd struct {
 	Name      string `help:"Name of the node; default the host's."`
 	Instance  string `name:"instance-id" placeholder:"ID" help:"The machine's id, in EC2's form; default one of its own making."`
 	Ephemeral bool   `help:"Stop the node's tasks when it is interrupted, as a machine does that is switched off."`
+	LockFD    int    `name:"lock-fd" hidden:"" help:"The lock of the directory, taken by who starts this, as a file descriptor."`
 	Verbose   bool   `short:"v" help:"Log more."`
 }
 
 // Run makes this machine a node.
 func (c *agentCmd) Run(ctx context.Context) error {
+	lock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close() //nolint:errcheck // it ends with the process
 	level := slog.LevelInfo
 	if c.Verbose {
 		level = slog.LevelDebug
@@ -77,15 +84,35 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := file.Sign(lock); err != nil { // it can run: that is what a fleet waits for
+		return err
+	}
+	err = c.serve(ctx, a, log)
+	if !c.Ephemeral || ctx.Err() == nil {
+		return err
+	}
+	return errors.Join(err, c.switchOff(a))
+}
+
+// lock is the node's, as long as it runs.
+func (c *agentCmd) lock() (*os.File, error) {
+	if c.LockFD != 0 {
+		return file.Inherit(c.LockFD), nil
+	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return nil, err
+	}
+	return file.Reserve(filepath.Join(c.Data, fleet.LockFile))
+}
+
+// switchOff kills what still runs on a node that is ephemeral, and says that nothing does.
+func (c *agentCmd) switchOff(a *agent.Agent) error {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	if err := a.Kill(ctx); err != nil {
 		return err
 	}
-	lock, err := file.Lock(filepath.Join(c.Data, "agent.lock"))
-	if err != nil {
-		return err
-	}
-	defer lock.Close() //nolint:errcheck // it ends with the process
-	return c.serve(ctx, a, log)
+	return os.WriteFile(filepath.Join(c.Data, fleet.OffFile), nil, 0o600)
 }
 
 // serve runs the node until ctx ends. One that is ephemeral stops its tasks first.
@@ -186,4 +213,8 @@ func machineMemoryMiB() int64 {
 	return kib / 1024
 }
 
-const drainTimeout = 35 * time.Second
+// The fleet of this machine gives an agent 45 seconds to end.
+const (
+	drainTimeout = 35 * time.Second
+	killTimeout  = 5 * time.Second
+)

@@ -4,13 +4,19 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 worker=${WORKER:-pintle}        # or python, the guide's own
-images=${IMAGES:-20}            # to upload
+images=${IMAGES:-20}            # to make and upload
 type=${INSTANCE_TYPE:-g4dn.xlarge}
 image=${IMAGE:-ml-gpu-example}  # the container's
 profile=${INSTANCE_PROFILE:-ecsInstanceRole}
 if [ -n "${AWS_ENDPOINT_URL:-}" ]; then app=${APP:-$PWD}; else app=${APP:-/app}; fi # where the worker is
+period=${PERIOD:-60}            # of the alarm, in seconds; with pintle up --reaction fast 10 is looked at as it comes
+warmup=${WARMUP:-}              # seconds that an instance counts as coming; default AWS's
+receives=${MAX_RECEIVES:-3}     # of a message that fails, before pintle worker has it in the dead-letter queue, with the reason
+deaths=${QUEUE_RECEIVES:-10}    # of any, before SQS itself has: also one whose workers die
+visibility=${VISIBILITY:-2m} retry=${RETRY_DELAY:-5s} # of pintle worker
+seconds=${MODEL_SECONDS:-0.5}   # that the model takes
 # What the guide calls them.
-bucket=ml-gpu-example queue=example-gpu-queue cluster=gpu-example-cluster template=ml-gpu-example group=ml-gpu-example
+bucket=ml-gpu-example queue=example-gpu-queue cluster=gpu-example-cluster template=ml-gpu-example group=ml-gpu-example logs=/ecs/ml-gpu-worker
 export AWS_PAGER='' AWS_DEFAULT_REGION=${AWS_DEFAULT_REGION:-us-east-1}
 aws() { command aws ${AWS_ENDPOINT_URL:+--endpoint-url "$AWS_ENDPOINT_URL"} "$@"; }
 account() { aws sts get-caller-identity --query Account --output text; }
@@ -22,7 +28,7 @@ make_queue() { # with its dead-letter queue; S3 may send to it
   local policy redrive
   policy='{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"s3.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*",
     "Condition":{"ArnLike":{"aws:SourceArn":"arn:aws:s3:*:*:'$bucket'"}}}]}'
-  redrive='{"deadLetterTargetArn":"'$(arn "$queue-dead")'","maxReceiveCount":"3"}'
+  redrive='{"deadLetterTargetArn":"'$(arn "$queue-dead")'","maxReceiveCount":"'$deaths'"}'
   aws sqs create-queue --queue-name "$queue" --attributes "$(python3 -c 'import json, sys; print(json.dumps({"Policy": sys.argv[1], "RedrivePolicy": sys.argv[2]}))' "$policy" "$redrive")" --query QueueUrl --output text
 }
 
@@ -39,8 +45,10 @@ make_bucket() { # which tells the queue of images
 
 make_service() { # a worker on each instance that there will be
   aws ecs create-cluster --cluster-name "$cluster" --settings name=containerInsights,value=enabled --query cluster.clusterArn --output text
+  aws logs create-log-group --log-group-name "$logs"
   aws ecs register-task-definition --query taskDefinition.taskDefinitionArn --output text --cli-input-json "$(sed \
-    "s#TASK_ROLE#${TASK_ROLE:-arn:aws:iam::$(account):role/ml-gpu-worker}#; s#QUEUE_URL#$(url $queue)#; s#REGION#$AWS_DEFAULT_REGION#; s#APP#$app#; s#\"image\": \"ml-gpu-example\"#\"image\": \"$image\"#" "$worker-taskdef.json")"
+    "s#TASK_ROLE#${TASK_ROLE:-arn:aws:iam::$(account):role/ml-gpu-worker}#; s#QUEUE_URL#$(url $queue)#; s#REGION#$AWS_DEFAULT_REGION#; s#LOGS#$logs#; s#APP#$app#
+     s#WORKDIR#${WORKDIR:-/tmp}#; s#VISIBILITY#$visibility#; s#RETRY_DELAY#$retry#; s#MAX_RECEIVES#$receives#; s#MODEL_SECONDS_VALUE#$seconds#; s#\"image\": \"ml-gpu-example\"#\"image\": \"$image\"#" "$worker-taskdef.json")"
   aws ecs create-service --cluster "$cluster" --service-name gpu-worker --task-definition ml-gpu-worker --launch-type EC2 --scheduling-strategy DAEMON --query service.serviceArn --output text
 }
 
@@ -52,12 +60,12 @@ make_fleet() { # no instance for no message, one for some, two for more than a h
   zones=${ZONES:-$AWS_DEFAULT_REGION"a"}
   # shellcheck disable=SC2086 # zones, or subnets where there is no default VPC
   aws autoscaling create-auto-scaling-group --auto-scaling-group-name "$group" --launch-template "LaunchTemplateName=$template,Version=\$Latest" \
-    --min-size 0 --max-size 2 --desired-capacity 0 $([ -n "${SUBNETS:-}" ] && echo "--vpc-zone-identifier $SUBNETS" || echo "--availability-zones $zones")
+    --min-size 0 --max-size 2 --desired-capacity 0 ${warmup:+--default-instance-warmup $warmup} $([ -n "${SUBNETS:-}" ] && echo "--vpc-zone-identifier $SUBNETS" || echo "--availability-zones $zones")
   policy=$(aws autoscaling put-scaling-policy --auto-scaling-group-name "$group" --policy-name messages --policy-type StepScaling \
     --adjustment-type ExactCapacity --step-adjustments file://steps.json --query PolicyARN --output text)
   # In alarm while there are no messages; the policy is told of either state.
   aws cloudwatch put-metric-alarm --alarm-name "$queue-empty" --namespace AWS/SQS --metric-name ApproximateNumberOfMessagesVisible \
-    --dimensions "Name=QueueName,Value=$queue" --statistic Maximum --period 60 --evaluation-periods 1 --comparison-operator LessThanOrEqualToThreshold --threshold 0 \
+    --dimensions "Name=QueueName,Value=$queue" --statistic Maximum --period "$period" --evaluation-periods 1 --comparison-operator LessThanOrEqualToThreshold --threshold 0 \
     --alarm-actions "$policy" --ok-actions "$policy"
 }
 
@@ -70,21 +78,29 @@ state() { # what there is of everything
   echo "instances wanted/there $instances  tasks $tasks  messages waiting/worked on $messages"
 }
 
-load() { # uploads images, and follows them until all is quiet again
-  local dir now last=
-  dir=$(mktemp -d)
-  for i in $(seq "$images"); do head -c 4096 /dev/urandom > "$dir/image-$i.jpg"; done
+upload() { # the images of a directory, and else some that are made up
+  local dir=${1:-} made=
+  if [ -z "$dir" ]; then
+    dir=$(mktemp -d) made=$dir
+    for i in $(seq "$images"); do head -c 4096 /dev/urandom > "$dir/image-$i.jpg"; done
+  fi
   aws s3 cp --recursive --only-show-errors "$dir" "s3://$bucket"
-  rm -r "$dir"
-  until [ "$last" = 'instances wanted/there 0/0  tasks 0  messages waiting/worked on 0/0' ] && [ -n "${seen:-}" ]; do
-    now=$(state)
-    if [ "$now" != "$last" ]; then echo "$(date +%T)  $now"; fi
-    case $now in *'tasks 0 '*) ;; *) seen=1 ;; esac
-    last=$now
+  [ -z "$made" ] || rm -r "$made"
+}
+
+follow() { # shows what there is until all is quiet again
+  local now='' last='' seen='' quiet='instances wanted/there 0/0  tasks 0  messages waiting/worked on 0/0'
+  until [ "$last" = "$quiet" ] && [ -n "$seen" ]; do
     sleep 2
+    now=$(state) || continue # nobody answers just now
+    if [ "$now" != "$last" ]; then echo "$(date +%T)  $now"; fi
+    if [ "$now" != "$quiet" ]; then seen=1; fi
+    last=$now
   done
-  echo "results: $(aws s3 ls "s3://$bucket/results/" | wc -l)"
-  aws sqs receive-message --queue-url "$(url "$queue-dead")" --message-attribute-names All --query 'Messages[].[Body,MessageAttributes.Reason.StringValue]' --output text
+  if [ "$worker" = pintle ]; then echo "results: $(aws s3 ls --recursive "s3://$bucket/results/" | wc -l)"; fi
+  if [ "$worker" = python ]; then echo "results: $(aws logs filter-log-events --log-group-name "$logs" --filter-pattern Predicted --query 'events[].[eventId]' --output text | wc -l)"; fi
+  aws sqs receive-message --queue-url "$(url "$queue-dead")" --visibility-timeout 0 --message-attribute-names All --max-number-of-messages 10 \
+    --query 'Messages[].[Body,MessageAttributes.Reason.StringValue]' --output text
 }
 
 down() {
@@ -94,12 +110,14 @@ down() {
   aws ecs delete-service --cluster "$cluster" --service gpu-worker --force --query service.status --output text || true
   aws s3 rb --force "s3://$bucket" || true
   for q in "$queue" "$queue-dead"; do aws sqs delete-queue --queue-url "$(url "$q")" || true; done
+  aws logs delete-log-group --log-group-name "$logs" || true
 }
 
 case ${1:-} in
   up) make_queue; make_bucket; make_service; make_fleet ;;
-  load) load ;;
+  load) upload "${2:-}"; follow ;;
+  upload) upload "${2:-}" ;;
   state) state ;;
   down) down ;;
-  *) echo "usage: $0 up|load|state|down" >&2; exit 2 ;;
+  *) echo "usage: $0 up|load [DIRECTORY]|upload [DIRECTORY]|state|down" >&2; exit 2 ;;
 esac

@@ -10,4 +10,4 @@ def predict(path):
     raise ValueError('the image is empty')
   time.sleep(float(os.environ.get('MODEL_SECONDS', '0.5')))
   light = sum(data) / len(data) / 255
-  return {'class': 'light' if light > 0.5 else 'dark', 'score': round(abs(2 * light - 1), 3)}
+  return {'image': os.path.basename(path), 'class': 'light' if light > 0.5 else 'dark', 'score': round(abs(2 * light - 1), 3)}

@@ -14,7 +14,7 @@ queue = boto3.resource('sqs').get_queue_by_name(QueueName='example-gpu-queue')
 
 def processImage(file):
   bucket.download_file(file, file)
-  print('Predicted:', predict(file), flush=True)
+  print('Predicted:', predict(file))
   os.remove(file)
 
 

@@ -6,6 +6,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -161,6 +162,22 @@ func (a *Agent) Drain(ctx context.Context) error {
 	default:
 		return nil
 	}
+}
+
+// Kill ends whatever containers the node has left, also where it never came to be connected. It is for after Run, when
+// Drain could not stop them all in time.
+func (a *Agent) Kill(ctx context.Context) error {
+	owner := a.recall().Owner
+	if owner == "" {
+		return nil // it never ran any
+	}
+	containers, err := a.config.Runtime.List(ctx, owner)
+	for _, c := range containers {
+		if c.Status == runtime.Running {
+			err = errors.Join(err, a.config.Runtime.Stop(ctx, c.ID, 0))
+		}
+	}
+	return err
 }
 
 // Instance is the node's container instance ARN, once it is registered.

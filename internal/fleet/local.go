@@ -20,8 +20,9 @@ import (
 )
 
 // Local runs an agent for each instance on this machine, of the instance's type, in a directory of its own. The agents
-// outlive the control plane, which finds them again by the locks that they hold; one that ends by itself is started anew,
-// as a machine's init would. What an instance has is in its directory, and goes with it.
+// outlive the control plane, which finds them again by the locks that they hold, from the first moment on; one that ends
+// by itself is started anew, as a machine's init would. What an instance has is in its directory, and goes with it, once
+// an agent has said there that nothing of its runs any more.
 type Local struct {
 	opts LocalOptions
 
@@ -47,13 +48,23 @@ type attempts struct {
 	n  int
 }
 
+// Files of an instance's directory, which is its agent's.
 const (
+	// LockFile is the lock that the agent holds.
+	LockFile = "agent.lock"
+	// OffFile is there when the agent has ended, and none of its containers runs.
+	OffFile     = "off"
 	machineFile = "machine.json"
-	lockFile    = "agent.lock"
+	tasksDir    = "tasks" // there once the agent has come to run tasks
+)
+
+const (
 	// ends is how long an agent may take to stop its tasks.
 	ends = 45 * time.Second
-	// starting is how long an agent may take from its start to its lock.
-	starting = 10 * time.Second
+	// signs is how long an agent may take from its start until it can be told to end, and from SIGKILL to its end.
+	signs = 10 * time.Second
+	// ended is how often an agent is started to stop the tasks that one before it has left.
+	ended = 3
 )
 
 // NewLocal returns the fleet of this machine.
@@ -62,38 +73,44 @@ func NewLocal(o LocalOptions) *Local {
 }
 
 func (l *Local) dir(id string) string  { return filepath.Join(l.opts.Dir, id) }
-func (l *Local) lock(id string) string { return filepath.Join(l.dir(id), lockFile) }
+func (l *Local) lock(id string) string { return filepath.Join(l.dir(id), LockFile) }
 func (l *Local) log(id string) string  { return filepath.Join(l.dir(id), "agent.log") }
 
-// runs says whether an instance's agent does.
+// runs says whether an instance's agent does, be it that it is still starting.
 func (l *Local) runs(id string) bool {
 	_, runs := file.Holder(l.lock(id))
 	return runs
 }
 
-// Launch makes the instance's directory and starts its agent, unless it runs. It waits until the agent can be found by its
-// lock, so that an end that is asked for next does not miss it. An agent that ends instead says why in its log.
+// started says whether an instance's agent runs, and has found what it needs.
+func (l *Local) started(id string) bool {
+	pid, _ := file.Holder(l.lock(id))
+	return pid != 0
+}
+
+// Launch makes the instance's directory and starts its agent, unless it runs. It waits until the agent has found what it
+// needs. One that ends instead says why in its log.
 func (l *Local) Launch(ctx context.Context, m Machine) error {
 	ended, err := l.launch(m)
 	if err != nil {
 		return err
 	}
 	over := false
-	until(ctx, starting, func() bool {
+	until(ctx, signs, func() bool {
 		select {
 		case <-ended:
 			over = true
 		default:
 		}
-		return over || l.runs(m.InstanceID)
+		return over || l.started(m.InstanceID)
 	})
 	switch {
-	case l.runs(m.InstanceID):
+	case l.started(m.InstanceID):
 		return nil
 	case over:
 		return fmt.Errorf("the agent ends at once: %s", lastLine(l.log(m.InstanceID)))
 	}
-	return cmp.Or(ctx.Err(), fmt.Errorf("the agent has not started within %s: %s", starting, lastLine(l.log(m.InstanceID))))
+	return cmp.Or(ctx.Err(), fmt.Errorf("the agent has not started within %s: %s", signs, lastLine(l.log(m.InstanceID))))
 }
 
 // lastLine is the last line of a log, as far as it is not too long.
@@ -125,19 +142,27 @@ func (l *Local) launch(m Machine) (ended <-chan struct{}, err error) {
 	return l.start(m)
 }
 
-// start starts an instance's agent, unless it runs, and gives a channel that is closed when it ends. Of two that were started
-// by mistake one finds the lock taken, and ends.
+// start starts an instance's agent, unless it runs, and gives a channel that is closed when it ends. The agent gets the
+// lock with it, so that it can be found at once.
 func (l *Local) start(m Machine) (ended <-chan struct{}, err error) {
-	if l.runs(m.InstanceID) {
+	dir := l.dir(m.InstanceID)
+	lock, err := file.Reserve(l.lock(m.InstanceID))
+	if errors.Is(err, file.ErrLocked) {
 		return nil, nil
 	}
-	dir := l.dir(m.InstanceID)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close() //nolint:errcheck // the agent has it
+	if err := os.Remove(filepath.Join(dir, OffFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
 	log, err := os.OpenFile(l.log(m.InstanceID), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // the agent has its own
-	args := []string{"agent", "--ephemeral", "--endpoint", m.Endpoint, "--cluster", m.Cluster, "--data", dir, "--name", m.InstanceID, "--instance-id", m.InstanceID}
+	args := []string{"agent", "--ephemeral", "--endpoint", m.Endpoint, "--cluster", m.Cluster, "--data", dir, "--name", m.InstanceID, "--instance-id", m.InstanceID, "--lock-fd", "3"}
 	if l.opts.Real {
 		args = append(args, "--stands-for", m.InstanceType)
 	} else {
@@ -151,7 +176,7 @@ func (l *Local) start(m Machine) (ended <-chan struct{}, err error) {
 	}
 	cmd := exec.Command(l.opts.Program, append(args, l.opts.Args...)...)
 	cmd.Env = append(os.Environ(), append(l.opts.Env, "AWS_REGION="+m.Region)...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, []*os.File{lock}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it is not for ctrl-C, nor for whatever ends the control plane
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -187,39 +212,57 @@ func (l *Local) setEnding(id string, ending bool) {
 	}
 }
 
-// stop ends an instance's agent and its tasks. An agent that was not there has left them to it: so it comes back first.
+// stop ends an instance's agent and its tasks. An agent that is not there, or is killed meanwhile, leaves them to it: so
+// one is started to stop them.
 func (l *Local) stop(ctx context.Context, id string) error {
-	if !l.runs(id) {
-		m, err := l.machine(id)
-		if err != nil {
-			return nil // it never came to start one
+	for range ended {
+		if !l.runs(id) {
+			m, err := l.machine(id)
+			if err != nil || l.off(id) {
+				return nil
+			}
+			if _, err := l.start(m); err != nil {
+				return err
+			}
 		}
-		if _, err := os.Stat(filepath.Join(l.dir(id), "tasks")); errors.Is(err, os.ErrNotExist) {
-			return nil // it never had a task
-		}
-		if _, err := l.start(m); err != nil {
+		if err := l.end(ctx, id); err != nil {
 			return err
 		}
-		until(ctx, starting, func() bool { return l.runs(id) })
 	}
+	if !l.runs(id) && l.off(id) {
+		return nil
+	}
+	return fmt.Errorf("the agent of %s ends without having stopped its tasks; %s says why", id, l.log(id))
+}
+
+// off says whether nothing of an instance runs that has no agent.
+func (l *Local) off(id string) bool {
+	_, off := os.Stat(filepath.Join(l.dir(id), OffFile))
+	_, tasks := os.Stat(filepath.Join(l.dir(id), tasksDir))
+	return off == nil || errors.Is(tasks, os.ErrNotExist)
+}
+
+// end has an instance's agent end, if it runs.
+func (l *Local) end(ctx context.Context, id string) error {
 	gone := func() bool { return !l.runs(id) }
-	for _, end := range []struct {
+	until(ctx, signs, func() bool { return l.started(id) || gone() })
+	for _, e := range []struct {
 		signal syscall.Signal
 		wait   time.Duration
-	}{{syscall.SIGTERM, ends}, {syscall.SIGKILL, starting}} {
+	}{{syscall.SIGTERM, ends}, {syscall.SIGKILL, signs}} {
 		pid, _ := file.Holder(l.lock(id))
 		if pid == 0 {
 			break
 		}
-		if err := syscall.Kill(pid, end.signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		if err := syscall.Kill(pid, e.signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
-		if until(ctx, end.wait, gone) {
+		if until(ctx, e.wait, gone) {
 			return nil
 		}
 	}
 	if !gone() {
-		return fmt.Errorf("the agent of %s does not end", id)
+		return errors.Join(fmt.Errorf("the agent of %s does not end", id), ctx.Err())
 	}
 	return ctx.Err()
 }
@@ -289,9 +332,7 @@ func (l *Local) Stop(ctx context.Context) error {
 	var wait sync.WaitGroup
 	failed := make([]error, len(ids))
 	for i, id := range ids {
-		if l.runs(id) {
-			wait.Go(func() { failed[i] = l.stop(ctx, id) })
-		}
+		wait.Go(func() { failed[i] = l.stop(ctx, id) })
 	}
 	wait.Wait()
 	return errors.Join(append(failed, err)...)

@@ -1,11 +1,171 @@
 package fleet
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/pintle/pintle/internal/agent/file"
 )
+
+// TestMain is also the agents of these tests: each takes its time to start, and runs a task that outlives it unless it is
+// told to end.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "agent" {
+		if err := agent(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// taskFile is where an agent of these tests notes its task's process.
+const taskFile = "tasks/pid"
+
+func agent(args []string) error {
+	terminated, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	flags := map[string]string{}
+	for i := 0; i+1 < len(args); i++ {
+		flags[args[i]] = args[i+1]
+	}
+	dir := flags["--data"]
+	time.Sleep(100 * time.Millisecond)
+	fd, err := strconv.Atoi(flags["--lock-fd"])
+	if err != nil {
+		return err
+	}
+	lock := file.Inherit(fd)
+	defer lock.Close() //nolint:errcheck // it ends with the process
+	if err := file.Sign(lock); err != nil {
+		return err
+	}
+	pid, err := task(filepath.Join(dir, taskFile))
+	if err != nil {
+		return err
+	}
+	<-terminated.Done()
+	time.Sleep(100 * time.Millisecond)
+	syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+	return os.WriteFile(filepath.Join(dir, OffFile), nil, 0o600)
+}
+
+func task(note string) (pid int, err error) {
+	if err := os.MkdirAll(filepath.Dir(note), 0o700); err != nil {
+		return 0, err
+	}
+	if b, err := os.ReadFile(note); err == nil {
+		_, err = fmt.Sscan(string(b), &pid)
+		return pid, err
+	}
+	cmd := exec.Command("sh", "-c", "while :; do sleep 1; done", note)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	return cmd.Process.Pid, os.WriteFile(note, fmt.Append(nil, cmd.Process.Pid), 0o600)
+}
+
+// processes are those with a text in their command lines.
+func processes(t *testing.T, text string) (pids []string) {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if b, err := os.ReadFile(path); err == nil && strings.Contains(string(b), text) {
+			pids = append(pids, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return pids
+}
+
+func newLocal(t *testing.T) (*Local, Machine) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		for _, pid := range processes(t, dir) {
+			var n int
+			fmt.Sscan(pid, &n)               //nolint:errcheck // it is a directory of /proc
+			syscall.Kill(n, syscall.SIGKILL) //nolint:errcheck // it may have ended
+		}
+	})
+	return NewLocal(LocalOptions{Program: os.Args[0], Dir: dir, Most: 9, Log: slog.New(slog.DiscardHandler)}), Machine{InstanceID: "i-1", InstanceType: "c5.large"}
+}
+
+// TestTerminateWhileStarting ends an instance at every moment of its agent's being started again: nothing is left of it.
+func TestTerminateWhileStarting(t *testing.T) {
+	for at := time.Duration(0); at <= 160*time.Millisecond; at += 20 * time.Millisecond {
+		t.Run(at.String(), func(t *testing.T) {
+			t.Parallel()
+			l, m := newLocal(t)
+			if err := os.MkdirAll(l.dir(m.InstanceID), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := file.WriteJSON(filepath.Join(l.dir(m.InstanceID), machineFile), m, false); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.List(t.Context()); err != nil { // which starts the agent
+				t.Fatal(err)
+			}
+			time.Sleep(at)
+			if err := l.Terminate(t.Context(), m.InstanceID); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(300 * time.Millisecond) // for one that is still starting
+			if left := processes(t, l.opts.Dir); len(left) != 0 {
+				t.Errorf("left: %v", left)
+			}
+			if _, err := os.Stat(l.dir(m.InstanceID)); err == nil {
+				t.Error("its directory is left")
+			}
+		})
+	}
+}
+
+// TestTerminateKilled ends an instance whose agent is killed, before that and in its midst: its task is not left.
+func TestTerminateKilled(t *testing.T) {
+	for at := -50 * time.Millisecond; at <= 150*time.Millisecond; at += 50 * time.Millisecond {
+		t.Run(at.String(), func(t *testing.T) {
+			t.Parallel()
+			l, m := newLocal(t)
+			if err := l.Launch(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			note := filepath.Join(l.dir(m.InstanceID), taskFile)
+			if !until(t.Context(), 10*time.Second, func() bool { return len(processes(t, note)) == 1 }) {
+				t.Fatal("the task was not started")
+			}
+			kill := func() {
+				if pid, _ := file.Holder(l.lock(m.InstanceID)); pid != 0 {
+					syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+				}
+			}
+			killed := make(chan struct{})
+			time.AfterFunc(at+50*time.Millisecond, func() { kill(); close(killed) })
+			time.Sleep(50 * time.Millisecond)
+			if err := l.Terminate(t.Context(), m.InstanceID); err != nil {
+				t.Fatal(err)
+			}
+			<-killed
+			if left := processes(t, l.opts.Dir); len(left) != 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
 
 // script writes a shell script and gives its path.
 func script(t *testing.T, text string) string {

@@ -81,10 +81,10 @@ func (c *Command) run(ctx context.Context, in *Input) (err error) {
 }
 
 // start prepares a command in a process group of its own, which gets SIGTERM when ctx ends: neither a
-// signal to the worker's group nor an orphan of the command comes between.
+// signal to the worker's group nor an orphan of the command comes between. It does not outlive a worker that is killed.
 func start(ctx context.Context, args []string, stderr io.Writer) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = stderr
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = killAfter

@@ -32,6 +32,7 @@ type cloud struct {
 	objects  map[string]string // by bucket/key
 	fail     func(call string) error
 	cut      bool          // objects end early
+	answers  time.Duration // how long it takes until messages that are handed out have come
 	deleting func(*stored) // sees each message that is deleted
 	calls    []string
 	handles  int
@@ -81,7 +82,15 @@ func (c *cloud) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput,
 			}
 		}
 		c.mu.Unlock()
-		if len(out.Messages) > 0 || !time.Now().Before(until) {
+		if len(out.Messages) > 0 {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(c.answers):
+				return out, nil
+			}
+		}
+		if !time.Now().Before(until) {
 			return out, nil
 		}
 		select {

@@ -80,6 +80,8 @@ type Options struct {
 // What AWS's calls may take, besides the waiting that they are asked for.
 const (
 	callTime = 30 * time.Second
+	// receiveTime is less, as a stop waits for it.
+	receiveTime = 10 * time.Second
 	// stopMargin is what remains of the stop time-out to give messages back, and to clear protection.
 	stopMargin = 5 * time.Second
 )
@@ -157,15 +159,24 @@ func (w *Worker) loop(receiving, working context.Context, dir string) error {
 	}
 }
 
-// receive waits for messages. A message that SQS hands out while the call is being broken off comes again after the
-// visibility time-out.
+// receive takes messages that there are, and else waits for some. What SQS hands out to a call that is broken off is invisible to
+// everybody until the visibility time-out: so only the waiting is, when nothing is there.
 func (w *Worker) receive(ctx context.Context) ([]*message, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.opts.Wait+callTime)
+	messages, err := w.ask(context.WithoutCancel(ctx), 0)
+	if err != nil || len(messages) > 0 || w.opts.Wait == 0 || ctx.Err() != nil {
+		return messages, err
+	}
+	return w.ask(ctx, w.opts.Wait)
+}
+
+// ask asks for messages, and waits so long for the first.
+func (w *Worker) ask(ctx context.Context, wait time.Duration) ([]*message, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait+receiveTime)
 	defer cancel()
 	began := time.Now()
 	out, err := w.opts.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl: &w.opts.Queue, MaxNumberOfMessages: int32(w.opts.Batch),
-		VisibilityTimeout: seconds(w.opts.Visibility), WaitTimeSeconds: seconds(w.opts.Wait),
+		VisibilityTimeout: seconds(w.opts.Visibility), WaitTimeSeconds: seconds(wait),
 		MessageAttributeNames: []string{"All"},
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
 			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId,

@@ -359,6 +359,23 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// TestStoppedWhileReceiving: messages that are on their way when the worker is told to stop are worked on, and not left
+// invisible.
+func TestStoppedWhileReceiving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cloud := newCloud()
+		cloud.answers = 100 * time.Millisecond
+		cloud.objects["b/1"] = "one"
+		cloud.send(put("1"))
+		if _, took := work(t, options(t, cloud, &fakeCommand{}), 50*time.Millisecond); took > time.Second {
+			t.Errorf("it took %s", took)
+		}
+		if len(cloud.queue) != 0 || len(cloud.keys()) != 2 {
+			t.Errorf("there are %d messages and the objects %v", len(cloud.queue), cloud.keys())
+		}
+	})
+}
+
 // TestBatches: a command that takes several inputs gets as many as there is room for, and if it breaks on them each alone.
 func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -62,6 +62,7 @@ func New(store *state.Store, opts Options) *Loop {
 func (l *Loop) Run(ctx context.Context) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	alarms := watchAlarms(l.store)
 	for {
 		v := l.store.Watch()
 		v.AutoScalingGroups.Watch()
@@ -74,6 +75,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		waiting, cancel := context.WithCancel(ctx)
 		select {
 		case <-v.ChangedCh(waiting):
+		case <-alarms.ChangedCh(waiting): // one may be in another state, which policies are for
+			alarms, l.alarmsAt = watchAlarms(l.store), time.Time{}
 		case <-tick.C:
 		}
 		cancel()
@@ -81,6 +84,14 @@ func (l *Loop) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// watchAlarms is a view whose Changed waits for a change of alarms.
+func watchAlarms(store *state.Store) *state.View {
+	v := store.Watch()
+	for range v.Alarms.All() {
+	}
+	return v
 }
 
 // Step does all that is to be done now. To do it twice does no harm.

@@ -203,15 +203,9 @@ func (l *Loop) machine(row *state.Instance) fleet.Machine {
 	return m
 }
 
-// terminate has a machine ended, and what it was to ECS with it.
+// terminate has the machine of an instance ended.
 func (l *Loop) terminate(ctx context.Context, row *state.Instance) error {
-	if err := l.drain(ctx, *row.InstanceId); err != nil {
-		return err
-	}
-	if err := l.opts.Provider.Terminate(ctx, *row.InstanceId); err != nil {
-		return err
-	}
-	if err := l.deregister(ctx, *row.InstanceId); err != nil {
+	if err := l.end(ctx, *row.InstanceId); err != nil {
 		return err
 	}
 	return l.change(ctx, *row.InstanceId, types.InstanceStateNameShuttingDown, func(row *state.Instance) *state.Instance {
@@ -219,6 +213,17 @@ func (l *Loop) terminate(ctx context.Context, row *state.Instance) error {
 		c.TerminatedAt = new(l.opts.Now().UTC().Truncate(time.Millisecond))
 		return c
 	})
+}
+
+// end has a machine ended, and what it was to ECS with it.
+func (l *Loop) end(ctx context.Context, id string) error {
+	if err := l.drain(ctx, id); err != nil {
+		return err
+	}
+	if err := l.opts.Provider.Terminate(ctx, id); err != nil {
+		return err
+	}
+	return l.deregister(ctx, id)
 }
 
 // drain has no more tasks placed on a machine that goes.
@@ -272,10 +277,8 @@ func (l *Loop) sweep(ctx context.Context, working *sync.WaitGroup) error {
 		if row := v.Instances.Get(id); row != nil && row.Name() != types.InstanceStateNameTerminated || !l.take(id) {
 			continue
 		}
-		working.Go(func() {
-			err := l.opts.Provider.Terminate(ctx, id)
-			l.done(ctx, &state.Instance{Instance: types.Instance{InstanceId: &id, State: &types.InstanceState{}}}, err)
-		})
+		stray := &state.Instance{Instance: types.Instance{InstanceId: &id, State: &types.InstanceState{}}}
+		working.Go(func() { l.done(ctx, stray, l.end(ctx, id)) })
 	}
 	for row := range before.Instances.By(state.InstancesByState, string(types.InstanceStateNameRunning)) {
 		if there[*row.InstanceId] {

@@ -182,14 +182,8 @@ func addProcess(s *runtime.Stats, pid int) {
 	}
 	pages, _ := strconv.ParseInt(fields[21], 10, 64)
 	s.MemoryBytes += pages * int64(os.Getpagesize())
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // each knows those that it made
-	for _, path := range threads {
-		children, _ := os.ReadFile(path)
-		for _, c := range strings.Fields(string(children)) {
-			if n, err := strconv.Atoi(c); err == nil {
-				addProcess(s, n)
-			}
-		}
+	for _, child := range shim.ChildrenOf(pid) {
+		addProcess(s, child)
 	}
 }
 

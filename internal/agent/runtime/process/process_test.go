@@ -169,15 +169,23 @@ func TestAKilledShimIsNoticedAndItsProcessEnded(t *testing.T) {
 }
 
 func TestWhatIsLeftBehindEndsWithTheContainer(t *testing.T) {
-	r := newRuntime(t)
-	run(t, r, "a", "sleep 60 & echo $!")
-	wait(t, r, "a")
-	text, _ := logs(t, r, "a", "", true)
-	left := atoi(strings.TrimSpace(text))
-	for deadline := time.Now().Add(5 * time.Second); syscall.Kill(left, 0) == nil; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a background child outlives its container")
-		}
+	for name, script := range map[string]string{
+		"a background child":        "sleep 60 & echo $!",
+		"a session of its own":      "setsid sleep 60 & echo $!",
+		"a child of one in between": "setsid sh -c 'sleep 60 & echo $!; exec sleep 60' & sleep 0.3",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRuntime(t)
+			run(t, r, "a", script)
+			wait(t, r, "a")
+			text, _ := logs(t, r, "a", "", true)
+			left := atoi(strings.TrimSpace(text))
+			for deadline := time.Now().Add(5 * time.Second); syscall.Kill(left, 0) == nil; time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("it outlives its container")
+				}
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,10 @@ func (c *Command) create(out *output) (pid int, err error) {
 		defer r.Close()
 		cmd.Stdin, out.stdin = r, w
 	}
+	// What the command leaves behind becomes the shim's child.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, err
+	}
 	if c.PIDFile == "" {
 		// Before its state is on disk, a process without its shim would be started once more.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
@@ -40,11 +45,7 @@ func (c *Command) create(out *output) (pid int, err error) {
 		}
 		return cmd.Process.Pid, nil
 	}
-	// What the command leaves behind becomes the shim's child. The command itself ends with the shim: the
-	// next one undoes what it has done.
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return 0, err
-	}
+	// The command itself ends with the shim: the next one undoes what it has done.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Run(); err != nil {
 		return 0, fmt.Errorf("%s: %w", c.Args[0], err)
@@ -75,15 +76,18 @@ func (c *Command) run(args []string) error {
 // awaitExit blocks until the container's first process has ended, and returns its exit code as a shell
 // shows it: 128 more than the signal that ended it.
 func (c *Command) awaitExit(pid int) int {
+	code := reap(pid)
 	if c.PIDFile == "" {
-		awaitEnd(pid)
-		// What the command has left behind ends with it, as in a container. The command is not reaped
-		// yet, so its process group cannot be another's.
-		syscall.Kill(-pid, syscall.SIGKILL) //nolint:errcheck // there may be none
+		killRest()
 	}
+	return code
+}
+
+// reap waits for a child, and for other processes that were left to the shim.
+func reap(pid int) int {
 	for {
 		var ws syscall.WaitStatus
-		ended, err := syscall.Wait4(-1, &ws, 0, nil) // reaps other processes that were left to the shim, too
+		ended, err := syscall.Wait4(-1, &ws, 0, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR) || err == nil && ended != pid:
 			continue
@@ -96,13 +100,36 @@ func (c *Command) awaitExit(pid int) int {
 	}
 }
 
-// awaitEnd blocks until a child has ended, and leaves it to be reaped.
-func awaitEnd(pid int) {
-	for {
-		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
+// killRest ends what the command has left behind, as in a container, whatever session it is in: it is the shim's now. The
+// children of what is killed are the next.
+func killRest() {
+	for range maxGenerations {
+		children := ChildrenOf(os.Getpid())
+		if len(children) == 0 {
 			return
 		}
+		for _, pid := range children {
+			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+			syscall.Wait4(pid, nil, 0, nil)    //nolint:errcheck // it is looked for again
+		}
 	}
+}
+
+// maxGenerations bounds how long the shim is at what starts processes faster than they are ended.
+const maxGenerations = 1000
+
+// ChildrenOf are a process's children: each of its threads knows those that it made.
+func ChildrenOf(pid int) (pids []int) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
+	for _, path := range threads {
+		children, _ := os.ReadFile(path) // the thread may have ended
+		for _, c := range strings.Fields(string(children)) {
+			if n, err := strconv.Atoi(c); err == nil {
+				pids = append(pids, n)
+			}
+		}
+	}
+	return pids
 }
 
 // output carries what a container writes to its log.

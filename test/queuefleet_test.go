@@ -1,0 +1,471 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+var (
+	fleetImages = flag.Int("fleet.images", 130, "images that a queue-driven fleet works off")
+	fleetKills  = flag.Int("fleet.kills", 5, "how often something of that fleet is killed; the first ones are one of each kind")
+	fleetSeed   = flag.Uint64("fleet.seed", 0, "which kills, and when; 0 is another one each time")
+)
+
+// queueFleet is examples/3-queue-fleet, by its own script.
+type queueFleet struct {
+	*Pintle
+	env []string
+}
+
+const (
+	fleetBucket  = "ml-gpu-example"
+	fleetGroup   = "ml-gpu-example"
+	fleetCluster = "gpu-example-cluster"
+	fleetQueue   = "example-gpu-queue"
+)
+
+func newQueueFleet(t *testing.T, env ...string) *queueFleet {
+	t.Helper()
+	p := UpWithFleet(t, "--settle", "1s")
+	f := &queueFleet{p, append([]string{"AWS_MAX_ATTEMPTS=10", "AWS_RETRY_MODE=standard", "WORKDIR=" + t.TempDir(), "PERIOD=10"}, env...)}
+	f.sh("up")
+	return f
+}
+
+// rest waits until the fleet is empty. The message by which S3 tests the queue counts, too, and may have an instance come.
+func (f *queueFleet) rest() {
+	f.t.Helper()
+	Eventually(f.t, "an empty queue", time.Minute, func() bool {
+		return f.AWS("cloudwatch", "describe-alarms", "--query", "MetricAlarms[0].StateValue", "--output", "text") == "ALARM"
+	})
+	f.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", fleetGroup, "--desired-capacity", "0")
+	Eventually(f.t, "an empty fleet", time.Minute, func() bool { return f.machines() == 0 })
+}
+
+func (f *queueFleet) script(args ...string) *exec.Cmd {
+	path, err := filepath.Abs("../examples/3-queue-fleet/fleet.sh")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	cmd := f.Command(path, args...)
+	cmd.Env = append(cmd.Env, f.env...)
+	return cmd
+}
+
+func (f *queueFleet) sh(args ...string) string {
+	f.t.Helper()
+	out, err := f.script(args...).CombinedOutput()
+	if err != nil {
+		f.t.Fatalf("fleet.sh %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// moment is what there is of a fleet at a time.
+type moment struct{ desired, inService, tasks, waiting, worked int }
+
+// watched are the moments at which something was different from the one before.
+type watched struct {
+	mu    sync.Mutex
+	began time.Time
+	lines []string
+	last  moment
+	most  moment
+}
+
+func (w *watched) note(m moment) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m.desired != w.last.desired || m.inService != w.last.inService || m.tasks != w.last.tasks {
+		w.lines = append(w.lines, fmt.Sprintf("%5.1fs  wanted %d, in service %d, tasks %d, messages %d+%d", time.Since(w.began).Seconds(), m.desired, m.inService, m.tasks, m.waiting, m.worked))
+	}
+	w.last = m
+	w.most = moment{max(w.most.desired, m.desired), max(w.most.inService, m.inService), max(w.most.tasks, m.tasks), max(w.most.waiting, m.waiting), max(w.most.worked, m.worked)}
+}
+
+func (w *watched) now() moment {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+// watch looks at the fleet five times a second until the test ends. What does not answer is looked at again.
+func (f *queueFleet) watch() *watched {
+	config := aws.Config{Region: "us-east-1", BaseEndpoint: &f.Endpoint, Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""), RetryMaxAttempts: 1}
+	groups, services, queues := autoscaling.NewFromConfig(config), ecs.NewFromConfig(config), sqs.NewFromConfig(config)
+	url := f.queueURL(fleetQueue)
+	look := func(ctx context.Context) (m moment, err error) {
+		g, err := groups.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{})
+		if err != nil || len(g.AutoScalingGroups) == 0 {
+			return m, errors.Join(err, errors.New("there is no group"))
+		}
+		s, err := services.DescribeServices(ctx, &ecs.DescribeServicesInput{Cluster: aws.String(fleetCluster), Services: []string{"gpu-worker"}})
+		if err != nil {
+			return m, err
+		}
+		q, err := queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+		if err != nil {
+			return m, err
+		}
+		m.desired, m.tasks = int(*g.AutoScalingGroups[0].DesiredCapacity), int(s.Services[0].RunningCount)
+		for _, i := range g.AutoScalingGroups[0].Instances {
+			if i.LifecycleState == "InService" {
+				m.inService++
+			}
+		}
+		m.waiting, _ = strconv.Atoi(q.Attributes["ApproximateNumberOfMessages"])
+		m.worked, _ = strconv.Atoi(q.Attributes["ApproximateNumberOfMessagesNotVisible"])
+		return m, nil
+	}
+	w := &watched{began: time.Now(), last: moment{desired: -1}}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if m, err := look(ctx); err == nil {
+				w.note(m)
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	}()
+	f.t.Cleanup(func() {
+		stop()
+		<-done
+		f.t.Logf("the fleet over time:\n%s", strings.Join(w.lines, "\n"))
+	})
+	return w
+}
+
+func (f *queueFleet) queueURL(name string) string {
+	f.t.Helper()
+	return f.AWS("sqs", "get-queue-url", "--queue-name", name, "--query", "QueueUrl", "--output", "text")
+}
+
+// images writes so many images to a directory.
+func images(t *testing.T, dir string, n int) (names []string) {
+	t.Helper()
+	for i := range n {
+		names = append(names, fmt.Sprintf("image-%d.jpg", i))
+	}
+	for i, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), slices.Repeat([]byte{byte(i)}, 1000+i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return names
+}
+
+// results are the images that have one, each in the one place for it and about itself.
+func (f *queueFleet) results() (names []string) {
+	f.t.Helper()
+	dir := f.t.TempDir()
+	f.AWS("s3", "cp", "--recursive", "--quiet", "s3://"+fleetBucket+"/results", dir)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var r struct{ Image, Class string }
+		if err := json.Unmarshal(b, &r); err != nil || r.Class == "" || filepath.Base(name) != r.Image+".json" {
+			f.t.Errorf("the result %s is %s: %v", name, b, err)
+		}
+		names = append(names, strings.TrimSuffix(name, ".json"))
+		return nil
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// predicted are the images that a worker has printed a result of, by the log.
+func (f *queueFleet) predicted() (names []string) {
+	f.t.Helper()
+	out := f.AWS("logs", "filter-log-events", "--log-group-name", "/ecs/ml-gpu-worker", "--filter-pattern", "Predicted", "--query", "events[].message", "--output", "json")
+	var lines []string
+	if err := json.Unmarshal([]byte(out), &lines); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, line := range lines {
+		_, rest, _ := strings.Cut(line, "'image': '")
+		name, _, _ := strings.Cut(rest, "'")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// buried are the dead letters: the reason of each, by its body.
+func (f *queueFleet) buried() (reasons map[string]string, letters int) {
+	f.t.Helper()
+	reasons = map[string]string{}
+	url := f.queueURL(fleetQueue + "-dead")
+	for {
+		out := f.AWS("sqs", "receive-message", "--queue-url", url, "--message-attribute-names", "All", "--max-number-of-messages", "10", "--visibility-timeout", "600",
+			"--query", "Messages[].[Body,MessageAttributes.Reason.StringValue]", "--output", "json")
+		var page [][2]string
+		if out == "" {
+			return reasons, letters
+		}
+		if err := json.Unmarshal([]byte(out), &page); err != nil {
+			f.t.Fatalf("%v: %s", err, out)
+		}
+		if len(page) == 0 {
+			return reasons, letters
+		}
+		for _, m := range page {
+			letters++
+			reasons[m[0]] = m[1]
+		}
+	}
+}
+
+// tasks are the processes of the fleet's tasks: workers, and what they run.
+func (p *Pintle) tasks(containing string) (pids []int) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range paths {
+		environ, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(environ), "AWS_ENDPOINT_URL="+p.Endpoint+"\x00") || !strings.Contains(string(environ), "ECS_CONTAINER_METADATA_URI_V4=") {
+			continue
+		}
+		cmdline, err := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		if pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid > 0 && strings.Contains(string(cmdline), containing) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// nothingIsLeft looks that all machines, their agents and their tasks have gone, and all instances.
+func (f *queueFleet) nothingIsLeft() {
+	f.t.Helper()
+	Eventually(f.t, "the end of all machines and tasks", time.Minute, func() bool {
+		left, err := os.ReadDir(filepath.Join(f.data, "fleet"))
+		return f.machines() == 0 && len(f.tasks("")) == 0 && err == nil && len(left) == 0
+	})
+	if got := f.AWS("ecs", "list-container-instances", "--cluster", fleetCluster, "--query", "containerInstanceArns"); strings.Join(strings.Fields(got), "") != "[]" {
+		f.t.Errorf("container instances that are left: %s", got)
+	}
+	if got := f.AWS("ec2", "describe-instances", "--query", "Reservations[].Instances[?State.Name!='terminated'][].InstanceId", "--output", "text"); got != "" {
+		f.t.Errorf("instances that are left: %s", got)
+	}
+}
+
+// TestQueueFleet has the queue-driven fleet of the examples work off its queue from nothing to nothing, with either worker:
+// an instance comes of the first message, another one of more than a hundred, and every image has its result.
+func TestQueueFleet(t *testing.T) {
+	for _, worker := range []string{"pintle", "python"} {
+		t.Run(worker, func(t *testing.T) {
+			t.Parallel()
+			// The guide's worker loses what it works on for 8,000 s when its instance goes; so none goes for as long as it takes.
+			f := newQueueFleet(t, "WORKER="+worker, "MODEL_SECONDS=0.1", "WARMUP="+map[string]string{"pintle": "5", "python": "25"}[worker])
+			f.rest()
+			w := f.watch()
+			first := t.TempDir()
+			names := images(t, first, 1)
+			f.sh("upload", first)
+			Eventually(t, "an instance for the first message", 30*time.Second, func() bool { return w.now().tasks == 1 })
+			if most := w.most; most.desired != 1 || most.inService != 1 {
+				t.Errorf("one message has %+v come", most)
+			}
+			rest := t.TempDir()
+			names = images(t, rest, 150)
+			os.Remove(filepath.Join(rest, names[0])) //nolint:errcheck // it would be worked on twice, which the results show
+			out := f.sh("load", rest)
+			if w.most.desired != 2 || w.most.inService != 2 || w.most.tasks != 2 {
+				t.Errorf("150 messages have at most %+v come", w.most)
+			}
+			slices.Sort(names)
+			got := map[string]func() []string{"pintle": f.results, "python": f.predicted}[worker]()
+			if !slices.Equal(got, names) || !strings.Contains(out, "results: 150\n") {
+				t.Errorf("%d results: %v\n%s", len(got), got, out)
+			}
+			if reasons, _ := f.buried(); len(reasons) != 0 {
+				t.Errorf("dead letters: %v", reasons)
+			}
+			f.nothingIsLeft()
+			f.sh("down")
+		})
+	}
+}
+
+// The kinds of kills.
+const (
+	killTask      = "task"          // the worker's process, or the model's
+	killAgent     = "agent"         // alone: its tasks go on
+	killInstance  = "instance"      // the agent with its tasks, as a power cut would
+	killTerminate = "terminate"     // by EC2's API
+	killPlane     = "control plane" // for a moment
+)
+
+// kill kills something of a kind, and says what; "" where there is none now.
+func (f *queueFleet) kill(kind string, rnd *rand.Rand) (victim string) {
+	pick := func(pids []int) string {
+		if len(pids) == 0 {
+			return ""
+		}
+		pid := pids[rnd.IntN(len(pids))]
+		if syscall.Kill(pid, syscall.SIGKILL) != nil {
+			return ""
+		}
+		return strconv.Itoa(pid)
+	}
+	switch kind {
+	case killTask:
+		return pick(f.tasks(""))
+	case killAgent:
+		return pick(f.processes("agent\x00--ephemeral"))
+	case killInstance:
+		dirs, _ := filepath.Glob(filepath.Join(f.data, "fleet", "i-*"))
+		if len(dirs) == 0 || len(f.tasks("")) == 0 {
+			return ""
+		}
+		id := filepath.Base(dirs[rnd.IntN(len(dirs))])
+		for _, pid := range f.processes(id) {
+			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+		}
+		return id
+	case killTerminate:
+		id := f.AWS("ec2", "describe-instances", "--filters", "Name=instance-state-name,Values=running", "--query", "Reservations[].Instances[].InstanceId|[0]", "--output", "text")
+		if id == "None" {
+			return ""
+		}
+		f.AWS("ec2", "terminate-instances", "--instance-ids", id)
+		return id
+	}
+	f.Kill()
+	time.Sleep(time.Duration(rnd.IntN(1000)) * time.Millisecond)
+	f.Start()
+	return "it"
+}
+
+// TestQueueFleetSurvivesKills kills workers, agents, whole instances and the control plane at random while the fleet of the
+// examples works off its queue. In the end every image has its result, once; what was sent as bad, and no more, is in the
+// dead-letter queue, with the reason; and nothing is left of the fleet.
+func TestQueueFleetSurvivesKills(t *testing.T) {
+	t.Parallel()
+	seed := *fleetSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-fleet.seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	const between = 2500 * time.Millisecond // kills, on average
+	seconds := 2 * between.Seconds() * float64(*fleetKills) / float64(*fleetImages)
+	// A good message that is often on a worker that is killed must not fail for the last time when the control plane is away; nor
+	// must SQS take a bad one before the worker can say why.
+	receives := 5 + *fleetKills/5
+	f := newQueueFleet(t, fmt.Sprintf("MODEL_SECONDS=%.2f", seconds), "WARMUP=0", "VISIBILITY=5s", "RETRY_DELAY=0s", fmt.Sprint("MAX_RECEIVES=", receives), fmt.Sprint("QUEUE_RECEIVES=", 3*receives))
+	dir := t.TempDir()
+	names := images(t, dir, *fleetImages)
+	names = append(names, "an image with spaces.jpg")
+	bad := map[string]string{"no event": "is no S3 event", `{"Records":[{"eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"` + fleetBucket + `"},"object":{"key":"gone.jpg"}}}]}`: "NoSuchKey"}
+	for body := range bad {
+		f.AWS("sqs", "send-message", "--queue-url", f.queueURL(fleetQueue), "--message-body", body)
+	}
+	for name, text := range map[string]string{"an image with spaces.jpg": "x", "empty-1.jpg": "", "empty-2.jpg": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := f.watch()
+	var out strings.Builder
+	load := f.script("load", dir)
+	load.Stdout, load.Stderr = &out, &out
+	if err := load.Start(); err != nil {
+		t.Fatal(err)
+	}
+	loaded := make(chan error, 1)
+	go func() { loaded <- load.Wait() }()
+
+	Eventually(t, "the first task", time.Minute, func() bool { return w.now().tasks > 0 })
+	kinds := []string{killTask, killAgent, killInstance, killTerminate, killPlane}
+	killed := map[string]int{}
+	var ended error
+	over := false
+	for i := 0; i < *fleetKills && !over; i++ {
+		if i%len(kinds) == 0 {
+			rnd.Shuffle(len(kinds), func(a, b int) { kinds[a], kinds[b] = kinds[b], kinds[a] })
+		}
+		wait := time.After(time.Duration(rnd.Int64N(int64(2 * between))))
+		for kind, victim := kinds[i%len(kinds)], ""; victim == "" && !over; wait = time.After(200 * time.Millisecond) {
+			select {
+			case ended = <-loaded:
+				over = true
+			case <-wait:
+				if victim = f.kill(kind, rnd); victim != "" {
+					killed[kind]++
+					t.Logf("%5.1fs  killed: %s, %s", time.Since(w.began).Seconds(), kind, victim)
+				}
+			}
+		}
+	}
+	if !over {
+		ended = <-loaded
+	}
+	took := time.Since(w.began)
+	if ended != nil {
+		t.Errorf("fleet.sh load: %v\n%s", ended, &out)
+	}
+	if len(killed) < min(len(kinds), *fleetKills) {
+		t.Errorf("it was over before there were kills of each kind: %v", killed)
+	}
+	slices.Sort(names)
+	if got := f.results(); !slices.Equal(got, names) {
+		t.Errorf("%d results: %v", len(got), got)
+	}
+	reasons, letters := f.buried()
+	for body, reason := range reasons {
+		want, planted := bad[body]
+		if strings.Contains(body, `"key":"empty-`) {
+			want, planted = "the image is empty", true
+		}
+		if !planted || !strings.Contains(reason, want) {
+			t.Errorf("the dead letter %s has the reason %q", body, reason)
+		}
+	}
+	if len(reasons) != len(bad)+2 {
+		t.Errorf("the dead letters are %v", reasons)
+	}
+	f.nothingIsLeft()
+	sum := func(metric string) float64 {
+		out := f.AWS("cloudwatch", "get-metric-statistics", "--namespace", "AWS/SQS", "--metric-name", metric, "--dimensions", "Name=QueueName,Value="+fleetQueue, "--statistics", "Sum", "--period", "3600",
+			"--start-time", w.began.Add(-time.Hour).UTC().Format(time.RFC3339), "--end-time", time.Now().Add(time.Hour).UTC().Format(time.RFC3339), "--query", "sum(Datapoints[].Sum)")
+		n, _ := strconv.ParseFloat(out, 64)
+		return n
+	}
+	t.Logf("%d images of %.2f s in %s; kills: %v; messages sent %.0f, received %.0f, deleted %.0f; dead letters %d; instances launched: %s", len(names), seconds, took.Round(time.Second), killed,
+		sum("NumberOfMessagesSent"), sum("NumberOfMessagesReceived"), sum("NumberOfMessagesDeleted"), letters,
+		f.AWS("autoscaling", "describe-scaling-activities", "--query", "length(Activities[?starts_with(Description, `Launching`)])"))
+}
