@@ -794,8 +794,31 @@ asg.put_scheduled_update_group_action(**g, ScheduledActionName="night", Recurren
 refused("ValidationError", asg.put_scheduled_update_group_action, **g, ScheduledActionName="bad", Recurrence="0 20 * *", DesiredCapacity=0)
 assert asg.describe_scheduled_actions(**g)["ScheduledUpdateGroupActions"][0]["Recurrence"] == "0 20 * * 1-5"
 asg.delete_scheduled_action(**g, ScheduledActionName="night")
+asg.execute_policy(**g, PolicyName="steps", MetricValue=60.0, BreachThreshold=50.0)
+(second,) = members("InService")
+moved = asg.enter_standby(**g, InstanceIds=[second], ShouldDecrementDesiredCapacity=True)["Activities"][0]
+assert (moved["Description"], moved["StatusCode"]) == ("Moving EC2 instance to Standby: " + second, "InProgress"), moved
+assert members("Standby") == [second]
+moved = asg.exit_standby(**g, InstanceIds=[second])["Activities"][0]
+assert (moved["Description"], moved["StatusCode"]) == ("Moving EC2 instance out of Standby: " + second, "PreInService"), moved
+assert members("InService") == [second]
+moved = asg.detach_instances(**g, InstanceIds=[second], ShouldDecrementDesiredCapacity=True)["Activities"][0]
+assert moved["Description"] == "Detaching EC2 instance: " + second, moved
+for _ in range(100):
+    if asg.describe_auto_scaling_instances(InstanceIds=[second])["AutoScalingInstances"] == []:
+        break
+    time.sleep(0.1)
+asg.attach_instances(**g, InstanceIds=[second])
+assert members("InService") == [second]
+refused("ActiveInstanceRefreshNotFound", asg.cancel_instance_refresh, **g)
+asg.set_instance_protection(**g, InstanceIds=[second], ProtectedFromScaleIn=True)  # so the refresh waits
+refresh = asg.start_instance_refresh(**g, Preferences={"MinHealthyPercentage": 50, "InstanceWarmup": 1})["InstanceRefreshId"]
+refused("InstanceRefreshInProgress", asg.start_instance_refresh, **g)
+assert asg.cancel_instance_refresh(**g)["InstanceRefreshId"] == refresh
+(cancelled,) = asg.describe_instance_refreshes(**g)["InstanceRefreshes"]
+assert cancelled["Status"] in ("Cancelling", "Cancelled") and cancelled["Preferences"]["MaxHealthyPercentage"] == 100, cancelled
 asg.delete_auto_scaling_group(**g, ForceDelete=True)
-ec2.get_waiter("instance_terminated").wait(InstanceIds=[first])
+ec2.get_waiter("instance_terminated").wait(InstanceIds=[first, second])
 for _ in range(100):
     if asg.describe_auto_scaling_groups()["AutoScalingGroups"] == []:
         break
