@@ -794,6 +794,15 @@ asg.put_scheduled_update_group_action(**g, ScheduledActionName="night", Recurren
 refused("ValidationError", asg.put_scheduled_update_group_action, **g, ScheduledActionName="bad", Recurrence="0 20 * *", DesiredCapacity=0)
 assert asg.describe_scheduled_actions(**g)["ScheduledUpdateGroupActions"][0]["Recurrence"] == "0 20 * * 1-5"
 asg.delete_scheduled_action(**g, ScheduledActionName="night")
+failed = asg.batch_put_scheduled_update_group_action(**g, ScheduledUpdateGroupActions=[{"ScheduledActionName": "a", "Recurrence": "0 8 * * *", "MinSize": 0}, {"ScheduledActionName": "b", "Recurrence": "x", "MinSize": 0}])
+assert [(f["ScheduledActionName"], f["ErrorCode"]) for f in failed["FailedScheduledUpdateGroupActions"]] == [("b", "ValidationError")], failed
+failed = asg.batch_delete_scheduled_action(**g, ScheduledActionNames=["a", "b"])
+assert [f["ScheduledActionName"] for f in failed["FailedScheduledActions"]] == ["b"], failed
+assert "ExactCapacity" in [t["AdjustmentType"] for t in asg.describe_adjustment_types()["AdjustmentTypes"]]
+assert "autoscaling:EC2_INSTANCE_LAUNCHING" in asg.describe_lifecycle_hook_types()["LifecycleHookTypes"]
+assert "AZRebalance" in [p["ProcessName"] for p in asg.describe_scaling_process_types()["Processes"]]
+assert "OldestInstance" in asg.describe_termination_policy_types()["TerminationPolicyTypes"]
+assert asg.describe_account_limits()["NumberOfAutoScalingGroups"] == 1
 asg.execute_policy(**g, PolicyName="steps", MetricValue=60.0, BreachThreshold=50.0)
 (second,) = members("InService")
 moved = asg.enter_standby(**g, InstanceIds=[second], ShouldDecrementDesiredCapacity=True)["Activities"][0]
