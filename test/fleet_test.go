@@ -216,7 +216,7 @@ func TestFleetBadInput(t *testing.T) {
 	p := UpWithFleet(t)
 	p.gpuGroup("good", "default")
 	group := func(args ...string) []string {
-		return append([]string{"autoscaling", "create-auto-scaling-group", "--auto-scaling-group-name", "bad", "--min-size", "0", "--max-size", "1"}, args...)
+		return append([]string{"autoscaling", "create-auto-scaling-group", "--auto-scaling-group-name", "bad", "--min-size", "0", "--max-size", "1", "--availability-zones", "us-east-1a"}, args...)
 	}
 	on := func(operation string, args ...string) []string {
 		return append([]string{"autoscaling", operation, "--auto-scaling-group-name", "good"}, args...)

@@ -801,8 +801,40 @@ asg.put_scheduled_update_group_action(**g, ScheduledActionName="night", Recurren
 refused("ValidationError", asg.put_scheduled_update_group_action, **g, ScheduledActionName="bad", Recurrence="0 20 * *", DesiredCapacity=0)
 assert asg.describe_scheduled_actions(**g)["ScheduledUpdateGroupActions"][0]["Recurrence"] == "0 20 * * 1-5"
 asg.delete_scheduled_action(**g, ScheduledActionName="night")
+failed = asg.batch_put_scheduled_update_group_action(**g, ScheduledUpdateGroupActions=[{"ScheduledActionName": "a", "Recurrence": "0 8 * * *", "MinSize": 0}, {"ScheduledActionName": "b", "Recurrence": "x", "MinSize": 0}])
+assert [(f["ScheduledActionName"], f["ErrorCode"]) for f in failed["FailedScheduledUpdateGroupActions"]] == [("b", "ValidationError")], failed
+failed = asg.batch_delete_scheduled_action(**g, ScheduledActionNames=["a", "b"])
+assert [f["ScheduledActionName"] for f in failed["FailedScheduledActions"]] == ["b"], failed
+assert "ExactCapacity" in [t["AdjustmentType"] for t in asg.describe_adjustment_types()["AdjustmentTypes"]]
+assert "autoscaling:EC2_INSTANCE_LAUNCHING" in asg.describe_lifecycle_hook_types()["LifecycleHookTypes"]
+assert "AZRebalance" in [p["ProcessName"] for p in asg.describe_scaling_process_types()["Processes"]]
+assert "OldestInstance" in asg.describe_termination_policy_types()["TerminationPolicyTypes"]
+assert asg.describe_account_limits()["NumberOfAutoScalingGroups"] == 1
+asg.execute_policy(**g, PolicyName="steps", MetricValue=60.0, BreachThreshold=50.0)
+(second,) = members("InService")
+moved = asg.enter_standby(**g, InstanceIds=[second], ShouldDecrementDesiredCapacity=True)["Activities"][0]
+assert (moved["Description"], moved["StatusCode"]) == ("Moving EC2 instance to Standby: " + second, "InProgress"), moved
+assert members("Standby") == [second]
+moved = asg.exit_standby(**g, InstanceIds=[second])["Activities"][0]
+assert (moved["Description"], moved["StatusCode"]) == ("Moving EC2 instance out of Standby: " + second, "PreInService"), moved
+assert members("InService") == [second]
+moved = asg.detach_instances(**g, InstanceIds=[second], ShouldDecrementDesiredCapacity=True)["Activities"][0]
+assert moved["Description"] == "Detaching EC2 instance: " + second, moved
+for _ in range(100):
+    if asg.describe_auto_scaling_instances(InstanceIds=[second])["AutoScalingInstances"] == []:
+        break
+    time.sleep(0.1)
+asg.attach_instances(**g, InstanceIds=[second])
+assert members("InService") == [second]
+refused("ActiveInstanceRefreshNotFound", asg.cancel_instance_refresh, **g)
+asg.set_instance_protection(**g, InstanceIds=[second], ProtectedFromScaleIn=True)  # so the refresh waits
+refresh = asg.start_instance_refresh(**g, Preferences={"MinHealthyPercentage": 50, "InstanceWarmup": 1})["InstanceRefreshId"]
+refused("InstanceRefreshInProgress", asg.start_instance_refresh, **g)
+assert asg.cancel_instance_refresh(**g)["InstanceRefreshId"] == refresh
+(cancelled,) = asg.describe_instance_refreshes(**g)["InstanceRefreshes"]
+assert cancelled["Status"] in ("Cancelling", "Cancelled") and cancelled["Preferences"]["MaxHealthyPercentage"] == 100, cancelled
 asg.delete_auto_scaling_group(**g, ForceDelete=True)
-ec2.get_waiter("instance_terminated").wait(InstanceIds=[first])
+ec2.get_waiter("instance_terminated").wait(InstanceIds=[first, second])
 for _ in range(100):
     if asg.describe_auto_scaling_groups()["AutoScalingGroups"] == []:
         break

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
+	"github.com/pintle/pintle/internal/service/autoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/ec2"
 	"github.com/pintle/pintle/internal/service/ecs"
@@ -31,7 +32,7 @@ func coverage() (string, error) {
 	h, err := wire.New(wire.Options{},
 		wire.ECS(ecs.New(nil, nil, ecs.Options{})), wire.EC2(ec2.New(nil, ec2.Options{})), wire.Logs(logs.New(nil, logs.Options{})),
 		wire.CloudWatch(cloudwatch.New(nil, nil, cloudwatch.Options{})),
-		wire.ApplicationAutoScaling(applicationautoscaling.New(nil, applicationautoscaling.Options{})),
+		wire.AutoScaling(autoscaling.New(nil, autoscaling.Options{})), wire.ApplicationAutoScaling(applicationautoscaling.New(nil, applicationautoscaling.Options{})),
 		wire.S3(s3.New(nil, s3.Options{})), wire.SQS(sqs.New(nil, sqs.Options{})), wire.STS(sts.New("", nil)))
 	if err != nil {
 		return "", err

@@ -8,12 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	autoscalingtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 	"pgregory.net/rapid"
 
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/queuestore"
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
+	"github.com/pintle/pintle/internal/service/autoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/sqs"
 	"github.com/pintle/pintle/internal/state"
@@ -24,6 +28,7 @@ var words = []string{
 	"", "a", "m1", "AWS/ECS", "n", "ecs", "service/default/web", "ecs:service:DesiredCount", "TargetTrackingScaling", "StepScaling", "Sum", "p99", "TM(10%:90%)",
 	"GreaterThanThreshold", "LessThanLowerThreshold", "ALARM", "ALARM(a)", "ANOMALY_DETECTION_BAND(m1)", "SEARCH('{n}', 'Sum', 60)", "m1 * 2", "{", `{"widgets":[]}`,
 	"rate(1 minute)", "cron(0 0 ? * MON *)", "Europe/Berlin", "ChangeInCapacity", "ALBRequestCountPerTarget", "app/a/1/targetgroup/b/2", "arn:aws:cloudwatch:us-east-1:000000000000:alarm:a", "\x00",
+	"0 0 * * 1", "g", "i-00000000000000001", "Launch", "OldestInstance", "tag:k", "Rolling",
 }
 
 // likely is what members take; most get it, so that calls come far.
@@ -31,10 +36,11 @@ var likely = map[string]string{
 	"Namespace": "n", "MetricName": "m", "ServiceNamespace": "ecs", "ScalableDimension": "ecs:service:DesiredCount", "ResourceId": "service/default/web", "Stat": "Sum",
 	"Statistic": "Average", "ComparisonOperator": "GreaterThanThreshold", "AlarmName": "a", "Name": "d", "Value": "v", "Key": "k", "PolicyName": "p", "ScheduledActionName": "s",
 	"QueueName": "q", "QueueUrl": "http://localhost:4566/000000000000/q", "SourceArn": "arn:aws:sqs:us-east-1:000000000000:q", "MessageBody": "b", "DataType": "String", "StringValue": "v", "Label": "l",
-	"Id": "m1", "Unit": "Percent", "AdjustmentType": "ChangeInCapacity", "StateValue": "ALARM", "DashboardName": "d", "Schedule": "rate(5 minutes)", "Timezone": "Europe/Berlin",
+	"Id": "m1", "Unit": "Percent", "AdjustmentType": "ChangeInCapacity", "StateValue": "ALARM", "AutoScalingGroupName": "g", "LaunchTemplateName": "lt", "LifecycleHookName": "h", "LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING", "LifecycleActionResult": "CONTINUE", "InstanceId": "i-00000000000000001",
+	"HealthStatus": "Unhealthy", "DefaultResult": "CONTINUE", "InstanceType": "c5.large", "DashboardName": "d", "Schedule": "rate(5 minutes)", "Timezone": "Europe/Berlin",
 }
 
-var likelyNumbers = map[string]int32{"Period": 60, "EvaluationPeriods": 2, "DatapointsToAlarm": 1, "MinCapacity": 1, "MaxCapacity": 5, "ScalingAdjustment": 1, "StorageResolution": 1}
+var likelyNumbers = map[string]int32{"Period": 60, "EvaluationPeriods": 2, "DatapointsToAlarm": 1, "MinCapacity": 1, "MaxCapacity": 5, "ScalingAdjustment": 1, "StorageResolution": 1, "MinSize": 0, "MaxSize": 5, "DesiredCapacity": 1, "HeartbeatTimeout": 60}
 
 // fill fills a member at random; lists are short, and depth bounds what holds itself.
 func fill(t *rapid.T, v reflect.Value, depth int) {
@@ -126,9 +132,11 @@ func TestAnyInput(t *testing.T) {
 	defer kept.Close() //nolint:errcheck // the test is over
 	kept.EndWaits()
 	queues := sqs.New(kept, sqs.Options{Region: "us-east-1", Account: "000000000000", Endpoint: "http://localhost:4566", Now: now})
+	groups := autoscaling.New(store, autoscaling.Options{Region: "us-east-1", Account: "000000000000", Now: now, Alarms: alarms, Queues: queues, QueueURL: func(arn string) string { return "http://localhost:4566/000000000000/q" }})
+	grouped(t, store)
 	answered := map[string]int{}
 	once := func(t *rapid.T) {
-		service := reflect.ValueOf(rapid.SampledFrom([]any{alarms, scaling, queues}).Draw(t, "service"))
+		service := reflect.ValueOf(rapid.SampledFrom([]any{alarms, scaling, queues, groups}).Draw(t, "service"))
 		i := rapid.IntRange(0, service.NumMethod()-1).Draw(t, "operation")
 		name, call := service.Type().Method(i).Name, service.Method(i)
 		in := reflect.New(call.Type().In(1).Elem())
@@ -150,5 +158,28 @@ func TestAnyInput(t *testing.T) {
 	})
 	if len(answered) < 15 {
 		t.Errorf("too few operations ever answered: %v", answered)
+	}
+}
+
+// grouped gives the store a launch template, and an instance that is in service in the group g.
+func grouped(t *testing.T, store *state.Store) {
+	t.Helper()
+	err := store.Update(t.Context(), func(tx *state.Tx) error {
+		data := &types.ResponseLaunchTemplateData{ImageId: aws.String("ami-00000000"), InstanceType: "c5.large"}
+		tx.LaunchTemplates.Put(&state.LaunchTemplate{
+			LaunchTemplate: types.LaunchTemplate{LaunchTemplateId: aws.String("lt-1"), LaunchTemplateName: aws.String("lt"), DefaultVersionNumber: aws.Int64(1), LatestVersionNumber: aws.Int64(1)},
+			Versions:       []types.LaunchTemplateVersion{{VersionNumber: aws.Int64(1), LaunchTemplateData: data}},
+		})
+		tx.AutoScalingGroups.Put(&state.AutoScalingGroup{AutoScalingGroup: autoscalingtypes.AutoScalingGroup{
+			AutoScalingGroupName: aws.String("g"), AutoScalingGroupARN: aws.String("arn:g"), MinSize: aws.Int32(0), MaxSize: aws.Int32(5), DesiredCapacity: aws.Int32(1), DefaultCooldown: aws.Int32(300),
+			HealthCheckType: aws.String("EC2"), AvailabilityZones: []string{"us-east-1a"}, LaunchTemplate: &autoscalingtypes.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-1"), LaunchTemplateName: aws.String("lt")},
+		}})
+		i := state.NewInstance(data, "us-east-1a", noon).In(types.InstanceStateNameRunning)
+		i.InstanceId, i.Member = aws.String("i-00000000000000001"), &state.Member{Group: "g", LifecycleState: autoscalingtypes.LifecycleStateInService, InServiceAt: &noon}
+		tx.Instances.Put(i)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

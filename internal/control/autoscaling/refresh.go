@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	decide "github.com/pintle/pintle/internal/decide/group"
 	"github.com/pintle/pintle/internal/state"
@@ -34,6 +35,9 @@ func (s *step) refresh() {
 		row.End(types.InstanceRefreshStatusCancelled, "Cancelled due to user request.", s.now)
 		return
 	}
+	if s.group.Suspends("InstanceRefresh") || s.group.Suspends("Launch") || s.group.Suspends("Terminate") {
+		return
+	}
 	row.Status = types.InstanceRefreshStatusInProgress
 	ready, left, waiting := s.outdated(&row)
 	healthy, warming := s.healthy(&row)
@@ -47,9 +51,6 @@ func (s *step) refresh() {
 	}
 	if s.now.Sub(row.Since) > patience+s.warms(&row) {
 		row.End(types.InstanceRefreshStatusFailed, "No instance could be replaced for an hour."+waiting, s.now)
-		return
-	}
-	if s.group.Suspends("InstanceRefresh") || s.group.Suspends("Launch") || s.group.Suspends("Terminate") {
 		return
 	}
 	s.refreshing = true
@@ -73,13 +74,13 @@ func (s *step) outdated(r *state.GroupRefresh) (ready []*state.Instance, left in
 		}
 		switch {
 		case i.Member.StandsBy() && r.Preferences.StandbyInstances == types.StandbyInstancesIgnore,
-			i.Member.Protected && r.Preferences.ScaleInProtectedInstances == types.ScaleInProtectedInstancesIgnore:
+			s.protected(i) && r.Preferences.ScaleInProtectedInstances == types.ScaleInProtectedInstancesIgnore:
 			continue
 		case i.Member.StandsBy() && r.Preferences.StandbyInstances == types.StandbyInstancesTerminate:
 			s.leave(i, "an instance was taken out of service in response to an instance refresh.")
 		case i.Member.StandsBy():
 			waiting = " There are instances on standby."
-		case i.Member.Protected && r.Preferences.ScaleInProtectedInstances != types.ScaleInProtectedInstancesRefresh:
+		case s.protected(i) && r.Preferences.ScaleInProtectedInstances != types.ScaleInProtectedInstancesRefresh:
 			waiting = " There are instances that are protected from scale in."
 		case i.Member.LifecycleState == types.LifecycleStateInService:
 			ready = append(ready, i)
@@ -87,6 +88,15 @@ func (s *step) outdated(r *state.GroupRefresh) (ready []*state.Instance, left in
 		left++
 	}
 	return ready, left, waiting
+}
+
+// protected says whether an instance is protected from scale-in: by hand, or by its tasks where a capacity provider sees to it.
+func (s *step) protected(i *state.Instance) bool {
+	p := providerOf(s.tx.View, s.group)
+	if p == nil || p.AutoScalingGroupProvider.ManagedTerminationProtection != ecstypes.ManagedTerminationProtectionEnabled {
+		return i.Member.Protected
+	}
+	return busy(s.tx.View, containerInstance(s.tx.View, *i.InstanceId), false)
 }
 
 // healthy is how many instances are in service and have warmed up, and whether any is still to. The old ones have.

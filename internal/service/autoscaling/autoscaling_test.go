@@ -481,6 +481,9 @@ func TestScheduleRefuses(t *testing.T) {
 		put("four fields", "cron", func(in in) { in.Recurrence = aws.String("0 20 * *") }),
 		put("an hour that there is not", "cron", func(in in) { in.Recurrence = aws.String("0 25 * * *") }),
 		put("a zone that there is not", "Mars", func(in in) { in.Recurrence, in.TimeZone = aws.String("0 20 * * *"), aws.String("Mars/Olympus") }),
+		of("a batch of nothing", (*Service).BatchPutScheduledUpdateGroupAction, &api.BatchPutScheduledUpdateGroupActionInput{AutoScalingGroupName: aws.String("g")}, invalidCode, "1 to 50"),
+		of("a large batch", (*Service).BatchDeleteScheduledAction, &api.BatchDeleteScheduledActionInput{AutoScalingGroupName: aws.String("g"), ScheduledActionNames: make([]string, 51)}, invalidCode, "1 to 50"),
+		of("a batch of no group", (*Service).BatchDeleteScheduledAction, &api.BatchDeleteScheduledActionInput{AutoScalingGroupName: aws.String("none"), ScheduledActionNames: []string{"a"}}, invalidCode, "not found"),
 		of("delete", (*Service).DeleteScheduledAction, &api.DeleteScheduledActionInput{AutoScalingGroupName: aws.String("g"), ScheduledActionName: aws.String("none")}, invalidCode, "none"),
 	})
 }

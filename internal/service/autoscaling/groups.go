@@ -107,6 +107,9 @@ func checkNew(v *state.View, g *state.AutoScalingGroup) error {
 	if v.AutoScalingGroups.Get(g.Name()) != nil {
 		return &types.AlreadyExistsFault{Message: new("AutoScalingGroup by this name already exists - A group with the name " + g.Name() + " already exists")}
 	}
+	if len(slices.Collect(v.AutoScalingGroups.All())) >= maxGroups {
+		return &types.LimitExceededFault{Message: new("There are as many Auto Scaling groups as are allowed")}
+	}
 	return check(v, g)
 }
 

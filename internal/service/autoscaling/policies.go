@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	api "github.com/aws/aws-sdk-go-v2/service/autoscaling"
@@ -325,93 +324,6 @@ func (s *Service) DescribePolicies(_ context.Context, in *api.DescribePoliciesIn
 		p := row.ScalingPolicy
 		p.Alarms = notNil(p.Alarms)
 		out.ScalingPolicies = append(out.ScalingPolicies, p)
-	}
-	return out, nil
-}
-
-// PutScheduledUpdateGroupAction makes a scheduled action of a group, or changes it.
-func (s *Service) PutScheduledUpdateGroupAction(ctx context.Context, in *api.PutScheduledUpdateGroupActionInput) (*api.PutScheduledUpdateGroupActionOutput, error) {
-	if !groupName.MatchString(aws.ToString(in.ScheduledActionName)) {
-		return nil, invalid("ScheduledActionName %q must have 1 to 255 characters, none of them :, /, | or a control character", aws.ToString(in.ScheduledActionName))
-	}
-	start := cmp.Or(in.StartTime, in.Time)
-	switch {
-	case in.MinSize == nil && in.MaxSize == nil && in.DesiredCapacity == nil:
-		return nil, invalid("At least one of MinSize, MaxSize and DesiredCapacity must be given")
-	case aws.ToInt32(in.MinSize) < 0 || aws.ToInt32(in.MaxSize) < 0 || in.DesiredCapacity != nil && *in.DesiredCapacity < -1:
-		return nil, invalid("MinSize, MaxSize and DesiredCapacity must not be negative")
-	case in.MinSize != nil && in.MaxSize != nil && *in.MaxSize < *in.MinSize:
-		return nil, invalid("Max bound, %d, must be greater than or equal to min bound, %d", *in.MaxSize, *in.MinSize)
-	case start == nil && in.Recurrence == nil:
-		return nil, invalid("Either StartTime or Recurrence must be given")
-	case start != nil && !start.After(s.now()) && in.Recurrence == nil:
-		return nil, invalid("Given start time is in the past")
-	case start != nil && in.EndTime != nil && !in.EndTime.After(*start):
-		return nil, invalid("EndTime must be after StartTime")
-	}
-	a := &state.GroupAction{ScheduledUpdateGroupAction: types.ScheduledUpdateGroupAction{
-		AutoScalingGroupName: in.AutoScalingGroupName, ScheduledActionName: in.ScheduledActionName, MinSize: in.MinSize, MaxSize: in.MaxSize, DesiredCapacity: in.DesiredCapacity,
-		Recurrence: in.Recurrence, StartTime: start, Time: start, EndTime: in.EndTime, TimeZone: in.TimeZone,
-	}}
-	due, err := scaling.NextOfGroup(&a.ScheduledUpdateGroupAction, s.now())
-	if err != nil {
-		return nil, invalid("%v", err)
-	}
-	a.DueAt = due
-	if a.StartTime == nil {
-		a.StartTime, a.Time = due, due
-	}
-	err = s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
-		if old := tx.GroupActions.Get(a.Key()); old != nil {
-			a.ScheduledActionARN = old.ScheduledActionARN
-		} else if len(slices.Collect(tx.GroupActions.By(state.GroupActionsByGroup, g.Name()))) >= maxActions {
-			return &types.LimitExceededFault{Message: new("The group has as many scheduled actions as are allowed")}
-		}
-		a.ScheduledActionARN = cmp.Or(a.ScheduledActionARN, s.arn("scheduledUpdateGroupAction:"+uuidOf(*g.AutoScalingGroupARN, *a.ScheduledActionName)+":autoScalingGroupName/"+g.Name()+":scheduledActionName/"+*a.ScheduledActionName))
-		tx.GroupActions.Put(a)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &api.PutScheduledUpdateGroupActionOutput{}, nil
-}
-
-// DeleteScheduledAction forgets a scheduled action.
-func (s *Service) DeleteScheduledAction(ctx context.Context, in *api.DeleteScheduledActionInput) (*api.DeleteScheduledActionOutput, error) {
-	err := s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
-		key := g.Name() + "/" + aws.ToString(in.ScheduledActionName)
-		if tx.GroupActions.Get(key) == nil {
-			return invalid("Scheduled action name not found - %s", aws.ToString(in.ScheduledActionName))
-		}
-		tx.GroupActions.Delete(key)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &api.DeleteScheduledActionOutput{}, nil
-}
-
-// DescribeScheduledActions lists the scheduled actions that are still to be done.
-func (s *Service) DescribeScheduledActions(_ context.Context, in *api.DescribeScheduledActionsInput) (*api.DescribeScheduledActionsOutput, error) {
-	within := func(at *time.Time) bool {
-		return (in.StartTime == nil || at != nil && !at.Before(*in.StartTime)) && (in.EndTime == nil || at != nil && !at.After(*in.EndTime))
-	}
-	var rows []*state.GroupAction
-	for a := range s.store.View().GroupActions.All() {
-		if (in.AutoScalingGroupName == nil || *a.AutoScalingGroupName == *in.AutoScalingGroupName) &&
-			(len(in.ScheduledActionNames) == 0 || slices.Contains(in.ScheduledActionNames, *a.ScheduledActionName)) && within(a.StartTime) {
-			rows = append(rows, a)
-		}
-	}
-	rows, next, err := page(rows, pages, in.MaxRecords, in.NextToken, (*state.GroupAction).Key)
-	if err != nil {
-		return nil, err
-	}
-	out := &api.DescribeScheduledActionsOutput{ScheduledUpdateGroupActions: []types.ScheduledUpdateGroupAction{}, NextToken: next}
-	for _, row := range rows {
-		out.ScheduledUpdateGroupActions = append(out.ScheduledUpdateGroupActions, row.ScheduledUpdateGroupAction)
 	}
 	return out, nil
 }
