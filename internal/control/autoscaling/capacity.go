@@ -94,7 +94,7 @@ func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (res
 	target, before := int(aws.ToInt32(scaling.TargetCapacity)), int(*old.DesiredCapacity)
 	desired := m.Desired(target)
 	row := *p
-	switch low := desired < before && len(m.Waiting) == 0; {
+	switch low := desired < before; {
 	case m.Reservation() > float64(target):
 		row.LowSince, desired = nil, max(desired, before)
 	case !low || warming:
