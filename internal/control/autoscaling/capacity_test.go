@@ -202,23 +202,27 @@ func TestTooLargeTask(t *testing.T) {
 	})
 }
 
-// TestUnregistered: an instance that runs and never registers is no help to the tasks that wait; another one is launched.
+// TestUnregistered: an instance that runs and never registers is no help to the tasks that wait; once it has had its warm-up, and a
+// minute at least, another one is launched.
 func TestUnregistered(t *testing.T) {
-	withProvider(t, nil, func(c *cas) {
-		c.wait(1)
-		for range 50 {
-			step1(c, c.loop)
-			machines(c, c.store)
-			c.now = c.now.Add(time.Second)
-		}
-		c.expect("within a minute", 1, 1)
-		for range 15 {
-			step1(c, c.loop)
-			machines(c, c.store)
-			c.now = c.now.Add(time.Second)
-		}
-		c.expect("after it", 2, 2)
-	})
+	for warmup, within := range map[int32]int{0: 60, 300: 300} {
+		withProvider(t, func(_ *Options, p *ecstypes.AutoScalingGroupProvider) {
+			p.ManagedScaling.InstanceWarmupPeriod = &warmup
+		}, func(c *cas) {
+			boot := func(seconds int) {
+				for range seconds {
+					step1(c, c.loop)
+					machines(c, c.store)
+					c.now = c.now.Add(time.Second)
+				}
+			}
+			c.wait(1)
+			boot(within - 5)
+			c.expect("before", 1, 1)
+			boot(15)
+			c.expect("after", 2, 2)
+		})
+	}
 }
 
 // TestManagedDraining: an instance that its group ends waits for its tasks at ECS's own hook, DRAINING, and takes no new ones.
