@@ -223,3 +223,50 @@ func reason(f *types.Failure) string {
 	}
 	return *f.Reason
 }
+
+// TestMostThatWait: as many tasks of a cluster wait for their capacity provider as ECS's quota allows, and none for one that does
+// not grow.
+func TestMostThatWait(t *testing.T) {
+	s := New(1)
+	journal, err := state.OpenSQLite(context.Background(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open(context.Background(), journal, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // the test is over
+	err = store.Update(context.Background(), func(tx *state.Tx) error {
+		for name, status := range map[string]types.ManagedScalingStatus{"grows": types.ManagedScalingStatusEnabled, "stays": types.ManagedScalingStatusDisabled} {
+			tx.CapacityProviders.Put(&state.CapacityProvider{CapacityProvider: types.CapacityProvider{
+				CapacityProviderArn: &name, Name: &name, AutoScalingGroupProvider: &types.AutoScalingGroupProvider{ManagedScaling: &types.ManagedScaling{Status: status}},
+			}})
+		}
+		launch := func(cluster, provider string) *state.Task {
+			task, _ := s.Launch(tx, &Launch{
+				ClusterArn: cluster, TaskDefinition: &state.TaskDefinition{TaskDefinition: types.TaskDefinition{TaskDefinitionArn: aws.String("d")}}, Overrides: &types.TaskOverride{},
+				CapacityProvider: provider, MayWait: true,
+			})
+			return task
+		}
+		if launch(cluster, "stays") != nil {
+			t.Error("a task waits for a provider that does not grow")
+		}
+		for n := range 500 {
+			if task := launch(cluster, "grows"); task == nil || *task.LastStatus != "PROVISIONING" || task.Waiting == nil {
+				t.Fatalf("task %d does not wait: %v", n, task)
+			}
+		}
+		if launch(cluster, "grows") != nil {
+			t.Error("501 tasks wait in a cluster")
+		}
+		if launch(cluster+"2", "grows") == nil {
+			t.Error("the tasks of another cluster count")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -94,7 +94,7 @@ func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (res
 	target, before := int(aws.ToInt32(scaling.TargetCapacity)), int(*old.DesiredCapacity)
 	desired := m.Desired(target)
 	row := *p
-	switch low := desired < before && len(m.Waiting) == 0; {
+	switch low := desired < before; {
 	case m.Reservation() > float64(target):
 		row.LowSince, desired = nil, max(desired, before)
 	case !low || warming:
@@ -129,7 +129,7 @@ func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGro
 	for _, i := range v.ActiveMembers(g.Name()) {
 		c := containerInstance(v, *i.InstanceId)
 		at := i.Member.InServiceAt
-		comes := coming(i, c, now)
+		comes := coming(i, c, max(registers, warmup), now)
 		warming = warming || comes || now.Before(at.Add(warmup))
 		switch {
 		case busy(v, c, false):
@@ -150,14 +150,14 @@ func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGro
 }
 
 // coming says whether an instance is still to take tasks, so that those that wait for it are not counted twice: it has to be in
-// service, to register and to connect, and then they have to be placed.
-func coming(i *state.Instance, c *state.ContainerInstance, now time.Time) bool {
+// service, to register and to connect, for which it has a while, and then they have to be placed.
+func coming(i *state.Instance, c *state.ContainerInstance, while time.Duration, now time.Time) bool {
 	at := i.Member.InServiceAt
 	switch {
 	case at == nil:
 		return true
 	case c == nil || !c.AgentConnected:
-		return now.Before(at.Add(registers))
+		return now.Before(at.Add(while))
 	}
 	return now.Sub(aws.ToTime(c.RegisteredAt)) < settles
 }
@@ -165,8 +165,8 @@ func coming(i *state.Instance, c *state.ContainerInstance, now time.Time) bool {
 // settles is how long an instance that has registered counts as still coming.
 const settles = 5 * time.Second
 
-// registers is how long an instance in service may take to register and connect, before it counts as one without tasks, and
-// another one is launched for those that wait.
+// registers is how long an instance in service may take to register and connect at least, whatever its warm-up, before it counts as
+// one without tasks, and another one is launched for those that wait.
 const registers = time.Minute
 
 // measure puts CapacityProviderReservation, once a minute.

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"pgregory.net/rapid"
 
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/state"
@@ -20,30 +20,36 @@ type cas struct {
 	testing.TB
 	store *state.Store
 	loop  *Loop
+	now   time.Time
 	tasks int
 }
 
 // withProvider runs a test with a provider that has managed scaling.
 func withProvider(t *testing.T, change func(*Options, *ecstypes.AutoScalingGroupProvider), test func(*cas)) {
-	synctest.Test(t, func(t *testing.T) {
-		store, _ := world(t, t.TempDir())
-		defer store.Close() //nolint:errcheck // the test is over
-		provider := &ecstypes.AutoScalingGroupProvider{
-			AutoScalingGroupArn: aws.String("arn:g"), ManagedTerminationProtection: ecstypes.ManagedTerminationProtectionDisabled, ManagedDraining: ecstypes.ManagedDrainingEnabled,
-			ManagedScaling: &ecstypes.ManagedScaling{
-				Status: ecstypes.ManagedScalingStatusEnabled, TargetCapacity: aws.Int32(100), MinimumScalingStepSize: aws.Int32(1), MaximumScalingStepSize: aws.Int32(10_000), InstanceWarmupPeriod: aws.Int32(0),
-			},
-		}
-		o := Options{Now: time.Now, CloudWatch: quiet{}, Lost: time.Hour, ScaleIn: time.Minute, Put: func([]metricstore.Sample) error { return nil }}
-		if change != nil {
-			change(&o, provider)
-		}
-		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.MaxSize = aws.Int32(10) })
-		put(t, store, func(tx *state.Tx) {
-			tx.CapacityProviders.Put(&state.CapacityProvider{CapacityProvider: ecstypes.CapacityProvider{CapacityProviderArn: aws.String("arn:p"), Name: aws.String("p"), AutoScalingGroupProvider: provider}})
-		})
-		test(&cas{t, store, New(store, o), 0})
+	c := newCAS(t, t.TempDir(), change)
+	defer c.store.Close() //nolint:errcheck // the test is over
+	test(c)
+}
+
+func newCAS(t testing.TB, dir string, change func(*Options, *ecstypes.AutoScalingGroupProvider)) *cas {
+	store, _ := world(t, dir)
+	provider := &ecstypes.AutoScalingGroupProvider{
+		AutoScalingGroupArn: aws.String("arn:g"), ManagedTerminationProtection: ecstypes.ManagedTerminationProtectionDisabled, ManagedDraining: ecstypes.ManagedDrainingEnabled,
+		ManagedScaling: &ecstypes.ManagedScaling{
+			Status: ecstypes.ManagedScalingStatusEnabled, TargetCapacity: aws.Int32(100), MinimumScalingStepSize: aws.Int32(1), MaximumScalingStepSize: aws.Int32(10_000), InstanceWarmupPeriod: aws.Int32(0),
+		},
+	}
+	c := &cas{TB: t, store: store, now: time.Now()}
+	o := Options{Now: func() time.Time { return c.now }, CloudWatch: quiet{}, Lost: time.Hour, ScaleIn: time.Minute, Put: func([]metricstore.Sample) error { return nil }}
+	if change != nil {
+		change(&o, provider)
+	}
+	changeGroup(t, store, func(g *state.AutoScalingGroup) { g.MaxSize = aws.Int32(10) })
+	put(t, store, func(tx *state.Tx) {
+		tx.CapacityProviders.Put(&state.CapacityProvider{CapacityProvider: ecstypes.CapacityProvider{CapacityProviderArn: aws.String("arn:p"), Name: aws.String("p"), AutoScalingGroupProvider: provider}})
 	})
+	c.loop = New(store, o)
+	return c
 }
 
 // wait adds tasks of one GPU that wait for the provider.
@@ -71,12 +77,12 @@ func (c *cas) live(seconds int) {
 				case i.Name() == "running" && node == nil:
 					tx.ContainerInstances.Put(&state.ContainerInstance{ClusterArn: "c", ContainerInstance: ecstypes.ContainerInstance{
 						AgentConnected:       true,
-						ContainerInstanceArn: &arn, Ec2InstanceId: i.InstanceId, Status: aws.String("ACTIVE"), RegisteredAt: new(time.Now()),
+						ContainerInstanceArn: &arn, Ec2InstanceId: i.InstanceId, Status: aws.String("ACTIVE"), RegisteredAt: new(c.now),
 					}})
 				}
 			}
 			for _, t := range slices.Collect(tx.Tasks.By(state.TasksByLastStatus, "PROVISIONING")) {
-				for node := range tx.ContainerInstances.All() {
+				for node := range tx.ContainerInstances.By(state.InstancesByCluster, *t.ClusterArn) {
 					if *node.Status == "ACTIVE" && !busy(tx.View, node, true) {
 						row := *t
 						row.ContainerInstanceArn, row.LastStatus, row.Waiting = node.ContainerInstanceArn, aws.String("RUNNING"), nil
@@ -87,7 +93,7 @@ func (c *cas) live(seconds int) {
 			}
 		})
 		step1(c, c.loop)
-		time.Sleep(time.Second)
+		c.now = c.now.Add(time.Second)
 	}
 }
 
@@ -95,7 +101,7 @@ func (c *cas) live(seconds int) {
 func (c *cas) stop(n int) {
 	put(c, c.store, func(tx *state.Tx) {
 		for _, t := range slices.Collect(tx.Tasks.By(state.TasksByLastStatus, "RUNNING"))[:n] {
-			tx.Tasks.Put(t.Stopped(ecstypes.TaskStopCodeUserInitiated, "", time.Now()))
+			tx.Tasks.Put(t.Stopped(ecstypes.TaskStopCodeUserInitiated, "", c.now))
 		}
 	})
 }
@@ -178,23 +184,45 @@ func TestNewTasksDoNotWaitForWarmUp(t *testing.T) {
 	})
 }
 
-// TestUnregistered: an instance that runs and never registers is no help to the tasks that wait; another one is launched.
-func TestUnregistered(t *testing.T) {
+// TestTooLargeTask: a task that fits no instance of the group neither grows it nor keeps it large.
+func TestTooLargeTask(t *testing.T) {
 	withProvider(t, nil, func(c *cas) {
-		c.wait(1)
-		for range 50 {
-			step1(c, c.loop)
-			machines(c, c.store)
-			time.Sleep(time.Second)
-		}
-		c.expect("within a minute", 1, 1)
-		for range 15 {
-			step1(c, c.loop)
-			machines(c, c.store)
-			time.Sleep(time.Second)
-		}
-		c.expect("after it", 2, 2)
+		c.wait(2)
+		c.live(10)
+		put(c, c.store, func(tx *state.Tx) {
+			tx.Tasks.Put(&state.Task{Waiting: &state.Waiting{GPUs: 4}, Task: ecstypes.Task{
+				TaskArn: aws.String("large"), ClusterArn: aws.String("other"), CapacityProviderName: aws.String("p"), LastStatus: aws.String("PROVISIONING"), DesiredStatus: aws.String("RUNNING"),
+			}})
+		})
+		c.stop(1)
+		c.live(5)
+		c.expect("with a task that fits none", 2, 2)
+		c.live(65)
+		c.expect("a minute later", 1, 1)
 	})
+}
+
+// TestUnregistered: an instance that runs and never registers is no help to the tasks that wait; once it has had its warm-up, and a
+// minute at least, another one is launched.
+func TestUnregistered(t *testing.T) {
+	for warmup, within := range map[int32]int{0: 60, 300: 300} {
+		withProvider(t, func(_ *Options, p *ecstypes.AutoScalingGroupProvider) {
+			p.ManagedScaling.InstanceWarmupPeriod = &warmup
+		}, func(c *cas) {
+			boot := func(seconds int) {
+				for range seconds {
+					step1(c, c.loop)
+					machines(c, c.store)
+					c.now = c.now.Add(time.Second)
+				}
+			}
+			c.wait(1)
+			boot(within - 5)
+			c.expect("before", 1, 1)
+			boot(15)
+			c.expect("after", 2, 2)
+		})
+	}
 }
 
 // TestManagedDraining: an instance that its group ends waits for its tasks at ECS's own hook, DRAINING, and takes no new ones.
@@ -243,15 +271,60 @@ func TestDrainingEnds(t *testing.T) {
 		c.live(20)
 		changeGroup(c, c.store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(0) })
 		c.live(2)
-		time.Sleep(48*time.Hour - 10*time.Second)
+		c.now = c.now.Add(48*time.Hour - 10*time.Second)
 		c.live(1)
 		if got := states(c.store); !slices.Equal(got, []string{string(types.LifecycleStateTerminatingWait)}) {
 			t.Errorf("the instances are %v", got)
 		}
-		time.Sleep(10 * time.Second)
+		c.now = c.now.Add(10 * time.Second)
 		c.live(3)
 		if got := states(c.store); len(got) > 0 {
 			t.Errorf("after 48 hours the instances are %v", got)
+		}
+	})
+}
+
+// TestTerminationProtectionHolds does anything to tasks and group: an instance with a task is never on its way out, there are never
+// more instances than the group may have, and with the last task the last instance goes.
+func TestTerminationProtectionHolds(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		c := newCAS(t, t.TempDir(), func(o *Options, p *ecstypes.AutoScalingGroupProvider) {
+			p.ManagedTerminationProtection = ecstypes.ManagedTerminationProtectionEnabled
+			p.ManagedScaling.TargetCapacity = aws.Int32(rapid.Int32Range(50, 100).Draw(r, "target"))
+			o.ScaleIn, o.ScaleInPause = 10*time.Second, time.Duration(rapid.IntRange(0, 2).Draw(r, "pause"))*time.Second
+		})
+		defer c.store.Close() //nolint:errcheck // the test is over
+		runs := func() int { return len(slices.Collect(c.store.View().Tasks.By(state.TasksByLastStatus, "RUNNING"))) }
+		for range rapid.IntRange(1, 12).Draw(r, "steps") {
+			switch rapid.IntRange(0, 2).Draw(r, "what") {
+			case 0:
+				c.wait(rapid.IntRange(1, 4).Draw(r, "tasks"))
+			case 1:
+				c.stop(rapid.IntRange(0, runs()).Draw(r, "ends"))
+			case 2:
+				n := rapid.Int32Range(0, 10).Draw(r, "desired")
+				changeGroup(t, c.store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = &n })
+			}
+			for range rapid.IntRange(0, 15).Draw(r, "seconds") {
+				c.live(1)
+				v := c.store.View()
+				if n := len(v.ActiveMembers("g")); n > 10 {
+					r.Fatalf("%d instances", n)
+				}
+				for i := range v.Instances.By(state.InstancesByGroup, "g") {
+					if i.Member.Leaving() && busy(v, containerInstance(v, *i.InstanceId), false) {
+						r.Fatalf("%s has a task and is %s", *i.InstanceId, i.Member.LifecycleState)
+					}
+				}
+			}
+		}
+		for range 4 { // what still waits gets its instance, and ends
+			c.live(5)
+			c.stop(runs())
+		}
+		c.live(60)
+		if n := len(c.store.View().ActiveMembers("g")); n > 0 {
+			r.Fatalf("%d instances are left", n)
 		}
 	})
 }

@@ -200,6 +200,7 @@ func (s *step) hooks(i *state.Instance, transition string) (waits *state.Lifecyc
 			lasts := time.Duration(*s.group.Hook(name).HeartbeatTimeout) * time.Second
 			if name == drainingHook {
 				lasts = drainsFor
+				s.drain(i)
 			}
 			return &state.LifecycleAction{Hook: name, Token: state.NewUUID(), Since: s.now, Until: s.now.Add(lasts), Done: done}, ""
 		}
@@ -235,18 +236,21 @@ func (s *step) depart(i *state.Instance) {
 	s.tx.Instances.Put(row.Terminating("Server.ScheduledStop", "Server.ScheduledStop: taken out of the Auto Scaling group "+s.group.Name()))
 }
 
-// drained sets the container instance of an instance to DRAINING, and says whether its tasks have ended.
-func (s *step) drained(i *state.Instance) bool {
+// drain sets the container instance of an instance to DRAINING: it takes no more tasks.
+func (s *step) drain(i *state.Instance) {
 	c := containerInstance(s.tx.View, *i.InstanceId)
-	if c == nil {
-		return true
+	if c == nil || *c.Status == "DRAINING" {
+		return
 	}
-	if *c.Status != "DRAINING" {
-		row := *c
-		row.Status, row.Version = aws.String("DRAINING"), c.Version+1
-		s.tx.ContainerInstances.Put(&row)
-	}
-	return !busy(s.tx.View, c, true)
+	row := *c
+	row.Status, row.Version = aws.String("DRAINING"), c.Version+1
+	s.tx.ContainerInstances.Put(&row)
+}
+
+// drained says whether the tasks of an instance that takes no more have ended.
+func (s *step) drained(i *state.Instance) bool {
+	s.drain(i)
+	return !busy(s.tx.View, containerInstance(s.tx.View, *i.InstanceId), true)
 }
 
 // providerOf is the capacity provider of a group; nil where it has none.
@@ -483,6 +487,9 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 			s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeCancelled, "", s.now)
 		}
 		s.tx.Leave(s.group, row, cause+"  At "+state.Stamp(s.now)+" instance "+id+" was selected for termination.", s.now)
+		if p != nil && (p.AutoScalingGroupProvider.ManagedDraining == ecstypes.ManagedDrainingEnabled || p.AutoScalingGroupProvider.ManagedTerminationProtection == ecstypes.ManagedTerminationProtectionEnabled) {
+			s.drain(row) // at once, or it might still get a task
+		}
 		s.group.CoolsFrom = &s.now
 	}
 }
