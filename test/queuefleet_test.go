@@ -289,7 +289,7 @@ func TestQueueFleet(t *testing.T) {
 		t.Run(worker, func(t *testing.T) {
 			t.Parallel()
 			// The guide's worker loses what it works on for 8,000 s when its instance goes; so none goes for as long as it takes.
-			f := newQueueFleet(t, "WORKER="+worker, "MODEL_SECONDS=0.1", "WARMUP="+map[string]string{"pintle": "5", "python": "25"}[worker])
+			f := newQueueFleet(t, "WORKER="+worker, "MODEL_SECONDS=0.1", "WARMUP="+map[string]string{"pintle": "5", "python": "35"}[worker])
 			f.rest()
 			w := f.watch()
 			first := t.TempDir()
