@@ -293,14 +293,14 @@ func TestQueueFleet(t *testing.T) {
 			f.rest()
 			w := f.watch()
 			first := t.TempDir()
-			names := images(t, first, 1)
+			images(t, first, 1)
 			f.sh("upload", first)
 			Eventually(t, "an instance for the first message", 30*time.Second, func() bool { return w.now().tasks == 1 })
 			if most := w.most; most.desired != 1 || most.inService != 1 {
 				t.Errorf("one message has %+v come", most)
 			}
 			rest := t.TempDir()
-			names = images(t, rest, 150)
+			names := images(t, rest, 150)
 			os.Remove(filepath.Join(rest, names[0])) //nolint:errcheck // it would be worked on twice, which the results show
 			out := f.sh("load", rest)
 			if w.most.desired != 2 || w.most.inService != 2 || w.most.tasks != 2 {
