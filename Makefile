@@ -53,6 +53,7 @@ bench: build ## run the benchmarks: over HTTP beside moto's server where it is i
 	go run ./bench/sqs
 	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/logstore ./internal/metricstore ./internal/objectstore ./internal/queuestore ./internal/service/ecs ./internal/sim ./internal/wire
 	go run ./bench/reaction
+	go run ./bench/reaction -queue
 	go run ./bench/capacity -reaction fast
 
 docs: build ## write docs/coverage.md anew

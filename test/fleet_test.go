@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -139,6 +140,41 @@ func TestFleetSurvivesKills(t *testing.T) {
 	Eventually(t, "the group's end", time.Minute, func() bool {
 		return p.machines() == 0 && p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "length(AutoScalingGroups)") == "0"
 	})
+}
+
+// TestTerminatedInstance ends an instance whose task does not want to end and has more time for it than a machine that is
+// switched off, and whose agent is killed meanwhile. Nothing is left of either.
+func TestTerminatedInstance(t *testing.T) {
+	for runtime, image := range map[string]string{"process": "i", "oci": "rootfs:" + rootfs(t)} {
+		t.Run(runtime, func(t *testing.T) {
+			t.Parallel()
+			p := UpWithFleet(t, "--runtime", runtime)
+			p.gpuGroup("one", "default")
+			p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "one", "--desired-capacity", "1")
+			p.AWS("ecs", "register-task-definition", "--family", "stubborn", "--container-definitions",
+				`[{"name":"main","image":"`+image+`","memory":64,"stopTimeout":120,"command":["sh","-c","trap '' TERM; : `+p.data+`/fleet; while :; do sleep 1; done"]}]`)
+			var task string
+			Eventually(t, "a place for the task", time.Minute, func() bool {
+				task = p.AWS("ecs", "run-task", "--task-definition", "stubborn", "--query", "tasks[0].taskArn", "--output", "text")
+				return task != "None"
+			})
+			p.Await(task, "RUNNING")
+			if len(p.processes("trap")) == 0 {
+				t.Fatal("there is no process of the task")
+			}
+			id := p.AWS("ec2", "describe-instances", "--query", "Reservations[].Instances[].InstanceId", "--output", "text")
+			p.AWS("ec2", "terminate-instances", "--instance-ids", id)
+			time.Sleep(2 * time.Second)
+			for _, pid := range p.processes("agent\x00--ephemeral") {
+				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+			}
+			p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "one", "--desired-capacity", "0")
+			Eventually(t, "the end of the machine and its task", 90*time.Second, func() bool {
+				left, err := os.ReadDir(filepath.Join(p.data, "fleet"))
+				return p.machines() == 0 && err == nil && len(left) == 0
+			})
+		})
+	}
 }
 
 // TestManagedScaling runs tasks on a capacity provider whose group has no instances: they wait, PROVISIONING, until as many

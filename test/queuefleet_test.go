@@ -289,18 +289,18 @@ func TestQueueFleet(t *testing.T) {
 		t.Run(worker, func(t *testing.T) {
 			t.Parallel()
 			// The guide's worker loses what it works on for 8,000 s when its instance goes; so none goes for as long as it takes.
-			f := newQueueFleet(t, "WORKER="+worker, "MODEL_SECONDS=0.1", "WARMUP="+map[string]string{"pintle": "5", "python": "25"}[worker])
+			f := newQueueFleet(t, "WORKER="+worker, "MODEL_SECONDS=0.1", "WARMUP="+map[string]string{"pintle": "5", "python": "35"}[worker])
 			f.rest()
 			w := f.watch()
 			first := t.TempDir()
-			names := images(t, first, 1)
+			images(t, first, 1)
 			f.sh("upload", first)
 			Eventually(t, "an instance for the first message", 30*time.Second, func() bool { return w.now().tasks == 1 })
 			if most := w.most; most.desired != 1 || most.inService != 1 {
 				t.Errorf("one message has %+v come", most)
 			}
 			rest := t.TempDir()
-			names = images(t, rest, 150)
+			names := images(t, rest, 150)
 			os.Remove(filepath.Join(rest, names[0])) //nolint:errcheck // it would be worked on twice, which the results show
 			out := f.sh("load", rest)
 			if w.most.desired != 2 || w.most.inService != 2 || w.most.tasks != 2 {

@@ -72,15 +72,19 @@ func (c *agentCmd) Run(ctx context.Context) error {
 		}
 		name = host
 	}
-	config, err := awsConfig(ctx, c.Endpoint)
+	setup := ctx
+	if c.Ephemeral { // it may be told to end at once, but what an agent before it has left is still to be stopped
+		setup = context.WithoutCancel(ctx)
+	}
+	config, err := awsConfig(setup, c.Endpoint)
 	if err != nil {
 		return err
 	}
-	m, err := c.machine(ctx, c.Data)
+	m, err := c.machine(setup, c.Data)
 	if err != nil {
 		return err
 	}
-	a, err := newAgent(ctx, config, m, c.Endpoint, c.Cluster, name, c.Type, c.Data, c.Instance, c.nodeFlags, log)
+	a, err := newAgent(setup, config, m, c.Endpoint, c.Cluster, name, c.Type, c.Data, c.Instance, c.nodeFlags, log)
 	if err != nil {
 		return err
 	}

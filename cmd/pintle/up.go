@@ -75,7 +75,9 @@ func (c *upCmd) serve(ctx context.Context, s *server, agents []*agent.Agent) err
 			d.Go(func() error { return a.Drain(draining) })
 		}
 		if s.local != nil {
-			d.Go(func() error { return s.local.Stop(draining) })
+			ending, cancel := context.WithTimeout(serving, drainTimeout+2*killTimeout)
+			defer cancel()
+			d.Go(func() error { return s.local.Stop(ending) })
 		}
 		err := d.Wait()
 		stop()

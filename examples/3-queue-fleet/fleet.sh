@@ -100,7 +100,7 @@ follow() { # shows what there is until all is quiet again
   if [ "$worker" = pintle ]; then echo "results: $(aws s3 ls --recursive "s3://$bucket/results/" | wc -l)"; fi
   if [ "$worker" = python ]; then echo "results: $(aws logs filter-log-events --log-group-name "$logs" --filter-pattern Predicted --query 'events[].[eventId]' --output text | wc -l)"; fi
   aws sqs receive-message --queue-url "$(url "$queue-dead")" --visibility-timeout 0 --message-attribute-names All --max-number-of-messages 10 \
-    --query 'Messages[].[Body,MessageAttributes.Reason.StringValue]' --output text
+    --query 'not_null(Messages, `[]`)[].[Body,MessageAttributes.Reason.StringValue]' --output text
 }
 
 down() {
