@@ -133,7 +133,6 @@ func TestAnyInput(t *testing.T) {
 	kept.EndWaits()
 	queues := sqs.New(kept, sqs.Options{Region: "us-east-1", Account: "000000000000", Endpoint: "http://localhost:4566", Now: now})
 	groups := autoscaling.New(store, autoscaling.Options{Region: "us-east-1", Account: "000000000000", Now: now, Alarms: alarms, Queues: queues, QueueURL: func(arn string) string { return "http://localhost:4566/000000000000/q" }})
-	grouped(t, store)
 	answered := map[string]int{}
 	once := func(t *rapid.T) {
 		service := reflect.ValueOf(rapid.SampledFrom([]any{alarms, scaling, queues, groups}).Draw(t, "service"))
@@ -152,6 +151,9 @@ func TestAnyInput(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
+		if err := grouped(store); err != nil { // again, since calls delete it
+			t.Fatal(err)
+		}
 		for range 100 {
 			once(t)
 		}
@@ -162,9 +164,8 @@ func TestAnyInput(t *testing.T) {
 }
 
 // grouped gives the store a launch template, and an instance that is in service in the group g.
-func grouped(t *testing.T, store *state.Store) {
-	t.Helper()
-	err := store.Update(t.Context(), func(tx *state.Tx) error {
+func grouped(store *state.Store) error {
+	return store.Update(context.Background(), func(tx *state.Tx) error {
 		data := &types.ResponseLaunchTemplateData{ImageId: aws.String("ami-00000000"), InstanceType: "c5.large"}
 		tx.LaunchTemplates.Put(&state.LaunchTemplate{
 			LaunchTemplate: types.LaunchTemplate{LaunchTemplateId: aws.String("lt-1"), LaunchTemplateName: aws.String("lt"), DefaultVersionNumber: aws.Int64(1), LatestVersionNumber: aws.Int64(1)},
@@ -179,7 +180,4 @@ func grouped(t *testing.T, store *state.Store) {
 		tx.Instances.Put(i)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
