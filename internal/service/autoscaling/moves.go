@@ -49,7 +49,7 @@ func (s *Service) move(ctx context.Context, groupName *string, ids []string, m m
 			}
 			now, before := s.now(), *g.DesiredCapacity
 			g.DesiredCapacity = new(before + m.by)
-			a := tx.StartGroupActivity(g, m.description+": "+id, m.cause(now, i, before, *g.DesiredCapacity), m.code, m.progress, now)
+			a := tx.StartInstanceActivity(g, i, m.description, m.cause(now, i, before, *g.DesiredCapacity), m.code, m.progress, now)
 			out = append(out, a.Activity)
 			row := i.Clone()
 			if row.Member == nil {
