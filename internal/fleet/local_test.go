@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,7 +51,7 @@ func agent(args []string) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() //nolint:errcheck // it ends with the process
+	defer runtime.KeepAlive(lock) // until the process has ended, which takes the race detector a second
 	pid, err := task(filepath.Join(dir, taskFile))
 	if err != nil {
 		return err
