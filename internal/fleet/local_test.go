@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,10 +48,10 @@ func agent(args []string) error {
 		return err
 	}
 	lock := file.Inherit(fd)
-	defer lock.Close() //nolint:errcheck // it ends with the process
 	if err := file.Sign(lock); err != nil {
 		return err
 	}
+	defer runtime.KeepAlive(lock) // until the process has ended, which takes the race detector a second
 	pid, err := task(filepath.Join(dir, taskFile))
 	if err != nil {
 		return err
