@@ -143,7 +143,7 @@ func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGro
 		m.Waiting = append(m.Waiting, capacity.Size{CPU: n.CPU, MemoryMiB: n.MemoryMiB, GPUs: n.GPUs})
 	}
 	if all := sizes(v, g, prices); len(all) > 0 {
-		one := decide.Pick(all, largest(needs), cheapest(g))
+		one := decide.Pick(all, decide.Need(all, needs), cheapest(g))
 		m.Instance = capacity.Size{CPU: one.CPU, MemoryMiB: one.MemoryMiB, GPUs: one.GPUs}
 	}
 	return m, warming

@@ -2,6 +2,7 @@ package autoscaling
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -53,11 +55,14 @@ func newCAS(t testing.TB, dir string, change func(*Options, *ecstypes.AutoScalin
 }
 
 // wait adds tasks of one GPU that wait for the provider.
-func (c *cas) wait(n int) {
+func (c *cas) wait(n int) { c.waitFor(n, state.Waiting{CPU: 1024, MemoryMiB: 1024, GPUs: 1}) }
+
+// waitFor adds tasks that wait for the provider.
+func (c *cas) waitFor(n int, need state.Waiting) {
 	put(c, c.store, func(tx *state.Tx) {
 		for range n {
 			c.tasks++
-			tx.Tasks.Put(&state.Task{Waiting: &state.Waiting{CPU: 1024, MemoryMiB: 1024, GPUs: 1}, Task: ecstypes.Task{
+			tx.Tasks.Put(&state.Task{Waiting: &need, Task: ecstypes.Task{
 				TaskArn: aws.String(fmt.Sprintf("task-%02d", c.tasks)), ClusterArn: aws.String("c"), CapacityProviderName: aws.String("p"), LastStatus: aws.String("PROVISIONING"), DesiredStatus: aws.String("RUNNING"),
 			}})
 		}
@@ -83,7 +88,7 @@ func (c *cas) live(seconds int) {
 			}
 			for _, t := range slices.Collect(tx.Tasks.By(state.TasksByLastStatus, "PROVISIONING")) {
 				for node := range tx.ContainerInstances.By(state.InstancesByCluster, *t.ClusterArn) {
-					if *node.Status == "ACTIVE" && !busy(tx.View, node, true) {
+					if *node.Status == "ACTIVE" && !busy(tx.View, node, true) && hasRoom(c, tx.Instances.Get(*node.Ec2InstanceId), t.Waiting) {
 						row := *t
 						row.ContainerInstanceArn, row.LastStatus, row.Waiting = node.ContainerInstanceArn, aws.String("RUNNING"), nil
 						tx.Tasks.Put(&row)
@@ -95,6 +100,16 @@ func (c *cas) live(seconds int) {
 		step1(c, c.loop)
 		c.now = c.now.Add(time.Second)
 	}
+}
+
+// hasRoom says whether an instance's type fits a task.
+func hasRoom(t testing.TB, i *state.Instance, w *state.Waiting) bool {
+	t.Helper()
+	has, err := instancetype.Lookup(string(i.InstanceType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int64(has.VCPUs)*1024 >= w.CPU && has.MemoryMiB >= w.MemoryMiB && has.GPUs >= w.GPUs
 }
 
 // stop has the first n tasks that run stopped.
@@ -204,6 +219,30 @@ func TestTooLargeTask(t *testing.T) {
 
 // TestUnregistered: an instance that runs and never registers is no help to the tasks that wait; once it has had its warm-up, and a
 // minute at least, another one is launched.
+// TestUnlikeTasks: where no type of a group fits all tasks that wait, each gets an instance of one that fits it.
+func TestUnlikeTasks(t *testing.T) {
+	withProvider(t, nil, func(c *cas) {
+		changeGroup(t, c.store, func(g *state.AutoScalingGroup) {
+			g.MixedInstancesPolicy = &types.MixedInstancesPolicy{LaunchTemplate: &types.LaunchTemplate{
+				LaunchTemplateSpecification: g.LaunchTemplate,
+				Overrides:                   []types.LaunchTemplateOverrides{{InstanceType: aws.String("c5.large")}, {InstanceType: aws.String("c5.4xlarge")}, {InstanceType: aws.String("g4dn.xlarge")}},
+			}}
+			g.LaunchTemplate = nil
+		})
+		c.waitFor(1, state.Waiting{CPU: 8192, MemoryMiB: 1024})
+		c.wait(2)
+		c.live(30)
+		c.expect("with an instance for each", 3, 3)
+		count := map[string]int{}
+		for i := range c.store.View().Instances.All() {
+			count[string(i.InstanceType)]++
+		}
+		if want := map[string]int{"c5.4xlarge": 1, "g4dn.xlarge": 2}; !maps.Equal(count, want) {
+			t.Errorf("instances %v, want %v", count, want)
+		}
+	})
+}
+
 func TestUnregistered(t *testing.T) {
 	for warmup, within := range map[int32]int{0: 60, 300: 300} {
 		withProvider(t, func(_ *Options, p *ecstypes.AutoScalingGroupProvider) {

@@ -427,7 +427,8 @@ func (s *step) instance(zone string, size decide.Size) (*state.Instance, error) 
 
 // fitting are the types of the next instance: those of the group that fit the tasks that wait.
 func (s *step) fitting() []decide.Size {
-	return decide.Fitting(sizes(s.tx.View, s.group, s.opts.Prices), largest(waiting(s.tx.View, providerOf(s.tx.View, s.group))))
+	all := sizes(s.tx.View, s.group, s.opts.Prices)
+	return decide.Fitting(all, decide.Need(all, waiting(s.tx.View, providerOf(s.tx.View, s.group))))
 }
 
 // cheapest says whether a group takes the cheapest of its types, instead of the first.
@@ -492,14 +493,6 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 		}
 		s.group.CoolsFrom = &s.now
 	}
-}
-
-// largest is what fits every one of some needs.
-func largest(needs []decide.Size) (out decide.Size) {
-	for _, n := range needs {
-		out.CPU, out.MemoryMiB, out.GPUs = max(out.CPU, n.CPU), max(out.MemoryMiB, n.MemoryMiB), max(out.GPUs, n.GPUs)
-	}
-	return out
 }
 
 // warmup is how long an instance counts as warming up for a policy.

@@ -123,6 +123,26 @@ func Cheaper(a, b Size) int {
 	return cmp.Or(cmp.Compare(price(a), price(b)), cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB))
 }
 
+// Need is what the next instance is to have room for: the most that anything needs, where a size has all of that, else the
+// largest need that fits a size, since an instance for two unlike ones might be none for either. What fits none does not count.
+func Need(sizes, needs []Size) (need Size) {
+	fits := func(n Size) bool { return slices.ContainsFunc(sizes, func(s Size) bool { return s.Fits(n) }) }
+	var largest Size
+	for _, n := range needs {
+		if !fits(n) {
+			continue
+		}
+		need = Size{CPU: max(need.CPU, n.CPU), MemoryMiB: max(need.MemoryMiB, n.MemoryMiB), GPUs: max(need.GPUs, n.GPUs)}
+		if cmp.Or(cmp.Compare(n.GPUs, largest.GPUs), cmp.Compare(n.CPU, largest.CPU), cmp.Compare(n.MemoryMiB, largest.MemoryMiB)) > 0 {
+			largest = n
+		}
+	}
+	if fits(need) {
+		return need
+	}
+	return largest
+}
+
 // Fitting are the sizes that fit what is needed; all where none does.
 func Fitting(sizes []Size, need Size) []Size {
 	fitting := slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return !s.Fits(need) })

@@ -144,6 +144,27 @@ func TestBalance(t *testing.T) {
 	})
 }
 
+func TestNeed(t *testing.T) {
+	cpus, gpu := Size{Type: "c5.4xlarge", CPU: 16384, MemoryMiB: 32768}, Size{Type: "g4dn.xlarge", CPU: 4096, MemoryMiB: 16384, GPUs: 1}
+	wide, one, little := Size{CPU: 8192, MemoryMiB: 1024}, Size{CPU: 1024, MemoryMiB: 8192, GPUs: 1}, Size{CPU: 2048, MemoryMiB: 512}
+	for _, c := range []struct {
+		name  string
+		needs []Size
+		want  Size
+	}{
+		{"nothing", nil, Size{}},
+		{"what one size has room for", []Size{little, one}, Size{CPU: 2048, MemoryMiB: 8192, GPUs: 1}},
+		{"no size has room for both", []Size{wide, one}, one},
+		{"then for what is left", []Size{wide, little}, Size{CPU: 8192, MemoryMiB: 1024}},
+		{"what fits none does not count", []Size{{GPUs: 8}, wide}, wide},
+		{"nothing fits", []Size{{GPUs: 8}}, Size{}},
+	} {
+		if got := Need([]Size{cpus, gpu}, c.needs); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
 func TestPick(t *testing.T) {
 	small, gpu, big := Size{"c5.large", 2048, 4096, 0, 0}, Size{"g4dn.xlarge", 4096, 16384, 1, 0}, Size{"g4dn.12xlarge", 49152, 196608, 4, 0}
 	dear, cheap := gpu, big // the big one has been paid for
