@@ -263,14 +263,15 @@ func providerOf(v *state.View, g *state.AutoScalingGroup) *state.CapacityProvide
 	return nil
 }
 
-// containerInstance is what an instance has registered; nil where it has not.
-func containerInstance(v *state.View, id string) *state.ContainerInstance {
+// containerInstance is what an instance has registered last; nil where it has not. An agent that did not hear of its registration,
+// since the control plane was killed then, registers once more.
+func containerInstance(v *state.View, id string) (last *state.ContainerInstance) {
 	for c := range v.ContainerInstances.By(state.InstancesByMachine, id) {
-		if *c.Status != "INACTIVE" {
-			return c
+		if *c.Status != "INACTIVE" && (last == nil || aws.ToTime(c.RegisteredAt).After(aws.ToTime(last.RegisteredAt))) {
+			last = c
 		}
 	}
-	return nil
+	return last
 }
 
 // busy says whether a container instance has tasks; daemons count where they are asked for.
