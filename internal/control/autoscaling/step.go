@@ -299,9 +299,6 @@ func (s *step) put(before, after *state.Instance) {
 }
 
 func (s *step) leave(i *state.Instance, cause string) {
-	if a := s.tx.GroupActivities.Get(i.Member.Activity); a != nil {
-		s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeCancelled, "", s.now)
-	}
 	s.tx.Leave(s.group, i, "At "+state.Stamp(s.now)+" "+cause, s.now)
 }
 
@@ -484,9 +481,6 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 	cause := s.because("an instance was taken out of service in response to a difference between desired and actual capacity", len(active), len(active)-len(victims))
 	for _, id := range victims {
 		row := s.tx.Instances.Get(id)
-		if a := s.tx.GroupActivities.Get(row.Member.Activity); a != nil {
-			s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeCancelled, "", s.now)
-		}
 		s.tx.Leave(s.group, row, cause+"  At "+state.Stamp(s.now)+" instance "+id+" was selected for termination.", s.now)
 		if p != nil && (p.AutoScalingGroupProvider.ManagedDraining == ecstypes.ManagedDrainingEnabled || p.AutoScalingGroupProvider.ManagedTerminationProtection == ecstypes.ManagedTerminationProtectionEnabled) {
 			s.drain(row) // at once, or it might still get a task

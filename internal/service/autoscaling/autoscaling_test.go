@@ -636,6 +636,46 @@ func TestExecute(t *testing.T) {
 func TestGrace(t *testing.T) {
 	w := newWorld(t)
 	w.must(second(w.UpdateAutoScalingGroup(t.Context(), &api.UpdateAutoScalingGroupInput{AutoScalingGroupName: aws.String("g"), HealthCheckGracePeriod: aws.Int32(60)})))
+// TestHeartbeat: a heartbeat gives more time, up to the hook's global time-out, and takes none of what there is.
+func TestHeartbeat(t *testing.T) {
+	w := newWorld(t)
+	began := w.now
+	until := func() time.Duration {
+		w.must(second(w.RecordLifecycleActionHeartbeat(t.Context(), &api.RecordLifecycleActionHeartbeatInput{AutoScalingGroupName: aws.String("g"), LifecycleHookName: aws.String("up"), InstanceId: &waits})))
+		return w.store.View().Instances.Get(waits).Member.Waits.Until.Sub(began)
+	}
+	h := w.store.View().AutoScalingGroups.Get("g").Hook("up")
+	beat, most := time.Duration(*h.HeartbeatTimeout)*time.Second, time.Duration(*h.GlobalTimeout)*time.Second
+	w.now = began.Add(time.Second)
+	if got := until(); got != time.Second+beat {
+		t.Errorf("it waits for %v, want %v", got, time.Second+beat)
+	}
+	w.now = began.Add(most - time.Second)
+	if got := until(); got != most {
+		t.Errorf("it waits for %v, want %v", got, most)
+	}
+	w.now = began.Add(time.Second) // far from its end, as ECS's own hook is, which has two days
+	if got := until(); got != most {
+		t.Errorf("a heartbeat leaves it %v, of %v", got, most)
+	}
+}
+
+// TestTerminateWhatComes: the activity of a launch ends with the instance that is not to come any more.
+func TestTerminateWhatComes(t *testing.T) {
+	w := newWorld(t)
+	var launch string
+	w.update(func(tx *state.Tx) {
+		row := tx.Instances.Get(waits).Clone()
+		launch = *tx.StartInstanceActivity(tx.AutoScalingGroups.Get("g"), row, "Launching a new EC2 instance", "", types.ScalingActivityStatusCodeMidLifecycleAction, 40, w.now).ActivityId
+		row.Member.Activity = launch
+		tx.Instances.Put(row)
+	})
+	w.must(second(w.TerminateInstanceInAutoScalingGroup(t.Context(), &api.TerminateInstanceInAutoScalingGroupInput{InstanceId: &waits, ShouldDecrementDesiredCapacity: aws.Bool(false)})))
+	if a := w.store.View().GroupActivities.Get(launch); a.StatusCode != types.ScalingActivityStatusCodeCancelled || a.EndTime == nil {
+		t.Errorf("the launch is %s until %v", a.StatusCode, a.EndTime)
+	}
+}
+
 	set := func(in api.SetInstanceHealthInput) bool {
 		in.InstanceId, in.HealthStatus = &serves, aws.String("Unhealthy")
 		w.must(second(w.SetInstanceHealth(t.Context(), &in)))
