@@ -344,6 +344,13 @@ while :; do sleep 0.05 3>&-; done
 	if err := launch("i-3", "http://a"); err != nil {
 		t.Error(err)
 	}
+	for _, id := range []string{"", ".", "i-", "../" + filepath.Base(dir), "i-/../i-3"} { // each would be more than an instance's directory
+		for _, verb := range []string{"launch", "terminate"} {
+			if _, err := obey(verb, Machine{InstanceID: id, Endpoint: "http://a"}); err == nil || !strings.Contains(err.Error(), "instanceId") {
+				t.Errorf("%s %q: %v", verb, id, err)
+			}
+		}
+	}
 	list(`["i-3"]`)
 	if _, err := obey("terminate", Machine{InstanceID: "i-1"}); err != nil {
 		t.Error(err)
