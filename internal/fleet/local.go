@@ -133,10 +133,12 @@ func (l *Local) launch(m Machine) (ended <-chan struct{}, err error) {
 	if !slices.Contains(ids, m.InstanceID) && len(ids) >= l.opts.Most {
 		return nil, fmt.Errorf("this machine runs %d instances, which is as many as it may: --fleet-most", len(ids))
 	}
-	if err := os.MkdirAll(l.dir(m.InstanceID), 0o700); err != nil {
+	dir := l.dir(m.InstanceID)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := file.WriteJSON(filepath.Join(l.dir(m.InstanceID), machineFile), m, false); err != nil {
+	// By it the agent is started again, also once the machine's power has failed.
+	if err := errors.Join(file.WriteJSON(filepath.Join(dir, machineFile), m, true), file.SyncDir(dir), file.SyncDir(l.opts.Dir)); err != nil {
 		return nil, err
 	}
 	return l.start(m)
