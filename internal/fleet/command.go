@@ -50,10 +50,21 @@ func (c Command) run(ctx context.Context, verb string, in, out any) error {
 	return run(ctx, c.Program+" "+verb, []string{c.Program, verb}, in, out)
 }
 
+// maxOutput is how much of what a program writes is heard: the ids of tens of thousands of instances.
+const maxOutput = 1 << 20
+
+// bounded keeps what is written to it as far as there is room.
+type bounded struct{ b []byte }
+
+func (o *bounded) Write(p []byte) (int, error) {
+	o.b = append(o.b, p[:min(len(p), maxOutput-len(o.b))]...)
+	return len(p), nil
+}
+
 // run runs a program, called what in errors, with JSON on its standard input, and reads JSON from its standard output; either
 // may be nil. When ctx ends, so does the program with all that it has started.
 func run(ctx context.Context, what string, argv []string, in, out any) error {
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr bounded
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if in != nil {
@@ -67,13 +78,13 @@ func run(ctx context.Context, what string, argv []string, in, out any) error {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) { // what it leaves running may hold its output
-		said := strings.Join(strings.Fields(stderr.String()), " ")
+		said := strings.Join(strings.Fields(string(stderr.b)), " ")
 		return fmt.Errorf("%s: %w: %.500s", what, err, said)
 	}
 	if out == nil {
 		return nil
 	}
-	if err := json.Unmarshal(stdout.Bytes(), out); err != nil {
+	if err := json.Unmarshal(stdout.b, out); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil

@@ -26,9 +26,10 @@ import (
 type Local struct {
 	opts LocalOptions
 
-	mu     sync.Mutex
-	ending map[string]bool     // instances whose agents are not to be started again
-	starts map[string]attempts // of agents that end by themselves
+	mu      sync.Mutex
+	stopped bool                // no agent is to be started any more
+	ending  map[string]bool     // instances whose agents are not to be started again
+	starts  map[string]attempts // of agents that end by themselves
 }
 
 // LocalOptions are what Local needs.
@@ -88,10 +89,18 @@ func (l *Local) started(id string) bool {
 	return pid != 0
 }
 
+// errStopped says that the fleet has stopped.
+var errStopped = errors.New("the fleet has stopped")
+
 // Launch makes the instance's directory and starts its agent, unless it runs. It waits until the agent has found what it
-// needs. One that ends instead says why in its log.
+// needs. One that ends instead says why in its log. Once the fleet has stopped it waits for ctx to end, so that the instance is
+// the next control plane's to launch.
 func (l *Local) Launch(ctx context.Context, m Machine) error {
 	ended, err := l.launch(m)
+	if errors.Is(err, errStopped) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if err != nil {
 		return err
 	}
@@ -126,6 +135,9 @@ func lastLine(path string) string {
 func (l *Local) launch(m Machine) (ended <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.stopped {
+		return nil, errStopped
+	}
 	ids, err := l.ids()
 	if err != nil {
 		return nil, err
@@ -133,10 +145,12 @@ func (l *Local) launch(m Machine) (ended <-chan struct{}, err error) {
 	if !slices.Contains(ids, m.InstanceID) && len(ids) >= l.opts.Most {
 		return nil, fmt.Errorf("this machine runs %d instances, which is as many as it may: --fleet-most", len(ids))
 	}
-	if err := os.MkdirAll(l.dir(m.InstanceID), 0o700); err != nil {
+	dir := l.dir(m.InstanceID)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := file.WriteJSON(filepath.Join(l.dir(m.InstanceID), machineFile), m, false); err != nil {
+	// By it the agent is started again, also once the machine's power has failed.
+	if err := errors.Join(file.WriteJSON(filepath.Join(dir, machineFile), m, true), file.SyncDir(dir), file.SyncDir(l.opts.Dir)); err != nil {
 		return nil, err
 	}
 	return l.start(m)
@@ -290,7 +304,7 @@ func (l *Local) List(context.Context) ([]string, error) {
 		return nil, err
 	}
 	for _, id := range ids {
-		if l.ending[id] {
+		if l.stopped || l.ending[id] {
 			continue
 		}
 		m, err := l.machine(id)
@@ -321,13 +335,12 @@ func (l *Local) revive(m Machine) error {
 	return err
 }
 
-// Stop ends all agents and their tasks, but keeps the instances: they come back when they are listed.
+// Stop ends all agents and their tasks, and has no more be started. The instances are kept: the next control plane brings them
+// back as it lists them.
 func (l *Local) Stop(ctx context.Context) error {
 	l.mu.Lock()
+	l.stopped = true
 	ids, err := l.ids()
-	for _, id := range ids {
-		l.ending[id] = true
-	}
 	l.mu.Unlock()
 	var wait sync.WaitGroup
 	failed := make([]error, len(ids))

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -165,6 +166,29 @@ func TestTerminateKilled(t *testing.T) {
 				t.Errorf("left: %v", left)
 			}
 		})
+	}
+}
+
+// TestStopped: once the fleet is stopped no more agents are started, which nobody would stop; their instances stay pending.
+func TestStopped(t *testing.T) {
+	l, m := newLocal(t)
+	if err := l.Launch(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	m.InstanceID = "i-2"
+	if err := l.Launch(ctx, m); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("launched: %v", err)
+	}
+	if ids, err := l.List(t.Context()); err != nil || strings.Join(ids, " ") != "i-1" {
+		t.Errorf("the instances are %v, %v", ids, err)
+	}
+	if left := processes(t, l.opts.Dir); len(left) != 0 {
+		t.Errorf("left: %v", left)
 	}
 }
 

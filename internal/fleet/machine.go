@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/pintle/pintle/internal/agent/file"
 )
@@ -17,9 +18,15 @@ type Order struct {
 	Env []string `json:"env,omitempty"`
 }
 
+// instanceID is what an instance's id looks like. It is a directory's name, too, which is removed with all that is in it.
+var instanceID = regexp.MustCompile(`^i-[0-9A-Za-z]+$`)
+
 // Obey is the machine's end of Static: it does what an order says on a machine that is one instance at a time. The machine
 // knows best whether it is: what it says holds. The answer is that of Command's verb.
 func (l *Local) Obey(ctx context.Context, verb string, o Order) (answer any, err error) {
+	if verb != "list" && !instanceID.MatchString(o.InstanceID) {
+		return nil, fmt.Errorf("instanceId %q must be that of an instance", o.InstanceID)
+	}
 	if err := os.MkdirAll(l.opts.Dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -122,10 +122,11 @@ func (s *Static) Launch(ctx context.Context, m Machine) error {
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", h.Name, err)
-	if err := s.giveUp(h, err); err != nil {
-		return err
+	c, failed := s.giveUp(h, err)
+	if failed != nil {
+		return failed
 	}
-	if err := s.end(ctx, h, m.InstanceID); err != nil {
+	if err := s.end(ctx, h, c); err != nil {
 		s.opts.Log.Warn("cannot end what an instance has left on a machine; it is tried again", "machine", h.Name, "instance", m.InstanceID, "error", err)
 	}
 	return err
@@ -223,27 +224,28 @@ func unreachable(err error) bool {
 	return ok && exit.ExitCode() == 255 && !strings.Contains(err.Error(), "Host key verification failed") && !strings.Contains(err.Error(), "Permission denied")
 }
 
-// giveUp leaves a machine out for a while, and longer the more often it has failed. Its instance has it no more.
-func (s *Static) giveUp(h *host, reason error) error {
+// giveUp leaves a machine out for a while, and longer the more often it has failed. Its instance has it no more: the claim that
+// is left says what is to be ended there.
+func (s *Static) giveUp(h *host, reason error) (*claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := *h.claim
 	c.Left = reason.Error()
 	if err := s.write(&c); err != nil {
-		return err
+		return nil, err
 	}
 	h.claim, h.reason, h.rests = &c, reason, time.Now().Add(restAfter(h.failures))
 	h.failures++
-	return nil
+	return &c, nil
 }
 
 // restAfter is how long a machine is left out that has failed so often before.
 func restAfter(failures int) time.Duration { return min(maxRest, rest<<min(failures, 10)) }
 
-// end has nothing of an instance left on a machine, puts it to sleep and frees it. One that does not answer is thought to be
-// off once its sleep command says so. h.work is held.
-func (s *Static) end(ctx context.Context, h *host, id string) error {
-	err := s.tell(ctx, h, "terminate", Order{Machine: Machine{InstanceID: id}}, nil)
+// end has nothing left on a machine of the instance that it was claimed for, puts it to sleep and frees it, unless it has been
+// claimed anew since. One that does not answer is thought to be off once its sleep command says so. h.work is held.
+func (s *Static) end(ctx context.Context, h *host, c *claim) error {
+	err := s.tell(ctx, h, "terminate", Order{Machine: Machine{InstanceID: c.Machine.InstanceID}}, nil)
 	if err != nil && (!unreachable(err) || len(h.Sleep) == 0) {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
@@ -256,10 +258,10 @@ func (s *Static) end(ctx context.Context, h *host, id string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h.claim == nil || h.claim.Machine.InstanceID != id {
-		return nil // it had been given up, and is another instance's now
+	if h.claim != c {
+		return nil // it had been given up, and is an instance's again
 	}
-	if err := os.Remove(s.path(h.claim)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(s.path(c)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	h.claim, h.gone, h.silent = nil, false, false
@@ -270,13 +272,15 @@ func (s *Static) end(ctx context.Context, h *host, id string) error {
 func (s *Static) Terminate(ctx context.Context, id string) error {
 	s.mu.Lock()
 	h := s.of(id)
-	s.mu.Unlock()
 	if h == nil {
+		s.mu.Unlock()
 		return nil
 	}
+	c := h.claim
+	s.mu.Unlock()
 	h.work.Lock()
 	defer h.work.Unlock()
-	return s.end(ctx, h, id)
+	return s.end(ctx, h, c)
 }
 
 // List are the instances that machines are claimed for, but for those whose machine has answered that it is not.
@@ -328,7 +332,7 @@ func (s *Static) look(ctx context.Context, h *host) {
 	case c == nil:
 		return
 	case c.Left != "":
-		s.end(ctx, h, c.Machine.InstanceID) //nolint:errcheck // it is tried again; why it failed first is known
+		s.end(ctx, h, c) //nolint:errcheck // it is tried again; why it failed first is known
 		return
 	}
 	var out listed

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,7 +98,7 @@ exec sh -c "$*"
 	y.script("pintle", `data=${3#--data=}; mkdir -p $data; id=$(sed 's/.*"instanceId":"\([^"]*\)".*/\1/')
 case $2 in
 launch) [ -e $data/broken ] && { echo no agent >&2; exit 1; }; touch $data/$id;;
-terminate) rm -f $data/$id;;
+terminate) touch $data/ending; while [ -e $data/slow ]; do sleep 0.02; done; rm -f $data/$id;;
 list) cd $data; printf '{"instanceIds":['; s=; for f in i-*; do [ -e $f ] && printf '%s"%s"' "$s" "$f" && s=,; done; echo ']}';;
 esac
 `)
@@ -202,6 +203,40 @@ func TestStatic(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(y.dir, "claims/*")); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestTakenAgain: an instance is given the machine on which it failed before, while what it has left there is being ended: the
+// machine stays its own.
+func TestTakenAgain(t *testing.T) {
+	y := newYard(t, "mars")
+	pool := []Host{y.hosts[0].Host}
+	pool[0].Sleep, pool[0].WakeSeconds = nil, 1
+	y.restart(pool)
+	y.touch("stuck-mars")
+	if err := y.launch("i-1"); err == nil {
+		t.Fatal("it was launched without power")
+	}
+	y.must(errors.Join(os.Remove(filepath.Join(y.dir, "stuck-mars")), os.Remove(filepath.Join(y.dir, "down-mars"))))
+	y.touch("data-mars/slow")
+	h := y.hosts[0]
+	h.rests = time.Time{} // its time has passed
+	var both sync.WaitGroup
+	both.Go(func() { y.look(t.Context(), h) })
+	if !until(t.Context(), 5*time.Second, func() bool { _, err := os.Stat(filepath.Join(y.dir, "data-mars/ending")); return err == nil }) {
+		t.Error("what is left is not ended")
+	}
+	both.Go(func() {
+		if err := y.launch("i-1"); err != nil {
+			t.Error(err)
+		}
+	})
+	until(t.Context(), 5*time.Second, func() bool { ids, _ := y.List(t.Context()); return len(ids) == 1 })
+	y.must(os.Remove(filepath.Join(y.dir, "data-mars/slow")))
+	both.Wait()
+	y.want("it is launched", "mars is i-1")
+	if ids, err := y.List(t.Context()); err != nil || !slices.Equal(ids, []string{"i-1"}) {
+		t.Errorf("the instances are %v, %v", ids, err)
 	}
 }
 
@@ -343,6 +378,13 @@ while :; do sleep 0.05 3>&-; done
 	}
 	if err := launch("i-3", "http://a"); err != nil {
 		t.Error(err)
+	}
+	for _, id := range []string{"", ".", "i-", "../" + filepath.Base(dir), "i-/../i-3"} { // each would be more than an instance's directory
+		for _, verb := range []string{"launch", "terminate"} {
+			if _, err := obey(verb, Machine{InstanceID: id, Endpoint: "http://a"}); err == nil || !strings.Contains(err.Error(), "instanceId") {
+				t.Errorf("%s %q: %v", verb, id, err)
+			}
+		}
 	}
 	list(`["i-3"]`)
 	if _, err := obey("terminate", Machine{InstanceID: "i-1"}); err != nil {

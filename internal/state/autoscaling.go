@@ -223,8 +223,10 @@ func (tx *Tx) EndGroupActivity(id string, code types.ScalingActivityStatusCode, 
 	tx.GroupActivities.Put(&a)
 }
 
-// Leave takes an instance out of its group: it waits for the lifecycle hooks, if there are any, and is then terminated.
+// Leave takes an instance out of its group: it waits for the lifecycle hooks, if there are any, and is then terminated. What was
+// under way with it is cancelled.
 func (tx *Tx) Leave(g *AutoScalingGroup, i *Instance, cause string, now time.Time) *GroupActivity {
+	tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeCancelled, "", now)
 	a := tx.StartInstanceActivity(g, i, "Terminating EC2 instance", cause, types.ScalingActivityStatusCodeInProgress, 0, now)
 	row := i.Clone()
 	row.Member.LifecycleState, row.Member.Activity, row.Member.Waits = types.LifecycleStateTerminating, *a.ActivityId, nil

@@ -89,8 +89,7 @@ func (l *Loop) Run(ctx context.Context) error {
 // watchAlarms is a view whose Changed waits for a change of alarms.
 func watchAlarms(store *state.Store) *state.View {
 	v := store.Watch()
-	for range v.Alarms.All() {
-	}
+	v.Alarms.Watch()
 	return v
 }
 

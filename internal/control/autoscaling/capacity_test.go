@@ -303,6 +303,29 @@ func TestManagedDraining(t *testing.T) {
 	})
 }
 
+// TestRegisteredTwice: an agent whose first registration was answered too late to hear of it has another one since. That is the
+// instance's, with its tasks.
+func TestRegisteredTwice(t *testing.T) {
+	withProvider(t, nil, func(c *cas) {
+		c.wait(1)
+		c.live(10)
+		put(c, c.store, func(tx *state.Tx) {
+			i := slices.Collect(tx.Instances.All())[0]
+			tx.ContainerInstances.Put(&state.ContainerInstance{ClusterArn: "c", ContainerInstance: ecstypes.ContainerInstance{
+				ContainerInstanceArn: aws.String("a-lost-one"), Ec2InstanceId: i.InstanceId, Status: aws.String("ACTIVE"), RegisteredAt: i.LaunchTime,
+			}})
+		})
+		changeGroup(t, c.store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(0) })
+		c.live(10)
+		if got := states(c.store); !slices.Equal(got, []string{"Terminating:Wait"}) {
+			t.Errorf("an instance with a task is %v", got)
+		}
+		c.stop(1)
+		c.live(5)
+		c.expect("once its task has ended", 0, 0)
+	})
+}
+
 // TestDrainingEnds: what does not end in 48 hours goes with its instance.
 func TestDrainingEnds(t *testing.T) {
 	withProvider(t, nil, func(c *cas) {

@@ -263,14 +263,15 @@ func providerOf(v *state.View, g *state.AutoScalingGroup) *state.CapacityProvide
 	return nil
 }
 
-// containerInstance is what an instance has registered; nil where it has not.
-func containerInstance(v *state.View, id string) *state.ContainerInstance {
+// containerInstance is what an instance has registered last; nil where it has not. An agent that did not hear of its registration,
+// since the control plane was killed then, registers once more.
+func containerInstance(v *state.View, id string) (last *state.ContainerInstance) {
 	for c := range v.ContainerInstances.By(state.InstancesByMachine, id) {
-		if *c.Status != "INACTIVE" {
-			return c
+		if *c.Status != "INACTIVE" && (last == nil || aws.ToTime(c.RegisteredAt).After(aws.ToTime(last.RegisteredAt))) {
+			last = c
 		}
 	}
-	return nil
+	return last
 }
 
 // busy says whether a container instance has tasks; daemons count where they are asked for.
@@ -298,9 +299,6 @@ func (s *step) put(before, after *state.Instance) {
 }
 
 func (s *step) leave(i *state.Instance, cause string) {
-	if a := s.tx.GroupActivities.Get(i.Member.Activity); a != nil {
-		s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeCancelled, "", s.now)
-	}
 	s.tx.Leave(s.group, i, "At "+state.Stamp(s.now)+" "+cause, s.now)
 }
 
@@ -484,9 +482,6 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 	cause := s.because("an instance was taken out of service in response to a difference between desired and actual capacity", len(active), len(active)-len(victims))
 	for _, id := range victims {
 		row := s.tx.Instances.Get(id)
-		if a := s.tx.GroupActivities.Get(row.Member.Activity); a != nil {
-			s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeCancelled, "", s.now)
-		}
 		s.tx.Leave(s.group, row, cause+"  At "+state.Stamp(s.now)+" instance "+id+" was selected for termination.", s.now)
 		if p != nil && (p.AutoScalingGroupProvider.ManagedDraining == ecstypes.ManagedDrainingEnabled || p.AutoScalingGroupProvider.ManagedTerminationProtection == ecstypes.ManagedTerminationProtectionEnabled) {
 			s.drain(row) // at once, or it might still get a task

@@ -69,6 +69,7 @@ func id(n int) string { return fmt.Sprintf("i-%017x", n) }
 var (
 	serves, stands, waits, goes = id(1), id(2), id(3), id(4) // of g
 	free, gone, other           = id(5), id(6), id(7)        // free runs and gone has ended, of no group; other is of another
+	far                         = id(8)                      // runs in a zone that is not g's, of no group
 )
 
 func newWorld(t *testing.T) *world {
@@ -102,17 +103,19 @@ func newWorld(t *testing.T) *world {
 	w.must(second(w.PutScalingPolicy(t.Context(), steps("steps", [3]float64{0, 10, 1}, [3]float64{10, -1, 3}))))
 	w.must(second(w.PutScalingPolicy(t.Context(), tracking("load"))))
 	w.update(func(tx *state.Tx) {
-		put := func(id string, name ec2types.InstanceStateName, m *state.Member) {
-			i := state.NewInstance(tx.LaunchTemplates.Get("lt-lt").Versions[0].LaunchTemplateData, "us-east-1a", w.now).In(name)
+		in := func(zone, id string, name ec2types.InstanceStateName, m *state.Member) {
+			i := state.NewInstance(tx.LaunchTemplates.Get("lt-lt").Versions[0].LaunchTemplateData, zone, w.now).In(name)
 			i.InstanceId, i.Member = &id, m
 			tx.Instances.Put(i)
 		}
+		put := func(id string, name ec2types.InstanceStateName, m *state.Member) { in("us-east-1a", id, name, m) }
 		put(serves, "running", &state.Member{Group: "g", LifecycleState: types.LifecycleStateInService, InServiceAt: new(w.now)})
 		put(stands, "running", &state.Member{Group: "g", LifecycleState: types.LifecycleStateStandby})
 		put(waits, "running", &state.Member{Group: "g", LifecycleState: types.LifecycleStatePendingWait, Waits: &state.LifecycleAction{Hook: "up", Token: "token", Since: w.now, Until: w.now.Add(time.Minute)}})
 		put(goes, "running", &state.Member{Group: "g", LifecycleState: types.LifecycleStateTerminating})
 		put(free, "running", nil)
 		put(gone, "terminated", nil)
+		in("us-east-1f", far, "running", nil)
 		put(other, "running", &state.Member{Group: "h", LifecycleState: types.LifecycleStateInService})
 	})
 	return w
@@ -351,6 +354,7 @@ func TestGroupRefuses(t *testing.T) {
 		of("detach: another's", (*Service).DetachInstances, &api.DetachInstancesInput{AutoScalingGroupName: g, InstanceIds: []string{other}, ShouldDecrementDesiredCapacity: aws.Bool(false)}, invalidCode, "The instance "+other+" is not part of Auto Scaling group g."),
 		of("attach: another's", (*Service).AttachInstances, &api.AttachInstancesInput{AutoScalingGroupName: g, InstanceIds: []string{free, other}}, invalidCode, "is already part of AutoScalingGroup:h"),
 		of("attach: one that has ended", (*Service).AttachInstances, &api.AttachInstancesInput{AutoScalingGroupName: g, InstanceIds: []string{gone}}, invalidCode, "Instance(s) must be in 'running' state."),
+		of("attach: one of another zone", (*Service).AttachInstances, &api.AttachInstancesInput{AutoScalingGroupName: g, InstanceIds: []string{far}}, invalidCode, "us-east-1f"),
 		of("attach: nobody", (*Service).AttachInstances, &api.AttachInstancesInput{AutoScalingGroupName: g, InstanceIds: []string{id(99)}}, invalidCode, id(99)),
 		of("attach: many", (*Service).AttachInstances, &api.AttachInstancesInput{AutoScalingGroupName: g, InstanceIds: []string{free, free, free, free}}, invalidCode, "To attach 4 instances, please update"),
 		of("refresh: a strategy", (*Service).StartInstanceRefresh, &api.StartInstanceRefreshInput{AutoScalingGroupName: g, Strategy: "ReplaceRootVolume"}, invalidCode, "Strategy"),
@@ -630,6 +634,46 @@ func TestExecute(t *testing.T) {
 	}
 	w.now = w.now.Add(time.Second)
 	w.must(execute("one", api.ExecutePolicyInput{HonorCooldown: aws.Bool(true)}))
+}
+
+// TestHeartbeat: a heartbeat gives more time, up to the hook's global time-out, and takes none of what there is.
+func TestHeartbeat(t *testing.T) {
+	w := newWorld(t)
+	began := w.now
+	until := func() time.Duration {
+		w.must(second(w.RecordLifecycleActionHeartbeat(t.Context(), &api.RecordLifecycleActionHeartbeatInput{AutoScalingGroupName: aws.String("g"), LifecycleHookName: aws.String("up"), InstanceId: &waits})))
+		return w.store.View().Instances.Get(waits).Member.Waits.Until.Sub(began)
+	}
+	h := w.store.View().AutoScalingGroups.Get("g").Hook("up")
+	beat, most := time.Duration(*h.HeartbeatTimeout)*time.Second, time.Duration(*h.GlobalTimeout)*time.Second
+	w.now = began.Add(time.Second)
+	if got := until(); got != time.Second+beat {
+		t.Errorf("it waits for %v, want %v", got, time.Second+beat)
+	}
+	w.now = began.Add(most - time.Second)
+	if got := until(); got != most {
+		t.Errorf("it waits for %v, want %v", got, most)
+	}
+	w.now = began.Add(time.Second) // far from its end, as ECS's own hook is, which has two days
+	if got := until(); got != most {
+		t.Errorf("a heartbeat leaves it %v, of %v", got, most)
+	}
+}
+
+// TestTerminateWhatComes: the activity of a launch ends with the instance that is not to come any more.
+func TestTerminateWhatComes(t *testing.T) {
+	w := newWorld(t)
+	var launch string
+	w.update(func(tx *state.Tx) {
+		row := tx.Instances.Get(waits).Clone()
+		launch = *tx.StartInstanceActivity(tx.AutoScalingGroups.Get("g"), row, "Launching a new EC2 instance", "", types.ScalingActivityStatusCodeMidLifecycleAction, 40, w.now).ActivityId
+		row.Member.Activity = launch
+		tx.Instances.Put(row)
+	})
+	w.must(second(w.TerminateInstanceInAutoScalingGroup(t.Context(), &api.TerminateInstanceInAutoScalingGroupInput{InstanceId: &waits, ShouldDecrementDesiredCapacity: aws.Bool(false)})))
+	if a := w.store.View().GroupActivities.Get(launch); a.StatusCode != types.ScalingActivityStatusCodeCancelled || a.EndTime == nil {
+		t.Errorf("the launch is %s until %v", a.StatusCode, a.EndTime)
+	}
 }
 
 // TestGrace: an instance is not unhealthy within the grace period, unless the call says so.

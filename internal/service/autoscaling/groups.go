@@ -408,10 +408,14 @@ func (s *Service) DescribeScalingActivities(_ context.Context, in *api.DescribeS
 	if len(in.Filters) > 0 {
 		return nil, invalid("Filters: Pintle has none for activities")
 	}
-	v := s.store.View()
+	activities := s.store.View().GroupActivities
+	all := activities.All()
+	if in.AutoScalingGroupName != nil {
+		all = activities.By(state.GroupActivitiesByGroup, *in.AutoScalingGroupName)
+	}
 	var rows []*state.GroupActivity
-	for a := range v.GroupActivities.All() {
-		if (in.AutoScalingGroupName == nil || *a.AutoScalingGroupName == *in.AutoScalingGroupName) && (len(in.ActivityIds) == 0 || slices.Contains(in.ActivityIds, *a.ActivityId)) {
+	for a := range all {
+		if len(in.ActivityIds) == 0 || slices.Contains(in.ActivityIds, *a.ActivityId) {
 			rows = append(rows, a)
 		}
 	}

@@ -215,13 +215,17 @@ func (s *Service) CompleteLifecycleAction(ctx context.Context, in *api.CompleteL
 	return &api.CompleteLifecycleActionOutput{}, nil
 }
 
-// RecordLifecycleActionHeartbeat gives a lifecycle action more time.
+// RecordLifecycleActionHeartbeat gives a lifecycle action more time. It takes none of one that has more already, as that of ECS's
+// hook has.
 func (s *Service) RecordLifecycleActionHeartbeat(ctx context.Context, in *api.RecordLifecycleActionHeartbeatInput) (*api.RecordLifecycleActionHeartbeatOutput, error) {
 	err := s.waiting(ctx, in.AutoScalingGroupName, in.LifecycleHookName, in.InstanceId, in.LifecycleActionToken, func(g *state.AutoScalingGroup, w *state.LifecycleAction) {
 		h := g.Hook(w.Hook)
-		w.Until = s.now().Add(time.Duration(*h.HeartbeatTimeout) * time.Second)
-		if last := w.Since.Add(time.Duration(*h.GlobalTimeout) * time.Second); w.Until.After(last) {
-			w.Until = last
+		until, last := s.now().Add(time.Duration(*h.HeartbeatTimeout)*time.Second), w.Since.Add(time.Duration(*h.GlobalTimeout)*time.Second)
+		if until.After(last) {
+			until = last
+		}
+		if until.After(w.Until) {
+			w.Until = until
 		}
 	})
 	if err != nil {

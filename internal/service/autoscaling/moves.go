@@ -3,6 +3,7 @@ package autoscaling
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -138,8 +139,9 @@ func (s *Service) DetachInstances(ctx context.Context, in *api.DetachInstancesIn
 	return &api.DetachInstancesOutput{Activities: activities}, nil
 }
 
-// AttachInstances puts instances that run, of no group, into one, through the hooks of a launch. The desired capacity grows
-// with them.
+// AttachInstances puts instances that run in one of a group's zones, of no group, into it, through the hooks of a launch. The
+// desired capacity grows with them:
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-detach-attach-instances.html
 func (s *Service) AttachInstances(ctx context.Context, in *api.AttachInstancesInput) (*api.AttachInstancesOutput, error) {
 	_, err := s.move(ctx, in.AutoScalingGroupName, in.InstanceIds, move{
 		to: types.LifecycleStatePending, description: "Attaching an existing EC2 instance", code: types.ScalingActivityStatusCodePreInService, progress: 30, purpose: "attach", by: 1,
@@ -152,6 +154,8 @@ func (s *Service) AttachInstances(ctx context.Context, in *api.AttachInstancesIn
 				return invalid("Instance %s is already part of AutoScalingGroup:%s", *i.InstanceId, i.Member.Group)
 			case i.Name() != ec2types.InstanceStateNameRunning:
 				return invalid("Instance %s is not in correct state. Instance(s) must be in 'running' state.", *i.InstanceId)
+			case !slices.Contains(g.AvailabilityZones, *i.Placement.AvailabilityZone):
+				return invalid("The availability zone %s of the instance %s is none of AutoScalingGroup %s.", *i.Placement.AvailabilityZone, *i.InstanceId, g.Name())
 			}
 			return nil
 		},
