@@ -67,8 +67,10 @@ func run(ctx context.Context, what string, argv []string, in, out any) error {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) { // what it leaves running may hold its output
-		said := strings.Join(strings.Fields(stderr.String()), " ")
-		return fmt.Errorf("%s: %w: %.500s", what, err, said)
+		if said := strings.Join(strings.Fields(stderr.String()), " "); said != "" {
+			return fmt.Errorf("%s: %w: %.500s", what, err, said)
+		}
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	if out == nil {
 		return nil
