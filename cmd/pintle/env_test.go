@@ -13,15 +13,17 @@ func TestEnvFunction(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "aws"), []byte("#!/bin/sh\necho \"$@\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for script, want := range map[string]string{
-		"aws sqs list-queues":                         "--endpoint-url http://x:1 sqs list-queues\n",
-		"unset AWS_ENDPOINT_URL; aws sqs list-queues": "sqs list-queues\n",
+	given := "--endpoint-url http://x:1 sqs list-queues\n"
+	for _, x := range []struct{ shell, script, want string }{
+		{"sh", "aws sqs list-queues", given},
+		{"sh", "unset AWS_ENDPOINT_URL; aws sqs list-queues", "sqs list-queues\n"},
+		{"bash", "bash -c 'aws sqs list-queues'", given},
 	} {
-		c := exec.Command("sh", "-euc", awsFunction+"\nexport AWS_ENDPOINT_URL=http://x:1\n"+script)
+		c := exec.Command(x.shell, "-euc", awsFunction+"\n"+exportFunction+"\nexport AWS_ENDPOINT_URL=http://x:1\n"+x.script)
 		c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
 		out, err := c.CombinedOutput()
-		if err != nil || string(out) != want {
-			t.Errorf("%s: got %q, %v", script, out, err)
+		if err != nil || string(out) != x.want {
+			t.Errorf("%s: got %q, %v", x.script, out, err)
 		}
 	}
 }

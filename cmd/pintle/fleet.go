@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -25,8 +26,33 @@ type fleetFlags struct {
 	FleetAgent   []string `placeholder:"FLAG" sep:"none" help:"Flag of the local fleet's agents, such as --runtime=process; repeat for more."`
 }
 
+// check refuses flags without the fleet that they are for, and a program that cannot be run.
+func (f fleetFlags) check() error {
+	for _, x := range []struct{ fleet, flag, value string }{{"static", "--fleet-pool", f.FleetPool}, {"command", "--fleet-program", f.FleetProgram}} {
+		if f.Fleet == x.fleet && x.value == "" {
+			return fmt.Errorf("--fleet %s needs %s", x.fleet, x.flag)
+		}
+		if f.Fleet != x.fleet && x.value != "" {
+			return fmt.Errorf("%s goes with --fleet %s", x.flag, x.fleet)
+		}
+	}
+	if f.FleetMost < 1 {
+		return errors.New("--fleet-most must be at least 1")
+	}
+	if f.FleetProgram == "" {
+		return nil
+	}
+	if _, err := exec.LookPath(f.FleetProgram); err != nil {
+		return fmt.Errorf("--fleet-program: %w", err)
+	}
+	return nil
+}
+
 // openFleet says where machines come from; nowhere, if nothing was said.
 func (s *server) openFleet() error {
+	if err := s.flags.check(); err != nil {
+		return err
+	}
 	var env []string // of the agents
 	if s.flags.AccessKeyID != "" {
 		env = []string{"AWS_ACCESS_KEY_ID=" + s.flags.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + s.flags.SecretAccessKey, "AWS_SESSION_TOKEN="}
@@ -42,9 +68,6 @@ func (s *server) openFleet() error {
 	case "static":
 		return s.openPool(env)
 	case "command":
-		if s.flags.FleetProgram == "" {
-			return errors.New("--fleet command needs --fleet-program")
-		}
 		s.fleet = fleet.Command{Program: s.flags.FleetProgram}
 	}
 	return nil
@@ -52,9 +75,6 @@ func (s *server) openFleet() error {
 
 // openPool has machines come from a pool.
 func (s *server) openPool(env []string) error {
-	if s.flags.FleetPool == "" {
-		return errors.New("--fleet static needs --fleet-pool")
-	}
 	pool, err := fleet.ReadPool(s.flags.FleetPool, s.flags.Region)
 	if err != nil {
 		return fmt.Errorf("--fleet-pool: %w", err)

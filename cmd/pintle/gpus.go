@@ -154,7 +154,7 @@ func (s *server) gpuRows() []gpuRow {
 }
 
 type gpusCmd struct {
-	List  gpuListCmd  `cmd:"" default:"withargs" help:"List nodes and their GPUs: who is pinned to each, its load and its health. The default."`
+	List  gpuListCmd  `cmd:"" default:"withargs" help:"List GPUs: their nodes, who is pinned to each, its load and its health. The default."`
 	Fault gpuFaultCmd `cmd:"" help:"Make up an error of a simulated GPU, to see what comes of it."`
 	Clear gpuClearCmd `cmd:"" help:"Say that a GPU was repaired, or a simulated one is well again: tasks get it again, unless its driver still says otherwise."`
 }

@@ -30,7 +30,7 @@ type cli struct {
 	Logs     logsCmd     `cmd:"" help:"Show a task's logs."`
 	Stop     stopCmd     `cmd:"" help:"Stop tasks."`
 	Sim      simCmd      `cmd:"" help:"Replay a load against scaling policies in simulated time, and compare them."`
-	Gpus     gpusCmd     `cmd:"" help:"List nodes and their GPUs: who is pinned to each, its load and its health; make up faults."`
+	Gpus     gpusCmd     `cmd:"" help:"List GPUs: their nodes, who is pinned to each, its load and its health; make up faults."`
 	Metrics  metricsCmd  `cmd:"" help:"Put the metrics of a task's GPUs into CloudWatch: a sidecar, on Pintle and on AWS."`
 	Worker   workerCmd   `cmd:"" help:"Have a command work off an SQS queue, and lose no message: a container's command, on Pintle and on AWS."`
 	Env      envCmd      `cmd:"" help:"Print the environment that points the AWS CLI and SDKs here: eval \"$(pintle env)\"."`
@@ -60,7 +60,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	parsed := kong.Parse(&cli{}, kong.Name("pintle"), kong.UsageOnError(),
+	parsed := kong.Parse(&cli{}, kong.Name("pintle"), kong.ShortUsageOnError(),
 		kong.Description("Pintle is an open, self-hosted Amazon ECS for GPU workloads. Start with: pintle up --instances p3.16xlarge=2 --runtime process"),
 		kong.BindTo(ctx, (*context.Context)(nil)))
 	err := parsed.Run()

@@ -102,6 +102,9 @@ func (c *upCmd) announce(ctx context.Context, s *server, nodes int) error {
 			if len(c.Instances) > 0 {
 				note = " (simulated)"
 			}
+			if c.Fleet != "" {
+				note += " and those of the fleet " + c.Fleet
+			}
 			fmt.Printf("pintle %s is up at %s: cluster default, %d nodes, %d GPUs%s, runtime %s\n", version, s.endpoint(), nodes, gpus, note, c.Runtime)
 			fmt.Printf("In another shell:  eval \"$(pintle env%s)\" && aws ecs list-container-instances\n", c.endpointFlag(s))
 			return nil

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The guide's fleet as AWS CLI calls: images in S3 tell a queue, its length starts and ends GPU instances, and a worker on
-# each of them works the queue off. up makes it, load uploads images and follows them, down takes it all away.
+# each of them works the queue off. up makes it, load uploads images and follows them, down takes it away, but for the empty
+# cluster and the task definition.
 set -euo pipefail
 cd "$(dirname "$0")"
 worker=${WORKER:-pintle}        # or python, the guide's own
@@ -108,7 +109,7 @@ down() {
   aws autoscaling delete-auto-scaling-group --auto-scaling-group-name "$group" --force-delete || true
   aws ec2 delete-launch-template --launch-template-name "$template" --query LaunchTemplate.LaunchTemplateId --output text || true
   aws ecs delete-service --cluster "$cluster" --service gpu-worker --force --query service.status --output text || true
-  aws s3 rb --force "s3://$bucket" || true
+  aws s3 rm --recursive --only-show-errors "s3://$bucket" && aws s3 rb "s3://$bucket" || true
   for q in "$queue" "$queue-dead"; do aws sqs delete-queue --queue-url "$(url "$q")" || true; done
   aws logs delete-log-group --log-group-name "$logs" || true
 }

@@ -78,8 +78,10 @@ func run(ctx context.Context, what string, argv []string, in, out any) error {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) { // what it leaves running may hold its output
-		said := strings.Join(strings.Fields(string(stderr.b)), " ")
-		return fmt.Errorf("%s: %w: %.500s", what, err, said)
+		if said := strings.Join(strings.Fields(string(stderr.b)), " "); said != "" {
+			return fmt.Errorf("%s: %w: %.500s", what, err, said)
+		}
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	if out == nil {
 		return nil

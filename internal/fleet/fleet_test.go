@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -68,7 +67,7 @@ esac
 	if ids, err := c.List(ctx); err == nil {
 		t.Errorf("an empty answer passes for %v", ids)
 	}
-	if err := (Command{"/bin/false"}).Launch(ctx, Machine{}); err == nil || !strings.Contains(err.Error(), "launch") {
+	if err := (Command{"/bin/false"}).Launch(ctx, Machine{}); err == nil || err.Error() != "/bin/false launch: exit status 1" {
 		t.Errorf("got %v", err)
 	}
 }

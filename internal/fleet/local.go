@@ -330,6 +330,9 @@ func (l *Local) revive(m Machine) error {
 	if time.Since(a.at) < min(time.Minute, time.Second<<min(a.n, 6)) {
 		return nil
 	}
+	if a.n > 0 {
+		l.opts.Log.Warn("an instance's agent ends again and again; it is started once more", "instance", m.InstanceID, "said", lastLine(l.log(m.InstanceID)))
+	}
 	l.starts[m.InstanceID] = attempts{time.Now(), a.n + 1}
 	_, err := l.start(m)
 	return err

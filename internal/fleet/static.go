@@ -148,7 +148,7 @@ func (s *Static) take(m Machine) (*host, error) {
 		case h.claim != nil && h.claim.Left == "":
 			busy++
 		case time.Now().Before(h.rests):
-			resting = append(resting, fmt.Sprintf("; for %s not %v", time.Until(h.rests).Round(time.Second), h.reason))
+			resting = append(resting, fmt.Sprintf("; left out for %s is %v", time.Until(h.rests).Round(time.Second), h.reason))
 		case best == nil || h.failures < best.failures:
 			best = h
 		}

@@ -259,7 +259,7 @@ func TestMachineFails(t *testing.T) {
 	}
 	y.must(y.launch("i-1"))
 	y.want("the other one", "venus is i-1")
-	if err := y.launch("i-2"); !errors.Is(err, ErrCapacity) || !strings.Contains(err.Error(), "1 in use; for 30s not mars: wake: exit status 1: no power") {
+	if err := y.launch("i-2"); !errors.Is(err, ErrCapacity) || !strings.Contains(err.Error(), "1 in use; left out for 30s is mars: wake: exit status 1: no power") {
 		t.Errorf("got %v", err)
 	}
 	y.hosts[0].rests = time.Time{} // its time has passed

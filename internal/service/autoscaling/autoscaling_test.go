@@ -271,6 +271,11 @@ func TestCreateRefuses(t *testing.T) {
 			m.InstancesDistribution = &types.InstancesDistribution{OnDemandAllocationStrategy: aws.String("dearest")}
 			spec(in, m)
 		}),
+		bad("Spot", invalidCode, "OnDemandPercentageAboveBaseCapacity", func(in in) {
+			m := mixed(types.LaunchTemplateOverrides{InstanceType: aws.String("c5.large")})
+			m.InstancesDistribution = &types.InstancesDistribution{OnDemandPercentageAboveBaseCapacity: aws.Int32(0)}
+			spec(in, m)
+		}),
 		bad("health by a load balancer", invalidCode, "HealthCheckType", func(in in) { in.HealthCheckType = aws.String("ELB") }),
 		bad("an unknown termination policy", invalidCode, "Random", func(in in) { in.TerminationPolicies = []string{"Random"} }),
 		bad("a launch configuration", invalidCode, "LaunchConfigurationName", func(in in) { in.LaunchConfigurationName = aws.String("old") }),

@@ -177,6 +177,9 @@ func checkMixed(v *state.View, m *types.MixedInstancesPolicy) error {
 		if s := aws.ToString(d.OnDemandAllocationStrategy); s != "" && s != "prioritized" && s != "lowest-price" {
 			return invalid("OnDemandAllocationStrategy must be prioritized or lowest-price, not %q", s)
 		}
+		if p := d.OnDemandPercentageAboveBaseCapacity; p != nil && *p != 100 {
+			return invalid("OnDemandPercentageAboveBaseCapacity must be 100, not %d: Pintle has no Spot instances", *p)
+		}
 	}
 	return checkTemplate(v, m.LaunchTemplate.LaunchTemplateSpecification, len(overrides) == 0)
 }
