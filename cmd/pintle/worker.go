@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/exec"
 	"path"
@@ -29,7 +30,7 @@ import (
 type workerCmd struct {
 	Command []string `arg:"" name:"cmd" passthrough:"" help:"What works on each message."`
 
-	Queue string `name:"queue-url" env:"QUEUE_URL" required:"" help:"The SQS queue."`
+	Queue string `name:"queue-url" env:"QUEUE_URL" required:"" help:"The SQS queue. Where it is, and S3, says AWS_ENDPOINT_URL, as to every AWS client; AWS itself without it."`
 	Input string `default:"s3" enum:"s3,body" help:"What a message is: an S3 event, whose objects are the inputs, or the input itself."`
 	Mode  string `default:"argument" enum:"argument,stdin,lines" help:"How CMD gets an input: as a file whose path is its last argument, on standard input, or as a line of JSON, in which case it stays for the next."`
 
@@ -128,6 +129,9 @@ func (c *workerCmd) Run(ctx context.Context) error {
 	}
 	if _, err := exec.LookPath(c.Command[0]); err != nil {
 		return err
+	}
+	if u, err := url.Parse(c.Queue); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("--queue-url is %q; aws sqs get-queue-url tells what it has to be", c.Queue)
 	}
 	task, err := c.task(ctx)
 	if err != nil {

@@ -168,6 +168,9 @@ var nowhere = &API{Name: "unknown", Protocols: []Protocol{JSON11}}
 func (h *Handler) answerError(q *request, err error) (body []byte, status int) {
 	if q.api == nil {
 		q.api = nowhere
+		if q.Method == http.MethodPost && isForm(q.Request) { // as services like IAM are asked, whose clients expect XML
+			q.protocol = Query
+		}
 	}
 	if q.protocol == nil {
 		q.protocol = q.api.protocolOf(q.Request)

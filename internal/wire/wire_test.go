@@ -356,6 +356,7 @@ func TestRouting(t *testing.T) {
 		{"an unknown action", "POST", "http://sts/", nil, "Action=Go", 400, "<Code>InvalidAction</Code>"},
 		{"an action that is not here yet", "POST", "http://sts/", nil, "Action=GetSessionToken", 501, "<Code>NotImplemented</Code>"},
 		{"a broken form", "POST", "http://sts/", nil, "Action=%zz", 400, "<Code>MalformedQueryString</Code>"},
+		{"a form for another service", "POST", "http://x/", map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Authorization": signed("iam")}, "Action=ListRoles&Version=2010-05-08", 400, "</Message></Error>"},
 		{"no service", "GET", "http://x/", nil, "", 400, "UnknownOperationException"},
 		{"a path", "GET", "http://x//a/../b", nil, "", 400, "UnknownOperationException"},
 		{"mounted", "GET", "http://x/health", nil, "", 200, "well"},
