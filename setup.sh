@@ -11,7 +11,7 @@ need make || packages+=(make)
 need python3 || packages+=(python3)
 if [ "${1:-}" = test ]; then
   # Debian's own awscli and python3-boto3 are too old to know AWS_ENDPOINT_URL and the newest operations.
-  if ! need aws || ! python3 -c 'import boto3, sys; sys.exit(tuple(map(int, boto3.__version__.split(".")[:2])) < (1, 28))' 2>/dev/null; then
+  if ! need aws || ! python3 -c 'import awscli, boto3, sys; sys.exit(tuple(map(int, boto3.__version__.split(".")[:2])) < (1, 28))' 2>/dev/null; then
     echo 'installing boto3 and awscli with pip'
     python3 -m pip install --quiet --upgrade boto3 awscli || {
       echo 'The tests need the AWS CLI and boto3 1.28 or later: pip install boto3 awscli' >&2

@@ -2,15 +2,17 @@
 paginators, and checks what comes back: through boto3, or with the argument aws through the AWS CLI.
 Prints the operations that it has called, a line each."""
 
+import contextlib
 import datetime
+import io
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 
 import boto3
+from awscli.clidriver import create_clidriver
 from botocore.exceptions import ClientError
 
 called = set()
@@ -39,15 +41,16 @@ class CLI:
         return call
 
     def run(self, method, command, arguments, *options):
-        p = subprocess.run(
-            ["aws", "--endpoint-url", endpoint, "--output", "json", self.service, *command.split(), "--cli-input-json", json.dumps(arguments), *options],
-            capture_output=True, text=True)
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):  # a process of its own would take most of the time to start
+            failed = create_clidriver().main(
+                ["--endpoint-url", endpoint, "--output", "json", self.service, *command.split(), "--cli-input-json", json.dumps(arguments), *options])
         if method in self.operations:
             called.add(f"{self.service}:{self.operations[method]}")
-        if p.returncode == 0:
-            return json.loads(p.stdout or "{}")
-        said = re.search(r"An error occurred \(([\w.]+)\) when calling the (\w+) operation.*?: (.*)", p.stderr, re.S)
-        assert said, p.stderr
+        if not failed:
+            return json.loads(out.getvalue() or "{}")
+        said = re.search(r"An error occurred \(([\w.]+)\) when calling the (\w+) operation.*?: (.*)", err.getvalue(), re.S)
+        assert said, err.getvalue()
         raise ClientError({"Error": {"Code": said[1], "Message": said[3].strip()}}, said[2])
 
     def can_paginate(self, method):
