@@ -25,6 +25,7 @@ const (
 
 // Run places tasks until ctx ends.
 func Run(ctx context.Context, store *state.Store, scheduler *schedule.Scheduler, now func() time.Time) error {
+	since := now()
 	for {
 		v := store.Watch()
 		waits := false
@@ -34,7 +35,7 @@ func Run(ctx context.Context, store *state.Store, scheduler *schedule.Scheduler,
 		looking, cancel := ctx, context.CancelFunc(func() {})
 		if waits {
 			v.ContainerInstances.Watch()
-			if err := store.Update(ctx, func(tx *state.Tx) error { Place(tx, scheduler, now()); return nil }); err != nil {
+			if err := store.Update(ctx, func(tx *state.Tx) error { Place(tx, scheduler, since, now()); return nil }); err != nil {
 				return err
 			}
 			looking, cancel = context.WithTimeout(ctx, every)
@@ -48,8 +49,8 @@ func Run(ctx context.Context, store *state.Store, scheduler *schedule.Scheduler,
 }
 
 // Place places the tasks that there is room for, the oldest first, and stops those that have waited for too long. Of those that
-// are alike, it tries no more after the first that finds none.
-func Place(tx *state.Tx, scheduler *schedule.Scheduler, now time.Time) {
+// are alike, it tries no more after the first that finds none. Before since nobody has looked, and no machine could come.
+func Place(tx *state.Tx, scheduler *schedule.Scheduler, since, now time.Time) {
 	var waiting []*state.Task
 	for t := range tx.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
 		if t.Waiting != nil && *t.DesiredStatus == "RUNNING" {
@@ -63,7 +64,7 @@ func Place(tx *state.Tx, scheduler *schedule.Scheduler, now time.Time) {
 		if full[kind] == nil {
 			full[kind] = scheduler.Fill(tx, t)
 		}
-		if full[kind] != nil && now.Sub(aws.ToTime(t.CreatedAt)) >= patience {
+		if full[kind] != nil && now.Sub(aws.ToTime(t.CreatedAt)) >= patience && now.Sub(since) >= patience {
 			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTaskFailedToStart, schedule.Shortage(tx.View, t, full[kind]), now.UTC().Truncate(time.Millisecond)))
 		}
 	}

@@ -92,9 +92,13 @@ func (w *world) expect(task, status, instance string) {
 }
 
 // running runs a test beside the loop.
-func running(t *testing.T, test func(*world)) {
+func running(t *testing.T, test func(*world)) { runningAfter(t, func(*world) {}, test) }
+
+// runningAfter is running, with what was before the loop began.
+func runningAfter(t *testing.T, before, test func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, t.TempDir())
+		before(w)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)
 		go func() { done <- Run(ctx, w.store, w.scheduler, time.Now) }()
@@ -196,6 +200,20 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
+// TestPatienceOfTheLoop: a control plane that was away gives tasks their time from its start on.
+func TestPatienceOfTheLoop(t *testing.T) {
+	var task string
+	runningAfter(t, func(w *world) {
+		task = w.wait("one", 1)
+		time.Sleep(2 * patience)
+	}, func(w *world) {
+		time.Sleep(patience - time.Second)
+		w.expect(task, "PROVISIONING", "")
+		time.Sleep(2 * time.Second)
+		w.expect(task, "STOPPED", "")
+	})
+}
+
 // TestPlace: of any tasks and any instances, no instance has more GPUs in use than it has, all that could be placed is, and those
 // that wait too long are stopped and no others.
 func TestPlace(t *testing.T) {
@@ -215,7 +233,7 @@ func TestPlace(t *testing.T) {
 		}
 		late := rapid.Bool().Draw(r, "late")
 		now := start.Add(map[bool]time.Duration{false: time.Minute, true: patience + time.Minute}[late])
-		w.change(func(tx *state.Tx) { Place(tx, w.scheduler, now) })
+		w.change(func(tx *state.Tx) { Place(tx, w.scheduler, start, now) })
 		left := maps.Clone(asked)
 		for task := range w.store.View().Tasks.All() {
 			if task.ContainerInstanceArn != nil {
