@@ -181,7 +181,7 @@ func TestStaticFleet(t *testing.T) {
 	}
 	p.desire("3") // there is no third one
 	Eventually(t, "the reason", time.Minute, func() bool {
-		return strings.Contains(activities("?StatusCode==`Failed`"), "Server.InsufficientInstanceCapacity: the pool has no free g4dn.xlarge in us-east-1a: 2 in use; for ")
+		return strings.Contains(activities("?StatusCode==`Failed`"), "Server.InsufficientInstanceCapacity: the pool has no free g4dn.xlarge in us-east-1a: 2 in use; left out for ")
 	})
 	p.desire("2")
 	p.Kill()
