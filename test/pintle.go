@@ -55,6 +55,18 @@ func Up(t testing.TB, instances string, args ...string) *Pintle {
 	return p
 }
 
+// UpSigned is Up with an access key of its own, so that the control plane checks every signature.
+func UpSigned(t *testing.T, instances string, args ...string) *Pintle {
+	t.Helper()
+	for _, program := range []string{"PINTLE", "AWS"} { // the control plane, and who calls it
+		t.Setenv(program+"_ACCESS_KEY_ID", "AKID")
+		t.Setenv(program+"_SECRET_ACCESS_KEY", "secret")
+	}
+	p := Up(t, instances, args...)
+	p.key, p.secret = "AKID", "secret"
+	return p
+}
+
 // freeAddress is one on loopback that nobody listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()

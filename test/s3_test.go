@@ -62,12 +62,7 @@ func TestS3Sync(t *testing.T) {
 // TestS3TaskRole transfers a file in parts with boto3, inside a task with a role, under a control plane that
 // checks signatures, as the worker of a queue does.
 func TestS3TaskRole(t *testing.T) {
-	t.Setenv("PINTLE_ACCESS_KEY_ID", "AKID")
-	t.Setenv("PINTLE_SECRET_ACCESS_KEY", "secret")
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKID")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	p := Up(t, "c5.large")
-	p.key, p.secret = "AKID", "secret"
+	p := UpSigned(t, "c5.large")
 	p.AWS("s3", "mb", "s3://work")
 	p.AWS("ecs", "register-task-definition", "--cli-input-json", `{
 		"family": "worker", "taskRoleArn": "arn:aws:iam::000000000000:role/worker",

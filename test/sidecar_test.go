@@ -10,13 +10,8 @@ import (
 // TestSidecar runs pintle metrics inside the tasks of a service, under a control plane that checks signatures: with its
 // role's credentials it puts the utilisation of its own task's GPU, and of no other that the node's exporter shows.
 func TestSidecar(t *testing.T) {
-	t.Setenv("PINTLE_ACCESS_KEY_ID", "AKID")
-	t.Setenv("PINTLE_SECRET_ACCESS_KEY", "secret")
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKID")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	exporter := freeAddress(t)
-	p := Up(t, "g4dn.12xlarge", "--metrics", exporter, "--no-gpu-metrics")
-	p.key, p.secret = "AKID", "secret"
+	p := UpSigned(t, "g4dn.12xlarge", "--metrics", exporter, "--no-gpu-metrics")
 	p.AWS("ecs", "register-task-definition", "--family", "busy", "--network-mode", "host", "--task-role-arn", "arn:aws:iam::000000000000:role/metrics", "--container-definitions", fmt.Sprintf(`[
 		{"name": "gpu", "image": "i", "memory": 64, "command": ["sleep", "600"], "environment": [{"name": "PINTLE_SIMULATED_GPU_LOAD", "value": "0.8"}],
 		 "resourceRequirements": [{"type": "GPU", "value": "1"}]},

@@ -8,12 +8,7 @@ import (
 // TestTaskRole runs boto3 inside a task, under a control plane that checks signatures: it finds the
 // endpoint and its task role's credentials in its environment, and is who the role says.
 func TestTaskRole(t *testing.T) {
-	t.Setenv("PINTLE_ACCESS_KEY_ID", "AKID")
-	t.Setenv("PINTLE_SECRET_ACCESS_KEY", "secret")
-	t.Setenv("AWS_ACCESS_KEY_ID", "AKID")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	p := Up(t, "c5.large")
-	p.key, p.secret = "AKID", "secret"
+	p := UpSigned(t, "c5.large")
 	p.AWS("ecs", "register-task-definition", "--cli-input-json", `{
 		"family": "who", "taskRoleArn": "arn:aws:iam::000000000000:role/worker",
 		"containerDefinitions": [{
