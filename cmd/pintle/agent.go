@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/agent"
-	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/gpu"
+	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/fleet"
 	"github.com/pintle/pintle/internal/instancetype"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
-	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/gpu"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // The health of the node's GPUs. The driver tells of an error once, so the node remembers which GPUs are

@@ -23,7 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/pintle/pintle/internal/agent/file"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // identity is what a node remembers of itself.

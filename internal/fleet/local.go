@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pintle/pintle/internal/agent/file"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // Local runs an agent for each instance on this machine, of the instance's type, in a directory of its own. The agents

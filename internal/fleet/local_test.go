@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pintle/pintle/internal/agent/file"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // TestMain is also the agents of these tests: each takes its time to start, and runs a task that outlives it unless it is

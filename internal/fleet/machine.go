@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"github.com/pintle/pintle/internal/agent/file"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // Order is what Static says to a machine, to `pintle machine` there, on its standard input.

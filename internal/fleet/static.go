@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pintle/pintle/internal/agent/file"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // Static wakes machines of one's own for instances, and has an agent run on each. Which machine is which instance is the

@@ -17,7 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/pintle/pintle/internal/agent/file"
+	"github.com/pintle/pintle/internal/file"
 )
 
 func TestReadPool(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 // group is one log group: its segments, and where its streams' batches lie in them.
@@ -77,7 +79,7 @@ func (g *group) openSegment(number int) error {
 		return err
 	}
 	g.files[number], g.current, g.size = f, number, 0
-	return syncDir(g.dir)
+	return file.SyncDir(g.dir)
 }
 
 // load indexes one segment, and cuts off what a crash has torn of the last one.

@@ -14,6 +14,8 @@ import (
 	"sort"
 	"strconv"
 	"sync"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 // Errors that callers decide on.
@@ -139,7 +141,7 @@ func (s *Store) CreateGroup(meta Group) error {
 		return err
 	}
 	s.groups[meta.Name] = g
-	return syncDir(s.dir)
+	return file.SyncDir(s.dir)
 }
 
 // DeleteGroup removes a group and its events.
@@ -155,7 +157,7 @@ func (s *Store) DeleteGroup(name string) error {
 		return err
 	}
 	delete(s.groups, name)
-	return errors.Join(syncDir(g.dir), g.close(), os.RemoveAll(g.dir))
+	return errors.Join(file.SyncDir(g.dir), g.close(), os.RemoveAll(g.dir))
 }
 
 // UpdateGroup changes what is known of a group.
@@ -297,15 +299,7 @@ func writeMeta(dir string, meta Group) error {
 	if err := os.Rename(tmp, filepath.Join(dir, metaFile)); err != nil {
 		return err
 	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return file.SyncDir(dir)
 }
 
 // sorted returns the keys of a map in order.

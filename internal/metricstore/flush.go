@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 // fanIn is how many blocks of a level become one of the next.
@@ -131,7 +133,7 @@ func writeManifest(dir string, m manifest) error {
 	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return file.SyncDir(dir)
 }
 
 // tidy removes the blocks of which nothing is kept any more, merges those of which there are many, and forgets metrics.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 // silent is how long nothing must have come of a metric before it may be forgotten.
@@ -95,7 +97,7 @@ func (s *Store) rewriteNames() error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	err = errors.Join(s.names.Close(), syncDir(s.dir))
+	err = errors.Join(s.names.Close(), file.SyncDir(s.dir))
 	s.names = f
 	return err
 }

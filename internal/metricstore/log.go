@@ -78,12 +78,3 @@ func ignoreEnd(err error) error {
 	}
 	return err
 }
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}

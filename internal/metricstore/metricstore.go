@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 // Dimension is one of the names and values that tell metrics of one name apart.
@@ -279,7 +281,7 @@ func (s *Store) openLog(number int) error {
 		return err
 	}
 	s.log, s.logNumber = f, number
-	return syncDir(s.dir)
+	return file.SyncDir(s.dir)
 }
 
 func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 // File is bytes on the disk that no object has yet, or a part of one.
@@ -76,7 +78,7 @@ func (s *Store) Write(r io.Reader) (f *File, err error) {
 	if err := out.Sync(); err != nil {
 		return nil, err
 	}
-	return &File{Size: size, Modified: s.now(), name: name}, syncDir(filepath.Dir(path))
+	return &File{Size: size, Modified: s.now(), name: name}, file.SyncDir(filepath.Dir(path))
 }
 
 // copyBuffer is the memory that a body on its way takes.
@@ -84,14 +86,6 @@ const copyBuffer = 128 << 10
 
 // onlyWriter hides the file's other methods, so that the copy uses its buffer.
 type onlyWriter struct{ io.Writer }
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
 
 // Discard removes a file that nobody has taken.
 func (s *Store) Discard(f *File) { s.remove([]string{f.name}) }

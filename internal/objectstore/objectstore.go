@@ -19,6 +19,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/groupcommit"
 )
 
@@ -222,5 +223,5 @@ func (s *Store) makeDirs() error {
 			return err
 		}
 	}
-	return syncDir(s.dir)
+	return file.SyncDir(s.dir)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 // batch is what goes to disk together, with one sync.
@@ -122,7 +124,7 @@ func (s *Store) flush(b *batch, failed error) error {
 		if w.segment.named {
 			continue
 		}
-		if err := syncDir(s.dir); err != nil {
+		if err := file.SyncDir(s.dir); err != nil {
 			return err
 		}
 		w.segment.named = true

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 const (
@@ -143,7 +145,7 @@ func (s *Store) load() error {
 	if err := s.openSegment(); err != nil {
 		return err
 	}
-	return syncDir(s.dir)
+	return file.SyncDir(s.dir)
 }
 
 func (s *Store) replay(g *segment) (err error) {
@@ -160,13 +162,4 @@ func (s *Store) replay(g *segment) (err error) {
 		return nil
 	})
 	return err
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

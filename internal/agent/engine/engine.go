@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
-	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/runtime"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // Options are what an engine needs.

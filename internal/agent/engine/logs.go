@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/pintle/pintle/internal/acs"
-	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/runtime"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // Shipper takes the output of containers whose log driver it serves.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
-	"github.com/pintle/pintle/internal/agent/file"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // Record is what a node must not forget of a task. It lies in a file of its own, written whole or not
@@ -155,14 +155,5 @@ func (r *Record) write(path string) error {
 	if err := file.Replace(path, b, true); err != nil || missing == nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes a new name durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return file.SyncDir(filepath.Dir(path))
 }

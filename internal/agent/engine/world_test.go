@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
-	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/runtime"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // world is a machine, and what the control plane heard: all that outlives an agent. What a container

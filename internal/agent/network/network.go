@@ -16,8 +16,8 @@ import (
 	"github.com/containernetworking/cni/libcni"
 	current "github.com/containernetworking/cni/pkg/types/100"
 
-	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/kernel"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // pluginDirs are where systems keep CNI plugins.

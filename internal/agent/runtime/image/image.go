@@ -18,8 +18,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/runtime"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // Image is an image that is here.

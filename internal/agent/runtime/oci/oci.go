@@ -14,12 +14,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/kernel"
 	"github.com/pintle/pintle/internal/agent/network"
 	"github.com/pintle/pintle/internal/agent/runtime"
 	"github.com/pintle/pintle/internal/agent/runtime/image"
 	"github.com/pintle/pintle/internal/agent/runtime/shim"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // Options are what the runtime needs.

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/runtime"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // LostCode is the exit code of a container whose shim was killed: nobody knows the true one.

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/pintle/pintle/internal/agent/file"
 	"github.com/pintle/pintle/internal/agent/runtime"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // Containers are the containers of one runtime, each in a directory of its own.

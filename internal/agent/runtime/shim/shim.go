@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pintle/pintle/internal/agent/file"
+	"github.com/pintle/pintle/internal/file"
 )
 
 // Command is what a shim runs. It lies in the container's directory as command.json.

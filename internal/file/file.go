@@ -1,4 +1,5 @@
-// Package file writes a node's files so that a crash leaves the old content or the new, never a part.
+// Package file writes files so that a crash leaves the old content or the new, never a part, and has locks that end with
+// their process.
 package file
 
 import (
