@@ -54,10 +54,10 @@ func TestRuntime(t *testing.T) {
 	t.Run("LeavesNothing", func(t *testing.T) { leavesNothing(t, r) })
 }
 
-// leavesNothing looks for what the containers of the suite, whose names have this process's ID, may have
-// left on the machine.
+// leavesNothing looks for what the containers of the suite, whose names end in a hyphen and this process's
+// ID, may have left on the machine. The digits alone may be part of a task's ID of another package's test.
 func leavesNothing(t *testing.T, r *Runtime) {
-	mark := strconv.Itoa(os.Getpid())
+	mark := unique("")
 	for _, pattern := range []string{
 		r.containers.Dir + "/*", r.runc.root + "/*", filepath.Join(r.opts.Dir, "networks") + "/*" + mark + "*",
 		"/sys/fs/cgroup/pintle/*" + mark + "*", "/sys/fs/cgroup/*/pintle/*" + mark + "*",
