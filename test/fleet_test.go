@@ -274,7 +274,7 @@ func TestFleetBadInput(t *testing.T) {
 		{on("put-lifecycle-hook", "--lifecycle-hook-name", "h", "--lifecycle-transition", "autoscaling:EC2_INSTANCE_LAUNCHING", "--heartbeat-timeout", "1"), "ValidationError", "HeartbeatTimeout"},
 		{on("put-scaling-policy", "--policy-name", "p", "--adjustment-type", "ChangeInCapacity"), "ValidationError", "scalingAdjustment"},
 		{on("put-scaling-policy", "--policy-name", "p", "--policy-type", "PredictiveScaling"), "ValidationError", "PolicyType"},
-		{on("put-scaling-policy", "--policy-name", "p", "--policy-type", "TargetTrackingScaling", "--target-tracking-configuration", `{"TargetValue":5,"PredefinedMetricSpecification":{"PredefinedMetricType":"ASGAverageCPUUtilization"}}`), "ValidationError", "PredefinedMetricSpecification"},
+		{on("put-scaling-policy", "--policy-name", "p", "--policy-type", "TargetTrackingScaling", "--target-tracking-configuration", `{"TargetValue":5,"PredefinedMetricSpecification":{"PredefinedMetricType":"ASGAverageNetworkIn"}}`), "ValidationError", "PredefinedMetricType"},
 		{on("put-scheduled-update-group-action", "--scheduled-action-name", "a", "--recurrence", "x", "--desired-capacity", "1"), "ValidationError", "cron"},
 		{on("put-scheduled-update-group-action", "--scheduled-action-name", "a", "--recurrence", "0 0 * * *"), "ValidationError", "DesiredCapacity"},
 		{[]string{"autoscaling", "terminate-instance-in-auto-scaling-group", "--instance-id", "i-00000000", "--no-should-decrement-desired-capacity"}, "ValidationError", "i-00000000"},

@@ -132,7 +132,7 @@ func TestGroups(t *testing.T) {
 		run  func(*testing.T, *Pintle)
 	}{
 		{"Schedule", groupSchedule}, {"Refresh", groupRefresh}, {"Moves", groupMoves}, {"Lifecycle", groupLifecycle}, {"Hooks", groupHooks},
-		{"Policies", groupPolicies}, {"HooksTimeOut", groupHooksTimeOut}, {"TargetTracking", groupTargetTracking},
+		{"Policies", groupPolicies}, {"HooksTimeOut", groupHooksTimeOut}, {"TargetTracking", groupTargetTracking}, {"CPU", groupCPU},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -286,6 +286,34 @@ func groupTargetTracking(t *testing.T, p *Pintle) {
 	if got := g.AWS("cloudwatch", "describe-alarms", "--alarm-name-prefix", "TargetTracking-tracking-", "--query", "length(MetricAlarms)"); got != "0" {
 		t.Errorf("%s alarms are left", got)
 	}
+}
+
+// groupCPU follows what a container uses of the CPUs of the group's machine.
+func groupCPU(t *testing.T, p *Pintle) {
+	g := p.scaledGroup(t, "cpu", "--min-size", "1", "--max-size", "2")
+	g.refused("ValidationError", "ASGAverageNetworkIn", "put-scaling-policy", "--policy-name", "net", "--policy-type", "TargetTrackingScaling", "--target-tracking-configuration",
+		`{"TargetValue":5,"PredefinedMetricSpecification":{"PredefinedMetricType":"ASGAverageNetworkIn"}}`)
+	g.do("put-scaling-policy", "--policy-name", "cpu", "--policy-type", "TargetTrackingScaling", "--target-tracking-configuration",
+		`{"TargetValue":3,"PredefinedMetricSpecification":{"PredefinedMetricType":"ASGAverageCPUUtilization"}}`)
+	machine := g.await(inService)[0]
+	g.AWS("ecs", "register-task-definition", "--family", "busy", "--container-definitions",
+		`[{"name":"main","image":"none","memory":16,"command":["sh","-c","while :; do i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; sleep 0.1; done"]}]`)
+	var task string
+	Eventually(t, "a task on the machine", time.Minute, func() bool {
+		task = g.AWS("ecs", "run-task", "--task-definition", "busy", "--placement-constraints", "type=memberOf,expression=ec2InstanceId == "+machine, "--query", "tasks[0].taskArn", "--output", "text")
+		return task != "None"
+	})
+	g.await(inService, inService)
+	g.did("Successful: Launching a new EC2 instance: i-", "a monitor alarm TargetTracking-cpu-AlarmHigh-", " in state ALARM triggered policy cpu changing the desired capacity from 1 to 2.")
+	for dimension, value := range map[string]string{"InstanceId": machine, "AutoScalingGroupName": g.name} {
+		if got := g.AWS("cloudwatch", "list-metrics", "--namespace", "AWS/EC2", "--metric-name", "CPUUtilization", "--dimensions", "Name="+dimension+",Value="+value, "--query", "length(Metrics)"); got != "1" {
+			t.Errorf("there are %s metrics of the %s %s", got, dimension, value)
+		}
+	}
+	g.AWS("ecs", "stop-task", "--task", task)
+	Eventually(t, "one instance", time.Minute, func() bool { return *g.now().DesiredCapacity == 1 })
+	g.await(inService)
+	g.did("Successful: Terminating EC2 instance: i-", "a monitor alarm TargetTracking-cpu-AlarmLow-", " in state ALARM triggered policy cpu changing the desired capacity from 2 to 1.")
 }
 
 // groupPolicies has simple and step policies act, with their cool-down and warm-up.

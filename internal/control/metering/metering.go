@@ -19,9 +19,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The namespaces: CloudWatch's documentation of ECS's metrics, and of Container Insights.
+// The namespaces: CloudWatch's documentation of ECS's metrics, EC2's, and of Container Insights.
 const (
 	namespaceECS      = "AWS/ECS"
+	namespaceEC2      = "AWS/EC2"
 	namespaceInsights = "ECS/ContainerInsights"
 	namespaceGPU      = "ECS/ContainerInsights/Prometheus"
 )
@@ -139,7 +140,7 @@ func (m *Meter) Observe(instanceArn string, message acs.Message) {
 			m.task(v, instance, &message.TaskMetrics[i])
 		}
 		if message.Metadata.Fin || message.Metadata.Idle {
-			m.node(instance)
+			m.node(v, instance)
 		}
 	case *acs.PintleGPUTelemetry:
 		if m.opts.NoGPUs {
@@ -189,8 +190,8 @@ func (m *Meter) task(v *state.View, instance *state.ContainerInstance, t *acs.Ta
 }
 
 // node adds a node's use to its cluster's: each of the cluster's nodes counts as one value, so the mean is
-// the cluster's where its nodes are alike.
-func (m *Meter) node(instance *state.ContainerInstance) {
+// the cluster's where its nodes are alike. What else than containers runs on an EC2 instance does not count.
+func (m *Meter) node(v *state.View, instance *state.ContainerInstance) {
 	n := m.nodes[*instance.ContainerInstanceArn]
 	if n == nil {
 		n = new(node) // it is idle
@@ -198,17 +199,27 @@ func (m *Meter) node(instance *state.ContainerInstance) {
 	delete(m.nodes, *instance.ContainerInstanceArn)
 	cluster := dimensions{{Name: "ClusterName", Value: state.NameOf(instance.ClusterArn)}}
 	if instance.Capacity.CPU > 0 {
-		m.add(namespaceECS, "CPUUtilization", "Percent", 100*n.cpu/float64(instance.Capacity.CPU), cluster)
+		percent := 100 * n.cpu / float64(instance.Capacity.CPU)
+		m.add(namespaceECS, "CPUUtilization", "Percent", percent, cluster)
+		if id := aws.ToString(instance.Ec2InstanceId); id != "" {
+			m.add(namespaceEC2, "CPUUtilization", "Percent", percent, dimensions{{Name: "InstanceId", Value: id}})
+		}
+		if group := groupOf(v, instance); group != nil {
+			m.add(namespaceEC2, "CPUUtilization", "Percent", percent, group)
+		}
 	}
 	if instance.Capacity.MemoryMiB > 0 {
 		m.add(namespaceECS, "MemoryUtilization", "Percent", 100*n.memory/float64(instance.Capacity.MemoryMiB), cluster)
 	}
 }
 
-// gpu adds a GPU's load to that of its cluster, itself, and whoever has it.
+// gpu adds a GPU's load to that of its cluster, its machine's Auto Scaling group, itself, and whoever has it.
 func (m *Meter) gpu(v *state.View, instance *state.ContainerInstance, g *acs.GPULoad) {
 	cluster := dimensions{{Name: "ClusterName", Value: state.NameOf(instance.ClusterArn)}}
 	by := []dimensions{cluster, append(cluster[:1:1], metricstore.Dimension{Name: "UUID", Value: g.ID})}
+	if group := groupOf(v, instance); group != nil {
+		by = append(by, group)
+	}
 	if row := v.Tasks.Get(g.TaskArn); row != nil {
 		by = append(by, append(cluster[:1:1], metricstore.Dimension{Name: "TaskId", Value: state.NameOf(g.TaskArn)}))
 		if service := serviceOf(row); service != nil {
@@ -315,6 +326,15 @@ func insights(v *state.View, clusterArn string) bool {
 
 func clusterOf(t *state.Task) dimensions {
 	return dimensions{{Name: "ClusterName", Value: state.NameOf(aws.ToString(t.ClusterArn))}}
+}
+
+// groupOf are the dimensions of the Auto Scaling group of a node's EC2 instance, nil where it has none.
+func groupOf(v *state.View, instance *state.ContainerInstance) dimensions {
+	machine := v.Instances.Get(aws.ToString(instance.Ec2InstanceId))
+	if machine == nil || machine.Member == nil {
+		return nil
+	}
+	return dimensions{{Name: "AutoScalingGroupName", Value: machine.Member.Group}}
 }
 
 // serviceOf are the dimensions of a task's service, nil where it has none.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -23,7 +24,7 @@ const (
 	instanceArn = "arn:aws:ecs:r:1:container-instance/prod/node"
 )
 
-// world is a store with a node of 4 CPUs, 8 GiB and two GPUs, a task of a service with one of them, and a
+// world is a store with a node of 4 CPUs, 8 GiB and two GPUs in an Auto Scaling group, a task of a service with one of them, and a
 // task of nobody's.
 func world(t *testing.T, insights string) *state.Store {
 	t.Helper()
@@ -54,9 +55,10 @@ func world(t *testing.T, insights string) *state.Store {
 		cluster.Settings = []types.ClusterSetting{{Name: types.ClusterSettingNameContainerInsights, Value: &insights}}
 		tx.Clusters.Put(cluster)
 		tx.ContainerInstances.Put(&state.ContainerInstance{
-			ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String(instanceArn), Status: aws.String("ACTIVE"), AgentConnected: true},
+			ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String(instanceArn), Status: aws.String("ACTIVE"), AgentConnected: true, Ec2InstanceId: aws.String("i-1")},
 			ClusterArn:        clusterArn, GPUs: []state.GPU{{ID: "GPU-1"}, {ID: "GPU-2"}}, Capacity: state.Resources{CPU: 4096, MemoryMiB: 8192},
 		})
+		tx.Instances.Put(&state.Instance{Instance: ec2types.Instance{InstanceId: aws.String("i-1"), State: &ec2types.InstanceState{Name: ec2types.InstanceStateNameRunning}}, Member: &state.Member{Group: "gpus"}})
 		tx.Tasks.Put(task("one", "web", 1024, 2048, state.HeldGPU{Container: "main", ID: "GPU-1", Milli: 1000}))
 		tx.Tasks.Put(task("two", "", 512, 1024))
 		return nil
@@ -119,6 +121,8 @@ func TestUseOfServicesAndNodes(t *testing.T) {
 			"AWS/ECS MemoryUtilization ClusterName=prod ServiceName=web":                  "50 Percent x 1",
 			"AWS/ECS CPUUtilization ClusterName=prod":                                     "37.5 Percent x 1",
 			"AWS/ECS MemoryUtilization ClusterName=prod":                                  "25 Percent x 1",
+			"AWS/EC2 CPUUtilization InstanceId=i-1":                                       "37.5 Percent x 1",
+			"AWS/EC2 CPUUtilization AutoScalingGroupName=gpus":                            "37.5 Percent x 1",
 			"ECS/ContainerInsights CpuUtilized ClusterName=prod ServiceName=web":          "512 None x 1",
 			"ECS/ContainerInsights CpuReserved ClusterName=prod":                          "768 None x 2",
 			"ECS/ContainerInsights MemoryUtilized ClusterName=prod ServiceName=web":       "1024 Megabytes x 1",
@@ -139,7 +143,7 @@ func TestWithoutInsights(t *testing.T) {
 				{TaskArn: "arn:aws:ecs:r:1:task/prod/one", ContainerMetrics: []acs.ContainerMetric{use(10, 512)}},
 			}})
 		})
-		if len(got) != 4 {
+		if len(got) != 6 { // AWS/ECS's and AWS/EC2's
 			t.Errorf("got %v", got)
 		}
 	})
@@ -159,6 +163,7 @@ func TestGPUs(t *testing.T) {
 		const prefix = "ECS/ContainerInsights/Prometheus DCGM_FI_DEV_"
 		for key, want := range map[string]string{
 			"GPU_UTIL ClusterName=prod":                 "45 Percent x 4",
+			"GPU_UTIL AutoScalingGroupName=gpus":        "45 Percent x 4",
 			"GPU_UTIL ClusterName=prod ServiceName=web": "90 Percent x 2",
 			"GPU_UTIL ClusterName=prod TaskId=one":      "90 Percent x 2",
 			"GPU_UTIL ClusterName=prod UUID=GPU-2":      "0 Percent x 2",

@@ -182,6 +182,14 @@ func tracking(name string) *api.PutScalingPolicyInput {
 	}}
 }
 
+// predefined is a policy p on a predefined metric.
+func predefined(metric types.MetricType) *api.PutScalingPolicyInput {
+	in := tracking("p")
+	in.TargetTrackingConfiguration.CustomizedMetricSpecification = nil
+	in.TargetTrackingConfiguration.PredefinedMetricSpecification = &types.PredefinedMetricSpecification{PredefinedMetricType: metric}
+	return in
+}
+
 // refusedCall is a call that must be refused, and how.
 type refusedCall struct {
 	name       string
@@ -451,10 +459,15 @@ func TestPolicyRefuses(t *testing.T) {
 		put("no target", "TargetValue", tracking("p"), func(in in) { in.TargetTrackingConfiguration.TargetValue = nil }),
 		put("a target of nothing", "TargetValue", tracking("p"), func(in in) { in.TargetTrackingConfiguration.TargetValue = aws.Float64(0) }),
 		put("no configuration", "'targetTrackingConfiguration'", tracking("p"), func(in in) { in.TargetTrackingConfiguration = nil }),
-		put("no metric", "customizedMetricSpecification", tracking("p"), func(in in) { in.TargetTrackingConfiguration.CustomizedMetricSpecification = nil }),
+		put("no metric", "exactly one of", tracking("p"), func(in in) { in.TargetTrackingConfiguration.CustomizedMetricSpecification = nil }),
 		put("half a metric", "Statistic", tracking("p"), func(in in) { in.TargetTrackingConfiguration.CustomizedMetricSpecification.Statistic = "" }),
-		put("a predefined metric", "PredefinedMetricSpecification", tracking("p"), func(in in) {
+		put("two metrics", "exactly one of", tracking("p"), func(in in) {
 			in.TargetTrackingConfiguration.PredefinedMetricSpecification = &types.PredefinedMetricSpecification{PredefinedMetricType: types.MetricTypeASGAverageCPUUtilization}
+		}),
+		put("what is not measured", "does not measure ASGAverageNetworkIn", predefined(types.MetricTypeASGAverageNetworkIn), same),
+		put("no such metric", `not "CPU"`, predefined("CPU"), same),
+		put("a label of the CPU's", "ResourceLabel", predefined(types.MetricTypeASGAverageCPUUtilization), func(in in) {
+			in.TargetTrackingConfiguration.PredefinedMetricSpecification.ResourceLabel = aws.String("app/a/1/targetgroup/b/2")
 		}),
 		put("an adjustment of tracking", "AdjustmentType", tracking("p"), func(in in) { in.AdjustmentType = aws.String("ChangeInCapacity") }),
 		{"put: no room for alarms", func(w *world, ctx context.Context) error {

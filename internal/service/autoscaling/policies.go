@@ -133,12 +133,28 @@ func checkTracking(c *types.TargetTrackingConfiguration) error {
 		return missing("targetTrackingConfiguration")
 	case c.TargetValue == nil || !(*c.TargetValue > 0 && *c.TargetValue < 1e108):
 		return invalid("TargetTrackingConfiguration.TargetValue must be above 0")
+	case (c.PredefinedMetricSpecification == nil) == (c.CustomizedMetricSpecification == nil):
+		return invalid("TargetTrackingConfiguration must have exactly one of PredefinedMetricSpecification and CustomizedMetricSpecification")
 	case c.PredefinedMetricSpecification != nil:
-		return invalid("PredefinedMetricSpecification: Pintle measures containers and GPUs, not machines and their networks. Name a metric with CustomizedMetricSpecification.")
-	case c.CustomizedMetricSpecification == nil:
-		return missing("targetTrackingConfiguration.customizedMetricSpecification")
+		return checkPredefined(c.PredefinedMetricSpecification)
 	}
-	m := c.CustomizedMetricSpecification
+	return checkCustomized(c.CustomizedMetricSpecification)
+}
+
+func checkPredefined(m *types.PredefinedMetricSpecification) error {
+	switch m.PredefinedMetricType {
+	case types.MetricTypeASGAverageCPUUtilization:
+		if m.ResourceLabel != nil {
+			return invalid("PredefinedMetricSpecification.ResourceLabel goes with the PredefinedMetricType ALBRequestCountPerTarget alone")
+		}
+		return nil
+	case types.MetricTypeASGAverageNetworkIn, types.MetricTypeASGAverageNetworkOut, types.MetricTypeALBRequestCountPerTarget:
+		return invalid("PredefinedMetricSpecification.PredefinedMetricType: Pintle does not measure %s. It measures ASGAverageCPUUtilization; name any other metric with CustomizedMetricSpecification.", m.PredefinedMetricType)
+	}
+	return invalid("PredefinedMetricSpecification.PredefinedMetricType must be one of %v, not %q", types.MetricType("").Values(), m.PredefinedMetricType)
+}
+
+func checkCustomized(m *types.CustomizedMetricSpecification) error {
 	if len(m.Metrics) == 0 && (aws.ToString(m.MetricName) == "" || aws.ToString(m.Namespace) == "" || m.Statistic == "") {
 		return invalid("CustomizedMetricSpecification must have MetricName, Namespace and Statistic, or Metrics")
 	}
@@ -176,7 +192,7 @@ func (s *Service) putAlarms(ctx context.Context, _ *state.AutoScalingGroup, p *s
 			AlarmName: &a.Name, AlarmDescription: new("DO NOT EDIT OR DELETE. For TargetTrackingScaling policy " + *p.PolicyARN + "."), AlarmActions: []string{*p.PolicyARN}, ActionsEnabled: new(true),
 			ComparisonOperator: cloudwatchtypes.ComparisonOperator(a.ComparisonOperator), Threshold: &a.Threshold, EvaluationPeriods: new(int32(a.EvaluationPeriods)),
 		}
-		if err := measure(in, p.TargetTrackingConfiguration.CustomizedMetricSpecification, int32(a.Period.Seconds())); err != nil {
+		if err := measure(in, p, int32(a.Period.Seconds())); err != nil {
 			return err
 		}
 		if _, err := s.opts.Alarms.PutMetricAlarm(ctx, in); err != nil {
@@ -187,7 +203,13 @@ func (s *Service) putAlarms(ctx context.Context, _ *state.AutoScalingGroup, p *s
 }
 
 // measure gives an alarm the metric of a policy. The types of metric queries have the same members in both services.
-func measure(in *cloudwatch.PutMetricAlarmInput, c *types.CustomizedMetricSpecification, period int32) error {
+func measure(in *cloudwatch.PutMetricAlarmInput, p *state.GroupPolicy, period int32) error {
+	c := p.TargetTrackingConfiguration.CustomizedMetricSpecification
+	if c == nil { // ASGAverageCPUUtilization
+		in.Period, in.Namespace, in.MetricName, in.Statistic = &period, new("AWS/EC2"), new("CPUUtilization"), cloudwatchtypes.StatisticAverage
+		in.Unit, in.Dimensions = cloudwatchtypes.StandardUnitPercent, []cloudwatchtypes.Dimension{{Name: new("AutoScalingGroupName"), Value: p.AutoScalingGroupName}}
+		return nil
+	}
 	if len(c.Metrics) == 0 {
 		in.Period, in.Namespace, in.MetricName, in.Statistic = cmp.Or(c.Period, &period), c.Namespace, c.MetricName, cloudwatchtypes.Statistic(c.Statistic)
 		in.Unit = cloudwatchtypes.StandardUnit(aws.ToString(c.Unit))
