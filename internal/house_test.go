@@ -11,12 +11,12 @@ const module = "github.com/pintle/pintle/internal/"
 // mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
 // package and all below it.
 var mayKnow = map[string][]string{
-	"wire": {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "objectstore": {"groupcommit", "file"}, "state": {"groupcommit"}, "logstore": {"file"}, "metricstore": {"file"}, "queuestore": {"file"}, "acs": {}, "instancetype": {},
-	"decide": {"decide"}, "metricquery": {"metricstore", "decide"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
+	"wire": {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "objectstore": {"groupcommit", "file"}, "state": {"groupcommit"}, "logstore": {"file"}, "metricstore": {"file"}, "queuestore": {"file"}, "acs": {}, "instancetype": {},
+	"decide": {"decide"}, "metricquery": {"metricstore", "decide", "pattern"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
 	"control": {"control/triggers", "instancetype", "fleet", "state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery", "queuestore", "objectstore"},
-	"service": {"state", "schedule", "decide", "logstore", "queuestore", "metricstore", "metricquery", "objectstore", "checksum", "instancetype", "wire/call"},
-	"fleet":   {"file", "instancetype"},
-	"agent":   {"agent", "acs", "instancetype", "file"}, "sidecar": {}, "worker": {},
+	"service": {"state", "schedule", "decide", "logstore", "queuestore", "metricstore", "metricquery", "objectstore", "checksum", "instancetype", "pattern", "wire/call"},
+	"fleet":   {"file", "instancetype", "pattern"},
+	"agent":   {"agent", "acs", "instancetype", "file", "pattern"}, "sidecar": {}, "worker": {},
 	"sim": {"service", "control", "decide", "schedule", "state", "metricstore", "instancetype"},
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/pattern"
 )
 
 // Host is a machine of one's own. Its JSON is the pool file's: docs/fleet.md.
@@ -46,8 +47,8 @@ const (
 )
 
 var (
-	hostName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) // it is a file's name, too
-	hostAddress = regexp.MustCompile(`^(?:([A-Za-z_][A-Za-z0-9._-]{0,31})@)?([A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9]+)?\])(?::([0-9]{1,5}))?$`)
+	hostName    = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`, 63) // it is a file's name, too
+	hostAddress = regexp.MustCompile(`^(?:([A-Za-z_][A-Za-z0-9._-]{0,31})@)?([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9]+)?\])(?::([0-9]{1,5}))?$`)
 	// sshPath is a path that ssh takes as it is: it splits others at spaces, and expands % and ~ in them.
 	sshPath = regexp.MustCompile(`^/[A-Za-z0-9_./+:@,=-]+$`)
 )

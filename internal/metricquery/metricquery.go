@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/pintle/pintle/internal/decide/metricmath"
 	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/pattern"
 )
 
 // Answer is one time series; an expression may give several.
@@ -58,7 +58,7 @@ type search struct {
 }
 
 // id is what a query may be called: MetricDataQuery's Id.
-var id = regexp.MustCompile(`^[a-z][A-Za-z0-9_]{0,254}$`)
+var id = pattern.New(`^[a-z][A-Za-z0-9_]*$`, 255)
 
 // New checks queries. Its errors name the query and the member.
 func New(queries []types.MetricDataQuery) (*Query, error) {

@@ -2,7 +2,6 @@ package applicationautoscaling
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 
 	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -18,7 +18,7 @@ import (
 const maxActions = 200
 
 // actionName is PutScheduledAction's pattern: no colon, slash, bar or control character, no blank at the ends.
-var actionName = regexp.MustCompile(`^[^ :/|\x00-\x1f\x7f-\x{9f}]([^:/|\x00-\x1f\x7f-\x{9f}]{0,254}[^ :/|\x00-\x1f\x7f-\x{9f}])?$`)
+var actionName = pattern.New(`^[^ :/|\x00-\x1f\x7f-\x{9f}]([^:/|\x00-\x1f\x7f-\x{9f}]*[^ :/|\x00-\x1f\x7f-\x{9f}])?$`, 256)
 
 // PutScheduledAction makes a scheduled action, or changes what is given of one.
 func (s *Service) PutScheduledAction(ctx context.Context, in *api.PutScheduledActionInput) (*api.PutScheduledActionOutput, error) {

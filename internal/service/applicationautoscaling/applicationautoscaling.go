@@ -83,7 +83,7 @@ type resource struct {
 func (r resource) key() string { return state.ScalableTargetKey(r.namespace, r.dimension, r.id) }
 
 // serviceID is the id of an ECS service as a scalable target.
-var serviceID = regexp.MustCompile(`^service/([a-zA-Z0-9_-]{1,255})/([a-zA-Z0-9_-]{1,255})$`)
+var serviceID = regexp.MustCompile(`^service/([a-zA-Z0-9_-]+)/([a-zA-Z0-9_-]+)$`)
 
 // check refuses what is not the desired count of an ECS service.
 func (r resource) check() error {

@@ -2,7 +2,6 @@ package applicationautoscaling
 
 import (
 	"context"
-	"regexp"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -10,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 
 	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -17,7 +17,7 @@ import (
 const maxPolicies = 50
 
 // policyName is PutScalingPolicy's: printable characters; the ARN's own separators would make it ambiguous.
-var policyName = regexp.MustCompile(`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]{1,256}$`)
+var policyName = pattern.New(`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$`, 256)
 
 // PutScalingPolicy makes a scaling policy, or changes it, and has its alarms put. The alarms come
 // first: a call that is cut off between the two leaves alarms that its repetition puts again.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	decide "github.com/pintle/pintle/internal/decide/group"
 	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -28,7 +28,7 @@ const (
 )
 
 // groupName is what CreateAutoScalingGroup says of names, without the separators of ARNs.
-var groupName = regexp.MustCompile(`^[^:/|\x00-\x1f\x7f]{1,255}$`)
+var groupName = pattern.New(`^[^:/|\x00-\x1f\x7f]+$`, 255)
 
 // CreateAutoScalingGroup makes a group. The loop launches its instances.
 func (s *Service) CreateAutoScalingGroup(ctx context.Context, in *api.CreateAutoScalingGroupInput) (*api.CreateAutoScalingGroupOutput, error) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -29,7 +29,7 @@ const (
 	maxMetadata      = 4000
 )
 
-var hookName = regexp.MustCompile(`^[A-Za-z0-9_/-]{1,255}$`)
+var hookName = pattern.New(`^[A-Za-z0-9_/-]+$`, 255)
 
 // hook is the lifecycle hook that a call makes, or makes of an old one.
 func (s *Service) hook(in *api.PutLifecycleHookInput, old *types.LifecycleHook) (*types.LifecycleHook, error) {

@@ -2,12 +2,13 @@ package cloudwatch
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/pattern"
 )
 
 // The limits of metrics: API_PutMetricData, API_MetricDatum, API_Dimension.
@@ -19,7 +20,7 @@ const (
 )
 
 // namespace is what a namespace may consist of.
-var namespace = regexp.MustCompile(`^[0-9A-Za-z._\-/# ][0-9A-Za-z._\-/#: ]{0,254}$`)
+var namespace = pattern.New(`^[0-9A-Za-z._\-/# ][0-9A-Za-z._\-/#: ]*$`, 255)
 
 func checkNamespace(name *string) error {
 	switch {

@@ -3,18 +3,18 @@ package cloudwatch
 import (
 	"context"
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
 )
 
 // dashboardName is what a dashboard may be called: API_PutDashboard.
-var dashboardName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
+var dashboardName = pattern.New(`^[A-Za-z0-9_-]+$`, 255)
 
 // maxWidgets is the most widgets of a dashboard.
 const maxWidgets = 500

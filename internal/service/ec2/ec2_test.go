@@ -142,7 +142,7 @@ func TestPattern(t *testing.T) {
 		{`a\`, "a", true}, // there is nothing that it could make plain
 		{"é?", "éé", true},
 	} {
-		if got := pattern(c.pattern).MatchString(c.value); got != c.want {
+		if got := wildcards(c.pattern).MatchString(c.value); got != c.want {
 			t.Errorf("%q fits %q: %v", c.value, c.pattern, got)
 		}
 	}

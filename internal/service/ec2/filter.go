@@ -73,13 +73,13 @@ func tagField[T any](name string, tags func(*T) []types.Tag) func(*T) []string {
 // patterns are the values of a filter, read.
 func patterns(values []string) (out []*regexp.Regexp) {
 	for _, v := range values {
-		out = append(out, pattern(v))
+		out = append(out, wildcards(v))
 	}
 	return out
 }
 
-// pattern reads a value of a filter: * is any text, ? at most one character, and what follows a backslash is plain.
-func pattern(value string) *regexp.Regexp {
+// wildcards reads a value of a filter: * is any text, ? at most one character, and what follows a backslash is plain.
+func wildcards(value string) *regexp.Regexp {
 	var b strings.Builder
 	plain := false
 	for _, r := range value {

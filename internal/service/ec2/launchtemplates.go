@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -22,7 +22,7 @@ const (
 )
 
 // templateName is what CreateLaunchTemplate says of names.
-var templateName = regexp.MustCompile(`^[a-zA-Z0-9().\-/_]{3,128}$`)
+var templateName = pattern.New(`^[a-zA-Z0-9().\-/_]{3,}$`, 128)
 
 // templateData is a call's launch template data as it is kept. The two types' members have the same names.
 func templateData(in *types.RequestLaunchTemplateData) (*types.ResponseLaunchTemplateData, error) {

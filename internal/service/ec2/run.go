@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -122,7 +122,7 @@ func (s *Service) runData(v *state.View, in *ec2.RunInstancesInput) (*types.Resp
 }
 
 // imageIDs are those that EC2 takes, and the names of parameters that stand for one.
-var imageIDs = regexp.MustCompile(`^(ami-([0-9a-f]{8}|[0-9a-f]{17})|resolve:ssm:[a-zA-Z0-9_./:-]{1,1000})$`)
+var imageIDs = pattern.New(`^(ami-([0-9a-f]{8}|[0-9a-f]{17})|resolve:ssm:[a-zA-Z0-9_./:-]+)$`, 1012)
 
 // checkData checks what launch templates and RunInstances have in common. A launch template may lack anything.
 func checkData(d *types.ResponseLaunchTemplateData) error {

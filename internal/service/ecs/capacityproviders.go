@@ -3,7 +3,6 @@ package ecs
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/decide/capacity"
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -32,7 +32,7 @@ const (
 )
 
 // providerName is what CreateCapacityProvider says of names.
-var providerName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
+var providerName = pattern.New(`^[a-zA-Z0-9_-]+$`, 255)
 
 // fargateProviders are always there.
 var fargateProviders = []string{"FARGATE", "FARGATE_SPOT"}

@@ -3,13 +3,13 @@ package ecs
 import (
 	"context"
 	"iter"
-	"regexp"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -21,7 +21,7 @@ const (
 )
 
 // clusterName is what CreateCluster says of names: letters, numbers, hyphens and underscores.
-var clusterName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
+var clusterName = pattern.New(`^[a-zA-Z0-9_-]+$`, 255)
 
 // clusterArn is the ARN of the cluster that a call names: by name, by ARN, or not at all.
 func (s *Service) clusterArn(cluster *string) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/decide/query"
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -422,7 +423,7 @@ func (s *Service) DiscoverPollEndpoint(_ context.Context, _ *ecs.DiscoverPollEnd
 
 // attributeName is what API_Attribute says of names; values may have spaces inside.
 var (
-	attributeName  = regexp.MustCompile(`^[a-zA-Z0-9_./\\-]{1,128}$`)
+	attributeName  = pattern.New(`^[a-zA-Z0-9_./\\-]+$`, 128)
 	attributeBlank = regexp.MustCompile(`^\s|\s$`)
 )
 

@@ -1,20 +1,21 @@
 package ecs
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/pattern"
 )
 
 // serviceName is what CreateService says of names: letters, numbers, hyphens and underscores.
-var serviceName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
+var serviceName = pattern.New(`^[a-zA-Z0-9_-]+$`, 255)
 
 // clientTokens are up to 36 printable ASCII characters: API_CreateService.
-var clientTokens = regexp.MustCompile(`^[!-~]{1,36}$`)
+var clientTokens = pattern.New(`^[!-~]+$`, 36)
 
 // checkNewService refuses what is wrong with a new service whatever the store holds.
 func checkNewService(in *ecs.CreateServiceInput) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/decide/query"
+	"github.com/pintle/pintle/internal/pattern"
 )
 
 // The limits of task definitions:
@@ -25,8 +26,8 @@ const (
 )
 
 var (
-	nameRE   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,255}$`)
-	volumeRE = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}$`)
+	nameRE   = pattern.New(`^[a-zA-Z0-9_-]+$`, 255)
+	volumeRE = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_-]*$`, 255)
 	roleRE   = regexp.MustCompile(`^(arn:[^:]+:iam::\d{12}:role/)?[\w+=,.@/-]+$`)
 )
 

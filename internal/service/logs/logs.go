@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
 	"github.com/pintle/pintle/internal/logstore"
+	"github.com/pintle/pintle/internal/pattern"
 )
 
 // Options say whose logs they are.
@@ -41,8 +42,8 @@ func (s *Service) groupArn(name string) string {
 
 // The names that AWS takes: API_CreateLogGroup, API_CreateLogStream.
 var (
-	groupName  = regexp.MustCompile(`^[.\-_/#A-Za-z0-9]{1,512}$`)
-	streamName = regexp.MustCompile(`^[^:*]{1,512}$`)
+	groupName  = pattern.New(`^[.\-_/#A-Za-z0-9]+$`, 512)
+	streamName = pattern.New(`^[^:*]+$`, 512)
 )
 
 func checkGroupName(name *string) error {

@@ -63,7 +63,7 @@ func (s *Service) GetBucketNotificationConfiguration(ctx context.Context, in *s3
 	return &s3.GetBucketNotificationConfigurationOutput{QueueConfigurations: queues}, err
 }
 
-var queueArn = regexp.MustCompile(`^arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}(\.fifo)?$`)
+var queueArn = regexp.MustCompile(`^arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+(\.fifo)?$`)
 
 // maxConfigurations is how many configurations a bucket may have.
 const maxConfigurations = 100

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/queuestore"
 )
 
@@ -65,7 +66,7 @@ func parsePolicy(value string) ([]statement, error) {
 }
 
 var (
-	label    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+	label    = pattern.New(`^[A-Za-z0-9_-]+$`, 80)
 	accounts = regexp.MustCompile(`^[0-9]{12}$`)
 )
 

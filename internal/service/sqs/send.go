@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/google/uuid"
 
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/queuestore"
 )
 
@@ -126,7 +126,7 @@ func (s *Service) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 // maxBatch is the most entries of a batch.
 const maxBatch = 10
 
-var batchID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+var batchID = pattern.New(`^[A-Za-z0-9_-]+$`, 80)
 
 // checkBatch checks how many entries a batch has, and their ids.
 func checkBatch(operation string, n int, id func(int) *string) error {
@@ -170,7 +170,7 @@ func failed(id *string, err error) types.BatchResultErrorEntry {
 }
 
 // fifoID is what groups and deduplication ids are made of: API_SendMessage.
-var fifoID = regexp.MustCompile("^[A-Za-z0-9!\"#$%&'()*+,./:;<=>?@\\[\\\\\\]^_`{|}~-]{1,128}$")
+var fifoID = pattern.New("^[A-Za-z0-9!\"#$%&'()*+,./:;<=>?@\\[\\\\\\]^_`{|}~-]+$", 128)
 
 // prepare checks a message for a queue. The size counts also where it is refused.
 func prepare(q *queuestore.Queue, in outgoing) (p prepared, err error) {

@@ -7,12 +7,12 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/queuestore"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -78,7 +78,7 @@ func (s *Service) queue(queueURL *string) (queuestore.Queue, error) {
 }
 
 // queueName is the names that AWS takes: API_CreateQueue.
-var queueName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+var queueName = pattern.New(`^[A-Za-z0-9_-]+$`, 80)
 
 const fifoSuffix = ".fifo"
 

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/pintle/pintle/internal/agent/runtime"
 	"github.com/pintle/pintle/internal/agent/runtime/shim"
+	"github.com/pintle/pintle/internal/pattern"
 )
 
 // shmDir is where a container's directory has its shared memory.
@@ -153,7 +153,7 @@ func (b *bundle) source(m runtime.Mount) (string, error) {
 	return m.Source, nil
 }
 
-var volumeRE = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,254}$`)
+var volumeRE = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`, 255)
 
 // unfinishedVolume begins the names of volumes that are being filled.
 const unfinishedVolume = ".new-"

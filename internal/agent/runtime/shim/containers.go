@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/pintle/pintle/internal/agent/runtime"
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/pattern"
 )
 
 // Containers are the containers of one runtime, each in a directory of its own.
@@ -24,7 +24,7 @@ type Containers struct{ Dir string }
 // specFile appears once a container is wholly created.
 const specFile = "spec.json"
 
-var idRE = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
+var idRE = pattern.New(`^[A-Za-z0-9_-]+$`, 200)
 
 // Path is where a container's directory is, or would be.
 func (c Containers) Path(id string) (string, error) {
