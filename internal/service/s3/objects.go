@@ -48,57 +48,49 @@ var storageClasses = []types.StorageClass{
 	"", types.StorageClassStandard, types.StorageClassReducedRedundancy, types.StorageClassStandardIa, types.StorageClassOnezoneIa, types.StorageClassIntelligentTiering,
 }
 
-// description is what the inputs of put, copy and upload say of an object, in the members that they share.
-type description struct {
-	acl                                        types.ObjectCannedACL
-	contentType, encoding, disposition         *string
-	language, cacheControl, tags               *string
-	expires                                    *time.Time
-	metadata                                   map[string]string
-	storageClass                               types.StorageClass
-	encryption                                 types.ServerSideEncryption
-	customerKey, kmsKey, websiteRedirect       *string
-	lockMode, legalHold                        string
-	grantFull, grantRead, grantACP, grantWrite *string
-}
-
-// attributes checks the description.
-func (d description) attributes() (a attributes, err error) {
+// describe reads what the inputs of put, copy and upload say of an object: those of copy and upload are given
+// as a put.
+func describe(in *s3.PutObjectInput) (a attributes, err error) {
 	err = refuseAny(
-		wanted{"x-amz-server-side-encryption-customer-algorithm", d.customerKey != nil},
-		wanted{"x-amz-server-side-encryption-aws-kms-key-id", d.kmsKey != nil},
-		wanted{"x-amz-server-side-encryption other than AES256", d.encryption != "" && d.encryption != types.ServerSideEncryptionAes256},
-		wanted{"x-amz-website-redirect-location", d.websiteRedirect != nil}, wanted{"x-amz-object-lock-mode", d.lockMode != ""},
-		wanted{"x-amz-object-lock-legal-hold", d.legalHold != ""},
+		wanted{"x-amz-server-side-encryption-customer-algorithm", in.SSECustomerAlgorithm != nil},
+		wanted{"x-amz-server-side-encryption-aws-kms-key-id", in.SSEKMSKeyId != nil},
+		wanted{"x-amz-server-side-encryption other than AES256", in.ServerSideEncryption != "" && in.ServerSideEncryption != types.ServerSideEncryptionAes256},
+		wanted{"x-amz-website-redirect-location", in.WebsiteRedirectLocation != nil}, wanted{"x-amz-object-lock-mode", in.ObjectLockMode != ""},
+		wanted{"x-amz-object-lock-legal-hold", in.ObjectLockLegalHoldStatus != ""},
 	)
 	if err != nil {
 		return a, err
 	}
-	if d.acl != "" && d.acl != types.ObjectCannedACLPrivate && d.acl != types.ObjectCannedACLBucketOwnerFullControl || d.grantFull != nil || d.grantRead != nil || d.grantACP != nil || d.grantWrite != nil {
+	if !ownersOnly(in.ACL) || in.GrantFullControl != nil || in.GrantRead != nil || in.GrantReadACP != nil || in.GrantWriteACP != nil {
 		return a, refuse(400, "AccessControlListNotSupported", "The bucket does not allow ACLs")
 	}
-	if !slices.Contains(storageClasses, d.storageClass) {
+	if !slices.Contains(storageClasses, in.StorageClass) {
 		return a, refuse(400, "InvalidStorageClass", "The storage class you specified is not valid")
 	}
 	size := 0
-	for k, v := range d.metadata {
+	for k, v := range in.Metadata {
 		size += len(k) + len(v)
 	}
 	if size > maxMetadata {
 		return a, refuse(400, "MetadataTooLarge", "Your metadata headers exceed the maximum allowed metadata size")
 	}
 	a = attributes{
-		ContentType: aws.ToString(d.contentType), ContentEncoding: withoutChunked(aws.ToString(d.encoding)), ContentDisposition: aws.ToString(d.disposition),
-		ContentLanguage: aws.ToString(d.language), CacheControl: aws.ToString(d.cacheControl), Expires: d.expires, Metadata: d.metadata,
+		ContentType: aws.ToString(in.ContentType), ContentEncoding: withoutChunked(aws.ToString(in.ContentEncoding)), ContentDisposition: aws.ToString(in.ContentDisposition),
+		ContentLanguage: aws.ToString(in.ContentLanguage), CacheControl: aws.ToString(in.CacheControl), Expires: in.Expires, Metadata: in.Metadata,
 	}
-	if d.storageClass != types.StorageClassStandard {
-		a.StorageClass = string(d.storageClass)
+	if in.StorageClass != types.StorageClassStandard {
+		a.StorageClass = string(in.StorageClass)
 	}
 	if a.ContentType == "" {
 		a.ContentType = "binary/octet-stream"
 	}
-	a.Tags, err = parseTags(d.tags)
+	a.Tags, err = parseTags(in.Tagging)
 	return a, err
+}
+
+// ownersOnly says whether an ACL gives nobody but the owner anything.
+func ownersOnly(acl types.ObjectCannedACL) bool {
+	return acl == "" || acl == types.ObjectCannedACLPrivate || acl == types.ObjectCannedACLBucketOwnerFullControl
 }
 
 // withoutChunked is a Content-Encoding without aws-chunked, which is the request's and not the object's.
@@ -172,11 +164,7 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	if in.WriteOffsetBytes != nil {
 		return nil, notImplemented("x-amz-write-offset-bytes")
 	}
-	a, err := description{
-		in.ACL, in.ContentType, in.ContentEncoding, in.ContentDisposition, in.ContentLanguage, in.CacheControl, in.Tagging, in.Expires, in.Metadata, in.StorageClass,
-		in.ServerSideEncryption, in.SSECustomerAlgorithm, in.SSEKMSKeyId, in.WebsiteRedirectLocation, string(in.ObjectLockMode), string(in.ObjectLockLegalHoldStatus),
-		in.GrantFullControl, in.GrantRead, in.GrantReadACP, in.GrantWriteACP,
-	}.attributes()
+	a, err := describe(in)
 	if err != nil {
 		return nil, err
 	}
@@ -188,9 +176,9 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 		return nil, err
 	}
 	f, made, err := s.receive(in.Body, claim{
-		in.ContentLength, in.ContentMD5, in.ChecksumAlgorithm,
-		types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256},
-		[]*string{in.ChecksumMD5, in.ChecksumSHA512, in.ChecksumXXHASH3, in.ChecksumXXHASH64, in.ChecksumXXHASH128},
+		length: in.ContentLength, md5: in.ContentMD5, algorithm: in.ChecksumAlgorithm,
+		values: types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256},
+		other:  []*string{in.ChecksumMD5, in.ChecksumSHA512, in.ChecksumXXHASH3, in.ChecksumXXHASH64, in.ChecksumXXHASH128},
 	}, checksum.CRC64NVME)
 	if err != nil {
 		return nil, err
@@ -215,42 +203,33 @@ func checkVersion(id *string) error {
 	return invalidArgument("versionId", *id, "Invalid version id specified")
 }
 
-// reading is what get and head ask for.
-type reading struct {
-	bucket, key, expectedOwner, version, ranged *string
-	part                                        *int32
-	ifMatch, ifNoneMatch                        *string
-	ifModified, ifUnmodified                    *time.Time
-	customerKey                                 *string
-}
-
 // pick decides what of an object is sent.
-func (r reading) pick(o *objectstore.Object) (objectstore.Stretch, error) {
+func pick(in *s3.GetObjectInput, o *objectstore.Object) (objectstore.Stretch, error) {
 	all := objectstore.Stretch{Length: o.Size}
-	if err := r.check(o); err != nil {
+	if err := checkConditions(in, o); err != nil {
 		return all, err
 	}
-	if r.ranged == nil {
+	if in.Range == nil {
 		return all, nil
 	}
-	return parseRange(*r.ranged, o.Size)
+	return parseRange(*in.Range, o.Size)
 }
 
-// check is RFC 9110's order of conditions.
-func (r reading) check(o *objectstore.Object) error {
+// checkConditions checks a get's conditions in RFC 9110's order.
+func checkConditions(in *s3.GetObjectInput, o *objectstore.Object) error {
 	modified := o.Modified.Truncate(time.Second) // as clients know it
-	if r.ifMatch != nil {
-		if !matches(*r.ifMatch, o.ETag) {
+	if in.IfMatch != nil {
+		if !matches(*in.IfMatch, o.ETag) {
 			return preconditionFailed("If-Match")
 		}
-	} else if r.ifUnmodified != nil && modified.After(*r.ifUnmodified) {
+	} else if in.IfUnmodifiedSince != nil && modified.After(*in.IfUnmodifiedSince) {
 		return preconditionFailed("If-Unmodified-Since")
 	}
-	if r.ifNoneMatch != nil {
-		if matches(*r.ifNoneMatch, o.ETag) {
+	if in.IfNoneMatch != nil {
+		if matches(*in.IfNoneMatch, o.ETag) {
 			return notModified(o)
 		}
-	} else if r.ifModified != nil && !modified.After(*r.ifModified) {
+	} else if in.IfModifiedSince != nil && !modified.After(*in.IfModifiedSince) {
 		return notModified(o)
 	}
 	return nil
@@ -309,19 +288,18 @@ func invalidRange(text string, size int64) error {
 
 // GetObject is S3's operation.
 func (s *Service) GetObject(ctx context.Context, in *s3.GetObjectInput) (*s3.GetObjectOutput, error) {
-	r := readingOf(in)
-	if err := s.checkReading(r); err != nil {
+	if err := s.checkReading(in); err != nil {
 		return nil, err
 	}
 	var want objectstore.Stretch
 	o, body, err := s.store.Read(ctx, *in.Bucket, *in.Key, func(o *objectstore.Object) (_ objectstore.Stretch, err error) {
-		want, err = s.stretch(ctx, r, o)
+		want, err = s.stretch(ctx, in, o)
 		return want, err
 	})
 	if err != nil {
 		return nil, s.asError(err, *in.Bucket, *in.Key)
 	}
-	out, err := answer(in, r, o, want)
+	out, err := answer(in, o, want)
 	if err != nil {
 		return nil, errors.Join(err, body.Close())
 	}
@@ -329,15 +307,8 @@ func (s *Service) GetObject(ctx context.Context, in *s3.GetObjectInput) (*s3.Get
 	return out, nil
 }
 
-func readingOf(in *s3.GetObjectInput) reading {
-	return reading{
-		in.Bucket, in.Key, in.ExpectedBucketOwner, in.VersionId, in.Range, in.PartNumber, in.IfMatch, in.IfNoneMatch, in.IfModifiedSince, in.IfUnmodifiedSince,
-		in.SSECustomerAlgorithm,
-	}
-}
-
 // answer is what get and head say of an object.
-func answer(in *s3.GetObjectInput, r reading, o *objectstore.Object, want objectstore.Stretch) (*s3.GetObjectOutput, error) {
+func answer(in *s3.GetObjectInput, o *objectstore.Object, want objectstore.Stretch) (*s3.GetObjectOutput, error) {
 	a, err := attributesOf(o.Attributes)
 	if err != nil {
 		return nil, err
@@ -347,7 +318,7 @@ func answer(in *s3.GetObjectInput, r reading, o *objectstore.Object, want object
 		ContentType: override(in.ResponseContentType, a.ContentType), ContentEncoding: override(in.ResponseContentEncoding, a.ContentEncoding),
 		ContentDisposition: override(in.ResponseContentDisposition, a.ContentDisposition), ContentLanguage: override(in.ResponseContentLanguage, a.ContentLanguage),
 		CacheControl: override(in.ResponseCacheControl, a.CacheControl), Expires: a.Expires, Metadata: a.Metadata, StorageClass: types.StorageClass(a.StorageClass),
-		ContentRange: contentRange(r, want, o.Size), PartsCount: partsCount(r, o),
+		ContentRange: contentRange(in, want, o.Size), PartsCount: partsCount(in, o),
 	}
 	if in.ResponseExpires != nil {
 		out.Expires = in.ResponseExpires
@@ -372,19 +343,18 @@ func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.H
 		ResponseContentEncoding: in.ResponseContentEncoding, ResponseContentDisposition: in.ResponseContentDisposition,
 		ResponseContentLanguage: in.ResponseContentLanguage, ResponseCacheControl: in.ResponseCacheControl, ResponseExpires: in.ResponseExpires,
 	}
-	r := readingOf(get)
-	if err := s.checkReading(r); err != nil {
+	if err := s.checkReading(get); err != nil {
 		return nil, err
 	}
 	o, err := s.store.Object(ctx, *in.Bucket, *in.Key)
 	if err != nil {
 		return nil, s.asError(err, *in.Bucket, *in.Key)
 	}
-	want, err := s.stretch(ctx, r, o)
+	want, err := s.stretch(ctx, get, o)
 	if err != nil {
 		return nil, err
 	}
-	g, err := answer(get, r, o, want)
+	g, err := answer(get, o, want)
 	if err != nil {
 		return nil, err
 	}
@@ -397,29 +367,30 @@ func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.H
 	}, nil
 }
 
-func (s *Service) checkReading(r reading) error {
-	if err := checkKey(r.key); err != nil {
+// checkReading refuses what is asked of an object, whatever it is.
+func (s *Service) checkReading(in *s3.GetObjectInput) error {
+	if err := checkKey(in.Key); err != nil {
 		return err
 	}
-	if err := checkVersion(r.version); err != nil {
+	if err := checkVersion(in.VersionId); err != nil {
 		return err
 	}
-	if r.customerKey != nil {
+	if in.SSECustomerAlgorithm != nil {
 		return notImplemented("x-amz-server-side-encryption-customer-algorithm")
 	}
-	if r.part != nil && r.ranged != nil {
+	if in.PartNumber != nil && in.Range != nil {
 		return refuse(400, "InvalidRequest", "Cannot specify both Range header and partNumber query parameter")
 	}
-	return s.checkOwner(r.expectedOwner)
+	return s.checkOwner(in.ExpectedBucketOwner)
 }
 
 // stretch is what of an object is sent: a range, a part, or all.
-func (s *Service) stretch(ctx context.Context, r reading, o *objectstore.Object) (objectstore.Stretch, error) {
-	want, err := r.pick(o)
-	if err != nil || r.part == nil {
+func (s *Service) stretch(ctx context.Context, in *s3.GetObjectInput, o *objectstore.Object) (objectstore.Stretch, error) {
+	want, err := pick(in, o)
+	if err != nil || in.PartNumber == nil {
 		return want, err
 	}
-	n := int(*r.part)
+	n := int(*in.PartNumber)
 	if n < 1 || n > maxParts {
 		return want, invalidArgument("partNumber", strconv.Itoa(n), "Part number must be an integer between 1 and 10000, inclusive")
 	}
@@ -439,15 +410,15 @@ func (s *Service) stretch(ctx context.Context, r reading, o *objectstore.Object)
 }
 
 // contentRange says what of an object is sent, where that was asked for. A range that was ignored says nothing.
-func contentRange(r reading, want objectstore.Stretch, size int64) *string {
-	if size == 0 || r.part == nil && (r.ranged == nil || !isRange(*r.ranged)) {
+func contentRange(in *s3.GetObjectInput, want objectstore.Stretch, size int64) *string {
+	if size == 0 || in.PartNumber == nil && (in.Range == nil || !isRange(*in.Range)) {
 		return nil
 	}
 	return aws.String("bytes " + strconv.FormatInt(want.From, 10) + "-" + strconv.FormatInt(want.From+want.Length-1, 10) + "/" + strconv.FormatInt(size, 10))
 }
 
-func partsCount(r reading, o *objectstore.Object) *int32 {
-	if r.part == nil || o.Parts == 0 {
+func partsCount(in *s3.GetObjectInput, o *objectstore.Object) *int32 {
+	if in.PartNumber == nil || o.Parts == 0 {
 		return nil
 	}
 	return aws.Int32(int32(o.Parts))
@@ -560,7 +531,7 @@ func (s *Service) DeleteObjectTagging(ctx context.Context, in *s3.DeleteObjectTa
 }
 
 func (s *Service) tag(ctx context.Context, bucket, key, version, expectedOwner *string, tags []types.Tag, event string) error {
-	if err := s.checkReading(reading{key: key, version: version, expectedOwner: expectedOwner}); err != nil {
+	if err := s.checkReading(&s3.GetObjectInput{Key: key, VersionId: version, ExpectedBucketOwner: expectedOwner}); err != nil {
 		return err
 	}
 	err := s.store.Describe(ctx, *bucket, *key, func(o *objectstore.Object) error {
@@ -574,7 +545,7 @@ func (s *Service) tag(ctx context.Context, bucket, key, version, expectedOwner *
 
 // described returns an object and its attributes.
 func (s *Service) described(ctx context.Context, bucket, key, version, expectedOwner *string) (*objectstore.Object, attributes, error) {
-	if err := s.checkReading(reading{key: key, version: version, expectedOwner: expectedOwner}); err != nil {
+	if err := s.checkReading(&s3.GetObjectInput{Key: key, VersionId: version, ExpectedBucketOwner: expectedOwner}); err != nil {
 		return nil, attributes{}, err
 	}
 	o, err := s.store.Object(ctx, *bucket, *key)
