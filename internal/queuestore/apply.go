@@ -17,11 +17,7 @@ func (s *Store) apply(r *record, g *segment, offset int64) error {
 	case numbered:
 		return nil
 	}
-	q := s.queues[r.queue]
-	if q == nil { // what it is comes later in the log, or that it is gone
-		q = newQueue(Queue{ID: r.queue, Retention: math.MaxInt64 / 2})
-		s.queues[r.queue] = q
-	}
+	q := s.queueOf(r.queue)
 	switch r.kind {
 	case queueGone:
 		for _, m := range q.messages {
@@ -63,6 +59,17 @@ func (s *Store) apply(r *record, g *segment, offset int64) error {
 		s.applyMoved(q, m, r)
 	}
 	return nil
+}
+
+// queueOf is the queue that a record is about. What it is may come later in the log, or that it is gone: until then it
+// has no name, and keeps its messages.
+func (s *Store) queueOf(id uint64) *queue {
+	q := s.queues[id]
+	if q == nil {
+		q = newQueue(Queue{ID: id, Retention: math.MaxInt64 / 2})
+		s.queues[id] = q
+	}
+	return q
 }
 
 func (s *Store) applyQueue(r *record, g *segment) error {
@@ -115,11 +122,7 @@ func (s *Store) forget(m *message) {
 }
 
 func (s *Store) applyMoved(q *queue, m *message, r *record) {
-	to := s.queues[r.to]
-	if to == nil {
-		to = newQueue(Queue{ID: r.to, Retention: math.MaxInt64 / 2})
-		s.queues[r.to] = to
-	}
+	to := s.queueOf(r.to)
 	q.drop(m)
 	m.seq, m.entered, m.visibleAt, m.before, m.from = r.toSeq, r.at, r.at, m.receives, r.key
 	if r.kind == redriven { // "Configuring a dead-letter queue redrive" in the developer guide: it is a new message
