@@ -84,7 +84,9 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := newAgent(setup, config, m, c.Endpoint, c.Cluster, name, c.Type, c.Data, c.Instance, c.nodeFlags, log)
+	a, err := c.agent(setup, config, m, agent.Config{
+		Name: name, Cluster: c.Cluster, Endpoint: c.Endpoint, InstanceType: c.Type, InstanceID: c.Instance, DataDir: c.Data, Log: log,
+	})
 	if err != nil {
 		return err
 	}
@@ -151,14 +153,12 @@ func (c *agentCmd) serve(ctx context.Context, a *agent.Agent, log *slog.Logger) 
 // readyTimeout is how long an agent may take to take over what one before it has left.
 const readyTimeout = 10 * time.Second
 
-// newAgent is a node: of an instance type, simulated, or of this very machine.
-func newAgent(ctx context.Context, config aws.Config, m machine, endpoint, cluster, name, typeName, dir, id string, f nodeFlags, log *slog.Logger) (*agent.Agent, error) {
-	c := agent.Config{
-		Name: name, Cluster: cluster, Region: config.Region, Zone: cmp.Or(f.Zone, config.Region+"a"), DataDir: dir, InstanceID: id, Endpoint: endpoint, Version: version,
-		Attributes: f.Attributes, StrictLogs: f.StrictLogs, Runtime: m.runtime, Networks: m.networks, Credentials: config.Credentials, Log: log,
-		ECS: awsecs.NewFromConfig(config), Logs: cloudwatchlogs.NewFromConfig(config),
-	}
-	if typeName == "" {
+// agent is a node: of the instance type that c names, simulated, or of this very machine where it names none.
+func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c agent.Config) (*agent.Agent, error) {
+	c.Region, c.Zone, c.Version = config.Region, cmp.Or(f.Zone, config.Region+"a"), version
+	c.Attributes, c.StrictLogs, c.Runtime, c.Networks = f.Attributes, f.StrictLogs, m.runtime, m.networks
+	c.Credentials, c.ECS, c.Logs = config.Credentials, awsecs.NewFromConfig(config), cloudwatchlogs.NewFromConfig(config)
+	if c.InstanceType == "" {
 		c, err := thisMachine(ctx, c, cmp.Or(f.StandsFor, "pintle.machine"), f.GPUExporter)
 		if err != nil {
 			return nil, err
@@ -168,13 +168,13 @@ func newAgent(ctx context.Context, config aws.Config, m machine, endpoint, clust
 	if f.GPUExporter != "" {
 		return nil, errors.New("--gpu-exporter is for this machine's own GPUs: no exporter knows simulated ones")
 	}
-	t, err := instancetype.Lookup(typeName)
+	t, err := instancetype.Lookup(c.InstanceType)
 	if err != nil {
 		return nil, err
 	}
 	c.InstanceType, c.CPU, c.MemoryMiB, c.GPUs = t.Name, int64(t.VCPUs)*1024, t.MemoryMiB, gpu.Source(gpu.None{})
 	if t.GPUs > 0 {
-		c.GPUs = gpu.NewSimulated(name, t)
+		c.GPUs = gpu.NewSimulated(c.Name, t)
 	}
 	return agent.New(c), nil
 }

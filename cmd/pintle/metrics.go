@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,22 +61,12 @@ func (c *metricsCmd) look(ctx context.Context) ([]sidecar.Sample, error) {
 	return sidecar.Scrape(ctx, c.URL)
 }
 
-// task is the one that this runs in, but for what the flags say.
-func (c *metricsCmd) task(ctx context.Context) (t sidecar.Task, err error) {
-	if uri := os.Getenv("ECS_CONTAINER_METADATA_URI_V4"); uri != "" {
-		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		if t, err = sidecar.ReadTask(asking, uri); err != nil {
-			return t, err
-		}
-	}
-	if c.Cluster != "" {
-		t.Cluster = c.Cluster
-	}
-	if c.Service != "" {
-		t.Service = c.Service
-	}
+// task is the one whose GPUs are looked at.
+func (c *metricsCmd) task(ctx context.Context) (sidecar.Task, error) {
+	t, err := ownTask(ctx, c.Cluster, c.Service)
 	switch {
+	case err != nil:
+		return t, err
 	case t.Cluster == "":
 		return t, errors.New("this is no container of ECS's: there is no ECS_CONTAINER_METADATA_URI_V4. Say whose metrics they are with --cluster and --service")
 	case t.Service == "":
@@ -116,6 +107,17 @@ func (c *metricsCmd) print(ctx context.Context, s sidecar.Selection) error {
 		fmt.Println(c.Namespace, sidecar.String(m))
 	}
 	return nil
+}
+
+// ownTask is the task that this runs in, but for the names that are given; outside ECS it has only those.
+func ownTask(ctx context.Context, cluster, service string) (t sidecar.Task, err error) {
+	if uri := os.Getenv("ECS_CONTAINER_METADATA_URI_V4"); uri != "" {
+		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		t, err = sidecar.ReadTask(asking, uri)
+	}
+	t.Cluster, t.Service = cmp.Or(cluster, t.Cluster), cmp.Or(service, t.Service)
+	return t, err
 }
 
 // sidecarConfig is the SDK's configuration as it finds it in a container, the task role's credentials with

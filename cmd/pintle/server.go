@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -97,6 +98,7 @@ func (f serverFlags) scaleIn() (after, pause time.Duration) {
 type server struct {
 	flags     serverFlags
 	listener  net.Listener
+	stores    []io.Closer // those that are open
 	handler   *wire.Handler
 	front     http.Handler // the handler, guarded where any credentials will do
 	store     *state.Store
@@ -146,8 +148,7 @@ func newServer(ctx context.Context, f serverFlags) (*server, error) {
 		return nil, fmt.Errorf("cannot listen: %w (is pintle running already? choose another address with --listen)", err)
 	}
 	if err := errors.Join(s.openFleet(), s.open(ctx)); err != nil {
-		s.listener.Close()
-		return nil, err
+		return nil, errors.Join(err, s.closeStores(), s.listener.Close())
 	}
 	return s, s.wire(verifier, issuer)
 }
@@ -201,25 +202,37 @@ func (s *server) open(ctx context.Context) error {
 	if s.store, err = state.Open(ctx, journal, s.scheduler, s.services); err != nil {
 		return errors.Join(err, journal.Close())
 	}
+	s.stores = append(s.stores, s.store)
 	if s.logs, err = logstore.Open(filepath.Join(s.flags.Data, "logs")); err != nil {
-		return errors.Join(err, s.store.Close())
+		return err
 	}
+	s.stores = append(s.stores, s.logs)
 	options := metricstore.Options{MaxMetrics: s.flags.MaxMetrics}
 	if s.flags.reaction() == decidescaling.Fast {
 		s.arrivals = alarms.NewArrivals()
 		options.Note = s.arrivals.Note
 	}
 	if s.metrics, err = metricstore.Open(filepath.Join(s.flags.Data, "metrics"), options); err != nil {
-		return errors.Join(err, s.store.Close(), s.logs.Close())
+		return err
 	}
+	s.stores = append(s.stores, s.metrics)
 	if s.queues, err = queuestore.Open(filepath.Join(s.flags.Data, "queues"), queuestore.Options{}); err != nil {
-		return errors.Join(err, s.store.Close(), s.logs.Close(), s.metrics.Close())
+		return err
 	}
+	s.stores = append(s.stores, s.queues)
 	if s.objects, err = objectstore.Open(filepath.Join(s.flags.Data, "objects"), time.Now); err != nil {
-		return errors.Join(err, s.store.Close(), s.logs.Close(), s.metrics.Close(), s.queues.Close())
+		return err
 	}
+	s.stores = append(s.stores, s.objects)
 	s.ecs = ecs.New(s.store, s.scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
 	return nil
+}
+
+func (s *server) closeStores() (err error) {
+	for _, store := range s.stores {
+		err = errors.Join(err, store.Close())
+	}
+	return err
 }
 
 // endpoint is the URL under which nodes and people reach the control plane.
@@ -232,22 +245,8 @@ func (s *server) endpoint() string {
 
 // wire puts the services behind one handler.
 func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
-	options := nodelink.Options{Now: time.Now, Log: s.log, Credentials: func(taskArn, roleArn, roleType string) *acs.IAMRoleCredentials {
-		c := issuer.Issue(taskArn, roleArn, roleType)
-		return &acs.IAMRoleCredentials{
-			CredentialsID: c.ID, AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken,
-			Expiration: c.Expires.Format(time.RFC3339), RoleArn: roleArn,
-		}
-	}}
-	if v != nil {
-		options.Verify = func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error {
-			_, err := v.Verify(ctx, "ecs", wire.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body})
-			return err
-		}
-	}
 	s.meter = metering.New(s.store, metering.Options{Now: time.Now, Put: s.metrics.Put, NoGPUs: !s.flags.GPUMetrics, Log: s.log})
-	options.Observe = s.meter.Observe
-	s.link = nodelink.New(s.store, options)
+	s.link = s.newLink(v, issuer)
 	metrics := cloudwatch.New(s.metrics, s.store, cloudwatch.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})
 	scales := scaling.Options{Now: time.Now, ECS: s.ecs, CloudWatch: metrics, Log: s.log}
 	if s.arrivals != nil {
@@ -286,6 +285,33 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 	if err != nil {
 		return err
 	}
+	s.handleOwn(v)
+	if s.front = s.handler; v == nil {
+		s.front = guard(s.handler)
+	}
+	return nil
+}
+
+// newLink is what nodes connect to.
+func (s *server) newLink(v *wire.Verifier, issuer *sts.Issuer) *nodelink.Link {
+	o := nodelink.Options{Now: time.Now, Log: s.log, Observe: s.meter.Observe, Credentials: func(taskArn, roleArn, roleType string) *acs.IAMRoleCredentials {
+		c := issuer.Issue(taskArn, roleArn, roleType)
+		return &acs.IAMRoleCredentials{
+			CredentialsID: c.ID, AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken,
+			Expiration: c.Expires.Format(time.RFC3339), RoleArn: roleArn,
+		}
+	}}
+	if v != nil {
+		o.Verify = func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error {
+			_, err := v.Verify(ctx, "ecs", wire.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body})
+			return err
+		}
+	}
+	return nodelink.New(s.store, o)
+}
+
+// handleOwn adds what is not AWS's: the nodes' connections and Pintle's own paths.
+func (s *server) handleOwn(v *wire.Verifier) {
 	s.handler.Handle("/acs/", s.link)
 	s.handler.Handle("/tcs/", s.link)
 	s.handler.Handle("/pintle/health", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -293,10 +319,6 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 	}))
 	s.handler.Handle("/pintle/gpus", s.gpuHandler(v))
 	s.handler.Handle("/pintle/gpus/fault", s.faultHandler(v))
-	if s.front = s.handler; v == nil {
-		s.front = guard(s.handler)
-	}
-	return nil
 }
 
 // run serves until ctx ends.
@@ -341,9 +363,7 @@ func (s *server) run(ctx context.Context) error {
 		}
 		return nil
 	})
-	err := g.Wait()
-	err = errors.Join(ignore(err), s.store.Close(), s.logs.Close(), s.metrics.Close(), s.queues.Close(), s.objects.Close())
-	return err
+	return errors.Join(ignore(g.Wait()), s.closeStores())
 }
 
 // queueURL is the URL of the queue with an ARN, here.

@@ -131,7 +131,9 @@ func (c *upCmd) agents(ctx context.Context, s *server, m machine, specs []string
 	var out []*agent.Agent
 	for i, t := range specs {
 		name := fmt.Sprintf("node-%d", i+1)
-		a, err := newAgent(ctx, config, m, s.endpoint(), "default", name, t, filepath.Join(c.Data, "nodes", name), "", c.nodeFlags, s.log)
+		a, err := c.agent(ctx, config, m, agent.Config{
+			Name: name, Cluster: "default", Endpoint: s.endpoint(), InstanceType: t, DataDir: filepath.Join(c.Data, "nodes", name), Log: s.log,
+		})
 		if err != nil {
 			return nil, err
 		}

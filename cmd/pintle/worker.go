@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -133,7 +132,7 @@ func (c *workerCmd) Run(ctx context.Context) error {
 	if u, err := url.Parse(c.Queue); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("--queue-url is %q; aws sqs get-queue-url tells what it has to be", c.Queue)
 	}
-	task, err := c.task(ctx)
+	task, err := ownTask(ctx, c.Cluster, c.Service)
 	if err != nil {
 		return err
 	}
@@ -168,17 +167,6 @@ func (c *workerCmd) Run(ctx context.Context) error {
 		return exitCode(2)
 	}
 	return err
-}
-
-// task is the one that this runs in, but for what the flags say; empty outside ECS.
-func (c *workerCmd) task(ctx context.Context) (t sidecar.Task, err error) {
-	if uri := os.Getenv("ECS_CONTAINER_METADATA_URI_V4"); uri != "" {
-		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		t, err = sidecar.ReadTask(asking, uri)
-	}
-	t.Cluster, t.Service = cmp.Or(c.Cluster, t.Cluster), cmp.Or(c.Service, t.Service)
-	return t, err
 }
 
 // deadLetters is what the flags say, and else the queue's redrive policy. A queue that is not there is an error.

@@ -39,21 +39,20 @@ type ECS interface {
 
 // Config is what a node is.
 type Config struct {
-	Name          string // of the machine, for people
-	Cluster       string
-	Region        string
-	Zone          string // availability zone
-	DataDir       string
-	InstanceType  string
-	InstanceID    string // as EC2 knows the machine; "" makes one up, once
-	CPU           int64  // units, 1,024 a core
-	MemoryMiB     int64
-	ReservedPorts []string          // of TCP, that no task gets, besides the machine's own
-	Attributes    map[string]string // the user's own
-	Endpoint      string            // of the control plane, as the node's containers reach it
-	Version       string
-	Keep          time.Duration // of stopped tasks; 0 is three hours
-	StrictLogs    bool          // a log group that is not there fails the task, as on AWS
+	Name         string // of the machine, for people
+	Cluster      string
+	Region       string
+	Zone         string // availability zone
+	DataDir      string
+	InstanceType string
+	InstanceID   string // as EC2 knows the machine; "" makes one up, once
+	CPU          int64  // units, 1,024 a core
+	MemoryMiB    int64
+	Attributes   map[string]string // the user's own
+	Endpoint     string            // of the control plane, as the node's containers reach it
+	Version      string
+	Keep         time.Duration // of stopped tasks; 0 is three hours
+	StrictLogs   bool          // a log group that is not there fails the task, as on AWS
 
 	Runtime     runtime.Runtime
 	Networks    engine.Networks // for tasks of mode awsvpc; nil where the node has none

@@ -146,7 +146,7 @@ func (a *Agent) registration() *ecs.RegisterContainerInstanceInput {
 		TotalResources: []types.Resource{
 			{Name: aws.String("CPU"), Type: aws.String("INTEGER"), IntegerValue: int32(a.config.CPU)},
 			{Name: aws.String("MEMORY"), Type: aws.String("INTEGER"), IntegerValue: int32(a.config.MemoryMiB)},
-			{Name: aws.String("PORTS"), Type: aws.String("STRINGSET"), StringSetValue: slices.Concat(machinePorts, a.config.ReservedPorts)},
+			{Name: aws.String("PORTS"), Type: aws.String("STRINGSET"), StringSetValue: machinePorts},
 			{Name: aws.String("PORTS_UDP"), Type: aws.String("STRINGSET"), StringSetValue: []string{}},
 		},
 		VersionInfo: &types.VersionInfo{AgentVersion: aws.String(a.config.Version)},

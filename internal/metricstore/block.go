@@ -19,6 +19,8 @@ import (
 //	id 4 bytes, length 4, offset 8, time of the last bin 8, CRC-32C of the bins 4
 const indexEntry = 28
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // blockInfo is what the manifest knows of a block.
 type blockInfo struct {
 	File        string

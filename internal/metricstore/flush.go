@@ -59,7 +59,7 @@ func (s *Store) saveSeries() error {
 func writeSeries(f *os.File, all []*series) error {
 	var b []byte
 	for _, one := range all {
-		b = appendFrame(b, func(b []byte) []byte { return appendSeries(b, one) })
+		b = file.AppendFrame(b, func(b []byte) []byte { return appendSeries(b, one) })
 	}
 	_, err := f.Write(b)
 	return err

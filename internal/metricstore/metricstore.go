@@ -171,7 +171,7 @@ func (s *Store) load() (err error) {
 	if err := s.loadManifest(); err != nil {
 		return err
 	}
-	s.names, err = openLog(filepath.Join(s.dir, "series"), func(payload []byte) error {
+	s.names, err = openFrames(filepath.Join(s.dir, "series"), func(payload []byte) error {
 		d := &decoder{b: payload}
 		s.restore(d.series())
 		return d.err
@@ -242,7 +242,7 @@ func (s *Store) loadLogs() error {
 			}
 			continue
 		}
-		f, err := openLog(p, s.replay)
+		f, err := openFrames(p, s.replay)
 		if err != nil {
 			return err
 		}

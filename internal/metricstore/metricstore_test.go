@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 // noon is a time at an hour.
@@ -251,7 +253,7 @@ func TestWhatACrashLeavesIsCleanedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	frame := appendFrame(nil, func(b []byte) []byte { return appendRecord(b, nil, []sample{{0, bin{noon - 60, false, One(5)}}}) })
+	frame := file.AppendFrame(nil, func(b []byte) []byte { return appendRecord(b, nil, []sample{{0, bin{noon - 60, false, One(5)}}}) })
 	for cut := range len(frame) {
 		if err := os.WriteFile(log, append(slices.Clone(whole), frame[:cut]...), 0o600); err != nil {
 			t.Fatal(err)

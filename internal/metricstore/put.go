@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 // ErrClosed is returned by Put once the store is closed, or can no longer be written.
@@ -127,7 +129,7 @@ func (s *Store) writeBatch(batch []*pending) error {
 	}
 	s.encoded = s.encoded[:0]
 	for _, p := range batch {
-		s.encoded = appendFrame(s.encoded, func(b []byte) []byte { return appendRecord(b, p.made, p.samples) })
+		s.encoded = file.AppendFrame(s.encoded, func(b []byte) []byte { return appendRecord(b, p.made, p.samples) })
 	}
 	if _, err := s.log.Write(s.encoded); err != nil {
 		return err

@@ -89,3 +89,18 @@ func (f *flow) take(q *queue, now int64) []Second {
 	}
 	return out
 }
+
+// Seconds returns what queues did in the seconds that have ended and were not asked for yet: every second of a queue in
+// which something happened, and some of those in between.
+func (s *Store) Seconds() []Second {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	var out []Second
+	for _, q := range s.names {
+		s.settle(q, now)
+		s.stir(q)
+		out = append(out, q.flow.take(q, now/1000)...)
+	}
+	return out
+}

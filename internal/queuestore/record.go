@@ -4,17 +4,13 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"hash/crc32"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
-// A segment is a sequence of frames: the length of the payload, its CRC-32C, the payload. A frame is what one call
-// changes: a sequence of records, each a kind and what that kind has. A frame counts as a whole or not at all.
-const (
-	frameHead = 8
-	maxFrame  = 32 << 20
-)
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// A segment is a sequence of frames. A frame is what one call changes: a sequence of records, each a kind and what
+// that kind has.
+const frameHead = file.FrameHead
 
 // kind is what a record says.
 type kind byte
@@ -60,14 +56,12 @@ type record struct {
 // appendFrame appends records as a frame. Each learns where its body lies from the frame's start.
 func appendFrame(b []byte, records []record) []byte {
 	start := len(b)
-	b = append(b, make([]byte, frameHead)...)
-	for i := range records {
-		b = records[i].append(b, start)
-	}
-	payload := b[start+frameHead:]
-	binary.LittleEndian.PutUint32(b[start:], uint32(len(payload)))
-	binary.LittleEndian.PutUint32(b[start+4:], crc32.Checksum(payload, castagnoli))
-	return b
+	return file.AppendFrame(b, func(b []byte) []byte {
+		for i := range records {
+			b = records[i].append(b, start)
+		}
+		return b
+	})
 }
 
 func (r *record) append(b []byte, start int) []byte {

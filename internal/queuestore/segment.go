@@ -1,12 +1,7 @@
 package queuestore
 
 import (
-	"bufio"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -69,43 +64,6 @@ func (s *Store) openSegment() error {
 	return nil
 }
 
-// scan hands every frame's payload to visit, with the frame's offset, and returns where the good part ends.
-func scan(f io.Reader, visit func(payload []byte, offset int64) error) (end int64, err error) {
-	in := bufio.NewReaderSize(f, 1<<20)
-	var head [frameHead]byte
-	var buf []byte
-	for {
-		if _, err := io.ReadFull(in, head[:]); err != nil {
-			return end, ignoreEnd(err)
-		}
-		length := int(binary.LittleEndian.Uint32(head[:]))
-		if length > maxFrame {
-			return end, nil
-		}
-		if cap(buf) < length {
-			buf = make([]byte, length)
-		}
-		payload := buf[:length]
-		if _, err := io.ReadFull(in, payload); err != nil {
-			return end, ignoreEnd(err)
-		}
-		if crc32.Checksum(payload, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
-			return end, nil
-		}
-		if err := visit(payload, end); err != nil {
-			return end, err
-		}
-		end += int64(frameHead + length)
-	}
-}
-
-func ignoreEnd(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil
-	}
-	return err
-}
-
 // load replays the log, and cuts off what a crash has torn.
 func (s *Store) load() error {
 	paths, err := filepath.Glob(filepath.Join(s.dir, "*.log")) // in order
@@ -149,7 +107,7 @@ func (s *Store) load() error {
 }
 
 func (s *Store) replay(g *segment) (err error) {
-	g.size, err = scan(g.file, func(payload []byte, offset int64) error {
+	g.size, err = file.ReadFrames(g.file, func(payload []byte, offset int64) error {
 		records, err := parsePayload(payload)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -41,6 +42,12 @@ func (g *AutoScalingGroup) Clone() *AutoScalingGroup {
 // Suspends says whether one of the group's processes is suspended.
 func (g *AutoScalingGroup) Suspends(process string) bool {
 	return slices.ContainsFunc(g.SuspendedProcesses, func(p types.SuspendedProcess) bool { return aws.ToString(p.ProcessName) == process })
+}
+
+// Cools says whether the group's cool-down lasts, or that of a policy that has its own.
+func (g *AutoScalingGroup) Cools(own *int32, now time.Time) bool {
+	cooldown := time.Duration(aws.ToInt32(cmp.Or(own, g.DefaultCooldown))) * time.Second
+	return g.CoolsFrom != nil && now.Before(g.CoolsFrom.Add(cooldown))
 }
 
 // Template is where the group's instances come from: the launch template, also of a mixed instances policy.

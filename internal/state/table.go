@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/hashicorp/go-memdb"
@@ -56,7 +57,7 @@ func (t Table[R]) After(index Index[R], value, key string) iter.Seq[*R] {
 	return func(yield func(*R) bool) {
 		for row := it.Next(); row != nil; row = it.Next() {
 			r := row.(*R)
-			if !has(index.values(r), value) {
+			if !slices.Contains(index.values(r), value) {
 				return
 			}
 			if t.def.keyOf(r) != key && !yield(r) {
@@ -282,15 +283,6 @@ func terminated(s string) []byte {
 	b := make([]byte, len(s)+1)
 	copy(b, s)
 	return b
-}
-
-func has(values []string, value string) bool {
-	for _, v := range values {
-		if v == value {
-			return true
-		}
-	}
-	return false
 }
 
 // must stops on an error that only a wrong schema can cause.

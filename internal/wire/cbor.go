@@ -60,7 +60,7 @@ func (cborProtocol) encode(b []byte, _ *request, sh *shape, out reflect.Value) (
 // encodeError puts the error's name beside its members.
 func (cborProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
 	e := cborEncoder{b: b}
-	e.open(cborMap)
+	e.open()
 	e.text("__type")
 	e.text(err.ErrorCode())
 	if v, ok := modeled(err); ok {

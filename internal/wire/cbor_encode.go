@@ -47,8 +47,8 @@ func (e *cborEncoder) head(major byte, n uint64) {
 }
 
 // open begins a map of which the length is not known yet; end ends it.
-func (e *cborEncoder) open(major byte) { e.b = append(e.b, major|cborIndefinite) }
-func (e *cborEncoder) end()            { e.b = append(e.b, cborBreak) }
+func (e *cborEncoder) open() { e.b = append(e.b, cborMap|cborIndefinite) }
+func (e *cborEncoder) end()  { e.b = append(e.b, cborBreak) }
 
 func (e *cborEncoder) text(s string) {
 	e.head(cborText, uint64(len(s)))
@@ -77,7 +77,7 @@ func (e *cborEncoder) value(sh *shape, v reflect.Value) {
 	case kindMap:
 		e.dictionary(sh, v)
 	case kindStructure:
-		e.open(cborMap)
+		e.open()
 		e.members(sh, v)
 		e.end()
 	case kindUnion:

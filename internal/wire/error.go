@@ -97,11 +97,15 @@ func (a *API) describeError(h http.Header, err smithy.APIError) {
 		return
 	}
 	code, status := a.queryError(err)
-	culprit := "Sender"
+	h.Set(queryHeader, code+";"+culprit(status))
+}
+
+// culprit is whose fault an error is, as Query says it.
+func culprit(status int) string {
 	if status >= http.StatusInternalServerError {
-		culprit = "Receiver"
+		return "Receiver"
 	}
-	h.Set(queryHeader, code+";"+culprit)
+	return "Sender"
 }
 
 // modeled returns the struct of an error that the SDK made from the service's model, whose members

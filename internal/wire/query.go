@@ -68,14 +68,10 @@ func (queryProtocol) encode(b []byte, q *request, sh *shape, out reflect.Value) 
 
 func (queryProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
 	code, status := q.api.queryError(err)
-	culprit := "Sender"
-	if status >= http.StatusInternalServerError {
-		culprit = "Receiver"
-	}
 	e := xmlEncoder{b: b}
 	e.open(`ErrorResponse xmlns="` + q.api.Namespace + `"`)
 	e.open("Error")
-	e.element("Type", culprit)
+	e.element("Type", culprit(status))
 	e.element("Code", code)
 	e.element("Message", err.ErrorMessage())
 	e.close("Error")

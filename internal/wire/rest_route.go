@@ -44,7 +44,7 @@ type restTarget struct {
 	query       url.Values
 }
 
-// labels is the form of a route's path: whether it has a bucket, and a key.
+// path is the path as routes have it: whether there is a bucket, and a key.
 func (t restTarget) path() string {
 	switch {
 	case t.bucket == "":

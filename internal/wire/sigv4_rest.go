@@ -8,6 +8,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -264,12 +265,7 @@ func canonicalV2(q *restRequest) string {
 		q.Method, cmp.Or(q.Header.Get("Content-Md5"), query.Get("content-md5")),
 		cmp.Or(q.Header.Get("Content-Type"), query.Get("content-type")), query.Get("Expires"),
 	}
-	names := make([]string, 0, len(amz))
-	for name := range amz {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(amz)) {
 		lines = append(lines, name+":"+amz[name])
 	}
 	resource := q.URL.EscapedPath()

@@ -81,7 +81,6 @@ type Spec struct {
 	MemoryReserve  int64 // soft limit; 0 is none
 	MemorySwap     int64 // memory plus swap, as Docker's; 0 is the default, -1 is unlimited
 	Swappiness     *int64
-	PidsLimit      int64
 	ShmSizeBytes   int64
 	Ulimits        []Ulimit
 	Sysctls        map[string]string
@@ -107,7 +106,6 @@ type Spec struct {
 	SimulatedGPUs bool
 
 	Network Network
-	Cgroup  string // parent cgroup, for a task's common limits; empty: the runtime's own
 	Pid     string // "host", or "container:<id>"; empty: its own
 	IPC     string // likewise
 }

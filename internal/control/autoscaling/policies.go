@@ -101,8 +101,7 @@ func (l *Loop) scale(ctx context.Context, name string, policies []*state.GroupPo
 func want(v *state.View, g *state.AutoScalingGroup, p *state.GroupPolicy, r reading, now time.Time) int {
 	capacity, threshold := int(*g.DesiredCapacity), aws.ToFloat64(r.alarm.Threshold)
 	if *p.PolicyType == "SimpleScaling" {
-		cooldown := time.Duration(aws.ToInt32(cmp.Or(p.Cooldown, g.DefaultCooldown))) * time.Second
-		if g.CoolsFrom != nil && now.Before(g.CoolsFrom.Add(cooldown)) || underWay(v, g) {
+		if g.Cools(p.Cooldown, now) || underWay(v, g) {
 			return capacity
 		}
 		return scaling.StepOfGroup(&p.ScalingPolicy).Desired(capacity, threshold, threshold)

@@ -343,7 +343,11 @@ func (s *step) balance() {
 
 // because is why a group's capacity is changed: what changed the desired one, and that it is not there.
 func (s *step) because(what string, from, to int) string {
-	cause := "At " + state.Stamp(s.now) + " " + what + ", " + map[bool]string{true: "increasing", false: "shrinking"}[to > from] + " the capacity from " + itoa(from) + " to " + itoa(to) + "."
+	change := "shrinking"
+	if to > from {
+		change = "increasing"
+	}
+	cause := "At " + state.Stamp(s.now) + " " + what + ", " + change + " the capacity from " + itoa(from) + " to " + itoa(to) + "."
 	if s.group.Cause != "" {
 		return s.group.Cause + "  " + cause
 	}

@@ -68,7 +68,13 @@ func Victims(all []Instance, number int, policies []string, now time.Time) []str
 
 // compareBusy has those without tasks go first, whatever their zone.
 func compareBusy(a, b Instance) int {
-	return cmp.Compare(map[bool]int{true: 1}[a.Busy], map[bool]int{true: 1}[b.Busy])
+	switch {
+	case a.Busy == b.Busy:
+		return 0
+	case b.Busy:
+		return -1
+	}
+	return 1
 }
 
 // Zone is where the next instance is launched: in the zone that has fewest, the first of the list among equals. One where

@@ -1,9 +1,9 @@
 package applicationautoscaling
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	api "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
@@ -68,14 +68,8 @@ func (s *Service) schedule(row *state.ScheduledAction, in *api.PutScheduledActio
 	} else if in.Timezone != nil {
 		row.Timezone = in.Timezone
 	}
-	for _, t := range []struct{ into, from **time.Time }{{&row.StartTime, &in.StartTime}, {&row.EndTime, &in.EndTime}} {
-		if *t.from != nil {
-			*t.into = *t.from
-		}
-	}
-	if in.ScalableTargetAction != nil {
-		row.ScalableTargetAction = in.ScalableTargetAction
-	}
+	row.StartTime, row.EndTime = cmp.Or(in.StartTime, row.StartTime), cmp.Or(in.EndTime, row.EndTime)
+	row.ScalableTargetAction = cmp.Or(in.ScalableTargetAction, row.ScalableTargetAction)
 	if err := checkAction(row); err != nil {
 		return err
 	}

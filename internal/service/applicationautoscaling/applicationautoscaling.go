@@ -6,7 +6,6 @@ package applicationautoscaling
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -138,13 +137,6 @@ func (s *Service) exists(ctx context.Context, r resource) error {
 		return invalid("ECS service doesn't exist: %s", *r.id)
 	}
 	return nil
-}
-
-// newID makes the random id of an ARN: 32 hexadecimal digits.
-func newID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }
 
 // uuidOf makes a UUID that is the same for the same parts. So what a call was killed in the midst of is

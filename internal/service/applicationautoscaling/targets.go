@@ -1,6 +1,7 @@
 package applicationautoscaling
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -53,7 +54,7 @@ func (s *Service) RegisterScalableTarget(ctx context.Context, in *api.RegisterSc
 func (s *Service) register(old *state.ScalableTarget, in *api.RegisterScalableTargetInput) (*state.ScalableTarget, error) {
 	row := &state.ScalableTarget{ScalableTarget: types.ScalableTarget{
 		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
-		CreationTime: s.now(), ScalableTargetARN: new(s.arn("application-autoscaling", "scalable-target/"+newID())),
+		CreationTime: s.now(), ScalableTargetARN: new(s.arn("application-autoscaling", "scalable-target/"+state.NewID())),
 		RoleARN:        new("arn:aws:iam::" + s.opts.Account + ":role/aws-service-role/ecs.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_ECSService"),
 		SuspendedState: &types.SuspendedState{DynamicScalingInSuspended: new(false), DynamicScalingOutSuspended: new(false), ScheduledScalingSuspended: new(false)},
 	}, Tags: in.Tags}
@@ -72,12 +73,7 @@ func (s *Service) register(old *state.ScalableTarget, in *api.RegisterScalableTa
 
 // setBounds gives a target its bounds, those that are given, and has the capacity brought within them.
 func setBounds(row *state.ScalableTarget, lowest, highest *int32) error {
-	if lowest != nil {
-		row.MinCapacity = lowest
-	}
-	if highest != nil {
-		row.MaxCapacity = highest
-	}
+	row.MinCapacity, row.MaxCapacity = cmp.Or(lowest, row.MinCapacity), cmp.Or(highest, row.MaxCapacity)
 	switch {
 	case row.MinCapacity == nil:
 		return missing("minCapacity")
@@ -109,17 +105,11 @@ func suspended(old, change *types.SuspendedState) *types.SuspendedState {
 	if change == nil {
 		return old
 	}
-	out := *old
-	for _, f := range []struct{ into, from **bool }{
-		{&out.DynamicScalingInSuspended, &change.DynamicScalingInSuspended},
-		{&out.DynamicScalingOutSuspended, &change.DynamicScalingOutSuspended},
-		{&out.ScheduledScalingSuspended, &change.ScheduledScalingSuspended},
-	} {
-		if *f.from != nil {
-			*f.into = *f.from
-		}
+	return &types.SuspendedState{
+		DynamicScalingInSuspended:  cmp.Or(change.DynamicScalingInSuspended, old.DynamicScalingInSuspended),
+		DynamicScalingOutSuspended: cmp.Or(change.DynamicScalingOutSuspended, old.DynamicScalingOutSuspended),
+		ScheduledScalingSuspended:  cmp.Or(change.ScheduledScalingSuspended, old.ScheduledScalingSuspended),
 	}
-	return &out
 }
 
 // DeregisterScalableTarget forgets a target, with its policies, their alarms, and its scheduled actions.

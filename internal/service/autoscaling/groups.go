@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	api "github.com/aws/aws-sdk-go-v2/service/autoscaling"
@@ -369,12 +368,6 @@ func instanceOf(i *state.Instance) types.Instance {
 	}
 }
 
-// cools says whether the cool-down of a group, or of a policy that has its own, lasts.
-func cools(g *state.AutoScalingGroup, own *int32, now time.Time) bool {
-	cooldown := time.Duration(*cmp.Or(own, g.DefaultCooldown)) * time.Second
-	return g.CoolsFrom != nil && now.Before(g.CoolsFrom.Add(cooldown))
-}
-
 func inProgress(g *state.AutoScalingGroup) error {
 	return &types.ScalingActivityInProgressFault{Message: new("Scaling activity is in progress for the Auto Scaling group " + g.Name() + ", or its cooldown lasts, and the request honors the cooldown")}
 }
@@ -391,7 +384,7 @@ func (s *Service) SetDesiredCapacity(ctx context.Context, in *api.SetDesiredCapa
 			return invalid("New SetDesiredCapacity value %d is below min value %d for the AutoScalingGroup.", desired, *g.MinSize)
 		case desired > *g.MaxSize:
 			return invalid("New SetDesiredCapacity value %d is above max value %d for the AutoScalingGroup.", desired, *g.MaxSize)
-		case aws.ToBool(in.HonorCooldown) && cools(g, nil, now):
+		case aws.ToBool(in.HonorCooldown) && g.Cools(nil, now):
 			return inProgress(g)
 		}
 		g.DesiredCapacity, g.Failures, g.NotBefore = &desired, 0, nil

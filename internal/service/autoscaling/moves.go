@@ -37,8 +37,12 @@ func (s *Service) move(ctx context.Context, groupName *string, ids []string, m m
 	err = s.change(ctx, groupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
 		out = []types.Activity{}
 		if after := *g.DesiredCapacity + m.by*int32(len(ids)); after < *g.MinSize || after > *g.MaxSize {
+			instances := "instances"
+			if len(ids) == 1 {
+				instances = "instance"
+			}
 			return invalid("AutoScalingGroup %s has min-size=%d, max-size=%d, and desired-size=%d. To %s %d %s, please update the AutoScalingGroup sizes appropriately.",
-				g.Name(), *g.MinSize, *g.MaxSize, *g.DesiredCapacity, m.purpose, len(ids), map[bool]string{true: "instance", false: "instances"}[len(ids) == 1])
+				g.Name(), *g.MinSize, *g.MaxSize, *g.DesiredCapacity, m.purpose, len(ids), instances)
 		}
 		for _, id := range ids {
 			i := tx.Instances.Get(id)

@@ -287,7 +287,7 @@ func (s *Service) ExecutePolicy(ctx context.Context, in *api.ExecutePolicyInput)
 			return invalid("PolicyName not found - No policy found with name or ARN %s", *in.PolicyName)
 		}
 		now, before := s.now(), *g.DesiredCapacity
-		if *p.PolicyType == simple && aws.ToBool(in.HonorCooldown) && cools(g, p.Cooldown, now) {
+		if *p.PolicyType == simple && aws.ToBool(in.HonorCooldown) && g.Cools(p.Cooldown, now) {
 			return inProgress(g)
 		}
 		want := scaling.StepOfGroup(&p.ScalingPolicy)

@@ -204,8 +204,11 @@ func checkMetricAlarm(in *cloudwatch.PutMetricAlarmInput) error {
 	if in.ThresholdMetricId != nil && slices.ContainsFunc(slices.Concat(in.OKActions, in.AlarmActions, in.InsufficientDataActions), func(arn string) bool { return strings.HasPrefix(arn, "arn:aws:autoscaling:") }) {
 		return validation("An alarm with a ThresholdMetricId cannot have Auto Scaling actions.")
 	}
-	if m.Banded() != (in.ThresholdMetricId != nil) {
-		return validation("The ComparisonOperator %s goes with %s.", in.ComparisonOperator, map[bool]string{true: "a ThresholdMetricId", false: "a Threshold"}[m.Banded()])
+	if m.Banded() && in.ThresholdMetricId == nil {
+		return validation("The ComparisonOperator %s goes with a ThresholdMetricId.", in.ComparisonOperator)
+	}
+	if !m.Banded() && in.ThresholdMetricId != nil {
+		return validation("The ComparisonOperator %s goes with a Threshold.", in.ComparisonOperator)
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
 package ecs
 
 import (
-	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -85,12 +85,7 @@ func (s *Service) ListAttributes(_ context.Context, in *ecs.ListAttributesInput)
 			found[*a.TargetId+" "+*a.Name] = a
 		}
 	}
-	keys := make([]string, 0, len(found))
-	for k := range found {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, cmp.Compare[string])
-	keys, next, err := pageOf(keys, in.MaxResults, in.NextToken)
+	keys, next, err := pageOf(slices.Sorted(maps.Keys(found)), in.MaxResults, in.NextToken)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ const (
 	statusDraining = "DRAINING"
 )
 
-// clusterName is what CreateCluster says of names: letters, numbers, hyphens and underscores.
-var clusterName = pattern.New(`^[a-zA-Z0-9_-]+$`, 255)
+// nameForm is that of the names of clusters, services, task definitions and containers: letters, numbers, hyphens and underscores.
+var nameForm = pattern.New(`^[a-zA-Z0-9_-]+$`, 255)
 
 // clusterArn is the ARN of the cluster that a call names: by name, by ARN, or not at all.
 func (s *Service) clusterArn(cluster *string) string {
@@ -37,7 +37,7 @@ func (s *Service) clusterArn(cluster *string) string {
 
 // activeCluster finds the cluster that a call names; one that is deleted is not found.
 func (s *Service) activeCluster(v *state.View, cluster *string) (*state.Cluster, error) {
-	if name := aws.ToString(cluster); name != "" && !isArn(name) && !clusterName.MatchString(name) {
+	if name := aws.ToString(cluster); name != "" && !isArn(name) && !nameForm.MatchString(name) {
 		return nil, invalidParameter("Identifier cluster %q contains invalid characters.", name)
 	}
 	c := v.Clusters.Get(s.clusterArn(cluster))
@@ -53,7 +53,7 @@ func (s *Service) CreateCluster(ctx context.Context, in *ecs.CreateClusterInput)
 	if name == "" {
 		name = defaultCluster
 	}
-	if !clusterName.MatchString(name) {
+	if !nameForm.MatchString(name) {
 		return nil, invalidParameter("clusterName %q must have up to 255 letters, numbers, hyphens and underscores.", name)
 	}
 	if err := checkTags(in.Tags); err != nil {

@@ -2,8 +2,6 @@ package ecs
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -23,7 +21,6 @@ const (
 	maxCount      = 10
 	maxStrategies = 5
 	maxStartedBy  = 128
-	tokenLifetime = 24 * time.Hour
 )
 
 // RunTask places count tasks and answers once they are bound to instances and GPUs. What cannot be
@@ -45,37 +42,74 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 		exec: in.EnableExecuteCommand, launchType: in.LaunchType,
 		constraints: in.PlacementConstraints, strategy: in.PlacementStrategy, providers: in.CapacityProviderStrategy,
 	}
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	hash, err := requestHash(in)
+	if err != nil {
+		return nil, err
+	}
 	out := &ecs.RunTaskOutput{}
-	err := s.launch(ctx, "RunTask", in.ClientToken, in, &l, func(tx *state.Tx) error {
-		out.Tasks, out.Failures = []types.Task{}, []types.Failure{}
-		if err := s.useProviders(tx.View, &l); err != nil {
+	err = s.store.Update(ctx, func(tx *state.Tx) (err error) {
+		if err := s.resolve(tx.View, &l); err != nil {
 			return err
 		}
-		grows := slices.ContainsFunc(l.providers, func(i types.CapacityProviderStrategyItem) bool { return schedule.Grows(tx.View, *i.CapacityProvider) })
-		if !grows && !s.scheduler.Ready(l.clusterArn) {
-			return invalidParameter("No Container Instances were found in your cluster.")
-		}
-		has, full := map[string]int{}, map[string]bool{}
-		for range count {
-			provider := capacity.Next(l.providers, has)
-			if has[provider]++; full[provider] {
-				continue
-			}
-			wanted := l.task(*s.now())
-			wanted.CapacityProvider, wanted.MayWait = provider, true
-			task, failures := s.scheduler.Launch(tx, wanted)
-			if len(failures) > 0 {
-				out.Failures, full[provider] = append(out.Failures, failures...), true
-				continue
-			}
-			out.Tasks = append(out.Tasks, task.Task)
-		}
-		return nil
-	}, func(tasks []types.Task) { out.Tasks, out.Failures = tasks, []types.Failure{} }, func() []types.Task { return out.Tasks })
+		out.Tasks, out.Failures, err = s.runOnce(tx, &l, count, aws.ToString(in.ClientToken), hash)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// runOnce runs tasks, but where an earlier call with the same client token has: then it gives back those.
+func (s *Service) runOnce(tx *state.Tx, l *launch, count int, token string, hash []byte) ([]types.Task, []types.Failure, error) {
+	if token == "" {
+		return s.runTasks(tx, l, count)
+	}
+	key := "RunTask " + l.clusterArn + " " + token
+	if old := s.remembered(tx.View, key); old != nil {
+		if !slices.Equal(old.Request, hash) {
+			return nil, nil, &types.ConflictException{
+				Message:     aws.String("The provided clientToken is already in use with a different RunTask request. The resourceIds are the tasks that it made."),
+				ResourceIds: old.Arns,
+			}
+		}
+		return tasksOf(tx.View, old.Arns), []types.Failure{}, nil
+	}
+	tasks, failures, err := s.runTasks(tx, l, count)
+	if err == nil && len(tasks) > 0 { // what made nothing may be tried again
+		s.remember(tx, key, hash, arnsOf(tasks))
+	}
+	return tasks, failures, err
+}
+
+func (s *Service) runTasks(tx *state.Tx, l *launch, count int) ([]types.Task, []types.Failure, error) {
+	if err := s.useProviders(tx.View, l); err != nil {
+		return nil, nil, err
+	}
+	grows := slices.ContainsFunc(l.providers, func(i types.CapacityProviderStrategyItem) bool { return schedule.Grows(tx.View, *i.CapacityProvider) })
+	if !grows && !s.scheduler.Ready(l.clusterArn) {
+		return nil, nil, invalidParameter("No Container Instances were found in your cluster.")
+	}
+	tasks, failures := []types.Task{}, []types.Failure{}
+	has, full := map[string]int{}, map[string]bool{}
+	for range count {
+		provider := capacity.Next(l.providers, has)
+		if has[provider]++; full[provider] {
+			continue
+		}
+		wanted := l.task(*s.now())
+		wanted.CapacityProvider, wanted.MayWait = provider, true
+		task, why := s.scheduler.Launch(tx, wanted)
+		if len(why) > 0 {
+			failures, full[provider] = append(failures, why...), true
+			continue
+		}
+		tasks = append(tasks, task.Task)
+	}
+	return tasks, failures, nil
 }
 
 // StartTask starts a task on each of the named container instances; only the GPUs are picked.
@@ -88,9 +122,14 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 		startedBy: in.StartedBy, tags: in.Tags, propagate: in.PropagateTags, network: in.NetworkConfiguration,
 		exec: in.EnableExecuteCommand,
 	}
-	out := &ecs.StartTaskOutput{}
-	err := s.launch(ctx, "StartTask", nil, in, &l, func(tx *state.Tx) error {
-		out.Tasks, out.Failures = []types.Task{}, []types.Failure{}
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	out := &ecs.StartTaskOutput{Tasks: []types.Task{}, Failures: []types.Failure{}}
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		if err := s.resolve(tx.View, &l); err != nil {
+			return err
+		}
 		for _, name := range in.ContainerInstances {
 			arn := inCluster(l.clusterArn, "container-instance", name)
 			if s.findInstance(tx.View, l.clusterArn, name) == nil {
@@ -105,7 +144,7 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 			out.Tasks = append(out.Tasks, task.Task)
 		}
 		return nil
-	}, nil, nil)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -148,44 +187,6 @@ func (l *launch) groupName() string {
 	return "family:" + *l.td.Family
 }
 
-// launch checks a launch and runs it in one transaction. A client token that was used before gives
-// back what it made: replay gets those tasks, and made tells which a first call has made.
-func (s *Service) launch(ctx context.Context, operation string, token *string, in any, l *launch, run func(*state.Tx) error, replay func([]types.Task), made func() []types.Task) error {
-	if err := l.check(); err != nil {
-		return err
-	}
-	hash, err := requestHash(in)
-	if err != nil {
-		return err
-	}
-	return s.store.Update(ctx, func(tx *state.Tx) error {
-		if err := s.resolve(tx.View, l); err != nil {
-			return err
-		}
-		if aws.ToString(token) == "" {
-			return run(tx)
-		}
-		key := operation + " " + l.clusterArn + " " + *token
-		if old := tx.IdempotencyTokens.Get(key); old != nil && s.opts.Now().Before(old.Expires) {
-			if !slices.Equal(old.Request, hash) {
-				return &types.ConflictException{
-					Message:     message("The provided clientToken is already in use with a different %s request. The resourceIds are the tasks that it made.", []any{operation}),
-					ResourceIds: old.Arns,
-				}
-			}
-			replay(tasksOf(tx.View, old.Arns))
-			return nil
-		}
-		if err := run(tx); err != nil {
-			return err
-		}
-		if arns := arnsOf(made()); len(arns) > 0 { // what made nothing may be tried again
-			tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: key, Request: hash, Arns: arns, Expires: s.opts.Now().Add(tokenLifetime)})
-		}
-		return nil
-	})
-}
-
 func tasksOf(v *state.View, arns []string) []types.Task {
 	out := []types.Task{}
 	for _, arn := range arns {
@@ -202,15 +203,6 @@ func arnsOf(tasks []types.Task) []string {
 		out = append(out, *t.TaskArn)
 	}
 	return out
-}
-
-func requestHash(in any) ([]byte, error) {
-	b, err := json.Marshal(in)
-	if err != nil {
-		return nil, err
-	}
-	h := sha256.Sum256(b)
-	return h[:], nil
 }
 
 // check refuses what is wrong whatever the store holds.

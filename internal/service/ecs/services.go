@@ -61,8 +61,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 	arn := state.InCluster(l.clusterArn, "service", *in.ServiceName)
 	key := "CreateService " + l.clusterArn + " " + aws.ToString(in.ClientToken)
 	if old := tx.Services.Get(arn); old != nil && *old.Status != state.ServiceInactive {
-		token := tx.IdempotencyTokens.Get(key)
-		if in.ClientToken != nil && token != nil && s.opts.Now().Before(token.Expires) && slices.Equal(token.Request, hash) {
+		if token := s.remembered(tx.View, key); in.ClientToken != nil && token != nil && slices.Equal(token.Request, hash) {
 			return old, nil
 		}
 		if *old.Status == state.ServiceDraining {
@@ -89,7 +88,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 	}
 	tx.Services.Put(row)
 	if in.ClientToken != nil {
-		tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: key, Request: hash, Arns: []string{arn}, Expires: s.opts.Now().Add(tokenLifetime)})
+		s.remember(tx, key, hash, []string{arn})
 	}
 	return row, nil
 }

@@ -11,15 +11,12 @@ import (
 	"github.com/pintle/pintle/internal/pattern"
 )
 
-// serviceName is what CreateService says of names: letters, numbers, hyphens and underscores.
-var serviceName = pattern.New(`^[a-zA-Z0-9_-]+$`, 255)
-
 // clientTokens are up to 36 printable ASCII characters: API_CreateService.
 var clientTokens = pattern.New(`^[!-~]+$`, 36)
 
 // checkNewService refuses what is wrong with a new service whatever the store holds.
 func checkNewService(in *ecs.CreateServiceInput) error {
-	if !serviceName.MatchString(aws.ToString(in.ServiceName)) {
+	if !nameForm.MatchString(aws.ToString(in.ServiceName)) {
 		return invalidParameter("serviceName %q must have up to 255 letters, numbers, hyphens and underscores.", aws.ToString(in.ServiceName))
 	}
 	if in.ClientToken != nil && !clientTokens.MatchString(*in.ClientToken) {

@@ -3,6 +3,7 @@ package ecs
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -119,12 +120,7 @@ func (s *Service) ListAccountSettings(_ context.Context, in *ecs.ListAccountSett
 			found[string(name)] = *setting
 		}
 	}
-	keys := make([]string, 0, len(found))
-	for k := range found {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	keys, next, err := pageOf(keys, maxOrNil(in.MaxResults), in.NextToken)
+	keys, next, err := pageOf(slices.Sorted(maps.Keys(found)), maxOrNil(in.MaxResults), in.NextToken)
 	if err != nil {
 		return nil, err
 	}

@@ -118,10 +118,7 @@ func (s *Service) ListTagsForResource(_ context.Context, in *ecs.ListTagsForReso
 }
 
 func tagsOutput(tags []types.Tag) *ecs.ListTagsForResourceOutput {
-	if tags == nil {
-		tags = []types.Tag{}
-	}
-	return &ecs.ListTagsForResourceOutput{Tags: tags}
+	return &ecs.ListTagsForResourceOutput{Tags: notNil(tags)}
 }
 
 // retag changes the tags of the row that the ARN names.

@@ -26,7 +26,6 @@ const (
 )
 
 var (
-	nameRE   = pattern.New(`^[a-zA-Z0-9_-]+$`, 255)
 	volumeRE = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_-]*$`, 255)
 	roleRE   = regexp.MustCompile(`^(arn:[^:]+:iam::\d{12}:role/)?[\w+=,.@/-]+$`)
 )
@@ -68,7 +67,7 @@ func checkTaskDefinition(td *types.TaskDefinition) error {
 	if aws.ToString(td.Family) == "" {
 		return clientError("Family should not be null or blank.")
 	}
-	if !nameRE.MatchString(*td.Family) {
+	if !nameForm.MatchString(*td.Family) {
 		return clientError("Family %q must have up to 255 letters, numbers, hyphens and underscores.", *td.Family)
 	}
 	if n := len(td.ContainerDefinitions); n == 0 || n > maxContainers {
@@ -158,7 +157,7 @@ func checkContainers(td *types.TaskDefinition) error {
 	essential := false
 	for _, c := range td.ContainerDefinitions {
 		name := aws.ToString(c.Name)
-		if !nameRE.MatchString(name) {
+		if !nameForm.MatchString(name) {
 			return clientError("Container.name should not be null or blank, and must have up to 255 letters, numbers, hyphens and underscores: %q.", name)
 		}
 		if names[name] {

@@ -26,7 +26,7 @@ func (s *Service) RegisterTaskDefinition(ctx context.Context, in *ecs.RegisterTa
 	}
 	family := *td.Family
 	td.RegisteredAt = s.now()
-	td.RegisteredBy = aws.String("arn:aws:iam::" + s.opts.Account + ":root")
+	td.RegisteredBy = aws.String(s.root())
 	row := &state.TaskDefinition{TaskDefinition: *td, Tags: in.Tags}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
 		revision := int32(1)
@@ -97,7 +97,7 @@ func withDefaults(c types.ContainerDefinition, mode types.NetworkMode) types.Con
 	if h := c.HealthCheck; h != nil {
 		c.HealthCheck = &types.HealthCheck{
 			Command: h.Command, StartPeriod: h.StartPeriod,
-			Interval: orDefault(h.Interval, 30), Timeout: orDefault(h.Timeout, 5), Retries: orDefault(h.Retries, 3),
+			Interval: cmp.Or(h.Interval, aws.Int32(30)), Timeout: cmp.Or(h.Timeout, aws.Int32(5)), Retries: cmp.Or(h.Retries, aws.Int32(3)),
 		}
 	}
 	return c
@@ -112,13 +112,6 @@ func portDefaults(p types.PortMapping, mode types.NetworkMode) types.PortMapping
 		}
 	}
 	return p
-}
-
-func orDefault(v *int32, d int32) *int32 {
-	if v == nil {
-		return &d
-	}
-	return v
 }
 
 // findTaskDefinition finds the one that a call names: an ARN, family:revision, or a family, which is

@@ -135,7 +135,7 @@ func (s *Service) CreateTaskSet(ctx context.Context, in *ecs.CreateTaskSetInput)
 
 func (s *Service) createTaskSet(tx *state.Tx, row *state.Service, in *ecs.CreateTaskSetInput, hash []byte) (*state.TaskSet, error) {
 	key := "CreateTaskSet " + *row.ServiceArn + " " + aws.ToString(in.ClientToken)
-	if old := tx.IdempotencyTokens.Get(key); in.ClientToken != nil && old != nil && s.opts.Now().Before(old.Expires) {
+	if old := s.remembered(tx.View, key); in.ClientToken != nil && old != nil {
 		if set := row.TaskSet(old.Arns[0]); set != nil && slices.Equal(old.Request, hash) {
 			return set, nil
 		}
@@ -162,7 +162,7 @@ func (s *Service) createTaskSet(tx *state.Tx, row *state.Service, in *ecs.Create
 	}})
 	set := row.TaskSet(id)
 	if in.ClientToken != nil {
-		tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: key, Request: hash, Arns: []string{*set.TaskSetArn}, Expires: s.opts.Now().Add(tokenLifetime)})
+		s.remember(tx, key, hash, []string{*set.TaskSetArn})
 	}
 	return set, nil
 }

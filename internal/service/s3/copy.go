@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -14,14 +13,6 @@ import (
 	"github.com/pintle/pintle/internal/checksum"
 	"github.com/pintle/pintle/internal/objectstore"
 )
-
-// source is the object that a copy is of.
-type source struct {
-	name, expectedOwner, ranged *string
-	ifMatch, ifNoneMatch        *string
-	ifModified, ifUnmodified    *time.Time
-	customerKey                 *string
-}
 
 // parseSource reads x-amz-copy-source: bucket/key, escaped, perhaps with a version.
 func parseSource(text string) (bucket, key string, version *string, err error) {
@@ -37,21 +28,18 @@ func parseSource(text string) (bucket, key string, version *string, err error) {
 	return bucket, key, version, checkKey(&key)
 }
 
-// open opens a copy's source.
-func (s *Service) open(ctx context.Context, from source) (*objectstore.Object, io.ReadCloser, error) {
-	bucket, key, version, err := parseSource(aws.ToString(from.name))
+// open opens a copy's source, as get says how.
+func (s *Service) open(ctx context.Context, copySource *string, get *s3.GetObjectInput) (*objectstore.Object, io.ReadCloser, error) {
+	bucket, key, version, err := parseSource(aws.ToString(copySource))
 	if err != nil {
 		return nil, nil, err
 	}
-	r := reading{
-		key: &key, version: version, expectedOwner: from.expectedOwner, ranged: from.ranged, ifMatch: from.ifMatch, ifNoneMatch: from.ifNoneMatch,
-		ifModified: from.ifModified, ifUnmodified: from.ifUnmodified, customerKey: from.customerKey,
-	}
-	if err := s.checkReading(r); err != nil {
+	get.Key, get.VersionId = &key, version
+	if err := s.checkReading(get); err != nil {
 		return nil, nil, err
 	}
 	o, body, err := s.store.Read(ctx, bucket, key, func(o *objectstore.Object) (objectstore.Stretch, error) {
-		want, err := r.pick(o)
+		want, err := pick(get, o)
 		if e, ok := err.(*apiError); ok && e.code == "NotModified" {
 			err = preconditionFailed("x-amz-copy-source-If-None-Match") // a copy's conditions have one answer
 		}
@@ -71,11 +59,13 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if err := checkDirectives(in); err != nil {
 		return nil, err
 	}
-	a, err := description{
-		in.ACL, in.ContentType, in.ContentEncoding, in.ContentDisposition, in.ContentLanguage, in.CacheControl, in.Tagging, in.Expires, in.Metadata, in.StorageClass,
-		in.ServerSideEncryption, in.SSECustomerAlgorithm, in.SSEKMSKeyId, in.WebsiteRedirectLocation, string(in.ObjectLockMode), string(in.ObjectLockLegalHoldStatus),
-		in.GrantFullControl, in.GrantRead, in.GrantReadACP, in.GrantWriteACP,
-	}.attributes()
+	a, err := describe(&s3.PutObjectInput{
+		ACL: in.ACL, GrantFullControl: in.GrantFullControl, GrantRead: in.GrantRead, GrantReadACP: in.GrantReadACP, GrantWriteACP: in.GrantWriteACP,
+		ContentType: in.ContentType, ContentEncoding: in.ContentEncoding, ContentDisposition: in.ContentDisposition, ContentLanguage: in.ContentLanguage,
+		CacheControl: in.CacheControl, Expires: in.Expires, Metadata: in.Metadata, Tagging: in.Tagging, StorageClass: in.StorageClass,
+		ServerSideEncryption: in.ServerSideEncryption, SSECustomerAlgorithm: in.SSECustomerAlgorithm, SSEKMSKeyId: in.SSEKMSKeyId,
+		WebsiteRedirectLocation: in.WebsiteRedirectLocation, ObjectLockMode: in.ObjectLockMode, ObjectLockLegalHoldStatus: in.ObjectLockLegalHoldStatus,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +76,9 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
-	from, body, err := s.open(ctx, source{
-		in.CopySource, in.ExpectedSourceBucketOwner, nil, in.CopySourceIfMatch, in.CopySourceIfNoneMatch, in.CopySourceIfModifiedSince, in.CopySourceIfUnmodifiedSince,
-		in.CopySourceSSECustomerAlgorithm,
+	from, body, err := s.open(ctx, in.CopySource, &s3.GetObjectInput{
+		ExpectedBucketOwner: in.ExpectedSourceBucketOwner, IfMatch: in.CopySourceIfMatch, IfNoneMatch: in.CopySourceIfNoneMatch,
+		IfModifiedSince: in.CopySourceIfModifiedSince, IfUnmodifiedSince: in.CopySourceIfUnmodifiedSince, SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,
 	})
 	if err != nil {
 		return nil, err

@@ -66,11 +66,13 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err := checkKey(in.Key); err != nil {
 		return nil, err
 	}
-	a, err := description{
-		in.ACL, in.ContentType, in.ContentEncoding, in.ContentDisposition, in.ContentLanguage, in.CacheControl, in.Tagging, in.Expires, in.Metadata, in.StorageClass,
-		in.ServerSideEncryption, in.SSECustomerAlgorithm, in.SSEKMSKeyId, in.WebsiteRedirectLocation, string(in.ObjectLockMode), string(in.ObjectLockLegalHoldStatus),
-		in.GrantFullControl, in.GrantRead, in.GrantReadACP, in.GrantWriteACP,
-	}.attributes()
+	a, err := describe(&s3.PutObjectInput{
+		ACL: in.ACL, GrantFullControl: in.GrantFullControl, GrantRead: in.GrantRead, GrantReadACP: in.GrantReadACP, GrantWriteACP: in.GrantWriteACP,
+		ContentType: in.ContentType, ContentEncoding: in.ContentEncoding, ContentDisposition: in.ContentDisposition, ContentLanguage: in.ContentLanguage,
+		CacheControl: in.CacheControl, Expires: in.Expires, Metadata: in.Metadata, Tagging: in.Tagging, StorageClass: in.StorageClass,
+		ServerSideEncryption: in.ServerSideEncryption, SSECustomerAlgorithm: in.SSECustomerAlgorithm, SSEKMSKeyId: in.SSEKMSKeyId,
+		WebsiteRedirectLocation: in.WebsiteRedirectLocation, ObjectLockMode: in.ObjectLockMode, ObjectLockLegalHoldStatus: in.ObjectLockLegalHoldStatus,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -123,9 +125,9 @@ func (s *Service) UploadPart(ctx context.Context, in *s3.UploadPartInput) (*s3.U
 		return nil, err
 	}
 	made, f, err := s.part(ctx, into, u, in.PartNumber, in.Body, claim{
-		in.ContentLength, in.ContentMD5, in.ChecksumAlgorithm,
-		types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256},
-		[]*string{in.ChecksumMD5, in.ChecksumSHA512, in.ChecksumXXHASH3, in.ChecksumXXHASH64, in.ChecksumXXHASH128},
+		length: in.ContentLength, md5: in.ContentMD5, algorithm: in.ChecksumAlgorithm,
+		values: types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256},
+		other:  []*string{in.ChecksumMD5, in.ChecksumSHA512, in.ChecksumXXHASH3, in.ChecksumXXHASH64, in.ChecksumXXHASH128},
 	})
 	if err != nil {
 		return nil, err
@@ -172,9 +174,9 @@ func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput
 	if err != nil {
 		return nil, err
 	}
-	_, body, err := s.open(ctx, source{
-		in.CopySource, in.ExpectedSourceBucketOwner, in.CopySourceRange, in.CopySourceIfMatch, in.CopySourceIfNoneMatch, in.CopySourceIfModifiedSince,
-		in.CopySourceIfUnmodifiedSince, in.CopySourceSSECustomerAlgorithm,
+	_, body, err := s.open(ctx, in.CopySource, &s3.GetObjectInput{
+		ExpectedBucketOwner: in.ExpectedSourceBucketOwner, Range: in.CopySourceRange, IfMatch: in.CopySourceIfMatch, IfNoneMatch: in.CopySourceIfNoneMatch,
+		IfModifiedSince: in.CopySourceIfModifiedSince, IfUnmodifiedSince: in.CopySourceIfUnmodifiedSince, SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,
 	})
 	if err != nil {
 		return nil, err

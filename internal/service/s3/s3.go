@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -64,33 +63,6 @@ func (s *Service) bucket(ctx context.Context, name, expectedOwner *string) (*obj
 		return nil, s.asError(err, aws.ToString(name), "")
 	}
 	return b, s.checkOwner(expectedOwner)
-}
-
-// attributes is what an object is described by, beside its bytes.
-type attributes struct {
-	ContentType        string            `json:",omitzero"`
-	ContentEncoding    string            `json:",omitzero"`
-	ContentDisposition string            `json:",omitzero"`
-	ContentLanguage    string            `json:",omitzero"`
-	CacheControl       string            `json:",omitzero"`
-	Expires            *time.Time        `json:",omitzero"`
-	Metadata           map[string]string `json:",omitzero"`
-	Tags               []types.Tag       `json:",omitzero"`
-	StorageClass       string            `json:",omitzero"`
-	Checksum           sum               `json:",omitzero"`
-	UploadID           string            `json:",omitzero"` // that it came from
-}
-
-func attributesOf(text json.RawMessage) (a attributes, err error) {
-	if len(text) == 0 {
-		return a, nil
-	}
-	return a, json.Unmarshal(text, &a)
-}
-
-func (a attributes) encode() json.RawMessage {
-	b, _ := json.Marshal(a) // strings and times cannot fail
-	return b
 }
 
 // asError makes S3's errors of the object store's.

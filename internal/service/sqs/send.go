@@ -33,17 +33,6 @@ type meta struct {
 	Dedup  string           `json:"d,omitempty"`
 }
 
-// outgoing is a message that is being sent, alone or in a batch.
-type outgoing struct {
-	body    *string
-	delay   int32
-	values  map[string]types.MessageAttributeValue
-	system  map[string]types.MessageSystemAttributeValue
-	dedup   *string
-	group   *string
-	inBatch bool
-}
-
 // prepared is a message that was checked.
 type prepared struct {
 	message   queuestore.Message
@@ -59,7 +48,10 @@ func (s *Service) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs
 	if err != nil {
 		return nil, err
 	}
-	p, err := prepare(&q, outgoing{in.MessageBody, in.DelaySeconds, in.MessageAttributes, in.MessageSystemAttributes, in.MessageDeduplicationId, in.MessageGroupId, false})
+	p, err := prepare(&q, &types.SendMessageBatchRequestEntry{
+		MessageBody: in.MessageBody, DelaySeconds: in.DelaySeconds, MessageAttributes: in.MessageAttributes, MessageSystemAttributes: in.MessageSystemAttributes,
+		MessageDeduplicationId: in.MessageDeduplicationId, MessageGroupId: in.MessageGroupId,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +87,7 @@ func (s *Service) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 	size := 0
 	for i := range in.Entries {
 		e := &in.Entries[i]
-		p, err := prepare(&q, outgoing{e.MessageBody, e.DelaySeconds, e.MessageAttributes, e.MessageSystemAttributes, e.MessageDeduplicationId, e.MessageGroupId, true})
+		p, err := prepare(&q, e)
 		size += p.wholeSize
 		if err != nil {
 			out.Failed = append(out.Failed, failed(e.Id, err))
@@ -172,9 +164,9 @@ func failed(id *string, err error) types.BatchResultErrorEntry {
 // fifoID is what groups and deduplication ids are made of: API_SendMessage.
 var fifoID = pattern.New("^[A-Za-z0-9!\"#$%&'()*+,./:;<=>?@\\[\\\\\\]^_`{|}~-]+$", 128)
 
-// prepare checks a message for a queue. The size counts also where it is refused.
-func prepare(q *queuestore.Queue, in outgoing) (p prepared, err error) {
-	body := aws.ToString(in.body)
+// prepare checks a message for a queue, sent alone or in a batch. The size counts also where it is refused.
+func prepare(q *queuestore.Queue, in *types.SendMessageBatchRequestEntry) (p prepared, err error) {
+	body := aws.ToString(in.MessageBody)
 	p.wholeSize = len(body)
 	if body == "" {
 		return p, missing("MessageBody")
@@ -182,7 +174,7 @@ func prepare(q *queuestore.Queue, in outgoing) (p prepared, err error) {
 	if err := checkCharacters(body); err != nil {
 		return p, err
 	}
-	values, size, err := valuesOf(in.values)
+	values, size, err := valuesOf(in.MessageAttributes)
 	if err != nil {
 		return p, err
 	}
@@ -191,15 +183,15 @@ func prepare(q *queuestore.Queue, in outgoing) (p prepared, err error) {
 		return p, invalid("One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", most)
 	}
 	m := meta{MD5: md5Of(body), Values: values}
-	if m.Trace, p.system, err = traceOf(in.system); err != nil {
+	if m.Trace, p.system, err = traceOf(in.MessageSystemAttributes); err != nil {
 		return p, err
 	}
-	p.message = queuestore.Message{ID: uuid.New(), Body: []byte(body), Size: p.wholeSize, Group: aws.ToString(in.group)}
-	if err := prepareOrder(q, &in, &p.message, body); err != nil {
+	p.message = queuestore.Message{ID: uuid.New(), Body: []byte(body), Size: p.wholeSize, Group: aws.ToString(in.MessageGroupId)}
+	if err := prepareOrder(q, in, &p.message, body); err != nil {
 		return p, err
 	}
 	m.Dedup = p.message.Dedup
-	if p.message.Delay, err = delayOf(q, in.delay); err != nil {
+	if p.message.Delay, err = delayOf(q, in.DelaySeconds); err != nil {
 		return p, err
 	}
 	p.md5, p.values = m.MD5, md5OfValues(values)
@@ -208,24 +200,24 @@ func prepare(q *queuestore.Queue, in outgoing) (p prepared, err error) {
 }
 
 // prepareOrder checks a message's group and what tells it from others.
-func prepareOrder(q *queuestore.Queue, in *outgoing, m *queuestore.Message, body string) error {
-	if in.group != nil && !fifoID.MatchString(*in.group) {
-		return invalidValue(*in.group, "MessageGroupId", "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+func prepareOrder(q *queuestore.Queue, in *types.SendMessageBatchRequestEntry, m *queuestore.Message, body string) error {
+	if in.MessageGroupId != nil && !fifoID.MatchString(*in.MessageGroupId) {
+		return invalidValue(*in.MessageGroupId, "MessageGroupId", "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
 	}
 	if !q.FIFO {
-		if in.dedup != nil {
-			return invalidValue(*in.dedup, "MessageDeduplicationId", "The request includes a parameter that is not valid for this queue type.")
+		if in.MessageDeduplicationId != nil {
+			return invalidValue(*in.MessageDeduplicationId, "MessageDeduplicationId", "The request includes a parameter that is not valid for this queue type.")
 		}
 		return nil // a group makes it fair between tenants on AWS: "Amazon SQS fair queues"; here the oldest comes first
 	}
-	if in.group == nil {
+	if in.MessageGroupId == nil {
 		return missing("MessageGroupId")
 	}
 	switch {
-	case in.dedup != nil && !fifoID.MatchString(*in.dedup):
-		return invalidValue(*in.dedup, "MessageDeduplicationId", "MessageDeduplicationId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
-	case in.dedup != nil:
-		m.Dedup = *in.dedup
+	case in.MessageDeduplicationId != nil && !fifoID.MatchString(*in.MessageDeduplicationId):
+		return invalidValue(*in.MessageDeduplicationId, "MessageDeduplicationId", "MessageDeduplicationId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+	case in.MessageDeduplicationId != nil:
+		m.Dedup = *in.MessageDeduplicationId
 	case q.Attributes["ContentBasedDeduplication"] == "true":
 		sum := sha256.Sum256([]byte(body))
 		m.Dedup = hex.EncodeToString(sum[:])

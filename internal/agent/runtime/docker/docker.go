@@ -22,8 +22,7 @@ import (
 
 // Runtime is a runtime.Runtime on a Docker Engine.
 type Runtime struct {
-	api     *client.Client
-	version string
+	api *client.Client
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -39,11 +38,10 @@ func New(ctx context.Context, host string) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("docker: %w", err)
 	}
-	info, err := api.ServerVersion(ctx, client.ServerVersionOptions{})
-	if err != nil {
+	if _, err := api.ServerVersion(ctx, client.ServerVersionOptions{}); err != nil {
 		return nil, errors.Join(fmt.Errorf("the Docker Engine does not answer: %w", err), api.Close())
 	}
-	return &Runtime{api: api, version: info.Version}, nil
+	return &Runtime{api: api}, nil
 }
 
 // Close ends the connection; containers go on.

@@ -32,14 +32,11 @@ func translate(s *runtime.Spec) (*container.Config, *container.HostConfig, error
 		LogConfig: container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "16m", "max-file": "2"}},
 		Resources: container.Resources{
 			CPUShares: s.CPUShares, NanoCPUs: s.CPUQuotaMilli * 1e6, Memory: s.MemoryBytes, MemoryReservation: s.MemoryReserve,
-			MemorySwap: s.MemorySwap, MemorySwappiness: s.Swappiness, CgroupParent: s.Cgroup,
+			MemorySwap: s.MemorySwap, MemorySwappiness: s.Swappiness,
 		},
 	}
 	if s.Init {
 		host.Init = &s.Init
-	}
-	if s.PidsLimit > 0 {
-		host.PidsLimit = &s.PidsLimit
 	}
 	for _, u := range s.Ulimits {
 		host.Ulimits = append(host.Ulimits, &units.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})

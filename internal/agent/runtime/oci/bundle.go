@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/agent/runtime"
+	"github.com/pintle/pintle/internal/agent/runtime/shim"
 )
 
 // bundle is a container in runc's words, on its way from the agent's.
@@ -186,6 +187,19 @@ func (b *bundle) namespaces(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// pid is the first process of a container that runs.
+func (r *Runtime) pid(id string) (int, error) {
+	dir, err := r.containers.Find(id)
+	if err != nil {
+		return 0, err
+	}
+	st, started, err := shim.ReadState(dir)
+	if err != nil || !started || !st.Running() {
+		return 0, errors.Join(err, fmt.Errorf("container %s, whose namespaces are to be shared, is not running", id))
+	}
+	return st.PID, nil
 }
 
 // hostname is the container's, its id's first part, or the machine's.

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/agent/runtime"
-	"github.com/pintle/pintle/internal/agent/runtime/shim"
 	"github.com/pintle/pintle/internal/pattern"
 )
 
@@ -126,19 +125,6 @@ func mountShm(dir string, size int64) error {
 	return unix.Mount("shm", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("mode=1777,size=%d", size))
 }
 
-// pid is the first process of a container that runs.
-func (r *Runtime) pid(id string) (int, error) {
-	dir, err := r.containers.Find(id)
-	if err != nil {
-		return 0, err
-	}
-	st, started, err := shim.ReadState(dir)
-	if err != nil || !started || !st.Running() {
-		return 0, errors.Join(err, fmt.Errorf("container %s, whose namespaces are to be shared, is not running", id))
-	}
-	return st.PID, nil
-}
-
 // source is the directory or file that a mount shows; one that is missing is made, as Docker does.
 func (b *bundle) source(m runtime.Mount) (string, error) {
 	if m.Volume {
@@ -185,156 +171,24 @@ func (b *bundle) volume(m runtime.Mount) (string, error) {
 	return dir, nil
 }
 
-// files are /etc/hosts, hostname and resolv.conf, which are the container's own.
-func (b *bundle) files() error {
-	resolv, err := b.resolvConf()
+// copyFromImage copies what an image has at a path, with owners, modes and links. Nothing there is
+// nothing to copy.
+func copyFromImage(root, path, to string) error {
+	r, err := os.OpenRoot(root)
 	if err != nil {
 		return err
 	}
-	hosts, err := b.hosts()
+	defer r.Close()
+	from, err := r.OpenFile(strings.TrimPrefix(filepath.Clean("/"+path), "/"), os.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return err
+		return nil //nolint:nilerr // the image has no directory there, or a link that leads out of it
 	}
-	for name, text := range map[string]string{"hosts": hosts, "hostname": b.hostname() + "\n", "resolv.conf": resolv} {
-		path := filepath.Join(b.dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return err
-		}
-		b.bind(path, "/etc/"+name, false)
-	}
-	return nil
-}
-
-func (b *bundle) hosts() (string, error) {
-	var out strings.Builder
-	if b.spec.Network.Mode == "host" {
-		machines, _ := os.ReadFile("/etc/hosts")
-		out.Write(machines)
-	} else {
-		out.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
-	}
-	if b.ip != "" {
-		fmt.Fprintf(&out, "%s\t%s\n", b.ip, b.hostname())
-	}
-	for _, l := range b.spec.Network.Links {
-		id, alias, _ := strings.Cut(l, ":")
-		a, err := b.runtime.opts.Networks.Find(id)
-		if err != nil {
-			return "", fmt.Errorf("link to %s: %w", alias, err)
-		}
-		fmt.Fprintf(&out, "%s\t%s\n", a.IP, alias)
-	}
-	for _, h := range b.spec.ExtraHosts {
-		name, ip, ok := strings.Cut(h, ":")
-		if !ok {
-			return "", fmt.Errorf("extra host %q is not name:address", h)
-		}
-		fmt.Fprintf(&out, "%s\t%s\n", ip, name)
-	}
-	return out.String(), nil
-}
-
-// resolvConf is the machine's, with what the spec says in its stead. Servers on the machine's loopback
-// cannot be reached from another network; systemd keeps the true ones in a file of its own.
-func (b *bundle) resolvConf() (string, error) {
-	machines, err := os.ReadFile("/etc/resolv.conf")
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
-	}
-	if strings.Contains(string(machines), "nameserver 127.0.0.53") && b.spec.Network.Mode != "host" {
-		if behind, err := os.ReadFile("/run/systemd/resolve/resolv.conf"); err == nil {
-			machines = behind
-		}
-	}
-	var out strings.Builder
-	if len(b.spec.DNSSearch) > 0 {
-		fmt.Fprintf(&out, "search %s\n", strings.Join(b.spec.DNSSearch, " "))
-	}
-	for _, ip := range b.spec.DNS {
-		fmt.Fprintf(&out, "nameserver %s\n", ip)
-	}
-	for line := range strings.Lines(string(machines)) {
-		if b.keeps(strings.Fields(line)) {
-			out.WriteString(strings.TrimSuffix(line, "\n") + "\n")
-		}
-	}
-	return out.String(), nil
-}
-
-// keeps says whether a line of the machine's resolv.conf is the container's too.
-func (b *bundle) keeps(line []string) bool {
-	if len(line) < 2 {
-		return false
-	}
-	switch line[0] {
-	case "nameserver":
-		loopback := net.ParseIP(line[1]).IsLoopback() && b.spec.Network.Mode != "host"
-		return len(b.spec.DNS) == 0 && !loopback
-	case "search", "domain":
-		return len(b.spec.DNSSearch) == 0
-	}
-	return line[0] == "options" || line[0] == "sortlist"
-}
-
-// devices gives the container devices of the machine's, and denies it all others but the harmless ones
-// that runc adds.
-func (b *bundle) devices(context.Context) error {
-	if b.spec.Privileged {
-		b.out.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: true, Access: "rwm"}}
-		// In the place of the container's own, so that what comes on top of it stays on top.
-		i := slices.IndexFunc(b.out.Mounts, func(m specs.Mount) bool { return m.Destination == "/dev" })
-		b.out.Mounts[i] = specs.Mount{Destination: "/dev", Type: "bind", Source: "/dev", Options: []string{"rbind", "rprivate"}}
-		return nil
-	}
-	b.out.Linux.Resources.Devices = append(b.out.Linux.Resources.Devices, specs.LinuxDeviceCgroup{Allow: false, Access: "rwm"})
-	for _, d := range b.spec.Devices {
-		if err := b.device(d); err != nil {
-			return err
-		}
+	defer from.Close()
+	// From the open directory, so that no link on the way can be changed meanwhile.
+	cmd := exec.Command("cp", "--archive", "--no-target-directory", "/dev/fd/3/.", to)
+	cmd.ExtraFiles = []*os.File{from}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return errors.Join(err, errors.New(strings.TrimSpace(string(out))))
 	}
 	return nil
-}
-
-func (b *bundle) device(d runtime.Device) error {
-	var st unix.Stat_t
-	if err := unix.Stat(d.HostPath, &st); err != nil {
-		return fmt.Errorf("device %s: %w", d.HostPath, err)
-	}
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return b.devicesIn(d)
-	}
-	kind := map[uint32]string{unix.S_IFCHR: "c", unix.S_IFBLK: "b"}[st.Mode&unix.S_IFMT]
-	if kind == "" {
-		return fmt.Errorf("%s is no device", d.HostPath)
-	}
-	path, access := d.ContainerPath, d.Permissions
-	if path == "" {
-		path = d.HostPath
-	}
-	if access == "" {
-		access = "rwm"
-	}
-	major, minor := int64(unix.Major(st.Rdev)), int64(unix.Minor(st.Rdev))
-	mode := os.FileMode(st.Mode & 0o777)
-	b.out.Linux.Devices = append(b.out.Linux.Devices, specs.LinuxDevice{Path: path, Type: kind, Major: major, Minor: minor, FileMode: &mode, UID: &st.Uid, GID: &st.Gid})
-	b.out.Linux.Resources.Devices = append(b.out.Linux.Resources.Devices, specs.LinuxDeviceCgroup{Allow: true, Type: kind, Major: &major, Minor: &minor, Access: access})
-	return nil
-}
-
-// devicesIn gives the container every device of a directory, such as /dev/infiniband.
-func (b *bundle) devicesIn(d runtime.Device) error {
-	return filepath.WalkDir(d.HostPath, func(path string, e os.DirEntry, err error) error {
-		if err != nil || e.Type()&os.ModeDevice == 0 {
-			return err
-		}
-		inside, err := filepath.Rel(d.HostPath, path)
-		if err != nil {
-			return err
-		}
-		one := runtime.Device{HostPath: path, Permissions: d.Permissions}
-		if d.ContainerPath != "" {
-			one.ContainerPath = filepath.Join(d.ContainerPath, inside)
-		}
-		return b.device(one)
-	})
 }

@@ -19,12 +19,7 @@ import (
 )
 
 // cgroupOf is a container's cgroup, below the hierarchy's root.
-func cgroupOf(s *runtime.Spec) string {
-	if s.Cgroup != "" {
-		return path.Join("/", s.Cgroup, s.ID)
-	}
-	return "/pintle/" + s.ID
-}
+func cgroupOf(s *runtime.Spec) string { return "/pintle/" + s.ID }
 
 const unified = "/sys/fs/cgroup"
 

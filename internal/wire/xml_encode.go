@@ -40,6 +40,12 @@ func (e *xmlEncoder) element(tag, text string) {
 	e.close(tag)
 }
 
+func (e *xmlEncoder) root(name, namespace string, sh *shape, v reflect.Value) {
+	e.open(name + ` xmlns="` + namespace + `"`)
+	e.value(sh, v)
+	e.close(name)
+}
+
 func (e *xmlEncoder) tagged(tag string, sh *shape, v reflect.Value) {
 	e.open(tag)
 	e.value(sh, v)

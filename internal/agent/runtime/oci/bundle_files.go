@@ -1,0 +1,101 @@
+package oci
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// files are /etc/hosts, hostname and resolv.conf, which are the container's own.
+func (b *bundle) files() error {
+	resolv, err := b.resolvConf()
+	if err != nil {
+		return err
+	}
+	hosts, err := b.hosts()
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"hosts": hosts, "hostname": b.hostname() + "\n", "resolv.conf": resolv} {
+		path := filepath.Join(b.dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+		b.bind(path, "/etc/"+name, false)
+	}
+	return nil
+}
+
+func (b *bundle) hosts() (string, error) {
+	var out strings.Builder
+	if b.spec.Network.Mode == "host" {
+		machines, _ := os.ReadFile("/etc/hosts")
+		out.Write(machines)
+	} else {
+		out.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
+	}
+	if b.ip != "" {
+		fmt.Fprintf(&out, "%s\t%s\n", b.ip, b.hostname())
+	}
+	for _, l := range b.spec.Network.Links {
+		id, alias, _ := strings.Cut(l, ":")
+		a, err := b.runtime.opts.Networks.Find(id)
+		if err != nil {
+			return "", fmt.Errorf("link to %s: %w", alias, err)
+		}
+		fmt.Fprintf(&out, "%s\t%s\n", a.IP, alias)
+	}
+	for _, h := range b.spec.ExtraHosts {
+		name, ip, ok := strings.Cut(h, ":")
+		if !ok {
+			return "", fmt.Errorf("extra host %q is not name:address", h)
+		}
+		fmt.Fprintf(&out, "%s\t%s\n", ip, name)
+	}
+	return out.String(), nil
+}
+
+// resolvConf is the machine's, with what the spec says in its stead. Servers on the machine's loopback
+// cannot be reached from another network; systemd keeps the true ones in a file of its own.
+func (b *bundle) resolvConf() (string, error) {
+	machines, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	if strings.Contains(string(machines), "nameserver 127.0.0.53") && b.spec.Network.Mode != "host" {
+		if behind, err := os.ReadFile("/run/systemd/resolve/resolv.conf"); err == nil {
+			machines = behind
+		}
+	}
+	var out strings.Builder
+	if len(b.spec.DNSSearch) > 0 {
+		fmt.Fprintf(&out, "search %s\n", strings.Join(b.spec.DNSSearch, " "))
+	}
+	for _, ip := range b.spec.DNS {
+		fmt.Fprintf(&out, "nameserver %s\n", ip)
+	}
+	for line := range strings.Lines(string(machines)) {
+		if b.keeps(strings.Fields(line)) {
+			out.WriteString(strings.TrimSuffix(line, "\n") + "\n")
+		}
+	}
+	return out.String(), nil
+}
+
+// keeps says whether a line of the machine's resolv.conf is the container's too.
+func (b *bundle) keeps(line []string) bool {
+	if len(line) < 2 {
+		return false
+	}
+	switch line[0] {
+	case "nameserver":
+		loopback := net.ParseIP(line[1]).IsLoopback() && b.spec.Network.Mode != "host"
+		return len(b.spec.DNS) == 0 && !loopback
+	case "search", "domain":
+		return len(b.spec.DNSSearch) == 0
+	}
+	return line[0] == "options" || line[0] == "sortlist"
+}

@@ -1,0 +1,132 @@
+package queuestore
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// apply makes a record's change in memory. It lies in the segment, in the frame at the offset. The caller holds mu.
+func (s *Store) apply(r *record, g *segment, offset int64) error {
+	s.last = max(s.last, r.seq, r.toSeq) // no number is given twice, also where its message is gone: receipts have it
+	switch r.kind {
+	case queueIs:
+		return s.applyQueue(r, g)
+	case moveIs:
+		return s.applyMove(r, g)
+	case numbered:
+		return nil
+	}
+	q := s.queueOf(r.queue)
+	switch r.kind {
+	case queueGone:
+		for _, m := range q.messages {
+			s.forget(m)
+		}
+		s.live -= q.size
+		delete(s.queues, r.queue)
+		if s.names[q.Name] == q {
+			delete(s.names, q.Name)
+		}
+		return nil
+	case messageIs:
+		s.applyMessage(q, r, g, offset)
+		return nil
+	case sentBefore:
+		q.remember(r.key, duplicate{r.id, r.seq, r.at, g})
+		return nil
+	case purged:
+		for _, m := range q.messages {
+			s.forget(m)
+			q.drop(m)
+		}
+		q.purgedAt = r.at
+		return nil
+	}
+	m := q.messages[r.seq]
+	if m == nil {
+		return nil // it lies further on, as it is now
+	}
+	switch r.kind {
+	case receivedAt:
+		q.received(m, r.at, r.until)
+	case visibleAt:
+		q.retime(m, r.until)
+	case messageGone:
+		s.forget(m)
+		q.drop(m)
+	case movedTo, redriven:
+		s.applyMoved(q, m, r)
+	}
+	return nil
+}
+
+// queueOf is the queue that a record is about. What it is may come later in the log, or that it is gone: until then it
+// has no name, and keeps its messages.
+func (s *Store) queueOf(id uint64) *queue {
+	q := s.queues[id]
+	if q == nil {
+		q = newQueue(Queue{ID: id, Retention: math.MaxInt64 / 2})
+		s.queues[id] = q
+	}
+	return q
+}
+
+func (s *Store) applyQueue(r *record, g *segment) error {
+	var is Queue
+	if err := json.Unmarshal(r.json, &is); err != nil {
+		return fmt.Errorf("%w: %w", errCorrupt, err)
+	}
+	q := s.queues[is.ID]
+	switch {
+	case q == nil:
+		q = newQueue(is)
+		s.queues[is.ID] = q
+	case q.Name == "": // its messages came first
+		before := q
+		q = newQueue(is)
+		q.sent, q.recent, q.purgedAt = before.sent, before.recent, before.purgedAt
+		for _, m := range before.messages {
+			q.add(m, m.state)
+		}
+		s.queues[is.ID] = q
+	default:
+		q.update(is)
+	}
+	s.names[is.Name] = q
+	s.live += int64(len(r.json)) - q.size
+	q.size, q.in = int64(len(r.json)), g
+	return nil
+}
+
+func (s *Store) applyMessage(q *queue, r *record, g *segment, offset int64) {
+	p := place{g, offset + int64(r.offset), int32(len(r.body)), int32(len(r.meta)), int64(r.size), r.id}
+	s.live += p.whole
+	if r.key != "" {
+		q.remember(r.key, duplicate{r.id, r.seq, r.message.entered, g})
+	}
+	if m := q.messages[r.seq]; m != nil {
+		s.forget(m)
+		m.link(p)
+		return
+	}
+	m := r.message
+	m.link(p)
+	q.add(&m, m.state)
+}
+
+// forget notes that a message's record does not count any more.
+func (s *Store) forget(m *message) {
+	s.live -= m.place.whole
+	m.unlink()
+}
+
+func (s *Store) applyMoved(q *queue, m *message, r *record) {
+	to := s.queueOf(r.to)
+	q.drop(m)
+	m.seq, m.entered, m.visibleAt, m.before, m.from = r.toSeq, r.at, r.at, m.receives, r.key
+	if r.kind == redriven { // "Configuring a dead-letter queue redrive" in the developer guide: it is a new message
+		m.place.id, m.sent, m.receives, m.before, m.first = r.id, r.at, 0, 0, 0
+	}
+	to.add(m, visible)
+}

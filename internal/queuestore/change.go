@@ -1,0 +1,110 @@
+package queuestore
+
+import (
+	"slices"
+	"time"
+)
+
+// held is the message of a receipt, if the receipt is its last. The caller holds mu.
+func (q *queue) held(r Receipt) (*message, error) {
+	if r.Queue != q.ID {
+		return nil, ErrReceipt
+	}
+	m := q.messages[r.Seq]
+	if m == nil || r.Number > m.receives {
+		return nil, ErrNoMessage
+	}
+	if r.Number < m.receives {
+		return nil, ErrExpired
+	}
+	return m, nil
+}
+
+// Delete removes messages that were received. Each has an error of its own: ErrNoMessage and, of a standard queue,
+// ErrExpired say that there was nothing to delete any more.
+func (s *Store) Delete(name string, receipts []Receipt) ([]error, error) {
+	return s.change(name, len(receipts), func(q *queue, i int, now int64) (record, error) {
+		m, err := q.held(receipts[i])
+		if err == nil && q.FIFO && m.state != inFlight {
+			err = ErrExpired
+		}
+		if err != nil {
+			return record{}, err
+		}
+		return record{kind: messageGone, queue: q.ID, seq: m.seq, at: now}, nil
+	})
+}
+
+// Visibility is for how long from now a message that was received is to be in flight.
+type Visibility struct {
+	Receipt Receipt
+	Timeout time.Duration
+}
+
+// maxVisibility is how long a message can be in flight in all: API_ChangeMessageVisibility.
+const maxVisibility = 12 * 60 * 60 * 1000
+
+// ChangeVisibility changes how long messages are in flight. Each has an error of its own.
+func (s *Store) ChangeVisibility(name string, changes []Visibility) ([]error, error) {
+	return s.change(name, len(changes), func(q *queue, i int, now int64) (record, error) {
+		m, err := q.held(changes[i].Receipt)
+		if err != nil {
+			return record{}, err
+		}
+		if m.state != inFlight {
+			return record{}, ErrVisible
+		}
+		until := now + changes[i].Timeout.Milliseconds()
+		if until > m.received+maxVisibility+1000 { // the call may have taken a moment
+			return record{}, ErrTooLong
+		}
+		return record{kind: visibleAt, queue: q.ID, seq: m.seq, at: now, until: until}, nil
+	})
+}
+
+// change makes up to n records, each on top of those before, and commits them together.
+func (s *Store) change(name string, n int, make func(q *queue, i int, now int64) (record, error)) ([]error, error) {
+	s.mu.Lock()
+	now := s.now()
+	q, err := s.find(name, now)
+	if err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
+	var errs []error
+	var records []record
+	for i := range n {
+		r, err := make(q, i, now)
+		errs = append(errs, err)
+		if err == nil && !slices.ContainsFunc(records, func(x record) bool { return x.kind == r.kind && x.seq == r.seq }) {
+			records = append(records, r)
+		}
+		if err == nil && r.kind == messageGone {
+			q.flow.begin(q, now)
+			q.flow.second.Deleted++
+		}
+	}
+	b := s.commit(records, true)
+	q.advance(now)
+	s.stir(q)
+	s.mu.Unlock()
+	return errs, b.wait()
+}
+
+// Purge removes all messages of a queue. It does so once a minute.
+func (s *Store) Purge(name string) error {
+	s.mu.Lock()
+	now := s.now()
+	q, err := s.find(name, now)
+	if err == nil && q.purgedAt+60_000 > now {
+		err = ErrPurged
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	q.flow.begin(q, now)
+	b := s.commit([]record{{kind: purged, queue: q.ID, at: now}}, true)
+	s.mu.Unlock()
+	return b.wait()
+}

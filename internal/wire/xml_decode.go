@@ -1,0 +1,135 @@
+package wire
+
+import (
+	"encoding/xml"
+	"io"
+	"reflect"
+	"strings"
+)
+
+// xmlNode is an element of a request's XML.
+type xmlNode struct {
+	name     string
+	text     strings.Builder
+	attrs    []xml.Attr
+	children []*xmlNode
+}
+
+// maxXMLDepth bounds how deep a request's XML goes.
+const maxXMLDepth = 32
+
+func malformedXML(why string) error {
+	return refuse("MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema: %s.", why)
+}
+
+// parseXML reads a document.
+func parseXML(body []byte) (*xmlNode, error) {
+	d := xml.NewDecoder(strings.NewReader(string(body)))
+	top := &xmlNode{}
+	stack := []*xmlNode{top}
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, malformedXML("it cannot be read")
+		}
+		here := stack[len(stack)-1]
+		switch t := token.(type) {
+		case xml.StartElement:
+			if len(stack) > maxXMLDepth {
+				return nil, malformedXML("it is too deep")
+			}
+			n := &xmlNode{name: t.Name.Local, attrs: t.Copy().Attr}
+			here.children = append(here.children, n)
+			stack = append(stack, n)
+		case xml.EndElement:
+			stack = stack[:len(stack)-1]
+		case xml.CharData:
+			here.text.Write(t)
+		}
+	}
+	if len(top.children) != 1 || len(stack) != 1 {
+		return nil, malformedXML("it must have one root")
+	}
+	return top.children[0], nil
+}
+
+// structure reads the element's children into a struct.
+func (n *xmlNode) structure(sh *shape, into reflect.Value) error {
+	for _, m := range sh.members {
+		if m.place.In == inAttribute {
+			_, local, _ := strings.Cut(m.place.Name, ":")
+			for _, a := range n.attrs {
+				if a.Name.Local == local {
+					setText(m.shape, into.Field(m.index), a.Value) //nolint:errcheck // it is a string
+				}
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for _, c := range n.children {
+		m := sh.byName[c.name]
+		if m == nil || m.place.In != inBody {
+			return malformedXML("there is no " + c.name + " in " + n.name)
+		}
+		flat := m.shape.kind == kindList && m.place.Item == ""
+		if seen[c.name] && !flat {
+			return malformedXML(c.name + " comes more than once")
+		}
+		seen[c.name] = true
+		field := into.Field(m.index)
+		var err error
+		switch {
+		case flat:
+			err = c.appendTo(m.shape, field)
+		case m.shape.kind == kindList:
+			field.Set(reflect.MakeSlice(field.Type(), 0, len(c.children)))
+			for _, item := range c.children {
+				if item.name != m.place.Item {
+					return malformedXML("there is no " + item.name + " in " + c.name)
+				}
+				if err = item.appendTo(m.shape, field); err != nil {
+					break
+				}
+			}
+		default:
+			err = c.value(m.shape, field)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *xmlNode) appendTo(list *shape, field reflect.Value) error {
+	element := reflect.New(list.elem.typ).Elem()
+	if err := n.value(list.elem, element); err != nil {
+		return err
+	}
+	field.Set(reflect.Append(field, element))
+	return nil
+}
+
+func (n *xmlNode) value(sh *shape, v reflect.Value) error {
+	switch sh.kind {
+	case kindPointer:
+		v.Set(reflect.New(sh.elem.typ))
+		return n.value(sh.elem, v.Elem())
+	case kindStructure:
+		return n.structure(sh, v)
+	}
+	if len(n.children) > 0 {
+		return malformedXML(n.name + " has elements in it")
+	}
+	text := n.text.String()
+	if sh.kind != kindString {
+		text = strings.TrimSpace(text)
+	}
+	if err := setText(sh, v, text); err != nil {
+		return malformedXML(n.name + " is invalid")
+	}
+	return nil
+}
