@@ -160,7 +160,8 @@ func (s *Store) collect(ctx context.Context, name string, before time.Time) erro
 	var one int
 	err := s.reads.QueryRowContext(ctx, `SELECT 1 FROM files WHERE name = ?`, name).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
-		return os.Remove(s.path(name))
+		s.remove([]string{name}) // unless it is being read still, or went with its object just now
+		return nil
 	}
 	return err
 }

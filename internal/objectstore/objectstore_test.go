@@ -148,6 +148,58 @@ func TestReadWhileReplaced(t *testing.T) {
 	}
 }
 
+// TestCollectBesideOthers collects files of a store that was opened again, while one is read whose object is deleted, and
+// one goes with its object.
+func TestCollectBesideOthers(t *testing.T) {
+	s := newStore(t)
+	u, err := s.CreateUpload(t.Context(), "b", "k", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 2 {
+		f, err := s.Write(bytes.NewReader(make([]byte, small+1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Number = n + 1
+		if err := s.PutPart(t.Context(), u, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := func(parts []*File) ([]*File, error) { return parts, nil }
+	if err := s.Complete(t.Context(), u, &Object{Bucket: "b", Key: "k", Parts: 2}, all, Conditions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, s.dir)
+	o, r, err := s.Read(t.Context(), "b", "k", func(o *Object) (Stretch, error) { return Stretch{0, o.Size}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := s.Files(t.Context(), o, 0, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), "b", "k", Conditions{}); err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(time.Second)
+	if err := s.Collect(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(r); err != nil || int64(len(b)) != o.Size {
+		t.Errorf("read %d bytes of %d, %v", len(b), o.Size, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.collect(t.Context(), files[0].name, later); err != nil { // which it had listed before
+		t.Errorf("a file that has gone: %v", err)
+	}
+}
+
 // TestConditions has changes that are refused inside: nothing is changed, and no file is left.
 func TestConditions(t *testing.T) {
 	s := newStore(t)
