@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -197,6 +198,29 @@ func TestCollectBesideOthers(t *testing.T) {
 	}
 	if err := s.collect(t.Context(), files[0].name, later); err != nil { // which it had listed before
 		t.Errorf("a file that has gone: %v", err)
+	}
+}
+
+// TestDamagedFile: an object whose file has lost its end is neither read nor copied as if it were whole.
+func TestDamagedFile(t *testing.T) {
+	s := newStore(t)
+	put(t, s, "k", make([]byte, 2*small))
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && filepath.Dir(path) != s.dir {
+			err = os.Truncate(path, small/2)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, r, err := s.Read(t.Context(), "b", "k", func(o *Object) (Stretch, error) { return Stretch{0, o.Size}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if f, err := s.Write(r); err == nil {
+		t.Errorf("copied with %d bytes", f.Size)
 	}
 }
 
