@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -30,5 +32,32 @@ func TestParseInstances(t *testing.T) {
 	}
 	if got, err := parseInstances("--fleet", []string{"c5.large=2", "c5.large=2"}, 3); err == nil {
 		t.Errorf("together they are %v", got)
+	}
+}
+
+// TestGuardKeepsPagesOut: a web page from elsewhere, which a browser lets send forms and fetch images, calls nothing.
+func TestGuardKeepsPagesOut(t *testing.T) {
+	served := guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for _, c := range []struct {
+		who    string
+		header map[string]string
+		want   int
+	}{
+		{"an SDK", nil, http.StatusOK},
+		{"a form of a page elsewhere", map[string]string{"Origin": "https://evil.example"}, http.StatusForbidden},
+		{"a form in a sandboxed frame", map[string]string{"Origin": "null"}, http.StatusForbidden},
+		{"a form of a page in somebody's bucket", map[string]string{"Origin": "https://evil.s3.amazonaws.com"}, http.StatusForbidden},
+		{"an image of a page elsewhere", map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
+		{"a page of this machine", map[string]string{"Origin": "http://localhost:3000", "Sec-Fetch-Site": "cross-site"}, http.StatusOK},
+		{"somebody who types the address", map[string]string{"Sec-Fetch-Site": "none"}, http.StatusOK},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:4566/?Action=TerminateInstances&Version=2016-11-15", nil)
+		for name, value := range c.header {
+			r.Header.Set(name, value)
+		}
+		w := httptest.NewRecorder()
+		if served.ServeHTTP(w, r); w.Code != c.want {
+			t.Errorf("%s gets %d, want %d", c.who, w.Code, c.want)
+		}
 	}
 }

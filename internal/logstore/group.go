@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ type group struct {
 	files   map[int]*os.File // by number
 	current int              // the segment that is written
 	size    int64            // of it
+	closed  bool
 
 	queueMu  sync.Mutex
 	queue    []*pending
@@ -207,9 +209,12 @@ func (g *group) flush(batch []*pending) {
 	err := g.write(buf)
 	offset := g.size - int64(len(buf))
 	for i, p := range taken {
-		if err == nil {
+		switch {
+		case err == nil:
 			g.index(g.current, offset, heads[i], p.rec.Stream)
 			offset += int64(headSize + heads[i].length)
+		case p.rec.Kind == streamMade:
+			delete(g.streams, p.rec.Stream) // accepts has noted it
 		}
 		p.done <- err
 	}
@@ -217,6 +222,9 @@ func (g *group) flush(batch []*pending) {
 
 // accepts refuses a record that another one ahead of it has made impossible.
 func (g *group) accepts(r *record) error {
+	if g.closed {
+		return ErrNoGroup // it was deleted meanwhile
+	}
 	_, exists := g.streams[r.Stream]
 	if r.Kind == streamMade {
 		if exists {
@@ -241,11 +249,12 @@ func (g *group) write(b []byte) error {
 		}
 	}
 	f := g.files[g.current]
-	if _, err := f.WriteAt(b, g.size); err != nil {
-		return err
+	_, err := f.WriteAt(b, g.size)
+	if err == nil {
+		err = f.Sync()
 	}
-	if err := f.Sync(); err != nil {
-		return err
+	if err != nil { // what was refused must not come up behind what is written next
+		return errors.Join(err, f.Truncate(g.size))
 	}
 	g.size += int64(len(b))
 	return nil
@@ -254,6 +263,7 @@ func (g *group) write(b []byte) error {
 func (g *group) close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.closed = true
 	var errs []error
 	for _, f := range g.files {
 		errs = append(errs, f.Close())
@@ -271,12 +281,13 @@ func (g *group) expiry(now int64) int64 {
 	return now - int64(g.meta.RetentionDays)*day
 }
 
-// sweep removes segments of which all events have expired. The current one stays.
+// sweep removes segments of which all events have expired, from the oldest on: a later one may hold the end of a stream
+// that lies in those before it. The current one stays.
 func (g *group) sweep(now int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := g.expiry(now)
-	if before == 0 {
+	if before == 0 || g.closed {
 		return nil
 	}
 	newest := map[int]int64{}
@@ -285,19 +296,23 @@ func (g *group) sweep(now int64) error {
 			newest[b.segment] = max(newest[b.segment], b.last)
 		}
 	}
-	var errs []error
-	for n, f := range g.files {
+	for _, n := range slices.Sorted(maps.Keys(g.files)) {
 		if n == g.current || newest[n] >= before {
-			continue
+			return nil
 		}
 		// Streams that were made in it must be known after the next start.
 		for _, s := range g.streams {
 			s.batches = slices.DeleteFunc(s.batches, func(b place) bool { return b.segment == n })
 		}
-		errs = append(errs, g.keepStreams(), f.Close(), os.Remove(segmentPath(g.dir, n)))
+		if err := g.keepStreams(); err != nil {
+			return err
+		}
+		if err := errors.Join(g.files[n].Close(), os.Remove(segmentPath(g.dir, n))); err != nil {
+			return err
+		}
 		delete(g.files, n)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // keepStreams writes the streams without any batch left again, since the segment that made them goes.

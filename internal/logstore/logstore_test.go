@@ -7,9 +7,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -235,6 +237,141 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 		}
 		s.Close()
 		s = open(t, dir)
+	}
+}
+
+// TestSweepForgetsNoEnd: a stream that was deleted stays so, whatever is swept first.
+func TestSweepForgetsNoEnd(t *testing.T) {
+	dir := t.TempDir()
+	s := withGroup(t, dir, "gone", "stays")
+	for stream, at := range map[string]int64{"gone": 1, "stays": 10 * day} {
+		if err := s.Append("g", stream, 1, []Event{event(at, stream)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := s.groups["g"]
+	for range 2 { // the end of the stream gets a segment of its own
+		if err := g.openSegment(g.current + 1); err != nil {
+			t.Fatal(err)
+		}
+		if g.current == 2 {
+			if err := s.DeleteStream("g", "gone"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sweep(11 * day); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s = open(t, dir)
+	if streams, err := s.Streams("g"); err != nil || len(streams) != 1 || streams[0].Name != "stays" {
+		t.Errorf("after a restart the streams are %+v, %v", streams, err)
+	}
+}
+
+// TestSweepBesideDelete: a group that is deleted meanwhile keeps the others from nothing, and takes nothing any more.
+func TestSweepBesideDelete(t *testing.T) {
+	s := withGroup(t, t.TempDir(), "a")
+	g := s.groups["g"]
+	if err := g.openSegment(2); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DeleteGroup("g"); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.sweep(10 * day); err != nil {
+		t.Errorf("it is swept: %v", err)
+	}
+	if err := g.append(record{Kind: eventBatch, Stream: "a", Events: []Event{event(1, "x")}}); !errors.Is(err, ErrNoGroup) {
+		t.Errorf("it is written to: %v", err)
+	}
+}
+
+// limitFiles has the disk be full for files beyond a size, until the function that it returns is called.
+func limitFiles(t *testing.T, size uint64) (free func()) {
+	t.Helper()
+	signal.Ignore(syscall.SIGXFSZ)
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFullDisk: what could not be written is not there, neither at once nor after a restart, and can be tried again.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	s := withGroup(t, dir, "a")
+	g := s.groups["g"]
+	refused := []record{
+		{Kind: streamMade, Stream: "n"},
+		{Kind: eventBatch, Stream: "a", Events: []Event{event(2, "refused")}},
+		{Kind: eventBatch, Stream: "a", Events: []Event{event(3, "torn")}},
+	}
+	var batch []*pending
+	size := g.size
+	for _, r := range refused {
+		size += int64(len(r.encode()))
+		batch = append(batch, &pending{r, make(chan error, 1)})
+	}
+	free := limitFiles(t, uint64(size-1))
+	g.flush(batch)
+	free()
+	for i, p := range batch {
+		if err := <-p.done; err == nil {
+			t.Errorf("record %d was taken", i)
+		}
+	}
+	if err := s.CreateStream("g", "n", 1); err != nil {
+		t.Errorf("the stream once more: %v", err)
+	}
+	s.Close()
+	s = open(t, dir)
+	if got, _, err := s.Read("g", Range{Limit: 10}); err != nil || len(got) != 0 {
+		t.Errorf("after a restart there are %v, %v", texts(got), err)
+	}
+	if streams, err := s.Streams("g"); err != nil || len(streams) != 2 {
+		t.Errorf("and the streams %+v, %v", streams, err)
+	}
+}
+
+// TestSweepOnAFullDisk: a segment stays as long as what it alone knows cannot be written elsewhere.
+func TestSweepOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	s := withGroup(t, dir, "a")
+	if err := s.groups["g"].openSegment(2); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
+		t.Fatal(err)
+	}
+	free := limitFiles(t, 1)
+	err := s.Sweep(10 * day)
+	free()
+	if err == nil {
+		t.Error("a full disk is not told of")
+	}
+	s.Close()
+	s = open(t, dir)
+	if streams, err := s.Streams("g"); err != nil || len(streams) != 1 {
+		t.Errorf("after a restart the streams are %+v, %v", streams, err)
+	}
+	if err := s.Sweep(10 * day); err != nil {
+		t.Errorf("once there is room: %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -145,6 +146,81 @@ func TestReadWhileReplaced(t *testing.T) {
 	}
 	if n := filesIn(t, s); n != 0 {
 		t.Errorf("%d files are left", n)
+	}
+}
+
+// TestCollectBesideOthers collects files of a store that was opened again, while one is read whose object is deleted, and
+// one goes with its object.
+func TestCollectBesideOthers(t *testing.T) {
+	s := newStore(t)
+	u, err := s.CreateUpload(t.Context(), "b", "k", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 2 {
+		f, err := s.Write(bytes.NewReader(make([]byte, small+1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Number = n + 1
+		if err := s.PutPart(t.Context(), u, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := func(parts []*File) ([]*File, error) { return parts, nil }
+	if err := s.Complete(t.Context(), u, &Object{Bucket: "b", Key: "k", Parts: 2}, all, Conditions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, s.dir)
+	o, r, err := s.Read(t.Context(), "b", "k", func(o *Object) (Stretch, error) { return Stretch{0, o.Size}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := s.Files(t.Context(), o, 0, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), "b", "k", Conditions{}); err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(time.Second)
+	if err := s.Collect(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(r); err != nil || int64(len(b)) != o.Size {
+		t.Errorf("read %d bytes of %d, %v", len(b), o.Size, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.collect(t.Context(), files[0].name, later); err != nil { // which it had listed before
+		t.Errorf("a file that has gone: %v", err)
+	}
+}
+
+// TestDamagedFile: an object whose file has lost its end is neither read nor copied as if it were whole.
+func TestDamagedFile(t *testing.T) {
+	s := newStore(t)
+	put(t, s, "k", make([]byte, 2*small))
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && filepath.Dir(path) != s.dir {
+			err = os.Truncate(path, small/2)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, r, err := s.Read(t.Context(), "b", "k", func(o *Object) (Stretch, error) { return Stretch{0, o.Size}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if f, err := s.Write(r); err == nil {
+		t.Errorf("copied with %d bytes", f.Size)
 	}
 }
 

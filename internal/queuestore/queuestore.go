@@ -178,6 +178,9 @@ func (s *Store) find(name string, now int64) (*queue, error) {
 	return q, nil
 }
 
+// maxSettled is how many messages' ends one frame holds: all of a queue's may be over at once, more than a frame takes.
+const maxSettled = 10_000
+
 // settle does what time has done to a queue. The caller holds mu.
 func (s *Store) settle(q *queue, now int64) {
 	q.advance(now)
@@ -187,19 +190,24 @@ func (s *Store) settle(q *queue, now int64) {
 		r := record{kind: messageGone, queue: q.ID, seq: m.seq, at: now}
 		gone = append(gone, r)
 		s.apply(&r, nil, 0) //nolint:errcheck // a message's end is always well
+		if len(gone) == maxSettled {
+			s.commit(gone, false)
+			gone = nil
+		}
 	}
 	s.commit(gone, false)
 }
 
-// CreateQueue makes a queue. Where there is one of the name it returns that, and ErrExists.
+// CreateQueue makes a queue. Where there is one of the name it returns that, and ErrExists, once it is on disk.
 func (s *Store) CreateQueue(in Queue) (Queue, error) {
 	s.mu.Lock()
-	if q, err := s.find(in.Name, s.now()); !errors.Is(err, ErrNoQueue) {
-		defer s.mu.Unlock()
-		if err != nil {
-			return Queue{}, err
-		}
-		return q.Queue, ErrExists
+	if q, err := s.find(in.Name, s.now()); err == nil {
+		there, b := q.Queue, s.before
+		s.mu.Unlock()
+		return there, cmp.Or(b.wait(), ErrExists)
+	} else if !errors.Is(err, ErrNoQueue) {
+		s.mu.Unlock()
+		return Queue{}, err
 	}
 	in.ID = rand.Uint64()
 	in.CreatedAt, in.ModifiedAt = s.now(), s.now()

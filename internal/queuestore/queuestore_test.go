@@ -409,3 +409,53 @@ func TestWriteFails(t *testing.T) {
 		t.Errorf("after a restart: %+v %v", c, err)
 	}
 }
+
+// TestAllExpireAtOnce: however many messages are over at a moment, what is written of it can be read again.
+func TestAllExpireAtOnce(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	opts := Options{NoSync: true, Now: func() time.Time { return now }}
+	s := open(t, dir, opts)
+	create(t, s, Queue{Name: "q", Retention: 60_000})
+	if _, err := s.Send("q", make([]Message, 2*maxSettled+1)); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Minute)
+	if c, err := s.Counts("q"); err != nil || c != (Counts{}) {
+		t.Fatalf("a minute later: %+v %v", c, err)
+	}
+	s.Close()
+	f, err := os.Open(filepath.Join(dir, "000000001.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	ends := 0
+	_, err = scan(f, func(payload []byte, _ int64) error {
+		records, err := parsePayload(payload)
+		if err != nil || records[0].kind != messageGone {
+			return err
+		}
+		if ends += len(records); len(records) > maxSettled {
+			t.Errorf("a frame has the ends of %d messages", len(records))
+		}
+		return nil
+	})
+	if err != nil || ends != 2*maxSettled+1 {
+		t.Errorf("%d messages ended, %v", ends, err)
+	}
+}
+
+// TestExistsOnceOnDisk: nobody is told that there is a queue which a crash could still take back.
+func TestExistsOnceOnDisk(t *testing.T) {
+	s := open(t, t.TempDir(), Options{NoSync: true})
+	create(t, s, Queue{Name: "q"})
+	b := newBatch()
+	b.err = os.ErrInvalid
+	close(b.done)
+	s.mu.Lock()
+	s.before = b // in which the queue could not be written
+	s.mu.Unlock()
+	if _, err := s.CreateQueue(Queue{Name: "q"}); !errors.Is(err, os.ErrInvalid) {
+		t.Errorf("it says %v", err)
+	}
+}

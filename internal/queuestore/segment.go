@@ -94,8 +94,8 @@ func (s *Store) load() error {
 			torn = g
 		}
 	}
-	if torn != nil {
-		return torn.file.Truncate(torn.size)
+	if torn != nil { // on disk before what comes next, which may be in another segment
+		return errors.Join(torn.file.Truncate(torn.size), torn.file.Sync())
 	}
 	if len(s.segments) > 0 {
 		return nil

@@ -41,7 +41,7 @@ func newRESTBody(q *restRequest, caller Caller) (*restBody, error) {
 	if b.length == 0 && strings.EqualFold(q.Header.Get("Expect"), "100-continue") {
 		q.w.WriteHeader(http.StatusContinue) // net/http does it for bodies alone; botocore muddles up a connection without it
 	}
-	kind := q.Header.Get(contentHashHeader)
+	kind := q.contentHash()
 	switch {
 	case strings.HasPrefix(kind, "STREAMING-"):
 		length, err := strconv.ParseInt(q.Header.Get("X-Amz-Decoded-Content-Length"), 10, 64)

@@ -3,6 +3,9 @@ package wire_test
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha1"
+	"encoding/base64"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -218,6 +221,38 @@ func TestPresignedREST(t *testing.T) {
 		u.RawQuery = q.Encode()
 		if status := do(t, "GET", u.String(), nil, ""); status != http.StatusForbidden {
 			t.Errorf("presigned and over: %d", status)
+		}
+	}
+}
+
+// TestPresignedWithMore: what a presigned URL says of its request cannot be changed, though it stands in parameters.
+func TestPresignedWithMore(t *testing.T) {
+	e, endpoint := serveS3(t, now())
+	hello := "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+	r, _ := http.NewRequest("PUT", endpoint+"/bucket/key?X-Amz-Expires=60&X-Amz-Content-Sha256="+hello, nil)
+	v4URL, _, err := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }).PresignHTTP(t.Context(),
+		aws.Credentials{AccessKeyID: "AKIAALICE", SecretAccessKey: "secret"}, r, hello, "s3", "us-east-1", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	expires := fmt.Sprint(time.Now().Add(time.Minute).Unix())
+	mac := hmac.New(sha1.New, []byte("secret"))
+	mac.Write([]byte("PUT\n\n\n" + expires + "\nx-amz-storage-class:STANDARD\n/bucket/key"))
+	v2URL := endpoint + "/bucket/key?AWSAccessKeyId=AKIAALICE&Expires=" + expires + "&x-amz-storage-class=STANDARD&Signature=" + url.QueryEscape(base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	for _, c := range []struct {
+		name, url string
+		header    http.Header
+		body      string
+		want      int
+	}{
+		{"version 4", v4URL, nil, "hello", http.StatusOK},
+		{"version 4, another body", v4URL, nil, "jello", http.StatusBadRequest},
+		{"version 2", v2URL, nil, "hello", http.StatusOK},
+		{"version 2, another storage class", v2URL, http.Header{"X-Amz-Storage-Class": {"REDUCED_REDUNDANCY"}}, "hello", http.StatusForbidden},
+	} {
+		e.got = nil
+		if status := do(t, "PUT", c.url, c.header, c.body); status != c.want || (e.got != nil) != (c.want == http.StatusOK) {
+			t.Errorf("%s: %d, want %d; got %v", c.name, status, c.want, e.got)
 		}
 	}
 }

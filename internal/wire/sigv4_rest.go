@@ -63,10 +63,10 @@ func (h *Handler) authenticateREST(q *restRequest) (Caller, error) {
 	if err != nil {
 		return Caller{}, err
 	}
-	hash := q.Header.Get(contentHashHeader)
+	hash := q.contentHash()
 	if a.presigned {
-		hash = cmp.Or(hash, q.target.query.Get(contentHashHeader), unsignedPayload)
-	} else if hash == "" {
+		hash = cmp.Or(hash, unsignedPayload)
+	} else if q.Header.Get(contentHashHeader) == "" {
 		return Caller{}, refuse("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
 	}
 	key := signingKey(c.SecretAccessKey, a)
@@ -75,6 +75,11 @@ func (h *Handler) authenticateREST(q *restRequest) (Caller, error) {
 		return Caller{}, noMatch()
 	}
 	return Caller{AccessKeyID: a.accessKeyID, Arn: c.Arn, chunks: &chainSigner{key, a, signature}}, nil
+}
+
+// contentHash is what the request says of its body; a presigned URL may say it in a parameter.
+func (q *restRequest) contentHash() string {
+	return cmp.Or(q.Header.Get(contentHashHeader), q.target.query.Get(contentHashHeader))
 }
 
 func noMatch() error {
@@ -247,16 +252,17 @@ func (h *Handler) authenticateV2(q *restRequest) (Caller, error) {
 	return Caller{AccessKeyID: id, Arn: c.Arn}, nil
 }
 
-// canonicalV2 is the text that version 2 signs. What is a header otherwise may be a parameter of the URL.
+// canonicalV2 is the text that version 2 signs. What is a header otherwise may be a parameter of the URL; of the two, the header
+// is what counts.
 func canonicalV2(q *restRequest) string {
 	query := q.target.query
 	amz := map[string]string{}
-	for name, values := range q.Header {
+	for name, values := range query {
 		if lower := strings.ToLower(name); strings.HasPrefix(lower, "x-amz-") {
 			amz[lower] = strings.Join(values, ",")
 		}
 	}
-	for name, values := range query {
+	for name, values := range q.Header {
 		if lower := strings.ToLower(name); strings.HasPrefix(lower, "x-amz-") {
 			amz[lower] = strings.Join(values, ",")
 		}
