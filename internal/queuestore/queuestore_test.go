@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 func open(t testing.TB, dir string, opts Options) *Store {
@@ -430,7 +432,7 @@ func TestAllExpireAtOnce(t *testing.T) {
 	}
 	defer f.Close()
 	ends := 0
-	_, err = scan(f, func(payload []byte, _ int64) error {
+	_, err = file.ReadFrames(f, func(payload []byte, _ int64) error {
 		records, err := parsePayload(payload)
 		if err != nil || records[0].kind != messageGone {
 			return err

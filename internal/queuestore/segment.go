@@ -1,6 +1,7 @@
 package queuestore
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
