@@ -5,6 +5,7 @@ package file
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -28,6 +29,17 @@ func Replace(path string, b []byte, durable bool) error {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// Glob returns the paths in a directory whose names match a pattern, in order. To filepath.Glob the directory's own
+// name would be a pattern too.
+func Glob(dir, pattern string) ([]string, error) {
+	names, err := fs.Glob(os.DirFS(dir), pattern)
+	paths := make([]string, 0, len(names))
+	for _, name := range names {
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	return paths, err
 }
 
 // SyncDir makes the names in a directory outlast a power failure.

@@ -218,7 +218,7 @@ func (s *Store) loadBlocks() error {
 			return fmt.Errorf("%s: %w", info.File, err)
 		}
 	}
-	paths, err := filepath.Glob(s.path("*.block"))
+	paths, err := file.Glob(s.dir, "*.block")
 	for _, p := range paths {
 		if !known[filepath.Base(p)] {
 			err = errors.Join(err, os.Remove(p))
@@ -229,7 +229,7 @@ func (s *Store) loadBlocks() error {
 
 // loadLogs replays what was not yet in blocks.
 func (s *Store) loadLogs() error {
-	paths, err := filepath.Glob(s.path("*.log")) // in order
+	paths, err := file.Glob(s.dir, "*.log")
 	if err != nil {
 		return err
 	}

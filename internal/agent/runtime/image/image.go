@@ -51,7 +51,7 @@ func Open(dir string) (*Store, error) {
 			return nil, err
 		}
 	}
-	left, err := filepath.Glob(filepath.Join(s.layers(), unfinished+"*"))
+	left, err := file.Glob(s.layers(), unfinished+"*")
 	for _, path := range left {
 		err = errors.Join(err, os.RemoveAll(path))
 	}

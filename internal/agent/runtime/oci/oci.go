@@ -64,7 +64,7 @@ func New(o Options) (*Runtime, error) {
 			return nil, err
 		}
 	}
-	left, err := filepath.Glob(filepath.Join(r.volumes(), unfinishedVolume+"*")) // by an agent that was killed
+	left, err := file.Glob(r.volumes(), unfinishedVolume+"*") // by an agent that was killed
 	for _, path := range left {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
