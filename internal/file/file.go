@@ -10,8 +10,17 @@ import (
 	"path/filepath"
 )
 
-// Unfinished begins the names of files that are not written whole yet; a crash may leave some.
+// Unfinished begins the names of what is not written whole yet; a crash may leave some, for Clean.
 const Unfinished = ".new-"
+
+// Clean removes from a directory what is not written whole.
+func Clean(dir string) error {
+	left, err := Glob(dir, Unfinished+"*")
+	for _, path := range left {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}
 
 // Replace replaces a file whole, or not at all. Durable, it also outlasts a power failure; a new file's
 // name does once its directory is synced.

@@ -6,7 +6,6 @@ package metricstore
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -168,6 +167,9 @@ func Open(dir string, opts Options) (*Store, error) {
 }
 
 func (s *Store) load() (err error) {
+	if err := file.Clean(s.dir); err != nil {
+		return err
+	}
 	if err := s.loadManifest(); err != nil {
 		return err
 	}
@@ -187,15 +189,12 @@ func (s *Store) load() (err error) {
 }
 
 func (s *Store) loadManifest() error {
-	b, err := os.ReadFile(s.path("manifest"))
+	err := file.ReadJSON(s.path("manifest"), &s.manifest)
 	if errors.Is(err, os.ErrNotExist) {
 		s.manifest.Log = 1
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, &s.manifest)
+	return err
 }
 
 // loadBlocks opens the blocks, learns from them when each metric was last reported, and removes what a
