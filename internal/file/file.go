@@ -5,12 +5,22 @@ package file
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// Unfinished begins the names of files that are not written whole yet; a crash may leave some.
+// Unfinished begins the names of what is not written whole yet; a crash may leave some, for Clean.
 const Unfinished = ".new-"
+
+// Clean removes from a directory what is not written whole.
+func Clean(dir string) error {
+	left, err := Glob(dir, Unfinished+"*")
+	for _, path := range left {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}
 
 // Replace replaces a file whole, or not at all. Durable, it also outlasts a power failure; a new file's
 // name does once its directory is synced.
@@ -28,6 +38,17 @@ func Replace(path string, b []byte, durable bool) error {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// Glob returns the paths in a directory whose names match a pattern, in order. To filepath.Glob the directory's own
+// name would be a pattern too.
+func Glob(dir, pattern string) ([]string, error) {
+	names, err := fs.Glob(os.DirFS(dir), pattern)
+	paths := make([]string, 0, len(names))
+	for _, name := range names {
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	return paths, err
 }
 
 // SyncDir makes the names in a directory outlast a power failure.

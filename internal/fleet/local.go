@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -355,11 +354,8 @@ func (l *Local) Stop(ctx context.Context) error {
 }
 
 func (l *Local) machine(id string) (m Machine, err error) {
-	b, err := os.ReadFile(filepath.Join(l.dir(id), machineFile))
-	if err != nil {
-		return m, err
-	}
-	return m, json.Unmarshal(b, &m)
+	err = file.ReadJSON(filepath.Join(l.dir(id), machineFile), &m)
+	return m, err
 }
 
 func (l *Local) ids() (ids []string, err error) {

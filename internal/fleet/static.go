@@ -81,7 +81,7 @@ func NewStatic(o StaticOptions) (*Static, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	paths, err := filepath.Glob(filepath.Join(o.Dir, "*.json"))
+	paths, err := file.Glob(o.Dir, "*.json")
 	if err != nil {
 		return nil, err
 	}

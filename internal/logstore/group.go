@@ -1,7 +1,6 @@
 package logstore
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -52,12 +51,11 @@ type pending struct {
 
 // openGroup reads a group's description and the heads of its segments.
 func openGroup(dir string) (*group, error) {
-	b, err := os.ReadFile(filepath.Join(dir, metaFile))
-	if err != nil {
+	g := &group{dir: dir, streams: map[string]*stream{}, files: map[int]*os.File{}, current: 1}
+	if err := file.ReadJSON(filepath.Join(dir, metaFile), &g.meta); err != nil {
 		return nil, err
 	}
-	g := &group{dir: dir, streams: map[string]*stream{}, files: map[int]*os.File{}, current: 1}
-	if err := json.Unmarshal(b, &g.meta); err != nil {
+	if err := file.Clean(dir); err != nil {
 		return nil, err
 	}
 	numbers, err := segments(dir)
@@ -137,7 +135,7 @@ func (g *group) list() []Stream {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	var out []Stream
-	for _, name := range sorted(g.streams) {
+	for _, name := range slices.Sorted(maps.Keys(g.streams)) {
 		out = append(out, g.streams[name].Stream)
 	}
 	return out
@@ -318,7 +316,7 @@ func (g *group) sweep(now int64) error {
 // keepStreams writes the streams without any batch left again, since the segment that made them goes.
 func (g *group) keepStreams() error {
 	var buf []byte
-	for _, name := range sorted(g.streams) {
+	for _, name := range slices.Sorted(maps.Keys(g.streams)) {
 		if s := g.streams[name]; len(s.batches) == 0 {
 			r := record{Kind: streamMade, Stream: name, At: s.CreatedAt}
 			buf = append(buf, r.encode()...)

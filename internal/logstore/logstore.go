@@ -5,14 +5,14 @@
 package logstore
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/pintle/pintle/internal/file"
@@ -185,7 +185,7 @@ func (s *Store) Groups() []Group {
 	for _, g := range s.groups {
 		out = append(out, g.describe())
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	slices.SortFunc(out, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -268,10 +268,7 @@ func (s *Store) Read(groupName string, r Range) (events []Event, more bool, err 
 // Sweep removes segments of which every event is older than its group's retention.
 func (s *Store) Sweep(now int64) error {
 	s.mu.RLock()
-	groups := make([]*group, 0, len(s.groups))
-	for _, g := range s.groups {
-		groups = append(groups, g)
-	}
+	groups := slices.Collect(maps.Values(s.groups))
 	s.mu.RUnlock()
 	var errs []error
 	for _, g := range groups {
@@ -283,31 +280,8 @@ func (s *Store) Sweep(now int64) error {
 const metaFile = "group.json"
 
 func writeMeta(dir string, meta Group) error {
-	b, err := json.Marshal(meta)
-	if err != nil {
-		return err
-	}
-	tmp := filepath.Join(dir, ".new")
-	f, err := os.Create(tmp)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, filepath.Join(dir, metaFile)); err != nil {
+	if err := file.WriteJSON(filepath.Join(dir, metaFile), meta, true); err != nil {
 		return err
 	}
 	return file.SyncDir(dir)
-}
-
-// sorted returns the keys of a map in order.
-func sorted[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }

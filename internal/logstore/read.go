@@ -3,6 +3,7 @@ package logstore
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -42,7 +43,7 @@ func (g *group) candidates(r Range) ([]place, error) {
 	var out []place
 	names := r.Streams
 	if names == nil {
-		names = sorted(g.streams)
+		names = slices.Sorted(maps.Keys(g.streams))
 	}
 	start, end := r.bounds()
 	for _, name := range names {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 // A segment is a file of records. Each is a head of a fixed size, the stream's name, and the body:
@@ -138,12 +140,12 @@ func segmentPath(dir string, number int) string {
 
 // segments lists the numbers of a directory's segments, in order.
 func segments(dir string) ([]int, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.seg"))
+	paths, err := file.Glob(dir, "*.seg")
 	if err != nil {
 		return nil, err
 	}
 	var out []int
-	for _, p := range paths { // Glob sorts
+	for _, p := range paths {
 		n, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(p), ".seg"))
 		if err != nil {
 			return nil, err

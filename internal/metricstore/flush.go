@@ -1,11 +1,9 @@
 package metricstore
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/pintle/pintle/internal/file"
@@ -97,7 +95,10 @@ func (s *Store) replace(old, made []*block, log int) error {
 	for _, b := range kept {
 		m.Blocks = append(m.Blocks, b.blockInfo)
 	}
-	if err := writeManifest(s.dir, m); err != nil {
+	if err := file.WriteJSON(s.path("manifest"), m, true); err != nil {
+		return err
+	}
+	if err := file.SyncDir(s.dir); err != nil {
 		return err
 	}
 	s.manifest = m
@@ -114,26 +115,6 @@ func (s *Store) replace(old, made []*block, log int) error {
 		err = errors.Join(err, b.file.Close(), os.Remove(s.path(b.File)))
 	}
 	return err
-}
-
-func writeManifest(dir string, m manifest) error {
-	b, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(dir, "manifest")
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return file.SyncDir(dir)
 }
 
 // tidy removes the blocks of which nothing is kept any more, merges those of which there are many, and forgets metrics.

@@ -6,7 +6,6 @@ package metricstore
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -168,6 +167,9 @@ func Open(dir string, opts Options) (*Store, error) {
 }
 
 func (s *Store) load() (err error) {
+	if err := file.Clean(s.dir); err != nil {
+		return err
+	}
 	if err := s.loadManifest(); err != nil {
 		return err
 	}
@@ -187,15 +189,12 @@ func (s *Store) load() (err error) {
 }
 
 func (s *Store) loadManifest() error {
-	b, err := os.ReadFile(s.path("manifest"))
+	err := file.ReadJSON(s.path("manifest"), &s.manifest)
 	if errors.Is(err, os.ErrNotExist) {
 		s.manifest.Log = 1
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, &s.manifest)
+	return err
 }
 
 // loadBlocks opens the blocks, learns from them when each metric was last reported, and removes what a
@@ -218,7 +217,7 @@ func (s *Store) loadBlocks() error {
 			return fmt.Errorf("%s: %w", info.File, err)
 		}
 	}
-	paths, err := filepath.Glob(s.path("*.block"))
+	paths, err := file.Glob(s.dir, "*.block")
 	for _, p := range paths {
 		if !known[filepath.Base(p)] {
 			err = errors.Join(err, os.Remove(p))
@@ -229,7 +228,7 @@ func (s *Store) loadBlocks() error {
 
 // loadLogs replays what was not yet in blocks.
 func (s *Store) loadLogs() error {
-	paths, err := filepath.Glob(s.path("*.log")) // in order
+	paths, err := file.Glob(s.dir, "*.log")
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (s *Store) openSegment() error {
 
 // load replays the log, and cuts off what a crash has torn.
 func (s *Store) load() error {
-	paths, err := filepath.Glob(filepath.Join(s.dir, "*.log")) // in order
+	paths, err := file.Glob(s.dir, "*.log")
 	if err != nil {
 		return err
 	}

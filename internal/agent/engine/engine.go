@@ -11,9 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -82,24 +80,19 @@ func Open(opts Options) (*Engine, error) {
 
 // readRecords reads what the agent before this one knew.
 func (e *Engine) readRecords() error {
-	entries, err := os.ReadDir(e.opts.Dir)
+	if err := file.Clean(e.opts.Dir); err != nil { // it may have died while it wrote
+		return err
+	}
+	paths, err := file.Glob(e.opts.Dir, "*.json")
 	if err != nil {
 		return err
 	}
-	for _, entry := range entries {
-		path := filepath.Join(e.opts.Dir, entry.Name())
-		switch {
-		case strings.HasPrefix(entry.Name(), file.Unfinished): // it died while it wrote
-			err = os.Remove(path)
-		case filepath.Ext(path) == ".json":
-			var rec *Record
-			if rec, err = readRecord(path); err == nil {
-				e.know(newTask(e, rec))
-			}
-		}
+	for _, path := range paths {
+		rec, err := readRecord(path)
 		if err != nil {
 			return fmt.Errorf("engine: %s: %w", path, err)
 		}
+		e.know(newTask(e, rec))
 	}
 	return nil
 }

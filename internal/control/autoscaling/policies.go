@@ -153,3 +153,9 @@ func underWay(v *state.View, g *state.AutoScalingGroup) bool {
 	}
 	return len(v.ActiveMembers(g.Name())) != int(*g.DesiredCapacity)
 }
+
+// warmup is how long an instance counts as warming up for a policy.
+func warmup(g *state.AutoScalingGroup, p *state.GroupPolicy) time.Duration {
+	seconds := cmp.Or(p.EstimatedInstanceWarmup, g.DefaultInstanceWarmup, g.DefaultCooldown)
+	return time.Duration(max(0, *seconds)) * time.Second
+}

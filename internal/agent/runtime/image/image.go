@@ -41,7 +41,7 @@ type Store struct {
 }
 
 // unfinished begins the names of layers that are being unpacked.
-const unfinished = ".new-"
+const unfinished = file.Unfinished
 
 // Open opens the store in a directory, and removes what pulls that were cut off have left there.
 func Open(dir string) (*Store, error) {
@@ -51,11 +51,7 @@ func Open(dir string) (*Store, error) {
 			return nil, err
 		}
 	}
-	left, err := filepath.Glob(filepath.Join(s.layers(), unfinished+"*"))
-	for _, path := range left {
-		err = errors.Join(err, os.RemoveAll(path))
-	}
-	return s, err
+	return s, file.Clean(s.layers())
 }
 
 func (s *Store) layers() string { return filepath.Join(s.dir, "layers") }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/agent/runtime"
+	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/pattern"
 )
 
@@ -141,9 +142,6 @@ func (b *bundle) source(m runtime.Mount) (string, error) {
 
 var volumeRE = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`, 255)
 
-// unfinishedVolume begins the names of volumes that are being filled.
-const unfinishedVolume = ".new-"
-
 // volume is a named volume's directory. A new one begins with what the image has at its place.
 func (b *bundle) volume(m runtime.Mount) (string, error) {
 	if !volumeRE.MatchString(m.Source) {
@@ -153,7 +151,7 @@ func (b *bundle) volume(m runtime.Mount) (string, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	tmp, err := os.MkdirTemp(b.runtime.volumes(), unfinishedVolume)
+	tmp, err := os.MkdirTemp(b.runtime.volumes(), file.Unfinished)
 	if err != nil {
 		return "", err
 	}

@@ -64,11 +64,7 @@ func New(o Options) (*Runtime, error) {
 			return nil, err
 		}
 	}
-	left, err := filepath.Glob(filepath.Join(r.volumes(), unfinishedVolume+"*")) // by an agent that was killed
-	for _, path := range left {
-		err = errors.Join(err, os.RemoveAll(path))
-	}
-	if err != nil {
+	if err := file.Clean(r.volumes()); err != nil { // after an agent that was killed
 		return nil, err
 	}
 	r.images, err = image.Open(filepath.Join(o.Dir, "images"))

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 // A container's output is kept in numbered files of JSON lines. The last two are kept, so it takes at
@@ -61,7 +63,7 @@ func logPath(dir string, number int) string {
 // newest is the number of the newest log file; the first is 1.
 func newest(dir string) int {
 	highest := 1
-	matches, _ := filepath.Glob(filepath.Join(dir, "log.*"))
+	matches, _ := file.Glob(dir, "log.*")
 	for _, m := range matches {
 		if n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(m), "log.")); err == nil {
 			highest = max(highest, n)

@@ -1,0 +1,209 @@
+package autoscaling
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	decide "github.com/pintle/pintle/internal/decide/group"
+	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// unwell takes out an instance for its health.
+func (s *step) unwell(i *state.Instance, because string) {
+	s.leave(i, "an instance was taken out of service in response to "+because)
+	s.unhealthy++
+}
+
+// replaceUnhealthy takes out what is said to be unhealthy, and what has lost its agent.
+func (s *step) replaceUnhealthy() {
+	if s.group.Suspends("ReplaceUnhealthy") || s.group.Suspends("HealthCheck") {
+		return
+	}
+	for _, i := range s.tx.ActiveMembers(s.group.Name()) {
+		if i.Member.LifecycleState != types.LifecycleStateInService {
+			continue
+		}
+		c := containerInstance(s.tx.View, *i.InstanceId)
+		lost := c != nil && !c.AgentConnected && c.DisconnectedAt != nil && s.now.Sub(*c.DisconnectedAt) >= s.opts.Lost
+		switch {
+		case i.Member.Unhealthy:
+			s.unwell(i, "a user health-check.")
+		case lost:
+			s.unwell(i, "an EC2 health check indicating it has been terminated or stopped: its agent has been away for "+s.opts.Lost.String()+".")
+		}
+	}
+}
+
+// balance launches what is missing and terminates what is too much.
+func (s *step) balance() {
+	active, desired := s.tx.ActiveMembers(s.group.Name()), int(*s.group.DesiredCapacity)+s.surplus
+	switch {
+	case len(active) < desired && !s.group.Deleting:
+		s.launch(len(active), desired)
+	case len(active) > desired:
+		s.shrink(active, desired)
+	default:
+		s.group.Cause = "" // what comes next has another one
+	}
+}
+
+// because is why a group's capacity is changed: what changed the desired one, and that it is not there.
+func (s *step) because(what string, from, to int) string {
+	change := "shrinking"
+	if to > from {
+		change = "increasing"
+	}
+	cause := "At " + state.Stamp(s.now) + " " + what + ", " + change + " the capacity from " + itoa(from) + " to " + itoa(to) + "."
+	if s.group.Cause != "" {
+		return s.group.Cause + "  " + cause
+	}
+	return cause
+}
+
+// reason is why the n-th of the instances that are missing is launched.
+func (s *step) reason(n, have, desired int) string {
+	switch {
+	case n < s.unhealthy:
+		return "At " + state.Stamp(s.now) + " an instance was launched in response to an unhealthy instance needing to be replaced."
+	case s.refreshing:
+		return "At " + state.Stamp(s.now) + " an instance was launched in response to an instance refresh."
+	}
+	return s.because("an instance was started in response to a difference between desired and actual capacity", have, desired)
+}
+
+func (s *step) launch(have, desired int) {
+	if s.group.Suspends("Launch") || s.group.NotBefore != nil && s.now.Before(*s.group.NotBefore) {
+		return
+	}
+	fitting, in := s.fitting(), map[string]int{} // in: instances of each zone
+	for _, i := range s.tx.ActiveMembers(s.group.Name()) {
+		in[*i.Placement.AvailabilityZone]++
+	}
+	for n := range desired - have {
+		cause := s.reason(n, have, desired)
+		zone, size := decide.Place(s.group.AvailabilityZones, in, fitting, s.group.FailedPools, cheapest(s.group))
+		in[zone]++
+		row, err := s.instance(zone, size)
+		if err != nil {
+			s.group.Failures++
+			s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
+			if s.group.Failures == 1 { // the next ones fail for the same reason, until somebody changes the group
+				a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance", cause, types.ScalingActivityStatusCodeInProgress, 0, s.now)
+				s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeFailed, err.Error()+". Launching EC2 instance failed.", s.now)
+			}
+			return
+		}
+		a := s.tx.StartInstanceActivity(s.group, row, "Launching a new EC2 instance", cause, types.ScalingActivityStatusCodePreInService, 30, s.now)
+		row.Member.Activity = *a.ActivityId
+		s.tx.Instances.Put(row)
+	}
+}
+
+// instance is a new instance of the group's launch template, in a zone and of a size.
+func (s *step) instance(zone string, size decide.Size) (*state.Instance, error) {
+	if s.opts.NoFleet {
+		return nil, errors.New("there is nowhere to start machines: say where they come from with --fleet")
+	}
+	spec := s.group.Template()
+	t := s.tx.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))
+	if t == nil {
+		return nil, fmt.Errorf("the launch template %s does not exist", aws.ToString(spec.LaunchTemplateId))
+	}
+	version := t.Version(aws.ToString(spec.Version))
+	if version == nil {
+		return nil, fmt.Errorf("there is no version %s of the launch template %s", aws.ToString(spec.Version), *t.LaunchTemplateId)
+	}
+	data := *version.LaunchTemplateData
+	if size.Type != "" {
+		data.InstanceType = ec2types.InstanceType(size.Type)
+	}
+	if _, err := instancetype.Lookup(string(data.InstanceType)); err != nil {
+		return nil, fmt.Errorf("invalid value '%s' for InstanceType", data.InstanceType)
+	}
+	row := state.NewInstance(&data, zone, s.now)
+	row.Member = &state.Member{
+		Group: s.group.Name(), LifecycleState: types.LifecycleStatePending, Protected: aws.ToBool(s.group.NewInstancesProtectedFromScaleIn),
+		LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: t.LaunchTemplateId, LaunchTemplateName: t.LaunchTemplateName, Version: new(strconv.FormatInt(*version.VersionNumber, 10))},
+	}
+	for _, tag := range s.group.Tags {
+		if aws.ToBool(tag.PropagateAtLaunch) {
+			row.Tags = append(row.Tags, ec2types.Tag{Key: tag.Key, Value: tag.Value})
+		}
+	}
+	return row, nil
+}
+
+// fitting are the types of the next instance: those of the group that fit the tasks that wait.
+func (s *step) fitting() []decide.Size {
+	all := sizes(s.tx.View, s.group, s.opts.Prices)
+	return decide.Fitting(all, decide.Need(all, waiting(s.tx.View, providerOf(s.tx.View, s.group))))
+}
+
+// cheapest says whether a group takes the cheapest of its types, instead of the first.
+func cheapest(g *state.AutoScalingGroup) bool {
+	m := g.MixedInstancesPolicy
+	return m != nil && m.InstancesDistribution != nil && aws.ToString(m.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
+}
+
+// sizes are the instance types that a group launches, as far as they are known, with what they cost.
+func sizes(v *state.View, g *state.AutoScalingGroup, prices map[string]float64) (out []decide.Size) {
+	add := func(name string) {
+		if t, err := instancetype.Lookup(name); err == nil {
+			out = append(out, decide.Size{Type: name, CPU: int64(t.VCPUs) * 1024, MemoryMiB: t.MemoryMiB, GPUs: t.GPUs, Price: prices[name]})
+		}
+	}
+	if m := g.MixedInstancesPolicy; m != nil && len(m.LaunchTemplate.Overrides) > 0 {
+		for _, o := range m.LaunchTemplate.Overrides {
+			add(aws.ToString(o.InstanceType))
+		}
+		return out
+	}
+	spec := g.Template()
+	if t := v.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName)); t != nil {
+		if version := t.Version(aws.ToString(spec.Version)); version != nil {
+			add(string(version.LaunchTemplateData.InstanceType))
+		}
+	}
+	return out
+}
+
+// shrink terminates instances down to the desired capacity, as far as they are not protected.
+func (s *step) shrink(active []*state.Instance, desired int) {
+	if s.group.Suspends("Terminate") && !s.group.Deleting {
+		return
+	}
+	p := providerOf(s.tx.View, s.group)
+	var all []decide.Instance
+	for _, i := range active {
+		d := decide.Instance{ID: *i.InstanceId, Zone: *i.Placement.AvailabilityZone, LaunchedAt: *i.LaunchTime, Protected: i.Member.Protected, Version: -1}
+		if from := i.Member.LaunchTemplate; from != nil && aws.ToString(from.LaunchTemplateId) == aws.ToString(s.group.Template().LaunchTemplateId) {
+			d.Version, _ = strconv.ParseInt(aws.ToString(from.Version), 10, 64)
+		}
+		if p != nil {
+			d.Busy = busy(s.tx.View, containerInstance(s.tx.View, d.ID), false)
+			if p.AutoScalingGroupProvider.ManagedTerminationProtection == ecstypes.ManagedTerminationProtectionEnabled {
+				d.Protected = d.Busy
+			}
+		}
+		d.Protected = d.Protected && !s.group.Deleting
+		all = append(all, d)
+	}
+	victims := decide.Victims(all, len(active)-desired, s.group.TerminationPolicies, s.now)
+	cause := s.because("an instance was taken out of service in response to a difference between desired and actual capacity", len(active), len(active)-len(victims))
+	for _, id := range victims {
+		row := s.tx.Instances.Get(id)
+		s.tx.Leave(s.group, row, cause+"  At "+state.Stamp(s.now)+" instance "+id+" was selected for termination.", s.now)
+		if p != nil && (p.AutoScalingGroupProvider.ManagedDraining == ecstypes.ManagedDrainingEnabled || p.AutoScalingGroupProvider.ManagedTerminationProtection == ecstypes.ManagedTerminationProtectionEnabled) {
+			s.drain(row) // at once, or it might still get a task
+		}
+		s.group.CoolsFrom = &s.now
+	}
+}
