@@ -32,6 +32,7 @@ import (
 	"github.com/pintle/pintle/internal/control/services"
 	"github.com/pintle/pintle/internal/control/sweep"
 	decidescaling "github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/fleet"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/logstore"
@@ -187,8 +188,11 @@ func taskKey(dir string) ([]byte, error) {
 		return key, err
 	}
 	key = make([]byte, 32)
-	cryptorand.Read(key) // never fails
-	return key, os.WriteFile(path, key, 0o600)
+	cryptorand.Read(key)                                  // never fails
+	if err := file.Replace(path, key, true); err != nil { // a part of it would keep every later start from succeeding
+		return nil, err
+	}
+	return key, file.SyncDir(dir)
 }
 
 // open opens the stores.
@@ -328,7 +332,7 @@ func (s *server) run(ctx context.Context) error {
 	}
 	web := &http.Server{Handler: s.front, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return web.Serve(s.listener) })
+	g.Go(func() error { return ignore(web.Serve(s.listener)) })
 	g.Go(func() error { return nodes.Run(ctx, s.store, nodes.Options{Now: time.Now, Lost: s.flags.Lost}) })
 	g.Go(func() error { return s.services.Run(ctx, s.store) })
 	g.Go(func() error {
@@ -348,9 +352,13 @@ func (s *server) run(ctx context.Context) error {
 	})
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {
+		failed := errors.New("the state can no longer be written; restart pintle once the disk is well")
 		select {
 		case <-ctx.Done():
+			failed = nil
 		case <-s.store.Done():
+		case <-s.queues.Failed():
+		case <-s.metrics.Failed():
 		}
 		s.link.Close()
 		s.queues.EndWaits()                                                          // else long polls would be cut off
@@ -358,10 +366,7 @@ func (s *server) run(ctx context.Context) error {
 		defer cancel()
 		web.Shutdown(stopping) //nolint:errcheck // whoever is left is cut off below
 		web.Close()
-		if ctx.Err() == nil {
-			return errors.New("the state can no longer be written; restart pintle once the disk is well")
-		}
-		return nil
+		return failed
 	})
 	return errors.Join(ignore(g.Wait()), s.closeStores())
 }

@@ -5,6 +5,7 @@
 package logstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -257,12 +258,12 @@ type Range struct {
 
 // Read returns events by time, the oldest first, or with Backward the newest first. more says that the
 // limit has cut something off.
-func (s *Store) Read(groupName string, r Range) (events []Event, more bool, err error) {
+func (s *Store) Read(ctx context.Context, groupName string, r Range) (events []Event, more bool, err error) {
 	g, err := s.group(groupName)
 	if err != nil {
 		return nil, false, err
 	}
-	return g.read(r)
+	return g.read(ctx, r)
 }
 
 // Sweep removes segments of which every event is older than its group's retention.

@@ -2,6 +2,7 @@ package logstore
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -95,7 +96,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, _, err := s.Read("g", Range{Streams: []string{"none"}, Limit: 1}); !errors.Is(err, ErrNoStream) {
+	if _, _, err := s.Read(t.Context(), "g", Range{Streams: []string{"none"}, Limit: 1}); !errors.Is(err, ErrNoStream) {
 		t.Errorf("reading no stream: %v", err)
 	}
 }
@@ -138,7 +139,7 @@ func TestReadIsLikeSorting(t *testing.T) {
 			s, err = Open(dir)
 			must(err)
 		}
-		all, _, err := s.Read("g", Range{Limit: 1000})
+		all, _, err := s.Read(t.Context(), "g", Range{Limit: 1000})
 		must(err)
 		if len(all) != n || !slices.IsSortedFunc(all, func(a, b Event) int { return a.ID.Compare(b.ID) }) {
 			r.Fatalf("%d of %d events, in the order %v", len(all), n, texts(all))
@@ -158,7 +159,7 @@ func TestReadIsLikeSorting(t *testing.T) {
 		}
 		var got []Event
 		for {
-			page, more, err := s.Read("g", want)
+			page, more, err := s.Read(t.Context(), "g", want)
 			must(err)
 			got = append(got, page...)
 			if !more {
@@ -201,7 +202,7 @@ func TestATornTailIsCutOff(t *testing.T) {
 		if err := s.Append("g", "a", 3, []Event{event(3, "after")}); err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := s.Read("g", Range{Limit: 10})
+		got, _, err := s.Read(t.Context(), "g", Range{Limit: 10})
 		if err != nil || !slices.Equal(texts(got), []string{"whole", "after"}) {
 			t.Fatalf("cut at %d: %v, %v", cut, texts(got), err)
 		}
@@ -228,7 +229,7 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		got, _, err := s.Read("g", Range{Limit: 10})
+		got, _, err := s.Read(t.Context(), "g", Range{Limit: 10})
 		if err != nil || !slices.Equal(texts(got), []string{"2"}) {
 			t.Errorf("left are %v, %v", texts(got), err)
 		}
@@ -237,6 +238,36 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 		}
 		s.Close()
 		s = open(t, dir)
+	}
+}
+
+// TestReadHoldsNobodyUp: who writes does not wait for who reads, and a read ends with its caller.
+func TestReadHoldsNobodyUp(t *testing.T) {
+	s := withGroup(t, t.TempDir(), "a")
+	for i := range int64(3) {
+		if err := s.Append("g", "a", 1, []Event{event(i+1, fmt.Sprint(i))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	looked := 0
+	_, _, err := s.Read(ctx, "g", Range{Limit: 10, Keep: func(Event) bool {
+		looked++
+		written := make(chan error, 1)
+		go func() { written <- s.Append("g", "a", 1, []Event{event(9, "more")}) }()
+		select {
+		case err := <-written:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("an append waits for a read")
+		}
+		cancel()
+		return false
+	}})
+	if !errors.Is(err, context.Canceled) || looked != 1 {
+		t.Errorf("it looked at %d events, and said %v", looked, err)
 	}
 }
 
@@ -341,7 +372,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	s.Close()
 	s = open(t, dir)
-	if got, _, err := s.Read("g", Range{Limit: 10}); err != nil || len(got) != 0 {
+	if got, _, err := s.Read(t.Context(), "g", Range{Limit: 10}); err != nil || len(got) != 0 {
 		t.Errorf("after a restart there are %v, %v", texts(got), err)
 	}
 	if streams, err := s.Streams("g"); err != nil || len(streams) != 2 {
@@ -439,7 +470,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 		cmd.Wait() //nolint:errcheck // it was killed
 		acknowledged += len(want)
 		s := open(t, dir)
-		got, _, err := s.Read("g", Range{Limit: 1 << 20})
+		got, _, err := s.Read(t.Context(), "g", Range{Limit: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,17 +2,19 @@ package logstore
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 )
 
 // read gathers a range of events. It goes through the batches in the order of their times, and stops
-// once no batch that is left can hold an event that belongs before those it has.
-func (g *group) read(r Range) (events []Event, more bool, err error) {
+// once no batch that is left can hold an event that belongs before those it has. Who writes meanwhile waits for a batch
+// at most.
+func (g *group) read(ctx context.Context, r Range) (events []Event, more bool, err error) {
 	g.mu.RLock()
-	defer g.mu.RUnlock()
 	places, err := g.candidates(r)
+	g.mu.RUnlock()
 	if err != nil {
 		return nil, false, err
 	}
@@ -20,6 +22,9 @@ func (g *group) read(r Range) (events []Event, more bool, err error) {
 	for i, p := range places {
 		if len(found) > r.Limit && settled(found, r, places[i:]) {
 			break
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, false, err
 		}
 		batch, err := g.batch(p)
 		if err != nil {
@@ -110,8 +115,16 @@ func sortEvents(events []Event, backward bool) {
 	})
 }
 
-// batch reads the events of one batch.
+// batch reads the events of one batch; none where they have expired meanwhile.
 func (g *group) batch(p place) ([]Event, error) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if g.closed {
+		return nil, ErrNoGroup
+	}
+	if g.files[p.segment] == nil {
+		return nil, nil
+	}
 	b := make([]byte, p.size)
 	if _, err := g.files[p.segment].ReadAt(b, p.offset); err != nil {
 		return nil, err

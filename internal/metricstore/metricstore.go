@@ -156,7 +156,9 @@ func Open(dir string, opts Options) (*Store, error) {
 	}
 	opts.MaxHead = cmp.Or(opts.MaxHead, defaultMaxHead)
 	opts.MaxMetrics = cmp.Or(opts.MaxMetrics, DefaultMaxMetrics)
-	s := &Store{dir: dir, opts: opts, metrics: map[string]*metricState{}, series: map[uint32]*series{}, head: newHead()}
+	s := &Store{
+		dir: dir, opts: opts, metrics: map[string]*metricState{}, series: map[uint32]*series{}, head: newHead(), queue: queue{failed: make(chan struct{})},
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -426,3 +426,23 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// TestWriteFails: a log that cannot be written is told of, and nothing is acknowledged from then on.
+func TestWriteFails(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.log.Close()
+	for range 2 {
+		if err := s.Put([]Sample{{Metric: NewMetric("n", "m"), At: time.Now().Unix(), Set: One(1)}}); err == nil {
+			t.Error("what was not written was acknowledged")
+		}
+	}
+	select {
+	case <-s.Failed():
+	default:
+		t.Error("nobody is told")
+	}
+}

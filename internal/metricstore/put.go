@@ -64,6 +64,7 @@ type queue struct {
 	waiting []*pending
 	writing bool
 	err     error // why nothing can be added any more
+	failed  chan struct{}
 }
 
 func (q *queue) add(p *pending) (leads bool, err error) {
@@ -94,8 +95,14 @@ func (q *queue) take() []*pending {
 func (q *queue) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.err == nil {
+		close(q.failed)
+	}
 	q.err = fmt.Errorf("%w: %w", ErrClosed, err)
 }
+
+// Failed is closed when the log can no longer be written. Only a restart knows the metrics again.
+func (s *Store) Failed() <-chan struct{} { return s.queue.failed }
 
 // close lets nothing in any more, and waits for the writer.
 func (q *queue) close() {

@@ -77,8 +77,12 @@ func (s *Store) commit(records []record, change bool) *batch {
 func (s *Store) fail(err error) {
 	if s.err == nil {
 		s.err = fmt.Errorf("%w: %w", ErrClosed, err)
+		close(s.failed)
 	}
 }
+
+// Failed is closed when the log can no longer be written. Only a restart knows the queues again.
+func (s *Store) Failed() <-chan struct{} { return s.failed }
 
 // write writes batches until the store is closed and the last one is on disk.
 func (s *Store) write() {

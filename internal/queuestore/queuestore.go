@@ -83,6 +83,7 @@ type Store struct {
 	before   *batch // the last that has records
 	waitless bool   // receives do not wait any more
 	err      error  // why nothing can be changed any more
+	failed   chan struct{}
 
 	work    sync.Cond      // the writer has something to do, with mu
 	clean   chan struct{}  // the cleaner has
@@ -99,7 +100,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	opts.MaxSegment, opts.Slack = cmp.Or(opts.MaxSegment, defaultMaxSegment), cmp.Or(opts.Slack, defaultSlack)
 	s := &Store{
 		dir: dir, opts: opts, queues: map[uint64]*queue{}, names: map[string]*queue{}, moves: map[string]*Move{},
-		batch: newBatch(), clean: make(chan struct{}, 1), done: make(chan struct{}),
+		batch: newBatch(), clean: make(chan struct{}, 1), done: make(chan struct{}), failed: make(chan struct{}),
 	}
 	s.work.L = &s.mu
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -405,6 +405,11 @@ func TestWriteFails(t *testing.T) {
 	if _, err := s.Receive(t.Context(), "q", Want{Limit: 1}); err == nil {
 		t.Error("a store that cannot be written gives messages out")
 	}
+	select {
+	case <-s.Failed():
+	default:
+		t.Error("nobody is told that the store cannot be written")
+	}
 	s.Close()
 	s = open(t, dir, Options{NoSync: true})
 	if c, err := s.Counts("q"); err != nil || c.Visible != 1 {

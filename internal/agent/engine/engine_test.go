@@ -714,3 +714,22 @@ func TestRemind(t *testing.T) {
 		}
 	})
 }
+
+// TestLongNames: a task definition's names may be longer than the runtimes' can be, and still tell containers apart.
+func TestLongNames(t *testing.T) {
+	alone(t, func(t *testing.T, a *agent) {
+		long := strings.Repeat("n", 254)
+		a.take(t, newFakeTask(strings.Repeat("0", 32), box(long+"a", "run"), box(long+"b", "run")))
+		later(time.Minute)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if len(a.containers) != 2 {
+			t.Errorf("there are %d containers", len(a.containers))
+		}
+		for id := range a.containers {
+			if len(id) > 200 {
+				t.Errorf("a runtime is asked for the name %s", id)
+			}
+		}
+	})
+}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -46,11 +48,19 @@ func (t *task) id() string { return t.rec.Task.Arn[strings.LastIndexByte(t.rec.T
 
 func (t *task) path() string { return filepath.Join(t.engine.opts.Dir, t.id()+".json") }
 
+// maxName is how much of a runtime's name of a container its own may be: some runtimes name directories after it, and a task
+// definition's names may be as long as a directory's.
+const maxName = 160
+
 // containerID is the runtime's name of a container: always the same, so that it is found again, and
 // another one after each restart by policy, so that none is taken for the one before it. The caller
 // holds mu.
 func (t *task) containerID(name string) string {
 	id := t.id() + "-" + name
+	if len(name) > maxName {
+		sum := sha256.Sum256([]byte(name))
+		id = t.id() + "-" + hex.EncodeToString(sum[:])
+	}
 	if n := t.rec.Containers[name].Restarts; n > 0 {
 		id += "-" + strconv.Itoa(n)
 	}

@@ -8,6 +8,8 @@ package metering
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -154,7 +156,7 @@ func (m *Meter) Observe(instanceArn string, message acs.Message) {
 
 // task adds a task's use to its service's and to its node's.
 func (m *Meter) task(v *state.View, instance *state.ContainerInstance, t *acs.TaskMetric) {
-	row := v.Tasks.Get(t.TaskArn)
+	row := taskOn(v, instance, t.TaskArn)
 	if row == nil {
 		return
 	}
@@ -170,7 +172,7 @@ func (m *Meter) task(v *state.View, instance *state.ContainerInstance, t *acs.Ta
 	}
 	n.cpu, n.memory = n.cpu+cpu, n.memory+memory
 	cluster, service := clusterOf(row), serviceOf(row)
-	by := []dimensions{cluster, append(cluster[:1:1], metricstore.Dimension{Name: "TaskDefinitionFamily", Value: t.TaskDefinitionFamily})}
+	by := []dimensions{cluster, append(cluster[:1:1], metricstore.Dimension{Name: "TaskDefinitionFamily", Value: familyOf(row)})}
 	if service != nil {
 		by = append(by, service)
 		if row.Reserved.CPU > 0 {
@@ -187,6 +189,21 @@ func (m *Meter) task(v *state.View, instance *state.ContainerInstance, t *acs.Ta
 	m.add(namespaceInsights, "CpuReserved", "None", float64(row.Reserved.CPU), by...)
 	m.add(namespaceInsights, "MemoryUtilized", "Megabytes", memory, by...)
 	m.add(namespaceInsights, "MemoryReserved", "Megabytes", float64(row.Reserved.MemoryMiB), by...)
+}
+
+// taskOn is a task that a node tells of, nil where it is not the node's to tell of.
+func taskOn(v *state.View, instance *state.ContainerInstance, arn string) *state.Task {
+	row := v.Tasks.Get(arn)
+	if row == nil || aws.ToString(row.ContainerInstanceArn) != *instance.ContainerInstanceArn {
+		return nil
+	}
+	return row
+}
+
+// familyOf is the family of a task's definition, whose name is family:revision.
+func familyOf(t *state.Task) string {
+	family, _, _ := strings.Cut(state.NameOf(aws.ToString(t.TaskDefinitionArn)), ":")
+	return family
 }
 
 // node adds a node's use to its cluster's: each of the cluster's nodes counts as one value, so the mean is
@@ -215,12 +232,15 @@ func (m *Meter) node(v *state.View, instance *state.ContainerInstance) {
 
 // gpu adds a GPU's load to that of its cluster, its machine's Auto Scaling group, itself, and whoever has it.
 func (m *Meter) gpu(v *state.View, instance *state.ContainerInstance, g *acs.GPULoad) {
+	if !slices.ContainsFunc(instance.GPUs, func(have state.GPU) bool { return have.ID == g.ID }) {
+		return
+	}
 	cluster := dimensions{{Name: "ClusterName", Value: state.NameOf(instance.ClusterArn)}}
 	by := []dimensions{cluster, append(cluster[:1:1], metricstore.Dimension{Name: "UUID", Value: g.ID})}
 	if group := groupOf(v, instance); group != nil {
 		by = append(by, group)
 	}
-	if row := v.Tasks.Get(g.TaskArn); row != nil {
+	if row := taskOn(v, instance, g.TaskArn); row != nil {
 		by = append(by, append(cluster[:1:1], metricstore.Dimension{Name: "TaskId", Value: state.NameOf(g.TaskArn)}))
 		if service := serviceOf(row); service != nil {
 			by = append(by, service)

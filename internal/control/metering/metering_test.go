@@ -1,6 +1,7 @@
 package metering
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -24,7 +25,7 @@ const (
 	instanceArn = "arn:aws:ecs:r:1:container-instance/prod/node"
 )
 
-// world is a store with a node of 4 CPUs, 8 GiB and two GPUs in an Auto Scaling group, a task of a service with one of them, and a
+// world is a store with a node of 4 CPUs, 8 GiB and four GPUs in an Auto Scaling group, a task of a service with one of them, and a
 // task of nobody's.
 func world(t *testing.T, insights string) *state.Store {
 	t.Helper()
@@ -38,10 +39,11 @@ func world(t *testing.T, insights string) *state.Store {
 	}
 	t.Cleanup(func() { store.Close() })
 	task := func(id, service string, cpu, memory int64, gpus ...state.HeldGPU) *state.Task {
+		family := cmp.Or(service, "job")
 		row := &state.Task{
 			Task: types.Task{
 				TaskArn: aws.String("arn:aws:ecs:r:1:task/prod/" + id), ClusterArn: aws.String(clusterArn), ContainerInstanceArn: aws.String(instanceArn),
-				LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"), Containers: []types.Container{{Name: aws.String("main")}},
+				LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"), TaskDefinitionArn: aws.String("arn:aws:ecs:r:1:task-definition/" + family + ":3"), Containers: []types.Container{{Name: aws.String("main")}},
 			},
 			Reserved: state.Resources{CPU: cpu, MemoryMiB: memory}, GPUs: gpus,
 		}
@@ -56,7 +58,7 @@ func world(t *testing.T, insights string) *state.Store {
 		tx.Clusters.Put(cluster)
 		tx.ContainerInstances.Put(&state.ContainerInstance{
 			ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String(instanceArn), Status: aws.String("ACTIVE"), AgentConnected: true, Ec2InstanceId: aws.String("i-1")},
-			ClusterArn:        clusterArn, GPUs: []state.GPU{{ID: "GPU-1"}, {ID: "GPU-2"}}, Capacity: state.Resources{CPU: 4096, MemoryMiB: 8192},
+			ClusterArn:        clusterArn, GPUs: []state.GPU{{ID: "GPU-1"}, {ID: "GPU-2"}, {ID: "GPU-3"}, {ID: "GPU-4"}}, Capacity: state.Resources{CPU: 4096, MemoryMiB: 8192},
 		})
 		tx.Instances.Put(&state.Instance{Instance: ec2types.Instance{InstanceId: aws.String("i-1"), State: &ec2types.InstanceState{Name: ec2types.InstanceStateNameRunning}}, Member: &state.Member{Group: "gpus"}})
 		tx.Tasks.Put(task("one", "web", 1024, 2048, state.HeldGPU{Container: "main", ID: "GPU-1", Milli: 1000}))
@@ -130,6 +132,37 @@ func TestUseOfServicesAndNodes(t *testing.T) {
 		} {
 			if got[key] != want {
 				t.Errorf("%s is %q, want %q", key, got[key], want)
+			}
+		}
+	})
+}
+
+// TestANodeThatLies tells of nothing but what is its own: not of another node's task, nor of a GPU that it does not have.
+func TestANodeThatLies(t *testing.T) {
+	store := world(t, "enabled")
+	const liar = "arn:aws:ecs:r:1:container-instance/prod/liar"
+	err := store.Update(t.Context(), func(tx *state.Tx) error {
+		tx.ContainerInstances.Put(&state.ContainerInstance{
+			ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String(liar), Status: aws.String("ACTIVE"), AgentConnected: true},
+			ClusterArn:        clusterArn, GPUs: []state.GPU{{ID: "GPU-9"}},
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			m.Observe(liar, &acs.PublishMetricsRequest{TaskMetrics: []acs.TaskMetric{
+				{TaskArn: "arn:aws:ecs:r:1:task/prod/one", TaskDefinitionFamily: "made up", ContainerMetrics: []acs.ContainerMetric{use(100, 1)}},
+			}})
+			m.Observe(liar, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
+				{ID: "GPU-1", UtilizationPct: 100}, {ID: "GPU-9", TaskArn: "arn:aws:ecs:r:1:task/prod/one", UtilizationPct: 50},
+			}})
+		})
+		for key := range got {
+			if !strings.HasSuffix(key, "ClusterName=prod") && !strings.HasSuffix(key, "UUID=GPU-9") {
+				t.Errorf("it was believed on %s", key)
 			}
 		}
 	})
@@ -220,7 +253,7 @@ func TestReservation(t *testing.T) {
 	store := world(t, "disabled")
 	synctest.Test(t, func(t *testing.T) {
 		got := told(t, store, 62*time.Second, func(*Meter) {})
-		for name, want := range map[string]string{"CPU": "37.5 Percent x 1", "Memory": "37.5 Percent x 1", "GPU": "50 Percent x 1"} {
+		for name, want := range map[string]string{"CPU": "37.5 Percent x 1", "Memory": "37.5 Percent x 1", "GPU": "25 Percent x 1"} {
 			if key := "AWS/ECS " + name + "Reservation ClusterName=prod"; got[key] != want {
 				t.Errorf("%s is %q, want %q", key, got[key], want)
 			}

@@ -107,7 +107,7 @@ const (
 )
 
 // GetLogEvents reads one stream. Its tokens go forward and backward, and at either end they repeat.
-func (s *Service) GetLogEvents(_ context.Context, in *cloudwatchlogs.GetLogEventsInput) (*cloudwatchlogs.GetLogEventsOutput, error) {
+func (s *Service) GetLogEvents(ctx context.Context, in *cloudwatchlogs.GetLogEventsInput) (*cloudwatchlogs.GetLogEventsOutput, error) {
 	name, err := group(in.LogGroupName, in.LogGroupIdentifier)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (s *Service) GetLogEvents(_ context.Context, in *cloudwatchlogs.GetLogEvent
 	if err := s.applyRetention(name, &r); err != nil {
 		return nil, err
 	}
-	events, _, err := s.store.Read(name, r)
+	events, _, err := s.store.Read(ctx, name, r)
 	if err != nil {
 		return nil, failure(err)
 	}
@@ -215,7 +215,7 @@ func (s *Service) applyRetention(name string, r *logstore.Range) error {
 }
 
 // FilterLogEvents reads a group's streams together, by time, and keeps what matches the pattern.
-func (s *Service) FilterLogEvents(_ context.Context, in *cloudwatchlogs.FilterLogEventsInput) (*cloudwatchlogs.FilterLogEventsOutput, error) {
+func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.FilterLogEventsInput) (*cloudwatchlogs.FilterLogEventsOutput, error) {
 	name, err := group(in.LogGroupName, in.LogGroupIdentifier)
 	if err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func (s *Service) FilterLogEvents(_ context.Context, in *cloudwatchlogs.FilterLo
 	if err := s.applyRetention(name, &r); err != nil {
 		return nil, err
 	}
-	events, more, err := s.store.Read(name, r)
+	events, more, err := s.store.Read(ctx, name, r)
 	if err != nil {
 		return nil, failure(err)
 	}

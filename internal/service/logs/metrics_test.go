@@ -84,7 +84,7 @@ func TestEventsCarryMetrics(t *testing.T) {
 	if err := send("plain"); err != nil {
 		t.Error(err)
 	}
-	events, _, err := store.Read("g", logstore.Range{Limit: 100})
+	events, _, err := store.Read(t.Context(), "g", logstore.Range{Limit: 100})
 	if err != nil || len(events) != 10 {
 		t.Errorf("%d lines are kept, %v", len(events), err)
 	}
