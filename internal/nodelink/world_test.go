@@ -24,7 +24,7 @@ import (
 const (
 	clusterArn  = "arn:aws:ecs:us-east-1:000000000000:cluster/poc"
 	instanceArn = "arn:aws:ecs:us-east-1:000000000000:container-instance/poc/0123456789abcdef0123456789abcdef"
-	patience    = 10 * time.Second // for what should come at once
+	patience    = time.Minute // for what should come at once, on however busy a machine
 )
 
 // journal is a state.Journal in memory, which outlives the stores that are opened on it.

@@ -311,7 +311,7 @@ func TestCleaning(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); s.wasteful() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); s.wasteful() && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	s.Close()

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/agent/runtime"
 )
 
 // alone runs a test in a bubble of time of its own, with a world and an agent.
@@ -477,6 +479,38 @@ func TestTheNextAgentAdopts(t *testing.T) {
 		b.take(t, stopOf(running))
 		if w.starts["waiting-a"] != 1 {
 			t.Error("the waiting task was not started")
+		}
+	})
+}
+
+// watched is an agent at whose tasks others look while it takes them over.
+type watched struct{ *agent }
+
+func (w watched) List(ctx context.Context, owner string) ([]runtime.Container, error) {
+	go func() {
+		for range 1000 {
+			w.engine.Tasks()
+			w.engine.Pinned()
+			w.engine.Credentials("c")
+		}
+	}()
+	return w.agent.List(ctx, owner)
+}
+
+// TestLookingWhileItAdopts: the control plane and the containers may ask before an agent has taken its tasks over; the race
+// detector looks on.
+func TestLookingWhileItAdopts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, dir := newWorld(), t.TempDir()
+		a := w.start(t, dir)
+		for i := range 9 {
+			a.take(t, newFakeTask(fmt.Sprint("t", i), box("a", "run")))
+		}
+		a.kill()
+		b := w.start(t, dir, func(o *Options) { o.Runtime = watched{o.Runtime.(*agent)} })
+		defer b.kill()
+		if n := len(b.engine.Tasks()); n != 9 {
+			t.Errorf("it has %d tasks", n)
 		}
 	})
 }

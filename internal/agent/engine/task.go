@@ -171,6 +171,8 @@ func (t *task) reported() bool {
 // adopt takes over from an agent before this one: what the runtime found counts, not what was written
 // down last. It runs before the task does, and says whether anything of the task is there already.
 func (t *task) adopt(found map[string]runtime.Container) (there bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for name, c := range t.rec.Containers {
 		f, ok := found[t.containerID(name)]
 		switch {

@@ -18,10 +18,14 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/pintle/pintle/internal/agent/kernel"
+	"github.com/pintle/pintle/internal/agent/runtime/runtimetest"
 )
 
 // These tests make network namespaces, and so need root; they need Debian's containernetworking-plugins
 // and iptables. The bridge that they leave, pintle0, is the one that every Pintle of the machine uses.
+
+// patience is for what should come soon, on however busy a machine.
+const patience = time.Minute
 
 // As in cmd/pintle: /proc/self shows the main thread's namespaces, which must stay the machine's.
 func init() { goruntime.LockOSThread() }
@@ -52,7 +56,7 @@ func attach(t *testing.T, n *Networks, name string, ports ...Port) Address {
 
 // unique is an ID that no other run of the tests has had: what a failed one left must not matter.
 func unique(t *testing.T, name string) string {
-	return fmt.Sprintf("%s-%d-%s", t.Name(), os.Getpid(), name)
+	return t.Name() + "-" + runtimetest.Mark + "-" + name
 }
 
 // inside calls do on a thread that is in a network namespace.
@@ -94,11 +98,11 @@ func serve(t *testing.T, l net.Listener, greeting string) {
 
 // get asks without keeping the connection.
 func get(address, path string, dial func() (net.Conn, error)) string {
-	c := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(_ context.Context, _, addr string) (net.Conn, error) {
+	c := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(_ context.Context, _, addr string) (net.Conn, error) {
 		if dial != nil {
 			return dial()
 		}
-		return net.DialTimeout("tcp", addr, 3*time.Second)
+		return net.DialTimeout("tcp", addr, patience)
 	}}}
 	resp, err := c.Get("http://" + address + path)
 	if err != nil {
@@ -109,19 +113,9 @@ func get(address, path string, dial func() (net.Conn, error)) string {
 	return string(b)
 }
 
-func freePort(t *testing.T) uint16 {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port)
-}
-
 func TestAnAddressAndAPublishedPort(t *testing.T) {
 	n := open(t, t.TempDir())
-	port := freePort(t)
+	port := runtimetest.FreePort(t)
 	a := attach(t, n, "one", Port{HostPort: port, ContainerPort: 80, Protocol: "tcp"})
 	if a.MAC == "" || !strings.HasPrefix(a.IP, "10.213.") {
 		t.Fatalf("got %+v", a)
@@ -136,7 +130,7 @@ func TestAnAddressAndAPublishedPort(t *testing.T) {
 	for _, address := range []string{a.IP + ":80", fmt.Sprintf("10.213.0.1:%d", port)} {
 		var c net.Conn
 		inside(t, other, func() (err error) {
-			c, err = net.DialTimeout("tcp4", address, 3*time.Second)
+			c, err = net.DialTimeout("tcp4", address, patience)
 			return err
 		})
 		if got := get(address, "/", func() (net.Conn, error) { return c, nil }); got != "hello/" {
@@ -148,7 +142,7 @@ func TestAnAddressAndAPublishedPort(t *testing.T) {
 func TestAttachAndDetachAgain(t *testing.T) {
 	dir := t.TempDir()
 	n := open(t, dir)
-	port := freePort(t)
+	port := runtimetest.FreePort(t)
 	publish := Port{HostPort: port, ContainerPort: 80, Protocol: "tcp"}
 	first := attach(t, n, "one", publish)
 	if again := attach(t, open(t, dir), "one", publish); again != first {
@@ -170,7 +164,7 @@ func TestAttachAndDetachAgain(t *testing.T) {
 }
 
 func TestAPortIsGivenOnce(t *testing.T) {
-	port := Port{HostPort: freePort(t), ContainerPort: 80, Protocol: "tcp"}
+	port := Port{HostPort: runtimetest.FreePort(t), ContainerPort: 80, Protocol: "tcp"}
 	one, two := open(t, t.TempDir()), open(t, t.TempDir()) // two agents of one machine
 	attach(t, one, "one", port)
 	if _, err := two.Attach(t.Context(), unique(t, "two"), []Port{port}); err == nil || !strings.Contains(err.Error(), unique(t, "one")) {
@@ -199,7 +193,7 @@ func TestAfterAReboot(t *testing.T) {
 // agent make it.
 func TestCutOff(t *testing.T) {
 	n := open(t, t.TempDir())
-	port := freePort(t)
+	port := runtimetest.FreePort(t)
 	for i := range 12 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*8)*time.Millisecond)
 		id := unique(t, fmt.Sprint("cut", i))
@@ -222,7 +216,7 @@ func TestCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if rules, err := exec.Command("iptables", "-t", "nat", "-S").Output(); err != nil || strings.Contains(string(rules), t.Name()) {
+	if rules, err := exec.Command("iptables", "--wait", "-t", "nat", "-S").Output(); err != nil || strings.Contains(string(rules), unique(t, "cut")) {
 		t.Errorf("rules stay behind, %v", err)
 	}
 }
@@ -234,7 +228,7 @@ func TestManyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 12 {
 		all.Go(func() {
-			a, err := n.Attach(t.Context(), unique(t, fmt.Sprint(i)), []Port{{HostPort: freePort(t), ContainerPort: 80, Protocol: "tcp"}})
+			a, err := n.Attach(t.Context(), unique(t, fmt.Sprint(i)), []Port{{HostPort: runtimetest.FreePort(t), ContainerPort: 80, Protocol: "tcp"}})
 			if err != nil {
 				t.Error(err)
 			}
@@ -278,7 +272,7 @@ func TestLinkLocal(t *testing.T) {
 		} {
 			var c net.Conn
 			inside(t, a, func() (err error) {
-				c, err = net.DialTimeout("tcp4", address, 3*time.Second)
+				c, err = net.DialTimeout("tcp4", address, patience)
 				return err
 			})
 			if got := get(address, "/v4", func() (net.Conn, error) { return c, nil }); got != want {
@@ -328,7 +322,7 @@ func TestNobodyElseReachesTheAgent(t *testing.T) {
 // by way of the bridge.
 func TestLoopbackIsTheMachines(t *testing.T) {
 	n := open(t, t.TempDir())
-	a := attach(t, n, "one", Port{HostPort: freePort(t), ContainerPort: 80, Protocol: "tcp"})
+	a := attach(t, n, "one", Port{HostPort: runtimetest.FreePort(t), ContainerPort: 80, Protocol: "tcp"})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func TestRun(t *testing.T) {
 	}
 	select {
 	case <-q.done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("not every message was sent")
 	}
 	cancel()

@@ -17,14 +17,16 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
+// newService is a service whose time stands still: twelve hours from a receive on are over a moment later.
 func newService(t *testing.T) *Service {
 	t.Helper()
-	store, err := queuestore.Open(t.TempDir(), queuestore.Options{NoSync: true})
+	now := func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+	store, err := queuestore.Open(t.TempDir(), queuestore.Options{Now: now, NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	return New(store, Options{Region: "us-east-1", Account: "000000000000", Endpoint: "http://localhost:4566", Now: time.Now})
+	return New(store, Options{Region: "us-east-1", Account: "000000000000", Endpoint: "http://localhost:4566", Now: now})
 }
 
 func queue(t *testing.T, s *Service, name string, attributes ...string) *string {

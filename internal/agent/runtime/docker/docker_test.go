@@ -55,7 +55,7 @@ func withEngine(m *testing.M) (int, error) {
 		cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
 		cmd.Wait()                          //nolint:errcheck // it was told to
 	}()
-	for range 300 {
+	for range 1200 { // two minutes
 		if engine, err = New(context.Background(), host); err == nil {
 			break
 		}

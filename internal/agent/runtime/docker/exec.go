@@ -2,6 +2,7 @@ package docker
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"strings"
@@ -19,11 +20,11 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 		User: e.User, TTY: e.Tty, Env: e.Env, Cmd: e.Command, AttachStdin: e.Stdin != nil, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
-		return 0, err
+		return 0, cmp.Or(ctx.Err(), err)
 	}
 	attached, err := r.api.ExecAttach(ctx, made.ID, client.ExecAttachOptions{TTY: e.Tty})
 	if err != nil {
-		return 0, err
+		return 0, cmp.Or(ctx.Err(), err)
 	}
 	defer attached.Close()
 	stop := context.AfterFunc(ctx, attached.Close)

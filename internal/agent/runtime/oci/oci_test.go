@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -54,13 +55,11 @@ func TestRuntime(t *testing.T) {
 	t.Run("LeavesNothing", func(t *testing.T) { leavesNothing(t, r) })
 }
 
-// leavesNothing looks for what the containers of the suite, whose names end in a hyphen and this process's
-// ID, may have left on the machine. The digits alone may be part of a task's ID of another package's test.
+// leavesNothing looks for what the containers of the suite, whose names have its mark, may have left on the machine.
 func leavesNothing(t *testing.T, r *Runtime) {
-	mark := unique("")
+	of := "*" + runtimetest.Mark + "*"
 	for _, pattern := range []string{
-		r.containers.Dir + "/*", r.runc.root + "/*", filepath.Join(r.opts.Dir, "networks") + "/*" + mark + "*",
-		"/sys/fs/cgroup/pintle/*" + mark + "*", "/sys/fs/cgroup/*/pintle/*" + mark + "*",
+		r.containers.Dir + "/*", r.runc.root + "/*", filepath.Join(r.opts.Dir, "networks", of), filepath.Join("/sys/fs/cgroup/pintle", of), filepath.Join("/sys/fs/cgroup/*/pintle", of),
 	} {
 		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
 			t.Errorf("%s still has %v, %v", pattern, left, err)
@@ -80,8 +79,8 @@ func leavesNothing(t *testing.T, r *Runtime) {
 		t.Errorf("there are still mounts, %v", err)
 	}
 	for _, table := range []string{"nat", "filter"} {
-		rules, err := exec.Command("iptables", "-t", table, "-S").Output()
-		if err != nil || strings.Contains(string(rules), mark+"\\\"") {
+		rules, err := exec.Command("iptables", "--wait", "-t", table, "-S").Output()
+		if err != nil || strings.Contains(string(rules), runtimetest.Mark) {
 			t.Errorf("there are still rules in %s, %v", table, err)
 		}
 	}
@@ -112,7 +111,7 @@ func TestStrangeFiles(t *testing.T) {
 		if err := make(passwd); err != nil {
 			t.Fatal(err)
 		}
-		done := time.AfterFunc(10*time.Second, func() { panic("userIn does not return") })
+		done := time.AfterFunc(time.Minute, func() { panic("userIn does not return") })
 		if u, err := userIn(dir, "1234"); err != nil || u.Uid != 1234 {
 			t.Errorf("%s: %+v, %v", name, u, err)
 		}
@@ -137,9 +136,12 @@ func TestAShimThatIsKilledEarly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		killer := time.AfterFunc(time.Duration(10+6*i)*time.Millisecond, func() { killShim(dir) })
+		killed := make(chan struct{})
+		killer := time.AfterFunc(time.Duration(10+6*i)*time.Millisecond, func() { killShim(dir); close(killed) })
 		err = r.Start(t.Context(), spec.ID)
-		killer.Stop()
+		if !killer.Stop() {
+			<-killed // it may still be looking, and the next shim is not for it
+		}
 		if err != nil {
 			if err = r.Start(t.Context(), spec.ID); err != nil {
 				t.Errorf("the second start: %v", err)
@@ -205,7 +207,7 @@ func says(t *testing.T, r *Runtime, spec *runtime.Spec, want string) {
 }
 
 // unique is an id that no other run of the tests has had: what a failed one left must not matter.
-func unique(name string) string { return fmt.Sprintf("%s-%d", name, os.Getpid()) }
+func unique(name string) string { return name + "-" + runtimetest.Mark }
 
 // TestRealGPUs checks what a container gets of a real GPU, described by a CDI file as NVIDIA's tools
 // write it: here with a device that every machine has.
@@ -246,7 +248,7 @@ func TestPrivileged(t *testing.T) {
 
 func TestAKilledShimsContainerEnds(t *testing.T) {
 	r := newRuntime(t)
-	spec := &runtime.Spec{ID: unique("lost"), Owner: "me", Image: busybox(t, r), Entrypoint: []string{"/bin/sleep", "60"}, Network: runtime.Network{Mode: "none"}}
+	spec := &runtime.Spec{ID: unique("lost"), Owner: "me", Image: busybox(t, r), Entrypoint: []string{"/bin/sleep", "600"}, Network: runtime.Network{Mode: "none"}}
 	start(t, r, spec)
 	dir, err := r.containers.Find(spec.ID)
 	if err != nil {
@@ -261,7 +263,7 @@ func TestAKilledShimsContainerEnds(t *testing.T) {
 	if err != nil || exit.Code != shim.LostCode || exit.Error == "" {
 		t.Errorf("got %+v, %v", exit, err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); st.Running(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); st.Running(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the container's process is still there")
 		}
@@ -288,10 +290,13 @@ func TestCreatedAgain(t *testing.T) {
 	if err := r.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
+	var others sync.WaitGroup
 	for range 3 { // as many agents at once
-		go r.Start(t.Context(), spec.ID) //nolint:errcheck // Wait tells
+		others.Go(func() { r.Start(t.Context(), spec.ID) }) //nolint:errcheck // Wait tells
 	}
-	if err := r.Start(t.Context(), spec.ID); err != nil {
+	err = r.Start(t.Context(), spec.ID)
+	others.Wait()
+	if err != nil {
 		t.Fatal(err)
 	}
 	for status := runtime.Created; status == runtime.Created; time.Sleep(time.Millisecond) {

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +21,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// patience is for what should come soon, on however busy a machine.
+const patience = 2 * time.Minute
+
 func newRuntime(t *testing.T) *Runtime {
 	t.Helper()
 	return at(t, t.TempDir())
@@ -34,9 +38,9 @@ func at(t *testing.T, dir string) *Runtime {
 	return r
 }
 
-func run(t *testing.T, r *Runtime, id, script string) {
+func run(t *testing.T, r *Runtime, id, script string, args ...string) {
 	t.Helper()
-	spec := &runtime.Spec{ID: id, Owner: "me", Entrypoint: []string{"/bin/sh", "-c"}, Command: []string{script}, GPUs: []string{"GPU-1", "GPU-2"}}
+	spec := &runtime.Spec{ID: id, Owner: "me", Entrypoint: []string{"/bin/sh", "-c"}, Command: append([]string{script}, args...), GPUs: []string{"GPU-1", "GPU-2"}}
 	if err := r.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +51,7 @@ func run(t *testing.T, r *Runtime, id, script string) {
 
 func wait(t *testing.T, r *Runtime, id string) runtime.Exit {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	exit, err := r.Wait(ctx, id)
 	if err != nil {
@@ -112,7 +116,7 @@ func TestStopIsGentleThenNot(t *testing.T) {
 			text, _ = logs(t, r, id, "", false)
 		}
 	}
-	if err := r.Stop(t.Context(), "gentle", 10*time.Second); err != nil {
+	if err := r.Stop(t.Context(), "gentle", patience); err != nil {
 		t.Fatal(err)
 	}
 	if exit := wait(t, r, "gentle"); exit.Code != 7 {
@@ -127,8 +131,8 @@ func TestStopIsGentleThenNot(t *testing.T) {
 }
 
 func TestAnotherAgentAdopts(t *testing.T) {
-	dir := t.TempDir()
-	run(t, at(t, dir), "a", "echo up; sleep 0.3; exit 5")
+	dir, end := t.TempDir(), filepath.Join(t.TempDir(), "end")
+	run(t, at(t, dir), "a", "until [ -e "+end+" ]; do sleep 0.05; done; exit 5")
 	next := at(t, dir)
 	list, err := next.List(t.Context(), "me")
 	if err != nil || len(list) != 1 || list[0].Status != runtime.Running {
@@ -137,6 +141,9 @@ func TestAnotherAgentAdopts(t *testing.T) {
 	if others, _ := next.List(t.Context(), "somebody"); len(others) != 0 {
 		t.Fatalf("somebody has %+v", others)
 	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if exit := wait(t, next, "a"); exit.Code != 5 {
 		t.Fatalf("got %+v", exit)
 	}
@@ -144,7 +151,7 @@ func TestAnotherAgentAdopts(t *testing.T) {
 
 func TestAKilledShimIsNoticedAndItsProcessEnded(t *testing.T) {
 	r := newRuntime(t)
-	run(t, r, "a", "echo $PPID; exec sleep 60")
+	run(t, r, "a", "echo $PPID; exec sleep 600")
 	var shimPID int
 	for text := ""; text == ""; {
 		text, _ = logs(t, r, "a", "", false)
@@ -160,7 +167,7 @@ func TestAKilledShimIsNoticedAndItsProcessEnded(t *testing.T) {
 	if exit := wait(t, r, "a"); exit.Code != shim.LostCode || exit.Error == "" {
 		t.Errorf("got %+v", exit)
 	}
-	for deadline := time.Now().Add(5 * time.Second); st.Running(); {
+	for deadline := time.Now().Add(patience); st.Running(); {
 		if time.Now().After(deadline) {
 			t.Fatal("the container's process is still there")
 		}
@@ -169,18 +176,18 @@ func TestAKilledShimIsNoticedAndItsProcessEnded(t *testing.T) {
 }
 
 func TestWhatIsLeftBehindEndsWithTheContainer(t *testing.T) {
-	for name, script := range map[string]string{
-		"a background child":        "sleep 60 & echo $!",
-		"a session of its own":      "setsid sleep 60 & echo $!",
-		"a child of one in between": "setsid sh -c 'sleep 60 & echo $!; exec sleep 60' & sleep 0.3",
+	for name, script := range map[string]string{ // $0 is a file that is not there yet
+		"a background child":        "sleep 600 & echo $!",
+		"a session of its own":      "setsid sleep 600 & echo $!",
+		"a child of one in between": `setsid sh -c 'sleep 600 & echo $!; touch "$0"; exec sleep 600' "$0" & until [ -e "$0" ]; do sleep 0.05; done`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRuntime(t)
-			run(t, r, "a", script)
+			run(t, r, "a", script, filepath.Join(t.TempDir(), "said"))
 			wait(t, r, "a")
 			text, _ := logs(t, r, "a", "", true)
 			left := atoi(strings.TrimSpace(text))
-			for deadline := time.Now().Add(5 * time.Second); syscall.Kill(left, 0) == nil; time.Sleep(10 * time.Millisecond) {
+			for deadline := time.Now().Add(patience); syscall.Kill(left, 0) == nil; time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("it outlives its container")
 				}
@@ -191,7 +198,7 @@ func TestWhatIsLeftBehindEndsWithTheContainer(t *testing.T) {
 
 func TestALostContainerIsListedAsItEnded(t *testing.T) {
 	r := newRuntime(t)
-	run(t, r, "a", "echo $PPID; exec sleep 60")
+	run(t, r, "a", "echo $PPID; exec sleep 600")
 	for text := ""; text == ""; {
 		text, _ = logs(t, r, "a", "", false)
 		if pid := atoi(strings.TrimSpace(text)); pid > 0 {
@@ -229,7 +236,7 @@ func TestRefusals(t *testing.T) {
 
 func TestRemove(t *testing.T) {
 	r := newRuntime(t)
-	run(t, r, "a", "sleep 60")
+	run(t, r, "a", "sleep 600")
 	if err := r.Remove(t.Context(), "a"); err == nil {
 		t.Error("a running container was removed")
 	}

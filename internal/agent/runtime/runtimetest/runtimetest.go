@@ -5,6 +5,7 @@ package runtimetest
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +13,20 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pintle/pintle/internal/agent/runtime"
 )
+
+// Mark is in the names of all that a run of the tests makes on the machine. No other run has had it, be it that it was killed
+// and left something, or is another package's at the same time; and no other name has it by chance.
+var Mark = rand.Text()[:10]
+
+// patience is for what should come soon, on however busy a machine.
+const patience = 2 * time.Minute
 
 // suite is a runtime under test, with the image that MakeImage makes.
 type suite struct {
@@ -65,7 +74,7 @@ func (s *suite) create(t *testing.T, script string, change func(*runtime.Spec)) 
 	t.Helper()
 	_, name, _ := strings.Cut(t.Name(), "/")
 	spec := &runtime.Spec{
-		ID: fmt.Sprintf("%s-%d", strings.ReplaceAll(name, "/", "-"), os.Getpid()), Owner: "me", Image: s.image,
+		ID: strings.ReplaceAll(name, "/", "-") + "-" + Mark, Owner: "me", Image: s.image,
 		Entrypoint: []string{"/bin/sh", "-c"}, Command: []string{script}, CPUShares: 2, Network: runtime.Network{Mode: "none"},
 	}
 	if change != nil {
@@ -93,7 +102,7 @@ func another(name string) func(*runtime.Spec) {
 
 func (s *suite) wait(t *testing.T, id string) runtime.Exit {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	exit, err := s.rt.Wait(ctx, id)
 	if err != nil {
@@ -122,7 +131,7 @@ func (s *suite) text(t *testing.T, id string) string {
 // says waits until a container has said something.
 func (s *suite) says(t *testing.T, id string) string {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		if text := s.text(t, id); text != "" {
 			return text
 		}
@@ -191,7 +200,7 @@ func (s *suite) memoryLimit(t *testing.T) {
 }
 
 func (s *suite) publishesPorts(t *testing.T) {
-	port := freePort(t)
+	port := FreePort(t)
 	publish := func(c *runtime.Spec) {
 		c.Network = runtime.Network{Mode: "bridge", Ports: []runtime.Port{{ContainerPort: 80, HostPort: port, Protocol: "tcp"}}}
 	}
@@ -214,7 +223,7 @@ func (s *suite) publishesPorts(t *testing.T) {
 
 func get(t *testing.T, url string) string {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		resp, err := http.Get(url)
 		if err == nil {
 			b, _ := io.ReadAll(resp.Body)
@@ -227,21 +236,33 @@ func get(t *testing.T, url string) string {
 	}
 }
 
-func freePort(t *testing.T) uint16 {
+// FreePort is a TCP port that nobody takes before the test does: Linux hands out none below 32768 by itself, and a socket of
+// UDP keeps it from the machine's other tests for as long as this one runs.
+func FreePort(t testing.TB) uint16 {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for port := 20000 + time.Now().UnixNano()%10000; port < 32000; port++ {
+		claim, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err != nil {
+			claim.Close()
+			continue
+		}
+		l.Close()
+		t.Cleanup(func() { claim.Close() })
+		return uint16(port)
 	}
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port)
+	t.Fatal("there is no free port")
+	return 0
 }
 
 func (s *suite) keepsVolumes(t *testing.T) {
 	volume := func(name string) func(*runtime.Spec) {
 		return func(c *runtime.Spec) {
 			another(name)(c)
-			c.Mounts = []runtime.Mount{{Source: fmt.Sprintf("kept-%d", os.Getpid()), Destination: "/data", Volume: true, ReadOnly: name == "reader"}}
+			c.Mounts = []runtime.Mount{{Source: "kept-" + Mark, Destination: "/data", Volume: true, ReadOnly: name == "reader"}}
 		}
 	}
 	writer := s.run(t, "echo kept > /data/file", volume("writer"))
@@ -257,7 +278,7 @@ func (s *suite) keepsVolumes(t *testing.T) {
 }
 
 func (s *suite) removesVolumes(t *testing.T) {
-	name := fmt.Sprintf("gone-%d", os.Getpid())
+	name := "gone-" + Mark
 	volume := func(c *runtime.Spec) {
 		c.Mounts = []runtime.Mount{{Source: name, Destination: "/v", Volume: true}}
 	}
@@ -288,9 +309,9 @@ func (s *suite) bindMounts(t *testing.T) {
 func (s *suite) stopsGentlyThenNot(t *testing.T) {
 	gentle := s.run(t, "trap 'exit 7' TERM; echo up; while :; do sleep 0.1; done", another("gentle"))
 	deaf := s.run(t, "trap '' TERM; echo up; while :; do sleep 0.1; done", another("deaf"))
-	for _, id := range []string{gentle, deaf} {
+	for id, grace := range map[string]time.Duration{gentle: patience, deaf: time.Second} {
 		s.says(t, id)
-		if err := s.rt.Stop(t.Context(), id, time.Second); err != nil {
+		if err := s.rt.Stop(t.Context(), id, grace); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -303,7 +324,8 @@ func (s *suite) stopsGentlyThenNot(t *testing.T) {
 }
 
 func (s *suite) adopts(t *testing.T) {
-	id := s.run(t, "echo up; sleep 1; exit 5", nil)
+	dir := t.TempDir()
+	id := s.run(t, "until [ -e /host/end ]; do sleep 0.1; done; exit 5", func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Source: dir, Destination: "/host"}} })
 	waiting := s.create(t, "true", another("created"))
 	next, err := s.again()
 	if err != nil {
@@ -325,6 +347,9 @@ func (s *suite) adopts(t *testing.T) {
 	}
 	if others, _ := next.List(t.Context(), "somebody"); len(others) != 0 {
 		t.Errorf("somebody has %+v", others)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if exit, err := next.Wait(t.Context(), id); err != nil || exit.Code != 5 {
 		t.Errorf("got %+v, %v", exit, err)
@@ -364,10 +389,17 @@ func (s *suite) execs(t *testing.T) {
 func (s *suite) stats(t *testing.T) {
 	id := s.run(t, "echo up; while :; do :; done", func(c *runtime.Spec) { c.MemoryBytes = 64 << 20 })
 	s.says(t, id)
-	time.Sleep(200 * time.Millisecond)
-	got, err := s.rt.Stats(t.Context(), id)
-	if err != nil || got.MemoryBytes == 0 || got.MemoryLimit != 64<<20 || got.CPU < 50*time.Millisecond || got.At.IsZero() {
-		t.Errorf("got %+v, %v", got, err)
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		got, err := s.rt.Stats(t.Context(), id)
+		if err != nil || got.MemoryBytes == 0 || got.MemoryLimit != 64<<20 || got.At.IsZero() {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+		if got.CPU >= 50*time.Millisecond {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it uses no CPU: %+v", got)
+		}
 	}
 }
 
@@ -427,16 +459,27 @@ func (s *suite) networks(t *testing.T) {
 	if got := s.output(t, script, func(c *runtime.Spec) { another("bridge")(c); c.Network.Mode = "bridge" }); got != "eth0\nlo" {
 		t.Errorf("in mode bridge it sees %q", got)
 	}
-	machines, err := net.Interfaces()
+	before := interfaces(t)
+	got := strings.Fields(s.output(t, script, func(c *runtime.Spec) { another("host")(c); c.Network.Mode = "host" }))
+	after := interfaces(t)
+	for _, name := range before { // others come and go with other tests
+		if slices.Contains(after, name) && !slices.Contains(got, name) {
+			t.Errorf("in mode host it sees %q and not %s", got, name)
+		}
+	}
+}
+
+// interfaces are the machine's.
+func interfaces(t *testing.T) (names []string) {
+	t.Helper()
+	all, err := net.Interfaces()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := s.output(t, script, func(c *runtime.Spec) { another("host")(c); c.Network.Mode = "host" })
-	for _, i := range machines {
-		if !strings.Contains(got, i.Name) && !strings.HasPrefix(i.Name, "veth") {
-			t.Errorf("in mode host it sees %q and not %s", got, i.Name)
-		}
+	for _, i := range all {
+		names = append(names, i.Name)
 	}
+	return names
 }
 
 func (s *suite) links(t *testing.T) {
