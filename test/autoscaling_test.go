@@ -82,7 +82,7 @@ func TestCPUServiceFollowsItsLoad(t *testing.T) {
 // collect runs the example's collector until the test ends.
 func (p *Pintle) collect() {
 	p.t.Helper()
-	cmd := p.Command("python3", "../examples/0-gpu-service/collector.py", "--interval", "2")
+	cmd := p.Command(python, "../examples/0-gpu-service/collector.py", "--interval", "2")
 	stderr := new(strings.Builder)
 	cmd.Stderr = stderr
 	if err := cmd.Start(); err != nil {

@@ -15,7 +15,7 @@ func TestAWSCLI(t *testing.T) { callAll(t, "aws") }
 func callAll(t *testing.T, client ...string) {
 	t.Parallel()
 	p := Up(t, "g4dn.xlarge=2", "--settle", "1s", "--fleet", "local")
-	out, err := p.Command("python3", append([]string{"operations.py"}, client...)...).CombinedOutput()
+	out, err := p.Command(python, append([]string{"operations.py"}, client...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -141,7 +141,6 @@ func (w *web) updates(t *testing.T, updates int, disturb func()) {
 	w.define("v0")
 	w.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", fmt.Sprint(wanted))
 	w.awaitService("the roll-out's end", "web", described.completed)
-	w.AWS("ecs", "wait", "services-stable", "--services", "web")
 	l := w.load(t)
 	for i := 1; i <= updates; i++ {
 		w.define(fmt.Sprintf("v%d", i))
@@ -183,7 +182,7 @@ func (w *web) load(t *testing.T) *load {
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &load{web: w, stop: cancel, answers: map[string]int{}}
 	t.Cleanup(func() { cancel(); l.running.Wait() })
-	Eventually(t, "something to send requests to", 30*time.Second, func() bool { l.discover(ctx); return len(l.targets) > 0 })
+	Eventually(t, "something to send requests to", func() bool { l.discover(ctx); return len(l.targets) > 0 })
 	l.running.Go(func() {
 		for ctx.Err() == nil {
 			l.discover(ctx)
@@ -279,7 +278,7 @@ func (l *load) end(t *testing.T, last string) {
 // wanted, and no others.
 func TestKillsOfContainers(t *testing.T) {
 	p := Up(t, "c5.2xlarge=3", "--settle", "1s")
-	mark := fmt.Sprint(300_000_000 + rand.IntN(100_000_000)) // seconds that nobody else sleeps
+	mark := aMark()
 	const wanted = 6
 	p.register("web", "exec sleep "+mark)
 	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", fmt.Sprint(wanted))
@@ -299,6 +298,7 @@ func TestKillsOfContainers(t *testing.T) {
 	if kills < int(*chaosFor/(4*time.Second)) {
 		t.Error("most of the time there was none to kill")
 	}
+	Eventually(t, "the wanted number of containers", func() bool { return len(processes(mark)) == wanted }) // the last kill may not have been noticed
 	p.awaitService("the desired count", "web", func(s described) bool { return s.RunningCount == wanted && s.PendingCount == 0 })
 	tasks := p.tasksOf("web")
 	time.Sleep(2 * time.Second)
@@ -328,7 +328,7 @@ func TestDeploymentAlarms(t *testing.T) {
 	}
 	p.register("web", "exec sleep 601")
 	p.AWS("ecs", "update-service", "--service", "web", "--task-definition", "web")
-	Eventually(t, "the bake time", time.Minute, func() bool { return deployment("lifecycleStage") == "BAKE_TIME" })
+	Eventually(t, "the bake time", func() bool { return deployment("lifecycleStage") == "BAKE_TIME" })
 	p.AWS("cloudwatch", "put-metric-data", "--namespace", "web", "--metric-name", "errors", "--value", "100", "--storage-resolution", "1")
 	s := p.awaitService("the roll-back", "web", func(s described) bool { return s.completed() && strings.HasSuffix(s.TaskDefinition, "web:1") })
 	if !s.said("deployment failed: alarm detected.") || !s.said("rolling back to deployment ecs-svc/") {
@@ -367,8 +367,8 @@ func TestZoneRebalancing(t *testing.T) {
 		t.Errorf("the tasks are in %v", zones)
 	}
 	p.AWS("ecs", "delete-service", "--service", "web", "--force")
-	p.AWS("ecs", "wait", "services-inactive", "--services", "web")
-	Eventually(t, "the end of its tasks", time.Minute, func() bool {
+	p.awaitInactive("web")
+	Eventually(t, "the end of its tasks", func() bool {
 		return p.AWS("ecs", "describe-clusters", "--query", "clusters[0].[runningTasksCount,pendingTasksCount]", "--output", "text") == "0\t0"
 	})
 }

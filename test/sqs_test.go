@@ -60,6 +60,9 @@ func TestQueuesSurviveKills(t *testing.T) {
 			clients.Go(func() { order.receive(ctx, t, p, "order.fifo") })
 		}
 		time.Sleep(700 * time.Millisecond)
+		for _, tr := range []*traffic{plain, order} {
+			Eventually(t, "some traffic", func() bool { return tr.flowed(50*(round+1), 5*(round+1)) })
+		}
 		p.Kill()
 		cancel()
 		clients.Wait()
@@ -68,6 +71,13 @@ func TestQueuesSurviveKills(t *testing.T) {
 	for name, tr := range map[string]*traffic{"plain": plain, "order.fifo": order} {
 		tr.drain(t, p, name)
 	}
+}
+
+// flowed says whether so many messages were sent, and deleted.
+func (tr *traffic) flowed(sent, deleted int) bool {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return len(tr.sent) >= sent && len(tr.deleted) >= deleted
 }
 
 func (tr *traffic) send(ctx context.Context, p *Pintle, queue, group string) {
@@ -157,9 +167,6 @@ func (tr *traffic) drain(t *testing.T, p *Pintle, queue string) {
 			lost++ // unless it was in an answer that the kill cut off, or behind such a one in its group: then it is in flight
 		}
 	}
-	if len(tr.sent) < 100 || len(tr.deleted) < 10 {
-		t.Errorf("%s: only %d messages were sent and %d deleted", queue, len(tr.sent), len(tr.deleted))
-	}
 	if queue == "plain" && lost > inFlight {
 		t.Errorf("%s: %d of %d messages are lost; %d are in flight", queue, lost, len(tr.sent), inFlight)
 	}
@@ -247,7 +254,7 @@ func TestQueueWorker(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := p.Command("python3", "-c", `
+	out, err := p.Command(python, "-c", `
 import boto3, json
 queue = boto3.resource('sqs').get_queue_by_name(QueueName='example-gpu-queue')
 done = []
@@ -261,7 +268,7 @@ print(' '.join(done))
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for metric, want := range map[string]string{"NumberOfMessagesSent": "25.0", "NumberOfMessagesReceived": "25.0", "NumberOfMessagesDeleted": "25.0"} {
-		Eventually(t, metric, 30*time.Second, func() bool {
+		Eventually(t, metric, func() bool {
 			start, end := time.Now().Add(-10*time.Minute).UTC().Format(time.RFC3339), time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
 			return want == p.AWS("cloudwatch", "get-metric-statistics", "--namespace", "AWS/SQS", "--metric-name", metric, "--dimensions", "Name=QueueName,Value=example-gpu-queue",
 				"--start-time", start, "--end-time", end, "--period", "3600", "--statistics", "Sum", "--query", "sum(Datapoints[].Sum)", "--output", "text")
