@@ -84,6 +84,7 @@ func distinct(m map[string]string) []string {
 // that are protected run on, and so do their instances, whatever is desired of service and group. The control plane is killed on
 // the way out and on the way in.
 func TestCapacityProviderBothWays(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t, "--settle", "1s", "--scale-in", "5s")
 	p.provider("pool", "p3.8xlarge", "ENABLED")
 	p.AWS("ecs", "put-cluster-capacity-providers", "--cluster", "default", "--capacity-providers", "pool", "--default-capacity-provider-strategy", "[]")
@@ -133,6 +134,7 @@ func TestCapacityProviderBothWays(t *testing.T) {
 // TestManagedDraining has a group end an instance: it goes DRAINING at ECS's lifecycle hook, the service's task on it is replaced
 // before it is stopped, a protected one runs on, and the machine goes once it has none.
 func TestManagedDraining(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t, "--settle", "1s", "--scale-in", "5s")
 	p.provider("pool", "g4dn.xlarge", "DISABLED")
 	p.AWS("ecs", "put-cluster-capacity-providers", "--cluster", "default", "--capacity-providers", "pool", "--default-capacity-provider-strategy", "[]")
@@ -191,6 +193,7 @@ func TestManagedDraining(t *testing.T) {
 // TestCapacityProviderShares spreads a service over two empty groups by base and weight: two, and then one in four, belong to the
 // first. Both go back to nothing.
 func TestCapacityProviderShares(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t, "--settle", "1s", "--scale-in", "5s")
 	p.provider("base", "g4dn.xlarge", "DISABLED")
 	p.provider("rest", "p3.8xlarge", "DISABLED")

@@ -53,11 +53,15 @@ func (d *daemon) kill() {
 // TestKills kills the control plane, the agents, and both, at random, while clients run and stop tasks
 // that hold GPUs. No acknowledged task is lost, no container runs twice, no GPU has two owners, and
 // what ran goes on running.
-func TestKills(t *testing.T) { testKills(t, *chaosTasks, *chaosKills, "i", "process") }
+func TestKills(t *testing.T) {
+	t.Parallel()
+	testKills(t, *chaosTasks, *chaosKills, "i", "process")
+}
 
 // TestKillsWithRunc does so with real containers, each with a network of its own; fewer, since they
 // take longer to start.
 func TestKillsWithRunc(t *testing.T) {
+	t.Parallel()
 	testKills(t, *chaosTasks/5, *chaosKills/2, "rootfs:"+rootfs(t), "oci")
 }
 
@@ -323,6 +327,7 @@ func endAll(t *testing.T, c *ecs.Client, daemons []*daemon) {
 // TestKillsWithServices kills the control plane, the agents, and both, and containers, at random, while a service is
 // updated again and again. It ends with the wanted number of the last update's containers, and no others.
 func TestKillsWithServices(t *testing.T) {
+	t.Parallel()
 	address := freeAddress(t)
 	data := t.TempDir()
 	daemons := []*daemon{{t: t, args: []string{"serve", "--listen", address, "--data", filepath.Join(data, "plane"), "--settle", "1s"}}}

@@ -56,6 +56,7 @@ func implemented(t *testing.T) []string {
 
 // TestCoverageIsUpToDate fails when docs/coverage.md was not made from this code.
 func TestCoverageIsUpToDate(t *testing.T) {
+	t.Parallel()
 	p := &Pintle{t: t}
 	out, err := p.Command(bin(t, "pintle"), "coverage").Output()
 	if err != nil {

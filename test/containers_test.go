@@ -59,6 +59,7 @@ func TestDocker(t *testing.T) {
 }
 
 func TestRunc(t *testing.T) {
+	t.Parallel()
 	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci"))
 }
 

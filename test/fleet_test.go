@@ -76,6 +76,7 @@ func must(b []byte, err error) []byte {
 // take a group from nothing to two machines, a DAEMON service runs a task on each, and all goes when there is no more to do.
 // The control plane is killed as it grows and as it shrinks; no machine is started twice, and none is left.
 func TestQueueDrivenFleet(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t, "--settle", "1s")
 	p.AWS("ecs", "create-cluster", "--cluster-name", "gpu-example-cluster")
 	p.AWS("ecs", "register-task-definition", "--family", "worker", "--container-definitions",
@@ -129,6 +130,7 @@ func TestQueueDrivenFleet(t *testing.T) {
 // TestFleetSurvivesKills has a group's capacity changed while the control plane is killed again and again: in the end there
 // are as many machines as were asked for, each once.
 func TestFleetSurvivesKills(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t)
 	p.gpuGroup("many", "default")
 	for i := range 6 {
@@ -150,6 +152,7 @@ func TestFleetSurvivesKills(t *testing.T) {
 // TestTerminatedInstance ends an instance whose task does not want to end and has more time for it than a machine that is
 // switched off, and whose agent is killed meanwhile. Nothing is left of either.
 func TestTerminatedInstance(t *testing.T) {
+	t.Parallel()
 	for runtime, image := range map[string]string{"process": "i", "oci": "rootfs:" + rootfs(t)} {
 		t.Run(runtime, func(t *testing.T) {
 			t.Parallel()
@@ -180,6 +183,7 @@ func TestTerminatedInstance(t *testing.T) {
 // TestManagedScaling runs tasks on a capacity provider whose group has no instances: they wait, PROVISIONING, until as many
 // machines have come as they have GPUs to take; once they end, the machines go.
 func TestManagedScaling(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t, "--scale-in", "5s")
 	p.gpuGroup("pool", "default")
 	p.AWS("autoscaling", "update-auto-scaling-group", "--auto-scaling-group-name", "pool", "--new-instances-protected-from-scale-in")
@@ -215,6 +219,7 @@ func TestManagedScaling(t *testing.T) {
 
 // TestGroupZones: a group's machines are spread over its zones, and register in them; the zone with more loses the first.
 func TestGroupZones(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t)
 	p.gpuGroup("zones", "default")
 	p.AWS("autoscaling", "update-auto-scaling-group", "--auto-scaling-group-name", "zones", "--availability-zones", "us-east-1a", "us-east-1b", "--desired-capacity", "3")
@@ -234,6 +239,7 @@ func TestGroupZones(t *testing.T) {
 
 // TestLaunchSaysWhy: agents that cannot start leave no instance that only seems to run; the group's activities say why.
 func TestLaunchSaysWhy(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t, "--fleet-agent=--gpu-exporter=http://127.0.0.1:1/metrics")
 	p.gpuGroup("broken", "default")
 	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "broken", "--desired-capacity", "1")
@@ -246,6 +252,7 @@ func TestLaunchSaysWhy(t *testing.T) {
 
 // TestFleetBadInput sends what must be refused, and looks whether anything has changed.
 func TestFleetBadInput(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t)
 	p.gpuGroup("good", "default")
 	group := func(args ...string) []string {

@@ -13,6 +13,7 @@ import (
 
 // TestS3Operations calls every implemented operation of S3, through boto3 and through the AWS CLI.
 func TestS3Operations(t *testing.T) {
+	t.Parallel()
 	for _, client := range []string{"boto3", "aws"} {
 		p := Up(t, "c5.large")
 		out, err := p.Command(python, "s3.py", client).CombinedOutput()
@@ -31,6 +32,7 @@ func TestS3Operations(t *testing.T) {
 // TestS3Sync syncs a tree of 5,000 files there and back with the AWS CLI, and takes it away again; a kill in
 // between loses nothing that was acknowledged.
 func TestS3Sync(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "c5.large")
 	there, back := t.TempDir(), t.TempDir()
 	old := time.Now().Add(-time.Hour) // sync goes by the second
@@ -67,6 +69,7 @@ func TestS3Sync(t *testing.T) {
 // TestS3TaskRole transfers a file in parts with boto3, inside a task with a role, under a control plane that
 // checks signatures, as the worker of a queue does.
 func TestS3TaskRole(t *testing.T) {
+	t.Parallel()
 	p := UpSigned(t, "c5.large")
 	p.AWS("s3", "mb", "s3://work")
 	p.AWS("ecs", "register-task-definition", "--cli-input-json", `{

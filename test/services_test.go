@@ -267,7 +267,7 @@ print(urllib.request.urlopen(r).read().decode(), flush=True)
 time.sleep(600)`
 	text, _ := json.Marshal(map[string]any{
 		"family": "busy", "taskRoleArn": "arn:aws:iam::000000000000:role/worker",
-		"containerDefinitions": []any{map[string]any{"name": "main", "image": "i", "memory": 64, "stopTimeout": 2, "command": []string{"python3", "-c", protect}}},
+		"containerDefinitions": []any{map[string]any{"name": "main", "image": "i", "memory": 64, "stopTimeout": 2, "command": []string{python, "-c", protect}}},
 	})
 	p.AWS("ecs", "register-task-definition", "--cli-input-json", string(text))
 	p.AWS("ecs", "create-service", "--service-name", "busy", "--task-definition", "busy", "--desired-count", "1")

@@ -36,6 +36,7 @@ type traffic struct {
 // TestQueuesSurviveKills kills pintle while clients send, receive and delete: what was acknowledged is there or was
 // deleted, what was deleted does not come again, and the groups of a FIFO queue stay in order.
 func TestQueuesSurviveKills(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "g4dn.xlarge=1")
 	for _, name := range []string{"plain", "order.fifo"} {
 		attributes := map[string]string{"VisibilityTimeout": "43200"}
@@ -184,6 +185,7 @@ func (tr *traffic) drain(t *testing.T, p *Pintle, queue string) {
 
 // TestQueuesInQuery calls SQS as old clients do: forms to the queue's URL, answers in XML, and refusals under Query's names.
 func TestQueuesInQuery(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "g4dn.xlarge=1")
 	post := func(path, form string) (int, string, http.Header) {
 		t.Helper()
@@ -245,6 +247,7 @@ func TestQueuesInQuery(t *testing.T) {
 
 // TestQueueWorker runs the loop of a worker as users write it, with boto3's resources, and looks at the metrics of its queue.
 func TestQueueWorker(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "g4dn.xlarge=1")
 	url := p.AWS("sqs", "create-queue", "--queue-name", "example-gpu-queue", "--query", "QueueUrl", "--output", "text")
 	c := p.queueClient()

@@ -156,6 +156,7 @@ func (p *pool) desire(n string) {
 // again and again. One machine does not wake: another takes its place, and the activities say why. The agents and their
 // tasks outlive the control plane; in the end nothing is left of them, and all machines sleep.
 func TestStaticFleet(t *testing.T) {
+	t.Parallel()
 	p := upWithPool(t, map[string]any{"name": "mars"}, map[string]any{"name": "venus"}, map[string]any{"name": "earth"})
 	p.gpuGroup("pool", "default")
 	p.desire("1")
@@ -216,6 +217,7 @@ func TestStaticFleet(t *testing.T) {
 // again: no machine is ever two instances, and in the end there are as many as were asked for. Its access key is on no command
 // line but its own.
 func TestStaticSurvivesKills(t *testing.T) {
+	t.Parallel()
 	p := upWithPool(t, map[string]any{"name": "venus"}, map[string]any{"name": "earth"}, map[string]any{"name": "pluto"})
 	p.Kill()
 	p.key, p.secret = "AKIDPOOL", "a-secret-of-the-pool"
@@ -266,6 +268,7 @@ func TestStaticSurvivesKills(t *testing.T) {
 // TestStaticTrust: a machine whose host key is unknown, or that does not take the key, gets no agent, and the activities say so at
 // once. A pool that is wrong starts nothing.
 func TestStaticTrust(t *testing.T) {
+	t.Parallel()
 	nobody := filepath.Join(t.TempDir(), "known_hosts")
 	write(t, nobody, "")
 	key := filepath.Join(t.TempDir(), "key")
