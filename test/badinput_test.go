@@ -354,12 +354,11 @@ func (p *Pintle) everything(t *testing.T) string {
 
 // TestSignatures sends right and wrong signatures to a control plane that checks them.
 func TestSignatures(t *testing.T) {
-	t.Setenv("PINTLE_ACCESS_KEY_ID", "AKIDRIGHT")
-	t.Setenv("PINTLE_SECRET_ACCESS_KEY", "secret")
-	p := Up(t, "c5.large")
+	t.Parallel()
+	p := UpSigned(t, "c5.large")
 	cases := []struct{ id, secret, code string }{
-		{"AKIDRIGHT", "secret", ""},
-		{"AKIDRIGHT", "wrong", "InvalidSignatureException"},
+		{"AKID", "secret", ""},
+		{"AKID", "wrong", "InvalidSignatureException"},
 		{"AKIDOTHER", "secret", "UnrecognizedClientException"},
 	}
 	for _, c := range cases {

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
 // provider makes an empty group of an instance type, and a capacity provider of the same name with managed scaling for it.
@@ -55,10 +58,20 @@ func (p *Pintle) running() map[string]string {
 	return out
 }
 
+// describe describes tasks with the SDK.
+func (p *Pintle) describe(tasks ...string) []types.Task {
+	p.t.Helper()
+	out, err := p.sdk().DescribeTasks(p.t.Context(), &ecs.DescribeTasksInput{Tasks: tasks})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return out.Tasks
+}
+
 func (p *Pintle) awaitRunning(n int) map[string]string {
 	p.t.Helper()
 	var out map[string]string
-	Eventually(p.t, fmt.Sprint(n, " tasks RUNNING"), time.Minute, func() bool { out = p.running(); return len(out) == n })
+	Eventually(p.t, fmt.Sprint(n, " tasks RUNNING"), func() bool { out = p.running(); return len(out) == n })
 	return out
 }
 
@@ -71,6 +84,7 @@ func distinct(m map[string]string) []string {
 // that are protected run on, and so do their instances, whatever is desired of service and group. The control plane is killed on
 // the way out and on the way in.
 func TestCapacityProviderBothWays(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t, "--settle", "1s", "--scale-in", "5s")
 	p.provider("pool", "p3.8xlarge", "ENABLED")
 	p.AWS("ecs", "put-cluster-capacity-providers", "--cluster", "default", "--capacity-providers", "pool", "--default-capacity-provider-strategy", "[]")
@@ -91,10 +105,10 @@ func TestCapacityProviderBothWays(t *testing.T) {
 	p.AWS(append([]string{"ecs", "update-task-protection", "--cluster", "default", "--protection-enabled", "--tasks"}, protected...)...)
 	kept := distinct(map[string]string{"a": tasks[protected[0]], "b": tasks[protected[1]]})
 	p.want(1)
-	Eventually(t, "the end of all but the protected tasks", time.Minute, func() bool { return len(p.running()) == 2 })
+	Eventually(t, "the end of all but the protected tasks", func() bool { return len(p.running()) == 2 })
 	p.Kill()
 	p.Start()
-	Eventually(t, "the end of the instances without a protected task", time.Minute, func() bool {
+	Eventually(t, "the end of the instances without a protected task", func() bool {
 		return p.group("pool", "[DesiredCapacity,length(Instances)]") == fmt.Sprintf("%d\t%d", len(kept), len(kept))
 	})
 	p.want(0)
@@ -109,7 +123,7 @@ func TestCapacityProviderBothWays(t *testing.T) {
 	}
 
 	p.AWS(append([]string{"ecs", "update-task-protection", "--cluster", "default", "--no-protection-enabled", "--tasks"}, protected...)...)
-	Eventually(t, "the end of all", time.Minute, func() bool {
+	Eventually(t, "the end of all", func() bool {
 		return p.group("pool", "[DesiredCapacity,length(Instances)]") == "0\t0" && p.machines() == 0
 	})
 	if got := p.AWS("ecs", "describe-clusters", "--query", "clusters[0].registeredContainerInstancesCount"); got != "0" {
@@ -120,6 +134,7 @@ func TestCapacityProviderBothWays(t *testing.T) {
 // TestManagedDraining has a group end an instance: it goes DRAINING at ECS's lifecycle hook, the service's task on it is replaced
 // before it is stopped, a protected one runs on, and the machine goes once it has none.
 func TestManagedDraining(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t, "--settle", "1s", "--scale-in", "5s")
 	p.provider("pool", "g4dn.xlarge", "DISABLED")
 	p.AWS("ecs", "put-cluster-capacity-providers", "--cluster", "default", "--capacity-providers", "pool", "--default-capacity-provider-strategy", "[]")
@@ -146,20 +161,19 @@ func TestManagedDraining(t *testing.T) {
 	for _, id := range []string{first, second} {
 		p.AWS("autoscaling", "terminate-instance-in-auto-scaling-group", "--instance-id", id, "--no-should-decrement-desired-capacity")
 	}
-	Eventually(t, "DRAINING", 20*time.Second, func() bool { // the other may have been, and gone
+	Eventually(t, "DRAINING", func() bool { // the other may have been, and gone
 		return strings.Contains(p.AWS("ecs", "list-container-instances", "--status", "DRAINING", "--query", "containerInstanceArns", "--output", "text"), tasks[protected])
 	})
-	fewest := 2
-	Eventually(t, "the end of the unprotected one's machine", time.Minute, func() bool {
-		running := p.running()
-		fewest = min(fewest, len(running))
-		if running[protected] == "" {
+	Eventually(t, "the end of the unprotected one's machine", func() bool {
+		if p.running()[protected] == "" {
 			t.Fatal("the protected task was stopped")
 		}
 		return lifecycle(second) == ""
 	})
-	if fewest < 2 {
-		t.Errorf("%d tasks ran while an instance was drained, want two at all times", fewest)
+	if gone := p.describe(other)[0]; !slices.ContainsFunc(p.describe(slices.Collect(maps.Keys(p.running()))...), func(task types.Task) bool {
+		return *task.TaskArn != protected && !task.StartedAt.After(*gone.StoppingAt)
+	}) {
+		t.Errorf("the task was told to stop at %s, when no other one was RUNNING in its place", gone.StoppingAt)
 	}
 	if got := p.AWS("ecs", "describe-tasks", "--tasks", other, "--query", "tasks[0].[lastStatus,stopCode]", "--output", "text"); got != "STOPPED\tServiceSchedulerInitiated" {
 		t.Errorf("the drained instance's task is %s", got)
@@ -168,17 +182,18 @@ func TestManagedDraining(t *testing.T) {
 		t.Errorf("the instance with the protected task is %s", got)
 	}
 	p.AWS("ecs", "update-task-protection", "--cluster", "default", "--no-protection-enabled", "--tasks", protected)
-	Eventually(t, "the end of the protected one's machine", time.Minute, func() bool { return lifecycle(first) == "" })
+	Eventually(t, "the end of the protected one's machine", func() bool { return lifecycle(first) == "" })
 	if now := p.awaitRunning(2); now[protected] != "" || now[other] != "" {
 		t.Errorf("the tasks are %v", now)
 	}
 	p.want(0)
-	Eventually(t, "the end of all machines", time.Minute, func() bool { return p.group("pool", "length(Instances)") == "0" && p.machines() == 0 })
+	Eventually(t, "the end of all machines", func() bool { return p.group("pool", "length(Instances)") == "0" && p.machines() == 0 })
 }
 
 // TestCapacityProviderShares spreads a service over two empty groups by base and weight: two, and then one in four, belong to the
 // first. Both go back to nothing.
 func TestCapacityProviderShares(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t, "--settle", "1s", "--scale-in", "5s")
 	p.provider("base", "g4dn.xlarge", "DISABLED")
 	p.provider("rest", "p3.8xlarge", "DISABLED")
@@ -195,7 +210,7 @@ func TestCapacityProviderShares(t *testing.T) {
 		t.Errorf("the groups have %s and %s instances, want 4 of one GPU and 2 of four", base, rest)
 	}
 	p.want(0)
-	Eventually(t, "the end of all machines", time.Minute, func() bool {
+	Eventually(t, "the end of all machines", func() bool {
 		return p.group("base", "length(Instances)") == "0" && p.group("rest", "length(Instances)") == "0" && p.machines() == 0
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -54,21 +53,20 @@ func (d *daemon) kill() {
 // TestKills kills the control plane, the agents, and both, at random, while clients run and stop tasks
 // that hold GPUs. No acknowledged task is lost, no container runs twice, no GPU has two owners, and
 // what ran goes on running.
-func TestKills(t *testing.T) { testKills(t, *chaosTasks, *chaosKills, "i", "process") }
+func TestKills(t *testing.T) {
+	t.Parallel()
+	testKills(t, *chaosTasks, *chaosKills, "i", "process")
+}
 
 // TestKillsWithRunc does so with real containers, each with a network of its own; fewer, since they
 // take longer to start.
 func TestKillsWithRunc(t *testing.T) {
+	t.Parallel()
 	testKills(t, *chaosTasks/5, *chaosKills/2, "rootfs:"+rootfs(t), "oci")
 }
 
 func testKills(t *testing.T, number, kills int, image, runtime string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := freeAddress(t)
 	data, marks := t.TempDir(), t.TempDir()
 	plane := &daemon{t: t, args: []string{"serve", "--listen", address, "--data", filepath.Join(data, "plane")}}
 	daemons := []*daemon{plane}
@@ -90,7 +88,7 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	t.Cleanup(func() { endAll(t, client, daemons) })
-	Eventually(t, "every node's connection", 30*time.Second, func() bool { return connected(ctx, client) == nodes })
+	Eventually(t, "every node's connection", func() bool { return connected(ctx, client) == nodes })
 
 	// Each container leaves a mark each time that it starts.
 	for _, gpus := range []string{"", "1"} {
@@ -130,20 +128,24 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 	}
 	load.Wait()
 
-	Eventually(t, "every task RUNNING", 3*time.Minute, func() bool {
+	Eventually(t, "every task RUNNING", func() bool {
 		for _, task := range describe(ctx, t, client, types.DesiredStatusStopped) {
 			t.Fatalf("%s has stopped: %s, %s", *task.TaskArn, aws.ToString(task.StoppedReason), aws.ToString(task.Containers[0].Reason))
 		}
 		return running(ctx, t, client) == len(tasks)
 	})
 	checkOwners(ctx, t, client, tasks)
-	if n := stillThere(marks); n != len(tasks) {
-		t.Errorf("%d containers run, want %d", n, len(tasks))
+	Eventually(t, "every container's own process", func() bool { return stillThere(marks) == len(tasks) }) // and no other
+	started := func(i int) int {
+		b, _ := os.ReadFile(filepath.Join(marks, fmt.Sprint(i))) // there is none yet
+		return strings.Count(string(b), "started")
+	}
+	for i := range tasks {
+		Eventually(t, fmt.Sprint("the mark of task ", i), func() bool { return started(i) > 0 })
 	}
 	for i, arn := range tasks {
-		b, err := os.ReadFile(filepath.Join(marks, fmt.Sprint(i)))
-		if n := strings.Count(string(b), "started"); n != 1 {
-			t.Errorf("task %d, %s, was started %d times: %v", i, arn, n, err)
+		if n := started(i); n != 1 {
+			t.Errorf("task %d, %s, was started %d times", i, arn, n)
 		}
 	}
 	// And they can all be stopped again, by whoever runs now.
@@ -152,7 +154,7 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 			t.Fatal(err)
 		}
 	}
-	Eventually(t, "every task STOPPED", time.Minute, func() bool { return stopped(ctx, t, client) == len(tasks) && stillThere(marks) == 0 })
+	Eventually(t, "every task STOPPED", func() bool { return stopped(ctx, t, client) == len(tasks) && stillThere(marks) == 0 })
 }
 
 // runMarked runs the task of a number. Its client token makes it one task, however often the call must
@@ -315,7 +317,7 @@ func endAll(t *testing.T, c *ecs.Client, daemons []*daemon) {
 	for _, task := range describeAll(ctx, t, c) {
 		c.StopTask(ctx, &ecs.StopTaskInput{Task: task.TaskArn}) //nolint:errcheck // the next check tells
 	}
-	Eventually(t, "the end of all tasks", time.Minute, func() bool { return running(ctx, t, c) == 0 })
+	Eventually(t, "the end of all tasks", func() bool { return running(ctx, t, c) == 0 })
 	for _, d := range daemons {
 		d.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
 		d.cmd.Wait()                          //nolint:errcheck // it was told to
@@ -325,12 +327,8 @@ func endAll(t *testing.T, c *ecs.Client, daemons []*daemon) {
 // TestKillsWithServices kills the control plane, the agents, and both, and containers, at random, while a service is
 // updated again and again. It ends with the wanted number of the last update's containers, and no others.
 func TestKillsWithServices(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	t.Parallel()
+	address := freeAddress(t)
 	data := t.TempDir()
 	daemons := []*daemon{{t: t, args: []string{"serve", "--listen", address, "--data", filepath.Join(data, "plane"), "--settle", "1s"}}}
 	for i := range 3 {
@@ -347,14 +345,15 @@ func TestKillsWithServices(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	t.Cleanup(func() { endAll(t, client, daemons) })
-	Eventually(t, "every node's connection", 30*time.Second, func() bool { return connected(ctx, client) == len(daemons)-1 })
+	Eventually(t, "every node's connection", func() bool { return connected(ctx, client) == len(daemons)-1 })
 
-	base := 2_000_000 + rand.IntN(1_000_000)*100 // seconds that nobody else sleeps
+	base := aMark()
+	mark := func(version int) string { return fmt.Sprintf("%s%04d", base, version) }
 	const wanted = 6
 	define := func(version int) *string {
 		out, err := client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{Family: aws.String("web"), ContainerDefinitions: []types.ContainerDefinition{{
 			Name: aws.String("main"), Image: aws.String("i"), Cpu: 64, Memory: aws.Int32(64), StopTimeout: aws.Int32(2),
-			Command: []string{"sleep", fmt.Sprint(base + version)},
+			Command: []string{"sleep", mark(version)},
 		}}})
 		if err != nil {
 			t.Fatal(err)
@@ -369,7 +368,7 @@ func TestKillsWithServices(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
-		for _, pid := range processes(fmt.Sprint(base + rand.IntN(version+1))) {
+		for _, pid := range processes(mark(rand.IntN(version + 1))) {
 			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
 		}
 		victims := pickVictims(daemons)
@@ -381,8 +380,8 @@ func TestKillsWithServices(t *testing.T) {
 			d.start()
 		}
 	}
-	last := fmt.Sprint(base + *chaosKills)
-	Eventually(t, "the last update's end", 3*time.Minute, func() bool {
+	last := mark(*chaosKills)
+	Eventually(t, "the last update's end", func() bool {
 		out, err := client.DescribeServices(ctx, &ecs.DescribeServicesInput{Services: []string{"web"}})
 		if err != nil {
 			return false
@@ -390,15 +389,15 @@ func TestKillsWithServices(t *testing.T) {
 		s := out.Services[0]
 		return len(s.Deployments) == 1 && s.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted && s.RunningCount == wanted
 	})
-	Eventually(t, "the end of all other containers", time.Minute, func() bool {
+	Eventually(t, "the end of all other containers", func() bool {
 		others := 0
 		for version := range *chaosKills {
-			others += len(processes(fmt.Sprint(base + version)))
+			others += len(processes(mark(version)))
 		}
 		return others == 0 && len(processes(last)) == wanted
 	})
 	if _, err := client.DeleteService(ctx, &ecs.DeleteServiceInput{Service: aws.String("web"), Force: aws.Bool(true)}); err != nil {
 		t.Fatal(err)
 	}
-	Eventually(t, "the end of the service's containers", time.Minute, func() bool { return len(processes(last)) == 0 })
+	Eventually(t, "the end of the service's containers", func() bool { return len(processes(last)) == 0 })
 }

@@ -15,7 +15,7 @@ func TestAWSCLI(t *testing.T) { callAll(t, "aws") }
 func callAll(t *testing.T, client ...string) {
 	t.Parallel()
 	p := Up(t, "g4dn.xlarge=2", "--settle", "1s", "--fleet", "local")
-	out, err := p.Command("python3", append([]string{"operations.py"}, client...)...).CombinedOutput()
+	out, err := p.Command(python, append([]string{"operations.py"}, client...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -56,6 +56,7 @@ func implemented(t *testing.T) []string {
 
 // TestCoverageIsUpToDate fails when docs/coverage.md was not made from this code.
 func TestCoverageIsUpToDate(t *testing.T) {
+	t.Parallel()
 	p := &Pintle{t: t}
 	out, err := p.Command(bin(t, "pintle"), "coverage").Output()
 	if err != nil {

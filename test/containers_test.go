@@ -36,7 +36,7 @@ func dockerd(t *testing.T) (host string) {
 		cmd.Wait()                          //nolint:errcheck // it was told to
 		os.RemoveAll(dir)
 	})
-	Eventually(t, "the Docker Engine's start", 30*time.Second, func() bool {
+	Eventually(t, "the Docker Engine's start", func() bool {
 		_, err := os.Stat(dir + "/s")
 		return err == nil
 	})
@@ -59,6 +59,7 @@ func TestDocker(t *testing.T) {
 }
 
 func TestRunc(t *testing.T) {
+	t.Parallel()
 	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci"))
 }
 
@@ -116,7 +117,7 @@ func (c *containers) port(t *testing.T) {
 
 func get(t *testing.T, url string) (body string) {
 	t.Helper()
-	Eventually(t, "an answer from "+url, 10*time.Second, func() bool {
+	Eventually(t, "an answer from "+url, func() bool {
 		resp, err := http.Get(url)
 		if err != nil {
 			return false
@@ -143,12 +144,11 @@ func (c *containers) volume(t *testing.T) {
 
 // stop: SIGTERM, and SIGKILL after stopTimeout.
 func (c *containers) stop(t *testing.T) {
-	c.register(t, "gentle", "trap 'exit 7' TERM; while :; do sleep 0.1; done", `,"stopTimeout":20`, "")
-	c.register(t, "deaf", "trap '' TERM; while :; do sleep 0.1; done", `,"stopTimeout":2`, "")
+	c.register(t, "gentle", "trap 'exit 7' TERM; echo trapped; while :; do sleep 0.1; done", `,"stopTimeout":120`+toLogs, "")
+	c.register(t, "deaf", "trap '' TERM; echo trapped; while :; do sleep 0.1; done", `,"stopTimeout":2`+toLogs, "")
 	for family, code := range map[string]string{"gentle": "7", "deaf": "137"} {
 		task, _ := c.run(t, family, `{}`)
-		c.Await(task, "RUNNING")
-		time.Sleep(300 * time.Millisecond) // the shell must have come to its trap
+		c.awaitLog(task, "trapped")
 		c.AWS("ecs", "stop-task", "--task", task)
 		c.Await(task, "STOPPED")
 		if got := c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].containers[0].exitCode", "--output", "text"); got != code {
@@ -168,16 +168,26 @@ const toLogs = `,"logConfiguration":{"logDriver":"awslogs","options":{"awslogs-g
 
 // inside: a container on the bridge finds its metadata, credentials and the control plane.
 func (c *containers) inside(t *testing.T) {
-	c.register(t, "inside", lookAround, toLogs, `,"taskRoleArn":"arn:aws:iam::000000000000:role/worker"`)
+	c.register(t, "inside", lookAround+"\necho that is all", toLogs, `,"taskRoleArn":"arn:aws:iam::000000000000:role/worker"`)
 	task, _ := c.run(t, "inside", `{}`)
-	c.Await(task, "STOPPED")
 	c.checkInside(t, task)
+	c.Await(task, "STOPPED")
+}
+
+// awaitLog waits until a task has written a text to its log, and returns all that it has written.
+func (c *containers) awaitLog(task, text string) (log string) {
+	c.t.Helper()
+	stream := "s/main/" + task[strings.LastIndexByte(task, '/')+1:]
+	Eventually(c.t, text+" in the log", func() bool {
+		log, _ = c.TryAWS("logs", "get-log-events", "--log-group-name", "inside", "--log-stream-name", stream, "--query", "events[].message", "--output", "text") // there may be none yet
+		return strings.Contains(log, text)
+	})
+	return log
 }
 
 func (c *containers) checkInside(t *testing.T, task string) {
 	t.Helper()
-	stream := "s/main/" + task[strings.LastIndexByte(task, '/')+1:]
-	got := c.AWS("logs", "get-log-events", "--log-group-name", "inside", "--log-stream-name", stream, "--query", "events[].message", "--output", "text")
+	got := c.awaitLog(task, "that is all")
 	for _, want := range []string{`"TaskARN":"` + task, `"RoleArn":"arn:aws:iam::000000000000:role/worker"`, `"SecretAccessKey"`, `"clusterArns":["arn:aws:ecs:us-east-1:000000000000:cluster/default"]`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("inside the container there is no %s in\n%s", want, got)
@@ -193,7 +203,7 @@ func (c *containers) ownNetwork(t *testing.T) {
 		`{"family":"own","networkMode":"awsvpc","taskRoleArn":"arn:aws:iam::000000000000:role/worker","containerDefinitions":[
 			{"name":"main","image":%[1]q,"entryPoint":["/bin/sh","-c"],"command":[%[2]q],"memory":32,"stopTimeout":2%[3]s},
 			{"name":"web","image":%[1]q,"entryPoint":["/bin/sh","-c"],"command":["echo own > /index.html; httpd -f -p 80 -h /"],"memory":32,"stopTimeout":2,"portMappings":[{"containerPort":80}]}]}`,
-		c.image, lookAround+"\nwget -q -O - http://localhost/\nsleep 60", toLogs))
+		c.image, lookAround+"\nwget -q -O - http://localhost/\necho that is all\nsleep 600", toLogs))
 	task, _ := c.run(t, "own", `{}`, "--network-configuration", network)
 	c.Await(task, "RUNNING")
 	address := c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].attachments[0].details[?name=='privateIPv4Address'].value", "--output", "text")
@@ -204,10 +214,9 @@ func (c *containers) ownNetwork(t *testing.T) {
 	if interfaces != address+"\t"+address {
 		t.Errorf("the containers' interfaces have %q, the attachment %s", interfaces, address)
 	}
-	time.Sleep(2 * time.Second) // the container looks around
+	c.checkInside(t, task)
 	c.AWS("ecs", "stop-task", "--task", task)
 	c.Await(task, "STOPPED")
-	c.checkInside(t, task)
 	soon := http.Client{Timeout: 2 * time.Second}
 	if _, err := soon.Get("http://" + address + "/"); err == nil {
 		t.Error("the task's address still answers")

@@ -23,6 +23,12 @@ func UpWithFleet(t testing.TB, args ...string) *Pintle {
 	return p
 }
 
+// nothingLeft says whether all machines have gone, their processes and their directories.
+func (p *Pintle) nothingLeft() bool {
+	left, err := os.ReadDir(filepath.Join(p.data, "fleet"))
+	return p.machines() == 0 && err == nil && len(left) == 0
+}
+
 // machines is how many processes of the fleet's agents and their containers' shims there are.
 func (p *Pintle) machines() int { return len(p.processes("")) }
 
@@ -70,6 +76,7 @@ func must(b []byte, err error) []byte {
 // take a group from nothing to two machines, a DAEMON service runs a task on each, and all goes when there is no more to do.
 // The control plane is killed as it grows and as it shrinks; no machine is started twice, and none is left.
 func TestQueueDrivenFleet(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t, "--settle", "1s")
 	p.AWS("ecs", "create-cluster", "--cluster-name", "gpu-example-cluster")
 	p.AWS("ecs", "register-task-definition", "--family", "worker", "--container-definitions",
@@ -96,27 +103,26 @@ func TestQueueDrivenFleet(t *testing.T) {
 	}
 
 	visible = "150"
-	Eventually(t, "the scale-out", time.Minute, func() bool { running(); return desired() == "2" })
+	Eventually(t, "the scale-out", func() bool { running(); return desired() == "2" })
 	p.Kill()
 	p.Start()
-	Eventually(t, "a task on each of two machines", time.Minute, func() bool { return running() == "2\t2" })
+	Eventually(t, "a task on each of two machines", func() bool { return running() == "2\t2" })
 	if got := p.AWS("ec2", "describe-instances", "--filters", "Name=instance-state-name,Values=running", "--query", "length(Reservations[].Instances[])"); got != "2" {
 		t.Errorf("%s instances run", got)
 	}
+	Eventually(t, "two instances in service", func() bool { // a task may be the sooner
+		return p.AWS("autoscaling", "describe-auto-scaling-instances", "--query", "AutoScalingInstances[].LifecycleState", "--output", "text") == "InService\tInService"
+	})
 	if got := p.AWS("autoscaling", "describe-scaling-activities", "--query", "Activities[?starts_with(Description, `Launching`)].[StatusCode,Cause]", "--output", "text"); strings.Count(got, "Successful") != 2 || !strings.Contains(got, "a monitor alarm some in state ALARM triggered policy grow changing the desired capacity from 0 to 2") {
 		t.Errorf("the activities are %s", got)
 	}
 
 	visible = "0"
-	Eventually(t, "the scale-in", time.Minute, func() bool { running(); return desired() == "0" })
+	Eventually(t, "the scale-in", func() bool { running(); return desired() == "0" })
 	p.Kill()
 	p.Start()
-	Eventually(t, "the end of all machines", time.Minute, func() bool { return running() == "0\t0" && p.machines() == 0 })
-	left, err := os.ReadDir(filepath.Join(p.data, "fleet"))
-	if err != nil || len(left) != 0 {
-		t.Errorf("left of the machines: %v, %v", left, err)
-	}
-	Eventually(t, "the end of the instances", 20*time.Second, func() bool {
+	Eventually(t, "the end of all machines", func() bool { return running() == "0\t0" && p.nothingLeft() })
+	Eventually(t, "the end of the instances", func() bool {
 		return p.AWS("autoscaling", "describe-auto-scaling-instances", "--query", "length(AutoScalingInstances)") == "0"
 	})
 }
@@ -124,6 +130,7 @@ func TestQueueDrivenFleet(t *testing.T) {
 // TestFleetSurvivesKills has a group's capacity changed while the control plane is killed again and again: in the end there
 // are as many machines as were asked for, each once.
 func TestFleetSurvivesKills(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t)
 	p.gpuGroup("many", "default")
 	for i := range 6 {
@@ -133,11 +140,11 @@ func TestFleetSurvivesKills(t *testing.T) {
 		p.Start()
 	}
 	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "many", "--desired-capacity", "2")
-	Eventually(t, "two machines, connected", time.Minute, func() bool {
+	Eventually(t, "two machines, connected", func() bool {
 		return p.machines() == 2 && p.AWS("ecs", "describe-clusters", "--query", "clusters[0].registeredContainerInstancesCount") == "2"
 	})
 	p.AWS("autoscaling", "delete-auto-scaling-group", "--auto-scaling-group-name", "many", "--force-delete")
-	Eventually(t, "the group's end", time.Minute, func() bool {
+	Eventually(t, "the group's end", func() bool {
 		return p.machines() == 0 && p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "length(AutoScalingGroups)") == "0"
 	})
 }
@@ -145,6 +152,7 @@ func TestFleetSurvivesKills(t *testing.T) {
 // TestTerminatedInstance ends an instance whose task does not want to end and has more time for it than a machine that is
 // switched off, and whose agent is killed meanwhile. Nothing is left of either.
 func TestTerminatedInstance(t *testing.T) {
+	t.Parallel()
 	for runtime, image := range map[string]string{"process": "i", "oci": "rootfs:" + rootfs(t)} {
 		t.Run(runtime, func(t *testing.T) {
 			t.Parallel()
@@ -152,16 +160,14 @@ func TestTerminatedInstance(t *testing.T) {
 			p.gpuGroup("one", "default")
 			p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "one", "--desired-capacity", "1")
 			p.AWS("ecs", "register-task-definition", "--family", "stubborn", "--container-definitions",
-				`[{"name":"main","image":"`+image+`","memory":64,"stopTimeout":120,"command":["sh","-c","trap '' TERM; : `+p.data+`/fleet; while :; do sleep 1; done"]}]`)
+				`[{"name":"main","image":"`+image+`","memory":64,"stopTimeout":600,"command":["sh","-c","trap '' TERM; : `+p.data+`/fleet; while :; do sleep 1; done"]}]`)
 			var task string
-			Eventually(t, "a place for the task", time.Minute, func() bool {
+			Eventually(t, "a place for the task", func() bool {
 				task = p.AWS("ecs", "run-task", "--task-definition", "stubborn", "--query", "tasks[0].taskArn", "--output", "text")
 				return task != "None"
 			})
 			p.Await(task, "RUNNING")
-			if len(p.processes("trap")) == 0 {
-				t.Fatal("there is no process of the task")
-			}
+			Eventually(t, "the task's process", func() bool { return len(p.processes("trap")) > 0 })
 			id := p.AWS("ec2", "describe-instances", "--query", "Reservations[].Instances[].InstanceId", "--output", "text")
 			p.AWS("ec2", "terminate-instances", "--instance-ids", id)
 			time.Sleep(2 * time.Second)
@@ -169,10 +175,7 @@ func TestTerminatedInstance(t *testing.T) {
 				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
 			}
 			p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "one", "--desired-capacity", "0")
-			Eventually(t, "the end of the machine and its task", 90*time.Second, func() bool {
-				left, err := os.ReadDir(filepath.Join(p.data, "fleet"))
-				return p.machines() == 0 && err == nil && len(left) == 0
-			})
+			Eventually(t, "the end of the machine and its task", p.nothingLeft)
 		})
 	}
 }
@@ -180,6 +183,7 @@ func TestTerminatedInstance(t *testing.T) {
 // TestManagedScaling runs tasks on a capacity provider whose group has no instances: they wait, PROVISIONING, until as many
 // machines have come as they have GPUs to take; once they end, the machines go.
 func TestManagedScaling(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t, "--scale-in", "5s")
 	p.gpuGroup("pool", "default")
 	p.AWS("autoscaling", "update-auto-scaling-group", "--auto-scaling-group-name", "pool", "--new-instances-protected-from-scale-in")
@@ -208,13 +212,14 @@ func TestManagedScaling(t *testing.T) {
 	for _, task := range tasks {
 		p.AWS("ecs", "stop-task", "--task", task)
 	}
-	Eventually(t, "the end of all machines", time.Minute, func() bool {
+	Eventually(t, "the end of all machines", func() bool {
 		return group("[AutoScalingGroups[0].DesiredCapacity,length(AutoScalingGroups[0].Instances)]") == "0\t0" && p.machines() == 0
 	})
 }
 
 // TestGroupZones: a group's machines are spread over its zones, and register in them; the zone with more loses the first.
 func TestGroupZones(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t)
 	p.gpuGroup("zones", "default")
 	p.AWS("autoscaling", "update-auto-scaling-group", "--auto-scaling-group-name", "zones", "--availability-zones", "us-east-1a", "us-east-1b", "--desired-capacity", "3")
@@ -227,28 +232,27 @@ func TestGroupZones(t *testing.T) {
 		slices.Sort(got)
 		return strings.Join(got, " ")
 	}
-	Eventually(t, "three machines in two zones", time.Minute, func() bool { return zones() == "us-east-1a us-east-1a us-east-1b" })
+	Eventually(t, "three machines in two zones", func() bool { return zones() == "us-east-1a us-east-1a us-east-1b" })
 	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "zones", "--desired-capacity", "2")
-	Eventually(t, "one machine in each zone", time.Minute, func() bool { return zones() == "us-east-1a us-east-1b" })
+	Eventually(t, "one machine in each zone", func() bool { return zones() == "us-east-1a us-east-1b" })
 }
 
 // TestLaunchSaysWhy: agents that cannot start leave no instance that only seems to run; the group's activities say why.
 func TestLaunchSaysWhy(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t, "--fleet-agent=--gpu-exporter=http://127.0.0.1:1/metrics")
 	p.gpuGroup("broken", "default")
 	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "broken", "--desired-capacity", "1")
-	Eventually(t, "the reason", 30*time.Second, func() bool {
+	Eventually(t, "the reason", func() bool {
 		return strings.Contains(p.AWS("autoscaling", "describe-scaling-activities", "--query", "Activities[?StatusCode==`Failed`].StatusMessage", "--output", "text"), "--gpu-exporter is for this machine's own GPUs")
 	})
 	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "broken", "--desired-capacity", "0")
-	Eventually(t, "the end", 30*time.Second, func() bool {
-		left, err := os.ReadDir(filepath.Join(p.data, "fleet"))
-		return p.machines() == 0 && err == nil && len(left) == 0
-	})
+	Eventually(t, "the end", p.nothingLeft)
 }
 
 // TestFleetBadInput sends what must be refused, and looks whether anything has changed.
 func TestFleetBadInput(t *testing.T) {
+	t.Parallel()
 	p := UpWithFleet(t)
 	p.gpuGroup("good", "default")
 	group := func(args ...string) []string {

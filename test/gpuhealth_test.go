@@ -158,7 +158,7 @@ func TestABrokenGPU(t *testing.T) {
 	if out, err := p.pintle("gpus", "clear", gpu); err != nil {
 		t.Fatal(err, out)
 	}
-	Eventually(t, "the GPU's recovery", 10*time.Second, func() bool { return len(p.onlyInstance().freeGPUs()) == 4 })
+	Eventually(t, "the GPU's recovery", func() bool { return len(p.onlyInstance().freeGPUs()) == 4 })
 	if n := p.onlyInstance(); n.reason() != "" {
 		t.Errorf("it is well again, and says %+v", n)
 	}

@@ -22,16 +22,19 @@ endpoint = os.environ["AWS_ENDPOINT_URL"]
 def client(service):
     c = boto3.client(service, endpoint_url=endpoint)
     if sys.argv[1:] == ["aws"]:
-        return CLI(service, c.meta.method_to_api_mapping)
+        return CLI(service, c)
     c.meta.events.register("before-call", lambda model, **_: called.add(f"{service}:{model.name}"))
     return c
+
+
+loader = create_clidriver().session.get_component("data_loader")  # which keeps what it has read, for all calls
 
 
 class CLI:
     """The AWS CLI in the clothes of a boto3 client."""
 
-    def __init__(self, service, operations):
-        self.service, self.operations = service, operations
+    def __init__(self, service, boto):
+        self.service, self.boto, self.operations = service, boto, boto.meta.method_to_api_mapping
 
     def __getattr__(self, method):
         def call(**arguments):
@@ -43,7 +46,9 @@ class CLI:
     def run(self, method, command, arguments, *options):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):  # a process of its own would take most of the time to start
-            failed = create_clidriver().main(
+            driver = create_clidriver()
+            driver.session.register_component("data_loader", loader)
+            failed = driver.main(
                 ["--endpoint-url", endpoint, "--output", "json", self.service, *command.split(), "--cli-input-json", json.dumps(arguments), *options])
         if method in self.operations:
             called.add(f"{self.service}:{self.operations[method]}")
@@ -54,7 +59,7 @@ class CLI:
         raise ClientError({"Error": {"Code": said[1], "Message": said[3].strip()}}, said[2])
 
     def can_paginate(self, method):
-        return boto3.client(self.service).can_paginate(method)
+        return self.boto.can_paginate(method)
 
     def get_paginator(self, method):
         page = lambda PaginationConfig={}, **arguments: [  # the CLI joins the pages
@@ -62,7 +67,8 @@ class CLI:
         return type("Paginator", (), {"paginate": staticmethod(page)})
 
     def get_waiter(self, name):
-        def wait(WaiterConfig=None, **arguments):
+        def wait(WaiterConfig, **arguments):
+            self.boto.get_waiter(name).wait(WaiterConfig=WaiterConfig, **arguments)  # the CLI looks again after six or fifteen seconds
             self.run(name, "wait " + name.replace("_", "-"), arguments)
 
         return type("Waiter", (), {"wait": staticmethod(wait)})
@@ -85,6 +91,18 @@ def refused(code, call, **arguments):
         assert e.response["Error"]["Message"], e.response
         return e.response
     raise AssertionError(f"{call.__name__} was not refused with {code}")
+
+
+def wait(client, name, **arguments):
+    client.get_waiter(name).wait(WaiterConfig={"Delay": 0.2, "MaxAttempts": 900}, **arguments)
+
+
+def until(ok, call):
+    """What a call gives, once it is ok; after three minutes what it gives then."""
+    end = time.time() + 180
+    while not ok(got := call()) and time.time() < end:
+        time.sleep(0.1)
+    return got
 
 
 # STS
@@ -185,7 +203,7 @@ again = ecs.run_task(taskDefinition="everything:1", count=1, startedBy="boto3", 
                      placementConstraints=[{"type": "memberOf", "expression": "attribute:rack == 7"}], tags=[{"key": "a", "value": "b"}], propagateTags="TASK_DEFINITION")
 assert again["tasks"][0]["taskArn"] == task["taskArn"], again
 refused("ConflictException", ecs.run_task, taskDefinition="everything:1", clientToken="t1")
-ecs.get_waiter("tasks_running").wait(tasks=[task["taskArn"]], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+wait(ecs, "tasks_running", tasks=[task["taskArn"]])
 full = ecs.run_task(taskDefinition="everything:1", placementConstraints=[{"type": "memberOf", "expression": "attribute:rack == 7"}])
 assert {f["reason"] for f in full["failures"]} == {"RESOURCE:GPU", "MemberOf placement constraint unsatisfied."}, full
 started = ecs.start_task(taskDefinition="everything:1", containerInstances=[instances[1]])
@@ -194,19 +212,15 @@ arns = [a for p in ecs.get_paginator("list_tasks").paginate(family="everything",
 assert len(arns) == 2, arns
 assert ecs.list_tasks(startedBy="boto3")["taskArns"] == [task["taskArn"]]
 assert ecs.list_tasks(containerInstance=instances[1])["taskArns"] == [started["tasks"][0]["taskArn"]]
-for _ in range(100):
-    t = ecs.describe_tasks(tasks=[task["taskArn"]], include=["TAGS"])["tasks"][0]
-    if t["healthStatus"] == "HEALTHY":
-        break
-    time.sleep(0.2)
-assert t["healthStatus"] == "HEALTHY", t
-assert [x["lastStatus"] for x in t["containers"]] == ["RUNNING", "STOPPED", "RUNNING"], t["containers"]
+states = lambda t: (t["healthStatus"], *(x["lastStatus"] for x in t["containers"]))
+t = until(lambda t: states(t) == ("HEALTHY", "RUNNING", "STOPPED", "RUNNING"), lambda: ecs.describe_tasks(tasks=[task["taskArn"]], include=["TAGS"])["tasks"][0])
+assert states(t) == ("HEALTHY", "RUNNING", "STOPPED", "RUNNING"), t
 refused("InvalidParameterException", ecs.deregister_container_instance, containerInstance=instances[1])
 assert ecs.update_container_instances_state(containerInstances=[instances[1]], status="DRAINING")["containerInstances"][0]["status"] == "DRAINING"
 assert ecs.list_container_instances(status="DRAINING")["containerInstanceArns"] == [instances[1]]
 ecs.stop_task(task=task["taskArn"], reason="enough")
 ecs.stop_task(task=started["tasks"][0]["taskArn"])
-ecs.get_waiter("tasks_stopped").wait(tasks=[task["taskArn"], started["tasks"][0]["taskArn"]], WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+wait(ecs, "tasks_stopped", tasks=[task["taskArn"], started["tasks"][0]["taskArn"]])
 t = ecs.describe_tasks(tasks=[task["taskArn"], "0" * 32])
 assert t["failures"][0]["reason"] == "MISSING", t
 assert (t["tasks"][0]["stopCode"], t["tasks"][0]["stoppedReason"]) == ("UserInitiated", "enough"), t
@@ -230,8 +244,7 @@ refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDe
 refused("ClientException", ecs.create_service, serviceName="w", taskDefinition="nothing", desiredCount=1)
 no = refused("UnsupportedFeatureException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1, loadBalancers=[{"targetGroupArn": "t", "containerName": "main", "containerPort": 80}])
 assert "loadBalancers" in no["Error"]["Message"], no
-stable = ecs.get_waiter("services_stable")
-stable.wait(services=["web"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+wait(ecs, "services_stable", services=["web"])
 arns = ecs.list_tasks(serviceName="web")["taskArns"]
 assert len(arns) == 2 and ecs.list_tasks(startedBy=web["deployments"][0]["id"])["taskArns"] == arns, arns
 tasks = ecs.describe_tasks(tasks=arns, include=["TAGS"])["tasks"]
@@ -246,7 +259,7 @@ ecs.tag_resource(resourceArn=web["serviceArn"], tags=[{"key": "s2", "value": "2"
 ecs.untag_resource(resourceArn=web["serviceArn"], tagKeys=["s"])
 assert ecs.list_tags_for_resource(resourceArn=web["serviceArn"])["tags"] == [{"key": "s2", "value": "2"}]
 agents = ecs.create_service(serviceName="agents", taskDefinition="web:1", schedulingStrategy="DAEMON")["service"]
-stable.wait(services=["agents", "web"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+wait(ecs, "services_stable", services=["agents", "web"])
 assert ecs.describe_services(services=["agents"])["services"][0]["runningCount"] == 2
 refused("InvalidParameterException", ecs.update_service, service="agents", desiredCount=3)
 arns = [a for p in ecs.get_paginator("list_services").paginate(PaginationConfig={"PageSize": 1}) for a in p["serviceArns"]]
@@ -259,14 +272,14 @@ assert p["protectedTasks"][0]["protectionEnabled"] and [f["reason"] for f in p["
 assert [t["taskArn"] for t in ecs.get_task_protection(cluster="default")["protectedTasks"]] == [guarded]
 refused("InvalidParameterException", ecs.update_task_protection, cluster="default", tasks=[guarded], protectionEnabled=True, expiresInMinutes=2881)
 ecs.update_service(service="web", desiredCount=1)
-stable.wait(services=["web"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+wait(ecs, "services_stable", services=["web"])
 assert ecs.list_tasks(serviceName="web")["taskArns"] == [guarded]
 ecs.update_task_protection(cluster="default", tasks=[guarded], protectionEnabled=False)
 assert not ecs.get_task_protection(cluster="default", tasks=[guarded])["protectedTasks"][0]["protectionEnabled"]
 
 new = ecs.update_service(service="web", forceNewDeployment=True)["service"]
 assert [x["status"] for x in new["deployments"]] == ["PRIMARY", "ACTIVE"], new
-stable.wait(services=["web"], WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+wait(ecs, "services_stable", services=["web"])
 assert guarded not in ecs.list_tasks(serviceName="web")["taskArns"]
 rolls = [x for p in ecs.get_paginator("list_service_deployments").paginate(service="web", PaginationConfig={"PageSize": 1}) for x in p["serviceDeployments"]] \
     if ecs.can_paginate("list_service_deployments") else ecs.list_service_deployments(service="web")["serviceDeployments"]
@@ -281,7 +294,7 @@ refused("ServiceNotFoundException", ecs.update_service, service="nothing", desir
 refused("InvalidParameterException", ecs.delete_service, service="web")
 for name in ("web", "agents"):
     assert ecs.delete_service(service=name, force=True)["service"]["status"] == "DRAINING"
-ecs.get_waiter("services_inactive").wait(services=["web", "agents"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+wait(ecs, "services_inactive", services=["web", "agents"])
 refused("ServiceNotFoundException", ecs.delete_service, service="web")
 assert ecs.list_services()["serviceArns"] == []
 
@@ -298,12 +311,8 @@ assert green["scale"]["value"] == 0 and green["computedDesiredCount"] == 0, gree
 green = ecs.update_task_set(**where, taskSet=green["id"], scale={"value": 10, "unit": "PERCENT"})["taskSet"]
 assert green["computedDesiredCount"] == 1 and green["stabilityStatus"] == "STABILIZING", green
 assert ecs.update_service_primary_task_set(**where, primaryTaskSet=blue["taskSetArn"])["taskSet"]["status"] == "PRIMARY"
-until = time.time() + 30
-while True:
-    d = ecs.describe_task_sets(**where, taskSets=[blue["id"], green["taskSetArn"], "none"], include=["TAGS"])
-    if all(t["stabilityStatus"] == "STEADY_STATE" for t in d["taskSets"]) or time.time() > until:
-        break
-    time.sleep(0.2)
+d = until(lambda d: all(t["stabilityStatus"] == "STEADY_STATE" for t in d["taskSets"]),
+          lambda: ecs.describe_task_sets(**where, taskSets=[blue["id"], green["taskSetArn"], "none"], include=["TAGS"]))
 assert [(t["runningCount"], t["pendingCount"]) for t in d["taskSets"]] == [(2, 0), (1, 0)] and d["failures"][0]["reason"] == "MISSING", d
 assert d["taskSets"][0]["tags"] == [{"key": "k", "value": "v"}], d
 assert len(ecs.list_tasks(startedBy=blue["id"])["taskArns"]) == 2
@@ -314,7 +323,7 @@ refused("TaskSetNotFoundException", ecs.delete_task_set, **where, taskSet="none"
 refused("InvalidParameterException", ecs.delete_task_set, **where, taskSet=green["id"])
 assert ecs.delete_task_set(**where, taskSet=green["id"], force=True)["taskSet"]["status"] == "DRAINING"
 ecs.delete_service(service="x", force=True)
-ecs.get_waiter("services_inactive").wait(services=["x"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+wait(ecs, "services_inactive", services=["x"])
 
 # Capacity providers
 refused("ClientException", ecs.create_capacity_provider, name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g", "managedScaling": {"status": "ENABLED"}})
@@ -351,7 +360,7 @@ assert ecs.list_services_by_namespace(namespace="n")["serviceArns"] == [w["servi
 refused("NamespaceNotFoundException", ecs.list_services_by_namespace, namespace="m")
 refused("ResourceInUseException", ecs.put_cluster_capacity_providers, cluster="other", capacityProviders=[], defaultCapacityProviderStrategy=[])
 ecs.delete_service(cluster="other", service="w")
-ecs.get_waiter("services_inactive").wait(cluster="other", services=["w"], WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+wait(ecs, "services_inactive", cluster="other", services=["w"])
 ecs.put_cluster_capacity_providers(cluster="other", capacityProviders=[], defaultCapacityProviderStrategy=[])
 ecs.deregister_container_instance(cluster="other", containerInstance=one)
 assert ecs.delete_capacity_provider(capacityProvider=p["capacityProviderArn"])["capacityProvider"]["status"] == "INACTIVE"
@@ -533,7 +542,7 @@ assert [m["AlarmName"] for m in cw.describe_alarms(AlarmTypes=["CompositeAlarm"]
 assert [m["AlarmName"] for m in cw.describe_alarms(ChildrenOfAlarmName="both")["MetricAlarms"]] == ["high", "math"]
 assert [m["AlarmName"] for m in cw.describe_alarms(ParentsOfAlarmName="high")["CompositeAlarms"]] == ["both"]
 assert [m["AlarmName"] for m in cw.describe_alarms_for_metric(Namespace="Test/None", MetricName="util", Dimensions=dims)["MetricAlarms"]] == ["high"]
-cw.get_waiter("alarm_exists").wait(AlarmNames=["high"], WaiterConfig={"Delay": 1, "MaxAttempts": 2})
+wait(cw, "alarm_exists", AlarmNames=["high"])
 refused("ValidationError", cw.put_metric_alarm, **{**alarm, "DatapointsToAlarm": 4})
 refused("ValidationError", cw.put_metric_alarm, **{**alarm, "Period": 45})
 refused("MissingParameter", cw.put_metric_alarm, AlarmName="x")
@@ -619,7 +628,7 @@ machines = [i for p in pages for r in p["Reservations"] for i in r["Instances"]]
 assert [m["InstanceId"] for m in machines] == ids and len(ids) == 2, (machines, ids)
 assert {m["InstanceType"] for m in machines} == {"g4dn.xlarge"} and {m["PrivateIpAddress"] for m in machines} == {"127.0.0.1"}, machines
 assert ec2.describe_instances(InstanceIds=ids[:1])["Reservations"][0]["Instances"] == machines[:1]
-ec2.get_waiter("instance_running").wait(InstanceIds=ids)
+wait(ec2, "instance_running", InstanceIds=ids)
 refused("InvalidInstanceID.NotFound", ec2.describe_instances, InstanceIds=["i-00000000000000000"])
 refused("InvalidInstanceID.Malformed", ec2.describe_instances, InstanceIds=["mine"])
 refused("InvalidParameterValue", ec2.describe_instances, Filters=[{"Name": "colour", "Values": ["red"]}])
@@ -675,13 +684,9 @@ assert "Messages" not in sqs.receive_message(QueueUrl=q)  # it has gone to the d
 dead = sqs.receive_message(QueueUrl=q + "-dead", VisibilityTimeout=0, MessageSystemAttributeNames=["DeadLetterQueueSourceArn"])["Messages"][0]
 assert dead["Body"] == "one" and dead["Attributes"] == {"DeadLetterQueueSourceArn": arn}, dead
 task = sqs.start_message_move_task(SourceArn=arn + "-dead")["TaskHandle"]
-moved = sqs.receive_message(QueueUrl=q, WaitTimeSeconds=5)["Messages"]
+moved = until(bool, lambda: sqs.receive_message(QueueUrl=q, WaitTimeSeconds=5).get("Messages"))
 assert moved[0]["Body"] == "one" and moved[0]["MessageId"] != dead["MessageId"], moved
-for _ in range(50):
-    tasks = sqs.list_message_move_tasks(SourceArn=arn + "-dead")["Results"]
-    if tasks[0]["Status"] == "COMPLETED":
-        break
-    time.sleep(0.1)
+tasks = until(lambda tasks: tasks[0]["Status"] == "COMPLETED", lambda: sqs.list_message_move_tasks(SourceArn=arn + "-dead")["Results"])
 assert (tasks[0]["Status"], tasks[0]["ApproximateNumberOfMessagesMoved"]) == ("COMPLETED", 1), tasks
 refused("ResourceNotFoundException", sqs.cancel_message_move_task, TaskHandle=task)
 gone = sqs.delete_message_batch(QueueUrl=q, Entries=[{"Id": "a", "ReceiptHandle": moved[0]["ReceiptHandle"]}])
@@ -698,12 +703,9 @@ for url in (fifo, q + "-dead"):
     sqs.delete_queue(QueueUrl=url)
 refused("AWS.SimpleQueueService.NonExistentQueue", sqs.send_message, QueueUrl=fifo, MessageBody="a", MessageGroupId="g")
 dims = [{"Name": "QueueName", "Value": "work"}]
-for _ in range(50):
-    got = cw.get_metric_statistics(Namespace="AWS/SQS", MetricName="NumberOfMessagesSent", Dimensions=dims, StartTime=ago(5), EndTime=ago(-60), Period=60, Statistics=["Sum"])
-    if sum(d["Sum"] for d in got["Datapoints"]) == 3:
-        break
-    time.sleep(0.1)
-assert sum(d["Sum"] for d in got["Datapoints"]) == 3, got
+counted = lambda got: sum(d["Sum"] for d in got["Datapoints"]) == 3
+got = until(counted, lambda: cw.get_metric_statistics(Namespace="AWS/SQS", MetricName="NumberOfMessagesSent", Dimensions=dims, StartTime=ago(5), EndTime=ago(-60), Period=60, Statistics=["Sum"]))
+assert counted(got), got
 
 # EC2: launch templates, and instances of them
 image = "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id"
@@ -728,7 +730,7 @@ run = dict(LaunchTemplate={"LaunchTemplateName": "gpu"}, MinCount=1, MaxCount=1,
 mine = ec2.run_instances(**run)["Instances"][0]
 assert (mine["State"]["Name"], mine["InstanceType"], mine["Tags"]) == ("pending", "c5.large", [{"Key": "Name", "Value": "mine"}]), mine
 assert ec2.run_instances(**run)["Instances"][0]["InstanceId"] == mine["InstanceId"]
-ec2.get_waiter("instance_running").wait(InstanceIds=[mine["InstanceId"]])
+wait(ec2, "instance_running", InstanceIds=[mine["InstanceId"]])
 ec2.create_tags(Resources=[mine["InstanceId"]], Tags=[{"Key": "a", "Value": "b"}])
 ec2.delete_tags(Resources=[mine["InstanceId"]], Tags=[{"Key": "Name"}])
 tags = {t["Key"]: t["Value"] for t in ec2.describe_tags(Filters=[{"Name": "resource-id", "Values": [mine["InstanceId"]]}])["Tags"]}
@@ -736,7 +738,7 @@ assert tags["a"] == "b" and "Name" not in tags, tags
 refused("UnsupportedOperation", ec2.terminate_instances, InstanceIds=ids[:1])
 refused("InvalidParameterValue", ec2.run_instances, ImageId="ami-00000000", InstanceType="z9.huge", MinCount=1, MaxCount=1)
 assert ec2.terminate_instances(InstanceIds=[mine["InstanceId"]])["TerminatingInstances"][0]["CurrentState"]["Name"] == "shutting-down"
-ec2.get_waiter("instance_terminated").wait(InstanceIds=[mine["InstanceId"]])
+wait(ec2, "instance_terminated", InstanceIds=[mine["InstanceId"]])
 
 # EC2 Auto Scaling: groups with all that belongs to them
 g = dict(AutoScalingGroupName="grp")
@@ -749,12 +751,10 @@ refused("ValidationError", asg.create_auto_scaling_group, AutoScalingGroupName="
 
 def members(state):
     """The group's instances, once they are all in a state."""
-    for _ in range(300):
-        all = [i for p in asg.get_paginator("describe_auto_scaling_groups").paginate(AutoScalingGroupNames=["grp"]) for i in p["AutoScalingGroups"][0]["Instances"]]
-        if all and {i["LifecycleState"] for i in all} == {state}:
-            return [i["InstanceId"] for i in all]
-        time.sleep(0.1)
-    raise AssertionError((state, all))
+    there = lambda got: {i["LifecycleState"] for i in got} == {state}
+    got = until(there, lambda: [i for p in asg.get_paginator("describe_auto_scaling_groups").paginate(AutoScalingGroupNames=["grp"]) for i in p["AutoScalingGroups"][0]["Instances"]])
+    assert there(got), (state, got)
+    return [i["InstanceId"] for i in got]
 
 
 (first,) = members("Pending:Wait")
@@ -823,10 +823,7 @@ assert (moved["Description"], moved["StatusCode"]) == ("Moving EC2 instance out 
 assert members("InService") == [second]
 moved = asg.detach_instances(**g, InstanceIds=[second], ShouldDecrementDesiredCapacity=True)["Activities"][0]
 assert moved["Description"] == "Detaching EC2 instance: " + second, moved
-for _ in range(100):
-    if asg.describe_auto_scaling_instances(InstanceIds=[second])["AutoScalingInstances"] == []:
-        break
-    time.sleep(0.1)
+assert until(lambda left: not left, lambda: asg.describe_auto_scaling_instances(InstanceIds=[second])["AutoScalingInstances"]) == []
 asg.attach_instances(**g, InstanceIds=[second])
 assert members("InService") == [second]
 refused("ActiveInstanceRefreshNotFound", asg.cancel_instance_refresh, **g)
@@ -837,11 +834,8 @@ assert asg.cancel_instance_refresh(**g)["InstanceRefreshId"] == refresh
 (cancelled,) = asg.describe_instance_refreshes(**g)["InstanceRefreshes"]
 assert cancelled["Status"] in ("Cancelling", "Cancelled") and cancelled["Preferences"]["MaxHealthyPercentage"] == 100, cancelled
 asg.delete_auto_scaling_group(**g, ForceDelete=True)
-ec2.get_waiter("instance_terminated").wait(InstanceIds=[first, second])
-for _ in range(100):
-    if asg.describe_auto_scaling_groups()["AutoScalingGroups"] == []:
-        break
-    time.sleep(0.1)
+wait(ec2, "instance_terminated", InstanceIds=[first, second])
+assert until(lambda left: not left, lambda: asg.describe_auto_scaling_groups()["AutoScalingGroups"]) == []
 refused("ValidationError", asg.set_desired_capacity, **g, DesiredCapacity=0)
 ec2.delete_launch_template(LaunchTemplateName="gpu")
 

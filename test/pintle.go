@@ -3,7 +3,12 @@
 package test
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -11,10 +16,47 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 )
+
+// cli is the directory of the program aws, as aws.py makes it, and python the interpreter that has the CLI and boto3, without
+// whatever chooses one for the name python3.
+var cli, python string
+
+// StartCLI makes the AWS CLI ready for all tests, and returns how to end it.
+func StartCLI() (stop func(), err error) {
+	if cli, err = os.MkdirTemp("", "pintle-aws-"); err != nil { // a socket's path must be short
+		return nil, err
+	}
+	cmd := exec.Command("python3", "aws.py", cli)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	stop = func() {
+		in.Close() //nolint:errcheck // it ends by it
+		cmd.Wait() //nolint:errcheck // it was told to end
+		os.RemoveAll(cli)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		stop()
+		return nil, errors.New("the AWS CLI is missing: install it (pip install awscli)")
+	}
+	python = strings.TrimSpace(line)
+	return stop, nil
+}
 
 // Pintle is a running pintle up.
 type Pintle struct {
@@ -56,26 +98,33 @@ func Up(t testing.TB, instances string, args ...string) *Pintle {
 }
 
 // UpSigned is Up with an access key of its own, so that the control plane checks every signature.
-func UpSigned(t *testing.T, instances string, args ...string) *Pintle {
+func UpSigned(t testing.TB, instances string, args ...string) *Pintle {
 	t.Helper()
-	for _, program := range []string{"PINTLE", "AWS"} { // the control plane, and who calls it
-		t.Setenv(program+"_ACCESS_KEY_ID", "AKID")
-		t.Setenv(program+"_SECRET_ACCESS_KEY", "secret")
-	}
-	p := Up(t, instances, args...)
+	p := Up(t, instances, append(args, "--access-key-id", "AKID", "--secret-access-key", "secret")...)
 	p.key, p.secret = "AKID", "secret"
 	return p
 }
 
-// freeAddress is one on loopback that nobody listens on.
+// lastPort is the one that freeAddress has looked at last.
+var lastPort = func() *atomic.Int32 {
+	n := new(atomic.Int32)
+	n.Store(10_000 + rand.Int32N(12_000))
+	return n
+}()
+
+// freeAddress is one on loopback that nobody listens on, and another one each time. Its port is none of those that Linux gives
+// to whoever connects to somewhere (net.ipv4.ip_local_port_range): one of those might be taken while who listens on it is killed.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 10_000 {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", lastPort.Add(1)))
+		if err == nil {
+			defer l.Close() //nolint:errcheck // it was only asked for its address
+			return l.Addr().String()
+		}
 	}
-	defer l.Close() //nolint:errcheck // it was only asked for its address
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // Start starts it, also again after Kill, and waits until its nodes are connected.
@@ -109,8 +158,8 @@ func (p *Pintle) Start() {
 	}()
 	select {
 	case <-up:
-	case <-time.After(30 * time.Second):
-		p.t.Fatal("pintle up did not come up within 30 s")
+	case <-time.After(patience):
+		p.t.Fatalf("pintle up did not come up within %s", patience)
 	}
 }
 
@@ -130,9 +179,9 @@ func (p *Pintle) Interrupt() {
 	go func() { done <- p.cmd.Wait() }()
 	select {
 	case <-done:
-	case <-time.After(60 * time.Second):
+	case <-time.After(patience):
 		p.cmd.Process.Kill() //nolint:errcheck // it hangs
-		p.t.Error("pintle up did not end within 60 s of ctrl-C")
+		p.t.Errorf("pintle up did not end within %s of ctrl-C", patience)
 	}
 }
 
@@ -140,7 +189,7 @@ func (p *Pintle) Interrupt() {
 func (p *Pintle) Env() []string {
 	return append(os.Environ(), "AWS_ENDPOINT_URL="+p.Endpoint, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
 		"AWS_ACCESS_KEY_ID="+p.key, "AWS_SECRET_ACCESS_KEY="+p.secret, "AWS_PAGER=", "AWS_MAX_ATTEMPTS=1", "AWS_EC2_METADATA_DISABLED=true",
-		"PATH="+filepath.Dir(bin(p.t, "pintle"))+":"+os.Getenv("PATH"))
+		"PATH="+cli+":"+filepath.Dir(bin(p.t, "pintle"))+":"+os.Getenv("PATH"))
 }
 
 // Command runs a program against it.
@@ -166,7 +215,7 @@ func (p *Pintle) AWS(args ...string) string {
 // six seconds.
 func (p *Pintle) Await(task, status string) {
 	p.t.Helper()
-	Eventually(p.t, task+" "+status, time.Minute, func() bool {
+	Eventually(p.t, task+" "+status, func() bool {
 		return p.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].lastStatus", "--output", "text") == status
 	})
 }
@@ -174,12 +223,8 @@ func (p *Pintle) Await(task, status string) {
 // TryAWS runs the AWS CLI where it may fail.
 func (p *Pintle) TryAWS(args ...string) (string, error) {
 	p.t.Helper()
-	path, err := exec.LookPath("aws")
-	if err != nil {
-		p.t.Fatal("the AWS CLI is missing: install it (pip install awscli)")
-	}
 	// Named outright, since older CLIs do not know AWS_ENDPOINT_URL and would call AWS itself.
-	out, err := p.Command(path, append([]string{"--endpoint-url", p.Endpoint}, args...)...).CombinedOutput()
+	out, err := p.Command(filepath.Join(cli, "aws"), append([]string{"--endpoint-url", p.Endpoint}, args...)...).CombinedOutput()
 	return string(out), err
 }
 
@@ -196,17 +241,32 @@ func (p *Pintle) Post(target, body string) (status int, answer string, err error
 		return 0, "", err
 	}
 	defer resp.Body.Close()
-	buf := make([]byte, 64<<10)
-	n, _ := resp.Body.Read(buf)
-	return resp.StatusCode, string(buf[:n]), nil
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
 }
 
+// patience is how long anything that is to happen may take: far longer than it does, since the machine may be busy with
+// something else.
+const patience = 3 * time.Minute
+
 // Eventually waits until ok says so.
-func Eventually(t testing.TB, what string, within time.Duration, ok func() bool) {
+func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(within); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not happen within %s", what, within)
+	if !comes(ok) {
+		t.Fatalf("%s did not happen within %s", what, patience)
+	}
+}
+
+// comes asks until ok says so, half of the time at most, since asking takes the processor from what is waited for.
+func comes(ok func() bool) bool {
+	for deadline := time.Now().Add(patience); ; {
+		asked := time.Now()
+		if ok() {
+			return true
 		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(max(20*time.Millisecond, time.Since(asked)))
 	}
 }

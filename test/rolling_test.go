@@ -19,6 +19,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
@@ -31,7 +33,8 @@ var (
 )
 
 // webServer answers with its version, a little late, on a port of its own, which it leaves in a file named for its
-// task. After SIGTERM it goes on for as long as clients may not know yet, and finishes what it has begun.
+// task, and in one for its health check. After SIGTERM it goes on for as long as clients may not know yet, and finishes what it
+// has begun.
 const webServer = `import http.server, json, os, signal, threading, time, urllib.request
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -45,11 +48,13 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 128
 server = Server(("127.0.0.1", 0), Handler)
 def end(*_):
-    threading.Timer(3, server.shutdown).start()
+    threading.Timer(8, server.shutdown).start()
 signal.signal(signal.SIGTERM, end)
-task = json.load(urllib.request.urlopen(os.environ["ECS_CONTAINER_METADATA_URI_V4"] + "/task"))["TaskARN"].split("/")[-1]
-with open(os.path.join("PORTS", "." + task), "w") as f: f.write(str(server.server_port))
-os.rename(os.path.join("PORTS", "." + task), os.path.join("PORTS", task))
+metadata = os.environ["ECS_CONTAINER_METADATA_URI_V4"]
+task = json.load(urllib.request.urlopen(metadata + "/task"))["TaskARN"].split("/")[-1]
+up = os.path.join("PORTS", "up-" + metadata.split("/")[-1])
+with open(up, "w") as f: f.write(str(server.server_port))
+os.link(up, os.path.join("PORTS", task))
 server.serve_forever()
 server.server_close()`
 
@@ -64,6 +69,7 @@ type web struct {
 // TestRollingUpdatesLoseNoRequest updates services while clients send requests all the time, to the tasks that the
 // API says are there, as a load balancer does. None may fail.
 func TestRollingUpdatesLoseNoRequest(t *testing.T) {
+	t.Parallel()
 	t.Run("process", func(t *testing.T) { webOfProcesses(t).updates(t, 3, func() {}) })
 	t.Run("runc", func(t *testing.T) { webOfContainers(t).updates(t, 2, func() {}) })
 }
@@ -71,6 +77,7 @@ func TestRollingUpdatesLoseNoRequest(t *testing.T) {
 // TestKillsDuringRollingUpdates kills the control plane, and the nodes' agents with it, again and again during rolling
 // updates. They go on and end right, and no request is lost.
 func TestKillsDuringRollingUpdates(t *testing.T) {
+	t.Parallel()
 	w := webOfProcesses(t)
 	w.updates(t, *chaosUpdates, func() {
 		for range 3 {
@@ -94,7 +101,8 @@ func webOfProcesses(t *testing.T) *web {
 		Pintle: p, client: p.sdk(),
 		define: func(version string) {
 			script := strings.NewReplacer("VERSION", version, "PORTS", ports).Replace(webServer)
-			p.define("web", map[string]any{"image": "i", "command": []string{"python3", "-c", script}})
+			check := "test -e " + ports + "/up-${ECS_CONTAINER_METADATA_URI_V4##*/}" // Python may take a while to start
+			p.define("web", map[string]any{"image": "i", "command": []string{python, "-c", script}, "healthCheck": map[string]any{"command": []string{"CMD-SHELL", check}, "interval": 5}})
 		},
 		address: func(task types.Task) string {
 			port, err := os.ReadFile(filepath.Join(ports, state.NameOf(*task.TaskArn)))
@@ -112,11 +120,12 @@ func webOfContainers(t *testing.T) *web {
 	return &web{
 		Pintle: p, client: p.sdk(),
 		define: func(version string) {
-			script := "trap 'sleep 3; exit 0' TERM; echo -n " + version + " > /index.html; httpd -f -p 80 -h / & wait"
-			p.define("web", map[string]any{"image": image, "command": []string{"/bin/sh", "-c", script}, "portMappings": []any{map[string]any{"containerPort": 80}}})
+			script := "trap 'sleep 8; exit 0' TERM; echo -n " + version + " > /index.html; httpd -f -p 80 -h / & wait"
+			p.define("web", map[string]any{"image": image, "command": []string{"/bin/sh", "-c", script}, "portMappings": []any{map[string]any{"containerPort": 80}},
+				"healthCheck": map[string]any{"command": []string{"CMD-SHELL", "wget -q -O /dev/null http://127.0.0.1/"}, "interval": 5}})
 		},
 		address: func(task types.Task) string {
-			if len(task.Containers[0].NetworkBindings) == 0 {
+			if task.HealthStatus != types.HealthStatusHealthy {
 				return ""
 			}
 			return fmt.Sprintf("127.0.0.1:%d", *task.Containers[0].NetworkBindings[0].HostPort)
@@ -127,7 +136,7 @@ func webOfContainers(t *testing.T) *web {
 // define registers a revision of a family with one small container.
 func (p *Pintle) define(family string, container map[string]any) {
 	p.t.Helper()
-	container["name"], container["cpu"], container["memory"], container["stopTimeout"] = "main", 64, 64, 10
+	container["name"], container["cpu"], container["memory"], container["stopTimeout"] = "main", 64, 64, 30
 	text, err := json.Marshal([]any{container})
 	if err != nil {
 		p.t.Fatal(err)
@@ -141,7 +150,6 @@ func (w *web) updates(t *testing.T, updates int, disturb func()) {
 	w.define("v0")
 	w.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", fmt.Sprint(wanted))
 	w.awaitService("the roll-out's end", "web", described.completed)
-	w.AWS("ecs", "wait", "services-stable", "--services", "web")
 	l := w.load(t)
 	for i := 1; i <= updates; i++ {
 		w.define(fmt.Sprintf("v%d", i))
@@ -183,7 +191,7 @@ func (w *web) load(t *testing.T) *load {
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &load{web: w, stop: cancel, answers: map[string]int{}}
 	t.Cleanup(func() { cancel(); l.running.Wait() })
-	Eventually(t, "something to send requests to", 30*time.Second, func() bool { l.discover(ctx); return len(l.targets) > 0 })
+	Eventually(t, "something to send requests to", func() bool { l.discover(ctx); return len(l.targets) > 0 })
 	l.running.Go(func() {
 		for ctx.Err() == nil {
 			l.discover(ctx)
@@ -278,8 +286,9 @@ func (l *load) end(t *testing.T, last string) {
 // TestKillsOfContainers kills a service's containers at random for a while. In the end there are as many as are
 // wanted, and no others.
 func TestKillsOfContainers(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "c5.2xlarge=3", "--settle", "1s")
-	mark := fmt.Sprint(300_000_000 + rand.IntN(100_000_000)) // seconds that nobody else sleeps
+	mark := aMark()
 	const wanted = 6
 	p.register("web", "exec sleep "+mark)
 	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", fmt.Sprint(wanted))
@@ -299,6 +308,7 @@ func TestKillsOfContainers(t *testing.T) {
 	if kills < int(*chaosFor/(4*time.Second)) {
 		t.Error("most of the time there was none to kill")
 	}
+	Eventually(t, "the wanted number of containers", func() bool { return len(processes(mark)) == wanted }) // the last kill may not have been noticed
 	p.awaitService("the desired count", "web", func(s described) bool { return s.RunningCount == wanted && s.PendingCount == 0 })
 	tasks := p.tasksOf("web")
 	time.Sleep(2 * time.Second)
@@ -310,7 +320,7 @@ func TestKillsOfContainers(t *testing.T) {
 // TestDeploymentAlarms has a metric of a service's own take it back to what it was before an update.
 func TestDeploymentAlarms(t *testing.T) {
 	t.Parallel()
-	p := Up(t, "c5.2xlarge", "--settle", "1s")
+	p := Up(t, "c5.2xlarge", "--settle", "1s", "--reaction", "fast")
 	p.register("web", "exec sleep 600")
 	p.AWS("cloudwatch", "put-metric-alarm", "--alarm-name", "errors", "--namespace", "web", "--metric-name", "errors", "--statistic", "Sum",
 		"--period", "10", "--evaluation-periods", "1", "--threshold", "5", "--comparison-operator", "GreaterThanThreshold", "--treat-missing-data", "notBreaching")
@@ -327,9 +337,25 @@ func TestDeploymentAlarms(t *testing.T) {
 		t.Errorf("the deployment is %s", got)
 	}
 	p.register("web", "exec sleep 601")
+	client, metrics := p.sdk(), p.cloudWatch() // the bake time may be over before the AWS CLI has found and reported it
 	p.AWS("ecs", "update-service", "--service", "web", "--task-definition", "web")
-	Eventually(t, "the bake time", time.Minute, func() bool { return deployment("lifecycleStage") == "BAKE_TIME" })
-	p.AWS("cloudwatch", "put-metric-data", "--namespace", "web", "--metric-name", "errors", "--value", "100", "--storage-resolution", "1")
+	Eventually(t, "the bake time", func() bool {
+		list, err := client.ListServiceDeployments(t.Context(), &ecs.ListServiceDeploymentsInput{Service: aws.String("web")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := client.DescribeServiceDeployments(t.Context(), &ecs.DescribeServiceDeploymentsInput{ServiceDeploymentArns: []string{*list.ServiceDeployments[0].ServiceDeploymentArn}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.ServiceDeployments[0].LifecycleStage == types.ServiceDeploymentLifecycleStageBakeTime
+	})
+	_, err := metrics.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("web"), MetricData: []cloudwatchtypes.MetricDatum{
+		{MetricName: aws.String("errors"), Value: aws.Float64(100), StorageResolution: aws.Int32(1)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := p.awaitService("the roll-back", "web", func(s described) bool { return s.completed() && strings.HasSuffix(s.TaskDefinition, "web:1") })
 	if !s.said("deployment failed: alarm detected.") || !s.said("rolling back to deployment ecs-svc/") {
 		t.Errorf("%+v", s.Events)
@@ -367,8 +393,8 @@ func TestZoneRebalancing(t *testing.T) {
 		t.Errorf("the tasks are in %v", zones)
 	}
 	p.AWS("ecs", "delete-service", "--service", "web", "--force")
-	p.AWS("ecs", "wait", "services-inactive", "--services", "web")
-	Eventually(t, "the end of its tasks", time.Minute, func() bool {
+	p.awaitInactive("web")
+	Eventually(t, "the end of its tasks", func() bool {
 		return p.AWS("ecs", "describe-clusters", "--query", "clusters[0].[runningTasksCount,pendingTasksCount]", "--output", "text") == "0\t0"
 	})
 }

@@ -8,13 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestS3Operations calls every implemented operation of S3, through boto3 and through the AWS CLI.
 func TestS3Operations(t *testing.T) {
+	t.Parallel()
 	for _, client := range []string{"boto3", "aws"} {
 		p := Up(t, "c5.large")
-		out, err := p.Command("python3", "s3.py", client).CombinedOutput()
+		out, err := p.Command(python, "s3.py", client).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", client, err, out)
 		}
@@ -30,14 +32,19 @@ func TestS3Operations(t *testing.T) {
 // TestS3Sync syncs a tree of 5,000 files there and back with the AWS CLI, and takes it away again; a kill in
 // between loses nothing that was acknowledged.
 func TestS3Sync(t *testing.T) {
+	t.Parallel()
 	p := Up(t, "c5.large")
 	there, back := t.TempDir(), t.TempDir()
+	old := time.Now().Add(-time.Hour) // sync goes by the second
 	for i := range 5000 {
 		path := filepath.Join(there, fmt.Sprintf("%02d", i%50), fmt.Sprintf("file %d+ü.txt", i))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(path, bytes.Repeat([]byte{byte(i)}, i*7%90000), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,6 +69,7 @@ func TestS3Sync(t *testing.T) {
 // TestS3TaskRole transfers a file in parts with boto3, inside a task with a role, under a control plane that
 // checks signatures, as the worker of a queue does.
 func TestS3TaskRole(t *testing.T) {
+	t.Parallel()
 	p := UpSigned(t, "c5.large")
 	p.AWS("s3", "mb", "s3://work")
 	p.AWS("ecs", "register-task-definition", "--cli-input-json", `{
@@ -72,7 +80,7 @@ func TestS3TaskRole(t *testing.T) {
 			"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "worker"}}
 		}]}`)
 	task, _ := p.run(t, "worker", `{}`)
-	p.AWS("ecs", "wait", "tasks-stopped", "--tasks", task)
+	p.Await(task, "STOPPED")
 	if got := p.AWS("logs", "filter-log-events", "--log-group-name", "worker", "--query", "events[].message", "--output", "text"); got != "same" {
 		t.Errorf("inside the task boto3 says %q", got)
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestGPUTaskDefinitions is the walk through examples/2-gpu-training with the AWS CLI: tasks of one,
@@ -19,9 +18,9 @@ func TestGPUTaskDefinitions(t *testing.T) {
 			t.Errorf("registered %s", arn)
 		}
 	}
-	forAMinute := `{"containerOverrides":[{"name":"tensorflow-N-gpu","environment":[{"name":"STEPS","value":"60"}]}]}`
-	four, fourGPUs := p.run(t, "tensorflow-4-gpu", strings.ReplaceAll(forAMinute, "N", "4"))
-	eight, eightGPUs := p.run(t, "tensorflow-8-gpu", strings.ReplaceAll(forAMinute, "N", "8"))
+	forLong := `{"containerOverrides":[{"name":"tensorflow-N-gpu","environment":[{"name":"STEPS","value":"6000"}]}]}`
+	four, fourGPUs := p.run(t, "tensorflow-4-gpu", strings.ReplaceAll(forLong, "N", "4"))
+	eight, eightGPUs := p.run(t, "tensorflow-8-gpu", strings.ReplaceAll(forLong, "N", "8"))
 	if len(fourGPUs) != 4 || len(eightGPUs) != 8 {
 		t.Fatalf("gpuIds are %v and %v", fourGPUs, eightGPUs)
 	}
@@ -30,14 +29,15 @@ func TestGPUTaskDefinitions(t *testing.T) {
 			t.Errorf("GPU %s is in both tasks", id)
 		}
 	}
-	p.AWS("ecs", "wait", "tasks-running", "--tasks", four, eight)
+	p.Await(four, "RUNNING")
+	p.Await(eight, "RUNNING")
 
 	reasons := p.AWS("ecs", "run-task", "--task-definition", "tensorflow-8-gpu", "--query", "failures[].reason", "--output", "text")
 	if strings.Join(strings.Fields(reasons), " ") != "RESOURCE:GPU RESOURCE:GPU" {
 		t.Errorf("a third task with 12 of 16 GPUs held fails with %q, want RESOURCE:GPU from both nodes", reasons)
 	}
 	p.AWS("ecs", "stop-task", "--task", four)
-	p.AWS("ecs", "wait", "tasks-stopped", "--tasks", four)
+	p.Await(four, "STOPPED")
 	again, gpus := p.run(t, "tensorflow-8-gpu", `{}`)
 	if len(gpus) != 8 {
 		t.Fatalf("with 8 GPUs free it got %v", gpus)
@@ -45,7 +45,7 @@ func TestGPUTaskDefinitions(t *testing.T) {
 
 	stream := "ecs/tensorflow-8-gpu/" + again[strings.LastIndexByte(again, '/')+1:]
 	var log string
-	Eventually(t, "the devices line", 20*time.Second, func() bool {
+	Eventually(t, "the devices line", func() bool {
 		log, _ = p.TryAWS("logs", "get-log-events", "--log-group-name", "/ecs/tensorflow-8-gpu", "--log-stream-name", stream, "--query", "events[].message", "--output", "json")
 		return strings.Contains(log, "devices:")
 	})
@@ -56,7 +56,7 @@ func TestGPUTaskDefinitions(t *testing.T) {
 	if !strings.Contains(filtered, stream) {
 		t.Errorf("filter-log-events finds %q", filtered)
 	}
-	p.AWS("ecs", "wait", "tasks-stopped", "--tasks", again)
+	p.Await(again, "STOPPED")
 	if code := p.AWS("ecs", "describe-tasks", "--tasks", again, "--query", "tasks[0].containers[0].exitCode", "--output", "text"); code != "0" {
 		t.Errorf("exit code %s", code)
 	}

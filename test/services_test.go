@@ -52,14 +52,22 @@ func (p *Pintle) service(name string) described {
 func (p *Pintle) awaitService(what, name string, ok func(described) bool) described {
 	p.t.Helper()
 	var last described
-	deadline := time.Now().Add(time.Minute)
-	for last = p.service(name); !ok(last); last = p.service(name) {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("service %s: %s did not happen within a minute: %+v", name, what, last)
-		}
+	if !comes(func() bool { last = p.service(name); return ok(last) }) {
+		p.t.Fatalf("service %s: %s did not happen within %s: %+v", name, what, patience, last)
 	}
 	return last
 }
+
+// awaitInactive waits until services that were deleted are.
+func (p *Pintle) awaitInactive(names ...string) {
+	p.t.Helper()
+	for _, name := range names {
+		p.awaitService("its end", name, func(d described) bool { return d.Status == "INACTIVE" })
+	}
+}
+
+// aMark is seconds to sleep that nobody else on this machine sleeps.
+func aMark() string { return fmt.Sprint(1_000_000_000 + rand.Int64N(1_000_000_000_000)) }
 
 // register registers a revision of a family with one container that runs a shell command.
 func (p *Pintle) register(family, command string) {
@@ -83,14 +91,13 @@ func (p *Pintle) tasksOf(service string) []string {
 func TestServices(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.2xlarge=3", "--settle", "2s")
-	mark := fmt.Sprint(1_000_000 + rand.IntN(1_000_000)) // seconds that nobody else sleeps
+	mark := aMark()
 	p.register("web", "exec sleep 600")
 	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", "2", "--tags", "key=team,value=ml")
-	p.AWS("ecs", "wait", "services-stable", "--services", "web")
 	p.awaitService("the roll-out's end", "web", described.completed)
 
 	p.AWS("ecs", "update-service", "--service", "web", "--desired-count", "4")
-	p.AWS("ecs", "wait", "services-stable", "--services", "web")
+	p.awaitService("the scale-out", "web", described.stable)
 	if n := len(p.tasksOf("web")); n != 4 {
 		t.Errorf("scaled to 4, it has %d tasks", n)
 	}
@@ -142,13 +149,11 @@ func TestServices(t *testing.T) {
 	t.Run("kills", func(t *testing.T) {
 		for range 3 {
 			before := p.tasksOf("web")
-			pids := processes(mark)
-			if len(pids) != 4 {
-				t.Fatalf("the service's processes are %v", pids)
-			}
-			syscall.Kill(pids[rand.IntN(4)], syscall.SIGKILL) //nolint:errcheck // it may have ended
+			Eventually(t, "four containers", func() bool { return len(processes(mark)) == 4 })
+			syscall.Kill(processes(mark)[rand.IntN(4)], syscall.SIGKILL) //nolint:errcheck // it may have ended
 			p.awaitService("the replacement", "web", func(s described) bool {
-				return s.RunningCount == 4 && !slices.Equal(before, p.tasksOf("web"))
+				after := p.tasksOf("web")
+				return s.RunningCount == 4 && len(after) == 4 && !slices.Equal(before, after)
 			})
 		}
 	})
@@ -166,9 +171,9 @@ func TestServices(t *testing.T) {
 		t.Errorf("a service of 4 is deleted without force: %s", out)
 	}
 	p.AWS("ecs", "update-service", "--service", "web", "--desired-count", "0")
-	p.AWS("ecs", "wait", "services-stable", "--services", "web")
+	p.awaitService("an empty service", "web", described.stable)
 	p.AWS("ecs", "delete-service", "--service", "web")
-	p.AWS("ecs", "wait", "services-inactive", "--services", "web")
+	p.awaitInactive("web")
 }
 
 // processes are those that sleep for a number of seconds.
@@ -190,7 +195,6 @@ func TestDaemonServices(t *testing.T) {
 	p := Up(t, "c5.2xlarge=3", "--settle", "1s")
 	p.register("agent", "exec sleep 600")
 	p.AWS("ecs", "create-service", "--service-name", "agent", "--task-definition", "agent", "--scheduling-strategy", "DAEMON")
-	p.AWS("ecs", "wait", "services-stable", "--services", "agent")
 	onePerNode := func(n int) {
 		t.Helper()
 		p.awaitService(fmt.Sprintf("a task on each of %d nodes", n), "agent", func(s described) bool { return s.DesiredCount == n && s.completed() })
@@ -222,8 +226,8 @@ func TestDaemonServices(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	p.AWS("ecs", "delete-service", "--service", "agent")
-	p.AWS("ecs", "wait", "services-inactive", "--services", "agent")
-	Eventually(t, "the end of its tasks", time.Minute, func() bool {
+	p.awaitInactive("agent")
+	Eventually(t, "the end of its tasks", func() bool {
 		return p.AWS("ecs", "describe-clusters", "--query", "clusters[0].[runningTasksCount,pendingTasksCount]", "--output", "text") == "0\t0"
 	})
 }
@@ -263,11 +267,11 @@ print(urllib.request.urlopen(r).read().decode(), flush=True)
 time.sleep(600)`
 	text, _ := json.Marshal(map[string]any{
 		"family": "busy", "taskRoleArn": "arn:aws:iam::000000000000:role/worker",
-		"containerDefinitions": []any{map[string]any{"name": "main", "image": "i", "memory": 64, "stopTimeout": 2, "command": []string{"python3", "-c", protect}}},
+		"containerDefinitions": []any{map[string]any{"name": "main", "image": "i", "memory": 64, "stopTimeout": 2, "command": []string{python, "-c", protect}}},
 	})
 	p.AWS("ecs", "register-task-definition", "--cli-input-json", string(text))
 	p.AWS("ecs", "create-service", "--service-name", "busy", "--task-definition", "busy", "--desired-count", "1")
-	Eventually(t, "the task's protection", 30*time.Second, func() bool {
+	Eventually(t, "the task's protection", func() bool {
 		return len(p.list("get-task-protection", "--cluster", "default", "--query", "protectedTasks[].taskArn")) == 1
 	})
 	task := p.tasksOf("busy")[0]

@@ -10,6 +10,7 @@ import (
 // TestSidecar runs pintle metrics inside the tasks of a service, under a control plane that checks signatures: with its
 // role's credentials it puts the utilisation of its own task's GPU, and of no other that the node's exporter shows.
 func TestSidecar(t *testing.T) {
+	t.Parallel()
 	exporter := freeAddress(t)
 	p := UpSigned(t, "g4dn.12xlarge", "--metrics", exporter, "--no-gpu-metrics")
 	p.AWS("ecs", "register-task-definition", "--family", "busy", "--network-mode", "host", "--task-role-arn", "arn:aws:iam::000000000000:role/metrics", "--container-definitions", fmt.Sprintf(`[
@@ -19,17 +20,16 @@ func TestSidecar(t *testing.T) {
 		 "environment": [{"name": "DCGM_EXPORTER_URL", "value": "http://%s/metrics"}]}]`, exporter))
 	p.AWS("ecs", "create-service", "--service-name", "busy", "--task-definition", "busy", "--desired-count", "2")
 
-	Eventually(t, "the tasks' GPUs, and no others, are 80 % busy", time.Minute, func() bool {
+	Eventually(t, "the tasks' GPUs, and no others, are 80 % busy", func() bool {
 		now := time.Now().UTC().Truncate(5 * time.Second)
 		return p.AWS("cloudwatch", "get-metric-statistics", "--namespace", "ECS/ContainerInsights/Prometheus", "--metric-name", "DCGM_FI_DEV_GPU_UTIL",
 			"--dimensions", "Name=ClusterName,Value=default", "Name=ServiceName,Value=busy", "--period", "5", "--statistics", "Minimum", "Average",
 			"--start-time", now.Add(-5*time.Second).Format(time.RFC3339), "--end-time", now.Format(time.RFC3339),
 			"--query", "Datapoints[].[Minimum,Average,Unit]", "--output", "text") == "80.0\t80.0\tPercent"
 	})
-	byTask := p.AWS("cloudwatch", "list-metrics", "--metric-name", "DCGM_FI_DEV_GPU_TEMP", "--query", "Metrics[].Dimensions[?Name=='TaskId'][].Value", "--output", "text")
-	if n := len(strings.Fields(byTask)); n != 2 {
-		t.Errorf("metrics of %d tasks: %s", n, byTask)
-	}
+	Eventually(t, "metrics of two tasks", func() bool {
+		return len(strings.Fields(p.AWS("cloudwatch", "list-metrics", "--metric-name", "DCGM_FI_DEV_GPU_TEMP", "--query", "Metrics[].Dimensions[?Name=='TaskId'][].Value", "--output", "text"))) == 2
+	})
 	cmd := p.Command(bin(t, "pintle"), "metrics", "--dry-run", "--url", "http://"+exporter+"/metrics", "--cluster", "c", "--service", "s", "--metric", "DCGM_FI_DEV_GPU_UTIL")
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "ECS/ContainerInsights/Prometheus DCGM_FI_DEV_GPU_UTIL ClusterName=c ServiceName=s ") || !strings.Contains(string(out), " 2×80") || !strings.Contains(string(out), " 2×0") {

@@ -80,7 +80,7 @@ func upWithPool(t *testing.T, machines ...map[string]any) *pool {
 		name := m["name"].(string)
 		one := map[string]any{
 			"address": ssh.address, "instanceType": "g4dn.xlarge", "program": bin(t, "pintle"), "data": filepath.Join(dir, "it's $(touch oops)", name),
-			"wake": []string{filepath.Join(dir, "power"), "wake", name}, "sleep": []string{filepath.Join(dir, "power"), "sleep", name}, "wakeSeconds": 20,
+			"wake": []string{filepath.Join(dir, "power"), "wake", name}, "sleep": []string{filepath.Join(dir, "power"), "sleep", name}, "wakeSeconds": 120,
 			"identityFile": ssh.identity, "knownHostsFile": ssh.knownHosts,
 			"agent": []string{"--runtime=process", "--instance-type=g4dn.xlarge", "--metrics="},
 		}
@@ -137,13 +137,14 @@ func (p *pool) calls() string {
 	return string(b)
 }
 
-// left says what is left of instances, which is to be nothing.
-func (p *pool) left() {
+// nothingStays waits until nothing is left of instances.
+func (p *pool) nothingStays() {
 	p.t.Helper()
 	for _, pattern := range []string{filepath.Join(p.dir, "*", "*", "i-*"), filepath.Join(p.data, "pool", "*")} {
-		if left, err := filepath.Glob(pattern); err != nil || len(left) != 0 {
-			p.t.Errorf("left: %v, %v", left, err)
-		}
+		Eventually(p.t, "the end of "+pattern, func() bool {
+			left, err := filepath.Glob(pattern)
+			return err == nil && len(left) == 0
+		})
 	}
 }
 
@@ -155,19 +156,20 @@ func (p *pool) desire(n string) {
 // again and again. One machine does not wake: another takes its place, and the activities say why. The agents and their
 // tasks outlive the control plane; in the end nothing is left of them, and all machines sleep.
 func TestStaticFleet(t *testing.T) {
+	t.Parallel()
 	p := upWithPool(t, map[string]any{"name": "mars"}, map[string]any{"name": "venus"}, map[string]any{"name": "earth"})
 	p.gpuGroup("pool", "default")
 	p.desire("1")
 	activities := func(query string) string {
 		return p.AWS("autoscaling", "describe-scaling-activities", "--query", "Activities["+query+"].StatusMessage", "--output", "text")
 	}
-	Eventually(t, "the reason why one is left out", time.Minute, func() bool {
+	Eventually(t, "the reason why one is left out", func() bool {
 		return strings.Contains(activities(""), "mars: wake: exit status 3: no power")
 	})
 	p.desire("2")
 	p.Kill()
 	p.Start()
-	Eventually(t, "two instances in service", time.Minute, func() bool {
+	Eventually(t, "two instances in service", func() bool {
 		return p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "AutoScalingGroups[0].Instances[].LifecycleState", "--output", "text") == "InService\tInService"
 	})
 	agents := p.agents()
@@ -180,13 +182,13 @@ func TestStaticFleet(t *testing.T) {
 		p.Await(task, "RUNNING")
 	}
 	p.desire("3") // there is no third one
-	Eventually(t, "the reason", time.Minute, func() bool {
+	Eventually(t, "the reason", func() bool {
 		return strings.Contains(activities("?StatusCode==`Failed`"), "Server.InsufficientInstanceCapacity: the pool has no free g4dn.xlarge in us-east-1a: 2 in use; left out for ")
 	})
 	p.desire("2")
 	p.Kill()
 	p.Start()
-	Eventually(t, "the agents' return", time.Minute, func() bool {
+	Eventually(t, "the agents' return", func() bool {
 		return p.AWS("ecs", "describe-clusters", "--query", "clusters[0].[registeredContainerInstancesCount,runningTasksCount]", "--output", "text") == "2\t2"
 	})
 	if got := p.agents(); !slices.Equal(got, agents) {
@@ -197,14 +199,15 @@ func TestStaticFleet(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	p.Kill()
 	p.Start()
-	Eventually(t, "the end", 2*time.Minute, func() bool {
+	Eventually(t, "the end", func() bool {
 		return len(p.processes()) == 0 && p.AWS("autoscaling", "describe-auto-scaling-instances", "--query", "length(AutoScalingInstances)") == "0" &&
 			p.AWS("ecs", "describe-clusters", "--query", "clusters[0].[registeredContainerInstancesCount,runningTasksCount]", "--output", "text") == "0\t0"
 	})
-	if calls := p.calls(); !strings.Contains(calls, "sleep venus\n") || !strings.Contains(calls, "sleep earth\n") {
-		t.Errorf("the machines were told %s", calls)
-	}
-	p.left()
+	Eventually(t, "the sleep of both machines", func() bool {
+		calls := p.calls()
+		return strings.Contains(calls, "sleep venus\n") && strings.Contains(calls, "sleep earth\n")
+	})
+	p.nothingStays()
 	if _, err := os.Stat(filepath.Join(os.Getenv("HOME"), "oops")); err == nil {
 		t.Error("a shell has run what a directory's name says")
 	}
@@ -214,6 +217,7 @@ func TestStaticFleet(t *testing.T) {
 // again: no machine is ever two instances, and in the end there are as many as were asked for. Its access key is on no command
 // line but its own.
 func TestStaticSurvivesKills(t *testing.T) {
+	t.Parallel()
 	p := upWithPool(t, map[string]any{"name": "venus"}, map[string]any{"name": "earth"}, map[string]any{"name": "pluto"})
 	p.Kill()
 	p.key, p.secret = "AKIDPOOL", "a-secret-of-the-pool"
@@ -240,7 +244,7 @@ func TestStaticSurvivesKills(t *testing.T) {
 		return len(p.agents()) == 2 && p.AWS("ecs", "list-container-instances", "--query", "length(containerInstanceArns)") == "2" &&
 			p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "AutoScalingGroups[0].Instances[].LifecycleState", "--output", "text") == "InService\tInService"
 	}
-	Eventually(t, "two machines", 2*time.Minute, two)
+	Eventually(t, "two machines", two)
 	for pid, cmdline := range p.processes() {
 		if strings.Contains(cmdline, p.secret) {
 			t.Errorf("the process %d tells the secret: %s", pid, cmdline)
@@ -253,17 +257,18 @@ func TestStaticSurvivesKills(t *testing.T) {
 	}
 	p.Kill()
 	p.Start() // which asks the machines at once what they are
-	Eventually(t, "the agent's return", time.Minute, func() bool { return two() && !slices.Contains(p.agents(), dead) })
+	Eventually(t, "the agent's return", func() bool { return two() && !slices.Contains(p.agents(), dead) })
 	p.AWS("autoscaling", "delete-auto-scaling-group", "--auto-scaling-group-name", "pool", "--force-delete")
-	Eventually(t, "the group's end", 2*time.Minute, func() bool {
+	Eventually(t, "the group's end", func() bool {
 		return len(p.processes()) == 0 && p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "length(AutoScalingGroups)") == "0"
 	})
-	p.left()
+	p.nothingStays()
 }
 
 // TestStaticTrust: a machine whose host key is unknown, or that does not take the key, gets no agent, and the activities say so at
 // once. A pool that is wrong starts nothing.
 func TestStaticTrust(t *testing.T) {
+	t.Parallel()
 	nobody := filepath.Join(t.TempDir(), "known_hosts")
 	write(t, nobody, "")
 	key := filepath.Join(t.TempDir(), "key")
@@ -274,7 +279,7 @@ func TestStaticTrust(t *testing.T) {
 	p.gpuGroup("pool", "default")
 	p.desire("2")
 	said := func(what string) {
-		Eventually(t, what, 30*time.Second, func() bool {
+		Eventually(t, what, func() bool {
 			return strings.Contains(p.AWS("autoscaling", "describe-scaling-activities", "--query", "Activities[].StatusMessage", "--output", "text"), what)
 		})
 	}

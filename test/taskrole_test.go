@@ -8,6 +8,7 @@ import (
 // TestTaskRole runs boto3 inside a task, under a control plane that checks signatures: it finds the
 // endpoint and its task role's credentials in its environment, and is who the role says.
 func TestTaskRole(t *testing.T) {
+	t.Parallel()
 	p := UpSigned(t, "c5.large")
 	p.AWS("ecs", "register-task-definition", "--cli-input-json", `{
 		"family": "who", "taskRoleArn": "arn:aws:iam::000000000000:role/worker",
@@ -17,7 +18,7 @@ func TestTaskRole(t *testing.T) {
 			"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "who"}}
 		}]}`)
 	task, _ := p.run(t, "who", `{}`)
-	p.AWS("ecs", "wait", "tasks-stopped", "--tasks", task)
+	p.Await(task, "STOPPED")
 	got := p.AWS("logs", "filter-log-events", "--log-group-name", "who", "--query", "events[].message", "--output", "text")
 	want := "arn:aws:sts::000000000000:assumed-role/worker/" + task[strings.LastIndexByte(task, '/')+1:] + " 1"
 	if got != want {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // TestWorker: objects put in a bucket become messages, a worker works them off with a command, is killed in the middle,
@@ -37,7 +37,15 @@ func TestWorker(t *testing.T) {
 	p.AWS("s3api", "put-bucket-notification-configuration", "--bucket", "incoming", "--notification-configuration",
 		`{"QueueConfigurations":[{"QueueArn":"arn:aws:sqs:us-east-1:000000000000:images","Events":["s3:ObjectCreated:*"]}]}`)
 	p.AWS("s3", "cp", "--recursive", "--quiet", dir, "s3://incoming/a dir/")
-	worker := func(seconds time.Duration, end os.Signal) {
+	results := func() []string {
+		text := p.AWS("s3api", "list-objects-v2", "--bucket", "results", "--query", "Contents[].Key", "--output", "text")
+		return slices.DeleteFunc(strings.Split(text, "\t"), func(key string) bool { return key == "None" })
+	}
+	count := func(url string) string {
+		return p.AWS("sqs", "get-queue-attributes", "--queue-url", url, "--attribute-names", "All",
+			"--query", "Attributes.[ApproximateNumberOfMessages,ApproximateNumberOfMessagesNotVisible]", "--output", "text")
+	}
+	worker := func(what string, done func() bool, end os.Signal) {
 		cmd := p.Command(bin(t, "pintle"), "worker", "--queue-url", url, "--result-bucket", "results", "--result-prefix", "done/", "--visibility", "2s", "--max-receives", "2",
 			"--", "sh", "-c", `sleep 0.1; ! grep -q bad "$0" && wc -c < "$0"`)
 		cmd.Env = append(cmd.Env, "AWS_EC2_METADATA_DISABLED=true")
@@ -46,24 +54,18 @@ func TestWorker(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(seconds * time.Second)
+		Eventually(t, what, done)
 		cmd.Process.Signal(end) //nolint:errcheck // Wait tells
 		if err := cmd.Wait(); err != nil && end != syscall.SIGKILL {
 			t.Errorf("the worker: %v\n%s", err, &out)
 		}
 	}
-	worker(1, syscall.SIGKILL)
+	worker("the first results", func() bool { return len(results()) > 2 }, syscall.SIGKILL)
 	p.Kill()
 	p.Start()
-	worker(12, syscall.SIGTERM)
-	results := strings.Split(p.AWS("s3api", "list-objects-v2", "--bucket", "results", "--query", "Contents[].Key", "--output", "text"), "\t")
-	if len(results) != objects-1 {
-		t.Errorf("%d results: %q", len(results), results)
-	}
-	left := p.AWS("sqs", "get-queue-attributes", "--queue-url", url, "--attribute-names", "All",
-		"--query", "Attributes.[ApproximateNumberOfMessages,ApproximateNumberOfMessagesNotVisible]", "--output", "text")
-	if left != "0\t0" {
-		t.Errorf("messages that are left: %q", left)
+	worker("the end of all work", func() bool { return count(url) == "0\t0" }, syscall.SIGTERM)
+	if got := results(); len(got) != objects-1 {
+		t.Errorf("%d results: %q", len(got), got)
 	}
 	got := p.AWS("sqs", "receive-message", "--queue-url", dead, "--message-attribute-names", "All", "--max-number-of-messages", "10",
 		"--query", "Messages[].[Body,MessageAttributes.Reason.StringValue]", "--output", "text")
