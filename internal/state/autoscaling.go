@@ -35,12 +35,18 @@ func (g *AutoScalingGroup) Name() string { return aws.ToString(g.AutoScalingGrou
 func (g *AutoScalingGroup) Clone() *AutoScalingGroup {
 	c := *g
 	c.Hooks, c.Tags, c.SuspendedProcesses = slices.Clone(g.Hooks), slices.Clone(g.Tags), slices.Clone(g.SuspendedProcesses)
+	c.EnabledMetrics = slices.Clone(g.EnabledMetrics)
 	return &c
 }
 
 // Suspends says whether one of the group's processes is suspended.
 func (g *AutoScalingGroup) Suspends(process string) bool {
 	return slices.ContainsFunc(g.SuspendedProcesses, func(p types.SuspendedProcess) bool { return aws.ToString(p.ProcessName) == process })
+}
+
+// Tells says whether one of the group's metrics is enabled.
+func (g *AutoScalingGroup) Tells(metric string) bool {
+	return slices.ContainsFunc(g.EnabledMetrics, func(m types.EnabledMetric) bool { return aws.ToString(m.Metric) == metric })
 }
 
 // Template is where the group's instances come from: the launch template, also of a mixed instances policy.
