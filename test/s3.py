@@ -87,12 +87,18 @@ for name, code, setting in [
         assert call("get_bucket_policy_status", **B)["PolicyStatus"]["IsPublic"] is False
     call("delete_" + name, **B)
     refused(code, "get_" + name, **B)
+refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
+rule = {"ID": "r", "Status": "Enabled", "Filter": {"And": {"Prefix": "tmp/", "Tags": [{"Key": "a", "Value": "b"}]}}, "Expiration": {"Days": 3}, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
+call("put_bucket_lifecycle_configuration", **B, LifecycleConfiguration={"Rules": [rule]})
+got = call("get_bucket_lifecycle_configuration", **B)
+assert got["Rules"] == [rule] and got["TransitionDefaultMinimumObjectSize"] == "all_storage_classes_128K", got
+call("delete_bucket_lifecycle", **B)
+refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
 assert "Status" not in call("get_bucket_versioning", **B)
 assert call("get_bucket_acl", **B)["Grants"][0]["Permission"] == "FULL_CONTROL"
 assert call("get_bucket_request_payment", **B)["Payer"] == "BucketOwner"
 call("get_bucket_accelerate_configuration", **B)
 call("get_bucket_logging", **B)
-refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
 refused("ReplicationConfigurationNotFoundError", "get_bucket_replication", **B)
 refused("NoSuchWebsiteConfiguration", "get_bucket_website", **B)
 refused("ObjectLockConfigurationNotFoundError", "get_object_lock_configuration", **B)

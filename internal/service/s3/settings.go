@@ -21,6 +21,7 @@ const (
 	publicAccess  = "publicAccessBlock"
 	ownership     = "ownershipControls"
 	corsRules     = "cors"
+	lifecycle     = "lifecycle"
 	notifications = "notification"
 )
 
@@ -304,11 +305,6 @@ func (s *Service) never(ctx context.Context, bucket, expectedOwner *string, code
 		return err
 	}
 	return missing(code, message)
-}
-
-// GetBucketLifecycleConfiguration is S3's operation.
-func (s *Service) GetBucketLifecycleConfiguration(ctx context.Context, in *s3.GetBucketLifecycleConfigurationInput) (*s3.GetBucketLifecycleConfigurationOutput, error) {
-	return nil, s.never(ctx, in.Bucket, in.ExpectedBucketOwner, "NoSuchLifecycleConfiguration", "The lifecycle configuration does not exist")
 }
 
 // GetBucketReplication is S3's operation.
