@@ -78,6 +78,8 @@ for name, code, setting in [
     ("bucket_ownership_controls", "OwnershipControlsNotFoundError", {"OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}}),
     ("bucket_cors", "NoSuchCORSConfiguration", {"CORSConfiguration": {"CORSRules": [{"AllowedMethods": ["GET", "PUT"], "AllowedOrigins": ["*"], "MaxAgeSeconds": 5}]}}),
 ]:
+    if name in ("public_access_block", "bucket_ownership_controls"):  # every new bucket has these
+        call("delete_" + name, **B)
     refused(code, "get_" + name, **B)
     call("put_" + name, **B, **setting)
     out = call("get_" + name, **B)
@@ -96,6 +98,7 @@ call("delete_bucket_lifecycle", **B)
 refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
 assert "Status" not in call("get_bucket_versioning", **B)
 assert call("get_bucket_acl", **B)["Grants"][0]["Permission"] == "FULL_CONTROL"
+refused("AccessControlListNotSupported", "put_bucket_acl", **B, ACL="private")
 assert call("get_bucket_request_payment", **B)["Payer"] == "BucketOwner"
 call("get_bucket_accelerate_configuration", **B)
 call("get_bucket_logging", **B)
@@ -123,6 +126,7 @@ refused("NoSuchKey", "get_object", **B, Key="nothing")
 refused("KeyTooLongError", "put_object", **B, Key="k" * 1025, Body=b"")
 assert call("get_object_attributes", **K, ObjectAttributes=["ETag", "ObjectSize"])["ObjectSize"] == 5
 assert call("get_object_acl", **K)["Owner"]["ID"]
+refused("AccessControlListNotSupported", "put_object_acl", **K, ACL="private")
 call("put_object_tagging", **K, Tagging={"TagSet": [{"Key": "c", "Value": "d"}]})
 assert call("get_object_tagging", **K)["TagSet"] == [{"Key": "c", "Value": "d"}]
 call("delete_object_tagging", **K)

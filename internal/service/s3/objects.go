@@ -75,7 +75,7 @@ func (d description) attributes() (a attributes, err error) {
 		return a, err
 	}
 	if d.acl != "" && d.acl != types.ObjectCannedACLPrivate && d.acl != types.ObjectCannedACLBucketOwnerFullControl || d.grantFull != nil || d.grantRead != nil || d.grantACP != nil || d.grantWrite != nil {
-		return a, refuse(400, "AccessControlListNotSupported", "The bucket does not allow ACLs")
+		return a, errNoACLs
 	}
 	if !slices.Contains(storageClasses, d.storageClass) {
 		return a, refuse(400, "InvalidStorageClass", "The storage class you specified is not valid")
@@ -90,6 +90,7 @@ func (d description) attributes() (a attributes, err error) {
 	a = attributes{
 		ContentType: aws.ToString(d.contentType), ContentEncoding: withoutChunked(aws.ToString(d.encoding)), ContentDisposition: aws.ToString(d.disposition),
 		ContentLanguage: aws.ToString(d.language), CacheControl: aws.ToString(d.cacheControl), Expires: d.expires, Metadata: d.metadata,
+		Encryption: string(d.encryption),
 	}
 	if d.storageClass != types.StorageClassStandard {
 		a.StorageClass = string(d.storageClass)
@@ -184,9 +185,11 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+	into, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	if err != nil {
 		return nil, err
 	}
+	a.inherit(into)
 	f, made, err := s.receive(in.Body, claim{
 		in.ContentLength, in.ContentMD5, in.ChecksumAlgorithm,
 		types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256},
@@ -202,7 +205,7 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	}
 	c := made.wire()
 	return &s3.PutObjectOutput{
-		ETag: quoted(o.ETag), ChecksumType: c.ChecksumType,
+		ETag: quoted(o.ETag), ServerSideEncryption: a.encryption(), ChecksumType: c.ChecksumType,
 		ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME, ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
 	}, nil
 }
@@ -346,7 +349,7 @@ func answer(in *s3.GetObjectInput, r reading, o *objectstore.Object, want object
 		AcceptRanges: aws.String("bytes"), ETag: quoted(o.ETag), LastModified: &o.Modified, ContentLength: &want.Length,
 		ContentType: override(in.ResponseContentType, a.ContentType), ContentEncoding: override(in.ResponseContentEncoding, a.ContentEncoding),
 		ContentDisposition: override(in.ResponseContentDisposition, a.ContentDisposition), ContentLanguage: override(in.ResponseContentLanguage, a.ContentLanguage),
-		CacheControl: override(in.ResponseCacheControl, a.CacheControl), Expires: a.Expires, Metadata: a.Metadata, StorageClass: types.StorageClass(a.StorageClass),
+		CacheControl: override(in.ResponseCacheControl, a.CacheControl), Expires: a.Expires, Metadata: a.Metadata, StorageClass: types.StorageClass(a.StorageClass), ServerSideEncryption: a.encryption(),
 		ContentRange: contentRange(r, want, o.Size), PartsCount: partsCount(r, o),
 	}
 	if in.ResponseExpires != nil {
@@ -391,7 +394,7 @@ func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.H
 	return &s3.HeadObjectOutput{
 		AcceptRanges: g.AcceptRanges, ETag: g.ETag, LastModified: g.LastModified, ContentLength: g.ContentLength, ContentType: g.ContentType,
 		ContentEncoding: g.ContentEncoding, ContentDisposition: g.ContentDisposition, ContentLanguage: g.ContentLanguage, CacheControl: g.CacheControl,
-		Expires: g.Expires, Metadata: g.Metadata, StorageClass: g.StorageClass, ContentRange: g.ContentRange, PartsCount: g.PartsCount, TagCount: g.TagCount,
+		Expires: g.Expires, Metadata: g.Metadata, StorageClass: g.StorageClass, ServerSideEncryption: g.ServerSideEncryption, ContentRange: g.ContentRange, PartsCount: g.PartsCount, TagCount: g.TagCount,
 		ChecksumType: g.ChecksumType, ChecksumCRC32: g.ChecksumCRC32, ChecksumCRC32C: g.ChecksumCRC32C, ChecksumCRC64NVME: g.ChecksumCRC64NVME,
 		ChecksumSHA1: g.ChecksumSHA1, ChecksumSHA256: g.ChecksumSHA256,
 	}, nil
@@ -537,7 +540,7 @@ func asS3(err error) *apiError {
 	if err == nil {
 		return nil
 	}
-	if e, ok := err.(*apiError); ok {
+	if e, ok := errors.AsType[*apiError](err); ok {
 		return e
 	}
 	return &apiError{code: "InternalError", message: "We encountered an internal error. Please try again."}
@@ -595,6 +598,14 @@ func (s *Service) GetObjectTagging(ctx context.Context, in *s3.GetObjectTaggingI
 func (s *Service) GetObjectAcl(ctx context.Context, in *s3.GetObjectAclInput) (*s3.GetObjectAclOutput, error) {
 	_, _, err := s.described(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
 	return &s3.GetObjectAclOutput{Owner: s.owner(), Grants: s.grants()}, err
+}
+
+// PutObjectAcl is S3's operation.
+func (s *Service) PutObjectAcl(ctx context.Context, in *s3.PutObjectAclInput) (*s3.PutObjectAclOutput, error) {
+	if _, _, err := s.described(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
+	return nil, errNoACLs
 }
 
 // GetObjectAttributes is S3's operation.

@@ -77,6 +77,7 @@ type attributes struct {
 	Metadata           map[string]string `json:",omitzero"`
 	Tags               []types.Tag       `json:",omitzero"`
 	StorageClass       string            `json:",omitzero"`
+	Encryption         string            `json:",omitzero"` // that was asked for: Pintle itself encrypts nothing
 	Checksum           sum               `json:",omitzero"`
 	UploadID           string            `json:",omitzero"` // that it came from
 }
@@ -86,6 +87,18 @@ func attributesOf(text json.RawMessage) (a attributes, err error) {
 		return a, nil
 	}
 	return a, json.Unmarshal(text, &a)
+}
+
+// inherit fills in what a bucket gives its objects.
+func (a *attributes) inherit(b *objectstore.Bucket) {
+	if b.Settings[encryption] != nil {
+		a.Encryption = string(types.ServerSideEncryptionAes256)
+	}
+}
+
+// encryption is what answers say of the object's.
+func (a attributes) encryption() types.ServerSideEncryption {
+	return types.ServerSideEncryption(a.Encryption)
 }
 
 func (a attributes) encode() json.RawMessage {

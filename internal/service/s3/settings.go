@@ -277,6 +277,17 @@ func (s *Service) GetBucketAcl(ctx context.Context, in *s3.GetBucketAclInput) (*
 	return &s3.GetBucketAclOutput{Owner: s.owner(), Grants: s.grants()}, err
 }
 
+// errNoACLs is the answer of a bucket whose objects are all its owner's, as they always are here.
+var errNoACLs = refuse(400, "AccessControlListNotSupported", "The bucket does not allow ACLs")
+
+// PutBucketAcl is S3's operation.
+func (s *Service) PutBucketAcl(ctx context.Context, in *s3.PutBucketAclInput) (*s3.PutBucketAclOutput, error) {
+	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
+	return nil, errNoACLs
+}
+
 func (s *Service) grants() []types.Grant {
 	return []types.Grant{{Grantee: &types.Grantee{ID: s.owner().ID, Type: types.TypeCanonicalUser}, Permission: types.PermissionFullControl}}
 }
