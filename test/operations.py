@@ -551,9 +551,8 @@ refused("ResourceNotFound", cw.set_alarm_state, AlarmName="none", StateValue="OK
 refused("InvalidFormat", cw.set_alarm_state, AlarmName="high", StateValue="OK", StateReason="r", StateReasonData="{")
 refused("InvalidNextToken", cw.describe_alarms, NextToken="%%%")
 refused("ValidationError", cw.delete_alarms, AlarmNames=["high"])
-refused("ResourceNotFound", cw.delete_alarms, AlarmNames=["high", "none"])
 cw.delete_alarms(AlarmNames=["both"])
-cw.delete_alarms(AlarmNames=["high", "math"])
+cw.delete_alarms(AlarmNames=["high", "math", "none"])
 assert cw.describe_alarms()["MetricAlarms"] == []
 
 # Metrics in logs, in the embedded metric format
@@ -774,6 +773,11 @@ asg.set_instance_health(InstanceId=first, HealthStatus="Healthy")
 asg.suspend_processes(**g, ScalingProcesses=["AlarmNotification"])
 asg.resume_processes(**g)
 refused("ValidationError", asg.suspend_processes, **g, ScalingProcesses=["Breathe"])
+asg.enable_metrics_collection(**g, Granularity="1Minute", Metrics=["GroupInServiceInstances", "GroupMaxSize"])
+asg.disable_metrics_collection(**g, Metrics=["GroupMaxSize"])
+assert [m["Metric"] for m in asg.describe_auto_scaling_groups()["AutoScalingGroups"][0]["EnabledMetrics"]] == ["GroupInServiceInstances"]
+assert {"Metric": "GroupInServiceInstances"} in asg.describe_metric_collection_types()["Metrics"]
+refused("ValidationError", asg.enable_metrics_collection, **g, Granularity="5Minute")
 asg.update_auto_scaling_group(**g, MaxSize=3, TerminationPolicies=["OldestInstance"])
 asg.set_desired_capacity(**g, DesiredCapacity=0)
 refused("ValidationError", asg.set_desired_capacity, **g, DesiredCapacity=4)

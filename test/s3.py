@@ -78,6 +78,8 @@ for name, code, setting in [
     ("bucket_ownership_controls", "OwnershipControlsNotFoundError", {"OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}}),
     ("bucket_cors", "NoSuchCORSConfiguration", {"CORSConfiguration": {"CORSRules": [{"AllowedMethods": ["GET", "PUT"], "AllowedOrigins": ["*"], "MaxAgeSeconds": 5}]}}),
 ]:
+    if name in ("public_access_block", "bucket_ownership_controls"):  # every new bucket has these
+        call("delete_" + name, **B)
     refused(code, "get_" + name, **B)
     call("put_" + name, **B, **setting)
     out = call("get_" + name, **B)
@@ -87,12 +89,19 @@ for name, code, setting in [
         assert call("get_bucket_policy_status", **B)["PolicyStatus"]["IsPublic"] is False
     call("delete_" + name, **B)
     refused(code, "get_" + name, **B)
+refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
+rule = {"ID": "r", "Status": "Enabled", "Filter": {"And": {"Prefix": "tmp/", "Tags": [{"Key": "a", "Value": "b"}]}}, "Expiration": {"Days": 3}, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
+call("put_bucket_lifecycle_configuration", **B, LifecycleConfiguration={"Rules": [rule]})
+got = call("get_bucket_lifecycle_configuration", **B)
+assert got["Rules"] == [rule] and got["TransitionDefaultMinimumObjectSize"] == "all_storage_classes_128K", got
+call("delete_bucket_lifecycle", **B)
+refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
 assert "Status" not in call("get_bucket_versioning", **B)
 assert call("get_bucket_acl", **B)["Grants"][0]["Permission"] == "FULL_CONTROL"
+refused("AccessControlListNotSupported", "put_bucket_acl", **B, ACL="private")
 assert call("get_bucket_request_payment", **B)["Payer"] == "BucketOwner"
 call("get_bucket_accelerate_configuration", **B)
 call("get_bucket_logging", **B)
-refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
 refused("ReplicationConfigurationNotFoundError", "get_bucket_replication", **B)
 refused("NoSuchWebsiteConfiguration", "get_bucket_website", **B)
 refused("ObjectLockConfigurationNotFoundError", "get_object_lock_configuration", **B)
@@ -117,6 +126,7 @@ refused("NoSuchKey", "get_object", **B, Key="nothing")
 refused("KeyTooLongError", "put_object", **B, Key="k" * 1025, Body=b"")
 assert call("get_object_attributes", **K, ObjectAttributes=["ETag", "ObjectSize"])["ObjectSize"] == 5
 assert call("get_object_acl", **K)["Owner"]["ID"]
+refused("AccessControlListNotSupported", "put_object_acl", **K, ACL="private")
 call("put_object_tagging", **K, Tagging={"TagSet": [{"Key": "c", "Value": "d"}]})
 assert call("get_object_tagging", **K)["TagSet"] == [{"Key": "c", "Value": "d"}]
 call("delete_object_tagging", **K)

@@ -36,6 +36,7 @@ func (g *AutoScalingGroup) Name() string { return aws.ToString(g.AutoScalingGrou
 func (g *AutoScalingGroup) Clone() *AutoScalingGroup {
 	c := *g
 	c.Hooks, c.Tags, c.SuspendedProcesses = slices.Clone(g.Hooks), slices.Clone(g.Tags), slices.Clone(g.SuspendedProcesses)
+	c.EnabledMetrics = slices.Clone(g.EnabledMetrics)
 	return &c
 }
 
@@ -48,6 +49,11 @@ func (g *AutoScalingGroup) Suspends(process string) bool {
 func (g *AutoScalingGroup) Cools(own *int32, now time.Time) bool {
 	cooldown := time.Duration(aws.ToInt32(cmp.Or(own, g.DefaultCooldown))) * time.Second
 	return g.CoolsFrom != nil && now.Before(g.CoolsFrom.Add(cooldown))
+}
+
+// Tells says whether one of the group's metrics is enabled.
+func (g *AutoScalingGroup) Tells(metric string) bool {
+	return slices.ContainsFunc(g.EnabledMetrics, func(m types.EnabledMetric) bool { return aws.ToString(m.Metric) == metric })
 }
 
 // Template is where the group's instances come from: the launch template, also of a mixed instances policy.

@@ -1,7 +1,7 @@
 // Package metering is the loop that makes metrics of what the nodes tell: the use of CPU and memory by
 // cluster and service under CloudWatch's own names, and the GPUs' load by cluster, service, task and
-// device under those of NVIDIA's DCGM; and of what the store holds: what is reserved, and how many tasks
-// services have. It adds up what it hears and puts it once a second; what it could not put in time it
+// device under those of NVIDIA's DCGM; and of what the store holds: what is reserved, how many tasks
+// services have, and how many instances Auto Scaling groups. It adds up what it hears and puts it once a second; what it could not put in time it
 // drops, since load is no record.
 package metering
 
@@ -64,7 +64,7 @@ func New(store *state.Store, opts Options) *Meter {
 	return &Meter{store: store, opts: opts, sums: map[string]*sum{}, nodes: map[string]*node{}}
 }
 
-// putEvery is how often what has come is put, countEvery how often services' tasks are counted, and
+// putEvery is how often what has come is put, countEvery how often services' tasks and groups' instances are counted, and
 // reserveEvery how often what is reserved is looked at.
 const (
 	putEvery     = time.Second
@@ -84,6 +84,7 @@ func (m *Meter) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-count.C:
 			m.counted(m.store.View())
+			m.grouped(m.store.View())
 		case <-reserve.C:
 			m.reserved(m.store.View())
 		case <-put.C:

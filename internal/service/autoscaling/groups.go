@@ -230,6 +230,7 @@ func (s *Service) UpdateAutoScalingGroup(ctx context.Context, in *api.UpdateAuto
 		g.DefaultInstanceWarmup, g.HealthCheckType = cmp.Or(in.DefaultInstanceWarmup, g.DefaultInstanceWarmup), cmp.Or(in.HealthCheckType, g.HealthCheckType)
 		g.HealthCheckGracePeriod, g.VPCZoneIdentifier = cmp.Or(in.HealthCheckGracePeriod, g.HealthCheckGracePeriod), cmp.Or(in.VPCZoneIdentifier, g.VPCZoneIdentifier)
 		g.NewInstancesProtectedFromScaleIn = cmp.Or(in.NewInstancesProtectedFromScaleIn, g.NewInstancesProtectedFromScaleIn)
+		g.CapacityRebalance, g.ServiceLinkedRoleARN = cmp.Or(in.CapacityRebalance, g.CapacityRebalance), cmp.Or(in.ServiceLinkedRoleARN, g.ServiceLinkedRoleARN)
 		if len(in.AvailabilityZones) > 0 {
 			g.AvailabilityZones = in.AvailabilityZones
 		}

@@ -84,6 +84,10 @@ func (s *Service) policy(g *state.AutoScalingGroup, in *api.PutScalingPolicyInpu
 		AdjustmentType: in.AdjustmentType, Cooldown: in.Cooldown, EstimatedInstanceWarmup: in.EstimatedInstanceWarmup, MetricAggregationType: in.MetricAggregationType,
 		MinAdjustmentMagnitude: cmp.Or(in.MinAdjustmentMagnitude, in.MinAdjustmentStep), ScalingAdjustment: in.ScalingAdjustment, StepAdjustments: in.StepAdjustments, TargetTrackingConfiguration: in.TargetTrackingConfiguration,
 	}}
+	if *p.PolicyType != simple { // a 0 where a type has no such member stands for nothing: Terraform sends it
+		p.ScalingAdjustment, p.Cooldown = nonZero(p.ScalingAdjustment), nonZero(p.Cooldown)
+	}
+	p.MinAdjustmentMagnitude = nonZero(p.MinAdjustmentMagnitude)
 	if aws.ToInt32(p.Cooldown) < 0 || aws.ToInt32(p.EstimatedInstanceWarmup) < 0 {
 		return nil, invalid("Cooldown and EstimatedInstanceWarmup must not be negative")
 	}
@@ -125,6 +129,13 @@ func (s *Service) policy(g *state.AutoScalingGroup, in *api.PutScalingPolicyInpu
 		return nil, invalid("PolicyType must be SimpleScaling, StepScaling or TargetTrackingScaling, not %q", *p.PolicyType)
 	}
 	return p, nil
+}
+
+func nonZero(n *int32) *int32 {
+	if aws.ToInt32(n) == 0 {
+		return nil
+	}
+	return n
 }
 
 func checkTracking(c *types.TargetTrackingConfiguration) error {

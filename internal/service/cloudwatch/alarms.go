@@ -337,7 +337,8 @@ func checkNames(names []string) error {
 	return nil
 }
 
-// DeleteAlarms removes alarms, all or, where one is not there or another needs it, none.
+// DeleteAlarms removes alarms, or none where a composite alarm needs one of them. Names of no alarm are passed over:
+// API_DeleteAlarms.
 func (s *Service) DeleteAlarms(ctx context.Context, in *cloudwatch.DeleteAlarmsInput) (*cloudwatch.DeleteAlarmsOutput, error) {
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err
@@ -347,7 +348,7 @@ func (s *Service) DeleteAlarms(ctx context.Context, in *cloudwatch.DeleteAlarmsI
 		for _, name := range in.AlarmNames {
 			a := tx.Alarms.Get(name)
 			if a == nil {
-				return &types.ResourceNotFound{Message: aws.String("The alarm " + name + " does not exist.")}
+				continue
 			}
 			tx.Alarms.Delete(name)
 			tx.AddAlarmHistory(a, types.HistoryItemTypeConfigurationUpdate, fmt.Sprintf("Alarm %q deleted", name),

@@ -246,6 +246,48 @@ func TestAlarmsAreUpdated(t *testing.T) {
 	}
 }
 
+// Names of no alarm do not keep the others from being deleted; an alarm that another one needs does.
+func TestDeleteAlarms(t *testing.T) {
+	s := newService(t)
+	for _, name := range []string{"a", "b", "c"} {
+		_, err := s.PutMetricAlarm(t.Context(), &cloudwatch.PutMetricAlarmInput{
+			AlarmName: &name, Namespace: aws.String("n"), MetricName: aws.String("m"), Statistic: types.StatisticSum, Period: aws.Int32(60),
+			EvaluationPeriods: aws.Int32(3), Threshold: aws.Float64(1), ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.PutCompositeAlarm(t.Context(), &cloudwatch.PutCompositeAlarmInput{AlarmName: aws.String("both"), AlarmRule: aws.String("ALARM(a) OR ALARM(b)")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		names   []string
+		refused bool
+		left    string
+	}{
+		{[]string{"none"}, false, "a b c"},
+		{[]string{"none", "c"}, false, "a b"},
+		{[]string{"a", "none"}, true, "a b"},
+		{[]string{"a", "b", "both"}, false, ""},
+	} {
+		if _, err := s.DeleteAlarms(t.Context(), &cloudwatch.DeleteAlarmsInput{AlarmNames: c.names}); (err != nil) != c.refused {
+			t.Errorf("%v: %v", c.names, err)
+		}
+		out, err := s.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, a := range out.MetricAlarms {
+			left = append(left, *a.AlarmName)
+		}
+		if got := strings.Join(left, " "); got != c.left {
+			t.Errorf("%v leaves %s, not %s", c.names, got, c.left)
+		}
+	}
+}
+
 // Namespaces of AWS's own are refused, but for that of the load balancers that Pintle does not have.
 func TestPutMetricDataForLoadBalancer(t *testing.T) {
 	s := newService(t)

@@ -24,6 +24,7 @@ type attributes struct {
 	Metadata           map[string]string `json:",omitzero"`
 	Tags               []types.Tag       `json:",omitzero"`
 	StorageClass       string            `json:",omitzero"`
+	Encryption         string            `json:",omitzero"` // that was asked for: Pintle itself encrypts nothing
 	Checksum           sum               `json:",omitzero"`
 	UploadID           string            `json:",omitzero"` // that it came from
 }
@@ -33,6 +34,18 @@ func attributesOf(text json.RawMessage) (a attributes, err error) {
 		return a, nil
 	}
 	return a, json.Unmarshal(text, &a)
+}
+
+// inherit fills in what a bucket gives its objects.
+func (a *attributes) inherit(b *objectstore.Bucket) {
+	if b.Settings[encryption] != nil {
+		a.Encryption = string(types.ServerSideEncryptionAes256)
+	}
+}
+
+// encryption is what answers say of the object's.
+func (a attributes) encryption() types.ServerSideEncryption {
+	return types.ServerSideEncryption(a.Encryption)
 }
 
 func (a attributes) encode() json.RawMessage {
@@ -92,6 +105,14 @@ func (s *Service) GetObjectTagging(ctx context.Context, in *s3.GetObjectTaggingI
 func (s *Service) GetObjectAcl(ctx context.Context, in *s3.GetObjectAclInput) (*s3.GetObjectAclOutput, error) {
 	_, _, err := s.described(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
 	return &s3.GetObjectAclOutput{Owner: s.owner(), Grants: s.grants()}, err
+}
+
+// PutObjectAcl is S3's operation.
+func (s *Service) PutObjectAcl(ctx context.Context, in *s3.PutObjectAclInput) (*s3.PutObjectAclOutput, error) {
+	if _, _, err := s.described(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
+	return nil, errNoACLs
 }
 
 // GetObjectAttributes is S3's operation.

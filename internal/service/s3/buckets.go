@@ -50,15 +50,12 @@ func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*
 	if err := s.checkNewBucket(in); err != nil {
 		return nil, err
 	}
-	settings := map[string]json.RawMessage{}
+	settings := newSettings()
 	if c := in.CreateBucketConfiguration; c != nil && len(c.Tags) > 0 {
 		if err := checkTags(c.Tags, maxBucketTags); err != nil {
 			return nil, err
 		}
 		settings[tagging], _ = json.Marshal(types.Tagging{TagSet: c.Tags})
-	}
-	if in.ObjectOwnership != "" {
-		settings[ownership], _ = json.Marshal(types.OwnershipControls{Rules: []types.OwnershipControlsRule{{ObjectOwnership: in.ObjectOwnership}}})
 	}
 	err := s.store.CreateBucket(ctx, name, settings)
 	if errors.Is(err, objectstore.ErrExists) && s.opts.Region != "us-east-1" { // there it is no error: see CreateBucket's errors
@@ -68,6 +65,14 @@ func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*
 		return nil, err
 	}
 	return &s3.CreateBucketOutput{Location: aws.String("/" + name), BucketArn: aws.String("arn:aws:s3:::" + name)}, nil
+}
+
+// newSettings are what every new bucket is set to; see "Default settings for new S3 buckets FAQ" in S3's guide.
+func newSettings() map[string]json.RawMessage {
+	yes := aws.Bool(true)
+	public, _ := json.Marshal(types.PublicAccessBlockConfiguration{BlockPublicAcls: yes, BlockPublicPolicy: yes, IgnorePublicAcls: yes, RestrictPublicBuckets: yes})
+	owner, _ := json.Marshal(types.OwnershipControls{Rules: []types.OwnershipControlsRule{{ObjectOwnership: types.ObjectOwnershipBucketOwnerEnforced}}})
+	return map[string]json.RawMessage{publicAccess: public, ownership: owner}
 }
 
 // checkNewBucket refuses what a new bucket cannot be.

@@ -73,9 +73,11 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+	into, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	if err != nil {
 		return nil, err
 	}
+	a.inherit(into)
 	from, body, err := s.open(ctx, in.CopySource, &s3.GetObjectInput{
 		ExpectedBucketOwner: in.ExpectedSourceBucketOwner, IfMatch: in.CopySourceIfMatch, IfNoneMatch: in.CopySourceIfNoneMatch,
 		IfModifiedSince: in.CopySourceIfModifiedSince, IfUnmodifiedSince: in.CopySourceIfUnmodifiedSince, SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,
@@ -101,7 +103,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
 	c := made.wire()
-	return &s3.CopyObjectOutput{CopyObjectResult: &types.CopyObjectResult{
+	return &s3.CopyObjectOutput{ServerSideEncryption: a.encryption(), CopyObjectResult: &types.CopyObjectResult{
 		ETag: quoted(o.ETag), LastModified: &o.Modified, ChecksumType: c.ChecksumType,
 		ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME, ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
 	}}, nil
@@ -136,7 +138,7 @@ func copied(in *s3.CopyObjectInput, from *objectstore.Object, asked attributes) 
 	if replaces {
 		a = asked
 	}
-	a.Tags, a.Checksum, a.StorageClass, a.UploadID = tags, sum, asked.StorageClass, ""
+	a.Tags, a.Checksum, a.StorageClass, a.Encryption, a.UploadID = tags, sum, asked.StorageClass, asked.Encryption, ""
 	if in.TaggingDirective == types.TaggingDirectiveReplace {
 		a.Tags = asked.Tags
 	}

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -86,7 +87,7 @@ func asS3(err error) *apiError {
 	if err == nil {
 		return nil
 	}
-	if e, ok := err.(*apiError); ok {
+	if e, ok := errors.AsType[*apiError](err); ok {
 		return e
 	}
 	return &apiError{code: "InternalError", message: "We encountered an internal error. Please try again."}

@@ -138,7 +138,7 @@ func answer(in *s3.GetObjectInput, o *objectstore.Object, want objectstore.Stret
 		AcceptRanges: aws.String("bytes"), ETag: quoted(o.ETag), LastModified: &o.Modified, ContentLength: &want.Length,
 		ContentType: override(in.ResponseContentType, a.ContentType), ContentEncoding: override(in.ResponseContentEncoding, a.ContentEncoding),
 		ContentDisposition: override(in.ResponseContentDisposition, a.ContentDisposition), ContentLanguage: override(in.ResponseContentLanguage, a.ContentLanguage),
-		CacheControl: override(in.ResponseCacheControl, a.CacheControl), Expires: a.Expires, Metadata: a.Metadata, StorageClass: types.StorageClass(a.StorageClass),
+		CacheControl: override(in.ResponseCacheControl, a.CacheControl), Expires: a.Expires, Metadata: a.Metadata, StorageClass: types.StorageClass(a.StorageClass), ServerSideEncryption: a.encryption(),
 		ContentRange: contentRange(in, want, o.Size), PartsCount: partsCount(in, o),
 	}
 	if in.ResponseExpires != nil {
@@ -182,7 +182,7 @@ func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.H
 	return &s3.HeadObjectOutput{
 		AcceptRanges: g.AcceptRanges, ETag: g.ETag, LastModified: g.LastModified, ContentLength: g.ContentLength, ContentType: g.ContentType,
 		ContentEncoding: g.ContentEncoding, ContentDisposition: g.ContentDisposition, ContentLanguage: g.ContentLanguage, CacheControl: g.CacheControl,
-		Expires: g.Expires, Metadata: g.Metadata, StorageClass: g.StorageClass, ContentRange: g.ContentRange, PartsCount: g.PartsCount, TagCount: g.TagCount,
+		Expires: g.Expires, Metadata: g.Metadata, StorageClass: g.StorageClass, ServerSideEncryption: g.ServerSideEncryption, ContentRange: g.ContentRange, PartsCount: g.PartsCount, TagCount: g.TagCount,
 		ChecksumType: g.ChecksumType, ChecksumCRC32: g.ChecksumCRC32, ChecksumCRC32C: g.ChecksumCRC32C, ChecksumCRC64NVME: g.ChecksumCRC64NVME,
 		ChecksumSHA1: g.ChecksumSHA1, ChecksumSHA256: g.ChecksumSHA256,
 	}, nil

@@ -80,9 +80,11 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+	into, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	if err != nil {
 		return nil, err
 	}
+	a.inherit(into)
 	u.Object = a
 	text, err := json.Marshal(u)
 	if err != nil {
@@ -92,7 +94,7 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err != nil {
 		return nil, s.asError(err, *in.Bucket, *in.Key)
 	}
-	out := &s3.CreateMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, UploadId: &made.ID}
+	out := &s3.CreateMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, UploadId: &made.ID, ServerSideEncryption: a.encryption()}
 	if u.Named {
 		out.ChecksumAlgorithm, out.ChecksumType = types.ChecksumAlgorithm(u.Algorithm), u.kind()
 	}
@@ -233,13 +235,13 @@ func (s *Service) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMu
 	if err != nil {
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
-	return completion(in, o, u.Object.Checksum), nil
+	return completion(in, o, u.Object), nil
 }
 
-func completion(in *s3.CompleteMultipartUploadInput, o *objectstore.Object, made sum) *s3.CompleteMultipartUploadOutput {
-	c := made.wire()
+func completion(in *s3.CompleteMultipartUploadInput, o *objectstore.Object, a attributes) *s3.CompleteMultipartUploadOutput {
+	c := a.Checksum.wire()
 	return &s3.CompleteMultipartUploadOutput{
-		Bucket: in.Bucket, Key: in.Key, ETag: quoted(o.ETag), Location: aws.String("/" + *in.Bucket + "/" + urlEncode(*in.Key)), ChecksumType: c.ChecksumType,
+		Bucket: in.Bucket, Key: in.Key, ETag: quoted(o.ETag), Location: aws.String("/" + *in.Bucket + "/" + urlEncode(*in.Key)), ServerSideEncryption: a.encryption(), ChecksumType: c.ChecksumType,
 		ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME, ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
 	}
 }
@@ -251,7 +253,7 @@ func (s *Service) completed(ctx context.Context, in *s3.CompleteMultipartUploadI
 		return nil, refusal
 	}
 	if a, err := attributesOf(o.Attributes); err == nil && a.UploadID != "" && a.UploadID == aws.ToString(in.UploadId) {
-		return completion(in, o, a.Checksum), nil
+		return completion(in, o, a), nil
 	}
 	return nil, refusal
 }

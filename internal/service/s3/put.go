@@ -57,7 +57,7 @@ func describe(in *s3.PutObjectInput) (a attributes, err error) {
 		return a, err
 	}
 	if !ownersOnly(in.ACL) || in.GrantFullControl != nil || in.GrantRead != nil || in.GrantReadACP != nil || in.GrantWriteACP != nil {
-		return a, refuse(400, "AccessControlListNotSupported", "The bucket does not allow ACLs")
+		return a, errNoACLs
 	}
 	if !slices.Contains(storageClasses, in.StorageClass) {
 		return a, refuse(400, "InvalidStorageClass", "The storage class you specified is not valid")
@@ -72,6 +72,7 @@ func describe(in *s3.PutObjectInput) (a attributes, err error) {
 	a = attributes{
 		ContentType: aws.ToString(in.ContentType), ContentEncoding: withoutChunked(aws.ToString(in.ContentEncoding)), ContentDisposition: aws.ToString(in.ContentDisposition),
 		ContentLanguage: aws.ToString(in.ContentLanguage), CacheControl: aws.ToString(in.CacheControl), Expires: in.Expires, Metadata: in.Metadata,
+		Encryption: string(in.ServerSideEncryption),
 	}
 	if in.StorageClass != types.StorageClassStandard {
 		a.StorageClass = string(in.StorageClass)
@@ -167,9 +168,11 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+	into, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	if err != nil {
 		return nil, err
 	}
+	a.inherit(into)
 	f, made, err := s.receive(in.Body, claim{
 		length: in.ContentLength, md5: in.ContentMD5, algorithm: in.ChecksumAlgorithm,
 		values: types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256},
@@ -185,7 +188,7 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	}
 	c := made.wire()
 	return &s3.PutObjectOutput{
-		ETag: quoted(o.ETag), ChecksumType: c.ChecksumType,
+		ETag: quoted(o.ETag), ServerSideEncryption: a.encryption(), ChecksumType: c.ChecksumType,
 		ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME, ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
 	}, nil
 }

@@ -21,6 +21,7 @@ const (
 	publicAccess  = "publicAccessBlock"
 	ownership     = "ownershipControls"
 	corsRules     = "cors"
+	lifecycle     = "lifecycle"
 	notifications = "notification"
 )
 
@@ -276,6 +277,17 @@ func (s *Service) GetBucketAcl(ctx context.Context, in *s3.GetBucketAclInput) (*
 	return &s3.GetBucketAclOutput{Owner: s.owner(), Grants: s.grants()}, err
 }
 
+// errNoACLs is the answer of a bucket whose objects are all its owner's, as they always are here.
+var errNoACLs = refuse(400, "AccessControlListNotSupported", "The bucket does not allow ACLs")
+
+// PutBucketAcl is S3's operation.
+func (s *Service) PutBucketAcl(ctx context.Context, in *s3.PutBucketAclInput) (*s3.PutBucketAclOutput, error) {
+	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
+	return nil, errNoACLs
+}
+
 func (s *Service) grants() []types.Grant {
 	return []types.Grant{{Grantee: &types.Grantee{ID: s.owner().ID, Type: types.TypeCanonicalUser}, Permission: types.PermissionFullControl}}
 }
@@ -304,11 +316,6 @@ func (s *Service) never(ctx context.Context, bucket, expectedOwner *string, code
 		return err
 	}
 	return missing(code, message)
-}
-
-// GetBucketLifecycleConfiguration is S3's operation.
-func (s *Service) GetBucketLifecycleConfiguration(ctx context.Context, in *s3.GetBucketLifecycleConfigurationInput) (*s3.GetBucketLifecycleConfigurationOutput, error) {
-	return nil, s.never(ctx, in.Bucket, in.ExpectedBucketOwner, "NoSuchLifecycleConfiguration", "The lifecycle configuration does not exist")
 }
 
 // GetBucketReplication is S3's operation.

@@ -39,6 +39,7 @@ type shape struct {
 type ref struct {
 	Shape, Location, LocationName string
 	XMLAttribute                  bool `json:"xmlAttribute"`
+	Flattened                     bool
 }
 
 // rest writes the routes of a REST-XML service's operations, and the places of their members.
@@ -114,7 +115,7 @@ func (m *model) place(s shape, name string) string {
 		return fmt.Sprintf("{In: inHeaders, Name: %q}", as)
 	case r.XMLAttribute:
 		return fmt.Sprintf("{In: inAttribute, Name: %q}", as)
-	case target.Type == "list" && target.Flattened:
+	case target.Type == "list" && (target.Flattened || r.Flattened):
 		return fmt.Sprintf("{Name: %q}", as)
 	case target.Type == "list":
 		item := target.Member.LocationName
