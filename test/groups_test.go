@@ -309,7 +309,7 @@ func groupCPU(t *testing.T, p *Pintle) {
 	g.AWS("ecs", "register-task-definition", "--family", "busy", "--container-definitions",
 		`[{"name":"main","image":"none","memory":16,"command":["sh","-c","while :; do i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; sleep 0.1; done"]}]`)
 	var task string
-	Eventually(t, "a task on the machine", time.Minute, func() bool {
+	Eventually(t, "a task on the machine", func() bool {
 		task = g.AWS("ecs", "run-task", "--task-definition", "busy", "--placement-constraints", "type=memberOf,expression=ec2InstanceId == "+machine, "--query", "tasks[0].taskArn", "--output", "text")
 		return task != "None"
 	})
@@ -321,7 +321,7 @@ func groupCPU(t *testing.T, p *Pintle) {
 		}
 	}
 	g.AWS("ecs", "stop-task", "--task", task)
-	Eventually(t, "one instance", time.Minute, func() bool { return *g.now().DesiredCapacity == 1 })
+	Eventually(t, "one instance", func() bool { return *g.now().DesiredCapacity == 1 })
 	g.await(inService)
 	g.did("Successful: Terminating EC2 instance: i-", "a monitor alarm TargetTracking-cpu-AlarmLow-", " in state ALARM triggered policy cpu changing the desired capacity from 2 to 1.")
 }
