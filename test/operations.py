@@ -722,6 +722,9 @@ assert len(gone["SuccessfullyDeletedLaunchTemplateVersions"]) == len(gone["Unsuc
 assert [t["LaunchTemplateName"] for t in ec2.describe_launch_templates(LaunchTemplateNames=["gpu"])["LaunchTemplates"]] == ["gpu"]
 refused("InvalidLaunchTemplateName.NotFoundException", ec2.describe_launch_templates, LaunchTemplateNames=["none"])
 refused("InvalidLaunchTemplateId.VersionNotFound", ec2.run_instances, LaunchTemplate={"LaunchTemplateName": "gpu", "Version": "7"}, MinCount=1, MaxCount=1)
+zones = ec2.describe_availability_zones(Filters=[{"Name": "state", "Values": ["available"]}])["AvailabilityZones"]
+assert [(z["ZoneName"], z["ZoneId"]) for z in zones][:2] == [("us-east-1a", "use1-az1"), ("us-east-1b", "use1-az2")], zones
+assert [r["RegionName"] for r in ec2.describe_regions()["Regions"]] == ["us-east-1"]
 images = ec2.describe_images(Owners=["amazon"], Filters=[{"Name": "name", "Values": ["*gpu*"]}])["Images"]
 assert len(images) == 2 and ec2.describe_images(ImageIds=[images[0]["ImageId"]])["Images"] == images[:1], images
 refused("InvalidAMIID.NotFound", ec2.describe_images, ImageIds=["ami-00000000"])

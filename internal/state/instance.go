@@ -96,6 +96,8 @@ func (i *Instance) Terminating(code, reason string) *Instance {
 type LaunchTemplate struct {
 	types.LaunchTemplate
 	Versions []types.LaunchTemplateVersion
+	// Numbered is the highest number that a deleted version had: numbers do not come back.
+	Numbered int64 `json:",omitzero"`
 }
 
 // Version is a version by its number, or by $Default or $Latest; nil where there is none. "" is the default.

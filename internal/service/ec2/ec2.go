@@ -1,5 +1,5 @@
 // Package ec2 is the part of Amazon EC2 that clients of ECS need: instances, those that the fleet starts and the
-// machines of other container instances; launch templates; and the types and images that Pintle knows. A Service has
+// machines of other container instances; launch templates; the types and images that Pintle knows; and the region with its zones. A Service has
 // methods as the SDK's client has them, over the store. It writes down what instances are wanted; the fleet loop starts
 // and ends them. It knows nothing of HTTP, and no other service.
 package ec2
@@ -49,7 +49,7 @@ type refusal struct {
 // HTTPStatusCode is the status of the answer.
 func (r *refusal) HTTPStatusCode() int { return r.status }
 
-func refuse(code, format string, args ...any) error {
+func refuse(code, format string, args ...any) *refusal {
 	return &refusal{smithy.GenericAPIError{Code: code, Message: fmt.Sprintf(format, args...)}, http.StatusBadRequest}
 }
 

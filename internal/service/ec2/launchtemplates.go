@@ -115,7 +115,7 @@ func findVersion(v *state.View, id, name *string, version string) (*state.Launch
 	return nil, nil, noVersion(row, version)
 }
 
-func noVersion(t *state.LaunchTemplate, version string) error {
+func noVersion(t *state.LaunchTemplate, version string) *refusal {
 	if _, err := strconv.ParseInt(version, 10, 64); err != nil && !strings.HasPrefix(version, "$") {
 		return refuse("InvalidLaunchTemplateId.VersionNotFound", "A version must be a number, $Latest or $Default, not '%s'", version)
 	}
@@ -167,8 +167,7 @@ func (s *Service) CreateLaunchTemplateVersion(ctx context.Context, in *ec2.Creat
 		if err := overlay(b, data); err != nil {
 			return err
 		}
-		*t = state.LaunchTemplate{LaunchTemplate: t.LaunchTemplate, Versions: t.Versions}
-		t.LatestVersionNumber = new(*t.LatestVersionNumber + 1)
+		t.LatestVersionNumber = new(max(*t.LatestVersionNumber, t.Numbered) + 1)
 		t.Versions = append(t.Versions, s.version(t, *t.LatestVersionNumber, in.VersionDescription, data))
 		return nil
 	})
@@ -251,7 +250,7 @@ func (s *Service) DeleteLaunchTemplateVersions(ctx context.Context, in *ec2.Dele
 		for _, name := range in.Versions {
 			v := t.Version(name)
 			if v == nil || *v.VersionNumber == *t.DefaultVersionNumber {
-				code, text := types.LaunchTemplateErrorCodeLaunchTemplateVersionDoesNotExist, noVersion(t, name).Error()
+				code, text := types.LaunchTemplateErrorCodeLaunchTemplateVersionDoesNotExist, noVersion(t, name).Message
 				if v != nil {
 					code, text = types.LaunchTemplateErrorCodeUnexpectedError, "The default version cannot be deleted."
 				}
@@ -263,6 +262,7 @@ func (s *Service) DeleteLaunchTemplateVersions(ctx context.Context, in *ec2.Dele
 				continue
 			}
 			gone := *v.VersionNumber
+			t.Numbered = max(t.Numbered, gone)
 			out.SuccessfullyDeletedLaunchTemplateVersions = append(out.SuccessfullyDeletedLaunchTemplateVersions, types.DeleteLaunchTemplateVersionsResponseSuccessItem{LaunchTemplateId: t.LaunchTemplateId, LaunchTemplateName: t.LaunchTemplateName, VersionNumber: &gone})
 			t.Versions = slices.DeleteFunc(t.Versions, func(v types.LaunchTemplateVersion) bool { return *v.VersionNumber == gone })
 			t.LatestVersionNumber = t.Versions[len(t.Versions)-1].VersionNumber

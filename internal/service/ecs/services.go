@@ -30,6 +30,18 @@ func (s *Service) findService(v *state.View, clusterArn, service string) *state.
 	return row
 }
 
+// updatable finds a service that can be changed.
+func (s *Service) updatable(v *state.View, clusterArn, service string) (*state.Service, error) {
+	row := v.Services.Get(inCluster(clusterArn, "service", service))
+	switch {
+	case row == nil || *row.ClusterArn != clusterArn:
+		return nil, serviceNotFound()
+	case *row.Status != state.ServiceActive: // also one that is deleted, as long as it is described
+		return nil, serviceNotActive()
+	}
+	return row, nil
+}
+
 // CreateService makes a service and its first deployment. The services loop starts its tasks.
 func (s *Service) CreateService(ctx context.Context, in *ecs.CreateServiceInput) (*ecs.CreateServiceOutput, error) {
 	if err := checkNewService(in); err != nil {
@@ -175,12 +187,9 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 	if err != nil {
 		return nil, err
 	}
-	old := s.findService(tx.View, *c.ClusterArn, aws.ToString(in.Service))
-	if old == nil {
-		return nil, serviceNotFound()
-	}
-	if *old.Status != state.ServiceActive {
-		return nil, serviceNotActive()
+	old, err := s.updatable(tx.View, *c.ClusterArn, aws.ToString(in.Service))
+	if err != nil {
+		return nil, err
 	}
 	if in.DesiredCount != nil && isDaemon(&old.Service) {
 		return nil, invalidParameter("desiredCount must not be given for a service with the scheduling strategy DAEMON: it runs one task on each instance.")

@@ -360,6 +360,24 @@ func TestDeleteService(t *testing.T) {
 	refused(t, store, before, err, "ServiceNotActiveException", "")
 }
 
+// A deleted service that is still described cannot be updated: API_UpdateService's ServiceNotActiveException.
+func TestUpdateInactiveService(t *testing.T) {
+	s, store := newTestService(t)
+	arn := create(t, s, nil).ServiceArn
+	err := store.Update(t.Context(), func(tx *state.Tx) error {
+		row := tx.Services.Get(*arn).Clone()
+		row.Status, row.Deployments = aws.String(state.ServiceInactive), nil
+		tx.Services.Put(row)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := store.Revision()
+	_, err = s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), DesiredCount: aws.Int32(1)})
+	refused(t, store, before, err, "ServiceNotActiveException", "")
+}
+
 func TestStopServiceDeployment(t *testing.T) {
 	s, store := newTestService(t)
 	stop := func(arn *string, how types.StopServiceDeploymentStopType) error {
