@@ -66,6 +66,23 @@ func TestS3Sync(t *testing.T) {
 	p.AWS("s3", "rb", "s3://sync")
 }
 
+// TestS3Lifecycle: what a bucket's rules say is over is gone once Pintle has looked, which it does when it starts.
+func TestS3Lifecycle(t *testing.T) {
+	t.Parallel()
+	p := Up(t, "c5.large=1")
+	p.AWS("s3api", "create-bucket", "--bucket", "logs")
+	for _, key := range []string{"old/a", "old/b", "kept"} {
+		p.AWS("s3api", "put-object", "--bucket", "logs", "--key", key, "--body", "s3_test.go")
+	}
+	p.AWS("s3api", "put-bucket-lifecycle-configuration", "--bucket", "logs", "--lifecycle-configuration",
+		`{"Rules":[{"Status":"Enabled","Filter":{"Prefix":"old/"},"Expiration":{"Date":"2026-01-01T00:00:00Z"}}]}`)
+	p.Kill()
+	p.Start()
+	Eventually(t, "one object", func() bool {
+		return p.AWS("s3api", "list-objects-v2", "--bucket", "logs", "--query", "Contents[].Key", "--output", "text") == "kept"
+	})
+}
+
 // TestS3TaskRole transfers a file in parts with boto3, inside a task with a role, under a control plane that
 // checks signatures, as the worker of a queue does.
 func TestS3TaskRole(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"github.com/pintle/pintle/internal/control/alarms"
 	"github.com/pintle/pintle/internal/control/autoscaling"
 	controlfleet "github.com/pintle/pintle/internal/control/fleet"
+	"github.com/pintle/pintle/internal/control/lifecycle"
 	"github.com/pintle/pintle/internal/control/metering"
 	"github.com/pintle/pintle/internal/control/nodes"
 	"github.com/pintle/pintle/internal/control/notifications"
@@ -115,6 +116,7 @@ type server struct {
 	scheduler *schedule.Scheduler
 	meter     *metering.Meter
 	sqs       *sqs.Service
+	s3        *s3.Service
 	link      *nodelink.Link
 	fleet     controlfleet.Provider // where machines come from; nil where nowhere
 	local     *fleet.Local          // the fleet, where it is this machine
@@ -269,6 +271,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		Now: time.Now, CloudWatch: metrics, Metrics: scales.Metrics, Lost: s.flags.Lost, NoFleet: s.fleet == nil, ScaleIn: scaleIn, ScaleInPause: pause, Put: s.metrics.Put, Prices: prices, Log: s.log,
 		Queues: s.sqs, QueueURL: s.queueURL,
 	})
+	s.s3 = s3.New(s.objects, s3.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Queues: s.sqs, QueueURL: s.queueURL})
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
 		wire.AutoScaling(serviceautoscaling.New(s.store, serviceautoscaling.Options{
@@ -282,9 +285,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		})),
 		wire.SQS(s.sqs),
 		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
-		wire.S3(s3.New(s.objects, s3.Options{
-			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Queues: s.sqs, QueueURL: s.queueURL,
-		})),
+		wire.S3(s.s3),
 	)
 	if err != nil {
 		return err
@@ -349,6 +350,9 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.objects.Collect(ctx, time.Now()) })
 	g.Go(func() error {
 		return notifications.Run(ctx, s.objects, notifications.Options{Now: time.Now, Queues: s.sqs, QueueURL: s.queueURL, Log: s.log})
+	})
+	g.Go(func() error {
+		return lifecycle.Run(call.With(ctx, call.Call{Service: "s3", Principal: call.S3}), s.s3, time.Now, s.log)
 	})
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {

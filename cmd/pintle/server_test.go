@@ -2,36 +2,20 @@ package main
 
 import (
 	"bytes"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pintle/pintle/internal/file/filetest"
 	"github.com/pintle/pintle/internal/queuestore"
 )
-
-// limitFiles has the disk be full for files beyond a size, until the function that it returns is called.
-func limitFiles(t *testing.T, size uint64) (free func()) {
-	t.Helper()
-	signal.Ignore(syscall.SIGXFSZ)
-	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: before.Max}); err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-			t.Error(err)
-		}
-	}
-}
 
 // TestFullDisk: a control plane whose queues can no longer be written ends, with an error, so that whoever keeps it up starts
 // it again.
 func TestFullDisk(t *testing.T) {
+	if !filetest.Alone(t) {
+		return
+	}
 	s, err := newServer(t.Context(), serverFlags{
 		Listen: "127.0.0.1:0", Data: t.TempDir(), Region: "us-east-1", Account: "000000000000", Lost: time.Minute, Settle: time.Minute, fleetFlags: fleetFlags{FleetMost: 1},
 	})
@@ -40,7 +24,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.run(t.Context()) }()
-	free := limitFiles(t, 1)
+	free := filetest.Fill(t, 1)
 	defer free()
 	if _, err := s.queues.CreateQueue(queuestore.Queue{Name: "q"}); err == nil {
 		t.Error("a queue was made on a full disk")
@@ -52,8 +36,11 @@ func TestFullDisk(t *testing.T) {
 
 // TestTaskKey is made once, and whole or not at all: a start on a full disk spoils no later one.
 func TestTaskKey(t *testing.T) {
+	if !filetest.Alone(t) {
+		return
+	}
 	dir := t.TempDir()
-	free := limitFiles(t, 16)
+	free := filetest.Fill(t, 16)
 	_, full := taskKey(dir)
 	free()
 	if full == nil {

@@ -8,15 +8,15 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/file/filetest"
 )
 
 func open(t testing.TB, dir string) *Store {
@@ -325,26 +325,11 @@ func TestSweepBesideDelete(t *testing.T) {
 	}
 }
 
-// limitFiles has the disk be full for files beyond a size, until the function that it returns is called.
-func limitFiles(t *testing.T, size uint64) (free func()) {
-	t.Helper()
-	signal.Ignore(syscall.SIGXFSZ)
-	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: before.Max}); err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // TestFullDisk: what could not be written is not there, neither at once nor after a restart, and can be tried again.
 func TestFullDisk(t *testing.T) {
+	if !filetest.Alone(t) {
+		return
+	}
 	dir := t.TempDir()
 	s := withGroup(t, dir, "a")
 	g := s.groups["g"]
@@ -359,7 +344,7 @@ func TestFullDisk(t *testing.T) {
 		size += int64(len(r.encode()))
 		batch = append(batch, &pending{r, make(chan error, 1)})
 	}
-	free := limitFiles(t, uint64(size-1))
+	free := filetest.Fill(t, uint64(size-1))
 	g.flush(batch)
 	free()
 	for i, p := range batch {
@@ -382,6 +367,9 @@ func TestFullDisk(t *testing.T) {
 
 // TestSweepOnAFullDisk: a segment stays as long as what it alone knows cannot be written elsewhere.
 func TestSweepOnAFullDisk(t *testing.T) {
+	if !filetest.Alone(t) {
+		return
+	}
 	dir := t.TempDir()
 	s := withGroup(t, dir, "a")
 	if err := s.groups["g"].openSegment(2); err != nil {
@@ -390,7 +378,7 @@ func TestSweepOnAFullDisk(t *testing.T) {
 	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
 		t.Fatal(err)
 	}
-	free := limitFiles(t, 1)
+	free := filetest.Fill(t, 1)
 	err := s.Sweep(10 * day)
 	free()
 	if err == nil {

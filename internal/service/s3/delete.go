@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/objectstore"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // DeleteObject is S3's operation.
@@ -24,7 +25,11 @@ func (s *Service) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*
 	if err := s.checkOwner(in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
-	c := objectstore.Conditions{Owe: s.owe(ctx, "ObjectRemoved:Delete"), Allow: unlessOther(in.IfMatch, in.IfMatchSize, in.IfMatchLastModifiedTime)}
+	event := "ObjectRemoved:Delete"
+	if call.From(ctx).Principal == call.S3 {
+		event = "LifecycleExpiration:Delete"
+	}
+	c := objectstore.Conditions{Owe: s.owe(ctx, event), Allow: unlessOther(in.IfMatch, in.IfMatchSize, in.IfMatchLastModifiedTime)}
 	return &s3.DeleteObjectOutput{}, s.asError(s.store.Delete(ctx, *in.Bucket, *in.Key, c), *in.Bucket, *in.Key)
 }
 

@@ -70,8 +70,16 @@ func checkLifecycleRule(r *types.LifecycleRule) error {
 	case r.Expiration == nil && r.AbortIncompleteMultipartUpload == nil && len(r.Transitions) == 0 && r.NoncurrentVersionExpiration == nil && len(r.NoncurrentVersionTransitions) == 0:
 		return refuse(400, "InvalidRequest", "At least one action needs to be specified in a rule")
 	}
-	if a := r.AbortIncompleteMultipartUpload; a != nil && aws.ToInt32(a.DaysAfterInitiation) < 1 {
-		return invalidArgument("DaysAfterInitiation", "", "'DaysAfterInitiation' for AbortIncompleteMultipartUpload action must be a positive integer")
+	if err := checkTags(tagsOf(r.Filter), maxObjectTags); err != nil {
+		return err
+	}
+	if a := r.AbortIncompleteMultipartUpload; a != nil {
+		switch {
+		case aws.ToInt32(a.DaysAfterInitiation) < 1:
+			return invalidArgument("DaysAfterInitiation", "", "'DaysAfterInitiation' for AbortIncompleteMultipartUpload action must be a positive integer")
+		case looksInside(r.Filter):
+			return refuse(400, "InvalidRequest", "AbortIncompleteMultipartUpload cannot be specified with Tags or sizes of objects")
+		}
 	}
 	return checkExpiration(r.Expiration)
 }
@@ -83,6 +91,22 @@ func conditionsOf(f *types.LifecycleRuleFilter) (n int) {
 		}
 	}
 	return n
+}
+
+// tagsOf are the tags that a filter asks for.
+func tagsOf(f *types.LifecycleRuleFilter) []types.Tag {
+	switch {
+	case f != nil && f.Tag != nil:
+		return []types.Tag{*f.Tag}
+	case f != nil && f.And != nil:
+		return f.And.Tags
+	}
+	return nil
+}
+
+// looksInside says whether a filter asks for more than a prefix.
+func looksInside(f *types.LifecycleRuleFilter) bool {
+	return f != nil && (f.Tag != nil || f.And != nil || f.ObjectSizeGreaterThan != nil || f.ObjectSizeLessThan != nil)
 }
 
 func checkExpiration(e *types.LifecycleExpiration) error {

@@ -269,17 +269,24 @@ func (s *Service) record(c call.Call, now time.Time, name, configuration string,
 	}
 	r := record{
 		EventVersion: "2.1", EventSource: "aws:s3", AwsRegion: s.opts.Region, EventTime: now.UTC().Format(eventTime), EventName: name,
-		UserIdentity: principal{"AWS:" + c.AccessKeyID}, RequestParameters: map[string]string{"sourceIPAddress": ip},
+		UserIdentity: identity(c), RequestParameters: map[string]string{"sourceIPAddress": ip},
 		ResponseElements: map[string]string{"x-amz-request-id": c.RequestID, "x-amz-id-2": c.RequestID},
 		S3: eventS3{
 			"1.0", configuration, eventBucket{o.Bucket, principal{s.opts.Account}, "arn:aws:s3:::" + o.Bucket},
 			eventObject{Key: encodeKey(o.Key), Sequencer: fmt.Sprintf("%018X", o.Sequence)},
 		},
 	}
-	if !strings.HasPrefix(name, "ObjectRemoved:") { // what is gone has neither
+	if !strings.HasPrefix(name, "ObjectRemoved:") && !strings.HasPrefix(name, "LifecycleExpiration:") { // what is gone has neither
 		r.S3.Object.Size, r.S3.Object.ETag = &o.Size, o.ETag
 	}
 	return r
+}
+
+func identity(c call.Call) principal {
+	if c.Principal == call.S3 {
+		return principal{call.S3}
+	}
+	return principal{"AWS:" + c.AccessKeyID}
 }
 
 // encodeKey is a key as events have it: as in a form, but for slashes.

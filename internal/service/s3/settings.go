@@ -11,7 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// What a bucket is set to is kept and answered. Of it, notifications alone have an effect.
+// What a bucket is set to is kept and answered. Of it, notifications, lifecycle
+// rules and the default encryption, which is but a word here, have an effect.
 
 // The names of the settings in the object store.
 const (

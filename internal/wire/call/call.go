@@ -22,6 +22,9 @@ type Call struct {
 // service tells a 0 from nothing: SDK's own clients cannot.
 const Zero = math.MinInt32
 
+// S3 is the Principal of what S3 does by itself: buckets' lifecycle rules.
+const S3 = "s3.amazonaws.com"
+
 type key struct{}
 
 // With returns a context for answering c.
