@@ -1,5 +1,5 @@
-// Package file writes files so that a crash leaves the old content or the new, never a part, and has locks that end with
-// their process.
+// Package file writes files so that a crash leaves the old content or the new, never a part, frames what logs are appended,
+// and has locks that end with their process.
 package file
 
 import (

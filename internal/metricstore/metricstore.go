@@ -92,8 +92,8 @@ type Options struct {
 // defaultMaxHead comes to some 50 MB, twice that while a flush is under way.
 const defaultMaxHead = 1 << 19
 
-// DefaultMaxMetrics comes to some 300 MB.
-const DefaultMaxMetrics = 500_000
+// defaultMaxMetrics comes to some 300 MB.
+const defaultMaxMetrics = 500_000
 
 // metricState is what is known of a metric besides its bins.
 type metricState struct {
@@ -155,7 +155,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		opts.Now = time.Now
 	}
 	opts.MaxHead = cmp.Or(opts.MaxHead, defaultMaxHead)
-	opts.MaxMetrics = cmp.Or(opts.MaxMetrics, DefaultMaxMetrics)
+	opts.MaxMetrics = cmp.Or(opts.MaxMetrics, defaultMaxMetrics)
 	s := &Store{
 		dir: dir, opts: opts, metrics: map[string]*metricState{}, series: map[uint32]*series{}, head: newHead(), queue: queue{failed: make(chan struct{})},
 	}
@@ -210,7 +210,7 @@ func (s *Store) loadBlocks() error {
 		}
 		s.blocks = append(s.blocks, b)
 		known[info.File] = true
-		s.nextBlock = max(s.nextBlock, blockNumber(info.File)+1)
+		s.nextBlock = max(s.nextBlock, fileNumber(info.File)+1)
 		err = b.entries(func(e entry) {
 			s.nextID = max(s.nextID, e.id+1) // also of one that was forgotten
 			s.saw(e.id, e.last)
@@ -236,7 +236,7 @@ func (s *Store) loadLogs() error {
 	}
 	s.logNumber = s.manifest.Log
 	for _, p := range paths {
-		n := blockNumber(filepath.Base(p))
+		n := fileNumber(filepath.Base(p))
 		if n < s.manifest.Log {
 			if err := os.Remove(p); err != nil {
 				return err
@@ -287,8 +287,8 @@ func (s *Store) openLog(number int) error {
 
 func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
 
-// blockNumber is the number in a file's name.
-func blockNumber(file string) (n int) {
+// fileNumber is the number in the name of a block or a log.
+func fileNumber(file string) (n int) {
 	fmt.Sscanf(file, "%d", &n) //nolint:errcheck // 0 for what is none of ours
 	return n
 }

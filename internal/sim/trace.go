@@ -37,20 +37,12 @@ func ReadTrace(r io.Reader, work map[string]time.Duration, fixed time.Duration) 
 	if err != nil {
 		return nil, fmt.Errorf("the trace has no line of names: %w", err)
 	}
-	header = slices.Clone(header) // in reuses it
-	columns := map[int]time.Duration{}
 	if fixed < 0 || fixed > longest {
 		return nil, fmt.Errorf("no request is worked on for %s", fixed)
 	}
-	for _, name := range slices.Sorted(maps.Keys(work)) {
-		if work[name] < 0 {
-			return nil, fmt.Errorf("the work of a unit of %s cannot be negative", name)
-		}
-		i := slices.Index(header, name)
-		if i < 1 {
-			return nil, fmt.Errorf("the trace has no column %q that tells work: its columns are %s", name, strings.Join(header[1:], ", "))
-		}
-		columns[i] = work[name]
+	columns, err := columnsOf(header, work)
+	if err != nil {
+		return nil, err
 	}
 	var out []Request
 	var first float64
@@ -74,16 +66,10 @@ func ReadTrace(r io.Reader, work map[string]time.Duration, fixed time.Duration) 
 			return nil, fmt.Errorf("line %d: it is more than %s from the first", line, longest)
 		}
 		request := Request{At: duration(at - first), Work: fixed}
-		for i, each := range columns {
-			n, err := strconv.ParseFloat(record[i], 64)
-			if err != nil || !(n >= 0 && n <= 1e9) {
-				return nil, fmt.Errorf("line %d: %s must be a number from 0 on, not %q", line, header[i], record[i])
+		for _, c := range columns {
+			if err := c.add(&request, record); err != nil {
+				return nil, fmt.Errorf("line %d: %w", line, err)
 			}
-			more := n * float64(each)
-			if more > float64(longest-request.Work) {
-				return nil, fmt.Errorf("line %d: a request that is worked on for more than %s", line, longest)
-			}
-			request.Work += time.Duration(more)
 		}
 		if len(out) == maxRequests {
 			return nil, fmt.Errorf("the trace has more than %d requests", maxRequests)
@@ -97,6 +83,41 @@ func ReadTrace(r io.Reader, work map[string]time.Duration, fixed time.Duration) 
 		}
 	}
 	return out, nil
+}
+
+// column is one of a trace that tells work: so much for each unit.
+type column struct {
+	name string
+	at   int
+	each time.Duration
+}
+
+func columnsOf(header []string, work map[string]time.Duration) (out []column, err error) {
+	for _, name := range slices.Sorted(maps.Keys(work)) {
+		if work[name] < 0 {
+			return nil, fmt.Errorf("the work of a unit of %s cannot be negative", name)
+		}
+		i := slices.Index(header, name)
+		if i < 1 {
+			return nil, fmt.Errorf("the trace has no column %q that tells work: its columns are %s", name, strings.Join(header[1:], ", "))
+		}
+		out = append(out, column{name, i, work[name]})
+	}
+	return out, nil
+}
+
+// add adds what a line says to its request.
+func (c column) add(to *Request, line []string) error {
+	n, err := strconv.ParseFloat(line[c.at], 64)
+	if err != nil || !(n >= 0 && n <= 1e9) {
+		return fmt.Errorf("%s must be a number from 0 on, not %q", c.name, line[c.at])
+	}
+	more := n * float64(c.each)
+	if more > float64(longest-to.Work) {
+		return fmt.Errorf("a request that is worked on for more than %s", longest)
+	}
+	to.Work += time.Duration(more)
+	return nil
 }
 
 // layouts are how traces write dates.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -159,14 +160,9 @@ func (e *Engine) adopt(ctx context.Context, found map[string]runtime.Container) 
 
 // inOrder lists the tasks as they came. The caller holds mu.
 func (e *Engine) inOrder() []*task {
-	out := make([]*task, 0, len(e.tasks))
-	for _, t := range e.tasks {
-		out = append(out, t)
-	}
-	slices.SortFunc(out, func(a, b *task) int {
+	return slices.SortedFunc(maps.Values(e.tasks), func(a, b *task) int {
 		return cmp.Or(a.rec.TakenAt.Compare(b.rec.TakenAt), cmp.Compare(a.arn(), b.arn()))
 	})
-	return out
 }
 
 // start lets a task run, and has it queue for what it needs: in the order of the calls. The caller
@@ -242,11 +238,7 @@ func (e *Engine) forget(t *task) {
 func (e *Engine) all() []*task {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	out := make([]*task, 0, len(e.tasks))
-	for _, t := range e.tasks {
-		out = append(out, t)
-	}
-	return out
+	return slices.Collect(maps.Values(e.tasks))
 }
 
 func (e *Engine) task(arn string) *task {

@@ -131,7 +131,6 @@ func (w *watch) read(store *metricstore.Store, now time.Time) (bool, error) {
 		n, w.flows = scaling.Memory, nil
 	}
 	first := now.Add(-time.Duration(n) * time.Second)
-	const unknown = -1
 	flows := slices.Repeat([]scaling.Flow{{Waiting: unknown, Working: unknown}}, n)
 	heard := len(w.flows) > 0
 	for _, one := range []struct {
@@ -158,11 +157,21 @@ func (w *watch) read(store *metricstore.Store, now time.Time) (bool, error) {
 	if !heard {
 		return false, nil // nobody has heard of the queue
 	}
+	w.append(flows)
+	w.until = now
+	return true, nil
+}
+
+// unknown is what waits, or is worked on, in a second that nobody has reported.
+const unknown = -1
+
+// append adds seconds to what is remembered. What stands still between reports does not vanish.
+func (w *watch) append(flows []scaling.Flow) {
 	var last scaling.Flow
 	if len(w.flows) > 0 {
 		last = w.flows[len(w.flows)-1]
 	}
-	for i := range flows { // what stands still between reports does not vanish
+	for i := range flows {
 		f := &flows[i]
 		if f.Waiting == unknown {
 			f.Waiting = last.Waiting
@@ -172,9 +181,8 @@ func (w *watch) read(store *metricstore.Store, now time.Time) (bool, error) {
 		}
 		last = *f
 	}
-	w.flows, w.until = append(w.flows, flows...), now
+	w.flows = append(w.flows, flows...)
 	w.flows = w.flows[max(0, len(w.flows)-scaling.Memory):]
-	return true, nil
 }
 
 // observe learns from what the service does with the queue now.

@@ -117,14 +117,14 @@ type Size struct {
 	Price     float64 // of an hour; 0 where it is not known
 }
 
-// Fits says whether one of the size has room for what is needed.
-func (s Size) Fits(need Size) bool {
+// fits says whether one of the size has room for what is needed.
+func (s Size) fits(need Size) bool {
 	return need.CPU <= s.CPU && need.MemoryMiB <= s.MemoryMiB && need.GPUs <= s.GPUs
 }
 
-// Cheaper orders sizes by price. Those whose price is not known come last, by what they have, which tells what they cost to some
+// cheaper orders sizes by price. Those whose price is not known come last, by what they have, which tells what they cost to some
 // degree: GPUs before processors before memory.
-func Cheaper(a, b Size) int {
+func cheaper(a, b Size) int {
 	price := func(s Size) float64 { return cmp.Or(s.Price, math.Inf(1)) }
 	return cmp.Or(cmp.Compare(price(a), price(b)), cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB))
 }
@@ -132,7 +132,7 @@ func Cheaper(a, b Size) int {
 // Need is what the next instance is to have room for: the most that anything needs, where a size has all of that, else the
 // largest need that fits a size, since an instance for two unlike ones might be none for either. What fits none does not count.
 func Need(sizes, needs []Size) (need Size) {
-	fits := func(n Size) bool { return slices.ContainsFunc(sizes, func(s Size) bool { return s.Fits(n) }) }
+	fits := func(n Size) bool { return slices.ContainsFunc(sizes, func(s Size) bool { return s.fits(n) }) }
 	var largest Size
 	for _, n := range needs {
 		if !fits(n) {
@@ -151,7 +151,7 @@ func Need(sizes, needs []Size) (need Size) {
 
 // Fitting are the sizes that fit what is needed; all where none does.
 func Fitting(sizes []Size, need Size) []Size {
-	fitting := slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return !s.Fits(need) })
+	fitting := slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return !s.fits(need) })
 	if len(fitting) == 0 {
 		return sizes
 	}
@@ -163,7 +163,7 @@ func Fitting(sizes []Size, need Size) []Size {
 func Pick(sizes []Size, need Size, cheapest bool) Size {
 	fitting := Fitting(sizes, need)
 	if cheapest {
-		return slices.MinFunc(fitting, Cheaper)
+		return slices.MinFunc(fitting, cheaper)
 	}
 	return fitting[0]
 }

@@ -27,13 +27,13 @@ type group struct {
 }
 
 // New returns an empty cluster. The mix is the work that is still to come; with nil, the cluster
-// begins with DefaultMix and learns the mix from the tasks that it is told of.
+// begins with defaultMix and learns the mix from the tasks that it is told of.
 func New(mix Mix) *Cluster {
 	c := &Cluster{
 		byID: map[string]*Node{}, groups: map[string]*group{}, shapes: map[shapeKey]*shape{}, learns: mix == nil,
 	}
 	if c.learns {
-		mix = DefaultMix()
+		mix = defaultMix()
 	}
 	c.forecast = newForecast(mix)
 	return c

@@ -21,8 +21,8 @@ type Class struct {
 	Weight    float64  // how common it is beside the others
 }
 
-// DefaultMix is the mix of a cluster of which nothing is known: mostly one GPU, some whole machines.
-func DefaultMix() Mix {
+// defaultMix is the mix of a cluster of which nothing is known: mostly one GPU, some whole machines.
+func defaultMix() Mix {
 	return Mix{
 		{CPU: 4096, MemoryMiB: 16384, GPUs: 1, Weight: 0.6},
 		{CPU: 8192, MemoryMiB: 32768, GPUs: 2, Weight: 0.2},

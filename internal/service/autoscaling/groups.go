@@ -31,6 +31,33 @@ var groupName = pattern.New(`^[^:/|\x00-\x1f\x7f]+$`, 255)
 
 // CreateAutoScalingGroup makes a group. The loop launches its instances.
 func (s *Service) CreateAutoScalingGroup(ctx context.Context, in *api.CreateAutoScalingGroupInput) (*api.CreateAutoScalingGroupOutput, error) {
+	g, err := s.newGroup(in)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNew(s.store.View(), g); err != nil {
+		return nil, err
+	}
+	for i := range g.Hooks {
+		if err := s.testTarget(ctx, g, &g.Hooks[i]); err != nil {
+			return nil, err
+		}
+	}
+	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		if err := checkNew(tx.View, g); err != nil {
+			return err
+		}
+		tx.AutoScalingGroups.Put(g)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.CreateAutoScalingGroupOutput{}, nil
+}
+
+// newGroup is the row of a group, as far as the store need not be asked.
+func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScalingGroup, error) {
 	name := aws.ToString(in.AutoScalingGroupName)
 	switch {
 	case !groupName.MatchString(name):
@@ -81,25 +108,7 @@ func (s *Service) CreateAutoScalingGroup(ctx context.Context, in *api.CreateAuto
 			return nil, err
 		}
 	}
-	if err := checkNew(s.store.View(), g); err != nil {
-		return nil, err
-	}
-	for i := range g.Hooks {
-		if err := s.testTarget(ctx, g, &g.Hooks[i]); err != nil {
-			return nil, err
-		}
-	}
-	err = s.store.Update(ctx, func(tx *state.Tx) error {
-		if err := checkNew(tx.View, g); err != nil {
-			return err
-		}
-		tx.AutoScalingGroups.Put(g)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &api.CreateAutoScalingGroupOutput{}, nil
+	return g, nil
 }
 
 func checkNew(v *state.View, g *state.AutoScalingGroup) error {

@@ -43,7 +43,7 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicy
 	if err != nil {
 		return nil, err
 	}
-	if err := s.putAlarms(ctx, g, row); err != nil {
+	if err := s.putAlarms(ctx, row); err != nil {
 		return nil, err
 	}
 	var had []types.Alarm
@@ -124,7 +124,7 @@ func (s *Service) policy(g *state.AutoScalingGroup, in *api.PutScalingPolicyInpu
 		if err := checkTracking(p.TargetTrackingConfiguration); err != nil {
 			return nil, err
 		}
-		p.Alarms = s.alarms(g, p)
+		p.Alarms = s.alarms(p)
 	default:
 		return nil, invalid("PolicyType must be SimpleScaling, StepScaling or TargetTrackingScaling, not %q", *p.PolicyType)
 	}
@@ -186,7 +186,7 @@ func (s *Service) specifications(p *state.GroupPolicy) []scaling.Alarm {
 	return all
 }
 
-func (s *Service) alarms(_ *state.AutoScalingGroup, p *state.GroupPolicy) (out []types.Alarm) {
+func (s *Service) alarms(p *state.GroupPolicy) (out []types.Alarm) {
 	for _, a := range s.specifications(p) {
 		out = append(out, types.Alarm{AlarmName: new(a.Name), AlarmARN: new("arn:aws:cloudwatch:" + s.opts.Region + ":" + s.opts.Account + ":alarm:" + a.Name)})
 	}
@@ -194,7 +194,7 @@ func (s *Service) alarms(_ *state.AutoScalingGroup, p *state.GroupPolicy) (out [
 }
 
 // putAlarms puts the alarms that a policy owns.
-func (s *Service) putAlarms(ctx context.Context, _ *state.AutoScalingGroup, p *state.GroupPolicy) error {
+func (s *Service) putAlarms(ctx context.Context, p *state.GroupPolicy) error {
 	if p.TargetTrackingConfiguration == nil {
 		return nil
 	}

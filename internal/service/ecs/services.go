@@ -214,19 +214,9 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 		}
 	}
 	row.Monitoring = cmp.Or(in.Monitoring, row.Monitoring)
-	td := tx.TaskDefinitions.Get(*old.TaskDefinition)
-	if in.TaskDefinition != nil || in.NetworkConfiguration != nil || in.CapacityProviderStrategy != nil {
-		l := launch{
-			cluster: in.Cluster, taskDefinition: cmp.Or(in.TaskDefinition, old.TaskDefinition), network: row.NetworkConfiguration,
-			launchType: row.LaunchType, providers: row.CapacityProviderStrategy,
-		}
-		if err := s.resolve(tx.View, &l); err != nil {
-			return nil, err
-		}
-		if err := s.useProviders(tx.View, &l); err != nil {
-			return nil, err
-		}
-		td = l.td
+	td, err := s.updatedDefinition(tx.View, in, row)
+	if err != nil {
+		return nil, err
 	}
 	if in.ForceNewDeployment || *td.TaskDefinitionArn != *old.TaskDefinition || !sameTasks(old, row) {
 		s.deploy(tx, row, td)
@@ -235,6 +225,22 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 	}
 	tx.Services.Put(row)
 	return row, nil
+}
+
+// updatedDefinition is the task definition of a service that an update was applied to. What has changed about where its
+// tasks run is checked against it.
+func (s *Service) updatedDefinition(v *state.View, in *ecs.UpdateServiceInput, row *state.Service) (*state.TaskDefinition, error) {
+	if in.TaskDefinition == nil && in.NetworkConfiguration == nil && in.CapacityProviderStrategy == nil {
+		return v.TaskDefinitions.Get(*row.TaskDefinition), nil
+	}
+	l := launch{
+		cluster: in.Cluster, taskDefinition: cmp.Or(in.TaskDefinition, row.TaskDefinition), network: row.NetworkConfiguration,
+		launchType: row.LaunchType, providers: row.CapacityProviderStrategy,
+	}
+	if err := s.resolve(v, &l); err != nil {
+		return nil, err
+	}
+	return l.td, s.useProviders(v, &l)
 }
 
 // sameTasks says whether two versions of a service make the same tasks of a task definition.

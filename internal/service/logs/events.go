@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,7 +136,7 @@ func (s *Service) GetLogEvents(ctx context.Context, in *cloudwatchlogs.GetLogEve
 	}
 	events, _ = cutPage(events)
 	if r.Backward {
-		reverse(events)
+		slices.Reverse(events)
 	}
 	out := &cloudwatchlogs.GetLogEventsOutput{Events: []types.OutputLogEvent{}}
 	for _, e := range events {
@@ -154,12 +155,6 @@ func cutPage(events []logstore.Event) ([]logstore.Event, bool) {
 		}
 	}
 	return events, false
-}
-
-func reverse(events []logstore.Event) {
-	for i, j := 0, len(events)-1; i < j; i, j = i+1, j-1 {
-		events[i], events[j] = events[j], events[i]
-	}
 }
 
 // A token is a direction and an event: what lies behind it, or ahead of it, comes next.

@@ -46,7 +46,7 @@ func (st State) Exit() runtime.Exit {
 
 // waitForEnd blocks until the shim is gone.
 func waitForEnd(ctx context.Context, dir string) error {
-	alive, err := Alive(dir)
+	alive, err := openAlive(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // never started
 	}

@@ -154,7 +154,7 @@ func (c Containers) Logs(ctx context.Context, id, cursor string, follow bool, em
 		status, _, err := Status(dir)
 		return err != nil || status == runtime.Exited
 	}
-	return ReadLog(ctx, dir, cursor, follow, done, func(l Line) error {
+	return readLog(ctx, dir, cursor, follow, done, func(l Line) error {
 		return emit(runtime.Line{At: l.At, Stderr: l.Stream == "stderr", Text: l.Log, Cursor: l.Cursor})
 	})
 }

@@ -133,9 +133,9 @@ func (l *logWriter) Close() error {
 	return l.file.Close()
 }
 
-// ReadLog hands the container's lines from the cursor on to emit. With follow it goes on until done
+// readLog hands the container's lines from the cursor on to emit. With follow it goes on until done
 // says that no more will come; without, it stops at the end.
-func ReadLog(ctx context.Context, dir, cursor string, follow bool, done func() bool, emit func(Line) error) error {
+func readLog(ctx context.Context, dir, cursor string, follow bool, done func() bool, emit func(Line) error) error {
 	number, offset, err := parseCursor(cursor)
 	if err != nil {
 		return err

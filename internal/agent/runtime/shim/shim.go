@@ -207,8 +207,8 @@ func ReadState(dir string) (st State, ok bool, err error) {
 	return st, err == nil, err
 }
 
-// Alive opens the shim's life: reading from it ends when the shim does. Close ends the reading.
-func Alive(dir string) (*os.File, error) {
+// openAlive opens the shim's life: reading from it ends when the shim does. Close ends the reading.
+func openAlive(dir string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, aliveFile), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
