@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -89,11 +90,12 @@ func TestGPUMetrics(t *testing.T) {
 func TestGPUsOfAnExporter(t *testing.T) {
 	t.Parallel()
 	var xid atomic.Int64
+	id := fmt.Sprint("GPU-e", os.Getpid()) // on a machine where other tests run, too, a GPU is one agent's
 	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for name, v := range map[string]int64{
 			"DCGM_FI_DEV_GPU_UTIL": 42, "DCGM_FI_DEV_GPU_TEMP": 66, "DCGM_FI_DEV_FB_USED": 1024, "DCGM_FI_DEV_FB_FREE": 3072, "DCGM_FI_DEV_XID_ERRORS": xid.Load(),
 		} {
-			fmt.Fprintf(w, "# HELP %s h\n# TYPE %s gauge\n%s{gpu=\"0\",UUID=\"GPU-e1\",pci_bus_id=\"00000000:3B:00.0\",device=\"nvidia0\",modelName=\"Tesla T4\",Hostname=\"h\",DCGM_FI_DRIVER_VERSION=\"580.1\"} %d\n", name, name, name, v)
+			fmt.Fprintf(w, "# HELP %s h\n# TYPE %s gauge\n%s{gpu=\"0\",UUID=\"%s\",pci_bus_id=\"00000000:3B:00.0\",device=\"nvidia0\",modelName=\"Tesla T4\",Hostname=\"h\",DCGM_FI_DRIVER_VERSION=\"580.1\"} %d\n", name, name, name, id, v)
 		}
 		io.WriteString(w, "\n") //nolint:errcheck // a test
 	}))
@@ -107,7 +109,7 @@ func TestGPUsOfAnExporter(t *testing.T) {
 		return func() bool {
 			out, err := p.pintle("gpus")
 			for line := range strings.Lines(out) {
-				if strings.Contains(line, "GPU-e1") && !slices.ContainsFunc(parts, func(s string) bool { return !strings.Contains(line, s) }) {
+				if strings.Contains(line, id) && !slices.ContainsFunc(parts, func(s string) bool { return !strings.Contains(line, s) }) {
 					return err == nil
 				}
 			}
@@ -115,13 +117,13 @@ func TestGPUsOfAnExporter(t *testing.T) {
 		}
 	}
 	Eventually(t, "the exporter's load", shows("Tesla T4", "42 %", "1024/4096 MiB", "66 °C", "ok"))
-	Eventually(t, "the same load for Prometheus", func() bool { return loads(t, metrics)["GPU-e1"] == "42 /" })
-	if out, err := p.pintle("gpus", "fault", "GPU-e1"); err == nil || !strings.Contains(out, "not simulated") {
+	Eventually(t, "the same load for Prometheus", func() bool { return loads(t, metrics)[id] == "42 /" })
+	if out, err := p.pintle("gpus", "fault", id); err == nil || !strings.Contains(out, "not simulated") {
 		t.Errorf("an error of a real GPU is made up: %v, %s", err, out)
 	}
 	xid.Store(79)
 	Eventually(t, "the exporter's error", shows("Xid 79"))
-	if out, err := p.pintle("gpus", "clear", "GPU-e1"); err != nil {
+	if out, err := p.pintle("gpus", "clear", id); err != nil {
 		t.Fatal(err, out)
 	}
 	Eventually(t, "the repaired GPU", shows("ok"))

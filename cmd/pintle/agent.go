@@ -190,7 +190,7 @@ func thisMachine(ctx context.Context, c agent.Config, typeName, metrics string) 
 		c.Log.Info("this machine has no GPUs that can be used", "reason", err)
 	}
 	if metrics == "" {
-		return c, nil
+		return c, gpu.Claim(c.GPUs.Devices())
 	}
 	var devices gpu.Source // nil lets the exporter say which there are
 	if err == nil {
@@ -201,7 +201,7 @@ func thisMachine(ctx context.Context, c agent.Config, typeName, metrics string) 
 		return c, fmt.Errorf("--gpu-exporter: %v", err) // not wrapped: it is not the control plane that does not answer
 	}
 	c.GPUs = exported
-	return c, nil
+	return c, gpu.Claim(c.GPUs.Devices())
 }
 
 // machineMemoryMiB is the machine's memory, from /proc/meminfo.

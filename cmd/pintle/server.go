@@ -15,9 +15,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 	_ "time/tzdata" // scheduled actions have time zones, also where the system has no list of them
 
+	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -150,10 +152,21 @@ func newServer(ctx context.Context, f serverFlags) (*server, error) {
 	if s.listener, err = net.Listen("tcp", f.Listen); err != nil {
 		return nil, fmt.Errorf("cannot listen: %w (is pintle running already? choose another address with --listen)", err)
 	}
+	s.listener = netutil.LimitListener(s.listener, maxConnections())
 	if err := errors.Join(s.openFleet(), s.open(ctx)); err != nil {
 		return nil, errors.Join(err, s.closeStores(), s.listener.Close())
 	}
 	return s, s.wire(verifier, issuer)
+}
+
+// maxConnections leaves half of the process's descriptors to its files: callers, who may be anybody, must not keep the stores from
+// being written.
+func maxConnections() int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return 512
+	}
+	return int(min(files.Cur, 1<<20) / 2)
 }
 
 // verifier checks signatures wherever somebody else could call.

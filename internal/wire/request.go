@@ -15,14 +15,15 @@ import (
 // request is one HTTP request on its way through the handler, and what is known of it so far.
 type request struct {
 	*http.Request
-	id        string // of the request, for the answer and the log
-	api       *API
-	protocol  Protocol
-	operation string
-	op        *operation // what answers it; nil until that is known
-	body      []byte
-	signed    []byte     // the body as it came, and was signed: body may have been compressed in it
-	form      url.Values // the parameters, in a protocol of forms
+	connection *http.ResponseController
+	id         string // of the request, for the answer and the log
+	api        *API
+	protocol   Protocol
+	operation  string
+	op         *operation // what answers it; nil until that is known
+	body       []byte
+	signed     []byte     // the body as it came, and was signed: body may have been compressed in it
+	form       url.Values // the parameters, in a protocol of forms
 
 	*scratch
 }
@@ -57,7 +58,7 @@ func (q *request) readBody() error {
 	if q.api != nil {
 		limit = q.api.MaxBody
 	}
-	_, err := q.in.ReadFrom(http.MaxBytesReader(nil, q.Body, limit))
+	_, err := q.in.ReadFrom(http.MaxBytesReader(nil, io.NopCloser(&steadyReader{q.Body, q.connection}), limit))
 	q.body = q.in.Bytes()
 	var tooLarge *http.MaxBytesError
 	switch {

@@ -20,7 +20,7 @@ import (
 // output are spread over headers, parameters and XML, and bodies can be streams of any length. So an API
 // that speaks it has a way of its own through the handler.
 
-// maxIdle is how long a streamed body may pause.
+// maxIdle is how long a body may pause.
 const maxIdle = time.Minute
 
 // serveREST answers one request.

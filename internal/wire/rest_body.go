@@ -157,10 +157,11 @@ type steadyReader struct {
 func (s *steadyReader) Read(p []byte) (int, error) {
 	s.controller.SetReadDeadline(time.Now().Add(maxIdle)) //nolint:errcheck // tests' recorders have none
 	n, err := s.r.Read(p)
-	if err != nil {
+	if err == io.EOF {
 		s.controller.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
+		return n, err
 	}
-	if err != nil && err != io.EOF {
+	if err != nil { // the deadline stays: what is left of the body is read once the call is answered
 		err = asClientError(err)
 	}
 	return n, err

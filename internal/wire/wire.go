@@ -131,7 +131,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.mux.ServeHTTP(w, r)
 		return
 	}
-	q := &request{Request: r, id: uuid.NewString(), scratch: scratches.Get().(*scratch)}
+	q := &request{Request: r, connection: http.NewResponseController(w), id: uuid.NewString(), scratch: scratches.Get().(*scratch)}
 	defer q.release()
 	header := w.Header()
 	body, err := h.answer(q)

@@ -1,16 +1,19 @@
 package wire_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -430,5 +433,49 @@ func TestCoverage(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
+	}
+}
+
+// pipes is a listener whose connections lie in memory.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestABodyThatNeverComes keeps a connection for a minute, whatever it is for; a call that takes longer is not cut off by that.
+func TestABodyThatNeverComes(t *testing.T) {
+	for _, c := range []struct {
+		name, request string
+		want          int
+	}{
+		{"half a body", "POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Target: AmazonEC2ContainerServiceV20141113.DescribeClusters\r\nContent-Length: 100\r\n\r\n{", http.StatusBadRequest},
+		{"a slow call", "POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Target: AmazonEC2ContainerServiceV20141113.DescribeClusters\r\nContent-Length: 2\r\n\r\n{}", http.StatusOK},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHandler(t, wire.Options{}, wire.ECS(&fakeECS{describeClusters: func(ctx context.Context, _ *ecs.DescribeClustersInput) (*ecs.DescribeClustersOutput, error) {
+				time.Sleep(time.Hour)
+				return &ecs.DescribeClustersOutput{}, ctx.Err()
+			}}))
+			client, connection := net.Pipe()
+			listener := make(pipes, 1)
+			listener <- connection
+			server := &http.Server{Handler: h}
+			go server.Serve(listener)
+			go io.WriteString(client, c.request)
+			resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+			if err != nil || resp.StatusCode != c.want {
+				t.Errorf("%s: %v %v", c.name, resp, err)
+			}
+			client.Close()
+			close(listener)
+			server.Close()
+		})
 	}
 }

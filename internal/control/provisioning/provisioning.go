@@ -5,7 +5,7 @@ package provisioning
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -60,7 +60,7 @@ func Place(tx *state.Tx, scheduler *schedule.Scheduler, since, now time.Time) {
 	slices.SortStableFunc(waiting, func(a, b *state.Task) int { return aws.ToTime(a.CreatedAt).Compare(aws.ToTime(b.CreatedAt)) })
 	full := map[string][]types.Failure{}
 	for _, t := range waiting {
-		kind := fmt.Sprint(*t.ClusterArn, *t.TaskDefinitionArn, aws.ToString(t.CapacityProviderName), aws.ToString(t.Group), t.Waiting.CPU, t.Waiting.MemoryMiB, t.Waiting.GPUs, len(t.Waiting.Constraints))
+		kind := kindOf(t)
 		if full[kind] == nil {
 			full[kind] = scheduler.Fill(tx, t)
 		}
@@ -68,4 +68,13 @@ func Place(tx *state.Tx, scheduler *schedule.Scheduler, since, now time.Time) {
 			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTaskFailedToStart, schedule.Shortage(tx.View, t, full[kind]), now.UTC().Truncate(time.Millisecond)))
 		}
 	}
+}
+
+// kindOf is what a task has in common with those that find room where it does.
+func kindOf(t *state.Task) string {
+	b, err := json.Marshal([]any{t.ClusterArn, t.TaskDefinitionArn, t.CapacityProviderName, t.Group, t.Waiting})
+	if err != nil {
+		panic(err) // it is numbers and text
+	}
+	return string(b)
 }

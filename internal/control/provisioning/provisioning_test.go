@@ -162,6 +162,29 @@ func TestSmallOnesPass(t *testing.T) {
 	})
 }
 
+// TestOnesPlacedElsewherePass: a task whose constraint finds no room keeps none from those that may go elsewhere.
+func TestOnesPlacedElsewherePass(t *testing.T) {
+	running(t, func(w *world) {
+		tasks := map[string]string{}
+		for _, rack := range []string{"a", "b"} {
+			tasks[rack] = w.wait("one", 1)
+			w.change(func(tx *state.Tx) {
+				bound := *tx.Tasks.Get(tasks[rack])
+				bound.Waiting = &state.Waiting{MemoryMiB: 64, GPUs: 1, Constraints: []types.PlacementConstraint{{
+					Type: types.PlacementConstraintTypeMemberOf, Expression: aws.String("attribute:rack == " + rack),
+				}}}
+				tx.Tasks.Put(&bound)
+			})
+		}
+		w.node("ours", "p", 2, func(i *state.ContainerInstance) {
+			i.Attributes = []types.Attribute{{Name: aws.String("rack"), Value: aws.String("b")}}
+		})
+		synctest.Wait()
+		w.expect(tasks["a"], "PROVISIONING", "")
+		w.expect(tasks["b"], "PENDING", "ours")
+	})
+}
+
 // TestGivesUp: what has found no instance for half an hour is stopped, and says why: "Amazon ECS API failure reasons" in ECS's
 // developer guide, DescribeTasks.
 func TestGivesUp(t *testing.T) {
