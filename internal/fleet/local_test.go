@@ -61,6 +61,9 @@ func agent(args []string) error {
 	<-terminated.Done()
 	time.Sleep(100 * time.Millisecond)
 	syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+	for command := []byte{0}; len(command) > 0; time.Sleep(10 * time.Millisecond) {
+		command, _ = os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // nothing of one that has ended
+	}
 	return os.WriteFile(filepath.Join(dir, OffFile), nil, 0o600)
 }
 

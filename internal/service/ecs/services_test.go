@@ -32,7 +32,9 @@ func newTestService(t *testing.T) (*Service, *state.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+	now := time.Now()
+	tick := func() time.Time { now = now.Add(time.Second); return now } // so that what comes later is later, however fast the disk is
+	s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: tick})
 	if _, err := s.CreateCluster(t.Context(), &ecs.CreateClusterInput{}); err != nil {
 		t.Fatal(err)
 	}

@@ -52,8 +52,9 @@ func withEngine(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer func() {
-		cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
-		cmd.Wait()                          //nolint:errcheck // it was told to
+		cmd.Process.Signal(syscall.SIGTERM)                            //nolint:errcheck // it may have ended
+		cmd.Wait()                                                     //nolint:errcheck // it was told to
+		syscall.Unmount(dir+"/exec/netns/default", syscall.MNT_DETACH) //nolint:errcheck // it leaves that behind
 	}()
 	for range 1200 { // two minutes
 		if engine, err = New(context.Background(), host); err == nil {

@@ -365,7 +365,7 @@ func (s *suite) adopts(t *testing.T) {
 }
 
 func (s *suite) execs(t *testing.T) {
-	id := s.run(t, "echo up; sleep 60", func(c *runtime.Spec) { c.Env = []string{"MINE=1"} })
+	id := s.run(t, "echo up; sleep 600", func(c *runtime.Spec) { c.Env = []string{"MINE=1"} })
 	s.says(t, id)
 	var out bytes.Buffer
 	code, err := s.rt.Exec(t.Context(), id, runtime.Exec{
@@ -486,7 +486,7 @@ func (s *suite) links(t *testing.T) {
 	bridge := func(name string) func(*runtime.Spec) {
 		return func(c *runtime.Spec) { another(name)(c); c.Network.Mode = "bridge" }
 	}
-	server := s.run(t, "echo linked > /tmp/index.html; httpd -p 80 -h /tmp; echo up; sleep 60", bridge("server"))
+	server := s.run(t, "echo linked > /tmp/index.html; httpd -p 80 -h /tmp; echo up; sleep 600", bridge("server"))
 	s.says(t, server)
 	got := s.output(t, "wget -q -O - http://peer/", func(c *runtime.Spec) { bridge("client")(c); c.Network.Links = []string{server + ":peer"} })
 	if got != "linked" {
@@ -495,9 +495,9 @@ func (s *suite) links(t *testing.T) {
 }
 
 func (s *suite) sharesProcesses(t *testing.T) {
-	first := s.run(t, "touch /dev/shm/file; echo up; exec sleep 61", another("first"))
+	first := s.run(t, "touch /dev/shm/file; echo up; exec sleep 610", another("first"))
 	s.says(t, first)
-	got := s.output(t, "ps | grep -c 'sleep 6[1]'; ls /dev/shm", func(c *runtime.Spec) {
+	got := s.output(t, "ps | grep -c 'sleep 61[0]'; ls /dev/shm", func(c *runtime.Spec) {
 		another("second")(c)
 		c.Pid, c.IPC = "container:"+first, "container:"+first
 	})
