@@ -65,7 +65,7 @@ func TestCPUServiceFollowsItsLoad(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.2xlarge", "--reaction", "fast", "--settle", "1s")
 	cmd := p.Command("../examples/4-cpu-service/scale.sh")
-	cmd.Env = append(cmd.Env, "TASKDEF="+modest(t, "../examples/4-cpu-service/taskdef.json", `"cpu": "256"`, `"cpu": "128"`, `"cpu": 256`, `"cpu": 128`), "WORK_DIR="+t.TempDir())
+	cmd.Env = append(cmd.Env, "TASKDEF="+modest(t, "../examples/4-cpu-service/taskdef.json", `"cpu": "256",`, "", `"cpu": 256`, `"cpu": 32`), "WORK_DIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
