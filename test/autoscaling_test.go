@@ -2,6 +2,8 @@ package test
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -15,13 +17,13 @@ import (
 func TestGPUServiceFollowsItsLoad(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, most string
-		up, env    []string
-		collector  bool
+		name, most, definition string
+		up                     []string
+		collector              bool
 	}{
-		{name: "nodes", most: "3"},
-		{name: "collector", most: "2", up: []string{"--no-gpu-metrics"}, collector: true},
-		{name: "sidecar", most: "2", up: []string{"--no-gpu-metrics"}, env: []string{"TASKDEF=sidecar-taskdef.json"}},
+		{name: "nodes", most: "3", definition: "taskdef.json"},
+		{name: "collector", most: "2", definition: "taskdef.json", up: []string{"--no-gpu-metrics"}, collector: true},
+		{name: "sidecar", most: "2", definition: "sidecar-taskdef.json", up: []string{"--no-gpu-metrics"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -35,7 +37,7 @@ func TestGPUServiceFollowsItsLoad(t *testing.T) {
 				p.collect()
 			}
 			cmd := p.Command("../examples/0-gpu-service/scale.sh")
-			cmd.Env = append(append(cmd.Env, c.env...), "MOST="+c.most, "EXPORTER_PORT="+port, "STRESS_DIR="+t.TempDir())
+			cmd.Env = append(cmd.Env, "TASKDEF="+modest(t, "../examples/0-gpu-service/"+c.definition, `"cpu": 128`, `"cpu": 16`), "MOST="+c.most, "EXPORTER_PORT="+port, "STRESS_DIR="+t.TempDir())
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -63,14 +65,14 @@ func TestCPUServiceFollowsItsLoad(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.2xlarge", "--reaction", "fast", "--settle", "1s")
 	cmd := p.Command("../examples/4-cpu-service/scale.sh")
-	cmd.Env = append(cmd.Env, "WORK_DIR="+t.TempDir())
+	cmd.Env = append(cmd.Env, "TASKDEF="+modest(t, "../examples/4-cpu-service/taskdef.json", `"cpu": "256",`, "", `"cpu": 256`, `"cpu": 32`), "WORK_DIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, want := range []string{
 		`TargetTracking-service/default/ml-service-AlarmHigh-\S+\s+TargetTracking-service/default/ml-service-AlarmLow-`,
-		`(?s)desired and running: 1 1;.*--- work.*desired and running: ([2-9]|10) ([2-9]|10); CPU: \d{2,3}\..*--- rest.*desired and running: 1 1;`,
+		`(?s)desired and running: 1 1;.*--- work.*desired and running: ([2-9]|10) ([2-9]|10); CPU: \d{2,}\..*--- rest.*desired and running: 1 1;`,
 		`Setting desired count to \d+\.\tmonitor alarm TargetTracking-service/default/ml-service-AlarmHigh-\S+ in state ALARM triggered policy ecs-appautoscaling-policy`,
 		`Setting desired count to 1\.\tmonitor alarm TargetTracking-service/default/ml-service-AlarmLow-\S+ in state ALARM triggered policy ecs-appautoscaling-policy`,
 	} {
@@ -78,6 +80,25 @@ func TestCPUServiceFollowsItsLoad(t *testing.T) {
 			t.Errorf("the script's output lacks %s:\n%s", want, out)
 		}
 	}
+}
+
+// modest is an example's task definition with less CPU: its tasks are under stress by what they use of it, and must be so on a
+// machine whose processors others use, too.
+func modest(t *testing.T, path string, lessCPU ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer(lessCPU...).Replace(string(b))
+	if text == string(b) {
+		t.Fatalf("%s has not the CPU that it is to have less of", path)
+	}
+	path = filepath.Join(t.TempDir(), "taskdef.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // collect runs the example's collector until the test ends.

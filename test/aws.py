@@ -74,7 +74,7 @@ def main(directory):
         connection, _ = listener.accept()
         _, descriptors, _, _ = socket.recv_fds(connection, 1, 3)
         line = connection.makefile("rb").readline()
-        if len(descriptors) == 3 and line:
+        if len(descriptors) == 3 and line.endswith(b"\n"):  # else who asked was killed
             request = json.loads(line)
             warm(session, request[0][request[0][:1] == ["--endpoint-url"] and 2 or 0:])
             if os.fork() == 0:

@@ -1,14 +1,12 @@
 package test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"testing"
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	stop, err := StartCLI()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

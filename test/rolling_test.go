@@ -70,8 +70,16 @@ type web struct {
 // API says are there, as a load balancer does. None may fail.
 func TestRollingUpdatesLoseNoRequest(t *testing.T) {
 	t.Parallel()
-	t.Run("process", func(t *testing.T) { webOfProcesses(t).updates(t, 3, func() {}) })
-	t.Run("runc", func(t *testing.T) { webOfContainers(t).updates(t, 2, func() {}) })
+	for _, c := range []struct {
+		name    string
+		web     func(*testing.T) *web
+		updates int
+	}{{"process", webOfProcesses, 3}, {"runc", webOfContainers, 2}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.web(t).updates(t, c.updates, func() {})
+		})
+	}
 }
 
 // TestKillsDuringRollingUpdates kills the control plane, and the nodes' agents with it, again and again during rolling

@@ -3,6 +3,7 @@
 # and takes it away until there is one.
 set -euo pipefail
 cd "$(dirname "$0")"
+taskdef=${TASKDEF:-taskdef.json}
 work=${WORK_DIR:-/tmp/cpu-service} # the tasks have work while there is a file work in it
 export AWS_PAGER=
 aws() { command aws ${AWS_ENDPOINT_URL:+--endpoint-url "$AWS_ENDPOINT_URL"} "$@"; }
@@ -17,7 +18,7 @@ metric() { # what CloudWatch has of the last minutes
 mkdir -p "$work" && rm -f "$work/work"
 trap 'rm -f "$work/work"' EXIT
 
-aws ecs register-task-definition --cli-input-json "$(sed "s#/tmp/cpu-service#$work#g" taskdef.json)" --query taskDefinition.taskDefinitionArn --output text
+aws ecs register-task-definition --cli-input-json "$(sed "s#/tmp/cpu-service#$work#g" "$taskdef")" --query taskDefinition.taskDefinitionArn --output text
 aws ecs create-service --service-name ml-service --task-definition ml-task-family --desired-count 1 --query service.serviceArn --output text
 scalable register-scalable-target --min-capacity 1 --max-capacity 10 >/dev/null
 scalable put-scaling-policy --policy-name ecs-appautoscaling-policy --policy-type TargetTrackingScaling \

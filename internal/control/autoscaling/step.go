@@ -259,8 +259,8 @@ func providerOf(v *state.View, g *state.AutoScalingGroup) *state.CapacityProvide
 	return nil
 }
 
-// containerInstance is what an instance has registered last; nil where it has not. An agent that did not hear of its registration,
-// since the control plane was killed then, registers once more.
+// containerInstance is what an instance has registered last; nil where it has not. An agent that has forgotten who it was registers
+// once more.
 func containerInstance(v *state.View, id string) (last *state.ContainerInstance) {
 	for c := range v.ContainerInstances.By(state.InstancesByMachine, id) {
 		if *c.Status != "INACTIVE" && (last == nil || aws.ToTime(c.RegisteredAt).After(aws.ToTime(last.RegisteredAt))) {

@@ -48,7 +48,7 @@ func (s *Service) RegisterContainerInstance(ctx context.Context, in *ecs.Registe
 		if err != nil {
 			return err
 		}
-		arn := aws.ToString(in.ContainerInstanceArn)
+		arn := cmp.Or(aws.ToString(in.ContainerInstanceArn), unheard(tx.View, *c.ClusterArn, identityDocument(in.InstanceIdentityDocument).InstanceID))
 		if arn == "" {
 			arn = state.InCluster(*c.ClusterArn, "container-instance", s.scheduler.NewID())
 		}
@@ -69,6 +69,17 @@ func (s *Service) RegisterContainerInstance(ctx context.Context, in *ecs.Registe
 		return nil, err
 	}
 	return &ecs.RegisterContainerInstanceOutput{ContainerInstance: new(describeInstance(s.store.View(), row, nil))}, nil
+}
+
+// unheard is what a machine is registered as in a cluster, if it has never been connected as that: nobody answered its agent, since
+// the control plane was killed then, and it asks again. Amazon's agent has a token for it. "" is none.
+func unheard(v *state.View, clusterArn string, machine *string) string {
+	for row := range v.ContainerInstances.By(state.InstancesByMachine, aws.ToString(machine)) {
+		if row.ClusterArn == clusterArn && *row.Status == statusActive && !row.AgentConnected && row.DisconnectedAt == nil {
+			return *row.ContainerInstanceArn
+		}
+	}
+	return ""
 }
 
 // reregister is the row for a registration: a new one, or the old one with what may change.

@@ -2,10 +2,13 @@ package ecs
 
 import (
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/state"
 )
 
 // TestMachineOfAnInstance registers a node that says what machine it is, one way or another.
@@ -26,6 +29,47 @@ func TestMachineOfAnInstance(t *testing.T) {
 		row, err := reregister(nil, "arn", "cluster", &ecs.RegisterContainerInstanceInput{InstanceIdentityDocument: &c.document, Attributes: c.attributes})
 		if err != nil || aws.ToString(row.Ec2InstanceId) != c.id || row.PrivateIPAddress != c.ip {
 			t.Errorf("%s: got %q at %q, %v", c.name, aws.ToString(row.Ec2InstanceId), row.PrivateIPAddress, err)
+		}
+	}
+}
+
+// TestRegisteringAgain: a machine that did not hear of its registration asks again, and is no second container instance; one
+// that was connected, and has forgotten, is.
+func TestRegisteringAgain(t *testing.T) {
+	s, store := newTestService(t)
+	register := func(machine string) string {
+		t.Helper()
+		out, err := s.RegisterContainerInstance(t.Context(), &ecs.RegisterContainerInstanceInput{
+			InstanceIdentityDocument: aws.String(`{"instanceId":"` + machine + `"}`),
+			TotalResources:           []types.Resource{{Name: aws.String("CPU"), IntegerValue: 1024}, {Name: aws.String("MEMORY"), IntegerValue: 1024}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *out.ContainerInstance.ContainerInstanceArn
+	}
+	first := register("i-1")
+	if again := register("i-1"); again != first {
+		t.Errorf("the machine is registered as %s and as %s", first, again)
+	}
+	if other := register("i-2"); other == first {
+		t.Errorf("two machines are registered as %s", first)
+	}
+	for _, change := range []func(*state.ContainerInstance){
+		func(c *state.ContainerInstance) { c.AgentConnected = true },
+		func(c *state.ContainerInstance) { c.AgentConnected, c.DisconnectedAt = false, aws.Time(time.Now()) },
+	} {
+		err := store.Update(t.Context(), func(tx *state.Tx) error {
+			c := *tx.ContainerInstances.Get(first)
+			change(&c)
+			tx.ContainerInstances.Put(&c)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := register("i-1"); again == first {
+			t.Errorf("%s was connected, and is registered anew without its ARN", first)
 		}
 	}
 }
