@@ -22,7 +22,7 @@ type lifecycleRules struct {
 	MinimumSize types.TransitionDefaultMinimumObjectSize
 }
 
-// PutBucketLifecycleConfiguration is S3's operation.
+// PutBucketLifecycleConfiguration is S3's operation. Rules are kept; nothing expires by them.
 func (s *Service) PutBucketLifecycleConfiguration(ctx context.Context, in *s3.PutBucketLifecycleConfigurationInput) (*s3.PutBucketLifecycleConfigurationOutput, error) {
 	c := in.LifecycleConfiguration
 	if c == nil || len(c.Rules) == 0 || len(c.Rules) > maxLifecycleRules {
