@@ -61,9 +61,9 @@ func checkLifecycleRule(r *types.LifecycleRule) error {
 		return invalidArgument("ID", *r.ID, "ID length should not exceed allowed limit of %d", maxRuleID)
 	case r.Status != types.ExpirationStatusEnabled && r.Status != types.ExpirationStatusDisabled:
 		return malformedXML("a Rule's Status must be Enabled or Disabled")
-	case r.Filter == nil && r.Prefix == nil: //nolint:staticcheck // older clients have no filter
+	case r.Filter == nil && r.Prefix == nil: // which is what there was before filters
 		return malformedXML("a Rule needs a Filter")
-	case r.Filter != nil && r.Prefix != nil: //nolint:staticcheck // older clients have no filter
+	case r.Filter != nil && r.Prefix != nil:
 		return malformedXML("a Rule must not have both a Filter and a Prefix")
 	case r.Filter != nil && conditionsOf(r.Filter) > 1:
 		return malformedXML("a Filter must have at most one of Prefix, Tag, ObjectSizeGreaterThan, ObjectSizeLessThan and And")
