@@ -1603,3 +1603,10 @@ var EC2Names = map[string]string{
 	"VpnGateway.Tags":                                                                  "tagSet",
 	"VpnGateway.VpcAttachments":                                                        "attachments",
 }
+
+// EC2Places is what the elements of lists are called that are not called item, by "<Struct>.<Field>".
+var EC2Places = map[string]Place{
+	"InferenceAcceleratorInfo.Accelerators":                      {Item: "member"},
+	"InstanceNetworkInterfaceSpecification.Groups":               {Item: "SecurityGroupId"},
+	"LaunchTemplateInstanceNetworkInterfaceSpecification.Groups": {Item: "groupId"},
+}

@@ -55,6 +55,29 @@ func TestEC2ThroughTheSDK(t *testing.T) {
 	}
 }
 
+// fakeTemplates describes versions of launch templates as it is told.
+type fakeTemplates []types.LaunchTemplateVersion
+
+func (f fakeTemplates) DescribeLaunchTemplateVersions(context.Context, *ec2.DescribeLaunchTemplateVersionsInput) (*ec2.DescribeLaunchTemplateVersionsOutput, error) {
+	return &ec2.DescribeLaunchTemplateVersionsOutput{LaunchTemplateVersions: f}, nil
+}
+
+// The SDK reads a network interface's groups only by the name that their elements have in EC2.
+func TestEC2OddListsThroughTheSDK(t *testing.T) {
+	want := fakeTemplates{{LaunchTemplateData: &types.ResponseLaunchTemplateData{
+		SecurityGroupIds:  []string{"sg-1"},
+		NetworkInterfaces: []types.LaunchTemplateInstanceNetworkInterfaceSpecification{{Groups: []string{"sg-2", "sg-3"}}},
+	}}}
+	client := ec2.NewFromConfig(config(newHandler(t, wire.Options{}, wire.EC2(want))))
+	got, err := client.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got.LaunchTemplateVersions, []types.LaunchTemplateVersion(want)) {
+		t.Errorf("the client got %+v", got.LaunchTemplateVersions[0].LaunchTemplateData)
+	}
+}
+
 func TestEC2ErrorsThroughTheSDK(t *testing.T) {
 	client := ec2.NewFromConfig(config(newHandler(t, wire.Options{}, wire.EC2(fakeEC2(func(*ec2.DescribeInstancesInput) (*ec2.DescribeInstancesOutput, error) {
 		return nil, &smithy.GenericAPIError{Code: "InvalidInstanceID.NotFound", Message: "a < b"}

@@ -53,7 +53,7 @@ func CloudWatch(service any) API {
 func EC2(service any) API {
 	return API{
 		Name: "ec2", Title: "Amazon EC2", Protocols: []Protocol{EC2Query}, Version: "2016-11-15", Namespace: "http://ec2.amazonaws.com/doc/2016-11-15/",
-		CamelCase: true, Names: EC2Names, InputNames: EC2InputNames, Operations: EC2Operations, Service: service,
+		CamelCase: true, Names: EC2Names, InputNames: EC2InputNames, Places: EC2Places, Operations: EC2Operations, Service: service,
 	}
 }
 

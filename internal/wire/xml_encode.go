@@ -13,7 +13,7 @@ import (
 
 // xmlEncoder appends values as AWS Query answers have them: lists of <member>, or as EC2 calls them, and
 // maps of <entry>. In REST, members have places: lists' elements have names of their own, and need not be in one
-// of the list's.
+// of the list's. A few of EC2's lists have places, too.
 type xmlEncoder struct {
 	b    []byte
 	item string // what a list is of; "" is member
@@ -93,7 +93,7 @@ func (e *xmlEncoder) structure(sh *shape, v reflect.Value) {
 		case m.absent(f), m.place.In != inBody:
 		case m.form.Name != "":
 			e.flat(m, f)
-		case e.rest && m.shape.kind == kindList:
+		case m.shape.kind == kindList && (e.rest || m.place.Item != ""):
 			e.list(m, f)
 		case e.rest && m.shape.attributes():
 			e.withAttributes(m, f)

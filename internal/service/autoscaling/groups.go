@@ -174,7 +174,8 @@ func checkMixed(v *state.View, m *types.MixedInstancesPolicy) error {
 		return invalid("MixedInstancesPolicy has %d overrides, at most %d are allowed", len(overrides), maxOverrides)
 	}
 	for _, o := range overrides {
-		if o.InstanceRequirements != nil || o.WeightedCapacity != nil || o.LaunchTemplateSpecification != nil || o.ImageId != nil {
+		weighs := o.WeightedCapacity != nil && *o.WeightedCapacity != "1" // which every instance weighs where nothing is said
+		if o.InstanceRequirements != nil || weighs || o.LaunchTemplateSpecification != nil || o.ImageId != nil {
 			return invalid("MixedInstancesPolicy: of an override Pintle takes the InstanceType alone")
 		}
 		if _, err := instancetype.Lookup(aws.ToString(o.InstanceType)); err != nil {

@@ -61,28 +61,3 @@ func TestMetricsCollection(t *testing.T) {
 		}
 	}
 }
-
-// What UpdateAutoScalingGroup is given is what the group is described with.
-func TestUpdateKeepsAll(t *testing.T) {
-	w := newWorld(t)
-	w.must(second(w.UpdateAutoScalingGroup(t.Context(), &api.UpdateAutoScalingGroupInput{
-		AutoScalingGroupName: aws.String("g"), CapacityRebalance: aws.Bool(true), ServiceLinkedRoleARN: aws.String("arn:aws:iam::1:role/r"),
-	})))
-	if g := w.described(); !aws.ToBool(g.CapacityRebalance) || *g.ServiceLinkedRoleARN != "arn:aws:iam::1:role/r" {
-		t.Errorf("CapacityRebalance %v, ServiceLinkedRoleARN %s", g.CapacityRebalance, *g.ServiceLinkedRoleARN)
-	}
-}
-
-// Terraform's provider sends a 0 of what a policy's type does not have.
-func TestPolicyPassesOverZeros(t *testing.T) {
-	w := newWorld(t)
-	for _, in := range []*api.PutScalingPolicyInput{steps("steps", [3]float64{0, -1, 1}), tracking("load")} {
-		in.ScalingAdjustment, in.Cooldown, in.MinAdjustmentMagnitude = aws.Int32(0), aws.Int32(0), aws.Int32(0)
-		w.must(second(w.PutScalingPolicy(t.Context(), in)))
-		out, err := w.DescribePolicies(t.Context(), &api.DescribePoliciesInput{PolicyNames: []string{*in.PolicyName}})
-		w.must(err)
-		if p := out.ScalingPolicies[0]; p.ScalingAdjustment != nil || p.Cooldown != nil || p.MinAdjustmentMagnitude != nil {
-			t.Errorf("%s: %v", *in.PolicyName, p)
-		}
-	}
-}

@@ -22,7 +22,8 @@ type lifecycleRules struct {
 	MinimumSize types.TransitionDefaultMinimumObjectSize
 }
 
-// PutBucketLifecycleConfiguration is S3's operation.
+// PutBucketLifecycleConfiguration is S3's operation. What rules say of storage classes and versions has no effect: there
+// is one class, and there are no versions.
 func (s *Service) PutBucketLifecycleConfiguration(ctx context.Context, in *s3.PutBucketLifecycleConfigurationInput) (*s3.PutBucketLifecycleConfigurationOutput, error) {
 	c := in.LifecycleConfiguration
 	if c == nil || len(c.Rules) == 0 || len(c.Rules) > maxLifecycleRules {
@@ -61,9 +62,9 @@ func checkLifecycleRule(r *types.LifecycleRule) error {
 		return invalidArgument("ID", *r.ID, "ID length should not exceed allowed limit of %d", maxRuleID)
 	case r.Status != types.ExpirationStatusEnabled && r.Status != types.ExpirationStatusDisabled:
 		return malformedXML("a Rule's Status must be Enabled or Disabled")
-	case r.Filter == nil && r.Prefix == nil: //nolint:staticcheck // older clients have no filter
+	case r.Filter == nil && r.Prefix == nil: // which is what there was before filters
 		return malformedXML("a Rule needs a Filter")
-	case r.Filter != nil && r.Prefix != nil: //nolint:staticcheck // older clients have no filter
+	case r.Filter != nil && r.Prefix != nil:
 		return malformedXML("a Rule must not have both a Filter and a Prefix")
 	case r.Filter != nil && conditionsOf(r.Filter) > 1:
 		return malformedXML("a Filter must have at most one of Prefix, Tag, ObjectSizeGreaterThan, ObjectSizeLessThan and And")

@@ -34,7 +34,7 @@ func TestLifecycle(t *testing.T) {
 		"a long id":         {"InvalidArgument", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.ID = aws.String(strings.Repeat("a", 256)) })}},
 		"no status":         {"MalformedXML", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.Status = "" })}},
 		"no filter":         {"MalformedXML", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.Filter = nil })}},
-		"filter and prefix": {"MalformedXML", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.Prefix = aws.String("a") })}}, //nolint:staticcheck // older clients have it
+		"filter and prefix": {"MalformedXML", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.Prefix = aws.String("a") })}},
 		"two conditions": {"MalformedXML", []types.LifecycleRule{but(func(r *types.LifecycleRule) {
 			r.Filter = &types.LifecycleRuleFilter{Prefix: aws.String("a"), Tag: &types.Tag{}}
 		})}},

@@ -25,7 +25,57 @@ func writeEC2() {
 		r, n := utf8.DecodeRuneInString(field)
 		return string(unicode.ToLower(r)) + field[n:]
 	})
+	items(&b)
 	write("ec2_gen.go", b.String())
+}
+
+// items writes the places of lists in answers whose elements are not called item. The SDK leaves out elements that
+// are called otherwise than it expects.
+func items(b *bytes.Buffer) {
+	odd := map[string]string{} // by the function that reads the list
+	for d := range declarations(sdk+"ec2", "deserializers.go") {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || len(f.Type.Params.List) == 0 {
+			continue
+		}
+		p, ok := f.Type.Params.List[0].Type.(*ast.StarExpr)
+		if !ok {
+			continue
+		}
+		if _, list := p.X.(*ast.ArrayType); !list {
+			continue
+		}
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CaseClause); ok && len(c.List) == 1 {
+				if _, name := member(c, ""); name != "item" {
+					odd[f.Name.Name] = name
+				}
+			}
+			return true
+		})
+	}
+	found := map[string]string{}
+	for d := range declarations(sdk+"ec2", "deserializers.go") {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || len(f.Type.Params.List) == 0 || structName(f.Type.Params.List[0].Type) == "" {
+			continue
+		}
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			c, ok := n.(*ast.CallExpr)
+			if !ok || odd[fmt.Sprint(c.Fun)] == "" {
+				return true
+			}
+			if list, ok := c.Args[0].(*ast.UnaryExpr); ok { // the address of the struct's field
+				found[structName(f.Type.Params.List[0].Type)+"."+list.X.(*ast.SelectorExpr).Sel.Name] = odd[fmt.Sprint(c.Fun)]
+			}
+			return true
+		})
+	}
+	b.WriteString("// EC2Places is what the elements of lists are called that are not called item, by \"<Struct>.<Field>\".\nvar EC2Places = map[string]Place{\n")
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		fmt.Fprintf(b, "\t%q: {Item: %q},\n", key, found[key])
+	}
+	b.WriteString("}\n")
 }
 
 // names writes a table of the names in a file's functions, each of which has a struct in a variable.
