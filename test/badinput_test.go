@@ -177,6 +177,8 @@ var refusals = []refusal{
 	{"RunTask", `{}`, "InvalidParameterException", "taskDefinition"},
 	{"RunTask", `{"taskDefinition":"none"}`, "ClientException", "TaskDefinition not found"},
 	{"RunTask", `{"taskDefinition":"good","cluster":"nowhere"}`, "ClusterNotFoundException", ""},
+	{"RunTask", `{"taskDefinition":"f","clientToken":"` + strings.Repeat("a", 65) + `"}`, "InvalidParameterException", "clientToken"},
+	{"RunTask", `{"taskDefinition":"f","clientToken":"a b"}`, "InvalidParameterException", "clientToken"},
 	{"RunTask", `{"taskDefinition":"good","count":0}`, "InvalidParameterException", "count"},
 	{"RunTask", `{"taskDefinition":"good","count":-1}`, "InvalidParameterException", "count"},
 	{"RunTask", `{"taskDefinition":"good","count":11}`, "InvalidParameterException", "count"},

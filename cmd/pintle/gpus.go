@@ -48,14 +48,14 @@ const maxFault = 4 << 10
 
 // gpuHandler serves the table that no AWS API has: GPUs, who holds each, and what it is doing.
 func (s *server) gpuHandler(v *wire.Verifier) http.Handler {
-	return signed(v, func(w http.ResponseWriter, _ []byte) {
+	return signed(v, func(_ context.Context, w http.ResponseWriter, _ []byte) {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(s.gpuRows()) //nolint:errcheck // the caller is gone
 	})
 }
 
 // signed serves callers that have signed their request, where there is a verifier, with what they sent.
-func signed(v *wire.Verifier, serve func(w http.ResponseWriter, body []byte)) http.Handler {
+func signed(v *wire.Verifier, serve func(ctx context.Context, w http.ResponseWriter, body []byte)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxFault))
 		if err != nil {
@@ -69,19 +69,19 @@ func signed(v *wire.Verifier, serve func(w http.ResponseWriter, body []byte)) ht
 				return
 			}
 		}
-		serve(w, body)
+		serve(r.Context(), w, body)
 	})
 }
 
 // faultHandler passes a gpuFault on to the GPU's node.
 func (s *server) faultHandler(v *wire.Verifier) http.Handler {
-	pass := signed(v, func(w http.ResponseWriter, body []byte) {
+	pass := signed(v, func(ctx context.Context, w http.ResponseWriter, body []byte) {
 		var f gpuFault
 		if err := json.Unmarshal(body, &f); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		if status, err := s.fault(f); err != nil {
+		if status, err := s.fault(ctx, f); err != nil {
 			http.Error(w, err.Error(), status)
 		}
 	})
@@ -94,7 +94,7 @@ func (s *server) faultHandler(v *wire.Verifier) http.Handler {
 	})
 }
 
-func (s *server) fault(f gpuFault) (status int, err error) {
+func (s *server) fault(ctx context.Context, f gpuFault) (status int, err error) {
 	for n := range s.store.View().ContainerInstances.All() {
 		i := slices.IndexFunc(n.GPUs, func(g state.GPU) bool { return g.ID == f.GPU })
 		if i < 0 || aws.ToString(n.Status) == "INACTIVE" {
@@ -103,7 +103,7 @@ func (s *server) fault(f gpuFault) (status int, err error) {
 		if f.XID != 0 && !n.GPUs[i].Simulated {
 			return http.StatusBadRequest, fmt.Errorf("GPU %s is not simulated: no errors are made up of it", f.GPU)
 		}
-		if err := s.link.Fault(context.Background(), *n.ContainerInstanceArn, f.GPU, f.XID); err != nil {
+		if err := s.link.Fault(ctx, *n.ContainerInstanceArn, f.GPU, f.XID); err != nil {
 			return http.StatusConflict, fmt.Errorf("node %s: %w", lastPart(n.ContainerInstanceArn), err)
 		}
 		return http.StatusOK, nil

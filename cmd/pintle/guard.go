@@ -36,11 +36,15 @@ func fromAfar(h http.Header) bool {
 	return h.Get("Sec-Fetch-Site") == "cross-site" // browsers send no Origin with what they GET for an image or a link
 }
 
+// localStack ends the names by which tflocal and its like call port 4566. Whose they are has all of them lead to
+// 127.0.0.1.
+const localStack = ".localhost.localstack.cloud"
+
 // localHost says whether a Host header names this machine: by a loopback address, as localhost, by the
 // address that an agent has for its containers, or as AWS's own hosts, which no page can be served from.
 func localHost(hostPort string) bool {
 	host := hostOf(hostPort)
-	return loopback(hostPort) || host == network.LinkLocal || strings.HasSuffix(host, ".amazonaws.com")
+	return loopback(hostPort) || host == network.LinkLocal || strings.HasSuffix(host, ".amazonaws.com") || strings.HasSuffix("."+host, localStack)
 }
 
 // loopback says whether a host is this machine, whatever its name is looked up with.

@@ -11,6 +11,7 @@ func TestLocalHost(t *testing.T) {
 	for host, want := range map[string]bool{
 		"127.0.0.1:4566": true, "localhost:4566": true, "localhost": true, "[::1]:4566": true, "bucket.localhost:4566": true,
 		"ecs.us-east-1.amazonaws.com": true, "LOCALHOST:1": true,
+		"localhost.localstack.cloud:4566": true, "b.s3.localhost.localstack.cloud:4566": true, "evillocalhost.localstack.cloud": false, "localstack.cloud": false,
 		"evil.example": false, "evil.example:4566": false, "10.0.0.1:4566": false, "localhost.evil.example": false, "": false,
 		"amazonaws.com.evil.example": false,
 	} {

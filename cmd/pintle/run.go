@@ -35,7 +35,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	td, err := cl.ecs.RegisterTaskDefinition(ctx, c.definition())
+	td, err := cl.ecs.RegisterTaskDefinition(ctx, c.definition(cl.ecs.Options().Region))
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c *runCmd) notPlaced(failures []types.Failure) error {
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
 
-func (c *runCmd) definition() *awsecs.RegisterTaskDefinitionInput {
+func (c *runCmd) definition(region string) *awsecs.RegisterTaskDefinitionInput {
 	family := c.Name
 	if family == "" {
 		family = "run-" + strings.Trim(notInNames.ReplaceAllString(c.Image[strings.LastIndexByte(c.Image, '/')+1:], "-"), "-")
@@ -105,7 +105,7 @@ func (c *runCmd) definition() *awsecs.RegisterTaskDefinitionInput {
 	d := types.ContainerDefinition{
 		Name: aws.String("main"), Image: &c.Image, Command: c.Command, Cpu: c.CPU, Memory: &c.Memory, Essential: aws.Bool(true),
 		LogConfiguration: &types.LogConfiguration{LogDriver: types.LogDriverAwslogs, Options: map[string]string{
-			"awslogs-group": "/pintle/run", "awslogs-region": "us-east-1", "awslogs-stream-prefix": family, "awslogs-create-group": "true",
+			"awslogs-group": "/pintle/run", "awslogs-region": region, "awslogs-stream-prefix": family, "awslogs-create-group": "true",
 		}},
 	}
 	for k, v := range c.Env {

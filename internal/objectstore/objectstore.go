@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -84,7 +85,7 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	if err := s.makeDirs(); err != nil {
 		return nil, err
 	}
-	path := "file:" + filepath.Join(dir, "index.db") + pragmas
+	path := "file:" + (&url.URL{Path: filepath.Join(dir, "index.db")}).EscapedPath() + pragmas
 	var err error
 	if s.writes, err = sql.Open("sqlite", path); err != nil {
 		return nil, err

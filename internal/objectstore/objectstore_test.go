@@ -387,3 +387,16 @@ func BenchmarkGet(b *testing.B) {
 		})
 	}
 }
+
+// TestStrangeDirectory: what a URI or a pattern would take for something else is but a part of a directory's name.
+func TestStrangeDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a?b#c%20[d] ü")
+	s, err := Open(dir, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := os.Stat(filepath.Join(dir, "index.db")); err != nil {
+		t.Error(err)
+	}
+}

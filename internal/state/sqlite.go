@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -23,7 +24,7 @@ const format = 1
 // OpenSQLite opens the journal in the directory, and makes it where there is none.
 func OpenSQLite(ctx context.Context, dir string) (*SQLite, error) {
 	path := filepath.Join(dir, "state.db")
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(2000)&_pragma=locking_mode(exclusive)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=cache_size(-32768)&_pragma=wal_autocheckpoint(4096)")
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=busy_timeout(2000)&_pragma=locking_mode(exclusive)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=cache_size(-32768)&_pragma=wal_autocheckpoint(4096)")
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}

@@ -73,13 +73,13 @@ func parseTarget(r *http.Request) (t restTarget, err error) {
 }
 
 // bucketOfHost is the bucket that a host names: bucket.s3.us-east-1.amazonaws.com, bucket.s3.localhost or
-// bucket.localhost; "" where there is none.
+// bucket.localhost, also as tflocal and its like call them, bucket.s3.localhost.localstack.cloud; "" where there is none.
 func bucketOfHost(hostPort string) string {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {
 		host = hostPort
 	}
-	host = strings.ToLower(host)
+	host = strings.TrimSuffix(strings.ToLower(host), ".localstack.cloud")
 	if rest, ok := strings.CutSuffix(host, ".localhost"); ok {
 		if rest == "s3" {
 			return ""

@@ -307,7 +307,7 @@ func TestRESTRefusals(t *testing.T) {
 func TestVirtualHosts(t *testing.T) {
 	e, endpoint := serveS3(t, nil)
 	for host, want := range map[string]string{
-		"b.s3.localhost:4566": "b/key", "b.localhost": "b/key", "a.s3.b.s3.us-east-1.amazonaws.com": "a.s3.b/key", "b.s3.amazonaws.com": "b/key", "b.s3-eu-west-1.amazonaws.com": "b/key",
+		"b.s3.localhost:4566": "b/key", "b.s3.localhost.localstack.cloud:4566": "b/key", "b.localhost": "b/key", "a.s3.b.s3.us-east-1.amazonaws.com": "a.s3.b/key", "b.s3.amazonaws.com": "b/key", "b.s3-eu-west-1.amazonaws.com": "b/key",
 	} {
 		r, _ := http.NewRequest("GET", endpoint+"/key", nil)
 		r.Host = host

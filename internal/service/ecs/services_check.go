@@ -11,8 +11,11 @@ import (
 	"github.com/pintle/pintle/internal/pattern"
 )
 
-// clientTokens are up to 36 printable ASCII characters: API_CreateService.
-var clientTokens = pattern.New(`^[!-~]+$`, 36)
+// Client tokens are printable ASCII characters: up to 36 by API_CreateService and API_CreateTaskSet, 64 by API_RunTask.
+var (
+	clientTokens  = pattern.New(`^[!-~]+$`, 36)
+	runTaskTokens = pattern.New(`^[!-~]+$`, 64)
+)
 
 // checkNewService refuses what is wrong with a new service whatever the store holds.
 func checkNewService(in *ecs.CreateServiceInput) error {
