@@ -371,7 +371,7 @@ func TestRegistration(t *testing.T) {
 
 func TestATaskFromPayloadToStopped(t *testing.T) {
 	p, b := newPlane(t), newBox()
-	node(t, p, b, t.TempDir())
+	a, _ := node(t, p, b, t.TempDir())
 	s := p.next("acs")
 	if q := s.query; q.Get("containerInstanceArn") != instance || q.Get("clusterArn") != "default" || q.Get("protocolVersion") != "2" || q.Get("sendCredentials") != "true" {
 		t.Errorf("opened with %v", q)
@@ -404,6 +404,9 @@ func TestATaskFromPayloadToStopped(t *testing.T) {
 	s.send(t, payload(stop))
 	if in := p.submitted(); *in.Status != "STOPPED" || *in.Containers[0].ExitCode != 143 || in.ExecutionStoppedAt == nil {
 		t.Errorf("reported %+v", in)
+	}
+	if err := a.engine.Drain(t.Context()); err != nil { // the agent has noted that the report was taken
+		t.Fatal(err)
 	}
 	s.send(t, &acs.TaskManifestMessage{MessageID: "m2", ClusterArn: cluster, ContainerInstanceArn: instance, Timeline: 6, Tasks: []acs.TaskIdentifier{{TaskArn: taskArn, DesiredStatus: "RUNNING"}}})
 	if in := p.submitted(); *in.Status != "STOPPED" {
