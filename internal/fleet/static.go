@@ -81,6 +81,15 @@ func NewStatic(o StaticOptions) (*Static, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
+	unfinished, err := filepath.Glob(filepath.Join(o.Dir, file.Unfinished+"*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range unfinished { // claims that a crash has cut off
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
 	paths, err := filepath.Glob(filepath.Join(o.Dir, "*.json"))
 	if err != nil {
 		return nil, err
