@@ -81,6 +81,9 @@ func NewStatic(o StaticOptions) (*Static, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
+	if err := file.Clean(o.Dir); err != nil { // claims that a crash has cut off
+		return nil, err
+	}
 	paths, err := file.Glob(o.Dir, "*.json")
 	if err != nil {
 		return nil, err

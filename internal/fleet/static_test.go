@@ -398,3 +398,18 @@ while :; do sleep 0.05 3>&-; done
 	}
 	list(`[]`)
 }
+
+// TestUnfinishedClaims: a claim that a crash has cut off as it was written is none, and is not left for ever.
+func TestUnfinishedClaims(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, file.Unfinished+"1")
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewStatic(StaticOptions{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", path, err)
+	}
+}
