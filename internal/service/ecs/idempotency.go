@@ -8,8 +8,8 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// A call with a client token that is repeated gets what the first has made, for a day: "Ensuring idempotency"
-// in ECS's API reference.
+// A call with a client token that is repeated gets what the first has made: "Ensuring idempotency" in ECS's API
+// reference. Tokens are kept for a day.
 const tokenLifetime = 24 * time.Hour
 
 // remembered is what a client token that was used before stands for, or nil. The key is the operation, what it
