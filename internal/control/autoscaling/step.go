@@ -44,6 +44,10 @@ const (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
+// run takes the group a step further. Each part goes by what those before it have written: attach has ECS's own hook there before an
+// instance meets it; advance moves each instance by what its machine and its hooks say; replaceUnhealthy and refresh take instances
+// out, and refresh says how many more than desired there are to be meanwhile; balance then launches or ends what is
+// between that and what is there. Nothing is waited for: what a machine or a hook answers brings the next step.
 func (s *step) run() {
 	s.attach()
 	for _, i := range slices.Collect(s.tx.Instances.By(state.InstancesByGroup, s.group.Name())) {
