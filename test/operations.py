@@ -468,7 +468,7 @@ assert [(r["Id"], r["Values"], r["StatusCode"]) for p in pages for r in p["Metri
 refused("ValidationError", cw.get_metric_data, MetricDataQueries=[{"Id": "e1", "Expression": "m1 +"}], StartTime=ago(1), EndTime=ago())
 refused("ValidationError", cw.get_metric_data, MetricDataQueries=[queries[0], {"Id": "e1", "Expression": "nothing * 2"}], StartTime=ago(1), EndTime=ago())
 listed = [m for p in cw.get_paginator("list_metrics").paginate() for m in p["Metrics"]]
-listed = [m for m in listed if m["Namespace"] not in ("AWS/ECS", "AWS/ECS/ManagedScaling", "ECS/ContainerInsights", "ECS/ContainerInsights/Prometheus")]  # the nodes' own
+listed = [m for m in listed if m["Namespace"] not in ("AWS/EC2", "AWS/ECS", "AWS/ECS/ManagedScaling", "ECS/ContainerInsights", "ECS/ContainerInsights/Prometheus")]  # the nodes' own
 assert len(listed) == 1003, len(listed)
 assert [m["MetricName"] for m in cw.list_metrics(Namespace="Test/GPU", Dimensions=[{"Name": "ServiceName"}])["Metrics"]] == ["util"]
 assert cw.list_metrics(Namespace="Test/GPU", Dimensions=[{"Name": "ServiceName", "Value": "t"}])["Metrics"] == []

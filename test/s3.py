@@ -90,10 +90,15 @@ for name, code, setting in [
     call("delete_" + name, **B)
     refused(code, "get_" + name, **B)
 refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
-rule = {"ID": "r", "Status": "Enabled", "Filter": {"And": {"Prefix": "tmp/", "Tags": [{"Key": "a", "Value": "b"}]}}, "Expiration": {"Days": 3}, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
-call("put_bucket_lifecycle_configuration", **B, LifecycleConfiguration={"Rules": [rule]})
+rules = [
+    {"ID": "r", "Status": "Enabled", "Filter": {"And": {"Prefix": "tmp/", "Tags": [{"Key": "a", "Value": "b"}]}}, "Expiration": {"Days": 3}},
+    {"ID": "u", "Status": "Enabled", "Filter": {"Prefix": "tmp/"}, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}},
+]
+both = {**rules[0], "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
+refused("InvalidRequest", "put_bucket_lifecycle_configuration", **B, LifecycleConfiguration={"Rules": [both]})  # uploads have no tags
+call("put_bucket_lifecycle_configuration", **B, LifecycleConfiguration={"Rules": rules})
 got = call("get_bucket_lifecycle_configuration", **B)
-assert got["Rules"] == [rule] and got["TransitionDefaultMinimumObjectSize"] == "all_storage_classes_128K", got
+assert got["Rules"] == rules and got["TransitionDefaultMinimumObjectSize"] == "all_storage_classes_128K", got
 call("delete_bucket_lifecycle", **B)
 refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
 assert "Status" not in call("get_bucket_versioning", **B)

@@ -368,3 +368,37 @@ func TestPutCompositeAlarmRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestUntilNow: whoever asks until now, by the second, is told what has come this second.
+func TestUntilNow(t *testing.T) {
+	s := newService(t)
+	_, err := s.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("N"), MetricData: []types.MetricDatum{
+		{MetricName: aws.String("m"), Value: aws.Float64(5), Timestamp: aws.Time(noon.Add(-30 * time.Second)), StorageResolution: aws.Int32(1)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := noon.Add(-5 * time.Minute)
+	for _, c := range []struct {
+		period int32
+		end    time.Duration // before noon
+		want   int
+	}{
+		{60, 30 * time.Second, 1}, {60, 31 * time.Second, 1}, {60, time.Minute, 0}, {300, 30 * time.Second, 1},
+		{10, 30 * time.Second, 0}, {10, 30*time.Second - time.Millisecond, 1}, {1, 30 * time.Second, 0}, {1, 30*time.Second - time.Millisecond, 1},
+	} {
+		end := noon.Add(-c.end)
+		statistics, err := s.GetMetricStatistics(t.Context(), &cloudwatch.GetMetricStatisticsInput{
+			Namespace: aws.String("N"), MetricName: aws.String("m"), StartTime: &start, EndTime: &end, Period: &c.period, Statistics: []types.Statistic{types.StatisticSum},
+		})
+		if err != nil || len(statistics.Datapoints) != c.want {
+			t.Errorf("by %d s until %s before noon: %d statistics, %v, want %d", c.period, c.end, len(statistics.Datapoints), err, c.want)
+		}
+		data, err := s.GetMetricData(t.Context(), &cloudwatch.GetMetricDataInput{StartTime: &start, EndTime: &end, MetricDataQueries: []types.MetricDataQuery{
+			{Id: aws.String("m"), MetricStat: &types.MetricStat{Metric: &types.Metric{Namespace: aws.String("N"), MetricName: aws.String("m")}, Period: &c.period, Stat: aws.String("Sum")}},
+		}})
+		if err != nil || len(data.MetricDataResults) != 1 || len(data.MetricDataResults[0].Values) != c.want {
+			t.Errorf("by %d s until %s before noon: %v, %v, want %d values", c.period, c.end, data, err, c.want)
+		}
+	}
+}

@@ -28,7 +28,7 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 		return nil, err
 	}
 	s.store.View().Detect(query.Detect, in.MetricDataQueries, query.Banded())
-	answered, err := query.Run(s.metrics, *in.StartTime, *in.EndTime)
+	answered, err := query.Run(s.metrics, *in.StartTime, roundEnd(*in.EndTime, shortest(in.MetricDataQueries)))
 	if err != nil {
 		return nil, expressionError(err)
 	}
@@ -56,6 +56,23 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 		left -= len(points)
 	}
 	return out, nil
+}
+
+// shortest is the shortest period that queries name, in seconds; 1 where none does.
+func shortest(queries []types.MetricDataQuery) int32 {
+	var periods []int32
+	for _, q := range queries {
+		if q.MetricStat != nil {
+			q.Period = q.MetricStat.Period
+		}
+		if q.Period != nil {
+			periods = append(periods, *q.Period)
+		}
+	}
+	if len(periods) == 0 {
+		return 1
+	}
+	return slices.Min(periods)
 }
 
 // expressionError is what a caller is told of an error in computing expressions: it may be their fault.

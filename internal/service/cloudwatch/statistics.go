@@ -27,7 +27,7 @@ func (s *Service) GetMetricStatistics(_ context.Context, in *cloudwatch.GetMetri
 	start := s.roundStart(*in.StartTime, *in.Period)
 	points, err := s.metrics.Read(metricstore.Query{
 		Metric: metricquery.NewMetric(in.Namespace, in.MetricName, in.Dimensions), Unit: string(in.Unit),
-		Start: start.Unix(), End: in.EndTime.Unix(), Period: int64(*in.Period),
+		Start: start.Unix(), End: roundEnd(*in.EndTime, *in.Period).Unix(), Period: int64(*in.Period),
 	})
 	if err != nil {
 		return nil, err
@@ -92,6 +92,13 @@ func (s *Service) roundStart(start time.Time, period int32) time.Time {
 		return start.Truncate(time.Duration(period) * time.Second)
 	}
 	return start.Truncate(time.Minute)
+}
+
+// roundEnd rounds an end time up: of the minute that it is in, or of a shorter period, all that was reported counts. Clients ask until
+// now, which they know by the second.
+func roundEnd(end time.Time, period int32) time.Time {
+	of := time.Duration(min(period, 60)) * time.Second
+	return end.Add(of - 1).Truncate(of)
 }
 
 // datapoint is a point's statistics; there is none where not even one can be told.
