@@ -23,7 +23,7 @@ type S3 interface {
 	GetBucketLifecycleConfiguration(context.Context, *s3.GetBucketLifecycleConfigurationInput) (*s3.GetBucketLifecycleConfigurationOutput, error)
 	ListObjectsV2(context.Context, *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error)
 	GetObjectTagging(context.Context, *s3.GetObjectTaggingInput) (*s3.GetObjectTaggingOutput, error)
-	DeleteObject(context.Context, *s3.DeleteObjectInput) (*s3.DeleteObjectOutput, error)
+	DeleteObjects(context.Context, *s3.DeleteObjectsInput) (*s3.DeleteObjectsOutput, error)
 	ListMultipartUploads(context.Context, *s3.ListMultipartUploadsInput) (*s3.ListMultipartUploadsOutput, error)
 	AbortMultipartUpload(context.Context, *s3.AbortMultipartUploadInput) (*s3.AbortMultipartUploadOutput, error)
 }
@@ -105,23 +105,19 @@ func expire(ctx context.Context, client S3, bucket *string, rules []types.Lifecy
 		if err != nil {
 			return n, err
 		}
+		var over []types.ObjectIdentifier
 		for _, o := range page.Contents {
-			over, err := expired(ctx, client, bucket, o, rules, now)
+			is, err := expired(ctx, client, bucket, o, rules, now)
 			if err != nil {
 				return n, err
 			}
-			if !over {
-				continue
+			if is { // unless it is another one by then
+				over = append(over, types.ObjectIdentifier{Key: o.Key, ETag: o.ETag, Size: o.Size, LastModifiedTime: aws.Time(o.LastModified.Truncate(time.Second))})
 			}
-			_, err = client.DeleteObject(ctx, &s3.DeleteObjectInput{ // unless it is another one by now
-				Bucket: bucket, Key: o.Key, IfMatch: o.ETag, IfMatchSize: o.Size, IfMatchLastModifiedTime: aws.Time(o.LastModified.Truncate(time.Second)),
-			})
-			switch {
-			case err == nil:
-				n++
-			case !gone(err):
-				return n, err
-			}
+		}
+		deleted, err := deleteAll(ctx, client, bucket, over)
+		if n += deleted; err != nil {
+			return n, err
 		}
 		if in.ContinuationToken = page.NextContinuationToken; in.ContinuationToken == nil {
 			return n, nil
@@ -129,11 +125,28 @@ func expire(ctx context.Context, client S3, bucket *string, rules []types.Lifecy
 	}
 }
 
+// deleteAll deletes a page of objects in one call, which lets them share flushes, and says how many it deleted.
+func deleteAll(ctx context.Context, client S3, bucket *string, over []types.ObjectIdentifier) (n int, err error) {
+	if len(over) == 0 {
+		return 0, nil
+	}
+	out, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: bucket, Delete: &types.Delete{Objects: over, Quiet: aws.Bool(true)}})
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range out.Errors {
+		if refused := (&smithy.GenericAPIError{Code: aws.ToString(e.Code), Message: aws.ToString(e.Message)}); !gone(refused) {
+			err = errors.Join(err, refused)
+		}
+	}
+	return len(over) - len(out.Errors), err
+}
+
 func expired(ctx context.Context, client S3, bucket *string, o types.Object, rules []types.LifecycleRule, now time.Time) (bool, error) {
 	object := lifecycle.Object{Key: *o.Key, Size: *o.Size, Modified: *o.LastModified}
 	tagged := false
 	for _, r := range rules {
-		if lifecycle.AsksForTags(r) && !tagged {
+		if len(lifecycle.Tags(r.Filter)) > 0 && !tagged {
 			out, err := client.GetObjectTagging(ctx, &s3.GetObjectTaggingInput{Bucket: bucket, Key: o.Key})
 			if gone(err) {
 				return false, nil

@@ -150,9 +150,11 @@ func TestRemoves(t *testing.T) {
 // changing is an S3 whose objects are written anew just before they are deleted.
 type changing struct{ *world }
 
-func (c changing) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*s3.DeleteObjectOutput, error) {
-	c.put(*in.Bucket, *in.Key, "")
-	return c.Service.DeleteObject(ctx, in)
+func (c changing) DeleteObjects(ctx context.Context, in *s3.DeleteObjectsInput) (*s3.DeleteObjectsOutput, error) {
+	for _, o := range in.Delete.Objects {
+		c.put(*in.Bucket, *o.Key, "")
+	}
+	return c.Service.DeleteObjects(ctx, in)
 }
 
 // TestSparesWhatIsNew: an object that was written anew since it was listed stays.

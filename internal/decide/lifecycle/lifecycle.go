@@ -47,9 +47,15 @@ func after(t time.Time, days int32) time.Time {
 	return t
 }
 
-// AsksForTags says whether a rule looks at an object's tags.
-func AsksForTags(r types.LifecycleRule) bool {
-	return r.Filter != nil && (r.Filter.Tag != nil || r.Filter.And != nil && len(r.Filter.And.Tags) > 0)
+// Tags are the tags that a filter asks for, all of them.
+func Tags(f *types.LifecycleRuleFilter) []types.Tag {
+	switch {
+	case f != nil && f.Tag != nil:
+		return []types.Tag{*f.Tag}
+	case f != nil && f.And != nil:
+		return f.And.Tags
+	}
+	return nil
 }
 
 func applies(r types.LifecycleRule, o Object) bool {
@@ -61,16 +67,13 @@ func applies(r types.LifecycleRule, o Object) bool {
 		return true
 	}
 	want := types.LifecycleRuleAndOperator{Prefix: f.Prefix, ObjectSizeGreaterThan: f.ObjectSizeGreaterThan, ObjectSizeLessThan: f.ObjectSizeLessThan}
-	if f.Tag != nil {
-		want.Tags = []types.Tag{*f.Tag}
-	}
 	if f.And != nil {
 		want = *f.And
 	}
 	return strings.HasPrefix(o.Key, aws.ToString(want.Prefix)) &&
 		(want.ObjectSizeGreaterThan == nil || o.Size > *want.ObjectSizeGreaterThan) &&
 		(want.ObjectSizeLessThan == nil || o.Size < *want.ObjectSizeLessThan) &&
-		hasAll(o.Tags, want.Tags)
+		hasAll(o.Tags, Tags(f))
 }
 
 func hasAll(tags, wanted []types.Tag) bool {

@@ -36,11 +36,13 @@ func attributesOf(text json.RawMessage) (a attributes, err error) {
 	return a, json.Unmarshal(text, &a)
 }
 
-// inherit fills in what a bucket gives its objects.
-func (a *attributes) inherit(b *objectstore.Bucket) {
-	if b.Settings[encryption] != nil {
+// inherit fills in what a bucket gives its objects; it refuses where there is no such bucket.
+func (s *Service) inherit(ctx context.Context, bucket, expectedOwner *string, a *attributes) error {
+	b, err := s.bucket(ctx, bucket, expectedOwner)
+	if err == nil && b.Settings[encryption] != nil {
 		a.Encryption = string(types.ServerSideEncryptionAes256)
 	}
+	return err
 }
 
 // encryption is what answers say of the object's.

@@ -73,11 +73,9 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if err != nil {
 		return nil, err
 	}
-	into, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
-	if err != nil {
+	if err := s.inherit(ctx, in.Bucket, in.ExpectedBucketOwner, &a); err != nil {
 		return nil, err
 	}
-	a.inherit(into)
 	from, body, err := s.open(ctx, in.CopySource, &s3.GetObjectInput{
 		ExpectedBucketOwner: in.ExpectedSourceBucketOwner, IfMatch: in.CopySourceIfMatch, IfNoneMatch: in.CopySourceIfNoneMatch,
 		IfModifiedSince: in.CopySourceIfModifiedSince, IfUnmodifiedSince: in.CopySourceIfUnmodifiedSince, SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,

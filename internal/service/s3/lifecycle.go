@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/google/uuid"
+
+	decide "github.com/pintle/pintle/internal/decide/lifecycle"
 )
 
 // Limits of lifecycle configurations; see "Lifecycle configuration elements" in S3's guide.
@@ -71,7 +73,7 @@ func checkLifecycleRule(r *types.LifecycleRule) error {
 	case r.Expiration == nil && r.AbortIncompleteMultipartUpload == nil && len(r.Transitions) == 0 && r.NoncurrentVersionExpiration == nil && len(r.NoncurrentVersionTransitions) == 0:
 		return refuse(400, "InvalidRequest", "At least one action needs to be specified in a rule")
 	}
-	if err := checkTags(tagsOf(r.Filter), maxObjectTags); err != nil {
+	if err := checkTags(decide.Tags(r.Filter), maxObjectTags); err != nil {
 		return err
 	}
 	if a := r.AbortIncompleteMultipartUpload; a != nil {
@@ -92,17 +94,6 @@ func conditionsOf(f *types.LifecycleRuleFilter) (n int) {
 		}
 	}
 	return n
-}
-
-// tagsOf are the tags that a filter asks for.
-func tagsOf(f *types.LifecycleRuleFilter) []types.Tag {
-	switch {
-	case f != nil && f.Tag != nil:
-		return []types.Tag{*f.Tag}
-	case f != nil && f.And != nil:
-		return f.And.Tags
-	}
-	return nil
 }
 
 // looksInside says whether a filter asks for more than a prefix.

@@ -80,11 +80,9 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err != nil {
 		return nil, err
 	}
-	into, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
-	if err != nil {
+	if err := s.inherit(ctx, in.Bucket, in.ExpectedBucketOwner, &a); err != nil {
 		return nil, err
 	}
-	a.inherit(into)
 	u.Object = a
 	text, err := json.Marshal(u)
 	if err != nil {

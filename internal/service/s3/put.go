@@ -168,11 +168,9 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	if err != nil {
 		return nil, err
 	}
-	into, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
-	if err != nil {
+	if err := s.inherit(ctx, in.Bucket, in.ExpectedBucketOwner, &a); err != nil {
 		return nil, err
 	}
-	a.inherit(into)
 	f, made, err := s.receive(in.Body, claim{
 		length: in.ContentLength, md5: in.ContentMD5, algorithm: in.ChecksumAlgorithm,
 		values: types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256},
