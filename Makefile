@@ -26,13 +26,13 @@ lint: ## check the code's form
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -checks inherit,-SA1019 ./... # what AWS has deprecated stays
 
 fuzz: ## fuzz the parsers, ten seconds each
-	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/query
+	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/ecs/query
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/filterpattern
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/metricmath
 	go test -run xxx -fuzz FuzzParseRule -fuzztime 10s ./internal/decide/alarm
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/emf
 	go test -run xxx -fuzz FuzzSchedule -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/scaling
-	go test -run xxx -fuzz FuzzPlace -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/placement
+	go test -run xxx -fuzz FuzzPlace -fuzztime 10s -fuzzminimizetime 10x ./internal/ecs/placement
 	go test -run xxx -fuzz FuzzReadTrace -fuzztime 10s ./internal/sim
 	go test -run xxx -fuzz 'FuzzDecode$$' -fuzztime 10s ./internal/acs
 	go test -run xxx -fuzz 'FuzzDecodeSigned$$' -fuzztime 10s ./internal/acs
@@ -51,7 +51,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
 	go run ./bench/sqs
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/logstore ./internal/metricstore ./internal/objectstore ./internal/queuestore ./internal/service/ecs ./internal/sim ./internal/wire
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/ecs/... ./internal/logstore ./internal/metricstore ./internal/objectstore ./internal/queuestore ./internal/sim ./internal/wire
 	go run ./bench/reaction
 	go run ./bench/reaction -queue
 	go run ./bench/capacity -reaction fast

@@ -11,13 +11,14 @@ const module = "github.com/pintle/pintle/internal/"
 // mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
 // package and all below it.
 var mayKnow = map[string][]string{
+	"ecs":  {"ecs", "state", "pattern", "acs", "wire/call"},
 	"wire": {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "objectstore": {"groupcommit", "file"}, "state": {"groupcommit"}, "logstore": {"file"}, "metricstore": {"file"}, "queuestore": {"file"}, "acs": {}, "instancetype": {},
-	"decide": {"decide"}, "metricquery": {"metricstore", "decide", "pattern"}, "schedule": {"state", "decide"}, "nodelink": {"state", "acs"},
-	"control": {"control/triggers", "instancetype", "fleet", "state", "schedule", "decide", "nodelink", "acs", "metricstore", "metricquery", "queuestore", "objectstore"},
-	"service": {"state", "schedule", "decide", "logstore", "queuestore", "metricstore", "metricquery", "objectstore", "checksum", "instancetype", "pattern", "wire/call"},
+	"decide": {"decide"}, "metricquery": {"metricstore", "decide", "pattern"},
+	"control": {"control/triggers", "ecs", "instancetype", "fleet", "state", "decide", "acs", "metricstore", "metricquery", "queuestore", "objectstore"},
+	"service": {"state", "decide", "logstore", "queuestore", "metricstore", "metricquery", "objectstore", "checksum", "instancetype", "pattern", "wire/call"},
 	"fleet":   {"file", "instancetype", "pattern"},
 	"agent":   {"agent", "acs", "instancetype", "file", "pattern"}, "sidecar": {}, "worker": {},
-	"sim": {"service", "control", "decide", "schedule", "state", "metricstore", "instancetype"},
+	"sim": {"service", "ecs", "control", "decide", "state", "metricstore", "instancetype"},
 }
 
 // TestWhoKnowsWhom checks the imports of every package against the rule, and that no service knows

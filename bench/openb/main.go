@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/pintle/pintle/internal/decide/placement"
+	"github.com/pintle/pintle/internal/ecs/placement"
 )
 
 func main() {

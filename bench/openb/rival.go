@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/pintle/pintle/internal/decide/placement"
+	"github.com/pintle/pintle/internal/ecs/placement"
 )
 
 // rival places tasks by a score that it works out for every node, as the policies that Pintle is

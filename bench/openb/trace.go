@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pintle/pintle/internal/decide/placement"
+	"github.com/pintle/pintle/internal/ecs/placement"
 )
 
 // task is one line of a task list.

@@ -28,27 +28,26 @@ import (
 	controlfleet "github.com/pintle/pintle/internal/control/fleet"
 	"github.com/pintle/pintle/internal/control/lifecycle"
 	"github.com/pintle/pintle/internal/control/metering"
-	"github.com/pintle/pintle/internal/control/nodes"
 	"github.com/pintle/pintle/internal/control/notifications"
-	"github.com/pintle/pintle/internal/control/provisioning"
 	"github.com/pintle/pintle/internal/control/scaling"
-	"github.com/pintle/pintle/internal/control/services"
 	"github.com/pintle/pintle/internal/control/sweep"
 	decidescaling "github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/ecs/nodelink"
+	"github.com/pintle/pintle/internal/ecs/rollout"
+	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/ecs/waiting"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/fleet"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/logstore"
 	"github.com/pintle/pintle/internal/metricstore"
-	"github.com/pintle/pintle/internal/nodelink"
 	"github.com/pintle/pintle/internal/objectstore"
 	"github.com/pintle/pintle/internal/queuestore"
-	"github.com/pintle/pintle/internal/schedule"
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	serviceautoscaling "github.com/pintle/pintle/internal/service/autoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/ec2"
-	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/s3"
 	"github.com/pintle/pintle/internal/service/sqs"
@@ -112,10 +111,10 @@ type server struct {
 	objects   *objectstore.Store
 	arrivals  *alarms.Arrivals // nil where the reaction is faithful
 	ecs       *ecs.Service
-	services  *services.Loop
+	services  *rollout.Loop
 	scaling   *scaling.Loop
 	groups    *autoscaling.Loop
-	scheduler *schedule.Scheduler
+	scheduler *scheduler.Scheduler
 	meter     *metering.Meter
 	sqs       *sqs.Service
 	s3        *s3.Service
@@ -212,12 +211,12 @@ func taskKey(dir string) ([]byte, error) {
 
 // open opens the stores.
 func (s *server) open(ctx context.Context) error {
-	s.scheduler = schedule.New(rand.Uint64())
+	s.scheduler = scheduler.New(rand.Uint64())
 	journal, err := state.OpenSQLite(ctx, s.flags.Data)
 	if err != nil {
 		return err
 	}
-	s.services = services.New(s.scheduler, services.Options{Now: time.Now, Settle: s.flags.Settle, Log: s.log})
+	s.services = rollout.New(s.scheduler, rollout.Options{Now: time.Now, Settle: s.flags.Settle, Log: s.log})
 	if s.store, err = state.Open(ctx, journal, s.scheduler, s.services); err != nil {
 		return errors.Join(err, journal.Close())
 	}
@@ -347,14 +346,16 @@ func (s *server) run(ctx context.Context) error {
 	web := &http.Server{Handler: s.front, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return ignore(web.Serve(s.listener)) })
-	g.Go(func() error { return nodes.Run(ctx, s.store, nodes.Options{Now: time.Now, Lost: s.flags.Lost}) })
+	g.Go(func() error {
+		return nodelink.GiveUp(ctx, s.store, nodelink.LostOptions{Now: time.Now, Lost: s.flags.Lost})
+	})
 	g.Go(func() error { return s.services.Run(ctx, s.store) })
 	g.Go(func() error {
 		return alarms.Run(ctx, s.store, alarms.Options{Now: time.Now, Metrics: s.metrics, Act: s.alarmActions().act, Arrivals: s.arrivals})
 	})
 	g.Go(func() error { return s.scaling.Run(ctx) })
 	g.Go(func() error { return s.groups.Run(ctx) })
-	g.Go(func() error { return provisioning.Run(ctx, s.store, s.scheduler, time.Now) })
+	g.Go(func() error { return waiting.Run(ctx, s.store, s.scheduler, time.Now) })
 	g.Go(func() error { return s.runFleet(ctx) })
 	g.Go(func() error { return s.meter.Run(ctx) })
 	g.Go(func() error {

@@ -18,14 +18,14 @@ import (
 
 	"github.com/pintle/pintle/internal/control/alarms"
 	"github.com/pintle/pintle/internal/control/scaling"
-	"github.com/pintle/pintle/internal/control/services"
 	decidescaling "github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/ecs/rollout"
+	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/metricstore"
-	"github.com/pintle/pintle/internal/schedule"
 	autoscaling "github.com/pintle/pintle/internal/service/applicationautoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
-	"github.com/pintle/pintle/internal/service/ecs"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -55,7 +55,7 @@ type plane struct {
 	ecs         *ecs.Service
 	cloudwatch  *cloudwatch.Service
 	autoscaling *autoscaling.Service
-	services    *services.Loop
+	services    *rollout.Loop
 	scaling     *scaling.Loop
 	load        *load
 	held        map[string]time.Time // since when tasks have been there, by ARN
@@ -105,10 +105,10 @@ func newPlane(ctx context.Context, s Scenario, t timing) (*plane, error) {
 	p := &plane{scenario: s, timing: t, epoch: t.Now(), load: newLoad(&s), held: map[string]time.Time{}}
 	now := t.Now
 	log := slog.New(slog.DiscardHandler)
-	scheduler := schedule.New(1)
+	scheduler := scheduler.New(1)
 	ids := 0
 	scheduler.NewID = func() string { ids++; return fmt.Sprintf("%032x", ids) } // inside transactions alone
-	p.services = services.New(scheduler, services.Options{Now: now, After: p.after, Log: log})
+	p.services = rollout.New(scheduler, rollout.Options{Now: now, After: p.after, Log: log})
 	var err error
 	if p.store, err = state.Open(ctx, forgetful{}, scheduler, p.services, p); err != nil {
 		return nil, err

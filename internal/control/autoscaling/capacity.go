@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/decide/capacity"
 	decide "github.com/pintle/pintle/internal/decide/group"
+	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/state"
 )

@@ -1,0 +1,76 @@
+package ecs
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// BenchmarkRunTask places a task and commits it durably, on a cluster of GPU nodes.
+func BenchmarkRunTask(b *testing.B) {
+	for _, clients := range []int{1, 64} {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+			journal, err := state.OpenSQLite(context.Background(), b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			scheduler := scheduler.New(1)
+			store, err := state.Open(context.Background(), journal, scheduler)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer store.Close()
+			s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+			ctx := context.Background()
+			if _, err := s.CreateCluster(ctx, &ecs.CreateClusterInput{}); err != nil {
+				b.Fatal(err)
+			}
+			for range 100 {
+				addNode(b, s, store)
+			}
+			_, err = s.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{Family: aws.String("f"), ContainerDefinitions: []types.ContainerDefinition{
+				{Name: aws.String("main"), Image: aws.String("i"), Cpu: 1, Memory: aws.Int32(4)},
+			}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			b.SetParallelism(clients)
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					out, err := s.RunTask(ctx, &ecs.RunTaskInput{TaskDefinition: aws.String("f")})
+					if err != nil || len(out.Tasks) != 1 {
+						b.Fatal(out, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func addNode(b *testing.B, s *Service, store *state.Store) {
+	out, err := s.RegisterContainerInstance(context.Background(), &ecs.RegisterContainerInstanceInput{TotalResources: []types.Resource{
+		{Name: aws.String("CPU"), IntegerValue: 1 << 30}, {Name: aws.String("MEMORY"), IntegerValue: 1 << 30},
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	err = store.Update(context.Background(), func(tx *state.Tx) error {
+		row := *tx.ContainerInstances.Get(*out.ContainerInstance.ContainerInstanceArn)
+		row.AgentConnected = true
+		tx.ContainerInstances.Put(&row)
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,472 @@
+package ecs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"iter"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/ecs/query"
+	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/pattern"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// findInstance finds a container instance of the cluster, or nil.
+func (s *Service) findInstance(v *state.View, clusterArn, instance string) *state.ContainerInstance {
+	row := v.ContainerInstances.Get(inCluster(clusterArn, "container-instance", instance))
+	if row == nil || row.ClusterArn != clusterArn {
+		return nil
+	}
+	return row
+}
+
+// RegisterContainerInstance adds a node, or takes back one that restarted. Agents call it. The answer
+// gives back every attribute that was sent, which Amazon's agent insists on.
+func (s *Service) RegisterContainerInstance(ctx context.Context, in *ecs.RegisterContainerInstanceInput) (*ecs.RegisterContainerInstanceOutput, error) {
+	if err := checkTags(in.Tags); err != nil {
+		return nil, err
+	}
+	if err := checkAttributes(in.Attributes); err != nil {
+		return nil, err
+	}
+	capacity, gpus, err := registeredCapacity(in)
+	if err != nil {
+		return nil, err
+	}
+	var row *state.ContainerInstance
+	err = s.store.Update(ctx, func(tx *state.Tx) error {
+		c, err := s.activeCluster(tx.View, in.Cluster)
+		if err != nil {
+			return err
+		}
+		arn := cmp.Or(aws.ToString(in.ContainerInstanceArn), unheard(tx.View, *c.ClusterArn, identityDocument(in.InstanceIdentityDocument).InstanceID))
+		if arn == "" {
+			arn = state.InCluster(*c.ClusterArn, "container-instance", s.scheduler.NewID())
+		}
+		old := tx.ContainerInstances.Get(arn)
+		if row, err = reregister(old, arn, *c.ClusterArn, in); err != nil {
+			return err
+		}
+		if old == nil {
+			row.RegisteredAt = s.now()
+		}
+		row.Capacity, row.GPUs = capacity, mergeGPUs(row.GPUs, gpus)
+		row.RegisteredResources = registeredResources(row)
+		row.Version++
+		tx.ContainerInstances.Put(row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.RegisterContainerInstanceOutput{ContainerInstance: new(describeInstance(s.store.View(), row, nil))}, nil
+}
+
+// unheard is what a machine is registered as in a cluster, if it has never been connected as that: nobody answered its agent, since
+// the control plane was killed then, and it asks again. Amazon's agent has a token for it. "" is none.
+func unheard(v *state.View, clusterArn string, machine *string) string {
+	for row := range v.ContainerInstances.By(state.InstancesByMachine, aws.ToString(machine)) {
+		if row.ClusterArn == clusterArn && *row.Status == statusActive && !row.AgentConnected && row.DisconnectedAt == nil {
+			return *row.ContainerInstanceArn
+		}
+	}
+	return ""
+}
+
+// reregister is the row for a registration: a new one, or the old one with what may change.
+func reregister(old *state.ContainerInstance, arn, clusterArn string, in *ecs.RegisterContainerInstanceInput) (*state.ContainerInstance, error) {
+	row, again := clone(old)
+	if !again {
+		row = &state.ContainerInstance{ClusterArn: clusterArn}
+		row.ContainerInstanceArn, row.Status = &arn, aws.String(statusActive)
+		row.AgentUpdateStatus = ""
+	}
+	if again && (row.ClusterArn != clusterArn || aws.ToString(row.Status) == statusInactive) {
+		return nil, clientError("The container instance %s cannot be registered again: it is %s, in cluster %s.", arn, aws.ToString(row.Status), state.NameOf(row.ClusterArn))
+	}
+	row.Attributes = mergeAttributes(row.Attributes, in.Attributes)
+	row.Tags = mergeTags(row.Tags, in.Tags)
+	row.VersionInfo = cmp.Or(in.VersionInfo, row.VersionInfo)
+	machine := identityDocument(in.InstanceIdentityDocument)
+	row.Ec2InstanceId = cmp.Or(machine.InstanceID, row.Ec2InstanceId, attributeValue(in.Attributes, "ecs.instance-id"))
+	row.PrivateIPAddress = cmp.Or(machine.PrivateIP, row.PrivateIPAddress)
+	row.CapacityProviderName = cmp.Or(attributeValue(in.Attributes, CapacityProviderAttribute), row.CapacityProviderName)
+	return row, nil
+}
+
+// machine is what an instance identity document says of the machine:
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html
+type machine struct {
+	InstanceID *string `json:"instanceId"`
+	PrivateIP  string  `json:"privateIp"`
+}
+
+// identityDocument reads what an agent sends; one on a machine without the document sends nothing.
+func identityDocument(text *string) (m machine) {
+	if json.Unmarshal([]byte(aws.ToString(text)), &m) != nil || aws.ToString(m.InstanceID) == "" {
+		return machine{}
+	}
+	return m
+}
+
+// registeredCapacity reads what an agent offers.
+func registeredCapacity(in *ecs.RegisterContainerInstanceInput) (state.Resources, []state.GPU, error) {
+	var r state.Resources
+	for _, t := range in.TotalResources {
+		var err error
+		switch aws.ToString(t.Name) {
+		case "CPU":
+			r.CPU = max(int64(t.IntegerValue), t.LongValue)
+		case "MEMORY":
+			r.MemoryMiB = max(int64(t.IntegerValue), t.LongValue)
+		case "PORTS":
+			r.PortsTCP, err = ports(t.StringSetValue)
+		case "PORTS_UDP":
+			r.PortsUDP, err = ports(t.StringSetValue)
+		}
+		if err != nil {
+			return r, nil, err
+		}
+	}
+	if r.CPU <= 0 || r.MemoryMiB <= 0 {
+		return r, nil, invalidParameter("totalResources must hold CPU and MEMORY, both above 0.")
+	}
+	var gpus []state.GPU
+	for _, d := range in.PlatformDevices {
+		id := aws.ToString(d.Id)
+		if d.Type != types.PlatformDeviceTypeGpu || id == "" {
+			return r, nil, invalidParameter("platformDevices must be of type GPU and have an id, not %q of type %q.", id, d.Type)
+		}
+		if slices.ContainsFunc(gpus, func(g state.GPU) bool { return g.ID == id }) {
+			return r, nil, invalidParameter("platformDevices has the GPU %q twice.", id)
+		}
+		gpus = append(gpus, state.GPU{ID: id})
+	}
+	return r, gpus, nil
+}
+
+func ports(set []string) ([]uint16, error) {
+	var out []uint16
+	for _, p := range set {
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil {
+			return nil, invalidParameter("totalResources has a port %q.", p)
+		}
+		out = append(out, uint16(n))
+	}
+	return out, nil
+}
+
+// mergeGPUs keeps what was learnt of devices that are registered again.
+func mergeGPUs(old, registered []state.GPU) []state.GPU {
+	for i, g := range registered {
+		for _, o := range old {
+			if o.ID == g.ID {
+				registered[i] = o
+			}
+		}
+	}
+	return registered
+}
+
+// registeredResources is the instance's capacity as ECS shows it. Amazon's agent names its GPUs as
+// devices alone; the resource GPU comes from them.
+func registeredResources(row *state.ContainerInstance) []types.Resource {
+	ids := make([]string, len(row.GPUs))
+	for i, g := range row.GPUs {
+		ids[i] = g.ID
+	}
+	return resources(row.Capacity, ids)
+}
+
+func resources(r state.Resources, gpus []string) []types.Resource {
+	out := []types.Resource{
+		{Name: aws.String("CPU"), Type: aws.String("INTEGER"), IntegerValue: int32(r.CPU)},
+		{Name: aws.String("MEMORY"), Type: aws.String("INTEGER"), IntegerValue: int32(r.MemoryMiB)},
+		{Name: aws.String("PORTS"), Type: aws.String("STRINGSET"), StringSetValue: portStrings(r.PortsTCP)},
+		{Name: aws.String("PORTS_UDP"), Type: aws.String("STRINGSET"), StringSetValue: portStrings(r.PortsUDP)},
+	}
+	if len(gpus) > 0 {
+		out = append(out, types.Resource{Name: aws.String("GPU"), Type: aws.String("STRINGSET"), StringSetValue: gpus})
+	}
+	return out
+}
+
+func portStrings(ports []uint16) []string {
+	out := []string{}
+	for _, p := range ports {
+		out = append(out, strconv.Itoa(int(p)))
+	}
+	return out
+}
+
+// describeInstance is the row with what is left of its resources and its counts.
+func describeInstance(v *state.View, row *state.ContainerInstance, include []types.ContainerInstanceField) types.ContainerInstance {
+	c := row.ContainerInstance
+	c.Attachments, c.Attributes = notNil(c.Attachments), notNil(c.Attributes)
+	if !slices.Contains(include, types.ContainerInstanceFieldTags) {
+		c.Tags = nil
+	}
+	c.Tags = notNil(c.Tags)
+	if !slices.Contains(include, types.ContainerInstanceFieldContainerInstanceHealth) {
+		c.HealthStatus = nil
+	} else {
+		c.HealthStatus = instanceHealth(row)
+	}
+	left, held := row.Capacity, map[string]bool{}
+	left.PortsTCP, left.PortsUDP = slices.Clone(left.PortsTCP), slices.Clone(left.PortsUDP)
+	for t := range v.Tasks.By(state.TasksByInstance, *row.ContainerInstanceArn) {
+		if !t.Holds() {
+			continue
+		}
+		if aws.ToString(t.LastStatus) == "RUNNING" {
+			c.RunningTasksCount++
+		} else {
+			c.PendingTasksCount++
+		}
+		left.CPU -= t.Reserved.CPU
+		left.MemoryMiB -= t.Reserved.MemoryMiB
+		left.PortsTCP = append(left.PortsTCP, t.Reserved.PortsTCP...)
+		left.PortsUDP = append(left.PortsUDP, t.Reserved.PortsUDP...)
+		for _, g := range t.GPUs {
+			held[g.ID] = true
+		}
+	}
+	free := []string{}
+	for _, g := range row.GPUs {
+		if !held[g.ID] && g.Fault == nil {
+			free = append(free, g.ID)
+		}
+	}
+	c.RemainingResources = resources(left, nil)
+	if len(row.GPUs) > 0 {
+		c.RemainingResources = append(c.RemainingResources, types.Resource{Name: aws.String("GPU"), Type: aws.String("STRINGSET"), StringSetValue: free})
+	}
+	return c
+}
+
+// instanceHealth is what the agent told of its machine, and with it what is wrong with its GPUs: one that has
+// a fault impairs ECS's check ACCELERATED_COMPUTE, whose reason names it.
+func instanceHealth(row *state.ContainerInstance) *types.ContainerInstanceHealthStatus {
+	check := types.InstanceHealthCheckResult{Type: types.InstanceHealthCheckTypeAcceleratedCompute, Status: types.InstanceHealthCheckStateImpaired}
+	var reasons []string
+	for _, g := range row.GPUs {
+		if g.Fault == nil {
+			continue
+		}
+		reasons = append(reasons, "GPU "+g.ID+": "+g.Fault.Reason)
+		if check.LastStatusChange == nil || g.Fault.Since.After(*check.LastStatusChange) {
+			check.LastStatusChange, check.LastUpdated = &g.Fault.Since, &g.Fault.Since
+		}
+	}
+	if len(reasons) == 0 {
+		return row.HealthStatus
+	}
+	check.StatusReason = aws.String(strings.Join(reasons, "; "))
+	h := types.ContainerInstanceHealthStatus{OverallStatus: check.Status}
+	if row.HealthStatus != nil {
+		h.Details = slices.DeleteFunc(slices.Clone(row.HealthStatus.Details), func(r types.InstanceHealthCheckResult) bool { return r.Type == check.Type })
+	}
+	h.Details = append(h.Details, check)
+	return &h
+}
+
+// DeregisterContainerInstance takes a node out of its cluster. With force, tasks that it runs are
+// marked stopped; without, they stand in the way.
+func (s *Service) DeregisterContainerInstance(ctx context.Context, in *ecs.DeregisterContainerInstanceInput) (*ecs.DeregisterContainerInstanceOutput, error) {
+	var row *state.ContainerInstance
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		c, err := s.activeCluster(tx.View, in.Cluster)
+		if err != nil {
+			return err
+		}
+		old := s.findInstance(tx.View, *c.ClusterArn, aws.ToString(in.ContainerInstance))
+		if old == nil || aws.ToString(old.Status) == statusInactive {
+			return invalidParameter("The specified container instance %q does not exist in cluster %s.", aws.ToString(in.ContainerInstance), *c.ClusterName)
+		}
+		var running []*state.Task
+		for t := range tx.Tasks.By(state.TasksByInstance, *old.ContainerInstanceArn) {
+			if t.Holds() {
+				running = append(running, t)
+			}
+		}
+		if len(running) > 0 && !aws.ToBool(in.Force) {
+			return invalidParameter("Found running tasks on the instance.")
+		}
+		for _, t := range running {
+			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTerminationNotice, "Container instance "+state.NameOf(*old.ContainerInstanceArn)+" was deregistered.", *s.now()))
+		}
+		row, _ = clone(old)
+		row.Status, row.AgentConnected = aws.String(statusInactive), false
+		row.Version++
+		tx.ContainerInstances.Put(row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.DeregisterContainerInstanceOutput{ContainerInstance: new(describeInstance(s.store.View(), row, nil))}, nil
+}
+
+// DescribeContainerInstances describes nodes; those that are not there are failures.
+func (s *Service) DescribeContainerInstances(_ context.Context, in *ecs.DescribeContainerInstancesInput) (*ecs.DescribeContainerInstancesOutput, error) {
+	if n := len(in.ContainerInstances); n == 0 || n > maxPage {
+		return nil, invalidParameter("containerInstances must have between 1 and %d members, not %d.", maxPage, n)
+	}
+	v := s.store.View()
+	c, err := s.activeCluster(v, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	out := &ecs.DescribeContainerInstancesOutput{ContainerInstances: []types.ContainerInstance{}, Failures: []types.Failure{}}
+	for _, name := range in.ContainerInstances {
+		if row := s.findInstance(v, *c.ClusterArn, name); row != nil {
+			out.ContainerInstances = append(out.ContainerInstances, describeInstance(v, row, in.Include))
+		} else {
+			out.Failures = append(out.Failures, missing(inCluster(*c.ClusterArn, "container-instance", name)))
+		}
+	}
+	return out, nil
+}
+
+// ListContainerInstances lists the nodes of a cluster, by status and by an expression of the cluster
+// query language.
+func (s *Service) ListContainerInstances(_ context.Context, in *ecs.ListContainerInstancesInput) (*ecs.ListContainerInstancesOutput, error) {
+	if in.Status != "" && !slices.Contains(in.Status.Values(), in.Status) {
+		return nil, invalidParameter("status must be one of %v, not %q.", in.Status.Values(), in.Status)
+	}
+	v := s.store.View()
+	c, err := s.activeCluster(v, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	matches := func(*state.ContainerInstance) bool { return true }
+	if filter := aws.ToString(in.Filter); filter != "" {
+		q, err := query.Parse(filter)
+		if err != nil {
+			return nil, invalidParameter("Invalid filter: %v.", err)
+		}
+		matches = func(row *state.ContainerInstance) bool { return q.Eval(scheduler.Subject(v, row)) }
+	}
+	arns, next, err := page(in.MaxResults, in.NextToken,
+		func(string) iter.Seq[*state.ContainerInstance] {
+			return v.ContainerInstances.By(state.InstancesByCluster, *c.ClusterArn)
+		},
+		func(row *state.ContainerInstance) string { return *row.ContainerInstanceArn },
+		func(row *state.ContainerInstance) bool { return hasStatus(row, in.Status) && matches(row) })
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.ListContainerInstancesOutput{ContainerInstanceArns: arns, NextToken: next}, nil
+}
+
+// hasStatus says whether an instance is listed under a status; without one, all but INACTIVE are.
+func hasStatus(row *state.ContainerInstance, want types.ContainerInstanceStatus) bool {
+	if want == "" {
+		return *row.Status != statusInactive
+	}
+	return *row.Status == string(want)
+}
+
+// maxStates is the most instances of one UpdateContainerInstancesState.
+const maxStates = 10
+
+// UpdateContainerInstancesState drains nodes, or makes them ACTIVE again.
+func (s *Service) UpdateContainerInstancesState(ctx context.Context, in *ecs.UpdateContainerInstancesStateInput) (*ecs.UpdateContainerInstancesStateOutput, error) {
+	if n := len(in.ContainerInstances); n == 0 || n > maxStates {
+		return nil, invalidParameter("containerInstances must have between 1 and %d members, not %d.", maxStates, n)
+	}
+	if in.Status != types.ContainerInstanceStatusActive && in.Status != types.ContainerInstanceStatusDraining {
+		return nil, invalidParameter("Container instance status must be one of [ACTIVE, DRAINING], not %q.", in.Status)
+	}
+	var rows []*state.ContainerInstance
+	out := &ecs.UpdateContainerInstancesStateOutput{ContainerInstances: []types.ContainerInstance{}, Failures: []types.Failure{}}
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		c, err := s.activeCluster(tx.View, in.Cluster)
+		if err != nil {
+			return err
+		}
+		for _, name := range in.ContainerInstances {
+			row, ok := clone(s.findInstance(tx.View, *c.ClusterArn, name))
+			if !ok {
+				out.Failures = append(out.Failures, missing(inCluster(*c.ClusterArn, "container-instance", name)))
+				continue
+			}
+			if *row.Status == statusInactive {
+				out.Failures = append(out.Failures, types.Failure{Arn: row.ContainerInstanceArn, Reason: aws.String(statusInactive)})
+				continue
+			}
+			row.Status = aws.String(string(in.Status))
+			row.Version++
+			tx.ContainerInstances.Put(row)
+			rows = append(rows, row)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	v := s.store.View()
+	for _, row := range rows {
+		out.ContainerInstances = append(out.ContainerInstances, describeInstance(v, row, nil))
+	}
+	return out, nil
+}
+
+// DiscoverPollEndpoint tells an agent where the node protocol is. The agent keeps the answer for
+// hours, so it is the same for as long as the control plane is.
+func (s *Service) DiscoverPollEndpoint(_ context.Context, _ *ecs.DiscoverPollEndpointInput) (*ecs.DiscoverPollEndpointOutput, error) {
+	return &ecs.DiscoverPollEndpointOutput{
+		Endpoint:               aws.String(s.opts.Endpoint + "/acs"),
+		TelemetryEndpoint:      aws.String(s.opts.Endpoint + "/tcs"),
+		ServiceConnectEndpoint: aws.String(s.opts.Endpoint + "/sc"),
+	}, nil
+}
+
+// attributeName is what API_Attribute says of names; values may have spaces inside.
+var (
+	attributeName  = pattern.New(`^[a-zA-Z0-9_./\\-]+$`, 128)
+	attributeBlank = regexp.MustCompile(`^\s|\s$`)
+)
+
+func checkAttributes(attributes []types.Attribute) error {
+	for _, a := range attributes {
+		name, value := aws.ToString(a.Name), aws.ToString(a.Value)
+		if !attributeName.MatchString(name) {
+			return invalidParameter("Attribute name %q must have between 1 and 128 letters, numbers, and the characters - _ . / \\.", name)
+		}
+		if len(value) > 128 || attributeBlank.MatchString(value) {
+			return invalidParameter("The value of attribute %q must have at most 128 characters, and no blank at either end.", name)
+		}
+	}
+	return nil
+}
+
+// mergeAttributes puts new attributes over old ones of the same name.
+func mergeAttributes(old, add []types.Attribute) []types.Attribute {
+	out := slices.DeleteFunc(slices.Clone(old), func(a types.Attribute) bool {
+		return slices.ContainsFunc(add, func(b types.Attribute) bool { return aws.ToString(a.Name) == aws.ToString(b.Name) })
+	})
+	for _, a := range add {
+		out = append(out, types.Attribute{Name: a.Name, Value: a.Value})
+	}
+	return out
+}
+
+func attributeValue(attributes []types.Attribute, name string) *string {
+	for _, a := range attributes {
+		if aws.ToString(a.Name) == name {
+			return a.Value
+		}
+	}
+	return nil
+}

@@ -1,0 +1,320 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/ecs/capacity"
+	"github.com/pintle/pintle/internal/ecs/deployment"
+	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Why the services loop stops tasks, as DescribeTasks shows it.
+const unhealthyReason = "Task failed container health checks"
+
+// apply carries a plan out. Events are in ECS's own form:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-event-messages-list.html
+func (s *step) apply(p deployment.Plan) {
+	if p.Rollout == deployment.Failed {
+		s.failDeployment(p.Failure, p.RollBackTo)
+		return
+	}
+	s.start(p)
+	s.stop(p)
+	s.rebalance(p)
+	s.hold(p)
+	s.dropDeployments(p)
+	if p.Bakes {
+		s.startBake()
+	}
+	switch {
+	case p.Rollout == deployment.Completed:
+		s.complete()
+	case *s.row.Status == state.ServiceDraining && (s.taskSet == "" || len(s.tasks) == 0):
+		s.end()
+	}
+	if p.Steady && s.unplaced() { // no more is wanted
+		s.row.Deployments[0].Unplaced, s.changed = false, true
+	}
+	if s.steady = p.Steady && !p.Rebalancing; s.steady && s.taskSet == "" {
+		s.announceSteady()
+	}
+}
+
+// steady is the event of a service that is what it is wanted to be.
+const steady = "has reached a steady state."
+
+// announceSteady says that the service is what it is wanted to be, unless that was the last thing said.
+func (s *step) announceSteady() {
+	if len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady) {
+		s.event(steady)
+	}
+}
+
+// hold tells that protected tasks keep the service from what it is wanted to be.
+func (s *step) hold(p deployment.Plan) {
+	why := fmt.Sprintf("(taskSet %s) was unable to scale in due to (reason %d tasks under protection)", *s.row.Deployments[0].Id, p.Held)
+	switch {
+	case p.Held == 0:
+	case p.Rebalancing:
+		s.eventOnce("was unable to AZ Rebalance because "+why, unevenly)
+	default:
+		s.eventOnce("was unable to reach steady state because "+why, steady)
+	}
+}
+
+// eventOnce is event, unless it was told since another one was.
+func (s *step) eventOnce(message, since string) {
+	for _, e := range s.row.Events {
+		if strings.HasSuffix(*e.Message, " "+message) {
+			return
+		}
+		if strings.Contains(*e.Message, since) {
+			break
+		}
+	}
+	s.event(message)
+}
+
+// start starts the plan's tasks, up to the first that finds no room: of each capacity provider, if it has any. A
+// DAEMON service tries each instance.
+func (s *step) start(p deployment.Plan) {
+	var started []*state.Task
+	var failures []types.Failure
+	has, full := s.providers(), map[string]bool{}
+	for range p.Start {
+		provider := capacity.Next(s.row.Deployments[0].CapacityProviderStrategy, has)
+		if has[provider]++; full[provider] {
+			continue
+		}
+		s.wanted.CapacityProvider, s.wanted.MayWait = provider, true
+		t, none := s.scheduler.Launch(s.tx, s.wanted)
+		if t == nil {
+			failures, full[provider] = none, true
+			continue
+		}
+		started = append(started, t)
+	}
+	for _, instance := range p.StartOn {
+		t, failure := s.scheduler.LaunchOn(s.tx, instance, s.wanted)
+		if t == nil {
+			failures = append(failures, *failure)
+			continue
+		}
+		started = append(started, t)
+	}
+	if len(started) > 0 {
+		s.event(fmt.Sprintf("has started %d tasks: %s.", len(started), list(started)))
+	}
+	if p.Start+len(p.StartOn) > 0 {
+		s.place(failures)
+	}
+}
+
+// providers is how many tasks of the PRIMARY deployment each capacity provider has.
+func (s *step) providers() map[string]int {
+	has := map[string]int{}
+	for _, t := range s.tasks {
+		if *t.DesiredStatus == "RUNNING" && aws.ToString(t.StartedBy) == *s.row.Deployments[0].Id {
+			has[aws.ToString(t.CapacityProviderName)]++
+		}
+	}
+	return has
+}
+
+// place takes note of whether there was room.
+func (s *step) place(failures []types.Failure) {
+	d := &s.row.Deployments[0]
+	if len(failures) == 0 {
+		s.changed = s.changed || d.Unplaced
+		d.Unplaced = false
+		return
+	}
+	message := "was unable to place a task because no container instance met all of its requirements. " + scheduler.Closest(failures)
+	if !d.Unplaced || !s.said(message) {
+		s.event(message)
+	}
+	if !d.Unplaced || !s.now.Before(aws.ToTime(d.NotBefore)) { // tried because it was time, and not for some change
+		s.fail(d, &s.now)
+	}
+	d.Unplaced = true
+	if s.wake.IsZero() || d.NotBefore.Before(s.wake) {
+		s.wake = *d.NotBefore
+	}
+}
+
+// said says whether the last event about a lack of room is this one.
+func (s *step) said(message string) bool {
+	for _, e := range s.row.Events {
+		if strings.Contains(*e.Message, "was unable to place a task") {
+			return strings.HasSuffix(*e.Message, message)
+		}
+	}
+	return false
+}
+
+// stop has tasks stopped.
+func (s *step) stop(p deployment.Plan) {
+	var running, pending []*state.Task
+	for _, t := range p.Stop {
+		old := s.tx.Tasks.Get(t.ID)
+		reason := "Scaling activity initiated by (deployment " + *s.row.Deployments[0].Id + ")"
+		if t.Status == deployment.Unhealthy {
+			reason = unhealthyReason
+			s.event("(task " + state.NameOf(t.ID) + ") failed container health checks.")
+		}
+		s.tx.Tasks.Put(old.Stopping(types.TaskStopCodeServiceSchedulerInitiated, reason, s.now))
+		if *old.LastStatus == "RUNNING" {
+			running = append(running, old)
+		} else {
+			pending = append(pending, old)
+		}
+	}
+	switch {
+	case p.Rebalancing && len(running) == 1:
+		s.event(fmt.Sprintf("has stopped 1 running tasks in %s due to AZ rebalancing: %s.", aws.ToString(running[0].AvailabilityZone), list(running)))
+	case len(running) > 0:
+		s.event(fmt.Sprintf("has stopped %d running tasks: %s.", len(running), list(running)))
+	}
+	if len(pending) > 0 {
+		s.event(fmt.Sprintf("has stopped %d pending tasks: %s.", len(pending), list(pending)))
+	}
+}
+
+// list names tasks as events do.
+func list(tasks []*state.Task) string {
+	var names []string
+	for _, t := range tasks {
+		names = append(names, "(task "+state.NameOf(*t.TaskArn)+")")
+	}
+	return strings.Join(names, " ")
+}
+
+// dropDeployments forgets the replaced deployments that have no tasks left, but not those that the service
+// may still have to roll back to.
+func (s *step) dropDeployments(p deployment.Plan) {
+	stopping := map[string]bool{}
+	for _, t := range p.Stop {
+		stopping[t.ID] = true
+	}
+	live := map[string]bool{*s.row.Deployments[0].Id: true}
+	for _, t := range s.tasks {
+		if *t.DesiredStatus == "RUNNING" && !stopping[*t.TaskArn] {
+			live[aws.ToString(t.StartedBy)] = true
+		}
+	}
+	over := s.row.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted || p.Rollout == deployment.Completed
+	n := len(s.row.Deployments)
+	s.row.Deployments = slices.DeleteFunc(s.row.Deployments, func(d state.Deployment) bool {
+		return !live[*d.Id] && (over || d.RolloutState != types.DeploymentRolloutStateCompleted)
+	})
+	s.changed = s.changed || len(s.row.Deployments) != n
+}
+
+// complete ends the PRIMARY deployment's roll-out well.
+func (s *step) complete() {
+	d := &s.row.Deployments[0]
+	d.RolloutState, d.UpdatedAt = types.DeploymentRolloutStateCompleted, &s.now
+	d.RolloutStateReason = aws.String("ECS deployment " + *d.Id + " completed.")
+	s.event("(deployment " + *d.Id + ") deployment completed.")
+	s.record(d, func(r *state.ServiceDeployment) {
+		r.Status, r.LifecycleStage = types.ServiceDeploymentStatusSuccessful, types.ServiceDeploymentLifecycleStageCleanUp
+		if r.Rollback != nil {
+			r.Status = types.ServiceDeploymentStatusRollbackSuccessful
+		}
+		if r.Alarms == nil {
+			r.Alarms = s.row.AlarmsOf(d, nil)
+		}
+		if r.DeploymentCircuitBreaker == nil {
+			r.DeploymentCircuitBreaker = s.breakerOf(d)
+		}
+		r.FinishedAt = &s.now
+	})
+}
+
+func (s *step) breakerOf(d *state.Deployment) *types.ServiceDeploymentCircuitBreaker {
+	return deployment.BreakerOf(s.row.DeploymentConfiguration.DeploymentCircuitBreaker, int(s.row.DesiredCount), &d.Deployment)
+}
+
+// failures are what made roll-outs fail, and how, as events and states tell it.
+var failures = map[deployment.Failure]struct{ by, what string }{
+	deployment.TasksFailed:   {"ECS deployment circuit breaker: ", "tasks failed to start."},
+	deployment.AlarmDetected: {"ECS deployment alarms: ", "alarm detected."},
+	deployment.StoppedByUser: {"ECS deployment: ", "it was stopped by StopServiceDeployment."},
+}
+
+// failDeployment ends the PRIMARY deployment's roll-out badly, and takes the service back to a deployment that was
+// completed, if there is one.
+func (s *step) failDeployment(why deployment.Failure, back string) {
+	d, f := &s.row.Deployments[0], failures[why]
+	d.RolloutState, d.UpdatedAt = types.DeploymentRolloutStateFailed, &s.now
+	d.RolloutStateReason = aws.String(f.by + f.what)
+	s.event("(deployment " + *d.Id + ") deployment failed: " + f.what)
+	to := s.row.Deployment(back)
+	s.record(d, func(r *state.ServiceDeployment) {
+		r.StatusReason = d.RolloutStateReason
+		switch why {
+		case deployment.TasksFailed:
+			r.DeploymentCircuitBreaker = s.breakerOf(d)
+			r.DeploymentCircuitBreaker.Status = types.ServiceDeploymentRollbackMonitorsStatusTriggered
+		case deployment.AlarmDetected:
+			r.Alarms = s.row.AlarmsOf(d, s.alarms)
+		}
+		switch {
+		case to != nil:
+			r.Status = types.ServiceDeploymentStatusRollbackInProgress
+			r.Rollback = &types.Rollback{Reason: r.StatusReason, ServiceRevisionArn: new(to.ServiceRevisionArn), StartedAt: &s.now}
+		case r.Rollback != nil:
+			r.Status, r.FinishedAt = types.ServiceDeploymentStatusRollbackFailed, &s.now
+		default:
+			r.Status, r.StoppedAt, r.FinishedAt = types.ServiceDeploymentStatusStopped, &s.now, &s.now
+		}
+	})
+	if to != nil {
+		s.rollBack(to, f.by)
+	}
+}
+
+// rollBack makes a completed deployment PRIMARY again. Its record is from now on that of the one which failed.
+func (s *step) rollBack(to *state.Deployment, by string) {
+	failed, d := s.row.Deployments[0], *to
+	s.row.Deployments = slices.DeleteFunc(s.row.Deployments, func(o state.Deployment) bool { return *o.Id == *d.Id })
+	s.row.Deployments[0].Status = aws.String("ACTIVE")
+	d.Status, d.ServiceDeploymentArn, d.UpdatedAt = aws.String("PRIMARY"), failed.ServiceDeploymentArn, &s.now
+	d.RolloutState = types.DeploymentRolloutStateInProgress
+	d.RolloutStateReason = aws.String(by + "rolling back to deploymentId " + *d.Id + ".")
+	d.FailedTasks, d.NotBefore, d.FailedAt, d.Unplaced = 0, nil, nil, false
+	d.BakesFrom, d.AlarmsIgnored = nil, len(s.tx.TriggeredAlarms(s.row)) > 0
+	s.row.Deployments = append([]state.Deployment{d}, s.row.Deployments...)
+	s.row.TaskDefinition, s.row.LaunchType = d.TaskDefinition, d.LaunchType
+	s.row.NetworkConfiguration, s.row.CapacityProviderStrategy = d.NetworkConfiguration, d.CapacityProviderStrategy
+	s.row.ServiceConnect = d.ServiceConnectConfiguration
+	s.event("rolling back to deployment " + *d.Id + ".")
+}
+
+// record changes the record of a deployment.
+func (s *step) record(d *state.Deployment, change func(*state.ServiceDeployment)) {
+	old := s.tx.ServiceDeployments.Get(d.ServiceDeploymentArn)
+	if old == nil {
+		return
+	}
+	r := *old
+	change(&r)
+	r.UpdatedAt = &s.now
+	s.tx.ServiceDeployments.Put(&r)
+}
+
+// end makes a deleted service INACTIVE. Its plan has all its tasks stopping.
+func (s *step) end() {
+	s.record(&s.row.Deployments[0], func(r *state.ServiceDeployment) {
+		if r.FinishedAt == nil {
+			r.Status, r.StatusReason, r.StoppedAt, r.FinishedAt = types.ServiceDeploymentStatusStopped, aws.String("The service was deleted."), &s.now, &s.now
+		}
+	})
+	s.row.Status, s.row.EndedAt, s.row.Deployments, s.changed = aws.String(state.ServiceInactive), &s.now, nil, true
+}

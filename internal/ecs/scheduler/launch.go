@@ -1,0 +1,281 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/ecs/capacity"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Launch is a task that somebody wants: RunTask, StartTask or a service. It was checked already.
+type Launch struct {
+	ClusterArn     string
+	TaskDefinition *state.TaskDefinition
+	Overrides      *types.TaskOverride
+	Need           Need
+	Group          string
+	StartedBy      *string
+	ServiceArn     string // of a service's task
+	LaunchType     types.LaunchType
+	Network        *types.NetworkConfiguration
+	Exec           bool
+	Tags           []types.Tag
+	Constraints    []types.PlacementConstraint
+	Strategy       []types.PlacementStrategy
+	// CapacityProvider is the provider that the task belongs to; "" leaves it to the launch type.
+	CapacityProvider string
+	// MayWait says that a task whose capacity provider has managed scaling is written without an instance where there is no
+	// room, PROVISIONING, and placed once there is.
+	MayWait bool
+	Now     time.Time
+}
+
+func (l *Launch) request() Request {
+	return Request{
+		ClusterArn: l.ClusterArn, TaskDefinition: l.TaskDefinition, Need: l.Need, Group: l.Group,
+		Constraints: l.Constraints, Strategy: l.Strategy, CapacityProvider: l.CapacityProvider,
+	}
+}
+
+// Launch places a task and writes it, bound to its instance and GPUs. From here on it is wanted, and
+// the node gets it. A task that may wait for its capacity provider to grow is written without an instance where there is no
+// room; Fill places it once there is.
+func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failure) {
+	p, failures := s.Place(tx.View, l.request())
+	switch {
+	case len(failures) == 0:
+		return s.bind(tx, l, p), nil
+	case l.MayWait && s.mayWait(tx.View, l):
+		return s.wait(tx, l), nil
+	}
+	return nil, failures
+}
+
+// maxWaiting is the most tasks of a cluster that are PROVISIONING, from the service's quotas:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-quotas.html
+const maxWaiting = 500
+
+// mayWait says whether a task's capacity provider grows for it, and whether not too many wait already.
+func (s *Scheduler) mayWait(v *state.View, l *Launch) bool {
+	if !Grows(v, l.CapacityProvider) {
+		return false
+	}
+	n := 0
+	for t := range v.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
+		if *t.ClusterArn == l.ClusterArn && t.Waiting != nil {
+			n++
+		}
+	}
+	return n < maxWaiting
+}
+
+// Grows says whether a capacity provider has managed scaling.
+func Grows(v *state.View, provider string) bool {
+	if provider == "" {
+		return false
+	}
+	for p := range v.CapacityProviders.All() {
+		if *p.Name == provider {
+			return p.AutoScalingGroupProvider.ManagedScaling.Status == types.ManagedScalingStatusEnabled
+		}
+	}
+	return false
+}
+
+// wait writes a task that has no instance yet.
+func (s *Scheduler) wait(tx *state.Tx, l *Launch) *state.Task {
+	t := newTask(l, s.NewID())
+	t.LastStatus = aws.String("PROVISIONING")
+	t.Waiting = &state.Waiting{CPU: l.Need.Reserved.CPU, MemoryMiB: l.Need.Reserved.MemoryMiB, Constraints: l.Constraints, Strategy: l.Strategy}
+	for _, g := range l.Need.GPUs {
+		t.Waiting.GPUs += g.Count
+	}
+	tx.Tasks.Put(t)
+	return t
+}
+
+// Fill places a task that waits. Where there is no room, it returns why.
+func (s *Scheduler) Fill(tx *state.Tx, old *state.Task) []types.Failure {
+	td := tx.TaskDefinitions.Get(*old.TaskDefinitionArn)
+	if td == nil {
+		return []types.Failure{{Arn: old.TaskDefinitionArn, Reason: aws.String("MISSING")}}
+	}
+	need := NeedOf(&td.TaskDefinition, old.Overrides)
+	p, failures := s.Place(tx.View, Request{
+		ClusterArn: *old.ClusterArn, TaskDefinition: td, Need: need, Group: aws.ToString(old.Group),
+		Constraints: old.Waiting.Constraints, Strategy: old.Waiting.Strategy, CapacityProvider: aws.ToString(old.CapacityProviderName),
+	})
+	if len(failures) > 0 {
+		return failures
+	}
+	t := new(*old)
+	t.Containers, t.Waiting = slices.Clone(old.Containers), nil
+	t.Version++
+	if td.NetworkMode != types.NetworkModeAwsvpc {
+		t.LastStatus = aws.String("PENDING")
+	}
+	s.put(tx, t, need, p)
+	return nil
+}
+
+// LaunchOn is Launch on an instance that the caller has chosen.
+func (s *Scheduler) LaunchOn(tx *state.Tx, instanceArn string, l *Launch) (*state.Task, *types.Failure) {
+	p, failure := s.PlaceOn(tx.View, instanceArn, l.request())
+	if failure != nil {
+		return nil, failure
+	}
+	return s.bind(tx, l, p), nil
+}
+
+func (s *Scheduler) bind(tx *state.Tx, l *Launch, p Placement) *state.Task {
+	return s.put(tx, newTask(l, s.NewID()), l.Need, p)
+}
+
+// put writes a task, bound to where it was placed.
+func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *state.Task {
+	t.ContainerInstanceArn = &p.InstanceArn
+	t.Reserved, t.GPUs = need.Reserved, p.GPUs
+	if instance := tx.ContainerInstances.Get(p.InstanceArn); instance != nil {
+		t.AvailabilityZone = zone(instance)
+	}
+	for i := range t.Containers {
+		for _, g := range p.GPUs {
+			if g.Container == *t.Containers[i].Name {
+				t.Containers[i].GpuIds = append(t.Containers[i].GpuIds, g.ID)
+			}
+		}
+	}
+	tx.Tasks.Put(t)
+	return t
+}
+
+// newTask is a task as ECS shows it right after RunTask.
+func newTask(l *Launch, id string) *state.Task {
+	now := l.Now
+	t := &state.Task{ServiceArn: l.ServiceArn, Task: types.Task{
+		Attachments: []types.Attachment{}, Attributes: []types.Attribute{}, ClusterArn: &l.ClusterArn,
+		CreatedAt: &now, DesiredStatus: aws.String("RUNNING"), EnableExecuteCommand: l.Exec,
+		Group: &l.Group, HealthStatus: types.HealthStatusUnknown, LastStatus: aws.String("PENDING"),
+		LaunchType: cmp.Or(l.LaunchType, types.LaunchTypeEc2), Overrides: l.Overrides, StartedBy: l.StartedBy,
+		Cpu: new(strconv.FormatInt(l.Need.Reserved.CPU, 10)), Memory: new(strconv.FormatInt(l.Need.Reserved.MemoryMiB, 10)),
+		Tags: l.Tags, TaskArn: new(state.InCluster(l.ClusterArn, "task", id)), TaskDefinitionArn: l.TaskDefinition.TaskDefinitionArn, Version: 1,
+	}}
+	if l.CapacityProvider != "" {
+		t.CapacityProviderName, t.LaunchType = new(l.CapacityProvider), capacity.LaunchType(l.CapacityProvider)
+	}
+	if l.TaskDefinition.NetworkMode == types.NetworkModeAwsvpc {
+		t.LastStatus = aws.String("PROVISIONING")
+		t.Attachments = []types.Attachment{{Id: new(state.NewUUID()), Type: aws.String("ElasticNetworkInterface"), Status: aws.String("PRECREATED"), Details: subnetDetails(l.Network)}}
+	}
+	for _, c := range l.TaskDefinition.ContainerDefinitions {
+		t.Containers = append(t.Containers, newContainer(t, id, &c))
+	}
+	return t
+}
+
+func newContainer(t *state.Task, task string, c *types.ContainerDefinition) types.Container {
+	out := types.Container{
+		ContainerArn: new(state.InCluster(*t.ClusterArn, "container", task, state.NewUUID())),
+		TaskArn:      t.TaskArn, Name: c.Name, Image: c.Image, LastStatus: aws.String("PENDING"),
+		Cpu: aws.String(strconv.Itoa(int(c.Cpu))), HealthStatus: types.HealthStatusUnknown,
+		NetworkInterfaces: []types.NetworkInterface{}, NetworkBindings: []types.NetworkBinding{},
+	}
+	if c.Memory != nil {
+		out.Memory = aws.String(strconv.Itoa(int(*c.Memory)))
+	}
+	if c.MemoryReservation != nil {
+		out.MemoryReservation = aws.String(strconv.Itoa(int(*c.MemoryReservation)))
+	}
+	return out
+}
+
+func subnetDetails(n *types.NetworkConfiguration) []types.KeyValuePair {
+	if n == nil || n.AwsvpcConfiguration == nil || len(n.AwsvpcConfiguration.Subnets) == 0 {
+		return []types.KeyValuePair{}
+	}
+	return []types.KeyValuePair{{Name: aws.String("subnetId"), Value: &n.AwsvpcConfiguration.Subnets[0]}}
+}
+
+// Hosts are the instances that a DAEMON service wants the task on: ACTIVE, fit for it by their attributes and the
+// task's constraints, whatever is free on them, and connected, unless they are kept.
+func (s *Scheduler) Hosts(v *state.View, l *Launch, kept map[string]bool) []string {
+	var out []string
+	r := s.request(v, l.request())
+	for i := range v.ContainerInstances.By(state.InstancesByCluster, l.ClusterArn) {
+		arn := *i.ContainerInstanceArn
+		if *i.Status == "ACTIVE" && (i.AgentConnected || kept[arn]) && s.cluster(l.ClusterArn).Eligible(arn, r) {
+			out = append(out, arn)
+		}
+	}
+	return out
+}
+
+// Closest is the failure of a placement that comes nearest to fitting, in the words of a service's event:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-event-messages-list.html
+func Closest(failures []types.Failure) string {
+	best, rank := types.Failure{}, -1
+	for _, f := range failures {
+		if r := nearness(aws.ToString(f.Reason)); r > rank {
+			best, rank = f, r
+		}
+	}
+	reason := aws.ToString(best.Reason)
+	if words, ok := shortages[reason]; ok {
+		id := aws.ToString(best.Arn)
+		return "The closest matching (container-instance " + state.NameOf(id) + ") " + words + "."
+	}
+	return "Reason: " + strings.TrimSuffix(reason, ".") + "."
+}
+
+// Shortage is why a task that waited for its capacity provider to grow found no instance there, as its stopped reason has it:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
+func Shortage(v *state.View, t *state.Task, failures []types.Failure) string {
+	there, active := map[string]bool{}, false
+	for i := range v.ContainerInstances.By(state.InstancesByCluster, *t.ClusterArn) {
+		if aws.ToString(i.CapacityProviderName) == aws.ToString(t.CapacityProviderName) && *i.Status != "INACTIVE" {
+			there[*i.ContainerInstanceArn], active = true, active || *i.Status == "ACTIVE"
+		}
+	}
+	switch {
+	case len(there) == 0:
+		return "EMPTY CAPACITY PROVIDER"
+	case !active:
+		return "NO ACTIVE INSTANCES"
+	}
+	reason, rank := "RESOURCE:*", -1
+	for _, f := range failures {
+		if r := nearness(aws.ToString(f.Reason)); there[aws.ToString(f.Arn)] && r > rank {
+			reason, rank = *f.Reason, r
+		}
+	}
+	return reason
+}
+
+// shortages are the reasons that name an instance which would do but for one thing.
+var shortages = map[string]string{
+	"RESOURCE:GPU":    "has insufficient GPU resource available",
+	"RESOURCE:CPU":    "has insufficient CPU units available",
+	"RESOURCE:MEMORY": "has insufficient memory available",
+	"RESOURCE:PORTS":  "is already using a port required by your task",
+	"ATTRIBUTE":       "is missing an attribute required by your task",
+	"AGENT":           "has the agent disconnected",
+}
+
+func nearness(reason string) int {
+	switch {
+	case strings.HasPrefix(reason, "RESOURCE:"):
+		return 3
+	case reason == "ATTRIBUTE":
+		return 2
+	case reason == "AGENT":
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,252 @@
+// Package scheduler joins the store and the pure placement: it keeps a placement.Cluster for each ECS
+// cluster equal to the store's rows, also inside a running transaction, and turns task definitions
+// into placement requests. Services call Place within their transactions; it decides nothing itself.
+package scheduler
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/ecs/capacity"
+	"github.com/pintle/pintle/internal/ecs/placement"
+	"github.com/pintle/pintle/internal/ecs/query"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Scheduler is an observer of the store. It is used inside transactions alone, so by one goroutine
+// at a time.
+type Scheduler struct {
+	// NewID makes the ids of tasks and container instances: state.NewID, but in a simulation, which is to be the same
+	// each time.
+	NewID func() string
+
+	clusters map[string]*placement.Cluster         // by cluster ARN
+	zones    map[string]map[string]map[string]bool // instances that take tasks, by cluster ARN and Availability Zone
+	rnd      *rand.Rand
+}
+
+// New returns a scheduler; the seed breaks ties between equally good instances.
+func New(seed uint64) *Scheduler {
+	return &Scheduler{NewID: state.NewID, clusters: map[string]*placement.Cluster{}, zones: map[string]map[string]map[string]bool{}, rnd: rand.New(rand.NewPCG(seed, seed))}
+}
+
+// Change is state.Observer's.
+func (s *Scheduler) Change(before, after any) {
+	if holdTheSame(before, after) {
+		return
+	}
+	switch old := before.(type) {
+	case *state.Task:
+		s.release(old)
+	case *state.ContainerInstance:
+		s.leaveZone(old)
+		if after == nil {
+			s.cluster(old.ClusterArn).Remove(*old.ContainerInstanceArn)
+		}
+	}
+	switch row := after.(type) {
+	case *state.Task:
+		if before == nil {
+			s.learn(row)
+		}
+		s.reserve(row)
+	case *state.ContainerInstance:
+		s.joinZone(row)
+		s.upsert(row)
+	}
+}
+
+// holdTheSame says of a task that only its progress has changed.
+func holdTheSame(before, after any) bool {
+	a, ok := before.(*state.Task)
+	b, also := after.(*state.Task)
+	return ok && also && a.Holds() && b.Holds() && *a.ContainerInstanceArn == *b.ContainerInstanceArn
+}
+
+func (s *Scheduler) cluster(arn string) *placement.Cluster {
+	c := s.clusters[arn]
+	if c == nil {
+		c = placement.New(nil)
+		s.clusters[arn] = c
+	}
+	return c
+}
+
+func (s *Scheduler) upsert(row *state.ContainerInstance) {
+	arn := *row.ContainerInstanceArn
+	if aws.ToString(row.Status) == "INACTIVE" {
+		s.cluster(row.ClusterArn).Remove(arn)
+		return
+	}
+	i := placement.Instance{
+		ID: arn, Attributes: attributes(row), CPU: row.Capacity.CPU, MemoryMiB: row.Capacity.MemoryMiB,
+		PortsTCP: row.Capacity.PortsTCP, PortsUDP: row.Capacity.PortsUDP,
+		Active: aws.ToString(row.Status) == "ACTIVE", Connected: row.AgentConnected,
+	}
+	for _, g := range row.GPUs {
+		i.GPUs = append(i.GPUs, placement.GPU{ID: g.ID, NUMA: g.NUMA, Links: g.Links, Faulty: g.Fault != nil})
+		i.GPUModel = g.Model
+	}
+	s.cluster(row.ClusterArn).Upsert(i)
+}
+
+// learn tells placement what a new task wanted, or one that the store remembers when it opens, also if it
+// has ended: so a restart does not forget what the cluster is used for.
+func (s *Scheduler) learn(t *state.Task) {
+	r := &placement.Request{CPU: t.Reserved.CPU, MemoryMiB: t.Reserved.MemoryMiB}
+	for _, g := range t.GPUs {
+		if g.Milli < placement.WholeGPU {
+			r.MilliGPU = g.Milli
+			continue
+		}
+		r.GPUs = append(r.GPUs, placement.ContainerGPUs{Container: g.Container, Count: 1})
+	}
+	s.cluster(*t.ClusterArn).Learn(r)
+}
+
+func (s *Scheduler) reserve(t *state.Task) {
+	if !t.Holds() {
+		return
+	}
+	a := placement.Allocation{
+		CPU: t.Reserved.CPU, MemoryMiB: t.Reserved.MemoryMiB, PortsTCP: t.Reserved.PortsTCP, PortsUDP: t.Reserved.PortsUDP,
+		Group: aws.ToString(t.Group),
+	}
+	for _, g := range t.GPUs {
+		a.GPUs = append(a.GPUs, placement.Grant{Container: g.Container, ID: g.ID, Milli: g.Milli})
+	}
+	s.cluster(*t.ClusterArn).Reserve(*t.ContainerInstanceArn, *t.TaskArn, a)
+}
+
+func (s *Scheduler) release(t *state.Task) {
+	if t.Holds() {
+		s.cluster(*t.ClusterArn).Release(*t.ContainerInstanceArn, *t.TaskArn)
+	}
+}
+
+// Request is a task to be placed.
+type Request struct {
+	ClusterArn     string
+	TaskDefinition *state.TaskDefinition
+	Need           Need
+	Group          string
+	Constraints    []types.PlacementConstraint
+	Strategy       []types.PlacementStrategy
+	// CapacityProvider is the one whose instances will do. Fargate's have none: any instance will.
+	CapacityProvider string
+}
+
+// Placement is where a task goes, and the GPUs that it gets there.
+type Placement struct {
+	InstanceArn string
+	GPUs        []state.HeldGPU
+}
+
+// Ready says whether the cluster has any instance that is ACTIVE.
+func (s *Scheduler) Ready(clusterArn string) bool { return s.cluster(clusterArn).Active() }
+
+// Place finds an instance and GPUs. Where there are none, it returns a failure for each instance
+// that did not take the task, with ECS's reason.
+func (s *Scheduler) Place(v *state.View, r Request) (Placement, []types.Failure) {
+	req := s.request(v, r)
+	plan, reasons := s.cluster(r.ClusterArn).Place(req, s.rnd)
+	if plan.InstanceID != "" {
+		return placementOf(plan), nil
+	}
+	failures := []types.Failure{}
+	for _, reason := range reasons {
+		failures = append(failures, types.Failure{Arn: aws.String(reason.InstanceID), Reason: aws.String(reason.Reason)})
+	}
+	if len(failures) == 0 {
+		failures = append(failures, types.Failure{Arn: aws.String(r.ClusterArn), Reason: aws.String("No Container Instances were found in your cluster.")})
+	}
+	return Placement{}, failures
+}
+
+// PlaceOn places a task on an instance that the caller has chosen.
+func (s *Scheduler) PlaceOn(v *state.View, instanceArn string, r Request) (Placement, *types.Failure) {
+	plan, reason := s.cluster(r.ClusterArn).PlaceOn(instanceArn, s.request(v, r))
+	if reason != "" {
+		return Placement{}, &types.Failure{Arn: &instanceArn, Reason: &reason}
+	}
+	return placementOf(plan), nil
+}
+
+func placementOf(p placement.Plan) Placement {
+	out := Placement{InstanceArn: p.InstanceID}
+	for _, g := range p.GPUs {
+		out.GPUs = append(out.GPUs, state.HeldGPU{Container: g.Container, ID: g.ID, Milli: g.Milli})
+	}
+	return out
+}
+
+// request is the placement's view of a task.
+func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
+	req := &placement.Request{
+		CPU: r.Need.Reserved.CPU, MemoryMiB: r.Need.Reserved.MemoryMiB,
+		PortsTCP: r.Need.Reserved.PortsTCP, PortsUDP: r.Need.Reserved.PortsUDP, GPUs: r.Need.GPUs, Group: r.Group,
+	}
+	for _, a := range r.TaskDefinition.RequiresAttributes {
+		req.Attributes = append(req.Attributes, *a.Name)
+	}
+	if p := r.CapacityProvider; p != "" && capacity.LaunchType(p) == types.LaunchTypeEc2 {
+		req.Attributes = append(req.Attributes, memberOfProvider(p))
+	}
+	var expressions []string
+	for _, c := range r.TaskDefinition.PlacementConstraints {
+		expressions = append(expressions, aws.ToString(c.Expression))
+	}
+	for _, c := range r.Constraints {
+		if c.Type == types.PlacementConstraintTypeDistinctInstance {
+			req.DistinctInstance = true
+			continue
+		}
+		expressions = append(expressions, aws.ToString(c.Expression))
+	}
+	for _, e := range expressions {
+		req.MemberOf = append(req.MemberOf, member(v, e))
+	}
+	for _, p := range r.Strategy {
+		req.Strategy = append(req.Strategy, placement.Strategy{Type: string(p.Type), Field: aws.ToString(p.Field)})
+	}
+	return req
+}
+
+// member is a memberOf constraint. Its expression was checked when it came in.
+func member(v *state.View, expression string) func(*placement.Node) bool {
+	q, err := query.Parse(expression)
+	if err != nil {
+		return func(*placement.Node) bool { return false }
+	}
+	return func(n *placement.Node) bool {
+		row := v.ContainerInstances.Get(n.ID)
+		return row != nil && q.Eval(placed{subject{v, row}, n})
+	}
+}
+
+// CheckStrategy refuses strategies that ECS does not know.
+func CheckStrategy(p types.PlacementStrategy) error {
+	field := aws.ToString(p.Field)
+	switch p.Type {
+	case types.PlacementStrategyTypeRandom:
+		if field != "" {
+			return fmt.Errorf("the placement strategy random takes no field, not %q", field)
+		}
+		return nil
+	case types.PlacementStrategyTypeSpread:
+		if field == "instanceId" || field == "host" || strings.HasPrefix(field, "attribute:") && len(field) > len("attribute:") {
+			return nil
+		}
+		return fmt.Errorf("the field of the placement strategy spread must be instanceId, host or attribute:NAME, not %q", field)
+	case types.PlacementStrategyTypeBinpack:
+		if f := strings.ToLower(field); f == "cpu" || f == "memory" || f == "gpu" {
+			return nil
+		}
+		return fmt.Errorf("the field of the placement strategy binpack must be cpu or memory (or gpu, which only Pintle knows), not %q", field)
+	}
+	return fmt.Errorf("the type of a placement strategy must be random, spread or binpack, not %q", p.Type)
+}

@@ -1,0 +1,272 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/ecs/placement"
+	"github.com/pintle/pintle/internal/state"
+)
+
+const cluster = "arn:cluster/c"
+
+func instance(id string, gpus int) *state.ContainerInstance {
+	row := &state.ContainerInstance{ClusterArn: cluster, Capacity: state.Resources{CPU: 4096, MemoryMiB: 4096}}
+	row.ContainerInstanceArn, row.Status, row.AgentConnected = aws.String(id), aws.String("ACTIVE"), true
+	row.Attributes = []types.Attribute{{Name: aws.String("ecs.availability-zone"), Value: aws.String("zone-of-" + id)}}
+	for g := range gpus {
+		row.GPUs = append(row.GPUs, state.GPU{ID: fmt.Sprintf("%s-gpu%d", id, g)})
+	}
+	return row
+}
+
+func taskOn(id, on string, need Need, gpus []state.HeldGPU) *state.Task {
+	return &state.Task{
+		Task: types.Task{
+			TaskArn: aws.String(id), ClusterArn: aws.String(cluster), ContainerInstanceArn: aws.String(on),
+			LastStatus: aws.String("PENDING"), DesiredStatus: aws.String("RUNNING"), Group: aws.String("g"),
+		},
+		Reserved: need.Reserved, GPUs: gpus,
+	}
+}
+
+// TestThePictureIsTheStores places, moves on, stops and refuses tasks at random. After each transaction
+// the scheduler answers as one would that was told of the store's rows alone.
+func TestThePictureIsTheStores(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := New(1)
+		dir := t.TempDir()
+		journal, err := state.OpenSQLite(context.Background(), dir)
+		if err != nil {
+			r.Fatal(err)
+		}
+		store, err := state.Open(context.Background(), journal, s)
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer store.Close()
+		instances := []string{"i0", "i1", "i2"}
+		for n := range rapid.IntRange(1, 15).Draw(r, "transactions") {
+			refuse := errors.New("refused")
+			err := store.Update(context.Background(), func(tx *state.Tx) error {
+				id := rapid.SampledFrom(instances).Draw(r, "instance")
+				switch rapid.IntRange(0, 4).Draw(r, "what") {
+				case 0:
+					row := instance(id, rapid.IntRange(0, 3).Draw(r, "gpus"))
+					if old := tx.ContainerInstances.Get(id); old != nil { // a node keeps its devices
+						row = old
+					}
+					next := *row
+					next.AgentConnected = rapid.Bool().Draw(r, "connected")
+					next.GPUs = slices.Clone(row.GPUs)
+					for i := range next.GPUs {
+						next.GPUs[i].Fault = rapid.SampledFrom([]*state.GPUFault{nil, nil, {Reason: "Xid 79"}}).Draw(r, "fault")
+					}
+					tx.ContainerInstances.Put(&next)
+				case 1, 2:
+					need := needOf(r)
+					p, failures := s.Place(tx.View, request(need))
+					if len(failures) == 0 {
+						tx.Tasks.Put(taskOn(fmt.Sprint("t", n), p.InstanceArn, need, p.GPUs))
+					}
+				case 3:
+					for old := range tx.Tasks.All() {
+						if aws.ToString(old.LastStatus) == "STOPPED" {
+							continue // it does not come back
+						}
+						next := *old
+						next.LastStatus = aws.String(rapid.SampledFrom([]string{"RUNNING", "STOPPED"}).Draw(r, "status"))
+						tx.Tasks.Put(&next)
+						break
+					}
+				case 4:
+					for old := range tx.Tasks.All() {
+						tx.Tasks.Delete(*old.TaskArn)
+						break
+					}
+				}
+				if rapid.IntRange(0, 3).Draw(r, "refuse") == 0 {
+					return refuse
+				}
+				return nil
+			})
+			if err != nil && !errors.Is(err, refuse) {
+				r.Fatal(err) // the ledger refused what the scheduler had planned
+			}
+			compareWithStore(r, store, s, instances)
+		}
+	})
+}
+
+// TestTheMixOutlivesARestart has tasks of one GPU teach placement that whole machines need not be kept
+// whole, and asks again after the store was opened anew.
+func TestTheMixOutlivesARestart(t *testing.T) {
+	dir, ctx := t.TempDir(), context.Background()
+	open := func() (*state.Store, *Scheduler) {
+		s := New(1)
+		journal, err := state.OpenSQLite(ctx, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, err := state.Open(ctx, journal, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store, s
+	}
+	store, s := open()
+	update := func(fn func(*state.Tx)) {
+		t.Helper()
+		if err := store.Update(ctx, func(tx *state.Tx) error { fn(tx); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	oneGPU := Need{Reserved: state.Resources{CPU: 1024, MemoryMiB: 1024}, GPUs: []placement.ContainerGPUs{{Container: "main", Count: 1}}}
+	expect := func(when, want string) {
+		t.Helper()
+		update(func(tx *state.Tx) {
+			if p, failures := s.Place(tx.View, request(oneGPU)); p.InstanceArn != want {
+				t.Errorf("%s the task goes to %q, want %s: %v", when, p.InstanceArn, want, failures)
+			}
+		})
+	}
+	held := func(id, on, gpu string) *state.Task {
+		return taskOn(id, on, oneGPU, []state.HeldGPU{{Container: "main", ID: gpu, Milli: placement.WholeGPU}})
+	}
+	update(func(tx *state.Tx) {
+		snug, roomy := instance("snug", 8), instance("roomy", 8)
+		snug.Capacity = state.Resources{CPU: 40000, MemoryMiB: 140000}
+		roomy.Capacity = state.Resources{CPU: 400000, MemoryMiB: 1400000}
+		tx.ContainerInstances.Put(snug)
+		tx.ContainerInstances.Put(roomy)
+		tx.Tasks.Put(held("first", "roomy", "roomy-gpu0"))
+	})
+	expect("at first", "roomy")
+	for range 100 {
+		update(func(tx *state.Tx) {
+			tooMany := oneGPU
+			tooMany.GPUs = []placement.ContainerGPUs{{Container: "main", Count: 9}}
+			s.Place(tx.View, request(tooMany))
+		})
+	}
+	expect("after refusals", "roomy")
+	update(func(tx *state.Tx) {
+		for i := range 20 {
+			ended := held(fmt.Sprint("ended", i), "snug", "snug-gpu0")
+			ended.LastStatus = aws.String("STOPPED")
+			tx.Tasks.Put(ended)
+		}
+	})
+	expect("after tasks of one GPU", "snug")
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, s = open()
+	defer store.Close()
+	expect("after a restart", "snug")
+}
+
+func needOf(r *rapid.T) Need {
+	n := Need{Reserved: state.Resources{CPU: rapid.Int64Range(1, 3000).Draw(r, "cpu"), MemoryMiB: rapid.Int64Range(1, 3000).Draw(r, "memory")}}
+	if g := rapid.IntRange(0, 2).Draw(r, "need"); g > 0 {
+		n.GPUs = []placement.ContainerGPUs{{Container: "main", Count: g}}
+	}
+	return n
+}
+
+func request(need Need) Request {
+	return Request{ClusterArn: cluster, TaskDefinition: &state.TaskDefinition{}, Need: need, Group: "g"}
+}
+
+// compareWithStore asks both schedulers whether each of several tasks fits each instance.
+func compareWithStore(r *rapid.T, store *state.Store, s *Scheduler, instances []string) {
+	v := store.View()
+	fresh := New(1)
+	for row := range v.ContainerInstances.All() {
+		fresh.Change(nil, row)
+	}
+	for row := range v.Tasks.All() {
+		fresh.Change(nil, row)
+	}
+	small := request(Need{})
+	launch := &Launch{ClusterArn: small.ClusterArn, TaskDefinition: small.TaskDefinition}
+	if got, want := s.Zones(v, launch), fresh.Zones(v, launch); !slices.Equal(got, want) {
+		r.Fatalf("the zones are %v, the store's rows say %v", got, want)
+	}
+	for _, id := range instances {
+		for _, cpu := range []int64{1, 1000, 2000, 4096} {
+			for gpus := range 4 {
+				need := Need{Reserved: state.Resources{CPU: cpu, MemoryMiB: cpu}}
+				if gpus > 0 {
+					need.GPUs = []placement.ContainerGPUs{{Container: "main", Count: gpus}}
+				}
+				_, got := s.PlaceOn(v, id, request(need))
+				_, want := fresh.PlaceOn(v, id, request(need))
+				if reason(got) != reason(want) {
+					r.Fatalf("%d CPU and %d GPUs on %s: %q, the store's rows say %q", cpu, gpus, id, reason(got), reason(want))
+				}
+			}
+		}
+	}
+}
+
+func reason(f *types.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return *f.Reason
+}
+
+// TestMostThatWait: as many tasks of a cluster wait for their capacity provider as ECS's quota allows, and none for one that does
+// not grow.
+func TestMostThatWait(t *testing.T) {
+	s := New(1)
+	journal, err := state.OpenSQLite(context.Background(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open(context.Background(), journal, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // the test is over
+	err = store.Update(context.Background(), func(tx *state.Tx) error {
+		for name, status := range map[string]types.ManagedScalingStatus{"grows": types.ManagedScalingStatusEnabled, "stays": types.ManagedScalingStatusDisabled} {
+			tx.CapacityProviders.Put(&state.CapacityProvider{CapacityProvider: types.CapacityProvider{
+				CapacityProviderArn: &name, Name: &name, AutoScalingGroupProvider: &types.AutoScalingGroupProvider{ManagedScaling: &types.ManagedScaling{Status: status}},
+			}})
+		}
+		launch := func(cluster, provider string) *state.Task {
+			task, _ := s.Launch(tx, &Launch{
+				ClusterArn: cluster, TaskDefinition: &state.TaskDefinition{TaskDefinition: types.TaskDefinition{TaskDefinitionArn: aws.String("d")}}, Overrides: &types.TaskOverride{},
+				CapacityProvider: provider, MayWait: true,
+			})
+			return task
+		}
+		if launch(cluster, "stays") != nil {
+			t.Error("a task waits for a provider that does not grow")
+		}
+		for n := range 500 {
+			if task := launch(cluster, "grows"); task == nil || *task.LastStatus != "PROVISIONING" || task.Waiting == nil {
+				t.Fatalf("task %d does not wait: %v", n, task)
+			}
+		}
+		if launch(cluster, "grows") != nil {
+			t.Error("501 tasks wait in a cluster")
+		}
+		if launch(cluster+"2", "grows") == nil {
+			t.Error("the tasks of another cluster count")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,81 @@
+package scheduler
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/pintle/pintle/internal/ecs/placement"
+	"github.com/pintle/pintle/internal/ecs/query"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Subject is a container instance as the cluster query language asks about it.
+func Subject(v *state.View, row *state.ContainerInstance) query.Subject { return subject{v, row} }
+
+type subject struct {
+	view *state.View
+	row  *state.ContainerInstance
+}
+
+func (s subject) AgentConnected() bool    { return s.row.AgentConnected }
+func (s subject) EC2InstanceID() string   { return aws.ToString(s.row.Ec2InstanceId) }
+func (s subject) RegisteredAt() time.Time { return aws.ToTime(s.row.RegisteredAt) }
+
+func (s subject) AgentVersion() string {
+	if s.row.VersionInfo == nil {
+		return ""
+	}
+	return aws.ToString(s.row.VersionInfo.AgentVersion)
+}
+
+func (s subject) Attribute(name string) (string, bool) {
+	for _, a := range s.row.Attributes {
+		if aws.ToString(a.Name) == name {
+			return aws.ToString(a.Value), true
+		}
+	}
+	return "", false
+}
+
+func (s subject) RunningTasksCount() int {
+	n := 0
+	for t := range s.view.Tasks.By(state.TasksByInstance, *s.row.ContainerInstanceArn) {
+		if t.Holds() && aws.ToString(t.LastStatus) == "RUNNING" {
+			n++
+		}
+	}
+	return n
+}
+
+func (s subject) TaskGroup(group string) bool {
+	for t := range s.view.Tasks.By(state.TasksByInstance, *s.row.ContainerInstanceArn) {
+		if t.Holds() && aws.ToString(t.Group) == group {
+			return true
+		}
+	}
+	return false
+}
+
+// placed is a subject during placement, whose groups the node has counted already.
+type placed struct {
+	subject
+	node *placement.Node
+}
+
+func (p placed) TaskGroup(group string) bool { return p.node.HasGroup(group) }
+
+func attributes(row *state.ContainerInstance) map[string]string {
+	m := make(map[string]string, len(row.Attributes))
+	for _, a := range row.Attributes {
+		m[aws.ToString(a.Name)] = aws.ToString(a.Value)
+	}
+	if p := aws.ToString(row.CapacityProviderName); p != "" {
+		m[memberOfProvider(p)] = ""
+	}
+	return m
+}
+
+// memberOfProvider is what the instances of a capacity provider have in common, as placement knows it. No
+// attribute that an instance registers with can have a blank in its name.
+func memberOfProvider(name string) string { return "capacity provider " + name }

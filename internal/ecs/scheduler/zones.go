@@ -1,0 +1,63 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/pintle/pintle/internal/state"
+)
+
+func zone(row *state.ContainerInstance) *string {
+	for _, a := range row.Attributes {
+		if aws.ToString(a.Name) == "ecs.availability-zone" {
+			return a.Value
+		}
+	}
+	return nil
+}
+
+// joinZone keeps the instances that take tasks by their zones.
+func (s *Scheduler) joinZone(row *state.ContainerInstance) {
+	z := zone(row)
+	if z == nil || *row.Status != "ACTIVE" || !row.AgentConnected {
+		return
+	}
+	zones := s.zones[row.ClusterArn]
+	if zones == nil {
+		zones = map[string]map[string]bool{}
+		s.zones[row.ClusterArn] = zones
+	}
+	if zones[*z] == nil {
+		zones[*z] = map[string]bool{}
+	}
+	zones[*z][*row.ContainerInstanceArn] = true
+}
+
+func (s *Scheduler) leaveZone(row *state.ContainerInstance) {
+	z, zones := aws.ToString(zone(row)), s.zones[row.ClusterArn]
+	delete(zones[z], *row.ContainerInstanceArn)
+	if len(zones[z]) == 0 {
+		delete(zones, z)
+	}
+}
+
+// Zones are the Availability Zones that have an instance for the task, whatever is free on it; none where the cluster
+// has but one.
+func (s *Scheduler) Zones(v *state.View, l *Launch) (out []string) {
+	zones := s.zones[l.ClusterArn]
+	if len(zones) < 2 {
+		return nil
+	}
+	r := s.request(v, l.request())
+	for z, arns := range zones {
+		for arn := range arns {
+			if s.cluster(l.ClusterArn).Eligible(arn, r) {
+				out = append(out, z)
+				break
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,245 @@
+package ecs
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/ecs/deployment"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// deploy gives a service a new PRIMARY deployment of a task definition, with its record and its revision.
+func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinition) {
+	now := s.now()
+	row.TaskDefinition = td.TaskDefinitionArn
+	id := "ecs-svc/" + digits()
+	revision := s.revision(row, td)
+	record := &state.ServiceDeployment{DeploymentID: id, ServiceDeployment: types.ServiceDeployment{
+		ServiceDeploymentArn: new(state.InCluster(*row.ClusterArn, "service-deployment", *row.ServiceName, state.NewID()[:21])),
+		ServiceArn:           row.ServiceArn, ClusterArn: row.ClusterArn, CreatedAt: now, StartedAt: now, UpdatedAt: now,
+		Status: types.ServiceDeploymentStatusInProgress, LifecycleStage: types.ServiceDeploymentLifecycleStageScaleUp,
+		DeploymentConfiguration: row.DeploymentConfiguration,
+		TargetServiceRevision:   &types.ServiceRevisionSummary{Arn: revision.ServiceRevisionArn},
+	}}
+	for i := range row.Deployments {
+		old := &row.Deployments[i]
+		old.Status = aws.String("ACTIVE")
+		record.SourceServiceRevisions = append(record.SourceServiceRevisions, types.ServiceRevisionSummary{Arn: new(old.ServiceRevisionArn)})
+		s.supersede(tx, old)
+	}
+	row.Deployments = append([]state.Deployment{{
+		AlarmsIgnored:      len(tx.TriggeredAlarms(row)) > 0,
+		ServiceRevisionArn: *revision.ServiceRevisionArn, ServiceDeploymentArn: *record.ServiceDeploymentArn,
+		Deployment: types.Deployment{
+			Id: &id, Status: aws.String("PRIMARY"), TaskDefinition: td.TaskDefinitionArn, CreatedAt: now, UpdatedAt: now,
+			RolloutState: types.DeploymentRolloutStateInProgress, RolloutStateReason: aws.String("ECS deployment " + id + " in progress."),
+			LaunchType: row.LaunchType, CapacityProviderStrategy: row.CapacityProviderStrategy, NetworkConfiguration: row.NetworkConfiguration,
+			ServiceConnectConfiguration: row.ServiceConnect,
+		},
+	}}, row.Deployments...)
+	tx.ServiceRevisions.Put(revision)
+	tx.ServiceDeployments.Put(record)
+}
+
+// supersede ends the record of a deployment that another takes the place of before it was over.
+func (s *Service) supersede(tx *state.Tx, d *state.Deployment) {
+	record, ok := clone(tx.ServiceDeployments.Get(d.ServiceDeploymentArn))
+	if !ok || record.FinishedAt != nil {
+		return
+	}
+	now := s.now()
+	record.Status, record.StatusReason = types.ServiceDeploymentStatusStopped, aws.String("A newer deployment of the service has taken its place.")
+	record.StoppedAt, record.FinishedAt, record.UpdatedAt = now, now, now
+	tx.ServiceDeployments.Put(record)
+}
+
+// revision is what a service deploys, as it is now.
+func (s *Service) revision(row *state.Service, td *state.TaskDefinition) *state.ServiceRevision {
+	r := &state.ServiceRevision{ServiceRevision: types.ServiceRevision{
+		ServiceRevisionArn: new(state.InCluster(*row.ClusterArn, "service-revision", *row.ServiceName, digits())),
+		ServiceArn:         row.ServiceArn, ClusterArn: row.ClusterArn, CreatedAt: s.now(), TaskDefinition: td.TaskDefinitionArn,
+		LaunchType: row.LaunchType, CapacityProviderStrategy: row.CapacityProviderStrategy, NetworkConfiguration: row.NetworkConfiguration,
+		ServiceConnectConfiguration: row.ServiceConnect, Monitoring: row.Monitoring,
+	}}
+	for _, c := range td.ContainerDefinitions {
+		r.ContainerImages = append(r.ContainerImages, types.ContainerImage{ContainerName: c.Name, Image: c.Image})
+	}
+	return r
+}
+
+// digits makes the id of a deployment or revision: 19 digits.
+func digits() string {
+	var b strings.Builder
+	for range 19 {
+		b.WriteByte(byte('0' + rand.IntN(10)))
+	}
+	return b.String()
+}
+
+// maxDeployments is how many deployments or revisions one call describes: API_DescribeServiceDeployments.
+const maxDeployments = 20
+
+// ListServiceDeployments lists a service's deployments, the newest first.
+func (s *Service) ListServiceDeployments(_ context.Context, in *ecs.ListServiceDeploymentsInput) (*ecs.ListServiceDeploymentsOutput, error) {
+	if aws.ToString(in.Service) == "" {
+		return nil, invalidParameter("service must not be empty.")
+	}
+	for _, status := range in.Status {
+		if !slices.Contains(status.Values(), status) {
+			return nil, invalidParameter("status must be one of %v, not %q.", status.Values(), status)
+		}
+	}
+	v := s.store.View()
+	c, err := s.activeCluster(v, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	row := v.Services.Get(inCluster(*c.ClusterArn, "service", *in.Service))
+	if row == nil || *row.ClusterArn != *c.ClusterArn {
+		return nil, serviceNotFound()
+	}
+	var records []*state.ServiceDeployment
+	for r := range v.ServiceDeployments.By(state.ServiceDeploymentsByService, *row.ServiceArn) {
+		if listedDeployment(r, in) {
+			records = append(records, r)
+		}
+	}
+	slices.SortFunc(records, func(a, b *state.ServiceDeployment) int {
+		return cmp.Or(b.CreatedAt.Compare(*a.CreatedAt), cmp.Compare(*b.ServiceDeploymentArn, *a.ServiceDeploymentArn))
+	})
+	var arns []string
+	for _, r := range records {
+		arns = append(arns, *r.ServiceDeploymentArn)
+	}
+	arns, next, err := pageOf(arns, in.MaxResults, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	out := &ecs.ListServiceDeploymentsOutput{ServiceDeployments: []types.ServiceDeploymentBrief{}, NextToken: next}
+	for _, arn := range arns {
+		r := v.ServiceDeployments.Get(arn)
+		out.ServiceDeployments = append(out.ServiceDeployments, types.ServiceDeploymentBrief{
+			ServiceDeploymentArn: r.ServiceDeploymentArn, ServiceArn: r.ServiceArn, ClusterArn: r.ClusterArn,
+			CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+			Status: r.Status, StatusReason: r.StatusReason, TargetServiceRevisionArn: r.TargetServiceRevision.Arn,
+		})
+	}
+	return out, nil
+}
+
+// listedDeployment says whether a deployment passes ListServiceDeployments' filters.
+func listedDeployment(r *state.ServiceDeployment, in *ecs.ListServiceDeploymentsInput) bool {
+	if len(in.Status) > 0 && !slices.Contains(in.Status, r.Status) {
+		return false
+	}
+	c := in.CreatedAt
+	return c == nil || (c.After == nil || r.CreatedAt.After(*c.After)) && (c.Before == nil || r.CreatedAt.Before(*c.Before))
+}
+
+// DescribeServiceDeployments describes deployments; those that are not there are failures.
+func (s *Service) DescribeServiceDeployments(_ context.Context, in *ecs.DescribeServiceDeploymentsInput) (*ecs.DescribeServiceDeploymentsOutput, error) {
+	if n := len(in.ServiceDeploymentArns); n == 0 || n > maxDeployments {
+		return nil, invalidParameter("serviceDeploymentArns must have between 1 and %d members, not %d.", maxDeployments, n)
+	}
+	v := s.store.View()
+	out := &ecs.DescribeServiceDeploymentsOutput{ServiceDeployments: []types.ServiceDeployment{}, Failures: []types.Failure{}}
+	for _, arn := range in.ServiceDeploymentArns {
+		if r := v.ServiceDeployments.Get(arn); r != nil {
+			out.ServiceDeployments = append(out.ServiceDeployments, describeDeployment(v, r))
+		} else {
+			out.Failures = append(out.Failures, missing(arn))
+		}
+	}
+	return out, nil
+}
+
+// describeDeployment is the record; of one that is under way with its counts.
+func describeDeployment(v *state.View, r *state.ServiceDeployment) types.ServiceDeployment {
+	out := r.ServiceDeployment
+	row := v.Services.Get(*r.ServiceArn)
+	if row == nil {
+		return out
+	}
+	counts := countTasks(v, row)
+	out.TargetServiceRevision = new(*r.TargetServiceRevision)
+	if d := row.Deployment(r.DeploymentID); d != nil {
+		c := counts[r.DeploymentID]
+		out.TargetServiceRevision.RunningTaskCount, out.TargetServiceRevision.PendingTaskCount = c.running, c.pending
+		out.TargetServiceRevision.RequestedTaskCount = row.DesiredCount
+		if out.DeploymentCircuitBreaker == nil {
+			out.DeploymentCircuitBreaker = deployment.BreakerOf(row.DeploymentConfiguration.DeploymentCircuitBreaker, int(row.DesiredCount), &d.Deployment)
+		}
+		if out.Alarms == nil {
+			out.Alarms = row.AlarmsOf(d, nil)
+		}
+	}
+	out.SourceServiceRevisions = slices.Clone(out.SourceServiceRevisions)
+	for i, source := range out.SourceServiceRevisions {
+		for _, d := range row.Deployments {
+			if d.ServiceRevisionArn == *source.Arn {
+				c := counts[*d.Id]
+				out.SourceServiceRevisions[i].RunningTaskCount, out.SourceServiceRevisions[i].PendingTaskCount = c.running, c.pending
+			}
+		}
+	}
+	return out
+}
+
+// DescribeServiceRevisions describes what deployments deploy; those that are not there are failures.
+func (s *Service) DescribeServiceRevisions(_ context.Context, in *ecs.DescribeServiceRevisionsInput) (*ecs.DescribeServiceRevisionsOutput, error) {
+	if n := len(in.ServiceRevisionArns); n == 0 || n > maxDeployments {
+		return nil, invalidParameter("serviceRevisionArns must have between 1 and %d members, not %d.", maxDeployments, n)
+	}
+	v := s.store.View()
+	out := &ecs.DescribeServiceRevisionsOutput{ServiceRevisions: []types.ServiceRevision{}, Failures: []types.Failure{}}
+	for _, arn := range in.ServiceRevisionArns {
+		if r := v.ServiceRevisions.Get(arn); r != nil {
+			out.ServiceRevisions = append(out.ServiceRevisions, r.ServiceRevision)
+		} else {
+			out.Failures = append(out.Failures, missing(arn))
+		}
+	}
+	return out, nil
+}
+
+// StopServiceDeployment takes a service back to its last completed deployment while another is under way. The
+// services loop does it.
+func (s *Service) StopServiceDeployment(ctx context.Context, in *ecs.StopServiceDeploymentInput) (*ecs.StopServiceDeploymentOutput, error) {
+	arn := aws.ToString(in.ServiceDeploymentArn)
+	if arn == "" {
+		return nil, invalidParameter("serviceDeploymentArn must not be empty.")
+	}
+	if t := in.StopType; t != "" && t != types.StopServiceDeploymentStopTypeRollback {
+		return nil, invalidParameter("stopType must be ROLLBACK, not %q.", t)
+	}
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		record, ok := clone(tx.ServiceDeployments.Get(arn))
+		if !ok {
+			return &types.ServiceDeploymentNotFoundException{Message: message("The service deployment %s was not found.", []any{arn})}
+		}
+		old := tx.Services.Get(*record.ServiceArn)
+		if old == nil || record.Status != types.ServiceDeploymentStatusInProgress || *old.Deployments[0].Id != record.DeploymentID {
+			return &types.ConflictException{Message: message("The service deployment %s is %s, and only one that is IN_PROGRESS can be stopped.", []any{arn, record.Status})}
+		}
+		if !slices.ContainsFunc(old.Deployments, func(d state.Deployment) bool { return d.RolloutState == types.DeploymentRolloutStateCompleted }) {
+			return &types.ConflictException{Message: message("The service %s has no completed deployment to roll back to.", []any{*old.ServiceName})}
+		}
+		row := old.Clone()
+		row.Deployments[0].Stopped = true
+		record.Status, record.UpdatedAt = types.ServiceDeploymentStatusRollbackRequested, s.now()
+		tx.Services.Put(row)
+		tx.ServiceDeployments.Put(record)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.StopServiceDeploymentOutput{ServiceDeploymentArn: &arn}, nil
+}

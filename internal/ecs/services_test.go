@@ -1,0 +1,441 @@
+package ecs
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// newTestService returns ECS over a store of its own, with the default cluster and the families "f" and "gpu" of two
+// revisions each. No loop runs: services stay as calls leave them.
+func newTestService(t *testing.T) (*Service, *state.Store) {
+	t.Helper()
+	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduler := scheduler.New(1)
+	store, err := state.Open(context.Background(), journal, scheduler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	now := time.Now()
+	tick := func() time.Time { now = now.Add(time.Second); return now } // so that what comes later is later, however fast the disk is
+	s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: tick})
+	if _, err := s.CreateCluster(t.Context(), &ecs.CreateClusterInput{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range []string{"f", "f", "gpu", "gpu"} {
+		c := types.ContainerDefinition{Name: aws.String("main"), Image: aws.String("i"), Memory: aws.Int32(4)}
+		if family == "gpu" {
+			c.ResourceRequirements = []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("1")}}
+		}
+		if _, err := s.RegisterTaskDefinition(t.Context(), &ecs.RegisterTaskDefinitionInput{Family: &family, ContainerDefinitions: []types.ContainerDefinition{c}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, store
+}
+
+// create makes the service "s" of a task of "f:1".
+func create(t *testing.T, s *Service, change func(*ecs.CreateServiceInput)) *types.Service {
+	t.Helper()
+	in := valid()
+	if change != nil {
+		change(in)
+	}
+	out, err := s.CreateService(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Service
+}
+
+func valid() *ecs.CreateServiceInput {
+	return &ecs.CreateServiceInput{ServiceName: aws.String("s"), TaskDefinition: aws.String("f:1"), DesiredCount: aws.Int32(1)}
+}
+
+// complete ends the roll-out of the service's PRIMARY deployment, as the services loop does.
+func complete(t *testing.T, store *state.Store) {
+	t.Helper()
+	if err := store.Update(t.Context(), func(tx *state.Tx) error {
+		for row := range tx.Services.All() {
+			row = row.Clone()
+			row.Deployments[0].RolloutState = types.DeploymentRolloutStateCompleted
+			tx.Services.Put(row)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused expects an error of AWS's with a code and what its message says, and that nothing has changed.
+func refused(t *testing.T, store *state.Store, before int64, err error, code, says string) {
+	t.Helper()
+	var api smithy.APIError
+	if !errors.As(err, &api) || api.ErrorCode() != code || !strings.Contains(api.ErrorMessage(), says) {
+		t.Errorf("got %v, want %s that says %q", err, code, says)
+	}
+	if store.Revision() != before {
+		t.Error("a refused call has changed something")
+	}
+}
+
+const invalid = "InvalidParameterException"
+
+func TestCreateServiceRefuses(t *testing.T) {
+	s, store := newTestService(t)
+	zone := []types.PlacementConstraint{{Type: types.PlacementConstraintTypeMemberOf, Expression: aws.String("attribute:ecs.availability-zone == a")}}
+	deployment := func(c types.DeploymentConfiguration) func(*ecs.CreateServiceInput) {
+		return func(in *ecs.CreateServiceInput) { in.DeploymentConfiguration = &c }
+	}
+	rebalanced := func(change func(*ecs.CreateServiceInput)) func(*ecs.CreateServiceInput) {
+		return func(in *ecs.CreateServiceInput) {
+			in.AvailabilityZoneRebalancing = types.AvailabilityZoneRebalancingEnabled
+			change(in)
+		}
+	}
+	for name, c := range map[string]struct {
+		change     func(*ecs.CreateServiceInput)
+		code, says string
+	}{
+		"no name":                {func(in *ecs.CreateServiceInput) { in.ServiceName = nil }, invalid, "serviceName"},
+		"a long name":            {func(in *ecs.CreateServiceInput) { in.ServiceName = aws.String(strings.Repeat("a", 256)) }, invalid, "serviceName"},
+		"a name with a slash":    {func(in *ecs.CreateServiceInput) { in.ServiceName = aws.String("a/b") }, invalid, "serviceName"},
+		"a long token":           {func(in *ecs.CreateServiceInput) { in.ClientToken = aws.String(strings.Repeat("a", 37)) }, invalid, "clientToken"},
+		"no task definition":     {func(in *ecs.CreateServiceInput) { in.TaskDefinition = nil }, invalid, "taskDefinition"},
+		"an unknown one":         {func(in *ecs.CreateServiceInput) { in.TaskDefinition = aws.String("f:9") }, "ClientException", "TaskDefinition"},
+		"an unknown cluster":     {func(in *ecs.CreateServiceInput) { in.Cluster = aws.String("x") }, "ClusterNotFoundException", ""},
+		"no count":               {func(in *ecs.CreateServiceInput) { in.DesiredCount = nil }, invalid, "desiredCount"},
+		"less than none":         {func(in *ecs.CreateServiceInput) { in.DesiredCount = aws.Int32(-1) }, invalid, "desiredCount"},
+		"a DAEMON with a count":  {func(in *ecs.CreateServiceInput) { in.SchedulingStrategy = types.SchedulingStrategyDaemon }, invalid, "desiredCount"},
+		"a negative grace":       {func(in *ecs.CreateServiceInput) { in.HealthCheckGracePeriodSeconds = aws.Int32(-1) }, invalid, "healthCheckGracePeriodSeconds"},
+		"over 100 percent":       {deployment(types.DeploymentConfiguration{MinimumHealthyPercent: aws.Int32(101)}), invalid, "minimumHealthyPercent"},
+		"under 100 percent":      {deployment(types.DeploymentConfiguration{MaximumPercent: aws.Int32(50)}), invalid, "maximumPercent"},
+		"nothing may ever move":  {deployment(types.DeploymentConfiguration{MaximumPercent: aws.Int32(100)}), invalid, "maximumPercent"},
+		"a negative bake time":   {deployment(types.DeploymentConfiguration{BakeTimeInMinutes: aws.Int32(-1)}), invalid, "bakeTimeInMinutes"},
+		"more than a day's":      {deployment(types.DeploymentConfiguration{BakeTimeInMinutes: aws.Int32(1441)}), invalid, "bakeTimeInMinutes"},
+		"alarms without names":   {deployment(types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{Enable: true}}), invalid, "alarmNames"},
+		"an alarm without one":   {deployment(types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{AlarmNames: []string{""}}}), invalid, "alarmNames"},
+		"too many alarms":        {deployment(types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{AlarmNames: make([]string, 101)}}), invalid, "alarmNames"},
+		"a threshold of nothing": {deployment(types.DeploymentConfiguration{DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{ThresholdConfiguration: &types.ThresholdConfiguration{Type: types.ThresholdTypeCount}}}), invalid, "thresholdConfiguration.value"},
+		"an unknown rebalancing": {func(in *ecs.CreateServiceInput) { in.AvailabilityZoneRebalancing = "ON" }, invalid, "availabilityZoneRebalancing"},
+		"rebalancing a DAEMON": {rebalanced(func(in *ecs.CreateServiceInput) {
+			in.SchedulingStrategy, in.DesiredCount = types.SchedulingStrategyDaemon, nil
+		}), invalid, "does not support schedulingStrategy DAEMON"},
+		"rebalancing without room": {rebalanced(func(in *ecs.CreateServiceInput) {
+			in.DeploymentConfiguration = &types.DeploymentConfiguration{MinimumHealthyPercent: aws.Int32(0), MaximumPercent: aws.Int32(100)}
+		}), invalid, "does not support maximumPercent <= 100%"},
+		"rebalancing what is packed": {rebalanced(func(in *ecs.CreateServiceInput) {
+			in.PlacementStrategy = []types.PlacementStrategy{{Type: types.PlacementStrategyTypeBinpack, Field: aws.String("memory")}}
+		}), invalid, "placementStrategy"},
+		"rebalancing in one zone": {rebalanced(func(in *ecs.CreateServiceInput) { in.PlacementConstraints = zone }), invalid, "placementConstraints"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := valid()
+			c.change(in)
+			before := store.Revision()
+			_, err := s.CreateService(t.Context(), in)
+			refused(t, store, before, err, c.code, c.says)
+		})
+	}
+}
+
+func TestRebalancingByDefault(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*ecs.CreateServiceInput)
+		want   types.AvailabilityZoneRebalancing
+	}{
+		"a service":            {nil, types.AvailabilityZoneRebalancingEnabled},
+		"not if it is refused": {func(in *ecs.CreateServiceInput) { in.AvailabilityZoneRebalancing = "DISABLED" }, types.AvailabilityZoneRebalancingDisabled},
+		"one that is spread over zones first": {func(in *ecs.CreateServiceInput) {
+			in.PlacementStrategy = []types.PlacementStrategy{{Type: types.PlacementStrategyTypeSpread, Field: aws.String("attribute:ecs.availability-zone")}, {Type: types.PlacementStrategyTypeRandom}}
+		}, types.AvailabilityZoneRebalancingEnabled},
+		"not over nodes": {func(in *ecs.CreateServiceInput) {
+			in.PlacementStrategy = []types.PlacementStrategy{{Type: types.PlacementStrategyTypeSpread, Field: aws.String("instanceId")}}
+		}, types.AvailabilityZoneRebalancingDisabled},
+		"not without room": {func(in *ecs.CreateServiceInput) {
+			in.DeploymentConfiguration = &types.DeploymentConfiguration{MinimumHealthyPercent: aws.Int32(0), MaximumPercent: aws.Int32(100)}
+		}, types.AvailabilityZoneRebalancingDisabled},
+		"not a DAEMON": {func(in *ecs.CreateServiceInput) {
+			in.SchedulingStrategy, in.DesiredCount = types.SchedulingStrategyDaemon, nil
+		}, types.AvailabilityZoneRebalancingDisabled},
+		"not tasks with GPUs": {func(in *ecs.CreateServiceInput) { in.TaskDefinition = aws.String("gpu") }, types.AvailabilityZoneRebalancingDisabled},
+		"but if it is wanted": {func(in *ecs.CreateServiceInput) {
+			in.TaskDefinition, in.AvailabilityZoneRebalancing = aws.String("gpu"), types.AvailabilityZoneRebalancingEnabled
+		}, types.AvailabilityZoneRebalancingEnabled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newTestService(t)
+			if got := create(t, s, c.change).AvailabilityZoneRebalancing; got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestCreateServiceAgain repeats a call, as a client does that has not seen its answer.
+func TestCreateServiceAgain(t *testing.T) {
+	s, store := newTestService(t)
+	token := func(in *ecs.CreateServiceInput) { in.ClientToken = aws.String("once") }
+	first := create(t, s, token)
+	if again := create(t, s, token); *again.Deployments[0].Id != *first.Deployments[0].Id {
+		t.Error("a repeated call has made another deployment")
+	}
+	for name, change := range map[string]func(*ecs.CreateServiceInput){
+		"without the token":      func(*ecs.CreateServiceInput) {},
+		"with another count":     func(in *ecs.CreateServiceInput) { token(in); in.DesiredCount = aws.Int32(2) },
+		"with a token of itself": func(in *ecs.CreateServiceInput) { in.ClientToken = aws.String("twice") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := valid()
+			change(in)
+			before := store.Revision()
+			_, err := s.CreateService(t.Context(), in)
+			refused(t, store, before, err, invalid, "idempotent")
+		})
+	}
+}
+
+func TestUpdateServiceRefuses(t *testing.T) {
+	s, store := newTestService(t)
+	create(t, s, nil)
+	for name, c := range map[string]struct {
+		in         ecs.UpdateServiceInput
+		code, says string
+	}{
+		"no service":           {ecs.UpdateServiceInput{Service: aws.String("")}, invalid, "service"},
+		"an unknown one":       {ecs.UpdateServiceInput{Service: aws.String("x")}, "ServiceNotFoundException", ""},
+		"an unknown cluster":   {ecs.UpdateServiceInput{Cluster: aws.String("x")}, "ClusterNotFoundException", ""},
+		"an empty definition":  {ecs.UpdateServiceInput{TaskDefinition: aws.String("")}, invalid, "taskDefinition"},
+		"an unknown one of it": {ecs.UpdateServiceInput{TaskDefinition: aws.String("f:9")}, "ClientException", "TaskDefinition"},
+		"less than none":       {ecs.UpdateServiceInput{DesiredCount: aws.Int32(-1)}, invalid, "desiredCount"},
+		"a negative grace":     {ecs.UpdateServiceInput{HealthCheckGracePeriodSeconds: aws.Int32(-1)}, invalid, "healthCheckGracePeriodSeconds"},
+		"no room":              {ecs.UpdateServiceInput{DeploymentConfiguration: &types.DeploymentConfiguration{MaximumPercent: aws.Int32(100)}}, invalid, "maximumPercent"},
+		"alarms without names": {ecs.UpdateServiceInput{DeploymentConfiguration: &types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{Enable: true}}}, invalid, "alarmNames"},
+		"packing what is rebalanced": {ecs.UpdateServiceInput{PlacementStrategy: []types.PlacementStrategy{{Type: types.PlacementStrategyTypeBinpack, Field: aws.String("cpu")}}},
+			invalid, "Availability Zone Rebalancing does not support"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.in.Service == nil {
+				c.in.Service = aws.String("s")
+			}
+			before := store.Revision()
+			_, err := s.UpdateService(t.Context(), &c.in)
+			refused(t, store, before, err, c.code, c.says)
+		})
+	}
+}
+
+// TestUpdateServiceDeploys tells which updates start a deployment: API_UpdateService.
+func TestUpdateServiceDeploys(t *testing.T) {
+	for name, c := range map[string]struct {
+		in      ecs.UpdateServiceInput
+		deploys bool
+	}{
+		"another revision":             {ecs.UpdateServiceInput{TaskDefinition: aws.String("f:2")}, true},
+		"the same revision":            {ecs.UpdateServiceInput{TaskDefinition: aws.String("f:1")}, false},
+		"force":                        {ecs.UpdateServiceInput{ForceNewDeployment: true}, true},
+		"a count":                      {ecs.UpdateServiceInput{DesiredCount: aws.Int32(3)}, false},
+		"a deployment's configuration": {ecs.UpdateServiceInput{DeploymentConfiguration: &types.DeploymentConfiguration{MaximumPercent: aws.Int32(150)}}, false},
+		"a grace period":               {ecs.UpdateServiceInput{HealthCheckGracePeriodSeconds: aws.Int32(30)}, false},
+		"zone rebalancing":             {ecs.UpdateServiceInput{AvailabilityZoneRebalancing: types.AvailabilityZoneRebalancingDisabled}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, store := newTestService(t)
+			create(t, s, nil)
+			complete(t, store)
+			c.in.Service = aws.String("s")
+			out, err := s.UpdateService(t.Context(), &c.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if deployed := len(out.Service.Deployments) == 2; deployed != c.deploys {
+				t.Errorf("a new deployment: %t, want %t", deployed, c.deploys)
+			}
+		})
+	}
+}
+
+// TestUpdateServiceKeeps gives one member at a time, and expects the others to stay what they were.
+func TestUpdateServiceKeeps(t *testing.T) {
+	s, _ := newTestService(t)
+	before := create(t, s, func(in *ecs.CreateServiceInput) {
+		in.HealthCheckGracePeriodSeconds = aws.Int32(7)
+		in.AvailabilityZoneRebalancing = types.AvailabilityZoneRebalancingDisabled
+		in.DeploymentConfiguration = &types.DeploymentConfiguration{
+			MaximumPercent: aws.Int32(150), BakeTimeInMinutes: aws.Int32(3), Alarms: &types.DeploymentAlarms{AlarmNames: []string{"a"}, Enable: true, Rollback: true},
+			DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{Enable: true, Rollback: true},
+		}
+	})
+	out, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), DesiredCount: aws.Int32(5), DeploymentConfiguration: &types.DeploymentConfiguration{MinimumHealthyPercent: aws.Int32(50)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := *before
+	c := *before.DeploymentConfiguration
+	c.MinimumHealthyPercent = aws.Int32(50)
+	want.DesiredCount, want.DeploymentConfiguration = 5, &c
+	want.Deployments, want.CurrentServiceRevisions = out.Service.Deployments, out.Service.CurrentServiceRevisions
+	if !reflect.DeepEqual(*out.Service, want) {
+		t.Errorf("got %+v, want %+v", *out.Service, want)
+	}
+}
+
+// TestAlarmsAtADeploymentsStart: one that is in ALARM then is not what the deployment has done.
+func TestAlarmsAtADeploymentsStart(t *testing.T) {
+	s, store := newTestService(t)
+	ring := func(value cwtypes.StateValue) {
+		if err := store.Update(t.Context(), func(tx *state.Tx) error {
+			tx.Alarms.Put(&state.Alarm{Metric: &cwtypes.MetricAlarm{AlarmName: aws.String("a"), StateValue: value}})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := func(arn *string) types.ServiceDeploymentRollbackMonitorsStatus {
+		out, err := s.DescribeServiceDeployments(t.Context(), &ecs.DescribeServiceDeploymentsInput{ServiceDeploymentArns: []string{*arn}})
+		if err != nil || len(out.ServiceDeployments) != 1 {
+			t.Fatal(out, err)
+		}
+		return out.ServiceDeployments[0].Alarms.Status
+	}
+	ring(cwtypes.StateValueOk)
+	row := create(t, s, func(in *ecs.CreateServiceInput) {
+		in.DeploymentConfiguration = &types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{AlarmNames: []string{"a", "of no alarm yet"}, Enable: true}}
+	})
+	if got := status(row.CurrentServiceDeployment); got != types.ServiceDeploymentRollbackMonitorsStatusMonitoring {
+		t.Errorf("the alarms are %s", got)
+	}
+	ring(cwtypes.StateValueAlarm)
+	out, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), ForceNewDeployment: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := status(out.Service.CurrentServiceDeployment); got != types.ServiceDeploymentRollbackMonitorsStatusDisabled {
+		t.Errorf("the alarms are %s", got)
+	}
+}
+
+func TestDeleteService(t *testing.T) {
+	s, store := newTestService(t)
+	create(t, s, nil)
+	for name, c := range map[string]struct {
+		in         ecs.DeleteServiceInput
+		code, says string
+	}{
+		"no service":         {ecs.DeleteServiceInput{}, invalid, "service"},
+		"an unknown one":     {ecs.DeleteServiceInput{Service: aws.String("x"), Force: aws.Bool(true)}, "ServiceNotFoundException", ""},
+		"an unknown cluster": {ecs.DeleteServiceInput{Service: aws.String("s"), Cluster: aws.String("x")}, "ClusterNotFoundException", ""},
+		"one that has tasks": {ecs.DeleteServiceInput{Service: aws.String("s")}, invalid, "scaled above 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := store.Revision()
+			_, err := s.DeleteService(t.Context(), &c.in)
+			refused(t, store, before, err, c.code, c.says)
+		})
+	}
+	for range 2 { // also of one that is being deleted
+		out, err := s.DeleteService(t.Context(), &ecs.DeleteServiceInput{Service: aws.String("s"), Force: aws.Bool(true)})
+		if err != nil || *out.Service.Status != state.ServiceDraining || out.Service.DesiredCount != 0 {
+			t.Fatal(out, err)
+		}
+	}
+	before := store.Revision()
+	_, err := s.CreateService(t.Context(), valid())
+	refused(t, store, before, err, invalid, "Draining")
+	_, err = s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), DesiredCount: aws.Int32(1)})
+	refused(t, store, before, err, "ServiceNotActiveException", "")
+}
+
+// A deleted service that is still described cannot be updated: API_UpdateService's ServiceNotActiveException.
+func TestUpdateInactiveService(t *testing.T) {
+	s, store := newTestService(t)
+	arn := create(t, s, nil).ServiceArn
+	err := store.Update(t.Context(), func(tx *state.Tx) error {
+		row := tx.Services.Get(*arn).Clone()
+		row.Status, row.Deployments = aws.String(state.ServiceInactive), nil
+		tx.Services.Put(row)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := store.Revision()
+	_, err = s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), DesiredCount: aws.Int32(1)})
+	refused(t, store, before, err, "ServiceNotActiveException", "")
+}
+
+func TestStopServiceDeployment(t *testing.T) {
+	s, store := newTestService(t)
+	stop := func(arn *string, how types.StopServiceDeploymentStopType) error {
+		_, err := s.StopServiceDeployment(t.Context(), &ecs.StopServiceDeploymentInput{ServiceDeploymentArn: arn, StopType: how})
+		return err
+	}
+	first := create(t, s, nil).CurrentServiceDeployment
+	before := store.Revision()
+	refused(t, store, before, stop(nil, ""), invalid, "serviceDeploymentArn")
+	refused(t, store, before, stop(first, "HALT"), invalid, "stopType")
+	refused(t, store, before, stop(aws.String("x"), ""), "ServiceDeploymentNotFoundException", "x")
+	refused(t, store, before, stop(first, ""), "ConflictException", "no completed deployment")
+	complete(t, store)
+	out, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), ForceNewDeployment: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := out.Service.CurrentServiceDeployment
+	before = store.Revision()
+	refused(t, store, before, stop(first, ""), "ConflictException", string(types.ServiceDeploymentStatusStopped))
+	if err := stop(second, types.StopServiceDeploymentStopTypeRollback); err != nil {
+		t.Fatal(err)
+	}
+	if got := store.View().ServiceDeployments.Get(*second).Status; got != types.ServiceDeploymentStatusRollbackRequested {
+		t.Errorf("it is %s", got)
+	}
+	refused(t, store, store.Revision(), stop(second, ""), "ConflictException", string(types.ServiceDeploymentStatusRollbackRequested))
+}
+
+// TestMonitoring: the resolution of a service's metrics is part of its next revision, and makes no deployment.
+func TestMonitoring(t *testing.T) {
+	s, _ := newTestService(t)
+	every := func(seconds int32) *types.MonitoringConfiguration {
+		return &types.MonitoringConfiguration{MetricConfigurations: []types.MetricConfiguration{{MetricNames: []string{"CPUUtilization"}, ResolutionSeconds: &seconds}}}
+	}
+	first := create(t, s, func(in *ecs.CreateServiceInput) { in.Monitoring = every(20) })
+	out, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), Monitoring: every(60)})
+	if err != nil || len(out.Service.Deployments) != 1 || *out.Service.Deployments[0].Id != *first.Deployments[0].Id {
+		t.Fatalf("%v: %+v", err, out)
+	}
+	if _, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), ForceNewDeployment: true}); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := s.ListServiceDeployments(t.Context(), &ecs.ListServiceDeploymentsInput{Service: aws.String("s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int32
+	for _, d := range listed.ServiceDeployments { // the newest first
+		r, err := s.DescribeServiceRevisions(t.Context(), &ecs.DescribeServiceRevisionsInput{ServiceRevisionArns: []string{*d.TargetServiceRevisionArn}})
+		if err != nil || len(r.ServiceRevisions) != 1 {
+			t.Fatalf("%v: %+v", err, r)
+		}
+		got = append(got, *r.ServiceRevisions[0].Monitoring.MetricConfigurations[0].ResolutionSeconds)
+	}
+	if !reflect.DeepEqual(got, []int32{60, 20}) {
+		t.Errorf("the revisions have metrics of %v seconds", got)
+	}
+}

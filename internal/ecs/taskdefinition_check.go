@@ -1,0 +1,523 @@
+package ecs
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/ecs/query"
+	"github.com/pintle/pintle/internal/pattern"
+)
+
+// The limits of task definitions:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-quotas.html
+const (
+	maxContainers             = 10
+	maxTaskDefinitionBytes    = 64 << 10
+	maxConstraints            = 10
+	minMemoryMiB              = 4
+	maxStopTimeoutSeconds     = 120
+	minHealthInterval, maxInt = 5, math.MaxInt32
+)
+
+var (
+	volumeRE = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_-]*$`, 255)
+	roleRE   = regexp.MustCompile(`^(arn:[^:]+:iam::\d{12}:role/)?[\w+=,.@/-]+$`)
+)
+
+// taskCPU reads a task's CPU, "1024" or "1 vCPU", into units.
+func taskCPU(s *string) (*string, error) {
+	return size(s, "cpu", "vcpu", 1024)
+}
+
+// taskMemory reads a task's memory, "2048" or "2 GB", into MiB.
+func taskMemory(s *string) (*string, error) {
+	return size(s, "memory", "gb", 1024)
+}
+
+func size(s *string, field, unit string, factor float64) (*string, error) {
+	if s == nil || *s == "" {
+		return nil, nil
+	}
+	text := strings.ToLower(strings.TrimSpace(*s))
+	number, inUnits := strings.CutSuffix(text, unit)
+	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if inUnits {
+		n *= factor
+	}
+	if err != nil || n != math.Trunc(n) || n < 1 || n > math.MaxInt32 {
+		return nil, clientError("Invalid '%s' setting for task: %q.", field, *s)
+	}
+	return new(strconv.FormatInt(int64(n), 10)), nil
+}
+
+// number is a size that was checked when it was registered.
+func number(s *string) int64 {
+	n, _ := strconv.ParseInt(aws.ToString(s), 10, 64)
+	return n
+}
+
+// checkTaskDefinition refuses what ECS refuses, naming the container and the field.
+func checkTaskDefinition(td *types.TaskDefinition) error {
+	if aws.ToString(td.Family) == "" {
+		return clientError("Family should not be null or blank.")
+	}
+	if !nameForm.MatchString(*td.Family) {
+		return clientError("Family %q must have up to 255 letters, numbers, hyphens and underscores.", *td.Family)
+	}
+	if n := len(td.ContainerDefinitions); n == 0 || n > maxContainers {
+		return clientError("containerDefinitions must have between 1 and %d members, not %d.", maxContainers, n)
+	}
+	if err := checkModes(td); err != nil {
+		return err
+	}
+	for field, role := range map[string]*string{"taskRoleArn": td.TaskRoleArn, "executionRoleArn": td.ExecutionRoleArn} {
+		if role != nil && *role != "" && !roleRE.MatchString(*role) {
+			return clientError("Role is not valid: %s %q.", field, *role)
+		}
+	}
+	if err := checkVolumes(td.Volumes); err != nil {
+		return err
+	}
+	if err := checkTaskConstraints(td.PlacementConstraints); err != nil {
+		return err
+	}
+	if err := checkContainers(td); err != nil {
+		return err
+	}
+	return checkSizes(td)
+}
+
+func checkModes(td *types.TaskDefinition) error {
+	if m := td.NetworkMode; m != "" && !slices.Contains(m.Values(), m) {
+		return clientError("networkMode must be one of %v, not %q.", m.Values(), m)
+	}
+	if m := td.PidMode; m != "" && !slices.Contains(m.Values(), m) {
+		return clientError("pidMode must be one of %v, not %q.", m.Values(), m)
+	}
+	if m := td.IpcMode; m != "" && !slices.Contains(m.Values(), m) {
+		return clientError("ipcMode must be one of %v, not %q.", m.Values(), m)
+	}
+	for _, c := range td.RequiresCompatibilities {
+		if !slices.Contains(c.Values(), c) {
+			return clientError("requiresCompatibilities must be of %v, not %q.", c.Values(), c)
+		}
+	}
+	return nil
+}
+
+func checkVolumes(volumes []types.Volume) error {
+	seen := map[string]bool{}
+	for _, v := range volumes {
+		name := aws.ToString(v.Name)
+		if !volumeRE.MatchString(name) {
+			return clientError("Volume name %q must begin with a letter or number, and have up to 255 letters, numbers, hyphens and underscores.", name)
+		}
+		if seen[name] {
+			return clientError("Volume %q is defined twice.", name)
+		}
+		seen[name] = true
+		if v.Host != nil && v.DockerVolumeConfiguration != nil {
+			return clientError("Volume %q has both host and dockerVolumeConfiguration.", name)
+		}
+		if d := v.DockerVolumeConfiguration; d != nil {
+			if d.Scope != "" && !slices.Contains(d.Scope.Values(), d.Scope) {
+				return clientError("Volume %q: scope must be task or shared, not %q.", name, d.Scope)
+			}
+			if d.Scope != types.ScopeShared && d.Autoprovision != nil {
+				return clientError("Volume %q: autoprovision is for volumes of scope shared.", name)
+			}
+		}
+	}
+	return nil
+}
+
+func checkTaskConstraints(constraints []types.TaskDefinitionPlacementConstraint) error {
+	if len(constraints) > maxConstraints {
+		return clientError("placementConstraints has %d members, at most %d are allowed.", len(constraints), maxConstraints)
+	}
+	for _, c := range constraints {
+		if c.Type != types.TaskDefinitionPlacementConstraintTypeMemberOf {
+			return clientError("The type of a task definition's placement constraint must be memberOf, not %q.", c.Type)
+		}
+		if _, err := query.Parse(aws.ToString(c.Expression)); err != nil {
+			return clientError("Invalid placement constraint expression: %v.", err)
+		}
+	}
+	return nil
+}
+
+func checkContainers(td *types.TaskDefinition) error {
+	names := map[string]bool{}
+	essential := false
+	for _, c := range td.ContainerDefinitions {
+		name := aws.ToString(c.Name)
+		if !nameForm.MatchString(name) {
+			return clientError("Container.name should not be null or blank, and must have up to 255 letters, numbers, hyphens and underscores: %q.", name)
+		}
+		if names[name] {
+			return clientError("Container name %q is used twice.", name)
+		}
+		names[name] = true
+		essential = essential || *c.Essential
+	}
+	if !essential {
+		return clientError("At least one container must be essential.")
+	}
+	ports := map[hostPort]string{}
+	for i := range td.ContainerDefinitions {
+		c := &td.ContainerDefinitions[i]
+		if err := checkContainer(td, c); err != nil {
+			return err
+		}
+		if err := checkPorts(td, c, ports); err != nil {
+			return err
+		}
+	}
+	return checkOrder(td.ContainerDefinitions)
+}
+
+// checkContainer checks what concerns one container alone.
+func checkContainer(td *types.TaskDefinition, c *types.ContainerDefinition) error {
+	name := *c.Name
+	if strings.TrimSpace(aws.ToString(c.Image)) == "" {
+		return clientError("Container.image should not be null or blank: container '%s'.", name)
+	}
+	if err := checkMemory(td, c); err != nil {
+		return err
+	}
+	if c.Cpu < 0 {
+		return clientError("Invalid setting for container '%s'. 'cpu' must not be negative.", name)
+	}
+	if _, err := gpusOf(name, c.ResourceRequirements); err != nil {
+		return err
+	}
+	if err := checkEnvironment(c); err != nil {
+		return err
+	}
+	if err := checkMounts(td, c); err != nil {
+		return err
+	}
+	if err := checkHealthCheck(c); err != nil {
+		return err
+	}
+	if t := c.StopTimeout; t != nil && (*t < 0 || *t > maxStopTimeoutSeconds && slices.Contains(td.RequiresCompatibilities, types.CompatibilityFargate)) {
+		return clientError("Invalid setting for container '%s'. 'stopTimeout' must be between 0 and %d seconds.", name, maxStopTimeoutSeconds)
+	}
+	if t := c.StartTimeout; t != nil && *t < 2 {
+		return clientError("Invalid setting for container '%s'. 'startTimeout' must be at least 2 seconds.", name)
+	}
+	if err := checkUlimits(c); err != nil {
+		return err
+	}
+	if err := checkLinuxParameters(td, c); err != nil {
+		return err
+	}
+	return checkLogs(c)
+}
+
+func checkMemory(td *types.TaskDefinition, c *types.ContainerDefinition) error {
+	name := *c.Name
+	if c.Memory == nil && c.MemoryReservation == nil && td.Memory == nil {
+		return clientError("Invalid setting for container '%s'. At least one of 'memory' or 'memoryReservation' must be specified.", name)
+	}
+	if c.Memory != nil && *c.Memory < minMemoryMiB {
+		return clientError("Invalid setting for container '%s'. 'memory' must be at least %d MiB.", name, minMemoryMiB)
+	}
+	if c.MemoryReservation != nil && *c.MemoryReservation < minMemoryMiB {
+		return clientError("Invalid setting for container '%s'. 'memoryReservation' must be at least %d MiB.", name, minMemoryMiB)
+	}
+	if c.Memory != nil && c.MemoryReservation != nil && *c.Memory < *c.MemoryReservation {
+		return clientError("Invalid setting for container '%s'. 'memory' must be greater than or equal to 'memoryReservation'.", name)
+	}
+	return nil
+}
+
+// checkSizes compares the containers with the task's own cpu and memory.
+func checkSizes(td *types.TaskDefinition) error {
+	var cpu, reserved int64
+	for _, c := range td.ContainerDefinitions {
+		cpu += int64(c.Cpu)
+		reserved += reservedMemory(c.Memory, c.MemoryReservation)
+		if td.Memory != nil && c.Memory != nil && int64(*c.Memory) > number(td.Memory) {
+			return clientError("The 'memory' setting for container '%s' is greater than for the task.", *c.Name)
+		}
+	}
+	if td.Cpu != nil && cpu > number(td.Cpu) {
+		return clientError("The 'cpu' settings of the containers come to %d, more than the %s of the task.", cpu, *td.Cpu)
+	}
+	if td.Memory != nil && reserved > number(td.Memory) {
+		return clientError("The memory of the containers comes to %d MiB, more than the %s of the task.", reserved, *td.Memory)
+	}
+	return nil
+}
+
+// reservedMemory is what a container reserves of its instance: the soft limit where it has one.
+func reservedMemory(memory, reservation *int32) int64 {
+	if reservation != nil {
+		return int64(*reservation)
+	}
+	return int64(aws.ToInt32(memory))
+}
+
+// gpusOf is the number of whole GPUs that a container asks for.
+func gpusOf(container string, requirements []types.ResourceRequirement) (int, error) {
+	gpus := 0
+	for _, r := range requirements {
+		switch r.Type {
+		case types.ResourceTypeGpu:
+			if r.SharingStrategy != nil {
+				return 0, unsupported("Container '%s' asks for a shared GPU; Pintle gives out whole GPUs so far. Use 'value' instead of 'sharingStrategy'.", container)
+			}
+			n, err := strconv.Atoi(aws.ToString(r.Value))
+			if err != nil || n < 1 {
+				return 0, clientError("Invalid setting for container '%s'. The value of the resource requirement GPU must be a whole number of at least 1, not %q.", container, aws.ToString(r.Value))
+			}
+			if gpus > 0 {
+				return 0, clientError("Invalid setting for container '%s'. The resource requirement GPU is given twice.", container)
+			}
+			gpus = n
+		case types.ResourceTypeInferenceAccelerator:
+			return 0, unsupported("Container '%s' asks for an inference accelerator, which Pintle does not have.", container)
+		default:
+			return 0, clientError("Invalid setting for container '%s'. The type of a resource requirement must be GPU, not %q.", container, r.Type)
+		}
+	}
+	return gpus, nil
+}
+
+func checkEnvironment(c *types.ContainerDefinition) error {
+	for _, e := range c.Environment {
+		if aws.ToString(e.Name) == "" || strings.ContainsAny(*e.Name, "=\x00") {
+			return clientError("Invalid setting for container '%s'. An environment variable's name must not be empty or hold '=': %q.", *c.Name, aws.ToString(e.Name))
+		}
+	}
+	seen := map[string]bool{}
+	for _, s := range c.Secrets {
+		name := aws.ToString(s.Name)
+		if name == "" || aws.ToString(s.ValueFrom) == "" {
+			return clientError("Invalid setting for container '%s'. A secret needs a name and valueFrom.", *c.Name)
+		}
+		if seen[name] || slices.ContainsFunc(c.Environment, func(e types.KeyValuePair) bool { return aws.ToString(e.Name) == name }) {
+			return clientError("The secret name must be unique and not shared with any new or existing environment variables set on the container, such as '%s'.", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+func checkMounts(td *types.TaskDefinition, c *types.ContainerDefinition) error {
+	for _, m := range c.MountPoints {
+		if !slices.ContainsFunc(td.Volumes, func(v types.Volume) bool { return aws.ToString(v.Name) == aws.ToString(m.SourceVolume) }) {
+			return clientError("Unknown volume '%s' in a mount point of container '%s'.", aws.ToString(m.SourceVolume), *c.Name)
+		}
+		if !strings.HasPrefix(aws.ToString(m.ContainerPath), "/") {
+			return clientError("Invalid setting for container '%s'. The containerPath %q of a mount point must be absolute.", *c.Name, aws.ToString(m.ContainerPath))
+		}
+	}
+	return nil
+}
+
+// checkHealthCheck keeps to the ranges of API_HealthCheck.
+func checkHealthCheck(c *types.ContainerDefinition) error {
+	h := c.HealthCheck
+	if h == nil {
+		return nil
+	}
+	if len(h.Command) == 0 || !slices.Contains([]string{"CMD", "CMD-SHELL", "NONE"}, h.Command[0]) {
+		return clientError("Invalid setting for container '%s'. The health check's command must begin with CMD, CMD-SHELL or NONE.", *c.Name)
+	}
+	if h.Command[0] != "NONE" && len(h.Command) < 2 {
+		return clientError("Invalid setting for container '%s'. The health check's command names nothing to run.", *c.Name)
+	}
+	for _, f := range []struct {
+		name     string
+		value    *int32
+		min, max int32
+	}{{"interval", h.Interval, 5, 300}, {"timeout", h.Timeout, 2, 60}, {"retries", h.Retries, 1, 10}, {"startPeriod", h.StartPeriod, 0, 300}} {
+		if f.value != nil && (*f.value < f.min || *f.value > f.max) {
+			return clientError("Invalid setting for container '%s'. The health check's %s must be between %d and %d, not %d.", *c.Name, f.name, f.min, f.max, *f.value)
+		}
+	}
+	return nil
+}
+
+func checkUlimits(c *types.ContainerDefinition) error {
+	for _, u := range c.Ulimits {
+		if !slices.Contains(u.Name.Values(), u.Name) {
+			return clientError("Invalid setting for container '%s'. Unknown ulimit %q.", *c.Name, u.Name)
+		}
+		if u.HardLimit >= 0 && (u.SoftLimit > u.HardLimit || u.SoftLimit < 0) {
+			return clientError("Invalid setting for container '%s'. The soft limit %d of ulimit %s is over its hard limit %d.", *c.Name, u.SoftLimit, u.Name, u.HardLimit)
+		}
+	}
+	return nil
+}
+
+func checkLinuxParameters(td *types.TaskDefinition, c *types.ContainerDefinition) error {
+	p := c.LinuxParameters
+	if p == nil {
+		return nil
+	}
+	if p.SharedMemorySize != nil && *p.SharedMemorySize < 1 {
+		return clientError("Invalid setting for container '%s'. sharedMemorySize must be at least 1 MiB.", *c.Name)
+	}
+	if p.Swappiness != nil && (*p.Swappiness < 0 || *p.Swappiness > 100) {
+		return clientError("Invalid setting for container '%s'. swappiness must be between 0 and 100.", *c.Name)
+	}
+	if p.MaxSwap != nil && *p.MaxSwap < 0 {
+		return clientError("Invalid setting for container '%s'. maxSwap must not be negative.", *c.Name)
+	}
+	for _, d := range p.Devices {
+		if !strings.HasPrefix(aws.ToString(d.HostPath), "/") {
+			return clientError("Invalid setting for container '%s'. The hostPath %q of a device must be absolute.", *c.Name, aws.ToString(d.HostPath))
+		}
+	}
+	for _, t := range p.Tmpfs {
+		if !strings.HasPrefix(aws.ToString(t.ContainerPath), "/") || t.Size < 1 {
+			return clientError("Invalid setting for container '%s'. A tmpfs needs an absolute containerPath and a size of at least 1 MiB.", *c.Name)
+		}
+	}
+	return nil
+}
+
+func checkLogs(c *types.ContainerDefinition) error {
+	l := c.LogConfiguration
+	if l == nil {
+		return nil
+	}
+	if !slices.Contains(l.LogDriver.Values(), l.LogDriver) {
+		return clientError("Invalid setting for container '%s'. Unknown log driver %q.", *c.Name, l.LogDriver)
+	}
+	if l.LogDriver == types.LogDriverAwslogs && l.Options["awslogs-group"] == "" {
+		return clientError("Log driver awslogs requires options: awslogs-group. Container '%s' names none.", *c.Name)
+	}
+	return nil
+}
+
+// hostPort is a port on the instance that one container of a task takes.
+type hostPort struct {
+	protocol types.TransportProtocol
+	port     int32
+}
+
+func checkPorts(td *types.TaskDefinition, c *types.ContainerDefinition, taken map[hostPort]string) error {
+	for _, p := range c.PortMappings {
+		if p.Protocol != types.TransportProtocolTcp && p.Protocol != types.TransportProtocolUdp {
+			return clientError("Invalid setting for container '%s'. protocol must be tcp or udp, not %q.", *c.Name, p.Protocol)
+		}
+		if p.ContainerPort == nil {
+			if p.ContainerPortRange != nil {
+				return unsupported("Container '%s' maps a range of ports, which Pintle does not do yet. Map each port.", *c.Name)
+			}
+			return clientError("Invalid setting for container '%s'. A port mapping needs a containerPort.", *c.Name)
+		}
+		if *p.ContainerPort < 1 || *p.ContainerPort > 65535 || *p.HostPort < 0 || *p.HostPort > 65535 {
+			return clientError("Invalid setting for container '%s'. Ports must be between 1 and 65535.", *c.Name)
+		}
+		sameOnHost := td.NetworkMode == types.NetworkModeHost || td.NetworkMode == types.NetworkModeAwsvpc
+		if sameOnHost && *p.HostPort != *p.ContainerPort {
+			return clientError("When networkMode=%s, the host ports and container ports in port mappings must match.", td.NetworkMode)
+		}
+		if td.NetworkMode == types.NetworkModeNone {
+			return clientError("Container '%s' maps ports, which networkMode none cannot.", *c.Name)
+		}
+		key := hostPort{p.Protocol, *p.HostPort}
+		if other, ok := taken[key]; ok && *p.HostPort != 0 {
+			return clientError("The host port %d/%s is taken by container '%s' and container '%s'.", *p.HostPort, p.Protocol, other, *c.Name)
+		}
+		taken[key] = *c.Name
+	}
+	return nil
+}
+
+// checkOrder checks what containers say of each other: links, dependsOn and volumesFrom name
+// containers of the task, and no container waits for itself.
+func checkOrder(containers []types.ContainerDefinition) error {
+	before := map[string][]string{}
+	for _, c := range containers {
+		before[*c.Name] = nil
+	}
+	for _, c := range containers {
+		for _, l := range c.Links {
+			name, _, _ := strings.Cut(l, ":")
+			before[*c.Name] = append(before[*c.Name], name)
+		}
+		for _, v := range c.VolumesFrom {
+			before[*c.Name] = append(before[*c.Name], aws.ToString(v.SourceContainer))
+		}
+		for _, d := range c.DependsOn {
+			if !slices.Contains(d.Condition.Values(), d.Condition) {
+				return clientError("Invalid setting for container '%s'. The condition of dependsOn must be one of %v, not %q.", *c.Name, d.Condition.Values(), d.Condition)
+			}
+			before[*c.Name] = append(before[*c.Name], aws.ToString(d.ContainerName))
+		}
+		if err := checkDependencies(c, containers); err != nil {
+			return err
+		}
+	}
+	for name, others := range before {
+		for _, o := range others {
+			if _, ok := before[o]; !ok {
+				return clientError("Container '%s' refers to the container '%s', which the task does not have.", name, o)
+			}
+		}
+	}
+	if name := cycle(before); name != "" {
+		return clientError("Container '%s' depends on itself, by way of dependsOn, links or volumesFrom.", name)
+	}
+	return nil
+}
+
+// checkDependencies checks that a condition can be met by the container that it names.
+func checkDependencies(c types.ContainerDefinition, containers []types.ContainerDefinition) error {
+	for _, d := range c.DependsOn {
+		for _, other := range containers {
+			if *other.Name != aws.ToString(d.ContainerName) {
+				continue
+			}
+			if d.Condition == types.ContainerConditionHealthy && other.HealthCheck == nil {
+				return clientError("Container '%s' waits for '%s' to be HEALTHY, which has no health check.", *c.Name, *other.Name)
+			}
+			ends := d.Condition == types.ContainerConditionComplete || d.Condition == types.ContainerConditionSuccess
+			if ends && *other.Essential {
+				return clientError("Container '%s' waits for '%s' to end, but that is essential: its end stops the task.", *c.Name, *other.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// cycle returns a node that can be reached from itself, or "".
+func cycle(before map[string][]string) string {
+	const visiting, done = 1, 2
+	state := map[string]int{}
+	var visit func(n string) string
+	visit = func(n string) string {
+		switch state[n] {
+		case visiting:
+			return n
+		case done:
+			return ""
+		}
+		state[n] = visiting
+		for _, o := range before[n] {
+			if c := visit(o); c != "" {
+				return c
+			}
+		}
+		state[n] = done
+		return ""
+	}
+	for n := range before {
+		if c := visit(n); c != "" {
+			return c
+		}
+	}
+	return ""
+}

@@ -1,0 +1,378 @@
+package ecs
+
+import (
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/ecs/deployment"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Services with the deployment controller EXTERNAL: who deploys them makes their task sets, and says what share of
+// the service's desired count each has. The services loop keeps every task set at its share:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-type-external.html
+
+// maxTaskSets is how many task sets a service can have at a time, those that are still DRAINING included.
+const maxTaskSets = 5
+
+// checkExternal refuses what such a service leaves to its task sets.
+func checkExternal(in *ecs.CreateServiceInput) error {
+	if in.SchedulingStrategy == types.SchedulingStrategyDaemon {
+		return invalidParameter("schedulingStrategy must be REPLICA for a service with the deployment controller EXTERNAL.")
+	}
+	return leaveToTaskSets([]field{
+		{"taskDefinition", in.TaskDefinition != nil},
+		{"launchType", in.LaunchType != ""},
+		{"capacityProviderStrategy", len(in.CapacityProviderStrategy) > 0},
+		{"networkConfiguration", in.NetworkConfiguration != nil},
+		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil},
+		{"deploymentConfiguration.deploymentCircuitBreaker", breaks(in.DeploymentConfiguration)},
+		{"deploymentConfiguration.alarms", in.DeploymentConfiguration != nil && in.DeploymentConfiguration.Alarms != nil && in.DeploymentConfiguration.Alarms.Enable},
+	})
+}
+
+// checkExternalUpdate refuses what UpdateService cannot change of such a service: API_UpdateService.
+func checkExternalUpdate(in *ecs.UpdateServiceInput) error {
+	return leaveToTaskSets([]field{
+		{"taskDefinition", in.TaskDefinition != nil},
+		{"capacityProviderStrategy", in.CapacityProviderStrategy != nil},
+		{"networkConfiguration", in.NetworkConfiguration != nil},
+		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil},
+		{"deploymentConfiguration", in.DeploymentConfiguration != nil},
+		{"deploymentController", in.DeploymentController != nil},
+		{"enableExecuteCommand", in.EnableExecuteCommand != nil},
+		{"forceNewDeployment", in.ForceNewDeployment},
+	})
+}
+
+func leaveToTaskSets(fields []field) error {
+	for _, f := range fields {
+		if f.given {
+			return invalidParameter("%s must not be given for a service with the deployment controller EXTERNAL: its task sets are what is deployed.", f.name)
+		}
+	}
+	return nil
+}
+
+func breaks(c *types.DeploymentConfiguration) bool {
+	return c != nil && c.DeploymentCircuitBreaker != nil && c.DeploymentCircuitBreaker.Enable
+}
+
+// externalService finds the service that a call on task sets names.
+func (s *Service) externalService(v *state.View, cluster, service *string) (*state.Service, error) {
+	c, err := s.activeCluster(v, cluster)
+	if err != nil {
+		return nil, err
+	}
+	row := v.Services.Get(inCluster(*c.ClusterArn, "service", aws.ToString(service)))
+	if row == nil || *row.ClusterArn != *c.ClusterArn {
+		return nil, serviceNotFound()
+	}
+	if *row.Status == state.ServiceInactive {
+		return nil, serviceNotActive()
+	}
+	if !row.IsExternal() {
+		return nil, invalidParameter("The service %s has no task sets: its deployment controller is %s, not EXTERNAL.", *row.ServiceName, row.DeploymentController.Type)
+	}
+	return row, nil
+}
+
+// changeTaskSets changes the task sets of an ACTIVE service in a copy of its row. The set that change returns is
+// described as it is then.
+func (s *Service) changeTaskSets(ctx context.Context, cluster, service *string, change func(*state.Tx, *state.Service) (*state.TaskSet, error)) (*types.TaskSet, error) {
+	for _, required := range []struct {
+		name  string
+		value *string
+	}{{"cluster", cluster}, {"service", service}} {
+		if aws.ToString(required.value) == "" {
+			return nil, invalidParameter("%s must not be empty.", required.name)
+		}
+	}
+	var row *state.Service
+	var set *state.TaskSet
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		old, err := s.externalService(tx.View, cluster, service)
+		if err != nil {
+			return err
+		}
+		if *old.Status != state.ServiceActive {
+			return serviceNotActive()
+		}
+		row = old.Clone()
+		if set, err = change(tx, row); err != nil {
+			return err
+		}
+		tx.Services.Put(row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return new(s.describeTaskSet(s.store.View(), row, set, true)), nil
+}
+
+// CreateTaskSet gives a service a task set. The services loop starts its tasks.
+func (s *Service) CreateTaskSet(ctx context.Context, in *ecs.CreateTaskSetInput) (*ecs.CreateTaskSetOutput, error) {
+	if err := checkNewTaskSet(in); err != nil {
+		return nil, err
+	}
+	hash, err := requestHash(in)
+	if err != nil {
+		return nil, err
+	}
+	set, err := s.changeTaskSets(ctx, in.Cluster, in.Service, func(tx *state.Tx, row *state.Service) (*state.TaskSet, error) {
+		return s.createTaskSet(tx, row, in, hash)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.CreateTaskSetOutput{TaskSet: set}, nil
+}
+
+func (s *Service) createTaskSet(tx *state.Tx, row *state.Service, in *ecs.CreateTaskSetInput, hash []byte) (*state.TaskSet, error) {
+	key := "CreateTaskSet " + *row.ServiceArn + " " + aws.ToString(in.ClientToken)
+	if old := s.remembered(tx.View, key); in.ClientToken != nil && old != nil {
+		if set := row.TaskSet(old.Arns[0]); set != nil && slices.Equal(old.Request, hash) {
+			return set, nil
+		}
+		return nil, invalidParameter("clientToken: it is already in use with a different CreateTaskSet request, or its task set is gone.")
+	}
+	if len(row.TaskSets) >= maxTaskSets {
+		return nil, invalidParameter("The service %s has %d task sets, and cannot have more.", *row.ServiceName, maxTaskSets)
+	}
+	l := launch{
+		cluster: row.ClusterArn, taskDefinition: in.TaskDefinition, network: in.NetworkConfiguration, launchType: in.LaunchType, providers: in.CapacityProviderStrategy,
+	}
+	if err := s.resolve(tx.View, &l); err != nil {
+		return nil, err
+	}
+	if err := s.useProviders(tx.View, &l); err != nil {
+		return nil, err
+	}
+	now, id := s.now(), "ecs-svc/"+digits()
+	row.TaskSets = append(row.TaskSets, state.TaskSet{TaskSet: types.TaskSet{
+		Id: &id, TaskSetArn: new(state.InCluster(*row.ClusterArn, "task-set", *row.ServiceName, id)), ServiceArn: row.ServiceArn, ClusterArn: row.ClusterArn,
+		ExternalId: in.ExternalId, Status: aws.String(state.TaskSetActive), TaskDefinition: l.td.TaskDefinitionArn, CreatedAt: now, UpdatedAt: now,
+		LaunchType: launchTypeOf(in.LaunchType, l.providers), CapacityProviderStrategy: l.providers, NetworkConfiguration: in.NetworkConfiguration,
+		LoadBalancers: []types.LoadBalancer{}, ServiceRegistries: []types.ServiceRegistry{}, Scale: scaleOf(in.Scale), Tags: in.Tags,
+	}})
+	set := row.TaskSet(id)
+	if in.ClientToken != nil {
+		s.remember(tx, key, hash, []string{*set.TaskSetArn})
+	}
+	return set, nil
+}
+
+// checkNewTaskSet refuses what is wrong with a new task set whatever the store holds.
+func checkNewTaskSet(in *ecs.CreateTaskSetInput) error {
+	if aws.ToString(in.TaskDefinition) == "" {
+		return invalidParameter("taskDefinition must not be empty.")
+	}
+	if in.ClientToken != nil && !clientTokens.MatchString(*in.ClientToken) {
+		return invalidParameter("clientToken must have up to 36 printable ASCII characters.")
+	}
+	if err := refuseFields([]field{
+		{"loadBalancers", len(in.LoadBalancers) > 0},
+		{"serviceRegistries", len(in.ServiceRegistries) > 0},
+		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
+	}); err != nil {
+		return err
+	}
+	if err := checkLaunchTypeOrStrategy(in.LaunchType, in.CapacityProviderStrategy); err != nil {
+		return err
+	}
+	if err := checkScale(in.Scale); err != nil {
+		return err
+	}
+	return checkTags(in.Tags)
+}
+
+func checkScale(scale *types.Scale) error {
+	if scale == nil {
+		return nil
+	}
+	if scale.Unit != "" && scale.Unit != types.ScaleUnitPercent {
+		return invalidParameter("scale.unit must be PERCENT, not %q.", scale.Unit)
+	}
+	if v := scale.Value; !(v >= 0 && v <= 100) {
+		return invalidParameter("scale.value must be between 0 and 100, not %v.", v)
+	}
+	return nil
+}
+
+// scaleOf is the scale that a call gives; a new task set without one has no tasks yet.
+func scaleOf(given *types.Scale) *types.Scale {
+	scale := &types.Scale{Unit: types.ScaleUnitPercent}
+	if given != nil {
+		scale.Value = given.Value
+	}
+	return scale
+}
+
+// UpdateTaskSet changes a task set's share of the service's desired count.
+func (s *Service) UpdateTaskSet(ctx context.Context, in *ecs.UpdateTaskSetInput) (*ecs.UpdateTaskSetOutput, error) {
+	if in.Scale == nil {
+		return nil, invalidParameter("scale must be given.")
+	}
+	if err := checkScale(in.Scale); err != nil {
+		return nil, err
+	}
+	set, err := s.changeTaskSets(ctx, in.Cluster, in.Service, func(_ *state.Tx, row *state.Service) (*state.TaskSet, error) {
+		set, err := standingTaskSet(row, in.TaskSet)
+		if err != nil {
+			return nil, err
+		}
+		set.Scale, set.UpdatedAt = scaleOf(in.Scale), s.now()
+		return set, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.UpdateTaskSetOutput{TaskSet: set}, nil
+}
+
+// standingTaskSet finds a task set that is not deleted.
+func standingTaskSet(row *state.Service, name *string) (*state.TaskSet, error) {
+	set, err := findTaskSet(row, name)
+	if err != nil {
+		return nil, err
+	}
+	if *set.Status == state.TaskSetDraining {
+		return nil, invalidParameter("The task set %s is DRAINING.", *set.Id)
+	}
+	return set, nil
+}
+
+func findTaskSet(row *state.Service, name *string) (*state.TaskSet, error) {
+	if aws.ToString(name) == "" {
+		return nil, invalidParameter("The task set must not be empty.")
+	}
+	set := row.TaskSet(*name)
+	if set == nil {
+		return nil, &types.TaskSetNotFoundException{Message: message("The service %s has no task set %q.", []any{*row.ServiceName, *name})}
+	}
+	return set, nil
+}
+
+// UpdateServicePrimaryTaskSet makes a task set the one that the service shows as its own.
+func (s *Service) UpdateServicePrimaryTaskSet(ctx context.Context, in *ecs.UpdateServicePrimaryTaskSetInput) (*ecs.UpdateServicePrimaryTaskSetOutput, error) {
+	set, err := s.changeTaskSets(ctx, in.Cluster, in.Service, func(_ *state.Tx, row *state.Service) (*state.TaskSet, error) {
+		set, err := standingTaskSet(row, in.PrimaryTaskSet)
+		if err != nil {
+			return nil, err
+		}
+		for i := range row.TaskSets {
+			if old := &row.TaskSets[i]; old != set && *old.Status == state.TaskSetPrimary {
+				old.Status, old.UpdatedAt = aws.String(state.TaskSetActive), s.now()
+			}
+		}
+		set.Status, set.UpdatedAt = aws.String(state.TaskSetPrimary), s.now()
+		showPrimary(row, &set.TaskSet)
+		return set, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.UpdateServicePrimaryTaskSetOutput{TaskSet: set}, nil
+}
+
+// showPrimary gives the service what its primary task set has.
+func showPrimary(row *state.Service, set *types.TaskSet) {
+	row.TaskDefinition, row.LaunchType = set.TaskDefinition, set.LaunchType
+	row.CapacityProviderStrategy, row.NetworkConfiguration = set.CapacityProviderStrategy, set.NetworkConfiguration
+}
+
+// DeleteTaskSet has a task set's tasks stopped. It is DRAINING until they are, and gone then.
+func (s *Service) DeleteTaskSet(ctx context.Context, in *ecs.DeleteTaskSetInput) (*ecs.DeleteTaskSetOutput, error) {
+	force := aws.ToBool(in.Force)
+	set, err := s.changeTaskSets(ctx, in.Cluster, in.Service, func(_ *state.Tx, row *state.Service) (*state.TaskSet, error) {
+		set, err := findTaskSet(row, in.TaskSet)
+		if err != nil || *set.Status == state.TaskSetDraining {
+			return set, err
+		}
+		if *set.Status == state.TaskSetPrimary {
+			if !force {
+				return nil, invalidParameter("The task set %s is the service's PRIMARY one, and can only be deleted with force.", *set.Id)
+			}
+			showPrimary(row, &types.TaskSet{})
+		}
+		if !force && set.Scale.Value > 0 {
+			return nil, invalidParameter("The task set %s is scaled to %v percent. Scale it to 0 before, or use force.", *set.Id, set.Scale.Value)
+		}
+		set.Status, set.Scale, set.UpdatedAt = aws.String(state.TaskSetDraining), scaleOf(nil), s.now()
+		return set, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ecs.DeleteTaskSetOutput{TaskSet: set}, nil
+}
+
+// DescribeTaskSets describes the named task sets of a service, or all of them; those that are not there are failures.
+func (s *Service) DescribeTaskSets(_ context.Context, in *ecs.DescribeTaskSetsInput) (*ecs.DescribeTaskSetsOutput, error) {
+	if aws.ToString(in.Service) == "" {
+		return nil, invalidParameter("service must not be empty.")
+	}
+	if aws.ToString(in.Cluster) == "" {
+		return nil, invalidParameter("cluster must not be empty.")
+	}
+	v := s.store.View()
+	row, err := s.externalService(v, in.Cluster, in.Service)
+	if err != nil {
+		return nil, err
+	}
+	names := in.TaskSets
+	if len(names) == 0 {
+		for _, set := range row.TaskSets {
+			names = append(names, *set.TaskSetArn)
+		}
+	}
+	out := &ecs.DescribeTaskSetsOutput{TaskSets: []types.TaskSet{}, Failures: []types.Failure{}}
+	for _, name := range names {
+		set := row.TaskSet(name)
+		if set == nil {
+			out.Failures = append(out.Failures, missing(name))
+			continue
+		}
+		out.TaskSets = append(out.TaskSets, s.describeTaskSet(v, row, set, slices.Contains(in.Include, types.TaskSetFieldTags)))
+	}
+	return out, nil
+}
+
+// describeTaskSet is the task set with its counts, and with whether it has come to rest: API_TaskSet.
+func (s *Service) describeTaskSet(v *state.View, row *state.Service, set *state.TaskSet, tags bool) types.TaskSet {
+	out := set.TaskSet
+	if !tags {
+		out.Tags = nil
+	}
+	out.ComputedDesiredCount = int32(deployment.Scaled(int(row.DesiredCount), out.Scale.Value))
+	c := countTasks(v, row)[*out.Id]
+	out.RunningCount, out.PendingCount = c.running, c.pending
+	out.StabilityStatus, out.StabilityStatusAt = types.StabilityStatusStabilizing, s.now()
+	if out.RunningCount == out.ComputedDesiredCount && out.PendingCount == 0 && *out.Status != state.TaskSetDraining && settled(v, row, *out.Id) {
+		out.StabilityStatus = types.StabilityStatusSteadyState
+	}
+	return out
+}
+
+// settled says whether all tasks of a task set are healthy, on container instances that stay.
+func settled(v *state.View, row *state.Service, id string) bool {
+	for t := range v.Tasks.By(state.TasksByService, *row.ServiceArn) {
+		if aws.ToString(t.StartedBy) != id || *t.DesiredStatus != "RUNNING" {
+			continue
+		}
+		instance := v.ContainerInstances.Get(aws.ToString(t.ContainerInstanceArn))
+		if instance == nil || *instance.Status == statusDraining {
+			return false
+		}
+		td := v.TaskDefinitions.Get(*t.TaskDefinitionArn)
+		if td != nil && td.HasHealthCheck() && t.HealthStatus != types.HealthStatusHealthy {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,280 @@
+package waiting
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/state"
+)
+
+const cluster = "arn:aws:ecs:us-east-1:000000000000:cluster/c"
+
+// world is a store with a task definition of one GPU, whose tasks belong to the capacity provider p.
+type world struct {
+	testing.TB
+	store     *state.Store
+	scheduler *scheduler.Scheduler
+	tasks     int
+}
+
+func open(t testing.TB, dir string) *world {
+	t.Helper()
+	journal, err := state.OpenSQLite(context.Background(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduler := scheduler.New(1)
+	store, err := state.Open(context.Background(), journal, scheduler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t, store, scheduler, 0}
+	w.change(func(tx *state.Tx) {
+		for name, gpus := range map[string]string{"one": "1", "two": "2"} {
+			tx.TaskDefinitions.Put(&state.TaskDefinition{TaskDefinition: types.TaskDefinition{
+				TaskDefinitionArn: aws.String(name), Family: aws.String(name), Status: types.TaskDefinitionStatusActive, NetworkMode: types.NetworkModeHost,
+				ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("main"), Memory: aws.Int32(64), ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: &gpus}}}},
+			}})
+		}
+	})
+	return w
+}
+
+func (w *world) change(change func(*state.Tx)) {
+	w.Helper()
+	if err := w.store.Update(context.Background(), func(tx *state.Tx) error { change(tx); return nil }); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// wait adds a task that waits.
+func (w *world) wait(definition string, gpus int) string {
+	w.tasks++
+	arn := fmt.Sprintf("task-%02d", w.tasks)
+	w.change(func(tx *state.Tx) {
+		tx.Tasks.Put(&state.Task{Waiting: &state.Waiting{MemoryMiB: 64, GPUs: gpus}, Task: types.Task{
+			TaskArn: &arn, ClusterArn: aws.String(cluster), TaskDefinitionArn: &definition, CapacityProviderName: aws.String("p"), Overrides: &types.TaskOverride{}, CreatedAt: new(time.Now()),
+			LastStatus: aws.String("PROVISIONING"), DesiredStatus: aws.String("RUNNING"), Containers: []types.Container{{Name: aws.String("main")}},
+		}})
+	})
+	return arn
+}
+
+// node registers a container instance of a provider.
+func (w *world) node(name, provider string, gpus int, change func(*state.ContainerInstance)) {
+	row := &state.ContainerInstance{ClusterArn: cluster, Capacity: state.Resources{CPU: 4096, MemoryMiB: 4096}, ContainerInstance: types.ContainerInstance{
+		ContainerInstanceArn: &name, CapacityProviderName: &provider, Status: aws.String("ACTIVE"), AgentConnected: true,
+	}}
+	for g := range gpus {
+		row.GPUs = append(row.GPUs, state.GPU{ID: fmt.Sprintf("%s-gpu-%d", name, g)})
+	}
+	if change != nil {
+		change(row)
+	}
+	w.change(func(tx *state.Tx) { tx.ContainerInstances.Put(row) })
+}
+
+func (w *world) expect(task, status, instance string) {
+	w.Helper()
+	t := w.store.View().Tasks.Get(task)
+	if *t.LastStatus != status || aws.ToString(t.ContainerInstanceArn) != instance || (t.Waiting != nil) != (status == "PROVISIONING") && status != "STOPPED" {
+		w.Errorf("%s is %s on %q, want %s on %q", task, *t.LastStatus, aws.ToString(t.ContainerInstanceArn), status, instance)
+	}
+}
+
+// running runs a test beside the loop.
+func running(t *testing.T, test func(*world)) { runningAfter(t, func(*world) {}, test) }
+
+// runningAfter is running, with what was before the loop began.
+func runningAfter(t *testing.T, before, test func(*world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, t.TempDir())
+		before(w)
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error)
+		go func() { done <- Run(ctx, w.store, w.scheduler, time.Now) }()
+		test(w)
+		cancel()
+		if err := <-done; err != context.Canceled {
+			t.Errorf("the loop ended with %v", err)
+		}
+		if err := w.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPlacesAtOnce: the oldest task is placed as soon as an instance of its provider has come, and no later one.
+func TestPlacesAtOnce(t *testing.T) {
+	running(t, func(w *world) {
+		first := w.wait("one", 1)
+		time.Sleep(time.Minute)
+		second := w.wait("one", 1)
+		w.node("others", "q", 4, nil)
+		time.Sleep(time.Minute)
+		w.expect(first, "PROVISIONING", "")
+		w.node("ours", "p", 1, nil)
+		synctest.Wait()
+		w.expect(first, "PENDING", "ours")
+		w.expect(second, "PROVISIONING", "")
+		if task := w.store.View().Tasks.Get(first); len(task.GPUs) != 1 || len(task.Containers[0].GpuIds) != 1 {
+			t.Errorf("it holds %v and shows %v", task.GPUs, task.Containers[0].GpuIds)
+		}
+	})
+}
+
+// TestPlacesWhatOthersLeave: a task gets what another one leaves within a second.
+func TestPlacesWhatOthersLeave(t *testing.T) {
+	running(t, func(w *world) {
+		w.node("ours", "p", 1, nil)
+		first := w.wait("one", 1)
+		synctest.Wait()
+		w.expect(first, "PENDING", "ours")
+		second := w.wait("one", 1)
+		time.Sleep(10 * time.Second)
+		w.expect(second, "PROVISIONING", "")
+		w.change(func(tx *state.Tx) {
+			tx.Tasks.Put(tx.Tasks.Get(first).Stopped(types.TaskStopCodeEssentialContainerExited, "", time.Now()))
+		})
+		time.Sleep(every)
+		synctest.Wait()
+		w.expect(second, "PENDING", "ours")
+	})
+}
+
+// TestSmallOnesPass: a task that finds no room keeps none from those of another kind.
+func TestSmallOnesPass(t *testing.T) {
+	running(t, func(w *world) {
+		large, small := w.wait("two", 2), w.wait("one", 1)
+		w.node("ours", "p", 1, nil)
+		synctest.Wait()
+		w.expect(large, "PROVISIONING", "")
+		w.expect(small, "PENDING", "ours")
+	})
+}
+
+// TestOnesPlacedElsewherePass: a task whose constraint finds no room keeps none from those that may go elsewhere.
+func TestOnesPlacedElsewherePass(t *testing.T) {
+	running(t, func(w *world) {
+		tasks := map[string]string{}
+		for _, rack := range []string{"a", "b"} {
+			tasks[rack] = w.wait("one", 1)
+			w.change(func(tx *state.Tx) {
+				bound := *tx.Tasks.Get(tasks[rack])
+				bound.Waiting = &state.Waiting{MemoryMiB: 64, GPUs: 1, Constraints: []types.PlacementConstraint{{
+					Type: types.PlacementConstraintTypeMemberOf, Expression: aws.String("attribute:rack == " + rack),
+				}}}
+				tx.Tasks.Put(&bound)
+			})
+		}
+		w.node("ours", "p", 2, func(i *state.ContainerInstance) {
+			i.Attributes = []types.Attribute{{Name: aws.String("rack"), Value: aws.String("b")}}
+		})
+		synctest.Wait()
+		w.expect(tasks["a"], "PROVISIONING", "")
+		w.expect(tasks["b"], "PENDING", "ours")
+	})
+}
+
+// TestGivesUp: what has found no instance for half an hour is stopped, and says why: "Amazon ECS API failure reasons" in ECS's
+// developer guide, DescribeTasks.
+func TestGivesUp(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		node func(*world)
+		want string
+	}{
+		{"no instance came", func(*world) {}, "EMPTY CAPACITY PROVIDER"},
+		{"only another provider's", func(w *world) { w.node("others", "q", 4, nil) }, "EMPTY CAPACITY PROVIDER"},
+		{"it drains", func(w *world) {
+			w.node("ours", "p", 4, func(i *state.ContainerInstance) { i.Status = aws.String("DRAINING") })
+		}, "NO ACTIVE INSTANCES"},
+		{"too few GPUs", func(w *world) { w.node("ours", "p", 1, nil) }, "RESOURCE:GPU"},
+		{"its agent is away", func(w *world) {
+			w.node("ours", "p", 4, func(i *state.ContainerInstance) { i.AgentConnected = false })
+		}, "AGENT"},
+		{"the nearest counts", func(w *world) {
+			w.node("away", "p", 4, func(i *state.ContainerInstance) { i.AgentConnected = false })
+			w.node("small", "p", 1, nil)
+		}, "RESOURCE:GPU"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			running(t, func(w *world) {
+				task := w.wait("two", 2)
+				c.node(w)
+				time.Sleep(patience - time.Second)
+				w.expect(task, "PROVISIONING", "")
+				time.Sleep(2 * time.Second)
+				w.expect(task, "STOPPED", "")
+				if got := w.store.View().Tasks.Get(task); got.StopCode != types.TaskStopCodeTaskFailedToStart || *got.StoppedReason != c.want || got.StoppedAt == nil {
+					t.Errorf("it was stopped as %s: %s, want %s", got.StopCode, *got.StoppedReason, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestPatienceOfTheLoop: a control plane that was away gives tasks their time from its start on.
+func TestPatienceOfTheLoop(t *testing.T) {
+	var task string
+	runningAfter(t, func(w *world) {
+		task = w.wait("one", 1)
+		time.Sleep(2 * patience)
+	}, func(w *world) {
+		time.Sleep(patience - time.Second)
+		w.expect(task, "PROVISIONING", "")
+		time.Sleep(2 * time.Second)
+		w.expect(task, "STOPPED", "")
+	})
+}
+
+// TestPlace: of any tasks and any instances, no instance has more GPUs in use than it has, all that could be placed is, and those
+// that wait too long are stopped and no others.
+func TestPlace(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		w := open(t, t.TempDir())
+		defer w.store.Close() //nolint:errcheck // the test is over
+		start := time.Now()
+		asked, free := map[string]int{}, map[string]int{}
+		for range rapid.IntRange(0, 12).Draw(r, "tasks") {
+			gpus := rapid.IntRange(1, 2).Draw(r, "gpus")
+			asked[w.wait([]string{"one", "two"}[gpus-1], gpus)] = gpus
+		}
+		for n := range rapid.IntRange(0, 4).Draw(r, "nodes") {
+			name := fmt.Sprint("node", n)
+			free[name] = rapid.IntRange(0, 4).Draw(r, "devices")
+			w.node(name, "p", free[name], nil)
+		}
+		late := rapid.Bool().Draw(r, "late")
+		now := start.Add(map[bool]time.Duration{false: time.Minute, true: patience + time.Minute}[late])
+		w.change(func(tx *state.Tx) { Place(tx, w.scheduler, start, now) })
+		left := maps.Clone(asked)
+		for task := range w.store.View().Tasks.All() {
+			if task.ContainerInstanceArn != nil {
+				free[*task.ContainerInstanceArn] -= asked[*task.TaskArn]
+				delete(left, *task.TaskArn)
+			} else if stopped := *task.LastStatus == "STOPPED"; stopped != late {
+				r.Fatalf("%s is %s, late: %v", *task.TaskArn, *task.LastStatus, late)
+			}
+		}
+		for name, n := range free {
+			if n < 0 {
+				r.Fatalf("%s has %d GPUs too few", name, -n)
+			}
+			for task, gpus := range left {
+				if gpus <= n {
+					r.Fatalf("%s waits for %d GPUs, and %s has %d free", task, gpus, name, n)
+				}
+			}
+		}
+	})
+}
