@@ -12,11 +12,11 @@ const module = "github.com/pintle/pintle/internal/"
 // package and all below it.
 var mayKnow = map[string][]string{
 	"ecs":  {"ecs", "state", "pattern", "acs", "wire/call"},
+	"ec2":  {"ec2", "state", "instancetype", "file", "pattern"},
 	"wire": {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "objectstore": {"groupcommit", "file"}, "state": {"groupcommit"}, "logstore": {"file"}, "metricstore": {"file"}, "queuestore": {"file"}, "acs": {}, "instancetype": {},
 	"decide": {"decide"}, "metricquery": {"metricstore", "decide", "pattern"},
-	"control": {"control/triggers", "ecs", "instancetype", "fleet", "state", "decide", "acs", "metricstore", "metricquery", "queuestore", "objectstore"},
+	"control": {"control/triggers", "ecs", "instancetype", "state", "decide", "acs", "metricstore", "metricquery", "queuestore", "objectstore"},
 	"service": {"state", "decide", "logstore", "queuestore", "metricstore", "metricquery", "objectstore", "checksum", "instancetype", "pattern", "wire/call"},
-	"fleet":   {"file", "instancetype", "pattern"},
 	"agent":   {"agent", "acs", "instancetype", "file", "pattern"}, "sidecar": {}, "worker": {},
 	"sim": {"service", "ecs", "control", "decide", "state", "metricstore", "instancetype"},
 }

@@ -20,8 +20,8 @@ import (
 
 	"github.com/pintle/pintle/internal/agent"
 	"github.com/pintle/pintle/internal/agent/gpu"
+	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/file"
-	"github.com/pintle/pintle/internal/fleet"
 	"github.com/pintle/pintle/internal/instancetype"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	controlfleet "github.com/pintle/pintle/internal/control/fleet"
-	"github.com/pintle/pintle/internal/fleet"
+	"github.com/pintle/pintle/internal/ec2/fleet"
+	"github.com/pintle/pintle/internal/ec2/machines"
 )
 
 // fleetFlags are what a control plane can be told of where instances' machines come from.
@@ -97,7 +97,7 @@ func (s *server) runFleet(ctx context.Context) error {
 		g.Go(func() error { return s.pool.Run(ctx) })
 	}
 	g.Go(func() error {
-		return controlfleet.New(s.store, controlfleet.Options{
+		return machines.New(s.store, machines.Options{
 			Now: time.Now, Provider: s.fleet, ECS: s.ecs, Endpoint: s.endpoint(), Region: s.flags.Region, Log: s.log,
 		}).Run(ctx)
 	})

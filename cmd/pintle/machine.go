@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/pintle/pintle/internal/fleet"
+	"github.com/pintle/pintle/internal/ec2/fleet"
 )
 
 // machineCmd is the end of --fleet static on the machines of the pool. Control planes run it, over SSH.

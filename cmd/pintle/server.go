@@ -25,20 +25,21 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/control/alarms"
 	"github.com/pintle/pintle/internal/control/autoscaling"
-	controlfleet "github.com/pintle/pintle/internal/control/fleet"
 	"github.com/pintle/pintle/internal/control/lifecycle"
 	"github.com/pintle/pintle/internal/control/metering"
 	"github.com/pintle/pintle/internal/control/notifications"
 	"github.com/pintle/pintle/internal/control/scaling"
 	"github.com/pintle/pintle/internal/control/sweep"
 	decidescaling "github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/ec2"
+	"github.com/pintle/pintle/internal/ec2/fleet"
+	"github.com/pintle/pintle/internal/ec2/machines"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/ecs/rollout"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/ecs/waiting"
 	"github.com/pintle/pintle/internal/file"
-	"github.com/pintle/pintle/internal/fleet"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/logstore"
 	"github.com/pintle/pintle/internal/metricstore"
@@ -47,7 +48,6 @@ import (
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	serviceautoscaling "github.com/pintle/pintle/internal/service/autoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
-	"github.com/pintle/pintle/internal/service/ec2"
 	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/s3"
 	"github.com/pintle/pintle/internal/service/sqs"
@@ -119,9 +119,9 @@ type server struct {
 	sqs       *sqs.Service
 	s3        *s3.Service
 	link      *nodelink.Link
-	fleet     controlfleet.Provider // where machines come from; nil where nowhere
-	local     *fleet.Local          // the fleet, where it is this machine
-	pool      *fleet.Static         // the fleet, where it is a pool of machines
+	fleet     machines.Provider // where machines come from; nil where nowhere
+	local     *fleet.Local      // the fleet, where it is this machine
+	pool      *fleet.Static     // the fleet, where it is a pool of machines
 	log       *slog.Logger
 }
 

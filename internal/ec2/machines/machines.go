@@ -1,7 +1,7 @@
-// Package fleet is the loop that makes instances real: for each row that is pending it has a machine started, for each
+// Package machines is the loop that makes instances real: for each row that is pending it has a machine started, for each
 // that is shutting-down it has it ended, and says in the row that it was. A step that is done twice does no harm, so that
 // a crash between any two leaves neither a machine too many nor one too few; what runs without a row is ended.
-package fleet
+package machines
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/fleet"
+	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/state"
 )
 

@@ -1,4 +1,4 @@
-package fleet
+package machines
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 
-	"github.com/pintle/pintle/internal/fleet"
+	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/state"
 )
 
