@@ -11,9 +11,10 @@ const module = "github.com/pintle/pintle/internal/"
 // mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
 // package and all below it.
 var mayKnow = map[string][]string{
-	"ecs":  {"ecs", "state", "pattern", "acs", "wire/call"},
-	"ec2":  {"ec2", "state", "instancetype", "file", "pattern"},
-	"wire": {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "objectstore": {"groupcommit", "file"}, "state": {"groupcommit"}, "logstore": {"file"}, "metricstore": {"file"}, "queuestore": {"file"}, "acs": {}, "instancetype": {},
+	"ecs":         {"ecs", "state", "pattern", "acs", "wire/call"},
+	"autoscaling": {"autoscaling", "decide/scaling", "control/triggers", "ecs/capacity", "state", "metricstore", "instancetype", "pattern"},
+	"ec2":         {"ec2", "state", "instancetype", "file", "pattern"},
+	"wire":        {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "objectstore": {"groupcommit", "file"}, "state": {"groupcommit"}, "logstore": {"file"}, "metricstore": {"file"}, "queuestore": {"file"}, "acs": {}, "instancetype": {},
 	"decide": {"decide"}, "metricquery": {"metricstore", "decide", "pattern"},
 	"control": {"control/triggers", "ecs", "instancetype", "state", "decide", "acs", "metricstore", "metricquery", "queuestore", "objectstore"},
 	"service": {"state", "decide", "logstore", "queuestore", "metricstore", "metricquery", "objectstore", "checksum", "instancetype", "pattern", "wire/call"},

@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 
+	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
-	"github.com/pintle/pintle/internal/service/autoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/s3"

@@ -23,8 +23,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/autoscaling"
+	"github.com/pintle/pintle/internal/autoscaling/keeper"
 	"github.com/pintle/pintle/internal/control/alarms"
-	"github.com/pintle/pintle/internal/control/autoscaling"
 	"github.com/pintle/pintle/internal/control/lifecycle"
 	"github.com/pintle/pintle/internal/control/metering"
 	"github.com/pintle/pintle/internal/control/notifications"
@@ -46,7 +47,6 @@ import (
 	"github.com/pintle/pintle/internal/objectstore"
 	"github.com/pintle/pintle/internal/queuestore"
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
-	serviceautoscaling "github.com/pintle/pintle/internal/service/autoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/s3"
@@ -113,7 +113,7 @@ type server struct {
 	ecs       *ecs.Service
 	services  *rollout.Loop
 	scaling   *scaling.Loop
-	groups    *autoscaling.Loop
+	groups    *keeper.Loop
 	scheduler *scheduler.Scheduler
 	meter     *metering.Meter
 	sqs       *sqs.Service
@@ -279,14 +279,14 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 			return fmt.Errorf("--prices: %w", err)
 		}
 	}
-	s.groups = autoscaling.New(s.store, autoscaling.Options{
+	s.groups = keeper.New(s.store, keeper.Options{
 		Now: time.Now, CloudWatch: metrics, Metrics: scales.Metrics, Lost: s.flags.Lost, NoFleet: s.fleet == nil, ScaleIn: scaleIn, ScaleInPause: pause, Put: s.metrics.Put, Prices: prices, Log: s.log,
 		Queues: s.sqs, QueueURL: s.queueURL,
 	})
 	s.s3 = s3.New(s.objects, s3.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Queues: s.sqs, QueueURL: s.queueURL})
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
-		wire.AutoScaling(serviceautoscaling.New(s.store, serviceautoscaling.Options{
+		wire.AutoScaling(autoscaling.New(s.store, autoscaling.Options{
 			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Queues: s.sqs, QueueURL: s.queueURL, Reaction: s.flags.reaction(),
 		})),
 		wire.EC2(ec2.New(s.store, ec2.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, NoFleet: s.flags.Fleet == ""})),

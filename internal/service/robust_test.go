@@ -14,10 +14,10 @@ import (
 	"github.com/aws/smithy-go"
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/queuestore"
 	"github.com/pintle/pintle/internal/service/applicationautoscaling"
-	"github.com/pintle/pintle/internal/service/autoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/sqs"
 	"github.com/pintle/pintle/internal/state"

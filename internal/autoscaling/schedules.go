@@ -113,7 +113,7 @@ func (s *Service) checkBatch(name *string, n int) error {
 	if n == 0 || n > maxBatch {
 		return invalid("A batch must have 1 to %d scheduled actions, not %d", maxBatch, n)
 	}
-	_, err := group(s.store.View(), name)
+	_, err := findGroup(s.store.View(), name)
 	return err
 }
 

@@ -1,4 +1,4 @@
-package autoscaling
+package keeper
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	decide "github.com/pintle/pintle/internal/decide/group"
+	"github.com/pintle/pintle/internal/autoscaling/group"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -54,7 +54,7 @@ func (s *step) refresh() {
 		return
 	}
 	s.refreshing = true
-	plan := decide.Refresh{
+	plan := group.Refresh{
 		Desired: int(*s.group.DesiredCapacity), MinHealthy: int(*row.Preferences.MinHealthyPercentage), MaxHealthy: int(*row.Preferences.MaxHealthyPercentage),
 		Healthy: healthy, Old: len(ready),
 	}

@@ -1,4 +1,4 @@
-package autoscaling
+package keeper
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	decide "github.com/pintle/pintle/internal/decide/group"
+	"github.com/pintle/pintle/internal/autoscaling/group"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -89,7 +89,7 @@ func (s *step) launch(have, desired int) {
 	}
 	for n := range desired - have {
 		cause := s.reason(n, have, desired)
-		zone, size := decide.Place(s.group.AvailabilityZones, in, fitting, s.group.FailedPools, cheapest(s.group))
+		zone, size := group.Place(s.group.AvailabilityZones, in, fitting, s.group.FailedPools, cheapest(s.group))
 		in[zone]++
 		row, err := s.instance(zone, size)
 		if err != nil {
@@ -108,7 +108,7 @@ func (s *step) launch(have, desired int) {
 }
 
 // instance is a new instance of the group's launch template, in a zone and of a size.
-func (s *step) instance(zone string, size decide.Size) (*state.Instance, error) {
+func (s *step) instance(zone string, size group.Size) (*state.Instance, error) {
 	if s.opts.NoFleet {
 		return nil, errors.New("there is nowhere to start machines: say where they come from with --fleet")
 	}
@@ -142,9 +142,9 @@ func (s *step) instance(zone string, size decide.Size) (*state.Instance, error) 
 }
 
 // fitting are the types of the next instance: those of the group that fit the tasks that wait.
-func (s *step) fitting() []decide.Size {
+func (s *step) fitting() []group.Size {
 	all := sizes(s.tx.View, s.group, s.opts.Prices)
-	return decide.Fitting(all, decide.Need(all, waiting(s.tx.View, providerOf(s.tx.View, s.group))))
+	return group.Fitting(all, group.Need(all, waiting(s.tx.View, providerOf(s.tx.View, s.group))))
 }
 
 // cheapest says whether a group takes the cheapest of its types, instead of the first.
@@ -154,10 +154,10 @@ func cheapest(g *state.AutoScalingGroup) bool {
 }
 
 // sizes are the instance types that a group launches, as far as they are known, with what they cost.
-func sizes(v *state.View, g *state.AutoScalingGroup, prices map[string]float64) (out []decide.Size) {
+func sizes(v *state.View, g *state.AutoScalingGroup, prices map[string]float64) (out []group.Size) {
 	add := func(name string) {
 		if t, err := instancetype.Lookup(name); err == nil {
-			out = append(out, decide.Size{Type: name, CPU: int64(t.VCPUs) * 1024, MemoryMiB: t.MemoryMiB, GPUs: t.GPUs, Price: prices[name]})
+			out = append(out, group.Size{Type: name, CPU: int64(t.VCPUs) * 1024, MemoryMiB: t.MemoryMiB, GPUs: t.GPUs, Price: prices[name]})
 		}
 	}
 	if m := g.MixedInstancesPolicy; m != nil && len(m.LaunchTemplate.Overrides) > 0 {
@@ -181,9 +181,9 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 		return
 	}
 	p := providerOf(s.tx.View, s.group)
-	var all []decide.Instance
+	var all []group.Instance
 	for _, i := range active {
-		d := decide.Instance{ID: *i.InstanceId, Zone: *i.Placement.AvailabilityZone, LaunchedAt: *i.LaunchTime, Protected: i.Member.Protected, Version: -1}
+		d := group.Instance{ID: *i.InstanceId, Zone: *i.Placement.AvailabilityZone, LaunchedAt: *i.LaunchTime, Protected: i.Member.Protected, Version: -1}
 		if from := i.Member.LaunchTemplate; from != nil && aws.ToString(from.LaunchTemplateId) == aws.ToString(s.group.Template().LaunchTemplateId) {
 			d.Version, _ = strconv.ParseInt(aws.ToString(from.Version), 10, 64)
 		}
@@ -196,7 +196,7 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 		d.Protected = d.Protected && !s.group.Deleting
 		all = append(all, d)
 	}
-	victims := decide.Victims(all, len(active)-desired, s.group.TerminationPolicies, s.now)
+	victims := group.Victims(all, len(active)-desired, s.group.TerminationPolicies, s.now)
 	cause := s.because("an instance was taken out of service in response to a difference between desired and actual capacity", len(active), len(active)-len(victims))
 	for _, id := range victims {
 		row := s.tx.Instances.Get(id)

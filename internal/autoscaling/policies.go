@@ -35,7 +35,7 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicy
 	if !groupName.MatchString(aws.ToString(in.PolicyName)) {
 		return nil, invalid("PolicyName %q must have 1 to 255 characters, none of them :, /, | or a control character", aws.ToString(in.PolicyName))
 	}
-	g, err := group(s.store.View(), in.AutoScalingGroupName)
+	g, err := findGroup(s.store.View(), in.AutoScalingGroupName)
 	if err != nil {
 		return nil, err
 	}

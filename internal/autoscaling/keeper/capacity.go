@@ -1,4 +1,4 @@
-package autoscaling
+package keeper
 
 import (
 	"context"
@@ -8,20 +8,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	decide "github.com/pintle/pintle/internal/decide/group"
+	"github.com/pintle/pintle/internal/autoscaling/group"
 	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/state"
 )
 
 // waiting are the needs of the tasks that wait for a capacity provider's instances.
-func waiting(v *state.View, p *state.CapacityProvider) (out []decide.Size) {
+func waiting(v *state.View, p *state.CapacityProvider) (out []group.Size) {
 	if p == nil {
 		return nil
 	}
 	for t := range v.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
 		if t.Waiting != nil && aws.ToString(t.CapacityProviderName) == *p.Name {
-			out = append(out, decide.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs})
+			out = append(out, group.Size{CPU: t.Waiting.CPU, MemoryMiB: t.Waiting.MemoryMiB, GPUs: t.Waiting.GPUs})
 		}
 	}
 	return out
@@ -143,7 +143,7 @@ func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGro
 		m.Waiting = append(m.Waiting, capacity.Size{CPU: n.CPU, MemoryMiB: n.MemoryMiB, GPUs: n.GPUs})
 	}
 	if all := sizes(v, g, prices); len(all) > 0 {
-		one := decide.Pick(all, decide.Need(all, needs), cheapest(g))
+		one := group.Pick(all, group.Need(all, needs), cheapest(g))
 		m.Instance = capacity.Size{CPU: one.CPU, MemoryMiB: one.MemoryMiB, GPUs: one.GPUs}
 	}
 	return m, warming

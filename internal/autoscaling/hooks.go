@@ -116,7 +116,7 @@ const (
 // PutLifecycleHook makes a lifecycle hook, or changes it.
 func (s *Service) PutLifecycleHook(ctx context.Context, in *api.PutLifecycleHookInput) (*api.PutLifecycleHookOutput, error) {
 	if aws.ToString(in.NotificationTargetARN) != "" {
-		g, err := group(s.store.View(), in.AutoScalingGroupName)
+		g, err := findGroup(s.store.View(), in.AutoScalingGroupName)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +160,7 @@ func (s *Service) DeleteLifecycleHook(ctx context.Context, in *api.DeleteLifecyc
 
 // DescribeLifecycleHooks lists a group's lifecycle hooks.
 func (s *Service) DescribeLifecycleHooks(_ context.Context, in *api.DescribeLifecycleHooksInput) (*api.DescribeLifecycleHooksOutput, error) {
-	g, err := group(s.store.View(), in.AutoScalingGroupName)
+	g, err := findGroup(s.store.View(), in.AutoScalingGroupName)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (s *Service) DescribeLifecycleHooks(_ context.Context, in *api.DescribeLife
 // waiting changes the lifecycle action that an instance waits for.
 func (s *Service) waiting(ctx context.Context, groupName, hook, id, token *string, change func(*state.AutoScalingGroup, *state.LifecycleAction)) error {
 	return s.store.Update(ctx, func(tx *state.Tx) error {
-		g, err := group(tx.View, groupName)
+		g, err := findGroup(tx.View, groupName)
 		if err != nil {
 			return err
 		}

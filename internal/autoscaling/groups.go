@@ -12,7 +12,7 @@ import (
 	api "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
-	decide "github.com/pintle/pintle/internal/decide/group"
+	"github.com/pintle/pintle/internal/autoscaling/group"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
@@ -155,8 +155,8 @@ func check(v *state.View, g *state.AutoScalingGroup) error {
 		return invalid("Valid requests must contain either launchTemplate or mixedInstancesPolicy parameter.")
 	}
 	for _, p := range g.TerminationPolicies {
-		if !slices.Contains(decide.Policies, p) {
-			return invalid("TerminationPolicies: %q is none of %s", p, strings.Join(decide.Policies, ", "))
+		if !slices.Contains(group.Policies, p) {
+			return invalid("TerminationPolicies: %q is none of %s", p, strings.Join(group.Policies, ", "))
 		}
 	}
 	if m := g.MixedInstancesPolicy; m != nil {
@@ -277,7 +277,7 @@ func (s *Service) DeleteAutoScalingGroup(ctx context.Context, in *api.DeleteAuto
 		}
 	}
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
-		old, err := group(tx.View, in.AutoScalingGroupName)
+		old, err := findGroup(tx.View, in.AutoScalingGroupName)
 		if err != nil {
 			return err
 		}
@@ -514,7 +514,7 @@ func mergeTags(old []types.TagDescription, name string, tags []types.Tag) ([]typ
 func (s *Service) retag(ctx context.Context, tags []types.Tag, change func(*state.AutoScalingGroup, types.Tag) error) error {
 	return s.store.Update(ctx, func(tx *state.Tx) error {
 		for _, t := range tags {
-			old, err := group(tx.View, t.ResourceId)
+			old, err := findGroup(tx.View, t.ResourceId)
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,7 @@ import (
 	api "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
-	decide "github.com/pintle/pintle/internal/decide/group"
+	"github.com/pintle/pintle/internal/autoscaling/group"
 	"github.com/pintle/pintle/internal/decide/scaling"
 )
 
@@ -50,5 +50,5 @@ func (s *Service) DescribeScalingProcessTypes(context.Context, *api.DescribeScal
 
 // DescribeTerminationPolicyTypes lists the termination policies.
 func (s *Service) DescribeTerminationPolicyTypes(context.Context, *api.DescribeTerminationPolicyTypesInput) (*api.DescribeTerminationPolicyTypesOutput, error) {
-	return &api.DescribeTerminationPolicyTypesOutput{TerminationPolicyTypes: decide.Policies}, nil
+	return &api.DescribeTerminationPolicyTypesOutput{TerminationPolicyTypes: group.Policies}, nil
 }

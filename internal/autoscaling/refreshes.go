@@ -111,7 +111,7 @@ func (s *Service) CancelInstanceRefresh(ctx context.Context, in *api.CancelInsta
 // DescribeInstanceRefreshes lists a group's refreshes, the newest first.
 func (s *Service) DescribeInstanceRefreshes(_ context.Context, in *api.DescribeInstanceRefreshesInput) (*api.DescribeInstanceRefreshesOutput, error) {
 	v := s.store.View()
-	g, err := group(v, in.AutoScalingGroupName)
+	g, err := findGroup(v, in.AutoScalingGroupName)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package autoscaling
+package keeper
 
 import (
 	"reflect"
@@ -11,7 +11,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	decide "github.com/pintle/pintle/internal/decide/group"
+	"github.com/pintle/pintle/internal/autoscaling/group"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -159,7 +159,7 @@ func (s *step) fail(i *state.Instance) {
 	s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeFailed, reason+" Launching EC2 instance failed.", s.now)
 	s.group.Failures++
 	s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
-	s.avoid(decide.Pool(*i.Placement.AvailabilityZone, string(i.InstanceType)))
+	s.avoid(group.Pool(*i.Placement.AvailabilityZone, string(i.InstanceType)))
 	row := i.Clone()
 	row.Member = nil
 	s.tx.Instances.Put(row)
@@ -170,7 +170,7 @@ func (s *step) avoid(pool string) {
 	failed := append(slices.Clone(s.group.FailedPools), pool)
 	s.group.FailedPools = nil
 	for _, zone := range s.group.AvailabilityZones {
-		if len(decide.Working(zone, s.fitting(), failed)) > 0 {
+		if len(group.Working(zone, s.fitting(), failed)) > 0 {
 			s.group.FailedPools = slices.Compact(slices.Sorted(slices.Values(failed)))
 		}
 	}

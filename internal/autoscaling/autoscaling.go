@@ -86,8 +86,8 @@ func noGroup(name string) error {
 	return invalid("AutoScalingGroup name not found - AutoScalingGroup %s not found", name)
 }
 
-// group is the group of a name that is not being deleted.
-func group(v *state.View, name *string) (*state.AutoScalingGroup, error) {
+// findGroup returns the group of a name that is not being deleted.
+func findGroup(v *state.View, name *string) (*state.AutoScalingGroup, error) {
 	if aws.ToString(name) == "" {
 		return nil, missing("autoScalingGroupName")
 	}
@@ -101,7 +101,7 @@ func group(v *state.View, name *string) (*state.AutoScalingGroup, error) {
 // change changes a group, unless it is on its way out.
 func (s *Service) change(ctx context.Context, name *string, change func(*state.Tx, *state.AutoScalingGroup) error) error {
 	return s.store.Update(ctx, func(tx *state.Tx) error {
-		old, err := group(tx.View, name)
+		old, err := findGroup(tx.View, name)
 		if err != nil {
 			return err
 		}
