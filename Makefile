@@ -31,7 +31,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/metricmath
 	go test -run xxx -fuzz FuzzParseRule -fuzztime 10s ./internal/decide/alarm
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/emf
-	go test -run xxx -fuzz FuzzSchedule -fuzztime 10s -fuzzminimizetime 10x ./internal/decide/scaling
+	go test -run xxx -fuzz FuzzSchedule -fuzztime 10s -fuzzminimizetime 10x ./internal/scaling
 	go test -run xxx -fuzz FuzzPlace -fuzztime 10s -fuzzminimizetime 10x ./internal/ecs/placement
 	go test -run xxx -fuzz FuzzReadTrace -fuzztime 10s ./internal/sim
 	go test -run xxx -fuzz 'FuzzDecode$$' -fuzztime 10s ./internal/acs

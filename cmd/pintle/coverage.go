@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 
+	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
-	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/s3"
@@ -32,7 +32,7 @@ func coverage() (string, error) {
 	h, err := wire.New(wire.Options{},
 		wire.ECS(ecs.New(nil, nil, ecs.Options{})), wire.EC2(ec2.New(nil, ec2.Options{})), wire.Logs(logs.New(nil, logs.Options{})),
 		wire.CloudWatch(cloudwatch.New(nil, nil, cloudwatch.Options{})),
-		wire.AutoScaling(autoscaling.New(nil, autoscaling.Options{})), wire.ApplicationAutoScaling(applicationautoscaling.New(nil, applicationautoscaling.Options{})),
+		wire.AutoScaling(autoscaling.New(nil, autoscaling.Options{})), wire.ApplicationAutoScaling(appautoscaling.New(nil, appautoscaling.Options{})),
 		wire.S3(s3.New(nil, s3.Options{})), wire.SQS(sqs.New(nil, sqs.Options{})), wire.STS(sts.New("", nil)))
 	if err != nil {
 		return "", err

@@ -23,15 +23,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/appautoscaling"
+	"github.com/pintle/pintle/internal/appautoscaling/scaler"
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/autoscaling/keeper"
 	"github.com/pintle/pintle/internal/control/alarms"
 	"github.com/pintle/pintle/internal/control/lifecycle"
 	"github.com/pintle/pintle/internal/control/metering"
 	"github.com/pintle/pintle/internal/control/notifications"
-	"github.com/pintle/pintle/internal/control/scaling"
 	"github.com/pintle/pintle/internal/control/sweep"
-	decidescaling "github.com/pintle/pintle/internal/decide/scaling"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/ec2/machines"
@@ -46,7 +46,7 @@ import (
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/objectstore"
 	"github.com/pintle/pintle/internal/queuestore"
-	"github.com/pintle/pintle/internal/service/applicationautoscaling"
+	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/s3"
@@ -80,18 +80,18 @@ type serverFlags struct {
 }
 
 // reaction is how fast the alarms of target tracking are.
-func (f serverFlags) reaction() decidescaling.Reaction {
+func (f serverFlags) reaction() scaling.Reaction {
 	if f.Reaction == "fast" {
-		return decidescaling.Fast
+		return scaling.Fast
 	}
-	return decidescaling.Faithful
+	return scaling.Faithful
 }
 
 // scaleIn is for how long managed scaling needs fewer instances before it gives them up, and how long it pauses between its
 // steps then: a minute on ECS.
 func (f serverFlags) scaleIn() (after, pause time.Duration) {
 	reaction := f.reaction()
-	if reaction == decidescaling.Faithful {
+	if reaction == scaling.Faithful {
 		pause = reaction.Period
 	}
 	return cmp.Or(f.ScaleIn, time.Duration(reaction.In)*reaction.Period), pause
@@ -112,7 +112,7 @@ type server struct {
 	arrivals  *alarms.Arrivals // nil where the reaction is faithful
 	ecs       *ecs.Service
 	services  *rollout.Loop
-	scaling   *scaling.Loop
+	scaling   *scaler.Loop
 	groups    *keeper.Loop
 	scheduler *scheduler.Scheduler
 	meter     *metering.Meter
@@ -226,7 +226,7 @@ func (s *server) open(ctx context.Context) error {
 	}
 	s.stores = append(s.stores, s.logs)
 	options := metricstore.Options{MaxMetrics: s.flags.MaxMetrics}
-	if s.flags.reaction() == decidescaling.Fast {
+	if s.flags.reaction() == scaling.Fast {
 		s.arrivals = alarms.NewArrivals()
 		options.Note = s.arrivals.Note
 	}
@@ -266,11 +266,11 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 	s.meter = metering.New(s.store, metering.Options{Now: time.Now, Put: s.metrics.Put, NoGPUs: !s.flags.GPUMetrics, Log: s.log})
 	s.link = s.newLink(v, issuer)
 	metrics := cloudwatch.New(s.metrics, s.store, cloudwatch.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})
-	scales := scaling.Options{Now: time.Now, ECS: s.ecs, CloudWatch: metrics, Log: s.log}
+	scales := scaler.Options{Now: time.Now, ECS: s.ecs, CloudWatch: metrics, Log: s.log}
 	if s.arrivals != nil {
 		scales.Metrics = s.metrics
 	}
-	s.scaling = scaling.New(s.store, scales)
+	s.scaling = scaler.New(s.store, scales)
 	s.sqs = sqs.New(s.queues, sqs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
 	scaleIn, pause := s.flags.scaleIn()
 	var prices map[string]float64
@@ -292,7 +292,7 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		wire.EC2(ec2.New(s.store, ec2.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, NoFleet: s.flags.Fleet == ""})),
 		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Metrics: metrics})),
 		wire.CloudWatch(metrics),
-		wire.ApplicationAutoScaling(applicationautoscaling.New(s.store, applicationautoscaling.Options{
+		wire.ApplicationAutoScaling(appautoscaling.New(s.store, appautoscaling.Options{
 			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Services: s.ecs, Reaction: s.flags.reaction(),
 		})),
 		wire.SQS(s.sqs),

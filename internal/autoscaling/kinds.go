@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/pintle/pintle/internal/autoscaling/group"
-	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/scaling"
 )
 
 // What there is of kinds, and how much of it there may be: nothing that a call changes.

@@ -14,10 +14,10 @@ import (
 	"github.com/aws/smithy-go"
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/queuestore"
-	"github.com/pintle/pintle/internal/service/applicationautoscaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/sqs"
 	"github.com/pintle/pintle/internal/state"
@@ -124,7 +124,7 @@ func TestAnyInput(t *testing.T) {
 	}
 	defer metrics.Close() //nolint:errcheck // the test is over
 	alarms := cloudwatch.New(metrics, store, cloudwatch.Options{Region: "us-east-1", Account: "000000000000", Now: now})
-	scaling := applicationautoscaling.New(store, applicationautoscaling.Options{Region: "us-east-1", Account: "000000000000", Now: now, Alarms: alarms})
+	scaling := appautoscaling.New(store, appautoscaling.Options{Region: "us-east-1", Account: "000000000000", Now: now, Alarms: alarms})
 	kept, err := queuestore.Open(t.TempDir(), queuestore.Options{Now: now, NoSync: true})
 	if err != nil {
 		t.Fatal(err)

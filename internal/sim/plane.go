@@ -16,15 +16,15 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/appautoscaling"
+	"github.com/pintle/pintle/internal/appautoscaling/scaler"
 	"github.com/pintle/pintle/internal/control/alarms"
-	"github.com/pintle/pintle/internal/control/scaling"
-	decidescaling "github.com/pintle/pintle/internal/decide/scaling"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/rollout"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/metricstore"
-	autoscaling "github.com/pintle/pintle/internal/service/applicationautoscaling"
+	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -54,9 +54,9 @@ type plane struct {
 	arrivals    *alarms.Arrivals // nil where the reaction is faithful
 	ecs         *ecs.Service
 	cloudwatch  *cloudwatch.Service
-	autoscaling *autoscaling.Service
+	autoscaling *appautoscaling.Service
 	services    *rollout.Loop
-	scaling     *scaling.Loop
+	scaling     *scaler.Loop
 	load        *load
 	held        map[string]time.Time // since when tasks have been there, by ARN
 	running     int
@@ -124,13 +124,13 @@ func newPlane(ctx context.Context, s Scenario, t timing) (*plane, error) {
 	}
 	p.ecs = ecs.New(p.store, scheduler, ecs.Options{Region: region, Account: account, Now: now})
 	p.cloudwatch = cloudwatch.New(p.metrics, p.store, cloudwatch.Options{Region: region, Account: account, Now: now})
-	scales := scaling.Options{Now: now, ECS: p.ecs, CloudWatch: p.cloudwatch, Log: log}
-	reaction := decidescaling.Faithful
+	scales := scaler.Options{Now: now, ECS: p.ecs, CloudWatch: p.cloudwatch, Log: log}
+	reaction := scaling.Faithful
 	if s.Fast {
-		scales.Metrics, reaction = p.metrics, decidescaling.Fast
+		scales.Metrics, reaction = p.metrics, scaling.Fast
 	}
-	p.scaling = scaling.New(p.store, scales)
-	p.autoscaling = autoscaling.New(p.store, autoscaling.Options{
+	p.scaling = scaler.New(p.store, scales)
+	p.autoscaling = appautoscaling.New(p.store, appautoscaling.Options{
 		Region: region, Account: account, Now: now, Alarms: p.cloudwatch, Services: p.ecs, Reaction: reaction,
 	})
 	if err := p.build(ctx); err != nil {

@@ -11,9 +11,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/pintle/pintle/internal/control/triggers"
-	"github.com/pintle/pintle/internal/decide/scaling"
 	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/scaling"
+	"github.com/pintle/pintle/internal/scaling/triggers"
 	"github.com/pintle/pintle/internal/state"
 )
 

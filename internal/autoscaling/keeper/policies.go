@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
-	"github.com/pintle/pintle/internal/control/triggers"
-	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/scaling"
+	"github.com/pintle/pintle/internal/scaling/triggers"
 	"github.com/pintle/pintle/internal/state"
 )
 

@@ -1,4 +1,4 @@
-package scaling
+package scaler
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/google/uuid"
 
-	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
 

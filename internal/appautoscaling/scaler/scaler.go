@@ -1,8 +1,8 @@
-// Package scaling is the loop that scales: it brings the capacity of scalable targets within their
+// Package scaler is the loop that scales: it brings the capacity of scalable targets within their
 // bounds, does the scheduled actions that are due, and lets policies act on their alarms. What it
 // decides by is decide/scaling; what it does it writes down first, as a scaling activity, so that a
 // restart goes on with it. It speaks to ECS and CloudWatch as an SDK client would, and keeps nothing.
-package scaling
+package scaler
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/pintle/pintle/internal/control/triggers"
-	"github.com/pintle/pintle/internal/decide/scaling"
 	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/scaling"
+	"github.com/pintle/pintle/internal/scaling/triggers"
 	"github.com/pintle/pintle/internal/state"
 )
 

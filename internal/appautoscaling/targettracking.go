@@ -1,4 +1,4 @@
-package applicationautoscaling
+package appautoscaling
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/decide/metricmath"
-	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
 

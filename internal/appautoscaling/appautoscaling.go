@@ -1,8 +1,8 @@
-// Package applicationautoscaling is Application Auto Scaling for the desired count of ECS services: a
+// Package appautoscaling is Application Auto Scaling for the desired count of ECS services: a
 // Service whose methods are those of the SDK's client, over the store. It keeps scalable targets,
 // policies and scheduled actions, and has the policies' alarms put; the scaling loop acts on them. It
 // knows nothing of HTTP, and other services only as the interfaces that it is handed.
-package applicationautoscaling
+package appautoscaling
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/smithy-go"
 
-	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
 

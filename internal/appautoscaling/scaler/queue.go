@@ -1,4 +1,4 @@
-package scaling
+package scaler
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/decide/scaling"
 	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
 

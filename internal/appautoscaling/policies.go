@@ -1,4 +1,4 @@
-package applicationautoscaling
+package appautoscaling
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	api "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 
-	"github.com/pintle/pintle/internal/decide/scaling"
 	"github.com/pintle/pintle/internal/pattern"
+	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
 

@@ -1,4 +1,4 @@
-package scaling
+package scaler
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/control/triggers"
-	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/scaling"
+	"github.com/pintle/pintle/internal/scaling/triggers"
 	"github.com/pintle/pintle/internal/state"
 )
 

@@ -1,4 +1,4 @@
-package scaling
+package scaler
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/decide/alarm"
-	"github.com/pintle/pintle/internal/decide/scaling"
+	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
 
