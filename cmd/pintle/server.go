@@ -27,9 +27,11 @@ import (
 	"github.com/pintle/pintle/internal/appautoscaling/scaler"
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/autoscaling/keeper"
-	"github.com/pintle/pintle/internal/control/alarms"
+	"github.com/pintle/pintle/internal/cloudwatch"
+	"github.com/pintle/pintle/internal/cloudwatch/alarms"
+	"github.com/pintle/pintle/internal/cloudwatch/metering"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/control/lifecycle"
-	"github.com/pintle/pintle/internal/control/metering"
 	"github.com/pintle/pintle/internal/control/notifications"
 	"github.com/pintle/pintle/internal/control/sweep"
 	"github.com/pintle/pintle/internal/ec2"
@@ -43,11 +45,9 @@ import (
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/logstore"
-	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/objectstore"
 	"github.com/pintle/pintle/internal/queuestore"
 	"github.com/pintle/pintle/internal/scaling"
-	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/s3"
 	"github.com/pintle/pintle/internal/service/sqs"
@@ -106,7 +106,7 @@ type server struct {
 	front     http.Handler // the handler, guarded where any credentials will do
 	store     *state.Store
 	logs      *logstore.Store
-	metrics   *metricstore.Store
+	metrics   *metrics.Store
 	queues    *queuestore.Store
 	objects   *objectstore.Store
 	arrivals  *alarms.Arrivals // nil where the reaction is faithful
@@ -225,12 +225,12 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	s.stores = append(s.stores, s.logs)
-	options := metricstore.Options{MaxMetrics: s.flags.MaxMetrics}
+	options := metrics.Options{MaxMetrics: s.flags.MaxMetrics}
 	if s.flags.reaction() == scaling.Fast {
 		s.arrivals = alarms.NewArrivals()
 		options.Note = s.arrivals.Note
 	}
-	if s.metrics, err = metricstore.Open(filepath.Join(s.flags.Data, "metrics"), options); err != nil {
+	if s.metrics, err = metrics.Open(filepath.Join(s.flags.Data, "metrics"), options); err != nil {
 		return err
 	}
 	s.stores = append(s.stores, s.metrics)

@@ -12,7 +12,7 @@ import (
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/pintle/pintle/internal/decide/metricmath"
+	"github.com/pintle/pintle/internal/cloudwatch/metricmath"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )

@@ -16,9 +16,9 @@ import (
 
 	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/autoscaling"
-	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/cloudwatch"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/queuestore"
-	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/service/sqs"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -118,7 +118,7 @@ func TestAnyInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close() //nolint:errcheck // the test is over
-	metrics, err := metricstore.Open(t.TempDir(), metricstore.Options{Now: now})
+	metrics, err := metrics.Open(t.TempDir(), metrics.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,14 +18,14 @@ import (
 
 	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/appautoscaling/scaler"
-	"github.com/pintle/pintle/internal/control/alarms"
+	"github.com/pintle/pintle/internal/cloudwatch"
+	"github.com/pintle/pintle/internal/cloudwatch/alarms"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/rollout"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/instancetype"
-	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/scaling"
-	"github.com/pintle/pintle/internal/service/cloudwatch"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -50,7 +50,7 @@ type plane struct {
 
 	dir         string
 	store       *state.Store
-	metrics     *metricstore.Store
+	metrics     *metrics.Store
 	arrivals    *alarms.Arrivals // nil where the reaction is faithful
 	ecs         *ecs.Service
 	cloudwatch  *cloudwatch.Service
@@ -119,7 +119,7 @@ func newPlane(ctx context.Context, s Scenario, t timing) (*plane, error) {
 	if s.Fast {
 		p.arrivals = alarms.NewArrivals()
 	}
-	if p.metrics, err = metricstore.Open(p.dir, p.metricOptions()); err != nil {
+	if p.metrics, err = metrics.Open(p.dir, p.metricOptions()); err != nil {
 		return nil, errors.Join(err, p.store.Close(), os.RemoveAll(p.dir))
 	}
 	p.ecs = ecs.New(p.store, scheduler, ecs.Options{Region: region, Account: account, Now: now})
@@ -143,8 +143,8 @@ func (p *plane) close() error {
 	return errors.Join(p.store.Close(), p.metrics.Close(), os.RemoveAll(p.dir))
 }
 
-func (p *plane) metricOptions() metricstore.Options {
-	o := metricstore.Options{Now: p.timing.Now, NoSync: true}
+func (p *plane) metricOptions() metrics.Options {
+	o := metrics.Options{Now: p.timing.Now, NoSync: true}
 	if p.arrivals != nil {
 		o.Note = p.arrivals.Note
 	}

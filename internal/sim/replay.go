@@ -10,9 +10,9 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/control/alarms"
+	"github.com/pintle/pintle/internal/cloudwatch/alarms"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/control/sweep"
-	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -261,17 +261,17 @@ func (p *plane) report(ctx context.Context, t *state.Task, status string, exit *
 
 // measure puts the metrics of the second that is over: the tasks' load as nodes tell it, the queue's as SQS does.
 func (p *plane) measure(end time.Time) error {
-	samples := []metricstore.Sample{
+	samples := []metrics.Sample{
 		queueMetric("ApproximateNumberOfMessagesVisible", "Count", float64(p.load.queued())),
 		queueMetric("ApproximateNumberOfMessagesNotVisible", "Count", float64(p.load.working)),
 		queueMetric("ApproximateAgeOfOldestMessage", "Seconds", p.load.oldest().Seconds()),
 		queueMetric("NumberOfMessagesSent", "Count", float64(p.load.arrived)),
 		queueMetric("NumberOfMessagesDeleted", "Count", float64(p.load.finished)),
-		serviceMetric("ECS/ContainerInsights", "RunningTaskCount", "Count", metricstore.One(float64(p.running))),
+		serviceMetric("ECS/ContainerInsights", "RunningTaskCount", "Count", metrics.One(float64(p.running))),
 	}
 	if p.running > 0 {
 		busy := 100 * p.load.busy.Seconds() / float64(p.running*p.load.slots)
-		use := metricstore.Of([]metricstore.Value{{Value: min(busy, 100), Count: float64(p.running)}})
+		use := metrics.Of([]metrics.Value{{Value: min(busy, 100), Count: float64(p.running)}})
 		samples = append(samples,
 			serviceMetric("AWS/ECS", "CPUUtilization", "Percent", use),
 			serviceMetric("ECS/ContainerInsights/Prometheus", "DCGM_FI_DEV_GPU_UTIL", "Percent", use))
@@ -282,15 +282,15 @@ func (p *plane) measure(end time.Time) error {
 	return p.metrics.Put(samples)
 }
 
-func queueMetric(name, unit string, value float64) metricstore.Sample {
-	return metricstore.Sample{
-		Metric: metricstore.NewMetric("AWS/SQS", name, metricstore.Dimension{Name: "QueueName", Value: Queue}), Unit: unit, Set: metricstore.One(value),
+func queueMetric(name, unit string, value float64) metrics.Sample {
+	return metrics.Sample{
+		Metric: metrics.NewMetric("AWS/SQS", name, metrics.Dimension{Name: "QueueName", Value: Queue}), Unit: unit, Set: metrics.One(value),
 	}
 }
 
-func serviceMetric(namespace, name, unit string, set metricstore.Set) metricstore.Sample {
-	by := []metricstore.Dimension{{Name: "ClusterName", Value: Cluster}, {Name: "ServiceName", Value: Service}}
-	return metricstore.Sample{Metric: metricstore.NewMetric(namespace, name, by...), Unit: unit, Set: set}
+func serviceMetric(namespace, name, unit string, set metrics.Set) metrics.Sample {
+	by := []metrics.Dimension{{Name: "ClusterName", Value: Cluster}, {Name: "ServiceName", Value: Service}}
+	return metrics.Sample{Metric: metrics.NewMetric(namespace, name, by...), Unit: unit, Set: set}
 }
 
 // note writes down how things stand.

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -122,7 +122,7 @@ func details(b scaling.Backlog, w *watch, capacity int) string {
 }
 
 // read takes over what the queue has done up to now, a second at a time. It says whether there was anything.
-func (w *watch) read(store *metricstore.Store, now time.Time) (bool, error) {
+func (w *watch) read(store *metrics.Store, now time.Time) (bool, error) {
 	n := int(now.Sub(w.until) / time.Second)
 	if n <= 0 {
 		return false, nil
@@ -135,15 +135,15 @@ func (w *watch) read(store *metricstore.Store, now time.Time) (bool, error) {
 	heard := len(w.flows) > 0
 	for _, one := range []struct {
 		metric string
-		take   func(*scaling.Flow, metricstore.Set)
+		take   func(*scaling.Flow, metrics.Set)
 	}{
-		{waitingMetric, func(f *scaling.Flow, s metricstore.Set) { f.Waiting = s.Sum / s.Count }},
-		{workingMetric, func(f *scaling.Flow, s metricstore.Set) { f.Working = s.Sum / s.Count }},
-		{arrivedMetric, func(f *scaling.Flow, s metricstore.Set) { f.Arrived = s.Sum }},
-		{finishedMetric, func(f *scaling.Flow, s metricstore.Set) { f.Finished = s.Sum }},
+		{waitingMetric, func(f *scaling.Flow, s metrics.Set) { f.Waiting = s.Sum / s.Count }},
+		{workingMetric, func(f *scaling.Flow, s metrics.Set) { f.Working = s.Sum / s.Count }},
+		{arrivedMetric, func(f *scaling.Flow, s metrics.Set) { f.Arrived = s.Sum }},
+		{finishedMetric, func(f *scaling.Flow, s metrics.Set) { f.Finished = s.Sum }},
 	} {
-		points, err := store.Read(metricstore.Query{
-			Metric: metricstore.NewMetric(namespaceSQS, one.metric, metricstore.Dimension{Name: "QueueName", Value: w.name}),
+		points, err := store.Read(metrics.Query{
+			Metric: metrics.NewMetric(namespaceSQS, one.metric, metrics.Dimension{Name: "QueueName", Value: w.name}),
 			Start:  first.Unix(), End: now.Unix(), Period: 1,
 		})
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -20,15 +20,15 @@ import (
 // second or at several.
 func TestReadQueue(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	store, err := metricstore.Open(t.TempDir(), metricstore.Options{Now: func() time.Time { return begin.Add(time.Minute) }})
+	store, err := metrics.Open(t.TempDir(), metrics.Options{Now: func() time.Time { return begin.Add(time.Minute) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
 	put := func(second int, name string, value float64) {
-		err := store.Put([]metricstore.Sample{{
-			Metric: metricstore.NewMetric("AWS/SQS", name, metricstore.Dimension{Name: "QueueName", Value: "q"}), Unit: "Count",
-			At: begin.Add(time.Duration(second) * time.Second).Unix(), Fine: true, Set: metricstore.One(value),
+		err := store.Put([]metrics.Sample{{
+			Metric: metrics.NewMetric("AWS/SQS", name, metrics.Dimension{Name: "QueueName", Value: "q"}), Unit: "Count",
+			At: begin.Add(time.Duration(second) * time.Second).Unix(), Fine: true, Set: metrics.One(value),
 		}})
 		if err != nil {
 			t.Fatal(err)

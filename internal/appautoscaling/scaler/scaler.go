@@ -17,7 +17,7 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/scaling/triggers"
 	"github.com/pintle/pintle/internal/state"
@@ -36,7 +36,7 @@ type Options struct {
 	CloudWatch triggers.CloudWatch
 	// Metrics makes the reaction fast: policies look at alarms' metrics up to now, and at queues every second.
 	// With nil it is as Application Auto Scaling's.
-	Metrics *metricstore.Store
+	Metrics *metrics.Store
 	Log     *slog.Logger
 }
 

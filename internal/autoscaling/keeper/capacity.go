@@ -9,8 +9,8 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/autoscaling/group"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/ecs/capacity"
-	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -176,12 +176,12 @@ func (l *Loop) measure(p *state.CapacityProvider, reservation float64, now time.
 		return nil
 	}
 	l.measured[*p.Name] = minute
-	var samples []metricstore.Sample
+	var samples []metrics.Sample
 	for c := range l.store.View().Clusters.All() {
 		if slices.Contains(c.CapacityProviders, *p.Name) {
-			metric := metricstore.NewMetric("AWS/ECS/ManagedScaling", "CapacityProviderReservation",
-				metricstore.Dimension{Name: "CapacityProviderName", Value: *p.Name}, metricstore.Dimension{Name: "ClusterName", Value: *c.ClusterName})
-			samples = append(samples, metricstore.Sample{Metric: metric, Unit: "Percent", At: now.Unix(), Set: metricstore.One(reservation)})
+			metric := metrics.NewMetric("AWS/ECS/ManagedScaling", "CapacityProviderReservation",
+				metrics.Dimension{Name: "CapacityProviderName", Value: *p.Name}, metrics.Dimension{Name: "ClusterName", Value: *c.ClusterName})
+			samples = append(samples, metrics.Sample{Metric: metric, Unit: "Percent", At: now.Unix(), Set: metrics.One(reservation)})
 		}
 	}
 	if len(samples) == 0 {

@@ -12,8 +12,8 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/instancetype"
-	"github.com/pintle/pintle/internal/metricstore"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -42,7 +42,7 @@ func newCAS(t testing.TB, dir string, change func(*Options, *ecstypes.AutoScalin
 		},
 	}
 	c := &cas{TB: t, store: store, now: time.Now()}
-	o := Options{Now: func() time.Time { return c.now }, CloudWatch: quiet{}, Lost: time.Hour, ScaleIn: time.Minute, Put: func([]metricstore.Sample) error { return nil }}
+	o := Options{Now: func() time.Time { return c.now }, CloudWatch: quiet{}, Lost: time.Hour, ScaleIn: time.Minute, Put: func([]metrics.Sample) error { return nil }}
 	if change != nil {
 		change(&o, provider)
 	}

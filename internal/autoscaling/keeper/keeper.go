@@ -11,7 +11,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/scaling/triggers"
 	"github.com/pintle/pintle/internal/state"
@@ -22,7 +22,7 @@ type Options struct {
 	Now        func() time.Time
 	CloudWatch triggers.CloudWatch
 	// Metrics makes the reaction fast: alarms' metrics are read up to now.
-	Metrics *metricstore.Store
+	Metrics *metrics.Store
 	// Lost is how long the agent of an instance may be away before the instance is unhealthy.
 	Lost time.Duration
 	// ScaleIn is for how long managed scaling must need fewer instances before it gives them up.
@@ -30,7 +30,7 @@ type Options struct {
 	// ScaleInPause is the time between its steps then, each of at most half the group; 0 gives up all at once.
 	ScaleInPause time.Duration
 	// Put is where capacity providers' metric goes.
-	Put func([]metricstore.Sample) error
+	Put func([]metrics.Sample) error
 	// Queues is where lifecycle hooks' messages go, and QueueURL the URL of the queue with an ARN.
 	Queues   Queues
 	QueueURL func(arn string) string

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
-	"github.com/pintle/pintle/internal/metricquery"
-	"github.com/pintle/pintle/internal/metricstore"
+	"github.com/pintle/pintle/internal/cloudwatch/metricquery"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 )
 
 // CloudWatch is where alarms and metrics are read.
@@ -25,14 +25,14 @@ type CloudWatch interface {
 // Triggers are alarms that policies act on. Its methods are to be called from one goroutine.
 type Triggers struct {
 	cloudWatch CloudWatch
-	metrics    *metricstore.Store // nil reads no further than the last full period
+	metrics    *metrics.Store // nil reads no further than the last full period
 	// heeded is when each alarm that takes actions in its state was acted upon last. A restart acts once more, which
 	// the cool-downs bear.
 	heeded map[string]time.Time
 }
 
 // New returns the alarms of CloudWatch. With metrics, those of less than a minute are read up to now.
-func New(cloudWatch CloudWatch, metrics *metricstore.Store) *Triggers {
+func New(cloudWatch CloudWatch, metrics *metrics.Store) *Triggers {
 	return &Triggers{cloudWatch: cloudWatch, metrics: metrics, heeded: map[string]time.Time{}}
 }
 

@@ -7,25 +7,25 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
-	service "github.com/pintle/pintle/internal/service/cloudwatch"
+	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/state"
 )
 
 // fake answers with two pages of alarms.
 type fake struct{ alarms []types.MetricAlarm }
 
-func (f fake) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarmsInput) (*cloudwatch.DescribeAlarmsOutput, error) {
+func (f fake) DescribeAlarms(_ context.Context, in *awscloudwatch.DescribeAlarmsInput) (*awscloudwatch.DescribeAlarmsOutput, error) {
 	if in.NextToken == nil {
-		return &cloudwatch.DescribeAlarmsOutput{MetricAlarms: f.alarms[:1], NextToken: aws.String("more")}, nil
+		return &awscloudwatch.DescribeAlarmsOutput{MetricAlarms: f.alarms[:1], NextToken: aws.String("more")}, nil
 	}
-	return &cloudwatch.DescribeAlarmsOutput{MetricAlarms: f.alarms[1:]}, nil
+	return &awscloudwatch.DescribeAlarmsOutput{MetricAlarms: f.alarms[1:]}, nil
 }
 
-func (f fake) GetMetricData(context.Context, *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error) {
-	return &cloudwatch.GetMetricDataOutput{}, nil
+func (f fake) GetMetricData(context.Context, *awscloudwatch.GetMetricDataInput) (*awscloudwatch.GetMetricDataOutput, error) {
+	return &awscloudwatch.GetMetricDataOutput{}, nil
 }
 
 // TestActing: an alarm takes the actions of the state that it is in, if it takes any; it is heeded when it gets there, and every
@@ -83,7 +83,7 @@ func BenchmarkActing(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			triggers := New(service.New(nil, store, service.Options{}), nil)
+			triggers := New(cloudwatch.New(nil, store, cloudwatch.Options{}), nil)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := triggers.Acting(context.Background()); err != nil {

@@ -1,0 +1,77 @@
+// Package alarms is the loop that evaluates CloudWatch's alarms: metric alarms when a period is over,
+// composite alarms when an alarm in their rules changes, and then has the actions done that a change of
+// state owes. What an alarm's data points come to is decide/alarm's to say; what an action does, its
+// caller's. It holds nothing that is not in the state, so it may be killed at any time.
+package alarms
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// Options are what the loop needs besides the store.
+type Options struct {
+	Now     func() time.Time
+	Metrics *metrics.Store
+	// Act does an alarm's action. It may be asked for the same one again, after a crash.
+	Act func(context.Context, Action) error
+	// Arrivals makes the reaction fast: alarms with periods of less than a minute are evaluated when data of their
+	// metrics arrives, for periods that end then. With nil they are evaluated as CloudWatch's.
+	Arrivals *Arrivals
+}
+
+// The times at which alarms are evaluated: those with periods of less than a minute every ten seconds,
+// the others every minute, and all a little later, so that what was reported at a period's end counts.
+const (
+	short = 10 * time.Second
+	long  = time.Minute
+	lag   = 2 * time.Second
+)
+
+// Run evaluates alarms and has their actions done until ctx ends.
+func Run(ctx context.Context, store *state.Store, opts Options) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return evaluate(ctx, store, opts) })
+	if opts.Arrivals != nil {
+		g.Go(func() error { return opts.Arrivals.evaluate(ctx, store, opts) })
+	}
+	g.Go(func() error { return compose(ctx, store, opts) })
+	g.Go(func() error { return act(ctx, store, opts) })
+	return g.Wait()
+}
+
+// evaluate evaluates the metric alarms, round by round.
+func evaluate(ctx context.Context, store *state.Store, opts Options) error {
+	for {
+		now := opts.Now()
+		due := now.Add(-lag).Truncate(short).Add(short)
+		timer := time.NewTimer(due.Add(lag).Sub(now))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+		if err := Round(ctx, store, opts, due); err != nil {
+			return err
+		}
+	}
+}
+
+// onChange does a step at once, and again whenever what it has read has changed.
+func onChange(ctx context.Context, store *state.Store, step func(*state.View) error) error {
+	for {
+		view := store.Watch()
+		if err := step(view); err != nil {
+			return err
+		}
+		if err := view.Changed(ctx); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package alarms
+
+import (
+	"context"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/cloudwatch/alarm"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// compose keeps the composite alarms in the states that their rules come to.
+func compose(ctx context.Context, store *state.Store, opts Options) error {
+	return onChange(ctx, store, func(view *state.View) error {
+		if len(composed(view)) == 0 {
+			return nil
+		}
+		return store.Update(ctx, func(tx *state.Tx) error {
+			for _, c := range composed(tx.View) {
+				tx.SetAlarmState(c.alarm, c.to, opts.Now())
+			}
+			return nil
+		})
+	})
+}
+
+// composed are the composite alarms that are to go to another state. Those above them follow once that
+// is seen.
+func composed(view *state.View) []change {
+	var changes []change
+	for a := range view.Alarms.All() {
+		if a.Composite == nil {
+			continue
+		}
+		rule, err := alarm.ParseRule(aws.ToString(a.Composite.AlarmRule))
+		if err != nil {
+			continue // it was checked when it was put
+		}
+		to := rule.Eval(func(name string) alarm.State { return stateOf(view, name) })
+		if types.StateValue(to) != a.Composite.StateValue {
+			changes = append(changes, change{a, state.AlarmState{Value: types.StateValue(to), Reason: because(view, rule)}})
+		}
+	}
+	return changes
+}
+
+func stateOf(view *state.View, name string) alarm.State {
+	if a := child(view, name); a != nil {
+		return alarm.State(a.State().Value)
+	}
+	return alarm.InsufficientData
+}
+
+// child is the alarm that a rule names, by its name or its ARN.
+func child(view *state.View, name string) *state.Alarm {
+	if _, short, ok := strings.Cut(name, ":alarm:"); ok && strings.HasPrefix(name, "arn:") {
+		name = short
+	}
+	return view.Alarms.Get(name)
+}
+
+// because names the alarm of a rule that changed last.
+func because(view *state.View, rule *alarm.Rule) string {
+	var last *state.Alarm
+	for _, name := range rule.Children() {
+		if a := child(view, name); a != nil && (last == nil || a.Moved().After(last.Moved())) {
+			last = a
+		}
+	}
+	if last == nil {
+		return "The rule names no alarm."
+	}
+	return alarm.CompositeReason(last.Arn(), alarm.State(last.State().Value), last.Moved())
+}

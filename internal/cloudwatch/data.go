@@ -1,0 +1,157 @@
+package cloudwatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/cloudwatch/metricquery"
+)
+
+// The limits of GetMetricData: API_GetMetricData.
+const (
+	maxQueries        = 500
+	maxDataDatapoints = 100800
+)
+
+// GetMetricData answers queries: metrics and metric math over them. A page ends in the middle of them
+// where it is full; the token of the next one says how many data points were given.
+func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error) {
+	query, limit, given, err := checkData(in)
+	if err != nil {
+		return nil, err
+	}
+	s.store.View().Detect(query.Detect, in.MetricDataQueries, query.Banded())
+	answered, err := query.Run(s.metrics, *in.StartTime, roundEnd(*in.EndTime, shortest(in.MetricDataQueries)))
+	if err != nil {
+		return nil, expressionError(err)
+	}
+	out := &cloudwatch.GetMetricDataOutput{MetricDataResults: []types.MetricDataResult{}}
+	if answered.Cut {
+		out.Messages = []types.MessageData{{Code: aws.String("MaxMetricsExceeded"), Value: aws.String("Maximum number of allowed metrics exceeded")}}
+	}
+	left := limit
+	for _, a := range answered.Answers {
+		if given > 0 && given >= len(a.Points) {
+			given -= len(a.Points) // it was on an earlier page
+			continue
+		}
+		points := a.Points
+		if in.ScanBy != types.ScanByTimestampAscending {
+			slices.Reverse(points)
+		}
+		points = points[given:]
+		given = 0
+		out.MetricDataResults = append(out.MetricDataResults, result(a, points, left))
+		if len(points) > left {
+			out.NextToken = formatToken(strconv.Itoa(limit + offset(in)))
+			break
+		}
+		left -= len(points)
+	}
+	return out, nil
+}
+
+// shortest is the shortest period that queries name, in seconds; 1 where none does.
+func shortest(queries []types.MetricDataQuery) int32 {
+	var periods []int32
+	for _, q := range queries {
+		if q.MetricStat != nil {
+			q.Period = q.MetricStat.Period
+		}
+		if q.Period != nil {
+			periods = append(periods, *q.Period)
+		}
+	}
+	if len(periods) == 0 {
+		return 1
+	}
+	return slices.Min(periods)
+}
+
+// expressionError is what a caller is told of an error in computing expressions: it may be their fault.
+func expressionError(err error) error {
+	var wrong *metricquery.Error
+	if errors.As(err, &wrong) {
+		return validation("%v", err)
+	}
+	return err
+}
+
+func result(a metricquery.Answer, points []metricquery.Point, most int) types.MetricDataResult {
+	r := types.MetricDataResult{Id: &a.ID, Label: &a.Label, StatusCode: types.StatusCodeComplete, Timestamps: []time.Time{}, Values: []float64{}}
+	if len(points) > most {
+		points, r.StatusCode = points[:most], types.StatusCodePartialData
+	}
+	for _, p := range points {
+		r.Timestamps = append(r.Timestamps, p.At)
+		r.Values = append(r.Values, p.Value)
+	}
+	return r
+}
+
+func checkData(in *cloudwatch.GetMetricDataInput) (query *metricquery.Query, limit, given int, err error) {
+	switch n := len(in.MetricDataQueries); {
+	case n == 0:
+		return nil, 0, 0, missing("MetricDataQueries")
+	case n > maxQueries:
+		return nil, 0, 0, validation("The collection MetricDataQueries must not have a size greater than %d.", maxQueries)
+	case in.StartTime == nil:
+		return nil, 0, 0, missing("StartTime")
+	case in.EndTime == nil:
+		return nil, 0, 0, missing("EndTime")
+	case !in.StartTime.Before(*in.EndTime):
+		return nil, 0, 0, validation("The parameter StartTime must be less than the parameter EndTime.")
+	case in.ScanBy != "" && !slices.Contains(in.ScanBy.Values(), in.ScanBy):
+		return nil, 0, 0, validation("The value %s for parameter ScanBy is invalid.", in.ScanBy)
+	}
+	if limit, err = limitOf("maxDatapoints", in.MaxDatapoints, maxDataDatapoints); err != nil {
+		return nil, 0, 0, err
+	}
+	if given = offset(in); given < 0 {
+		return nil, 0, 0, badToken()
+	}
+	if query, err = metricquery.New(in.MetricDataQueries); err != nil {
+		return nil, 0, 0, validation("%v", err)
+	}
+	return query, limit, given, checkQueries(in.MetricDataQueries)
+}
+
+// checkQueries checks what of queries is the same as in other calls.
+func checkQueries(queries []types.MetricDataQuery) error {
+	for i, q := range queries {
+		if q.MetricStat == nil {
+			continue
+		}
+		parameter := member("MetricDataQueries", i) + ".MetricStat"
+		m := q.MetricStat.Metric
+		for _, err := range []error{
+			checkNamespace(m.Namespace), checkMetricName(m.MetricName, parameter+".Metric.MetricName"),
+			checkDimensions(m.Dimensions, parameter+".Metric.Dimensions"), checkUnit(q.MetricStat.Unit, parameter+".Unit"),
+		} {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// offset is how many data points were on the pages before; less than 0 where the token is none.
+func offset(in *cloudwatch.GetMetricDataInput) int {
+	if in.NextToken == nil {
+		return 0
+	}
+	text, err := parseToken(in.NextToken)
+	n, wrong := strconv.Atoi(text)
+	if err != nil || wrong != nil || n <= 0 {
+		return -1
+	}
+	return n
+}

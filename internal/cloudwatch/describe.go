@@ -1,0 +1,196 @@
+package cloudwatch
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/cloudwatch/metricquery"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// DescribeAlarms lists alarms by name: metric alarms alone, unless composite ones are asked for.
+func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarmsInput) (*cloudwatch.DescribeAlarmsOutput, error) {
+	limit, err := checkDescribe(in)
+	if err != nil {
+		return nil, err
+	}
+	after, err := parseToken(in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	view := s.store.View()
+	wants, err := alarmFilter(view, in)
+	if err != nil {
+		return nil, err
+	}
+	out := &cloudwatch.DescribeAlarmsOutput{MetricAlarms: []types.MetricAlarm{}, CompositeAlarms: []types.CompositeAlarm{}}
+	last := ""
+	for a := range candidates(view, in.AlarmNames, after) {
+		if a.Name() <= after || !wants(a) {
+			continue
+		}
+		if len(out.MetricAlarms)+len(out.CompositeAlarms) == limit {
+			out.NextToken = formatToken(last)
+			break
+		}
+		last = a.Name()
+		if a.Metric != nil {
+			out.MetricAlarms = append(out.MetricAlarms, *a.Metric)
+			continue
+		}
+		out.CompositeAlarms = append(out.CompositeAlarms, *a.Composite)
+	}
+	return out, nil
+}
+
+// candidates are the alarms with the names, or all behind a name, in the order of their names.
+func candidates(view *state.View, names []string, after string) iter.Seq[*state.Alarm] {
+	if len(names) == 0 {
+		return view.Alarms.Behind(after)
+	}
+	return func(yield func(*state.Alarm) bool) {
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+			if a := view.Alarms.Get(name); a != nil && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+func checkDescribe(in *cloudwatch.DescribeAlarmsInput) (limit int, err error) {
+	if len(in.AlarmNames) > 0 && in.AlarmNamePrefix != nil {
+		return 0, validation("AlarmNames and AlarmNamePrefix cannot both be specified.")
+	}
+	if len(in.AlarmNames) > maxAlarms {
+		return 0, checkNames(in.AlarmNames)
+	}
+	if in.StateValue != "" && !slices.Contains(in.StateValue.Values(), in.StateValue) {
+		return 0, validation("1 validation error detected: Value '%s' at 'stateValue' failed to satisfy constraint: Member must satisfy enum value set: [OK, ALARM, INSUFFICIENT_DATA]", in.StateValue)
+	}
+	for _, t := range in.AlarmTypes {
+		if !slices.Contains(t.Values(), t) {
+			return 0, validation("1 validation error detected: Value '%s' at 'alarmTypes' failed to satisfy constraint: Member must satisfy enum value set: [CompositeAlarm, MetricAlarm]", t)
+		}
+	}
+	return limitOf("maxRecords", in.MaxRecords, maxAlarms)
+}
+
+// alarmFilter says whether a call asks for an alarm.
+func alarmFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*state.Alarm) bool, error) {
+	if in.ChildrenOfAlarmName != nil || in.ParentsOfAlarmName != nil {
+		return familyFilter(view, in)
+	}
+	kinds := in.AlarmTypes
+	if len(kinds) == 0 {
+		kinds = []types.AlarmType{types.AlarmTypeMetricAlarm}
+	}
+	return func(a *state.Alarm) bool {
+		return slices.Contains(kinds, a.Type()) &&
+			strings.HasPrefix(a.Name(), aws.ToString(in.AlarmNamePrefix)) &&
+			(in.StateValue == "" || a.State().Value == in.StateValue) &&
+			(in.ActionPrefix == nil || slices.ContainsFunc(a.AllActions(), func(arn string) bool { return strings.HasPrefix(arn, *in.ActionPrefix) }))
+	}, nil
+}
+
+// familyFilter is of the alarms that a composite alarm's rule names, or of those whose rules name it.
+func familyFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*state.Alarm) bool, error) {
+	if in.ChildrenOfAlarmName != nil && in.ParentsOfAlarmName != nil {
+		return nil, validation("ChildrenOfAlarmName and ParentsOfAlarmName cannot both be specified.")
+	}
+	if len(in.AlarmNames) > 0 || in.AlarmNamePrefix != nil || in.StateValue != "" || in.ActionPrefix != nil {
+		return nil, validation("ChildrenOfAlarmName and ParentsOfAlarmName cannot be combined with AlarmNames, AlarmNamePrefix, StateValue or ActionPrefix.")
+	}
+	if in.ParentsOfAlarmName != nil {
+		return func(a *state.Alarm) bool { return slices.Contains(childrenOf(a), *in.ParentsOfAlarmName) }, nil
+	}
+	children := childrenOf(view.Alarms.Get(*in.ChildrenOfAlarmName))
+	return func(a *state.Alarm) bool { return slices.Contains(children, a.Name()) }, nil
+}
+
+// DescribeAlarmsForMetric lists the alarms on one metric; those on metric math are not among them.
+func (s *Service) DescribeAlarmsForMetric(_ context.Context, in *cloudwatch.DescribeAlarmsForMetricInput) (*cloudwatch.DescribeAlarmsForMetricOutput, error) {
+	if err := cmp.Or(checkMetricName(in.MetricName, "MetricName"), checkNamespace(in.Namespace), checkDimensions(in.Dimensions, "Dimensions"), checkUnit(in.Unit, "Unit")); err != nil {
+		return nil, err
+	}
+	wanted := metricquery.NewMetric(in.Namespace, in.MetricName, in.Dimensions)
+	out := &cloudwatch.DescribeAlarmsForMetricOutput{MetricAlarms: []types.MetricAlarm{}}
+	for a := range s.store.View().Alarms.All() {
+		if a.Metric != nil && a.Metric.MetricName != nil && forMetric(in, a.Metric, &wanted) {
+			out.MetricAlarms = append(out.MetricAlarms, *a.Metric)
+		}
+	}
+	return out, nil
+}
+
+func forMetric(in *cloudwatch.DescribeAlarmsForMetricInput, m *types.MetricAlarm, wanted *metrics.Metric) bool {
+	watched := metricquery.NewMetric(m.Namespace, m.MetricName, m.Dimensions)
+	return watched.Key() == wanted.Key() &&
+		(in.Statistic == "" || in.Statistic == m.Statistic) &&
+		(in.ExtendedStatistic == nil || *in.ExtendedStatistic == aws.ToString(m.ExtendedStatistic)) &&
+		(in.Period == nil || *in.Period == aws.ToInt32(m.Period)) &&
+		(in.Unit == "" || in.Unit == m.Unit)
+}
+
+// DescribeAlarmHistory lists what has become of alarms, also of those that were deleted.
+func (s *Service) DescribeAlarmHistory(_ context.Context, in *cloudwatch.DescribeAlarmHistoryInput) (*cloudwatch.DescribeAlarmHistoryOutput, error) {
+	limit, err := limitOf("maxRecords", in.MaxRecords, maxAlarms)
+	if err != nil {
+		return nil, err
+	}
+	if in.HistoryItemType != "" && !slices.Contains(in.HistoryItemType.Values(), in.HistoryItemType) {
+		return nil, validation("1 validation error detected: Value '%s' at 'historyItemType' failed to satisfy constraint: Member must satisfy enum value set", in.HistoryItemType)
+	}
+	if in.ScanBy != "" && !slices.Contains(in.ScanBy.Values(), in.ScanBy) {
+		return nil, validation("1 validation error detected: Value '%s' at 'scanBy' failed to satisfy constraint: Member must satisfy enum value set: [TimestampDescending, TimestampAscending]", in.ScanBy)
+	}
+	after, err := parseToken(in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	items := s.history(in, after)
+	out := &cloudwatch.DescribeAlarmHistoryOutput{AlarmHistoryItems: []types.AlarmHistoryItem{}}
+	for i, h := range items {
+		if i == limit {
+			out.NextToken = formatToken(items[i-1].Key())
+			break
+		}
+		out.AlarmHistoryItems = append(out.AlarmHistoryItems, h.Item)
+	}
+	return out, nil
+}
+
+// history is the items that a call asks for, the newest first unless it says otherwise; with a key, those behind it.
+func (s *Service) history(in *cloudwatch.DescribeAlarmHistoryInput, after string) []*state.AlarmHistory {
+	view := s.store.View()
+	all := view.AlarmHistory.All()
+	if in.AlarmName != nil {
+		all = view.AlarmHistory.By(state.AlarmHistoryByAlarm, *in.AlarmName)
+	}
+	kinds := in.AlarmTypes
+	if len(kinds) == 0 {
+		kinds = []types.AlarmType{types.AlarmTypeMetricAlarm}
+	}
+	oldest := in.ScanBy == types.ScanByTimestampAscending
+	var items []*state.AlarmHistory
+	for h := range all {
+		at := *h.Item.Timestamp
+		if (after == "" || h.Key() != after && (h.Key() > after) == oldest) &&
+			slices.Contains(kinds, h.Item.AlarmType) &&
+			(in.HistoryItemType == "" || h.Item.HistoryItemType == in.HistoryItemType) &&
+			(in.StartDate == nil || !at.Before(*in.StartDate)) && (in.EndDate == nil || !at.After(*in.EndDate)) {
+			items = append(items, h)
+		}
+	}
+	if !oldest {
+		slices.Reverse(items)
+	}
+	return items
+}

@@ -1,0 +1,198 @@
+package cloudwatch
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/cloudwatch/metricquery"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// maxDetectors is the most anomaly detectors that there may be, and that one call returns; the second is AWS's.
+const (
+	maxDetectors       = 1000
+	maxDetectorsOfCall = 100
+)
+
+// PutAnomalyDetector makes an anomaly detector, or takes the place of the one for the same metric. A band is there without
+// one, too: a detector leaves times out of its model, and says whose clock the hours are by.
+func (s *Service) PutAnomalyDetector(ctx context.Context, in *cloudwatch.PutAnomalyDetectorInput) (*cloudwatch.PutAnomalyDetectorOutput, error) {
+	if in.MetricCharacteristics != nil {
+		return nil, validation("Pintle's models have no MetricCharacteristics.")
+	}
+	d, err := detector(in.Namespace, in.MetricName, in.Dimensions, in.Stat, in.SingleMetricAnomalyDetector, in.MetricMathAnomalyDetector)
+	if err := cmp.Or(err, checkDetectorConfiguration(in.Configuration)); err != nil {
+		return nil, err
+	}
+	d.Configuration = in.Configuration
+	if d.Configuration == nil {
+		d.Configuration = &types.AnomalyDetectorConfiguration{}
+	}
+	if _, err := s.trained(d); err != nil { // as of metric math that gives several time series
+		return nil, err
+	}
+	return &cloudwatch.PutAnomalyDetectorOutput{}, s.store.Update(ctx, func(tx *state.Tx) error {
+		if tx.AnomalyDetectors.Get(d.Key()) == nil && len(slices.Collect(tx.AnomalyDetectors.All())) >= maxDetectors {
+			return &types.LimitExceededException{Message: aws.String("There are as many anomaly detectors as are allowed.")}
+		}
+		tx.AnomalyDetectors.Put(d)
+		return nil
+	})
+}
+
+// detector is a row without a configuration, from what calls name it by: the members of a single metric, which stand
+// alone in older calls, or metric math.
+func detector(namespace, name *string, dimensions []types.Dimension, stat *string, single *types.SingleMetricAnomalyDetector, math *types.MetricMathAnomalyDetector) (*state.AnomalyDetector, error) {
+	alone := namespace != nil || name != nil || dimensions != nil || stat != nil
+	switch {
+	case alone && (single != nil || math != nil) || single != nil && math != nil:
+		return nil, invalidCombination("The parameters SingleMetricAnomalyDetector, MetricMathAnomalyDetector and those of a metric (Namespace, MetricName, Dimensions, Stat) are mutually exclusive and you have specified more than one.")
+	case math != nil:
+		return &state.AnomalyDetector{AnomalyDetector: types.AnomalyDetector{MetricMathAnomalyDetector: math}}, checkDetectorMath(math.MetricDataQueries)
+	case single == nil:
+		single = &types.SingleMetricAnomalyDetector{Namespace: namespace, MetricName: name, Dimensions: dimensions, Stat: stat}
+	}
+	own := types.SingleMetricAnomalyDetector{Namespace: single.Namespace, MetricName: single.MetricName, Dimensions: filled(single.Dimensions), Stat: single.Stat}
+	if err := cmp.Or(checkNamespace(own.Namespace), checkMetricName(own.MetricName, "MetricName"), checkDimensions(own.Dimensions, "Dimensions")); err != nil {
+		return nil, err
+	}
+	if own.Stat == nil {
+		return nil, missing("Stat")
+	}
+	if _, err := metrics.ParseStatistic(*own.Stat); err != nil {
+		return nil, invalid("The value %s for parameter Stat is invalid.", *own.Stat)
+	}
+	return &state.AnomalyDetector{AnomalyDetector: types.AnomalyDetector{
+		Namespace: own.Namespace, MetricName: own.MetricName, Dimensions: own.Dimensions, Stat: own.Stat, SingleMetricAnomalyDetector: &own,
+	}}, nil
+}
+
+func checkDetectorMath(queries []types.MetricDataQuery) error {
+	if len(queries) == 0 {
+		return missing("MetricMathAnomalyDetector.MetricDataQueries")
+	}
+	_, err := alarmMath(queries, "")
+	return err
+}
+
+func checkDetectorConfiguration(c *types.AnomalyDetectorConfiguration) error {
+	if c == nil {
+		return nil
+	}
+	if _, err := time.LoadLocation(aws.ToString(c.MetricTimezone)); err != nil || aws.ToString(c.MetricTimezone) == "Local" {
+		return invalid("The value %s for parameter Configuration.MetricTimezone is invalid: it is no time zone.", *c.MetricTimezone)
+	}
+	for i, r := range c.ExcludedTimeRanges {
+		parameter := member("Configuration.ExcludedTimeRanges", i)
+		switch {
+		case r.StartTime == nil:
+			return missing(parameter + ".StartTime")
+		case r.EndTime == nil:
+			return missing(parameter + ".EndTime")
+		case !r.StartTime.Before(*r.EndTime):
+			return invalid("The parameter %s.StartTime must be less than its EndTime.", parameter)
+		}
+	}
+	return nil
+}
+
+// DeleteAnomalyDetector removes an anomaly detector.
+func (s *Service) DeleteAnomalyDetector(ctx context.Context, in *cloudwatch.DeleteAnomalyDetectorInput) (*cloudwatch.DeleteAnomalyDetectorOutput, error) {
+	d, err := detector(in.Namespace, in.MetricName, in.Dimensions, in.Stat, in.SingleMetricAnomalyDetector, in.MetricMathAnomalyDetector)
+	if err != nil {
+		return nil, err
+	}
+	return &cloudwatch.DeleteAnomalyDetectorOutput{}, s.store.Update(ctx, func(tx *state.Tx) error {
+		if tx.AnomalyDetectors.Get(d.Key()) == nil {
+			return notFound("anomaly detector", cmp.Or(aws.ToString(d.MetricName), "on metric math"))
+		}
+		tx.AnomalyDetectors.Delete(d.Key())
+		return nil
+	})
+}
+
+// DescribeAnomalyDetectors lists anomaly detectors: those of single metrics, unless others are asked for.
+func (s *Service) DescribeAnomalyDetectors(_ context.Context, in *cloudwatch.DescribeAnomalyDetectorsInput) (*cloudwatch.DescribeAnomalyDetectorsOutput, error) {
+	limit, err := limitOf("maxResults", in.MaxResults, maxDetectorsOfCall)
+	if err != nil {
+		return nil, err
+	}
+	after, err := parseToken(in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range in.AnomalyDetectorTypes {
+		if !slices.Contains(t.Values(), t) {
+			return nil, invalid("The value %s for parameter AnomalyDetectorTypes is invalid.", t)
+		}
+	}
+	if err := checkDimensions(in.Dimensions, "Dimensions"); err != nil {
+		return nil, err
+	}
+	out := &cloudwatch.DescribeAnomalyDetectorsOutput{AnomalyDetectors: []types.AnomalyDetector{}}
+	last := ""
+	for d := range s.store.View().AnomalyDetectors.All() {
+		if d.Key() <= after || !describes(in, d) {
+			continue
+		}
+		if len(out.AnomalyDetectors) == limit {
+			out.NextToken = formatToken(last)
+			break
+		}
+		last = d.Key()
+		described := d.AnomalyDetector
+		if described.StateValue, err = s.trained(d); err != nil {
+			return nil, err
+		}
+		out.AnomalyDetectors = append(out.AnomalyDetectors, described)
+	}
+	return out, nil
+}
+
+func describes(in *cloudwatch.DescribeAnomalyDetectorsInput, d *state.AnomalyDetector) bool {
+	kind, kinds := types.AnomalyDetectorTypeMetricMath, in.AnomalyDetectorTypes
+	if d.SingleMetricAnomalyDetector != nil {
+		kind = types.AnomalyDetectorTypeSingleMetric
+	}
+	if len(kinds) == 0 {
+		kinds = []types.AnomalyDetectorType{types.AnomalyDetectorTypeSingleMetric}
+	}
+	return slices.Contains(kinds, kind) &&
+		(in.Namespace == nil || *in.Namespace == aws.ToString(d.Namespace)) &&
+		(in.MetricName == nil || *in.MetricName == aws.ToString(d.MetricName)) &&
+		!slices.ContainsFunc(in.Dimensions, func(w types.Dimension) bool {
+			return !slices.ContainsFunc(d.Dimensions, func(h types.Dimension) bool { return *h.Name == *w.Name && *h.Value == *w.Value })
+		})
+}
+
+// trained is a detector's state: there is no training to wait for.
+func (s *Service) trained(d *state.AnomalyDetector) (types.AnomalyDetectorStateValue, error) {
+	queries := []types.MetricDataQuery{{Id: aws.String("m1"), MetricStat: &types.MetricStat{
+		Metric: &types.Metric{Namespace: d.Namespace, MetricName: d.MetricName, Dimensions: d.Dimensions}, Period: aws.Int32(60), Stat: d.Stat,
+	}}}
+	if d.MetricMathAnomalyDetector != nil {
+		queries = slices.Clone(d.MetricMathAnomalyDetector.MetricDataQueries)
+	}
+	i := slices.IndexFunc(queries, func(q types.MetricDataQuery) bool { return q.ReturnData == nil || *q.ReturnData })
+	queries = append(queries, types.MetricDataQuery{Id: aws.String("pintleBand"), Expression: aws.String("ANOMALY_DETECTION_BAND(" + *queries[i].Id + ")")})
+	q, err := metricquery.New(queries)
+	if err != nil {
+		return "", validation("%v", err)
+	}
+	q.Detect(*queries[i].Id, d.Configuration)
+	enough, err := q.Trained(s.metrics, s.opts.Now())
+	switch {
+	case err != nil:
+		return "", expressionError(err)
+	case !enough:
+		return types.AnomalyDetectorStateValueTrainedInsufficientData, nil
+	}
+	return types.AnomalyDetectorStateValueTrained, nil
+}

@@ -1,0 +1,83 @@
+package cloudwatch
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+)
+
+// maxListed is the size of ListMetrics' pages: API_ListMetrics.
+const maxListed = 500
+
+// ListMetrics lists the metrics of the last two weeks.
+func (s *Service) ListMetrics(_ context.Context, in *cloudwatch.ListMetricsInput) (*cloudwatch.ListMetricsOutput, error) {
+	after, err := parseToken(in.NextToken)
+	if err != nil {
+		return nil, invalid("The parameter NextToken is invalid.")
+	}
+	since, err := s.listSince(in)
+	if err != nil {
+		return nil, err
+	}
+	found, more := s.metrics.Metrics(after, since, maxListed, matcher(in))
+	out := &cloudwatch.ListMetricsOutput{Metrics: []types.Metric{}}
+	for _, m := range found {
+		listed := types.Metric{Namespace: aws.String(m.Namespace), MetricName: aws.String(m.Name), Dimensions: []types.Dimension{}}
+		for _, d := range m.Dimensions {
+			listed.Dimensions = append(listed.Dimensions, types.Dimension{Name: aws.String(d.Name), Value: aws.String(d.Value)})
+		}
+		out.Metrics = append(out.Metrics, listed)
+	}
+	if more {
+		out.NextToken = formatToken(found[len(found)-1].Key())
+	}
+	return out, nil
+}
+
+// listSince checks the call, and returns the time since when a metric must have been reported.
+func (s *Service) listSince(in *cloudwatch.ListMetricsInput) (int64, error) {
+	if in.Namespace != nil {
+		if err := checkNamespace(in.Namespace); err != nil {
+			return 0, err
+		}
+	}
+	if len(in.Dimensions) > 10 {
+		return 0, invalid("The collection Dimensions must not have a size greater than 10.")
+	}
+	for i, d := range in.Dimensions {
+		if aws.ToString(d.Name) == "" {
+			return 0, missing(member("Dimensions", i) + ".Name")
+		}
+	}
+	switch in.RecentlyActive {
+	case "":
+		return 0, nil
+	case types.RecentlyActivePt3h:
+		return s.opts.Now().Add(-3 * time.Hour).Unix(), nil
+	}
+	return 0, invalid("The value %s for parameter RecentlyActive is invalid: it must be PT3H.", in.RecentlyActive)
+}
+
+// matcher says whether a call asks for a metric: by namespace and name, and by dimensions with the names
+// and, where they are given, the values.
+func matcher(in *cloudwatch.ListMetricsInput) func(*metrics.Metric) bool {
+	return func(m *metrics.Metric) bool {
+		if in.Namespace != nil && *in.Namespace != m.Namespace || in.MetricName != nil && *in.MetricName != m.Name {
+			return false
+		}
+		for _, filter := range in.Dimensions {
+			if !slices.ContainsFunc(m.Dimensions, func(d metrics.Dimension) bool {
+				return d.Name == *filter.Name && (filter.Value == nil || d.Value == *filter.Value)
+			}) {
+				return false
+			}
+		}
+		return true
+	}
+}

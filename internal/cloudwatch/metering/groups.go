@@ -1,0 +1,53 @@
+package metering
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// namespaceGroups is that of Auto Scaling groups' metrics:
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-metrics.html
+const namespaceGroups = "AWS/AutoScaling"
+
+// grouped adds what Auto Scaling groups tell of themselves, where EnableMetricsCollection has them do so.
+func (m *Meter) grouped(v *state.View) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for g := range v.AutoScalingGroups.All() {
+		if len(g.EnabledMetrics) == 0 {
+			continue
+		}
+		by := dimensions{metrics.Dimension{Name: "AutoScalingGroupName", Value: g.Name()}}
+		for name, value := range sizes(v, g) {
+			if g.Tells(name) {
+				m.add(namespaceGroups, name, "None", value, by)
+			}
+		}
+	}
+}
+
+// sizes are a group's metrics. No instance weighs more than one, so that its capacities are its instances.
+func sizes(v *state.View, g *state.AutoScalingGroup) map[string]float64 {
+	var all, in, pending, standby, out float64
+	for i := range v.Instances.By(state.InstancesByGroup, g.Name()) {
+		all++
+		switch {
+		case i.Member.Leaving():
+			out++
+		case i.Member.StandsBy():
+			standby++
+		case i.Member.LifecycleState == types.LifecycleStateInService:
+			in++
+		default:
+			pending++
+		}
+	}
+	return map[string]float64{
+		"GroupMinSize": float64(aws.ToInt32(g.MinSize)), "GroupMaxSize": float64(aws.ToInt32(g.MaxSize)), "GroupDesiredCapacity": float64(aws.ToInt32(g.DesiredCapacity)),
+		"GroupInServiceInstances": in, "GroupPendingInstances": pending, "GroupStandbyInstances": standby, "GroupTerminatingInstances": out, "GroupTotalInstances": all,
+		"GroupInServiceCapacity": in, "GroupPendingCapacity": pending, "GroupStandbyCapacity": standby, "GroupTerminatingCapacity": out, "GroupTotalCapacity": all,
+	}
+}

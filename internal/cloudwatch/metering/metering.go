@@ -1,0 +1,378 @@
+// Package metering is the loop that makes metrics of what the nodes tell: the use of CPU and memory by
+// cluster and service under CloudWatch's own names, and the GPUs' load by cluster, service, task and
+// device under those of NVIDIA's DCGM; and of what the store holds: what is reserved, how many tasks
+// services have, and how many instances Auto Scaling groups. It adds up what it hears and puts it once a second; what it could not put in time it
+// drops, since load is no record.
+package metering
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// The namespaces: CloudWatch's documentation of ECS's metrics, EC2's, and of Container Insights.
+const (
+	namespaceECS      = "AWS/ECS"
+	namespaceEC2      = "AWS/EC2"
+	namespaceInsights = "ECS/ContainerInsights"
+	namespaceGPU      = "ECS/ContainerInsights/Prometheus"
+)
+
+// Options are what the loop needs besides the store.
+type Options struct {
+	Now func() time.Time
+	// Put keeps samples; it returns once they are durable.
+	Put func([]metrics.Sample) error
+	// NoGPUs leaves the metrics of GPUs to others, as AWS does.
+	NoGPUs bool
+	Log    *slog.Logger
+}
+
+// Meter adds up what the nodes tell.
+type Meter struct {
+	store *state.Store
+	opts  Options
+
+	mu    sync.Mutex
+	sums  map[string]*sum
+	nodes map[string]*node // what of a node's batch has come, by container instance
+}
+
+// sum is a metric and what has come of it since it was put last.
+type sum struct {
+	metric metrics.Metric
+	unit   string
+	set    metrics.Set
+}
+
+// node adds up its tasks' use until its batch is whole.
+type node struct{ cpu, memory float64 } // units, MiB
+
+// New returns a meter over the store.
+func New(store *state.Store, opts Options) *Meter {
+	return &Meter{store: store, opts: opts, sums: map[string]*sum{}, nodes: map[string]*node{}}
+}
+
+// putEvery is how often what has come is put, countEvery how often services' tasks and groups' instances are counted, and
+// reserveEvery how often what is reserved is looked at.
+const (
+	putEvery     = time.Second
+	countEvery   = 10 * time.Second
+	reserveEvery = time.Minute
+)
+
+// Run puts what has come until ctx ends.
+func (m *Meter) Run(ctx context.Context) error {
+	put, count, reserve := time.NewTicker(putEvery), time.NewTicker(countEvery), time.NewTicker(reserveEvery)
+	defer put.Stop()
+	defer count.Stop()
+	defer reserve.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-count.C:
+			m.counted(m.store.View())
+			m.grouped(m.store.View())
+		case <-reserve.C:
+			m.reserved(m.store.View())
+		case <-put.C:
+			if err := m.put(); err != nil {
+				m.opts.Log.Error("cannot keep the nodes' metrics", "error", err)
+			}
+		}
+	}
+}
+
+// put keeps what has come since it was called last.
+func (m *Meter) put() error {
+	m.mu.Lock()
+	sums := m.sums
+	m.sums = map[string]*sum{}
+	m.mu.Unlock()
+	if len(sums) == 0 {
+		return nil
+	}
+	at := m.opts.Now().Unix()
+	samples := make([]metrics.Sample, 0, len(sums))
+	for _, s := range sums {
+		samples = append(samples, metrics.Sample{Metric: s.metric, Unit: s.unit, At: at, Fine: true, Set: s.set})
+	}
+	return m.opts.Put(samples)
+}
+
+// dimensions are the names and values by which a metric is told apart.
+type dimensions []metrics.Dimension
+
+func (m *Meter) add(namespace, name, unit string, value float64, by ...dimensions) {
+	for _, d := range by {
+		metric := metrics.NewMetric(namespace, name, d...)
+		key := metric.Key() + "\x00" + unit
+		s := m.sums[key]
+		if s == nil {
+			s = &sum{metric: metric, unit: unit}
+			m.sums[key] = s
+		}
+		s.set.Add(metrics.One(value))
+	}
+}
+
+// Observe takes what a node has told. It does not block.
+func (m *Meter) Observe(instanceArn string, message acs.Message) {
+	v := m.store.View()
+	instance := v.ContainerInstances.Get(instanceArn)
+	if instance == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch message := message.(type) {
+	case *acs.PublishMetricsRequest:
+		for i := range message.TaskMetrics {
+			m.task(v, instance, &message.TaskMetrics[i])
+		}
+		if message.Metadata.Fin || message.Metadata.Idle {
+			m.node(v, instance)
+		}
+	case *acs.PintleGPUTelemetry:
+		if m.opts.NoGPUs {
+			return
+		}
+		for i := range message.GPUs {
+			m.gpu(v, instance, &message.GPUs[i])
+		}
+	}
+}
+
+// task adds a task's use to its service's and to its node's.
+func (m *Meter) task(v *state.View, instance *state.ContainerInstance, t *acs.TaskMetric) {
+	row := taskOn(v, instance, t.TaskArn)
+	if row == nil {
+		return
+	}
+	var cpu, memory float64 // units, MiB
+	for _, c := range t.ContainerMetrics {
+		cpu += mean(c.CPUStatsSet) / 100 * float64(instance.Capacity.CPU)
+		memory += mean(c.MemoryStatsSet)
+	}
+	n := m.nodes[*instance.ContainerInstanceArn]
+	if n == nil {
+		n = new(node)
+		m.nodes[*instance.ContainerInstanceArn] = n
+	}
+	n.cpu, n.memory = n.cpu+cpu, n.memory+memory
+	cluster, service := clusterOf(row), serviceOf(row)
+	by := []dimensions{cluster, append(cluster[:1:1], metrics.Dimension{Name: "TaskDefinitionFamily", Value: familyOf(row)})}
+	if service != nil {
+		by = append(by, service)
+		if row.Reserved.CPU > 0 {
+			m.add(namespaceECS, "CPUUtilization", "Percent", 100*cpu/float64(row.Reserved.CPU), service)
+		}
+		if row.Reserved.MemoryMiB > 0 {
+			m.add(namespaceECS, "MemoryUtilization", "Percent", 100*memory/float64(row.Reserved.MemoryMiB), service)
+		}
+	}
+	if !insights(v, aws.ToString(row.ClusterArn)) {
+		return
+	}
+	m.add(namespaceInsights, "CpuUtilized", "None", cpu, by...)
+	m.add(namespaceInsights, "CpuReserved", "None", float64(row.Reserved.CPU), by...)
+	m.add(namespaceInsights, "MemoryUtilized", "Megabytes", memory, by...)
+	m.add(namespaceInsights, "MemoryReserved", "Megabytes", float64(row.Reserved.MemoryMiB), by...)
+}
+
+// taskOn is a task that a node tells of, nil where it is not the node's to tell of.
+func taskOn(v *state.View, instance *state.ContainerInstance, arn string) *state.Task {
+	row := v.Tasks.Get(arn)
+	if row == nil || aws.ToString(row.ContainerInstanceArn) != *instance.ContainerInstanceArn {
+		return nil
+	}
+	return row
+}
+
+// familyOf is the family of a task's definition, whose name is family:revision.
+func familyOf(t *state.Task) string {
+	family, _, _ := strings.Cut(state.NameOf(aws.ToString(t.TaskDefinitionArn)), ":")
+	return family
+}
+
+// node adds a node's use to its cluster's: each of the cluster's nodes counts as one value, so the mean is
+// the cluster's where its nodes are alike. What else than containers runs on an EC2 instance does not count.
+func (m *Meter) node(v *state.View, instance *state.ContainerInstance) {
+	n := m.nodes[*instance.ContainerInstanceArn]
+	if n == nil {
+		n = new(node) // it is idle
+	}
+	delete(m.nodes, *instance.ContainerInstanceArn)
+	cluster := dimensions{{Name: "ClusterName", Value: state.NameOf(instance.ClusterArn)}}
+	if instance.Capacity.CPU > 0 {
+		percent := 100 * n.cpu / float64(instance.Capacity.CPU)
+		m.add(namespaceECS, "CPUUtilization", "Percent", percent, cluster)
+		if id := aws.ToString(instance.Ec2InstanceId); id != "" {
+			m.add(namespaceEC2, "CPUUtilization", "Percent", percent, dimensions{{Name: "InstanceId", Value: id}})
+		}
+		if group := groupOf(v, instance); group != nil {
+			m.add(namespaceEC2, "CPUUtilization", "Percent", percent, group)
+		}
+	}
+	if instance.Capacity.MemoryMiB > 0 {
+		m.add(namespaceECS, "MemoryUtilization", "Percent", 100*n.memory/float64(instance.Capacity.MemoryMiB), cluster)
+	}
+}
+
+// gpu adds a GPU's load to that of its cluster, its machine's Auto Scaling group, itself, and whoever has it.
+func (m *Meter) gpu(v *state.View, instance *state.ContainerInstance, g *acs.GPULoad) {
+	if !slices.ContainsFunc(instance.GPUs, func(have state.GPU) bool { return have.ID == g.ID }) {
+		return
+	}
+	cluster := dimensions{{Name: "ClusterName", Value: state.NameOf(instance.ClusterArn)}}
+	by := []dimensions{cluster, append(cluster[:1:1], metrics.Dimension{Name: "UUID", Value: g.ID})}
+	if group := groupOf(v, instance); group != nil {
+		by = append(by, group)
+	}
+	if row := taskOn(v, instance, g.TaskArn); row != nil {
+		by = append(by, append(cluster[:1:1], metrics.Dimension{Name: "TaskId", Value: state.NameOf(g.TaskArn)}))
+		if service := serviceOf(row); service != nil {
+			by = append(by, service)
+		}
+	}
+	m.add(namespaceGPU, "DCGM_FI_DEV_GPU_UTIL", "Percent", g.UtilizationPct, by...)
+	m.add(namespaceGPU, "DCGM_FI_DEV_GPU_TEMP", "None", g.TemperatureC, by...)
+	m.add(namespaceGPU, "DCGM_FI_DEV_POWER_USAGE", "None", g.PowerW, by...)
+	m.add(namespaceGPU, "DCGM_FI_DEV_FB_USED", "Megabytes", float64(g.MemoryUsedMiB), by...)
+	for _, xid := range orNone(g.XIDErrors) {
+		m.add(namespaceGPU, "DCGM_FI_DEV_XID_ERRORS", "None", float64(xid), by...)
+	}
+}
+
+// orNone is the errors that have come, or 0, which is what DCGM says of none: so an alarm on the maximum has data
+// also while all is well.
+func orNone(xids []uint64) []uint64 {
+	if len(xids) == 0 {
+		return []uint64{0}
+	}
+	return xids
+}
+
+// reserved adds what tasks have reserved of each cluster.
+func (m *Meter) reserved(v *state.View) {
+	type share struct{ held, there [3]float64 } // of CPU, memory and GPUs
+	clusters := map[string]*share{}
+	for row := range v.ContainerInstances.All() {
+		if aws.ToString(row.Status) != "ACTIVE" {
+			continue
+		}
+		s := clusters[row.ClusterArn]
+		if s == nil {
+			s = new(share)
+			clusters[row.ClusterArn] = s
+		}
+		s.there[0] += float64(row.Capacity.CPU)
+		s.there[1] += float64(row.Capacity.MemoryMiB)
+		s.there[2] += float64(len(row.GPUs))
+	}
+	for row := range v.Tasks.All() {
+		s := clusters[aws.ToString(row.ClusterArn)]
+		if s == nil || aws.ToString(row.LastStatus) == "STOPPED" {
+			continue
+		}
+		s.held[0] += float64(row.Reserved.CPU)
+		s.held[1] += float64(row.Reserved.MemoryMiB)
+		for _, g := range row.GPUs {
+			s.held[2] += float64(g.Milli) / 1000
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for arn, s := range clusters {
+		for i, name := range []string{"CPUReservation", "MemoryReservation", "GPUReservation"} {
+			if s.there[i] > 0 {
+				m.add(namespaceECS, name, "Percent", 100*s.held[i]/s.there[i], dimensions{{Name: "ClusterName", Value: state.NameOf(arn)}})
+			}
+		}
+	}
+}
+
+// counted adds how many tasks each service has and wants, where its cluster has Container Insights, also
+// while there are none: a backlog per task is told from it.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Container-Insights-metrics-ECS.html
+func (m *Meter) counted(v *state.View) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for row := range v.Services.All() {
+		if aws.ToString(row.Status) == state.ServiceInactive || !insights(v, aws.ToString(row.ClusterArn)) {
+			continue
+		}
+		running, pending := 0, 0
+		for t := range v.Tasks.By(state.TasksByService, *row.ServiceArn) {
+			switch {
+			case aws.ToString(t.DesiredStatus) != "RUNNING": // it stops
+			case aws.ToString(t.LastStatus) == "RUNNING":
+				running++
+			default:
+				pending++
+			}
+		}
+		by := serviceDimensions(*row.ClusterArn, *row.ServiceArn)
+		m.add(namespaceInsights, "RunningTaskCount", "Count", float64(running), by)
+		m.add(namespaceInsights, "PendingTaskCount", "Count", float64(pending), by)
+		m.add(namespaceInsights, "DesiredTaskCount", "Count", float64(row.DesiredCount), by)
+	}
+}
+
+// insights says whether a cluster has Container Insights.
+func insights(v *state.View, clusterArn string) bool {
+	row := v.Clusters.Get(clusterArn)
+	if row == nil {
+		return false
+	}
+	for _, s := range row.Settings {
+		if s.Name == types.ClusterSettingNameContainerInsights {
+			return aws.ToString(s.Value) != "disabled"
+		}
+	}
+	return false
+}
+
+func clusterOf(t *state.Task) dimensions {
+	return dimensions{{Name: "ClusterName", Value: state.NameOf(aws.ToString(t.ClusterArn))}}
+}
+
+// groupOf are the dimensions of the Auto Scaling group of a node's EC2 instance, nil where it has none.
+func groupOf(v *state.View, instance *state.ContainerInstance) dimensions {
+	machine := v.Instances.Get(aws.ToString(instance.Ec2InstanceId))
+	if machine == nil || machine.Member == nil {
+		return nil
+	}
+	return dimensions{{Name: "AutoScalingGroupName", Value: machine.Member.Group}}
+}
+
+// serviceOf are the dimensions of a task's service, nil where it has none.
+func serviceOf(t *state.Task) dimensions {
+	if t.ServiceArn == "" {
+		return nil
+	}
+	return serviceDimensions(aws.ToString(t.ClusterArn), t.ServiceArn)
+}
+
+func serviceDimensions(clusterArn, serviceArn string) dimensions {
+	return dimensions{{Name: "ClusterName", Value: state.NameOf(clusterArn)}, {Name: "ServiceName", Value: state.NameOf(serviceArn)}}
+}
+
+func mean(s acs.StatsSet) float64 {
+	if s.SampleCount == 0 {
+		return 0
+	}
+	return s.Sum / float64(s.SampleCount)
+}

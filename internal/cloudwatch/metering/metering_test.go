@@ -1,0 +1,322 @@
+package metering
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/state"
+)
+
+const (
+	clusterArn  = "arn:aws:ecs:r:1:cluster/prod"
+	instanceArn = "arn:aws:ecs:r:1:container-instance/prod/node"
+)
+
+// world is a store with a node of 4 CPUs, 8 GiB and four GPUs in an Auto Scaling group, a task of a service with one of them, and a
+// task of nobody's.
+func world(t *testing.T, insights string) *state.Store {
+	t.Helper()
+	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := state.Open(t.Context(), journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	task := func(id, service string, cpu, memory int64, gpus ...state.HeldGPU) *state.Task {
+		family := cmp.Or(service, "job")
+		row := &state.Task{
+			Task: types.Task{
+				TaskArn: aws.String("arn:aws:ecs:r:1:task/prod/" + id), ClusterArn: aws.String(clusterArn), ContainerInstanceArn: aws.String(instanceArn),
+				LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"), TaskDefinitionArn: aws.String("arn:aws:ecs:r:1:task-definition/" + family + ":3"), Containers: []types.Container{{Name: aws.String("main")}},
+			},
+			Reserved: state.Resources{CPU: cpu, MemoryMiB: memory}, GPUs: gpus,
+		}
+		if service != "" {
+			row.ServiceArn = "arn:aws:ecs:r:1:service/prod/" + service
+		}
+		return row
+	}
+	err = store.Update(t.Context(), func(tx *state.Tx) error {
+		cluster := &state.Cluster{Cluster: types.Cluster{ClusterArn: aws.String(clusterArn), ClusterName: aws.String("prod"), Status: aws.String("ACTIVE")}}
+		cluster.Settings = []types.ClusterSetting{{Name: types.ClusterSettingNameContainerInsights, Value: &insights}}
+		tx.Clusters.Put(cluster)
+		tx.ContainerInstances.Put(&state.ContainerInstance{
+			ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String(instanceArn), Status: aws.String("ACTIVE"), AgentConnected: true, Ec2InstanceId: aws.String("i-1")},
+			ClusterArn:        clusterArn, GPUs: []state.GPU{{ID: "GPU-1"}, {ID: "GPU-2"}, {ID: "GPU-3"}, {ID: "GPU-4"}}, Capacity: state.Resources{CPU: 4096, MemoryMiB: 8192},
+		})
+		tx.Instances.Put(&state.Instance{Instance: ec2types.Instance{InstanceId: aws.String("i-1"), State: &ec2types.InstanceState{Name: ec2types.InstanceStateNameRunning}}, Member: &state.Member{Group: "gpus"}})
+		tx.Tasks.Put(task("one", "web", 1024, 2048, state.HeldGPU{Container: "main", ID: "GPU-1", Milli: 1000}))
+		tx.Tasks.Put(task("two", "", 512, 1024))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func use(cpuPercent, memoryMiB float64) acs.ContainerMetric {
+	return acs.ContainerMetric{
+		ContainerName: "main", CPUStatsSet: acs.StatsSet{Min: 0, Max: 2 * cpuPercent, Sum: 4 * cpuPercent, SampleCount: 4},
+		MemoryStatsSet: acs.StatsSet{Min: memoryMiB, Max: memoryMiB, Sum: memoryMiB, SampleCount: 1},
+	}
+}
+
+// told runs a meter for a while and returns what it put, as name{dimensions} unit: count x mean.
+func told(t *testing.T, store *state.Store, d time.Duration, tell func(*Meter)) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	m := New(store, Options{Now: time.Now, Log: slog.Default(), Put: func(samples []metrics.Sample) error {
+		for _, s := range samples {
+			key := s.Metric.Namespace + " " + s.Metric.Name
+			for _, d := range s.Metric.Dimensions {
+				key += " " + d.Name + "=" + d.Value
+			}
+			got[key] = fmt.Sprintf("%g %s x %g", s.Set.Sum/s.Set.Count, s.Unit, s.Set.Count)
+			if s.At == 0 {
+				t.Errorf("%s has no time", key)
+			}
+		}
+		return nil
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	tell(m)
+	time.Sleep(d)
+	cancel()
+	<-done
+	return got
+}
+
+func TestUseOfServicesAndNodes(t *testing.T) {
+	store := world(t, "enabled")
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			m.Observe(instanceArn, &acs.PublishMetricsRequest{TaskMetrics: []acs.TaskMetric{
+				{TaskArn: "arn:aws:ecs:r:1:task/prod/one", TaskDefinitionFamily: "web", ContainerMetrics: []acs.ContainerMetric{use(10, 512), use(2.5, 512)}},
+			}})
+			m.Observe(instanceArn, &acs.PublishMetricsRequest{Metadata: acs.MetricsMetadata{Fin: true}, TaskMetrics: []acs.TaskMetric{
+				{TaskArn: "arn:aws:ecs:r:1:task/prod/two", TaskDefinitionFamily: "job", ContainerMetrics: []acs.ContainerMetric{use(25, 1024)}},
+				{TaskArn: "arn:aws:ecs:r:1:task/prod/gone", ContainerMetrics: []acs.ContainerMetric{use(25, 1024)}},
+			}})
+			m.Observe("nobody", &acs.PublishMetricsRequest{Metadata: acs.MetricsMetadata{Fin: true}})
+		})
+		for key, want := range map[string]string{
+			"AWS/ECS CPUUtilization ClusterName=prod ServiceName=web":                     "50 Percent x 1", // 12.5 % of 4096 units, of 1024
+			"AWS/ECS MemoryUtilization ClusterName=prod ServiceName=web":                  "50 Percent x 1",
+			"AWS/ECS CPUUtilization ClusterName=prod":                                     "37.5 Percent x 1",
+			"AWS/ECS MemoryUtilization ClusterName=prod":                                  "25 Percent x 1",
+			"AWS/EC2 CPUUtilization InstanceId=i-1":                                       "37.5 Percent x 1",
+			"AWS/EC2 CPUUtilization AutoScalingGroupName=gpus":                            "37.5 Percent x 1",
+			"ECS/ContainerInsights CpuUtilized ClusterName=prod ServiceName=web":          "512 None x 1",
+			"ECS/ContainerInsights CpuReserved ClusterName=prod":                          "768 None x 2",
+			"ECS/ContainerInsights MemoryUtilized ClusterName=prod ServiceName=web":       "1024 Megabytes x 1",
+			"ECS/ContainerInsights CpuUtilized ClusterName=prod TaskDefinitionFamily=job": "1024 None x 1",
+		} {
+			if got[key] != want {
+				t.Errorf("%s is %q, want %q", key, got[key], want)
+			}
+		}
+	})
+}
+
+// TestANodeThatLies tells of nothing but what is its own: not of another node's task, nor of a GPU that it does not have.
+func TestANodeThatLies(t *testing.T) {
+	store := world(t, "enabled")
+	const liar = "arn:aws:ecs:r:1:container-instance/prod/liar"
+	err := store.Update(t.Context(), func(tx *state.Tx) error {
+		tx.ContainerInstances.Put(&state.ContainerInstance{
+			ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String(liar), Status: aws.String("ACTIVE"), AgentConnected: true},
+			ClusterArn:        clusterArn, GPUs: []state.GPU{{ID: "GPU-9"}},
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			m.Observe(liar, &acs.PublishMetricsRequest{TaskMetrics: []acs.TaskMetric{
+				{TaskArn: "arn:aws:ecs:r:1:task/prod/one", TaskDefinitionFamily: "made up", ContainerMetrics: []acs.ContainerMetric{use(100, 1)}},
+			}})
+			m.Observe(liar, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
+				{ID: "GPU-1", UtilizationPct: 100}, {ID: "GPU-9", TaskArn: "arn:aws:ecs:r:1:task/prod/one", UtilizationPct: 50},
+			}})
+		})
+		for key := range got {
+			if !strings.HasSuffix(key, "ClusterName=prod") && !strings.HasSuffix(key, "UUID=GPU-9") {
+				t.Errorf("it was believed on %s", key)
+			}
+		}
+	})
+}
+
+func TestWithoutInsights(t *testing.T) {
+	store := world(t, "disabled")
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			m.Observe(instanceArn, &acs.PublishMetricsRequest{Metadata: acs.MetricsMetadata{Fin: true}, TaskMetrics: []acs.TaskMetric{
+				{TaskArn: "arn:aws:ecs:r:1:task/prod/one", ContainerMetrics: []acs.ContainerMetric{use(10, 512)}},
+			}})
+		})
+		if len(got) != 6 { // AWS/ECS's and AWS/EC2's
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+func TestGPUs(t *testing.T) {
+	store := world(t, "disabled")
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			for range 2 {
+				m.Observe(instanceArn, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
+					{ID: "GPU-1", UtilizationPct: 90, MemoryUsedMiB: 1000, TemperatureC: 70, PowerW: 200, XIDErrors: []uint64{31, 79}, TaskArn: "arn:aws:ecs:r:1:task/prod/one", Container: "main"},
+					{ID: "GPU-2", UtilizationPct: 0},
+				}})
+			}
+		})
+		const prefix = "ECS/ContainerInsights/Prometheus DCGM_FI_DEV_"
+		for key, want := range map[string]string{
+			"GPU_UTIL ClusterName=prod":                 "45 Percent x 4",
+			"GPU_UTIL AutoScalingGroupName=gpus":        "45 Percent x 4",
+			"GPU_UTIL ClusterName=prod ServiceName=web": "90 Percent x 2",
+			"GPU_UTIL ClusterName=prod TaskId=one":      "90 Percent x 2",
+			"GPU_UTIL ClusterName=prod UUID=GPU-2":      "0 Percent x 2",
+			"FB_USED ClusterName=prod ServiceName=web":  "1000 Megabytes x 2",
+			"POWER_USAGE ClusterName=prod UUID=GPU-1":   "200 None x 2",
+			"GPU_TEMP ClusterName=prod ServiceName=web": "70 None x 2",
+			"XID_ERRORS ClusterName=prod UUID=GPU-1":    "55 None x 4",
+			"XID_ERRORS ClusterName=prod UUID=GPU-2":    "0 None x 2",
+			"XID_ERRORS ClusterName=prod TaskId=one":    "55 None x 4",
+		} {
+			if got[prefix+key] != want {
+				t.Errorf("%s is %q, want %q", key, got[prefix+key], want)
+			}
+		}
+	})
+}
+
+// TestAGPUIsOneTasks: each of a GPU's metrics counts for its cluster, itself, the task that has it and that
+// task's service, and for nobody else; one that is free counts for its cluster and itself.
+func TestAGPUIsOneTasks(t *testing.T) {
+	store := world(t, "disabled")
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 2*time.Second, func(m *Meter) {
+			m.Observe(instanceArn, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
+				{ID: "GPU-1", UtilizationPct: 90, TaskArn: "arn:aws:ecs:r:1:task/prod/one", Container: "main"},
+				{ID: "GPU-2", UtilizationPct: 10, TaskArn: "arn:aws:ecs:r:1:task/prod/two", Container: "main"},
+				{ID: "GPU-3", UtilizationPct: 50},
+			}})
+		})
+		for _, name := range []string{"GPU_UTIL", "GPU_TEMP", "POWER_USAGE", "FB_USED", "XID_ERRORS"} {
+			var by []string
+			for key := range got {
+				if d, ok := strings.CutPrefix(key, "ECS/ContainerInsights/Prometheus DCGM_FI_DEV_"+name+" ClusterName=prod"); ok {
+					by = append(by, strings.TrimSpace(d))
+				}
+			}
+			slices.Sort(by)
+			if want := []string{"", "ServiceName=web", "TaskId=one", "TaskId=two", "UUID=GPU-1", "UUID=GPU-2", "UUID=GPU-3"}; !slices.Equal(by, want) {
+				t.Errorf("%s is told by %q, want %q", name, by, want)
+			}
+		}
+		const load = "ECS/ContainerInsights/Prometheus DCGM_FI_DEV_GPU_UTIL ClusterName=prod"
+		for by, want := range map[string]string{
+			"": "50 Percent x 3", " ServiceName=web": "90 Percent x 1", " TaskId=one": "90 Percent x 1", " TaskId=two": "10 Percent x 1", " UUID=GPU-3": "50 Percent x 1",
+		} {
+			if got[load+by] != want {
+				t.Errorf("load by%s is %q, want %q", by, got[load+by], want)
+			}
+		}
+	})
+}
+
+func TestReservation(t *testing.T) {
+	store := world(t, "disabled")
+	synctest.Test(t, func(t *testing.T) {
+		got := told(t, store, 62*time.Second, func(*Meter) {})
+		for name, want := range map[string]string{"CPU": "37.5 Percent x 1", "Memory": "37.5 Percent x 1", "GPU": "25 Percent x 1"} {
+			if key := "AWS/ECS " + name + "Reservation ClusterName=prod"; got[key] != want {
+				t.Errorf("%s is %q, want %q", key, got[key], want)
+			}
+		}
+	})
+}
+
+// TestTaskCounts: a service's tasks are counted as DescribeServices counts them, one without any as 0, and a
+// deleted one, or one without Container Insights, not at all.
+func TestTaskCounts(t *testing.T) {
+	for _, c := range []struct {
+		name, insights string
+		want           map[string]string
+	}{
+		{"Container Insights", "enabled", map[string]string{
+			"RunningTaskCount ClusterName=prod ServiceName=web":  "2 Count x 1",
+			"PendingTaskCount ClusterName=prod ServiceName=web":  "1 Count x 1",
+			"DesiredTaskCount ClusterName=prod ServiceName=web":  "4 Count x 1",
+			"RunningTaskCount ClusterName=prod ServiceName=idle": "0 Count x 1",
+			"PendingTaskCount ClusterName=prod ServiceName=idle": "0 Count x 1",
+			"DesiredTaskCount ClusterName=prod ServiceName=idle": "0 Count x 1",
+		}},
+		{"enhanced", "enhanced", map[string]string{"RunningTaskCount ClusterName=prod ServiceName=web": "2 Count x 1"}},
+		{"none", "disabled", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := world(t, c.insights)
+			err := store.Update(t.Context(), func(tx *state.Tx) error {
+				for name, desired := range map[string]int32{"web": 4, "idle": 0, "gone": 3} {
+					row := &state.Service{Service: types.Service{
+						ServiceArn: aws.String("arn:aws:ecs:r:1:service/prod/" + name), ClusterArn: aws.String(clusterArn), Status: aws.String(state.ServiceActive), DesiredCount: desired,
+					}}
+					if name == "gone" {
+						row.Status = aws.String(state.ServiceInactive)
+					}
+					tx.Services.Put(row)
+				}
+				for id, status := range map[string][2]string{"three": {"RUNNING", "RUNNING"}, "four": {"PENDING", "RUNNING"}, "five": {"RUNNING", "STOPPED"}} {
+					tx.Tasks.Put(&state.Task{ServiceArn: "arn:aws:ecs:r:1:service/prod/web", Task: types.Task{
+						TaskArn: aws.String("arn:aws:ecs:r:1:task/prod/" + id), ClusterArn: aws.String(clusterArn), LastStatus: &status[0], DesiredStatus: &status[1],
+					}})
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				got := told(t, store, 12*time.Second, func(*Meter) {})
+				for key, want := range c.want {
+					if got["ECS/ContainerInsights "+key] != want {
+						t.Errorf("%s is %q, want %q", key, got["ECS/ContainerInsights "+key], want)
+					}
+				}
+				if c.want == nil && len(got) != 0 {
+					t.Errorf("got %v", got)
+				}
+				for key := range got {
+					if strings.Contains(key, "gone") {
+						t.Errorf("%s is told", key)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,305 @@
+package metricquery
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// filled is a store with ten minutes of two metrics: a counts 1 to 10, b is 100, and 1 in another unit.
+func filled(t *testing.T) *metrics.Store {
+	t.Helper()
+	store, err := metrics.Open(t.TempDir(), metrics.Options{Now: func() time.Time { return noon }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() }) //nolint:errcheck // the test is over
+	var samples []metrics.Sample
+	for i := range 10 {
+		at := noon.Add(time.Duration(i-10) * time.Minute).Unix()
+		samples = append(samples,
+			metrics.Sample{Metric: metrics.NewMetric("n", "a"), Unit: "Percent", At: at, Set: metrics.One(float64(i + 1))},
+			metrics.Sample{Metric: metrics.NewMetric("n", "b"), Unit: "Percent", At: at, Set: metrics.One(100)},
+			metrics.Sample{Metric: metrics.NewMetric("n", "b"), Unit: "Count", At: at, Set: metrics.One(1)})
+	}
+	if err := store.Put(samples); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func metric(id, name string, period int32, stat string) types.MetricDataQuery {
+	return types.MetricDataQuery{Id: &id, MetricStat: &types.MetricStat{
+		Metric: &types.Metric{Namespace: aws.String("n"), MetricName: &name}, Period: &period, Stat: &stat,
+	}}
+}
+
+func expression(id, text string) types.MetricDataQuery {
+	return types.MetricDataQuery{Id: &id, Expression: &text}
+}
+
+func hidden(q types.MetricDataQuery) types.MetricDataQuery {
+	q.ReturnData = aws.Bool(false)
+	return q
+}
+
+func TestRun(t *testing.T) {
+	store := filled(t)
+	percent := metric("m1", "b", 300, "Sum")
+	percent.MetricStat.Unit = types.StandardUnitPercent
+	labelled := metric("m1", "a", 300, "Maximum")
+	labelled.Label = aws.String("highest")
+	named := expression("e1", "SEARCH('MetricName=a', 'Sum', 600)")
+	named.Label, named.Period = aws.String("found"), aws.Int32(300)
+	for _, c := range []struct {
+		name    string
+		queries []types.MetricDataQuery
+		want    string
+	}{
+		{"a metric", []types.MetricDataQuery{metric("m1", "a", 300, "Sum")}, "m1 a [11:50 15, 11:55 40]"},
+		{"a label", []types.MetricDataQuery{labelled}, "m1 highest [11:50 5, 11:55 10]"},
+		{"no data", []types.MetricDataQuery{metric("m1", "none", 300, "Sum")}, "m1 none []"},
+		{"all units", []types.MetricDataQuery{metric("m1", "b", 300, "Sum")}, "m1 b [11:50 505, 11:55 505]"},
+		{"one unit", []types.MetricDataQuery{percent}, "m1 b [11:50 500, 11:55 500]"},
+		{"an expression", []types.MetricDataQuery{hidden(metric("m1", "a", 300, "Average")), expression("e1", "m1 * 2")}, "e1 e1 [11:50 6, 11:55 16]"},
+		{"expressions in any order", []types.MetricDataQuery{expression("e2", "e1 + 1"), hidden(expression("e1", "m1 * 2")), hidden(metric("m1", "a", 300, "Sum"))}, "e2 e2 [11:50 31, 11:55 81]"},
+		{"the longest period is the expression's", []types.MetricDataQuery{metric("m1", "a", 60, "Maximum"), hidden(metric("m2", "a", 600, "Sum")), expression("e1", "m1 + m2")},
+			"m1 a [11:50 1, 11:51 2, 11:52 3, 11:53 4, 11:54 5, 11:55 6, 11:56 7, 11:57 8, 11:58 9, 11:59 10]; e1 e1 [11:50 65]"},
+		{"several time series", []types.MetricDataQuery{hidden(metric("m1", "a", 600, "Sum")), hidden(metric("m2", "b", 600, "Maximum")), expression("e1", "METRICS() * 2")}, "e1 a [11:50 110]; e1 b [11:50 200]"},
+		{"a search", []types.MetricDataQuery{expression("e1", "SEARCH('{n}', 'Sum', 600)")}, "e1 a [11:50 55]; e1 b [11:50 1010]"},
+		{"a search with a label and a period of its own", []types.MetricDataQuery{named}, "e1 found a [11:50 15, 11:55 40]"},
+		{"a search that finds nothing", []types.MetricDataQuery{expression("e1", "SEARCH('{other}', 'Sum', 600)")}, ""},
+		{"a search in an expression", []types.MetricDataQuery{expression("e1", "SUM(SEARCH('{n}', 'Maximum', 600))")}, "e1 e1 [11:50 110]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q, err := New(c.queries)
+			if err != nil {
+				t.Fatal(err)
+			}
+			result, err := q.Run(store, noon.Add(-10*time.Minute), noon)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, a := range result.Answers {
+				var points []string
+				for _, p := range a.Points {
+					points = append(points, fmt.Sprintf("%s %g", p.At.Format("15:04"), p.Value))
+				}
+				got = append(got, fmt.Sprintf("%s %s [%s]", a.ID, a.Label, strings.Join(points, ", ")))
+			}
+			if got := strings.Join(got, "; "); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestEnding: periods that end at any second, of metrics and of expressions.
+func TestEnding(t *testing.T) {
+	store, err := metrics.Open(t.TempDir(), metrics.Options{Now: func() time.Time { return noon }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // the test is over
+	var samples []metrics.Sample
+	for second := range 60 {
+		samples = append(samples, metrics.Sample{Metric: metrics.NewMetric("n", "a"), At: noon.Unix() - 60 + int64(second), Fine: true, Set: metrics.One(float64(second))})
+	}
+	if err := store.Put(samples); err != nil {
+		t.Fatal(err)
+	}
+	q, err := New([]types.MetricDataQuery{metric("m1", "a", 10, "Average"), expression("e1", "m1 * 10")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := noon.Add(-7 * time.Second) // after second 52
+	r, err := q.Ending(end).Run(store, end.Add(-20*time.Second), end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"37.5 47.5", "375 475"} {
+		var got []string
+		for n, p := range r.Answers[i].Points {
+			got = append(got, fmt.Sprint(p.Value))
+			if at := end.Add(time.Duration(n-2) * 10 * time.Second); !p.At.Equal(at) {
+				t.Errorf("point %d begins at %v, want %v", n, p.At, at)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", r.Answers[i].ID, got, want)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	long, err := New([]types.MetricDataQuery{metric("m1", "a", 1, "Sum"), expression("e1", "m1 + TIME_SERIES(1)")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result, err := long.Run(filled(t), time.Time{}, noon.AddDate(5000, 0, 0)); err != nil || len(result.Answers) != 2 {
+		t.Errorf("all of time: got %v", err)
+	}
+	for _, c := range []struct {
+		name    string
+		queries []types.MetricDataQuery
+		says    string
+	}{
+		{"an id", []types.MetricDataQuery{metric("M", "a", 60, "Sum")}, "MetricDataQueries[0].Id"},
+		{"an id twice", []types.MetricDataQuery{metric("m", "a", 60, "Sum"), expression("m", "1")}, "twice"},
+		{"neither", []types.MetricDataQuery{{Id: aws.String("m")}}, "one of MetricStat and Expression"},
+		{"a period", []types.MetricDataQuery{metric("m", "a", 61, "Sum")}, "Period"},
+		{"a statistic", []types.MetricDataQuery{metric("m", "a", 60, "Mean")}, "Stat"},
+		{"no name", []types.MetricDataQuery{metric("m", "", 60, "Sum")}, "MetricName"},
+		{"what cannot be read", []types.MetricDataQuery{expression("e", "SUM(")}, "Error in expression 'e'"},
+		{"no period", []types.MetricDataQuery{expression("e", "TIME_SERIES(1)")}, "Period"},
+		{"a search's statistic", []types.MetricDataQuery{expression("e", "SEARCH('x', 'Mean', 60)")}, "Mean"},
+		{"a search's period", []types.MetricDataQuery{expression("e", "SEARCH('x', 'Sum', 61)")}, "61"},
+		{"a search without a period", []types.MetricDataQuery{expression("e", "SEARCH('x', 'Sum')")}, "Period"},
+		{"nothing", []types.MetricDataQuery{metric("m", "a", 60, "Sum"), expression("e", "m1")}, "m1"},
+		{"itself", []types.MetricDataQuery{metric("m", "a", 60, "Sum"), expression("e", "f"), expression("f", "e")}, "itself"},
+	} {
+		if _, err := New(c.queries); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v", c.name, err)
+		}
+	}
+	q, err := New([]types.MetricDataQuery{metric("m1", "a", 60, "Sum"), expression("e1", "AVG(m1)")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = q.Run(filled(t), noon.Add(-10*time.Minute), noon)
+	var wrong *Error
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "e1") {
+		t.Errorf("a single number: got %v", err)
+	}
+}
+
+// Searches find as many time series as a graph may have, and no more: of several, the first find theirs.
+func TestSearchIsBounded(t *testing.T) {
+	store := filled(t)
+	var samples []metrics.Sample
+	for i := range maxFound + 1 {
+		m := metrics.NewMetric("many", "m", metrics.Dimension{Name: "D", Value: fmt.Sprintf("%04d", i)})
+		samples = append(samples, metrics.Sample{Metric: m, Unit: "None", At: noon.Add(-time.Minute).Unix(), Set: metrics.One(1)})
+	}
+	if err := store.Put(samples); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		queries []types.MetricDataQuery
+		found   int
+		cut     bool
+	}{
+		{[]types.MetricDataQuery{expression("e1", "SEARCH('{many,D}', 'Sum', 60)")}, maxFound, true},
+		{[]types.MetricDataQuery{expression("e1", `SEARCH('{many,D} NOT D="0007"', 'Sum', 60)`)}, maxFound, false},
+		{[]types.MetricDataQuery{expression("e1", `SEARCH('{many,D} NOT D="0007"', 'Sum', 60)`), expression("e2", "SEARCH('{n}', 'Sum', 60)")}, maxFound, true},
+	} {
+		q, err := New(c.queries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := q.Run(store, noon.Add(-10*time.Minute), noon)
+		if err != nil || len(result.Answers) != c.found || result.Cut != c.cut {
+			t.Errorf("found %d, cut %v, %v", len(result.Answers), result.Cut, err)
+		}
+	}
+}
+
+// A band comes from the two weeks before the range, without what a detector leaves out, or from the range where there is
+// nothing before it.
+func TestBand(t *testing.T) {
+	store := filled(t)
+	run := func(start time.Time, c *types.AnomalyDetectorConfiguration) (lower, upper float64) {
+		t.Helper()
+		q, err := New([]types.MetricDataQuery{metric("m1", "a", 60, "Maximum"), hidden(expression("twice", "m1 * 2")), expression("e1", "ANOMALY_DETECTION_BAND(twice, 1)")})
+		if err != nil || len(q.Banded()) != 1 {
+			t.Fatal(q, err)
+		}
+		q.Detect("twice", c)
+		result, err := q.Run(store, start, noon)
+		if err != nil || len(result.Answers) != 3 || result.Answers[1].Label != "twice (expected) High" || result.Answers[2].Label != "twice (expected) Low" {
+			t.Fatalf("got %+v, %v", result, err)
+		}
+		high, low := result.Answers[1].Points, result.Answers[2].Points
+		if len(high) == 0 || len(high) != len(low) {
+			t.Fatalf("got %d and %d points", len(high), len(low))
+		}
+		return low[0].Value, high[0].Value
+	}
+	for _, c := range []struct {
+		name         string
+		start        time.Time
+		without      int // minutes before noon
+		middle, half float64
+	}{
+		{"of the nine minutes before", noon.Add(-time.Minute), 0, 10, 5.163977794943222},
+		{"without the first six", noon.Add(-time.Minute), 4, 16, 1.632993161855452},
+		{"of the range", noon.Add(-10 * time.Minute), 0, 11, 5.744562646538029},
+	} {
+		var detector *types.AnomalyDetectorConfiguration
+		if c.without > 0 {
+			detector = &types.AnomalyDetectorConfiguration{MetricTimezone: aws.String("Asia/Tokyo"), ExcludedTimeRanges: []types.Range{{StartTime: aws.Time(noon.Add(-time.Hour)), EndTime: aws.Time(noon.Add(-4 * time.Minute))}}}
+		}
+		lower, upper := run(c.start, detector)
+		if math.Abs((lower+upper)/2-c.middle) > 1e-9 || math.Abs((upper-lower)/2-c.half) > 1e-9 {
+			t.Errorf("%s: %v to %v", c.name, lower, upper)
+		}
+	}
+}
+
+// The period of an alarm on metric math is the one that its queries have, that of an expression too.
+func TestPeriodOfAlarm(t *testing.T) {
+	slow := expression("e1", "m1 * 2")
+	slow.Period = aws.Int32(300)
+	for want, alarm := range map[time.Duration]types.MetricAlarm{
+		20 * time.Second: {MetricName: aws.String("m"), Period: aws.Int32(20)},
+		time.Minute:      {Metrics: []types.MetricDataQuery{metric("m1", "a", 60, "Sum"), expression("e1", "m1 * 2")}},
+		5 * time.Minute:  {Metrics: []types.MetricDataQuery{metric("m1", "a", 60, "Sum"), slow}},
+	} {
+		q, err := New(OfAlarm(&alarm))
+		if alarm.MetricName == nil && (err != nil || q.Period() != want) || PeriodOfAlarm(&alarm) != want {
+			t.Errorf("got %v, want %v: %v", PeriodOfAlarm(&alarm), want, err)
+		}
+	}
+}
+
+// BenchmarkSearch looks through 100,000 series for 500 of them, and for none.
+func BenchmarkSearch(b *testing.B) {
+	store, err := metrics.Open(b.TempDir(), metrics.Options{Now: func() time.Time { return noon }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // the benchmark is over
+	var samples []metrics.Sample
+	for i := range 100_000 {
+		m := metrics.NewMetric("AWS/ECS", "CPUUtilization", metrics.Dimension{Name: "ClusterName", Value: fmt.Sprintf("cluster-%d", i/1000)}, metrics.Dimension{Name: "ServiceName", Value: fmt.Sprintf("service-%d", i)})
+		samples = append(samples, metrics.Sample{Metric: m, Unit: "Percent", At: noon.Add(-time.Minute).Unix(), Set: metrics.One(1)})
+	}
+	if err := store.Put(samples); err != nil {
+		b.Fatal(err)
+	}
+	for name, query := range map[string]string{"found=500": `{AWS/ECS,ClusterName,ServiceName} utilization`, "found=0": `MetricName="none" OR ServiceName=web`} {
+		b.Run(name, func(b *testing.B) {
+			q, err := New([]types.MetricDataQuery{expression("e1", "SEARCH('"+query+"', 'Average', 60)")})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := q.Run(store, noon.Add(-10*time.Minute), noon); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

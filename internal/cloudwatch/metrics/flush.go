@@ -1,0 +1,180 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/pintle/pintle/internal/file"
+)
+
+// fanIn is how many blocks of a level become one of the next.
+const fanIn = 8
+
+// flush writes the frozen head into a block of each tier. The manifest then names the blocks, and the
+// logs from number on: whatever is killed in between, what was flushed counts once.
+func (s *Store) flush(number int) error {
+	if err := s.saveSeries(); err != nil {
+		return err
+	}
+	now := s.opts.Now().Unix()
+	var made []*block
+	for _, t := range tiers {
+		b, err := s.writeTier(t, now)
+		if err != nil {
+			return err
+		}
+		if b != nil {
+			made = append(made, b)
+		}
+	}
+	before := s.manifest.Log
+	if err := s.replace(nil, made, number); err != nil {
+		return err
+	}
+	for n := before; n < number; n++ {
+		os.Remove(s.path(fmt.Sprintf("%09d.log", n))) //nolint:errcheck // what stays is removed when the store is opened
+	}
+	return s.tidy(now)
+}
+
+// saveSeries keeps the series that are not kept yet, so that logs can go.
+func (s *Store) saveSeries() error {
+	s.mu.Lock()
+	fresh := s.fresh
+	s.fresh = nil
+	s.mu.Unlock()
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := writeSeries(s.names, fresh); err != nil {
+		return err
+	}
+	return s.names.Sync()
+}
+
+func writeSeries(f *os.File, all []*series) error {
+	var b []byte
+	for _, one := range all {
+		b = file.AppendFrame(b, func(b []byte) []byte { return appendSeries(b, one) })
+	}
+	_, err := f.Write(b)
+	return err
+}
+
+// writeTier writes what a tier keeps of the frozen head, which nobody changes any more.
+func (s *Store) writeTier(t tier, now int64) (*block, error) {
+	w, err := s.newBlock(t.step, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range s.frozen.ids() {
+		bins := slices.DeleteFunc(slices.Clone(s.frozen.bins[id]), func(b bin) bool {
+			return b.at < t.oldest(now) || t.step == 1 && !b.fine
+		})
+		if err := w.add(id, rollUp(bins, t.step)); err != nil {
+			w.abort()
+			return nil, err
+		}
+	}
+	return w.close()
+}
+
+func (s *Store) newBlock(step int64, level int) (*blockWriter, error) {
+	s.nextBlock++
+	return createBlock(s.dir, fmt.Sprintf("%09d.block", s.nextBlock), step, level)
+}
+
+// replace puts blocks in the place of others, on disk and then in sight. With a log's number, the
+// frozen head has become the blocks.
+func (s *Store) replace(old, made []*block, log int) error {
+	kept := slices.DeleteFunc(slices.Clone(s.blocks), func(b *block) bool { return slices.Contains(old, b) })
+	kept = append(kept, made...)
+	m := manifest{Log: max(s.manifest.Log, log)}
+	for _, b := range kept {
+		m.Blocks = append(m.Blocks, b.blockInfo)
+	}
+	if err := file.WriteJSON(s.path("manifest"), m, true); err != nil {
+		return err
+	}
+	if err := file.SyncDir(s.dir); err != nil {
+		return err
+	}
+	s.manifest = m
+	s.blocksMu.Lock()
+	defer s.blocksMu.Unlock()
+	s.mu.Lock()
+	if log > 0 {
+		s.frozen = nil
+	}
+	s.mu.Unlock()
+	s.blocks = kept
+	var err error
+	for _, b := range old {
+		err = errors.Join(err, b.file.Close(), os.Remove(s.path(b.File)))
+	}
+	return err
+}
+
+// tidy removes the blocks of which nothing is kept any more, merges those of which there are many, and forgets metrics.
+func (s *Store) tidy(now int64) error {
+	for _, t := range tiers {
+		if err := s.expire(t, now); err != nil {
+			return err
+		}
+		for level := 0; ; level++ {
+			merged, err := s.mergeLevel(t, level, now)
+			if err != nil {
+				return err
+			}
+			if !merged {
+				break
+			}
+		}
+	}
+	return s.forget(now)
+}
+
+func (s *Store) expire(t tier, now int64) error {
+	var old []*block
+	for _, b := range s.blocks {
+		if b.Step == t.step && b.Last < t.oldest(now) {
+			old = append(old, b)
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	return s.replace(old, nil, 0)
+}
+
+// mergeLevel makes one block of a level's first ones, unless it would span more than the tier keeps,
+// and so never expire.
+func (s *Store) mergeLevel(t tier, level int, now int64) (bool, error) {
+	var old []*block
+	for _, b := range s.blocks {
+		if b.Step == t.step && b.Level == level && len(old) < fanIn {
+			old = append(old, b)
+		}
+	}
+	if len(old) < fanIn || old[fanIn-1].Last-old[0].First > now-t.oldest(now) {
+		return false, nil
+	}
+	w, err := s.newBlock(t.step, level+1)
+	if err != nil {
+		return false, err
+	}
+	if err := merge(w, old, t.oldest(now), s.knows); err != nil {
+		w.abort()
+		return false, err
+	}
+	b, err := w.close()
+	if err != nil {
+		return false, err
+	}
+	if b == nil {
+		return true, s.replace(old, nil, 0)
+	}
+	return true, s.replace(old, []*block{b}, 0)
+}

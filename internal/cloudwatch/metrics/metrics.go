@@ -1,0 +1,363 @@
+// Package metrics keeps metrics as CloudWatch does: for each series statistic sets and values by
+// the second or the minute, in any order of time, rolled up and forgotten as they age. A Put is on disk
+// when it returns; puts that come together share a flush. It knows nothing of AWS's API, nor of alarms.
+// The CloudWatch service writes and reads it, and the alarms' loop reads it.
+package metrics
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pintle/pintle/internal/file"
+)
+
+// Dimension is one of the names and values that tell metrics of one name apart.
+type Dimension struct{ Name, Value string }
+
+// Metric names a metric. Its dimensions are in order.
+type Metric struct {
+	Namespace, Name string
+	Dimensions      []Dimension
+}
+
+// NewMetric is the metric with these dimensions, in whatever order they come.
+func NewMetric(namespace, name string, dimensions ...Dimension) Metric {
+	m := Metric{namespace, name, slices.Clone(dimensions)}
+	slices.SortFunc(m.Dimensions, func(a, b Dimension) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
+	})
+	return m
+}
+
+// Key is the metric as one text. Metrics are listed in the order of their keys.
+func (m *Metric) Key() string {
+	var b strings.Builder
+	b.WriteString(m.Namespace)
+	b.WriteByte(0)
+	b.WriteString(m.Name)
+	for _, d := range m.Dimensions {
+		b.WriteByte(0)
+		b.WriteString(d.Name)
+		b.WriteByte(0)
+		b.WriteString(d.Value)
+	}
+	return b.String()
+}
+
+// Sample is what was reported of a metric at a time.
+type Sample struct {
+	Metric Metric
+	Unit   string
+	At     int64 // seconds since 1970
+	// Fine keeps it by the second, not by the minute.
+	Fine bool
+	Set  Set
+}
+
+// tier is a resolution and how long it is kept: the CloudWatch User Guide on metrics retention.
+type tier struct {
+	step int64 // seconds
+	keep time.Duration
+}
+
+const day = 24 * time.Hour
+
+var tiers = []tier{{1, 3 * time.Hour}, {60, 15 * day}, {300, 63 * day}, {3600, 455 * day}}
+
+// oldest is the first time that a tier keeps.
+func (t tier) oldest(now int64) int64 { return now - int64(t.keep/time.Second) }
+
+// Options say how the store is kept; the zero value is right.
+type Options struct {
+	Now func() time.Time
+	// MaxHead is how many bins are held in memory before they are written into blocks.
+	MaxHead int
+	// MaxMetrics is how many metrics are known. Where there are more, those that were reported longest ago are
+	// forgotten, but none that was within three hours.
+	MaxMetrics int
+	// NoSync gives up durability: for a store that is thrown away.
+	NoSync bool
+	// Note is told of samples that can be read from now on, before Put returns; nil where nobody wants to know.
+	// It must not block.
+	Note func([]Sample)
+}
+
+// defaultMaxHead comes to some 50 MB, twice that while a flush is under way.
+const defaultMaxHead = 1 << 19
+
+// defaultMaxMetrics comes to some 300 MB.
+const defaultMaxMetrics = 500_000
+
+// metricState is what is known of a metric besides its bins.
+type metricState struct {
+	Metric
+	key    string
+	series []*series // one for each unit
+	last   int64     // time of the latest bin
+	put    int64     // when something was last put, since the store was opened
+}
+
+// series is a metric in one unit.
+type series struct {
+	id     uint32
+	metric *metricState
+	unit   string
+}
+
+// Store is the store. Its methods may be called from any goroutine.
+type Store struct {
+	dir  string
+	opts Options
+
+	// blocksMu is held while blocks are read. It is taken before mu.
+	blocksMu sync.RWMutex
+	blocks   []*block
+
+	mu      sync.RWMutex
+	metrics map[string]*metricState
+	sorted  []*metricState // by key; nil where it must be made anew
+	series  map[uint32]*series
+	nextID  uint32
+	fresh   []*series // those that are not in names yet
+	head    *head
+	frozen  *head // on its way into blocks; nil where none is
+
+	// The log's writer alone uses these; who it is, queue tells.
+	log       *os.File
+	logNumber int
+	encoded   []byte
+
+	queue queue
+
+	// The flush alone uses these.
+	names     *os.File // of the series
+	nextBlock int
+	manifest  manifest
+	flushing  *flushing // the last flush; nil before the first
+}
+
+// manifest says which files make up the store.
+type manifest struct {
+	Log    int // the first that counts
+	Blocks []blockInfo
+}
+
+// Open opens the store in a directory, which it makes where there is none.
+func Open(dir string, opts Options) (*Store, error) {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	opts.MaxHead = cmp.Or(opts.MaxHead, defaultMaxHead)
+	opts.MaxMetrics = cmp.Or(opts.MaxMetrics, defaultMaxMetrics)
+	s := &Store{
+		dir: dir, opts: opts, metrics: map[string]*metricState{}, series: map[uint32]*series{}, head: newHead(), queue: queue{failed: make(chan struct{})},
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := s.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("metricstore: %w", err), s.closeFiles())
+	}
+	return s, nil
+}
+
+func (s *Store) load() (err error) {
+	if err := file.Clean(s.dir); err != nil {
+		return err
+	}
+	if err := s.loadManifest(); err != nil {
+		return err
+	}
+	s.names, err = openFrames(filepath.Join(s.dir, "series"), func(payload []byte) error {
+		d := &decoder{b: payload}
+		s.restore(d.series())
+		return d.err
+	})
+	if err != nil {
+		return err
+	}
+	s.fresh = nil
+	if err := s.loadBlocks(); err != nil {
+		return err
+	}
+	return s.loadLogs()
+}
+
+func (s *Store) loadManifest() error {
+	err := file.ReadJSON(s.path("manifest"), &s.manifest)
+	if errors.Is(err, os.ErrNotExist) {
+		s.manifest.Log = 1
+		return nil
+	}
+	return err
+}
+
+// loadBlocks opens the blocks, learns from them when each metric was last reported, and removes what a
+// crash has left of others.
+func (s *Store) loadBlocks() error {
+	known := map[string]bool{}
+	for _, info := range s.manifest.Blocks {
+		b, err := openBlock(s.dir, info)
+		if err != nil {
+			return err
+		}
+		s.blocks = append(s.blocks, b)
+		known[info.File] = true
+		s.nextBlock = max(s.nextBlock, fileNumber(info.File)+1)
+		err = b.entries(func(e entry) {
+			s.nextID = max(s.nextID, e.id+1) // also of one that was forgotten
+			s.saw(e.id, e.last)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", info.File, err)
+		}
+	}
+	paths, err := file.Glob(s.dir, "*.block")
+	for _, p := range paths {
+		if !known[filepath.Base(p)] {
+			err = errors.Join(err, os.Remove(p))
+		}
+	}
+	return err
+}
+
+// loadLogs replays what was not yet in blocks.
+func (s *Store) loadLogs() error {
+	paths, err := file.Glob(s.dir, "*.log")
+	if err != nil {
+		return err
+	}
+	s.logNumber = s.manifest.Log
+	for _, p := range paths {
+		n := fileNumber(filepath.Base(p))
+		if n < s.manifest.Log {
+			if err := os.Remove(p); err != nil {
+				return err
+			}
+			continue
+		}
+		f, err := openFrames(p, s.replay)
+		if err != nil {
+			return err
+		}
+		if s.log != nil {
+			s.log.Close() //nolint:errcheck // it was only read
+		}
+		s.log, s.logNumber = f, n
+	}
+	if s.log != nil {
+		return nil
+	}
+	return s.openLog(s.logNumber)
+}
+
+func (s *Store) replay(payload []byte) error {
+	made, samples, err := parseRecord(payload)
+	if err != nil {
+		return err
+	}
+	for _, n := range made {
+		s.restore(n)
+	}
+	for _, sample := range samples {
+		if s.series[sample.series] == nil {
+			return errCorrupt
+		}
+		s.head.add(sample)
+		s.saw(sample.series, sample.at)
+	}
+	return nil
+}
+
+func (s *Store) openLog(number int) error {
+	f, err := os.OpenFile(s.path(fmt.Sprintf("%09d.log", number)), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	s.log, s.logNumber = f, number
+	return file.SyncDir(s.dir)
+}
+
+func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
+
+// fileNumber is the number in the name of a block or a log.
+func fileNumber(file string) (n int) {
+	fmt.Sscanf(file, "%d", &n) //nolint:errcheck // 0 for what is none of ours
+	return n
+}
+
+// Close ends the store once what is being written is.
+func (s *Store) Close() error {
+	s.queue.close()
+	if s.flushing != nil {
+		<-s.flushing.done
+	}
+	return s.closeFiles()
+}
+
+func (s *Store) closeFiles() error {
+	var err error
+	for _, f := range []*os.File{s.log, s.names} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	for _, b := range s.blocks {
+		err = errors.Join(err, b.file.Close())
+	}
+	return err
+}
+
+// find returns the series of a metric in a unit, and makes it where there is none. The caller holds mu.
+func (s *Store) find(m Metric, unit string, now int64) (found *series, made bool) {
+	state := s.state(m)
+	state.put = now
+	for _, found := range state.series {
+		if found.unit == unit {
+			return found, false
+		}
+	}
+	return s.add(s.nextID, state, unit), true
+}
+
+// state is what is known of a metric.
+func (s *Store) state(m Metric) *metricState {
+	key := m.Key()
+	state := s.metrics[key]
+	if state == nil {
+		state = &metricState{Metric: m, key: key}
+		s.metrics[key] = state
+		s.sorted = nil
+	}
+	return state
+}
+
+func (s *Store) add(id uint32, m *metricState, unit string) *series {
+	one := &series{id, m, unit}
+	m.series = append(m.series, one)
+	s.series[id] = one
+	s.fresh = append(s.fresh, one)
+	s.nextID = max(s.nextID, id+1)
+	return one
+}
+
+// restore makes a series that was on disk, unless it is there.
+func (s *Store) restore(n named) {
+	if s.series[n.id] == nil {
+		s.add(n.id, s.state(n.metric), n.unit)
+	}
+}
+
+// saw notes when a series was reported, unless it was forgotten. The caller holds mu, or is the only user.
+func (s *Store) saw(id uint32, at int64) {
+	if one := s.series[id]; one != nil {
+		one.metric.last = max(one.metric.last, at)
+	}
+}

@@ -1,0 +1,143 @@
+package metrics
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Set is what was reported for a span of time, as CloudWatch sees it: a statistic set, and the values
+// themselves as far as they are known. Sets add up in any order.
+type Set struct {
+	Count, Sum, Min, Max float64
+	// Values are in order, each once. They are left out where all are equal, which Min and Max tell,
+	// and lost where a statistic set came without them. It is never changed in place.
+	Values []Value
+}
+
+// Value is a value and how often it came.
+type Value struct{ Value, Count float64 }
+
+// maxValues is the most values that a set keeps apart: more than one datum can bring. Beyond it,
+// values that are close are counted as one.
+const maxValues = 160
+
+// Of is the set of values and of how often each came.
+func Of(values []Value) Set {
+	var s Set
+	sorted := slices.Clone(values)
+	slices.SortFunc(sorted, func(a, b Value) int { return cmp.Compare(a.Value, b.Value) })
+	for _, v := range sorted {
+		s.Count += v.Count
+		s.Sum += v.Value * v.Count
+	}
+	if len(sorted) == 0 {
+		return s
+	}
+	s.Min, s.Max = sorted[0].Value, sorted[len(sorted)-1].Value
+	if s.Min != s.Max {
+		s.Values = shrink(add(nil, sorted))
+	}
+	return s
+}
+
+// One is the set of one value.
+func One(value float64) Set { return Set{Count: 1, Sum: value, Min: value, Max: value} }
+
+// Known says whether the values are known, and so percentiles.
+func (s *Set) Known() bool { return s.Min == s.Max || s.Values != nil }
+
+// Add adds what o holds.
+func (s *Set) Add(o Set) {
+	if o.Count == 0 {
+		return
+	}
+	if s.Count == 0 {
+		*s = o
+		return
+	}
+	values := s.union(&o)
+	s.Count, s.Sum = s.Count+o.Count, s.Sum+o.Sum
+	s.Min, s.Max = min(s.Min, o.Min), max(s.Max, o.Max)
+	s.Values = values
+}
+
+// union is the values of both, nil where all are equal or not all are known.
+func (s *Set) union(o *Set) []Value {
+	if !s.Known() || !o.Known() || s.Min == s.Max && o.Min == o.Max && s.Min == o.Min {
+		return nil
+	}
+	return shrink(add(s.values(), o.values()))
+}
+
+// values are the values of a set that knows them, also where all are equal.
+func (s *Set) values() []Value {
+	if s.Min == s.Max && s.Count > 0 {
+		return []Value{{s.Min, s.Count}}
+	}
+	return s.Values
+}
+
+// add merges two lists that are in order.
+func add(a, b []Value) []Value {
+	out := make([]Value, 0, len(a)+len(b))
+	for len(a) > 0 || len(b) > 0 {
+		from := &a
+		if len(a) == 0 || len(b) > 0 && b[0].Value < a[0].Value {
+			from = &b
+		}
+		out = join(out, (*from)[0])
+		*from = (*from)[1:]
+	}
+	return out
+}
+
+func join(values []Value, v Value) []Value {
+	if n := len(values); n > 0 && values[n-1].Value == v.Value {
+		values[n-1].Count += v.Count
+		return values
+	}
+	return append(values, v)
+}
+
+// shrink counts close values as one until there are few enough: it takes bits off their mantissas. The
+// three that are left for values over twenty octaves are an error of at most six in a hundred.
+func shrink(values []Value) []Value {
+	for bits := 10; len(values) > maxValues && bits >= 0; bits-- {
+		var out []Value
+		for _, v := range values {
+			out = join(out, Value{round(v.Value, bits), v.Count})
+		}
+		values = out
+	}
+	if len(values) <= maxValues {
+		return values
+	}
+	return halve(values)
+}
+
+// round keeps some bits of a value's mantissa, and takes the middle of what the rest can be. It keeps
+// the order.
+func round(f float64, bits int) float64 {
+	if f == 0 {
+		return 0
+	}
+	mask := uint64(1)<<(52-bits) - 1
+	return math.Float64frombits(math.Float64bits(f)&^mask | (mask+1)>>1)
+}
+
+// halve counts neighbours as one: for values that differ by more than rounding can bridge.
+func halve(values []Value) []Value {
+	for len(values) > maxValues {
+		var out []Value
+		for i := 0; i < len(values); i += 2 {
+			v := values[i]
+			if i+1 < len(values) {
+				v.Count += values[i+1].Count
+			}
+			out = append(out, v)
+		}
+		values = out
+	}
+	return values
+}
