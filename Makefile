@@ -27,17 +27,17 @@ lint: ## check the code's form
 
 fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/ecs/query
-	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/filterpattern
+	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/logs/filterpattern
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s -fuzzminimizetime 10x ./internal/cloudwatch/metricmath
 	go test -run xxx -fuzz FuzzParseRule -fuzztime 10s ./internal/cloudwatch/alarm
-	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/decide/emf
+	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/logs/emf
 	go test -run xxx -fuzz FuzzSchedule -fuzztime 10s -fuzzminimizetime 10x ./internal/scaling
 	go test -run xxx -fuzz FuzzPlace -fuzztime 10s -fuzzminimizetime 10x ./internal/ecs/placement
 	go test -run xxx -fuzz FuzzReadTrace -fuzztime 10s ./internal/sim
 	go test -run xxx -fuzz 'FuzzDecode$$' -fuzztime 10s ./internal/acs
 	go test -run xxx -fuzz 'FuzzDecodeSigned$$' -fuzztime 10s ./internal/acs
 	go test -run xxx -fuzz FuzzReplay -fuzztime 10s ./internal/state
-	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/logstore
+	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/logs/streams
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/cloudwatch/metrics
 	go test -run xxx -fuzz FuzzParsePayload -fuzztime 10s ./internal/queuestore
 	go test -run xxx -fuzz FuzzDecodeJSON -fuzztime 10s ./internal/wire
@@ -51,7 +51,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
 	go run ./bench/sqs
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/ecs/... ./internal/logstore ./internal/cloudwatch/metrics ./internal/objectstore ./internal/queuestore ./internal/sim ./internal/wire
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/ecs/... ./internal/logs/streams ./internal/cloudwatch/metrics ./internal/objectstore ./internal/queuestore ./internal/sim ./internal/wire
 	go run ./bench/reaction
 	go run ./bench/reaction -queue
 	go run ./bench/capacity -reaction fast

@@ -11,16 +11,17 @@ const module = "github.com/pintle/pintle/internal/"
 // mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
 // package and all below it.
 var mayKnow = map[string][]string{
+	"logs":           {"logs", "cloudwatch", "file", "pattern"},
 	"cloudwatch":     {"cloudwatch", "acs", "sqs", "queuestore", "state", "file", "pattern"},
 	"scaling":        {"scaling", "cloudwatch", "state"},
 	"appautoscaling": {"appautoscaling", "scaling", "cloudwatch", "state", "pattern"},
 	"ecs":            {"ecs", "state", "pattern", "acs", "wire/call"},
 	"autoscaling":    {"autoscaling", "scaling", "ecs/capacity", "state", "cloudwatch", "instancetype", "pattern"},
 	"ec2":            {"ec2", "state", "instancetype", "file", "pattern"},
-	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "objectstore": {"groupcommit", "file"}, "state": {"groupcommit"}, "logstore": {"file"}, "queuestore": {"file"}, "acs": {}, "instancetype": {},
+	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "objectstore": {"groupcommit", "file"}, "state": {"groupcommit"}, "queuestore": {"file"}, "acs": {}, "instancetype": {},
 	"decide":  {"decide"},
 	"control": {"ecs", "instancetype", "state", "decide", "acs", "queuestore", "objectstore"},
-	"service": {"state", "decide", "logstore", "queuestore", "objectstore", "checksum", "instancetype", "pattern", "wire/call"},
+	"service": {"state", "decide", "queuestore", "objectstore", "checksum", "instancetype", "pattern", "wire/call"},
 	"agent":   {"agent", "acs", "instancetype", "file", "pattern"}, "sidecar": {}, "worker": {},
 	"sim": {"scaling", "appautoscaling", "service", "ecs", "control", "decide", "state", "cloudwatch", "instancetype"},
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
-	"github.com/pintle/pintle/internal/service/logs"
+	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/service/s3"
 	"github.com/pintle/pintle/internal/service/sqs"
 	"github.com/pintle/pintle/internal/service/sts"

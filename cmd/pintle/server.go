@@ -44,11 +44,11 @@ import (
 	"github.com/pintle/pintle/internal/ecs/waiting"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/instancetype"
-	"github.com/pintle/pintle/internal/logstore"
+	"github.com/pintle/pintle/internal/logs"
+	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/objectstore"
 	"github.com/pintle/pintle/internal/queuestore"
 	"github.com/pintle/pintle/internal/scaling"
-	"github.com/pintle/pintle/internal/service/logs"
 	"github.com/pintle/pintle/internal/service/s3"
 	"github.com/pintle/pintle/internal/service/sqs"
 	"github.com/pintle/pintle/internal/service/sts"
@@ -105,7 +105,7 @@ type server struct {
 	handler   *wire.Handler
 	front     http.Handler // the handler, guarded where any credentials will do
 	store     *state.Store
-	logs      *logstore.Store
+	logs      *streams.Store
 	metrics   *metrics.Store
 	queues    *queuestore.Store
 	objects   *objectstore.Store
@@ -221,7 +221,7 @@ func (s *server) open(ctx context.Context) error {
 		return errors.Join(err, journal.Close())
 	}
 	s.stores = append(s.stores, s.store)
-	if s.logs, err = logstore.Open(filepath.Join(s.flags.Data, "logs")); err != nil {
+	if s.logs, err = streams.Open(filepath.Join(s.flags.Data, "logs")); err != nil {
 		return err
 	}
 	s.stores = append(s.stores, s.logs)

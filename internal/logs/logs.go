@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
-	"github.com/pintle/pintle/internal/logstore"
+	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/pattern"
 )
 
@@ -27,12 +27,12 @@ type Options struct {
 
 // Service is CloudWatch Logs for one account in one region.
 type Service struct {
-	store *logstore.Store
+	store *streams.Store
 	opts  Options
 }
 
 // New returns the service over the store.
-func New(store *logstore.Store, opts Options) *Service { return &Service{store, opts} }
+func New(store *streams.Store, opts Options) *Service { return &Service{store, opts} }
 
 func (s *Service) now() int64 { return s.opts.Now().UnixMilli() }
 
@@ -72,9 +72,9 @@ func invalidParameter(format string, args ...any) error {
 // failure turns the store's errors into AWS's.
 func failure(err error) error {
 	switch {
-	case errors.Is(err, logstore.ErrNoGroup):
+	case errors.Is(err, streams.ErrNoGroup):
 		return &types.ResourceNotFoundException{Message: aws.String("The specified log group does not exist.")}
-	case errors.Is(err, logstore.ErrNoStream):
+	case errors.Is(err, streams.ErrNoStream):
 		return &types.ResourceNotFoundException{Message: aws.String("The specified log stream does not exist.")}
 	}
 	return err

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
-	"github.com/pintle/pintle/internal/logstore"
+	"github.com/pintle/pintle/internal/logs/streams"
 )
 
 // CreateLogGroup makes a log group.
@@ -25,10 +25,10 @@ func (s *Service) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLog
 	if !slices.Contains(class.Values(), class) {
 		return nil, invalid("logGroupClass", string(class), "Member must satisfy enum value set: [STANDARD, INFREQUENT_ACCESS, DELIVERY]")
 	}
-	err := s.store.CreateGroup(logstore.Group{
+	err := s.store.CreateGroup(streams.Group{
 		Name: *in.LogGroupName, CreatedAt: s.now(), Class: string(class), KMSKeyID: aws.ToString(in.KmsKeyId), Tags: in.Tags,
 	})
-	if errors.Is(err, logstore.ErrExists) {
+	if errors.Is(err, streams.ErrExists) {
 		return nil, &types.ResourceAlreadyExistsException{Message: aws.String("The specified log group already exists")}
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func containsFold(s, sub string) bool {
 	return strings.Contains(strings.ToLower(s), strings.ToLower(sub))
 }
 
-func (s *Service) describeGroup(g logstore.Group) types.LogGroup {
+func (s *Service) describeGroup(g streams.Group) types.LogGroup {
 	out := types.LogGroup{
 		LogGroupName: aws.String(g.Name), CreationTime: aws.Int64(g.CreatedAt), Arn: aws.String(s.groupArn(g.Name) + ":*"),
 		LogGroupArn: aws.String(s.groupArn(g.Name)), StoredBytes: aws.Int64(g.Bytes), MetricFilterCount: aws.Int32(0), LogGroupClass: types.LogGroupClass(g.Class),
@@ -108,7 +108,7 @@ func (s *Service) PutRetentionPolicy(_ context.Context, in *cloudwatchlogs.PutRe
 	if !slices.Contains(retentions, days) {
 		return nil, invalidParameter("retentionInDays must be one of %v, not %d.", retentions, days)
 	}
-	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *logstore.Group) { g.RetentionDays = days }); err != nil {
+	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *streams.Group) { g.RetentionDays = days }); err != nil {
 		return nil, failure(err)
 	}
 	return &cloudwatchlogs.PutRetentionPolicyOutput{}, nil
@@ -119,7 +119,7 @@ func (s *Service) DeleteRetentionPolicy(_ context.Context, in *cloudwatchlogs.De
 	if err := checkGroupName(in.LogGroupName); err != nil {
 		return nil, err
 	}
-	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *logstore.Group) { g.RetentionDays = 0 }); err != nil {
+	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *streams.Group) { g.RetentionDays = 0 }); err != nil {
 		return nil, failure(err)
 	}
 	return &cloudwatchlogs.DeleteRetentionPolicyOutput{}, nil
@@ -163,7 +163,7 @@ func (s *Service) retag(arn *string, change func(map[string]string)) error {
 	if len(tags) > maxTags {
 		return &types.TooManyTagsException{Message: aws.String("A log group can have at most 50 tags."), ResourceName: &name}
 	}
-	return failure(s.store.UpdateGroup(name, func(g *logstore.Group) { g.Tags = tags }))
+	return failure(s.store.UpdateGroup(name, func(g *streams.Group) { g.Tags = tags }))
 }
 
 // ListTagsForResource lists the tags of a log group.

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
-	"github.com/pintle/pintle/internal/logstore"
+	"github.com/pintle/pintle/internal/logs/streams"
 )
 
 // CreateLogStream makes a log stream.
@@ -20,7 +20,7 @@ func (s *Service) CreateLogStream(_ context.Context, in *cloudwatchlogs.CreateLo
 		return nil, err
 	}
 	err := s.store.CreateStream(*in.LogGroupName, *in.LogStreamName, s.now())
-	if errors.Is(err, logstore.ErrExists) {
+	if errors.Is(err, streams.ErrExists) {
 		return nil, &types.ResourceAlreadyExistsException{Message: aws.String("The specified log stream already exists")}
 	}
 	if err != nil {
@@ -58,24 +58,24 @@ func (s *Service) DescribeLogStreams(_ context.Context, in *cloudwatchlogs.Descr
 	if err != nil {
 		return nil, err
 	}
-	streams, err := s.store.Streams(name)
+	found, err := s.store.Streams(name)
 	if err != nil {
 		return nil, failure(err)
 	}
-	streams = slices.DeleteFunc(streams, func(st logstore.Stream) bool {
+	found = slices.DeleteFunc(found, func(st streams.Stream) bool {
 		return !strings.HasPrefix(st.Name, aws.ToString(in.LogStreamNamePrefix))
 	})
 	if byTime {
-		slices.SortStableFunc(streams, func(a, b logstore.Stream) int { return cmp.Compare(a.Last, b.Last) })
+		slices.SortStableFunc(found, func(a, b streams.Stream) int { return cmp.Compare(a.Last, b.Last) })
 	}
 	if aws.ToBool(in.Descending) {
-		slices.Reverse(streams)
+		slices.Reverse(found)
 	}
-	if i := slices.IndexFunc(streams, func(st logstore.Stream) bool { return st.Name == after }); after != "" {
-		streams = streams[i+1:]
+	if i := slices.IndexFunc(found, func(st streams.Stream) bool { return st.Name == after }); after != "" {
+		found = found[i+1:]
 	}
 	out := &cloudwatchlogs.DescribeLogStreamsOutput{LogStreams: []types.LogStream{}}
-	for _, st := range streams {
+	for _, st := range found {
 		if len(out.LogStreams) == limit {
 			out.NextToken = formatToken(*out.LogStreams[limit-1].LogStreamName)
 			break
@@ -85,7 +85,7 @@ func (s *Service) DescribeLogStreams(_ context.Context, in *cloudwatchlogs.Descr
 	return out, nil
 }
 
-func (s *Service) describeStream(group string, st logstore.Stream) types.LogStream {
+func (s *Service) describeStream(group string, st streams.Stream) types.LogStream {
 	out := types.LogStream{
 		LogStreamName: aws.String(st.Name), CreationTime: aws.Int64(st.CreatedAt), StoredBytes: aws.Int64(0), // as AWS: always 0 since 2019
 		Arn: aws.String(s.groupArn(group) + ":log-stream:" + st.Name), UploadSequenceToken: aws.String(sequenceToken),

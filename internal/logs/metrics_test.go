@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
-	"github.com/pintle/pintle/internal/logstore"
+	"github.com/pintle/pintle/internal/logs/streams"
 )
 
 // fakeMetrics refuses calls with a metric called bad, and fails where it is broken.
@@ -39,7 +39,7 @@ func (f *fakeMetrics) PutMetricData(_ context.Context, in *cloudwatch.PutMetricD
 }
 
 func TestEventsCarryMetrics(t *testing.T) {
-	store, err := logstore.Open(t.TempDir())
+	store, err := streams.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestEventsCarryMetrics(t *testing.T) {
 	metrics := &fakeMetrics{}
 	now := time.Now()
 	s := New(store, Options{Now: func() time.Time { return now }, Metrics: metrics})
-	if err := store.CreateGroup(logstore.Group{Name: "g"}); err != nil {
+	if err := store.CreateGroup(streams.Group{Name: "g"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.CreateStream("g", "s", 1); err != nil {
@@ -84,7 +84,7 @@ func TestEventsCarryMetrics(t *testing.T) {
 	if err := send("plain"); err != nil {
 		t.Error(err)
 	}
-	events, _, err := store.Read(t.Context(), "g", logstore.Range{Limit: 100})
+	events, _, err := store.Read(t.Context(), "g", streams.Range{Limit: 100})
 	if err != nil || len(events) != 10 {
 		t.Errorf("%d lines are kept, %v", len(events), err)
 	}

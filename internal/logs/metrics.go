@@ -11,8 +11,8 @@ import (
 	metrictypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/pintle/pintle/internal/decide/emf"
-	"github.com/pintle/pintle/internal/logstore"
+	"github.com/pintle/pintle/internal/logs/emf"
+	"github.com/pintle/pintle/internal/logs/streams"
 )
 
 // Metrics is where the metrics go that events carry: CloudWatch.
@@ -25,7 +25,7 @@ const maxData = 1000
 
 // extract hands on the metrics of events that are in the embedded metric format. What CloudWatch refuses
 // stays what it was, a line of a log.
-func (s *Service) extract(ctx context.Context, events []logstore.Event) error {
+func (s *Service) extract(ctx context.Context, events []streams.Event) error {
 	if s.opts.Metrics == nil {
 		return nil
 	}

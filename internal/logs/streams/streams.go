@@ -1,8 +1,8 @@
-// Package logstore keeps log events on disk: for each group a directory with append-only segments, and
+// Package streams keeps log events on disk: for each group a directory with append-only segments, and
 // in memory an index of where each stream's batches lie. An append is on disk before it returns, and
 // concurrent ones share one flush. Opening reads the segments' heads; a tail that a crash has torn is
 // cut off. It knows groups, streams, times and text; what they mean is the Logs service's business.
-package logstore
+package streams
 
 import (
 	"context"

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
-	"github.com/pintle/pintle/internal/decide/filterpattern"
-	"github.com/pintle/pintle/internal/logstore"
+	"github.com/pintle/pintle/internal/logs/filterpattern"
+	"github.com/pintle/pintle/internal/logs/streams"
 )
 
 // The limits of PutLogEvents: API_PutLogEvents.
@@ -73,8 +73,8 @@ func checkBatch(events []types.InputLogEvent) error {
 
 // accept sorts out events that AWS would not take: older than 14 days or the retention, or more than
 // two hours ahead.
-func accept(in []types.InputLogEvent, now int64, retentionDays int32) ([]logstore.Event, *types.RejectedLogEventsInfo) {
-	var out []logstore.Event
+func accept(in []types.InputLogEvent, now int64, retentionDays int32) ([]streams.Event, *types.RejectedLogEventsInfo) {
+	var out []streams.Event
 	var rejected types.RejectedLogEventsInfo
 	any := false
 	for i, e := range in {
@@ -92,7 +92,7 @@ func accept(in []types.InputLogEvent, now int64, retentionDays int32) ([]logstor
 			rejected.TooOldLogEventEndIndex = aws.Int32(int32(i + 1))
 			any = true
 		default:
-			out = append(out, logstore.Event{Timestamp: *e.Timestamp, Message: *e.Message})
+			out = append(out, streams.Event{Timestamp: *e.Timestamp, Message: *e.Message})
 		}
 	}
 	if !any {
@@ -120,7 +120,7 @@ func (s *Service) GetLogEvents(ctx context.Context, in *cloudwatchlogs.GetLogEve
 	if err != nil {
 		return nil, err
 	}
-	r := logstore.Range{Streams: []string{*in.LogStreamName}, Start: aws.ToInt64(in.StartTime), Limit: limit, Backward: !aws.ToBool(in.StartFromHead)}
+	r := streams.Range{Streams: []string{*in.LogStreamName}, Start: aws.ToInt64(in.StartTime), Limit: limit, Backward: !aws.ToBool(in.StartFromHead)}
 	if in.EndTime != nil {
 		r.End = *in.EndTime - 1 // EndTime itself is not included
 	}
@@ -147,7 +147,7 @@ func (s *Service) GetLogEvents(ctx context.Context, in *cloudwatchlogs.GetLogEve
 }
 
 // cutPage cuts a page at the most text that one may have.
-func cutPage(events []logstore.Event) ([]logstore.Event, bool) {
+func cutPage(events []streams.Event) ([]streams.Event, bool) {
 	size := 0
 	for i, e := range events {
 		if size += len(e.Message) + perEvent; size > maxPageBytes && i > 0 {
@@ -159,28 +159,28 @@ func cutPage(events []logstore.Event) ([]logstore.Event, bool) {
 
 // A token is a direction and an event: what lies behind it, or ahead of it, comes next.
 
-func formatID(id logstore.ID) string {
+func formatID(id streams.ID) string {
 	return fmt.Sprintf("%013d.%09d.%012d.%05d", id.Timestamp, id.Segment, id.Offset, id.Index)
 }
 
-func parseID(s string) (id logstore.ID, err error) {
+func parseID(s string) (id streams.ID, err error) {
 	_, err = fmt.Sscanf(s, "%d.%d.%d.%d", &id.Timestamp, &id.Segment, &id.Offset, &id.Index)
 	return id, err
 }
 
 // tokens for the page. An empty page repeats where the caller stands.
-func tokens(events []logstore.Event, token string) (forward, backward *string) {
+func tokens(events []streams.Event, token string) (forward, backward *string) {
 	if len(events) > 0 {
 		return aws.String("f/" + formatID(events[len(events)-1].ID)), aws.String("b/" + formatID(events[0].ID))
 	}
 	_, at, ok := strings.Cut(token, "/")
 	if !ok {
-		at = formatID(logstore.ID{})
+		at = formatID(streams.ID{})
 	}
 	return aws.String("f/" + at), aws.String("b/" + at)
 }
 
-func applyToken(r *logstore.Range, token string) error {
+func applyToken(r *streams.Range, token string) error {
 	if token == "" {
 		return nil
 	}
@@ -198,7 +198,7 @@ func applyToken(r *logstore.Range, token string) error {
 }
 
 // applyRetention leaves out what has expired, whether it is still on disk or not.
-func (s *Service) applyRetention(name string, r *logstore.Range) error {
+func (s *Service) applyRetention(name string, r *streams.Range) error {
 	g, err := s.store.Group(name)
 	if err != nil {
 		return failure(err)
@@ -223,7 +223,7 @@ func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.Filter
 	if err != nil {
 		return nil, invalidParameter("Invalid filter pattern: %v", err)
 	}
-	r := logstore.Range{Start: aws.ToInt64(in.StartTime), Limit: limit, Keep: func(e logstore.Event) bool { return pattern.Match(e.Message) }}
+	r := streams.Range{Start: aws.ToInt64(in.StartTime), Limit: limit, Keep: func(e streams.Event) bool { return pattern.Match(e.Message) }}
 	if in.EndTime != nil {
 		r.End = max(*in.EndTime, 1)
 	}
@@ -258,7 +258,7 @@ func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.Filter
 }
 
 // eventID is the id in digits alone, as AWS's are, so that clients can compare them as text.
-func eventID(id logstore.ID) string { return strings.ReplaceAll(formatID(id), ".", "") }
+func eventID(id streams.ID) string { return strings.ReplaceAll(formatID(id), ".", "") }
 
 // streamsOf is the streams that a call names, or nil for all.
 func (s *Service) streamsOf(group string, names []string, prefix *string) ([]string, error) {
