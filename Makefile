@@ -45,13 +45,13 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzForm -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzChunked -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzXML -fuzztime 10s ./internal/wire
-	go test -run xxx -fuzz FuzzCopySource -fuzztime 10s ./internal/service/s3
+	go test -run xxx -fuzz FuzzCopySource -fuzztime 10s ./internal/s3
 	go test -run xxx -fuzz FuzzAuthorization -fuzztime 10s ./internal/wire
 
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
 	go run ./bench/sqs
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/ecs/... ./internal/logs/streams ./internal/cloudwatch/metrics ./internal/objectstore ./internal/queuestore ./internal/sim ./internal/wire
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/ecs/... ./internal/logs/streams ./internal/cloudwatch/metrics ./internal/s3/objects ./internal/queuestore ./internal/sim ./internal/wire
 	go run ./bench/reaction
 	go run ./bench/reaction -queue
 	go run ./bench/capacity -reaction fast

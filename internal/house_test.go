@@ -11,6 +11,7 @@ const module = "github.com/pintle/pintle/internal/"
 // mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
 // package and all below it.
 var mayKnow = map[string][]string{
+	"s3":             {"s3", "groupcommit", "file", "checksum", "wire/call"},
 	"logs":           {"logs", "cloudwatch", "file", "pattern"},
 	"cloudwatch":     {"cloudwatch", "acs", "sqs", "queuestore", "state", "file", "pattern"},
 	"scaling":        {"scaling", "cloudwatch", "state"},
@@ -18,10 +19,10 @@ var mayKnow = map[string][]string{
 	"ecs":            {"ecs", "state", "pattern", "acs", "wire/call"},
 	"autoscaling":    {"autoscaling", "scaling", "ecs/capacity", "state", "cloudwatch", "instancetype", "pattern"},
 	"ec2":            {"ec2", "state", "instancetype", "file", "pattern"},
-	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "objectstore": {"groupcommit", "file"}, "state": {"groupcommit"}, "queuestore": {"file"}, "acs": {}, "instancetype": {},
+	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "state": {"groupcommit"}, "queuestore": {"file"}, "acs": {}, "instancetype": {},
 	"decide":  {"decide"},
-	"control": {"ecs", "instancetype", "state", "decide", "acs", "queuestore", "objectstore"},
-	"service": {"state", "decide", "queuestore", "objectstore", "checksum", "instancetype", "pattern", "wire/call"},
+	"control": {"ecs", "instancetype", "state", "decide", "acs", "queuestore"},
+	"service": {"state", "decide", "queuestore", "checksum", "instancetype", "pattern", "wire/call"},
 	"agent":   {"agent", "acs", "instancetype", "file", "pattern"}, "sidecar": {}, "worker": {},
 	"sim": {"scaling", "appautoscaling", "service", "ecs", "control", "decide", "state", "cloudwatch", "instancetype"},
 }

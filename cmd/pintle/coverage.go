@@ -9,7 +9,7 @@ import (
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/logs"
-	"github.com/pintle/pintle/internal/service/s3"
+	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/service/sqs"
 	"github.com/pintle/pintle/internal/service/sts"
 	"github.com/pintle/pintle/internal/wire"

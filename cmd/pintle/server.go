@@ -31,8 +31,6 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
-	"github.com/pintle/pintle/internal/control/lifecycle"
-	"github.com/pintle/pintle/internal/control/notifications"
 	"github.com/pintle/pintle/internal/control/sweep"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ec2/fleet"
@@ -46,10 +44,12 @@ import (
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/streams"
-	"github.com/pintle/pintle/internal/objectstore"
 	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/s3"
+	"github.com/pintle/pintle/internal/s3/expiry"
+	"github.com/pintle/pintle/internal/s3/notifications"
+	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/scaling"
-	"github.com/pintle/pintle/internal/service/s3"
 	"github.com/pintle/pintle/internal/service/sqs"
 	"github.com/pintle/pintle/internal/service/sts"
 	"github.com/pintle/pintle/internal/state"
@@ -108,7 +108,7 @@ type server struct {
 	logs      *streams.Store
 	metrics   *metrics.Store
 	queues    *queuestore.Store
-	objects   *objectstore.Store
+	objects   *objects.Store
 	arrivals  *alarms.Arrivals // nil where the reaction is faithful
 	ecs       *ecs.Service
 	services  *rollout.Loop
@@ -238,7 +238,7 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	s.stores = append(s.stores, s.queues)
-	if s.objects, err = objectstore.Open(filepath.Join(s.flags.Data, "objects"), time.Now); err != nil {
+	if s.objects, err = objects.Open(filepath.Join(s.flags.Data, "objects"), time.Now); err != nil {
 		return err
 	}
 	s.stores = append(s.stores, s.objects)
@@ -366,7 +366,7 @@ func (s *server) run(ctx context.Context) error {
 		return notifications.Run(ctx, s.objects, notifications.Options{Now: time.Now, Queues: s.sqs, QueueURL: s.queueURL, Log: s.log})
 	})
 	g.Go(func() error {
-		return lifecycle.Run(call.With(ctx, call.Call{Service: "s3", Principal: call.S3}), s.s3, time.Now, s.log)
+		return expiry.Run(call.With(ctx, call.Call{Service: "s3", Principal: call.S3}), s.s3, time.Now, s.log)
 	})
 	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
 	g.Go(func() error {

@@ -1,0 +1,183 @@
+package s3
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pintle/pintle/internal/s3/objects"
+)
+
+// attributes is what an object is described by, beside its bytes.
+type attributes struct {
+	ContentType        string            `json:",omitzero"`
+	ContentEncoding    string            `json:",omitzero"`
+	ContentDisposition string            `json:",omitzero"`
+	ContentLanguage    string            `json:",omitzero"`
+	CacheControl       string            `json:",omitzero"`
+	Expires            *time.Time        `json:",omitzero"`
+	Metadata           map[string]string `json:",omitzero"`
+	Tags               []types.Tag       `json:",omitzero"`
+	StorageClass       string            `json:",omitzero"`
+	Encryption         string            `json:",omitzero"` // that was asked for: Pintle itself encrypts nothing
+	Checksum           sum               `json:",omitzero"`
+	UploadID           string            `json:",omitzero"` // that it came from
+}
+
+func attributesOf(text json.RawMessage) (a attributes, err error) {
+	if len(text) == 0 {
+		return a, nil
+	}
+	return a, json.Unmarshal(text, &a)
+}
+
+// inherit fills in what a bucket gives its objects; it refuses where there is no such bucket.
+func (s *Service) inherit(ctx context.Context, bucket, expectedOwner *string, a *attributes) error {
+	b, err := s.bucket(ctx, bucket, expectedOwner)
+	if err == nil && b.Settings[encryption] != nil {
+		a.Encryption = string(types.ServerSideEncryptionAes256)
+	}
+	return err
+}
+
+// encryption is what answers say of the object's.
+func (a attributes) encryption() types.ServerSideEncryption {
+	return types.ServerSideEncryption(a.Encryption)
+}
+
+func (a attributes) encode() json.RawMessage {
+	b, _ := json.Marshal(a) // strings and times cannot fail
+	return b
+}
+
+// PutObjectTagging is S3's operation.
+func (s *Service) PutObjectTagging(ctx context.Context, in *s3.PutObjectTaggingInput) (*s3.PutObjectTaggingOutput, error) {
+	if in.Tagging == nil {
+		return nil, malformedXML("Tagging is missing")
+	}
+	if err := checkTags(in.Tagging.TagSet, maxObjectTags); err != nil {
+		return nil, err
+	}
+	return &s3.PutObjectTaggingOutput{}, s.tag(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, in.Tagging.TagSet, "ObjectTagging:Put")
+}
+
+// DeleteObjectTagging is S3's operation.
+func (s *Service) DeleteObjectTagging(ctx context.Context, in *s3.DeleteObjectTaggingInput) (*s3.DeleteObjectTaggingOutput, error) {
+	return &s3.DeleteObjectTaggingOutput{}, s.tag(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, nil, "ObjectTagging:Delete")
+}
+
+func (s *Service) tag(ctx context.Context, bucket, key, version, expectedOwner *string, tags []types.Tag, event string) error {
+	if err := s.checkReading(&s3.GetObjectInput{Key: key, VersionId: version, ExpectedBucketOwner: expectedOwner}); err != nil {
+		return err
+	}
+	err := s.store.Describe(ctx, *bucket, *key, func(o *objects.Object) error {
+		a, err := attributesOf(o.Attributes)
+		a.Tags = tags
+		o.Attributes = a.encode()
+		return err
+	}, objects.Conditions{Owe: s.owe(ctx, event)})
+	return s.asError(err, *bucket, *key)
+}
+
+// described returns an object and its attributes.
+func (s *Service) described(ctx context.Context, bucket, key, version, expectedOwner *string) (*objects.Object, attributes, error) {
+	if err := s.checkReading(&s3.GetObjectInput{Key: key, VersionId: version, ExpectedBucketOwner: expectedOwner}); err != nil {
+		return nil, attributes{}, err
+	}
+	o, err := s.store.Object(ctx, *bucket, *key)
+	if err != nil {
+		return nil, attributes{}, s.asError(err, *bucket, *key)
+	}
+	a, err := attributesOf(o.Attributes)
+	return o, a, err
+}
+
+// GetObjectTagging is S3's operation.
+func (s *Service) GetObjectTagging(ctx context.Context, in *s3.GetObjectTaggingInput) (*s3.GetObjectTaggingOutput, error) {
+	_, a, err := s.described(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
+	return &s3.GetObjectTaggingOutput{TagSet: append([]types.Tag{}, a.Tags...)}, err
+}
+
+// GetObjectAcl is S3's operation: the owner may do everything.
+func (s *Service) GetObjectAcl(ctx context.Context, in *s3.GetObjectAclInput) (*s3.GetObjectAclOutput, error) {
+	_, _, err := s.described(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
+	return &s3.GetObjectAclOutput{Owner: s.owner(), Grants: s.grants()}, err
+}
+
+// PutObjectAcl is S3's operation.
+func (s *Service) PutObjectAcl(ctx context.Context, in *s3.PutObjectAclInput) (*s3.PutObjectAclOutput, error) {
+	if _, _, err := s.described(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
+	return nil, errNoACLs
+}
+
+// GetObjectAttributes is S3's operation.
+func (s *Service) GetObjectAttributes(ctx context.Context, in *s3.GetObjectAttributesInput) (*s3.GetObjectAttributesOutput, error) {
+	o, a, err := s.described(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
+	if err != nil {
+		return nil, err
+	}
+	out := &s3.GetObjectAttributesOutput{LastModified: &o.Modified}
+	for _, name := range in.ObjectAttributes {
+		switch name {
+		case types.ObjectAttributesEtag:
+			out.ETag = &o.ETag
+		case types.ObjectAttributesObjectSize:
+			out.ObjectSize = &o.Size
+		case types.ObjectAttributesStorageClass:
+			out.StorageClass = types.StorageClass(classOf(a))
+		case types.ObjectAttributesChecksum:
+			c := a.Checksum.wire()
+			out.Checksum = &c
+		case types.ObjectAttributesObjectParts:
+			if out.ObjectParts, err = s.objectParts(ctx, o, a, in); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, invalidArgument("x-amz-object-attributes", string(name), "Invalid attribute name specified.")
+		}
+	}
+	return out, nil
+}
+
+func classOf(a attributes) string {
+	if a.StorageClass == "" {
+		return string(types.StorageClassStandard)
+	}
+	return a.StorageClass
+}
+
+// objectParts is a page of the parts that an object was put together from.
+func (s *Service) objectParts(ctx context.Context, o *objects.Object, a attributes, in *s3.GetObjectAttributesInput) (*types.GetObjectAttributesParts, error) {
+	if o.Parts == 0 {
+		return nil, nil
+	}
+	out := &types.GetObjectAttributesParts{TotalPartsCount: aws.Int32(int32(o.Parts))}
+	if !a.Checksum.Composite {
+		return out, nil
+	}
+	after, limit, err := partsPage(in.PartNumberMarker, in.MaxParts)
+	if err != nil {
+		return nil, err
+	}
+	files, err := s.store.Files(ctx, o, after, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	out.MaxParts, out.PartNumberMarker, out.IsTruncated = aws.Int32(int32(limit)), aws.String(strconv.Itoa(after)), aws.Bool(len(files) > limit)
+	for _, f := range files[:min(limit, len(files))] {
+		c := sumOf(f).wire()
+		out.Parts = append(out.Parts, types.ObjectPart{
+			PartNumber: aws.Int32(int32(f.Number)), Size: &f.Size,
+			ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME, ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
+		})
+		out.NextPartNumberMarker = aws.String(strconv.Itoa(f.Number))
+	}
+	return out, nil
+}

@@ -1,0 +1,184 @@
+package s3
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pintle/pintle/internal/s3/objects"
+)
+
+// bucketName is the form of a name; see "General purpose bucket naming rules" in S3's guide.
+var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+
+var (
+	reservedPrefixes = []string{"xn--", "sthree-", "amzn-s3-demo-"}
+	reservedSuffixes = []string{"-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"}
+)
+
+func checkBucketName(name string) error {
+	bad := !bucketName.MatchString(name) || strings.Contains(name, "..")
+	if _, err := netip.ParseAddr(name); err == nil {
+		bad = true
+	}
+	for _, p := range reservedPrefixes {
+		bad = bad || strings.HasPrefix(name, p)
+	}
+	for _, p := range reservedSuffixes {
+		bad = bad || strings.HasSuffix(name, p)
+	}
+	if !bad {
+		return nil
+	}
+	return &apiError{code: "InvalidBucketName", message: "The specified bucket is not valid.", status: 400, detail: map[string]string{"BucketName": name}}
+}
+
+// CreateBucket is S3's operation.
+func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*s3.CreateBucketOutput, error) {
+	name := aws.ToString(in.Bucket)
+	if err := checkBucketName(name); err != nil {
+		return nil, err
+	}
+	if err := s.checkNewBucket(in); err != nil {
+		return nil, err
+	}
+	settings := newSettings()
+	if c := in.CreateBucketConfiguration; c != nil && len(c.Tags) > 0 {
+		if err := checkTags(c.Tags, maxBucketTags); err != nil {
+			return nil, err
+		}
+		settings[tagging], _ = json.Marshal(types.Tagging{TagSet: c.Tags})
+	}
+	err := s.store.CreateBucket(ctx, name, settings)
+	if errors.Is(err, objects.ErrExists) && s.opts.Region != "us-east-1" { // there it is no error: see CreateBucket's errors
+		return nil, refuse(409, "BucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.")
+	}
+	if err != nil && !errors.Is(err, objects.ErrExists) {
+		return nil, err
+	}
+	return &s3.CreateBucketOutput{Location: aws.String("/" + name), BucketArn: aws.String("arn:aws:s3:::" + name)}, nil
+}
+
+// newSettings are what every new bucket is set to; see "Default settings for new S3 buckets FAQ" in S3's guide.
+func newSettings() map[string]json.RawMessage {
+	yes := aws.Bool(true)
+	public, _ := json.Marshal(types.PublicAccessBlockConfiguration{BlockPublicAcls: yes, BlockPublicPolicy: yes, IgnorePublicAcls: yes, RestrictPublicBuckets: yes})
+	owner, _ := json.Marshal(types.OwnershipControls{Rules: []types.OwnershipControlsRule{{ObjectOwnership: types.ObjectOwnershipBucketOwnerEnforced}}})
+	return map[string]json.RawMessage{publicAccess: public, ownership: owner}
+}
+
+// checkNewBucket refuses what a new bucket cannot be.
+func (s *Service) checkNewBucket(in *s3.CreateBucketInput) error {
+	if in.ACL != "" && in.ACL != types.BucketCannedACLPrivate {
+		return refuse(400, "InvalidBucketAclWithObjectOwnership", "Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting")
+	}
+	err := refuseAny(
+		wanted{"x-amz-bucket-object-lock-enabled", aws.ToBool(in.ObjectLockEnabledForBucket)},
+		wanted{"x-amz-grant-full-control", in.GrantFullControl != nil}, wanted{"x-amz-grant-read", in.GrantRead != nil},
+		wanted{"x-amz-grant-read-acp", in.GrantReadACP != nil}, wanted{"x-amz-grant-write", in.GrantWrite != nil}, wanted{"x-amz-grant-write-acp", in.GrantWriteACP != nil},
+		wanted{"x-amz-object-ownership other than BucketOwnerEnforced", in.ObjectOwnership != "" && in.ObjectOwnership != types.ObjectOwnershipBucketOwnerEnforced},
+	)
+	c := in.CreateBucketConfiguration
+	if err != nil || c == nil {
+		return err
+	}
+	if c.Bucket != nil || c.Location != nil {
+		return notImplemented("directory buckets")
+	}
+	switch place := string(c.LocationConstraint); {
+	case place == "", place == s.opts.Region && place != "us-east-1", place == "EU" && s.opts.Region == "eu-west-1":
+		return nil
+	case place == "us-east-1":
+		return refuse(400, "InvalidLocationConstraint", "The specified location-constraint is not valid")
+	default:
+		return refuse(400, "IllegalLocationConstraintException", "The %s location constraint is incompatible for the region specific endpoint this request was sent to.", place)
+	}
+}
+
+// DeleteBucket is S3's operation.
+func (s *Service) DeleteBucket(ctx context.Context, in *s3.DeleteBucketInput) (*s3.DeleteBucketOutput, error) {
+	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
+	return &s3.DeleteBucketOutput{}, s.asError(s.store.DeleteBucket(ctx, *in.Bucket), *in.Bucket, "")
+}
+
+// HeadBucket is S3's operation.
+func (s *Service) HeadBucket(ctx context.Context, in *s3.HeadBucketInput) (*s3.HeadBucketOutput, error) {
+	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
+	return &s3.HeadBucketOutput{BucketRegion: &s.opts.Region, AccessPointAlias: aws.Bool(false)}, nil
+}
+
+// GetBucketLocation is S3's operation. The first region has no name there.
+func (s *Service) GetBucketLocation(ctx context.Context, in *s3.GetBucketLocationInput) (*s3.GetBucketLocationOutput, error) {
+	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
+	if s.opts.Region == "us-east-1" {
+		return &s3.GetBucketLocationOutput{}, nil
+	}
+	return &s3.GetBucketLocationOutput{LocationConstraint: types.BucketLocationConstraint(s.opts.Region)}, nil
+}
+
+// maxBuckets is how many buckets an answer has at most, and has where it is not said.
+const maxBuckets = 10000
+
+// ListBuckets is S3's operation.
+func (s *Service) ListBuckets(ctx context.Context, in *s3.ListBucketsInput) (*s3.ListBucketsOutput, error) {
+	limit := int(aws.ToInt32(in.MaxBuckets))
+	if in.MaxBuckets == nil {
+		limit = maxBuckets
+	}
+	if limit < 1 || limit > maxBuckets {
+		return nil, invalidArgument("max-buckets", "", "Argument max-buckets must be an integer between 1 and 10000")
+	}
+	out := &s3.ListBucketsOutput{Owner: s.owner(), Prefix: in.Prefix, Buckets: []types.Bucket{}}
+	if in.BucketRegion != nil && *in.BucketRegion != s.opts.Region {
+		return out, nil
+	}
+	after, err := decodeToken(in.ContinuationToken)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.store.Buckets(ctx, aws.ToString(in.Prefix), after, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	for i, b := range all {
+		if i == limit {
+			out.ContinuationToken = encodeToken(all[i-1].Name)
+			break
+		}
+		listed := types.Bucket{Name: &b.Name, CreationDate: &b.Created, BucketArn: aws.String("arn:aws:s3:::" + b.Name)}
+		if in.MaxBuckets != nil || in.Prefix != nil {
+			listed.BucketRegion = &s.opts.Region
+		}
+		out.Buckets = append(out.Buckets, listed)
+	}
+	return out, nil
+}
+
+func encodeToken(at string) *string {
+	return aws.String(base64.URLEncoding.EncodeToString([]byte("1" + at)))
+}
+
+func decodeToken(token *string) (string, error) {
+	if token == nil {
+		return "", nil
+	}
+	b, err := base64.URLEncoding.DecodeString(*token)
+	if err != nil || len(b) == 0 || b[0] != '1' {
+		return "", invalidArgument("continuation-token", *token, "The continuation token provided is incorrect")
+	}
+	return string(b[1:]), nil
+}

@@ -1,0 +1,210 @@
+package s3
+
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/hex"
+	"hash"
+	"io"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pintle/pintle/internal/checksum"
+	"github.com/pintle/pintle/internal/s3/objects"
+)
+
+// sum is a checksum that an object or a part has.
+type sum struct {
+	Algorithm checksum.Algorithm
+	Value     string
+	Composite bool `json:",omitzero"` // made of the parts' checksums
+}
+
+// value is a field of types.Checksum, for an algorithm.
+func value(c *types.Checksum, a checksum.Algorithm) **string {
+	switch a {
+	case checksum.CRC32:
+		return &c.ChecksumCRC32
+	case checksum.CRC32C:
+		return &c.ChecksumCRC32C
+	case checksum.CRC64NVME:
+		return &c.ChecksumCRC64NVME
+	case checksum.SHA1:
+		return &c.ChecksumSHA1
+	}
+	return &c.ChecksumSHA256
+}
+
+// wire is the checksum as S3's structs have it.
+func (s sum) wire() types.Checksum {
+	var c types.Checksum
+	if s.Value == "" {
+		return c
+	}
+	*value(&c, s.Algorithm) = aws.String(s.Value)
+	c.ChecksumType = types.ChecksumTypeFullObject
+	if s.Composite {
+		c.ChecksumType = types.ChecksumTypeComposite
+	}
+	return c
+}
+
+// claim is what a request says of its body.
+type claim struct {
+	length    *int64
+	md5       *string
+	algorithm types.ChecksumAlgorithm
+	values    types.Checksum
+	other     []*string // checksums of algorithms that there are not here
+}
+
+// trailing is a body with headers behind it.
+type trailing interface {
+	Announced() string
+	Trailer(name string) string
+}
+
+// maxPut is how large one put may be; more has to come in parts.
+const maxPut = 5 << 30
+
+// check refuses a body before it is read.
+func (c claim) check() error {
+	for _, o := range c.other {
+		if o != nil {
+			return notImplemented("checksums other than CRC32, CRC32C, CRC64NVME, SHA1 and SHA256")
+		}
+	}
+	if c.algorithm != "" && !checksum.Algorithm(c.algorithm).Known() {
+		return refuse(400, "InvalidRequest", "Checksum algorithm provided is unsupported. Please try again with any of the valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]")
+	}
+	n := 0
+	for _, a := range checksum.Algorithms {
+		if v := *value(&c.values, a); v != nil {
+			if n++; !a.Valid(*v) {
+				return refuse(400, "InvalidRequest", "Value for x-amz-checksum-%s header is invalid.", strings.ToLower(string(a)))
+			}
+		}
+	}
+	if n > 1 {
+		return refuse(400, "InvalidRequest", "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.")
+	}
+	if c.md5 != nil {
+		if b, err := base64.StdEncoding.DecodeString(*c.md5); err != nil || len(b) != md5.Size {
+			return refuse(400, "InvalidDigest", "The Content-MD5 you specified was invalid.")
+		}
+	}
+	if c.length != nil && *c.length > maxPut {
+		return refuse(400, "EntityTooLarge", "Your proposed upload exceeds the maximum allowed size")
+	}
+	return nil
+}
+
+// choose finds the algorithm that a body's checksum is made with: the one of the checksum that it comes with, or
+// that it announces, or S3's own choice.
+func (c claim) choose(body io.Reader, otherwise checksum.Algorithm) checksum.Algorithm {
+	for _, a := range checksum.Algorithms {
+		if *value(&c.values, a) != nil {
+			return a
+		}
+	}
+	if t, ok := body.(trailing); ok {
+		name, _ := strings.CutPrefix(strings.ToLower(t.Announced()), "x-amz-checksum-")
+		if a := checksum.Algorithm(strings.ToUpper(name)); a.Known() {
+			return a
+		}
+	}
+	if c.algorithm != "" {
+		return checksum.Algorithm(c.algorithm)
+	}
+	return otherwise
+}
+
+// receive puts a body on the disk, and checks it against what the request says of it.
+func (s *Service) receive(body io.Reader, c claim, otherwise checksum.Algorithm) (*objects.File, sum, error) {
+	if err := c.check(); err != nil {
+		return nil, sum{}, err
+	}
+	if body == nil {
+		body = strings.NewReader("")
+	}
+	a := c.choose(body, otherwise)
+	digest, chosen := md5.New(), a.New()
+	f, err := s.store.Write(&limited{io.TeeReader(body, io.MultiWriter(digest, chosen)), maxPut})
+	if err != nil {
+		return nil, sum{}, err
+	}
+	f.ETag = hex.EncodeToString(digest.Sum(nil))
+	made := sum{Algorithm: a, Value: checksum.Of(chosen)}
+	if err := c.verify(body, digest, made); err != nil {
+		s.store.Discard(f)
+		return nil, sum{}, err
+	}
+	f.Checksum = string(a) + ":" + made.Value
+	return f, made, nil
+}
+
+// verify compares what came with what the request says of it.
+func (c claim) verify(body io.Reader, digest hash.Hash, made sum) error {
+	if c.md5 != nil && *c.md5 != base64.StdEncoding.EncodeToString(digest.Sum(nil)) {
+		return refuse(400, "BadDigest", "The Content-MD5 you specified did not match what we received.")
+	}
+	want := aws.ToString(*value(&c.values, made.Algorithm))
+	if t, ok := body.(trailing); ok && want == "" {
+		want = t.Trailer("x-amz-checksum-" + strings.ToLower(string(made.Algorithm)))
+	}
+	if want != "" && want != made.Value {
+		return refuse(400, "BadDigest", "The %s you specified did not match the calculated checksum.", made.Algorithm)
+	}
+	return nil
+}
+
+// limited refuses what is larger than it may be, where nobody has said how large it is.
+type limited struct {
+	r    io.Reader
+	left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return n, refuse(400, "EntityTooLarge", "Your proposed upload exceeds the maximum allowed size")
+	}
+	return n, err
+}
+
+// sumOf is a file's checksum.
+func sumOf(f *objects.File) sum {
+	a, v, _ := strings.Cut(f.Checksum, ":")
+	return sum{Algorithm: checksum.Algorithm(a), Value: v}
+}
+
+// alsoSummed makes a second checksum of a body: that of an upload whose parts come with another one.
+type alsoSummed struct {
+	io.Reader
+	with checksum.Algorithm
+	hash hash.Hash
+}
+
+func (a *alsoSummed) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	a.hash.Write(p[:n])
+	return n, err
+}
+
+// Announced is trailing's.
+func (a *alsoSummed) Announced() string {
+	if t, ok := a.Reader.(trailing); ok {
+		return t.Announced()
+	}
+	return ""
+}
+
+// Trailer is trailing's.
+func (a *alsoSummed) Trailer(name string) string {
+	if t, ok := a.Reader.(trailing); ok {
+		return t.Trailer(name)
+	}
+	return ""
+}

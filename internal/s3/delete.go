@@ -1,0 +1,99 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pintle/pintle/internal/s3/objects"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// DeleteObject is S3's operation.
+func (s *Service) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*s3.DeleteObjectOutput, error) {
+	if err := checkKey(in.Key); err != nil {
+		return nil, err
+	}
+	if err := checkVersion(in.VersionId); err != nil {
+		return nil, err
+	}
+	if err := s.checkOwner(in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
+	event := "ObjectRemoved:Delete"
+	if call.From(ctx).Principal == call.S3 {
+		event = "LifecycleExpiration:Delete"
+	}
+	c := objects.Conditions{Owe: s.owe(ctx, event), Allow: unlessOther(in.IfMatch, in.IfMatchSize, in.IfMatchLastModifiedTime)}
+	return &s3.DeleteObjectOutput{}, s.asError(s.store.Delete(ctx, *in.Bucket, *in.Key, c), *in.Bucket, *in.Key)
+}
+
+// unlessOther refuses to delete an object that is not the one that is meant.
+func unlessOther(etag *string, size *int64, modified *time.Time) func(*objects.Bucket, *objects.Object) error {
+	return func(_ *objects.Bucket, o *objects.Object) error {
+		switch {
+		case o == nil:
+			return nil
+		case etag != nil && !matches(*etag, o.ETag):
+			return preconditionFailed("If-Match")
+		case size != nil && *size != o.Size:
+			return preconditionFailed("x-amz-if-match-size")
+		case modified != nil && !modified.Equal(o.Modified.Truncate(time.Second)):
+			return preconditionFailed("x-amz-if-match-last-modified-time")
+		}
+		return nil
+	}
+}
+
+// Limits of DeleteObjects: how many objects one call names, and how many are deleted at a time.
+const (
+	maxDeletes  = 1000
+	maxDeleting = 64
+)
+
+// DeleteObjects is S3's operation. Each object is deleted for itself.
+func (s *Service) DeleteObjects(ctx context.Context, in *s3.DeleteObjectsInput) (*s3.DeleteObjectsOutput, error) {
+	if in.Delete == nil || len(in.Delete.Objects) == 0 || len(in.Delete.Objects) > maxDeletes {
+		return nil, malformedXML("Delete must name 1 to 1000 objects")
+	}
+	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(in.Delete.Objects))
+	var g errgroup.Group
+	g.SetLimit(maxDeleting) // they share flushes
+	for i, o := range in.Delete.Objects {
+		g.Go(func() error {
+			_, errs[i] = s.DeleteObject(ctx, &s3.DeleteObjectInput{
+				Bucket: in.Bucket, Key: o.Key, VersionId: o.VersionId, IfMatch: o.ETag, IfMatchSize: o.Size, IfMatchLastModifiedTime: o.LastModifiedTime,
+			})
+			return nil
+		})
+	}
+	g.Wait() //nolint:errcheck // errors are kept one by one
+	out := &s3.DeleteObjectsOutput{}
+	for i, o := range in.Delete.Objects {
+		if e := asS3(errs[i]); e != nil {
+			out.Errors = append(out.Errors, types.Error{Key: o.Key, VersionId: o.VersionId, Code: &e.code, Message: &e.message})
+		} else if !aws.ToBool(in.Delete.Quiet) {
+			out.Deleted = append(out.Deleted, types.DeletedObject{Key: o.Key, VersionId: o.VersionId})
+		}
+	}
+	return out, nil
+}
+
+// asS3 is an error as one object of many has it.
+func asS3(err error) *apiError {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*apiError](err); ok {
+		return e
+	}
+	return &apiError{code: "InternalError", message: "We encountered an internal error. Please try again."}
+}

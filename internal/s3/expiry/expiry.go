@@ -1,0 +1,208 @@
+// Package expiry is the loop that removes what buckets' lifecycle configurations say is over: objects, and uploads
+// that nobody completes. It calls S3 as an SDK client would. It keeps nothing: what a kill leaves undone the next
+// round does.
+package expiry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/s3/rules"
+)
+
+// S3 is what the loop asks of S3.
+type S3 interface {
+	ListBuckets(context.Context, *s3.ListBucketsInput) (*s3.ListBucketsOutput, error)
+	GetBucketLifecycleConfiguration(context.Context, *s3.GetBucketLifecycleConfigurationInput) (*s3.GetBucketLifecycleConfigurationOutput, error)
+	ListObjectsV2(context.Context, *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error)
+	GetObjectTagging(context.Context, *s3.GetObjectTaggingInput) (*s3.GetObjectTaggingOutput, error)
+	DeleteObjects(context.Context, *s3.DeleteObjectsInput) (*s3.DeleteObjectsOutput, error)
+	ListMultipartUploads(context.Context, *s3.ListMultipartUploadsInput) (*s3.ListMultipartUploadsOutput, error)
+	AbortMultipartUpload(context.Context, *s3.AbortMultipartUploadInput) (*s3.AbortMultipartUploadOutput, error)
+}
+
+// every is how often the loop looks. S3 does once a day; what is over changes at midnight, and with the configuration.
+const every = time.Hour
+
+// Run removes until ctx ends. What it could not do it tries again an hour later.
+func Run(ctx context.Context, client S3, now func() time.Time, log *slog.Logger) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if err := removeAll(ctx, client, now(), log); err != nil && ctx.Err() == nil {
+			log.Error("cannot follow the buckets' lifecycle configurations", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+func removeAll(ctx context.Context, client S3, now time.Time, log *slog.Logger) error {
+	in := &s3.ListBucketsInput{MaxBuckets: aws.Int32(1000)}
+	for {
+		out, err := client.ListBuckets(ctx, in)
+		if err != nil {
+			return err
+		}
+		for _, b := range out.Buckets {
+			if err := remove(ctx, client, b.Name, now, log); err != nil && !gone(err) {
+				return err
+			}
+		}
+		if in.ContinuationToken = out.ContinuationToken; in.ContinuationToken == nil {
+			return nil
+		}
+	}
+}
+
+// remove does what a bucket's rules say.
+func remove(ctx context.Context, client S3, bucket *string, now time.Time, log *slog.Logger) error {
+	out, err := client.GetBucketLifecycleConfiguration(ctx, &s3.GetBucketLifecycleConfigurationInput{Bucket: bucket})
+	if err != nil {
+		return err
+	}
+	var expiring, aborting []types.LifecycleRule
+	for _, r := range out.Rules {
+		if r.Expiration != nil {
+			expiring = append(expiring, r)
+		}
+		if r.AbortIncompleteMultipartUpload != nil {
+			aborting = append(aborting, r)
+		}
+	}
+	expired, err := expire(ctx, client, bucket, expiring, now)
+	if err != nil {
+		return err
+	}
+	aborted, err := abort(ctx, client, bucket, aborting, now)
+	if err != nil {
+		return err
+	}
+	if expired+aborted > 0 {
+		log.Info("lifecycle", "bucket", *bucket, "objects expired", expired, "uploads aborted", aborted)
+	}
+	return nil
+}
+
+// expire deletes the objects that are over by a rule, and says how many those were.
+func expire(ctx context.Context, client S3, bucket *string, rules []types.LifecycleRule, now time.Time) (n int, err error) {
+	if len(rules) == 0 {
+		return 0, nil
+	}
+	in := &s3.ListObjectsV2Input{Bucket: bucket}
+	for {
+		page, err := client.ListObjectsV2(ctx, in)
+		if err != nil {
+			return n, err
+		}
+		var over []types.ObjectIdentifier
+		for _, o := range page.Contents {
+			is, err := expired(ctx, client, bucket, o, rules, now)
+			if err != nil {
+				return n, err
+			}
+			if is { // unless it is another one by then
+				over = append(over, types.ObjectIdentifier{Key: o.Key, ETag: o.ETag, Size: o.Size, LastModifiedTime: aws.Time(o.LastModified.Truncate(time.Second))})
+			}
+		}
+		deleted, err := deleteAll(ctx, client, bucket, over)
+		if n += deleted; err != nil {
+			return n, err
+		}
+		if in.ContinuationToken = page.NextContinuationToken; in.ContinuationToken == nil {
+			return n, nil
+		}
+	}
+}
+
+// deleteAll deletes a page of objects in one call, which lets them share flushes, and says how many it deleted.
+func deleteAll(ctx context.Context, client S3, bucket *string, over []types.ObjectIdentifier) (n int, err error) {
+	if len(over) == 0 {
+		return 0, nil
+	}
+	out, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: bucket, Delete: &types.Delete{Objects: over, Quiet: aws.Bool(true)}})
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range out.Errors {
+		if refused := (&smithy.GenericAPIError{Code: aws.ToString(e.Code), Message: aws.ToString(e.Message)}); !gone(refused) {
+			err = errors.Join(err, refused)
+		}
+	}
+	return len(over) - len(out.Errors), err
+}
+
+func expired(ctx context.Context, client S3, bucket *string, o types.Object, of []types.LifecycleRule, now time.Time) (bool, error) {
+	object := rules.Object{Key: *o.Key, Size: *o.Size, Modified: *o.LastModified}
+	tagged := false
+	for _, r := range of {
+		if len(rules.Tags(r.Filter)) > 0 && !tagged {
+			out, err := client.GetObjectTagging(ctx, &s3.GetObjectTaggingInput{Bucket: bucket, Key: o.Key})
+			if gone(err) {
+				return false, nil
+			}
+			if err != nil {
+				return false, err
+			}
+			object.Tags, tagged = out.TagSet, true
+		}
+		if rules.Expired(r, object, now) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// abort ends the uploads that have been incomplete for too long by a rule, and says how many those were.
+func abort(ctx context.Context, client S3, bucket *string, of []types.LifecycleRule, now time.Time) (n int, err error) {
+	if len(of) == 0 {
+		return 0, nil
+	}
+	in := &s3.ListMultipartUploadsInput{Bucket: bucket}
+	for {
+		page, err := client.ListMultipartUploads(ctx, in)
+		if err != nil {
+			return n, err
+		}
+		for _, u := range page.Uploads {
+			for _, r := range of {
+				if !rules.Aborted(r, *u.Key, *u.Initiated, now) {
+					continue
+				}
+				_, err := client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: bucket, Key: u.Key, UploadId: u.UploadId})
+				if err != nil && !gone(err) {
+					return n, err
+				}
+				n++
+				break
+			}
+		}
+		if !aws.ToBool(page.IsTruncated) {
+			return n, nil
+		}
+		in.KeyMarker, in.UploadIdMarker = page.NextKeyMarker, page.NextUploadIdMarker
+	}
+}
+
+// gone says that what a call was about is not there any more, or is another by now: there is nothing to do.
+func gone(err error) bool {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode() {
+	case "NoSuchBucket", "NoSuchKey", "NoSuchUpload", "NoSuchLifecycleConfiguration", "PreconditionFailed":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,192 @@
+package expiry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/pintle/pintle/internal/s3"
+	"github.com/pintle/pintle/internal/s3/objects"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+type queues struct{}
+
+func (queues) SendMessage(context.Context, *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
+	return &sqs.SendMessageOutput{}, nil
+}
+
+// world is an S3 with buckets a and b, of which a has rules, and a clock.
+type world struct {
+	*s3.Service
+	t     *testing.T
+	store *objects.Store
+	now   time.Time
+}
+
+func newWorld(t *testing.T, rules ...types.LifecycleRule) *world {
+	t.Helper()
+	w := &world{t: t, now: time.Date(2026, 11, 21, 10, 30, 0, 123456789, time.UTC)}
+	var err error
+	if w.store, err = objects.Open(t.TempDir(), func() time.Time { return w.now }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.store.Close() })
+	w.Service = s3.New(w.store, s3.Options{
+		Region: "us-east-1", Account: "000000000000", Now: func() time.Time { return w.now }, Queues: queues{}, QueueURL: func(arn string) string { return arn },
+	})
+	for _, name := range []string{"a", "b"} {
+		_, err := w.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: aws.String("bucket-" + name)})
+		w.must(err)
+	}
+	_, err = w.PutBucketLifecycleConfiguration(t.Context(), &awss3.PutBucketLifecycleConfigurationInput{
+		Bucket: aws.String("bucket-a"), LifecycleConfiguration: &types.BucketLifecycleConfiguration{Rules: rules},
+	})
+	w.must(err)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) put(bucket, key, tagging string) {
+	w.t.Helper()
+	in := &awss3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(key), ContentLength: aws.Int64(int64(len(key)))}
+	if tagging != "" {
+		in.Tagging = &tagging
+	}
+	_, err := w.PutObject(w.t.Context(), in)
+	w.must(err)
+}
+
+func (w *world) keys(bucket string) (keys []string) {
+	w.t.Helper()
+	out, err := w.ListObjectsV2(w.t.Context(), &awss3.ListObjectsV2Input{Bucket: &bucket})
+	w.must(err)
+	for _, o := range out.Contents {
+		keys = append(keys, *o.Key)
+	}
+	return keys
+}
+
+func (w *world) removeAll() {
+	w.t.Helper()
+	w.must(removeAll(call.With(w.t.Context(), call.Call{Service: "s3", Principal: call.S3}), w, w.now, slog.Default()))
+}
+
+func expires(days int32, f types.LifecycleRuleFilter) types.LifecycleRule {
+	return types.LifecycleRule{Status: types.ExpirationStatusEnabled, Filter: &f, Expiration: &types.LifecycleExpiration{Days: &days}}
+}
+
+// TestRemoves has objects and uploads go as their bucket's rules say, and the bucket's queue told.
+func TestRemoves(t *testing.T) {
+	w := newWorld(t,
+		expires(1, types.LifecycleRuleFilter{Prefix: aws.String("logs/")}),
+		expires(1, types.LifecycleRuleFilter{Tag: &types.Tag{Key: aws.String("keep"), Value: aws.String("no")}}),
+		types.LifecycleRule{
+			Status: types.ExpirationStatusEnabled, Filter: &types.LifecycleRuleFilter{},
+			AbortIncompleteMultipartUpload: &types.AbortIncompleteMultipartUpload{DaysAfterInitiation: aws.Int32(1)},
+		})
+	_, err := w.PutBucketNotificationConfiguration(t.Context(), &awss3.PutBucketNotificationConfigurationInput{Bucket: aws.String("bucket-a"), NotificationConfiguration: &types.NotificationConfiguration{
+		QueueConfigurations: []types.QueueConfiguration{{QueueArn: aws.String("arn:aws:sqs:us-east-1:000000000000:q"), Events: []types.Event{"s3:LifecycleExpiration:*", "s3:ObjectRemoved:*"}}},
+	}})
+	w.must(err)
+	for i := range 1001 { // more than a page
+		w.put("bucket-a", fmt.Sprintf("logs/%04d", i), "")
+	}
+	w.put("bucket-a", "tagged", "keep=no")
+	w.put("bucket-a", "kept", "keep=yes")
+	w.put("bucket-b", "logs/x", "")
+	_, err = w.CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{Bucket: aws.String("bucket-a"), Key: aws.String("part")})
+	w.must(err)
+
+	w.now = time.Date(2026, 11, 22, 23, 59, 59, 0, time.UTC)
+	w.removeAll()
+	if got := len(w.keys("bucket-a")); got != 1000 {
+		t.Fatalf("%d objects are left before it is time", got)
+	}
+	w.put("bucket-a", "logs/0007", "") // it is a new one
+	w.now = w.now.Add(time.Second)
+	w.removeAll()
+	if got := w.keys("bucket-a"); !slices.Equal(got, []string{"kept", "logs/0007"}) {
+		t.Errorf("bucket a has %q", got)
+	}
+	if got := w.keys("bucket-b"); !slices.Equal(got, []string{"logs/x"}) {
+		t.Errorf("bucket b has %q", got)
+	}
+	uploads, err := w.ListMultipartUploads(t.Context(), &awss3.ListMultipartUploadsInput{Bucket: aws.String("bucket-a")})
+	if err != nil || len(uploads.Uploads) != 0 {
+		t.Errorf("%d uploads are left, %v", len(uploads.Uploads), err)
+	}
+	owed, _, err := w.store.Owed(t.Context(), 2000)
+	if err != nil || len(owed) != 1001 {
+		t.Fatalf("%d messages are owed, %v", len(owed), err)
+	}
+	for _, want := range []string{`"eventName":"LifecycleExpiration:Delete"`, `"principalId":"s3.amazonaws.com"`} {
+		if !strings.Contains(string(owed[0].Body), want) {
+			t.Errorf("the message lacks %s: %s", want, owed[0].Body)
+		}
+	}
+	w.removeAll() // nothing is left to do
+	if got := len(w.keys("bucket-a")); got != 2 {
+		t.Errorf("%d objects are left", got)
+	}
+}
+
+// changing is an S3 whose objects are written anew just before they are deleted.
+type changing struct{ *world }
+
+func (c changing) DeleteObjects(ctx context.Context, in *awss3.DeleteObjectsInput) (*awss3.DeleteObjectsOutput, error) {
+	for _, o := range in.Delete.Objects {
+		c.put(*in.Bucket, *o.Key, "")
+	}
+	return c.Service.DeleteObjects(ctx, in)
+}
+
+// TestSparesWhatIsNew: an object that was written anew since it was listed stays.
+func TestSparesWhatIsNew(t *testing.T) {
+	w := newWorld(t, expires(1, types.LifecycleRuleFilter{}))
+	w.put("bucket-a", "o", "")
+	w.now = w.now.AddDate(0, 0, 3)
+	w.must(removeAll(t.Context(), changing{w}, w.now, slog.Default()))
+	if got := w.keys("bucket-a"); len(got) != 1 {
+		t.Errorf("bucket a has %q", got)
+	}
+}
+
+// failing is an S3 that fails, and counts how often it was asked.
+type failing struct {
+	S3
+	asked int
+}
+
+func (f *failing) ListBuckets(context.Context, *awss3.ListBucketsInput) (*awss3.ListBucketsOutput, error) {
+	f.asked++
+	return nil, fmt.Errorf("no luck")
+}
+
+// TestRunTriesAgain: what fails ends no loop.
+func TestRunTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*every+time.Minute)
+		defer cancel()
+		f := &failing{}
+		if err := Run(ctx, f, time.Now, slog.New(slog.DiscardHandler)); err != context.DeadlineExceeded || f.asked != 3 {
+			t.Errorf("it asked %d times, and ended with %v", f.asked, err)
+		}
+	})
+}

@@ -1,0 +1,256 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pintle/pintle/internal/s3/objects"
+)
+
+// checkVersion refuses every version but the one that objects have where there is no versioning.
+func checkVersion(id *string) error {
+	if id == nil || *id == "null" || *id == "" {
+		return nil
+	}
+	return invalidArgument("versionId", *id, "Invalid version id specified")
+}
+
+// pick decides what of an object is sent.
+func pick(in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
+	all := objects.Stretch{Length: o.Size}
+	if err := checkConditions(in, o); err != nil {
+		return all, err
+	}
+	if in.Range == nil {
+		return all, nil
+	}
+	return parseRange(*in.Range, o.Size)
+}
+
+// checkConditions checks a get's conditions in RFC 9110's order.
+func checkConditions(in *s3.GetObjectInput, o *objects.Object) error {
+	modified := o.Modified.Truncate(time.Second) // as clients know it
+	if in.IfMatch != nil {
+		if !matches(*in.IfMatch, o.ETag) {
+			return preconditionFailed("If-Match")
+		}
+	} else if in.IfUnmodifiedSince != nil && modified.After(*in.IfUnmodifiedSince) {
+		return preconditionFailed("If-Unmodified-Since")
+	}
+	if in.IfNoneMatch != nil {
+		if matches(*in.IfNoneMatch, o.ETag) {
+			return notModified(o)
+		}
+	} else if in.IfModifiedSince != nil && !modified.After(*in.IfModifiedSince) {
+		return notModified(o)
+	}
+	return nil
+}
+
+func notModified(o *objects.Object) error {
+	return &apiError{
+		code: "NotModified", message: "Not Modified", status: http.StatusNotModified,
+		header: http.Header{"Etag": {*quoted(o.ETag)}, "Last-Modified": {o.Modified.Format(http.TimeFormat)}},
+	}
+}
+
+var rangeForm = regexp.MustCompile(`^bytes=([0-9]{1,18})?-([0-9]{1,18})?$`)
+
+// isRange says whether a text is one range, with an end that is not before its beginning.
+func isRange(text string) bool {
+	m := rangeForm.FindStringSubmatch(text)
+	if m == nil || m[1] == "" && m[2] == "" {
+		return false
+	}
+	from, _ := strconv.ParseInt(m[1], 10, 64)
+	to, err := strconv.ParseInt(m[2], 10, 64)
+	return m[1] == "" || err != nil || from <= to
+}
+
+// parseRange reads a Range. One that makes no sense is ignored, as RFC 9110 has it; S3 sends one range at most.
+func parseRange(text string, size int64) (objects.Stretch, error) {
+	all := objects.Stretch{Length: size}
+	if !isRange(text) {
+		return all, nil
+	}
+	first, last, _ := strings.Cut(strings.TrimPrefix(text, "bytes="), "-")
+	from, _ := strconv.ParseInt(first, 10, 64)
+	to, _ := strconv.ParseInt(last, 10, 64)
+	switch {
+	case first == "" && to == 0:
+		return all, invalidRange(text, size)
+	case first == "":
+		from, to = max(size-to, 0), size-1
+	case last == "":
+		to = size - 1
+	}
+	if from >= size {
+		return all, invalidRange(text, size)
+	}
+	return objects.Stretch{From: from, Length: min(to, size-1) - from + 1}, nil
+}
+
+func invalidRange(text string, size int64) error {
+	return &apiError{
+		code: "InvalidRange", message: "The requested range is not satisfiable", status: http.StatusRequestedRangeNotSatisfiable,
+		detail: map[string]string{"RangeRequested": text, "ActualObjectSize": strconv.FormatInt(size, 10)},
+		header: http.Header{"Content-Range": {"bytes */" + strconv.FormatInt(size, 10)}},
+	}
+}
+
+// GetObject is S3's operation.
+func (s *Service) GetObject(ctx context.Context, in *s3.GetObjectInput) (*s3.GetObjectOutput, error) {
+	if err := s.checkReading(in); err != nil {
+		return nil, err
+	}
+	var want objects.Stretch
+	o, body, err := s.store.Read(ctx, *in.Bucket, *in.Key, func(o *objects.Object) (_ objects.Stretch, err error) {
+		want, err = s.stretch(ctx, in, o)
+		return want, err
+	})
+	if err != nil {
+		return nil, s.asError(err, *in.Bucket, *in.Key)
+	}
+	out, err := answer(in, o, want)
+	if err != nil {
+		return nil, errors.Join(err, body.Close())
+	}
+	out.Body = body
+	return out, nil
+}
+
+// answer is what get and head say of an object.
+func answer(in *s3.GetObjectInput, o *objects.Object, want objects.Stretch) (*s3.GetObjectOutput, error) {
+	a, err := attributesOf(o.Attributes)
+	if err != nil {
+		return nil, err
+	}
+	out := &s3.GetObjectOutput{
+		AcceptRanges: aws.String("bytes"), ETag: quoted(o.ETag), LastModified: &o.Modified, ContentLength: &want.Length,
+		ContentType: override(in.ResponseContentType, a.ContentType), ContentEncoding: override(in.ResponseContentEncoding, a.ContentEncoding),
+		ContentDisposition: override(in.ResponseContentDisposition, a.ContentDisposition), ContentLanguage: override(in.ResponseContentLanguage, a.ContentLanguage),
+		CacheControl: override(in.ResponseCacheControl, a.CacheControl), Expires: a.Expires, Metadata: a.Metadata, StorageClass: types.StorageClass(a.StorageClass), ServerSideEncryption: a.encryption(),
+		ContentRange: contentRange(in, want, o.Size), PartsCount: partsCount(in, o),
+	}
+	if in.ResponseExpires != nil {
+		out.Expires = in.ResponseExpires
+	}
+	if len(a.Tags) > 0 {
+		out.TagCount = aws.Int32(int32(len(a.Tags)))
+	}
+	if in.ChecksumMode == types.ChecksumModeEnabled && want.Length == o.Size {
+		c := a.Checksum.wire()
+		out.ChecksumType, out.ChecksumCRC32, out.ChecksumCRC32C, out.ChecksumCRC64NVME = c.ChecksumType, c.ChecksumCRC32, c.ChecksumCRC32C, c.ChecksumCRC64NVME
+		out.ChecksumSHA1, out.ChecksumSHA256 = c.ChecksumSHA1, c.ChecksumSHA256
+	}
+	return out, nil
+}
+
+// HeadObject is S3's operation: what GetObject says, without the bytes.
+func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.HeadObjectOutput, error) {
+	get := &s3.GetObjectInput{
+		Bucket: in.Bucket, Key: in.Key, ExpectedBucketOwner: in.ExpectedBucketOwner, VersionId: in.VersionId, Range: in.Range, PartNumber: in.PartNumber,
+		IfMatch: in.IfMatch, IfNoneMatch: in.IfNoneMatch, IfModifiedSince: in.IfModifiedSince, IfUnmodifiedSince: in.IfUnmodifiedSince,
+		SSECustomerAlgorithm: in.SSECustomerAlgorithm, ChecksumMode: in.ChecksumMode, ResponseContentType: in.ResponseContentType,
+		ResponseContentEncoding: in.ResponseContentEncoding, ResponseContentDisposition: in.ResponseContentDisposition,
+		ResponseContentLanguage: in.ResponseContentLanguage, ResponseCacheControl: in.ResponseCacheControl, ResponseExpires: in.ResponseExpires,
+	}
+	if err := s.checkReading(get); err != nil {
+		return nil, err
+	}
+	o, err := s.store.Object(ctx, *in.Bucket, *in.Key)
+	if err != nil {
+		return nil, s.asError(err, *in.Bucket, *in.Key)
+	}
+	want, err := s.stretch(ctx, get, o)
+	if err != nil {
+		return nil, err
+	}
+	g, err := answer(get, o, want)
+	if err != nil {
+		return nil, err
+	}
+	return &s3.HeadObjectOutput{
+		AcceptRanges: g.AcceptRanges, ETag: g.ETag, LastModified: g.LastModified, ContentLength: g.ContentLength, ContentType: g.ContentType,
+		ContentEncoding: g.ContentEncoding, ContentDisposition: g.ContentDisposition, ContentLanguage: g.ContentLanguage, CacheControl: g.CacheControl,
+		Expires: g.Expires, Metadata: g.Metadata, StorageClass: g.StorageClass, ServerSideEncryption: g.ServerSideEncryption, ContentRange: g.ContentRange, PartsCount: g.PartsCount, TagCount: g.TagCount,
+		ChecksumType: g.ChecksumType, ChecksumCRC32: g.ChecksumCRC32, ChecksumCRC32C: g.ChecksumCRC32C, ChecksumCRC64NVME: g.ChecksumCRC64NVME,
+		ChecksumSHA1: g.ChecksumSHA1, ChecksumSHA256: g.ChecksumSHA256,
+	}, nil
+}
+
+// checkReading refuses what is asked of an object, whatever it is.
+func (s *Service) checkReading(in *s3.GetObjectInput) error {
+	if err := checkKey(in.Key); err != nil {
+		return err
+	}
+	if err := checkVersion(in.VersionId); err != nil {
+		return err
+	}
+	if in.SSECustomerAlgorithm != nil {
+		return notImplemented("x-amz-server-side-encryption-customer-algorithm")
+	}
+	if in.PartNumber != nil && in.Range != nil {
+		return refuse(400, "InvalidRequest", "Cannot specify both Range header and partNumber query parameter")
+	}
+	return s.checkOwner(in.ExpectedBucketOwner)
+}
+
+// stretch is what of an object is sent: a range, a part, or all.
+func (s *Service) stretch(ctx context.Context, in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
+	want, err := pick(in, o)
+	if err != nil || in.PartNumber == nil {
+		return want, err
+	}
+	n := int(*in.PartNumber)
+	if n < 1 || n > maxParts {
+		return want, invalidArgument("partNumber", strconv.Itoa(n), "Part number must be an integer between 1 and 10000, inclusive")
+	}
+	files, err := s.store.Files(ctx, o, -1, n)
+	if err != nil {
+		return want, err
+	}
+	if n > len(files) {
+		return want, refuse(416, "InvalidPartNumber", "The requested partnumber is not satisfiable")
+	}
+	want.From = 0
+	for _, f := range files[:n-1] {
+		want.From += f.Size
+	}
+	want.Length = files[n-1].Size
+	return want, nil
+}
+
+// contentRange says what of an object is sent, where that was asked for. A range that was ignored says nothing.
+func contentRange(in *s3.GetObjectInput, want objects.Stretch, size int64) *string {
+	if size == 0 || in.PartNumber == nil && (in.Range == nil || !isRange(*in.Range)) {
+		return nil
+	}
+	return aws.String("bytes " + strconv.FormatInt(want.From, 10) + "-" + strconv.FormatInt(want.From+want.Length-1, 10) + "/" + strconv.FormatInt(size, 10))
+}
+
+func partsCount(in *s3.GetObjectInput, o *objects.Object) *int32 {
+	if in.PartNumber == nil || o.Parts == 0 {
+		return nil
+	}
+	return aws.Int32(int32(o.Parts))
+}
+
+func override(want *string, have string) *string {
+	if want != nil {
+		return want
+	}
+	if have == "" {
+		return nil
+	}
+	return &have
+}

@@ -1,0 +1,188 @@
+package s3
+
+import (
+	"context"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pintle/pintle/internal/s3/objects"
+)
+
+// maxKeys is how many keys a page has at most, and has where it is not said.
+const maxKeys = 1000
+
+func pageSize(name string, asked *int32) (int, error) {
+	if asked == nil {
+		return maxKeys, nil
+	}
+	if *asked < 0 {
+		return 0, invalidArgument(name, "", "Argument %s must be an integer between 0 and 2147483647", name)
+	}
+	return min(int(*asked), maxKeys), nil
+}
+
+// encoder encodes what XML might not hold, where the caller asks for that.
+func encoder(encoding types.EncodingType) (func(string) *string, error) {
+	switch encoding {
+	case "":
+		return func(s string) *string { return &s }, nil
+	case types.EncodingTypeUrl:
+		return func(s string) *string { return aws.String(urlEncode(s)) }, nil
+	}
+	return nil, invalidArgument("encoding-type", string(encoding), "Invalid Encoding Method specified in Request")
+}
+
+// urlEncode escapes all but letters, digits, slashes and - _ . *; a space is %20, which decoders of forms and
+// of URLs both read.
+func urlEncode(s string) string {
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-_.*/", c) >= 0:
+			b.WriteByte(c)
+		default:
+			b.WriteByte('%')
+			b.WriteByte(digits[c>>4])
+			b.WriteByte(digits[c&15])
+		}
+	}
+	return b.String()
+}
+
+// present is the encoded text, nil where there is none.
+func present(encode func(string) *string, text *string) *string {
+	if aws.ToString(text) == "" {
+		return nil
+	}
+	return encode(*text)
+}
+
+// listed is an object as listings have it.
+func (s *Service) listed(o *objects.Object, encode func(string) *string, withOwner bool) (types.Object, error) {
+	a, err := attributesOf(o.Attributes)
+	l := types.Object{Key: encode(o.Key), ETag: quoted(o.ETag), Size: &o.Size, LastModified: &o.Modified, StorageClass: types.ObjectStorageClass(classOf(a))}
+	if c := a.Checksum; c.Value != "" {
+		l.ChecksumAlgorithm, l.ChecksumType = []types.ChecksumAlgorithm{types.ChecksumAlgorithm(c.Algorithm)}, c.wire().ChecksumType
+	}
+	if withOwner {
+		l.Owner = s.owner()
+	}
+	return l, err
+}
+
+func (s *Service) listedAll(page *page, encode func(string) *string, withOwner bool) (objects []types.Object, prefixes []types.CommonPrefix, err error) {
+	for _, o := range page.Objects {
+		l, err := s.listed(o, encode, withOwner)
+		if err != nil {
+			return nil, nil, err
+		}
+		objects = append(objects, l)
+	}
+	for _, p := range page.Prefixes {
+		prefixes = append(prefixes, types.CommonPrefix{Prefix: encode(p)})
+	}
+	return objects, prefixes, nil
+}
+
+// page is a part of a bucket's list, with how many keys it might have had.
+type page struct {
+	*objects.Page
+	limit int32
+}
+
+// list is what the operations that list objects have in common.
+func (s *Service) list(ctx context.Context, bucket, owner *string, q objects.Query, maxKeys *int32, encoding types.EncodingType) (*page, func(string) *string, error) {
+	var err error
+	if q.Limit, err = pageSize("max-keys", maxKeys); err != nil {
+		return nil, nil, err
+	}
+	encode, err := encoder(encoding)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.checkOwner(owner); err != nil {
+		return nil, nil, err
+	}
+	listed, err := s.store.List(ctx, *bucket, q)
+	if err != nil {
+		return nil, nil, s.asError(err, *bucket, "")
+	}
+	return &page{listed, int32(q.Limit)}, encode, nil
+}
+
+// ListObjectsV2 is S3's operation.
+func (s *Service) ListObjectsV2(ctx context.Context, in *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error) {
+	q := objects.Query{Prefix: aws.ToString(in.Prefix), Delimiter: aws.ToString(in.Delimiter), After: aws.ToString(in.StartAfter)}
+	if in.ContinuationToken != nil {
+		if *in.ContinuationToken == "" {
+			return nil, invalidArgument("continuation-token", "", "The continuation token provided is incorrect")
+		}
+		var err error
+		if q.After, err = decodeToken(in.ContinuationToken); err != nil {
+			return nil, err
+		}
+		q.Skip = true
+	}
+	page, encode, err := s.list(ctx, in.Bucket, in.ExpectedBucketOwner, q, in.MaxKeys, in.EncodingType)
+	if err != nil {
+		return nil, err
+	}
+	out := &s3.ListObjectsV2Output{
+		Name: in.Bucket, Prefix: encode(q.Prefix), Delimiter: present(encode, in.Delimiter), MaxKeys: &page.limit, EncodingType: in.EncodingType,
+		StartAfter: present(encode, in.StartAfter), ContinuationToken: in.ContinuationToken, IsTruncated: &page.More,
+		KeyCount: aws.Int32(int32(len(page.Objects) + len(page.Prefixes))),
+	}
+	if page.More {
+		out.NextContinuationToken = encodeToken(page.Last)
+	}
+	out.Contents, out.CommonPrefixes, err = s.listedAll(page, encode, aws.ToBool(in.FetchOwner))
+	return out, err
+}
+
+// ListObjects is S3's operation, the older one.
+func (s *Service) ListObjects(ctx context.Context, in *s3.ListObjectsInput) (*s3.ListObjectsOutput, error) {
+	q := objects.Query{Prefix: aws.ToString(in.Prefix), Delimiter: aws.ToString(in.Delimiter), After: aws.ToString(in.Marker), Skip: true}
+	page, encode, err := s.list(ctx, in.Bucket, in.ExpectedBucketOwner, q, in.MaxKeys, in.EncodingType)
+	if err != nil {
+		return nil, err
+	}
+	out := &s3.ListObjectsOutput{
+		Name: in.Bucket, Prefix: encode(q.Prefix), Delimiter: present(encode, in.Delimiter), Marker: encode(q.After), MaxKeys: &page.limit,
+		EncodingType: in.EncodingType, IsTruncated: &page.More,
+	}
+	if page.More && q.Delimiter != "" { // else the last key is the marker, and is not repeated
+		out.NextMarker = encode(page.Last)
+	}
+	out.Contents, out.CommonPrefixes, err = s.listedAll(page, encode, true)
+	return out, err
+}
+
+// ListObjectVersions is S3's operation: each object has the one version null. Terraform empties buckets by it.
+func (s *Service) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersionsInput) (*s3.ListObjectVersionsOutput, error) {
+	q := objects.Query{Prefix: aws.ToString(in.Prefix), Delimiter: aws.ToString(in.Delimiter), After: aws.ToString(in.KeyMarker), Skip: true}
+	page, encode, err := s.list(ctx, in.Bucket, in.ExpectedBucketOwner, q, in.MaxKeys, in.EncodingType)
+	if err != nil {
+		return nil, err
+	}
+	out := &s3.ListObjectVersionsOutput{
+		Name: in.Bucket, Prefix: encode(q.Prefix), Delimiter: present(encode, in.Delimiter), KeyMarker: encode(q.After), VersionIdMarker: aws.String(""),
+		MaxKeys: &page.limit, EncodingType: in.EncodingType, IsTruncated: &page.More,
+	}
+	if page.More {
+		out.NextKeyMarker, out.NextVersionIdMarker = encode(page.Last), aws.String("null")
+	}
+	objects, prefixes, err := s.listedAll(page, encode, true)
+	out.CommonPrefixes = prefixes
+	for _, o := range objects {
+		out.Versions = append(out.Versions, types.ObjectVersion{
+			Key: o.Key, VersionId: aws.String("null"), IsLatest: aws.Bool(true), LastModified: o.LastModified, ETag: o.ETag, Size: o.Size,
+			ChecksumAlgorithm: o.ChecksumAlgorithm, ChecksumType: o.ChecksumType, StorageClass: types.ObjectVersionStorageClass(o.StorageClass), Owner: o.Owner,
+		})
+	}
+	return out, err
+}

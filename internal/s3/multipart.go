@@ -1,0 +1,446 @@
+package s3
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pintle/pintle/internal/checksum"
+	"github.com/pintle/pintle/internal/s3/objects"
+)
+
+// Limits of multipart uploads; see "Amazon S3 multipart upload limits" in S3's guide.
+const (
+	maxParts = 10000
+	minPart  = 5 << 20
+)
+
+// upload is what an upload is described by, until its object is.
+type upload struct {
+	Object    attributes
+	Algorithm checksum.Algorithm // of the parts' checksums
+	Composite bool               // whether the object's is made of theirs, or is that of all its bytes
+	Named     bool               // whether the caller has asked for the algorithm
+}
+
+func (u upload) kind() types.ChecksumType {
+	if u.Composite {
+		return types.ChecksumTypeComposite
+	}
+	return types.ChecksumTypeFullObject
+}
+
+// checksumOf chooses an upload's kind of checksum.
+func checksumOf(algorithm types.ChecksumAlgorithm, kind types.ChecksumType) (u upload, err error) {
+	u = upload{Algorithm: checksum.CRC64NVME}
+	if algorithm != "" {
+		u.Algorithm, u.Named = checksum.Algorithm(algorithm), true
+	}
+	if !u.Algorithm.Known() {
+		return u, notImplemented("x-amz-checksum-algorithm other than CRC32, CRC32C, CRC64NVME, SHA1 and SHA256")
+	}
+	switch {
+	case kind == "":
+		u.Composite = u.Algorithm != checksum.CRC64NVME
+	case kind == types.ChecksumTypeComposite && u.Algorithm != checksum.CRC64NVME:
+		u.Composite = true
+	case kind == types.ChecksumTypeFullObject && u.Algorithm.Joins():
+	default:
+		return u, refuse(400, "InvalidRequest", "The %s checksum type cannot be used with the %s checksum algorithm.", kind, strings.ToLower(string(u.Algorithm)))
+	}
+	return u, nil
+}
+
+// CreateMultipartUpload is S3's operation.
+func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultipartUploadInput) (*s3.CreateMultipartUploadOutput, error) {
+	if err := checkKey(in.Key); err != nil {
+		return nil, err
+	}
+	a, err := describe(&s3.PutObjectInput{
+		ACL: in.ACL, GrantFullControl: in.GrantFullControl, GrantRead: in.GrantRead, GrantReadACP: in.GrantReadACP, GrantWriteACP: in.GrantWriteACP,
+		ContentType: in.ContentType, ContentEncoding: in.ContentEncoding, ContentDisposition: in.ContentDisposition, ContentLanguage: in.ContentLanguage,
+		CacheControl: in.CacheControl, Expires: in.Expires, Metadata: in.Metadata, Tagging: in.Tagging, StorageClass: in.StorageClass,
+		ServerSideEncryption: in.ServerSideEncryption, SSECustomerAlgorithm: in.SSECustomerAlgorithm, SSEKMSKeyId: in.SSEKMSKeyId,
+		WebsiteRedirectLocation: in.WebsiteRedirectLocation, ObjectLockMode: in.ObjectLockMode, ObjectLockLegalHoldStatus: in.ObjectLockLegalHoldStatus,
+	})
+	if err != nil {
+		return nil, err
+	}
+	u, err := checksumOf(in.ChecksumAlgorithm, in.ChecksumType)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.inherit(ctx, in.Bucket, in.ExpectedBucketOwner, &a); err != nil {
+		return nil, err
+	}
+	u.Object = a
+	text, err := json.Marshal(u)
+	if err != nil {
+		return nil, err
+	}
+	made, err := s.store.CreateUpload(ctx, *in.Bucket, *in.Key, text)
+	if err != nil {
+		return nil, s.asError(err, *in.Bucket, *in.Key)
+	}
+	out := &s3.CreateMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, UploadId: &made.ID, ServerSideEncryption: a.encryption()}
+	if u.Named {
+		out.ChecksumAlgorithm, out.ChecksumType = types.ChecksumAlgorithm(u.Algorithm), u.kind()
+	}
+	return out, nil
+}
+
+// upload finds an upload.
+func (s *Service) upload(ctx context.Context, bucket, key, id, expectedOwner *string) (*objects.Upload, upload, error) {
+	var u upload
+	if err := checkKey(key); err != nil {
+		return nil, u, err
+	}
+	if err := s.checkOwner(expectedOwner); err != nil {
+		return nil, u, err
+	}
+	found, err := s.store.Upload(ctx, *bucket, *key, aws.ToString(id))
+	if err != nil {
+		return nil, u, s.asError(err, *bucket, *key)
+	}
+	return found, u, json.Unmarshal(found.Attributes, &u)
+}
+
+// UploadPart is S3's operation.
+func (s *Service) UploadPart(ctx context.Context, in *s3.UploadPartInput) (*s3.UploadPartOutput, error) {
+	if in.SSECustomerAlgorithm != nil {
+		return nil, notImplemented("x-amz-server-side-encryption-customer-algorithm")
+	}
+	into, u, err := s.upload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
+	if err != nil {
+		return nil, err
+	}
+	made, f, err := s.part(ctx, into, u, in.PartNumber, in.Body, claim{
+		length: in.ContentLength, md5: in.ContentMD5, algorithm: in.ChecksumAlgorithm,
+		values: types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256},
+		other:  []*string{in.ChecksumMD5, in.ChecksumSHA512, in.ChecksumXXHASH3, in.ChecksumXXHASH64, in.ChecksumXXHASH128},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := made.wire()
+	return &s3.UploadPartOutput{
+		ETag: quoted(f.ETag), ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME,
+		ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
+	}, nil
+}
+
+// part receives a part of an upload. Its checksum is of the upload's algorithm, which the object's is made of.
+func (s *Service) part(ctx context.Context, into *objects.Upload, u upload, number *int32, body io.Reader, c claim) (sum, *objects.File, error) {
+	n := int(aws.ToInt32(number))
+	if n < 1 || n > maxParts {
+		return sum{}, nil, invalidArgument("partNumber", strconv.Itoa(n), "Part number must be an integer between 1 and 10000, inclusive")
+	}
+	if body == nil {
+		body = strings.NewReader("")
+	}
+	if sent := c.choose(body, u.Algorithm); sent != u.Algorithm {
+		if u.Named {
+			return sum{}, nil, refuse(400, "InvalidRequest", "Checksum Type mismatch occurred, expected checksum Type: %s, actual checksum Type: %s", strings.ToLower(string(u.Algorithm)), strings.ToLower(string(sent)))
+		}
+		body = &alsoSummed{Reader: body, with: u.Algorithm, hash: u.Algorithm.New()}
+	}
+	f, made, err := s.receive(body, c, u.Algorithm)
+	if err != nil {
+		return sum{}, nil, err
+	}
+	if also, ok := body.(*alsoSummed); ok {
+		f.Checksum = string(also.with) + ":" + checksum.Of(also.hash)
+	}
+	f.Number = n
+	return made, f, s.asError(s.store.PutPart(ctx, into, f), into.Bucket, into.Key)
+}
+
+// UploadPartCopy is S3's operation.
+func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput) (*s3.UploadPartCopyOutput, error) {
+	if in.CopySourceRange != nil && !isRange(*in.CopySourceRange) {
+		return nil, invalidArgument("x-amz-copy-source-range", *in.CopySourceRange, "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the zero-based offsets of the first and last bytes to copy")
+	}
+	into, u, err := s.upload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
+	if err != nil {
+		return nil, err
+	}
+	_, body, err := s.open(ctx, in.CopySource, &s3.GetObjectInput{
+		ExpectedBucketOwner: in.ExpectedSourceBucketOwner, Range: in.CopySourceRange, IfMatch: in.CopySourceIfMatch, IfNoneMatch: in.CopySourceIfNoneMatch,
+		IfModifiedSince: in.CopySourceIfModifiedSince, IfUnmodifiedSince: in.CopySourceIfUnmodifiedSince, SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	made, f, err := s.part(ctx, into, u, in.PartNumber, body, claim{})
+	if err != nil {
+		return nil, err
+	}
+	c := made.wire()
+	return &s3.UploadPartCopyOutput{CopyPartResult: &types.CopyPartResult{
+		ETag: quoted(f.ETag), LastModified: &f.Modified, ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME,
+		ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
+	}}, nil
+}
+
+// CompleteMultipartUpload is S3's operation.
+func (s *Service) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipartUploadInput) (*s3.CompleteMultipartUploadOutput, error) {
+	if in.MultipartUpload == nil || len(in.MultipartUpload.Parts) == 0 || len(in.MultipartUpload.Parts) > maxParts {
+		return nil, malformedXML("CompleteMultipartUpload must have 1 to 10000 parts")
+	}
+	allow, err := s.conditions(in.IfMatch, in.IfNoneMatch)
+	if err != nil {
+		return nil, err
+	}
+	from, u, err := s.upload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
+	if e, ok := err.(*apiError); ok && e.code == "NoSuchUpload" {
+		return s.completed(ctx, in, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if in.ChecksumType != "" && u.Named && in.ChecksumType != u.kind() {
+		return nil, refuse(400, "InvalidRequest", "The upload was created using the %s checksum mode. The complete request must use the same checksum mode.", u.kind())
+	}
+	u.Object.UploadID = from.ID
+	o := &objects.Object{Bucket: *in.Bucket, Key: *in.Key, Parts: len(in.MultipartUpload.Parts)}
+	choose := func(have []*objects.File) ([]*objects.File, error) {
+		chosen, err := chooseParts(in.MultipartUpload.Parts, have)
+		if err != nil {
+			return nil, err
+		}
+		o.ETag = etagOf(chosen)
+		if u.Object.Checksum, err = u.joined(chosen); err != nil {
+			return nil, err
+		}
+		o.Attributes = u.Object.encode()
+		return chosen, checkWhole(in, u.Object.Checksum, chosen)
+	}
+	err = s.store.Complete(ctx, from, o, choose, objects.Conditions{Allow: allow, Owe: s.owe(ctx, "ObjectCreated:CompleteMultipartUpload")})
+	if errors.Is(err, objects.ErrNoUpload) { // somebody else was faster
+		return s.completed(ctx, in, s.asError(err, o.Bucket, o.Key))
+	}
+	if err != nil {
+		return nil, s.asError(err, o.Bucket, o.Key)
+	}
+	return completion(in, o, u.Object), nil
+}
+
+func completion(in *s3.CompleteMultipartUploadInput, o *objects.Object, a attributes) *s3.CompleteMultipartUploadOutput {
+	c := a.Checksum.wire()
+	return &s3.CompleteMultipartUploadOutput{
+		Bucket: in.Bucket, Key: in.Key, ETag: quoted(o.ETag), Location: aws.String("/" + *in.Bucket + "/" + urlEncode(*in.Key)), ServerSideEncryption: a.encryption(), ChecksumType: c.ChecksumType,
+		ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME, ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
+	}
+}
+
+// completed answers a call that is repeated, because its answer was lost: the object is there. Else it refuses.
+func (s *Service) completed(ctx context.Context, in *s3.CompleteMultipartUploadInput, refusal error) (*s3.CompleteMultipartUploadOutput, error) {
+	o, err := s.store.Object(ctx, *in.Bucket, *in.Key)
+	if err != nil {
+		return nil, refusal
+	}
+	if a, err := attributesOf(o.Attributes); err == nil && a.UploadID != "" && a.UploadID == aws.ToString(in.UploadId) {
+		return completion(in, o, a), nil
+	}
+	return nil, refusal
+}
+
+// chooseParts finds the parts that a call names among those that there are.
+func chooseParts(named []types.CompletedPart, have []*objects.File) ([]*objects.File, error) {
+	byNumber := make(map[int]*objects.File, len(have))
+	for _, f := range have {
+		byNumber[f.Number] = f
+	}
+	var chosen []*objects.File
+	for i, p := range named {
+		n := int(aws.ToInt32(p.PartNumber))
+		if p.PartNumber == nil || p.ETag == nil {
+			return nil, malformedXML("a Part needs PartNumber and ETag")
+		}
+		if i > 0 && n <= chosen[i-1].Number {
+			return nil, refuse(400, "InvalidPartOrder", "The list of parts was not in ascending order. Parts must be ordered by part number.")
+		}
+		f := byNumber[n]
+		if f == nil || strings.Trim(*p.ETag, `"`) != f.ETag || !agrees(p, sumOf(f)) {
+			return nil, &apiError{
+				code: "InvalidPart", status: 400, detail: map[string]string{"PartNumber": strconv.Itoa(n), "ETag": *p.ETag},
+				message: "One or more of the specified parts could not be found.  The part may not have been uploaded, or the specified entity tag may not match the part's entity tag.",
+			}
+		}
+		if i > 0 && chosen[i-1].Size < minPart {
+			small := chosen[i-1]
+			return nil, &apiError{
+				code: "EntityTooSmall", message: "Your proposed upload is smaller than the minimum allowed size", status: 400,
+				detail: map[string]string{"ProposedSize": strconv.FormatInt(small.Size, 10), "MinSizeAllowed": strconv.Itoa(minPart), "PartNumber": strconv.Itoa(small.Number), "ETag": small.ETag},
+			}
+		}
+		chosen = append(chosen, f)
+	}
+	return chosen, nil
+}
+
+// agrees says whether a part's checksum, where the call names it, is the one that it has.
+func agrees(p types.CompletedPart, made sum) bool {
+	c := types.Checksum{ChecksumCRC32: p.ChecksumCRC32, ChecksumCRC32C: p.ChecksumCRC32C, ChecksumCRC64NVME: p.ChecksumCRC64NVME, ChecksumSHA1: p.ChecksumSHA1, ChecksumSHA256: p.ChecksumSHA256}
+	want := *value(&c, made.Algorithm)
+	return want == nil || *want == made.Value
+}
+
+// etagOf is the ETag of an object that was put together: the MD5 of its parts' MD5s, and how many they are.
+func etagOf(parts []*objects.File) string {
+	h := md5.New()
+	for _, f := range parts {
+		b, _ := hex.DecodeString(f.ETag) // receive has made it
+		h.Write(b)
+	}
+	return fmt.Sprintf("%x-%d", h.Sum(nil), len(parts))
+}
+
+// joined is the checksum of an object that was put together.
+func (u upload) joined(parts []*objects.File) (sum, error) {
+	made := sum{Algorithm: u.Algorithm, Composite: u.Composite}
+	var err error
+	if u.Composite {
+		var values []string
+		for _, f := range parts {
+			values = append(values, sumOf(f).Value)
+		}
+		made.Value, err = u.Algorithm.Composite(values)
+		return made, err
+	}
+	var values []checksum.Part
+	for _, f := range parts {
+		values = append(values, checksum.Part{Sum: sumOf(f).Value, Size: f.Size})
+	}
+	made.Value, err = u.Algorithm.Join(values)
+	return made, err
+}
+
+// checkWhole compares an object that was put together with what the call says of it.
+func checkWhole(in *s3.CompleteMultipartUploadInput, made sum, parts []*objects.File) error {
+	c := types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256}
+	if want := *value(&c, made.Algorithm); want != nil && *want != made.Value && !(made.Composite && strings.HasPrefix(made.Value, *want+"-")) {
+		return refuse(400, "BadDigest", "The %s you specified did not match the calculated checksum.", made.Algorithm)
+	}
+	var size int64
+	for _, f := range parts {
+		size += f.Size
+	}
+	if in.MpuObjectSize != nil && *in.MpuObjectSize != size {
+		return refuse(400, "InvalidRequest", "The provided 'x-amz-mp-object-size' header does not match what was computed.")
+	}
+	return nil
+}
+
+// AbortMultipartUpload is S3's operation.
+func (s *Service) AbortMultipartUpload(ctx context.Context, in *s3.AbortMultipartUploadInput) (*s3.AbortMultipartUploadOutput, error) {
+	u, _, err := s.upload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
+	if err != nil {
+		return nil, err
+	}
+	return &s3.AbortMultipartUploadOutput{}, s.asError(s.store.Abort(ctx, u.Bucket, u.Key, u.ID), u.Bucket, u.Key)
+}
+
+// partsPage is where a page of parts begins, and how long it is.
+func partsPage(marker *string, asked *int32) (after, limit int, err error) {
+	if after, err = strconv.Atoi(aws.ToString(marker)); marker != nil && *marker != "" && (err != nil || after < 0) {
+		return 0, 0, invalidArgument("part-number-marker", *marker, "Argument part-number-marker must be an integer between 0 and 2147483647")
+	}
+	limit, err = pageSize("max-parts", asked)
+	return after, limit, err
+}
+
+// ListParts is S3's operation.
+func (s *Service) ListParts(ctx context.Context, in *s3.ListPartsInput) (*s3.ListPartsOutput, error) {
+	of, u, err := s.upload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
+	if err != nil {
+		return nil, err
+	}
+	after, limit, err := partsPage(in.PartNumberMarker, in.MaxParts)
+	if err != nil {
+		return nil, err
+	}
+	files, err := s.store.Parts(ctx, of, after, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	out := &s3.ListPartsOutput{
+		Bucket: in.Bucket, Key: in.Key, UploadId: in.UploadId, PartNumberMarker: aws.String(strconv.Itoa(after)), MaxParts: aws.Int32(int32(limit)),
+		IsTruncated: aws.Bool(len(files) > limit), StorageClass: types.StorageClass(classOf(u.Object)), Owner: s.owner(), Initiator: s.initiator(),
+		NextPartNumberMarker: aws.String("0"),
+	}
+	if u.Named {
+		out.ChecksumAlgorithm, out.ChecksumType = types.ChecksumAlgorithm(u.Algorithm), u.kind()
+	}
+	for _, f := range files[:min(limit, len(files))] {
+		p := types.Part{PartNumber: aws.Int32(int32(f.Number)), ETag: quoted(f.ETag), Size: &f.Size, LastModified: &f.Modified}
+		if u.Named {
+			c := sumOf(f).wire()
+			p.ChecksumCRC32, p.ChecksumCRC32C, p.ChecksumCRC64NVME, p.ChecksumSHA1, p.ChecksumSHA256 = c.ChecksumCRC32, c.ChecksumCRC32C, c.ChecksumCRC64NVME, c.ChecksumSHA1, c.ChecksumSHA256
+		}
+		out.Parts = append(out.Parts, p)
+		out.NextPartNumberMarker = aws.String(strconv.Itoa(f.Number))
+	}
+	return out, nil
+}
+
+func (s *Service) initiator() *types.Initiator { return &types.Initiator{ID: s.owner().ID} }
+
+// ListMultipartUploads is S3's operation.
+func (s *Service) ListMultipartUploads(ctx context.Context, in *s3.ListMultipartUploadsInput) (*s3.ListMultipartUploadsOutput, error) {
+	limit, err := pageSize("max-uploads", in.MaxUploads)
+	if err != nil {
+		return nil, err
+	}
+	encode, err := encoder(in.EncodingType)
+	if err != nil {
+		return nil, err
+	}
+	if in.Delimiter != nil && *in.Delimiter != "" {
+		return nil, notImplemented("delimiter of ListMultipartUploads")
+	}
+	if err := s.checkOwner(in.ExpectedBucketOwner); err != nil {
+		return nil, err
+	}
+	marker, idMarker := aws.ToString(in.KeyMarker), aws.ToString(in.UploadIdMarker)
+	after := idMarker
+	if marker != "" && idMarker == "" {
+		after = "\xff" // behind every id of that key
+	}
+	all, err := s.store.Uploads(ctx, *in.Bucket, aws.ToString(in.Prefix), marker, after, limit+1)
+	if err != nil {
+		return nil, s.asError(err, *in.Bucket, "")
+	}
+	out := &s3.ListMultipartUploadsOutput{
+		Bucket: in.Bucket, Prefix: present(encode, in.Prefix), KeyMarker: encode(marker), UploadIdMarker: &idMarker, MaxUploads: aws.Int32(int32(limit)),
+		EncodingType: in.EncodingType, IsTruncated: aws.Bool(len(all) > limit),
+	}
+	for _, u := range all[:min(limit, len(all))] {
+		var d upload
+		if err := json.Unmarshal(u.Attributes, &d); err != nil {
+			return nil, err
+		}
+		listed := types.MultipartUpload{
+			Key: encode(u.Key), UploadId: &u.ID, Initiated: &u.Started, StorageClass: types.StorageClass(classOf(d.Object)), Owner: s.owner(), Initiator: s.initiator(),
+		}
+		if d.Named {
+			listed.ChecksumAlgorithm, listed.ChecksumType = types.ChecksumAlgorithm(d.Algorithm), d.kind()
+		}
+		out.Uploads = append(out.Uploads, listed)
+		if len(all) > limit {
+			out.NextKeyMarker, out.NextUploadIdMarker = listed.Key, &u.ID
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,293 @@
+package s3
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/s3/objects"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// PutBucketNotificationConfiguration is S3's operation. Each queue gets a test message first: a configuration
+// that could not be delivered on is refused.
+func (s *Service) PutBucketNotificationConfiguration(ctx context.Context, in *s3.PutBucketNotificationConfigurationInput) (*s3.PutBucketNotificationConfigurationOutput, error) {
+	c := in.NotificationConfiguration
+	if c == nil {
+		return nil, malformedXML("NotificationConfiguration is missing")
+	}
+	b, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
+	if err != nil {
+		return nil, err
+	}
+	err = refuseAny(
+		wanted{"TopicConfiguration: notifications go to SQS alone", len(c.TopicConfigurations) > 0},
+		wanted{"CloudFunctionConfiguration: notifications go to SQS alone", len(c.LambdaFunctionConfigurations) > 0},
+		wanted{"EventBridgeConfiguration: notifications go to SQS alone", c.EventBridgeConfiguration != nil},
+	)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkConfigurations(c.QueueConfigurations); err != nil {
+		return nil, err
+	}
+	for i := range c.QueueConfigurations {
+		if q := &c.QueueConfigurations[i]; aws.ToString(q.Id) == "" {
+			q.Id = aws.String(uuid.NewString())
+		}
+	}
+	if !aws.ToBool(in.SkipDestinationValidation) {
+		if err := s.test(ctx, b, c.QueueConfigurations); err != nil {
+			return nil, err
+		}
+	}
+	return &s3.PutBucketNotificationConfigurationOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, notifications, c.QueueConfigurations)
+}
+
+// GetBucketNotificationConfiguration is S3's operation.
+func (s *Service) GetBucketNotificationConfiguration(ctx context.Context, in *s3.GetBucketNotificationConfigurationInput) (*s3.GetBucketNotificationConfigurationOutput, error) {
+	var queues []types.QueueConfiguration
+	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, notifications, &queues, nil)
+	return &s3.GetBucketNotificationConfigurationOutput{QueueConfigurations: queues}, err
+}
+
+var queueArn = regexp.MustCompile(`^arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+(\.fifo)?$`)
+
+// maxConfigurations is how many configurations a bucket may have.
+const maxConfigurations = 100
+
+func checkConfigurations(queues []types.QueueConfiguration) error {
+	if len(queues) > maxConfigurations {
+		return refuse(400, "InvalidRequest", "The number of notification configurations exceeds the limit of %d", maxConfigurations)
+	}
+	seen := map[string]bool{}
+	for i, q := range queues {
+		if err := checkConfiguration(q); err != nil {
+			return err
+		}
+		if id := aws.ToString(q.Id); id != "" && seen[id] {
+			return invalidArgument("Id", id, "Same ID used for multiple configurations. IDs must be unique")
+		}
+		seen[aws.ToString(q.Id)] = true
+		for _, other := range queues[:i] {
+			if overlap(q, other) {
+				return invalidArgument("NotificationConfiguration", "", "Configuration is ambiguously defined. Cannot have overlapping suffixes in two rules if the prefixes are overlapping for the same event type.")
+			}
+		}
+	}
+	return nil
+}
+
+func checkConfiguration(q types.QueueConfiguration) error {
+	arn := aws.ToString(q.QueueArn)
+	if !queueArn.MatchString(arn) {
+		return invalidArgument("Queue", arn, "The ARN is not well formed")
+	}
+	if strings.HasSuffix(arn, ".fifo") {
+		return invalidArgument("Queue", arn, "FIFO SQS queues are not supported")
+	}
+	if len(q.Events) == 0 {
+		return malformedXML("a QueueConfiguration needs an Event")
+	}
+	for _, e := range q.Events {
+		if !slices.Contains(e.Values(), e) {
+			return invalidArgument("Event", string(e), "The event '%s' is not supported for notifications", e)
+		}
+	}
+	if q.Filter == nil || q.Filter.Key == nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, r := range q.Filter.Key.FilterRules {
+		name := strings.ToLower(string(r.Name))
+		switch {
+		case name != "prefix" && name != "suffix":
+			return invalidArgument("FilterRule.Name", string(r.Name), "filter rule name must be either prefix or suffix")
+		case seen[name]:
+			return invalidArgument("FilterRule.Name", string(r.Name), "Cannot specify more than one %s rule in a filter.", name)
+		case len(aws.ToString(r.Value)) > maxKey:
+			return invalidArgument("FilterRule.Value", aws.ToString(r.Value), "Size of filter rule value cannot exceed 1024 bytes in UTF-8 representation")
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// filterOf is what a configuration's keys begin and end with.
+func filterOf(q types.QueueConfiguration) (prefix, suffix string) {
+	if q.Filter == nil || q.Filter.Key == nil {
+		return "", ""
+	}
+	for _, r := range q.Filter.Key.FilterRules {
+		if strings.EqualFold(string(r.Name), "prefix") {
+			prefix = aws.ToString(r.Value)
+		} else {
+			suffix = aws.ToString(r.Value)
+		}
+	}
+	return prefix, suffix
+}
+
+// overlap says whether a key could be told about by both for one event.
+func overlap(a, b types.QueueConfiguration) bool {
+	p1, s1 := filterOf(a)
+	p2, s2 := filterOf(b)
+	if !strings.HasPrefix(p1, p2) && !strings.HasPrefix(p2, p1) || !strings.HasSuffix(s1, s2) && !strings.HasSuffix(s2, s1) {
+		return false
+	}
+	for _, e := range a.Events {
+		for _, f := range b.Events {
+			if covers(e, strings.TrimPrefix(string(f), "s3:")) || covers(f, strings.TrimPrefix(string(e), "s3:")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// covers says whether an event is one that was asked for: s3:ObjectCreated:* is every ObjectCreated.
+func covers(asked types.Event, event string) bool {
+	want := strings.TrimPrefix(string(asked), "s3:")
+	if family, all := strings.CutSuffix(want, "*"); all {
+		return strings.HasPrefix(event, family)
+	}
+	return want == event
+}
+
+// test sends each queue the message that S3 sends when it is configured.
+func (s *Service) test(ctx context.Context, b *objects.Bucket, queues []types.QueueConfiguration) error {
+	message, err := json.Marshal(struct{ Service, Event, Time, Bucket, RequestId, HostId string }{
+		"Amazon S3", "s3:TestEvent", s.opts.Now().UTC().Format(eventTime), b.Name, call.From(ctx).RequestID, call.From(ctx).RequestID,
+	})
+	if err != nil {
+		return err
+	}
+	tested := map[string]bool{}
+	for _, q := range queues {
+		if tested[*q.QueueArn] {
+			continue
+		}
+		tested[*q.QueueArn] = true
+		if s.opts.Queues == nil {
+			err = fmt.Errorf("there is no SQS")
+		} else {
+			_, err = s.opts.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(s.opts.QueueURL(*q.QueueArn)), MessageBody: aws.String(string(message))})
+		}
+		if err != nil {
+			return invalidArgument(*q.QueueArn, err.Error(), "Unable to validate the following destination configurations")
+		}
+	}
+	return nil
+}
+
+// eventTime is how events have times.
+const eventTime = "2006-01-02T15:04:05.000Z"
+
+// The message of a notification; see "Event message structure" in S3's guide.
+type (
+	event struct {
+		Records []record
+	}
+	record struct {
+		EventVersion      string            `json:"eventVersion"`
+		EventSource       string            `json:"eventSource"`
+		AwsRegion         string            `json:"awsRegion"`
+		EventTime         string            `json:"eventTime"`
+		EventName         string            `json:"eventName"`
+		UserIdentity      principal         `json:"userIdentity"`
+		RequestParameters map[string]string `json:"requestParameters"`
+		ResponseElements  map[string]string `json:"responseElements"`
+		S3                eventS3           `json:"s3"`
+	}
+	principal struct {
+		PrincipalID string `json:"principalId"`
+	}
+	eventS3 struct {
+		SchemaVersion   string      `json:"s3SchemaVersion"`
+		ConfigurationID string      `json:"configurationId"`
+		Bucket          eventBucket `json:"bucket"`
+		Object          eventObject `json:"object"`
+	}
+	eventBucket struct {
+		Name          string    `json:"name"`
+		OwnerIdentity principal `json:"ownerIdentity"`
+		Arn           string    `json:"arn"`
+	}
+	eventObject struct {
+		Key       string `json:"key"`
+		Size      *int64 `json:"size,omitempty"`
+		ETag      string `json:"eTag,omitempty"`
+		Sequencer string `json:"sequencer"`
+	}
+)
+
+// owe makes the messages that a change owes the bucket's queues. It is called inside the change.
+func (s *Service) owe(ctx context.Context, name string) func(*objects.Bucket, *objects.Object) []objects.Message {
+	c, now := call.From(ctx), s.opts.Now()
+	return func(b *objects.Bucket, o *objects.Object) []objects.Message {
+		var queues []types.QueueConfiguration
+		if text := b.Settings[notifications]; text == nil || json.Unmarshal(text, &queues) != nil {
+			return nil
+		}
+		var out []objects.Message
+		for _, q := range queues {
+			if !wants(q, name, o.Key) {
+				continue
+			}
+			body, err := json.Marshal(event{[]record{s.record(c, now, name, aws.ToString(q.Id), o)}})
+			if err == nil { // strings and numbers cannot fail
+				out = append(out, objects.Message{Destination: *q.QueueArn, Body: body})
+			}
+		}
+		return out
+	}
+}
+
+// wants says whether a queue is told of an event on a key.
+func wants(q types.QueueConfiguration, name, key string) bool {
+	prefix, suffix := filterOf(q)
+	return strings.HasPrefix(key, prefix) && strings.HasSuffix(key, suffix) &&
+		slices.ContainsFunc(q.Events, func(e types.Event) bool { return covers(e, name) })
+}
+
+func (s *Service) record(c call.Call, now time.Time, name, configuration string, o *objects.Object) record {
+	ip, _, err := net.SplitHostPort(c.Peer)
+	if err != nil {
+		ip = c.Peer
+	}
+	r := record{
+		EventVersion: "2.1", EventSource: "aws:s3", AwsRegion: s.opts.Region, EventTime: now.UTC().Format(eventTime), EventName: name,
+		UserIdentity: identity(c), RequestParameters: map[string]string{"sourceIPAddress": ip},
+		ResponseElements: map[string]string{"x-amz-request-id": c.RequestID, "x-amz-id-2": c.RequestID},
+		S3: eventS3{
+			"1.0", configuration, eventBucket{o.Bucket, principal{s.opts.Account}, "arn:aws:s3:::" + o.Bucket},
+			eventObject{Key: encodeKey(o.Key), Sequencer: fmt.Sprintf("%018X", o.Sequence)},
+		},
+	}
+	if !strings.HasPrefix(name, "ObjectRemoved:") && !strings.HasPrefix(name, "LifecycleExpiration:") { // what is gone has neither
+		r.S3.Object.Size, r.S3.Object.ETag = &o.Size, o.ETag
+	}
+	return r
+}
+
+func identity(c call.Call) principal {
+	if c.Principal == call.S3 {
+		return principal{call.S3}
+	}
+	return principal{"AWS:" + c.AccessKeyID}
+}
+
+// encodeKey is a key as events have it: as in a form, but for slashes.
+func encodeKey(key string) string { return strings.ReplaceAll(url.QueryEscape(key), "%2F", "/") }

@@ -1,0 +1,278 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/file"
+)
+
+// File is bytes on the disk that no object has yet, or a part of one.
+type File struct {
+	Number   int
+	Size     int64
+	ETag     string
+	Modified time.Time
+	Checksum string // as the caller has it
+
+	name string // "" where the index has the bytes
+	data []byte // which are then here
+}
+
+// path is where a file is. Names are of the store's own making, never of a request's.
+func (s *Store) path(name string) string {
+	return filepath.Join(s.dir, name[len(name)-2:], name)
+}
+
+func newName() (string, error) {
+	id, err := uuid.NewV7() // in order of time: Collect can tell the files that were there before it
+	return hex.EncodeToString(id[:]), err
+}
+
+// small is how many bytes the index keeps itself: they need no sync of their own.
+const small = 64 << 10
+
+// Write takes what r has: little into memory, from where it gets into the index with its object, and else onto the
+// disk, where it is safe once Write returns. Somebody has to take the file into an
+// object or an upload, or to Discard it; one that is forgotten goes when the store is opened again.
+func (s *Store) Write(r io.Reader) (f *File, err error) {
+	head := make([]byte, small+1)
+	n, err := io.ReadFull(r, head)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return &File{Size: int64(n), Modified: s.now(), data: head[:n:n]}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	name, err := newName()
+	if err != nil {
+		return nil, err
+	}
+	path := s.path(name)
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closing := out.Close(); err == nil {
+			err = closing
+		}
+		if err != nil {
+			os.Remove(path) //nolint:errcheck // Collect takes it
+		}
+	}()
+	size, err := io.CopyBuffer(onlyWriter{out}, io.MultiReader(bytes.NewReader(head), r), make([]byte, copyBuffer))
+	if err != nil {
+		return nil, err
+	}
+	if err := out.Sync(); err != nil {
+		return nil, err
+	}
+	return &File{Size: size, Modified: s.now(), name: name}, file.SyncDir(filepath.Dir(path))
+}
+
+// copyBuffer is the memory that a body on its way takes.
+const copyBuffer = 128 << 10
+
+// onlyWriter hides the file's other methods, so that the copy uses its buffer.
+type onlyWriter struct{ io.Writer }
+
+// Discard removes a file that nobody has taken.
+func (s *Store) Discard(f *File) { s.remove([]string{f.name}) }
+
+// remove removes files. One that is being read goes with its last reader.
+func (s *Store) remove(names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		if s.pinned[name] > 0 {
+			s.doomed[name] = true
+			continue
+		}
+		os.Remove(s.path(name)) //nolint:errcheck // Collect takes it
+	}
+}
+
+// pin keeps files from being removed.
+func (s *Store) pin(files []*File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range files {
+		if f.name != "" {
+			s.pinned[f.name]++
+		}
+	}
+}
+
+func (s *Store) unpin(files []*File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range files {
+		if f.name == "" {
+			continue
+		}
+		if s.pinned[f.name]--; s.pinned[f.name] > 0 {
+			continue
+		}
+		delete(s.pinned, f.name)
+		if s.doomed[f.name] {
+			delete(s.doomed, f.name)
+			os.Remove(s.path(f.name)) //nolint:errcheck // Collect takes it
+		}
+	}
+}
+
+// Collect removes the files that nothing refers to, which a crash may have left. It can run beside
+// everything else: it looks at files from before the time alone.
+func (s *Store) Collect(ctx context.Context, before time.Time) error {
+	for i := range 256 {
+		dir := filepath.Join(s.dir, fmt.Sprintf("%02x", i))
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := s.collect(ctx, e.Name(), before); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) collect(ctx context.Context, name string, before time.Time) error {
+	if made, ok := madeAt(name); !ok || !made.Before(before) {
+		return nil
+	}
+	var one int
+	err := s.reads.QueryRowContext(ctx, `SELECT 1 FROM files WHERE name = ?`, name).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		s.remove([]string{name}) // unless it is being read still, or went with its object just now
+		return nil
+	}
+	return err
+}
+
+// madeAt is when a file was begun, by its name.
+func madeAt(name string) (time.Time, bool) {
+	b, err := hex.DecodeString(name)
+	if err != nil || len(b) != 16 {
+		return time.Time{}, false
+	}
+	ms := int64(b[0])<<40 | int64(b[1])<<32 | int64(b[2])<<24 | int64(b[3])<<16 | int64(b[4])<<8 | int64(b[5])
+	return time.UnixMilli(ms), true
+}
+
+// take makes files an owner's.
+func take(tx *sql.Tx, owner string, files []*File) error {
+	for _, f := range files {
+		_, err := tx.Exec(`INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, owner, f.Number, f.name, f.Size, f.ETag, f.Modified.UnixNano(), f.Checksum, f.data)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What of a file is read: its bytes, too, where the index has them, or all but those.
+const (
+	withBytes    = `number, name, size, etag, modified, checksum, data`
+	withoutBytes = `number, name, size, etag, modified, checksum, NULL`
+)
+
+// filesOf are an owner's files behind a number, in order.
+func filesOf(ctx context.Context, q querier, what, owner string, after, limit int) ([]*File, error) {
+	rows, err := q.QueryContext(ctx, `SELECT `+what+` FROM files WHERE owner = ? AND number > ? ORDER BY number LIMIT ?`, owner, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []*File
+	for rows.Next() {
+		var f File
+		var modified int64
+		if err := rows.Scan(&f.Number, &f.name, &f.Size, &f.ETag, &modified, &f.Checksum, &f.data); err != nil {
+			return nil, err
+		}
+		f.Modified = unix(modified)
+		out = append(out, &f)
+	}
+	return out, rows.Err()
+}
+
+// body reads a stretch of files one behind the other, and opens each when it comes to it.
+type body struct {
+	store *Store
+	files []*File
+	skip  int64 // of the first file
+	left  int64
+	file  io.ReadCloser
+	pins  []*File
+}
+
+// Read is io.Reader's.
+func (b *body) Read(p []byte) (int, error) {
+	for b.left > 0 {
+		if b.file == nil {
+			if err := b.open(); err != nil {
+				return 0, err
+			}
+		}
+		n, err := b.file.Read(p[:min(int64(len(p)), b.left)])
+		b.left -= int64(n)
+		if err != io.EOF {
+			return n, err
+		}
+		b.file.Close() //nolint:errcheck // it was read
+		b.file, b.files = nil, b.files[1:]
+		if n > 0 {
+			return n, nil
+		}
+	}
+	return 0, io.EOF
+}
+
+// errShort is no error of package io's: whoever copies the body would take that for its end.
+var errShort = errors.New("object store: a file is shorter than the index has it")
+
+func (b *body) open() error {
+	if len(b.files) == 0 {
+		return errShort
+	}
+	if b.files[0].name == "" {
+		b.file, b.skip = io.NopCloser(bytes.NewReader(b.files[0].data[b.skip:])), 0
+		return nil
+	}
+	f, err := os.Open(b.store.path(b.files[0].name))
+	if err != nil {
+		return err
+	}
+	if _, err := f.Seek(b.skip, io.SeekStart); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	b.file, b.skip = f, 0
+	return nil
+}
+
+// Close is io.Closer's.
+func (b *body) Close() error {
+	b.store.unpin(b.pins)
+	b.pins = nil
+	if b.file == nil {
+		return nil
+	}
+	return b.file.Close()
+}

@@ -1,0 +1,192 @@
+package s3
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pintle/pintle/internal/checksum"
+	"github.com/pintle/pintle/internal/s3/objects"
+)
+
+// Limits of objects.
+const (
+	maxKey      = 1024
+	maxMetadata = 2 << 10
+)
+
+func checkKey(key *string) error {
+	switch k := aws.ToString(key); {
+	case k == "":
+		return invalidArgument("Key", "", "Object key is missing")
+	case len(k) > maxKey:
+		return &apiError{
+			code: "KeyTooLongError", message: "Your key is too long", status: 400,
+			detail: map[string]string{"Size": strconv.Itoa(len(k)), "MaxSizeAllowed": strconv.Itoa(maxKey)},
+		}
+	case !utf8.ValidString(k):
+		return refuse(400, "InvalidURI", "Couldn't parse the specified URI.")
+	}
+	return nil
+}
+
+// storageClasses are those that say how an object is kept, but not that it has to be restored first. All are
+// kept alike.
+var storageClasses = []types.StorageClass{
+	"", types.StorageClassStandard, types.StorageClassReducedRedundancy, types.StorageClassStandardIa, types.StorageClassOnezoneIa, types.StorageClassIntelligentTiering,
+}
+
+// describe reads what the inputs of put, copy and upload say of an object: those of copy and upload are given
+// as a put.
+func describe(in *s3.PutObjectInput) (a attributes, err error) {
+	err = refuseAny(
+		wanted{"x-amz-server-side-encryption-customer-algorithm", in.SSECustomerAlgorithm != nil},
+		wanted{"x-amz-server-side-encryption-aws-kms-key-id", in.SSEKMSKeyId != nil},
+		wanted{"x-amz-server-side-encryption other than AES256", in.ServerSideEncryption != "" && in.ServerSideEncryption != types.ServerSideEncryptionAes256},
+		wanted{"x-amz-website-redirect-location", in.WebsiteRedirectLocation != nil}, wanted{"x-amz-object-lock-mode", in.ObjectLockMode != ""},
+		wanted{"x-amz-object-lock-legal-hold", in.ObjectLockLegalHoldStatus != ""},
+	)
+	if err != nil {
+		return a, err
+	}
+	if !ownersOnly(in.ACL) || in.GrantFullControl != nil || in.GrantRead != nil || in.GrantReadACP != nil || in.GrantWriteACP != nil {
+		return a, errNoACLs
+	}
+	if !slices.Contains(storageClasses, in.StorageClass) {
+		return a, refuse(400, "InvalidStorageClass", "The storage class you specified is not valid")
+	}
+	size := 0
+	for k, v := range in.Metadata {
+		size += len(k) + len(v)
+	}
+	if size > maxMetadata {
+		return a, refuse(400, "MetadataTooLarge", "Your metadata headers exceed the maximum allowed metadata size")
+	}
+	a = attributes{
+		ContentType: aws.ToString(in.ContentType), ContentEncoding: withoutChunked(aws.ToString(in.ContentEncoding)), ContentDisposition: aws.ToString(in.ContentDisposition),
+		ContentLanguage: aws.ToString(in.ContentLanguage), CacheControl: aws.ToString(in.CacheControl), Expires: in.Expires, Metadata: in.Metadata,
+		Encryption: string(in.ServerSideEncryption),
+	}
+	if in.StorageClass != types.StorageClassStandard {
+		a.StorageClass = string(in.StorageClass)
+	}
+	if a.ContentType == "" {
+		a.ContentType = "binary/octet-stream"
+	}
+	a.Tags, err = parseTags(in.Tagging)
+	return a, err
+}
+
+// ownersOnly says whether an ACL gives nobody but the owner anything.
+func ownersOnly(acl types.ObjectCannedACL) bool {
+	return acl == "" || acl == types.ObjectCannedACLPrivate || acl == types.ObjectCannedACLBucketOwnerFullControl
+}
+
+// withoutChunked is a Content-Encoding without aws-chunked, which is the request's and not the object's.
+func withoutChunked(encoding string) string {
+	parts := strings.FieldsFunc(encoding, func(r rune) bool { return r == ',' || r == ' ' })
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return strings.EqualFold(p, "aws-chunked") }), ",")
+}
+
+// parseTags reads x-amz-tagging: a URL's query.
+func parseTags(text *string) ([]types.Tag, error) {
+	if aws.ToString(text) == "" {
+		return nil, nil
+	}
+	values, err := url.ParseQuery(*text)
+	if err != nil {
+		return nil, invalidArgument("x-amz-tagging", *text, "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.")
+	}
+	var tags []types.Tag
+	for k, all := range values {
+		for _, v := range all {
+			tags = append(tags, types.Tag{Key: aws.String(k), Value: aws.String(v)})
+		}
+	}
+	slices.SortFunc(tags, func(a, b types.Tag) int { return strings.Compare(*a.Key, *b.Key) })
+	return tags, checkTags(tags, maxObjectTags)
+}
+
+// conditions are a write's: the object has to be there as it says, or not at all.
+func (s *Service) conditions(ifMatch, ifNoneMatch *string) (func(*objects.Bucket, *objects.Object) error, error) {
+	if ifNoneMatch != nil && *ifNoneMatch != "*" {
+		return nil, notImplemented("If-None-Match other than *")
+	}
+	return func(_ *objects.Bucket, now *objects.Object) error {
+		switch {
+		case ifNoneMatch != nil && now != nil:
+			return preconditionFailed("If-None-Match")
+		case ifMatch == nil:
+			return nil
+		case now == nil:
+			return refuse(404, "NoSuchKey", "The specified key does not exist.")
+		case !matches(*ifMatch, now.ETag):
+			return preconditionFailed("If-Match")
+		}
+		return nil
+	}, nil
+}
+
+func preconditionFailed(condition string) error {
+	return &apiError{
+		code: "PreconditionFailed", message: "At least one of the pre-conditions you specified did not hold", status: 412,
+		detail: map[string]string{"Condition": condition},
+	}
+}
+
+// matches says whether an ETag is among those of a condition.
+func matches(condition, etag string) bool {
+	for one := range strings.SplitSeq(condition, ",") {
+		one = strings.Trim(strings.TrimPrefix(strings.TrimSpace(one), "W/"), `"`)
+		if one == "*" || one == etag {
+			return true
+		}
+	}
+	return false
+}
+
+// PutObject is S3's operation.
+func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.PutObjectOutput, error) {
+	if err := checkKey(in.Key); err != nil {
+		return nil, err
+	}
+	if in.WriteOffsetBytes != nil {
+		return nil, notImplemented("x-amz-write-offset-bytes")
+	}
+	a, err := describe(in)
+	if err != nil {
+		return nil, err
+	}
+	allow, err := s.conditions(in.IfMatch, in.IfNoneMatch)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.inherit(ctx, in.Bucket, in.ExpectedBucketOwner, &a); err != nil {
+		return nil, err
+	}
+	f, made, err := s.receive(in.Body, claim{
+		length: in.ContentLength, md5: in.ContentMD5, algorithm: in.ChecksumAlgorithm,
+		values: types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256},
+		other:  []*string{in.ChecksumMD5, in.ChecksumSHA512, in.ChecksumXXHASH3, in.ChecksumXXHASH64, in.ChecksumXXHASH128},
+	}, checksum.CRC64NVME)
+	if err != nil {
+		return nil, err
+	}
+	a.Checksum = made
+	o := &objects.Object{Bucket: *in.Bucket, Key: *in.Key, ETag: f.ETag, Attributes: a.encode()}
+	if err := s.store.Put(ctx, o, []*objects.File{f}, objects.Conditions{Allow: allow, Owe: s.owe(ctx, "ObjectCreated:Put")}); err != nil {
+		return nil, s.asError(err, o.Bucket, o.Key)
+	}
+	c := made.wire()
+	return &s3.PutObjectOutput{
+		ETag: quoted(o.ETag), ServerSideEncryption: a.encryption(), ChecksumType: c.ChecksumType,
+		ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME, ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
+	}, nil
+}

@@ -1,0 +1,89 @@
+// Package rules says what a bucket's lifecycle rules remove, and when. Where nothing else is said, the rules
+// are those of "Lifecycle configuration elements" in S3's guide.
+package rules
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+// Object is what rules look at. Uploads that are not complete have a key and a time alone.
+type Object struct {
+	Key      string
+	Size     int64 // bytes
+	Modified time.Time
+	Tags     []types.Tag
+}
+
+// Expired says whether a rule has the object removed by now. Rules that only move objects to other storage classes,
+// or are about older versions, remove none.
+func Expired(r types.LifecycleRule, o Object, now time.Time) bool {
+	e := r.Expiration
+	if e == nil || !applies(r, o) {
+		return false
+	}
+	if e.Date != nil {
+		return !now.Before(*e.Date)
+	}
+	return e.Days != nil && !now.Before(after(o.Modified, *e.Days))
+}
+
+// Aborted says whether a rule has an upload that began at a time aborted by now. Such rules have no filter but a prefix.
+func Aborted(r types.LifecycleRule, key string, began, now time.Time) bool {
+	a := r.AbortIncompleteMultipartUpload
+	return a != nil && applies(r, Object{Key: key}) && !now.Before(after(began, aws.ToInt32(a.DaysAfterInitiation)))
+}
+
+// after is the midnight, by UTC, that a number of days lead to.
+func after(t time.Time, days int32) time.Time {
+	t = t.UTC().AddDate(0, 0, int(days))
+	if midnight := t.Truncate(24 * time.Hour); midnight.Before(t) {
+		return midnight.AddDate(0, 0, 1)
+	}
+	return t
+}
+
+// Tags are the tags that a filter asks for, all of them.
+func Tags(f *types.LifecycleRuleFilter) []types.Tag {
+	switch {
+	case f != nil && f.Tag != nil:
+		return []types.Tag{*f.Tag}
+	case f != nil && f.And != nil:
+		return f.And.Tags
+	}
+	return nil
+}
+
+func applies(r types.LifecycleRule, o Object) bool {
+	if r.Status != types.ExpirationStatusEnabled || !strings.HasPrefix(o.Key, aws.ToString(r.Prefix)) { //nolint:staticcheck // older clients have no filter
+		return false
+	}
+	f := r.Filter
+	if f == nil {
+		return true
+	}
+	want := types.LifecycleRuleAndOperator{Prefix: f.Prefix, ObjectSizeGreaterThan: f.ObjectSizeGreaterThan, ObjectSizeLessThan: f.ObjectSizeLessThan}
+	if f.And != nil {
+		want = *f.And
+	}
+	return strings.HasPrefix(o.Key, aws.ToString(want.Prefix)) &&
+		(want.ObjectSizeGreaterThan == nil || o.Size > *want.ObjectSizeGreaterThan) &&
+		(want.ObjectSizeLessThan == nil || o.Size < *want.ObjectSizeLessThan) &&
+		hasAll(o.Tags, Tags(f))
+}
+
+func hasAll(tags, wanted []types.Tag) bool {
+	for _, w := range wanted {
+		has := func(t types.Tag) bool {
+			return aws.ToString(t.Key) == aws.ToString(w.Key) && aws.ToString(t.Value) == aws.ToString(w.Value)
+		}
+		if !slices.ContainsFunc(tags, has) {
+			return false
+		}
+	}
+	return true
+}

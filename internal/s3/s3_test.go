@@ -1,0 +1,280 @@
+package s3
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/s3/objects"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// queues is an SQS that remembers what it was sent.
+type queues struct {
+	mu   sync.Mutex
+	sent []string
+	err  error
+}
+
+func (q *queues) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sent = append(q.sent, *in.QueueUrl+" "+*in.MessageBody)
+	return &sqs.SendMessageOutput{}, q.err
+}
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func newService(t testing.TB) (*Service, *queues) {
+	t.Helper()
+	now := func() time.Time { return noon }
+	store, err := objects.Open(t.TempDir(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	q := &queues{}
+	s := New(store, Options{Region: "us-east-1", Account: "000000000000", Now: now, Queues: q, QueueURL: func(arn string) string { return "url:" + arn }})
+	if _, err := s.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("bucket")}); err != nil {
+		t.Fatal(err)
+	}
+	return s, q
+}
+
+func put(t testing.TB, s *Service, key, content string) {
+	t.Helper()
+	if _, err := s.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("bucket"), Key: &key, Body: strings.NewReader(content)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func code(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+func TestBucketNames(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"abc": true, "a.b-c1": true, strings.Repeat("a", 63): true, "ab": false, strings.Repeat("a", 64): false, "Abc": false, "a_b": false, "a..b": false,
+		"-ab": false, "ab-": false, "192.168.5.4": false, "xn--a": false, "a-s3alias": false, "../x": false, "": false, "a/b": false,
+	} {
+		if err := checkBucketName(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestRanges(t *testing.T) {
+	for _, c := range []struct {
+		text         string
+		size         int64
+		from, length int64
+		refused      bool
+	}{
+		{"bytes=0-0", 10, 0, 1, false}, {"bytes=2-", 10, 2, 8, false}, {"bytes=-3", 10, 7, 3, false}, {"bytes=-30", 10, 0, 10, false}, {"bytes=5-99", 10, 5, 5, false},
+		{"bytes=10-", 10, 0, 0, true}, {"bytes=-0", 10, 0, 0, true}, {"bytes=0-", 0, 0, 0, true},
+		{"bytes=3-2", 10, 0, 10, false}, {"bytes=0-1,3-4", 10, 0, 10, false}, {"lines=1-2", 10, 0, 10, false}, {"bytes=-", 10, 0, 10, false},
+	} {
+		got, err := parseRange(c.text, c.size)
+		if (err != nil) != c.refused || err == nil && (got.From != c.from || got.Length != c.length) {
+			t.Errorf("%s of %d: %+v, %v", c.text, c.size, got, err)
+		}
+	}
+}
+
+// TestRefusals has the errors that clients know by name, and that nothing is changed.
+func TestRefusals(t *testing.T) {
+	s, _ := newService(t)
+	put(t, s, "there", "x")
+	bucket, key := aws.String("bucket"), aws.String("k")
+	for want, in := range map[string]*s3.PutObjectInput{
+		"BadDigest":                     {ChecksumCRC32: aws.String("AAAAAA==")},
+		"InvalidDigest":                 {ContentMD5: aws.String("x")},
+		"InvalidRequest":                {ChecksumCRC32: aws.String("x")},
+		"NotImplemented":                {SSECustomerAlgorithm: aws.String("AES256")},
+		"AccessControlListNotSupported": {ACL: types.ObjectCannedACLPublicRead},
+		"InvalidStorageClass":           {StorageClass: types.StorageClassGlacier},
+		"MetadataTooLarge":              {Metadata: map[string]string{"k": strings.Repeat("v", 2048)}},
+		"InvalidTag":                    {Tagging: aws.String("aws:a=b")},
+		"BadRequest":                    {Tagging: aws.String("a=&b=&c=&d=&e=&f=&g=&h=&i=&j=&k=")},
+		"KeyTooLongError":               {Key: aws.String(strings.Repeat("k", 1025))},
+		"NoSuchBucket":                  {Bucket: aws.String("nowhere")},
+		"AccessDenied":                  {ExpectedBucketOwner: aws.String("111111111111")},
+		"PreconditionFailed":            {Key: aws.String("there"), IfNoneMatch: aws.String("*")},
+		"NoSuchKey":                     {IfMatch: aws.String("x")},
+		"EntityTooLarge":                {ContentLength: aws.Int64(5<<30 + 1)},
+	} {
+		in.Body = strings.NewReader("hello")
+		if in.Bucket == nil {
+			in.Bucket = bucket
+		}
+		if in.Key == nil {
+			in.Key = key
+		}
+		if _, err := s.PutObject(t.Context(), in); code(err) != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	out, err := s.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: bucket})
+	if err != nil || len(out.Contents) != 1 {
+		t.Errorf("the bucket has %+v, %v", out.Contents, err)
+	}
+}
+
+// TestMultipart completes an upload wrongly in every way, and then rightly, twice.
+func TestMultipart(t *testing.T) {
+	s, _ := newService(t)
+	bucket, key := aws.String("bucket"), aws.String("k")
+	u, err := s.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: bucket, Key: key, ChecksumAlgorithm: "CRC32", ChecksumType: "FULL_OBJECT"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := strings.Repeat("0123456789abcdef", (5<<20+32)/16)
+	part := func(n int32, content string) types.CompletedPart {
+		out, err := s.UploadPart(t.Context(), &s3.UploadPartInput{Bucket: bucket, Key: key, UploadId: u.UploadId, PartNumber: &n, Body: strings.NewReader(content)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return types.CompletedPart{PartNumber: &n, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}
+	}
+	tiny, first, last := part(1, "tiny"), part(2, whole[:5<<20]), part(7, whole[5<<20:])
+	wrong := last
+	wrong.ETag = aws.String(`"x"`)
+	complete := func(parts ...types.CompletedPart) (*s3.CompleteMultipartUploadOutput, error) {
+		return s.CompleteMultipartUpload(t.Context(), &s3.CompleteMultipartUploadInput{
+			Bucket: bucket, Key: key, UploadId: u.UploadId, MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
+		})
+	}
+	for want, parts := range map[string][]types.CompletedPart{
+		"MalformedXML": {}, "InvalidPartOrder": {last, first}, "InvalidPart": {first, wrong}, "EntityTooSmall": {tiny, last},
+	} {
+		if _, err := complete(parts...); code(err) != want {
+			t.Errorf("completed with %v: %v, want %s", parts, err, want)
+		}
+	}
+	for range 2 { // the second repeats the first, whose answer might have been lost
+		out, err := complete(first, last)
+		if err != nil || !strings.HasSuffix(*out.ETag, `-2"`) {
+			t.Fatalf("completed: %+v, %v", out, err)
+		}
+		single, err := s.PutObject(t.Context(), &s3.PutObjectInput{Bucket: bucket, Key: aws.String("single"), ChecksumAlgorithm: "CRC32", Body: strings.NewReader(whole)})
+		if err != nil || *single.ChecksumCRC32 != *out.ChecksumCRC32 {
+			t.Errorf("the parts' checksum is %s, the whole's %s", *out.ChecksumCRC32, *single.ChecksumCRC32)
+		}
+	}
+	got, err := s.GetObject(t.Context(), &s3.GetObjectInput{Bucket: bucket, Key: key, PartNumber: aws.Int32(2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	if b, err := io.ReadAll(got.Body); err != nil || string(b) != whole[5<<20:] || *got.PartsCount != 2 {
+		t.Errorf("the second part is %d bytes, %v", len(b), err)
+	}
+}
+
+func configure(s *Service, ctx context.Context, queues ...types.QueueConfiguration) error {
+	_, err := s.PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{
+		Bucket: aws.String("bucket"), NotificationConfiguration: &types.NotificationConfiguration{QueueConfigurations: queues},
+	})
+	return err
+}
+
+const queue = "arn:aws:sqs:us-east-1:000000000000:q"
+
+func rule(prefix, suffix string, events ...types.Event) types.QueueConfiguration {
+	return types.QueueConfiguration{Id: aws.String(prefix + "/" + suffix), QueueArn: aws.String(queue), Events: events, Filter: &types.NotificationConfigurationFilter{Key: &types.S3KeyFilter{
+		FilterRules: []types.FilterRule{{Name: "Prefix", Value: &prefix}, {Name: "suffix", Value: &suffix}},
+	}}}
+}
+
+func TestNotificationRefusals(t *testing.T) {
+	s, q := newService(t)
+	fifo, elsewhere, none := rule("", "", "s3:ObjectCreated:*"), rule("", "", "s3:ObjectCreated:*"), rule("", "")
+	fifo.QueueArn, elsewhere.QueueArn = aws.String(queue+".fifo"), aws.String("arn:aws:sns:us-east-1:000000000000:q")
+	for name, queues := range map[string][]types.QueueConfiguration{
+		"fifo": {fifo}, "no queue": {elsewhere}, "no event": {none}, "unknown event": {rule("", "", "s3:Made")},
+		"overlap": {rule("a", "x", "s3:ObjectCreated:Put"), rule("ab", "", "s3:ObjectCreated:*")},
+		"ids":     {rule("a", "x", "s3:ObjectCreated:Put"), rule("a", "x", "s3:ObjectRemoved:*")},
+	} {
+		if err := configure(s, t.Context(), queues...); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+	q.err = errors.New("no such queue")
+	if err := configure(s, t.Context(), rule("", "", "s3:ObjectCreated:*")); code(err) != "InvalidArgument" {
+		t.Errorf("a queue that does not answer: %v", err)
+	}
+	got, err := s.GetBucketNotificationConfiguration(t.Context(), &s3.GetBucketNotificationConfigurationInput{Bucket: aws.String("bucket")})
+	if err != nil || len(got.QueueConfigurations) != 0 {
+		t.Errorf("kept %+v, %v", got.QueueConfigurations, err)
+	}
+}
+
+// TestNotifications has the test message, and what each change owes.
+func TestNotifications(t *testing.T) {
+	s, q := newService(t)
+	if err := configure(s, t.Context(), rule("in/", ".jpg", "s3:ObjectCreated:*"), rule("", "", "s3:ObjectRemoved:Delete")); err != nil {
+		t.Fatal(err)
+	}
+	if len(q.sent) != 1 || !strings.HasPrefix(q.sent[0], `url:`+queue+` {"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-21T12:00:00.000Z","Bucket":"bucket"`) {
+		t.Fatalf("sent %q", q.sent)
+	}
+	ctx := call.With(t.Context(), call.Call{RequestID: "r", AccessKeyID: "AKID", Peer: "10.0.0.1:99"})
+	for _, key := range []string{"in/a b+ü.jpg", "in/a.png", "out/a.jpg"} {
+		if _, err := s.PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String("bucket"), Key: &key, Body: strings.NewReader("hello")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.CopyObject(ctx, &s3.CopyObjectInput{Bucket: aws.String("bucket"), Key: aws.String("in/c.jpg"), CopySource: aws.String("bucket/out/a.jpg")}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second finds nothing, and owes nothing
+		if _, err := s.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: aws.String("bucket"), Key: aws.String("in/a.png")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owed, _, err := s.store.Owed(t.Context(), 10)
+	if err != nil || len(owed) != 3 {
+		t.Fatalf("%d are owed, %v", len(owed), err)
+	}
+	want := `{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"us-east-1","eventTime":"2026-11-21T12:00:00.000Z","eventName":"ObjectCreated:Put",` +
+		`"userIdentity":{"principalId":"AWS:AKID"},"requestParameters":{"sourceIPAddress":"10.0.0.1"},"responseElements":{"x-amz-id-2":"r","x-amz-request-id":"r"},` +
+		`"s3":{"s3SchemaVersion":"1.0","configurationId":"in//.jpg","bucket":{"name":"bucket","ownerIdentity":{"principalId":"000000000000"},"arn":"arn:aws:s3:::bucket"},` +
+		`"object":{"key":"in/a+b%2B%C3%BC.jpg","size":5,"eTag":"5d41402abc4b2a76b9719d911017c592","sequencer":"000000000000000001"}}}]}`
+	if got := string(owed[0].Body); got != want || owed[0].Destination != queue {
+		t.Errorf("owed\n%s, want\n%s", got, want)
+	}
+	for i, name := range []string{"ObjectCreated:Put", "ObjectCreated:Copy", "ObjectRemoved:Delete"} {
+		var e event
+		if err := json.Unmarshal(owed[i].Body, &e); err != nil || e.Records[0].EventName != name {
+			t.Errorf("owed %s, want %s", owed[i].Body, name)
+		}
+	}
+}
+
+// FuzzCopySource reads any text as a copy's source: what is read has a bucket and a key.
+func FuzzCopySource(f *testing.F) {
+	for _, s := range []string{"b/k", "/b/a%20b?versionId=null", "b", "%"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		bucket, key, _, err := parseSource(text)
+		if err == nil && (bucket == "" || key == "" || len(key) > maxKey) {
+			t.Errorf("%q is %q, %q", text, bucket, key)
+		}
+	})
+}
