@@ -39,7 +39,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzReplay -fuzztime 10s ./internal/state
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/logs/streams
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/cloudwatch/metrics
-	go test -run xxx -fuzz FuzzParsePayload -fuzztime 10s ./internal/queuestore
+	go test -run xxx -fuzz FuzzParsePayload -fuzztime 10s ./internal/sqs/queues
 	go test -run xxx -fuzz FuzzDecodeJSON -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzDecodeCBOR -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzForm -fuzztime 10s ./internal/wire
@@ -51,7 +51,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
 	go run ./bench/sqs
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/ecs/... ./internal/logs/streams ./internal/cloudwatch/metrics ./internal/s3/objects ./internal/queuestore ./internal/sim ./internal/wire
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/ecs/... ./internal/logs/streams ./internal/cloudwatch/metrics ./internal/s3/objects ./internal/sqs/queues ./internal/sim ./internal/wire
 	go run ./bench/reaction
 	go run ./bench/reaction -queue
 	go run ./bench/capacity -reaction fast

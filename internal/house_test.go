@@ -11,20 +11,21 @@ const module = "github.com/pintle/pintle/internal/"
 // mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
 // package and all below it.
 var mayKnow = map[string][]string{
+	"sqs":            {"sqs", "file", "pattern", "wire/call"},
+	"iam":            {},
 	"s3":             {"s3", "groupcommit", "file", "checksum", "wire/call"},
 	"logs":           {"logs", "cloudwatch", "file", "pattern"},
-	"cloudwatch":     {"cloudwatch", "acs", "sqs", "queuestore", "state", "file", "pattern"},
+	"cloudwatch":     {"cloudwatch", "acs", "sqs", "state", "file", "pattern"},
 	"scaling":        {"scaling", "cloudwatch", "state"},
 	"appautoscaling": {"appautoscaling", "scaling", "cloudwatch", "state", "pattern"},
 	"ecs":            {"ecs", "state", "pattern", "acs", "wire/call"},
 	"autoscaling":    {"autoscaling", "scaling", "ecs/capacity", "state", "cloudwatch", "instancetype", "pattern"},
 	"ec2":            {"ec2", "state", "instancetype", "file", "pattern"},
-	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "state": {"groupcommit"}, "queuestore": {"file"}, "acs": {}, "instancetype": {},
+	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "state": {"groupcommit"}, "acs": {}, "instancetype": {},
 	"decide":  {"decide"},
-	"control": {"ecs", "instancetype", "state", "decide", "acs", "queuestore"},
-	"service": {"state", "decide", "queuestore", "checksum", "instancetype", "pattern", "wire/call"},
+	"control": {"ecs", "instancetype", "state", "decide", "acs"},
 	"agent":   {"agent", "acs", "instancetype", "file", "pattern"}, "sidecar": {}, "worker": {},
-	"sim": {"scaling", "appautoscaling", "service", "ecs", "control", "decide", "state", "cloudwatch", "instancetype"},
+	"sim": {"scaling", "appautoscaling", "ecs", "control", "decide", "state", "cloudwatch", "instancetype"},
 }
 
 // TestWhoKnowsWhom checks the imports of every package against the rule, and that no service knows

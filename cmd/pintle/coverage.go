@@ -8,10 +8,10 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/s3"
-	"github.com/pintle/pintle/internal/service/sqs"
-	"github.com/pintle/pintle/internal/service/sts"
+	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/wire"
 )
 

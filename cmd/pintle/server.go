@@ -41,17 +41,17 @@ import (
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/ecs/waiting"
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/logs/streams"
-	"github.com/pintle/pintle/internal/queuestore"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/expiry"
 	"github.com/pintle/pintle/internal/s3/notifications"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/scaling"
-	"github.com/pintle/pintle/internal/service/sqs"
-	"github.com/pintle/pintle/internal/service/sts"
+	"github.com/pintle/pintle/internal/sqs"
+	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -107,7 +107,7 @@ type server struct {
 	store     *state.Store
 	logs      *streams.Store
 	metrics   *metrics.Store
-	queues    *queuestore.Store
+	queues    *queues.Store
 	objects   *objects.Store
 	arrivals  *alarms.Arrivals // nil where the reaction is faithful
 	ecs       *ecs.Service
@@ -234,7 +234,7 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	s.stores = append(s.stores, s.metrics)
-	if s.queues, err = queuestore.Open(filepath.Join(s.flags.Data, "queues"), queuestore.Options{}); err != nil {
+	if s.queues, err = queues.Open(filepath.Join(s.flags.Data, "queues"), queues.Options{}); err != nil {
 		return err
 	}
 	s.stores = append(s.stores, s.queues)

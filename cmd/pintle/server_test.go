@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/file/filetest"
-	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
 // TestFullDisk: a control plane whose queues can no longer be written ends, with an error, so that whoever keeps it up starts
@@ -26,7 +26,7 @@ func TestFullDisk(t *testing.T) {
 	go func() { ended <- s.run(t.Context()) }()
 	free := filetest.Fill(t, 1)
 	defer free()
-	if _, err := s.queues.CreateQueue(queuestore.Queue{Name: "q"}); err == nil {
+	if _, err := s.queues.CreateQueue(queues.Queue{Name: "q"}); err == nil {
 		t.Error("a queue was made on a full disk")
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "can no longer be written") {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
-	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
 const namespaceSQS = "AWS/SQS"
@@ -14,7 +14,7 @@ const namespaceSQS = "AWS/SQS"
 // QueueOptions are what the loop over queues needs.
 type QueueOptions struct {
 	// Seconds tells what queues did since it was asked last.
-	Seconds func() []queuestore.Second
+	Seconds func() []queues.Second
 	// Put keeps samples; it returns once they are durable.
 	Put func([]metrics.Sample) error
 	Log *slog.Logger
@@ -44,7 +44,7 @@ func Queues(ctx context.Context, opts QueueOptions) error {
 
 // queueSamples are a second's metrics: "Available CloudWatch metrics for Amazon SQS" in its developer guide. What counts
 // something comes as one value, whose sum is the count.
-func queueSamples(s *queuestore.Second) []metrics.Sample {
+func queueSamples(s *queues.Second) []metrics.Sample {
 	by := metrics.Dimension{Name: "QueueName", Value: s.Queue}
 	var out []metrics.Sample
 	add := func(name, unit string, set metrics.Set) {

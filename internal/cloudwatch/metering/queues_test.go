@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
-	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
 // TestQueues: what a queue did in a second is put when the second has ended, under its time.
@@ -21,11 +21,11 @@ func TestQueues(t *testing.T) {
 		began := time.Now().Unix()
 		put := map[string]metrics.Sample{}
 		err := Queues(ctx, QueueOptions{
-			Seconds: func() []queuestore.Second {
+			Seconds: func() []queues.Second {
 				if now := time.Now(); now.Nanosecond() != 0 {
 					t.Errorf("asked at %s, not as a second ends", now)
 				}
-				return []queuestore.Second{{Queue: "q", At: time.Now().Unix() - 1, Sent: 2, Bytes: 30, Least: 10, Most: 20, Visible: 5, Oldest: 7}}
+				return []queues.Second{{Queue: "q", At: time.Now().Unix() - 1, Sent: 2, Bytes: 30, Least: 10, Most: 20, Visible: 5, Oldest: 7}}
 			},
 			Put: func(samples []metrics.Sample) error {
 				for _, s := range samples {

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -21,7 +21,7 @@ import (
 func newService(t *testing.T) *Service {
 	t.Helper()
 	now := func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
-	store, err := queuestore.Open(t.TempDir(), queuestore.Options{Now: now, NoSync: true})
+	store, err := queues.Open(t.TempDir(), queues.Options{Now: now, NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

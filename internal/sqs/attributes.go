@@ -9,7 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
 // attribute is a queue's attribute that can be set: API_SetQueueAttributes.
@@ -92,7 +92,7 @@ type redrivePolicy struct {
 }
 
 // set sets attributes of a queue, or refuses without a change.
-func (s *Service) set(q *queuestore.Queue, values map[string]string) error {
+func (s *Service) set(q *queues.Queue, values map[string]string) error {
 	next := maps.Clone(q.Attributes)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		a, ok := attributes[name]
@@ -136,7 +136,7 @@ func milliseconds(seconds string) int64 {
 }
 
 // setRedrive sets which queue gets the messages that are received too often.
-func (s *Service) setRedrive(q *queuestore.Queue, value string) error {
+func (s *Service) setRedrive(q *queues.Queue, value string) error {
 	if value == "" {
 		q.MaxReceives, q.DeadLetter = 0, ""
 		return nil
@@ -175,7 +175,7 @@ func (s *Service) setRedrive(q *queuestore.Queue, value string) error {
 }
 
 // describe is what GetQueueAttributes tells of a queue.
-func (s *Service) describe(q queuestore.Queue, c queuestore.Counts) map[string]string {
+func (s *Service) describe(q queues.Queue, c queues.Counts) map[string]string {
 	out := map[string]string{
 		"QueueArn":                              s.queueArn(q.Name),
 		"CreatedTimestamp":                      strconv.FormatInt(q.CreatedAt/1000, 10),

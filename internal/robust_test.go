@@ -1,5 +1,5 @@
-// Package service_test calls the operations of services with inputs of every shape.
-package service_test
+// Package internal_test calls the operations of services with inputs of every shape.
+package internal_test
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
-	"github.com/pintle/pintle/internal/queuestore"
-	"github.com/pintle/pintle/internal/service/sqs"
+	"github.com/pintle/pintle/internal/sqs"
+	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -125,7 +125,7 @@ func TestAnyInput(t *testing.T) {
 	defer metrics.Close() //nolint:errcheck // the test is over
 	alarms := cloudwatch.New(metrics, store, cloudwatch.Options{Region: "us-east-1", Account: "000000000000", Now: now})
 	scaling := appautoscaling.New(store, appautoscaling.Options{Region: "us-east-1", Account: "000000000000", Now: now, Alarms: alarms})
-	kept, err := queuestore.Open(t.TempDir(), queuestore.Options{Now: now, NoSync: true})
+	kept, err := queues.Open(t.TempDir(), queues.Options{Now: now, NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

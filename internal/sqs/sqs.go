@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/pintle/pintle/internal/pattern"
-	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
@@ -27,12 +27,12 @@ type Options struct {
 
 // Service is Amazon SQS for one account in one region.
 type Service struct {
-	store *queuestore.Store
+	store *queues.Store
 	opts  Options
 }
 
 // New returns the service over the store.
-func New(store *queuestore.Store, opts Options) *Service { return &Service{store, opts} }
+func New(store *queues.Store, opts Options) *Service { return &Service{store, opts} }
 
 func (s *Service) queueURL(name string) *string {
 	return aws.String(s.opts.Endpoint + "/" + s.opts.Account + "/" + name)
@@ -68,10 +68,10 @@ func (s *Service) nameInArn(arn string) (string, bool) {
 }
 
 // queue is the queue that a call is for.
-func (s *Service) queue(queueURL *string) (queuestore.Queue, error) {
+func (s *Service) queue(queueURL *string) (queues.Queue, error) {
 	name, err := s.nameInURL(queueURL)
 	if err != nil {
-		return queuestore.Queue{}, err
+		return queues.Queue{}, err
 	}
 	q, err := s.store.Queue(name)
 	return q, failure(err)
@@ -103,7 +103,7 @@ func given(n int32) (int32, bool) {
 // A receipt handle is a receipt in base64, with a version in front.
 const receiptVersion = 1
 
-func formatReceipt(r queuestore.Receipt) *string {
+func formatReceipt(r queues.Receipt) *string {
 	b := []byte{receiptVersion}
 	b = binary.BigEndian.AppendUint64(b, r.Queue)
 	b = binary.BigEndian.AppendUint64(b, r.Seq)
@@ -111,13 +111,13 @@ func formatReceipt(r queuestore.Receipt) *string {
 	return aws.String(base64.StdEncoding.EncodeToString(b))
 }
 
-func parseReceipt(handle *string) (queuestore.Receipt, error) {
+func parseReceipt(handle *string) (queues.Receipt, error) {
 	if aws.ToString(handle) == "" {
-		return queuestore.Receipt{}, missing("ReceiptHandle")
+		return queues.Receipt{}, missing("ReceiptHandle")
 	}
 	b, err := base64.StdEncoding.DecodeString(*handle)
 	if err != nil || len(b) != 21 || b[0] != receiptVersion {
-		return queuestore.Receipt{}, refuse("ReceiptHandleIsInvalid", "The input receipt handle %q is not a valid receipt handle.", *handle)
+		return queues.Receipt{}, refuse("ReceiptHandleIsInvalid", "The input receipt handle %q is not a valid receipt handle.", *handle)
 	}
-	return queuestore.Receipt{Queue: binary.BigEndian.Uint64(b[1:]), Seq: binary.BigEndian.Uint64(b[9:]), Number: binary.BigEndian.Uint32(b[17:])}, nil
+	return queues.Receipt{Queue: binary.BigEndian.Uint64(b[1:]), Seq: binary.BigEndian.Uint64(b[9:]), Number: binary.BigEndian.Uint32(b[17:])}, nil
 }

@@ -1,4 +1,4 @@
-package queuestore
+package queues
 
 // Second is what a queue did in a second, and how it stood at its end.
 type Second struct {

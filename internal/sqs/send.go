@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pintle/pintle/internal/pattern"
-	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
 // maxMessage is the most bytes of a message with its attributes, and of all of a batch: "Amazon SQS message quotas" in
@@ -35,7 +35,7 @@ type meta struct {
 
 // prepared is a message that was checked.
 type prepared struct {
-	message   queuestore.Message
+	message   queues.Message
 	md5       string
 	values    *string // MD5 of the attributes
 	system    *string // and of those of the system
@@ -55,7 +55,7 @@ func (s *Service) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs
 	if err != nil {
 		return nil, err
 	}
-	sent, err := s.store.Send(q.Name, []queuestore.Message{p.message})
+	sent, err := s.store.Send(q.Name, []queues.Message{p.message})
 	if err != nil {
 		return nil, failure(err)
 	}
@@ -66,7 +66,7 @@ func (s *Service) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs
 }
 
 // sequenceNumber is a message's place in a FIFO queue: 20 digits that grow.
-func sequenceNumber(q *queuestore.Queue, seq uint64) *string {
+func sequenceNumber(q *queues.Queue, seq uint64) *string {
 	if !q.FIFO {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (s *Service) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 		return nil, err
 	}
 	out := &sqs.SendMessageBatchOutput{}
-	var messages []queuestore.Message
+	var messages []queues.Message
 	size := 0
 	for i := range in.Entries {
 		e := &in.Entries[i]
@@ -165,7 +165,7 @@ func failed(id *string, err error) types.BatchResultErrorEntry {
 var fifoID = pattern.New("^[A-Za-z0-9!\"#$%&'()*+,./:;<=>?@\\[\\\\\\]^_`{|}~-]+$", 128)
 
 // prepare checks a message for a queue, sent alone or in a batch. The size counts also where it is refused.
-func prepare(q *queuestore.Queue, in *types.SendMessageBatchRequestEntry) (p prepared, err error) {
+func prepare(q *queues.Queue, in *types.SendMessageBatchRequestEntry) (p prepared, err error) {
 	body := aws.ToString(in.MessageBody)
 	p.wholeSize = len(body)
 	if body == "" {
@@ -186,7 +186,7 @@ func prepare(q *queuestore.Queue, in *types.SendMessageBatchRequestEntry) (p pre
 	if m.Trace, p.system, err = traceOf(in.MessageSystemAttributes); err != nil {
 		return p, err
 	}
-	p.message = queuestore.Message{ID: uuid.New(), Body: []byte(body), Size: p.wholeSize, Group: aws.ToString(in.MessageGroupId)}
+	p.message = queues.Message{ID: uuid.New(), Body: []byte(body), Size: p.wholeSize, Group: aws.ToString(in.MessageGroupId)}
 	if err := prepareOrder(q, in, &p.message, body); err != nil {
 		return p, err
 	}
@@ -200,7 +200,7 @@ func prepare(q *queuestore.Queue, in *types.SendMessageBatchRequestEntry) (p pre
 }
 
 // prepareOrder checks a message's group and what tells it from others.
-func prepareOrder(q *queuestore.Queue, in *types.SendMessageBatchRequestEntry, m *queuestore.Message, body string) error {
+func prepareOrder(q *queues.Queue, in *types.SendMessageBatchRequestEntry, m *queues.Message, body string) error {
 	if in.MessageGroupId != nil && !fifoID.MatchString(*in.MessageGroupId) {
 		return invalidValue(*in.MessageGroupId, "MessageGroupId", "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
 	}
@@ -230,7 +230,7 @@ func prepareOrder(q *queuestore.Queue, in *types.SendMessageBatchRequestEntry, m
 // maxDelay is the most seconds that a message is delayed.
 const maxDelay = 900
 
-func delayOf(q *queuestore.Queue, seconds int32) (time.Duration, error) {
+func delayOf(q *queues.Queue, seconds int32) (time.Duration, error) {
 	n, ok := given(seconds)
 	switch {
 	case !ok:

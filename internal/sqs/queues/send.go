@@ -1,4 +1,4 @@
-package queuestore
+package queues
 
 import "time"
 

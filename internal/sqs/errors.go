@@ -6,7 +6,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
 // refuse is a refusal with a name of SQS's model; wire knows what Query calls it.
@@ -32,10 +32,10 @@ var errNoQueue = refuse("QueueDoesNotExist", "The specified queue does not exist
 // failure turns the store's errors into AWS's.
 func failure(err error) error {
 	switch {
-	case errors.Is(err, queuestore.ErrNoQueue):
+	case errors.Is(err, queues.ErrNoQueue):
 		return errNoQueue
-	case errors.Is(err, queuestore.ErrInFlight):
-		return refuse("OverLimit", "The queue has %d messages in flight, which is the most there can be.", queuestore.MaxInFlight)
+	case errors.Is(err, queues.ErrInFlight):
+		return refuse("OverLimit", "The queue has %d messages in flight, which is the most there can be.", queues.MaxInFlight)
 	}
 	return err
 }

@@ -1,8 +1,8 @@
-// Package queuestore keeps queues and their messages: durable before a call returns, in the order that was
+// Package queues keeps queues and their messages: durable before a call returns, in the order that was
 // asked for, invisible while they are in flight. All queues share an append-only log, whose oldest segment is
 // cleaned of what is over; what is known of a message is in memory, its body on disk. It knows nothing of AWS's
 // API. The SQS service calls it, and the meter asks it what its queues did.
-package queuestore
+package queues
 
 import (
 	"cmp"

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/pattern"
-	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
 // policy is a queue's policy, as far as it is looked at. Policies are kept, not enforced: whoever has an access key may
@@ -83,7 +83,7 @@ func (s *Service) AddPermission(_ context.Context, in *sqs.AddPermissionInput) (
 	if err := checkPermission(in); err != nil {
 		return nil, err
 	}
-	err := s.update(in.QueueUrl, func(q *queuestore.Queue) error {
+	err := s.update(in.QueueUrl, func(q *queues.Queue) error {
 		statements, err := parsePolicy(q.Attributes["Policy"])
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (s *Service) RemovePermission(_ context.Context, in *sqs.RemovePermissionIn
 	if aws.ToString(in.Label) == "" {
 		return nil, missing("Label")
 	}
-	err := s.update(in.QueueUrl, func(q *queuestore.Queue) error {
+	err := s.update(in.QueueUrl, func(q *queues.Queue) error {
 		statements, err := parsePolicy(q.Attributes["Policy"])
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ func (s *Service) RemovePermission(_ context.Context, in *sqs.RemovePermissionIn
 }
 
 // setStatements makes a queue's policy of statements; what else is in it stays.
-func (s *Service) setStatements(q *queuestore.Queue, statements []statement) error {
+func (s *Service) setStatements(q *queues.Queue, statements []statement) error {
 	if len(statements) == 0 {
 		q.Attributes["Policy"] = ""
 		return nil

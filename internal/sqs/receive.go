@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/uuid"
 
-	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
 // The most that ReceiveMessage and ChangeMessageVisibility take.
@@ -53,8 +53,8 @@ func (s *Service) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInpu
 	return out, nil
 }
 
-func wanted(q *queuestore.Queue, in *sqs.ReceiveMessageInput) (queuestore.Want, error) {
-	w := queuestore.Want{Limit: 1, Attempt: aws.ToString(in.ReceiveRequestAttemptId)}
+func wanted(q *queues.Queue, in *sqs.ReceiveMessageInput) (queues.Want, error) {
+	w := queues.Want{Limit: 1, Attempt: aws.ToString(in.ReceiveRequestAttemptId)}
 	if n, ok := given(in.MaxNumberOfMessages); ok {
 		if n < 1 || n > maxReceived {
 			return w, invalidValue(n, "MaxNumberOfMessages", "Must be between 1 and %d, if provided.", maxReceived)
@@ -109,7 +109,7 @@ func systemNames(in *sqs.ReceiveMessageInput) ([]types.MessageSystemAttributeNam
 }
 
 // message is a message as a receive answers it.
-func (s *Service) message(q *queuestore.Queue, r *queuestore.Received, names []types.MessageSystemAttributeName, valueNames []string) (types.Message, error) {
+func (s *Service) message(q *queues.Queue, r *queues.Received, names []types.MessageSystemAttributeName, valueNames []string) (types.Message, error) {
 	var m meta
 	if err := json.Unmarshal(r.Meta, &m); err != nil {
 		return types.Message{}, err
@@ -191,11 +191,11 @@ func (s *Service) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBat
 
 // delete removes messages, and says of each why it could not be. One that is gone, or that was received again from a
 // standard queue, is no failure: API_DeleteMessage.
-func (s *Service) delete(q *queuestore.Queue, handles []*string) ([]error, error) {
-	return each(handles, func(receipts []queuestore.Receipt, _ []int) ([]error, error) {
+func (s *Service) delete(q *queues.Queue, handles []*string) ([]error, error) {
+	return each(handles, func(receipts []queues.Receipt, _ []int) ([]error, error) {
 		errs, err := s.store.Delete(q.Name, receipts)
 		for i, e := range errs {
-			if errors.Is(e, queuestore.ErrNoMessage) || !q.FIFO && errors.Is(e, queuestore.ErrExpired) {
+			if errors.Is(e, queues.ErrNoMessage) || !q.FIFO && errors.Is(e, queues.ErrExpired) {
 				errs[i] = nil
 			}
 		}
@@ -204,9 +204,9 @@ func (s *Service) delete(q *queuestore.Queue, handles []*string) ([]error, error
 }
 
 // each does something with receipts, and says of each handle what was wrong with it.
-func each(handles []*string, do func(receipts []queuestore.Receipt, of []int) ([]error, error)) ([]error, error) {
+func each(handles []*string, do func(receipts []queues.Receipt, of []int) ([]error, error)) ([]error, error) {
 	errs := make([]error, len(handles))
-	var receipts []queuestore.Receipt
+	var receipts []queues.Receipt
 	var of []int // the handle that each is of
 	for i, h := range handles {
 		r, err := parseReceipt(h)
@@ -230,15 +230,15 @@ func each(handles []*string, do func(receipts []queuestore.Receipt, of []int) ([
 // receiptFailure turns the store's errors on receipts into AWS's.
 func receiptFailure(handle *string, err error) error {
 	switch {
-	case errors.Is(err, queuestore.ErrReceipt):
+	case errors.Is(err, queues.ErrReceipt):
 		return refuse("ReceiptHandleIsInvalid", "The input receipt handle %q is not a valid receipt handle.", *handle)
-	case errors.Is(err, queuestore.ErrExpired):
+	case errors.Is(err, queues.ErrExpired):
 		return invalidValue(*handle, "ReceiptHandle", "The receipt handle has expired.")
-	case errors.Is(err, queuestore.ErrNoMessage):
+	case errors.Is(err, queues.ErrNoMessage):
 		return invalidValue(*handle, "ReceiptHandle", "Message does not exist or is not available for visibility timeout change.")
-	case errors.Is(err, queuestore.ErrVisible):
+	case errors.Is(err, queues.ErrVisible):
 		return refuse("MessageNotInflight", "The message referred to is not in flight.")
-	case errors.Is(err, queuestore.ErrTooLong):
+	case errors.Is(err, queues.ErrTooLong):
 		return invalid("Total VisibilityTimeout for the message is beyond the limit [%d seconds]", maxVisibility)
 	}
 	return err
@@ -309,12 +309,12 @@ func (s *Service) ChangeMessageVisibilityBatch(_ context.Context, in *sqs.Change
 	return out, nil
 }
 
-func (s *Service) changeVisibility(q *queuestore.Queue, handles []*string, timeouts []int32) ([]error, error) {
-	return each(handles, func(receipts []queuestore.Receipt, of []int) ([]error, error) {
-		changes := make([]queuestore.Visibility, len(receipts))
+func (s *Service) changeVisibility(q *queues.Queue, handles []*string, timeouts []int32) ([]error, error) {
+	return each(handles, func(receipts []queues.Receipt, of []int) ([]error, error) {
+		changes := make([]queues.Visibility, len(receipts))
 		for i, r := range receipts {
 			n, _ := given(timeouts[of[i]])
-			changes[i] = queuestore.Visibility{Receipt: r, Timeout: time.Duration(n) * time.Second}
+			changes[i] = queues.Visibility{Receipt: r, Timeout: time.Duration(n) * time.Second}
 		}
 		return s.store.ChangeVisibility(q.Name, changes)
 	})

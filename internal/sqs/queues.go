@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
 // CreateQueue makes a queue; where there is one of the name and the same attributes, it is that one.
@@ -28,12 +28,12 @@ func (s *Service) CreateQueue(_ context.Context, in *sqs.CreateQueueInput) (*sqs
 	if err := checkTags(in.Tags, nil); err != nil {
 		return nil, err
 	}
-	q := queuestore.Queue{Name: name, FIFO: fifo, Attributes: initial(fifo), Tags: in.Tags}
+	q := queues.Queue{Name: name, FIFO: fifo, Attributes: initial(fifo), Tags: in.Tags}
 	if err := s.set(&q, in.Attributes); err != nil {
 		return nil, err
 	}
 	is, err := s.store.CreateQueue(q)
-	if err != nil && !errors.Is(err, queuestore.ErrExists) {
+	if err != nil && !errors.Is(err, queues.ErrExists) {
 		return nil, err
 	}
 	for _, a := range slices.Sorted(maps.Keys(in.Attributes)) {
@@ -73,7 +73,7 @@ func (s *Service) GetQueueUrl(_ context.Context, in *sqs.GetQueueUrlInput) (*sqs
 
 // ListQueues lists queues by name.
 func (s *Service) ListQueues(_ context.Context, in *sqs.ListQueuesInput) (*sqs.ListQueuesOutput, error) {
-	urls, next, err := s.page(in.MaxResults, in.NextToken, func(q *queuestore.Queue) bool {
+	urls, next, err := s.page(in.MaxResults, in.NextToken, func(q *queues.Queue) bool {
 		return strings.HasPrefix(q.Name, aws.ToString(in.QueueNamePrefix))
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Service) ListDeadLetterSourceQueues(_ context.Context, in *sqs.ListDead
 	if err != nil {
 		return nil, err
 	}
-	urls, next, err := s.page(in.MaxResults, in.NextToken, func(source *queuestore.Queue) bool { return source.DeadLetter == q.Name })
+	urls, next, err := s.page(in.MaxResults, in.NextToken, func(source *queues.Queue) bool { return source.DeadLetter == q.Name })
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (s *Service) ListDeadLetterSourceQueues(_ context.Context, in *sqs.ListDead
 const maxListed = 1000
 
 // page is a page of queues' URLs. Whoever does not say how many get no token: API_ListQueues.
-func (s *Service) page(limit *int32, token *string, keep func(*queuestore.Queue) bool) (urls []string, next *string, err error) {
+func (s *Service) page(limit *int32, token *string, keep func(*queues.Queue) bool) (urls []string, next *string, err error) {
 	n := maxListed
 	if limit != nil {
 		if n = int(*limit); n < 1 || n > maxListed {
@@ -172,14 +172,14 @@ func (s *Service) SetQueueAttributes(_ context.Context, in *sqs.SetQueueAttribut
 			return nil, refuse("InvalidAttributeValue", "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
 		}
 	}
-	if err := s.update(in.QueueUrl, func(q *queuestore.Queue) error { return s.set(q, in.Attributes) }); err != nil {
+	if err := s.update(in.QueueUrl, func(q *queues.Queue) error { return s.set(q, in.Attributes) }); err != nil {
 		return nil, err
 	}
 	return &sqs.SetQueueAttributesOutput{}, nil
 }
 
 // update changes a queue. What change reads of other queues may change before it is done.
-func (s *Service) update(queueURL *string, change func(*queuestore.Queue) error) error {
+func (s *Service) update(queueURL *string, change func(*queues.Queue) error) error {
 	for {
 		q, err := s.queue(queueURL)
 		if err != nil {
@@ -192,7 +192,7 @@ func (s *Service) update(queueURL *string, change func(*queuestore.Queue) error)
 			return err
 		}
 		next.ModifiedAt = max(before+1, s.opts.Now().UnixMilli())
-		err = s.store.UpdateQueue(q.Name, func(is *queuestore.Queue) error {
+		err = s.store.UpdateQueue(q.Name, func(is *queues.Queue) error {
 			if is.ID != q.ID || is.ModifiedAt != before {
 				return errChanged
 			}
@@ -215,7 +215,7 @@ func (s *Service) PurgeQueue(_ context.Context, in *sqs.PurgeQueueInput) (*sqs.P
 		return nil, err
 	}
 	err = s.store.Purge(name)
-	if errors.Is(err, queuestore.ErrPurged) {
+	if errors.Is(err, queues.ErrPurged) {
 		return nil, refuse("PurgeQueueInProgress", "Only one PurgeQueue operation on %s is allowed every 60 seconds.", name)
 	}
 	if err != nil {
@@ -253,7 +253,7 @@ func (s *Service) TagQueue(_ context.Context, in *sqs.TagQueueInput) (*sqs.TagQu
 	if len(in.Tags) == 0 {
 		return nil, missing("Tags")
 	}
-	err := s.update(in.QueueUrl, func(q *queuestore.Queue) error {
+	err := s.update(in.QueueUrl, func(q *queues.Queue) error {
 		if err := checkTags(in.Tags, q.Tags); err != nil {
 			return err
 		}
@@ -274,7 +274,7 @@ func (s *Service) UntagQueue(_ context.Context, in *sqs.UntagQueueInput) (*sqs.U
 	if len(in.TagKeys) == 0 {
 		return nil, missing("TagKeys")
 	}
-	err := s.update(in.QueueUrl, func(q *queuestore.Queue) error {
+	err := s.update(in.QueueUrl, func(q *queues.Queue) error {
 		maps.DeleteFunc(q.Tags, func(k, _ string) bool { return slices.Contains(in.TagKeys, k) })
 		return nil
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/uuid"
 
-	"github.com/pintle/pintle/internal/queuestore"
+	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
 // maxMoved is the most messages that a move takes in a second: API_StartMessageMoveTask.
@@ -24,10 +24,10 @@ func (s *Service) StartMessageMoveTask(_ context.Context, in *sqs.StartMessageMo
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(s.store.Queues(), func(q queuestore.Queue) bool { return q.DeadLetter == source.Name }) {
+	if !slices.ContainsFunc(s.store.Queues(), func(q queues.Queue) bool { return q.DeadLetter == source.Name }) {
 		return nil, invalid("Source queue must be configured as a Dead Letter Queue.")
 	}
-	m := queuestore.Move{ID: uuid.NewString(), From: source.Name}
+	m := queues.Move{ID: uuid.NewString(), From: source.Name}
 	if in.DestinationArn != nil {
 		to, err := s.moveQueue("DestinationArn", in.DestinationArn)
 		if err != nil {
@@ -45,7 +45,7 @@ func (s *Service) StartMessageMoveTask(_ context.Context, in *sqs.StartMessageMo
 		m.PerSecond = int(*n)
 	}
 	err = s.store.StartMove(m)
-	if errors.Is(err, queuestore.ErrMoving) {
+	if errors.Is(err, queues.ErrMoving) {
 		return nil, invalid("There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
 	}
 	if err != nil {
@@ -55,16 +55,16 @@ func (s *Service) StartMessageMoveTask(_ context.Context, in *sqs.StartMessageMo
 }
 
 // moveQueue is the queue that a parameter names by its ARN.
-func (s *Service) moveQueue(parameter string, arn *string) (queuestore.Queue, error) {
+func (s *Service) moveQueue(parameter string, arn *string) (queues.Queue, error) {
 	if aws.ToString(arn) == "" {
-		return queuestore.Queue{}, missing(parameter)
+		return queues.Queue{}, missing(parameter)
 	}
 	name, ok := s.nameInArn(*arn)
 	if !ok {
-		return queuestore.Queue{}, refuse("ResourceNotFoundException", "The resource that you specified for the %s parameter doesn't exist.", parameter)
+		return queues.Queue{}, refuse("ResourceNotFoundException", "The resource that you specified for the %s parameter doesn't exist.", parameter)
 	}
 	q, err := s.store.Queue(name)
-	if errors.Is(err, queuestore.ErrNoQueue) {
+	if errors.Is(err, queues.ErrNoQueue) {
 		return q, refuse("ResourceNotFoundException", "The resource that you specified for the %s parameter doesn't exist.", parameter)
 	}
 	return q, err
@@ -76,7 +76,7 @@ type handle struct {
 	Source string `json:"sourceArn"`
 }
 
-func (s *Service) taskHandle(m *queuestore.Move) *string {
+func (s *Service) taskHandle(m *queues.Move) *string {
 	b, _ := json.Marshal(handle{m.ID, s.queueArn(m.From)}) // text alone
 	return aws.String(base64.StdEncoding.EncodeToString(b))
 }
@@ -95,7 +95,7 @@ func (s *Service) CancelMessageMoveTask(_ context.Context, in *sqs.CancelMessage
 		return nil, err
 	}
 	moved, err := s.store.CancelMove(h.Task)
-	if errors.Is(err, queuestore.ErrNoMove) {
+	if errors.Is(err, queues.ErrNoMove) {
 		return nil, refuse("ResourceNotFoundException", "Task does not exist.")
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *Service) ListMessageMoveTasks(_ context.Context, in *sqs.ListMessageMov
 	return out, nil
 }
 
-func (s *Service) describeMove(m *queuestore.Move) types.ListMessageMoveTasksResultEntry {
+func (s *Service) describeMove(m *queues.Move) types.ListMessageMoveTasksResultEntry {
 	out := types.ListMessageMoveTasksResultEntry{
 		Status: aws.String(string(m.Status)), SourceArn: aws.String(s.queueArn(m.From)), StartedTimestamp: m.StartedAt,
 		ApproximateNumberOfMessagesMoved: m.Moved, ApproximateNumberOfMessagesToMove: aws.Int64(m.ToMove),
@@ -138,7 +138,7 @@ func (s *Service) describeMove(m *queuestore.Move) types.ListMessageMoveTasksRes
 	if m.Failure != "" {
 		out.FailureReason = aws.String(m.Failure)
 	}
-	if m.Status == queuestore.MoveRunning { // API_ListMessageMoveTasks: only such a task has one
+	if m.Status == queues.MoveRunning { // API_ListMessageMoveTasks: only such a task has one
 		out.TaskHandle = s.taskHandle(m)
 	}
 	return out
