@@ -20,8 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/agent/network"
-	"github.com/pintle/pintle/internal/agent/runtime/oci"
+	"github.com/pintle/pintle/internal/node/network"
+	"github.com/pintle/pintle/internal/node/runtime/oci"
 )
 
 var (

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pintle/pintle/internal/agent/runtime/runtimetest"
+	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
 )
 
 // dockerd starts a Docker Engine of the test's own, and ends it with the test.

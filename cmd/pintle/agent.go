@@ -18,11 +18,11 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/pintle/pintle/internal/agent"
-	"github.com/pintle/pintle/internal/agent/gpu"
 	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/node"
+	"github.com/pintle/pintle/internal/node/gpu"
 )
 
 // nodeFlags are what every node can be told.
@@ -84,7 +84,7 @@ func (c *agentCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := c.agent(setup, config, m, agent.Config{
+	a, err := c.agent(setup, config, m, node.Config{
 		Name: name, Cluster: c.Cluster, Endpoint: c.Endpoint, InstanceType: c.Type, InstanceID: c.Instance, DataDir: c.Data, Log: log,
 	})
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *agentCmd) lock() (*os.File, error) {
 }
 
 // switchOff kills what still runs on a node that is ephemeral, and says that nothing does.
-func (c *agentCmd) switchOff(a *agent.Agent) error {
+func (c *agentCmd) switchOff(a *node.Agent) error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	if err := a.Kill(ctx); err != nil {
@@ -122,12 +122,12 @@ func (c *agentCmd) switchOff(a *agent.Agent) error {
 }
 
 // serve runs the node until ctx ends. One that is ephemeral stops its tasks first.
-func (c *agentCmd) serve(ctx context.Context, a *agent.Agent, log *slog.Logger) error {
+func (c *agentCmd) serve(ctx context.Context, a *node.Agent, log *slog.Logger) error {
 	serving, stop := context.WithCancel(context.Background())
 	defer stop()
 	g, serving := errgroup.WithContext(serving)
 	g.Go(func() error { defer stop(); return ignore(a.Run(serving)) })
-	g.Go(func() error { return serveMetrics(serving, c.Metrics, []*agent.Agent{a}, log) })
+	g.Go(func() error { return serveMetrics(serving, c.Metrics, []*node.Agent{a}, log) })
 	g.Go(func() error {
 		defer stop()
 		select {
@@ -154,7 +154,7 @@ func (c *agentCmd) serve(ctx context.Context, a *agent.Agent, log *slog.Logger) 
 const readyTimeout = 10 * time.Second
 
 // agent is a node: of the instance type that c names, simulated, or of this very machine where it names none.
-func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c agent.Config) (*agent.Agent, error) {
+func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c node.Config) (*node.Agent, error) {
 	c.Region, c.Zone, c.Version = config.Region, cmp.Or(f.Zone, config.Region+"a"), version
 	c.Attributes, c.StrictLogs, c.Runtime, c.Networks = f.Attributes, f.StrictLogs, m.runtime, m.networks
 	c.Credentials, c.ECS, c.Logs = config.Credentials, awsecs.NewFromConfig(config), cloudwatchlogs.NewFromConfig(config)
@@ -163,7 +163,7 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c ag
 		if err != nil {
 			return nil, err
 		}
-		return agent.New(c), nil
+		return node.New(c), nil
 	}
 	if f.GPUExporter != "" {
 		return nil, errors.New("--gpu-exporter is for this machine's own GPUs: no exporter knows simulated ones")
@@ -176,11 +176,11 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c ag
 	if t.GPUs > 0 {
 		c.GPUs = gpu.NewSimulated(c.Name, t)
 	}
-	return agent.New(c), nil
+	return node.New(c), nil
 }
 
 // thisMachine fills in what this machine has, which is known as a type. metrics is where an exporter tells of its GPUs, or empty.
-func thisMachine(ctx context.Context, c agent.Config, typeName, metrics string) (agent.Config, error) {
+func thisMachine(ctx context.Context, c node.Config, typeName, metrics string) (node.Config, error) {
 	c.InstanceType, c.CPU, c.MemoryMiB, c.GPUs = typeName, int64(goruntime.NumCPU())*1024, machineMemoryMiB(), gpu.None{}
 	real, err := gpu.NewNVML(nvml.New())
 	switch {

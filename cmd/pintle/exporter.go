@@ -10,12 +10,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/pintle/pintle/internal/agent"
+	"github.com/pintle/pintle/internal/node"
 )
 
 // serveMetrics serves the nodes' GPUs to Prometheus at /metrics, until ctx ends. An address that is
 // taken, as by a dcgm-exporter, is no reason not to run tasks.
-func serveMetrics(ctx context.Context, address string, nodes []*agent.Agent, log *slog.Logger) error {
+func serveMetrics(ctx context.Context, address string, nodes []*node.Agent, log *slog.Logger) error {
 	if address == "" {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/pintle/pintle/internal/agent/network"
+	"github.com/pintle/pintle/internal/node/network"
 )
 
 // guard keeps web pages out of a control plane that takes any credentials because it is on loopback

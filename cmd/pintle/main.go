@@ -13,7 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/pintle/pintle/internal/agent/runtime/shim"
+	"github.com/pintle/pintle/internal/node/runtime/shim"
 )
 
 // version is set when a release is built.

@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pintle/pintle/internal/agent/engine"
-	"github.com/pintle/pintle/internal/agent/network"
-	"github.com/pintle/pintle/internal/agent/runtime"
-	"github.com/pintle/pintle/internal/agent/runtime/docker"
-	"github.com/pintle/pintle/internal/agent/runtime/oci"
-	"github.com/pintle/pintle/internal/agent/runtime/process"
+	"github.com/pintle/pintle/internal/node/engine"
+	"github.com/pintle/pintle/internal/node/network"
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/runtime/docker"
+	"github.com/pintle/pintle/internal/node/runtime/oci"
+	"github.com/pintle/pintle/internal/node/runtime/process"
 )
 
 // machine is what runs containers here, and gives tasks networks of their own where it can.

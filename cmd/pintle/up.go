@@ -12,8 +12,8 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/pintle/pintle/internal/agent"
 	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/node"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -50,7 +50,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 }
 
 // serve runs everything, tells when it is up, and on interruption drains the nodes before it ends.
-func (c *upCmd) serve(ctx context.Context, s *server, agents []*agent.Agent) error {
+func (c *upCmd) serve(ctx context.Context, s *server, agents []*node.Agent) error {
 	serving, stop := context.WithCancel(context.Background()) // until the nodes are drained
 	defer stop()
 	g, serving := errgroup.WithContext(serving)
@@ -123,15 +123,15 @@ func (c *upCmd) endpointFlag(s *server) string {
 	return " --endpoint " + s.endpoint()
 }
 
-func (c *upCmd) agents(ctx context.Context, s *server, m machine, specs []string) ([]*agent.Agent, error) {
+func (c *upCmd) agents(ctx context.Context, s *server, m machine, specs []string) ([]*node.Agent, error) {
 	config, err := keyedConfig(ctx, s.endpoint(), c.Region, c.AccessKeyID, c.SecretAccessKey)
 	if err != nil {
 		return nil, err
 	}
-	var out []*agent.Agent
+	var out []*node.Agent
 	for i, t := range specs {
 		name := fmt.Sprintf("node-%d", i+1)
-		a, err := c.agent(ctx, config, m, agent.Config{
+		a, err := c.agent(ctx, config, m, node.Config{
 			Name: name, Cluster: "default", Endpoint: s.endpoint(), InstanceType: t, DataDir: filepath.Join(c.Data, "nodes", name), Log: s.log,
 		})
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
-	"github.com/pintle/pintle/internal/control/sweep"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/sweep"
 )
 
 // event is something that happens at a time. Events of one time happen in the order in which they were made.

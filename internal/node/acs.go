@@ -1,0 +1,225 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/engine"
+)
+
+// connectACS keeps the connection over which tasks come.
+func (a *Agent) connectACS(ctx context.Context) error {
+	var connected atomic.Bool // ever: from then on the control plane need not send all credentials again
+	return a.reconnect(ctx, "ACS", func(ctx context.Context) error {
+		e, err := a.endpoints(ctx)
+		if err != nil {
+			return err
+		}
+		s, err := a.dial(ctx, aws.ToString(e.Endpoint), url.Values{
+			"agentHash": {"pintle"}, "agentVersion": {a.config.Version}, "clusterArn": {a.config.Cluster}, "containerInstanceArn": {a.Instance()},
+			"dockerVersion": {a.config.Runtime.Name()}, "protocolVersion": {"2"}, "seqNum": {"1"},
+			"sendCredentials": {strconv.FormatBool(!connected.Load())},
+		})
+		if refusedAs(err, "InvalidInstanceException") { // the control plane has lost its memory
+			return errors.Join(err, a.register(ctx))
+		}
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		connected.Store(true)
+		return (&acsSession{socket: s}).run(ctx)
+	})
+}
+
+// acsSession is one ACS connection. One goroutine hears it; others may send.
+type acsSession struct {
+	*socket
+	// highest is the greatest number seen: manifests up to it are old news. It lasts as long as the
+	// connection, so that a control plane whose numbers began anew is heard again.
+	highest int64
+}
+
+func (s *acsSession) run(ctx context.Context) error {
+	a := s.agent
+	a.acs.Store(s)
+	defer a.acs.CompareAndSwap(s, nil)
+	if err := s.inventory(ctx); err != nil {
+		return err
+	}
+	for arn, n := range a.engine.Networks() {
+		a.tellNetwork(arn, n)
+	}
+	for {
+		m, err := s.read(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.heard(ctx, m); err != nil {
+			return err
+		}
+	}
+}
+
+// inventory tells what the node has, and how well its GPUs are.
+func (s *acsSession) inventory(ctx context.Context) error {
+	a := s.agent
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	return s.send(ctx, &acs.PintleNodeInventory{
+		Version: a.config.Version, Runtime: a.config.Runtime.Name(), InstanceType: a.config.InstanceType, GPUs: a.faults.mark(a.config.GPUs.Devices()),
+	})
+}
+
+// tellInventory tells it anew. Where no connection is open, the next one begins with it.
+func (a *Agent) tellInventory() {
+	s := a.acs.Load()
+	if s == nil {
+		return
+	}
+	if err := s.inventory(context.Background()); err != nil {
+		a.log.Warn("cannot tell of the GPUs' health", "error", err)
+	}
+}
+
+// tellNetwork tells the control plane a task's address. Where no connection is open, the next one
+// begins with it.
+func (a *Agent) tellNetwork(arn string, n engine.Network) {
+	s := a.acs.Load()
+	if s == nil {
+		return
+	}
+	if err := s.send(context.Background(), &acs.PintleTaskNetwork{TaskArn: arn, PrivateIPv4: n.IP, MacAddress: n.MAC}); err != nil {
+		a.log.Warn("cannot tell a task's address", "task", arn, "error", err)
+	}
+}
+
+func (s *acsSession) heard(ctx context.Context, m acs.Message) error {
+	switch m := m.(type) {
+	case *acs.HeartbeatMessage:
+		select {
+		case s.agent.beats <- struct{}{}:
+		default:
+		}
+		return s.send(ctx, &acs.HeartbeatAckRequest{MessageID: m.MessageID})
+	case *acs.PayloadMessage:
+		return s.payload(ctx, m)
+	case *acs.TaskManifestMessage:
+		return s.manifest(ctx, m)
+	case *acs.TaskStopVerificationAck:
+		return s.stop(m.StopTasks)
+	case *acs.IAMRoleCredentialsMessage:
+		return s.credentials(ctx, m)
+	case *acs.PintleGPUFault:
+		s.agent.fault(m)
+	}
+	return nil
+}
+
+// payload takes the tasks and acknowledges them once all are on disk. One that makes no sense is
+// reported as stopped, and keeps the others from being acknowledged, as with Amazon's agent.
+func (s *acsSession) payload(ctx context.Context, m *acs.PayloadMessage) error {
+	if m.MessageID == "" || m.ClusterArn == "" || m.ContainerInstanceArn != s.agent.Instance() {
+		s.agent.log.Warn("ignored a payload that is not for this node", "message_id", m.MessageID)
+		return nil
+	}
+	s.highest = max(s.highest, m.SeqNum)
+	taken := true
+	for _, t := range m.Tasks {
+		if err := s.agent.engine.Take(t); err != nil {
+			taken = false
+			s.refuse(ctx, m.ClusterArn, t.Arn, err)
+			continue
+		}
+		s.agent.engine.Remind(t.Arn) // it may have ended long ago
+	}
+	if !taken {
+		return nil // the control plane sends again what is wanted still
+	}
+	if err := s.send(ctx, s.ack(m.MessageID)); err != nil {
+		return err
+	}
+	for _, t := range m.Tasks {
+		for _, c := range []*acs.IAMRoleCredentials{t.RoleCredentials, t.ExecutionRoleCredentials} {
+			if err := s.ackCredentials(ctx, m.MessageID, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// refuse reports a task that can never run as stopped. A task that could not be written down is said
+// nothing of: it comes again.
+func (s *acsSession) refuse(ctx context.Context, cluster, arn string, err error) {
+	s.agent.log.Error("cannot take a task", "task", arn, "error", err)
+	if _, invalid := errors.AsType[*engine.Invalid](err); !invalid {
+		return
+	}
+	r := engine.Report{TaskArn: arn, Cluster: cluster, Status: "STOPPED", Reason: "UnrecognizedTaskError: " + err.Error()}
+	if err := (&reporter{s.agent.config.ECS}).Report(ctx, r); err != nil {
+		s.agent.log.Error("cannot report a task's state", "task", arn, "error", err)
+	}
+}
+
+func (s *acsSession) ack(message string) *acs.AckRequest {
+	return &acs.AckRequest{Cluster: s.agent.config.Cluster, ContainerInstance: s.agent.Instance(), MessageID: message}
+}
+
+// manifest asks about the tasks that run here and are not in it, and reports again the end of those
+// that are in it and have ended.
+func (s *acsSession) manifest(ctx context.Context, m *acs.TaskManifestMessage) error {
+	if m.Timeline <= s.highest {
+		return nil
+	}
+	s.highest = m.Timeline
+	wanted := map[string]bool{}
+	for _, t := range m.Tasks {
+		wanted[t.TaskArn] = t.DesiredStatus == "RUNNING"
+		s.agent.engine.Remind(t.TaskArn)
+	}
+	var candidates []acs.TaskIdentifier
+	for _, arn := range s.agent.engine.Running() {
+		if !wanted[arn] {
+			candidates = append(candidates, acs.TaskIdentifier{TaskArn: arn, DesiredStatus: "STOPPED", TaskClusterArn: m.ClusterArn})
+		}
+	}
+	if err := s.send(ctx, s.ack(m.MessageID)); err != nil || len(candidates) == 0 {
+		return err
+	}
+	return s.send(ctx, &acs.TaskStopVerificationMessage{MessageID: m.MessageID, StopCandidates: candidates})
+}
+
+func (s *acsSession) stop(tasks []acs.TaskIdentifier) error {
+	for _, t := range tasks {
+		if err := s.agent.engine.Stop(t.TaskArn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// credentials takes a task's new credentials, and says so once they are on disk.
+func (s *acsSession) credentials(ctx context.Context, m *acs.IAMRoleCredentialsMessage) error {
+	if m.RoleCredentials == nil {
+		return nil
+	}
+	if err := s.agent.engine.Refresh(m.TaskArn, m.RoleType, m.RoleCredentials); err != nil {
+		s.agent.log.Error("cannot take credentials", "task", m.TaskArn, "error", err)
+		return nil
+	}
+	return s.ackCredentials(ctx, m.MessageID, m.RoleCredentials)
+}
+
+func (s *acsSession) ackCredentials(ctx context.Context, message string, c *acs.IAMRoleCredentials) error {
+	if c == nil {
+		return nil
+	}
+	return s.send(ctx, &acs.IAMRoleCredentialsAckRequest{MessageID: message, CredentialsID: c.CredentialsID, Expiration: c.Expiration})
+}

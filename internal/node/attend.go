@@ -1,0 +1,68 @@
+package node
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/network"
+	"github.com/pintle/pintle/internal/node/tmds"
+)
+
+// attendant serves containers that have a network of their own, inside of it: the metadata endpoint,
+// and the control plane where that listens on the machine's loopback.
+type attendant struct {
+	ctx      context.Context // of Run
+	group    *errgroup.Group // of Run
+	metadata *tmds.Server
+	plane    string
+}
+
+// attend serves a network namespace until stop is called or the agent ends. Only a task with a role may
+// call the control plane, as on AWS: on loopback that takes whoever calls for the machine's owner.
+func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err error) {
+	metadata, api, err := network.Listen(netns)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(at.ctx)
+	var serving sync.WaitGroup
+	serve := func(do func()) {
+		serving.Add(1)
+		at.group.Go(func() error {
+			defer serving.Done()
+			do()
+			return nil
+		})
+	}
+	serve(func() { at.metadata.Serve(ctx, metadata) }) //nolint:errcheck // it ends with ctx
+	if at.plane == "" || task.RoleCredentials == nil {
+		api.Close()
+	} else {
+		serve(func() { network.Forward(ctx, api, at.plane) })
+	}
+	return func() {
+		cancel()
+		serving.Wait() // the ports may be wanted again
+	}, nil
+}
+
+// loopback is the address that a URL names, if it is on loopback.
+func loopback(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" {
+		return ""
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}

@@ -1,0 +1,310 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// Amazon's agent gives a container's stop, creation and start these times.
+const (
+	defaultStopTimeout  = 30 * time.Second
+	defaultStartTimeout = 3 * time.Minute
+	createTimeout       = 4 * time.Minute
+)
+
+// bring takes a container from wherever it is to its end, step by step. Each step can be done again.
+func (t *task) bring(ctx context.Context, c *acs.Container) {
+	for ctx.Err() == nil {
+		switch now, _ := t.container(c.Name); now.Status {
+		case Stopped:
+			return
+		case Running:
+			t.watch(ctx, c)
+		default:
+			t.bringUp(ctx, c)
+		}
+	}
+}
+
+// bringUp starts a container once it may start, or gives it up.
+func (t *task) bringUp(ctx context.Context, c *acs.Container) {
+	var never string
+	err := t.await(ctx, func() (ready bool) {
+		ready, never = t.ready(c)
+		return ready || never != "" || t.rec.Halting()
+	})
+	if err != nil {
+		return
+	}
+	if t.halted.Err() != nil || never != "" {
+		t.giveUp(ctx, c, never)
+		return
+	}
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.halted, cancel)()
+	err = t.start(ctx, starting, c)
+	switch {
+	case err == nil || ctx.Err() != nil: // it runs, or the agent ends and the next one goes on
+	case t.halted.Err() != nil:
+		t.giveUp(ctx, c, "")
+	default:
+		t.giveUp(ctx, c, err.Error())
+	}
+}
+
+// start pulls, creates and starts a container. What comes before the start itself ends with starting.
+func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
+	id, err := t.create(starting, c)
+	if err != nil {
+		return err
+	}
+	if err := t.attendContainer(starting, c, id); err != nil {
+		return fmt.Errorf("ResourceInitializationError: %w", err)
+	}
+	if t.halted.Err() != nil {
+		return t.halted.Err()
+	}
+	limit := defaultStartTimeout
+	if c.StartTimeout > 0 {
+		limit = startTimeout(c)
+	}
+	err = within(ctx, limit, "started", func(ctx context.Context) error { return t.engine.opts.Runtime.Start(ctx, id) })
+	if err != nil {
+		return failure("CannotStartContainerError", err)
+	}
+	t.update(func(r *Record) {
+		rc := r.Containers[c.Name]
+		rc.Status, rc.Ran, rc.StartedAt = Running, true, time.Now().UTC()
+	})
+	return nil
+}
+
+// create makes all that a container needs, and the container.
+func (t *task) create(ctx context.Context, c *acs.Container) (id string, err error) {
+	digest, err := t.pull(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("CannotPullContainerError: %w", err)
+	}
+	spec, ports, err := t.spec(c)
+	if err != nil {
+		return "", fmt.Errorf("CannotCreateContainerError: %w", err)
+	}
+	note, err := t.prepareLogs(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("ResourceInitializationError: failed to initialize logging driver: %w", err)
+	}
+	t.update(func(r *Record) { // first: its ports must be the same if it is created again
+		rc := r.Containers[c.Name]
+		rc.Status, rc.Digest, rc.Ports, rc.Reason, rc.CreatedAt = Created, digest, ports, note, time.Now().UTC()
+	})
+	err = within(ctx, createTimeout, "created", func(ctx context.Context) error { return t.engine.opts.Runtime.Create(ctx, spec) })
+	if err != nil {
+		return "", failure("CannotCreateContainerError", err)
+	}
+	return spec.ID, nil
+}
+
+// pull makes the image present. The task's pull times span those of all its containers.
+func (t *task) pull(ctx context.Context, c *acs.Container) (digest string, err error) {
+	t.mu.Lock()
+	if t.rec.PullStartedAt.IsZero() {
+		t.rec.PullStartedAt = time.Now().UTC() // saved with what comes next
+	}
+	t.mu.Unlock()
+	digest, err = t.engine.opts.Runtime.Pull(ctx, c.Image, nil)
+	t.mu.Lock()
+	t.rec.PullStoppedAt = time.Now().UTC()
+	t.mu.Unlock()
+	return digest, err
+}
+
+// timedOut is a step that took too long.
+type timedOut struct {
+	step  string
+	after time.Duration
+}
+
+// Error is error's.
+func (e *timedOut) Error() string {
+	return fmt.Sprintf("Could not transition to %s; timed out after waiting %v", e.step, e.after)
+}
+
+// within does a step, for so long at most.
+func within(ctx context.Context, limit time.Duration, step string, do func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := do(limited)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		return &timedOut{step, limit}
+	}
+	return err
+}
+
+// failure puts ECS's name before an error.
+func failure(name string, err error) error {
+	var late *timedOut
+	if errors.As(err, &late) {
+		name = "DockerTimeoutError"
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// giveUp notes that a container will not start, and takes back what it has. Where it should have started
+// and is essential, that is why the task fails.
+func (t *task) giveUp(ctx context.Context, c *acs.Container, reason string) {
+	t.leave(c.Name)
+	_, id := t.container(c.Name)
+	// Something may be there: this agent, or one before it, may have got so far, or a start come late.
+	// Until that is gone, nobody else gets what the task holds.
+	for {
+		err := t.engine.remove(ctx, runtime.Container{ID: id, Status: runtime.Running})
+		if err == nil {
+			break
+		}
+		t.engine.opts.Log.Warn("cannot remove a container that did not start; trying again", "container", id, "error", err)
+		if !pause(ctx, time.Second) {
+			return // the next agent goes on
+		}
+	}
+	t.update(func(r *Record) {
+		rc := r.Containers[c.Name]
+		rc.Status, rc.Reason = Stopped, reason
+		if c.Essential && r.Failure == "" {
+			r.Failure = reason
+		}
+	})
+}
+
+// watch follows a running container to its end: its health, its output, its stop, its exit.
+func (t *task) watch(ctx context.Context, c *acs.Container) {
+	rc, id := t.container(c.Name)
+	if err := t.attendContainer(ctx, c, id); err != nil { // it may have ended by now
+		t.engine.opts.Log.Warn("a running container cannot be served", "container", id, "error", err)
+	}
+	defer t.leave(c.Name)
+	shipped := t.startShipping(ctx, c)
+	watching, cancel := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	helpers.Go(func() { t.checkHealth(watching, c, id) })
+	helpers.Go(func() { t.bringDown(watching, c, id) })
+	if limit := startTimeout(c); limit > 0 { // others may give up on it then
+		late := time.AfterFunc(limit-time.Since(rc.StartedAt), t.look)
+		defer late.Stop()
+	}
+	exit, err := t.wait(ctx, id)
+	cancel()
+	helpers.Wait()
+	if err != nil || !t.ended(c, exit) {
+		return
+	}
+	t.shipping.Go(func() { t.removeOld(ctx, id, shipped) })
+}
+
+// wait waits for a container's exit. A runtime that cannot tell is asked again, unless it says that
+// there is no such container.
+func (t *task) wait(ctx context.Context, id string) (runtime.Exit, error) {
+	for {
+		exit, err := t.engine.opts.Runtime.Wait(ctx, id)
+		switch {
+		case err == nil:
+			return exit, nil
+		case errors.Is(err, runtime.ErrNotFound):
+			return runtime.Exit{Code: -1, FinishedAt: time.Now().UTC(), Error: "CannotInspectContainerError: the container is gone"}, nil
+		case !pause(ctx, time.Second):
+			return runtime.Exit{}, ctx.Err()
+		}
+		t.engine.opts.Log.Warn("cannot wait for a container; trying again", "container", id, "error", err)
+	}
+}
+
+// pause waits; it says whether ctx still goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// ended notes a container's end, or that it is to start again where its policy says so.
+func (t *task) ended(c *acs.Container, exit runtime.Exit) (restart bool) {
+	t.update(func(r *Record) {
+		rc := r.Containers[c.Name]
+		if restart = restarts(r, c, exit); restart {
+			*rc = Container{Token: rc.Token, Ran: true, Ports: rc.Ports, Restarts: rc.Restarts + 1}
+			return
+		}
+		rc.Status, rc.FinishedAt, rc.Reason = Stopped, exit.FinishedAt, cmp.Or(exit.Error, rc.Reason)
+		if exit.Code >= 0 {
+			rc.ExitCode = &exit.Code
+		}
+		if exit.OOMKilled {
+			rc.Reason = "OutOfMemoryError: Container killed due to memory usage"
+		}
+		if r.Halting() && r.ExecutionStoppedAt.IsZero() {
+			r.ExecutionStoppedAt = time.Now().UTC()
+		}
+	})
+	return restart
+}
+
+// restarts says whether a container's restart policy starts it again: it has run for the policy's
+// period, five minutes where it names none, and its exit code is not one that the policy ignores.
+func restarts(r *Record, c *acs.Container, exit runtime.Exit) bool {
+	p := c.RestartPolicy
+	if p == nil || !p.Enabled || r.Halting() || slices.Contains(p.IgnoredExitCodes, int64(exit.Code)) {
+		return false
+	}
+	period := time.Duration(p.RestartAttemptPeriod) * time.Second
+	if period == 0 {
+		period = 5 * time.Minute
+	}
+	return exit.FinishedAt.Sub(r.Containers[c.Name].StartedAt) >= period
+}
+
+// removeOld removes a container that was restarted, once its output is shipped.
+func (t *task) removeOld(ctx context.Context, id string, shipped <-chan struct{}) {
+	select {
+	case <-shipped:
+	case <-ctx.Done():
+		return // the next agent finds an orphan
+	}
+	if err := t.engine.opts.Runtime.Remove(ctx, id); err != nil {
+		t.engine.opts.Log.Warn("cannot remove a container", "container", id, "error", err)
+	}
+	t.engine.removeCursor(id)
+}
+
+// bringDown stops a container once the task is halting and nothing that runs depends on it. watch
+// notes its end, which ends ctx.
+func (t *task) bringDown(ctx context.Context, c *acs.Container, id string) {
+	if t.await(ctx, func() bool { return t.rec.Halting() && !t.needed(c.Name) }) != nil {
+		return
+	}
+	grace := defaultStopTimeout
+	if c.StopTimeout > 0 {
+		grace = time.Duration(c.StopTimeout) * time.Second
+	}
+	for {
+		err := t.engine.opts.Runtime.Stop(ctx, id, grace)
+		if err == nil || ctx.Err() != nil || errors.Is(err, runtime.ErrNotFound) {
+			return
+		}
+		t.engine.opts.Log.Error("cannot stop a container; trying again", "container", id, "error", err)
+		if !pause(ctx, time.Second) {
+			return
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// Networks makes network namespaces for tasks of mode awsvpc, each with an address of its own. Making
+// one that exists gives it again; deleting one that does not is no error.
+type Networks interface {
+	Create(ctx context.Context, taskID string) (netns, ip, mac string, err error)
+	Delete(ctx context.Context, taskID string) error
+}
+
+var errNoNetworks = errors.New("this node cannot give tasks a network of their own (awsvpc)")
+
+// process says that containers are plain processes, which share the node's network whatever the mode.
+func (e *Engine) process() bool { return e.opts.Runtime.Name() == "process" }
+
+func (t *task) ownNetwork() bool { return t.rec.Task.NetworkMode == "awsvpc" && !t.engine.process() }
+
+// connect makes the task's own network, where its mode says so, and serves it. Without it the task
+// cannot run.
+func (t *task) connect(ctx context.Context) error {
+	t.mu.Lock()
+	none, running := !t.ownNetwork() || t.rec.Halting(), t.rec.running()
+	t.mu.Unlock()
+	if none {
+		return nil
+	}
+	n, err := t.makeNetwork(ctx) // also one that was made before: it may have ended with the machine
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil {
+		err = t.attend("", n.NetNS)
+	}
+	switch {
+	case err == nil:
+	case running:
+		t.engine.opts.Log.Error("a running task's network cannot be served", "task", t.arn(), "error", err)
+	default:
+		t.update(func(r *Record) { r.Failure = "ResourceInitializationError: " + err.Error() })
+	}
+	return nil
+}
+
+func (t *task) makeNetwork(ctx context.Context) (*Network, error) {
+	if t.engine.opts.Networks == nil {
+		return nil, errNoNetworks
+	}
+	n := new(Network)
+	var err error
+	if n.NetNS, n.IP, n.MAC, err = t.engine.opts.Networks.Create(ctx, t.id()); err != nil {
+		return nil, err
+	}
+	if old := t.rec.Network; old == nil || *old != *n { // only this goroutine changes it
+		t.update(func(r *Record) { r.Network = n })
+	}
+	if t.engine.opts.Connected != nil {
+		t.engine.opts.Connected(t.arn(), *n)
+	}
+	return n, nil
+}
+
+// disconnect deletes the task's own network.
+func (t *task) disconnect(ctx context.Context) error {
+	if !t.ownNetwork() || t.engine.opts.Networks == nil {
+		return nil
+	}
+	for {
+		err := t.engine.opts.Networks.Delete(ctx, t.id())
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		t.engine.opts.Log.Error("cannot delete a task's network; trying again", "task", t.arn(), "error", err)
+		if !pause(ctx, maxRetry) {
+			return ctx.Err()
+		}
+	}
+}
+
+// network is the network that a container sees, and the ports that it gets on the node.
+func (t *task) network(c *acs.Container) (runtime.Network, []Port, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := runtime.Network{Mode: t.rec.Task.NetworkMode}
+	switch {
+	case t.engine.process():
+		n.Mode = "host"
+	case t.ownNetwork():
+		n.Mode, n.NetNS, n.IP = "netns", t.rec.Network.NetNS, t.rec.Network.IP
+	}
+	if n.Mode != "bridge" {
+		return n, samePorts(c), nil
+	}
+	for _, l := range c.Links {
+		n.Links = append(n.Links, t.link(l))
+	}
+	ports, err := t.hostPorts(c)
+	for _, p := range ports {
+		n.Ports = append(n.Ports, runtime.Port{ContainerPort: uint16(p.Container), HostPort: uint16(p.Host), Protocol: p.Protocol})
+	}
+	return n, ports, err
+}
+
+// link names a linked container as the runtime does: id:alias. The caller holds mu.
+func (t *task) link(l string) string {
+	name, alias, ok := cutLink(l)
+	if !ok {
+		alias = name
+	}
+	return t.containerID(name) + ":" + alias
+}
+
+// samePorts are the ports of a container that listens on its network itself.
+func samePorts(c *acs.Container) []Port {
+	var out []Port
+	for _, p := range portMappings(c) {
+		out = append(out, Port{Container: p.ContainerPort, Host: p.ContainerPort, Protocol: protocol(p)})
+	}
+	return out
+}
+
+// hostPorts are the node's ports behind a container's: the ones that it asks for, else dynamic ones,
+// which it keeps. The caller holds mu.
+func (t *task) hostPorts(c *acs.Container) ([]Port, error) {
+	given := t.rec.Containers[c.Name].Ports
+	var out []Port
+	for _, p := range portMappings(c) {
+		port := Port{Container: p.ContainerPort, Host: p.HostPort, Protocol: protocol(p)}
+		if port.Host == 0 {
+			port.Host = hostPortOf(given, port)
+		}
+		if port.Host == 0 {
+			var err error
+			if port.Host, err = t.engine.ledger.pick(t.arn(), port.Protocol == "udp"); err != nil {
+				return nil, fmt.Errorf("a host port for container port %d: %w", port.Container, err)
+			}
+		}
+		out = append(out, port)
+	}
+	return out, nil
+}
+
+func hostPortOf(given []Port, p Port) int64 {
+	i := slices.IndexFunc(given, func(g Port) bool { return g.Container == p.Container && g.Protocol == p.Protocol })
+	if i < 0 {
+		return 0
+	}
+	return given[i].Host
+}
+
+// portMappings are a container's, with each range (first-last) as one mapping for each of its ports.
+func portMappings(c *acs.Container) []acs.PortMapping {
+	var out []acs.PortMapping
+	for _, p := range c.PortMappings {
+		first, last, ok := strings.Cut(p.ContainerPortRange, "-")
+		if !ok {
+			out = append(out, p)
+			continue
+		}
+		from, err := strconv.ParseUint(first, 10, 16)
+		to, err2 := strconv.ParseUint(last, 10, 16)
+		if err != nil || err2 != nil {
+			continue // the control plane has checked it
+		}
+		for n := from; n <= to; n++ {
+			out = append(out, acs.PortMapping{ContainerPort: int64(n), Protocol: p.Protocol})
+		}
+	}
+	return out
+}
+
+func protocol(p acs.PortMapping) string {
+	if p.Protocol == "" {
+		return "tcp"
+	}
+	return p.Protocol
+}

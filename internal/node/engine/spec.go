@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+const mebibyte = 1 << 20
+
+// minShares is the least weight that the kernel takes; ECS gives it to containers that ask for none.
+const minShares = 2
+
+// spec is a container as its runtime wants it, with the ports that it gets on the node.
+func (t *task) spec(c *acs.Container) (*runtime.Spec, []Port, error) {
+	config, host := containerConfig(c), hostConfig(c)
+	_, id := t.container(c.Name)
+	s := &runtime.Spec{
+		ID: id, Owner: t.engine.opts.Owner, Image: c.Image,
+		Entrypoint: c.EntryPoint, Command: c.Command, Env: t.environment(c), Labels: t.labels(c, config.Labels),
+		WorkingDir: config.WorkingDir, User: config.User, Hostname: config.Hostname, Tty: config.Tty, OpenStdin: config.OpenStdin,
+		MemorySwap: host.MemorySwap, Swappiness: host.MemorySwappiness, ShmSizeBytes: host.ShmSize, Sysctls: host.Sysctls,
+		CapAdd: host.CapAdd, CapDrop: host.CapDrop, Privileged: host.Privileged, ReadonlyRootfs: host.ReadonlyRootfs,
+		Init: host.Init != nil && *host.Init, ExtraHosts: host.ExtraHosts, DNS: host.DNS, DNSSearch: host.DNSSearch,
+		SecurityOpt: host.SecurityOpt, SimulatedGPUs: t.engine.opts.SimulatedGPUs,
+	}
+	t.limit(s, c, &host)
+	t.share(s, c)
+	for _, d := range host.Devices {
+		s.Devices = append(s.Devices, runtime.Device{HostPath: d.PathOnHost, ContainerPath: d.PathInContainer, Permissions: d.CgroupPermissions})
+	}
+	for _, path := range slices.Sorted(maps.Keys(host.Tmpfs)) {
+		s.Tmpfs = append(s.Tmpfs, tmpfs(path, host.Tmpfs[path]))
+	}
+	for _, a := range t.rec.Task.Associations {
+		if a.Type == "gpu" && slices.Contains(a.Containers, c.Name) {
+			s.GPUs = append(s.GPUs, a.Name)
+		}
+	}
+	var err error
+	if s.Mounts, err = t.mounts(c, map[string]bool{}); err != nil {
+		return nil, nil, err
+	}
+	var ports []Port
+	s.Network, ports, err = t.network(c)
+	return s, ports, err
+}
+
+// limit sets what a container may use: its own limits, and the task's where the container has none.
+func (t *task) limit(s *runtime.Spec, c *acs.Container, host *acs.HostConfig) {
+	s.CPUShares, s.MemoryBytes, s.MemoryReserve = max(c.CPU, minShares), c.Memory*mebibyte, host.MemoryReservation
+	if c.Memory == 0 {
+		s.MemoryBytes = t.rec.Task.Memory * mebibyte
+	}
+	// A simulated node may have more CPUs than the machine under it: a quota beyond those is none.
+	if cpus := t.rec.Task.CPU; cpus < float64(goruntime.NumCPU()) {
+		s.CPUQuotaMilli = int64(cpus * 1000)
+	}
+	for _, u := range host.Ulimits {
+		s.Ulimits = append(s.Ulimits, runtime.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+	}
+}
+
+// share sets whose process and IPC namespaces a container sees: its own, the node's, or those of the
+// task's first container.
+func (t *task) share(s *runtime.Spec, c *acs.Container) {
+	s.Pid, s.IPC = t.namespace(c, t.rec.Task.PidMode), t.namespace(c, t.rec.Task.IpcMode)
+}
+
+func (t *task) namespace(c *acs.Container, mode string) string {
+	first := t.rec.Task.Containers[0].Name
+	switch {
+	case mode == "host":
+		return "host"
+	case mode == "task" && c.Name != first:
+		_, id := t.container(first)
+		return "container:" + id
+	}
+	return ""
+}
+
+// tmpfs reads a mount's options, of which the size has a field of its own.
+func tmpfs(path, options string) runtime.Tmpfs {
+	out := runtime.Tmpfs{Path: path}
+	for o := range strings.SplitSeq(options, ",") {
+		size, ok := strings.CutPrefix(o, "size=")
+		n, err := strconv.ParseInt(strings.TrimSuffix(size, "m"), 10, 64)
+		if ok && err == nil {
+			out.SizeBytes = n * mebibyte
+		} else if o != "" {
+			out.Options = append(out.Options, o)
+		}
+	}
+	return out
+}
+
+// containerConfig and hostConfig read what the payload carries as JSON. What cannot be read is empty:
+// the control plane wrote it.
+func containerConfig(c *acs.Container) (out acs.Config) {
+	json.Unmarshal([]byte(c.DockerConfig.Config), &out) //nolint:errcheck // see above
+	return out
+}
+
+func hostConfig(c *acs.Container) (out acs.HostConfig) {
+	json.Unmarshal([]byte(c.DockerConfig.HostConfig), &out) //nolint:errcheck // see above
+	return out
+}
+
+// environment is the container's own, on top of what the node gives every container.
+func (t *task) environment(c *acs.Container) []string {
+	env := map[string]string{}
+	if t.engine.opts.Environment != nil {
+		rc, _ := t.container(c.Name)
+		env = t.engine.opts.Environment(new(t.payload()), rc.Token)
+	}
+	maps.Copy(env, c.Environment)
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, k+"="+env[k])
+	}
+	return out
+}
+
+// labels are those that Amazon's agent sets, and the container's own.
+func (t *task) labels(c *acs.Container, own map[string]string) map[string]string {
+	out := map[string]string{
+		"com.amazonaws.ecs.cluster":                 t.rec.Task.TaskClusterArn,
+		"com.amazonaws.ecs.container-name":          c.Name,
+		"com.amazonaws.ecs.task-arn":                t.rec.Task.Arn,
+		"com.amazonaws.ecs.task-definition-family":  t.rec.Task.Family,
+		"com.amazonaws.ecs.task-definition-version": t.rec.Task.Version,
+	}
+	maps.Copy(out, own)
+	return out
+}
+
+// mounts are a container's mount points, and those of the containers whose volumes it takes.
+func (t *task) mounts(c *acs.Container, seen map[string]bool) ([]runtime.Mount, error) {
+	if seen[c.Name] {
+		return nil, nil
+	}
+	seen[c.Name] = true
+	var out []runtime.Mount
+	for _, m := range c.MountPoints {
+		mount, err := t.mount(m)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, mount)
+	}
+	for _, v := range c.VolumesFrom {
+		other := t.definition(v.SourceContainer)
+		if other == nil {
+			return nil, fmt.Errorf("volumesFrom names the container %q, which the task does not have", v.SourceContainer)
+		}
+		mounts, err := t.mounts(other, seen)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range mounts {
+			m.ReadOnly = m.ReadOnly || v.ReadOnly
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+// mount is a mount point's source: a directory of the node, or a volume. A volume without a path, or
+// of scope task, is the task's own.
+func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
+	out := runtime.Mount{Destination: m.ContainerPath, ReadOnly: m.ReadOnly}
+	for _, v := range t.rec.Task.Volumes {
+		if v.Name != m.SourceVolume {
+			continue
+		}
+		if v.Host != nil && v.Host.SourcePath != "" {
+			out.Source = v.Host.SourcePath
+			return out, nil
+		}
+		out.Volume = true
+		if name, own := t.ownVolume(v); own {
+			out.Source = name
+		} else {
+			out.Source = v.Name
+		}
+		return out, nil
+	}
+	return out, fmt.Errorf("the mount point %s names the volume %q, which the task does not have", m.ContainerPath, m.SourceVolume)
+}
+
+// ownVolume is the name on the node of a volume that ends with its task.
+func (t *task) ownVolume(v acs.Volume) (name string, own bool) {
+	d := v.DockerVolumeConfiguration
+	if v.Host != nil && v.Host.SourcePath != "" || d != nil && d.Scope == "shared" {
+		return "", false
+	}
+	return "ecs-" + t.id() + "-" + v.Name, true
+}

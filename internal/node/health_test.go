@@ -1,0 +1,133 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/node/gpu"
+)
+
+// awaitFault waits for the inventory in which the GPU has a fault with the text, or none for "".
+func awaitFault(t *testing.T, s *peer, id, text string) {
+	t.Helper()
+	for {
+		for _, g := range hears[*acs.PintleNodeInventory](t, s).GPUs {
+			if g.ID == id && (text == "" && g.Fault == nil || text != "" && g.Fault != nil && strings.Contains(g.Fault.Reason, text)) {
+				return
+			}
+		}
+	}
+}
+
+// TestABrokenGPU: a fault is told at once, again by the next agent, and until the user says that it is over.
+func TestABrokenGPU(t *testing.T) {
+	p, b, dir := newPlane(t), newBox(), t.TempDir()
+	a, end := node(t, p, b, dir)
+	id := a.config.GPUs.Devices()[1].ID
+	s := p.next("acs")
+	awaitFault(t, s, id, "")
+	s.send(t, &acs.PintleGPUFault{GPU: id, XID: 31})
+	s.send(t, &acs.PintleGPUFault{GPU: id, XID: 79})
+	awaitFault(t, s, id, "Xid 79")
+	s.send(t, &acs.PintleGPUFault{GPU: id, XID: 48}) // it is broken already
+	for len(a.sampler.GPUs()) == 0 || lastError(&a.sampler.GPUs()[1].GPULoad) != 48 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	end()
+
+	_, end = node(t, p, b, dir)
+	defer end()
+	s = p.next("acs")
+	if m := hears[*acs.PintleNodeInventory](t, s); m.GPUs[1].Fault == nil || !strings.Contains(m.GPUs[1].Fault.Reason, "Xid 79") || m.GPUs[0].Fault != nil || time.Since(m.GPUs[1].Fault.Since) > time.Minute {
+		t.Errorf("the next agent tells of %+v", m.GPUs)
+	}
+	s.send(t, &acs.PintleGPUFault{GPU: id})
+	awaitFault(t, s, id, "")
+}
+
+// repaired are GPUs of which the driver says that they need no repair.
+type repaired struct {
+	gpu.Source
+	ids []string
+}
+
+func (r repaired) Recovered(id string) bool {
+	for _, other := range r.ids {
+		if id == other {
+			return true
+		}
+	}
+	return false
+}
+
+func TestHowLongAFaultLasts(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		boot string
+		gpus gpu.Source
+		want bool
+	}{
+		{"the next agent", "b1", gpu.None{}, true},
+		{"the next start of the machine", "b2", gpu.None{}, false},
+		{"its driver says that it is well", "b1", repaired{gpu.None{}, []string{"GPU-1"}}, false},
+		{"its driver says so of another", "b1", repaired{gpu.None{}, []string{"GPU-2"}}, true},
+	} {
+		dir := t.TempDir()
+		f := newFaults(dir)
+		if err := f.recall("b1", gpu.None{}); err != nil {
+			t.Fatal(err)
+		}
+		if news, err := f.note("GPU-1", "Xid 79", time.Now()); !news || err != nil {
+			t.Fatal(news, err)
+		}
+		if news, _ := f.note("GPU-1", "Xid 48", time.Now()); news {
+			t.Error("a second fault is news")
+		}
+		next := newFaults(dir)
+		if err := next.recall(c.boot, c.gpus); err != nil {
+			t.Fatal(err)
+		}
+		if got := next.mark([]acs.GPUDevice{{ID: "GPU-1"}})[0].Fault; (got != nil) != c.want || got != nil && got.Reason != "Xid 79" {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+	if bootID() == "" {
+		t.Error("the machine's start has no name")
+	}
+}
+
+// TestAnUnreadableRecord is no reason not to start.
+func TestAnUnreadableRecord(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "gpu-faults.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := newFaults(dir)
+	if err := f.recall("b", gpu.None{}); err == nil {
+		t.Error("it was read")
+	}
+	if news, err := f.note("GPU-1", "Xid 79", time.Now()); !news || err != nil {
+		t.Error(news, err)
+	}
+}
+
+// TestOfRealGPUsNoErrorIsMadeUp: nothing happens to them.
+func TestOfRealGPUsNoErrorIsMadeUp(t *testing.T) {
+	typ, err := instancetype.Lookup("p3.8xlarge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := gpu.NewSimulated("n", typ)
+	a := New(Config{Name: "n", DataDir: t.TempDir(), Runtime: newBox(), GPUs: repaired{Source: inside}, Log: slog.New(slog.DiscardHandler)})
+	a.fault(&acs.PintleGPUFault{GPU: inside.Devices()[0].ID, XID: 79})
+	if l := inside.Load(context.Background(), func(string) float64 { return 0 }); l[0].XIDErrors != nil {
+		t.Errorf("it has %v", l[0].XIDErrors)
+	}
+}

@@ -1,0 +1,70 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/pintle/pintle/internal/node/kernel"
+)
+
+// makeNetNS makes a network namespace that lasts: mounted at path, it outlives this process.
+func makeNetNS(path string) error {
+	return kernel.OnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		return keepNetNS(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()), path)
+	})
+}
+
+// keepNetNS mounts a network namespace at path.
+func keepNetNS(from, path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	f.Close()
+	return unix.Mount(from, path, "", unix.MS_BIND, "")
+}
+
+// mounted says whether a network namespace is mounted at path: after a reboot only the file is there.
+func mounted(path string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(path, &s) == nil && s.Type == unix.NSFS_MAGIC
+}
+
+// within calls do with the loopback interface of a network namespace.
+func within(path string, do func(ns netns.NsHandle, h *netlink.Handle, lo netlink.Link) error) error {
+	ns, err := netns.GetFromPath(path)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	own, err := netns.Get()
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	if ns.Equal(own) { // the process that had another may have ended
+		return errors.New(path + " is the machine's own network")
+	}
+	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	return do(ns, h, lo)
+}
+
+func loopbackUp(path string) error {
+	return within(path, func(_ netns.NsHandle, h *netlink.Handle, lo netlink.Link) error { return h.LinkSetUp(lo) })
+}

@@ -1,0 +1,373 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	goruntime "runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
+
+	"github.com/pintle/pintle/internal/node/kernel"
+	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
+)
+
+// These tests make network namespaces, and so need root; they need Debian's containernetworking-plugins
+// and iptables. The bridge that they leave, pintle0, is the one that every Pintle of the machine uses.
+
+// patience is for what should come soon, on however busy a machine.
+const patience = time.Minute
+
+// As in cmd/pintle: /proc/self shows the main thread's namespaces, which must stay the machine's.
+func init() { goruntime.LockOSThread() }
+
+func open(t *testing.T, dir string) *Networks {
+	t.Helper()
+	n, err := OpenBridge(t.Context(), dir, netip.MustParsePrefix("10.213.0.0/16"))
+	if err != nil {
+		t.Fatal("these tests need root, containernetworking-plugins and iptables: ", err)
+	}
+	return n
+}
+
+func attach(t *testing.T, n *Networks, name string, ports ...Port) Address {
+	t.Helper()
+	id := unique(t, name)
+	a, err := n.Attach(t.Context(), id, ports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Detach(context.Background(), id); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+// unique is an ID that no other run of the tests has had: what a failed one left must not matter.
+func unique(t *testing.T, name string) string {
+	return t.Name() + "-" + runtimetest.Mark + "-" + name
+}
+
+// inside calls do on a thread that is in a network namespace.
+func inside(t *testing.T, a Address, do func() error) {
+	t.Helper()
+	err := kernel.OnThread(func() error {
+		ns, err := netns.GetFromPath(a.NetNS)
+		if err != nil {
+			return err
+		}
+		defer ns.Close()
+		if err := netns.Set(ns); err != nil {
+			return err
+		}
+		return do()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// greet serves a greeting on a port inside a network namespace.
+func greet(t *testing.T, a Address, port int, greeting string) {
+	t.Helper()
+	var l net.Listener
+	inside(t, a, func() (err error) {
+		l, err = net.Listen("tcp4", fmt.Sprintf("0.0.0.0:%d", port))
+		return err
+	})
+	serve(t, l, greeting)
+}
+
+func serve(t *testing.T, l net.Listener, greeting string) {
+	t.Helper()
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, greeting+r.URL.Path) })}
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close() })
+}
+
+// get asks without keeping the connection.
+func get(address, path string, dial func() (net.Conn, error)) string {
+	c := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(_ context.Context, _, addr string) (net.Conn, error) {
+		if dial != nil {
+			return dial()
+		}
+		return net.DialTimeout("tcp", addr, patience)
+	}}}
+	resp, err := c.Get("http://" + address + path)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	b, _ := io.ReadAll(resp.Body)
+	return string(b)
+}
+
+func TestAnAddressAndAPublishedPort(t *testing.T) {
+	n := open(t, t.TempDir())
+	port := runtimetest.FreePort(t)
+	a := attach(t, n, "one", Port{HostPort: port, ContainerPort: 80, Protocol: "tcp"})
+	if a.MAC == "" || !strings.HasPrefix(a.IP, "10.213.") {
+		t.Fatalf("got %+v", a)
+	}
+	greet(t, a, 80, "hello")
+	for _, address := range []string{a.IP + ":80", fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("10.213.0.1:%d", port)} {
+		if got := get(address, "/x", nil); got != "hello/x" {
+			t.Errorf("%s answers %q", address, got)
+		}
+	}
+	other := attach(t, n, "two")
+	for _, address := range []string{a.IP + ":80", fmt.Sprintf("10.213.0.1:%d", port)} {
+		var c net.Conn
+		inside(t, other, func() (err error) {
+			c, err = net.DialTimeout("tcp4", address, patience)
+			return err
+		})
+		if got := get(address, "/", func() (net.Conn, error) { return c, nil }); got != "hello/" {
+			t.Errorf("from another container, %s answers %q", address, got)
+		}
+	}
+}
+
+func TestAttachAndDetachAgain(t *testing.T) {
+	dir := t.TempDir()
+	n := open(t, dir)
+	port := runtimetest.FreePort(t)
+	publish := Port{HostPort: port, ContainerPort: 80, Protocol: "tcp"}
+	first := attach(t, n, "one", publish)
+	if again := attach(t, open(t, dir), "one", publish); again != first {
+		t.Errorf("another agent gets %+v, want %+v", again, first)
+	}
+	for range 2 {
+		if err := n.Detach(t.Context(), unique(t, "one")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) > 1 { // CNI's cache stays
+		t.Errorf("there are still %v", entries)
+	}
+	second := attach(t, n, "two", publish) // the port is free again
+	greet(t, second, 80, "second")
+	if got := get(fmt.Sprintf("127.0.0.1:%d", port), "", nil); got != "second/" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAPortIsGivenOnce(t *testing.T) {
+	port := Port{HostPort: runtimetest.FreePort(t), ContainerPort: 80, Protocol: "tcp"}
+	one, two := open(t, t.TempDir()), open(t, t.TempDir()) // two agents of one machine
+	attach(t, one, "one", port)
+	if _, err := two.Attach(t.Context(), unique(t, "two"), []Port{port}); err == nil || !strings.Contains(err.Error(), unique(t, "one")) {
+		t.Errorf("the second agent gets %v", err)
+	}
+	if err := one.Detach(t.Context(), unique(t, "one")); err != nil {
+		t.Fatal(err)
+	}
+	attach(t, two, "two", port)
+}
+
+func TestAfterAReboot(t *testing.T) {
+	n := open(t, t.TempDir())
+	a := attach(t, n, "one")
+	id := unique(t, "one") // what ends with the machine: rules, addresses and mounts, but no files
+	if err := n.cni.DelNetworkList(t.Context(), n.list, n.runtimeConf(id, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := kernel.Unmount(a.NetNS); err != nil {
+		t.Fatal(err)
+	}
+	greet(t, attach(t, n, "one"), 80, "hello")
+}
+
+// TestCutOff cuts the making of a network off at many points, as a killed agent does, and has the next
+// agent make it.
+func TestCutOff(t *testing.T) {
+	n := open(t, t.TempDir())
+	port := runtimetest.FreePort(t)
+	for i := range 12 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*8)*time.Millisecond)
+		id := unique(t, fmt.Sprint("cut", i))
+		dir := n.dir + "/" + id
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		publish := []Port{{HostPort: port, ContainerPort: 80, Protocol: "tcp"}}
+		n.connect(ctx, id, publish, makeNetNS) //nolint:errcheck // it is cut off
+		cancel()
+		a, err := n.Attach(t.Context(), id, publish)
+		if err != nil {
+			t.Fatalf("after %d ms: %v", i*8, err)
+		}
+		greet(t, a, 80, id)
+		if got := get(fmt.Sprintf("127.0.0.1:%d", port), "/", nil); got != id+"/" {
+			t.Errorf("after %d ms, the port answers %q", i*8, got)
+		}
+		if err := n.Detach(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rules, err := exec.Command("iptables", "--wait", "-t", "nat", "-S").Output(); err != nil || strings.Contains(string(rules), unique(t, "cut")) {
+		t.Errorf("rules stay behind, %v", err)
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	n := open(t, t.TempDir())
+	seen := map[string]bool{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			a, err := n.Attach(t.Context(), unique(t, fmt.Sprint(i)), []Port{{HostPort: runtimetest.FreePort(t), ContainerPort: 80, Protocol: "tcp"}})
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if seen[a.IP] {
+				t.Errorf("%s is given twice", a.IP)
+			}
+			seen[a.IP] = true
+		})
+	}
+	all.Wait()
+	for i := range 12 {
+		if err := n.Detach(context.Background(), unique(t, fmt.Sprint(i))); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestLinkLocal(t *testing.T) {
+	n := open(t, t.TempDir())
+	for _, name := range []string{"one", "two"} { // each has its own
+		a := attach(t, n, name)
+		metadata, api, err := Listen(a.NetNS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve(t, metadata, "metadata of "+name)
+		behind, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve(t, behind, "control plane")
+		ctx, cancel := context.WithCancel(t.Context())
+		var forwarding sync.WaitGroup
+		forwarding.Go(func() { Forward(ctx, api, behind.Addr().String()) })
+		greet(t, a, 80, "the container")
+		for address, want := range map[string]string{
+			"169.254.170.2:80": "metadata of " + name + "/v4", "169.254.170.2:51679": "metadata of " + name + "/v4",
+			"169.254.170.2:51678": "control plane/v4", "127.0.0.1:80": "the container/v4",
+		} {
+			var c net.Conn
+			inside(t, a, func() (err error) {
+				c, err = net.DialTimeout("tcp4", address, patience)
+				return err
+			})
+			if got := get(address, "/v4", func() (net.Conn, error) { return c, nil }); got != want {
+				t.Errorf("%s answers %q, want %q", address, got, want)
+			}
+		}
+		if got := get(a.IP+":51679", "", nil); !strings.Contains(got, "refused") {
+			t.Errorf("from outside, the metadata endpoint answers %q", got)
+		}
+		cancel()
+		forwarding.Wait()
+		metadata.Close()
+		if metadata, api, err = Listen(a.NetNS); err != nil { // the next agent
+			t.Fatal(err)
+		}
+		metadata.Close()
+		api.Close()
+	}
+}
+
+// TestNobodyElseReachesTheAgent tries the agent's ports in one namespace from another on the same
+// bridge, with a route to them.
+func TestNobodyElseReachesTheAgent(t *testing.T) {
+	n := open(t, t.TempDir())
+	one, two := attach(t, n, "one"), attach(t, n, "two")
+	metadata, api, err := Listen(one.NetNS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	serve(t, metadata, "metadata of one")
+	inside(t, two, func() error {
+		if out, err := exec.Command("ip", "route", "add", LinkLocal, "via", one.IP).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		for _, port := range []int{MetadataPort, APIPort} {
+			if c, err := net.DialTimeout("tcp4", fmt.Sprintf("%s:%d", LinkLocal, port), time.Second); err == nil {
+				c.Close()
+				t.Errorf("port %d answers another container", port)
+			}
+		}
+		return nil
+	})
+}
+
+// TestLoopbackIsTheMachines tries a program on the machine's loopback from a container that sends there
+// by way of the bridge.
+func TestLoopbackIsTheMachines(t *testing.T) {
+	n := open(t, t.TempDir())
+	a := attach(t, n, "one", Port{HostPort: runtimetest.FreePort(t), ContainerPort: 80, Protocol: "tcp"})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, l, "the machine's own")
+	inside(t, a, func() error {
+		for _, args := range [][]string{
+			{"sysctl", "-q", "-w", "net.ipv4.conf.all.route_localnet=1"}, {"ip", "route", "del", "table", "local", "127.0.0.0/8", "dev", "lo"},
+			{"ip", "route", "add", "127.0.0.0/8", "via", "10.213.0.1", "src", a.IP},
+		} {
+			exec.Command(args[0], args[1:]...).Run() //nolint:errcheck // what cannot be done helps the test pass no more than the rule does
+		}
+		if c, err := net.DialTimeout("tcp4", l.Addr().String(), time.Second); err == nil {
+			c.Close()
+			t.Error("a program on the machine's loopback answers a container")
+		}
+		return nil
+	})
+}
+
+func TestTheMachinesPortsAreRefused(t *testing.T) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	n := open(t, t.TempDir())
+	p := Port{HostPort: uint16(l.Addr().(*net.TCPAddr).Port), ContainerPort: 80, Protocol: "tcp"}
+	if _, err := n.Attach(t.Context(), unique(t, "one"), []Port{p}); err == nil || p.Free() {
+		t.Errorf("a port that a program listens on was taken: %v", err)
+	}
+}
+
+func TestTheMachinesOwnNetworkIsLeftAlone(t *testing.T) {
+	if _, _, err := Listen("/proc/self/ns/net"); err == nil {
+		t.Error("the agent listens in the machine's network as if it were a container's")
+	}
+}
+
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	config := `{"cniVersion":"1.0.0","name":"x","plugins":[{"type":"no-such-plugin"}]}`
+	if _, err := Open(t.Context(), t.TempDir(), []byte(config)); err == nil || !strings.Contains(err.Error(), "no-such-plugin") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Open(t.Context(), t.TempDir(), []byte(`{"name":1}`)); err == nil {
+		t.Error("a configuration that is none was taken")
+	}
+}

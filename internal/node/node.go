@@ -1,0 +1,223 @@
+// Package node is a node. It is a client of AWS's own APIs: it registers as a container instance,
+// opens the ACS and TCS web sockets that DiscoverPollEndpoint names, runs the tasks that come, reports
+// their states and ships their logs. It never touches the control plane's state, so Amazon's agent can
+// stand in its place, and it in Amazon's.
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/awslogs"
+	"github.com/pintle/pintle/internal/node/engine"
+	"github.com/pintle/pintle/internal/node/gpu"
+	"github.com/pintle/pintle/internal/node/network"
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/tmds"
+)
+
+// ECS is the part of the ECS client that a node uses.
+type ECS interface {
+	RegisterContainerInstance(context.Context, *ecs.RegisterContainerInstanceInput, ...func(*ecs.Options)) (*ecs.RegisterContainerInstanceOutput, error)
+	DiscoverPollEndpoint(context.Context, *ecs.DiscoverPollEndpointInput, ...func(*ecs.Options)) (*ecs.DiscoverPollEndpointOutput, error)
+	SubmitTaskStateChange(context.Context, *ecs.SubmitTaskStateChangeInput, ...func(*ecs.Options)) (*ecs.SubmitTaskStateChangeOutput, error)
+	tmds.ECS
+}
+
+// Config is what a node is.
+type Config struct {
+	Name         string // of the machine, for people
+	Cluster      string
+	Region       string
+	Zone         string // availability zone
+	DataDir      string
+	InstanceType string
+	InstanceID   string // as EC2 knows the machine; "" makes one up, once
+	CPU          int64  // units, 1,024 a core
+	MemoryMiB    int64
+	Attributes   map[string]string // the user's own
+	Endpoint     string            // of the control plane, as the node's containers reach it
+	Version      string
+	Keep         time.Duration // of stopped tasks; 0 is three hours
+	StrictLogs   bool          // a log group that is not there fails the task, as on AWS
+
+	Runtime     runtime.Runtime
+	Networks    engine.Networks // for tasks of mode awsvpc; nil where the node has none
+	GPUs        gpu.Source
+	ECS         ECS
+	Logs        awslogs.Client
+	Credentials aws.CredentialsProvider // nil signs no web socket
+	Log         *slog.Logger
+}
+
+// Agent is a node.
+type Agent struct {
+	config   Config
+	plane    string // address of a control plane on this machine's loopback, where it is there
+	identity atomic.Pointer[identity]
+	ready    chan struct{} // closed once there is an engine
+	engine   *engine.Engine
+	metadata net.Addr
+	sampler  *sampler
+	faults   *faults
+	acs      atomic.Pointer[acsSession] // the connection that is open, or nil
+	telling  sync.Mutex                 // of the inventory: what is sent last is newest
+	beats    chan struct{}              // a heartbeat came: the node's own health is due
+	log      *slog.Logger
+}
+
+// New returns a node that Run registers and connects.
+func New(c Config) *Agent {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.GPUs == nil {
+		c.GPUs = gpu.None{}
+	}
+	a := &Agent{config: c, plane: loopback(c.Endpoint), ready: make(chan struct{}), beats: make(chan struct{}, 1), log: c.Log.With("node", c.Name)}
+	a.identity.Store(new(identity))
+	a.sampler = newSampler(a)
+	a.faults = newFaults(c.DataDir)
+	return a
+}
+
+// Run registers the node and keeps it connected until ctx ends. Its containers go on then.
+func (a *Agent) Run(ctx context.Context) error {
+	if err := os.MkdirAll(a.config.DataDir, 0o700); err != nil {
+		return err
+	}
+	if err := a.faults.recall(bootID(), a.config.GPUs); err != nil {
+		a.log.Error("cannot read which GPUs are broken", "error", err)
+	}
+	if err := a.register(ctx); err != nil {
+		return err
+	}
+	listener, err := a.listen()
+	if err != nil {
+		return err
+	}
+	defer listener.Close() //nolint:errcheck // Serve closes it first, unless it never came to that
+	a.metadata = listener.Addr()
+	g, ctx := errgroup.WithContext(ctx)
+	inside := &attendant{ctx: ctx, group: g, plane: a.plane}
+	if a.engine, err = engine.Open(a.engineOptions(inside)); err != nil {
+		return err
+	}
+	inside.metadata = tmds.New(tmds.Options{
+		Tasks: a.engine, Runtime: a.config.Runtime, ECS: a.config.ECS, Region: a.config.Region,
+		Zone: a.config.Zone, Instance: a.Instance, Log: a.log,
+	})
+	close(a.ready)
+	g.Go(func() error { return a.engine.Run(ctx) })
+	g.Go(func() error { return inside.metadata.Serve(ctx, listener) })
+	g.Go(func() error { return a.sampler.run(ctx) })
+	g.Go(func() error { return a.connectACS(ctx) })
+	g.Go(func() error { return a.connectTCS(ctx) })
+	return g.Wait()
+}
+
+func (a *Agent) engineOptions(inside *attendant) engine.Options {
+	o := engine.Options{
+		Dir: filepath.Join(a.config.DataDir, "tasks"), Owner: a.identity.Load().Owner, Runtime: a.config.Runtime,
+		Reporter: &reporter{a.config.ECS}, Shipper: awslogs.New(a.config.Logs, a.config.StrictLogs, a.log),
+		Environment: a.environment, CPU: a.config.CPU, MemoryMiB: a.config.MemoryMiB, GPUs: []string{},
+		SimulatedGPUs: a.simulated(), Networks: a.config.Networks, Connected: a.tellNetwork, Keep: a.config.Keep, Log: a.log,
+	}
+	for _, d := range a.config.GPUs.Devices() {
+		o.GPUs = append(o.GPUs, d.ID)
+	}
+	switch {
+	case a.config.Runtime.Name() == "process": // which has the machine's network
+	case os.Geteuid() == 0:
+		o.Attend = inside.attend
+	default:
+		a.log.Warn("the agent is not root: containers in network mode bridge get no metadata, credentials, or control plane on loopback")
+	}
+	return o
+}
+
+// Ready is closed once the node has its tasks in hand, also those that it had before it was started again.
+func (a *Agent) Ready() <-chan struct{} { return a.ready }
+
+// Drain stops the node's tasks and waits until that is reported, while Run goes on. A node that has not
+// come so far has none.
+func (a *Agent) Drain(ctx context.Context) error {
+	select {
+	case <-a.ready:
+		return a.engine.Drain(ctx)
+	default:
+		return nil
+	}
+}
+
+// Kill ends whatever containers the node has left, also where it never came to be connected. It is for after Run, when
+// Drain could not stop them all in time.
+func (a *Agent) Kill(ctx context.Context) error {
+	owner := a.recall().Owner
+	if owner == "" {
+		return nil // it never ran any
+	}
+	containers, err := a.config.Runtime.List(ctx, owner)
+	for _, c := range containers {
+		if c.Status == runtime.Running {
+			err = errors.Join(err, a.config.Runtime.Stop(ctx, c.ID, 0))
+		}
+	}
+	return err
+}
+
+// Instance is the node's container instance ARN, once it is registered.
+func (a *Agent) Instance() string { return a.identity.Load().ContainerInstanceArn }
+
+func (a *Agent) simulated() bool {
+	for _, d := range a.config.GPUs.Devices() {
+		return d.Simulated
+	}
+	return false
+}
+
+// linkLocal is the metadata endpoint's address, as containers with a network of their own see it.
+const linkLocal = "http://" + network.LinkLocal
+
+// environment is what every container gets besides its own: where AWS is, its role's credentials, and
+// where it learns about itself.
+func (a *Agent) environment(t *acs.Task, token string) map[string]string {
+	env := map[string]string{
+		"AWS_REGION": a.config.Region, "AWS_DEFAULT_REGION": a.config.Region, "AWS_EXECUTION_ENV": "AWS_ECS_EC2",
+	}
+	base, endpoint := linkLocal, a.config.Endpoint
+	switch {
+	case t.NetworkMode == "host" || a.config.Runtime.Name() == "process":
+		base = "http://" + a.metadata.String()
+	case a.plane != "":
+		endpoint = linkLocal + ":" + strconv.Itoa(network.APIPort)
+	}
+	if endpoint != "" {
+		env["AWS_ENDPOINT_URL"] = endpoint
+	}
+	env["ECS_CONTAINER_METADATA_URI"] = base + "/v3/" + token
+	env["ECS_CONTAINER_METADATA_URI_V4"] = base + "/v4/" + token
+	env["ECS_AGENT_URI"] = base + "/api/" + token
+	if c := t.RoleCredentials; c != nil {
+		path := "/v2/credentials/" + c.CredentialsID
+		if base == linkLocal { // the SDKs put that address before a relative URI
+			env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = path
+		} else {
+			env["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = base + path
+		}
+	}
+	return env
+}

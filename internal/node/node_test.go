@@ -1,0 +1,732 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/coder/websocket"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/node/engine"
+	"github.com/pintle/pintle/internal/node/gpu"
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
+)
+
+const (
+	cluster  = "arn:aws:ecs:us-east-1:000000000000:cluster/default"
+	instance = "arn:aws:ecs:us-east-1:000000000000:container-instance/default/i1"
+	taskArn  = "arn:aws:ecs:us-east-1:000000000000:task/default/t1"
+	patience = time.Minute // for what should come soon, on however busy a machine
+)
+
+// plane is a control plane: the ECS API by its methods, ACS and TCS by web sockets.
+type plane struct {
+	t         *testing.T
+	server    *httptest.Server
+	registers chan *ecs.RegisterContainerInstanceInput
+	submits   chan *ecs.SubmitTaskStateChangeInput
+	opened    chan *peer // web sockets, as they are opened
+	refuse    chan string
+
+	mu     sync.Mutex
+	known  string // the instance that it knows
+	failed error  // of the next registration
+}
+
+// peer is a web socket as the control plane has it.
+type peer struct {
+	kind    string
+	query   url.Values
+	header  http.Header
+	conn    *websocket.Conn
+	headers chan http.Header // of the frames
+	heard   chan acs.Message
+}
+
+func newPlane(t *testing.T) *plane {
+	p := &plane{
+		t: t, known: instance, registers: make(chan *ecs.RegisterContainerInstanceInput, 10), submits: make(chan *ecs.SubmitTaskStateChangeInput, 100),
+		opened: make(chan *peer, 10), refuse: make(chan string, 1),
+	}
+	p.server = httptest.NewServer(http.HandlerFunc(p.serve))
+	t.Cleanup(p.server.Close)
+	return p
+}
+
+func (p *plane) serve(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix(r.URL.Path, "/tcs/") {
+		select {
+		case code := <-p.refuse:
+			w.WriteHeader(http.StatusBadRequest)
+			io.WriteString(w, `{"type":"`+code+`","message":{"message":"no"}}`) //nolint:errcheck // a test
+			return
+		default:
+		}
+	}
+	conn, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	conn.SetReadLimit(acs.MaxFrame)
+	s := &peer{kind: r.URL.Path[1:4], query: r.URL.Query(), header: r.Header, conn: conn, headers: make(chan http.Header, 1000), heard: make(chan acs.Message, 1000)}
+	p.opened <- s
+	defer close(s.heard)
+	for {
+		_, b, err := conn.Read(r.Context())
+		if err != nil {
+			return
+		}
+		h, body, err := acs.DecodeSigned(b)
+		if err != nil {
+			p.t.Error(err)
+			return
+		}
+		m, err := acs.Decode(body)
+		if err != nil {
+			p.t.Error(err)
+			return
+		}
+		s.headers <- h
+		s.heard <- m
+	}
+}
+
+// next waits for the next web socket of a kind.
+func (p *plane) next(kind string) *peer {
+	p.t.Helper()
+	for {
+		select {
+		case s := <-p.opened:
+			if s.kind == kind {
+				return s
+			}
+		case <-time.After(patience):
+			p.t.Fatalf("no %s connection", kind)
+		}
+	}
+}
+
+func (s *peer) send(t *testing.T, m acs.Message) {
+	t.Helper()
+	b, err := acs.Encode(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.conn.Write(t.Context(), websocket.MessageText, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hears waits for a message of a type, and passes over others.
+func hears[M acs.Message](t *testing.T, s *peer) M {
+	t.Helper()
+	for {
+		select {
+		case m, ok := <-s.heard:
+			if !ok {
+				t.Fatalf("the connection ended before a %v", reflect.TypeFor[M]())
+			}
+			if m, ok := m.(M); ok {
+				return m
+			}
+		case <-time.After(patience):
+			t.Fatalf("no %v", reflect.TypeFor[M]())
+		}
+	}
+}
+
+func (p *plane) RegisterContainerInstance(_ context.Context, in *ecs.RegisterContainerInstanceInput, _ ...func(*ecs.Options)) (*ecs.RegisterContainerInstanceOutput, error) {
+	copied := *in
+	p.registers <- &copied
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.failed; err != nil {
+		p.failed = nil
+		return nil, err
+	}
+	if in.ContainerInstanceArn != nil && *in.ContainerInstanceArn != p.known {
+		return nil, &types.InvalidParameterException{Message: aws.String("unknown")}
+	}
+	return &ecs.RegisterContainerInstanceOutput{ContainerInstance: &types.ContainerInstance{ContainerInstanceArn: aws.String(p.known)}}, nil
+}
+
+func (p *plane) DiscoverPollEndpoint(context.Context, *ecs.DiscoverPollEndpointInput, ...func(*ecs.Options)) (*ecs.DiscoverPollEndpointOutput, error) {
+	return &ecs.DiscoverPollEndpointOutput{Endpoint: aws.String(p.server.URL + "/acs"), TelemetryEndpoint: aws.String(p.server.URL + "/tcs")}, nil
+}
+
+func (p *plane) SubmitTaskStateChange(_ context.Context, in *ecs.SubmitTaskStateChangeInput, _ ...func(*ecs.Options)) (*ecs.SubmitTaskStateChangeOutput, error) {
+	p.submits <- in
+	return &ecs.SubmitTaskStateChangeOutput{}, nil
+}
+
+// submitted waits for the next report.
+func (p *plane) submitted() *ecs.SubmitTaskStateChangeInput {
+	p.t.Helper()
+	select {
+	case in := <-p.submits:
+		return in
+	case <-time.After(patience):
+		p.t.Fatal("no report")
+		return nil
+	}
+}
+
+func (p *plane) GetTaskProtection(context.Context, *ecs.GetTaskProtectionInput, ...func(*ecs.Options)) (*ecs.GetTaskProtectionOutput, error) {
+	return nil, errors.New("not asked here")
+}
+
+func (p *plane) UpdateTaskProtection(context.Context, *ecs.UpdateTaskProtectionInput, ...func(*ecs.Options)) (*ecs.UpdateTaskProtectionOutput, error) {
+	return nil, errors.New("not asked here")
+}
+
+func (p *plane) ListTagsForResource(context.Context, *ecs.ListTagsForResourceInput, ...func(*ecs.Options)) (*ecs.ListTagsForResourceOutput, error) {
+	return nil, errors.New("not asked here")
+}
+
+// box is a runtime whose containers run until they are stopped.
+type box struct {
+	runtime.Runtime
+
+	mu         sync.Mutex
+	containers map[string]chan struct{}
+	specs      map[string]*runtime.Spec
+	cpu        time.Duration
+}
+
+func newBox() *box {
+	return &box{containers: map[string]chan struct{}{}, specs: map[string]*runtime.Spec{}}
+}
+
+func (b *box) Name() string { return "process" }
+
+func (b *box) Pull(context.Context, string, *runtime.RegistryAuth) (string, error) {
+	return "sha256:1", nil
+}
+
+func (b *box) Create(_ context.Context, s *runtime.Spec) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.specs[s.ID] = s
+	return nil
+}
+
+func (b *box) Start(_ context.Context, id string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.containers[id] == nil {
+		b.containers[id] = make(chan struct{})
+	}
+	return nil
+}
+
+func (b *box) Wait(ctx context.Context, id string) (runtime.Exit, error) {
+	b.mu.Lock()
+	end := b.containers[id]
+	b.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return runtime.Exit{}, ctx.Err()
+	case <-end:
+		return runtime.Exit{Code: 143, FinishedAt: time.Now()}, nil
+	}
+}
+
+func (b *box) Stop(_ context.Context, id string, _ time.Duration) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.containers[id])
+	return nil
+}
+
+func (b *box) List(context.Context, string) ([]runtime.Container, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []runtime.Container
+	for id := range b.containers {
+		out = append(out, runtime.Container{ID: id, Status: runtime.Running, StartedAt: time.Now()})
+	}
+	return out, nil
+}
+
+// Stats has a container use a core.
+func (b *box) Stats(context.Context, string) (runtime.Stats, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cpu += time.Second
+	return runtime.Stats{At: time.Unix(0, 0).Add(b.cpu), CPU: b.cpu, MemoryBytes: 64 << 20}, nil
+}
+
+type noLogs struct{}
+
+func (noLogs) CreateLogGroup(context.Context, *cloudwatchlogs.CreateLogGroupInput, ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.CreateLogGroupOutput, error) {
+	return nil, nil
+}
+
+func (noLogs) CreateLogStream(context.Context, *cloudwatchlogs.CreateLogStreamInput, ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.CreateLogStreamOutput, error) {
+	return nil, nil
+}
+
+func (noLogs) PutLogEvents(context.Context, *cloudwatchlogs.PutLogEventsInput, ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.PutLogEventsOutput, error) {
+	return nil, nil
+}
+
+// node starts an agent on a data directory; end ends it and waits.
+func node(t *testing.T, p *plane, b *box, dir string) (a *Agent, end func()) {
+	t.Helper()
+	typ, err := instancetype.Lookup("p3.8xlarge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a = New(Config{
+		Name: "n", Cluster: "default", Region: "us-east-1", Zone: "us-east-1a", DataDir: dir, InstanceType: typ.Name, CPU: 32 * 1024, MemoryMiB: typ.MemoryMiB,
+		Attributes: map[string]string{"rack": "r1"}, Endpoint: "http://127.0.0.1:4566", Version: "1", Runtime: b, GPUs: gpu.NewSimulated("n", typ), ECS: p, Logs: noLogs{},
+		Credentials: credentials.NewStaticCredentialsProvider("AK", "SK", ""), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	end = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("the agent ended: %v", err)
+		}
+	})
+	t.Cleanup(end)
+	return a, end
+}
+
+func payload(tasks ...acs.Task) *acs.PayloadMessage {
+	return &acs.PayloadMessage{MessageID: "m1", ClusterArn: cluster, ContainerInstanceArn: instance, SeqNum: 5, Tasks: tasks}
+}
+
+func sleeper() acs.Task {
+	return acs.Task{
+		Arn: taskArn, Family: "f", Version: "1", DesiredStatus: "RUNNING", NetworkMode: "bridge", TaskClusterArn: cluster,
+		RoleCredentials: &acs.IAMRoleCredentials{CredentialsID: "c1", AccessKeyID: "TASK", Expiration: "2026-11-21T06:00:00Z"},
+		Containers: []acs.Container{{
+			Name: "main", Image: "i", Essential: true, CPU: 2048, Memory: 128, Command: []string{"sleep"},
+			DockerConfig: acs.DockerConfig{Config: `{"Healthcheck":{"Test":["CMD","true"]}}`},
+		}},
+	}
+}
+
+func TestRegistration(t *testing.T) {
+	p, dir := newPlane(t), t.TempDir()
+	a, _ := node(t, p, newBox(), dir)
+	in := <-p.registers
+	if *in.Cluster != "default" || in.ContainerInstanceArn != nil || len(in.PlatformDevices) != 4 {
+		t.Errorf("registered %+v", in)
+	}
+	attributes := map[string]string{}
+	for _, at := range in.Attributes {
+		attributes[*at.Name] = aws.ToString(at.Value)
+	}
+	for name, want := range map[string]string{
+		"ecs.instance-type": "p3.8xlarge", "ecs.availability-zone": "us-east-1a", "ecs.os-type": "linux", "rack": "r1", "pintle.gpu": "simulated",
+		"com.amazonaws.ecs.capability.logging-driver.awslogs": "", "ecs.capability.container-ordering": "",
+	} {
+		if got, has := attributes[name]; !has || got != want {
+			t.Errorf("attribute %s is %q", name, got)
+		}
+	}
+	var names []string
+	for _, r := range in.TotalResources {
+		names = append(names, *r.Name)
+	}
+	if !slices.Equal(names, []string{"CPU", "MEMORY", "PORTS", "PORTS_UDP"}) {
+		t.Errorf("resources %v", names)
+	}
+	p.next("acs")
+	if a.Instance() != instance {
+		t.Errorf("it is %s", a.Instance())
+	}
+	portOf(t, dir)
+}
+
+func TestATaskFromPayloadToStopped(t *testing.T) {
+	p, b := newPlane(t), newBox()
+	a, _ := node(t, p, b, t.TempDir())
+	s := p.next("acs")
+	if q := s.query; q.Get("containerInstanceArn") != instance || q.Get("clusterArn") != "default" || q.Get("protocolVersion") != "2" || q.Get("sendCredentials") != "true" {
+		t.Errorf("opened with %v", q)
+	}
+	if !strings.Contains(s.header.Get("Authorization"), "Credential=AK/") {
+		t.Error("the upgrade is not signed")
+	}
+	if m := hears[*acs.PintleNodeInventory](t, s); m.InstanceType != "p3.8xlarge" || len(m.GPUs) != 4 || !m.GPUs[0].Simulated {
+		t.Errorf("inventory %+v", m)
+	}
+	s.send(t, &acs.HeartbeatMessage{MessageID: "h1", Healthy: true})
+	if m := hears[*acs.HeartbeatAckRequest](t, s); m.MessageID != "h1" {
+		t.Errorf("acknowledged %+v", m)
+	}
+
+	s.send(t, payload(sleeper()))
+	if m := hears[*acs.AckRequest](t, s); m.MessageID != "m1" || m.ContainerInstance != instance || m.Cluster != "default" {
+		t.Errorf("acknowledged %+v", m)
+	}
+	if m := hears[*acs.IAMRoleCredentialsAckRequest](t, s); m.CredentialsID != "c1" || m.MessageID != "m1" {
+		t.Errorf("acknowledged %+v", m)
+	}
+	if in := p.submitted(); *in.Status != "RUNNING" || *in.Task != taskArn || *in.Containers[0].Status != "RUNNING" || *in.Containers[0].ImageDigest != "sha256:1" {
+		t.Errorf("reported %+v", in)
+	}
+	checkEnvironment(t, b.specs["t1-main"].Env)
+
+	stop := sleeper()
+	stop.DesiredStatus = "STOPPED"
+	s.send(t, payload(stop))
+	if in := p.submitted(); *in.Status != "STOPPED" || *in.Containers[0].ExitCode != 143 || in.ExecutionStoppedAt == nil {
+		t.Errorf("reported %+v", in)
+	}
+	if err := a.engine.Drain(t.Context()); err != nil { // the agent has noted that the report was taken
+		t.Fatal(err)
+	}
+	s.send(t, &acs.TaskManifestMessage{MessageID: "m2", ClusterArn: cluster, ContainerInstanceArn: instance, Timeline: 6, Tasks: []acs.TaskIdentifier{{TaskArn: taskArn, DesiredStatus: "RUNNING"}}})
+	if in := p.submitted(); *in.Status != "STOPPED" {
+		t.Errorf("a manifest that has it running still is answered by %+v", in)
+	}
+}
+
+// checkEnvironment follows what a container is told to where it leads.
+func checkEnvironment(t *testing.T, env []string) {
+	t.Helper()
+	m := map[string]string{}
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		m[name] = value
+	}
+	if m["AWS_REGION"] != "us-east-1" || m["AWS_DEFAULT_REGION"] != "us-east-1" || m["AWS_ENDPOINT_URL"] != "http://127.0.0.1:4566" {
+		t.Errorf("environment %v", env)
+	}
+	for name, want := range map[string]string{
+		"ECS_CONTAINER_METADATA_URI_V4": `"Name":"main"`, "ECS_CONTAINER_METADATA_URI": `"Name":"main"`, "AWS_CONTAINER_CREDENTIALS_FULL_URI": `"AccessKeyId":"TASK"`,
+	} {
+		r, err := http.Get(m[name])
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body.Close() //nolint:errcheck // it was read
+		if !strings.Contains(string(body), want) {
+			t.Errorf("%s gives %s", name, body)
+		}
+	}
+}
+
+func TestManifest(t *testing.T) {
+	p, b := newPlane(t), newBox()
+	node(t, p, b, t.TempDir())
+	s := p.next("acs")
+	s.send(t, payload(sleeper()))
+	p.submitted()
+	manifest := &acs.TaskManifestMessage{MessageID: "m2", ClusterArn: cluster, ContainerInstanceArn: instance, Timeline: 5}
+	s.send(t, manifest) // old news
+	manifest.Timeline = 6
+	s.send(t, manifest)
+	if m := hears[*acs.TaskStopVerificationMessage](t, s); m.MessageID != "m2" || len(m.StopCandidates) != 1 || m.StopCandidates[0].TaskArn != taskArn {
+		t.Errorf("asked %+v", m)
+	}
+	s.send(t, &acs.TaskStopVerificationAck{MessageID: "m2", StopTasks: []acs.TaskIdentifier{{TaskArn: taskArn, DesiredStatus: "STOPPED"}}})
+	if in := p.submitted(); *in.Status != "STOPPED" {
+		t.Errorf("reported %+v", in)
+	}
+}
+
+func TestABadTaskKeepsItsPayloadFromBeingAcknowledged(t *testing.T) {
+	p := newPlane(t)
+	node(t, p, newBox(), t.TempDir())
+	s := p.next("acs")
+	bad := sleeper()
+	bad.Arn += "bad"
+	bad.Containers = nil
+	s.send(t, payload(bad, sleeper()))
+	for range 2 {
+		switch in := p.submitted(); *in.Task {
+		case bad.Arn:
+			if *in.Status != "STOPPED" || !strings.HasPrefix(*in.Reason, "UnrecognizedTaskError") {
+				t.Errorf("reported %+v", in)
+			}
+		case taskArn:
+			if *in.Status != "RUNNING" {
+				t.Errorf("reported %+v", in)
+			}
+		}
+	}
+	again := payload(sleeper())
+	again.MessageID = "m2"
+	s.send(t, again)
+	if m := hears[*acs.AckRequest](t, s); m.MessageID != "m2" {
+		t.Errorf("acknowledged %+v", m)
+	}
+}
+
+func TestNewCredentials(t *testing.T) {
+	p, b := newPlane(t), newBox()
+	dir := t.TempDir()
+	a, end := node(t, p, b, dir)
+	s := p.next("acs")
+	s.send(t, payload(sleeper()))
+	p.submitted()
+	s.send(t, &acs.IAMRoleCredentialsMessage{MessageID: "m3", TaskArn: taskArn, RoleType: acs.TaskRole, RoleCredentials: &acs.IAMRoleCredentials{CredentialsID: "c1", AccessKeyID: "NEW"}})
+	for {
+		if m := hears[*acs.IAMRoleCredentialsAckRequest](t, s); m.MessageID == "m3" {
+			break
+		}
+	}
+	if c, ok := a.engine.Credentials("c1"); !ok || c.AccessKeyID != "NEW" {
+		t.Errorf("it has %+v", c)
+	}
+	end()
+	a, _ = node(t, p, b, dir)
+	p.next("acs")
+	if c, ok := a.engine.Credentials("c1"); !ok || c.AccessKeyID != "NEW" {
+		t.Errorf("the next agent has %+v", c)
+	}
+}
+
+func TestTelemetry(t *testing.T) {
+	p, b := newPlane(t), newBox()
+	a, _ := node(t, p, b, t.TempDir())
+	tcs := p.next("tcs")
+	if m := hears[*acs.PublishMetricsRequest](t, tcs); !m.Metadata.Idle || !m.Metadata.Fin || m.Metadata.ContainerInstance != instance {
+		t.Errorf("an idle node says %+v", m)
+	}
+	if h := <-tcs.headers; !strings.Contains(h.Get("Authorization"), "Credential=AK/") || h.Get("X-Amz-Date") == "" || h.Get("Host") == "" {
+		t.Errorf("a frame is signed by %v", h)
+	}
+	if m := hears[*acs.PintleGPUTelemetry](t, tcs); len(m.GPUs) != 4 || !m.GPUs[0].Simulated {
+		t.Errorf("GPUs %+v", m)
+	}
+	a.beats <- struct{}{}
+	if m := hears[*acs.PublishInstanceStatusRequest](t, tcs); m.Statuses[0].Status != "OK" || m.Statuses[0].LastStatusChange == 0 {
+		t.Errorf("the node is %+v", m)
+	}
+}
+
+// The sampler is looked at alone, since it takes its time in an agent.
+// TestErrorsAreToldOnce: the control plane hears of an error once, also over a new connection; whoever
+// scrapes the node sees the last one for as long as it runs.
+func TestErrorsAreToldOnce(t *testing.T) {
+	typ, err := instancetype.Lookup("p3.8xlarge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	faulty := &faultyGPU{Source: gpu.NewSimulated("n", typ)}
+	a := New(Config{Name: "n", DataDir: t.TempDir(), Runtime: newBox(), GPUs: faulty, Log: slog.New(slog.DiscardHandler)})
+	if a.engine, err = engine.Open(engine.Options{Dir: t.TempDir(), Runtime: a.config.Runtime}); err != nil {
+		t.Fatal(err)
+	}
+	m := a.sampler
+	for range 2 * maxErrors {
+		m.sampleGPUs(t.Context())
+	}
+	if got := m.news(); len(got[0].XIDErrors) != maxErrors || len(got[1].XIDErrors) != 0 {
+		t.Errorf("told of %d errors, want %d", len(got[0].XIDErrors), maxErrors)
+	}
+	m.sampleGPUs(t.Context())
+	if got := m.news(); !slices.Equal(got[0].XIDErrors, []uint64{2*maxErrors + 1}) {
+		t.Errorf("then told of %v", got[0].XIDErrors)
+	}
+	r := prometheus.NewPedanticRegistry()
+	if err := r.Register(a); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`
+		# HELP DCGM_FI_DEV_XID_ERRORS The number of the last error (XID) that the driver gave; 0 is none.
+		# TYPE DCGM_FI_DEV_XID_ERRORS gauge
+		DCGM_FI_DEV_XID_ERRORS{DCGM_FI_DRIVER_VERSION="simulated",GPU_I_ID="",GPU_I_PROFILE="",Hostname="n",UUID=%q,container="",device="nvidia0",gpu="0",modelName=%q,pci_bus_id="00000000:01:00.0",simulated="true",task=""} 129
+		`, faulty.Devices()[0].ID, faulty.Devices()[0].Model)
+	got, err := r.Gather()
+	if err != nil || len(got) != len(gauges)+len(gpu.Figures) || len(got[0].Metric) != 4 {
+		t.Fatalf("scraped %d metrics: %v", len(got), err)
+	}
+	for _, f := range got {
+		f.Metric = f.Metric[:1]
+	}
+	if err := testutil.GatherAndCompare(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return got, nil }), strings.NewReader(want), "DCGM_FI_DEV_XID_ERRORS"); err != nil {
+		t.Error(err)
+	}
+}
+
+// faultyGPU has an error each time that it is looked at.
+type faultyGPU struct {
+	gpu.Source
+	errors uint64
+}
+
+func (f *faultyGPU) Load(ctx context.Context, busy func(string) float64) []gpu.Sample {
+	out := f.Source.Load(ctx, busy)
+	f.errors++
+	out[0].XIDErrors = []uint64{f.errors}
+	return out
+}
+
+func TestSampler(t *testing.T) {
+	p, b := newPlane(t), newBox()
+	a, _ := node(t, p, b, t.TempDir())
+	s := p.next("acs")
+	pinned := sleeper()
+	pinned.Associations = []acs.Association{{Type: "gpu", Name: a.config.GPUs.Devices()[1].ID, Containers: []string{"main"}}}
+	s.send(t, payload(pinned))
+	p.submitted()
+	m := newSampler(a)
+	for range 3 {
+		m.sample(t.Context())
+	}
+	if got := m.busy(a.config.GPUs.Devices()[1].ID); got != 0.5 || m.busy(a.config.GPUs.Devices()[0].ID) != 0 {
+		t.Errorf("a core of two reserved is a load of %v", got)
+	}
+	tasks := m.collect()
+	if len(tasks) != 1 || tasks[0].TaskArn != taskArn {
+		t.Fatalf("collected %+v", tasks)
+	}
+	c := tasks[0].ContainerMetrics[0]
+	if c.CPUStatsSet.SampleCount != 2 || c.CPUStatsSet.Max != 100.0/32 || c.MemoryStatsSet.Min != 64 {
+		t.Errorf("collected %+v", c)
+	}
+	if again := m.collect(); len(again) != 0 {
+		t.Errorf("collected again %+v", again)
+	}
+}
+
+func TestLoadAsTheContainerSays(t *testing.T) {
+	for says, want := range map[string]float64{"0.8": 0.8, "": 0.1, "NaN": 0.1, "2": 0.1, "much": 0.1} {
+		c := &acs.Container{CPU: 1024, Environment: map[string]string{simulatedLoad: says}}
+		if got := load(c, 0.1); got != want {
+			t.Errorf("%q: load %v, want %v", says, got, want)
+		}
+	}
+}
+
+func TestTheSameInstanceAfterARestart(t *testing.T) {
+	p, b, dir := newPlane(t), newBox(), t.TempDir()
+	port := runtimetest.FreePort(t) // one of the kernel's might be another program's between the two agents
+	if err := os.WriteFile(filepath.Join(dir, "instance.json"), fmt.Appendf(nil, `{"MetadataPort":%d}`, port), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, end := node(t, p, b, dir)
+	s := p.next("acs")
+	s.send(t, payload(sleeper()))
+	p.submitted()
+	first := <-p.registers
+	before := portOf(t, dir)
+	end()
+	node(t, p, b, dir)
+	in := <-p.registers
+	if aws.ToString(in.ContainerInstanceArn) != instance {
+		t.Errorf("registered as %v", in.ContainerInstanceArn)
+	}
+	if machine := aws.ToString(in.InstanceIdentityDocument); machine != aws.ToString(first.InstanceIdentityDocument) || !regexp.MustCompile(`"instanceId":"i-[0-9a-f]{17}"`).MatchString(machine) {
+		t.Errorf("it is the machine %s, and was %s", machine, aws.ToString(first.InstanceIdentityDocument))
+	}
+	s = p.next("acs")
+	s.send(t, payload(sleeper()))
+	hears[*acs.AckRequest](t, s)
+	if len(b.containers) != 1 {
+		t.Errorf("containers %v", b.containers)
+	}
+	if after := portOf(t, dir); after != before {
+		t.Errorf("the metadata endpoint moved from port %d to %d", before, after)
+	}
+}
+
+func portOf(t *testing.T, dir string) int {
+	t.Helper()
+	var id identity
+	b, err := os.ReadFile(filepath.Join(dir, "instance.json"))
+	if err != nil || json.Unmarshal(b, &id) != nil || id.MetadataPort == 0 {
+		t.Fatalf("%s, %v", b, err)
+	}
+	return id.MetadataPort
+}
+
+func TestAControlPlaneThatForgotTheNode(t *testing.T) {
+	p, b := newPlane(t), newBox()
+	a, _ := node(t, p, b, t.TempDir())
+	s := p.next("acs")
+	p.mu.Lock()
+	p.known = instance + "-new"
+	p.mu.Unlock()
+	p.refuse <- "InvalidInstanceException"
+	s.conn.Close(websocket.StatusInternalError, "") //nolint:errcheck // as meant
+	s = p.next("acs")
+	if got := s.query.Get("containerInstanceArn"); got != instance+"-new" || a.Instance() != got {
+		t.Errorf("it came back as %s", got)
+	}
+	if a.identity.Load().Owner != instance {
+		t.Error("its containers would be lost")
+	}
+}
+
+func TestARefusedRegistration(t *testing.T) {
+	p := newPlane(t)
+	p.failed = &types.ClusterNotFoundException{Message: aws.String("no such cluster")}
+	a := New(Config{Name: "n", Cluster: "nowhere", DataDir: t.TempDir(), Runtime: newBox(), ECS: p, Logs: noLogs{}})
+	if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestReadRefusal(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"type":"InactiveInstanceException","message":{"message":"gone"}}`: "InactiveInstanceException: gone",
+		`{"InactiveInstanceException":"gone"}`:                              "InactiveInstanceException: gone",
+		`busy`:                                                              "dial: busy",
+	} {
+		r := &http.Response{StatusCode: http.StatusBadRequest, Body: io.NopCloser(strings.NewReader(body))}
+		if got := readRefusal(r, errors.New("dial")).Error(); got != want {
+			t.Errorf("%s is %q", body, got)
+		}
+	}
+}
+
+func TestANetworkOfItsOwn(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"http://127.0.0.1:4566": "http://169.254.170.2:51678", "http://localhost:1": "http://169.254.170.2:51678",
+		"http://10.0.0.1:4566": "http://10.0.0.1:4566", "https://pintle.example.com": "https://pintle.example.com",
+	} {
+		task := sleeper()
+		a := New(Config{Runtime: oci{}, Endpoint: endpoint})
+		if got := a.environment(&task, "token")["AWS_ENDPOINT_URL"]; got != want {
+			t.Errorf("a container finds %s at %s, want %s", endpoint, got, want)
+		}
+	}
+	a := New(Config{Runtime: oci{}, Region: "r"})
+	task := sleeper()
+	env := a.environment(&task, "token")
+	if env["ECS_CONTAINER_METADATA_URI_V4"] != "http://169.254.170.2/v4/token" || env["ECS_AGENT_URI"] != "http://169.254.170.2/api/token" || env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] != "/v2/credentials/c1" {
+		t.Errorf("environment %v", env)
+	}
+}
+
+type oci struct{ runtime.Runtime }
+
+func (oci) Name() string { return "oci" }

@@ -1,0 +1,224 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/file"
+)
+
+// identity is what a node remembers of itself.
+type identity struct {
+	Cluster              string
+	ContainerInstanceArn string
+	// Owner marks its containers. It is the first ARN that the node ever had, and stays when the control
+	// plane gives it another one: the containers must still be found.
+	Owner string
+	// InstanceID is the machine's own, as EC2 would give it one.
+	InstanceID string
+	// MetadataPort is where its containers were told to find their metadata.
+	MetadataPort int
+}
+
+func (a *Agent) identityPath() string { return filepath.Join(a.config.DataDir, "instance.json") }
+
+func (a *Agent) recall() identity {
+	var id identity
+	if b, err := os.ReadFile(a.identityPath()); err == nil {
+		if err := json.Unmarshal(b, &id); err != nil {
+			a.log.Error("cannot read who this node was: it registers as a new one", "path", a.identityPath(), "error", err)
+		}
+	}
+	return id
+}
+
+func (a *Agent) remember(id identity) error {
+	a.identity.Store(&id)
+	return file.WriteJSON(a.identityPath(), id, false)
+}
+
+// register registers the node, again under its old ARN where it has one. A control plane that cannot
+// answer yet is asked again; one that refuses is not.
+func (a *Agent) register(ctx context.Context) error {
+	id := a.recall()
+	id.InstanceID = cmp.Or(a.config.InstanceID, id.InstanceID, newInstanceID())
+	in := a.registration()
+	document, err := json.Marshal(a.identityDocument(ctx, id.InstanceID))
+	if err != nil {
+		return err
+	}
+	in.InstanceIdentityDocument = aws.String(string(document))
+	if id.Cluster == a.config.Cluster && id.ContainerInstanceArn != "" {
+		in.ContainerInstanceArn = aws.String(id.ContainerInstanceArn)
+	}
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+		out, err := a.config.ECS.RegisterContainerInstance(ctx, in)
+		if err == nil {
+			id.Cluster, id.ContainerInstanceArn = a.config.Cluster, aws.ToString(out.ContainerInstance.ContainerInstanceArn)
+			if id.Owner == "" {
+				id.Owner = id.ContainerInstanceArn
+			}
+			return a.remember(id)
+		}
+		if refused(err) {
+			if in.ContainerInstanceArn == nil {
+				return fmt.Errorf("register as a container instance of cluster %s: %w", a.config.Cluster, err)
+			}
+			in.ContainerInstanceArn = nil // it was deregistered, or forgotten: it is a new instance then
+			continue
+		}
+		a.log.Warn("cannot register; trying again", "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// newInstanceID makes a machine's id in EC2's form.
+func newInstanceID() string {
+	var b [9]byte
+	rand.Read(b[:]) // never fails
+	return "i-" + hex.EncodeToString(b[:])[:17]
+}
+
+// identityDocument is what the machine is, as EC2 tells it to its instances:
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html
+func (a *Agent) identityDocument(ctx context.Context, id string) map[string]string {
+	m := map[string]string{
+		"instanceId": id, "instanceType": a.config.InstanceType, "region": a.config.Region, "availabilityZone": a.config.Zone, "architecture": architecture(),
+	}
+	if ip := addressTowards(ctx, a.config.Endpoint); ip != "" {
+		m["privateIp"] = ip
+	}
+	return m
+}
+
+// addressTowards is the machine's address in the network of an endpoint, "" where that cannot be told. No
+// packet is sent.
+func addressTowards(ctx context.Context, endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // names are looked up
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
+	if err != nil {
+		return ""
+	}
+	defer c.Close() //nolint:errcheck // nothing was sent
+	return c.LocalAddr().(*net.UDPAddr).IP.String()
+}
+
+// refused says that the control plane understood a call and will never take it.
+func refused(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && slices.Contains([]string{"InvalidParameterException", "ClientException", "ClusterNotFoundException"}, api.ErrorCode())
+}
+
+// machinePorts are those that a machine needs for itself: SSH, the Docker engine's and Amazon's agent's.
+var machinePorts = []string{"22", "2375", "2376", "51678", "51679"}
+
+func (a *Agent) registration() *ecs.RegisterContainerInstanceInput {
+	in := &ecs.RegisterContainerInstanceInput{
+		Cluster: &a.config.Cluster,
+		TotalResources: []types.Resource{
+			{Name: aws.String("CPU"), Type: aws.String("INTEGER"), IntegerValue: int32(a.config.CPU)},
+			{Name: aws.String("MEMORY"), Type: aws.String("INTEGER"), IntegerValue: int32(a.config.MemoryMiB)},
+			{Name: aws.String("PORTS"), Type: aws.String("STRINGSET"), StringSetValue: machinePorts},
+			{Name: aws.String("PORTS_UDP"), Type: aws.String("STRINGSET"), StringSetValue: []string{}},
+		},
+		VersionInfo: &types.VersionInfo{AgentVersion: aws.String(a.config.Version)},
+	}
+	for _, d := range a.config.GPUs.Devices() {
+		in.PlatformDevices = append(in.PlatformDevices, types.PlatformDevice{Id: aws.String(d.ID), Type: types.PlatformDeviceTypeGpu})
+	}
+	attributes := a.attributes()
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		at := types.Attribute{Name: aws.String(name)}
+		if v := attributes[name]; v != "" {
+			at.Value = aws.String(v)
+		}
+		in.Attributes = append(in.Attributes, at)
+	}
+	return in
+}
+
+// capabilities are what task definitions may require, in the words of Amazon's agent.
+var capabilities = []string{
+	"com.amazonaws.ecs.capability.logging-driver.awslogs", "com.amazonaws.ecs.capability.logging-driver.json-file",
+	"com.amazonaws.ecs.capability.logging-driver.none", "com.amazonaws.ecs.capability.privileged-container",
+	"com.amazonaws.ecs.capability.task-iam-role", "com.amazonaws.ecs.capability.task-iam-role-network-host",
+	"com.amazonaws.ecs.capability.docker-remote-api.1.17", "com.amazonaws.ecs.capability.docker-remote-api.1.18",
+	"com.amazonaws.ecs.capability.docker-remote-api.1.19", "com.amazonaws.ecs.capability.docker-remote-api.1.21",
+	"com.amazonaws.ecs.capability.docker-remote-api.1.24", "com.amazonaws.ecs.capability.docker-remote-api.1.25",
+	"com.amazonaws.ecs.capability.docker-remote-api.1.29", "com.amazonaws.ecs.capability.docker-remote-api.1.32",
+	"com.amazonaws.ecs.capability.docker-remote-api.1.35",
+	"ecs.capability.container-health-check", "ecs.capability.container-ordering", "ecs.capability.container-restart-policy",
+	"ecs.capability.docker-plugin.local", "ecs.capability.execution-role-awslogs", "ecs.capability.external",
+	"ecs.capability.pid-ipc-namespace-sharing", "ecs.capability.task-cpu-mem-limit", "ecs.capability.task-protection",
+}
+
+// architectures are ECS's names of Go's.
+var architectures = map[string]string{"amd64": "x86_64"}
+
+// architecture is the machine's, in ECS's words.
+func architecture() string { return cmp.Or(architectures[goruntime.GOARCH], goruntime.GOARCH) }
+
+func (a *Agent) attributes() map[string]string {
+	m := map[string]string{
+		"ecs.instance-type": a.config.InstanceType, "ecs.availability-zone": a.config.Zone, "ecs.os-type": "linux",
+		"ecs.cpu-architecture": architecture(), "pintle.runtime": a.config.Runtime.Name(), "pintle.node": a.config.Name,
+	}
+	for _, c := range capabilities {
+		m[c] = ""
+	}
+	if a.config.Networks != nil || a.config.Runtime.Name() == "process" {
+		m["ecs.capability.task-eni"] = ""
+	}
+	if driver := a.config.GPUs.Driver(); driver != "" {
+		m["ecs.capability.gpu-driver-version"] = driver
+		m["ecs.capability.nvidia-driver-version."+driver] = ""
+	}
+	if a.simulated() {
+		m["pintle.gpu"] = "simulated"
+	}
+	maps.Copy(m, a.config.Attributes)
+	return m
+}
+
+// listen opens the metadata endpoint where running containers know it to be, else on any port.
+func (a *Agent) listen() (net.Listener, error) {
+	id := *a.identity.Load()
+	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(id.MetadataPort))
+	if err != nil && id.MetadataPort != 0 {
+		a.log.Warn("the metadata endpoint moves: running containers will not find it", "error", err)
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen for the task metadata endpoint: %w", err)
+	}
+	id.MetadataPort = l.Addr().(*net.TCPAddr).Port
+	return l, a.remember(id)
+}

@@ -1,0 +1,65 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/node/engine"
+)
+
+// reporter reports through SubmitTaskStateChange.
+type reporter struct{ ecs ECS }
+
+// Report is engine.Reporter's. Only what the control plane will never take is not tried again: a node
+// whose credentials have run out, say, has its reports taken once it has new ones.
+func (r *reporter) Report(ctx context.Context, e engine.Report) error {
+	in := &ecs.SubmitTaskStateChangeInput{
+		Cluster: &e.Cluster, Task: &e.TaskArn, Status: &e.Status, Reason: given(e.Reason),
+		PullStartedAt: timeOrNil(e.PullStartedAt), PullStoppedAt: timeOrNil(e.PullStoppedAt), ExecutionStoppedAt: timeOrNil(e.ExecutionStoppedAt),
+	}
+	for _, c := range e.Containers {
+		in.Containers = append(in.Containers, stateChange(c))
+	}
+	_, err := r.ecs.SubmitTaskStateChange(ctx, in)
+	if err != nil && refused(err) {
+		return &engine.Permanent{Err: err}
+	}
+	return err
+}
+
+func stateChange(c engine.ContainerReport) types.ContainerStateChange {
+	out := types.ContainerStateChange{
+		ContainerName: &c.Name, Status: aws.String(cmp.Or(string(c.Status), "PENDING")), Reason: given(c.Reason), ImageDigest: given(c.Digest),
+	}
+	if c.Status != engine.Waiting {
+		out.RuntimeId = &c.RuntimeID
+	}
+	if c.ExitCode != nil {
+		out.ExitCode = aws.Int32(int32(*c.ExitCode))
+	}
+	for _, p := range c.Ports {
+		out.NetworkBindings = append(out.NetworkBindings, types.NetworkBinding{
+			BindIP: aws.String("0.0.0.0"), ContainerPort: aws.Int32(int32(p.Container)), HostPort: aws.Int32(int32(p.Host)), Protocol: types.TransportProtocol(p.Protocol),
+		})
+	}
+	return out
+}
+
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,252 @@
+// Package docker runs containers on a Docker Engine through its API. The engine keeps them alive and
+// accounted for while agents come and go; this package only asks it. Images come from any registry,
+// from an OCI layout, or from a tarball of a root file system.
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// Runtime is a runtime.Runtime on a Docker Engine.
+type Runtime struct {
+	api *client.Client
+}
+
+var _ runtime.Runtime = (*Runtime)(nil)
+
+// New connects to the engine at a host such as unix:///var/run/docker.sock; an empty host is the
+// environment's, or that one. An engine that does not answer is an error that says so.
+func New(ctx context.Context, host string) (*Runtime, error) {
+	options := []client.Opt{client.WithHostFromEnv()}
+	if host != "" {
+		options = []client.Opt{client.WithHost(host)}
+	}
+	api, err := client.New(options...)
+	if err != nil {
+		return nil, fmt.Errorf("docker: %w", err)
+	}
+	if _, err := api.ServerVersion(ctx, client.ServerVersionOptions{}); err != nil {
+		return nil, errors.Join(fmt.Errorf("the Docker Engine does not answer: %w", err), api.Close())
+	}
+	return &Runtime{api: api}, nil
+}
+
+// Close ends the connection; containers go on.
+func (r *Runtime) Close() error { return r.api.Close() }
+
+// Name is runtime.Runtime's.
+func (*Runtime) Name() string { return "docker" }
+
+// ownerLabel says which agent a container belongs to, and idLabel which it is.
+const (
+	ownerLabel = "dev.pintle.owner"
+	idLabel    = "dev.pintle.id"
+)
+
+// Create is runtime.Runtime's.
+func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
+	config, host, err := translate(spec)
+	if err != nil {
+		return err
+	}
+	_, err = r.api.ContainerCreate(ctx, client.ContainerCreateOptions{Name: spec.ID, Config: config, HostConfig: host})
+	if errdefs.IsConflict(err) { // it is there already
+		return nil
+	}
+	return err
+}
+
+// Start is runtime.Runtime's.
+func (r *Runtime) Start(ctx context.Context, id string) error {
+	c, err := r.inspect(ctx, id)
+	if err != nil {
+		return err
+	}
+	if c.State.Status != container.StateCreated {
+		return nil // it was started before, and must not be again
+	}
+	_, err = r.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	return err
+}
+
+func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResponse, error) {
+	c, err := r.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if errdefs.IsNotFound(err) {
+		return container.InspectResponse{}, fmt.Errorf("%s: %w", id, runtime.ErrNotFound)
+	}
+	return c.Container, err
+}
+
+// local says whether the engine is on this machine, so that its containers' processes are here.
+func (r *Runtime) local() bool { return strings.HasPrefix(r.api.DaemonHost(), "unix://") }
+
+// NetNS is runtime.Runtime's. The engine makes the namespace when the container starts.
+func (r *Runtime) NetNS(ctx context.Context, id string) (string, error) {
+	c, err := r.inspect(ctx, id)
+	if err != nil || !c.State.Running || c.HostConfig.NetworkMode != "bridge" || !r.local() {
+		return "", err
+	}
+	return fmt.Sprintf("/proc/%d/ns/net", c.State.Pid), nil
+}
+
+// Wait is runtime.Runtime's. An engine that restarts meanwhile is asked again.
+func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
+	for {
+		wait := r.api.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+		select {
+		case <-wait.Result:
+		case err := <-wait.Error:
+			if ctx.Err() != nil {
+				return runtime.Exit{}, ctx.Err()
+			}
+			if errdefs.IsNotFound(err) {
+				return runtime.Exit{}, fmt.Errorf("%s: %w", id, runtime.ErrNotFound)
+			}
+		case <-ctx.Done():
+			return runtime.Exit{}, ctx.Err()
+		}
+		c, err := r.inspect(ctx, id)
+		if errors.Is(err, runtime.ErrNotFound) {
+			return runtime.Exit{}, err
+		}
+		if err == nil && !c.State.Running {
+			return exitOf(c), nil
+		}
+		select {
+		case <-ctx.Done():
+			return runtime.Exit{}, ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func exitOf(c container.InspectResponse) runtime.Exit {
+	finished, _ := time.Parse(time.RFC3339Nano, c.State.FinishedAt)
+	return runtime.Exit{Code: c.State.ExitCode, OOMKilled: c.State.OOMKilled, FinishedAt: finished, Error: c.State.Error}
+}
+
+// Stop is runtime.Runtime's.
+func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
+	seconds := int((grace + time.Second - 1) / time.Second)
+	_, err := r.api.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
+	if errdefs.IsNotFound(err) {
+		return fmt.Errorf("%s: %w", id, runtime.ErrNotFound)
+	}
+	return err
+}
+
+// Remove is runtime.Runtime's. The container's anonymous volumes go with it.
+func (r *Runtime) Remove(ctx context.Context, id string) error {
+	c, err := r.inspect(ctx, id)
+	if errors.Is(err, runtime.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if c.State.Running {
+		return fmt.Errorf("container %s is running", id)
+	}
+	_, err = r.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{RemoveVolumes: true})
+	return err
+}
+
+// RemoveVolume is runtime.Runtime's.
+func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
+	_, err := r.api.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// List is runtime.Runtime's.
+func (r *Runtime) List(ctx context.Context, owner string) ([]runtime.Container, error) {
+	found, err := r.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", ownerLabel+"="+owner)})
+	if err != nil {
+		return nil, err
+	}
+	var out []runtime.Container
+	for _, s := range found.Items {
+		c, err := r.inspect(ctx, s.ID)
+		if errors.Is(err, runtime.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, describe(c))
+	}
+	return out, nil
+}
+
+func describe(c container.InspectResponse) runtime.Container {
+	out := runtime.Container{ID: c.Config.Labels[idLabel], Labels: c.Config.Labels, PID: c.State.Pid}
+	out.StartedAt, _ = time.Parse(time.RFC3339Nano, c.State.StartedAt)
+	switch {
+	case c.State.Status == container.StateCreated:
+		out.Status = runtime.Created
+	case c.State.Running:
+		out.Status = runtime.Running
+	default:
+		out.Status, out.Exit = runtime.Exited, exitOf(c)
+	}
+	return out
+}
+
+// Stats is runtime.Runtime's.
+func (r *Runtime) Stats(ctx context.Context, id string) (runtime.Stats, error) {
+	res, err := r.api.ContainerStats(ctx, id, client.ContainerStatsOptions{})
+	if err != nil {
+		return runtime.Stats{}, err
+	}
+	defer res.Body.Close()
+	var s container.StatsResponse
+	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&s); err != nil {
+		return runtime.Stats{}, err
+	}
+	out := runtime.Stats{
+		At: time.Now(), CPU: time.Duration(s.CPUStats.CPUUsage.TotalUsage), MemoryLimit: int64(s.MemoryStats.Limit),
+		MemoryBytes: int64(s.MemoryStats.Usage - min(s.MemoryStats.Usage, reclaimable(s.MemoryStats.Stats))),
+	}
+	for _, n := range s.Networks {
+		out.RxBytes += int64(n.RxBytes)
+		out.TxBytes += int64(n.TxBytes)
+	}
+	return out, nil
+}
+
+// reclaimable is the cache that the kernel can take back: its name differs between cgroup versions.
+func reclaimable(stats map[string]uint64) uint64 {
+	if v, ok := stats["total_inactive_file"]; ok {
+		return v
+	}
+	return stats["inactive_file"]
+}
+
+// cursor names a line: its time, and how many lines of that very time come before it.
+type cursor struct {
+	at    string
+	lines int
+}
+
+func parseCursor(s string) cursor {
+	at, lines, _ := strings.Cut(s, "#")
+	n, _ := strconv.Atoi(lines)
+	return cursor{at, n}
+}
+
+func (c cursor) String() string { return c.at + "#" + strconv.Itoa(c.lines) }

@@ -1,0 +1,75 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
+)
+
+// The tests run a Docker Engine of their own, on a socket and in a directory of their own. They need
+// root, and Debian's docker.io, iptables and busybox-static; without those they fail.
+
+var (
+	engine *Runtime
+	host   string
+)
+
+func TestMain(m *testing.M) {
+	code, err := withEngine(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "docker tests need root and Debian's docker.io, iptables and busybox-static:", err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+// withEngine runs the tests with an engine, and ends it.
+func withEngine(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "pintle-docker-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	path, err := exec.LookPath("dockerd")
+	if err != nil {
+		return 0, err
+	}
+	host = "unix://" + dir + "/docker.sock"
+	log, err := os.Create(dir + "/log")
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(path, "--data-root", dir+"/data", "--exec-root", dir+"/exec", "--pidfile", dir+"/pid", "-H", host)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	defer func() {
+		cmd.Process.Signal(syscall.SIGTERM)                            //nolint:errcheck // it may have ended
+		cmd.Wait()                                                     //nolint:errcheck // it was told to
+		syscall.Unmount(dir+"/exec/netns/default", syscall.MNT_DETACH) //nolint:errcheck // it leaves that behind
+	}()
+	for range 1200 { // two minutes
+		if engine, err = New(context.Background(), host); err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil {
+		text, _ := os.ReadFile(dir + "/log")
+		return 0, fmt.Errorf("%w\n%s", err, text)
+	}
+	defer engine.Close()
+	return m.Run(), nil
+}
+
+func TestRuntime(t *testing.T) {
+	runtimetest.Run(t, engine, func() (runtime.Runtime, error) { return New(t.Context(), host) })
+}

@@ -1,0 +1,190 @@
+package docker
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// Exec is runtime.Runtime's.
+func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, error) {
+	made, err := r.api.ExecCreate(ctx, id, client.ExecCreateOptions{
+		User: e.User, TTY: e.Tty, Env: e.Env, Cmd: e.Command, AttachStdin: e.Stdin != nil, AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return 0, cmp.Or(ctx.Err(), err)
+	}
+	attached, err := r.api.ExecAttach(ctx, made.ID, client.ExecAttachOptions{TTY: e.Tty})
+	if err != nil {
+		return 0, cmp.Or(ctx.Err(), err)
+	}
+	defer attached.Close()
+	stop := context.AfterFunc(ctx, attached.Close)
+	defer stop()
+	if e.Stdin != nil {
+		go func() {
+			io.Copy(attached.Conn, e.Stdin) //nolint:errcheck // the command may not read it all
+			attached.CloseWrite()           //nolint:errcheck // it may be closed
+		}()
+	}
+	if err := copyOutput(e, attached.Reader); err != nil && ctx.Err() == nil {
+		return 0, err
+	}
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	done, err := r.api.ExecInspect(ctx, made.ID, client.ExecInspectOptions{})
+	return done.ExitCode, err
+}
+
+func copyOutput(e runtime.Exec, from io.Reader) error {
+	stdout, stderr := orDiscard(e.Stdout), orDiscard(e.Stderr)
+	if e.Tty {
+		_, err := io.Copy(stdout, from)
+		return err
+	}
+	_, err := stdcopy.StdCopy(stdout, stderr, from)
+	return err
+}
+
+func orDiscard(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
+	}
+	return w
+}
+
+// Logs is runtime.Runtime's.
+func (r *Runtime) Logs(ctx context.Context, id, from string, follow bool, emit func(runtime.Line) error) error {
+	c, err := r.inspect(ctx, id)
+	if err != nil {
+		return err
+	}
+	at := parseCursor(from)
+	stream, err := r.api.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: follow, Since: at.at})
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	lines := &lineWriter{emit: emit, after: at}
+	if c.Config.Tty {
+		terminal := &unframed{to: lines.stream(false)}
+		_, err = io.Copy(terminal, stream)
+		io.WriteString(terminal.to, terminal.rest) //nolint:errcheck // flush tells
+	} else {
+		_, err = stdcopy.StdCopy(lines.stream(false), lines.stream(true), stream)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	return lines.flush()
+}
+
+// lineWriter turns the engine's output, which has a time before each line, into lines.
+type lineWriter struct {
+	emit  func(runtime.Line) error
+	after cursor // what was emitted before
+	last  cursor
+
+	streams []*lineStream
+}
+
+func (w *lineWriter) stream(stderr bool) *lineStream {
+	s := &lineStream{lines: w, stderr: stderr}
+	w.streams = append(w.streams, s)
+	return s
+}
+
+// flush emits what has no newline at its end.
+func (w *lineWriter) flush() error {
+	for _, s := range w.streams {
+		if err := s.end(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lineStream is one of the two streams.
+type lineStream struct {
+	lines  *lineWriter
+	stderr bool
+	at     string // the time before the line that has begun
+	text   string // what has come of it
+}
+
+// Write is io.Writer's. Each call has one message of the engine's: a line, or a part of one that is
+// longer than 16 KiB, each with its time.
+func (s *lineStream) Write(p []byte) (int, error) {
+	at, text, _ := strings.Cut(string(p), " ")
+	if s.at == "" {
+		s.at = at
+	}
+	whole := strings.HasSuffix(text, "\n")
+	s.text += strings.TrimRight(text, "\r\n")
+	if !whole && len(s.text) < maxLine {
+		return len(p), nil
+	}
+	return len(p), s.end()
+}
+
+// maxLine is the most of a line that is kept in memory; a longer one comes as several.
+const maxLine = 256 << 10
+
+func (s *lineStream) end() error {
+	at, text := s.at, s.text
+	s.at, s.text = "", ""
+	when, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return nil // no line of the engine's
+	}
+	return s.lines.line(when, at, text, s.stderr)
+}
+
+// unframed cuts a terminal's output, which has no messages, into them.
+type unframed struct {
+	to   io.Writer
+	rest string
+}
+
+// Write is io.Writer's.
+func (u *unframed) Write(p []byte) (int, error) {
+	in := bufio.NewReader(strings.NewReader(u.rest + string(p)))
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil && len(line) < maxLine {
+			u.rest = line
+			return len(p), nil
+		}
+		if _, err := io.WriteString(u.to, line); err != nil {
+			return 0, err
+		}
+		if err != nil { // a line without an end, such as a progress bar's
+			u.rest = ""
+			return len(p), nil
+		}
+	}
+}
+
+func (w *lineWriter) line(when time.Time, at, text string, stderr bool) error {
+	if at == w.last.at {
+		w.last.lines++
+	} else {
+		w.last = cursor{at, 1}
+	}
+	if at == w.after.at && w.last.lines <= w.after.lines {
+		return nil // it was emitted before
+	}
+	return w.emit(runtime.Line{At: when, Stderr: stderr, Text: text, Cursor: w.last.String()})
+}

@@ -1,0 +1,126 @@
+package docker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/moby/moby/api/pkg/authconfig"
+	"github.com/moby/moby/api/types/registry"
+	"github.com/moby/moby/client"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/runtime/image"
+)
+
+// imageName is what the engine calls an image: one that came from a file gets a name after its path.
+func imageName(ref string) string {
+	if !strings.HasPrefix(ref, image.RootfsPrefix) && !strings.HasPrefix(ref, image.LayoutPrefix) {
+		return ref
+	}
+	sum := sha256.Sum256([]byte(ref))
+	return "pintle.local/file:" + hex.EncodeToString(sum[:8])
+}
+
+// Pull is runtime.Runtime's. Where a pull fails and the engine has the image, that is used: ECS's image
+// pull behaviour "default". A file is read again each time, since it may have changed.
+func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (string, error) {
+	var err error
+	switch {
+	case strings.HasPrefix(ref, image.RootfsPrefix):
+		err = r.importRootfs(ctx, ref)
+	case strings.HasPrefix(ref, image.LayoutPrefix):
+		err = r.loadLayout(ctx, ref)
+	default:
+		err = r.pull(ctx, ref, auth)
+	}
+	found, inspectErr := r.api.ImageInspect(ctx, imageName(ref))
+	if errdefs.IsNotFound(inspectErr) {
+		return "", errors.Join(err, fmt.Errorf("%s: %w", ref, runtime.ErrImageNotFound))
+	}
+	if inspectErr != nil {
+		return "", inspectErr
+	}
+	for _, d := range found.RepoDigests {
+		if _, digest, ok := strings.Cut(d, "@"); ok {
+			return digest, nil
+		}
+	}
+	return found.ID, nil
+}
+
+func (r *Runtime) pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) error {
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return err
+	}
+	credentials, err := image.Credentials(ctx, parsed, auth)
+	if err != nil {
+		return err
+	}
+	c, err := credentials.Authorization()
+	if err != nil {
+		return err
+	}
+	options := client.ImagePullOptions{}
+	if *c != (authn.AuthConfig{}) {
+		options.RegistryAuth, err = authconfig.Encode(registry.AuthConfig{
+			Username: c.Username, Password: c.Password, Auth: c.Auth, IdentityToken: c.IdentityToken, RegistryToken: c.RegistryToken,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	p, err := r.api.ImagePull(ctx, ref, options)
+	if err != nil {
+		return err
+	}
+	return p.Wait(ctx)
+}
+
+// importRootfs makes an image of one layer from a tarball.
+func (r *Runtime) importRootfs(ctx context.Context, ref string) error {
+	f, err := os.Open(strings.TrimPrefix(ref, image.RootfsPrefix))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	res, err := r.api.ImageImport(ctx, client.ImageImportSource{Source: f, SourceName: "-"}, imageName(ref), client.ImageImportOptions{})
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	_, err = io.Copy(io.Discard, res)
+	return err
+}
+
+// loadLayout hands the engine an image of an OCI layout as the older tarball, which every engine reads.
+func (r *Runtime) loadLayout(ctx context.Context, ref string) error {
+	img, _, err := image.FromLayout(strings.TrimPrefix(ref, image.LayoutPrefix))
+	if err != nil {
+		return err
+	}
+	tag, err := name.NewTag(imageName(ref))
+	if err != nil {
+		return err
+	}
+	pr, pw := io.Pipe()
+	go func() { pw.CloseWithError(tarball.Write(tag, img, pw)) }()
+	res, err := r.api.ImageLoad(ctx, pr)
+	pr.Close() // ends the writer, whatever was read
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	_, err = io.Copy(io.Discard, res)
+	return err
+}

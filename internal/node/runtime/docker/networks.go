@@ -1,0 +1,149 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	goruntime "runtime"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/pintle/pintle/internal/node/network"
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// Networks gives tasks of mode awsvpc a network of their own. The engine cannot put a container into a
+// namespace that others have made, only into another container's; so a container that does nothing holds
+// each task's, as with Amazon's agent, and CNI connects it.
+type Networks struct {
+	engine *Runtime
+	cni    *network.Networks
+}
+
+// NewNetworks returns the networks of an engine on this very machine.
+func NewNetworks(engine *Runtime, cni *network.Networks) (*Networks, error) {
+	if !engine.local() {
+		return nil, errors.New("network mode awsvpc needs a Docker Engine on this machine")
+	}
+	if goruntime.GOARCH != "amd64" {
+		return nil, errors.New("network mode awsvpc on Docker needs an x86-64 machine")
+	}
+	return &Networks{engine, cni}, nil
+}
+
+// holder is the name of the container that holds a task's network.
+func holder(taskID string) string { return "pintle-network-" + taskID }
+
+// Create makes a task's network, unless it is there.
+func (n *Networks) Create(ctx context.Context, taskID string) (netns, ip, mac string, err error) {
+	pid, err := n.hold(ctx, holder(taskID))
+	if err != nil {
+		return "", "", "", fmt.Errorf("the container that holds the task's network: %w", err)
+	}
+	a, err := n.cni.Adopt(ctx, taskID, fmt.Sprintf("/proc/%d/ns/net", pid))
+	return a.NetNS, a.IP, a.MAC, err
+}
+
+// Delete removes a task's network.
+func (n *Networks) Delete(ctx context.Context, taskID string) error {
+	if err := n.cni.Detach(ctx, taskID); err != nil {
+		return err
+	}
+	_, err := n.engine.api.ContainerRemove(ctx, holder(taskID), client.ContainerRemoveOptions{Force: true})
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// hold has a holder run, and returns its process.
+func (n *Networks) hold(ctx context.Context, name string) (pid int, err error) {
+	if err := n.engine.importPause(ctx); err != nil {
+		return 0, err
+	}
+	_, err = n.engine.api.ContainerCreate(ctx, client.ContainerCreateOptions{
+		Name:       name,
+		Config:     &container.Config{Image: pauseImage, Entrypoint: []string{"/pause"}},
+		HostConfig: &container.HostConfig{NetworkMode: "none", RestartPolicy: container.RestartPolicy{Name: "no"}},
+	})
+	if err != nil && !errdefs.IsConflict(err) { // it is there already
+		return 0, err
+	}
+	if _, err := n.engine.api.ContainerStart(ctx, name, client.ContainerStartOptions{}); err != nil {
+		return 0, err
+	}
+	c, err := n.engine.inspect(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	if c.State.Pid == 0 {
+		return 0, errors.New("it does not run")
+	}
+	return c.State.Pid, nil
+}
+
+const pauseImage = "pintle.local/pause:1"
+
+// importPause gives the engine the holders' image, unless it has it.
+func (r *Runtime) importPause(ctx context.Context) error {
+	if _, err := r.api.ImageInspect(ctx, pauseImage); !errdefs.IsNotFound(err) {
+		return err
+	}
+	program, err := pauseProgram()
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	err = w.WriteHeader(&tar.Header{Name: "pause", Mode: 0o755, Size: int64(len(program))})
+	if err == nil {
+		_, err = w.Write(program)
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	res, err := r.api.ImageImport(ctx, client.ImageImportSource{Source: &b, SourceName: "-"}, pauseImage, client.ImageImportOptions{})
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	_, err = io.Copy(io.Discard, res)
+	return err
+}
+
+// pauseProgram is the smallest program that waits: made here, since neither a registry nor a compiler is
+// at hand where it is needed.
+func pauseProgram() ([]byte, error) {
+	code := []byte{
+		0xb8, 0x22, 0x00, 0x00, 0x00, // mov eax, 34: pause(2)
+		0x0f, 0x05, // syscall
+		0xeb, 0xf7, // jmp to the first
+	}
+	const at, headers = 0x400000, 64 + 56
+	size := uint64(headers + len(code))
+	header := elf.Header64{
+		Ident: [16]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:  uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT), Entry: at + headers,
+		Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64,
+	}
+	segment := elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_X), Vaddr: at, Paddr: at, Filesz: size, Memsz: size, Align: 0x1000}
+	var b bytes.Buffer
+	for _, part := range []any{header, segment, code} {
+		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// joined is the network mode of a container in a task's network.
+func joined(n runtime.Network) container.NetworkMode {
+	return container.NetworkMode("container:" + holder(network.ID(n.NetNS)))
+}

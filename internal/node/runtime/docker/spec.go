@@ -1,0 +1,125 @@
+package docker
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/docker/go-units"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/network"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// translate puts a spec into the engine's words.
+func translate(s *runtime.Spec) (*container.Config, *container.HostConfig, error) {
+	config := &container.Config{
+		Image: imageName(s.Image), Entrypoint: s.Entrypoint, Cmd: s.Command, Env: append([]string{}, s.Env...), WorkingDir: s.WorkingDir,
+		User: s.User, Hostname: s.Hostname, Tty: s.Tty, OpenStdin: s.OpenStdin, StopSignal: s.StopSignal,
+		Labels: map[string]string{}, ExposedPorts: network.PortSet{},
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}}, // the agent checks health itself
+	}
+	maps.Copy(config.Labels, s.Labels)
+	config.Labels[ownerLabel], config.Labels[idLabel] = s.Owner, s.ID
+	host := &container.HostConfig{
+		CapAdd: s.CapAdd, CapDrop: s.CapDrop, Privileged: s.Privileged, ReadonlyRootfs: s.ReadonlyRootfs, ShmSize: s.ShmSizeBytes,
+		Sysctls: s.Sysctls, SecurityOpt: s.SecurityOpt, ExtraHosts: s.ExtraHosts, DNSSearch: s.DNSSearch,
+		PidMode: container.PidMode(s.Pid), IpcMode: container.IpcMode(s.IPC), Tmpfs: tmpfs(s.Tmpfs),
+		LogConfig: container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "16m", "max-file": "2"}},
+		Resources: container.Resources{
+			CPUShares: s.CPUShares, NanoCPUs: s.CPUQuotaMilli * 1e6, Memory: s.MemoryBytes, MemoryReservation: s.MemoryReserve,
+			MemorySwap: s.MemorySwap, MemorySwappiness: s.Swappiness,
+		},
+	}
+	if s.Init {
+		host.Init = &s.Init
+	}
+	for _, u := range s.Ulimits {
+		host.Ulimits = append(host.Ulimits, &units.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+	}
+	for _, d := range s.Devices {
+		host.Devices = append(host.Devices, container.DeviceMapping{PathOnHost: d.HostPath, PathInContainer: d.ContainerPath, CgroupPermissions: d.Permissions})
+	}
+	for _, m := range s.Mounts {
+		addMount(host, m)
+	}
+	if host.IpcMode == "" {
+		host.IpcMode = "shareable" // another container of its task may join it
+	}
+	for _, d := range s.DNS {
+		ip, err := netip.ParseAddr(d)
+		if err != nil {
+			return nil, nil, fmt.Errorf("DNS server %q is no address: %w", d, err)
+		}
+		host.DNS = append(host.DNS, ip)
+	}
+	gpus(s, config, host)
+	return config, host, connect(s, config, host)
+}
+
+// gpus lets the container see its devices and no others: an image may ask for all of them.
+func gpus(s *runtime.Spec, config *container.Config, host *container.HostConfig) {
+	if len(s.GPUs) == 0 {
+		if !s.Privileged { // which may look after all of the machine's
+			config.Env = append(config.Env, "NVIDIA_VISIBLE_DEVICES=void")
+		}
+		return
+	}
+	config.Env = append(config.Env, "NVIDIA_VISIBLE_DEVICES="+strings.Join(s.GPUs, ","))
+	if !s.SimulatedGPUs {
+		host.DeviceRequests = []container.DeviceRequest{{DeviceIDs: s.GPUs, Capabilities: [][]string{{"gpu"}}}}
+	}
+}
+
+// connect gives the container its network and its ports.
+func connect(s *runtime.Spec, config *container.Config, host *container.HostConfig) error {
+	switch s.Network.Mode {
+	case "netns":
+		host.NetworkMode = joined(s.Network)
+	case "":
+		host.NetworkMode = "bridge"
+	default:
+		host.NetworkMode = container.NetworkMode(s.Network.Mode)
+	}
+	host.Links = s.Network.Links
+	host.PortBindings = network.PortMap{}
+	for _, p := range s.Network.Ports {
+		port, ok := network.PortFrom(p.ContainerPort, network.IPProtocol(p.Protocol))
+		if !ok {
+			return fmt.Errorf("port %d/%s cannot be published", p.ContainerPort, p.Protocol)
+		}
+		config.ExposedPorts[port] = struct{}{}
+		host.PortBindings[port] = append(host.PortBindings[port], network.PortBinding{HostPort: strconv.Itoa(int(p.HostPort))})
+	}
+	return nil
+}
+
+// addMount mounts a volume, or a directory, which the engine makes where there is none: engines before
+// 23 do so for a bind in its older form alone.
+func addMount(host *container.HostConfig, m runtime.Mount) {
+	if m.Volume {
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Source: m.Source, Target: m.Destination, ReadOnly: m.ReadOnly})
+		return
+	}
+	bind := m.Source + ":" + m.Destination
+	if m.ReadOnly {
+		bind += ":ro"
+	}
+	host.Binds = append(host.Binds, bind)
+}
+
+func tmpfs(in []runtime.Tmpfs) map[string]string {
+	out := map[string]string{}
+	for _, t := range in {
+		options := t.Options
+		if t.SizeBytes > 0 {
+			options = append([]string{"size=" + strconv.FormatInt(t.SizeBytes, 10)}, options...)
+		}
+		out[t.Path] = strings.Join(options, ",")
+	}
+	return out
+}

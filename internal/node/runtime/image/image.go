@@ -1,0 +1,128 @@
+// Package image keeps container images on this machine: it pulls them from registries, OCI layouts and
+// tarballs of root file systems, unpacks each layer once, and stacks an image's layers for a container
+// with overlayfs. It is the oci runtime's; Docker keeps its own.
+package image
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// Image is an image that is here.
+type Image struct {
+	Ref    string
+	Digest string    // of its manifest or index; empty for a tarball
+	Config v1.Config // what its containers run unless told otherwise
+	Layers []string  // the names of its layers, the lowest first
+	Source string    `json:",omitempty"` // of a tarball: what it was read from, to see whether it has changed
+}
+
+// Store is the images of one agent process, in a directory of its own:
+//
+//	images/HASH.json   what is known of an image, by its reference
+//	layers/NAME/       a layer, unpacked; it appears whole or not at all
+type Store struct {
+	dir   string
+	pulls singleflight.Group // by reference, and by layer
+}
+
+// unfinished begins the names of layers that are being unpacked.
+const unfinished = file.Unfinished
+
+// Open opens the store in a directory, and removes what pulls that were cut off have left there.
+func Open(dir string) (*Store, error) {
+	s := &Store{dir: dir}
+	for _, d := range []string{s.layers(), filepath.Join(dir, "images")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return s, file.Clean(s.layers())
+}
+
+func (s *Store) layers() string { return filepath.Join(s.dir, "layers") }
+
+func (s *Store) path(ref string) string {
+	sum := sha256.Sum256([]byte(ref))
+	return filepath.Join(s.dir, "images", hex.EncodeToString(sum[:16])+".json")
+}
+
+// Get returns an image that is here, or runtime.ErrImageNotFound.
+func (s *Store) Get(ref string) (*Image, error) {
+	img := new(Image)
+	err := file.ReadJSON(s.path(ref), img)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", ref, runtime.ErrImageNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, layer := range img.Layers {
+		if !s.has(layer) {
+			return nil, fmt.Errorf("%s: layer %s is gone: %w", ref, layer, runtime.ErrImageNotFound)
+		}
+	}
+	return img, nil
+}
+
+func (s *Store) has(layer string) bool {
+	_, err := os.Stat(filepath.Join(s.layers(), layer))
+	return err == nil
+}
+
+// put notes an image whose layers are here.
+func (s *Store) put(img *Image) error { return file.WriteJSON(s.path(img.Ref), img, false) }
+
+// Pull makes an image present as it is at its source now. Where the source cannot be had and the image
+// is here, that is used: ECS's image pull behaviour "default". Pulls of one image at once share the work.
+func (s *Store) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (*Image, error) {
+	done := s.pulls.DoChan(ref, func() (any, error) { return s.pull(ctx, ref, auth) })
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-done:
+		if r.Err == nil {
+			return r.Val.(*Image), nil
+		}
+		if errors.Is(r.Err, context.Canceled) && ctx.Err() == nil { // it was another's, who gave up
+			return s.Pull(ctx, ref, auth)
+		}
+		img, err := s.Get(ref)
+		if err != nil || ctx.Err() != nil {
+			return nil, errors.Join(r.Err, err)
+		}
+		slog.Warn("cannot pull an image; using the one that is here", "image", ref, "error", r.Err)
+		return img, nil
+	}
+}
+
+func (s *Store) pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (*Image, error) {
+	if path, ok := strings.CutPrefix(ref, RootfsPrefix); ok {
+		return s.readRootfs(ref, path)
+	}
+	if path, ok := strings.CutPrefix(ref, LayoutPrefix); ok {
+		img, digest, err := FromLayout(path)
+		if err != nil {
+			return nil, err
+		}
+		return s.take(ctx, ref, digest, img)
+	}
+	return s.fetch(ctx, ref, auth)
+}
+
+// platform is the one whose images run here.
+func platform() v1.Platform { return v1.Platform{OS: "linux", Architecture: goruntime.GOARCH} }

@@ -1,0 +1,347 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// These tests mount file systems, and so need root.
+
+func store(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// pack makes a tarball of files; a name that ends in / is a directory.
+func pack(t *testing.T, files ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		path, content, _ := strings.Cut(f, "=")
+		h := &tar.Header{Name: path, Mode: 0o755, Size: int64(len(content))}
+		if strings.HasSuffix(path, "/") {
+			h.Typeflag = tar.TypeDir
+		}
+		if target, link := strings.CutPrefix(content, "->"); link {
+			h.Typeflag, h.Linkname, h.Size, content = tar.TypeSymlink, target, 0, ""
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(w, content) //nolint:errcheck // Close tells
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func layer(t *testing.T, files ...string) v1.Layer {
+	t.Helper()
+	content := pack(t, files...)
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func imageOf(t *testing.T, layers ...v1.Layer) v1.Image {
+	t.Helper()
+	img, err := mutate.AppendLayers(empty.Image, layers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err = mutate.Config(img, v1.Config{Cmd: []string{"hello"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// push serves an image from a registry on loopback, and returns its reference.
+func push(t *testing.T, img v1.Image) (ref string, server *httptest.Server) {
+	t.Helper()
+	server = httptest.NewServer(registry.New())
+	t.Cleanup(server.Close)
+	ref = strings.TrimPrefix(server.URL, "http://") + "/team/app:1"
+	write(t, ref, img)
+	return ref, server
+}
+
+func write(t *testing.T, ref string, img v1.Image) {
+	t.Helper()
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(parsed, img); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pull(t *testing.T, s *Store, ref string) *Image {
+	t.Helper()
+	img, err := s.Pull(t.Context(), ref, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// mount mounts an image for the time of the test, and returns its root directory.
+func mount(t *testing.T, s *Store, img *Image) string {
+	t.Helper()
+	dir := t.TempDir()
+	for range 2 { // once more does no harm
+		if err := s.Mount(img, dir); err != nil {
+			t.Fatal("these tests need root: ", err)
+		}
+	}
+	t.Cleanup(func() {
+		for range 2 {
+			if err := Unmount(dir); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return filepath.Join(dir, "rootfs")
+}
+
+func content(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "(none)"
+	}
+	return string(b)
+}
+
+func TestLayersLieUponEachOther(t *testing.T) {
+	img := imageOf(t,
+		layer(t, "a=1", "b=1", "d/", "d/x=1", "e/", "e/old=1"),
+		layer(t, "b=2", ".wh.a=", "e/", "e/.wh..wh..opq=", "e/new=2"))
+	ref, _ := push(t, img)
+	s := store(t)
+	got := pull(t, s, ref)
+	if want, _ := img.Digest(); got.Digest != want.String() || got.Config.Cmd[0] != "hello" || len(got.Layers) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	root := mount(t, s, got)
+	for path, want := range map[string]string{"a": "(none)", "b": "2", "d/x": "1", "e/old": "(none)", "e/new": "2"} {
+		if got := content(filepath.Join(root, path)); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "b"), []byte("3"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(filepath.Join(mount(t, s, got), "b")); got != "2" {
+		t.Errorf("what one container writes, another reads: %q", got)
+	}
+}
+
+func TestImagesShareTheirLayers(t *testing.T) {
+	base := layer(t, "base=1")
+	s := store(t)
+	for i := range 3 {
+		ref, _ := push(t, imageOf(t, base, layer(t, fmt.Sprintf("own=%d", i))))
+		pull(t, s, ref)
+	}
+	if entries, _ := os.ReadDir(s.layers()); len(entries) != 4 {
+		t.Errorf("there are %d layers, want 4", len(entries))
+	}
+}
+
+func TestMostLayersThatAnImageMayHave(t *testing.T) {
+	var layers []v1.Layer
+	for i := range 127 {
+		layers = append(layers, layer(t, fmt.Sprintf("f%d=%d", i, i)))
+	}
+	ref, _ := push(t, imageOf(t, layers...))
+	s := store(t)
+	root := mount(t, s, pull(t, s, ref))
+	if content(filepath.Join(root, "f0")) != "0" || content(filepath.Join(root, "f126")) != "126" {
+		t.Error("a layer is missing")
+	}
+}
+
+func TestAMovedTagIsPulledAgain(t *testing.T) {
+	ref, server := push(t, imageOf(t, layer(t, "a=1")))
+	s := store(t)
+	pull(t, s, ref)
+	write(t, ref, imageOf(t, layer(t, "a=2")))
+	if got := content(filepath.Join(mount(t, s, pull(t, s, ref)), "a")); got != "2" {
+		t.Errorf("got %q", got)
+	}
+	server.Close()
+	if got := content(filepath.Join(mount(t, s, pull(t, s, ref)), "a")); got != "2" {
+		t.Errorf("with the registry gone: %q", got)
+	}
+}
+
+func TestWhatCannotBePulled(t *testing.T) {
+	_, server := push(t, imageOf(t, layer(t, "a=1")))
+	host := strings.TrimPrefix(server.URL, "http://")
+	for _, ref := range []string{host + "/team/none:1", "127.0.0.1:1/none:1", "rootfs:/none.tar", "oci-layout:/none", "UPPER CASE"} {
+		if _, err := store(t).Pull(t.Context(), ref, nil); !errors.Is(err, runtime.ErrImageNotFound) {
+			t.Errorf("%s: %v", ref, err)
+		}
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := store(t).Pull(cancelled, host+"/team/app:1", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that is over: %v", err)
+	}
+}
+
+// TestCredentials pulls from a registry that wants a password: the task's, or the one that docker login
+// left.
+func TestCredentials(t *testing.T) {
+	open := registry.New()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); r.Method != http.MethodPut && (user != "me" || password != "secret") {
+			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		open.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	parsed, err := name.ParseReference(host + "/team/app:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(parsed, imageOf(t, layer(t, "a=1")), remote.WithAuth(&authn.Basic{Username: "me", Password: "secret"})); err != nil {
+		t.Fatal(err)
+	}
+	config := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", config)
+	if _, err := store(t).Pull(t.Context(), parsed.Name(), nil); err == nil {
+		t.Error("pulled without a password")
+	}
+	if _, err := store(t).Pull(t.Context(), parsed.Name(), &runtime.RegistryAuth{Username: "me", Password: "secret"}); err != nil {
+		t.Errorf("with the task's: %v", err)
+	}
+	login := fmt.Sprintf(`{"auths":{%q:{"username":"me","password":"secret"}}}`, host)
+	if err := os.WriteFile(filepath.Join(config, "config.json"), []byte(login), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store(t).Pull(t.Context(), parsed.Name(), nil); err != nil {
+		t.Errorf("with docker login's: %v", err)
+	}
+}
+
+// lying is a layer whose content is not what its digest says.
+type lying struct{ v1.Layer }
+
+func (l lying) Uncompressed() (io.ReadCloser, error) {
+	return static.NewLayer([]byte("not a tarball, and not the content"), types.OCILayer).Uncompressed()
+}
+
+func TestAFalseLayerIsRefused(t *testing.T) {
+	s := store(t)
+	true1 := layer(t, "a=1")
+	id, err := true1.DiffID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.once(layerName(id.Hex), func(dir string) error { return unpack(lying{true1}, id, dir) })
+	if err == nil || s.has(layerName(id.Hex)) {
+		t.Errorf("got %v", err)
+	}
+	if entries, _ := os.ReadDir(s.layers()); len(entries) != 0 {
+		t.Errorf("it leaves %v", entries)
+	}
+}
+
+func TestNoLinkLeadsOut(t *testing.T) {
+	outside := t.TempDir()
+	dir := t.TempDir()
+	b := pack(t, "out=->"+outside, "out/planted=1", "../planted=1")
+	untar(bytes.NewReader(b), dir) //nolint:errcheck // refused or kept inside: both are well
+	for _, path := range []string{filepath.Join(outside, "planted"), filepath.Join(filepath.Dir(dir), "planted")} {
+		if content(path) != "(none)" {
+			t.Errorf("%s was written", path)
+		}
+	}
+}
+
+func TestRootfsIsReadAgainWhenItChanges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rootfs.tar")
+	s := store(t)
+	for i, want := range []string{"1", "2", "2"} {
+		if i < 2 {
+			if err := os.WriteFile(path, pack(t, "a="+want), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(path, time.Time{}, time.Unix(int64(i), 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := content(filepath.Join(mount(t, s, pull(t, s, "rootfs:"+path)), "a")); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestALayoutsImageIsThisPlatforms(t *testing.T) {
+	dir := t.TempDir()
+	path, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for arch, text := range map[string]string{"s390x": "a=other", goruntime.GOARCH: "a=ours"} {
+		if err := path.AppendImage(imageOf(t, layer(t, text)), layout.WithPlatform(v1.Platform{OS: "linux", Architecture: arch})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := store(t)
+	if got := content(filepath.Join(mount(t, s, pull(t, s, "oci-layout:"+dir)), "a")); got != "ours" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestOpenRemovesWhatWasCutOff(t *testing.T) {
+	s := store(t)
+	if err := os.MkdirAll(filepath.Join(s.layers(), unfinished+"1", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	if entries, _ := os.ReadDir(s.layers()); len(entries) != 0 {
+		t.Errorf("still there: %v", entries)
+	}
+}

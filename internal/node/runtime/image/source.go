@@ -1,0 +1,160 @@
+package image
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// How images that are files are referred to.
+const (
+	RootfsPrefix = "rootfs:"     // rootfs:/path.tar[.gz]
+	LayoutPrefix = "oci-layout:" // oci-layout:/path
+)
+
+// fetch gets an image from its registry, unless the one that is here is the same.
+func (s *Store) fetch(ctx context.Context, ref string, auth *runtime.RegistryAuth) (*Image, error) {
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := Credentials(ctx, parsed, auth)
+	if err != nil {
+		return nil, err
+	}
+	found, err := remote.Get(parsed, remote.WithContext(ctx), remote.WithPlatform(platform()), remote.WithAuth(credentials))
+	if err != nil {
+		return nil, err
+	}
+	if here, err := s.Get(ref); err == nil && here.Digest == found.Digest.String() {
+		return here, nil
+	}
+	img, err := found.Image()
+	if err != nil {
+		return nil, err
+	}
+	return s.take(ctx, ref, found.Digest.String(), img)
+}
+
+// Credentials are what an image's registry is told: what the task has for it, else what docker login (or
+// podman's) has left on this node for the agent's user, which may be nothing.
+func Credentials(ctx context.Context, ref name.Reference, auth *runtime.RegistryAuth) (authn.Authenticator, error) {
+	if auth != nil {
+		return &authn.Basic{Username: auth.Username, Password: auth.Password}, nil
+	}
+	return authn.Resolve(ctx, authn.DefaultKeychain, ref.Context())
+}
+
+// FromLayout finds this platform's image in an OCI layout, with the digest that the layout's index has
+// for it. An image that names no platform is taken for one of any.
+func FromLayout(path string) (img v1.Image, digest string, err error) {
+	index, err := layout.ImageIndexFromPath(path)
+	if err != nil {
+		return nil, "", err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, "", err
+	}
+	for _, m := range manifest.Manifests {
+		switch {
+		case m.MediaType.IsIndex():
+			nested, err := index.ImageIndex(m.Digest)
+			if err != nil {
+				return nil, "", err
+			}
+			if img, err = ofPlatform(nested); err != nil {
+				return nil, "", err
+			}
+		case m.MediaType.IsImage() && fits(m.Platform):
+			if img, err = index.Image(m.Digest); err != nil {
+				return nil, "", err
+			}
+		}
+		if img != nil {
+			return img, m.Digest.String(), nil
+		}
+	}
+	return nil, "", fmt.Errorf("the OCI layout %s holds no image for %s", path, platform())
+}
+
+func ofPlatform(index v1.ImageIndex) (v1.Image, error) {
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range manifest.Manifests {
+		if m.MediaType.IsImage() && fits(m.Platform) {
+			return index.Image(m.Digest)
+		}
+	}
+	return nil, nil
+}
+
+func fits(p *v1.Platform) bool { return p == nil || p.Satisfies(platform()) }
+
+// readRootfs makes an image of one layer from a tarball, unless the one that is here was made from the
+// same file.
+func (s *Store) readRootfs(ref, path string) (*Image, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	source := fmt.Sprintf("%d bytes of %s", info.Size(), info.ModTime())
+	if here, err := s.Get(ref); err == nil && here.Source == source {
+		return here, nil
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, f); err != nil {
+		return nil, err
+	}
+	layer := layerName(hex.EncodeToString(hash.Sum(nil)))
+	err = s.once(layer, func(dir string) error {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		return untar(f, dir)
+	})
+	if err != nil {
+		return nil, err
+	}
+	img := &Image{Ref: ref, Layers: []string{layer}, Source: source}
+	return img, s.put(img)
+}
+
+// take unpacks an image's layers and notes it.
+func (s *Store) take(ctx context.Context, ref, digest string, from v1.Image) (*Image, error) {
+	config, err := from.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	if config.OS != "" && config.OS != "linux" {
+		return nil, fmt.Errorf("%s is an image for %s", ref, config.OS)
+	}
+	names, err := s.unpackAll(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return nil, errors.New(ref + " has no layers")
+	}
+	img := &Image{Ref: ref, Digest: digest, Config: config.Config, Layers: names}
+	return img, s.put(img)
+}

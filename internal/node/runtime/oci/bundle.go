@@ -1,0 +1,265 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/moby/profiles/seccomp"
+	"github.com/moby/sys/user"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/runtime/shim"
+)
+
+// bundle is a container in runc's words, on its way from the agent's.
+type bundle struct {
+	runtime *Runtime
+	dir     string
+	spec    *runtime.Spec
+	image   v1.Config
+	netns   string // in bridge mode
+	ip      string // where the container has an address of its own
+
+	out *specs.Spec
+}
+
+// write writes config.json and the files that are mounted into the container.
+func (b *bundle) write(ctx context.Context) error {
+	b.out = &specs.Spec{
+		Version: "1.0.2", Root: &specs.Root{Path: "rootfs", Readonly: b.spec.ReadonlyRootfs},
+		Process: &specs.Process{}, Linux: &specs.Linux{Sysctl: b.spec.Sysctls, CgroupsPath: cgroupOf(b.spec)},
+	}
+	for _, step := range []func(context.Context) error{b.process, b.namespaces, b.resources, b.mounts, b.devices, b.confine, b.gpus} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	j, err := json.Marshal(b.out)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(b.dir, "config.json"), j, 0o600)
+}
+
+// process says what runs, as whom, and with what environment.
+func (b *bundle) process(context.Context) error {
+	p := b.out.Process
+	if b.spec.Tty {
+		return fmt.Errorf("pseudoTerminal: %w", runtime.ErrUnsupported)
+	}
+	if p.Args = b.args(); len(p.Args) == 0 {
+		return errors.New("neither the image nor the container definition says what to run")
+	}
+	p.Cwd = "/"
+	for _, dir := range []string{b.image.WorkingDir, b.spec.WorkingDir} {
+		if dir != "" {
+			p.Cwd = dir
+		}
+	}
+	p.Env = environment([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, b.image.Env, []string{"HOSTNAME=" + b.hostname()}, b.spec.Env)
+	name := b.image.User
+	if b.spec.User != "" {
+		name = b.spec.User
+	}
+	u, err := userIn(b.dir, name)
+	if err != nil {
+		return err
+	}
+	p.User = specs.User{UID: uint32(u.Uid), GID: uint32(u.Gid)}
+	for _, g := range u.Sgids {
+		p.User.AdditionalGids = append(p.User.AdditionalGids, uint32(g))
+	}
+	for _, l := range b.spec.Ulimits {
+		p.Rlimits = append(p.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(l.Name), Soft: uint64(l.Soft), Hard: uint64(l.Hard)}) // -1 is the most
+	}
+	return nil
+}
+
+// args are the image's, unless the spec says otherwise; an entry point of its own drops the image's
+// command, as with Docker.
+func (b *bundle) args() []string {
+	entrypoint, command := b.image.Entrypoint, b.image.Cmd
+	if b.spec.Entrypoint != nil {
+		entrypoint, command = b.spec.Entrypoint, nil
+	}
+	if b.spec.Command != nil {
+		command = b.spec.Command
+	}
+	return slices.Concat(entrypoint, command)
+}
+
+// environment joins lists of variables; of the same name, the last counts.
+func environment(lists ...[]string) []string {
+	var out []string
+	at := map[string]int{}
+	for _, v := range slices.Concat(lists...) {
+		name, _, _ := strings.Cut(v, "=")
+		if i, ok := at[name]; ok {
+			out[i] = v
+			continue
+		}
+		at[name] = len(out)
+		out = append(out, v)
+	}
+	return out
+}
+
+// userIn finds a user by name or number in a container's own /etc/passwd and /etc/group.
+func userIn(dir, name string) (*user.ExecUser, error) {
+	root, err := os.OpenRoot(filepath.Join(dir, "rootfs"))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	u, err := user.GetExecUser(name, &user.ExecUser{Home: "/"}, users(root, "etc/passwd"), users(root, "etc/group"))
+	if err != nil {
+		return nil, fmt.Errorf("user %q: %w", name, err)
+	}
+	return u, nil
+}
+
+// maxUsers is the most of a file of users that is read, in bytes.
+const maxUsers = 1 << 20
+
+// users reads a file of users. The image made it, so it may be a pipe that never ends; without it, only
+// numbers are known.
+func users(root *os.Root, path string) *bytes.Reader {
+	f, err := root.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return bytes.NewReader(nil)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return bytes.NewReader(nil)
+	}
+	b, _ := io.ReadAll(io.LimitReader(f, maxUsers))
+	return bytes.NewReader(b)
+}
+
+// namespaces says what the container shares with others.
+func (b *bundle) namespaces(ctx context.Context) error {
+	add := func(kind specs.LinuxNamespaceType, path string) {
+		b.out.Linux.Namespaces = append(b.out.Linux.Namespaces, specs.LinuxNamespace{Type: kind, Path: path})
+	}
+	add(specs.MountNamespace, "")
+	switch mode := b.spec.Network.Mode; mode {
+	case "bridge":
+		add(specs.NetworkNamespace, b.netns)
+	case "netns":
+		add(specs.NetworkNamespace, b.spec.Network.NetNS)
+	case "none":
+		add(specs.NetworkNamespace, "")
+	case "host":
+	default:
+		return fmt.Errorf("network mode %q: %w", mode, runtime.ErrUnsupported)
+	}
+	if b.spec.Network.Mode != "host" || b.spec.Hostname != "" {
+		add(specs.UTSNamespace, "")
+		b.out.Hostname = b.hostname()
+	}
+	if unifiedCgroups() && !b.spec.Privileged {
+		add(specs.CgroupNamespace, "")
+	}
+	for kind, of := range map[specs.LinuxNamespaceType]string{specs.PIDNamespace: b.spec.Pid, specs.IPCNamespace: b.spec.IPC} {
+		other, shared := strings.CutPrefix(of, "container:")
+		switch {
+		case of == "host":
+		case shared:
+			pid, err := b.runtime.pid(other)
+			if err != nil {
+				return err
+			}
+			add(kind, fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
+		default:
+			add(kind, "")
+		}
+	}
+	return nil
+}
+
+// pid is the first process of a container that runs.
+func (r *Runtime) pid(id string) (int, error) {
+	dir, err := r.containers.Find(id)
+	if err != nil {
+		return 0, err
+	}
+	st, started, err := shim.ReadState(dir)
+	if err != nil || !started || !st.Running() {
+		return 0, errors.Join(err, fmt.Errorf("container %s, whose namespaces are to be shared, is not running", id))
+	}
+	return st.PID, nil
+}
+
+// hostname is the container's, its id's first part, or the machine's.
+func (b *bundle) hostname() string {
+	if b.spec.Hostname != "" {
+		return b.spec.Hostname
+	}
+	if b.spec.Network.Mode == "host" {
+		name, _ := os.Hostname()
+		return name
+	}
+	return b.spec.ID[:min(len(b.spec.ID), 12)]
+}
+
+// confine says what the container's processes may do.
+func (b *bundle) confine(context.Context) error {
+	p := b.out.Process
+	all, err := capabilities(b.spec)
+	if err != nil {
+		return err
+	}
+	p.Capabilities = &specs.LinuxCapabilities{Bounding: all, Effective: all, Permitted: all}
+	unconfined := b.spec.Privileged
+	for _, o := range b.spec.SecurityOpt {
+		key, value, ok := strings.Cut(o, "=")
+		if !ok {
+			key, value, _ = strings.Cut(o, ":")
+		}
+		switch {
+		case key == "no-new-privileges" && value != "false":
+			p.NoNewPrivileges = true
+		case key == "apparmor":
+			p.ApparmorProfile = value
+		case key == "seccomp" && value == "unconfined":
+			unconfined = true
+		default:
+			return fmt.Errorf("security option %q: %w", o, runtime.ErrUnsupported)
+		}
+	}
+	if b.spec.Privileged {
+		return nil
+	}
+	b.out.Linux.MaskedPaths = []string{
+		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
+		"/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
+	}
+	b.out.Linux.ReadonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+	if unconfined {
+		return nil
+	}
+	b.out.Linux.Seccomp, err = seccomp.GetDefaultProfile(b.out)
+	return err
+}
+
+// initProgram finds a static init for containers that want one as their first process.
+func initProgram() (string, error) {
+	for _, name := range []string{"tini-static", "docker-init"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("initProcessEnabled needs tini on the node (apt-get install tini)")
+}

@@ -1,0 +1,115 @@
+package oci
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+	"tags.cncf.io/container-device-interface/pkg/cdi"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// cdiKind is NVIDIA's name for GPUs in the Container Device Interface.
+const cdiKind = "nvidia.com/gpu="
+
+// gpus gives the container its GPUs and no others. Real ones come through the Container Device
+// Interface: a file of NVIDIA's tools says what of the driver each needs.
+func (b *bundle) gpus(context.Context) error {
+	ids := "void" // none, in the NVIDIA runtime's word
+	if len(b.spec.GPUs) > 0 {
+		ids = strings.Join(b.spec.GPUs, ",")
+	}
+	if len(b.spec.GPUs) > 0 || !b.spec.Privileged {
+		b.out.Process.Env = environment(b.out.Process.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + ids})
+	}
+	if len(b.spec.GPUs) == 0 || b.spec.SimulatedGPUs {
+		return nil
+	}
+	var options []cdi.Option
+	if dirs := b.runtime.opts.CDIDirs; dirs != nil {
+		options = append(options, cdi.WithSpecDirs(dirs...))
+	}
+	cache, err := cdi.NewCache(options...)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, id := range b.spec.GPUs {
+		names = append(names, cdiKind+id)
+	}
+	missing, err := cache.InjectDevices(b.out, names...)
+	if len(missing) > 0 {
+		return fmt.Errorf("no CDI file in %s describes %s: make one with nvidia-ctk cdi generate --device-name-strategy=uuid --output=/etc/cdi/nvidia.yaml",
+			strings.Join(cache.GetSpecDirectories(), " or "), strings.Join(missing, ", "))
+	}
+	return err
+}
+
+// devices gives the container devices of the machine's, and denies it all others but the harmless ones
+// that runc adds.
+func (b *bundle) devices(context.Context) error {
+	if b.spec.Privileged {
+		b.out.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: true, Access: "rwm"}}
+		// In the place of the container's own, so that what comes on top of it stays on top.
+		i := slices.IndexFunc(b.out.Mounts, func(m specs.Mount) bool { return m.Destination == "/dev" })
+		b.out.Mounts[i] = specs.Mount{Destination: "/dev", Type: "bind", Source: "/dev", Options: []string{"rbind", "rprivate"}}
+		return nil
+	}
+	b.out.Linux.Resources.Devices = append(b.out.Linux.Resources.Devices, specs.LinuxDeviceCgroup{Allow: false, Access: "rwm"})
+	for _, d := range b.spec.Devices {
+		if err := b.device(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bundle) device(d runtime.Device) error {
+	var st unix.Stat_t
+	if err := unix.Stat(d.HostPath, &st); err != nil {
+		return fmt.Errorf("device %s: %w", d.HostPath, err)
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return b.devicesIn(d)
+	}
+	kind := map[uint32]string{unix.S_IFCHR: "c", unix.S_IFBLK: "b"}[st.Mode&unix.S_IFMT]
+	if kind == "" {
+		return fmt.Errorf("%s is no device", d.HostPath)
+	}
+	path, access := d.ContainerPath, d.Permissions
+	if path == "" {
+		path = d.HostPath
+	}
+	if access == "" {
+		access = "rwm"
+	}
+	major, minor := int64(unix.Major(st.Rdev)), int64(unix.Minor(st.Rdev))
+	mode := os.FileMode(st.Mode & 0o777)
+	b.out.Linux.Devices = append(b.out.Linux.Devices, specs.LinuxDevice{Path: path, Type: kind, Major: major, Minor: minor, FileMode: &mode, UID: &st.Uid, GID: &st.Gid})
+	b.out.Linux.Resources.Devices = append(b.out.Linux.Resources.Devices, specs.LinuxDeviceCgroup{Allow: true, Type: kind, Major: &major, Minor: &minor, Access: access})
+	return nil
+}
+
+// devicesIn gives the container every device of a directory, such as /dev/infiniband.
+func (b *bundle) devicesIn(d runtime.Device) error {
+	return filepath.WalkDir(d.HostPath, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.Type()&os.ModeDevice == 0 {
+			return err
+		}
+		inside, err := filepath.Rel(d.HostPath, path)
+		if err != nil {
+			return err
+		}
+		one := runtime.Device{HostPath: path, Permissions: d.Permissions}
+		if d.ContainerPath != "" {
+			one.ContainerPath = filepath.Join(d.ContainerPath, inside)
+		}
+		return b.device(one)
+	})
+}

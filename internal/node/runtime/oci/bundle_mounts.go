@@ -1,0 +1,192 @@
+package oci
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/pattern"
+)
+
+// shmDir is where a container's directory has its shared memory.
+const shmDir = "shm"
+
+const defaultShm = 64 << 20 // bytes, as Docker's
+
+// mounts says what the container sees besides its image.
+func (b *bundle) mounts(context.Context) error {
+	own := []string{"nosuid", "noexec", "nodev"}
+	readonly := "ro"
+	if b.spec.Privileged {
+		readonly = "rw"
+	}
+	b.mount("/proc", "proc", "proc", own...)
+	b.mount("/dev", "tmpfs", "tmpfs", "nosuid", "strictatime", "mode=755", "size=65536k")
+	b.mount("/dev/pts", "devpts", "devpts", "nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5")
+	b.mount("/sys", "sysfs", "sysfs", append(own, readonly)...)
+	b.mount("/sys/fs/cgroup", "cgroup", "cgroup", append(own, "relatime", readonly)...)
+	if err := b.ipc(own); err != nil {
+		return err
+	}
+	base := len(b.out.Mounts)
+	if err := b.files(); err != nil {
+		return err
+	}
+	for _, t := range b.spec.Tmpfs {
+		options := append([]string{"nosuid", "nodev", "noexec"}, t.Options...)
+		if t.SizeBytes > 0 {
+			options = append(options, fmt.Sprintf("size=%d", t.SizeBytes))
+		}
+		b.mount(t.Path, "tmpfs", "tmpfs", options...)
+	}
+	for _, m := range b.spec.Mounts {
+		source, err := b.source(m)
+		if err != nil {
+			return err
+		}
+		b.bind(source, m.Destination, m.ReadOnly)
+	}
+	slices.SortStableFunc(b.out.Mounts[base:], func(x, y specs.Mount) int { return cmp.Compare(depth(x), depth(y)) })
+	if !b.spec.Init {
+		return nil
+	}
+	path, err := initProgram()
+	if err != nil {
+		return err
+	}
+	b.bind(path, "/sbin/docker-init", true)
+	b.out.Process.Args = append([]string{"/sbin/docker-init", "--"}, b.out.Process.Args...)
+	return nil
+}
+
+// depth is how deep a mount lies: one that lies in another comes after it.
+func depth(m specs.Mount) int { return strings.Count(filepath.Clean(m.Destination), "/") }
+
+func (b *bundle) mount(path, kind, source string, options ...string) {
+	b.out.Mounts = append(b.out.Mounts, specs.Mount{Destination: path, Type: kind, Source: source, Options: options})
+}
+
+func (b *bundle) bind(source, path string, readonly bool) {
+	options := []string{"rbind", "rprivate"}
+	if readonly {
+		options = append(options, "ro")
+	}
+	b.mount(path, "bind", source, options...)
+}
+
+// ipc mounts shared memory and message queues: the container's own, the machine's, or another
+// container's.
+func (b *bundle) ipc(own []string) error {
+	dir := b.dir
+	if other, shared := strings.CutPrefix(b.spec.IPC, "container:"); shared {
+		var err error
+		if dir, err = b.runtime.containers.Find(other); err != nil {
+			return err
+		}
+	}
+	switch {
+	case b.spec.IPC == "host":
+		b.bind("/dev/shm", "/dev/shm", false)
+		if _, err := os.Stat("/dev/mqueue"); err == nil {
+			b.bind("/dev/mqueue", "/dev/mqueue", false)
+		}
+		return nil
+	case dir == b.dir:
+		if err := mountShm(dir, b.spec.ShmSizeBytes); err != nil {
+			return err
+		}
+	}
+	b.bind(filepath.Join(dir, shmDir), "/dev/shm", false)
+	if _, err := os.Stat("/dev/mqueue"); err == nil || !b.spec.Privileged { // a privileged one's /dev is the machine's
+		b.mount("/dev/mqueue", "mqueue", "mqueue", own...)
+	}
+	return nil
+}
+
+// mountShm makes a container's shared memory, in its directory, so that others can be given it too.
+func mountShm(dir string, size int64) error {
+	if size == 0 {
+		size = defaultShm
+	}
+	path := filepath.Join(dir, shmDir)
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return err
+	}
+	return unix.Mount("shm", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("mode=1777,size=%d", size))
+}
+
+// source is the directory or file that a mount shows; one that is missing is made, as Docker does.
+func (b *bundle) source(m runtime.Mount) (string, error) {
+	if m.Volume {
+		return b.volume(m)
+	}
+	if !filepath.IsAbs(m.Source) {
+		return "", fmt.Errorf("the path of a bind mount must be absolute, not %q", m.Source)
+	}
+	if _, err := os.Stat(m.Source); errors.Is(err, os.ErrNotExist) {
+		return m.Source, os.MkdirAll(m.Source, 0o755)
+	}
+	return m.Source, nil
+}
+
+var volumeRE = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`, 255)
+
+// volume is a named volume's directory. A new one begins with what the image has at its place.
+func (b *bundle) volume(m runtime.Mount) (string, error) {
+	if !volumeRE.MatchString(m.Source) {
+		return "", fmt.Errorf("volume name %q is not made of letters, digits, '_', '.' and '-'", m.Source)
+	}
+	dir := filepath.Join(b.runtime.volumes(), m.Source)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	tmp, err := os.MkdirTemp(b.runtime.volumes(), file.Unfinished)
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp) // gone already when all went well
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return "", err
+	}
+	if err := copyFromImage(filepath.Join(b.dir, "rootfs"), m.Destination, tmp); err != nil {
+		return "", fmt.Errorf("fill volume %s from the image: %w", m.Source, err)
+	}
+	err = unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
+	if err != nil && !errors.Is(err, os.ErrExist) { // another container's came first
+		return "", err
+	}
+	return dir, nil
+}
+
+// copyFromImage copies what an image has at a path, with owners, modes and links. Nothing there is
+// nothing to copy.
+func copyFromImage(root, path, to string) error {
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	from, err := r.OpenFile(strings.TrimPrefix(filepath.Clean("/"+path), "/"), os.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil //nolint:nilerr // the image has no directory there, or a link that leads out of it
+	}
+	defer from.Close()
+	// From the open directory, so that no link on the way can be changed meanwhile.
+	cmd := exec.Command("cp", "--archive", "--no-target-directory", "/dev/fd/3/.", to)
+	cmd.ExtraFiles = []*os.File{from}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return errors.Join(err, errors.New(strings.TrimSpace(string(out))))
+	}
+	return nil
+}

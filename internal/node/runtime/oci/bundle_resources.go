@@ -1,0 +1,67 @@
+package oci
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/containerd/cgroups/v3"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+func unifiedCgroups() bool { return cgroups.Mode() == cgroups.Unified }
+
+// cpuPeriod is what a CPU quota refers to, in microseconds.
+const cpuPeriod = 100_000
+
+// resources limits what the container may use.
+func (b *bundle) resources(context.Context) error {
+	s := b.spec
+	res := &specs.LinuxResources{Memory: &specs.LinuxMemory{}, CPU: &specs.LinuxCPU{}}
+	b.out.Linux.Resources = res
+	if s.MemoryBytes > 0 {
+		res.Memory.Limit = &s.MemoryBytes
+		res.Memory.Swap = swap(s)
+	}
+	if s.MemoryReserve > 0 {
+		res.Memory.Reservation = &s.MemoryReserve
+	}
+	if s.Swappiness != nil && *s.Swappiness >= 0 && !unifiedCgroups() {
+		swappiness := uint64(*s.Swappiness)
+		res.Memory.Swappiness = &swappiness
+	}
+	if s.CPUShares > 0 {
+		shares := uint64(s.CPUShares)
+		res.CPU.Shares = &shares
+	}
+	if s.CPUQuotaMilli > 0 {
+		period, quota := uint64(cpuPeriod), s.CPUQuotaMilli*cpuPeriod/1000
+		res.CPU.Period, res.CPU.Quota = &period, &quota
+	}
+	return nil
+}
+
+// swap is what the container may have of memory and swap together: Docker's default is twice its
+// memory. A kernel that does not count swap cannot limit it.
+func swap(s *runtime.Spec) *int64 {
+	if !swapCounted() {
+		return nil
+	}
+	total := s.MemorySwap
+	if total == 0 {
+		total = 2 * s.MemoryBytes
+	}
+	return &total
+}
+
+func swapCounted() bool {
+	if unifiedCgroups() {
+		swap, _ := filepath.Glob(unified + "/*/memory.swap.max")
+		memory, _ := filepath.Glob(unified + "/*/memory.max")
+		return len(swap) > 0 || len(memory) == 0 // without a cgroup to look at, the kernel's default
+	}
+	_, err := os.Stat(unified + "/memory/memory.memsw.limit_in_bytes")
+	return err == nil
+}

@@ -1,0 +1,331 @@
+// Package oci runs containers with runc, without a daemon: images come from the image store, networks
+// from CNI, and beside each container a shim outlives the agent. It needs root.
+package oci
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/node/kernel"
+	"github.com/pintle/pintle/internal/node/network"
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/runtime/image"
+	"github.com/pintle/pintle/internal/node/runtime/shim"
+)
+
+// Options are what the runtime needs.
+type Options struct {
+	Dir      string            // for images, containers and volumes
+	Self     []string          // the command line that leads to shim.Main in this very program
+	Networks *network.Networks // for containers in bridge mode
+	CDIDirs  []string          // where GPUs are described for containers; nil is CDI's own, /etc/cdi and /var/run/cdi
+}
+
+// Runtime is a runtime.Runtime on runc. A container's directory has, besides what shim and image keep
+// there:
+//
+//	config.json   what runc runs
+//	hosts …       files that are mounted into the container
+//	exit.json     written once the container has ended and holds nothing of the machine any more
+type Runtime struct {
+	opts       Options
+	images     *image.Store
+	containers shim.Containers
+	runc       runc
+	settling   keyed
+}
+
+var _ runtime.Runtime = (*Runtime)(nil)
+
+// New returns the runtime, or an error that says what this machine lacks.
+func New(o Options) (*Runtime, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("the oci runtime needs root")
+	}
+	path, err := exec.LookPath("runc")
+	if err != nil {
+		return nil, errors.New("runc is not installed (apt-get install runc)")
+	}
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return nil, err
+	}
+	r := &Runtime{opts: o, containers: shim.Containers{Dir: filepath.Join(o.Dir, "containers")}, runc: runc{path, filepath.Join(o.Dir, "runc")}}
+	for _, d := range []string{r.containers.Dir, r.volumes()} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if err := file.Clean(r.volumes()); err != nil { // after an agent that was killed
+		return nil, err
+	}
+	r.images, err = image.Open(filepath.Join(o.Dir, "images"))
+	return r, err
+}
+
+// Name is runtime.Runtime's.
+func (*Runtime) Name() string { return "oci" }
+
+func (r *Runtime) volumes() string { return filepath.Join(r.opts.Dir, "volumes") }
+
+// Pull is runtime.Runtime's.
+func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (string, error) {
+	img, err := r.images.Pull(ctx, ref, auth)
+	if err != nil {
+		return "", err
+	}
+	return img.Digest, nil
+}
+
+// Create is runtime.Runtime's. The container's file system is mounted and its network is there when it
+// returns; only its processes are not.
+func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
+	dir, err := r.containers.Path(spec.ID)
+	if err != nil {
+		return err
+	}
+	if r.made(dir, spec) {
+		return nil
+	}
+	if err := r.dispose(ctx, dir, spec.ID); err != nil { // what a creation left that was cut off
+		return err
+	}
+	if err := r.make(ctx, dir, spec); err != nil {
+		return errors.Join(err, r.dispose(context.WithoutCancel(ctx), dir, spec.ID))
+	}
+	return nil
+}
+
+// made says whether a container has been created, and still has what it was created with: after a reboot
+// one that never ran has only its files.
+func (r *Runtime) made(dir string, spec *runtime.Spec) bool {
+	if _, err := r.containers.Find(spec.ID); err != nil {
+		return false
+	}
+	if status, _, err := shim.Status(dir); err != nil || status != runtime.Created {
+		return true
+	}
+	mounted, err := image.Mounted(dir)
+	if err != nil || !mounted {
+		return false
+	}
+	if spec.Network.Mode != "bridge" {
+		return true
+	}
+	_, err = r.opts.Networks.Find(spec.ID)
+	return err == nil
+}
+
+func (r *Runtime) make(ctx context.Context, dir string, spec *runtime.Spec) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	img, err := r.images.Get(spec.Image)
+	if err != nil {
+		return err
+	}
+	if err := r.images.Mount(img, dir); err != nil {
+		return err
+	}
+	b := &bundle{runtime: r, dir: dir, spec: spec, image: img.Config, ip: spec.Network.IP}
+	if spec.Network.Mode == "bridge" {
+		if b.netns, b.ip, err = r.connect(ctx, spec); err != nil {
+			return err
+		}
+	}
+	if err := b.write(ctx); err != nil {
+		return err
+	}
+	if spec.StopSignal == "" {
+		named := *spec
+		named.StopSignal = img.Config.StopSignal
+		spec = &named
+	}
+	return shim.WriteSpec(dir, spec)
+}
+
+// connect gives a container in bridge mode its network and its ports.
+func (r *Runtime) connect(ctx context.Context, spec *runtime.Spec) (netns, ip string, err error) {
+	if r.opts.Networks == nil {
+		return "", "", errors.New("this node has no bridge network")
+	}
+	var ports []network.Port
+	for _, p := range spec.Network.Ports {
+		ports = append(ports, network.Port{HostPort: p.HostPort, ContainerPort: p.ContainerPort, Protocol: p.Protocol})
+	}
+	a, err := r.opts.Networks.Attach(ctx, spec.ID, ports)
+	return a.NetNS, a.IP, err
+}
+
+// NetNS is runtime.Runtime's.
+func (r *Runtime) NetNS(_ context.Context, id string) (string, error) {
+	_, spec, err := r.containers.Open(id)
+	if err != nil || spec.Network.Mode != "bridge" {
+		return "", err
+	}
+	a, err := r.opts.Networks.Find(id)
+	return a.NetNS, err
+}
+
+// Start is runtime.Runtime's.
+func (r *Runtime) Start(ctx context.Context, id string) error {
+	dir, spec, err := r.containers.Open(id)
+	if err != nil {
+		return err
+	}
+	if status, _, err := shim.Status(dir); err != nil || status != runtime.Created {
+		return err
+	}
+	// A name that no attempt before this one has used: runc refuses what one of them has begun to write.
+	pid, log := filepath.Join(dir, "pid-"+rand.Text()), filepath.Join(dir, "runc.log")
+	err = shim.Start(ctx, dir, r.opts.Self, shim.Command{
+		Undo: r.runc.command("delete", "--force", id),
+		Args: r.runc.command("--log", log, "--log-format", "json", "create", "--bundle", dir, "--pid-file", pid, id),
+		Then: r.runc.command("--log", log, "--log-format", "json", "start", id), PIDFile: pid, Dir: dir, Env: os.Environ(), OpenStdin: spec.OpenStdin,
+	})
+	if err != nil {
+		return explain(log, err)
+	}
+	return nil
+}
+
+// Wait is runtime.Runtime's. When it returns, the container holds nothing but its files.
+func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
+	dir, err := r.containers.Find(id)
+	if err != nil {
+		return runtime.Exit{}, err
+	}
+	exit, err := shim.Wait(ctx, dir, func(shim.State) {}) // what is left is ended when it is settled
+	if err != nil {
+		return runtime.Exit{}, err
+	}
+	oom, err := r.settle(ctx, dir, id)
+	exit.OOMKilled = oom.OOMKilled
+	return exit, err
+}
+
+// ending is what exit.json holds: what can be known only before the container's cgroup is removed.
+type ending struct{ OOMKilled bool }
+
+// settle takes from a container that has ended what it holds of the machine: processes, cgroup, mounts,
+// network and ports.
+func (r *Runtime) settle(ctx context.Context, dir, id string) (ending, error) {
+	defer r.settling.lock(id)()
+	path := filepath.Join(dir, "exit.json")
+	var e ending
+	if file.ReadJSON(path, &e) == nil {
+		return e, nil
+	}
+	spec, err := shim.ReadSpec(dir)
+	if err != nil {
+		return e, err
+	}
+	e.OOMKilled = oomKilled(cgroupOf(spec))
+	if err := r.release(ctx, dir, id); err != nil {
+		return e, err
+	}
+	return e, file.WriteJSON(path, e, true)
+}
+
+func (r *Runtime) release(ctx context.Context, dir, id string) error {
+	if err := r.runc.delete(ctx, id); err != nil {
+		return err
+	}
+	if err := errors.Join(image.Unmount(dir), kernel.Unmount(filepath.Join(dir, shmDir))); err != nil {
+		return err
+	}
+	if r.opts.Networks == nil {
+		return nil
+	}
+	return r.opts.Networks.Detach(ctx, id)
+}
+
+// dispose removes a container with all that it has.
+func (r *Runtime) dispose(ctx context.Context, dir, id string) error {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := r.release(ctx, dir, id); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// Stop is runtime.Runtime's.
+func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
+	signal := func(st shim.State, s syscall.Signal) error { return syscall.Kill(st.PID, s) }
+	return r.containers.Stop(ctx, id, grace, signal, r.Wait)
+}
+
+// Remove is runtime.Runtime's.
+func (r *Runtime) Remove(ctx context.Context, id string) error {
+	dir, err := r.containers.Path(id)
+	if err != nil {
+		return err
+	}
+	if status, _, err := shim.Status(dir); err == nil && status == runtime.Running {
+		return fmt.Errorf("container %s is running", id)
+	}
+	defer r.settling.lock(id)()
+	return r.dispose(ctx, dir, id)
+}
+
+// RemoveVolume is runtime.Runtime's.
+func (r *Runtime) RemoveVolume(_ context.Context, name string) error {
+	if !volumeRE.MatchString(name) {
+		return fmt.Errorf("volume name %q is not made of letters, digits, '_', '.' and '-'", name)
+	}
+	return os.RemoveAll(filepath.Join(r.volumes(), name))
+}
+
+// List is runtime.Runtime's.
+func (r *Runtime) List(_ context.Context, owner string) ([]runtime.Container, error) {
+	return r.containers.List(owner)
+}
+
+// Logs is runtime.Runtime's.
+func (r *Runtime) Logs(ctx context.Context, id, cursor string, follow bool, emit func(runtime.Line) error) error {
+	return r.containers.Logs(ctx, id, cursor, follow, emit)
+}
+
+// keyed are locks by name.
+type keyed struct {
+	mu    sync.Mutex
+	locks map[string]*counted
+}
+
+type counted struct {
+	sync.Mutex
+	users int
+}
+
+func (k *keyed) lock(name string) (unlock func()) {
+	k.mu.Lock()
+	if k.locks == nil {
+		k.locks = map[string]*counted{}
+	}
+	h := k.locks[name]
+	if h == nil {
+		h = new(counted)
+		k.locks[name] = h
+	}
+	h.users++
+	k.mu.Unlock()
+	h.Lock()
+	return func() {
+		h.Unlock()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if h.users--; h.users == 0 {
+			delete(k.locks, name)
+		}
+	}
+}

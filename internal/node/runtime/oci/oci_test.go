@@ -1,0 +1,360 @@
+package oci
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pintle/pintle/internal/node/network"
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/runtime/image"
+	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
+	"github.com/pintle/pintle/internal/node/runtime/shim"
+)
+
+// These tests need root, and Debian's runc, containernetworking-plugins, iptables and busybox-static;
+// without those they fail.
+
+// TestMain lets the test binary be the shim.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "shim" {
+		os.Exit(shim.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+func open(t *testing.T, dir string) (*Runtime, error) {
+	t.Helper()
+	n, err := network.OpenBridge(t.Context(), filepath.Join(dir, "networks"), netip.MustParsePrefix("10.213.0.0/16"))
+	if err != nil {
+		return nil, err
+	}
+	return New(Options{Dir: dir, Self: []string{os.Args[0], "shim"}, Networks: n, CDIDirs: []string{filepath.Join(dir, "cdi")}})
+}
+
+func newRuntime(t *testing.T) *Runtime {
+	t.Helper()
+	r, err := open(t, t.TempDir())
+	if err != nil {
+		t.Fatal("these tests need root, runc, containernetworking-plugins and iptables: ", err)
+	}
+	return r
+}
+
+func TestRuntime(t *testing.T) {
+	r := newRuntime(t)
+	runtimetest.Run(t, r, func() (runtime.Runtime, error) { return open(t, r.opts.Dir) })
+	t.Run("LeavesNothing", func(t *testing.T) { leavesNothing(t, r) })
+}
+
+// leavesNothing looks for what the containers of the suite, whose names have its mark, may have left on the machine.
+func leavesNothing(t *testing.T, r *Runtime) {
+	of := "*" + runtimetest.Mark + "*"
+	for _, pattern := range []string{
+		r.containers.Dir + "/*", r.runc.root + "/*", filepath.Join(r.opts.Dir, "networks", of), filepath.Join("/sys/fs/cgroup/pintle", of), filepath.Join("/sys/fs/cgroup/*/pintle", of),
+	} {
+		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
+			t.Errorf("%s still has %v, %v", pattern, left, err)
+		}
+	}
+	links, err := filepath.Glob("/run/pintle/ports/*")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, l := range links {
+		if owner, _ := os.Readlink(l); strings.Contains(owner, r.opts.Dir) {
+			t.Errorf("port %s is still reserved", l)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil || strings.Contains(string(mounts), r.opts.Dir) {
+		t.Errorf("there are still mounts, %v", err)
+	}
+	for _, table := range []string{"nat", "filter"} {
+		rules, err := exec.Command("iptables", "--wait", "-t", table, "-S").Output()
+		if err != nil || strings.Contains(string(rules), runtimetest.Mark) {
+			t.Errorf("there are still rules in %s, %v", table, err)
+		}
+	}
+}
+
+// TestStrangeFiles has images whose files of users are none.
+func TestStrangeFiles(t *testing.T) {
+	r := newRuntime(t)
+	ref := busybox(t, r)
+	for name, make := range map[string]func(path string) error{
+		"a pipe":                func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a device":              func(path string) error { return syscall.Mknod(path, syscall.S_IFCHR|0o600, 1<<8|5) },
+		"a link that leads out": func(path string) error { return os.Symlink("/etc/passwd", path) },
+	} {
+		img, err := r.images.Get(ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if err := r.images.Mount(img, dir); err != nil {
+			t.Fatal(err)
+		}
+		defer image.Unmount(dir) //nolint:errcheck // LeavesNothing tells
+		passwd := filepath.Join(dir, "rootfs/etc/passwd")
+		if err := os.Remove(passwd); err != nil {
+			t.Fatal(err)
+		}
+		if err := make(passwd); err != nil {
+			t.Fatal(err)
+		}
+		done := time.AfterFunc(time.Minute, func() { panic("userIn does not return") })
+		if u, err := userIn(dir, "1234"); err != nil || u.Uid != 1234 {
+			t.Errorf("%s: %+v, %v", name, u, err)
+		}
+		if _, err := userIn(dir, "worker"); err == nil {
+			t.Errorf("%s names a user", name)
+		}
+		done.Stop()
+	}
+}
+
+// TestAShimThatIsKilledEarly is killed while runc creates the container: the start fails, or the next one
+// succeeds, and nothing runs that nobody knows of.
+func TestAShimThatIsKilledEarly(t *testing.T) {
+	r := newRuntime(t)
+	ref := busybox(t, r)
+	for i := range 8 {
+		spec := &runtime.Spec{ID: unique(fmt.Sprint("early", i)), Owner: "me", Image: ref, Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "none"}}
+		if err := r.Create(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		dir, err := r.containers.Path(spec.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		killed := make(chan struct{})
+		killer := time.AfterFunc(time.Duration(10+6*i)*time.Millisecond, func() { killShim(dir); close(killed) })
+		err = r.Start(t.Context(), spec.ID)
+		if !killer.Stop() {
+			<-killed // it may still be looking, and the next shim is not for it
+		}
+		if err != nil {
+			if err = r.Start(t.Context(), spec.ID); err != nil {
+				t.Errorf("the second start: %v", err)
+			}
+		}
+		if exit, err := r.Wait(t.Context(), spec.ID); err != nil || exit.Code != 0 && exit.Code != shim.LostCode {
+			t.Errorf("it ends with %+v, %v", exit, err)
+		}
+		if err := r.Remove(t.Context(), spec.ID); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// killShim kills the shim of the container in dir.
+func killShim(dir string) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, p := range paths {
+		b, _ := os.ReadFile(p)
+		if args := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"); len(args) == 3 && args[1] == "shim" && args[2] == dir {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(p))); err == nil {
+				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
+			}
+		}
+	}
+}
+
+func busybox(t *testing.T, r *Runtime) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rootfs.tar")
+	if err := runtimetest.MakeImage(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Pull(t.Context(), "rootfs:"+path, nil); err != nil {
+		t.Fatal(err)
+	}
+	return "rootfs:" + path
+}
+
+func start(t *testing.T, r *Runtime, spec *runtime.Spec) {
+	t.Helper()
+	if err := r.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(t.Context(), spec.ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says runs a container to its end, which has to be a good one, and checks what it said.
+func says(t *testing.T, r *Runtime, spec *runtime.Spec, want string) {
+	t.Helper()
+	start(t, r, spec)
+	exit, err := r.Wait(t.Context(), spec.ID)
+	var text string
+	r.Logs(t.Context(), spec.ID, "", false, func(l runtime.Line) error { text += l.Text + "\n"; return nil }) //nolint:errcheck // text tells
+	if err != nil || exit.Code != 0 || text != want {
+		t.Errorf("it ends with %+v, %v, and says %q, want %q", exit, err, text, want)
+	}
+	if err := r.Remove(t.Context(), spec.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+// unique is an id that no other run of the tests has had: what a failed one left must not matter.
+func unique(name string) string { return name + "-" + runtimetest.Mark }
+
+// TestRealGPUs checks what a container gets of a real GPU, described by a CDI file as NVIDIA's tools
+// write it: here with a device that every machine has.
+func TestRealGPUs(t *testing.T) {
+	r := newRuntime(t)
+	dir := filepath.Join(r.opts.Dir, "cdi")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const file = `{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[
+		{"name":"GPU-1","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia7","hostPath":"/dev/null"}],"env":["SEEN=1"]}},
+		{"name":"GPU-2","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia8","hostPath":"/dev/null"}]}}]}`
+	if err := os.WriteFile(filepath.Join(dir, "nvidia.json"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec := &runtime.Spec{
+		ID: unique("gpu"), Image: busybox(t, r), Entrypoint: []string{"/bin/sh", "-c", "ls /dev | grep nvidia; echo $SEEN $NVIDIA_VISIBLE_DEVICES; echo x > /dev/nvidia7"},
+		Network: runtime.Network{Mode: "none"}, GPUs: []string{"GPU-1"},
+	}
+	says(t, r, spec, "nvidia7\n1 GPU-1\n")
+	spec.ID, spec.GPUs = "strange-"+filepath.Base(r.opts.Dir), []string{"GPU-3"}
+	if err := r.Create(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "nvidia.com/gpu=GPU-3") {
+		t.Errorf("a GPU that is nowhere described: %v", err)
+	}
+}
+
+// TestPrivileged runs a container as one that looks after the machine's GPUs, such as a DCGM exporter.
+func TestPrivileged(t *testing.T) {
+	r := newRuntime(t)
+	spec := &runtime.Spec{
+		ID: unique("privileged"), Image: busybox(t, r), Network: runtime.Network{Mode: "host"}, Privileged: true,
+		Entrypoint:   []string{"/bin/sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES; mount -t tmpfs x /tmp && [ -e /dev/kmsg ] && echo sees the devices; df -k /dev/shm | grep -c 7168"},
+		ShmSizeBytes: 7 << 20,
+		Env:          []string{"NVIDIA_VISIBLE_DEVICES=all"},
+	}
+	says(t, r, spec, "all\nsees the devices\n1\n")
+}
+
+func TestAKilledShimsContainerEnds(t *testing.T) {
+	r := newRuntime(t)
+	spec := &runtime.Spec{ID: unique("lost"), Owner: "me", Image: busybox(t, r), Entrypoint: []string{"/bin/sleep", "600"}, Network: runtime.Network{Mode: "none"}}
+	start(t, r, spec)
+	dir, err := r.containers.Find(spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, _, err := shim.ReadState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killParent(t, st.PID)
+	exit, err := r.Wait(t.Context(), spec.ID)
+	if err != nil || exit.Code != shim.LostCode || exit.Error == "" {
+		t.Errorf("got %+v, %v", exit, err)
+	}
+	for deadline := time.Now().Add(2 * time.Minute); st.Running(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the container's process is still there")
+		}
+	}
+	if err := r.Remove(t.Context(), spec.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCreatedAgain cuts a creation off, as a killed agent does, and has the next agent repeat it.
+func TestCreatedAgain(t *testing.T) {
+	r := newRuntime(t)
+	spec := &runtime.Spec{ID: unique("again"), Image: busybox(t, r), Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "bridge"}}
+	dir, err := r.containers.Path(spec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.make(t.Context(), dir, spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "spec.json")); err != nil { // it comes last
+		t.Fatal(err)
+	}
+	if err := r.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	var others sync.WaitGroup
+	for range 3 { // as many agents at once
+		others.Go(func() { r.Start(t.Context(), spec.ID) }) //nolint:errcheck // Wait tells
+	}
+	err = r.Start(t.Context(), spec.ID)
+	others.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status := runtime.Created; status == runtime.Created; time.Sleep(time.Millisecond) {
+		if status, _, err = shim.Status(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if exit, err := r.Wait(t.Context(), spec.ID); err != nil || exit.Code != 0 || exit.Error != "" {
+		t.Errorf("got %+v, %v", exit, err)
+	}
+	if err := r.Remove(t.Context(), spec.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r := newRuntime(t)
+	ref := busybox(t, r)
+	for name, change := range map[string]func(*runtime.Spec){
+		"a path as id":            func(c *runtime.Spec) { c.ID = "../x" },
+		"a path as volume":        func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Volume: true, Source: "../x", Destination: "/v"}} },
+		"a relative bind":         func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Source: "etc", Destination: "/v"}} },
+		"an unknown user":         func(c *runtime.Spec) { c.User = "nobody-knows" },
+		"an unknown capability":   func(c *runtime.Spec) { c.CapAdd = []string{"EVERYTHING"} },
+		"an unknown network":      func(c *runtime.Spec) { c.Network.Mode = "token-ring" },
+		"an unknown image":        func(c *runtime.Spec) { c.Image = "none" },
+		"a device that is none":   func(c *runtime.Spec) { c.Devices = []runtime.Device{{HostPath: "/etc/passwd"}} },
+		"nothing to run":          func(c *runtime.Spec) { c.Entrypoint = nil },
+		"an unknown security opt": func(c *runtime.Spec) { c.SecurityOpt = []string{"label:x"} },
+		"a terminal":              func(c *runtime.Spec) { c.Tty = true },
+	} {
+		spec := &runtime.Spec{ID: "refused", Image: ref, Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "none"}}
+		change(spec)
+		if err := r.Create(t.Context(), spec); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+	if entries, _ := os.ReadDir(r.containers.Dir); len(entries) != 0 {
+		t.Errorf("what was refused leaves %v", entries)
+	}
+}
+
+// killParent kills the shim of a container's first process.
+func killParent(t *testing.T, pid int) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if text, ok := strings.CutPrefix(line, "PPid:"); ok {
+			parent, err := strconv.Atoi(strings.TrimSpace(text))
+			if err != nil || parent < 2 {
+				t.Fatalf("its parent is %q", text)
+			}
+			if err := syscall.Kill(parent, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

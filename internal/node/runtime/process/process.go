@@ -1,0 +1,193 @@
+// Package process runs containers as plain child processes: no image, no isolation, no limits. It is
+// for machines that have no container engine, and only when it is asked for by name; listings say so.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/runtime/shim"
+)
+
+// Runtime is a runtime.Runtime of child processes. Each has a directory under dir.
+type Runtime struct {
+	containers shim.Containers
+	self       []string
+}
+
+var _ runtime.Runtime = (*Runtime)(nil)
+
+// New returns the runtime that keeps its containers under dir. self is the command line that leads to
+// shim.Main in this very program.
+func New(dir string, self []string) (*Runtime, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return &Runtime{containers: shim.Containers{Dir: dir}, self: self}, nil
+}
+
+// Name is runtime.Runtime's.
+func (*Runtime) Name() string { return "process" }
+
+// Pull does nothing: there are no images.
+func (*Runtime) Pull(context.Context, string, *runtime.RegistryAuth) (string, error) { return "", nil }
+
+// Create is runtime.Runtime's.
+func (r *Runtime) Create(_ context.Context, spec *runtime.Spec) error {
+	dir, err := r.containers.Path(spec.ID)
+	if err != nil {
+		return err
+	}
+	if len(spec.Entrypoint)+len(spec.Command) == 0 {
+		return errors.New("the process runtime has no images: the container definition must have a command")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return shim.WriteSpec(dir, spec)
+}
+
+// Start is runtime.Runtime's.
+func (r *Runtime) Start(ctx context.Context, id string) error {
+	dir, spec, err := r.containers.Open(id)
+	if err != nil {
+		return err
+	}
+	if status, _, err := shim.Status(dir); err != nil || status != runtime.Created {
+		return err
+	}
+	args := slices.Concat(spec.Entrypoint, spec.Command)
+	if args[0], err = lookPath(args[0], spec.WorkingDir); err != nil {
+		return err
+	}
+	return shim.Start(ctx, dir, r.self, shim.Command{Args: args, Env: environment(spec), Dir: spec.WorkingDir, OpenStdin: spec.OpenStdin})
+}
+
+func lookPath(name, dir string) (string, error) {
+	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
+		return filepath.Join(dir, name), nil
+	}
+	return exec.LookPath(name)
+}
+
+// environment is the spec's, on top of what a program cannot do without.
+func environment(spec *runtime.Spec) []string {
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LANG=" + os.Getenv("LANG")}
+	gpus := strings.Join(spec.GPUs, ",")
+	if gpus == "" {
+		gpus = "void" // none, in the NVIDIA runtime's word
+	}
+	return slices.Concat(env, spec.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + gpus})
+}
+
+// Wait is runtime.Runtime's.
+func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
+	dir, err := r.containers.Find(id)
+	if err != nil {
+		return runtime.Exit{}, err
+	}
+	return shim.Wait(ctx, dir, func(st shim.State) {
+		if st.Running() {
+			syscall.Kill(-st.PID, syscall.SIGKILL) //nolint:errcheck // it may have ended by now
+		}
+	})
+}
+
+// Stop is runtime.Runtime's. The signals go to the container's whole process group.
+func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
+	signal := func(st shim.State, s syscall.Signal) error { return syscall.Kill(-st.PID, s) }
+	return r.containers.Stop(ctx, id, grace, signal, r.Wait)
+}
+
+// Remove is runtime.Runtime's.
+func (r *Runtime) Remove(_ context.Context, id string) error {
+	dir, err := r.containers.Path(id)
+	if err != nil {
+		return err
+	}
+	if status, _, err := shim.Status(dir); err == nil && status == runtime.Running {
+		return fmt.Errorf("container %s is running", id)
+	}
+	return os.RemoveAll(dir)
+}
+
+// RemoveVolume is runtime.Runtime's: there are none.
+func (*Runtime) RemoveVolume(context.Context, string) error { return nil }
+
+// List is runtime.Runtime's.
+func (r *Runtime) List(_ context.Context, owner string) ([]runtime.Container, error) {
+	return r.containers.List(owner)
+}
+
+// NetNS is runtime.Runtime's: processes share the machine's network.
+func (*Runtime) NetNS(context.Context, string) (string, error) { return "", nil }
+
+// Exec is runtime.Runtime's: the command runs beside the container's processes, as they do.
+func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, error) {
+	_, spec, err := r.containers.Open(id)
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
+	cmd.Env, cmd.Dir = append(environment(spec), e.Env...), spec.WorkingDir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Stdin, e.Stdout, e.Stderr
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}
+
+// Stats is runtime.Runtime's: summed over the container's processes that are there now.
+func (r *Runtime) Stats(_ context.Context, id string) (runtime.Stats, error) {
+	dir, err := r.containers.Find(id)
+	if err != nil {
+		return runtime.Stats{}, err
+	}
+	st, started, err := shim.ReadState(dir)
+	if err != nil || !started || !st.Running() {
+		return runtime.Stats{At: time.Now()}, err
+	}
+	s := runtime.Stats{At: time.Now()}
+	addProcess(&s, st.PID)
+	return s, nil
+}
+
+const clockTick = 10 * time.Millisecond // USER_HZ is 100 on every Linux that Go runs on
+
+// addProcess adds a process and its children.
+func addProcess(s *runtime.Stats, pid int) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return
+	}
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(fields) < 22 {
+		return
+	}
+	for _, f := range fields[11:15] { // user and system time, its own and that of children that ended
+		n, _ := strconv.ParseInt(f, 10, 64)
+		s.CPU += time.Duration(n) * clockTick
+	}
+	pages, _ := strconv.ParseInt(fields[21], 10, 64)
+	s.MemoryBytes += pages * int64(os.Getpagesize())
+	for _, child := range shim.ChildrenOf(pid) {
+		addProcess(s, child)
+	}
+}
+
+// Logs is runtime.Runtime's.
+func (r *Runtime) Logs(ctx context.Context, id, cursor string, follow bool, emit func(runtime.Line) error) error {
+	return r.containers.Logs(ctx, id, cursor, follow, emit)
+}

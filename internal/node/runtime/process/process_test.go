@@ -1,0 +1,260 @@
+package process
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/runtime/shim"
+)
+
+// TestMain lets the test binary be the shim.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "shim" {
+		os.Exit(shim.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// patience is for what should come soon, on however busy a machine.
+const patience = 2 * time.Minute
+
+func newRuntime(t *testing.T) *Runtime {
+	t.Helper()
+	return at(t, t.TempDir())
+}
+
+func at(t *testing.T, dir string) *Runtime {
+	t.Helper()
+	r, err := New(dir, []string{os.Args[0], "shim"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func run(t *testing.T, r *Runtime, id, script string, args ...string) {
+	t.Helper()
+	spec := &runtime.Spec{ID: id, Owner: "me", Entrypoint: []string{"/bin/sh", "-c"}, Command: append([]string{script}, args...), GPUs: []string{"GPU-1", "GPU-2"}}
+	if err := r.Create(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wait(t *testing.T, r *Runtime, id string) runtime.Exit {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	exit, err := r.Wait(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exit
+}
+
+func logs(t *testing.T, r *Runtime, id, cursor string, follow bool) (text, last string) {
+	t.Helper()
+	err := r.Logs(t.Context(), id, cursor, follow, func(l runtime.Line) error {
+		text += l.Text + "\n"
+		last = l.Cursor
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text, last
+}
+
+func TestRunsToItsExitCodeAndLogs(t *testing.T) {
+	r := newRuntime(t)
+	run(t, r, "a", "echo one; echo two >&2; echo $NVIDIA_VISIBLE_DEVICES; printf three; exit 3")
+	if exit := wait(t, r, "a"); exit.Code != 3 || exit.FinishedAt.IsZero() {
+		t.Fatalf("got %+v", exit)
+	}
+	text, cursor := logs(t, r, "a", "", true)
+	for _, want := range []string{"one\n", "two\n", "GPU-1,GPU-2\n", "three\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("logs are %q, want %q in them", text, want)
+		}
+	}
+	if more, _ := logs(t, r, "a", cursor, true); more != "" {
+		t.Errorf("behind the last cursor there is %q", more)
+	}
+}
+
+func TestStartTwiceRunsOnce(t *testing.T) {
+	r := newRuntime(t)
+	run(t, r, "a", "echo once")
+	for range 3 {
+		if err := r.Start(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(t, r, "a")
+	if err := r.Start(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := logs(t, r, "a", "", true); text != "once\n" {
+		t.Fatalf("logs are %q", text)
+	}
+}
+
+func TestStopIsGentleThenNot(t *testing.T) {
+	r := newRuntime(t)
+	run(t, r, "gentle", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done")
+	run(t, r, "deaf", "trap '' TERM; echo up; while :; do sleep 0.05; done")
+	for _, id := range []string{"gentle", "deaf"} {
+		for text := ""; text == ""; {
+			text, _ = logs(t, r, id, "", false)
+		}
+	}
+	if err := r.Stop(t.Context(), "gentle", patience); err != nil {
+		t.Fatal(err)
+	}
+	if exit := wait(t, r, "gentle"); exit.Code != 7 {
+		t.Errorf("the gentle one ended with %+v", exit)
+	}
+	if err := r.Stop(t.Context(), "deaf", 100*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if exit := wait(t, r, "deaf"); exit.Code != 137 {
+		t.Errorf("the deaf one ended with %+v", exit)
+	}
+}
+
+func TestAnotherAgentAdopts(t *testing.T) {
+	dir, end := t.TempDir(), filepath.Join(t.TempDir(), "end")
+	run(t, at(t, dir), "a", "until [ -e "+end+" ]; do sleep 0.05; done; exit 5")
+	next := at(t, dir)
+	list, err := next.List(t.Context(), "me")
+	if err != nil || len(list) != 1 || list[0].Status != runtime.Running {
+		t.Fatalf("got %+v, %v", list, err)
+	}
+	if others, _ := next.List(t.Context(), "somebody"); len(others) != 0 {
+		t.Fatalf("somebody has %+v", others)
+	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if exit := wait(t, next, "a"); exit.Code != 5 {
+		t.Fatalf("got %+v", exit)
+	}
+}
+
+func TestAKilledShimIsNoticedAndItsProcessEnded(t *testing.T) {
+	r := newRuntime(t)
+	run(t, r, "a", "echo $PPID; exec sleep 600")
+	var shimPID int
+	for text := ""; text == ""; {
+		text, _ = logs(t, r, "a", "", false)
+		shimPID = atoi(strings.TrimSpace(text))
+	}
+	st, _, err := shim.ReadState(r.containers.Dir + "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(shimPID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if exit := wait(t, r, "a"); exit.Code != shim.LostCode || exit.Error == "" {
+		t.Errorf("got %+v", exit)
+	}
+	for deadline := time.Now().Add(patience); st.Running(); {
+		if time.Now().After(deadline) {
+			t.Fatal("the container's process is still there")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestWhatIsLeftBehindEndsWithTheContainer(t *testing.T) {
+	for name, script := range map[string]string{ // $0 is a file that is not there yet
+		"a background child":        "sleep 600 & echo $!",
+		"a session of its own":      "setsid sleep 600 & echo $!",
+		"a child of one in between": `setsid sh -c 'sleep 600 & echo $!; touch "$0"; exec sleep 600' "$0" & until [ -e "$0" ]; do sleep 0.05; done`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRuntime(t)
+			run(t, r, "a", script, filepath.Join(t.TempDir(), "said"))
+			wait(t, r, "a")
+			text, _ := logs(t, r, "a", "", true)
+			left := atoi(strings.TrimSpace(text))
+			for deadline := time.Now().Add(patience); syscall.Kill(left, 0) == nil; time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("it outlives its container")
+				}
+			}
+		})
+	}
+}
+
+func TestALostContainerIsListedAsItEnded(t *testing.T) {
+	r := newRuntime(t)
+	run(t, r, "a", "echo $PPID; exec sleep 600")
+	for text := ""; text == ""; {
+		text, _ = logs(t, r, "a", "", false)
+		if pid := atoi(strings.TrimSpace(text)); pid > 0 {
+			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // wait tells
+		}
+	}
+	exit := wait(t, r, "a")
+	list, err := r.List(t.Context(), "me")
+	if err != nil || len(list) != 1 || list[0].Status != runtime.Exited || list[0].Exit != exit || exit.Code != shim.LostCode {
+		t.Errorf("got %+v, %v, want the end %+v", list, err, exit)
+	}
+	if again := wait(t, r, "a"); again != exit {
+		t.Errorf("it ended twice: %+v, then %+v", exit, again)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r := newRuntime(t)
+	if err := r.Create(t.Context(), &runtime.Spec{ID: "../x", Command: []string{"true"}}); err == nil {
+		t.Error("an id with a path was taken")
+	}
+	if err := r.Create(t.Context(), &runtime.Spec{ID: "x"}); err == nil {
+		t.Error("a container without a command was taken")
+	}
+	if err := r.Create(t.Context(), &runtime.Spec{ID: "y", Command: []string{"/no/such/program"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(t.Context(), "y"); err == nil || !strings.Contains(err.Error(), "/no/such/program") {
+		t.Errorf("starting what isn't there: %v", err)
+	}
+	if _, err := r.Wait(t.Context(), "none"); err == nil {
+		t.Error("waited for what isn't there")
+	}
+}
+
+func TestRemove(t *testing.T) {
+	r := newRuntime(t)
+	run(t, r, "a", "sleep 600")
+	if err := r.Remove(t.Context(), "a"); err == nil {
+		t.Error("a running container was removed")
+	}
+	if err := r.Stop(t.Context(), "a", time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Remove(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if list, _ := r.List(t.Context(), "me"); len(list) != 0 {
+		t.Errorf("still there: %+v", list)
+	}
+}
+
+func atoi(s string) int {
+	n := 0
+	for _, c := range s {
+		n = 10*n + int(c-'0')
+	}
+	return n
+}

@@ -1,0 +1,566 @@
+// Package runtimetest says in tests what every container runtime must do, so that tasks run the same on
+// each of them.
+package runtimetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// Mark is in the names of all that a run of the tests makes on the machine. No other run has had it, be it that it was killed
+// and left something, or is another package's at the same time; and no other name has it by chance.
+var Mark = rand.Text()[:10]
+
+// patience is for what should come soon, on however busy a machine.
+const patience = 2 * time.Minute
+
+// suite is a runtime under test, with the image that MakeImage makes.
+type suite struct {
+	rt    runtime.Runtime
+	again func() (runtime.Runtime, error)
+	image string
+}
+
+// Run tests a runtime that has containers with images, networks and limits. again opens it once more, as
+// the agent after this one does.
+func Run(t *testing.T, rt runtime.Runtime, again func() (runtime.Runtime, error)) {
+	path := filepath.Join(t.TempDir(), "rootfs.tar")
+	if err := MakeImage(path); err != nil {
+		t.Fatal("these tests need Debian's busybox-static: ", err)
+	}
+	s := &suite{rt, again, "rootfs:" + path}
+	if _, err := rt.Pull(t.Context(), s.image, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]func(*testing.T){
+		"RunsToItsExitCodeAndLogs": s.runsToItsExitCodeAndLogs, "SeesItsGPUs": s.seesItsGPUs, "LastLineNeedsNoNewline": s.lastLineNeedsNoNewline,
+		"LongLine": s.longLine, "MemoryLimit": s.memoryLimit, "PublishesPorts": s.publishesPorts, "KeepsVolumes": s.keepsVolumes, "RemovesVolumes": s.removesVolumes, "BindMounts": s.bindMounts,
+		"StopsGentlyThenNot": s.stopsGentlyThenNot, "Adopts": s.adopts, "Execs": s.execs, "Stats": s.stats,
+		"ProcessIsAsTold": s.processIsAsTold, "UserHasNoPowers": s.userHasNoPowers, "ReadonlyRootfs": s.readonlyRootfs,
+		"TmpfsAndShm": s.tmpfsAndShm, "Ulimits": s.ulimits, "Networks": s.networks, "Links": s.links, "SharesProcesses": s.sharesProcesses, "NestedMounts": s.nestedMounts, "OpenStdin": s.openStdin, "SearchDomains": s.searchDomains,
+		"CannotStart": s.cannotStart, "NotThere": s.notThere,
+	} {
+		t.Run(name, test)
+	}
+}
+
+// run creates and starts a container that runs a shell script, and removes it with the test.
+func (s *suite) run(t *testing.T, script string, change func(*runtime.Spec)) string {
+	t.Helper()
+	spec := s.create(t, script, change)
+	for range 2 {
+		if err := s.rt.Start(t.Context(), spec.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return spec.ID
+}
+
+func (s *suite) create(t *testing.T, script string, change func(*runtime.Spec)) *runtime.Spec {
+	t.Helper()
+	_, name, _ := strings.Cut(t.Name(), "/")
+	spec := &runtime.Spec{
+		ID: strings.ReplaceAll(name, "/", "-") + "-" + Mark, Owner: "me", Image: s.image,
+		Entrypoint: []string{"/bin/sh", "-c"}, Command: []string{script}, CPUShares: 2, Network: runtime.Network{Mode: "none"},
+	}
+	if change != nil {
+		change(spec)
+	}
+	for range 2 { // once more does no harm
+		if err := s.rt.Create(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		ctx := context.Background()
+		s.rt.Stop(ctx, spec.ID, 0) //nolint:errcheck // it may have ended
+		if err := s.rt.Remove(ctx, spec.ID); err != nil {
+			t.Error(err)
+		}
+	})
+	return spec
+}
+
+// another gives a test's further containers names of their own.
+func another(name string) func(*runtime.Spec) {
+	return func(c *runtime.Spec) { c.ID += "-" + name }
+}
+
+func (s *suite) wait(t *testing.T, id string) runtime.Exit {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	exit, err := s.rt.Wait(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exit
+}
+
+func (s *suite) lines(t *testing.T, id, from string) (lines []runtime.Line) {
+	t.Helper()
+	if err := s.rt.Logs(t.Context(), id, from, false, func(l runtime.Line) error { lines = append(lines, l); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func (s *suite) text(t *testing.T, id string) string {
+	t.Helper()
+	var all []string
+	for _, l := range s.lines(t, id, "") {
+		all = append(all, l.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
+// says waits until a container has said something.
+func (s *suite) says(t *testing.T, id string) string {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if text := s.text(t, id); text != "" {
+			return text
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the container says nothing")
+		}
+	}
+}
+
+// output runs a script to its end and returns what it says.
+func (s *suite) output(t *testing.T, script string, change func(*runtime.Spec)) string {
+	t.Helper()
+	id := s.run(t, script, change)
+	s.wait(t, id)
+	return s.text(t, id)
+}
+
+func (s *suite) runsToItsExitCodeAndLogs(t *testing.T) {
+	id := s.run(t, "echo one; echo two >&2; exit 3", nil)
+	if exit := s.wait(t, id); exit.Code != 3 || exit.OOMKilled || exit.FinishedAt.IsZero() {
+		t.Fatalf("got %+v", exit)
+	}
+	lines := s.lines(t, id, "")
+	if len(lines) != 2 || lines[0].Stderr == lines[1].Stderr {
+		t.Fatalf("got %+v", lines)
+	}
+	if rest := s.lines(t, id, lines[0].Cursor); len(rest) != 1 || rest[0].Text != lines[1].Text {
+		t.Errorf("behind the first line there is %+v", rest)
+	}
+	if err := s.rt.Start(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.lines(t, id, "")); n != 2 {
+		t.Errorf("a container that had ended ran again: %d lines", n)
+	}
+}
+
+func (s *suite) seesItsGPUs(t *testing.T) {
+	got := s.output(t, "echo $NVIDIA_VISIBLE_DEVICES", func(c *runtime.Spec) { c.GPUs, c.SimulatedGPUs = []string{"GPU-1", "GPU-2"}, true })
+	if got != "GPU-1,GPU-2" {
+		t.Errorf("with two GPUs: %q", got)
+	}
+	if got := s.output(t, "echo $NVIDIA_VISIBLE_DEVICES", another("none")); got != "void" {
+		t.Errorf("with none: %q", got)
+	}
+}
+
+func (s *suite) lastLineNeedsNoNewline(t *testing.T) {
+	if got := s.output(t, "echo one; printf last", nil); got != "one\nlast" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (s *suite) longLine(t *testing.T) {
+	const script = `x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11; do x=$x$x; done; echo $x; echo end`
+	if got, want := s.output(t, script, nil), strings.Repeat("0123456789abcdef", 2048)+"\nend"; got != want {
+		t.Errorf("a line of 32 KiB comes as %d bytes, with %d newlines", len(got), strings.Count(got, "\n"))
+	}
+}
+
+func (s *suite) memoryLimit(t *testing.T) {
+	id := s.run(t, "tail /dev/zero", func(c *runtime.Spec) { c.MemoryBytes, c.MemorySwap = 32<<20, 32<<20 })
+	if exit := s.wait(t, id); !exit.OOMKilled || exit.Code != 137 {
+		t.Errorf("got %+v, want a kill for memory", exit)
+	}
+}
+
+func (s *suite) publishesPorts(t *testing.T) {
+	port := FreePort(t)
+	publish := func(c *runtime.Spec) {
+		c.Network = runtime.Network{Mode: "bridge", Ports: []runtime.Port{{ContainerPort: 80, HostPort: port, Protocol: "tcp"}}}
+	}
+	for i, name := range []string{"first", "second"} { // the port is free once a container has ended
+		id := s.run(t, "echo "+name+" > /tmp/index.html; httpd -f -p 80 -h /tmp", func(c *runtime.Spec) {
+			publish(c)
+			another(name)(c)
+		})
+		if got := get(t, fmt.Sprintf("http://127.0.0.1:%d/", port)); got != name+"\n" {
+			t.Fatalf("container %d answers %q", i, got)
+		}
+		if netns, err := s.rt.NetNS(t.Context(), id); err != nil || netns == "" {
+			t.Errorf("its network namespace is %q, %v", netns, err)
+		}
+		if err := s.rt.Stop(t.Context(), id, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		resp, err := http.Get(url)
+		if err == nil {
+			b, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			return string(b)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// FreePort is a TCP port that nobody takes before the test does: Linux hands out none below 32768 by itself, and a socket of
+// UDP keeps it from the machine's other tests for as long as this one runs.
+func FreePort(t testing.TB) uint16 {
+	t.Helper()
+	for port := 20000 + time.Now().UnixNano()%10000; port < 32000; port++ {
+		claim, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err != nil {
+			claim.Close()
+			continue
+		}
+		l.Close()
+		t.Cleanup(func() { claim.Close() })
+		return uint16(port)
+	}
+	t.Fatal("there is no free port")
+	return 0
+}
+
+func (s *suite) keepsVolumes(t *testing.T) {
+	volume := func(name string) func(*runtime.Spec) {
+		return func(c *runtime.Spec) {
+			another(name)(c)
+			c.Mounts = []runtime.Mount{{Source: "kept-" + Mark, Destination: "/data", Volume: true, ReadOnly: name == "reader"}}
+		}
+	}
+	writer := s.run(t, "echo kept > /data/file", volume("writer"))
+	if exit := s.wait(t, writer); exit.Code != 0 {
+		t.Fatalf("the writer ends with %+v: %s", exit, s.text(t, writer))
+	}
+	if err := s.rt.Remove(t.Context(), writer); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.output(t, "cat /data/file /data/seed; touch /data/x 2>/dev/null || echo read-only", volume("reader")); got != "kept\nfrom the image\nread-only" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (s *suite) removesVolumes(t *testing.T) {
+	name := "gone-" + Mark
+	volume := func(c *runtime.Spec) {
+		c.Mounts = []runtime.Mount{{Source: name, Destination: "/v", Volume: true}}
+	}
+	first := s.run(t, "touch /v/file", volume)
+	s.wait(t, first)
+	if err := s.rt.Remove(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // once more does no harm
+		if err := s.rt.RemoveVolume(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.output(t, "ls /v", func(c *runtime.Spec) { volume(c); another("second")(c) }); got != "" {
+		t.Errorf("a volume that was removed still has %q", got)
+	}
+}
+
+func (s *suite) bindMounts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	id := s.run(t, "echo from inside > /host/file", func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Source: dir, Destination: "/host"}} })
+	s.wait(t, id)
+	if b, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(b) != "from inside\n" {
+		t.Errorf("got %q, %v", b, err)
+	}
+}
+
+func (s *suite) stopsGentlyThenNot(t *testing.T) {
+	gentle := s.run(t, "trap 'exit 7' TERM; echo up; while :; do sleep 0.1; done", another("gentle"))
+	deaf := s.run(t, "trap '' TERM; echo up; while :; do sleep 0.1; done", another("deaf"))
+	for id, grace := range map[string]time.Duration{gentle: patience, deaf: time.Second} {
+		s.says(t, id)
+		if err := s.rt.Stop(t.Context(), id, grace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if exit := s.wait(t, gentle); exit.Code != 7 {
+		t.Errorf("the gentle one ended with %+v", exit)
+	}
+	if exit := s.wait(t, deaf); exit.Code != 137 {
+		t.Errorf("the deaf one ended with %+v", exit)
+	}
+}
+
+func (s *suite) adopts(t *testing.T) {
+	dir := t.TempDir()
+	id := s.run(t, "until [ -e /host/end ]; do sleep 0.1; done; exit 5", func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Source: dir, Destination: "/host"}} })
+	waiting := s.create(t, "true", another("created"))
+	next, err := s.again()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := next.List(t.Context(), "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]runtime.Container{}
+	for _, c := range list {
+		found[c.ID] = c
+	}
+	if c := found[id]; c.Status != runtime.Running || c.PID == 0 || time.Since(c.StartedAt) > time.Minute {
+		t.Errorf("got %+v", c)
+	}
+	if c := found[waiting.ID]; c.Status != runtime.Created {
+		t.Errorf("the one that was never started is %+v", c)
+	}
+	if others, _ := next.List(t.Context(), "somebody"); len(others) != 0 {
+		t.Errorf("somebody has %+v", others)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := next.Wait(t.Context(), id); err != nil || exit.Code != 5 {
+		t.Errorf("got %+v, %v", exit, err)
+	}
+	if list, _ = next.List(t.Context(), "me"); len(list) == 0 {
+		t.Error("the list is empty")
+	}
+	for _, c := range list {
+		if c.ID == id && (c.Status != runtime.Exited || c.Exit.Code != 5) {
+			t.Errorf("after its end it is %+v", c)
+		}
+	}
+}
+
+func (s *suite) execs(t *testing.T) {
+	id := s.run(t, "echo up; sleep 600", func(c *runtime.Spec) { c.Env = []string{"MINE=1"} })
+	s.says(t, id)
+	var out bytes.Buffer
+	code, err := s.rt.Exec(t.Context(), id, runtime.Exec{
+		Command: []string{"/bin/sh", "-c", "echo $MINE $MORE $(id -u); cat; exit 4"}, User: "worker", Env: []string{"MORE=2"},
+		Stdin: strings.NewReader("typed\n"), Stdout: &out,
+	})
+	if err != nil || code != 4 || out.String() != "1 2 1234\ntyped\n" {
+		t.Errorf("exec: %d, %q, %v", code, out.String(), err)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := s.rt.Exec(soon, id, runtime.Exec{Command: []string{"sleep", "60"}}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a command that takes too long: %v", err)
+	}
+	code, err = s.rt.Exec(t.Context(), id, runtime.Exec{Command: []string{"no-such-program"}})
+	if err == nil && code != 126 && code != 127 {
+		t.Errorf("a command that is not there ends with %d", code)
+	}
+}
+
+func (s *suite) stats(t *testing.T) {
+	id := s.run(t, "echo up; while :; do :; done", func(c *runtime.Spec) { c.MemoryBytes = 64 << 20 })
+	s.says(t, id)
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		got, err := s.rt.Stats(t.Context(), id)
+		if err != nil || got.MemoryBytes == 0 || got.MemoryLimit != 64<<20 || got.At.IsZero() {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+		if got.CPU >= 50*time.Millisecond {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it uses no CPU: %+v", got)
+		}
+	}
+}
+
+func (s *suite) processIsAsTold(t *testing.T) {
+	got := s.output(t, "echo $0; pwd; id -u; id -g; id -G; hostname; echo $A $B; grep one /etc/hosts", func(c *runtime.Spec) {
+		c.WorkingDir, c.User, c.Hostname, c.Env = "/data", "worker", "named", []string{"A=1", "B=2", "A=3"}
+		c.ExtraHosts = []string{"one:192.0.2.1"}
+	})
+	if want := "/bin/sh\n/data\n1234\n1234\n1234 4321\nnamed\n3 2\n192.0.2.1\tone"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func (s *suite) userHasNoPowers(t *testing.T) {
+	const script = "mount -t tmpfs x /tmp 2>/dev/null || echo no; grep Seccomp: /proc/self/status; grep CapBnd /proc/self/status; ls /dev/mem 2>/dev/null || echo no"
+	if got, want := s.output(t, script, nil), "no\nSeccomp:\t2\nCapBnd:\t00000000a80425fb\nno"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	got := s.output(t, "grep CapBnd /proc/self/status", func(c *runtime.Spec) {
+		another("dropped")(c)
+		c.CapDrop, c.CapAdd = []string{"ALL"}, []string{"NET_ADMIN"}
+	})
+	if want := "CapBnd:\t0000000000001000"; got != want {
+		t.Errorf("all dropped and one added: %q, want %q", got, want)
+	}
+}
+
+func (s *suite) readonlyRootfs(t *testing.T) {
+	if got := s.output(t, "touch /file 2>/dev/null || echo no", func(c *runtime.Spec) { c.ReadonlyRootfs = true }); got != "no" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (s *suite) tmpfsAndShm(t *testing.T) {
+	got := s.output(t, "df -k /scratch /dev/shm | grep -o '[0-9][0-9]* *0 .*'", func(c *runtime.Spec) {
+		c.Tmpfs, c.ShmSizeBytes = []runtime.Tmpfs{{Path: "/scratch", SizeBytes: 5 << 20}}, 7<<20
+	})
+	if !strings.Contains(got, "5120 ") || !strings.Contains(got, "7168 ") {
+		t.Errorf("got %q, want 5 MiB and 7 MiB", got)
+	}
+}
+
+func (s *suite) ulimits(t *testing.T) {
+	got := s.output(t, "ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hc", func(c *runtime.Spec) {
+		c.Ulimits = []runtime.Ulimit{{Name: "nofile", Soft: 123, Hard: 456}, {Name: "core", Soft: 0, Hard: -1}}
+	})
+	if got != "123\n456\n0\nunlimited" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (s *suite) networks(t *testing.T) {
+	const script = "ls /sys/class/net"
+	if got := s.output(t, script, nil); got != "lo" {
+		t.Errorf("in mode none it sees %q", got)
+	}
+	if got := s.output(t, script, func(c *runtime.Spec) { another("bridge")(c); c.Network.Mode = "bridge" }); got != "eth0\nlo" {
+		t.Errorf("in mode bridge it sees %q", got)
+	}
+	before := interfaces(t)
+	got := strings.Fields(s.output(t, script, func(c *runtime.Spec) { another("host")(c); c.Network.Mode = "host" }))
+	after := interfaces(t)
+	for _, name := range before { // others come and go with other tests
+		if slices.Contains(after, name) && !slices.Contains(got, name) {
+			t.Errorf("in mode host it sees %q and not %s", got, name)
+		}
+	}
+}
+
+// interfaces are the machine's.
+func interfaces(t *testing.T) (names []string) {
+	t.Helper()
+	all, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		names = append(names, i.Name)
+	}
+	return names
+}
+
+func (s *suite) links(t *testing.T) {
+	bridge := func(name string) func(*runtime.Spec) {
+		return func(c *runtime.Spec) { another(name)(c); c.Network.Mode = "bridge" }
+	}
+	server := s.run(t, "echo linked > /tmp/index.html; httpd -p 80 -h /tmp; echo up; sleep 600", bridge("server"))
+	s.says(t, server)
+	got := s.output(t, "wget -q -O - http://peer/", func(c *runtime.Spec) { bridge("client")(c); c.Network.Links = []string{server + ":peer"} })
+	if got != "linked" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (s *suite) sharesProcesses(t *testing.T) {
+	first := s.run(t, "touch /dev/shm/file; echo up; exec sleep 610", another("first"))
+	s.says(t, first)
+	got := s.output(t, "ps | grep -c 'sleep 61[0]'; ls /dev/shm", func(c *runtime.Spec) {
+		another("second")(c)
+		c.Pid, c.IPC = "container:"+first, "container:"+first
+	})
+	if got != "1\nfile" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (s *suite) nestedMounts(t *testing.T) {
+	outer, inner := t.TempDir(), t.TempDir()
+	for dir, name := range map[string]string{outer: "outer", inner: "inner"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := s.output(t, "ls /a /a/b", func(c *runtime.Spec) {
+		c.Mounts = []runtime.Mount{{Source: inner, Destination: "/a/b"}, {Source: outer, Destination: "/a"}}
+	})
+	if got != "/a:\nb\nouter\n\n/a/b:\ninner" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (s *suite) openStdin(t *testing.T) {
+	if got := s.output(t, "cat; echo end", another("closed")); got != "end" {
+		t.Errorf("got %q", got)
+	}
+	id := s.run(t, "echo up; cat; echo end", func(c *runtime.Spec) { c.OpenStdin = true })
+	s.says(t, id)
+	time.Sleep(300 * time.Millisecond)
+	if got := s.text(t, id); got != "up" {
+		t.Errorf("a container that reads from an open standard input says %q", got)
+	}
+}
+
+func (s *suite) searchDomains(t *testing.T) {
+	got := s.output(t, "cat /etc/resolv.conf", func(c *runtime.Spec) {
+		c.Network.Mode, c.DNSSearch, c.DNS = "bridge", []string{"corp.example"}, []string{"192.0.2.53"}
+	})
+	if !strings.Contains(got, "search corp.example") || !strings.Contains(got, "nameserver 192.0.2.53") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (s *suite) cannotStart(t *testing.T) {
+	spec := s.create(t, "", func(c *runtime.Spec) { c.Entrypoint, c.Command = []string{"/no/such/program"}, nil })
+	err := s.rt.Start(t.Context(), spec.ID)
+	if err == nil || !strings.Contains(err.Error(), "/no/such/program") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func (s *suite) notThere(t *testing.T) {
+	if _, err := s.rt.Wait(t.Context(), "none"); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("wait: %v", err)
+	}
+	if err := s.rt.Stop(t.Context(), "none", 0); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("stop: %v", err)
+	}
+	if err := s.rt.Remove(t.Context(), "none"); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+	if _, err := s.rt.Pull(t.Context(), "127.0.0.1:1/none:1", nil); !errors.Is(err, runtime.ErrImageNotFound) {
+		t.Errorf("pull: %v", err)
+	}
+}

@@ -1,0 +1,160 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/pattern"
+)
+
+// Containers are the containers of one runtime, each in a directory of its own.
+type Containers struct{ Dir string }
+
+// specFile appears once a container is wholly created.
+const specFile = "spec.json"
+
+var idRE = pattern.New(`^[A-Za-z0-9_-]+$`, 200)
+
+// Path is where a container's directory is, or would be.
+func (c Containers) Path(id string) (string, error) {
+	if !idRE.MatchString(id) {
+		return "", fmt.Errorf("container id %q is not made of letters, digits, - and _", id)
+	}
+	return filepath.Join(c.Dir, id), nil
+}
+
+// Find is the directory of a container that there is.
+func (c Containers) Find(id string) (string, error) {
+	dir, err := c.Path(id)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(dir, specFile)); err != nil {
+		return "", fmt.Errorf("%s: %w", id, runtime.ErrNotFound)
+	}
+	return dir, nil
+}
+
+// WriteSpec notes what the container in dir is. From then on there is one.
+func WriteSpec(dir string, spec *runtime.Spec) error {
+	return file.WriteJSON(filepath.Join(dir, specFile), spec, true)
+}
+
+// ReadSpec reads what the container in dir is.
+func ReadSpec(dir string) (*runtime.Spec, error) {
+	spec := new(runtime.Spec)
+	return spec, file.ReadJSON(filepath.Join(dir, specFile), spec)
+}
+
+// List lists an owner's containers.
+func (c Containers) List(owner string) ([]runtime.Container, error) {
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []runtime.Container
+	for _, e := range entries {
+		dir := filepath.Join(c.Dir, e.Name())
+		spec, err := ReadSpec(dir)
+		if err != nil || spec.Owner != owner {
+			continue // one that was never wholly created, or another's
+		}
+		status, st, err := Status(dir)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, runtime.Container{
+			ID: spec.ID, Labels: spec.Labels, Status: status, PID: st.PID, StartedAt: st.StartedAt, Exit: st.Exit(),
+		})
+	}
+	return out, nil
+}
+
+// Open finds a container and reads what it is.
+func (c Containers) Open(id string) (dir string, spec *runtime.Spec, err error) {
+	if dir, err = c.Find(id); err != nil {
+		return "", nil, err
+	}
+	spec, err = ReadSpec(dir)
+	return dir, spec, err
+}
+
+// Stop sends a container its stop signal, and SIGKILL after the grace period; one that was never started
+// needs neither. How it is signalled, and how its end is waited for, is the runtime's.
+func (c Containers) Stop(ctx context.Context, id string, grace time.Duration, signal func(State, syscall.Signal) error, wait func(context.Context, string) (runtime.Exit, error)) error {
+	dir, spec, err := c.Open(id)
+	if err != nil {
+		return err
+	}
+	if _, started, err := ReadState(dir); err != nil || !started {
+		return err
+	}
+	send := func(s syscall.Signal) error {
+		st, started, err := ReadState(dir)
+		if err != nil || !started || !st.Running() {
+			return err
+		}
+		if err := signal(st, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+		return nil
+	}
+	if err := send(stopSignal(spec.StopSignal)); err != nil {
+		return err
+	}
+	gentle, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if _, err := wait(gentle, id); err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := send(syscall.SIGKILL); err != nil {
+		return err
+	}
+	_, err = wait(ctx, id)
+	return err
+}
+
+// firstRealTime is SIGRTMIN as the C library counts: it keeps the first two for itself.
+const firstRealTime = 34
+
+// stopSignal reads SIGINT, INT, 2 or SIGRTMIN+3; anything else is SIGTERM.
+func stopSignal(name string) syscall.Signal {
+	name = "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
+	if s := unix.SignalNum(name); s != 0 {
+		return s
+	}
+	if n, err := strconv.Atoi(strings.TrimPrefix(name, "SIGRTMIN+")); err == nil && strings.HasPrefix(name, "SIGRTMIN+") && n >= 0 && n <= 30 {
+		return syscall.Signal(firstRealTime + n)
+	}
+	name = strings.TrimPrefix(name, "SIG")
+	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < 65 {
+		return syscall.Signal(n)
+	}
+	return syscall.SIGTERM
+}
+
+// Logs streams a container's output.
+func (c Containers) Logs(ctx context.Context, id, cursor string, follow bool, emit func(runtime.Line) error) error {
+	dir, err := c.Find(id)
+	if err != nil {
+		return err
+	}
+	done := func() bool {
+		status, _, err := Status(dir)
+		return err != nil || status == runtime.Exited
+	}
+	return readLog(ctx, dir, cursor, follow, done, func(l Line) error {
+		return emit(runtime.Line{At: l.At, Stderr: l.Stream == "stderr", Text: l.Log, Cursor: l.Cursor})
+	})
+}

@@ -1,0 +1,88 @@
+package node
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/gpu"
+)
+
+// A node's GPUs for Prometheus, under the names and labels of NVIDIA's dcgm-exporter, so that dashboards
+// made for it show them: its default-counters.csv is where the names come from. Like it, the node leaves out
+// what a device does not give. The task's labels are ours; a GPU that is free has them empty.
+
+// gpuLabels are dcgm-exporter's, and ours. Those of a slice are empty for a whole device, which is to Prometheus as
+// if they were not there.
+var gpuLabels = []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "GPU_I_PROFILE", "GPU_I_ID", "DCGM_FI_DRIVER_VERSION", "simulated", "task", "container"}
+
+// gauge is one metric of a GPU.
+type gauge struct {
+	desc *prometheus.Desc
+	of   func(*acs.GPULoad) float64
+}
+
+func newGauge(name, help string, of func(*acs.GPULoad) float64) gauge {
+	return gauge{prometheus.NewDesc(name, help, gpuLabels, nil), of}
+}
+
+var gauges = []gauge{
+	newGauge("DCGM_FI_DEV_GPU_UTIL", "How busy the GPU is, in percent.", func(g *acs.GPULoad) float64 { return g.UtilizationPct }),
+	newGauge("DCGM_FI_DEV_GPU_TEMP", "The GPU's temperature, in degrees Celsius.", func(g *acs.GPULoad) float64 { return g.TemperatureC }),
+	newGauge("DCGM_FI_DEV_POWER_USAGE", "The power that the GPU draws, in watts.", func(g *acs.GPULoad) float64 { return g.PowerW }),
+	newGauge("DCGM_FI_DEV_FB_USED", "The GPU's memory in use, in MiB.", func(g *acs.GPULoad) float64 { return float64(g.MemoryUsedMiB) }),
+	newGauge("DCGM_FI_DEV_FB_FREE", "The GPU's memory that is free, in MiB.", func(g *acs.GPULoad) float64 { return float64(g.MemoryMiB - g.MemoryUsedMiB) }),
+	newGauge("DCGM_FI_DEV_XID_ERRORS", "The number of the last error (XID) that the driver gave; 0 is none.", lastError),
+}
+
+func lastError(g *acs.GPULoad) float64 {
+	if len(g.XIDErrors) == 0 {
+		return 0
+	}
+	return float64(g.XIDErrors[len(g.XIDErrors)-1])
+}
+
+// figures are the metrics that only some devices have, in the order of gpu.Figures.
+var figures = func() []*prometheus.Desc {
+	var out []*prometheus.Desc
+	for _, f := range gpu.Figures {
+		out = append(out, prometheus.NewDesc(f.Name, f.Help, gpuLabels, nil))
+	}
+	return out
+}()
+
+// Describe is prometheus.Collector's. It names nothing: the nodes of one machine have the same metrics.
+func (a *Agent) Describe(chan<- *prometheus.Desc) {}
+
+// Collect is prometheus.Collector's.
+func (a *Agent) Collect(out chan<- prometheus.Metric) {
+	devices := map[string]acs.GPUDevice{}
+	for _, d := range a.config.GPUs.Devices() {
+		devices[d.ID] = d
+	}
+	for _, g := range a.sampler.GPUs() {
+		d := devices[g.ID]
+		n := strconv.Itoa(d.Index)
+		task := g.TaskArn[strings.LastIndexByte(g.TaskArn, '/')+1:]
+		labels := []string{
+			n, g.ID, d.Bus, "nvidia" + n, d.Model, a.config.Name, d.Profile, d.Slice, a.config.GPUs.Driver(),
+			strconv.FormatBool(g.Simulated), task, g.Container,
+		}
+		for _, m := range gauges {
+			out <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, m.of(&g.GPULoad), labels...)
+		}
+		for j, f := range gpu.Figures {
+			v, given := g.Figures[f.Name]
+			if !given {
+				continue
+			}
+			kind := prometheus.GaugeValue
+			if f.Counter {
+				kind = prometheus.CounterValue
+			}
+			out <- prometheus.MustNewConstMetric(figures[j], kind, v, labels...)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package node
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pintle/pintle/internal/acs"
+)
+
+// How often the node tells how it is.
+const (
+	telemetryEvery = time.Second // its GPUs' load
+	healthEvery    = 5 * time.Second
+	metricsEvery   = 20 * time.Second
+)
+
+// tasksPerFrame is the most tasks whose metrics go into one frame.
+const tasksPerFrame = 10
+
+// connectTCS keeps the connection over which the node tells how it is.
+func (a *Agent) connectTCS(ctx context.Context) error {
+	return a.reconnect(ctx, "TCS", func(ctx context.Context) error {
+		e, err := a.endpoints(ctx)
+		if err != nil {
+			return err
+		}
+		s, err := a.dial(ctx, aws.ToString(e.TelemetryEndpoint), url.Values{
+			"agentHash": {"pintle"}, "agentVersion": {a.config.Version}, "cluster": {a.config.Cluster}, "containerInstance": {a.Instance()},
+			"dockerVersion": {a.config.Runtime.Name()},
+		})
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		t := &tcsSession{socket: s, sampler: a.sampler}
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return t.hear(ctx) })
+		g.Go(func() error { return t.publish(ctx) })
+		return g.Wait()
+	})
+}
+
+// tcsSession is one TCS connection.
+type tcsSession struct {
+	*socket
+	sampler *sampler
+	status  acs.InstanceStatus // as it was told last
+	sent    int64
+}
+
+// hear reads acknowledgements and heartbeats, which say nothing but that the control plane is there.
+func (t *tcsSession) hear(ctx context.Context) error {
+	for {
+		if _, err := t.read(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// publish tells the GPUs' load every second, containers' health and use now and then, and how the node
+// itself is when the control plane asks for that by a heartbeat.
+func (t *tcsSession) publish(ctx context.Context) error {
+	telemetry, health, metrics := time.NewTicker(telemetryEvery), time.NewTicker(healthEvery), time.NewTicker(metricsEvery)
+	defer telemetry.Stop()
+	defer health.Stop()
+	defer metrics.Stop()
+	if err := t.metrics(ctx); err != nil { // that the node is there
+		return err
+	}
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-telemetry.C:
+			err = t.telemetry(ctx)
+		case <-health.C:
+			err = t.health(ctx)
+		case <-metrics.C:
+			err = t.metrics(ctx)
+		case <-t.agent.beats:
+			err = t.instanceStatus(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (t *tcsSession) telemetry(ctx context.Context) error {
+	load := t.sampler.news()
+	if len(load) == 0 {
+		return nil
+	}
+	return t.sendSigned(ctx, &acs.PintleGPUTelemetry{GPUs: load})
+}
+
+func (t *tcsSession) health(ctx context.Context) error {
+	tasks := t.agent.engine.Health()
+	for len(tasks) > 0 {
+		n := min(len(tasks), tasksPerFrame)
+		m := &acs.PublishHealthRequest{Metadata: t.metadata(n == len(tasks)), Tasks: tasks[:n], Timestamp: seconds(time.Now())}
+		if err := t.sendSigned(ctx, m); err != nil {
+			return err
+		}
+		tasks = tasks[n:]
+	}
+	return nil
+}
+
+// metrics tells what the tasks used since it was called last.
+func (t *tcsSession) metrics(ctx context.Context) error {
+	tasks := t.sampler.collect()
+	if len(tasks) == 0 {
+		m := &acs.PublishMetricsRequest{Metadata: t.metadata(true), Timestamp: seconds(time.Now())}
+		m.Metadata.Idle = true
+		return t.sendSigned(ctx, m)
+	}
+	for len(tasks) > 0 {
+		n := min(len(tasks), tasksPerFrame)
+		m := &acs.PublishMetricsRequest{Metadata: t.metadata(n == len(tasks)), TaskMetrics: tasks[:n], Timestamp: seconds(time.Now())}
+		if err := t.sendSigned(ctx, m); err != nil {
+			return err
+		}
+		tasks = tasks[n:]
+	}
+	return nil
+}
+
+// instanceStatus tells whether the node's runtime answers.
+func (t *tcsSession) instanceStatus(ctx context.Context) error {
+	asking, cancel := context.WithTimeout(ctx, healthEvery)
+	defer cancel()
+	status := acs.InstanceStatus{Type: "ContainerRuntime", Status: "OK", LastUpdated: seconds(time.Now())}
+	if _, err := t.agent.config.Runtime.List(asking, t.agent.identity.Load().Owner); err != nil {
+		t.agent.log.Error("the container runtime does not answer", "error", err)
+		status.Status = "IMPAIRED"
+	}
+	status.LastStatusChange = t.status.LastStatusChange
+	if status.Status != t.status.Status {
+		status.LastStatusChange = status.LastUpdated
+	}
+	t.status = status
+	return t.sendSigned(ctx, &acs.PublishInstanceStatusRequest{Metadata: t.metadata(true), Statuses: []acs.InstanceStatus{status}, Timestamp: status.LastUpdated})
+}
+
+// metadata says whose message it is; the last of a batch is marked.
+func (t *tcsSession) metadata(last bool) acs.MetricsMetadata {
+	t.sent++
+	return acs.MetricsMetadata{
+		Cluster: t.agent.config.Cluster, ContainerInstance: t.agent.Instance(), Fin: last,
+		MessageID: strconv.FormatInt(time.Now().UnixNano(), 36) + "-" + strconv.FormatInt(t.sent, 36),
+	}
+}
+
+func seconds(at time.Time) float64 { return float64(at.UnixMilli()) / 1000 }

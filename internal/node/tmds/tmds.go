@@ -1,0 +1,126 @@
+// Package tmds is the task metadata endpoint: over HTTP it tells a container what it is, what it uses,
+// its role's credentials, and lets it protect its task from scale-in. A container is known by the token
+// in its URL, which nobody else can guess. The agent serves it on loopback.
+package tmds
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/node/engine"
+	"github.com/pintle/pintle/internal/node/runtime"
+)
+
+// Tasks are what is known of the node's tasks.
+type Tasks interface {
+	ByToken(token string) (r *engine.Record, container string, ok bool)
+	Credentials(id string) (acs.IAMRoleCredentials, bool)
+}
+
+// Stats reads a container's resource use.
+type Stats interface {
+	Stats(ctx context.Context, id string) (runtime.Stats, error)
+}
+
+// ECS is the part of the ECS client that answers for a container.
+type ECS interface {
+	GetTaskProtection(context.Context, *ecs.GetTaskProtectionInput, ...func(*ecs.Options)) (*ecs.GetTaskProtectionOutput, error)
+	UpdateTaskProtection(context.Context, *ecs.UpdateTaskProtectionInput, ...func(*ecs.Options)) (*ecs.UpdateTaskProtectionOutput, error)
+	ListTagsForResource(context.Context, *ecs.ListTagsForResourceInput, ...func(*ecs.Options)) (*ecs.ListTagsForResourceOutput, error)
+}
+
+// Options are what the endpoint needs.
+type Options struct {
+	Tasks        Tasks
+	Runtime      Stats
+	ECS          ECS
+	Region, Zone string
+	Instance     func() string // the container instance's ARN
+	Log          *slog.Logger
+}
+
+// Server is the endpoint, an http.Handler.
+type Server struct {
+	opts Options
+	mux  *http.ServeMux
+}
+
+// New returns the endpoint.
+func New(o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	s := &Server{opts: o, mux: http.NewServeMux()}
+	for _, version := range []string{"/v3", "/v4"} {
+		s.get(version+"/{token}", s.container)
+		s.get(version+"/{token}/task", s.task)
+		s.get(version+"/{token}/taskWithTags", s.taskWithTags)
+		s.get(version+"/{token}/stats", s.stats)
+		s.get(version+"/{token}/task/stats", s.taskStats)
+	}
+	s.mux.HandleFunc("GET /v2/credentials/{id}", s.credentials)
+	const protection = "/api/{token}/task-protection/v1/state"
+	s.mux.HandleFunc("GET "+protection, s.getProtection)
+	s.mux.HandleFunc("PUT "+protection, s.putProtection)
+	return s
+}
+
+// ServeHTTP is http.Handler's.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Serve serves the endpoint until ctx ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	web := &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelWarn)}
+	stop := context.AfterFunc(ctx, func() { web.Close() }) //nolint:errcheck // Serve tells
+	defer stop()
+	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// asker is the container that asks.
+type asker struct {
+	record *engine.Record
+	name   string
+}
+
+// get serves a path with what answer gives, to containers alone.
+func (s *Server) get(path string, answer func(context.Context, asker) (any, error)) {
+	s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		a, ok := s.who(w, r)
+		if !ok {
+			return
+		}
+		body, err := answer(r.Context(), a)
+		if err != nil {
+			s.opts.Log.Warn("the metadata endpoint cannot answer", "path", path, "task", a.record.Task.Arn, "error", err)
+			write(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		write(w, http.StatusOK, body)
+	})
+}
+
+func (s *Server) who(w http.ResponseWriter, r *http.Request) (asker, bool) {
+	record, name, ok := s.opts.Tasks.ByToken(r.PathValue("token"))
+	if !ok {
+		write(w, http.StatusNotFound, "there is no container with this id")
+	}
+	return asker{record, name}, ok
+}
+
+// write answers. An error here means that the container has gone.
+func write(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(body) //nolint:errcheck // see above
+}
