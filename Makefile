@@ -51,7 +51,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
 	go run ./bench/sqs
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/decide/... ./internal/control/... ./internal/ecs/... ./internal/logs/streams ./internal/cloudwatch/metrics ./internal/s3/objects ./internal/sqs/queues ./internal/sim ./internal/wire
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/ecs/... ./internal/autoscaling/... ./internal/appautoscaling/... ./internal/cloudwatch/... ./internal/logs/... ./internal/s3/... ./internal/sqs/... ./internal/sim ./internal/wire
 	go run ./bench/reaction
 	go run ./bench/reaction -queue
 	go run ./bench/capacity -reaction fast

@@ -1,0 +1,20 @@
+package file
+
+import "fmt"
+
+// Damage is a place in a store's files that does not hold what was written there. Stores return it as an error when they open or
+// read, and their Check functions list it.
+type Damage struct {
+	Path   string // the file
+	Offset int64  // where the damage begins, in bytes; -1 where the whole file is meant
+	What   string // what is wrong there, such as "frame fails its checksum"
+	// Repair says what a repair does about it, and what is lost by that, such as "moves 3 messages to x.damaged".
+	Repair string
+}
+
+func (d *Damage) Error() string {
+	if d.Offset < 0 {
+		return fmt.Sprintf("%s: %s", d.Path, d.What)
+	}
+	return fmt.Sprintf("%s: at byte %d: %s", d.Path, d.Offset, d.What)
+}
