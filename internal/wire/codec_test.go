@@ -23,7 +23,7 @@ import (
 func encodeJSON(s *shapes, v any) (string, error) {
 	e := jsonEncoder{}
 	value := reflect.ValueOf(v).Elem()
-	e.value(s.of(value.Type()), value)
+	e.value(s.of(value.Type()), address(value))
 	return string(e.b), e.err
 }
 
@@ -217,13 +217,13 @@ func TestXML(t *testing.T) {
 		{everything{Nested: &everything{}}, scalars + "<Nested>" + scalars + "</Nested>"},
 	} {
 		e := xmlEncoder{}
-		e.value(s.of(reflect.TypeOf(c.in)), reflect.ValueOf(c.in))
+		e.value(s.of(reflect.TypeOf(c.in)), address(reflect.ValueOf(c.in)))
 		if e.err != nil || string(e.b) != c.want {
 			t.Errorf("got %s %v", e.b, e.err)
 		}
 	}
 	e := xmlEncoder{}
-	e.value(s.of(reflect.TypeFor[everything]()), reflect.ValueOf(everything{Union: &logstypes.UnknownUnionMember{}}))
+	e.value(s.of(reflect.TypeFor[everything]()), address(reflect.ValueOf(everything{Union: &logstypes.UnknownUnionMember{}})))
 	if e.err == nil {
 		t.Error("wrote a union, which Query has none of")
 	}
