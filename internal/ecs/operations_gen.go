@@ -28,7 +28,7 @@ func (s *Service) Operations() []call.Operation {
 		call.Op("DescribeServices", s.DescribeServices),
 		call.Op("DescribeTaskDefinition", s.DescribeTaskDefinition),
 		call.Op("DescribeTaskSets", s.DescribeTaskSets),
-		call.Op("DescribeTasks", s.DescribeTasks),
+		call.Op("DescribeTasks", s.describeTasksRows),
 		call.Op("DiscoverPollEndpoint", s.DiscoverPollEndpoint),
 		call.Op("GetTaskProtection", s.GetTaskProtection),
 		call.Op("ListAccountSettings", s.ListAccountSettings),

@@ -85,6 +85,8 @@ func (e *cborEncoder) value(sh *shape, p unsafe.Pointer) {
 		e.end()
 	case kindUnion:
 		e.union(sh, p)
+	case kindEmpty:
+		e.head(cborList, 0)
 	default:
 		e.fail("a %s cannot be written", sh.typ)
 	}

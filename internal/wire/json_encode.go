@@ -50,6 +50,8 @@ func (e *jsonEncoder) value(sh *shape, p unsafe.Pointer) {
 		e.union(sh, p)
 	case kindDocument:
 		e.document(sh, p)
+	case kindEmpty:
+		e.b = append(e.b, "[]"...)
 	default:
 		e.fail("a %s cannot be written", sh.typ)
 	}
@@ -94,7 +96,12 @@ func (e *jsonEncoder) list(sh *shape, p unsafe.Pointer) {
 		if i > 0 {
 			e.b = append(e.b, ',')
 		}
-		e.value(sh.elem, sh.elem.element(first, i))
+		p := sh.elem.element(first, i)
+		if sh.kept != nil {
+			e.row(sh.elem, sh.kept, *(*unsafe.Pointer)(p))
+			continue
+		}
+		e.value(sh.elem, p)
 	}
 	e.b = append(e.b, ']')
 }

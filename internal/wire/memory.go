@@ -20,7 +20,7 @@ func (m *member) absent(p unsafe.Pointer) bool {
 	switch m.shape.kind {
 	case kindString:
 		return len(*(*string)(p)) == 0
-	case kindBool, kindInt, kindFloat, kindTime, kindStructure:
+	case kindBool, kindInt, kindFloat, kindTime, kindStructure, kindEmpty:
 		return false
 	}
 	return *(*unsafe.Pointer)(p) == nil // of pointers, slices, maps and interfaces, the first word is nil where they are

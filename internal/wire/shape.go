@@ -26,6 +26,7 @@ type shape struct {
 	byName  map[string]*member // as requests call them
 	byForm  map[string]*member // by the names that Query has for them
 	zero    bool               // of a number: whether 0 becomes call.Zero
+	kept    *keptRows          // of a list of rows that never change: their JSON
 }
 
 type kind uint8
@@ -44,6 +45,7 @@ const (
 	kindStructure
 	kindUnion
 	kindDocument
+	kindEmpty  // a list that is told as empty, whatever it holds
 	kindStream // a body that is read as it comes
 )
 
@@ -171,6 +173,9 @@ func (s *shapes) makeStruct(sh *shape) {
 			m := member{name: s.memberName(sh.typ, f.Name), input: s.inputName(sh.typ, f.Name), form: s.forms[sh.typ.Name()+"."+f.Name], shape: s.makeMember(f.Type), index: i, offset: f.Offset, place: s.places[sh.typ.Name()+"."+f.Name]}
 			if m.place.In == inBody && m.place.Name != "" {
 				m.name = m.place.Name
+			}
+			if tag := f.Tag.Get("wire"); tag != "" {
+				s.keep(&m, tag)
 			}
 			sh.add(m)
 		}

@@ -78,6 +78,7 @@ func (e *xmlEncoder) value(sh *shape, p unsafe.Pointer) {
 		e.items(cmp.Or(e.item, "member"), sh, p)
 	case kindMap:
 		e.dictionary(sh, "entry", FormName{}, p)
+	case kindEmpty: // has no elements to write
 	default:
 		if e.err == nil {
 			e.err = fmt.Errorf("a %s cannot be written", sh.typ)
