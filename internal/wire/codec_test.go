@@ -2,10 +2,12 @@ package wire
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -330,6 +332,25 @@ func FuzzDecodeJSON(f *testing.F) {
 			if twice, _ := encodeJSON(s, again); twice != once {
 				t.Fatalf("%s became %s", once, twice)
 			}
+		}
+	})
+}
+
+// FuzzPlainStrings: what the quick reader of lists takes, encoding/json reads as the same.
+func FuzzPlainStrings(f *testing.F) {
+	for _, list := range []string{`[]`, `["a"]`, `: [ "a" ,"b c"]`, `["a",]`, `["a" "b"]`, `["a]"]`, `["\u0041"]`, `["é"]`, `[null]`, "[\"\n\"]", `["a"`} {
+		f.Add(list)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := plainStrings([]byte(text))
+		if got == nil {
+			return
+		}
+		list := strings.TrimLeft(text, ":,"+whitespace)
+		list = list[:strings.IndexByte(list, ']')+1]
+		var want []string
+		if err := json.Unmarshal([]byte(list), &want); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%q became %q, not %q: %v", text, got, want, err)
 		}
 	})
 }

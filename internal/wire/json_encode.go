@@ -155,15 +155,16 @@ func (e *jsonEncoder) string(s string) {
 // plain says whether text is the same in JSON: no control characters, quotes, backslashes, and no
 // bytes beyond ASCII. It looks at eight bytes at a time, for most of an answer is text: of each byte
 // that is not plain, one of the terms has the highest bit set, and of none where all are.
-func plain(b []byte) bool {
+func plain[T string | []byte](b T) bool {
 	const each, highest = 0x0101010101010101, 0x8080808080808080
 	for ; len(b) >= 8; b = b[8:] {
-		w := binary.LittleEndian.Uint64(b)
+		w := binary.LittleEndian.Uint64([]byte(b[:8]))
 		if (w|(w-each*' ')|((w^each*'"')-each)|((w^each*'\\')-each))&highest != 0 {
 			return false
 		}
 	}
-	for _, c := range b {
+	for i := range len(b) {
+		c := b[i]
 		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
 			return false
 		}
