@@ -55,6 +55,18 @@ func parseAuthorization(h http.Header, rawQuery string) (authorization, error) {
 	return a, a.complete(credential, signedHeaders, h.Get("X-Amz-Date"))
 }
 
+// scopeOf is the service that a request was signed for, or "".
+func scopeOf(r *http.Request) string {
+	a, _ := parseAuthorization(r.Header, r.URL.RawQuery)
+	return a.service
+}
+
+// unverified is who a request says that it is from, where signatures are not checked.
+func unverified(r *http.Request) Caller {
+	a, _ := parseAuthorization(r.Header, r.URL.RawQuery)
+	return Caller{AccessKeyID: a.accessKeyID}
+}
+
 func parsePresigned(rawQuery string) (authorization, error) {
 	q, err := url.ParseQuery(rawQuery)
 	if err != nil || q.Get("X-Amz-Algorithm") != algorithm {

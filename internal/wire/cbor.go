@@ -47,28 +47,15 @@ func rpcPath(r *http.Request) (service, operation string) {
 }
 
 func (cborProtocol) decode(q *request, sh *shape, into reflect.Value) error {
-	d := cborDecoder{lenient: q.lenient()}
-	return d.body(q.body, sh, into)
+	return decodeCBOR(q.body, sh, into, q.lenient())
 }
 
 func (cborProtocol) encode(b []byte, _ *request, sh *shape, out reflect.Value) ([]byte, error) {
-	e := cborEncoder{b: b}
-	e.value(sh, address(out))
-	return e.b, e.err
+	return appendCBOR(b, sh, out)
 }
 
 // encodeError puts the error's name beside its members.
 func (cborProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
-	e := cborEncoder{b: b}
-	e.open()
-	e.text("__type")
-	e.text(err.ErrorCode())
-	if v, ok := modeled(err); ok {
-		e.members(q.api.shapes.of(v.Type()), address(v))
-	} else {
-		e.text("message")
-		e.text(err.ErrorMessage())
-	}
-	e.end()
-	return e.b, q.api.statusOf(err)
+	sh, members := q.api.modeled(err)
+	return appendCBORError(b, err.ErrorCode(), err.ErrorMessage(), sh, members), q.api.statusOf(err)
 }

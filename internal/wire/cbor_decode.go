@@ -29,6 +29,12 @@ var cborMode = func() cbor.DecMode {
 	return mode
 }()
 
+// decodeCBOR reads a whole body into a struct; unknown members are skipped where the operation is lenient.
+func decodeCBOR(body []byte, sh *shape, into reflect.Value, lenient bool) error {
+	d := cborDecoder{lenient: lenient}
+	return d.body(body, sh, into)
+}
+
 // body reads the whole body; an empty one is an input without members.
 func (d *cborDecoder) body(b []byte, sh *shape, into reflect.Value) error {
 	if len(b) == 0 {

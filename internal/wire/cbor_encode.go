@@ -92,6 +92,29 @@ func (e *cborEncoder) value(sh *shape, p unsafe.Pointer) {
 	}
 }
 
+// appendCBOR appends an answer's struct.
+func appendCBOR(b []byte, sh *shape, out reflect.Value) ([]byte, error) {
+	e := cborEncoder{b: b}
+	e.value(sh, address(out))
+	return e.b, e.err
+}
+
+// appendCBORError appends an error: its name, and beside it its members where it has a shape, else its message.
+func appendCBORError(b []byte, name, message string, sh *shape, members reflect.Value) []byte {
+	e := cborEncoder{b: b}
+	e.open()
+	e.text("__type")
+	e.text(name)
+	if sh != nil {
+		e.members(sh, address(members))
+	} else {
+		e.text("message")
+		e.text(message)
+	}
+	e.end()
+	return e.b
+}
+
 func (e *cborEncoder) fail(format string, args ...any) {
 	if e.err == nil {
 		e.err = fmt.Errorf(format, args...)

@@ -77,6 +77,16 @@ func (t *formTree) numbered(tag, path string) ([]*formTree, error) {
 	return children, nil
 }
 
+// decodeForm reads the operation's own parameters into a struct; unknown ones are skipped where it is lenient.
+func decodeForm(form url.Values, sh *shape, into reflect.Value, lenient bool) error {
+	root, err := newFormTree(form)
+	if err != nil {
+		return err
+	}
+	d := formDecoder{lenient}
+	return d.structure(sh, root, "", into)
+}
+
 // formDecoder reads a form into SDK structs, as strictly as JSON is read.
 type formDecoder struct{ lenient bool }
 

@@ -32,30 +32,15 @@ func (p jsonProtocol) operation(q *request) (string, error) {
 }
 
 func (p jsonProtocol) decode(q *request, sh *shape, into reflect.Value) error {
-	d := jsonDecoder{in: &q.json, lenient: q.lenient(), newDocument: q.api.NewDocument}
-	return d.body(q.body, sh, into)
+	return decodeJSON(&q.json, q.body, sh, into, q.lenient())
 }
 
 func (p jsonProtocol) encode(b []byte, _ *request, sh *shape, out reflect.Value) ([]byte, error) {
-	e := jsonEncoder{b: b}
-	e.value(sh, address(out))
-	return e.b, e.err
+	return appendJSON(b, sh, out)
 }
 
 // encodeError puts the error's name beside its members.
 func (p jsonProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
-	e := jsonEncoder{b: append(b, `{"__type":`...)}
-	e.string(q.api.errorName(err))
-	v, ok := modeled(err)
-	if !ok {
-		e.b = append(e.b, `,"message":`...)
-		e.string(err.ErrorMessage())
-		return append(e.b, '}'), q.api.statusOf(err)
-	}
-	members := jsonEncoder{}
-	members.structure(q.api.shapes.of(v.Type()), address(v))
-	if len(members.b) > len("{}") {
-		e.b = append(e.b, ',')
-	}
-	return append(e.b, members.b[1:]...), q.api.statusOf(err)
+	sh, members := q.api.modeled(err)
+	return appendJSONError(b, q.api.errorName(err), err.ErrorMessage(), sh, members), q.api.statusOf(err)
 }

@@ -21,14 +21,19 @@ import (
 // no place in the struct is refused, for a caller who sent it wants something that would silently
 // not happen. The types bound how deep it goes; jsontext bounds what it skips, and checks UTF-8.
 type jsonDecoder struct {
-	in          *jsontext.Decoder
-	lenient     bool // whether unknown members are skipped
-	newDocument func(any) any
-	items       int // of all lists, so far
+	in      *jsontext.Decoder
+	lenient bool // whether unknown members are skipped
+	items   int  // of all lists, so far
 }
 
 // maxItems bounds what a small body can cost: an empty object in it becomes a whole struct.
 const maxItems = 1 << 16
+
+// decodeJSON reads a whole body into a struct; unknown members are skipped where the operation is lenient.
+func decodeJSON(in *jsontext.Decoder, body []byte, sh *shape, into reflect.Value, lenient bool) error {
+	d := jsonDecoder{in: in, lenient: lenient}
+	return d.body(body, sh, into)
+}
 
 // body reads the whole body; an empty one is an input without members.
 func (d *jsonDecoder) body(b []byte, sh *shape, into reflect.Value) error {
@@ -107,7 +112,7 @@ func (d *jsonDecoder) value(sh *shape, v reflect.Value) error {
 	case kindUnion:
 		return d.union(sh, v)
 	case kindDocument:
-		return d.document(v)
+		return d.document(sh, v)
 	}
 	return d.scalar(sh, v)
 }
@@ -282,7 +287,7 @@ func (d *jsonDecoder) dictionary(sh *shape, v reflect.Value) error {
 }
 
 // document reads any JSON, keeping its numbers as they are written.
-func (d *jsonDecoder) document(v reflect.Value) error {
+func (d *jsonDecoder) document(sh *shape, v reflect.Value) error {
 	raw, err := d.in.ReadValue()
 	if err != nil {
 		return err
@@ -296,7 +301,7 @@ func (d *jsonDecoder) document(v reflect.Value) error {
 	if err := documentjson.NewDecoder().DecodeJSONInterface(parsed, &held); err != nil {
 		return d.mismatch("the document could not be read: %v.", err)
 	}
-	v.Set(reflect.ValueOf(d.newDocument(held)))
+	v.Set(reflect.ValueOf(sh.made(held)))
 	return nil
 }
 

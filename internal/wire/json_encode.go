@@ -57,6 +57,30 @@ func (e *jsonEncoder) value(sh *shape, p unsafe.Pointer) {
 	}
 }
 
+// appendJSON appends an answer's struct.
+func appendJSON(b []byte, sh *shape, out reflect.Value) ([]byte, error) {
+	e := jsonEncoder{b: b}
+	e.value(sh, address(out))
+	return e.b, e.err
+}
+
+// appendJSONError appends an error: its name, and beside it its members where it has a shape, else its message.
+func appendJSONError(b []byte, name, message string, sh *shape, members reflect.Value) []byte {
+	e := jsonEncoder{b: append(b, `{"__type":`...)}
+	e.string(name)
+	if sh == nil {
+		e.b = append(e.b, `,"message":`...)
+		e.string(message)
+		return append(e.b, '}')
+	}
+	m := jsonEncoder{}
+	m.structure(sh, address(members))
+	if len(m.b) > len("{}") {
+		e.b = append(e.b, ',')
+	}
+	return append(e.b, m.b[1:]...)
+}
+
 func (e *jsonEncoder) fail(format string, args ...any) {
 	if e.err == nil {
 		e.err = fmt.Errorf(format, args...)

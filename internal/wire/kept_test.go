@@ -20,8 +20,7 @@ type rowsOutput struct {
 }
 
 func TestKeptRows(t *testing.T) {
-	api := ECS(nil)
-	s := newShapes(&api)
+	s := newShapes(ecsRules)
 	a := &types.Task{TaskArn: aws.String("a"), Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("v")}}}
 	b := &types.Task{TaskArn: aws.String("b")}
 	untagged := *a
@@ -90,8 +89,7 @@ func TestKeptRowsAreBounded(t *testing.T) {
 
 // TestAModifiedRowIsFound: builds with the race detector notice that a row was modified after it was put.
 func TestAModifiedRowIsFound(t *testing.T) {
-	api := ECS(nil)
-	sh := newShapes(&api).of(reflect.TypeFor[*types.Task]())
+	sh := newShapes(ecsRules).of(reflect.TypeFor[*types.Task]())
 	row := &types.Task{TaskArn: aws.String("a")}
 	p := address(reflect.ValueOf(row).Elem())
 	e := jsonEncoder{}
@@ -111,8 +109,7 @@ func TestOnlyRowsAreKept(t *testing.T) {
 	type copies struct {
 		Tasks []types.Task `wire:"kept"`
 	}
-	api := ECS(nil)
-	sh := newShapes(&api).of(reflect.TypeFor[copies]())
+	sh := newShapes(ecsRules).of(reflect.TypeFor[copies]())
 	if err := sh.check("copies", map[*shape]bool{}); err == nil || !strings.Contains(err.Error(), "copies.tasks: a []types.Task cannot be put on the wire") {
 		t.Errorf("got %v", err)
 	}

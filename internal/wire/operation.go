@@ -11,16 +11,9 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// operation is one that is implemented.
-type operation struct {
-	call    func(ctx context.Context, in any) (any, error)
-	in, out *shape // of the structs
-	lenient bool
-}
-
 // readOperations reads the service's table.
 func (a *API) readOperations() error {
-	a.shapes = newShapes(a)
+	a.shapes = newShapes(a.rules())
 	a.operations = map[string]*operation{}
 	if a.Service == nil {
 		return nil
@@ -29,28 +22,14 @@ func (a *API) readOperations() error {
 		if !slices.Contains(a.Operations, o.Name) || a.operations[o.Name] != nil {
 			return fmt.Errorf("wire: %s has no operation %s, or the service has two", a.Name, o.Name)
 		}
-		made, err := a.newOperation(o)
+		made, err := a.shapes.operation(o)
 		if err != nil {
-			return err
+			return fmt.Errorf("wire: %s.%w", a.Name, err)
 		}
+		made.lenient = slices.Contains(a.Lenient, o.Name)
 		a.operations[o.Name] = made
 	}
 	return nil
-}
-
-func (a *API) newOperation(o call.Operation) (*operation, error) {
-	made := &operation{
-		call:    o.Call,
-		in:      a.shapes.of(o.In),
-		out:     a.shapes.of(o.Out),
-		lenient: slices.Contains(a.Lenient, o.Name),
-	}
-	for _, sh := range []*shape{made.in, made.out} {
-		if err := sh.check(a.Name+"."+sh.typ.Name(), map[*shape]bool{}); err != nil {
-			return nil, fmt.Errorf("wire: %w", err)
-		}
-	}
-	return made, nil
 }
 
 // find returns an implemented operation, or the refusal that says why there is none.

@@ -45,12 +45,7 @@ func (q *request) parseForm() error {
 }
 
 func (queryProtocol) decode(q *request, sh *shape, into reflect.Value) error {
-	root, err := newFormTree(q.form)
-	if err != nil {
-		return err
-	}
-	d := formDecoder{lenient: q.lenient()}
-	return d.structure(sh, root, "", into)
+	return decodeForm(q.form, sh, into, q.lenient())
 }
 
 func (queryProtocol) encode(b []byte, q *request, sh *shape, out reflect.Value) ([]byte, error) {

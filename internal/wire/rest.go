@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"runtime/debug"
 	"strconv"
-	"time"
 
 	"github.com/aws/smithy-go"
 	"github.com/google/uuid"
@@ -20,14 +20,33 @@ import (
 // output are spread over headers, parameters and XML, and bodies can be streams of any length. So an API
 // that speaks it has a way of its own through the handler.
 
-// maxIdle is how long a body may pause.
-const maxIdle = time.Minute
+// restAPI is one API that is spoken in REST.
+type restAPI struct {
+	Name       string
+	Title      string
+	Namespace  string
+	MaxBody    int64
+	Routes     []Route
+	Roots      map[string]string
+	Operations map[string]*operation
+}
 
-// serveREST answers one request.
-func (h *Handler) serveREST(w http.ResponseWriter, r *http.Request) {
-	q := &restRequest{Request: r, w: w, api: h.rest, id: uuid.NewString()}
+// restHandler answers the requests of one API.
+type restHandler struct {
+	api      restAPI
+	verifier *Verifier // nil takes any request
+	log      *slog.Logger
+}
+
+func newREST(api restAPI, v *Verifier, log *slog.Logger) *restHandler {
+	return &restHandler{api: api, verifier: v, log: log}
+}
+
+// ServeHTTP answers one request.
+func (h *restHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := &restRequest{Request: r, w: w, api: &h.api, id: uuid.NewString()}
 	w.Header().Set("x-amz-request-id", q.id)
-	err := h.answerREST(q)
+	err := h.answer(q)
 	if err == nil {
 		return
 	}
@@ -35,7 +54,7 @@ func (h *Handler) serveREST(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // the headers are gone: only the end of the connection can tell
 	}
 	if ours(r.Context(), err) {
-		h.opts.Log.Error("request failed", "service", q.api.Name, "operation", q.operation(), "request_id", q.id, "error", err)
+		h.log.Error("request failed", "service", q.api.Name, "operation", q.operation(), "request_id", q.id, "error", err)
 	}
 	q.refuse(asAPIError(err))
 }
@@ -48,7 +67,7 @@ type restRequest struct {
 	*http.Request
 	w      http.ResponseWriter
 	id     string
-	api    *API
+	api    *restAPI
 	target restTarget
 	route  *Route
 	op     *operation
@@ -62,24 +81,24 @@ func (q *restRequest) operation() string {
 	return q.route.Operation
 }
 
-func (h *Handler) answerREST(q *restRequest) (err error) {
+func (h *restHandler) answer(q *restRequest) (err error) {
 	if q.target, err = parseTarget(q.Request); err != nil {
 		return err
 	}
 	if q.Method == http.MethodOptions {
 		return refuseWith(http.StatusForbidden, "AccessForbidden", "CORSResponse: CORS requests are not answered.")
 	}
-	if q.route, err = q.api.routeTo(q.Request, q.target); err != nil {
+	if q.route, err = routeTo(q.api.Routes, q.Request, q.target); err != nil {
 		return err
 	}
-	caller, err := h.authenticateREST(q)
+	caller, err := verifyREST(h.verifier, q.Request, q.api.Name, q.target.query, bucketOfHost(q.Host))
 	if err != nil {
 		return err
 	}
 	if q.body, err = newRESTBody(q, caller); err != nil {
 		return err
 	}
-	if q.op = q.api.operations[q.route.Operation]; q.op == nil {
+	if q.op = q.api.Operations[q.route.Operation]; q.op == nil {
 		return refuseWith(http.StatusNotImplemented, "NotImplemented", "Pintle does not implement %s of %s yet.", q.route.Operation, q.api.Title)
 	}
 	in := reflect.New(q.op.in.typ)
@@ -131,20 +150,9 @@ func (q *restRequest) stream(status int, body io.ReadCloser) error {
 	return nil
 }
 
-// steadyWriter gives every write of its own the time that a client may take.
-type steadyWriter struct {
-	w          http.ResponseWriter
-	controller *http.ResponseController
-}
-
-func (s *steadyWriter) Write(b []byte) (int, error) {
-	s.controller.SetWriteDeadline(time.Now().Add(maxIdle)) //nolint:errcheck // tests' recorders have none
-	return s.w.Write(b)
-}
-
 // refuse answers with an error as S3 has it.
 func (q *restRequest) refuse(err smithy.APIError) {
-	code, status := restError(q.api, err)
+	code, status := restError(err)
 	if q.body != nil && q.body.broken() || q.Header.Get("Expect") != "" { // nor can clients tell whether the body that they expected to send belongs to this answer
 		q.w.Header().Set("Connection", "close")
 	}
@@ -179,13 +187,13 @@ func headersOf(err smithy.APIError) http.Header {
 }
 
 // restError is an error's code and status in S3, whose words for wire's refusals are its own.
-func restError(a *API, err smithy.APIError) (code string, status int) {
+func restError(err smithy.APIError) (code string, status int) {
 	r, ok := err.(*refusal)
 	if !ok {
 		if err == smithy.APIError(fault) {
 			return "InternalError", http.StatusInternalServerError
 		}
-		return err.ErrorCode(), a.statusOf(err)
+		return err.ErrorCode(), statusOf(err)
 	}
 	switch r.code {
 	case "SerializationException":

@@ -150,11 +150,7 @@ func (q *restRequest) decodeXML(sh *shape, into reflect.Value) error {
 	if err != nil || len(body) == 0 {
 		return err
 	}
-	root, err := parseXML(body)
-	if err != nil {
-		return err
-	}
-	return root.structure(sh, into)
+	return decodeXML(body, sh, into)
 }
 
 // setText sets a scalar from its text.

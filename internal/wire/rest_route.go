@@ -9,35 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-// Route is how requests for an operation look in REST: its method, a path of labels in braces, and what
-// else has to be there.
-type Route struct {
-	Operation, Method, Path string
-	Query                   []string // parameters that have to be there, some with a value
-	Headers                 []string // that have to be there
-	Status                  int      // of the answer
-}
-
-// Place is where a member is in HTTP.
-type Place struct {
-	In   place
-	Name string
-	Item string // the name of a list's elements, inside an element of its own; flattened where it is ""
-}
-
-// place is a part of an HTTP request or answer.
-type place uint8
-
-const (
-	inBody      place = iota // an element of the body's XML
-	inPayload                // the body itself
-	inPath                   // a label of the path
-	inQuery                  // a parameter
-	inHeader                 // a header
-	inHeaders                // all headers with a prefix
-	inAttribute              // an attribute of the element that the struct is
-)
-
 // restTarget is what a REST request's address says: a bucket, an object's key.
 type restTarget struct {
 	bucket, key string
@@ -98,15 +69,15 @@ func bucketOfHost(hostPort string) string {
 }
 
 // routeTo finds the route that a request is for: of those whose every need it meets, the one that needs most.
-func (a *API) routeTo(r *http.Request, t restTarget) (*Route, error) {
+func routeTo(routes []Route, r *http.Request, t restTarget) (*Route, error) {
 	method := r.Method
 	var best *Route
-	for i := range a.Routes {
-		route := &a.Routes[i]
-		if route.Method != method || route.Path != t.path() || !route.metBy(r, t) {
+	for i := range routes {
+		route := &routes[i]
+		if route.Method != method || route.Path != t.path() || !metBy(route, r, t) {
 			continue
 		}
-		if best == nil || route.needs() > best.needs() {
+		if best == nil || needs(route) > needs(best) {
 			best = route
 		}
 	}
@@ -116,9 +87,9 @@ func (a *API) routeTo(r *http.Request, t restTarget) (*Route, error) {
 	return best, nil
 }
 
-func (r *Route) needs() int { return len(r.Query) + len(r.Headers) }
+func needs(r *Route) int { return len(r.Query) + len(r.Headers) }
 
-func (r *Route) metBy(q *http.Request, t restTarget) bool {
+func metBy(r *Route, q *http.Request, t restTarget) bool {
 	for _, need := range r.Query {
 		name, value, fixed := strings.Cut(need, "=")
 		values, there := t.query[name]
@@ -132,33 +103,4 @@ func (r *Route) metBy(q *http.Request, t restTarget) bool {
 		}
 	}
 	return true
-}
-
-// isREST says whether a request is for the API that is spoken in REST: its signature's scope says so, or
-// nothing says that it is for another, and it has no form of its own.
-func (h *Handler) isREST(r *http.Request) bool {
-	if h.rest == nil {
-		return false
-	}
-	if scope := scopeOf(r); scope != "" {
-		return scope == h.rest.Name
-	}
-	if r.Header.Get(targetHeader) != "" {
-		return false
-	}
-	if service, _ := rpcPath(r); service != "" {
-		return false
-	}
-	query := r.URL.Query()
-	if query.Has("AWSAccessKeyId") || strings.HasPrefix(r.Header.Get("Authorization"), "AWS ") || bucketOfHost(r.Host) != "" {
-		return true
-	}
-	if _, pattern := h.mux.Handler(r); pattern != "" {
-		return false
-	}
-	host, _, _ := strings.Cut(r.Host, ".")
-	if api := h.byName[host]; api != nil {
-		return api == h.rest
-	}
-	return r.URL.Path != "/" && !query.Has("Action") // Query's clients call the root
 }

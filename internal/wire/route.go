@@ -47,12 +47,6 @@ func (h *Handler) apiOfForm(q *request) *API {
 	return h.byVersion[q.form.Get("Version")]
 }
 
-// scopeOf is the service that a request was signed for, or "".
-func scopeOf(r *http.Request) string {
-	a, _ := parseAuthorization(r.Header, r.URL.RawQuery)
-	return a.service
-}
-
 func isForm(r *http.Request) bool {
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return r.Method == http.MethodGet || mediaType == "application/x-www-form-urlencoded"
@@ -66,4 +60,43 @@ func (a *API) protocolOf(r *http.Request) Protocol {
 		}
 	}
 	return a.Protocols[0] // its own refusal says what is missing
+}
+
+// authenticate checks a request's signature, where the server has a verifier.
+func (h *Handler) authenticate(q *request) (Caller, error) {
+	if h.opts.Verifier == nil {
+		return unverified(q.Request), nil
+	}
+	return h.opts.Verifier.Verify(q.Context(), q.api.Name, Signed{
+		Method: q.Method, Path: q.URL.EscapedPath(), RawQuery: q.URL.RawQuery, Host: q.Host, Header: q.Header, Body: q.signed,
+	})
+}
+
+// isREST says whether a request is for the API that is spoken in REST: its signature's scope says so, or
+// nothing says that it is for another, and it has no form of its own.
+func (h *Handler) isREST(r *http.Request) bool {
+	if h.rest == nil {
+		return false
+	}
+	if scope := scopeOf(r); scope != "" {
+		return scope == h.rest.api.Name
+	}
+	if r.Header.Get(targetHeader) != "" {
+		return false
+	}
+	if service, _ := rpcPath(r); service != "" {
+		return false
+	}
+	query := r.URL.Query()
+	if query.Has("AWSAccessKeyId") || strings.HasPrefix(r.Header.Get("Authorization"), "AWS ") || bucketOfHost(r.Host) != "" {
+		return true
+	}
+	if _, pattern := h.mux.Handler(r); pattern != "" {
+		return false
+	}
+	host, _, _ := strings.Cut(r.Host, ".")
+	if api := h.byName[host]; api != nil {
+		return api.Name == h.rest.api.Name
+	}
+	return r.URL.Path != "/" && !query.Has("Action") // Query's clients call the root
 }

@@ -27,6 +27,7 @@ type shape struct {
 	byForm  map[string]*member // by the names that Query has for them
 	zero    bool               // of a number: whether 0 becomes call.Zero
 	kept    *keptRows          // of a list of rows that never change: their JSON
+	made    func(any) any      // of a document: how one is made
 }
 
 type kind uint8
@@ -62,17 +63,6 @@ type member struct {
 	typ    reflect.Type // of the variant: the struct whose Value is the member
 }
 
-// FormName is what Query calls a member. It has lists and maps flat then: Name.1, or Name.1.Key and Name.1.Value.
-type FormName struct{ Name, Key, Value string }
-
-// entry is what Query calls the key and the value of a map's entry.
-func (f FormName) entry() (key, value string) {
-	if f.Key == "" {
-		return "key", "value"
-	}
-	return f.Key, f.Value
-}
-
 var (
 	timeType     = reflect.TypeFor[time.Time]()
 	readerType   = reflect.TypeFor[io.Reader]()
@@ -82,24 +72,30 @@ var (
 	}]()
 )
 
+// rules are what the types of one API do not tell of their shapes.
+type rules struct {
+	CamelCase   bool                // whether members begin with a lower-case letter
+	Names       map[string]string   // of members that are exceptions, by "<Struct>.<Field>"
+	InputNames  map[string]string   // of those in requests; nil where they are as in answers
+	FormNames   map[string]FormName // of members that Query calls otherwise
+	Places      map[string]Place    // of members that are not in the body, or are lists of elements with another name
+	Unions      []any               // a pointer to each variant
+	NewDocument func(any) any       // makes a document; nil where there are none
+	TellZero    bool                // whether a 0 that was sent becomes call.Zero where the struct could not tell it from none
+}
+
 // shapes makes the shapes of one API's types, each once.
 type shapes struct {
-	camelCase bool
-	names     map[string]string
-	inputs    map[string]string
-	forms     map[string]FormName
-	zero      bool // API.TellZero
-	places    map[string]Place
-	variants  []reflect.Type // of unions
-	documents bool           // whether documents can be made
+	rules
+	variants []reflect.Type // of unions
 
 	mu   sync.RWMutex
 	made map[reflect.Type]*shape
 }
 
-func newShapes(a *API) *shapes {
-	s := &shapes{camelCase: a.CamelCase, names: a.Names, inputs: a.InputNames, forms: a.FormNames, zero: a.TellZero, places: a.Places, documents: a.NewDocument != nil, made: map[reflect.Type]*shape{}}
-	for _, v := range a.Unions {
+func newShapes(r rules) *shapes {
+	s := &shapes{rules: r, made: map[reflect.Type]*shape{}}
+	for _, v := range r.Unions {
 		s.variants = append(s.variants, reflect.TypeOf(v))
 	}
 	return s
@@ -170,7 +166,7 @@ func (s *shapes) makeStruct(sh *shape) {
 	for i := range sh.typ.NumField() {
 		f := sh.typ.Field(i)
 		if f.IsExported() && f.Name != "ResultMetadata" && f.Name != "ErrorCodeOverride" { // the SDK's own, no members
-			m := member{name: s.memberName(sh.typ, f.Name), input: s.inputName(sh.typ, f.Name), form: s.forms[sh.typ.Name()+"."+f.Name], shape: s.makeMember(f.Type), index: i, offset: f.Offset, place: s.places[sh.typ.Name()+"."+f.Name]}
+			m := member{name: s.memberName(sh.typ, f.Name), input: s.inputName(sh.typ, f.Name), form: s.FormNames[sh.typ.Name()+"."+f.Name], shape: s.makeMember(f.Type), index: i, offset: f.Offset, place: s.Places[sh.typ.Name()+"."+f.Name]}
 			if m.place.In == inBody && m.place.Name != "" {
 				m.name = m.place.Name
 			}
@@ -186,7 +182,7 @@ func (s *shapes) makeStruct(sh *shape) {
 // makeMember makes the shape of a struct's field.
 func (s *shapes) makeMember(t reflect.Type) *shape {
 	sh := s.make(t)
-	if !s.zero || sh.kind != kindInt {
+	if !s.TellZero || sh.kind != kindInt {
 		return sh
 	}
 	tells := *sh
@@ -210,8 +206,8 @@ func (s *shapes) makeInterface(sh *shape) {
 		return
 	}
 	if sh.typ.Implements(documentType) {
-		if s.documents {
-			sh.kind = kindDocument
+		if s.NewDocument != nil {
+			sh.kind, sh.made = kindDocument, s.NewDocument
 		}
 		return
 	}
@@ -244,10 +240,10 @@ func (sh *shape) index() {
 
 // memberName is the wire's name of a type's field or variant.
 func (s *shapes) memberName(t reflect.Type, name string) string {
-	if exception := s.names[t.Name()+"."+name]; exception != "" {
+	if exception := s.Names[t.Name()+"."+name]; exception != "" {
 		return exception
 	}
-	if !s.camelCase {
+	if !s.CamelCase {
 		return name
 	}
 	r, n := utf8.DecodeRuneInString(name)
@@ -256,10 +252,10 @@ func (s *shapes) memberName(t reflect.Type, name string) string {
 
 // inputName is the name of a type's field in requests, "" where it is that in answers.
 func (s *shapes) inputName(t reflect.Type, name string) string {
-	if s.inputs == nil {
+	if s.InputNames == nil {
 		return ""
 	}
-	return cmp.Or(s.inputs[t.Name()+"."+name], name)
+	return cmp.Or(s.InputNames[t.Name()+"."+name], name)
 }
 
 // check returns an error that names the first member without a place on the wire.

@@ -58,17 +58,6 @@ type Signed struct {
 // maxSkew is how far a signature's time may be from the server's.
 const maxSkew = 15 * time.Minute
 
-// authenticate checks a request's signature, where the server has a verifier.
-func (h *Handler) authenticate(q *request) (Caller, error) {
-	if h.opts.Verifier == nil {
-		a, _ := parseAuthorization(q.Header, q.URL.RawQuery)
-		return Caller{AccessKeyID: a.accessKeyID}, nil
-	}
-	return h.opts.Verifier.Verify(q.Context(), q.api.Name, Signed{
-		Method: q.Method, Path: q.URL.EscapedPath(), RawQuery: q.URL.RawQuery, Host: q.Host, Header: q.Header, Body: q.signed,
-	})
-}
-
 // Verify checks the signature over s, made for the service, and says whose it is. Its errors are API
 // errors, with the names that AWS JSON has for them.
 func (v *Verifier) Verify(ctx context.Context, service string, s Signed) (Caller, error) {

@@ -26,14 +26,13 @@ const (
 	unsignedPayload   = "UNSIGNED-PAYLOAD"
 )
 
-// authenticateREST checks a request's signature, where the server has a verifier; that a presigned URL is
-// still good, always.
-func (h *Handler) authenticateREST(q *restRequest) (Caller, error) {
-	if q.target.query.Has("AWSAccessKeyId") {
-		return h.authenticateV2(q)
+// verifyREST checks a request's signature, where there is a verifier; that a presigned URL is still good, always. The bucket is the
+// one that the host names, if any.
+func verifyREST(v *Verifier, r *http.Request, service string, query url.Values, bucket string) (Caller, error) {
+	if query.Has("AWSAccessKeyId") {
+		return verifyV2(v, r, query, bucket)
 	}
-	a, err := parseAuthorization(q.Header, q.URL.RawQuery)
-	v := h.opts.Verifier
+	a, err := parseAuthorization(r.Header, r.URL.RawQuery)
 	if v == nil {
 		if err == nil && a.presigned {
 			err = a.checkPresigned(time.Now())
@@ -45,10 +44,10 @@ func (h *Handler) authenticateREST(q *restRequest) (Caller, error) {
 	if err != nil {
 		return Caller{}, err
 	}
-	if err := v.checkScope(a, q.api.Name, q.Header); err != nil {
+	if err := v.checkScope(a, service, r.Header); err != nil {
 		return Caller{}, err
 	}
-	if err := checkAllSigned(a, q.Header); err != nil {
+	if err := checkAllSigned(a, r.Header); err != nil {
 		return Caller{}, err
 	}
 	if a.presigned {
@@ -59,18 +58,18 @@ func (h *Handler) authenticateREST(q *restRequest) (Caller, error) {
 	if err != nil {
 		return Caller{}, err
 	}
-	c, err := v.credential(q.Context(), a)
+	c, err := v.credential(r.Context(), a)
 	if err != nil {
 		return Caller{}, err
 	}
-	hash := q.contentHash()
+	hash := contentHash(r, query)
 	if a.presigned {
 		hash = cmp.Or(hash, unsignedPayload)
-	} else if q.Header.Get(contentHashHeader) == "" {
+	} else if r.Header.Get(contentHashHeader) == "" {
 		return Caller{}, refuse("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
 	}
 	key := signingKey(c.SecretAccessKey, a)
-	signature := chainSigner{key, a, ""}.sign(algorithm, hashHex([]byte(canonicalRequest(q.Request, a, hash))))
+	signature := chainSigner{key, a, ""}.sign(algorithm, hashHex([]byte(canonicalRequest(r, a, hash))))
 	if subtle.ConstantTimeCompare([]byte(signature), []byte(a.signature)) == 0 {
 		return Caller{}, noMatch()
 	}
@@ -78,8 +77,8 @@ func (h *Handler) authenticateREST(q *restRequest) (Caller, error) {
 }
 
 // contentHash is what the request says of its body; a presigned URL may say it in a parameter.
-func (q *restRequest) contentHash() string {
-	return cmp.Or(q.Header.Get(contentHashHeader), q.target.query.Get(contentHashHeader))
+func contentHash(r *http.Request, query url.Values) string {
+	return cmp.Or(r.Header.Get(contentHashHeader), query.Get(contentHashHeader))
 }
 
 func noMatch() error {
@@ -222,11 +221,10 @@ var signedInV2 = []string{
 	"storageClass", "tagging", "torrent", "uploadId", "uploads", "versionId", "versioning", "versions", "website",
 }
 
-// authenticateV2 checks a presigned URL of version 2.
-func (h *Handler) authenticateV2(q *restRequest) (Caller, error) {
-	query := q.target.query
+// verifyV2 checks a presigned URL of version 2.
+func verifyV2(v *Verifier, r *http.Request, query url.Values, bucket string) (Caller, error) {
 	id, now := query.Get("AWSAccessKeyId"), time.Now()
-	if v := h.opts.Verifier; v != nil {
+	if v != nil {
 		now = v.now()
 	}
 	expires, err := strconv.ParseInt(query.Get("Expires"), 10, 64)
@@ -236,15 +234,15 @@ func (h *Handler) authenticateV2(q *restRequest) (Caller, error) {
 	if now.Unix() > expires {
 		return Caller{}, refuseWith(http.StatusForbidden, "AccessDenied", "Request has expired")
 	}
-	if h.opts.Verifier == nil {
+	if v == nil {
 		return Caller{AccessKeyID: id}, nil
 	}
-	c, err := h.opts.Verifier.credential(q.Context(), authorization{accessKeyID: id, sessionToken: query.Get("x-amz-security-token")})
+	c, err := v.credential(r.Context(), authorization{accessKeyID: id, sessionToken: query.Get("x-amz-security-token")})
 	if err != nil {
 		return Caller{}, err
 	}
 	mac := hmac.New(sha1.New, []byte(c.SecretAccessKey))
-	mac.Write([]byte(canonicalV2(q)))
+	mac.Write([]byte(canonicalV2(r, query, bucket)))
 	signature, err := base64.StdEncoding.DecodeString(query.Get("Signature"))
 	if err != nil || !hmac.Equal(signature, mac.Sum(nil)) {
 		return Caller{}, noMatch()
@@ -254,29 +252,28 @@ func (h *Handler) authenticateV2(q *restRequest) (Caller, error) {
 
 // canonicalV2 is the text that version 2 signs. What is a header otherwise may be a parameter of the URL; of the two, the header
 // is what counts.
-func canonicalV2(q *restRequest) string {
-	query := q.target.query
+func canonicalV2(r *http.Request, query url.Values, bucket string) string {
 	amz := map[string]string{}
 	for name, values := range query {
 		if lower := strings.ToLower(name); strings.HasPrefix(lower, "x-amz-") {
 			amz[lower] = strings.Join(values, ",")
 		}
 	}
-	for name, values := range q.Header {
+	for name, values := range r.Header {
 		if lower := strings.ToLower(name); strings.HasPrefix(lower, "x-amz-") {
 			amz[lower] = strings.Join(values, ",")
 		}
 	}
 	lines := []string{
-		q.Method, cmp.Or(q.Header.Get("Content-Md5"), query.Get("content-md5")),
-		cmp.Or(q.Header.Get("Content-Type"), query.Get("content-type")), query.Get("Expires"),
+		r.Method, cmp.Or(r.Header.Get("Content-Md5"), query.Get("content-md5")),
+		cmp.Or(r.Header.Get("Content-Type"), query.Get("content-type")), query.Get("Expires"),
 	}
 	for _, name := range slices.Sorted(maps.Keys(amz)) {
 		lines = append(lines, name+":"+amz[name])
 	}
-	resource := q.URL.EscapedPath()
-	if bucketOfHost(q.Host) != "" {
-		resource = "/" + q.target.bucket + resource
+	resource := r.URL.EscapedPath()
+	if bucket != "" {
+		resource = "/" + bucket + resource
 	}
 	var sub []string
 	for _, name := range signedInV2 { // they are in order

@@ -57,6 +57,20 @@ type Service interface {
 
 const defaultMaxBody = 1 << 20
 
+// rules are what the API's shapes are made by.
+func (a *API) rules() rules {
+	return rules{
+		CamelCase:   a.CamelCase,
+		Names:       a.Names,
+		InputNames:  a.InputNames,
+		FormNames:   a.FormNames,
+		Places:      a.Places,
+		Unions:      a.Unions,
+		NewDocument: a.NewDocument,
+		TellZero:    a.TellZero,
+	}
+}
+
 // Options say how requests are checked.
 type Options struct {
 	// Verifier checks signatures; nil takes any request, for servers on loopback.
@@ -71,7 +85,7 @@ type Handler struct {
 	byTarget  map[string]*API
 	byName    map[string]*API
 	byVersion map[string]*API
-	rest      *API           // the one that is spoken in REST
+	rest      *restHandler   // of the API that is spoken in REST
 	mux       *http.ServeMux // of what is no API
 }
 
@@ -106,7 +120,15 @@ func (h *Handler) add(a *API) error {
 	h.apis = append(h.apis, a)
 	h.byName[a.Name] = a
 	if len(a.Routes) > 0 {
-		h.rest = a
+		h.rest = newREST(restAPI{
+			Name:       a.Name,
+			Title:      a.Title,
+			Namespace:  a.Namespace,
+			MaxBody:    a.MaxBody,
+			Routes:     a.Routes,
+			Roots:      a.Roots,
+			Operations: a.operations,
+		}, h.opts.Verifier, h.opts.Log)
 	}
 	if a.TargetPrefix != "" {
 		h.byTarget[a.TargetPrefix] = a
@@ -125,7 +147,7 @@ func (h *Handler) Handle(pattern string, handler http.Handler) { h.mux.Handle(pa
 // ServeHTTP is http.Handler's.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.isREST(r) { // before the paths below: a bucket may have any name
-		h.serveREST(w, r)
+		h.rest.ServeHTTP(w, r)
 		return
 	}
 	if _, pattern := h.mux.Handler(r); pattern != "" {

@@ -22,6 +22,15 @@ func malformedXML(why string) error {
 	return refuse("MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema: %s.", why)
 }
 
+// decodeXML reads a document into a struct.
+func decodeXML(body []byte, sh *shape, into reflect.Value) error {
+	root, err := parseXML(body)
+	if err != nil {
+		return err
+	}
+	return root.structure(sh, into)
+}
+
 // parseXML reads a document.
 func parseXML(body []byte) (*xmlNode, error) {
 	d := xml.NewDecoder(strings.NewReader(string(body)))

@@ -78,23 +78,3 @@ func FuzzChunked(f *testing.F) {
 		}
 	})
 }
-
-// FuzzXML reads any text as a request's XML: it is read or refused.
-func FuzzXML(f *testing.F) {
-	f.Add([]byte(`<Delete><Object><Key>a</Key></Object><Quiet>true</Quiet></Delete>`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		n, err := parseXML(b)
-		if (n == nil) == (err == nil) {
-			t.Errorf("%v, %v", n, err)
-		}
-	})
-}
-
-// TestBucketOfHost has hosts without a bucket; TestVirtualHosts has those with one.
-func TestBucketOfHost(t *testing.T) {
-	for _, host := range []string{"127.0.0.1:4566", "[::1]:4566", "localhost", "s3.localhost", "localhost.localstack.cloud:4566", "s3.localhost.localstack.cloud:4566", "b.localstack.cloud", "s3.amazonaws.com", "s3.us-east-1.amazonaws.com", "ecs.us-east-1.amazonaws.com", "pintle.example.com"} {
-		if b := bucketOfHost(host); b != "" {
-			t.Errorf("%s has the bucket %q", host, b)
-		}
-	}
-}
