@@ -6,30 +6,32 @@ import (
 
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/traits"
+	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
 func (a *API) statusOf(err smithy.APIError) int {
 	if e, ok := a.QueryErrors[err.ErrorCode()]; ok {
 		return e.Status
 	}
-	return statusOf(err)
+	return refusal.StatusOf(err)
 }
 
 // errorName is an error's name in JSON.
 func (a *API) errorName(err smithy.APIError) string {
-	if _, ok := err.(*refusal); ok {
+	if _, ok := err.(*refusal.Refusal); ok {
 		return err.ErrorCode()
 	}
 	return a.ErrorSpace + err.ErrorCode()
 }
 
-// modeled is the shape of an error that the SDK made from the service's model, and its struct; nil for others.
-func (a *API) modeled(err smithy.APIError) (*shape, reflect.Value) {
-	v, ok := modeled(err)
+// Modeled is the shape of an error that the SDK made from the service's model, and its struct; nil for others.
+func (a *API) modeled(err smithy.APIError) (*codec.Shape, reflect.Value) {
+	v, ok := refusal.Modeled(err)
 	if !ok {
 		return nil, v
 	}
-	return a.shapes.of(v.Type()), v
+	return a.shapes.Of(v.Type()), v
 }
 
 // QueryError is what an error of a service's model is in Query.

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
+	"github.com/pintle/pintle/internal/wire/codec"
 )
 
 // clients are what the services' structs are found by.
@@ -27,7 +28,7 @@ var clients = []struct {
 // makes a member's name from its field's must agree with them for each struct of each operation.
 func TestMemberNamesAreTheModels(t *testing.T) {
 	for _, c := range clients {
-		s := newShapes(c.api.rules())
+		s := codec.NewShapes(c.api.rules())
 		checked := 0
 		for _, sh := range everyShape(t, s, c.client) {
 			want := modelNames(sh)
@@ -35,9 +36,9 @@ func TestMemberNamesAreTheModels(t *testing.T) {
 				continue
 			}
 			checked++
-			got := slices.Sorted(maps.Keys(sh.byName))
+			got := slices.Sorted(maps.Keys(sh.ByName))
 			if !slices.Equal(got, want) {
-				t.Errorf("%s: %s has members %v, in the model %v", c.api.Name, sh.typ, got, want)
+				t.Errorf("%s: %s has members %v, in the model %v", c.api.Name, sh.Type, got, want)
 			}
 		}
 		t.Logf("%s: %d structs", c.api.Name, checked)
@@ -61,28 +62,28 @@ func TestOperationsAreTheSDKs(t *testing.T) {
 }
 
 // everyShape is the shape of each struct that a client's operations use.
-func everyShape(t *testing.T, s *shapes, client any) map[reflect.Type]*shape {
-	structs := map[reflect.Type]*shape{}
-	var add func(sh *shape)
-	add = func(sh *shape) {
-		if sh.elem != nil {
-			add(sh.elem)
+func everyShape(t *testing.T, s *codec.Shapes, client any) map[reflect.Type]*codec.Shape {
+	structs := map[reflect.Type]*codec.Shape{}
+	var add func(sh *codec.Shape)
+	add = func(sh *codec.Shape) {
+		if sh.Elem != nil {
+			add(sh.Elem)
 		}
-		if structs[sh.typ] != nil {
+		if structs[sh.Type] != nil {
 			return
 		}
-		if sh.kind == kindStructure {
-			structs[sh.typ] = sh
+		if sh.Kind == codec.KindStructure {
+			structs[sh.Type] = sh
 		}
-		for _, m := range sh.members {
-			add(m.shape)
+		for _, m := range sh.Members {
+			add(m.Shape)
 		}
 	}
 	typ := reflect.TypeOf(client)
 	for i := range typ.NumMethod() {
 		if m := typ.Method(i).Type; m.NumIn() == 4 && m.NumOut() == 2 {
-			add(s.of(m.In(2).Elem()))
-			add(s.of(m.Out(0).Elem()))
+			add(s.Of(m.In(2).Elem()))
+			add(s.Of(m.Out(0).Elem()))
 		}
 	}
 	if len(structs) == 0 {
@@ -93,8 +94,8 @@ func everyShape(t *testing.T, s *shapes, client any) map[reflect.Type]*shape {
 
 // modelNames are the names of a structure's members in the service's model, nil where the SDK has
 // them not.
-func modelNames(sh *shape) []string {
-	v, ok := reflect.New(sh.typ).Interface().(smithy.Serializable)
+func modelNames(sh *codec.Shape) []string {
+	v, ok := reflect.New(sh.Type).Interface().(smithy.Serializable)
 	if !ok {
 		return nil
 	}

@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"runtime/debug"
 	"slices"
 
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/refusal"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // readOperations reads the service's table.
 func (a *API) readOperations() error {
-	a.shapes = newShapes(a.rules())
-	a.operations = map[string]*operation{}
+	a.shapes = codec.NewShapes(a.rules())
+	a.operations = map[string]*codec.Operation{}
 	if a.Service == nil {
 		return nil
 	}
@@ -22,49 +24,49 @@ func (a *API) readOperations() error {
 		if !slices.Contains(a.Operations, o.Name) || a.operations[o.Name] != nil {
 			return fmt.Errorf("wire: %s has no operation %s, or the service has two", a.Name, o.Name)
 		}
-		made, err := a.shapes.operation(o)
+		made, err := a.shapes.Operation(o)
 		if err != nil {
 			return fmt.Errorf("wire: %s.%w", a.Name, err)
 		}
-		made.lenient = slices.Contains(a.Lenient, o.Name)
+		made.Lenient = slices.Contains(a.Lenient, o.Name)
 		a.operations[o.Name] = made
 	}
 	return nil
 }
 
 // find returns an implemented operation, or the refusal that says why there is none.
-func (a *API) find(name string) (*operation, error) {
+func (a *API) find(name string) (*codec.Operation, error) {
 	if o := a.operations[name]; o != nil {
 		return o, nil
 	}
 	if slices.Contains(a.Operations, name) {
-		return nil, refuseWith(http.StatusNotImplemented, "NotImplementedException", "Pintle does not implement %s of %s yet.", name, a.Title)
+		return nil, refusal.With(http.StatusNotImplemented, "NotImplementedException", "Pintle does not implement %s of %s yet.", name, a.Title)
 	}
-	return nil, refuse("UnknownOperationException", "%s has no operation %q.", a.Title, name)
+	return nil, refusal.New("UnknownOperationException", "%s has no operation %q.", a.Title, name)
 }
 
 // answer runs the request's operation and returns its answer, in memory that is the request's.
-func (q *request) answer(ctx context.Context, caller Caller) (b []byte, err error) {
+func (q *request) answer(ctx context.Context, caller sign.Caller) (b []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			b, err = nil, &panicked{p, debug.Stack()}
+			b, err = nil, refusal.Panic(p)
 		}
 	}()
 	if q.op, err = q.api.find(q.operation); err != nil {
 		return nil, err
 	}
-	in := reflect.New(q.op.in.typ)
-	if err := q.protocol.decode(q, q.op.in, in.Elem()); err != nil {
+	in := reflect.New(q.op.In.Type)
+	if err := q.protocol.decode(q, q.op.In, in.Elem()); err != nil {
 		return nil, err
 	}
-	if m := q.op.in.byName[q.api.URLMember]; m != nil && in.Elem().Field(m.index).IsNil() && q.URL.Path != "/" {
-		in.Elem().Field(m.index).Set(reflect.ValueOf(new("http://" + q.Host + q.URL.Path)))
+	if m := q.op.In.ByName[q.api.URLMember]; m != nil && in.Elem().Field(m.Index).IsNil() && q.URL.Path != "/" {
+		in.Elem().Field(m.Index).Set(reflect.ValueOf(new("http://" + q.Host + q.URL.Path)))
 	}
 	ctx = call.With(ctx, call.Call{RequestID: q.id, Service: q.api.Name, Operation: q.operation, AccessKeyID: caller.AccessKeyID, Principal: caller.Arn})
-	out, err := q.op.call(ctx, in.Interface())
+	out, err := q.op.Call(ctx, in.Interface())
 	if err != nil {
 		return nil, err
 	}
-	q.out, err = q.protocol.encode(q.out[:0], q, q.op.out, reflect.ValueOf(out).Elem())
+	q.out, err = q.protocol.encode(q.out[:0], q, q.op.Out, reflect.ValueOf(out).Elem())
 	return q.out, err
 }

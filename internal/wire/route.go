@@ -4,6 +4,10 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+
+	"github.com/pintle/pintle/internal/wire/refusal"
+	"github.com/pintle/pintle/internal/wire/rest"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // route finds the API that a request is for, and the protocol that it is in: by its target or path,
@@ -18,8 +22,8 @@ func (h *Handler) route(q *request) error {
 		q.api = h.apiOfForm(q)
 	}
 	if q.api == nil {
-		return refuse("UnknownOperationException", "The request is for no service that runs here: %s is %q, the signature is for %q.",
-			targetHeader, q.Header.Get(targetHeader), scopeOf(q.Request))
+		return refusal.New("UnknownOperationException", "The request is for no service that runs here: %s is %q, the signature is for %q.",
+			sign.TargetHeader, q.Header.Get(sign.TargetHeader), sign.ScopeOf(q.Request))
 	}
 	q.protocol = q.api.protocolOf(q.Request)
 	return nil
@@ -29,11 +33,11 @@ func (h *Handler) apiOf(r *http.Request) *API {
 	if service, _ := rpcPath(r); service != "" {
 		return h.byTarget[service]
 	}
-	if target := r.Header.Get(targetHeader); target != "" {
+	if target := r.Header.Get(sign.TargetHeader); target != "" {
 		prefix, _, _ := strings.Cut(target, ".")
 		return h.byTarget[prefix]
 	}
-	if api := h.byName[scopeOf(r)]; api != nil {
+	if api := h.byName[sign.ScopeOf(r)]; api != nil {
 		return api
 	}
 	host, _, _ := strings.Cut(r.Host, ".")
@@ -63,11 +67,11 @@ func (a *API) protocolOf(r *http.Request) Protocol {
 }
 
 // authenticate checks a request's signature, where the server has a verifier.
-func (h *Handler) authenticate(q *request) (Caller, error) {
+func (h *Handler) authenticate(q *request) (sign.Caller, error) {
 	if h.opts.Verifier == nil {
-		return unverified(q.Request), nil
+		return sign.Unverified(q.Request), nil
 	}
-	return h.opts.Verifier.Verify(q.Context(), q.api.Name, Signed{
+	return h.opts.Verifier.Verify(q.Context(), q.api.Name, sign.Signed{
 		Method: q.Method, Path: q.URL.EscapedPath(), RawQuery: q.URL.RawQuery, Host: q.Host, Header: q.Header, Body: q.signed,
 	})
 }
@@ -78,17 +82,17 @@ func (h *Handler) isREST(r *http.Request) bool {
 	if h.rest == nil {
 		return false
 	}
-	if scope := scopeOf(r); scope != "" {
-		return scope == h.rest.api.Name
+	if scope := sign.ScopeOf(r); scope != "" {
+		return scope == h.rest.Api.Name
 	}
-	if r.Header.Get(targetHeader) != "" {
+	if r.Header.Get(sign.TargetHeader) != "" {
 		return false
 	}
 	if service, _ := rpcPath(r); service != "" {
 		return false
 	}
 	query := r.URL.Query()
-	if query.Has("AWSAccessKeyId") || strings.HasPrefix(r.Header.Get("Authorization"), "AWS ") || bucketOfHost(r.Host) != "" {
+	if query.Has("AWSAccessKeyId") || strings.HasPrefix(r.Header.Get("Authorization"), "AWS ") || rest.BucketOfHost(r.Host) != "" {
 		return true
 	}
 	if _, pattern := h.mux.Handler(r); pattern != "" {
@@ -96,7 +100,7 @@ func (h *Handler) isREST(r *http.Request) bool {
 	}
 	host, _, _ := strings.Cut(r.Host, ".")
 	if api := h.byName[host]; api != nil {
-		return api.Name == h.rest.api.Name
+		return api.Name == h.rest.Api.Name
 	}
 	return r.URL.Path != "/" && !query.Has("Action") // Query's clients call the root
 }

@@ -13,40 +13,44 @@ import (
 	"strconv"
 
 	"github.com/google/uuid"
-
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/model"
+	"github.com/pintle/pintle/internal/wire/refusal"
+	"github.com/pintle/pintle/internal/wire/rest"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 //go:generate go run ./gen
 
 // API is one AWS service as clients know it.
 type API struct {
-	Name         string                // in the scope of signatures and in host names: "ecs"
-	Title        string                // for people: "Amazon ECS"
-	Protocols    []Protocol            // how it is spoken; a request is in the first that claims it
-	TargetPrefix string                // before the operation in X-Amz-Target, for JSON
-	Version      string                // of the API, for Query and EC2's
-	Namespace    string                // of the answers' XML, for Query and EC2's
-	CamelCase    bool                  // whether members begin with a lower-case letter
-	Names        map[string]string     // of members that are exceptions, by "<Struct>.<Field>"
-	InputNames   map[string]string     // of those in requests, for EC2, where the others have the SDK's; nil where they are as in answers
-	FormNames    map[string]FormName   // of members that Query calls otherwise, by "<Struct>.<Field>"
-	URLMember    string                // of inputs: the URL that a request went to, where it does not say so itself
-	TellZero     bool                  // whether a 0 that was sent becomes call.Zero where the struct could not tell it from none
-	ErrorSpace   string                // before errors' names in JSON, with a #
-	QueryErrors  map[string]QueryError // by their names in the model, for a service that began with Query
-	Operations   []string              // every operation that the service has on AWS
-	Lenient      []string              // those whose unknown members are ignored: nodes of other versions call them
-	MaxBody      int64                 // bytes; 1 MiB where it is 0
-	Unions       []any                 // a pointer to each variant of the unions that operations use
-	NewDocument  func(any) any         // the SDK's document.NewLazyDocument, for a service with documents
-	Routes       []Route               // of the operations, for REST, which an API speaks instead of any Protocol
-	Places       map[string]Place      // of members, for REST, by "<Struct>.<Field>"
-	Roots        map[string]string     // the answers' XML elements, for REST, by operation
-	Service      Service               // what answers; nil where nothing does yet
+	Name         string                    // in the scope of signatures and in host names: "ecs"
+	Title        string                    // for people: "Amazon ECS"
+	Protocols    []Protocol                // how it is spoken; a request is in the first that claims it
+	TargetPrefix string                    // before the operation in X-Amz-Target, for JSON
+	Version      string                    // of the API, for Query and EC2's
+	Namespace    string                    // of the answers' XML, for Query and EC2's
+	CamelCase    bool                      // whether members begin with a lower-case letter
+	Names        map[string]string         // of members that are exceptions, by "<Struct>.<Field>"
+	InputNames   map[string]string         // of those in requests, for EC2, where the others have the SDK's; nil where they are as in answers
+	FormNames    map[string]model.FormName // of members that Query calls otherwise, by "<Struct>.<Field>"
+	URLMember    string                    // of inputs: the URL that a request went to, where it does not say so itself
+	TellZero     bool                      // whether a 0 that was sent becomes call.Zero where the struct could not tell it from none
+	ErrorSpace   string                    // before errors' names in JSON, with a #
+	QueryErrors  map[string]QueryError     // by their names in the model, for a service that began with Query
+	Operations   []string                  // every operation that the service has on AWS
+	Lenient      []string                  // those whose unknown members are ignored: nodes of other versions call them
+	MaxBody      int64                     // bytes; 1 MiB where it is 0
+	Unions       []any                     // a pointer to each variant of the unions that operations use
+	NewDocument  func(any) any             // the SDK's document.NewLazyDocument, for a service with documents
+	Routes       []model.Route             // of the operations, for REST, which an API speaks instead of any Protocol
+	Places       map[string]model.Place    // of members, for REST, by "<Struct>.<Field>"
+	Roots        map[string]string         // the answers' XML elements, for REST, by operation
+	Service      Service                   // what answers; nil where nothing does yet
 
-	shapes     *shapes
-	operations map[string]*operation
+	shapes     *codec.Shapes
+	operations map[string]*codec.Operation
 }
 
 // Service is what answers an API's operations. Each service's table is generated beside its methods.
@@ -57,9 +61,9 @@ type Service interface {
 
 const defaultMaxBody = 1 << 20
 
-// rules are what the API's shapes are made by.
-func (a *API) rules() rules {
-	return rules{
+// Rules are what the API's shapes are made by.
+func (a *API) rules() codec.Rules {
+	return codec.Rules{
 		CamelCase:   a.CamelCase,
 		Names:       a.Names,
 		InputNames:  a.InputNames,
@@ -74,7 +78,7 @@ func (a *API) rules() rules {
 // Options say how requests are checked.
 type Options struct {
 	// Verifier checks signatures; nil takes any request, for servers on loopback.
-	Verifier *Verifier
+	Verifier *sign.Verifier
 	Log      *slog.Logger
 }
 
@@ -85,7 +89,7 @@ type Handler struct {
 	byTarget  map[string]*API
 	byName    map[string]*API
 	byVersion map[string]*API
-	rest      *restHandler   // of the API that is spoken in REST
+	rest      *rest.Handler  // of the API that is spoken in REST
 	mux       *http.ServeMux // of what is no API
 }
 
@@ -120,7 +124,7 @@ func (h *Handler) add(a *API) error {
 	h.apis = append(h.apis, a)
 	h.byName[a.Name] = a
 	if len(a.Routes) > 0 {
-		h.rest = newREST(restAPI{
+		h.rest = rest.New(rest.API{
 			Name:       a.Name,
 			Title:      a.Title,
 			Namespace:  a.Namespace,
@@ -161,7 +165,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	if err != nil {
 		body, status = h.answerError(q, err)
-		q.api.describeError(header, asAPIError(err))
+		q.api.describeError(header, refusal.AsAPIError(err))
 	}
 	header.Set("x-amzn-RequestId", q.id)
 	q.protocol.describe(header)
@@ -198,8 +202,8 @@ func (h *Handler) answerError(q *request, err error) (body []byte, status int) {
 	if q.protocol == nil {
 		q.protocol = q.api.protocolOf(q.Request)
 	}
-	if ours(q.Context(), err) {
+	if refusal.IsOurs(q.Context(), err) {
 		h.opts.Log.Error("request failed", "service", q.api.Name, "operation", q.operation, "request_id", q.id, "error", err)
 	}
-	return q.protocol.encodeError(q.out[:0], q, asAPIError(err))
+	return q.protocol.encodeError(q.out[:0], q, refusal.AsAPIError(err))
 }
