@@ -46,6 +46,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzForm -fuzztime 10s ./internal/wire/codec
 	go test -run xxx -fuzz FuzzChunked -fuzztime 10s ./internal/wire/sign
 	go test -run xxx -fuzz FuzzXML -fuzztime 10s ./internal/wire/codec
+	go test -run xxx -fuzz FuzzPath -fuzztime 10s ./internal/wire/rest
 	go test -run xxx -fuzz FuzzCopySource -fuzztime 10s ./internal/s3
 	go test -run xxx -fuzz FuzzAuthorization -fuzztime 10s ./internal/wire/sign
 

@@ -76,31 +76,42 @@ func (h *Handler) authenticate(q *request) (sign.Caller, error) {
 	})
 }
 
-// isREST says whether a request is for the API that is spoken in REST: its signature's scope says so, or
-// nothing says that it is for another, and it has no form of its own.
-func (h *Handler) isREST(r *http.Request) bool {
-	if h.rest == nil {
-		return false
-	}
+// restOf is the API in REST that a request is for; nil where it is for another. The scope of its signature says so, or its
+// host, or the API knows its own: an API of few paths before S3, where a bucket may have any name.
+func (h *Handler) restOf(r *http.Request) *rest.Handler {
 	if scope := sign.ScopeOf(r); scope != "" {
-		return scope == h.rest.Api.Name
+		return h.rest[scope]
 	}
 	if r.Header.Get(sign.TargetHeader) != "" {
-		return false
+		return nil
 	}
 	if service, _ := rpcPath(r); service != "" {
-		return false
+		return nil
 	}
-	query := r.URL.Query()
-	if query.Has("AWSAccessKeyId") || strings.HasPrefix(r.Header.Get("Authorization"), "AWS ") || rest.BucketOfHost(r.Host) != "" {
-		return true
+	api, claim := h.claimed(r)
+	if claim == rest.Surely {
+		return api
 	}
 	if _, pattern := h.mux.Handler(r); pattern != "" {
-		return false
+		return nil
 	}
 	host, _, _ := strings.Cut(r.Host, ".")
-	if api := h.byName[host]; api != nil {
-		return api.Name == h.rest.Api.Name
+	if named := h.byName[host]; named != nil {
+		return h.rest[named.Name]
 	}
-	return r.URL.Path != "/" && !query.Has("Action") // Query's clients call the root
+	return api
+}
+
+// claimed is the API in REST that is surest of a request.
+func (h *Handler) claimed(r *http.Request) (best *rest.Handler, claim rest.Claim) {
+	for _, api := range h.apis {
+		candidate := h.rest[api.Name]
+		if candidate == nil {
+			continue
+		}
+		if c := candidate.Claims(r); c > claim {
+			best, claim = candidate, c
+		}
+	}
+	return best, claim
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/document"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/pintle/pintle/internal/wire/model"
+	"github.com/pintle/pintle/internal/wire/rest"
 )
 
 // What clients know of each service. The argument is what answers.
@@ -97,7 +98,7 @@ func ApplicationAutoScaling(service Service) API {
 // S3 is Amazon S3.
 func S3(service Service) API {
 	return API{
-		Name: "s3", Title: "Amazon S3", Namespace: "http://s3.amazonaws.com/doc/2006-03-01/", MaxBody: 8 << 20, // of XML: 10,000 parts, or 1,000 keys
+		Name: "s3", Title: "Amazon S3", REST: rest.S3, Namespace: "http://s3.amazonaws.com/doc/2006-03-01/", MaxBody: 8 << 20, // of XML: 10,000 parts, or 1,000 keys
 		Operations: model.S3Operations, Unions: model.S3Unions, Routes: model.S3Routes, Places: model.S3Places, Service: service,
 		// As the API reference names them, where that is not what the SDK's struct is called.
 		Roots: map[string]string{

@@ -44,7 +44,8 @@ type API struct {
 	MaxBody      int64                     // bytes; 1 MiB where it is 0
 	Unions       []any                     // a pointer to each variant of the unions that operations use
 	NewDocument  func(any) any             // the SDK's document.NewLazyDocument, for a service with documents
-	Routes       []model.Route             // of the operations, for REST, which an API speaks instead of any Protocol
+	REST         rest.Style                // how it is spoken instead of in Protocols, where the operation is in the address
+	Routes       []model.Route             // of the operations, for REST
 	Places       map[string]model.Place    // of members, for REST, by "<Struct>.<Field>"
 	Roots        map[string]string         // the answers' XML elements, for REST, by operation
 	Service      Service                   // what answers; nil where nothing does yet
@@ -61,7 +62,7 @@ type Service interface {
 
 const defaultMaxBody = 1 << 20
 
-// Rules are what the API's shapes are made by.
+// rules are what the API's shapes are made by.
 func (a *API) rules() codec.Rules {
 	return codec.Rules{
 		CamelCase:   a.CamelCase,
@@ -89,8 +90,8 @@ type Handler struct {
 	byTarget  map[string]*API
 	byName    map[string]*API
 	byVersion map[string]*API
-	rest      *rest.Handler  // of the API that is spoken in REST
-	mux       *http.ServeMux // of what is no API
+	rest      map[string]*rest.Handler // of those that are spoken in REST, by name
+	mux       *http.ServeMux           // of what is no API
 }
 
 // New returns a handler for the APIs. It refuses a service with an operation that its API has not, or
@@ -101,7 +102,7 @@ func New(opts Options, apis ...API) (*Handler, error) {
 	}
 	h := &Handler{
 		opts: opts, mux: http.NewServeMux(),
-		byTarget: map[string]*API{}, byName: map[string]*API{}, byVersion: map[string]*API{},
+		byTarget: map[string]*API{}, byName: map[string]*API{}, byVersion: map[string]*API{}, rest: map[string]*rest.Handler{},
 	}
 	for _, api := range apis {
 		if err := h.add(&api); err != nil {
@@ -112,7 +113,7 @@ func New(opts Options, apis ...API) (*Handler, error) {
 }
 
 func (h *Handler) add(a *API) error {
-	if len(a.Protocols) == 0 && len(a.Routes) == 0 || h.byName[a.Name] != nil {
+	if len(a.Protocols) == 0 && a.REST == nil || h.byName[a.Name] != nil {
 		return fmt.Errorf("wire: the API %q has no protocol, or comes twice", a.Name)
 	}
 	if a.MaxBody == 0 {
@@ -123,15 +124,17 @@ func (h *Handler) add(a *API) error {
 	}
 	h.apis = append(h.apis, a)
 	h.byName[a.Name] = a
-	if len(a.Routes) > 0 {
-		h.rest = rest.New(rest.API{
+	if a.REST != nil {
+		h.rest[a.Name] = rest.New(rest.API{
 			Name:       a.Name,
 			Title:      a.Title,
 			Namespace:  a.Namespace,
+			Style:      a.REST,
 			MaxBody:    a.MaxBody,
 			Routes:     a.Routes,
 			Roots:      a.Roots,
 			Operations: a.operations,
+			Shapes:     a.shapes,
 		}, h.opts.Verifier, h.opts.Log)
 	}
 	if a.TargetPrefix != "" {
@@ -150,8 +153,8 @@ func (h *Handler) Handle(pattern string, handler http.Handler) { h.mux.Handle(pa
 
 // ServeHTTP is http.Handler's.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.isREST(r) { // before the paths below: a bucket may have any name
-		h.rest.ServeHTTP(w, r)
+	if api := h.restOf(r); api != nil { // before the paths below: a bucket may have any name
+		api.ServeHTTP(w, r)
 		return
 	}
 	if _, pattern := h.mux.Handler(r); pattern != "" {

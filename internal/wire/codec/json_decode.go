@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/refusal"
 
 	documentjson "github.com/aws/smithy-go/document/json"
@@ -169,6 +170,9 @@ func (d *jsonDecoder) name(sh *Shape) (*Member, error) {
 		return nil, err
 	}
 	m := sh.ByName[t.String()]
+	if m != nil && m.Place.In != model.InBody { // in REST, it has its place elsewhere
+		m = nil
+	}
 	if m == nil && !d.lenient {
 		return nil, d.mismatch("there is no such member in %s.", sh.Type.Name())
 	}

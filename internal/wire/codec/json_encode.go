@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/smithy-go/document"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/pintle/pintle/internal/wire/model"
 )
 
 // jsonEncoder appends values as AWS JSON has them: no nulls, timestamps in seconds, blobs in base64.
@@ -93,7 +94,7 @@ func (e *jsonEncoder) structure(sh *Shape, p unsafe.Pointer) {
 	for i := range sh.Members {
 		m := &sh.Members[i]
 		f := m.In(p)
-		if m.absent(f) {
+		if m.absent(f) || m.Place.In != model.InBody {
 			continue
 		}
 		if len(e.b) > start {

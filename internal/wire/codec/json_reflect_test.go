@@ -180,7 +180,7 @@ func (e *byReflection) structure(sh *Shape, v reflect.Value) {
 	for i := range sh.Members {
 		m := &sh.Members[i]
 		f := v.Field(m.Index)
-		if absentByReflection(m, f) {
+		if absentByReflection(m, f) || m.Place.In != model.InBody {
 			continue
 		}
 		if len(e.b) > start {

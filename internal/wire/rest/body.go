@@ -41,14 +41,14 @@ func newBody(q *request, caller sign.Caller) (*requestBody, error) {
 	if b.length == 0 && strings.EqualFold(q.Header.Get("Expect"), "100-continue") {
 		q.w.WriteHeader(http.StatusContinue) // net/http does it for bodies alone; botocore muddles up a connection without it
 	}
-	kind := sign.ContentHash(q.Request, q.target.query)
+	kind := sign.ContentHash(q.Request, q.query)
 	switch {
 	case strings.HasPrefix(kind, "STREAMING-"):
 		length, err := strconv.ParseInt(q.Header.Get("X-Amz-Decoded-Content-Length"), 10, 64)
 		if err != nil || length < 0 {
 			return nil, refusal.With(http.StatusLengthRequired, "MissingContentLength", "You must provide the x-amz-decoded-content-length HTTP header.")
 		}
-		if b.chunked, err = sign.NewChunkedReader(b.content, kind, q.Header.Get("X-Amz-Trailer"), caller.Chunks); err != nil {
+		if b.chunked, err = sign.NewChunkedReader(b.content, kind, q.Header.Get("X-Amz-Trailer"), caller); err != nil {
 			return nil, err
 		}
 		b.length, b.content = length, b.chunked
@@ -88,7 +88,7 @@ func (b *requestBody) Announced() string {
 	if b.chunked == nil {
 		return ""
 	}
-	return b.chunked.Trailer
+	return b.chunked.Announced()
 }
 
 // Trailer is a header that came behind the body, once that was read.
@@ -96,7 +96,7 @@ func (b *requestBody) Trailer(name string) string {
 	if b.chunked == nil {
 		return ""
 	}
-	return b.chunked.Trailers.Get(name)
+	return b.chunked.Trailer(name)
 }
 
 // broken says that the body was not read to its end, so that nothing else can come behind it.

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"cmp"
 	"io"
 	"net/http"
 	"net/url"
@@ -16,8 +15,6 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-const xmlHeader = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
-
 // decode reads the request into the operation's struct.
 func (q *request) decode(into reflect.Value) error {
 	var payload *codec.Member
@@ -29,9 +26,11 @@ func (q *request) decode(into reflect.Value) error {
 		case model.InPayload:
 			payload = m
 		case model.InBody:
-			inline = inline || m.Place.Name != ""
+			inline = inline || q.api.Style.inline(m)
 		case model.InPath:
-			codec.SetText(m.Shape, field, map[string]string{"Bucket": q.target.bucket, "Key": q.target.key}[m.Place.Name]) //nolint:errcheck // both are strings
+			if err := codec.SetText(m.Shape, field, q.labels[m.Place.Name]); err != nil {
+				return refusal.New("InvalidArgument", "Provided %s is not valid: %q.", m.Place.Name, q.labels[m.Place.Name])
+			}
 		case model.InHeaders:
 			q.decodeHeaders(m, field)
 		default:
@@ -44,7 +43,7 @@ func (q *request) decode(into reflect.Value) error {
 	case payload != nil:
 		return q.decodePayload(payload, into.Field(payload.Index))
 	case inline:
-		return q.decodeXML(q.op.In, into)
+		return q.api.Style.decode(q, q.op.In, into)
 	}
 	_, err := q.body.all(q.api.MaxBody, q.Header)
 	return err
@@ -55,13 +54,13 @@ func (q *request) decodeText(m *codec.Member, field reflect.Value) error {
 	text, there := "", false
 	switch {
 	case m.Place.In == model.InQuery:
-		text, there = q.target.query.Get(m.Place.Name), q.target.query.Has(m.Place.Name)
+		text, there = q.query.Get(m.Place.Name), q.query.Has(m.Place.Name)
 	case strings.EqualFold(m.Place.Name, "Content-Length"):
 		text, there = strconv.FormatInt(q.body.length, 10), q.body.length >= 0
 	default:
 		values := q.Header.Values(m.Place.Name)
 		if len(values) == 0 && strings.HasPrefix(m.Place.Name, "x-amz-") {
-			values = parameter(q.target.query, m.Place.Name)
+			values = parameter(q.query, m.Place.Name)
 		}
 		text, there = strings.Join(values, ","), len(values) > 0
 	}
@@ -71,18 +70,26 @@ func (q *request) decodeText(m *codec.Member, field reflect.Value) error {
 	if !utf8.ValidString(text) {
 		return refusal.New("InvalidArgument", "%s is not UTF-8.", m.Place.Name)
 	}
+	if m.Place.In == model.InQuery && m.Shape.Kind == codec.KindList {
+		return setItems(m, field, q.query[m.Place.Name])
+	}
 	if m.Shape.Kind == codec.KindList || m.Shape.Kind == codec.KindPointer && m.Shape.Elem.Kind == codec.KindList {
-		for item := range strings.SplitSeq(text, ",") {
-			element := reflect.New(field.Type().Elem()).Elem()
-			if err := codec.SetText(m.Shape.Elem, element, strings.TrimSpace(item)); err != nil {
-				return refusal.New("InvalidArgument", "%s is invalid: %q.", m.Place.Name, text)
-			}
-			field.Set(reflect.Append(field, element))
-		}
-		return nil
+		return setItems(m, field, strings.Split(text, ","))
 	}
 	if err := codec.SetText(m.Shape, field, text); err != nil {
 		return refusal.New("InvalidArgument", "Provided %s is not valid: %q.", m.Place.Name, text)
+	}
+	return nil
+}
+
+// setItems sets a list from the texts of its elements.
+func setItems(m *codec.Member, field reflect.Value, items []string) error {
+	for _, item := range items {
+		element := reflect.New(field.Type().Elem()).Elem()
+		if err := codec.SetText(m.Shape.Elem, element, strings.TrimSpace(item)); err != nil {
+			return refusal.New("InvalidArgument", "%s is invalid: %q.", m.Place.Name, strings.Join(items, ","))
+		}
+		field.Set(reflect.Append(field, element))
 	}
 	return nil
 }
@@ -100,7 +107,7 @@ func parameter(query url.Values, name string) []string {
 // decodeHeaders reads the headers with a prefix, as metadata comes.
 func (q *request) decodeHeaders(m *codec.Member, field reflect.Value) {
 	all := map[string]string{}
-	for name, values := range q.target.query {
+	for name, values := range q.query {
 		if rest, ok := strings.CutPrefix(strings.ToLower(name), m.Place.Name); ok {
 			all[rest] = strings.Join(values, ",")
 		}
@@ -131,7 +138,7 @@ func (q *request) decodePayload(m *codec.Member, field reflect.Value) error {
 			_, err := q.body.all(q.api.MaxBody, q.Header)
 			return err
 		}
-		if err := q.decodeXML(sh, into.Elem()); err != nil {
+		if err := q.api.Style.decode(q, sh, into.Elem()); err != nil {
 			return err
 		}
 		field.Set(into)
@@ -147,19 +154,9 @@ func (q *request) decodePayload(m *codec.Member, field reflect.Value) error {
 	return codec.SetText(m.Shape, field, string(body))
 }
 
-// DecodeXML reads the body's XML into a struct.
-func (q *request) decodeXML(sh *codec.Shape, into reflect.Value) error {
-	body, err := q.body.all(q.api.MaxBody, q.Header)
-	if err != nil || len(body) == 0 {
-		return err
-	}
-	return codec.DecodeXML(body, sh, into)
-}
-
-// encode answers with the operation's output.
+// encode answers with the operation's output: its headers here, its body as the style has it.
 func (q *request) encode(out reflect.Value) error {
 	var payload *codec.Member
-	inline := false
 	h := q.w.Header()
 	for i := range q.op.Out.Members {
 		m := &q.op.Out.Members[i]
@@ -167,8 +164,6 @@ func (q *request) encode(out reflect.Value) error {
 		switch m.Place.In {
 		case model.InPayload:
 			payload = m
-		case model.InBody:
-			inline = inline || m.Place.Name != ""
 		case model.InHeaders:
 			for _, key := range codec.SortedKeys(field) {
 				h[m.Place.Name+key.String()] = []string{headerSafe.Replace(field.MapIndex(key).String())} // as it is: clients take the name from it
@@ -183,31 +178,17 @@ func (q *request) encode(out reflect.Value) error {
 	if h.Get("Content-Range") != "" {
 		status = http.StatusPartialContent
 	}
-	e := codec.XML{B: []byte(xmlHeader), REST: true}
-	root := cmp.Or(q.api.Roots[q.route.Operation], q.route.Operation+"Result")
-	switch {
-	case payload != nil:
-		return q.encodePayload(&e, status, root, payload, out.Field(payload.Index))
-	case !inline || status == http.StatusNoContent:
-		q.send(status, nil)
-		return nil
-	case q.route.Operation == "GetBucketLocation": // its one member is the root itself
-		e.Open(root + ` xmlns="` + q.api.Namespace + `"`)
-		e.Value(q.op.Out.Members[0].Shape, q.op.Out.Members[0].In(codec.Address(out)))
-		e.Close(root)
-	default:
-		e.Root(root, q.api.Namespace, q.op.Out, codec.Address(out))
+	if payload == nil {
+		return q.api.Style.encode(q, status, out)
 	}
-	if e.Err == nil {
-		q.send(status, e.B)
-	}
-	return e.Err
+	return q.encodePayload(status, payload, out.Field(payload.Index))
 }
 
-func (q *request) encodePayload(e *codec.XML, status int, root string, m *codec.Member, v reflect.Value) error {
+// encodePayload answers with the member that is the body: a stream, a text, a structure, or nothing.
+func (q *request) encodePayload(status int, m *codec.Member, v reflect.Value) error {
 	if v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		if v.IsNil() {
-			q.send(status, nil)
+			q.send(status, "", nil)
 			return nil
 		}
 		if body, ok := v.Interface().(io.ReadCloser); ok {
@@ -217,21 +198,14 @@ func (q *request) encodePayload(e *codec.XML, status int, root string, m *codec.
 	}
 	if v.Kind() == reflect.String { // a policy
 		q.w.Header().Set("Content-Length", strconv.Itoa(v.Len()))
-		q.send(status, []byte(v.String()))
+		q.send(status, q.api.Style.mediaType(), []byte(v.String()))
 		return nil
 	}
 	sh := m.Shape
 	if sh.Kind == codec.KindPointer {
 		sh = sh.Elem
 	}
-	if q.api.Roots[q.route.Operation] == "" {
-		root = m.Place.Name
-	}
-	e.Root(root, q.api.Namespace, sh, codec.Address(v))
-	if e.Err == nil {
-		q.send(status, e.B)
-	}
-	return e.Err
+	return q.api.Style.encodePayload(q, status, m, sh, v)
 }
 
 // headerText is a member as a header has it; "" where it is not there.

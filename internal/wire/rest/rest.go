@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"reflect"
 	"strconv"
 
@@ -21,36 +22,79 @@ import (
 	"github.com/pintle/pintle/internal/wire/steady"
 )
 
-// REST-XML is no Protocol as the others are: which operation a request is for is in its address, input and
-// output are spread over headers, parameters and XML, and bodies can be streams of any length. So an API
-// that speaks it has a way of its own through the handler.
-
 // API is one API that is spoken in REST.
 type API struct {
 	Name       string
 	Title      string
-	Namespace  string
-	MaxBody    int64
+	Namespace  string // of the answers' XML
+	Style      Style
+	MaxBody    int64 // bytes, where the body is no stream
 	Routes     []model.Route
-	Roots      map[string]string
+	Roots      map[string]string // the answers' XML elements, by operation, where they are not called after it
 	Operations map[string]*codec.Operation
+	Shapes     *codec.Shapes // of errors
 }
+
+// Style is how an API puts calls into HTTP.
+type Style interface {
+	// claims reports how sure the API is of a request that does not say by its signature or host which API it is for.
+	claims(api *API, r *http.Request) Claim
+	// find reads the request's address: its labels, its query and its route.
+	find(q *request) error
+	// open checks who sent the request, and opens its body.
+	open(q *request, v *sign.Verifier) (sign.Caller, error)
+	// inline reports whether a member is one of the body's.
+	inline(m *codec.Member) bool
+	// decode reads the body into a structure.
+	decode(q *request, sh *codec.Shape, into reflect.Value) error
+	// encode answers with the output's members that are in the body.
+	encode(q *request, status int, out reflect.Value) error
+	// encodePayload answers with the structure that is the body.
+	encodePayload(q *request, status int, m *codec.Member, sh *codec.Shape, v reflect.Value) error
+	// mediaType is the body's.
+	mediaType() string
+	// refuse answers with an error.
+	refuse(q *request, err smithy.APIError)
+	// describe sets the header that every answer has.
+	describe(h http.Header, id string)
+}
+
+// The styles that there are.
+var (
+	JSON Style = jsonStyle{} // paths of labels, JSON in bodies
+	S3   Style = s3Style{}   // buckets and keys in the address, XML and streams in bodies
+
+)
+
+// Claim is how sure an API is that a request without a signature is its own.
+type Claim uint8
+
+const (
+	No     Claim = iota
+	Maybe        // where nobody else wants it
+	Likely       // it looks like one of its operations
+	Surely       // nobody else is spoken to like that
+)
 
 // Handler answers the requests of one API.
 type Handler struct {
-	Api      API
+	api      API
 	verifier *sign.Verifier // nil takes any request
 	log      *slog.Logger
 }
 
+// New returns the handler of an API. Without a verifier it takes any request.
 func New(api API, v *sign.Verifier, log *slog.Logger) *Handler {
-	return &Handler{Api: api, verifier: v, log: log}
+	return &Handler{api: api, verifier: v, log: log}
 }
+
+// Claims reports how sure the API is that a request without a signature is its own.
+func (h *Handler) Claims(r *http.Request) Claim { return h.api.Style.claims(&h.api, r) }
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := &request{Request: r, w: w, api: &h.Api, id: uuid.NewString()}
-	w.Header().Set("x-amz-request-id", q.id)
+	q := &request{Request: r, w: w, api: &h.api, id: uuid.NewString()}
+	q.api.Style.describe(w.Header(), q.id)
 	err := h.answer(q)
 	if err == nil {
 		return
@@ -61,7 +105,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal.IsOurs(r.Context(), err) {
 		h.log.Error("request failed", "service", q.api.Name, "operation", q.operation(), "request_id", q.id, "error", err)
 	}
-	q.refuse(refusal.AsAPIError(err))
+	q.api.Style.refuse(q, refusal.AsAPIError(err))
 }
 
 // errCutOff says that an answer ended before its end.
@@ -73,7 +117,8 @@ type request struct {
 	w      http.ResponseWriter
 	id     string
 	api    *API
-	target target
+	labels map[string]string // what the path says
+	query  url.Values
 	route  *model.Route
 	op     *codec.Operation
 	body   *requestBody
@@ -86,21 +131,12 @@ func (q *request) operation() string {
 	return q.route.Operation
 }
 
-func (h *Handler) answer(q *request) (err error) {
-	if q.target, err = parseTarget(q.Request); err != nil {
+func (h *Handler) answer(q *request) error {
+	if err := q.api.Style.find(q); err != nil {
 		return err
 	}
-	if q.Method == http.MethodOptions {
-		return refusal.With(http.StatusForbidden, "AccessForbidden", "CORSResponse: CORS requests are not answered.")
-	}
-	if q.route, err = routeTo(q.api.Routes, q.Request, q.target); err != nil {
-		return err
-	}
-	caller, err := sign.VerifyREST(h.verifier, q.Request, q.api.Name, q.target.query, BucketOfHost(q.Host))
+	caller, err := q.api.Style.open(q, h.verifier)
 	if err != nil {
-		return err
-	}
-	if q.body, err = newBody(q, caller); err != nil {
 		return err
 	}
 	if q.op = q.api.Operations[q.route.Operation]; q.op == nil {
@@ -129,11 +165,11 @@ func (q *request) call(ctx context.Context, in any) (out any, err error) {
 	return q.op.Call(ctx, in)
 }
 
-// send answers with XML, or with nothing.
-func (q *request) send(status int, body []byte) {
+// send answers with a body that is there as a whole, or with none.
+func (q *request) send(status int, contentType string, body []byte) {
 	h := q.w.Header()
 	if len(body) > 0 {
-		h.Set("Content-Type", "application/xml")
+		h.Set("Content-Type", contentType)
 	}
 	if status != http.StatusNoContent && status != http.StatusNotModified && h.Get("Content-Length") == "" {
 		h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -153,66 +189,4 @@ func (q *request) stream(status int, body io.ReadCloser) error {
 		return errCutOff
 	}
 	return nil
-}
-
-// New answers with an error as S3 has it.
-func (q *request) refuse(err smithy.APIError) {
-	code, status := errorOf(err)
-	if q.body != nil && q.body.broken() || q.Header.Get("Expect") != "" { // nor can clients tell whether the body that they expected to send belongs to this answer
-		q.w.Header().Set("Connection", "close")
-	}
-	for name, value := range headersOf(err) {
-		q.w.Header()[name] = value
-	}
-	if q.Method == http.MethodHead || status == http.StatusNotModified {
-		q.w.WriteHeader(status)
-		return
-	}
-	e := codec.XML{B: []byte(xmlHeader)}
-	e.Open("Error")
-	e.Element("Code", code)
-	e.Element("Message", err.ErrorMessage())
-	if d, ok := err.(interface{ Detail() map[string]string }); ok {
-		for name, value := range d.Detail() {
-			e.Element(name, value)
-		}
-	}
-	e.Element("Resource", q.URL.Path)
-	e.Element("RequestId", q.id)
-	e.Element("HostId", q.id)
-	e.Close("Error")
-	q.send(status, e.B)
-}
-
-func headersOf(err smithy.APIError) http.Header {
-	if h, ok := err.(interface{ Header() http.Header }); ok {
-		return h.Header()
-	}
-	return nil
-}
-
-// errorOf is an error's code and status in S3, whose words for wire's refusals are its own.
-func errorOf(err smithy.APIError) (code string, status int) {
-	r, ok := err.(*refusal.Refusal)
-	if !ok {
-		if err == smithy.APIError(refusal.Fault) {
-			return "InternalError", http.StatusInternalServerError
-		}
-		return err.ErrorCode(), refusal.StatusOf(err)
-	}
-	switch r.Code {
-	case "SerializationException":
-		return "MalformedXML", r.Status
-	case "UnrecognizedClientException":
-		return "InvalidAccessKeyId", http.StatusForbidden
-	case "InvalidSignatureException":
-		return "SignatureDoesNotMatch", http.StatusForbidden
-	case "MissingAuthenticationTokenException":
-		return "AccessDenied", http.StatusForbidden
-	case "ExpiredTokenException":
-		return "ExpiredToken", http.StatusBadRequest
-	case "IncompleteSignatureException":
-		return "AuthorizationHeaderMalformed", http.StatusBadRequest
-	}
-	return r.Code, r.Status
 }

@@ -35,7 +35,7 @@ func parseTarget(r *http.Request) (t target, err error) {
 		return t, refusal.New("InvalidURI", "Couldn't parse the specified URI: its query is malformed.")
 	}
 	path := strings.TrimPrefix(r.URL.Path, "/")
-	if t.bucket = BucketOfHost(r.Host); t.bucket != "" {
+	if t.bucket = bucketOfHost(r.Host); t.bucket != "" {
 		t.key = path
 	} else {
 		t.bucket, t.key, _ = strings.Cut(path, "/")
@@ -46,9 +46,9 @@ func parseTarget(r *http.Request) (t target, err error) {
 	return t, nil
 }
 
-// BucketOfHost is the bucket that a host names: bucket.s3.us-east-1.amazonaws.com, bucket.s3.localhost or
+// bucketOfHost is the bucket that a host names: bucket.s3.us-east-1.amazonaws.com, bucket.s3.localhost or
 // bucket.localhost, also as tflocal and its like call them, bucket.s3.localhost.localstack.cloud; "" where there is none.
-func BucketOfHost(hostPort string) string {
+func bucketOfHost(hostPort string) string {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {
 		host = hostPort

@@ -23,8 +23,8 @@ type ChunkedReader struct {
 	r        *bufio.Reader
 	signer   *chainSigner // nil where signatures are not checked
 	signed   bool
-	Trailer  string // the name of the trailer that the request announces; "" where there is none
-	Trailers http.Header
+	trailer  string // the name of the trailer that the request announces; "" where there is none
+	trailers http.Header
 
 	left      int64 // of the chunk
 	signature string
@@ -38,20 +38,29 @@ const (
 	maxTrailers  = 16
 )
 
-func NewChunkedReader(r io.Reader, kind, trailer string, signer *chainSigner) (*ChunkedReader, error) {
-	c := &ChunkedReader{r: bufio.NewReaderSize(r, 64<<10), Trailers: http.Header{}, hash: sha256.New()}
+// NewChunkedReader reads the body of the caller's request, of the kind that x-amz-content-sha256 says. The trailer is the one
+// that the request announces.
+func NewChunkedReader(r io.Reader, kind, trailer string, caller Caller) (*ChunkedReader, error) {
+	signer := caller.chunks
+	c := &ChunkedReader{r: bufio.NewReaderSize(r, 64<<10), trailers: http.Header{}, hash: sha256.New()}
 	switch kind {
 	case "STREAMING-AWS4-HMAC-SHA256-PAYLOAD":
 		c.signed, c.signer = true, signer
 	case "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER":
-		c.signed, c.signer, c.Trailer = true, signer, trailer
+		c.signed, c.signer, c.trailer = true, signer, trailer
 	case "STREAMING-UNSIGNED-PAYLOAD-TRAILER":
-		c.Trailer = trailer
+		c.trailer = trailer
 	default:
 		return nil, refusal.New("InvalidArgument", "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, a STREAMING- kind, or a valid sha256 value.")
 	}
 	return c, nil
 }
+
+// Announced is the name of the trailer that the request announces; "" where there is none.
+func (c *ChunkedReader) Announced() string { return c.trailer }
+
+// Trailer is a header that came behind the body, once that was read.
+func (c *ChunkedReader) Trailer(name string) string { return c.trailers.Get(name) }
 
 var errFraming = refusal.New("InvalidRequest", "The body is not valid aws-chunked.")
 
@@ -152,17 +161,17 @@ func (c *ChunkedReader) readTrailers() error {
 			signature = value
 			continue
 		}
-		c.Trailers.Set(name, value)
+		c.trailers.Set(name, value)
 		text.WriteString(name + ":" + value + "\n")
 	}
 	return errFraming
 }
 
 func (c *ChunkedReader) checkTrailers(text []byte, signature string) error {
-	if c.Trailer != "" && c.Trailers.Get(c.Trailer) == "" {
+	if c.trailer != "" && c.trailers.Get(c.trailer) == "" {
 		return refusal.New("MalformedTrailerError", "The request contained trailing data that was not well-formed or did not conform to our published schema.")
 	}
-	if c.signer == nil || !c.signed || c.Trailer == "" {
+	if c.signer == nil || !c.signed || c.trailer == "" {
 		return nil
 	}
 	if subtle.ConstantTimeCompare([]byte(c.signer.trailer(hashHex(text))), []byte(signature)) == 0 {

@@ -38,7 +38,7 @@ func TestSignedChunks(t *testing.T) {
 	} {
 		body := fmt.Sprintf("10000;chunk-signature=%s\r\n%s\r\n400;chunk-signature=%s\r\n%s\r\n0;chunk-signature=%s\r\n%s\r\n",
 			c.first, a, c.second, a[:1024], c.last, c.trailers)
-		r, err := NewChunkedReader(strings.NewReader(body), c.kind, c.trailer, exampleSigner(c.seed))
+		r, err := NewChunkedReader(strings.NewReader(body), c.kind, c.trailer, Caller{chunks: exampleSigner(c.seed)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,13 +49,13 @@ func TestSignedChunks(t *testing.T) {
 		for _, at := range []int{100, 65536 + 300, len(body) - len(c.trailers) - 10} {
 			b := []byte(body)
 			b[at] ^= 1
-			r, _ := NewChunkedReader(bytes.NewReader(b), c.kind, c.trailer, exampleSigner(c.seed))
+			r, _ := NewChunkedReader(bytes.NewReader(b), c.kind, c.trailer, Caller{chunks: exampleSigner(c.seed)})
 			if _, err := io.ReadAll(r); err == nil {
 				t.Errorf("%s: changed at %d and read", c.kind, at)
 			}
 		}
 		if c.trailer != "" {
-			r, _ := NewChunkedReader(strings.NewReader(strings.Replace(body, "sOO8", "sOO9", 1)), c.kind, c.trailer, exampleSigner(c.seed))
+			r, _ := NewChunkedReader(strings.NewReader(strings.Replace(body, "sOO8", "sOO9", 1)), c.kind, c.trailer, Caller{chunks: exampleSigner(c.seed)})
 			if _, err := io.ReadAll(r); err == nil {
 				t.Error("another trailer was read")
 			}
@@ -69,7 +69,7 @@ func FuzzChunked(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := NewChunkedReader(bytes.NewReader(b), "STREAMING-UNSIGNED-PAYLOAD-TRAILER", "", nil)
+		r, err := NewChunkedReader(bytes.NewReader(b), "STREAMING-UNSIGNED-PAYLOAD-TRAILER", "", Caller{})
 		if err != nil {
 			t.Fatal(err)
 		}

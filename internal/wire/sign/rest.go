@@ -75,7 +75,7 @@ func VerifyREST(v *Verifier, r *http.Request, service string, query url.Values, 
 	if subtle.ConstantTimeCompare([]byte(signature), []byte(a.signature)) == 0 {
 		return Caller{}, noMatch()
 	}
-	return Caller{AccessKeyID: a.accessKeyID, Arn: c.Arn, Chunks: &chainSigner{key, a, signature}}, nil
+	return Caller{AccessKeyID: a.accessKeyID, Arn: c.Arn, chunks: &chainSigner{key, a, signature}}, nil
 }
 
 // ContentHash is what the request says of its body; a presigned URL may say it in a parameter.

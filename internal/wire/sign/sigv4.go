@@ -48,7 +48,7 @@ type Caller struct {
 	AccessKeyID string
 	Arn         string // empty where signatures are not checked
 
-	Chunks *chainSigner // of a body that is signed in chunks; nil where signatures are not checked
+	chunks *chainSigner // of a body that is signed in chunks; nil where signatures are not checked
 }
 
 // Signed is what a signature covers. It is no http.Request: each frame that a node sends over its
