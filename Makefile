@@ -40,18 +40,20 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/logs/streams
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/cloudwatch/metrics
 	go test -run xxx -fuzz FuzzParsePayload -fuzztime 10s ./internal/sqs/queues
-	go test -run xxx -fuzz FuzzDecodeJSON -fuzztime 10s ./internal/wire
-	go test -run xxx -fuzz FuzzDecodeCBOR -fuzztime 10s ./internal/wire
-	go test -run xxx -fuzz FuzzForm -fuzztime 10s ./internal/wire
-	go test -run xxx -fuzz FuzzChunked -fuzztime 10s ./internal/wire
-	go test -run xxx -fuzz FuzzXML -fuzztime 10s ./internal/wire
+	go test -run xxx -fuzz FuzzDecodeJSON -fuzztime 10s ./internal/wire/codec
+	go test -run xxx -fuzz FuzzPlainStrings -fuzztime 10s ./internal/wire/codec
+	go test -run xxx -fuzz FuzzDecodeCBOR -fuzztime 10s ./internal/wire/codec
+	go test -run xxx -fuzz FuzzForm -fuzztime 10s ./internal/wire/codec
+	go test -run xxx -fuzz FuzzChunked -fuzztime 10s ./internal/wire/sign
+	go test -run xxx -fuzz FuzzXML -fuzztime 10s ./internal/wire/codec
+	go test -run xxx -fuzz FuzzPath -fuzztime 10s ./internal/wire/rest
 	go test -run xxx -fuzz FuzzCopySource -fuzztime 10s ./internal/s3
-	go test -run xxx -fuzz FuzzAuthorization -fuzztime 10s ./internal/wire
+	go test -run xxx -fuzz FuzzAuthorization -fuzztime 10s ./internal/wire/sign
 
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
 	go run ./bench/sqs
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/ecs/... ./internal/autoscaling/... ./internal/appautoscaling/... ./internal/cloudwatch/... ./internal/logs/... ./internal/s3/... ./internal/sqs/... ./internal/sim ./internal/wire
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/ecs/... ./internal/autoscaling/... ./internal/appautoscaling/... ./internal/cloudwatch/... ./internal/logs/... ./internal/s3/... ./internal/sqs/... ./internal/sim ./internal/wire/...
 	go run ./bench/reaction
 	go run ./bench/reaction -queue
 	go run ./bench/capacity -reaction fast

@@ -26,6 +26,7 @@ import (
 	"github.com/pintle/pintle/internal/state/sweep"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // Service is one of the services that a control plane consists of: what answers, where it has an API, and what runs.
@@ -129,7 +130,7 @@ func (p *Plane) newLink() *nodelink.Link {
 	o := nodelink.Options{Now: p.now, Log: p.log, Observe: p.meter.Observe, Credentials: p.taskCredentials}
 	if v := p.verifier; v != nil {
 		o.Verify = func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error {
-			_, err := v.Verify(ctx, "ecs", wire.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body})
+			_, err := v.Verify(ctx, "ecs", sign.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body})
 			return err
 		}
 	}
