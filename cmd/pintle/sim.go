@@ -42,7 +42,7 @@ type simCmd struct {
 	Price    float64                  `help:"What a GPU costs an hour; adds a column."`
 	Timeline bool                     `help:"Also print what each policy did, and why."`
 	JSON     string                   `name:"json" placeholder:"FILE" help:"Write all of it as JSON; - for standard output instead of the table."`
-	Plot     string                   `placeholder:"FILE" help:"Draw tasks and waiting requests over time, as PNG."`
+	Plot     string                   `placeholder:"FILE" help:"Draw tasks and waiting requests over time, as SVG; FILE ends in .svg."`
 }
 
 // maxFleet is the most nodes of a replay, ECS's quota of container instances in a cluster.
@@ -62,6 +62,9 @@ and are not among the waits.`
 
 // Run replays a load under each policy and compares.
 func (c *simCmd) Run(ctx context.Context) error {
+	if c.Plot != "" && !strings.EqualFold(filepath.Ext(c.Plot), ".svg") {
+		return fmt.Errorf("--plot %s: plots are SVG; name a file that ends in .svg", c.Plot)
+	}
 	scenario, err := c.scenario()
 	if err != nil {
 		return err
