@@ -13,7 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/pintle/pintle/internal/node/runtime/shim"
+	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
 
 // version is set when a release is built.
@@ -55,8 +55,8 @@ func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 func init() { goruntime.LockOSThread() }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "shim" { // started by agents, not by people
-		os.Exit(shim.Main(os.Args[2:]))
+	if len(os.Args) > 1 && os.Args[1] == "shim" { // by agents that find no pintle-shim
+		os.Exit(program.Main(os.Args[2:]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
