@@ -57,10 +57,11 @@ fuzz: ## fuzz the parsers, ten seconds each
 bench: build ## run the benchmarks: over HTTP beside moto's server where it is installed, then package by package
 	go run ./bench/api
 	go run ./bench/sqs
-	go test -run xxx -bench . -benchmem ./internal/state ./internal/ecs/... ./internal/autoscaling/... ./internal/appautoscaling/... ./internal/cloudwatch/... ./internal/logs/... ./internal/s3/... ./internal/sqs/... ./internal/sim ./internal/wire ./internal/node/runtime/process
+	go test -run xxx -bench . -benchmem ./internal/state ./internal/ecs/... ./internal/autoscaling/... ./internal/appautoscaling/... ./internal/cloudwatch/... ./internal/logs/... ./internal/s3/... ./internal/sqs/... ./internal/sim ./internal/wire
 	go run ./bench/reaction
 	go run ./bench/reaction -queue
 	go run ./bench/capacity -reaction fast
+	go test -run xxx -bench Start ./internal/node/runtime/process
 
 docs: build ## write docs/coverage.md anew
 	./bin/pintle coverage > docs/coverage.md
