@@ -1,6 +1,6 @@
 // Command pintle-shim stands beside each container of the runtimes oci and process, so that containers outlive the agent
 // that has started them. The agent finds it beside its own program. It is a program of its own because there are as many
-// of it as containers: it takes a tenth of the memory of pintle shim, which does the same.
+// of it as containers: pintle shim does the same, and takes ten times the memory.
 package main
 
 import (
