@@ -21,9 +21,9 @@ var mayKnow = map[string][]string{
 	"ecs":            {"ecs", "state", "pattern", "acs", "wire/call"},
 	"autoscaling":    {"autoscaling", "scaling", "ecs/capacity", "state", "cloudwatch", "instancetype", "pattern"},
 	"ec2":            {"ec2", "state", "instancetype", "file", "pattern"},
-	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "state": {"state", "groupcommit"}, "acs": {}, "instancetype": {},
+	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "state": {"state", "store"}, "store": {"store", "groupcommit"}, "acs": {}, "instancetype": {},
 	"node": {"node", "acs", "instancetype", "file", "pattern"}, "sidecar": {}, "worker": {},
-	"sim": {"scaling", "appautoscaling", "ecs", "state", "cloudwatch", "instancetype"},
+	"sim": {"scaling", "appautoscaling", "ecs", "state", "store", "cloudwatch", "instancetype"},
 }
 
 // TestWhoKnowsWhom checks the imports of every package against the rule, and that no service knows

@@ -21,6 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // words are what members of inputs are filled with: much that some operation takes, and some that none does.
@@ -109,15 +110,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // nothing is an internal failure.
 func TestAnyInput(t *testing.T) {
 	now := func() time.Time { return noon }
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(t.Context(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close() //nolint:errcheck // the test is over
+	store := statetest.Open(t)
 	metrics, err := metrics.Open(t.TempDir(), metrics.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)

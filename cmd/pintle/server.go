@@ -52,7 +52,7 @@ import (
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/state"
-	"github.com/pintle/pintle/internal/state/sweep"
+	"github.com/pintle/pintle/internal/store/sqlite"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -212,7 +212,7 @@ func taskKey(dir string) ([]byte, error) {
 // open opens the stores.
 func (s *server) open(ctx context.Context) error {
 	s.scheduler = scheduler.New(rand.Uint64())
-	journal, err := state.OpenSQLite(ctx, s.flags.Data)
+	journal, err := sqlite.Open(ctx, s.flags.Data)
 	if err != nil {
 		return err
 	}
@@ -368,7 +368,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error {
 		return expiry.Run(call.With(ctx, call.Call{Service: "s3", Principal: call.S3}), s.s3, time.Now, s.log)
 	})
-	g.Go(func() error { return sweep.Run(ctx, s.store, time.Now, s.logs.Sweep) })
+	g.Go(func() error { return s.store.RunSweeper(ctx, time.Now, s.logs.Sweep) })
 	g.Go(func() error {
 		failed := errors.New("the state can no longer be written; restart pintle once the disk is well")
 		select {

@@ -12,22 +12,15 @@ import (
 
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // BenchmarkRunTask places a task and commits it durably, on a cluster of GPU nodes.
 func BenchmarkRunTask(b *testing.B) {
 	for _, clients := range []int{1, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
-			journal, err := state.OpenSQLite(context.Background(), b.TempDir())
-			if err != nil {
-				b.Fatal(err)
-			}
 			scheduler := scheduler.New(1)
-			store, err := state.Open(context.Background(), journal, scheduler)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer store.Close()
+			store := statetest.Open(b, scheduler)
 			s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
 			ctx := context.Background()
 			if _, err := s.CreateCluster(ctx, &ecs.CreateClusterInput{}); err != nil {
@@ -36,7 +29,7 @@ func BenchmarkRunTask(b *testing.B) {
 			for range 100 {
 				addNode(b, s, store)
 			}
-			_, err = s.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{Family: aws.String("f"), ContainerDefinitions: []types.ContainerDefinition{
+			_, err := s.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{Family: aws.String("f"), ContainerDefinitions: []types.ContainerDefinition{
 				{Name: aws.String("main"), Image: aws.String("i"), Cpu: 1, Memory: aws.Int32(4)},
 			}})
 			if err != nil {

@@ -8,17 +8,23 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/store/sqlite"
 )
 
 // BenchmarkUpdate commits one task a transaction, durably.
 func BenchmarkUpdate(b *testing.B) {
 	for _, clients := range []int{1, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
-			j, err := OpenSQLite(context.Background(), b.TempDir())
+			j, err := sqlite.Open(context.Background(), b.TempDir())
 			if err != nil {
 				b.Fatal(err)
 			}
-			s := open(b, j)
+			s, err := Open(context.Background(), j)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { s.Close() })
 			b.ReportAllocs()
 			b.SetParallelism(clients)
 			var n atomic.Int64
@@ -39,7 +45,7 @@ func BenchmarkOpen(b *testing.B) {
 	for _, rows := range []int{1000, 10000} {
 		b.Run(fmt.Sprintf("tasks=%d", rows), func(b *testing.B) {
 			dir := b.TempDir()
-			j, err := OpenSQLite(context.Background(), dir)
+			j, err := sqlite.Open(context.Background(), dir)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -55,7 +61,7 @@ func BenchmarkOpen(b *testing.B) {
 			})
 			s.Close()
 			for b.Loop() {
-				j, err := OpenSQLite(context.Background(), dir)
+				j, err := sqlite.Open(context.Background(), dir)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // fake answers with two pages of alarms.
@@ -59,16 +60,8 @@ func TestActing(t *testing.T) {
 func BenchmarkActing(b *testing.B) {
 	for _, every := range []int{1, 100} {
 		b.Run(fmt.Sprintf("policies=%d", 5000/every), func(b *testing.B) {
-			journal, err := state.OpenSQLite(context.Background(), b.TempDir())
-			if err != nil {
-				b.Fatal(err)
-			}
-			store, err := state.Open(context.Background(), journal)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer store.Close() //nolint:errcheck // it is over
-			err = store.Update(context.Background(), func(tx *state.Tx) error {
+			store := statetest.Open(b)
+			err := store.Update(context.Background(), func(tx *state.Tx) error {
 				for i := range 5000 {
 					action := "http://localhost/tell"
 					if i%every == 0 {

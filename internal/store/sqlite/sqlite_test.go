@@ -1,4 +1,4 @@
-package state
+package sqlite
 
 import (
 	"os"
@@ -12,12 +12,25 @@ func TestStrangeDirectory(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	j, err := OpenSQLite(t.Context(), dir)
+	j, err := Open(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer j.Close()
 	if _, err := os.Stat(filepath.Join(dir, "state.db")); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestASecondProcessIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	j, err := Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	if second, err := Open(t.Context(), dir); err == nil {
+		second.Close()
+		t.Fatal("two journals opened one file")
 	}
 }
