@@ -10,7 +10,7 @@ import (
 type Journal interface {
 	// Since hands over the last version of every row that was changed after the revision, in the order of the changes, and
 	// returns the journal's last revision. After revision 0 that is every row. Rows that were deleted come with nil Data, or, after
-	// revision 0, not at all. It gives ErrCompacted where deletions of that time are forgotten.
+	// revision 0, not at all. It gives ErrCompacted where deletions of that time are forgotten, and to who knows more than it does.
 	Since(ctx context.Context, revision int64, row func(Change) error) (last int64, err error)
 	// Write makes the changes durable together or not at all, as a revision that must follow the last one: an error that wraps
 	// ErrStale says that it does not. One that wraps ErrInDoubt says that the journal cannot know whether it has kept the

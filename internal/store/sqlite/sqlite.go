@@ -25,6 +25,9 @@ type Journal struct {
 
 	mu         sync.Mutex // one use of the connection at a time
 	statements statements
+
+	// Deletions are remembered for so many revisions, and forgotten every so often.
+	remembered, forgetEvery int64
 }
 
 // statements are what each commit needs, prepared once.
@@ -43,9 +46,6 @@ const (
 	// the order of their changes, and a follower reads the end of the table.
 	placeBits  = 20
 	maxChanges = 1 << placeBits
-	// Deletions are remembered for so many revisions, and forgotten every so often.
-	remembered  = 1 << 16
-	forgetEvery = 1 << 10
 )
 
 // Open opens the journal in the directory, and makes it where there is none.
@@ -63,7 +63,7 @@ func open(ctx context.Context, path string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{db: db}
+	j := &Journal{db: db, remembered: 1 << 16, forgetEvery: 1 << 10}
 	if j.conn, err = db.Conn(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -204,8 +204,8 @@ func (j *Journal) write(revision int64, changes []store.Change) error {
 		}
 		changes = changes[n:]
 	}
-	if revision%forgetEvery == 0 && revision > remembered {
-		return j.forget(revision - remembered)
+	if revision%j.forgetEvery == 0 && revision > j.remembered {
+		return j.forget(revision - j.remembered)
 	}
 	return nil
 }
