@@ -25,7 +25,8 @@ var ground = map[string]rule{
 	"groupcommit":  {nil, "it is below all stores"},
 	"instancetype": {nil, "it is data"},
 	"pattern":      {nil, "every process links it, a shim beside each container too"},
-	"state":        {[]string{"state", "groupcommit", "file", "delivery"}, "rows must not depend on who reads them"},
+	"state":        {[]string{"state", "store", "delivery"}, "rows must not depend on who reads them"},
+	"store":        {[]string{"store", "groupcommit", "file"}, "the engine knows no rows"},
 	"wire":         {[]string{"wire", "checksum"}, "HTTP becomes calls without knowing what they do"},
 }
 
@@ -51,7 +52,7 @@ var streets = map[string][]loan{
 var above = map[string]rule{
 	"console": {[]string{"state", "acs", "wire", "ecs/nodelink"}, "it shows rows and what nodes tell, and asks no service's loops"},
 	"plane":   {[]string{"*"}, "it puts everything together"},
-	"sim":     {[]string{"plane", "state", "instancetype", "scaling", "cloudwatch/alarms", "cloudwatch/metrics", "state/sweep"}, "it is plane with a clock that jumps, so it steps the loops itself"},
+	"sim":     {[]string{"plane", "state", "instancetype", "scaling", "cloudwatch/alarms", "cloudwatch/metrics", "store"}, "it is plane with a clock that jumps, so it steps the loops itself"},
 	"node":    {[]string{"node", "acs", "instancetype", "file", "pattern"}, "it speaks to any ECS, so it knows nothing of this one"},
 	"sidecar": {nil, "it runs on AWS, too"},
 	"worker":  {nil, "it runs on AWS, too"},

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 const (
@@ -66,15 +67,7 @@ func (w *world) DescribeServices(_ context.Context, in *ecs.DescribeServicesInpu
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(t.Context(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := statetest.Open(t)
 	w := &world{t: t, alarms: map[string]*cloudwatch.PutMetricAlarmInput{}, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	w.Service = New(store, Options{Region: "us-east-1", Account: "000000000000", Now: func() time.Time { return w.now }, Alarms: w, Services: w})
 	return w

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 const queue = "arn:aws:sqs:us-east-1:000000000000:hooks"
@@ -74,15 +75,7 @@ var (
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(t.Context(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() }) //nolint:errcheck // the test is over
+	store := statetest.Open(t)
 	w := &world{t: t, alarms: map[string]*cloudwatch.PutMetricAlarmInput{}, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	w.Service = New(store, Options{
 		Region: "us-east-1", Account: "000000000000", Now: func() time.Time { return w.now }, Alarms: w, Queues: w, QueueURL: func(arn string) string { return "url of " + arn },

@@ -1,7 +1,6 @@
 package cloudwatch
 
 import (
-	"context"
 	"errors"
 	"math"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -22,14 +22,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func newService(t testing.TB) *Service {
 	t.Helper()
 	now := func() time.Time { return noon }
-	journal, err := state.OpenSQLite(context.Background(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(context.Background(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := statetest.Open(t)
 	metrics, err := metrics.Open(t.TempDir(), metrics.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // id is the id of the nth instance.
@@ -36,16 +37,8 @@ func node(n int) *state.ContainerInstance {
 // service has instances 1 to n, and with them a node that is no EC2 instance and one that is gone.
 func service(t *testing.T, n int) *Service {
 	t.Helper()
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(t.Context(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	err = store.Update(t.Context(), func(tx *state.Tx) error {
+	store := statetest.Open(t)
+	err := store.Update(t.Context(), func(tx *state.Tx) error {
 		for i := range n {
 			tx.ContainerInstances.Put(node(i + 1))
 		}

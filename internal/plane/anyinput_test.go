@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/store/sqlite"
 	"github.com/pintle/pintle/internal/wire"
 )
 
@@ -104,7 +105,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // nothing is an internal failure.
 func TestAnyInput(t *testing.T) {
 	now := func() time.Time { return noon }
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
+	journal, err := sqlite.Open(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,6 @@ import (
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/expiry"
 	"github.com/pintle/pintle/internal/sqs"
-	"github.com/pintle/pintle/internal/state/sweep"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/sign"
@@ -171,5 +170,5 @@ func (p *Plane) expire(ctx context.Context) error {
 }
 
 func (p *Plane) runSweep(ctx context.Context) error {
-	return sweep.Run(ctx, p.State, p.now, p.streams.Sweep)
+	return p.State.RunSweeper(ctx, p.now, p.streams.Sweep)
 }
