@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/cloudwatch"
@@ -123,16 +124,16 @@ func TestAnyInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer metrics.Close() //nolint:errcheck // the test is over
-	alarms := cloudwatch.New(metrics, store, cloudwatch.Options{Region: "us-east-1", Account: "000000000000", Now: now})
-	scaling := appautoscaling.New(store, appautoscaling.Options{Region: "us-east-1", Account: "000000000000", Now: now, Alarms: alarms})
+	alarms := cloudwatch.New(metrics, store, cloudwatch.Options{Account: account.New("000000000000", "us-east-1", now)})
+	scaling := appautoscaling.New(store, appautoscaling.Options{Account: account.New("000000000000", "us-east-1", now), Alarms: alarms})
 	kept, err := queues.Open(t.TempDir(), queues.Options{Now: now, NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer kept.Close() //nolint:errcheck // the test is over
 	kept.EndWaits()
-	queues := sqs.New(kept, sqs.Options{Region: "us-east-1", Account: "000000000000", Endpoint: "http://localhost:4566", Now: now})
-	groups := autoscaling.New(store, autoscaling.Options{Region: "us-east-1", Account: "000000000000", Now: now, Alarms: alarms, Queues: queues, QueueURL: func(arn string) string { return "http://localhost:4566/000000000000/q" }})
+	queues := sqs.New(kept, sqs.Options{Account: account.New("000000000000", "us-east-1", now), Endpoint: "http://localhost:4566"})
+	groups := autoscaling.New(store, autoscaling.Options{Account: account.New("000000000000", "us-east-1", now), Alarms: alarms, Queues: queues, QueueURL: func(arn string) string { return "http://localhost:4566/000000000000/q" }})
 	answered := map[string]int{}
 	once := func(t *rapid.T) {
 		service := reflect.ValueOf(rapid.SampledFrom([]any{alarms, scaling, queues, groups}).Draw(t, "service"))

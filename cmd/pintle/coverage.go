@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/autoscaling"
 	"github.com/pintle/pintle/internal/cloudwatch"
@@ -33,7 +34,7 @@ func coverage() (string, error) {
 		wire.ECS(ecs.New(nil, nil, ecs.Options{})), wire.EC2(ec2.New(nil, ec2.Options{})), wire.Logs(logs.New(nil, logs.Options{})),
 		wire.CloudWatch(cloudwatch.New(nil, nil, cloudwatch.Options{})),
 		wire.AutoScaling(autoscaling.New(nil, autoscaling.Options{})), wire.ApplicationAutoScaling(appautoscaling.New(nil, appautoscaling.Options{})),
-		wire.S3(s3.New(nil, s3.Options{})), wire.SQS(sqs.New(nil, sqs.Options{})), wire.STS(sts.New("", nil)))
+		wire.S3(s3.New(nil, s3.Options{})), wire.SQS(sqs.New(nil, sqs.Options{})), wire.STS(sts.New(account.Account{}, nil)))
 	if err != nil {
 		return "", err
 	}

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/appautoscaling/scaler"
@@ -140,7 +141,7 @@ func newServer(ctx context.Context, f serverFlags) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	issuer, err := sts.NewIssuer(key, f.Account, time.Now)
+	issuer, err := sts.NewIssuer(key, f.account())
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +185,7 @@ func (f serverFlags) verifier(issuer *sts.Issuer) (*wire.Verifier, error) {
 	}
 	return &wire.Verifier{Region: f.Region, Lookup: func(_ context.Context, id, token string) (wire.Credential, error) {
 		if id == f.AccessKeyID {
-			return wire.Credential{SecretAccessKey: f.SecretAccessKey, Arn: "arn:aws:iam::" + f.Account + ":root"}, nil
+			return wire.Credential{SecretAccessKey: f.SecretAccessKey, Arn: f.account().Root()}, nil
 		}
 		secret, arn, expires, err := issuer.Lookup(id, token)
 		if err != nil {
@@ -242,7 +243,7 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	s.stores = append(s.stores, s.objects)
-	s.ecs = ecs.New(s.store, s.scheduler, ecs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
+	s.ecs = ecs.New(s.store, s.scheduler, ecs.Options{Account: s.flags.account(), Endpoint: s.endpoint()})
 	return nil
 }
 
@@ -265,13 +266,13 @@ func (s *server) endpoint() string {
 func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 	s.meter = metering.New(s.store, metering.Options{Now: time.Now, Put: s.metrics.Put, NoGPUs: !s.flags.GPUMetrics, Log: s.log})
 	s.link = s.newLink(v, issuer)
-	metrics := cloudwatch.New(s.metrics, s.store, cloudwatch.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now})
+	metrics := cloudwatch.New(s.metrics, s.store, cloudwatch.Options{Account: s.flags.account()})
 	scales := scaler.Options{Now: time.Now, ECS: s.ecs, CloudWatch: metrics, Log: s.log}
 	if s.arrivals != nil {
 		scales.Metrics = s.metrics
 	}
 	s.scaling = scaler.New(s.store, scales)
-	s.sqs = sqs.New(s.queues, sqs.Options{Region: s.flags.Region, Account: s.flags.Account, Endpoint: s.endpoint(), Now: time.Now})
+	s.sqs = sqs.New(s.queues, sqs.Options{Account: s.flags.account(), Endpoint: s.endpoint()})
 	scaleIn, pause := s.flags.scaleIn()
 	var prices map[string]float64
 	if s.flags.Prices != "" {
@@ -283,20 +284,20 @@ func (s *server) wire(v *wire.Verifier, issuer *sts.Issuer) (err error) {
 		Now: time.Now, CloudWatch: metrics, Metrics: scales.Metrics, Lost: s.flags.Lost, NoFleet: s.fleet == nil, ScaleIn: scaleIn, ScaleInPause: pause, Put: s.metrics.Put, Prices: prices, Log: s.log,
 		Queues: s.sqs, QueueURL: s.queueURL,
 	})
-	s.s3 = s3.New(s.objects, s3.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Queues: s.sqs, QueueURL: s.queueURL})
+	s.s3 = s3.New(s.objects, s3.Options{Account: s.flags.account(), Queues: s.sqs, QueueURL: s.queueURL})
 	s.handler, err = wire.New(wire.Options{Verifier: v, Log: s.log},
 		wire.ECS(s.ecs),
 		wire.AutoScaling(autoscaling.New(s.store, autoscaling.Options{
-			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Queues: s.sqs, QueueURL: s.queueURL, Reaction: s.flags.reaction(),
+			Account: s.flags.account(), Alarms: metrics, Queues: s.sqs, QueueURL: s.queueURL, Reaction: s.flags.reaction(),
 		})),
-		wire.EC2(ec2.New(s.store, ec2.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, NoFleet: s.flags.Fleet == ""})),
-		wire.Logs(logs.New(s.logs, logs.Options{Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Metrics: metrics})),
+		wire.EC2(ec2.New(s.store, ec2.Options{Account: s.flags.account(), NoFleet: s.flags.Fleet == ""})),
+		wire.Logs(logs.New(s.logs, logs.Options{Account: s.flags.account(), Metrics: metrics})),
 		wire.CloudWatch(metrics),
 		wire.ApplicationAutoScaling(appautoscaling.New(s.store, appautoscaling.Options{
-			Region: s.flags.Region, Account: s.flags.Account, Now: time.Now, Alarms: metrics, Services: s.ecs, Reaction: s.flags.reaction(),
+			Account: s.flags.account(), Alarms: metrics, Services: s.ecs, Reaction: s.flags.reaction(),
 		})),
 		wire.SQS(s.sqs),
-		wire.STS(sts.New(s.flags.Account, func(ctx context.Context) string { return call.From(ctx).Principal })),
+		wire.STS(sts.New(s.flags.account(), func(ctx context.Context) string { return call.From(ctx).Principal })),
 		wire.S3(s.s3),
 	)
 	if err != nil {
@@ -388,6 +389,9 @@ func (s *server) run(ctx context.Context) error {
 	})
 	return errors.Join(ignore(g.Wait()), s.closeStores())
 }
+
+// account is whose control plane this is.
+func (f *serverFlags) account() account.Account { return account.New(f.Account, f.Region, time.Now) }
 
 // queueURL is the URL of the queue with an ARN, here.
 func (s *server) queueURL(arn string) string {

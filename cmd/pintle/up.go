@@ -91,7 +91,7 @@ func (c *upCmd) announce(ctx context.Context, s *server, nodes int) error {
 	for {
 		v := s.store.Watch()
 		connected, gpus := 0, 0
-		for row := range v.ContainerInstances.By(state.InstancesByCluster, "arn:aws:ecs:"+c.Region+":"+c.Account+":cluster/default") {
+		for row := range v.ContainerInstances.By(state.InstancesByCluster, c.account().ARN("ecs", "cluster/default")) {
 			if row.AgentConnected {
 				connected++
 				gpus += len(row.GPUs)

@@ -57,7 +57,7 @@ func (s *Service) action(in *api.PutScheduledActionInput) *state.ScheduledAction
 	id := "scheduledAction:" + uuidOf(*in.ResourceId, name, s.now().String()) + ":resource/ecs/" + *in.ResourceId + ":scheduledActionName/" + name
 	return &state.ScheduledAction{ScheduledAction: types.ScheduledAction{
 		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
-		ScheduledActionName: &name, ScheduledActionARN: new(s.arn("autoscaling", id)), CreationTime: s.now(),
+		ScheduledActionName: &name, ScheduledActionARN: new(s.opts.ARN("autoscaling", id)), CreationTime: s.now(),
 	}}
 }
 

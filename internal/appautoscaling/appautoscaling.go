@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -35,9 +36,7 @@ type Services interface {
 
 // Options say whose Application Auto Scaling this is.
 type Options struct {
-	Region  string
-	Account string
-	Now     func() time.Time
+	account.Account
 	// Alarms gets the policies' alarms; nil where nobody evaluates alarms.
 	Alarms Alarms
 	// Services is asked whether a service is there; nil takes any.
@@ -64,11 +63,6 @@ func New(store *state.Store, opts Options) *Service {
 func (s *Service) now() *time.Time {
 	t := s.opts.Now().UTC().Truncate(time.Millisecond)
 	return &t
-}
-
-// arn builds an ARN of this account.
-func (s *Service) arn(service, resource string) string {
-	return "arn:aws:" + service + ":" + s.opts.Region + ":" + s.opts.Account + ":" + resource
 }
 
 // resource names the thing that is scaled, as every call does.

@@ -61,7 +61,7 @@ func (s *Service) policy(v *state.View, r resource, in *api.PutScalingPolicyInpu
 	id := "scalingPolicy:" + uuidOf(*target.ScalableTargetARN, *in.PolicyName) + ":resource/ecs/" + *in.ResourceId + ":policyName/" + *in.PolicyName
 	row := &state.ScalingPolicy{ScalingPolicy: types.ScalingPolicy{
 		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
-		PolicyName: in.PolicyName, PolicyType: types.PolicyTypeStepScaling, CreationTime: s.now(), PolicyARN: new(s.arn("autoscaling", id)),
+		PolicyName: in.PolicyName, PolicyType: types.PolicyTypeStepScaling, CreationTime: s.now(), PolicyARN: new(s.opts.ARN("autoscaling", id)),
 	}}
 	old := v.ScalingPolicies.Get(row.Key())
 	if old != nil {

@@ -16,6 +16,7 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -76,7 +77,7 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { store.Close() })
 	w := &world{t: t, alarms: map[string]*cloudwatch.PutMetricAlarmInput{}, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
-	w.Service = New(store, Options{Region: "us-east-1", Account: "000000000000", Now: func() time.Time { return w.now }, Alarms: w, Services: w})
+	w.Service = New(store, Options{Account: account.New("000000000000", "us-east-1", func() time.Time { return w.now }), Alarms: w, Services: w})
 	return w
 }
 

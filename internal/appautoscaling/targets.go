@@ -54,8 +54,8 @@ func (s *Service) RegisterScalableTarget(ctx context.Context, in *api.RegisterSc
 func (s *Service) register(old *state.ScalableTarget, in *api.RegisterScalableTargetInput) (*state.ScalableTarget, error) {
 	row := &state.ScalableTarget{ScalableTarget: types.ScalableTarget{
 		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
-		CreationTime: s.now(), ScalableTargetARN: new(s.arn("application-autoscaling", "scalable-target/"+state.NewID())),
-		RoleARN:        new("arn:aws:iam::" + s.opts.Account + ":role/aws-service-role/ecs.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_ECSService"),
+		CreationTime: s.now(), ScalableTargetARN: new(s.opts.ARN("application-autoscaling", "scalable-target/"+state.NewID())),
+		RoleARN:        new(s.opts.GlobalARN("iam", "role/aws-service-role/ecs.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_ECSService")),
 		SuspendedState: &types.SuspendedState{DynamicScalingInSuspended: new(false), DynamicScalingOutSuspended: new(false), ScheduledScalingSuspended: new(false)},
 	}, Tags: in.Tags}
 	if old != nil {

@@ -163,7 +163,7 @@ func checkExpression(id, text string, known map[string]bool) error {
 // alarms are the names and ARNs of the alarms that a policy owns.
 func (s *Service) alarms(p *state.ScalingPolicy) (out []types.Alarm) {
 	for _, a := range s.specifications(p) {
-		out = append(out, types.Alarm{AlarmName: new(a.Name), AlarmARN: new(s.arn("cloudwatch", "alarm:"+a.Name))})
+		out = append(out, types.Alarm{AlarmName: new(a.Name), AlarmARN: new(s.opts.ARN("cloudwatch", "alarm:"+a.Name))})
 	}
 	return out
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -36,10 +37,9 @@ type Queues interface {
 
 // Options say whose EC2 Auto Scaling this is.
 type Options struct {
-	Region, Account string
-	Now             func() time.Time
-	Alarms          Alarms
-	Queues          Queues
+	account.Account
+	Alarms Alarms
+	Queues Queues
 	// QueueURL is the URL of the queue with an ARN.
 	QueueURL func(arn string) string
 	// Reaction is how fast the alarms are; the zero value is scaling.Faithful.
@@ -64,7 +64,7 @@ func New(store *state.Store, opts Options) *Service {
 func (s *Service) now() time.Time { return s.opts.Now().UTC().Truncate(time.Millisecond) }
 
 func (s *Service) arn(resource string) *string {
-	return new("arn:aws:autoscaling:" + s.opts.Region + ":" + s.opts.Account + ":" + resource)
+	return new(s.opts.ARN("autoscaling", resource))
 }
 
 // invalid is the error by which clients know what is wrong with a call. The service's model has none for it:

@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -85,7 +86,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { store.Close() }) //nolint:errcheck // the test is over
 	w := &world{t: t, alarms: map[string]*cloudwatch.PutMetricAlarmInput{}, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	w.Service = New(store, Options{
-		Region: "us-east-1", Account: "000000000000", Now: func() time.Time { return w.now }, Alarms: w, Queues: w, QueueURL: func(arn string) string { return "url of " + arn },
+		Account: account.New("000000000000", "us-east-1", func() time.Time { return w.now }), Alarms: w, Queues: w, QueueURL: func(arn string) string { return "url of " + arn },
 	})
 	w.update(func(tx *state.Tx) {
 		data := &ec2types.ResponseLaunchTemplateData{ImageId: aws.String("ami-00000000"), InstanceType: "c5.large"}

@@ -84,7 +84,7 @@ func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScal
 		AvailabilityZones: in.AvailabilityZones, VPCZoneIdentifier: in.VPCZoneIdentifier, HealthCheckType: cmp.Or(in.HealthCheckType, aws.String("EC2")),
 		HealthCheckGracePeriod: cmp.Or(in.HealthCheckGracePeriod, aws.Int32(0)), DefaultInstanceWarmup: in.DefaultInstanceWarmup, LaunchTemplate: in.LaunchTemplate, MixedInstancesPolicy: in.MixedInstancesPolicy,
 		NewInstancesProtectedFromScaleIn: new(aws.ToBool(in.NewInstancesProtectedFromScaleIn)), TerminationPolicies: in.TerminationPolicies, CapacityRebalance: in.CapacityRebalance,
-		ServiceLinkedRoleARN: cmp.Or(in.ServiceLinkedRoleARN, new("arn:aws:iam::"+s.opts.Account+":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling")),
+		ServiceLinkedRoleARN: cmp.Or(in.ServiceLinkedRoleARN, new(s.opts.GlobalARN("iam", "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"))),
 	}}
 	if len(g.AvailabilityZones) == 0 && aws.ToString(g.VPCZoneIdentifier) == "" {
 		return nil, invalid("At least one Availability Zone or VPC Subnet is required.")

@@ -188,7 +188,7 @@ func (s *Service) specifications(p *state.GroupPolicy) []scaling.Alarm {
 
 func (s *Service) alarms(p *state.GroupPolicy) (out []types.Alarm) {
 	for _, a := range s.specifications(p) {
-		out = append(out, types.Alarm{AlarmName: new(a.Name), AlarmARN: new("arn:aws:cloudwatch:" + s.opts.Region + ":" + s.opts.Account + ":alarm:" + a.Name)})
+		out = append(out, types.Alarm{AlarmName: new(a.Name), AlarmARN: new(s.opts.ARN("cloudwatch", "alarm:"+a.Name))})
 	}
 	return out
 }

@@ -7,21 +7,19 @@ package cloudwatch
 import (
 	"encoding/base64"
 	"fmt"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/state"
 )
 
 // Options say whose metrics they are.
 type Options struct {
-	Region  string
-	Account string
-	Now     func() time.Time
+	account.Account
 }
 
 // Service is CloudWatch for one account in one region.
@@ -37,11 +35,11 @@ func New(metrics *metrics.Store, store *state.Store, opts Options) *Service {
 }
 
 func (s *Service) alarmArn(name string) string {
-	return "arn:aws:cloudwatch:" + s.opts.Region + ":" + s.opts.Account + ":alarm:" + name
+	return s.opts.ARN("cloudwatch", "alarm:"+name)
 }
 
 func (s *Service) dashboardArn(name string) string {
-	return "arn:aws:cloudwatch::" + s.opts.Account + ":dashboard/" + name
+	return s.opts.GlobalARN("cloudwatch", "dashboard/"+name)
 }
 
 // The errors of CloudWatch. Their messages name the parameter as Query does, and as AWS still says it.

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -35,7 +36,7 @@ func newService(t testing.TB) *Service {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { metrics.Close(); store.Close() }) //nolint:errcheck // the test is over
-	return New(metrics, store, Options{Region: "us-east-1", Account: "000000000000", Now: now})
+	return New(metrics, store, Options{Account: account.New("000000000000", "us-east-1", now)})
 }
 
 func checkError(t *testing.T, err error, code, says string) {

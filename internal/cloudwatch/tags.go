@@ -3,7 +3,6 @@ package cloudwatch
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
@@ -82,13 +81,13 @@ func (s *Service) resource(view *state.View, arn *string) (*state.Alarm, *state.
 	if aws.ToString(arn) == "" {
 		return nil, nil, missing("ResourceARN")
 	}
-	if name, ok := strings.CutPrefix(*arn, s.alarmArn("")); ok {
+	if name, ok := s.opts.ResourceOf("cloudwatch", "alarm:", *arn); ok {
 		if a := view.Alarms.Get(name); a != nil {
 			return a, nil, nil
 		}
 		return nil, nil, notFound("alarm", name)
 	}
-	if name, ok := strings.CutPrefix(*arn, s.dashboardArn("")); ok {
+	if name, ok := s.opts.GlobalResourceOf("cloudwatch", "dashboard/", *arn); ok {
 		if d := view.Dashboards.Get(name); d != nil {
 			return nil, d, nil
 		}

@@ -12,14 +12,13 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
 // Options say whose EC2 this is.
 type Options struct {
-	Region  string
-	Account string
-	Now     func() time.Time
+	account.Account
 	// NoFleet says that there is nowhere to start instances.
 	NoFleet bool
 }
@@ -37,7 +36,7 @@ func New(store *state.Store, opts Options) *Service { return &Service{store, opt
 func (s *Service) now() time.Time { return s.opts.Now().UTC().Truncate(time.Second) }
 
 // root is the account's own principal, who made everything here.
-func (s *Service) root() *string { return new("arn:aws:iam::" + s.opts.Account + ":root") }
+func (s *Service) root() *string { return new(s.opts.Root()) }
 
 // refusal is an error of EC2's. Its model has none: clients know them by their codes alone, of which
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html lists them all.

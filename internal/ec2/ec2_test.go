@@ -15,6 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -58,7 +59,7 @@ func service(t *testing.T, n int) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(store, Options{Region: "us-east-1", Account: "000000000000"})
+	return New(store, Options{Account: account.New("000000000000", "us-east-1", nil)})
 }
 
 func ids(out *ec2.DescribeInstancesOutput) []string {

@@ -44,7 +44,7 @@ func (s *Service) DescribeInstances(_ context.Context, in *ec2.DescribeInstances
 	out := &ec2.DescribeInstancesOutput{NextToken: next, Reservations: []types.Reservation{}}
 	for _, i := range all {
 		out.Reservations = append(out.Reservations, types.Reservation{
-			ReservationId: new(reservation(*i.InstanceId)), OwnerId: &s.opts.Account, Groups: []types.GroupIdentifier{}, Instances: []types.Instance{i},
+			ReservationId: new(reservation(*i.InstanceId)), OwnerId: &s.opts.ID, Groups: []types.GroupIdentifier{}, Instances: []types.Instance{i},
 		})
 	}
 	return out, nil

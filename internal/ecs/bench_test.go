@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -28,7 +29,7 @@ func BenchmarkRunTask(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer store.Close()
-			s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+			s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", time.Now)})
 			ctx := context.Background()
 			if _, err := s.CreateCluster(ctx, &ecs.CreateClusterInput{}); err != nil {
 				b.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -34,7 +35,7 @@ func newTestService(t *testing.T) (*Service, *state.Store) {
 	t.Cleanup(func() { store.Close() })
 	now := time.Now()
 	tick := func() time.Time { now = now.Add(time.Second); return now } // so that what comes later is later, however fast the disk is
-	s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: tick})
+	s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", tick)})
 	if _, err := s.CreateCluster(t.Context(), &ecs.CreateClusterInput{}); err != nil {
 		t.Fatal(err)
 	}

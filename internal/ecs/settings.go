@@ -36,7 +36,7 @@ var settingDefaults = map[types.SettingName]struct {
 var onOff = []string{"enabled", "disabled"}
 
 // root is the principal that Pintle takes every caller for.
-func (s *Service) root() string { return "arn:aws:iam::" + s.opts.Account + ":root" }
+func (s *Service) root() string { return s.opts.Root() }
 
 func checkSetting(name types.SettingName, value *string) error {
 	d, ok := settingDefaults[name]

@@ -7,20 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/pattern"
 )
 
 // Options say whose logs they are.
 type Options struct {
-	Region  string
-	Account string
-	Now     func() time.Time
+	account.Account
 	// Metrics gets the metrics that events carry in the embedded metric format; nil leaves them there.
 	Metrics Metrics
 }
@@ -37,7 +35,7 @@ func New(store *streams.Store, opts Options) *Service { return &Service{store, o
 func (s *Service) now() int64 { return s.opts.Now().UnixMilli() }
 
 func (s *Service) groupArn(name string) string {
-	return "arn:aws:logs:" + s.opts.Region + ":" + s.opts.Account + ":log-group:" + name
+	return s.opts.ARN("logs", "log-group:"+name)
 }
 
 // The names that AWS takes: API_CreateLogGroup, API_CreateLogStream.

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/logs/streams"
 )
 
@@ -46,7 +47,7 @@ func TestEventsCarryMetrics(t *testing.T) {
 	defer store.Close() //nolint:errcheck // the test is over
 	metrics := &fakeMetrics{}
 	now := time.Now()
-	s := New(store, Options{Now: func() time.Time { return now }, Metrics: metrics})
+	s := New(store, Options{Account: account.New("000000000000", "us-east-1", func() time.Time { return now }), Metrics: metrics})
 	if err := store.CreateGroup(streams.Group{Name: "g"}); err != nil {
 		t.Fatal(err)
 	}

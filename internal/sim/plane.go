@@ -16,6 +16,7 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/appautoscaling/scaler"
 	"github.com/pintle/pintle/internal/cloudwatch"
@@ -29,11 +30,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-const (
-	region   = "us-east-1"
-	account  = "000000000000"
-	resource = "service/" + Cluster + "/" + Service
-)
+const resource = "service/" + Cluster + "/" + Service
 
 // plane is a control plane in simulated time, with the services and loops of the real one, and the nodes' part
 // in it: tasks start after a while, and stop once their requests are done.
@@ -122,8 +119,9 @@ func newPlane(ctx context.Context, s Scenario, t timing) (*plane, error) {
 	if p.metrics, err = metrics.Open(p.dir, p.metricOptions()); err != nil {
 		return nil, errors.Join(err, p.store.Close(), os.RemoveAll(p.dir))
 	}
-	p.ecs = ecs.New(p.store, scheduler, ecs.Options{Region: region, Account: account, Now: now})
-	p.cloudwatch = cloudwatch.New(p.metrics, p.store, cloudwatch.Options{Region: region, Account: account, Now: now})
+	whose := account.New("000000000000", "us-east-1", now)
+	p.ecs = ecs.New(p.store, scheduler, ecs.Options{Account: whose})
+	p.cloudwatch = cloudwatch.New(p.metrics, p.store, cloudwatch.Options{Account: whose})
 	scales := scaler.Options{Now: now, ECS: p.ecs, CloudWatch: p.cloudwatch, Log: log}
 	reaction := scaling.Faithful
 	if s.Fast {
@@ -131,7 +129,7 @@ func newPlane(ctx context.Context, s Scenario, t timing) (*plane, error) {
 	}
 	p.scaling = scaler.New(p.store, scales)
 	p.autoscaling = appautoscaling.New(p.store, appautoscaling.Options{
-		Region: region, Account: account, Now: now, Alarms: p.cloudwatch, Services: p.ecs, Reaction: reaction,
+		Account: whose, Alarms: p.cloudwatch, Services: p.ecs, Reaction: reaction,
 	})
 	if err := p.build(ctx); err != nil {
 		return nil, errors.Join(err, p.close())

@@ -62,7 +62,7 @@ func (s *Service) GetQueueUrl(_ context.Context, in *sqs.GetQueueUrlInput) (*sqs
 	if err := checkQueueName(name); err != nil {
 		return nil, err
 	}
-	if owner := aws.ToString(in.QueueOwnerAWSAccountId); owner != "" && owner != s.opts.Account {
+	if owner := aws.ToString(in.QueueOwnerAWSAccountId); owner != "" && owner != s.opts.ID {
 		return nil, errNoQueue
 	}
 	if _, err := s.store.Queue(name); err != nil {

@@ -16,6 +16,7 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
@@ -94,7 +95,7 @@ func newWorld(t testing.TB, rows map[[2]string][]byte) *world {
 		t.Fatal(err)
 	}
 	w.store, w.loop = store, loop
-	w.ecs = ecs.New(store, scheduler, ecs.Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+	w.ecs = ecs.New(store, scheduler, ecs.Options{Account: account.New("000000000000", "us-east-1", time.Now)})
 	ctx, cancel := context.WithCancel(context.Background())
 	w.ctx = ctx
 	var running sync.WaitGroup
