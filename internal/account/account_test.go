@@ -111,6 +111,8 @@ func TestPagesTogetherAreTheList(t *testing.T) {
 		rows := rapid.SliceOfDistinct(rapid.StringN(1, 5, -1), self).Draw(t, "rows")
 		limit := rapid.OneOf(rapid.Just[*int32](nil), rapid.Ptr(rapid.Int32Range(1, 5), false)).Draw(t, "limit")
 		sorted := slices.Sorted(slices.Values(rows))
+		falling := slices.Clone(sorted)
+		slices.Reverse(falling)
 		behind := func(after string) iter.Seq[string] {
 			i, _ := slices.BinarySearch(sorted, after)
 			return slices.Values(sorted[i:])
@@ -120,7 +122,12 @@ func TestPagesTogetherAreTheList(t *testing.T) {
 			want []string
 			page func(token *string) ([]string, *string, error)
 		}{
-			"sorted":  {sorted, func(token *string) ([]string, *string, error) { return Sorted(list("a"), sorted, limit, token, self) }},
+			"sorted": {sorted, func(token *string) ([]string, *string, error) { return Sorted(list("a"), sorted, limit, token, self) }},
+			"descending": {falling, func(token *string) ([]string, *string, error) {
+				l := list("a")
+				l.Descending = true
+				return Sorted(l, falling, limit, token, self)
+			}},
 			"ordered": {rows, func(token *string) ([]string, *string, error) { return Ordered(list("a"), rows, limit, token, self) }},
 			"behind": {slices.DeleteFunc(slices.Clone(sorted), func(s string) bool { return !short(s) }), func(token *string) ([]string, *string, error) {
 				return Behind(list("a"), limit, token, behind, self, short)

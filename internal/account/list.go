@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"iter"
 	"slices"
+	"sort"
 )
 
 // List is one kind of list that callers get in pages. A page's token holds the key of its last row, and is good for lists
@@ -16,6 +17,8 @@ type List struct {
 	Default int    // the rows of a page where the caller does not say; Most where it is 0
 	Least   int    // the fewest a caller may ask for; 1 where it is 0
 	Most    int    // and the most
+	// Descending says that the rows' keys fall, for Sorted.
+	Descending bool
 	// BadLimit and BadToken are the service's refusals.
 	BadLimit func(limit int) error
 	BadToken func() error
@@ -70,10 +73,7 @@ func Sorted[R any](l List, rows []R, limit *int32, token *string, key func(R) st
 		return nil, nil, err
 	}
 	if after != "" {
-		i, found := slices.BinarySearchFunc(rows, after, func(r R, after string) int { return cmp.Compare(key(r), after) })
-		if found {
-			i++
-		}
+		i := sort.Search(len(rows), func(i int) bool { return key(rows[i]) > after != l.Descending && key(rows[i]) != after })
 		rows = rows[i:]
 	}
 	return first(l, rows, size, key)

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -120,7 +121,7 @@ func (s *Service) ListAccountSettings(_ context.Context, in *ecs.ListAccountSett
 			found[string(name)] = *setting
 		}
 	}
-	keys, next, err := pageOf(slices.Sorted(maps.Keys(found)), maxOrNil(in.MaxResults), in.NextToken)
+	keys, next, err := account.Sorted(listing("ListAccountSettings"), slices.Sorted(maps.Keys(found)), maxOrNil(in.MaxResults), in.NextToken, itself)
 	if err != nil {
 		return nil, err
 	}
