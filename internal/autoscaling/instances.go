@@ -10,6 +10,7 @@ import (
 	api "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -148,7 +149,7 @@ func (s *Service) DescribeAutoScalingInstances(_ context.Context, in *api.Descri
 			rows = append(rows, i)
 		}
 	}
-	rows, next, err := page(rows, instancePages, in.MaxRecords, in.NextToken, func(i *state.Instance) string { return *i.InstanceId })
+	rows, next, err := account.Sorted(listing("DescribeAutoScalingInstances", 50, 50), rows, in.MaxRecords, in.NextToken, func(i *state.Instance) string { return *i.InstanceId })
 	if err != nil {
 		return nil, err
 	}

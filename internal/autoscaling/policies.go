@@ -16,6 +16,7 @@ import (
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -77,7 +78,7 @@ func notNil(alarms []types.Alarm) []types.Alarm {
 
 // policy is the row that a call makes.
 func (s *Service) policy(g *state.AutoScalingGroup, in *api.PutScalingPolicyInput) (*state.GroupPolicy, error) {
-	id := uuidOf(*g.AutoScalingGroupARN, *in.PolicyName)
+	id := account.UUID(*g.AutoScalingGroupARN, *in.PolicyName)
 	p := &state.GroupPolicy{ScalingPolicy: types.ScalingPolicy{
 		AutoScalingGroupName: in.AutoScalingGroupName, PolicyName: in.PolicyName, PolicyType: cmp.Or(in.PolicyType, aws.String(simple)), Enabled: cmp.Or(in.Enabled, aws.Bool(true)),
 		PolicyARN:      s.arn("scalingPolicy:" + id + ":autoScalingGroupName/" + g.Name() + ":policyName/" + *in.PolicyName),
@@ -179,9 +180,9 @@ func checkCustomized(m *types.CustomizedMetricSpecification) error {
 func (s *Service) specifications(p *state.GroupPolicy) []scaling.Alarm {
 	c := p.TargetTrackingConfiguration
 	t := scaling.TargetTracking{TargetValue: *c.TargetValue, DisableScaleIn: aws.ToBool(c.DisableScaleIn)}
-	all := []scaling.Alarm{t.High(*p.AutoScalingGroupName, uuidOf(*p.PolicyARN, "high"), s.opts.Reaction)}
+	all := []scaling.Alarm{t.High(*p.AutoScalingGroupName, account.UUID(*p.PolicyARN, "high"), s.opts.Reaction)}
 	if !t.DisableScaleIn {
-		all = append(all, t.Low(*p.AutoScalingGroupName, uuidOf(*p.PolicyARN, "low"), s.opts.Reaction))
+		all = append(all, t.Low(*p.AutoScalingGroupName, account.UUID(*p.PolicyARN, "low"), s.opts.Reaction))
 	}
 	return all
 }
@@ -348,7 +349,7 @@ func (s *Service) DescribePolicies(_ context.Context, in *api.DescribePoliciesIn
 			rows = append(rows, p)
 		}
 	}
-	rows, next, err := page(rows, pages, in.MaxRecords, in.NextToken, (*state.GroupPolicy).Key)
+	rows, next, err := account.Sorted(listing("DescribePolicies", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken, (*state.GroupPolicy).Key)
 	if err != nil {
 		return nil, err
 	}
