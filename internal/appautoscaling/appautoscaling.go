@@ -6,8 +6,6 @@ package appautoscaling
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"regexp"
 	"time"
@@ -131,15 +129,4 @@ func (s *Service) exists(ctx context.Context, r resource) error {
 		return invalid("ECS service doesn't exist: %s", *r.id)
 	}
 	return nil
-}
-
-// uuidOf makes a UUID that is the same for the same parts. So what a call was killed in the midst of is
-// done over by its repetition, and not beside it.
-func uuidOf(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write(append([]byte(p), 0)) //nolint:errcheck // never fails
-	}
-	x := hex.EncodeToString(h.Sum(nil))
-	return x[:8] + "-" + x[8:12] + "-5" + x[13:16] + "-a" + x[17:20] + "-" + x[20:32]
 }

@@ -8,6 +8,7 @@ import (
 	api "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
@@ -58,7 +59,7 @@ func (s *Service) policy(v *state.View, r resource, in *api.PutScalingPolicyInpu
 	if target == nil {
 		return nil, nil, notFound("scalable target registered", r)
 	}
-	id := "scalingPolicy:" + uuidOf(*target.ScalableTargetARN, *in.PolicyName) + ":resource/ecs/" + *in.ResourceId + ":policyName/" + *in.PolicyName
+	id := "scalingPolicy:" + account.UUID(*target.ScalableTargetARN, *in.PolicyName) + ":resource/ecs/" + *in.ResourceId + ":policyName/" + *in.PolicyName
 	row := &state.ScalingPolicy{ScalingPolicy: types.ScalingPolicy{
 		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
 		PolicyName: in.PolicyName, PolicyType: types.PolicyTypeStepScaling, CreationTime: s.now(), PolicyARN: new(s.opts.ARN("autoscaling", id)),
@@ -167,7 +168,7 @@ func (s *Service) DescribeScalingPolicies(_ context.Context, in *api.DescribeSca
 	if in.ScalableDimension != "" && in.ResourceId == nil {
 		return nil, invalid("resourceId must be given where scalableDimension is")
 	}
-	rows, next, err := page(filter(s.store.View().ScalingPolicies.All(), func(p *state.ScalingPolicy) bool {
+	rows, next, err := account.Sorted(listing("DescribeScalingPolicies"), filter(s.store.View().ScalingPolicies.All(), func(p *state.ScalingPolicy) bool {
 		return (in.ResourceId == nil || *p.ResourceId == *in.ResourceId) && (len(in.PolicyNames) == 0 || slices.Contains(in.PolicyNames, *p.PolicyName))
 	}), in.MaxResults, in.NextToken, (*state.ScalingPolicy).Key)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudwatch/metricmath"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
@@ -174,9 +175,9 @@ func (s *Service) specifications(p *state.ScalingPolicy) []scaling.Alarm {
 		return nil
 	}
 	t, r := scaling.TargetTrackingOf(p.TargetTrackingScalingPolicyConfiguration), s.reaction(p)
-	all := []scaling.Alarm{t.High(*p.ResourceId, uuidOf(*p.PolicyARN, "high"), r)}
+	all := []scaling.Alarm{t.High(*p.ResourceId, account.UUID(*p.PolicyARN, "high"), r)}
 	if !t.DisableScaleIn {
-		all = append(all, t.Low(*p.ResourceId, uuidOf(*p.PolicyARN, "low"), r))
+		all = append(all, t.Low(*p.ResourceId, account.UUID(*p.PolicyARN, "low"), r))
 	}
 	return all
 }
