@@ -188,7 +188,7 @@ func TestPages(t *testing.T) {
 		var got []int
 		var token *string
 		for {
-			some, next, err := page(all, &size, 50, token, func(i int) string { return id(i) })
+			some, next, err := account.Sorted(listing("DescribeInstances", 50), all, &size, token, func(i int) string { return id(i) })
 			if err != nil {
 				r.Fatal(err)
 			}
