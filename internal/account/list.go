@@ -26,18 +26,26 @@ type List struct {
 
 // Start checks what a caller says of the page: how many rows it has at most, and the key behind which it begins.
 func (l List) Start(limit *int32, token *string) (size int, after string, err error) {
-	size = cmp.Or(l.Default, l.Most)
-	if limit != nil {
-		size = int(*limit)
-	}
-	if size < max(l.Least, 1) || size > l.Most {
-		return 0, "", l.BadLimit(size)
+	if size, err = l.Size(limit); err != nil {
+		return 0, "", err
 	}
 	after, ok := l.parse(token)
 	if !ok {
 		return 0, "", l.BadToken()
 	}
 	return size, after, nil
+}
+
+// Size is how many rows a page has at most, for lists whose tokens are of another kind.
+func (l List) Size(limit *int32) (int, error) {
+	size := cmp.Or(l.Default, l.Most)
+	if limit != nil {
+		size = int(*limit)
+	}
+	if size < max(l.Least, 1) || size > l.Most {
+		return 0, l.BadLimit(size)
+	}
+	return size, nil
 }
 
 // A token is base64 of a seal and a key. The seal is no secret: it tells a token of this list from any other text.
