@@ -2,12 +2,12 @@ package cloudwatch
 
 import (
 	"context"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -17,10 +17,7 @@ func (s *Service) TagResource(ctx context.Context, in *cloudwatch.TagResourceInp
 		return nil, err
 	}
 	err := s.retag(ctx, in.ResourceARN, func(tags []types.Tag) []types.Tag {
-		for _, t := range in.Tags {
-			tags = append(without(tags, *t.Key), t)
-		}
-		return tags
+		return account.MergeTags(tags, in.Tags, keyAndValue)
 	})
 	return &cloudwatch.TagResourceOutput{}, err
 }
@@ -28,17 +25,9 @@ func (s *Service) TagResource(ctx context.Context, in *cloudwatch.TagResourceInp
 // UntagResource removes tags from an alarm or a dashboard.
 func (s *Service) UntagResource(ctx context.Context, in *cloudwatch.UntagResourceInput) (*cloudwatch.UntagResourceOutput, error) {
 	err := s.retag(ctx, in.ResourceARN, func(tags []types.Tag) []types.Tag {
-		for _, key := range in.TagKeys {
-			tags = without(tags, key)
-		}
-		return tags
+		return account.RemoveTags(tags, in.TagKeys, keyAndValue)
 	})
 	return &cloudwatch.UntagResourceOutput{}, err
-}
-
-// without returns a copy of tags without the one with a key.
-func without(tags []types.Tag, key string) []types.Tag {
-	return slices.DeleteFunc(slices.Clone(tags), func(t types.Tag) bool { return *t.Key == key })
 }
 
 // ListTagsForResource lists the tags of an alarm or a dashboard.
