@@ -116,7 +116,7 @@ func (s *Service) GetLogEvents(ctx context.Context, in *cloudwatchlogs.GetLogEve
 	if err := checkStreamName(in.LogStreamName); err != nil {
 		return nil, err
 	}
-	limit, err := limitOf(in.Limit, maxPage, maxPage)
+	limit, err := listing("", maxPage).Size(in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func applyToken(r *streams.Range, token string) error {
 	direction, at, _ := strings.Cut(token, "/")
 	id, err := parseID(at)
 	if err != nil || direction != "f" && direction != "b" {
-		return invalidParameter("The specified nextToken is invalid.")
+		return badToken()
 	}
 	if direction == "f" {
 		r.After, r.Backward = &id, false
@@ -215,7 +215,7 @@ func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.Filter
 	if err != nil {
 		return nil, err
 	}
-	limit, err := limitOf(in.Limit, maxPage, maxPage)
+	limit, err := listing("", maxPage).Size(in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.Filter
 	if in.NextToken != nil {
 		id, err := parseID(*in.NextToken)
 		if err != nil {
-			return nil, invalidParameter("The specified nextToken is invalid.")
+			return nil, badToken()
 		}
 		r.After = &id
 	}

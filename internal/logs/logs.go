@@ -5,7 +5,6 @@ package logs
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -64,7 +63,7 @@ func invalid(field, value, constraint string) error {
 }
 
 func invalidParameter(format string, args ...any) error {
-	return &types.InvalidParameterException{Message: aws.String(fmt.Sprintf(format, args...))}
+	return &types.InvalidParameterException{Message: account.Message(format, args...)}
 }
 
 // failure turns the store's errors into AWS's.
