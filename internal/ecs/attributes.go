@@ -59,7 +59,6 @@ func (s *Service) changeAttributes(ctx context.Context, cluster *string, attribu
 				return &types.TargetNotFoundException{Message: account.Message("The target %q was not found in cluster %s.", aws.ToString(a.TargetId), *c.ClusterName)}
 			}
 			row.Attributes = change(row.Attributes, a)
-			row.Version++
 			tx.ContainerInstances.Put(row)
 		}
 		return nil
