@@ -41,6 +41,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/cloudwatch/metrics
 	go test -run xxx -fuzz FuzzParsePayload -fuzztime 10s ./internal/sqs/queues
 	go test -run xxx -fuzz FuzzDecodeJSON -fuzztime 10s ./internal/wire
+	go test -run xxx -fuzz FuzzPlainStrings -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzDecodeCBOR -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzForm -fuzztime 10s ./internal/wire
 	go test -run xxx -fuzz FuzzChunked -fuzztime 10s ./internal/wire

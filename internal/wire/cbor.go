@@ -53,7 +53,7 @@ func (cborProtocol) decode(q *request, sh *shape, into reflect.Value) error {
 
 func (cborProtocol) encode(b []byte, _ *request, sh *shape, out reflect.Value) ([]byte, error) {
 	e := cborEncoder{b: b}
-	e.value(sh, out)
+	e.value(sh, address(out))
 	return e.b, e.err
 }
 
@@ -64,7 +64,7 @@ func (cborProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]by
 	e.text("__type")
 	e.text(err.ErrorCode())
 	if v, ok := modeled(err); ok {
-		e.members(q.api.shapes.of(v.Type()), v)
+		e.members(q.api.shapes.of(v.Type()), address(v))
 	} else {
 		e.text("message")
 		e.text(err.ErrorMessage())

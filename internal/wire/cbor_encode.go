@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"time"
+	"unsafe"
 )
 
 // cborEncoder appends values as RPC v2 CBOR has them: no nulls for absent members, timestamps as tag 1
@@ -55,33 +56,37 @@ func (e *cborEncoder) text(s string) {
 	e.b = append(e.b, s...)
 }
 
-func (e *cborEncoder) value(sh *shape, v reflect.Value) {
+// value appends what lies at p.
+func (e *cborEncoder) value(sh *shape, p unsafe.Pointer) {
 	switch sh.kind {
 	case kindString:
-		e.text(v.String())
+		e.text(*(*string)(p))
 	case kindBool:
-		e.bool(v.Bool())
+		e.bool(*(*bool)(p))
 	case kindInt:
-		e.int(v.Int())
+		e.int(sh.int(p))
 	case kindFloat:
-		e.float(v.Float(), sh.typ.Bits())
+		e.float(sh.float(p))
 	case kindTime:
-		e.time(timeOf(v))
+		e.time(*(*time.Time)(p))
 	case kindBlob:
-		e.head(cborBytes, uint64(v.Len()))
-		e.b = append(e.b, v.Bytes()...)
+		blob := *(*[]byte)(p)
+		e.head(cborBytes, uint64(len(blob)))
+		e.b = append(e.b, blob...)
 	case kindPointer:
-		e.pointer(sh, v)
+		e.pointer(sh, *(*unsafe.Pointer)(p))
 	case kindList:
-		e.list(sh, v)
+		e.list(sh, p)
 	case kindMap:
-		e.dictionary(sh, v)
+		e.dictionary(sh, p)
 	case kindStructure:
 		e.open()
-		e.members(sh, v)
+		e.members(sh, p)
 		e.end()
 	case kindUnion:
-		e.union(sh, v)
+		e.union(sh, p)
+	case kindEmpty:
+		e.head(cborList, 0)
 	default:
 		e.fail("a %s cannot be written", sh.typ)
 	}
@@ -123,43 +128,44 @@ func (e *cborEncoder) time(t time.Time) {
 	e.float(float64(t.UnixMilli())/1000, 64)
 }
 
-func (e *cborEncoder) pointer(sh *shape, v reflect.Value) {
-	if v.IsNil() { // in a list or a map, where it cannot be left out
+func (e *cborEncoder) pointer(sh *shape, p unsafe.Pointer) {
+	if p == nil { // in a list or a map, where it cannot be left out
 		e.b = append(e.b, cborNull)
 		return
 	}
-	e.value(sh.elem, v.Elem())
+	e.value(sh.elem, p)
 }
 
-func (e *cborEncoder) list(sh *shape, v reflect.Value) {
-	e.head(cborList, uint64(v.Len()))
-	for i := range v.Len() {
-		e.value(sh.elem, v.Index(i))
+func (e *cborEncoder) list(sh *shape, p unsafe.Pointer) {
+	n, first := elements(p)
+	e.head(cborList, uint64(n))
+	for i := range n {
+		e.value(sh.elem, sh.elem.element(first, i))
 	}
 }
 
-func (e *cborEncoder) dictionary(sh *shape, v reflect.Value) {
-	e.head(cborMap, uint64(v.Len()))
-	for _, k := range sortedKeys(v) {
-		e.text(k.String())
-		e.value(sh.elem, v.MapIndex(k))
-	}
+func (e *cborEncoder) dictionary(sh *shape, p unsafe.Pointer) {
+	e.head(cborMap, uint64(reflect.NewAt(sh.typ, p).Elem().Len()))
+	sh.entries(p, func(_ int, key string, value unsafe.Pointer) {
+		e.text(key)
+		e.value(sh.elem, value)
+	})
 }
 
-func (e *cborEncoder) members(sh *shape, v reflect.Value) {
+func (e *cborEncoder) members(sh *shape, p unsafe.Pointer) {
 	for i := range sh.members {
 		m := &sh.members[i]
-		if f := v.Field(m.index); !m.absent(f) {
+		if f := m.in(p); !m.absent(f) {
 			e.text(m.name)
 			e.value(m.shape, f)
 		}
 	}
 }
 
-func (e *cborEncoder) union(sh *shape, v reflect.Value) {
-	m, value := sh.variant(v)
+func (e *cborEncoder) union(sh *shape, p unsafe.Pointer) {
+	m, value := sh.variant(p)
 	if m == nil {
-		e.fail("a %s that holds a %s cannot be written", sh.typ, v.Elem().Type())
+		e.fail("a %s that holds none of its variants cannot be written", sh.typ)
 		return
 	}
 	e.head(cborMap, 1)

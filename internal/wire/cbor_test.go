@@ -14,7 +14,7 @@ import (
 func encodeCBOR(s *shapes, v any) ([]byte, error) {
 	e := cborEncoder{}
 	value := reflect.ValueOf(v).Elem()
-	e.value(s.of(value.Type()), value)
+	e.value(s.of(value.Type()), address(value))
 	return e.b, e.err
 }
 

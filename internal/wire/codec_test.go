@@ -2,10 +2,12 @@ package wire
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +25,7 @@ import (
 func encodeJSON(s *shapes, v any) (string, error) {
 	e := jsonEncoder{}
 	value := reflect.ValueOf(v).Elem()
-	e.value(s.of(value.Type()), value)
+	e.value(s.of(value.Type()), address(value))
 	return string(e.b), e.err
 }
 
@@ -217,13 +219,13 @@ func TestXML(t *testing.T) {
 		{everything{Nested: &everything{}}, scalars + "<Nested>" + scalars + "</Nested>"},
 	} {
 		e := xmlEncoder{}
-		e.value(s.of(reflect.TypeOf(c.in)), reflect.ValueOf(c.in))
+		e.value(s.of(reflect.TypeOf(c.in)), address(reflect.ValueOf(c.in)))
 		if e.err != nil || string(e.b) != c.want {
 			t.Errorf("got %s %v", e.b, e.err)
 		}
 	}
 	e := xmlEncoder{}
-	e.value(s.of(reflect.TypeFor[everything]()), reflect.ValueOf(everything{Union: &logstypes.UnknownUnionMember{}}))
+	e.value(s.of(reflect.TypeFor[everything]()), address(reflect.ValueOf(everything{Union: &logstypes.UnknownUnionMember{}})))
 	if e.err == nil {
 		t.Error("wrote a union, which Query has none of")
 	}
@@ -330,6 +332,25 @@ func FuzzDecodeJSON(f *testing.F) {
 			if twice, _ := encodeJSON(s, again); twice != once {
 				t.Fatalf("%s became %s", once, twice)
 			}
+		}
+	})
+}
+
+// FuzzPlainStrings: what the quick reader of lists takes, encoding/json reads as the same.
+func FuzzPlainStrings(f *testing.F) {
+	for _, list := range []string{`[]`, `["a"]`, `: [ "a" ,"b c"]`, `["a",]`, `["a" "b"]`, `["a]"]`, `["\u0041"]`, `["é"]`, `[null]`, "[\"\n\"]", `["a"`} {
+		f.Add(list)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := plainStrings([]byte(text))
+		if got == nil {
+			return
+		}
+		list := strings.TrimLeft(text, ":,"+whitespace)
+		list = list[:strings.IndexByte(list, ']')+1]
+		var want []string
+		if err := json.Unmarshal([]byte(list), &want); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%q became %q, not %q: %v", text, got, want, err)
 		}
 	})
 }

@@ -15,7 +15,7 @@ func (ec2Protocol) encode(b []byte, q *request, sh *shape, out reflect.Value) ([
 	e := xmlEncoder{b: b, item: "item"}
 	e.open(q.operation + `Response xmlns="` + q.api.Namespace + `"`)
 	e.element("requestId", q.id)
-	e.value(sh, out)
+	e.value(sh, address(out))
 	e.close(q.operation + "Response")
 	return e.b, e.err
 }

@@ -38,7 +38,7 @@ func (p jsonProtocol) decode(q *request, sh *shape, into reflect.Value) error {
 
 func (p jsonProtocol) encode(b []byte, _ *request, sh *shape, out reflect.Value) ([]byte, error) {
 	e := jsonEncoder{b: b}
-	e.value(sh, out)
+	e.value(sh, address(out))
 	return e.b, e.err
 }
 
@@ -53,7 +53,7 @@ func (p jsonProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]
 		return append(e.b, '}'), q.api.statusOf(err)
 	}
 	members := jsonEncoder{}
-	members.structure(q.api.shapes.of(v.Type()), v)
+	members.structure(q.api.shapes.of(v.Type()), address(v))
 	if len(members.b) > len("{}") {
 		e.b = append(e.b, ',')
 	}

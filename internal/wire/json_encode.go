@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/aws/smithy-go/document"
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,34 +21,37 @@ type jsonEncoder struct {
 	err error // the first
 }
 
-func (e *jsonEncoder) value(sh *shape, v reflect.Value) {
+// value appends what lies at p.
+func (e *jsonEncoder) value(sh *shape, p unsafe.Pointer) {
 	switch sh.kind {
 	case kindString:
-		e.string(v.String())
+		e.string(*(*string)(p))
 	case kindBool:
-		e.b = strconv.AppendBool(e.b, v.Bool())
+		e.b = strconv.AppendBool(e.b, *(*bool)(p))
 	case kindInt:
-		e.b = strconv.AppendInt(e.b, v.Int(), 10)
+		e.b = strconv.AppendInt(e.b, sh.int(p), 10)
 	case kindFloat:
-		e.float(v.Float(), sh.typ.Bits())
+		e.float(sh.float(p))
 	case kindTime:
-		e.time(timeOf(v))
+		e.time(*(*time.Time)(p))
 	case kindBlob:
 		e.b = append(e.b, '"')
-		e.b = base64.StdEncoding.AppendEncode(e.b, v.Bytes())
+		e.b = base64.StdEncoding.AppendEncode(e.b, *(*[]byte)(p))
 		e.b = append(e.b, '"')
 	case kindPointer:
-		e.pointer(sh, v)
+		e.pointer(sh, *(*unsafe.Pointer)(p))
 	case kindList:
-		e.list(sh, v)
+		e.list(sh, p)
 	case kindMap:
-		e.dictionary(sh, v)
+		e.dictionary(sh, p)
 	case kindStructure:
-		e.structure(sh, v)
+		e.structure(sh, p)
 	case kindUnion:
-		e.union(sh, v)
+		e.union(sh, p)
 	case kindDocument:
-		e.document(v)
+		e.document(sh, p)
+	case kindEmpty:
+		e.b = append(e.b, "[]"...)
 	default:
 		e.fail("a %s cannot be written", sh.typ)
 	}
@@ -61,12 +63,12 @@ func (e *jsonEncoder) fail(format string, args ...any) {
 	}
 }
 
-func (e *jsonEncoder) structure(sh *shape, v reflect.Value) {
+func (e *jsonEncoder) structure(sh *shape, p unsafe.Pointer) {
 	e.b = append(e.b, '{')
 	start := len(e.b)
 	for i := range sh.members {
 		m := &sh.members[i]
-		f := v.Field(m.index)
+		f := m.in(p)
 		if m.absent(f) {
 			continue
 		}
@@ -79,42 +81,48 @@ func (e *jsonEncoder) structure(sh *shape, v reflect.Value) {
 	e.b = append(e.b, '}')
 }
 
-func (e *jsonEncoder) pointer(sh *shape, v reflect.Value) {
-	if v.IsNil() { // in a list or a map, where it cannot be left out
+func (e *jsonEncoder) pointer(sh *shape, p unsafe.Pointer) {
+	if p == nil { // in a list or a map, where it cannot be left out
 		e.b = append(e.b, "null"...)
 		return
 	}
-	e.value(sh.elem, v.Elem())
+	e.value(sh.elem, p)
 }
 
-func (e *jsonEncoder) list(sh *shape, v reflect.Value) {
+func (e *jsonEncoder) list(sh *shape, p unsafe.Pointer) {
 	e.b = append(e.b, '[')
-	for i := range v.Len() {
+	n, first := elements(p)
+	for i := range n {
 		if i > 0 {
 			e.b = append(e.b, ',')
 		}
-		e.value(sh.elem, v.Index(i))
+		p := sh.elem.element(first, i)
+		if sh.kept != nil {
+			e.row(sh.elem, sh.kept, *(*unsafe.Pointer)(p))
+			continue
+		}
+		e.value(sh.elem, p)
 	}
 	e.b = append(e.b, ']')
 }
 
-func (e *jsonEncoder) dictionary(sh *shape, v reflect.Value) {
+func (e *jsonEncoder) dictionary(sh *shape, p unsafe.Pointer) {
 	e.b = append(e.b, '{')
-	for i, k := range sortedKeys(v) {
+	sh.entries(p, func(i int, key string, value unsafe.Pointer) {
 		if i > 0 {
 			e.b = append(e.b, ',')
 		}
-		e.string(k.String())
+		e.string(key)
 		e.b = append(e.b, ':')
-		e.value(sh.elem, v.MapIndex(k))
-	}
+		e.value(sh.elem, value)
+	})
 	e.b = append(e.b, '}')
 }
 
-func (e *jsonEncoder) union(sh *shape, v reflect.Value) {
-	m, value := sh.variant(v)
+func (e *jsonEncoder) union(sh *shape, p unsafe.Pointer) {
+	m, value := sh.variant(p)
 	if m == nil {
-		e.fail("a %s that holds a %s cannot be written", sh.typ, v.Elem().Type())
+		e.fail("a %s that holds none of its variants cannot be written", sh.typ)
 		return
 	}
 	e.b = append(e.b, '{')
@@ -123,8 +131,8 @@ func (e *jsonEncoder) union(sh *shape, v reflect.Value) {
 	e.b = append(e.b, '}')
 }
 
-func (e *jsonEncoder) document(v reflect.Value) {
-	b, err := v.Interface().(document.Marshaler).MarshalSmithyDocument()
+func (e *jsonEncoder) document(sh *shape, p unsafe.Pointer) {
+	b, err := reflect.NewAt(sh.typ, p).Elem().Interface().(document.Marshaler).MarshalSmithyDocument()
 	if err != nil {
 		e.fail("a document cannot be written: %w", err)
 		return
@@ -147,15 +155,16 @@ func (e *jsonEncoder) string(s string) {
 // plain says whether text is the same in JSON: no control characters, quotes, backslashes, and no
 // bytes beyond ASCII. It looks at eight bytes at a time, for most of an answer is text: of each byte
 // that is not plain, one of the terms has the highest bit set, and of none where all are.
-func plain(b []byte) bool {
+func plain[T string | []byte](b T) bool {
 	const each, highest = 0x0101010101010101, 0x8080808080808080
 	for ; len(b) >= 8; b = b[8:] {
-		w := binary.LittleEndian.Uint64(b)
+		w := binary.LittleEndian.Uint64([]byte(b[:8]))
 		if (w|(w-each*' ')|((w^each*'"')-each)|((w^each*'\\')-each))&highest != 0 {
 			return false
 		}
 	}
-	for _, c := range b {
+	for i := range len(b) {
+		c := b[i]
 		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
 			return false
 		}
@@ -189,19 +198,4 @@ func (e *jsonEncoder) float(f float64, bits int) {
 	default:
 		e.b = strconv.AppendFloat(e.b, f, 'g', -1, bits)
 	}
-}
-
-// timeOf returns the time in v, through its address where it has one: that spares an allocation.
-func timeOf(v reflect.Value) time.Time {
-	if v.CanAddr() {
-		return *v.Addr().Interface().(*time.Time)
-	}
-	return v.Interface().(time.Time)
-}
-
-// sortedKeys are a map's keys in order, so that equal answers are equal bytes.
-func sortedKeys(v reflect.Value) []reflect.Value {
-	keys := v.MapKeys()
-	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-	return keys
 }

@@ -11,47 +11,46 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// operation is a method that answers an operation.
+// operation is one that is implemented.
 type operation struct {
-	method  reflect.Value
+	call    func(ctx context.Context, in any) (any, error)
 	in, out *shape // of the structs
 	lenient bool
 }
 
-var (
-	contextType = reflect.TypeFor[context.Context]()
-	errorType   = reflect.TypeFor[error]()
-)
-
-// newOperation returns the operation that a method is for, nil where the service has no such method.
-func (a *API) newOperation(name string) (*operation, error) {
+// readOperations reads the service's table.
+func (a *API) readOperations() error {
+	a.shapes = newShapes(a)
+	a.operations = map[string]*operation{}
 	if a.Service == nil {
-		return nil, nil
+		return nil
 	}
-	m := reflect.ValueOf(a.Service).MethodByName(name)
-	if !m.IsValid() {
-		return nil, nil
+	for _, o := range a.Service.Operations() {
+		if !slices.Contains(a.Operations, o.Name) || a.operations[o.Name] != nil {
+			return fmt.Errorf("wire: %s has no operation %s, or the service has two", a.Name, o.Name)
+		}
+		made, err := a.newOperation(o)
+		if err != nil {
+			return err
+		}
+		a.operations[o.Name] = made
 	}
-	t := m.Type()
-	if !isOperation(t) {
-		return nil, fmt.Errorf("wire: %s.%s is a %s, not a method of an SDK client", a.Name, name, t)
+	return nil
+}
+
+func (a *API) newOperation(o call.Operation) (*operation, error) {
+	made := &operation{
+		call:    o.Call,
+		in:      a.shapes.of(o.In),
+		out:     a.shapes.of(o.Out),
+		lenient: slices.Contains(a.Lenient, o.Name),
 	}
-	o := &operation{method: m, in: a.shapes.of(t.In(1).Elem()), out: a.shapes.of(t.Out(0).Elem()), lenient: slices.Contains(a.Lenient, name)}
-	for _, sh := range []*shape{o.in, o.out} {
+	for _, sh := range []*shape{made.in, made.out} {
 		if err := sh.check(a.Name+"."+sh.typ.Name(), map[*shape]bool{}); err != nil {
 			return nil, fmt.Errorf("wire: %w", err)
 		}
 	}
-	return o, nil
-}
-
-func isOperation(t reflect.Type) bool {
-	return t.NumIn() == 2 && t.In(0) == contextType && isStructPointer(t.In(1)) &&
-		t.NumOut() == 2 && isStructPointer(t.Out(0)) && t.Out(1) == errorType
-}
-
-func isStructPointer(t reflect.Type) bool {
-	return t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct
+	return made, nil
 }
 
 // find returns an implemented operation, or the refusal that says why there is none.
@@ -83,10 +82,10 @@ func (q *request) answer(ctx context.Context, caller Caller) (b []byte, err erro
 		in.Elem().Field(m.index).Set(reflect.ValueOf(new("http://" + q.Host + q.URL.Path)))
 	}
 	ctx = call.With(ctx, call.Call{RequestID: q.id, Service: q.api.Name, Operation: q.operation, AccessKeyID: caller.AccessKeyID, Principal: caller.Arn})
-	results := q.op.method.Call([]reflect.Value{reflect.ValueOf(ctx), in})
-	if err, _ := results[1].Interface().(error); err != nil {
+	out, err := q.op.call(ctx, in.Interface())
+	if err != nil {
 		return nil, err
 	}
-	q.out, err = q.protocol.encode(q.out[:0], q, q.op.out, results[0].Elem())
+	q.out, err = q.protocol.encode(q.out[:0], q, q.op.out, reflect.ValueOf(out).Elem())
 	return q.out, err
 }

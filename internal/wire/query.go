@@ -57,7 +57,7 @@ func (queryProtocol) encode(b []byte, q *request, sh *shape, out reflect.Value) 
 	e := xmlEncoder{b: b}
 	e.open(q.operation + `Response xmlns="` + q.api.Namespace + `"`)
 	e.open(q.operation + "Result")
-	e.value(sh, out)
+	e.value(sh, address(out))
 	e.close(q.operation + "Result")
 	e.open("ResponseMetadata")
 	e.element("RequestId", q.id)

@@ -89,22 +89,20 @@ func (h *Handler) answerREST(q *restRequest) (err error) {
 	ctx := call.With(q.Context(), call.Call{
 		RequestID: q.id, Service: q.api.Name, Operation: q.route.Operation, AccessKeyID: caller.AccessKeyID, Principal: caller.Arn, Peer: q.RemoteAddr,
 	})
-	out, err := q.call(ctx, in)
+	out, err := q.call(ctx, in.Interface())
 	if err != nil {
 		return err
 	}
-	return q.encode(out.Elem())
+	return q.encode(reflect.ValueOf(out).Elem())
 }
 
-func (q *restRequest) call(ctx context.Context, in reflect.Value) (out reflect.Value, err error) {
+func (q *restRequest) call(ctx context.Context, in any) (out any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicked{p, debug.Stack()}
 		}
 	}()
-	results := q.op.method.Call([]reflect.Value{reflect.ValueOf(ctx), in})
-	err, _ = results[1].Interface().(error)
-	return results[0], err
+	return q.op.call(ctx, in)
 }
 
 // send answers with XML, or with nothing.

@@ -222,10 +222,10 @@ func (q *restRequest) encode(out reflect.Value) error {
 		return nil
 	case q.route.Operation == "GetBucketLocation": // its one member is the root itself
 		e.open(root + ` xmlns="` + q.api.Namespace + `"`)
-		e.value(q.op.out.members[0].shape, out.Field(q.op.out.members[0].index))
+		e.value(q.op.out.members[0].shape, q.op.out.members[0].in(address(out)))
 		e.close(root)
 	default:
-		e.root(root, q.api.Namespace, q.op.out, out)
+		e.root(root, q.api.Namespace, q.op.out, address(out))
 	}
 	if e.err == nil {
 		q.send(status, e.b)
@@ -256,7 +256,7 @@ func (q *restRequest) encodePayload(e *xmlEncoder, status int, root string, m *m
 	if q.api.Roots[q.route.Operation] == "" {
 		root = m.place.Name
 	}
-	e.root(root, q.api.Namespace, sh, v)
+	e.root(root, q.api.Namespace, sh, address(v))
 	if e.err == nil {
 		q.send(status, e.b)
 	}
@@ -278,7 +278,7 @@ func headerText(sh *shape, v reflect.Value) string {
 	case kindInt:
 		return strconv.FormatInt(v.Int(), 10)
 	case kindTime:
-		return timeOf(v).UTC().Format(http.TimeFormat)
+		return v.Interface().(time.Time).UTC().Format(http.TimeFormat)
 	}
 	return ""
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // echo is an S3 of few operations: it says what it was sent.
@@ -56,6 +57,16 @@ func (e *echo) GetBucketAcl(context.Context, *s3.GetBucketAclInput) (*s3.GetBuck
 
 func (e *echo) GetBucketLocation(context.Context, *s3.GetBucketLocationInput) (*s3.GetBucketLocationOutput, error) {
 	return &s3.GetBucketLocationOutput{LocationConstraint: "eu-west-1"}, nil
+}
+
+func (e *echo) Operations() []call.Operation {
+	return []call.Operation{
+		call.Op("PutObject", e.PutObject),
+		call.Op("GetObject", e.GetObject),
+		call.Op("PutBucketNotificationConfiguration", e.PutBucketNotificationConfiguration),
+		call.Op("GetBucketAcl", e.GetBucketAcl),
+		call.Op("GetBucketLocation", e.GetBucketLocation),
+	}
 }
 
 // serveS3 serves echo; with a verifier, signatures are checked.

@@ -8,10 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// What clients know of each service. The argument is the value whose methods answer.
+// What clients know of each service. The argument is what answers.
 
 // ECS is Amazon ECS.
-func ECS(service any) API {
+func ECS(service Service) API {
 	return API{
 		Name: "ecs", Title: "Amazon ECS", Protocols: []Protocol{JSON11}, TargetPrefix: "AmazonEC2ContainerServiceV20141113",
 		CamelCase: true, Operations: ECSOperations, Unions: ECSUnions, Service: service,
@@ -24,7 +24,7 @@ func ECS(service any) API {
 }
 
 // Logs is CloudWatch Logs.
-func Logs(service any) API {
+func Logs(service Service) API {
 	return API{
 		Name: "logs", Title: "CloudWatch Logs", Protocols: []Protocol{JSON11}, TargetPrefix: "Logs_20140328",
 		CamelCase: true, Operations: LogsOperations, Service: service,
@@ -35,7 +35,7 @@ func Logs(service any) API {
 }
 
 // CloudWatch is Amazon CloudWatch. Its newest clients speak CBOR, older ones JSON, and the oldest Query.
-func CloudWatch(service any) API {
+func CloudWatch(service Service) API {
 	return API{
 		Name: "monitoring", Title: "Amazon CloudWatch", Protocols: []Protocol{CBOR, JSON10, Query}, TargetPrefix: "GraniteServiceVersion20100801",
 		Version: "2010-08-01", Namespace: "http://monitoring.amazonaws.com/doc/2010-08-01/", QueryErrors: queryErrors(cloudwatch.TypeRegistry),
@@ -50,7 +50,7 @@ func CloudWatch(service any) API {
 }
 
 // EC2 is Amazon EC2.
-func EC2(service any) API {
+func EC2(service Service) API {
 	return API{
 		Name: "ec2", Title: "Amazon EC2", Protocols: []Protocol{EC2Query}, Version: "2016-11-15", Namespace: "http://ec2.amazonaws.com/doc/2016-11-15/",
 		CamelCase: true, Names: EC2Names, InputNames: EC2InputNames, Places: EC2Places, Operations: EC2Operations, Service: service,
@@ -58,7 +58,7 @@ func EC2(service any) API {
 }
 
 // SQS is Amazon SQS. Its clients speak JSON; older ones speak Query, to the URL of the queue.
-func SQS(service any) API {
+func SQS(service Service) API {
 	api := API{
 		Name: "sqs", Title: "Amazon SQS", Protocols: []Protocol{JSON10, Query}, TargetPrefix: "AmazonSQS", ErrorSpace: "com.amazonaws.sqs#",
 		Version: "2012-11-05", Namespace: "http://queue.amazonaws.com/doc/2012-11-05/", QueryErrors: queryErrors(sqs.TypeRegistry),
@@ -77,7 +77,7 @@ func SQS(service any) API {
 }
 
 // STS is the Security Token Service.
-func STS(service any) API {
+func STS(service Service) API {
 	return API{
 		Name: "sts", Title: "AWS STS", Protocols: []Protocol{Query}, Version: "2011-06-15", Namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
 		Operations: STSOperations, Service: service,
@@ -86,7 +86,7 @@ func STS(service any) API {
 }
 
 // ApplicationAutoScaling is Application Auto Scaling.
-func ApplicationAutoScaling(service any) API {
+func ApplicationAutoScaling(service Service) API {
 	return API{
 		Name: "application-autoscaling", Title: "Application Auto Scaling", Protocols: []Protocol{JSON11}, TargetPrefix: "AnyScaleFrontendService",
 		Operations: ApplicationAutoScalingOperations, Service: service,
@@ -94,7 +94,7 @@ func ApplicationAutoScaling(service any) API {
 }
 
 // S3 is Amazon S3.
-func S3(service any) API {
+func S3(service Service) API {
 	return API{
 		Name: "s3", Title: "Amazon S3", Namespace: "http://s3.amazonaws.com/doc/2006-03-01/", MaxBody: 8 << 20, // of XML: 10,000 parts, or 1,000 keys
 		Operations: S3Operations, Unions: S3Unions, Routes: S3Routes, Places: S3Places, Service: service,
@@ -114,7 +114,7 @@ func S3(service any) API {
 }
 
 // AutoScaling is EC2 Auto Scaling.
-func AutoScaling(service any) API {
+func AutoScaling(service Service) API {
 	return API{
 		Name: "autoscaling", Title: "EC2 Auto Scaling", Protocols: []Protocol{Query}, Version: "2011-01-01", Namespace: "http://autoscaling.amazonaws.com/doc/2011-01-01/",
 		Operations: AutoScalingOperations, Service: service,

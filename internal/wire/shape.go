@@ -20,11 +20,13 @@ import (
 type shape struct {
 	kind    kind
 	typ     reflect.Type
+	size    uintptr            // of a value in memory
 	elem    *shape             // what a pointer, a list or a map holds
 	members []member           // of a structure; of a union, what it can be
 	byName  map[string]*member // as requests call them
 	byForm  map[string]*member // by the names that Query has for them
 	zero    bool               // of a number: whether 0 becomes call.Zero
+	kept    *keptRows          // of a list of rows that never change: their JSON
 }
 
 type kind uint8
@@ -43,6 +45,7 @@ const (
 	kindStructure
 	kindUnion
 	kindDocument
+	kindEmpty  // a list that is told as empty, whatever it holds
 	kindStream // a body that is read as it comes
 )
 
@@ -54,6 +57,7 @@ type member struct {
 	shape  *shape
 	form   FormName
 	index  int          // of the field in its struct
+	offset uintptr      // of the field in its struct, in memory
 	place  Place        // in HTTP, for REST
 	typ    reflect.Type // of the variant: the struct whose Value is the member
 }
@@ -118,7 +122,7 @@ func (s *shapes) make(t reflect.Type) *shape {
 	if sh := s.made[t]; sh != nil {
 		return sh
 	}
-	sh := &shape{typ: t}
+	sh := &shape{typ: t, size: t.Size()}
 	s.made[t] = sh // before its members are made, for types that hold themselves
 	switch t.Kind() {
 	case reflect.String:
@@ -166,9 +170,12 @@ func (s *shapes) makeStruct(sh *shape) {
 	for i := range sh.typ.NumField() {
 		f := sh.typ.Field(i)
 		if f.IsExported() && f.Name != "ResultMetadata" && f.Name != "ErrorCodeOverride" { // the SDK's own, no members
-			m := member{name: s.memberName(sh.typ, f.Name), input: s.inputName(sh.typ, f.Name), form: s.forms[sh.typ.Name()+"."+f.Name], shape: s.makeMember(f.Type), index: i, place: s.places[sh.typ.Name()+"."+f.Name]}
+			m := member{name: s.memberName(sh.typ, f.Name), input: s.inputName(sh.typ, f.Name), form: s.forms[sh.typ.Name()+"."+f.Name], shape: s.makeMember(f.Type), index: i, offset: f.Offset, place: s.places[sh.typ.Name()+"."+f.Name]}
 			if m.place.In == inBody && m.place.Name != "" {
 				m.name = m.place.Name
+			}
+			if tag := f.Tag.Get("wire"); tag != "" {
+				s.keep(&m, tag)
 			}
 			sh.add(m)
 		}
@@ -273,30 +280,4 @@ func (sh *shape) check(path string, seen map[*shape]bool) error {
 		}
 	}
 	return nil
-}
-
-// absent says whether a member is left out: nil, or an enum that is not set. Scalars that are no
-// pointers are always there, as they are in AWS's answers.
-func (m *member) absent(v reflect.Value) bool {
-	switch m.shape.kind {
-	case kindString:
-		return v.Len() == 0
-	case kindBool, kindInt, kindFloat, kindTime, kindStructure:
-		return false
-	}
-	return v.IsNil()
-}
-
-// variant returns the union's member that v holds, and its value.
-func (sh *shape) variant(v reflect.Value) (*member, reflect.Value) {
-	held := v.Elem()
-	if held.Kind() == reflect.Pointer {
-		held = held.Elem()
-	}
-	for i := range sh.members {
-		if held.IsValid() && sh.members[i].typ == held.Type() {
-			return &sh.members[i], held.FieldByName("Value")
-		}
-	}
-	return nil, reflect.Value{}
 }

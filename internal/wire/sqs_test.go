@@ -32,6 +32,13 @@ func (s *queueService) SendMessage(_ context.Context, in *sqs.SendMessageInput) 
 	return nil, &smithy.GenericAPIError{Code: "QueueDoesNotExist", Message: "No."}
 }
 
+func (s *queueService) Operations() []call.Operation {
+	return []call.Operation{
+		call.Op("ReceiveMessage", s.ReceiveMessage),
+		call.Op("SendMessage", s.SendMessage),
+	}
+}
+
 // TestSQS: a 0 that was sent is told from none, the URL of a request is a queue's, and each protocol has its own names.
 func TestSQS(t *testing.T) {
 	service := &queueService{}

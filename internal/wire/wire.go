@@ -1,6 +1,6 @@
-// Package wire turns AWS's HTTP protocols into calls of Go methods and back. A service is any value
-// whose methods are shaped as the SDK client's: RunTask(ctx, *ecs.RunTaskInput) (*ecs.RunTaskOutput,
-// error), on the SDK's own structs. Wire tells the services on one address apart, checks signatures,
+// Package wire turns AWS's HTTP protocols into calls of Go methods and back. A service has methods
+// that are shaped as the SDK client's: RunTask(ctx, *ecs.RunTaskInput) (*ecs.RunTaskOutput, error), on
+// the SDK's own structs, and a generated table of them. Wire tells the services on one address apart, checks signatures,
 // and answers every operation and every error as AWS does. It works by reflection, which stays in
 // here, on shapes made once for each type. It never decides what an operation does; cmd/pintle puts
 // the services into it.
@@ -13,6 +13,8 @@ import (
 	"strconv"
 
 	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 //go:generate go run ./gen
@@ -41,10 +43,16 @@ type API struct {
 	Routes       []Route               // of the operations, for REST, which an API speaks instead of any Protocol
 	Places       map[string]Place      // of members, for REST, by "<Struct>.<Field>"
 	Roots        map[string]string     // the answers' XML elements, for REST, by operation
-	Service      any                   // whose methods are the operations that are implemented
+	Service      Service               // what answers; nil where nothing does yet
 
 	shapes     *shapes
 	operations map[string]*operation
+}
+
+// Service is what answers an API's operations. Each service's table is generated beside its methods.
+type Service interface {
+	// Operations are those that are implemented.
+	Operations() []call.Operation
 }
 
 const defaultMaxBody = 1 << 20
@@ -67,8 +75,8 @@ type Handler struct {
 	mux       *http.ServeMux // of what is no API
 }
 
-// New returns a handler for the APIs. It refuses a service with a method that has an operation's name
-// and another shape, or structs that cannot be put on the wire.
+// New returns a handler for the APIs. It refuses a service with an operation that its API has not, or
+// with structs that cannot be put on the wire.
 func New(opts Options, apis ...API) (*Handler, error) {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
@@ -92,15 +100,8 @@ func (h *Handler) add(a *API) error {
 	if a.MaxBody == 0 {
 		a.MaxBody = defaultMaxBody
 	}
-	a.shapes, a.operations = newShapes(a), map[string]*operation{}
-	for _, name := range a.Operations {
-		o, err := a.newOperation(name)
-		if err != nil {
-			return err
-		}
-		if o != nil {
-			a.operations[name] = o
-		}
+	if err := a.readOperations(); err != nil {
+		return err
 	}
 	h.apis = append(h.apis, a)
 	h.byName[a.Name] = a

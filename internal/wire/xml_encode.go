@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // xmlEncoder appends values as AWS Query answers have them: lists of <member>, or as EC2 calls them, and
@@ -40,44 +41,44 @@ func (e *xmlEncoder) element(tag, text string) {
 	e.close(tag)
 }
 
-func (e *xmlEncoder) root(name, namespace string, sh *shape, v reflect.Value) {
+func (e *xmlEncoder) root(name, namespace string, sh *shape, p unsafe.Pointer) {
 	e.open(name + ` xmlns="` + namespace + `"`)
-	e.value(sh, v)
+	e.value(sh, p)
 	e.close(name)
 }
 
-func (e *xmlEncoder) tagged(tag string, sh *shape, v reflect.Value) {
+func (e *xmlEncoder) tagged(tag string, sh *shape, p unsafe.Pointer) {
 	e.open(tag)
-	e.value(sh, v)
+	e.value(sh, p)
 	e.close(tag)
 }
 
-func (e *xmlEncoder) value(sh *shape, v reflect.Value) {
+// value appends what lies at p.
+func (e *xmlEncoder) value(sh *shape, p unsafe.Pointer) {
 	switch sh.kind {
 	case kindString:
-		e.text(v.String())
+		e.text(*(*string)(p))
 	case kindBool:
-		e.b = strconv.AppendBool(e.b, v.Bool())
+		e.b = strconv.AppendBool(e.b, *(*bool)(p))
 	case kindInt:
-		e.b = strconv.AppendInt(e.b, v.Int(), 10)
+		e.b = strconv.AppendInt(e.b, sh.int(p), 10)
 	case kindFloat:
-		e.float(v.Float(), sh.typ.Bits())
+		e.float(sh.float(p))
 	case kindTime:
-		e.b = timeOf(v).UTC().AppendFormat(e.b, "2006-01-02T15:04:05.000Z")
+		e.b = (*time.Time)(p).UTC().AppendFormat(e.b, "2006-01-02T15:04:05.000Z")
 	case kindBlob:
-		e.b = base64.StdEncoding.AppendEncode(e.b, v.Bytes())
+		e.b = base64.StdEncoding.AppendEncode(e.b, *(*[]byte)(p))
 	case kindPointer:
-		if !v.IsNil() {
-			e.value(sh.elem, v.Elem())
+		if held := *(*unsafe.Pointer)(p); held != nil {
+			e.value(sh.elem, held)
 		}
 	case kindStructure:
-		e.structure(sh, v)
+		e.structure(sh, p)
 	case kindList:
-		for i := range v.Len() {
-			e.tagged(cmp.Or(e.item, "member"), sh.elem, v.Index(i))
-		}
+		e.items(cmp.Or(e.item, "member"), sh, p)
 	case kindMap:
-		e.dictionary(sh, "entry", FormName{}, v)
+		e.dictionary(sh, "entry", FormName{}, p)
+	case kindEmpty: // has no elements to write
 	default:
 		if e.err == nil {
 			e.err = fmt.Errorf("a %s cannot be written", sh.typ)
@@ -85,10 +86,10 @@ func (e *xmlEncoder) value(sh *shape, v reflect.Value) {
 	}
 }
 
-func (e *xmlEncoder) structure(sh *shape, v reflect.Value) {
+func (e *xmlEncoder) structure(sh *shape, p unsafe.Pointer) {
 	for i := range sh.members {
 		m := &sh.members[i]
-		f := v.Field(m.index)
+		f := m.in(p)
 		switch {
 		case m.absent(f), m.place.In != inBody:
 		case m.form.Name != "":
@@ -103,34 +104,35 @@ func (e *xmlEncoder) structure(sh *shape, v reflect.Value) {
 	}
 }
 
+// items appends a list's elements, each in a tag.
+func (e *xmlEncoder) items(tag string, sh *shape, p unsafe.Pointer) {
+	n, first := elements(p)
+	for i := range n {
+		e.tagged(tag, sh.elem, sh.elem.element(first, i))
+	}
+}
+
 // flat appends a list or a map as its items alone.
-func (e *xmlEncoder) flat(m *member, v reflect.Value) {
+func (e *xmlEncoder) flat(m *member, p unsafe.Pointer) {
 	switch m.shape.kind {
 	case kindList:
-		for i := range v.Len() {
-			e.tagged(m.form.Name, m.shape.elem, v.Index(i))
-		}
+		e.items(m.form.Name, m.shape, p)
 	case kindMap:
-		e.dictionary(m.shape, m.form.Name, m.form, v)
+		e.dictionary(m.shape, m.form.Name, m.form, p)
 	default:
-		e.tagged(m.form.Name, m.shape, v)
+		e.tagged(m.form.Name, m.shape, p)
 	}
 }
 
 // list appends a list as REST-XML has it: flattened, or in an element of its own.
-func (e *xmlEncoder) list(m *member, v reflect.Value) {
-	item := m.place.Item
-	if item == "" {
-		item = m.name
-	} else {
-		e.open(m.name)
+func (e *xmlEncoder) list(m *member, p unsafe.Pointer) {
+	if m.place.Item == "" {
+		e.items(m.name, m.shape, p)
+		return
 	}
-	for i := range v.Len() {
-		e.tagged(item, m.shape.elem, v.Index(i))
-	}
-	if m.place.Item != "" {
-		e.close(m.name)
-	}
+	e.open(m.name)
+	e.items(m.place.Item, m.shape, p)
+	e.close(m.name)
 }
 
 // attributes says whether a structure has members that are attributes: the grantee of an ACL has.
@@ -141,32 +143,33 @@ func (sh *shape) attributes() bool {
 	return slices.ContainsFunc(sh.members, func(m member) bool { return m.place.In == inAttribute })
 }
 
-func (e *xmlEncoder) withAttributes(m *member, v reflect.Value) {
+func (e *xmlEncoder) withAttributes(m *member, p unsafe.Pointer) {
 	tag := m.name
 	sh := m.shape
 	if sh.kind == kindPointer {
-		sh, v = sh.elem, v.Elem()
+		sh, p = sh.elem, *(*unsafe.Pointer)(p)
 	}
-	for _, a := range sh.members {
+	for i := range sh.members {
+		a := &sh.members[i]
 		if a.place.In != inAttribute {
 			continue
 		}
 		prefix, _, _ := strings.Cut(a.place.Name, ":")
-		tag += ` xmlns:` + prefix + `="http://www.w3.org/2001/XMLSchema-instance" ` + a.place.Name + `="` + v.Field(a.index).String() + `"`
+		tag += ` xmlns:` + prefix + `="http://www.w3.org/2001/XMLSchema-instance" ` + a.place.Name + `="` + *(*string)(a.in(p)) + `"`
 	}
 	e.open(tag)
-	e.value(sh, v)
+	e.value(sh, p)
 	e.close(m.name)
 }
 
-func (e *xmlEncoder) dictionary(sh *shape, tag string, name FormName, v reflect.Value) {
-	key, value := name.entry()
-	for _, k := range sortedKeys(v) {
+func (e *xmlEncoder) dictionary(sh *shape, tag string, name FormName, p unsafe.Pointer) {
+	keyTag, valueTag := name.entry()
+	sh.entries(p, func(_ int, key string, value unsafe.Pointer) {
 		e.open(tag)
-		e.element(key, k.String())
-		e.tagged(value, sh.elem, v.MapIndex(k))
+		e.element(keyTag, key)
+		e.tagged(valueTag, sh.elem, value)
 		e.close(tag)
-	}
+	})
 }
 
 // float appends a number; strconv's words for the infinite ones have a sign that XML's do not.

@@ -89,7 +89,7 @@ func rest(pkg, name string, operations []string) {
 			fmt.Fprintf(&members, "\t%q: %s,\n", name+field, place)
 		}
 	}
-	write(pkg+"_gen.go", fmt.Sprintf("// %sRoutes is how requests for the operations look.\nvar %sRoutes = []Route{\n%s}\n\n"+
+	write(pkg+"_gen.go", "wire", fmt.Sprintf("// %sRoutes is how requests for the operations look.\nvar %sRoutes = []Route{\n%s}\n\n"+
 		"// %sPlaces is where members are that are no XML elements of their own name.\nvar %sPlaces = map[string]Place{\n%s}\n",
 		name, name, &routes, name, name, &members))
 }
