@@ -81,6 +81,9 @@ func (q *request) answer(ctx context.Context, caller Caller) (b []byte, err erro
 	if m := q.op.in.byName[q.api.URLMember]; m != nil && in.Elem().Field(m.index).IsNil() && q.URL.Path != "/" {
 		in.Elem().Field(m.index).Set(reflect.ValueOf(new("http://" + q.Host + q.URL.Path)))
 	}
+	if err := q.api.Validation.Check(in.Interface()); err != nil {
+		return nil, err
+	}
 	ctx = call.With(ctx, call.Call{RequestID: q.id, Service: q.api.Name, Operation: q.operation, AccessKeyID: caller.AccessKeyID, Principal: caller.Arn})
 	out, err := q.op.call(ctx, in.Interface())
 	if err != nil {

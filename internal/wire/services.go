@@ -6,6 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/document"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/pintle/pintle/internal/wire/validation"
 )
 
 // What clients know of each service. The argument is what answers.
@@ -27,7 +29,7 @@ func ECS(service Service) API {
 func Logs(service Service) API {
 	return API{
 		Name: "logs", Title: "CloudWatch Logs", Protocols: []Protocol{JSON11}, TargetPrefix: "Logs_20140328",
-		CamelCase: true, Operations: LogsOperations, Service: service,
+		CamelCase: true, Operations: LogsOperations, Validation: validation.Logs, Service: service,
 		MaxBody: 4 << 20, // PutLogEvents takes 1 MiB of text and up to 10,000 events; JSON adds its escapes and names
 		Unions:  LogsUnions,
 		Names:   map[string]string{"DescribeDestinationsInput.DestinationNamePrefix": "DestinationNamePrefix"},
@@ -39,7 +41,7 @@ func CloudWatch(service Service) API {
 	return API{
 		Name: "monitoring", Title: "Amazon CloudWatch", Protocols: []Protocol{CBOR, JSON10, Query}, TargetPrefix: "GraniteServiceVersion20100801",
 		Version: "2010-08-01", Namespace: "http://monitoring.amazonaws.com/doc/2010-08-01/", QueryErrors: queryErrors(cloudwatch.TypeRegistry),
-		Operations: CloudWatchOperations, Unions: CloudWatchUnions, Service: service,
+		Operations: CloudWatchOperations, Validation: validation.CloudWatch, Unions: CloudWatchUnions, Service: service,
 		Names: map[string]string{
 			"DashboardInvalidInputError.Message": "message", "DashboardInvalidInputError.DashboardValidationMessages": "dashboardValidationMessages",
 			"DashboardNotFoundError.Message": "message", "InvalidFormatFault.Message": "message", "InvalidNextToken.Message": "message",
@@ -80,7 +82,7 @@ func SQS(service Service) API {
 func STS(service Service) API {
 	return API{
 		Name: "sts", Title: "AWS STS", Protocols: []Protocol{Query}, Version: "2011-06-15", Namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
-		Operations: STSOperations, Service: service,
+		Operations: STSOperations, Validation: validation.STS, Service: service,
 		Names: map[string]string{"PolicyDescriptorType.Arn": "arn"},
 	}
 }
@@ -89,7 +91,7 @@ func STS(service Service) API {
 func ApplicationAutoScaling(service Service) API {
 	return API{
 		Name: "application-autoscaling", Title: "Application Auto Scaling", Protocols: []Protocol{JSON11}, TargetPrefix: "AnyScaleFrontendService",
-		Operations: ApplicationAutoScalingOperations, Service: service,
+		Operations: ApplicationAutoScalingOperations, Validation: validation.ApplicationAutoScaling, Service: service,
 	}
 }
 
@@ -117,6 +119,6 @@ func S3(service Service) API {
 func AutoScaling(service Service) API {
 	return API{
 		Name: "autoscaling", Title: "EC2 Auto Scaling", Protocols: []Protocol{Query}, Version: "2011-01-01", Namespace: "http://autoscaling.amazonaws.com/doc/2011-01-01/",
-		Operations: AutoScalingOperations, Service: service,
+		Operations: AutoScalingOperations, Validation: validation.AutoScaling, Service: service,
 	}
 }
