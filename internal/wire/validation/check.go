@@ -66,47 +66,65 @@ func (s *Service) build(name string, t reflect.Type) *checker {
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// step is a place in an input: a member, or an element of the list or the map that is before it.
+// checking is the way through an input.
+type checking struct {
+	path       []step
+	violations []string
+}
+
+// step is a member, or an element of the list or the map that is before it.
 type step struct {
-	up   *step
-	name string
+	name    string // of a member, or a map's key
+	element int    // of a list, from 1
 }
 
-func (p *step) String() string {
-	if p.up == nil {
-		return p.name
+// place is the path in a message: "tags.1.member.key".
+func (w *checking) place() string {
+	var b []byte
+	for i, s := range w.path {
+		if i > 0 {
+			b = append(b, '.')
+		}
+		if s.element > 0 {
+			b = append(strconv.AppendInt(b, int64(s.element), 10), ".member"...)
+			continue
+		}
+		b = append(b, s.name...)
 	}
-	return p.up.String() + "." + p.name
+	return string(b)
 }
 
-// violations are what is wrong with an input. There are no more of them than maxViolations, since a caller may send
-// thousands of bad elements.
-type violations []string
+func (w *checking) enter(s step) { w.path = append(w.path, s) }
+func (w *checking) leave()       { w.path = w.path[:len(w.path)-1] }
 
+// maxViolations is the most that an answer names, since a caller may send thousands of bad elements.
 const maxViolations = 50
 
-func (found *violations) add(c *checker, v reflect.Value, at *step, constraint string) {
-	if len(*found) == maxViolations {
-		return
+// violated notes that what stands here breaks a constraint. value is as shown has it.
+func (w *checking) violated(value, constraint string) {
+	if len(w.violations) < maxViolations {
+		w.violations = append(w.violations, "Value "+value+"at '"+w.place()+"' failed to satisfy constraint: "+constraint)
 	}
-	*found = append(*found, fmt.Sprintf("Value %sat '%s' failed to satisfy constraint: %s", shown(c, v), at, constraint))
 }
 
 // structure checks the members of a struct.
-func (found *violations) structure(c *checker, v reflect.Value, at *step) {
+func (w *checking) structure(c *checker, v reflect.Value) {
 	for i := range c.fields {
 		f := &c.fields[i]
 		member := v.Field(f.index)
-		here := step{at, f.name}
-		if isNull(member) {
-			if f.required && tellsNull(member.Kind()) && len(*found) < maxViolations {
-				*found = append(*found, fmt.Sprintf("Value null at '%s' failed to satisfy constraint: Member must not be null", &here))
-			}
+		if f.checker == nil && !f.required {
 			continue
 		}
-		if f.checker != nil {
-			found.value(f.checker, member, &here)
+		w.enter(step{name: f.name})
+		switch {
+		case !isNull(member):
+			if f.checker != nil {
+				w.value(f.checker, member)
+			}
+		case f.required && tellsNull(member.Kind()):
+			w.violated("null ", "Member must not be null")
 		}
+		w.leave()
 	}
 }
 
@@ -123,7 +141,7 @@ func tellsNull(k reflect.Kind) bool {
 	return false
 }
 
-func (found *violations) value(c *checker, v reflect.Value, at *step) {
+func (w *checking) value(c *checker, v reflect.Value) {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return
@@ -132,45 +150,47 @@ func (found *violations) value(c *checker, v reflect.Value, at *step) {
 	}
 	switch c.kind {
 	case structure:
-		found.structure(c, v, at)
+		w.structure(c, v)
 	case list:
-		found.length(c, v, at)
-		found.elements(c, v, at)
+		w.length(c, v)
+		w.elements(c, v)
 	case mapping:
-		found.length(c, v, at)
-		found.entries(c, v, at)
+		w.length(c, v)
+		w.entries(c, v)
 	default:
 		for _, constraint := range c.broken(v) {
-			found.add(c, v, at, constraint)
+			w.violated(shown(c, v), constraint)
 		}
 	}
 }
 
-func (found *violations) length(c *checker, v reflect.Value, at *step) {
+func (w *checking) length(c *checker, v reflect.Value) {
 	for _, constraint := range c.brokenLength(v.Len()) {
-		found.add(c, v, at, constraint)
+		w.violated(shown(c, v), constraint)
 	}
 }
 
 // elements checks a list's. Where they are scalars, it is the list that is named.
-func (found *violations) elements(c *checker, v reflect.Value, at *step) {
+func (w *checking) elements(c *checker, v reflect.Value) {
 	if c.element == nil {
 		return
 	}
 	for i := range v.Len() {
 		e := v.Index(i)
 		if !c.element.isScalar() {
-			found.value(c.element, e, &step{at, strconv.Itoa(i+1) + ".member"})
+			w.enter(step{element: i + 1})
+			w.value(c.element, e)
+			w.leave()
 			continue
 		}
 		if len(c.element.broken(reflect.Indirect(e))) > 0 {
-			found.add(c, v, at, "Member must satisfy constraint: "+c.element.all())
+			w.violated(shown(c, v), "Member must satisfy constraint: "+c.element.all())
 			return
 		}
 	}
 }
 
-func (found *violations) entries(c *checker, v reflect.Value, at *step) {
+func (w *checking) entries(c *checker, v reflect.Value) {
 	keys, values := true, true
 	for entries := v.MapRange(); entries.Next(); {
 		keys = keys && (c.key == nil || len(c.key.broken(entries.Key())) == 0)
@@ -178,16 +198,18 @@ func (found *violations) entries(c *checker, v reflect.Value, at *step) {
 			continue
 		}
 		if !c.element.isScalar() {
-			found.value(c.element, entries.Value(), &step{at, entries.Key().String() + ".member"})
+			w.enter(step{name: entries.Key().String() + ".member"})
+			w.value(c.element, entries.Value())
+			w.leave()
 			continue
 		}
 		values = values && len(c.element.broken(reflect.Indirect(entries.Value()))) == 0
 	}
 	if !keys {
-		found.add(c, v, at, "Map keys must satisfy constraint: "+c.key.all())
+		w.violated(shown(c, v), "Map keys must satisfy constraint: "+c.key.all())
 	}
 	if !values {
-		found.add(c, v, at, "Map value must satisfy constraint: "+c.element.all())
+		w.violated(shown(c, v), "Map value must satisfy constraint: "+c.element.all())
 	}
 }
 

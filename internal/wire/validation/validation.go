@@ -87,12 +87,12 @@ func (s *Service) Check(in any) error {
 	if c == nil {
 		return nil
 	}
-	var found violations
-	found.structure(c, v, nil)
-	if len(found) == 0 {
+	w := checking{path: make([]step, 0, 8)}
+	w.structure(c, v)
+	if len(w.violations) == 0 {
 		return nil
 	}
-	return &Error{Code: s.code, Violations: found}
+	return &Error{Code: s.code, Violations: w.violations}
 }
 
 // Operations are the inputs that the table knows, by the names of their structs.
