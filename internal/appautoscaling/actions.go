@@ -109,9 +109,6 @@ func (s *Service) DeleteScheduledAction(ctx context.Context, in *api.DeleteSched
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if in.ScheduledActionName == nil {
-		return nil, missing("scheduledActionName")
-	}
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		key := r.key() + " " + *in.ScheduledActionName
 		if tx.ScheduledActions.Get(key) == nil {

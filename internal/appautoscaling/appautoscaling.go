@@ -78,14 +78,6 @@ var serviceID = regexp.MustCompile(`^service/([a-zA-Z0-9_-]+)/([a-zA-Z0-9_-]+)$`
 
 // check refuses what is not the desired count of an ECS service.
 func (r resource) check() error {
-	switch {
-	case r.namespace == "":
-		return missing("serviceNamespace")
-	case aws.ToString(r.id) == "":
-		return missing("resourceId")
-	case r.dimension == "":
-		return missing("scalableDimension")
-	}
 	if err := checkNamespace(r.namespace, r.dimension); err != nil {
 		return err
 	}
@@ -98,8 +90,6 @@ func (r resource) check() error {
 // checkNamespace refuses namespaces and dimensions but those of ECS services. The dimension may be missing.
 func checkNamespace(namespace types.ServiceNamespace, dimension types.ScalableDimension) error {
 	switch {
-	case namespace == "":
-		return missing("serviceNamespace")
 	case namespace != types.ServiceNamespaceEcs:
 		return invalid("Unsupported service namespace, resource type or scalable dimension: serviceNamespace must be ecs, not %q", namespace)
 	case dimension != "" && dimension != types.ScalableDimensionECSServiceDesiredCount:

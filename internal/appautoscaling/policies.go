@@ -102,26 +102,16 @@ func configure(row *state.ScalingPolicy, in *api.PutScalingPolicyInput) error {
 			return invalid("stepScalingPolicyConfiguration does not go with the policyType TargetTrackingScaling")
 		}
 		return checkTargetTracking(row.TargetTrackingScalingPolicyConfiguration)
-	case types.PolicyTypePredictiveScaling:
-		return invalid("policyType PredictiveScaling is not supported by Pintle; it takes StepScaling and TargetTrackingScaling")
 	}
-	return invalid("1 validation error detected: Value '%s' at 'policyType' failed to satisfy constraint: Member must satisfy enum value set: [StepScaling, TargetTrackingScaling, PredictiveScaling]", row.PolicyType)
+	return invalid("policyType %s is not supported by Pintle; it takes StepScaling and TargetTrackingScaling", row.PolicyType)
 }
 
 func checkStep(c *types.StepScalingPolicyConfiguration) error {
 	if c == nil {
 		return missing("stepScalingPolicyConfiguration")
 	}
-	for _, a := range c.StepAdjustments {
-		if a.ScalingAdjustment == nil {
-			return missing("stepScalingPolicyConfiguration.stepAdjustments.scalingAdjustment")
-		}
-	}
 	if err := checkCooldown("stepScalingPolicyConfiguration.cooldown", c.Cooldown); err != nil {
 		return err
-	}
-	if kind := c.MetricAggregationType; kind != "" && !slices.Contains(kind.Values(), kind) {
-		return invalid("stepScalingPolicyConfiguration.metricAggregationType must be Average, Minimum or Maximum, not %q", kind)
 	}
 	step, _ := scaling.StepOf(c)
 	if err := step.Check(); err != nil {
@@ -142,9 +132,6 @@ func (s *Service) DeleteScalingPolicy(ctx context.Context, in *api.DeleteScaling
 	r := resource{in.ServiceNamespace, in.ScalableDimension, in.ResourceId}
 	if err := r.check(); err != nil {
 		return nil, err
-	}
-	if in.PolicyName == nil {
-		return nil, missing("policyName")
 	}
 	key := r.key() + " " + *in.PolicyName
 	row := s.store.View().ScalingPolicies.Get(key)

@@ -32,9 +32,6 @@ func checkTargetTracking(c *types.TargetTrackingScalingPolicyConfiguration) erro
 	if c == nil {
 		return missing("targetTrackingScalingPolicyConfiguration")
 	}
-	if c.TargetValue == nil {
-		return missing(at + "targetValue")
-	}
 	if !(*c.TargetValue >= minTarget && *c.TargetValue <= maxTarget) {
 		return invalid(at+"targetValue must be between %v and %v, not %v", minTarget, maxTarget, *c.TargetValue)
 	}

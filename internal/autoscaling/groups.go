@@ -59,13 +59,8 @@ func (s *Service) CreateAutoScalingGroup(ctx context.Context, in *api.CreateAuto
 // newGroup is the row of a group, as far as the store need not be asked.
 func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScalingGroup, error) {
 	name := aws.ToString(in.AutoScalingGroupName)
-	switch {
-	case !groupName.MatchString(name):
+	if !groupName.MatchString(name) {
 		return nil, invalid("AutoScalingGroupName %q must have 1 to 255 characters, none of them :, /, | or a control character", name)
-	case in.MinSize == nil:
-		return nil, missing("minSize")
-	case in.MaxSize == nil:
-		return nil, missing("maxSize")
 	}
 	err := unsupported(
 		member{"LaunchConfigurationName", in.LaunchConfigurationName != nil}, member{"InstanceId", in.InstanceId != nil},
@@ -385,9 +380,6 @@ func inProgress(g *state.AutoScalingGroup) error {
 
 // SetDesiredCapacity sets how many instances a group is to have.
 func (s *Service) SetDesiredCapacity(ctx context.Context, in *api.SetDesiredCapacityInput) (*api.SetDesiredCapacityOutput, error) {
-	if in.DesiredCapacity == nil {
-		return nil, missing("desiredCapacity")
-	}
 	err := s.change(ctx, in.AutoScalingGroupName, func(_ *state.Tx, g *state.AutoScalingGroup) error {
 		now, before, desired := s.now(), *g.DesiredCapacity, *in.DesiredCapacity
 		switch {

@@ -26,9 +26,6 @@ func noInstance(id string) error {
 
 // memberOf is an instance that belongs to a group.
 func memberOf(v *state.View, id *string) (*state.Instance, *state.AutoScalingGroup, error) {
-	if aws.ToString(id) == "" {
-		return nil, nil, missing("instanceId")
-	}
 	i := v.Instances.Get(*id)
 	if i == nil || i.Member == nil {
 		return nil, nil, noInstance(*id)
@@ -39,9 +36,6 @@ func memberOf(v *state.View, id *string) (*state.Instance, *state.AutoScalingGro
 // TerminateInstanceInAutoScalingGroup ends an instance of a group, which launches another one unless the desired
 // capacity goes down with it.
 func (s *Service) TerminateInstanceInAutoScalingGroup(ctx context.Context, in *api.TerminateInstanceInAutoScalingGroupInput) (*api.TerminateInstanceInAutoScalingGroupOutput, error) {
-	if in.ShouldDecrementDesiredCapacity == nil {
-		return nil, missing("shouldDecrementDesiredCapacity")
-	}
 	if len(in.InstanceIds) > 0 {
 		return nil, invalid("InstanceIds: Pintle takes one InstanceId")
 	}
@@ -88,12 +82,6 @@ func requested(what string) func(now time.Time, i *state.Instance, before, after
 
 // SetInstanceProtection keeps instances from being terminated as a group shrinks, or no longer does.
 func (s *Service) SetInstanceProtection(ctx context.Context, in *api.SetInstanceProtectionInput) (*api.SetInstanceProtectionOutput, error) {
-	if in.ProtectedFromScaleIn == nil {
-		return nil, missing("protectedFromScaleIn")
-	}
-	if len(in.InstanceIds) == 0 {
-		return nil, missing("instanceIds")
-	}
 	if len(in.InstanceIds) > maxProtected {
 		return nil, invalid("InstanceIds: at most %d are allowed", maxProtected)
 	}

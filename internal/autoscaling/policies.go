@@ -110,11 +110,6 @@ func (s *Service) policy(g *state.AutoScalingGroup, in *api.PutScalingPolicyInpu
 		if p.ScalingAdjustment != nil || p.Cooldown != nil || p.TargetTrackingConfiguration != nil {
 			return nil, invalid("ScalingAdjustment, Cooldown and TargetTrackingConfiguration do not go with the PolicyType StepScaling")
 		}
-		for _, a := range p.StepAdjustments {
-			if a.ScalingAdjustment == nil {
-				return nil, missing("stepAdjustments.scalingAdjustment")
-			}
-		}
 		if err := scaling.StepOfGroup(&p.ScalingPolicy).Check(); err != nil {
 			return nil, invalid("%v", err)
 		}
@@ -278,9 +273,6 @@ func policyOf(v *state.View, group *string, name string) (*state.GroupPolicy, er
 
 // ExecutePolicy does what a simple or a step scaling policy would do if its alarm went off.
 func (s *Service) ExecutePolicy(ctx context.Context, in *api.ExecutePolicyInput) (*api.ExecutePolicyOutput, error) {
-	if aws.ToString(in.PolicyName) == "" {
-		return nil, missing("policyName")
-	}
 	p, err := policyOf(s.store.View(), in.AutoScalingGroupName, *in.PolicyName)
 	if err != nil {
 		return nil, err
@@ -323,9 +315,6 @@ func (s *Service) ExecutePolicy(ctx context.Context, in *api.ExecutePolicyInput)
 
 // DeletePolicy forgets a policy, which is named by its name or its ARN, and deletes the alarms that it owns.
 func (s *Service) DeletePolicy(ctx context.Context, in *api.DeletePolicyInput) (*api.DeletePolicyOutput, error) {
-	if aws.ToString(in.PolicyName) == "" {
-		return nil, missing("policyName")
-	}
 	row, err := policyOf(s.store.View(), in.AutoScalingGroupName, *in.PolicyName)
 	if err != nil {
 		return nil, err

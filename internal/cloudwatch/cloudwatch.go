@@ -52,8 +52,8 @@ func invalidCombination(format string, args ...any) error {
 	return &types.InvalidParameterCombinationException{Message: account.Message(format, args...)}
 }
 
-// validation is the error of calls whose model has no better one.
-func validation(format string, args ...any) error {
+// validationError is the error of calls whose model has no better one.
+func validationError(format string, args ...any) error {
 	return account.Refuse("ValidationError", format, args...)
 }
 
@@ -75,7 +75,7 @@ func listing(operation, parameter string, most int) account.List {
 		Kind: "monitoring:" + operation,
 		Most: most,
 		BadLimit: func(limit int) error {
-			return validation("1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value between 1 and %d", limit, parameter, most)
+			return validationError("1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value between 1 and %d", limit, parameter, most)
 		},
 		BadToken: badToken,
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/validation"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -343,7 +344,7 @@ func TestHistoryPages(t *testing.T) {
 	if got := summaries(newest) + " " + summaries(oldest); got != "dc cd" {
 		t.Errorf("second pages: %s", got)
 	}
-	_, err = s.DescribeAlarmHistory(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{ScanBy: "Sideways"})
+	_, err = validation.Checked(validation.CloudWatch, s.DescribeAlarmHistory)(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{ScanBy: "Sideways"})
 	checkError(t, err, "ValidationError", "scanBy")
 }
 

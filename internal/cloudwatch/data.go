@@ -80,7 +80,7 @@ func shortest(queries []types.MetricDataQuery) int32 {
 func expressionError(err error) error {
 	var wrong *metricquery.Error
 	if errors.As(err, &wrong) {
-		return validation("%v", err)
+		return validationError("%v", err)
 	}
 	return err
 }
@@ -102,15 +102,15 @@ func checkData(in *cloudwatch.GetMetricDataInput) (query *metricquery.Query, lim
 	case n == 0:
 		return nil, 0, 0, missing("MetricDataQueries")
 	case n > maxQueries:
-		return nil, 0, 0, validation("The collection MetricDataQueries must not have a size greater than %d.", maxQueries)
+		return nil, 0, 0, validationError("The collection MetricDataQueries must not have a size greater than %d.", maxQueries)
 	case in.StartTime == nil:
 		return nil, 0, 0, missing("StartTime")
 	case in.EndTime == nil:
 		return nil, 0, 0, missing("EndTime")
 	case !in.StartTime.Before(*in.EndTime):
-		return nil, 0, 0, validation("The parameter StartTime must be less than the parameter EndTime.")
+		return nil, 0, 0, validationError("The parameter StartTime must be less than the parameter EndTime.")
 	case in.ScanBy != "" && !slices.Contains(in.ScanBy.Values(), in.ScanBy):
-		return nil, 0, 0, validation("The value %s for parameter ScanBy is invalid.", in.ScanBy)
+		return nil, 0, 0, validationError("The value %s for parameter ScanBy is invalid.", in.ScanBy)
 	}
 	limit, behind, err := listing("GetMetricData", "maxDatapoints", maxDataDatapoints).Start(in.MaxDatapoints, in.NextToken)
 	if err != nil {
@@ -123,7 +123,7 @@ func checkData(in *cloudwatch.GetMetricDataInput) (query *metricquery.Query, lim
 		return nil, 0, 0, badToken()
 	}
 	if query, err = metricquery.New(in.MetricDataQueries); err != nil {
-		return nil, 0, 0, validation("%v", err)
+		return nil, 0, 0, validationError("%v", err)
 	}
 	return query, limit, given, checkQueries(in.MetricDataQueries)
 }

@@ -59,18 +59,7 @@ func candidates(view *state.View, names []string, after string) iter.Seq[*state.
 
 func checkDescribe(in *cloudwatch.DescribeAlarmsInput) error {
 	if len(in.AlarmNames) > 0 && in.AlarmNamePrefix != nil {
-		return validation("AlarmNames and AlarmNamePrefix cannot both be specified.")
-	}
-	if len(in.AlarmNames) > maxAlarms {
-		return checkNames(in.AlarmNames)
-	}
-	if in.StateValue != "" && !slices.Contains(in.StateValue.Values(), in.StateValue) {
-		return validation("1 validation error detected: Value '%s' at 'stateValue' failed to satisfy constraint: Member must satisfy enum value set: [OK, ALARM, INSUFFICIENT_DATA]", in.StateValue)
-	}
-	for _, t := range in.AlarmTypes {
-		if !slices.Contains(t.Values(), t) {
-			return validation("1 validation error detected: Value '%s' at 'alarmTypes' failed to satisfy constraint: Member must satisfy enum value set: [CompositeAlarm, MetricAlarm]", t)
-		}
+		return validationError("AlarmNames and AlarmNamePrefix cannot both be specified.")
 	}
 	return nil
 }
@@ -95,10 +84,10 @@ func alarmFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*st
 // familyFilter is of the alarms that a composite alarm's rule names, or of those whose rules name it.
 func familyFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*state.Alarm) bool, error) {
 	if in.ChildrenOfAlarmName != nil && in.ParentsOfAlarmName != nil {
-		return nil, validation("ChildrenOfAlarmName and ParentsOfAlarmName cannot both be specified.")
+		return nil, validationError("ChildrenOfAlarmName and ParentsOfAlarmName cannot both be specified.")
 	}
 	if len(in.AlarmNames) > 0 || in.AlarmNamePrefix != nil || in.StateValue != "" || in.ActionPrefix != nil {
-		return nil, validation("ChildrenOfAlarmName and ParentsOfAlarmName cannot be combined with AlarmNames, AlarmNamePrefix, StateValue or ActionPrefix.")
+		return nil, validationError("ChildrenOfAlarmName and ParentsOfAlarmName cannot be combined with AlarmNames, AlarmNamePrefix, StateValue or ActionPrefix.")
 	}
 	if in.ParentsOfAlarmName != nil {
 		return func(a *state.Alarm) bool { return slices.Contains(childrenOf(a), *in.ParentsOfAlarmName) }, nil
@@ -137,12 +126,6 @@ func (s *Service) DescribeAlarmHistory(_ context.Context, in *cloudwatch.Describ
 	limit, after, err := l.Start(in.MaxRecords, in.NextToken)
 	if err != nil {
 		return nil, err
-	}
-	if in.HistoryItemType != "" && !slices.Contains(in.HistoryItemType.Values(), in.HistoryItemType) {
-		return nil, validation("1 validation error detected: Value '%s' at 'historyItemType' failed to satisfy constraint: Member must satisfy enum value set", in.HistoryItemType)
-	}
-	if in.ScanBy != "" && !slices.Contains(in.ScanBy.Values(), in.ScanBy) {
-		return nil, validation("1 validation error detected: Value '%s' at 'scanBy' failed to satisfy constraint: Member must satisfy enum value set: [TimestampDescending, TimestampAscending]", in.ScanBy)
 	}
 	items := s.history(in, after)
 	out := &cloudwatch.DescribeAlarmHistoryOutput{AlarmHistoryItems: []types.AlarmHistoryItem{}}

@@ -26,7 +26,7 @@ const (
 // one, too: a detector leaves times out of its model, and says whose clock the hours are by.
 func (s *Service) PutAnomalyDetector(ctx context.Context, in *cloudwatch.PutAnomalyDetectorInput) (*cloudwatch.PutAnomalyDetectorOutput, error) {
 	if in.MetricCharacteristics != nil {
-		return nil, validation("Pintle's models have no MetricCharacteristics.")
+		return nil, validationError("Pintle's models have no MetricCharacteristics.")
 	}
 	d, err := detector(in.Namespace, in.MetricName, in.Dimensions, in.Stat, in.SingleMetricAnomalyDetector, in.MetricMathAnomalyDetector)
 	if err := cmp.Or(err, checkDetectorConfiguration(in.Configuration)); err != nil {
@@ -173,7 +173,7 @@ func (s *Service) trained(d *state.AnomalyDetector) (types.AnomalyDetectorStateV
 	queries = append(queries, types.MetricDataQuery{Id: aws.String("pintleBand"), Expression: aws.String("ANOMALY_DETECTION_BAND(" + *queries[i].Id + ")")})
 	q, err := metricquery.New(queries)
 	if err != nil {
-		return "", validation("%v", err)
+		return "", validationError("%v", err)
 	}
 	q.Detect(*queries[i].Id, d.Configuration)
 	enough, err := q.Trained(s.metrics, s.opts.Now())

@@ -18,18 +18,17 @@ import (
 
 // The limits of PutLogEvents: API_PutLogEvents.
 const (
-	maxBatchEvents = 10000
-	maxBatchBytes  = 1 << 20
-	perEvent       = 26
-	maxSpan        = 24 * time.Hour
-	maxAge         = 14 * 24 * time.Hour
-	maxAhead       = 2 * time.Hour
+	maxBatchBytes = 1 << 20
+	perEvent      = 26
+	maxSpan       = 24 * time.Hour
+	maxAge        = 14 * 24 * time.Hour
+	maxAhead      = 2 * time.Hour
 )
 
 // PutLogEvents adds events to a stream. Those that are too old or too new are left out, and the answer
 // says which.
 func (s *Service) PutLogEvents(ctx context.Context, in *cloudwatchlogs.PutLogEventsInput) (*cloudwatchlogs.PutLogEventsOutput, error) {
-	if err := cmp.Or(checkGroupName(in.LogGroupName), checkStreamName(in.LogStreamName), checkBatch(in.LogEvents)); err != nil {
+	if err := checkBatch(in.LogEvents); err != nil {
 		return nil, err
 	}
 	g, err := s.store.Group(*in.LogGroupName)
@@ -48,19 +47,12 @@ func (s *Service) PutLogEvents(ctx context.Context, in *cloudwatchlogs.PutLogEve
 }
 
 func checkBatch(events []types.InputLogEvent) error {
-	if n := len(events); n == 0 || n > maxBatchEvents {
-		return invalidParameter("1 validation error detected: Value at 'logEvents' failed to satisfy constraint: Member must have length between 1 and %d, not %d", maxBatchEvents, n)
-	}
 	size := 0
 	for i, e := range events {
-		text := aws.ToString(e.Message)
-		if text == "" || e.Timestamp == nil || *e.Timestamp < 0 {
-			return invalidParameter("logEvents.%d.member must have a message of at least 1 character and a timestamp of at least 0.", i+1)
-		}
 		if i > 0 && *e.Timestamp < *events[i-1].Timestamp {
 			return invalidParameter("Log events in a single PutLogEvents request must be in chronological order.")
 		}
-		size += len(text) + perEvent
+		size += len(*e.Message) + perEvent
 	}
 	if size > maxBatchBytes {
 		return invalidParameter("Upload too large: %d bytes exceeds limit of %d", size, maxBatchBytes)
@@ -113,13 +105,7 @@ func (s *Service) GetLogEvents(ctx context.Context, in *cloudwatchlogs.GetLogEve
 	if err != nil {
 		return nil, err
 	}
-	if err := checkStreamName(in.LogStreamName); err != nil {
-		return nil, err
-	}
-	limit, err := listing("", maxPage).Size(in.Limit)
-	if err != nil {
-		return nil, err
-	}
+	limit := cmp.Or(int(aws.ToInt32(in.Limit)), maxPage)
 	r := streams.Range{Streams: []string{*in.LogStreamName}, Start: aws.ToInt64(in.StartTime), Limit: limit, Backward: !aws.ToBool(in.StartFromHead)}
 	if in.EndTime != nil {
 		r.End = *in.EndTime - 1 // EndTime itself is not included
@@ -215,10 +201,7 @@ func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.Filter
 	if err != nil {
 		return nil, err
 	}
-	limit, err := listing("", maxPage).Size(in.Limit)
-	if err != nil {
-		return nil, err
-	}
+	limit := cmp.Or(int(aws.ToInt32(in.Limit)), maxPage)
 	pattern, err := filterpattern.Parse(aws.ToString(in.FilterPattern))
 	if err != nil {
 		return nil, invalidParameter("Invalid filter pattern: %v", err)
@@ -289,9 +272,6 @@ func (s *Service) TestMetricFilter(_ context.Context, in *cloudwatchlogs.TestMet
 	pattern, err := filterpattern.Parse(aws.ToString(in.FilterPattern))
 	if err != nil {
 		return nil, invalidParameter("Invalid filter pattern: %v", err)
-	}
-	if n := len(in.LogEventMessages); n == 0 || n > 50 {
-		return nil, invalidParameter("logEventMessages must have between 1 and 50 members, not %d.", n)
 	}
 	out := &cloudwatchlogs.TestMetricFilterOutput{Matches: []types.MetricFilterMatchRecord{}}
 	for i, m := range in.LogEventMessages {

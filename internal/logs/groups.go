@@ -19,13 +19,7 @@ import (
 
 // CreateLogGroup makes a log group.
 func (s *Service) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLogGroupInput) (*cloudwatchlogs.CreateLogGroupOutput, error) {
-	if err := checkGroupName(in.LogGroupName); err != nil {
-		return nil, err
-	}
 	class := cmp.Or(in.LogGroupClass, types.LogGroupClassStandard)
-	if !slices.Contains(class.Values(), class) {
-		return nil, invalid("logGroupClass", string(class), "Member must satisfy enum value set: [STANDARD, INFREQUENT_ACCESS, DELIVERY]")
-	}
 	err := s.store.CreateGroup(streams.Group{
 		Name: *in.LogGroupName, CreatedAt: s.now(), Class: string(class), KMSKeyID: aws.ToString(in.KmsKeyId), Tags: in.Tags,
 	})
@@ -40,9 +34,6 @@ func (s *Service) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLog
 
 // DeleteLogGroup removes a log group with all its events.
 func (s *Service) DeleteLogGroup(_ context.Context, in *cloudwatchlogs.DeleteLogGroupInput) (*cloudwatchlogs.DeleteLogGroupOutput, error) {
-	if err := checkGroupName(in.LogGroupName); err != nil {
-		return nil, err
-	}
 	if err := s.store.DeleteGroup(*in.LogGroupName); err != nil {
 		return nil, failure(err)
 	}
@@ -97,9 +88,6 @@ var retentions = []int32{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 54
 
 // PutRetentionPolicy sets how long a group's events are kept.
 func (s *Service) PutRetentionPolicy(_ context.Context, in *cloudwatchlogs.PutRetentionPolicyInput) (*cloudwatchlogs.PutRetentionPolicyOutput, error) {
-	if err := checkGroupName(in.LogGroupName); err != nil {
-		return nil, err
-	}
 	days := aws.ToInt32(in.RetentionInDays)
 	if !slices.Contains(retentions, days) {
 		return nil, invalidParameter("retentionInDays must be one of %v, not %d.", retentions, days)
@@ -112,9 +100,6 @@ func (s *Service) PutRetentionPolicy(_ context.Context, in *cloudwatchlogs.PutRe
 
 // DeleteRetentionPolicy keeps a group's events for ever.
 func (s *Service) DeleteRetentionPolicy(_ context.Context, in *cloudwatchlogs.DeleteRetentionPolicyInput) (*cloudwatchlogs.DeleteRetentionPolicyOutput, error) {
-	if err := checkGroupName(in.LogGroupName); err != nil {
-		return nil, err
-	}
 	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *streams.Group) { g.RetentionDays = 0 }); err != nil {
 		return nil, failure(err)
 	}

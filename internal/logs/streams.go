@@ -17,9 +17,6 @@ import (
 
 // CreateLogStream makes a log stream.
 func (s *Service) CreateLogStream(_ context.Context, in *cloudwatchlogs.CreateLogStreamInput) (*cloudwatchlogs.CreateLogStreamOutput, error) {
-	if err := cmp.Or(checkGroupName(in.LogGroupName), checkStreamName(in.LogStreamName)); err != nil {
-		return nil, err
-	}
 	err := s.store.CreateStream(*in.LogGroupName, *in.LogStreamName, s.now())
 	if errors.Is(err, streams.ErrExists) {
 		return nil, &types.ResourceAlreadyExistsException{Message: aws.String("The specified log stream already exists")}
@@ -32,9 +29,6 @@ func (s *Service) CreateLogStream(_ context.Context, in *cloudwatchlogs.CreateLo
 
 // DeleteLogStream removes a log stream with all its events.
 func (s *Service) DeleteLogStream(_ context.Context, in *cloudwatchlogs.DeleteLogStreamInput) (*cloudwatchlogs.DeleteLogStreamOutput, error) {
-	if err := cmp.Or(checkGroupName(in.LogGroupName), checkStreamName(in.LogStreamName)); err != nil {
-		return nil, err
-	}
 	if err := s.store.DeleteStream(*in.LogGroupName, *in.LogStreamName); err != nil {
 		return nil, failure(err)
 	}

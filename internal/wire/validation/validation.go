@@ -4,6 +4,7 @@
 package validation
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"net/http"
@@ -93,6 +94,16 @@ func (s *Service) Check(in any) error {
 		return nil
 	}
 	return &Error{Code: s.code, Violations: w.violations}
+}
+
+// Checked is a method of a service that checks its input first, as it does for those who call over HTTP.
+func Checked[In, Out any](s *Service, method func(context.Context, *In) (*Out, error)) func(context.Context, *In) (*Out, error) {
+	return func(ctx context.Context, in *In) (*Out, error) {
+		if err := s.Check(in); err != nil {
+			return nil, err
+		}
+		return method(ctx, in)
+	}
 }
 
 // Operations are the inputs that the table knows, by the names of their structs.
