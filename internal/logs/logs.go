@@ -18,8 +18,8 @@ import (
 // Options say whose logs they are.
 type Options struct {
 	account.Account
-	// Metrics gets the metrics that events carry in the embedded metric format; nil leaves them there.
-	Metrics Metrics
+	// Outbox gets the metrics that events carry in the embedded metric format; nil leaves them there.
+	Outbox Outbox
 }
 
 // Service is CloudWatch Logs for one account in one region.

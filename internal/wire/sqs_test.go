@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // queueService notes what it is asked.
@@ -51,7 +52,7 @@ func TestSQS(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "http://queues.test"+path, strings.NewReader(body))
 		r.Header.Set("Content-Type", contentType)
 		if target != "" {
-			r.Header.Set(targetHeader, target)
+			r.Header.Set(sign.TargetHeader, target)
 		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)

@@ -63,7 +63,7 @@ func main() {
 		}
 		body.WriteString("}\n")
 	}
-	write("services_gen.go", "wire", fmt.Sprintf("import (\n%s)\n%s", &imports, &body))
+	write("model/operations_gen.go", "model", fmt.Sprintf("import (\n%s)\n%s", &imports, &body))
 	writeEC2()
 	writeConstraints()
 }
