@@ -18,6 +18,7 @@ const module = "github.com/pintle/pintle/internal/"
 
 // ground is what belongs to no service. A package of the ground knows only what its line allows.
 var ground = map[string]rule{
+	"account":      {nil, "every service has one in its options"},
 	"acs":          {nil, "both ends of the node protocol use it, and one of them may be Amazon's"},
 	"checksum":     {nil, "it computes, and no more"},
 	"delivery":     {nil, "it tells what is owed and knows neither what it means nor where it is kept"},

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 )
@@ -51,7 +52,7 @@ func service(t *testing.T, n int) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(store, Options{Region: "us-east-1", Account: "000000000000"})
+	return New(store, Options{Account: account.New("000000000000", "us-east-1", nil)})
 }
 
 func ids(out *ec2.DescribeInstancesOutput) []string {
@@ -180,7 +181,7 @@ func TestPages(t *testing.T) {
 		var got []int
 		var token *string
 		for {
-			some, next, err := page(all, &size, 50, token, func(i int) string { return id(i) })
+			some, next, err := account.Sorted(listing("DescribeInstances", 50), all, &size, token, func(i int) string { return id(i) })
 			if err != nil {
 				r.Fatal(err)
 			}

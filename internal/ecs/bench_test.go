@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
@@ -26,7 +27,7 @@ func BenchmarkRunTask(b *testing.B) {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
 			scheduler := scheduler.New(1)
 			store := statetest.Open(b, scheduler)
-			s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+			s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", time.Now)})
 			ctx := context.Background()
 			if _, err := s.CreateCluster(ctx, &ecs.CreateClusterInput{}); err != nil {
 				b.Fatal(err)
@@ -77,7 +78,7 @@ func addNode(b *testing.B, s *Service, store *state.Store) {
 func BenchmarkDescribeTasks(b *testing.B) {
 	scheduler := scheduler.New(1)
 	store := statetest.Open(b, scheduler)
-	s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+	s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", time.Now)})
 	if _, err := s.CreateCluster(b.Context(), &ecs.CreateClusterInput{}); err != nil {
 		b.Fatal(err)
 	}

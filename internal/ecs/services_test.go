@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
@@ -26,7 +27,7 @@ func newTestService(t *testing.T) (*Service, *state.Store) {
 	store := statetest.Open(t, scheduler)
 	now := time.Now()
 	tick := func() time.Time { now = now.Add(time.Second); return now } // so that what comes later is later, however fast the disk is
-	s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: tick})
+	s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", tick)})
 	if _, err := s.CreateCluster(t.Context(), &ecs.CreateClusterInput{}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state/statetest"
 )
@@ -23,7 +24,7 @@ func newECS(t *testing.T) (*Service, context.Context) {
 	ctx := t.Context()
 	scheduler := scheduler.New(1)
 	store := statetest.Open(t, scheduler)
-	s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+	s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", time.Now)})
 	if _, err := s.CreateCluster(ctx, &ecs.CreateClusterInput{}); err != nil {
 		t.Fatal(err)
 	}

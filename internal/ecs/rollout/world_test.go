@@ -15,6 +15,7 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
@@ -48,7 +49,7 @@ func newWorld(t testing.TB, rows journaltest.Rows) *world {
 	loop := New(scheduler, Options{Now: time.Now, Settle: settle, Log: slog.New(slog.DiscardHandler)})
 	store := statetest.OpenOn(t, w.journal, scheduler, loop)
 	w.store, w.loop = store, loop
-	w.ecs = ecs.New(store, scheduler, ecs.Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+	w.ecs = ecs.New(store, scheduler, ecs.Options{Account: account.New("000000000000", "us-east-1", time.Now)})
 	ctx, cancel := context.WithCancel(context.Background())
 	w.ctx = ctx
 	var running sync.WaitGroup
