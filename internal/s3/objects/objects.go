@@ -113,7 +113,7 @@ func (s *Store) init() error {
 		CREATE TABLE IF NOT EXISTS uploads (bucket TEXT, key BLOB, id TEXT, started INTEGER NOT NULL, attributes BLOB,
 			PRIMARY KEY (bucket, key, id)) WITHOUT ROWID;
 		CREATE TABLE IF NOT EXISTS files (owner TEXT, number INTEGER, name TEXT NOT NULL, size INTEGER NOT NULL, etag TEXT NOT NULL,
-			modified INTEGER NOT NULL, checksum TEXT NOT NULL, data BLOB, PRIMARY KEY (owner, number));
+			modified INTEGER NOT NULL, checksum TEXT NOT NULL, sums BLOB, data BLOB, PRIMARY KEY (owner, number));
 		CREATE INDEX IF NOT EXISTS files_by_name ON files (name) WHERE name != '';
 		CREATE TABLE IF NOT EXISTS owed (id INTEGER PRIMARY KEY AUTOINCREMENT, destination TEXT NOT NULL, body BLOB NOT NULL,
 			since INTEGER NOT NULL, due INTEGER NOT NULL, tries INTEGER NOT NULL);
@@ -211,6 +211,9 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
+
+// index is the path of the file that has everything but the bytes of large objects.
+func (s *Store) index() string { return filepath.Join(s.dir, "index.db") }
 
 func unix(n int64) time.Time { return time.Unix(0, n).UTC() }
 
