@@ -13,7 +13,7 @@ const module = "github.com/pintle/pintle/internal/"
 var mayKnow = map[string][]string{
 	"sqs":            {"sqs", "file", "pattern", "wire/call"},
 	"iam":            {},
-	"s3":             {"s3", "groupcommit", "file", "checksum", "wire/call"},
+	"s3":             {"s3", "groupcommit", "file", "sqlitefile", "checksum", "wire/call"},
 	"logs":           {"logs", "cloudwatch", "file", "pattern"},
 	"cloudwatch":     {"cloudwatch", "acs", "sqs", "state", "file", "pattern"},
 	"scaling":        {"scaling", "cloudwatch", "state"},
@@ -21,7 +21,7 @@ var mayKnow = map[string][]string{
 	"ecs":            {"ecs", "state", "pattern", "acs", "wire/call"},
 	"autoscaling":    {"autoscaling", "scaling", "ecs/capacity", "state", "cloudwatch", "instancetype", "pattern"},
 	"ec2":            {"ec2", "state", "instancetype", "file", "pattern"},
-	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "state": {"state", "groupcommit"}, "acs": {}, "instancetype": {},
+	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "sqlitefile": {"file"}, "pattern": {}, "state": {"state", "groupcommit", "sqlitefile"}, "acs": {}, "instancetype": {},
 	"node": {"node", "acs", "instancetype", "file", "pattern"}, "sidecar": {}, "worker": {},
 	"sim": {"scaling", "appautoscaling", "ecs", "state", "cloudwatch", "instancetype"},
 }

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -359,6 +360,35 @@ func TestCutOffBody(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestFailedCommit: after a commit that failed the store says so, changes nothing any more, and is read.
+func TestFailedCommit(t *testing.T) {
+	s := newStore(t)
+	put(t, s, "before", []byte("x"))
+	failure := errors.New("the disk is gone")
+	s.flush = func(*sql.Tx) error { return failure }
+	o := &Object{Bucket: "b", Key: "k"}
+	if err := s.Put(t.Context(), o, []*File{{}}, Conditions{}); !errors.Is(err, failure) {
+		t.Errorf("the put that failed: %v", err)
+	}
+	<-s.Failed()
+	if err := s.Put(t.Context(), o, []*File{{}}, Conditions{}); !errors.Is(err, errFailed) {
+		t.Errorf("the put after it: %v", err)
+	}
+	if string(read(t, s, "before")) != "x" {
+		t.Error("what was there cannot be read")
+	}
+	if _, err := s.Object(t.Context(), "b", "k"); !errors.Is(err, ErrNoObject) {
+		t.Errorf("what failed is there: %v", err)
+	}
+	dir := s.dir
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s = open(t, dir); string(read(t, s, "before")) != "x" {
+		t.Error("what was there is not, after a restart")
+	}
+}
 
 // TestConditions has changes that are refused inside: nothing is changed, and no file is left.
 func TestConditions(t *testing.T) {
