@@ -36,6 +36,9 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzReadTrace -fuzztime 10s ./internal/sim
 	go test -run xxx -fuzz 'FuzzDecode$$' -fuzztime 10s ./internal/acs
 	go test -run xxx -fuzz 'FuzzDecodeSigned$$' -fuzztime 10s ./internal/acs
+	go test -run xxx -fuzz FuzzGuard -fuzztime 10s ./internal/sqlitefile
+	go test -run xxx -fuzz FuzzLog -fuzztime 10s -fuzzminimizetime 10x ./internal/sqlitefile
+	go test -run xxx -fuzz FuzzTree -fuzztime 10s -fuzzminimizetime 10x ./internal/sqlitefile
 	go test -run xxx -fuzz FuzzReplay -fuzztime 10s ./internal/state
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/logs/streams
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/cloudwatch/metrics
