@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/file/damagetest"
 )
 
 var trials = flag.Int("damage.trials", 120, "how many files are damaged at random")
@@ -196,51 +197,6 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// hurt damages a file in some way, and says how.
-func hurt(t testing.TB, path string, rnd *rand.Rand) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Base(path)
-	at := 0
-	if len(b) > 0 {
-		at = rnd.IntN(len(b))
-	}
-	how := ""
-	switch kind := rnd.IntN(10); {
-	case kind == 4 && at < len(b):
-		n := min(512, len(b)-at)
-		for i := range n {
-			b[at+i] = byte(rnd.IntN(256))
-		}
-		how = fmt.Sprintf("scramble %d bytes at %d of %d of %s", n, at, len(b), name)
-	case kind < 4 && len(b) > 0:
-		bit := rnd.IntN(8)
-		b[at] ^= 1 << bit
-		how = fmt.Sprintf("flip bit %d of byte %d of %d of %s", bit, at, len(b), name)
-	case kind < 7:
-		b = b[:at]
-		how = fmt.Sprintf("cut %s at %d", name, at)
-	case kind == 7:
-		b = append(b, make([]byte, 1+rnd.IntN(9000))...)
-		how = fmt.Sprintf("lengthen %s to %d", name, len(b))
-	case kind == 8:
-		b = nil
-		how = "empty " + name
-	default:
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		return "remove " + name
-	}
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return how
-}
-
 // TestDamageIsFound damages a random file again and again: the database opens with all that it had, or with an error that
 // names a file. It must find a fair part of what is done to it.
 func TestDamageIsFound(t *testing.T) {
@@ -257,7 +213,7 @@ func TestDamageIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		how := hurt(t, files[rnd.IntN(len(files))], rnd)
+		how := damagetest.Hurt(t, files[rnd.IntN(len(files))], rnd)
 		db, err := Open(t.Context(), path, options)
 		var damage *file.Damage
 		switch {
@@ -314,7 +270,7 @@ func TestRepair(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		how := hurt(t, files[rnd.IntN(len(files))], rnd)
+		how := damagetest.Hurt(t, files[rnd.IntN(len(files))], rnd)
 		damage, err := Check(t.Context(), path, options, false)
 		if err != nil {
 			t.Fatalf("%s: %v", how, err)

@@ -95,7 +95,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	for len(b.block) == 0 {
 		if err := b.load(); err != nil {
-			return 0, err
+			return 0, told(missing(err))
 		}
 	}
 	n := copy(p, b.block[:min(int64(len(b.block)), b.left)])
@@ -131,10 +131,10 @@ func (b *body) load() error {
 	}
 	block := b.buf[:min(blockSize, f.Size-at)]
 	if _, err := b.file.ReadAt(block, at); err != nil {
-		return b.store.damaged(b.file.Name(), at, fmt.Sprintf("a block of %d bytes cannot be read: %v", len(block), err))
+		return damaged(b.file.Name(), at, fmt.Sprintf("a block of %d bytes cannot be read: %v", len(block), err))
 	}
 	if !f.matches(b.next, block) {
-		return b.store.damaged(b.file.Name(), at, fmt.Sprintf("a block of %d bytes fails its checksum", len(block)))
+		return damaged(b.file.Name(), at, fmt.Sprintf("a block of %d bytes fails its checksum", len(block)))
 	}
 	b.block = block[b.skip:]
 	b.skip = 0
@@ -151,7 +151,7 @@ func (f *File) matches(block int64, b []byte) bool {
 // loadKept takes the bytes that the index has.
 func (b *body) loadKept(f *File) error {
 	if int64(len(f.data)) != f.Size || f.Size > 0 && !f.matches(0, f.data) {
-		return b.store.damaged(b.store.index(), -1, "an object's bytes fail their checksum")
+		return damaged(b.store.index(), -1, "an object's bytes fail their checksum")
 	}
 	b.block = f.data[b.skip:]
 	b.skip = 0
@@ -168,7 +168,7 @@ func (b *body) open(f *File) error {
 	}
 	info, err := opened.Stat()
 	if err == nil && info.Size() != f.Size {
-		err = b.store.damaged(path, min(info.Size(), f.Size), fmt.Sprintf("the file has %d bytes; it was written with %d", info.Size(), f.Size))
+		err = damaged(path, min(info.Size(), f.Size), fmt.Sprintf("the file has %d bytes; it was written with %d", info.Size(), f.Size))
 	}
 	if err != nil {
 		return errors.Join(err, opened.Close())
@@ -201,19 +201,25 @@ func (b *body) Close() error {
 	return b.closeFile()
 }
 
-// damaged is the error of a place that does not hold what was written. It's logged here too, since a caller that is sending
-// an object's bytes already can only cut its connection.
-func (s *Store) damaged(path string, offset int64, what string) error {
-	d := &file.Damage{Path: path, Offset: offset, What: what}
-	slog.Error("an object is damaged", "file", d.Path, "offset", d.Offset, "what", d.What)
-	return d
+// damaged is the error of a place that does not hold what was written.
+func damaged(path string, offset int64, what string) error {
+	return &file.Damage{Path: path, Offset: offset, What: what}
 }
 
-// missing says of a file that is not there, and ought to be, that it is damaged.
-func (s *Store) missing(err error) error {
+// missing is the error of a file that is not there, and ought to be.
+func missing(err error) error {
 	var at *fs.PathError
 	if !errors.Is(err, fs.ErrNotExist) || !errors.As(err, &at) {
 		return err
 	}
-	return s.damaged(at.Path, -1, "the file is missing")
+	return damaged(at.Path, -1, "the file is missing")
+}
+
+// told logs damage, since a caller that is sending an object's bytes already can only cut its connection.
+func told(err error) error {
+	var d *file.Damage
+	if errors.As(err, &d) {
+		slog.Error("an object is damaged", "file", d.Path, "offset", d.Offset, "what", d.What)
+	}
+	return err
 }

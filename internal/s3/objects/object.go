@@ -218,7 +218,7 @@ func (s *Store) Read(ctx context.Context, bucketName, key string, pick func(*Obj
 			return o, r, nil
 		case errors.Is(err, fs.ErrNotExist) && s.replaced(ctx, o):
 		default:
-			return o, nil, s.missing(err)
+			return o, nil, told(missing(err))
 		}
 	}
 }
