@@ -35,6 +35,7 @@ type cli struct {
 	Metrics  metricsCmd  `cmd:"" help:"Put the metrics of a task's GPUs into CloudWatch: a sidecar, on Pintle and on AWS."`
 	Worker   workerCmd   `cmd:"" help:"Have a command work off an SQS queue, and lose no message: a container's command, on Pintle and on AWS."`
 	Env      envCmd      `cmd:"" help:"Print the environment that points the AWS CLI and SDKs here: eval \"$(pintle env)\"."`
+	Check    checkCmd    `cmd:"" help:"Look for damaged files in the data directory of a control plane that is stopped, and repair them."`
 	Coverage coverageCmd `cmd:"" help:"Print which operations of each AWS service are implemented."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 }

@@ -42,6 +42,7 @@ type DB struct {
 	options Options
 	lock    *os.File
 	writes  *sql.DB
+	conn    *sql.Conn
 	log     *os.File // SQLite's, to see how far it reaches
 	beside  *os.File // the guard
 	guard   *guard
@@ -86,6 +87,9 @@ func (db *DB) open(ctx context.Context) error {
 		return err
 	}
 	db.writes.SetMaxOpenConns(1)
+	if db.conn, err = db.writes.Conn(ctx); err != nil {
+		return err
+	}
 	return db.recover(ctx, found.log)
 }
 
@@ -100,7 +104,7 @@ func (db *DB) recover(ctx context.Context, l *walLog) error {
 	if err := db.fold(); err != nil {
 		return err
 	}
-	if _, err := db.writes.ExecContext(ctx, db.options.Schema); err != nil {
+	if _, err := db.conn.ExecContext(ctx, db.options.Schema); err != nil {
 		return err
 	}
 	if err := db.advance(); err != nil {
@@ -131,24 +135,23 @@ func (db *DB) Readers(n int) (*sql.DB, error) {
 	return reads, nil
 }
 
-// QueryContext reads, as sql.DB's does.
-func (db *DB) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return db.writes.QueryContext(ctx, query, args...)
-}
-
-// QueryRowContext reads a row, as sql.DB's does.
-func (db *DB) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	return db.writes.QueryRowContext(ctx, query, args...)
-}
+// Conn is the one connection that writes. Whoever commits on it by a statement calls Committed then.
+func (db *DB) Conn() *sql.Conn { return db.conn }
 
 // Begin begins a transaction, which Commit ends, or its own Rollback.
-func (db *DB) Begin() (*sql.Tx, error) { return db.writes.Begin() }
+func (db *DB) Begin() (*sql.Tx, error) { return db.conn.BeginTx(context.Background(), nil) }
 
 // Commit makes a transaction durable. After an error nobody knows whether it is.
 func (db *DB) Commit(tx *sql.Tx) error {
 	if err := tx.Commit(); err != nil {
 		return err
 	}
+	return db.Committed()
+}
+
+// Committed marks how far the log reaches after a commit, and moves it into the database's file where it has become long. After an error
+// nobody knows whether the next start finds what was committed.
+func (db *DB) Committed() error {
 	if err := db.advance(); err != nil {
 		return fmt.Errorf("mark the end of the log of %s: %w", db.path, err)
 	}
@@ -170,8 +173,11 @@ func (db *DB) Close() error {
 
 // release closes what is open.
 func (db *DB) release() (err error) {
+	if db.conn != nil {
+		err = db.conn.Close()
+	}
 	if db.writes != nil {
-		err = db.writes.Close()
+		err = errors.Join(err, db.writes.Close())
 	}
 	for _, f := range []*os.File{db.log, db.beside, db.lock} {
 		if f != nil {
@@ -240,7 +246,7 @@ func (db *DB) fold() error {
 		return nil
 	}
 	var busy, frames, moved int64
-	err := db.writes.QueryRow(`PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &moved)
+	err := db.conn.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &moved)
 	if err != nil {
 		return fmt.Errorf("move the log of %s into it: %w", db.path, err)
 	}

@@ -50,7 +50,7 @@ func read(t testing.TB, db *DB) rows {
 		`SELECT 'counted/' || id, body FROM counted`,
 		`SELECT 'meta/' || name, value FROM meta`,
 	} {
-		found, err := db.QueryContext(context.Background(), q)
+		found, err := db.Conn().QueryContext(context.Background(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func read(t testing.TB, db *DB) rows {
 		}
 	}
 	var said string
-	if err := db.QueryRowContext(context.Background(), `PRAGMA integrity_check`).Scan(&said); err != nil || said != "ok" {
+	if err := db.Conn().QueryRowContext(context.Background(), `PRAGMA integrity_check`).Scan(&said); err != nil || said != "ok" {
 		t.Fatalf("SQLite says %q, %v", said, err)
 	}
 	return out
