@@ -61,5 +61,6 @@ var checks = []struct {
 	folder string
 	run    func(ctx context.Context, dir string, repair bool) ([]file.Damage, error)
 }{
+	{"", checkTaskKey},
 	{"objects", objects.Check},
 }

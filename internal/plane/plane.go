@@ -138,7 +138,7 @@ func (p *Plane) build(ctx context.Context) error {
 		return err
 	}
 	if err := p.openFront(); err != nil {
-		return err
+		return advise(err, p.options.Data)
 	}
 	if err := errors.Join(p.openFleet(), p.openStores(ctx)); err != nil {
 		return advise(err, p.options.Data)
