@@ -90,18 +90,50 @@ type body struct {
 
 // Read is io.Reader's.
 func (b *body) Read(p []byte) (int, error) {
+	next, err := b.peek(len(p))
+	n := copy(p, next)
+	b.skipOver(n)
+	return n, err
+}
+
+// mostWritten is how much of a block is written at once: a slow client has its time for each write.
+const mostWritten = 32 << 10
+
+// WriteTo is io.WriterTo's. It saves copying what was read and checked.
+func (b *body) WriteTo(w io.Writer) (written int64, err error) {
+	for {
+		next, err := b.peek(mostWritten)
+		if err == io.EOF {
+			return written, nil
+		}
+		if err != nil {
+			return written, err
+		}
+		n, err := w.Write(next)
+		b.skipOver(n)
+		written += int64(n)
+		if err != nil {
+			return written, err
+		}
+	}
+}
+
+// peek is what comes next, up to most bytes, and has been checked.
+func (b *body) peek(most int) ([]byte, error) {
 	if b.left == 0 {
-		return 0, io.EOF
+		return nil, io.EOF
 	}
 	for len(b.block) == 0 {
 		if err := b.load(); err != nil {
-			return 0, told(missing(err))
+			return nil, told(missing(err))
 		}
 	}
-	n := copy(p, b.block[:min(int64(len(b.block)), b.left)])
+	return b.block[:min(int64(most), int64(len(b.block)), b.left)], nil
+}
+
+func (b *body) skipOver(n int) {
 	b.block = b.block[n:]
 	b.left -= int64(n)
-	return n, nil
 }
 
 // errShort is no error of package io's: whoever copies the body would take that for its end.
