@@ -7,13 +7,28 @@ import (
 	"os"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/plane"
 )
 
 type checkCmd struct {
-	Data   string `default:"~/.pintle" type:"path" help:"Directory of a control plane's state, which must not run."`
-	Repair bool   `help:"Repair what is damaged: keep all that can be read, and put damaged files aside as *.damaged."`
+	Data   string
+	Repair bool
+}
+
+// define defines the flags.
+func (c *checkCmd) define(f flags) {
+	f.path(&c.Data, "data", "DIRECTORY", "~/.pintle", "Directory of the state of a control plane, which must not run.")
+	f.BoolVar(&c.Repair, "repair", false, "Repair what is damaged: keep all that can be read, and put damaged files aside as *.damaged.")
+}
+
+// verb is the command line of the verb.
+func (c *checkCmd) verb() *cobra.Command {
+	cmd := newVerb("check [flags]", "Look for damaged files in the data directory of a control plane that is stopped, and repair them.", noArguments, c.Run)
+	c.define(flags{cmd.Flags()})
+	return cmd
 }
 
 // Run reads everything in a data directory, and exits with 1 where something is damaged and was not repaired.
