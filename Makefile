@@ -20,9 +20,10 @@ test: build lint ## run every test: unit, property, race, and acceptance with aw
 	go test -race ./internal/... ./cmd/...
 	go test -count=1 -timeout 30m -parallel 4 ./test/... # most of the time they wait
 
-soak: build ## kill a service's containers at random for five minutes, the control plane during ten rolling updates, and all of a queue-driven fleet
+soak: build ## kill a service's containers at random for five minutes, the control plane during ten rolling updates, and all of a queue-driven fleet; damage a thousand files
 	go test -count=1 -timeout 30m -v -run 'TestKillsOfContainers|TestKillsDuringRollingUpdates' ./test -chaos.for 5m -chaos.updates 10
 	go test -count=1 -timeout 30m -v -run TestQueueFleetSurvivesKills ./test -fleet.images 150 -fleet.kills 30
+	go test -count=1 -timeout 90m -v -run 'TestDamage$$' ./test -damage.trials 1000
 
 lint: ## check the code's form
 	@test -z "$$(gofmt -l cmd internal test bench examples)" || { gofmt -l cmd internal test bench examples; echo 'run gofmt -w on these'; exit 1; }
@@ -40,6 +41,9 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzReadTrace -fuzztime 10s ./internal/sim
 	go test -run xxx -fuzz 'FuzzDecode$$' -fuzztime 10s ./internal/acs
 	go test -run xxx -fuzz 'FuzzDecodeSigned$$' -fuzztime 10s ./internal/acs
+	go test -run xxx -fuzz FuzzGuard -fuzztime 10s ./internal/sqlitefile
+	go test -run xxx -fuzz FuzzLog -fuzztime 10s -fuzzminimizetime 10x ./internal/sqlitefile
+	go test -run xxx -fuzz FuzzTree -fuzztime 10s -fuzzminimizetime 10x ./internal/sqlitefile
 	go test -run xxx -fuzz FuzzParse -fuzztime 10s ./internal/node/runtime/shim/program
 	go test -run xxx -fuzz FuzzAppendString -fuzztime 10s ./internal/node/runtime/shim/program
 	go test -run xxx -fuzz FuzzReplay -fuzztime 10s ./internal/state

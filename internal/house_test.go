@@ -26,8 +26,9 @@ var ground = map[string]rule{
 	"groupcommit":  {nil, "it is below all stores"},
 	"instancetype": {nil, "it is data"},
 	"pattern":      {nil, "every process links it, a shim beside each container too"},
+	"sqlitefile":   {[]string{"file"}, "it is below the stores that keep their rows in SQLite"},
 	"state":        {[]string{"state", "store", "delivery"}, "rows must not depend on who reads them"},
-	"store":        {[]string{"store", "groupcommit", "file"}, "the engine knows no rows"},
+	"store":        {[]string{"store", "groupcommit", "file", "sqlitefile"}, "the engine knows no rows"},
 	"wire":         {[]string{"wire", "checksum"}, "HTTP becomes calls without knowing what they do"},
 }
 

@@ -55,6 +55,7 @@ func newRoot() *cobra.Command {
 		new(metricsCmd).verb(),
 		new(workerCmd).verb(),
 		new(envCmd).verb(),
+		new(checkCmd).verb(),
 		newVerb("coverage", "Print which operations of each AWS service are implemented.", noArguments, coverage),
 		newVerb("version", "Print the version.", noArguments, printVersion),
 	)

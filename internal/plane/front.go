@@ -2,17 +2,12 @@ package plane
 
 import (
 	"context"
-	cryptorand "crypto/rand"
-	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"syscall"
 
 	"golang.org/x/net/netutil"
 
-	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/iam/sts"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
@@ -80,19 +75,4 @@ func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, er
 		return sign.Credential{}, sign.ErrUnknownKey
 	}
 	return sign.Credential{SecretAccessKey: secret, SessionToken: token, Arn: arn, Expires: expires}, nil
-}
-
-// taskKey is the key that task credentials are made with. It is made once, and lasts.
-func taskKey(dir string) ([]byte, error) {
-	path := filepath.Join(dir, "task.key")
-	key, err := os.ReadFile(path)
-	if !errors.Is(err, os.ErrNotExist) {
-		return key, err
-	}
-	key = make([]byte, 32)
-	cryptorand.Read(key)                                  // never fails
-	if err := file.Replace(path, key, true); err != nil { // a part of it would keep every later start from succeeding
-		return nil, err
-	}
-	return key, file.SyncDir(dir)
 }

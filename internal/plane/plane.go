@@ -111,6 +111,7 @@ type Plane struct {
 	pool      *fleet.Static     // the fleet, where it is a pool of machines
 
 	options  Options
+	lock     *os.File // of the data directory
 	now      func() time.Time
 	log      *slog.Logger
 	listener net.Listener
@@ -134,14 +135,15 @@ func Open(ctx context.Context, o Options) (*Plane, error) {
 }
 
 func (p *Plane) build(ctx context.Context) error {
-	if err := os.MkdirAll(p.options.Data, 0o700); err != nil {
+	var err error
+	if p.lock, err = lockData(p.options.Data); err != nil {
 		return err
 	}
 	if err := p.openFront(); err != nil {
-		return err
+		return advise(err, p.options.Data)
 	}
 	if err := errors.Join(p.openFleet(), p.openStores(ctx)); err != nil {
-		return err
+		return advise(err, p.options.Data)
 	}
 	p.buildServices()
 	p.list = p.services()
@@ -205,6 +207,10 @@ func (p *Plane) Close() (err error) {
 		err = errors.Join(err, s.Close())
 	}
 	p.open = nil
+	if p.lock != nil {
+		err = errors.Join(err, p.lock.Close())
+		p.lock = nil
+	}
 	return err
 }
 

@@ -65,7 +65,7 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 	if p.objects, err = objects.Open(folder("objects"), p.now); err != nil {
 		return err
 	}
-	p.opened("objects", p.objects, nil)
+	p.opened("objects", p.objects, p.objects.Failed())
 	return nil
 }
 

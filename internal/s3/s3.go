@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
@@ -66,7 +67,13 @@ func (s *Service) bucket(ctx context.Context, name, expectedOwner *string) (*obj
 
 // asError makes S3's errors of the object store's.
 func (s *Service) asError(err error, bucket, key string) error {
+	var damage *file.Damage
 	switch {
+	case errors.As(err, &damage):
+		return &apiError{
+			code: "InternalError", message: "The object is damaged: its bytes on the disk are not those that were written.",
+			status: 500, detail: map[string]string{"BucketName": bucket, "Key": key},
+		}
 	case errors.Is(err, objects.ErrNoBucket):
 		return noSuchBucket(bucket)
 	case errors.Is(err, objects.ErrNoObject):

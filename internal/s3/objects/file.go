@@ -27,6 +27,7 @@ type File struct {
 
 	name string // "" where the index has the bytes
 	data []byte // which are then here
+	sums []byte // of its blocks
 }
 
 // path is where a file is. Names are of the store's own making, never of a request's.
@@ -46,13 +47,15 @@ const small = 64 << 10
 // disk, where it is safe once Write returns. Somebody has to take the file into an
 // object or an upload, or to Discard it; one that is forgotten goes when the store is opened again.
 func (s *Store) Write(r io.Reader) (f *File, err error) {
-	head := make([]byte, small+1)
-	n, err := io.ReadFull(r, head)
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return &File{Size: int64(n), Modified: s.now(), data: head[:n:n]}, nil
-	}
+	buf := buffers.Get().(*buffer)
+	defer buffers.Put(buf)
+	n, ended, err := fill(r, buf[:small+1])
 	if err != nil {
 		return nil, err
+	}
+	if ended {
+		data := bytes.Clone(buf[:n])
+		return &File{Size: int64(n), Modified: s.now(), data: data, sums: appendSums(nil, data)}, nil
 	}
 	name, err := newName()
 	if err != nil {
@@ -71,21 +74,15 @@ func (s *Store) Write(r io.Reader) (f *File, err error) {
 			os.Remove(path) //nolint:errcheck // Collect takes it
 		}
 	}()
-	size, err := io.CopyBuffer(onlyWriter{out}, io.MultiReader(bytes.NewReader(head), r), make([]byte, copyBuffer))
+	size, sums, err := writeBlocks(out, buf, n, r)
 	if err != nil {
 		return nil, err
 	}
 	if err := out.Sync(); err != nil {
 		return nil, err
 	}
-	return &File{Size: size, Modified: s.now(), name: name}, file.SyncDir(filepath.Dir(path))
+	return &File{Size: size, Modified: s.now(), name: name, sums: sums}, file.SyncDir(filepath.Dir(path))
 }
-
-// copyBuffer is the memory that a body on its way takes.
-const copyBuffer = 128 << 10
-
-// onlyWriter hides the file's other methods, so that the copy uses its buffer.
-type onlyWriter struct{ io.Writer }
 
 // Discard removes a file that nobody has taken.
 func (s *Store) Discard(f *File) { s.remove([]string{f.name}) }
@@ -179,7 +176,8 @@ func madeAt(name string) (time.Time, bool) {
 // take makes files an owner's.
 func take(tx *sql.Tx, owner string, files []*File) error {
 	for _, f := range files {
-		_, err := tx.Exec(`INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, owner, f.Number, f.name, f.Size, f.ETag, f.Modified.UnixNano(), f.Checksum, f.data)
+		_, err := tx.Exec(`INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			owner, f.Number, f.name, f.Size, f.ETag, f.Modified.UnixNano(), f.Checksum, f.sums, f.data)
 		if err != nil {
 			return err
 		}
@@ -187,10 +185,10 @@ func take(tx *sql.Tx, owner string, files []*File) error {
 	return nil
 }
 
-// What of a file is read: its bytes, too, where the index has them, or all but those.
+// What of a file is read: all, with the bytes that the index has, or neither them nor their checksums.
 const (
-	withBytes    = `number, name, size, etag, modified, checksum, data`
-	withoutBytes = `number, name, size, etag, modified, checksum, NULL`
+	withBytes    = `number, name, size, etag, modified, checksum, sums, data`
+	withoutBytes = `number, name, size, etag, modified, checksum, NULL, NULL`
 )
 
 // filesOf are an owner's files behind a number, in order.
@@ -204,75 +202,11 @@ func filesOf(ctx context.Context, q querier, what, owner string, after, limit in
 	for rows.Next() {
 		var f File
 		var modified int64
-		if err := rows.Scan(&f.Number, &f.name, &f.Size, &f.ETag, &modified, &f.Checksum, &f.data); err != nil {
+		if err := rows.Scan(&f.Number, &f.name, &f.Size, &f.ETag, &modified, &f.Checksum, &f.sums, &f.data); err != nil {
 			return nil, err
 		}
 		f.Modified = unix(modified)
 		out = append(out, &f)
 	}
 	return out, rows.Err()
-}
-
-// body reads a stretch of files one behind the other, and opens each when it comes to it.
-type body struct {
-	store *Store
-	files []*File
-	skip  int64 // of the first file
-	left  int64
-	file  io.ReadCloser
-	pins  []*File
-}
-
-// Read is io.Reader's.
-func (b *body) Read(p []byte) (int, error) {
-	for b.left > 0 {
-		if b.file == nil {
-			if err := b.open(); err != nil {
-				return 0, err
-			}
-		}
-		n, err := b.file.Read(p[:min(int64(len(p)), b.left)])
-		b.left -= int64(n)
-		if err != io.EOF {
-			return n, err
-		}
-		b.file.Close() //nolint:errcheck // it was read
-		b.file, b.files = nil, b.files[1:]
-		if n > 0 {
-			return n, nil
-		}
-	}
-	return 0, io.EOF
-}
-
-// errShort is no error of package io's: whoever copies the body would take that for its end.
-var errShort = errors.New("object store: a file is shorter than the index has it")
-
-func (b *body) open() error {
-	if len(b.files) == 0 {
-		return errShort
-	}
-	if b.files[0].name == "" {
-		b.file, b.skip = io.NopCloser(bytes.NewReader(b.files[0].data[b.skip:])), 0
-		return nil
-	}
-	f, err := os.Open(b.store.path(b.files[0].name))
-	if err != nil {
-		return err
-	}
-	if _, err := f.Seek(b.skip, io.SeekStart); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	b.file, b.skip = f, 0
-	return nil
-}
-
-// Close is io.Closer's.
-func (b *body) Close() error {
-	b.store.unpin(b.pins)
-	b.pins = nil
-	if b.file == nil {
-		return nil
-	}
-	return b.file.Close()
 }

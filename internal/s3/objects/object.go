@@ -218,7 +218,7 @@ func (s *Store) Read(ctx context.Context, bucketName, key string, pick func(*Obj
 			return o, r, nil
 		case errors.Is(err, fs.ErrNotExist) && s.replaced(ctx, o):
 		default:
-			return o, nil, err
+			return o, nil, told(missing(err))
 		}
 	}
 }
@@ -251,8 +251,10 @@ func (s *Store) open(ctx context.Context, o *Object, want Stretch) (io.ReadClose
 			return nil, errors.Join(fs.ErrNotExist, b.Close())
 		}
 	}
-	if err := b.open(); err != nil {
-		return nil, errors.Join(err, b.Close())
+	if want.Length > 0 { // the caller can still say that the first block is bad
+		if err := b.load(); err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
 	}
 	return b, nil
 }

@@ -12,16 +12,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
-
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/groupcommit"
+	"github.com/pintle/pintle/internal/sqlitefile"
 )
 
 // The errors that a caller decides on.
@@ -56,8 +54,10 @@ type Object struct {
 type Store struct {
 	dir    string
 	now    func() time.Time
+	db     *sqlitefile.DB
 	reads  *sql.DB
-	writes *sql.DB
+	flush  func(*sql.Tx) error // commits; tests have it fail
+	failed chan struct{}       // closed once it has failed
 	writer *groupcommit.Writer[func(*sql.Tx) error]
 	owing  chan struct{} // has a value when something new is owed
 	owes   bool          // whether the group of changes that is being made owes something; the writer's alone
@@ -68,10 +68,23 @@ type Store struct {
 }
 
 // format is the version of the index's layout.
-const format = 1
+const format = 2
 
-// pragmas let readers go on while the writer commits, and make a commit durable. The cache bounds the memory.
-const pragmas = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=cache_size(-16384)&_pragma=wal_autocheckpoint(4096)"
+// index is the database beside the files. Its cache bounds the memory.
+var index = sqlitefile.Options{CacheKiB: 16384, Schema: `
+	CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+	INSERT OR IGNORE INTO meta VALUES ('format', 2), ('sequence', 0);
+	CREATE TABLE IF NOT EXISTS buckets (name TEXT PRIMARY KEY, created INTEGER NOT NULL, settings BLOB NOT NULL) WITHOUT ROWID;
+	CREATE TABLE IF NOT EXISTS objects (bucket TEXT, key BLOB, id TEXT NOT NULL, size INTEGER NOT NULL, etag TEXT NOT NULL,
+		modified INTEGER NOT NULL, sequence INTEGER NOT NULL, parts INTEGER NOT NULL, attributes BLOB, PRIMARY KEY (bucket, key)) WITHOUT ROWID;
+	CREATE TABLE IF NOT EXISTS uploads (bucket TEXT, key BLOB, id TEXT, started INTEGER NOT NULL, attributes BLOB,
+		PRIMARY KEY (bucket, key, id)) WITHOUT ROWID;
+	CREATE TABLE IF NOT EXISTS files (owner TEXT, number INTEGER, name TEXT NOT NULL, size INTEGER NOT NULL, etag TEXT NOT NULL,
+		modified INTEGER NOT NULL, checksum TEXT NOT NULL, sums BLOB, data BLOB, PRIMARY KEY (owner, number));
+	CREATE INDEX IF NOT EXISTS files_by_name ON files (name) WHERE name != '';
+	CREATE TABLE IF NOT EXISTS owed (id INTEGER PRIMARY KEY AUTOINCREMENT, destination TEXT NOT NULL, body BLOB NOT NULL,
+		since INTEGER NOT NULL, due INTEGER NOT NULL, tries INTEGER NOT NULL);
+	CREATE INDEX IF NOT EXISTS owed_by_due ON owed (due, id);`}
 
 // maxReaders is how many reads of the index go on at a time.
 const maxReaders = 4
@@ -79,50 +92,30 @@ const maxReaders = 4
 // Open opens the store in the directory, and makes it where there is none. Nobody else may have it open.
 func Open(dir string, now func() time.Time) (*Store, error) {
 	s := &Store{
-		dir: dir, now: now, owing: make(chan struct{}, 1),
+		dir: dir, now: now, owing: make(chan struct{}, 1), failed: make(chan struct{}),
 		pinned: map[string]int{}, doomed: map[string]bool{},
 	}
 	if err := s.makeDirs(); err != nil {
 		return nil, err
 	}
-	path := "file:" + (&url.URL{Path: filepath.Join(dir, "index.db")}).EscapedPath() + pragmas
 	var err error
-	if s.writes, err = sql.Open("sqlite", path); err != nil {
+	if s.db, err = sqlitefile.Open(context.Background(), s.index(), index); err != nil {
 		return nil, err
 	}
-	s.writes.SetMaxOpenConns(1)
-	if err := s.init(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, err), s.writes.Close())
+	if s.reads, err = s.db.Readers(maxReaders); err != nil {
+		return nil, errors.Join(err, s.db.Close())
 	}
-	if s.reads, err = sql.Open("sqlite", path+"&_pragma=query_only(true)"); err != nil {
-		return nil, errors.Join(err, s.writes.Close())
+	if err := s.checkFormat(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, err), s.reads.Close(), s.db.Close())
 	}
-	s.reads.SetMaxOpenConns(maxReaders)
-	s.reads.SetMaxIdleConns(maxReaders)
+	s.flush = s.db.Commit
 	s.writer = groupcommit.Start(s.commit)
 	return s, nil
 }
 
-func (s *Store) init() error {
-	_, err := s.writes.Exec(`
-		CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-		INSERT OR IGNORE INTO meta VALUES ('format', 1), ('sequence', 0);
-		CREATE TABLE IF NOT EXISTS buckets (name TEXT PRIMARY KEY, created INTEGER NOT NULL, settings BLOB NOT NULL) WITHOUT ROWID;
-		CREATE TABLE IF NOT EXISTS objects (bucket TEXT, key BLOB, id TEXT NOT NULL, size INTEGER NOT NULL, etag TEXT NOT NULL,
-			modified INTEGER NOT NULL, sequence INTEGER NOT NULL, parts INTEGER NOT NULL, attributes BLOB, PRIMARY KEY (bucket, key)) WITHOUT ROWID;
-		CREATE TABLE IF NOT EXISTS uploads (bucket TEXT, key BLOB, id TEXT, started INTEGER NOT NULL, attributes BLOB,
-			PRIMARY KEY (bucket, key, id)) WITHOUT ROWID;
-		CREATE TABLE IF NOT EXISTS files (owner TEXT, number INTEGER, name TEXT NOT NULL, size INTEGER NOT NULL, etag TEXT NOT NULL,
-			modified INTEGER NOT NULL, checksum TEXT NOT NULL, data BLOB, PRIMARY KEY (owner, number));
-		CREATE INDEX IF NOT EXISTS files_by_name ON files (name) WHERE name != '';
-		CREATE TABLE IF NOT EXISTS owed (id INTEGER PRIMARY KEY AUTOINCREMENT, destination TEXT NOT NULL, body BLOB NOT NULL,
-			since INTEGER NOT NULL, due INTEGER NOT NULL, tries INTEGER NOT NULL);
-		CREATE INDEX IF NOT EXISTS owed_by_due ON owed (due, id);`)
-	if err != nil {
-		return err
-	}
+func (s *Store) checkFormat() error {
 	var have int
-	if err := s.writes.QueryRow(`SELECT value FROM meta WHERE name = 'format'`).Scan(&have); err != nil {
+	if err := s.reads.QueryRow(`SELECT value FROM meta WHERE name = 'format'`).Scan(&have); err != nil {
 		return err
 	}
 	if have != format {
@@ -134,18 +127,30 @@ func (s *Store) init() error {
 // Close ends the store after the changes that it has taken.
 func (s *Store) Close() error {
 	s.writer.Close()
-	return errors.Join(s.reads.Close(), s.writes.Close())
+	return errors.Join(s.reads.Close(), s.db.Close())
 }
+
+// Failed is closed when a commit has failed. Nothing is changed from then on, and reading goes on: only a restart can know what the
+// disk holds.
+func (s *Store) Failed() <-chan struct{} { return s.failed }
 
 // update runs fn in a transaction, and returns once what it changed is durable. Changes run one at a time, and
 // those that wait share one flush; one that fails is undone alone.
 func (s *Store) update(ctx context.Context, fn func(*sql.Tx) error) error {
-	return s.writer.Update(ctx, fn)
+	err := s.writer.Update(ctx, fn)
+	if errors.Is(err, groupcommit.ErrClosed) {
+		select {
+		case <-s.failed:
+			return errFailed
+		default:
+		}
+	}
+	return err
 }
 
-// commit runs a group of changes, flushes once, and answers them all.
+// commit runs a group of changes, flushes once, and answers them all. It returns false where the flush has failed.
 func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]]) bool {
-	tx, err := s.writes.Begin()
+	tx, err := s.db.Begin()
 	var taken []*groupcommit.Change[func(*sql.Tx) error]
 	for c := range group {
 		failed := err
@@ -161,8 +166,9 @@ func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]])
 	if err != nil {
 		return true // the next group may have more luck
 	}
-	if err = tx.Commit(); err != nil {
+	if err = s.flush(tx); err != nil {
 		err = errors.Join(errInDoubt, err, ignoreDone(tx.Rollback()))
+		close(s.failed)
 	} else if s.owes {
 		select {
 		case s.owing <- struct{}{}:
@@ -173,11 +179,14 @@ func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]])
 	for _, c := range taken {
 		c.Answer(err)
 	}
-	return true
+	return err == nil
 }
 
 // errInDoubt marks a commit that failed: the disk may have it or not.
 var errInDoubt = errors.New("object store: the index could not be written")
+
+// errFailed is for changes behind one.
+var errFailed = errors.New("object store: nothing can be changed since the index could not be written; restart pintle once the disk is well")
 
 func ignoreDone(err error) error {
 	if errors.Is(err, sql.ErrTxDone) {
@@ -211,6 +220,9 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
+
+// index is the path of the file that has everything but the bytes of large objects.
+func (s *Store) index() string { return filepath.Join(s.dir, "index.db") }
 
 func unix(n int64) time.Time { return time.Unix(0, n).UTC() }
 

@@ -2,19 +2,24 @@ package objects
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/file"
 )
 
 func open(t testing.TB, dir string) *Store {
@@ -201,26 +206,189 @@ func TestCollectBesideOthers(t *testing.T) {
 	}
 }
 
-// TestDamagedFile: an object whose file has lost its end is neither read nor copied as if it were whole.
-func TestDamagedFile(t *testing.T) {
-	s := newStore(t)
-	put(t, s, "k", make([]byte, 2*small))
-	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && filepath.Dir(path) != s.dir {
-			err = os.Truncate(path, small/2)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+// objectFile is the one file of an object.
+func objectFile(t testing.TB, s *Store) string {
+	t.Helper()
+	paths, err := file.Glob(s.dir, "*/*")
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("%d files, %v", len(paths), err)
 	}
-	_, r, err := s.Read(t.Context(), "b", "k", func(o *Object) (Stretch, error) { return Stretch{0, o.Size}, nil })
+	return paths[0]
+}
+
+// TestDamagedFile: a file that isn't what was written is never read as if it were, and what is read of it before is right.
+func TestDamagedFile(t *testing.T) {
+	content := make([]byte, 3*blockSize+7)
+	rand.NewChaCha8([32]byte{1}).Read(content)
+	flip := func(at int64) func(string) error {
+		return func(path string) error {
+			b, err := os.ReadFile(path)
+			if err == nil {
+				b[at] ^= 1
+				err = os.WriteFile(path, b, 0o600)
+			}
+			return err
+		}
+	}
+	resize := func(size int64) func(string) error {
+		return func(path string) error { return os.Truncate(path, size) }
+	}
+	for _, test := range []struct {
+		name   string
+		damage func(path string) error
+		offset int64 // that the error names
+		before int64 // how many bytes may be read
+	}{
+		{"first block", flip(5), 0, 0},
+		{"third block", flip(2*blockSize + 100), 2 * blockSize, 2 * blockSize},
+		{"last byte", flip(3*blockSize + 6), 3 * blockSize, 3 * blockSize},
+		{"cut", resize(small / 2), small / 2, 0},
+		{"longer", resize(4 * blockSize), int64(len(content)), 0},
+		{"removed", os.Remove, -1, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newStore(t)
+			put(t, s, "k", content)
+			path := objectFile(t, s)
+			if err := test.damage(path); err != nil {
+				t.Fatal(err)
+			}
+			got, err := tryRead(t, s, 0, int64(len(content)))
+			var damage *file.Damage
+			if !errors.As(err, &damage) || damage.Path != path || damage.Offset != test.offset {
+				t.Errorf("got %v, want damage of %s at %d", err, path, test.offset)
+			}
+			if !bytes.Equal(got, content[:test.before]) {
+				t.Errorf("read %d bytes, want the %d before the damage", len(got), test.before)
+			}
+			for from := int64(0); from < int64(len(content)); from += blockSize / 2 {
+				length := min(100, int64(len(content))-from)
+				got, err := tryRead(t, s, from, length)
+				hurt := test.before == 0 && test.offset != 0 || from/blockSize == test.offset/blockSize
+				if hurt != errors.As(err, &damage) || !hurt && !bytes.Equal(got, content[from:from+length]) {
+					t.Errorf("range from %d: %d bytes, %v", from, len(got), err)
+				}
+			}
+			if _, err := s.Write(&failing{s: s, t: t, length: int64(len(content))}); !errors.As(err, &damage) {
+				t.Errorf("a copy of it: %v", err)
+			}
+		})
+	}
+}
+
+// failing reads the object k as a copy does.
+type failing struct {
+	s      *Store
+	t      *testing.T
+	length int64
+	r      io.ReadCloser
+}
+
+func (f *failing) Read(p []byte) (n int, err error) {
+	if f.r == nil {
+		_, f.r, err = f.s.Read(f.t.Context(), "b", "k", func(*Object) (Stretch, error) { return Stretch{0, f.length}, nil })
+		if err != nil {
+			return 0, err
+		}
+	}
+	if n, err = f.r.Read(p); err != nil {
+		f.r.Close()
+	}
+	return n, err
+}
+
+// tryRead reads a stretch of the object k, as far as it can be read.
+func tryRead(t testing.TB, s *Store, from, length int64) ([]byte, error) {
+	_, r, err := s.Read(t.Context(), "b", "k", func(*Object) (Stretch, error) { return Stretch{from, length}, nil })
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	defer r.Close()
-	if f, err := s.Write(r); err == nil {
-		t.Errorf("copied with %d bytes", f.Size)
+	var b bytes.Buffer
+	_, err = io.Copy(&b, r)
+	return b.Bytes(), err
+}
+
+// TestDamagedPart: a part that has lost its end doesn't get the next one's bytes.
+func TestDamagedPart(t *testing.T) {
+	s := newStore(t)
+	u, err := s.CreateUpload(t.Context(), "b", "k", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 2 * small
+	for n := range 2 {
+		f, err := s.Write(bytes.NewReader(bytes.Repeat([]byte{byte(n)}, size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Number = n + 1
+		if err := s.PutPart(t.Context(), u, f); err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			if err := os.Truncate(objectFile(t, s), size-1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all := func(parts []*File) ([]*File, error) { return parts, nil }
+	if err := s.Complete(t.Context(), u, &Object{Bucket: "b", Key: "k", Parts: 2}, all, Conditions{}); err != nil {
+		t.Fatal(err)
+	}
+	var damage *file.Damage
+	if got, err := tryRead(t, s, 10, size); !errors.As(err, &damage) || len(got) > 0 {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if got, err := tryRead(t, s, size, size); err != nil || !bytes.Equal(got, bytes.Repeat([]byte{1}, size)) {
+		t.Errorf("the whole part: %d bytes, %v", len(got), err)
+	}
+}
+
+// TestCutOffBody: a body that ends early is refused, however short it is.
+func TestCutOffBody(t *testing.T) {
+	s := newStore(t)
+	for _, size := range []int64{1, small, small + 1, blockSize + 1} {
+		r := io.MultiReader(io.LimitReader(zeros{}, size), iotest.ErrReader(io.ErrUnexpectedEOF))
+		if f, err := s.Write(r); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%d bytes: %v, %v", size, f, err)
+		}
+	}
+	if n := filesIn(t, s); n != 0 {
+		t.Errorf("%d files are left", n)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestFailedCommit: after a commit that failed the store says so, changes nothing any more, and is read.
+func TestFailedCommit(t *testing.T) {
+	s := newStore(t)
+	put(t, s, "before", []byte("x"))
+	failure := errors.New("the disk is gone")
+	s.flush = func(*sql.Tx) error { return failure }
+	o := &Object{Bucket: "b", Key: "k"}
+	if err := s.Put(t.Context(), o, []*File{{}}, Conditions{}); !errors.Is(err, failure) {
+		t.Errorf("the put that failed: %v", err)
+	}
+	<-s.Failed()
+	if err := s.Put(t.Context(), o, []*File{{}}, Conditions{}); !errors.Is(err, errFailed) {
+		t.Errorf("the put after it: %v", err)
+	}
+	if string(read(t, s, "before")) != "x" {
+		t.Error("what was there cannot be read")
+	}
+	if _, err := s.Object(t.Context(), "b", "k"); !errors.Is(err, ErrNoObject) {
+		t.Errorf("what failed is there: %v", err)
+	}
+	dir := s.dir
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s = open(t, dir); string(read(t, s, "before")) != "x" {
+		t.Error("what was there is not, after a restart")
 	}
 }
 

@@ -1,0 +1,66 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/s3/objects"
+)
+
+// lockData makes the data directory this process's alone, and unreadable to others: it has tasks' environments and credentials' key.
+func lockData(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { // somebody may have made it
+		return nil, err
+	}
+	lock, err := file.Lock(filepath.Join(dir, "pintle.lock"))
+	if errors.Is(err, file.ErrLocked) {
+		return nil, fmt.Errorf("another pintle is using %s: %w", dir, err)
+	}
+	return lock, err
+}
+
+// advise says what to do about damaged files.
+func advise(err error, dir string) error {
+	var damage *file.Damage
+	if !errors.As(err, &damage) {
+		return err
+	}
+	return fmt.Errorf("%w; run: pintle check --data %s", err, dir)
+}
+
+// Check lists the damage of all stores in a data directory that nobody is using, and repairs it where it's told to. Where a store can't
+// be checked, that is the error, and the others are all the same.
+func Check(ctx context.Context, dir string, repair bool) ([]file.Damage, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
+	}
+	lock, err := lockData(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []file.Damage
+	for _, check := range checks {
+		damage, failed := check.run(ctx, filepath.Join(dir, check.folder), repair)
+		all = append(all, damage...)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("check %s: %w", filepath.Join(dir, check.folder), failed))
+		}
+	}
+	return all, errors.Join(err, lock.Close())
+}
+
+// checks are the stores' own, with their folders.
+var checks = []struct {
+	folder string
+	run    func(ctx context.Context, dir string, repair bool) ([]file.Damage, error)
+}{
+	{"", checkTaskKey},
+	{"objects", objects.Check},
+}

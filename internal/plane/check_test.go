@@ -1,0 +1,83 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pintle/pintle/internal/file"
+)
+
+func openIn(t *testing.T, dir string) (*Plane, error) {
+	t.Helper()
+	p, err := Open(t.Context(), Options{Data: dir, Region: "us-east-1", Account: "000000000000", Lost: time.Minute, Settle: time.Minute, Log: slog.Default()})
+	if err == nil {
+		t.Cleanup(func() { p.Close() })
+	}
+	return p, err
+}
+
+// TestCheck: damage keeps a control plane from starting, with what to do about it; a check finds it, and once it's repaired all is well.
+// While a control plane runs nothing is checked.
+func TestCheck(t *testing.T) {
+	for _, name := range []string{"task.key", "objects/index.db"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			p, err := openIn(t, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.S3.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("bucket")}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Check(t.Context(), dir, true); !errors.Is(err, file.ErrLocked) {
+				t.Errorf("a check while it runs: %v", err)
+			}
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if damage, err := Check(t.Context(), dir, false); err != nil || len(damage) > 0 {
+				t.Fatalf("of a whole directory: %v, %v", damage, err)
+			}
+			path := filepath.Join(dir, name)
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b[len(b)/2] ^= 4
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := openIn(t, dir); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "run: pintle check --data "+dir) {
+				t.Errorf("it starts with %v", err)
+			}
+			for _, repair := range []bool{false, true} {
+				if damage, err := Check(t.Context(), dir, repair); err != nil || len(damage) != 1 || damage[0].Path != path || damage[0].Repair == "" {
+					t.Errorf("the check finds %v, %v", damage, err)
+				}
+			}
+			if p, err = openIn(t, dir); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.S3.HeadBucket(t.Context(), &s3.HeadBucketInput{Bucket: aws.String("bucket")}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestCheckNothing: what isn't there isn't well.
+func TestCheckNothing(t *testing.T) {
+	if _, err := Check(context.Background(), filepath.Join(t.TempDir(), "none"), false); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,64 @@
+package plane
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/pintle/pintle/internal/file"
+)
+
+// keySize is the length of the key that task credentials are made with. Its SHA-256 is behind it in its file.
+const keySize = 32
+
+func keyPath(dir string) string { return filepath.Join(dir, "task.key") }
+
+// taskKey is the key that task credentials are made with. It is made once, before there is any other state, and lasts.
+func taskKey(dir string) ([]byte, error) {
+	b, err := os.ReadFile(keyPath(dir))
+	if errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, "state.db")); err == nil {
+			return nil, &file.Damage{Path: keyPath(dir), Offset: -1, What: "the file is missing"}
+		}
+		return makeTaskKey(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(b) != keySize+sha256.Size || sha256.Sum256(b[:keySize]) != [sha256.Size]byte(b[keySize:]) {
+		return nil, &file.Damage{Path: keyPath(dir), Offset: 0, What: "the key fails its checksum"}
+	}
+	return b[:keySize], nil
+}
+
+func makeTaskKey(dir string) ([]byte, error) {
+	key := make([]byte, keySize)
+	cryptorand.Read(key) // never fails
+	sum := sha256.Sum256(key)
+	if err := file.Replace(keyPath(dir), append(key[:keySize:keySize], sum[:]...), true); err != nil { // a part of it would keep every later start from succeeding
+		return nil, err
+	}
+	return key, file.SyncDir(dir)
+}
+
+// checkTaskKey looks for damage of the key. A repair makes another one.
+func checkTaskKey(_ context.Context, dir string, repair bool) ([]file.Damage, error) {
+	if _, err := os.Stat(filepath.Join(dir, "state.db")); err != nil {
+		return nil, nil // nothing was begun
+	}
+	_, err := taskKey(dir)
+	var damage *file.Damage
+	if !errors.As(err, &damage) {
+		return nil, err
+	}
+	damage.Repair = "makes a new key; the credentials that running tasks have end"
+	if repair {
+		damage.Repair = "a new key was made; the credentials that running tasks have end"
+		_, err = makeTaskKey(dir)
+		return []file.Damage{*damage}, err
+	}
+	return []file.Damage{*damage}, nil
+}

@@ -1,0 +1,214 @@
+package objects
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/sqlitefile"
+)
+
+// Check lists the damage of a store that nobody has open. A repair takes damaged objects out of the store, and keeps
+// their bytes beside; everything else is there afterwards.
+func Check(ctx context.Context, dir string, repair bool) ([]file.Damage, error) {
+	path := filepath.Join(dir, "index.db")
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	damage, err := sqlitefile.Check(ctx, path, index, repair)
+	if err != nil || len(damage) > 0 && !repair {
+		return damage, err
+	}
+	s, err := Open(dir, time.Now)
+	if err != nil {
+		return damage, err
+	}
+	c := &checker{store: s, repair: repair, damage: damage, known: map[string]bool{}}
+	err = c.check(ctx, len(damage) > 0)
+	return c.damage, errors.Join(err, s.Close())
+}
+
+// checker looks through a store.
+type checker struct {
+	store  *Store
+	repair bool
+	damage []file.Damage
+	known  map[string]bool // the files that the index knows
+}
+
+// owner is an object or an upload, whose parts they are.
+type owner struct {
+	id, bucket, key string
+	size            int64 // of an object; -1 of an upload
+}
+
+func (o owner) String() string {
+	if o.size < 0 {
+		return fmt.Sprintf("an upload of %s/%s", o.bucket, o.key)
+	}
+	return fmt.Sprintf("object %s/%s", o.bucket, o.key)
+}
+
+// check goes through all objects and uploads. Where the index was damaged, files that it doesn't know are kept, and numbers go
+// on behind those that it has.
+func (c *checker) check(ctx context.Context, rebuilt bool) error {
+	owners, err := c.owners(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range owners {
+		if err := c.checkOwner(ctx, o); err != nil {
+			return err
+		}
+	}
+	if !rebuilt {
+		return nil
+	}
+	if err := c.store.update(ctx, c.settle); err != nil {
+		return err
+	}
+	return c.keepUnknown()
+}
+
+func (c *checker) owners(ctx context.Context) ([]owner, error) {
+	rows, err := c.store.reads.QueryContext(ctx, `SELECT id, bucket, key, size FROM objects UNION ALL SELECT id, bucket, key, -1 FROM uploads`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []owner
+	for rows.Next() {
+		var o owner
+		if err := rows.Scan(&o.id, &o.bucket, &o.key, &o.size); err != nil {
+			return nil, err
+		}
+		out = append(out, o)
+	}
+	return out, rows.Err()
+}
+
+// checkOwner reads all that an object or an upload has.
+func (c *checker) checkOwner(ctx context.Context, o owner) error {
+	var size int64
+	var damaged bool
+	var names []string
+	for after := -1; ; {
+		files, err := filesOf(ctx, c.store.reads, withBytes, o.id, after, 1) // each may have 64 KiB
+		if err != nil {
+			return err
+		}
+		if len(files) == 0 {
+			break
+		}
+		f := files[0]
+		after = f.Number
+		size += f.Size
+		if f.name != "" {
+			names = append(names, f.name)
+			c.known[f.name] = true
+		}
+		if d := c.store.verify(f); d != nil {
+			damaged = true
+			c.found(d, o)
+		}
+	}
+	if o.size >= 0 && size != o.size && !damaged {
+		damaged = true
+		c.found(&file.Damage{Path: c.store.index(), Offset: -1, What: fmt.Sprintf("%d of %d bytes are missing", o.size-size, o.size)}, o)
+	}
+	if !damaged || !c.repair {
+		return nil
+	}
+	return c.remove(ctx, o, names)
+}
+
+func (c *checker) found(d *file.Damage, o owner) {
+	d.What += fmt.Sprintf(", of %s", o)
+	d.Repair = "removes it, and keeps its bytes as *.damaged"
+	if c.repair {
+		d.Repair = "was removed; its bytes are kept as *.damaged"
+	}
+	c.damage = append(c.damage, *d)
+}
+
+// remove takes an object or an upload out of the index, once its files are kept under other names.
+func (c *checker) remove(ctx context.Context, o owner, names []string) error {
+	for _, name := range names {
+		if err := sqlitefile.KeepAside(c.store.path(name)); err != nil {
+			return err
+		}
+	}
+	err := c.store.update(ctx, func(tx *sql.Tx) error {
+		return exec(tx, []any{o.id}, `DELETE FROM files WHERE owner = ?`, `DELETE FROM objects WHERE id = ?`, `DELETE FROM uploads WHERE id = ?`)
+	})
+	if err != nil {
+		return err
+	}
+	c.store.remove(names)
+	return nil
+}
+
+// settle makes a rebuilt index agree with itself: what is in a bucket has one, files that nobody has go, and sequence numbers are
+// not given again.
+func (c *checker) settle(tx *sql.Tx) error {
+	_, err := tx.Exec(`INSERT OR IGNORE INTO buckets SELECT bucket, ?, 'null' FROM objects UNION SELECT bucket, ?, 'null' FROM uploads`,
+		c.store.now().UnixNano(), c.store.now().UnixNano())
+	if err != nil {
+		return err
+	}
+	return exec(tx, nil,
+		`DELETE FROM files WHERE owner NOT IN (SELECT id FROM objects UNION ALL SELECT id FROM uploads)`,
+		`UPDATE meta SET value = max(value, coalesce((SELECT max(sequence) FROM objects), 0)) WHERE name = 'sequence'`)
+}
+
+// keepUnknown keeps the files that the index doesn't know, which Collect would remove.
+func (c *checker) keepUnknown() error {
+	paths, err := file.Glob(c.store.dir, "??/*")
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		name := filepath.Base(path)
+		if _, ours := madeAt(name); !ours || c.known[name] {
+			continue
+		}
+		if err := os.Rename(path, path+".damaged"); err != nil {
+			return err
+		}
+		c.damage = append(c.damage, file.Damage{Path: path, Offset: -1, What: "the index doesn't know the file", Repair: "was renamed to *.damaged"})
+	}
+	return nil
+}
+
+// verify reads a file, and returns its first damage.
+func (s *Store) verify(f *File) *file.Damage {
+	b := &body{store: s, files: []*File{f}, left: f.Size}
+	for b.left > 0 {
+		if err := b.load(); err != nil {
+			return s.asDamage(f, errors.Join(err, b.Close()))
+		}
+		b.left -= int64(len(b.block))
+	}
+	if err := b.Close(); err != nil {
+		return s.asDamage(f, err)
+	}
+	return nil
+}
+
+// asDamage is what kept a file from being read.
+func (s *Store) asDamage(f *File, err error) *file.Damage {
+	var d *file.Damage
+	if errors.As(missing(err), &d) {
+		return d
+	}
+	path := s.index()
+	if f.name != "" {
+		path = s.path(f.name)
+	}
+	return &file.Damage{Path: path, Offset: -1, What: err.Error()}
+}
