@@ -216,23 +216,27 @@ func objectFile(t testing.TB, s *Store) string {
 	return paths[0]
 }
 
+// flip changes a bit of a file.
+func flip(at int64) func(path string) error {
+	return func(path string) error {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		b[at] ^= 1
+		return os.WriteFile(path, b, 0o600)
+	}
+}
+
+// resize cuts a file, or makes it longer.
+func resize(size int64) func(path string) error {
+	return func(path string) error { return os.Truncate(path, size) }
+}
+
 // TestDamagedFile: a file that isn't what was written is never read as if it were, and what is read of it before is right.
 func TestDamagedFile(t *testing.T) {
 	content := make([]byte, 3*blockSize+7)
 	rand.NewChaCha8([32]byte{1}).Read(content)
-	flip := func(at int64) func(string) error {
-		return func(path string) error {
-			b, err := os.ReadFile(path)
-			if err == nil {
-				b[at] ^= 1
-				err = os.WriteFile(path, b, 0o600)
-			}
-			return err
-		}
-	}
-	resize := func(size int64) func(string) error {
-		return func(path string) error { return os.Truncate(path, size) }
-	}
 	for _, test := range []struct {
 		name   string
 		damage func(path string) error
