@@ -14,6 +14,10 @@ func (a *API) statusOf(err smithy.APIError) int {
 	if e, ok := a.QueryErrors[err.ErrorCode()]; ok {
 		return e.Status
 	}
+	_, told := err.(interface{ HTTPStatusCode() int })
+	if status := a.Statuses[err.ErrorCode()]; status != 0 && !told {
+		return status
+	}
 	return refusal.StatusOf(err)
 }
 

@@ -38,6 +38,7 @@ type API struct {
 	URLMember    string                    // of inputs: the URL that a request went to, where it does not say so itself
 	TellZero     bool                      // whether a 0 that was sent becomes call.Zero where the struct could not tell it from none
 	ErrorSpace   string                    // before errors' names in JSON, with a #
+	Statuses     map[string]int            // of errors by their codes, where they are not 400 and the SDK does not tell
 	QueryErrors  map[string]QueryError     // by their names in the model, for a service that began with Query
 	Operations   []string                  // every operation that the service has on AWS
 	Lenient      []string                  // those whose unknown members are ignored: nodes of other versions call them
