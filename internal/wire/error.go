@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/traits"
+
 	"github.com/pintle/pintle/internal/wire/codec"
 	"github.com/pintle/pintle/internal/wire/refusal"
 )

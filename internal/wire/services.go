@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/document"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
+
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/rest"
 )

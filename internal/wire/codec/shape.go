@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/aws/smithy-go/document"
+
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/model"
 )
