@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/aws/smithy-go"
+
 	"github.com/pintle/pintle/internal/wire/codec"
 	"github.com/pintle/pintle/internal/wire/refusal"
 )

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/traits"
+
 	"github.com/pintle/pintle/internal/wire/codec"
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
@@ -13,6 +14,10 @@ import (
 func (a *API) statusOf(err smithy.APIError) int {
 	if e, ok := a.QueryErrors[err.ErrorCode()]; ok {
 		return e.Status
+	}
+	_, told := err.(interface{ HTTPStatusCode() int })
+	if status := a.Statuses[err.ErrorCode()]; status != 0 && !told {
+		return status
 	}
 	return refusal.StatusOf(err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
+
 	"github.com/pintle/pintle/internal/wire/codec"
 )
 
@@ -113,7 +114,7 @@ func modelNames(sh *codec.Shape) []string {
 	return names
 }
 
-// isEventStream says whether a member is a stream, which is no field of its struct.
+// isEventStream reports whether a member is a stream, which is no field of its struct.
 func isEventStream(m *smithy.Schema) bool {
 	return m.Type() == smithy.ShapeTypeUnion && strings.HasSuffix(m.TargetID().Name, "Stream")
 }

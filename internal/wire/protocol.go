@@ -5,13 +5,14 @@ import (
 	"reflect"
 
 	"github.com/aws/smithy-go"
+
 	"github.com/pintle/pintle/internal/wire/codec"
 )
 
 // Protocol is one of AWS's ways to put a call into HTTP. A new one is a type with these methods, and
 // a name below. Its methods hold no state: what they learn of a request is kept in the request.
 type Protocol interface {
-	// claims says whether a request, known to be for the API, is in this protocol.
+	// claims reports whether a request, known to be for the API, is in this protocol.
 	claims(*http.Request) bool
 	// operation finds the operation's name.
 	operation(*request) (string, error)

@@ -91,6 +91,27 @@ func TestQueryErrorsThroughTheSDK(t *testing.T) {
 	}
 }
 
+// TestQueryStatuses: an error's status is the model's, which the SDK's structs do not tell; what they tell stays.
+func TestQueryStatuses(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{&types.RegionDisabledException{Message: aws.String("no")}, http.StatusForbidden},
+		{&types.MalformedPolicyDocumentException{Message: aws.String("no")}, http.StatusBadRequest},
+		{&smithy.GenericAPIError{Code: "Broken", Fault: smithy.FaultServer}, http.StatusInternalServerError},
+	} {
+		h := newHandler(t, wire.Options{}, wire.STS(fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
+			return nil, c.err
+		}}))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://sts/", strings.NewReader("Action=AssumeRole&Version=2011-06-15")))
+		if w.Code != c.want {
+			t.Errorf("%v: got %d %s", c.err, w.Code, w.Body)
+		}
+	}
+}
+
 func TestFormIsStrict(t *testing.T) {
 	h := newHandler(t, wire.Options{}, spoken(fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
 		return &sts.AssumeRoleOutput{}, nil

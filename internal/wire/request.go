@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/pintle/pintle/internal/wire/codec"
 	"github.com/pintle/pintle/internal/wire/refusal"
 	"github.com/pintle/pintle/internal/wire/steady"
@@ -52,7 +53,7 @@ func (s *scratch) release() {
 	scratches.Put(s)
 }
 
-// lenient says whether the operation's callers may send members that it does not have.
+// lenient reports whether the operation's callers may send members that it does not have.
 func (q *request) lenient() bool { return q.op.Lenient }
 
 // readBody reads the body, no more of it than the API takes.

@@ -6,6 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/document"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/rest"
 	"github.com/pintle/pintle/internal/wire/validation"
@@ -68,8 +70,13 @@ func SQS(service Service) API {
 		Operations: model.SQSOperations, FormNames: model.SQSFormNames, URLMember: "QueueUrl", TellZero: true, Service: service,
 		MaxBody: 8 << 20, // a message is up to 1 MiB; JSON and forms add their escapes
 		Names: map[string]string{
-			"CreateQueueInput.Tags": "tags", "ListDeadLetterSourceQueuesOutput.QueueUrls": "queueUrls", "ResourceNotFoundException.Message": "message",
+			"CreateQueueInput.Tags": "tags", "ListDeadLetterSourceQueuesOutput.QueueUrls": "queueUrls",
 		},
+	}
+	for _, entry := range sqs.TypeRegistry.Entries {
+		if _, ok := entry.New().(smithy.APIError); ok {
+			api.Names[entry.Schema.ID().Name+".Message"] = "message"
+		}
 	}
 	for name, code := range map[string]string{ // that the model does not have
 		"InvalidParameterValueException": "InvalidParameterValue", "MissingRequiredParameterException": "MissingParameter", "AccessDeniedException": "AccessDenied",
@@ -83,7 +90,7 @@ func SQS(service Service) API {
 func STS(service Service) API {
 	return API{
 		Name: "sts", Title: "AWS STS", Protocols: []Protocol{Query}, Version: "2011-06-15", Namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
-		Operations: model.STSOperations, Validation: validation.STS, Service: service,
+		Operations: model.STSOperations, Statuses: model.STSStatuses, Validation: validation.STS, Service: service,
 		Names: map[string]string{"PolicyDescriptorType.Arn": "arn"},
 	}
 }
@@ -120,6 +127,8 @@ func S3(service Service) API {
 func AutoScaling(service Service) API {
 	return API{
 		Name: "autoscaling", Title: "EC2 Auto Scaling", Protocols: []Protocol{Query}, Version: "2011-01-01", Namespace: "http://autoscaling.amazonaws.com/doc/2011-01-01/",
-		Operations: model.AutoScalingOperations, Validation: validation.AutoScaling, Service: service,
+		Operations: model.AutoScalingOperations, Statuses: model.AutoScalingStatuses, Validation: validation.AutoScaling, Service: service,
+		Names:  map[string]string{"CpuPerformanceFactorRequest.References": "Reference"},
+		Places: map[string]model.Place{"CpuPerformanceFactorRequest.References": {Item: "item"}},
 	}
 }

@@ -1,9 +1,9 @@
 // Package wire turns AWS's HTTP protocols into calls of Go methods and back. A service has methods
 // that are shaped as the SDK client's: RunTask(ctx, *ecs.RunTaskInput) (*ecs.RunTaskOutput, error), on
 // the SDK's own structs, and a generated table of them. Wire tells the services on one address apart, checks signatures,
-// and answers every operation and every error as AWS does. It works by reflection, which stays in
-// here, on shapes made once for each type. It never decides what an operation does; cmd/pintle puts
-// the services into it.
+// and answers every operation and every error as AWS does. Bytes become structs in
+// wire/codec, and APIs in REST are answered by wire/rest. It never decides what an operation does; plane
+// puts the services into it.
 package wire
 
 import (
@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/google/uuid"
+
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/codec"
 	"github.com/pintle/pintle/internal/wire/model"
@@ -39,6 +40,7 @@ type API struct {
 	URLMember    string                    // of inputs: the URL that a request went to, where it does not say so itself
 	TellZero     bool                      // whether a 0 that was sent becomes call.Zero where the struct could not tell it from none
 	ErrorSpace   string                    // before errors' names in JSON, with a #
+	Statuses     map[string]int            // of errors by their codes, where they are not 400 and the SDK does not tell
 	QueryErrors  map[string]QueryError     // by their names in the model, for a service that began with Query
 	Operations   []string                  // every operation that the service has on AWS
 	Lenient      []string                  // those whose unknown members are ignored: nodes of other versions call them

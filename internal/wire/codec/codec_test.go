@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+
 	"github.com/pintle/pintle/internal/wire/model"
 
 	logstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -117,8 +118,11 @@ func join(path, name string) string {
 }
 
 func (d formDecoder) member(m *Member, t *formTree, path string, v reflect.Value) error {
-	if m.Shape.Kind == kindMap {
+	switch m.Shape.Kind {
+	case kindMap:
 		return d.dictionary(m.Shape, m.form, t, path, v)
+	case KindList:
+		return d.list(m.Shape, cmp.Or(m.Place.Item, "member"), t, path, v)
 	}
 	return d.value(m.Shape, t, path, v)
 }
@@ -132,7 +136,7 @@ func (d formDecoder) value(sh *Shape, t *formTree, path string, v reflect.Value)
 	case KindStructure:
 		return d.structure(sh, t, path, v)
 	case KindList:
-		return d.list(sh, t, path, v)
+		return d.list(sh, "member", t, path, v)
 	case kindMap:
 		return d.dictionary(sh, model.FormName{}, t, path, v)
 	}
@@ -146,8 +150,8 @@ func (d formDecoder) value(sh *Shape, t *formTree, path string, v reflect.Value)
 }
 
 // list reads a list; a client sends an empty one as Name= with no value.
-func (d formDecoder) list(sh *Shape, t *formTree, path string, v reflect.Value) error {
-	items, err := t.numbered("member", path)
+func (d formDecoder) list(sh *Shape, tag string, t *formTree, path string, v reflect.Value) error {
+	items, err := t.numbered(tag, path)
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func (d *jsonDecoder) open(want jsontext.Kind, what string) error {
 	return nil
 }
 
-// more says whether the object or list goes on; where it ends, its end is read.
+// more reports whether the object or list goes on; where it ends, its end is read.
 func (d *jsonDecoder) more(end jsontext.Kind) (bool, error) {
 	if d.in.PeekKind() != end {
 		return true, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/smithy-go/document"
 	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
@@ -177,7 +178,7 @@ func (e *jsonEncoder) string(s string) {
 	e.b = append(e.b, '"')
 }
 
-// plain says whether text is the same in JSON: no control characters, quotes, backslashes, and no
+// plain reports whether text is the same in JSON: no control characters, quotes, backslashes, and no
 // bytes beyond ASCII. It looks at eight bytes at a time, for most of an answer is text: of each byte
 // that is not plain, one of the terms has the highest bit set, and of none where all are.
 func plain[T string | []byte](b T) bool {

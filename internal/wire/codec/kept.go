@@ -17,7 +17,7 @@ import (
 const maxKeptBytes = 16 << 20
 
 // keptRows keeps the JSON of rows in two generations: what the older one has and nobody asks for goes with it. The
-// Address is held as a pointer, so that no other row can come to lie there meanwhile.
+// address is held as a pointer, so that no other row can come to lie there meanwhile.
 type keptRows struct {
 	mu           sync.Mutex
 	young, older map[unsafe.Pointer][]byte

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/document"
+
 	"github.com/pintle/pintle/internal/wire/model"
 )
 

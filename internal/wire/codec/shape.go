@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/aws/smithy-go/document"
+
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/model"
 )
@@ -221,7 +222,7 @@ func (s *Shapes) makeInterface(sh *Shape) {
 		}
 		sh.Kind = kindUnion
 		value, _ := v.Elem().FieldByName("Value")
-		sh.add(Member{name: s.memberName(sh.Type, name), Shape: s.make(value.Type), typ: v.Elem()})
+		sh.add(Member{name: cmp.Or(s.Places[sh.Type.Name()+"."+name].Name, s.memberName(sh.Type, name)), Shape: s.make(value.Type), typ: v.Elem()})
 	}
 	sh.index()
 }
@@ -239,6 +240,11 @@ func (sh *Shape) index() {
 		sh.ByName[cmp.Or(m.input, m.name)] = m
 		sh.byForm[cmp.Or(m.form.Name, m.input, m.name)] = m
 	}
+}
+
+// Names are what the member is called in answers and in requests.
+func (m *Member) Names() (answer, request string) {
+	return m.name, cmp.Or(m.input, m.name)
 }
 
 // memberName is the wire's name of a type's field or variant.

@@ -137,7 +137,7 @@ func (e *XML) list(m *Member, p unsafe.Pointer) {
 	e.Close(m.name)
 }
 
-// attributes says whether a structure has members that are attributes: the grantee of an ACL has.
+// attributes reports whether a structure has members that are attributes: the grantee of an ACL has.
 func (sh *Shape) attributes() bool {
 	if sh.Kind == KindPointer {
 		return sh.Elem.attributes()

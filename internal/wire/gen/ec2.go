@@ -153,7 +153,7 @@ func member(n ast.Node, variable string) (field, name string) {
 	return field, name
 }
 
-// keyed says whether a block begins with a member's name: that of a member that is always sent.
+// keyed reports whether a block begins with a member's name: that of a member that is always sent.
 func keyed(b *ast.BlockStmt) bool {
 	if len(b.List) == 0 {
 		return false

@@ -24,16 +24,20 @@ import (
 const sdk = "github.com/aws/aws-sdk-go-v2/service/"
 
 // services are those that Pintle speaks, by the SDK's package; the folder is ours, under internal.
-var services = []struct{ pkg, name, title, folder string }{
-	{"ecs", "ECS", "Amazon ECS", "ecs"},
-	{"cloudwatchlogs", "Logs", "CloudWatch Logs", "logs"},
-	{"sts", "STS", "AWS STS", "iam/sts"},
-	{"cloudwatch", "CloudWatch", "Amazon CloudWatch", "cloudwatch"},
-	{"applicationautoscaling", "ApplicationAutoScaling", "Application Auto Scaling", "appautoscaling"},
-	{"autoscaling", "AutoScaling", "EC2 Auto Scaling", "autoscaling"},
-	{"ec2", "EC2", "Amazon EC2", "ec2"},
-	{"sqs", "SQS", "Amazon SQS", "sqs"},
-	{"s3", "S3", "Amazon S3", "s3"},
+var services = []struct {
+	pkg, name, title, folder string
+
+	query bool // whether it is spoken in Query alone
+}{
+	{"ecs", "ECS", "Amazon ECS", "ecs", false},
+	{"cloudwatchlogs", "Logs", "CloudWatch Logs", "logs", false},
+	{"sts", "STS", "AWS STS", "iam/sts", true},
+	{"cloudwatch", "CloudWatch", "Amazon CloudWatch", "cloudwatch", false},
+	{"applicationautoscaling", "ApplicationAutoScaling", "Application Auto Scaling", "appautoscaling", false},
+	{"autoscaling", "AutoScaling", "EC2 Auto Scaling", "autoscaling", true},
+	{"ec2", "EC2", "Amazon EC2", "ec2", false},
+	{"sqs", "SQS", "Amazon SQS", "sqs", false},
+	{"s3", "S3", "Amazon S3", "s3", false},
 }
 
 func main() {
@@ -48,6 +52,9 @@ func main() {
 		body.WriteString("}\n")
 		if s.name == "SQS" {
 			body.WriteString(formNames(s.name, sdk+s.pkg+"/schemas"))
+		}
+		if s.query {
+			body.WriteString(statuses(s.pkg, s.name, s.title))
 		}
 		if s.pkg == "s3" { // its structs do not tell how it is spoken
 			rest(s.pkg, s.name, operations)

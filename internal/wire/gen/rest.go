@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
@@ -34,6 +35,11 @@ type shape struct {
 	Payload   string
 	Member    ref
 	Flattened bool
+	Exception bool
+	Error     struct {
+		Code           string
+		HTTPStatusCode int `json:"httpStatusCode"`
+	}
 }
 
 type ref struct {
@@ -92,6 +98,23 @@ func rest(pkg, name string, operations []string) {
 	write("model/"+pkg+"_gen.go", "model", fmt.Sprintf("// %sRoutes is how requests for the operations look.\nvar %sRoutes = []Route{\n%s}\n\n"+
 		"// %sPlaces is where members are that are no XML elements of their own name.\nvar %sPlaces = map[string]Place{\n%s}\n",
 		name, name, &routes, name, name, &members))
+}
+
+// statuses is the table of the statuses of a Query service's errors where they are not 400: the SDK's packages do not tell.
+func statuses(pkg, name, title string) string {
+	table := map[string]int{}
+	for shapeName, s := range loadModel(pkg).Shapes {
+		if s.Exception && s.Error.HTTPStatusCode != 0 && s.Error.HTTPStatusCode != 400 {
+			table[cmp.Or(s.Error.Code, shapeName)] = s.Error.HTTPStatusCode
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n// %sStatuses are the statuses of the errors of %s, where they are not 400.\nvar %sStatuses = map[string]int{\n", name, title, name)
+	for _, code := range slices.Sorted(maps.Keys(table)) {
+		fmt.Fprintf(&b, "\t%q: %d,\n", code, table[code])
+	}
+	b.WriteString("}\n")
+	return b.String()
 }
 
 // place is a member's Place in Go; "" for an element of the member's name.

@@ -260,6 +260,14 @@ var STSOperations = []string{
 	"GetWebIdentityToken",
 }
 
+// STSStatuses are the statuses of the errors of AWS STS, where they are not 400.
+var STSStatuses = map[string]int{
+	"IDPRejectedClaim": 403,
+	"OutboundWebIdentityFederationDisabledException": 403,
+	"RegionDisabledException":                        403,
+	"SessionDurationEscalationException":             403,
+}
+
 // CloudWatchOperations is every operation of Amazon CloudWatch.
 var CloudWatchOperations = []string{
 	"AssociateDatasetKmsKey",
@@ -414,6 +422,12 @@ var AutoScalingOperations = []string{
 	"SuspendProcesses",
 	"TerminateInstanceInAutoScalingGroup",
 	"UpdateAutoScalingGroup",
+}
+
+// AutoScalingStatuses are the statuses of the errors of EC2 Auto Scaling, where they are not 400.
+var AutoScalingStatuses = map[string]int{
+	"ResourceContention":       500,
+	"ServiceLinkedRoleFailure": 500,
 }
 
 // EC2Operations is every operation of Amazon EC2.

@@ -77,7 +77,7 @@ func Modeled(err smithy.APIError) (reflect.Value, bool) {
 	return v.Elem(), v.Elem().FieldByName("ErrorCodeOverride").IsValid()
 }
 
-// IsOurs says whether an error is news for the log: not a refusal, and not a caller's hanging up.
+// IsOurs reports whether an error is news for the log: not a refusal, and not a caller's hanging up.
 func IsOurs(ctx context.Context, err error) bool {
 	return AsAPIError(err).ErrorFault() == smithy.FaultServer && ctx.Err() == nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/smithy-go"
 	"github.com/google/uuid"
+
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/codec"
 	"github.com/pintle/pintle/internal/wire/model"

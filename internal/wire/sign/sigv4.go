@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/pintle/pintle/internal/wire/refusal"
 
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
