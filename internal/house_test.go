@@ -11,17 +11,17 @@ const module = "github.com/pintle/pintle/internal/"
 // mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
 // package and all below it.
 var mayKnow = map[string][]string{
-	"sqs":            {"sqs", "file", "pattern", "wire/call"},
+	"sqs":            {"sqs", "wal", "file", "pattern", "wire/call"},
 	"iam":            {},
 	"s3":             {"s3", "groupcommit", "file", "checksum", "wire/call"},
-	"logs":           {"logs", "cloudwatch", "file", "pattern"},
-	"cloudwatch":     {"cloudwatch", "acs", "sqs", "state", "file", "pattern"},
+	"logs":           {"logs", "cloudwatch", "wal", "file", "pattern"},
+	"cloudwatch":     {"cloudwatch", "acs", "sqs", "state", "wal", "file", "pattern"},
 	"scaling":        {"scaling", "cloudwatch", "state"},
 	"appautoscaling": {"appautoscaling", "scaling", "cloudwatch", "state", "pattern"},
 	"ecs":            {"ecs", "state", "pattern", "acs", "wire/call"},
 	"autoscaling":    {"autoscaling", "scaling", "ecs/capacity", "state", "cloudwatch", "instancetype", "pattern"},
 	"ec2":            {"ec2", "state", "instancetype", "file", "pattern"},
-	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "pattern": {}, "state": {"state", "groupcommit"}, "acs": {}, "instancetype": {},
+	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "wal": {"wal", "file"}, "pattern": {}, "state": {"state", "groupcommit"}, "acs": {}, "instancetype": {},
 	"node": {"node", "acs", "instancetype", "file", "pattern"}, "sidecar": {}, "worker": {},
 	"sim": {"scaling", "appautoscaling", "ecs", "state", "cloudwatch", "instancetype"},
 }

@@ -17,6 +17,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
 // AppendFrame appends what fill appends, framed.
 func AppendFrame(b []byte, fill func([]byte) []byte) []byte {
 	start := len(b)

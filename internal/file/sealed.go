@@ -1,0 +1,47 @@
+package file
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// sealPrefix begins the line below a sealed file's JSON, which has the CRC-32C of all above it.
+const sealPrefix = "\ncrc32c "
+
+// WriteSealed replaces a file by a value and its checksum, durably.
+func WriteSealed(path string, v any, durable bool) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return Replace(path, seal(b), durable)
+}
+
+func seal(b []byte) []byte { return fmt.Appendf(b, "%s%08x\n", sealPrefix, checksum(b)) }
+
+// ReadSealed reads a value from a file. One that does not hold what was written is a *Damage.
+func ReadSealed(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	end := bytes.LastIndex(b, []byte(sealPrefix))
+	if end < 0 || !bytes.Equal(b, seal(bytes.Clone(b[:end]))) {
+		return &Damage{Path: path, Offset: 0, What: "fails its checksum"}
+	}
+	return json.Unmarshal(b[:end], v)
+}
+
+// WithRepair is the error with what a repair does about it, where it is damage, and whether it is.
+func WithRepair(err error, repair string) (Damage, bool) {
+	var d *Damage
+	if !errors.As(err, &d) {
+		return Damage{}, false
+	}
+	found := *d
+	found.Repair = repair
+	return found, true
+}
