@@ -3,7 +3,6 @@ package file
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 )
@@ -33,15 +32,4 @@ func ReadSealed(path string, v any) error {
 		return &Damage{Path: path, Offset: 0, What: "fails its checksum"}
 	}
 	return json.Unmarshal(b[:end], v)
-}
-
-// WithRepair is the error with what a repair does about it, where it is damage, and whether it is.
-func WithRepair(err error, repair string) (Damage, bool) {
-	var d *Damage
-	if !errors.As(err, &d) {
-		return Damage{}, false
-	}
-	found := *d
-	found.Repair = repair
-	return found, true
 }

@@ -51,7 +51,7 @@ func (l *Log) Append(fill func([]byte) []byte, then func(Position, error)) (Posi
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
-		return Position{}, refused(l.err)
+		return Position{}, Refused(l.err)
 	}
 	s, g := l.last, l.next
 	begins := len(g.writes) == 0 || g.writes[len(g.writes)-1].segment != s
@@ -65,14 +65,13 @@ func (l *Log) Append(fill func([]byte) []byte, then func(Position, error)) (Posi
 		if begins {
 			g.writes = g.writes[:len(g.writes)-1]
 		}
-		return Position{}, refused(fmt.Errorf("a frame of %d bytes is too long", size))
+		return Position{}, Refused(fmt.Errorf("a frame of %d bytes is too long", size))
 	}
 	at := Position{s.number, s.end}
 	s.sum = chain(s.sum, b[before:])
 	s.end += int64(len(b) - before)
 	w.b, w.sum = b, s.sum
 	g.then = append(g.then, callback{at, Position{s.number, s.end}, then})
-	l.latest = g
 	if !l.flushing {
 		l.flushing = true
 		l.running.Go(l.flush)
@@ -90,18 +89,12 @@ func (l *Log) newWrite(s *segment) write {
 	return w
 }
 
-func refused(err error) *Group {
+// Refused is a group of which nothing was written.
+func Refused(err error) *Group {
 	g := newGroup()
 	g.err = err
 	close(g.done)
 	return g
-}
-
-// Latest is the last group that has frames, nil where there was none yet.
-func (l *Log) Latest() *Group {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.latest
 }
 
 // flush writes groups until there is nothing to write.
@@ -190,7 +183,6 @@ func (l *Log) takeBack(g *Group, written int, err error) error {
 	defer l.mu.Unlock()
 	w.segment.end, w.segment.sum = max(w.at, plateSize), w.before
 	l.last = w.segment
-	l.latest = nil
 	g.behind, l.next = l.next, newGroup()
 	return err
 }

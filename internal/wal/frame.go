@@ -22,6 +22,14 @@ const groupBegins = 1 << 31
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// Checksum is the CRC-32C that frames have, of parts that follow each other: for a store that reads parts of a frame.
+func Checksum(parts ...[]byte) (sum uint32) {
+	for _, b := range parts {
+		sum = crc32.Update(sum, castagnoli, b)
+	}
+	return sum
+}
+
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // seedOf is what the checksums of a segment's heads begin with: no frame counts in another segment or log.

@@ -82,7 +82,6 @@ type Log struct {
 	mu       sync.Mutex
 	last     *segment // that appends go to
 	next     *Group   // that they belong to
-	latest   *Group   // the last that has frames
 	applied  Position // how far frames' callbacks have come: behind this one
 	flushing bool
 	err      error // why nothing can be appended any more

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,8 +23,6 @@ func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())
 }
-
-var trials = flag.Int("trials", 300, "how often files are damaged")
 
 // frame is a frame as it was read.
 type frame struct {
@@ -351,53 +347,27 @@ func known(t *testing.T) (dir string, want map[string]bool, l *Log) {
 // TestRandomDamage: whatever happens to a log's files after a clean end or a kill, opening names it or everything is there; and
 // after a repair so is all that was not damaged.
 func TestRandomDamage(t *testing.T) {
-	dir, want, l := known(t)
-	images := []string{waltest.Copy(t, dir)}
+	dir, _, l := known(t)
+	killed := waltest.Copy(t, dir)
 	closed(t, l)
-	images = append(images, dir)
-	random := rand.New(rand.NewPCG(1, uint64(*trials)))
-	named := 0
-	for i := range *trials {
-		dir := waltest.Copy(t, images[i%2])
-		what := waltest.Damage(t, random, dir)
-		l, got, err := tryOpen(dir, Options{NoSync: true})
-		if err == nil {
-			closed(t, l)
-			if len(got) != len(want) {
-				t.Fatalf("trial %d, %s: %d of %d frames, and no word", i, what, len(got), len(want))
+	trials := waltest.Trials{
+		Images: []string{dir, killed},
+		Read: func(_ testing.TB, dir string) (map[string]bool, error) {
+			l, got, err := tryOpen(dir, Options{NoSync: true})
+			if err != nil {
+				return nil, err
 			}
-			continue
-		}
-		named++
-		if damage := new(file.Damage); !errors.As(err, &damage) || !strings.HasPrefix(damage.Path, dir) {
-			t.Fatalf("trial %d, %s: %v", i, what, err)
-		}
-		found, err := Check(dir, "test", true)
-		if err != nil || len(found) == 0 {
-			t.Fatalf("trial %d, %s: the repair found %v, %v", i, what, found, err)
-		}
-		l, got = open(t, dir, Options{NoSync: true})
-		least := len(want) - 1
-		if strings.Contains(what, "cut") || strings.Contains(what, "emp") || strings.Contains(what, "removed") {
-			least = len(want) - 11
-		}
-		if len(got) < least || !l.Repaired() {
-			t.Fatalf("trial %d, %s: after the repair there are %d frames", i, what, len(got))
-		}
-		for _, f := range got {
-			if !want[f.body] {
-				t.Fatalf("trial %d, %s: after the repair there is %q", i, what, f.body)
+			there := map[string]bool{}
+			for _, f := range got {
+				there[f.body] = true
 			}
-		}
-		put(t, l, "goes on")
-		closed(t, l)
-		if found, err := Check(dir, "test", false); err != nil || len(found) > 0 {
-			t.Fatalf("trial %d, %s: after the repair there is still %v, %v", i, what, found, err)
-		}
+			return there, l.Close()
+		},
+		Check:     func(dir string, repair bool) ([]file.Damage, error) { return Check(dir, "test", repair) },
+		FlipLoses: 1,
+		FileLoses: 10,
 	}
-	if named < *trials/2 {
-		t.Errorf("only %d of %d were named: the test shows nothing", named, *trials)
-	}
+	trials.Run(t)
 }
 
 // TestEachFileRemoved: so is a file that is not there any more.
