@@ -377,6 +377,7 @@ func (s *server) run(ctx context.Context) error {
 		case <-s.store.Done():
 		case <-s.queues.Failed():
 		case <-s.metrics.Failed():
+		case <-s.logs.Failed():
 		}
 		s.link.Close()
 		s.queues.EndWaits()                                                          // else long polls would be cut off

@@ -234,6 +234,17 @@ func (l *Log) End() Position {
 	return Position{l.last.number, l.last.end}
 }
 
+// First is the first segment that is there.
+func (l *Log) First() int {
+	first := l.End().Segment
+	l.filesMu.RLock()
+	defer l.filesMu.RUnlock()
+	for n := range l.files {
+		first = min(first, n)
+	}
+	return first
+}
+
 // Applied reports whether the callbacks of all frames before a segment have returned, but for the one that asks.
 func (l *Log) Applied(before int) bool {
 	l.mu.Lock()
