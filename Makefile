@@ -39,6 +39,7 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzReplay -fuzztime 10s ./internal/state
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/logs/streams
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/cloudwatch/metrics
+	go test -run xxx -fuzz FuzzBlock -fuzztime 10s ./internal/cloudwatch/metrics
 	go test -run xxx -fuzz FuzzSegment -fuzztime 10s ./internal/wal
 	go test -run xxx -fuzz FuzzParsePayload -fuzztime 10s ./internal/sqs/queues
 	go test -run xxx -fuzz FuzzDecodeJSON -fuzztime 10s ./internal/wire

@@ -16,10 +16,11 @@ func WriteSealed(path string, v any, durable bool) error {
 	if err != nil {
 		return err
 	}
-	return Replace(path, seal(b), durable)
+	return Replace(path, Seal(b), durable)
 }
 
-func seal(b []byte) []byte { return fmt.Appendf(b, "%s%08x\n", sealPrefix, checksum(b)) }
+// Seal appends a line with a checksum.
+func Seal(b []byte) []byte { return fmt.Appendf(b, "%s%08x\n", sealPrefix, checksum(b)) }
 
 // ReadSealed reads a value from a file. One that does not hold what was written is a *Damage.
 func ReadSealed(path string, v any) error {
@@ -27,9 +28,18 @@ func ReadSealed(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	end := bytes.LastIndex(b, []byte(sealPrefix))
-	if end < 0 || !bytes.Equal(b, seal(bytes.Clone(b[:end]))) {
+	b, ok := Unseal(b)
+	if !ok {
 		return &Damage{Path: path, Offset: 0, What: "fails its checksum"}
 	}
-	return json.Unmarshal(b[:end], v)
+	return json.Unmarshal(b, v)
+}
+
+// Unseal returns what was sealed, and reports whether it is whole.
+func Unseal(b []byte) ([]byte, bool) {
+	end := bytes.LastIndex(b, []byte(sealPrefix))
+	if end < 0 || !bytes.Equal(b, Seal(bytes.Clone(b[:end]))) {
+		return nil, false
+	}
+	return b[:end], true
 }

@@ -322,6 +322,9 @@ func (l *Log) Repaired() bool { return l.repaired }
 // it holds. Reads go on.
 func (l *Log) Failed() <-chan struct{} { return l.failed }
 
+// Drain waits until all that was appended is on disk, or refused, and its callbacks have returned. Nothing must be appended meanwhile.
+func (l *Log) Drain() { l.running.Wait() }
+
 // Close ends the log once what was appended is on disk.
 func (l *Log) Close() error {
 	l.mu.Lock()
