@@ -1,63 +1,254 @@
+// Package internal holds the house; its tests hold the house's rules.
 package internal
 
 import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os/exec"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 )
 
 const module = "github.com/pintle/pintle/internal/"
 
-// mayKnow is the house's rule: which of our packages each of them may import. A name stands for the
-// package and all below it.
-var mayKnow = map[string][]string{
-	"sqs":            {"sqs", "wal", "file", "pattern", "wire/call"},
-	"iam":            {},
-	"s3":             {"s3", "groupcommit", "file", "checksum", "wire/call"},
-	"logs":           {"logs", "cloudwatch", "wal", "file", "pattern"},
-	"cloudwatch":     {"cloudwatch", "acs", "sqs", "state", "wal", "file", "pattern"},
-	"scaling":        {"scaling", "cloudwatch", "state"},
-	"appautoscaling": {"appautoscaling", "scaling", "cloudwatch", "state", "pattern"},
-	"ecs":            {"ecs", "state", "pattern", "acs", "wire/call"},
-	"autoscaling":    {"autoscaling", "scaling", "ecs/capacity", "state", "cloudwatch", "instancetype", "pattern"},
-	"ec2":            {"ec2", "state", "instancetype", "file", "pattern"},
-	"wire":           {"wire", "checksum"}, "checksum": {}, "groupcommit": {}, "file": {}, "wal": {"wal", "file"}, "pattern": {}, "state": {"state", "groupcommit"}, "acs": {}, "instancetype": {},
-	"node": {"node", "acs", "instancetype", "file", "pattern"}, "sidecar": {}, "worker": {},
-	"sim": {"scaling", "appautoscaling", "ecs", "state", "cloudwatch", "instancetype"},
+// ground is what belongs to no service. A package of the ground knows only what its line allows.
+var ground = map[string]rule{
+	"acs":          {nil, "both ends of the node protocol use it, and one of them may be Amazon's"},
+	"checksum":     {nil, "it computes, and no more"},
+	"file":         {nil, "it is below all stores"},
+	"groupcommit":  {nil, "it is below all stores"},
+	"instancetype": {nil, "it is data"},
+	"pattern":      {nil, "every process links it, a shim beside each container too"},
+	"state":        {[]string{"state", "groupcommit", "file"}, "rows must not depend on who reads them"},
+	"wal":          {[]string{"wal", "file"}, "it keeps bytes for stores and knows none of them"},
+	"wire":         {[]string{"wire", "checksum"}, "HTTP becomes calls without knowing what they do"},
 }
 
-// TestWhoKnowsWhom checks the imports of every package against the rule, and that no service knows
-// another.
+// streets are AWS's services, a folder each. A street knows the ground, itself, and the pure packages of other streets; lends says
+// what it may know of another street's besides, and why.
+var streets = map[string][]loan{
+	"appautoscaling": {
+		{"scaling/triggers", "both scalers follow their alarms by it, and it asks CloudWatch as any client would"},
+		{"cloudwatch/metrics", "the fast reaction reads metrics up to now, which no API of AWS's does"},
+	},
+	"autoscaling": {{"scaling/triggers", "as appautoscaling"}, {"cloudwatch/metrics", "as appautoscaling"}},
+	"cloudwatch":  {{"sqs/queues", "queues are metered where they are kept: by the second, which no API of AWS's tells"}},
+	"ec2":         nil,
+	"ecs":         nil,
+	"iam":         nil,
+	"logs":        nil,
+	"s3":          nil,
+	"scaling":     {{"cloudwatch/metrics", "as appautoscaling"}, {"cloudwatch/metricquery", "as appautoscaling"}},
+	"sqs":         nil,
+}
+
+// above is what puts streets together, and otherSide what runs on nodes and in containers.
+var above = map[string]rule{
+	"console": {[]string{"state", "acs", "wire", "ecs/nodelink"}, "it shows rows and what nodes tell, and asks no service's loops"},
+	"plane":   {[]string{"*"}, "it puts everything together"},
+	"sim":     {[]string{"plane", "state", "instancetype", "scaling", "cloudwatch/alarms", "cloudwatch/metrics", "state/sweep"}, "it is plane with a clock that jumps, so it steps the loops itself"},
+	"node":    {[]string{"node", "acs", "instancetype", "file", "pattern"}, "it speaks to any ECS, so it knows nothing of this one"},
+	"sidecar": {nil, "it runs on AWS, too"},
+	"worker":  {nil, "it runs on AWS, too"},
+}
+
+// rule says what of ours a package may import, and why no more.
+type rule struct {
+	mayKnow []string
+	because string
+}
+
+// loan is a package that is not pure and that another street may know all the same.
+type loan struct{ name, because string }
+
+// pkg is one of our packages.
+type pkg struct {
+	ImportPath string
+	name       string // its path in internal
+	imports    []string
+	pure       bool // its comment says that it is
+}
+
+// TestWhoKnowsWhom checks every package's imports against the rules.
 func TestWhoKnowsWhom(t *testing.T) {
-	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
-	if err != nil {
-		t.Fatal(err)
+	all := packages(t)
+	pure := map[string]bool{}
+	for _, p := range all {
+		pure[p.name] = p.pure
 	}
-	for line := range strings.Lines(string(out)) {
-		fields := strings.Fields(line)
-		name, ok := strings.CutPrefix(fields[0], module)
-		if !ok {
+	for _, p := range all {
+		top, _, _ := strings.Cut(p.name, "/")
+		allows, because := allowed(top, pure)
+		if allows == nil {
+			t.Errorf("package %s stands in no street, not on the ground and not above: %s", p.name, because)
 			continue
 		}
-		top, _, _ := strings.Cut(name, "/")
-		allowed, known := mayKnow[top]
-		if !known {
-			t.Errorf("package %s is not in the house's rule", name)
-			continue
-		}
-		for _, path := range fields[1:] {
-			if other, ours := strings.CutPrefix(path, module); ours && !permits(allowed, other) {
-				t.Errorf("%s imports %s, which it may not know", name, other)
+		for _, other := range p.imports {
+			if name, ours := strings.CutPrefix(other, module); ours && !allows(name) {
+				t.Errorf("%s imports %s, which it may not know: %s", p.name, name, because)
 			}
 		}
 	}
 }
 
-func permits(allowed []string, name string) bool {
-	for _, a := range allowed {
-		if name == a || strings.HasPrefix(name, a+"/") {
-			return true
+// allowed says what packages below a folder may know, and why; nil where the folder is in no rule.
+func allowed(top string, pure map[string]bool) (allows func(name string) bool, because string) {
+	if r, ok := ground[top]; ok {
+		return r.allows, r.because
+	}
+	if r, ok := above[top]; ok {
+		return r.allows, r.because
+	}
+	loans, ok := streets[top]
+	if !ok {
+		return nil, "a folder is a service of AWS's, or a noun of the design; layers such as service, control and decide cut every service in pieces"
+	}
+	return func(name string) bool {
+		other, _, _ := strings.Cut(name, "/")
+		_, onGround := ground[other]
+		lent := slices.ContainsFunc(loans, func(l loan) bool { return l.name == name })
+		return other == top || pure[name] || lent || onGround && (other != "wire" || name == "wire/call")
+	}, "a street knows the ground (of wire only call), itself and what is pure in others; another service is asked through the SDK's interface"
+}
+
+func (r rule) allows(name string) bool {
+	return slices.ContainsFunc(r.mayKnow, func(a string) bool { return a == "*" || name == a || strings.HasPrefix(name, a+"/") })
+}
+
+// impure is what a pure package must not import: with any of these its answers could depend on more than its arguments.
+var impure = map[string]string{
+	"os": "files and the environment", "net": "the network", "net/http": "the network", "io/fs": "files", "os/exec": "processes",
+	"context": "whoever cancels", "sync": "other goroutines", "log/slog": "a log", "crypto/rand": "chance", "database/sql": "a store",
+}
+
+// TestPureIsPure: a package whose comment says "It is pure" gets everything that it looks at as arguments: no clock, no chance, no file,
+// no network, no store.
+func TestPureIsPure(t *testing.T) {
+	found := 0
+	pure := map[string]bool{}
+	all := packages(t)
+	for _, p := range all {
+		pure[p.name] = p.pure
+	}
+	for _, p := range all {
+		if !p.pure {
+			continue
+		}
+		found++
+		for _, other := range p.imports {
+			if why, bad := impure[other]; bad {
+				t.Errorf("%s says that it is pure and imports %s: %s", p.name, other, why)
+			}
+			if name, ours := strings.CutPrefix(other, module); ours && !pure[name] {
+				t.Errorf("%s says that it is pure and imports %s, which is not", p.name, name)
+			}
+		}
+		for _, call := range []string{"time.Now(", "time.Since(", "time.After(", "rand.Int", "rand.N(", "rand.Float"} {
+			if where := uses(t, p.name, call); where != "" {
+				t.Errorf("%s says that it is pure and calls %s)", where, call)
+			}
 		}
 	}
-	return false
+	if found < 12 {
+		t.Errorf("only %d packages say that they are pure", found)
+	}
+}
+
+// uses says which file of a package contains a text, if any does.
+func uses(t *testing.T, name, text string) (where string) {
+	each(t, name, func(file string, f *ast.File, set *token.FileSet) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CallExpr); ok {
+				if s, ok := c.Fun.(*ast.SelectorExpr); ok {
+					if x, ok := s.X.(*ast.Ident); ok && strings.HasPrefix(x.Name+"."+s.Sel.Name+"(", text) {
+						where = fmt.Sprint(set.Position(c.Pos()))
+					}
+				}
+			}
+			return true
+		})
+	})
+	return where
+}
+
+// TestNames: package names are unique, so that imports need no alias, and none is a word for a layer or for anything.
+func TestNames(t *testing.T) {
+	seen := map[string]string{}
+	for _, p := range packages(t) {
+		base := path.Base(p.name)
+		if other, twice := seen[base]; twice && base != "gen" {
+			t.Errorf("%s and %s have one name", p.name, other)
+		}
+		seen[base] = p.name
+		if slices.Contains([]string{"util", "utils", "common", "types", "helpers", "manager", "service", "control", "decide"}, base) {
+			t.Errorf("%s does not say what is inside", p.name)
+		}
+	}
+}
+
+// maxLines is how long a function may be.
+const maxLines = 60
+
+// TestFunctionsFitAScreen: no function is longer than a screen.
+func TestFunctionsFitAScreen(t *testing.T) {
+	for _, p := range packages(t) {
+		each(t, p.name, func(_ string, f *ast.File, set *token.FileSet) {
+			for _, d := range f.Decls {
+				fn, ok := d.(*ast.FuncDecl)
+				if !ok || fn.Body == nil {
+					continue
+				}
+				if n := set.Position(fn.End()).Line - set.Position(fn.Pos()).Line + 1; n > maxLines {
+					t.Errorf("%s: %s has %d lines", set.Position(fn.Pos()), fn.Name.Name, n)
+				}
+			}
+		})
+	}
+}
+
+// each parses a package's files, but for tests and what is generated.
+func each(t *testing.T, name string, visit func(file string, f *ast.File, set *token.FileSet)) {
+	t.Helper()
+	set := token.NewFileSet()
+	found, err := parser.ParseDir(set, name, func(i fs.FileInfo) bool {
+		return !strings.HasSuffix(i.Name(), "_test.go") && !strings.HasSuffix(i.Name(), "_gen.go")
+	}, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range found {
+		for file, f := range p.Files {
+			visit(file, f, set)
+		}
+	}
+}
+
+// packages are all of ours below internal.
+func packages(t *testing.T) (out []pkg) {
+	t.Helper()
+	list, err := exec.Command("go", "list", "-f", `{{.ImportPath}}{{"\t"}}{{join .Imports " "}}{{"\t"}}{{.Doc}}`, "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(list)) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		name, ok := strings.CutPrefix(fields[0], module)
+		if !ok {
+			continue
+		}
+		p := pkg{ImportPath: fields[0], name: name, imports: strings.Fields(fields[1])}
+		each(t, name, func(_ string, f *ast.File, _ *token.FileSet) {
+			p.pure = p.pure || f.Doc != nil && strings.Contains(strings.Join(strings.Fields(f.Doc.Text()), " "), "It is pure")
+		})
+		out = append(out, p)
+	}
+	if len(out) < 40 {
+		t.Fatalf("only %d packages were found", len(out))
+	}
+	return out
 }

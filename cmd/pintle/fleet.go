@@ -1,19 +1,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"time"
-
-	"golang.org/x/sync/errgroup"
-
-	"github.com/pintle/pintle/internal/ec2/fleet"
-	"github.com/pintle/pintle/internal/ec2/machines"
 )
 
 // fleetFlags are what a control plane can be told of where instances' machines come from.
@@ -46,60 +36,4 @@ func (f fleetFlags) check() error {
 		return fmt.Errorf("--fleet-program: %w", err)
 	}
 	return nil
-}
-
-// openFleet says where machines come from; nowhere, if nothing was said.
-func (s *server) openFleet() error {
-	if err := s.flags.check(); err != nil {
-		return err
-	}
-	var env []string // of the agents
-	if s.flags.AccessKeyID != "" {
-		env = []string{"AWS_ACCESS_KEY_ID=" + s.flags.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + s.flags.SecretAccessKey, "AWS_SESSION_TOKEN="}
-	}
-	switch s.flags.Fleet {
-	case "local":
-		program, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		s.local = fleet.NewLocal(fleet.LocalOptions{Program: program, Dir: filepath.Join(s.flags.Data, "fleet"), Args: s.flags.FleetAgent, Env: env, Most: s.flags.FleetMost, Log: s.log})
-		s.fleet = s.local
-	case "static":
-		return s.openPool(env)
-	case "command":
-		s.fleet = fleet.Command{Program: s.flags.FleetProgram}
-	}
-	return nil
-}
-
-// openPool has machines come from a pool.
-func (s *server) openPool(env []string) error {
-	pool, err := fleet.ReadPool(s.flags.FleetPool, s.flags.Region)
-	if err != nil {
-		return fmt.Errorf("--fleet-pool: %w", err)
-	}
-	if u, err := url.Parse(s.endpoint()); err == nil && localHost(u.Host) {
-		s.log.Warn("only this machine reaches the control plane: --listen and --advertise say how those of the pool do", "endpoint", s.endpoint())
-	}
-	s.pool, err = fleet.NewStatic(fleet.StaticOptions{Pool: pool, Dir: filepath.Join(s.flags.Data, "pool"), Env: env, Log: s.log})
-	s.fleet = s.pool
-	return err
-}
-
-// runFleet looks after the machines until ctx ends.
-func (s *server) runFleet(ctx context.Context) error {
-	if s.fleet == nil {
-		return nil
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	if s.pool != nil {
-		g.Go(func() error { return s.pool.Run(ctx) })
-	}
-	g.Go(func() error {
-		return machines.New(s.store, machines.Options{
-			Now: time.Now, Provider: s.fleet, ECS: s.ecs, Endpoint: s.endpoint(), Region: s.flags.Region, Log: s.log,
-		}).Run(ctx)
-	})
-	return g.Wait()
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	goruntime "runtime"
@@ -49,6 +50,14 @@ func (versionCmd) Run() error {
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// ignore drops the errors of an orderly end.
+func ignore(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
 
 // The main goroutine keeps the main thread, so that none that enters a container's namespaces has it:
 // /proc/PID shows the main thread's.

@@ -3,17 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/node"
+	"github.com/pintle/pintle/internal/plane"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -35,31 +36,28 @@ func (c *upCmd) Run(ctx context.Context) error {
 	}
 	c.Runtime = m.runtime.Name()
 	c.FleetAgent = append([]string{"--runtime=" + c.Runtime, "--subnet=" + c.Subnet, "--docker-host=" + c.DockerHost}, c.FleetAgent...)
-	s, err := newServer(ctx, c.serverFlags)
+	p, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := s.ecs.CreateCluster(ctx, &awsecs.CreateClusterInput{}); err != nil {
-		return err
-	}
-	agents, err := c.agents(ctx, s, m, specs)
+	agents, err := c.agents(ctx, p, m, specs)
 	if err != nil {
 		return err
 	}
-	return c.serve(ctx, s, agents)
+	return c.serve(ctx, p, agents)
 }
 
 // serve runs everything, tells when it is up, and on interruption drains the nodes before it ends.
-func (c *upCmd) serve(ctx context.Context, s *server, agents []*node.Agent) error {
+func (c *upCmd) serve(ctx context.Context, p *plane.Plane, agents []*node.Agent) error {
 	serving, stop := context.WithCancel(context.Background()) // until the nodes are drained
 	defer stop()
 	g, serving := errgroup.WithContext(serving)
-	g.Go(func() error { return s.run(serving) })
+	g.Go(func() error { return p.Run(serving) })
 	for _, a := range agents {
 		g.Go(func() error { return ignore(a.Run(serving)) })
 	}
-	g.Go(func() error { return serveMetrics(serving, c.Metrics, agents, s.log) })
-	g.Go(func() error { return c.announce(serving, s, len(agents)) })
+	g.Go(func() error { return serveMetrics(serving, c.Metrics, agents, slog.Default()) })
+	g.Go(func() error { return c.announce(serving, p, len(agents)) })
 	g.Go(func() error {
 		select {
 		case <-serving.Done():
@@ -67,18 +65,16 @@ func (c *upCmd) serve(ctx context.Context, s *server, agents []*node.Agent) erro
 		case <-ctx.Done():
 		}
 		fmt.Println("stopping tasks …")
-		s.services.Rest()
+		p.Rollout.Rest()
 		draining, cancel := context.WithTimeout(serving, drainTimeout)
 		defer cancel()
 		d, draining := errgroup.WithContext(draining)
 		for _, a := range agents {
 			d.Go(func() error { return a.Drain(draining) })
 		}
-		if s.local != nil {
-			ending, cancel := context.WithTimeout(serving, drainTimeout+2*killTimeout)
-			defer cancel()
-			d.Go(func() error { return s.local.Stop(ending) })
-		}
+		ending, cancel := context.WithTimeout(serving, drainTimeout+2*killTimeout)
+		defer cancel()
+		d.Go(func() error { return p.StopMachines(ending) })
 		err := d.Wait()
 		stop()
 		return ignore(err)
@@ -87,9 +83,9 @@ func (c *upCmd) serve(ctx context.Context, s *server, agents []*node.Agent) erro
 }
 
 // announce says what there is once every node is connected.
-func (c *upCmd) announce(ctx context.Context, s *server, nodes int) error {
+func (c *upCmd) announce(ctx context.Context, p *plane.Plane, nodes int) error {
 	for {
-		v := s.store.Watch()
+		v := p.State.Watch()
 		connected, gpus := 0, 0
 		for row := range v.ContainerInstances.By(state.InstancesByCluster, "arn:aws:ecs:"+c.Region+":"+c.Account+":cluster/default") {
 			if row.AgentConnected {
@@ -105,8 +101,8 @@ func (c *upCmd) announce(ctx context.Context, s *server, nodes int) error {
 			if c.Fleet != "" {
 				note += " and those of the fleet " + c.Fleet
 			}
-			fmt.Printf("pintle %s is up at %s: cluster default, %d nodes, %d GPUs%s, runtime %s\n", version, s.endpoint(), nodes, gpus, note, c.Runtime)
-			fmt.Printf("In another shell:  eval \"$(pintle env%s)\" && aws ecs list-container-instances\n", c.endpointFlag(s))
+			fmt.Printf("pintle %s is up at %s: cluster default, %d nodes, %d GPUs%s, runtime %s\n", version, p.Endpoint(), nodes, gpus, note, c.Runtime)
+			fmt.Printf("In another shell:  eval \"$(pintle env%s)\" && aws ecs list-container-instances\n", c.endpointFlag(p))
 			return nil
 		}
 		if err := v.Changed(ctx); err != nil {
@@ -116,15 +112,15 @@ func (c *upCmd) announce(ctx context.Context, s *server, nodes int) error {
 	}
 }
 
-func (c *upCmd) endpointFlag(s *server) string {
-	if s.endpoint() == "http://127.0.0.1:4566" {
+func (c *upCmd) endpointFlag(p *plane.Plane) string {
+	if p.Endpoint() == "http://127.0.0.1:4566" {
 		return ""
 	}
-	return " --endpoint " + s.endpoint()
+	return " --endpoint " + p.Endpoint()
 }
 
-func (c *upCmd) agents(ctx context.Context, s *server, m machine, specs []string) ([]*node.Agent, error) {
-	config, err := keyedConfig(ctx, s.endpoint(), c.Region, c.AccessKeyID, c.SecretAccessKey)
+func (c *upCmd) agents(ctx context.Context, p *plane.Plane, m machine, specs []string) ([]*node.Agent, error) {
+	config, err := keyedConfig(ctx, p.Endpoint(), c.Region, c.AccessKeyID, c.SecretAccessKey)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +128,7 @@ func (c *upCmd) agents(ctx context.Context, s *server, m machine, specs []string
 	for i, t := range specs {
 		name := fmt.Sprintf("node-%d", i+1)
 		a, err := c.agent(ctx, config, m, node.Config{
-			Name: name, Cluster: "default", Endpoint: s.endpoint(), InstanceType: t, DataDir: filepath.Join(c.Data, "nodes", name), Log: s.log,
+			Name: name, Cluster: "default", Endpoint: p.Endpoint(), InstanceType: t, DataDir: filepath.Join(c.Data, "nodes", name), Log: slog.Default(),
 		})
 		if err != nil {
 			return nil, err

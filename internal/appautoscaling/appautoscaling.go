@@ -24,13 +24,13 @@ import (
 
 // Alarms is where the alarms of target tracking policies are kept: CloudWatch.
 type Alarms interface {
-	PutMetricAlarm(context.Context, *cloudwatch.PutMetricAlarmInput) (*cloudwatch.PutMetricAlarmOutput, error)
-	DeleteAlarms(context.Context, *cloudwatch.DeleteAlarmsInput) (*cloudwatch.DeleteAlarmsOutput, error)
+	PutMetricAlarm(context.Context, *cloudwatch.PutMetricAlarmInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricAlarmOutput, error)
+	DeleteAlarms(context.Context, *cloudwatch.DeleteAlarmsInput, ...func(*cloudwatch.Options)) (*cloudwatch.DeleteAlarmsOutput, error)
 }
 
 // Services is where the services are that are scaled: ECS.
 type Services interface {
-	DescribeServices(context.Context, *ecs.DescribeServicesInput) (*ecs.DescribeServicesOutput, error)
+	DescribeServices(context.Context, *ecs.DescribeServicesInput, ...func(*ecs.Options)) (*ecs.DescribeServicesOutput, error)
 }
 
 // Options say whose Application Auto Scaling this is.

@@ -34,7 +34,7 @@ type world struct {
 	full   bool // no more alarms fit
 }
 
-func (w *world) PutMetricAlarm(_ context.Context, in *cloudwatch.PutMetricAlarmInput) (*cloudwatch.PutMetricAlarmOutput, error) {
+func (w *world) PutMetricAlarm(_ context.Context, in *cloudwatch.PutMetricAlarmInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricAlarmOutput, error) {
 	if w.full {
 		return nil, &smithy.GenericAPIError{Code: "LimitExceeded", Message: "no more alarms"}
 	}
@@ -42,7 +42,7 @@ func (w *world) PutMetricAlarm(_ context.Context, in *cloudwatch.PutMetricAlarmI
 	return &cloudwatch.PutMetricAlarmOutput{}, nil
 }
 
-func (w *world) DeleteAlarms(_ context.Context, in *cloudwatch.DeleteAlarmsInput) (*cloudwatch.DeleteAlarmsOutput, error) {
+func (w *world) DeleteAlarms(_ context.Context, in *cloudwatch.DeleteAlarmsInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.DeleteAlarmsOutput, error) {
 	for _, name := range in.AlarmNames {
 		if w.alarms[name] == nil {
 			return nil, &smithy.GenericAPIError{Code: "ResourceNotFound"}
@@ -52,7 +52,7 @@ func (w *world) DeleteAlarms(_ context.Context, in *cloudwatch.DeleteAlarmsInput
 	return &cloudwatch.DeleteAlarmsOutput{}, nil
 }
 
-func (w *world) DescribeServices(_ context.Context, in *ecs.DescribeServicesInput) (*ecs.DescribeServicesOutput, error) {
+func (w *world) DescribeServices(_ context.Context, in *ecs.DescribeServicesInput, _ ...func(*ecs.Options)) (*ecs.DescribeServicesOutput, error) {
 	switch {
 	case *in.Cluster != "default":
 		return nil, &ecstypes.ClusterNotFoundException{}

@@ -1,6 +1,6 @@
 // Package autoscaling is EC2 Auto Scaling: groups of instances, their policies, schedules and lifecycle hooks. A Service
 // has methods as the SDK's client has them, over the store. It writes down what is wanted; the loop in
-// control/autoscaling makes it so. It knows nothing of HTTP, and CloudWatch and SQS only as the interfaces that it is handed.
+// autoscaling/keeper makes it so. It knows nothing of HTTP, and CloudWatch and SQS only as the interfaces that it is handed.
 package autoscaling
 
 import (
@@ -25,13 +25,13 @@ import (
 
 // Alarms is where the alarms of target tracking policies are kept: CloudWatch.
 type Alarms interface {
-	PutMetricAlarm(context.Context, *cloudwatch.PutMetricAlarmInput) (*cloudwatch.PutMetricAlarmOutput, error)
-	DeleteAlarms(context.Context, *cloudwatch.DeleteAlarmsInput) (*cloudwatch.DeleteAlarmsOutput, error)
+	PutMetricAlarm(context.Context, *cloudwatch.PutMetricAlarmInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricAlarmOutput, error)
+	DeleteAlarms(context.Context, *cloudwatch.DeleteAlarmsInput, ...func(*cloudwatch.Options)) (*cloudwatch.DeleteAlarmsOutput, error)
 }
 
 // Queues is where the test messages of lifecycle hooks go: SQS.
 type Queues interface {
-	SendMessage(context.Context, *sqs.SendMessageInput) (*sqs.SendMessageOutput, error)
+	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
 // Options say whose EC2 Auto Scaling this is.

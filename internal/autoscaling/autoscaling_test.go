@@ -35,7 +35,7 @@ type world struct {
 	told   []map[string]string // what queues were sent
 }
 
-func (w *world) PutMetricAlarm(_ context.Context, in *cloudwatch.PutMetricAlarmInput) (*cloudwatch.PutMetricAlarmOutput, error) {
+func (w *world) PutMetricAlarm(_ context.Context, in *cloudwatch.PutMetricAlarmInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricAlarmOutput, error) {
 	if w.full {
 		return nil, &smithy.GenericAPIError{Code: "LimitExceeded", Message: "no more alarms"}
 	}
@@ -43,7 +43,7 @@ func (w *world) PutMetricAlarm(_ context.Context, in *cloudwatch.PutMetricAlarmI
 	return &cloudwatch.PutMetricAlarmOutput{}, nil
 }
 
-func (w *world) DeleteAlarms(_ context.Context, in *cloudwatch.DeleteAlarmsInput) (*cloudwatch.DeleteAlarmsOutput, error) {
+func (w *world) DeleteAlarms(_ context.Context, in *cloudwatch.DeleteAlarmsInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.DeleteAlarmsOutput, error) {
 	if w.alarms[in.AlarmNames[0]] == nil {
 		return nil, &smithy.GenericAPIError{Code: "ResourceNotFound"}
 	}
@@ -51,7 +51,7 @@ func (w *world) DeleteAlarms(_ context.Context, in *cloudwatch.DeleteAlarmsInput
 	return &cloudwatch.DeleteAlarmsOutput{}, nil
 }
 
-func (w *world) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
+func (w *world) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
 	if *in.QueueUrl != "url of "+queue {
 		return nil, &smithy.GenericAPIError{Code: "QueueDoesNotExist"}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// groupMetrics are what a group can tell of itself: API_EnableMetricsCollection. The loop in control/metering puts
+// groupMetrics are what a group can tell of itself: API_EnableMetricsCollection. The loop in cloudwatch/metering puts
 // those of groups; warm pools there are none.
 var groupMetrics = []string{
 	"GroupMinSize", "GroupMaxSize", "GroupDesiredCapacity",

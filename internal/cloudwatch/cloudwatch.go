@@ -1,6 +1,6 @@
 // Package cloudwatch is Amazon CloudWatch: a Service whose methods are those of the SDK's client, over
 // the metric store for metrics and the state for alarms and dashboards. It checks input and speaks in
-// AWS's errors. It never evaluates alarms, which internal/control/alarms does, and it knows nothing of
+// AWS's errors. It never evaluates alarms, which package alarms does, and it knows nothing of
 // HTTP, and no other service.
 package cloudwatch
 

@@ -58,7 +58,6 @@ func (s *Service) changeAttributes(ctx context.Context, cluster *string, attribu
 				return &types.TargetNotFoundException{Message: message("The target %q was not found in cluster %s.", []any{aws.ToString(a.TargetId), *c.ClusterName})}
 			}
 			row.Attributes = change(row.Attributes, a)
-			row.Version++
 			tx.ContainerInstances.Put(row)
 		}
 		return nil

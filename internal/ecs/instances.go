@@ -61,7 +61,6 @@ func (s *Service) RegisterContainerInstance(ctx context.Context, in *ecs.Registe
 		}
 		row.Capacity, row.GPUs = capacity, mergeGPUs(row.GPUs, gpus)
 		row.RegisteredResources = registeredResources(row)
-		row.Version++
 		tx.ContainerInstances.Put(row)
 		return nil
 	})
@@ -87,6 +86,7 @@ func reregister(old *state.ContainerInstance, arn, clusterArn string, in *ecs.Re
 	row, again := clone(old)
 	if !again {
 		row = &state.ContainerInstance{ClusterArn: clusterArn}
+		row.Version = 1
 		row.ContainerInstanceArn, row.Status = &arn, aws.String(statusActive)
 		row.AgentUpdateStatus = ""
 	}
@@ -305,9 +305,7 @@ func (s *Service) DeregisterContainerInstance(ctx context.Context, in *ecs.Dereg
 		for _, t := range running {
 			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTerminationNotice, "Container instance "+state.NameOf(*old.ContainerInstanceArn)+" was deregistered.", *s.now()))
 		}
-		row, _ = clone(old)
-		row.Status, row.AgentConnected = aws.String(statusInactive), false
-		row.Version++
+		row = old.Deregistered(*s.now())
 		tx.ContainerInstances.Put(row)
 		return nil
 	})
@@ -396,17 +394,16 @@ func (s *Service) UpdateContainerInstancesState(ctx context.Context, in *ecs.Upd
 			return err
 		}
 		for _, name := range in.ContainerInstances {
-			row, ok := clone(s.findInstance(tx.View, *c.ClusterArn, name))
-			if !ok {
+			old := s.findInstance(tx.View, *c.ClusterArn, name)
+			if old == nil {
 				out.Failures = append(out.Failures, missing(inCluster(*c.ClusterArn, "container-instance", name)))
 				continue
 			}
-			if *row.Status == statusInactive {
-				out.Failures = append(out.Failures, types.Failure{Arn: row.ContainerInstanceArn, Reason: aws.String(statusInactive)})
+			if *old.Status == statusInactive {
+				out.Failures = append(out.Failures, types.Failure{Arn: old.ContainerInstanceArn, Reason: aws.String(statusInactive)})
 				continue
 			}
-			row.Status = aws.String(string(in.Status))
-			row.Version++
+			row := old.In(in.Status)
 			tx.ContainerInstances.Put(row)
 			rows = append(rows, row)
 		}

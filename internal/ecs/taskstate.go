@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -22,7 +21,7 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 	if status != "" && !slices.Contains(reportable, status) {
 		return nil, invalidParameter("status must be one of %v, not %q.", reportable, status)
 	}
-	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task) {
+	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task) *state.Task {
 		for _, c := range in.Containers {
 			applyContainer(t, c)
 		}
@@ -37,10 +36,12 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 		t.ExecutionStoppedAt = cmp.Or(t.ExecutionStoppedAt, in.ExecutionStoppedAt)
 		switch status {
 		case "RUNNING":
-			applyRunning(t, s.now())
+			return t.Running(*s.now())
 		case "STOPPED":
-			applyStopped(t, aws.ToString(in.Reason), s.now())
+			code, why := whyStopped(t, aws.ToString(in.Reason))
+			return t.Stopped(code, why, *s.now())
 		}
+		return t
 	})
 	if err != nil {
 		return nil, err
@@ -53,11 +54,12 @@ var reportable = []string{"PENDING", "CREATED", "RUNNING", "STOPPED", "NONE", "M
 
 // SubmitContainerStateChange applies a node's report on one container.
 func (s *Service) SubmitContainerStateChange(ctx context.Context, in *ecs.SubmitContainerStateChangeInput) (*ecs.SubmitContainerStateChangeOutput, error) {
-	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task) {
+	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task) *state.Task {
 		applyContainer(t, types.ContainerStateChange{
 			ContainerName: in.ContainerName, ExitCode: in.ExitCode, NetworkBindings: in.NetworkBindings,
 			Reason: in.Reason, RuntimeId: in.RuntimeId, Status: in.Status,
 		})
+		return t
 	})
 	if err != nil {
 		return nil, err
@@ -79,7 +81,6 @@ func (s *Service) SubmitAttachmentStateChanges(ctx context.Context, in *ecs.Subm
 				}
 				t, _ := clone(old)
 				applyAttachment(t, a)
-				t.Version++
 				tx.Tasks.Put(t)
 			}
 		}
@@ -91,8 +92,9 @@ func (s *Service) SubmitAttachmentStateChanges(ctx context.Context, in *ecs.Subm
 	return &ecs.SubmitAttachmentStateChangesOutput{Acknowledgment: aws.String("ACK")}, nil
 }
 
-// changeTask applies a report to a task that is not STOPPED yet.
-func (s *Service) changeTask(ctx context.Context, cluster, task *string, change func(*state.Task)) error {
+// changeTask applies a report to a task that is not STOPPED yet. change gets a copy whose containers and attachments it may
+// change.
+func (s *Service) changeTask(ctx context.Context, cluster, task *string, change func(*state.Task) *state.Task) error {
 	if aws.ToString(task) == "" {
 		return invalidParameter("task must not be empty.")
 	}
@@ -110,9 +112,7 @@ func (s *Service) changeTask(ctx context.Context, cluster, task *string, change 
 		}
 		t, _ := clone(old)
 		t.Containers, t.Attachments = slices.Clone(t.Containers), slices.Clone(t.Attachments)
-		change(t)
-		t.Version++
-		tx.Tasks.Put(t)
+		tx.Tasks.Put(change(t))
 		return nil
 	})
 }
@@ -159,28 +159,6 @@ func applyManagedAgent(t *state.Task, in types.ManagedAgentStateChange) {
 		}
 		agents := slices.DeleteFunc(slices.Clone(c.ManagedAgents), func(m types.ManagedAgent) bool { return m.Name == in.ManagedAgentName })
 		c.ManagedAgents = append(agents, types.ManagedAgent{Name: in.ManagedAgentName, LastStatus: in.Status, Reason: in.Reason})
-	}
-}
-
-func applyRunning(t *state.Task, now *time.Time) {
-	t.LastStatus = aws.String("RUNNING")
-	t.StartedAt = cmp.Or(t.StartedAt, now)
-	t.Connectivity, t.ConnectivityAt = types.ConnectivityConnected, cmp.Or(t.ConnectivityAt, now)
-}
-
-// applyStopped ends a task, and says why it ended unless that is known already.
-func applyStopped(t *state.Task, reason string, now *time.Time) {
-	if t.StoppedReason == nil {
-		code, why := whyStopped(t, reason)
-		t.StopCode, t.StoppedReason = code, &why
-	}
-	t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPED")
-	t.StoppingAt, t.StoppedAt, t.ExecutionStoppedAt = cmp.Or(t.StoppingAt, now), now, cmp.Or(t.ExecutionStoppedAt, now)
-	for i := range t.Containers {
-		t.Containers[i].LastStatus = aws.String("STOPPED")
-	}
-	for i := range t.Attachments {
-		t.Attachments[i].Status = aws.String("DELETED")
 	}
 }
 

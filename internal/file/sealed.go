@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"os"
 )
 
@@ -19,8 +20,12 @@ func WriteSealed(path string, v any, durable bool) error {
 	return Replace(path, Seal(b), durable)
 }
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // Seal appends a line with a checksum.
-func Seal(b []byte) []byte { return fmt.Appendf(b, "%s%08x\n", sealPrefix, checksum(b)) }
+func Seal(b []byte) []byte {
+	return fmt.Appendf(b, "%s%08x\n", sealPrefix, crc32.Checksum(b, castagnoli))
+}
 
 // ReadSealed reads a value from a file. One that does not hold what was written is a *Damage.
 func ReadSealed(path string, v any) error {

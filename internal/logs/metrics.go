@@ -17,7 +17,7 @@ import (
 
 // Metrics is where the metrics go that events carry: CloudWatch.
 type Metrics interface {
-	PutMetricData(context.Context, *cloudwatch.PutMetricDataInput) (*cloudwatch.PutMetricDataOutput, error)
+	PutMetricData(context.Context, *cloudwatch.PutMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error)
 }
 
 // maxData is the most metrics of one call of PutMetricData.

@@ -23,7 +23,7 @@ type fakeMetrics struct {
 	broken bool
 }
 
-func (f *fakeMetrics) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataInput) (*cloudwatch.PutMetricDataOutput, error) {
+func (f *fakeMetrics) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error) {
 	if f.broken {
 		return nil, errors.New("the disk is full")
 	}

@@ -20,7 +20,7 @@ import (
 
 // Queues is where notifications go: SQS.
 type Queues interface {
-	SendMessage(context.Context, *sqs.SendMessageInput) (*sqs.SendMessageOutput, error)
+	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
 // Options say who S3 is.

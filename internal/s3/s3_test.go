@@ -27,7 +27,7 @@ type queues struct {
 	err  error
 }
 
-func (q *queues) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
+func (q *queues) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sent = append(q.sent, *in.QueueUrl+" "+*in.MessageBody)

@@ -31,7 +31,7 @@ func (bubble) Until(t time.Time) { time.Sleep(time.Until(t)) }
 // feeds them the load and plays the nodes as Run does; what it does not do is to call them.
 func live(t *testing.T, s Scenario, policy *Policy) *Result {
 	ctx, cancel := context.WithCancel(context.Background())
-	p, err := newPlane(ctx, s, bubble{})
+	p, err := newReplay(ctx, s, bubble{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,17 +39,17 @@ func live(t *testing.T, s Scenario, policy *Policy) *Result {
 		t.Fatal(err)
 	}
 	var loops sync.WaitGroup
-	loops.Go(func() { p.services.Run(ctx, p.store) }) //nolint:errcheck // it ends with ctx
+	loops.Go(func() { p.Rollout.Run(ctx, p.State) }) //nolint:errcheck // it ends with ctx
 	loops.Go(func() {
-		alarms.Run(ctx, p.store, alarms.Options{ //nolint:errcheck // it ends with ctx
-			Now: time.Now, Metrics: p.metrics, Arrivals: p.arrivals,
+		alarms.Run(ctx, p.State, alarms.Options{ //nolint:errcheck // it ends with ctx
+			Now: time.Now, Metrics: p.Metrics, Arrivals: p.Arrivals,
 			Act: func(context.Context, alarms.Action) error { return nil }, // the scaling loop looks by itself
 		})
 	})
 	synctest.Wait()
 	p.nodes()
 	time.Sleep(glance)
-	loops.Go(func() { p.scaling.Run(ctx) }) //nolint:errcheck // it ends with ctx
+	loops.Go(func() { p.Scaler.Run(ctx) }) //nolint:errcheck // it ends with ctx
 	for at := time.Second; at <= s.Length; at += time.Second {
 		end := p.epoch.Add(at)
 		if err := p.passLive(ctx, end); err != nil {
@@ -73,7 +73,7 @@ func live(t *testing.T, s Scenario, policy *Policy) *Result {
 }
 
 // passLive is pass where the services' loop runs by itself.
-func (p *plane) passLive(ctx context.Context, end time.Time) error {
+func (p *replay) passLive(ctx context.Context, end time.Time) error {
 	for {
 		e := p.due(end)
 		if e == nil {

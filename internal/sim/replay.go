@@ -45,7 +45,7 @@ func (e *events) Pop() any {
 }
 
 // at has something done at a time. The caller holds mu.
-func (p *plane) at(t time.Time, do func(context.Context) error) *event {
+func (p *replay) at(t time.Time, do func(context.Context) error) *event {
 	e := &event{at: t, number: p.events.count, do: do}
 	p.events.count++
 	heap.Push(&p.events, e)
@@ -53,7 +53,7 @@ func (p *plane) at(t time.Time, do func(context.Context) error) *event {
 }
 
 // after is time.AfterFunc in the replay's time.
-func (p *plane) after(d time.Duration, do func()) func() bool {
+func (p *replay) after(d time.Duration, do func()) func() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.at(p.timing.Now().Add(d), func(context.Context) error { do(); return nil })
@@ -67,7 +67,7 @@ func (p *plane) after(d time.Duration, do func()) func() bool {
 }
 
 // due returns the next event until a time; nil where there is none.
-func (p *plane) due(until time.Time) *event {
+func (p *replay) due(until time.Time) *event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.events.list) > 0 && !p.events.list[0].at.After(until) {
@@ -80,7 +80,7 @@ func (p *plane) due(until time.Time) *event {
 }
 
 // Change is state.Observer's.
-func (p *plane) Change(before, after any) {
+func (p *replay) Change(before, after any) {
 	b, ok := before.(*state.Task)
 	a, also := after.(*state.Task)
 	if !ok && !also {
@@ -92,7 +92,7 @@ func (p *plane) Change(before, after any) {
 }
 
 // replay plays the load, second by second.
-func (p *plane) replay(ctx context.Context, policy *Policy) (*Result, error) {
+func (p *replay) replay(ctx context.Context, policy *Policy) (*Result, error) {
 	if policy != nil {
 		if err := p.install(ctx, policy); err != nil {
 			return nil, err
@@ -110,7 +110,7 @@ func (p *plane) replay(ctx context.Context, policy *Policy) (*Result, error) {
 }
 
 // second plays the time until the end of a second, and lets the control plane see it and act.
-func (p *plane) second(ctx context.Context, end time.Time) error {
+func (p *replay) second(ctx context.Context, end time.Time) error {
 	if err := p.pass(ctx, end); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (p *plane) second(ctx context.Context, end time.Time) error {
 		return err
 	}
 	p.timing.Until(end.Add(glance))
-	if err := p.scaling.Step(ctx); err != nil {
+	if err := p.Scaler.Step(ctx); err != nil {
 		return err
 	}
 	if err := p.settle(ctx); err != nil {
@@ -129,27 +129,27 @@ func (p *plane) second(ctx context.Context, end time.Time) error {
 	}
 	p.note(end)
 	if end.Equal(end.Truncate(sweepEvery)) {
-		return p.store.Update(ctx, func(tx *state.Tx) error { sweep.Sweep(tx, end); return nil })
+		return p.State.Update(ctx, func(tx *state.Tx) error { sweep.Sweep(tx, end); return nil })
 	}
 	return nil
 }
 
 // alarms evaluates the alarms that are due.
-func (p *plane) alarms(ctx context.Context, now time.Time) error {
-	opts := alarms.Options{Now: p.timing.Now, Metrics: p.metrics, Arrivals: p.arrivals}
-	if p.arrivals != nil {
-		if err := alarms.Arrived(ctx, p.store, opts); err != nil {
+func (p *replay) alarms(ctx context.Context, now time.Time) error {
+	opts := alarms.Options{Now: p.timing.Now, Metrics: p.Metrics, Arrivals: p.Arrivals}
+	if p.Arrivals != nil {
+		if err := alarms.Arrived(ctx, p.State, opts); err != nil {
 			return err
 		}
 	}
 	if due := now.Add(-alarmLag); due.Equal(due.Truncate(alarmEvery)) {
-		return alarms.Round(ctx, p.store, opts, due)
+		return alarms.Round(ctx, p.State, opts, due)
 	}
 	return nil
 }
 
 // pass lets time pass until the end of a second, and requests come and be done meanwhile.
-func (p *plane) pass(ctx context.Context, end time.Time) error {
+func (p *replay) pass(ctx context.Context, end time.Time) error {
 	for {
 		e := p.due(end)
 		if e == nil {
@@ -168,7 +168,7 @@ func (p *plane) pass(ctx context.Context, end time.Time) error {
 	}
 }
 
-func (p *plane) until(t time.Time) {
+func (p *replay) until(t time.Time) {
 	p.timing.Until(t)
 	p.load.advance(max(p.load.now, t.Sub(p.epoch)))
 }
@@ -183,9 +183,9 @@ const (
 )
 
 // settle lets the services' loop and the nodes do what there is to do now.
-func (p *plane) settle(ctx context.Context) error {
+func (p *replay) settle(ctx context.Context) error {
 	for {
-		looked, err := p.services.Step(ctx, p.store)
+		looked, err := p.Rollout.Step(ctx, p.State)
 		if err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (p *plane) settle(ctx context.Context) error {
 }
 
 // nodes does what nodes do about tasks that have changed, and says whether any had.
-func (p *plane) nodes() bool {
+func (p *replay) nodes() bool {
 	p.mu.Lock()
 	changes := p.tasks
 	p.tasks = nil
@@ -214,7 +214,7 @@ func (p *plane) nodes() bool {
 }
 
 // begin starts a new task: it takes its while to be RUNNING.
-func (p *plane) begin(t *state.Task) {
+func (p *replay) begin(t *state.Task) {
 	arn := *t.TaskArn
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,7 +222,7 @@ func (p *plane) begin(t *state.Task) {
 	p.held[arn] = now
 	p.result.Peak = max(p.result.Peak, len(p.held))
 	p.at(now.Add(p.scenario.Start), func(ctx context.Context) error {
-		row := p.store.View().Tasks.Get(arn)
+		row := p.State.View().Tasks.Get(arn)
 		if row == nil || *row.DesiredStatus == "STOPPED" {
 			return nil
 		}
@@ -233,7 +233,7 @@ func (p *plane) begin(t *state.Task) {
 }
 
 // end stops a task once its requests are done.
-func (p *plane) end(t *state.Task) {
+func (p *replay) end(t *state.Task) {
 	started := p.load.servers[*t.TaskArn] != nil
 	p.load.leave(*t.TaskArn, func(at time.Duration) {
 		p.mu.Lock()
@@ -250,17 +250,17 @@ func (p *plane) end(t *state.Task) {
 }
 
 // report tells ECS as a node does what has become of a task.
-func (p *plane) report(ctx context.Context, t *state.Task, status string, exit *int32) error {
+func (p *replay) report(ctx context.Context, t *state.Task, status string, exit *int32) error {
 	in := &awsecs.SubmitTaskStateChangeInput{Cluster: t.ClusterArn, Task: t.TaskArn, Status: &status}
 	for _, c := range t.Containers {
 		in.Containers = append(in.Containers, types.ContainerStateChange{ContainerName: c.Name, Status: &status, ExitCode: exit})
 	}
-	_, err := p.ecs.SubmitTaskStateChange(ctx, in)
+	_, err := p.ECS.SubmitTaskStateChange(ctx, in)
 	return err
 }
 
 // measure puts the metrics of the second that is over: the tasks' load as nodes tell it, the queue's as SQS does.
-func (p *plane) measure(end time.Time) error {
+func (p *replay) measure(end time.Time) error {
 	samples := []metrics.Sample{
 		queueMetric("ApproximateNumberOfMessagesVisible", "Count", float64(p.load.queued())),
 		queueMetric("ApproximateNumberOfMessagesNotVisible", "Count", float64(p.load.working)),
@@ -279,7 +279,7 @@ func (p *plane) measure(end time.Time) error {
 	for i := range samples {
 		samples[i].At, samples[i].Fine = end.Unix(), true
 	}
-	return p.metrics.Put(samples)
+	return p.Metrics.Put(samples)
 }
 
 func queueMetric(name, unit string, value float64) metrics.Sample {
@@ -294,12 +294,12 @@ func serviceMetric(namespace, name, unit string, set metrics.Set) metrics.Sample
 }
 
 // note writes down how things stand.
-func (p *plane) note(end time.Time) {
+func (p *replay) note(end time.Time) {
 	m := Moment{
 		At: end.Sub(p.epoch), Running: p.running, Waiting: p.load.queued(), Working: p.load.working,
 		Arrived: p.load.arrived, Finished: p.load.finished,
 	}
-	for s := range p.store.View().Services.All() {
+	for s := range p.State.View().Services.All() {
 		m.Desired = int(s.DesiredCount)
 	}
 	p.load.arrived, p.load.finished, p.load.busy = 0, 0, 0
@@ -307,14 +307,14 @@ func (p *plane) note(end time.Time) {
 }
 
 // finish adds up what came of the replay.
-func (p *plane) finish() *Result {
+func (p *replay) finish() *Result {
 	r := &p.result
 	for _, since := range p.held {
 		r.Held += p.epoch.Add(p.scenario.Length).Sub(since)
 	}
 	r.Requests, r.Met, r.Waits = p.load.next, p.load.met, p.load.waits
 	slices.Sort(r.Waits)
-	for a := range p.store.View().ScalingActivities.All() {
+	for a := range p.State.View().ScalingActivities.All() {
 		s := Scaling{At: a.StartTime.Sub(p.epoch), Cause: aws.ToString(a.Cause), Details: aws.ToString(a.Details)}
 		if a.Desired != nil {
 			s.Desired = int(*a.Desired)

@@ -141,7 +141,7 @@ func Run(ctx context.Context, s Scenario, policy *Policy) (*Result, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	p, err := newPlane(ctx, s, &simulated{now: epoch})
+	p, err := newReplay(ctx, s, &simulated{now: epoch})
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -46,9 +45,50 @@ type ContainerInstance struct {
 	Capacity Resources
 	// DisconnectedAt is when the agent's connection was lost; nil while it is connected.
 	DisconnectedAt *time.Time
+	// DeregisteredAt is when it became INACTIVE.
+	DeregisteredAt *time.Time `json:",omitzero"`
 	// PrivateIPAddress is the machine's, in its network.
 	PrivateIPAddress string `json:",omitzero"`
 }
+
+// Clone is a copy that can be changed.
+func (c *ContainerInstance) Clone() *ContainerInstance { return new(*c) }
+
+// Connected is the instance with its agent there.
+func (c *ContainerInstance) Connected(version *types.VersionInfo) *ContainerInstance {
+	row := c.Clone()
+	row.AgentConnected = true
+	row.DisconnectedAt = nil
+	row.VersionInfo = version
+	return row
+}
+
+// Disconnected is the instance with its agent gone.
+func (c *ContainerInstance) Disconnected(now time.Time) *ContainerInstance {
+	row := c.Clone()
+	row.AgentConnected = false
+	row.DisconnectedAt = &now
+	return row
+}
+
+// In is the instance in another status: ACTIVE or DRAINING.
+func (c *ContainerInstance) In(status types.ContainerInstanceStatus) *ContainerInstance {
+	row := c.Clone()
+	row.Status = aws.String(string(status))
+	return row
+}
+
+// Deregistered is the instance, INACTIVE for good.
+func (c *ContainerInstance) Deregistered(now time.Time) *ContainerInstance {
+	row := c.Clone()
+	row.Status = aws.String(InstanceInactive)
+	row.AgentConnected = false
+	row.DeregisteredAt = &now
+	return row
+}
+
+// InstanceInactive is the status of a container instance that was deregistered.
+const InstanceInactive = "INACTIVE"
 
 // GPU is one device of a container instance.
 type GPU struct {
@@ -74,71 +114,6 @@ type Resources struct {
 	MemoryMiB int64
 	PortsTCP  []uint16 // reserved ones
 	PortsUDP  []uint16
-}
-
-// Task is one task, from RunTask until an hour after it has stopped.
-type Task struct {
-	types.Task
-	// ServiceArn is the service that the task belongs to; "" for a task of RunTask's.
-	ServiceArn string `json:",omitzero"`
-	// ProtectedUntil is until when its service does not stop it.
-	ProtectedUntil *time.Time
-	// Noted says that its service has taken note of its end.
-	Noted bool `json:",omitzero"`
-	// Reserved is what the task holds of its instance until it is STOPPED.
-	Reserved Resources
-	// GPUs are the devices that its containers hold, until it is STOPPED.
-	GPUs []HeldGPU
-	// Waiting is what a task without an instance needs, whose capacity provider is to grow for it; nil for others.
-	Waiting *Waiting `json:",omitzero"`
-}
-
-// Waiting is what a task that waits for room needs, and how it is to be placed.
-type Waiting struct {
-	CPU, MemoryMiB int64
-	GPUs           int
-	Constraints    []types.PlacementConstraint
-	Strategy       []types.PlacementStrategy
-}
-
-// HeldGPU is a device, or a share of one, that a container of a task holds.
-type HeldGPU struct {
-	Container string
-	ID        string
-	Milli     int // thousandths of the device, 1 to 1000
-}
-
-// Holds says whether the task holds resources of a container instance.
-func (t *Task) Holds() bool {
-	return t.ContainerInstanceArn != nil && aws.ToString(t.LastStatus) != string(types.DesiredStatusStopped)
-}
-
-// Stopped is the task, STOPPED without a word from its node. A reason that it has already stays.
-func (t *Task) Stopped(code types.TaskStopCode, reason string, now time.Time) *Task {
-	c := *t
-	c.DesiredStatus, c.LastStatus = aws.String("STOPPED"), aws.String("STOPPED")
-	if c.StoppedReason == nil {
-		c.StopCode, c.StoppedReason = code, &reason
-	}
-	c.StoppingAt, c.StoppedAt, c.ExecutionStoppedAt = cmp.Or(c.StoppingAt, &now), &now, cmp.Or(c.ExecutionStoppedAt, &now)
-	c.Containers = slices.Clone(c.Containers)
-	for i := range c.Containers {
-		c.Containers[i].LastStatus = aws.String("STOPPED")
-	}
-	c.Version++
-	return &c
-}
-
-// Stopping is the task, wanted stopped. A task without an instance has nothing to stop: it is STOPPED.
-func (t *Task) Stopping(code types.TaskStopCode, reason string, now time.Time) *Task {
-	if t.ContainerInstanceArn == nil {
-		return t.Stopped(code, reason, now)
-	}
-	c := *t
-	c.DesiredStatus = aws.String("STOPPED")
-	c.StopCode, c.StoppedReason, c.StoppingAt = code, &reason, &now
-	c.Version++
-	return &c
 }
 
 // IdempotencyToken remembers what a call with a client token made, so that its repetition makes
@@ -195,6 +170,7 @@ var (
 		name:    "container_instances",
 		keyOf:   func(c *ContainerInstance) string { return aws.ToString(c.ContainerInstanceArn) },
 		indexes: []Index[ContainerInstance]{InstancesByCluster, InstancesByMachine},
+		revise:  func(before, after *ContainerInstance) { after.Version = before.Version + 1 },
 	}
 
 	idempotencyTokens = &def[IdempotencyToken]{name: "idempotency_tokens", keyOf: func(t *IdempotencyToken) string { return t.Token }}
@@ -211,5 +187,6 @@ var (
 		name:    "tasks",
 		keyOf:   func(t *Task) string { return aws.ToString(t.TaskArn) },
 		indexes: []Index[Task]{TasksByCluster, TasksByInstance, TasksByLastStatus, TasksByService},
+		revise:  func(before, after *Task) { after.Version = before.Version + 1 },
 	}
 )

@@ -81,8 +81,13 @@ func (t Table[R]) Behind(key string) iter.Seq[*R] {
 	}
 }
 
-// Put adds the row, or takes the place of the one with the same key.
-func (t Table[R]) Put(row *R) { t.tx.put(t.def, row) }
+// Put adds the row, or takes the place of the one with the same key. Where rows count their versions, it gives the row its own.
+func (t Table[R]) Put(row *R) {
+	if before := t.Get(t.def.keyOf(row)); before != nil && t.def.revise != nil {
+		t.def.revise(before, row)
+	}
+	t.tx.put(t.def, row)
+}
 
 // Delete removes the row with the key, if there is one.
 func (t Table[R]) Delete(key string) {
@@ -211,6 +216,8 @@ type def[R any] struct {
 	name    string
 	keyOf   func(*R) string
 	indexes []Index[R]
+	// revise gives a row that takes another one's place its version; nil where rows have none.
+	revise func(before, after *R)
 }
 
 // definition is a def whatever its row type.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pintle/pintle/internal/file"
@@ -100,7 +99,7 @@ func Check(dir, kind string, repair bool) ([]file.Damage, error) {
 	if !repair || len(s.damage) == 0 {
 		return s.damage, nil
 	}
-	return s.damage, (&mender{survey: &s}).run()
+	return s.damage, (&mender{survey: &s, lost: lost != ""}).run()
 }
 
 // guess is a marker in the place of one that is lost, as the segments would have it.
@@ -125,6 +124,7 @@ func guess(dir, kind string, numbers []int) (plate, error) {
 // mender makes a log anew of the frames that are whole.
 type mender struct {
 	*survey
+	lost bool    // the marker is
 	last segment // that was made anew
 	out  *bufio.Writer
 }
@@ -144,7 +144,13 @@ func (m *mender) run() error {
 		p.first = uint64(m.segments[0].number)
 		p.last, p.end, p.sum = uint64(m.last.number), uint64(m.last.end), m.last.sum
 	}
-	if err := file.Replace(filepath.Join(m.dir, markerFile), p.append(nil), true); err != nil {
+	path := filepath.Join(m.dir, markerFile)
+	if m.lost {
+		if err := file.Quarantine(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if err := file.Replace(path, p.append(nil), true); err != nil {
 		return err
 	}
 	return file.SyncDir(m.dir)
@@ -176,7 +182,7 @@ func (m *mender) rewrite(g *scan) error {
 		return err
 	}
 	if len(g.gaps) > 0 {
-		if err := quarantine(g.path); err != nil {
+		if err := file.Quarantine(g.path); err != nil {
 			return err
 		}
 	}
@@ -190,16 +196,4 @@ func (m *mender) keep(_ Position, body []byte) error {
 	m.last.end += int64(len(b))
 	_, err := m.out.Write(b)
 	return err
-}
-
-// quarantine keeps a damaged file beside its place, under a name that is free.
-func quarantine(path string) error {
-	kept := path + ".damaged"
-	for n := 2; ; n++ {
-		err := os.Link(path, kept)
-		if !errors.Is(err, os.ErrExist) {
-			return err
-		}
-		kept = strings.TrimSuffix(kept, fmt.Sprintf(".%d", n-1)) + fmt.Sprintf(".%d", n)
-	}
 }

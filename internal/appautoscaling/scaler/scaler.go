@@ -1,6 +1,6 @@
 // Package scaler is the loop that scales: it brings the capacity of scalable targets within their
 // bounds, does the scheduled actions that are due, and lets policies act on their alarms. What it
-// decides by is decide/scaling; what it does it writes down first, as a scaling activity, so that a
+// decides by is package scaling; what it does it writes down first, as a scaling activity, so that a
 // restart goes on with it. It speaks to ECS and CloudWatch as an SDK client would, and keeps nothing.
 package scaler
 
@@ -25,8 +25,8 @@ import (
 
 // ECS is where capacity is read and set.
 type ECS interface {
-	DescribeServices(context.Context, *ecs.DescribeServicesInput) (*ecs.DescribeServicesOutput, error)
-	UpdateService(context.Context, *ecs.UpdateServiceInput) (*ecs.UpdateServiceOutput, error)
+	DescribeServices(context.Context, *ecs.DescribeServicesInput, ...func(*ecs.Options)) (*ecs.DescribeServicesOutput, error)
+	UpdateService(context.Context, *ecs.UpdateServiceInput, ...func(*ecs.Options)) (*ecs.UpdateServiceOutput, error)
 }
 
 // Options are what the loop needs besides the store.

@@ -61,7 +61,7 @@ func newWorld(t *testing.T, desired int32) *world {
 	return &world{t: t, store: store, starts: true, service: &ecstypes.Service{Status: aws.String("ACTIVE"), DesiredCount: desired, RunningCount: desired}}
 }
 
-func (w *world) DescribeServices(context.Context, *ecs.DescribeServicesInput) (*ecs.DescribeServicesOutput, error) {
+func (w *world) DescribeServices(context.Context, *ecs.DescribeServicesInput, ...func(*ecs.Options)) (*ecs.DescribeServicesOutput, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.service == nil {
@@ -70,7 +70,7 @@ func (w *world) DescribeServices(context.Context, *ecs.DescribeServicesInput) (*
 	return &ecs.DescribeServicesOutput{Services: []ecstypes.Service{*w.service}}, nil
 }
 
-func (w *world) UpdateService(_ context.Context, in *ecs.UpdateServiceInput) (*ecs.UpdateServiceOutput, error) {
+func (w *world) UpdateService(_ context.Context, in *ecs.UpdateServiceInput, _ ...func(*ecs.Options)) (*ecs.UpdateServiceOutput, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refuses != nil {
@@ -87,7 +87,7 @@ func (w *world) UpdateService(_ context.Context, in *ecs.UpdateServiceInput) (*e
 	return &ecs.UpdateServiceOutput{}, nil
 }
 
-func (w *world) DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput) (*cloudwatch.DescribeAlarmsOutput, error) {
+func (w *world) DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput, ...func(*cloudwatch.Options)) (*cloudwatch.DescribeAlarmsOutput, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return &cloudwatch.DescribeAlarmsOutput{MetricAlarms: slices.DeleteFunc(slices.Clone(w.alarms), func(a cloudwatchtypes.MetricAlarm) bool {
@@ -95,7 +95,7 @@ func (w *world) DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput)
 	})}, nil
 }
 
-func (w *world) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error) {
+func (w *world) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.GetMetricDataOutput, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var r cloudwatchtypes.MetricDataResult

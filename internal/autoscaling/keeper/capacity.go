@@ -76,7 +76,7 @@ func adopt(tx *state.Tx, p *state.CapacityProvider) {
 	for i := range tx.Instances.By(state.InstancesByGroup, g.Name()) {
 		if c := containerInstance(tx.View, *i.InstanceId); c != nil && aws.ToString(c.CapacityProviderName) != *p.Name {
 			row := *c
-			row.CapacityProviderName, row.Version = p.Name, c.Version+1
+			row.CapacityProviderName = p.Name
 			tx.ContainerInstances.Put(&row)
 		}
 	}

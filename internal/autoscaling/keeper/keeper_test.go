@@ -21,11 +21,11 @@ import (
 // quiet is a CloudWatch without alarms.
 type quiet struct{}
 
-func (quiet) DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput) (*cloudwatch.DescribeAlarmsOutput, error) {
+func (quiet) DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput, ...func(*cloudwatch.Options)) (*cloudwatch.DescribeAlarmsOutput, error) {
 	return &cloudwatch.DescribeAlarmsOutput{}, nil
 }
 
-func (quiet) GetMetricData(context.Context, *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error) {
+func (quiet) GetMetricData(context.Context, *cloudwatch.GetMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.GetMetricDataOutput, error) {
 	return &cloudwatch.GetMetricDataOutput{}, nil
 }
 

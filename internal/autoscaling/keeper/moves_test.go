@@ -24,7 +24,7 @@ type queues struct {
 	err  error
 }
 
-func (q *queues) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
+func (q *queues) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
 	if q.err != nil {
 		return nil, q.err
 	}

@@ -18,11 +18,11 @@ import (
 // ringing is a CloudWatch with one alarm, whose metric is 5.
 type ringing struct{ store *state.Store }
 
-func (r ringing) DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput) (*cloudwatch.DescribeAlarmsOutput, error) {
+func (r ringing) DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput, ...func(*cloudwatch.Options)) (*cloudwatch.DescribeAlarmsOutput, error) {
 	return &cloudwatch.DescribeAlarmsOutput{MetricAlarms: []cloudwatchtypes.MetricAlarm{*r.store.View().Alarms.Get("a").Metric}}, nil
 }
 
-func (r ringing) GetMetricData(context.Context, *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error) {
+func (r ringing) GetMetricData(context.Context, *cloudwatch.GetMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.GetMetricDataOutput, error) {
 	return &cloudwatch.GetMetricDataOutput{MetricDataResults: []cloudwatchtypes.MetricDataResult{{Timestamps: []time.Time{time.Now()}, Values: []float64{5}}}}, nil
 }
 

@@ -242,9 +242,7 @@ func (s *step) drain(i *state.Instance) {
 	if c == nil || *c.Status == "DRAINING" {
 		return
 	}
-	row := *c
-	row.Status, row.Version = aws.String("DRAINING"), c.Version+1
-	s.tx.ContainerInstances.Put(&row)
+	s.tx.ContainerInstances.Put(c.In(ecstypes.ContainerInstanceStatusDraining))
 }
 
 // drained says whether the tasks of an instance that takes no more have ended.

@@ -17,7 +17,7 @@ import (
 
 // Queues is where the messages of lifecycle hooks go: SQS.
 type Queues interface {
-	SendMessage(context.Context, *sqs.SendMessageInput) (*sqs.SendMessageOutput, error)
+	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
 // tell tells the notification targets of lifecycle hooks which instances wait for them. What was told is written down after:

@@ -1,6 +1,6 @@
 // Package alarms is the loop that evaluates CloudWatch's alarms: metric alarms when a period is over,
 // composite alarms when an alarm in their rules changes, and then has the actions done that a change of
-// state owes. What an alarm's data points come to is decide/alarm's to say; what an action does, its
+// state owes. What an alarm's data points come to is package alarm's to say; what an action does, its
 // caller's. It holds nothing that is not in the state, so it may be killed at any time.
 package alarms
 

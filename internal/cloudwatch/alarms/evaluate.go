@@ -85,7 +85,7 @@ func judge(opts Options, view *state.View, a *state.Alarm, now time.Time, slidin
 	return to, nil
 }
 
-// metricOf is an alarm as decide/alarm knows it.
+// metricOf is an alarm as package alarm knows it.
 func metricOf(m *types.MetricAlarm) alarm.Metric {
 	return alarm.Metric{
 		ComparisonOperator: string(m.ComparisonOperator), Threshold: aws.ToFloat64(m.Threshold),

@@ -32,11 +32,7 @@ func Check(dir string, repair bool) ([]file.Damage, error) {
 	if !repair || !c.changed {
 		return c.found, nil
 	}
-	path := filepath.Join(dir, manifestFile)
-	if err := file.WriteSealed(path, c.manifest, true); err != nil {
-		return c.found, err
-	}
-	return c.found, file.SyncDir(dir)
+	return c.found, c.writeManifest()
 }
 
 // checker checks what a store has besides its logs.
@@ -45,7 +41,21 @@ type checker struct {
 	repair   bool
 	found    []file.Damage
 	manifest manifest
-	changed  bool // the manifest
+	lost     bool // the manifest is
+	changed  bool // it is to be written
+}
+
+func (c *checker) writeManifest() error {
+	path := filepath.Join(c.dir, manifestFile)
+	if c.lost {
+		if err := file.Quarantine(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if err := file.WriteSealed(path, c.manifest, true); err != nil {
+		return err
+	}
+	return file.SyncDir(c.dir)
 }
 
 func (c *checker) note(d *file.Damage, repair string) {
@@ -70,7 +80,7 @@ func (c *checker) checkManifest() error {
 		return err
 	}
 	c.note(damage, "makes it anew from the blocks that are there")
-	c.changed = true
+	c.lost, c.changed = true, true
 	return c.guessManifest()
 }
 
@@ -90,7 +100,7 @@ func (c *checker) guessManifest() error {
 		info, ok := parseFooter(b)
 		if !ok || info.File != filepath.Base(path) {
 			c.note(&file.Damage{Path: path, Offset: -1, What: "what is in it is known from the manifest alone"}, "keeps it as "+damagedName(path)+"; its points are lost")
-			if err := c.quarantine(path); err != nil {
+			if err := c.setAside(path); err != nil {
 				return err
 			}
 			continue
@@ -107,12 +117,15 @@ func (c *checker) guessManifest() error {
 
 func damagedName(path string) string { return filepath.Base(path) + ".damaged" }
 
-// quarantine keeps a damaged file beside its place.
-func (c *checker) quarantine(path string) error {
+// setAside takes a damaged file away, and keeps it beside its place.
+func (c *checker) setAside(path string) error {
 	if !c.repair {
 		return nil
 	}
-	return os.Rename(path, path+".damaged")
+	if err := file.Quarantine(path); err != nil {
+		return err
+	}
+	return os.Remove(path)
 }
 
 func (c *checker) checkBlocks() error {
@@ -205,9 +218,12 @@ func (c *checker) rewrite(info blockInfo, content []byte, good []entry) (*blockI
 		}
 	}
 	b, err := w.close()
-	if err != nil || b == nil {
-		return nil, errors.Join(err, c.quarantine(path))
+	if err != nil {
+		return nil, err
 	}
-	err = errors.Join(b.file.Close(), c.quarantine(path), os.Rename(filepath.Join(c.dir, name), path), file.SyncDir(c.dir))
+	if b == nil {
+		return nil, c.setAside(path)
+	}
+	err = errors.Join(b.file.Close(), file.Quarantine(path), os.Rename(filepath.Join(c.dir, name), path), file.SyncDir(c.dir))
 	return &b.blockInfo, err
 }

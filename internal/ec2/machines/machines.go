@@ -34,8 +34,8 @@ type Provider interface {
 
 // ECS is where the container instances of machines are drained, and deregistered once they have gone.
 type ECS interface {
-	UpdateContainerInstancesState(context.Context, *ecs.UpdateContainerInstancesStateInput) (*ecs.UpdateContainerInstancesStateOutput, error)
-	DeregisterContainerInstance(context.Context, *ecs.DeregisterContainerInstanceInput) (*ecs.DeregisterContainerInstanceOutput, error)
+	UpdateContainerInstancesState(context.Context, *ecs.UpdateContainerInstancesStateInput, ...func(*ecs.Options)) (*ecs.UpdateContainerInstancesStateOutput, error)
+	DeregisterContainerInstance(context.Context, *ecs.DeregisterContainerInstanceInput, ...func(*ecs.Options)) (*ecs.DeregisterContainerInstanceOutput, error)
 }
 
 // Options are what the loop needs besides the store.

@@ -77,11 +77,11 @@ func wait(ctx context.Context) error {
 // none is an ECS without container instances.
 type none struct{}
 
-func (none) UpdateContainerInstancesState(context.Context, *ecs.UpdateContainerInstancesStateInput) (*ecs.UpdateContainerInstancesStateOutput, error) {
+func (none) UpdateContainerInstancesState(context.Context, *ecs.UpdateContainerInstancesStateInput, ...func(*ecs.Options)) (*ecs.UpdateContainerInstancesStateOutput, error) {
 	return nil, nil
 }
 
-func (none) DeregisterContainerInstance(context.Context, *ecs.DeregisterContainerInstanceInput) (*ecs.DeregisterContainerInstanceOutput, error) {
+func (none) DeregisterContainerInstance(context.Context, *ecs.DeregisterContainerInstanceInput, ...func(*ecs.Options)) (*ecs.DeregisterContainerInstanceOutput, error) {
 	return nil, nil
 }
 

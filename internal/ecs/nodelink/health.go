@@ -40,7 +40,6 @@ func (t *reporter) news(v *state.View, r acs.TaskHealth) *state.Task {
 		return nil
 	}
 	row.HealthStatus = taskHealth(row.Containers, v.TaskDefinitions.Get(*row.TaskDefinitionArn))
-	row.Version++
 	return &row
 }
 
@@ -96,7 +95,6 @@ func (t *reporter) instanceStatus(ctx context.Context, statuses []acs.InstanceSt
 		}
 		row := *old
 		row.HealthStatus = health
-		row.Version++
 		tx.ContainerInstances.Put(&row)
 		return nil
 	})

@@ -29,7 +29,6 @@ func (s *session) inventory(ctx context.Context, m *acs.PintleNodeInventory) err
 		if !learn(&row, m.GPUs) {
 			return nil
 		}
-		row.Version++
 		tx.ContainerInstances.Put(&row)
 		stopOnFaulty(tx, &row, s.link.now())
 		return nil
@@ -94,7 +93,6 @@ func (s *session) taskNetwork(ctx context.Context, m *acs.PintleTaskNetwork) err
 				t.Containers[c].NetworkInterfaces = []types.NetworkInterface{{AttachmentId: a.Id, PrivateIpv4Address: &m.PrivateIPv4}}
 			}
 		}
-		t.Version++
 		tx.Tasks.Put(&t)
 		return nil
 	})

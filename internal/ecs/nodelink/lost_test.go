@@ -62,7 +62,9 @@ func TestGivenUpTasks(t *testing.T) {
 		over := lostTask("over", "ci/i", "STOPPED")
 		never := lostInstance("never", true)
 		never.DisconnectedAt = nil // registered, but has not connected yet
-		putRows(t, store, lostInstance("ci/i", true), lostTask("runs", "ci/i", "RUNNING", "GPU-0"), asked, over, never, lostTask("waits", "never", "PENDING"))
+		awsvpc := lostTask("awsvpc", "ci/i", "RUNNING")
+		awsvpc.Attachments = []types.Attachment{{Id: aws.String("eni"), Status: aws.String("ATTACHED")}}
+		putRows(t, store, awsvpc, lostInstance("ci/i", true), lostTask("runs", "ci/i", "RUNNING", "GPU-0"), asked, over, never, lostTask("waits", "never", "PENDING"))
 		time.Sleep(lost)
 		if err := giveUp(t.Context(), store, LostOptions{Now: time.Now, Lost: lost}); err != nil {
 			t.Fatal(err)
@@ -78,6 +80,9 @@ func TestGivenUpTasks(t *testing.T) {
 		}
 		if a := v.Tasks.Get("asked"); *a.LastStatus != "STOPPED" || *a.StoppedReason != "the user's" || a.StopCode != types.TaskStopCodeUserInitiated {
 			t.Errorf("a task that was stopping says %s", *a.StoppedReason)
+		}
+		if a := v.Tasks.Get("awsvpc").Attachments[0]; *a.Status != "DELETED" {
+			t.Errorf("the network interface of a task that went with its node is %s", *a.Status)
 		}
 		if o := v.Tasks.Get("over"); o.Version != 0 {
 			t.Error("a stopped task was touched")

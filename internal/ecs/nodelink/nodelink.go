@@ -83,7 +83,7 @@ func (l *Link) Reset(ctx context.Context) error {
 	return l.store.Update(ctx, func(tx *state.Tx) error {
 		for _, row := range slices.Collect(tx.ContainerInstances.All()) {
 			if active(row) && (row.AgentConnected || row.DisconnectedAt != nil) {
-				tx.ContainerInstances.Put(disconnected(row, l.now()))
+				tx.ContainerInstances.Put(row.Disconnected(l.now()))
 			}
 		}
 		return nil
@@ -103,11 +103,3 @@ func (l *Link) Close() {
 
 // now is the time as rows keep it.
 func (l *Link) now() time.Time { return l.opts.Now().UTC().Truncate(time.Millisecond) }
-
-// disconnected is the row of a node whose connection is gone.
-func disconnected(row *state.ContainerInstance, now time.Time) *state.ContainerInstance {
-	c := *row
-	c.AgentConnected, c.DisconnectedAt = false, &now
-	c.Version++
-	return &c
-}

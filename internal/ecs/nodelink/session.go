@@ -64,41 +64,33 @@ func (s *session) run(ctx context.Context) error {
 }
 
 func (s *session) connect(ctx context.Context) error {
-	return s.change(ctx, func(row *state.ContainerInstance) bool {
-		row.AgentConnected, row.DisconnectedAt, row.VersionInfo = true, nil, s.version
-		return true
-	})
+	return s.change(ctx, func(row *state.ContainerInstance) *state.ContainerInstance { return row.Connected(s.version) })
 }
 
 // disconnect marks the node disconnected, unless it has connected anew: the transaction of a newer
 // session that begins meanwhile comes after this one.
 func (s *session) disconnect(ctx context.Context) {
-	err := s.change(ctx, func(row *state.ContainerInstance) bool {
+	err := s.change(ctx, func(row *state.ContainerInstance) *state.ContainerInstance {
 		if !s.link.current(s.socket) {
-			return false
+			return nil
 		}
-		now := s.link.now()
-		row.AgentConnected, row.DisconnectedAt = false, &now
-		return true
+		return row.Disconnected(s.link.now())
 	})
 	if err != nil && !errors.Is(err, state.ErrClosed) && !errors.Is(err, errDeregistered) {
 		s.log.Error("cannot mark the node disconnected", "error", err)
 	}
 }
 
-// change changes the node's row, where change says that it did.
-func (s *session) change(ctx context.Context, change func(*state.ContainerInstance) bool) error {
+// change puts what change makes of the node's row, if anything.
+func (s *session) change(ctx context.Context, change func(*state.ContainerInstance) *state.ContainerInstance) error {
 	return s.link.store.Update(ctx, func(tx *state.Tx) error {
 		old := tx.ContainerInstances.Get(s.instance)
 		if !active(old) {
 			return errDeregistered
 		}
-		row := *old
-		if !change(&row) {
-			return nil
+		if row := change(old); row != nil {
+			tx.ContainerInstances.Put(row)
 		}
-		row.Version++
-		tx.ContainerInstances.Put(&row)
 		return nil
 	})
 }

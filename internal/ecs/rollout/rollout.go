@@ -1,5 +1,5 @@
 // Package rollout is the loop that keeps services at what they are wanted to be: it follows every change of
-// a service, its tasks and its cluster's nodes, has decide/deployment decide the next step, and carries it
+// a service, its tasks and its cluster's nodes, has deployment decide the next step, and carries it
 // out in one transaction. All that it must not forget is in the store; the rest it finds out anew when it
 // starts. It never talks to a node: that sees its tasks' rows.
 package rollout

@@ -148,7 +148,7 @@ func (s *step) forgive(tasks []deployment.Task) {
 	}
 }
 
-// wish is the service as decide/deployment wants it.
+// wish is the service as package deployment wants it.
 func (s *step) wish() deployment.Service {
 	c := s.row.DeploymentConfiguration
 	w := deployment.Service{
@@ -182,7 +182,7 @@ func (s *step) instances() []string {
 	return s.scheduler.Hosts(s.tx.View, s.wanted, has)
 }
 
-// task is a task as decide/deployment wants it.
+// task is a task as package deployment wants it.
 func (s *step) task(t *state.Task) deployment.Task {
 	out := deployment.Task{
 		ID: *t.TaskArn, Deployment: aws.ToString(t.StartedBy), Instance: aws.ToString(t.ContainerInstanceArn),

@@ -117,7 +117,6 @@ func (s *Scheduler) Fill(tx *state.Tx, old *state.Task) []types.Failure {
 	}
 	t := new(*old)
 	t.Containers, t.Waiting = slices.Clone(old.Containers), nil
-	t.Version++
 	if td.NetworkMode != types.NetworkModeAwsvpc {
 		t.LastStatus = aws.String("PENDING")
 	}

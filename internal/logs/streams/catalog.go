@@ -151,6 +151,9 @@ func Check(dir string, repair bool) (found []file.Damage, err error) {
 	if !repair || !changed {
 		return found, nil
 	}
+	if err := ignoreMissing(file.Quarantine(filepath.Join(dir, catalogFile))); err != nil {
+		return found, err
+	}
 	return found, c.write(dir)
 }
 
@@ -197,7 +200,7 @@ func remake(dir string) error {
 // mendMeta describes a group anew, and keeps what is left of its description.
 func mendMeta(dir, name string) error {
 	path := filepath.Join(dir, metaFile)
-	if err := ignoreMissing(os.Rename(path, path+".damaged")); err != nil {
+	if err := ignoreMissing(file.Quarantine(path)); err != nil {
 		return err
 	}
 	info, err := os.Stat(dir)

@@ -22,7 +22,7 @@ import (
 
 type queues struct{}
 
-func (queues) SendMessage(context.Context, *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
+func (queues) SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
 	return &sqs.SendMessageOutput{}, nil
 }
 

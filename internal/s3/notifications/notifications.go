@@ -19,7 +19,7 @@ import (
 
 // Queues is where messages go.
 type Queues interface {
-	SendMessage(context.Context, *sqs.SendMessageInput) (*sqs.SendMessageOutput, error)
+	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
 // Options say how messages are sent.

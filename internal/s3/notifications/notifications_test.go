@@ -24,7 +24,7 @@ type queues struct {
 	want int
 }
 
-func (q *queues) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
+func (q *queues) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.got[*in.MessageBody]++

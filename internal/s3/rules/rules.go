@@ -1,4 +1,4 @@
-// Package rules says what a bucket's lifecycle rules remove, and when. Where nothing else is said, the rules
+// Package rules says what a bucket's lifecycle rules remove, and when. It is pure. Where nothing else is said, the rules
 // are those of "Lifecycle configuration elements" in S3's guide.
 package rules
 

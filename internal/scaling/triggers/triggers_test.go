@@ -17,14 +17,14 @@ import (
 // fake answers with two pages of alarms.
 type fake struct{ alarms []types.MetricAlarm }
 
-func (f fake) DescribeAlarms(_ context.Context, in *awscloudwatch.DescribeAlarmsInput) (*awscloudwatch.DescribeAlarmsOutput, error) {
+func (f fake) DescribeAlarms(_ context.Context, in *awscloudwatch.DescribeAlarmsInput, _ ...func(*awscloudwatch.Options)) (*awscloudwatch.DescribeAlarmsOutput, error) {
 	if in.NextToken == nil {
 		return &awscloudwatch.DescribeAlarmsOutput{MetricAlarms: f.alarms[:1], NextToken: aws.String("more")}, nil
 	}
 	return &awscloudwatch.DescribeAlarmsOutput{MetricAlarms: f.alarms[1:]}, nil
 }
 
-func (f fake) GetMetricData(context.Context, *awscloudwatch.GetMetricDataInput) (*awscloudwatch.GetMetricDataOutput, error) {
+func (f fake) GetMetricData(context.Context, *awscloudwatch.GetMetricDataInput, ...func(*awscloudwatch.Options)) (*awscloudwatch.GetMetricDataOutput, error) {
 	return &awscloudwatch.GetMetricDataOutput{}, nil
 }
 
@@ -83,7 +83,7 @@ func BenchmarkActing(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			triggers := New(cloudwatch.New(nil, store, cloudwatch.Options{}), nil)
+			triggers := New(client{service: cloudwatch.New(nil, store, cloudwatch.Options{})}, nil)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := triggers.Acting(context.Background()); err != nil {
@@ -92,4 +92,16 @@ func BenchmarkActing(b *testing.B) {
 			}
 		})
 	}
+}
+
+// client is a CloudWatch of ours, with the signatures of the SDK's.
+type client struct {
+	fake
+	service *cloudwatch.Service
+}
+
+func (c client) DescribeAlarms(
+	ctx context.Context, in *awscloudwatch.DescribeAlarmsInput, _ ...func(*awscloudwatch.Options),
+) (*awscloudwatch.DescribeAlarmsOutput, error) {
+	return c.service.DescribeAlarms(ctx, in)
 }

@@ -65,6 +65,7 @@ func Sweep(tx *state.Tx, now time.Time) {
 	sweepServices(tx, now)
 	sweepTaskDefinitions(tx)
 	sweepInstances(tx, now)
+	sweepContainerInstances(tx, now)
 	sweepOldest(tx.AlarmHistory, (*state.AlarmHistory).Key, func(h *state.AlarmHistory) *time.Time { return h.Item.Timestamp }, now.Add(-keepHistory))
 	sweepOldest(tx.ScalingActivities, func(a *state.ScalingActivity) string { return *a.ActivityId }, func(a *state.ScalingActivity) *time.Time { return a.StartTime }, now.Add(-keepActivities))
 	sweepOldest(tx.GroupRefreshes, (*state.GroupRefresh).ID, func(r *state.GroupRefresh) *time.Time { return r.StartTime }, now.Add(-keepActivities))
@@ -90,6 +91,19 @@ func sweepOldest[R any](t state.Table[R], key func(*R) string, at func(*R) *time
 	}
 	for _, key := range old {
 		t.Delete(key)
+	}
+}
+
+// sweepContainerInstances forgets those that were deregistered.
+func sweepContainerInstances(tx *state.Tx, now time.Time) {
+	var old []string
+	for c := range tx.ContainerInstances.All() {
+		if c.DeregisteredAt != nil && now.Sub(*c.DeregisteredAt) > keep {
+			old = append(old, *c.ContainerInstanceArn)
+		}
+	}
+	for _, arn := range old {
+		tx.ContainerInstances.Delete(arn)
 	}
 }
 

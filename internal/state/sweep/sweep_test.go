@@ -37,6 +37,11 @@ func TestSweepForgetsWhatIsOver(t *testing.T) {
 		tx.Tasks.Put(task("old", "STOPPED", "unused", 61*time.Minute))
 		tx.Tasks.Put(task("recent", "STOPPED", "used", 59*time.Minute))
 		tx.Tasks.Put(task("running", "RUNNING", "kept", 100*time.Hour))
+		for name, ago := range map[string]time.Duration{"deregistered": 59 * time.Minute, "long gone": 61 * time.Minute} {
+			row := &state.ContainerInstance{ContainerInstance: types.ContainerInstance{ContainerInstanceArn: &name, Status: aws.String("ACTIVE")}}
+			tx.ContainerInstances.Put(row.Deregistered(now.Add(-ago)))
+		}
+		tx.ContainerInstances.Put(&state.ContainerInstance{ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String("active"), Status: aws.String("ACTIVE")}})
 		for id, ago := range map[string]time.Duration{"1": 6*7*24*time.Hour + time.Second, "2": 6*7*24*time.Hour - time.Second} {
 			tx.ScalingActivities.Put(&state.ScalingActivity{ScalingActivity: scaling.ScalingActivity{ActivityId: &id, StartTime: aws.Time(now.Add(-ago))}})
 			tx.GroupActivities.Put(&state.GroupActivity{Activity: autoscaling.Activity{ActivityId: &id, StartTime: aws.Time(now.Add(-ago))}})
@@ -72,7 +77,8 @@ func TestSweepForgetsWhatIsOver(t *testing.T) {
 	v := store.View()
 	for what, there := range map[string]bool{
 		"old activity of a service": v.ScalingActivities.Get("1") != nil, "old activity of a group": v.GroupActivities.Get("1") != nil,
-		"task old": v.Tasks.Get("old") != nil, "token old": v.IdempotencyTokens.Get("old") != nil, "definition unused": v.TaskDefinitions.Get("unused") != nil,
+		"instance long gone": v.ContainerInstances.Get("long gone") != nil,
+		"task old":           v.Tasks.Get("old") != nil, "token old": v.IdempotencyTokens.Get("old") != nil, "definition unused": v.TaskDefinitions.Get("unused") != nil,
 		"service gone": v.Services.Get("gone") != nil, "deployment replaced": v.ServiceDeployments.Get("replaced") != nil, "its deployment": v.ServiceDeployments.Get("gone") != nil, "its revision": v.ServiceRevisions.Get("gone") != nil,
 	} {
 		if there {
@@ -81,6 +87,7 @@ func TestSweepForgetsWhatIsOver(t *testing.T) {
 	}
 	for what, there := range map[string]bool{
 		"activity of a service": v.ScalingActivities.Get("2") != nil, "activity of a group": v.GroupActivities.Get("2") != nil,
+		"instance deregistered": v.ContainerInstances.Get("deregistered") != nil, "instance active": v.ContainerInstances.Get("active") != nil,
 		"task recent": v.Tasks.Get("recent") != nil, "task running": v.Tasks.Get("running") != nil, "token good": v.IdempotencyTokens.Get("good") != nil,
 		"service ended": v.Services.Get("ended") != nil, "deployment of active": v.ServiceDeployments.Get("active") != nil, "definition of active": v.TaskDefinitions.Get("of active") != nil,
 		"definition of a task set": v.TaskDefinitions.Get("of a set of active") != nil,

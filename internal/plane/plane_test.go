@@ -1,7 +1,8 @@
-package main
+package plane
 
 import (
 	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -16,17 +17,17 @@ func TestFullDisk(t *testing.T) {
 	if !filetest.Alone(t) {
 		return
 	}
-	s, err := newServer(t.Context(), serverFlags{
-		Listen: "127.0.0.1:0", Data: t.TempDir(), Region: "us-east-1", Account: "000000000000", Lost: time.Minute, Settle: time.Minute, fleetFlags: fleetFlags{FleetMost: 1},
+	p, err := Open(t.Context(), Options{
+		Listen: "127.0.0.1:0", Data: t.TempDir(), Region: "us-east-1", Account: "000000000000", Lost: time.Minute, Settle: time.Minute, Log: slog.Default(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- s.run(t.Context()) }()
+	go func() { ended <- p.Run(t.Context()) }()
 	free := filetest.Fill(t, 1)
 	defer free()
-	if _, err := s.queues.CreateQueue(queues.Queue{Name: "q"}); err == nil {
+	if _, err := p.Queues.CreateQueue(queues.Queue{Name: "q"}); err == nil {
 		t.Error("a queue was made on a full disk")
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "can no longer be written") {

@@ -1,9 +1,9 @@
-// Package internal_test calls the operations of services with inputs of every shape.
-package internal_test
+package plane
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"reflect"
 	"testing"
 	"time"
@@ -14,12 +14,6 @@ import (
 	"github.com/aws/smithy-go"
 	"pgregory.net/rapid"
 
-	"github.com/pintle/pintle/internal/appautoscaling"
-	"github.com/pintle/pintle/internal/autoscaling"
-	"github.com/pintle/pintle/internal/cloudwatch"
-	"github.com/pintle/pintle/internal/cloudwatch/metrics"
-	"github.com/pintle/pintle/internal/sqs"
-	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -113,29 +107,18 @@ func TestAnyInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := state.Open(t.Context(), journal)
+	p, err := Open(t.Context(), Options{
+		Region: "us-east-1", Account: "000000000000", Data: t.TempDir(), Advertise: "http://localhost:4566", Log: slog.New(slog.DiscardHandler),
+		Simulated: &Simulated{Now: now, NewID: state.NewID, Journal: journal},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close() //nolint:errcheck // the test is over
-	metrics, err := metrics.Open(t.TempDir(), metrics.Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer metrics.Close() //nolint:errcheck // the test is over
-	alarms := cloudwatch.New(metrics, store, cloudwatch.Options{Region: "us-east-1", Account: "000000000000", Now: now})
-	scaling := appautoscaling.New(store, appautoscaling.Options{Region: "us-east-1", Account: "000000000000", Now: now, Alarms: alarms})
-	kept, err := queues.Open(t.TempDir(), queues.Options{Now: now, NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer kept.Close() //nolint:errcheck // the test is over
-	kept.EndWaits()
-	queues := sqs.New(kept, sqs.Options{Region: "us-east-1", Account: "000000000000", Endpoint: "http://localhost:4566", Now: now})
-	groups := autoscaling.New(store, autoscaling.Options{Region: "us-east-1", Account: "000000000000", Now: now, Alarms: alarms, Queues: queues, QueueURL: func(arn string) string { return "http://localhost:4566/000000000000/q" }})
+	defer p.Close() //nolint:errcheck // the test is over
+	p.Queues.EndWaits()
 	answered := map[string]int{}
 	once := func(t *rapid.T) {
-		service := reflect.ValueOf(rapid.SampledFrom([]any{alarms, scaling, queues, groups}).Draw(t, "service"))
+		service := reflect.ValueOf(rapid.SampledFrom([]any{p.CloudWatch, p.ApplicationAutoScaling, p.SQS, p.AutoScaling}).Draw(t, "service"))
 		i := rapid.IntRange(0, service.NumMethod()-1).Draw(t, "operation")
 		name, call := service.Type().Method(i).Name, service.Method(i)
 		in := reflect.New(call.Type().In(1).Elem())
@@ -151,7 +134,7 @@ func TestAnyInput(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		if err := grouped(store); err != nil { // again, since calls delete it
+		if err := grouped(p.State); err != nil { // again, since calls delete it
 			t.Fatal(err)
 		}
 		for range 100 {

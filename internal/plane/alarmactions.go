@@ -1,4 +1,4 @@
-package main
+package plane
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ type alarmActions struct {
 	client          *http.Client
 }
 
-func (s *server) alarmActions() alarmActions {
-	return alarmActions{s.flags.Region, s.flags.Account, &http.Client{Timeout: 10 * time.Second}}
+func (p *Plane) alarmActions() alarmActions {
+	return alarmActions{p.options.Region, p.options.Account, &http.Client{Timeout: 10 * time.Second}}
 }
 
 func (a alarmActions) act(ctx context.Context, action alarms.Action) error {

@@ -16,15 +16,8 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/appautoscaling"
-	"github.com/pintle/pintle/internal/appautoscaling/scaler"
-	"github.com/pintle/pintle/internal/cloudwatch"
-	"github.com/pintle/pintle/internal/cloudwatch/alarms"
-	"github.com/pintle/pintle/internal/cloudwatch/metrics"
-	"github.com/pintle/pintle/internal/ecs"
-	"github.com/pintle/pintle/internal/ecs/rollout"
-	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/instancetype"
+	"github.com/pintle/pintle/internal/plane"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -35,9 +28,9 @@ const (
 	resource = "service/" + Cluster + "/" + Service
 )
 
-// plane is a control plane in simulated time, with the services and loops of the real one, and the nodes' part
+// replay is a control plane in simulated time, with the services and loops of the real one, and the nodes' part
 // in it: tasks start after a while, and stop once their requests are done.
-type plane struct {
+type replay struct {
 	scenario Scenario
 	result   Result
 
@@ -48,18 +41,11 @@ type plane struct {
 	events events
 	tasks  []taskChange // that have not been looked at
 
-	dir         string
-	store       *state.Store
-	metrics     *metrics.Store
-	arrivals    *alarms.Arrivals // nil where the reaction is faithful
-	ecs         *ecs.Service
-	cloudwatch  *cloudwatch.Service
-	autoscaling *appautoscaling.Service
-	services    *rollout.Loop
-	scaling     *scaler.Loop
-	load        *load
-	held        map[string]time.Time // since when tasks have been there, by ARN
-	running     int
+	*plane.Plane
+	dir     string
+	load    *load
+	held    map[string]time.Time // since when tasks have been there, by ARN
+	running int
 }
 
 // timing is how time passes.
@@ -100,63 +86,40 @@ func (forgetful) Load(context.Context, func(table, key string, data []byte) erro
 func (forgetful) Write(int64, []state.Change) error { return nil }
 func (forgetful) Close() error                      { return nil }
 
-// newPlane makes a control plane with the scenario's nodes and its service.
-func newPlane(ctx context.Context, s Scenario, t timing) (*plane, error) {
-	p := &plane{scenario: s, timing: t, epoch: t.Now(), load: newLoad(&s), held: map[string]time.Time{}}
-	now := t.Now
-	log := slog.New(slog.DiscardHandler)
-	scheduler := scheduler.New(1)
+// newReplay makes a control plane with the scenario's nodes and its service.
+func newReplay(ctx context.Context, s Scenario, t timing) (*replay, error) {
+	p := &replay{scenario: s, timing: t, epoch: t.Now(), load: newLoad(&s), held: map[string]time.Time{}}
 	ids := 0
-	scheduler.NewID = func() string { ids++; return fmt.Sprintf("%032x", ids) } // inside transactions alone
-	p.services = rollout.New(scheduler, rollout.Options{Now: now, After: p.after, Log: log})
+	newID := func() string { ids++; return fmt.Sprintf("%032x", ids) }
 	var err error
-	if p.store, err = state.Open(ctx, forgetful{}, scheduler, p.services, p); err != nil {
+	if p.dir, err = os.MkdirTemp("", "pintle-sim-"); err != nil {
 		return nil, err
 	}
-	if p.dir, err = os.MkdirTemp("", "pintle-sim-"); err != nil {
-		return nil, errors.Join(err, p.store.Close())
-	}
-	if s.Fast {
-		p.arrivals = alarms.NewArrivals()
-	}
-	if p.metrics, err = metrics.Open(p.dir, p.metricOptions()); err != nil {
-		return nil, errors.Join(err, p.store.Close(), os.RemoveAll(p.dir))
-	}
-	p.ecs = ecs.New(p.store, scheduler, ecs.Options{Region: region, Account: account, Now: now})
-	p.cloudwatch = cloudwatch.New(p.metrics, p.store, cloudwatch.Options{Region: region, Account: account, Now: now})
-	scales := scaler.Options{Now: now, ECS: p.ecs, CloudWatch: p.cloudwatch, Log: log}
 	reaction := scaling.Faithful
 	if s.Fast {
-		scales.Metrics, reaction = p.metrics, scaling.Fast
+		reaction = scaling.Fast
 	}
-	p.scaling = scaler.New(p.store, scales)
-	p.autoscaling = appautoscaling.New(p.store, appautoscaling.Options{
-		Region: region, Account: account, Now: now, Alarms: p.cloudwatch, Services: p.ecs, Reaction: reaction,
+	p.Plane, err = plane.Open(ctx, plane.Options{
+		Region: region, Account: account, Data: p.dir, Reaction: reaction, Log: slog.New(slog.DiscardHandler),
+		Simulated: &plane.Simulated{Now: t.Now, After: p.after, NewID: newID, Journal: forgetful{}, Observer: p},
 	})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(p.dir))
+	}
 	if err := p.build(ctx); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
 }
 
-func (p *plane) close() error {
-	return errors.Join(p.store.Close(), p.metrics.Close(), os.RemoveAll(p.dir))
-}
-
-func (p *plane) metricOptions() metrics.Options {
-	o := metrics.Options{Now: p.timing.Now, NoSync: true}
-	if p.arrivals != nil {
-		o.Note = p.arrivals.Note
-	}
-	return o
-}
+func (p *replay) close() error { return errors.Join(p.Close(), os.RemoveAll(p.dir)) }
 
 // build makes the cluster, its nodes and the service.
-func (p *plane) build(ctx context.Context) error {
-	if _, err := p.ecs.CreateCluster(ctx, &awsecs.CreateClusterInput{}); err != nil {
+func (p *replay) build(ctx context.Context) error {
+	if _, err := p.ECS.CreateCluster(ctx, &awsecs.CreateClusterInput{}); err != nil {
 		return err
 	}
-	definition, err := p.ecs.RegisterTaskDefinition(ctx, p.scenario.TaskDefinition)
+	definition, err := p.ECS.RegisterTaskDefinition(ctx, p.scenario.TaskDefinition)
 	if err != nil {
 		return err
 	}
@@ -173,14 +136,14 @@ func (p *plane) build(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = p.ecs.CreateService(ctx, &awsecs.CreateServiceInput{
+	_, err = p.ECS.CreateService(ctx, &awsecs.CreateServiceInput{
 		ServiceName: aws.String(Service), TaskDefinition: definition.TaskDefinition.TaskDefinitionArn, DesiredCount: aws.Int32(int32(p.scenario.Min)),
 	})
 	return err
 }
 
 // node registers a simulated node that can do all that the task definition asks for.
-func (p *plane) node(ctx context.Context, i int, t instancetype.Type, attributes []types.Attribute) error {
+func (p *replay) node(ctx context.Context, i int, t instancetype.Type, attributes []types.Attribute) error {
 	in := &awsecs.RegisterContainerInstanceInput{
 		Attributes: attributes,
 		TotalResources: []types.Resource{
@@ -191,11 +154,11 @@ func (p *plane) node(ctx context.Context, i int, t instancetype.Type, attributes
 	for gpu := range t.GPUs {
 		in.PlatformDevices = append(in.PlatformDevices, types.PlatformDevice{Id: aws.String(fmt.Sprintf("GPU-%d-%d", i, gpu)), Type: types.PlatformDeviceTypeGpu})
 	}
-	out, err := p.ecs.RegisterContainerInstance(ctx, in)
+	out, err := p.ECS.RegisterContainerInstance(ctx, in)
 	if err != nil {
 		return err
 	}
-	return p.store.Update(ctx, func(tx *state.Tx) error {
+	return p.State.Update(ctx, func(tx *state.Tx) error {
 		row := *tx.ContainerInstances.Get(*out.ContainerInstance.ContainerInstanceArn)
 		row.AgentConnected = true
 		tx.ContainerInstances.Put(&row)
@@ -204,12 +167,12 @@ func (p *plane) node(ctx context.Context, i int, t instancetype.Type, attributes
 }
 
 // install registers the service as a scalable target, and puts the policy.
-func (p *plane) install(ctx context.Context, policy *Policy) error {
+func (p *replay) install(ctx context.Context, policy *Policy) error {
 	target := &applicationautoscaling.RegisterScalableTargetInput{
 		ServiceNamespace: autoscalingtypes.ServiceNamespaceEcs, ScalableDimension: autoscalingtypes.ScalableDimensionECSServiceDesiredCount,
 		ResourceId: aws.String(resource), MinCapacity: aws.Int32(int32(p.scenario.Min)), MaxCapacity: aws.Int32(int32(p.scenario.Max)),
 	}
-	if _, err := p.autoscaling.RegisterScalableTarget(ctx, target); err != nil {
+	if _, err := p.ApplicationAutoScaling.RegisterScalableTarget(ctx, target); err != nil {
 		return err
 	}
 	in := policy.PutScalingPolicyInput
@@ -217,13 +180,13 @@ func (p *plane) install(ctx context.Context, policy *Policy) error {
 	if in.PolicyName == nil {
 		in.PolicyName = aws.String("policy")
 	}
-	out, err := p.autoscaling.PutScalingPolicy(ctx, &in)
+	out, err := p.ApplicationAutoScaling.PutScalingPolicy(ctx, &in)
 	if err != nil {
 		return err
 	}
 	for _, alarm := range policy.Alarms {
 		alarm.AlarmActions = append(slices.Clone(alarm.AlarmActions), *out.PolicyARN)
-		if _, err := p.cloudwatch.PutMetricAlarm(ctx, &alarm); err != nil {
+		if _, err := p.CloudWatch.PutMetricAlarm(ctx, &alarm); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,130 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// GPU is one GPU as /pintle/gpus tells of it.
+type GPU struct {
+	Cluster        string
+	Node           string
+	InstanceType   string
+	Connected      bool
+	ID             string
+	Model          string
+	Simulated      bool
+	Task           string // empty where it is free
+	Container      string
+	UtilizationPct float64
+	MemoryUsedMiB  int64
+	MemoryMiB      int64
+	TemperatureC   float64
+	Fault          *state.GPUFault
+}
+
+// Fault is what /pintle/gpus/fault takes: an error to make up of a simulated GPU, or with XID 0 that a GPU was repaired.
+type Fault struct {
+	GPU string
+	XID uint64
+}
+
+func (c *Console) serveGPUs(_ context.Context, w http.ResponseWriter, _ []byte) {
+	writeJSON(w, c.gpus())
+}
+
+// gpus are all GPUs of instances that are registered.
+func (c *Console) gpus() []GPU {
+	v := c.store.View()
+	out := []GPU{}
+	for n := range v.ContainerInstances.All() {
+		if aws.ToString(n.Status) == "INACTIVE" {
+			continue
+		}
+		out = append(out, c.gpusOf(v, n)...)
+	}
+	return out
+}
+
+// gpusOf are an instance's.
+func (c *Console) gpusOf(v *state.View, n *state.ContainerInstance) (out []GPU) {
+	tasks, containers := map[string]string{}, map[string]string{}
+	for t := range v.Tasks.By(state.TasksByInstance, *n.ContainerInstanceArn) {
+		for _, g := range t.GPUs {
+			if t.Holds() {
+				tasks[g.ID], containers[g.ID] = state.NameOf(*t.TaskArn), g.Container
+			}
+		}
+	}
+	telemetry, _ := c.link.Telemetry(*n.ContainerInstanceArn)
+	load := map[string]acs.GPULoad{}
+	for _, l := range telemetry.GPUs {
+		load[l.ID] = l
+	}
+	for _, g := range n.GPUs {
+		l := load[g.ID]
+		out = append(out, GPU{
+			Cluster:        state.NameOf(n.ClusterArn),
+			Node:           state.NameOf(*n.ContainerInstanceArn),
+			InstanceType:   instanceType(n),
+			Connected:      n.AgentConnected,
+			ID:             g.ID,
+			Model:          g.Model,
+			Simulated:      g.Simulated,
+			Task:           tasks[g.ID],
+			Container:      containers[g.ID],
+			UtilizationPct: l.UtilizationPct,
+			MemoryUsedMiB:  l.MemoryUsedMiB,
+			MemoryMiB:      l.MemoryMiB,
+			TemperatureC:   l.TemperatureC,
+			Fault:          g.Fault,
+		})
+	}
+	return out
+}
+
+func instanceType(n *state.ContainerInstance) string {
+	for _, a := range n.Attributes {
+		if *a.Name == "ecs.instance-type" {
+			return aws.ToString(a.Value)
+		}
+	}
+	return ""
+}
+
+func (c *Console) serveFault(ctx context.Context, w http.ResponseWriter, body []byte) {
+	var f Fault
+	if err := json.Unmarshal(body, &f); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if status, err := c.fault(ctx, f); err != nil {
+		http.Error(w, err.Error(), status)
+	}
+}
+
+// fault passes a Fault on to the GPU's node.
+func (c *Console) fault(ctx context.Context, f Fault) (status int, err error) {
+	for n := range c.store.View().ContainerInstances.All() {
+		i := slices.IndexFunc(n.GPUs, func(g state.GPU) bool { return g.ID == f.GPU })
+		if i < 0 || aws.ToString(n.Status) == "INACTIVE" {
+			continue
+		}
+		if f.XID != 0 && !n.GPUs[i].Simulated {
+			return http.StatusBadRequest, fmt.Errorf("GPU %s is not simulated: no errors are made up of it", f.GPU)
+		}
+		if err := c.link.Fault(ctx, *n.ContainerInstanceArn, f.GPU, f.XID); err != nil {
+			return http.StatusConflict, fmt.Errorf("node %s: %w", state.NameOf(*n.ContainerInstanceArn), err)
+		}
+		return http.StatusOK, nil
+	}
+	return http.StatusNotFound, fmt.Errorf("there is no GPU %q", f.GPU)
+}

@@ -1,0 +1,82 @@
+package plane
+
+import (
+	"context"
+
+	awscloudwatch "github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/pintle/pintle/internal/cloudwatch"
+	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/sqs"
+)
+
+// What the services ask of each other has the signatures of the SDK's clients, so that each can be pointed at AWS itself. In here it
+// is a method call, and there are no options to a call.
+
+type ecsClient struct{ service *ecs.Service }
+
+func (p *Plane) ecs() ecsClient { return ecsClient{p.ECS} }
+
+func (c ecsClient) DescribeServices(ctx context.Context, in *awsecs.DescribeServicesInput, _ ...func(*awsecs.Options)) (*awsecs.DescribeServicesOutput, error) {
+	return c.service.DescribeServices(ctx, in)
+}
+
+func (c ecsClient) UpdateService(ctx context.Context, in *awsecs.UpdateServiceInput, _ ...func(*awsecs.Options)) (*awsecs.UpdateServiceOutput, error) {
+	return c.service.UpdateService(ctx, in)
+}
+
+func (c ecsClient) UpdateContainerInstancesState(
+	ctx context.Context, in *awsecs.UpdateContainerInstancesStateInput, _ ...func(*awsecs.Options),
+) (*awsecs.UpdateContainerInstancesStateOutput, error) {
+	return c.service.UpdateContainerInstancesState(ctx, in)
+}
+
+func (c ecsClient) DeregisterContainerInstance(
+	ctx context.Context, in *awsecs.DeregisterContainerInstanceInput, _ ...func(*awsecs.Options),
+) (*awsecs.DeregisterContainerInstanceOutput, error) {
+	return c.service.DeregisterContainerInstance(ctx, in)
+}
+
+type cloudwatchClient struct{ service *cloudwatch.Service }
+
+func (p *Plane) cloudwatch() cloudwatchClient { return cloudwatchClient{p.CloudWatch} }
+
+func (c cloudwatchClient) DescribeAlarms(
+	ctx context.Context, in *awscloudwatch.DescribeAlarmsInput, _ ...func(*awscloudwatch.Options),
+) (*awscloudwatch.DescribeAlarmsOutput, error) {
+	return c.service.DescribeAlarms(ctx, in)
+}
+
+func (c cloudwatchClient) GetMetricData(
+	ctx context.Context, in *awscloudwatch.GetMetricDataInput, _ ...func(*awscloudwatch.Options),
+) (*awscloudwatch.GetMetricDataOutput, error) {
+	return c.service.GetMetricData(ctx, in)
+}
+
+func (c cloudwatchClient) PutMetricAlarm(
+	ctx context.Context, in *awscloudwatch.PutMetricAlarmInput, _ ...func(*awscloudwatch.Options),
+) (*awscloudwatch.PutMetricAlarmOutput, error) {
+	return c.service.PutMetricAlarm(ctx, in)
+}
+
+func (c cloudwatchClient) DeleteAlarms(
+	ctx context.Context, in *awscloudwatch.DeleteAlarmsInput, _ ...func(*awscloudwatch.Options),
+) (*awscloudwatch.DeleteAlarmsOutput, error) {
+	return c.service.DeleteAlarms(ctx, in)
+}
+
+func (c cloudwatchClient) PutMetricData(
+	ctx context.Context, in *awscloudwatch.PutMetricDataInput, _ ...func(*awscloudwatch.Options),
+) (*awscloudwatch.PutMetricDataOutput, error) {
+	return c.service.PutMetricData(ctx, in)
+}
+
+type sqsClient struct{ service *sqs.Service }
+
+func (p *Plane) sqs() sqsClient { return sqsClient{p.SQS} }
+
+func (c sqsClient) SendMessage(ctx context.Context, in *awssqs.SendMessageInput, _ ...func(*awssqs.Options)) (*awssqs.SendMessageOutput, error) {
+	return c.service.SendMessage(ctx, in)
+}

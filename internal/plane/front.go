@@ -1,0 +1,98 @@
+package plane
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/iam/sts"
+	"github.com/pintle/pintle/internal/wire"
+)
+
+// Who may call, and how many.
+
+// openFront listens, and finds out who may call.
+func (p *Plane) openFront() error {
+	key, err := taskKey(p.options.Data)
+	if err != nil {
+		return err
+	}
+	if p.issuer, err = sts.NewIssuer(key, p.options.Account, p.now); err != nil {
+		return err
+	}
+	if p.options.Listen == "" {
+		return nil
+	}
+	if p.verifier, err = p.newVerifier(); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", p.options.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen: %w (is pintle running already? choose another address with --listen)", err)
+	}
+	p.listener = netutil.LimitListener(listener, maxConnections())
+	return nil
+}
+
+// maxConnections leaves half of the process's descriptors to its files: callers, who may be anybody, must not keep the stores from
+// being written.
+func maxConnections() int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return 512
+	}
+	return int(min(files.Cur, 1<<20) / 2)
+}
+
+// newVerifier checks signatures wherever somebody else could call; on loopback it is nil unless there is a key.
+func (p *Plane) newVerifier() (*wire.Verifier, error) {
+	o := p.options
+	host, _, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen %q: %w", o.Listen, err)
+	}
+	ip := net.ParseIP(host)
+	local := host == "localhost" || ip != nil && ip.IsLoopback()
+	if o.AccessKeyID != "" && o.SecretAccessKey != "" {
+		return &wire.Verifier{Region: o.Region, Lookup: p.lookup}, nil
+	}
+	if local {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("%s can be reached from outside: set PINTLE_ACCESS_KEY_ID and PINTLE_SECRET_ACCESS_KEY, which callers then sign with", o.Listen)
+}
+
+// lookup returns the secret of an access key: the operator's, or one that was issued to a task.
+func (p *Plane) lookup(_ context.Context, id, token string) (wire.Credential, error) {
+	if id == p.options.AccessKeyID {
+		return wire.Credential{SecretAccessKey: p.options.SecretAccessKey, Arn: "arn:aws:iam::" + p.options.Account + ":root"}, nil
+	}
+	secret, arn, expires, err := p.issuer.Lookup(id, token)
+	if err != nil {
+		return wire.Credential{}, wire.ErrUnknownKey
+	}
+	return wire.Credential{SecretAccessKey: secret, SessionToken: token, Arn: arn, Expires: expires}, nil
+}
+
+// taskKey is the key that task credentials are made with. It is made once, and lasts.
+func taskKey(dir string) ([]byte, error) {
+	path := filepath.Join(dir, "task.key")
+	key, err := os.ReadFile(path)
+	if !errors.Is(err, os.ErrNotExist) {
+		return key, err
+	}
+	key = make([]byte, 32)
+	cryptorand.Read(key)                                  // never fails
+	if err := file.Replace(path, key, true); err != nil { // a part of it would keep every later start from succeeding
+		return nil, err
+	}
+	return key, file.SyncDir(dir)
+}

@@ -1,0 +1,179 @@
+package plane
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/pintle/pintle/internal/acs"
+	"github.com/pintle/pintle/internal/appautoscaling"
+	"github.com/pintle/pintle/internal/appautoscaling/scaler"
+	"github.com/pintle/pintle/internal/autoscaling"
+	"github.com/pintle/pintle/internal/autoscaling/keeper"
+	"github.com/pintle/pintle/internal/cloudwatch"
+	"github.com/pintle/pintle/internal/cloudwatch/alarms"
+	"github.com/pintle/pintle/internal/cloudwatch/metering"
+	"github.com/pintle/pintle/internal/console"
+	"github.com/pintle/pintle/internal/ec2"
+	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/ecs/nodelink"
+	"github.com/pintle/pintle/internal/ecs/waiting"
+	"github.com/pintle/pintle/internal/iam/sts"
+	"github.com/pintle/pintle/internal/logs"
+	"github.com/pintle/pintle/internal/s3"
+	"github.com/pintle/pintle/internal/s3/expiry"
+	"github.com/pintle/pintle/internal/s3/notifications"
+	"github.com/pintle/pintle/internal/sqs"
+	"github.com/pintle/pintle/internal/state/sweep"
+	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// Service is one of the services that a control plane consists of: what answers, where it has an API, and what runs.
+type Service struct {
+	API   wire.API
+	Loops []func(context.Context) error // each runs until its context ends
+}
+
+// services is the list of all there is. A new service is a folder, an entry here and one in wire's generator.
+func (p *Plane) services() []Service {
+	return []Service{
+		{wire.ECS(p.ECS), loops(p.runRollout, p.runWaiting, p.giveUpNodes)},
+		{wire.EC2(p.EC2), loops(p.runMachines)},
+		{wire.AutoScaling(p.AutoScaling), loops(p.keeper.Run)},
+		{wire.ApplicationAutoScaling(p.ApplicationAutoScaling), loops(p.Scaler.Run)},
+		{wire.CloudWatch(p.CloudWatch), loops(p.runAlarms, p.meter.Run, p.meterQueues)},
+		{wire.Logs(p.Logs), nil},
+		{wire.S3(p.S3), loops(p.collectObjects, p.notify, p.expire)},
+		{wire.SQS(p.SQS), nil},
+		{wire.STS(p.STS), nil},
+		{Loops: loops(p.runSweep)},
+	}
+}
+
+func loops(l ...func(context.Context) error) []func(context.Context) error { return l }
+
+// buildServices builds the services and those of their loops that are called by others.
+func (p *Plane) buildServices() {
+	o := p.options
+	p.meter = metering.New(p.State, metering.Options{Now: p.now, Put: p.Metrics.Put, NoGPUs: o.NoGPUMetrics, Log: p.log})
+	p.Link = p.newLink()
+	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Region: o.Region, Account: o.Account, Endpoint: p.Endpoint(), Now: p.now})
+	p.EC2 = ec2.New(p.State, ec2.Options{Region: o.Region, Account: o.Account, Now: p.now, NoFleet: p.fleet == nil})
+	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Region: o.Region, Account: o.Account, Now: p.now})
+	p.SQS = sqs.New(p.Queues, sqs.Options{Region: o.Region, Account: o.Account, Endpoint: p.Endpoint(), Now: p.now})
+	p.S3 = s3.New(p.objects, s3.Options{Region: o.Region, Account: o.Account, Now: p.now, Queues: p.sqs(), QueueURL: p.queueURL})
+	p.Logs = logs.New(p.streams, logs.Options{Region: o.Region, Account: o.Account, Now: p.now, Metrics: p.cloudwatch()})
+	p.STS = sts.New(o.Account, func(ctx context.Context) string { return call.From(ctx).Principal })
+	p.buildScaling()
+}
+
+// buildScaling builds what scales services and groups.
+func (p *Plane) buildScaling() {
+	o := p.options
+	fast := scaler.Options{Now: p.now, ECS: p.ecs(), CloudWatch: p.cloudwatch(), Log: p.log}
+	if p.Arrivals != nil {
+		fast.Metrics = p.Metrics
+	}
+	p.Scaler = scaler.New(p.State, fast)
+	p.ApplicationAutoScaling = appautoscaling.New(p.State, appautoscaling.Options{
+		Region: o.Region, Account: o.Account, Now: p.now, Alarms: p.cloudwatch(), Services: p.ecs(), Reaction: o.Reaction,
+	})
+	p.AutoScaling = autoscaling.New(p.State, autoscaling.Options{
+		Region: o.Region, Account: o.Account, Now: p.now, Alarms: p.cloudwatch(), Queues: p.sqs(), QueueURL: p.queueURL, Reaction: o.Reaction,
+	})
+	after, pause := p.scaleIn()
+	p.keeper = keeper.New(p.State, keeper.Options{
+		Now: p.now, CloudWatch: p.cloudwatch(), Metrics: fast.Metrics, Lost: o.Lost, NoFleet: p.fleet == nil, ScaleIn: after, ScaleInPause: pause,
+		Put: p.Metrics.Put, Prices: o.Prices, Log: p.log, Queues: p.sqs(), QueueURL: p.queueURL,
+	})
+}
+
+// mount puts the services behind one handler, beside what is not AWS's: the nodes' connections and Pintle's own paths.
+func (p *Plane) mount() (err error) {
+	if p.handler, err = wire.New(wire.Options{Verifier: p.verifier, Log: p.log}, apis(p.list)...); err != nil {
+		return err
+	}
+	p.handler.Handle("/acs/", p.Link)
+	p.handler.Handle("/tcs/", p.Link)
+	for path, h := range console.New(p.State, p.Link, console.Options{Version: p.options.Version, Verifier: p.verifier}).Handlers() {
+		p.handler.Handle(path, h)
+	}
+	if p.front = p.handler; p.verifier == nil {
+		p.front = guard(p.handler)
+	}
+	return nil
+}
+
+// Coverage is docs/coverage.md: which operations of each service are there. None is called, so they need no stores.
+func Coverage() (string, error) {
+	p := &Plane{}
+	p.buildServices()
+	h, err := wire.New(wire.Options{}, apis(p.services())...)
+	if err != nil {
+		return "", err
+	}
+	return h.Coverage(), nil
+}
+
+func apis(list []Service) (out []wire.API) {
+	for _, s := range list {
+		if s.API.Name != "" {
+			out = append(out, s.API)
+		}
+	}
+	return out
+}
+
+// newLink is what nodes connect to.
+func (p *Plane) newLink() *nodelink.Link {
+	o := nodelink.Options{Now: p.now, Log: p.log, Observe: p.meter.Observe, Credentials: p.taskCredentials}
+	if v := p.verifier; v != nil {
+		o.Verify = func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error {
+			_, err := v.Verify(ctx, "ecs", wire.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body})
+			return err
+		}
+	}
+	return nodelink.New(p.State, o)
+}
+
+// taskCredentials are a role's, for one task.
+func (p *Plane) taskCredentials(taskArn, roleArn, roleType string) *acs.IAMRoleCredentials {
+	c := p.issuer.Issue(taskArn, roleArn, roleType)
+	return &acs.IAMRoleCredentials{
+		CredentialsID: c.ID, AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken,
+		Expiration: c.Expires.Format(time.RFC3339), RoleArn: roleArn,
+	}
+}
+
+func (p *Plane) runRollout(ctx context.Context) error { return p.Rollout.Run(ctx, p.State) }
+
+func (p *Plane) runWaiting(ctx context.Context) error {
+	return waiting.Run(ctx, p.State, p.scheduler, p.now)
+}
+
+func (p *Plane) giveUpNodes(ctx context.Context) error {
+	return nodelink.GiveUp(ctx, p.State, nodelink.LostOptions{Now: p.now, Lost: p.options.Lost})
+}
+
+func (p *Plane) runAlarms(ctx context.Context) error {
+	return alarms.Run(ctx, p.State, alarms.Options{Now: p.now, Metrics: p.Metrics, Act: p.alarmActions().act, Arrivals: p.Arrivals})
+}
+
+func (p *Plane) meterQueues(ctx context.Context) error {
+	return metering.Queues(ctx, metering.QueueOptions{Seconds: p.Queues.Seconds, Put: p.Metrics.Put, Log: p.log})
+}
+
+func (p *Plane) collectObjects(ctx context.Context) error { return p.objects.Collect(ctx, p.now()) }
+
+func (p *Plane) notify(ctx context.Context) error {
+	return notifications.Run(ctx, p.objects, notifications.Options{Now: p.now, Queues: p.sqs(), QueueURL: p.queueURL, Log: p.log})
+}
+
+func (p *Plane) expire(ctx context.Context) error {
+	return expiry.Run(call.With(ctx, call.Call{Service: "s3", Principal: call.S3}), p.S3, p.now, p.log)
+}
+
+func (p *Plane) runSweep(ctx context.Context) error {
+	return sweep.Run(ctx, p.State, p.now, p.streams.Sweep)
+}

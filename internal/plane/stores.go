@@ -1,0 +1,116 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	"github.com/pintle/pintle/internal/cloudwatch/alarms"
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/ecs/rollout"
+	"github.com/pintle/pintle/internal/ecs/scheduler"
+	"github.com/pintle/pintle/internal/logs/streams"
+	"github.com/pintle/pintle/internal/s3/objects"
+	"github.com/pintle/pintle/internal/scaling"
+	"github.com/pintle/pintle/internal/sqs/queues"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// store is one that is open.
+type store struct {
+	io.Closer
+	name   string
+	failed <-chan struct{} // closed once it can no longer be written
+}
+
+// untilFailure waits until the store can no longer be written, which is an error, or ctx ends.
+func (s store) untilFailure(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.failed:
+		return fmt.Errorf("the %s can no longer be written; restart pintle once the disk is well", s.name)
+	}
+}
+
+// opened notes a store that is to be watched and closed.
+func (p *Plane) opened(name string, s io.Closer, failed <-chan struct{}) {
+	p.open = append(p.open, store{s, name, failed})
+}
+
+// openStores opens the stores, each in a folder of its own.
+func (p *Plane) openStores(ctx context.Context) (err error) {
+	if err := p.openState(ctx); err != nil {
+		return err
+	}
+	folder := func(name string) string { return filepath.Join(p.options.Data, name) }
+	if p.streams, err = streams.Open(folder("logs")); err != nil {
+		return err
+	}
+	p.opened("logs", p.streams, p.streams.Failed())
+	if p.Metrics, err = metrics.Open(folder("metrics"), p.metricOptions()); err != nil {
+		return err
+	}
+	p.opened("metrics", p.Metrics, p.Metrics.Failed())
+	if p.Queues, err = queues.Open(folder("queues"), queues.Options{Now: p.now, NoSync: p.options.Simulated != nil}); err != nil {
+		return err
+	}
+	p.opened("queues", p.Queues, p.Queues.Failed())
+	if p.objects, err = objects.Open(folder("objects"), p.now); err != nil {
+		return err
+	}
+	p.opened("objects", p.objects, nil)
+	return nil
+}
+
+// openState opens the store of all rows, with those who see each change of them.
+func (p *Plane) openState(ctx context.Context) (err error) {
+	p.scheduler = scheduler.New(rand.Uint64())
+	options := rollout.Options{Now: p.now, Settle: p.options.Settle, Log: p.log}
+	var journal state.Journal
+	var others []state.Observer
+	if s := p.options.Simulated; s != nil {
+		p.scheduler = scheduler.New(1)
+		p.scheduler.NewID = s.NewID
+		options.After = s.After
+		journal = s.Journal
+		if s.Observer != nil {
+			others = append(others, s.Observer)
+		}
+	} else if journal, err = state.OpenSQLite(ctx, p.options.Data); err != nil {
+		return err
+	}
+	p.Rollout = rollout.New(p.scheduler, options)
+	if p.State, err = state.Open(ctx, journal, append([]state.Observer{p.scheduler, p.Rollout}, others...)...); err != nil {
+		return errors.Join(err, journal.Close())
+	}
+	p.opened("state", p.State, p.State.Done())
+	return nil
+}
+
+// metricOptions has a fast reaction hear of metrics as they arrive.
+func (p *Plane) metricOptions() metrics.Options {
+	o := metrics.Options{Now: p.now, MaxMetrics: p.options.MaxMetrics, NoSync: p.options.Simulated != nil}
+	if p.options.Reaction == scaling.Fast {
+		p.Arrivals = alarms.NewArrivals()
+		o.Note = p.Arrivals.Note
+	}
+	return o
+}
+
+// scaleIn is for how long managed scaling needs fewer instances before it gives them up, and how long it pauses between its
+// steps then: a minute on ECS.
+func (p *Plane) scaleIn() (after, pause time.Duration) {
+	reaction := p.options.Reaction
+	if reaction == scaling.Faithful {
+		pause = reaction.Period
+	}
+	if p.options.ScaleIn > 0 {
+		return p.options.ScaleIn, pause
+	}
+	return time.Duration(reaction.In) * reaction.Period, pause
+}

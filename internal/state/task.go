@@ -1,0 +1,94 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+// Task is one task, from RunTask until an hour after it has stopped.
+type Task struct {
+	types.Task
+	// ServiceArn is the service that the task belongs to; "" for a task of RunTask's.
+	ServiceArn string `json:",omitzero"`
+	// ProtectedUntil is until when its service does not stop it.
+	ProtectedUntil *time.Time
+	// Noted says that its service has taken note of its end.
+	Noted bool `json:",omitzero"`
+	// Reserved is what the task holds of its instance until it is STOPPED.
+	Reserved Resources
+	// GPUs are the devices that its containers hold, until it is STOPPED.
+	GPUs []HeldGPU
+	// Waiting is what a task without an instance needs, whose capacity provider is to grow for it; nil for others.
+	Waiting *Waiting `json:",omitzero"`
+}
+
+// Waiting is what a task that waits for room needs, and how it is to be placed.
+type Waiting struct {
+	CPU, MemoryMiB int64
+	GPUs           int
+	Constraints    []types.PlacementConstraint
+	Strategy       []types.PlacementStrategy
+}
+
+// HeldGPU is a device, or a share of one, that a container of a task holds.
+type HeldGPU struct {
+	Container string
+	ID        string
+	Milli     int // thousandths of the device, 1 to 1000
+}
+
+// Holds says whether the task holds resources of a container instance.
+func (t *Task) Holds() bool {
+	return t.ContainerInstanceArn != nil && aws.ToString(t.LastStatus) != string(types.DesiredStatusStopped)
+}
+
+// Running is the task, RUNNING as its node reports.
+func (t *Task) Running(now time.Time) *Task {
+	c := *t
+	c.LastStatus = aws.String("RUNNING")
+	c.StartedAt = cmp.Or(c.StartedAt, &now)
+	c.Connectivity = types.ConnectivityConnected
+	c.ConnectivityAt = cmp.Or(c.ConnectivityAt, &now)
+	return &c
+}
+
+// Stopped is the task, STOPPED: by its node's report, or because its node can't report any more. It is the one way in which a
+// task ends. A reason that the task has already stays.
+func (t *Task) Stopped(code types.TaskStopCode, reason string, now time.Time) *Task {
+	c := *t
+	c.DesiredStatus = aws.String("STOPPED")
+	c.LastStatus = aws.String("STOPPED")
+	if c.StoppedReason == nil {
+		c.StopCode = code
+		c.StoppedReason = &reason
+	}
+	c.StoppingAt = cmp.Or(c.StoppingAt, &now)
+	c.StoppedAt = &now
+	c.ExecutionStoppedAt = cmp.Or(c.ExecutionStoppedAt, &now)
+	c.Containers = slices.Clone(c.Containers)
+	for i := range c.Containers {
+		c.Containers[i].LastStatus = aws.String("STOPPED")
+	}
+	c.Attachments = slices.Clone(c.Attachments)
+	for i := range c.Attachments {
+		c.Attachments[i].Status = aws.String("DELETED")
+	}
+	return &c
+}
+
+// Stopping is the task, wanted stopped. A task without an instance has nothing to stop: it is STOPPED.
+func (t *Task) Stopping(code types.TaskStopCode, reason string, now time.Time) *Task {
+	if t.ContainerInstanceArn == nil {
+		return t.Stopped(code, reason, now)
+	}
+	c := *t
+	c.DesiredStatus = aws.String("STOPPED")
+	c.StopCode = code
+	c.StoppedReason = &reason
+	c.StoppingAt = &now
+	return &c
+}
