@@ -18,6 +18,7 @@ test: build lint ## run every test: unit, property, race, and acceptance with aw
 
 soak: build ## kill a service's containers at random for five minutes, the control plane during ten rolling updates, and all of a queue-driven fleet
 	go test -count=1 -timeout 30m -v -run 'TestKillsOfContainers|TestKillsDuringRollingUpdates' ./test -chaos.for 5m -chaos.updates 10
+	go test -count=1 -timeout 30m -v -run TestRandomDamage ./internal/wal ./internal/sqs/queues ./internal/logs/streams ./internal/cloudwatch/metrics -trials 2000
 	go test -count=1 -timeout 30m -v -run TestQueueFleetSurvivesKills ./test -fleet.images 150 -fleet.kills 30
 
 lint: ## check the code's form

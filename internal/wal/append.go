@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/pintle/pintle/internal/file"
 )
@@ -100,6 +101,7 @@ func Refused(err error) *Group {
 // flush writes groups until there is nothing to write.
 func (l *Log) flush() {
 	for {
+		runtime.Gosched() // whoever was woken by the group before may append once more, and share the next sync
 		l.mu.Lock()
 		g, failed := l.next, l.err
 		if len(g.writes) == 0 {
