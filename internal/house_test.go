@@ -20,12 +20,13 @@ const module = "github.com/pintle/pintle/internal/"
 var ground = map[string]rule{
 	"acs":          {nil, "both ends of the node protocol use it, and one of them may be Amazon's"},
 	"checksum":     {nil, "it computes, and no more"},
+	"delivery":     {nil, "it tells what is owed and knows neither what it means nor where it is kept"},
 	"file":         {nil, "it is below all stores"},
 	"groupcommit":  {nil, "it is below all stores"},
 	"instancetype": {nil, "it is data"},
 	"pattern":      {nil, "every process links it, a shim beside each container too"},
-	"state":        {[]string{"state", "groupcommit", "file"}, "rows must not depend on who reads them"},
 	"wal":          {[]string{"wal", "file"}, "it keeps bytes for stores and knows none of them"},
+	"state":        {[]string{"state", "groupcommit", "file", "delivery"}, "rows must not depend on who reads them"},
 	"wire":         {[]string{"wire", "checksum"}, "HTTP becomes calls without knowing what they do"},
 }
 

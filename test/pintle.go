@@ -4,6 +4,7 @@ package test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,7 @@ type Pintle struct {
 	data     string
 	key      string // that clients sign with; any will do where signatures are not checked
 	secret   string
+	program  string // what Start starts; the one that was built where it is empty
 	args     []string
 	cmd      *exec.Cmd
 }
@@ -86,8 +88,14 @@ func bin(t testing.TB, name string) string {
 // test, and its tasks with it.
 func Up(t testing.TB, instances string, args ...string) *Pintle {
 	t.Helper()
+	return UpProgram(t, bin(t, "pintle"), instances, args...)
+}
+
+// UpProgram is Up with a program that lies somewhere else than where it was built.
+func UpProgram(t testing.TB, program, instances string, args ...string) *Pintle {
+	t.Helper()
 	address := freeAddress(t)
-	p := &Pintle{t: t, Endpoint: "http://" + address, data: t.TempDir(), key: "test", secret: "test"}
+	p := &Pintle{t: t, Endpoint: "http://" + address, data: t.TempDir(), key: "test", secret: "test", program: program}
 	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--instances", instances, "--metrics="}, args...)
 	if !slices.Contains(args, "--runtime") {
 		p.args = append(p.args, "--runtime", "process")
@@ -130,7 +138,7 @@ func freeAddress(t testing.TB) string {
 // Start starts it, also again after Kill, and waits until its nodes are connected.
 func (p *Pintle) Start() {
 	p.t.Helper()
-	p.cmd = exec.Command(bin(p.t, "pintle"), p.args...)
+	p.cmd = exec.Command(cmp.Or(p.program, bin(p.t, "pintle")), p.args...)
 	p.cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(bin(p.t, "pintle"))+":"+os.Getenv("PATH"))
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

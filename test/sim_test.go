@@ -2,8 +2,8 @@ package test
 
 import (
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
-	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +29,7 @@ func TestSim(t *testing.T) {
 	if err := os.WriteFile(trace, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	picture, file := filepath.Join(dir, "sim.png"), filepath.Join(dir, "sim.json")
+	picture, file := filepath.Join(dir, "sim.svg"), filepath.Join(dir, "sim.json")
 	simulate := func(args ...string) (string, error) {
 		out, err := exec.Command(bin(t, "pintle"), append([]string{"sim", "--trace", trace, "--work", "tokens=20ms", "--slots", "4", "--max", "20",
 			"--policy", "../examples/sim/backlog.json", "--policy", "../examples/sim/gpu.json"}, args...)...).CombinedOutput()
@@ -44,13 +44,12 @@ func TestSim(t *testing.T) {
 			t.Errorf("the table lacks %q:\n%s", want, out)
 		}
 	}
-	f, err := os.Open(picture)
+	drawn, err := os.ReadFile(picture)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	if _, err := png.Decode(f); err != nil {
-		t.Error(err)
+	if err := xml.Unmarshal(drawn, new(struct{})); err != nil || strings.Count(string(drawn), `<path class="steps"`) != 9 {
+		t.Errorf("%v: the plot needs two lines for each of four policies, and what was needed:\n%s", err, drawn)
 	}
 	var result struct {
 		Clairvoyant struct{ MostTasks int }
@@ -80,6 +79,7 @@ func TestSim(t *testing.T) {
 		`no column "x"`:         {"--work", "x=1s"},
 		"unknown instance type": {"--fleet", "g4dn.huge"},
 		"the bounds must be":    {"--min", "30"},
+		"ends in .svg":          {"--plot", filepath.Join(dir, "sim.png")},
 	} {
 		if out, err := simulate(args...); err == nil || !strings.Contains(out, want) {
 			t.Errorf("%v: %v\n%s", args, err, out)

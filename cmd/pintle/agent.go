@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/ec2/fleet"
@@ -27,29 +28,72 @@ import (
 
 // nodeFlags are what every node can be told.
 type nodeFlags struct {
-	Runtime     string            `default:"" enum:",docker,oci,process" help:"Container runtime: docker, oci (runc, without a daemon; needs root), or process (plain child processes: no image, no isolation). Default docker, if its engine answers, else oci."`
-	DockerHost  string            `help:"Address of the Docker Engine; default DOCKER_HOST or the local socket."`
-	Subnet      string            `default:"10.213.0.0/16" placeholder:"CIDR" help:"Addresses for containers of the oci runtime on this machine's bridge."`
-	TaskNetwork string            `type:"existingfile" placeholder:"FILE" help:"CNI network configuration list for tasks of network mode awsvpc; default the bridge. With macvlan, say, each task has an address on the LAN."`
-	Metrics     string            `default:"127.0.0.1:9400" placeholder:"ADDRESS" help:"Where the GPUs' metrics are served to Prometheus, at /metrics, under dcgm-exporter's names; empty serves none."`
-	GPUExporter string            `name:"gpu-exporter" placeholder:"URL" help:"Read the load of this machine's GPUs from the dcgm-exporter there, such as http://127.0.0.1:9400/metrics, instead of NVML."`
-	StrictLogs  bool              `name:"strict" help:"Fail tasks whose log group does not exist, as AWS does, instead of making it."`
-	Zone        string            `name:"availability-zone" help:"Availability zone to be in; default the region's first."`
-	StandsFor   string            `placeholder:"TYPE" help:"Instance type to be known as, with what this machine has."`
-	Attributes  map[string]string `name:"attribute" help:"Attribute of the container instance, NAME=VALUE; repeat for more."`
+	Runtime     string
+	DockerHost  string
+	Subnet      string
+	TaskNetwork string
+	Metrics     string
+	GPUExporter string
+	StrictLogs  bool
+	Zone        string
+	StandsFor   string
+	Attributes  map[string]string
+}
+
+// define defines the flags.
+func (c *nodeFlags) define(f flags) {
+	f.choice(&c.Runtime, "runtime", "", "Container runtime: docker, oci (runc, without a daemon; needs root), or process (plain child processes: no image, no isolation). Default docker, if its engine answers, else oci.", "docker", "oci", "process")
+	f.StringVar(&c.DockerHost, "docker-host", "", "Address of the Docker Engine; default DOCKER_HOST or the local socket.")
+	f.StringVar(&c.Subnet, "subnet", "10.213.0.0/16", "Addresses for containers of the oci runtime on this machine's bridge.")
+	f.placeholder("subnet", "CIDR")
+	f.file(&c.TaskNetwork, "task-network", "CNI network configuration list for tasks of network mode awsvpc; default the bridge. With macvlan, say, each task has an address on the LAN.")
+	f.StringVar(&c.Metrics, "metrics", "127.0.0.1:9400", "Where the GPUs' metrics are served to Prometheus, at /metrics, under dcgm-exporter's names; empty serves none.")
+	f.placeholder("metrics", "ADDRESS")
+	f.StringVar(&c.GPUExporter, "gpu-exporter", "", "Read the load of this machine's GPUs from the dcgm-exporter there, such as http://127.0.0.1:9400/metrics, instead of NVML.")
+	f.placeholder("gpu-exporter", "URL")
+	f.BoolVar(&c.StrictLogs, "strict", false, "Fail tasks whose log group does not exist, as AWS does, instead of making it.")
+	f.StringVar(&c.Zone, "availability-zone", "", "Availability zone to be in; default the region's first.")
+	f.StringVar(&c.StandsFor, "stands-for", "", "Instance type to be known as, with what this machine has.")
+	f.placeholder("stands-for", "TYPE")
+	pairs(f, &c.Attributes, "attribute", "", "NAME=VALUE", "Attribute of the container instance, NAME=VALUE; repeat for more.", asIs)
 }
 
 type agentCmd struct {
 	nodeFlags
-	Endpoint  string `env:"AWS_ENDPOINT_URL" default:"http://127.0.0.1:4566" help:"The control plane's URL."`
-	Cluster   string `env:"ECS_CLUSTER" default:"default" help:"Cluster to join."`
-	Data      string `default:"~/.pintle/agent" type:"path" help:"Directory for the node's records and containers."`
-	Type      string `name:"instance-type" help:"Simulate this instance type's GPUs, CPU and memory, instead of the machine's own."`
-	Name      string `help:"Name of the node; default the host's."`
-	Instance  string `name:"instance-id" placeholder:"ID" help:"The machine's id, in EC2's form; default one of its own making."`
-	Ephemeral bool   `help:"Stop the node's tasks when it is interrupted, as a machine does that is switched off."`
-	LockFD    int    `name:"lock-fd" hidden:"" help:"The lock of the directory, taken by who starts this, as a file descriptor."`
-	Verbose   bool   `short:"v" help:"Log more."`
+	Endpoint  string
+	Cluster   string
+	Data      string
+	Type      string
+	Name      string
+	Instance  string
+	Ephemeral bool
+	LockFD    int
+	Verbose   bool
+}
+
+// define defines the flags.
+func (c *agentCmd) define(f flags) {
+	c.nodeFlags.define(f)
+	f.StringVar(&c.Endpoint, "endpoint", "http://127.0.0.1:4566", "The control plane's URL.")
+	f.env("endpoint", "AWS_ENDPOINT_URL")
+	f.StringVar(&c.Cluster, "cluster", "default", "Cluster to join.")
+	f.env("cluster", "ECS_CLUSTER")
+	f.path(&c.Data, "data", "DIRECTORY", "~/.pintle/agent", "Directory for the node's records and containers.")
+	f.StringVar(&c.Type, "instance-type", "", "Simulate this instance type's GPUs, CPU and memory, instead of the machine's own.")
+	f.StringVar(&c.Name, "name", "", "Name of the node; default the host's.")
+	f.StringVar(&c.Instance, "instance-id", "", "The machine's id, in EC2's form; default one of its own making.")
+	f.placeholder("instance-id", "ID")
+	f.BoolVar(&c.Ephemeral, "ephemeral", false, "Stop the node's tasks when it is interrupted, as a machine does that is switched off.")
+	f.IntVar(&c.LockFD, "lock-fd", 0, "The lock of the directory, taken by who starts this, as a file descriptor.")
+	f.hidden("lock-fd")
+	f.BoolVarP(&c.Verbose, "verbose", "v", false, "Log more.")
+}
+
+// verb is the command line of the verb.
+func (c *agentCmd) verb() *cobra.Command {
+	cmd := newVerb("agent [flags]", "Make this machine a node of a control plane.", noArguments, c.Run)
+	c.define(flags{cmd.Flags()})
+	return cmd
 }
 
 // Run makes this machine a node.

@@ -17,12 +17,25 @@ import (
 // alone, so they work on Amazon ECS as well.
 type clientFlags struct {
 	endpointFlags
-	Cluster string `env:"ECS_CLUSTER" default:"default" help:"The cluster."`
+	Cluster string
+}
+
+// define defines the flags.
+func (c *clientFlags) define(f flags) {
+	c.endpointFlags.define(f)
+	f.StringVar(&c.Cluster, "cluster", "default", "The cluster.")
+	f.env("cluster", "ECS_CLUSTER")
 }
 
 // endpointFlags are the flags of what is not about one cluster.
 type endpointFlags struct {
-	Endpoint string `env:"AWS_ENDPOINT_URL" default:"http://127.0.0.1:4566" help:"The control plane's URL."`
+	Endpoint string
+}
+
+// define defines the flags.
+func (c *endpointFlags) define(f flags) {
+	f.StringVar(&c.Endpoint, "endpoint", "http://127.0.0.1:4566", "The control plane's URL.")
+	f.env("endpoint", "AWS_ENDPOINT_URL")
 }
 
 // awsConfig is the SDK's configuration for an endpoint. Where nobody has configured credentials, any

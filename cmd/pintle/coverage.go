@@ -1,15 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/pintle/pintle/internal/plane"
 )
 
-type coverageCmd struct{}
-
-// Run prints docs/coverage.md.
-func (coverageCmd) Run() error {
+// coverage prints docs/coverage.md.
+func coverage(context.Context) error {
 	text, err := plane.Coverage()
 	if err != nil {
 		return err

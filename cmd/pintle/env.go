@@ -2,24 +2,38 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
+
+	"github.com/spf13/cobra"
 )
 
 type envCmd struct {
-	Endpoint string `default:"http://127.0.0.1:4566" help:"The control plane's URL."`
-	Region   string `default:"us-east-1" help:"Its region."`
+	Endpoint string
+	Region   string
 }
 
-// Help tells whom the function aws does not reach.
-func (envCmd) Help() string {
-	return `
-The function aws gives the AWS CLI its --endpoint-url, which the CLI before 2.13 needs for all services, and version 1
-for SQS. What starts aws without a shell, such as timeout, watch or xargs, has to give it itself.`
+// define defines the flags.
+func (c *envCmd) define(f flags) {
+	f.StringVar(&c.Endpoint, "endpoint", "http://127.0.0.1:4566", "The control plane's URL.")
+	f.StringVar(&c.Region, "region", "us-east-1", "Its region.")
 }
+
+// verb is the command line of the verb.
+func (c *envCmd) verb() *cobra.Command {
+	cmd := newVerb("env [flags]", "Print the environment that points the AWS CLI and SDKs here: eval \"$(pintle env)\".", noArguments, c.Run)
+	cmd.Long = envHelp
+	c.define(flags{cmd.Flags()})
+	return cmd
+}
+
+// envHelp tells whom the function aws does not reach.
+const envHelp = `The function aws gives the AWS CLI its --endpoint-url, which the CLI before 2.13 needs for all services, and version 1
+for SQS. What starts aws without a shell, such as timeout, watch or xargs, has to give it itself.`
 
 // Run prints shell commands. Credentials that are set already stay.
-func (c *envCmd) Run() error {
+func (c *envCmd) Run(context.Context) error {
 	fmt.Printf("export AWS_ENDPOINT_URL=%s\n", c.Endpoint)
 	fmt.Printf("export AWS_REGION=%s AWS_DEFAULT_REGION=%s\n", c.Region, c.Region)
 	fmt.Printf("export AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s\n", cmp.Or(os.Getenv("AWS_ACCESS_KEY_ID"), "pintle"), cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "pintle"))

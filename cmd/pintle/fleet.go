@@ -8,12 +8,22 @@ import (
 
 // fleetFlags are what a control plane can be told of where instances' machines come from.
 type fleetFlags struct {
-	Fleet        string   `default:"" enum:",local,static,command" help:"Where machines for EC2 instances and Auto Scaling groups come from: local, an agent for each on this machine, of the instance's type; static, a pool of machines of yours, woken and reached over SSH; or command, a program of yours (docs/fleet.md). Default nowhere."`
-	FleetPool    string   `type:"path" placeholder:"FILE" help:"The machines of --fleet static, in JSON."`
-	FleetProgram string   `type:"path" placeholder:"FILE" help:"The program of --fleet command."`
-	Prices       string   `type:"path" placeholder:"FILE" help:"What an hour of instance types costs, in JSON: {\"g4dn.xlarge\": 0.526}. Groups with the allocation strategy lowest-price take the cheapest that fits; without, the smallest."`
-	FleetMost    int      `default:"50" help:"The most instances that the local fleet runs on this machine."`
-	FleetAgent   []string `placeholder:"FLAG" sep:"none" help:"Flag of the local fleet's agents, such as --runtime=process; repeat for more."`
+	Fleet        string
+	FleetPool    string
+	FleetProgram string
+	Prices       string
+	FleetMost    int
+	FleetAgent   []string
+}
+
+// define defines the flags.
+func (c *fleetFlags) define(f flags) {
+	f.choice(&c.Fleet, "fleet", "", "Where machines for EC2 instances and Auto Scaling groups come from: local, an agent for each on this machine, of the instance's type; static, a pool of machines of yours, woken and reached over SSH; or command, a program of yours (docs/fleet.md). Default nowhere.", "local", "static", "command")
+	f.path(&c.FleetPool, "fleet-pool", "FILE", "", "The machines of --fleet static, in JSON.")
+	f.path(&c.FleetProgram, "fleet-program", "FILE", "", "The program of --fleet command.")
+	f.path(&c.Prices, "prices", "FILE", "", "What an hour of instance types costs, in JSON: {\"g4dn.xlarge\": 0.526}. Groups with the allocation strategy lowest-price take the cheapest that fits; without, the smallest.")
+	f.IntVar(&c.FleetMost, "fleet-most", 50, "The most instances that the local fleet runs on this machine.")
+	f.repeated(&c.FleetAgent, "fleet-agent", "FLAG", "Flag of the local fleet's agents, such as --runtime=process; repeat for more.")
 }
 
 // check refuses flags without the fleet that they are for, and a program that cannot be run.

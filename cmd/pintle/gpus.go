@@ -16,20 +16,51 @@ import (
 	"time"
 
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/spf13/cobra"
 
 	"github.com/pintle/pintle/internal/console"
 )
 
-type gpusCmd struct {
-	List  gpuListCmd  `cmd:"" default:"withargs" help:"List GPUs: their nodes, who is pinned to each, its load and its health. The default."`
-	Fault gpuFaultCmd `cmd:"" help:"Make up an error of a simulated GPU, to see what comes of it."`
-	Clear gpuClearCmd `cmd:"" help:"Say that a GPU was repaired, or a simulated one is well again: tasks get it again, unless its driver still says otherwise."`
+func newGpus() *cobra.Command {
+	c := new(gpuListCmd)
+	cmd := newVerb("gpus [flags]", "List GPUs: their nodes, who is pinned to each, its load and its health; make up faults.", noArguments, c.Run)
+	c.define(flags{cmd.Flags()})
+	cmd.AddCommand(new(gpuListCmd).verb(), new(gpuFaultCmd).verb(), new(gpuClearCmd).verb())
+	return cmd
+}
+
+// verb is the command line of the verb.
+func (c *gpuListCmd) verb() *cobra.Command {
+	cmd := newVerb("list [flags]", "List GPUs: their nodes, who is pinned to each, its load and its health. The default.", noArguments, c.Run)
+	c.define(flags{cmd.Flags()})
+	return cmd
+}
+
+// verb is the command line of the verb.
+func (c *gpuFaultCmd) verb() *cobra.Command {
+	cmd := newVerb("fault [flags] GPU", "Make up an error of a simulated GPU, to see what comes of it.", argument(&c.GPU, "the id of a GPU"), c.Run)
+	c.define(flags{cmd.Flags()})
+	return cmd
+}
+
+// verb is the command line of the verb.
+func (c *gpuClearCmd) verb() *cobra.Command {
+	const short = "Say that a GPU was repaired, or a simulated one is well again: tasks get it again, unless its driver still says otherwise."
+	cmd := newVerb("clear [flags] GPU", short, argument(&c.GPU, "the id of a GPU"), c.Run)
+	c.define(flags{cmd.Flags()})
+	return cmd
 }
 
 type gpuFaultCmd struct {
 	endpointFlags
-	GPU string `arg:"" help:"Id of the GPU."`
-	XID uint64 `name:"xid" default:"79" help:"Number of the error, as NVIDIA's driver has it: 79 is a GPU that has fallen off the bus."`
+	GPU string
+	XID uint64
+}
+
+// define defines the flags.
+func (c *gpuFaultCmd) define(f flags) {
+	c.endpointFlags.define(f)
+	f.Uint64Var(&c.XID, "xid", 79, "Number of the error, as NVIDIA's driver has it: 79 is a GPU that has fallen off the bus.")
 }
 
 // Run makes up an error.
@@ -42,7 +73,12 @@ func (c *gpuFaultCmd) Run(ctx context.Context) error {
 
 type gpuClearCmd struct {
 	endpointFlags
-	GPU string `arg:"" help:"Id of the GPU."`
+	GPU string
+}
+
+// define defines the flags.
+func (c *gpuClearCmd) define(f flags) {
+	c.endpointFlags.define(f)
 }
 
 // Run says that a GPU was repaired.
@@ -59,7 +95,13 @@ func (f endpointFlags) fault(ctx context.Context, what console.Fault) error {
 
 type gpuListCmd struct {
 	endpointFlags
-	Cluster string `help:"Only this cluster's."`
+	Cluster string
+}
+
+// define defines the flags.
+func (c *gpuListCmd) define(f flags) {
+	c.endpointFlags.define(f)
+	f.StringVar(&c.Cluster, "cluster", "", "Only this cluster's.")
 }
 
 // Run prints the table.

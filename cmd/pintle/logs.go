@@ -13,13 +13,28 @@ import (
 	logstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/spf13/cobra"
 )
 
 type logsCmd struct {
 	clientFlags
-	Follow    bool   `short:"f" help:"Go on until the task has stopped."`
-	Container string `help:"The container, where the task has several."`
-	Task      string `arg:"" help:"The task, by id or ARN."`
+	Follow    bool
+	Container string
+	Task      string
+}
+
+// define defines the flags.
+func (c *logsCmd) define(f flags) {
+	c.clientFlags.define(f)
+	f.BoolVarP(&c.Follow, "follow", "f", false, "Go on until the task has stopped.")
+	f.StringVar(&c.Container, "container", "", "The container, where the task has several.")
+}
+
+// verb is the command line of the verb.
+func (c *logsCmd) verb() *cobra.Command {
+	cmd := newVerb("logs [flags] TASK", "Show a task's logs.", argument(&c.Task, "a task, by id or ARN"), c.Run)
+	c.define(flags{cmd.Flags()})
+	return cmd
 }
 
 // Run shows a task's logs.

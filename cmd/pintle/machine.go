@@ -7,14 +7,41 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pintle/pintle/internal/ec2/fleet"
 )
 
 // machineCmd is the end of --fleet static on the machines of the pool. Control planes run it, over SSH.
 type machineCmd struct {
-	Verb  string   `arg:"" enum:"launch,terminate,list" help:"What is to be so: launch, terminate or list."`
-	Data  string   `default:"~/.pintle/machine" type:"path" help:"Directory of the instance that the machine is."`
-	Agent []string `placeholder:"FLAG" sep:"none" help:"Flag of the instance's agent; repeat for more."`
+	Verb  string
+	Data  string
+	Agent []string
+}
+
+// define defines the flags.
+func (c *machineCmd) define(f flags) {
+	f.path(&c.Data, "data", "DIRECTORY", "~/.pintle/machine", "Directory of the instance that the machine is.")
+	f.repeated(&c.Agent, "agent", "FLAG", "Flag of the instance's agent; repeat for more.")
+}
+
+// verb is the command line of the verb.
+func (c *machineCmd) verb() *cobra.Command {
+	cmd := newVerb("machine [flags] launch|terminate|list", "What a control plane with --fleet static has a machine of its pool do.", c.argument, c.Run)
+	cmd.Hidden = true
+	c.define(flags{cmd.Flags()})
+	return cmd
+}
+
+// argument takes what is to be so.
+func (c *machineCmd) argument(cmd *cobra.Command, args []string) error {
+	if err := argument(&c.Verb, "launch, terminate or list")(cmd, args); err != nil {
+		return err
+	}
+	if err := oneOf(c.Verb, []string{"launch", "terminate", "list"}); err != nil {
+		return fmt.Errorf("%s: %w", c.Verb, err)
+	}
+	return nil
 }
 
 // Run does what the order on the standard input says.

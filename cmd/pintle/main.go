@@ -12,38 +12,118 @@ import (
 	goruntime "runtime"
 	"syscall"
 
-	"github.com/alecthomas/kong"
+	"github.com/spf13/cobra"
 
-	"github.com/pintle/pintle/internal/node/runtime/shim"
+	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
 
 // version is set when a release is built.
 var version = "0.1.0-dev"
 
-// cli is every verb and its flags.
-type cli struct {
-	Up       upCmd       `cmd:"" help:"Run a control plane and its nodes on this machine."`
-	Serve    serveCmd    `cmd:"" help:"Run a control plane that nodes on other machines connect to."`
-	Agent    agentCmd    `cmd:"" help:"Make this machine a node of a control plane."`
-	Machine  machineCmd  `cmd:"" hidden:"" help:"What a control plane with --fleet static has a machine of its pool do."`
-	Run      runCmd      `cmd:"" help:"Run a container, show its logs, and exit with its code."`
-	Ps       psCmd       `cmd:"" help:"List tasks."`
-	Logs     logsCmd     `cmd:"" help:"Show a task's logs."`
-	Stop     stopCmd     `cmd:"" help:"Stop tasks."`
-	Sim      simCmd      `cmd:"" help:"Replay a load against scaling policies in simulated time, and compare them."`
-	Gpus     gpusCmd     `cmd:"" help:"List GPUs: their nodes, who is pinned to each, its load and its health; make up faults."`
-	Metrics  metricsCmd  `cmd:"" help:"Put the metrics of a task's GPUs into CloudWatch: a sidecar, on Pintle and on AWS."`
-	Worker   workerCmd   `cmd:"" help:"Have a command work off an SQS queue, and lose no message: a container's command, on Pintle and on AWS."`
-	Env      envCmd      `cmd:"" help:"Print the environment that points the AWS CLI and SDKs here: eval \"$(pintle env)\"."`
-	Coverage coverageCmd `cmd:"" help:"Print which operations of each AWS service are implemented."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
+// newRoot makes the command line: every verb with its flags.
+func newRoot() *cobra.Command {
+	showVersion := false
+	root := &cobra.Command{
+		Use:           "pintle <command>",
+		Short:         "Pintle is an open, self-hosted Amazon ECS for GPU workloads. Start with: pintle up --instances p3.16xlarge=2 --runtime process",
+		SilenceErrors: true, // main reports them
+		SilenceUsage:  true,
+
+		DisableFlagsInUseLine: true,
+	}
+	define(root)
+	root.Flags().BoolVar(&showVersion, "version", false, "Print the version.")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if showVersion {
+			return printVersion(cmd.Context())
+		}
+		return root.Help()
+	}
+	root.SetHelpFunc(help)
+	cobra.EnableCommandSorting = false
+	root.AddCommand(
+		new(upCmd).verb(),
+		new(serveCmd).verb(),
+		new(agentCmd).verb(),
+		new(machineCmd).verb(),
+		new(runCmd).verb(),
+		new(psCmd).verb(),
+		new(logsCmd).verb(),
+		new(stopCmd).verb(),
+		new(simCmd).verb(),
+		newGpus(),
+		new(metricsCmd).verb(),
+		new(workerCmd).verb(),
+		new(envCmd).verb(),
+		newVerb("coverage", "Print which operations of each AWS service are implemented.", noArguments, coverage),
+		newVerb("version", "Print the version.", noArguments, printVersion),
+	)
+	return root
 }
 
-type versionCmd struct{}
-
-func (versionCmd) Run() error {
+func printVersion(context.Context) error {
 	fmt.Println("pintle", version)
 	return nil
+}
+
+// newVerb makes a verb of what it runs. What that returns is no mistake on the command line.
+func newVerb(use, short string, args cobra.PositionalArgs, run func(context.Context) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     use,
+		Short:   short,
+		Args:    args,
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return flags{cmd.Flags()}.readEnvironment() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := run(cmd.Context()); err != nil {
+				return runError{err}
+			}
+			return nil
+		},
+		DisableFlagsInUseLine: true,
+	}
+	define(cmd)
+	return cmd
+}
+
+// define sets what the flags of all commands have in common.
+func define(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolP("help", "h", false, "Show this.")
+}
+
+// runError is what went wrong once the command line was understood.
+type runError struct{ error }
+
+func (e runError) Unwrap() error { return e.error }
+
+// noArguments is for verbs that take flags alone.
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %s", args[0])
+	}
+	return nil
+}
+
+// argument is for verbs that take one argument, which goes to a variable.
+func argument(to *string, name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("expected %s", name)
+		}
+		*to = args[0]
+		return noArguments(cmd, args[1:])
+	}
+}
+
+// arguments is for verbs that take one argument or more.
+func arguments(to *[]string, name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("expected %s", name)
+		}
+		*to = args
+		return nil
+	}
 }
 
 // exitCode is an error that only sets the exit code: what there was to say has been said.
@@ -64,25 +144,31 @@ func ignore(err error) error {
 func init() { goruntime.LockOSThread() }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "shim" { // started by agents, not by people
-		os.Exit(shim.Main(os.Args[2:]))
+	if len(os.Args) > 1 && os.Args[1] == "shim" { // by agents that find no pintle-shim
+		os.Exit(program.Main(os.Args[2:]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	parsed := kong.Parse(&cli{}, kong.Name("pintle"), kong.ShortUsageOnError(),
-		kong.Description("Pintle is an open, self-hosted Amazon ECS for GPU workloads. Start with: pintle up --instances p3.16xlarge=2 --runtime process"),
-		kong.BindTo(ctx, (*context.Context)(nil)))
-	err := parsed.Run()
+	cmd, err := newRoot().ExecuteContextC(ctx)
+	os.Exit(report(cmd, err))
+}
+
+// report tells a person what went wrong, and returns the exit code: 2 for what cannot be read on the command line.
+func report(cmd *cobra.Command, err error) int {
+	var failed runError
 	var code exitCode
 	switch {
 	case err == nil:
+		return 0
+	case !errors.As(err, &failed):
+		fmt.Fprintf(os.Stderr, "pintle: error: %v\nRun \"%s --help\" for more information.\n", err, cmd.CommandPath())
+		return 2
 	case errors.As(err, &code):
-		os.Exit(int(code))
+		return int(code)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		fmt.Fprintln(os.Stderr, "pintle: no control plane answers. Start one with: pintle up. If it is elsewhere, say where with --endpoint or AWS_ENDPOINT_URL.")
-		os.Exit(1)
 	default:
 		fmt.Fprintln(os.Stderr, "pintle:", err)
-		os.Exit(1)
 	}
+	return 1
 }

@@ -14,20 +14,42 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/spf13/cobra"
 
 	"github.com/pintle/pintle/internal/sidecar"
 )
 
 type metricsCmd struct {
-	URL       string        `name:"url" env:"DCGM_EXPORTER_URL" default:"http://localhost:9400/metrics" help:"Where the dcgm-exporter answers."`
-	Namespace string        `default:"ECS/ContainerInsights/Prometheus" help:"CloudWatch namespace."`
-	Interval  time.Duration `default:"10s" help:"From one look to the next, 1s at least; below a minute the metrics are of high resolution."`
-	Metric    []string      `name:"metric" default:"DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_GPU_TEMP,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_DEV_FB_USED" help:"Metrics to put."`
-	By        []string      `name:"by" enum:"task,gpu" help:"Put them also by task (dimensions ClusterName and TaskId) or by GPU (ClusterName and UUID)."`
-	GPU       []string      `name:"gpu" placeholder:"UUID" help:"GPUs to look at, or all of the exporter's; default those that are pinned to the task, as DescribeTasks says."`
-	Cluster   string        `help:"Name of the cluster; default what the task metadata endpoint says."`
-	Service   string        `help:"Name of the service; default what the task metadata endpoint says."`
-	DryRun    bool          `help:"Look once, and print what would be put."`
+	URL       string
+	Namespace string
+	Interval  time.Duration
+	Metric    []string
+	By        []string
+	GPU       []string
+	Cluster   string
+	Service   string
+	DryRun    bool
+}
+
+// define defines the flags.
+func (c *metricsCmd) define(f flags) {
+	f.StringVar(&c.URL, "url", "http://localhost:9400/metrics", "Where the dcgm-exporter answers.")
+	f.env("url", "DCGM_EXPORTER_URL")
+	f.StringVar(&c.Namespace, "namespace", "ECS/ContainerInsights/Prometheus", "CloudWatch namespace.")
+	f.DurationVar(&c.Interval, "interval", 10*time.Second, "From one look to the next, 1s at least; below a minute the metrics are of high resolution.")
+	f.list(&c.Metric, "metric", "NAME,...", "DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_GPU_TEMP,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_DEV_FB_USED", "Metrics to put.")
+	f.list(&c.By, "by", "task|gpu", "", "Put them also by task (dimensions ClusterName and TaskId) or by GPU (ClusterName and UUID).", "task", "gpu")
+	f.list(&c.GPU, "gpu", "UUID", "", "GPUs to look at, or all of the exporter's; default those that are pinned to the task, as DescribeTasks says.")
+	f.StringVar(&c.Cluster, "cluster", "", "Name of the cluster; default what the task metadata endpoint says.")
+	f.StringVar(&c.Service, "service", "", "Name of the service; default what the task metadata endpoint says.")
+	f.BoolVar(&c.DryRun, "dry-run", false, "Look once, and print what would be put.")
+}
+
+// verb is the command line of the verb.
+func (c *metricsCmd) verb() *cobra.Command {
+	cmd := newVerb("metrics [flags]", "Put the metrics of a task's GPUs into CloudWatch: a sidecar, on Pintle and on AWS.", noArguments, c.Run)
+	c.define(flags{cmd.Flags()})
+	return cmd
 }
 
 // Run is a sidecar in a task: it puts the metrics of the task's GPUs until it is stopped.

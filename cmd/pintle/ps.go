@@ -11,11 +11,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/spf13/cobra"
 )
 
 type psCmd struct {
 	clientFlags
-	All bool `short:"a" help:"Also tasks that have stopped within the last hour."`
+	All bool
+}
+
+// define defines the flags.
+func (c *psCmd) define(f flags) {
+	c.clientFlags.define(f)
+	f.BoolVarP(&c.All, "all", "a", false, "Also tasks that have stopped within the last hour.")
+}
+
+// verb is the command line of the verb.
+func (c *psCmd) verb() *cobra.Command {
+	cmd := newVerb("ps [flags]", "List tasks.", noArguments, c.Run)
+	c.define(flags{cmd.Flags()})
+	return cmd
 }
 
 // Run lists tasks.

@@ -13,17 +13,68 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 type runCmd struct {
 	clientFlags
-	GPUs    int               `name:"gpus" default:"0" help:"How many GPUs to pin to it."`
-	CPU     int32             `name:"cpu" default:"1024" help:"CPU units, 1024 a core."`
-	Memory  int32             `default:"512" help:"Memory in MiB."`
-	Env     map[string]string `short:"e" help:"Environment variable, NAME=VALUE; repeat for more."`
-	Name    string            `help:"Family of the task definition; default made from the image."`
-	Image   string            `arg:"" help:"Image; the process runtime does not look at it."`
-	Command []string          `arg:"" optional:"" passthrough:"" help:"Command, and its arguments."`
+	GPUs    int
+	CPU     int32
+	Memory  int32
+	Env     map[string]string
+	Name    string
+	Image   string
+	Command []string
+}
+
+// define defines the flags.
+func (c *runCmd) define(f flags) {
+	c.clientFlags.define(f)
+	f.IntVar(&c.GPUs, "gpus", 0, "How many GPUs to pin to it.")
+	f.Int32Var(&c.CPU, "cpu", 1024, "CPU units, 1024 a core.")
+	f.Int32Var(&c.Memory, "memory", 512, "Memory in MiB.")
+	pairs(f, &c.Env, "env", "e", "NAME=VALUE", "Environment variable, NAME=VALUE; repeat for more.", asIs)
+	f.StringVar(&c.Name, "name", "", "Family of the task definition; default made from the image.")
+}
+
+// verb is the command line of the verb.
+func (c *runCmd) verb() *cobra.Command {
+	cmd := newVerb("run [flags] IMAGE [command…]", "Run a container, show its logs, and exit with its code.", c.arguments, c.Run)
+	cmd.Long = "The process runtime does not look at the image."
+	f := flags{cmd.Flags()}
+	f.SetInterspersed(false) // flags of the command are its own
+	c.define(f)
+	return cmd
+}
+
+// arguments takes the image and the command. Flags of pintle run may stand behind the image, too.
+func (c *runCmd) arguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("expected an image")
+	}
+	c.Image = args[0]
+	c.Command = args[1:]
+	if len(c.Command) == 0 || !isFlag(cmd.Flags(), c.Command[0]) {
+		return nil
+	}
+	if err := cmd.Flags().Parse(c.Command); err != nil {
+		return err
+	}
+	c.Command = cmd.Flags().Args()
+	if help, err := cmd.Flags().GetBool("help"); help || err != nil {
+		return pflag.ErrHelp // cobra has looked for it already
+	}
+	return nil
+}
+
+// isFlag reports whether an argument is one of the flags.
+func isFlag(f *pflag.FlagSet, arg string) bool {
+	if name, long := strings.CutPrefix(arg, "--"); long {
+		name, _, _ = strings.Cut(name, "=")
+		return name != "" && f.Lookup(name) != nil
+	}
+	return len(arg) > 1 && arg[0] == '-' && f.ShorthandLookup(arg[1:2]) != nil
 }
 
 // Run registers a task definition, runs it, shows its logs and exits with its code.

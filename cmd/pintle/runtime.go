@@ -16,6 +16,7 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/docker"
 	"github.com/pintle/pintle/internal/node/runtime/oci"
 	"github.com/pintle/pintle/internal/node/runtime/process"
+	"github.com/pintle/pintle/internal/node/runtime/shim"
 )
 
 // machine is what runs containers here, and gives tasks networks of their own where it can.
@@ -27,27 +28,26 @@ type machine struct {
 // machine opens the runtime that is asked for: Docker's, else runc, or plain processes by name alone.
 // Without any it says how to get one. What the runtime keeps itself lies in dir.
 func (f nodeFlags) machine(ctx context.Context, dir string) (machine, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return machine{}, err
-	}
-	shim := []string{self, "shim"}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	switch f.Runtime {
 	case "process":
-		rt, err := process.New(filepath.Join(dir, "processes"), shim)
+		beside, err := findShim(ctx)
+		if err != nil {
+			return machine{}, err
+		}
+		rt, err := process.New(filepath.Join(dir, "processes"), beside)
 		return machine{runtime: rt}, err
 	case "docker":
 		return f.docker(ctx, dir)
 	case "oci":
-		return f.oci(ctx, dir, shim)
+		return f.oci(ctx, dir)
 	}
 	m, dockerErr := f.docker(ctx, dir)
 	if dockerErr == nil {
 		return m, nil
 	}
-	m, ociErr := f.oci(ctx, dir, shim)
+	m, ociErr := f.oci(ctx, dir)
 	if ociErr == nil {
 		return m, nil
 	}
@@ -80,7 +80,11 @@ func (f nodeFlags) dockerNetworks(ctx context.Context, dir string, rt *docker.Ru
 	return docker.NewNetworks(rt, cni)
 }
 
-func (f nodeFlags) oci(ctx context.Context, dir string, shim []string) (machine, error) {
+func (f nodeFlags) oci(ctx context.Context, dir string) (machine, error) {
+	beside, err := findShim(ctx)
+	if err != nil {
+		return machine{}, err
+	}
 	bridge, err := f.bridge(ctx, filepath.Join(dir, "networks"))
 	if err != nil {
 		return machine{}, err
@@ -89,8 +93,21 @@ func (f nodeFlags) oci(ctx context.Context, dir string, shim []string) (machine,
 	if err != nil {
 		return machine{}, err
 	}
-	rt, err := oci.New(oci.Options{Dir: dir, Self: shim, Networks: bridge})
+	rt, err := oci.New(oci.Options{Dir: dir, Shim: beside, Networks: bridge})
 	return machine{rt, tasks}, err
+}
+
+// findShim is the program that stands beside each container. It says so where that is this one, which takes more memory.
+func findShim(ctx context.Context) (shim.Program, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p, reason := shim.Find(ctx, self)
+	if reason != nil {
+		slog.Warn("each container takes some MB more: there is no pintle-shim beside pintle that fits it", "reason", reason)
+	}
+	return p, nil
 }
 
 // taskNetworks are the networks of tasks of mode awsvpc: the user's own kind, or the machine's bridge.

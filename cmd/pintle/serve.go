@@ -3,10 +3,24 @@ package main
 import (
 	"context"
 	"fmt"
+
+	"github.com/spf13/cobra"
 )
 
 type serveCmd struct {
 	serverFlags
+}
+
+// define defines the flags.
+func (c *serveCmd) define(f flags) {
+	c.serverFlags.define(f)
+}
+
+// verb is the command line of the verb.
+func (c *serveCmd) verb() *cobra.Command {
+	cmd := newVerb("serve [flags]", "Run a control plane that nodes on other machines connect to.", noArguments, c.Run)
+	c.define(flags{cmd.Flags()})
+	return cmd
 }
 
 // Run serves a control plane without nodes of its own.

@@ -16,24 +16,47 @@ import (
 
 // serverFlags are what every control plane can be told.
 type serverFlags struct {
-	Listen  string        `default:"127.0.0.1:4566" help:"Address to listen on. Anything but loopback needs an access key."`
-	Data    string        `default:"~/.pintle" type:"path" help:"Directory for all state."`
-	Region  string        `default:"us-east-1" help:"AWS region to be."`
-	Account string        `default:"000000000000" help:"AWS account id to be."`
-	Lost    time.Duration `default:"5m" help:"How long a node may be away before its tasks are given up."`
+	Listen  string
+	Data    string
+	Region  string
+	Account string
+	Lost    time.Duration
 
-	Settle time.Duration `default:"40s" help:"How long a service's task must run before it counts as healthy, where it has no health check."`
+	Settle time.Duration
 
-	AdvertiseURL    string        `name:"advertise" help:"URL under which nodes reach this control plane; default http://LISTEN."`
-	AccessKeyID     string        `env:"PINTLE_ACCESS_KEY_ID" help:"Access key that callers sign with."`
-	SecretAccessKey string        `env:"PINTLE_SECRET_ACCESS_KEY" help:"Its secret. Better in the environment than on the command line."`
-	GPUMetrics      bool          `name:"gpu-metrics" default:"true" negatable:"" help:"Make CloudWatch metrics of the load of the nodes' GPUs; without, as on AWS, that is left to a sidecar or a collector."`
-	Reaction        string        `default:"faithful" enum:"faithful,fast" help:"How fast target tracking reacts: faithful, as AWS does (data points of a minute, three to scale out, fifteen to scale in), or fast (of ten seconds, one and six, looked at as they arrive; on queues by what comes, what waits and how long a task takes to start)."`
-	ScaleIn         time.Duration `placeholder:"DURATION" help:"For how long a capacity provider with managed scaling must need fewer instances before they go; default 15m, or 1m with --reaction fast."`
-	MaxMetrics      int           `default:"500000" help:"How many metrics are kept, at 700 bytes of memory each; those reported longest ago go first, but none of the last three hours."`
-	Verbose         bool          `short:"v" help:"Log more."`
+	AdvertiseURL    string
+	AccessKeyID     string
+	SecretAccessKey string
+	GPUMetrics      bool
+	Reaction        string
+	ScaleIn         time.Duration
+	MaxMetrics      int
+	Verbose         bool
 
 	fleetFlags
+}
+
+// define defines the flags.
+func (c *serverFlags) define(f flags) {
+	f.StringVar(&c.Listen, "listen", "127.0.0.1:4566", "Address to listen on. Anything but loopback needs an access key.")
+	f.path(&c.Data, "data", "DIRECTORY", "~/.pintle", "Directory for all state.")
+	f.StringVar(&c.Region, "region", "us-east-1", "AWS region to be.")
+	f.StringVar(&c.Account, "account", "000000000000", "AWS account id to be.")
+	f.DurationVar(&c.Lost, "lost", 5*time.Minute, "How long a node may be away before its tasks are given up.")
+	f.DurationVar(&c.Settle, "settle", 40*time.Second, "How long a service's task must run before it counts as healthy, where it has no health check.")
+	f.StringVar(&c.AdvertiseURL, "advertise", "", "URL under which nodes reach this control plane; default http://LISTEN.")
+	f.StringVar(&c.AccessKeyID, "access-key-id", "", "Access key that callers sign with.")
+	f.env("access-key-id", "PINTLE_ACCESS_KEY_ID")
+	f.StringVar(&c.SecretAccessKey, "secret-access-key", "", "Its secret. Better in the environment than on the command line.")
+	f.env("secret-access-key", "PINTLE_SECRET_ACCESS_KEY")
+	f.BoolVar(&c.GPUMetrics, "gpu-metrics", true, "Make CloudWatch metrics of the load of the nodes' GPUs; without, as on AWS, that is left to a sidecar or a collector.")
+	f.negation(&c.GPUMetrics, "no-gpu-metrics", "Make none.")
+	f.choice(&c.Reaction, "reaction", "faithful", "How fast target tracking reacts: faithful, as AWS does (data points of a minute, three to scale out, fifteen to scale in), or fast (of ten seconds, one and six, looked at as they arrive; on queues by what comes, what waits and how long a task takes to start).", "faithful", "fast")
+	f.DurationVar(&c.ScaleIn, "scale-in", 0, "For how long a capacity provider with managed scaling must need fewer instances before they go; default 15m, or 1m with --reaction fast.")
+	f.placeholder("scale-in", "DURATION")
+	f.IntVar(&c.MaxMetrics, "max-metrics", 500000, "How many metrics are kept, at 700 bytes of memory each; those reported longest ago go first, but none of the last three hours.")
+	f.BoolVarP(&c.Verbose, "verbose", "v", false, "Log more.")
+	c.fleetFlags.define(f)
 }
 
 // reaction is how fast the alarms of target tracking are.

@@ -19,6 +19,7 @@ import (
 	autoscalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/instancetype"
@@ -26,31 +27,62 @@ import (
 )
 
 type simCmd struct {
-	Trace    string                   `required:"" type:"existingfile" help:"CSV of requests, with a line of names. The first column is when each came: a date and time, or seconds."`
-	Work     map[string]time.Duration `placeholder:"COLUMN=TIME;…" help:"How long a request is worked on for each unit of a column: ContextTokens=125us;GeneratedTokens=30ms."`
-	Fixed    time.Duration            `help:"How long any request is worked on, besides."`
-	Length   time.Duration            `help:"How long the replay lasts; the trace is repeated, or cut. Default: as long as the trace."`
-	Slots    int                      `default:"1" help:"How many requests a task works on at a time."`
-	Start    time.Duration            `default:"30s" help:"How long a task takes to start."`
-	SLO      time.Duration            `name:"slo" default:"5s" help:"The longest that a request may wait."`
-	Policy   []string                 `required:"" type:"existingfile" sep:"none" placeholder:"FILE" help:"Policy to replay: what put-scaling-policy takes as --cli-input-json, with \"Alarms\" as put-metric-alarm takes them where it is step scaling; or a target tracking configuration alone. Once for each that is compared. The service is service/default/sim, the requests wait in the queue sim."`
-	Reaction []string                 `default:"faithful,fast" enum:"faithful,fast" help:"How fast the control plane reacts; each policy is replayed with each."`
-	Min      int                      `default:"1" help:"The service's least tasks."`
-	Max      int                      `default:"100" help:"The service's most tasks."`
-	Fleet    []string                 `default:"g4dn.xlarge=100" placeholder:"TYPE[=N],…" help:"The nodes that there are, by instance type."`
-	Task     string                   `name:"task-definition" type:"existingfile" placeholder:"FILE" help:"What register-task-definition takes; default one container with one GPU."`
-	Price    float64                  `help:"What a GPU costs an hour; adds a column."`
-	Timeline bool                     `help:"Also print what each policy did, and why."`
-	JSON     string                   `name:"json" placeholder:"FILE" help:"Write all of it as JSON; - for standard output instead of the table."`
-	Plot     string                   `placeholder:"FILE" help:"Draw tasks and waiting requests over time, as PNG."`
+	Trace    string
+	Work     map[string]time.Duration
+	Fixed    time.Duration
+	Length   time.Duration
+	Slots    int
+	Start    time.Duration
+	SLO      time.Duration
+	Policy   []string
+	Reaction []string
+	Min      int
+	Max      int
+	Fleet    []string
+	Task     string
+	Price    float64
+	Timeline bool
+	JSON     string
+	Plot     string
+}
+
+// define defines the flags.
+func (c *simCmd) define(f flags) {
+	f.file(&c.Trace, "trace", "CSV of requests, with a line of names. The first column is when each came: a date and time, or seconds.")
+	f.required("trace")
+	pairs(f, &c.Work, "work", "", "COLUMN=TIME;...", "How long a request is worked on for each unit of a column: ContextTokens=125us;GeneratedTokens=30ms.", time.ParseDuration)
+	f.DurationVar(&c.Fixed, "fixed", 0, "How long any request is worked on, besides.")
+	f.DurationVar(&c.Length, "length", 0, "How long the replay lasts; the trace is repeated, or cut. Default: as long as the trace.")
+	f.IntVar(&c.Slots, "slots", 1, "How many requests a task works on at a time.")
+	f.DurationVar(&c.Start, "start", 30*time.Second, "How long a task takes to start.")
+	f.DurationVar(&c.SLO, "slo", 5*time.Second, "The longest that a request may wait.")
+	f.files(&c.Policy, "policy", "Policy to replay: what put-scaling-policy takes as --cli-input-json, with \"Alarms\" as put-metric-alarm takes them where it is step scaling; or a target tracking configuration alone. Once for each that is compared. The service is service/default/sim, the requests wait in the queue sim.")
+	f.required("policy")
+	f.list(&c.Reaction, "reaction", "faithful|fast", "faithful,fast", "How fast the control plane reacts; each policy is replayed with each.", "faithful", "fast")
+	f.IntVar(&c.Min, "min", 1, "The service's least tasks.")
+	f.IntVar(&c.Max, "max", 100, "The service's most tasks.")
+	f.list(&c.Fleet, "fleet", "TYPE[=N],...", "g4dn.xlarge=100", "The nodes that there are, by instance type.")
+	f.file(&c.Task, "task-definition", "What register-task-definition takes; default one container with one GPU.")
+	f.Float64Var(&c.Price, "price", 0, "What a GPU costs an hour; adds a column.")
+	f.BoolVar(&c.Timeline, "timeline", false, "Also print what each policy did, and why.")
+	f.StringVar(&c.JSON, "json", "", "Write all of it as JSON; - for standard output instead of the table.")
+	f.placeholder("json", "FILE")
+	f.StringVar(&c.Plot, "plot", "", "Draw tasks and waiting requests over time, as SVG; FILE ends in .svg.")
+	f.placeholder("plot", "FILE")
 }
 
 // maxFleet is the most nodes of a replay, ECS's quota of container instances in a cluster.
 const maxFleet = 5000
 
-// Help is what --help says besides.
-func (c *simCmd) Help() string {
-	return `Each policy runs in the control plane itself, in simulated time. The metrics that policies can use:
+// verb is the command line of the verb.
+func (c *simCmd) verb() *cobra.Command {
+	cmd := newVerb("sim --trace FILE --policy FILE [flags]", "Replay a load against scaling policies in simulated time, and compare them.", noArguments, c.Run)
+	cmd.Long = simHelp
+	c.define(flags{cmd.Flags()})
+	return cmd
+}
+
+const simHelp = `Each policy runs in the control plane itself, in simulated time. The metrics that policies can use:
   ECS/ContainerInsights/Prometheus DCGM_FI_DEV_GPU_UTIL and AWS/ECS CPUUtilization: the part of the slots that are busy
   ECS/ContainerInsights RunningTaskCount            all by ClusterName default and ServiceName sim
   AWS/SQS ApproximateNumberOfMessagesVisible, ApproximateNumberOfMessagesNotVisible, NumberOfMessagesSent,
@@ -58,10 +90,12 @@ func (c *simCmd) Help() string {
 Yardsticks: the clairvoyant knows all requests beforehand, pays for the time that tasks take to start, and lets none wait;
 "peak, fixed" is as many tasks as the busiest moment needs, all the time. Requests that never had a slot count as beyond the SLO,
 and are not among the waits.`
-}
 
 // Run replays a load under each policy and compares.
 func (c *simCmd) Run(ctx context.Context) error {
+	if c.Plot != "" && !strings.EqualFold(filepath.Ext(c.Plot), ".svg") {
+		return fmt.Errorf("--plot %s: plots are SVG; name a file that ends in .svg", c.Plot)
+	}
 	scenario, err := c.scenario()
 	if err != nil {
 		return err

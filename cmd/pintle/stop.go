@@ -5,12 +5,26 @@ import (
 	"fmt"
 
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/spf13/cobra"
 )
 
 type stopCmd struct {
 	clientFlags
-	Reason string   `help:"Why, for describe-tasks."`
-	Tasks  []string `arg:"" name:"task" help:"Tasks by id or ARN."`
+	Reason string
+	Tasks  []string
+}
+
+// define defines the flags.
+func (c *stopCmd) define(f flags) {
+	c.clientFlags.define(f)
+	f.StringVar(&c.Reason, "reason", "", "Why, for describe-tasks.")
+}
+
+// verb is the command line of the verb.
+func (c *stopCmd) verb() *cobra.Command {
+	cmd := newVerb("stop [flags] TASK…", "Stop tasks.", arguments(&c.Tasks, "tasks, by id or ARN"), c.Run)
+	c.define(flags{cmd.Flags()})
+	return cmd
 }
 
 // Run asks tasks to stop.

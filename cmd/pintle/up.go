@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/instancetype"
@@ -21,7 +22,21 @@ import (
 type upCmd struct {
 	serverFlags
 	nodeFlags
-	Instances []string `placeholder:"TYPE[=N],…" help:"Simulated nodes by instance type, such as p3.16xlarge=2,c5.2xlarge; default this machine with the GPUs that it has."`
+	Instances []string
+}
+
+// define defines the flags.
+func (c *upCmd) define(f flags) {
+	c.serverFlags.define(f)
+	c.nodeFlags.define(f)
+	f.list(&c.Instances, "instances", "TYPE[=N],...", "", "Simulated nodes by instance type, such as p3.16xlarge=2,c5.2xlarge; default this machine with the GPUs that it has.")
+}
+
+// verb is the command line of the verb.
+func (c *upCmd) verb() *cobra.Command {
+	cmd := newVerb("up [flags]", "Run a control plane and its nodes on this machine.", noArguments, c.Run)
+	c.define(flags{cmd.Flags()})
+	return cmd
 }
 
 // Run runs a control plane and its nodes in one process. When it is interrupted it stops its tasks.

@@ -20,46 +20,100 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"github.com/docker/go-units"
+	"github.com/spf13/cobra"
 
 	"github.com/pintle/pintle/internal/sidecar"
 	"github.com/pintle/pintle/internal/worker"
 )
 
 type workerCmd struct {
-	Command []string `arg:"" name:"cmd" passthrough:"" help:"What works on each message."`
+	Command []string
 
-	Queue string `name:"queue-url" env:"QUEUE_URL" required:"" help:"The SQS queue. Where it is, and S3, says AWS_ENDPOINT_URL, as to every AWS client; AWS itself without it."`
-	Input string `default:"s3" enum:"s3,body" help:"What a message is: an S3 event, whose objects are the inputs, or the input itself."`
-	Mode  string `default:"argument" enum:"argument,stdin,lines" help:"How CMD gets an input: as a file whose path is its last argument, on standard input, or as a line of JSON, in which case it stays for the next."`
+	Queue string
+	Input string
+	Mode  string
 
-	ResultBucket string `env:"RESULT_BUCKET" help:"The S3 bucket for results; without one CMD's output goes to this one's."`
-	ResultPrefix string `env:"RESULT_PREFIX" help:"Before the keys of results."`
+	ResultBucket string
+	ResultPrefix string
 
-	Batch       int           `default:"1" help:"Messages to receive at once, 10 at most. In mode lines CMD gets them together."`
-	Parallel    int           `default:"1" help:"Batches to work on at once, each with a CMD of its own."`
-	Wait        time.Duration `default:"20s" help:"How long a receive waits for messages, 20s at most."`
-	Visibility  time.Duration `default:"2m" help:"How long a message stays invisible to others if this worker dies; extended at half of it while CMD works, up to SQS's 12 hours."`
-	Timeout     time.Duration `help:"How long CMD may take for an input, or in mode lines for a batch; then it is ended. Default: 12 hours."`
-	RetryDelay  time.Duration `default:"5s" help:"How long a message that failed waits for the next try; doubled each time, up to 15m."`
-	StopTimeout time.Duration `default:"30s" help:"The container's stopTimeout: what is not done 5s before it is over is given back."`
+	Batch       int
+	Parallel    int
+	Wait        time.Duration
+	Visibility  time.Duration
+	Timeout     time.Duration
+	RetryDelay  time.Duration
+	StopTimeout time.Duration
 
-	DeadLetterQueue string `name:"dead-letter-queue-url" help:"Where messages go that have failed often enough; default the queue's own, from its redrive policy."`
-	MaxReceives     int    `help:"How often is enough; default what the redrive policy says."`
+	DeadLetterQueue string
+	MaxReceives     int
 
-	TempDir   string   `type:"existingdir" help:"Where objects and results lie while CMD works."`
-	MaxInput  byteSize `default:"1GiB" help:"The most that CMD's inputs may have together."`
-	MaxOutput byteSize `default:"1GiB" help:"The most that its results may have together, 5GiB at most. The disk holds --parallel times both."`
+	TempDir   string
+	MaxInput  int64
+	MaxOutput int64
 
-	NoProtection    bool          `help:"Leave the task's scale-in protection alone."`
-	MetricsInterval time.Duration `default:"1m" help:"How often to put the backlog per task into CloudWatch; 0 never."`
-	Cluster         string        `help:"Cluster of the service that works off the queue; default what the task metadata endpoint says."`
-	Service         string        `help:"Its name; default what the task metadata endpoint says."`
+	NoProtection    bool
+	MetricsInterval time.Duration
+	Cluster         string
+	Service         string
 }
 
-// Help is what --help says besides.
-func (c *workerCmd) Help() string {
-	return `A message is deleted once CMD has succeeded for all of it and the results are uploaded, and not before. It may be worked on more than
+// define defines the flags.
+func (c *workerCmd) define(f flags) {
+	f.StringVar(&c.Queue, "queue-url", "", "The SQS queue. Where it is, and S3, says AWS_ENDPOINT_URL, as to every AWS client; AWS itself without it.")
+	f.env("queue-url", "QUEUE_URL")
+	f.required("queue-url")
+	f.choice(&c.Input, "input", "s3", "What a message is: an S3 event, whose objects are the inputs, or the input itself.", "s3", "body")
+	f.choice(&c.Mode, "mode", "argument", "How CMD gets an input: as a file whose path is its last argument, on standard input, or as a line of JSON, in which case it stays for the next.", "argument", "stdin", "lines")
+	f.StringVar(&c.ResultBucket, "result-bucket", "", "The S3 bucket for results; without one CMD's output goes to this one's.")
+	f.env("result-bucket", "RESULT_BUCKET")
+	f.StringVar(&c.ResultPrefix, "result-prefix", "", "Before the keys of results.")
+	f.env("result-prefix", "RESULT_PREFIX")
+	f.IntVar(&c.Batch, "batch", 1, "Messages to receive at once, 10 at most. In mode lines CMD gets them together.")
+	f.IntVar(&c.Parallel, "parallel", 1, "Batches to work on at once, each with a CMD of its own.")
+	f.DurationVar(&c.Wait, "wait", 20*time.Second, "How long a receive waits for messages, 20s at most.")
+	f.DurationVar(&c.Visibility, "visibility", 2*time.Minute, "How long a message stays invisible to others if this worker dies; extended at half of it while CMD works, up to SQS's 12 hours.")
+	f.DurationVar(&c.Timeout, "timeout", 0, "How long CMD may take for an input, or in mode lines for a batch; then it is ended. Default: 12 hours.")
+	f.DurationVar(&c.RetryDelay, "retry-delay", 5*time.Second, "How long a message that failed waits for the next try; doubled each time, up to 15m.")
+	f.DurationVar(&c.StopTimeout, "stop-timeout", 30*time.Second, "The container's stopTimeout: what is not done 5s before it is over is given back.")
+	f.StringVar(&c.DeadLetterQueue, "dead-letter-queue-url", "", "Where messages go that have failed often enough; default the queue's own, from its redrive policy.")
+	f.IntVar(&c.MaxReceives, "max-receives", 0, "How often is enough; default what the redrive policy says.")
+	f.directory(&c.TempDir, "temp-dir", "Where objects and results lie while CMD works.")
+	f.bytes(&c.MaxInput, "max-input", 1<<30, "The most that CMD's inputs may have together.")
+	f.bytes(&c.MaxOutput, "max-output", 1<<30, "The most that its results may have together, 5GiB at most. The disk holds --parallel times both.")
+	f.BoolVar(&c.NoProtection, "no-protection", false, "Leave the task's scale-in protection alone.")
+	f.DurationVar(&c.MetricsInterval, "metrics-interval", time.Minute, "How often to put the backlog per task into CloudWatch; 0 never.")
+	f.StringVar(&c.Cluster, "cluster", "", "Cluster of the service that works off the queue; default what the task metadata endpoint says.")
+	f.StringVar(&c.Service, "service", "", "Its name; default what the task metadata endpoint says.")
+}
+
+// verb is the command line of the verb.
+func (c *workerCmd) verb() *cobra.Command {
+	const short = "Have a command work off an SQS queue, and lose no message: a container's command, on Pintle and on AWS."
+	cmd := newVerb("worker --queue-url URL [flags] -- CMD [argument…]", short, c.command, c.Run)
+	cmd.Long = workerHelp
+	f := flags{cmd.Flags()}
+	f.SetInterspersed(false) // flags after CMD are its own
+	c.define(f)
+	readEnvironment := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if err := readEnvironment(cmd, args); err != nil {
+			return err
+		}
+		return c.Validate()
+	}
+	return cmd
+}
+
+// command takes what works on each message.
+func (c *workerCmd) command(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("which command? pintle worker -- CMD")
+	}
+	c.Command = args
+	return nil
+}
+
+const workerHelp = `A message is deleted once CMD has succeeded for all of it and the results are uploaded, and not before. It may be worked on more than
 once, as SQS has it: so CMD must stand that. Events of S3 tests, of removed objects and of results are deleted.
 
 CMD succeeds with exit code 0. Its environment has PINTLE_BUCKET, PINTLE_KEY, PINTLE_MESSAGE_ID, PINTLE_RECEIVE_COUNT and PINTLE_RESULT_DIR.
@@ -79,15 +133,14 @@ large), is sent to the dead-letter queue with the attributes Reason, SourceMessa
 allowed, SQS moves it there without. To move such messages back, start-message-move-task needs a --destination-arn.
 
 While there is work the task is protected from scale-in, through ECS_AGENT_URI, and no longer than 20 minutes if this is killed. On SIGTERM no
-more messages are received, and what is under way is finished. Exit code: 0; 2 if work had to be given back; 1 if CMD or the queue is not
-to be had.
+more messages are received, and what is under way is finished. Exit code: 0; 2 if work had to be given back, or the
+command line cannot be read; 1 if CMD or the queue is not to be had.
 
 Metric: Pintle/Worker BacklogPerTask by ClusterName, ServiceName and QueueName: messages that wait, by running tasks.
 
 The task role needs sqs:ReceiveMessage, DeleteMessage, ChangeMessageVisibility and GetQueueAttributes; of the dead-letter queue sqs:SendMessage
 and GetQueueUrl; s3:GetObject (with ListBucket, an object that is not there is told from one that must not be read), s3:PutObject;
 ecs:UpdateTaskProtection, ecs:DescribeServices; cloudwatch:PutMetricData.`
-}
 
 // Validate checks what the flags say beyond their types.
 func (c *workerCmd) Validate() error {
@@ -120,12 +173,6 @@ func (c *workerCmd) Validate() error {
 // Run works off a queue until it is stopped.
 func (c *workerCmd) Run(ctx context.Context) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if c.Command[0] == "--" {
-		c.Command = c.Command[1:]
-	}
-	if len(c.Command) == 0 {
-		return errors.New("which command? pintle worker -- CMD")
-	}
 	if _, err := exec.LookPath(c.Command[0]); err != nil {
 		return err
 	}
@@ -152,7 +199,7 @@ func (c *workerCmd) Run(ctx context.Context) error {
 		Runner: c.runner(log), Log: log, Queue: c.Queue, DeadLetters: letters, Bodies: c.Input == "body",
 		Results: worker.Results{Bucket: c.ResultBucket, Prefix: c.ResultPrefix, Suffix: ".out"},
 		Batch:   c.Batch, Parallel: c.Parallel, Wait: c.Wait, Visibility: c.Visibility, Timeout: c.Timeout, RetryDelay: c.RetryDelay,
-		StopTimeout: c.StopTimeout, TempDir: c.TempDir, MaxInput: int64(c.MaxInput), MaxOutput: int64(c.MaxOutput),
+		StopTimeout: c.StopTimeout, TempDir: c.TempDir, MaxInput: c.MaxInput, MaxOutput: c.MaxOutput,
 	}
 	if c.Mode == "lines" {
 		o.Suffix = ".json"
@@ -251,17 +298,4 @@ func (c *workerCmd) backlog(ctx context.Context, cfg aws.Config, queue *sqs.Clie
 		}).Run(ctx)
 	}()
 	return func() { cancel(); <-done }
-}
-
-// byteSize is a size as people write it: 512MiB.
-type byteSize int64
-
-// UnmarshalText is kong's.
-func (b *byteSize) UnmarshalText(text []byte) error {
-	n, err := units.RAMInBytes(string(text))
-	if err == nil && n <= 0 {
-		err = fmt.Errorf("%s is no size", text)
-	}
-	*b = byteSize(n)
-	return err
 }

@@ -97,6 +97,7 @@ func putAlarm(tx *state.Tx, before, a *state.Alarm, now time.Time) {
 		return
 	}
 	a.Keep(before)
+	a.OwePolicies()
 	tx.Alarms.Put(a)
 	tx.AddAlarmHistory(a, types.HistoryItemTypeConfigurationUpdate, fmt.Sprintf("Alarm %q updated", a.Name()),
 		map[string]any{"version": "1.0", "type": "Update", "updatedAlarm": configuration(a)}, now)

@@ -10,13 +10,13 @@ import (
 
 	"github.com/pintle/pintle/internal/ecs/nodelink"
 	"github.com/pintle/pintle/internal/state"
-	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // Options are what the console needs besides the store and the nodes.
 type Options struct {
 	Version  string
-	Verifier *wire.Verifier // nil where any credentials will do
+	Verifier *sign.Verifier // nil where any credentials will do
 }
 
 // Console serves Pintle's own paths.
@@ -57,7 +57,7 @@ func (c *Console) signed(serve func(ctx context.Context, w http.ResponseWriter, 
 			return
 		}
 		if v := c.opts.Verifier; v != nil {
-			_, err := v.Verify(r.Context(), "pintle", wire.Signed{
+			_, err := v.Verify(r.Context(), "pintle", sign.Signed{
 				Method: r.Method, Path: r.URL.EscapedPath(), RawQuery: r.URL.RawQuery, Host: r.Host, Header: r.Header, Body: body,
 			})
 			if err != nil {

@@ -1,8 +1,12 @@
 package ecs
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire"
 )
 
 // BenchmarkRunTask places a task and commits it durably, on a cluster of GPU nodes.
@@ -72,5 +77,57 @@ func addNode(b *testing.B, s *Service, store *state.Store) {
 	})
 	if err != nil {
 		b.Fatal(err)
+	}
+}
+
+// BenchmarkDescribeTasks describes the same hundred tasks, from the request's body to the answer's.
+func BenchmarkDescribeTasks(b *testing.B) {
+	journal, err := state.OpenSQLite(b.Context(), b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	scheduler := scheduler.New(1)
+	store, err := state.Open(b.Context(), journal, scheduler)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+	if _, err := s.CreateCluster(b.Context(), &ecs.CreateClusterInput{}); err != nil {
+		b.Fatal(err)
+	}
+	addNode(b, s, store)
+	family := &ecs.RegisterTaskDefinitionInput{Family: aws.String("f"), ContainerDefinitions: []types.ContainerDefinition{
+		{Name: aws.String("main"), Image: aws.String("i"), Cpu: 1, Memory: aws.Int32(4)},
+	}}
+	if _, err := s.RegisterTaskDefinition(b.Context(), family); err != nil {
+		b.Fatal(err)
+	}
+	var arns []string
+	for len(arns) < maxPage {
+		out, err := s.RunTask(b.Context(), &ecs.RunTaskInput{TaskDefinition: aws.String("f"), Count: aws.Int32(10)})
+		if err != nil || len(out.Tasks) != 10 {
+			b.Fatal(out, err)
+		}
+		for _, t := range out.Tasks {
+			arns = append(arns, *t.TaskArn)
+		}
+	}
+	h, err := wire.New(wire.Options{}, wire.ECS(s))
+	if err != nil {
+		b.Fatal(err)
+	}
+	body := `{"tasks":["` + strings.Join(arns, `","`) + `"]}`
+	var out bytes.Buffer
+	b.ReportAllocs()
+	for b.Loop() {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		r.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113.DescribeTasks")
+		out.Reset()
+		w := &httptest.ResponseRecorder{Body: &out}
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusOK || out.Len() < 100*len(arns) {
+			b.Fatal(w)
+		}
 	}
 }

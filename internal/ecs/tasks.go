@@ -55,31 +55,65 @@ func (s *Service) StopTask(ctx context.Context, in *ecs.StopTaskInput) (*ecs.Sto
 
 // DescribeTasks describes tasks; those that are not there are failures.
 func (s *Service) DescribeTasks(_ context.Context, in *ecs.DescribeTasksInput) (*ecs.DescribeTasksOutput, error) {
+	rows, failures, err := s.findTasks(in)
+	if err != nil {
+		return nil, err
+	}
+	out := &ecs.DescribeTasksOutput{Tasks: make([]types.Task, 0, len(rows)), Failures: failures}
+	for _, row := range rows {
+		task := *row
+		if !slices.Contains(in.Include, types.TaskFieldTags) {
+			task.Tags = []types.Tag{}
+		}
+		out.Tasks = append(out.Tasks, task)
+	}
+	return out, nil
+}
+
+// describedTasks is a DescribeTasksOutput on the wire. Its tasks are rows of the state, which are never modified.
+type describedTasks struct {
+	Failures []types.Failure
+	Tasks    []*types.Task `wire:"kept"`
+	Untagged []*types.Task `wire:"kept,as=Tasks,empty=Tags"` // instead of Tasks, where tags were not asked for
+}
+
+// describeTasksRows is DescribeTasks for clients on the network, who ask for many tasks many times: the rows are
+// not copied, and their JSON is kept.
+func (s *Service) describeTasksRows(_ context.Context, in *ecs.DescribeTasksInput) (*describedTasks, error) {
+	rows, failures, err := s.findTasks(in)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(in.Include, types.TaskFieldTags) {
+		return &describedTasks{Failures: failures, Tasks: rows}, nil
+	}
+	return &describedTasks{Failures: failures, Untagged: rows}, nil
+}
+
+// findTasks finds the tasks that the input names.
+func (s *Service) findTasks(in *ecs.DescribeTasksInput) ([]*types.Task, []types.Failure, error) {
 	if len(in.Tasks) == 0 {
-		return nil, invalidParameter("Tasks cannot be empty.")
+		return nil, nil, invalidParameter("Tasks cannot be empty.")
 	}
 	if len(in.Tasks) > maxPage {
-		return nil, invalidParameter("tasks has %d members, at most %d are allowed.", len(in.Tasks), maxPage)
+		return nil, nil, invalidParameter("tasks has %d members, at most %d are allowed.", len(in.Tasks), maxPage)
 	}
 	v := s.store.View()
 	c, err := s.activeCluster(v, in.Cluster)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	tags := slices.Contains(in.Include, types.TaskFieldTags)
-	out := &ecs.DescribeTasksOutput{Tasks: make([]types.Task, 0, len(in.Tasks)), Failures: []types.Failure{}}
+	rows := make([]*types.Task, 0, len(in.Tasks))
+	failures := []types.Failure{}
 	for _, name := range in.Tasks {
 		row := s.findTask(v, *c.ClusterArn, name)
 		if row == nil {
-			out.Failures = append(out.Failures, missing(inCluster(*c.ClusterArn, "task", name)))
+			failures = append(failures, missing(inCluster(*c.ClusterArn, "task", name)))
 			continue
 		}
-		out.Tasks = append(out.Tasks, row.Task)
-		if !tags {
-			out.Tasks[len(out.Tasks)-1].Tags = []types.Tag{}
-		}
+		rows = append(rows, &row.Task)
 	}
-	return out, nil
+	return rows, failures, nil
 }
 
 // ListTasks lists the ARNs of a cluster's tasks, by default those that are wanted RUNNING.

@@ -3,6 +3,7 @@ package logs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,11 +39,12 @@ func (s *Service) PutLogEvents(ctx context.Context, in *cloudwatchlogs.PutLogEve
 	}
 	now := s.now()
 	events, rejected := accept(in.LogEvents, now, g.RetentionDays)
-	if err := s.store.Append(*in.LogGroupName, *in.LogStreamName, now, events); err != nil {
-		return nil, failure(err)
-	}
-	if err := s.extract(ctx, events); err != nil {
+	owed, err := s.owe(ctx, events)
+	if err != nil {
 		return nil, err
+	}
+	if err := s.store.Append(*in.LogGroupName, *in.LogStreamName, now, events); err != nil {
+		return nil, errors.Join(failure(err), s.disown(ctx, owed))
 	}
 	return &cloudwatchlogs.PutLogEventsOutput{NextSequenceToken: aws.String(sequenceToken), RejectedLogEventsInfo: rejected}, nil
 }

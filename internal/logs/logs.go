@@ -21,8 +21,8 @@ type Options struct {
 	Region  string
 	Account string
 	Now     func() time.Time
-	// Metrics gets the metrics that events carry in the embedded metric format; nil leaves them there.
-	Metrics Metrics
+	// Outbox gets the metrics that events carry in the embedded metric format; nil leaves them there.
+	Outbox Outbox
 }
 
 // Service is CloudWatch Logs for one account in one region.

@@ -2,15 +2,19 @@ package logs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	metrictypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/logs/emf"
 	"github.com/pintle/pintle/internal/logs/streams"
 )
@@ -20,34 +24,68 @@ type Metrics interface {
 	PutMetricData(context.Context, *cloudwatch.PutMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error)
 }
 
-// maxData is the most metrics of one call of PutMetricData.
-const maxData = 1000
+// Outbox keeps what is owed until it is told.
+type Outbox interface {
+	Owe(ctx context.Context, debts []delivery.Debt) ([]delivery.Debt, error)
+	Settle(ctx context.Context, d delivery.Debt, outcome error) error
+}
 
-// extract hands on the metrics of events that are in the embedded metric format. What CloudWatch refuses
-// stays what it was, a line of a log.
-func (s *Service) extract(ctx context.Context, events []streams.Event) error {
-	if s.opts.Metrics == nil {
-		return nil
-	}
+const (
+	// maxData is the most metrics of one call of PutMetricData.
+	maxData = 1000
+	// metricsArn is the destination of metrics, as debts name it.
+	metricsArn = "arn:aws:cloudwatch:::metrics"
+	// patience is for how long metrics are tried that CloudWatch does not take.
+	patience = 24 * time.Hour
+)
+
+// owe writes down that CloudWatch is to get the metrics of events that are in the embedded metric format. It does so before the events
+// are kept, so that a call which was answered loses neither.
+func (s *Service) owe(ctx context.Context, events []streams.Event) ([]delivery.Debt, error) {
 	found := map[string][]metrictypes.MetricDatum{} // by namespace
 	for _, e := range events {
 		for _, m := range emf.Parse(e.Message) {
 			found[m.Namespace] = append(found[m.Namespace], datum(m))
 		}
 	}
+	if s.opts.Outbox == nil || len(found) == 0 {
+		return nil, nil
+	}
+	var debts []delivery.Debt
 	for _, namespace := range slices.Sorted(maps.Keys(found)) {
 		for data := range slices.Chunk(found[namespace], maxData) {
-			if err := s.put(ctx, namespace, data); err != nil {
-				return err
+			body, err := json.Marshal(cloudwatch.PutMetricDataInput{Namespace: &namespace, MetricData: data})
+			if err != nil {
+				return nil, err
 			}
+			debts = append(debts, delivery.Debt{Destination: metricsArn, Body: string(body), Until: s.opts.Now().Add(patience)})
 		}
 	}
-	return nil
+	return s.opts.Outbox.Owe(ctx, debts)
+}
+
+// disown strikes out what is owed for events that were not kept.
+func (s *Service) disown(ctx context.Context, debts []delivery.Debt) (err error) {
+	for _, d := range debts {
+		err = errors.Join(err, s.opts.Outbox.Settle(context.WithoutCancel(ctx), d, nil))
+	}
+	return err
+}
+
+// ToMetrics tells CloudWatch the metrics of events. What it refuses stays what it was, a line of a log.
+func ToMetrics(metrics Metrics) delivery.Route {
+	return delivery.Route{Prefix: metricsArn, Tell: func(ctx context.Context, d delivery.Debt) error {
+		var in cloudwatch.PutMetricDataInput
+		if err := json.Unmarshal([]byte(d.Body), &in); err != nil {
+			return fmt.Errorf("%w: %w", delivery.ErrGone, err)
+		}
+		return put(ctx, metrics, *in.Namespace, in.MetricData)
+	}}
 }
 
 // put puts metrics, one by one where CloudWatch refuses them together.
-func (s *Service) put(ctx context.Context, namespace string, data []metrictypes.MetricDatum) error {
-	_, err := s.opts.Metrics.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: &namespace, MetricData: data})
+func put(ctx context.Context, metrics Metrics, namespace string, data []metrictypes.MetricDatum) error {
+	_, err := metrics.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: &namespace, MetricData: data})
 	var refused smithy.APIError
 	if err == nil || !errors.As(err, &refused) {
 		return err
@@ -56,7 +94,7 @@ func (s *Service) put(ctx context.Context, namespace string, data []metrictypes.
 		return nil
 	}
 	for _, d := range data {
-		if err := s.put(ctx, namespace, []metrictypes.MetricDatum{d}); err != nil {
+		if err := put(ctx, metrics, namespace, []metrictypes.MetricDatum{d}); err != nil {
 			return err
 		}
 	}

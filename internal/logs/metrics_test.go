@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/logs/streams"
 )
 
@@ -45,8 +47,9 @@ func TestEventsCarryMetrics(t *testing.T) {
 	}
 	defer store.Close() //nolint:errcheck // the test is over
 	metrics := &fakeMetrics{}
+	box := &outbox{}
 	now := time.Now()
-	s := New(store, Options{Now: func() time.Time { return now }, Metrics: metrics})
+	s := New(store, Options{Now: func() time.Time { return now }, Outbox: box})
 	if err := store.CreateGroup(streams.Group{Name: "g"}); err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +70,9 @@ func TestEventsCarryMetrics(t *testing.T) {
 	if err := send("plain", line("n", "a", 1), line("m", "c", 3), line("n", "b", 2)); err != nil {
 		t.Fatal(err)
 	}
+	if err := box.tell(t.Context(), metrics); err != nil {
+		t.Error(err)
+	}
 	if got := strings.Join(metrics.got, "; "); got != "m: c[3]; n: a[1] b[2]" {
 		t.Errorf("got %s", got)
 	}
@@ -74,12 +80,22 @@ func TestEventsCarryMetrics(t *testing.T) {
 	if err := send(line("n", "a", 1), line("n", "bad", 1), line("n", "b", 2), `{"_aws":{"CloudWatchMetrics":7}}`); err != nil {
 		t.Fatal(err)
 	}
+	if err := box.tell(t.Context(), metrics); err != nil {
+		t.Error(err)
+	}
 	if got := strings.Join(metrics.got, "; "); got != "n: a[1]; n: b[2]" {
 		t.Errorf("got %s", got)
 	}
 	metrics.broken = true
-	if err := send(line("n", "a", 1)); err == nil {
-		t.Error("a metric that could not be kept was acknowledged")
+	if err := send(line("n", "a", 1)); err != nil { // CloudWatch's failure is not its caller's, who would send the events again
+		t.Error(err)
+	}
+	if err := box.tell(t.Context(), metrics); err == nil {
+		t.Error("a metric that could not be kept is owed no more")
+	}
+	box.full = true
+	if err := send(line("n", "a", 1)); err == nil { // the events are not kept either
+		t.Error("a metric that could not be owed was acknowledged")
 	}
 	if err := send("plain"); err != nil {
 		t.Error(err)
@@ -88,4 +104,59 @@ func TestEventsCarryMetrics(t *testing.T) {
 	if err != nil || len(events) != 10 {
 		t.Errorf("%d lines are kept, %v", len(events), err)
 	}
+}
+
+// TestDisowned: metrics of events that were not kept are owed to nobody.
+func TestDisowned(t *testing.T) {
+	store, err := streams.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close() //nolint:errcheck // the test is over
+	box := &outbox{}
+	s := New(store, Options{Now: time.Now, Outbox: box})
+	if err := store.CreateGroup(streams.Group{Name: "g"}); err != nil {
+		t.Fatal(err)
+	}
+	line := fmt.Sprintf(`{"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":"n","Metrics":[{"Name":"a"}]}]},"a":1}`, time.Now().UnixMilli())
+	_, err = s.PutLogEvents(t.Context(), &cloudwatchlogs.PutLogEventsInput{
+		LogGroupName: aws.String("g"), LogStreamName: aws.String("none"),
+		LogEvents: []types.InputLogEvent{{Timestamp: aws.Int64(time.Now().UnixMilli()), Message: &line}},
+	})
+	if err == nil || len(box.debts) != 0 || box.owed != 1 {
+		t.Errorf("%d debts were made, and %d are left, %v", box.owed, len(box.debts), err)
+	}
+}
+
+// outbox keeps debts in a list.
+type outbox struct {
+	debts []delivery.Debt
+	owed  int
+	full  bool
+}
+
+func (o *outbox) Owe(_ context.Context, debts []delivery.Debt) ([]delivery.Debt, error) {
+	if o.full {
+		return nil, errors.New("the disk is full")
+	}
+	for i := range debts {
+		o.owed++
+		debts[i].ID = fmt.Sprint(o.owed)
+	}
+	o.debts = append(o.debts, debts...)
+	return debts, nil
+}
+
+func (o *outbox) Settle(_ context.Context, d delivery.Debt, _ error) error {
+	o.debts = slices.DeleteFunc(o.debts, func(other delivery.Debt) bool { return other.ID == d.ID })
+	return nil
+}
+
+// tell tells what is owed.
+func (o *outbox) tell(ctx context.Context, metrics Metrics) (err error) {
+	for _, d := range o.debts {
+		err = errors.Join(err, ToMetrics(metrics).Tell(ctx, d))
+	}
+	o.debts = nil
+	return err
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/iam/sts"
-	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // Who may call, and how many.
@@ -53,7 +53,7 @@ func maxConnections() int {
 }
 
 // newVerifier checks signatures wherever somebody else could call; on loopback it is nil unless there is a key.
-func (p *Plane) newVerifier() (*wire.Verifier, error) {
+func (p *Plane) newVerifier() (*sign.Verifier, error) {
 	o := p.options
 	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *Plane) newVerifier() (*wire.Verifier, error) {
 	ip := net.ParseIP(host)
 	local := host == "localhost" || ip != nil && ip.IsLoopback()
 	if o.AccessKeyID != "" && o.SecretAccessKey != "" {
-		return &wire.Verifier{Region: o.Region, Lookup: p.lookup}, nil
+		return &sign.Verifier{Region: o.Region, Lookup: p.lookup}, nil
 	}
 	if local {
 		return nil, nil
@@ -71,15 +71,15 @@ func (p *Plane) newVerifier() (*wire.Verifier, error) {
 }
 
 // lookup returns the secret of an access key: the operator's, or one that was issued to a task.
-func (p *Plane) lookup(_ context.Context, id, token string) (wire.Credential, error) {
+func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, error) {
 	if id == p.options.AccessKeyID {
-		return wire.Credential{SecretAccessKey: p.options.SecretAccessKey, Arn: "arn:aws:iam::" + p.options.Account + ":root"}, nil
+		return sign.Credential{SecretAccessKey: p.options.SecretAccessKey, Arn: "arn:aws:iam::" + p.options.Account + ":root"}, nil
 	}
 	secret, arn, expires, err := p.issuer.Lookup(id, token)
 	if err != nil {
-		return wire.Credential{}, wire.ErrUnknownKey
+		return sign.Credential{}, sign.ErrUnknownKey
 	}
-	return wire.Credential{SecretAccessKey: secret, SessionToken: token, Arn: arn, Expires: expires}, nil
+	return sign.Credential{SecretAccessKey: secret, SessionToken: token, Arn: arn, Expires: expires}, nil
 }
 
 // taskKey is the key that task credentials are made with. It is made once, and lasts.

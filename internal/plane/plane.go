@@ -41,6 +41,7 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // Options are what a control plane can be told.
@@ -113,7 +114,7 @@ type Plane struct {
 	log      *slog.Logger
 	listener net.Listener
 	issuer   *sts.Issuer
-	verifier *wire.Verifier // nil where any credentials will do
+	verifier *sign.Verifier // nil where any credentials will do
 	handler  *wire.Handler
 	front    http.Handler // the handler, guarded where any credentials will do
 	list     []Service

@@ -22,11 +22,11 @@ import (
 	"github.com/pintle/pintle/internal/logs"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/expiry"
-	"github.com/pintle/pintle/internal/s3/notifications"
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/state/sweep"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // Service is one of the services that a control plane consists of: what answers, where it has an API, and what runs.
@@ -44,10 +44,10 @@ func (p *Plane) services() []Service {
 		{wire.ApplicationAutoScaling(p.ApplicationAutoScaling), loops(p.Scaler.Run)},
 		{wire.CloudWatch(p.CloudWatch), loops(p.runAlarms, p.meter.Run, p.meterQueues)},
 		{wire.Logs(p.Logs), nil},
-		{wire.S3(p.S3), loops(p.collectObjects, p.notify, p.expire)},
+		{wire.S3(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
 		{wire.SQS(p.SQS), nil},
 		{wire.STS(p.STS), nil},
-		{Loops: loops(p.runSweep)},
+		{Loops: loops(p.RunDeliveries, p.runSweep)},
 	}
 }
 
@@ -63,7 +63,7 @@ func (p *Plane) buildServices() {
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Region: o.Region, Account: o.Account, Now: p.now})
 	p.SQS = sqs.New(p.Queues, sqs.Options{Region: o.Region, Account: o.Account, Endpoint: p.Endpoint(), Now: p.now})
 	p.S3 = s3.New(p.objects, s3.Options{Region: o.Region, Account: o.Account, Now: p.now, Queues: p.sqs(), QueueURL: p.queueURL})
-	p.Logs = logs.New(p.streams, logs.Options{Region: o.Region, Account: o.Account, Now: p.now, Metrics: p.cloudwatch()})
+	p.Logs = logs.New(p.streams, logs.Options{Region: o.Region, Account: o.Account, Now: p.now, Outbox: p.owed()})
 	p.STS = sts.New(o.Account, func(ctx context.Context) string { return call.From(ctx).Principal })
 	p.buildScaling()
 }
@@ -85,7 +85,7 @@ func (p *Plane) buildScaling() {
 	after, pause := p.scaleIn()
 	p.keeper = keeper.New(p.State, keeper.Options{
 		Now: p.now, CloudWatch: p.cloudwatch(), Metrics: fast.Metrics, Lost: o.Lost, NoFleet: p.fleet == nil, ScaleIn: after, ScaleInPause: pause,
-		Put: p.Metrics.Put, Prices: o.Prices, Log: p.log, Queues: p.sqs(), QueueURL: p.queueURL,
+		Put: p.Metrics.Put, Prices: o.Prices, Log: p.log,
 	})
 }
 
@@ -130,7 +130,7 @@ func (p *Plane) newLink() *nodelink.Link {
 	o := nodelink.Options{Now: p.now, Log: p.log, Observe: p.meter.Observe, Credentials: p.taskCredentials}
 	if v := p.verifier; v != nil {
 		o.Verify = func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error {
-			_, err := v.Verify(ctx, "ecs", wire.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body})
+			_, err := v.Verify(ctx, "ecs", sign.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body})
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (p *Plane) giveUpNodes(ctx context.Context) error {
 }
 
 func (p *Plane) runAlarms(ctx context.Context) error {
-	return alarms.Run(ctx, p.State, alarms.Options{Now: p.now, Metrics: p.Metrics, Act: p.alarmActions().act, Arrivals: p.Arrivals})
+	return alarms.Run(ctx, p.State, alarms.Options{Now: p.now, Metrics: p.Metrics, Region: p.options.Region, Account: p.options.Account, Arrivals: p.Arrivals})
 }
 
 func (p *Plane) meterQueues(ctx context.Context) error {
@@ -165,10 +165,6 @@ func (p *Plane) meterQueues(ctx context.Context) error {
 }
 
 func (p *Plane) collectObjects(ctx context.Context) error { return p.objects.Collect(ctx, p.now()) }
-
-func (p *Plane) notify(ctx context.Context) error {
-	return notifications.Run(ctx, p.objects, notifications.Options{Now: p.now, Queues: p.sqs(), QueueURL: p.queueURL, Log: p.log})
-}
 
 func (p *Plane) expire(ctx context.Context) error {
 	return expiry.Run(call.With(ctx, call.Call{Service: "s3", Principal: call.S3}), p.S3, p.now, p.log)

@@ -247,7 +247,7 @@ func TestNotifications(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	owed, _, err := s.store.Owed(t.Context(), 10)
+	owed, _, _, err := s.store.Owed(t.Context(), 10)
 	if err != nil || len(owed) != 3 {
 		t.Fatalf("%d are owed, %v", len(owed), err)
 	}
@@ -255,12 +255,12 @@ func TestNotifications(t *testing.T) {
 		`"userIdentity":{"principalId":"AWS:AKID"},"requestParameters":{"sourceIPAddress":"10.0.0.1"},"responseElements":{"x-amz-id-2":"r","x-amz-request-id":"r"},` +
 		`"s3":{"s3SchemaVersion":"1.0","configurationId":"in//.jpg","bucket":{"name":"bucket","ownerIdentity":{"principalId":"000000000000"},"arn":"arn:aws:s3:::bucket"},` +
 		`"object":{"key":"in/a+b%2B%C3%BC.jpg","size":5,"eTag":"5d41402abc4b2a76b9719d911017c592","sequencer":"000000000000000001"}}}]}`
-	if got := string(owed[0].Body); got != want || owed[0].Destination != queue {
+	if got := owed[0].Body; got != want || owed[0].Destination != queue {
 		t.Errorf("owed\n%s, want\n%s", got, want)
 	}
 	for i, name := range []string{"ObjectCreated:Put", "ObjectCreated:Copy", "ObjectRemoved:Delete"} {
 		var e event
-		if err := json.Unmarshal(owed[i].Body, &e); err != nil || e.Records[0].EventName != name {
+		if err := json.Unmarshal([]byte(owed[i].Body), &e); err != nil || e.Records[0].EventName != name {
 			t.Errorf("owed %s, want %s", owed[i].Body, name)
 		}
 	}

@@ -43,9 +43,9 @@ func live(t *testing.T, s Scenario, policy *Policy) *Result {
 	loops.Go(func() {
 		alarms.Run(ctx, p.State, alarms.Options{ //nolint:errcheck // it ends with ctx
 			Now: time.Now, Metrics: p.Metrics, Arrivals: p.Arrivals,
-			Act: func(context.Context, alarms.Action) error { return nil }, // the scaling loop looks by itself
 		})
 	})
+	loops.Go(func() { p.RunDeliveries(ctx) }) //nolint:errcheck // it ends with ctx
 	synctest.Wait()
 	p.nodes()
 	time.Sleep(glance)

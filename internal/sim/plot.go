@@ -1,17 +1,11 @@
 package sim
 
 import (
+	"bytes"
+	"encoding/xml"
 	"fmt"
-	"image/color"
 	"io"
 	"time"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // Named is the result of one of the policies that are compared.
@@ -20,80 +14,173 @@ type Named struct {
 	Result *Result
 }
 
-// colours are those of Okabe and Ito, which people with any colour vision tell apart.
-var colours = []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {230, 159, 0, 255}, {86, 180, 233, 255}}
+// colours are those of Okabe and Ito, which people with any colour vision tell apart. The lines after them are dashed.
+var colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
 
 // maxPoints is how many points a line has at most: more than a plot has pixels across adds nothing.
 const maxPoints = 1200
 
-// Plot draws results side by side as PNG: tasks over time, with what a clairvoyant would need, and below the
+// The plot's measures in pixels.
+const (
+	plotWidth   = 1056
+	leftEdge    = 70
+	rightEdge   = plotWidth - 20
+	titleHeight = 26
+	legendRow   = 18
+	panelHeight = 250
+	panelGap    = 34 // the numbers below a panel
+)
+
+// Plot draws results side by side as SVG: tasks over time, with what a clairvoyant would need, and below the
 // requests that wait.
 func Plot(w io.Writer, s Scenario, runs []Named) error {
-	tasks, waiting := plot.New(), plot.New()
-	tasks.Title.Text, tasks.Y.Label.Text = "Tasks running", "tasks"
-	waiting.Title.Text, waiting.Y.Label.Text, waiting.X.Label.Text = "Requests waiting", "requests", "minutes"
-	need, err := line(needed(s), color.RGBA{190, 190, 190, 255})
-	if err != nil {
-		return err
+	need := []point{{at: 0}} // it begins and ends on the axis, as it's filled
+	need = append(need, points(needed(s), func(m Moment) int { return m.Running })...)
+	need = append(need, point{at: s.Length})
+	tasks := panel{
+		title:  "Tasks running",
+		unit:   "tasks",
+		length: s.Length,
+		top:    2*titleHeight + legendRow*(1+len(runs)),
+		lines:  []line{{points: need, style: `fill="#e1e1e1"`}},
 	}
-	need.FillColor, need.Width = color.RGBA{225, 225, 225, 255}, 0
-	tasks.Add(need)
-	tasks.Legend.Add("needed so that none waits", need)
+	waiting := panel{
+		title:  "Requests waiting",
+		unit:   "requests",
+		length: s.Length,
+		top:    tasks.top + panelHeight + panelGap + titleHeight,
+	}
 	for i, run := range runs {
-		if err := add(tasks, waiting, run, colours[i%len(colours)]); err != nil {
-			return err
+		tasks.lines = append(tasks.lines, line{points(run.Result.Timeline, func(m Moment) int { return m.Running }), runStyle(i)})
+		waiting.lines = append(waiting.lines, line{points(run.Result.Timeline, func(m Moment) int { return m.Waiting }), runStyle(i)})
+	}
+	height := waiting.top + panelHeight + panelGap + titleHeight
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %[1]d %[2]d\" font-family=\"sans-serif\" font-size=\"12\">\n", plotWidth, height)
+	fmt.Fprintf(&b, "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", plotWidth, height)
+	legend(&b, runs)
+	tasks.draw(&b)
+	waiting.draw(&b)
+	text(&b, (leftEdge+rightEdge)/2, height-titleHeight/2, "middle", "minutes")
+	b.WriteString("</svg>\n")
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// runStyle is how the lines of a policy are drawn.
+func runStyle(i int) string {
+	style := fmt.Sprintf(`fill="none" stroke="%s" stroke-width="1.6"`, colours[i%len(colours)])
+	if round := i / len(colours); round > 0 {
+		style += fmt.Sprintf(` stroke-dasharray="%d 3"`, 3+3*round)
+	}
+	return style
+}
+
+// legend says what each line is, above the panels where no line crosses it.
+func legend(b *bytes.Buffer, runs []Named) {
+	const middle = titleHeight + legendRow/2 - 4
+	fmt.Fprintf(b, "<rect x=\"%d\" y=\"%d\" width=\"28\" height=\"10\" fill=\"#e1e1e1\"/>\n", leftEdge, middle-5)
+	text(b, leftEdge+36, middle+4, "start", "needed so that none waits")
+	for i, run := range runs {
+		y := middle + legendRow*(i+1)
+		fmt.Fprintf(b, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%[3]d\" %s/>\n", leftEdge, leftEdge+28, y, runStyle(i))
+		text(b, leftEdge+36, y+4, "start", fmt.Sprintf("%s: %.1f %% within the SLO, %.2f GPU-hours", run.Name, 100*run.Result.Attainment(), run.Result.GPUHours()))
+	}
+}
+
+// text writes a line of text. anchor says which part of it stands at x.
+func text(b *bytes.Buffer, x, y int, anchor, s string) {
+	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="%s">`, x, y, anchor)
+	xml.EscapeText(b, []byte(s)) //nolint:errcheck // writing to a buffer doesn't fail
+	b.WriteString("</text>\n")
+}
+
+// point is a value from a time on.
+type point struct {
+	at    time.Duration
+	value int
+}
+
+type line struct {
+	points []point
+	style  string // attributes of the path
+}
+
+// panel is one of the plot's two diagrams: lines over time, with axes.
+type panel struct {
+	title  string
+	unit   string
+	length time.Duration
+	top    int // where it begins, in pixels
+	lines  []line
+}
+
+// draw draws the grid, and the lines over it.
+func (p panel) draw(b *bytes.Buffer) {
+	most := 1
+	for _, l := range p.lines {
+		for _, at := range l.points {
+			most = max(most, at.value)
 		}
 	}
-	for _, p := range []*plot.Plot{tasks, waiting} {
-		p.X.Min, p.X.Max, p.Y.Min = 0, s.Length.Minutes(), 0
-		p.Title.TextStyle.Font.Size, p.Legend.TextStyle.Font.Size = font.Points(12), font.Points(10)
-		p.Legend.Top = true
-		p.Add(plotter.NewGrid())
+	x := func(at time.Duration) float64 { return leftEdge + (rightEdge-leftEdge)*float64(at)/float64(p.length) }
+	y := func(value int) float64 { return float64(p.top+panelHeight) - panelHeight*float64(value)/float64(most) }
+	fmt.Fprintf(b, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" font-size=\"14\">%s</text>\n", (leftEdge+rightEdge)/2, p.top-9, p.title)
+	fmt.Fprintf(b, "<text transform=\"translate(16 %d) rotate(-90)\" text-anchor=\"middle\">%s</text>\n", p.top+panelHeight/2, p.unit)
+	for _, l := range p.lines {
+		l.draw(b, x, y)
 	}
-	return encode(w, tasks, waiting)
+	for value := 0; value <= most; value += tick(most, 6) {
+		fmt.Fprintf(b, "<path d=\"M%d %.1fH%d\" stroke=\"black\" stroke-opacity=\"0.15\"/>\n", leftEdge, y(value), rightEdge)
+		text(b, leftEdge-6, int(y(value))+4, "end", fmt.Sprint(value))
+	}
+	minutes := int(p.length / time.Minute)
+	for minute := 0; minute <= minutes; minute += tick(minutes, 12) {
+		at := x(time.Duration(minute) * time.Minute)
+		fmt.Fprintf(b, "<path d=\"M%.1f %dV%d\" stroke=\"black\" stroke-opacity=\"0.15\"/>\n", at, p.top, p.top+panelHeight)
+		text(b, int(at), p.top+panelHeight+16, "middle", fmt.Sprint(minute))
+	}
+	fmt.Fprintf(b, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"black\"/>\n", leftEdge, p.top, p.top+panelHeight, rightEdge)
 }
 
-// add draws one policy's lines into both plots.
-func add(tasks, waiting *plot.Plot, run Named, c color.Color) error {
-	running, err := line(points(run.Result.Timeline, func(m Moment) int { return m.Running }), c)
-	if err != nil {
-		return err
+// draw draws steps: a value holds until the next.
+func (l line) draw(b *bytes.Buffer, x func(time.Duration) float64, y func(int) float64) {
+	first := l.points[0] // a scenario lasts a minute at least
+	fmt.Fprintf(b, `<path class="steps" %s d="M%.1f %.1f`, l.style, x(first.at), y(first.value))
+	for _, p := range l.points[1:] {
+		fmt.Fprintf(b, "H%.1fV%.1f", x(p.at), y(p.value))
 	}
-	queued, err := line(points(run.Result.Timeline, func(m Moment) int { return m.Waiting }), c)
-	if err != nil {
-		return err
-	}
-	tasks.Add(running)
-	waiting.Add(queued)
-	tasks.Legend.Add(fmt.Sprintf("%s: %.1f %% within the SLO, %.2f GPU-hours", run.Name, 100*run.Result.Attainment(), run.Result.GPUHours()), running)
-	return nil
+	fmt.Fprintf(b, "H%d\"/>\n", rightEdge)
 }
 
-func line(points plotter.XYs, c color.Color) (*plotter.Line, error) {
-	l, err := plotter.NewLine(points)
-	if err != nil {
-		return nil, err
+// tick is the distance between an axis' numbers, 1, 2 or 5 times a power of ten, so that there are at most as many
+// steps as given.
+func tick(length, most int) int {
+	for power := 1; ; power *= 10 {
+		for _, step := range []int{1, 2, 5} {
+			if length/(step*power) <= most {
+				return step * power
+			}
+		}
 	}
-	l.StepStyle, l.Color, l.Width = plotter.PostStep, c, vg.Points(1.2)
-	return l, nil
 }
 
 // points are a timeline's, of each stretch the highest.
-func points(timeline []Moment, value func(Moment) int) plotter.XYs {
+func points(timeline []Moment, value func(Moment) int) []point {
 	stretch := (len(timeline) + maxPoints - 1) / maxPoints
-	var out plotter.XYs
+	var out []point
 	for i := 0; i < len(timeline); i += stretch {
 		most := 0
 		for _, m := range timeline[i:min(i+stretch, len(timeline))] {
 			most = max(most, value(m))
 		}
-		out = append(out, plotter.XY{X: timeline[i].At.Minutes(), Y: float64(most)})
+		out = append(out, point{timeline[i].At, most})
 	}
 	return out
 }
 
 // needed is how many tasks must be there so that none waits, second by second.
-func needed(s Scenario) plotter.XYs {
+func needed(s Scenario) []Moment {
 	timeline := make([]Moment, int(s.Length/time.Second))
 	changes, tasks := demand(s), 0
 	for i := range timeline {
@@ -105,16 +192,5 @@ func needed(s Scenario) plotter.XYs {
 		}
 		timeline[i] = Moment{At: at, Running: most}
 	}
-	return points(timeline, func(m Moment) int { return m.Running })
-}
-
-// encode writes two plots, one above the other, with their axes aligned.
-func encode(w io.Writer, above, below *plot.Plot) error {
-	canvas := vgimg.New(11*vg.Inch, 7*vg.Inch)
-	tiles := draw.Tiles{Rows: 2, Cols: 1, PadTop: vg.Points(6), PadBottom: vg.Points(6), PadLeft: vg.Points(6), PadRight: vg.Points(12), PadY: vg.Points(12)}
-	parts := plot.Align([][]*plot.Plot{{above}, {below}}, tiles, draw.New(canvas))
-	above.Draw(parts[0][0])
-	below.Draw(parts[1][0])
-	_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
-	return err
+	return timeline
 }

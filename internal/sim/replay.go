@@ -134,18 +134,23 @@ func (p *replay) second(ctx context.Context, end time.Time) error {
 	return nil
 }
 
-// alarms evaluates the alarms that are due.
+// alarms evaluates the alarms that are due, and has the policies told of them.
 func (p *replay) alarms(ctx context.Context, now time.Time) error {
-	opts := alarms.Options{Now: p.timing.Now, Metrics: p.Metrics, Arrivals: p.Arrivals}
+	opts := alarms.Options{Now: p.timing.Now, Metrics: p.Metrics, Arrivals: p.Arrivals, Region: region, Account: account}
 	if p.Arrivals != nil {
 		if err := alarms.Arrived(ctx, p.State, opts); err != nil {
 			return err
 		}
 	}
 	if due := now.Add(-alarmLag); due.Equal(due.Truncate(alarmEvery)) {
-		return alarms.Round(ctx, p.State, opts, due)
+		if err := alarms.Round(ctx, p.State, opts, due); err != nil {
+			return err
+		}
 	}
-	return nil
+	if err := alarms.Release(ctx, p.State, opts); err != nil {
+		return err
+	}
+	return p.Deliver(ctx)
 }
 
 // pass lets time pass until the end of a second, and requests come and be done meanwhile.

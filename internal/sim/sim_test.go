@@ -3,9 +3,13 @@ package sim
 import (
 	"bytes"
 	"cmp"
-	"image/png"
+	"encoding/xml"
+	"io"
+	"math"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -116,20 +120,94 @@ func TestByMinute(t *testing.T) {
 	}
 }
 
+// TestPlot: every line is drawn within its own panel, and names that XML has other uses for come through.
 func TestPlot(t *testing.T) {
 	s := scenario(bursty(3, 10*time.Minute), 10*time.Minute)
 	r, err := Run(t.Context(), s, onGPUs())
 	if err != nil {
 		t.Fatal(err)
 	}
+	var runs []Named
+	for _, name := range []string{"GPUs", `a < b & "c"`, "3", "4", "5", "6", "7"} {
+		runs = append(runs, Named{name, r})
+	}
 	var b bytes.Buffer
-	if err := Plot(&b, s, []Named{{"GPUs", r}, {"again", r}}); err != nil {
+	if err := Plot(&b, s, runs); err != nil {
 		t.Fatal(err)
 	}
-	picture, err := png.Decode(&b)
-	if err != nil || picture.Bounds().Dx() < 1000 {
-		t.Errorf("no picture: %v", err)
+	picture := readPlot(t, &b)
+	if len(picture.steps) != 1+2*len(runs) {
+		t.Errorf("%d lines, want two for each of %d policies and what was needed", len(picture.steps), len(runs))
 	}
+	styles := map[string]bool{}
+	for i, path := range picture.steps {
+		styles[path.style] = true
+		if lowest := path.bottom - path.top; lowest <= 0 || lowest > panelHeight {
+			t.Errorf("line %d goes from %v up to %v, a panel is %d high", i, path.bottom, path.top, panelHeight)
+		}
+	}
+	if len(styles) != 1+len(runs) {
+		t.Errorf("%d ways to draw a line, want one for each policy: %v", len(styles), styles)
+	}
+	for _, want := range []string{"Tasks running", "Requests waiting", "minutes", "needed so that none waits", `a < b & "c": `} {
+		if !slices.ContainsFunc(picture.texts, func(s string) bool { return strings.HasPrefix(s, want) }) {
+			t.Errorf("nothing says %q: %q", want, picture.texts)
+		}
+	}
+}
+
+// TestTick: an axis has at most the given number of steps, in round figures.
+func TestTick(t *testing.T) {
+	for length, want := range map[int]int{0: 1, 1: 1, 6: 1, 7: 2, 13: 2, 14: 5, 34: 5, 35: 10, 60: 10, 1440: 500, math.MaxInt: 2e18} {
+		if got := tick(length, 6); got != want {
+			t.Errorf("an axis of %d has a number every %d, want %d", length, got, want)
+		}
+	}
+}
+
+type plotRead struct {
+	steps []stepsRead
+	texts []string
+}
+
+type stepsRead struct {
+	style       string
+	top, bottom float64
+}
+
+// readPlot reads an SVG as a browser would.
+func readPlot(t *testing.T, r io.Reader) (p plotRead) {
+	t.Helper()
+	var svg struct {
+		XMLName xml.Name `xml:"http://www.w3.org/2000/svg svg"`
+		Paths   []struct {
+			Class  string `xml:"class,attr"`
+			Stroke string `xml:"stroke,attr"`
+			Dashes string `xml:"stroke-dasharray,attr"`
+			Data   string `xml:"d,attr"`
+		} `xml:"path"`
+		Texts []string `xml:"text"`
+	}
+	if err := xml.NewDecoder(r).Decode(&svg); err != nil {
+		t.Fatal(err)
+	}
+	p.texts = svg.Texts
+	for _, path := range svg.Paths {
+		if path.Class != "steps" {
+			continue
+		}
+		steps := stepsRead{style: path.Stroke + path.Dashes, top: math.Inf(1), bottom: math.Inf(-1)}
+		for _, v := range regexp.MustCompile(`V([0-9.]+)`).FindAllStringSubmatch(path.Data, -1) {
+			y, err := strconv.ParseFloat(v[1], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps.top = min(steps.top, y)
+			steps.bottom = max(steps.bottom, y)
+		}
+		p.steps = append(p.steps, steps)
+	}
+	return p
 }
 
 // BenchmarkReplay replays an hour of a bursty load.

@@ -47,7 +47,6 @@ type LifecycleAction struct {
 	Until, Since     time.Time
 	Done             []string // hooks of the same transition that are over
 	Abandon, Proceed bool     // how it was completed
-	Told             bool     `json:",omitzero"` // the hook's notification target knows, where there is one
 }
 
 // Name is the state's name.

@@ -16,6 +16,7 @@ type View struct {
 	Clusters           Table[Cluster]
 	ContainerInstances Table[ContainerInstance]
 	Dashboards         Table[Dashboard]
+	Deliveries         Table[Delivery]
 	GroupActions       Table[GroupAction]
 	GroupActivities    Table[GroupActivity]
 	GroupPolicies      Table[GroupPolicy]
@@ -56,6 +57,7 @@ func bind(v *View, tx *Tx) *View {
 	v.Clusters = Table[Cluster]{v, clusters, tx}
 	v.ContainerInstances = Table[ContainerInstance]{v, containerInstances, tx}
 	v.Dashboards = Table[Dashboard]{v, dashboards, tx}
+	v.Deliveries = Table[Delivery]{v, deliveries, tx}
 	v.GroupActions = Table[GroupAction]{v, groupActions, tx}
 	v.GroupActivities = Table[GroupActivity]{v, groupActivities, tx}
 	v.GroupPolicies = Table[GroupPolicy]{v, groupPolicies, tx}
@@ -80,7 +82,7 @@ func bind(v *View, tx *Tx) *View {
 var tables = func() map[string]definition {
 	m := map[string]definition{}
 	for _, d := range []definition{
-		accountSettings, alarmHistory, alarms, anomalyDetectors, autoScalingGroups, capacityProviders, clusters, containerInstances, dashboards, groupActions, groupActivities, groupPolicies, groupRefreshes, idempotencyTokens,
+		accountSettings, alarmHistory, alarms, anomalyDetectors, autoScalingGroups, capacityProviders, clusters, containerInstances, dashboards, deliveries, groupActions, groupActivities, groupPolicies, groupRefreshes, idempotencyTokens,
 		instances, launchTemplates, scalableTargets,
 		scalingActivities, scalingPolicies, scheduledActions, serviceDeployments, serviceRevisions, services, taskDefinitions,
 		taskFamilies, tasks,

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // task is a running GPU task as DescribeTasks shows it, 2.3 kB of JSON.
@@ -56,6 +57,14 @@ func (b *benchECS) RunTask(context.Context, *ecs.RunTaskInput) (*ecs.RunTaskOutp
 
 func (b *benchECS) RegisterTaskDefinition(context.Context, *ecs.RegisterTaskDefinitionInput) (*ecs.RegisterTaskDefinitionOutput, error) {
 	return &ecs.RegisterTaskDefinitionOutput{}, nil
+}
+
+func (b *benchECS) Operations() []call.Operation {
+	return []call.Operation{
+		call.Op("DescribeTasks", b.DescribeTasks),
+		call.Op("RunTask", b.RunTask),
+		call.Op("RegisterTaskDefinition", b.RegisterTaskDefinition),
+	}
 }
 
 const (

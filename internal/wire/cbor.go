@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/aws/smithy-go"
+	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
 // cborProtocol is Smithy RPC v2 CBOR: service and operation in the path, input and output in CBOR.
@@ -26,13 +28,13 @@ func (cborProtocol) claims(r *http.Request) bool { return r.Header.Get(smithyHea
 func (cborProtocol) operation(q *request) (string, error) {
 	_, operation := rpcPath(q.Request)
 	if operation == "" || q.Method != http.MethodPost {
-		return "", refuse("UnknownOperationException", "A request to %s in CBOR is a POST to /service/%s/operation/<Operation>.", q.api.Title, q.api.TargetPrefix)
+		return "", refusal.New("UnknownOperationException", "A request to %s in CBOR is a POST to /service/%s/operation/<Operation>.", q.api.Title, q.api.TargetPrefix)
 	}
 	switch sent := q.Header.Get("Content-Type"); sent {
 	case "", "application/cbor": // without a body there is no type
 		return operation, nil
 	default:
-		return "", refuseWith(http.StatusUnsupportedMediaType, "UnsupportedMediaTypeException", "The Content-Type is %q; %s takes application/cbor.", sent, q.api.Title)
+		return "", refusal.With(http.StatusUnsupportedMediaType, "UnsupportedMediaTypeException", "The Content-Type is %q; %s takes application/cbor.", sent, q.api.Title)
 	}
 }
 
@@ -46,29 +48,16 @@ func rpcPath(r *http.Request) (service, operation string) {
 	return service, operation
 }
 
-func (cborProtocol) decode(q *request, sh *shape, into reflect.Value) error {
-	d := cborDecoder{lenient: q.lenient()}
-	return d.body(q.body, sh, into)
+func (cborProtocol) decode(q *request, sh *codec.Shape, into reflect.Value) error {
+	return codec.DecodeCBOR(q.body, sh, into, q.lenient())
 }
 
-func (cborProtocol) encode(b []byte, _ *request, sh *shape, out reflect.Value) ([]byte, error) {
-	e := cborEncoder{b: b}
-	e.value(sh, out)
-	return e.b, e.err
+func (cborProtocol) encode(b []byte, _ *request, sh *codec.Shape, out reflect.Value) ([]byte, error) {
+	return codec.AppendCBOR(b, sh, out)
 }
 
 // encodeError puts the error's name beside its members.
 func (cborProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
-	e := cborEncoder{b: b}
-	e.open()
-	e.text("__type")
-	e.text(err.ErrorCode())
-	if v, ok := modeled(err); ok {
-		e.members(q.api.shapes.of(v.Type()), v)
-	} else {
-		e.text("message")
-		e.text(err.ErrorMessage())
-	}
-	e.end()
-	return e.b, q.api.statusOf(err)
+	sh, members := q.api.modeled(err)
+	return codec.AppendCBORError(b, err.ErrorCode(), err.ErrorMessage(), sh, members), q.api.statusOf(err)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // fakeCloudWatch keeps what was put, and answers as it is told.
@@ -34,6 +35,13 @@ func (f *fakeCloudWatch) PutMetricData(_ context.Context, in *cloudwatch.PutMetr
 
 func (f *fakeCloudWatch) GetMetricStatistics(context.Context, *cloudwatch.GetMetricStatisticsInput) (*cloudwatch.GetMetricStatisticsOutput, error) {
 	return f.stats, f.err
+}
+
+func (f *fakeCloudWatch) Operations() []call.Operation {
+	return []call.Operation{
+		call.Op("PutMetricData", f.PutMetricData),
+		call.Op("GetMetricStatistics", f.GetMetricStatistics),
+	}
 }
 
 func TestCloudWatchThroughTheSDK(t *testing.T) {

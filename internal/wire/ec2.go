@@ -5,51 +5,53 @@ import (
 	"reflect"
 
 	"github.com/aws/smithy-go"
+	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
 // ec2Protocol is EC2 Query: AWS Query with lists that are always flat, and answers and errors in a form
 // of its own.
 type ec2Protocol struct{ queryProtocol }
 
-func (ec2Protocol) encode(b []byte, q *request, sh *shape, out reflect.Value) ([]byte, error) {
-	e := xmlEncoder{b: b, item: "item"}
-	e.open(q.operation + `Response xmlns="` + q.api.Namespace + `"`)
-	e.element("requestId", q.id)
-	e.value(sh, out)
-	e.close(q.operation + "Response")
-	return e.b, e.err
+func (ec2Protocol) encode(b []byte, q *request, sh *codec.Shape, out reflect.Value) ([]byte, error) {
+	e := codec.XML{B: b, Item: "item"}
+	e.Open(q.operation + `Response xmlns="` + q.api.Namespace + `"`)
+	e.Element("requestId", q.id)
+	e.Value(sh, codec.Address(out))
+	e.Close(q.operation + "Response")
+	return e.B, e.Err
 }
 
 func (ec2Protocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
 	code, status := q.api.ec2Error(err)
-	e := xmlEncoder{b: b}
-	e.open("Response")
-	e.open("Errors")
-	e.open("Error")
-	e.element("Code", code)
-	e.element("Message", err.ErrorMessage())
-	e.close("Error")
-	e.close("Errors")
-	e.element("RequestID", q.id)
-	e.close("Response")
-	return e.b, status
+	e := codec.XML{B: b}
+	e.Open("Response")
+	e.Open("Errors")
+	e.Open("Error")
+	e.Element("Code", code)
+	e.Element("Message", err.ErrorMessage())
+	e.Close("Error")
+	e.Close("Errors")
+	e.Element("RequestID", q.id)
+	e.Close("Response")
+	return e.B, status
 }
 
 // ec2Error is an error's code and status, of wire's refusals in EC2's words:
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 func (a *API) ec2Error(err smithy.APIError) (code string, status int) {
-	if r, ok := err.(*refusal); ok {
-		switch r.code {
+	if r, ok := err.(*refusal.Refusal); ok {
+		switch r.Code {
 		case "SerializationException":
-			return "InvalidParameterValue", r.status
+			return "InvalidParameterValue", r.Status
 		case "NotImplementedException":
-			return "UnsupportedOperation", r.status
+			return "UnsupportedOperation", r.Status
 		case "UnrecognizedClientException", "InvalidSignatureException":
 			return "AuthFailure", http.StatusUnauthorized
 		case "ExpiredTokenException":
-			return "RequestExpired", r.status
+			return "RequestExpired", r.Status
 		case "UnknownParameterException":
-			return "UnknownParameter", r.status
+			return "UnknownParameter", r.Status
 		}
 	}
 	return a.queryError(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // fakeEC2 describes instances as it is told.
@@ -23,6 +24,10 @@ type fakeEC2 func(*ec2.DescribeInstancesInput) (*ec2.DescribeInstancesOutput, er
 
 func (f fakeEC2) DescribeInstances(_ context.Context, in *ec2.DescribeInstancesInput) (*ec2.DescribeInstancesOutput, error) {
 	return f(in)
+}
+
+func (f fakeEC2) Operations() []call.Operation {
+	return []call.Operation{call.Op("DescribeInstances", f.DescribeInstances)}
 }
 
 func TestEC2ThroughTheSDK(t *testing.T) {
@@ -60,6 +65,10 @@ type fakeTemplates []types.LaunchTemplateVersion
 
 func (f fakeTemplates) DescribeLaunchTemplateVersions(context.Context, *ec2.DescribeLaunchTemplateVersionsInput) (*ec2.DescribeLaunchTemplateVersionsOutput, error) {
 	return &ec2.DescribeLaunchTemplateVersionsOutput{LaunchTemplateVersions: f}, nil
+}
+
+func (f fakeTemplates) Operations() []call.Operation {
+	return []call.Operation{call.Op("DescribeLaunchTemplateVersions", f.DescribeLaunchTemplateVersions)}
 }
 
 // The SDK reads a network interface's groups only by the name that their elements have in EC2.

@@ -7,55 +7,41 @@ import (
 	"strings"
 
 	"github.com/aws/smithy-go"
+	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/refusal"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // jsonProtocol is AWS JSON: the operation in X-Amz-Target, input and output as JSON objects.
 type jsonProtocol struct{ mediaType string }
 
-const targetHeader = "X-Amz-Target"
-
 func (p jsonProtocol) describe(h http.Header) { h.Set("Content-Type", p.mediaType) }
 
-func (p jsonProtocol) claims(r *http.Request) bool { return r.Header.Get(targetHeader) != "" }
+func (p jsonProtocol) claims(r *http.Request) bool { return r.Header.Get(sign.TargetHeader) != "" }
 
 func (p jsonProtocol) operation(q *request) (string, error) {
-	_, operation, _ := strings.Cut(q.Header.Get(targetHeader), ".")
+	_, operation, _ := strings.Cut(q.Header.Get(sign.TargetHeader), ".")
 	if operation == "" || q.Method != http.MethodPost {
-		return "", refuse("UnknownOperationException", "A request to %s is a POST with %s: %s.<Operation>.", q.api.Title, targetHeader, q.api.TargetPrefix)
+		return "", refusal.New("UnknownOperationException", "A request to %s is a POST with %s: %s.<Operation>.", q.api.Title, sign.TargetHeader, q.api.TargetPrefix)
 	}
 	sent := q.Header.Get("Content-Type")
 	switch mediaType, _, _ := mime.ParseMediaType(sent); mediaType {
 	case "", "application/json", "application/x-amz-json-1.0", "application/x-amz-json-1.1":
 		return operation, nil
 	}
-	return "", refuseWith(http.StatusUnsupportedMediaType, "UnsupportedMediaTypeException", "The Content-Type is %q; %s takes %s.", sent, q.api.Title, p.mediaType)
+	return "", refusal.With(http.StatusUnsupportedMediaType, "UnsupportedMediaTypeException", "The Content-Type is %q; %s takes %s.", sent, q.api.Title, p.mediaType)
 }
 
-func (p jsonProtocol) decode(q *request, sh *shape, into reflect.Value) error {
-	d := jsonDecoder{in: &q.json, lenient: q.lenient(), newDocument: q.api.NewDocument}
-	return d.body(q.body, sh, into)
+func (p jsonProtocol) decode(q *request, sh *codec.Shape, into reflect.Value) error {
+	return codec.DecodeJSON(&q.json, q.body, sh, into, q.lenient())
 }
 
-func (p jsonProtocol) encode(b []byte, _ *request, sh *shape, out reflect.Value) ([]byte, error) {
-	e := jsonEncoder{b: b}
-	e.value(sh, out)
-	return e.b, e.err
+func (p jsonProtocol) encode(b []byte, _ *request, sh *codec.Shape, out reflect.Value) ([]byte, error) {
+	return codec.AppendJSON(b, sh, out)
 }
 
 // encodeError puts the error's name beside its members.
 func (p jsonProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
-	e := jsonEncoder{b: append(b, `{"__type":`...)}
-	e.string(q.api.errorName(err))
-	v, ok := modeled(err)
-	if !ok {
-		e.b = append(e.b, `,"message":`...)
-		e.string(err.ErrorMessage())
-		return append(e.b, '}'), q.api.statusOf(err)
-	}
-	members := jsonEncoder{}
-	members.structure(q.api.shapes.of(v.Type()), v)
-	if len(members.b) > len("{}") {
-		e.b = append(e.b, ',')
-	}
-	return append(e.b, members.b[1:]...), q.api.statusOf(err)
+	sh, members := q.api.modeled(err)
+	return codec.AppendJSONError(b, q.api.errorName(err), err.ErrorMessage(), sh, members), q.api.statusOf(err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
 	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // fakeLogs takes events once, and says which integration it was given.
@@ -36,6 +37,14 @@ func (f *fakeLogs) GetIntegration(context.Context, *cloudwatchlogs.GetIntegratio
 	return &cloudwatchlogs.GetIntegrationOutput{IntegrationDetails: &types.IntegrationDetailsMemberOpenSearchIntegrationDetails{
 		Value: types.OpenSearchIntegrationDetails{Application: &types.OpenSearchApplication{ApplicationId: aws.String("a")}},
 	}}, nil
+}
+
+func (f *fakeLogs) Operations() []call.Operation {
+	return []call.Operation{
+		call.Op("PutLogEvents", f.PutLogEvents),
+		call.Op("PutIntegration", f.PutIntegration),
+		call.Op("GetIntegration", f.GetIntegration),
+	}
 }
 
 func TestLogsThroughTheSDK(t *testing.T) {

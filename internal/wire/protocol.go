@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/aws/smithy-go"
+	"github.com/pintle/pintle/internal/wire/codec"
 )
 
 // Protocol is one of AWS's ways to put a call into HTTP. A new one is a type with these methods, and
@@ -15,9 +16,9 @@ type Protocol interface {
 	// operation finds the operation's name.
 	operation(*request) (string, error)
 	// decode reads the input into a struct.
-	decode(q *request, sh *shape, into reflect.Value) error
+	decode(q *request, sh *codec.Shape, into reflect.Value) error
 	// encode appends the answer.
-	encode(b []byte, q *request, sh *shape, out reflect.Value) ([]byte, error)
+	encode(b []byte, q *request, sh *codec.Shape, out reflect.Value) ([]byte, error)
 	// encodeError appends an error's answer, and gives its status.
 	encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int)
 	// describe sets the headers that every answer has.

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/aws/smithy-go"
+	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/refusal"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // queryProtocol is AWS Query: operation and input in a form, the output in XML.
@@ -15,7 +18,7 @@ type queryProtocol struct{}
 
 func (queryProtocol) describe(h http.Header) { h.Set("Content-Type", "text/xml") }
 
-func (queryProtocol) claims(r *http.Request) bool { return r.Header.Get(targetHeader) == "" }
+func (queryProtocol) claims(r *http.Request) bool { return r.Header.Get(sign.TargetHeader) == "" }
 
 func (queryProtocol) operation(q *request) (string, error) {
 	if err := q.parseForm(); err != nil {
@@ -24,7 +27,7 @@ func (queryProtocol) operation(q *request) (string, error) {
 	if operation := q.form.Get("Action"); operation != "" {
 		return operation, nil
 	}
-	return "", refuse("MissingAction", "The request to %s has no Action.", q.api.Title)
+	return "", refusal.New("MissingAction", "The request to %s has no Action.", q.api.Title)
 }
 
 // parseForm reads the query string and the body, once.
@@ -38,60 +41,55 @@ func (q *request) parseForm() error {
 	}
 	form, err := url.ParseQuery(encoded)
 	if err != nil {
-		return refuse("MalformedQueryString", "The request's form could not be read: %v.", err)
+		return refusal.New("MalformedQueryString", "The request's form could not be read: %v.", err)
 	}
 	q.form = form
 	return nil
 }
 
-func (queryProtocol) decode(q *request, sh *shape, into reflect.Value) error {
-	root, err := newFormTree(q.form)
-	if err != nil {
-		return err
-	}
-	d := formDecoder{lenient: q.lenient()}
-	return d.structure(sh, root, "", into)
+func (queryProtocol) decode(q *request, sh *codec.Shape, into reflect.Value) error {
+	return codec.DecodeForm(q.form, sh, into, q.lenient())
 }
 
-func (queryProtocol) encode(b []byte, q *request, sh *shape, out reflect.Value) ([]byte, error) {
-	e := xmlEncoder{b: b}
-	e.open(q.operation + `Response xmlns="` + q.api.Namespace + `"`)
-	e.open(q.operation + "Result")
-	e.value(sh, out)
-	e.close(q.operation + "Result")
-	e.open("ResponseMetadata")
-	e.element("RequestId", q.id)
-	e.close("ResponseMetadata")
-	e.close(q.operation + "Response")
-	return e.b, e.err
+func (queryProtocol) encode(b []byte, q *request, sh *codec.Shape, out reflect.Value) ([]byte, error) {
+	e := codec.XML{B: b}
+	e.Open(q.operation + `Response xmlns="` + q.api.Namespace + `"`)
+	e.Open(q.operation + "Result")
+	e.Value(sh, codec.Address(out))
+	e.Close(q.operation + "Result")
+	e.Open("ResponseMetadata")
+	e.Element("RequestId", q.id)
+	e.Close("ResponseMetadata")
+	e.Close(q.operation + "Response")
+	return e.B, e.Err
 }
 
 func (queryProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
 	code, status := q.api.queryError(err)
-	e := xmlEncoder{b: b}
-	e.open(`ErrorResponse xmlns="` + q.api.Namespace + `"`)
-	e.open("Error")
-	e.element("Type", culprit(status))
-	e.element("Code", code)
-	e.element("Message", err.ErrorMessage())
-	e.close("Error")
-	e.element("RequestId", q.id)
-	e.close("ErrorResponse")
-	return e.b, status
+	e := codec.XML{B: b}
+	e.Open(`ErrorResponse xmlns="` + q.api.Namespace + `"`)
+	e.Open("Error")
+	e.Element("Type", culprit(status))
+	e.Element("Code", code)
+	e.Element("Message", err.ErrorMessage())
+	e.Close("Error")
+	e.Element("RequestId", q.id)
+	e.Close("ErrorResponse")
+	return e.B, status
 }
 
 // queryError is an error's code and status: wire's refusals have other names here, and most lose
 // their "Exception"; services' errors are what they are, or what the API says.
 func (a *API) queryError(err smithy.APIError) (code string, status int) {
-	r, ok := err.(*refusal)
+	r, ok := err.(*refusal.Refusal)
 	if !ok {
 		return cmp.Or(a.QueryErrors[err.ErrorCode()].Code, err.ErrorCode()), a.statusOf(err)
 	}
-	switch r.code {
+	switch r.Code {
 	case "UnknownOperationException":
-		return "InvalidAction", r.status
+		return "InvalidAction", r.Status
 	case "SerializationException", "UnknownParameterException":
-		return "MalformedInput", r.status
+		return "MalformedInput", r.Status
 	case "UnrecognizedClientException":
 		return "InvalidClientTokenId", http.StatusForbidden
 	case "InvalidSignatureException":
@@ -101,5 +99,5 @@ func (a *API) queryError(err smithy.APIError) (code string, status int) {
 	case "ExpiredTokenException":
 		return "ExpiredToken", http.StatusForbidden
 	}
-	return strings.TrimSuffix(r.code, "Exception"), r.status
+	return strings.TrimSuffix(r.Code, "Exception"), r.Status
 }

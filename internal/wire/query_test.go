@@ -32,6 +32,13 @@ func (f fakeSTS) AssumeRole(_ context.Context, in *sts.AssumeRoleInput) (*sts.As
 	return f.assumeRole(in)
 }
 
+func (f fakeSTS) Operations() []call.Operation {
+	return []call.Operation{
+		call.Op("GetCallerIdentity", f.GetCallerIdentity),
+		call.Op("AssumeRole", f.AssumeRole),
+	}
+}
+
 func TestQueryThroughTheSDK(t *testing.T) {
 	in := &sts.AssumeRoleInput{
 		RoleArn:           aws.String("arn:aws:iam::000000000000:role/a"),

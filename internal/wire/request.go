@@ -10,6 +10,9 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/refusal"
+	"github.com/pintle/pintle/internal/wire/steady"
 )
 
 // request is one HTTP request on its way through the handler, and what is known of it so far.
@@ -20,7 +23,7 @@ type request struct {
 	api        *API
 	protocol   Protocol
 	operation  string
-	op         *operation // what answers it; nil until that is known
+	op         *codec.Operation // what answers it; nil until that is known
 	body       []byte
 	signed     []byte     // the body as it came, and was signed: body may have been compressed in it
 	form       url.Values // the parameters, in a protocol of forms
@@ -50,7 +53,7 @@ func (s *scratch) release() {
 }
 
 // lenient says whether the operation's callers may send members that it does not have.
-func (q *request) lenient() bool { return q.op.lenient }
+func (q *request) lenient() bool { return q.op.Lenient }
 
 // readBody reads the body, no more of it than the API takes.
 func (q *request) readBody() error {
@@ -58,14 +61,14 @@ func (q *request) readBody() error {
 	if q.api != nil {
 		limit = q.api.MaxBody
 	}
-	_, err := q.in.ReadFrom(http.MaxBytesReader(nil, io.NopCloser(&steadyReader{q.Body, q.connection}), limit))
+	_, err := q.in.ReadFrom(http.MaxBytesReader(nil, io.NopCloser(steady.NewReader(q.Body, q.connection)), limit))
 	q.body = q.in.Bytes()
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return refuseWith(http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request's body is larger than %d bytes.", limit)
+		return refusal.With(http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request's body is larger than %d bytes.", limit)
 	case err != nil:
-		return refuse("SerializationException", "The request's body could not be read.")
+		return refusal.New("SerializationException", "The request's body could not be read.")
 	}
 	q.signed = q.body
 	return q.decompress(limit)
@@ -78,18 +81,18 @@ func (q *request) decompress(limit int64) error {
 		return nil
 	case "gzip":
 	default:
-		return refuseWith(http.StatusUnsupportedMediaType, "UnsupportedMediaTypeException", "The Content-Encoding is %q; only gzip is taken.", q.Header.Get("Content-Encoding"))
+		return refusal.With(http.StatusUnsupportedMediaType, "UnsupportedMediaTypeException", "The Content-Encoding is %q; only gzip is taken.", q.Header.Get("Content-Encoding"))
 	}
 	in, err := gzip.NewReader(bytes.NewReader(q.signed))
 	if err != nil {
-		return refuse("SerializationException", "The request's body is not valid gzip.")
+		return refusal.New("SerializationException", "The request's body is not valid gzip.")
 	}
 	q.body, err = io.ReadAll(io.LimitReader(in, maxInflation*limit+1))
 	if err != nil {
-		return refuse("SerializationException", "The request's body is not valid gzip.")
+		return refusal.New("SerializationException", "The request's body is not valid gzip.")
 	}
 	if int64(len(q.body)) > maxInflation*limit {
-		return refuseWith(http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request's body is larger than %d bytes once inflated.", maxInflation*limit)
+		return refusal.With(http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request's body is larger than %d bytes once inflated.", maxInflation*limit)
 	}
 	return nil
 }

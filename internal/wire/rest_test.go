@@ -23,6 +23,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // echo is an S3 of few operations: it says what it was sent.
@@ -58,8 +60,18 @@ func (e *echo) GetBucketLocation(context.Context, *s3.GetBucketLocationInput) (*
 	return &s3.GetBucketLocationOutput{LocationConstraint: "eu-west-1"}, nil
 }
 
+func (e *echo) Operations() []call.Operation {
+	return []call.Operation{
+		call.Op("PutObject", e.PutObject),
+		call.Op("GetObject", e.GetObject),
+		call.Op("PutBucketNotificationConfiguration", e.PutBucketNotificationConfiguration),
+		call.Op("GetBucketAcl", e.GetBucketAcl),
+		call.Op("GetBucketLocation", e.GetBucketLocation),
+	}
+}
+
 // serveS3 serves echo; with a verifier, signatures are checked.
-func serveS3(t *testing.T, v *wire.Verifier) (*echo, string) {
+func serveS3(t *testing.T, v *sign.Verifier) (*echo, string) {
 	t.Helper()
 	e := &echo{}
 	h, err := wire.New(wire.Options{Verifier: v}, wire.S3(e))
@@ -79,11 +91,11 @@ func newS3(endpoint, id, secret, token string) *s3.Client {
 }
 
 // now is a verifier whose clock is the machine's, as the SDK's signer is.
-func now() *wire.Verifier {
+func now() *sign.Verifier {
 	v := newVerifier()
 	v.Now = nil
 	lookup := v.Lookup
-	v.Lookup = func(ctx context.Context, id, token string) (wire.Credential, error) {
+	v.Lookup = func(ctx context.Context, id, token string) (sign.Credential, error) {
 		c, err := lookup(ctx, id, token)
 		if !c.Expires.IsZero() {
 			c.Expires = time.Now().Add(time.Minute)
@@ -190,7 +202,7 @@ func TestRESTSignatures(t *testing.T) {
 
 // TestPresignedREST uses URLs of version 4, good and not, where signatures are checked and where they are not.
 func TestPresignedREST(t *testing.T) {
-	for _, v := range []*wire.Verifier{now(), nil} {
+	for _, v := range []*sign.Verifier{now(), nil} {
 		e, endpoint := serveS3(t, v)
 		p := s3.NewPresignClient(newS3(endpoint, "AKIAALICE", "secret", ""))
 		put, err := p.PresignPutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("bucket"), Key: aws.String("a b/ü")})

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 const (
@@ -29,19 +30,19 @@ const (
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // newVerifier knows alice, a session and one that is over, at noon.
-func newVerifier() *wire.Verifier {
-	known := map[string]wire.Credential{
+func newVerifier() *sign.Verifier {
+	known := map[string]sign.Credential{
 		"AKIAALICE": {SecretAccessKey: "secret", Arn: alice},
 		"ASIATASK":  {SecretAccessKey: "secret", SessionToken: "token", Expires: noon.Add(time.Second), Arn: session},
 		"ASIAOVER":  {SecretAccessKey: "secret", SessionToken: "token", Expires: noon, Arn: session},
 	}
-	return &wire.Verifier{
+	return &sign.Verifier{
 		Region: "us-east-1",
 		Now:    func() time.Time { return noon },
-		Lookup: func(_ context.Context, id, _ string) (wire.Credential, error) {
+		Lookup: func(_ context.Context, id, _ string) (sign.Credential, error) {
 			c, ok := known[id]
 			if !ok {
-				return c, wire.ErrUnknownKey
+				return c, sign.ErrUnknownKey
 			}
 			return c, nil
 		},
@@ -130,7 +131,7 @@ func TestServicesKnowWhoSigned(t *testing.T) {
 func TestVerifyFrames(t *testing.T) {
 	const url = "http://127.0.0.1:4566/tcs/ws?agentVersion=1.0&cluster=arn%3Aaws%3Aecs%2Fdefault&empty="
 	body := []byte(`{"type":"PublishMetricsRequest"}`)
-	sign := func(t *testing.T) wire.Signed {
+	frame := func(t *testing.T) sign.Signed {
 		r := httptest.NewRequest(http.MethodGet, url, nil)
 		r.Header.Set("X-Amz-Security-Token", "token")
 		hash := sha256.Sum256(body)
@@ -138,26 +139,26 @@ func TestVerifyFrames(t *testing.T) {
 		if err := v4.NewSigner().SignHTTP(t.Context(), key, r, hex.EncodeToString(hash[:]), "ecs", "us-east-1", noon); err != nil {
 			t.Fatal(err)
 		}
-		return wire.Signed{Method: r.Method, Path: r.URL.EscapedPath(), RawQuery: r.URL.RawQuery, Host: r.Host, Header: r.Header, Body: body}
+		return sign.Signed{Method: r.Method, Path: r.URL.EscapedPath(), RawQuery: r.URL.RawQuery, Host: r.Host, Header: r.Header, Body: body}
 	}
 	const mismatch = "InvalidSignatureException"
 	for _, c := range []struct {
 		name   string
-		change func(*wire.Signed)
+		change func(*sign.Signed)
 		want   string
 	}{
-		{"as it was signed", func(*wire.Signed) {}, ""},
-		{"with a header that nobody signed", func(s *wire.Signed) { s.Header.Set("X-Forwarded-For", "10.0.0.1") }, ""},
-		{"another body", func(s *wire.Signed) { s.Body = []byte("{}") }, mismatch},
-		{"another method", func(s *wire.Signed) { s.Method = http.MethodPost }, mismatch},
-		{"another path", func(s *wire.Signed) { s.Path = "/acs/ws" }, mismatch},
-		{"another query", func(s *wire.Signed) { s.RawQuery += "&a=b" }, mismatch},
-		{"another host", func(s *wire.Signed) { s.Host = "127.0.0.1" }, mismatch},
-		{"a target that nobody signed", func(s *wire.Signed) { s.Header.Set("X-Amz-Target", "A.B") }, mismatch},
-		{"an unsigned payload", func(s *wire.Signed) { s.Header.Set("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD"); s.Body = nil }, mismatch},
-		{"no signature", func(s *wire.Signed) { s.Header.Del("Authorization") }, "MissingAuthenticationTokenException"},
-		{"no date", func(s *wire.Signed) { s.Header.Del("X-Amz-Date") }, "IncompleteSignatureException"},
-		{"a broken path", func(s *wire.Signed) { s.Path = "/%zz" }, "IncompleteSignatureException"},
+		{"as it was signed", func(*sign.Signed) {}, ""},
+		{"with a header that nobody signed", func(s *sign.Signed) { s.Header.Set("X-Forwarded-For", "10.0.0.1") }, ""},
+		{"another body", func(s *sign.Signed) { s.Body = []byte("{}") }, mismatch},
+		{"another method", func(s *sign.Signed) { s.Method = http.MethodPost }, mismatch},
+		{"another path", func(s *sign.Signed) { s.Path = "/acs/ws" }, mismatch},
+		{"another query", func(s *sign.Signed) { s.RawQuery += "&a=b" }, mismatch},
+		{"another host", func(s *sign.Signed) { s.Host = "127.0.0.1" }, mismatch},
+		{"a target that nobody signed", func(s *sign.Signed) { s.Header.Set("X-Amz-Target", "A.B") }, mismatch},
+		{"an unsigned payload", func(s *sign.Signed) { s.Header.Set("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD"); s.Body = nil }, mismatch},
+		{"no signature", func(s *sign.Signed) { s.Header.Del("Authorization") }, "MissingAuthenticationTokenException"},
+		{"no date", func(s *sign.Signed) { s.Header.Del("X-Amz-Date") }, "IncompleteSignatureException"},
+		{"a broken path", func(s *sign.Signed) { s.Path = "/%zz" }, "IncompleteSignatureException"},
 		{"another date in the scope", edit("20261121/", "20261120/"), mismatch},
 		{"another service", edit("/ecs/", "/sts/"), mismatch},
 		{"a signed header that did not come", edit("SignedHeaders=host", "SignedHeaders=gone;host"), mismatch},
@@ -168,7 +169,7 @@ func TestVerifyFrames(t *testing.T) {
 		{"another algorithm", edit("AWS4-HMAC-SHA256", "Bearer"), "IncompleteSignatureException"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := sign(t)
+			s := frame(t)
 			c.change(&s)
 			caller, err := newVerifier().Verify(t.Context(), "ecs", s)
 			if c.want == "" {
@@ -178,15 +179,15 @@ func TestVerifyFrames(t *testing.T) {
 				return
 			}
 			var api smithy.APIError
-			if !errors.As(err, &api) || api.ErrorCode() != c.want || caller != (wire.Caller{}) {
+			if !errors.As(err, &api) || api.ErrorCode() != c.want || caller != (sign.Caller{}) {
 				t.Errorf("got %+v %v", caller, err)
 			}
 		})
 	}
 }
 
-func edit(old, with string) func(*wire.Signed) {
-	return func(s *wire.Signed) {
+func edit(old, with string) func(*sign.Signed) {
+	return func(s *sign.Signed) {
 		s.Header.Set("Authorization", strings.Replace(s.Header.Get("Authorization"), old, with, 1))
 	}
 }
@@ -243,7 +244,7 @@ func BenchmarkVerify(b *testing.B) {
 		b.Fatal(err)
 	}
 	v := newVerifier()
-	s := wire.Signed{Method: r.Method, Path: "/", Host: r.Host, Header: r.Header, Body: []byte(runTask)}
+	s := sign.Signed{Method: r.Method, Path: "/", Host: r.Host, Header: r.Header, Body: []byte(runTask)}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := v.Verify(b.Context(), "ecs", s); err != nil {

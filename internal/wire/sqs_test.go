@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // queueService notes what it is asked.
@@ -32,6 +33,13 @@ func (s *queueService) SendMessage(_ context.Context, in *sqs.SendMessageInput) 
 	return nil, &smithy.GenericAPIError{Code: "QueueDoesNotExist", Message: "No."}
 }
 
+func (s *queueService) Operations() []call.Operation {
+	return []call.Operation{
+		call.Op("ReceiveMessage", s.ReceiveMessage),
+		call.Op("SendMessage", s.SendMessage),
+	}
+}
+
 // TestSQS: a 0 that was sent is told from none, the URL of a request is a queue's, and each protocol has its own names.
 func TestSQS(t *testing.T) {
 	service := &queueService{}
@@ -44,7 +52,7 @@ func TestSQS(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "http://queues.test"+path, strings.NewReader(body))
 		r.Header.Set("Content-Type", contentType)
 		if target != "" {
-			r.Header.Set(targetHeader, target)
+			r.Header.Set(sign.TargetHeader, target)
 		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)

@@ -1,6 +1,6 @@
-// Package wire turns AWS's HTTP protocols into calls of Go methods and back. A service is any value
-// whose methods are shaped as the SDK client's: RunTask(ctx, *ecs.RunTaskInput) (*ecs.RunTaskOutput,
-// error), on the SDK's own structs. Wire tells the services on one address apart, checks signatures,
+// Package wire turns AWS's HTTP protocols into calls of Go methods and back. A service has methods
+// that are shaped as the SDK client's: RunTask(ctx, *ecs.RunTaskInput) (*ecs.RunTaskOutput, error), on
+// the SDK's own structs, and a generated table of them. Wire tells the services on one address apart, checks signatures,
 // and answers every operation and every error as AWS does. It works by reflection, which stays in
 // here, on shapes made once for each type. It never decides what an operation does; cmd/pintle puts
 // the services into it.
@@ -13,46 +13,73 @@ import (
 	"strconv"
 
 	"github.com/google/uuid"
+	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/model"
+	"github.com/pintle/pintle/internal/wire/refusal"
+	"github.com/pintle/pintle/internal/wire/rest"
+	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 //go:generate go run ./gen
 
 // API is one AWS service as clients know it.
 type API struct {
-	Name         string                // in the scope of signatures and in host names: "ecs"
-	Title        string                // for people: "Amazon ECS"
-	Protocols    []Protocol            // how it is spoken; a request is in the first that claims it
-	TargetPrefix string                // before the operation in X-Amz-Target, for JSON
-	Version      string                // of the API, for Query and EC2's
-	Namespace    string                // of the answers' XML, for Query and EC2's
-	CamelCase    bool                  // whether members begin with a lower-case letter
-	Names        map[string]string     // of members that are exceptions, by "<Struct>.<Field>"
-	InputNames   map[string]string     // of those in requests, for EC2, where the others have the SDK's; nil where they are as in answers
-	FormNames    map[string]FormName   // of members that Query calls otherwise, by "<Struct>.<Field>"
-	URLMember    string                // of inputs: the URL that a request went to, where it does not say so itself
-	TellZero     bool                  // whether a 0 that was sent becomes call.Zero where the struct could not tell it from none
-	ErrorSpace   string                // before errors' names in JSON, with a #
-	QueryErrors  map[string]QueryError // by their names in the model, for a service that began with Query
-	Operations   []string              // every operation that the service has on AWS
-	Lenient      []string              // those whose unknown members are ignored: nodes of other versions call them
-	MaxBody      int64                 // bytes; 1 MiB where it is 0
-	Unions       []any                 // a pointer to each variant of the unions that operations use
-	NewDocument  func(any) any         // the SDK's document.NewLazyDocument, for a service with documents
-	Routes       []Route               // of the operations, for REST, which an API speaks instead of any Protocol
-	Places       map[string]Place      // of members, for REST, by "<Struct>.<Field>"
-	Roots        map[string]string     // the answers' XML elements, for REST, by operation
-	Service      any                   // whose methods are the operations that are implemented
+	Name         string                    // in the scope of signatures and in host names: "ecs"
+	Title        string                    // for people: "Amazon ECS"
+	Protocols    []Protocol                // how it is spoken; a request is in the first that claims it
+	TargetPrefix string                    // before the operation in X-Amz-Target, for JSON
+	Version      string                    // of the API, for Query and EC2's
+	Namespace    string                    // of the answers' XML, for Query and EC2's
+	CamelCase    bool                      // whether members begin with a lower-case letter
+	Names        map[string]string         // of members that are exceptions, by "<Struct>.<Field>"
+	InputNames   map[string]string         // of those in requests, for EC2, where the others have the SDK's; nil where they are as in answers
+	FormNames    map[string]model.FormName // of members that Query calls otherwise, by "<Struct>.<Field>"
+	URLMember    string                    // of inputs: the URL that a request went to, where it does not say so itself
+	TellZero     bool                      // whether a 0 that was sent becomes call.Zero where the struct could not tell it from none
+	ErrorSpace   string                    // before errors' names in JSON, with a #
+	QueryErrors  map[string]QueryError     // by their names in the model, for a service that began with Query
+	Operations   []string                  // every operation that the service has on AWS
+	Lenient      []string                  // those whose unknown members are ignored: nodes of other versions call them
+	MaxBody      int64                     // bytes; 1 MiB where it is 0
+	Unions       []any                     // a pointer to each variant of the unions that operations use
+	NewDocument  func(any) any             // the SDK's document.NewLazyDocument, for a service with documents
+	REST         rest.Style                // how it is spoken instead of in Protocols, where the operation is in the address
+	Routes       []model.Route             // of the operations, for REST
+	Places       map[string]model.Place    // of members, for REST, by "<Struct>.<Field>"
+	Roots        map[string]string         // the answers' XML elements, for REST, by operation
+	Service      Service                   // what answers; nil where nothing does yet
 
-	shapes     *shapes
-	operations map[string]*operation
+	shapes     *codec.Shapes
+	operations map[string]*codec.Operation
+}
+
+// Service is what answers an API's operations. Each service's table is generated beside its methods.
+type Service interface {
+	// Operations are those that are implemented.
+	Operations() []call.Operation
 }
 
 const defaultMaxBody = 1 << 20
 
+// rules are what the API's shapes are made by.
+func (a *API) rules() codec.Rules {
+	return codec.Rules{
+		CamelCase:   a.CamelCase,
+		Names:       a.Names,
+		InputNames:  a.InputNames,
+		FormNames:   a.FormNames,
+		Places:      a.Places,
+		Unions:      a.Unions,
+		NewDocument: a.NewDocument,
+		TellZero:    a.TellZero,
+	}
+}
+
 // Options say how requests are checked.
 type Options struct {
 	// Verifier checks signatures; nil takes any request, for servers on loopback.
-	Verifier *Verifier
+	Verifier *sign.Verifier
 	Log      *slog.Logger
 }
 
@@ -63,19 +90,19 @@ type Handler struct {
 	byTarget  map[string]*API
 	byName    map[string]*API
 	byVersion map[string]*API
-	rest      *API           // the one that is spoken in REST
-	mux       *http.ServeMux // of what is no API
+	rest      map[string]*rest.Handler // of those that are spoken in REST, by name
+	mux       *http.ServeMux           // of what is no API
 }
 
-// New returns a handler for the APIs. It refuses a service with a method that has an operation's name
-// and another shape, or structs that cannot be put on the wire.
+// New returns a handler for the APIs. It refuses a service with an operation that its API has not, or
+// with structs that cannot be put on the wire.
 func New(opts Options, apis ...API) (*Handler, error) {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
 	}
 	h := &Handler{
 		opts: opts, mux: http.NewServeMux(),
-		byTarget: map[string]*API{}, byName: map[string]*API{}, byVersion: map[string]*API{},
+		byTarget: map[string]*API{}, byName: map[string]*API{}, byVersion: map[string]*API{}, rest: map[string]*rest.Handler{},
 	}
 	for _, api := range apis {
 		if err := h.add(&api); err != nil {
@@ -86,26 +113,29 @@ func New(opts Options, apis ...API) (*Handler, error) {
 }
 
 func (h *Handler) add(a *API) error {
-	if len(a.Protocols) == 0 && len(a.Routes) == 0 || h.byName[a.Name] != nil {
+	if len(a.Protocols) == 0 && a.REST == nil || h.byName[a.Name] != nil {
 		return fmt.Errorf("wire: the API %q has no protocol, or comes twice", a.Name)
 	}
 	if a.MaxBody == 0 {
 		a.MaxBody = defaultMaxBody
 	}
-	a.shapes, a.operations = newShapes(a), map[string]*operation{}
-	for _, name := range a.Operations {
-		o, err := a.newOperation(name)
-		if err != nil {
-			return err
-		}
-		if o != nil {
-			a.operations[name] = o
-		}
+	if err := a.readOperations(); err != nil {
+		return err
 	}
 	h.apis = append(h.apis, a)
 	h.byName[a.Name] = a
-	if len(a.Routes) > 0 {
-		h.rest = a
+	if a.REST != nil {
+		h.rest[a.Name] = rest.New(rest.API{
+			Name:       a.Name,
+			Title:      a.Title,
+			Namespace:  a.Namespace,
+			Style:      a.REST,
+			MaxBody:    a.MaxBody,
+			Routes:     a.Routes,
+			Roots:      a.Roots,
+			Operations: a.operations,
+			Shapes:     a.shapes,
+		}, h.opts.Verifier, h.opts.Log)
 	}
 	if a.TargetPrefix != "" {
 		h.byTarget[a.TargetPrefix] = a
@@ -123,8 +153,8 @@ func (h *Handler) Handle(pattern string, handler http.Handler) { h.mux.Handle(pa
 
 // ServeHTTP is http.Handler's.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.isREST(r) { // before the paths below: a bucket may have any name
-		h.serveREST(w, r)
+	if api := h.restOf(r); api != nil { // before the paths below: a bucket may have any name
+		api.ServeHTTP(w, r)
 		return
 	}
 	if _, pattern := h.mux.Handler(r); pattern != "" {
@@ -138,7 +168,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	if err != nil {
 		body, status = h.answerError(q, err)
-		q.api.describeError(header, asAPIError(err))
+		q.api.describeError(header, refusal.AsAPIError(err))
 	}
 	header.Set("x-amzn-RequestId", q.id)
 	q.protocol.describe(header)
@@ -175,8 +205,8 @@ func (h *Handler) answerError(q *request, err error) (body []byte, status int) {
 	if q.protocol == nil {
 		q.protocol = q.api.protocolOf(q.Request)
 	}
-	if ours(q.Context(), err) {
+	if refusal.IsOurs(q.Context(), err) {
 		h.opts.Log.Error("request failed", "service", q.api.Name, "operation", q.operation, "request_id", q.id, "error", err)
 	}
-	return q.protocol.encodeError(q.out[:0], q, asAPIError(err))
+	return q.protocol.encodeError(q.out[:0], q, refusal.AsAPIError(err))
 }

@@ -51,6 +51,15 @@ func (f *fakeECS) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 	return f.submitTaskState(ctx, in)
 }
 
+func (f *fakeECS) Operations() []call.Operation {
+	return []call.Operation{
+		call.Op("RunTask", f.RunTask),
+		call.Op("CreateService", f.CreateService),
+		call.Op("DescribeClusters", f.DescribeClusters),
+		call.Op("SubmitTaskStateChange", f.SubmitTaskStateChange),
+	}
+}
+
 func newHandler(t testing.TB, opts wire.Options, apis ...wire.API) *wire.Handler {
 	t.Helper()
 	if opts.Log == nil {
@@ -403,21 +412,24 @@ func TestServed(t *testing.T) {
 	}
 }
 
-type misshapen struct{}
+// table is a service that is nothing but its operations.
+type table []call.Operation
 
-func (misshapen) RunTask(*ecs.RunTaskInput) error { return nil }
+func (t table) Operations() []call.Operation { return t }
 
 func TestNewRefuses(t *testing.T) {
 	documents := wire.ECS(&fakeECS{})
 	documents.NewDocument = nil
 	twice := wire.STS(nil)
+	runTask := call.Op("RunTask", (&fakeECS{}).RunTask)
 	for name, c := range map[string]struct {
 		apis []wire.API
 		want string
 	}{
-		"a method of another shape": {[]wire.API{wire.ECS(misshapen{})}, "ecs.RunTask is a func(*ecs.RunTaskInput) error, not a method of an SDK client"},
-		"structs without a shape":   {[]wire.API{documents}, "hookDetails: a document.Interface cannot be put on the wire"},
-		"an API twice":              {[]wire.API{twice, twice}, `"sts" has no protocol, or comes twice`},
+		"an operation of another API": {[]wire.API{wire.STS(table{runTask})}, "sts has no operation RunTask, or the service has two"},
+		"an operation twice":          {[]wire.API{wire.ECS(table{runTask, runTask})}, "ecs has no operation RunTask, or the service has two"},
+		"structs without a shape":     {[]wire.API{documents}, "hookDetails: a document.Interface cannot be put on the wire"},
+		"an API twice":                {[]wire.API{twice, twice}, `"sts" has no protocol, or comes twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := wire.New(wire.Options{}, c.apis...); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -36,15 +36,20 @@ func (l *Loop) policies(ctx context.Context, now time.Time) error {
 	if len(targets) == 0 {
 		return nil
 	}
-	alarms, err := l.triggers.Acting(ctx)
+	called := map[string]bool{} // targets whose policies see something themselves
+	for target, policies := range targets {
+		if l.watches(policies) {
+			called[target] = true
+		}
+	}
+	due, alarms, err := l.triggers.Due(ctx, now, len(called) > 0)
 	if err != nil {
 		l.warn("cannot read alarms", err)
 		return ctx.Err()
 	}
-	due := l.triggers.Heed(alarms, now)
 	for target, policies := range targets {
-		called := l.watches(policies) || slices.ContainsFunc(policies, func(p *state.ScalingPolicy) bool { return due[*p.PolicyARN] })
-		if row := v.ScalableTargets.Get(target); called && row != nil {
+		acts := called[target] || slices.ContainsFunc(policies, func(p *state.ScalingPolicy) bool { return due[*p.PolicyARN] })
+		if row := v.ScalableTargets.Get(target); acts && row != nil {
 			if err := l.scale(ctx, row, policies, alarms, now); err != nil {
 				return err
 			}

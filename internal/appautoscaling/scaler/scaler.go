@@ -43,7 +43,7 @@ type Options struct {
 // every is how often the loop looks.
 const every = time.Second
 
-// Loop is the loop. Its methods are to be called from one goroutine.
+// Loop is the loop. Its methods but Tell are to be called from one goroutine.
 type Loop struct {
 	store    *state.Store
 	opts     Options
@@ -57,6 +57,9 @@ func New(store *state.Store, opts Options) *Loop {
 	return &Loop{store: store, opts: opts, triggers: triggers.New(opts.CloudWatch, opts.Metrics), watched: map[string]*watch{}}
 }
 
+// Tell says that an alarm has come to a state that has a policy as its action.
+func (l *Loop) Tell(alarm string) { l.triggers.Tell(alarm) }
+
 // Run scales until ctx ends.
 func (l *Loop) Run(ctx context.Context) error {
 	tick := time.NewTicker(every)
@@ -68,6 +71,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-l.triggers.Told():
 		case <-tick.C:
 		}
 	}

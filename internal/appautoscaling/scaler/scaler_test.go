@@ -35,6 +35,7 @@ const (
 
 // world is a service under load, with its metric and alarms.
 type world struct {
+	loop    *Loop
 	t       *testing.T
 	store   *state.Store
 	mu      sync.Mutex // guards what is below
@@ -134,6 +135,7 @@ func (w *world) evaluate(a *cloudwatchtypes.MetricAlarm, now time.Time) {
 	}
 	if got := cloudwatchtypes.StateValue(m.Evaluate(alarm.State(a.StateValue), points, now).State); got != a.StateValue {
 		a.StateValue, a.StateUpdatedTimestamp = got, &now
+		w.loop.Tell(*a.AlarmName)
 	}
 }
 
@@ -195,9 +197,8 @@ func run(t *testing.T, desired int32, fn func(w *world)) {
 		w := newWorld(t, desired)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() {
-			ended <- New(w.store, Options{Now: time.Now, ECS: w, CloudWatch: w, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
-		}()
+		w.loop = New(w.store, Options{Now: time.Now, ECS: w, CloudWatch: w, Log: slog.New(slog.DiscardHandler)})
+		go func() { ended <- w.loop.Run(ctx) }()
 		fn(w)
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -31,9 +31,6 @@ type Options struct {
 	ScaleInPause time.Duration
 	// Put is where capacity providers' metric goes.
 	Put func([]metrics.Sample) error
-	// Queues is where lifecycle hooks' messages go, and QueueURL the URL of the queue with an ARN.
-	Queues   Queues
-	QueueURL func(arn string) string
 	// NoFleet says that there is nowhere to launch instances.
 	NoFleet bool
 	// Prices are what an hour of instance types costs, as far as that is known.
@@ -62,7 +59,6 @@ func New(store *state.Store, opts Options) *Loop {
 func (l *Loop) Run(ctx context.Context) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	alarms := watchAlarms(l.store)
 	for {
 		v := l.store.Watch()
 		v.AutoScalingGroups.Watch()
@@ -75,8 +71,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		waiting, cancel := context.WithCancel(ctx)
 		select {
 		case <-v.ChangedCh(waiting):
-		case <-alarms.ChangedCh(waiting): // one may be in another state, which policies are for
-			alarms, l.alarmsAt = watchAlarms(l.store), time.Time{}
+		case <-l.triggers.Told(): // an alarm is in another state, which policies are for
+			l.alarmsAt = time.Time{}
 		case <-tick.C:
 		}
 		cancel()
@@ -86,12 +82,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// watchAlarms is a view whose Changed waits for a change of alarms.
-func watchAlarms(store *state.Store) *state.View {
-	v := store.Watch()
-	v.Alarms.Watch()
-	return v
-}
+// Tell says that an alarm has come to a state that has a policy as its action. It may be called from any goroutine.
+func (l *Loop) Tell(alarm string) { l.triggers.Tell(alarm) }
 
 // Step does all that is to be done now. To do it twice does no harm.
 func (l *Loop) Step(ctx context.Context) error {
@@ -121,7 +113,7 @@ func (l *Loop) Step(ctx context.Context) error {
 			l.opts.Log.Error("cannot look after an Auto Scaling group", "group", g.Name(), "error", err)
 		}
 	}
-	return l.tell(ctx, now)
+	return nil
 }
 
 // schedules does the scheduled actions that are due.

@@ -1,9 +1,7 @@
 package keeper
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,29 +10,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/state"
 )
-
-// queues notes what it is sent, unless it fails.
-type queues struct {
-	sent []notice
-	err  error
-}
-
-func (q *queues) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
-	if q.err != nil {
-		return nil, q.err
-	}
-	var n notice
-	if err := json.Unmarshal([]byte(*in.MessageBody), &n); err != nil {
-		return nil, err
-	}
-	q.sent = append(q.sent, n)
-	return &sqs.SendMessageOutput{}, nil
-}
 
 // settle steps until instances that come have come and those that go have gone.
 func settle(t testing.TB, store *state.Store, l *Loop) {
@@ -46,15 +24,11 @@ func settle(t testing.TB, store *state.Store, l *Loop) {
 	step1(t, l)
 }
 
-// TestTold: a hook's target is told once of each instance that waits, again if the control plane was killed before it was
-// written down, and no more once its queue refuses.
-func TestTold(t *testing.T) {
+// TestOwed: a hook's target is owed a notice of each instance that waits, once, for as long as the hook waits.
+func TestOwed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		store, l := world(t, dir)
+		store, l := world(t, t.TempDir())
 		defer func() { store.Close() }() //nolint:errcheck // the test is over
-		q := &queues{}
-		l.opts.Queues, l.opts.QueueURL = q, func(arn string) string { return arn }
 		changeGroup(t, store, func(g *state.AutoScalingGroup) {
 			g.DesiredCapacity, g.AutoScalingGroupARN = aws.Int32(1), aws.String("arn:aws:autoscaling:us-east-1:123456789012:autoScalingGroup:u:autoScalingGroupName/g")
 			for _, transition := range []string{launching, terminating} {
@@ -64,50 +38,32 @@ func TestTold(t *testing.T) {
 				})
 			}
 		})
-		settle(t, store, l)
+		settle(t, store, l) // several steps
 		i := slices.Collect(store.View().Instances.By(state.InstancesByGroup, "g"))[0]
 		want := notice{
 			LifecycleHookName: "at " + launching, AccountID: "123456789012", LifecycleTransition: launching, AutoScalingGroupName: "g", Service: "AWS Auto Scaling", EC2InstanceID: *i.InstanceId,
-			LifecycleActionToken: i.Member.Waits.Token, NotificationMetadata: aws.String("blue"), Origin: "EC2", Destination: "AutoScalingGroup",
+			LifecycleActionToken: i.Member.Waits.Token, Origin: "EC2", Destination: "AutoScalingGroup",
 		}
-		if len(q.sent) != 1 || q.sent[0].RequestID == "" || q.sent[0].Time == "" {
-			t.Fatalf("the target was told %+v", q.sent)
+		owed := slices.Collect(store.View().Deliveries.All())
+		if len(owed) != 1 || owed[0].Destination != "arn:queue" || !owed[0].Until.Equal(i.Member.Waits.Until) {
+			t.Fatalf("owed is %+v", owed)
 		}
-		got := q.sent[0]
-		got.RequestID, got.Time, got.NotificationMetadata = "", "", want.NotificationMetadata
-		if got != want || *q.sent[0].NotificationMetadata != "blue" {
-			t.Errorf("the target was told %+v, not %+v", got, want)
+		var got notice
+		if err := json.Unmarshal([]byte(owed[0].Body), &got); err != nil || got.RequestID == "" || got.Time == "" || *got.NotificationMetadata != "blue" {
+			t.Errorf("the target is told %s, %v", owed[0].Body, err)
 		}
-
-		put(t, store, func(tx *state.Tx) { // as it is after a kill in between
-			row := tx.Instances.Get(*i.InstanceId).Clone()
-			row.Member.Waits.Told = false
-			tx.Instances.Put(row)
-		})
-		settle(t, store, l)
-		if len(q.sent) != 2 || q.sent[1].LifecycleActionToken != want.LifecycleActionToken {
-			t.Errorf("after a kill the target was told %+v", q.sent)
+		got.RequestID, got.Time, got.NotificationMetadata = "", "", nil
+		if got != want {
+			t.Errorf("the target is told %+v, not %+v", got, want)
 		}
 
 		time.Sleep(time.Minute)
 		settle(t, store, l)
-		q.err = errors.New("not now")
 		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(0) })
 		settle(t, store, l)
-		if told := store.View().Instances.Get(*i.InstanceId).Member.Waits.Told; told {
-			t.Error("a message that was not sent is not tried again")
-		}
-		q.err = nil
-		settle(t, store, l)
-		if len(q.sent) != 3 || q.sent[2].Origin != "AutoScalingGroup" || q.sent[2].Destination != "EC2" {
-			t.Errorf("of the end the target was told %+v", q.sent)
-		}
-		q.err = &smithy.GenericAPIError{Code: "QueueDoesNotExist"}
-		time.Sleep(time.Minute)
-		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(1) })
-		settle(t, store, l)
-		if w := slices.Collect(store.View().Instances.By(state.InstancesByGroup, "g"))[0].Member.Waits; w == nil || !w.Told {
-			t.Errorf("a queue that is gone is tried again and again: %+v", w)
+		owed = slices.Collect(store.View().Deliveries.All())
+		if len(owed) != 2 || !strings.Contains(owed[1].Body, `"Origin":"AutoScalingGroup","Destination":"EC2"`) {
+			t.Errorf("of the end the target is told %+v", owed)
 		}
 	})
 }

@@ -27,12 +27,11 @@ func (l *Loop) policies(ctx context.Context, now time.Time) error {
 	if len(groups) == 0 {
 		return nil
 	}
-	alarms, err := l.triggers.Acting(ctx)
+	due, alarms, err := l.triggers.Due(ctx, now, false)
 	if err != nil {
 		l.opts.Log.Warn("cannot read alarms", "error", err)
 		return ctx.Err()
 	}
-	due := l.triggers.Heed(alarms, now)
 	for name, policies := range groups {
 		if !slices.ContainsFunc(policies, func(p *state.GroupPolicy) bool { return due[*p.PolicyARN] }) {
 			continue

@@ -52,6 +52,7 @@ func TestActsAtOnce(t *testing.T) {
 		go func() { ended <- l.Run(ctx) }()
 		time.Sleep(every + every/4)
 		turn(cloudwatchtypes.StateValueAlarm)
+		l.Tell("a")
 		synctest.Wait()
 		if got := *store.View().AutoScalingGroups.Get("g").DesiredCapacity; got != 2 {
 			t.Errorf("the desired capacity is %d", got)

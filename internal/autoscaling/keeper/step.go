@@ -202,7 +202,9 @@ func (s *step) hooks(i *state.Instance, transition string) (waits *state.Lifecyc
 				lasts = drainsFor
 				s.drain(i)
 			}
-			return &state.LifecycleAction{Hook: name, Token: state.NewUUID(), Since: s.now, Until: s.now.Add(lasts), Done: done}, ""
+			w = &state.LifecycleAction{Hook: name, Token: state.NewUUID(), Since: s.now, Until: s.now.Add(lasts), Done: done}
+			s.tell(i, w)
+			return w, ""
 		}
 	}
 	return nil, ""

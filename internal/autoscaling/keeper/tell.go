@@ -1,70 +1,28 @@
 package keeper
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Queues is where the messages of lifecycle hooks go: SQS.
-type Queues interface {
-	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
-}
-
-// tell tells the notification targets of lifecycle hooks which instances wait for them. What was told is written down after:
-// a crash in between tells twice rather than never.
-func (l *Loop) tell(ctx context.Context, now time.Time) error {
-	v := l.store.View()
-	for g := range v.AutoScalingGroups.All() {
-		for i := range v.Instances.By(state.InstancesByGroup, g.Name()) {
-			w := i.Member.Waits
-			if w == nil || w.Told {
-				continue
-			}
-			h := g.Hook(w.Hook)
-			if h == nil || aws.ToString(h.NotificationTargetARN) == "" {
-				continue
-			}
-			if err := l.send(ctx, g, h, i, now); err != nil {
-				return err
-			}
-		}
+// tell owes the target of a hook that an instance waits for it. Where the target takes no message the hook's time-out decides, as it
+// does on AWS.
+func (s *step) tell(i *state.Instance, w *state.LifecycleAction) {
+	h := s.group.Hook(w.Hook)
+	target := aws.ToString(h.NotificationTargetARN)
+	if target == "" {
+		return
 	}
-	return nil
-}
-
-// send tells one target. Where the queue refuses the message the hook's time-out decides, as it does on AWS.
-func (l *Loop) send(ctx context.Context, g *state.AutoScalingGroup, h *types.LifecycleHook, i *state.Instance, now time.Time) error {
-	_, err := l.opts.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: new(l.opts.QueueURL(*h.NotificationTargetARN)), MessageBody: new(message(g, h, i, now))})
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	var refused smithy.APIError
-	if err != nil {
-		l.opts.Log.Warn("cannot tell a lifecycle hook's target", "group", g.Name(), "hook", *h.LifecycleHookName, "target", *h.NotificationTargetARN, "error", err)
-		if !errors.As(err, &refused) {
-			return nil // it is tried again
-		}
-	}
-	return l.store.Update(ctx, func(tx *state.Tx) error {
-		old := tx.Instances.Get(*i.InstanceId)
-		if old == nil || old.Member == nil || old.Member.Waits == nil || old.Member.Waits.Token != i.Member.Waits.Token {
-			return nil
-		}
-		row := old.Clone()
-		row.Member.Waits.Told = true
-		tx.Instances.Put(row)
-		return nil
-	})
+	s.tx.Owe(state.Delivery{Debt: delivery.Debt{
+		Destination: target, Source: aws.ToString(s.group.AutoScalingGroupARN), Body: message(s.group, h, i, w, s.now), Until: w.Until,
+	}}, s.now)
 }
 
 // notice is what a lifecycle hook's target is sent:
@@ -80,14 +38,15 @@ type notice struct {
 	EC2InstanceID        string `json:"EC2InstanceId"`
 	LifecycleActionToken string
 	NotificationMetadata *string `json:",omitempty"`
-	Origin, Destination  string
+	Origin               string
+	Destination          string
 }
 
-func message(g *state.AutoScalingGroup, h *types.LifecycleHook, i *state.Instance, now time.Time) string {
+func message(g *state.AutoScalingGroup, h *types.LifecycleHook, i *state.Instance, w *state.LifecycleAction, now time.Time) string {
 	of, _ := arn.Parse(*g.AutoScalingGroupARN) // it is ours
 	n := notice{
 		LifecycleHookName: *h.LifecycleHookName, AccountID: of.AccountID, RequestID: state.NewUUID(), LifecycleTransition: *h.LifecycleTransition, AutoScalingGroupName: g.Name(),
-		Service: "AWS Auto Scaling", Time: now.Format("2006-01-02T15:04:05.000Z"), EC2InstanceID: *i.InstanceId, LifecycleActionToken: i.Member.Waits.Token,
+		Service: "AWS Auto Scaling", Time: now.Format("2006-01-02T15:04:05.000Z"), EC2InstanceID: *i.InstanceId, LifecycleActionToken: w.Token,
 		NotificationMetadata: h.NotificationMetadata, Origin: "EC2", Destination: "AutoScalingGroup",
 	}
 	if n.LifecycleTransition == terminating {

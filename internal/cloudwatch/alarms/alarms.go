@@ -1,7 +1,6 @@
 // Package alarms is the loop that evaluates CloudWatch's alarms: metric alarms when a period is over,
-// composite alarms when an alarm in their rules changes, and then has the actions done that a change of
-// state owes. What an alarm's data points come to is package alarm's to say; what an action does, its
-// caller's. It holds nothing that is not in the state, so it may be killed at any time.
+// composite alarms when an alarm in their rules changes, and puts the actions that a change of state owes
+// into the outbox. What an alarm's data points come to is package alarm's to say; who has the actions done, delivery's. It holds nothing that is not in the state, so it may be killed at any time.
 package alarms
 
 import (
@@ -18,8 +17,8 @@ import (
 type Options struct {
 	Now     func() time.Time
 	Metrics *metrics.Store
-	// Act does an alarm's action. It may be asked for the same one again, after a crash.
-	Act func(context.Context, Action) error
+	// Region and Account are whose the alarms are, for what their actions are told.
+	Region, Account string
 	// Arrivals makes the reaction fast: alarms with periods of less than a minute are evaluated when data of their
 	// metrics arrives, for periods that end then. With nil they are evaluated as CloudWatch's.
 	Arrivals *Arrivals
@@ -33,7 +32,7 @@ const (
 	lag   = 2 * time.Second
 )
 
-// Run evaluates alarms and has their actions done until ctx ends.
+// Run evaluates alarms and hands their actions to the outbox until ctx ends.
 func Run(ctx context.Context, store *state.Store, opts Options) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return evaluate(ctx, store, opts) })
@@ -41,7 +40,7 @@ func Run(ctx context.Context, store *state.Store, opts Options) error {
 		g.Go(func() error { return opts.Arrivals.evaluate(ctx, store, opts) })
 	}
 	g.Go(func() error { return compose(ctx, store, opts) })
-	g.Go(func() error { return act(ctx, store, opts) })
+	g.Go(func() error { return release(ctx, store, opts) })
 	return g.Wait()
 }
 

@@ -2,8 +2,10 @@ package alarms
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -13,10 +15,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pintle/pintle/internal/cloudwatch/alarm"
 	"github.com/pintle/pintle/internal/cloudwatch/metricquery"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -51,7 +55,16 @@ func startAs(t *testing.T, arrivals *Arrivals) *world {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		ended <- Run(ctx, w.store, Options{Now: time.Now, Metrics: w.metrics, Act: w.act, Arrivals: arrivals})
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error {
+			return Run(ctx, w.store, Options{Now: time.Now, Metrics: w.metrics, Region: "r", Account: "a", Arrivals: arrivals})
+		})
+		g.Go(func() error {
+			return delivery.New(state.Outbox{Store: w.store, Now: time.Now}, delivery.Options{
+				Now: time.Now, Routes: []delivery.Route{{Prefix: "", Tell: w.act}}, Log: slog.New(slog.DiscardHandler),
+			}).Run(ctx)
+		})
+		ended <- g.Wait()
 	}()
 	w.stop = func() {
 		cancel()
@@ -72,26 +85,32 @@ func (a *Arrivals) note() func([]metrics.Sample) {
 	return a.Note
 }
 
-func (w *world) act(ctx context.Context, a Action) error {
-	if a.Arn == w.hangs {
+// act notes what a destination is told.
+func (w *world) act(ctx context.Context, d delivery.Debt) error {
+	if d.Destination == w.hangs {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(10 * time.Second):
 		}
 	}
+	var m struct{ OldStateValue, NewStateValue string }
+	if err := json.Unmarshal([]byte(d.Body), &m); err != nil {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.acts = append(w.acts, fmt.Sprintf("%s %s>%s", a.Arn, a.From, a.Alarm.State().Value))
+	w.acts = append(w.acts, fmt.Sprintf("%s %s>%s", d.Destination, m.OldStateValue, m.NewStateValue))
 	return w.fail
 }
 
-// done are the actions so far.
+// done are the actions so far, in the order of their names: those of one alarm are told side by side.
 func (w *world) done() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	acts := w.acts
 	w.acts = nil
+	slices.Sort(acts)
 	return strings.Join(acts, "; ")
 }
 
@@ -168,7 +187,7 @@ func TestMetricAlarms(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		w.expect("slow after 2 min", w.state("slow"), "ALARM")
 		w.expect("maths after 2 min", w.state("maths"), "OK")
-		w.expect("actions", w.done(), "arn:aws:sns:r:a:t INSUFFICIENT_DATA>ALARM; "+policy+" INSUFFICIENT_DATA>ALARM")
+		w.expect("actions", w.done(), policy+" INSUFFICIENT_DATA>ALARM; arn:aws:sns:r:a:t INSUFFICIENT_DATA>ALARM")
 		reason := *w.store.View().Alarms.Get("slow").Metric.StateReason
 		if !strings.HasPrefix(reason, "Threshold Crossed: 2 out of the last 2 datapoints [80.0") {
 			t.Errorf("the reason is %q", reason)

@@ -132,7 +132,7 @@ func TestRemoves(t *testing.T) {
 	if err != nil || len(uploads.Uploads) != 0 {
 		t.Errorf("%d uploads are left, %v", len(uploads.Uploads), err)
 	}
-	owed, _, err := w.store.Owed(t.Context(), 2000)
+	owed, _, _, err := w.store.Owed(t.Context(), 2000)
 	if err != nil || len(owed) != 1001 {
 		t.Fatalf("%d messages are owed, %v", len(owed), err)
 	}

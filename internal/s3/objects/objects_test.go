@@ -265,8 +265,12 @@ func TestOwed(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	_, _, changed, err := s.Owed(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	select {
-	case <-s.Owing():
+	case <-changed:
 	default:
 		t.Error("nothing says that something is owed")
 	}
@@ -274,19 +278,19 @@ func TestOwed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, s.dir)
-	due, _, err := s.Owed(t.Context(), 100)
+	due, _, _, err := s.Owed(t.Context(), 100)
 	if err != nil || len(due) != 50 {
 		t.Fatalf("%d are owed, %v", len(due), err)
 	}
-	for _, o := range due[1:] {
-		if err := s.Settle(t.Context(), o.ID); err != nil {
+	for _, d := range due[1:] {
+		if err := s.Settle(t.Context(), d, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Postpone(t.Context(), due[0].ID, time.Now().Add(time.Hour)); err != nil {
+	if err := s.Postpone(t.Context(), due[0], time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	due, next, err := s.Owed(t.Context(), 100)
+	due, next, _, err := s.Owed(t.Context(), 100)
 	if err != nil || len(due) != 0 || next.IsZero() {
 		t.Errorf("%d are due, next at %s, %v", len(due), next, err)
 	}

@@ -4,15 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"time"
-)
 
-// Owed is a message that somebody has still to be told.
-type Owed struct {
-	ID int64
-	Message
-	Since time.Time
-	Tries int
-}
+	"github.com/pintle/pintle/internal/delivery"
+)
 
 // owe keeps a change's messages with it.
 func (s *Store) owe(tx *sql.Tx, b *Bucket, o *Object, c Conditions) error {
@@ -29,46 +23,46 @@ func (s *Store) owe(tx *sql.Tx, b *Bucket, o *Object, c Conditions) error {
 	return nil
 }
 
-// Owing has a value when something may be newly owed. It is for one receiver.
-func (s *Store) Owing() <-chan struct{} { return s.owing }
+// patience is for how long a message is tried.
+const patience = 24 * time.Hour
 
-// Owed are up to limit messages that are due, the longest due first, and when the next one will be; zero where
-// none will.
-func (s *Store) Owed(ctx context.Context, limit int) (due []*Owed, next time.Time, err error) {
+// Owed is delivery.Outbox's.
+func (s *Store) Owed(ctx context.Context, limit int) (due []delivery.Debt, next time.Time, changed <-chan struct{}, err error) {
 	now := s.now().UnixNano()
 	rows, err := s.reads.QueryContext(ctx, `SELECT id, destination, body, since, due, tries FROM owed ORDER BY due, id LIMIT ?`, limit)
 	if err != nil {
-		return nil, next, err
+		return nil, next, nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var o Owed
+		var d delivery.Debt
 		var since, at int64
-		if err := rows.Scan(&o.ID, &o.Destination, &o.Body, &since, &at, &o.Tries); err != nil {
-			return nil, next, err
+		if err := rows.Scan(&d.ID, &d.Destination, &d.Body, &since, &at, &d.Tries); err != nil {
+			return nil, next, nil, err
 		}
 		if at > now {
 			next = unix(at)
 			break
 		}
-		o.Since = unix(since)
-		due = append(due, &o)
+		d.Since = unix(since)
+		d.Until = d.Since.Add(patience)
+		due = append(due, d)
 	}
-	return due, next, rows.Err()
+	return due, next, s.owing, rows.Err()
 }
 
-// Settle strikes out a message.
-func (s *Store) Settle(ctx context.Context, id int64) error {
+// Settle is delivery.Outbox's.
+func (s *Store) Settle(ctx context.Context, d delivery.Debt, _ error) error {
 	return s.update(ctx, func(tx *sql.Tx) error {
-		_, err := tx.Exec(`DELETE FROM owed WHERE id = ?`, id)
+		_, err := tx.Exec(`DELETE FROM owed WHERE id = ?`, d.ID)
 		return err
 	})
 }
 
-// Postpone puts a message off.
-func (s *Store) Postpone(ctx context.Context, id int64, until time.Time) error {
+// Postpone is delivery.Outbox's.
+func (s *Store) Postpone(ctx context.Context, d delivery.Debt, until time.Time) error {
 	return s.update(ctx, func(tx *sql.Tx) error {
-		_, err := tx.Exec(`UPDATE owed SET due = ?, tries = tries + 1 WHERE id = ?`, until.UnixNano(), id)
+		_, err := tx.Exec(`UPDATE owed SET due = ?, tries = tries + 1 WHERE id = ?`, until.UnixNano(), d.ID)
 		return err
 	})
 }

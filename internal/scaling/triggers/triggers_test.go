@@ -1,8 +1,12 @@
 package triggers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,49 +18,96 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// fake answers with two pages of alarms.
-type fake struct{ alarms []types.MetricAlarm }
-
-func (f fake) DescribeAlarms(_ context.Context, in *awscloudwatch.DescribeAlarmsInput, _ ...func(*awscloudwatch.Options)) (*awscloudwatch.DescribeAlarmsOutput, error) {
-	if in.NextToken == nil {
-		return &awscloudwatch.DescribeAlarmsOutput{MetricAlarms: f.alarms[:1], NextToken: aws.String("more")}, nil
-	}
-	return &awscloudwatch.DescribeAlarmsOutput{MetricAlarms: f.alarms[1:]}, nil
+// fake answers with pages of one alarm each, and notes which it was asked for.
+type fake struct {
+	alarms []types.MetricAlarm
+	asked  []string // a name, or "all", for each call's first page
 }
 
-func (f fake) GetMetricData(context.Context, *awscloudwatch.GetMetricDataInput, ...func(*awscloudwatch.Options)) (*awscloudwatch.GetMetricDataOutput, error) {
+func (f *fake) DescribeAlarms(
+	_ context.Context, in *awscloudwatch.DescribeAlarmsInput, _ ...func(*awscloudwatch.Options),
+) (*awscloudwatch.DescribeAlarmsOutput, error) {
+	var found []types.MetricAlarm
+	for _, a := range f.alarms {
+		if len(in.AlarmNames) == 0 || slices.Contains(in.AlarmNames, *a.AlarmName) {
+			found = append(found, a)
+		}
+	}
+	first := 0
+	if in.NextToken == nil {
+		f.asked = append(f.asked, cmp.Or(strings.Join(in.AlarmNames, "+"), "all"))
+	} else {
+		fmt.Sscan(*in.NextToken, &first) //nolint:errcheck // it is ours
+	}
+	out := &awscloudwatch.DescribeAlarmsOutput{MetricAlarms: found[min(first, len(found)):min(first+1, len(found))]}
+	if first+1 < len(found) {
+		out.NextToken = aws.String(fmt.Sprint(first + 1))
+	}
+	return out, nil
+}
+
+func (f *fake) GetMetricData(context.Context, *awscloudwatch.GetMetricDataInput, ...func(*awscloudwatch.Options)) (*awscloudwatch.GetMetricDataOutput, error) {
 	return &awscloudwatch.GetMetricDataOutput{}, nil
 }
 
-// TestActing: an alarm takes the actions of the state that it is in, if it takes any; it is heeded when it gets there, and every
-// period that it stays.
-func TestActing(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// TestDue: an alarm takes the actions of the state that it is in, if it takes any: when it gets there, which it tells, and every period
+// that it stays. Nobody is asked but when one was told, or is due.
+func TestDue(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	alarm := func(name string, state types.StateValue, enabled bool) types.MetricAlarm {
 		return types.MetricAlarm{
-			AlarmName: &name, StateValue: state, StateUpdatedTimestamp: &now, ActionsEnabled: &enabled, Period: aws.Int32(60),
-			AlarmActions: []string{"out"}, OKActions: []string{"in"}, InsufficientDataActions: []string{"unknown"},
+			AlarmName: &name, StateValue: state, StateUpdatedTimestamp: &start, ActionsEnabled: &enabled, Period: aws.Int32(60),
+			AlarmActions: []string{"out " + name}, OKActions: []string{"in " + name},
 		}
 	}
-	f := fake{[]types.MetricAlarm{alarm("busy", types.StateValueAlarm, true), alarm("quiet", types.StateValueOk, true), alarm("off", types.StateValueAlarm, false)}}
+	f := &fake{alarms: []types.MetricAlarm{
+		alarm("busy", types.StateValueAlarm, true), alarm("quiet", types.StateValueOk, true), alarm("off", types.StateValueAlarm, false),
+		alarm("blind", types.StateValueInsufficientData, true),
+	}}
 	triggers := New(f, nil)
-	acting, err := triggers.Acting(t.Context())
-	if err != nil || len(acting) != 2 || *acting["out"][0].AlarmName != "busy" || *acting["in"][0].AlarmName != "quiet" || len(acting["out"]) != 1 {
-		t.Fatalf("%v: %+v", err, acting)
+	move := func(i int, to types.StateValue, at time.Duration) {
+		f.alarms[i].StateValue = to
+		f.alarms[i].StateUpdatedTimestamp = aws.Time(start.Add(at))
 	}
 	for _, step := range []struct {
-		after time.Duration
-		due   bool
-	}{{0, true}, {time.Second, false}, {59 * time.Second, false}, {time.Minute, true}, {61 * time.Second, false}} {
-		due := triggers.Heed(acting, now.Add(step.after))
-		if due["out"] != step.due || due["in"] != step.due {
-			t.Errorf("after %v: %v", step.after, due)
+		at    time.Duration
+		do    func()
+		due   string
+		acts  string
+		asked string
+	}{
+		{0, nil, "in quiet, out busy", "in quiet, out busy", "all"},
+		{time.Second, nil, "", "in quiet, out busy", ""},
+		{59 * time.Second, nil, "", "in quiet, out busy", ""},
+		{time.Minute, nil, "in quiet, out busy", "in quiet, out busy", "busy+quiet"},
+		{70 * time.Second, func() { move(3, types.StateValueAlarm, 70*time.Second); triggers.Tell("blind") }, "out blind", "in quiet, out blind, out busy", "blind+busy+quiet"},
+		{80 * time.Second, func() { move(0, types.StateValueInsufficientData, 80*time.Second) }, "", "in quiet, out blind, out busy", ""},
+		{2 * time.Minute, nil, "in quiet", "in quiet, out blind", "blind+busy+quiet"},
+		{130 * time.Second, nil, "out blind", "in quiet, out blind", "blind+quiet"},
+		{140 * time.Second, func() { triggers.Tell("gone") }, "", "in quiet, out blind", "blind+gone+quiet"},
+	} {
+		if step.do != nil {
+			step.do()
 		}
+		f.asked = nil
+		due, acting, err := triggers.Due(t.Context(), start.Add(step.at), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := [3]string{join(due), join(acting), strings.Join(f.asked, ", ")}
+		if want := [3]string{step.due, step.acts, step.asked}; got != want {
+			t.Errorf("after %v: due, acting, asked are\n%q, want\n%q", step.at, got, want)
+		}
+	}
+	if _, _, err := triggers.Due(t.Context(), start.Add(141*time.Second), true); err != nil || len(f.asked) != 2 {
+		t.Errorf("fresh ones were asked for %d times, %v", len(f.asked)-1, err)
 	}
 }
 
-// BenchmarkActing is what scaling loops ask every second, of 5,000 alarms: all of them policies', or one in a hundred.
-func BenchmarkActing(b *testing.B) {
+func join[V any](m map[string]V) string { return strings.Join(slices.Sorted(maps.Keys(m)), ", ") }
+
+// BenchmarkDue is what scaling loops ask when an alarm is due, of 5,000 alarms: all of them policies', or one in a hundred.
+func BenchmarkDue(b *testing.B) {
 	for _, every := range []int{1, 100} {
 		b.Run(fmt.Sprintf("policies=%d", 5000/every), func(b *testing.B) {
 			journal, err := state.OpenSQLite(context.Background(), b.TempDir())
@@ -86,7 +137,7 @@ func BenchmarkActing(b *testing.B) {
 			triggers := New(client{service: cloudwatch.New(nil, store, cloudwatch.Options{})}, nil)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := triggers.Acting(context.Background()); err != nil {
+				if _, _, err := triggers.Due(context.Background(), time.Now(), true); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -96,7 +147,7 @@ func BenchmarkActing(b *testing.B) {
 
 // client is a CloudWatch of ours, with the signatures of the SDK's.
 type client struct {
-	fake
+	*fake
 	service *cloudwatch.Service
 }
 

@@ -26,7 +26,7 @@ func writeEC2() {
 		return string(unicode.ToLower(r)) + field[n:]
 	})
 	items(&b)
-	write("ec2_gen.go", b.String())
+	write("model/ec2_gen.go", "model", b.String())
 }
 
 // items writes the places of lists in answers whose elements are not called item. The SDK leaves out elements that

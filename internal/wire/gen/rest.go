@@ -89,7 +89,7 @@ func rest(pkg, name string, operations []string) {
 			fmt.Fprintf(&members, "\t%q: %s,\n", name+field, place)
 		}
 	}
-	write(pkg+"_gen.go", fmt.Sprintf("// %sRoutes is how requests for the operations look.\nvar %sRoutes = []Route{\n%s}\n\n"+
+	write("model/"+pkg+"_gen.go", "model", fmt.Sprintf("// %sRoutes is how requests for the operations look.\nvar %sRoutes = []Route{\n%s}\n\n"+
 		"// %sPlaces is where members are that are no XML elements of their own name.\nvar %sPlaces = map[string]Place{\n%s}\n",
 		name, name, &routes, name, name, &members))
 }
@@ -104,17 +104,17 @@ func (m *model) place(s shape, name string) string {
 	}
 	switch {
 	case s.Payload == name:
-		return fmt.Sprintf("{In: inPayload, Name: %q}", as)
+		return fmt.Sprintf("{In: InPayload, Name: %q}", as)
 	case r.Location == "uri":
-		return fmt.Sprintf("{In: inPath, Name: %q}", as)
+		return fmt.Sprintf("{In: InPath, Name: %q}", as)
 	case r.Location == "querystring":
-		return fmt.Sprintf("{In: inQuery, Name: %q}", as)
+		return fmt.Sprintf("{In: InQuery, Name: %q}", as)
 	case r.Location == "header":
-		return fmt.Sprintf("{In: inHeader, Name: %q}", as)
+		return fmt.Sprintf("{In: InHeader, Name: %q}", as)
 	case r.Location == "headers":
-		return fmt.Sprintf("{In: inHeaders, Name: %q}", as)
+		return fmt.Sprintf("{In: InHeaders, Name: %q}", as)
 	case r.XMLAttribute:
-		return fmt.Sprintf("{In: inAttribute, Name: %q}", as)
+		return fmt.Sprintf("{In: InAttribute, Name: %q}", as)
 	case target.Type == "list" && (target.Flattened || r.Flattened):
 		return fmt.Sprintf("{Name: %q}", as)
 	case target.Type == "list":

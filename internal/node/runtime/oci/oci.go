@@ -25,7 +25,7 @@ import (
 // Options are what the runtime needs.
 type Options struct {
 	Dir      string            // for images, containers and volumes
-	Self     []string          // the command line that leads to shim.Main in this very program
+	Shim     shim.Program      // what stands beside each container
 	Networks *network.Networks // for containers in bridge mode
 	CDIDirs  []string          // where GPUs are described for containers; nil is CDI's own, /etc/cdi and /var/run/cdi
 }
@@ -186,7 +186,7 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	}
 	// A name that no attempt before this one has used: runc refuses what one of them has begun to write.
 	pid, log := filepath.Join(dir, "pid-"+rand.Text()), filepath.Join(dir, "runc.log")
-	err = shim.Start(ctx, dir, r.opts.Self, shim.Command{
+	err = shim.Start(ctx, dir, r.opts.Shim, shim.Command{
 		Undo: r.runc.command("delete", "--force", id),
 		Args: r.runc.command("--log", log, "--log-format", "json", "create", "--bundle", dir, "--pid-file", pid, id),
 		Then: r.runc.command("--log", log, "--log-format", "json", "start", id), PIDFile: pid, Dir: dir, Env: os.Environ(), OpenStdin: spec.OpenStdin,

@@ -23,13 +23,8 @@ import (
 // These tests need root, and Debian's runc, containernetworking-plugins, iptables and busybox-static;
 // without those they fail.
 
-// TestMain lets the test binary be the shim.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "shim" {
-		os.Exit(shim.Main(os.Args[2:]))
-	}
-	os.Exit(m.Run())
-}
+// TestMain builds the program that stands beside each container.
+func TestMain(m *testing.M) { os.Exit(runtimetest.WithShim(m.Run)) }
 
 func open(t *testing.T, dir string) (*Runtime, error) {
 	t.Helper()
@@ -37,7 +32,7 @@ func open(t *testing.T, dir string) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(Options{Dir: dir, Self: []string{os.Args[0], "shim"}, Networks: n, CDIDirs: []string{filepath.Join(dir, "cdi")}})
+	return New(Options{Dir: dir, Shim: runtimetest.Shim, Networks: n, CDIDirs: []string{filepath.Join(dir, "cdi")}})
 }
 
 func newRuntime(t *testing.T) *Runtime {
@@ -161,7 +156,7 @@ func killShim(dir string) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, p := range paths {
 		b, _ := os.ReadFile(p)
-		if args := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"); len(args) == 3 && args[1] == "shim" && args[2] == dir {
+		if args := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"); len(args) == 2 && args[0] == runtimetest.Shim[0] && args[1] == dir {
 			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(p))); err == nil {
 				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
 			}

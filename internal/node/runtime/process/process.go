@@ -17,23 +17,23 @@ import (
 
 	"github.com/pintle/pintle/internal/node/runtime"
 	"github.com/pintle/pintle/internal/node/runtime/shim"
+	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
 
 // Runtime is a runtime.Runtime of child processes. Each has a directory under dir.
 type Runtime struct {
 	containers shim.Containers
-	self       []string
+	shim       shim.Program
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// New returns the runtime that keeps its containers under dir. self is the command line that leads to
-// shim.Main in this very program.
-func New(dir string, self []string) (*Runtime, error) {
+// New returns the runtime that keeps its containers under dir, with a process of p beside each.
+func New(dir string, p shim.Program) (*Runtime, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return &Runtime{containers: shim.Containers{Dir: dir}, self: self}, nil
+	return &Runtime{containers: shim.Containers{Dir: dir}, shim: p}, nil
 }
 
 // Name is runtime.Runtime's.
@@ -70,7 +70,7 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	if args[0], err = lookPath(args[0], spec.WorkingDir); err != nil {
 		return err
 	}
-	return shim.Start(ctx, dir, r.self, shim.Command{Args: args, Env: environment(spec), Dir: spec.WorkingDir, OpenStdin: spec.OpenStdin})
+	return shim.Start(ctx, dir, r.shim, shim.Command{Args: args, Env: environment(spec), Dir: spec.WorkingDir, OpenStdin: spec.OpenStdin})
 }
 
 func lookPath(name, dir string) (string, error) {
@@ -182,7 +182,7 @@ func addProcess(s *runtime.Stats, pid int) {
 	}
 	pages, _ := strconv.ParseInt(fields[21], 10, 64)
 	s.MemoryBytes += pages * int64(os.Getpagesize())
-	for _, child := range shim.ChildrenOf(pid) {
+	for _, child := range program.ChildrenOf(pid) {
 		addProcess(s, child)
 	}
 }

@@ -4,22 +4,19 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
 	"github.com/pintle/pintle/internal/node/runtime/shim"
 )
 
-// TestMain lets the test binary be the shim.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "shim" {
-		os.Exit(shim.Main(os.Args[2:]))
-	}
-	os.Exit(m.Run())
-}
+// TestMain builds the program that stands beside each container.
+func TestMain(m *testing.M) { os.Exit(runtimetest.WithShim(m.Run)) }
 
 // patience is for what should come soon, on however busy a machine.
 const patience = 2 * time.Minute
@@ -31,7 +28,7 @@ func newRuntime(t *testing.T) *Runtime {
 
 func at(t *testing.T, dir string) *Runtime {
 	t.Helper()
-	r, err := New(dir, []string{os.Args[0], "shim"})
+	r, err := New(dir, runtimetest.Shim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,4 +254,55 @@ func atoi(s string) int {
 		n = 10*n + int(c-'0')
 	}
 	return n
+}
+
+// BenchmarkStart starts containers: the time from Start to its return, when the command runs, and the memory of the last
+// shim.
+func BenchmarkStart(b *testing.B) {
+	r, err := New(b.TempDir(), runtimetest.Shim)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var rss int
+	n := 0
+	for b.Loop() {
+		b.StopTimer()
+		n++
+		id := "c" + strconv.Itoa(n)
+		spec := &runtime.Spec{ID: id, Owner: "me", Entrypoint: []string{"/bin/sleep", "600"}}
+		if err := r.Create(b.Context(), spec); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		if err := r.Start(b.Context(), id); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		st, _, err := shim.ReadState(filepath.Join(r.containers.Dir, id))
+		if err != nil {
+			b.Fatal(err)
+		}
+		rss = statusField(b, statusField(b, st.PID, "PPid"), "VmRSS")
+		if err := r.Stop(b.Context(), id, 0); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(rss), "shim-RSS-kB")
+}
+
+// statusField is a number of /proc/PID/status.
+func statusField(b *testing.B, pid int, name string) int {
+	b.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
+			return atoi(strings.Fields(rest)[0])
+		}
+	}
+	b.Fatalf("%d has no %s", pid, name)
+	return 0
 }

@@ -10,10 +10,11 @@ import (
 
 	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
 
 // LostCode is the exit code of a container whose shim was killed: nobody knows the true one.
-const LostCode = 137
+const LostCode = program.LostCode
 
 const lostReason = "the process that watched over the container was killed"
 
@@ -32,7 +33,7 @@ func Wait(ctx context.Context, dir string, lost func(State)) (runtime.Exit, erro
 	case !st.Ended:
 		lost(st)
 		st.Ended, st.ExitCode, st.FinishedAt, st.Error = true, LostCode, time.Now().UTC(), lostReason
-		if err := file.WriteJSON(filepath.Join(dir, stateFile), st, true); err != nil {
+		if err := file.WriteJSON(filepath.Join(dir, program.StateFile), st, true); err != nil {
 			return runtime.Exit{}, err
 		}
 	}

@@ -2,29 +2,18 @@ package shim
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 
-	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
 
-// A container's output is kept in numbered files of JSON lines. The last two are kept, so it takes at
-// most twice maxLogFile on disk; a cursor names a file and a place in it.
-
-const (
-	maxLogFile = 16 << 20
-	maxLine    = 256 << 10 // a longer line is cut into several
-)
+// A container's output is kept in numbered files of JSON lines; a cursor names a file and a place in it.
 
 // Line is one line of output.
 type Line struct {
@@ -32,105 +21,6 @@ type Line struct {
 	Stream string    `json:"stream"` // stdout or stderr
 	Log    string    `json:"log"`
 	Cursor string    `json:"-"`
-}
-
-// logWriter writes both streams of one container.
-type logWriter struct {
-	dir string
-
-	mu      sync.Mutex
-	file    *os.File
-	number  int
-	size    int64
-	streams []*stream
-}
-
-func openLog(dir string) (*logWriter, error) {
-	l := &logWriter{dir: dir, number: newest(dir)}
-	return l, l.open()
-}
-
-func (l *logWriter) open() (err error) {
-	l.file, err = os.OpenFile(logPath(l.dir, l.number), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	l.size = 0
-	return err
-}
-
-func logPath(dir string, number int) string {
-	return filepath.Join(dir, "log."+strconv.Itoa(number))
-}
-
-// newest is the number of the newest log file; the first is 1.
-func newest(dir string) int {
-	highest := 1
-	matches, _ := file.Glob(dir, "log.*")
-	for _, m := range matches {
-		if n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(m), "log.")); err == nil {
-			highest = max(highest, n)
-		}
-	}
-	return highest
-}
-
-// stream is the writer for one of the container's streams; it cuts what comes into lines.
-type stream struct {
-	log  *logWriter
-	name string
-	rest []byte
-}
-
-func (l *logWriter) stream(name string) io.Writer {
-	s := &stream{log: l, name: name}
-	l.streams = append(l.streams, s)
-	return s
-}
-
-// Write is io.Writer's. It takes everything: a full disk must not stop a container.
-func (s *stream) Write(p []byte) (int, error) {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	s.rest = append(s.rest, p...)
-	for {
-		at := bytes.IndexByte(s.rest, '\n')
-		if at < 0 && len(s.rest) < maxLine {
-			return len(p), nil
-		}
-		if at < 0 || at > maxLine {
-			s.log.line(s.name, s.rest[:maxLine])
-			s.rest = s.rest[maxLine:]
-			continue
-		}
-		s.log.line(s.name, s.rest[:at])
-		s.rest = s.rest[at+1:]
-	}
-}
-
-func (l *logWriter) line(stream string, text []byte) {
-	b, err := json.Marshal(Line{At: time.Now().UTC(), Stream: stream, Log: strings.ToValidUTF8(strings.TrimSuffix(string(text), "\r"), "\uFFFD")})
-	if err != nil {
-		return
-	}
-	n, _ := l.file.Write(append(b, '\n'))
-	if l.size += int64(n); l.size < maxLogFile {
-		return
-	}
-	l.file.Close()
-	os.Remove(logPath(l.dir, l.number-1))
-	l.number++
-	l.open() //nolint:errcheck // without a file the lines are lost, which a full disk costs anyway
-}
-
-// Close writes what has no newline at its end, and closes the file.
-func (l *logWriter) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.streams {
-		if len(s.rest) > 0 {
-			l.line(s.name, s.rest)
-			s.rest = nil
-		}
-	}
-	return l.file.Close()
 }
 
 // readLog hands the container's lines from the cursor on to emit. With follow it goes on until done
@@ -186,7 +76,7 @@ type logReader struct {
 // read emits the lines that there are, and says how many.
 func (r *logReader) read() (lines int, err error) {
 	if r.file == nil {
-		r.file, err = os.Open(logPath(r.dir, r.number))
+		r.file, err = os.Open(program.LogPath(r.dir, r.number))
 		if errors.Is(err, os.ErrNotExist) {
 			return 0, r.skip()
 		}
@@ -214,7 +104,7 @@ func (r *logReader) read() (lines int, err error) {
 		}
 		lines++
 	}
-	if lines == 0 && newest(r.dir) > r.number {
+	if lines == 0 && program.NewestLog(r.dir) > r.number {
 		r.close()
 		r.number, r.offset = r.number+1, 0
 		return r.read()
@@ -238,8 +128,8 @@ func (r *logReader) close() {
 }
 
 func oldest(dir string) int {
-	n := newest(dir)
-	if _, err := os.Stat(logPath(dir, n-1)); n > 1 && err == nil {
+	n := program.NewestLog(dir)
+	if _, err := os.Stat(program.LogPath(dir, n-1)); n > 1 && err == nil {
 		return n - 1
 	}
 	return n

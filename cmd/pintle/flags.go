@@ -1,0 +1,258 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/docker/go-units"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// flags defines a verb's flags: pflag's kinds, and those below.
+type flags struct{ *pflag.FlagSet }
+
+// value is a flag of a kind that pflag does not have.
+type value struct {
+	text string // what --help shows as the default
+	kind string // what --help shows as the placeholder
+	set  func(string) error
+}
+
+func (v *value) String() string         { return v.text }
+func (v *value) Type() string           { return v.kind }
+func (v *value) Set(given string) error { return v.set(given) }
+
+// shown is a flag with another placeholder.
+type shown struct {
+	pflag.Value
+	kind string
+}
+
+func (s shown) Type() string { return s.kind }
+
+// placeholder says what --help shows for a flag's value.
+func (f flags) placeholder(name, kind string) {
+	flag := f.Lookup(name)
+	flag.Value = shown{flag.Value, kind}
+}
+
+// required refuses a command line without a flag.
+func (f flags) required(name string) {
+	cobra.MarkFlagRequired(f.FlagSet, name) //nolint:errcheck // there is such a flag
+}
+
+// hidden leaves a flag out of --help.
+func (f flags) hidden(name string) {
+	f.MarkHidden(name) //nolint:errcheck // there is such a flag
+}
+
+// negation is a flag that turns another off.
+func (f flags) negation(of *bool, name, usage string) {
+	f.VarPF(&value{"false", "bool", func(s string) error {
+		no, err := strconv.ParseBool(s)
+		*of = !no
+		return err
+	}}, name, "", usage).NoOptDefVal = "true"
+}
+
+// envAnnotation is under which a flag names its environment variable.
+const envAnnotation = "environment"
+
+// env has a flag take its value from an environment variable where it is not given.
+func (f flags) env(name, variable string) {
+	flag := f.Lookup(name)
+	flag.Usage = fmt.Sprintf("%s ($%s)", flag.Usage, variable)
+	flag.Annotations = map[string][]string{envAnnotation: {variable}}
+}
+
+// readEnvironment sets the flags that were not given, and whose environment variables are set.
+func (f flags) readEnvironment() error {
+	var err error
+	f.VisitAll(func(flag *pflag.Flag) {
+		for _, variable := range flag.Annotations[envAnnotation] {
+			text, set := os.LookupEnv(variable)
+			if set && !flag.Changed {
+				err = errors.Join(err, f.Set(flag.Name, text))
+			}
+		}
+	})
+	return err
+}
+
+// choice is a flag that takes one of several words.
+func (f flags) choice(to *string, name, otherwise, usage string, words ...string) {
+	*to = otherwise
+	f.Var(&value{otherwise, strings.Join(words, "|"), func(s string) error {
+		*to = s
+		if s == otherwise {
+			return nil
+		}
+		return oneOf(s, words)
+	}}, name, usage)
+}
+
+func oneOf(s string, words []string) error {
+	if slices.Contains(words, s) {
+		return nil
+	}
+	return fmt.Errorf("it must be %s", strings.Join(words, " or "))
+}
+
+// list is a flag of several values, separated by commas or given several times. Where words are given, it takes no others.
+func (f flags) list(to *[]string, name, kind, otherwise, usage string, words ...string) {
+	*to = splitEscaped(otherwise, ',')
+	given := false
+	f.Var(&value{otherwise, kind, func(s string) error {
+		if !given {
+			*to, given = nil, true
+		}
+		for _, item := range splitEscaped(s, ',') {
+			if err := oneOf(item, words); len(words) > 0 && err != nil {
+				return err
+			}
+			*to = append(*to, item)
+		}
+		return nil
+	}}, name, usage)
+}
+
+// repeated is a flag that takes one value each time that it is given.
+func (f flags) repeated(to *[]string, name, kind, usage string) {
+	f.Var(&value{"", kind, func(s string) error {
+		*to = append(*to, s)
+		return nil
+	}}, name, usage)
+}
+
+// pairs is a flag of KEY=VALUE, separated by semicolons or given several times.
+func pairs[V any](f flags, to *map[string]V, name, shorthand, kind, usage string, read func(string) (V, error)) {
+	f.VarP(&value{"", kind, func(s string) error {
+		for _, pair := range splitEscaped(s, ';') {
+			key, text, ok := strings.Cut(pair, "=")
+			if !ok {
+				return fmt.Errorf("%q is not of the form NAME=VALUE", pair)
+			}
+			v, err := read(text)
+			if err != nil {
+				return err
+			}
+			if *to == nil {
+				*to = map[string]V{}
+			}
+			(*to)[key] = v
+		}
+		return nil
+	}}, name, shorthand, usage)
+}
+
+// asIs reads a text as itself.
+func asIs(s string) (string, error) { return s, nil }
+
+// path is a flag of a path, which need not be there.
+func (f flags) path(to *string, name, kind, otherwise, usage string) {
+	*to = expand(otherwise)
+	f.Var(&value{otherwise, kind, func(s string) error {
+		*to = expand(s)
+		return nil
+	}}, name, usage)
+}
+
+// file is a flag of a file that is there.
+func (f flags) file(to *string, name, usage string) {
+	f.Var(&value{"", "FILE", func(s string) (err error) {
+		*to, err = existing(s, false)
+		return err
+	}}, name, usage)
+}
+
+// files is a flag of a file that is there, and may be given several times.
+func (f flags) files(to *[]string, name, usage string) {
+	f.Var(&value{"", "FILE", func(s string) error {
+		path, err := existing(s, false)
+		*to = append(*to, path)
+		return err
+	}}, name, usage)
+}
+
+// directory is a flag of a directory that is there.
+func (f flags) directory(to *string, name, usage string) {
+	f.Var(&value{"", "DIRECTORY", func(s string) (err error) {
+		*to, err = existing(s, true)
+		return err
+	}}, name, usage)
+}
+
+// existing is the absolute path of what is there.
+func existing(s string, directory bool) (string, error) {
+	if s == "-" && !directory {
+		return s, nil
+	}
+	path := expand(s)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case directory && !info.IsDir():
+		return "", errors.New("it is no directory")
+	case !directory && info.IsDir():
+		return "", errors.New("it is a directory")
+	}
+	return path, nil
+}
+
+// expand makes a path absolute; ~/ is the user's home. An empty path stays empty.
+func expand(path string) string {
+	if path == "" {
+		return ""
+	}
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil { // the working directory is gone
+		return path
+	}
+	return absolute
+}
+
+// bytes is a flag of a size as people write it: 512MiB.
+func (f flags) bytes(to *int64, name string, otherwise int64, usage string) {
+	*to = otherwise
+	f.Var(&value{units.BytesSize(float64(otherwise)), "SIZE", func(s string) error {
+		n, err := units.RAMInBytes(s)
+		if err == nil && n <= 0 {
+			err = errors.New("it is no size")
+		}
+		*to = n
+		return err
+	}}, name, usage)
+}
+
+// splitEscaped cuts a text at a separator, but not where a backslash stands before it.
+func splitEscaped(s string, separator byte) (out []string) {
+	var item []byte
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && i+1 < len(s) && s[i+1] == separator:
+			i++
+			item = append(item, separator)
+		case s[i] == separator:
+			out = append(out, string(item))
+			item = nil
+		default:
+			item = append(item, s[i])
+		}
+	}
+	if len(item) > 0 {
+		out = append(out, string(item))
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// help is what --help shows.
+func help(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd, width()) }
+
+func writeHelp(w io.Writer, cmd *cobra.Command, columns int) {
+	fmt.Fprintf(w, "Usage: %s\n", cmd.UseLine())
+	fmt.Fprintf(w, "\n%s\n", wrap(cmd.Short, columns))
+	if cmd.Long != "" {
+		fmt.Fprintf(w, "\n%s\n", wrap(cmd.Long, columns))
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprint(w, "\nCommands:\n")
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				text := strings.ReplaceAll(wrap(sub.Short, columns-14), "\n", "\n"+strings.Repeat(" ", 14))
+				fmt.Fprintf(w, "  %-12s%s\n", sub.Name(), text)
+			}
+		}
+	}
+	fmt.Fprintf(w, "\nFlags:\n%s", cmd.LocalFlags().FlagUsagesWrapped(columns))
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\nRun \"%s <command> --help\" for more of a command.\n", cmd.CommandPath())
+	}
+}
+
+// width is how many columns a line of help has: the terminal's, within what can be read well.
+func width() int {
+	columns, err := strconv.Atoi(os.Getenv("COLUMNS"))
+	if err != nil {
+		size, err := unix.IoctlGetWinsize(int(os.Stdout.Fd()), unix.TIOCGWINSZ)
+		if err != nil || size.Col == 0 {
+			return 80
+		}
+		columns = int(size.Col)
+	}
+	return min(max(columns, 40), 140)
+}
+
+// wrap breaks paragraphs into lines of so many columns. Lines that begin with a space stay as they are.
+func wrap(text string, columns int) string {
+	var lines []string
+	open := false // whether the last line may be gone on with
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || line[0] == ' ' {
+			lines = append(lines, line)
+			open = false
+			continue
+		}
+		for word := range strings.FieldsSeq(line) {
+			last := len(lines) - 1
+			if open && utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) <= columns {
+				lines[last] += " " + word
+				continue
+			}
+			lines = append(lines, word)
+			open = true
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// TestUsageErrors: what cannot be read on the command line is refused, exits with 2, and names the help that tells more.
+func TestUsageErrors(t *testing.T) {
+	t.Setenv("QUEUE_URL", "")
+	dir := t.TempDir()
+	for want, args := range map[string]string{
+		`unknown command "bogus" for "pintle"`:                 "bogus",
+		"unknown flag: --bogus":                                "up --bogus",
+		"unexpected argument extra":                            "up extra",
+		"unexpected argument b":                                "logs a b",
+		"unexpected argument other":                            "gpus other",
+		"expected a task":                                      "logs",
+		"expected tasks":                                       "stop",
+		"expected an image":                                    "run --gpus 1",
+		"expected the id of a GPU":                             "gpus clear",
+		"expected launch, terminate or list":                   "machine",
+		"flash: it must be launch or":                          "machine flash",
+		`required flag(s) "trace", "policy" not set`:           "sim",
+		"which command?":                                       "worker --queue-url q --",
+		"--batch 11: it must be from 1 to 10":                  "worker --queue-url q --batch 11 cmd",
+		"it must be docker or oci or process":                  "agent --runtime podman",
+		"it must be faithful or fast":                          "serve --reaction=",
+		"it must be task or gpu":                               "metrics --by task,node",
+		`invalid duration "soon"`:                              "up --lost soon",
+		`"x" is not of the form NAME=VALUE`:                    "agent --attribute a=b;x",
+		`"x" for "--gpus"`:                                     "run img --gpus x",
+		"it is a directory":                                    "sim --trace " + dir,
+		"no such file":                                         "sim --policy " + dir + "/none",
+		"it is no directory":                                   "worker --temp-dir main.go",
+		"invalid suffix":                                       "worker --max-input 1x",
+		"it is no size":                                        "worker --max-output 0",
+		"flag needs an argument: --region":                     "up --region",
+		`"maybe" for "--no-gpu-metrics" flag: strconv.ParseBo`: "up --no-gpu-metrics=maybe",
+	} {
+		root := newRoot()
+		root.SetArgs(strings.Fields(args))
+		cmd, err := root.ExecuteContextC(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		} else if code := report(cmd, err); code != 2 {
+			t.Errorf("%s exits with %d", args, code)
+		}
+	}
+}
+
+// TestExitCodes: what goes wrong in a verb that was understood is no mistake on the command line.
+func TestExitCodes(t *testing.T) {
+	for want, err := range map[int]error{0: nil, 1: errors.New("some"), 2: exitCode(2), 137: exitCode(137)} {
+		cmd := newVerb("verb", "A verb.", noArguments, func(context.Context) error { return err })
+		cmd.SilenceErrors = true
+		cmd.SilenceUsage = true
+		cmd.SetArgs(nil)
+		if code := report(cmd.ExecuteContextC(t.Context())); code != want {
+			t.Errorf("%v: exits with %d, want %d", err, code, want)
+		}
+	}
+}
+
+// parseAs reads a command line and runs nothing.
+func parseAs(t *testing.T, verb *cobra.Command, args ...string) {
+	t.Helper()
+	verb.RunE = func(*cobra.Command, []string) error { return nil }
+	verb.SetArgs(args)
+	if err := verb.ExecuteContext(t.Context()); err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+}
+
+// TestRunArguments: flags stand before the image or right behind it; what follows is the command's, flags and all.
+func TestRunArguments(t *testing.T) {
+	for _, x := range []struct {
+		args    []string
+		gpus    int
+		env     map[string]string
+		command []string
+	}{
+		{args: []string{"img"}},
+		{args: []string{"--gpus", "2", "img", "python", "--gpus", "3"}, gpus: 2, command: []string{"python", "--gpus", "3"}},
+		{args: []string{"img", "--gpus=2", "-e", "A=1", "python"}, gpus: 2, env: map[string]string{"A": "1"}, command: []string{"python"}},
+		{args: []string{"-e", `A=1;B=x\;y`, "--env", "C=", "img"}, env: map[string]string{"A": "1", "B": "x;y", "C": ""}},
+		{args: []string{"img", "--unknown"}, command: []string{"--unknown"}},
+		{args: []string{"img", "--", "--gpus"}, command: []string{"--", "--gpus"}},
+	} {
+		c := &runCmd{}
+		parseAs(t, c.verb(), x.args...)
+		if c.Image != "img" || c.GPUs != x.gpus || c.Memory != 512 || !reflect.DeepEqual(c.Env, x.env) || strings.Join(c.Command, " ") != strings.Join(x.command, " ") {
+			t.Errorf("%q: %+v", x.args, c)
+		}
+	}
+}
+
+// TestEnvironment: a flag wins over its environment variable, and that over the default. An empty variable counts.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("ECS_CLUSTER", "from-environment")
+	t.Setenv("AWS_ENDPOINT_URL", "")
+	t.Setenv("QUEUE_URL", "https://queue")
+	c := &psCmd{}
+	parseAs(t, c.verb())
+	if c.Cluster != "from-environment" || c.Endpoint != "" {
+		t.Errorf("%+v", c)
+	}
+	c = &psCmd{}
+	parseAs(t, c.verb(), "--cluster", "given")
+	if c.Cluster != "given" {
+		t.Errorf("%+v", c)
+	}
+	w := &workerCmd{}
+	parseAs(t, w.verb(), "--", "cmd", "--batch", "3")
+	if w.Queue != "https://queue" || w.Batch != 1 || strings.Join(w.Command, " ") != "cmd --batch 3" {
+		t.Errorf("%+v", w)
+	}
+}
+
+// TestFlagKinds: what flags of each kind come to, given and not given.
+func TestFlagKinds(t *testing.T) {
+	home, work := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	t.Chdir(work)
+	file := filepath.Join(work, "file.json")
+	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	up := &upCmd{}
+	parseAs(t, up.verb())
+	if up.Data != filepath.Join(home, ".pintle") || up.Prices != "" || !up.GPUMetrics || up.Lost != 5*time.Minute || up.Runtime != "" || up.Instances != nil {
+		t.Errorf("without flags: %+v", up)
+	}
+	up = &upCmd{}
+	parseAs(t, up.verb(), "--data=there", "--no-gpu-metrics", "--instances", "a=2,b", "--instances=c", "--fleet-agent=--x=1,2", "--fleet-agent=-v", "-v", "--runtime=")
+	if up.Data != filepath.Join(work, "there") || up.GPUMetrics || !up.Verbose || strings.Join(up.Instances, " ") != "a=2 b c" || strings.Join(up.FleetAgent, " ") != "--x=1,2 -v" {
+		t.Errorf("with flags: %+v", up)
+	}
+	up = &upCmd{}
+	parseAs(t, up.verb(), "--gpu-metrics=false")
+	if up.GPUMetrics {
+		t.Error("--gpu-metrics=false is not heard")
+	}
+	sim := &simCmd{}
+	parseAs(t, sim.verb(), "--trace", "file.json", "--policy", "file.json", "--policy", file, "--work", "A=1s;B=2ms", "--reaction", "fast")
+	if sim.Trace != file || strings.Join(sim.Policy, " ") != file+" "+file || sim.Work["A"] != time.Second || sim.Work["B"] != 2*time.Millisecond || strings.Join(sim.Reaction, " ") != "fast" || strings.Join(sim.Fleet, " ") != "g4dn.xlarge=100" {
+		t.Errorf("sim: %+v", sim)
+	}
+	w := &workerCmd{}
+	parseAs(t, w.verb(), "--queue-url", "q", "--max-input", "512MiB", "--temp-dir", ".", "cmd")
+	if w.MaxInput != 512<<20 || w.MaxOutput != 1<<30 || w.TempDir != work {
+		t.Errorf("worker: %+v", w)
+	}
+}
+
+// TestHelp: pintle alone and --help say what there is; lines are as wide as the terminal.
+func TestHelp(t *testing.T) {
+	root := newRoot()
+	for args, want := range map[string][]string{
+		"":                {"Usage: pintle <command>", "up          Run a control plane", "--version"},
+		"gpus --help":     {"Usage: pintle gpus [flags]", "fault       Make up", "--cluster"},
+		"run img --help":  {"Usage: pintle run [flags] IMAGE", "-e, --env NAME=VALUE"},
+		"worker -h":       {"Mode lines: CMD is started once", `  {"id":"…","result":{"class":"cat"}}`, "--max-input SIZE", "(default 1GiB)", "($QUEUE_URL)"},
+		"agent --help":    {"--runtime docker|oci|process", "--data DIRECTORY"},
+		"help gpus fault": {"Usage: pintle gpus fault [flags] GPU"},
+	} {
+		var out bytes.Buffer
+		root.SetOut(&out)
+		root.SetArgs(strings.Fields(args))
+		if err := root.ExecuteContext(t.Context()); err != nil {
+			t.Errorf("%s: %v", args, err)
+		}
+		for _, text := range append(want, "-h, --help") {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("pintle %s does not say %q:\n%s", args, text, &out)
+			}
+		}
+		if strings.Contains(out.String(), "\n  machine ") || strings.Contains(out.String(), "lock-fd") {
+			t.Errorf("pintle %s shows what is hidden:\n%s", args, &out)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	const text = "one two three\nfour\n\n  as it is, however long\nfive sixseven"
+	if got, want := wrap(text, 9), "one two\nthree\nfour\n\n  as it is, however long\nfive\nsixseven"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

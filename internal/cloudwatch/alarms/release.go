@@ -1,0 +1,112 @@
+package alarms
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/cloudwatch/alarm"
+	"github.com/pintle/pintle/internal/delivery"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// release hands the actions that alarms owe to the outbox, and those that are suppressed once they no longer are.
+func release(ctx context.Context, store *state.Store, opts Options) error {
+	for {
+		view := store.Watch()
+		next, err := releaseFrom(ctx, store, view, opts)
+		if err != nil {
+			return err
+		}
+		if err := await(ctx, view, next, opts.Now()); err != nil {
+			return err
+		}
+	}
+}
+
+// Release is one round of release, for callers with a clock of their own.
+func Release(ctx context.Context, store *state.Store, opts Options) error {
+	_, err := releaseFrom(ctx, store, store.View(), opts)
+	return err
+}
+
+// await waits until what a view has read changes or it is a time, if there is one.
+func await(ctx context.Context, view *state.View, at, now time.Time) error {
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var over <-chan time.Time
+	if !at.IsZero() {
+		over = time.After(at.Sub(now))
+	}
+	select {
+	case <-view.ChangedCh(watching):
+	case <-over:
+	}
+	return ctx.Err()
+}
+
+// releaseFrom hands over what a view's alarms owe, but for what is suppressed, and notes by what that is. next is when
+// something may cease to be suppressed; zero where nothing does by itself.
+func releaseFrom(ctx context.Context, store *state.Store, view *state.View, opts Options) (next time.Time, err error) {
+	now := opts.Now()
+	for a := range view.Alarms.All() {
+		if a.Owed == nil {
+			continue
+		}
+		by, until := suppressed(view, a, now)
+		if by != "" && !until.IsZero() && (next.IsZero() || until.Before(next)) {
+			next = until
+		}
+		if by != "" && by == a.SuppressedBy() {
+			continue
+		}
+		err := store.Update(ctx, func(tx *state.Tx) error {
+			current := tx.Alarms.Get(a.Name())
+			if current == nil || current.Owed != a.Owed { // it has gone on to another state, which owes its own
+				return nil
+			}
+			if by != "" {
+				tx.SuppressAlarm(current, by)
+				return nil
+			}
+			owe(tx, current, opts, now)
+			tx.SettleAlarm(current)
+			return nil
+		})
+		if err != nil {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+// owe puts an alarm's actions into the outbox.
+func owe(tx *state.Tx, a *state.Alarm, opts Options, now time.Time) {
+	message := encode(message(a, opts, now))
+	for _, destination := range a.Owed.Arns {
+		tx.Owe(state.Delivery{
+			Debt:  delivery.Debt{Destination: destination, Source: a.Arn(), Subject: subject(a, opts.Region), Body: message},
+			Alarm: a.Name(),
+			Moved: a.Moved(),
+		}, now)
+	}
+}
+
+// suppressed says what keeps an alarm from acting, and until when; "" where nothing does.
+func suppressed(view *state.View, a *state.Alarm, now time.Time) (types.ActionsSuppressedBy, time.Time) {
+	c := a.Composite
+	if c == nil || c.ActionsSuppressor == nil {
+		return "", time.Time{}
+	}
+	s := alarm.Suppressor{
+		Wait:      time.Duration(aws.ToInt32(c.ActionsSuppressorWaitPeriod)) * time.Second,
+		Extension: time.Duration(aws.ToInt32(c.ActionsSuppressorExtensionPeriod)) * time.Second,
+	}
+	if other := child(view, *c.ActionsSuppressor); other != nil {
+		s.State, s.LeftAlarm = alarm.State(other.State().Value), other.LeftAlarm
+	}
+	by, until := s.Suppresses(a.Moved(), now)
+	return types.ActionsSuppressedBy(by), until
+}

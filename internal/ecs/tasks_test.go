@@ -1,0 +1,81 @@
+package ecs
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/call"
+)
+
+// copied answers DescribeTasks from copies of the rows, as SDK clients inside the process get them.
+type copied struct{ *Service }
+
+func (c copied) Operations() []call.Operation {
+	return []call.Operation{call.Op("DescribeTasks", c.DescribeTasks)}
+}
+
+// TestDescribeTasksOnTheWire compares the answer of rows with that of copies, byte by byte: before and after a change, the
+// first time and again.
+func TestDescribeTasksOnTheWire(t *testing.T) {
+	s, store := newTestService(t)
+	arn := "arn:aws:ecs:us-east-1:000000000000:task/default/a"
+	row := &state.Task{Task: types.Task{
+		TaskArn:       &arn,
+		ClusterArn:    aws.String("arn:aws:ecs:us-east-1:000000000000:cluster/default"),
+		LastStatus:    aws.String("PENDING"),
+		DesiredStatus: aws.String("RUNNING"),
+		Tags:          []types.Tag{{Key: aws.String("k"), Value: aws.String("v")}},
+	}}
+	handler := func(service wire.Service) http.Handler {
+		h, err := wire.New(wire.Options{}, wire.ECS(service))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	kept, fresh := handler(s), handler(copied{s})
+	describe := func(h http.Handler, body string) string {
+		t.Helper()
+		answer := ""
+		for range 2 {
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+			r.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113.DescribeTasks")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if answer != "" && w.Body.String() != answer {
+				t.Errorf("got %s and then %s", answer, w.Body)
+			}
+			answer = w.Body.String()
+		}
+		return answer
+	}
+	for _, status := range []string{"PENDING", "RUNNING"} {
+		next := *row
+		next.LastStatus = &status
+		row = &next
+		if err := store.Update(context.Background(), func(tx *state.Tx) error { tx.Tasks.Put(row); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct{ body, want string }{
+			{`{"tasks":["a","none"],"include":["TAGS"]}`, `"tags":[{"key":"k","value":"v"}]`},
+			{`{"tasks":["a"]}`, `"tags":[]`},
+			{`{"tasks":["none"]}`, `"reason":"MISSING"`},
+		} {
+			got, want := describe(kept, c.body), describe(fresh, c.body)
+			if got != want || !strings.Contains(got, c.want) {
+				t.Errorf("%s: got %s, want %s", c.body, got, want)
+			}
+			if strings.Contains(c.body, `"a"`) && !strings.Contains(got, status) {
+				t.Errorf("%s: no %s in %s", c.body, status, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package program
+
+import (
+	"errors"
+	"strings"
+)
+
+// Command is what a shim runs. It lies in the container's directory as it is written by Encode.
+type Command struct {
+	Args []string
+	Env  []string // all of it: a shim adds none of its own
+	Dir  string
+
+	OpenStdin bool // reading from it waits, instead of finding the end
+
+	// PIDFile is set where Args does not become the container but makes it, ready to start, and leaves
+	// its process to the shim: the file is where Args writes that process's ID. Then starts it.
+	PIDFile string
+	Then    []string
+	// Undo removes what an attempt left that was cut off.
+	Undo []string
+
+	Again bool // there was an attempt before
+}
+
+// Encode writes a command down: fields like those of /proc/PID/environ, NAME=VALUE with a NUL behind each.
+func (c *Command) Encode() ([]byte, error) {
+	var b []byte
+	add := func(name string, values ...string) {
+		for _, v := range values {
+			b = append(b, name...)
+			b = append(b, '=')
+			b = append(b, v...)
+			b = append(b, 0)
+		}
+	}
+	for _, v := range c.strings() {
+		if strings.IndexByte(v, 0) >= 0 {
+			return nil, errors.New("a command cannot have NUL bytes")
+		}
+	}
+	add("arg", c.Args...)
+	add("env", c.Env...)
+	add("dir", c.Dir)
+	add("pidfile", c.PIDFile)
+	add("then", c.Then...)
+	add("undo", c.Undo...)
+	if c.OpenStdin {
+		add("stdin", "open")
+	}
+	if c.Again {
+		add("again", "")
+	}
+	return b, nil
+}
+
+// strings are all that a command holds.
+func (c *Command) strings() []string {
+	all := []string{c.Dir, c.PIDFile}
+	for _, list := range [][]string{c.Args, c.Env, c.Then, c.Undo} {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// parse reads what Encode has written.
+func parse(b []byte) (*Command, error) {
+	c := new(Command)
+	for rest := string(b); rest != ""; {
+		field, after, whole := strings.Cut(rest, "\x00")
+		name, value, named := strings.Cut(field, "=")
+		if !whole || !named {
+			return nil, errors.New("the container's command is cut off")
+		}
+		rest = after
+		if !c.set(name, value) {
+			return nil, errors.New("the container's command has a " + name + ", which this version of the shim does not know")
+		}
+	}
+	if len(c.Args) == 0 {
+		return nil, errors.New("the container's command is empty")
+	}
+	return c, nil
+}
+
+// set sets a field, or adds to it. It reports whether there is such a field.
+func (c *Command) set(name, value string) bool {
+	switch name {
+	case "arg":
+		c.Args = append(c.Args, value)
+	case "env":
+		c.Env = append(c.Env, value)
+	case "dir":
+		c.Dir = value
+	case "pidfile":
+		c.PIDFile = value
+	case "then":
+		c.Then = append(c.Then, value)
+	case "undo":
+		c.Undo = append(c.Undo, value)
+	case "stdin":
+		c.OpenStdin = true
+	case "again":
+		c.Again = true
+	default:
+		return false
+	}
+	return true
+}

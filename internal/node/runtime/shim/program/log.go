@@ -1,0 +1,194 @@
+package program
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A container's output is kept in numbered files of JSON lines. The last two are kept, so it takes at
+// most twice maxLogFile on disk.
+const (
+	maxLogFile = 16 << 20
+	maxLine    = 256 << 10 // a longer line is cut into several
+)
+
+// LogPath is one of the files of a container's output.
+func LogPath(dir string, number int) string { return dir + "/log." + strconv.Itoa(number) }
+
+// NewestLog is the number of the newest log file; the first is 1.
+func NewestLog(dir string) int {
+	highest := 1
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		number, isLog := strings.CutPrefix(e.Name(), "log.")
+		if n, err := strconv.Atoi(number); isLog && err == nil {
+			highest = max(highest, n)
+		}
+	}
+	return highest
+}
+
+// logWriter writes both streams of one container.
+type logWriter struct {
+	dir string
+
+	mu      sync.Mutex
+	file    *os.File
+	number  int
+	size    int64
+	streams []*stream
+	buffer  []byte // a line that is being written
+}
+
+func openLog(dir string) (*logWriter, error) {
+	l := &logWriter{dir: dir, number: NewestLog(dir)}
+	return l, l.open()
+}
+
+func (l *logWriter) open() (err error) {
+	l.file, err = os.OpenFile(LogPath(l.dir, l.number), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	l.size = 0
+	return err
+}
+
+// stream is the writer for one of the container's streams; it cuts what comes into lines.
+type stream struct {
+	log  *logWriter
+	name string
+	rest []byte
+}
+
+func (l *logWriter) stream(name string) *stream {
+	s := &stream{log: l, name: name}
+	l.streams = append(l.streams, s)
+	return s
+}
+
+// write takes everything: a full disk must not stop a container.
+func (s *stream) write(p []byte) {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	s.rest = append(s.rest, p...)
+	text := s.rest
+	for {
+		at := bytes.IndexByte(text, '\n')
+		if at < 0 && len(text) < maxLine {
+			break
+		}
+		if at < 0 || at > maxLine {
+			s.log.line(s.name, text[:maxLine])
+			text = text[maxLine:]
+			continue
+		}
+		s.log.line(s.name, text[:at])
+		text = text[at+1:]
+	}
+	s.rest = append(kept(s.rest, len(text)), text...)
+}
+
+// keptBuffer is the most memory that a buffer keeps for what comes next.
+const keptBuffer = 64 << 10
+
+// kept returns a buffer emptied, to hold so many bytes, or none where a long line has made it grow.
+func kept(b []byte, need int) []byte {
+	if cap(b) > keptBuffer && need < keptBuffer {
+		return nil
+	}
+	return b[:0]
+}
+
+func (l *logWriter) line(stream string, text []byte) {
+	b := append(kept(l.buffer, len(text)), `{"time":`...)
+	b = appendTime(b, time.Now().UTC())
+	b = append(b, `,"stream":"`...)
+	b = append(b, stream...)
+	b = append(b, `","log":`...)
+	b = appendString(b, bytes.TrimSuffix(text, []byte("\r")))
+	b = append(b, '}', '\n')
+	n, _ := l.file.Write(b)
+	l.buffer = b
+	if l.size += int64(n); l.size < maxLogFile {
+		return
+	}
+	l.file.Close()
+	os.Remove(LogPath(l.dir, l.number-1))
+	l.number++
+	l.open() //nolint:errcheck // without a file the lines are lost, which a full disk costs anyway
+}
+
+// Close writes what has no newline at its end, and closes the file.
+func (l *logWriter) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.streams {
+		if len(s.rest) > 0 {
+			l.line(s.name, s.rest)
+		}
+		s.rest = nil
+	}
+	return l.file.Close()
+}
+
+// output carries what a container writes to its log.
+type output struct {
+	writers [2]int // the ends that the container writes to: stdout, stderr
+	readers [2]*os.File
+	copying sync.WaitGroup
+}
+
+func openOutput(log *logWriter) (*output, error) {
+	o := new(output)
+	for i, name := range []string{"stdout", "stderr"} {
+		var ends [2]int
+		if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
+			return nil, os.NewSyscallError("pipe2", err)
+		}
+		if err := syscall.SetNonblock(ends[0], true); err != nil { // else drain's Close would not end the reading
+			return nil, err
+		}
+		r := os.NewFile(uintptr(ends[0]), name)
+		o.writers[i], o.readers[i] = ends[1], r
+		to := log.stream(name)
+		o.copying.Go(func() { to.copy(r) })
+	}
+	return o, nil
+}
+
+// copy ends when the container's side is closed, or drain closes this one.
+func (s *stream) copy(r *os.File) {
+	buffer := make([]byte, 16<<10)
+	for {
+		n, err := r.Read(buffer)
+		s.write(buffer[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+// closeWriters leaves the pipes to the container.
+func (o *output) closeWriters() {
+	for _, fd := range o.writers {
+		syscall.Close(fd) //nolint:errcheck // a pipe's end
+	}
+}
+
+// drainTime is how long the end of a container's output may take to come: a process that has left its
+// container and keeps the pipes must not keep the shim.
+const drainTime = 2 * time.Second
+
+// drain waits until what the container has written is in the log.
+func (o *output) drain() {
+	late := time.AfterFunc(drainTime, func() {
+		for _, f := range o.readers {
+			f.Close()
+		}
+	})
+	defer late.Stop()
+	o.copying.Wait()
+}

@@ -1,0 +1,89 @@
+package shim
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/pintle/pintle/internal/node/runtime/shim/program"
+)
+
+// TestMain lets the test binary be the shim, so that the race detector looks on.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "shim" {
+		os.Exit(program.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// TestShim runs a loud command under a shim, and reads what it has written down.
+func TestShim(t *testing.T) {
+	dir := t.TempDir()
+	const lines = 5000
+	script := fmt.Sprintf(`for i in $(seq %d); do echo "$NAME $i"; echo "no $i" >&2; done; printf end; exit 3`, lines)
+	c := Command{Args: []string{"/bin/sh", "-c", script}, Env: []string{"NAME=first", "PATH=" + os.Getenv("PATH"), "NAME=last"}, Dir: dir}
+	if err := Start(t.Context(), dir, Program{os.Args[0], "shim"}, c); err != nil {
+		t.Fatal(err)
+	}
+	exit, err := Wait(t.Context(), dir, func(State) { t.Error("the shim is lost") })
+	if err != nil || exit.Code != 3 || exit.Error != "" || exit.FinishedAt.IsZero() {
+		t.Errorf("it ended with %+v, %v", exit, err)
+	}
+	got := map[string][]string{}
+	emit := func(l Line) error { got[l.Stream] = append(got[l.Stream], l.Log); return nil }
+	if err := readLog(t.Context(), dir, "", false, nil, emit); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{}
+	for i := range lines {
+		want["stdout"] = append(want["stdout"], fmt.Sprint("last ", i+1))
+		want["stderr"] = append(want["stderr"], fmt.Sprint("no ", i+1))
+	}
+	want["stdout"] = append(want["stdout"], "end")
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("of %d lines it wrote down %d and %d", lines, len(got["stdout"]), len(got["stderr"]))
+	}
+}
+
+// TestNoSuchCommand: the agent hears why a command does not start.
+func TestNoSuchCommand(t *testing.T) {
+	dir := t.TempDir()
+	err := Start(t.Context(), dir, Program{os.Args[0], "shim"}, Command{Args: []string{"/no/such"}, Dir: "/"})
+	if err == nil || err.Error() != "fork/exec /no/such: no such file or directory" {
+		t.Error(err)
+	}
+	if _, started, err := ReadState(dir); started || err != nil {
+		t.Errorf("started %v, %v", started, err)
+	}
+}
+
+// TestFind: pintle-shim is taken where it fits the agent, else the agent's own program.
+func TestFind(t *testing.T) {
+	agent := filepath.Join(t.TempDir(), "pintle")
+	beside := filepath.Join(filepath.Dir(agent), "pintle-shim")
+	for name, test := range map[string]struct {
+		script string
+		want   Program
+		reason string
+	}{
+		"one that fits":     {"#!/bin/sh\necho " + program.Format, Program{beside}, ""},
+		"another version's": {"#!/bin/sh\necho 0", Program{agent, "shim"}, "format 0, not " + program.Format},
+		"one that fails":    {"#!/bin/sh\nexit 1", Program{agent, "shim"}, "exit status 1"},
+		"none":              {"", Program{agent, "shim"}, "no such file"},
+	} {
+		os.Remove(beside) //nolint:errcheck // it may not be there
+		if test.script != "" {
+			if err := os.WriteFile(beside, []byte(test.script), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, reason := Find(context.Background(), agent)
+		if !reflect.DeepEqual(got, test.want) || (reason == nil) != (test.reason == "") || reason != nil && !strings.Contains(reason.Error(), test.reason) {
+			t.Errorf("%s: got %v because of %v, want %v because of %q", name, got, reason, test.want, test.reason)
+		}
+	}
+}

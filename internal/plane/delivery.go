@@ -1,0 +1,45 @@
+package plane
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pintle/pintle/internal/delivery"
+	"github.com/pintle/pintle/internal/logs"
+	"github.com/pintle/pintle/internal/state"
+)
+
+// hookTimeout is how long a web hook may take.
+const hookTimeout = 10 * time.Second
+
+// outbox is a loop that has told what a store owes.
+func (p *Plane) outbox(o delivery.Outbox) *delivery.Loop {
+	routes := append(delivery.Webhooks(&http.Client{Timeout: hookTimeout}),
+		delivery.Queue(p.sqs(), p.queueURL),
+		logs.ToMetrics(p.cloudwatch()),
+		delivery.Route{Prefix: "arn:aws:autoscaling:", Tell: p.tellPolicy},
+	)
+	return delivery.New(o, delivery.Options{Now: p.now, Routes: routes, Log: p.log})
+}
+
+// owed is what the rows' changes owe.
+func (p *Plane) owed() state.Outbox { return state.Outbox{Store: p.State, Now: p.now} }
+
+// RunDeliveries tells what the rows' changes owe until ctx ends.
+func (p *Plane) RunDeliveries(ctx context.Context) error { return p.outbox(p.owed()).Run(ctx) }
+
+// Deliver tells what the rows' changes owe, for callers with a clock of their own.
+func (p *Plane) Deliver(ctx context.Context) error { return p.outbox(p.owed()).Step(ctx) }
+
+// tellPolicy tells the scaler whose policy it is which alarm has come to another state. The policy looks at the alarm itself.
+func (p *Plane) tellPolicy(_ context.Context, d delivery.Debt) error {
+	_, alarm, _ := strings.Cut(d.Source, ":alarm:")
+	if strings.Contains(d.Destination, ":autoScalingGroupName/") {
+		p.keeper.Tell(alarm)
+	} else {
+		p.Scaler.Tell(alarm)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/delivery"
+)
+
+// Delivery is a debt: an alarm's action, the notice of a lifecycle hook, or metrics from the lines of a log.
+type Delivery struct {
+	delivery.Debt
+	Due time.Time
+	// Alarm is the name of the alarm whose action it is, and whose history tells how it went; "" where it is none.
+	Alarm string `json:",omitzero"`
+	// Moved is when that alarm came to its state.
+	Moved time.Time `json:",omitzero"`
+}
+
+var deliveries = &def[Delivery]{name: "deliveries", keyOf: func(d *Delivery) string { return d.ID }}
+
+// Owe writes down a debt, and returns its row. Its ID, Since and Due are made here.
+func (tx *Tx) Owe(d Delivery, now time.Time) *Delivery {
+	d.ID = uuid.Must(uuid.NewV7()).String() // in the order of time
+	d.Since = now
+	d.Due = now
+	tx.Deliveries.Put(&d)
+	return &d
+}
+
+// SettleDelivery strikes out a debt. Where it is an alarm's, the alarm's history tells how it went.
+func (tx *Tx) SettleDelivery(id string, outcome error, now time.Time) {
+	row := tx.Deliveries.Get(id)
+	if row == nil {
+		return
+	}
+	tx.Deliveries.Delete(id)
+	a := tx.Alarms.Get(row.Alarm)
+	if a == nil {
+		return
+	}
+	data := map[string]any{
+		"version": "1.0", "actionState": "Succeeded", "notificationResource": row.Destination, "stateUpdateTimestamp": row.Moved.UnixMilli(),
+	}
+	summary := "Successfully executed action " + row.Destination
+	if outcome != nil {
+		data["actionState"] = "Failed"
+		data["error"] = outcome.Error()
+		summary = "Failed to execute action " + row.Destination + ". Received error: \"" + outcome.Error() + "\""
+	}
+	tx.AddAlarmHistory(a, types.HistoryItemTypeAction, summary, data, now)
+}
+
+// Outbox is the debts of a store, as the delivery loop wants them.
+type Outbox struct {
+	Store *Store
+	Now   func() time.Time
+}
+
+// Owe writes down debts, and returns them as they are kept.
+func (o Outbox) Owe(ctx context.Context, debts []delivery.Debt) (owed []delivery.Debt, err error) {
+	err = o.Store.Update(ctx, func(tx *Tx) error {
+		owed = nil
+		for _, d := range debts {
+			owed = append(owed, tx.Owe(Delivery{Debt: d}, o.Now()).Debt)
+		}
+		return nil
+	})
+	return owed, err
+}
+
+// Owed is delivery.Outbox's.
+func (o Outbox) Owed(ctx context.Context, limit int) (due []delivery.Debt, next time.Time, changed <-chan struct{}, err error) {
+	v := o.Store.Watch()
+	now := o.Now()
+	var rows []*Delivery
+	for d := range v.Deliveries.All() {
+		if d.Due.After(now) {
+			if next.IsZero() || d.Due.Before(next) {
+				next = d.Due
+			}
+			continue
+		}
+		rows = append(rows, d)
+	}
+	slices.SortStableFunc(rows, func(a, b *Delivery) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.ID, b.ID)) })
+	for _, d := range rows[:min(limit, len(rows))] {
+		due = append(due, d.Debt)
+	}
+	return due, next, changes(ctx, v), nil
+}
+
+// changes is closed when what the view has read changes, or ctx ends.
+func changes(ctx context.Context, v *View) <-chan struct{} {
+	changed := make(chan struct{})
+	one := v.ChangedCh(ctx)
+	go func() {
+		defer close(changed)
+		<-one
+	}()
+	return changed
+}
+
+// Settle is delivery.Outbox's.
+func (o Outbox) Settle(ctx context.Context, d delivery.Debt, outcome error) error {
+	return o.Store.Update(ctx, func(tx *Tx) error {
+		tx.SettleDelivery(d.ID, outcome, o.Now())
+		return nil
+	})
+}
+
+// Postpone is delivery.Outbox's.
+func (o Outbox) Postpone(ctx context.Context, d delivery.Debt, until time.Time) error {
+	return o.Store.Update(ctx, func(tx *Tx) error {
+		old := tx.Deliveries.Get(d.ID)
+		if old == nil {
+			return nil
+		}
+		row := *old
+		row.Tries++
+		row.Due = until
+		tx.Deliveries.Put(&row)
+		return nil
+	})
+}

@@ -1,0 +1,223 @@
+package codec
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/pintle/pintle/internal/wire/refusal"
+)
+
+// cborDecoder reads one body into SDK structs, as strictly as JSON is read. The library checks that it
+// is CBOR, without names that come twice; what it makes of it is then put where it belongs.
+type cborDecoder struct {
+	lenient bool // whether unknown members are skipped
+	items   int  // of all lists, so far
+}
+
+var cborMode = func() cbor.DecMode {
+	mode, err := cbor.DecOptions{
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, DefaultMapType: reflect.TypeFor[map[string]any](),
+		MaxNestedLevels: 32, MaxArrayElements: maxItems, MaxMapPairs: maxItems,
+	}.DecMode()
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return mode
+}()
+
+// DecodeCBOR reads a whole body into a struct; unknown members are skipped where the operation is lenient.
+func DecodeCBOR(body []byte, sh *Shape, into reflect.Value, lenient bool) error {
+	d := cborDecoder{lenient: lenient}
+	return d.body(body, sh, into)
+}
+
+// body reads the whole body; an empty one is an input without members.
+func (d *cborDecoder) body(b []byte, sh *Shape, into reflect.Value) error {
+	if len(b) == 0 {
+		return nil
+	}
+	var read any
+	if err := cborMode.Unmarshal(b, &read); err != nil {
+		return refusal.New("SerializationException", "The request's body is not valid CBOR: %v.", err)
+	}
+	err := d.structure(sh, read, "", into)
+	var m *mismatch
+	if errors.As(err, &m) && m.path == "" {
+		m.path = "The request's body"
+	}
+	if err != nil {
+		return refusal.New("SerializationException", "%v", err)
+	}
+	return nil
+}
+
+// value puts what was read into v. Null is the same as leaving a member out.
+func (d *cborDecoder) value(sh *Shape, read any, path string, v reflect.Value) error {
+	if read == nil {
+		return nil
+	}
+	switch sh.Kind {
+	case KindPointer:
+		p := reflect.New(sh.Elem.Type)
+		v.Set(p)
+		return d.value(sh.Elem, read, path, p.Elem())
+	case KindStructure:
+		return d.structure(sh, read, path, v)
+	case kindUnion:
+		return d.union(sh, read, path, v)
+	case KindList:
+		return d.list(sh, read, path, v)
+	case kindMap:
+		return d.dictionary(sh, read, path, v)
+	}
+	if err := cborScalar(sh, read, v); err != nil {
+		return &mismatch{path, err.Error() + "."}
+	}
+	return nil
+}
+
+func (d *cborDecoder) structure(sh *Shape, read any, path string, v reflect.Value) error {
+	members, ok := read.(map[string]any)
+	if !ok {
+		return &mismatch{path, "expected a map."}
+	}
+	for name, value := range members {
+		m := sh.ByName[name]
+		if m == nil && d.lenient {
+			continue
+		}
+		if m == nil {
+			return &mismatch{join(path, name), fmt.Sprintf("there is no such member in %s.", sh.Type.Name())}
+		}
+		if err := d.value(m.Shape, value, join(path, name), v.Field(m.Index)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// union reads a map of which one member is set.
+func (d *cborDecoder) union(sh *Shape, read any, path string, v reflect.Value) error {
+	members, ok := read.(map[string]any)
+	if !ok || len(members) != 1 {
+		return &mismatch{path, fmt.Sprintf("expected a map with one member of %s.", sh.Type.Name())}
+	}
+	for name, value := range members {
+		m := sh.ByName[name]
+		if m == nil {
+			return &mismatch{join(path, name), fmt.Sprintf("there is no such member in %s.", sh.Type.Name())}
+		}
+		p := reflect.New(m.typ)
+		if err := d.value(m.Shape, value, join(path, name), p.Elem().FieldByName("Value")); err != nil {
+			return err
+		}
+		v.Set(p)
+	}
+	return nil
+}
+
+func (d *cborDecoder) list(sh *Shape, read any, path string, v reflect.Value) error {
+	items, ok := read.([]any)
+	if !ok {
+		return &mismatch{path, "expected a list."}
+	}
+	if d.items += len(items); d.items > maxItems {
+		return &mismatch{path, fmt.Sprintf("the lists of one request cannot have more than %d members.", maxItems)}
+	}
+	v.Set(reflect.MakeSlice(sh.Type, len(items), len(items)))
+	for i, item := range items {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		if item == nil {
+			return &mismatch{at, "expected a value, not null."}
+		}
+		if err := d.value(sh.Elem, item, at, v.Index(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *cborDecoder) dictionary(sh *Shape, read any, path string, v reflect.Value) error {
+	entries, ok := read.(map[string]any)
+	if !ok {
+		return &mismatch{path, "expected a map."}
+	}
+	v.Set(reflect.MakeMapWithSize(sh.Type, len(entries)))
+	for name, value := range entries {
+		if value == nil {
+			return &mismatch{join(path, name), "expected a value, not null."}
+		}
+		e := reflect.New(sh.Elem.Type).Elem()
+		if err := d.value(sh.Elem, value, join(path, name), e); err != nil {
+			return err
+		}
+		v.SetMapIndex(reflect.ValueOf(name).Convert(sh.Type.Key()), e)
+	}
+	return nil
+}
+
+// cborScalar sets v from one value.
+func cborScalar(sh *Shape, read any, v reflect.Value) error {
+	switch sh.Kind {
+	case KindString:
+		s, ok := read.(string)
+		v.SetString(s)
+		return fits(ok, "a string")
+	case KindBool:
+		b, ok := read.(bool)
+		v.SetBool(b)
+		return fits(ok, "true or false")
+	case KindInt:
+		n, ok := cborInt(read)
+		if !ok || v.OverflowInt(n) {
+			return fits(false, fmt.Sprintf("a whole number of %d bits", sh.Type.Bits()))
+		}
+		v.SetInt(n)
+		return nil
+	case kindFloat:
+		f, ok := cborFloat(read)
+		v.SetFloat(f)
+		return fits(ok, "a number")
+	case KindTime:
+		t, ok := read.(time.Time)
+		*v.Addr().Interface().(*time.Time) = t.Round(time.Millisecond).UTC()
+		return fits(ok && !t.IsZero() && t.Unix() >= -maxSeconds && t.Unix() <= maxSeconds, "a timestamp: tag 1 with seconds since 1970")
+	case kindBlob:
+		b, ok := read.([]byte)
+		v.SetBytes(b)
+		return fits(ok, "bytes")
+	}
+	return fmt.Errorf("a %s cannot be read", sh.Type)
+}
+
+// fits says what was expected where it did not come.
+func fits(ok bool, expected string) error {
+	if ok {
+		return nil
+	}
+	return errors.New("expected " + expected)
+}
+
+func cborInt(read any) (int64, bool) {
+	switch n := read.(type) {
+	case int64:
+		return n, true
+	case uint64:
+		return int64(n), n <= math.MaxInt64
+	}
+	return 0, false
+}
+
+// cborFloat takes whole numbers too: clients send them where they are shorter.
+func cborFloat(read any) (float64, bool) {
+	if f, ok := read.(float64); ok {
+		return f, true
+	}
+	n, ok := cborInt(read)
+	return float64(n), ok
+}

@@ -1,0 +1,149 @@
+package rest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/aws/smithy-go"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/model"
+	"github.com/pintle/pintle/internal/wire/refusal"
+	"github.com/pintle/pintle/internal/wire/sign"
+	"github.com/pintle/pintle/internal/wire/steady"
+)
+
+// jsonStyle is REST-JSON, as AWS Batch is spoken: paths of labels, and bodies that are a JSON object.
+type jsonStyle struct{}
+
+func (jsonStyle) mediaType() string { return "application/json" }
+
+func (jsonStyle) describe(h http.Header, id string) { h.Set("x-amzn-RequestId", id) }
+
+func (jsonStyle) claims(api *API, r *http.Request) Claim {
+	for i := range api.Routes {
+		if _, ok := matchPath(&api.Routes[i], r); ok {
+			return Likely
+		}
+	}
+	return No
+}
+
+func (jsonStyle) find(q *request) (err error) {
+	if q.query, err = url.ParseQuery(q.URL.RawQuery); err != nil {
+		return refusal.New("SerializationException", "The request's query string is malformed.")
+	}
+	for i := range q.api.Routes {
+		route := &q.api.Routes[i]
+		if labels, ok := matchPath(route, q.Request); ok && (q.route == nil || len(labels) < len(q.labels)) {
+			q.route = route
+			q.labels = labels
+		}
+	}
+	if q.route == nil {
+		return refusal.With(http.StatusNotFound, "UnknownOperationException", "%s has no operation %s %s.", q.api.Title, q.Method, q.URL.Path)
+	}
+	return nil
+}
+
+// matchPath reads the labels of a request's path, where the route is for it. A label with a plus takes the rest of the path.
+func matchPath(route *model.Route, r *http.Request) (labels map[string]string, ok bool) {
+	if route.Method != r.Method {
+		return nil, false
+	}
+	labels = map[string]string{}
+	rest := r.URL.EscapedPath()
+	for part := range strings.SplitSeq(strings.TrimPrefix(route.Path, "/"), "/") {
+		if rest, ok = strings.CutPrefix(rest, "/"); !ok {
+			return nil, false
+		}
+		segment, _, _ := strings.Cut(rest, "/")
+		name, isLabel := strings.CutPrefix(strings.TrimSuffix(part, "}"), "{")
+		greedy := false
+		if name, greedy = strings.CutSuffix(name, "+"); isLabel && greedy {
+			segment = rest
+		}
+		rest = rest[len(segment):]
+		text, err := url.PathUnescape(segment)
+		if err != nil || isLabel && text == "" || !isLabel && text != part {
+			return nil, false
+		}
+		if isLabel {
+			labels[name] = text
+		}
+	}
+	return labels, rest == ""
+}
+
+// open reads the whole body, for the signature covers it.
+func (jsonStyle) open(q *request, v *sign.Verifier) (sign.Caller, error) {
+	content := steady.NewReader(q.Body, http.NewResponseController(q.w))
+	body, err := io.ReadAll(http.MaxBytesReader(nil, io.NopCloser(content), q.api.MaxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return sign.Caller{}, refusal.With(http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request's body is larger than %d bytes.", q.api.MaxBody)
+	case err != nil:
+		return sign.Caller{}, refusal.New("SerializationException", "The request's body could not be read.")
+	}
+	q.body = &requestBody{
+		length:  int64(len(body)),
+		left:    int64(len(body)),
+		content: bytes.NewReader(body),
+	}
+	if v == nil {
+		return sign.Unverified(q.Request), nil
+	}
+	return v.Verify(q.Context(), q.api.Name, sign.Signed{
+		Method:   q.Method,
+		Path:     q.URL.EscapedPath(),
+		RawQuery: q.URL.RawQuery,
+		Host:     q.Host,
+		Header:   q.Header,
+		Body:     body,
+	})
+}
+
+func (jsonStyle) inline(*codec.Member) bool { return true }
+
+func (jsonStyle) decode(q *request, sh *codec.Shape, into reflect.Value) error {
+	body, err := q.body.all(q.api.MaxBody, q.Header)
+	if err != nil {
+		return err
+	}
+	return codec.DecodeJSON(new(jsontext.Decoder), body, sh, into, q.op.Lenient)
+}
+
+func (s jsonStyle) encode(q *request, status int, out reflect.Value) error {
+	b, err := codec.AppendJSON(nil, q.op.Out, out)
+	if err == nil {
+		q.send(status, s.mediaType(), b)
+	}
+	return err
+}
+
+func (s jsonStyle) encodePayload(q *request, status int, _ *codec.Member, sh *codec.Shape, v reflect.Value) error {
+	b, err := codec.AppendJSON(nil, sh, v)
+	if err == nil {
+		q.send(status, s.mediaType(), b)
+	}
+	return err
+}
+
+// refuse answers with an error, whose name is in a header, too.
+func (s jsonStyle) refuse(q *request, err smithy.APIError) {
+	var sh *codec.Shape
+	members, ok := refusal.Modeled(err)
+	if ok {
+		sh = q.api.Shapes.Of(members.Type())
+	}
+	q.w.Header().Set("x-amzn-ErrorType", err.ErrorCode())
+	body := codec.AppendJSONError(nil, err.ErrorCode(), err.ErrorMessage(), sh, members)
+	q.send(refusal.StatusOf(err), s.mediaType(), body)
+}

@@ -1,0 +1,109 @@
+package rest
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pintle/pintle/internal/wire/model"
+	"github.com/pintle/pintle/internal/wire/refusal"
+)
+
+// target is what a REST request's address says: a bucket, an object's key.
+type target struct {
+	bucket, key string
+	query       url.Values
+}
+
+// path is the path as routes have it: whether there is a bucket, and a key.
+func (t target) path() string {
+	switch {
+	case t.bucket == "":
+		return "/"
+	case t.key == "":
+		return "/{Bucket}"
+	}
+	return "/{Bucket}/{Key+}"
+}
+
+// parseTarget reads a request's address: the bucket is in the host, or first in the path.
+func parseTarget(r *http.Request) (t target, err error) {
+	if t.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		return t, refusal.New("InvalidURI", "Couldn't parse the specified URI: its query is malformed.")
+	}
+	path := strings.TrimPrefix(r.URL.Path, "/")
+	if t.bucket = bucketOfHost(r.Host); t.bucket != "" {
+		t.key = path
+	} else {
+		t.bucket, t.key, _ = strings.Cut(path, "/")
+	}
+	if !utf8.ValidString(path) || t.bucket == "" && t.key != "" {
+		return t, refusal.New("InvalidURI", "Couldn't parse the specified URI.")
+	}
+	return t, nil
+}
+
+// bucketOfHost is the bucket that a host names: bucket.s3.us-east-1.amazonaws.com, bucket.s3.localhost or
+// bucket.localhost, also as tflocal and its like call them, bucket.s3.localhost.localstack.cloud; "" where there is none.
+func bucketOfHost(hostPort string) string {
+	host, _, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		host = hostPort
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".localstack.cloud")
+	if rest, ok := strings.CutSuffix(host, ".localhost"); ok {
+		if rest == "s3" {
+			return ""
+		}
+		return strings.TrimSuffix(rest, ".s3")
+	}
+	if !strings.HasSuffix(host, ".amazonaws.com") {
+		return ""
+	}
+	for _, mark := range []string{".s3.", ".s3-"} { // a bucket's name may itself have ".s3." in it
+		if i := strings.LastIndex(host, mark); i > 0 {
+			return host[:i]
+		}
+	}
+	return ""
+}
+
+// routeTo finds the route that a request is for: of those whose every need it meets, the one that needs most.
+func routeTo(routes []model.Route, r *http.Request, t target) (*model.Route, error) {
+	method := r.Method
+	var best *model.Route
+	for i := range routes {
+		route := &routes[i]
+		if route.Method != method || route.Path != t.path() || !metBy(route, r, t) {
+			continue
+		}
+		if best == nil || needs(route) > needs(best) {
+			best = route
+		}
+	}
+	if best == nil {
+		return nil, refusal.With(http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource.")
+	}
+	return best, nil
+}
+
+func needs(r *model.Route) int { return len(r.Query) + len(r.Headers) }
+
+func metBy(r *model.Route, q *http.Request, t target) bool {
+	for _, need := range r.Query {
+		name, value, fixed := strings.Cut(need, "=")
+		values, there := t.query[name]
+		if !there || fixed && !slices.Contains(values, value) {
+			return false
+		}
+	}
+	for _, name := range r.Headers {
+		if q.Header.Get(name) == "" {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,294 @@
+package sign
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pintle/pintle/internal/wire/refusal"
+)
+
+// S3 signs otherwise than the other services: the path is escaped once, the body's hash stands in a header and
+// may be left out, bodies can come in signed chunks, and presigned URLs may be of version 2, which boto3 still
+// makes unless it is told otherwise. So requests are not signed again but put into their canonical form here.
+
+const (
+	contentHashHeader = "X-Amz-Content-Sha256"
+	UnsignedPayload   = "UNSIGNED-PAYLOAD"
+)
+
+// VerifyREST checks a request's signature, where there is a verifier; that a presigned URL is still good, always. The bucket is the
+// one that the host names, if any.
+func VerifyREST(v *Verifier, r *http.Request, service string, query url.Values, bucket string) (Caller, error) {
+	if query.Has("AWSAccessKeyId") {
+		return verifyV2(v, r, query, bucket)
+	}
+	a, err := parseAuthorization(r.Header, r.URL.RawQuery)
+	if v == nil {
+		if err == nil && a.presigned {
+			err = a.checkPresigned(time.Now())
+		} else {
+			err = nil
+		}
+		return Caller{AccessKeyID: a.accessKeyID}, err
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	if err := v.checkScope(a, service, r.Header); err != nil {
+		return Caller{}, err
+	}
+	if err := checkAllSigned(a, r.Header); err != nil {
+		return Caller{}, err
+	}
+	if a.presigned {
+		err = a.checkPresigned(v.now())
+	} else if err = a.checkTime(v.now()); err != nil {
+		err = refusal.With(http.StatusForbidden, "RequestTimeTooSkewed", "The difference between the request time and the current time is too large.")
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	c, err := v.credential(r.Context(), a)
+	if err != nil {
+		return Caller{}, err
+	}
+	hash := ContentHash(r, query)
+	if a.presigned {
+		hash = cmp.Or(hash, UnsignedPayload)
+	} else if r.Header.Get(contentHashHeader) == "" {
+		return Caller{}, refusal.New("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
+	}
+	key := signingKey(c.SecretAccessKey, a)
+	signature := chainSigner{key, a, ""}.sign(algorithm, hashHex([]byte(canonicalRequest(r, a, hash))))
+	if subtle.ConstantTimeCompare([]byte(signature), []byte(a.signature)) == 0 {
+		return Caller{}, noMatch()
+	}
+	return Caller{AccessKeyID: a.accessKeyID, Arn: c.Arn, chunks: &chainSigner{key, a, signature}}, nil
+}
+
+// ContentHash is what the request says of its body; a presigned URL may say it in a parameter.
+func ContentHash(r *http.Request, query url.Values) string {
+	return cmp.Or(r.Header.Get(contentHashHeader), query.Get(contentHashHeader))
+}
+
+func noMatch() error {
+	return invalidSignature("The request signature we calculated does not match the signature you provided. Check your key and signing method.")
+}
+
+// checkPresigned refuses a URL outside its time.
+func (a *authorization) checkPresigned(now time.Time) error {
+	if now.Sub(a.at) > a.lifetime {
+		return refusal.With(http.StatusForbidden, "AccessDenied", "Request has expired")
+	}
+	if a.checkTime(now) != nil {
+		return refusal.With(http.StatusForbidden, "AccessDenied", "Request is not valid yet")
+	}
+	return nil
+}
+
+// checkAllSigned refuses headers of S3's that the signature leaves out: somebody else may have added them.
+func checkAllSigned(a authorization, h http.Header) error {
+	for name := range h {
+		lower := strings.ToLower(name)
+		if strings.HasPrefix(lower, "x-amz-") && !slices.Contains(a.signedHeaders, lower) {
+			return refusal.With(http.StatusForbidden, "AccessDenied", "There were headers present in the request which were not signed: %s", lower)
+		}
+	}
+	return nil
+}
+
+// canonicalRequest is the text that SigV4 signs, as S3 has it.
+func canonicalRequest(r *http.Request, a authorization, payloadHash string) string {
+	var b strings.Builder
+	b.WriteString(r.Method + "\n" + escape(r.URL.Path, true) + "\n" + canonicalQuery(r.URL.RawQuery) + "\n")
+	for _, name := range a.signedHeaders {
+		b.WriteString(name + ":" + headerValue(r, name) + "\n")
+	}
+	b.WriteString("\n" + strings.Join(a.signedHeaders, ";") + "\n" + payloadHash)
+	return b.String()
+}
+
+// headerValue is a header's value as it is signed.
+func headerValue(r *http.Request, name string) string {
+	switch name {
+	case "host":
+		return r.Host
+	case "content-length":
+		return strconv.FormatInt(r.ContentLength, 10)
+	case "transfer-encoding":
+		return strings.Join(r.TransferEncoding, ",")
+	}
+	values := slices.Clone(r.Header.Values(name))
+	for i, v := range values {
+		values[i] = strings.Join(strings.Fields(v), " ")
+	}
+	return strings.Join(values, ",")
+}
+
+// canonicalQuery is the query in order, escaped as AWS does it, without the signature.
+func canonicalQuery(raw string) string {
+	values, _ := url.ParseQuery(raw) // parseTarget has read it
+	var pairs []string
+	for name, list := range values {
+		if name == "X-Amz-Signature" {
+			continue
+		}
+		for _, value := range list {
+			pairs = append(pairs, escape(name, false)+"="+escape(value, false))
+		}
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, "&")
+}
+
+// escape is AWS's UriEncode.
+func escape(s string, path bool) string {
+	const digits = "0123456789ABCDEF"
+	b := make([]byte, 0, len(s)+16)
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', c == '~', path && c == '/':
+			b = append(b, c)
+		default:
+			b = append(b, '%', digits[c>>4], digits[c&15])
+		}
+	}
+	return string(b)
+}
+
+func hmacOf(key []byte, text string) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(text))
+	return h.Sum(nil)
+}
+
+func hashHex(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// signingKey is the key of a day, a region and a service.
+func signingKey(secret string, a authorization) []byte {
+	key := []byte("AWS4" + secret)
+	for _, part := range []string{a.date, a.region, a.service, "aws4_request"} {
+		key = hmacOf(key, part)
+	}
+	return key
+}
+
+// chainSigner signs what belongs to one request: itself, then chunk after chunk of its body, each with the
+// signature before it.
+type chainSigner struct {
+	key      []byte
+	a        authorization
+	previous string
+}
+
+// sign signs a text of the form that its kind has.
+func (s chainSigner) sign(kind string, rest string) string {
+	scope := strings.Join([]string{s.a.date, s.a.region, s.a.service, "aws4_request"}, "/")
+	return hex.EncodeToString(hmacOf(s.key, strings.Join([]string{kind, s.a.at.Format(amzDate), scope, rest}, "\n")))
+}
+
+// chunk is the next signature: that of a chunk with the hash.
+func (s *chainSigner) chunk(hash string) string {
+	s.previous = s.sign("AWS4-HMAC-SHA256-PAYLOAD", s.previous+"\n"+hashHex(nil)+"\n"+hash)
+	return s.previous
+}
+
+// trailer is the signature of the trailers, with the hash of their text.
+func (s *chainSigner) trailer(hash string) string {
+	return s.sign("AWS4-HMAC-SHA256-TRAILER", s.previous+"\n"+hash)
+}
+
+// signedInV2 are the parameters that version 2 signs.
+// See "Signing and authenticating REST requests" (signature version 2) in S3's guide.
+var signedInV2 = []string{
+	"accelerate", "acl", "analytics", "cors", "defaultObjectAcl", "delete", "inventory", "lifecycle", "location", "logging", "metrics", "notification",
+	"object-lock", "partNumber", "policy", "replication", "requestPayment", "response-cache-control", "response-content-disposition",
+	"response-content-encoding", "response-content-language", "response-content-type", "response-expires", "restore", "select", "select-type",
+	"storageClass", "tagging", "torrent", "uploadId", "uploads", "versionId", "versioning", "versions", "website",
+}
+
+// verifyV2 checks a presigned URL of version 2.
+func verifyV2(v *Verifier, r *http.Request, query url.Values, bucket string) (Caller, error) {
+	id, now := query.Get("AWSAccessKeyId"), time.Now()
+	if v != nil {
+		now = v.now()
+	}
+	expires, err := strconv.ParseInt(query.Get("Expires"), 10, 64)
+	if err != nil {
+		return Caller{}, refusal.With(http.StatusForbidden, "AccessDenied", "Invalid date (should be seconds since epoch): %s", query.Get("Expires"))
+	}
+	if now.Unix() > expires {
+		return Caller{}, refusal.With(http.StatusForbidden, "AccessDenied", "Request has expired")
+	}
+	if v == nil {
+		return Caller{AccessKeyID: id}, nil
+	}
+	c, err := v.credential(r.Context(), authorization{accessKeyID: id, sessionToken: query.Get("x-amz-security-token")})
+	if err != nil {
+		return Caller{}, err
+	}
+	mac := hmac.New(sha1.New, []byte(c.SecretAccessKey))
+	mac.Write([]byte(canonicalV2(r, query, bucket)))
+	signature, err := base64.StdEncoding.DecodeString(query.Get("Signature"))
+	if err != nil || !hmac.Equal(signature, mac.Sum(nil)) {
+		return Caller{}, noMatch()
+	}
+	return Caller{AccessKeyID: id, Arn: c.Arn}, nil
+}
+
+// canonicalV2 is the text that version 2 signs. What is a header otherwise may be a parameter of the URL; of the two, the header
+// is what counts.
+func canonicalV2(r *http.Request, query url.Values, bucket string) string {
+	amz := map[string]string{}
+	for name, values := range query {
+		if lower := strings.ToLower(name); strings.HasPrefix(lower, "x-amz-") {
+			amz[lower] = strings.Join(values, ",")
+		}
+	}
+	for name, values := range r.Header {
+		if lower := strings.ToLower(name); strings.HasPrefix(lower, "x-amz-") {
+			amz[lower] = strings.Join(values, ",")
+		}
+	}
+	lines := []string{
+		r.Method, cmp.Or(r.Header.Get("Content-Md5"), query.Get("content-md5")),
+		cmp.Or(r.Header.Get("Content-Type"), query.Get("content-type")), query.Get("Expires"),
+	}
+	for _, name := range slices.Sorted(maps.Keys(amz)) {
+		lines = append(lines, name+":"+amz[name])
+	}
+	resource := r.URL.EscapedPath()
+	if bucket != "" {
+		resource = "/" + bucket + resource
+	}
+	var sub []string
+	for _, name := range signedInV2 { // they are in order
+		if !query.Has(name) {
+			continue
+		}
+		if value := query.Get(name); value != "" {
+			name += "=" + value
+		}
+		sub = append(sub, name)
+	}
+	if len(sub) > 0 {
+		resource += "?" + strings.Join(sub, "&")
+	}
+	return strings.Join(append(lines, resource), "\n")
+}

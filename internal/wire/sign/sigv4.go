@@ -1,0 +1,187 @@
+// Package sign checks AWS's signatures of requests: version 4 in headers and in presigned URLs, S3's ways to sign, its bodies
+// in signed chunks, and presigned URLs of version 2. Which keys there are is its caller's to know. It never changes a request.
+package sign
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/pintle/pintle/internal/wire/refusal"
+
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+// Verifier checks SigV4 signatures: it signs what came again, and compares.
+type Verifier struct {
+	Region string
+	Now    func() time.Time // time.Now where it is nil
+	// Lookup finds an access key, or returns ErrUnknownKey. The session token came with the request.
+	Lookup func(ctx context.Context, accessKeyID, sessionToken string) (Credential, error)
+
+	once   sync.Once
+	signer *v4.Signer // keeps the keys that it derived, by day
+}
+
+// Credential is what the server knows of an access key.
+type Credential struct {
+	SecretAccessKey string
+	SessionToken    string    // has to come with the request where it is set
+	Expires         time.Time // never, where it is zero
+	Arn             string    // whose it is
+}
+
+// ErrUnknownKey is what Lookup returns for an access key that there is not.
+var ErrUnknownKey = errors.New("unknown access key")
+
+// Caller is who sent a request.
+type Caller struct {
+	AccessKeyID string
+	Arn         string // empty where signatures are not checked
+
+	chunks *chainSigner // of a body that is signed in chunks; nil where signatures are not checked
+}
+
+// Signed is what a signature covers. It is no http.Request: each frame that a node sends over its
+// telemetry web socket has headers of its own, and a signature over them, its body and the socket's URL.
+type Signed struct {
+	Method, Path, RawQuery, Host string // the path as it was sent, escaped
+	Header                       http.Header
+	Body                         []byte
+}
+
+// maxSkew is how far a signature's time may be from the server's.
+const maxSkew = 15 * time.Minute
+
+// Verify checks the signature over s, made for the service, and says whose it is. Its errors are API
+// errors, with the names that AWS JSON has for them.
+func (v *Verifier) Verify(ctx context.Context, service string, s Signed) (Caller, error) {
+	a, err := parseAuthorization(s.Header, s.RawQuery)
+	if err != nil {
+		return Caller{}, err
+	}
+	if err := v.checkScope(a, service, s.Header); err != nil {
+		return Caller{}, err
+	}
+	if err := a.checkTime(v.now()); err != nil {
+		return Caller{}, err
+	}
+	c, err := v.credential(ctx, a)
+	if err != nil {
+		return Caller{}, err
+	}
+	signature, err := v.sign(ctx, s, a, c)
+	if err != nil {
+		return Caller{}, err
+	}
+	if subtle.ConstantTimeCompare([]byte(signature), []byte(a.signature)) == 0 {
+		return Caller{}, invalidSignature("The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method.")
+	}
+	return Caller{AccessKeyID: a.accessKeyID, Arn: c.Arn}, nil
+}
+
+func (v *Verifier) now() time.Time {
+	if v.Now == nil {
+		return time.Now()
+	}
+	return v.Now()
+}
+
+func invalidSignature(format string, args ...any) error {
+	return refusal.New("InvalidSignatureException", format, args...)
+}
+
+// checkScope refuses a signature for another place, or one that leaves out what decides where the
+// request goes.
+func (v *Verifier) checkScope(a authorization, service string, h http.Header) error {
+	switch {
+	case a.region != v.Region:
+		return invalidSignature("Credential should be scoped to the region %s, not %q.", v.Region, a.region)
+	case a.service != service:
+		return invalidSignature("Credential should be scoped to the service %s, not %q.", service, a.service)
+	case !slices.Contains(a.signedHeaders, "host"):
+		return invalidSignature("'Host' must be a 'SignedHeader' in the AWS Authorization.")
+	case h.Get(TargetHeader) != "" && !slices.Contains(a.signedHeaders, strings.ToLower(TargetHeader)):
+		return invalidSignature("'%s' must be a 'SignedHeader' in the AWS Authorization.", TargetHeader)
+	}
+	return nil
+}
+
+// credential finds the access key, and checks the session token that came with it.
+func (v *Verifier) credential(ctx context.Context, a authorization) (Credential, error) {
+	c, err := v.Lookup(ctx, a.accessKeyID, a.sessionToken)
+	switch {
+	case errors.Is(err, ErrUnknownKey):
+	case err != nil:
+		return c, err
+	case subtle.ConstantTimeCompare([]byte(c.SessionToken), []byte(a.sessionToken)) == 0:
+	case !c.Expires.IsZero() && !v.now().Before(c.Expires):
+		return c, refusal.New("ExpiredTokenException", "The security token included in the request is expired.")
+	default:
+		return c, nil
+	}
+	return c, refusal.New("UnrecognizedClientException", "The security token included in the request is invalid.")
+}
+
+// sign makes the signature that s should have, over those of its headers that were signed.
+func (v *Verifier) sign(ctx context.Context, s Signed, a authorization, c Credential) (string, error) {
+	v.once.Do(func() { v.signer = v4.NewSigner() })
+	r, err := s.request(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	key := aws.Credentials{AccessKeyID: a.accessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken}
+	if a.presigned {
+		signed, _, err := v.signer.PresignHTTP(ctx, key, r, s.payloadHash(), a.service, a.region, a.at)
+		if err != nil {
+			return "", err
+		}
+		_, query, _ := strings.Cut(signed, "?")
+		values, err := url.ParseQuery(query)
+		return values.Get("X-Amz-Signature"), err
+	}
+	if err := v.signer.SignHTTP(ctx, key, r, s.payloadHash(), a.service, a.region, a.at); err != nil {
+		return "", err
+	}
+	_, signature, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
+	return signature, nil
+}
+
+// request is s as its sender had it when it was signed.
+func (s Signed) request(ctx context.Context, a authorization) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, s.Method, "https://"+s.Host+s.Path, nil)
+	if err != nil {
+		return nil, refusal.New("IncompleteSignatureException", "The request's address could not be read.")
+	}
+	r.URL.RawQuery = s.RawQuery
+	for _, name := range a.signedHeaders {
+		switch name {
+		case "host": // is the address's
+		case "content-length":
+			r.ContentLength = int64(len(s.Body))
+		default:
+			r.Header[http.CanonicalHeaderKey(name)] = s.Header.Values(name)
+		}
+	}
+	if a.presigned {
+		query := r.URL.Query()
+		query.Del("X-Amz-Signature")
+		r.URL.RawQuery = query.Encode()
+	}
+	return r, nil
+}
+
+// payloadHash is that of the body that came, whatever the request says of it.
+func (s Signed) payloadHash() string {
+	sum := sha256.Sum256(s.Body)
+	return hex.EncodeToString(sum[:])
+}
