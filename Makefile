@@ -22,6 +22,7 @@ test: build lint ## run every test: unit, property, race, and acceptance with aw
 
 soak: build ## kill a service's containers at random for five minutes, the control plane during ten rolling updates, and all of a queue-driven fleet; damage a thousand files
 	go test -count=1 -timeout 30m -v -run 'TestKillsOfContainers|TestKillsDuringRollingUpdates' ./test -chaos.for 5m -chaos.updates 10
+	go test -count=1 -timeout 30m -v -run TestRandomDamage ./internal/wal ./internal/sqs/queues ./internal/logs/streams ./internal/cloudwatch/metrics -trials 2000
 	go test -count=1 -timeout 30m -v -run TestQueueFleetSurvivesKills ./test -fleet.images 150 -fleet.kills 30
 	go test -count=1 -timeout 90m -v -run 'TestDamage$$' ./test -damage.trials 1000
 
@@ -49,6 +50,8 @@ fuzz: ## fuzz the parsers, ten seconds each
 	go test -run xxx -fuzz FuzzReplay -fuzztime 10s ./internal/state
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/logs/streams
 	go test -run xxx -fuzz FuzzParseRecord -fuzztime 10s ./internal/cloudwatch/metrics
+	go test -run xxx -fuzz FuzzBlock -fuzztime 10s ./internal/cloudwatch/metrics
+	go test -run xxx -fuzz FuzzSegment -fuzztime 10s ./internal/wal
 	go test -run xxx -fuzz FuzzParsePayload -fuzztime 10s ./internal/sqs/queues
 	go test -run xxx -fuzz FuzzDecodeJSON -fuzztime 10s ./internal/wire/codec
 	go test -run xxx -fuzz FuzzPlainStrings -fuzztime 10s ./internal/wire/codec

@@ -29,6 +29,7 @@ var ground = map[string]rule{
 	"sqlitefile":   {[]string{"file"}, "it is below the stores that keep their rows in SQLite"},
 	"state":        {[]string{"state", "store", "delivery"}, "rows must not depend on who reads them"},
 	"store":        {[]string{"store", "groupcommit", "file", "sqlitefile"}, "the engine knows no rows"},
+	"wal":          {[]string{"wal", "file"}, "it keeps bytes for stores and knows none of them"},
 	"wire":         {[]string{"wire", "checksum"}, "HTTP becomes calls without knowing what they do"},
 }
 

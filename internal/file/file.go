@@ -1,4 +1,4 @@
-// Package file writes files so that a crash leaves the old content or the new, never a part, frames what logs are appended,
+// Package file writes files so that a crash leaves the old content or the new, never a part, seals them with a checksum, names damage,
 // and has locks that end with their process.
 package file
 

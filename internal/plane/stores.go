@@ -53,7 +53,7 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 	if p.streams, err = streams.Open(folder("logs")); err != nil {
 		return err
 	}
-	p.opened("logs", p.streams, nil)
+	p.opened("logs", p.streams, p.streams.Failed())
 	if p.Metrics, err = metrics.Open(folder("metrics"), p.metricOptions()); err != nil {
 		return err
 	}

@@ -2,24 +2,32 @@ package metrics
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"sort"
+
+	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/wal"
 )
 
 // A block is a file that never changes: the bins of one tier for some series, series by series in the
-// order of their ids, and behind them an index with an entry for each:
+// order of their ids; behind them an index with an entry for each:
 //
-//	id 4 bytes, length 4, offset 8, time of the last bin 8, CRC-32C of the bins 4
-const indexEntry = 28
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+//	id 4 bytes, length 4, offset 8, time of the last bin 8, CRC-32C of the bins and of these 4
+//
+// and a footer: the block's info as sealed JSON, and how long that is, 4 bytes. The manifest has the same info.
+const (
+	indexEntry = 28
+	entrySum   = 24 // where an entry's checksum is
+)
 
 // blockInfo is what the manifest knows of a block.
 type blockInfo struct {
@@ -28,7 +36,10 @@ type blockInfo struct {
 	Level       int
 	First, Last int64 // times of bins
 	Series      int
-	Index       int64 // where it begins
+	Index       int64    // where it begins
+	IndexSum    uint32   // its CRC-32C
+	Log         int      // what lies in the log before this segment is in blocks
+	Of          []string // the blocks that it was merged from
 }
 
 type block struct {
@@ -36,12 +47,49 @@ type block struct {
 	file *os.File
 }
 
-func openBlock(dir string, info blockInfo) (*block, error) {
-	f, err := os.Open(filepath.Join(dir, info.File))
-	if err != nil {
-		return nil, err
+// openBlock opens a block and returns its index.
+func openBlock(dir string, info blockInfo) (b *block, index []byte, err error) {
+	path := filepath.Join(dir, info.File)
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, &file.Damage{Path: path, Offset: -1, What: "is missing"}
 	}
-	return &block{info, f}, nil
+	if err != nil {
+		return nil, nil, err
+	}
+	tail, err := io.ReadAll(io.NewSectionReader(f, info.Index, math.MaxInt64-info.Index))
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	size := info.Series * indexEntry
+	if len(tail) < size || !bytes.Equal(tail[size:], info.footer()) || wal.Checksum(tail[:size]) != info.IndexSum {
+		f.Close() //nolint:errcheck // it was only read
+		return nil, nil, &file.Damage{Path: path, Offset: info.Index, What: "the index fails its checksum"}
+	}
+	return &block{info, f}, tail[:size], nil
+}
+
+func (i *blockInfo) footer() []byte {
+	b, err := json.Marshal(i)
+	if err != nil {
+		panic(err) // it is numbers and text
+	}
+	b = file.Seal(b)
+	return binary.LittleEndian.AppendUint32(b, uint32(len(b)))
+}
+
+// parseFooter reads the info at the end of a block.
+func parseFooter(b []byte) (info blockInfo, ok bool) {
+	if len(b) < 4 {
+		return info, false
+	}
+	size := int(binary.LittleEndian.Uint32(b[len(b)-4:]))
+	b = b[:len(b)-4]
+	if size > len(b) {
+		return info, false
+	}
+	b, ok = file.Unseal(b[len(b)-size:])
+	return info, ok && json.Unmarshal(b, &info) == nil
 }
 
 // entry is one series in a block's index.
@@ -53,10 +101,26 @@ type entry struct {
 	sum    uint32
 }
 
+// append appends the entry of some bins, with its checksum.
+func (e *entry) append(b, data []byte) []byte {
+	start := len(b)
+	b = binary.LittleEndian.AppendUint32(b, e.id)
+	b = binary.LittleEndian.AppendUint32(b, e.length)
+	b = binary.LittleEndian.AppendUint64(b, uint64(e.offset))
+	b = binary.LittleEndian.AppendUint64(b, uint64(e.last))
+	return binary.LittleEndian.AppendUint32(b, wal.Checksum(data, b[start:]))
+}
+
+// isOf reports whether the entry was made of these bins.
+func (e *entry) isOf(data []byte) bool {
+	var b [indexEntry]byte
+	return binary.LittleEndian.Uint32(e.append(b[:0], data)[entrySum:]) == e.sum
+}
+
 func parseEntry(b []byte) entry {
 	return entry{
 		id: binary.LittleEndian.Uint32(b), length: binary.LittleEndian.Uint32(b[4:]),
-		offset: int64(binary.LittleEndian.Uint64(b[8:])), last: int64(binary.LittleEndian.Uint64(b[16:])), sum: binary.LittleEndian.Uint32(b[24:]),
+		offset: int64(binary.LittleEndian.Uint64(b[8:])), last: int64(binary.LittleEndian.Uint64(b[16:])), sum: binary.LittleEndian.Uint32(b[entrySum:]),
 	}
 }
 
@@ -79,15 +143,15 @@ func (b *block) read(id uint32, visit func(bin)) error {
 		return failed
 	}
 	data := make([]byte, e.length)
-	if _, err := b.file.ReadAt(data, e.offset); err != nil {
-		return err
+	if n, err := b.file.ReadAt(data, e.offset); n < len(data) {
+		return &file.Damage{Path: b.file.Name(), Offset: e.offset, What: fmt.Sprintf("cannot be read: %v", err)}
 	}
 	return b.decode(e, data, visit)
 }
 
 func (b *block) decode(e entry, data []byte, visit func(bin)) error {
-	if crc32.Checksum(data, castagnoli) != e.sum {
-		return fmt.Errorf("%w: series %d of %s", errCorrupt, e.id, b.File)
+	if !e.isOf(data) {
+		return &file.Damage{Path: b.file.Name(), Offset: e.offset, What: fmt.Sprintf("the points of series %d fail their checksum", e.id)}
 	}
 	d := &decoder{b: data}
 	at := int64(0)
@@ -98,19 +162,6 @@ func (b *block) decode(e entry, data []byte, visit func(bin)) error {
 			return fmt.Errorf("%w: series %d of %s", d.err, e.id, b.File)
 		}
 		visit(bin{at: at, fine: b.Step == 1, Set: set})
-	}
-	return nil
-}
-
-// entries reads the whole index.
-func (b *block) entries(visit func(entry)) error {
-	in := bufio.NewReader(io.NewSectionReader(b.file, b.Index, int64(b.Series)*indexEntry))
-	var buf [indexEntry]byte
-	for range b.Series {
-		if _, err := io.ReadFull(in, buf[:]); err != nil {
-			return err
-		}
-		visit(parseEntry(buf[:]))
 	}
 	return nil
 }
@@ -126,12 +177,12 @@ type blockWriter struct {
 	data   []byte
 }
 
-func createBlock(dir, name string, step int64, level int) (*blockWriter, error) {
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+func createBlock(dir string, info blockInfo) (*blockWriter, error) {
+	f, err := os.OpenFile(filepath.Join(dir, info.File), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &blockWriter{blockInfo: blockInfo{File: name, Step: step, Level: level}, dir: dir, file: f, out: bufio.NewWriterSize(f, 1<<18)}, nil
+	return &blockWriter{blockInfo: info, dir: dir, file: f, out: bufio.NewWriterSize(f, 1<<18)}, nil
 }
 
 // add writes a series; bins are in order, one for each time.
@@ -145,21 +196,22 @@ func (w *blockWriter) add(id uint32, bins []bin) error {
 		w.data = appendSet(binary.AppendVarint(w.data, (bins[i].at-before)/w.Step), &bins[i].Set)
 		before = bins[i].at
 	}
-	first, last := bins[0].at, bins[len(bins)-1].at
+	return w.write(id, bins[0].at, bins[len(bins)-1].at, w.data)
+}
+
+// write writes the bins of a series as they are in a block.
+func (w *blockWriter) write(id uint32, first, last int64, data []byte) error {
 	if w.Series == 0 || first < w.First {
 		w.First = first
 	}
 	if w.Series == 0 || last > w.Last {
 		w.Last = last
 	}
-	w.index = binary.LittleEndian.AppendUint32(w.index, id)
-	w.index = binary.LittleEndian.AppendUint32(w.index, uint32(len(w.data)))
-	w.index = binary.LittleEndian.AppendUint64(w.index, uint64(w.offset))
-	w.index = binary.LittleEndian.AppendUint64(w.index, uint64(last))
-	w.index = binary.LittleEndian.AppendUint32(w.index, crc32.Checksum(w.data, castagnoli))
+	e := entry{id: id, length: uint32(len(data)), offset: w.offset, last: last}
+	w.index = e.append(w.index, data)
 	w.Series++
-	w.offset += int64(len(w.data))
-	_, err := w.out.Write(w.data)
+	w.offset += int64(len(data))
+	_, err := w.out.Write(data)
 	return err
 }
 
@@ -168,8 +220,8 @@ func (w *blockWriter) close() (*block, error) {
 	if w.Series == 0 {
 		return nil, errors.Join(w.file.Close(), os.Remove(w.file.Name()))
 	}
-	w.Index = w.offset
-	_, err := w.out.Write(w.index)
+	w.Index, w.IndexSum = w.offset, wal.Checksum(w.index)
+	_, err := w.out.Write(append(w.index, w.footer()...))
 	if err = errors.Join(err, w.out.Flush()); err == nil {
 		err = w.file.Sync()
 	}

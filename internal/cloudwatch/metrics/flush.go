@@ -6,14 +6,14 @@ import (
 	"os"
 	"slices"
 
-	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/wal"
 )
 
 // fanIn is how many blocks of a level become one of the next.
 const fanIn = 8
 
 // flush writes the frozen head into a block of each tier. The manifest then names the blocks, and the
-// logs from number on: whatever is killed in between, what was flushed counts once.
+// log from a segment on: whatever is killed in between, what was flushed counts once.
 func (s *Store) flush(number int) error {
 	if err := s.saveSeries(); err != nil {
 		return err
@@ -21,7 +21,7 @@ func (s *Store) flush(number int) error {
 	now := s.opts.Now().Unix()
 	var made []*block
 	for _, t := range tiers {
-		b, err := s.writeTier(t, now)
+		b, err := s.writeTier(t, now, number)
 		if err != nil {
 			return err
 		}
@@ -29,43 +29,35 @@ func (s *Store) flush(number int) error {
 			made = append(made, b)
 		}
 	}
-	before := s.manifest.Log
 	if err := s.replace(nil, made, number); err != nil {
 		return err
 	}
-	for n := before; n < number; n++ {
-		os.Remove(s.path(fmt.Sprintf("%09d.log", n))) //nolint:errcheck // what stays is removed when the store is opened
+	if err := s.log.RemoveBefore(number); err != nil {
+		return err
 	}
 	return s.tidy(now)
 }
 
-// saveSeries keeps the series that are not kept yet, so that logs can go.
+// saveSeries keeps the series that are not kept yet, so that segments of the log can go.
 func (s *Store) saveSeries() error {
 	s.mu.Lock()
 	fresh := s.fresh
 	s.fresh = nil
 	s.mu.Unlock()
-	if len(fresh) == 0 {
-		return nil
-	}
-	if err := writeSeries(s.names, fresh); err != nil {
-		return err
-	}
-	return s.names.Sync()
+	return s.writeSeries(fresh)
 }
 
-func writeSeries(f *os.File, all []*series) error {
-	var b []byte
+func (s *Store) writeSeries(all []*series) error {
+	var written *wal.Group
 	for _, one := range all {
-		b = file.AppendFrame(b, func(b []byte) []byte { return appendSeries(b, one) })
+		_, written = s.names.Append(func(b []byte) []byte { return appendSeries(b, one) }, nil)
 	}
-	_, err := f.Write(b)
-	return err
+	return written.Wait()
 }
 
 // writeTier writes what a tier keeps of the frozen head, which nobody changes any more.
-func (s *Store) writeTier(t tier, now int64) (*block, error) {
-	w, err := s.newBlock(t.step, 0)
+func (s *Store) writeTier(t tier, now int64, number int) (*block, error) {
+	w, err := s.newBlock(blockInfo{Step: t.step, Log: number})
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +73,10 @@ func (s *Store) writeTier(t tier, now int64) (*block, error) {
 	return w.close()
 }
 
-func (s *Store) newBlock(step int64, level int) (*blockWriter, error) {
+func (s *Store) newBlock(info blockInfo) (*blockWriter, error) {
 	s.nextBlock++
-	return createBlock(s.dir, fmt.Sprintf("%09d.block", s.nextBlock), step, level)
+	info.File = fmt.Sprintf("%09d.block", s.nextBlock)
+	return createBlock(s.dir, info)
 }
 
 // replace puts blocks in the place of others, on disk and then in sight. With a log's number, the
@@ -95,10 +88,7 @@ func (s *Store) replace(old, made []*block, log int) error {
 	for _, b := range kept {
 		m.Blocks = append(m.Blocks, b.blockInfo)
 	}
-	if err := file.WriteJSON(s.path("manifest"), m, true); err != nil {
-		return err
-	}
-	if err := file.SyncDir(s.dir); err != nil {
+	if err := s.writeManifest(m); err != nil {
 		return err
 	}
 	s.manifest = m
@@ -161,7 +151,12 @@ func (s *Store) mergeLevel(t tier, level int, now int64) (bool, error) {
 	if len(old) < fanIn || old[fanIn-1].Last-old[0].First > now-t.oldest(now) {
 		return false, nil
 	}
-	w, err := s.newBlock(t.step, level+1)
+	info := blockInfo{Step: t.step, Level: level + 1}
+	for _, b := range old {
+		info.Of = append(info.Of, b.File)
+		info.Log = max(info.Log, b.Log)
+	}
+	w, err := s.newBlock(info)
 	if err != nil {
 		return false, err
 	}

@@ -1,13 +1,9 @@
 package metrics
 
 import (
-	"errors"
 	"maps"
-	"os"
 	"slices"
 	"time"
-
-	"github.com/pintle/pintle/internal/file"
 )
 
 // silent is how long nothing must have come of a metric before it may be forgotten.
@@ -83,23 +79,15 @@ func (s *Store) drop(metrics []idleMetric, now int64) {
 
 // rewriteNames writes the series that are left in the place of all. No log and no head has any of the others.
 func (s *Store) rewriteNames() error {
-	f, err := os.OpenFile(s.path("series.new"), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
+	number := s.names.Roll()
 	s.mu.Lock()
 	left := slices.Collect(maps.Values(s.series))
 	s.fresh = nil
 	s.mu.Unlock()
-	if err = errors.Join(writeSeries(f, left), f.Sync()); err == nil {
-		err = os.Rename(f.Name(), s.path("series"))
+	if err := s.writeSeries(left); err != nil {
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	err = errors.Join(s.names.Close(), file.SyncDir(s.dir))
-	s.names = f
-	return err
+	return s.names.RemoveBefore(number)
 }
 
 // knows says whether a series was not forgotten.

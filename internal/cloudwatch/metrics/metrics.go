@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/wal"
 )
 
 // Dimension is one of the names and values that tell metrics of one name apart.
@@ -129,23 +130,25 @@ type Store struct {
 	head    *head
 	frozen  *head // on its way into blocks; nil where none is
 
-	// The log's writer alone uses these; who it is, queue tells.
-	log       *os.File
-	logNumber int
-	encoded   []byte
+	err    error // why nothing can be put any more
+	failed chan struct{}
 
-	queue queue
+	log *wal.Log
+
+	// What the log calls once a put is on disk alone uses these.
+	next     int       // the segment with which a new head begins; 0 while the head is not full
+	flushing *flushing // the last flush; nil before the first
 
 	// The flush alone uses these.
-	names     *os.File // of the series
+	names     *wal.Log // of the series
 	nextBlock int
 	manifest  manifest
-	flushing  *flushing // the last flush; nil before the first
+	orphans   int // samples that were read of series that are not known
 }
 
 // manifest says which files make up the store.
 type manifest struct {
-	Log    int // the first that counts
+	Log    int // the first segment of the log that counts
 	Blocks []blockInfo
 }
 
@@ -157,16 +160,24 @@ func Open(dir string, opts Options) (*Store, error) {
 	opts.MaxHead = cmp.Or(opts.MaxHead, defaultMaxHead)
 	opts.MaxMetrics = cmp.Or(opts.MaxMetrics, defaultMaxMetrics)
 	s := &Store{
-		dir: dir, opts: opts, metrics: map[string]*metricState{}, series: map[uint32]*series{}, head: newHead(), queue: queue{failed: make(chan struct{})},
+		dir: dir, opts: opts, metrics: map[string]*metricState{}, series: map[uint32]*series{}, head: newHead(), failed: make(chan struct{}),
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	if err := s.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("metricstore: %w", err), s.closeFiles())
+		return nil, errors.Join(fmt.Errorf("metricstore: %w", file.Advise(err, filepath.Dir(dir))), s.closeFiles())
 	}
 	return s, nil
 }
+
+// The directories of the logs: of what is not in blocks yet, and of the series' names.
+const (
+	logDir    = "log"
+	namesDir  = "series"
+	logKind   = "metrics"
+	namesKind = "series"
+)
 
 func (s *Store) load() (err error) {
 	if err := file.Clean(s.dir); err != nil {
@@ -175,7 +186,8 @@ func (s *Store) load() (err error) {
 	if err := s.loadManifest(); err != nil {
 		return err
 	}
-	s.names, err = openFrames(filepath.Join(s.dir, "series"), func(payload []byte) error {
+	options := wal.Options{Kind: namesKind, NoSync: s.opts.NoSync, Failed: s.fail}
+	s.names, err = wal.Open(s.path(namesDir), options, func(_ wal.Position, payload []byte) error {
 		d := &decoder{b: payload}
 		s.restore(d.series())
 		return d.err
@@ -187,16 +199,48 @@ func (s *Store) load() (err error) {
 	if err := s.loadBlocks(); err != nil {
 		return err
 	}
-	return s.loadLogs()
+	options.Kind, options.From = logKind, s.manifest.Log
+	if s.log, err = wal.Open(s.path(logDir), options, s.replay); err != nil {
+		return err
+	}
+	if s.orphans > 0 && !s.names.Repaired() && !s.log.Repaired() {
+		return fmt.Errorf("%w: %d samples are of series that are not known", errCorrupt, s.orphans)
+	}
+	return nil
 }
 
+// loadManifest reads the manifest. A new store gets one before anything else.
 func (s *Store) loadManifest() error {
-	err := file.ReadJSON(s.path("manifest"), &s.manifest)
-	if errors.Is(err, os.ErrNotExist) {
-		s.manifest.Log = 1
-		return nil
+	used, err := readManifest(s.dir, &s.manifest)
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
-	return err
+	if used {
+		return &file.Damage{Path: s.path(manifestFile), Offset: -1, What: "is missing"}
+	}
+	s.manifest.Log = 1
+	return s.writeManifest(s.manifest)
+}
+
+const manifestFile = "manifest"
+
+// readManifest reads the manifest, and reports whether there is anything that it would have to know.
+func readManifest(dir string, m *manifest) (used bool, err error) {
+	for _, pattern := range []string{"*.block", logDir + "/*.log", namesDir + "/*.log"} {
+		paths, err := file.Glob(dir, pattern)
+		if err != nil {
+			return false, err
+		}
+		used = used || len(paths) > 0
+	}
+	return used, file.ReadSealed(filepath.Join(dir, manifestFile), m)
+}
+
+func (s *Store) writeManifest(m manifest) error {
+	if err := file.WriteSealed(s.path(manifestFile), m, !s.opts.NoSync); err != nil || s.opts.NoSync {
+		return err
+	}
+	return file.SyncDir(s.dir)
 }
 
 // loadBlocks opens the blocks, learns from them when each metric was last reported, and removes what a
@@ -204,19 +248,17 @@ func (s *Store) loadManifest() error {
 func (s *Store) loadBlocks() error {
 	known := map[string]bool{}
 	for _, info := range s.manifest.Blocks {
-		b, err := openBlock(s.dir, info)
+		b, index, err := openBlock(s.dir, info)
 		if err != nil {
 			return err
 		}
 		s.blocks = append(s.blocks, b)
 		known[info.File] = true
 		s.nextBlock = max(s.nextBlock, fileNumber(info.File)+1)
-		err = b.entries(func(e entry) {
+		for ; len(index) > 0; index = index[indexEntry:] {
+			e := parseEntry(index)
 			s.nextID = max(s.nextID, e.id+1) // also of one that was forgotten
 			s.saw(e.id, e.last)
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", info.File, err)
 		}
 	}
 	paths, err := file.Glob(s.dir, "*.block")
@@ -228,37 +270,8 @@ func (s *Store) loadBlocks() error {
 	return err
 }
 
-// loadLogs replays what was not yet in blocks.
-func (s *Store) loadLogs() error {
-	paths, err := file.Glob(s.dir, "*.log")
-	if err != nil {
-		return err
-	}
-	s.logNumber = s.manifest.Log
-	for _, p := range paths {
-		n := fileNumber(filepath.Base(p))
-		if n < s.manifest.Log {
-			if err := os.Remove(p); err != nil {
-				return err
-			}
-			continue
-		}
-		f, err := openFrames(p, s.replay)
-		if err != nil {
-			return err
-		}
-		if s.log != nil {
-			s.log.Close() //nolint:errcheck // it was only read
-		}
-		s.log, s.logNumber = f, n
-	}
-	if s.log != nil {
-		return nil
-	}
-	return s.openLog(s.logNumber)
-}
-
-func (s *Store) replay(payload []byte) error {
+// replay makes again what was not yet in blocks.
+func (s *Store) replay(_ wal.Position, payload []byte) error {
 	made, samples, err := parseRecord(payload)
 	if err != nil {
 		return err
@@ -267,22 +280,15 @@ func (s *Store) replay(payload []byte) error {
 		s.restore(n)
 	}
 	for _, sample := range samples {
-		if s.series[sample.series] == nil {
-			return errCorrupt
+		if s.series[sample.series] == nil { // its name was damaged
+			s.orphans++
+			s.nextID = max(s.nextID, sample.series+1)
+			continue
 		}
 		s.head.add(sample)
 		s.saw(sample.series, sample.at)
 	}
 	return nil
-}
-
-func (s *Store) openLog(number int) error {
-	f, err := os.OpenFile(s.path(fmt.Sprintf("%09d.log", number)), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	s.log, s.logNumber = f, number
-	return file.SyncDir(s.dir)
 }
 
 func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
@@ -295,18 +301,22 @@ func fileNumber(file string) (n int) {
 
 // Close ends the store once what is being written is.
 func (s *Store) Close() error {
-	s.queue.close()
+	s.mu.Lock()
+	if s.err == nil {
+		s.err = ErrClosed
+	}
+	s.mu.Unlock()
+	s.log.Drain()
 	if s.flushing != nil {
 		<-s.flushing.done
 	}
 	return s.closeFiles()
 }
 
-func (s *Store) closeFiles() error {
-	var err error
-	for _, f := range []*os.File{s.log, s.names} {
-		if f != nil {
-			err = errors.Join(err, f.Close())
+func (s *Store) closeFiles() (err error) {
+	for _, log := range []*wal.Log{s.log, s.names} {
+		if log != nil {
+			err = errors.Join(err, log.Close())
 		}
 	}
 	for _, b := range s.blocks {

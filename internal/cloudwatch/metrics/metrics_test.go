@@ -8,14 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
-	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/file/filetest"
+	"github.com/pintle/pintle/internal/wal/waltest"
 )
 
 // noon is a time at an hour.
@@ -242,20 +242,25 @@ func TestWhatACrashLeavesIsCleanedUp(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, Options{})
 	put(t, s, Sample{Metric: cpu, At: noon - 60, Set: One(1)})
-	s.Close()
-	for name, text := range map[string]string{"000000007.block": "x", "manifest.new": "{", "series": "torn"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+	killed := waltest.Copy(t, dir)
+	put(t, s, Sample{Metric: cpu, At: noon - 60, Set: One(5)})
+	for name, text := range map[string]string{"000000007.block": "x", ".new-manifest": "{"} {
+		if err := os.WriteFile(filepath.Join(killed, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	log := filepath.Join(dir, "000000001.log")
-	whole, err := os.ReadFile(log)
+	log := filepath.Join(logDir, "000000001.log")
+	before, err := os.ReadFile(filepath.Join(killed, log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	frame := file.AppendFrame(nil, func(b []byte) []byte { return appendRecord(b, nil, []sample{{0, bin{noon - 60, false, One(5)}}}) })
-	for cut := range len(frame) {
-		if err := os.WriteFile(log, append(slices.Clone(whole), frame[:cut]...), 0o600); err != nil {
+	after, err := os.ReadFile(filepath.Join(dir, log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := len(before); cut < len(after); cut++ {
+		dir = waltest.Copy(t, killed)
+		if err := os.WriteFile(filepath.Join(dir, log), after[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s := open(t, dir, Options{})
@@ -428,12 +433,15 @@ func BenchmarkRead(b *testing.B) {
 
 // TestWriteFails: a log that cannot be written is told of, and nothing is acknowledged from then on.
 func TestWriteFails(t *testing.T) {
+	if !filetest.Alone(t) {
+		return
+	}
 	s, err := Open(t.TempDir(), Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	s.log.Close()
+	defer filetest.Fill(t, uint64(s.log.End().Offset+5))()
 	for range 2 {
 		if err := s.Put([]Sample{{Metric: NewMetric("n", "m"), At: time.Now().Unix(), Set: One(1)}}); err == nil {
 			t.Error("what was not written was acknowledged")

@@ -3,9 +3,8 @@ package metrics
 import (
 	"errors"
 	"fmt"
-	"sync"
 
-	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/wal"
 )
 
 // ErrClosed is returned by Put once the store is closed, or can no longer be written.
@@ -13,32 +12,47 @@ var ErrClosed = errors.New("metricstore: the store is closed")
 
 // Put adds samples. They are durable when it returns without an error.
 func (s *Store) Put(samples []Sample) error {
-	p := &pending{done: make(chan error, 1)}
-	now := s.opts.Now().Unix()
-	s.mu.Lock()
-	for i := range samples {
-		in := &samples[i]
-		found, made := s.find(in.Metric, in.Unit, now)
-		if made {
-			p.made = append(p.made, found)
-		}
-		p.samples = append(p.samples, sample{found.id, in.bin()})
+	written, err := s.append(samples)
+	if err == nil {
+		err = written.Wait()
 	}
-	leads, err := s.queue.add(p) // while mu is held, so that a series is in the log before its samples
-	s.mu.Unlock()
+	if errors.Is(err, wal.ErrClosed) {
+		err = fmt.Errorf("%w: %w", ErrClosed, err)
+	}
 	if err != nil {
-		return err
-	}
-	if leads {
-		s.write()
-	}
-	if err := <-p.done; err != nil {
 		return err
 	}
 	if s.opts.Note != nil {
 		s.opts.Note(samples)
 	}
 	return nil
+}
+
+// append puts samples on their way to disk, while mu is held, so that a series is in the log before its samples.
+func (s *Store) append(in []Sample) (*wal.Group, error) {
+	now := s.opts.Now().Unix()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return nil, s.err
+	}
+	samples := make([]sample, 0, len(in))
+	var made []*series
+	for i := range in {
+		found, isNew := s.find(in[i].Metric, in[i].Unit, now)
+		if isNew {
+			made = append(made, found)
+		}
+		samples = append(samples, sample{found.id, in[i].bin()})
+	}
+	_, written := s.log.Append(
+		func(b []byte) []byte { return appendRecord(b, made, samples) },
+		func(at wal.Position, err error) {
+			if err == nil {
+				s.written(at, samples)
+			}
+		})
+	return written, nil
 }
 
 func (in *Sample) bin() bin {
@@ -49,157 +63,66 @@ func (in *Sample) bin() bin {
 	return bin{at, in.Fine, in.Set}
 }
 
-// pending is a Put on its way to disk.
-type pending struct {
-	made    []*series
-	samples []sample
-	done    chan error
-}
-
-// queue is the puts that wait. Whoever comes while nobody writes becomes the writer of all that come
-// until the queue is empty.
-type queue struct {
-	mu      sync.Mutex
-	idle    sync.Cond
-	waiting []*pending
-	writing bool
-	err     error // why nothing can be added any more
-	failed  chan struct{}
-}
-
-func (q *queue) add(p *pending) (leads bool, err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.err != nil {
-		return false, q.err
+// fail has nothing be put any more.
+func (s *Store) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil || s.err == ErrClosed { //nolint:errorlint // a failure wraps it
+		s.err = fmt.Errorf("%w: %w", ErrClosed, err)
+		close(s.failed)
 	}
-	q.waiting = append(q.waiting, p)
-	leads = !q.writing
-	q.writing = true
-	return leads, nil
-}
-
-// take returns what waits. Where nothing does the writer is one no more.
-func (q *queue) take() []*pending {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	batch := q.waiting
-	q.waiting = nil
-	if len(batch) == 0 {
-		q.writing = false
-		q.idle.Broadcast()
-	}
-	return batch
-}
-
-func (q *queue) fail(err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.err == nil {
-		close(q.failed)
-	}
-	q.err = fmt.Errorf("%w: %w", ErrClosed, err)
 }
 
 // Failed is closed when the log can no longer be written. Only a restart knows the metrics again.
-func (s *Store) Failed() <-chan struct{} { return s.queue.failed }
+func (s *Store) Failed() <-chan struct{} { return s.failed }
 
-// close lets nothing in any more, and waits for the writer.
-func (q *queue) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.err == nil {
-		q.err = ErrClosed
+// written makes samples seen that are on disk. Where the head is full the log goes on in a new segment, and once all that lies in
+// those before it was seen the head is flushed: so those segments hold what the head does, and nothing else.
+func (s *Store) written(at wal.Position, samples []sample) {
+	if s.next > 0 && at.Segment >= s.next {
+		s.rotate()
 	}
-	q.idle.L = &q.mu
-	for q.writing {
-		q.idle.Wait()
+	if !s.apply(samples) {
+		return
+	}
+	if s.next == 0 {
+		s.next = s.log.Roll()
+	}
+	if s.log.Applied(s.next) {
+		s.rotate()
 	}
 }
 
-// write writes what waits, batch by batch, each with one write and one sync.
-func (s *Store) write() {
-	for batch := s.queue.take(); batch != nil; batch = s.queue.take() {
-		err := s.writeBatch(batch)
-		if err != nil { // what the log holds now cannot be known without reading it
-			s.queue.fail(err)
-		}
-		for _, p := range batch {
-			p.done <- err
-		}
-	}
-}
-
-func (s *Store) writeBatch(batch []*pending) error {
-	if err := s.queue.broken(); err != nil {
-		return err
-	}
-	s.encoded = s.encoded[:0]
-	for _, p := range batch {
-		s.encoded = file.AppendFrame(s.encoded, func(b []byte) []byte { return appendRecord(b, p.made, p.samples) })
-	}
-	if _, err := s.log.Write(s.encoded); err != nil {
-		return err
-	}
-	if !s.opts.NoSync {
-		if err := s.log.Sync(); err != nil {
-			return err
-		}
-	}
-	if cap(s.encoded) > 1<<22 {
-		s.encoded = nil
-	}
-	if s.apply(batch) {
-		return s.rotate()
-	}
-	return nil
-}
-
-// broken is why nothing may be written: an earlier batch failed.
-func (q *queue) broken() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.err == ErrClosed { //nolint:errorlint // closing lets those in the queue through; a failure wraps it
-		return nil
-	}
-	return q.err
-}
-
-// apply makes a batch seen, and says whether the head is full.
-func (s *Store) apply(batch []*pending) bool {
+// apply makes samples seen, and says whether the head is full.
+func (s *Store) apply(samples []sample) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range batch {
-		for _, sample := range p.samples {
-			s.head.add(sample)
-			s.saw(sample.series, sample.at)
-		}
+	for _, sample := range samples {
+		s.head.add(sample)
+		s.saw(sample.series, sample.at)
 	}
 	return s.head.size >= s.opts.MaxHead
 }
 
-// rotate begins a new head and a new log, and has the old ones flushed. Where the flush before has not
-// ended it waits, and the puts with it: so memory is bounded.
-func (s *Store) rotate() error {
+// rotate begins a new head, and has the old one flushed. Where the flush before has not ended it waits, and the puts with it: so
+// memory is bounded. Where that flush has failed the old head stays.
+func (s *Store) rotate() {
 	if s.flushing != nil {
 		if <-s.flushing.done; s.flushing.err != nil {
-			return s.flushing.err
+			return
 		}
-	}
-	old := s.log
-	if err := s.openLog(s.logNumber + 1); err != nil {
-		return err
 	}
 	s.mu.Lock()
 	s.frozen, s.head = s.head, newHead()
 	s.mu.Unlock()
-	f, number := &flushing{done: make(chan struct{})}, s.logNumber
-	s.flushing = f
+	f, number := &flushing{done: make(chan struct{})}, s.next
+	s.flushing, s.next = f, 0
 	go func() {
 		defer close(f.done)
-		f.err = errors.Join(s.flush(number), old.Close())
+		if f.err = s.flush(number); f.err != nil {
+			s.fail(f.err)
+		}
 	}()
-	return nil
 }
 
 // flushing is a flush under way; err counts once done is closed.

@@ -10,23 +10,26 @@ import (
 	"sync"
 
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/wal"
 )
 
-// group is one log group: its segments, and where its streams' batches lie in them.
+// group is one log group: its log, and where its streams' batches lie in it.
 type group struct {
+	id  int
 	dir string
+	log *wal.Log
 
 	mu      sync.RWMutex
 	meta    Group
 	streams map[string]*stream
-	files   map[int]*os.File // by number
-	current int              // the segment that is written
-	size    int64            // of it
+	coming  map[string]coming // streams that are made or removed by what is on its way to disk
 	closed  bool
+}
 
-	queueMu  sync.Mutex
-	queue    []*pending
-	flushing bool
+// coming is what will become of a stream once all records are on disk.
+type coming struct {
+	records int
+	exists  bool
 }
 
 // stream is one log stream.
@@ -37,87 +40,57 @@ type stream struct {
 
 // place is where a batch lies.
 type place struct {
-	segment     int
-	offset      int64
+	at          wal.Position
 	size        int
 	first, last int64
 }
 
-// pending is a record on its way to disk.
-type pending struct {
-	rec  record
-	done chan error
-}
+const logKind = "streams"
 
-// openGroup reads a group's description and the heads of its segments.
-func openGroup(dir string) (*group, error) {
-	g := &group{dir: dir, streams: map[string]*stream{}, files: map[int]*os.File{}, current: 1}
-	if err := file.ReadJSON(filepath.Join(dir, metaFile), &g.meta); err != nil {
+// openGroup reads a group's description and the heads of its records.
+func openGroup(dir string, id int, failed func(error)) (*group, error) {
+	g := &group{id: id, dir: dir, streams: map[string]*stream{}, coming: map[string]coming{}}
+	if err := readMeta(dir, &g.meta); err != nil {
 		return nil, err
 	}
-	if err := file.Clean(dir); err != nil {
-		return nil, err
+	options := wal.Options{
+		Kind:   logKind,
+		Exists: true,
+		Peek:   headSize + maxName,
+		Resume: true, // what is not on disk is not in the index
+		Failed: failed,
 	}
-	numbers, err := segments(dir)
-	if err != nil {
-		return nil, err
-	}
-	for i, n := range numbers {
-		if err := g.load(n, i == len(numbers)-1); err != nil {
-			return nil, errors.Join(err, g.close())
+	var err error
+	g.log, err = wal.Open(dir, options, func(at wal.Position, b []byte) error {
+		h, err := parseHead(b)
+		if err != nil { // the body was not verified
+			return &file.Damage{Path: filepath.Join(dir, fmt.Sprintf("%09d.log", at.Segment)), Offset: at.Offset, What: "frame fails its checksum"}
 		}
-	}
-	if len(numbers) == 0 {
-		return g, g.openSegment(1)
-	}
-	return g, nil
-}
-
-func (g *group) openSegment(number int) error {
-	f, err := os.OpenFile(segmentPath(g.dir, number), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	g.files[number], g.current, g.size = f, number, 0
-	return file.SyncDir(g.dir)
-}
-
-// load indexes one segment, and cuts off what a crash has torn of the last one.
-func (g *group) load(number int, last bool) error {
-	f, err := os.OpenFile(segmentPath(g.dir, number), os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	g.files[number], g.current = f, number
-	g.size, err = scan(f, last, func(h head, stream string, offset int64) { g.index(number, offset, h, stream) })
-	if err != nil {
-		return err
-	}
-	if last {
-		return f.Truncate(g.size)
-	}
-	return nil
+		g.index(at, &h)
+		return nil
+	})
+	return g, err
 }
 
 // index notes a record. The caller holds mu, or is the only user.
-func (g *group) index(segment int, offset int64, h head, name string) {
+func (g *group) index(at wal.Position, h *head) {
 	switch h.kind {
 	case streamGone:
-		delete(g.streams, name)
+		delete(g.streams, h.name)
 	case streamMade:
-		g.streams[name] = &stream{Stream: Stream{Name: name, CreatedAt: h.at}}
+		g.streams[h.name] = &stream{Stream: Stream{Name: h.name, CreatedAt: h.at}}
 	case eventBatch:
-		s := g.streams[name]
+		s := g.streams[h.name]
 		if s == nil { // the segment in which it was made has expired
-			s = &stream{Stream: Stream{Name: name, CreatedAt: h.first}}
-			g.streams[name] = s
+			s = &stream{Stream: Stream{Name: h.name, CreatedAt: h.first}}
+			g.streams[h.name] = s
 		}
 		if s.First == 0 || h.first < s.First {
 			s.First = h.first
 		}
 		s.Last, s.LastIngestion = max(s.Last, h.last), h.at
 		s.Bytes += int64(h.length)
-		s.batches = append(s.batches, place{segment, offset, headSize + h.length, h.first, h.last})
+		s.batches = append(s.batches, place{at, headSize + h.length, h.first, h.last})
 	}
 }
 
@@ -161,112 +134,66 @@ func (g *group) deleteStream(name string) error {
 	return g.append(record{Kind: streamGone, Stream: name})
 }
 
-// append puts a record on disk. Whoever comes while a flush is under way waits for the next, and all
-// that wait share it; the one that found none under way flushes for them.
+// append puts a record on disk. All that wait share a sync.
 func (g *group) append(r record) error {
-	p := &pending{rec: r, done: make(chan error, 1)}
-	g.queueMu.Lock()
-	g.queue = append(g.queue, p)
-	if g.flushing {
-		g.queueMu.Unlock()
-		return <-p.done
+	if size := r.size(); size > maxRecord || len(r.Stream) > maxName {
+		return fmt.Errorf("logstore: a record of %d bytes is too large", size)
 	}
-	g.flushing = true
-	for len(g.queue) > 0 {
-		batch := g.queue
-		g.queue = nil
-		g.queueMu.Unlock()
-		g.flush(batch)
-		g.queueMu.Lock()
-	}
-	g.flushing = false
-	g.queueMu.Unlock()
-	return <-p.done
-}
-
-// flush writes a batch of records with one write and one sync, and answers those who wait.
-func (g *group) flush(batch []*pending) {
+	h := r.head()
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	var buf []byte
-	var heads []head
-	var taken []*pending
-	for _, p := range batch {
-		if err := g.accepts(&p.rec); err != nil {
-			p.done <- err
-			continue
-		}
-		b := p.rec.encode()
-		h, err := parseHead(b)
-		if err != nil {
-			p.done <- fmt.Errorf("logstore: a record of %d bytes is too large", len(b))
-			continue
-		}
-		buf, heads, taken = append(buf, b...), append(heads, h), append(taken, p)
+	if err := g.accepts(&r); err != nil {
+		g.mu.Unlock()
+		return err
 	}
-	err := g.write(buf)
-	offset := g.size - int64(len(buf))
-	for i, p := range taken {
-		switch {
-		case err == nil:
-			g.index(g.current, offset, heads[i], p.rec.Stream)
-			offset += int64(headSize + heads[i].length)
-		case p.rec.Kind == streamMade:
-			delete(g.streams, p.rec.Stream) // accepts has noted it
-		}
-		p.done <- err
+	if g.log.End().Offset > maxSegment {
+		g.log.Roll()
 	}
+	_, written := g.log.Append(r.append, func(at wal.Position, err error) { g.written(at, &h, err) })
+	g.mu.Unlock()
+	return written.Wait()
 }
 
-// accepts refuses a record that another one ahead of it has made impossible.
+// accepts refuses a record that another one ahead of it has made impossible. The caller holds mu.
 func (g *group) accepts(r *record) error {
 	if g.closed {
 		return ErrNoGroup // it was deleted meanwhile
 	}
-	_, exists := g.streams[r.Stream]
-	if r.Kind == streamMade {
-		if exists {
-			return ErrExists
-		}
-		g.streams[r.Stream] = &stream{Stream: Stream{Name: r.Stream, CreatedAt: r.At}} // index makes it anew
-		return nil
+	c, ok := g.coming[r.Stream]
+	if !ok {
+		c.exists = g.streams[r.Stream] != nil
 	}
-	if !exists {
+	switch {
+	case r.Kind == streamMade && c.exists:
+		return ErrExists
+	case r.Kind != streamMade && !c.exists:
 		return ErrNoStream
+	case r.Kind != eventBatch:
+		g.coming[r.Stream] = coming{c.records + 1, r.Kind == streamMade}
 	}
 	return nil
 }
 
-func (g *group) write(b []byte) error {
-	if len(b) == 0 {
-		return nil
-	}
-	if g.size > maxSegment {
-		if err := g.openSegment(g.current + 1); err != nil {
-			return err
+// written notes what has come of a record: only what is on disk is seen.
+func (g *group) written(at wal.Position, h *head, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if h.kind != eventBatch {
+		if c := g.coming[h.name]; c.records > 1 {
+			g.coming[h.name] = coming{c.records - 1, c.exists}
+		} else {
+			delete(g.coming, h.name)
 		}
 	}
-	f := g.files[g.current]
-	_, err := f.WriteAt(b, g.size)
 	if err == nil {
-		err = f.Sync()
+		g.index(at, h)
 	}
-	if err != nil { // what was refused must not come up behind what is written next
-		return errors.Join(err, f.Truncate(g.size))
-	}
-	g.size += int64(len(b))
-	return nil
 }
 
 func (g *group) close() error {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.closed = true
-	var errs []error
-	for _, f := range g.files {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
+	g.mu.Unlock()
+	return g.log.Close()
 }
 
 const day = 24 * 60 * 60 * 1000
@@ -282,45 +209,70 @@ func (g *group) expiry(now int64) int64 {
 // sweep removes segments of which all events have expired, from the oldest on: a later one may hold the end of a stream
 // that lies in those before it. The current one stays.
 func (g *group) sweep(now int64) error {
+	for {
+		n, kept, err := g.forgetOldest(now)
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := kept.Wait(); err != nil {
+			return err
+		}
+		if err := g.log.RemoveBefore(n + 1); err != nil {
+			return err
+		}
+	}
+}
+
+// forgetOldest forgets what lies in the oldest segment, where all of it has expired, and returns that segment, else 0. It can go
+// once the streams that are known from it alone are on disk again.
+func (g *group) forgetOldest(now int64) (number int, kept *wal.Group, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := g.expiry(now)
 	if before == 0 || g.closed {
-		return nil
+		return 0, nil, nil
 	}
-	newest := map[int]int64{}
+	oldest, current := g.log.First(), g.log.End().Segment
+	if oldest == current || !g.log.Applied(current) { // what is on its way to the one before may not have expired
+		return 0, nil, nil
+	}
 	for _, s := range g.streams {
-		for _, b := range s.batches {
-			newest[b.segment] = max(newest[b.segment], b.last)
+		if slices.ContainsFunc(s.batches, func(b place) bool { return b.at.Segment == oldest && b.last >= before }) {
+			return 0, nil, nil
 		}
 	}
-	for _, n := range slices.Sorted(maps.Keys(g.files)) {
-		if n == g.current || newest[n] >= before {
-			return nil
-		}
-		// Streams that were made in it must be known after the next start.
-		for _, s := range g.streams {
-			s.batches = slices.DeleteFunc(s.batches, func(b place) bool { return b.segment == n })
-		}
-		if err := g.keepStreams(); err != nil {
-			return err
-		}
-		if err := errors.Join(g.files[n].Close(), os.Remove(segmentPath(g.dir, n))); err != nil {
-			return err
-		}
-		delete(g.files, n)
+	for _, s := range g.streams {
+		s.batches = slices.DeleteFunc(s.batches, func(b place) bool { return b.at.Segment == oldest })
 	}
-	return nil
+	return oldest, g.keepStreams(), nil
 }
 
-// keepStreams writes the streams without any batch left again, since the segment that made them goes.
-func (g *group) keepStreams() error {
-	var buf []byte
+// keepStreams writes the streams without any batch left again, since the segment that made them goes. The caller holds mu.
+func (g *group) keepStreams() (kept *wal.Group) {
 	for _, name := range slices.Sorted(maps.Keys(g.streams)) {
 		if s := g.streams[name]; len(s.batches) == 0 {
 			r := record{Kind: streamMade, Stream: name, At: s.CreatedAt}
-			buf = append(buf, r.encode()...)
+			_, kept = g.log.Append(r.append, nil)
 		}
 	}
-	return g.write(buf)
+	return kept
+}
+
+const metaFile = "group.json"
+
+func writeMeta(dir string, meta Group) error {
+	if err := file.WriteSealed(filepath.Join(dir, metaFile), meta, true); err != nil {
+		return err
+	}
+	return file.SyncDir(dir)
+}
+
+// readMeta reads a group's description, which is there as long as the group is.
+func readMeta(dir string, meta *Group) error {
+	path := filepath.Join(dir, metaFile)
+	err := file.ReadSealed(path, meta)
+	if errors.Is(err, os.ErrNotExist) {
+		return &file.Damage{Path: path, Offset: -1, What: "is missing"}
+	}
+	return err
 }

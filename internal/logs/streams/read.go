@@ -3,8 +3,10 @@ package streams
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 )
 
@@ -117,24 +119,24 @@ func sortEvents(events []Event, backward bool) {
 
 // batch reads the events of one batch; none where they have expired meanwhile.
 func (g *group) batch(p place) ([]Event, error) {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	if g.closed {
-		return nil, ErrNoGroup
-	}
-	if g.files[p.segment] == nil {
+	b, err := g.log.Read(p.at, p.size)
+	if errors.Is(err, os.ErrNotExist) {
+		g.mu.RLock()
+		defer g.mu.RUnlock()
+		if g.closed {
+			return nil, ErrNoGroup
+		}
 		return nil, nil
 	}
-	b := make([]byte, p.size)
-	if _, err := g.files[p.segment].ReadAt(b, p.offset); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("logstore: %w", err)
 	}
 	r, err := parseRecord(b)
 	if err != nil {
-		return nil, fmt.Errorf("logstore: %s at %d: %w", segmentPath(g.dir, p.segment), p.offset, err)
+		return nil, err
 	}
 	for i := range r.Events {
-		r.Events[i].ID = ID{r.Events[i].Timestamp, p.segment, p.offset, i}
+		r.Events[i].ID = ID{r.Events[i].Timestamp, p.at.Segment, p.at.Offset, i}
 	}
 	return r.Events, nil
 }

@@ -1,7 +1,6 @@
-// Package streams keeps log events on disk: for each group a directory with append-only segments, and
-// in memory an index of where each stream's batches lie. An append is on disk before it returns, and
-// concurrent ones share one flush. Opening reads the segments' heads; a tail that a crash has torn is
-// cut off. It knows groups, streams, times and text; what they mean is the Logs service's business.
+// Package streams keeps log events on disk: for each group a directory with a log, and in memory an index of where each stream's
+// batches lie. An append is on disk before it returns, and concurrent ones share one sync. Opening reads the heads of the records.
+// A catalog knows which groups there are. It knows groups, streams, times and text; what they mean is the Logs service's business.
 package streams
 
 import (
@@ -12,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -75,11 +73,13 @@ func (a ID) Compare(b ID) int {
 
 // Store is all log groups of an account.
 type Store struct {
-	dir string
+	dir    string
+	failed chan struct{}
+	fail   sync.Once
 
-	mu     sync.RWMutex
-	groups map[string]*group
-	nextID int
+	mu      sync.RWMutex
+	groups  map[string]*group
+	catalog catalog
 }
 
 // Open opens the store in dir, and makes it where there is none.
@@ -87,29 +87,54 @@ func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, groups: map[string]*group{}, nextID: 1}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+	if err := file.Clean(dir); err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		id, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		s.nextID = max(s.nextID, id+1)
-		g, err := openGroup(filepath.Join(dir, e.Name()))
-		if errors.Is(err, os.ErrNotExist) {
-			os.RemoveAll(filepath.Join(dir, e.Name())) // a group that was never wholly made, or deleted
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("logstore: group %s: %w", e.Name(), err)
-		}
-		s.groups[g.meta.Name] = g
+	s := &Store{dir: dir, groups: map[string]*group{}, failed: make(chan struct{})}
+	if err := s.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("logstore: %w", file.Advise(err, filepath.Dir(dir))), s.Close())
 	}
 	return s, nil
 }
+
+// load opens the groups that the catalog knows. A directory that it does not know is of a group that was deleted, or made, the
+// moment before a crash.
+func (s *Store) load() error {
+	ids, err := groupIDs(s.dir)
+	if err != nil {
+		return err
+	}
+	if err := s.catalog.read(s.dir, ids); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if _, known := s.catalog.Groups[id]; !known && id < s.catalog.Next {
+			if err := removeGroup(s.dir, id); err != nil {
+				return err
+			}
+			continue
+		}
+		g, err := s.openGroup(id)
+		if err != nil {
+			return err
+		}
+		s.groups[g.meta.Name] = g
+		s.catalog.add(id, g.meta.Name)
+	}
+	for id := range s.catalog.Groups {
+		if !slices.Contains(ids, id) {
+			return s.catalog.missing(s.dir, id)
+		}
+	}
+	return nil
+}
+
+func (s *Store) openGroup(id int) (*group, error) {
+	return openGroup(groupDir(s.dir, id), id, func(error) { s.fail.Do(func() { close(s.failed) }) })
+}
+
+// Failed is closed when a group's log can no longer be written. Only a restart knows what it holds; reads go on.
+func (s *Store) Failed() <-chan struct{} { return s.failed }
 
 // Close closes the files.
 func (s *Store) Close() error {
@@ -129,20 +154,22 @@ func (s *Store) CreateGroup(meta Group) error {
 	if s.groups[meta.Name] != nil {
 		return ErrExists
 	}
-	dir := filepath.Join(s.dir, strconv.Itoa(s.nextID))
-	s.nextID++
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	id := max(s.catalog.Next, 1)
+	if err := makeGroup(s.dir, id, meta); err != nil {
 		return err
 	}
-	if err := writeMeta(dir, meta); err != nil {
-		return err
+	next := s.catalog.clone()
+	next.add(id, meta.Name)
+	if err := next.write(s.dir); err != nil {
+		return errors.Join(err, removeGroup(s.dir, id))
 	}
-	g, err := openGroup(dir)
+	s.catalog = next
+	g, err := s.openGroup(id)
 	if err != nil {
 		return err
 	}
 	s.groups[meta.Name] = g
-	return file.SyncDir(s.dir)
+	return nil
 }
 
 // DeleteGroup removes a group and its events.
@@ -153,12 +180,14 @@ func (s *Store) DeleteGroup(name string) error {
 	if g == nil {
 		return ErrNoGroup
 	}
-	// Without its description a directory is no group any more, also after a crash from here on.
-	if err := os.Remove(filepath.Join(g.dir, metaFile)); err != nil {
+	next := s.catalog.clone()
+	delete(next.Groups, g.id)
+	if err := next.write(s.dir); err != nil { // from here on it is gone, also after a crash
 		return err
 	}
+	s.catalog = next
 	delete(s.groups, name)
-	return errors.Join(file.SyncDir(g.dir), g.close(), os.RemoveAll(g.dir))
+	return errors.Join(g.close(), removeGroup(s.dir, g.id))
 }
 
 // UpdateGroup changes what is known of a group.
@@ -276,13 +305,4 @@ func (s *Store) Sweep(now int64) error {
 		errs = append(errs, g.sweep(now))
 	}
 	return errors.Join(errs...)
-}
-
-const metaFile = "group.json"
-
-func writeMeta(dir string, meta Group) error {
-	if err := file.WriteJSON(filepath.Join(dir, metaFile), meta, true); err != nil {
-		return err
-	}
-	return file.SyncDir(dir)
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pintle/pintle/internal/file/filetest"
+	"github.com/pintle/pintle/internal/wal/waltest"
 )
 
 func open(t testing.TB, dir string) *Store {
@@ -183,16 +185,22 @@ func TestATornTailIsCutOff(t *testing.T) {
 	if err := s.Append("g", "a", 1, []Event{event(1, "whole")}); err != nil {
 		t.Fatal(err)
 	}
-	s.Close()
-	path := segmentPath(dir+"/1", 1)
-	b, err := os.ReadFile(path)
+	killed := waltest.Copy(t, dir)
+	if err := s.Append("g", "a", 2, []Event{event(2, "torn")}); err != nil {
+		t.Fatal(err)
+	}
+	path := "1/000000001.log"
+	before, err := os.ReadFile(filepath.Join(killed, path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := record{Kind: eventBatch, Stream: "a", At: 2, Events: []Event{event(2, "torn")}}
-	torn := r.encode()
-	for cut := 1; cut < len(torn); cut++ {
-		if err := os.WriteFile(path, append(slices.Clone(b), torn[:cut]...), 0o600); err != nil {
+	after, err := os.ReadFile(filepath.Join(dir, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := len(before) + 1; cut < len(after); cut++ {
+		dir := waltest.Copy(t, killed)
+		if err := os.WriteFile(filepath.Join(dir, path), after[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s, err := Open(dir)
@@ -218,9 +226,7 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 		if err := s.Append("g", "a", i, []Event{event(i*day+1, fmt.Sprint(i))}); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.openSegment(g.current + 1); err != nil { // as if it were full
-			t.Fatal(err)
-		}
+		g.log.Roll() // as if it were full
 	}
 	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
 		t.Fatal(err)
@@ -282,10 +288,7 @@ func TestSweepForgetsNoEnd(t *testing.T) {
 	}
 	g := s.groups["g"]
 	for range 2 { // the end of the stream gets a segment of its own
-		if err := g.openSegment(g.current + 1); err != nil {
-			t.Fatal(err)
-		}
-		if g.current == 2 {
+		if g.log.Roll() == 2 {
 			if err := s.DeleteStream("g", "gone"); err != nil {
 				t.Fatal(err)
 			}
@@ -308,9 +311,7 @@ func TestSweepForgetsNoEnd(t *testing.T) {
 func TestSweepBesideDelete(t *testing.T) {
 	s := withGroup(t, t.TempDir(), "a")
 	g := s.groups["g"]
-	if err := g.openSegment(2); err != nil {
-		t.Fatal(err)
-	}
+	g.log.Roll()
 	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
 		t.Fatal(err)
 	}
@@ -338,20 +339,13 @@ func TestFullDisk(t *testing.T) {
 		{Kind: eventBatch, Stream: "a", Events: []Event{event(2, "refused")}},
 		{Kind: eventBatch, Stream: "a", Events: []Event{event(3, "torn")}},
 	}
-	var batch []*pending
-	size := g.size
-	for _, r := range refused {
-		size += int64(len(r.encode()))
-		batch = append(batch, &pending{r, make(chan error, 1)})
-	}
-	free := filetest.Fill(t, uint64(size-1))
-	g.flush(batch)
-	free()
-	for i, p := range batch {
-		if err := <-p.done; err == nil {
+	free := filetest.Fill(t, uint64(g.log.End().Offset+5))
+	for i, r := range refused {
+		if err := g.append(r); err == nil {
 			t.Errorf("record %d was taken", i)
 		}
 	}
+	free()
 	if err := s.CreateStream("g", "n", 1); err != nil {
 		t.Errorf("the stream once more: %v", err)
 	}
@@ -372,9 +366,7 @@ func TestSweepOnAFullDisk(t *testing.T) {
 	}
 	dir := t.TempDir()
 	s := withGroup(t, dir, "a")
-	if err := s.groups["g"].openSegment(2); err != nil {
-		t.Fatal(err)
-	}
+	s.groups["g"].log.Roll()
 	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
 		t.Fatal(err)
 	}
@@ -481,13 +473,13 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 // FuzzParseRecord reads whatever a disk may hold.
 func FuzzParseRecord(f *testing.F) {
 	r := record{Kind: eventBatch, Stream: "a", At: 2, Events: []Event{event(2, "x"), event(3, "y")}}
-	f.Add(r.encode())
+	f.Add(r.append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := parseRecord(b)
 		if err != nil {
 			return
 		}
-		if again, err := parseRecord(r.encode()); err != nil || !slices.Equal(texts(again.Events), texts(r.Events)) {
+		if again, err := parseRecord(r.append(nil)); err != nil || !slices.Equal(texts(again.Events), texts(r.Events)) {
 			t.Fatalf("%+v became %+v, %v", r, again, err)
 		}
 	})

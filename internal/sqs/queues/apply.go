@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// apply makes a record's change in memory. It lies in the segment, in the frame at the offset. The caller holds mu.
-func (s *Store) apply(r *record, g *segment, offset int64) error {
+// apply makes a record's change in memory. It lies in the segment. The caller holds mu.
+func (s *Store) apply(r *record, g *segment) error {
 	s.last = max(s.last, r.seq, r.toSeq) // no number is given twice, also where its message is gone: receipts have it
 	switch r.kind {
 	case queueIs:
@@ -30,7 +30,7 @@ func (s *Store) apply(r *record, g *segment, offset int64) error {
 		}
 		return nil
 	case messageIs:
-		s.applyMessage(q, r, g, offset)
+		s.applyMessage(q, r, g)
 		return nil
 	case sentBefore:
 		q.remember(r.key, duplicate{r.id, r.seq, r.at, g})
@@ -99,19 +99,18 @@ func (s *Store) applyQueue(r *record, g *segment) error {
 	return nil
 }
 
-func (s *Store) applyMessage(q *queue, r *record, g *segment, offset int64) {
-	p := place{g, offset + int64(r.offset), int32(len(r.body)), int32(len(r.meta)), int64(r.size), r.id}
-	s.live += p.whole
+func (s *Store) applyMessage(q *queue, r *record, g *segment) {
+	s.live += r.place.whole
 	if r.key != "" {
 		q.remember(r.key, duplicate{r.id, r.seq, r.message.entered, g})
 	}
 	if m := q.messages[r.seq]; m != nil {
 		s.forget(m)
-		m.link(p)
+		m.link(r.place)
 		return
 	}
 	m := r.message
-	m.link(p)
+	m.link(r.place)
 	q.add(&m, m.state)
 }
 

@@ -88,7 +88,7 @@ func (s *Store) change(name string, n int, make func(q *queue, i int, now int64)
 	q.advance(now)
 	s.stir(q)
 	s.mu.Unlock()
-	return errs, b.wait()
+	return errs, b.Wait()
 }
 
 // Purge removes all messages of a queue. It does so once a minute.
@@ -106,5 +106,5 @@ func (s *Store) Purge(name string) error {
 	q.flow.begin(q, now)
 	b := s.commit([]record{{kind: purged, queue: q.ID, at: now}}, true)
 	s.mu.Unlock()
-	return b.wait()
+	return b.Wait()
 }

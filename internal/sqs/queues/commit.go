@@ -1,75 +1,48 @@
 package queues
 
 import (
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/wal"
 )
 
-// batch is what goes to disk together, with one sync.
-type batch struct {
-	writes []write
-	done   chan struct{}
-	err    error // counts once done is closed
-}
-
-// write is what goes to one segment.
-type write struct {
-	segment *segment
-	at      int64
-	b       []byte
-}
-
-func newBatch() *batch { return &batch{done: make(chan struct{})} }
-
-// wait waits until the batch is on disk.
-func (b *batch) wait() error {
-	if b == nil {
-		return nil
-	}
-	<-b.done
-	return b.err
-}
-
 // commit puts records on their way to disk, as one, and makes their changes unless that is done. What is on disk when the
-// batch is includes all that was committed before. The caller holds mu.
-func (s *Store) commit(records []record, change bool) *batch {
+// group is includes all that was committed before. The caller holds mu.
+func (s *Store) commit(records []record, change bool) *wal.Group {
 	if len(records) == 0 {
 		return s.before
 	}
 	if s.err != nil { // nobody writes any more
-		b := newBatch()
-		b.err = s.err
-		close(b.done)
+		return wal.Refused(s.err)
+	}
+	if s.log.End().Offset >= s.opts.MaxSegment {
+		s.openSegment(s.log.Roll())
+		s.log.Append(func(b []byte) []byte { return appendRecords(b, []record{{kind: numbered, seq: s.last}}) }, nil)
+	}
+	at, b := s.log.Append(func(b []byte) []byte { return appendRecords(b, records) }, nil)
+	if at.Segment == 0 {
+		s.fail(b.Wait()) // it was refused, and has not waited
 		return b
 	}
 	g := s.segments[len(s.segments)-1]
-	if g.size >= s.opts.MaxSegment {
-		if err := s.openSegment(); err != nil {
-			s.fail(err)
+	s.grow(g, s.log.End().Offset)
+	for i := range records {
+		records[i].lieAt(g, at)
+		if !change {
+			continue
 		}
-		g = s.segments[len(s.segments)-1]
-		records = append([]record{{kind: numbered, seq: s.last}}, records...)
-	}
-	b := s.batch
-	if n := len(b.writes); n == 0 || b.writes[n-1].segment != g {
-		b.writes = append(b.writes, write{segment: g, at: g.size})
-	}
-	w := &b.writes[len(b.writes)-1]
-	offset, before := g.size, len(w.b)
-	w.b = appendFrame(w.b, records)
-	g.size += int64(len(w.b) - before)
-	if change {
-		for i := range records {
-			if err := s.apply(&records[i], g, offset); err != nil {
-				s.fail(err)
-			}
+		if err := s.apply(&records[i], g); err != nil {
+			s.fail(err)
 		}
 	}
 	s.before = b
-	s.work.Signal()
+	if s.isWasteful() {
+		select {
+		case s.clean <- struct{}{}:
+		default:
+		}
+	}
 	return b
 }
 
@@ -81,60 +54,15 @@ func (s *Store) fail(err error) {
 	}
 }
 
+// logFailed is told when the log has ended.
+func (s *Store) logFailed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail(err)
+}
+
 // Failed is closed when the log can no longer be written. Only a restart knows the queues again.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
-
-// write writes batches until the store is closed and the last one is on disk.
-func (s *Store) write() {
-	for {
-		s.mu.Lock()
-		for len(s.batch.writes) == 0 && s.err == nil {
-			s.work.Wait()
-		}
-		b, failed := s.batch, s.err
-		s.batch = newBatch()
-		s.mu.Unlock()
-		if len(b.writes) == 0 {
-			return
-		}
-		if b.err = s.flush(b, failed); b.err != nil {
-			s.mu.Lock()
-			s.fail(b.err)
-			s.mu.Unlock()
-		}
-		close(b.done)
-		select {
-		case s.clean <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// flush writes a batch, unless an earlier one failed. A segment is on disk before the next one is written.
-func (s *Store) flush(b *batch, failed error) error {
-	if failed != nil && failed != ErrClosed { //nolint:errorlint // closing lets through what was committed; a failure wraps it
-		return failed
-	}
-	for _, w := range b.writes {
-		if _, err := w.segment.file.WriteAt(w.b, w.at); err != nil {
-			return err
-		}
-		if s.opts.NoSync {
-			continue
-		}
-		if err := w.segment.file.Sync(); err != nil {
-			return err
-		}
-		if w.segment.named {
-			continue
-		}
-		if err := file.SyncDir(s.dir); err != nil {
-			return err
-		}
-		w.segment.named = true
-	}
-	return nil
-}
 
 // cleanUp cleans the oldest segments while much of the log is over, until the store is closed.
 func (s *Store) cleanUp() {
@@ -146,10 +74,7 @@ func (s *Store) cleanUp() {
 		}
 		for s.wasteful() {
 			if err := s.cleanOldest(); err != nil {
-				s.mu.Lock()
-				s.fail(err)
-				s.work.Broadcast()
-				s.mu.Unlock()
+				s.logFailed(err)
 				return
 			}
 		}
@@ -159,11 +84,12 @@ func (s *Store) cleanUp() {
 func (s *Store) wasteful() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var size int64
-	for _, g := range s.segments {
-		size += g.size
-	}
-	return s.err == nil && len(s.segments) > 1 && size > 2*s.live+s.opts.Slack
+	return s.isWasteful()
+}
+
+// isWasteful reports whether much of the log is over. The caller holds mu.
+func (s *Store) isWasteful() bool {
+	return s.err == nil && len(s.segments) > 1 && s.size > 2*s.live+s.opts.Slack
 }
 
 // cleanOldest writes again what still counts of the oldest segment, and removes it. Since it is the oldest, nothing in it
@@ -172,28 +98,69 @@ func (s *Store) cleanOldest() error {
 	s.mu.Lock()
 	g := s.segments[0]
 	s.mu.Unlock()
-	for {
+	for more := true; more; {
 		bodies, err := s.bodies(g)
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		still := s.still(g, bodies)
-		b := s.commit(still, true)
-		s.mu.Unlock()
-		if err := b.wait(); err != nil { // one after the other, so that calls are not held up
+		if more, err = s.writeAgain(g, bodies); err != nil {
 			return err
-		}
-		if len(still) == 0 && len(bodies) == 0 {
-			break
 		}
 	}
 	s.filesMu.Lock()
 	defer s.filesMu.Unlock()
 	s.mu.Lock()
 	s.segments = s.segments[1:]
+	s.size -= g.size
+	next := s.segments[0].number
 	s.mu.Unlock()
-	return errors.Join(g.file.Close(), os.Remove(s.segmentPath(g.number)))
+	return s.log.RemoveBefore(next)
+}
+
+// writeAgain writes some of what counts in a segment behind all else. It waits until that is on disk, so that calls are not held
+// up. Only then a message lies there: who receives it meanwhile reads it where it was.
+func (s *Store) writeAgain(g *segment, bodies map[*message][]byte) (more bool, err error) {
+	s.mu.Lock()
+	var moved []*message
+	var records []record
+	for m, b := range bodies {
+		if m.place.segment == g {
+			moved = append(moved, m)
+			records = append(records, m.record(b))
+		}
+	}
+	others := len(moved) == 0
+	if others {
+		records = s.others(g)
+	}
+	b := s.commit(records, others)
+	s.mu.Unlock()
+	if err := b.Wait(); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, m := range moved {
+		if m.place.segment == g {
+			s.relink(m, records[i].place)
+		}
+	}
+	return len(records) > 0 || len(bodies) > 0, nil
+}
+
+// record is a message as it is now, for the log.
+func (m *message) record(body []byte) record {
+	return record{
+		kind: messageIs, queue: m.queue.ID, seq: m.seq, message: *m, id: m.place.id, body: body[:m.place.size], meta: body[m.place.size:],
+	}
+}
+
+// relink notes that a message lies elsewhere. It may have become another since that was written, and keeps its id.
+func (s *Store) relink(m *message, p place) {
+	p.id = m.place.id
+	s.live += p.whole
+	s.forget(m)
+	m.link(p)
 }
 
 // maxCleaned is how many bytes are written again at a time.
@@ -210,25 +177,31 @@ func (s *Store) bodies(g *segment) (map[*message][]byte, error) {
 	s.mu.Unlock()
 	out := map[*message][]byte{}
 	for m, p := range places {
-		out[m] = make([]byte, p.size+p.meta)
-		if n, err := g.file.ReadAt(out[m], p.offset); n < len(out[m]) {
+		b, err := s.bodyAt(p)
+		if err != nil {
 			return nil, err
 		}
+		out[m] = b
 	}
 	return out, nil
 }
 
-// still is some of what counts in a segment, as it is now. The caller holds mu.
-func (s *Store) still(g *segment, bodies map[*message][]byte) []record {
+// bodyAt reads a message's body, and what the service knows of it behind that.
+func (s *Store) bodyAt(p place) ([]byte, error) {
+	at := wal.Position{Segment: p.segment.number, Offset: p.offset}
+	b := make([]byte, p.size+p.meta)
+	if err := s.log.ReadAt(at, b); err != nil {
+		return nil, fmt.Errorf("queuestore: read a message: %w", err)
+	}
+	if wal.Checksum(b) != p.sum {
+		return nil, fmt.Errorf("queuestore: read a message: %w", s.log.Damage(at, "a message fails its checksum"))
+	}
+	return b, nil
+}
+
+// others are some of what counts in a segment besides messages, as it is now. The caller holds mu.
+func (s *Store) others(g *segment) []record {
 	var out []record
-	for m, b := range bodies {
-		if m.place.segment == g {
-			out = append(out, record{kind: messageIs, queue: m.queue.ID, seq: m.seq, message: *m, id: m.place.id, body: b[:m.place.size], meta: b[m.place.size:]})
-		}
-	}
-	if len(out) > 0 {
-		return out
-	}
 	now := s.now()
 	for _, m := range s.moves {
 		if m.in == g {
@@ -250,3 +223,7 @@ func (s *Store) still(g *segment, bodies map[*message][]byte) []record {
 	}
 	return out
 }
+
+// Check lists the damage in the directory of a store that is not open. With repair the store is made of what is whole, and what was
+// damaged is kept beside it.
+func Check(dir string, repair bool) ([]file.Damage, error) { return wal.Check(dir, logKind, repair) }

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/wal"
+	"github.com/pintle/pintle/internal/wal/waltest"
 )
 
 // modelMessage is a message as the model has it.
@@ -262,7 +265,7 @@ func TestModel(t *testing.T) {
 				}
 			},
 			"kill": func(t *rapid.T) {
-				s = reopen(t, s, dir, opts)
+				s = reopen(t, s, base, opts)
 			},
 			"": func(t *rapid.T) {
 				for _, name := range []string{"q", "dead"} {
@@ -279,9 +282,13 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// reopen opens the store anew from what is on disk, with a torn frame behind it.
-func reopen(t *rapid.T, s *Store, dir string, opts Options) *Store {
-	if err := s.Close(); err != nil {
+// reopen opens the store anew from what a kill would leave, with a torn frame behind it.
+func reopen(t *rapid.T, s *Store, base string, opts Options) *Store {
+	dir, err := os.MkdirTemp(base, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(waltest.CopyTo(dir, s.dir), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.log"))
@@ -292,8 +299,11 @@ func reopen(t *rapid.T, s *Store, dir string, opts Options) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	torn := appendFrame(nil, []record{{kind: purged, queue: 1}})
-	f.Write(torn[:rand.IntN(len(torn))])
+	torn := make([]byte, rand.IntN(wal.FrameHead))
+	for i := range torn {
+		torn[i] = byte(rand.Uint32())
+	}
+	f.Write(torn)
 	f.Close()
 	s, err = Open(dir, opts)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/wal"
 )
 
 // MoveStatus is how far a move is.
@@ -74,7 +76,7 @@ func (s *Store) StartMove(m Move) error {
 	b := s.commit([]record{m.record()}, true)
 	s.tasks.Go(func() { s.move(m.ID) })
 	s.mu.Unlock()
-	return b.wait()
+	return b.Wait()
 }
 
 // CancelMove ends a move, and returns how many messages it has moved.
@@ -89,7 +91,7 @@ func (s *Store) CancelMove(id string) (int64, error) {
 	next.Status = MoveCancelling
 	b := s.commit([]record{next.record()}, true)
 	s.mu.Unlock()
-	return next.Moved, b.wait()
+	return next.Moved, b.Wait()
 }
 
 // Moves returns the last moves of a queue, the newest first.
@@ -144,7 +146,7 @@ func (s *Store) resume() {
 func (s *Store) move(id string) {
 	for {
 		pause, b, over := s.moveSome(id)
-		if err := b.wait(); err != nil || over {
+		if err := b.Wait(); err != nil || over {
 			return
 		}
 		select {
@@ -156,7 +158,7 @@ func (s *Store) move(id string) {
 }
 
 // moveSome moves the next messages, and says when the ones behind them are due.
-func (s *Store) moveSome(id string) (pause time.Duration, b *batch, over bool) {
+func (s *Store) moveSome(id string) (pause time.Duration, b *wal.Group, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.moves[id]

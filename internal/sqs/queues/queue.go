@@ -66,10 +66,11 @@ type message struct {
 // place is where a message's record lies.
 type place struct {
 	segment *segment
-	offset  int64 // of the body
-	size    int32 // of the body
-	meta    int32 // bytes behind the body
-	whole   int64 // that the record needs in all
+	offset  int64  // of the body
+	size    int32  // of the body
+	meta    int32  // bytes behind the body
+	sum     uint32 // CRC-32C of both
+	whole   int64  // that the record needs in all
 	id      [16]byte
 }
 

@@ -10,11 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/wal"
 )
 
 // Queue is what a queue is.
@@ -69,6 +72,8 @@ type Store struct {
 	dir  string
 	opts Options
 
+	log *wal.Log
+
 	// filesMu is held while bodies are read, so that their segments stay. It is taken before mu.
 	filesMu sync.RWMutex
 
@@ -77,17 +82,16 @@ type Store struct {
 	queues   map[uint64]*queue
 	names    map[string]*queue
 	moves    map[string]*Move
-	last     uint64 // number of a message
-	live     int64  // bytes of the log that still count
-	batch    *batch // that the next records go into
-	before   *batch // the last that has records
-	waitless bool   // receives do not wait any more
-	err      error  // why nothing can be changed any more
+	last     uint64     // number of a message
+	size     int64      // bytes of the log
+	live     int64      // of those that still count
+	before   *wal.Group // the last that has records
+	waitless bool       // receives do not wait any more
+	err      error      // why nothing can be changed any more
 	failed   chan struct{}
 
-	work    sync.Cond      // the writer has something to do, with mu
-	clean   chan struct{}  // the cleaner has
-	running sync.WaitGroup // of the writer and the cleaner
+	clean   chan struct{}  // the cleaner has something to do
+	running sync.WaitGroup // of the cleaner
 	done    chan struct{}  // closed when the store is
 	tasks   sync.WaitGroup // moves under way
 }
@@ -100,25 +104,16 @@ func Open(dir string, opts Options) (*Store, error) {
 	opts.MaxSegment, opts.Slack = cmp.Or(opts.MaxSegment, defaultMaxSegment), cmp.Or(opts.Slack, defaultSlack)
 	s := &Store{
 		dir: dir, opts: opts, queues: map[uint64]*queue{}, names: map[string]*queue{}, moves: map[string]*Move{},
-		batch: newBatch(), clean: make(chan struct{}, 1), done: make(chan struct{}), failed: make(chan struct{}),
-	}
-	s.work.L = &s.mu
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+		clean: make(chan struct{}, 1), done: make(chan struct{}), failed: make(chan struct{}),
 	}
 	if err := s.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("queuestore: %w", err), s.closeFiles())
+		return nil, fmt.Errorf("queuestore: %w", file.Advise(err, filepath.Dir(dir)))
 	}
 	now := s.now()
-	for id, q := range s.queues {
-		if q.Name == "" { // its end was in a segment that is gone
-			delete(s.queues, id)
-			continue
-		}
+	for _, q := range s.queues {
 		q.advance(now)
 		q.flow = flow{}
 	}
-	s.running.Go(s.write)
 	s.running.Go(s.cleanUp)
 	s.resume()
 	return s, nil
@@ -146,22 +141,10 @@ func (s *Store) Close() error {
 	default:
 		close(s.done)
 	}
-	s.work.Broadcast()
 	s.mu.Unlock()
 	s.tasks.Wait()
 	s.running.Wait()
-	s.filesMu.Lock()
-	defer s.filesMu.Unlock()
-	return s.closeFiles()
-}
-
-func (s *Store) closeFiles() error {
-	var errs []error
-	for _, g := range s.segments {
-		errs = append(errs, g.file.Close())
-	}
-	s.segments = nil
-	return errors.Join(errs...)
+	return s.log.Close()
 }
 
 func (s *Store) now() int64 { return s.opts.Now().UnixMilli() }
@@ -190,7 +173,7 @@ func (s *Store) settle(q *queue, now int64) {
 		q.flow.begin(q, now)
 		r := record{kind: messageGone, queue: q.ID, seq: m.seq, at: now}
 		gone = append(gone, r)
-		s.apply(&r, nil, 0) //nolint:errcheck // a message's end is always well
+		s.apply(&r, nil) //nolint:errcheck // a message's end is always well
 		if len(gone) == maxSettled {
 			s.commit(gone, false)
 			gone = nil
@@ -205,7 +188,7 @@ func (s *Store) CreateQueue(in Queue) (Queue, error) {
 	if q, err := s.find(in.Name, s.now()); err == nil {
 		there, b := q.Queue, s.before
 		s.mu.Unlock()
-		return there, cmp.Or(b.wait(), ErrExists)
+		return there, cmp.Or(b.Wait(), ErrExists)
 	} else if !errors.Is(err, ErrNoQueue) {
 		s.mu.Unlock()
 		return Queue{}, err
@@ -216,11 +199,11 @@ func (s *Store) CreateQueue(in Queue) (Queue, error) {
 	q := s.queues[in.ID]
 	q.flow.begin(q, s.now())
 	s.mu.Unlock()
-	return in, b.wait()
+	return in, b.Wait()
 }
 
 // putQueue writes a queue's record. The caller holds mu.
-func (s *Store) putQueue(q Queue) *batch {
+func (s *Store) putQueue(q Queue) *wal.Group {
 	return s.commit([]record{q.record()}, true)
 }
 
@@ -248,7 +231,7 @@ func (s *Store) UpdateQueue(name string, change func(*Queue) error) error {
 	b := s.putQueue(next)
 	s.stir(q)
 	s.mu.Unlock()
-	return b.wait()
+	return b.Wait()
 }
 
 // DeleteQueue removes a queue with all its messages.
@@ -262,7 +245,7 @@ func (s *Store) DeleteQueue(name string) error {
 	b := s.commit([]record{{kind: queueGone, queue: q.ID}}, true)
 	q.wakeAll()
 	s.mu.Unlock()
-	return b.wait()
+	return b.Wait()
 }
 
 // Queue returns a queue.

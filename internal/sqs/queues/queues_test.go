@@ -8,12 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/file/filetest"
+	"github.com/pintle/pintle/internal/wal"
+	"github.com/pintle/pintle/internal/wal/waltest"
 )
 
 func open(t testing.TB, dir string, opts Options) *Store {
@@ -205,13 +209,14 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestTornLog cuts the log at every byte: what was acknowledged before the cut is there.
+// TestTornLog kills the store and cuts the log at every byte behind what was acknowledged: that is there.
 func TestTornLog(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, Options{NoSync: true})
 	create(t, s, Queue{Name: "q"})
 	path := filepath.Join(dir, "000000001.log")
 	var ends []int64
+	killed := ""
 	for i := range 5 {
 		send(t, s, "q", fmt.Sprint("message ", i))
 		info, err := os.Stat(path)
@@ -219,6 +224,9 @@ func TestTornLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		ends = append(ends, info.Size())
+		if i == 0 {
+			killed = waltest.Copy(t, dir)
+		}
 	}
 	s.Close()
 	whole, err := os.ReadFile(path)
@@ -226,7 +234,7 @@ func TestTornLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for cut := ends[0]; cut <= int64(len(whole)); cut++ {
-		dir := t.TempDir()
+		dir := waltest.Copy(t, killed)
 		if err := os.WriteFile(filepath.Join(dir, "000000001.log"), whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +252,7 @@ func TestTornLog(t *testing.T) {
 	}
 }
 
-// TestDamagedLog refuses a log with a hole in it.
+// TestDamagedLog refuses a log with a hole in it, and says where.
 func TestDamagedLog(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, Options{NoSync: true, MaxSegment: 100})
@@ -260,7 +268,8 @@ func TestDamagedLog(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, Options{}); !errors.Is(err, errCorrupt) {
+	_, err = Open(dir, Options{})
+	if damage := new(file.Damage); !errors.As(err, &damage) || damage.Path != path || !strings.Contains(err.Error(), "pintle check --data") {
 		t.Errorf("a damaged log: %v", err)
 	}
 }
@@ -345,18 +354,18 @@ func FuzzParsePayload(f *testing.F) {
 		{kind: receivedAt, queue: 1, seq: 2, at: 5, until: 6}, {kind: redriven, queue: 1, seq: 2, to: 3, toSeq: 4, key: "q"},
 		{kind: sentBefore, queue: 1, seq: 2, at: 3, key: "k"}, {kind: queueGone, queue: 1},
 	}
-	f.Add(appendFrame(nil, records)[frameHead:])
+	f.Add(appendRecords(nil, records))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		records, err := parsePayload(b)
 		if err != nil {
 			return
 		}
-		again := appendFrame(nil, records)
-		back, err := parsePayload(again[frameHead:])
+		again := appendRecords(nil, records)
+		back, err := parsePayload(again)
 		if err != nil || len(back) != len(records) {
 			t.Fatalf("%d records became %d: %v", len(records), len(back), err)
 		}
-		if third := appendFrame(nil, back); !bytes.Equal(again, third) {
+		if third := appendRecords(nil, back); !bytes.Equal(again, third) {
 			t.Fatal("what was written is read otherwise")
 		}
 	})
@@ -392,13 +401,16 @@ func TestAttempt(t *testing.T) {
 
 // TestWriteFails: what could not be written is not acknowledged, nothing is after it, and what was is there again later.
 func TestWriteFails(t *testing.T) {
+	if !filetest.Alone(t) {
+		return
+	}
 	dir := t.TempDir()
 	s := open(t, dir, Options{NoSync: true})
 	create(t, s, Queue{Name: "q"})
 	send(t, s, "q", "kept")
-	s.segments[0].file.Close()
+	free := filetest.Fill(t, uint64(s.log.End().Offset+5))
 	for range 2 {
-		if _, err := s.Send("q", []Message{{Body: []byte("lost")}}); !errors.Is(err, ErrClosed) && !errors.Is(err, os.ErrClosed) {
+		if _, err := s.Send("q", []Message{{Body: []byte("lost")}}); !errors.Is(err, ErrClosed) && !errors.Is(err, wal.ErrClosed) {
 			t.Errorf("a message that could not be written: %v", err)
 		}
 	}
@@ -410,6 +422,7 @@ func TestWriteFails(t *testing.T) {
 	default:
 		t.Error("nobody is told that the store cannot be written")
 	}
+	free()
 	s.Close()
 	s = open(t, dir, Options{NoSync: true})
 	if c, err := s.Counts("q"); err != nil || c.Visible != 1 {
@@ -431,13 +444,8 @@ func TestAllExpireAtOnce(t *testing.T) {
 		t.Fatalf("a minute later: %+v %v", c, err)
 	}
 	s.Close()
-	f, err := os.Open(filepath.Join(dir, "000000001.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
 	ends := 0
-	_, err = file.ReadFrames(f, func(payload []byte, _ int64) error {
+	log, err := wal.Open(dir, wal.Options{Kind: logKind, NoSync: true}, func(_ wal.Position, payload []byte) error {
 		records, err := parsePayload(payload)
 		if err != nil || records[0].kind != messageGone {
 			return err
@@ -447,6 +455,9 @@ func TestAllExpireAtOnce(t *testing.T) {
 		}
 		return nil
 	})
+	if err == nil {
+		err = log.Close()
+	}
 	if err != nil || ends != 2*maxSettled+1 {
 		t.Errorf("%d messages ended, %v", ends, err)
 	}
@@ -456,11 +467,8 @@ func TestAllExpireAtOnce(t *testing.T) {
 func TestExistsOnceOnDisk(t *testing.T) {
 	s := open(t, t.TempDir(), Options{NoSync: true})
 	create(t, s, Queue{Name: "q"})
-	b := newBatch()
-	b.err = os.ErrInvalid
-	close(b.done)
 	s.mu.Lock()
-	s.before = b // in which the queue could not be written
+	s.before = wal.Refused(os.ErrInvalid) // in which the queue could not be written
 	s.mu.Unlock()
 	if _, err := s.CreateQueue(Queue{Name: "q"}); !errors.Is(err, os.ErrInvalid) {
 		t.Errorf("it says %v", err)

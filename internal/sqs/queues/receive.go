@@ -2,9 +2,10 @@ package queues
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"time"
+
+	"github.com/pintle/pintle/internal/wal"
 )
 
 // Receipt is a proof that a message was received.
@@ -44,7 +45,7 @@ func (s *Store) Receive(ctx context.Context, name string, w Want) ([]Received, e
 			return nil, err
 		}
 		if len(got) > 0 || until == 0 {
-			if err := b.wait(); err != nil {
+			if err := b.Wait(); err != nil {
 				return nil, err
 			}
 			return s.read(got)
@@ -55,7 +56,7 @@ func (s *Store) Receive(ctx context.Context, name string, w Want) ([]Received, e
 
 // receive takes what can be had at once. Where that is nothing, and there is time, it has the waiter woken, at the
 // latest at until.
-func (s *Store) receive(ctx context.Context, name string, w Want, wait *waiter, deadline int64) (got []taken, b *batch, until int64, err error) {
+func (s *Store) receive(ctx context.Context, name string, w Want, wait *waiter, deadline int64) (got []taken, b *wal.Group, until int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -101,7 +102,7 @@ type taken struct {
 }
 
 // takeFrom receives messages, and moves those away that were received too often. The caller holds mu.
-func (s *Store) takeFrom(q *queue, w Want, now int64) (got []taken, b *batch) {
+func (s *Store) takeFrom(q *queue, w Want, now int64) (got []taken, b *wal.Group) {
 	for {
 		found := q.take(w.Limit)
 		var dead, records []record
@@ -156,7 +157,7 @@ func (q *queue) taken(m *message) taken {
 }
 
 // again takes what the same attempt has got before, while all of it is still in flight. The caller holds mu.
-func (s *Store) again(q *queue, w Want, now int64) (got []taken, b *batch) {
+func (s *Store) again(q *queue, w Want, now int64) (got []taken, b *wal.Group) {
 	a, ok := q.attempts[w.Attempt]
 	if !ok || w.Attempt == "" || a.at+window <= now {
 		return nil, nil
@@ -184,9 +185,9 @@ func (s *Store) read(messages []taken) ([]Received, error) {
 		if !ok {
 			continue
 		}
-		b := make([]byte, p.size+p.meta)
-		if n, err := p.segment.file.ReadAt(b, p.offset); n < len(b) {
-			return nil, fmt.Errorf("queuestore: read a message: %w", err)
+		b, err := s.bodyAt(p)
+		if err != nil {
+			return nil, err
 		}
 		r := messages[i].Received
 		r.Body, r.Meta = b[:p.size:p.size], b[p.size:]

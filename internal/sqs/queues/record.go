@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/wal"
 )
 
-// A segment is a sequence of frames. A frame is what one call changes: a sequence of records, each a kind and what
-// that kind has.
-const frameHead = file.FrameHead
+// A frame of the log is what one call changes: a sequence of records, each a kind and what that kind has.
 
 // kind is what a record says.
 type kind byte
@@ -49,19 +47,34 @@ type record struct {
 	message message // of messageIs, without body
 	body    []byte
 	meta    []byte
-	offset  int // of the body in its payload
-	size    int // of the record in its payload
+	offset  int   // of the body in its payload
+	size    int   // of the record in its payload
+	place   place // of messageIs, once it lies in the log
 }
 
-// appendFrame appends records as a frame. Each learns where its body lies from the frame's start.
-func appendFrame(b []byte, records []record) []byte {
+// lieAt notes in which frame the record lies.
+func (r *record) lieAt(g *segment, at wal.Position) {
+	if r.kind != messageIs {
+		return
+	}
+	r.place = place{
+		segment: g,
+		offset:  at.Offset + wal.FrameHead + int64(r.offset),
+		size:    int32(len(r.body)),
+		meta:    int32(len(r.meta)),
+		sum:     wal.Checksum(r.body, r.meta),
+		whole:   int64(r.size),
+		id:      r.id,
+	}
+}
+
+// appendRecords appends a frame's body. Each record learns where its own body lies in it.
+func appendRecords(b []byte, records []record) []byte {
 	start := len(b)
-	return file.AppendFrame(b, func(b []byte) []byte {
-		for i := range records {
-			b = records[i].append(b, start)
-		}
-		return b
-	})
+	for i := range records {
+		b = records[i].append(b, start)
+	}
+	return b
 }
 
 func (r *record) append(b []byte, start int) []byte {
@@ -116,7 +129,7 @@ func appendBytes[T string | []byte](b []byte, s T) []byte {
 
 var errCorrupt = errors.New("queuestore: a record makes no sense")
 
-// parsePayload reads the records of a frame. Their bodies lie in b; offsets are from the frame's start.
+// parsePayload reads the records of a frame. Their bodies lie in b.
 func parsePayload(b []byte) ([]record, error) {
 	d := &decoder{b: b}
 	var out []record
@@ -155,7 +168,7 @@ func (d *decoder) record() record {
 		m.group, m.from, r.key = d.text(), d.text(), d.text()
 		copy(r.id[:], d.bytes(16))
 		body, meta := d.uint(), d.uint()
-		r.offset = frameHead + d.at
+		r.offset = d.at
 		r.body, r.meta = d.bytes(body), d.bytes(meta)
 		m.seq = r.seq
 		if m.state > delayed || m.before > m.receives {

@@ -1,25 +1,23 @@
 package queues
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"strings"
 
-	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/wal"
 )
 
 const (
 	defaultMaxSegment = 16 << 20
 	defaultSlack      = 4 * defaultMaxSegment
+
+	logKind = "queues"
 )
 
-// segment is one file of the log.
+// segment is one segment of the log.
 type segment struct {
 	number int
-	file   *os.File
 	size   int64    // with what is on its way to it
-	named  bool     // whether its name is on disk; the writer's
 	first  *message // of those whose record lies in it
 }
 
@@ -47,78 +45,74 @@ func (m *message) unlink() {
 	m.next, m.prev, m.place.segment = nil, nil, nil
 }
 
-func (s *Store) segmentPath(number int) string {
-	return filepath.Join(s.dir, fmt.Sprintf("%09d.log", number))
+// openSegment notes that the log goes on in a new segment. The caller holds mu, or is the only user.
+func (s *Store) openSegment(number int) *segment {
+	g := &segment{number: number}
+	s.segments = append(s.segments, g)
+	return g
 }
 
-// openSegment begins a new segment behind all others.
-func (s *Store) openSegment() error {
-	number := 1
-	if n := len(s.segments); n > 0 {
-		number = s.segments[n-1].number + 1
-	}
-	f, err := os.OpenFile(s.segmentPath(number), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+// grow notes how far a segment goes. The caller holds mu, or is the only user.
+func (s *Store) grow(g *segment, size int64) {
+	s.size += size - g.size
+	g.size = size
+}
+
+// load replays the log.
+func (s *Store) load() (err error) {
+	s.log, err = wal.Open(s.dir, wal.Options{Kind: logKind, NoSync: s.opts.NoSync, Failed: s.logFailed}, s.replay)
 	if err != nil {
 		return err
 	}
-	s.segments = append(s.segments, &segment{number: number, file: f})
+	if end := s.log.End(); len(s.segments) == 0 || s.segments[len(s.segments)-1].number < end.Segment {
+		s.grow(s.openSegment(end.Segment), end.Offset)
+	}
+	for _, q := range s.queues {
+		if q.Name == "" {
+			s.findName(q)
+		}
+	}
 	return nil
 }
 
-// load replays the log, and cuts off what a crash has torn.
-func (s *Store) load() error {
-	paths, err := file.Glob(s.dir, "*.log")
+func (s *Store) replay(at wal.Position, payload []byte) error {
+	records, err := parsePayload(payload)
 	if err != nil {
 		return err
 	}
-	var torn *segment
-	for _, path := range paths {
-		g := &segment{named: true}
-		if _, err := fmt.Sscanf(filepath.Base(path), "%d.log", &g.number); err != nil {
-			return fmt.Errorf("%s is no segment", path)
-		}
-		if g.file, err = os.OpenFile(path, os.O_RDWR, 0o600); err != nil {
+	var g *segment
+	if n := len(s.segments); n > 0 && s.segments[n-1].number == at.Segment {
+		g = s.segments[n-1]
+	} else {
+		g = s.openSegment(at.Segment)
+	}
+	s.grow(g, at.Offset+int64(wal.FrameHead+len(payload)))
+	for i := range records {
+		records[i].lieAt(g, at)
+		if err := s.apply(&records[i], g); err != nil {
 			return err
 		}
-		s.segments = append(s.segments, g)
-		if err := s.replay(g); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		info, err := g.file.Stat()
-		if err != nil {
-			return err
-		}
-		if torn != nil && info.Size() > 0 { // a segment is on disk before the next one is written
-			return fmt.Errorf("%s: %w", s.segmentPath(torn.number), errCorrupt)
-		}
-		if info.Size() > g.size {
-			torn = g
-		}
 	}
-	if torn != nil { // on disk before what comes next, which may be in another segment
-		return errors.Join(torn.file.Truncate(torn.size), torn.file.Sync())
-	}
-	if len(s.segments) > 0 {
-		return nil
-	}
-	if err := s.openSegment(); err != nil {
-		return err
-	}
-	return file.SyncDir(s.dir)
+	return nil
 }
 
-func (s *Store) replay(g *segment) (err error) {
-	g.size, err = file.ReadFrames(g.file, func(payload []byte, offset int64) error {
-		records, err := parsePayload(payload)
-		if err != nil {
-			return err
-		}
-		for i := range records {
-			if err := s.apply(&records[i], g, offset); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return err
+// findName gives a queue a name whose record is not there. Mostly that one's end was in a segment that is gone, and the queue has
+// nothing. Where damage was repaired the record may be lost, and messages are there: they must be reachable.
+func (s *Store) findName(q *queue) {
+	if !s.log.Repaired() || len(q.messages) == 0 {
+		delete(s.queues, q.ID)
+		return
+	}
+	is := q.Queue
+	is.Name = fmt.Sprintf("recovered-%016x", q.ID)
+	is.Retention = 14 * 24 * 60 * 60 * 1000 // API_SetQueueAttributes: the longest
+	for _, m := range q.messages {
+		is.FIFO = is.FIFO || m.group != ""
+		is.CreatedAt = max(is.CreatedAt, m.entered)
+	}
+	is.ModifiedAt = is.CreatedAt
+	if is.FIFO && !strings.HasSuffix(is.Name, ".fifo") {
+		is.Name += ".fifo"
+	}
+	s.putQueue(is)
 }

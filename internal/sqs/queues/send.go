@@ -50,7 +50,7 @@ func (s *Store) Send(name string, messages []Message) ([]Sent, error) {
 	b := s.commit(records, true)
 	s.stir(q)
 	s.mu.Unlock()
-	return out, b.wait()
+	return out, b.Wait()
 }
 
 // dedupKey is what must not be sent to the queue twice, "" for none.

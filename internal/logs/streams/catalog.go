@@ -1,0 +1,211 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/wal"
+)
+
+// catalog is which groups there are, so that one whose files are gone is missed.
+type catalog struct {
+	Next   int            // no group has this number yet, nor a higher one
+	Groups map[int]string // their names
+}
+
+const catalogFile = "catalog"
+
+func (c *catalog) add(id int, name string) {
+	if c.Groups == nil {
+		c.Groups = map[int]string{}
+	}
+	c.Groups[id] = name
+	c.Next = max(c.Next, id+1)
+}
+
+func (c *catalog) clone() catalog { return catalog{c.Next, maps.Clone(c.Groups)} }
+
+func (c *catalog) write(dir string) error {
+	if err := file.WriteSealed(filepath.Join(dir, catalogFile), c, true); err != nil {
+		return err
+	}
+	return file.SyncDir(dir)
+}
+
+// read reads the catalog. Without groups there need not be one.
+func (c *catalog) read(dir string, ids []int) error {
+	path := filepath.Join(dir, catalogFile)
+	err := file.ReadSealed(path, c)
+	if !errors.Is(err, os.ErrNotExist) || len(ids) == 0 {
+		return ignoreMissing(err)
+	}
+	return &file.Damage{Path: path, Offset: -1, What: "is missing"}
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// missing names a group whose directory is not there.
+func (c *catalog) missing(dir string, id int) *file.Damage {
+	return &file.Damage{
+		Path:   groupDir(dir, id),
+		Offset: -1,
+		What:   fmt.Sprintf("the directory of log group %s is missing", c.Groups[id]),
+		Repair: "forgets the group; its events are lost",
+	}
+}
+
+func groupDir(dir string, id int) string { return filepath.Join(dir, strconv.Itoa(id)) }
+
+// groupIDs lists the numbers of the groups that have directories.
+func groupIDs(dir string) (ids []int, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if id, err := strconv.Atoi(e.Name()); err == nil && e.IsDir() {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, ignoreMissing(err)
+}
+
+// unfinished is the name of a group's directory before it is whole, and while it is removed.
+func unfinished(dir string, id int) string {
+	return filepath.Join(dir, file.Unfinished+strconv.Itoa(id))
+}
+
+// makeGroup makes a group's directory, whole or not at all.
+func makeGroup(dir string, id int, meta Group) error {
+	path := unfinished(dir, id)
+	if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o700)); err != nil {
+		return err
+	}
+	log, err := wal.Open(path, wal.Options{Kind: logKind}, nil)
+	if err == nil {
+		err = log.Close()
+	}
+	if err = errors.Join(err, writeMeta(path, meta)); err == nil {
+		err = os.Rename(path, groupDir(dir, id))
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(path))
+	}
+	return file.SyncDir(dir)
+}
+
+// removeGroup removes a group's directory. Half removed it is none any more.
+func removeGroup(dir string, id int) error {
+	path := unfinished(dir, id)
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	if err := os.Rename(groupDir(dir, id), path); err != nil {
+		return err
+	}
+	return os.RemoveAll(path)
+}
+
+// Check lists the damage in the directory of a store that is not open. With repair the store is made of what is whole, and what was
+// damaged is kept beside it.
+func Check(dir string, repair bool) (found []file.Damage, err error) {
+	ids, err := groupIDs(dir)
+	if err != nil {
+		return nil, err
+	}
+	var c catalog
+	changed := false
+	if damage := new(file.Damage); errors.As(c.read(dir, ids), &damage) {
+		damage.Repair = "makes it anew from the groups that are there"
+		found, changed = append(found, *damage), true
+	} else if err := c.read(dir, ids); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if _, known := c.Groups[id]; !known && id < c.Next {
+			continue // it was deleted, and goes when the store is opened
+		}
+		more, name, err := checkGroup(groupDir(dir, id), c.Groups[id], repair)
+		found = append(found, more...)
+		if err != nil {
+			return found, err
+		}
+		c.add(id, name)
+	}
+	for id := range maps.Clone(c.Groups) {
+		if !slices.Contains(ids, id) {
+			found, changed = append(found, *c.missing(dir, id)), true
+			delete(c.Groups, id)
+		}
+	}
+	if !repair || !changed {
+		return found, nil
+	}
+	if err := ignoreMissing(file.Quarantine(filepath.Join(dir, catalogFile))); err != nil {
+		return found, err
+	}
+	return found, c.write(dir)
+}
+
+// checkGroup checks a group's directory. Where its description is lost it keeps its name, if the catalog knows it.
+func checkGroup(dir, name string, repair bool) (found []file.Damage, is string, err error) {
+	found, err = wal.Check(dir, logKind, repair)
+	if err != nil {
+		return found, name, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "marker")); errors.Is(err, os.ErrNotExist) && len(found) == 0 {
+		found = append(found, file.Damage{Path: filepath.Join(dir, "marker"), Offset: -1, What: "is missing", Repair: "makes an empty log"})
+		if repair {
+			if err := remake(dir); err != nil {
+				return found, name, err
+			}
+		}
+	}
+	var meta Group
+	err = readMeta(dir, &meta)
+	damage := new(file.Damage)
+	if !errors.As(err, &damage) {
+		return found, meta.Name, err
+	}
+	if name == "" {
+		name = "recovered-" + filepath.Base(dir)
+	}
+	damage.Repair = fmt.Sprintf("makes it anew; the group is called %s, and its retention, class, key and tags are lost", name)
+	found = append(found, *damage)
+	if !repair {
+		return found, name, nil
+	}
+	return found, name, mendMeta(dir, name)
+}
+
+// remake makes a log where there is none.
+func remake(dir string) error {
+	log, err := wal.Open(dir, wal.Options{Kind: logKind}, nil)
+	if err != nil {
+		return err
+	}
+	return log.Close()
+}
+
+// mendMeta describes a group anew, and keeps what is left of its description.
+func mendMeta(dir, name string) error {
+	path := filepath.Join(dir, metaFile)
+	if err := ignoreMissing(file.Quarantine(path)); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	return writeMeta(dir, Group{Name: name, CreatedAt: info.ModTime().Truncate(time.Millisecond).UnixMilli()})
+}

@@ -1,0 +1,166 @@
+package wal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/pintle/pintle/internal/file"
+)
+
+// FrameHead is how many bytes of a frame come before its body: the length, whose highest bit says that a group begins; the body's
+// CRC-32C; and the head's, which goes over these, the segment and the offset.
+const FrameHead = 12
+
+// MaxBody is how many bytes a frame's body may have.
+const MaxBody = 64 << 20
+
+const groupBegins = 1 << 31
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum is the CRC-32C that frames have, of parts that follow each other: for a store that reads parts of a frame.
+func Checksum(parts ...[]byte) (sum uint32) {
+	for _, b := range parts {
+		sum = crc32.Update(sum, castagnoli, b)
+	}
+	return sum
+}
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+// seedOf is what the checksums of a segment's heads begin with: no frame counts in another segment or log.
+func seedOf(id uint64, number int) uint32 {
+	b := binary.LittleEndian.AppendUint64(nil, id)
+	return checksum(binary.LittleEndian.AppendUint64(b, uint64(number)))
+}
+
+// chain is the running checksum behind a frame.
+func chain(sum uint32, frame []byte) uint32 { return crc32.Update(sum, castagnoli, frame[:FrameHead]) }
+
+type head struct {
+	length int
+	begins bool // a group
+	body   uint32
+}
+
+// appendFrame appends a frame that will lie at an offset; fill appends its body.
+func appendFrame(b []byte, seed uint32, offset int64, begins bool, fill func([]byte) []byte) []byte {
+	start := len(b)
+	b = fill(append(b, make([]byte, FrameHead)...))
+	length := uint32(len(b) - start - FrameHead)
+	if begins {
+		length |= groupBegins
+	}
+	h := b[start:]
+	binary.LittleEndian.PutUint32(h, length)
+	binary.LittleEndian.PutUint32(h[4:], checksum(h[FrameHead:]))
+	binary.LittleEndian.PutUint32(h[8:], headSum(h, seed, offset))
+	return b
+}
+
+func headSum(h []byte, seed uint32, offset int64) uint32 {
+	var b [16]byte
+	copy(b[:], h[:8])
+	binary.LittleEndian.PutUint64(b[8:], uint64(offset))
+	return crc32.Update(seed, castagnoli, b[:])
+}
+
+// parseHead reads the head of a frame that lies at an offset.
+func parseHead(b []byte, seed uint32, offset int64) (head, bool) {
+	if len(b) < FrameHead {
+		return head{}, false
+	}
+	length := binary.LittleEndian.Uint32(b)
+	h := head{length: int(length &^ groupBegins), begins: length&groupBegins != 0, body: binary.LittleEndian.Uint32(b[4:])}
+	return h, h.length <= MaxBody && binary.LittleEndian.Uint32(b[8:]) == headSum(b, seed, offset)
+}
+
+// plate is what a segment starts with, and all that a marker is.
+type plate struct {
+	magic string
+	flags uint32 // of a marker
+	kind  string
+	id    uint64
+	first uint64 // segment's number; of a marker: the first segment that counts
+	last  uint64 // the predecessor's number, 0 for none; of a marker: the last segment, 0 where none was made yet
+	end   uint64 // of that segment
+	sum   uint32 // its running checksum
+}
+
+const (
+	plateSize    = 64
+	kindSize     = 8
+	segmentMagic = "pintlwal"
+	markerMagic  = "pintlmrk"
+	version      = 1
+
+	flagClean    = 1 // the log was closed, and nothing is behind the end
+	flagRepaired = 2
+)
+
+func (p *plate) append(b []byte) []byte {
+	start := len(b)
+	b = append(b, p.magic...)
+	b = binary.LittleEndian.AppendUint32(b, version)
+	b = binary.LittleEndian.AppendUint32(b, p.flags)
+	var kind [kindSize]byte
+	copy(kind[:], p.kind)
+	b = append(b, kind[:]...)
+	for _, n := range [...]uint64{p.id, p.first, p.last, p.end} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	b = binary.LittleEndian.AppendUint32(b, p.sum)
+	return binary.LittleEndian.AppendUint32(b, checksum(b[start:]))
+}
+
+// running is the running checksum behind the plate.
+func (p *plate) running() uint32 { return checksum(p.append(nil)) }
+
+// parsePlate reads a plate; what is wrong with it is "" where nothing is.
+func parsePlate(b []byte, magic, kind string) (p plate, wrong string) {
+	if len(b) != plateSize {
+		return plate{}, fmt.Sprintf("has %d bytes where %d begin it", len(b), plateSize)
+	}
+	if binary.LittleEndian.Uint32(b[60:]) != checksum(b[:60]) {
+		return plate{}, "what it begins with fails its checksum"
+	}
+	p = plate{magic: string(b[:8]), flags: binary.LittleEndian.Uint32(b[12:]), kind: strings.TrimRight(string(b[16:24]), "\x00")}
+	for i, n := range [...]*uint64{&p.id, &p.first, &p.last, &p.end} {
+		*n = binary.LittleEndian.Uint64(b[24+8*i:])
+	}
+	p.sum = binary.LittleEndian.Uint32(b[56:])
+	switch v := binary.LittleEndian.Uint32(b[8:]); {
+	case p.magic != magic:
+		return plate{}, "is no such file of a log"
+	case v != version:
+		return plate{}, fmt.Sprintf("is of version %d, which is not known here", v)
+	case p.kind != kind:
+		return plate{}, fmt.Sprintf("is of a log of %q, not of %q", p.kind, kind)
+	}
+	return p, ""
+}
+
+const segmentSuffix = ".log"
+
+func segmentPath(dir string, number int) string {
+	return filepath.Join(dir, fmt.Sprintf("%09d%s", number, segmentSuffix))
+}
+
+// segments lists the numbers of a directory's segments, in order.
+func segments(dir string) ([]int, error) {
+	paths, err := file.Glob(dir, "?????????"+segmentSuffix)
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	for _, p := range paths {
+		if n, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(p), segmentSuffix)); err == nil && n > 0 {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
