@@ -7,8 +7,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/logs/streams"
 	"github.com/pintle/pintle/internal/s3/objects"
+	"github.com/pintle/pintle/internal/sqs/queues"
+	"github.com/pintle/pintle/internal/store/sqlite"
 )
 
 // lockData makes the data directory this process's alone, and unreadable to others: it has tasks' environments and credentials' key.
@@ -62,5 +66,14 @@ var checks = []struct {
 	run    func(ctx context.Context, dir string, repair bool) ([]file.Damage, error)
 }{
 	{"", checkTaskKey},
+	{"", sqlite.Check},
 	{"objects", objects.Check},
+	{"queues", offline(queues.Check)},
+	{"logs", offline(streams.Check)},
+	{"metrics", offline(metrics.Check)},
+}
+
+// offline is a check that nothing interrupts.
+func offline(check func(dir string, repair bool) ([]file.Damage, error)) func(context.Context, string, bool) ([]file.Damage, error) {
+	return func(_ context.Context, dir string, repair bool) ([]file.Damage, error) { return check(dir, repair) }
 }

@@ -81,3 +81,29 @@ func TestCheckNothing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestOwnersAlone: nobody but its owner reads what is in a data directory, also where somebody has made it before.
+func TestOwnersAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openIn(t, dir); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %s", path, info.Mode())
+		}
+		seen++
+		return err
+	})
+	if err != nil || seen < 10 {
+		t.Errorf("%d files, %v", seen, err)
+	}
+}

@@ -8,19 +8,18 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
-
+	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/sqlitefile"
 	"github.com/pintle/pintle/internal/store"
 )
 
 // Journal is a store.Journal.
 type Journal struct {
-	db   *sql.DB
+	db   *sqlitefile.DB
 	conn *sql.Conn // the only one, so that statements stay prepared
 
 	mu         sync.Mutex // one use of the connection at a time
@@ -58,41 +57,38 @@ func Open(ctx context.Context, dir string) (*Journal, error) {
 	return j, nil
 }
 
+// database is the file. A row that was deleted stays for a while, without data, for followers.
+var database = sqlitefile.Options{Exclusive: true, CacheKiB: 32768, Schema: fmt.Sprintf(`
+	CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+	INSERT OR IGNORE INTO meta VALUES ('format', %d), ('revision', 0), ('forgotten', 0);
+	CREATE TABLE IF NOT EXISTS rows (seq INTEGER PRIMARY KEY, tbl TEXT NOT NULL, key TEXT NOT NULL, data BLOB, UNIQUE (tbl, key));
+	CREATE INDEX IF NOT EXISTS deleted ON rows (seq) WHERE data IS NULL;`, format)}
+
 func open(ctx context.Context, path string) (*Journal, error) {
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=busy_timeout(2000)&_pragma=locking_mode(exclusive)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=cache_size(-32768)&_pragma=wal_autocheckpoint(4096)")
+	db, err := sqlitefile.Open(ctx, path, database)
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{db: db, remembered: 1 << 16, forgetEvery: 1 << 10}
-	if j.conn, err = db.Conn(ctx); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
+	j := &Journal{db: db, conn: db.Conn(), remembered: 1 << 16, forgetEvery: 1 << 10}
 	if err := j.init(ctx); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return j, nil
 }
 
-// init makes the tables, and prepares the statements. A row that was deleted stays for a while, without data, for followers.
+// Check looks for damage of the journal in a directory that nobody has open, and repairs it where it's told to.
+func Check(ctx context.Context, dir string, repair bool) ([]file.Damage, error) {
+	return sqlitefile.Check(ctx, filepath.Join(dir, "state.db"), database, repair)
+}
+
+// init checks the layout, and prepares the statements.
 func (j *Journal) init(ctx context.Context) error {
-	_, err := j.conn.ExecContext(ctx, fmt.Sprintf(`
-		CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-		INSERT OR IGNORE INTO meta VALUES ('format', %d), ('revision', 0), ('forgotten', 0);`, format))
-	if err != nil {
-		return err
-	}
 	have, err := j.meta(ctx, "format")
 	if err != nil {
 		return err
 	}
 	if have != format {
 		return fmt.Errorf("it has layout %d, this version of pintle reads layout %d", have, format)
-	}
-	_, err = j.conn.ExecContext(ctx, `
-		CREATE TABLE IF NOT EXISTS rows (seq INTEGER PRIMARY KEY, tbl TEXT NOT NULL, key TEXT NOT NULL, data BLOB, UNIQUE (tbl, key));
-		CREATE INDEX IF NOT EXISTS deleted ON rows (seq) WHERE data IS NULL;`)
-	if err != nil {
-		return err
 	}
 	return j.prepare(ctx)
 }
@@ -171,6 +167,9 @@ func (j *Journal) Write(revision int64, changes []store.Change) error {
 	if _, err := j.statements.commit.Exec(); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrInDoubt, err)
 	}
+	if err := j.db.Committed(); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrInDoubt, err)
+	}
 	return nil
 }
 
@@ -230,5 +229,5 @@ func (j *Journal) Close() error {
 			err = errors.Join(err, prepared.Close())
 		}
 	}
-	return errors.Join(err, j.conn.Close(), j.db.Close())
+	return errors.Join(err, j.db.Close())
 }
