@@ -9,6 +9,7 @@ import (
 	api "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
@@ -54,10 +55,10 @@ func (s *Service) PutScheduledAction(ctx context.Context, in *api.PutScheduledAc
 // action is a new scheduled action without what can be changed.
 func (s *Service) action(in *api.PutScheduledActionInput) *state.ScheduledAction {
 	name := *in.ScheduledActionName
-	id := "scheduledAction:" + uuidOf(*in.ResourceId, name, s.now().String()) + ":resource/ecs/" + *in.ResourceId + ":scheduledActionName/" + name
+	id := "scheduledAction:" + account.UUID(*in.ResourceId, name, s.now().String()) + ":resource/ecs/" + *in.ResourceId + ":scheduledActionName/" + name
 	return &state.ScheduledAction{ScheduledAction: types.ScheduledAction{
 		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
-		ScheduledActionName: &name, ScheduledActionARN: new(s.arn("autoscaling", id)), CreationTime: s.now(),
+		ScheduledActionName: &name, ScheduledActionARN: new(s.opts.ARN("autoscaling", id)), CreationTime: s.now(),
 	}}
 }
 
@@ -108,9 +109,6 @@ func (s *Service) DeleteScheduledAction(ctx context.Context, in *api.DeleteSched
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if in.ScheduledActionName == nil {
-		return nil, missing("scheduledActionName")
-	}
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		key := r.key() + " " + *in.ScheduledActionName
 		if tx.ScheduledActions.Get(key) == nil {
@@ -133,7 +131,7 @@ func (s *Service) DescribeScheduledActions(_ context.Context, in *api.DescribeSc
 	if in.ScalableDimension != "" && in.ResourceId == nil {
 		return nil, invalid("resourceId must be given where scalableDimension is")
 	}
-	rows, next, err := page(filter(s.store.View().ScheduledActions.All(), func(a *state.ScheduledAction) bool {
+	rows, next, err := account.Sorted(listing("DescribeScheduledActions"), filter(s.store.View().ScheduledActions.All(), func(a *state.ScheduledAction) bool {
 		return (in.ResourceId == nil || *a.ResourceId == *in.ResourceId) && (len(in.ScheduledActionNames) == 0 || slices.Contains(in.ScheduledActionNames, *a.ScheduledActionName))
 	}), in.MaxResults, in.NextToken, (*state.ScheduledAction).Key)
 	if err != nil {

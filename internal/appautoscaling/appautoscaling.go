@@ -6,8 +6,6 @@ package appautoscaling
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"regexp"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -35,9 +34,7 @@ type Services interface {
 
 // Options say whose Application Auto Scaling this is.
 type Options struct {
-	Region  string
-	Account string
-	Now     func() time.Time
+	account.Account
 	// Alarms gets the policies' alarms; nil where nobody evaluates alarms.
 	Alarms Alarms
 	// Services is asked whether a service is there; nil takes any.
@@ -66,11 +63,6 @@ func (s *Service) now() *time.Time {
 	return &t
 }
 
-// arn builds an ARN of this account.
-func (s *Service) arn(service, resource string) string {
-	return "arn:aws:" + service + ":" + s.opts.Region + ":" + s.opts.Account + ":" + resource
-}
-
 // resource names the thing that is scaled, as every call does.
 type resource struct {
 	namespace types.ServiceNamespace
@@ -86,14 +78,6 @@ var serviceID = regexp.MustCompile(`^service/([a-zA-Z0-9_-]+)/([a-zA-Z0-9_-]+)$`
 
 // check refuses what is not the desired count of an ECS service.
 func (r resource) check() error {
-	switch {
-	case r.namespace == "":
-		return missing("serviceNamespace")
-	case aws.ToString(r.id) == "":
-		return missing("resourceId")
-	case r.dimension == "":
-		return missing("scalableDimension")
-	}
 	if err := checkNamespace(r.namespace, r.dimension); err != nil {
 		return err
 	}
@@ -106,8 +90,6 @@ func (r resource) check() error {
 // checkNamespace refuses namespaces and dimensions but those of ECS services. The dimension may be missing.
 func checkNamespace(namespace types.ServiceNamespace, dimension types.ScalableDimension) error {
 	switch {
-	case namespace == "":
-		return missing("serviceNamespace")
 	case namespace != types.ServiceNamespaceEcs:
 		return invalid("Unsupported service namespace, resource type or scalable dimension: serviceNamespace must be ecs, not %q", namespace)
 	case dimension != "" && dimension != types.ScalableDimensionECSServiceDesiredCount:
@@ -137,15 +119,4 @@ func (s *Service) exists(ctx context.Context, r resource) error {
 		return invalid("ECS service doesn't exist: %s", *r.id)
 	}
 	return nil
-}
-
-// uuidOf makes a UUID that is the same for the same parts. So what a call was killed in the midst of is
-// done over by its repetition, and not beside it.
-func uuidOf(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write(append([]byte(p), 0)) //nolint:errcheck // never fails
-	}
-	x := hex.EncodeToString(h.Sum(nil))
-	return x[:8] + "-" + x[8:12] + "-5" + x[13:16] + "-a" + x[17:20] + "-" + x[20:32]
 }

@@ -2,16 +2,17 @@ package appautoscaling
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/account"
 )
 
 // The errors of Application Auto Scaling, each with the code that its clients know by name.
 
 func invalid(format string, args ...any) error {
-	return &types.ValidationException{Message: new(fmt.Sprintf(format, args...))}
+	return &types.ValidationException{Message: account.Message(format, args...)}
 }
 
 func missing(field string) error {
@@ -20,15 +21,15 @@ func missing(field string) error {
 
 // notFound is the refusal of a call for a thing of a resource that there is not.
 func notFound(what string, r resource) error {
-	return &types.ObjectNotFoundException{Message: new(fmt.Sprintf("No %s for service namespace: %s, resource ID: %s, scalable dimension: %s", what, r.namespace, *r.id, r.dimension))}
+	return &types.ObjectNotFoundException{Message: account.Message("No %s for service namespace: %s, resource ID: %s, scalable dimension: %s", what, r.namespace, *r.id, r.dimension)}
 }
 
 func tooMany(format string, args ...any) error {
-	return &types.LimitExceededException{Message: new(fmt.Sprintf(format, args...))}
+	return &types.LimitExceededException{Message: account.Message(format, args...)}
 }
 
 func resourceNotFound(arn string) error {
-	return &types.ResourceNotFoundException{Message: new(fmt.Sprintf("No scalable target found for resource ARN: %s", arn)), ResourceName: &arn}
+	return &types.ResourceNotFoundException{Message: account.Message("No scalable target found for resource ARN: %s", arn), ResourceName: &arn}
 }
 
 // refusedBy is what a caller hears when another service refuses what the call needs of it.
@@ -37,5 +38,5 @@ func refusedBy(service string, err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	return &types.FailedResourceAccessException{Message: new(fmt.Sprintf("%s: %s (Error Code: %s)", service, refused.ErrorMessage(), refused.ErrorCode()))}
+	return &types.FailedResourceAccessException{Message: account.Message("%s: %s (Error Code: %s)", service, refused.ErrorMessage(), refused.ErrorCode())}
 }

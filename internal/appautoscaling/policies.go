@@ -8,6 +8,7 @@ import (
 	api "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
@@ -58,10 +59,10 @@ func (s *Service) policy(v *state.View, r resource, in *api.PutScalingPolicyInpu
 	if target == nil {
 		return nil, nil, notFound("scalable target registered", r)
 	}
-	id := "scalingPolicy:" + uuidOf(*target.ScalableTargetARN, *in.PolicyName) + ":resource/ecs/" + *in.ResourceId + ":policyName/" + *in.PolicyName
+	id := "scalingPolicy:" + account.UUID(*target.ScalableTargetARN, *in.PolicyName) + ":resource/ecs/" + *in.ResourceId + ":policyName/" + *in.PolicyName
 	row := &state.ScalingPolicy{ScalingPolicy: types.ScalingPolicy{
 		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
-		PolicyName: in.PolicyName, PolicyType: types.PolicyTypeStepScaling, CreationTime: s.now(), PolicyARN: new(s.arn("autoscaling", id)),
+		PolicyName: in.PolicyName, PolicyType: types.PolicyTypeStepScaling, CreationTime: s.now(), PolicyARN: new(s.opts.ARN("autoscaling", id)),
 	}}
 	old := v.ScalingPolicies.Get(row.Key())
 	if old != nil {
@@ -101,26 +102,16 @@ func configure(row *state.ScalingPolicy, in *api.PutScalingPolicyInput) error {
 			return invalid("stepScalingPolicyConfiguration does not go with the policyType TargetTrackingScaling")
 		}
 		return checkTargetTracking(row.TargetTrackingScalingPolicyConfiguration)
-	case types.PolicyTypePredictiveScaling:
-		return invalid("policyType PredictiveScaling is not supported by Pintle; it takes StepScaling and TargetTrackingScaling")
 	}
-	return invalid("1 validation error detected: Value '%s' at 'policyType' failed to satisfy constraint: Member must satisfy enum value set: [StepScaling, TargetTrackingScaling, PredictiveScaling]", row.PolicyType)
+	return invalid("policyType %s is not supported by Pintle; it takes StepScaling and TargetTrackingScaling", row.PolicyType)
 }
 
 func checkStep(c *types.StepScalingPolicyConfiguration) error {
 	if c == nil {
 		return missing("stepScalingPolicyConfiguration")
 	}
-	for _, a := range c.StepAdjustments {
-		if a.ScalingAdjustment == nil {
-			return missing("stepScalingPolicyConfiguration.stepAdjustments.scalingAdjustment")
-		}
-	}
 	if err := checkCooldown("stepScalingPolicyConfiguration.cooldown", c.Cooldown); err != nil {
 		return err
-	}
-	if kind := c.MetricAggregationType; kind != "" && !slices.Contains(kind.Values(), kind) {
-		return invalid("stepScalingPolicyConfiguration.metricAggregationType must be Average, Minimum or Maximum, not %q", kind)
 	}
 	step, _ := scaling.StepOf(c)
 	if err := step.Check(); err != nil {
@@ -141,9 +132,6 @@ func (s *Service) DeleteScalingPolicy(ctx context.Context, in *api.DeleteScaling
 	r := resource{in.ServiceNamespace, in.ScalableDimension, in.ResourceId}
 	if err := r.check(); err != nil {
 		return nil, err
-	}
-	if in.PolicyName == nil {
-		return nil, missing("policyName")
 	}
 	key := r.key() + " " + *in.PolicyName
 	row := s.store.View().ScalingPolicies.Get(key)
@@ -167,7 +155,7 @@ func (s *Service) DescribeScalingPolicies(_ context.Context, in *api.DescribeSca
 	if in.ScalableDimension != "" && in.ResourceId == nil {
 		return nil, invalid("resourceId must be given where scalableDimension is")
 	}
-	rows, next, err := page(filter(s.store.View().ScalingPolicies.All(), func(p *state.ScalingPolicy) bool {
+	rows, next, err := account.Sorted(listing("DescribeScalingPolicies"), filter(s.store.View().ScalingPolicies.All(), func(p *state.ScalingPolicy) bool {
 		return (in.ResourceId == nil || *p.ResourceId == *in.ResourceId) && (len(in.PolicyNames) == 0 || slices.Contains(in.PolicyNames, *p.PolicyName))
 	}), in.MaxResults, in.NextToken, (*state.ScalingPolicy).Key)
 	if err != nil {

@@ -2,43 +2,33 @@ package appautoscaling
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"regexp"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	api "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
-)
-
-// The limits of tags, from TagResource.
-const (
-	maxTags     = 50
-	maxTagKey   = 128
-	maxTagValue = 256
 )
 
 var targetArn = regexp.MustCompile(`^arn:.+:application-autoscaling:.+:[0-9]+:scalable-target/[a-zA-Z0-9-]+$`)
 
 func checkTags(tags map[string]string) error {
-	if len(tags) > maxTags {
-		return &types.TooManyTagsException{Message: new(fmt.Sprintf("tags has %d members, at most %d are allowed", len(tags), maxTags))}
+	fault := account.CheckTags(account.TagMap(tags), account.MaxTags)
+	if fault == nil {
+		return nil
 	}
-	for key, value := range tags {
-		switch {
-		case key == "" || utf8.RuneCountInString(key) > maxTagKey:
-			return invalid("The tag key %q in tags must have between 1 and %d characters", key, maxTagKey)
-		case utf8.RuneCountInString(value) > maxTagValue:
-			return invalid("The value of tag %q in tags must have at most %d characters", key, maxTagValue)
-		case strings.HasPrefix(strings.ToLower(key), "aws:"):
-			return invalid("The tag key %q in tags begins with aws:, which is reserved", key)
-		}
+	switch fault.Rule {
+	case account.TooManyTags:
+		return &types.TooManyTagsException{Message: account.Message("tags has %d members, at most %d are allowed", len(tags), account.MaxTags)}
+	case account.TagKeyLength:
+		return invalid("The tag key %q in tags must have between 1 and %d characters", fault.Key, account.MaxTagKey)
+	case account.TagValueLength:
+		return invalid("The value of tag %q in tags must have at most %d characters", fault.Key, account.MaxTagValue)
 	}
-	return nil
+	return invalid("The tag key %q in tags begins with aws:, which is reserved", fault.Key)
 }
 
 // TagResource adds tags to a scalable target, or changes their values.
@@ -48,8 +38,8 @@ func (s *Service) TagResource(ctx context.Context, in *api.TagResourceInput) (*a
 	}
 	err := s.retag(ctx, in.ResourceARN, func(tags map[string]string) error {
 		maps.Copy(tags, in.Tags)
-		if len(tags) > maxTags {
-			return &types.TooManyTagsException{Message: new(fmt.Sprintf("The scalable target would have %d tags, at most %d are allowed", len(tags), maxTags)), ResourceName: in.ResourceARN}
+		if len(tags) > account.MaxTags {
+			return &types.TooManyTagsException{Message: account.Message("The scalable target would have %d tags, at most %d are allowed", len(tags), account.MaxTags), ResourceName: in.ResourceARN}
 		}
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 	api "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -54,8 +55,8 @@ func (s *Service) RegisterScalableTarget(ctx context.Context, in *api.RegisterSc
 func (s *Service) register(old *state.ScalableTarget, in *api.RegisterScalableTargetInput) (*state.ScalableTarget, error) {
 	row := &state.ScalableTarget{ScalableTarget: types.ScalableTarget{
 		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
-		CreationTime: s.now(), ScalableTargetARN: new(s.arn("application-autoscaling", "scalable-target/"+state.NewID())),
-		RoleARN:        new("arn:aws:iam::" + s.opts.Account + ":role/aws-service-role/ecs.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_ECSService"),
+		CreationTime: s.now(), ScalableTargetARN: new(s.opts.ARN("application-autoscaling", "scalable-target/"+state.NewID())),
+		RoleARN:        new(s.opts.GlobalARN("iam", "role/aws-service-role/ecs.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_ECSService")),
 		SuspendedState: &types.SuspendedState{DynamicScalingInSuspended: new(false), DynamicScalingOutSuspended: new(false), ScheduledScalingSuspended: new(false)},
 	}, Tags: in.Tags}
 	if old != nil {
@@ -154,7 +155,7 @@ func (s *Service) DescribeScalableTargets(_ context.Context, in *api.DescribeSca
 	keep := func(t *state.ScalableTarget) bool {
 		return len(in.ResourceIds) == 0 || slices.Contains(in.ResourceIds, *t.ResourceId)
 	}
-	rows, next, err := page(filter(s.store.View().ScalableTargets.All(), keep), in.MaxResults, in.NextToken, (*state.ScalableTarget).Key)
+	rows, next, err := account.Sorted(listing("DescribeScalableTargets"), filter(s.store.View().ScalableTargets.All(), keep), in.MaxResults, in.NextToken, (*state.ScalableTarget).Key)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +178,7 @@ func (s *Service) DescribeScalingActivities(_ context.Context, in *api.DescribeS
 		return (in.ResourceId == nil || *a.ResourceId == *in.ResourceId) && (len(a.NotScaledReasons) == 0 || aws.ToBool(in.IncludeNotScaledActivities))
 	})
 	slices.Reverse(all)
-	rows, next, err := page(all, in.MaxResults, in.NextToken, func(a *state.ScalingActivity) string { return *a.ActivityId })
+	rows, next, err := account.Ordered(listing("DescribeScalingActivities"), all, in.MaxResults, in.NextToken, func(a *state.ScalingActivity) string { return *a.ActivityId })
 	if err != nil {
 		return nil, err
 	}

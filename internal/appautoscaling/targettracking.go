@@ -12,6 +12,7 @@ import (
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudwatch/metricmath"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
@@ -30,9 +31,6 @@ func checkTargetTracking(c *types.TargetTrackingScalingPolicyConfiguration) erro
 	const at = "targetTrackingScalingPolicyConfiguration."
 	if c == nil {
 		return missing("targetTrackingScalingPolicyConfiguration")
-	}
-	if c.TargetValue == nil {
-		return missing(at + "targetValue")
 	}
 	if !(*c.TargetValue >= minTarget && *c.TargetValue <= maxTarget) {
 		return invalid(at+"targetValue must be between %v and %v, not %v", minTarget, maxTarget, *c.TargetValue)
@@ -163,7 +161,7 @@ func checkExpression(id, text string, known map[string]bool) error {
 // alarms are the names and ARNs of the alarms that a policy owns.
 func (s *Service) alarms(p *state.ScalingPolicy) (out []types.Alarm) {
 	for _, a := range s.specifications(p) {
-		out = append(out, types.Alarm{AlarmName: new(a.Name), AlarmARN: new(s.arn("cloudwatch", "alarm:"+a.Name))})
+		out = append(out, types.Alarm{AlarmName: new(a.Name), AlarmARN: new(s.opts.ARN("cloudwatch", "alarm:"+a.Name))})
 	}
 	return out
 }
@@ -174,9 +172,9 @@ func (s *Service) specifications(p *state.ScalingPolicy) []scaling.Alarm {
 		return nil
 	}
 	t, r := scaling.TargetTrackingOf(p.TargetTrackingScalingPolicyConfiguration), s.reaction(p)
-	all := []scaling.Alarm{t.High(*p.ResourceId, uuidOf(*p.PolicyARN, "high"), r)}
+	all := []scaling.Alarm{t.High(*p.ResourceId, account.UUID(*p.PolicyARN, "high"), r)}
 	if !t.DisableScaleIn {
-		all = append(all, t.Low(*p.ResourceId, uuidOf(*p.PolicyARN, "low"), r))
+		all = append(all, t.Low(*p.ResourceId, account.UUID(*p.PolicyARN, "low"), r))
 	}
 	return all
 }

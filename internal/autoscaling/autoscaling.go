@@ -5,20 +5,13 @@ package autoscaling
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
-	"fmt"
-	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -36,10 +29,9 @@ type Queues interface {
 
 // Options say whose EC2 Auto Scaling this is.
 type Options struct {
-	Region, Account string
-	Now             func() time.Time
-	Alarms          Alarms
-	Queues          Queues
+	account.Account
+	Alarms Alarms
+	Queues Queues
 	// QueueURL is the URL of the queue with an ARN.
 	QueueURL func(arn string) string
 	// Reaction is how fast the alarms are; the zero value is scaling.Faithful.
@@ -64,19 +56,14 @@ func New(store *state.Store, opts Options) *Service {
 func (s *Service) now() time.Time { return s.opts.Now().UTC().Truncate(time.Millisecond) }
 
 func (s *Service) arn(resource string) *string {
-	return new("arn:aws:autoscaling:" + s.opts.Region + ":" + s.opts.Account + ":" + resource)
+	return new(s.opts.ARN("autoscaling", resource))
 }
 
 // invalid is the error by which clients know what is wrong with a call. The service's model has none for it:
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/CommonErrors.html
 func invalid(format string, args ...any) error {
-	return &refusal{smithy.GenericAPIError{Code: "ValidationError", Message: fmt.Sprintf(format, args...)}}
+	return account.Refuse("ValidationError", format, args...)
 }
-
-type refusal struct{ smithy.GenericAPIError }
-
-// HTTPStatusCode is the status of the answer.
-func (*refusal) HTTPStatusCode() int { return http.StatusBadRequest }
 
 func missing(field string) error {
 	return invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", field)
@@ -117,44 +104,21 @@ func (s *Service) change(ctx context.Context, name *string, change func(*state.T
 	})
 }
 
-// uuidOf makes a UUID that is the same for the same parts, so that a call that was cut off can be repeated.
-func uuidOf(parts ...string) string {
-	h := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	x := hex.EncodeToString(h[:])
-	return x[:8] + "-" + x[8:12] + "-5" + x[13:16] + "-a" + x[17:20] + "-" + x[20:32]
+// listing is the pages of an operation that lists: how many records one has where a call does not say, and at most.
+func listing(operation string, otherwise, most int) account.List {
+	return account.List{
+		Kind:     "autoscaling:" + operation,
+		Default:  otherwise,
+		Most:     most,
+		BadLimit: func(limit int) error { return invalid("MaxRecords must be between 1 and %d, not %d", most, limit) },
+		BadToken: func() error {
+			return account.Refuse("InvalidNextToken", "The NextToken is not one that this call returned, or what it stands for is gone")
+		},
+	}
 }
 
-// pageSize is how many records a page has where a call does not say, and at most.
-type pageSize struct{ otherwise, most int }
-
-var (
-	pages         = pageSize{50, 100}
-	activityPages = pageSize{100, 100} // API_DescribeScalingActivities
-	instancePages = pageSize{50, 50}   // API_DescribeAutoScalingInstances
+// Most operations have pages of 50 records, and of 100 at most.
+const (
+	pageDefault = 50
+	pageMost    = 100
 )
-
-const tokenPrefix = "v1:"
-
-// page takes one page of the rows. The token holds the key of the last row of the page before.
-func page[R any](rows []R, allowed pageSize, maxRecords *int32, token *string, key func(R) string) ([]R, *string, error) {
-	size := allowed.otherwise
-	if maxRecords != nil {
-		size = int(*maxRecords)
-	}
-	if size < 1 || size > allowed.most {
-		return nil, nil, invalid("MaxRecords must be between 1 and %d, not %d", allowed.most, size)
-	}
-	if t := aws.ToString(token); t != "" {
-		b, err := base64.RawURLEncoding.DecodeString(t)
-		after, ok := strings.CutPrefix(string(b), tokenPrefix)
-		last := slices.IndexFunc(rows, func(r R) bool { return key(r) == after })
-		if err != nil || !ok || last < 0 {
-			return nil, nil, &refusal{smithy.GenericAPIError{Code: "InvalidNextToken", Message: "The NextToken is not one that this call returned, or what it stands for is gone"}}
-		}
-		rows = rows[last+1:]
-	}
-	if len(rows) <= size {
-		return rows, nil, nil
-	}
-	return rows[:size], new(base64.RawURLEncoding.EncodeToString([]byte(tokenPrefix + key(rows[size-1])))), nil
-}

@@ -20,7 +20,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/wire/validation"
 )
 
 const queue = "arn:aws:sqs:us-east-1:000000000000:hooks"
@@ -74,18 +77,10 @@ var (
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(t.Context(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() }) //nolint:errcheck // the test is over
+	store := statetest.Open(t)
 	w := &world{t: t, alarms: map[string]*cloudwatch.PutMetricAlarmInput{}, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	w.Service = New(store, Options{
-		Region: "us-east-1", Account: "000000000000", Now: func() time.Time { return w.now }, Alarms: w, Queues: w, QueueURL: func(arn string) string { return "url of " + arn },
+		Account: account.New("000000000000", "us-east-1", func() time.Time { return w.now }), Alarms: w, Queues: w, QueueURL: func(arn string) string { return "url of " + arn },
 	})
 	w.update(func(tx *state.Tx) {
 		data := &ec2types.ResponseLaunchTemplateData{ImageId: aws.String("ami-00000000"), InstanceType: "c5.large"}
@@ -246,8 +241,8 @@ func TestCreateRefuses(t *testing.T) {
 		bad("a long name", invalidCode, "1 to 255 characters", func(in in) { in.AutoScalingGroupName = aws.String(strings.Repeat("x", 256)) }),
 		bad("a name with a colon", invalidCode, "AutoScalingGroupName", func(in in) { in.AutoScalingGroupName = aws.String("a:b") }),
 		bad("a name that there is", "AlreadyExists", "A group with the name g already exists", func(in in) { in.AutoScalingGroupName = aws.String("g") }),
-		bad("no min", invalidCode, "'minSize' failed to satisfy constraint: Member must not be null", func(in in) { in.MinSize = nil }),
-		bad("no max", invalidCode, "'maxSize' failed to satisfy constraint: Member must not be null", func(in in) { in.MaxSize = nil }),
+		badInput("no min", "'minSize' failed to satisfy constraint: Member must not be null", func(in in) { in.MinSize = nil }),
+		badInput("no max", "'maxSize' failed to satisfy constraint: Member must not be null", func(in in) { in.MaxSize = nil }),
 		bad("min above max", invalidCode, "Max bound, 5, must be greater than or equal to min bound, 6", func(in in) { in.MinSize = aws.Int32(6) }),
 		bad("a negative min", invalidCode, "Min size -1", func(in in) { in.MinSize = aws.Int32(-1) }),
 		bad("a large max", invalidCode, "10000", func(in in) { in.MaxSize = aws.Int32(10_001) }),
@@ -315,9 +310,25 @@ func TestCreateRefuses(t *testing.T) {
 	})
 }
 
+// badInput is a group that must be refused for what the service's model says.
+func badInput(name, says string, change func(*api.CreateAutoScalingGroupInput)) refusedCall {
+	in := group1("new")
+	change(in)
+	return unchecked("create: "+name, (*Service).CreateAutoScalingGroup, in, invalidCode, says)
+}
+
+// unchecked is a call that must be refused for what the service's model says.
+func unchecked[In, Out any](name string, call func(*Service, context.Context, *In) (*Out, error), in *In, code, says string) refusedCall {
+	return refusedCall{name, func(w *world, ctx context.Context) error {
+		return second(validation.Checked(validation.AutoScaling, func(ctx context.Context, in *In) (*Out, error) { return call(w.Service, ctx, in) })(ctx, in))
+	}, code, says}
+}
+
 // of is a call on a group that must be refused.
 func of[In, Out any](name string, call func(*Service, context.Context, *In) (*Out, error), in *In, code, says string) refusedCall {
-	return refusedCall{name, func(w *world, ctx context.Context) error { return second(call(w.Service, ctx, in)) }, code, says}
+	return refusedCall{name, func(w *world, ctx context.Context) error {
+		return second(call(w.Service, ctx, in))
+	}, code, says}
 }
 
 func TestGroupRefuses(t *testing.T) {
@@ -334,7 +345,7 @@ func TestGroupRefuses(t *testing.T) {
 		update("a version that there is not", "specified version 7", api.UpdateAutoScalingGroupInput{LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-lt"), Version: aws.String("7")}}),
 		update("a termination policy", "Random", api.UpdateAutoScalingGroupInput{TerminationPolicies: []string{"Random"}}),
 		update("a lifetime", "MaxInstanceLifetime", api.UpdateAutoScalingGroupInput{MaxInstanceLifetime: aws.Int32(86400)}),
-		of("desired: none", (*Service).SetDesiredCapacity, &api.SetDesiredCapacityInput{AutoScalingGroupName: g}, invalidCode, "'desiredCapacity'"),
+		unchecked("desired: none", (*Service).SetDesiredCapacity, &api.SetDesiredCapacityInput{AutoScalingGroupName: g}, invalidCode, "'desiredCapacity'"),
 		of("desired: above max", (*Service).SetDesiredCapacity, &api.SetDesiredCapacityInput{AutoScalingGroupName: g, DesiredCapacity: aws.Int32(6)}, invalidCode, "New SetDesiredCapacity value 6 is above max value 5 for the AutoScalingGroup."),
 		of("desired: below min", (*Service).SetDesiredCapacity, &api.SetDesiredCapacityInput{AutoScalingGroupName: g, DesiredCapacity: aws.Int32(-1)}, invalidCode, "New SetDesiredCapacity value -1 is below min value 0 for the AutoScalingGroup."),
 		of("delete: instances", (*Service).DeleteAutoScalingGroup, &api.DeleteAutoScalingGroupInput{AutoScalingGroupName: g}, "ResourceInUse", "You cannot delete an AutoScalingGroup while there are instances"),
@@ -350,13 +361,13 @@ func TestGroupRefuses(t *testing.T) {
 		of("tags: a filter", (*Service).DescribeTags, &api.DescribeTagsInput{Filters: []types.Filter{{Name: aws.String("colour")}}}, invalidCode, "colour"),
 		of("terminate: none", (*Service).TerminateInstanceInAutoScalingGroup, &api.TerminateInstanceInAutoScalingGroupInput{InstanceId: aws.String(free), ShouldDecrementDesiredCapacity: aws.Bool(false)}, invalidCode, "No managed instance found for instance ID: "+free),
 		of("terminate: twice", (*Service).TerminateInstanceInAutoScalingGroup, &api.TerminateInstanceInAutoScalingGroupInput{InstanceId: &goes, ShouldDecrementDesiredCapacity: aws.Bool(false)}, invalidCode, "Terminating"),
-		of("terminate: unsaid", (*Service).TerminateInstanceInAutoScalingGroup, &api.TerminateInstanceInAutoScalingGroupInput{InstanceId: &serves}, invalidCode, "'shouldDecrementDesiredCapacity'"),
-		of("protect: nobody", (*Service).SetInstanceProtection, &api.SetInstanceProtectionInput{AutoScalingGroupName: g, ProtectedFromScaleIn: aws.Bool(true)}, invalidCode, "'instanceIds'"),
+		unchecked("terminate: unsaid", (*Service).TerminateInstanceInAutoScalingGroup, &api.TerminateInstanceInAutoScalingGroupInput{InstanceId: &serves}, invalidCode, "'shouldDecrementDesiredCapacity'"),
+		unchecked("protect: nobody", (*Service).SetInstanceProtection, &api.SetInstanceProtectionInput{AutoScalingGroupName: g, ProtectedFromScaleIn: aws.Bool(true)}, invalidCode, "'instanceIds'"),
 		of("protect: another's", (*Service).SetInstanceProtection, &api.SetInstanceProtectionInput{AutoScalingGroupName: g, ProtectedFromScaleIn: aws.Bool(true), InstanceIds: []string{serves, other}}, invalidCode, "The instance "+other+" is not part of Auto Scaling group g."),
 		of("protect: many", (*Service).SetInstanceProtection, &api.SetInstanceProtectionInput{AutoScalingGroupName: g, ProtectedFromScaleIn: aws.Bool(true), InstanceIds: slices.Repeat([]string{serves}, 51)}, invalidCode, "at most 50"),
 		of("health: a word", (*Service).SetInstanceHealth, &api.SetInstanceHealthInput{InstanceId: &serves, HealthStatus: aws.String("Ill")}, invalidCode, "HealthStatus"),
 		of("health: nobody", (*Service).SetInstanceHealth, &api.SetInstanceHealthInput{InstanceId: &free, HealthStatus: aws.String("Unhealthy")}, invalidCode, free),
-		of("standby: unsaid", (*Service).EnterStandby, &api.EnterStandbyInput{AutoScalingGroupName: g, InstanceIds: []string{serves}}, invalidCode, "'shouldDecrementDesiredCapacity'"),
+		unchecked("standby: unsaid", (*Service).EnterStandby, &api.EnterStandbyInput{AutoScalingGroupName: g, InstanceIds: []string{serves}}, invalidCode, "'shouldDecrementDesiredCapacity'"),
 		of("standby: nobody", (*Service).EnterStandby, &api.EnterStandbyInput{AutoScalingGroupName: g, ShouldDecrementDesiredCapacity: aws.Bool(true)}, invalidCode, "'instanceIds'"),
 		of("standby: many", (*Service).EnterStandby, &api.EnterStandbyInput{AutoScalingGroupName: g, InstanceIds: twentyOne, ShouldDecrementDesiredCapacity: aws.Bool(true)}, invalidCode, "at most 20"),
 		of("standby: twice", (*Service).EnterStandby, &api.EnterStandbyInput{AutoScalingGroupName: g, InstanceIds: []string{serves, stands}, ShouldDecrementDesiredCapacity: aws.Bool(true)}, invalidCode, "The instance "+stands+" is not in InService."),

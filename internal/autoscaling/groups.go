@@ -12,6 +12,7 @@ import (
 	api "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/autoscaling/group"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/pattern"
@@ -21,7 +22,6 @@ import (
 // The limits of groups: API_CreateAutoScalingGroup and the user guide's page on quotas.
 const (
 	maxSize         = 10_000
-	maxTags         = 50
 	defaultCooldown = 300
 	maxOverrides    = 40
 )
@@ -59,13 +59,8 @@ func (s *Service) CreateAutoScalingGroup(ctx context.Context, in *api.CreateAuto
 // newGroup is the row of a group, as far as the store need not be asked.
 func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScalingGroup, error) {
 	name := aws.ToString(in.AutoScalingGroupName)
-	switch {
-	case !groupName.MatchString(name):
+	if !groupName.MatchString(name) {
 		return nil, invalid("AutoScalingGroupName %q must have 1 to 255 characters, none of them :, /, | or a control character", name)
-	case in.MinSize == nil:
-		return nil, missing("minSize")
-	case in.MaxSize == nil:
-		return nil, missing("maxSize")
 	}
 	err := unsupported(
 		member{"LaunchConfigurationName", in.LaunchConfigurationName != nil}, member{"InstanceId", in.InstanceId != nil},
@@ -84,7 +79,7 @@ func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScal
 		AvailabilityZones: in.AvailabilityZones, VPCZoneIdentifier: in.VPCZoneIdentifier, HealthCheckType: cmp.Or(in.HealthCheckType, aws.String("EC2")),
 		HealthCheckGracePeriod: cmp.Or(in.HealthCheckGracePeriod, aws.Int32(0)), DefaultInstanceWarmup: in.DefaultInstanceWarmup, LaunchTemplate: in.LaunchTemplate, MixedInstancesPolicy: in.MixedInstancesPolicy,
 		NewInstancesProtectedFromScaleIn: new(aws.ToBool(in.NewInstancesProtectedFromScaleIn)), TerminationPolicies: in.TerminationPolicies, CapacityRebalance: in.CapacityRebalance,
-		ServiceLinkedRoleARN: cmp.Or(in.ServiceLinkedRoleARN, new("arn:aws:iam::"+s.opts.Account+":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling")),
+		ServiceLinkedRoleARN: cmp.Or(in.ServiceLinkedRoleARN, new(s.opts.GlobalARN("iam", "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"))),
 	}}
 	if len(g.AvailabilityZones) == 0 && aws.ToString(g.VPCZoneIdentifier) == "" {
 		return nil, invalid("At least one Availability Zone or VPC Subnet is required.")
@@ -326,7 +321,7 @@ func (s *Service) DescribeAutoScalingGroups(_ context.Context, in *api.DescribeA
 			rows = append(rows, g)
 		}
 	}
-	rows, next, err := page(rows, pages, in.MaxRecords, in.NextToken, (*state.AutoScalingGroup).Name)
+	rows, next, err := account.Sorted(listing("DescribeAutoScalingGroups", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken, (*state.AutoScalingGroup).Name)
 	if err != nil {
 		return nil, err
 	}
@@ -385,9 +380,6 @@ func inProgress(g *state.AutoScalingGroup) error {
 
 // SetDesiredCapacity sets how many instances a group is to have.
 func (s *Service) SetDesiredCapacity(ctx context.Context, in *api.SetDesiredCapacityInput) (*api.SetDesiredCapacityOutput, error) {
-	if in.DesiredCapacity == nil {
-		return nil, missing("desiredCapacity")
-	}
 	err := s.change(ctx, in.AutoScalingGroupName, func(_ *state.Tx, g *state.AutoScalingGroup) error {
 		now, before, desired := s.now(), *g.DesiredCapacity, *in.DesiredCapacity
 		switch {
@@ -427,7 +419,7 @@ func (s *Service) DescribeScalingActivities(_ context.Context, in *api.DescribeS
 		}
 	}
 	slices.Reverse(rows)
-	rows, next, err := page(rows, activityPages, in.MaxRecords, in.NextToken, func(a *state.GroupActivity) string { return *a.ActivityId })
+	rows, next, err := account.Ordered(listing("DescribeScalingActivities", 100, 100), rows, in.MaxRecords, in.NextToken, func(a *state.GroupActivity) string { return *a.ActivityId })
 	if err != nil {
 		return nil, err
 	}
@@ -490,24 +482,31 @@ func (s *Service) ResumeProcesses(ctx context.Context, in *api.ResumeProcessesIn
 	return &api.ResumeProcessesOutput{}, nil
 }
 
+func keyAndValue(t types.TagDescription) (key, value *string) { return t.Key, t.Value }
+
 // mergeTags puts tags over a group's own.
 func mergeTags(old []types.TagDescription, name string, tags []types.Tag) ([]types.TagDescription, error) {
-	out := slices.Clone(old)
+	out := old
 	for _, t := range tags {
-		key := aws.ToString(t.Key)
-		switch {
-		case key == "" || len(key) > 128 || strings.HasPrefix(strings.ToLower(key), "aws:") || len(aws.ToString(t.Value)) > 256:
-			return nil, invalid("Tags: the key %q must have 1 to 128 characters and not begin with aws:, and its value at most 256", key)
-		case t.ResourceId != nil && *t.ResourceId != name:
+		if t.ResourceId != nil && *t.ResourceId != name {
 			return nil, invalid("Tags: the ResourceId %q is not the group %s", *t.ResourceId, name)
 		}
-		out = slices.DeleteFunc(out, func(o types.TagDescription) bool { return *o.Key == key })
-		out = append(out, types.TagDescription{Key: t.Key, Value: aws.String(aws.ToString(t.Value)), PropagateAtLaunch: new(aws.ToBool(t.PropagateAtLaunch)), ResourceId: &name, ResourceType: aws.String("auto-scaling-group")})
+		out = account.MergeTags(out, []types.TagDescription{{
+			Key:               t.Key,
+			Value:             aws.String(aws.ToString(t.Value)),
+			PropagateAtLaunch: new(aws.ToBool(t.PropagateAtLaunch)),
+			ResourceId:        &name,
+			ResourceType:      aws.String("auto-scaling-group"),
+		}}, keyAndValue)
 	}
-	if len(out) > maxTags {
-		return nil, invalid("Tags: a group has at most %d", maxTags)
+	fault := account.CheckTags(account.TagPairs(out, keyAndValue), account.MaxTags)
+	if fault == nil {
+		return out, nil
 	}
-	return out, nil
+	if fault.Rule == account.TooManyTags {
+		return nil, invalid("Tags: a group has at most %d", account.MaxTags)
+	}
+	return nil, invalid("Tags: the key %q must have 1 to 128 characters and not begin with aws:, and its value at most 256", fault.Key)
 }
 
 // retag changes the tags of the groups that a call's tags name, all of them or none.
@@ -568,7 +567,7 @@ func (s *Service) DescribeTags(_ context.Context, in *api.DescribeTagsInput) (*a
 		}
 		all = slices.DeleteFunc(all, func(t types.TagDescription) bool { return !slices.Contains(f.Values, field(t)) })
 	}
-	all, next, err := page(all, pages, in.MaxRecords, in.NextToken, func(t types.TagDescription) string { return *t.ResourceId + "/" + *t.Key })
+	all, next, err := account.Ordered(listing("DescribeTags", pageDefault, pageMost), all, in.MaxRecords, in.NextToken, func(t types.TagDescription) string { return *t.ResourceId + "/" + *t.Key })
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func (s *Service) testTarget(ctx context.Context, g *state.AutoScalingGroup, h *
 		return nil
 	}
 	body, err := json.Marshal(map[string]string{
-		"AccountId": s.opts.Account, "RequestId": state.NewUUID(), "AutoScalingGroupARN": *g.AutoScalingGroupARN, "AutoScalingGroupName": g.Name(),
+		"AccountId": s.opts.ID, "RequestId": state.NewUUID(), "AutoScalingGroupARN": *g.AutoScalingGroupARN, "AutoScalingGroupName": g.Name(),
 		"Service": "AWS Auto Scaling", "Event": "autoscaling:TEST_NOTIFICATION", "Time": s.now().Format("2006-01-02T15:04:05.000Z"),
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	api "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -25,9 +26,6 @@ func noInstance(id string) error {
 
 // memberOf is an instance that belongs to a group.
 func memberOf(v *state.View, id *string) (*state.Instance, *state.AutoScalingGroup, error) {
-	if aws.ToString(id) == "" {
-		return nil, nil, missing("instanceId")
-	}
 	i := v.Instances.Get(*id)
 	if i == nil || i.Member == nil {
 		return nil, nil, noInstance(*id)
@@ -38,9 +36,6 @@ func memberOf(v *state.View, id *string) (*state.Instance, *state.AutoScalingGro
 // TerminateInstanceInAutoScalingGroup ends an instance of a group, which launches another one unless the desired
 // capacity goes down with it.
 func (s *Service) TerminateInstanceInAutoScalingGroup(ctx context.Context, in *api.TerminateInstanceInAutoScalingGroupInput) (*api.TerminateInstanceInAutoScalingGroupOutput, error) {
-	if in.ShouldDecrementDesiredCapacity == nil {
-		return nil, missing("shouldDecrementDesiredCapacity")
-	}
 	if len(in.InstanceIds) > 0 {
 		return nil, invalid("InstanceIds: Pintle takes one InstanceId")
 	}
@@ -87,12 +82,6 @@ func requested(what string) func(now time.Time, i *state.Instance, before, after
 
 // SetInstanceProtection keeps instances from being terminated as a group shrinks, or no longer does.
 func (s *Service) SetInstanceProtection(ctx context.Context, in *api.SetInstanceProtectionInput) (*api.SetInstanceProtectionOutput, error) {
-	if in.ProtectedFromScaleIn == nil {
-		return nil, missing("protectedFromScaleIn")
-	}
-	if len(in.InstanceIds) == 0 {
-		return nil, missing("instanceIds")
-	}
 	if len(in.InstanceIds) > maxProtected {
 		return nil, invalid("InstanceIds: at most %d are allowed", maxProtected)
 	}
@@ -148,7 +137,7 @@ func (s *Service) DescribeAutoScalingInstances(_ context.Context, in *api.Descri
 			rows = append(rows, i)
 		}
 	}
-	rows, next, err := page(rows, instancePages, in.MaxRecords, in.NextToken, func(i *state.Instance) string { return *i.InstanceId })
+	rows, next, err := account.Sorted(listing("DescribeAutoScalingInstances", 50, 50), rows, in.MaxRecords, in.NextToken, func(i *state.Instance) string { return *i.InstanceId })
 	if err != nil {
 		return nil, err
 	}

@@ -36,9 +36,6 @@ func checkGroupMetrics(names []string) error {
 
 // EnableMetricsCollection has a group tell of itself in CloudWatch: all that it can, or some metrics.
 func (s *Service) EnableMetricsCollection(ctx context.Context, in *api.EnableMetricsCollectionInput) (*api.EnableMetricsCollectionOutput, error) {
-	if in.Granularity == nil {
-		return nil, missing("granularity")
-	}
 	if *in.Granularity != granularity {
 		return nil, invalid("Granularity must be %s, not %q", granularity, *in.Granularity)
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	api "github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"github.com/pintle/pintle/internal/wire/validation"
 )
 
 // described is the group g, as DescribeAutoScalingGroups has it.
@@ -56,7 +58,7 @@ func TestMetricsCollection(t *testing.T) {
 		"another metric":      {AutoScalingGroupName: g, Granularity: aws.String("1Minute"), Metrics: []string{"GroupSize"}},
 		"no such group":       {AutoScalingGroupName: aws.String("none"), Granularity: aws.String("1Minute")},
 	} {
-		if _, err := w.EnableMetricsCollection(t.Context(), in); err == nil {
+		if _, err := validation.Checked(validation.AutoScaling, w.EnableMetricsCollection)(t.Context(), in); err == nil {
 			t.Errorf("%s: is not refused", name)
 		}
 	}

@@ -90,9 +90,6 @@ func inService(i *state.Instance, g *state.AutoScalingGroup) error {
 
 // EnterStandby takes instances out of service, which stay in their group: tasks are not taken off them.
 func (s *Service) EnterStandby(ctx context.Context, in *api.EnterStandbyInput) (*api.EnterStandbyOutput, error) {
-	if in.ShouldDecrementDesiredCapacity == nil {
-		return nil, missing("shouldDecrementDesiredCapacity")
-	}
 	activities, err := s.move(ctx, in.AutoScalingGroupName, in.InstanceIds, move{
 		to: types.LifecycleStateEnteringStandby, description: "Moving EC2 instance to Standby", cause: requested("was moved to standby"), code: types.ScalingActivityStatusCodeInProgress, progress: 50,
 		purpose: "place into standby", by: decrement(*in.ShouldDecrementDesiredCapacity), check: inService,
@@ -127,9 +124,6 @@ func (s *Service) ExitStandby(ctx context.Context, in *api.ExitStandbyInput) (*a
 
 // DetachInstances takes instances out of their group, which run on.
 func (s *Service) DetachInstances(ctx context.Context, in *api.DetachInstancesInput) (*api.DetachInstancesOutput, error) {
-	if in.ShouldDecrementDesiredCapacity == nil {
-		return nil, missing("shouldDecrementDesiredCapacity")
-	}
 	activities, err := s.move(ctx, in.AutoScalingGroupName, in.InstanceIds, move{
 		to: types.LifecycleStateDetaching, description: "Detaching EC2 instance", cause: requested("was detached"), code: types.ScalingActivityStatusCodeInProgress, progress: 50,
 		purpose: "detach", by: decrement(*in.ShouldDecrementDesiredCapacity),

@@ -16,6 +16,7 @@ import (
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -77,7 +78,7 @@ func notNil(alarms []types.Alarm) []types.Alarm {
 
 // policy is the row that a call makes.
 func (s *Service) policy(g *state.AutoScalingGroup, in *api.PutScalingPolicyInput) (*state.GroupPolicy, error) {
-	id := uuidOf(*g.AutoScalingGroupARN, *in.PolicyName)
+	id := account.UUID(*g.AutoScalingGroupARN, *in.PolicyName)
 	p := &state.GroupPolicy{ScalingPolicy: types.ScalingPolicy{
 		AutoScalingGroupName: in.AutoScalingGroupName, PolicyName: in.PolicyName, PolicyType: cmp.Or(in.PolicyType, aws.String(simple)), Enabled: cmp.Or(in.Enabled, aws.Bool(true)),
 		PolicyARN:      s.arn("scalingPolicy:" + id + ":autoScalingGroupName/" + g.Name() + ":policyName/" + *in.PolicyName),
@@ -108,11 +109,6 @@ func (s *Service) policy(g *state.AutoScalingGroup, in *api.PutScalingPolicyInpu
 		p.MetricAggregationType = cmp.Or(p.MetricAggregationType, aws.String("Average"))
 		if p.ScalingAdjustment != nil || p.Cooldown != nil || p.TargetTrackingConfiguration != nil {
 			return nil, invalid("ScalingAdjustment, Cooldown and TargetTrackingConfiguration do not go with the PolicyType StepScaling")
-		}
-		for _, a := range p.StepAdjustments {
-			if a.ScalingAdjustment == nil {
-				return nil, missing("stepAdjustments.scalingAdjustment")
-			}
 		}
 		if err := scaling.StepOfGroup(&p.ScalingPolicy).Check(); err != nil {
 			return nil, invalid("%v", err)
@@ -179,16 +175,16 @@ func checkCustomized(m *types.CustomizedMetricSpecification) error {
 func (s *Service) specifications(p *state.GroupPolicy) []scaling.Alarm {
 	c := p.TargetTrackingConfiguration
 	t := scaling.TargetTracking{TargetValue: *c.TargetValue, DisableScaleIn: aws.ToBool(c.DisableScaleIn)}
-	all := []scaling.Alarm{t.High(*p.AutoScalingGroupName, uuidOf(*p.PolicyARN, "high"), s.opts.Reaction)}
+	all := []scaling.Alarm{t.High(*p.AutoScalingGroupName, account.UUID(*p.PolicyARN, "high"), s.opts.Reaction)}
 	if !t.DisableScaleIn {
-		all = append(all, t.Low(*p.AutoScalingGroupName, uuidOf(*p.PolicyARN, "low"), s.opts.Reaction))
+		all = append(all, t.Low(*p.AutoScalingGroupName, account.UUID(*p.PolicyARN, "low"), s.opts.Reaction))
 	}
 	return all
 }
 
 func (s *Service) alarms(p *state.GroupPolicy) (out []types.Alarm) {
 	for _, a := range s.specifications(p) {
-		out = append(out, types.Alarm{AlarmName: new(a.Name), AlarmARN: new("arn:aws:cloudwatch:" + s.opts.Region + ":" + s.opts.Account + ":alarm:" + a.Name)})
+		out = append(out, types.Alarm{AlarmName: new(a.Name), AlarmARN: new(s.opts.ARN("cloudwatch", "alarm:"+a.Name))})
 	}
 	return out
 }
@@ -277,9 +273,6 @@ func policyOf(v *state.View, group *string, name string) (*state.GroupPolicy, er
 
 // ExecutePolicy does what a simple or a step scaling policy would do if its alarm went off.
 func (s *Service) ExecutePolicy(ctx context.Context, in *api.ExecutePolicyInput) (*api.ExecutePolicyOutput, error) {
-	if aws.ToString(in.PolicyName) == "" {
-		return nil, missing("policyName")
-	}
 	p, err := policyOf(s.store.View(), in.AutoScalingGroupName, *in.PolicyName)
 	if err != nil {
 		return nil, err
@@ -322,9 +315,6 @@ func (s *Service) ExecutePolicy(ctx context.Context, in *api.ExecutePolicyInput)
 
 // DeletePolicy forgets a policy, which is named by its name or its ARN, and deletes the alarms that it owns.
 func (s *Service) DeletePolicy(ctx context.Context, in *api.DeletePolicyInput) (*api.DeletePolicyOutput, error) {
-	if aws.ToString(in.PolicyName) == "" {
-		return nil, missing("policyName")
-	}
 	row, err := policyOf(s.store.View(), in.AutoScalingGroupName, *in.PolicyName)
 	if err != nil {
 		return nil, err
@@ -348,7 +338,7 @@ func (s *Service) DescribePolicies(_ context.Context, in *api.DescribePoliciesIn
 			rows = append(rows, p)
 		}
 	}
-	rows, next, err := page(rows, pages, in.MaxRecords, in.NextToken, (*state.GroupPolicy).Key)
+	rows, next, err := account.Sorted(listing("DescribePolicies", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken, (*state.GroupPolicy).Key)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/google/uuid"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -122,7 +123,7 @@ func (s *Service) DescribeInstanceRefreshes(_ context.Context, in *api.DescribeI
 		}
 	}
 	slices.Reverse(rows)
-	rows, next, err := page(rows, pages, in.MaxRecords, in.NextToken, (*state.GroupRefresh).ID)
+	rows, next, err := account.Ordered(listing("DescribeInstanceRefreshes", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken, (*state.GroupRefresh).ID)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -54,7 +55,7 @@ func (s *Service) PutScheduledUpdateGroupAction(ctx context.Context, in *api.Put
 		} else if len(slices.Collect(tx.GroupActions.By(state.GroupActionsByGroup, g.Name()))) >= maxActions {
 			return &types.LimitExceededFault{Message: new("The group has as many scheduled actions as are allowed")}
 		}
-		a.ScheduledActionARN = cmp.Or(a.ScheduledActionARN, s.arn("scheduledUpdateGroupAction:"+uuidOf(*g.AutoScalingGroupARN, *a.ScheduledActionName)+":autoScalingGroupName/"+g.Name()+":scheduledActionName/"+*a.ScheduledActionName))
+		a.ScheduledActionARN = cmp.Or(a.ScheduledActionARN, s.arn("scheduledUpdateGroupAction:"+account.UUID(*g.AutoScalingGroupARN, *a.ScheduledActionName)+":autoScalingGroupName/"+g.Name()+":scheduledActionName/"+*a.ScheduledActionName))
 		tx.GroupActions.Put(a)
 		return nil
 	})
@@ -145,7 +146,7 @@ func (s *Service) DescribeScheduledActions(_ context.Context, in *api.DescribeSc
 			rows = append(rows, a)
 		}
 	}
-	rows, next, err := page(rows, pages, in.MaxRecords, in.NextToken, (*state.GroupAction).Key)
+	rows, next, err := account.Sorted(listing("DescribeScheduledActions", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken, (*state.GroupAction).Key)
 	if err != nil {
 		return nil, err
 	}

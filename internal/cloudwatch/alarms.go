@@ -45,7 +45,7 @@ func (s *Service) PutMetricAlarm(ctx context.Context, in *cloudwatch.PutMetricAl
 		}
 		before := tx.Alarms.Get(*in.AlarmName)
 		if before != nil && before.Metric == nil {
-			return validation("The alarm %s is a composite alarm; delete it first.", *in.AlarmName)
+			return validationError("The alarm %s is a composite alarm; delete it first.", *in.AlarmName)
 		}
 		putAlarm(tx, before, &state.Alarm{Metric: m, Tags: in.Tags}, now)
 		return nil
@@ -61,14 +61,14 @@ func (s *Service) PutCompositeAlarm(ctx context.Context, in *cloudwatch.PutCompo
 	}
 	rule, err := alarm.ParseRule(aws.ToString(in.AlarmRule))
 	if err != nil {
-		return nil, validation("Error in AlarmRule: %v", err)
+		return nil, validationError("Error in AlarmRule: %v", err)
 	}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
 		if err := checkRule(tx.View, *in.AlarmName, rule); err != nil {
 			return err
 		}
 		if in.ActionsSuppressor != nil && tx.Alarms.Get(nameInArn(*in.ActionsSuppressor)) == nil {
-			return validation("ActionsSuppressor: the alarm %s does not exist", *in.ActionsSuppressor)
+			return validationError("ActionsSuppressor: the alarm %s does not exist", *in.ActionsSuppressor)
 		}
 		now := s.opts.Now()
 		c := &types.CompositeAlarm{
@@ -80,7 +80,7 @@ func (s *Service) PutCompositeAlarm(ctx context.Context, in *cloudwatch.PutCompo
 		}
 		before := tx.Alarms.Get(*in.AlarmName)
 		if before != nil && before.Composite == nil {
-			return validation("The alarm %s is a metric alarm; delete it first.", *in.AlarmName)
+			return validationError("The alarm %s is a metric alarm; delete it first.", *in.AlarmName)
 		}
 		putAlarm(tx, before, &state.Alarm{Composite: c, Tags: in.Tags}, now)
 		return nil
@@ -143,18 +143,18 @@ func checkAlarm(name, description *string, actions ...[]string) error {
 	case aws.ToString(name) == "":
 		return missing("AlarmName")
 	case len(*name) > maxName || !printable(*name):
-		return validation("1 validation error detected: Value '%s' at 'alarmName' failed to satisfy constraint: Member must have 1 to %d printable ASCII characters", *name, maxName)
+		return validationError("1 validation error detected: Value '%s' at 'alarmName' failed to satisfy constraint: Member must have 1 to %d printable ASCII characters", *name, maxName)
 	case len(aws.ToString(description)) > maxDescription:
-		return validation("1 validation error detected: Value at 'alarmDescription' failed to satisfy constraint: Member must have length less than or equal to %d", maxDescription)
+		return validationError("1 validation error detected: Value at 'alarmDescription' failed to satisfy constraint: Member must have length less than or equal to %d", maxDescription)
 	}
 	for i, list := range actions {
 		parameter := [...]string{"OKActions", "AlarmActions", "InsufficientDataActions"}[i]
 		if len(list) > maxActions {
-			return validation("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d", parameter, maxActions)
+			return validationError("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d", parameter, maxActions)
 		}
 		for _, arn := range list {
 			if !isAction(arn) {
-				return validation("Invalid %s: %q is neither an ARN nor the URL of a webhook", parameter, arn)
+				return validationError("Invalid %s: %q is neither an ARN nor the URL of a webhook", parameter, arn)
 			}
 		}
 	}
@@ -172,9 +172,9 @@ func isAction(s string) bool {
 func checkMetricAlarm(in *cloudwatch.PutMetricAlarmInput) error {
 	switch {
 	case in.EvaluationCriteria != nil || in.EvaluationInterval != nil || in.EvaluationWindow != nil:
-		return validation("Pintle has no alarms on PromQL: EvaluationCriteria, EvaluationInterval and EvaluationWindow cannot be set.")
+		return validationError("Pintle has no alarms on PromQL: EvaluationCriteria, EvaluationInterval and EvaluationWindow cannot be set.")
 	case in.ActionConfiguration != nil || in.WarmUpConfiguration != nil:
-		return validation("Pintle has no ActionConfiguration and WarmUpConfiguration of alarms.")
+		return validationError("Pintle has no ActionConfiguration and WarmUpConfiguration of alarms.")
 	case in.Threshold == nil && in.ThresholdMetricId == nil:
 		return missing("Threshold")
 	case in.Threshold != nil && in.ThresholdMetricId != nil:
@@ -192,7 +192,7 @@ func checkMetricAlarm(in *cloudwatch.PutMetricAlarmInput) error {
 		return err
 	}
 	if in.DatapointsToAlarm != nil && *in.DatapointsToAlarm < 1 {
-		return validation("DatapointsToAlarm must be between 1 and EvaluationPeriods, not %d", *in.DatapointsToAlarm)
+		return validationError("DatapointsToAlarm must be between 1 and EvaluationPeriods, not %d", *in.DatapointsToAlarm)
 	}
 	m := alarm.Metric{
 		ComparisonOperator: string(in.ComparisonOperator), Threshold: aws.ToFloat64(in.Threshold), EvaluationPeriods: int(*in.EvaluationPeriods),
@@ -200,16 +200,16 @@ func checkMetricAlarm(in *cloudwatch.PutMetricAlarmInput) error {
 		EvaluateLowSampleCountPercentile: aws.ToString(in.EvaluateLowSampleCountPercentile),
 	}
 	if err := m.Check(); err != nil {
-		return validation("%v", err)
+		return validationError("%v", err)
 	}
 	if in.ThresholdMetricId != nil && slices.ContainsFunc(slices.Concat(in.OKActions, in.AlarmActions, in.InsufficientDataActions), func(arn string) bool { return strings.HasPrefix(arn, "arn:aws:autoscaling:") }) {
-		return validation("An alarm with a ThresholdMetricId cannot have Auto Scaling actions.")
+		return validationError("An alarm with a ThresholdMetricId cannot have Auto Scaling actions.")
 	}
 	if m.Banded() && in.ThresholdMetricId == nil {
-		return validation("The ComparisonOperator %s goes with a ThresholdMetricId.", in.ComparisonOperator)
+		return validationError("The ComparisonOperator %s goes with a ThresholdMetricId.", in.ComparisonOperator)
 	}
 	if !m.Banded() && in.ThresholdMetricId != nil {
-		return validation("The ComparisonOperator %s goes with a Threshold.", in.ComparisonOperator)
+		return validationError("The ComparisonOperator %s goes with a Threshold.", in.ComparisonOperator)
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func alarmSource(in *cloudwatch.PutMetricAlarmInput) (time.Duration, error) {
 		return alarmMath(in.Metrics, aws.ToString(in.ThresholdMetricId))
 	}
 	if in.ThresholdMetricId != nil {
-		return 0, validation("ThresholdMetricId needs Metrics, one of them with its Id.")
+		return 0, validationError("ThresholdMetricId needs Metrics, one of them with its Id.")
 	}
 	if err := cmp.Or(checkMetricName(in.MetricName, "MetricName"), checkNamespace(in.Namespace), checkDimensions(in.Dimensions, "Dimensions"), checkUnit(in.Unit, "Unit")); err != nil {
 		return 0, err
@@ -249,14 +249,14 @@ const maxAlarmQueries = 20
 // alarmMath checks metric math. band is the id of the expression that gives an anomaly detection band, if there is one.
 func alarmMath(queries []types.MetricDataQuery, band string) (time.Duration, error) {
 	if len(queries) > maxAlarmQueries {
-		return 0, validation("The collection Metrics must not have a size greater than %d.", maxAlarmQueries)
+		return 0, validationError("The collection Metrics must not have a size greater than %d.", maxAlarmQueries)
 	}
 	q, err := metricquery.New(queries)
 	if err != nil {
-		return 0, validation("%v", err)
+		return 0, validationError("%v", err)
 	}
 	if q.Searches() {
-		return 0, validation("SEARCH is not supported on Metric Alarms.")
+		return 0, validationError("SEARCH is not supported on Metric Alarms.")
 	}
 	returned, banded := 0, band == ""
 	for _, in := range queries {
@@ -268,10 +268,10 @@ func alarmMath(queries []types.MetricDataQuery, band string) (time.Duration, err
 		}
 	}
 	if !banded {
-		return 0, validation("ThresholdMetricId must be the Id of an expression with ANOMALY_DETECTION_BAND in Metrics, not %s.", band)
+		return 0, validationError("ThresholdMetricId must be the Id of an expression with ANOMALY_DETECTION_BAND in Metrics, not %s.", band)
 	}
 	if returned != 1 {
-		return 0, validation("Exactly one element of the metrics list should return data.")
+		return 0, validationError("Exactly one element of the metrics list should return data.")
 	}
 	return q.Period(), checkQueries(queries)
 }
@@ -279,13 +279,13 @@ func alarmMath(queries []types.MetricDataQuery, band string) (time.Duration, err
 func checkSuppressor(in *cloudwatch.PutCompositeAlarmInput) error {
 	switch {
 	case in.ActionConfiguration != nil:
-		return validation("Pintle has no ActionConfiguration of alarms.")
+		return validationError("Pintle has no ActionConfiguration of alarms.")
 	case in.ActionsSuppressor == nil && (in.ActionsSuppressorWaitPeriod != nil || in.ActionsSuppressorExtensionPeriod != nil):
-		return validation("ActionsSuppressorWaitPeriod and ActionsSuppressorExtensionPeriod need an ActionsSuppressor.")
+		return validationError("ActionsSuppressorWaitPeriod and ActionsSuppressorExtensionPeriod need an ActionsSuppressor.")
 	case in.ActionsSuppressor != nil && (in.ActionsSuppressorWaitPeriod == nil || in.ActionsSuppressorExtensionPeriod == nil):
-		return validation("An ActionsSuppressor needs ActionsSuppressorWaitPeriod and ActionsSuppressorExtensionPeriod.")
+		return validationError("An ActionsSuppressor needs ActionsSuppressorWaitPeriod and ActionsSuppressorExtensionPeriod.")
 	case aws.ToInt32(in.ActionsSuppressorWaitPeriod) < 0 || aws.ToInt32(in.ActionsSuppressorExtensionPeriod) < 0:
-		return validation("ActionsSuppressorWaitPeriod and ActionsSuppressorExtensionPeriod must be at least 0.")
+		return validationError("ActionsSuppressorWaitPeriod and ActionsSuppressorExtensionPeriod must be at least 0.")
 	}
 	return nil
 }
@@ -294,12 +294,12 @@ func checkSuppressor(in *cloudwatch.PutCompositeAlarmInput) error {
 func checkRule(view *state.View, name string, rule *alarm.Rule) error {
 	for _, child := range rule.Children() {
 		if view.Alarms.Get(nameInArn(child)) == nil && nameInArn(child) != name {
-			return validation("Error in AlarmRule: the alarm %s does not exist", child)
+			return validationError("Error in AlarmRule: the alarm %s does not exist", child)
 		}
 	}
 	cycle := rule.Cycle(name, func(of string) []string { return childrenOf(view.Alarms.Get(nameInArn(of))) })
 	if cycle != nil {
-		return validation("Error in AlarmRule: the alarm refers to itself: %s", strings.Join(cycle, " -> "))
+		return validationError("Error in AlarmRule: the alarm refers to itself: %s", strings.Join(cycle, " -> "))
 	}
 	return nil
 }
@@ -333,7 +333,7 @@ func checkNames(names []string) error {
 		return missing("AlarmNames")
 	}
 	if len(names) > maxAlarms {
-		return validation("1 validation error detected: Value at 'alarmNames' failed to satisfy constraint: Member must have length less than or equal to %d", maxAlarms)
+		return validationError("1 validation error detected: Value at 'alarmNames' failed to satisfy constraint: Member must have length less than or equal to %d", maxAlarms)
 	}
 	return nil
 }
@@ -365,7 +365,7 @@ func checkOrphans(view *state.View, deleted []string) error {
 	for a := range view.Alarms.All() {
 		for _, child := range childrenOf(a) {
 			if slices.Contains(deleted, child) {
-				return validation("Cannot delete %s as there are composite alarms depending on it: %s", child, a.Name())
+				return validationError("Cannot delete %s as there are composite alarms depending on it: %s", child, a.Name())
 			}
 		}
 	}
@@ -398,17 +398,8 @@ func (s *Service) setActions(ctx context.Context, names []string, enabled bool) 
 
 // SetAlarmState puts an alarm in a state until it is evaluated again.
 func (s *Service) SetAlarmState(ctx context.Context, in *cloudwatch.SetAlarmStateInput) (*cloudwatch.SetAlarmStateOutput, error) {
-	switch {
-	case aws.ToString(in.AlarmName) == "":
-		return nil, missing("AlarmName")
-	case !slices.Contains(in.StateValue.Values(), in.StateValue):
-		return nil, validation("1 validation error detected: Value '%s' at 'stateValue' failed to satisfy constraint: Member must satisfy enum value set: [OK, ALARM, INSUFFICIENT_DATA]", in.StateValue)
-	case in.StateReason == nil:
-		return nil, missing("StateReason")
-	case len(*in.StateReason) > 1023:
-		return nil, validation("1 validation error detected: Value at 'stateReason' failed to satisfy constraint: Member must have length less than or equal to 1023")
-	case in.StateReasonData != nil && (!json.Valid([]byte(*in.StateReasonData)) || len(*in.StateReasonData) > 4000):
-		return nil, &types.InvalidFormatFault{Message: aws.String("The parameter StateReasonData must be JSON of at most 4000 characters.")}
+	if in.StateReasonData != nil && !json.Valid([]byte(*in.StateReasonData)) {
+		return nil, &types.InvalidFormatFault{Message: aws.String("The parameter StateReasonData must be JSON.")}
 	}
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		a := tx.Alarms.Get(*in.AlarmName)

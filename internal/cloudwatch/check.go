@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/pattern"
 )
 
@@ -16,7 +17,6 @@ const (
 	maxName           = 255
 	maxDimensions     = 30
 	maxDimensionValue = 1024
-	maxTags           = 50
 )
 
 // namespace is what a namespace may consist of.
@@ -87,23 +87,30 @@ func checkValue(v float64, parameter string) error {
 	return nil
 }
 
+func keyAndValue(t types.Tag) (key, value *string) { return t.Key, t.Value }
+
 // checkTags is the rule of tags: API_Tag.
 func checkTags(tags []types.Tag) error {
-	seen := map[string]bool{}
 	for i, t := range tags {
-		key := aws.ToString(t.Key)
-		switch {
-		case key == "" || len(key) > 128 || strings.HasPrefix(key, "aws:"):
-			return invalid("The value %s for parameter %s.Key is invalid: it has 1 to 128 characters and does not begin with aws:.", key, member("Tags", i))
-		case t.Value == nil || len(*t.Value) > 256:
-			return invalid("The value for parameter %s.Value is invalid: it has at most 256 characters.", member("Tags", i))
-		case seen[key]:
-			return invalid("The parameter %s.Key is invalid: the key %s comes twice.", member("Tags", i), key)
+		if t.Value == nil {
+			return badTagValue(i)
 		}
-		seen[key] = true
 	}
-	if len(tags) > maxTags {
-		return invalid("The collection Tags must not have a size greater than %d.", maxTags)
+	fault := account.CheckTags(account.TagPairs(tags, keyAndValue), account.MaxTags)
+	if fault == nil {
+		return nil
 	}
-	return nil
+	switch fault.Rule {
+	case account.TooManyTags:
+		return invalid("The collection Tags must not have a size greater than %d.", account.MaxTags)
+	case account.TagValueLength:
+		return badTagValue(fault.Index)
+	case account.TagTwice:
+		return invalid("The parameter %s.Key is invalid: the key %s comes twice.", member("Tags", fault.Index), fault.Key)
+	}
+	return invalid("The value %s for parameter %s.Key is invalid: it has 1 to 128 characters and does not begin with aws:.", fault.Key, member("Tags", fault.Index))
+}
+
+func badTagValue(i int) error {
+	return invalid("The value for parameter %s.Value is invalid: it has at most 256 characters.", member("Tags", i))
 }

@@ -5,23 +5,17 @@
 package cloudwatch
 
 import (
-	"encoding/base64"
-	"fmt"
-	"time"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
-	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/state"
 )
 
 // Options say whose metrics they are.
 type Options struct {
-	Region  string
-	Account string
-	Now     func() time.Time
+	account.Account
 }
 
 // Service is CloudWatch for one account in one region.
@@ -37,11 +31,11 @@ func New(metrics *metrics.Store, store *state.Store, opts Options) *Service {
 }
 
 func (s *Service) alarmArn(name string) string {
-	return "arn:aws:cloudwatch:" + s.opts.Region + ":" + s.opts.Account + ":alarm:" + name
+	return s.opts.ARN("cloudwatch", "alarm:"+name)
 }
 
 func (s *Service) dashboardArn(name string) string {
-	return "arn:aws:cloudwatch::" + s.opts.Account + ":dashboard/" + name
+	return s.opts.GlobalARN("cloudwatch", "dashboard/"+name)
 }
 
 // The errors of CloudWatch. Their messages name the parameter as Query does, and as AWS still says it.
@@ -51,16 +45,16 @@ func missing(parameter string) error {
 }
 
 func invalid(format string, args ...any) error {
-	return &types.InvalidParameterValueException{Message: aws.String(fmt.Sprintf(format, args...))}
+	return &types.InvalidParameterValueException{Message: account.Message(format, args...)}
 }
 
 func invalidCombination(format string, args ...any) error {
-	return &types.InvalidParameterCombinationException{Message: aws.String(fmt.Sprintf(format, args...))}
+	return &types.InvalidParameterCombinationException{Message: account.Message(format, args...)}
 }
 
-// validation is the error of calls whose model has no better one.
-func validation(format string, args ...any) error {
-	return &smithy.GenericAPIError{Code: "ValidationError", Message: fmt.Sprintf(format, args...)}
+// validationError is the error of calls whose model has no better one.
+func validationError(format string, args ...any) error {
+	return account.Refuse("ValidationError", format, args...)
 }
 
 func notFound(kind, name string) error {
@@ -75,25 +69,14 @@ func badToken() error {
 	return &types.InvalidNextToken{Message: aws.String("The parameter NextToken is invalid.")}
 }
 
-func formatToken(s string) *string {
-	return aws.String(base64.RawURLEncoding.EncodeToString([]byte(s)))
-}
-
-func parseToken(token *string) (string, error) {
-	b, err := base64.RawURLEncoding.DecodeString(aws.ToString(token))
-	if err != nil {
-		return "", badToken()
+// listing is the pages of an operation that lists; parameter is what it calls their size.
+func listing(operation, parameter string, most int) account.List {
+	return account.List{
+		Kind: "monitoring:" + operation,
+		Most: most,
+		BadLimit: func(limit int) error {
+			return validationError("1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value between 1 and %d", limit, parameter, most)
+		},
+		BadToken: badToken,
 	}
-	return string(b), nil
-}
-
-// limitOf is the size of a page: what the caller says, within bounds.
-func limitOf(parameter string, limit *int32, most int) (int, error) {
-	if limit == nil {
-		return most, nil
-	}
-	if *limit < 1 || int(*limit) > most {
-		return 0, validation("1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value between 1 and %d", *limit, parameter, most)
-	}
-	return int(*limit), nil
 }

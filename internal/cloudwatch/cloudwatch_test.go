@@ -1,7 +1,6 @@
 package cloudwatch
 
 import (
-	"context"
 	"errors"
 	"math"
 	"strings"
@@ -13,8 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/wire/validation"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -22,20 +24,13 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func newService(t testing.TB) *Service {
 	t.Helper()
 	now := func() time.Time { return noon }
-	journal, err := state.OpenSQLite(context.Background(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(context.Background(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := statetest.Open(t)
 	metrics, err := metrics.Open(t.TempDir(), metrics.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { metrics.Close(); store.Close() }) //nolint:errcheck // the test is over
-	return New(metrics, store, Options{Region: "us-east-1", Account: "000000000000", Now: now})
+	return New(metrics, store, Options{Account: account.New("000000000000", "us-east-1", now)})
 }
 
 func checkError(t *testing.T, err error, code, says string) {
@@ -342,7 +337,7 @@ func TestHistoryPages(t *testing.T) {
 	if got := summaries(newest) + " " + summaries(oldest); got != "dc cd" {
 		t.Errorf("second pages: %s", got)
 	}
-	_, err = s.DescribeAlarmHistory(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{ScanBy: "Sideways"})
+	_, err = validation.Checked(validation.CloudWatch, s.DescribeAlarmHistory)(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{ScanBy: "Sideways"})
 	checkError(t, err, "ValidationError", "scanBy")
 }
 

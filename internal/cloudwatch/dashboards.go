@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -81,19 +82,16 @@ const maxDashboards = 1000
 
 // ListDashboards lists dashboards by name.
 func (s *Service) ListDashboards(_ context.Context, in *cloudwatch.ListDashboardsInput) (*cloudwatch.ListDashboardsOutput, error) {
-	after, err := parseToken(in.NextToken)
+	l := listing("ListDashboards", "", maxDashboards)
+	l.BadToken = func() error { return invalid("The parameter NextToken is invalid.") }
+	page, next, err := account.Behind(l, nil, in.NextToken, s.store.View().Dashboards.Behind,
+		func(d *state.Dashboard) string { return d.Name },
+		func(d *state.Dashboard) bool { return strings.HasPrefix(d.Name, aws.ToString(in.DashboardNamePrefix)) })
 	if err != nil {
-		return nil, invalid("The parameter NextToken is invalid.")
+		return nil, err
 	}
-	out := &cloudwatch.ListDashboardsOutput{DashboardEntries: []types.DashboardEntry{}}
-	for d := range s.store.View().Dashboards.All() {
-		if d.Name <= after || !strings.HasPrefix(d.Name, aws.ToString(in.DashboardNamePrefix)) {
-			continue
-		}
-		if n := len(out.DashboardEntries); n == maxDashboards {
-			out.NextToken = formatToken(*out.DashboardEntries[n-1].DashboardName)
-			break
-		}
+	out := &cloudwatch.ListDashboardsOutput{DashboardEntries: []types.DashboardEntry{}, NextToken: next}
+	for _, d := range page {
 		out.DashboardEntries = append(out.DashboardEntries, types.DashboardEntry{
 			DashboardName: &d.Name, DashboardArn: aws.String(s.dashboardArn(d.Name)), LastModified: &d.LastModified, Size: aws.Int64(int64(len(d.Body))),
 		})

@@ -27,6 +27,7 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 	if err != nil {
 		return nil, err
 	}
+	before := given
 	s.store.View().Detect(query.Detect, in.MetricDataQueries, query.Banded())
 	answered, err := query.Run(s.metrics, *in.StartTime, roundEnd(*in.EndTime, shortest(in.MetricDataQueries)))
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 		given = 0
 		out.MetricDataResults = append(out.MetricDataResults, result(a, points, left))
 		if len(points) > left {
-			out.NextToken = formatToken(strconv.Itoa(limit + offset(in)))
+			out.NextToken = listing("GetMetricData", "maxDatapoints", maxDataDatapoints).Token(strconv.Itoa(limit + before))
 			break
 		}
 		left -= len(points)
@@ -79,7 +80,7 @@ func shortest(queries []types.MetricDataQuery) int32 {
 func expressionError(err error) error {
 	var wrong *metricquery.Error
 	if errors.As(err, &wrong) {
-		return validation("%v", err)
+		return validationError("%v", err)
 	}
 	return err
 }
@@ -101,24 +102,28 @@ func checkData(in *cloudwatch.GetMetricDataInput) (query *metricquery.Query, lim
 	case n == 0:
 		return nil, 0, 0, missing("MetricDataQueries")
 	case n > maxQueries:
-		return nil, 0, 0, validation("The collection MetricDataQueries must not have a size greater than %d.", maxQueries)
+		return nil, 0, 0, validationError("The collection MetricDataQueries must not have a size greater than %d.", maxQueries)
 	case in.StartTime == nil:
 		return nil, 0, 0, missing("StartTime")
 	case in.EndTime == nil:
 		return nil, 0, 0, missing("EndTime")
 	case !in.StartTime.Before(*in.EndTime):
-		return nil, 0, 0, validation("The parameter StartTime must be less than the parameter EndTime.")
+		return nil, 0, 0, validationError("The parameter StartTime must be less than the parameter EndTime.")
 	case in.ScanBy != "" && !slices.Contains(in.ScanBy.Values(), in.ScanBy):
-		return nil, 0, 0, validation("The value %s for parameter ScanBy is invalid.", in.ScanBy)
+		return nil, 0, 0, validationError("The value %s for parameter ScanBy is invalid.", in.ScanBy)
 	}
-	if limit, err = limitOf("maxDatapoints", in.MaxDatapoints, maxDataDatapoints); err != nil {
+	limit, behind, err := listing("GetMetricData", "maxDatapoints", maxDataDatapoints).Start(in.MaxDatapoints, in.NextToken)
+	if err != nil {
 		return nil, 0, 0, err
 	}
-	if given = offset(in); given < 0 {
+	if behind != "" {
+		given, err = strconv.Atoi(behind)
+	}
+	if err != nil || given < 0 {
 		return nil, 0, 0, badToken()
 	}
 	if query, err = metricquery.New(in.MetricDataQueries); err != nil {
-		return nil, 0, 0, validation("%v", err)
+		return nil, 0, 0, validationError("%v", err)
 	}
 	return query, limit, given, checkQueries(in.MetricDataQueries)
 }
@@ -141,17 +146,4 @@ func checkQueries(queries []types.MetricDataQuery) error {
 		}
 	}
 	return nil
-}
-
-// offset is how many data points were on the pages before; less than 0 where the token is none.
-func offset(in *cloudwatch.GetMetricDataInput) int {
-	if in.NextToken == nil {
-		return 0
-	}
-	text, err := parseToken(in.NextToken)
-	n, wrong := strconv.Atoi(text)
-	if err != nil || wrong != nil || n <= 0 {
-		return -1
-	}
-	return n
 }

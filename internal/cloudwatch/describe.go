@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudwatch/metricquery"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/state"
@@ -18,12 +19,7 @@ import (
 
 // DescribeAlarms lists alarms by name: metric alarms alone, unless composite ones are asked for.
 func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarmsInput) (*cloudwatch.DescribeAlarmsOutput, error) {
-	limit, err := checkDescribe(in)
-	if err != nil {
-		return nil, err
-	}
-	after, err := parseToken(in.NextToken)
-	if err != nil {
+	if err := checkDescribe(in); err != nil {
 		return nil, err
 	}
 	view := s.store.View()
@@ -31,17 +27,13 @@ func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarm
 	if err != nil {
 		return nil, err
 	}
-	out := &cloudwatch.DescribeAlarmsOutput{MetricAlarms: []types.MetricAlarm{}, CompositeAlarms: []types.CompositeAlarm{}}
-	last := ""
-	for a := range candidates(view, in.AlarmNames, after) {
-		if a.Name() <= after || !wants(a) {
-			continue
-		}
-		if len(out.MetricAlarms)+len(out.CompositeAlarms) == limit {
-			out.NextToken = formatToken(last)
-			break
-		}
-		last = a.Name()
+	candidates := func(after string) iter.Seq[*state.Alarm] { return candidates(view, in.AlarmNames, after) }
+	page, next, err := account.Behind(listing("DescribeAlarms", "maxRecords", maxAlarms), in.MaxRecords, in.NextToken, candidates, (*state.Alarm).Name, wants)
+	if err != nil {
+		return nil, err
+	}
+	out := &cloudwatch.DescribeAlarmsOutput{MetricAlarms: []types.MetricAlarm{}, CompositeAlarms: []types.CompositeAlarm{}, NextToken: next}
+	for _, a := range page {
 		if a.Metric != nil {
 			out.MetricAlarms = append(out.MetricAlarms, *a.Metric)
 			continue
@@ -65,22 +57,11 @@ func candidates(view *state.View, names []string, after string) iter.Seq[*state.
 	}
 }
 
-func checkDescribe(in *cloudwatch.DescribeAlarmsInput) (limit int, err error) {
+func checkDescribe(in *cloudwatch.DescribeAlarmsInput) error {
 	if len(in.AlarmNames) > 0 && in.AlarmNamePrefix != nil {
-		return 0, validation("AlarmNames and AlarmNamePrefix cannot both be specified.")
+		return validationError("AlarmNames and AlarmNamePrefix cannot both be specified.")
 	}
-	if len(in.AlarmNames) > maxAlarms {
-		return 0, checkNames(in.AlarmNames)
-	}
-	if in.StateValue != "" && !slices.Contains(in.StateValue.Values(), in.StateValue) {
-		return 0, validation("1 validation error detected: Value '%s' at 'stateValue' failed to satisfy constraint: Member must satisfy enum value set: [OK, ALARM, INSUFFICIENT_DATA]", in.StateValue)
-	}
-	for _, t := range in.AlarmTypes {
-		if !slices.Contains(t.Values(), t) {
-			return 0, validation("1 validation error detected: Value '%s' at 'alarmTypes' failed to satisfy constraint: Member must satisfy enum value set: [CompositeAlarm, MetricAlarm]", t)
-		}
-	}
-	return limitOf("maxRecords", in.MaxRecords, maxAlarms)
+	return nil
 }
 
 // alarmFilter says whether a call asks for an alarm.
@@ -103,10 +84,10 @@ func alarmFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*st
 // familyFilter is of the alarms that a composite alarm's rule names, or of those whose rules name it.
 func familyFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*state.Alarm) bool, error) {
 	if in.ChildrenOfAlarmName != nil && in.ParentsOfAlarmName != nil {
-		return nil, validation("ChildrenOfAlarmName and ParentsOfAlarmName cannot both be specified.")
+		return nil, validationError("ChildrenOfAlarmName and ParentsOfAlarmName cannot both be specified.")
 	}
 	if len(in.AlarmNames) > 0 || in.AlarmNamePrefix != nil || in.StateValue != "" || in.ActionPrefix != nil {
-		return nil, validation("ChildrenOfAlarmName and ParentsOfAlarmName cannot be combined with AlarmNames, AlarmNamePrefix, StateValue or ActionPrefix.")
+		return nil, validationError("ChildrenOfAlarmName and ParentsOfAlarmName cannot be combined with AlarmNames, AlarmNamePrefix, StateValue or ActionPrefix.")
 	}
 	if in.ParentsOfAlarmName != nil {
 		return func(a *state.Alarm) bool { return slices.Contains(childrenOf(a), *in.ParentsOfAlarmName) }, nil
@@ -141,17 +122,8 @@ func forMetric(in *cloudwatch.DescribeAlarmsForMetricInput, m *types.MetricAlarm
 
 // DescribeAlarmHistory lists what has become of alarms, also of those that were deleted.
 func (s *Service) DescribeAlarmHistory(_ context.Context, in *cloudwatch.DescribeAlarmHistoryInput) (*cloudwatch.DescribeAlarmHistoryOutput, error) {
-	limit, err := limitOf("maxRecords", in.MaxRecords, maxAlarms)
-	if err != nil {
-		return nil, err
-	}
-	if in.HistoryItemType != "" && !slices.Contains(in.HistoryItemType.Values(), in.HistoryItemType) {
-		return nil, validation("1 validation error detected: Value '%s' at 'historyItemType' failed to satisfy constraint: Member must satisfy enum value set", in.HistoryItemType)
-	}
-	if in.ScanBy != "" && !slices.Contains(in.ScanBy.Values(), in.ScanBy) {
-		return nil, validation("1 validation error detected: Value '%s' at 'scanBy' failed to satisfy constraint: Member must satisfy enum value set: [TimestampDescending, TimestampAscending]", in.ScanBy)
-	}
-	after, err := parseToken(in.NextToken)
+	l := listing("DescribeAlarmHistory", "maxRecords", maxAlarms)
+	limit, after, err := l.Start(in.MaxRecords, in.NextToken)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +131,7 @@ func (s *Service) DescribeAlarmHistory(_ context.Context, in *cloudwatch.Describ
 	out := &cloudwatch.DescribeAlarmHistoryOutput{AlarmHistoryItems: []types.AlarmHistoryItem{}}
 	for i, h := range items {
 		if i == limit {
-			out.NextToken = formatToken(items[i-1].Key())
+			out.NextToken = l.Token(items[i-1].Key())
 			break
 		}
 		out.AlarmHistoryItems = append(out.AlarmHistoryItems, h.Item)

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/cloudwatch/metricquery"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/state"
@@ -25,7 +26,7 @@ const (
 // one, too: a detector leaves times out of its model, and says whose clock the hours are by.
 func (s *Service) PutAnomalyDetector(ctx context.Context, in *cloudwatch.PutAnomalyDetectorInput) (*cloudwatch.PutAnomalyDetectorOutput, error) {
 	if in.MetricCharacteristics != nil {
-		return nil, validation("Pintle's models have no MetricCharacteristics.")
+		return nil, validationError("Pintle's models have no MetricCharacteristics.")
 	}
 	d, err := detector(in.Namespace, in.MetricName, in.Dimensions, in.Stat, in.SingleMetricAnomalyDetector, in.MetricMathAnomalyDetector)
 	if err := cmp.Or(err, checkDetectorConfiguration(in.Configuration)); err != nil {
@@ -120,14 +121,6 @@ func (s *Service) DeleteAnomalyDetector(ctx context.Context, in *cloudwatch.Dele
 
 // DescribeAnomalyDetectors lists anomaly detectors: those of single metrics, unless others are asked for.
 func (s *Service) DescribeAnomalyDetectors(_ context.Context, in *cloudwatch.DescribeAnomalyDetectorsInput) (*cloudwatch.DescribeAnomalyDetectorsOutput, error) {
-	limit, err := limitOf("maxResults", in.MaxResults, maxDetectorsOfCall)
-	if err != nil {
-		return nil, err
-	}
-	after, err := parseToken(in.NextToken)
-	if err != nil {
-		return nil, err
-	}
 	for _, t := range in.AnomalyDetectorTypes {
 		if !slices.Contains(t.Values(), t) {
 			return nil, invalid("The value %s for parameter AnomalyDetectorTypes is invalid.", t)
@@ -136,17 +129,13 @@ func (s *Service) DescribeAnomalyDetectors(_ context.Context, in *cloudwatch.Des
 	if err := checkDimensions(in.Dimensions, "Dimensions"); err != nil {
 		return nil, err
 	}
-	out := &cloudwatch.DescribeAnomalyDetectorsOutput{AnomalyDetectors: []types.AnomalyDetector{}}
-	last := ""
-	for d := range s.store.View().AnomalyDetectors.All() {
-		if d.Key() <= after || !describes(in, d) {
-			continue
-		}
-		if len(out.AnomalyDetectors) == limit {
-			out.NextToken = formatToken(last)
-			break
-		}
-		last = d.Key()
+	page, next, err := account.Behind(listing("DescribeAnomalyDetectors", "maxResults", maxDetectorsOfCall), in.MaxResults, in.NextToken,
+		s.store.View().AnomalyDetectors.Behind, (*state.AnomalyDetector).Key, func(d *state.AnomalyDetector) bool { return describes(in, d) })
+	if err != nil {
+		return nil, err
+	}
+	out := &cloudwatch.DescribeAnomalyDetectorsOutput{AnomalyDetectors: []types.AnomalyDetector{}, NextToken: next}
+	for _, d := range page {
 		described := d.AnomalyDetector
 		if described.StateValue, err = s.trained(d); err != nil {
 			return nil, err
@@ -184,7 +173,7 @@ func (s *Service) trained(d *state.AnomalyDetector) (types.AnomalyDetectorStateV
 	queries = append(queries, types.MetricDataQuery{Id: aws.String("pintleBand"), Expression: aws.String("ANOMALY_DETECTION_BAND(" + *queries[i].Id + ")")})
 	q, err := metricquery.New(queries)
 	if err != nil {
-		return "", validation("%v", err)
+		return "", validationError("%v", err)
 	}
 	q.Detect(*queries[i].Id, d.Configuration)
 	enough, err := q.Trained(s.metrics, s.opts.Now())

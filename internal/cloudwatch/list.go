@@ -17,15 +17,17 @@ const maxListed = 500
 
 // ListMetrics lists the metrics of the last two weeks.
 func (s *Service) ListMetrics(_ context.Context, in *cloudwatch.ListMetricsInput) (*cloudwatch.ListMetricsOutput, error) {
-	after, err := parseToken(in.NextToken)
+	l := listing("ListMetrics", "maxResults", maxListed)
+	l.BadToken = func() error { return invalid("The parameter NextToken is invalid.") }
+	limit, after, err := l.Start(nil, in.NextToken)
 	if err != nil {
-		return nil, invalid("The parameter NextToken is invalid.")
+		return nil, err
 	}
 	since, err := s.listSince(in)
 	if err != nil {
 		return nil, err
 	}
-	found, more := s.metrics.Metrics(after, since, maxListed, matcher(in))
+	found, more := s.metrics.Metrics(after, since, limit, matcher(in))
 	out := &cloudwatch.ListMetricsOutput{Metrics: []types.Metric{}}
 	for _, m := range found {
 		listed := types.Metric{Namespace: aws.String(m.Namespace), MetricName: aws.String(m.Name), Dimensions: []types.Dimension{}}
@@ -35,7 +37,7 @@ func (s *Service) ListMetrics(_ context.Context, in *cloudwatch.ListMetricsInput
 		out.Metrics = append(out.Metrics, listed)
 	}
 	if more {
-		out.NextToken = formatToken(found[len(found)-1].Key())
+		out.NextToken = l.Token(found[len(found)-1].Key())
 	}
 	return out, nil
 }

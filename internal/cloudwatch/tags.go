@@ -2,13 +2,12 @@ package cloudwatch
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -18,10 +17,7 @@ func (s *Service) TagResource(ctx context.Context, in *cloudwatch.TagResourceInp
 		return nil, err
 	}
 	err := s.retag(ctx, in.ResourceARN, func(tags []types.Tag) []types.Tag {
-		for _, t := range in.Tags {
-			tags = append(without(tags, *t.Key), t)
-		}
-		return tags
+		return account.MergeTags(tags, in.Tags, keyAndValue)
 	})
 	return &cloudwatch.TagResourceOutput{}, err
 }
@@ -29,17 +25,9 @@ func (s *Service) TagResource(ctx context.Context, in *cloudwatch.TagResourceInp
 // UntagResource removes tags from an alarm or a dashboard.
 func (s *Service) UntagResource(ctx context.Context, in *cloudwatch.UntagResourceInput) (*cloudwatch.UntagResourceOutput, error) {
 	err := s.retag(ctx, in.ResourceARN, func(tags []types.Tag) []types.Tag {
-		for _, key := range in.TagKeys {
-			tags = without(tags, key)
-		}
-		return tags
+		return account.RemoveTags(tags, in.TagKeys, keyAndValue)
 	})
 	return &cloudwatch.UntagResourceOutput{}, err
-}
-
-// without returns a copy of tags without the one with a key.
-func without(tags []types.Tag, key string) []types.Tag {
-	return slices.DeleteFunc(slices.Clone(tags), func(t types.Tag) bool { return *t.Key == key })
 }
 
 // ListTagsForResource lists the tags of an alarm or a dashboard.
@@ -82,13 +70,13 @@ func (s *Service) resource(view *state.View, arn *string) (*state.Alarm, *state.
 	if aws.ToString(arn) == "" {
 		return nil, nil, missing("ResourceARN")
 	}
-	if name, ok := strings.CutPrefix(*arn, s.alarmArn("")); ok {
+	if name, ok := s.opts.ResourceOf("cloudwatch", "alarm:", *arn); ok {
 		if a := view.Alarms.Get(name); a != nil {
 			return a, nil, nil
 		}
 		return nil, nil, notFound("alarm", name)
 	}
-	if name, ok := strings.CutPrefix(*arn, s.dashboardArn("")); ok {
+	if name, ok := s.opts.GlobalResourceOf("cloudwatch", "dashboard/", *arn); ok {
 		if d := view.Dashboards.Get(name); d != nil {
 			return nil, d, nil
 		}

@@ -5,21 +5,17 @@
 package ec2
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/aws/smithy-go"
-
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
 // Options say whose EC2 this is.
 type Options struct {
-	Region  string
-	Account string
-	Now     func() time.Time
+	account.Account
 	// NoFleet says that there is nowhere to start instances.
 	NoFleet bool
 }
@@ -37,20 +33,12 @@ func New(store *state.Store, opts Options) *Service { return &Service{store, opt
 func (s *Service) now() time.Time { return s.opts.Now().UTC().Truncate(time.Second) }
 
 // root is the account's own principal, who made everything here.
-func (s *Service) root() *string { return new("arn:aws:iam::" + s.opts.Account + ":root") }
+func (s *Service) root() *string { return new(s.opts.Root()) }
 
-// refusal is an error of EC2's. Its model has none: clients know them by their codes alone, of which
+// refuse returns an error of EC2's. Its model has none: clients know them by their codes alone, of which
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html lists them all.
-type refusal struct {
-	smithy.GenericAPIError
-	status int
-}
-
-// HTTPStatusCode is the status of the answer.
-func (r *refusal) HTTPStatusCode() int { return r.status }
-
-func refuse(code, format string, args ...any) *refusal {
-	return &refusal{smithy.GenericAPIError{Code: code, Message: fmt.Sprintf(format, args...)}, http.StatusBadRequest}
+func refuse(code, format string, args ...any) *account.Refusal {
+	return account.Refuse(code, format, args...)
 }
 
 // checkDryRun answers a call that only asks whether it would be let through. Everyone's is.
@@ -58,7 +46,7 @@ func checkDryRun(dryRun *bool) error {
 	if dryRun == nil || !*dryRun {
 		return nil
 	}
-	return &refusal{smithy.GenericAPIError{Code: "DryRunOperation", Message: "Request would have succeeded, but DryRun flag is set."}, http.StatusPreconditionFailed}
+	return account.RefuseWith(http.StatusPreconditionFailed, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
 }
 
 // quoted is ids as EC2's messages have them.

@@ -15,7 +15,9 @@ import (
 	"github.com/aws/smithy-go"
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // id is the id of the nth instance.
@@ -36,16 +38,8 @@ func node(n int) *state.ContainerInstance {
 // service has instances 1 to n, and with them a node that is no EC2 instance and one that is gone.
 func service(t *testing.T, n int) *Service {
 	t.Helper()
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(t.Context(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	err = store.Update(t.Context(), func(tx *state.Tx) error {
+	store := statetest.Open(t)
+	err := store.Update(t.Context(), func(tx *state.Tx) error {
 		for i := range n {
 			tx.ContainerInstances.Put(node(i + 1))
 		}
@@ -58,7 +52,7 @@ func service(t *testing.T, n int) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(store, Options{Region: "us-east-1", Account: "000000000000"})
+	return New(store, Options{Account: account.New("000000000000", "us-east-1", nil)})
 }
 
 func ids(out *ec2.DescribeInstancesOutput) []string {
@@ -187,7 +181,7 @@ func TestPages(t *testing.T) {
 		var got []int
 		var token *string
 		for {
-			some, next, err := page(all, &size, 50, token, func(i int) string { return id(i) })
+			some, next, err := account.Sorted(listing("DescribeInstances", 50), all, &size, token, func(i int) string { return id(i) })
 			if err != nil {
 				r.Fatal(err)
 			}

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pintle/pintle/internal/account"
 )
 
 // A machine's disk is what its fleet puts on it, so that an image is a name and nothing more. Those of the parameters by
@@ -78,7 +80,7 @@ func (s *Service) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput)
 		return !named || !owned || !match(&i)
 	})
 	slices.SortFunc(all, func(a, b types.Image) int { return strings.Compare(*a.ImageId, *b.ImageId) })
-	all, next, err := page(all, in.MaxResults, maxInstances, in.NextToken, func(i types.Image) string { return *i.ImageId })
+	all, next, err := account.Sorted(listing("DescribeImages", maxInstances), all, in.MaxResults, in.NextToken, func(i types.Image) string { return *i.ImageId })
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -37,14 +38,14 @@ func (s *Service) DescribeInstances(_ context.Context, in *ec2.DescribeInstances
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(i types.Instance) bool { return !match(&i) })
-	all, next, err := page(all, in.MaxResults, maxInstances, in.NextToken, instanceID)
+	all, next, err := account.Sorted(listing("DescribeInstances", maxInstances), all, in.MaxResults, in.NextToken, instanceID)
 	if err != nil {
 		return nil, err
 	}
 	out := &ec2.DescribeInstancesOutput{NextToken: next, Reservations: []types.Reservation{}}
 	for _, i := range all {
 		out.Reservations = append(out.Reservations, types.Reservation{
-			ReservationId: new(reservation(*i.InstanceId)), OwnerId: &s.opts.Account, Groups: []types.GroupIdentifier{}, Instances: []types.Instance{i},
+			ReservationId: new(reservation(*i.InstanceId)), OwnerId: &s.opts.ID, Groups: []types.GroupIdentifier{}, Instances: []types.Instance{i},
 		})
 	}
 	return out, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -115,7 +116,7 @@ func findVersion(v *state.View, id, name *string, version string) (*state.Launch
 	return nil, nil, noVersion(row, version)
 }
 
-func noVersion(t *state.LaunchTemplate, version string) *refusal {
+func noVersion(t *state.LaunchTemplate, version string) *account.Refusal {
 	if _, err := strconv.ParseInt(version, 10, 64); err != nil && !strings.HasPrefix(version, "$") {
 		return refuse("InvalidLaunchTemplateId.VersionNotFound", "A version must be a number, $Latest or $Default, not '%s'", version)
 	}
@@ -309,7 +310,7 @@ func (s *Service) DescribeLaunchTemplates(_ context.Context, in *ec2.DescribeLau
 			all = append(all, row.LaunchTemplate)
 		}
 	}
-	all, next, err := page(all, in.MaxResults, maxTemplates, in.NextToken, func(t types.LaunchTemplate) string { return *t.LaunchTemplateId })
+	all, next, err := account.Sorted(listing("DescribeLaunchTemplates", maxTemplates), all, in.MaxResults, in.NextToken, func(t types.LaunchTemplate) string { return *t.LaunchTemplateId })
 	if err != nil {
 		return nil, err
 	}
@@ -360,7 +361,7 @@ func (s *Service) DescribeLaunchTemplateVersions(_ context.Context, in *ec2.Desc
 	}
 	all = slices.DeleteFunc(all, func(v types.LaunchTemplateVersion) bool { return !match(&v) })
 	slices.SortFunc(all, func(a, b types.LaunchTemplateVersion) int { return cmp.Compare(versionKey(a), versionKey(b)) })
-	all, next, err := page(all, in.MaxResults, maxTemplates, in.NextToken, versionKey)
+	all, next, err := account.Sorted(listing("DescribeLaunchTemplateVersions", maxTemplates), all, in.MaxResults, in.NextToken, versionKey)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func (s *Service) RunInstances(ctx context.Context, in *ec2.RunInstancesInput) (
 	if err != nil {
 		return nil, err
 	}
-	out := &ec2.RunInstancesOutput{OwnerId: &s.opts.Account, ReservationId: new(reservation(*rows[0].InstanceId)), Groups: []types.GroupIdentifier{}, Instances: []types.Instance{}}
+	out := &ec2.RunInstancesOutput{OwnerId: &s.opts.ID, ReservationId: new(reservation(*rows[0].InstanceId)), Groups: []types.GroupIdentifier{}, Instances: []types.Instance{}}
 	for _, row := range rows {
 		out.Instances = append(out.Instances, s.launchedInstance(nil, row))
 	}

@@ -4,43 +4,47 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The limits of tags: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html
+// The limits of calls about tags: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html
 const (
-	maxTags      = 50
-	maxTagKey    = 128
-	maxTagValue  = 256
 	maxTagPage   = 1000
 	maxTagTarget = 1000 // resources of one call
 )
 
+func keyAndValue(t types.Tag) (key, value *string) { return t.Key, t.Value }
+
+// checkTags refuses tags that EC2 would refuse.
 func checkTags(tags []types.Tag) error {
-	if len(tags) > maxTags {
-		return refuse("TagLimitExceeded", "The maximum number of tags for a resource is %d.", maxTags)
+	fault := account.CheckTags(account.TagPairs(tags, keyAndValue), account.MaxTags)
+	if fault == nil {
+		return nil
 	}
-	for _, t := range tags {
-		key := aws.ToString(t.Key)
-		switch {
-		case key == "":
-			return refuse("InvalidParameterValue", "Tag key cannot be empty.")
-		case strings.HasPrefix(strings.ToLower(key), "aws:"):
-			return refuse("InvalidParameterValue", "Tag keys starting with 'aws:' are reserved for internal use")
-		case utf8.RuneCountInString(key) > maxTagKey:
-			return refuse("InvalidParameterValue", "Tag key exceeds the maximum length of %d characters", maxTagKey)
-		case utf8.RuneCountInString(aws.ToString(t.Value)) > maxTagValue:
-			return refuse("InvalidParameterValue", "Tag value exceeds the maximum length of %d characters", maxTagValue)
-		}
+	switch fault.Rule {
+	case account.TooManyTags:
+		return tooManyTags()
+	case account.TagReserved:
+		return refuse("InvalidParameterValue", "Tag keys starting with 'aws:' are reserved for internal use")
+	case account.TagValueLength:
+		return refuse("InvalidParameterValue", "Tag value exceeds the maximum length of %d characters", account.MaxTagValue)
+	case account.TagTwice:
+		return refuse("InvalidParameterValue", "Duplicate tag key '%s' specified.", fault.Key)
 	}
-	return nil
+	if fault.Key == "" {
+		return refuse("InvalidParameterValue", "Tag key cannot be empty.")
+	}
+	return refuse("InvalidParameterValue", "Tag key exceeds the maximum length of %d characters", account.MaxTagKey)
+}
+
+func tooManyTags() error {
+	return refuse("TagLimitExceeded", "The maximum number of tags for a resource is %d.", account.MaxTags)
 }
 
 // retag changes the tags of instances and launch templates.
@@ -57,14 +61,14 @@ func (s *Service) retag(ctx context.Context, resources []string, dryRun *bool, c
 			switch {
 			case instance != nil:
 				row := instance.Clone()
-				if row.Tags = change(row.Tags); len(row.Tags) > maxTags {
-					return checkTags(row.Tags)
+				if row.Tags = change(row.Tags); len(row.Tags) > account.MaxTags {
+					return tooManyTags()
 				}
 				tx.Instances.Put(row)
 			case template != nil:
 				row := new(*template)
-				if row.Tags = change(slices.Clone(row.Tags)); len(row.Tags) > maxTags {
-					return checkTags(row.Tags)
+				if row.Tags = change(slices.Clone(row.Tags)); len(row.Tags) > account.MaxTags {
+					return tooManyTags()
 				}
 				tx.LaunchTemplates.Put(row)
 			default:
@@ -84,10 +88,7 @@ func (s *Service) CreateTags(ctx context.Context, in *ec2.CreateTagsInput) (*ec2
 		return nil, refuse("MissingParameter", "The request must contain the parameter tagSet")
 	}
 	err := s.retag(ctx, in.Resources, in.DryRun, func(tags []types.Tag) []types.Tag {
-		for _, t := range in.Tags {
-			tags = append(without(tags, t.Key, nil), t)
-		}
-		return tags
+		return account.MergeTags(tags, in.Tags, keyAndValue)
 	})
 	if err != nil {
 		return nil, err
@@ -152,7 +153,7 @@ func (s *Service) DescribeTags(_ context.Context, in *ec2.DescribeTagsInput) (*e
 	}
 	key := func(t types.TagDescription) string { return *t.ResourceId + " " + *t.Key }
 	slices.SortFunc(all, func(a, b types.TagDescription) int { return cmp.Compare(key(a), key(b)) })
-	all, next, err := page(all, in.MaxResults, maxTagPage, in.NextToken, key)
+	all, next, err := account.Sorted(listing("DescribeTags", maxTagPage), all, in.MaxResults, in.NextToken, key)
 	if err != nil {
 		return nil, err
 	}

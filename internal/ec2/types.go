@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/instancetype"
 )
 
@@ -34,7 +35,7 @@ func (s *Service) DescribeInstanceTypes(_ context.Context, in *ec2.DescribeInsta
 		return nil, err
 	}
 	wanted = slices.DeleteFunc(wanted, func(t types.InstanceTypeInfo) bool { return !match(&t) })
-	wanted, next, err := page(wanted, in.MaxResults, maxTypes, in.NextToken, func(t types.InstanceTypeInfo) string { return string(t.InstanceType) })
+	wanted, next, err := account.Sorted(listing("DescribeInstanceTypes", maxTypes), wanted, in.MaxResults, in.NextToken, func(t types.InstanceTypeInfo) string { return string(t.InstanceType) })
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -55,7 +56,7 @@ func (s *Service) changeAttributes(ctx context.Context, cluster *string, attribu
 			}
 			row, ok := clone(s.findInstance(tx.View, *c.ClusterArn, aws.ToString(a.TargetId)))
 			if !ok || *row.Status == statusInactive {
-				return &types.TargetNotFoundException{Message: message("The target %q was not found in cluster %s.", []any{aws.ToString(a.TargetId), *c.ClusterName})}
+				return &types.TargetNotFoundException{Message: account.Message("The target %q was not found in cluster %s.", aws.ToString(a.TargetId), *c.ClusterName)}
 			}
 			row.Attributes = change(row.Attributes, a)
 			tx.ContainerInstances.Put(row)
@@ -84,7 +85,7 @@ func (s *Service) ListAttributes(_ context.Context, in *ecs.ListAttributesInput)
 			found[*a.TargetId+" "+*a.Name] = a
 		}
 	}
-	keys, next, err := pageOf(slices.Sorted(maps.Keys(found)), in.MaxResults, in.NextToken)
+	keys, next, err := account.Sorted(listing("ListAttributes"), slices.Sorted(maps.Keys(found)), in.MaxResults, in.NextToken, itself)
 	if err != nil {
 		return nil, err
 	}

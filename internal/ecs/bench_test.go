@@ -14,8 +14,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 	"github.com/pintle/pintle/internal/wire"
 )
 
@@ -23,17 +25,9 @@ import (
 func BenchmarkRunTask(b *testing.B) {
 	for _, clients := range []int{1, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
-			journal, err := state.OpenSQLite(context.Background(), b.TempDir())
-			if err != nil {
-				b.Fatal(err)
-			}
 			scheduler := scheduler.New(1)
-			store, err := state.Open(context.Background(), journal, scheduler)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer store.Close()
-			s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+			store := statetest.Open(b, scheduler)
+			s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", time.Now)})
 			ctx := context.Background()
 			if _, err := s.CreateCluster(ctx, &ecs.CreateClusterInput{}); err != nil {
 				b.Fatal(err)
@@ -41,7 +35,7 @@ func BenchmarkRunTask(b *testing.B) {
 			for range 100 {
 				addNode(b, s, store)
 			}
-			_, err = s.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{Family: aws.String("f"), ContainerDefinitions: []types.ContainerDefinition{
+			_, err := s.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{Family: aws.String("f"), ContainerDefinitions: []types.ContainerDefinition{
 				{Name: aws.String("main"), Image: aws.String("i"), Cpu: 1, Memory: aws.Int32(4)},
 			}})
 			if err != nil {
@@ -82,17 +76,9 @@ func addNode(b *testing.B, s *Service, store *state.Store) {
 
 // BenchmarkDescribeTasks describes the same hundred tasks, from the request's body to the answer's.
 func BenchmarkDescribeTasks(b *testing.B) {
-	journal, err := state.OpenSQLite(b.Context(), b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
 	scheduler := scheduler.New(1)
-	store, err := state.Open(b.Context(), journal, scheduler)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer store.Close()
-	s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+	store := statetest.Open(b, scheduler)
+	s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", time.Now)})
 	if _, err := s.CreateCluster(b.Context(), &ecs.CreateClusterInput{}); err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/pattern"
@@ -235,7 +236,7 @@ func (s *Service) DeleteCapacityProvider(ctx context.Context, in *ecs.DeleteCapa
 		for c := range tx.Clusters.All() {
 			if *c.Status == statusActive && slices.Contains(c.CapacityProviders, *row.Name) {
 				row.UpdateStatus = types.CapacityProviderUpdateStatusDeleteFailed
-				row.UpdateStatusReason = message("The capacity provider cannot be deleted because it is associated with cluster: %s. Remove the capacity provider from the cluster and try again.", []any{*c.ClusterName})
+				row.UpdateStatusReason = account.Message("The capacity provider cannot be deleted because it is associated with cluster: %s. Remove the capacity provider from the cluster and try again.", *c.ClusterName)
 				return nil
 			}
 		}
@@ -311,7 +312,7 @@ func (s *Service) DescribeCapacityProviders(_ context.Context, in *ecs.DescribeC
 	} else {
 		size = aws.Int32(maxPage)
 	}
-	names, next, err := pageOf(names, size, in.NextToken)
+	names, next, err := account.Ordered(listing("DescribeCapacityProviders"), names, size, in.NextToken, itself)
 	if err != nil {
 		return nil, err
 	}
@@ -381,7 +382,7 @@ func (s *Service) PutClusterCapacityProviders(ctx context.Context, in *ecs.PutCl
 		used := providersInUse(tx.View, *c.ClusterArn)
 		for _, name := range c.CapacityProviders {
 			if used[name] && !slices.Contains(in.CapacityProviders, name) {
-				return &types.ResourceInUseException{Message: message("The specified capacity provider is in use and cannot be removed: a service or a task of the cluster has %s.", []any{name})}
+				return &types.ResourceInUseException{Message: account.Message("The specified capacity provider is in use and cannot be removed: a service or a task of the cluster has %s.", name)}
 			}
 		}
 		c.CapacityProviders, c.DefaultCapacityProviderStrategy = notNil(in.CapacityProviders), notNil(in.DefaultCapacityProviderStrategy)

@@ -267,7 +267,7 @@ func describeCluster(v *state.View, row *state.Cluster, include []types.ClusterF
 // ListClusters lists the ARNs of the active clusters.
 func (s *Service) ListClusters(_ context.Context, in *ecs.ListClustersInput) (*ecs.ListClustersOutput, error) {
 	v := s.store.View()
-	arns, next, err := page(in.MaxResults, in.NextToken,
+	arns, next, err := page(listing("ListClusters"), in.MaxResults, in.NextToken,
 		func(string) iter.Seq[*state.Cluster] { return v.Clusters.All() },
 		func(c *state.Cluster) string { return *c.ClusterArn },
 		func(c *state.Cluster) bool { return aws.ToString(c.Status) == statusActive })

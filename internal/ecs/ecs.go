@@ -8,18 +8,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
 )
 
 // Options say whose ECS this is.
 type Options struct {
-	Region  string
-	Account string
+	account.Account
 	// Endpoint is the base URL under which nodes reach the node protocol: "http://127.0.0.1:4566".
 	Endpoint string
-	// Now is the clock.
-	Now func() time.Time
 }
 
 // Service is Amazon ECS for one account in one region.
@@ -39,7 +37,7 @@ const defaultCluster = "default"
 
 // arn builds an ARN of this account: arn("task", "default", id).
 func (s *Service) arn(parts ...string) string {
-	return "arn:aws:ecs:" + s.opts.Region + ":" + s.opts.Account + ":" + strings.Join(parts, "/")
+	return s.opts.ARN("ecs", strings.Join(parts, "/"))
 }
 
 // isArn tells an ARN from a short name.

@@ -1,47 +1,39 @@
 package ecs
 
 import (
-	"fmt"
-
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/account"
 )
 
 // The errors of ECS, each with the code that its clients know by name.
 
 func invalidParameter(format string, args ...any) error {
-	return &types.InvalidParameterException{Message: message(format, args)}
+	return &types.InvalidParameterException{Message: account.Message(format, args...)}
 }
 
 func clientError(format string, args ...any) error {
-	return &types.ClientException{Message: message(format, args)}
+	return &types.ClientException{Message: account.Message(format, args...)}
 }
 
 func clusterNotFound() error {
-	return &types.ClusterNotFoundException{Message: message("Cluster not found.", nil)}
+	return &types.ClusterNotFoundException{Message: account.Message("Cluster not found.")}
 }
 
 func serviceNotFound() error {
-	return &types.ServiceNotFoundException{Message: message("Service not found.", nil)}
+	return &types.ServiceNotFoundException{Message: account.Message("Service not found.")}
 }
 
 func serviceNotActive() error {
-	return &types.ServiceNotActiveException{Message: message("Service was not ACTIVE.", nil)}
+	return &types.ServiceNotActiveException{Message: account.Message("Service was not ACTIVE.")}
 }
 
 func resourceNotFound(format string, args ...any) error {
-	return &types.ResourceNotFoundException{Message: message(format, args)}
+	return &types.ResourceNotFoundException{Message: account.Message(format, args...)}
 }
 
 func unsupported(format string, args ...any) error {
-	return &types.UnsupportedFeatureException{Message: message(format, args)}
-}
-
-func message(format string, args []any) *string {
-	m := format
-	if len(args) > 0 {
-		m = fmt.Sprintf(format, args...)
-	}
-	return &m
+	return &types.UnsupportedFeatureException{Message: account.Message(format, args...)}
 }
 
 // missing is the failure of a describe call for what is not there.

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/query"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/pattern"
@@ -94,7 +95,7 @@ func reregister(old *state.ContainerInstance, arn, clusterArn string, in *ecs.Re
 		return nil, clientError("The container instance %s cannot be registered again: it is %s, in cluster %s.", arn, aws.ToString(row.Status), state.NameOf(row.ClusterArn))
 	}
 	row.Attributes = mergeAttributes(row.Attributes, in.Attributes)
-	row.Tags = mergeTags(row.Tags, in.Tags)
+	row.Tags = account.MergeTags(row.Tags, in.Tags, keyAndValue)
 	row.VersionInfo = cmp.Or(in.VersionInfo, row.VersionInfo)
 	machine := identityDocument(in.InstanceIdentityDocument)
 	row.Ec2InstanceId = cmp.Or(machine.InstanceID, row.Ec2InstanceId, attributeValue(in.Attributes, "ecs.instance-id"))
@@ -355,7 +356,7 @@ func (s *Service) ListContainerInstances(_ context.Context, in *ecs.ListContaine
 		}
 		matches = func(row *state.ContainerInstance) bool { return q.Eval(scheduler.Subject(v, row)) }
 	}
-	arns, next, err := page(in.MaxResults, in.NextToken,
+	arns, next, err := page(listing("ListContainerInstances"), in.MaxResults, in.NextToken,
 		func(string) iter.Seq[*state.ContainerInstance] {
 			return v.ContainerInstances.By(state.InstancesByCluster, *c.ClusterArn)
 		},

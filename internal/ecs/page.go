@@ -1,75 +1,46 @@
 package ecs
 
 import (
-	"encoding/base64"
 	"iter"
-	"slices"
-	"strings"
+
+	"github.com/pintle/pintle/internal/account"
 )
 
 // maxPage is the most results of one list call, and the number where the caller names none.
 const maxPage = 100
 
-// page takes one page from a listing that is ordered by key. The token holds the last key of the
-// page before; list may go on behind it, and keep picks what is listed.
-func page[R any](maxResults *int32, token *string, list func(after string) iter.Seq[R], key func(R) string, keep func(R) bool) (keys []string, next *string, err error) {
-	size, after, err := pageBounds(maxResults, token)
+// listing is the pages of an operation that lists.
+func listing(operation string) account.List {
+	return listingOf(operation, maxPage, maxPage)
+}
+
+// listingOf is the pages of an operation with a number of its own where the caller names none.
+func listingOf(operation string, otherwise, most int) account.List {
+	return account.List{
+		Kind:    "ecs:" + operation,
+		Default: otherwise,
+		Most:    most,
+		BadLimit: func(limit int) error {
+			return invalidParameter("maxResults must be between 1 and %d, not %d.", most, limit)
+		},
+		BadToken: func() error {
+			return invalidParameter("Invalid token: nextToken is not one that a list call returned.")
+		},
+	}
+}
+
+// page takes one page of a sequence that is ordered by key and may begin behind one, and returns its keys.
+func page[R any](l account.List, maxResults *int32, token *string, rows func(after string) iter.Seq[R], key func(R) string, keep func(R) bool) (keys []string, next *string, err error) {
+	found, next, err := account.Behind(l, maxResults, token, rows, key, keep)
 	if err != nil {
 		return nil, nil, err
 	}
-	keys = []string{}
-	for row := range list(after) {
-		if key(row) <= after || !keep(row) {
-			continue
-		}
-		if len(keys) == size {
-			return keys, formatToken(keys[size-1]), nil
-		}
-		keys = append(keys, key(row))
+	keys = make([]string, len(found))
+	for i, row := range found {
+		keys[i] = key(row)
 	}
-	return keys, nil, nil
+	return keys, next, nil
 }
 
-// pageOf takes one page from a list in an order of its own.
-func pageOf(keys []string, maxResults *int32, token *string) (out []string, next *string, err error) {
-	size, after, err := pageBounds(maxResults, token)
-	if err != nil {
-		return nil, nil, err
-	}
-	if after != "" {
-		keys = keys[slices.Index(keys, after)+1:]
-	}
-	if len(keys) > size {
-		return keys[:size], formatToken(keys[size-1]), nil
-	}
-	return notNil(keys), nil, nil
-}
-
-func pageBounds(maxResults *int32, token *string) (size int, after string, err error) {
-	size = maxPage
-	if maxResults != nil {
-		size = int(*maxResults)
-	}
-	if size < 1 || size > maxPage {
-		return 0, "", invalidParameter("maxResults must be between 1 and %d, not %d.", maxPage, size)
-	}
-	after, err = parseToken(token)
-	return size, after, err
-}
-
-const tokenPrefix = "v1:"
-
-func formatToken(key string) *string {
-	return new(base64.RawURLEncoding.EncodeToString([]byte(tokenPrefix + key)))
-}
-
-func parseToken(token *string) (string, error) {
-	if token == nil || *token == "" {
-		return "", nil
-	}
-	b, err := base64.RawURLEncoding.DecodeString(*token)
-	if key, ok := strings.CutPrefix(string(b), tokenPrefix); err == nil && ok {
-		return key, nil
-	}
-	return "", invalidParameter("Invalid token: nextToken is not one that a list call returned.")
-}
+// itself is the key of what is its own key.
+func itself(key string) string { return key }

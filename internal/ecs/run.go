@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/capacity"
 	"github.com/pintle/pintle/internal/ecs/query"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
@@ -346,7 +347,7 @@ func checkPlacement(constraints []types.PlacementConstraint, strategy []types.Pl
 func (l *launch) taskTags() []types.Tag {
 	tags := l.tags
 	if l.propagate == types.PropagateTagsTaskDefinition {
-		tags = mergeTags(l.td.Tags, tags)
+		tags = account.MergeTags(l.td.Tags, tags, keyAndValue)
 	}
 	return notNil(tags)
 }

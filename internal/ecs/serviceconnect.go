@@ -1,7 +1,6 @@
 package ecs
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -62,10 +62,10 @@ func (s *Service) ListServicesByNamespace(_ context.Context, in *ecs.ListService
 		}
 	}
 	if !known && len(arns) == 0 {
-		return nil, &types.NamespaceNotFoundException{Message: message("No cluster and no service names the namespace %q.", []any{namespace})}
+		return nil, &types.NamespaceNotFoundException{Message: account.Message("No cluster and no service names the namespace %q.", namespace)}
 	}
 	slices.Sort(arns)
-	arns, next, err := pageOf(arns, cmp.Or(in.MaxResults, aws.Int32(servicesPerPage)), in.NextToken)
+	arns, next, err := account.Sorted(listingOf("ListServicesByNamespace", servicesPerPage, maxPage), arns, in.MaxResults, in.NextToken, itself)
 	if err != nil {
 		return nil, err
 	}

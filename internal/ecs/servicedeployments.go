@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/deployment"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -114,17 +115,13 @@ func (s *Service) ListServiceDeployments(_ context.Context, in *ecs.ListServiceD
 	slices.SortFunc(records, func(a, b *state.ServiceDeployment) int {
 		return cmp.Or(b.CreatedAt.Compare(*a.CreatedAt), cmp.Compare(*b.ServiceDeploymentArn, *a.ServiceDeploymentArn))
 	})
-	var arns []string
-	for _, r := range records {
-		arns = append(arns, *r.ServiceDeploymentArn)
-	}
-	arns, next, err := pageOf(arns, in.MaxResults, in.NextToken)
+	records, next, err := account.Ordered(listing("ListServiceDeployments"), records, in.MaxResults, in.NextToken,
+		func(r *state.ServiceDeployment) string { return *r.ServiceDeploymentArn })
 	if err != nil {
 		return nil, err
 	}
 	out := &ecs.ListServiceDeploymentsOutput{ServiceDeployments: []types.ServiceDeploymentBrief{}, NextToken: next}
-	for _, arn := range arns {
-		r := v.ServiceDeployments.Get(arn)
+	for _, r := range records {
 		out.ServiceDeployments = append(out.ServiceDeployments, types.ServiceDeploymentBrief{
 			ServiceDeploymentArn: r.ServiceDeploymentArn, ServiceArn: r.ServiceArn, ClusterArn: r.ClusterArn,
 			CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
@@ -222,14 +219,14 @@ func (s *Service) StopServiceDeployment(ctx context.Context, in *ecs.StopService
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		record, ok := clone(tx.ServiceDeployments.Get(arn))
 		if !ok {
-			return &types.ServiceDeploymentNotFoundException{Message: message("The service deployment %s was not found.", []any{arn})}
+			return &types.ServiceDeploymentNotFoundException{Message: account.Message("The service deployment %s was not found.", arn)}
 		}
 		old := tx.Services.Get(*record.ServiceArn)
 		if old == nil || record.Status != types.ServiceDeploymentStatusInProgress || *old.Deployments[0].Id != record.DeploymentID {
-			return &types.ConflictException{Message: message("The service deployment %s is %s, and only one that is IN_PROGRESS can be stopped.", []any{arn, record.Status})}
+			return &types.ConflictException{Message: account.Message("The service deployment %s is %s, and only one that is IN_PROGRESS can be stopped.", arn, record.Status)}
 		}
 		if !slices.ContainsFunc(old.Deployments, func(d state.Deployment) bool { return d.RolloutState == types.DeploymentRolloutStateCompleted }) {
-			return &types.ConflictException{Message: message("The service %s has no completed deployment to roll back to.", []any{*old.ServiceName})}
+			return &types.ConflictException{Message: account.Message("The service %s has no completed deployment to roll back to.", *old.ServiceName)}
 		}
 		row := old.Clone()
 		row.Deployments[0].Stopped = true

@@ -403,7 +403,7 @@ func (s *Service) ListServices(_ context.Context, in *ecs.ListServicesInput) (*e
 	if err != nil {
 		return nil, err
 	}
-	arns, next, err := page(cmp.Or(in.MaxResults, aws.Int32(servicesPerPage)), in.NextToken,
+	arns, next, err := page(listingOf("ListServices", servicesPerPage, maxPage), in.MaxResults, in.NextToken,
 		func(after string) iter.Seq[*state.Service] {
 			return v.Services.After(state.ServicesByCluster, *c.ClusterArn, after)
 		},

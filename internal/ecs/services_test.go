@@ -1,7 +1,6 @@
 package ecs
 
 import (
-	"context"
 	"errors"
 	"reflect"
 	"strings"
@@ -14,27 +13,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // newTestService returns ECS over a store of its own, with the default cluster and the families "f" and "gpu" of two
 // revisions each. No loop runs: services stay as calls leave them.
 func newTestService(t *testing.T) (*Service, *state.Store) {
 	t.Helper()
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	scheduler := scheduler.New(1)
-	store, err := state.Open(context.Background(), journal, scheduler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := statetest.Open(t, scheduler)
 	now := time.Now()
 	tick := func() time.Time { now = now.Add(time.Second); return now } // so that what comes later is later, however fast the disk is
-	s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: tick})
+	s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", tick)})
 	if _, err := s.CreateCluster(t.Context(), &ecs.CreateClusterInput{}); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -36,7 +37,7 @@ var settingDefaults = map[types.SettingName]struct {
 var onOff = []string{"enabled", "disabled"}
 
 // root is the principal that Pintle takes every caller for.
-func (s *Service) root() string { return "arn:aws:iam::" + s.opts.Account + ":root" }
+func (s *Service) root() string { return s.opts.Root() }
 
 func checkSetting(name types.SettingName, value *string) error {
 	d, ok := settingDefaults[name]
@@ -120,7 +121,7 @@ func (s *Service) ListAccountSettings(_ context.Context, in *ecs.ListAccountSett
 			found[string(name)] = *setting
 		}
 	}
-	keys, next, err := pageOf(slices.Sorted(maps.Keys(found)), maxOrNil(in.MaxResults), in.NextToken)
+	keys, next, err := account.Sorted(listing("ListAccountSettings"), slices.Sorted(maps.Keys(found)), maxOrNil(in.MaxResults), in.NextToken, itself)
 	if err != nil {
 		return nil, err
 	}

@@ -2,57 +2,36 @@ package ecs
 
 import (
 	"context"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The limits of tags: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-using-tags.html
-const (
-	maxTags     = 50
-	maxTagKey   = 128
-	maxTagValue = 256
-)
+func keyAndValue(t types.Tag) (key, value *string) { return t.Key, t.Value }
 
 // checkTags refuses tags that ECS would refuse, naming the one.
 func checkTags(tags []types.Tag) error {
-	if len(tags) > maxTags {
-		return invalidParameter("tags has %d members, at most %d are allowed.", len(tags), maxTags)
+	fault := account.CheckTags(account.TagPairs(tags, keyAndValue), account.MaxTags)
+	if fault == nil {
+		return nil
 	}
-	seen := map[string]bool{}
-	for _, t := range tags {
-		key, value := aws.ToString(t.Key), aws.ToString(t.Value)
-		switch {
-		case key == "" || utf8.RuneCountInString(key) > maxTagKey:
-			return invalidParameter("The tag key %q must have between 1 and %d characters.", key, maxTagKey)
-		case utf8.RuneCountInString(value) > maxTagValue:
-			return invalidParameter("The value of tag %q must have at most %d characters.", key, maxTagValue)
-		case strings.HasPrefix(strings.ToLower(key), "aws:"):
-			return invalidParameter("The tag key %q begins with aws:, which is reserved.", key)
-		case seen[key]:
-			return invalidParameter("The tag key %q is given twice.", key)
-		}
-		seen[key] = true
+	switch fault.Rule {
+	case account.TooManyTags:
+		return invalidParameter("tags has %d members, at most %d are allowed.", len(tags), account.MaxTags)
+	case account.TagKeyLength:
+		return invalidParameter("The tag key %q must have between 1 and %d characters.", fault.Key, account.MaxTagKey)
+	case account.TagValueLength:
+		return invalidParameter("The value of tag %q must have at most %d characters.", fault.Key, account.MaxTagValue)
+	case account.TagReserved:
+		return invalidParameter("The tag key %q begins with aws:, which is reserved.", fault.Key)
 	}
-	return nil
-}
-
-// mergeTags puts the new tags over the old ones.
-func mergeTags(old, add []types.Tag) []types.Tag {
-	out := slices.DeleteFunc(slices.Clone(old), func(t types.Tag) bool {
-		return slices.ContainsFunc(add, func(a types.Tag) bool { return aws.ToString(a.Key) == aws.ToString(t.Key) })
-	})
-	return append(out, add...)
-}
-
-func withoutTags(old []types.Tag, keys []string) []types.Tag {
-	return slices.DeleteFunc(slices.Clone(old), func(t types.Tag) bool { return slices.Contains(keys, aws.ToString(t.Key)) })
+	return invalidParameter("The tag key %q is given twice.", fault.Key)
 }
 
 // TagResource adds tags to a resource, or changes their values.
@@ -61,7 +40,7 @@ func (s *Service) TagResource(ctx context.Context, in *ecs.TagResourceInput) (*e
 		return nil, err
 	}
 	err := s.retag(ctx, in.ResourceArn, func(old []types.Tag) ([]types.Tag, error) {
-		tags := mergeTags(old, in.Tags)
+		tags := account.MergeTags(old, in.Tags, keyAndValue)
 		return tags, checkTags(tags)
 	})
 	if err != nil {
@@ -73,7 +52,7 @@ func (s *Service) TagResource(ctx context.Context, in *ecs.TagResourceInput) (*e
 // UntagResource removes tags from a resource.
 func (s *Service) UntagResource(ctx context.Context, in *ecs.UntagResourceInput) (*ecs.UntagResourceOutput, error) {
 	err := s.retag(ctx, in.ResourceArn, func(old []types.Tag) ([]types.Tag, error) {
-		return withoutTags(old, in.TagKeys), nil
+		return account.RemoveTags(old, in.TagKeys, keyAndValue), nil
 	})
 	if err != nil {
 		return nil, err
@@ -170,12 +149,12 @@ func noSuchArn(arn string) error {
 }
 
 // resourceType is the kind of resource that an ECS ARN names: "task", "cluster" …
-func resourceType(arn string) string {
-	parts := strings.SplitN(arn, ":", 6)
-	if len(parts) < 6 || parts[0] != "arn" || parts[2] != "ecs" {
+func resourceType(s string) string {
+	parsed, err := arn.Parse(s)
+	if err != nil || parsed.Service != "ecs" {
 		return ""
 	}
-	kind, _, _ := strings.Cut(parts[5], "/")
+	kind, _, _ := strings.Cut(parsed.Resource, "/")
 	return kind
 }
 

@@ -3,6 +3,7 @@ package ecs
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/state"
 )
 
@@ -238,16 +240,17 @@ func (s *Service) ListTaskDefinitions(_ context.Context, in *ecs.ListTaskDefinit
 		}
 	}
 	slices.SortFunc(found, byFamilyAndRevision)
-	if in.Sort == types.SortOrderDesc {
+	l := listing("ListTaskDefinitions")
+	if l.Descending = in.Sort == types.SortOrderDesc; l.Descending {
 		slices.Reverse(found)
+	}
+	found, next, err := account.Sorted(l, found, in.MaxResults, in.NextToken, familyAndRevision)
+	if err != nil {
+		return nil, err
 	}
 	arns := make([]string, len(found))
 	for i, td := range found {
 		arns[i] = *td.TaskDefinitionArn
-	}
-	arns, next, err := pageOf(arns, in.MaxResults, in.NextToken)
-	if err != nil {
-		return nil, err
 	}
 	return &ecs.ListTaskDefinitionsOutput{TaskDefinitionArns: arns, NextToken: next}, nil
 }
@@ -263,6 +266,11 @@ func byFamilyAndRevision(a, b *state.TaskDefinition) int {
 	return cmp.Or(cmp.Compare(*a.Family, *b.Family), cmp.Compare(a.Revision, b.Revision))
 }
 
+// familyAndRevision is a key in the order of byFamilyAndRevision.
+func familyAndRevision(td *state.TaskDefinition) string {
+	return fmt.Sprintf("%s\x00%010d", *td.Family, td.Revision)
+}
+
 // ListTaskDefinitionFamilies lists families by whether they have ACTIVE revisions.
 func (s *Service) ListTaskDefinitionFamilies(_ context.Context, in *ecs.ListTaskDefinitionFamiliesInput) (*ecs.ListTaskDefinitionFamiliesOutput, error) {
 	status := cmp.Or(in.Status, types.TaskDefinitionFamilyStatusAll)
@@ -270,7 +278,7 @@ func (s *Service) ListTaskDefinitionFamilies(_ context.Context, in *ecs.ListTask
 		return nil, invalidParameter("status must be ACTIVE, INACTIVE or ALL, not %q.", status)
 	}
 	v := s.store.View()
-	families, next, err := page(in.MaxResults, in.NextToken,
+	families, next, err := page(listing("ListTaskDefinitionFamilies"), in.MaxResults, in.NextToken,
 		func(string) iter.Seq[*state.TaskFamily] { return v.TaskFamilies.All() },
 		func(f *state.TaskFamily) string { return f.Family },
 		func(f *state.TaskFamily) bool {

@@ -146,7 +146,7 @@ func (s *Service) ListTasks(_ context.Context, in *ecs.ListTasksInput) (*ecs.Lis
 		}
 		service = *row.ServiceArn
 	}
-	arns, next, err := page(in.MaxResults, in.NextToken,
+	arns, next, err := page(listing("ListTasks"), in.MaxResults, in.NextToken,
 		func(after string) iter.Seq[*state.Task] {
 			return v.Tasks.After(state.TasksByCluster, state.ClusterStatus(*c.ClusterArn, string(desired)), after)
 		},

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/deployment"
 	"github.com/pintle/pintle/internal/state"
 )
@@ -253,7 +254,7 @@ func findTaskSet(row *state.Service, name *string) (*state.TaskSet, error) {
 	}
 	set := row.TaskSet(*name)
 	if set == nil {
-		return nil, &types.TaskSetNotFoundException{Message: message("The service %s has no task set %q.", []any{*row.ServiceName, *name})}
+		return nil, &types.TaskSetNotFoundException{Message: account.Message("The service %s has no task set %q.", *row.ServiceName, *name)}
 	}
 	return set, nil
 }

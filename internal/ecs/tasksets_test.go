@@ -12,8 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
-	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // newECS returns ECS over an empty store, with the default cluster and the task definition "ec2", which Fargate
@@ -21,21 +22,13 @@ import (
 func newECS(t *testing.T) (*Service, context.Context) {
 	t.Helper()
 	ctx := t.Context()
-	journal, err := state.OpenSQLite(ctx, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	scheduler := scheduler.New(1)
-	store, err := state.Open(ctx, journal, scheduler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	s := New(store, scheduler, Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+	store := statetest.Open(t, scheduler)
+	s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", time.Now)})
 	if _, err := s.CreateCluster(ctx, &ecs.CreateClusterInput{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
+	_, err := s.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
 		Family: aws.String("ec2"), ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("main"), Image: aws.String("i"), Memory: aws.Int32(4)}},
 	})
 	if err != nil {

@@ -19,18 +19,17 @@ import (
 
 // The limits of PutLogEvents: API_PutLogEvents.
 const (
-	maxBatchEvents = 10000
-	maxBatchBytes  = 1 << 20
-	perEvent       = 26
-	maxSpan        = 24 * time.Hour
-	maxAge         = 14 * 24 * time.Hour
-	maxAhead       = 2 * time.Hour
+	maxBatchBytes = 1 << 20
+	perEvent      = 26
+	maxSpan       = 24 * time.Hour
+	maxAge        = 14 * 24 * time.Hour
+	maxAhead      = 2 * time.Hour
 )
 
 // PutLogEvents adds events to a stream. Those that are too old or too new are left out, and the answer
 // says which.
 func (s *Service) PutLogEvents(ctx context.Context, in *cloudwatchlogs.PutLogEventsInput) (*cloudwatchlogs.PutLogEventsOutput, error) {
-	if err := cmp.Or(checkGroupName(in.LogGroupName), checkStreamName(in.LogStreamName), checkBatch(in.LogEvents)); err != nil {
+	if err := checkBatch(in.LogEvents); err != nil {
 		return nil, err
 	}
 	g, err := s.store.Group(*in.LogGroupName)
@@ -50,19 +49,12 @@ func (s *Service) PutLogEvents(ctx context.Context, in *cloudwatchlogs.PutLogEve
 }
 
 func checkBatch(events []types.InputLogEvent) error {
-	if n := len(events); n == 0 || n > maxBatchEvents {
-		return invalidParameter("1 validation error detected: Value at 'logEvents' failed to satisfy constraint: Member must have length between 1 and %d, not %d", maxBatchEvents, n)
-	}
 	size := 0
 	for i, e := range events {
-		text := aws.ToString(e.Message)
-		if text == "" || e.Timestamp == nil || *e.Timestamp < 0 {
-			return invalidParameter("logEvents.%d.member must have a message of at least 1 character and a timestamp of at least 0.", i+1)
-		}
 		if i > 0 && *e.Timestamp < *events[i-1].Timestamp {
 			return invalidParameter("Log events in a single PutLogEvents request must be in chronological order.")
 		}
-		size += len(text) + perEvent
+		size += len(*e.Message) + perEvent
 	}
 	if size > maxBatchBytes {
 		return invalidParameter("Upload too large: %d bytes exceeds limit of %d", size, maxBatchBytes)
@@ -115,13 +107,7 @@ func (s *Service) GetLogEvents(ctx context.Context, in *cloudwatchlogs.GetLogEve
 	if err != nil {
 		return nil, err
 	}
-	if err := checkStreamName(in.LogStreamName); err != nil {
-		return nil, err
-	}
-	limit, err := limitOf(in.Limit, maxPage, maxPage)
-	if err != nil {
-		return nil, err
-	}
+	limit := cmp.Or(int(aws.ToInt32(in.Limit)), maxPage)
 	r := streams.Range{Streams: []string{*in.LogStreamName}, Start: aws.ToInt64(in.StartTime), Limit: limit, Backward: !aws.ToBool(in.StartFromHead)}
 	if in.EndTime != nil {
 		r.End = *in.EndTime - 1 // EndTime itself is not included
@@ -189,7 +175,7 @@ func applyToken(r *streams.Range, token string) error {
 	direction, at, _ := strings.Cut(token, "/")
 	id, err := parseID(at)
 	if err != nil || direction != "f" && direction != "b" {
-		return invalidParameter("The specified nextToken is invalid.")
+		return badToken()
 	}
 	if direction == "f" {
 		r.After, r.Backward = &id, false
@@ -217,10 +203,7 @@ func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.Filter
 	if err != nil {
 		return nil, err
 	}
-	limit, err := limitOf(in.Limit, maxPage, maxPage)
-	if err != nil {
-		return nil, err
-	}
+	limit := cmp.Or(int(aws.ToInt32(in.Limit)), maxPage)
 	pattern, err := filterpattern.Parse(aws.ToString(in.FilterPattern))
 	if err != nil {
 		return nil, invalidParameter("Invalid filter pattern: %v", err)
@@ -235,7 +218,7 @@ func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.Filter
 	if in.NextToken != nil {
 		id, err := parseID(*in.NextToken)
 		if err != nil {
-			return nil, invalidParameter("The specified nextToken is invalid.")
+			return nil, badToken()
 		}
 		r.After = &id
 	}
@@ -291,9 +274,6 @@ func (s *Service) TestMetricFilter(_ context.Context, in *cloudwatchlogs.TestMet
 	pattern, err := filterpattern.Parse(aws.ToString(in.FilterPattern))
 	if err != nil {
 		return nil, invalidParameter("Invalid filter pattern: %v", err)
-	}
-	if n := len(in.LogEventMessages); n == 0 || n > 50 {
-		return nil, invalidParameter("logEventMessages must have between 1 and 50 members, not %d.", n)
 	}
 	out := &cloudwatchlogs.TestMetricFilterOutput{Matches: []types.MetricFilterMatchRecord{}}
 	for i, m := range in.LogEventMessages {

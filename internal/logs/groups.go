@@ -3,8 +3,8 @@ package logs
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -13,18 +13,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/logs/streams"
 )
 
 // CreateLogGroup makes a log group.
 func (s *Service) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLogGroupInput) (*cloudwatchlogs.CreateLogGroupOutput, error) {
-	if err := checkGroupName(in.LogGroupName); err != nil {
-		return nil, err
-	}
 	class := cmp.Or(in.LogGroupClass, types.LogGroupClassStandard)
-	if !slices.Contains(class.Values(), class) {
-		return nil, invalid("logGroupClass", string(class), "Member must satisfy enum value set: [STANDARD, INFREQUENT_ACCESS, DELIVERY]")
-	}
 	err := s.store.CreateGroup(streams.Group{
 		Name: *in.LogGroupName, CreatedAt: s.now(), Class: string(class), KMSKeyID: aws.ToString(in.KmsKeyId), Tags: in.Tags,
 	})
@@ -39,40 +34,32 @@ func (s *Service) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLog
 
 // DeleteLogGroup removes a log group with all its events.
 func (s *Service) DeleteLogGroup(_ context.Context, in *cloudwatchlogs.DeleteLogGroupInput) (*cloudwatchlogs.DeleteLogGroupOutput, error) {
-	if err := checkGroupName(in.LogGroupName); err != nil {
-		return nil, err
-	}
 	if err := s.store.DeleteGroup(*in.LogGroupName); err != nil {
 		return nil, failure(err)
 	}
 	return &cloudwatchlogs.DeleteLogGroupOutput{}, nil
 }
 
+// maxListed is the most groups or streams of a page, and the number where the caller names none.
+const maxListed = 50
+
 // DescribeLogGroups lists log groups by name.
 func (s *Service) DescribeLogGroups(_ context.Context, in *cloudwatchlogs.DescribeLogGroupsInput) (*cloudwatchlogs.DescribeLogGroupsOutput, error) {
 	if in.LogGroupNamePrefix != nil && in.LogGroupNamePattern != nil {
 		return nil, invalidParameter("LogGroup name prefix and LogGroup name pattern are mutually exclusive parameters.")
 	}
-	limit, err := limitOf(in.Limit, 50, 50)
+	groups := func(string) iter.Seq[streams.Group] { return slices.Values(s.store.Groups()) }
+	page, next, err := account.Behind(listing("DescribeLogGroups", maxListed), in.Limit, in.NextToken, groups,
+		func(g streams.Group) string { return g.Name },
+		func(g streams.Group) bool {
+			return strings.HasPrefix(g.Name, aws.ToString(in.LogGroupNamePrefix)) && containsFold(g.Name, aws.ToString(in.LogGroupNamePattern)) &&
+				(in.LogGroupClass == "" || string(in.LogGroupClass) == g.Class)
+		})
 	if err != nil {
 		return nil, err
 	}
-	after, err := parseToken(in.NextToken)
-	if err != nil {
-		return nil, err
-	}
-	out := &cloudwatchlogs.DescribeLogGroupsOutput{LogGroups: []types.LogGroup{}}
-	for _, g := range s.store.Groups() {
-		if g.Name <= after || !strings.HasPrefix(g.Name, aws.ToString(in.LogGroupNamePrefix)) || !containsFold(g.Name, aws.ToString(in.LogGroupNamePattern)) {
-			continue
-		}
-		if in.LogGroupClass != "" && string(in.LogGroupClass) != g.Class {
-			continue
-		}
-		if len(out.LogGroups) == limit {
-			out.NextToken = formatToken(*out.LogGroups[limit-1].LogGroupName)
-			break
-		}
+	out := &cloudwatchlogs.DescribeLogGroupsOutput{LogGroups: []types.LogGroup{}, NextToken: next}
+	for _, g := range page {
 		out.LogGroups = append(out.LogGroups, s.describeGroup(g))
 	}
 	return out, nil
@@ -101,9 +88,6 @@ var retentions = []int32{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 54
 
 // PutRetentionPolicy sets how long a group's events are kept.
 func (s *Service) PutRetentionPolicy(_ context.Context, in *cloudwatchlogs.PutRetentionPolicyInput) (*cloudwatchlogs.PutRetentionPolicyOutput, error) {
-	if err := checkGroupName(in.LogGroupName); err != nil {
-		return nil, err
-	}
 	days := aws.ToInt32(in.RetentionInDays)
 	if !slices.Contains(retentions, days) {
 		return nil, invalidParameter("retentionInDays must be one of %v, not %d.", retentions, days)
@@ -116,9 +100,6 @@ func (s *Service) PutRetentionPolicy(_ context.Context, in *cloudwatchlogs.PutRe
 
 // DeleteRetentionPolicy keeps a group's events for ever.
 func (s *Service) DeleteRetentionPolicy(_ context.Context, in *cloudwatchlogs.DeleteRetentionPolicyInput) (*cloudwatchlogs.DeleteRetentionPolicyOutput, error) {
-	if err := checkGroupName(in.LogGroupName); err != nil {
-		return nil, err
-	}
 	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *streams.Group) { g.RetentionDays = 0 }); err != nil {
 		return nil, failure(err)
 	}
@@ -146,9 +127,6 @@ func (s *Service) UntagResource(_ context.Context, in *cloudwatchlogs.UntagResou
 	return &cloudwatchlogs.UntagResourceOutput{}, nil
 }
 
-// maxTags is the most tags of a log group.
-const maxTags = 50
-
 func (s *Service) retag(arn *string, change func(map[string]string)) error {
 	name := nameInArn(aws.ToString(arn))
 	g, err := s.store.Group(name)
@@ -160,7 +138,7 @@ func (s *Service) retag(arn *string, change func(map[string]string)) error {
 		tags = map[string]string{}
 	}
 	change(tags)
-	if len(tags) > maxTags {
+	if len(tags) > account.MaxTags {
 		return &types.TooManyTagsException{Message: aws.String("A log group can have at most 50 tags."), ResourceName: &name}
 	}
 	return failure(s.store.UpdateGroup(name, func(g *streams.Group) { g.Tags = tags }))
@@ -179,24 +157,16 @@ func (s *Service) ListTagsForResource(_ context.Context, in *cloudwatchlogs.List
 	return &cloudwatchlogs.ListTagsForResourceOutput{Tags: tags}, nil
 }
 
-func limitOf(limit *int32, standard, most int) (int, error) {
-	if limit == nil {
-		return standard, nil
+// listing is the pages of an operation that lists.
+func listing(operation string, most int) account.List {
+	return account.List{
+		Kind: "logs:" + operation,
+		Most: most,
+		BadLimit: func(limit int) error {
+			return invalidParameter("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value between 1 and %d", limit, most)
+		},
+		BadToken: badToken,
 	}
-	if n := int(*limit); n >= 1 && n <= most {
-		return n, nil
-	}
-	return 0, invalidParameter("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value between 1 and %d", *limit, most)
 }
 
-func formatToken(s string) *string {
-	return new(base64.RawURLEncoding.EncodeToString([]byte(s)))
-}
-
-func parseToken(token *string) (string, error) {
-	b, err := base64.RawURLEncoding.DecodeString(aws.ToString(token))
-	if err != nil {
-		return "", invalidParameter("The specified nextToken is invalid.")
-	}
-	return string(b), nil
-}
+func badToken() error { return invalidParameter("The specified nextToken is invalid.") }

@@ -1,26 +1,23 @@
 // Package logs is CloudWatch Logs: a Service whose methods are those of the SDK's client, over the log
-// store. It checks input and speaks in AWS's errors; where events lie is the store's business. It
-// knows nothing of HTTP, and no other service.
+// store. What the model says of inputs, wire has checked; the rest is checked here. Where events lie is the
+// store's business. It knows nothing of HTTP, and no other service.
 package logs
 
 import (
 	"errors"
-	"fmt"
-	"regexp"
-	"time"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/logs/streams"
-	"github.com/pintle/pintle/internal/pattern"
 )
 
 // Options say whose logs they are.
 type Options struct {
-	Region  string
-	Account string
-	Now     func() time.Time
+	account.Account
 	// Outbox gets the metrics that events carry in the embedded metric format; nil leaves them there.
 	Outbox Outbox
 }
@@ -37,36 +34,11 @@ func New(store *streams.Store, opts Options) *Service { return &Service{store, o
 func (s *Service) now() int64 { return s.opts.Now().UnixMilli() }
 
 func (s *Service) groupArn(name string) string {
-	return "arn:aws:logs:" + s.opts.Region + ":" + s.opts.Account + ":log-group:" + name
-}
-
-// The names that AWS takes: API_CreateLogGroup, API_CreateLogStream.
-var (
-	groupName  = pattern.New(`^[.\-_/#A-Za-z0-9]+$`, 512)
-	streamName = pattern.New(`^[^:*]+$`, 512)
-)
-
-func checkGroupName(name *string) error {
-	if groupName.MatchString(aws.ToString(name)) {
-		return nil
-	}
-	return invalid("logGroupName", aws.ToString(name), `Member must satisfy regular expression pattern: [\.\-_/#A-Za-z0-9]+ and have length between 1 and 512`)
-}
-
-func checkStreamName(name *string) error {
-	if streamName.MatchString(aws.ToString(name)) {
-		return nil
-	}
-	return invalid("logStreamName", aws.ToString(name), `Member must satisfy regular expression pattern: [^:*]* and have length between 1 and 512`)
-}
-
-// invalid is a refusal as AWS words those of its validation.
-func invalid(field, value, constraint string) error {
-	return invalidParameter("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", value, field, constraint)
+	return s.opts.ARN("logs", "log-group:"+name)
 }
 
 func invalidParameter(format string, args ...any) error {
-	return &types.InvalidParameterException{Message: aws.String(fmt.Sprintf(format, args...))}
+	return &types.InvalidParameterException{Message: account.Message(format, args...)}
 }
 
 // failure turns the store's errors into AWS's.
@@ -88,18 +60,18 @@ func group(name, identifier *string) (string, error) {
 	if identifier != nil {
 		name = aws.String(nameInArn(*identifier))
 	}
-	return aws.ToString(name), checkGroupName(name)
+	if aws.ToString(name) == "" {
+		return "", invalidParameter("Either logGroupName or logGroupIdentifier must be given.")
+	}
+	return *name, nil
 }
-
-var arnPrefix = regexp.MustCompile(`^arn:[^:]+:logs:[^:]*:[^:]*:log-group:`)
 
 // nameInArn is the name in a log group's ARN; anything else is a name already.
 func nameInArn(s string) string {
-	if p := arnPrefix.FindString(s); p != "" {
-		s = s[len(p):]
-		if n := len(s); n > 2 && s[n-2:] == ":*" {
-			s = s[:n-2]
-		}
+	parsed, err := arn.Parse(s)
+	name, ok := strings.CutPrefix(parsed.Resource, "log-group:")
+	if err != nil || parsed.Service != "logs" || !ok {
+		return s
 	}
-	return s
+	return strings.TrimSuffix(name, ":*")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/logs/streams"
 )
@@ -49,7 +50,7 @@ func TestEventsCarryMetrics(t *testing.T) {
 	metrics := &fakeMetrics{}
 	box := &outbox{}
 	now := time.Now()
-	s := New(store, Options{Now: func() time.Time { return now }, Outbox: box})
+	s := New(store, Options{Account: account.New("000000000000", "us-east-1", func() time.Time { return now }), Outbox: box})
 	if err := store.CreateGroup(streams.Group{Name: "g"}); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestDisowned(t *testing.T) {
 	}
 	defer store.Close() //nolint:errcheck // the test is over
 	box := &outbox{}
-	s := New(store, Options{Now: time.Now, Outbox: box})
+	s := New(store, Options{Account: account.New("000000000000", "us-east-1", time.Now), Outbox: box})
 	if err := store.CreateGroup(streams.Group{Name: "g"}); err != nil {
 		t.Fatal(err)
 	}

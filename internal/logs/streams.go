@@ -11,14 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/logs/streams"
 )
 
 // CreateLogStream makes a log stream.
 func (s *Service) CreateLogStream(_ context.Context, in *cloudwatchlogs.CreateLogStreamInput) (*cloudwatchlogs.CreateLogStreamOutput, error) {
-	if err := cmp.Or(checkGroupName(in.LogGroupName), checkStreamName(in.LogStreamName)); err != nil {
-		return nil, err
-	}
 	err := s.store.CreateStream(*in.LogGroupName, *in.LogStreamName, s.now())
 	if errors.Is(err, streams.ErrExists) {
 		return nil, &types.ResourceAlreadyExistsException{Message: aws.String("The specified log stream already exists")}
@@ -31,9 +29,6 @@ func (s *Service) CreateLogStream(_ context.Context, in *cloudwatchlogs.CreateLo
 
 // DeleteLogStream removes a log stream with all its events.
 func (s *Service) DeleteLogStream(_ context.Context, in *cloudwatchlogs.DeleteLogStreamInput) (*cloudwatchlogs.DeleteLogStreamOutput, error) {
-	if err := cmp.Or(checkGroupName(in.LogGroupName), checkStreamName(in.LogStreamName)); err != nil {
-		return nil, err
-	}
 	if err := s.store.DeleteStream(*in.LogGroupName, *in.LogStreamName); err != nil {
 		return nil, failure(err)
 	}
@@ -50,14 +45,6 @@ func (s *Service) DescribeLogStreams(_ context.Context, in *cloudwatchlogs.Descr
 	if byTime && in.LogStreamNamePrefix != nil {
 		return nil, invalidParameter("Cannot order by LastEventTime with a logStreamNamePrefix.")
 	}
-	limit, err := limitOf(in.Limit, 50, 50)
-	if err != nil {
-		return nil, err
-	}
-	after, err := parseToken(in.NextToken)
-	if err != nil {
-		return nil, err
-	}
 	found, err := s.store.Streams(name)
 	if err != nil {
 		return nil, failure(err)
@@ -68,18 +55,20 @@ func (s *Service) DescribeLogStreams(_ context.Context, in *cloudwatchlogs.Descr
 	if byTime {
 		slices.SortStableFunc(found, func(a, b streams.Stream) int { return cmp.Compare(a.Last, b.Last) })
 	}
-	if aws.ToBool(in.Descending) {
+	l := listing("DescribeLogStreams", maxListed)
+	if l.Descending = aws.ToBool(in.Descending); l.Descending {
 		slices.Reverse(found)
 	}
-	if i := slices.IndexFunc(found, func(st streams.Stream) bool { return st.Name == after }); after != "" {
-		found = found[i+1:]
+	paged := account.Sorted[streams.Stream]
+	if byTime {
+		paged = account.Ordered
 	}
-	out := &cloudwatchlogs.DescribeLogStreamsOutput{LogStreams: []types.LogStream{}}
-	for _, st := range found {
-		if len(out.LogStreams) == limit {
-			out.NextToken = formatToken(*out.LogStreams[limit-1].LogStreamName)
-			break
-		}
+	page, next, err := paged(l, found, in.Limit, in.NextToken, func(st streams.Stream) string { return st.Name })
+	if err != nil {
+		return nil, err
+	}
+	out := &cloudwatchlogs.DescribeLogStreamsOutput{LogStreams: []types.LogStream{}, NextToken: next}
+	for _, st := range page {
 		out.LogStreams = append(out.LogStreams, s.describeStream(name, st))
 	}
 	return out, nil

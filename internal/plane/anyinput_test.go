@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/store/sqlite"
 	"github.com/pintle/pintle/internal/wire"
 )
 
@@ -104,7 +105,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // nothing is an internal failure.
 func TestAnyInput(t *testing.T) {
 	now := func() time.Time { return noon }
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
+	journal, err := sqlite.Open(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,11 +120,14 @@ func TestAnyInput(t *testing.T) {
 	p.Queues.EndWaits()
 	answered := map[string]int{}
 	once := func(t *rapid.T) {
-		service := rapid.SampledFrom([]wire.Service{p.CloudWatch, p.ApplicationAutoScaling, p.SQS, p.AutoScaling}).Draw(t, "service")
-		operation := rapid.SampledFrom(service.Operations()).Draw(t, "operation")
+		api := rapid.SampledFrom([]wire.API{wire.CloudWatch(p.CloudWatch), wire.ApplicationAutoScaling(p.ApplicationAutoScaling), wire.SQS(p.SQS), wire.AutoScaling(p.AutoScaling)}).Draw(t, "service")
+		operation := rapid.SampledFrom(api.Service.Operations()).Draw(t, "operation")
 		in := reflect.New(operation.In)
 		fill(t, in.Elem(), 6)
-		_, err := operation.Call(context.Background(), in.Interface())
+		err := api.Validation.Check(in.Interface())
+		if err == nil {
+			_, err = operation.Call(context.Background(), in.Interface())
+		}
 		if err == nil {
 			answered[operation.Name]++
 		}

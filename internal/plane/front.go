@@ -25,7 +25,7 @@ func (p *Plane) openFront() error {
 	if err != nil {
 		return err
 	}
-	if p.issuer, err = sts.NewIssuer(key, p.options.Account, p.now); err != nil {
+	if p.issuer, err = sts.NewIssuer(key, p.account()); err != nil {
 		return err
 	}
 	if p.options.Listen == "" {
@@ -73,7 +73,7 @@ func (p *Plane) newVerifier() (*sign.Verifier, error) {
 // lookup returns the secret of an access key: the operator's, or one that was issued to a task.
 func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, error) {
 	if id == p.options.AccessKeyID {
-		return sign.Credential{SecretAccessKey: p.options.SecretAccessKey, Arn: "arn:aws:iam::" + p.options.Account + ":root"}, nil
+		return sign.Credential{SecretAccessKey: p.options.SecretAccessKey, Arn: p.account().Root()}, nil
 	}
 	secret, arn, expires, err := p.issuer.Lookup(id, token)
 	if err != nil {

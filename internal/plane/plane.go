@@ -40,6 +40,7 @@ import (
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/store"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
@@ -73,7 +74,7 @@ type Simulated struct {
 	Now      func() time.Time
 	After    func(d time.Duration, do func()) (stop func() bool)
 	NewID    func() string // of tasks; called inside transactions alone
-	Journal  state.Journal
+	Journal  store.Journal
 	Observer state.Observer
 }
 
@@ -98,7 +99,7 @@ type Plane struct {
 	Queues  *queues.Store
 	streams *streams.Store
 	objects *objects.Store
-	open    []store // those that are open
+	open    []openStore // those that are open
 
 	Link      *nodelink.Link
 	Arrivals  *alarms.Arrivals // nil where the reaction is faithful

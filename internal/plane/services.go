@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/appautoscaling/scaler"
@@ -23,7 +24,6 @@ import (
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/expiry"
 	"github.com/pintle/pintle/internal/sqs"
-	"github.com/pintle/pintle/internal/state/sweep"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/sign"
@@ -51,36 +51,41 @@ func (p *Plane) services() []Service {
 	}
 }
 
+// account is whose control plane this is.
+func (p *Plane) account() account.Account {
+	return account.New(p.options.Account, p.options.Region, p.now)
+}
+
 func loops(l ...func(context.Context) error) []func(context.Context) error { return l }
 
 // buildServices builds the services and those of their loops that are called by others.
 func (p *Plane) buildServices() {
-	o := p.options
+	o, whose := p.options, p.account()
 	p.meter = metering.New(p.State, metering.Options{Now: p.now, Put: p.Metrics.Put, NoGPUs: o.NoGPUMetrics, Log: p.log})
 	p.Link = p.newLink()
-	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Region: o.Region, Account: o.Account, Endpoint: p.Endpoint(), Now: p.now})
-	p.EC2 = ec2.New(p.State, ec2.Options{Region: o.Region, Account: o.Account, Now: p.now, NoFleet: p.fleet == nil})
-	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Region: o.Region, Account: o.Account, Now: p.now})
-	p.SQS = sqs.New(p.Queues, sqs.Options{Region: o.Region, Account: o.Account, Endpoint: p.Endpoint(), Now: p.now})
-	p.S3 = s3.New(p.objects, s3.Options{Region: o.Region, Account: o.Account, Now: p.now, Queues: p.sqs(), QueueURL: p.queueURL})
-	p.Logs = logs.New(p.streams, logs.Options{Region: o.Region, Account: o.Account, Now: p.now, Outbox: p.owed()})
-	p.STS = sts.New(o.Account, func(ctx context.Context) string { return call.From(ctx).Principal })
+	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: whose, Endpoint: p.Endpoint()})
+	p.EC2 = ec2.New(p.State, ec2.Options{Account: whose, NoFleet: p.fleet == nil})
+	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: whose})
+	p.SQS = sqs.New(p.Queues, sqs.Options{Account: whose, Endpoint: p.Endpoint()})
+	p.S3 = s3.New(p.objects, s3.Options{Account: whose, Queues: p.sqs(), QueueURL: p.queueURL})
+	p.Logs = logs.New(p.streams, logs.Options{Account: whose, Outbox: p.owed()})
+	p.STS = sts.New(whose, func(ctx context.Context) string { return call.From(ctx).Principal })
 	p.buildScaling()
 }
 
 // buildScaling builds what scales services and groups.
 func (p *Plane) buildScaling() {
-	o := p.options
+	o, whose := p.options, p.account()
 	fast := scaler.Options{Now: p.now, ECS: p.ecs(), CloudWatch: p.cloudwatch(), Log: p.log}
 	if p.Arrivals != nil {
 		fast.Metrics = p.Metrics
 	}
 	p.Scaler = scaler.New(p.State, fast)
 	p.ApplicationAutoScaling = appautoscaling.New(p.State, appautoscaling.Options{
-		Region: o.Region, Account: o.Account, Now: p.now, Alarms: p.cloudwatch(), Services: p.ecs(), Reaction: o.Reaction,
+		Account: whose, Alarms: p.cloudwatch(), Services: p.ecs(), Reaction: o.Reaction,
 	})
 	p.AutoScaling = autoscaling.New(p.State, autoscaling.Options{
-		Region: o.Region, Account: o.Account, Now: p.now, Alarms: p.cloudwatch(), Queues: p.sqs(), QueueURL: p.queueURL, Reaction: o.Reaction,
+		Account: whose, Alarms: p.cloudwatch(), Queues: p.sqs(), QueueURL: p.queueURL, Reaction: o.Reaction,
 	})
 	after, pause := p.scaleIn()
 	p.keeper = keeper.New(p.State, keeper.Options{
@@ -171,5 +176,5 @@ func (p *Plane) expire(ctx context.Context) error {
 }
 
 func (p *Plane) runSweep(ctx context.Context) error {
-	return sweep.Run(ctx, p.State, p.now, p.streams.Sweep)
+	return p.State.RunSweeper(ctx, p.now, p.streams.Sweep)
 }

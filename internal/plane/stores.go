@@ -18,17 +18,19 @@ import (
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/store"
+	"github.com/pintle/pintle/internal/store/sqlite"
 )
 
-// store is one that is open.
-type store struct {
+// openStore is a store that is open.
+type openStore struct {
 	io.Closer
 	name   string
 	failed <-chan struct{} // closed once it can no longer be written
 }
 
 // untilFailure waits until the store can no longer be written, which is an error, or ctx ends.
-func (s store) untilFailure(ctx context.Context) error {
+func (s openStore) untilFailure(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -39,7 +41,7 @@ func (s store) untilFailure(ctx context.Context) error {
 
 // opened notes a store that is to be watched and closed.
 func (p *Plane) opened(name string, s io.Closer, failed <-chan struct{}) {
-	p.open = append(p.open, store{s, name, failed})
+	p.open = append(p.open, openStore{s, name, failed})
 }
 
 // openStores opens the stores, each in a folder of its own.
@@ -71,7 +73,7 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 func (p *Plane) openState(ctx context.Context) (err error) {
 	p.scheduler = scheduler.New(rand.Uint64())
 	options := rollout.Options{Now: p.now, Settle: p.options.Settle, Log: p.log}
-	var journal state.Journal
+	var journal store.Journal
 	var others []state.Observer
 	if s := p.options.Simulated; s != nil {
 		p.scheduler = scheduler.New(1)
@@ -81,7 +83,7 @@ func (p *Plane) openState(ctx context.Context) (err error) {
 		if s.Observer != nil {
 			others = append(others, s.Observer)
 		}
-	} else if journal, err = state.OpenSQLite(ctx, p.options.Data); err != nil {
+	} else if journal, err = sqlite.Open(ctx, p.options.Data); err != nil {
 		return err
 	}
 	p.Rollout = rollout.New(p.scheduler, options)

@@ -2,7 +2,6 @@ package s3
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/netip"
@@ -13,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
@@ -146,7 +146,7 @@ func (s *Service) ListBuckets(ctx context.Context, in *s3.ListBucketsInput) (*s3
 	if in.BucketRegion != nil && *in.BucketRegion != s.opts.Region {
 		return out, nil
 	}
-	after, err := decodeToken(in.ContinuationToken)
+	_, after, err := listing("ListBuckets", aws.ToString(in.ContinuationToken)).Start(nil, in.ContinuationToken)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (s *Service) ListBuckets(ctx context.Context, in *s3.ListBucketsInput) (*s3
 	}
 	for i, b := range all {
 		if i == limit {
-			out.ContinuationToken = encodeToken(all[i-1].Name)
+			out.ContinuationToken = listing("ListBuckets", "").Token(all[i-1].Name)
 			break
 		}
 		listed := types.Bucket{Name: &b.Name, CreationDate: &b.Created, BucketArn: aws.String("arn:aws:s3:::" + b.Name)}
@@ -168,17 +168,13 @@ func (s *Service) ListBuckets(ctx context.Context, in *s3.ListBucketsInput) (*s3
 	return out, nil
 }
 
-func encodeToken(at string) *string {
-	return aws.String(base64.URLEncoding.EncodeToString([]byte("1" + at)))
-}
-
-func decodeToken(token *string) (string, error) {
-	if token == nil {
-		return "", nil
+// listing is the pages of an operation that lists, for the token that it was given.
+func listing(operation, token string) account.List {
+	return account.List{
+		Kind: "s3:" + operation,
+		Most: maxBuckets,
+		BadToken: func() error {
+			return invalidArgument("continuation-token", token, "The continuation token provided is incorrect")
+		},
 	}
-	b, err := base64.URLEncoding.DecodeString(*token)
-	if err != nil || len(b) == 0 || b[0] != '1' {
-		return "", invalidArgument("continuation-token", *token, "The continuation token provided is incorrect")
-	}
-	return string(b[1:]), nil
 }

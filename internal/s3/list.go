@@ -122,10 +122,11 @@ func (s *Service) ListObjectsV2(ctx context.Context, in *s3.ListObjectsV2Input) 
 		if *in.ContinuationToken == "" {
 			return nil, invalidArgument("continuation-token", "", "The continuation token provided is incorrect")
 		}
-		var err error
-		if q.After, err = decodeToken(in.ContinuationToken); err != nil {
+		_, after, err := listing("ListObjectsV2", *in.ContinuationToken).Start(nil, in.ContinuationToken)
+		if err != nil {
 			return nil, err
 		}
+		q.After = after
 		q.Skip = true
 	}
 	page, encode, err := s.list(ctx, in.Bucket, in.ExpectedBucketOwner, q, in.MaxKeys, in.EncodingType)
@@ -138,7 +139,7 @@ func (s *Service) ListObjectsV2(ctx context.Context, in *s3.ListObjectsV2Input) 
 		KeyCount: aws.Int32(int32(len(page.Objects) + len(page.Prefixes))),
 	}
 	if page.More {
-		out.NextContinuationToken = encodeToken(page.Last)
+		out.NextContinuationToken = listing("ListObjectsV2", "").Token(page.Last)
 	}
 	out.Contents, out.CommonPrefixes, err = s.listedAll(page, encode, aws.ToBool(in.FetchOwner))
 	return out, err

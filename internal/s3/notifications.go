@@ -272,7 +272,7 @@ func (s *Service) record(c call.Call, now time.Time, name, configuration string,
 		UserIdentity: identity(c), RequestParameters: map[string]string{"sourceIPAddress": ip},
 		ResponseElements: map[string]string{"x-amz-request-id": c.RequestID, "x-amz-id-2": c.RequestID},
 		S3: eventS3{
-			"1.0", configuration, eventBucket{o.Bucket, principal{s.opts.Account}, "arn:aws:s3:::" + o.Bucket},
+			"1.0", configuration, eventBucket{o.Bucket, principal{s.opts.ID}, "arn:aws:s3:::" + o.Bucket},
 			eventObject{Key: encodeKey(o.Key), Sequencer: fmt.Sprintf("%018X", o.Sequence)},
 		},
 	}

@@ -9,12 +9,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
@@ -25,8 +25,7 @@ type Queues interface {
 
 // Options say who S3 is.
 type Options struct {
-	Region, Account string
-	Now             func() time.Time
+	account.Account
 	// Queues takes the test message of a notification configuration; with nil, every queue is refused.
 	Queues Queues
 	// QueueURL is the URL of the queue with an ARN.
@@ -44,13 +43,13 @@ func New(store *objects.Store, opts Options) *Service { return &Service{store, o
 
 // owner is the account as S3 names owners: its canonical user id is made of the account's.
 func (s *Service) owner() *types.Owner {
-	sum := sha256.Sum256([]byte(s.opts.Account))
+	sum := sha256.Sum256([]byte(s.opts.ID))
 	return &types.Owner{ID: aws.String(hex.EncodeToString(sum[:]))}
 }
 
 // checkOwner refuses a call that expects the bucket to be somebody else's.
 func (s *Service) checkOwner(expected *string) error {
-	if expected != nil && *expected != s.opts.Account {
+	if expected != nil && *expected != s.opts.ID {
 		return refuse(403, "AccessDenied", "Access Denied")
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -45,7 +46,7 @@ func newService(t testing.TB) (*Service, *queues) {
 	}
 	t.Cleanup(func() { store.Close() })
 	q := &queues{}
-	s := New(store, Options{Region: "us-east-1", Account: "000000000000", Now: now, Queues: q, QueueURL: func(arn string) string { return "url:" + arn }})
+	s := New(store, Options{Account: account.New("000000000000", "us-east-1", now), Queues: q, QueueURL: func(arn string) string { return "url:" + arn }})
 	if _, err := s.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("bucket")}); err != nil {
 		t.Fatal(err)
 	}

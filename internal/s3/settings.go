@@ -3,12 +3,12 @@ package s3
 import (
 	"context"
 	"encoding/json"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pintle/pintle/internal/account"
 )
 
 // What a bucket is set to is kept and answered. Of it, notifications, lifecycle
@@ -55,12 +55,10 @@ func (s *Service) kept(ctx context.Context, bucket, expectedOwner *string, name 
 
 func missing(code, message string) error { return refuse(404, code, "%s", message) }
 
-// Limits of tags.
+// How many tags there may be.
 const (
 	maxObjectTags = 10
 	maxBucketTags = 50
-	maxTagKey     = 128
-	maxTagValue   = 256
 )
 
 func checkTags(tags []types.Tag, limit int) error {
@@ -70,23 +68,22 @@ func checkTags(tags []types.Tag, limit int) error {
 		}
 		return refuse(400, "BadRequest", "Bucket tag count cannot be greater than %d", limit)
 	}
-	seen := map[string]bool{}
-	for _, t := range tags {
-		key, value := aws.ToString(t.Key), aws.ToString(t.Value)
-		switch {
-		case key == "" || utf8.RuneCountInString(key) > maxTagKey:
-			return refuse(400, "InvalidTag", "The TagKey you have provided is invalid")
-		case utf8.RuneCountInString(value) > maxTagValue:
-			return refuse(400, "InvalidTag", "The TagValue you have provided is invalid")
-		case strings.HasPrefix(key, "aws:"):
-			return refuse(400, "InvalidTag", "System tags cannot be added/updated by requester")
-		case seen[key]:
-			return refuse(400, "InvalidTag", "Cannot provide multiple Tags with the same key")
-		}
-		seen[key] = true
+	fault := account.CheckTags(account.TagPairs(tags, keyAndValue), limit)
+	if fault == nil {
+		return nil
 	}
-	return nil
+	switch fault.Rule {
+	case account.TagKeyLength:
+		return refuse(400, "InvalidTag", "The TagKey you have provided is invalid")
+	case account.TagValueLength:
+		return refuse(400, "InvalidTag", "The TagValue you have provided is invalid")
+	case account.TagReserved:
+		return refuse(400, "InvalidTag", "System tags cannot be added/updated by requester")
+	}
+	return refuse(400, "InvalidTag", "Cannot provide multiple Tags with the same key")
 }
+
+func keyAndValue(t types.Tag) (key, value *string) { return t.Key, t.Value }
 
 // PutBucketTagging is S3's operation.
 func (s *Service) PutBucketTagging(ctx context.Context, in *s3.PutBucketTaggingInput) (*s3.PutBucketTaggingOutput, error) {

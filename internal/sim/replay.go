@@ -13,7 +13,6 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/state"
-	"github.com/pintle/pintle/internal/state/sweep"
 )
 
 // event is something that happens at a time. Events of one time happen in the order in which they were made.
@@ -129,7 +128,7 @@ func (p *replay) second(ctx context.Context, end time.Time) error {
 	}
 	p.note(end)
 	if end.Equal(end.Truncate(sweepEvery)) {
-		return p.State.Update(ctx, func(tx *state.Tx) error { sweep.Sweep(tx, end); return nil })
+		return p.State.Sweep(ctx, end)
 	}
 	return nil
 }

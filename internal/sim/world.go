@@ -20,6 +20,7 @@ import (
 	"github.com/pintle/pintle/internal/plane"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/store"
 )
 
 const (
@@ -80,10 +81,10 @@ type taskChange struct{ before, after *state.Task }
 // forgetful is a journal that keeps nothing.
 type forgetful struct{}
 
-func (forgetful) Load(context.Context, func(table, key string, data []byte) error) (int64, error) {
+func (forgetful) Since(context.Context, int64, func(store.Change) error) (int64, error) {
 	return 0, nil
 }
-func (forgetful) Write(int64, []state.Change) error { return nil }
+func (forgetful) Write(int64, []store.Change) error { return nil }
 func (forgetful) Close() error                      { return nil }
 
 // newReplay makes a control plane with the scenario's nodes and its service.

@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/aws/smithy-go"
-
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
 // refuse is a refusal with a name of SQS's model; wire knows what Query calls it.
 func refuse(code, format string, args ...any) error {
-	return &smithy.GenericAPIError{Code: code, Message: fmt.Sprintf(format, args...), Fault: smithy.FaultClient}
+	return account.Refuse(code, format, args...)
 }
 
 // invalid and missing are of codes that are in no model: "Common errors" in the API reference, as JSON has them.

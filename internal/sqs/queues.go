@@ -2,16 +2,16 @@ package sqs
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
@@ -62,7 +62,7 @@ func (s *Service) GetQueueUrl(_ context.Context, in *sqs.GetQueueUrlInput) (*sqs
 	if err := checkQueueName(name); err != nil {
 		return nil, err
 	}
-	if owner := aws.ToString(in.QueueOwnerAWSAccountId); owner != "" && owner != s.opts.Account {
+	if owner := aws.ToString(in.QueueOwnerAWSAccountId); owner != "" && owner != s.opts.ID {
 		return nil, errNoQueue
 	}
 	if _, err := s.store.Queue(name); err != nil {
@@ -73,7 +73,7 @@ func (s *Service) GetQueueUrl(_ context.Context, in *sqs.GetQueueUrlInput) (*sqs
 
 // ListQueues lists queues by name.
 func (s *Service) ListQueues(_ context.Context, in *sqs.ListQueuesInput) (*sqs.ListQueuesOutput, error) {
-	urls, next, err := s.page(in.MaxResults, in.NextToken, func(q *queues.Queue) bool {
+	urls, next, err := s.page("ListQueues", in.MaxResults, in.NextToken, func(q *queues.Queue) bool {
 		return strings.HasPrefix(q.Name, aws.ToString(in.QueueNamePrefix))
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Service) ListDeadLetterSourceQueues(_ context.Context, in *sqs.ListDead
 	if err != nil {
 		return nil, err
 	}
-	urls, next, err := s.page(in.MaxResults, in.NextToken, func(source *queues.Queue) bool { return source.DeadLetter == q.Name })
+	urls, next, err := s.page("ListDeadLetterSourceQueues", in.MaxResults, in.NextToken, func(source *queues.Queue) bool { return source.DeadLetter == q.Name })
 	if err != nil {
 		return nil, err
 	}
@@ -101,30 +101,31 @@ func (s *Service) ListDeadLetterSourceQueues(_ context.Context, in *sqs.ListDead
 // maxListed is the most queues of a page.
 const maxListed = 1000
 
+// listing is the pages of an operation that lists queues.
+func listing(operation string, token *string) account.List {
+	return account.List{
+		Kind: "sqs:" + operation,
+		Most: maxListed,
+		BadLimit: func(limit int) error {
+			return invalidValue(limit, "MaxResults", "Must be between 1 and %d, if provided.", maxListed)
+		},
+		BadToken: func() error { return invalidValue(*token, "NextToken", "It is none that was returned.") },
+	}
+}
+
 // page is a page of queues' URLs. Whoever does not say how many get no token: API_ListQueues.
-func (s *Service) page(limit *int32, token *string, keep func(*queues.Queue) bool) (urls []string, next *string, err error) {
-	n := maxListed
-	if limit != nil {
-		if n = int(*limit); n < 1 || n > maxListed {
-			return nil, nil, invalidValue(n, "MaxResults", "Must be between 1 and %d, if provided.", maxListed)
-		}
-	}
-	after, err := base64.RawURLEncoding.DecodeString(aws.ToString(token))
+func (s *Service) page(operation string, limit *int32, token *string, keep func(*queues.Queue) bool) (urls []string, next *string, err error) {
+	all := func(string) iter.Seq[queues.Queue] { return slices.Values(s.store.Queues()) }
+	page, next, err := account.Behind(listing(operation, token), limit, token, all,
+		func(q queues.Queue) string { return q.Name }, func(q queues.Queue) bool { return keep(&q) })
 	if err != nil {
-		return nil, nil, invalidValue(*token, "NextToken", "It is none that was returned.")
+		return nil, nil, err
 	}
-	last := ""
-	for _, q := range s.store.Queues() {
-		if q.Name <= string(after) || !keep(&q) {
-			continue
-		}
-		if len(urls) == n {
-			if limit != nil {
-				next = aws.String(base64.RawURLEncoding.EncodeToString([]byte(last)))
-			}
-			break
-		}
-		urls, last = append(urls, *s.queueURL(q.Name)), q.Name
+	for _, q := range page {
+		urls = append(urls, *s.queueURL(q.Name))
+	}
+	if limit == nil {
+		next = nil
 	}
 	return urls, next, nil
 }
@@ -224,28 +225,24 @@ func (s *Service) PurgeQueue(_ context.Context, in *sqs.PurgeQueueInput) (*sqs.P
 	return &sqs.PurgeQueueOutput{}, nil
 }
 
-// maxTags is the most tags of a queue: API_TagQueue recommends no more, and refuses them.
-const maxTags = 50
-
 // checkTags checks tags that are to be added to others.
 func checkTags(tags, to map[string]string) error {
 	all := maps.Clone(to)
 	if all == nil {
 		all = map[string]string{}
 	}
-	for _, k := range slices.Sorted(maps.Keys(tags)) {
-		if n := utf8.RuneCountInString(k); n < 1 || n > 128 || strings.HasPrefix(strings.ToLower(k), "aws:") {
-			return invalidValue(k, "Tags", "A tag's key has 1 to 128 characters and does not begin with aws:.")
-		}
-		if utf8.RuneCountInString(tags[k]) > 256 {
-			return invalidValue(k, "Tags", "A tag's value has at most 256 characters.")
-		}
-		all[k] = tags[k]
+	maps.Copy(all, tags)
+	fault := account.CheckTags(account.TagMap(all), account.MaxTags)
+	if fault == nil {
+		return nil
 	}
-	if len(all) > maxTags {
-		return invalid("Too many tags added for queue: it would have %d, and can have %d.", len(all), maxTags)
+	switch fault.Rule {
+	case account.TooManyTags:
+		return invalid("Too many tags added for queue: it would have %d, and can have %d.", len(all), account.MaxTags)
+	case account.TagValueLength:
+		return invalidValue(fault.Key, "Tags", "A tag's value has at most %d characters.", account.MaxTagValue)
 	}
-	return nil
+	return invalidValue(fault.Key, "Tags", "A tag's key has 1 to %d characters and does not begin with aws:.", account.MaxTagKey)
 }
 
 // TagQueue adds tags to a queue.

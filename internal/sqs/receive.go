@@ -128,7 +128,7 @@ func (s *Service) message(q *queues.Queue, r *queues.Received, names []types.Mes
 		return out, nil
 	}
 	all := map[string]string{
-		"SenderId": s.opts.Account, "SentTimestamp": strconv.FormatInt(r.Sent, 10),
+		"SenderId": s.opts.ID, "SentTimestamp": strconv.FormatInt(r.Sent, 10),
 		"ApproximateReceiveCount": strconv.Itoa(r.Receives), "ApproximateFirstReceiveTimestamp": strconv.FormatInt(r.First, 10),
 		"MessageGroupId": r.Group, "AWSTraceHeader": m.Trace, "MessageDeduplicationId": m.Dedup,
 		"SequenceNumber": aws.ToString(sequenceNumber(q, r.Seq)),

@@ -8,10 +8,10 @@ import (
 	"encoding/binary"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -19,10 +19,8 @@ import (
 
 // Options say whose queues they are.
 type Options struct {
-	Region   string
-	Account  string
+	account.Account
 	Endpoint string // the URL that queues' URLs begin with
-	Now      func() time.Time
 }
 
 // Service is Amazon SQS for one account in one region.
@@ -35,11 +33,11 @@ type Service struct {
 func New(store *queues.Store, opts Options) *Service { return &Service{store, opts} }
 
 func (s *Service) queueURL(name string) *string {
-	return aws.String(s.opts.Endpoint + "/" + s.opts.Account + "/" + name)
+	return aws.String(s.opts.Endpoint + "/" + s.opts.ID + "/" + name)
 }
 
 func (s *Service) queueArn(name string) string {
-	return "arn:aws:sqs:" + s.opts.Region + ":" + s.opts.Account + ":" + name
+	return s.opts.ARN("sqs", name)
 }
 
 // nameInURL is the name of the queue that a URL is of. Whatever host it names, it is ours: clients reach us under many.
@@ -55,7 +53,7 @@ func (s *Service) nameInURL(queueURL *string) (string, error) {
 	if len(path) < 2 {
 		return "", refuse("InvalidAddress", "The address %s is not valid for this endpoint.", *queueURL)
 	}
-	if path[len(path)-2] != s.opts.Account {
+	if path[len(path)-2] != s.opts.ID {
 		return "", errNoQueue
 	}
 	return path[len(path)-1], nil
@@ -63,8 +61,7 @@ func (s *Service) nameInURL(queueURL *string) (string, error) {
 
 // nameInArn is the name of the queue that an ARN is of; false where it is none of ours.
 func (s *Service) nameInArn(arn string) (string, bool) {
-	name, ok := strings.CutPrefix(arn, s.queueArn(""))
-	return name, ok && name != ""
+	return s.opts.ResourceOf("sqs", "", arn)
 }
 
 // queue is the queue that a call is for.

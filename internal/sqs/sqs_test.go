@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/wire/call"
 )
@@ -26,7 +27,7 @@ func newService(t *testing.T) *Service {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	return New(store, Options{Region: "us-east-1", Account: "000000000000", Endpoint: "http://localhost:4566", Now: now})
+	return New(store, Options{Account: account.New("000000000000", "us-east-1", now), Endpoint: "http://localhost:4566"})
 }
 
 func queue(t *testing.T, s *Service, name string, attributes ...string) *string {

@@ -5,6 +5,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+
+	"github.com/pintle/pintle/internal/store"
 )
 
 // The rows of Application Auto Scaling. They embed the SDK's structs, as those of ECS do.
@@ -85,18 +87,22 @@ func (a *ScalingActivity) Unfinished() bool {
 	return a.StatusCode == types.ScalingActivityStatusCodePending || a.StatusCode == types.ScalingActivityStatusCodeInProgress
 }
 
+// keepActivities is how long scaling activities are shown, of services and of Auto Scaling groups:
+// API_DescribeScalingActivities, and API_DescribeInstanceRefreshes.
+const keepActivities = 6 * 7 * 24 * time.Hour
+
 const unfinished = "unfinished"
 
 // The indexes of the tables of Application Auto Scaling.
 var (
-	ScalingPoliciesByTarget    = Index[ScalingPolicy]{"target", func(p *ScalingPolicy) []string { return []string{p.TargetKey()} }}
-	ScheduledActionsByTarget   = Index[ScheduledAction]{"target", func(a *ScheduledAction) []string { return []string{a.TargetKey()} }}
-	ScalingActivitiesByTarget  = Index[ScalingActivity]{"target", func(a *ScalingActivity) []string { return []string{a.TargetKey()} }}
-	scalingActivitiesByOutcome = Index[ScalingActivity]{"outcome", func(a *ScalingActivity) []string {
+	ScalingPoliciesByTarget    = Index[ScalingPolicy]{Name: "target", Value: func(p *ScalingPolicy) string { return p.TargetKey() }}
+	ScheduledActionsByTarget   = Index[ScheduledAction]{Name: "target", Value: func(a *ScheduledAction) string { return a.TargetKey() }}
+	ScalingActivitiesByTarget  = Index[ScalingActivity]{Name: "target", Value: func(a *ScalingActivity) string { return a.TargetKey() }}
+	scalingActivitiesByOutcome = Index[ScalingActivity]{Name: "outcome", Value: func(a *ScalingActivity) string {
 		if a.Unfinished() {
-			return []string{unfinished}
+			return unfinished
 		}
-		return nil
+		return ""
 	}}
 )
 
@@ -109,14 +115,16 @@ func (v *View) UnfinishedScalingActivities() (out []*ScalingActivity) {
 }
 
 var (
-	scalableTargets = &def[ScalableTarget]{name: "scalable_targets", keyOf: (*ScalableTarget).Key}
+	scalableTargets = &store.Definition[ScalableTarget]{Name: "scalable_targets", Key: (*ScalableTarget).Key}
 
-	scalingPolicies = &def[ScalingPolicy]{name: "scaling_policies", keyOf: (*ScalingPolicy).Key, indexes: []Index[ScalingPolicy]{ScalingPoliciesByTarget}}
+	scalingPolicies = &store.Definition[ScalingPolicy]{Name: "scaling_policies", Key: (*ScalingPolicy).Key, Indexes: []Index[ScalingPolicy]{ScalingPoliciesByTarget}}
 
-	scheduledActions = &def[ScheduledAction]{name: "scheduled_actions", keyOf: (*ScheduledAction).Key, indexes: []Index[ScheduledAction]{ScheduledActionsByTarget}}
+	scheduledActions = &store.Definition[ScheduledAction]{Name: "scheduled_actions", Key: (*ScheduledAction).Key, Indexes: []Index[ScheduledAction]{ScheduledActionsByTarget}}
 
-	scalingActivities = &def[ScalingActivity]{
-		name: "scaling_activities", keyOf: func(a *ScalingActivity) string { return aws.ToString(a.ActivityId) },
-		indexes: []Index[ScalingActivity]{ScalingActivitiesByTarget, scalingActivitiesByOutcome},
+	scalingActivities = &store.Definition[ScalingActivity]{
+		Name:     "scaling_activities",
+		Key:      func(a *ScalingActivity) string { return aws.ToString(a.ActivityId) },
+		Indexes:  []Index[ScalingActivity]{ScalingActivitiesByTarget, scalingActivitiesByOutcome},
+		Lifetime: store.KeepLatest(keepActivities, func(a *ScalingActivity) *time.Time { return a.StartTime }),
 	}
 )

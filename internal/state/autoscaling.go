@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/google/uuid"
+
+	"github.com/pintle/pintle/internal/store"
 )
 
 // The rows of EC2 Auto Scaling. They embed the SDK's structs, as those of ECS do.
@@ -249,22 +251,30 @@ func (tx *Tx) Leave(g *AutoScalingGroup, i *Instance, cause string, now time.Tim
 
 // The indexes of the tables of EC2 Auto Scaling.
 var (
-	GroupPoliciesByGroup   = Index[GroupPolicy]{"group", func(p *GroupPolicy) []string { return given(p.AutoScalingGroupName) }}
-	GroupActionsByGroup    = Index[GroupAction]{"group", func(a *GroupAction) []string { return given(a.AutoScalingGroupName) }}
-	GroupRefreshesByGroup  = Index[GroupRefresh]{"group", func(r *GroupRefresh) []string { return given(r.AutoScalingGroupName) }}
-	GroupActivitiesByGroup = Index[GroupActivity]{"group", func(a *GroupActivity) []string { return given(a.AutoScalingGroupName) }}
+	GroupPoliciesByGroup   = Index[GroupPolicy]{Name: "group", Value: func(p *GroupPolicy) string { return aws.ToString(p.AutoScalingGroupName) }}
+	GroupActionsByGroup    = Index[GroupAction]{Name: "group", Value: func(a *GroupAction) string { return aws.ToString(a.AutoScalingGroupName) }}
+	GroupRefreshesByGroup  = Index[GroupRefresh]{Name: "group", Value: func(r *GroupRefresh) string { return aws.ToString(r.AutoScalingGroupName) }}
+	GroupActivitiesByGroup = Index[GroupActivity]{Name: "group", Value: func(a *GroupActivity) string { return aws.ToString(a.AutoScalingGroupName) }}
 )
 
 var (
-	autoScalingGroups = &def[AutoScalingGroup]{name: "auto_scaling_groups", keyOf: (*AutoScalingGroup).Name}
+	autoScalingGroups = &store.Definition[AutoScalingGroup]{Name: "auto_scaling_groups", Key: (*AutoScalingGroup).Name}
 
-	groupPolicies = &def[GroupPolicy]{name: "group_policies", keyOf: (*GroupPolicy).Key, indexes: []Index[GroupPolicy]{GroupPoliciesByGroup}}
+	groupPolicies = &store.Definition[GroupPolicy]{Name: "group_policies", Key: (*GroupPolicy).Key, Indexes: []Index[GroupPolicy]{GroupPoliciesByGroup}}
 
-	groupActions = &def[GroupAction]{name: "group_actions", keyOf: (*GroupAction).Key, indexes: []Index[GroupAction]{GroupActionsByGroup}}
+	groupActions = &store.Definition[GroupAction]{Name: "group_actions", Key: (*GroupAction).Key, Indexes: []Index[GroupAction]{GroupActionsByGroup}}
 
-	groupRefreshes = &def[GroupRefresh]{name: "group_refreshes", keyOf: (*GroupRefresh).ID, indexes: []Index[GroupRefresh]{GroupRefreshesByGroup}}
+	groupRefreshes = &store.Definition[GroupRefresh]{
+		Name:     "group_refreshes",
+		Key:      (*GroupRefresh).ID,
+		Indexes:  []Index[GroupRefresh]{GroupRefreshesByGroup},
+		Lifetime: store.KeepLatest(keepActivities, func(r *GroupRefresh) *time.Time { return r.StartTime }),
+	}
 
-	groupActivities = &def[GroupActivity]{
-		name: "group_activities", keyOf: func(a *GroupActivity) string { return aws.ToString(a.ActivityId) }, indexes: []Index[GroupActivity]{GroupActivitiesByGroup},
+	groupActivities = &store.Definition[GroupActivity]{
+		Name:     "group_activities",
+		Key:      func(a *GroupActivity) string { return aws.ToString(a.ActivityId) },
+		Indexes:  []Index[GroupActivity]{GroupActivitiesByGroup},
+		Lifetime: store.KeepLatest(keepActivities, func(a *GroupActivity) *time.Time { return a.StartTime }),
 	}
 )

@@ -3,22 +3,29 @@ package state
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/store/sqlite"
 )
 
 // BenchmarkUpdate commits one task a transaction, durably.
 func BenchmarkUpdate(b *testing.B) {
 	for _, clients := range []int{1, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
-			j, err := OpenSQLite(context.Background(), b.TempDir())
+			j, err := sqlite.Open(context.Background(), b.TempDir())
 			if err != nil {
 				b.Fatal(err)
 			}
-			s := open(b, j)
+			s, err := Open(context.Background(), j)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { s.Close() })
 			b.ReportAllocs()
 			b.SetParallelism(clients)
 			var n atomic.Int64
@@ -39,7 +46,7 @@ func BenchmarkOpen(b *testing.B) {
 	for _, rows := range []int{1000, 10000} {
 		b.Run(fmt.Sprintf("tasks=%d", rows), func(b *testing.B) {
 			dir := b.TempDir()
-			j, err := OpenSQLite(context.Background(), dir)
+			j, err := sqlite.Open(context.Background(), dir)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -55,7 +62,7 @@ func BenchmarkOpen(b *testing.B) {
 			})
 			s.Close()
 			for b.Loop() {
-				j, err := OpenSQLite(context.Background(), dir)
+				j, err := sqlite.Open(context.Background(), dir)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -75,4 +82,79 @@ func benchTask(n int64) *Task {
 	t.Containers = []types.Container{{Name: aws.String("main"), TaskArn: &arn, Image: aws.String("image"), LastStatus: aws.String("PENDING"), Cpu: aws.String("1024"), Memory: aws.String("2048")}}
 	t.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("main"), Command: []string{"a", "b"}}}}
 	return t
+}
+
+// BenchmarkGet reads 100 tasks by their ARNs out of 50,000, as DescribeTasks does.
+func BenchmarkGet(b *testing.B) {
+	s := benchStore(b, 50_000)
+	b.ReportAllocs()
+	n := int64(0)
+	for b.Loop() {
+		v := s.View()
+		for range 100 {
+			if v.Tasks.Get(*benchTask(n % 50_000).TaskArn) == nil {
+				b.Fatal("it is not there")
+			}
+			n += 7919
+		}
+	}
+}
+
+// BenchmarkList lists the tasks of each of 500 instances, 100 of each.
+func BenchmarkList(b *testing.B) {
+	s := benchStore(b, 50_000)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		n := 0
+		for range s.View().Tasks.By(TasksByInstance, fmt.Sprintf("i-%d", i%500)) {
+			n++
+		}
+		if n != 100 {
+			b.Fatalf("%d tasks", n)
+		}
+	}
+}
+
+// BenchmarkMemory reports what tasks take in memory, read from the journal as after a restart.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		s := benchStore(b, 50_000)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB")
+		runtime.KeepAlive(s)
+		s.Close()
+	}
+}
+
+// benchStore is a store with tasks, opened again after they were put.
+func benchStore(b *testing.B, tasks int) *Store {
+	dir := b.TempDir()
+	open := func() *Store {
+		j, err := sqlite.Open(context.Background(), dir)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s, err := Open(context.Background(), j)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return s
+	}
+	s := open()
+	update(b, s, func(tx *Tx) error {
+		for i := range tasks {
+			tx.Tasks.Put(benchTask(int64(i)))
+		}
+		return nil
+	})
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	s = open()
+	b.Cleanup(func() { s.Close() })
+	return s
 }

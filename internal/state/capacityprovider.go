@@ -5,6 +5,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/store"
 )
 
 // CapacityProvider is a capacity provider of the account. FARGATE and FARGATE_SPOT, which are always there, have no row.
@@ -14,7 +16,7 @@ type CapacityProvider struct {
 	LowSince *time.Time `json:",omitzero"`
 }
 
-var capacityProviders = &def[CapacityProvider]{
-	name:  "capacity_providers",
-	keyOf: func(p *CapacityProvider) string { return aws.ToString(p.CapacityProviderArn) },
+var capacityProviders = &store.Definition[CapacityProvider]{
+	Name: "capacity_providers",
+	Key:  func(p *CapacityProvider) string { return aws.ToString(p.CapacityProviderArn) },
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/pintle/pintle/internal/store"
 )
 
 // The rows of Amazon CloudWatch. Metrics themselves are in the metric store.
@@ -224,6 +226,13 @@ func (tx *Tx) SetAlarmState(a *Alarm, s AlarmState, now time.Time) *Alarm {
 	return a
 }
 
+// mustEncode stops on an error that only a type that JSON does not have can cause.
+func mustEncode(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
 func historyState(s AlarmState) map[string]any {
 	m := map[string]any{"stateValue": s.Value, "stateReason": s.Reason}
 	if json.Valid([]byte(s.Data)) {
@@ -235,7 +244,7 @@ func historyState(s AlarmState) map[string]any {
 // AddAlarmHistory keeps an item of an alarm's history. What data holds becomes JSON.
 func (tx *Tx) AddAlarmHistory(a *Alarm, kind types.HistoryItemType, summary string, data any, now time.Time) {
 	b, err := json.Marshal(data)
-	must(err)
+	mustEncode(err)
 	name := a.Name()
 	for n := 0; ; n++ {
 		row := &AlarmHistory{Number: now.UnixMicro() + int64(n), Item: types.AlarmHistoryItem{
@@ -280,7 +289,7 @@ func (d *AnomalyDetector) Key() string {
 		source = sorted
 	}
 	b, err := json.Marshal(source)
-	must(err)
+	mustEncode(err)
 	return string(b)
 }
 
@@ -319,15 +328,23 @@ func (d *AnomalyDetector) isFor(queries []types.MetricDataQuery, q types.MetricD
 	})
 }
 
+// keepHistory is how long CloudWatch keeps an alarm's history: API_DescribeAlarmHistory.
+const keepHistory = 30 * 24 * time.Hour
+
 // AlarmHistoryByAlarm finds the history of an alarm by its name.
-var AlarmHistoryByAlarm = Index[AlarmHistory]{"alarm", func(h *AlarmHistory) []string { return given(h.Item.AlarmName) }}
+var AlarmHistoryByAlarm = Index[AlarmHistory]{Name: "alarm", Value: func(h *AlarmHistory) string { return aws.ToString(h.Item.AlarmName) }}
 
 var (
-	alarmHistory = &def[AlarmHistory]{name: "alarm_history", keyOf: (*AlarmHistory).Key, indexes: []Index[AlarmHistory]{AlarmHistoryByAlarm}}
+	alarmHistory = &store.Definition[AlarmHistory]{
+		Name:     "alarm_history",
+		Key:      (*AlarmHistory).Key,
+		Indexes:  []Index[AlarmHistory]{AlarmHistoryByAlarm},
+		Lifetime: store.KeepLatest(keepHistory, func(h *AlarmHistory) *time.Time { return h.Item.Timestamp }),
+	}
 
-	alarms = &def[Alarm]{name: "alarms", keyOf: (*Alarm).Name}
+	alarms = &store.Definition[Alarm]{Name: "alarms", Key: (*Alarm).Name}
 
-	anomalyDetectors = &def[AnomalyDetector]{name: "anomaly_detectors", keyOf: (*AnomalyDetector).Key}
+	anomalyDetectors = &store.Definition[AnomalyDetector]{Name: "anomaly_detectors", Key: (*AnomalyDetector).Key}
 
-	dashboards = &def[Dashboard]{name: "dashboards", keyOf: func(d *Dashboard) string { return d.Name }}
+	dashboards = &store.Definition[Dashboard]{Name: "dashboards", Key: func(d *Dashboard) string { return d.Name }}
 )

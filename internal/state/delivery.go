@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pintle/pintle/internal/delivery"
+	"github.com/pintle/pintle/internal/store"
 )
 
 // Delivery is a debt: an alarm's action, the notice of a lifecycle hook, or metrics from the lines of a log.
@@ -22,7 +23,7 @@ type Delivery struct {
 	Moved time.Time `json:",omitzero"`
 }
 
-var deliveries = &def[Delivery]{name: "deliveries", keyOf: func(d *Delivery) string { return d.ID }}
+var deliveries = &store.Definition[Delivery]{Name: "deliveries", Key: func(d *Delivery) string { return d.ID }}
 
 // Owe writes down a debt, and returns its row. Its ID, Since and Due are made here.
 func (tx *Tx) Owe(d Delivery, now time.Time) *Delivery {

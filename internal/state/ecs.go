@@ -1,11 +1,14 @@
 package state
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/store"
 )
 
 // The rows of Amazon ECS. Each embeds the SDK's struct, so that what a client sent is kept and given
@@ -137,56 +140,84 @@ func (s *AccountSetting) Key() string {
 
 // The indexes of the ECS tables.
 var (
-	TasksByCluster = Index[Task]{"cluster", func(t *Task) []string {
-		return []string{ClusterStatus(aws.ToString(t.ClusterArn), aws.ToString(t.DesiredStatus))}
+	TasksByCluster = Index[Task]{Name: "cluster", Value: func(t *Task) string {
+		return ClusterStatus(aws.ToString(t.ClusterArn), aws.ToString(t.DesiredStatus))
 	}}
-	TasksByInstance = Index[Task]{"instance", func(t *Task) []string { return given(t.ContainerInstanceArn) }}
+	TasksByInstance = Index[Task]{Name: "instance", Value: func(t *Task) string { return aws.ToString(t.ContainerInstanceArn) }}
 	// TasksByLastStatus finds what waits for placement, or for its end to be forgotten.
-	TasksByLastStatus = Index[Task]{"last_status", func(t *Task) []string { return given(t.LastStatus) }}
+	TasksByLastStatus = Index[Task]{Name: "last_status", Value: func(t *Task) string { return aws.ToString(t.LastStatus) }}
 
-	InstancesByCluster = Index[ContainerInstance]{"cluster", func(c *ContainerInstance) []string { return []string{c.ClusterArn} }}
+	InstancesByCluster = Index[ContainerInstance]{Name: "cluster", Value: func(c *ContainerInstance) string { return c.ClusterArn }}
 	// InstancesByMachine finds what an EC2 instance has registered.
-	InstancesByMachine = Index[ContainerInstance]{"machine", func(c *ContainerInstance) []string { return given(c.Ec2InstanceId) }}
+	InstancesByMachine = Index[ContainerInstance]{Name: "machine", Value: func(c *ContainerInstance) string { return aws.ToString(c.Ec2InstanceId) }}
 
-	TaskDefinitionsByFamily = Index[TaskDefinition]{"family", func(t *TaskDefinition) []string { return given(t.Family) }}
+	TaskDefinitionsByFamily = Index[TaskDefinition]{Name: "family", Value: func(t *TaskDefinition) string { return aws.ToString(t.Family) }}
 )
 
 // ClusterStatus is the value of TasksByCluster: the tasks of a cluster with a desired status.
 func ClusterStatus(clusterArn, desiredStatus string) string { return clusterArn + " " + desiredStatus }
 
-func given(s *string) []string {
-	if s == nil {
+// keepEnded is how long ECS shows what has ended.
+const keepEnded = time.Hour
+
+// unusedDefinitions are those whose deletion was asked for, and that no task and no service names any more.
+func unusedDefinitions(t Table[TaskDefinition], _ time.Time) []string {
+	doomed := map[string]bool{}
+	for td := range t.All() {
+		if td.Status == types.TaskDefinitionStatusDeleteInProgress {
+			doomed[*td.TaskDefinitionArn] = true
+		}
+	}
+	if len(doomed) == 0 {
 		return nil
 	}
-	return []string{*s}
+	for task := range tasks.In(t.View()).All() {
+		delete(doomed, aws.ToString(task.TaskDefinitionArn))
+	}
+	for s := range services.In(t.View()).All() {
+		for _, d := range s.Deployments { // which may have to start a task of it again
+			delete(doomed, aws.ToString(d.TaskDefinition))
+		}
+		for _, set := range s.TaskSets {
+			delete(doomed, aws.ToString(set.TaskDefinition))
+		}
+	}
+	return slices.Collect(maps.Keys(doomed))
 }
 
 var (
-	accountSettings = &def[AccountSetting]{name: "account_settings", keyOf: (*AccountSetting).Key}
+	accountSettings = &store.Definition[AccountSetting]{Name: "account_settings", Key: (*AccountSetting).Key}
 
-	clusters = &def[Cluster]{name: "clusters", keyOf: func(c *Cluster) string { return aws.ToString(c.ClusterArn) }}
+	clusters = &store.Definition[Cluster]{Name: "clusters", Key: func(c *Cluster) string { return aws.ToString(c.ClusterArn) }}
 
-	containerInstances = &def[ContainerInstance]{
-		name:    "container_instances",
-		keyOf:   func(c *ContainerInstance) string { return aws.ToString(c.ContainerInstanceArn) },
-		indexes: []Index[ContainerInstance]{InstancesByCluster, InstancesByMachine},
-		revise:  func(before, after *ContainerInstance) { after.Version = before.Version + 1 },
+	containerInstances = &store.Definition[ContainerInstance]{
+		Name:     "container_instances",
+		Key:      func(c *ContainerInstance) string { return aws.ToString(c.ContainerInstanceArn) },
+		Indexes:  []Index[ContainerInstance]{InstancesByCluster, InstancesByMachine},
+		Lifetime: store.KeepFor(keepEnded, func(c *ContainerInstance) *time.Time { return c.DeregisteredAt }),
+		Revise:   func(before, after *ContainerInstance) { after.Version = before.Version + 1 },
 	}
 
-	idempotencyTokens = &def[IdempotencyToken]{name: "idempotency_tokens", keyOf: func(t *IdempotencyToken) string { return t.Token }}
-
-	taskDefinitions = &def[TaskDefinition]{
-		name:    "task_definitions",
-		keyOf:   func(t *TaskDefinition) string { return aws.ToString(t.TaskDefinitionArn) },
-		indexes: []Index[TaskDefinition]{TaskDefinitionsByFamily},
+	idempotencyTokens = &store.Definition[IdempotencyToken]{
+		Name:     "idempotency_tokens",
+		Key:      func(t *IdempotencyToken) string { return t.Token },
+		Lifetime: store.KeepFor(0, func(t *IdempotencyToken) *time.Time { return &t.Expires }),
 	}
 
-	taskFamilies = &def[TaskFamily]{name: "task_families", keyOf: func(f *TaskFamily) string { return f.Family }}
+	taskDefinitions = &store.Definition[TaskDefinition]{
+		Name:     "task_definitions",
+		Key:      func(t *TaskDefinition) string { return aws.ToString(t.TaskDefinitionArn) },
+		Indexes:  []Index[TaskDefinition]{TaskDefinitionsByFamily},
+		Lifetime: unusedDefinitions,
+	}
 
-	tasks = &def[Task]{
-		name:    "tasks",
-		keyOf:   func(t *Task) string { return aws.ToString(t.TaskArn) },
-		indexes: []Index[Task]{TasksByCluster, TasksByInstance, TasksByLastStatus, TasksByService},
-		revise:  func(before, after *Task) { after.Version = before.Version + 1 },
+	taskFamilies = &store.Definition[TaskFamily]{Name: "task_families", Key: func(f *TaskFamily) string { return f.Family }}
+
+	tasks = &store.Definition[Task]{
+		Name:     "tasks",
+		Key:      func(t *Task) string { return aws.ToString(t.TaskArn) },
+		Indexes:  []Index[Task]{TasksByCluster, TasksByInstance, TasksByLastStatus, TasksByService},
+		Lifetime: store.KeepForBy(TasksByLastStatus, "STOPPED", keepEnded, func(t *Task) *time.Time { return t.StoppedAt }),
+		Revise:   func(before, after *Task) { after.Version = before.Version + 1 },
 	}
 )

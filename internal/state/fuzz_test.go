@@ -1,13 +1,18 @@
 package state
 
 import (
+	"github.com/go-json-experiment/json"
+
+	"github.com/pintle/pintle/internal/store"
+	"github.com/pintle/pintle/internal/store/journaltest"
+
 	"context"
 	"testing"
 )
 
 // FuzzReplay opens a journal that holds whatever a disk may hold: it is refused or read, never more.
 func FuzzReplay(f *testing.F) {
-	row, err := encode(benchTask(1))
+	row, err := json.Marshal(benchTask(1))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -15,8 +20,10 @@ func FuzzReplay(f *testing.F) {
 	f.Add("clusters", "arn:cluster/a", []byte(`{"ClusterArn":"arn:cluster/a"}`))
 	f.Add("container_instances", "i", []byte(`{"ContainerInstanceArn":"i","GPUs":[{"ID":"g"}]}`))
 	f.Fuzz(func(t *testing.T, table, key string, data []byte) {
-		j := newMemory()
-		j.rows[[2]string{table, key}] = data
+		j := journaltest.NewMemory(nil)
+		if err := j.Write(1, []store.Change{{Table: table, Key: key, Data: data}}); err != nil {
+			t.Fatal(err)
+		}
 		s, err := Open(context.Background(), j)
 		if err != nil {
 			return
@@ -24,7 +31,7 @@ func FuzzReplay(f *testing.F) {
 		defer s.Close()
 		v := s.View()
 		for row := range v.Tasks.All() {
-			if again, err := encode(row); err != nil || len(again) == 0 {
+			if again, err := json.Marshal(row); err != nil || len(again) == 0 {
 				t.Fatalf("a row that was read cannot be written: %v", err)
 			}
 		}

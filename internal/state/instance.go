@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	autoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/pintle/pintle/internal/store"
 )
 
 // The rows of EC2. They embed the SDK's structs, as those of ECS do.
@@ -155,26 +157,32 @@ func NewInstance(data *types.ResponseLaunchTemplateData, zone string, now time.T
 	return i
 }
 
+// keepTerminated is how long EC2 shows an instance that was terminated.
+const keepTerminated = time.Hour
+
 // Indexes of the tables of EC2.
 var (
 	// InstancesByGroup finds the instances of an Auto Scaling group, those that have gone for good excepted.
-	InstancesByGroup = Index[Instance]{"group", func(i *Instance) []string {
+	InstancesByGroup = Index[Instance]{Name: "group", Value: func(i *Instance) string {
 		if i.Member == nil {
-			return nil
+			return ""
 		}
-		return []string{i.Member.Group}
+		return i.Member.Group
 	}}
 	// InstancesByState finds instances by the name of their state.
-	InstancesByState      = Index[Instance]{"state", func(i *Instance) []string { return []string{string(i.State.Name)} }}
-	launchTemplatesByName = Index[LaunchTemplate]{"name", func(t *LaunchTemplate) []string { return given(t.LaunchTemplateName) }}
+	InstancesByState      = Index[Instance]{Name: "state", Value: func(i *Instance) string { return string(i.State.Name) }}
+	launchTemplatesByName = Index[LaunchTemplate]{Name: "name", Value: func(t *LaunchTemplate) string { return aws.ToString(t.LaunchTemplateName) }}
 )
 
 var (
-	instances = &def[Instance]{
-		name: "instances", keyOf: func(i *Instance) string { return aws.ToString(i.InstanceId) }, indexes: []Index[Instance]{InstancesByGroup, InstancesByState},
+	instances = &store.Definition[Instance]{
+		Name:     "instances",
+		Key:      func(i *Instance) string { return aws.ToString(i.InstanceId) },
+		Indexes:  []Index[Instance]{InstancesByGroup, InstancesByState},
+		Lifetime: store.KeepForBy(InstancesByState, string(types.InstanceStateNameTerminated), keepTerminated, func(i *Instance) *time.Time { return i.TerminatedAt }),
 	}
 
-	launchTemplates = &def[LaunchTemplate]{
-		name: "launch_templates", keyOf: func(t *LaunchTemplate) string { return aws.ToString(t.LaunchTemplateId) }, indexes: []Index[LaunchTemplate]{launchTemplatesByName},
+	launchTemplates = &store.Definition[LaunchTemplate]{
+		Name: "launch_templates", Key: func(t *LaunchTemplate) string { return aws.ToString(t.LaunchTemplateId) }, Indexes: []Index[LaunchTemplate]{launchTemplatesByName},
 	}
 )

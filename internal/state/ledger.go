@@ -37,7 +37,7 @@ func newLedger() *ledger {
 	return &ledger{accounts: map[string]*account{}, touched: map[string][]string{}}
 }
 
-// Change is Observer's.
+// Change implements store.Observer.
 func (l *ledger) Change(before, after any) {
 	switch row := pick(before, after).(type) {
 	case *Task:
@@ -100,10 +100,10 @@ func drawn(before, after *Task) []string {
 	return out
 }
 
-// check refuses what must never be. It looks only at instances that the transaction drew on: an
+// Check refuses what must never be. It looks only at instances that the transaction drew on: an
 // instance that shrinks below what it owes (a device that broke) is not its tasks' fault.
-func (l *ledger) check() error {
-	defer l.forget()
+func (l *ledger) Check() error {
+	defer l.Undone()
 	for arn, gpus := range l.touched {
 		a, ok := l.accounts[arn]
 		if !ok {
@@ -116,8 +116,8 @@ func (l *ledger) check() error {
 	return nil
 }
 
-// forget ends the transaction's part in the ledger.
-func (l *ledger) forget() { clear(l.touched) }
+// Undone ends the transaction's part in the ledger.
+func (l *ledger) Undone() { clear(l.touched) }
 
 func (a *account) check(drawn []string) error {
 	for port, n := range a.ports {

@@ -8,6 +8,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/store/journaltest"
+	"github.com/pintle/pintle/internal/store/sqlite"
 )
 
 // TestABrokenGPU: it is given to no task; one that has it already may be written again, and be stopped; and
@@ -15,7 +18,7 @@ import (
 func TestABrokenGPU(t *testing.T) {
 	dir := t.TempDir()
 	reopen := func() *Store {
-		journal, err := OpenSQLite(t.Context(), dir)
+		journal, err := sqlite.Open(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,5 +77,90 @@ func TestABrokenGPU(t *testing.T) {
 	}
 	if err := put(node(nil), task("third", "bad")); err != nil {
 		t.Errorf("once it is well: %v", err)
+	}
+}
+
+func instance(name string, cpu, memory int64) *ContainerInstance {
+	return &ContainerInstance{
+		ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String(name)},
+		ClusterArn:        "arn:cluster/c",
+		Capacity:          Resources{CPU: cpu, MemoryMiB: memory},
+	}
+}
+
+func task(name, instance, status string, held Resources, gpus ...string) *Task {
+	t := &Task{Task: types.Task{
+		TaskArn: aws.String(name), ClusterArn: aws.String("arn:cluster/c"), ContainerInstanceArn: aws.String(instance),
+		LastStatus: aws.String(status), DesiredStatus: aws.String(status),
+	}, Reserved: held}
+	for _, id := range gpus {
+		t.GPUs = append(t.GPUs, HeldGPU{Container: "main", ID: id, Milli: 1000})
+	}
+	return t
+}
+
+func TestTheLedgerRefuses(t *testing.T) {
+	small := Resources{CPU: 100, MemoryMiB: 100}
+	cases := []struct {
+		name string
+		task *Task
+		want string // "" is accepted
+	}{
+		{"a free GPU", task("t2", "i", "RUNNING", small, "GPU-2"), ""},
+		{"a GPU that another task holds", task("t2", "i", "RUNNING", small, "GPU-1"), "GPU GPU-1"},
+		{"a GPU twice in one task", task("t2", "i", "RUNNING", small, "GPU-2", "GPU-2"), "GPU GPU-2"},
+		{"a held GPU, by a task that has stopped", task("t2", "i", "STOPPED", small, "GPU-1"), ""},
+		{"the GPU of the same name elsewhere", task("t2", "other", "RUNNING", small, "GPU-1"), ""},
+		{"too much CPU", task("t2", "i", "RUNNING", Resources{CPU: 925}), "1025 CPU units"},
+		{"too much memory", task("t2", "i", "RUNNING", Resources{MemoryMiB: 925}), "1025 MiB"},
+		{"a port that is held", task("t2", "i", "RUNNING", Resources{PortsTCP: []uint16{80}}), "port 80"},
+		{"the same port over UDP", task("t2", "i", "RUNNING", Resources{PortsUDP: []uint16{80}}), ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := openMemory(t)
+			update(t, s, func(tx *Tx) error {
+				tx.ContainerInstances.Put(instance("i", 1024, 1024))
+				tx.ContainerInstances.Put(instance("other", 1024, 1024))
+				tx.Tasks.Put(task("t1", "i", "RUNNING", Resources{CPU: 100, MemoryMiB: 100, PortsTCP: []uint16{80}}, "GPU-1"))
+				return nil
+			})
+			err := s.Update(context.Background(), func(tx *Tx) error { tx.Tasks.Put(c.task); return nil })
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Fatalf("got error %v, want %q", err, c.want)
+			}
+			if c.want != "" && s.View().Tasks.Get("t2") != nil {
+				t.Fatal("the refused task is there")
+			}
+		})
+	}
+}
+
+func TestTheLedgerLetsATaskOnAShrunkInstanceGoOn(t *testing.T) {
+	s := openMemory(t)
+	held := Resources{CPU: 1000, MemoryMiB: 100}
+	update(t, s, func(tx *Tx) error {
+		tx.ContainerInstances.Put(instance("i", 1024, 1024))
+		tx.Tasks.Put(task("t", "i", "PENDING", held))
+		return nil
+	})
+	update(t, s, func(tx *Tx) error { tx.ContainerInstances.Put(instance("i", 512, 1024)); return nil })
+	update(t, s, func(tx *Tx) error { tx.Tasks.Put(task("t", "i", "RUNNING", held)); return nil })
+}
+
+func openMemory(t testing.TB) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), journaltest.NewMemory(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func update(t testing.TB, s *Store, fn func(*Tx) error) {
+	t.Helper()
+	if err := s.Update(context.Background(), fn); err != nil {
+		t.Fatal(err)
 	}
 }

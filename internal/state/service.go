@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/store"
 )
 
 // The rows of ECS services.
@@ -129,33 +131,73 @@ type ServiceRevision struct {
 // The indexes of the service tables.
 var (
 	// TasksByService finds the tasks of a service, the ended ones only until it has taken note of their end.
-	TasksByService = Index[Task]{"service", func(t *Task) []string {
+	TasksByService = Index[Task]{Name: "service", Value: func(t *Task) string {
 		if t.ServiceArn == "" || t.Noted {
-			return nil
+			return ""
 		}
-		return []string{t.ServiceArn}
+		return t.ServiceArn
 	}}
 
-	ServicesByCluster = Index[Service]{"cluster", func(s *Service) []string { return given(s.ClusterArn) }}
+	ServicesByCluster = Index[Service]{Name: "cluster", Value: func(s *Service) string { return aws.ToString(s.ClusterArn) }}
 
-	ServiceDeploymentsByService = Index[ServiceDeployment]{"service", func(d *ServiceDeployment) []string { return given(d.ServiceArn) }}
+	ServiceDeploymentsByService = Index[ServiceDeployment]{Name: "service", Value: func(d *ServiceDeployment) string { return aws.ToString(d.ServiceArn) }}
 )
 
+// keepDeployments is how long ECS lists a deployment: API_ListServiceDeployments.
+const keepDeployments = 90 * 24 * time.Hour
+
+// oldDeployments are those of services that were forgotten, and others when they are old and their service has come past them.
+func oldDeployments(t Table[ServiceDeployment], now time.Time) (over []string) {
+	services := services.In(t.View())
+	for d := range t.All() {
+		s := services.Get(aws.ToString(d.ServiceArn))
+		old := d.FinishedAt != nil && now.Sub(*d.FinishedAt) > keepDeployments
+		if s == nil || old && !s.deploys(d) {
+			over = append(over, *d.ServiceDeploymentArn)
+		}
+	}
+	return over
+}
+
+// deploys reports whether a deployment, or its revision, is one of the service's that count.
+func (s *Service) deploys(d *ServiceDeployment) bool {
+	return slices.ContainsFunc(s.Deployments, func(own Deployment) bool {
+		return own.ServiceDeploymentArn == *d.ServiceDeploymentArn || own.ServiceRevisionArn == *d.TargetServiceRevision.Arn
+	})
+}
+
+// unusedRevisions are those whose deployments were forgotten.
+func unusedRevisions(t Table[ServiceRevision], _ time.Time) (over []string) {
+	deployed := map[string]bool{}
+	for d := range serviceDeployments.In(t.View()).All() {
+		deployed[*d.TargetServiceRevision.Arn] = true
+	}
+	for r := range t.All() {
+		if !deployed[*r.ServiceRevisionArn] {
+			over = append(over, *r.ServiceRevisionArn)
+		}
+	}
+	return over
+}
+
 var (
-	services = &def[Service]{
-		name:    "services",
-		keyOf:   func(s *Service) string { return aws.ToString(s.ServiceArn) },
-		indexes: []Index[Service]{ServicesByCluster},
+	services = &store.Definition[Service]{
+		Name:     "services",
+		Key:      func(s *Service) string { return aws.ToString(s.ServiceArn) },
+		Indexes:  []Index[Service]{ServicesByCluster},
+		Lifetime: store.KeepFor(keepEnded, func(s *Service) *time.Time { return s.EndedAt }),
 	}
 
-	serviceDeployments = &def[ServiceDeployment]{
-		name:    "service_deployments",
-		keyOf:   func(d *ServiceDeployment) string { return aws.ToString(d.ServiceDeploymentArn) },
-		indexes: []Index[ServiceDeployment]{ServiceDeploymentsByService},
+	serviceDeployments = &store.Definition[ServiceDeployment]{
+		Name:     "service_deployments",
+		Key:      func(d *ServiceDeployment) string { return aws.ToString(d.ServiceDeploymentArn) },
+		Indexes:  []Index[ServiceDeployment]{ServiceDeploymentsByService},
+		Lifetime: oldDeployments,
 	}
 
-	serviceRevisions = &def[ServiceRevision]{
-		name:  "service_revisions",
-		keyOf: func(r *ServiceRevision) string { return aws.ToString(r.ServiceRevisionArn) },
+	serviceRevisions = &store.Definition[ServiceRevision]{
+		Name:     "service_revisions",
+		Key:      func(r *ServiceRevision) string { return aws.ToString(r.ServiceRevisionArn) },
+		Lifetime: unusedRevisions,
 	}
 )

@@ -1,11 +1,14 @@
 package state
 
-import "github.com/hashicorp/go-memdb"
+import (
+	"context"
+
+	"github.com/pintle/pintle/internal/store"
+)
 
 // View gives the tables as they were at one moment; in an Update, as the transaction sees them.
 type View struct {
-	txn   *memdb.Txn
-	watch memdb.WatchSet
+	view *store.View
 
 	AccountSettings    Table[AccountSetting]
 	AlarmHistory       Table[AlarmHistory]
@@ -36,66 +39,74 @@ type View struct {
 	Tasks              Table[Task]
 }
 
-func newView(txn *memdb.Txn, watch memdb.WatchSet) *View {
-	return bind(&View{txn: txn, watch: watch}, nil)
-}
+// Changed waits until something that was read through a Watch's view has changed since.
+func (v *View) Changed(ctx context.Context) error { return v.view.Changed(ctx) }
 
-func newTx(txn *memdb.Txn, store *Store) *Tx {
-	tx := &Tx{View: &View{txn: txn}, store: store}
-	bind(tx.View, tx)
-	return tx
-}
+// ChangedCh is Changed for a select: the channel gets one value. It ends with ctx.
+func (v *View) ChangedCh(ctx context.Context) <-chan error { return v.view.ChangedCh(ctx) }
 
-// bind gives the view its tables; with a tx, they can be written.
-func bind(v *View, tx *Tx) *View {
-	v.AccountSettings = Table[AccountSetting]{v, accountSettings, tx}
-	v.AlarmHistory = Table[AlarmHistory]{v, alarmHistory, tx}
-	v.Alarms = Table[Alarm]{v, alarms, tx}
-	v.AnomalyDetectors = Table[AnomalyDetector]{v, anomalyDetectors, tx}
-	v.AutoScalingGroups = Table[AutoScalingGroup]{v, autoScalingGroups, tx}
-	v.CapacityProviders = Table[CapacityProvider]{v, capacityProviders, tx}
-	v.Clusters = Table[Cluster]{v, clusters, tx}
-	v.ContainerInstances = Table[ContainerInstance]{v, containerInstances, tx}
-	v.Dashboards = Table[Dashboard]{v, dashboards, tx}
-	v.Deliveries = Table[Delivery]{v, deliveries, tx}
-	v.GroupActions = Table[GroupAction]{v, groupActions, tx}
-	v.GroupActivities = Table[GroupActivity]{v, groupActivities, tx}
-	v.GroupPolicies = Table[GroupPolicy]{v, groupPolicies, tx}
-	v.GroupRefreshes = Table[GroupRefresh]{v, groupRefreshes, tx}
-	v.IdempotencyTokens = Table[IdempotencyToken]{v, idempotencyTokens, tx}
-	v.Instances = Table[Instance]{v, instances, tx}
-	v.LaunchTemplates = Table[LaunchTemplate]{v, launchTemplates, tx}
-	v.ScalableTargets = Table[ScalableTarget]{v, scalableTargets, tx}
-	v.ScalingActivities = Table[ScalingActivity]{v, scalingActivities, tx}
-	v.ScalingPolicies = Table[ScalingPolicy]{v, scalingPolicies, tx}
-	v.ScheduledActions = Table[ScheduledAction]{v, scheduledActions, tx}
-	v.ServiceDeployments = Table[ServiceDeployment]{v, serviceDeployments, tx}
-	v.ServiceRevisions = Table[ServiceRevision]{v, serviceRevisions, tx}
-	v.Services = Table[Service]{v, services, tx}
-	v.TaskDefinitions = Table[TaskDefinition]{v, taskDefinitions, tx}
-	v.TaskFamilies = Table[TaskFamily]{v, taskFamilies, tx}
-	v.Tasks = Table[Task]{v, tasks, tx}
-	return v
-}
+// newView gives the tables their names.
+func newView(v *store.View) *View {
+	return &View{
+		view: v,
 
-// tables is every table by its name in the journal.
-var tables = func() map[string]definition {
-	m := map[string]definition{}
-	for _, d := range []definition{
-		accountSettings, alarmHistory, alarms, anomalyDetectors, autoScalingGroups, capacityProviders, clusters, containerInstances, dashboards, deliveries, groupActions, groupActivities, groupPolicies, groupRefreshes, idempotencyTokens,
-		instances, launchTemplates, scalableTargets,
-		scalingActivities, scalingPolicies, scheduledActions, serviceDeployments, serviceRevisions, services, taskDefinitions,
-		taskFamilies, tasks,
-	} {
-		m[d.tableName()] = d
+		AccountSettings:    accountSettings.In(v),
+		AlarmHistory:       alarmHistory.In(v),
+		Alarms:             alarms.In(v),
+		AnomalyDetectors:   anomalyDetectors.In(v),
+		AutoScalingGroups:  autoScalingGroups.In(v),
+		CapacityProviders:  capacityProviders.In(v),
+		Clusters:           clusters.In(v),
+		ContainerInstances: containerInstances.In(v),
+		Dashboards:         dashboards.In(v),
+		Deliveries:         deliveries.In(v),
+		GroupActions:       groupActions.In(v),
+		GroupActivities:    groupActivities.In(v),
+		GroupPolicies:      groupPolicies.In(v),
+		GroupRefreshes:     groupRefreshes.In(v),
+		IdempotencyTokens:  idempotencyTokens.In(v),
+		Instances:          instances.In(v),
+		LaunchTemplates:    launchTemplates.In(v),
+		ScalableTargets:    scalableTargets.In(v),
+		ScalingActivities:  scalingActivities.In(v),
+		ScalingPolicies:    scalingPolicies.In(v),
+		ScheduledActions:   scheduledActions.In(v),
+		ServiceDeployments: serviceDeployments.In(v),
+		ServiceRevisions:   serviceRevisions.In(v),
+		Services:           services.In(v),
+		TaskDefinitions:    taskDefinitions.In(v),
+		TaskFamilies:       taskFamilies.In(v),
+		Tasks:              tasks.In(v),
 	}
-	return m
-}()
-
-func schema() *memdb.DBSchema {
-	s := &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{}}
-	for name, d := range tables {
-		s.Tables[name] = d.schema()
-	}
-	return s
 }
+
+// schema is every table. Rows that live as long as others come behind them.
+var schema = store.NewSchema(
+	accountSettings,
+	alarmHistory,
+	alarms,
+	anomalyDetectors,
+	autoScalingGroups,
+	capacityProviders,
+	clusters,
+	containerInstances,
+	dashboards,
+	deliveries,
+	groupActions,
+	groupActivities,
+	groupPolicies,
+	groupRefreshes,
+	idempotencyTokens,
+	instances,
+	launchTemplates,
+	scalableTargets,
+	scalingActivities,
+	scalingPolicies,
+	scheduledActions,
+	services,
+	serviceDeployments,
+	serviceRevisions,
+	tasks,
+	taskDefinitions,
+	taskFamilies,
+)

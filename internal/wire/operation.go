@@ -62,6 +62,9 @@ func (q *request) answer(ctx context.Context, caller sign.Caller) (b []byte, err
 	if m := q.op.In.ByName[q.api.URLMember]; m != nil && in.Elem().Field(m.Index).IsNil() && q.URL.Path != "/" {
 		in.Elem().Field(m.Index).Set(reflect.ValueOf(new("http://" + q.Host + q.URL.Path)))
 	}
+	if err := q.api.Validation.Check(in.Interface()); err != nil {
+		return nil, err
+	}
 	ctx = call.With(ctx, call.Call{RequestID: q.id, Service: q.api.Name, Operation: q.operation, AccessKeyID: caller.AccessKeyID, Principal: caller.Arn})
 	out, err := q.op.Call(ctx, in.Interface())
 	if err != nil {

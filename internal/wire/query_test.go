@@ -39,6 +39,13 @@ func (f fakeSTS) Operations() []call.Operation {
 	}
 }
 
+// spoken is STS without the constraints of its model: these tests are about how it is spoken.
+func spoken(service wire.Service) wire.API {
+	api := wire.STS(service)
+	api.Validation = nil
+	return api
+}
+
 func TestQueryThroughTheSDK(t *testing.T) {
 	in := &sts.AssumeRoleInput{
 		RoleArn:           aws.String("arn:aws:iam::000000000000:role/a"),
@@ -52,7 +59,7 @@ func TestQueryThroughTheSDK(t *testing.T) {
 	out := &sts.AssumeRoleOutput{Credentials: &types.Credentials{
 		AccessKeyId: aws.String("ASIA"), SecretAccessKey: aws.String("<&>\r\n\"é"), SessionToken: aws.String("t"), Expiration: &expires,
 	}}
-	client := sts.NewFromConfig(config(newHandler(t, wire.Options{}, wire.STS(fakeSTS{assumeRole: func(got *sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
+	client := sts.NewFromConfig(config(newHandler(t, wire.Options{}, spoken(fakeSTS{assumeRole: func(got *sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
 		if !reflect.DeepEqual(got, in) {
 			t.Errorf("the service got %+v", got)
 		}
@@ -69,7 +76,7 @@ func TestQueryThroughTheSDK(t *testing.T) {
 }
 
 func TestQueryErrorsThroughTheSDK(t *testing.T) {
-	client := sts.NewFromConfig(config(newHandler(t, wire.Options{}, wire.STS(fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
+	client := sts.NewFromConfig(config(newHandler(t, wire.Options{}, spoken(fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
 		return nil, &types.MalformedPolicyDocumentException{Message: aws.String("a < b")}
 	}}))))
 	_, err := client.AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: aws.String("r"), RoleSessionName: aws.String("s")})
@@ -98,7 +105,7 @@ func TestQueryStatuses(t *testing.T) {
 			return nil, c.err
 		}}))
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://sts/", strings.NewReader("Action=AssumeRole&Version=2011-06-15")))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://sts/", strings.NewReader("Action=AssumeRole&Version=2011-06-15&RoleArn=arn:aws:iam::000000000000:role/a&RoleSessionName=session")))
 		if w.Code != c.want {
 			t.Errorf("%v: got %d %s", c.err, w.Code, w.Body)
 		}
@@ -106,7 +113,7 @@ func TestQueryStatuses(t *testing.T) {
 }
 
 func TestFormIsStrict(t *testing.T) {
-	h := newHandler(t, wire.Options{}, wire.STS(fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
+	h := newHandler(t, wire.Options{}, spoken(fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
 		return &sts.AssumeRoleOutput{}, nil
 	}}))
 	for _, c := range []struct{ name, form, want string }{
@@ -144,7 +151,7 @@ func TestFormIsStrict(t *testing.T) {
 }
 
 func TestQueryAnswer(t *testing.T) {
-	h := newHandler(t, wire.Options{}, wire.STS(fakeSTS{}))
+	h := newHandler(t, wire.Options{}, spoken(fakeSTS{}))
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://sts/?Action=GetCallerIdentity", nil))
 	id := w.Header().Get("x-amzn-RequestId")
@@ -160,5 +167,22 @@ func TestQueryAnswer(t *testing.T) {
 		`<Message>AWS STS has no operation "Go".</Message></Error><RequestId>` + w.Header().Get("x-amzn-RequestId") + `</RequestId></ErrorResponse>`
 	if w.Body.String() != want {
 		t.Errorf("got %s", w.Body)
+	}
+}
+
+// TestInputsAreCheckedBeforeTheServiceSeesThem: what breaks the model's constraints is refused in AWS's words, and the service is not called.
+func TestInputsAreCheckedBeforeTheServiceSeesThem(t *testing.T) {
+	client := sts.NewFromConfig(config(newHandler(t, wire.Options{}, wire.STS(fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
+		t.Error("the service was called")
+		return nil, nil
+	}}))))
+	_, err := client.AssumeRole(t.Context(), &sts.AssumeRoleInput{
+		RoleArn: aws.String("arn:aws:iam::000000000000:role/a"), RoleSessionName: aws.String("a b"), DurationSeconds: aws.Int32(60),
+	})
+	var refused smithy.APIError
+	if !errors.As(err, &refused) || refused.ErrorCode() != "ValidationError" || refused.ErrorMessage() != "2 validation errors detected: "+
+		"Value '60' at 'durationSeconds' failed to satisfy constraint: Member must have value greater than or equal to 900; "+
+		`Value 'a b' at 'roleSessionName' failed to satisfy constraint: Member must satisfy regular expression pattern: [\w+=,.@-]*` {
+		t.Errorf("got %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/rest"
+	"github.com/pintle/pintle/internal/wire/validation"
 )
 
 // What clients know of each service. The argument is what answers.
@@ -31,7 +32,7 @@ func ECS(service Service) API {
 func Logs(service Service) API {
 	return API{
 		Name: "logs", Title: "CloudWatch Logs", Protocols: []Protocol{JSON11}, TargetPrefix: "Logs_20140328",
-		CamelCase: true, Operations: model.LogsOperations, Service: service,
+		CamelCase: true, Operations: model.LogsOperations, Validation: validation.Logs, Service: service,
 		MaxBody: 4 << 20, // PutLogEvents takes 1 MiB of text and up to 10,000 events; JSON adds its escapes and names
 		Unions:  model.LogsUnions,
 		Names:   map[string]string{"DescribeDestinationsInput.DestinationNamePrefix": "DestinationNamePrefix"},
@@ -43,7 +44,7 @@ func CloudWatch(service Service) API {
 	return API{
 		Name: "monitoring", Title: "Amazon CloudWatch", Protocols: []Protocol{CBOR, JSON10, Query}, TargetPrefix: "GraniteServiceVersion20100801",
 		Version: "2010-08-01", Namespace: "http://monitoring.amazonaws.com/doc/2010-08-01/", QueryErrors: queryErrors(cloudwatch.TypeRegistry),
-		Operations: model.CloudWatchOperations, Unions: model.CloudWatchUnions, Service: service,
+		Operations: model.CloudWatchOperations, Validation: validation.CloudWatch, Unions: model.CloudWatchUnions, Service: service,
 		Names: map[string]string{
 			"DashboardInvalidInputError.Message": "message", "DashboardInvalidInputError.DashboardValidationMessages": "dashboardValidationMessages",
 			"DashboardNotFoundError.Message": "message", "InvalidFormatFault.Message": "message", "InvalidNextToken.Message": "message",
@@ -89,7 +90,7 @@ func SQS(service Service) API {
 func STS(service Service) API {
 	return API{
 		Name: "sts", Title: "AWS STS", Protocols: []Protocol{Query}, Version: "2011-06-15", Namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
-		Operations: model.STSOperations, Statuses: model.STSStatuses, Service: service,
+		Operations: model.STSOperations, Statuses: model.STSStatuses, Validation: validation.STS, Service: service,
 		Names: map[string]string{"PolicyDescriptorType.Arn": "arn"},
 	}
 }
@@ -98,7 +99,7 @@ func STS(service Service) API {
 func ApplicationAutoScaling(service Service) API {
 	return API{
 		Name: "application-autoscaling", Title: "Application Auto Scaling", Protocols: []Protocol{JSON11}, TargetPrefix: "AnyScaleFrontendService",
-		Operations: model.ApplicationAutoScalingOperations, Service: service,
+		Operations: model.ApplicationAutoScalingOperations, Validation: validation.ApplicationAutoScaling, Service: service,
 	}
 }
 
@@ -126,7 +127,7 @@ func S3(service Service) API {
 func AutoScaling(service Service) API {
 	return API{
 		Name: "autoscaling", Title: "EC2 Auto Scaling", Protocols: []Protocol{Query}, Version: "2011-01-01", Namespace: "http://autoscaling.amazonaws.com/doc/2011-01-01/",
-		Operations: model.AutoScalingOperations, Statuses: model.AutoScalingStatuses, Service: service,
+		Operations: model.AutoScalingOperations, Statuses: model.AutoScalingStatuses, Validation: validation.AutoScaling, Service: service,
 		Names:  map[string]string{"CpuPerformanceFactorRequest.References": "Reference"},
 		Places: map[string]model.Place{"CpuPerformanceFactorRequest.References": {Item: "item"}},
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 	"github.com/pintle/pintle/internal/wire/rest"
 	"github.com/pintle/pintle/internal/wire/sign"
+	"github.com/pintle/pintle/internal/wire/validation"
 )
 
 //go:generate go run ./gen
@@ -43,6 +44,7 @@ type API struct {
 	QueryErrors  map[string]QueryError     // by their names in the model, for a service that began with Query
 	Operations   []string                  // every operation that the service has on AWS
 	Lenient      []string                  // those whose unknown members are ignored: nodes of other versions call them
+	Validation   *validation.Service       // checks inputs before the service sees them; nil where it has checks of its own
 	MaxBody      int64                     // bytes; 1 MiB where it is 0
 	Unions       []any                     // a pointer to each variant of the unions that operations use
 	NewDocument  func(any) any             // the SDK's document.NewLazyDocument, for a service with documents

@@ -25,6 +25,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/alarm"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 const (
@@ -50,15 +51,7 @@ type world struct {
 
 func newWorld(t *testing.T, desired int32) *world {
 	t.Helper()
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(t.Context(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := statetest.Open(t)
 	return &world{t: t, store: store, starts: true, service: &ecstypes.Service{Status: aws.String("ACTIVE"), DesiredCount: desired, RunningCount: desired}}
 }
 

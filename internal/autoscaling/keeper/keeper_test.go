@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // quiet is a CloudWatch without alarms.
@@ -32,14 +33,7 @@ func (quiet) GetMetricData(context.Context, *cloudwatch.GetMetricDataInput, ...f
 // world is a store with the group g, from 0 to 5, and a loop over it.
 func world(t testing.TB, dir string) (*state.Store, *Loop) {
 	t.Helper()
-	journal, err := state.OpenSQLite(context.Background(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(context.Background(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := statetest.OpenIn(t, dir)
 	put(t, store, func(tx *state.Tx) {
 		tx.LaunchTemplates.Put(&state.LaunchTemplate{
 			LaunchTemplate: ec2types.LaunchTemplate{LaunchTemplateId: aws.String("lt-1"), LaunchTemplateName: aws.String("lt"), DefaultVersionNumber: aws.Int64(1), LatestVersionNumber: aws.Int64(1)},

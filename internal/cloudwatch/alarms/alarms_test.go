@@ -22,6 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // world is a running loop, and what it has done.
@@ -41,14 +42,8 @@ func start(t *testing.T) *world { return startAs(t, nil) }
 
 func startAs(t *testing.T, arrivals *Arrivals) *world {
 	t.Helper()
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t}
-	if w.store, err = state.Open(t.Context(), journal); err != nil {
-		t.Fatal(err)
-	}
+	w := &world{t: t, store: statetest.Open(t)}
+	var err error
 	if w.metrics, err = metrics.Open(t.TempDir(), metrics.Options{Note: arrivals.note()}); err != nil {
 		t.Fatal(err)
 	}
@@ -421,15 +416,7 @@ func TestAlarmNotEvaluated(t *testing.T) {
 
 // BenchmarkRound evaluates 10,000 alarms, each on a metric of its own with ten minutes of data.
 func BenchmarkRound(b *testing.B) {
-	journal, err := state.OpenSQLite(b.Context(), b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
-	store, err := state.Open(b.Context(), journal)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer store.Close() //nolint:errcheck // the benchmark is over
+	store := statetest.Open(b)
 	now := time.Now().Truncate(time.Minute)
 	kept, err := metrics.Open(b.TempDir(), metrics.Options{})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 const (
@@ -29,15 +30,7 @@ const (
 // task of nobody's.
 func world(t *testing.T, insights string) *state.Store {
 	t.Helper()
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(t.Context(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := statetest.Open(t)
 	task := func(id, service string, cpu, memory int64, gpus ...state.HeldGPU) *state.Task {
 		family := cmp.Or(service, "job")
 		row := &state.Task{
@@ -52,7 +45,7 @@ func world(t *testing.T, insights string) *state.Store {
 		}
 		return row
 	}
-	err = store.Update(t.Context(), func(tx *state.Tx) error {
+	err := store.Update(t.Context(), func(tx *state.Tx) error {
 		cluster := &state.Cluster{Cluster: types.Cluster{ClusterArn: aws.String(clusterArn), ClusterName: aws.String("prod"), Status: aws.String("ACTIVE")}}
 		cluster.Settings = []types.ClusterSetting{{Name: types.ClusterSettingNameContainerInsights, Value: &insights}}
 		tx.Clusters.Put(cluster)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // yard is a fleet of machines in memory. Each call takes a second, and may be cut off by a kill before or after it has done
@@ -87,14 +88,7 @@ func (none) DeregisterContainerInstance(context.Context, *ecs.DeregisterContaine
 
 func open(t *testing.T) *state.Store {
 	t.Helper()
-	journal, err := state.OpenSQLite(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(t.Context(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := statetest.Open(t)
 	return store
 }
 

@@ -19,6 +19,8 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/store/journaltest"
 )
 
 const (
@@ -27,36 +29,7 @@ const (
 	patience    = time.Minute // for what should come at once, on however busy a machine
 )
 
-// journal is a state.Journal in memory, which outlives the stores that are opened on it.
-type journal struct {
-	rows     map[[2]string][]byte
-	revision int64
-}
-
-func newJournal() *journal { return &journal{rows: map[[2]string][]byte{}} }
-
-func (j *journal) Load(_ context.Context, row func(table, key string, data []byte) error) (int64, error) {
-	for k, data := range j.rows {
-		if err := row(k[0], k[1], data); err != nil {
-			return 0, err
-		}
-	}
-	return j.revision, nil
-}
-
-func (j *journal) Write(revision int64, changes []state.Change) error {
-	for _, c := range changes {
-		if k := [2]string{c.Table, c.Key}; c.Data == nil {
-			delete(j.rows, k)
-		} else {
-			j.rows[k] = c.Data
-		}
-	}
-	j.revision = revision
-	return nil
-}
-
-func (j *journal) Close() error { return nil }
+func newJournal() *journaltest.Memory { return journaltest.NewMemory(nil) }
 
 // world is a control plane's end of the protocol, with one registered container instance.
 type world struct {
@@ -70,7 +43,7 @@ type world struct {
 }
 
 // newWorld serves a Link on loopback.
-func newWorld(t *testing.T, j *journal, opts Options) *world {
+func newWorld(t *testing.T, j *journaltest.Memory, opts Options) *world {
 	w := newWorldBehind(t, j, opts)
 	server := httptest.NewServer(w.link)
 	t.Cleanup(server.Close)
@@ -94,11 +67,8 @@ func newPipedWorld(t *testing.T, opts Options) *world {
 	return w
 }
 
-func newWorldBehind(t *testing.T, j *journal, opts Options) *world {
-	store, err := state.Open(t.Context(), j)
-	if err != nil {
-		t.Fatal(err)
-	}
+func newWorldBehind(t *testing.T, j *journaltest.Memory, opts Options) *world {
+	store := statetest.OpenOn(t, j)
 	w := &world{t: t, store: store, http: http.DefaultClient, patience: patience}
 	if store.View().ContainerInstances.Get(instanceArn) == nil {
 		w.update(func(tx *state.Tx) {

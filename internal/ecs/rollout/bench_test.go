@@ -10,9 +10,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // BenchmarkServices reconciles many services of two tasks each on a hundred nodes, durably: from nothing to all
@@ -53,16 +55,9 @@ func BenchmarkServices(b *testing.B) {
 func newBench(b *testing.B, services int) (*world, *Loop) {
 	scheduler := scheduler.New(1)
 	loop := New(scheduler, Options{Now: time.Now, Settle: settle, Log: slog.New(slog.DiscardHandler)})
-	sqlite, err := state.OpenSQLite(b.Context(), b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
-	store, err := state.Open(b.Context(), sqlite, scheduler, loop)
-	if err != nil {
-		b.Fatal(err)
-	}
+	store := statetest.Open(b, scheduler, loop)
 	w := &world{t: b, store: store, ctx: context.Background()}
-	w.ecs = ecs.New(store, scheduler, ecs.Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+	w.ecs = ecs.New(store, scheduler, ecs.Options{Account: account.New("000000000000", "us-east-1", time.Now)})
 	w.cluster(100)
 	w.define("i")
 	w.update(func(tx *state.Tx) { // room for all

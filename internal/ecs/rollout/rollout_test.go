@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/store/journaltest"
 )
 
 const (
@@ -347,11 +348,11 @@ func TestRest(t *testing.T) {
 // TestSurvivesKills goes back to what the journal held after each of its writes during a rolling update that is
 // rolled back, as if the control plane had been killed there, and lets it go on from there.
 func TestSurvivesKills(t *testing.T) {
-	var history []map[[2]string][]byte
+	var history []journaltest.Rows
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create(3)
 		w.after(time.Minute)
-		w.journal.keep = true
+		w.journal.OnWrite(func(rows journaltest.Rows) { history = append(history, rows) })
 		w.define("broken")
 		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f"), DesiredCount: aws.Int32(4), DeploymentConfiguration: &types.DeploymentConfiguration{
 			DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{Enable: true, Rollback: true}}})
@@ -359,7 +360,6 @@ func TestSurvivesKills(t *testing.T) {
 		w.define("v3")
 		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f:3")})
 		w.after(10 * time.Minute)
-		history = w.journal.history
 	})
 	if len(history) < 10 {
 		t.Fatalf("only %d writes", len(history))

@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/pintle/pintle/internal/store/journaltest"
 )
 
 func external(in *awsecs.CreateServiceInput) {
@@ -226,14 +228,14 @@ func TestExternalServiceIsDeleted(t *testing.T) {
 // TestTaskSetsSurviveKills ends the control plane after each of its writes during a blue/green deployment, and has
 // another one go on from there.
 func TestTaskSetsSurviveKills(t *testing.T) {
-	var history []map[[2]string][]byte
+	var history []journaltest.Rows
 	var green string
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create(3, external)
 		blue := w.set("f", 100)
 		w.makePrimary(blue)
 		w.after(time.Minute)
-		w.journal.keep = true
+		w.journal.OnWrite(func(rows journaltest.Rows) { history = append(history, rows) })
 		green = w.set("f", 100)
 		w.makePrimary(green)
 		w.scale(blue, 0)
@@ -242,7 +244,6 @@ func TestTaskSetsSurviveKills(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.after(time.Minute)
-		history = w.journal.history
 	})
 	if len(history) < 6 { // updates that come together share one
 		t.Fatalf("the deployment took %d writes", len(history))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,9 +15,12 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
+	"github.com/pintle/pintle/internal/store/journaltest"
 )
 
 const (
@@ -28,54 +30,10 @@ const (
 	stopping = 3 * time.Second
 )
 
-// journal is a state.Journal in memory. It keeps what it was after each write, for a test to go back to.
-type journal struct {
-	mu       sync.Mutex
-	rows     map[[2]string][]byte
-	revision int64
-	history  []map[[2]string][]byte
-	keep     bool
-}
-
-func newJournal(rows map[[2]string][]byte) *journal {
-	return &journal{rows: maps.Clone(rows)}
-}
-
-func (j *journal) Load(_ context.Context, row func(table, key string, data []byte) error) (int64, error) {
-	for k, data := range j.rows {
-		if err := row(k[0], k[1], data); err != nil {
-			return 0, err
-		}
-	}
-	return j.revision, nil
-}
-
-func (j *journal) Write(revision int64, changes []state.Change) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.rows == nil {
-		j.rows = map[[2]string][]byte{}
-	}
-	for _, c := range changes {
-		if k := [2]string{c.Table, c.Key}; c.Data == nil {
-			delete(j.rows, k)
-		} else {
-			j.rows[k] = c.Data
-		}
-	}
-	j.revision = revision
-	if j.keep {
-		j.history = append(j.history, maps.Clone(j.rows))
-	}
-	return nil
-}
-
-func (j *journal) Close() error { return nil }
-
 // world is a control plane with its services loop, and nodes that do as their tasks' rows say.
 type world struct {
 	t       testing.TB
-	journal *journal
+	journal *journaltest.Memory
 	store   *state.Store
 	ecs     *ecs.Service
 	loop    *Loop
@@ -84,17 +42,14 @@ type world struct {
 }
 
 // newWorld opens a world on what a journal holds, and runs it until the test or its end.
-func newWorld(t testing.TB, rows map[[2]string][]byte) *world {
+func newWorld(t testing.TB, rows journaltest.Rows) *world {
 	t.Helper()
-	w := &world{t: t, journal: newJournal(rows)}
+	w := &world{t: t, journal: journaltest.NewMemory(rows)}
 	scheduler := scheduler.New(1)
 	loop := New(scheduler, Options{Now: time.Now, Settle: settle, Log: slog.New(slog.DiscardHandler)})
-	store, err := state.Open(context.Background(), w.journal, scheduler, loop)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := statetest.OpenOn(t, w.journal, scheduler, loop)
 	w.store, w.loop = store, loop
-	w.ecs = ecs.New(store, scheduler, ecs.Options{Region: "us-east-1", Account: "000000000000", Now: time.Now})
+	w.ecs = ecs.New(store, scheduler, ecs.Options{Account: account.New("000000000000", "us-east-1", time.Now)})
 	ctx, cancel := context.WithCancel(context.Background())
 	w.ctx = ctx
 	var running sync.WaitGroup

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pintle/pintle/internal/ecs/placement"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 const cluster = "arn:cluster/c"
@@ -43,14 +44,7 @@ func TestThePictureIsTheStores(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := New(1)
 		dir := t.TempDir()
-		journal, err := state.OpenSQLite(context.Background(), dir)
-		if err != nil {
-			r.Fatal(err)
-		}
-		store, err := state.Open(context.Background(), journal, s)
-		if err != nil {
-			r.Fatal(err)
-		}
+		store := statetest.OpenIn(t, dir, s)
 		defer store.Close()
 		instances := []string{"i0", "i1", "i2"}
 		for n := range rapid.IntRange(1, 15).Draw(r, "transactions") {
@@ -111,14 +105,7 @@ func TestTheMixOutlivesARestart(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
 	open := func() (*state.Store, *Scheduler) {
 		s := New(1)
-		journal, err := state.OpenSQLite(ctx, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		store, err := state.Open(ctx, journal, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := statetest.OpenIn(t, dir, s)
 		return store, s
 	}
 	store, s := open()
@@ -228,16 +215,8 @@ func reason(f *types.Failure) string {
 // not grow.
 func TestMostThatWait(t *testing.T) {
 	s := New(1)
-	journal, err := state.OpenSQLite(context.Background(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(context.Background(), journal, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close() //nolint:errcheck // the test is over
-	err = store.Update(context.Background(), func(tx *state.Tx) error {
+	store := statetest.Open(t, s)
+	err := store.Update(context.Background(), func(tx *state.Tx) error {
 		for name, status := range map[string]types.ManagedScalingStatus{"grows": types.ManagedScalingStatusEnabled, "stays": types.ManagedScalingStatusDisabled} {
 			tx.CapacityProviders.Put(&state.CapacityProvider{CapacityProvider: types.CapacityProvider{
 				CapacityProviderArn: &name, Name: &name, AutoScalingGroupProvider: &types.AutoScalingGroupProvider{ManagedScaling: &types.ManagedScaling{Status: status}},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 const cluster = "arn:aws:ecs:us-east-1:000000000000:cluster/c"
@@ -28,15 +29,8 @@ type world struct {
 
 func open(t testing.TB, dir string) *world {
 	t.Helper()
-	journal, err := state.OpenSQLite(context.Background(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	scheduler := scheduler.New(1)
-	store, err := state.Open(context.Background(), journal, scheduler)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := statetest.OpenIn(t, dir, scheduler)
 	w := &world{t, store, scheduler, 0}
 	w.change(func(tx *state.Tx) {
 		for name, gpus := range map[string]string{"one": "1", "two": "2"} {

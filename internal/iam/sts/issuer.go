@@ -10,6 +10,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/pintle/pintle/internal/account"
 )
 
 // Issuer makes temporary credentials for tasks, and knows them again. It keeps nothing: what must be
@@ -17,16 +19,15 @@ import (
 // is derived from.
 type Issuer struct {
 	key     []byte
-	account string
-	now     func() time.Time
+	account account.Account
 }
 
 // NewIssuer returns an issuer with a secret key of at least 32 bytes that lasts.
-func NewIssuer(key []byte, account string, now func() time.Time) (*Issuer, error) {
+func NewIssuer(key []byte, whose account.Account) (*Issuer, error) {
 	if len(key) < sha256.Size {
 		return nil, errors.New("the key for task credentials is shorter than 32 bytes")
 	}
-	return &Issuer{key, account, now}, nil
+	return &Issuer{key, whose}, nil
 }
 
 // Credentials are a set of temporary credentials.
@@ -51,7 +52,7 @@ type session struct {
 
 // Issue makes credentials of a role for a task.
 func (i *Issuer) Issue(taskArn, roleArn, roleType string) Credentials {
-	expires := i.now().Add(lifetime).Truncate(time.Second).UTC()
+	expires := i.account.Now().Add(lifetime).Truncate(time.Second).UTC()
 	id := i.mac("access key", taskArn, roleType, expires.String())
 	s := session{"ASIA" + base32.StdEncoding.EncodeToString(id)[:16], roleArn, taskArn, expires.Unix()}
 	b, _ := json.Marshal(s) // strings and a number cannot fail
@@ -86,7 +87,7 @@ func (i *Issuer) Lookup(accessKeyID, token string) (secret, arn string, expires 
 
 // arn is how STS names the session of an assumed role.
 func (i *Issuer) arn(s session) string {
-	return "arn:aws:sts::" + i.account + ":assumed-role/" + last(s.Role) + "/" + last(s.Task)
+	return i.account.GlobalARN("sts", "assumed-role/"+last(s.Role)+"/"+last(s.Task))
 }
 
 func last(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }

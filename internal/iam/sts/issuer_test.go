@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pintle/pintle/internal/account"
 )
 
 func TestIssuerKnowsItsOwn(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	clock := func() time.Time { return now }
-	i, err := NewIssuer(bytes.Repeat([]byte{7}, 32), "000000000000", clock)
+	whose := account.New("000000000000", "us-east-1", func() time.Time { return now })
+	i, err := NewIssuer(bytes.Repeat([]byte{7}, 32), whose)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +25,7 @@ func TestIssuerKnowsItsOwn(t *testing.T) {
 	if again := i.Issue("arn:task/default/abc", "arn:aws:iam::000000000000:role/worker", "TaskApplication"); again.ID != c.ID {
 		t.Error("the id has changed")
 	}
-	other, err := NewIssuer(bytes.Repeat([]byte{8}, 32), "000000000000", clock)
+	other, err := NewIssuer(bytes.Repeat([]byte{8}, 32), whose)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,7 @@ func TestIssuerKnowsItsOwn(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := NewIssuer([]byte("short"), "", clock); err == nil {
+	if _, err := NewIssuer([]byte("short"), whose); err == nil {
 		t.Error("a short key was taken")
 	}
 }

@@ -6,24 +6,26 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/pintle/pintle/internal/account"
 )
 
 // Service is AWS STS for one account.
 type Service struct {
-	account string
+	account account.Account
 	caller  func(context.Context) (arn string)
 }
 
 // New returns the service. caller tells whose call a context belongs to; an empty ARN is the root's.
-func New(account string, caller func(context.Context) string) *Service {
-	return &Service{account, caller}
+func New(whose account.Account, caller func(context.Context) string) *Service {
+	return &Service{whose, caller}
 }
 
 // GetCallerIdentity says who the caller is.
 func (s *Service) GetCallerIdentity(ctx context.Context, _ *sts.GetCallerIdentityInput) (*sts.GetCallerIdentityOutput, error) {
 	arn := s.caller(ctx)
 	if arn == "" {
-		arn = "arn:aws:iam::" + s.account + ":root"
+		arn = s.account.Root()
 	}
-	return &sts.GetCallerIdentityOutput{Account: &s.account, Arn: &arn, UserId: aws.String(s.account)}, nil
+	return &sts.GetCallerIdentityOutput{Account: &s.account.ID, Arn: &arn, UserId: aws.String(s.account.ID)}, nil
 }

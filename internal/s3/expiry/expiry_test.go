@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/pintle/pintle/internal/account"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -43,7 +44,7 @@ func newWorld(t *testing.T, rules ...types.LifecycleRule) *world {
 	}
 	t.Cleanup(func() { w.store.Close() })
 	w.Service = s3.New(w.store, s3.Options{
-		Region: "us-east-1", Account: "000000000000", Now: func() time.Time { return w.now }, Queues: queues{}, QueueURL: func(arn string) string { return arn },
+		Account: account.New("000000000000", "us-east-1", func() time.Time { return w.now }), Queues: queues{}, QueueURL: func(arn string) string { return arn },
 	})
 	for _, name := range []string{"a", "b"} {
 		_, err := w.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: aws.String("bucket-" + name)})

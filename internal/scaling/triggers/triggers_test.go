@@ -16,6 +16,7 @@ import (
 
 	"github.com/pintle/pintle/internal/cloudwatch"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 // fake answers with pages of one alarm each, and notes which it was asked for.
@@ -110,16 +111,8 @@ func join[V any](m map[string]V) string { return strings.Join(slices.Sorted(maps
 func BenchmarkDue(b *testing.B) {
 	for _, every := range []int{1, 100} {
 		b.Run(fmt.Sprintf("policies=%d", 5000/every), func(b *testing.B) {
-			journal, err := state.OpenSQLite(context.Background(), b.TempDir())
-			if err != nil {
-				b.Fatal(err)
-			}
-			store, err := state.Open(context.Background(), journal)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer store.Close() //nolint:errcheck // it is over
-			err = store.Update(context.Background(), func(tx *state.Tx) error {
+			store := statetest.Open(b)
+			err := store.Update(context.Background(), func(tx *state.Tx) error {
 				for i := range 5000 {
 					action := "http://localhost/tell"
 					if i%every == 0 {

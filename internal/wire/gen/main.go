@@ -1,7 +1,7 @@
 // Command gen reads the SDK's packages and writes what reflection cannot find in them: the names of
 // every operation of the services that Pintle speaks, so that the server can tell an operation that
 // it lacks from one that there is not, the variants of their unions, EC2's names of members, what SQS's
-// members are called in Query, and for REST-XML where members are.
+// members are called in Query, for REST-XML where members are, and what AWS's models say of lengths, ranges and patterns.
 package main
 
 import (
@@ -72,6 +72,7 @@ func main() {
 	}
 	write("model/operations_gen.go", "model", fmt.Sprintf("import (\n%s)\n%s", &imports, &body))
 	writeEC2()
+	writeConstraints()
 }
 
 // operation is the name of a declaration that is an operation: a method of the client that has an

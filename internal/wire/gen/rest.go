@@ -153,16 +153,29 @@ func (m *model) place(s shape, name string) string {
 }
 
 func loadModel(pkg string) *model {
-	dir, err := exec.Command("python3", "-c", "import botocore; print(botocore.__path__[0])").Output()
-	check(err)
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "data", pkg, "*", "service-2.json.gz"))
-	check(err)
-	f, err := os.Open(files[len(files)-1])
-	check(err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	check(err)
 	m := new(model)
-	check(json.NewDecoder(z).Decode(m))
+	check(readModel(pkg, m))
 	return m
+}
+
+// readModel reads botocore's newest model of a service, as far as what it is read into has fields.
+func readModel(service string, into any) error {
+	dir, err := exec.Command("python3", "-c", "import botocore; print(botocore.__path__[0])").Output()
+	if err != nil {
+		return fmt.Errorf("find botocore: %w", err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "data", service, "*", "service-2.json.gz"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("botocore has no model of %s: %w", service, err)
+	}
+	f, err := os.Open(files[len(files)-1])
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was read
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return err
+	}
+	return json.NewDecoder(z).Decode(into)
 }

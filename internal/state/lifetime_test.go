@@ -1,7 +1,6 @@
-package sweep
+package state_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -11,18 +10,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/state/statetest"
 )
 
 func TestSweepForgetsWhatIsOver(t *testing.T) {
-	journal, err := state.OpenSQLite(context.Background(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := state.Open(context.Background(), journal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := statetest.Open(t)
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	task := func(id, status, definition string, ago time.Duration) *state.Task {
 		return &state.Task{Task: types.Task{
@@ -33,7 +25,7 @@ func TestSweepForgetsWhatIsOver(t *testing.T) {
 	definition := func(arn string, status types.TaskDefinitionStatus) *state.TaskDefinition {
 		return &state.TaskDefinition{TaskDefinition: types.TaskDefinition{TaskDefinitionArn: &arn, Family: aws.String("f"), Status: status}}
 	}
-	err = store.Update(context.Background(), func(tx *state.Tx) error {
+	statetest.Update(t, store, func(tx *state.Tx) {
 		tx.Tasks.Put(task("old", "STOPPED", "unused", 61*time.Minute))
 		tx.Tasks.Put(task("recent", "STOPPED", "used", 59*time.Minute))
 		tx.Tasks.Put(task("running", "RUNNING", "kept", 100*time.Hour))
@@ -66,12 +58,8 @@ func TestSweepForgetsWhatIsOver(t *testing.T) {
 		tx.TaskDefinitions.Put(definition("unused", types.TaskDefinitionStatusDeleteInProgress))
 		tx.TaskDefinitions.Put(definition("used", types.TaskDefinitionStatusDeleteInProgress))
 		tx.TaskDefinitions.Put(definition("kept", types.TaskDefinitionStatusInactive))
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Update(context.Background(), func(tx *state.Tx) error { Sweep(tx, now); return nil }); err != nil {
+	if err := store.Sweep(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
 	v := store.View()
