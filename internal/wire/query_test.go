@@ -105,7 +105,7 @@ func TestQueryStatuses(t *testing.T) {
 			return nil, c.err
 		}}))
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://sts/", strings.NewReader("Action=AssumeRole&Version=2011-06-15")))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://sts/", strings.NewReader("Action=AssumeRole&Version=2011-06-15&RoleArn=arn:aws:iam::000000000000:role/a&RoleSessionName=session")))
 		if w.Code != c.want {
 			t.Errorf("%v: got %d %s", c.err, w.Code, w.Body)
 		}
