@@ -42,7 +42,7 @@ import (
 var damageTrials = flag.Int("damage.trials", 24, "how many files of a data directory are damaged at random")
 
 // damageable are the stores whose files are damaged: names in the data directory.
-var damageable = []string{"objects", "task.key"}
+var damageable = []string{"objects", "task.key", "state.db", "queues", "logs", "metrics"}
 
 // stores are clients of those who keep something.
 type stores struct {
