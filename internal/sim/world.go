@@ -21,6 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/store"
+	"github.com/pintle/pintle/internal/wire/validation"
 )
 
 const (
@@ -181,7 +182,7 @@ func (p *replay) install(ctx context.Context, policy *Policy) error {
 	if in.PolicyName == nil {
 		in.PolicyName = aws.String("policy")
 	}
-	out, err := p.ApplicationAutoScaling.PutScalingPolicy(ctx, &in)
+	out, err := validation.Checked(validation.ApplicationAutoScaling, p.ApplicationAutoScaling.PutScalingPolicy)(ctx, &in) // it is a user's
 	if err != nil {
 		return err
 	}
