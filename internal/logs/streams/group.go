@@ -137,7 +137,7 @@ func (g *group) deleteStream(name string) error {
 // append puts a record on disk. All that wait share a sync.
 func (g *group) append(r record) error {
 	if size := r.size(); size > maxRecord || len(r.Stream) > maxName {
-		return fmt.Errorf("logs: a record of %d bytes is too large", size)
+		return fmt.Errorf("streams: a record of %d bytes is too large", size)
 	}
 	h := r.head()
 	g.mu.Lock()

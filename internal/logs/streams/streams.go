@@ -91,7 +91,7 @@ func Open(dir string) (*Store, error) {
 	}
 	s := &Store{dir: dir, groups: map[string]*group{}, failed: make(chan struct{})}
 	if err := s.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("logs: %w", err), s.Close())
+		return nil, errors.Join(fmt.Errorf("streams: %w", err), s.Close())
 	}
 	return s, nil
 }

@@ -1,8 +1,8 @@
 // Package objects keeps objects in buckets: their bytes in files with names of its own, everything else, and
 // the bytes of small ones, in one SQLite file beside them. What a call has acknowledged is on the disk. It knows nothing of AWS: what a
 // bucket is set to and what an object is described by are the caller's, and so are the messages that a change
-// may owe somebody, which are kept with the change until they are settled. s3 and s3/notifications
-// use it.
+// may owe somebody, which are kept with the change until they are settled. Package s3 and the delivery
+// loop use it.
 package objects
 
 import (
