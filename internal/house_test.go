@@ -116,8 +116,8 @@ func allowed(top string, pure map[string]bool) (allows func(name string) bool, b
 		other, _, _ := strings.Cut(name, "/")
 		_, onGround := ground[other]
 		lent := slices.ContainsFunc(loans, func(l loan) bool { return l.name == name })
-		return other == top || pure[name] || lent || onGround && (other != "wire" || name == "wire/call")
-	}, "a street knows the ground (of wire only call), itself and what is pure in others; another service is asked through the SDK's interface"
+		return other == top || pure[name] || lent || onGround && (other != "wire" || name == "wire/call" || name == "wire/model")
+	}, "a street knows the ground (of wire only call, and model, by which it describes itself), itself and what is pure in others; another service is asked through the SDK's interface"
 }
 
 func (r rule) allows(name string) bool {
