@@ -55,7 +55,7 @@ var streets = map[string][]loan{
 var above = map[string]rule{
 	"console": {[]string{"state", "acs", "wire", "ecs/nodelink"}, "it shows rows and what nodes tell, and asks no service's loops"},
 	"plane":   {[]string{"*"}, "it puts everything together"},
-	"sim":     {[]string{"plane", "state", "instancetype", "scaling", "cloudwatch/alarms", "cloudwatch/metrics", "store"}, "it is plane with a clock that jumps, so it steps the loops itself"},
+	"sim":     {[]string{"plane", "state", "instancetype", "scaling", "cloudwatch/alarms", "cloudwatch/metrics", "store", "wire/validation", "appautoscaling"}, "it is plane with a clock that jumps, so it steps the loops itself"},
 	"node":    {[]string{"node", "acs", "instancetype", "file", "pattern"}, "it speaks to any ECS, so it knows nothing of this one"},
 	"sidecar": {nil, "it runs on AWS, too"},
 	"worker":  {nil, "it runs on AWS, too"},

@@ -16,11 +16,13 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/plane"
 	"github.com/pintle/pintle/internal/scaling"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/store"
+	"github.com/pintle/pintle/internal/wire/validation"
 )
 
 const (
@@ -181,7 +183,8 @@ func (p *replay) install(ctx context.Context, policy *Policy) error {
 	if in.PolicyName == nil {
 		in.PolicyName = aws.String("policy")
 	}
-	out, err := p.ApplicationAutoScaling.PutScalingPolicy(ctx, &in)
+	constraints := validation.New(appautoscaling.API(nil).Constraints)
+	out, err := validation.Checked(constraints, p.ApplicationAutoScaling.PutScalingPolicy)(ctx, &in) // it is a user's
 	if err != nil {
 		return err
 	}
