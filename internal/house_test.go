@@ -55,7 +55,7 @@ var streets = map[string][]loan{
 var above = map[string]rule{
 	"console": {[]string{"state", "acs", "wire", "ecs/nodelink"}, "it shows rows and what nodes tell, and asks no service's loops"},
 	"plane":   {[]string{"*"}, "it puts everything together"},
-	"sim":     {[]string{"plane", "state", "instancetype", "scaling", "cloudwatch/alarms", "cloudwatch/metrics", "store", "wire/validation"}, "it is plane with a clock that jumps, so it steps the loops itself"},
+	"sim":     {[]string{"plane", "state", "instancetype", "scaling", "cloudwatch/alarms", "cloudwatch/metrics", "store", "wire/validation", "appautoscaling"}, "it is plane with a clock that jumps, so it steps the loops itself"},
 	"node":    {[]string{"node", "acs", "instancetype", "file", "pattern"}, "it speaks to any ECS, so it knows nothing of this one"},
 	"sidecar": {nil, "it runs on AWS, too"},
 	"worker":  {nil, "it runs on AWS, too"},
@@ -116,8 +116,8 @@ func allowed(top string, pure map[string]bool) (allows func(name string) bool, b
 		other, _, _ := strings.Cut(name, "/")
 		_, onGround := ground[other]
 		lent := slices.ContainsFunc(loans, func(l loan) bool { return l.name == name })
-		return other == top || pure[name] || lent || onGround && (other != "wire" || name == "wire/call")
-	}, "a street knows the ground (of wire only call), itself and what is pure in others; another service is asked through the SDK's interface"
+		return other == top || pure[name] || lent || onGround && (other != "wire" || name == "wire/call" || name == "wire/model")
+	}, "a street knows the ground (of wire only call, and model, by which it describes itself), itself and what is pure in others; another service is asked through the SDK's interface"
 }
 
 func (r rule) allows(name string) bool {
