@@ -161,7 +161,7 @@ func checkAlarm(name, description *string, actions ...[]string) error {
 	return nil
 }
 
-// isAction says whether an action is an ARN, as with AWS, or Pintle's own: a URL that is posted to.
+// isAction reports whether an action is an ARN, as with AWS, or Pintle's own: a URL that is posted to.
 func isAction(s string) bool {
 	if len(s) > 1024 {
 		return false

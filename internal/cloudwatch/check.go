@@ -42,7 +42,7 @@ func checkMetricName(name *string, parameter string) error {
 	return nil
 }
 
-// printable says whether a text is of printable ASCII characters, with one at least that is no blank.
+// printable reports whether a text is of printable ASCII characters, with one at least that is no blank.
 func printable(s string) bool {
 	return strings.Trim(s, " ") != "" && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }

@@ -64,7 +64,7 @@ func checkDescribe(in *cloudwatch.DescribeAlarmsInput) error {
 	return nil
 }
 
-// alarmFilter says whether a call asks for an alarm.
+// alarmFilter reports whether a call asks for an alarm.
 func alarmFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*state.Alarm) bool, error) {
 	if in.ChildrenOfAlarmName != nil || in.ParentsOfAlarmName != nil {
 		return familyFilter(view, in)

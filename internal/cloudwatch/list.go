@@ -66,7 +66,7 @@ func (s *Service) listSince(in *cloudwatch.ListMetricsInput) (int64, error) {
 	return 0, invalid("The value %s for parameter RecentlyActive is invalid: it must be PT3H.", in.RecentlyActive)
 }
 
-// matcher says whether a call asks for a metric: by namespace and name, and by dimensions with the names
+// matcher reports whether a call asks for a metric: by namespace and name, and by dimensions with the names
 // and, where they are given, the values.
 func matcher(in *cloudwatch.ListMetricsInput) func(*metrics.Metric) bool {
 	return func(m *metrics.Metric) bool {

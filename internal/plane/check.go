@@ -15,12 +15,12 @@ import (
 	"github.com/pintle/pintle/internal/store/sqlite"
 )
 
-// lockData makes the data directory this process's alone, and unreadable to others: it has tasks' environments and credentials' key.
+// lockData locks the data directory for this process and hides it from others: it holds tasks' environments and the credentials' key.
 func lockData(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { // somebody may have made it
+	if err := os.Chmod(dir, 0o700); err != nil { // it may have existed
 		return nil, err
 	}
 	lock, err := file.Lock(filepath.Join(dir, "pintle.lock"))
@@ -30,7 +30,7 @@ func lockData(dir string) (*os.File, error) {
 	return lock, err
 }
 
-// advise says what to do about damaged files.
+// advise adds what to do about damaged files to an error.
 func advise(err error, dir string) error {
 	var damage *file.Damage
 	if !errors.As(err, &damage) {
@@ -60,7 +60,7 @@ func Check(ctx context.Context, dir string, repair bool) ([]file.Damage, error) 
 	return all, errors.Join(err, lock.Close())
 }
 
-// checks are the stores' own, with their folders.
+// checks are the stores' checks, with their folders.
 var checks = []struct {
 	folder string
 	run    func(ctx context.Context, dir string, repair bool) ([]file.Damage, error)
@@ -73,7 +73,7 @@ var checks = []struct {
 	{"metrics", offline(metrics.Check)},
 }
 
-// offline is a check that nothing interrupts.
+// offline adapts a check that can't be interrupted.
 func offline(check func(dir string, repair bool) ([]file.Damage, error)) func(context.Context, string, bool) ([]file.Damage, error) {
 	return func(_ context.Context, dir string, repair bool) ([]file.Damage, error) { return check(dir, repair) }
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/pintle/pintle/internal/sqs"
 )
 
-// What the services ask of each other has the signatures of the SDK's clients, so that each can be pointed at AWS itself. In here it
-// is a method call, and there are no options to a call.
+// Services call each other through the signatures of the SDK's clients, so that each can be pointed at AWS itself. Here such a call is a
+// plain method call, and its options are ignored.
 
 type ecsClient struct{ service *ecs.Service }
 

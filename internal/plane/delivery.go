@@ -14,7 +14,7 @@ import (
 // hookTimeout is how long a web hook may take.
 const hookTimeout = 10 * time.Second
 
-// outbox is a loop that has told what a store owes.
+// outbox returns a loop that delivers what a store owes.
 func (p *Plane) outbox(o delivery.Outbox) *delivery.Loop {
 	routes := append(delivery.Webhooks(&http.Client{Timeout: hookTimeout}),
 		delivery.Queue(p.sqs(), p.queueURL),
@@ -24,16 +24,16 @@ func (p *Plane) outbox(o delivery.Outbox) *delivery.Loop {
 	return delivery.New(o, delivery.Options{Now: p.now, Routes: routes, Log: p.log})
 }
 
-// owed is what the rows' changes owe.
+// owed returns the outbox of the rows' changes.
 func (p *Plane) owed() state.Outbox { return state.Outbox{Store: p.State, Now: p.now} }
 
-// RunDeliveries tells what the rows' changes owe until ctx ends.
+// RunDeliveries delivers what the rows' changes owe until ctx ends.
 func (p *Plane) RunDeliveries(ctx context.Context) error { return p.outbox(p.owed()).Run(ctx) }
 
-// Deliver tells what the rows' changes owe, for callers with a clock of their own.
+// Deliver delivers what the rows' changes owe now, for callers with a clock of their own.
 func (p *Plane) Deliver(ctx context.Context) error { return p.outbox(p.owed()).Step(ctx) }
 
-// tellPolicy tells the scaler whose policy it is which alarm has come to another state. The policy looks at the alarm itself.
+// tellPolicy tells a policy's scaler which alarm changed its state. The scaler reads the alarm itself.
 func (p *Plane) tellPolicy(_ context.Context, d delivery.Debt) error {
 	_, alarm, _ := strings.Cut(d.Source, ":alarm:")
 	if strings.Contains(d.Destination, ":autoScalingGroupName/") {

@@ -12,9 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
-// Who may call, and how many.
-
-// openFront listens, and finds out who may call.
+// openFront listens, and prepares to check who calls.
 func (p *Plane) openFront() error {
 	key, err := taskKey(p.options.Data)
 	if err != nil {
@@ -37,8 +35,8 @@ func (p *Plane) openFront() error {
 	return nil
 }
 
-// maxConnections leaves half of the process's descriptors to its files: callers, who may be anybody, must not keep the stores from
-// being written.
+// maxConnections leaves half of the process's descriptors to its files: callers may be anybody, and mustn't keep the stores from being
+// written.
 func maxConnections() int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
@@ -47,7 +45,7 @@ func maxConnections() int {
 	return int(min(files.Cur, 1<<20) / 2)
 }
 
-// newVerifier checks signatures wherever somebody else could call; on loopback it is nil unless there is a key.
+// newVerifier returns the verifier of signatures. It's nil only on loopback without a key; elsewhere a key is required.
 func (p *Plane) newVerifier() (*sign.Verifier, error) {
 	o := p.options
 	host, _, err := net.SplitHostPort(o.Listen)

@@ -27,7 +27,7 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// fromAfar says whether a browser sends a request for a page that is not this machine's own.
+// fromAfar reports whether a browser sends a request for a page that is not this machine's own.
 func fromAfar(h http.Header) bool {
 	if origin := h.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
@@ -36,18 +36,18 @@ func fromAfar(h http.Header) bool {
 	return h.Get("Sec-Fetch-Site") == "cross-site" // browsers send no Origin with what they GET for an image or a link
 }
 
-// localStack ends the names by which tflocal and its like call port 4566. Whose they are has all of them lead to
+// localStack ends the names by which tflocal and its like call port 4566. Their owner resolves all of them to
 // 127.0.0.1.
 const localStack = ".localhost.localstack.cloud"
 
-// localHost says whether a Host header names this machine: by a loopback address, as localhost, by the
+// localHost reports whether a Host header names this machine: by a loopback address, as localhost, by the
 // address that an agent has for its containers, or as AWS's own hosts, which no page can be served from.
 func localHost(hostPort string) bool {
 	host := hostOf(hostPort)
 	return loopback(hostPort) || host == network.LinkLocal || strings.HasSuffix(host, ".amazonaws.com") || strings.HasSuffix("."+host, localStack)
 }
 
-// loopback says whether a host is this machine, whatever its name is looked up with.
+// loopback reports whether a host is this machine by any resolver.
 func loopback(hostPort string) bool {
 	host := hostOf(hostPort)
 	if ip := net.ParseIP(host); ip != nil {
@@ -56,7 +56,7 @@ func loopback(hostPort string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// hostOf is a host without its port.
+// hostOf returns a host without its port.
 func hostOf(hostPort string) string {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {

@@ -22,14 +22,14 @@ import (
 	"github.com/pintle/pintle/internal/store/sqlite"
 )
 
-// openStore is a store that is open.
+// openStore is a store to watch and to close.
 type openStore struct {
 	io.Closer
 	name   string
-	failed <-chan struct{} // closed once it can no longer be written
+	failed <-chan struct{} // closed once the store can't be written any more
 }
 
-// untilFailure waits until the store can no longer be written, which is an error, or ctx ends.
+// untilFailure waits until ctx ends, or returns an error once the store can't be written any more.
 func (s openStore) untilFailure(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -39,7 +39,7 @@ func (s openStore) untilFailure(ctx context.Context) error {
 	}
 }
 
-// opened notes a store that is to be watched and closed.
+// opened registers a store to watch and to close.
 func (p *Plane) opened(name string, s io.Closer, failed <-chan struct{}) {
 	p.open = append(p.open, openStore{s, name, failed})
 }
@@ -69,7 +69,7 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 	return nil
 }
 
-// openState opens the store of all rows, with those who see each change of them.
+// openState opens the store of all rows, with its observers.
 func (p *Plane) openState(ctx context.Context) (err error) {
 	p.scheduler = scheduler.New(rand.Uint64())
 	options := rollout.Options{Now: p.now, Settle: p.options.Settle, Log: p.log}
@@ -94,7 +94,7 @@ func (p *Plane) openState(ctx context.Context) (err error) {
 	return nil
 }
 
-// metricOptions has a fast reaction hear of metrics as they arrive.
+// metricOptions lets a fast reaction hear of metrics as they arrive.
 func (p *Plane) metricOptions() metrics.Options {
 	o := metrics.Options{Now: p.now, MaxMetrics: p.options.MaxMetrics, NoSync: p.options.Simulated != nil}
 	if p.options.Reaction == scaling.Fast {
@@ -104,8 +104,8 @@ func (p *Plane) metricOptions() metrics.Options {
 	return o
 }
 
-// scaleIn is for how long managed scaling needs fewer instances before it gives them up, and how long it pauses between its
-// steps then: a minute on ECS.
+// scaleIn returns how long managed scaling must need fewer instances before it gives them up, and the pause between its
+// steps down: a minute on ECS.
 func (p *Plane) scaleIn() (after, pause time.Duration) {
 	reaction := p.options.Reaction
 	if reaction == scaling.Faithful {

@@ -13,7 +13,7 @@ import (
 // User Guide, which the Application Auto Scaling User Guide refers to.
 type cron struct {
 	minutes, hours, months, years set
-	// days says whether a day, by its date, is meant.
+	// days reports whether a day, by its date, is meant.
 	days func(time.Time) bool
 }
 

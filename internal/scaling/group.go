@@ -8,20 +8,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 )
 
-// StepOfGroup reads a policy of an Auto Scaling group, as the API keeps it. A simple one is a step without bounds.
+// StepOfGroup reads a policy of an Auto Scaling group as the API keeps it. A simple scaling policy becomes one step without bounds.
 func StepOfGroup(p *types.ScalingPolicy) Step {
 	s := Step{AdjustmentType: aws.ToString(p.AdjustmentType), MinAdjustmentMagnitude: int(aws.ToInt32(p.MinAdjustmentMagnitude))}
 	if p.ScalingAdjustment != nil {
 		s.Adjustments = []StepAdjustment{{Adjustment: int(*p.ScalingAdjustment)}}
 	}
 	for _, a := range p.StepAdjustments {
-		s.Adjustments = append(s.Adjustments, StepAdjustment{a.MetricIntervalLowerBound, a.MetricIntervalUpperBound, int(aws.ToInt32(a.ScalingAdjustment))})
+		s.Adjustments = append(s.Adjustments, StepAdjustment{
+			Lower:      a.MetricIntervalLowerBound,
+			Upper:      a.MetricIntervalUpperBound,
+			Adjustment: int(aws.ToInt32(a.ScalingAdjustment)),
+		})
 	}
 	return s
 }
 
-// NextOfGroup is when a scheduled action of an Auto Scaling group is due after a time; nil where it is not any more. Its
-// Recurrence is cron's own five fields: what is missing of AWS's six is the year, and one of its two days is a ?.
+// NextOfGroup returns when a scheduled action of an Auto Scaling group is next due after now, or nil if never again. A
+// Recurrence has cron's own five fields. AWS's six add the year, and have a ? for one of the two days.
 func NextOfGroup(a *types.ScheduledUpdateGroupAction, now time.Time) (*time.Time, error) {
 	if a.Recurrence == nil {
 		if start := aws.ToTime(a.StartTime); start.After(now) {
@@ -36,7 +40,7 @@ func NextOfGroup(a *types.ScheduledUpdateGroupAction, now time.Time) (*time.Time
 	s.End = aws.ToTime(a.EndTime)
 	from := now
 	if start := aws.ToTime(a.StartTime); start.After(now) {
-		from = start.Add(-time.Second) // the first time that the recurrence comes to at its start, or after it
+		from = start.Add(-time.Second) // so that the start itself counts
 	}
 	if at, ok := s.Next(from); ok {
 		return &at, nil
@@ -44,11 +48,11 @@ func NextOfGroup(a *types.ScheduledUpdateGroupAction, now time.Time) (*time.Time
 	return nil, nil
 }
 
-// awsCron is a cron expression of five fields as AWS's of six. Days of the week count from 0 there, and from 1 here.
+// awsCron converts a cron expression of five fields to AWS's six. Days of the week count from 0 in cron and from 1 at AWS.
 func awsCron(text string) string {
 	f := strings.Fields(text)
 	if len(f) != 5 {
-		return text // it is refused
+		return text // the parser refuses it
 	}
 	f[4] = strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '6' {

@@ -10,16 +10,22 @@ import (
 // TargetTrackingOf reads a policy's configuration as the API keeps it.
 func TargetTrackingOf(c *types.TargetTrackingScalingPolicyConfiguration) TargetTracking {
 	return TargetTracking{
-		TargetValue: aws.ToFloat64(c.TargetValue), DisableScaleIn: aws.ToBool(c.DisableScaleIn),
-		ScaleOutCooldown: cooldown(c.ScaleOutCooldown), ScaleInCooldown: cooldown(c.ScaleInCooldown),
+		TargetValue:      aws.ToFloat64(c.TargetValue),
+		DisableScaleIn:   aws.ToBool(c.DisableScaleIn),
+		ScaleOutCooldown: cooldown(c.ScaleOutCooldown),
+		ScaleInCooldown:  cooldown(c.ScaleInCooldown),
 	}
 }
 
-// StepOf reads a policy's configuration as the API keeps it, and its cool-down.
+// StepOf reads a policy's configuration and its cool-down as the API keeps them.
 func StepOf(c *types.StepScalingPolicyConfiguration) (Step, time.Duration) {
 	s := Step{AdjustmentType: string(c.AdjustmentType), MinAdjustmentMagnitude: int(aws.ToInt32(c.MinAdjustmentMagnitude))}
 	for _, a := range c.StepAdjustments {
-		s.Adjustments = append(s.Adjustments, StepAdjustment{a.MetricIntervalLowerBound, a.MetricIntervalUpperBound, int(aws.ToInt32(a.ScalingAdjustment))})
+		s.Adjustments = append(s.Adjustments, StepAdjustment{
+			Lower:      a.MetricIntervalLowerBound,
+			Upper:      a.MetricIntervalUpperBound,
+			Adjustment: int(aws.ToInt32(a.ScalingAdjustment)),
+		})
 	}
 	return s, cooldown(c.Cooldown)
 }
@@ -34,6 +40,8 @@ func cooldown(seconds *int32) time.Duration {
 // ScheduleOf reads a scheduled action as the API keeps it.
 func ScheduleOf(a *types.ScheduledAction) (Schedule, error) {
 	s, err := ParseSchedule(aws.ToString(a.Schedule), aws.ToString(a.Timezone))
-	s.Created, s.Start, s.End = aws.ToTime(a.CreationTime), aws.ToTime(a.StartTime), aws.ToTime(a.EndTime)
+	s.Created = aws.ToTime(a.CreationTime)
+	s.Start = aws.ToTime(a.StartTime)
+	s.End = aws.ToTime(a.EndTime)
 	return s, err
 }

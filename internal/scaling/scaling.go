@@ -1,7 +1,7 @@
-// Package scaling is the maths of Application Auto Scaling: what capacity a target tracking or a step
-// scaling policy wants, what several policies come to together, and when a scheduled action is due. It
-// is pure: it knows no clock, no metric store and no service; the API checks its input with it, and the
-// scaling loop decides by it. It follows the Application Auto Scaling User Guide.
+// Package scaling is the maths of Application Auto Scaling: the capacity that a target tracking or a step
+// scaling policy wants, how several policies combine, and when a scheduled action is due. It's pure: no
+// clock, no metric store, no service. The APIs check their input with it, and the scaling loops decide by it.
+// It follows the Application Auto Scaling User Guide.
 package scaling
 
 import (
@@ -12,17 +12,17 @@ import (
 // Bounds are a scalable target's minimum and maximum capacity.
 type Bounds struct{ Min, Max int }
 
-// Clamp is the capacity within the bounds that is nearest to n.
+// Clamp returns the capacity within the bounds that is nearest to n.
 func (b Bounds) Clamp(n int) int { return min(max(n, b.Min), b.Max) }
 
-// Past is what a policy did last, for its cool-down.
+// Past is a policy's last scaling action, for its cool-down.
 type Past struct {
 	At       time.Time
 	From, To int
 }
 
-// Base is the capacity that a policy counts from. While the cool-down of a scale-out lasts, what it has added is
-// counted as part of the next one, so that only a larger one adds to it.
+// Base is the capacity that a policy counts from. During the cool-down of a scale-out, what that scale-out
+// added counts as part of the next one. So only a larger scale-out adds more.
 func (p Past) Base(capacity int, cooldown time.Duration, now time.Time) int {
 	if p.To > p.From && now.Before(p.At.Add(cooldown)) {
 		return min(p.From, capacity)
@@ -30,7 +30,7 @@ func (p Past) Base(capacity int, cooldown time.Duration, now time.Time) int {
 	return capacity
 }
 
-// BlocksIn says whether the cool-down of a scale-in still keeps a policy from the next one. A scale-out ends it.
+// BlocksIn reports whether the cool-down of a scale-in still blocks the next scale-in. A scale-out ends that cool-down.
 func (p Past) BlocksIn(cooldown time.Duration, now time.Time) bool {
 	return p.To < p.From && now.Before(p.At.Add(cooldown))
 }
@@ -38,16 +38,15 @@ func (p Past) BlocksIn(cooldown time.Duration, now time.Time) bool {
 // Proposal is what one policy wants.
 type Proposal struct {
 	Policy string
-	// Desired is the capacity that it wants; the one that there is where it wants no change.
+	// Desired is the capacity that the policy wants: the current one if it wants no change.
 	Desired int
-	// Consents says that the others may scale in without it: a step scaling policy, or one whose
-	// scale-in is disabled.
+	// Consents lets the other policies scale in without this one. Step scaling policies consent, and so do
+	// policies whose scale-in is disabled.
 	Consents bool
 }
 
-// Combine picks the proposal that wins: on the way out the largest, on the way in the largest too, and
-// only if every target tracking policy whose scale-in is enabled wants to scale in. It gives nil where
-// nothing is to change.
+// Combine returns the proposal that wins, or nil if nothing changes. The largest wins, both out and in. But
+// a scale-in happens only if every target tracking policy whose scale-in is enabled wants it.
 // See "Multiple target tracking policies for a scalable target" in the page on target tracking.
 func Combine(capacity int, proposals []Proposal) *Proposal {
 	var out, in *Proposal
@@ -81,12 +80,12 @@ const (
 	AlreadyAtMinCapacity     = "AlreadyAtMinCapacity"
 	AlreadyAtDesiredCapacity = "AlreadyAtDesiredCapacity"
 	AnticipatedFlapping      = "AutoScalingAnticipatedFlapping"
-	// BacklogDrainsBeforeStart is Pintle's own, of the fast reaction.
+	// BacklogDrainsBeforeStart is Pintle's own. Only the fast reaction uses it.
 	BacklogDrainsBeforeStart = "BacklogDrainsBeforeStart"
 )
 
-// Why is the code of the reason for not scaling from the capacity to what a policy wants, which is
-// not yet within the bounds; "" where there is something to do.
+// Why returns the code of the reason not to scale to what a policy wants, or "" if there is something to do.
+// The caller hasn't clamped wanted to the bounds yet.
 func Why(capacity, wanted int, b Bounds) string {
 	switch {
 	case wanted > capacity && b.Clamp(wanted) <= capacity:
@@ -99,12 +98,12 @@ func Why(capacity, wanted int, b Bounds) string {
 	return ""
 }
 
-// maxCapacity bounds what a computation can come to, so that it fits an int32.
+// maxCapacity keeps results within an int32.
 const maxCapacity = math.MaxInt32
 
-// whole makes a capacity of a number.
-func whole(f float64) int {
-	if !(f > 0) { // also what is no number
+// toCapacity converts a number to a capacity.
+func toCapacity(f float64) int {
+	if !(f > 0) { // also true of NaN
 		return 0
 	}
 	return int(min(f, maxCapacity))

@@ -10,14 +10,15 @@ import (
 
 // Schedule is when a scheduled action is due.
 type Schedule struct {
-	at    time.Time     // of at(); zero otherwise
-	every time.Duration // of rate()
+	at    time.Time     // for at(); zero otherwise
+	every time.Duration // for rate()
 	cron  *cron
 	zone  *time.Location
 
-	// Created is when the action was put: rates count from it, unless there is a Start.
-	Created    time.Time
-	Start, End time.Time // zero where there is none
+	// Created is when the action was put. Rates count from it unless there is a Start.
+	Created time.Time
+	Start   time.Time // zero if there is none
+	End     time.Time // zero if there is none
 }
 
 var (
@@ -80,8 +81,8 @@ func parseRate(text string) (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// Next is when the action is due next after a time; ok says whether it is at all. One with a start is due at
-// it first, as the page "Schedule recurring scaling actions" says, and none is due after its end.
+// Next returns when the action is next due after a time; ok reports whether it's due at all. An action with a
+// start is first due at its start ("Schedule recurring scaling actions"). No action is due after its end.
 func (s Schedule) Next(after time.Time) (at time.Time, ok bool) {
 	switch {
 	case !s.at.IsZero():

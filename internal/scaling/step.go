@@ -21,8 +21,8 @@ type Step struct {
 	Adjustments            []StepAdjustment
 }
 
-// StepAdjustment is what to do where the metric is so far from the alarm's threshold; a bound that is
-// nil is without end.
+// StepAdjustment is what to do when the metric minus the alarm's threshold lies between the bounds. A nil
+// bound is infinite.
 type StepAdjustment struct {
 	Lower, Upper *float64
 	Adjustment   int
@@ -68,7 +68,7 @@ func (s Step) Check() error {
 	return s.checkIntervals()
 }
 
-// checkIntervals refuses overlaps, gaps, and ends that are missing.
+// checkIntervals refuses overlaps, gaps and missing ends.
 func (s Step) checkIntervals() error {
 	steps := s.sorted()
 	for i := 1; i < len(steps); i++ {
@@ -99,8 +99,8 @@ func (s Step) sorted() []StepAdjustment {
 	})
 }
 
-// Desired is the capacity that the policy wants when its alarm, which has the threshold, goes off.
-// Where no step is for the metric, it wants no change.
+// Desired returns the capacity that the policy wants when its alarm goes off. If no step covers the
+// metric's distance from the threshold, the policy wants no change.
 func (s Step) Desired(capacity int, metric, threshold float64) int {
 	a := s.step(metric - threshold)
 	if a == nil {
@@ -110,16 +110,16 @@ func (s Step) Desired(capacity int, metric, threshold float64) int {
 	case ExactCapacity:
 		return a.Adjustment
 	case PercentChangeInCapacity:
-		return whole(float64(capacity) + s.percent(capacity, a.Adjustment))
+		return toCapacity(float64(capacity) + s.percent(capacity, a.Adjustment))
 	}
-	return whole(float64(capacity) + float64(a.Adjustment))
+	return toCapacity(float64(capacity) + float64(a.Adjustment))
 }
 
-// Applies says whether any step is for the metric.
+// Applies reports whether a step covers the metric.
 func (s Step) Applies(metric, threshold float64) bool { return s.step(metric-threshold) != nil }
 
-// step finds the step for a distance from the threshold. Above it, and at it, a step has its lower bound
-// and not its upper one; below it, the other way round.
+// step finds the step for a distance from the threshold. At the threshold and above, a step includes its lower
+// bound and excludes its upper one. Below, it's the other way round.
 func (s Step) step(distance float64) *StepAdjustment {
 	for i := range s.Adjustments {
 		a := &s.Adjustments[i]
@@ -136,7 +136,7 @@ func (s Step) step(distance float64) *StepAdjustment {
 	return nil
 }
 
-// percent is a change in percent as a number of tasks, rounded towards 0, but to at least one.
+// percent converts a change in percent to a number of tasks, rounded towards 0 but to at least one.
 // See "Scaling adjustment types" in the page "How step scaling for Application Auto Scaling works".
 func (s Step) percent(capacity, adjustment int) float64 {
 	change := float64(capacity) * float64(adjustment) / 100

@@ -7,19 +7,20 @@ import (
 
 // TargetTracking is a target tracking scaling policy.
 type TargetTracking struct {
-	TargetValue                       float64
-	DisableScaleIn                    bool
-	ScaleOutCooldown, ScaleInCooldown time.Duration
+	TargetValue      float64
+	DisableScaleIn   bool
+	ScaleOutCooldown time.Duration
+	ScaleInCooldown  time.Duration
 }
 
 // DefaultCooldown is ECS's, from TargetTrackingScalingPolicyConfiguration and StepScalingPolicyConfiguration.
 const DefaultCooldown = 300 * time.Second
 
-// slack is the error of floating-point numbers that must not cost a task.
+// slack keeps floating-point errors from costing a task.
 const slack = 1e-9
 
-// Out is the capacity that brings the metric down to the target. From nothing, whose metric tells
-// nothing of how much is needed, it goes to one.
+// Out returns the capacity that brings the metric down to the target. From 0 it goes to at least 1: the metric
+// of no capacity doesn't show how much is needed.
 func (t TargetTracking) Out(base int, metric float64) int {
 	if !(metric > t.TargetValue) {
 		return base
@@ -27,8 +28,8 @@ func (t TargetTracking) Out(base int, metric float64) int {
 	return max(base, 1, t.need(base, metric))
 }
 
-// In is the smallest capacity that keeps the metric at or below the target: rounded up, so that the
-// scale-in does not set off the next scale-out.
+// In returns the smallest capacity that keeps the metric at or below the target. It rounds up, so that the
+// scale-in doesn't set off the next scale-out.
 func (t TargetTracking) In(capacity int, metric float64) int {
 	if t.DisableScaleIn || !(metric < t.TargetValue) {
 		return capacity
@@ -36,9 +37,9 @@ func (t TargetTracking) In(capacity int, metric float64) int {
 	return min(capacity, t.need(capacity, metric))
 }
 
-// need is the capacity that load, which is the capacity times the metric of one, comes to.
+// need returns the capacity for the load, which is capacity times metric.
 func (t TargetTracking) need(capacity int, metric float64) int {
-	return whole(math.Ceil(float64(capacity)*metric/t.TargetValue - slack))
+	return toCapacity(math.Ceil(float64(capacity)*metric/t.TargetValue - slack))
 }
 
 // Reaction is how fast policies' alarms see a change.
@@ -54,8 +55,8 @@ var (
 	Fast     = Reaction{Period: 10 * time.Second, Out: 1, In: 6}
 )
 
-// HighResolution is for the predefined metrics by 20 seconds. What AWS's alarms on them wait for is not documented: here it
-// is a minute on the way out, and on the way in as long as ever.
+// HighResolution is for the predefined metrics with a period of 20 seconds. AWS doesn't document what its alarms on them
+// wait for. Here it's a minute before scaling out, and 15 minutes as usual before scaling in.
 var HighResolution = Reaction{Period: 20 * time.Second, Out: 3, In: 45}
 
 // Alarm is one of the alarms that a target tracking policy owns.
@@ -67,10 +68,10 @@ type Alarm struct {
 	Period             time.Duration
 }
 
-// inPart is the part of the target below which the low alarm goes off, so that the two alarms are apart.
+// inPart is the fraction of the target below which the low alarm goes off. It keeps the two alarms apart.
 const inPart = 0.9
 
-// The names of the alarms of a policy begin so; the resource, the kind and a UUID follow.
+// alarmPrefix begins the names of a policy's alarms. The resource, the kind and a UUID follow.
 const alarmPrefix = "TargetTracking-"
 
 // High is the alarm that scales out. resource is the target's id: "service/default/web".
@@ -83,7 +84,7 @@ func (t TargetTracking) Low(resource, uuid string, r Reaction) Alarm {
 	return Alarm{alarmPrefix + resource + "-AlarmLow-" + uuid, "LessThanThreshold", round(t.TargetValue * inPart), r.In, r.Period}
 }
 
-// round drops what the product of two decimal fractions has too many digits of.
+// round drops the surplus digits that the product of two decimal fractions has.
 func round(f float64) float64 {
 	if r := math.Round(f*1e9) / 1e9; r > 0 && !math.IsInf(r, 0) {
 		return r

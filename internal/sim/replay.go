@@ -199,7 +199,7 @@ func (p *replay) settle(ctx context.Context) error {
 	}
 }
 
-// nodes does what nodes do about tasks that have changed, and says whether any had.
+// nodes does what nodes do about tasks that have changed, and reports whether any had.
 func (p *replay) nodes() bool {
 	p.mu.Lock()
 	changes := p.tasks

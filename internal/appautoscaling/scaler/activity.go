@@ -199,7 +199,7 @@ func (l *Loop) fulfil(ctx context.Context, a *state.ScalingActivity, now time.Ti
 	return nil, nil
 }
 
-// news says whether an activity that was not scaled tells more than the target's last one.
+// news reports whether an activity that was not scaled tells more than the target's last one.
 func news(v *state.View, a *state.ScalingActivity) bool {
 	var last *state.ScalingActivity
 	for other := range v.ScalingActivities.By(state.ScalingActivitiesByTarget, a.TargetKey()) {

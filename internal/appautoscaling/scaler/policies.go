@@ -200,12 +200,12 @@ func held(desired, capacity int, past scaling.Past, cooldown time.Duration, now 
 	return desired
 }
 
-// low says whether an alarm goes off when its metric is low.
+// low reports whether an alarm goes off when its metric is low.
 func low(a cloudwatchtypes.MetricAlarm) bool {
 	return a.ComparisonOperator == cloudwatchtypes.ComparisonOperatorLessThanThreshold || a.ComparisonOperator == cloudwatchtypes.ComparisonOperatorLessThanOrEqualToThreshold
 }
 
-// allowed says whether the target may be scaled that way.
+// allowed reports whether the target may be scaled that way.
 func allowed(t *state.ScalableTarget, desired, capacity int) bool {
 	s := t.SuspendedState
 	return !(desired > capacity && aws.ToBool(s.DynamicScalingOutSuspended) || desired < capacity && aws.ToBool(s.DynamicScalingInSuspended))

@@ -80,7 +80,7 @@ type watch struct {
 // behind is how far the loop stays behind the running second: what happened in one is put when it is over.
 const behind = time.Second
 
-// watches says whether one of the policies is on a queue that is looked at every second.
+// watches reports whether one of the policies is on a queue that is looked at every second.
 func (l *Loop) watches(policies []*state.ScalingPolicy) bool {
 	return l.opts.Metrics != nil && slices.ContainsFunc(policies, func(p *state.ScalingPolicy) bool { return queueOf(p) != "" })
 }
@@ -121,7 +121,7 @@ func details(b scaling.Backlog, w *watch, capacity int) string {
 	return text
 }
 
-// read takes over what the queue has done up to now, a second at a time. It says whether there was anything.
+// read takes over what the queue has done up to now, a second at a time. It reports whether there was anything.
 func (w *watch) read(store *metrics.Store, now time.Time) (bool, error) {
 	n := int(now.Sub(w.until) / time.Second)
 	if n <= 0 {

@@ -117,7 +117,7 @@ type Size struct {
 	Price     float64 // of an hour; 0 where it is not known
 }
 
-// fits says whether one of the size has room for what is needed.
+// fits reports whether one of the size has room for what is needed.
 func (s Size) fits(need Size) bool {
 	return need.CPU <= s.CPU && need.MemoryMiB <= s.MemoryMiB && need.GPUs <= s.GPUs
 }

@@ -147,7 +147,7 @@ func (s *step) fitting() []group.Size {
 	return group.Fitting(all, group.Need(all, waiting(s.tx.View, providerOf(s.tx.View, s.group))))
 }
 
-// cheapest says whether a group takes the cheapest of its types, instead of the first.
+// cheapest reports whether a group takes the cheapest of its types, instead of the first.
 func cheapest(g *state.AutoScalingGroup) bool {
 	m := g.MixedInstancesPolicy
 	return m != nil && m.InstancesDistribution != nil && aws.ToString(m.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"

@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// waiting are the needs of the tasks that wait for a capacity provider's instances.
+// waiting returns the needs of the tasks that wait for a capacity provider's instances.
 func waiting(v *state.View, p *state.CapacityProvider) (out []group.Size) {
 	if p == nil {
 		return nil
@@ -27,7 +27,7 @@ func waiting(v *state.View, p *state.CapacityProvider) (out []group.Size) {
 	return out
 }
 
-// manage has each capacity provider with managed scaling set the desired capacity of its group, and puts its metric.
+// manage sets the desired capacity of each group whose capacity provider has managed scaling, and puts the provider's metric.
 func (l *Loop) manage(ctx context.Context, now time.Time) error {
 	for p := range l.store.View().CapacityProviders.All() {
 		var reservation float64
@@ -51,7 +51,7 @@ func (l *Loop) manage(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// groupOf is the Auto Scaling group of a capacity provider; nil where it is not one of Pintle's.
+// groupOf returns a capacity provider's Auto Scaling group, or nil if it isn't one of Pintle's.
 func groupOf(v *state.View, p *state.CapacityProvider) *state.AutoScalingGroup {
 	for g := range v.AutoScalingGroups.All() {
 		if provides(p, g) {
@@ -61,13 +61,13 @@ func groupOf(v *state.View, p *state.CapacityProvider) *state.AutoScalingGroup {
 	return nil
 }
 
-// provides says whether a capacity provider has a group, which it names by its ARN or its name.
+// provides reports whether a group is the capacity provider's. Providers name their group by ARN or by name.
 func provides(p *state.CapacityProvider, g *state.AutoScalingGroup) bool {
 	arn := *p.AutoScalingGroupProvider.AutoScalingGroupArn
 	return arn == *g.AutoScalingGroupARN || arn == g.Name()
 }
 
-// adopt has the container instances of a provider's group say whose they are.
+// adopt sets the capacity provider of the container instances in its group.
 func adopt(tx *state.Tx, p *state.CapacityProvider) {
 	g := groupOf(tx.View, p)
 	if g == nil {
@@ -82,8 +82,8 @@ func adopt(tx *state.Tx, p *state.CapacityProvider) {
 	}
 }
 
-// grow sets the desired capacity of a provider's group: at once where its use is above the target, and once it has been below
-// for a while where fewer are needed. It gives the provider's CapacityProviderReservation.
+// grow sets the desired capacity of a provider's group: at once if its use is above the target, and only after a while if
+// fewer instances are needed. It returns the provider's CapacityProviderReservation.
 func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (reservation float64, managed bool) {
 	scaling := p.AutoScalingGroupProvider.ManagedScaling
 	old := groupOf(tx.View, p)
@@ -121,7 +121,7 @@ func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (res
 	return m.Reservation(), true
 }
 
-// managedOf is what there is and what is wanted of a provider, and whether instances are still coming up.
+// managedOf returns what a provider has and needs, and whether instances are still coming up.
 func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGroup, prices map[string]float64, now time.Time) (m capacity.Managed, warming bool) {
 	scaling := p.AutoScalingGroupProvider.ManagedScaling
 	m.MinStep, m.MaxStep = int(aws.ToInt32(scaling.MinimumScalingStepSize)), int(aws.ToInt32(scaling.MaximumScalingStepSize))
@@ -129,11 +129,12 @@ func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGro
 	for _, i := range v.ActiveMembers(g.Name()) {
 		c := containerInstance(v, *i.InstanceId)
 		at := i.Member.InServiceAt
-		comes := coming(i, c, max(registers, warmup), now)
+		comes := isComing(i, c, max(registers, warmup), now)
 		warming = warming || comes || now.Before(at.Add(warmup))
 		switch {
 		case busy(v, c, false):
-			m.Registered, m.Busy = m.Registered+1, m.Busy+1
+			m.Registered++
+			m.Busy++
 		case !comes:
 			m.Registered++
 		}
@@ -149,9 +150,9 @@ func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGro
 	return m, warming
 }
 
-// coming says whether an instance is still to take tasks, so that those that wait for it are not counted twice: it has to be in
-// service, to register and to connect, for which it has a while, and then they have to be placed.
-func coming(i *state.Instance, c *state.ContainerInstance, while time.Duration, now time.Time) bool {
+// isComing reports whether an instance has yet to take its first tasks, so that the tasks that wait for it don't count twice. It has
+// to get into service, register and connect, within a while. Then the tasks have to be placed.
+func isComing(i *state.Instance, c *state.ContainerInstance, while time.Duration, now time.Time) bool {
 	at := i.Member.InServiceAt
 	switch {
 	case at == nil:
@@ -162,11 +163,11 @@ func coming(i *state.Instance, c *state.ContainerInstance, while time.Duration, 
 	return now.Sub(aws.ToTime(c.RegisteredAt)) < settles
 }
 
-// settles is how long an instance that has registered counts as still coming.
+// settles is how long a registered instance still counts as coming.
 const settles = 5 * time.Second
 
-// registers is how long an instance in service may take to register and connect at least, whatever its warm-up, before it counts as
-// one without tasks, and another one is launched for those that wait.
+// registers is the least time that an instance in service has to register and connect, whatever its warm-up. After that it counts as
+// one without tasks, and another is launched for those that wait.
 const registers = time.Minute
 
 // measure puts CapacityProviderReservation, once a minute.

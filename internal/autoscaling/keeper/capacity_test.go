@@ -102,7 +102,7 @@ func (c *cas) live(seconds int) {
 	}
 }
 
-// hasRoom says whether an instance's type fits a task.
+// hasRoom reports whether an instance's type fits a task.
 func hasRoom(t testing.TB, i *state.Instance, w *state.Waiting) bool {
 	t.Helper()
 	has, err := instancetype.Lookup(string(i.InstanceType))

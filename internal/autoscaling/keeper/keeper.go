@@ -1,7 +1,7 @@
-// Package keeper is the loop that keeps Auto Scaling groups at their desired capacity: it launches and terminates
-// their instances, takes them through lifecycle hooks, replaces those that are unwell, does scheduled actions, and lets
-// policies act on their alarms. It writes rows; ec2/machines makes them real. Each step of a group is one transaction,
-// decided inside of it, so that a crash leaves no launch half done. It speaks to CloudWatch as an SDK client would.
+// Package keeper is the loop that keeps Auto Scaling groups at their desired capacity. It launches, terminates and
+// replaces instances, runs lifecycle hooks and scheduled actions, and lets policies act on their alarms. It only writes
+// rows: ec2/machines makes them real. Each step of a group is decided in one transaction, so a crash leaves no launch
+// half done. It talks to CloudWatch as an SDK client would.
 package keeper
 
 import (
@@ -21,33 +21,33 @@ import (
 type Options struct {
 	Now        func() time.Time
 	CloudWatch triggers.CloudWatch
-	// Metrics makes the reaction fast: alarms' metrics are read up to now.
+	// Metrics, if set, makes the reaction fast: alarms' metrics are read up to now.
 	Metrics *metrics.Store
 	// Lost is how long the agent of an instance may be away before the instance is unhealthy.
 	Lost time.Duration
-	// ScaleIn is for how long managed scaling must need fewer instances before it gives them up.
+	// ScaleIn is how long managed scaling must need fewer instances before it gives them up.
 	ScaleIn time.Duration
-	// ScaleInPause is the time between its steps then, each of at most half the group; 0 gives up all at once.
+	// ScaleInPause is the time between managed scaling's steps down, each of at most half the group. 0 gives up all at once.
 	ScaleInPause time.Duration
-	// Put is where capacity providers' metric goes.
+	// Put stores the capacity providers' metric.
 	Put func([]metrics.Sample) error
-	// NoFleet says that there is nowhere to launch instances.
+	// NoFleet is set if there's nowhere to launch instances.
 	NoFleet bool
-	// Prices are what an hour of instance types costs, as far as that is known.
+	// Prices are instance types' prices per hour, as far as they're known.
 	Prices map[string]float64
 	Log    *slog.Logger
 }
 
-// every is how often the loop looks, besides when something changes.
+// every is how often the loop steps when nothing changes.
 const every = time.Second
 
-// Loop is the loop. Its methods are to be called from one goroutine.
+// Loop keeps the groups. Only Tell may be called from any goroutine; the rest belongs to one.
 type Loop struct {
 	store    *state.Store
 	opts     Options
 	triggers *triggers.Triggers
-	alarmsAt time.Time            // when alarms were looked at last
-	measured map[string]time.Time // when each capacity provider's metric was put last
+	alarmsAt time.Time            // when alarms were last read
+	measured map[string]time.Time // when each capacity provider's metric was last put
 }
 
 // New returns a loop over the store.
@@ -71,7 +71,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		waiting, cancel := context.WithCancel(ctx)
 		select {
 		case <-v.ChangedCh(waiting):
-		case <-l.triggers.Told(): // an alarm is in another state, which policies are for
+		case <-l.triggers.Told(): // read alarms at once
 			l.alarmsAt = time.Time{}
 		case <-tick.C:
 		}
@@ -82,10 +82,10 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// Tell says that an alarm has come to a state that has a policy as its action. It may be called from any goroutine.
+// Tell queues an alarm that has changed to a state with a policy as its action. It may be called from any goroutine.
 func (l *Loop) Tell(alarm string) { l.triggers.Tell(alarm) }
 
-// Step does all that is to be done now. To do it twice does no harm.
+// Step does everything that's due now. Repeating it does no harm.
 func (l *Loop) Step(ctx context.Context) error {
 	now := l.opts.Now().UTC().Truncate(time.Millisecond)
 	if now.Sub(l.alarmsAt) >= every {
@@ -116,16 +116,18 @@ func (l *Loop) Step(ctx context.Context) error {
 	return nil
 }
 
-// schedules does the scheduled actions that are due.
+// schedules performs the scheduled actions that are due.
 func (l *Loop) schedules(ctx context.Context, now time.Time) error {
 	return triggers.Schedules(ctx, l.store, func(v *state.View) state.Table[state.GroupAction] { return v.GroupActions }, now, perform)
 }
 
-// perform gives a group what a scheduled action says, and finds out when that is due again. One that is not is forgotten.
+// perform applies a scheduled action to its group and reschedules the action. One that's never due again is deleted.
 func perform(tx *state.Tx, a *state.GroupAction, now time.Time) {
 	row := *a
 	if due, err := scaling.NextOfGroup(&row.ScheduledUpdateGroupAction, now); err == nil && due != nil {
-		row.DueAt, row.StartTime, row.Time = due, due, due
+		row.DueAt = due
+		row.StartTime = due
+		row.Time = due
 		tx.GroupActions.Put(&row)
 	} else {
 		tx.GroupActions.Delete(row.Key())
@@ -142,14 +144,15 @@ func perform(tx *state.Tx, a *state.GroupAction, now time.Time) {
 		g.MaxSize = row.MaxSize
 	}
 	if *g.MinSize > *g.MaxSize {
-		return // the action came to be wrong as the group was changed; on AWS it fails, too
+		return // the group changed since and the action no longer fits; on AWS it fails too
 	}
 	desired := *g.DesiredCapacity
 	if row.DesiredCapacity != nil && *row.DesiredCapacity >= 0 {
 		desired = *row.DesiredCapacity
 	}
 	after := clamp(g, int(desired))
-	setDesired(g, after, fmt.Sprintf("a scheduled action update of AutoScalingGroup constraints to min: %d, max: %d, desired: %d", *g.MinSize, *g.MaxSize, after), now)
+	because := fmt.Sprintf("a scheduled action update of AutoScalingGroup constraints to min: %d, max: %d, desired: %d", *g.MinSize, *g.MaxSize, after)
+	setDesired(g, after, because, now)
 	tx.AutoScalingGroups.Put(g)
 }
 
@@ -157,12 +160,14 @@ func clamp(g *state.AutoScalingGroup, desired int) int {
 	return scaling.Bounds{Min: int(*g.MinSize), Max: int(*g.MaxSize)}.Clamp(desired)
 }
 
-// setDesired gives a group another desired capacity, within its bounds, and says why.
+// setDesired changes a group's desired capacity, within its bounds, and records the cause.
 func setDesired(g *state.AutoScalingGroup, desired int, because string, now time.Time) {
 	before, after := *g.DesiredCapacity, int32(clamp(g, desired))
 	if after == before {
 		return
 	}
-	g.DesiredCapacity, g.Failures, g.NotBefore = &after, 0, nil
-	g.Cause = "At " + state.Stamp(now) + " " + because + " changing the desired capacity from " + itoa(int(before)) + " to " + itoa(int(after)) + "."
+	g.DesiredCapacity = &after
+	g.Failures = 0
+	g.NotBefore = nil
+	g.Cause = fmt.Sprintf("At %s %s changing the desired capacity from %d to %d.", state.Stamp(now), because, before, after)
 }

@@ -3,6 +3,7 @@ package keeper
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// policies lets the policies act whose alarms are in ALARM.
+// policies lets the policies act whose alarms are due.
 func (l *Loop) policies(ctx context.Context, now time.Time) error {
 	v := l.store.View()
 	groups := map[string][]*state.GroupPolicy{}
@@ -43,13 +44,13 @@ func (l *Loop) policies(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// reading is what an alarm of a policy says.
+// reading is an alarm of a policy, and its metric.
 type reading struct {
 	alarm  cloudwatchtypes.MetricAlarm
-	points []triggers.Point // the newest first
+	points []triggers.Point // newest first
 }
 
-// scale asks a group's policies what they want, and sets what wins.
+// scale sets the desired capacity that a group's policies agree on.
 func (l *Loop) scale(ctx context.Context, name string, policies []*state.GroupPolicy, alarms map[string][]cloudwatchtypes.MetricAlarm, now time.Time) error {
 	readings := map[string][]reading{}
 	for _, p := range policies {
@@ -71,11 +72,15 @@ func (l *Loop) scale(ctx context.Context, name string, policies []*state.GroupPo
 		causes := map[string]string{}
 		var proposals []scaling.Proposal
 		for _, p := range policies {
-			proposal := scaling.Proposal{Policy: *p.PolicyName, Desired: capacity, Consents: p.TargetTrackingConfiguration == nil || aws.ToBool(p.TargetTrackingConfiguration.DisableScaleIn)}
+			proposal := scaling.Proposal{
+				Policy:   *p.PolicyName,
+				Desired:  capacity,
+				Consents: p.TargetTrackingConfiguration == nil || aws.ToBool(p.TargetTrackingConfiguration.DisableScaleIn),
+			}
 			for _, r := range readings[*p.PolicyARN] {
 				if desired := want(tx.View, g, p, r, now); desired != capacity {
 					proposal.Desired = desired
-					causes[*p.PolicyName] = "a monitor alarm " + *r.alarm.AlarmName + " in state " + string(r.alarm.StateValue) + " triggered policy " + *p.PolicyName
+					causes[*p.PolicyName] = fmt.Sprintf("a monitor alarm %s in state %s triggered policy %s", *r.alarm.AlarmName, r.alarm.StateValue, *p.PolicyName)
 				}
 			}
 			proposals = append(proposals, proposal)
@@ -92,11 +97,11 @@ func (l *Loop) scale(ctx context.Context, name string, policies []*state.GroupPo
 	})
 }
 
-// want is the capacity that a policy wants because of an alarm.
+// want returns the capacity that a policy wants because of an alarm.
 //
-// Simple scaling waits for the cool-down. The others count what is still warming up as not there yet on the way out, so that
-// only a larger step adds to it, and do not scale in while it is: the user guide's pages on step and target tracking
-// policies, and "Set the default instance warmup".
+// Simple scaling waits for the cool-down. The others, when scaling out, don't count instances that are warming up, so that
+// only a larger step adds more. They don't scale in while any is warming up. See the user guide's pages on step and target
+// tracking policies, and "Set the default instance warmup".
 func want(v *state.View, g *state.AutoScalingGroup, p *state.GroupPolicy, r reading, now time.Time) int {
 	capacity, threshold := int(*g.DesiredCapacity), aws.ToFloat64(r.alarm.Threshold)
 	if *p.PolicyType == "SimpleScaling" {
@@ -108,14 +113,14 @@ func want(v *state.View, g *state.AutoScalingGroup, p *state.GroupPolicy, r read
 	warming := warmingUp(v, g, warmup(g, p), now)
 	base := max(0, capacity-warming)
 	if len(r.points) == 0 {
-		return capacity // an alarm that treats missing data as breaching tells no amount
+		return capacity // the alarm treats missing data as breaching, which doesn't say how much to scale
 	}
 	var out, in int
 	if c := p.TargetTrackingConfiguration; c != nil {
 		t := scaling.TargetTracking{TargetValue: *c.TargetValue, DisableScaleIn: aws.ToBool(c.DisableScaleIn)}
 		out, in = t.Out(base, r.points[0].Value), capacity
 		if r.alarm.ComparisonOperator == cloudwatchtypes.ComparisonOperatorLessThanThreshold {
-			// The highest of what the alarm has seen: one quiet period among them is no reason to give up more.
+			// Take the highest that the alarm saw: one quiet period among them is no reason to give up more.
 			highest := slices.MaxFunc(r.points, func(a, b triggers.Point) int { return cmp.Compare(a.Value, b.Value) })
 			out, in = capacity, t.In(capacity, highest.Value)
 		}
@@ -132,7 +137,7 @@ func want(v *state.View, g *state.AutoScalingGroup, p *state.GroupPolicy, r read
 	return max(capacity, out)
 }
 
-// warmingUp is how many of a group's instances are not in service, or have not been for as long as they need to warm up.
+// warmingUp returns how many of a group's instances aren't in service yet or are still warming up.
 func warmingUp(v *state.View, g *state.AutoScalingGroup, length time.Duration, now time.Time) (n int) {
 	active := v.ActiveMembers(g.Name())
 	for _, i := range active {
@@ -143,7 +148,7 @@ func warmingUp(v *state.View, g *state.AutoScalingGroup, length time.Duration, n
 	return n + max(0, int(*g.DesiredCapacity)-len(active))
 }
 
-// underWay says whether any instance is coming or going.
+// underWay reports whether any instance is launching or leaving.
 func underWay(v *state.View, g *state.AutoScalingGroup) bool {
 	for i := range v.Instances.By(state.InstancesByGroup, g.Name()) {
 		if i.Member.Leaving() || i.Member.InServiceAt == nil && i.Member.LifecycleState != types.LifecycleStateStandby {

@@ -15,11 +15,11 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// patience is how long an instance refresh goes on without replacing an instance, before it has failed.
+// patience is how long an instance refresh may go without replacing an instance before it fails.
 const patience = time.Hour
 
-// refresh takes the group's instance refresh a step further: those of the group's instances that are older than it go, as many
-// at a time as its preferences allow. So there is nothing to remember of which are done.
+// refresh advances the group's instance refresh: instances older than the refresh leave, as many at a time as its
+// preferences allow. Their age shows which are done, so nothing else needs to be remembered.
 func (s *step) refresh() {
 	old := s.tx.ActiveRefresh(s.group.Name())
 	if old == nil || s.group.Deleting {
@@ -41,7 +41,8 @@ func (s *step) refresh() {
 	row.Status = types.InstanceRefreshStatusInProgress
 	ready, left, waiting := s.outdated(&row)
 	healthy, warming := s.healthy(&row)
-	if row.InstancesToUpdate = new(int32(left)); row.Of > 0 {
+	row.InstancesToUpdate = new(int32(left))
+	if row.Of > 0 {
 		row.PercentageComplete = new(100 * max(0, row.Of-int32(left)) / row.Of)
 	}
 	if left == 0 && !warming && healthy >= int(*s.group.DesiredCapacity) {
@@ -49,24 +50,28 @@ func (s *step) refresh() {
 		row.End(types.InstanceRefreshStatusSuccessful, "", s.now)
 		return
 	}
-	if s.now.Sub(row.Since) > patience+s.warms(&row) {
+	if s.now.Sub(row.Since) > patience+s.refreshWarmup(&row) {
 		row.End(types.InstanceRefreshStatusFailed, "No instance could be replaced for an hour."+waiting, s.now)
 		return
 	}
 	s.refreshing = true
 	plan := group.Refresh{
-		Desired: int(*s.group.DesiredCapacity), MinHealthy: int(*row.Preferences.MinHealthyPercentage), MaxHealthy: int(*row.Preferences.MaxHealthyPercentage),
-		Healthy: healthy, Old: len(ready),
+		Desired:    int(*s.group.DesiredCapacity),
+		MinHealthy: int(*row.Preferences.MinHealthyPercentage),
+		MaxHealthy: int(*row.Preferences.MaxHealthyPercentage),
+		Healthy:    healthy,
+		Old:        len(ready),
 	}
 	s.surplus = plan.Surplus()
 	for _, i := range ready[:plan.Leave()] {
-		s.leave(i, "an instance was taken out of service in response to an instance refresh.  At "+state.Stamp(s.now)+" instance "+*i.InstanceId+" was selected for termination.")
+		s.leave(i, "an instance was taken out of service in response to an instance refresh.  At "+
+			state.Stamp(s.now)+" instance "+*i.InstanceId+" was selected for termination.")
 		row.Since = s.now
 	}
 }
 
-// outdated are the instances that a refresh is to replace: those that are ready to go, how many are left in all, and what it
-// waits for, if it does.
+// outdated returns the instances that a refresh can replace now, how many it still has to replace in all, and what it
+// waits for, if anything.
 func (s *step) outdated(r *state.GroupRefresh) (ready []*state.Instance, left int, waiting string) {
 	for _, i := range slices.Collect(s.tx.Instances.By(state.InstancesByGroup, s.group.Name())) {
 		if i.Member.Leaving() || !i.LaunchTime.Before(*r.StartTime) || aws.ToBool(r.Preferences.SkipMatching) && s.matches(i) {
@@ -74,13 +79,13 @@ func (s *step) outdated(r *state.GroupRefresh) (ready []*state.Instance, left in
 		}
 		switch {
 		case i.Member.StandsBy() && r.Preferences.StandbyInstances == types.StandbyInstancesIgnore,
-			s.protected(i) && r.Preferences.ScaleInProtectedInstances == types.ScaleInProtectedInstancesIgnore:
+			s.isProtected(i) && r.Preferences.ScaleInProtectedInstances == types.ScaleInProtectedInstancesIgnore:
 			continue
 		case i.Member.StandsBy() && r.Preferences.StandbyInstances == types.StandbyInstancesTerminate:
 			s.leave(i, "an instance was taken out of service in response to an instance refresh.")
 		case i.Member.StandsBy():
 			waiting = " There are instances on standby."
-		case s.protected(i) && r.Preferences.ScaleInProtectedInstances != types.ScaleInProtectedInstancesRefresh:
+		case s.isProtected(i) && r.Preferences.ScaleInProtectedInstances != types.ScaleInProtectedInstancesRefresh:
 			waiting = " There are instances that are protected from scale in."
 		case i.Member.LifecycleState == types.LifecycleStateInService:
 			ready = append(ready, i)
@@ -90,8 +95,8 @@ func (s *step) outdated(r *state.GroupRefresh) (ready []*state.Instance, left in
 	return ready, left, waiting
 }
 
-// protected says whether an instance is protected from scale-in: by hand, or by its tasks where a capacity provider sees to it.
-func (s *step) protected(i *state.Instance) bool {
+// isProtected reports whether an instance is protected from scale-in: by hand, or by its tasks if a capacity provider manages that.
+func (s *step) isProtected(i *state.Instance) bool {
 	p := providerOf(s.tx.View, s.group)
 	if p == nil || p.AutoScalingGroupProvider.ManagedTerminationProtection != ecstypes.ManagedTerminationProtectionEnabled {
 		return i.Member.Protected
@@ -99,11 +104,11 @@ func (s *step) protected(i *state.Instance) bool {
 	return busy(s.tx.View, containerInstance(s.tx.View, *i.InstanceId), false)
 }
 
-// healthy is how many instances are in service and have warmed up, and whether any is still to. The old ones have.
+// healthy returns how many instances are in service and warmed up, and whether any is still warming up. Old ones count as warm.
 func (s *step) healthy(r *state.GroupRefresh) (n int, warming bool) {
 	for _, i := range s.tx.ActiveMembers(s.group.Name()) {
 		at := i.Member.InServiceAt
-		if at != nil && (i.LaunchTime.Before(*r.StartTime) || !s.now.Before(at.Add(s.warms(r)))) {
+		if at != nil && (i.LaunchTime.Before(*r.StartTime) || !s.now.Before(at.Add(s.refreshWarmup(r)))) {
 			n++
 			continue
 		}
@@ -112,13 +117,13 @@ func (s *step) healthy(r *state.GroupRefresh) (n int, warming bool) {
 	return n, warming
 }
 
-// warms is how long a refresh waits for an instance that has come into service.
-func (s *step) warms(r *state.GroupRefresh) time.Duration {
+// refreshWarmup is how long a refresh lets a new instance in service warm up.
+func (s *step) refreshWarmup(r *state.GroupRefresh) time.Duration {
 	seconds := cmp.Or(r.Preferences.InstanceWarmup, s.group.DefaultInstanceWarmup, s.group.HealthCheckGracePeriod)
 	return time.Duration(max(0, aws.ToInt32(seconds))) * time.Second
 }
 
-// matches says whether an instance is of the launch template and version that the group has now.
+// matches reports whether an instance has the group's current launch template and version.
 func (s *step) matches(i *state.Instance) bool {
 	spec, from := s.group.Template(), i.Member.LaunchTemplate
 	t := s.tx.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))

@@ -89,8 +89,8 @@ func (s *step) attach() {
 	}
 }
 
-// advance takes an instance as far through its lifecycle as it can go now: the user guide's page "Amazon EC2 Auto Scaling
-// instance lifecycle".
+// advance takes an instance as far through its lifecycle as it can go now. See the user guide's page "Amazon EC2 Auto
+// Scaling instance lifecycle".
 func (s *step) advance(i *state.Instance) {
 	switch m := i.Member; m.LifecycleState {
 	case types.LifecycleStatePending, types.LifecycleStatePendingWait, types.LifecycleStatePendingProceed:
@@ -120,12 +120,12 @@ func (s *step) advance(i *state.Instance) {
 
 // arrive takes an instance from its launch to InService.
 func (s *step) arrive(i *state.Instance) {
-	if i.Over() { // it never came up, or was ended
+	if i.Over() { // it never came up, or somebody ended it
 		s.fail(i)
 		return
 	}
 	if i.Name() != ec2types.InstanceStateNameRunning {
-		if i.StateReason != nil { // the launch has failed, and is tried again
+		if i.StateReason != nil { // the launch failed and will be retried
 			s.tx.SayGroupActivity(i.Member.Activity, aws.ToString(i.StateReason.Message))
 		}
 		return
@@ -137,20 +137,24 @@ func (s *step) arrive(i *state.Instance) {
 		return
 	}
 	row := i.Clone()
-	if row.Member.Waits = waits; waits != nil {
+	row.Member.Waits = waits
+	if waits != nil {
 		row.Member.LifecycleState = types.LifecycleStatePendingWait
 		s.put(i, row)
 		s.tx.MoveGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeMidLifecycleAction, 40)
 		return
 	}
-	row.Member.LifecycleState, row.Member.InServiceAt, row.Member.Waits = types.LifecycleStateInService, &s.now, nil
+	row.Member.LifecycleState = types.LifecycleStateInService
+	row.Member.InServiceAt = &s.now
 	s.put(i, row)
 	s.tx.EndGroupActivity(row.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
-	s.group.Failures, s.group.NotBefore, s.group.FailedPools = 0, nil, nil
+	s.group.Failures = 0
+	s.group.NotBefore = nil
+	s.group.FailedPools = nil
 	s.group.CoolsFrom = &s.now
 }
 
-// fail ends the launch of an instance that came to nothing, and puts off the next one.
+// fail ends a failed launch and delays the next one.
 func (s *step) fail(i *state.Instance) {
 	reason := "The instance was terminated before it came into service."
 	if i.StateReason != nil {
@@ -165,7 +169,7 @@ func (s *step) fail(i *state.Instance) {
 	s.tx.Instances.Put(row)
 }
 
-// avoid has the next launches be of another type or in another zone than one that has failed, until all have had their turn.
+// avoid makes the next launches skip a pool that failed, until every pool has failed once.
 func (s *step) avoid(pool string) {
 	failed := append(slices.Clone(s.group.FailedPools), pool)
 	s.group.FailedPools = nil
@@ -176,15 +180,15 @@ func (s *step) avoid(pool string) {
 	}
 }
 
-// hooks is the lifecycle action that an instance is at in a transition; nil where there is none left. abandoned says why it
-// was given up, if it was.
+// hooks returns the lifecycle action that an instance waits for in a transition, or nil if none is left. abandoned says why
+// an action was given up, if it was.
 func (s *step) hooks(i *state.Instance, transition string) (waits *state.LifecycleAction, abandoned string) {
 	w := i.Member.Waits
 	var done []string
 	if w != nil {
 		h := s.group.Hook(w.Hook)
-		over := w.Proceed || h == nil || !s.now.Before(w.Until) || w.Hook == drainingHook && s.drained(i)
-		if !over {
+		ended := w.Proceed || h == nil || !s.now.Before(w.Until) || w.Hook == drainingHook && s.isDrained(i)
+		if !ended {
 			return w, ""
 		}
 		switch {
@@ -203,15 +207,15 @@ func (s *step) hooks(i *state.Instance, transition string) (waits *state.Lifecyc
 				s.drain(i)
 			}
 			w = &state.LifecycleAction{Hook: name, Token: state.NewUUID(), Since: s.now, Until: s.now.Add(lasts), Done: done}
-			s.tell(i, w)
+			s.notify(i, w)
 			return w, ""
 		}
 	}
 	return nil, ""
 }
 
-// depart takes an instance from its last service to its end: through its hooks, of which one waits for its tasks where a
-// capacity provider drains it, and then the machine goes.
+// depart takes an instance that leaves through its hooks and then terminates its machine. If a capacity provider drains
+// the instance, one of the hooks waits for its tasks.
 func (s *step) depart(i *state.Instance) {
 	if i.Name() == ec2types.InstanceStateNameTerminated {
 		s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
@@ -225,20 +229,21 @@ func (s *step) depart(i *state.Instance) {
 	}
 	row := i.Clone()
 	if i.Member.LifecycleState != types.LifecycleStateTerminatingProceed {
-		waits, abandoned := s.hooks(i, terminating) // also where it is abandoned it goes
+		waits, abandoned := s.hooks(i, terminating) // even if the action is abandoned, the instance goes
 		if row.Member.Waits = waits; waits != nil && abandoned == "" {
 			row.Member.LifecycleState = types.LifecycleStateTerminatingWait
 			s.put(i, row)
 			s.tx.MoveGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeMidLifecycleAction, 60)
 			return
 		}
-		row.Member.LifecycleState, row.Member.Waits = types.LifecycleStateTerminatingProceed, nil
+		row.Member.LifecycleState = types.LifecycleStateTerminatingProceed
+		row.Member.Waits = nil
 		s.put(i, row)
 	}
 	s.tx.Instances.Put(row.Terminating("Server.ScheduledStop", "Server.ScheduledStop: taken out of the Auto Scaling group "+s.group.Name()))
 }
 
-// drain sets the container instance of an instance to DRAINING: it takes no more tasks.
+// drain sets an instance's container instance to DRAINING, so that it takes no more tasks.
 func (s *step) drain(i *state.Instance) {
 	c := containerInstance(s.tx.View, *i.InstanceId)
 	if c == nil || *c.Status == "DRAINING" {
@@ -247,13 +252,13 @@ func (s *step) drain(i *state.Instance) {
 	s.tx.ContainerInstances.Put(c.In(ecstypes.ContainerInstanceStatusDraining))
 }
 
-// drained says whether the tasks of an instance that takes no more have ended.
-func (s *step) drained(i *state.Instance) bool {
+// isDrained keeps an instance draining and reports whether all its tasks have ended.
+func (s *step) isDrained(i *state.Instance) bool {
 	s.drain(i)
 	return !busy(s.tx.View, containerInstance(s.tx.View, *i.InstanceId), true)
 }
 
-// providerOf is the capacity provider of a group; nil where it has none.
+// providerOf returns a group's capacity provider, or nil.
 func providerOf(v *state.View, g *state.AutoScalingGroup) *state.CapacityProvider {
 	for p := range v.CapacityProviders.All() {
 		if provides(p, g) {
@@ -263,8 +268,8 @@ func providerOf(v *state.View, g *state.AutoScalingGroup) *state.CapacityProvide
 	return nil
 }
 
-// containerInstance is what an instance has registered last; nil where it has not. An agent that has forgotten who it was registers
-// once more.
+// containerInstance returns the container instance that an instance last registered, or nil. An agent that lost its state registers
+// again, so there may be several.
 func containerInstance(v *state.View, id string) (last *state.ContainerInstance) {
 	for c := range v.ContainerInstances.By(state.InstancesByMachine, id) {
 		if *c.Status != "INACTIVE" && (last == nil || aws.ToTime(c.RegisteredAt).After(aws.ToTime(last.RegisteredAt))) {
@@ -274,7 +279,7 @@ func containerInstance(v *state.View, id string) (last *state.ContainerInstance)
 	return last
 }
 
-// busy says whether a container instance has tasks; daemons count where they are asked for.
+// busy reports whether a container instance has tasks. Daemons only count if asked for.
 func busy(v *state.View, c *state.ContainerInstance, daemons bool) bool {
 	if c == nil {
 		return false

@@ -12,16 +12,19 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// tell owes the target of a hook that an instance waits for it. Where the target takes no message the hook's time-out decides, as it
-// does on AWS.
-func (s *step) tell(i *state.Instance, w *state.LifecycleAction) {
+// notify owes a hook's target the message that an instance waits for it. If the target can't be reached, the hook's time-out decides,
+// as on AWS.
+func (s *step) notify(i *state.Instance, w *state.LifecycleAction) {
 	h := s.group.Hook(w.Hook)
 	target := aws.ToString(h.NotificationTargetARN)
 	if target == "" {
 		return
 	}
 	s.tx.Owe(state.Delivery{Debt: delivery.Debt{
-		Destination: target, Source: aws.ToString(s.group.AutoScalingGroupARN), Body: message(s.group, h, i, w, s.now), Until: w.Until,
+		Destination: target,
+		Source:      aws.ToString(s.group.AutoScalingGroupARN),
+		Body:        message(s.group, h, i, w, s.now),
+		Until:       w.Until,
 	}}, s.now)
 }
 
@@ -45,9 +48,18 @@ type notice struct {
 func message(g *state.AutoScalingGroup, h *types.LifecycleHook, i *state.Instance, w *state.LifecycleAction, now time.Time) string {
 	of, _ := arn.Parse(*g.AutoScalingGroupARN) // it is ours
 	n := notice{
-		LifecycleHookName: *h.LifecycleHookName, AccountID: of.AccountID, RequestID: state.NewUUID(), LifecycleTransition: *h.LifecycleTransition, AutoScalingGroupName: g.Name(),
-		Service: "AWS Auto Scaling", Time: now.Format("2006-01-02T15:04:05.000Z"), EC2InstanceID: *i.InstanceId, LifecycleActionToken: w.Token,
-		NotificationMetadata: h.NotificationMetadata, Origin: "EC2", Destination: "AutoScalingGroup",
+		LifecycleHookName:    *h.LifecycleHookName,
+		AccountID:            of.AccountID,
+		RequestID:            state.NewUUID(),
+		LifecycleTransition:  *h.LifecycleTransition,
+		AutoScalingGroupName: g.Name(),
+		Service:              "AWS Auto Scaling",
+		Time:                 now.Format("2006-01-02T15:04:05.000Z"),
+		EC2InstanceID:        *i.InstanceId,
+		LifecycleActionToken: w.Token,
+		NotificationMetadata: h.NotificationMetadata,
+		Origin:               "EC2",
+		Destination:          "AutoScalingGroup",
 	}
 	if n.LifecycleTransition == terminating {
 		n.Origin, n.Destination = n.Destination, n.Origin

@@ -83,7 +83,7 @@ var bandComparisons = map[string]comparison{
 	"GreaterThanUpperThreshold":                {func(p Datapoint, _ float64) bool { return p.Value > p.Upper }, "greater than the upper thresholds"},
 }
 
-// Banded says whether the alarm compares with a band.
+// Banded reports whether the alarm compares with a band.
 func (m Metric) Banded() bool { return bandComparisons[m.ComparisonOperator].breaches != nil }
 
 func (m Metric) comparison() comparison {
@@ -211,7 +211,7 @@ func (m Metric) breaches(p Datapoint) bool {
 	return m.comparison().breaches(p, m.Threshold)
 }
 
-// fewSamples says whether a percentile is to be ignored because it stands on too few samples.
+// fewSamples reports whether a percentile is to be ignored because it stands on too few samples.
 func (m Metric) fewSamples(points []Datapoint) bool {
 	percent, ok := strings.CutPrefix(m.Statistic, "p")
 	p, err := strconv.ParseFloat(percent, 64)

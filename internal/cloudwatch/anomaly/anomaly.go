@@ -76,7 +76,7 @@ func (c *cell) add(value float64, day int) {
 
 func (c *cell) deviation() float64 { return math.Sqrt(c.squares / c.count) }
 
-// Ready says whether there is enough to expect anything by.
+// Ready reports whether there is enough to expect anything by.
 func (m *Model) Ready() bool { return m.all.count >= enoughPoints }
 
 // Band is the range of what is expected at a time, so many standard deviations about the mean; ok is false where there

@@ -12,8 +12,8 @@ import (
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-metrics.html
 const namespaceGroups = "AWS/AutoScaling"
 
-// grouped adds what Auto Scaling groups tell of themselves, where EnableMetricsCollection has them do so.
-func (m *Meter) grouped(v *state.View) {
+// countInstances adds the metrics of each Auto Scaling group that EnableMetricsCollection enabled.
+func (m *Meter) countInstances(v *state.View) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for g := range v.AutoScalingGroups.All() {

@@ -1,7 +1,7 @@
-// Package metering is the loop that makes metrics of what the nodes report: the use of CPU and memory by cluster and service under
-// CloudWatch's own names, and the GPUs' load by cluster, service, task and device under those of NVIDIA's DCGM; and of what the
-// store holds: what is reserved, how many tasks services have, and how many instances Auto Scaling groups have. It adds up what it
-// hears and puts it once a second. What it could not put in time it drops, since load is no record.
+// Package metering is the loop that turns nodes' reports and the store's rows into metrics. CPU and memory use get
+// CloudWatch's own names, and GPUs' load those of NVIDIA's DCGM. From the rows come reservations, services' task
+// counts and Auto Scaling groups' instance counts. It adds up reports and puts them once a second. It drops what
+// it can't put in time, since load is no record.
 package metering
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The namespaces: CloudWatch's documentation of ECS's metrics, EC2's, and of Container Insights.
+// The namespaces of ECS's metrics, EC2's and Container Insights', as CloudWatch documents them.
 const (
 	namespaceECS      = "AWS/ECS"
 	namespaceEC2      = "AWS/EC2"
@@ -38,40 +38,43 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Meter adds up what the nodes tell.
+// Meter adds up what the nodes report.
 type Meter struct {
 	store *state.Store
 	opts  Options
 
 	mu    sync.Mutex
 	sums  map[string]*sum
-	nodes map[string]*node // what of a node's batch has come, by container instance
+	nodes map[string]*node // the part of each node's batch that has come, by container instance
 }
 
-// sum is a metric and what has come of it since it was put last.
+// sum is a metric and its data since the last put.
 type sum struct {
 	metric metrics.Metric
 	unit   string
 	set    metrics.Set
 }
 
-// node adds up its tasks' use until its batch is whole.
-type node struct{ cpu, memory float64 } // units, MiB
+// node adds up its tasks' use until its batch is complete.
+type node struct {
+	cpu       float64 // units
+	memoryMiB float64
+}
 
 // New returns a meter over the store.
 func New(store *state.Store, opts Options) *Meter {
 	return &Meter{store: store, opts: opts, sums: map[string]*sum{}, nodes: map[string]*node{}}
 }
 
-// putEvery is how often what has come is put, countEvery how often services' tasks and groups' instances are counted, and
-// reserveEvery how often what is reserved is looked at.
+// putEvery is how often sums are put, countEvery how often services' tasks and groups' instances are counted, and
+// reserveEvery how often reservations are added up.
 const (
 	putEvery     = time.Second
 	countEvery   = 10 * time.Second
 	reserveEvery = time.Minute
 )
 
-// Run puts what has come until ctx ends.
+// Run counts and puts metrics until ctx ends.
 func (m *Meter) Run(ctx context.Context) error {
 	put, count, reserve := time.NewTicker(putEvery), time.NewTicker(countEvery), time.NewTicker(reserveEvery)
 	defer put.Stop()
@@ -82,10 +85,10 @@ func (m *Meter) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-count.C:
-			m.counted(m.store.View())
-			m.grouped(m.store.View())
+			m.countTasks(m.store.View())
+			m.countInstances(m.store.View())
 		case <-reserve.C:
-			m.reserved(m.store.View())
+			m.addReservations(m.store.View())
 		case <-put.C:
 			if err := m.put(); err != nil {
 				m.opts.Log.Error("cannot keep the nodes' metrics", "error", err)
@@ -94,7 +97,7 @@ func (m *Meter) Run(ctx context.Context) error {
 	}
 }
 
-// put keeps what has come since it was called last.
+// put stores the sums since its last call.
 func (m *Meter) put() error {
 	m.mu.Lock()
 	sums := m.sums
@@ -127,7 +130,7 @@ func (m *Meter) add(namespace, name, unit string, value float64, by ...dimension
 	}
 }
 
-// Observe takes what a node has told. It does not block.
+// Observe adds a node's report. It doesn't block.
 func (m *Meter) Observe(instanceArn string, message acs.Message) {
 	v := m.store.View()
 	instance := v.ContainerInstances.Get(instanceArn)
@@ -170,7 +173,8 @@ func (m *Meter) task(v *state.View, instance *state.ContainerInstance, t *acs.Ta
 		n = new(node)
 		m.nodes[*instance.ContainerInstanceArn] = n
 	}
-	n.cpu, n.memory = n.cpu+cpu, n.memory+memory
+	n.cpu += cpu
+	n.memoryMiB += memory
 	cluster, service := clusterOf(row), serviceOf(row)
 	by := []dimensions{cluster, append(cluster[:1:1], metrics.Dimension{Name: "TaskDefinitionFamily", Value: familyOf(row)})}
 	if service != nil {
@@ -191,7 +195,7 @@ func (m *Meter) task(v *state.View, instance *state.ContainerInstance, t *acs.Ta
 	m.add(namespaceInsights, "MemoryReserved", "Megabytes", float64(row.Reserved.MemoryMiB), by...)
 }
 
-// taskOn is a task that a node tells of, nil where it is not the node's to tell of.
+// taskOn returns a task that a node reports, or nil if the task isn't on that node.
 func taskOn(v *state.View, instance *state.ContainerInstance, arn string) *state.Task {
 	row := v.Tasks.Get(arn)
 	if row == nil || aws.ToString(row.ContainerInstanceArn) != *instance.ContainerInstanceArn {
@@ -206,8 +210,8 @@ func familyOf(t *state.Task) string {
 	return family
 }
 
-// node adds a node's use to its cluster's: each of the cluster's nodes counts as one value, so the mean is
-// the cluster's where its nodes are alike. What else than containers runs on an EC2 instance does not count.
+// node adds a node's use to its cluster's. Each node counts as one value, so the mean is the cluster's if its
+// nodes are alike. On an EC2 instance only containers count.
 func (m *Meter) node(v *state.View, instance *state.ContainerInstance) {
 	n := m.nodes[*instance.ContainerInstanceArn]
 	if n == nil {
@@ -226,11 +230,11 @@ func (m *Meter) node(v *state.View, instance *state.ContainerInstance) {
 		}
 	}
 	if instance.Capacity.MemoryMiB > 0 {
-		m.add(namespaceECS, "MemoryUtilization", "Percent", 100*n.memory/float64(instance.Capacity.MemoryMiB), cluster)
+		m.add(namespaceECS, "MemoryUtilization", "Percent", 100*n.memoryMiB/float64(instance.Capacity.MemoryMiB), cluster)
 	}
 }
 
-// gpu adds a GPU's load to that of its cluster, its machine's Auto Scaling group, itself, and whoever has it.
+// gpu adds a GPU's load to its cluster's, its Auto Scaling group's, its own, and that of the task and service using it.
 func (m *Meter) gpu(v *state.View, instance *state.ContainerInstance, g *acs.GPULoad) {
 	if !slices.ContainsFunc(instance.GPUs, func(have state.GPU) bool { return have.ID == g.ID }) {
 		return
@@ -250,22 +254,21 @@ func (m *Meter) gpu(v *state.View, instance *state.ContainerInstance, g *acs.GPU
 	m.add(namespaceGPU, "DCGM_FI_DEV_GPU_TEMP", "None", g.TemperatureC, by...)
 	m.add(namespaceGPU, "DCGM_FI_DEV_POWER_USAGE", "None", g.PowerW, by...)
 	m.add(namespaceGPU, "DCGM_FI_DEV_FB_USED", "Megabytes", float64(g.MemoryUsedMiB), by...)
-	for _, xid := range orNone(g.XIDErrors) {
+	for _, xid := range xidsOrZero(g.XIDErrors) {
 		m.add(namespaceGPU, "DCGM_FI_DEV_XID_ERRORS", "None", float64(xid), by...)
 	}
 }
 
-// orNone is the errors that have come, or 0, which is what DCGM says of none: so an alarm on the maximum has data
-// also while all is well.
-func orNone(xids []uint64) []uint64 {
+// xidsOrZero returns 0 if there are no errors, as DCGM reports it. So an alarm on the maximum always has data.
+func xidsOrZero(xids []uint64) []uint64 {
 	if len(xids) == 0 {
 		return []uint64{0}
 	}
 	return xids
 }
 
-// reserved adds what tasks have reserved of each cluster.
-func (m *Meter) reserved(v *state.View) {
+// addReservations adds the part of each cluster that tasks have reserved.
+func (m *Meter) addReservations(v *state.View) {
 	type share struct{ held, there [3]float64 } // of CPU, memory and GPUs
 	clusters := map[string]*share{}
 	for row := range v.ContainerInstances.All() {
@@ -303,10 +306,10 @@ func (m *Meter) reserved(v *state.View) {
 	}
 }
 
-// counted adds how many tasks each service has and wants, where its cluster has Container Insights, also
-// while there are none: a backlog per task is told from it.
+// countTasks adds how many tasks each service has and wants, if its cluster has Container Insights. It counts
+// services without tasks too: policies compute a backlog per task from it.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Container-Insights-metrics-ECS.html
-func (m *Meter) counted(v *state.View) {
+func (m *Meter) countTasks(v *state.View) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for row := range v.Services.All() {
@@ -330,7 +333,7 @@ func (m *Meter) counted(v *state.View) {
 	}
 }
 
-// insights says whether a cluster has Container Insights.
+// insights reports whether a cluster has Container Insights.
 func insights(v *state.View, clusterArn string) bool {
 	row := v.Clusters.Get(clusterArn)
 	if row == nil {
@@ -348,7 +351,7 @@ func clusterOf(t *state.Task) dimensions {
 	return dimensions{{Name: "ClusterName", Value: state.NameOf(aws.ToString(t.ClusterArn))}}
 }
 
-// groupOf are the dimensions of the Auto Scaling group of a node's EC2 instance, nil where it has none.
+// groupOf returns the dimensions of the Auto Scaling group of a node's EC2 instance, or nil.
 func groupOf(v *state.View, instance *state.ContainerInstance) dimensions {
 	machine := v.Instances.Get(aws.ToString(instance.Ec2InstanceId))
 	if machine == nil || machine.Member == nil {
@@ -357,7 +360,7 @@ func groupOf(v *state.View, instance *state.ContainerInstance) dimensions {
 	return dimensions{{Name: "AutoScalingGroupName", Value: machine.Member.Group}}
 }
 
-// serviceOf are the dimensions of a task's service, nil where it has none.
+// serviceOf returns the dimensions of a task's service, or nil.
 func serviceOf(t *state.Task) dimensions {
 	if t.ServiceArn == "" {
 		return nil

@@ -13,15 +13,15 @@ const namespaceSQS = "AWS/SQS"
 
 // QueueOptions are what the loop over queues needs.
 type QueueOptions struct {
-	// Seconds tells what queues did since it was asked last.
+	// Seconds returns what queues did since its last call.
 	Seconds func() []queues.Second
-	// Put keeps samples; it returns once they are durable.
+	// Put stores samples. It returns once they're durable.
 	Put func([]metrics.Sample) error
 	Log *slog.Logger
 }
 
-// Queues is the loop that makes SQS's metrics of what queues did, each second under its own time, as soon as it has ended:
-// whoever scales by a queue looks at the last second.
+// Queues is the loop that makes SQS's metrics of what queues did. Each second gets its own time and is put as soon as it
+// ends: whoever scales by a queue looks at the last second.
 func Queues(ctx context.Context, opts QueueOptions) error {
 	for {
 		select {

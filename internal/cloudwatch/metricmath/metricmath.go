@@ -25,7 +25,7 @@ type Series struct {
 // Missing is the value where there is no data point.
 var Missing = math.NaN()
 
-// IsMissing says whether there is no data point.
+// IsMissing reports whether there is no data point.
 func IsMissing(v float64) bool { return math.IsNaN(v) }
 
 // Grid is the timestamps that all series share.

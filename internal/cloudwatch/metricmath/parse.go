@@ -285,7 +285,7 @@ func (p *parser) next() string {
 	return p.text[p.at:p.at+20] + "…"
 }
 
-// comes says whether s comes next, as a whole word if it is one.
+// comes reports whether s comes next, as a whole word if it is one.
 func (p *parser) comes(s string) bool {
 	after := p.at + len(s)
 	return strings.HasPrefix(p.text[p.at:], s) && (!isWord(s[0]) || after == len(p.text) || !isWord(p.text[after]))

@@ -27,7 +27,7 @@ type Metric struct {
 // Dimension is one of a metric's dimensions.
 type Dimension struct{ Name, Value string }
 
-// Matches says whether the search finds a metric. A schema that names dimensions is for metrics with these and no
+// Matches reports whether the search finds a metric. A schema that names dimensions is for metrics with these and no
 // others; one of a namespace alone is for all metrics in it.
 func (s *Search) Matches(m *Metric) bool {
 	return (s.schema == nil || inSchema(s.schema, m)) && (s.term == nil || s.term.matches(m))
@@ -115,7 +115,7 @@ func tokenText(s string) text {
 	return t
 }
 
-// is says whether the text is found in a name or value: all of it, or some of its tokens in a row.
+// is reports whether the text is found in a name or value: all of it, or some of its tokens in a row.
 func (t text) is(s string) bool {
 	if t.exact != "" {
 		return s == t.exact
@@ -135,7 +135,7 @@ func (t text) is(s string) bool {
 	return t.isWhole(s)
 }
 
-// isWhole says whether a name's tokens as one are the text's.
+// isWhole reports whether a name's tokens as one are the text's.
 func (t text) isWhole(s string) bool {
 	n := 0
 	for i := range len(s) {
@@ -187,7 +187,7 @@ func tokens(s string) (out []string) {
 	return out
 }
 
-// boundary says whether a token begins at a place within a piece of text.
+// boundary reports whether a token begins at a place within a piece of text.
 func boundary(s string, i int) bool {
 	before, at := s[i-1], s[i]
 	switch {

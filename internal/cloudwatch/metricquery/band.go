@@ -38,7 +38,7 @@ func (q *Query) models(store *metrics.Store, start, end time.Time) (map[string]*
 	return models, err
 }
 
-// Trained says whether there is enough data for each band, as of now.
+// Trained reports whether there is enough data for each band, as of now.
 func (q *Query) Trained(store *metrics.Store, now time.Time) (bool, error) {
 	models, err := q.train(store, now.Add(-anomaly.Memory), now)
 	return err == nil && !slices.ContainsFunc(q.banded, func(id string) bool { return !models[id].Ready() }), err

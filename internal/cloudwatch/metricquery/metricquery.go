@@ -143,7 +143,7 @@ func (q *Query) addMetric(in *types.MetricDataQuery) error {
 	return nil
 }
 
-// ValidPeriod says whether a period can be asked for.
+// ValidPeriod reports whether a period can be asked for.
 func ValidPeriod(seconds int32) bool {
 	switch seconds {
 	case 1, 5, 10, 20, 30:
@@ -186,7 +186,7 @@ func (q *Query) sort() error {
 	return nil
 }
 
-// Searches says whether a query searches for metrics.
+// Searches reports whether a query searches for metrics.
 func (q *Query) Searches() bool { return len(q.searches) > 0 }
 
 // Period is that of the expressions: the longest of all.

@@ -12,8 +12,8 @@ import (
 // fanIn is how many blocks of a level become one of the next.
 const fanIn = 8
 
-// flush writes the frozen head into a block of each tier. The manifest then names the blocks, and the
-// log from a segment on: whatever is killed in between, what was flushed counts once.
+// flush writes the frozen head into a block of each tier. Then the manifest names the blocks and the log's
+// first segment that still counts. So a kill at any moment counts flushed data exactly once.
 func (s *Store) flush(number int) error {
 	if err := s.saveSeries(); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (s *Store) flush(number int) error {
 	return s.tidy(now)
 }
 
-// saveSeries keeps the series that are not kept yet, so that segments of the log can go.
+// saveSeries writes the series that aren't on disk yet, so that segments of the log can go.
 func (s *Store) saveSeries() error {
 	s.mu.Lock()
 	fresh := s.fresh
@@ -55,7 +55,7 @@ func (s *Store) writeSeries(all []*series) error {
 	return written.Wait()
 }
 
-// writeTier writes what a tier keeps of the frozen head, which nobody changes any more.
+// writeTier writes what a tier keeps of the frozen head. Nobody changes that head any more.
 func (s *Store) writeTier(t tier, now int64, number int) (*block, error) {
 	w, err := s.newBlock(blockInfo{Step: t.step, Log: number})
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *Store) newBlock(info blockInfo) (*blockWriter, error) {
 	return createBlock(s.dir, info)
 }
 
-// replace puts blocks in the place of others, on disk and then in sight. With a log's number, the
-// frozen head has become the blocks.
+// replace replaces blocks by others, first on disk and then for readers. With a log's number, the new blocks
+// also replace the frozen head.
 func (s *Store) replace(old, made []*block, log int) error {
 	kept := slices.DeleteFunc(slices.Clone(s.blocks), func(b *block) bool { return slices.Contains(old, b) })
 	kept = append(kept, made...)
@@ -107,7 +107,7 @@ func (s *Store) replace(old, made []*block, log int) error {
 	return err
 }
 
-// tidy removes the blocks of which nothing is kept any more, merges those of which there are many, and forgets metrics.
+// tidy removes expired blocks, merges small ones, and forgets metrics.
 func (s *Store) tidy(now int64) error {
 	for _, t := range tiers {
 		if err := s.expire(t, now); err != nil {
@@ -139,8 +139,8 @@ func (s *Store) expire(t tier, now int64) error {
 	return s.replace(old, nil, 0)
 }
 
-// mergeLevel makes one block of a level's first ones, unless it would span more than the tier keeps,
-// and so never expire.
+// mergeLevel merges a level's first blocks into one, unless that would span more than the tier keeps and so
+// never expire.
 func (s *Store) mergeLevel(t tier, level int, now int64) (bool, error) {
 	var old []*block
 	for _, b := range s.blocks {
@@ -160,7 +160,7 @@ func (s *Store) mergeLevel(t tier, level int, now int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := merge(w, old, t.oldest(now), s.knows); err != nil {
+	if err := merge(w, old, t.oldest(now), s.hasSeries); err != nil {
 		w.abort()
 		return false, err
 	}

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// silent is how long nothing must have come of a metric before it may be forgotten.
+// silent is how long a metric must have had no data before it may be forgotten.
 const silent = 3 * time.Hour
 
-// forget forgets the metrics of which nothing is kept any more, once they are many, and the ones reported longest ago where
-// there are more than there may be: every task brings metrics of its own. What blocks still hold of them goes when those
-// are merged or expire.
+// forget drops expired metrics once they're many, and the longest silent ones if there are more than MaxMetrics: every task
+// brings metrics of its own. Their data in blocks goes when those are merged or expire.
 func (s *Store) forget(now int64) error {
 	idle := s.idle(now)
 	oldest := tiers[len(tiers)-1].oldest(now)
@@ -23,7 +22,7 @@ func (s *Store) forget(now int64) error {
 	if expired > all/16 {
 		n = expired
 	}
-	if all > s.opts.MaxMetrics { // and somewhat more, so that it is not soon again
+	if all > s.opts.MaxMetrics { // drop some more, so that the next time isn't soon
 		n = max(n, all-s.opts.MaxMetrics/16*15)
 	}
 	if n = min(n, len(idle)); n == 0 {
@@ -35,10 +34,10 @@ func (s *Store) forget(now int64) error {
 
 type idleMetric struct {
 	*metricState
-	heard int64 // last, when it was looked at
+	heard int64 // the metric's last, as of idle
 }
 
-// idle are the metrics that may be forgotten, the longest silent first.
+// idle returns the metrics that may be forgotten, longest silent first.
 func (s *Store) idle(now int64) []idleMetric {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -52,7 +51,7 @@ func (s *Store) idle(now int64) []idleMetric {
 	return idle
 }
 
-// isIdle says whether a metric is in blocks alone, and nothing is on its way. The caller holds mu.
+// isIdle reports whether only blocks hold a metric, and no data is on its way. The caller holds mu.
 func (s *Store) isIdle(m *metricState, now int64) bool {
 	if since := now - int64(silent/time.Second); m.last > since || m.put > since {
 		return false
@@ -66,7 +65,7 @@ func (s *Store) drop(metrics []idleMetric, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range metrics {
-		if !s.isIdle(m.metricState, now) { // any more
+		if !s.isIdle(m.metricState, now) { // it has new data
 			continue
 		}
 		delete(s.metrics, m.key)
@@ -77,7 +76,7 @@ func (s *Store) drop(metrics []idleMetric, now int64) {
 	s.sorted = nil
 }
 
-// rewriteNames writes the series that are left in the place of all. No log and no head has any of the others.
+// rewriteNames rewrites the file of series with those that are left. Neither the log nor a head has any of the others.
 func (s *Store) rewriteNames() error {
 	number := s.names.Roll()
 	s.mu.Lock()
@@ -90,8 +89,8 @@ func (s *Store) rewriteNames() error {
 	return s.names.RemoveBefore(number)
 }
 
-// knows says whether a series was not forgotten.
-func (s *Store) knows(id uint32) bool {
+// hasSeries reports whether a series exists. A forgotten one doesn't.
+func (s *Store) hasSeries(id uint32) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.series[id] != nil

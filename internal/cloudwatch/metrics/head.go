@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// bin is what was reported of a series in one second, or in one minute where it is not fine.
+// bin is a series' data of one second if fine, else of one minute.
 type bin struct {
 	at   int64 // seconds since 1970
 	fine bool
@@ -18,7 +18,7 @@ type sample struct {
 	bin
 }
 
-// head is what has come since the last flush. Its log has it on disk.
+// head is the data since the last flush. The log has it on disk.
 type head struct {
 	bins map[uint32][]bin // of a series, in order
 	size int              // in bins' worth of memory
@@ -26,7 +26,7 @@ type head struct {
 
 func newHead() *head { return &head{bins: map[uint32][]bin{}} }
 
-// add puts a sample where it belongs. What comes in the order of time is appended.
+// add puts a sample where it belongs. Samples in order of time are appended.
 func (h *head) add(s sample) {
 	bins := h.bins[s.series]
 	i := len(bins)
@@ -43,7 +43,7 @@ func (h *head) add(s sample) {
 	h.size += weight(&s.Set)
 }
 
-// weight is how many bins' worth of memory a set takes.
+// weight returns how many bins' worth of memory a set takes.
 func weight(s *Set) int { return 1 + len(s.Values)/4 }
 
 func (b *bin) before(o *bin) bool {
@@ -53,7 +53,7 @@ func (b *bin) before(o *bin) bool {
 	return b.fine && !o.fine
 }
 
-// ids are the series that are in the head, in order.
+// ids returns the head's series, in order.
 func (h *head) ids() []uint32 {
 	ids := make([]uint32, 0, len(h.bins))
 	for id := range h.bins {
@@ -63,7 +63,7 @@ func (h *head) ids() []uint32 {
 	return ids
 }
 
-// within are the bins of a series with times in [start, end).
+// within returns a series' bins with times in [start, end).
 func (h *head) within(id uint32, start, end int64) []bin {
 	bins := h.bins[id]
 	from := sort.Search(len(bins), func(i int) bool { return bins[i].at >= start })

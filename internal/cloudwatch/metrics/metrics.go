@@ -258,7 +258,7 @@ func (s *Store) loadBlocks() error {
 		for ; len(index) > 0; index = index[indexEntry:] {
 			e := parseEntry(index)
 			s.nextID = max(s.nextID, e.id+1) // also of one that was forgotten
-			s.saw(e.id, e.last)
+			s.noteReported(e.id, e.last)
 		}
 	}
 	paths, err := file.Glob(s.dir, "*.block")
@@ -286,20 +286,20 @@ func (s *Store) replay(_ wal.Position, payload []byte) error {
 			continue
 		}
 		s.head.add(sample)
-		s.saw(sample.series, sample.at)
+		s.noteReported(sample.series, sample.at)
 	}
 	return nil
 }
 
 func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
 
-// fileNumber is the number in the name of a block or a log.
+// fileNumber returns the number in the name of a block or a log.
 func fileNumber(file string) (n int) {
-	fmt.Sscanf(file, "%d", &n) //nolint:errcheck // 0 for what is none of ours
+	fmt.Sscanf(file, "%d", &n) //nolint:errcheck // 0 for a file that isn't ours
 	return n
 }
 
-// Close ends the store once what is being written is.
+// Close waits for writes under way and closes the store.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.err == nil {
@@ -325,7 +325,7 @@ func (s *Store) closeFiles() (err error) {
 	return err
 }
 
-// find returns the series of a metric in a unit, and makes it where there is none. The caller holds mu.
+// find returns the series of a metric in a unit, and makes it if there's none. The caller holds mu.
 func (s *Store) find(m Metric, unit string, now int64) (found *series, made bool) {
 	state := s.state(m)
 	state.put = now
@@ -337,7 +337,7 @@ func (s *Store) find(m Metric, unit string, now int64) (found *series, made bool
 	return s.add(s.nextID, state, unit), true
 }
 
-// state is what is known of a metric.
+// state returns a metric's state, and makes it if there's none.
 func (s *Store) state(m Metric) *metricState {
 	key := m.Key()
 	state := s.metrics[key]
@@ -358,15 +358,15 @@ func (s *Store) add(id uint32, m *metricState, unit string) *series {
 	return one
 }
 
-// restore makes a series that was on disk, unless it is there.
+// restore adds a series from disk, unless it's there already.
 func (s *Store) restore(n named) {
 	if s.series[n.id] == nil {
 		s.add(n.id, s.state(n.metric), n.unit)
 	}
 }
 
-// saw notes when a series was reported, unless it was forgotten. The caller holds mu, or is the only user.
-func (s *Store) saw(id uint32, at int64) {
+// noteReported notes when a series was last reported, unless it was forgotten. The caller holds mu, or is the only user.
+func (s *Store) noteReported(id uint32, at int64) {
 	if one := s.series[id]; one != nil {
 		one.metric.last = max(one.metric.last, at)
 	}

@@ -63,7 +63,7 @@ func (in *Sample) bin() bin {
 	return bin{at, in.Fine, in.Set}
 }
 
-// fail has nothing be put any more.
+// fail makes the store read-only.
 func (s *Store) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,13 +93,13 @@ func (s *Store) written(at wal.Position, samples []sample) {
 	}
 }
 
-// apply makes samples seen, and says whether the head is full.
+// apply adds samples to the head, and reports whether the head is full.
 func (s *Store) apply(samples []sample) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sample := range samples {
 		s.head.add(sample)
-		s.saw(sample.series, sample.at)
+		s.noteReported(sample.series, sample.at)
 	}
 	return s.head.size >= s.opts.MaxHead
 }

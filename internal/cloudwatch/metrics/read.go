@@ -143,7 +143,7 @@ func (p *points) sorted() []Point {
 const listed = 14 * 24 * time.Hour
 
 // Metrics returns the metrics behind a key, in the order of their keys, that keep wants and that were
-// reported within two weeks, or since the time given. There are at most limit; more says whether more
+// reported within two weeks, or since the time given. There are at most limit; more reports whether more
 // would follow.
 func (s *Store) Metrics(after string, since int64, limit int, keep func(*Metric) bool) (found []Metric, more bool) {
 	since = max(since, s.opts.Now().Add(-listed).Unix())

@@ -10,19 +10,19 @@ import (
 // themselves as far as they are known. Sets add up in any order.
 type Set struct {
 	Count, Sum, Min, Max float64
-	// Values are in order, each once. They are left out where all are equal, which Min and Max tell,
-	// and lost where a statistic set came without them. It is never changed in place.
+	// Values are in order, each once. They're left out if all are equal, which Min and Max show, and lost if
+	// a statistic set came without them. The slice is never changed in place.
 	Values []Value
 }
 
 // Value is a value and how often it came.
 type Value struct{ Value, Count float64 }
 
-// maxValues is the most values that a set keeps apart: more than one datum can bring. Beyond it,
-// values that are close are counted as one.
+// maxValues is the most distinct values that a set keeps: more than one datum can bring. Beyond that, close
+// values count as one.
 const maxValues = 160
 
-// Of is the set of values and of how often each came.
+// Of returns the set of the values, each as often as it came.
 func Of(values []Value) Set {
 	var s Set
 	sorted := slices.Clone(values)
@@ -41,10 +41,10 @@ func Of(values []Value) Set {
 	return s
 }
 
-// One is the set of one value.
+// One returns the set of one value.
 func One(value float64) Set { return Set{Count: 1, Sum: value, Min: value, Max: value} }
 
-// Known says whether the values are known, and so percentiles.
+// Known reports whether the values, and so percentiles, are known.
 func (s *Set) Known() bool { return s.Min == s.Max || s.Values != nil }
 
 // Add adds what o holds.
@@ -62,7 +62,7 @@ func (s *Set) Add(o Set) {
 	s.Values = values
 }
 
-// union is the values of both, nil where all are equal or not all are known.
+// union returns the values of both, or nil if all are equal or not all are known.
 func (s *Set) union(o *Set) []Value {
 	if !s.Known() || !o.Known() || s.Min == s.Max && o.Min == o.Max && s.Min == o.Min {
 		return nil
@@ -70,7 +70,7 @@ func (s *Set) union(o *Set) []Value {
 	return shrink(add(s.values(), o.values()))
 }
 
-// values are the values of a set that knows them, also where all are equal.
+// values returns the values of a set that knows them, even if all are equal.
 func (s *Set) values() []Value {
 	if s.Min == s.Max && s.Count > 0 {
 		return []Value{{s.Min, s.Count}}
@@ -100,8 +100,8 @@ func join(values []Value, v Value) []Value {
 	return append(values, v)
 }
 
-// shrink counts close values as one until there are few enough: it takes bits off their mantissas. The
-// three that are left for values over twenty octaves are an error of at most six in a hundred.
+// shrink counts close values as one until there are few enough. It drops bits of their mantissas: three are left
+// for values over twenty octaves, an error of at most 6 %.
 func shrink(values []Value) []Value {
 	for bits := 10; len(values) > maxValues && bits >= 0; bits-- {
 		var out []Value
@@ -116,8 +116,8 @@ func shrink(values []Value) []Value {
 	return halve(values)
 }
 
-// round keeps some bits of a value's mantissa, and takes the middle of what the rest can be. It keeps
-// the order.
+// round keeps some bits of a value's mantissa and takes the middle of what the rest can be. The order of values
+// stays.
 func round(f float64, bits int) float64 {
 	if f == 0 {
 		return 0
@@ -126,7 +126,7 @@ func round(f float64, bits int) float64 {
 	return math.Float64frombits(math.Float64bits(f)&^mask | (mask+1)>>1)
 }
 
-// halve counts neighbours as one: for values that differ by more than rounding can bridge.
+// halve counts neighbours as one, for values too far apart for rounding.
 func halve(values []Value) []Value {
 	for len(values) > maxValues {
 		var out []Value

@@ -87,7 +87,7 @@ func bound(s string, open float64) (float64, bool) {
 	return n, err == nil && !math.IsNaN(n) && !math.IsInf(n, 0)
 }
 
-// Plain says whether the statistic is one of the five that every set has.
+// Plain reports whether the statistic is one of the five that every set has.
 func (st Statistic) Plain() bool { return len(st.kind) > 2 }
 
 // Of reads the statistic off a set. It is not there where the set is empty, where its values are not

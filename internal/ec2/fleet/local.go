@@ -76,13 +76,13 @@ func (l *Local) dir(id string) string  { return filepath.Join(l.opts.Dir, id) }
 func (l *Local) lock(id string) string { return filepath.Join(l.dir(id), LockFile) }
 func (l *Local) log(id string) string  { return filepath.Join(l.dir(id), "agent.log") }
 
-// runs says whether an instance's agent does, be it that it is still starting.
+// runs reports whether an instance's agent does, be it that it is still starting.
 func (l *Local) runs(id string) bool {
 	_, runs := file.Holder(l.lock(id))
 	return runs
 }
 
-// started says whether an instance's agent runs, and has found what it needs.
+// started reports whether an instance's agent runs, and has found what it needs.
 func (l *Local) started(id string) bool {
 	pid, _ := file.Holder(l.lock(id))
 	return pid != 0
@@ -248,7 +248,7 @@ func (l *Local) stop(ctx context.Context, id string) error {
 	return fmt.Errorf("the agent of %s ends without having stopped its tasks; %s says why", id, l.log(id))
 }
 
-// off says whether nothing of an instance runs that has no agent.
+// off reports whether nothing of an instance runs that has no agent.
 func (l *Local) off(id string) bool {
 	_, off := os.Stat(filepath.Join(l.dir(id), OffFile))
 	_, tasks := os.Stat(filepath.Join(l.dir(id), tasksDir))
@@ -280,7 +280,7 @@ func (l *Local) end(ctx context.Context, id string) error {
 	return ctx.Err()
 }
 
-// until waits until something is so, and says whether it came to that.
+// until waits until something is so, and reports whether it came to that.
 func until(ctx context.Context, most time.Duration, ok func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

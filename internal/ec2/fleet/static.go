@@ -220,7 +220,7 @@ func (s *Static) tell(ctx context.Context, h *host, verb string, o Order, out an
 	return run(ctx, "ssh", h.ssh(words...), o, out)
 }
 
-// unreachable says whether an error is that a machine does not answer, yet. ssh exits with 255 when the fault is its own; a
+// unreachable reports whether an error is that a machine does not answer, yet. ssh exits with 255 when the fault is its own; a
 // key that is wrong will not get better.
 func unreachable(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)

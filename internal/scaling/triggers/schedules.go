@@ -14,9 +14,11 @@ type action[A any] interface {
 	Due(now time.Time) bool
 }
 
-// Schedules does the scheduled actions of a table that are due, each in a transaction of its own. perform also puts off
-// the action to when it is due next.
-func Schedules[A any, P action[A]](ctx context.Context, store *state.Store, table func(*state.View) state.Table[A], now time.Time, perform func(*state.Tx, P, time.Time)) error {
+// Schedules performs a table's due scheduled actions, each in a transaction of its own. perform also sets when the
+// action is next due.
+func Schedules[A any, P action[A]](
+	ctx context.Context, store *state.Store, table func(*state.View) state.Table[A], now time.Time, perform func(*state.Tx, P, time.Time),
+) error {
 	for a := range table(store.View()).All() {
 		if !P(a).Due(now) {
 			continue

@@ -1,6 +1,6 @@
-// Package triggers is what scaling loops have in common: which scheduled actions are due, which alarms there are, by the actions that
-// they take in their state, when a policy is to heed them, and what their metrics were. It asks CloudWatch as an SDK client would, and
-// decides nothing.
+// Package triggers tells the scaling loops what to act on: scheduled actions that are due, alarms whose actions are policies, when to
+// act on them, and what their metrics were. It asks CloudWatch as an SDK client would, and decides no capacity. The loops of
+// Application Auto Scaling and of Auto Scaling groups call it.
 package triggers
 
 import (
@@ -27,54 +27,57 @@ type CloudWatch interface {
 // Triggers are alarms that policies act on. Only Tell may be called from several goroutines.
 type Triggers struct {
 	cloudWatch CloudWatch
-	metrics    *metrics.Store // nil reads no further than the last full period
-	wake       chan struct{}  // has a value when an alarm was told
+	metrics    *metrics.Store // if nil, points end with the last full period
+	wake       chan struct{}  // has a value after Tell
 
 	mu   sync.Mutex
-	told map[string]bool // names of alarms that have come to a state whose actions are policies
+	told map[string]bool // names of alarms that changed to a state with policies as actions
 
-	// acting are the alarms that took actions in their state when they were looked at last, and heeded is when each was acted upon.
-	// nil is a start: a restart looks at all alarms and acts once more, which the cool-downs bear.
+	// acting are the alarms that had actions in their state when we last read them. It's nil at a start: then we read all alarms and
+	// act on them once more, which the cool-downs absorb.
 	acting map[string]types.MetricAlarm
-	heeded map[string]heeded
+	acted  map[string]acted
 }
 
-// heeded is when an alarm was acted upon, and when it is again if it stays in its state.
-type heeded struct{ at, again time.Time }
+// acted is when we acted on an alarm.
+type acted struct {
+	at   time.Time
+	next time.Time // when to act again if the alarm stays in its state
+}
 
-// New returns the alarms of CloudWatch. With metrics, those of less than a minute are read up to now.
+// New returns the triggers of CloudWatch's alarms. With metrics, alarms with periods below a minute are read up to now.
 func New(cloudWatch CloudWatch, metrics *metrics.Store) *Triggers {
 	return &Triggers{cloudWatch: cloudWatch, metrics: metrics, wake: make(chan struct{}, 1), told: map[string]bool{}}
 }
 
-// Tell says that an alarm has come to a state that has policies as actions.
+// Tell queues an alarm that has changed to a state with policies as actions.
 func (t *Triggers) Tell(alarm string) {
 	t.mu.Lock()
 	t.told[alarm] = true
 	t.mu.Unlock()
 	select {
 	case t.wake <- struct{}{}:
-	default: // it is awake
+	default: // already woken
 	}
 }
 
-// Told has a value when an alarm was told.
+// Told returns a channel that has a value after Tell.
 func (t *Triggers) Told() <-chan struct{} { return t.wake }
 
 // actionPrefix is what the ARNs of policies begin with.
 const actionPrefix = "arn:aws:autoscaling:"
 
-// Due are the actions that are to be taken now: when an alarm gets to a state, and then every period that it stays there, as CloudWatch
-// does for scaling actions. It remembers that they are. alarms are all those that act, by action; where nothing is due, and they
-// need not be fresh, they are as they were.
+// Due returns the actions to take now, and marks them as taken. An action is due when its alarm changes to a state, and then once a
+// period while the alarm stays there, as CloudWatch does for scaling actions. alarms are all those that act, by action. Unless fresh
+// is set or something is due, they're as last read.
 func (t *Triggers) Due(ctx context.Context, now time.Time, fresh bool) (due map[string]bool, alarms map[string][]types.MetricAlarm, err error) {
 	names := t.names(now, fresh)
 	if t.acting == nil || len(names) > 0 {
-		if err := t.look(ctx, names); err != nil {
+		if err := t.refresh(ctx, names); err != nil {
 			t.restore(names)
 			return nil, nil, err
 		}
-		due = t.heed(now)
+		due = t.takeDue(now)
 	}
 	alarms = map[string][]types.MetricAlarm{}
 	for _, name := range slices.Sorted(maps.Keys(t.acting)) {
@@ -85,17 +88,17 @@ func (t *Triggers) Due(ctx context.Context, now time.Time, fresh bool) (due map[
 	return due, alarms, nil
 }
 
-// names are the alarms to look at: none, or those that were told and all that acted, some of which are due.
+// names returns the alarms to read: none if nothing is due, else those that were told and all that acted.
 func (t *Triggers) names(now time.Time, fresh bool) map[string]bool {
 	t.mu.Lock()
 	names := t.told
 	t.told = map[string]bool{}
 	t.mu.Unlock()
-	looks := fresh || len(names) > 0
-	for _, h := range t.heeded {
-		looks = looks || !h.again.After(now)
+	needed := fresh || len(names) > 0
+	for _, a := range t.acted {
+		needed = needed || !a.next.After(now)
 	}
-	if !looks {
+	if !needed {
 		return nil
 	}
 	for name := range t.acting {
@@ -104,18 +107,18 @@ func (t *Triggers) names(now time.Time, fresh bool) map[string]bool {
 	return names
 }
 
-// restore has alarms told again that could not be read.
+// restore queues alarms again that couldn't be read.
 func (t *Triggers) restore(names map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.Copy(t.told, names)
 }
 
-// maxNames is how many alarms one call of DescribeAlarms tells of.
+// maxNames is the most alarms that DescribeAlarms returns in one call.
 const maxNames = 100
 
-// look reads the alarms of some names, or all of them at a start, and keeps those that act.
-func (t *Triggers) look(ctx context.Context, names map[string]bool) error {
+// refresh reads the named alarms, or all of them at a start, and keeps those that act.
+func (t *Triggers) refresh(ctx context.Context, names map[string]bool) error {
 	in := cloudwatch.DescribeAlarmsInput{AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm}, MaxRecords: aws.Int32(maxNames)}
 	acting := map[string]types.MetricAlarm{}
 	if t.acting == nil {
@@ -136,7 +139,7 @@ func (t *Triggers) look(ctx context.Context, names map[string]bool) error {
 	return nil
 }
 
-// read reads alarms, page by page, into those that act.
+// read adds the alarms that act to acting, page by page.
 func (t *Triggers) read(ctx context.Context, in cloudwatch.DescribeAlarmsInput, acting map[string]types.MetricAlarm) error {
 	for {
 		page, err := t.cloudWatch.DescribeAlarms(ctx, &in)
@@ -154,7 +157,7 @@ func (t *Triggers) read(ctx context.Context, in cloudwatch.DescribeAlarmsInput, 
 	}
 }
 
-// actions are what an alarm does in the state that it is in.
+// actions returns the alarm's actions for its current state.
 func actions(a types.MetricAlarm) []string {
 	if !aws.ToBool(a.ActionsEnabled) {
 		return nil
@@ -168,20 +171,21 @@ func actions(a types.MetricAlarm) []string {
 	return a.InsufficientDataActions
 }
 
-// heed says which actions are to be taken now, and remembers that they are.
-func (t *Triggers) heed(now time.Time) map[string]bool {
-	due, still := map[string]bool{}, map[string]heeded{}
+// takeDue returns the actions to take now, and marks them as taken.
+func (t *Triggers) takeDue(now time.Time) map[string]bool {
+	due := map[string]bool{}
+	still := map[string]acted{}
 	for name, a := range t.acting {
-		last, known := t.heeded[name]
-		if !known || !last.again.After(now) || aws.ToTime(a.StateUpdatedTimestamp).After(last.at) {
+		last, known := t.acted[name]
+		if !known || !last.next.After(now) || aws.ToTime(a.StateUpdatedTimestamp).After(last.at) {
 			for _, action := range actions(a) {
 				due[action] = true
 			}
-			last = heeded{now, now.Add(metricquery.PeriodOfAlarm(&a))}
+			last = acted{now, now.Add(metricquery.PeriodOfAlarm(&a))}
 		}
 		still[name] = last
 	}
-	t.heeded = still
+	t.acted = still
 	return due
 }
 
@@ -191,7 +195,7 @@ type Point struct {
 	Value float64
 }
 
-// Points are the data points of an alarm's evaluation periods, the newest first.
+// Points returns the data points of an alarm's evaluation periods, newest first.
 func (t *Triggers) Points(ctx context.Context, a types.MetricAlarm, now time.Time) (points []Point, err error) {
 	length := metricquery.PeriodOfAlarm(&a)
 	if t.metrics != nil && length < time.Minute {
@@ -200,7 +204,10 @@ func (t *Triggers) Points(ctx context.Context, a types.MetricAlarm, now time.Tim
 	end := now.Truncate(length)
 	start := end.Add(-time.Duration(max(1, aws.ToInt32(a.EvaluationPeriods))) * length)
 	out, err := t.cloudWatch.GetMetricData(ctx, &cloudwatch.GetMetricDataInput{
-		StartTime: &start, EndTime: &end, ScanBy: types.ScanByTimestampDescending, MetricDataQueries: metricquery.OfAlarm(&a),
+		StartTime:         &start,
+		EndTime:           &end,
+		ScanBy:            types.ScanByTimestampDescending,
+		MetricDataQueries: metricquery.OfAlarm(&a),
 	})
 	if err != nil || len(out.MetricDataResults) == 0 {
 		return nil, err
@@ -212,7 +219,7 @@ func (t *Triggers) Points(ctx context.Context, a types.MetricAlarm, now time.Tim
 	return points, nil
 }
 
-// latest are the data points of an alarm's evaluation periods, if the last one ended now.
+// latest returns the data points of an alarm's evaluation periods, as if the last period ended now.
 func (t *Triggers) latest(a types.MetricAlarm, length time.Duration, now time.Time) (points []Point, err error) {
 	query, err := metricquery.New(metricquery.OfAlarm(&a))
 	if err != nil {
