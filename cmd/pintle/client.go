@@ -13,8 +13,7 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 )
 
-// clientFlags are what every verb that calls a control plane can be told. The verbs use AWS's APIs
-// alone, so they work on Amazon ECS as well.
+// clientFlags are the flags of every verb that calls a control plane. The verbs use only AWS's APIs, so they work on Amazon ECS as well.
 type clientFlags struct {
 	endpointFlags
 	Cluster string
@@ -27,7 +26,7 @@ func (c *clientFlags) define(f flags) {
 	f.env("cluster", "ECS_CLUSTER")
 }
 
-// endpointFlags are the flags of what is not about one cluster.
+// endpointFlags are the flags of verbs that aren't about one cluster.
 type endpointFlags struct {
 	Endpoint string
 }
@@ -38,8 +37,8 @@ func (c *endpointFlags) define(f flags) {
 	f.env("endpoint", "AWS_ENDPOINT_URL")
 }
 
-// awsConfig is the SDK's configuration for an endpoint. Where nobody has configured credentials, any
-// will do: a control plane on loopback takes all, and another one refuses these.
+// awsConfig returns the SDK's configuration for an endpoint. If nobody has configured credentials, it makes some up: a control plane on
+// loopback accepts any, and others refuse these.
 func awsConfig(ctx context.Context, endpoint string) (aws.Config, error) {
 	return keyedConfig(ctx, endpoint, cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1"), os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"))
 }
@@ -49,7 +48,7 @@ func keyedConfig(ctx context.Context, endpoint, region, key, secret string) (aws
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(cmp.Or(key, "pintle"), cmp.Or(secret, "pintle"), "")))
 }
 
-// clients are the SDK's.
+// clients are the SDK's clients.
 type clients struct {
 	ecs  *awsecs.Client
 	logs *cloudwatchlogs.Client
@@ -63,7 +62,7 @@ func (f clientFlags) clients(ctx context.Context) (clients, error) {
 	return clients{awsecs.NewFromConfig(c), cloudwatchlogs.NewFromConfig(c)}, nil
 }
 
-// age is how long ago a time was, for people.
+// age returns how long ago a time was, for people.
 func age(t *time.Time) string {
 	if t == nil {
 		return "-"

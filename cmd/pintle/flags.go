@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flags defines a verb's flags: pflag's kinds, and those below.
+// flags defines a verb's flags: of pflag's kinds, and of those below.
 type flags struct{ *pflag.FlagSet }
 
 // value is a flag of a kind that pflag does not have.
@@ -36,13 +36,13 @@ type shown struct {
 
 func (s shown) Type() string { return s.kind }
 
-// placeholder says what --help shows for a flag's value.
+// placeholder sets what --help shows for a flag's value.
 func (f flags) placeholder(name, kind string) {
 	flag := f.Lookup(name)
 	flag.Value = shown{flag.Value, kind}
 }
 
-// required refuses a command line without a flag.
+// required refuses a command line without the flag.
 func (f flags) required(name string) {
 	cobra.MarkFlagRequired(f.FlagSet, name) //nolint:errcheck // there is such a flag
 }
@@ -61,17 +61,17 @@ func (f flags) negation(of *bool, name, usage string) {
 	}}, name, "", usage).NoOptDefVal = "true"
 }
 
-// envAnnotation is under which a flag names its environment variable.
+// envAnnotation is the annotation with a flag's environment variable.
 const envAnnotation = "environment"
 
-// env has a flag take its value from an environment variable where it is not given.
+// env lets a flag take its value from an environment variable if it isn't given.
 func (f flags) env(name, variable string) {
 	flag := f.Lookup(name)
 	flag.Usage = fmt.Sprintf("%s ($%s)", flag.Usage, variable)
 	flag.Annotations = map[string][]string{envAnnotation: {variable}}
 }
 
-// readEnvironment sets the flags that were not given, and whose environment variables are set.
+// readEnvironment sets flags that weren't given from their environment variables.
 func (f flags) readEnvironment() error {
 	var err error
 	f.VisitAll(func(flag *pflag.Flag) {
@@ -104,7 +104,7 @@ func oneOf(s string, words []string) error {
 	return fmt.Errorf("it must be %s", strings.Join(words, " or "))
 }
 
-// list is a flag of several values, separated by commas or given several times. Where words are given, it takes no others.
+// list is a flag of several values, separated by commas or given several times. With words, it accepts only those.
 func (f flags) list(to *[]string, name, kind, otherwise, usage string, words ...string) {
 	*to = splitEscaped(otherwise, ',')
 	given := false
@@ -122,7 +122,7 @@ func (f flags) list(to *[]string, name, kind, otherwise, usage string, words ...
 	}}, name, usage)
 }
 
-// repeated is a flag that takes one value each time that it is given.
+// repeated is a flag that takes one value each time it is given.
 func (f flags) repeated(to *[]string, name, kind, usage string) {
 	f.Var(&value{"", kind, func(s string) error {
 		*to = append(*to, s)
@@ -151,10 +151,10 @@ func pairs[V any](f flags, to *map[string]V, name, shorthand, kind, usage string
 	}}, name, shorthand, usage)
 }
 
-// asIs reads a text as itself.
+// asIs returns a text unchanged.
 func asIs(s string) (string, error) { return s, nil }
 
-// path is a flag of a path, which need not be there.
+// path is a flag of a path that needn't exist.
 func (f flags) path(to *string, name, kind, otherwise, usage string) {
 	*to = expand(otherwise)
 	f.Var(&value{otherwise, kind, func(s string) error {
@@ -163,7 +163,7 @@ func (f flags) path(to *string, name, kind, otherwise, usage string) {
 	}}, name, usage)
 }
 
-// file is a flag of a file that is there.
+// file is a flag of an existing file.
 func (f flags) file(to *string, name, usage string) {
 	f.Var(&value{"", "FILE", func(s string) (err error) {
 		*to, err = existing(s, false)
@@ -171,7 +171,7 @@ func (f flags) file(to *string, name, usage string) {
 	}}, name, usage)
 }
 
-// files is a flag of a file that is there, and may be given several times.
+// files is a flag of existing files, given one at a time.
 func (f flags) files(to *[]string, name, usage string) {
 	f.Var(&value{"", "FILE", func(s string) error {
 		path, err := existing(s, false)
@@ -180,7 +180,7 @@ func (f flags) files(to *[]string, name, usage string) {
 	}}, name, usage)
 }
 
-// directory is a flag of a directory that is there.
+// directory is a flag of an existing directory.
 func (f flags) directory(to *string, name, usage string) {
 	f.Var(&value{"", "DIRECTORY", func(s string) (err error) {
 		*to, err = existing(s, true)
@@ -188,7 +188,7 @@ func (f flags) directory(to *string, name, usage string) {
 	}}, name, usage)
 }
 
-// existing is the absolute path of what is there.
+// existing returns the absolute path of something that exists.
 func existing(s string, directory bool) (string, error) {
 	if s == "-" && !directory {
 		return s, nil
@@ -236,7 +236,7 @@ func (f flags) bytes(to *int64, name string, otherwise int64, usage string) {
 	}}, name, usage)
 }
 
-// splitEscaped cuts a text at a separator, but not where a backslash stands before it.
+// splitEscaped splits a text at a separator, except after a backslash.
 func splitEscaped(s string, separator byte) (out []string) {
 	var item []byte
 	for i := 0; i < len(s); i++ {

@@ -1,5 +1,5 @@
-// Command pintle is the whole of Pintle: the control plane, the node, and the verbs by which people
-// use them. Each verb has a file of its own; what they share is in server.go and client.go.
+// Command pintle is all of Pintle: the control plane, the node, and the verbs for people. Each verb has its own file; server.go and
+// client.go have what they share.
 package main
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
 
-// version is set when a release is built.
+// version is set when building a release.
 var version = "0.1.0-dev"
 
-// newRoot makes the command line: every verb with its flags.
+// newRoot returns the command line: every verb with its flags.
 func newRoot() *cobra.Command {
 	showVersion := false
 	root := &cobra.Command{
@@ -67,7 +67,7 @@ func printVersion(context.Context) error {
 	return nil
 }
 
-// newVerb makes a verb of what it runs. What that returns is no mistake on the command line.
+// newVerb makes a verb from the function that runs it. Errors of that function aren't mistakes on the command line.
 func newVerb(use, short string, args cobra.PositionalArgs, run func(context.Context) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     use,
@@ -86,18 +86,18 @@ func newVerb(use, short string, args cobra.PositionalArgs, run func(context.Cont
 	return cmd
 }
 
-// define sets what the flags of all commands have in common.
+// define sets what all commands have in common.
 func define(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolP("help", "h", false, "Show this.")
 }
 
-// runError is what went wrong once the command line was understood.
+// runError is an error that came up after the command line was understood.
 type runError struct{ error }
 
 func (e runError) Unwrap() error { return e.error }
 
-// noArguments is for verbs that take flags alone.
+// noArguments is for verbs that take only flags.
 func noArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("unexpected argument %s", args[0])
@@ -105,7 +105,7 @@ func noArguments(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// argument is for verbs that take one argument, which goes to a variable.
+// argument is for verbs that take one argument, stored in a variable.
 func argument(to *string, name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -116,7 +116,7 @@ func argument(to *string, name string) cobra.PositionalArgs {
 	}
 }
 
-// arguments is for verbs that take one argument or more.
+// arguments is for verbs that take at least one argument.
 func arguments(to *[]string, name string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -127,7 +127,7 @@ func arguments(to *[]string, name string) cobra.PositionalArgs {
 	}
 }
 
-// exitCode is an error that only sets the exit code: what there was to say has been said.
+// exitCode is an error that only sets the exit code, because everything has been said.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -140,8 +140,7 @@ func ignore(err error) error {
 	return err
 }
 
-// The main goroutine keeps the main thread, so that none that enters a container's namespaces has it:
-// /proc/PID shows the main thread's.
+// The main goroutine keeps the main thread, whose state /proc/PID shows. So no goroutine that enters a container's namespaces runs on it.
 func init() { goruntime.LockOSThread() }
 
 func main() {
@@ -154,7 +153,7 @@ func main() {
 	os.Exit(report(cmd, err))
 }
 
-// report tells a person what went wrong, and returns the exit code: 2 for what cannot be read on the command line.
+// report prints an error for a person and returns the exit code, which is 2 for a command line that can't be understood.
 func report(cmd *cobra.Command, err error) int {
 	var failed runError
 	var code exitCode

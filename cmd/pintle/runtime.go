@@ -19,14 +19,14 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim"
 )
 
-// machine is what runs containers here, and gives tasks networks of their own where it can.
+// machine runs containers here, and gives tasks their own networks if it can.
 type machine struct {
 	runtime  runtime.Runtime
-	networks engine.Networks // nil where there are none
+	networks engine.Networks // nil if there are none
 }
 
-// machine opens the runtime that is asked for: Docker's, else runc, or plain processes by name alone.
-// Without any it says how to get one. What the runtime keeps itself lies in dir.
+// machine opens the chosen runtime. By default that is Docker, or else runc; plain processes only by name. If there's none, the error says
+// how to get one. dir is for the runtime's own files.
 func (f nodeFlags) machine(ctx context.Context, dir string) (machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -97,7 +97,7 @@ func (f nodeFlags) oci(ctx context.Context, dir string) (machine, error) {
 	return machine{rt, tasks}, err
 }
 
-// findShim is the program that stands beside each container. It says so where that is this one, which takes more memory.
+// findShim returns the program to run beside each container. If that is this one, which takes more memory, it says so.
 func findShim(ctx context.Context) (shim.Program, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -110,7 +110,7 @@ func findShim(ctx context.Context) (shim.Program, error) {
 	return p, nil
 }
 
-// taskNetworks are the networks of tasks of mode awsvpc: the user's own kind, or the machine's bridge.
+// taskNetworks returns the networks for awsvpc tasks: the user's own kind, or the machine's bridge.
 func (f nodeFlags) taskNetworks(ctx context.Context, dir string) (*network.Networks, error) {
 	dir = filepath.Join(dir, "task-networks")
 	if f.TaskNetwork == "" {

@@ -39,7 +39,7 @@ func (c *upCmd) verb() *cobra.Command {
 	return cmd
 }
 
-// Run runs a control plane and its nodes in one process. When it is interrupted it stops its tasks.
+// Run runs a control plane and its nodes in one process. On interruption it stops its tasks.
 func (c *upCmd) Run(ctx context.Context) error {
 	specs, err := c.specs()
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *upCmd) Run(ctx context.Context) error {
 	return c.serve(ctx, p, agents)
 }
 
-// serve runs everything, tells when it is up, and on interruption drains the nodes before it ends.
+// serve runs everything and says when it's up. On interruption it drains the nodes before it returns.
 func (c *upCmd) serve(ctx context.Context, p *plane.Plane, agents []*node.Agent) error {
 	serving, stop := context.WithCancel(context.Background()) // until the nodes are drained
 	defer stop()
@@ -97,7 +97,7 @@ func (c *upCmd) serve(ctx context.Context, p *plane.Plane, agents []*node.Agent)
 	return ignore(g.Wait())
 }
 
-// announce says what there is once every node is connected.
+// announce prints what there is once every node is connected.
 func (c *upCmd) announce(ctx context.Context, p *plane.Plane, nodes int) error {
 	for {
 		v := p.State.Watch()
@@ -153,7 +153,7 @@ func (c *upCmd) agents(ctx context.Context, p *plane.Plane, m machine, specs []s
 	return out, nil
 }
 
-// specs are the types of the nodes. With a fleet there need not be any.
+// specs returns the types of the nodes. With a fleet there may be none.
 func (c *upCmd) specs() ([]string, error) {
 	if c.Fleet != "" && len(c.Instances) == 0 {
 		return nil, nil
@@ -164,8 +164,7 @@ func (c *upCmd) specs() ([]string, error) {
 // maxNodes is the most simulated nodes on one machine.
 const maxNodes = 200
 
-// parseInstances reads what a flag says, such as p3.16xlarge=2,c5.2xlarge, into one type for each node, of which there
-// may be so many at most; no types are this machine.
+// parseInstances turns a flag such as p3.16xlarge=2,c5.2xlarge into one type for each node, up to most. Without types it is this machine.
 func parseInstances(flag string, in []string, most int) ([]string, error) {
 	if len(in) == 0 {
 		return []string{""}, nil

@@ -6,13 +6,13 @@ import (
 	"os"
 )
 
-// Damage is a place in a store's files that does not hold what was written there. Stores return it as an error when they open or
-// read, and their Check functions list it.
+// Damage is a place in a store's files that no longer holds what was written. Stores return it as an error when they open or read,
+// and their Check functions list it.
 type Damage struct {
 	Path   string // the file
-	Offset int64  // where the damage begins, in bytes; -1 where the whole file is meant
+	Offset int64  // where the damage begins, in bytes; -1 for the whole file
 	What   string // what is wrong there, such as "frame fails its checksum"
-	// Repair says what a repair does about it, and what is lost by that, such as "moves 3 messages to x.damaged".
+	// Repair says what a repair does about it and what is lost, such as "moves 3 messages to x.damaged".
 	Repair string
 }
 
@@ -23,8 +23,8 @@ func (d *Damage) Error() string {
 	return fmt.Sprintf("%s: at byte %d: %s", d.Path, d.Offset, d.What)
 }
 
-// Quarantine keeps a damaged file beside its place as ….damaged, or ….damaged.2 and so on. What a repair makes is then renamed over
-// it: so there is no moment at which the file is missing.
+// Quarantine keeps a damaged file beside its place as ….damaged, ….damaged.2 and so on. The repaired file is then renamed over the
+// original, so the file is never missing.
 func Quarantine(path string) error {
 	kept := path + ".damaged"
 	for n := 2; ; n++ {

@@ -1,5 +1,5 @@
-// Package file writes files so that a crash leaves the old content or the new, never a part, seals them with a checksum, names damage,
-// and has locks that end with their process.
+// Package file writes files so that a crash leaves the old content or the new, never a mix. It also seals files with a checksum,
+// describes damage, and has locks that end with their process.
 package file
 
 import (
@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 )
 
-// Unfinished begins the names of what is not written whole yet; a crash may leave some, for Clean.
+// Unfinished is the prefix of files that aren't complete yet. A crash may leave some for Clean.
 const Unfinished = ".new-"
 
-// Clean removes from a directory what is not written whole.
+// Clean removes incomplete files from a directory.
 func Clean(dir string) error {
 	left, err := Glob(dir, Unfinished+"*")
 	for _, path := range left {
@@ -22,8 +22,8 @@ func Clean(dir string) error {
 	return err
 }
 
-// Replace replaces a file whole, or not at all. Durable, it also outlasts a power failure; a new file's
-// name does once its directory is synced.
+// Replace replaces a file whole, or not at all. If durable, the content also survives a power failure; the name of a new file does
+// so only after SyncDir.
 func Replace(path string, b []byte, durable bool) error {
 	f, err := os.CreateTemp(filepath.Dir(path), Unfinished+"*")
 	if err != nil {
@@ -40,8 +40,8 @@ func Replace(path string, b []byte, durable bool) error {
 	return os.Rename(f.Name(), path)
 }
 
-// Glob returns the paths in a directory whose names match a pattern, in order. To filepath.Glob the directory's own
-// name would be a pattern too.
+// Glob returns the paths in a directory whose names match a pattern, in order. Unlike filepath.Glob it doesn't treat the directory's
+// own name as a pattern.
 func Glob(dir, pattern string) ([]string, error) {
 	names, err := fs.Glob(os.DirFS(dir), pattern)
 	paths := make([]string, 0, len(names))
@@ -51,7 +51,7 @@ func Glob(dir, pattern string) ([]string, error) {
 	return paths, err
 }
 
-// SyncDir makes the names in a directory outlast a power failure.
+// SyncDir makes the names in a directory survive a power failure.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -60,7 +60,7 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// WriteJSON replaces a file by a value.
+// WriteJSON replaces a file's content by a value.
 func WriteJSON(path string, v any, durable bool) error {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // ErrLocked says that another process holds the lock.
 var ErrLocked = errors.New("another process holds it")
 
-// Lock takes the lock at a path, and writes this process's number there. The lock is let go when the file is closed, or
-// the process ends, however it does; processes that it starts do not have it.
+// Lock takes the lock at a path and writes this process's number into it. Closing the file releases the lock, and so does any end
+// of the process. Child processes don't inherit it.
 func Lock(path string) (*os.File, error) {
 	f, err := Reserve(path)
 	if err != nil {
@@ -24,14 +24,14 @@ func Lock(path string) (*os.File, error) {
 	return f, Sign(f)
 }
 
-// Reserve takes the lock at a path without a number: for a process that gets the file when it is started, and calls Inherit,
-// so that there is no moment at which it runs without the lock, or for one that is not ready yet.
+// Reserve takes the lock at a path without writing a number. Use it to hand the lock to a child, which calls Inherit and so never runs
+// without it, or while this process isn't ready yet.
 func Reserve(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	for range 20 { // whoever asks for the holder has the lock for a moment
+	for range 20 { // Holder takes the lock for a moment
 		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
 			break
 		}
@@ -46,13 +46,13 @@ func Reserve(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Inherit is the lock that whoever started this process has reserved for it, as the file descriptor that it got.
+// Inherit returns the lock that the parent process reserved for this one and passed on as a file descriptor.
 func Inherit(fd int) *os.File {
 	syscall.CloseOnExec(fd)
 	return os.NewFile(uintptr(fd), "lock")
 }
 
-// Sign writes this process's number into a lock that it has. It closes one that cannot be written.
+// Sign writes this process's number into a lock that it holds. If that fails it closes the lock.
 func Sign(f *os.File) error {
 	if _, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0); err != nil {
 		return errors.Join(err, f.Close())
@@ -60,7 +60,7 @@ func Sign(f *os.File) error {
 	return nil
 }
 
-// Holder is the process that holds the lock at a path; 0 where none does, or none has come to write its number yet.
+// Holder returns the process that holds the lock at a path. pid is 0 if nobody holds it, or if the holder hasn't written its number yet.
 func Holder(path string) (pid int, locked bool) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -68,7 +68,7 @@ func Holder(path string) (pid int, locked bool) {
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
-		return 0, false // closing it lets it go
+		return 0, false // closing the file releases the lock
 	}
 	b, _ := io.ReadAll(f) //nolint:errcheck // then there is no number
 	pid, _ = strconv.Atoi(strings.TrimSpace(string(b)))

@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// sealPrefix begins the line below a sealed file's JSON, which has the CRC-32C of all above it.
+// sealPrefix starts the last line of a sealed file, which holds the CRC-32C of everything above it.
 const sealPrefix = "\ncrc32c "
 
-// WriteSealed replaces a file by a value and its checksum, durably.
+// WriteSealed replaces a file's content by a value and its checksum; durable is as for Replace.
 func WriteSealed(path string, v any, durable bool) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -27,7 +27,7 @@ func Seal(b []byte) []byte {
 	return fmt.Appendf(b, "%s%08x\n", sealPrefix, crc32.Checksum(b, castagnoli))
 }
 
-// ReadSealed reads a value from a file. One that does not hold what was written is a *Damage.
+// ReadSealed reads a value from a sealed file. If the file doesn't hold what was written, the error is a *Damage.
 func ReadSealed(path string, v any) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func ReadSealed(path string, v any) error {
 	return json.Unmarshal(b, v)
 }
 
-// Unseal returns what was sealed, and reports whether it is whole.
+// Unseal returns the content without its seal, and reports whether it is intact.
 func Unseal(b []byte) ([]byte, bool) {
 	end := bytes.LastIndex(b, []byte(sealPrefix))
 	if end < 0 || !bytes.Equal(b, Seal(bytes.Clone(b[:end]))) {

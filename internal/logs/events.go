@@ -17,7 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/logs/streams"
 )
 
-// The limits of PutLogEvents: API_PutLogEvents.
+// Limits of PutLogEvents: API_PutLogEvents.
 const (
 	maxBatchBytes = 1 << 20
 	perEvent      = 26
@@ -26,8 +26,7 @@ const (
 	maxAhead      = 2 * time.Hour
 )
 
-// PutLogEvents adds events to a stream. Those that are too old or too new are left out, and the answer
-// says which.
+// PutLogEvents adds events to a stream. It leaves out events that are too old or too new, and the answer says which.
 func (s *Service) PutLogEvents(ctx context.Context, in *cloudwatchlogs.PutLogEventsInput) (*cloudwatchlogs.PutLogEventsOutput, error) {
 	if err := checkBatch(in.LogEvents); err != nil {
 		return nil, err
@@ -65,8 +64,7 @@ func checkBatch(events []types.InputLogEvent) error {
 	return nil
 }
 
-// accept sorts out events that AWS would not take: older than 14 days or the retention, or more than
-// two hours ahead.
+// accept drops events that AWS wouldn't take: older than 14 days or than the retention, or more than two hours in the future.
 func accept(in []types.InputLogEvent, now int64, retentionDays int32) ([]streams.Event, *types.RejectedLogEventsInfo) {
 	var out []streams.Event
 	var rejected types.RejectedLogEventsInfo
@@ -95,13 +93,13 @@ func accept(in []types.InputLogEvent, now int64, retentionDays int32) ([]streams
 	return out, &rejected
 }
 
-// maxPage is the most events of one page, and maxPageBytes the most text.
+// maxPage is the most events on a page, and maxPageBytes the most text.
 const (
 	maxPage      = 10000
 	maxPageBytes = 1 << 20
 )
 
-// GetLogEvents reads one stream. Its tokens go forward and backward, and at either end they repeat.
+// GetLogEvents reads one stream. Its tokens go forward and backward. At either end they repeat.
 func (s *Service) GetLogEvents(ctx context.Context, in *cloudwatchlogs.GetLogEventsInput) (*cloudwatchlogs.GetLogEventsOutput, error) {
 	name, err := group(in.LogGroupName, in.LogGroupIdentifier)
 	if err != nil {
@@ -134,7 +132,7 @@ func (s *Service) GetLogEvents(ctx context.Context, in *cloudwatchlogs.GetLogEve
 	return out, nil
 }
 
-// cutPage cuts a page at the most text that one may have.
+// cutPage cuts a page to the most text that it may have.
 func cutPage(events []streams.Event) ([]streams.Event, bool) {
 	size := 0
 	for i, e := range events {
@@ -145,7 +143,7 @@ func cutPage(events []streams.Event) ([]streams.Event, bool) {
 	return events, false
 }
 
-// A token is a direction and an event: what lies behind it, or ahead of it, comes next.
+// A token is a direction and an event: the next page starts after the event, or before it.
 
 func formatID(id streams.ID) string {
 	return fmt.Sprintf("%013d.%09d.%012d.%05d", id.Timestamp, id.Segment, id.Offset, id.Index)
@@ -156,7 +154,7 @@ func parseID(s string) (id streams.ID, err error) {
 	return id, err
 }
 
-// tokens for the page. An empty page repeats where the caller stands.
+// tokens returns the tokens of a page. An empty page repeats the caller's position.
 func tokens(events []streams.Event, token string) (forward, backward *string) {
 	if len(events) > 0 {
 		return aws.String("f/" + formatID(events[len(events)-1].ID)), aws.String("b/" + formatID(events[0].ID))
@@ -185,7 +183,7 @@ func applyToken(r *streams.Range, token string) error {
 	return nil
 }
 
-// applyRetention leaves out what has expired, whether it is still on disk or not.
+// applyRetention excludes expired events, even if they are still on disk.
 func (s *Service) applyRetention(name string, r *streams.Range) error {
 	g, err := s.store.Group(name)
 	if err != nil {
@@ -197,7 +195,7 @@ func (s *Service) applyRetention(name string, r *streams.Range) error {
 	return nil
 }
 
-// FilterLogEvents reads a group's streams together, by time, and keeps what matches the pattern.
+// FilterLogEvents reads several streams of a group, merged by time, and returns the events that match the pattern.
 func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.FilterLogEventsInput) (*cloudwatchlogs.FilterLogEventsOutput, error) {
 	name, err := group(in.LogGroupName, in.LogGroupIdentifier)
 	if err != nil {
@@ -242,10 +240,10 @@ func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.Filter
 	return out, nil
 }
 
-// eventID is the id in digits alone, as AWS's are, so that clients can compare them as text.
+// eventID returns the id as digits only, like AWS's, so that clients can compare ids as text.
 func eventID(id streams.ID) string { return strings.ReplaceAll(formatID(id), ".", "") }
 
-// streamsOf is the streams that a call names, or nil for all.
+// streamsOf returns the streams that a call names, or nil for all.
 func (s *Service) streamsOf(group string, names []string, prefix *string) ([]string, error) {
 	if len(names) > 0 && prefix != nil {
 		return nil, invalidParameter("logStreamNamePrefix and logStreamNames cannot both be given.")

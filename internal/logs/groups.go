@@ -40,7 +40,7 @@ func (s *Service) DeleteLogGroup(_ context.Context, in *cloudwatchlogs.DeleteLog
 	return &cloudwatchlogs.DeleteLogGroupOutput{}, nil
 }
 
-// maxListed is the most groups or streams of a page, and the number where the caller names none.
+// maxListed is the most groups or streams on a page, and the default.
 const maxListed = 50
 
 // DescribeLogGroups lists log groups by name.
@@ -83,7 +83,7 @@ func (s *Service) describeGroup(g streams.Group) types.LogGroup {
 	return out
 }
 
-// retentions are the days that AWS takes: API_PutRetentionPolicy.
+// retentions are the numbers of days that AWS accepts: API_PutRetentionPolicy.
 var retentions = []int32{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
 
 // PutRetentionPolicy sets how long a group's events are kept.
@@ -157,7 +157,7 @@ func (s *Service) ListTagsForResource(_ context.Context, in *cloudwatchlogs.List
 	return &cloudwatchlogs.ListTagsForResourceOutput{Tags: tags}, nil
 }
 
-// listing is the pages of an operation that lists.
+// listing describes the pages of an operation that lists.
 func listing(operation string, most int) account.List {
 	return account.List{
 		Kind: "logs:" + operation,

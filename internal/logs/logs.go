@@ -1,6 +1,6 @@
-// Package logs is CloudWatch Logs: a Service whose methods are those of the SDK's client, over the log
-// store. What the model says of inputs, wire has checked; the rest is checked here. Where events lie is the
-// store's business. It knows nothing of HTTP, and no other service.
+// Package logs is CloudWatch Logs: a Service whose methods are those of the SDK's client, on top of the log store. wire has checked inputs
+// against the model; the rest is checked here. How events are stored is the store's job. It knows nothing of HTTP or of any other
+// service.
 package logs
 
 import (
@@ -18,7 +18,7 @@ import (
 // Options say whose logs they are.
 type Options struct {
 	account.Account
-	// Outbox gets the metrics that events carry in the embedded metric format; nil leaves them there.
+	// Outbox gets the metrics of events in the embedded metric format; nil ignores them.
 	Outbox Outbox
 }
 
@@ -28,7 +28,7 @@ type Service struct {
 	opts  Options
 }
 
-// New returns the service over the store.
+// New returns the service on top of a store.
 func New(store *streams.Store, opts Options) *Service { return &Service{store, opts} }
 
 func (s *Service) now() int64 { return s.opts.Now().UnixMilli() }
@@ -52,7 +52,7 @@ func failure(err error) error {
 	return err
 }
 
-// group is the log group that a call names, by name or, where it may, by identifier or ARN.
+// group returns the log group that a call names, by name or, where allowed, by identifier or ARN.
 func group(name, identifier *string) (string, error) {
 	if name != nil && identifier != nil {
 		return "", invalidParameter("Only one of logGroupName and logGroupIdentifier can be given.")
@@ -66,7 +66,7 @@ func group(name, identifier *string) (string, error) {
 	return *name, nil
 }
 
-// nameInArn is the name in a log group's ARN; anything else is a name already.
+// nameInArn returns the name in a log group's ARN. Anything else is already a name.
 func nameInArn(s string) string {
 	parsed, err := arn.Parse(s)
 	name, ok := strings.CutPrefix(parsed.Resource, "log-group:")

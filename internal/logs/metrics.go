@@ -19,28 +19,28 @@ import (
 	"github.com/pintle/pintle/internal/logs/streams"
 )
 
-// Metrics is where the metrics go that events carry: CloudWatch.
+// Metrics receives the metrics in log events. It is CloudWatch.
 type Metrics interface {
 	PutMetricData(context.Context, *cloudwatch.PutMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error)
 }
 
-// Outbox keeps what is owed until it is told.
+// Outbox keeps messages until they are delivered.
 type Outbox interface {
 	Owe(ctx context.Context, debts []delivery.Debt) ([]delivery.Debt, error)
 	Settle(ctx context.Context, d delivery.Debt, outcome error) error
 }
 
 const (
-	// maxData is the most metrics of one call of PutMetricData.
+	// maxData is the most metrics in one PutMetricData call.
 	maxData = 1000
-	// metricsArn is the destination of metrics, as debts name it.
+	// metricsArn is the destination of metrics in the outbox.
 	metricsArn = "arn:aws:cloudwatch:::metrics"
-	// patience is for how long metrics are tried that CloudWatch does not take.
+	// patience is how long we retry metrics that CloudWatch doesn't accept.
 	patience = 24 * time.Hour
 )
 
-// owe writes down that CloudWatch is to get the metrics of events that are in the embedded metric format. It does so before the events
-// are kept, so that a call which was answered loses neither.
+// owe puts the metrics of events in the embedded metric format into the outbox for CloudWatch. It does so before the events are stored, so
+// that an acknowledged call loses neither.
 func (s *Service) owe(ctx context.Context, events []streams.Event) ([]delivery.Debt, error) {
 	found := map[string][]metrictypes.MetricDatum{} // by namespace
 	for _, e := range events {
@@ -64,7 +64,7 @@ func (s *Service) owe(ctx context.Context, events []streams.Event) ([]delivery.D
 	return s.opts.Outbox.Owe(ctx, debts)
 }
 
-// disown strikes out what is owed for events that were not kept.
+// disown removes the debts of events that were not stored.
 func (s *Service) disown(ctx context.Context, debts []delivery.Debt) (err error) {
 	for _, d := range debts {
 		err = errors.Join(err, s.opts.Outbox.Settle(context.WithoutCancel(ctx), d, nil))
@@ -72,7 +72,7 @@ func (s *Service) disown(ctx context.Context, debts []delivery.Debt) (err error)
 	return err
 }
 
-// ToMetrics tells CloudWatch the metrics of events. What it refuses stays what it was, a line of a log.
+// ToMetrics delivers metrics of events to CloudWatch. Metrics that it refuses are dropped; they remain in the log.
 func ToMetrics(metrics Metrics) delivery.Route {
 	return delivery.Route{Prefix: metricsArn, Tell: func(ctx context.Context, d delivery.Debt) error {
 		var in cloudwatch.PutMetricDataInput
@@ -83,7 +83,7 @@ func ToMetrics(metrics Metrics) delivery.Route {
 	}}
 }
 
-// put puts metrics, one by one where CloudWatch refuses them together.
+// put puts metrics, one by one if CloudWatch refuses them together.
 func put(ctx context.Context, metrics Metrics, namespace string, data []metrictypes.MetricDatum) error {
 	_, err := metrics.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: &namespace, MetricData: data})
 	var refused smithy.APIError

@@ -35,7 +35,7 @@ func (s *Service) DeleteLogStream(_ context.Context, in *cloudwatchlogs.DeleteLo
 	return &cloudwatchlogs.DeleteLogStreamOutput{}, nil
 }
 
-// DescribeLogStreams lists a group's streams, by name or by their last event.
+// DescribeLogStreams lists a group's streams, by name or by last event time.
 func (s *Service) DescribeLogStreams(_ context.Context, in *cloudwatchlogs.DescribeLogStreamsInput) (*cloudwatchlogs.DescribeLogStreamsOutput, error) {
 	name, err := group(in.LogGroupName, in.LogGroupIdentifier)
 	if err != nil {
@@ -85,5 +85,5 @@ func (s *Service) describeStream(group string, st streams.Stream) types.LogStrea
 	return out
 }
 
-// sequenceToken is given out because old clients want one; it is never looked at, as on AWS.
+// sequenceToken is only there because old clients want one. As on AWS, nobody checks it.
 const sequenceToken = "49590302938929479301237842347234"

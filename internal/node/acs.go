@@ -13,9 +13,9 @@ import (
 	"github.com/pintle/pintle/internal/node/engine"
 )
 
-// connectACS keeps the connection over which tasks come.
+// connectACS keeps up the connection over which tasks come.
 func (a *Agent) connectACS(ctx context.Context) error {
-	var connected atomic.Bool // ever: from then on the control plane need not send all credentials again
+	var connected atomic.Bool // at least once: from then on the control plane needn't resend all credentials
 	return a.reconnect(ctx, "ACS", func(ctx context.Context) error {
 		e, err := a.endpoints(ctx)
 		if err != nil {
@@ -26,7 +26,7 @@ func (a *Agent) connectACS(ctx context.Context) error {
 			"dockerVersion": {a.config.Runtime.Name()}, "protocolVersion": {"2"}, "seqNum": {"1"},
 			"sendCredentials": {strconv.FormatBool(!connected.Load())},
 		})
-		if refusedAs(err, "InvalidInstanceException") { // the control plane has lost its memory
+		if refusedAs(err, "InvalidInstanceException") { // the control plane doesn't know us any more
 			return errors.Join(err, a.register(ctx))
 		}
 		if err != nil {
@@ -38,11 +38,11 @@ func (a *Agent) connectACS(ctx context.Context) error {
 	})
 }
 
-// acsSession is one ACS connection. One goroutine hears it; others may send.
+// acsSession is one ACS connection. One goroutine reads it; others may send.
 type acsSession struct {
 	*socket
-	// highest is the greatest number seen: manifests up to it are old news. It lasts as long as the
-	// connection, so that a control plane whose numbers began anew is heard again.
+	// highest is the greatest sequence number seen; manifests up to it are stale. It's kept for one connection only, so that a
+	// control plane that restarts its numbers is still believed.
 	highest int64
 }
 
@@ -61,23 +61,26 @@ func (s *acsSession) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.heard(ctx, m); err != nil {
+		if err := s.handle(ctx, m); err != nil {
 			return err
 		}
 	}
 }
 
-// inventory tells what the node has, and how well its GPUs are.
+// inventory tells the control plane what the node has, and the health of its GPUs.
 func (s *acsSession) inventory(ctx context.Context) error {
 	a := s.agent
 	a.telling.Lock()
 	defer a.telling.Unlock()
 	return s.send(ctx, &acs.PintleNodeInventory{
-		Version: a.config.Version, Runtime: a.config.Runtime.Name(), InstanceType: a.config.InstanceType, GPUs: a.faults.mark(a.config.GPUs.Devices()),
+		Version:      a.config.Version,
+		Runtime:      a.config.Runtime.Name(),
+		InstanceType: a.config.InstanceType,
+		GPUs:         a.faults.addTo(a.config.GPUs.Devices()),
 	})
 }
 
-// tellInventory tells it anew. Where no connection is open, the next one begins with it.
+// tellInventory sends the inventory again. Without an open connection, the next one starts with it.
 func (a *Agent) tellInventory() {
 	s := a.acs.Load()
 	if s == nil {
@@ -88,8 +91,7 @@ func (a *Agent) tellInventory() {
 	}
 }
 
-// tellNetwork tells the control plane a task's address. Where no connection is open, the next one
-// begins with it.
+// tellNetwork tells the control plane a task's address. Without an open connection, the next one starts with it.
 func (a *Agent) tellNetwork(arn string, n engine.Network) {
 	s := a.acs.Load()
 	if s == nil {
@@ -100,7 +102,7 @@ func (a *Agent) tellNetwork(arn string, n engine.Network) {
 	}
 }
 
-func (s *acsSession) heard(ctx context.Context, m acs.Message) error {
+func (s *acsSession) handle(ctx context.Context, m acs.Message) error {
 	switch m := m.(type) {
 	case *acs.HeartbeatMessage:
 		select {
@@ -122,8 +124,8 @@ func (s *acsSession) heard(ctx context.Context, m acs.Message) error {
 	return nil
 }
 
-// payload takes the tasks and acknowledges them once all are on disk. One that makes no sense is
-// reported as stopped, and keeps the others from being acknowledged, as with Amazon's agent.
+// payload takes the tasks, and acknowledges them once all are on disk. An invalid task is reported as stopped and keeps the whole message
+// from being acknowledged, as with Amazon's agent.
 func (s *acsSession) payload(ctx context.Context, m *acs.PayloadMessage) error {
 	if m.MessageID == "" || m.ClusterArn == "" || m.ContainerInstanceArn != s.agent.Instance() {
 		s.agent.log.Warn("ignored a payload that is not for this node", "message_id", m.MessageID)
@@ -140,7 +142,7 @@ func (s *acsSession) payload(ctx context.Context, m *acs.PayloadMessage) error {
 		s.agent.engine.Remind(t.Arn) // it may have ended long ago
 	}
 	if !taken {
-		return nil // the control plane sends again what is wanted still
+		return nil // the control plane resends what it still wants
 	}
 	if err := s.send(ctx, s.ack(m.MessageID)); err != nil {
 		return err
@@ -155,8 +157,7 @@ func (s *acsSession) payload(ctx context.Context, m *acs.PayloadMessage) error {
 	return nil
 }
 
-// refuse reports a task that can never run as stopped. A task that could not be written down is said
-// nothing of: it comes again.
+// refuse reports a task that can never run as stopped. A task that merely couldn't be written isn't reported: it comes again.
 func (s *acsSession) refuse(ctx context.Context, cluster, arn string, err error) {
 	s.agent.log.Error("cannot take a task", "task", arn, "error", err)
 	if _, invalid := errors.AsType[*engine.Invalid](err); !invalid {
@@ -172,8 +173,7 @@ func (s *acsSession) ack(message string) *acs.AckRequest {
 	return &acs.AckRequest{Cluster: s.agent.config.Cluster, ContainerInstance: s.agent.Instance(), MessageID: message}
 }
 
-// manifest asks about the tasks that run here and are not in it, and reports again the end of those
-// that are in it and have ended.
+// manifest asks about tasks that run here but aren't in it, and reports again the end of those that are in it but have ended.
 func (s *acsSession) manifest(ctx context.Context, m *acs.TaskManifestMessage) error {
 	if m.Timeline <= s.highest {
 		return nil
@@ -205,7 +205,7 @@ func (s *acsSession) stop(tasks []acs.TaskIdentifier) error {
 	return nil
 }
 
-// credentials takes a task's new credentials, and says so once they are on disk.
+// credentials takes a task's new credentials, and acknowledges them once they are on disk.
 func (s *acsSession) credentials(ctx context.Context, m *acs.IAMRoleCredentialsMessage) error {
 	if m.RoleCredentials == nil {
 		return nil

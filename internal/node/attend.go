@@ -13,8 +13,8 @@ import (
 	"github.com/pintle/pintle/internal/node/tmds"
 )
 
-// attendant serves containers that have a network of their own, inside of it: the metadata endpoint,
-// and the control plane where that listens on the machine's loopback.
+// attendant serves containers inside their own networks: the metadata endpoint, and the control plane if that listens on the machine's
+// loopback.
 type attendant struct {
 	ctx      context.Context // of Run
 	group    *errgroup.Group // of Run
@@ -22,8 +22,8 @@ type attendant struct {
 	plane    string
 }
 
-// attend serves a network namespace until stop is called or the agent ends. Only a task with a role may
-// call the control plane, as on AWS: on loopback that takes whoever calls for the machine's owner.
+// attend serves a network namespace until stop is called or the agent ends. As on AWS, only a task with a role may call the control plane:
+// without this check anyone could, since it takes callers from loopback for the machine's owner.
 func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err error) {
 	metadata, api, err := network.Listen(netns)
 	if err != nil {
@@ -47,11 +47,11 @@ func (at *attendant) attend(netns string, task *acs.Task) (stop func(), err erro
 	}
 	return func() {
 		cancel()
-		serving.Wait() // the ports may be wanted again
+		serving.Wait() // the next attend may need the ports
 	}, nil
 }
 
-// loopback is the address that a URL names, if it is on loopback.
+// loopback returns the address in a URL if it is on loopback, else "".
 func loopback(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" {

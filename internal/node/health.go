@@ -13,12 +13,11 @@ import (
 	"github.com/pintle/pintle/internal/node/gpu"
 )
 
-// The health of the node's GPUs. The driver tells of an error once, so the node remembers which GPUs are
-// broken. It forgets a fault when the machine has booted since; when, as the agent starts, the driver itself
-// says that the GPU needs no repair, as it may after a reset; and when the user says that it was repaired. What
-// still shows then brings the fault back with the next look.
+// The health of the node's GPUs. The driver reports an error only once, so the node remembers which GPUs are broken. It forgets a fault
+// after a reboot; if the driver says when the agent starts that the GPU needs no repair, as it may after a reset; and when the user says
+// that it was repaired. If the GPU still shows the fault, the next sample brings it back.
 
-// faults are the node's, on disk.
+// faults are the faults of the node's GPUs, kept on disk.
 type faults struct {
 	path string
 
@@ -27,9 +26,9 @@ type faults struct {
 	of   map[string]acs.GPUFault // by GPU
 }
 
-// faultFile is what is on disk.
+// faultFile is the content of the file.
 type faultFile struct {
-	Boot   string // the machine's start that they are from
+	Boot   string // the boot id under which they were seen
 	Faults map[string]acs.GPUFault
 }
 
@@ -37,7 +36,7 @@ func newFaults(dir string) *faults {
 	return &faults{path: filepath.Join(dir, "gpu-faults.json"), of: map[string]acs.GPUFault{}}
 }
 
-// recall reads the faults from before, less those that are over.
+// recall reads the faults from the last run, except those that are over.
 func (f *faults) recall(boot string, gpus gpu.Source) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,8 +59,7 @@ func (f *faults) recall(boot string, gpus gpu.Source) error {
 	return nil
 }
 
-// note keeps a GPU's fault, and says whether that is news. The first fault stays: what follows is often its
-// consequence.
+// note keeps a GPU's fault, and reports whether it's new. The first fault stays, since later ones are often its consequence.
 func (f *faults) note(id, reason string, now time.Time) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,8 +80,8 @@ func (f *faults) forget(id string) error {
 
 func (f *faults) write() error { return file.WriteJSON(f.path, faultFile{f.boot, f.of}, true) }
 
-// mark writes their faults to the devices.
-func (f *faults) mark(devices []acs.GPUDevice) []acs.GPUDevice {
+// addTo sets the faults of devices.
+func (f *faults) addTo(devices []acs.GPUDevice) []acs.GPUDevice {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := make([]acs.GPUDevice, len(devices))
@@ -96,14 +94,14 @@ func (f *faults) mark(devices []acs.GPUDevice) []acs.GPUDevice {
 	return out
 }
 
-// bootID names this start of the machine. Where the kernel does not tell, every start is the same.
+// bootID identifies this boot of the machine. If the kernel has no boot id, all boots look the same.
 func bootID() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") //nolint:errcheck // see above
 	return strings.TrimSpace(string(b))
 }
 
-// broken keeps what a look at the GPUs has shown, and tells the control plane what is news.
-func (a *Agent) broken(found map[string]string) {
+// noteFaults keeps the faults that a sample has found, and tells the control plane about new ones.
+func (a *Agent) noteFaults(found map[string]string) {
 	news := false
 	for id, reason := range found {
 		first, err := a.faults.note(id, reason, time.Now())
@@ -120,7 +118,7 @@ func (a *Agent) broken(found map[string]string) {
 	}
 }
 
-// fault does what the user wants of a GPU: an error made up, or its fault forgotten.
+// fault does what the user asks of a GPU: it simulates an error, or forgets a fault.
 func (a *Agent) fault(m *acs.PintleGPUFault) {
 	if m.XID == 0 {
 		if err := a.faults.forget(m.GPU); err != nil {

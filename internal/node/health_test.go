@@ -94,7 +94,7 @@ func TestHowLongAFaultLasts(t *testing.T) {
 		if err := next.recall(c.boot, c.gpus); err != nil {
 			t.Fatal(err)
 		}
-		if got := next.mark([]acs.GPUDevice{{ID: "GPU-1"}})[0].Fault; (got != nil) != c.want || got != nil && got.Reason != "Xid 79" {
+		if got := next.addTo([]acs.GPUDevice{{ID: "GPU-1"}})[0].Fault; (got != nil) != c.want || got != nil && got.Reason != "Xid 79" {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}

@@ -1,7 +1,6 @@
-// Package node is a node. It is a client of AWS's own APIs: it registers as a container instance,
-// opens the ACS and TCS web sockets that DiscoverPollEndpoint names, runs the tasks that come, reports
-// their states and ships their logs. It never touches the control plane's state, so Amazon's agent can
-// stand in its place, and it in Amazon's.
+// Package node is a node's agent. It's a client of AWS's own APIs: it registers as a container instance, opens the ACS and TCS web
+// sockets that DiscoverPollEndpoint names, runs the tasks that come, reports their states and ships their logs. It never touches the
+// control plane's state, so Amazon's agent could replace it, and it Amazon's.
 package node
 
 import (
@@ -37,7 +36,7 @@ type ECS interface {
 	tmds.ECS
 }
 
-// Config is what a node is.
+// Config configures a node.
 type Config struct {
 	Name         string // of the machine, for people
 	Cluster      string
@@ -45,41 +44,41 @@ type Config struct {
 	Zone         string // availability zone
 	DataDir      string
 	InstanceType string
-	InstanceID   string // as EC2 knows the machine; "" makes one up, once
+	InstanceID   string // EC2's id of the machine; if "", the node makes one up and keeps it
 	CPU          int64  // units, 1,024 a core
 	MemoryMiB    int64
-	Attributes   map[string]string // the user's own
+	Attributes   map[string]string // custom ones
 	Endpoint     string            // of the control plane, as the node's containers reach it
 	Version      string
 	Keep         time.Duration // of stopped tasks; 0 is three hours
-	StrictLogs   bool          // a log group that is not there fails the task, as on AWS
+	StrictLogs   bool          // a missing log group fails the task, as on AWS
 
 	Runtime     runtime.Runtime
-	Networks    engine.Networks // for tasks of mode awsvpc; nil where the node has none
+	Networks    engine.Networks // for awsvpc tasks; nil if the node has none
 	GPUs        gpu.Source
 	ECS         ECS
 	Logs        awslogs.Client
-	Credentials aws.CredentialsProvider // nil signs no web socket
+	Credentials aws.CredentialsProvider // nil leaves web sockets unsigned
 	Log         *slog.Logger
 }
 
-// Agent is a node.
+// Agent runs a node.
 type Agent struct {
 	config   Config
-	plane    string // address of a control plane on this machine's loopback, where it is there
+	plane    string // address of the control plane if it is on this machine's loopback, else ""
 	identity atomic.Pointer[identity]
 	ready    chan struct{} // closed once there is an engine
 	engine   *engine.Engine
 	metadata net.Addr
 	sampler  *sampler
 	faults   *faults
-	acs      atomic.Pointer[acsSession] // the connection that is open, or nil
-	telling  sync.Mutex                 // of the inventory: what is sent last is newest
-	beats    chan struct{}              // a heartbeat came: the node's own health is due
+	acs      atomic.Pointer[acsSession] // the open connection, or nil
+	telling  sync.Mutex                 // held to send the inventory, so that the newest is sent last
+	beats    chan struct{}              // a heartbeat came, so the node's own status is due
 	log      *slog.Logger
 }
 
-// New returns a node that Run registers and connects.
+// New returns a node. Run registers and connects it.
 func New(c Config) *Agent {
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -94,7 +93,7 @@ func New(c Config) *Agent {
 	return a
 }
 
-// Run registers the node and keeps it connected until ctx ends. Its containers go on then.
+// Run registers the node and keeps it connected until ctx ends. Its containers keep running.
 func (a *Agent) Run(ctx context.Context) error {
 	if err := os.MkdirAll(a.config.DataDir, 0o700); err != nil {
 		return err
@@ -140,7 +139,7 @@ func (a *Agent) engineOptions(inside *attendant) engine.Options {
 		o.GPUs = append(o.GPUs, d.ID)
 	}
 	switch {
-	case a.config.Runtime.Name() == "process": // which has the machine's network
+	case a.config.Runtime.Name() == "process": // shares the machine's network
 	case os.Geteuid() == 0:
 		o.Attend = inside.attend
 	default:
@@ -149,11 +148,10 @@ func (a *Agent) engineOptions(inside *attendant) engine.Options {
 	return o
 }
 
-// Ready is closed once the node has its tasks in hand, also those that it had before it was started again.
+// Ready is closed once the node knows all its tasks, including those from before a restart.
 func (a *Agent) Ready() <-chan struct{} { return a.ready }
 
-// Drain stops the node's tasks and waits until that is reported, while Run goes on. A node that has not
-// come so far has none.
+// Drain stops the node's tasks and waits until that is reported; Run must go on meanwhile. A node that isn't ready has no tasks.
 func (a *Agent) Drain(ctx context.Context) error {
 	select {
 	case <-a.ready:
@@ -163,8 +161,8 @@ func (a *Agent) Drain(ctx context.Context) error {
 	}
 }
 
-// Kill ends whatever containers the node has left, also where it never came to be connected. It is for after Run, when
-// Drain could not stop them all in time.
+// Kill removes all containers that the node has left, even if it never connected. Call it after Run, if Drain couldn't stop them all in
+// time.
 func (a *Agent) Kill(ctx context.Context) error {
 	owner := a.recall().Owner
 	if owner == "" {
@@ -179,7 +177,7 @@ func (a *Agent) Kill(ctx context.Context) error {
 	return err
 }
 
-// Instance is the node's container instance ARN, once it is registered.
+// Instance returns the node's container instance ARN, once it is registered.
 func (a *Agent) Instance() string { return a.identity.Load().ContainerInstanceArn }
 
 func (a *Agent) simulated() bool {
@@ -189,11 +187,10 @@ func (a *Agent) simulated() bool {
 	return false
 }
 
-// linkLocal is the metadata endpoint's address, as containers with a network of their own see it.
+// linkLocal is the metadata endpoint's address for containers that have their own network.
 const linkLocal = "http://" + network.LinkLocal
 
-// environment is what every container gets besides its own: where AWS is, its role's credentials, and
-// where it learns about itself.
+// environment returns what every container gets besides its own variables: where AWS is, its role's credentials, and where its metadata is.
 func (a *Agent) environment(t *acs.Task, token string) map[string]string {
 	env := map[string]string{
 		"AWS_REGION": a.config.Region, "AWS_DEFAULT_REGION": a.config.Region, "AWS_EXECUTION_ENV": "AWS_ECS_EC2",
@@ -213,7 +210,7 @@ func (a *Agent) environment(t *acs.Task, token string) map[string]string {
 	env["ECS_AGENT_URI"] = base + "/api/" + token
 	if c := t.RoleCredentials; c != nil {
 		path := "/v2/credentials/" + c.CredentialsID
-		if base == linkLocal { // the SDKs put that address before a relative URI
+		if base == linkLocal { // the SDKs prepend that address to a relative URI
 			env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = path
 		} else {
 			env["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = base + path

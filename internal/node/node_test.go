@@ -548,11 +548,11 @@ func TestErrorsAreToldOnce(t *testing.T) {
 	for range 2 * maxErrors {
 		m.sampleGPUs(t.Context())
 	}
-	if got := m.news(); len(got[0].XIDErrors) != maxErrors || len(got[1].XIDErrors) != 0 {
+	if got := m.takeLoad(); len(got[0].XIDErrors) != maxErrors || len(got[1].XIDErrors) != 0 {
 		t.Errorf("told of %d errors, want %d", len(got[0].XIDErrors), maxErrors)
 	}
 	m.sampleGPUs(t.Context())
-	if got := m.news(); !slices.Equal(got[0].XIDErrors, []uint64{2*maxErrors + 1}) {
+	if got := m.takeLoad(); !slices.Equal(got[0].XIDErrors, []uint64{2*maxErrors + 1}) {
 		t.Errorf("then told of %v", got[0].XIDErrors)
 	}
 	r := prometheus.NewPedanticRegistry()

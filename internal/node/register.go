@@ -26,16 +26,16 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// identity is what a node remembers of itself.
+// identity is what a node remembers about itself.
 type identity struct {
 	Cluster              string
 	ContainerInstanceArn string
-	// Owner marks its containers. It is the first ARN that the node ever had, and stays when the control
-	// plane gives it another one: the containers must still be found.
+	// Owner marks the node's containers. It's the first ARN that the node ever had, and stays even if the control plane gives the
+	// node another one: the containers must still be found.
 	Owner string
-	// InstanceID is the machine's own, as EC2 would give it one.
+	// InstanceID is the machine's id, in EC2's form.
 	InstanceID string
-	// MetadataPort is where its containers were told to find their metadata.
+	// MetadataPort is the port of the metadata endpoint that containers were given.
 	MetadataPort int
 }
 
@@ -56,8 +56,7 @@ func (a *Agent) remember(id identity) error {
 	return file.WriteJSON(a.identityPath(), id, false)
 }
 
-// register registers the node, again under its old ARN where it has one. A control plane that cannot
-// answer yet is asked again; one that refuses is not.
+// register registers the node, under its old ARN if it has one. It retries if the control plane can't answer yet, but not if that refuses.
 func (a *Agent) register(ctx context.Context) error {
 	id := a.recall()
 	id.InstanceID = cmp.Or(a.config.InstanceID, id.InstanceID, newInstanceID())
@@ -83,7 +82,7 @@ func (a *Agent) register(ctx context.Context) error {
 			if in.ContainerInstanceArn == nil {
 				return fmt.Errorf("register as a container instance of cluster %s: %w", a.config.Cluster, err)
 			}
-			in.ContainerInstanceArn = nil // it was deregistered, or forgotten: it is a new instance then
+			in.ContainerInstanceArn = nil // the old one was deregistered or forgotten, so this becomes a new instance
 			continue
 		}
 		a.log.Warn("cannot register; trying again", "error", err)
@@ -95,18 +94,22 @@ func (a *Agent) register(ctx context.Context) error {
 	}
 }
 
-// newInstanceID makes a machine's id in EC2's form.
+// newInstanceID makes up a machine id in EC2's form.
 func newInstanceID() string {
 	var b [9]byte
 	rand.Read(b[:]) // never fails
 	return "i-" + hex.EncodeToString(b[:])[:17]
 }
 
-// identityDocument is what the machine is, as EC2 tells it to its instances:
+// identityDocument describes the machine as EC2 does to its instances:
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html
 func (a *Agent) identityDocument(ctx context.Context, id string) map[string]string {
 	m := map[string]string{
-		"instanceId": id, "instanceType": a.config.InstanceType, "region": a.config.Region, "availabilityZone": a.config.Zone, "architecture": architecture(),
+		"instanceId":       id,
+		"instanceType":     a.config.InstanceType,
+		"region":           a.config.Region,
+		"availabilityZone": a.config.Zone,
+		"architecture":     architecture(),
 	}
 	if ip := addressTowards(ctx, a.config.Endpoint); ip != "" {
 		m["privateIp"] = ip
@@ -114,14 +117,13 @@ func (a *Agent) identityDocument(ctx context.Context, id string) map[string]stri
 	return m
 }
 
-// addressTowards is the machine's address in the network of an endpoint, "" where that cannot be told. No
-// packet is sent.
+// addressTowards returns the machine's address in the network of an endpoint, or "" if it can't tell. It sends no packet.
 func addressTowards(ctx context.Context, endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // names are looked up
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // for the name lookup
 	defer cancel()
 	c, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
 	if err != nil {
@@ -131,13 +133,13 @@ func addressTowards(ctx context.Context, endpoint string) string {
 	return c.LocalAddr().(*net.UDPAddr).IP.String()
 }
 
-// refused says that the control plane understood a call and will never take it.
+// refused reports whether the control plane understood a call and will never accept it.
 func refused(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && slices.Contains([]string{"InvalidParameterException", "ClientException", "ClusterNotFoundException"}, api.ErrorCode())
 }
 
-// machinePorts are those that a machine needs for itself: SSH, the Docker engine's and Amazon's agent's.
+// machinePorts are reserved for the machine: SSH, the Docker engine's and Amazon's agent's.
 var machinePorts = []string{"22", "2375", "2376", "51678", "51679"}
 
 func (a *Agent) registration() *ecs.RegisterContainerInstanceInput {
@@ -165,7 +167,7 @@ func (a *Agent) registration() *ecs.RegisterContainerInstanceInput {
 	return in
 }
 
-// capabilities are what task definitions may require, in the words of Amazon's agent.
+// capabilities are what task definitions may require, named as Amazon's agent does.
 var capabilities = []string{
 	"com.amazonaws.ecs.capability.logging-driver.awslogs", "com.amazonaws.ecs.capability.logging-driver.json-file",
 	"com.amazonaws.ecs.capability.logging-driver.none", "com.amazonaws.ecs.capability.privileged-container",
@@ -180,10 +182,10 @@ var capabilities = []string{
 	"ecs.capability.pid-ipc-namespace-sharing", "ecs.capability.task-cpu-mem-limit", "ecs.capability.task-protection",
 }
 
-// architectures are ECS's names of Go's.
+// architectures maps Go's names to ECS's.
 var architectures = map[string]string{"amd64": "x86_64"}
 
-// architecture is the machine's, in ECS's words.
+// architecture returns the machine's architecture, in ECS's words.
 func architecture() string { return cmp.Or(architectures[goruntime.GOARCH], goruntime.GOARCH) }
 
 func (a *Agent) attributes() map[string]string {
@@ -208,7 +210,7 @@ func (a *Agent) attributes() map[string]string {
 	return m
 }
 
-// listen opens the metadata endpoint where running containers know it to be, else on any port.
+// listen opens the metadata endpoint on the port that running containers know, or on any other.
 func (a *Agent) listen() (net.Listener, error) {
 	id := *a.identity.Load()
 	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(id.MetadataPort))

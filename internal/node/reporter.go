@@ -15,8 +15,8 @@ import (
 // reporter reports through SubmitTaskStateChange.
 type reporter struct{ ecs ECS }
 
-// Report is engine.Reporter's. Only what the control plane will never take is not tried again: a node
-// whose credentials have run out, say, has its reports taken once it has new ones.
+// Report implements engine.Reporter. An error is permanent only if the control plane will never accept the report. A node whose
+// credentials have expired, say, keeps trying until it has new ones.
 func (r *reporter) Report(ctx context.Context, e engine.Report) error {
 	in := &ecs.SubmitTaskStateChangeInput{
 		Cluster: &e.Cluster, Task: &e.TaskArn, Status: &e.Status, Reason: given(e.Reason),

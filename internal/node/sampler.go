@@ -13,43 +13,46 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// sampler looks at the node's GPUs and at what containers use, and keeps what it saw for those who ask:
-// the control plane and whoever scrapes the node. It looks at containers with a GPU each time, since a
-// simulated GPU's load comes from them, and at all of them every few times.
+// sampler samples the node's GPUs and its containers' usage, and keeps the results for the control plane and whoever scrapes the node. It
+// samples containers with a GPU each time, since they make up a simulated GPU's load, and all containers every few times.
 type sampler struct {
 	agent *Agent
-	looks int                // only the one that looks knows these two
+	looks int                // number of samples; only run uses looks and load
 	load  map[string]float64 // of simulated GPUs, by id
 
-	mu    sync.Mutex
-	usage map[string]*usage // by container id
-	gpus  []gpu.Sample      // as seen last
-	told  map[string]int    // how many of a GPU's errors the control plane was told of, by id
+	mu       sync.Mutex
+	usage    map[string]*usage // by container id
+	gpus     []gpu.Sample      // the last sample
+	reported map[string]int    // how many of a GPU's errors the control plane was told of, by id
 }
 
-// sampleEvery is how often it looks.
+// sampleEvery is the time between samples.
 const sampleEvery = time.Second
 
-// everyFew is how many looks there are to one at all containers.
+// everyFew is how many samples there are to each one of all containers.
 const everyFew = 5
 
-// lookTime is how long one look may take: a runtime that hangs must not silence the node.
+// lookTime limits one sample: a runtime that hangs must not silence the node.
 const lookTime = 5 * time.Second
 
-// usage is one container's, since it was collected last.
+// usage is a container's usage since the last collect.
 type usage struct {
-	task, family, version, name string
-	last                        runtime.Stats
-	cores                       float64 // between the last two looks
-	cpu, memory                 acs.StatsSet
-	seen                        int // the look that saw it last
+	task    string // ARN
+	family  string
+	version string
+	name    string // of the container
+	last    runtime.Stats
+	cores   float64 // busy between the last two samples
+	cpu     acs.StatsSet
+	memory  acs.StatsSet
+	seen    int // the last sample that saw it
 }
 
 func newSampler(a *Agent) *sampler {
-	return &sampler{agent: a, usage: map[string]*usage{}, load: map[string]float64{}, told: map[string]int{}}
+	return &sampler{agent: a, usage: map[string]*usage{}, load: map[string]float64{}, reported: map[string]int{}}
 }
 
-// run looks until ctx ends.
+// run samples until ctx ends.
 func (s *sampler) run(ctx context.Context) error {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
@@ -66,7 +69,7 @@ func (s *sampler) run(ctx context.Context) error {
 	}
 }
 
-// sample looks at the containers once.
+// sample samples the GPUs and the containers once.
 func (s *sampler) sample(ctx context.Context) {
 	s.looks++
 	clear(s.load)
@@ -77,7 +80,7 @@ func (s *sampler) sample(ctx context.Context) {
 			if r.Containers[c.Name].Status != engine.Running || len(gpus) == 0 && s.looks%everyFew != 0 {
 				continue
 			}
-			cores := s.look(ctx, r, c)
+			cores := s.sampleContainer(ctx, r, c)
 			for _, id := range gpus {
 				s.load[id] = load(c, cores)
 			}
@@ -92,10 +95,10 @@ func (s *sampler) sample(ctx context.Context) {
 	}
 }
 
-// maxErrors is the most errors of a GPU that are kept: one that fails all the time says nothing new.
+// maxErrors is the most errors kept of a GPU. Beyond that, a failing GPU says nothing new.
 const maxErrors = 64
 
-// sampleGPUs looks at the GPUs once. Their errors add up.
+// sampleGPUs samples the GPUs once. Their errors add up.
 func (s *sampler) sampleGPUs(ctx context.Context) {
 	now := s.agent.config.GPUs.Load(ctx, s.busy)
 	s.keep(now, s.agent.engine.Pinned())
@@ -105,10 +108,10 @@ func (s *sampler) sampleGPUs(ctx context.Context) {
 			broken[g.ID] = g.Fault
 		}
 	}
-	s.agent.broken(broken)
+	s.agent.noteFaults(broken)
 }
 
-// keep keeps what was seen of the GPUs, with whom they are pinned to.
+// keep keeps a sample of the GPUs, and whom each is pinned to.
 func (s *sampler) keep(now []gpu.Sample, pins map[string]engine.Pin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,34 +124,34 @@ func (s *sampler) keep(now []gpu.Sample, pins map[string]engine.Pin) {
 		}
 		if over := len(g.XIDErrors) - maxErrors; over > 0 {
 			g.XIDErrors = g.XIDErrors[over:]
-			s.told[g.ID] = max(s.told[g.ID]-over, 0)
+			s.reported[g.ID] = max(s.reported[g.ID]-over, 0)
 		}
 	}
 	s.gpus = now
 }
 
-// news is the GPUs' load, with the errors that the control plane has not been told of.
-func (s *sampler) news() []acs.GPULoad {
+// takeLoad returns the GPUs' load, with the errors that it hasn't returned before.
+func (s *sampler) takeLoad() []acs.GPULoad {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []acs.GPULoad
 	for _, g := range s.gpus {
 		l := g.GPULoad
-		l.XIDErrors = l.XIDErrors[s.told[l.ID]:]
-		s.told[l.ID] = len(g.XIDErrors)
+		l.XIDErrors = l.XIDErrors[s.reported[l.ID]:]
+		s.reported[l.ID] = len(g.XIDErrors)
 		out = append(out, l)
 	}
 	return out
 }
 
-// GPUs is each GPU as seen last, with all the errors that it had.
+// GPUs returns the last sample of each GPU, with all its errors so far.
 func (s *sampler) GPUs() []gpu.Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.gpus)
 }
 
-// pinnedTo lists the GPUs that a container has.
+// pinnedTo lists a container's GPUs.
 func pinnedTo(t *acs.Task, container string) []string {
 	var out []string
 	for _, a := range t.Associations {
@@ -159,8 +162,8 @@ func pinnedTo(t *acs.Task, container string) []string {
 	return out
 }
 
-// look adds a sample to a container's usage, and returns how many cores it keeps busy.
-func (s *sampler) look(ctx context.Context, r *engine.Record, c *acs.Container) (cores float64) {
+// sampleContainer adds a sample to a container's usage, and returns how many cores it keeps busy.
+func (s *sampler) sampleContainer(ctx context.Context, r *engine.Record, c *acs.Container) (cores float64) {
 	id := r.ContainerID(c.Name)
 	now, err := s.agent.config.Runtime.Stats(ctx, id)
 	s.mu.Lock()
@@ -183,7 +186,7 @@ func (s *sampler) look(ctx context.Context, r *engine.Record, c *acs.Container) 
 	return u.cores
 }
 
-// cores is what the node registered, of which ECS reckons CPU in percent.
+// cores returns what the node registered, which ECS's CPU percentages refer to.
 func (a *Agent) cores() float64 { return max(float64(a.config.CPU)/1024, 1) }
 
 func add(s *acs.StatsSet, v float64) {
@@ -195,11 +198,11 @@ func add(s *acs.StatsSet, v float64) {
 	s.SampleCount++
 }
 
-// simulatedLoad is the variable by which a container says how busy its simulated GPUs are to be.
+// simulatedLoad is the variable with which a container sets the load of its simulated GPUs.
 const simulatedLoad = "PINTLE_SIMULATED_GPU_LOAD"
 
-// load is how busy a container keeps its simulated GPUs: as it says in its environment, from 0 to 1,
-// else as much as of the CPU that it reserved.
+// load returns how busy a container keeps its simulated GPUs, from 0 to 1: what its environment says, or else its share of the CPU that
+// it reserved.
 func load(c *acs.Container, cores float64) float64 {
 	if v, err := strconv.ParseFloat(c.Environment[simulatedLoad], 64); err == nil && v >= 0 && v <= 1 {
 		return v
@@ -207,10 +210,10 @@ func load(c *acs.Container, cores float64) float64 {
 	return cores / max(float64(c.CPU)/1024, 0.1)
 }
 
-// busy is the load of a simulated GPU, from 0 to 1.
+// busy returns the load of a simulated GPU, from 0 to 1.
 func (s *sampler) busy(id string) float64 { return s.load[id] }
 
-// collect gives what was sampled since it was called last, by task.
+// collect returns what was sampled since the last call, by task.
 func (s *sampler) collect() []acs.TaskMetric {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,12 +10,10 @@ import (
 	"github.com/pintle/pintle/internal/node/gpu"
 )
 
-// A node's GPUs for Prometheus, under the names and labels of NVIDIA's dcgm-exporter, so that dashboards
-// made for it show them: its default-counters.csv is where the names come from. Like it, the node leaves out
-// what a device does not give. The task's labels are ours; a GPU that is free has them empty.
+// A node's GPUs for Prometheus. Names and labels are those of NVIDIA's dcgm-exporter (its default-counters.csv), so that dashboards for it
+// work here. Like it, the node leaves out what a device doesn't report. We add labels for the task, which are empty while a GPU is free.
 
-// gpuLabels are dcgm-exporter's, and ours. Those of a slice are empty for a whole device, which is to Prometheus as
-// if they were not there.
+// gpuLabels are dcgm-exporter's labels and ours. Those of a slice are empty for a whole device, which Prometheus treats as absent.
 var gpuLabels = []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "GPU_I_PROFILE", "GPU_I_ID", "DCGM_FI_DRIVER_VERSION", "simulated", "task", "container"}
 
 // gauge is one metric of a GPU.
@@ -53,10 +51,10 @@ var figures = func() []*prometheus.Desc {
 	return out
 }()
 
-// Describe is prometheus.Collector's. It names nothing: the nodes of one machine have the same metrics.
+// Describe implements prometheus.Collector. It names no metrics, because the nodes of one machine share them.
 func (a *Agent) Describe(chan<- *prometheus.Desc) {}
 
-// Collect is prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (a *Agent) Collect(out chan<- prometheus.Metric) {
 	devices := map[string]acs.GPUDevice{}
 	for _, d := range a.config.GPUs.Devices() {

@@ -23,21 +23,21 @@ import (
 )
 
 const (
-	// silence is how long the control plane may say nothing: it sends a heartbeat every 30 s at most.
+	// silence is how long the control plane may be silent. It sends a heartbeat at least every 30 s.
 	silence = 90 * time.Second
-	// writeDeadline is how long it may take nothing.
+	// writeDeadline is how long a write may block.
 	writeDeadline = 30 * time.Second
 	// dialDeadline is how long a connection may take to open.
 	dialDeadline = 30 * time.Second
-	// inactive is how long a deregistered node waits before it asks again, as Amazon's agent does.
+	// inactive is how long a deregistered node waits before it tries again, as Amazon's agent does.
 	inactive = time.Hour
 
 	minWait = 250 * time.Millisecond
 	maxWait = time.Minute
 )
 
-// reconnect runs connect again and again: at once where the control plane said that it hangs up, and
-// slower and slower while it fails, as Amazon's agent does.
+// reconnect calls connect again and again: at once if the control plane announced that it hangs up, and ever slower while it fails, as
+// Amazon's agent does.
 func (a *Agent) reconnect(ctx context.Context, what string, connect func(context.Context) error) error {
 	wait := minWait
 	for {
@@ -55,7 +55,7 @@ func (a *Agent) reconnect(ctx context.Context, what string, connect func(context
 		case refusedAs(err, "InactiveInstanceException"):
 			pause = inactive
 		case code == websocket.StatusNormalClosure || code == websocket.StatusGoingAway:
-			if time.Since(began) > time.Second { // else it might go on like that for ever
+			if time.Since(began) > time.Second { // else it could loop without a pause
 				pause = 0
 			}
 		}
@@ -68,10 +68,10 @@ func (a *Agent) reconnect(ctx context.Context, what string, connect func(context
 	}
 }
 
-// refusal is why the control plane did not open a web socket.
+// refusal is the control plane's answer when it refuses a web socket.
 type refusal struct{ code, message string }
 
-// Error is error's.
+// Error implements error.
 func (r *refusal) Error() string { return r.code + ": " + r.message }
 
 func refusedAs(err error, code string) bool {
@@ -79,12 +79,12 @@ func refusedAs(err error, code string) bool {
 	return ok && r.code == code
 }
 
-// readRefusal reads {"type":CODE,"message":{"message":TEXT}}, or {CODE:TEXT}.
+// readRefusal reads {"type":CODE,"message":{"message":TEXT}} or {CODE:TEXT}.
 func readRefusal(r *http.Response, err error) error {
 	if r == nil || r.StatusCode == http.StatusSwitchingProtocols {
 		return err
 	}
-	b, _ := io.ReadAll(io.LimitReader(r.Body, 4<<10)) //nolint:errcheck // what came is shown
+	b, _ := io.ReadAll(io.LimitReader(r.Body, 4<<10)) //nolint:errcheck // we show whatever came
 	var long struct {
 		Type    string
 		Message struct{ Message string }
@@ -101,14 +101,14 @@ func readRefusal(r *http.Response, err error) error {
 	return fmt.Errorf("%w: %s", err, bytes.TrimSpace(b))
 }
 
-// socket is an open web socket and its address, for which frames are signed.
+// socket is an open web socket and its address, which signatures of frames cover.
 type socket struct {
 	agent   *Agent
 	conn    *websocket.Conn
 	address string
 }
 
-// dial opens a web socket of the control plane, signed where the node has credentials.
+// dial opens a web socket to the control plane, signed if the node has credentials.
 func (a *Agent) dial(ctx context.Context, base string, query url.Values) (*socket, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialDeadline)
 	defer cancel()
@@ -128,7 +128,7 @@ func (a *Agent) dial(ctx context.Context, base string, query url.Values) (*socke
 	return &socket{a, conn, address}, nil
 }
 
-// endpoints asks where the web sockets are.
+// endpoints asks the control plane where its web sockets are.
 func (a *Agent) endpoints(ctx context.Context) (*ecs.DiscoverPollEndpointOutput, error) {
 	instance := a.Instance()
 	return a.config.ECS.DiscoverPollEndpoint(ctx, &ecs.DiscoverPollEndpointInput{Cluster: &a.config.Cluster, ContainerInstance: &instance})
@@ -146,7 +146,7 @@ func (a *Agent) sign(ctx context.Context, r *http.Request, body []byte) error {
 	return v4.NewSigner().SignHTTP(ctx, c, r, hex.EncodeToString(sum[:]), "ecs", a.config.Region, time.Now())
 }
 
-// read waits for the next message. One that this version does not know is passed over.
+// read returns the next message. It skips messages that this version doesn't know.
 func (s *socket) read(ctx context.Context) (acs.Message, error) {
 	for {
 		limited, cancel := context.WithTimeout(ctx, silence)
@@ -177,7 +177,7 @@ func (s *socket) send(ctx context.Context, m acs.Message) error {
 	return s.write(ctx, b)
 }
 
-// sendSigned sends a frame with a signature of its own, as TCS wants it.
+// sendSigned sends a frame with its own signature, as TCS requires.
 func (s *socket) sendSigned(ctx context.Context, m acs.Message) error {
 	b, err := acs.Encode(m)
 	if err != nil {
@@ -194,7 +194,7 @@ func (s *socket) sendSigned(ctx context.Context, m acs.Message) error {
 	return s.write(ctx, acs.EncodeSigned(r.Header, b))
 }
 
-// close says goodbye, so that the other end need not wait for a time-out.
+// close sends a close frame, so that the other end needn't wait for a time-out.
 func (s *socket) close() {
 	s.conn.Close(websocket.StatusNormalClosure, "") //nolint:errcheck // the other end may be gone
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 )
 
-// How often the node tells how it is.
+// How often the node publishes its state.
 const (
 	telemetryEvery = time.Second // its GPUs' load
 	healthEvery    = 5 * time.Second
@@ -22,7 +22,7 @@ const (
 // tasksPerFrame is the most tasks whose metrics go into one frame.
 const tasksPerFrame = 10
 
-// connectTCS keeps the connection over which the node tells how it is.
+// connectTCS keeps up the connection over which the node publishes its state.
 func (a *Agent) connectTCS(ctx context.Context) error {
 	return a.reconnect(ctx, "TCS", func(ctx context.Context) error {
 		e, err := a.endpoints(ctx)
@@ -49,11 +49,11 @@ func (a *Agent) connectTCS(ctx context.Context) error {
 type tcsSession struct {
 	*socket
 	sampler *sampler
-	status  acs.InstanceStatus // as it was told last
+	status  acs.InstanceStatus // as last published
 	sent    int64
 }
 
-// hear reads acknowledgements and heartbeats, which say nothing but that the control plane is there.
+// hear reads acknowledgements and heartbeats, which only show that the control plane is alive.
 func (t *tcsSession) hear(ctx context.Context) error {
 	for {
 		if _, err := t.read(ctx); err != nil {
@@ -62,14 +62,14 @@ func (t *tcsSession) hear(ctx context.Context) error {
 	}
 }
 
-// publish tells the GPUs' load every second, containers' health and use now and then, and how the node
-// itself is when the control plane asks for that by a heartbeat.
+// publish sends the GPUs' load every second, containers' health and usage less often, and the node's own status when a heartbeat asks for
+// it.
 func (t *tcsSession) publish(ctx context.Context) error {
 	telemetry, health, metrics := time.NewTicker(telemetryEvery), time.NewTicker(healthEvery), time.NewTicker(metricsEvery)
 	defer telemetry.Stop()
 	defer health.Stop()
 	defer metrics.Stop()
-	if err := t.metrics(ctx); err != nil { // that the node is there
+	if err := t.metrics(ctx); err != nil { // announces the node
 		return err
 	}
 	for {
@@ -93,7 +93,7 @@ func (t *tcsSession) publish(ctx context.Context) error {
 }
 
 func (t *tcsSession) telemetry(ctx context.Context) error {
-	load := t.sampler.news()
+	load := t.sampler.takeLoad()
 	if len(load) == 0 {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (t *tcsSession) health(ctx context.Context) error {
 	return nil
 }
 
-// metrics tells what the tasks used since it was called last.
+// metrics publishes what the tasks used since the last call.
 func (t *tcsSession) metrics(ctx context.Context) error {
 	tasks := t.sampler.collect()
 	if len(tasks) == 0 {
@@ -132,7 +132,7 @@ func (t *tcsSession) metrics(ctx context.Context) error {
 	return nil
 }
 
-// instanceStatus tells whether the node's runtime answers.
+// instanceStatus publishes whether the node's runtime answers.
 func (t *tcsSession) instanceStatus(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, healthEvery)
 	defer cancel()
@@ -149,7 +149,7 @@ func (t *tcsSession) instanceStatus(ctx context.Context) error {
 	return t.sendSigned(ctx, &acs.PublishInstanceStatusRequest{Metadata: t.metadata(true), Statuses: []acs.InstanceStatus{status}, Timestamp: status.LastUpdated})
 }
 
-// metadata says whose message it is; the last of a batch is marked.
+// metadata says which node a message is from; the last message of a batch is marked.
 func (t *tcsSession) metadata(last bool) acs.MetricsMetadata {
 	t.sent++
 	return acs.MetricsMetadata{

@@ -193,7 +193,7 @@ func (a *alsoSummed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Announced is trailing's.
+// Announced implements trailing.
 func (a *alsoSummed) Announced() string {
 	if t, ok := a.Reader.(trailing); ok {
 		return t.Announced()
@@ -201,7 +201,7 @@ func (a *alsoSummed) Announced() string {
 	return ""
 }
 
-// Trailer is trailing's.
+// Trailer implements trailing.
 func (a *alsoSummed) Trailer(name string) string {
 	if t, ok := a.Reader.(trailing); ok {
 		return t.Trailer(name)

@@ -65,7 +65,7 @@ func notModified(o *objects.Object) error {
 
 var rangeForm = regexp.MustCompile(`^bytes=([0-9]{1,18})?-([0-9]{1,18})?$`)
 
-// isRange says whether a text is one range, with an end that is not before its beginning.
+// isRange reports whether a text is one range, with an end that is not before its beginning.
 func isRange(text string) bool {
 	m := rangeForm.FindStringSubmatch(text)
 	if m == nil || m[1] == "" && m[2] == "" {

@@ -96,7 +96,7 @@ func conditionsOf(f *types.LifecycleRuleFilter) (n int) {
 	return n
 }
 
-// looksInside says whether a filter asks for more than a prefix.
+// looksInside reports whether a filter asks for more than a prefix.
 func looksInside(f *types.LifecycleRuleFilter) bool {
 	return f != nil && (f.Tag != nil || f.And != nil || f.ObjectSizeGreaterThan != nil || f.ObjectSizeLessThan != nil)
 }

@@ -290,7 +290,7 @@ func chooseParts(named []types.CompletedPart, have []*objects.File) ([]*objects.
 	return chosen, nil
 }
 
-// agrees says whether a part's checksum, where the call names it, is the one that it has.
+// agrees reports whether a part's checksum, where the call names it, is the one that it has.
 func agrees(p types.CompletedPart, made sum) bool {
 	c := types.Checksum{ChecksumCRC32: p.ChecksumCRC32, ChecksumCRC32C: p.ChecksumCRC32C, ChecksumCRC64NVME: p.ChecksumCRC64NVME, ChecksumSHA1: p.ChecksumSHA1, ChecksumSHA256: p.ChecksumSHA256}
 	want := *value(&c, made.Algorithm)

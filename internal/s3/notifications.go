@@ -140,7 +140,7 @@ func filterOf(q types.QueueConfiguration) (prefix, suffix string) {
 	return prefix, suffix
 }
 
-// overlap says whether a key could be told about by both for one event.
+// overlap reports whether a key could be told about by both for one event.
 func overlap(a, b types.QueueConfiguration) bool {
 	p1, s1 := filterOf(a)
 	p2, s2 := filterOf(b)
@@ -157,7 +157,7 @@ func overlap(a, b types.QueueConfiguration) bool {
 	return false
 }
 
-// covers says whether an event is one that was asked for: s3:ObjectCreated:* is every ObjectCreated.
+// covers reports whether an event is one that was asked for: s3:ObjectCreated:* is every ObjectCreated.
 func covers(asked types.Event, event string) bool {
 	want := strings.TrimPrefix(string(asked), "s3:")
 	if family, all := strings.CutSuffix(want, "*"); all {
@@ -255,7 +255,7 @@ func (s *Service) owe(ctx context.Context, name string) func(*objects.Bucket, *o
 	}
 }
 
-// wants says whether a queue is told of an event on a key.
+// wants reports whether a queue is told of an event on a key.
 func wants(q types.QueueConfiguration, name, key string) bool {
 	prefix, suffix := filterOf(q)
 	return strings.HasPrefix(key, prefix) && strings.HasSuffix(key, suffix) &&

@@ -84,7 +84,7 @@ func describe(in *s3.PutObjectInput) (a attributes, err error) {
 	return a, err
 }
 
-// ownersOnly says whether an ACL gives nobody but the owner anything.
+// ownersOnly reports whether an ACL gives nobody but the owner anything.
 func ownersOnly(acl types.ObjectCannedACL) bool {
 	return acl == "" || acl == types.ObjectCannedACLPrivate || acl == types.ObjectCannedACLBucketOwnerFullControl
 }
@@ -141,7 +141,7 @@ func preconditionFailed(condition string) error {
 	}
 }
 
-// matches says whether an ETag is among those of a condition.
+// matches reports whether an ETag is among those of a condition.
 func matches(condition, etag string) bool {
 	for one := range strings.SplitSeq(condition, ",") {
 		one = strings.Trim(strings.TrimPrefix(strings.TrimSpace(one), "W/"), `"`)

@@ -23,10 +23,10 @@ type Sample struct {
 	Value  float64
 }
 
-// maxText is the most that is read of an exporter's answer: some 1,000 GPUs' worth.
+// maxText is how many bytes of an exporter's answer are read: enough for some 1,000 GPUs.
 const maxText = 16 << 20
 
-// Parse reads an exporter's text. What has no UUID is no GPU's, and is left out.
+// Parse reads an exporter's text. It leaves out metrics without a UUID, which belong to no GPU.
 func Parse(r io.Reader) ([]Sample, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(io.LimitReader(r, maxText))
@@ -45,7 +45,7 @@ func Parse(r io.Reader) ([]Sample, error) {
 	return out, nil
 }
 
-// value is what a metric says, if CloudWatch takes it: API_MetricDatum.
+// value returns a metric's value, if CloudWatch accepts it: API_MetricDatum.
 func value(m *dto.Metric) (float64, bool) {
 	var v float64
 	switch {
@@ -70,11 +70,11 @@ func label(m *dto.Metric, name string) string {
 	return ""
 }
 
-// Selection is what of an exporter's samples is put, and as whose.
+// Selection says which samples to publish, and under which dimensions.
 type Selection struct {
 	Task    Task
 	Metrics []string
-	GPUs    []string // by UUID; none are all
+	GPUs    []string // by UUID; empty for all
 	ByTask  bool     // also by task
 	ByGPU   bool     // also by GPU
 }
@@ -83,14 +83,14 @@ func (s *Selection) picks(sample Sample) bool {
 	return slices.Contains(s.Metrics, sample.Metric) && (len(s.GPUs) == 0 || slices.Contains(s.GPUs, sample.GPU))
 }
 
-// units are CloudWatch's of DCGM's metrics; others have none.
+// units are CloudWatch's units for DCGM's metrics; others have none.
 var units = map[string]types.StandardUnit{
 	"DCGM_FI_DEV_GPU_UTIL": types.StandardUnitPercent, "DCGM_FI_DEV_MEM_COPY_UTIL": types.StandardUnitPercent,
 	"DCGM_FI_DEV_FB_USED": types.StandardUnitMegabytes, "DCGM_FI_DEV_FB_FREE": types.StandardUnitMegabytes,
 }
 
-// Data makes CloudWatch's data of samples, with a value for each GPU. So the average over all that a
-// service's tasks put is that of the service's GPUs.
+// Data turns samples into CloudWatch's data, with a value for each GPU. So the average over what all of a service's tasks publish is the
+// average over the service's GPUs.
 func Data(samples []Sample, s Selection, at time.Time, fine bool) []types.MetricDatum {
 	cluster := dimension("ClusterName", s.Task.Cluster)
 	service := []types.Dimension{cluster, dimension("ServiceName", s.Task.Service)}
@@ -114,7 +114,7 @@ func dimension(name, value string) types.Dimension {
 	return types.Dimension{Name: &name, Value: &value}
 }
 
-// maxValues is the most values of a datum: API_MetricDatum.
+// maxValues is the most values in a datum: API_MetricDatum.
 const maxValues = 150
 
 // data collects the values of each metric and set of dimensions.
@@ -138,7 +138,7 @@ func (d *data) add(s Sample, dimensions ...types.Dimension) {
 	}
 	m := &d.data[i]
 	at := slices.Index(m.Values, s.Value)
-	if at < 0 { // CloudWatch counts equal values
+	if at < 0 { // equal values are sent once, with a count
 		m.Values, m.Counts = append(m.Values, s.Value), append(m.Counts, 0)
 		at = len(m.Values) - 1
 	}
@@ -156,7 +156,7 @@ func (d *data) datum(metric string, dimensions []types.Dimension) types.MetricDa
 	return m
 }
 
-// String is a datum for people.
+// String formats a datum for people.
 func String(m types.MetricDatum) string {
 	var b strings.Builder
 	b.WriteString(*m.MetricName)

@@ -1,7 +1,6 @@
-// Package sidecar is a container beside a GPU workload: it looks at the task's GPUs through a
-// dcgm-exporter, and puts what it sees into CloudWatch by cluster and service, so that a policy of
-// Application Auto Scaling can follow it. It uses AWS's public APIs alone, and runs on AWS as it does on
-// Pintle. pintle metrics runs it.
+// Package sidecar runs in a container beside a GPU workload. It reads the task's GPU metrics from a dcgm-exporter and publishes them to
+// CloudWatch by cluster and service, for policies of Application Auto Scaling. It uses only AWS's public APIs, so it runs on AWS as it
+// does on Pintle. pintle metrics runs it.
 package sidecar
 
 import (
@@ -16,14 +15,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 )
 
-// CloudWatch is the part of its client that the sidecar uses.
+// CloudWatch is the part of the CloudWatch client that the sidecar uses.
 type CloudWatch interface {
 	PutMetricData(context.Context, *cloudwatch.PutMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error)
 }
 
-// Options are what the sidecar does.
+// Options configure a publisher.
 type Options struct {
-	// Look sees what the exporter says now.
+	// Look reads the exporter's present samples.
 	Look       func(context.Context) ([]Sample, error)
 	CloudWatch CloudWatch
 	Namespace  string
@@ -32,24 +31,24 @@ type Options struct {
 	Log        *slog.Logger
 }
 
-// The bounds of a look and a put. What could not be put is put with the next: 1,000 data are what one
-// PutMetricData takes, and older ones are dropped.
+// Limits of reading and publishing. What can't be published goes with the next call. One PutMetricData takes 1,000 data; older ones are
+// dropped.
 const (
 	lookTime   = 5 * time.Second
 	putTime    = 10 * time.Second
 	maxPending = 1000
 )
 
-// Publisher looks and puts.
+// Publisher reads samples and publishes them.
 type Publisher struct {
 	opts    Options
-	pending []types.MetricDatum // what was not put so far
+	pending []types.MetricDatum // not published yet
 }
 
-// New returns a publisher that Run starts.
+// New returns a publisher. Run starts it.
 func New(o Options) *Publisher { return &Publisher{opts: o} }
 
-// Run looks and puts at every interval until ctx ends, and then once more.
+// Run publishes at every interval until ctx ends, and then once more.
 func (p *Publisher) Run(ctx context.Context) {
 	tick := time.NewTicker(p.opts.Interval)
 	defer tick.Stop()
@@ -64,7 +63,7 @@ func (p *Publisher) Run(ctx context.Context) {
 	}
 }
 
-// publish looks once, and puts what it saw and what is left from before.
+// publish reads samples once, and publishes them with what is left from before.
 func (p *Publisher) publish(ctx context.Context) {
 	looking, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -85,8 +84,8 @@ func (p *Publisher) publish(ctx context.Context) {
 	p.pending = p.put(putting, p.pending)
 }
 
-// put puts data, and returns what is to be put later. What CloudWatch finds wrong is dropped: it would hold up all that comes
-// after it. Halves tell which datum that is.
+// put publishes data, and returns what to retry later. It drops data that CloudWatch rejects, which would hold up everything after them.
+// It finds them by halving.
 func (p *Publisher) put(ctx context.Context, data []types.MetricDatum) []types.MetricDatum {
 	_, err := p.opts.CloudWatch.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: &p.opts.Namespace, MetricData: data})
 	switch {
@@ -104,7 +103,7 @@ func (p *Publisher) put(ctx context.Context, data []types.MetricDatum) []types.M
 	return data
 }
 
-// isWrong says that a call was refused for what is in it: the errors of PutMetricData's that the next try would meet too.
+// isWrong reports whether a call was refused for its content, so that a retry would be too.
 func isWrong(err error) bool {
 	var value *types.InvalidParameterValueException
 	var combination *types.InvalidParameterCombinationException

@@ -9,25 +9,26 @@ import (
 	"strings"
 )
 
-// Task is whose metrics they are.
+// Task says whose metrics they are, by names.
 type Task struct {
-	Cluster, Service, ID string // names
-	Region               string
-	Arn                  string
+	Cluster string
+	Service string
+	ID      string
+	Region  string
+	Arn     string
 }
 
-// maxMetadata is the most that is read of a task's metadata.
+// maxMetadata is how many bytes of a task's metadata are read.
 const maxMetadata = 1 << 20
 
-// ReadTask asks the task metadata endpoint which task this is: uri is what ECS puts into
-// ECS_CONTAINER_METADATA_URI_V4.
+// ReadTask asks the task metadata endpoint which task this is; uri is the value of ECS_CONTAINER_METADATA_URI_V4.
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-metadata-endpoint-v4.html
 func ReadTask(ctx context.Context, uri string) (Task, error) {
 	body, err := get(ctx, uri+"/task")
 	if err != nil {
 		return Task{}, fmt.Errorf("task metadata: %w", err)
 	}
-	defer body.Close() //nolint:errcheck // it was read
+	defer body.Close() //nolint:errcheck // only read
 	var m struct{ Cluster, TaskARN, ServiceName string }
 	if err := json.NewDecoder(io.LimitReader(body, maxMetadata)).Decode(&m); err != nil {
 		return Task{}, fmt.Errorf("task metadata: %w", err)
@@ -39,16 +40,16 @@ func ReadTask(ctx context.Context, uri string) (Task, error) {
 	return t, nil
 }
 
-// lastPart is the name at the end of an ARN, or the name itself.
+// lastPart returns the name at the end of an ARN, or the name itself.
 func lastPart(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
-// Scrape looks at an exporter.
+// Scrape reads an exporter's samples.
 func Scrape(ctx context.Context, url string) ([]Sample, error) {
 	body, err := get(ctx, url)
 	if err != nil {
 		return nil, err
 	}
-	defer body.Close() //nolint:errcheck // it was read
+	defer body.Close() //nolint:errcheck // only read
 	return Parse(body)
 }
 
@@ -62,7 +63,7 @@ func get(ctx context.Context, url string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		resp.Body.Close() //nolint:errcheck // what it says is not wanted
+		resp.Body.Close() //nolint:errcheck // we don't need it
 		return nil, fmt.Errorf("%s answers %s", url, resp.Status)
 	}
 	return resp.Body, nil

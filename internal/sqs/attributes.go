@@ -12,9 +12,9 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
-// attribute is a queue's attribute that can be set: API_SetQueueAttributes.
+// attribute is a queue attribute that can be set: API_SetQueueAttributes.
 type attribute struct {
-	standard    string // what it is where it was never set
+	standard    string // its default
 	check       func(value string) bool
 	onlyForFIFO bool
 }
@@ -26,7 +26,7 @@ var attributes = map[string]attribute{
 	"ReceiveMessageWaitTimeSeconds": {"0", between(0, 20), false},
 	"VisibilityTimeout":             {"30", between(0, 43200), false},
 	"Policy":                        {"", isPolicy, false},
-	"RedrivePolicy":                 {"", anything, false}, // it has refusals of its own
+	"RedrivePolicy":                 {"", anything, false}, // setRedrive checks it
 	"RedriveAllowPolicy":            {"", isAllowPolicy, false},
 	"KmsMasterKeyId":                {"", anything, false},
 	"KmsDataKeyReusePeriodSeconds":  {"", between(60, 86400), false},
@@ -50,16 +50,16 @@ func oneOf(values ...string) func(string) bool {
 	return func(value string) bool { return slices.Contains(values, value) }
 }
 
-// maxPolicy is the most bytes of a policy: "Amazon SQS policy quotas" in the developer guide.
+// maxPolicy is the most bytes in a policy: "Amazon SQS policy quotas" in the developer guide.
 const maxPolicy = 8192
 
-// isPolicy says whether a policy can be kept: it is one, or "" for none. It is not enforced.
+// isPolicy reports whether a policy can be stored; "" stands for none. Policies aren't enforced.
 func isPolicy(value string) bool {
 	_, err := parsePolicy(value)
 	return err == nil && len(value) <= maxPolicy
 }
 
-// isAllowPolicy: "sourceQueueArns" goes with byQueue, and only with that.
+// isAllowPolicy reports whether a redrive allow policy is valid: "sourceQueueArns" goes with byQueue and only with that.
 func isAllowPolicy(value string) bool {
 	if value == "" {
 		return true
@@ -80,18 +80,18 @@ func parseAllowPolicy(value string) (p allowPolicy, err error) {
 	return p, json.Unmarshal([]byte(value), &p)
 }
 
-// allows says whether a dead-letter queue takes the messages of the queue with this ARN.
+// allows reports whether a dead-letter queue takes messages from the queue with this ARN.
 func (p allowPolicy) allows(arn string) bool {
 	return p.Permission == "allowAll" || p.Permission == "byQueue" && slices.Contains(p.Sources, arn)
 }
 
-// redrivePolicy is which messages of a queue go to which dead-letter queue.
+// redrivePolicy says after how many receives a message goes to which dead-letter queue.
 type redrivePolicy struct {
 	Target      string      `json:"deadLetterTargetArn"`
-	MaxReceives json.Number `json:"maxReceiveCount"` // clients also send it as text
+	MaxReceives json.Number `json:"maxReceiveCount"` // some clients send it as text
 }
 
-// set sets attributes of a queue, or refuses without a change.
+// set sets a queue's attributes, or returns a refusal and changes nothing.
 func (s *Service) set(q *queues.Queue, values map[string]string) error {
 	next := maps.Clone(q.Attributes)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -104,7 +104,7 @@ func (s *Service) set(q *queues.Queue, values map[string]string) error {
 		case !a.check(value) && (value != "" || a.standard == ""):
 			return refuse("InvalidAttributeValue", "Invalid value for the parameter %s.", name)
 		case value == "":
-			next[name] = a.standard // "" takes back what was set
+			next[name] = a.standard // "" restores the default
 		default:
 			next[name] = value
 		}
@@ -129,13 +129,13 @@ func (s *Service) set(q *queues.Queue, values map[string]string) error {
 	return nil
 }
 
-// milliseconds of a number of seconds, which was checked.
+// milliseconds converts a checked number of seconds.
 func milliseconds(seconds string) int64 {
 	n, _ := strconv.ParseInt(seconds, 10, 64)
 	return n * 1000
 }
 
-// setRedrive sets which queue gets the messages that are received too often.
+// setRedrive sets the dead-letter queue and how many receives it takes to get there.
 func (s *Service) setRedrive(q *queues.Queue, value string) error {
 	if value == "" {
 		q.MaxReceives, q.DeadLetter = 0, ""
@@ -174,7 +174,7 @@ func (s *Service) setRedrive(q *queues.Queue, value string) error {
 	return nil
 }
 
-// describe is what GetQueueAttributes tells of a queue.
+// describe returns what GetQueueAttributes says about a queue.
 func (s *Service) describe(q queues.Queue, c queues.Counts) map[string]string {
 	out := map[string]string{
 		"QueueArn":                              s.queueArn(q.Name),
@@ -198,7 +198,7 @@ func (s *Service) describe(q queues.Queue, c queues.Counts) map[string]string {
 // queueAttributes are the names that GetQueueAttributes takes.
 var queueAttributes = types.QueueAttributeName("").Values()
 
-// initial is what a new queue's attributes are.
+// initial returns a new queue's attributes.
 func initial(fifo bool) map[string]string {
 	out := map[string]string{}
 	for name, a := range attributes {
@@ -212,7 +212,7 @@ func initial(fifo bool) map[string]string {
 	return out
 }
 
-// isFIFO says whether a new queue is FIFO: by its name and its attributes, which must not disagree.
+// isFIFO reports whether a new queue is FIFO. Its name and its attributes must agree.
 func isFIFO(name string, values map[string]string) (bool, error) {
 	fifo := values["FifoQueue"] == "true"
 	if fifo && !strings.HasSuffix(name, fifoSuffix) {

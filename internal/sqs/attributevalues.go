@@ -1,7 +1,7 @@
 package sqs
 
 import (
-	"crypto/md5" //nolint:gosec // what SQS tells clients to compare with
+	"crypto/md5" //nolint:gosec // SQS gives it to clients as a checksum
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// value is the value of a message's attribute, as it is kept.
+// value is the stored value of a message attribute.
 type value struct {
 	Type   string `json:"t"`
 	Text   string `json:"s,omitempty"`
@@ -25,10 +25,10 @@ type value struct {
 // maxAttributes is the most attributes of a message: "Amazon SQS message quotas" in the developer guide.
 const maxAttributes = 10
 
-// attributeName is the names that attributes can have: "Amazon SQS message metadata" in the developer guide.
+// attributeName matches attribute names: "Amazon SQS message metadata" in the developer guide.
 var attributeName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
-// valuesOf checks a message's attributes and returns them as they are kept, and their size.
+// valuesOf checks a message's attributes. It returns what to store of them, and their size.
 func valuesOf(in map[string]types.MessageAttributeValue) (out map[string]value, size int, err error) {
 	if len(in) > maxAttributes {
 		return nil, 0, invalid("Number of message attributes [%d] exceeds the allowed maximum [%d].", len(in), maxAttributes)
@@ -80,7 +80,7 @@ func isNumber(s string) bool {
 	return err == nil && !strings.ContainsAny(s, "xXpP_nN")
 }
 
-// attributeOf is an attribute's value, as clients get it.
+// attribute returns the value as clients get it.
 func (v value) attribute() types.MessageAttributeValue {
 	out := types.MessageAttributeValue{DataType: aws.String(v.Type)}
 	if v.isBinary() {
@@ -93,14 +93,14 @@ func (v value) attribute() types.MessageAttributeValue {
 
 func (v value) isBinary() bool { return strings.HasPrefix(v.Type, "Binary") }
 
-// md5Of is the MD5 of a text, in hexadecimal digits.
+// md5Of returns the MD5 of a text, in hexadecimal digits.
 func md5Of(s string) string {
 	sum := md5.Sum([]byte(s))
 	return hex.EncodeToString(sum[:])
 }
 
-// md5OfValues is the MD5 of attributes: "Calculating the MD5 message digest for message attributes" in the developer guide.
-// It is nil where there are none.
+// md5OfValues returns the MD5 of attributes, nil if there are none: "Calculating the MD5 message digest for message attributes" in the
+// developer guide.
 func md5OfValues(values map[string]value) *string {
 	if len(values) == 0 {
 		return nil
@@ -128,7 +128,7 @@ func writeSized(h hash.Hash, s string) {
 	h.Write([]byte(s))
 }
 
-// wantedValues are the attributes that a receive has asked for: by name, by prefix.*, or All.
+// wantedValues returns the attributes that a receive asks for: by name, by prefix.*, or All.
 func wantedValues(values map[string]value, names []string) map[string]value {
 	out := map[string]value{}
 	for name, v := range values {

@@ -8,12 +8,12 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
-// refuse is a refusal with a name of SQS's model; wire knows what Query calls it.
+// refuse returns an error with a code of SQS's model; wire knows the Query protocol's name for it.
 func refuse(code, format string, args ...any) error {
 	return account.Refuse(code, format, args...)
 }
 
-// invalid and missing are of codes that are in no model: "Common errors" in the API reference, as JSON has them.
+// invalid and missing have codes that are in no model, as the JSON protocol spells them: "Common errors" in the API reference.
 func invalid(format string, args ...any) error {
 	return refuse("InvalidParameterValueException", format, args...)
 }

@@ -18,7 +18,7 @@ import (
 // maxMoved is the most messages that a move takes in a second: API_StartMessageMoveTask.
 const maxMoved = 500
 
-// StartMessageMoveTask begins to move a dead-letter queue's messages.
+// StartMessageMoveTask starts to move a dead-letter queue's messages.
 func (s *Service) StartMessageMoveTask(_ context.Context, in *sqs.StartMessageMoveTaskInput) (*sqs.StartMessageMoveTaskOutput, error) {
 	source, err := s.moveQueue("SourceArn", in.SourceArn)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Service) StartMessageMoveTask(_ context.Context, in *sqs.StartMessageMo
 	return &sqs.StartMessageMoveTaskOutput{TaskHandle: s.taskHandle(&m)}, nil
 }
 
-// moveQueue is the queue that a parameter names by its ARN.
+// moveQueue returns the queue that a parameter names by its ARN.
 func (s *Service) moveQueue(parameter string, arn *string) (queues.Queue, error) {
 	if aws.ToString(arn) == "" {
 		return queues.Queue{}, missing(parameter)
@@ -70,18 +70,18 @@ func (s *Service) moveQueue(parameter string, arn *string) (queues.Queue, error)
 	return q, err
 }
 
-// handle is what a task's handle holds.
+// handle is the content of a task handle.
 type handle struct {
 	Task   string `json:"taskId"`
 	Source string `json:"sourceArn"`
 }
 
 func (s *Service) taskHandle(m *queues.Move) *string {
-	b, _ := json.Marshal(handle{m.ID, s.queueArn(m.From)}) // text alone
+	b, _ := json.Marshal(handle{m.ID, s.queueArn(m.From)}) // strings cannot fail
 	return aws.String(base64.StdEncoding.EncodeToString(b))
 }
 
-// CancelMessageMoveTask ends a move.
+// CancelMessageMoveTask cancels a move.
 func (s *Service) CancelMessageMoveTask(_ context.Context, in *sqs.CancelMessageMoveTaskInput) (*sqs.CancelMessageMoveTaskOutput, error) {
 	if aws.ToString(in.TaskHandle) == "" {
 		return nil, missing("TaskHandle")
@@ -104,7 +104,7 @@ func (s *Service) CancelMessageMoveTask(_ context.Context, in *sqs.CancelMessage
 	return &sqs.CancelMessageMoveTaskOutput{ApproximateNumberOfMessagesMoved: moved}, nil
 }
 
-// ListMessageMoveTasks lists the last moves of a queue, the newest first.
+// ListMessageMoveTasks lists a queue's latest moves, the newest first.
 func (s *Service) ListMessageMoveTasks(_ context.Context, in *sqs.ListMessageMoveTasksInput) (*sqs.ListMessageMoveTasksOutput, error) {
 	source, err := s.moveQueue("SourceArn", in.SourceArn)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Service) describeMove(m *queues.Move) types.ListMessageMoveTasksResultE
 	if m.Failure != "" {
 		out.FailureReason = aws.String(m.Failure)
 	}
-	if m.Status == queues.MoveRunning { // API_ListMessageMoveTasks: only such a task has one
+	if m.Status == queues.MoveRunning { // API_ListMessageMoveTasks: only a running task has a handle
 		out.TaskHandle = s.taskHandle(m)
 	}
 	return out

@@ -14,15 +14,14 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
-// policy is a queue's policy, as far as it is looked at. Policies are kept, not enforced: whoever has an access key may
-// do everything here.
+// policy is a queue's policy, as far as we read it. Policies are kept but not enforced: anyone with an access key may do everything.
 type policy struct {
 	Version   string          `json:"Version,omitempty"`
 	ID        string          `json:"Id,omitempty"`
 	Statement json.RawMessage `json:"Statement"`
 }
 
-// statement is one of a policy's statements.
+// statement is one statement of a policy.
 type statement struct {
 	Sid       string `json:"Sid,omitempty"`
 	Effect    string
@@ -46,7 +45,7 @@ func parsePolicy(value string) ([]statement, error) {
 	}
 	var parts []json.RawMessage
 	if err := json.Unmarshal(p.Statement, &parts); err != nil {
-		parts = []json.RawMessage{p.Statement} // one may stand without a list
+		parts = []json.RawMessage{p.Statement} // a single one needs no list
 	}
 	var out []statement
 	for _, part := range parts {
@@ -75,7 +74,7 @@ var permitted = []string{
 	"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl", "ListDeadLetterSourceQueues", "PurgeQueue", "ReceiveMessage", "SendMessage",
 }
 
-// maxActions is the most actions of a statement that AddPermission makes: API_AddPermission.
+// maxActions is the most actions in a statement that AddPermission makes: API_AddPermission.
 const maxActions = 7
 
 // AddPermission adds a statement to a queue's policy.
@@ -138,7 +137,7 @@ func checkPermission(in *sqs.AddPermissionInput) error {
 	return nil
 }
 
-// oneOrList is how a policy holds values: one stands without a list.
+// oneOrList returns values as a policy holds them: a single one needs no list.
 func oneOrList(values []string) any {
 	if len(values) == 1 {
 		return values[0]
@@ -168,7 +167,7 @@ func (s *Service) RemovePermission(_ context.Context, in *sqs.RemovePermissionIn
 	return &sqs.RemovePermissionOutput{}, nil
 }
 
-// setStatements makes a queue's policy of statements; what else is in it stays.
+// setStatements replaces the statements in a queue's policy; the rest of it stays.
 func (s *Service) setStatements(q *queues.Queue, statements []statement) error {
 	if len(statements) == 0 {
 		q.Attributes["Policy"] = ""

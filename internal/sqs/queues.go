@@ -15,7 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
-// CreateQueue makes a queue; where there is one of the name and the same attributes, it is that one.
+// CreateQueue makes a queue. If there is one with that name and the same attributes, it returns that one.
 func (s *Service) CreateQueue(_ context.Context, in *sqs.CreateQueueInput) (*sqs.CreateQueueOutput, error) {
 	name := aws.ToString(in.QueueName)
 	if err := checkQueueName(name); err != nil {
@@ -82,7 +82,7 @@ func (s *Service) ListQueues(_ context.Context, in *sqs.ListQueuesInput) (*sqs.L
 	return &sqs.ListQueuesOutput{QueueUrls: urls, NextToken: next}, nil
 }
 
-// ListDeadLetterSourceQueues lists the queues of which a queue is the dead-letter queue.
+// ListDeadLetterSourceQueues lists the queues that use a queue as their dead-letter queue.
 func (s *Service) ListDeadLetterSourceQueues(_ context.Context, in *sqs.ListDeadLetterSourceQueuesInput) (*sqs.ListDeadLetterSourceQueuesOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
@@ -98,10 +98,10 @@ func (s *Service) ListDeadLetterSourceQueues(_ context.Context, in *sqs.ListDead
 	return &sqs.ListDeadLetterSourceQueuesOutput{QueueUrls: urls, NextToken: next}, nil
 }
 
-// maxListed is the most queues of a page.
+// maxListed is the most queues on a page.
 const maxListed = 1000
 
-// listing is the pages of an operation that lists queues.
+// listing describes the pages of an operation that lists queues.
 func listing(operation string, token *string) account.List {
 	return account.List{
 		Kind: "sqs:" + operation,
@@ -113,7 +113,7 @@ func listing(operation string, token *string) account.List {
 	}
 }
 
-// page is a page of queues' URLs. Whoever does not say how many get no token: API_ListQueues.
+// page returns a page of queue URLs. Without a limit there is no token: API_ListQueues.
 func (s *Service) page(operation string, limit *int32, token *string, keep func(*queues.Queue) bool) (urls []string, next *string, err error) {
 	all := func(string) iter.Seq[queues.Queue] { return slices.Values(s.store.Queues()) }
 	page, next, err := account.Behind(listing(operation, token), limit, token, all,
@@ -130,7 +130,7 @@ func (s *Service) page(operation string, limit *int32, token *string, keep func(
 	return urls, next, nil
 }
 
-// GetQueueAttributes tells what a queue is, and roughly how many messages it has.
+// GetQueueAttributes returns a queue's attributes, and roughly how many messages it has.
 func (s *Service) GetQueueAttributes(_ context.Context, in *sqs.GetQueueAttributesInput) (*sqs.GetQueueAttributesOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Service) SetQueueAttributes(_ context.Context, in *sqs.SetQueueAttribut
 	return &sqs.SetQueueAttributesOutput{}, nil
 }
 
-// update changes a queue. What change reads of other queues may change before it is done.
+// update changes a queue. If another call changes it meanwhile, change runs again.
 func (s *Service) update(queueURL *string, change func(*queues.Queue) error) error {
 	for {
 		q, err := s.queue(queueURL)
@@ -206,7 +206,7 @@ func (s *Service) update(queueURL *string, change func(*queues.Queue) error) err
 	}
 }
 
-// errChanged says that a queue was changed by another call meanwhile.
+// errChanged says that another call has changed the queue.
 var errChanged = errors.New("sqs: the queue was changed meanwhile")
 
 // PurgeQueue removes the messages of a queue.
@@ -225,7 +225,7 @@ func (s *Service) PurgeQueue(_ context.Context, in *sqs.PurgeQueueInput) (*sqs.P
 	return &sqs.PurgeQueueOutput{}, nil
 }
 
-// checkTags checks tags that are to be added to others.
+// checkTags checks tags to be added to existing ones.
 func checkTags(tags, to map[string]string) error {
 	all := maps.Clone(to)
 	if all == nil {

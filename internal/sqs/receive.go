@@ -17,14 +17,14 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
-// The most that ReceiveMessage and ChangeMessageVisibility take.
+// Limits of ReceiveMessage and ChangeMessageVisibility.
 const (
 	maxReceived   = 10
 	maxWait       = 20
 	maxVisibility = 43200
 )
 
-// ReceiveMessage takes messages from a queue, and waits for one where it is asked to.
+// ReceiveMessage takes messages from a queue. If asked to, it waits for one.
 func (s *Service) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
@@ -77,7 +77,7 @@ func wanted(q *queues.Queue, in *sqs.ReceiveMessageInput) (queues.Want, error) {
 	return w, nil
 }
 
-// seconds is a time that a call may give, or that of the queue.
+// seconds returns a time that a call gives, or else the queue's.
 func seconds(parameter string, is int32, standard string, most int32) (time.Duration, error) {
 	n, ok := given(is)
 	if !ok {
@@ -89,8 +89,8 @@ func seconds(parameter string, is int32, standard string, most int32) (time.Dura
 	return time.Duration(n) * time.Second, nil
 }
 
-// systemNames are the attributes of messages that a receive has asked for, under the newer or the older name of the
-// parameter. The older one also took names of queues' attributes, which say nothing here.
+// systemNames returns the system attributes that a receive asks for, under the parameter's new or old name. The old one also took
+// names of queue attributes, which mean nothing here.
 func systemNames(in *sqs.ReceiveMessageInput) ([]types.MessageSystemAttributeName, error) {
 	names := slices.Clone(in.MessageSystemAttributeNames)
 	for _, n := range in.AttributeNames {
@@ -108,7 +108,7 @@ func systemNames(in *sqs.ReceiveMessageInput) ([]types.MessageSystemAttributeNam
 	return names, nil
 }
 
-// message is a message as a receive answers it.
+// message returns a message as ReceiveMessage answers it.
 func (s *Service) message(q *queues.Queue, r *queues.Received, names []types.MessageSystemAttributeName, valueNames []string) (types.Message, error) {
 	var m meta
 	if err := json.Unmarshal(r.Meta, &m); err != nil {
@@ -145,7 +145,7 @@ func (s *Service) message(q *queues.Queue, r *queues.Received, names []types.Mes
 	return out, nil
 }
 
-// DeleteMessage removes a message that was received.
+// DeleteMessage deletes a received message.
 func (s *Service) DeleteMessage(_ context.Context, in *sqs.DeleteMessageInput) (*sqs.DeleteMessageOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Service) DeleteMessage(_ context.Context, in *sqs.DeleteMessageInput) (
 	return &sqs.DeleteMessageOutput{}, nil
 }
 
-// DeleteMessageBatch removes up to ten messages that were received.
+// DeleteMessageBatch deletes up to ten received messages.
 func (s *Service) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
@@ -189,8 +189,8 @@ func (s *Service) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBat
 	return out, nil
 }
 
-// delete removes messages, and says of each why it could not be. One that is gone, or that was received again from a
-// standard queue, is no failure: API_DeleteMessage.
+// delete deletes messages, with an error for each. It's no failure if the message is gone already, or if a standard queue's was
+// received again: API_DeleteMessage.
 func (s *Service) delete(q *queues.Queue, handles []*string) ([]error, error) {
 	return each(handles, func(receipts []queues.Receipt, _ []int) ([]error, error) {
 		errs, err := s.store.Delete(q.Name, receipts)
@@ -203,11 +203,11 @@ func (s *Service) delete(q *queues.Queue, handles []*string) ([]error, error) {
 	})
 }
 
-// each does something with receipts, and says of each handle what was wrong with it.
+// each does something with receipts, and returns what is wrong with each handle.
 func each(handles []*string, do func(receipts []queues.Receipt, of []int) ([]error, error)) ([]error, error) {
 	errs := make([]error, len(handles))
 	var receipts []queues.Receipt
-	var of []int // the handle that each is of
+	var of []int // index of each receipt's handle
 	for i, h := range handles {
 		r, err := parseReceipt(h)
 		if errs[i] = err; err == nil {
@@ -244,8 +244,7 @@ func receiptFailure(handle *string, err error) error {
 	return err
 }
 
-// ChangeMessageVisibility changes for how long from now a message is invisible. A timeout of 0 must be given as such: see
-// call.Zero.
+// ChangeMessageVisibility changes how long from now a message is invisible. A timeout of 0 must be given explicitly: see call.Zero.
 func (s *Service) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput) (*sqs.ChangeMessageVisibilityOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
@@ -275,7 +274,7 @@ func checkVisibility(timeout int32) error {
 	return nil
 }
 
-// ChangeMessageVisibilityBatch does so for up to ten messages.
+// ChangeMessageVisibilityBatch changes the visibility of up to ten messages.
 func (s *Service) ChangeMessageVisibilityBatch(_ context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
@@ -293,7 +292,9 @@ func (s *Service) ChangeMessageVisibilityBatch(_ context.Context, in *sqs.Change
 			out.Failed = append(out.Failed, failed(e.Id, err))
 			continue
 		}
-		good, handles, timeouts = append(good, e), append(handles, e.ReceiptHandle), append(timeouts, e.VisibilityTimeout)
+		good = append(good, e)
+		handles = append(handles, e.ReceiptHandle)
+		timeouts = append(timeouts, e.VisibilityTimeout)
 	}
 	errs, err := s.changeVisibility(&q, handles, timeouts)
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
-// maxMessage is the most bytes of a message with its attributes, and of all of a batch: "Amazon SQS message quotas" in
-// the developer guide.
+// maxMessage is the most bytes in a message with its attributes, and in a whole batch: "Amazon SQS message quotas" in the developer
+// guide.
 const maxMessage = 1 << 20
 
-// meta is what is kept of a message besides its body.
+// meta is what the store keeps of a message besides its body.
 type meta struct {
 	MD5    string           `json:"m"`
 	Values map[string]value `json:"v,omitempty"`
@@ -33,12 +33,12 @@ type meta struct {
 	Dedup  string           `json:"d,omitempty"`
 }
 
-// prepared is a message that was checked.
+// prepared is a checked message.
 type prepared struct {
 	message   queues.Message
 	md5       string
 	values    *string // MD5 of the attributes
-	system    *string // and of those of the system
+	system    *string // MD5 of the system attributes
 	wholeSize int
 }
 
@@ -49,8 +49,12 @@ func (s *Service) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs
 		return nil, err
 	}
 	p, err := prepare(&q, &types.SendMessageBatchRequestEntry{
-		MessageBody: in.MessageBody, DelaySeconds: in.DelaySeconds, MessageAttributes: in.MessageAttributes, MessageSystemAttributes: in.MessageSystemAttributes,
-		MessageDeduplicationId: in.MessageDeduplicationId, MessageGroupId: in.MessageGroupId,
+		MessageBody:             in.MessageBody,
+		DelaySeconds:            in.DelaySeconds,
+		MessageAttributes:       in.MessageAttributes,
+		MessageSystemAttributes: in.MessageSystemAttributes,
+		MessageDeduplicationId:  in.MessageDeduplicationId,
+		MessageGroupId:          in.MessageGroupId,
 	})
 	if err != nil {
 		return nil, err
@@ -65,7 +69,7 @@ func (s *Service) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs
 	}, nil
 }
 
-// sequenceNumber is a message's place in a FIFO queue: 20 digits that grow.
+// sequenceNumber returns a message's place in a FIFO queue: 20 digits that only grow.
 func sequenceNumber(q *queues.Queue, seq uint64) *string {
 	if !q.FIFO {
 		return nil
@@ -73,7 +77,7 @@ func sequenceNumber(q *queues.Queue, seq uint64) *string {
 	return aws.String(fmt.Sprintf("1%019d", seq))
 }
 
-// SendMessageBatch puts up to ten messages into a queue. What is wrong with one of them does not keep back the others.
+// SendMessageBatch puts up to ten messages into a queue. A bad one doesn't hold back the others.
 func (s *Service) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
@@ -115,12 +119,12 @@ func (s *Service) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 	return out, nil
 }
 
-// maxBatch is the most entries of a batch.
+// maxBatch is the most entries in a batch.
 const maxBatch = 10
 
 var batchID = pattern.New(`^[A-Za-z0-9_-]+$`, 80)
 
-// checkBatch checks how many entries a batch has, and their ids.
+// checkBatch checks the number of a batch's entries, and their ids.
 func checkBatch(operation string, n int, id func(int) *string) error {
 	if n == 0 {
 		return refuse("EmptyBatchRequest", "There should be at least one %sBatchRequestEntry in the request.", operation)
@@ -142,13 +146,14 @@ func checkBatch(operation string, n int, id func(int) *string) error {
 	return nil
 }
 
-// queryCodes are what entries of batches call refusals: as Query does.
+// queryCodes are the Query protocol's names for refusals, which batch entries use in every protocol.
 var queryCodes = map[string]string{
 	"InvalidParameterValueException": "InvalidParameterValue", "MissingRequiredParameterException": "MissingParameter",
-	"MessageNotInflight": "AWS.SimpleQueueService.MessageNotInflight", "UnsupportedOperation": "AWS.SimpleQueueService.UnsupportedOperation",
+	"MessageNotInflight":   "AWS.SimpleQueueService.MessageNotInflight",
+	"UnsupportedOperation": "AWS.SimpleQueueService.UnsupportedOperation",
 }
 
-// failed is an entry of a batch that was refused.
+// failed returns the result for a refused entry of a batch.
 func failed(id *string, err error) types.BatchResultErrorEntry {
 	api, ok := err.(smithy.APIError)
 	if !ok {
@@ -161,10 +166,10 @@ func failed(id *string, err error) types.BatchResultErrorEntry {
 	return types.BatchResultErrorEntry{Id: id, SenderFault: true, Code: &code, Message: aws.String(api.ErrorMessage())}
 }
 
-// fifoID is what groups and deduplication ids are made of: API_SendMessage.
+// fifoID matches group and deduplication ids: API_SendMessage.
 var fifoID = pattern.New("^[A-Za-z0-9!\"#$%&'()*+,./:;<=>?@\\[\\\\\\]^_`{|}~-]+$", 128)
 
-// prepare checks a message for a queue, sent alone or in a batch. The size counts also where it is refused.
+// prepare checks a message, sent alone or in a batch. The message's size is right even if it is refused.
 func prepare(q *queues.Queue, in *types.SendMessageBatchRequestEntry) (p prepared, err error) {
 	body := aws.ToString(in.MessageBody)
 	p.wholeSize = len(body)
@@ -199,7 +204,7 @@ func prepare(q *queues.Queue, in *types.SendMessageBatchRequestEntry) (p prepare
 	return p, err
 }
 
-// prepareOrder checks a message's group and what tells it from others.
+// prepareOrder checks a message's group and deduplication id.
 func prepareOrder(q *queues.Queue, in *types.SendMessageBatchRequestEntry, m *queues.Message, body string) error {
 	if in.MessageGroupId != nil && !fifoID.MatchString(*in.MessageGroupId) {
 		return invalidValue(*in.MessageGroupId, "MessageGroupId", "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
@@ -208,7 +213,7 @@ func prepareOrder(q *queues.Queue, in *types.SendMessageBatchRequestEntry, m *qu
 		if in.MessageDeduplicationId != nil {
 			return invalidValue(*in.MessageDeduplicationId, "MessageDeduplicationId", "The request includes a parameter that is not valid for this queue type.")
 		}
-		return nil // a group makes it fair between tenants on AWS: "Amazon SQS fair queues"; here the oldest comes first
+		return nil // on AWS a group makes the queue fair ("Amazon SQS fair queues"); here the oldest message comes first
 	}
 	if in.MessageGroupId == nil {
 		return missing("MessageGroupId")
@@ -227,7 +232,7 @@ func prepareOrder(q *queues.Queue, in *types.SendMessageBatchRequestEntry, m *qu
 	return nil
 }
 
-// maxDelay is the most seconds that a message is delayed.
+// maxDelay is the longest delay of a message, in seconds.
 const maxDelay = 900
 
 func delayOf(q *queues.Queue, seconds int32) (time.Duration, error) {
@@ -243,7 +248,7 @@ func delayOf(q *queues.Queue, seconds int32) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// traceOf is the one attribute that a sender may give for the system, and its MD5.
+// traceOf returns AWSTraceHeader, the only system attribute that a sender may give, and its MD5.
 func traceOf(in map[string]types.MessageSystemAttributeValue) (trace string, sum *string, err error) {
 	for name, a := range in {
 		if name != "AWSTraceHeader" {

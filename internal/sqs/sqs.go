@@ -1,6 +1,5 @@
-// Package sqs is Amazon SQS: a Service whose methods are those of the SDK's client, over the queue store. It
-// checks input and speaks in AWS's errors; what is durable, visible or in order is the store's business. It
-// knows nothing of HTTP, and no other service.
+// Package sqs is Amazon SQS: a Service whose methods are those of the SDK's client, on top of the queue store. It checks input and
+// answers with AWS's errors; durability, visibility and order are the store's job. It knows nothing of HTTP or of any other service.
 package sqs
 
 import (
@@ -17,10 +16,10 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// Options say whose queues they are.
+// Options say where the service is and whose queues it has.
 type Options struct {
 	account.Account
-	Endpoint string // the URL that queues' URLs begin with
+	Endpoint string // queue URLs start with it
 }
 
 // Service is Amazon SQS for one account in one region.
@@ -29,7 +28,7 @@ type Service struct {
 	opts  Options
 }
 
-// New returns the service over the store.
+// New returns the service on top of a store.
 func New(store *queues.Store, opts Options) *Service { return &Service{store, opts} }
 
 func (s *Service) queueURL(name string) *string {
@@ -40,7 +39,7 @@ func (s *Service) queueArn(name string) string {
 	return s.opts.ARN("sqs", name)
 }
 
-// nameInURL is the name of the queue that a URL is of. Whatever host it names, it is ours: clients reach us under many.
+// nameInURL returns the name of a URL's queue. It accepts any host, since clients reach us under many.
 func (s *Service) nameInURL(queueURL *string) (string, error) {
 	if aws.ToString(queueURL) == "" {
 		return "", missing("QueueUrl")
@@ -59,12 +58,12 @@ func (s *Service) nameInURL(queueURL *string) (string, error) {
 	return path[len(path)-1], nil
 }
 
-// nameInArn is the name of the queue that an ARN is of; false where it is none of ours.
+// nameInArn returns the name of an ARN's queue, or false if the ARN isn't one of ours.
 func (s *Service) nameInArn(arn string) (string, bool) {
 	return s.opts.ResourceOf("sqs", "", arn)
 }
 
-// queue is the queue that a call is for.
+// queue returns the queue that a call is for.
 func (s *Service) queue(queueURL *string) (queues.Queue, error) {
 	name, err := s.nameInURL(queueURL)
 	if err != nil {
@@ -74,7 +73,7 @@ func (s *Service) queue(queueURL *string) (queues.Queue, error) {
 	return q, failure(err)
 }
 
-// queueName is the names that AWS takes: API_CreateQueue.
+// queueName matches the names that AWS takes: API_CreateQueue.
 var queueName = pattern.New(`^[A-Za-z0-9_-]+$`, 80)
 
 const fifoSuffix = ".fifo"
@@ -89,7 +88,7 @@ func checkQueueName(name string) error {
 	return nil
 }
 
-// given is a number of a call; false where it was left out, see call.Zero.
+// given returns a number of a call, or false if the client left it out; see call.Zero.
 func given(n int32) (int32, bool) {
 	if n == call.Zero {
 		return 0, true
@@ -97,7 +96,7 @@ func given(n int32) (int32, bool) {
 	return n, n != 0
 }
 
-// A receipt handle is a receipt in base64, with a version in front.
+// A receipt handle is a receipt in base64 after a version byte.
 const receiptVersion = 1
 
 func formatReceipt(r queues.Receipt) *string {

@@ -9,7 +9,7 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// Group is what goes to disk together, with one sync.
+// Group is a batch of frames that one sync makes durable.
 type Group struct {
 	writes []write
 	then   []callback
@@ -18,13 +18,13 @@ type Group struct {
 	err    error // counts once done is closed
 }
 
-// write is what goes to one segment.
+// write is the part of a group that goes to one segment.
 type write struct {
 	segment *segment
 	at      int64
 	b       []byte
-	before  uint32 // the running checksum ahead of it
-	sum     uint32 // and behind it
+	before  uint32 // the running checksum before it
+	sum     uint32 // and after it
 }
 
 type callback struct {
@@ -32,12 +32,12 @@ type callback struct {
 	do      func(Position, error)
 }
 
-// maxSpare is how large a buffer is kept for the next group.
+// maxSpare is the largest buffer that is kept for the next group.
 const maxSpare = 4 << 20
 
 func newGroup() *Group { return &Group{done: make(chan struct{})} }
 
-// Wait waits until the group is on disk, and all that was appended before it. There is nothing to wait for with a nil group.
+// Wait returns once the group, and everything appended before it, is on disk. A nil group has nothing to wait for.
 func (g *Group) Wait() error {
 	if g == nil {
 		return nil
@@ -46,8 +46,8 @@ func (g *Group) Wait() error {
 	return g.err
 }
 
-// Append puts a frame on its way to disk, whose body fill appends to what it is given. Where then is not nil it is called once the
-// frame is on disk, or was refused: one after the other, in the order of the log, before any Wait for the group returns.
+// Append queues a frame for the disk; fill appends its body to the buffer it is given. If then isn't nil, it is called once the frame
+// is on disk or refused. These calls come one at a time, in the order of the log, before any Wait for the group returns.
 func (l *Log) Append(fill func([]byte) []byte, then func(Position, error)) (Position, *Group) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +80,7 @@ func (l *Log) Append(fill func([]byte) []byte, then func(Position, error)) (Posi
 	return at, g
 }
 
-// newWrite begins what goes to a segment. A new one begins with its plate.
+// newWrite starts a write to a segment. A new segment starts with its plate.
 func (l *Log) newWrite(s *segment) write {
 	w := write{segment: s, at: s.end, b: l.spare[:0], before: s.sum}
 	l.spare = nil
@@ -90,7 +90,7 @@ func (l *Log) newWrite(s *segment) write {
 	return w
 }
 
-// Refused is a group of which nothing was written.
+// Refused returns a group of which nothing was written.
 func Refused(err error) *Group {
 	g := newGroup()
 	g.err = err
@@ -98,10 +98,10 @@ func Refused(err error) *Group {
 	return g
 }
 
-// flush writes groups until there is nothing to write.
+// flush writes groups until none is left.
 func (l *Log) flush() {
 	for {
-		runtime.Gosched() // whoever was woken by the group before may append once more, and share the next sync
+		runtime.Gosched() // those woken by the last group may append again, and share the next sync
 		l.mu.Lock()
 		g, failed := l.next, l.err
 		if len(g.writes) == 0 {
@@ -111,7 +111,7 @@ func (l *Log) flush() {
 		}
 		l.next = newGroup()
 		l.mu.Unlock()
-		if failed == ErrClosed { //nolint:errorlint // closing lets through what was appended; a failure wraps it
+		if failed == ErrClosed { //nolint:errorlint // Close still lets queued frames through; a failure wraps it
 			failed = nil
 		}
 		if failed == nil {
@@ -121,7 +121,7 @@ func (l *Log) flush() {
 	}
 }
 
-// write writes a group. A segment is on disk before the next one is written.
+// write writes a group. Each segment is on disk before the next one is written.
 func (l *Log) write(g *Group) error {
 	if err := l.marker.dirty(l.opts.NoSync); err != nil {
 		return l.fail(err)
@@ -146,7 +146,7 @@ func (l *Log) write(g *Group) error {
 	return nil
 }
 
-// fileOf is a segment's file, which it makes where there is none yet.
+// fileOf returns a segment's file, and creates it if there is none yet.
 func (l *Log) fileOf(s *segment) (*os.File, error) {
 	l.filesMu.Lock()
 	defer l.filesMu.Unlock()
@@ -171,8 +171,8 @@ func (l *Log) sync(f *os.File, s *segment) error {
 	return file.SyncDir(l.dir)
 }
 
-// takeBack undoes a write that failed, where the store can go on without it and nothing of the group is on disk: what was refused
-// must not come up behind what is written next. What waits behind the group is refused too, since it would lie further on.
+// takeBack undoes a failed write if the store can carry on without it and none of the group is on disk. Refused frames must not show
+// up behind the next write. Groups queued behind this one are refused too, because their offsets assume it.
 func (l *Log) takeBack(g *Group, written int, err error) error {
 	w := &g.writes[written]
 	if !l.opts.Resume || written > 0 {
@@ -204,7 +204,7 @@ func (l *Log) cut(w *write) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// fail ends the log: what it holds cannot be known without reading it.
+// fail stops the log: after a failed write we cannot know what it holds without reading it again.
 func (l *Log) fail(err error) error {
 	l.mu.Lock()
 	first := l.err == nil || l.err == ErrClosed //nolint:errorlint // a failure wraps it
@@ -220,7 +220,7 @@ func (l *Log) fail(err error) error {
 	return err
 }
 
-// answer tells all of a group what came of it.
+// answer reports a group's outcome to everyone in it.
 func (l *Log) answer(g *Group, err error) {
 	for ; g != nil; g = g.behind {
 		for _, c := range g.then {
@@ -239,7 +239,7 @@ func (l *Log) answer(g *Group, err error) {
 	}
 }
 
-// recycle keeps a group's buffer for the next one. Who still has the group needs no more of it.
+// recycle keeps a group's buffer for the next one. Anyone who still holds the group only needs its outcome.
 func (l *Log) recycle(g *Group) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// maxTorn is how many torn tails are kept of a log.
+// maxTorn is how many torn tails a log keeps.
 const maxTorn = 8
 
-// cutTorn cuts a torn tail off, and keeps it beside the segment.
+// cutTorn cuts off a torn tail and keeps it beside the segment.
 func cutTorn(dir string, g *scan) error {
 	b, err := os.ReadFile(g.path)
 	if err != nil {
@@ -38,7 +38,7 @@ func cutTorn(dir string, g *scan) error {
 	return errors.Join(f.Truncate(from), f.Sync(), f.Close())
 }
 
-// dropTorn removes the oldest torn tails where there are many.
+// dropTorn removes the oldest torn tails beyond maxTorn.
 func dropTorn(dir string) error {
 	paths, err := file.Glob(dir, "*.torn")
 	if err != nil || len(paths) <= maxTorn {
@@ -61,8 +61,8 @@ func dropTorn(dir string) error {
 
 func damagedName(path string) string { return filepath.Base(path) + ".damaged" }
 
-// Check lists all damage of a log that nobody has open, and where it is told to, repairs it: the log is then made of all frames that
-// are whole, and what was damaged is kept beside it (….damaged). Where there is no log at all nothing is found.
+// Check lists all damage of a log that nobody has open. With repair, it rebuilds the log from the frames that are whole and keeps
+// the damaged files beside it (….damaged). A directory without a log has no damage.
 func Check(dir, kind string, repair bool) ([]file.Damage, error) {
 	path := filepath.Join(dir, markerFile)
 	numbers, err := segments(dir)
@@ -79,7 +79,7 @@ func Check(dir, kind string, repair bool) ([]file.Damage, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer m.release() //nolint:errcheck // what counts was synced
+	defer m.release() //nolint:errcheck // everything that matters was synced
 	s := survey{dir: dir, kind: kind, marker: &m.plate}
 	lost := ""
 	if m.file == nil {
@@ -102,7 +102,7 @@ func Check(dir, kind string, repair bool) ([]file.Damage, error) {
 	return s.damage, (&mender{survey: &s, lost: lost != ""}).run()
 }
 
-// guess is a marker in the place of one that is lost, as the segments would have it.
+// guess builds a marker from the segments, in place of a lost one.
 func guess(dir, kind string, numbers []int) (plate, error) {
 	p := plate{magic: markerMagic, kind: kind, first: 1}
 	if len(numbers) > 0 {
@@ -121,15 +121,15 @@ func guess(dir, kind string, numbers []int) (plate, error) {
 	return p, nil
 }
 
-// mender makes a log anew of the frames that are whole.
+// mender rebuilds a log from the frames that are whole.
 type mender struct {
 	*survey
 	lost bool    // the marker is
-	last segment // that was made anew
+	last segment // the last one rebuilt
 	out  *bufio.Writer
 }
 
-// run goes through the segments. Each is replaced at once, so that a repair that is cut short can be done again.
+// run rebuilds segment by segment. Each is replaced at once, so an interrupted repair can be run again.
 func (m *mender) run() error {
 	for _, g := range m.segments {
 		if err := m.rewrite(g); err != nil {
@@ -156,7 +156,7 @@ func (m *mender) run() error {
 	return file.SyncDir(m.dir)
 }
 
-// rewrite writes a segment's frames into a new file, unless it is whole and in its place.
+// rewrite writes a segment's frames to a new file, unless the segment is whole and in its place.
 func (m *mender) rewrite(g *scan) error {
 	before := m.last
 	p := plate{magic: segmentMagic, kind: m.kind, id: m.marker.id, first: uint64(g.number)}
@@ -189,7 +189,7 @@ func (m *mender) rewrite(g *scan) error {
 	return errors.Join(os.Rename(f.Name(), g.path), file.SyncDir(m.dir))
 }
 
-// keep writes a frame behind those that were kept.
+// keep appends a frame to those already kept.
 func (m *mender) keep(_ Position, body []byte) error {
 	b := appendFrame(nil, m.last.seed, m.last.end, true, func(b []byte) []byte { return append(b, body...) })
 	m.last.sum = chain(m.last.sum, b)

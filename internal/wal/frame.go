@@ -11,18 +11,18 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// FrameHead is how many bytes of a frame come before its body: the length, whose highest bit says that a group begins; the body's
-// CRC-32C; and the head's, which goes over these, the segment and the offset.
+// FrameHead is how many bytes come before a frame's body: the length, whose highest bit marks the first frame of a group; the
+// body's CRC-32C; and the head's own, which covers both of these, the segment and the offset.
 const FrameHead = 12
 
-// MaxBody is how many bytes a frame's body may have.
+// MaxBody is the most bytes in a frame's body.
 const MaxBody = 64 << 20
 
 const groupBegins = 1 << 31
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Checksum is the CRC-32C that frames have, of parts that follow each other: for a store that reads parts of a frame.
+// Checksum is the CRC-32C that frames use, over parts that follow each other. A store needs it to read part of a frame.
 func Checksum(parts ...[]byte) (sum uint32) {
 	for _, b := range parts {
 		sum = crc32.Update(sum, castagnoli, b)
@@ -32,13 +32,13 @@ func Checksum(parts ...[]byte) (sum uint32) {
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// seedOf is what the checksums of a segment's heads begin with: no frame counts in another segment or log.
+// seedOf starts the checksums of a segment's heads, so that a frame is valid in its own segment and log only.
 func seedOf(id uint64, number int) uint32 {
 	b := binary.LittleEndian.AppendUint64(nil, id)
 	return checksum(binary.LittleEndian.AppendUint64(b, uint64(number)))
 }
 
-// chain is the running checksum behind a frame.
+// chain returns the running checksum after a frame.
 func chain(sum uint32, frame []byte) uint32 { return crc32.Update(sum, castagnoli, frame[:FrameHead]) }
 
 type head struct {
@@ -47,7 +47,7 @@ type head struct {
 	body   uint32
 }
 
-// appendFrame appends a frame that will lie at an offset; fill appends its body.
+// appendFrame appends a frame for the given offset; fill appends its body.
 func appendFrame(b []byte, seed uint32, offset int64, begins bool, fill func([]byte) []byte) []byte {
 	start := len(b)
 	b = fill(append(b, make([]byte, FrameHead)...))
@@ -69,7 +69,7 @@ func headSum(h []byte, seed uint32, offset int64) uint32 {
 	return crc32.Update(seed, castagnoli, b[:])
 }
 
-// parseHead reads the head of a frame that lies at an offset.
+// parseHead reads the head of the frame at an offset.
 func parseHead(b []byte, seed uint32, offset int64) (head, bool) {
 	if len(b) < FrameHead {
 		return head{}, false
@@ -79,7 +79,7 @@ func parseHead(b []byte, seed uint32, offset int64) (head, bool) {
 	return h, h.length <= MaxBody && binary.LittleEndian.Uint32(b[8:]) == headSum(b, seed, offset)
 }
 
-// plate is what a segment starts with, and all that a marker is.
+// plate is the header of a segment, and all there is in a marker.
 type plate struct {
 	magic string
 	flags uint32 // of a marker
@@ -117,10 +117,10 @@ func (p *plate) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, checksum(b[start:]))
 }
 
-// running is the running checksum behind the plate.
+// running returns the running checksum after the plate.
 func (p *plate) running() uint32 { return checksum(p.append(nil)) }
 
-// parsePlate reads a plate; what is wrong with it is "" where nothing is.
+// parsePlate reads a plate; wrong is "" if the plate is good.
 func parsePlate(b []byte, magic, kind string) (p plate, wrong string) {
 	if len(b) != plateSize {
 		return plate{}, fmt.Sprintf("has %d bytes where %d begin it", len(b), plateSize)

@@ -14,7 +14,7 @@ import (
 
 const markerFile = "marker"
 
-// marker is the file that tells what was acknowledged. Who has it open has the log to itself.
+// marker is the file that records what was acknowledged. It is locked, and so owns the log for the process that has it open.
 type marker struct {
 	file *os.File
 
@@ -40,7 +40,7 @@ func lockMarker(path string) (*marker, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range 20 { // a process that is being started has the lock of the one that starts it for a moment
+	for range 20 { // a child that is just starting briefly shares its parent's lock
 		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
 			return &marker{file: f}, nil
 		}
@@ -49,7 +49,7 @@ func lockMarker(path string) (*marker, error) {
 	return nil, errors.Join(fmt.Errorf("%s: %w", path, file.ErrLocked), f.Close())
 }
 
-// read reads the marker; it returns what is wrong with it.
+// read reads the marker and returns what is wrong with it.
 func (m *marker) read(kind string) (wrong string) {
 	b, err := io.ReadAll(io.NewSectionReader(m.file, 0, plateSize+1))
 	if err != nil {
@@ -59,7 +59,7 @@ func (m *marker) read(kind string) (wrong string) {
 	return wrong
 }
 
-// write writes the marker in place: it lies in one sector. The caller holds mu.
+// write writes the marker in place, which is safe because it fits in one sector. The caller holds mu.
 func (m *marker) write(sync bool) error {
 	var b [plateSize]byte
 	if _, err := m.file.WriteAt(m.append(b[:0]), 0); err != nil {
@@ -71,7 +71,7 @@ func (m *marker) write(sync bool) error {
 	return m.file.Sync()
 }
 
-// dirty notes that what is behind the end may be anything from now on.
+// dirty notes that from now on the file may go beyond the recorded end.
 func (m *marker) dirty(noSync bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *marker) reach(at Position, sum uint32, noSync bool) error {
 	return m.write(began && !noSync)
 }
 
-// begin notes that the log begins with a segment.
+// begin notes the log's first segment.
 func (m *marker) begin(number int, noSync bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +102,7 @@ func (m *marker) begin(number int, noSync bool) error {
 	return m.write(!noSync)
 }
 
-// close notes that nothing is behind the end. It needs no sync: without this a log is taken for one whose process was killed.
+// close notes that nothing lies beyond the end. It needs no sync: if the note is lost, the log just looks as if it had been killed.
 func (m *marker) close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// scan is what was found in a segment's file.
+// scan is what a segment's file was found to hold.
 type scan struct {
 	path   string
 	number int
@@ -20,19 +20,20 @@ type scan struct {
 	end    int64  // of the good part
 	sum    uint32 // running, there
 	gaps   []gap
-	torn   *gap // the one that is no damage
+	torn   *gap // the one that isn't damage
 	marked bool // a frame ends where the marker says, with its running checksum
 }
 
 // gap is a part of a segment that holds no valid frame.
 type gap struct {
-	from, to  int64
+	from      int64
+	to        int64
 	what      string
-	unwritten bool // it may never have been written whole
-	grouped   bool // a group begins behind it
+	unwritten bool // it may never have been written in full
+	grouped   bool // a group starts behind it
 }
 
-// sector is what a disk writes whole or not at all.
+// sector is the unit that a disk writes whole or not at all.
 const sector = 512
 
 // window reads a file piece by piece.
@@ -44,7 +45,7 @@ type window struct {
 	at    int64
 }
 
-// slice returns bytes of the file, which count until the next call.
+// slice returns bytes of the file; they are valid until the next call.
 func (w *window) slice(offset int64, n int) ([]byte, error) {
 	if offset >= w.at && offset+int64(n) <= w.at+int64(len(w.buf)) {
 		return w.buf[offset-w.at:][:n], nil
@@ -64,12 +65,12 @@ type scanner struct {
 	window
 	seed   uint32
 	marker *plate
-	peek   int  // bytes of each body that are read; all where it is 0
-	past   bool // visits what is behind a gap, too
+	peek   int  // bytes to read of each body; 0 for all
+	past   bool // go on behind a gap
 	visit  func(Position, []byte) error
 }
 
-// run goes through the frames.
+// run reads frame after frame.
 func (s *scanner) run() error {
 	if wrong := s.readPlate(); wrong != "" {
 		g := gap{to: plateSize, what: wrong}
@@ -78,7 +79,7 @@ func (s *scanner) run() error {
 		s.gaps = append(s.gaps, g)
 	}
 	s.end, s.sum = plateSize, s.plate.running()
-	s.mark()
+	s.checkMarked()
 	for offset := int64(plateSize); offset < s.size; {
 		h, bad, err := s.frame(offset)
 		if err != nil {
@@ -111,7 +112,7 @@ func (s *scanner) readPlate() (wrong string) {
 	return wrong
 }
 
-// frame reads the frame at an offset and visits it; bad is what is there instead.
+// frame reads and visits the frame at an offset; bad is what is there instead of one.
 func (s *scanner) frame(offset int64) (h head, bad *gap, err error) {
 	left := s.size - offset
 	if left < FrameHead {
@@ -146,7 +147,7 @@ func (s *scanner) frame(offset int64) (h head, bad *gap, err error) {
 	}
 	if len(s.gaps) == 0 {
 		s.end, s.sum = offset+whole, chain(s.sum, b)
-		s.mark()
+		s.checkMarked()
 	}
 	if s.visit == nil || len(s.gaps) > 0 && !s.past {
 		return h, nil, nil
@@ -154,14 +155,14 @@ func (s *scanner) frame(offset int64) (h head, bad *gap, err error) {
 	return h, nil, s.visit(Position{s.number, offset}, b[FrameHead:])
 }
 
-// mark notes whether this is where the marker points.
-func (s *scanner) mark() {
+// checkMarked notes whether this is where the marker points.
+func (s *scanner) checkMarked() {
 	if s.marker.last == uint64(s.number) && s.marker.end == uint64(s.end) && s.marker.sum == s.sum {
 		s.marked = true
 	}
 }
 
-// skip goes from what is bad to the next frame's head.
+// skip goes from a bad place to the next frame's head.
 func (s *scanner) skip(bad *gap) error {
 	for ; bad.to < s.size; bad.to++ {
 		if s.size-bad.to < FrameHead {
@@ -180,7 +181,7 @@ func (s *scanner) skip(bad *gap) error {
 	return nil
 }
 
-// zero reports whether a disk sector that a range touches has nothing but zeros, from the range's begin on: it was never written.
+// zero reports whether a sector that the range touches holds only zeros from the range's start on: it was never written.
 func (s *scanner) zero(from, to int64) bool {
 	for at := from - from%sector; at < min(to, s.size); at += sector {
 		start := max(at, from)
@@ -195,13 +196,13 @@ func (s *scanner) zero(from, to int64) bool {
 	return false
 }
 
-// survey reads all segments of a log and says what is wrong.
+// survey reads all segments of a log and lists what is wrong.
 type survey struct {
 	dir    string
 	kind   string
-	marker *plate // nil where it is lost
+	marker *plate // nil if it is lost
 	visit  func(Position, []byte) error
-	past   bool // visits what is behind damage, too
+	past   bool // go on behind damage
 	peek   int
 
 	segments []*scan
@@ -264,7 +265,7 @@ func (s *survey) found(path string, offset int64, what, repair string) {
 
 const lostSegment = "goes on without it; what it held is lost"
 
-// judgeMissing finds the segments that the marker knows and that are not there.
+// judgeMissing finds segments that the marker knows and the directory lacks.
 func (s *survey) judgeMissing() {
 	first, last := int(s.marker.first), int(s.marker.last)
 	if len(s.segments) == 0 {
@@ -308,7 +309,7 @@ func (s *survey) judge(g *scan, last bool) {
 	}
 }
 
-// isTorn reports whether a gap is where writing ended: nothing in it or behind it was acknowledged.
+// isTorn reports whether a gap is where writing stopped, so that neither it nor what follows was acknowledged.
 func (s *survey) isTorn(g *scan, bad *gap) bool {
 	if !bad.unwritten || bad.grouped || s.marker.flags&flagClean != 0 {
 		return false
@@ -319,9 +320,9 @@ func (s *survey) isTorn(g *scan, bad *gap) bool {
 	return g.number > int(s.marker.last)
 }
 
-// judgeChain compares a segment with what the next one knows of it.
+// judgeChain compares a segment with what its successor records about it.
 func (s *survey) judgeChain(before, g *scan) {
-	if g.plate.magic == "" { // it has no plate, which was found already
+	if g.plate.magic == "" { // it has no plate, which judge has reported
 		return
 	}
 	switch p := &g.plate; {

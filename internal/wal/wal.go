@@ -1,35 +1,35 @@
-// Package wal keeps a log: segments of checksummed frames, with one sync for all who wait. Queues, log streams and metrics are
-// made of such logs; what a frame means is theirs to know. Nothing here knows a service or a clock.
+// Package wal keeps a log: segments of checksummed frames, with one sync for everyone who waits. The stores of queues, log streams
+// and metrics are built on it, and decide what a frame means. It knows no service and reads no clock.
 //
 // # Files
 //
-// A log is a directory with segments (000000001.log, …) and a marker. A segment starts with a plate: what kind of log this is, the
-// log's random id, the segment's number, and of its predecessor the number, the end and the running checksum. Frames follow. The
-// checksum of a frame's head covers the log's id, the segment, the offset, the length and the body's checksum, so a frame counts in
-// its place alone. The running checksum goes over the plate and all heads, and so over every byte. The first frame of each group
-// that was synced together says so: where it is whole, all before it had been synced.
+// A log is a directory with segments (000000001.log, …) and a marker. A segment starts with a plate: the kind of log, the log's
+// random id, the segment's number, and its predecessor's number, end and running checksum. Frames follow. The checksum of a
+// frame's head covers the log's id, the segment, the offset, the length and the body's checksum, so a frame is valid in its own
+// place only. The running checksum covers the plate and all heads, and through them every byte. The first frame of each synced
+// group is flagged: if that frame is whole, everything before it had been synced.
 //
-// The marker names the first and the last segment, where the last one ends and its running checksum. It is written after each sync
-// and before anybody is told, without a sync of its own: so a killed process leaves a marker that tells exactly what was
-// acknowledged. A machine that loses power may leave an older one, by as much as the kernel had not written back yet. Beginning a
-// segment and removing one sync it. A clean close says so in the marker.
+// The marker names the first and the last segment, where the last one ends, and its running checksum. It's written after each sync
+// and before anybody is told, without a sync of its own. So a killed process leaves a marker that says exactly what was
+// acknowledged. A power failure may leave an older marker, as old as the kernel's last write-back. Starting or removing a segment
+// syncs the marker. A clean close is noted in it.
 //
-// # What is damage, and what a torn tail
+// # Damage and torn tails
 //
-// After a clean close every byte is known: any difference is damage. Otherwise, too, a bad frame is damage
+// After a clean close every byte is known, so any difference is damage. Without one, a bad frame is still damage
 //
-//   - before the end that the marker tells;
-//   - where another segment, or the first frame of a later group, follows;
-//   - where it is there whole and wrong: it neither runs past the end of the file nor has a disk sector that is all zero, as
-//     sectors are that were never written.
+//   - before the end that the marker gives;
+//   - if another segment, or the first frame of a later group, follows;
+//   - if it is complete but wrong: it doesn't run past the end of the file, and none of its disk sectors is all zero, as sectors
+//     are that were never written.
 //
-// What is left is a torn tail: it was never acknowledged. Opening cuts it off, keeps it beside the segment (….torn, the last few)
-// and logs it. So is a last segment behind the marker whose plate was not written. A segment that is missing, has another plate
-// than its successor or the marker expects, or is longer or shorter than they say, is damage, as is a marker that fails its
-// checksum or is missing beside segments. Opening refuses damage; Check lists it, and repairs it.
+// Anything else is a torn tail, which was never acknowledged. Opening cuts it off, keeps it beside the segment (….torn, the last
+// few) and logs it. A last segment that the marker doesn't know, and whose plate was never written, is a torn tail too. A segment
+// is damaged if it's missing, if its plate isn't the one its successor or the marker expects, or if its length differs from theirs.
+// A marker is damaged if it fails its checksum, or is missing beside segments. Opening refuses damage; Check lists and repairs it.
 //
-// One thing stays unknown: bytes that were acknowledged shortly before a power failure, where the marker that tells of them was
-// lost with the power and they are cut off or zeroed besides.
+// One loss goes unseen: bytes acknowledged shortly before a power failure that were cut off or zeroed, if the failure also lost the
+// marker that knew of them.
 package wal
 
 import (
@@ -44,30 +44,30 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// ErrClosed is what an append gets once the log is closed, or has failed.
+// ErrClosed is what an append gets after the log was closed or has failed.
 var ErrClosed = errors.New("the log is closed")
 
-// Options say what a log is and how it is kept.
+// Options say what a log holds and how it is kept.
 type Options struct {
-	// Kind is what the log is of, in up to eight letters. A log of another kind is refused.
+	// Kind says what the log holds, in up to eight letters. Opening refuses a log of another kind.
 	Kind string
-	// Exists says that the log must be there: one that is missing is damage.
+	// Exists says that the log must be there: a missing one is damage.
 	Exists bool
-	// From is the first segment that counts; those before it are removed, as RemoveBefore does.
+	// From is the first segment still needed; those before it are removed, as RemoveBefore does.
 	From int
-	// Peek has segments but the last read without their bodies: replay gets that many bytes of each at most, which were not
-	// verified. Where it is 0 all is read and verified.
+	// Peek limits how many bytes of each body replay gets, except in the last segment. These bytes aren't verified. With 0,
+	// everything is read and verified.
 	Peek int
-	// NoSync gives up durability: for a log that is thrown away.
+	// NoSync gives up durability, for a log that is thrown away.
 	NoSync bool
-	// Resume says that the store can do without what was refused, since it changes nothing before that is on disk. Then a write
-	// that fails is taken back, and the log goes on; else it ends the log. A failed sync always does.
+	// Resume says that the store changes nothing until it's on disk, and so can carry on without refused frames. A failed write is
+	// then undone and the log goes on. Otherwise a failed write stops the log, as a failed sync always does.
 	Resume bool
-	// Failed is called when the log has ended, with no lock held; nil where Failed's channel is enough.
+	// Failed is called when the log has stopped, with no lock held; nil if the channel of Log.Failed is enough.
 	Failed func(error)
 }
 
-// Position is where a frame lies.
+// Position is the place of a frame.
 type Position struct {
 	Segment int
 	Offset  int64
@@ -80,9 +80,9 @@ type Log struct {
 	id   uint64
 
 	mu       sync.Mutex
-	last     *segment // that appends go to
-	next     *Group   // that they belong to
-	applied  Position // how far frames' callbacks have come: behind this one
+	last     *segment // takes appends
+	next     *Group   // collects them
+	applied  Position // frames before this have had their callbacks
 	flushing bool
 	err      error // why nothing can be appended any more
 	spare    []byte
@@ -92,22 +92,22 @@ type Log struct {
 	marker   *marker
 	repaired bool
 
-	filesMu sync.RWMutex // held while files are read, so that they stay
+	filesMu sync.RWMutex // read-locked while files are read, so that they stay
 	files   map[int]*os.File
 }
 
-// segment is the segment that is written.
+// segment is the segment being written.
 type segment struct {
 	number int
 	plate  plate
 	seed   uint32
-	end    int64  // with what is on its way to it
-	sum    uint32 // running, of all before end
-	made   bool   // whether its file is there; the flusher's
+	end    int64  // including what is still queued
+	sum    uint32 // running, of everything before end
+	made   bool   // whether its file exists; only the flusher uses it
 }
 
-// Open opens the log in a directory, which it makes where there is none, and hands all frames to replay. Bodies must not be kept.
-// Damage is a *file.Damage.
+// Open opens the log in a directory, creating it if there is none, and hands all frames to replay, which must not keep the bodies.
+// If the log is damaged the error is a *file.Damage.
 func Open(dir string, opts Options, replay func(Position, []byte) error) (*Log, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func Open(dir string, opts Options, replay func(Position, []byte) error) (*Log, 
 	return l, nil
 }
 
-// openMarker opens the marker, or makes it where there is no log yet.
+// openMarker opens the marker, or creates it for a new log.
 func (l *Log) openMarker() (err error) {
 	path := filepath.Join(l.dir, markerFile)
 	l.marker, err = openMarker(path, l.opts.Kind)
@@ -153,7 +153,7 @@ func (l *Log) openMarker() (err error) {
 	return err
 }
 
-// load replays the segments, cuts off a torn tail, and makes ready for what is appended.
+// load replays the segments, cuts off a torn tail, and gets ready for appends.
 func (l *Log) load(replay func(Position, []byte) error) error {
 	l.id, l.repaired = l.marker.id, l.marker.flags&flagRepaired != 0
 	if err := l.dropBefore(max(l.opts.From, int(l.marker.first))); err != nil {
@@ -179,7 +179,7 @@ func (l *Log) load(replay func(Position, []byte) error) error {
 	return nil
 }
 
-// adopt opens a segment that was read. What is torn of it goes; what the marker does not know yet can be seen from now on.
+// adopt opens a segment that was read, without its torn tail, and tells the marker of frames it doesn't know yet.
 func (l *Log) adopt(g *scan) error {
 	if g.torn != nil {
 		slog.Warn("a log has a torn end, which was never acknowledged; it is kept beside the log",
@@ -187,7 +187,7 @@ func (l *Log) adopt(g *scan) error {
 		if err := cutTorn(l.dir, g); err != nil {
 			return err
 		}
-		if g.torn.from == 0 { // it has not even a plate
+		if g.torn.from == 0 { // not even the plate is there
 			return nil
 		}
 	}
@@ -206,8 +206,8 @@ func (l *Log) adopt(g *scan) error {
 	return errors.Join(err, l.marker.reach(Position{g.number, g.end}, g.sum, l.opts.NoSync))
 }
 
-// Roll begins a new segment, unless nothing is in the last one, and returns its number. What was appended before lies in those
-// before it.
+// Roll starts a new segment, unless the last one is empty, and returns its number. Everything appended before is in earlier
+// segments.
 func (l *Log) Roll() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +217,7 @@ func (l *Log) Roll() int {
 	return l.last.number
 }
 
-// beginSegment has appends go to a new segment. The caller holds mu, or is the only user.
+// beginSegment directs appends to a new segment. The caller holds mu, or is the only user.
 func (l *Log) beginSegment(number int) {
 	before := l.last
 	p := plate{magic: segmentMagic, kind: l.opts.Kind, id: l.id, first: uint64(number)}
@@ -227,14 +227,14 @@ func (l *Log) beginSegment(number int) {
 	l.last = &segment{number: number, plate: p, seed: seedOf(l.id, number), end: plateSize, sum: p.running()}
 }
 
-// End is where the next frame will lie.
+// End returns where the next frame will go.
 func (l *Log) End() Position {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Position{l.last.number, l.last.end}
 }
 
-// First is the first segment that is there.
+// First returns the number of the first segment that exists.
 func (l *Log) First() int {
 	first := l.End().Segment
 	l.filesMu.RLock()
@@ -245,7 +245,7 @@ func (l *Log) First() int {
 	return first
 }
 
-// Applied reports whether the callbacks of all frames before a segment have returned, but for the one that asks.
+// Applied reports whether the callbacks of all frames before a segment have returned, not counting a callback that asks.
 func (l *Log) Applied(before int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -283,7 +283,7 @@ func (l *Log) dropBefore(number int) error {
 	return err
 }
 
-// ReadAt reads bytes of a segment as they are, for a store that knows their checksum. The offset is in the segment.
+// ReadAt reads raw bytes of a segment, for a store that knows their checksum. The offset counts from the segment's start.
 func (l *Log) ReadAt(at Position, b []byte) error {
 	l.filesMu.RLock()
 	defer l.filesMu.RUnlock()
@@ -297,7 +297,7 @@ func (l *Log) ReadAt(at Position, b []byte) error {
 	return nil
 }
 
-// Read reads a frame's body, of which the length is known, and verifies it.
+// Read reads and verifies a frame's body of known length.
 func (l *Log) Read(at Position, length int) ([]byte, error) {
 	b := make([]byte, FrameHead+length)
 	if err := l.ReadAt(at, b); err != nil {
@@ -310,22 +310,21 @@ func (l *Log) Read(at Position, length int) ([]byte, error) {
 	return b[FrameHead:], nil
 }
 
-// Damage names a place in the log.
+// Damage describes damage at a place in the log.
 func (l *Log) Damage(at Position, what string) *file.Damage {
 	return &file.Damage{Path: segmentPath(l.dir, at.Segment), Offset: at.Offset, What: what}
 }
 
-// Repaired reports whether frames were lost to damage once: what the others refer to may be missing.
+// Repaired reports whether a repair has ever dropped damaged frames. Other frames may refer to those.
 func (l *Log) Repaired() bool { return l.repaired }
 
-// Failed is closed when nothing can be appended any more, after a write or a sync that failed: only reading the log anew tells what
-// it holds. Reads go on.
+// Failed is closed when a failed write or sync has stopped the log. Only reading the log again tells what it holds. Reads go on.
 func (l *Log) Failed() <-chan struct{} { return l.failed }
 
-// Drain waits until all that was appended is on disk, or refused, and its callbacks have returned. Nothing must be appended meanwhile.
+// Drain waits until every append is on disk or refused, and its callback has returned. Nothing may be appended meanwhile.
 func (l *Log) Drain() { l.running.Wait() }
 
-// Close ends the log once what was appended is on disk.
+// Close closes the log after writing what was appended.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.err == nil {

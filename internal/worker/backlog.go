@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// Backlog puts into CloudWatch how many messages wait for each running task of a service. Each of the service's
-// tasks does, and all put the same; so its average is right, however many there are.
+// Backlog publishes to CloudWatch how many messages there are for each running task of a service. Every task of the service publishes the
+// same value, so the metric's average is right however many tasks there are.
 type Backlog struct {
 	SQS interface {
 		GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
@@ -27,10 +27,12 @@ type Backlog struct {
 	CloudWatch interface {
 		PutMetricData(context.Context, *cloudwatch.PutMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error)
 	}
-	Queue, QueueName string // the URL, and the metric's dimensions
-	Cluster, Service string
-	Interval         time.Duration
-	Log              *slog.Logger
+	Queue     string // its URL
+	QueueName string // for the metric's dimension
+	Cluster   string
+	Service   string
+	Interval  time.Duration
+	Log       *slog.Logger
 }
 
 // The metric.
@@ -39,7 +41,7 @@ const (
 	MetricName = "BacklogPerTask"
 )
 
-// Run puts the metric at every interval until ctx ends.
+// Run publishes the metric at every interval until ctx ends.
 func (b *Backlog) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := b.put(ctx); err != nil && ctx.Err() == nil {
@@ -68,7 +70,7 @@ func (b *Backlog) put(ctx context.Context) error {
 	return err
 }
 
-// waiting is how many messages are to be had.
+// waiting returns how many messages are waiting.
 func (b *Backlog) waiting(ctx context.Context) (float64, error) {
 	out, err := b.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: &b.Queue, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameApproximateNumberOfMessages},
@@ -79,7 +81,7 @@ func (b *Backlog) waiting(ctx context.Context) (float64, error) {
 	return strconv.ParseFloat(out.Attributes[string(types.QueueAttributeNameApproximateNumberOfMessages)], 64)
 }
 
-// tasks is how many the service has running.
+// tasks returns how many tasks the service has running.
 func (b *Backlog) tasks(ctx context.Context) (int32, error) {
 	out, err := b.ECS.DescribeServices(ctx, &ecs.DescribeServicesInput{Cluster: &b.Cluster, Services: []string{b.Service}})
 	if err != nil {

@@ -17,25 +17,26 @@ import (
 // killAfter is how long a command has to end after SIGTERM.
 const killAfter = 2 * time.Second
 
-// Command is a runner that starts the command anew for each input.
+// Command is a runner that starts the command once for each input.
 type Command struct {
 	Args []string
-	// Stdin hands the input to it on standard input, instead of its path as the last argument.
+	// Stdin passes the input on standard input, instead of passing its path as the last argument.
 	Stdin bool
-	// Stdout is where the command writes if its output is no result, and Stderr where it complains.
-	Stdout, Stderr io.Writer
+	// Stdout gets the command's output if that isn't a result, and Stderr its errors.
+	Stdout io.Writer
+	Stderr io.Writer
 }
 
-// Ready is Runner's.
+// Ready implements Runner.
 func (c *Command) Ready(context.Context) error { return nil }
 
-// Batches is Runner's.
+// Batches implements Runner.
 func (c *Command) Batches() bool { return false }
 
-// Close is Runner's.
+// Close implements Runner.
 func (c *Command) Close() {}
 
-// Run is Runner's.
+// Run implements Runner.
 func (c *Command) Run(ctx context.Context, inputs []*Input) []error {
 	errs := make([]error, len(inputs))
 	for i, in := range inputs {
@@ -58,7 +59,7 @@ func (c *Command) run(ctx context.Context, in *Input) (err error) {
 		if err != nil {
 			return err
 		}
-		defer f.Close() //nolint:errcheck // it was read
+		defer f.Close() //nolint:errcheck // only read
 		cmd.Stdin = f
 	}
 	if in.Output != "" {
@@ -74,14 +75,14 @@ func (c *Command) run(ctx context.Context, in *Input) (err error) {
 	}
 	defer killGroup(cmd)
 	err = cmd.Wait()
-	if errors.Is(err, exec.ErrWaitDelay) { // it has succeeded, and something that it left behind holds its output
+	if errors.Is(err, exec.ErrWaitDelay) { // the command succeeded, but a child of it still holds its output
 		err = nil
 	}
 	return said.explain(args[0], err)
 }
 
-// start prepares a command in a process group of its own, which gets SIGTERM when ctx ends: neither a
-// signal to the worker's group nor an orphan of the command comes between. It does not outlive a worker that is killed.
+// start prepares a command in its own process group, which gets SIGTERM when ctx ends. So signals to the worker's group don't reach the
+// command, and its own children don't outlive it. It is killed if the worker is.
 func start(ctx context.Context, args []string, stderr io.Writer) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -91,10 +92,10 @@ func start(ctx context.Context, args []string, stderr io.Writer) *exec.Cmd {
 	return cmd
 }
 
-// killGroup kills what a command has left behind.
+// killGroup kills any children that a command has left behind.
 func killGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } //nolint:errcheck // mostly there is none
 
-// env is what the command finds in its environment.
+// env returns the variables that describe the input to the command.
 func (in *Input) env() []string {
 	return []string{
 		"PINTLE_MESSAGE_ID=" + in.MessageID, "PINTLE_RECEIVE_COUNT=" + strconv.Itoa(in.ReceiveCount),
@@ -102,7 +103,7 @@ func (in *Input) env() []string {
 	}
 }
 
-// tail keeps the end of what a command complained of.
+// tail keeps the end of a command's error output.
 type tail struct{ b []byte }
 
 const maxTail = 500
@@ -113,7 +114,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// explain adds it to an error.
+// explain adds the tail to an error.
 func (t *tail) explain(name string, err error) error {
 	if err == nil {
 		return nil

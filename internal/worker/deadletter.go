@@ -15,20 +15,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// DeadLetters is what becomes of messages that fail again and again. SQS moves a message to a dead-letter
-// queue as it is, so that the reason can only come along if the worker sends it there itself.
+// DeadLetters says what happens to messages that keep failing. SQS moves a message to a dead-letter queue unchanged, so the reason can only
+// come along if the worker sends the message there itself.
 type DeadLetters struct {
-	// DeadLetterQueue is its URL; "" leaves it to SQS.
+	// DeadLetterQueue is the queue's URL; "" leaves dead letters to SQS.
 	DeadLetterQueue string
-	// MaxReceives is how often a message is received before it goes there; 0 never.
+	// MaxReceives is after how many receives a message goes there; 0 for never.
 	MaxReceives int
 }
 
-// maxRetryDelay is the longest that a message which failed stays invisible.
+// maxRetryDelay is the longest that a failed message stays invisible.
 const maxRetryDelay = 15 * time.Minute
 
-// fail sends a message to the dead-letter queue if there is nothing more to be tried, and else shows it again
-// after a while.
+// fail sends a message to the dead-letter queue if no retries are left. Otherwise it shows the message again after a while.
 func (w *Worker) fail(ctx context.Context, m *message) {
 	last := errors.As(m.failed, new(permanent)) || w.opts.MaxReceives > 0 && m.receives >= w.opts.MaxReceives
 	log := w.opts.Log.With("message_id", m.id(), "receive_count", m.receives, "reason", m.failed)
@@ -46,14 +45,14 @@ func (w *Worker) fail(ctx context.Context, m *message) {
 	w.show(ctx, m, delay)
 }
 
-// maxAttributes is how many attributes of its own a message may have, and maxReason is how long the worker's
-// reason is at most: "Amazon SQS message quotas" in SQS's developer guide bounds all of a message.
+// maxAttributes is how many attributes a message may already have, and maxReason the most bytes of the worker's reason: "Amazon SQS message
+// quotas" in SQS's developer guide limits the whole message.
 const (
 	maxAttributes = 10
 	maxReason     = 1000
 )
 
-// bury sends a message to the dead-letter queue, with the reason beside the attributes that it has.
+// bury sends a message to the dead-letter queue, with the reason added to its attributes.
 func (w *Worker) bury(ctx context.Context, m *message) error {
 	in := &sqs.SendMessageInput{QueueUrl: &w.opts.DeadLetterQueue, MessageBody: m.Message.Body, MessageAttributes: map[string]types.MessageAttributeValue{}}
 	maps.Copy(in.MessageAttributes, m.MessageAttributes)
@@ -77,7 +76,7 @@ func (w *Worker) bury(ctx context.Context, m *message) error {
 	return err
 }
 
-// text is a reason as an attribute can hold it: API_SendMessage tells which characters it may have.
+// text returns a reason with only the characters that an attribute may have: API_SendMessage.
 func text(reason string) string {
 	reason = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r < ' ' && r != '\n' && r != '\t' || r == 0xFFFE || r == 0xFFFF {

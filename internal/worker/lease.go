@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// The longest that a message can be kept invisible is 12 hours from its receipt: "Amazon SQS visibility
-// timeout" in SQS's developer guide. Work ends a little earlier, so that its message can still be dealt with.
+// A message can be kept invisible for 12 hours from its receipt at most: "Amazon SQS visibility timeout" in SQS's developer guide. Work
+// stops a little earlier, so that there's time left to settle the message.
 const (
 	maxVisibility = 12 * time.Hour
 	maxWork       = maxVisibility - time.Minute
@@ -23,7 +23,7 @@ const (
 // lease keeps the messages of a batch invisible until each is let go.
 type lease struct {
 	w    *Worker
-	mu   sync.Mutex // also held while SQS is asked, so that nothing is extended once it is let go
+	mu   sync.Mutex // held during calls to SQS too, so that a message isn't extended after it was let go
 	held map[string]*message
 }
 
@@ -49,7 +49,7 @@ func (l *lease) letGo(m *message) {
 	maps.DeleteFunc(l.held, func(_ string, held *message) bool { return held == m })
 }
 
-// run extends the visibility time-out at half of it, and where that fails soon again.
+// run extends the visibility time-out when half of it has passed, and retries soon after a failure.
 func (l *lease) run(ctx context.Context) {
 	every := l.w.opts.Visibility / 2
 	for wait := every; ; {
@@ -64,7 +64,7 @@ func (l *lease) run(ctx context.Context) {
 	}
 }
 
-// extend extends what is held, and says whether all was.
+// extend extends all held messages, and reports whether that worked for all.
 func (l *lease) extend(ctx context.Context) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

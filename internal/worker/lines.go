@@ -14,21 +14,22 @@ import (
 	"time"
 )
 
-// Lines is a runner whose command stays, so that it loads its model once: it reads a line of JSON for each
-// input, and writes one for each in turn.
+// Lines is a runner whose command keeps running, so that it loads its model only once. The command reads a line of JSON for each input and
+// writes one for each in return.
 type Lines struct {
-	Args           []string
-	Stdout, Stderr io.Writer // as Command has them
-	Log            *slog.Logger
+	Args   []string
+	Stdout io.Writer // as in Command
+	Stderr io.Writer
+	Log    *slog.Logger
 
 	process  *process
-	failures int // how many processes in a row ended without an answer
+	failures int // processes in a row that ended without an answer
 }
 
 // The bounds of a process.
 const (
 	maxLine     = 16 << 20
-	maxFailures = 5 // after which the worker gives up
+	maxFailures = 5 // then the worker gives up
 	restartTime = time.Second
 )
 
@@ -42,11 +43,11 @@ type request struct {
 	ResultDir    string `json:"result_dir"`
 	MessageID    string `json:"message_id"`
 	ReceiveCount int    `json:"receive_count"`
-	// More is how many lines of the same batch have been written behind this one.
+	// More is how many further lines of the same batch follow.
 	More int `json:"more"`
 }
 
-// answer is a line that it writes: ID is the request's.
+// answer is a line that the process writes, with the request's ID.
 type answer struct {
 	ID     string          `json:"id"`
 	Result json.RawMessage `json:"result"`
@@ -59,16 +60,16 @@ type process struct {
 	stdin    io.WriteCloser
 	said     *tail
 	kill     context.CancelFunc
-	lines    chan answer   // closed when it has written its last
-	ended    chan struct{} // closed when it has ended
-	err      error         // why
+	lines    chan answer   // closed after the last answer
+	ended    chan struct{} // closed when the process has ended
+	err      error         // why it ended
 	answered bool
 }
 
-// Batches is Runner's.
+// Batches implements Runner.
 func (l *Lines) Batches() bool { return true }
 
-// Ready starts the process unless it runs.
+// Ready starts the process unless it is running.
 func (l *Lines) Ready(ctx context.Context) error {
 	if l.process != nil {
 		select {
@@ -125,8 +126,7 @@ func (l *Lines) start() error {
 	return nil
 }
 
-// read passes the process's answers on. Lines that are no JSON objects are what libraries print; they go where its
-// complaints go.
+// read passes on the process's answers. Lines that aren't JSON objects were printed by libraries, and go to Stderr.
 func (l *Lines) read(ctx context.Context, p *process, stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(nil, maxLine)
@@ -138,7 +138,7 @@ func (l *Lines) read(ctx context.Context, p *process, stdout io.Reader) {
 		}
 		var a answer
 		if err := json.Unmarshal(line, &a); err != nil {
-			a = answer{} // which answers nothing
+			a = answer{} // matches no request
 		}
 		select {
 		case p.lines <- a:
@@ -159,7 +159,7 @@ func (l *Lines) drop() {
 	l.process = nil
 }
 
-// Run is Runner's.
+// Run implements Runner.
 func (l *Lines) Run(ctx context.Context, inputs []*Input) []error {
 	errs := make([]error, len(inputs))
 	open := map[string]int{}
@@ -175,7 +175,7 @@ func (l *Lines) Run(ctx context.Context, inputs []*Input) []error {
 	return errs
 }
 
-// exchange writes requests and takes answers until none is open. An error means that there is no process any more.
+// exchange writes requests and takes answers until none is open. An error means that the process is gone.
 func (l *Lines) exchange(ctx context.Context, inputs []*Input, open map[string]int, errs []error) error {
 	if l.process == nil {
 		if err := l.start(); err != nil {
@@ -184,7 +184,7 @@ func (l *Lines) exchange(ctx context.Context, inputs []*Input, open map[string]i
 	}
 	p := l.process
 	written := make(chan struct{})
-	go func() { // beside reading: a process may answer before it has read all
+	go func() { // writes while we read: a process may answer before it has read everything
 		defer close(written)
 		p.write(inputs)
 	}()
@@ -201,7 +201,7 @@ func (p *process) write(inputs []*Input) {
 	for i, in := range inputs {
 		r := request{in.ID, in.Path, in.Bucket, in.Key, in.Size, in.ResultDir, in.MessageID, in.ReceiveCount, len(inputs) - 1 - i}
 		if err := e.Encode(r); err != nil {
-			return // it has ended, which is seen by who reads
+			return // the process has ended; the reader notices
 		}
 	}
 }
@@ -234,7 +234,7 @@ func (l *Lines) take(ctx context.Context, p *process, inputs []*Input, open map[
 	return nil
 }
 
-// keep keeps an answer's result.
+// keep stores an answer's result.
 func (l *Lines) keep(in *Input, a answer) error {
 	switch {
 	case a.Error != nil:
@@ -252,7 +252,7 @@ func (l *Lines) keep(in *Input, a answer) error {
 	return err
 }
 
-// Close ends the process: its input ends, and if it does not, it is told to.
+// Close closes the process's input, and terminates the process if it doesn't end by itself.
 func (l *Lines) Close() {
 	if l.process == nil {
 		return

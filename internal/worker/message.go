@@ -13,13 +13,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// message is one that is being worked on.
+// message is a message being processed.
 type message struct {
 	types.Message
-	received time.Time // or a little earlier
+	received time.Time // or slightly before that
 	receives int       // how often it has been received, this time included
-	undone   int       // inputs that are not done yet
-	failed   error     // the first of its inputs' errors
+	undone   int       // inputs still to do
+	failed   error     // its inputs' first error
 }
 
 func newMessage(m types.Message, received time.Time) *message {
@@ -32,32 +32,34 @@ func newMessage(m types.Message, received time.Time) *message {
 
 func (m *message) id() string { return aws.ToString(m.MessageId) }
 
-// Input is what the command works on: an S3 object, or a message's body.
+// Input is what the command processes: an S3 object, or a message's body.
 type Input struct {
-	ID           string // of the message, and which of its records this is
+	ID           string // the message's id, and the number of the record in it
 	MessageID    string
 	ReceiveCount int
-	// Bucket, Key and VersionID are those of the object; without a bucket, Body is the input.
-	Bucket, Key, VersionID string
-	Body                   string
-	Size                   int64
+	// Bucket, Key and VersionID identify the object. Without a bucket, Body is the input.
+	Bucket    string
+	Key       string
+	VersionID string
+	Body      string
+	Size      int64
 
 	Path      string // the file that holds it
-	ResultDir string // what the command writes here is uploaded
-	Output    string // the file for what the command answers; "" where nobody wants it
+	ResultDir string // files that the command writes here are uploaded
+	Output    string // the file for the command's answer; "" if nobody wants it
 
 	of *message
 }
 
-// permanent is an error that another try would only repeat.
+// permanent is an error that a retry would only repeat.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// event is what S3 writes into a queue.
+// event is S3's event notification.
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 type event struct {
-	Event   string // s3:TestEvent, when notifications are set up
+	Event   string // s3:TestEvent, which S3 sends when notifications are set up
 	Records []struct {
 		EventSource, EventName string
 		S3                     struct {
@@ -70,7 +72,7 @@ type event struct {
 // errNothing says that a message asks for no work.
 var errNothing = errors.New("there is nothing to work on")
 
-// objects are the inputs that an S3 event tells of.
+// objects returns the inputs in an S3 event.
 func (m *message) objects(results Results) ([]*Input, error) {
 	var e event
 	if err := json.Unmarshal([]byte(aws.ToString(m.Message.Body)), &e); err != nil {
@@ -108,7 +110,7 @@ func (m *message) objects(results Results) ([]*Input, error) {
 	return out, nil
 }
 
-// body is the message itself as an input.
+// body returns the message itself as an input.
 func (m *message) body() *Input {
 	in := m.input(0)
 	in.Key, in.Body = m.id(), aws.ToString(m.Message.Body)
@@ -120,7 +122,7 @@ func (m *message) input(record int) *Input {
 	return &Input{ID: fmt.Sprintf("%s.%d", m.id(), record), MessageID: m.id(), ReceiveCount: m.receives, of: m}
 }
 
-// gone says that an event is about an object that is no more.
+// gone reports whether an event is about an object that no longer exists.
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-event-types-and-destinations.html
 func gone(eventName string) bool {
 	name := strings.TrimPrefix(eventName, "s3:")

@@ -18,15 +18,15 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Results is where results go.
+// Results says where results go.
 type Results struct {
-	Bucket string // "" where nowhere
-	Prefix string // before the key of what they are the results of
-	Suffix string // behind it, for what the command answers
+	Bucket string // "" for nowhere
+	Prefix string // goes before the input's key
+	Suffix string // goes after it, for the command's answer
 }
 
-// hold says whether an object is a result. One that might be a result or an input is refused: its results would
-// be worked on in turn, without an end.
+// hold reports whether an object is a result. It refuses one that might be a result or an input, because its results would be processed in
+// turn, without end.
 func (r Results) hold(bucket, key string) (bool, error) {
 	if bucket != r.Bucket {
 		return false, nil
@@ -37,16 +37,16 @@ func (r Results) hold(bucket, key string) (bool, error) {
 	return strings.HasPrefix(key, r.Prefix), nil
 }
 
-// The directory of a round has two parts.
+// A round's directory has two parts.
 const (
 	objects = "objects"
 	results = "results"
 )
 
-// The bounds of a transfer.
+// Limits of a transfer.
 const (
 	tries      = 3
-	stallTime  = time.Minute // that nothing comes
+	stallTime  = time.Minute // without any data
 	uploadTime = time.Hour
 )
 
@@ -81,19 +81,19 @@ func (w *Worker) fetch(ctx context.Context, in *Input, dir, name string, room in
 	return err
 }
 
-// clear makes an input's places for results anew.
+// clear empties an input's places for results.
 func (in *Input) clear() error {
 	dir := filepath.Dir(in.ResultDir)
 	return errors.Join(os.RemoveAll(dir), os.MkdirAll(in.ResultDir, 0o700))
 }
 
-// fileName is the last part of a key, as far as it can be a file's name.
+// fileName returns the last part of a key, made fit for a file name.
 func fileName(key string) string {
 	name := strings.ReplaceAll(path.Base(key), "\x00", "_")
 	if name == "." || name == ".." || name == "/" {
 		return "object"
 	}
-	return name[max(0, len(name)-200):] // the end, for the sake of its extension
+	return name[max(0, len(name)-200):] // the end, to keep the extension
 }
 
 // get downloads an object, all of it or nothing.
@@ -110,7 +110,7 @@ func (w *Worker) get(ctx context.Context, in *Input, room int64) error {
 	if err != nil {
 		return in.wrap(ctx, err)
 	}
-	defer out.Body.Close() //nolint:errcheck // it was read
+	defer out.Body.Close() //nolint:errcheck // only read
 	in.Size = aws.ToInt64(out.ContentLength)
 	switch {
 	case in.Size > w.opts.MaxInput:
@@ -132,7 +132,7 @@ func (w *Worker) get(ctx context.Context, in *Input, room int64) error {
 	return nil
 }
 
-// wrap says what the error was about. An object that is not there will not come back.
+// wrap adds the object to an error. If the object doesn't exist, a retry won't help.
 func (in *Input) wrap(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -145,7 +145,7 @@ func (in *Input) wrap(ctx context.Context, err error) error {
 	return err
 }
 
-// moving is a reader that puts a timer back whenever something comes.
+// moving is a reader that resets a timer whenever data comes.
 type moving struct {
 	io.Reader
 	stalled *time.Timer
@@ -159,8 +159,7 @@ func (m moving) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// upload uploads an input's results: the files, and last what the command answered, so that who sees that
-// sees them all.
+// upload uploads an input's results: the files first, the command's answer last. Whoever sees the answer sees all files.
 func (w *Worker) upload(ctx context.Context, in *Input) error {
 	r := w.opts.Results
 	if r.Bucket == "" {
@@ -194,7 +193,7 @@ func (w *Worker) put(ctx context.Context, key, file string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was read
+	defer f.Close() //nolint:errcheck // only read
 	ctx, cancel := context.WithTimeout(ctx, uploadTime)
 	defer cancel()
 	if _, err := w.opts.S3.PutObject(ctx, &s3.PutObjectInput{Bucket: &w.opts.Results.Bucket, Key: &key, Body: f}); err != nil {

@@ -18,8 +18,8 @@ type Protection interface {
 	Unprotect(context.Context) error
 }
 
-// How long protection lasts, when it is renewed, how long the task has to be idle before it is cleared, so that a
-// busy queue does not cost two calls for each message, and how long a call may take.
+// How long protection lasts, when it is renewed, how long the task must be idle before it is cleared (so that a busy queue doesn't cost two
+// calls for each message), and how long a call may take.
 const (
 	protectFor    = 20 * time.Minute
 	renewAfter    = protectFor / 2
@@ -28,24 +28,23 @@ const (
 	guardInterval = time.Second
 )
 
-// guard has the task protected while any loop works.
+// guard keeps the task protected while any loop works.
 type guard struct {
 	protection Protection
 	log        *slog.Logger
 
-	mu        sync.Mutex // also held while ECS is asked, so that its answers come in order
+	mu        sync.Mutex // held during calls to ECS too, so that they stay in order
 	busy      int
 	idle      time.Time // since when
-	protected time.Time // when it was last asked for; zero where it is not
-	asked     time.Time // when it was last asked for in vain
+	protected time.Time // when protection was last granted; zero if it isn't on
+	asked     time.Time // when a request last failed
 }
 
 func newGuard(p Protection, log *slog.Logger) *guard {
 	return &guard{protection: p, log: log}
 }
 
-// enter returns when the task is protected. Where it cannot be, work goes on without: a message that is broken
-// off comes again.
+// enter returns when the task is protected. If ECS won't protect it, work goes on anyway: an interrupted message comes again.
 func (g *guard) enter(ctx context.Context) {
 	if g.protection == nil {
 		return
@@ -66,7 +65,7 @@ func (g *guard) leave() {
 	g.idle = time.Now()
 }
 
-// run renews and clears until ctx ends, and then clears.
+// run renews and clears the protection until ctx ends, and then clears it.
 func (g *guard) run(ctx context.Context) {
 	if g.protection == nil {
 		return
@@ -112,13 +111,13 @@ func (g *guard) clear(ctx context.Context) {
 	defer cancel()
 	if err := g.protection.Unprotect(ctx); err != nil && time.Since(g.protected) < protectFor {
 		g.log.Warn("the task's protection is not cleared", "error", err)
-		g.idle = time.Now() // before the next try
+		g.idle = time.Now() // delays the next attempt
 		return
 	}
 	g.protected = time.Time{}
 }
 
-// Endpoint is the task scale-in protection endpoint, as Protection: AgentURI is what ECS puts into ECS_AGENT_URI.
+// Endpoint implements Protection with the task scale-in protection endpoint. AgentURI is the value of ECS_AGENT_URI.
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-scale-in-protection-endpoint.html
 type Endpoint struct{ AgentURI string }
 
@@ -127,12 +126,12 @@ func (e Endpoint) Protect(ctx context.Context, d time.Duration) error {
 	return e.put(ctx, map[string]any{"ProtectionEnabled": true, "ExpiresInMinutes": int(d / time.Minute)})
 }
 
-// Unprotect ends its protection.
+// Unprotect clears the protection.
 func (e Endpoint) Unprotect(ctx context.Context) error {
 	return e.put(ctx, map[string]any{"ProtectionEnabled": false})
 }
 
-// maxAnswer is the most that is read of the endpoint's answer.
+// maxAnswer is how many bytes of the endpoint's answer are read.
 const maxAnswer = 64 << 10
 
 func (e Endpoint) put(ctx context.Context, body any) error {
@@ -149,7 +148,7 @@ func (e Endpoint) put(ctx context.Context, body any) error {
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close() //nolint:errcheck // only read
 	var answer struct {
 		Failure struct{ Reason, Detail string }
 		Error   struct{ Code, Message string }

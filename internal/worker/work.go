@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// errTooLong is why work is broken off whose message SQS would hand out again.
+// errTooLong is the cause when work is aborted because SQS would hand out its message again.
 var errTooLong = fmt.Errorf("the work was not done within %s, and SQS keeps no message invisible for longer than %s", maxWork, maxVisibility)
 
-// broken is the error of inputs that failed together with others, though maybe one of them alone is to blame.
+// broken is the error of inputs that failed together, though a single one may be to blame.
 type broken struct{ error }
 
 func (b broken) Unwrap() error { return b.error }
 
-// batch is messages that were received at once.
+// batch is the messages of one receive.
 type batch struct {
 	w      *Worker
 	runner Runner
@@ -27,7 +27,7 @@ type batch struct {
 	dir    string // the worker's temporary directory
 }
 
-// work has the command work on a batch, and settles each of its messages.
+// work has the command process a batch, and settles each of its messages.
 func (w *Worker) work(ctx context.Context, runner Runner, messages []*message, dir string) {
 	ctx, cancel := context.WithDeadlineCause(ctx, messages[0].received.Add(maxWork), errTooLong)
 	defer cancel()
@@ -45,7 +45,7 @@ func (w *Worker) work(ctx context.Context, runner Runner, messages []*message, d
 	}
 }
 
-// inputs are a message's. One that has none is settled.
+// inputs returns a message's inputs. A message without any is settled.
 func (b *batch) inputs(ctx context.Context, m *message) []*Input {
 	if b.w.opts.Bodies {
 		m.undone = 1
@@ -65,21 +65,21 @@ func (b *batch) inputs(ctx context.Context, m *message) []*Input {
 	return inputs
 }
 
-// round fetches inputs, as many as the command takes and there is room for, has the command work on them,
-// uploads what comes out, and says how many it took. Its files are gone when it returns.
+// round fetches as many inputs as the command takes and as there is room for, has them processed, uploads the results, and returns how
+// many it took. Its files are gone when it returns.
 func (b *batch) round(ctx context.Context, inputs []*Input) (taken int) {
 	dir, err := os.MkdirTemp(b.dir, "")
 	if err != nil {
 		b.settle(ctx, inputs[0], err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // the worker's own directory goes at its end
+	defer os.RemoveAll(dir) //nolint:errcheck // the worker's own directory goes when it ends
 	var fetched []*Input
 	room := b.w.opts.MaxInput
 	for _, in := range inputs {
 		err := b.w.fetch(ctx, in, dir, strconv.Itoa(taken), room)
 		if errors.Is(err, errNoRoom) && len(fetched) > 0 {
-			break // it comes with the next round
+			break // the next round takes it
 		}
 		taken++
 		if err != nil {
@@ -100,8 +100,7 @@ func (b *batch) round(ctx context.Context, inputs []*Input) (taken int) {
 	return taken
 }
 
-// execute has the command work on inputs. If it broke on several of them, it gets each alone once more, so that
-// one of them does not take the others along.
+// execute has the command process inputs. If it broke on several, each is tried once more alone, so that a bad one doesn't fail the others.
 func (b *batch) execute(ctx context.Context, dir string, inputs []*Input) []error {
 	if len(inputs) == 0 {
 		return nil
@@ -121,7 +120,7 @@ func (b *batch) execute(ctx context.Context, dir string, inputs []*Input) []erro
 	return errs
 }
 
-// run runs the command once, within the bounds of time and output.
+// run runs the command once, with limits on time and output.
 func (b *batch) run(ctx context.Context, dir string, inputs []*Input) []error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -155,10 +154,10 @@ func (b *batch) run(ctx context.Context, dir string, inputs []*Input) []error {
 	return errs
 }
 
-// watchEvery is how often the size of results is looked at.
+// watchEvery is how often the size of the results is checked.
 const watchEvery = time.Second
 
-// watch breaks the command off once its results are too large.
+// watch aborts the command once its results are too large.
 func (w *Worker) watch(ctx context.Context, dir string, breakOff context.CancelCauseFunc) {
 	for {
 		sleep(ctx, watchEvery)
@@ -185,7 +184,7 @@ func (w *Worker) check(dir string) error {
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the command may remove files meanwhile
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the command may be removing files
 		return err
 	}
 	if size > w.opts.MaxOutput {
@@ -194,7 +193,7 @@ func (w *Worker) check(dir string) error {
 	return nil
 }
 
-// settle takes note that an input is done or has failed, and finishes its message if it was the last.
+// settle records an input's outcome, and finishes the message after the last one.
 func (b *batch) settle(ctx context.Context, in *Input, err error) {
 	m := in.of
 	if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -208,8 +207,8 @@ func (b *batch) settle(ctx context.Context, in *Input, err error) {
 	}
 }
 
-// finish deletes a message whose inputs are all done, and only such a one; another one is given back, retried later,
-// or goes to the dead-letter queue.
+// finish deletes a message if all its inputs are done. Otherwise it gives the message back, retries it later, or sends it to the
+// dead-letter queue.
 func (b *batch) finish(ctx context.Context, m *message) {
 	b.lease.letGo(m)
 	switch {

@@ -1,7 +1,6 @@
-// Package worker is the harness around a command that works off an SQS queue: it receives messages, fetches
-// the S3 objects that they tell of, has the command work on them, uploads what comes out, and deletes a
-// message only then. While the command works it keeps the messages invisible and the task protected from
-// scale-in. It uses AWS's public APIs alone, and runs on AWS as it does on Pintle. pintle worker runs it.
+// Package worker is the harness around a command that works through an SQS queue. It receives messages, fetches the S3 objects in them,
+// has the command process these, uploads the results, and only then deletes the message. Meanwhile it keeps the messages invisible and
+// the task protected from scale-in. It uses only AWS's public APIs, so it runs on AWS as it does on Pintle. pintle worker runs it.
 package worker
 
 import (
@@ -18,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// SQS is the part of its client that the worker uses.
+// SQS is the part of the SQS client that the worker uses.
 type SQS interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
@@ -27,89 +26,87 @@ type SQS interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
-// S3 is the part of its client that the worker uses.
+// S3 is the part of the S3 client that the worker uses.
 type S3 interface {
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
 	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
 }
 
-// Runner has the command work. Each of the worker's loops has one of its own.
+// Runner runs the command. Each of the worker's loops has its own.
 type Runner interface {
 	// Ready returns when the command can take work. An error ends the worker.
 	Ready(context.Context) error
-	// Batches says whether Run takes several inputs at a time.
+	// Batches reports whether Run takes several inputs at a time.
 	Batches() bool
-	// Run has the command work on inputs and returns an error, or nil, for each. What is not done when
-	// ctx ends has failed.
+	// Run has the command process inputs, and returns an error or nil for each. Inputs not done when ctx ends have failed.
 	Run(ctx context.Context, inputs []*Input) []error
 	Close()
 }
 
-// Options are what the worker does.
+// Options configure a worker.
 type Options struct {
 	SQS SQS
 	S3  S3
 	// Runner makes a loop's runner.
 	Runner func() Runner
-	// Protection protects the task while there is work; nil where there is no task.
+	// Protection protects the task while there is work; nil outside a task.
 	Protection Protection
 	Log        *slog.Logger
 
 	Queue string // its URL
 	DeadLetters
-	// Bodies says that messages are inputs themselves, and no S3 events.
+	// Bodies says that each message is itself the input, rather than an S3 event.
 	Bodies bool
 	Results
 
-	Batch      int           // messages that are received at once
-	Parallel   int           // loops
-	Wait       time.Duration // of a receive
+	Batch      int           // messages to receive at once
+	Parallel   int           // number of loops
+	Wait       time.Duration // how long a receive waits for messages
 	Visibility time.Duration
-	// Timeout is how long a run of the command may take; 0 is as long as SQS allows.
+	// Timeout limits a run of the command; 0 means as long as SQS allows.
 	Timeout time.Duration
-	// RetryDelay is how long a message that failed stays invisible, doubled for each time that it was received.
+	// RetryDelay is how long a failed message stays invisible. It doubles with each receive.
 	RetryDelay time.Duration
-	// StopTimeout is how long after the end of Run's context the process will be killed.
+	// StopTimeout is the time between the end of Run's context and the kill of this process.
 	StopTimeout time.Duration
 
 	TempDir   string
-	MaxInput  int64 // bytes of the objects that a run of the command works on
-	MaxOutput int64 // bytes of the results of a run
+	MaxInput  int64 // bytes of the objects in one run of the command
+	MaxOutput int64 // bytes of the results of one run
 }
 
-// What AWS's calls may take, besides the waiting that they are asked for.
+// Time limits of calls to AWS, on top of any waiting that we ask for.
 const (
 	callTime = 30 * time.Second
-	// receiveTime is less, as a stop waits for it.
+	// receiveTime is shorter, since a stop waits for it.
 	receiveTime = 10 * time.Second
-	// stopMargin is what remains of the stop time-out to give messages back, and to clear protection.
+	// stopMargin is how much of the stop time-out is reserved for giving messages back and clearing the protection.
 	stopMargin = 5 * time.Second
 )
 
-// errStopping is why work is broken off when the process is about to be killed.
+// errStopping is the cause when work is aborted because the process is about to be killed.
 var errStopping = errors.New("the worker was told to stop, and the work was not done in time")
 
-// Worker works off a queue.
+// Worker works through a queue.
 type Worker struct {
 	opts      Options
 	guard     *guard
 	givenBack atomic.Int64
 }
 
-// New returns a worker that Run starts.
+// New returns a worker. Run starts it.
 func New(o Options) *Worker {
 	return &Worker{opts: o, guard: newGuard(o.Protection, o.Log)}
 }
 
-// Run works until ctx ends. Then it receives no more, and returns when the work that there is has been done or,
-// shortly before the stop time-out, given back: it says how many messages were. An error is the command's, which
-// does not start.
+// Run works until ctx ends. Then it receives no more, finishes the work in hand and returns. Shortly before the stop time-out it gives
+// unfinished messages back; givenBack is how many. An error means that the command doesn't start.
 func (w *Worker) Run(ctx context.Context) (givenBack int64, err error) {
 	dir, err := os.MkdirTemp(w.opts.TempDir, "pintle-worker-")
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // nothing is left to be done about it
+	defer os.RemoveAll(dir) //nolint:errcheck // we could do nothing about it
 
 	loops, receiving := errgroup.WithContext(ctx)
 	working, breakOff := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -135,7 +132,7 @@ func (w *Worker) Run(ctx context.Context) (givenBack int64, err error) {
 	return w.givenBack.Load(), err
 }
 
-// loop receives and works, one batch after the other, until receiving ends.
+// loop receives and processes one batch after the other until receiving ends.
 func (w *Worker) loop(receiving, working context.Context, dir string) error {
 	runner := w.opts.Runner()
 	defer runner.Close()
@@ -159,8 +156,8 @@ func (w *Worker) loop(receiving, working context.Context, dir string) error {
 	}
 }
 
-// receive takes messages that there are, and else waits for some. What SQS hands out to a call that is broken off is invisible to
-// everybody until the visibility time-out: so only the waiting is, when nothing is there.
+// receive takes messages that are there, or else waits for some. If a call is cut off, messages that SQS was handing out stay invisible
+// until the visibility time-out. So only the waiting call can be cut off, when there was nothing to hand out.
 func (w *Worker) receive(ctx context.Context) ([]*message, error) {
 	messages, err := w.ask(context.WithoutCancel(ctx), 0)
 	if err != nil || len(messages) > 0 || w.opts.Wait == 0 || ctx.Err() != nil {
@@ -169,7 +166,7 @@ func (w *Worker) receive(ctx context.Context) ([]*message, error) {
 	return w.ask(ctx, w.opts.Wait)
 }
 
-// ask asks for messages, and waits so long for the first.
+// ask asks for messages, and waits that long for the first.
 func (w *Worker) ask(ctx context.Context, wait time.Duration) ([]*message, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait+receiveTime)
 	defer cancel()
@@ -192,7 +189,7 @@ func (w *Worker) ask(ctx context.Context, wait time.Duration) ([]*message, error
 	return messages, nil
 }
 
-// delete deletes a message that is done with. Where it cannot, the message comes again.
+// delete deletes a finished message. If that fails, the message will come again.
 func (w *Worker) delete(ctx context.Context, m *message) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
@@ -211,12 +208,12 @@ func (w *Worker) show(ctx context.Context, m *message, after time.Duration) {
 	}
 }
 
-// backoff is first, doubled for each failure, at most the most.
+// backoff returns first, doubled for each failure, up to most.
 func backoff(first time.Duration, failures int, most time.Duration) time.Duration {
 	return min(first<<min(failures, 16), most)
 }
 
-// sleep waits for a while, or for the end of ctx.
+// sleep waits for a while, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -224,5 +221,5 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// seconds is how SQS counts time.
+// seconds converts to SQS's unit of time.
 func seconds(d time.Duration) int32 { return int32(d / time.Second) }

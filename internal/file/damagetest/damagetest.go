@@ -1,4 +1,4 @@
-// Package damagetest damages files, for the tests of stores that find it.
+// Package damagetest damages files, for the tests of stores that must detect it.
 package damagetest
 
 import (

@@ -1,4 +1,4 @@
-// Package filetest has the disk be full for a test.
+// Package filetest fills the disk for a test.
 package filetest
 
 import (
@@ -11,8 +11,8 @@ import (
 
 const alone = "PINTLE_TEST_ALONE"
 
-// Alone says whether the test runs in a process of its own. Where it does not, it has one run it, and fails where that
-// fails: what limits a process must not limit the test's own reports, nor other tests.
+// Alone reports whether the test runs in a process of its own. If it doesn't, Alone starts one for it and fails if that fails: a
+// process-wide limit must not hit the test's own reports, or other tests.
 func Alone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(alone) == t.Name() {
@@ -26,8 +26,7 @@ func Alone(t *testing.T) bool {
 	return false
 }
 
-// Fill has the disk be full for files beyond a size in bytes, until the function that it returns is called. The test
-// must be Alone.
+// Fill makes the disk look full to files beyond a size in bytes, until the returned function is called. The test must be Alone.
 func Fill(t *testing.T, size uint64) (free func()) {
 	t.Helper()
 	signal.Ignore(syscall.SIGXFSZ)

@@ -1,5 +1,5 @@
-// Package emf is CloudWatch's embedded metric format: Parse finds the metrics that a line of a log
-// carries. It is pure; CloudWatch Logs asks it of what PutLogEvents brings. It follows
+// Package emf reads CloudWatch's embedded metric format: Parse finds the metrics in a line of a log. It is pure. CloudWatch Logs calls it
+// for the events of PutLogEvents. It follows
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 package emf
 
@@ -11,12 +11,13 @@ import (
 
 // Metric is one metric of a line, with one set of dimensions.
 type Metric struct {
-	Namespace, Name string
-	Dimensions      []Dimension
-	Unit            string // "" where none is given
-	Resolution      int    // in seconds; 0 where none is given
-	At              time.Time
-	Values          []float64
+	Namespace  string
+	Name       string
+	Dimensions []Dimension
+	Unit       string // "" if not given
+	Resolution int    // in seconds; 0 if not given
+	At         time.Time
+	Values     []float64
 }
 
 // Dimension is a name and a value.
@@ -39,15 +40,15 @@ type directive struct {
 	}
 }
 
-// metadata is where directives are: in the member _aws, and in the line itself in the version of the
-// format before, which the CloudWatch agent still writes for Prometheus.
+// metadata holds the directives: in the member _aws, or in the line itself in the format's older version, which the CloudWatch agent
+// still writes for Prometheus.
 type metadata struct {
 	Timestamp         json.RawMessage
 	CloudWatchMetrics []directive
 }
 
-// Parse returns the metrics of a line; none where it is not in the format. A metric or a set of
-// dimensions that the line has no fitting members for is left out.
+// Parse returns the metrics of a line, none if the line isn't in the format. It leaves out metrics and sets of dimensions for which the
+// line has no valid members.
 func Parse(line string) []Metric {
 	if !strings.Contains(line, `"CloudWatchMetrics"`) { // most lines
 		return nil
@@ -77,7 +78,7 @@ func Parse(line string) []Metric {
 	return out
 }
 
-// timeOf reads milliseconds since 1970, a number or, in the version before, a text.
+// timeOf reads milliseconds since 1970: a number or, in the older version, a string.
 func timeOf(raw json.RawMessage) (time.Time, bool) {
 	var ms int64
 	if err := json.Unmarshal([]byte(strings.Trim(string(raw), `"`)), &ms); err != nil || ms <= 0 {
@@ -123,7 +124,7 @@ func dimensionsOf(members map[string]json.RawMessage, names []string) ([]Dimensi
 	return out, true
 }
 
-// valuesOf reads a number, or a list of them; nil where there is neither.
+// valuesOf reads a number or a list of numbers; nil if it is neither.
 func valuesOf(raw json.RawMessage) []float64 {
 	var one *float64
 	if json.Unmarshal(raw, &one) == nil && one != nil {

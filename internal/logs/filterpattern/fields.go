@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// A pattern for fields names the fields of a message that blanks divide, and may compare them:
-// [ip, user, ..., status = 4*, bytes > 1000].
+// A pattern for fields names the space-separated fields of a message, and may compare them: [ip, user, ..., status = 4*, bytes > 1000].
 
-// fieldTest is one field's condition; nil takes anything.
+// fieldTest is one field's condition; nil accepts anything.
 type fieldTest func(value string) bool
 
 func parseFields(text string) (*Pattern, error) {
@@ -60,7 +59,7 @@ func passes(tests []fieldTest, fields []string) bool {
 
 var fieldRE = regexp.MustCompile(`^(\w+)\s*(?:(!=|>=|<=|=|>|<)\s*(.+))?$`)
 
-// parseField reads name, or name and comparison; comparisons of one field may be joined by && or ||.
+// parseField reads a name, or a name and comparison; several comparisons may be joined by && or ||.
 func parseField(part string) (fieldTest, error) {
 	if left, right, ok := strings.Cut(part, "||"); ok {
 		return joined(left, right, func(a, b bool) bool { return a || b })
@@ -110,7 +109,7 @@ func joined(left, right string, join func(a, b bool) bool) (fieldTest, error) {
 	return func(s string) bool { return join(a(s), b(s)) }, nil
 }
 
-// splitFields divides a message at blanks; what stands in brackets or quotation marks is one field.
+// splitFields splits a message at spaces. Text in brackets or quotation marks is one field.
 func splitFields(message string) []string {
 	var out []string
 	for message = strings.TrimLeft(message, " \t"); message != ""; message = strings.TrimLeft(message, " \t") {

@@ -1,6 +1,5 @@
-// Package filterpattern is the filter patterns of CloudWatch Logs: Parse makes one, Match asks it of a
-// message. There are three kinds: terms that stand anywhere in the text, JSON patterns in braces, and
-// patterns for fields between blanks in brackets. It is pure, and follows
+// Package filterpattern is CloudWatch Logs' filter patterns: Parse reads one, Match applies it to a message. There are three kinds: terms
+// anywhere in the text, JSON patterns in braces, and patterns for space-separated fields in brackets. It is pure, and follows
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
 package filterpattern
 
@@ -12,13 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxLength is the longest pattern that AWS takes.
+// maxLength is the longest pattern that AWS accepts.
 const maxLength = 1024
 
-// Pattern is a parsed pattern. It may be used by many goroutines.
+// Pattern is a parsed pattern. Any number of goroutines may use it.
 type Pattern struct{ match func(string) bool }
 
-// Match says whether the message matches.
+// Match reports whether the message matches.
 func (p *Pattern) Match(message string) bool { return p.match(message) }
 
 // Parse reads a pattern. An empty one matches everything.
@@ -39,7 +38,7 @@ func Parse(text string) (*Pattern, error) {
 	return parseTerms(trimmed)
 }
 
-// term is a word, a quotation or an expression that a message must have, or must not.
+// term is a word, a quoted text or a regular expression that a message must or must not contain.
 type term struct {
 	text    string
 	pattern *regexp.Regexp
@@ -52,8 +51,7 @@ func (t term) in(message string) bool {
 	return strings.Contains(message, t.text)
 }
 
-// parseTerms reads terms: all must be in the message, of those with a question mark any one, and
-// those with a minus must not.
+// parseTerms reads terms. The message must contain all of them, at least one of those with a question mark, and none with a minus.
 func parseTerms(text string) (*Pattern, error) {
 	var all, some, none []term
 	for text != "" {
@@ -71,7 +69,7 @@ func parseTerms(text string) (*Pattern, error) {
 		*into = append(*into, t)
 		text = strings.TrimLeft(rest, " \t")
 	}
-	// AWS ignores the terms with a question mark where there are others.
+	// AWS ignores terms with a question mark if there are others.
 	return &Pattern{func(message string) bool {
 		for _, t := range none {
 			if t.in(message) {
@@ -127,7 +125,7 @@ func nextTerm(text string) (t term, rest string, err error) {
 	return term{text: text[:end]}, text[end:], nil
 }
 
-// quotation reads a text in quotation marks; a backslash takes the next character as it is.
+// quotation reads a quoted text; a backslash escapes the next character.
 func quotation(text string) (word, rest string, err error) {
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {

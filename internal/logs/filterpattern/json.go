@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A JSON pattern is comparisons of selectors ($.a.b[0]) with values, joined by && and ||, in braces.
+// A JSON pattern compares selectors ($.a.b[0]) with values, joined by && and ||, in braces.
 
 // condition is a part of a JSON pattern.
 type condition func(root any) bool
@@ -95,7 +95,7 @@ func (p *jsonParser) one(depth int) (condition, error) {
 	return p.comparison(path)
 }
 
-// selector reads $.a.b, $.a[0], $.['a b'] into its steps: names and numbers.
+// selector reads $.a.b, $.a[0] or $.['a b'] into its steps: names and indexes.
 func (p *jsonParser) selector() ([]any, error) {
 	if !p.take("$") {
 		p.blank()
@@ -133,12 +133,12 @@ func (p *jsonParser) selector() ([]any, error) {
 	return path, nil
 }
 
-// lookup follows a selector.
+// lookup follows a selector into a value.
 func lookup(v any, path []any) (any, bool) {
 	for _, step := range path {
 		switch s := step.(type) {
 		case string:
-			m, _ := v.(map[string]any) // of anything else there is no member
+			m, _ := v.(map[string]any) // anything else has no members
 			var ok bool
 			if v, ok = m[s]; !ok {
 				return nil, false
@@ -221,7 +221,7 @@ func ordered(a, b float64, op string) bool {
 	return a <= b
 }
 
-// value reads a number, a word, a quotation or an expression between percent signs.
+// value reads a number, a word, a quoted text, or a regular expression between percent signs.
 func (p *jsonParser) value() (string, *regexp.Regexp, error) {
 	p.blank()
 	text := p.rest()
@@ -247,7 +247,7 @@ func (p *jsonParser) value() (string, *regexp.Regexp, error) {
 	return text[:end], nil, nil
 }
 
-// wildcard turns a text with stars into an expression for all of a string.
+// wildcard turns a text with stars into an expression that matches the whole string.
 func wildcard(text string) *regexp.Regexp {
 	return regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, ".*") + "$")
 }

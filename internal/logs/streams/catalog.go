@@ -14,10 +14,10 @@ import (
 	"github.com/pintle/pintle/internal/wal"
 )
 
-// catalog is which groups there are, so that one whose files are gone is missed.
+// catalog lists the groups, so that a group whose files are gone is noticed.
 type catalog struct {
-	Next   int            // no group has this number yet, nor a higher one
-	Groups map[int]string // their names
+	Next   int            // above every number in use
+	Groups map[int]string // names by number
 }
 
 const catalogFile = "catalog"
@@ -39,7 +39,7 @@ func (c *catalog) write(dir string) error {
 	return file.SyncDir(dir)
 }
 
-// read reads the catalog. Without groups there need not be one.
+// read reads the catalog, which needn't exist while there are no groups.
 func (c *catalog) read(dir string, ids []int) error {
 	path := filepath.Join(dir, catalogFile)
 	err := file.ReadSealed(path, c)
@@ -56,7 +56,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// missing names a group whose directory is not there.
+// missing describes the damage of a group whose directory is gone.
 func (c *catalog) missing(dir string, id int) *file.Damage {
 	return &file.Damage{
 		Path:   groupDir(dir, id),
@@ -80,7 +80,7 @@ func groupIDs(dir string) (ids []int, err error) {
 	return ids, ignoreMissing(err)
 }
 
-// unfinished is the name of a group's directory before it is whole, and while it is removed.
+// unfinished returns the name of a group's directory until it is complete, and while it is being removed.
 func unfinished(dir string, id int) string {
 	return filepath.Join(dir, file.Unfinished+strconv.Itoa(id))
 }
@@ -104,7 +104,7 @@ func makeGroup(dir string, id int, meta Group) error {
 	return file.SyncDir(dir)
 }
 
-// removeGroup removes a group's directory. Half removed it is none any more.
+// removeGroup removes a group's directory. If interrupted, what is left doesn't count as a group.
 func removeGroup(dir string, id int) error {
 	path := unfinished(dir, id)
 	if err := os.RemoveAll(path); err != nil {
@@ -116,8 +116,8 @@ func removeGroup(dir string, id int) error {
 	return os.RemoveAll(path)
 }
 
-// Check lists the damage in the directory of a store that is not open. With repair the store is made of what is whole, and what was
-// damaged is kept beside it.
+// Check lists the damage in the directory of a store that isn't open. With repair, it rebuilds the store from what is whole and keeps the
+// damaged files beside it.
 func Check(dir string, repair bool) (found []file.Damage, err error) {
 	ids, err := groupIDs(dir)
 	if err != nil {
@@ -133,7 +133,7 @@ func Check(dir string, repair bool) (found []file.Damage, err error) {
 	}
 	for _, id := range ids {
 		if _, known := c.Groups[id]; !known && id < c.Next {
-			continue // it was deleted, and goes when the store is opened
+			continue // it was deleted, and Open removes the rest
 		}
 		more, name, err := checkGroup(groupDir(dir, id), c.Groups[id], repair)
 		found = append(found, more...)
@@ -157,7 +157,7 @@ func Check(dir string, repair bool) (found []file.Damage, err error) {
 	return found, c.write(dir)
 }
 
-// checkGroup checks a group's directory. Where its description is lost it keeps its name, if the catalog knows it.
+// checkGroup checks a group's directory. If its description is lost, the group keeps its name as long as the catalog has it.
 func checkGroup(dir, name string, repair bool) (found []file.Damage, is string, err error) {
 	found, err = wal.Check(dir, logKind, repair)
 	if err != nil {
@@ -188,7 +188,7 @@ func checkGroup(dir, name string, repair bool) (found []file.Damage, is string, 
 	return found, name, mendMeta(dir, name)
 }
 
-// remake makes a log where there is none.
+// remake makes an empty log if there is none.
 func remake(dir string) error {
 	log, err := wal.Open(dir, wal.Options{Kind: logKind}, nil)
 	if err != nil {
@@ -197,7 +197,7 @@ func remake(dir string) error {
 	return log.Close()
 }
 
-// mendMeta describes a group anew, and keeps what is left of its description.
+// mendMeta writes a new description of a group, and keeps what is left of the old one.
 func mendMeta(dir, name string) error {
 	path := filepath.Join(dir, metaFile)
 	if err := ignoreMissing(file.Quarantine(path)); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/wal"
 )
 
-// group is one log group: its log, and where its streams' batches lie in it.
+// group is one log group: its log, and an index of its streams' batches in it.
 type group struct {
 	id  int
 	dir string
@@ -22,11 +22,11 @@ type group struct {
 	mu      sync.RWMutex
 	meta    Group
 	streams map[string]*stream
-	coming  map[string]coming // streams that are made or removed by what is on its way to disk
+	coming  map[string]coming // streams that queued records will create or delete
 	closed  bool
 }
 
-// coming is what will become of a stream once all records are on disk.
+// coming is a stream's state once all queued records are on disk.
 type coming struct {
 	records int
 	exists  bool
@@ -35,14 +35,15 @@ type coming struct {
 // stream is one log stream.
 type stream struct {
 	Stream
-	batches []place // as they were written
+	batches []place // in the order in which they were written
 }
 
-// place is where a batch lies.
+// place says where in the log a batch is, and which times it covers.
 type place struct {
-	at          wal.Position
-	size        int
-	first, last int64
+	at    wal.Position
+	size  int
+	first int64
+	last  int64
 }
 
 const logKind = "streams"
@@ -57,13 +58,13 @@ func openGroup(dir string, id int, failed func(error)) (*group, error) {
 		Kind:   logKind,
 		Exists: true,
 		Peek:   headSize + maxName,
-		Resume: true, // what is not on disk is not in the index
+		Resume: true, // the index only has what is on disk
 		Failed: failed,
 	}
 	var err error
 	g.log, err = wal.Open(dir, options, func(at wal.Position, b []byte) error {
 		h, err := parseHead(b)
-		if err != nil { // the body was not verified
+		if err != nil { // Peek leaves bodies unverified, so this may be damage
 			return &file.Damage{Path: filepath.Join(dir, fmt.Sprintf("%09d.log", at.Segment)), Offset: at.Offset, What: "frame fails its checksum"}
 		}
 		g.index(at, &h)
@@ -72,7 +73,7 @@ func openGroup(dir string, id int, failed func(error)) (*group, error) {
 	return g, err
 }
 
-// index notes a record. The caller holds mu, or is the only user.
+// index adds a record to the index. The caller holds mu, or is the only user.
 func (g *group) index(at wal.Position, h *head) {
 	switch h.kind {
 	case streamGone:
@@ -81,7 +82,7 @@ func (g *group) index(at wal.Position, h *head) {
 		g.streams[h.name] = &stream{Stream: Stream{Name: h.name, CreatedAt: h.at}}
 	case eventBatch:
 		s := g.streams[h.name]
-		if s == nil { // the segment in which it was made has expired
+		if s == nil { // the segment that created it has expired
 			s = &stream{Stream: Stream{Name: h.name, CreatedAt: h.first}}
 			g.streams[h.name] = s
 		}
@@ -134,7 +135,7 @@ func (g *group) deleteStream(name string) error {
 	return g.append(record{Kind: streamGone, Stream: name})
 }
 
-// append puts a record on disk. All that wait share a sync.
+// append writes a record. Concurrent appends share a sync.
 func (g *group) append(r record) error {
 	if size := r.size(); size > maxRecord || len(r.Stream) > maxName {
 		return fmt.Errorf("streams: a record of %d bytes is too large", size)
@@ -153,10 +154,10 @@ func (g *group) append(r record) error {
 	return written.Wait()
 }
 
-// accepts refuses a record that another one ahead of it has made impossible. The caller holds mu.
+// accepts refuses a record that one queued before it has made impossible. The caller holds mu.
 func (g *group) accepts(r *record) error {
 	if g.closed {
-		return ErrNoGroup // it was deleted meanwhile
+		return ErrNoGroup // another call deleted it
 	}
 	c, ok := g.coming[r.Stream]
 	if !ok {
@@ -173,7 +174,7 @@ func (g *group) accepts(r *record) error {
 	return nil
 }
 
-// written notes what has come of a record: only what is on disk is seen.
+// written is called with a record's outcome. Readers only see what is on disk.
 func (g *group) written(at wal.Position, h *head, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -198,7 +199,7 @@ func (g *group) close() error {
 
 const day = 24 * 60 * 60 * 1000
 
-// expiry is the time before which events are gone; 0 where they never are.
+// expiry returns the time before which events have expired; 0 if they never do.
 func (g *group) expiry(now int64) int64 {
 	if g.meta.RetentionDays == 0 {
 		return 0
@@ -206,8 +207,8 @@ func (g *group) expiry(now int64) int64 {
 	return now - int64(g.meta.RetentionDays)*day
 }
 
-// sweep removes segments of which all events have expired, from the oldest on: a later one may hold the end of a stream
-// that lies in those before it. The current one stays.
+// sweep removes segments whose events have all expired, oldest first: a later segment may hold the deletion of a stream in an earlier one.
+// The current segment stays.
 func (g *group) sweep(now int64) error {
 	for {
 		n, kept, err := g.forgetOldest(now)
@@ -223,8 +224,8 @@ func (g *group) sweep(now int64) error {
 	}
 }
 
-// forgetOldest forgets what lies in the oldest segment, where all of it has expired, and returns that segment, else 0. It can go
-// once the streams that are known from it alone are on disk again.
+// forgetOldest drops the oldest segment from the index if all of it has expired, and returns its number, else 0. The segment may be
+// removed once kept is on disk: the streams that only it had created.
 func (g *group) forgetOldest(now int64) (number int, kept *wal.Group, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -233,7 +234,7 @@ func (g *group) forgetOldest(now int64) (number int, kept *wal.Group, err error)
 		return 0, nil, nil
 	}
 	oldest, current := g.log.First(), g.log.End().Segment
-	if oldest == current || !g.log.Applied(current) { // what is on its way to the one before may not have expired
+	if oldest == current || !g.log.Applied(current) { // a queued record of an earlier segment may not have expired
 		return 0, nil, nil
 	}
 	for _, s := range g.streams {
@@ -247,7 +248,7 @@ func (g *group) forgetOldest(now int64) (number int, kept *wal.Group, err error)
 	return oldest, g.keepStreams(), nil
 }
 
-// keepStreams writes the streams without any batch left again, since the segment that made them goes. The caller holds mu.
+// keepStreams rewrites the records of empty streams, because the segment that created them goes. The caller holds mu.
 func (g *group) keepStreams() (kept *wal.Group) {
 	for _, name := range slices.Sorted(maps.Keys(g.streams)) {
 		if s := g.streams[name]; len(s.batches) == 0 {
@@ -267,7 +268,7 @@ func writeMeta(dir string, meta Group) error {
 	return file.SyncDir(dir)
 }
 
-// readMeta reads a group's description, which is there as long as the group is.
+// readMeta reads a group's description, which exists as long as the group.
 func readMeta(dir string, meta *Group) error {
 	path := filepath.Join(dir, metaFile)
 	err := file.ReadSealed(path, meta)

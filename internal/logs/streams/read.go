@@ -10,9 +10,8 @@ import (
 	"slices"
 )
 
-// read gathers a range of events. It goes through the batches in the order of their times, and stops
-// once no batch that is left can hold an event that belongs before those it has. Who writes meanwhile waits for a batch
-// at most.
+// read collects a range of events. It goes through the batches by time, and stops once no remaining batch can hold an event that belongs
+// before those found. A writer waits for one batch at most.
 func (g *group) read(ctx context.Context, r Range) (events []Event, more bool, err error) {
 	g.mu.RLock()
 	places, err := g.candidates(r)
@@ -45,7 +44,7 @@ func (g *group) read(ctx context.Context, r Range) (events []Event, more bool, e
 	return found, false, nil
 }
 
-// candidates are the batches that may hold wanted events, in the order of reading.
+// candidates lists the batches that may hold wanted events, in reading order.
 func (g *group) candidates(r Range) ([]place, error) {
 	var out []place
 	names := r.Streams
@@ -73,7 +72,7 @@ func (g *group) candidates(r Range) ([]place, error) {
 	return out, nil
 }
 
-// bounds are the times of the range, narrowed by the events that it is behind or ahead of.
+// bounds returns the range's times, narrowed by the events in After and Before.
 func (r *Range) bounds() (start, end int64) {
 	start, end = r.Start, r.End
 	if end == 0 {
@@ -99,7 +98,7 @@ func (r *Range) wants(e Event) bool {
 	return r.Keep == nil || r.Keep(e)
 }
 
-// settled says whether the first events are final: no batch that is left reaches among them.
+// settled reports whether the first events are final: no remaining batch overlaps them.
 func settled(found []Event, r Range, left []place) bool {
 	edge := found[r.Limit].Timestamp
 	if r.Backward {
@@ -117,7 +116,7 @@ func sortEvents(events []Event, backward bool) {
 	})
 }
 
-// batch reads the events of one batch; none where they have expired meanwhile.
+// batch reads the events of one batch, none if they have expired meanwhile.
 func (g *group) batch(p place) ([]Event, error) {
 	b, err := g.log.Read(p.at, p.size)
 	if errors.Is(err, os.ErrNotExist) {

@@ -16,16 +16,16 @@ import (
 //	time of the record, first and last time of its events   3 x 8 bytes
 //	number of events   4 bytes
 //
-// The body is, for each event, its time (8 bytes), the length of its text (4 bytes) and the text. Head and name have a checksum of
-// their own, since opening reads no more of most records.
+// The body has, for each event, its time (8 bytes), the length of its text (4 bytes) and the text. Head and name have their own checksum,
+// because opening reads no more of most records.
 const (
 	headSize   = 4 + 4 + 4 + 24 + 4
 	maxSegment = 64 << 20
 	maxRecord  = 16 << 20
-	maxName    = 4096 // more than 512 characters need: API_CreateLogStream
+	maxName    = 4096 // 512 characters never need more: API_CreateLogStream
 )
 
-// kind is what a record says.
+// kind says what a record does.
 type kind byte
 
 const (
@@ -42,17 +42,18 @@ type record struct {
 	Events []Event
 }
 
-// head is what can be known of a record without its body.
+// head is the part of a record that can be read without its body.
 type head struct {
-	length      int // of name and body
-	kind        kind
-	name        string
-	at          int64
-	first, last int64
-	count       int
+	length int // of name and body
+	kind   kind
+	name   string
+	at     int64
+	first  int64
+	last   int64
+	count  int
 }
 
-// size is how many bytes the record needs.
+// size returns the record's length in bytes.
 func (r *record) size() int {
 	size := headSize + len(r.Stream)
 	for i := range r.Events {
@@ -97,7 +98,7 @@ func (r *record) head() head {
 
 var errCorrupt = errors.New("streams: a record makes no sense")
 
-// parseHead reads a record's head and name; b may end anywhere behind them.
+// parseHead reads a record's head and name; b may end anywhere after them.
 func parseHead(b []byte) (head, error) {
 	if len(b) < headSize {
 		return head{}, errCorrupt

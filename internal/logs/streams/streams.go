@@ -1,6 +1,6 @@
-// Package streams keeps log events on disk: for each group a directory with a log, and in memory an index of where each stream's
-// batches lie. An append is on disk before it returns, and concurrent ones share one sync. Opening reads the heads of the records.
-// A catalog knows which groups there are. It knows groups, streams, times and text; what they mean is the Logs service's business.
+// Package streams keeps log events on disk. Each group has a directory with a log, and in memory an index of where its streams' batches
+// are; a catalog lists the groups. An append is on disk before it returns, and concurrent ones share one sync. It knows groups, streams,
+// times and text; what they mean is up to the Logs service, which calls it.
 package streams
 
 import (
@@ -23,22 +23,23 @@ var (
 	ErrExists   = errors.New("it exists already")
 )
 
-// Group is what is known of a log group.
+// Group is a log group's description.
 type Group struct {
 	Name          string
-	CreatedAt     int64 // milliseconds since 1970, as all times here
-	RetentionDays int32 // 0 is for ever
+	CreatedAt     int64 // milliseconds since 1970, like all times here
+	RetentionDays int32 // 0 means forever
 	Class         string
 	KMSKeyID      string
 	Tags          map[string]string
 	Bytes         int64 `json:"-"`
 }
 
-// Stream is what is known of a log stream.
+// Stream is a log stream's description.
 type Stream struct {
 	Name          string
 	CreatedAt     int64
-	First, Last   int64 // times of its events; 0 where it has none
+	First         int64 // time of the first event; 0 if there is none
+	Last          int64 // time of the last event
 	LastIngestion int64
 	Bytes         int64
 }
@@ -52,7 +53,7 @@ type Event struct {
 	ID        ID
 }
 
-// ID orders the events of a group that have the same time, and names an event for good.
+// ID identifies an event of a group for good, and orders events with the same time.
 type ID struct {
 	Timestamp int64
 	Segment   int
@@ -60,7 +61,7 @@ type ID struct {
 	Index     int   // in the batch
 }
 
-// Compare orders ids by time, then by where they lie.
+// Compare orders ids by time, then by their place in the log.
 func (a ID) Compare(b ID) int {
 	for _, d := range [...]int64{a.Timestamp - b.Timestamp, int64(a.Segment - b.Segment), a.Offset - b.Offset, int64(a.Index - b.Index)} {
 		if d != 0 {
@@ -70,7 +71,7 @@ func (a ID) Compare(b ID) int {
 	return 0
 }
 
-// Store is all log groups of an account.
+// Store keeps all log groups of an account.
 type Store struct {
 	dir    string
 	failed chan struct{}
@@ -81,7 +82,7 @@ type Store struct {
 	catalog catalog
 }
 
-// Open opens the store in dir, and makes it where there is none.
+// Open opens the store in dir, creating it if there is none.
 func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -96,8 +97,7 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// load opens the groups that the catalog knows. A directory that it does not know is of a group that was deleted, or made, the
-// moment before a crash.
+// load opens the groups in the catalog. A directory that isn't in it belongs to a group that was being created or deleted during a crash.
 func (s *Store) load() error {
 	ids, err := groupIDs(s.dir)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Store) openGroup(id int) (*group, error) {
 	return openGroup(groupDir(s.dir, id), id, func(error) { s.fail.Do(func() { close(s.failed) }) })
 }
 
-// Failed is closed when a group's log can no longer be written. Only a restart knows what it holds; reads go on.
+// Failed is closed when a group's log can't be written any more. Only a restart knows what it holds; reads go on.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
 
 // Close closes the files.
@@ -181,7 +181,7 @@ func (s *Store) DeleteGroup(name string) error {
 	}
 	next := s.catalog.clone()
 	delete(next.Groups, g.id)
-	if err := next.write(s.dir); err != nil { // from here on it is gone, also after a crash
+	if err := next.write(s.dir); err != nil { // after this the group is gone, even if we crash
 		return err
 	}
 	s.catalog = next
@@ -189,7 +189,7 @@ func (s *Store) DeleteGroup(name string) error {
 	return errors.Join(g.close(), removeGroup(s.dir, g.id))
 }
 
-// UpdateGroup changes what is known of a group.
+// UpdateGroup changes a group's description.
 func (s *Store) UpdateGroup(name string, change func(*Group)) error {
 	g, err := s.group(name)
 	if err != nil {
@@ -273,19 +273,19 @@ func (s *Store) Append(groupName, stream string, now int64, events []Event) erro
 	return g.append(record{Kind: eventBatch, Stream: stream, At: now, Events: events})
 }
 
-// Range is which events of a group are wanted.
+// Range says which events of a group to read.
 type Range struct {
-	Streams    []string         // nil is all
-	Start, End int64            // times, both inclusive; End 0 is no end
-	After      *ID              // behind this event
-	Before     *ID              // ahead of this event
-	Backward   bool             // from the newest to the oldest
-	Limit      int              // how many to return
-	Keep       func(Event) bool // nil keeps all
+	Streams  []string         // nil means all
+	Start    int64            // earliest time
+	End      int64            // latest time, inclusive; 0 for none
+	After    *ID              // only events after this one
+	Before   *ID              // only events before this one
+	Backward bool             // newest first
+	Limit    int              // how many to return
+	Keep     func(Event) bool // nil keeps all
 }
 
-// Read returns events by time, the oldest first, or with Backward the newest first. more says that the
-// limit has cut something off.
+// Read returns events by time, oldest first, or newest first with Backward. more reports whether the limit cut something off.
 func (s *Store) Read(ctx context.Context, groupName string, r Range) (events []Event, more bool, err error) {
 	g, err := s.group(groupName)
 	if err != nil {
@@ -294,7 +294,7 @@ func (s *Store) Read(ctx context.Context, groupName string, r Range) (events []E
 	return g.read(ctx, r)
 }
 
-// Sweep removes segments of which every event is older than its group's retention.
+// Sweep removes segments whose events are all older than their group's retention.
 func (s *Store) Sweep(now int64) error {
 	s.mu.RLock()
 	groups := slices.Collect(maps.Values(s.groups))

@@ -136,7 +136,7 @@ func retry(ctx context.Context, call func() error) error {
 	}
 }
 
-// Ship is engine.Shipper's.
+// Ship implements engine.Shipper.
 func (d *Driver) Ship(ctx context.Context, c *engine.LogSource, cursor string, saved func(string)) error {
 	joiner, err := newJoiner(c.Options)
 	if err != nil {

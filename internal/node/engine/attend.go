@@ -8,14 +8,14 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 )
 
-// attended are the network namespaces in which the agent serves a task's containers: each container's,
-// by its name, or the whole task's, by none.
+// attended are the network namespaces in which the agent serves a task's containers. The key is a container's name, or "" for the whole
+// task's namespace.
 type attended struct {
 	mu   sync.Mutex
 	stop map[string]func()
 }
 
-// attend serves a network namespace, unless that is done already.
+// attend serves a network namespace, unless it is served already.
 func (t *task) attend(name, netns string) error {
 	t.attended.mu.Lock()
 	defer t.attended.mu.Unlock()
@@ -33,8 +33,8 @@ func (t *task) attend(name, netns string) error {
 	return nil
 }
 
-// attendContainer serves the network namespace of a container that has one of its own. Some runtimes
-// make it with the container, others when that starts, so it is called before and after.
+// attendContainer serves the namespace of a container that has its own. Some runtimes make it when they create the container, others
+// when they start it, so it's called before and after the start.
 func (t *task) attendContainer(ctx context.Context, c *acs.Container, id string) error {
 	if t.engine.opts.Attend == nil || t.rec.Task.NetworkMode != "bridge" {
 		return nil
@@ -46,7 +46,7 @@ func (t *task) attendContainer(ctx context.Context, c *acs.Container, id string)
 	return t.attend(c.Name, netns)
 }
 
-// leave ends what attend began.
+// leave stops what attend started.
 func (t *task) leave(name string) {
 	t.attended.mu.Lock()
 	defer t.attended.mu.Unlock()

@@ -13,15 +13,15 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// Amazon's agent gives a container's stop, creation and start these times.
+// Time limits for stopping, creating and starting a container, as in Amazon's agent.
 const (
 	defaultStopTimeout  = 30 * time.Second
 	defaultStartTimeout = 3 * time.Minute
 	createTimeout       = 4 * time.Minute
 )
 
-// bring takes a container from wherever it is to its end, step by step. Each step can be done again.
-func (t *task) bring(ctx context.Context, c *acs.Container) {
+// runContainer takes a container from its present state to its end, step by step. Each step can be repeated.
+func (t *task) runContainer(ctx context.Context, c *acs.Container) {
 	for ctx.Err() == nil {
 		switch now, _ := t.container(c.Name); now.Status {
 		case Stopped:
@@ -34,7 +34,7 @@ func (t *task) bring(ctx context.Context, c *acs.Container) {
 	}
 }
 
-// bringUp starts a container once it may start, or gives it up.
+// bringUp starts a container once its dependencies allow, or gives it up.
 func (t *task) bringUp(ctx context.Context, c *acs.Container) {
 	var never string
 	err := t.await(ctx, func() (ready bool) {
@@ -53,7 +53,7 @@ func (t *task) bringUp(ctx context.Context, c *acs.Container) {
 	defer context.AfterFunc(t.halted, cancel)()
 	err = t.start(ctx, starting, c)
 	switch {
-	case err == nil || ctx.Err() != nil: // it runs, or the agent ends and the next one goes on
+	case err == nil || ctx.Err() != nil: // it runs, or this agent ends and the next one continues
 	case t.halted.Err() != nil:
 		t.giveUp(ctx, c, "")
 	default:
@@ -61,7 +61,7 @@ func (t *task) bringUp(ctx context.Context, c *acs.Container) {
 	}
 }
 
-// start pulls, creates and starts a container. What comes before the start itself ends with starting.
+// start pulls, creates and starts a container. starting limits everything before the start itself.
 func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 	id, err := t.create(starting, c)
 	if err != nil {
@@ -88,7 +88,7 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 	return nil
 }
 
-// create makes all that a container needs, and the container.
+// create prepares everything a container needs and creates it.
 func (t *task) create(ctx context.Context, c *acs.Container) (id string, err error) {
 	digest, err := t.pull(ctx, c)
 	if err != nil {
@@ -102,7 +102,7 @@ func (t *task) create(ctx context.Context, c *acs.Container) (id string, err err
 	if err != nil {
 		return "", fmt.Errorf("ResourceInitializationError: failed to initialize logging driver: %w", err)
 	}
-	t.update(func(r *Record) { // first: its ports must be the same if it is created again
+	t.update(func(r *Record) { // before creating it: a second attempt must use the same ports
 		rc := r.Containers[c.Name]
 		rc.Status, rc.Digest, rc.Ports, rc.Reason, rc.CreatedAt = Created, digest, ports, note, time.Now().UTC()
 	})
@@ -113,11 +113,11 @@ func (t *task) create(ctx context.Context, c *acs.Container) (id string, err err
 	return spec.ID, nil
 }
 
-// pull makes the image present. The task's pull times span those of all its containers.
+// pull pulls the image. A task's pull times span those of all its containers.
 func (t *task) pull(ctx context.Context, c *acs.Container) (digest string, err error) {
 	t.mu.Lock()
 	if t.rec.PullStartedAt.IsZero() {
-		t.rec.PullStartedAt = time.Now().UTC() // saved with what comes next
+		t.rec.PullStartedAt = time.Now().UTC() // the next update saves it
 	}
 	t.mu.Unlock()
 	digest, err = t.engine.opts.Runtime.Pull(ctx, c.Image, nil)
@@ -127,18 +127,18 @@ func (t *task) pull(ctx context.Context, c *acs.Container) (digest string, err e
 	return digest, err
 }
 
-// timedOut is a step that took too long.
+// timedOut is the error of a step that took too long.
 type timedOut struct {
 	step  string
 	after time.Duration
 }
 
-// Error is error's.
+// Error implements error.
 func (e *timedOut) Error() string {
 	return fmt.Sprintf("Could not transition to %s; timed out after waiting %v", e.step, e.after)
 }
 
-// within does a step, for so long at most.
+// within runs a step with a time limit.
 func within(ctx context.Context, limit time.Duration, step string, do func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -149,7 +149,7 @@ func within(ctx context.Context, limit time.Duration, step string, do func(conte
 	return err
 }
 
-// failure puts ECS's name before an error.
+// failure prefixes an error with ECS's name for it.
 func failure(name string, err error) error {
 	var late *timedOut
 	if errors.As(err, &late) {
@@ -158,13 +158,13 @@ func failure(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// giveUp notes that a container will not start, and takes back what it has. Where it should have started
-// and is essential, that is why the task fails.
+// giveUp notes that a container won't start, and removes what there is of it. If it should have started and is essential, that's why the
+// task fails.
 func (t *task) giveUp(ctx context.Context, c *acs.Container, reason string) {
 	t.leave(c.Name)
 	_, id := t.container(c.Name)
-	// Something may be there: this agent, or one before it, may have got so far, or a start come late.
-	// Until that is gone, nobody else gets what the task holds.
+	// This agent or an earlier one may have created it, or a slow start may still succeed. Until it's gone, nobody else may have
+	// what the task holds.
 	for {
 		err := t.engine.remove(ctx, runtime.Container{ID: id, Status: runtime.Running})
 		if err == nil {
@@ -172,7 +172,7 @@ func (t *task) giveUp(ctx context.Context, c *acs.Container, reason string) {
 		}
 		t.engine.opts.Log.Warn("cannot remove a container that did not start; trying again", "container", id, "error", err)
 		if !pause(ctx, time.Second) {
-			return // the next agent goes on
+			return // the next agent continues
 		}
 	}
 	t.update(func(r *Record) {
@@ -184,10 +184,10 @@ func (t *task) giveUp(ctx context.Context, c *acs.Container, reason string) {
 	})
 }
 
-// watch follows a running container to its end: its health, its output, its stop, its exit.
+// watch follows a running container to its end: its health, output, stop and exit.
 func (t *task) watch(ctx context.Context, c *acs.Container) {
 	rc, id := t.container(c.Name)
-	if err := t.attendContainer(ctx, c, id); err != nil { // it may have ended by now
+	if err := t.attendContainer(ctx, c, id); err != nil { // it may have ended already
 		t.engine.opts.Log.Warn("a running container cannot be served", "container", id, "error", err)
 	}
 	defer t.leave(c.Name)
@@ -196,8 +196,8 @@ func (t *task) watch(ctx context.Context, c *acs.Container) {
 	var helpers sync.WaitGroup
 	helpers.Go(func() { t.checkHealth(watching, c, id) })
 	helpers.Go(func() { t.bringDown(watching, c, id) })
-	if limit := startTimeout(c); limit > 0 { // others may give up on it then
-		late := time.AfterFunc(limit-time.Since(rc.StartedAt), t.look)
+	if limit := startTimeout(c); limit > 0 { // then containers that depend on it may give up
+		late := time.AfterFunc(limit-time.Since(rc.StartedAt), t.wake)
 		defer late.Stop()
 	}
 	exit, err := t.wait(ctx, id)
@@ -209,8 +209,7 @@ func (t *task) watch(ctx context.Context, c *acs.Container) {
 	t.shipping.Go(func() { t.removeOld(ctx, id, shipped) })
 }
 
-// wait waits for a container's exit. A runtime that cannot tell is asked again, unless it says that
-// there is no such container.
+// wait waits for a container's exit. It retries a runtime that fails to answer, unless that says the container doesn't exist.
 func (t *task) wait(ctx context.Context, id string) (runtime.Exit, error) {
 	for {
 		exit, err := t.engine.opts.Runtime.Wait(ctx, id)
@@ -226,7 +225,7 @@ func (t *task) wait(ctx context.Context, id string) (runtime.Exit, error) {
 	}
 }
 
-// pause waits; it says whether ctx still goes on.
+// pause waits, and reports whether ctx is still alive.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -238,7 +237,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ended notes a container's end, or that it is to start again where its policy says so.
+// ended notes a container's end, or that its policy restarts it.
 func (t *task) ended(c *acs.Container, exit runtime.Exit) (restart bool) {
 	t.update(func(r *Record) {
 		rc := r.Containers[c.Name]
@@ -260,8 +259,8 @@ func (t *task) ended(c *acs.Container, exit runtime.Exit) (restart bool) {
 	return restart
 }
 
-// restarts says whether a container's restart policy starts it again: it has run for the policy's
-// period, five minutes where it names none, and its exit code is not one that the policy ignores.
+// restarts reports whether a container's restart policy starts it again: it has run for the policy's period (five minutes by default),
+// and the policy doesn't ignore its exit code.
 func restarts(r *Record, c *acs.Container, exit runtime.Exit) bool {
 	p := c.RestartPolicy
 	if p == nil || !p.Enabled || r.Halting() || slices.Contains(p.IgnoredExitCodes, int64(exit.Code)) {
@@ -274,12 +273,12 @@ func restarts(r *Record, c *acs.Container, exit runtime.Exit) bool {
 	return exit.FinishedAt.Sub(r.Containers[c.Name].StartedAt) >= period
 }
 
-// removeOld removes a container that was restarted, once its output is shipped.
+// removeOld removes the container that a restart replaced, once its output is shipped.
 func (t *task) removeOld(ctx context.Context, id string, shipped <-chan struct{}) {
 	select {
 	case <-shipped:
 	case <-ctx.Done():
-		return // the next agent finds an orphan
+		return // the next agent removes it as an orphan
 	}
 	if err := t.engine.opts.Runtime.Remove(ctx, id); err != nil {
 		t.engine.opts.Log.Warn("cannot remove a container", "container", id, "error", err)
@@ -287,10 +286,9 @@ func (t *task) removeOld(ctx context.Context, id string, shipped <-chan struct{}
 	t.engine.removeCursor(id)
 }
 
-// bringDown stops a container once the task is halting and nothing that runs depends on it. watch
-// notes its end, which ends ctx.
+// bringDown stops a container once the task is halting and no running container depends on it. watch notices the end and ends ctx.
 func (t *task) bringDown(ctx context.Context, c *acs.Container, id string) {
-	if t.await(ctx, func() bool { return t.rec.Halting() && !t.needed(c.Name) }) != nil {
+	if t.await(ctx, func() bool { return t.rec.Halting() && !t.isNeeded(c.Name) }) != nil {
 		return
 	}
 	grace := defaultStopTimeout

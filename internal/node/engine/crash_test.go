@@ -134,7 +134,7 @@ func (w *world) running(arn string) (ids []string) {
 	return ids
 }
 
-// gpusInUse says whether a task that has GPUs runs, be it in a container without them.
+// gpusInUse reports whether a task that has GPUs runs, be it in a container without them.
 func (w *world) gpusInUse(tasks []acs.Task) bool {
 	return slices.ContainsFunc(tasks, func(t acs.Task) bool { return len(t.Associations) > 0 && len(w.running(t.Arn)) > 0 })
 }

@@ -1,6 +1,6 @@
-// Package engine runs tasks on a node: it takes them durably, starts their containers in order through
-// a runtime, watches them, stops them, and reports what happened, also when the agent was killed in
-// between. It speaks to the control plane through the two small interfaces Reporter and Shipper only.
+// Package engine runs tasks on a node: it accepts them durably, starts their containers in order through a runtime, watches and stops
+// them, and reports what happened, even if the agent was killed in between. It reaches the control plane only through the small
+// interfaces Reporter and Shipper. The node agent calls it.
 package engine
 
 import (
@@ -21,29 +21,29 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// Options are what an engine needs.
+// Options configure an engine.
 type Options struct {
-	Dir      string // where it keeps its records
-	Owner    string // the container instance's ARN: whose containers are ours
+	Dir      string // holds the records
+	Owner    string // the container instance's ARN, which marks our containers
 	Runtime  runtime.Runtime
 	Reporter Reporter
 	Shipper  Shipper
-	// Environment is what a container gets besides its own: endpoints, region, credentials, and its
-	// metadata, which it asks for by its token.
+	// Environment returns what a container gets besides its own variables: endpoints, region, credentials, and the metadata
+	// address for its token.
 	Environment func(task *acs.Task, token string) map[string]string
-	// CPU units, memory and GPUs are what the node registered; no CPU or memory is no bound, and nil
-	// GPUs are not checked. SimulatedGPUs says that they name no hardware.
-	CPU, MemoryMiB int64
-	GPUs           []string
-	SimulatedGPUs  bool
-	// Networks makes networks for tasks of mode awsvpc; nil has none. Connected hears of each.
+	// CPU (in units), MemoryMiB and GPUs are what the node registered. Zero CPU or memory means no limit, and nil GPUs aren't
+	// checked. SimulatedGPUs says that they name no hardware.
+	CPU           int64
+	MemoryMiB     int64
+	GPUs          []string
+	SimulatedGPUs bool
+	// Networks makes networks for awsvpc tasks; nil if the node has none. Connected is called for each.
 	Networks  Networks
 	Connected func(taskArn string, n Network)
-	// Attend serves in a network namespace what a task's containers find there, until stop is called or
-	// the agent ends; nil serves nothing.
+	// Attend serves a task's containers inside a network namespace, until stop is called or the agent ends; nil serves nothing.
 	Attend func(netns string, task *acs.Task) (stop func(), err error)
-	// Keep is how long a stopped task is remembered, so that it never runs again, and its containers
-	// are kept to be looked at; 0 is three hours.
+	// Keep is how long the engine remembers a stopped task, so that it never runs again, and keeps its containers for inspection.
+	// 0 means three hours.
 	Keep time.Duration
 	Log  *slog.Logger
 }
@@ -52,16 +52,16 @@ type Options struct {
 type Engine struct {
 	opts   Options
 	ledger *ledger
-	write  func(path string, r *Record) error // Record.write but in tests
+	write  func(path string, r *Record) error // Record.write, except in tests
 
 	mu      sync.Mutex
 	tasks   map[string]*task // by ARN
-	tokens  map[string]*task // by their containers'
-	ctx     context.Context  // of Run; nil before and after
+	tokens  map[string]*task // by their containers' tokens
+	ctx     context.Context  // Run's; nil before and after
 	running sync.WaitGroup
 }
 
-// Open reads the records of the tasks that the node had. Run goes on with them.
+// Open reads the records of the node's tasks. Run continues them.
 func Open(opts Options) (*Engine, error) {
 	if opts.Keep == 0 {
 		opts.Keep = 3 * time.Hour
@@ -79,9 +79,9 @@ func Open(opts Options) (*Engine, error) {
 	return e, e.readRecords()
 }
 
-// readRecords reads what the agent before this one knew.
+// readRecords reads what the last agent wrote.
 func (e *Engine) readRecords() error {
-	if err := file.Clean(e.opts.Dir); err != nil { // it may have died while it wrote
+	if err := file.Clean(e.opts.Dir); err != nil { // it may have died while writing
 		return err
 	}
 	paths, err := file.Glob(e.opts.Dir, "*.json")
@@ -93,20 +93,20 @@ func (e *Engine) readRecords() error {
 		if err != nil {
 			return fmt.Errorf("engine: %s: %w", path, err)
 		}
-		e.know(newTask(e, rec))
+		e.add(newTask(e, rec))
 	}
 	return nil
 }
 
-// know adds a task. The caller holds mu, or is the engine's only user.
-func (e *Engine) know(t *task) {
+// add adds a task. The caller holds mu, or is the engine's only user.
+func (e *Engine) add(t *task) {
 	e.tasks[t.arn()] = t
 	for _, c := range t.rec.Containers {
 		e.tokens[c.Token] = t
 	}
 }
 
-// Run runs the tasks until ctx ends. Containers go on then: the next agent adopts them.
+// Run runs the tasks until ctx ends. Their containers keep running, and the next agent adopts them.
 func (e *Engine) Run(ctx context.Context) error {
 	found, err := e.find(ctx)
 	if err != nil {
@@ -116,13 +116,13 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.removeOrphans(ctx, found)
 	e.sweep(ctx)
 	e.mu.Lock()
-	e.ctx = nil // what comes now is the next agent's to run
+	e.ctx = nil // tasks from now on are the next agent's
 	e.mu.Unlock()
 	e.running.Wait()
 	return ctx.Err()
 }
 
-// find lists the node's containers, for which the runtime may have to come up first.
+// find lists the node's containers, once the runtime is up.
 func (e *Engine) find(ctx context.Context) (map[string]runtime.Container, error) {
 	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
 		list, err := e.opts.Runtime.List(ctx, e.opts.Owner)
@@ -141,8 +141,8 @@ func (e *Engine) find(ctx context.Context) (map[string]runtime.Container, error)
 	}
 }
 
-// adopt goes on with the tasks that there are. Those that run already hold what they have before any
-// other task gets something; the others queue in the order in which they came.
+// adopt continues the node's tasks. Tasks that run already get what they hold before any other; the rest queue in the order in which they
+// came.
 func (e *Engine) adopt(ctx context.Context, found map[string]runtime.Container) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -158,15 +158,14 @@ func (e *Engine) adopt(ctx context.Context, found map[string]runtime.Container) 
 	}
 }
 
-// inOrder lists the tasks as they came. The caller holds mu.
+// inOrder lists the tasks in the order in which they came. The caller holds mu.
 func (e *Engine) inOrder() []*task {
 	return slices.SortedFunc(maps.Values(e.tasks), func(a, b *task) int {
 		return cmp.Or(a.rec.TakenAt.Compare(b.rec.TakenAt), cmp.Compare(a.arn(), b.arn()))
 	})
 }
 
-// start lets a task run, and has it queue for what it needs: in the order of the calls. The caller
-// holds mu.
+// start starts a task, and queues it for what it needs in the order of the calls. The caller holds mu.
 func (e *Engine) start(t *task) {
 	ctx := e.ctx
 	if ctx == nil {
@@ -178,8 +177,8 @@ func (e *Engine) start(t *task) {
 	e.running.Go(func() { t.run(ctx) })
 }
 
-// removeOrphans ends containers that no record names: an agent of ours made them and lost its records,
-// or was killed before it had removed them.
+// removeOrphans removes containers that no record names. An agent of ours made them and lost its records, or was killed before removing
+// them.
 func (e *Engine) removeOrphans(ctx context.Context, found map[string]runtime.Container) {
 	for _, t := range e.all() {
 		for i := range t.rec.Task.Containers {
@@ -205,14 +204,14 @@ func (e *Engine) remove(ctx context.Context, c runtime.Container) error {
 	return e.opts.Runtime.Remove(ctx, c.ID)
 }
 
-// sweepEvery is how often stopped tasks are looked at to be forgotten.
+// sweepEvery is how often sweep looks for tasks to forget.
 const sweepEvery = time.Minute
 
 // sweep forgets tasks that stopped long ago, until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
 	for pause(ctx, min(sweepEvery, e.opts.Keep)) {
 		for _, t := range e.all() {
-			if t.forgettable(e.opts.Keep) {
+			if t.isForgettable(e.opts.Keep) {
 				t.cleanUp(ctx)
 				e.forget(t)
 			}
@@ -220,7 +219,7 @@ func (e *Engine) sweep(ctx context.Context) {
 	}
 }
 
-// forget removes the last trace of a task.
+// forget removes all traces of a task.
 func (e *Engine) forget(t *task) {
 	if err := os.Remove(t.path()); err != nil {
 		e.opts.Log.Error("cannot forget a task", "task", t.arn(), "error", err)
@@ -234,7 +233,7 @@ func (e *Engine) forget(t *task) {
 	}
 }
 
-// all lists the tasks, so that they can be looked at without holding mu.
+// all lists the tasks, for use without holding mu.
 func (e *Engine) all() []*task {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -247,17 +246,17 @@ func (e *Engine) task(arn string) *task {
 	return e.tasks[arn]
 }
 
-// Invalid is the error of Take for a task that can never run.
+// Invalid is what Take returns for a task that can never run.
 type Invalid struct{ Err error }
 
-// Error is error's.
+// Error implements error.
 func (i *Invalid) Error() string { return i.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (i *Invalid) Unwrap() error { return i.Err }
 
-// Take takes a task, or the wish that one stops. When it returns nil, the task is on disk: it may be
-// acknowledged. A task that is known is not taken again.
+// Take accepts a task, or a request to stop one. When it returns nil the task is on disk and may be acknowledged. Known tasks aren't
+// taken again.
 func (e *Engine) Take(in acs.Task) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -270,22 +269,22 @@ func (e *Engine) Take(in acs.Task) error {
 	if err := check(&in); err != nil {
 		return &Invalid{err}
 	}
-	// A task that is to stop and was never here is recorded all the same: it is reported STOPPED.
+	// A task that is to stop but was never here gets a record too, so that it is reported STOPPED.
 	rec := &Record{Task: in, TakenAt: time.Now().UTC(), Stop: in.DesiredStatus == "STOPPED", Containers: map[string]*Container{}}
 	for _, c := range in.Containers {
 		rec.Containers[c.Name] = &Container{Token: rand.Text()}
 	}
-	rec.Failure = e.strange(&in)
+	rec.Failure = e.unknownGPU(&in)
 	t := newTask(e, rec)
 	if err := t.save(); err != nil {
 		return err
 	}
-	e.know(t)
+	e.add(t)
 	e.start(t)
 	return nil
 }
 
-// check refuses a task that makes no sense.
+// check refuses a malformed task.
 func check(t *acs.Task) error {
 	if t.Arn == "" || len(t.Containers) == 0 {
 		return errors.New("a task needs an ARN and containers")
@@ -300,8 +299,8 @@ func check(t *acs.Task) error {
 	return checkOrder(t)
 }
 
-// strange says which of the task's GPUs the node does not have, if any.
-func (e *Engine) strange(t *acs.Task) string {
+// unknownGPU returns a GPU of the task that the node doesn't have, or "".
+func (e *Engine) unknownGPU(t *acs.Task) string {
 	for _, id := range gpusOf(t) {
 		if e.opts.GPUs != nil && !slices.Contains(e.opts.GPUs, id) {
 			return "ResourceInitializationError: this node has no GPU " + id
@@ -318,8 +317,7 @@ func (e *Engine) Stop(arn string) error {
 	return nil
 }
 
-// Refresh gives a task new credentials. They are on disk when it returns nil. A task that is not here,
-// or has no such role, needs none.
+// Refresh gives a task new credentials, which are on disk when it returns nil. It ignores tasks that aren't here or lack such a role.
 func (e *Engine) Refresh(arn, roleType string, c *acs.IAMRoleCredentials) error {
 	t := e.task(arn)
 	if t == nil {
@@ -335,7 +333,7 @@ func (e *Engine) Refresh(arn, roleType string, c *acs.IAMRoleCredentials) error 
 	return t.save()
 }
 
-// Remind has a task's end reported again, where it has ended: the control plane takes it for running.
+// Remind reports a task's end once more if it has ended, since the control plane thinks that it runs.
 func (e *Engine) Remind(arn string) {
 	t := e.task(arn)
 	if t == nil || !t.reported() {
@@ -347,11 +345,11 @@ func (e *Engine) Remind(arn string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if ctx := e.ctx; ctx != nil {
-		e.running.Go(func() { t.tell(ctx, r) })
+		e.running.Go(func() { t.submit(ctx, r) })
 	}
 }
 
-// Drain stops every task, and returns when each is stopped and reported, or ctx ends.
+// Drain stops every task. It returns when all are stopped and reported, or when ctx ends.
 func (e *Engine) Drain(ctx context.Context) error {
 	tasks := e.all()
 	for _, t := range tasks {

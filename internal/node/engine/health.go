@@ -8,17 +8,17 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// Health is a container's, as ECS says it. A container without a check has none.
+// Health is a container's health, in ECS's words. A container without a check has none.
 type Health string
 
-// The states of health.
+// The values of Health.
 const (
 	Unknown   Health = "UNKNOWN"
 	Healthy   Health = "HEALTHY"
 	Unhealthy Health = "UNHEALTHY"
 )
 
-// healthCheck is a container's check with Docker's defaults, or nil.
+// healthCheck returns a container's check with Docker's defaults filled in, or nil.
 func healthCheck(c *acs.Container) *acs.Healthcheck {
 	h := containerConfig(c).Healthcheck
 	if h == nil || len(h.Test) < 2 || h.Test[0] == "NONE" {
@@ -37,9 +37,8 @@ func healthCheck(c *acs.Container) *acs.Healthcheck {
 	return &check
 }
 
-// checkHealth runs the check again and again until ctx ends. As Docker has it, failures within the
-// start period do not count, one success ends that period, and it takes retries failures in a row to
-// be unhealthy.
+// checkHealth repeats the check until ctx ends. The rules are Docker's: failures within the start period don't count, one success
+// ends that period, and a container is unhealthy after retries failures in a row.
 func (t *task) checkHealth(ctx context.Context, c *acs.Container, id string) {
 	check := healthCheck(c)
 	if check == nil {
@@ -73,7 +72,7 @@ func (t *task) checkHealth(ctx context.Context, c *acs.Container, id string) {
 func (t *task) probe(ctx context.Context, id string, check *acs.Healthcheck) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(check.Timeout))
 	defer cancel()
-	command := check.Test // a check without CMD is taken as one
+	command := check.Test // a test without CMD is run as a command
 	switch check.Test[0] {
 	case "CMD":
 		command = check.Test[1:]

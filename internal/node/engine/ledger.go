@@ -11,9 +11,8 @@ import (
 	"github.com/pintle/pintle/internal/node/network"
 )
 
-// ledger is the node's own books. Whatever the control plane says, a GPU or a port is never in two
-// tasks at once, and no more CPU and memory are given out than there are. As with Amazon's agent, a
-// task that does not fit waits, and those that came after it wait behind it.
+// ledger is the node's own bookkeeping. Whatever the control plane says, a GPU or a port is never in two tasks at once, and no more
+// CPU and memory are given out than there are. As with Amazon's agent, a task that doesn't fit waits, and later ones wait behind it.
 type ledger struct {
 	mu         sync.Mutex
 	capacity   need
@@ -24,11 +23,12 @@ type ledger struct {
 	queue      []*waiter
 }
 
-// need is what a task takes of the node. No capacity of CPU or memory means no bound.
+// need is what a task takes of the node. A node without a CPU or memory capacity doesn't limit it.
 type need struct {
-	cpu, memoryMiB int64
-	gpus           []string
-	ports          []hostPort
+	cpu       int64
+	memoryMiB int64
+	gpus      []string
+	ports     []hostPort
 }
 
 type hostPort struct {
@@ -36,7 +36,7 @@ type hostPort struct {
 	number int64
 }
 
-// waiter is a task that asked; granted is closed when it has what it needs.
+// waiter is a task in the queue; granted is closed when it gets what it needs.
 type waiter struct {
 	task    string
 	need    need
@@ -50,8 +50,7 @@ func newLedger(cpu, memoryMiB int64) *ledger {
 	}
 }
 
-// ask joins the queue. The channel is closed when the task holds what it needs; release leaves the
-// queue too.
+// ask joins the queue. The channel is closed once the task holds what it needs. release also leaves the queue.
 func (l *ledger) ask(task string, n need) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +64,7 @@ func (l *ledger) ask(task string, n need) <-chan struct{} {
 	return w.granted
 }
 
-// hold takes what a task has already, from before the agent started, whether it fits or not.
+// hold records what a task has had since before the agent started, whether it fits or not.
 func (l *ledger) hold(task string, n need) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +89,7 @@ func (l *ledger) release(task string) {
 	l.grant()
 }
 
-// grant serves the queue from its head for as long as the head fits. The caller holds mu.
+// grant serves the queue from its head as long as the head fits. The caller holds mu.
 func (l *ledger) grant() {
 	for len(l.queue) > 0 && l.fits(l.queue[0].need) {
 		w := l.queue[0]
@@ -123,7 +122,7 @@ func (l *ledger) fits(n need) bool {
 		!slices.ContainsFunc(n.ports, func(p hostPort) bool { return l.takenPorts[p] })
 }
 
-// The dynamic host ports, as on AWS.
+// The range of dynamic host ports, as on AWS.
 const (
 	firstDynamicPort = 49153
 	lastDynamicPort  = 65535
@@ -136,10 +135,10 @@ func (l *ledger) pick(task string, udp bool) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const n = lastDynamicPort - firstDynamicPort + 1
-	start := rand.IntN(n) // nodes that share a machine must not all try the same one first
+	start := rand.IntN(n) // so that nodes sharing a machine don't all try the same port first
 	for i := range n {
 		p := hostPort{udp, int64(firstDynamicPort + (start+i)%n)}
-		if l.takenPorts[p] || !free(p) {
+		if l.takenPorts[p] || !isFree(p) {
 			continue
 		}
 		held := l.holders[task]
@@ -151,8 +150,8 @@ func (l *ledger) pick(task string, udp bool) (int64, error) {
 	return 0, errNoPort
 }
 
-// free asks the machine whether a port is in use.
-func free(p hostPort) bool {
+// isFree reports whether nobody on the machine uses a port.
+func isFree(p hostPort) bool {
 	protocol := "tcp"
 	if p.udp {
 		protocol = "udp"
@@ -160,8 +159,8 @@ func free(p hostPort) bool {
 	return network.Port{HostPort: uint16(p.number), Protocol: protocol}.Free()
 }
 
-// needOf is what a task takes: its own CPU and memory where it has them, else its containers' together,
-// as the control plane reckons; its GPUs; the ports that it names, and those that it was given before.
+// needOf returns what a task takes: its own CPU and memory, or else the sum of its containers', as the control plane counts; its GPUs;
+// the ports it names and the dynamic ones it already has.
 func needOf(r *Record) need {
 	var n need
 	ports := map[hostPort]bool{}
@@ -198,7 +197,7 @@ func reservedMemoryMiB(c *acs.Container) int64 {
 	return c.Memory
 }
 
-// gpusOf lists the GPUs that are pinned to a task.
+// gpusOf lists the GPUs pinned to a task.
 func gpusOf(t *acs.Task) []string {
 	var out []string
 	for _, a := range t.Associations {

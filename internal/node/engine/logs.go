@@ -11,13 +11,12 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// Shipper takes the output of containers whose log driver it serves.
+// Shipper sends the output of containers to where their log driver says.
 type Shipper interface {
-	// Prepare makes sure that the container's output can be taken; an error keeps it from starting. A
-	// note is what users should know all the same.
+	// Prepare checks that the container's output can be sent; an error keeps the container from starting. note is something that
+	// users should know even so.
 	Prepare(ctx context.Context, c *LogSource) (note string, err error)
-	// Ship takes the output to its end, from the cursor on; it calls saved with each cursor behind
-	// which nothing needs to be sent again.
+	// Ship sends the output from the cursor to its end. It calls saved with each cursor before which nothing needs to be sent again.
 	Ship(ctx context.Context, c *LogSource, cursor string, saved func(cursor string)) error
 }
 
@@ -31,7 +30,7 @@ type LogSource struct {
 	Runtime   runtime.Runtime
 }
 
-// logSource is where a container's output goes, or nil where it stays here.
+// logSource describes a container's output, or returns nil if the output stays on the node.
 func (t *task) logSource(c *acs.Container) *LogSource {
 	config := hostConfig(c).LogConfig
 	if t.engine.opts.Shipper == nil || config == nil || config.Type != "awslogs" {
@@ -44,7 +43,7 @@ func (t *task) logSource(c *acs.Container) *LogSource {
 	}
 }
 
-// prepareLogs makes sure that the container's output has somewhere to go.
+// prepareLogs checks that the container's output has somewhere to go.
 func (t *task) prepareLogs(ctx context.Context, c *acs.Container) (note string, err error) {
 	source := t.logSource(c)
 	if source == nil {
@@ -53,8 +52,7 @@ func (t *task) prepareLogs(ctx context.Context, c *acs.Container) (note string, 
 	return t.engine.opts.Shipper.Prepare(ctx, source)
 }
 
-// startShipping sends a container's output where it goes, from where it was left. The channel is closed
-// when that is done.
+// startShipping ships a container's output from the saved cursor. The channel is closed when that is done.
 func (t *task) startShipping(ctx context.Context, c *acs.Container) <-chan struct{} {
 	done := make(chan struct{})
 	source := t.logSource(c)
@@ -69,7 +67,7 @@ func (t *task) startShipping(ctx context.Context, c *acs.Container) <-chan struc
 	return done
 }
 
-// shipRest sends what containers that have ended left behind when the agent before this one ended.
+// shipRest ships what was left when the last agent ended of the output of containers that have ended.
 func (t *task) shipRest(ctx context.Context) {
 	for i := range t.rec.Task.Containers {
 		c := &t.rec.Task.Containers[i]
@@ -97,19 +95,19 @@ func (t *task) ship(ctx context.Context, source *LogSource) {
 	})
 }
 
-// whileKept ends when ctx does, or when the stopped task is to be forgotten.
+// whileKept returns a context that ends with ctx, or when the stopped task may be forgotten.
 func (t *task) whileKept(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
-		if t.await(ctx, func() bool { return t.over }) == nil && pause(ctx, t.engine.opts.Keep) {
+		if t.await(ctx, func() bool { return t.finished }) == nil && pause(ctx, t.engine.opts.Keep) {
 			cancel()
 		}
 	}()
 	return ctx, cancel
 }
 
-// A cursor lies in a file of its own, so that shipping a line does not write a record. It need not be
-// durable: after a power failure more lines come twice, none is lost.
+// Each cursor has its own file, so that shipping a line doesn't write a record. It needn't be durable: after a power failure more lines
+// come twice, and none is lost.
 
 func (e *Engine) cursorPath(id string) string { return filepath.Join(e.opts.Dir, id+".cursor") }
 

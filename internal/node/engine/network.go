@@ -12,8 +12,8 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// Networks makes network namespaces for tasks of mode awsvpc, each with an address of its own. Making
-// one that exists gives it again; deleting one that does not is no error.
+// Networks makes network namespaces for awsvpc tasks, each with its own address. Making one that exists returns it; deleting one that
+// doesn't exist is no error.
 type Networks interface {
 	Create(ctx context.Context, taskID string) (netns, ip, mac string, err error)
 	Delete(ctx context.Context, taskID string) error
@@ -21,21 +21,22 @@ type Networks interface {
 
 var errNoNetworks = errors.New("this node cannot give tasks a network of their own (awsvpc)")
 
-// process says that containers are plain processes, which share the node's network whatever the mode.
-func (e *Engine) process() bool { return e.opts.Runtime.Name() == "process" }
+// runsProcesses reports whether containers are plain processes, which share the node's network in every mode.
+func (e *Engine) runsProcesses() bool { return e.opts.Runtime.Name() == "process" }
 
-func (t *task) ownNetwork() bool { return t.rec.Task.NetworkMode == "awsvpc" && !t.engine.process() }
+func (t *task) hasOwnNetwork() bool {
+	return t.rec.Task.NetworkMode == "awsvpc" && !t.engine.runsProcesses()
+}
 
-// connect makes the task's own network, where its mode says so, and serves it. Without it the task
-// cannot run.
+// connect makes and serves the task's own network, if its mode asks for one. Without it the task can't run.
 func (t *task) connect(ctx context.Context) error {
 	t.mu.Lock()
-	none, running := !t.ownNetwork() || t.rec.Halting(), t.rec.running()
+	none, running := !t.hasOwnNetwork() || t.rec.Halting(), t.rec.running()
 	t.mu.Unlock()
 	if none {
 		return nil
 	}
-	n, err := t.makeNetwork(ctx) // also one that was made before: it may have ended with the machine
+	n, err := t.makeNetwork(ctx) // an old one too: a reboot may have removed it
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -61,7 +62,7 @@ func (t *task) makeNetwork(ctx context.Context) (*Network, error) {
 	if n.NetNS, n.IP, n.MAC, err = t.engine.opts.Networks.Create(ctx, t.id()); err != nil {
 		return nil, err
 	}
-	if old := t.rec.Network; old == nil || *old != *n { // only this goroutine changes it
+	if old := t.rec.Network; old == nil || *old != *n { // no lock needed: only this goroutine changes it
 		t.update(func(r *Record) { r.Network = n })
 	}
 	if t.engine.opts.Connected != nil {
@@ -72,7 +73,7 @@ func (t *task) makeNetwork(ctx context.Context) (*Network, error) {
 
 // disconnect deletes the task's own network.
 func (t *task) disconnect(ctx context.Context) error {
-	if !t.ownNetwork() || t.engine.opts.Networks == nil {
+	if !t.hasOwnNetwork() || t.engine.opts.Networks == nil {
 		return nil
 	}
 	for {
@@ -87,15 +88,15 @@ func (t *task) disconnect(ctx context.Context) error {
 	}
 }
 
-// network is the network that a container sees, and the ports that it gets on the node.
+// network returns the network that a container sees, and its ports on the node.
 func (t *task) network(c *acs.Container) (runtime.Network, []Port, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := runtime.Network{Mode: t.rec.Task.NetworkMode}
 	switch {
-	case t.engine.process():
+	case t.engine.runsProcesses():
 		n.Mode = "host"
-	case t.ownNetwork():
+	case t.hasOwnNetwork():
 		n.Mode, n.NetNS, n.IP = "netns", t.rec.Network.NetNS, t.rec.Network.IP
 	}
 	if n.Mode != "bridge" {
@@ -111,7 +112,7 @@ func (t *task) network(c *acs.Container) (runtime.Network, []Port, error) {
 	return n, ports, err
 }
 
-// link names a linked container as the runtime does: id:alias. The caller holds mu.
+// link names a linked container in the runtime's form, id:alias. The caller holds mu.
 func (t *task) link(l string) string {
 	name, alias, ok := cutLink(l)
 	if !ok {
@@ -120,7 +121,7 @@ func (t *task) link(l string) string {
 	return t.containerID(name) + ":" + alias
 }
 
-// samePorts are the ports of a container that listens on its network itself.
+// samePorts returns the ports of a container that listens on its network directly.
 func samePorts(c *acs.Container) []Port {
 	var out []Port
 	for _, p := range portMappings(c) {
@@ -129,8 +130,7 @@ func samePorts(c *acs.Container) []Port {
 	return out
 }
 
-// hostPorts are the node's ports behind a container's: the ones that it asks for, else dynamic ones,
-// which it keeps. The caller holds mu.
+// hostPorts returns the node's ports for a container: the ones it asks for, or else dynamic ones, which it keeps. The caller holds mu.
 func (t *task) hostPorts(c *acs.Container) ([]Port, error) {
 	given := t.rec.Containers[c.Name].Ports
 	var out []Port
@@ -158,7 +158,7 @@ func hostPortOf(given []Port, p Port) int64 {
 	return given[i].Host
 }
 
-// portMappings are a container's, with each range (first-last) as one mapping for each of its ports.
+// portMappings returns a container's mappings, with each range (first-last) split into one mapping a port.
 func portMappings(c *acs.Container) []acs.PortMapping {
 	var out []acs.PortMapping
 	for _, p := range c.PortMappings {

@@ -9,10 +9,10 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 )
 
-// The order in which containers start, and in reverse stop: dependsOn, and what links, volumesFrom and
-// shared namespaces imply. API_ContainerDependency says what the conditions mean.
+// The order in which containers start; they stop in reverse. It comes from dependsOn, and from what links, volumesFrom and shared
+// namespaces imply. API_ContainerDependency says what the conditions mean.
 
-// dependencies is what a container of the task waits for.
+// dependencies lists what a container of the task waits for.
 func dependencies(t *acs.Task, c *acs.Container) []acs.ContainerDependency {
 	out := slices.Clone(c.DependsOn)
 	started := func(name string) {
@@ -26,16 +26,15 @@ func dependencies(t *acs.Task, c *acs.Container) []acs.ContainerDependency {
 		started(v.SourceContainer)
 	}
 	if first := t.Containers[0].Name; c.Name != first && (t.PidMode == "task" || t.IpcMode == "task") {
-		started(first) // its namespaces are the others' too
+		started(first) // the others share its namespaces
 	}
 	return out
 }
 
-// cutLink reads name:alias, or name.
+// cutLink splits name:alias; the alias may be missing.
 func cutLink(l string) (name, alias string, ok bool) { return strings.Cut(l, ":") }
 
-// checkOrder refuses dependencies that can never be met: on a container that the task lacks, or in a
-// circle.
+// checkOrder refuses dependencies that can never be met: on a container that the task lacks, or in a circle.
 func checkOrder(t *acs.Task) error {
 	waits := map[string][]acs.ContainerDependency{}
 	for i := range t.Containers {
@@ -71,7 +70,7 @@ func checkOrder(t *acs.Task) error {
 	return nil
 }
 
-// ready says whether a container may start, or why it never will. The caller holds mu.
+// ready reports whether a container may start, or why it never will. The caller holds mu.
 func (t *task) ready(c *acs.Container) (ready bool, never string) {
 	ready = true
 	for _, d := range dependencies(&t.rec.Task, c) {
@@ -84,11 +83,11 @@ func (t *task) ready(c *acs.Container) (ready bool, never string) {
 	return ready, ""
 }
 
-// met says whether a dependency is met, or can never be. The caller holds mu.
+// met reports whether a dependency is met, and whether it never will be. The caller holds mu.
 func (t *task) met(d acs.ContainerDependency) (met, never bool) {
 	other := t.rec.Containers[d.ContainerName]
 	ended := other.Status == Stopped
-	late := t.late(d.ContainerName)
+	late := t.isLate(d.ContainerName)
 	switch d.Condition {
 	case "COMPLETE":
 		return ended && other.Ran, ended && !other.Ran || !ended && late
@@ -101,18 +100,17 @@ func (t *task) met(d acs.ContainerDependency) (met, never bool) {
 	return other.Ran, ended && !other.Ran
 }
 
-// late says whether a container has run for longer than its startTimeout, which is how long others
-// wait for it to come to the state that they need.
-func (t *task) late(name string) bool {
+// isLate reports whether a container has run for longer than its startTimeout. That's how long others wait for it to reach the state they
+// need.
+func (t *task) isLate(name string) bool {
 	started, limit := t.rec.Containers[name].StartedAt, startTimeout(t.definition(name))
 	return limit > 0 && !started.IsZero() && time.Since(started) >= limit
 }
 
 func startTimeout(c *acs.Container) time.Duration { return time.Duration(c.StartTimeout) * time.Second }
 
-// needed says whether a container that has started and not ended depends on the named one. The caller
-// holds mu.
-func (t *task) needed(name string) bool {
+// isNeeded reports whether a running container depends on the named one. The caller holds mu.
+func (t *task) isNeeded(name string) bool {
 	for i := range t.rec.Task.Containers {
 		c := &t.rec.Task.Containers[i]
 		if st := t.rec.Containers[c.Name].Status; st == Stopped || st == Waiting {

@@ -12,25 +12,26 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// Record is what a node must not forget of a task. It lies in a file of its own, written whole or not
-// at all, before what it says is acted upon.
+// Record is what a node must remember of a task. It has a file of its own, which is replaced atomically before anyone acts on the change.
 type Record struct {
 	Task       acs.Task
 	TakenAt    time.Time
-	Stop       bool // it is to stop
+	Stop       bool // the task is to stop
 	Containers map[string]*Container
 	Network    *Network `json:",omitempty"` // its own, in mode awsvpc
 	Failure    string   `json:",omitempty"` // why the task cannot run
 
-	PullStartedAt, PullStoppedAt, ExecutionStoppedAt time.Time
+	PullStartedAt      time.Time
+	PullStoppedAt      time.Time
+	ExecutionStoppedAt time.Time
 
-	Reported string // the last state that the control plane took: "", RUNNING, STOPPED
+	Reported string // the last state that the control plane accepted: "", RUNNING, STOPPED
 }
 
-// Status is where a container is, as ECS says it.
+// Status is a container's state, in ECS's words.
 type Status string
 
-// The states of a container. One that waits for others has none yet.
+// The values of Status. A container that waits for others has none yet.
 const (
 	Waiting Status = ""
 	Created Status = "CREATED"
@@ -38,22 +39,24 @@ const (
 	Stopped Status = "STOPPED"
 )
 
-// Container is what a node must not forget of a container.
+// Container is what a node must remember of a container.
 type Container struct {
 	Status   Status
-	Reported Status // as the control plane last heard it
+	Reported Status // as last reported to the control plane
 
-	Token    string // names the container to its metadata endpoint; nobody can guess it
-	Restarts int    `json:",omitempty"` // by its restart policy; each is a new container for the runtime
+	Token    string // identifies the container to its metadata endpoint; a secret
+	Restarts int    `json:",omitempty"` // by its restart policy; each makes a new container in the runtime
 	Ran      bool   // it was started at least once
 	Digest   string `json:",omitempty"`
 	Ports    []Port `json:",omitempty"`
 
-	CreatedAt, StartedAt, FinishedAt time.Time
+	CreatedAt  time.Time
+	StartedAt  time.Time
+	FinishedAt time.Time
 
 	ExitCode *int
 	Reason   string `json:",omitempty"`
-	Shipped  bool   // all of its output was
+	Shipped  bool   // all of its output was shipped
 
 	Health      Health `json:",omitempty"`
 	HealthSince time.Time
@@ -61,14 +64,15 @@ type Container struct {
 
 // Port is a published port.
 type Port struct {
-	Container, Host int64
-	Protocol        string
+	Container int64
+	Host      int64
+	Protocol  string
 }
 
 // Network is a task's own network namespace and its address.
 type Network struct{ NetNS, IP, MAC string }
 
-// stopped says whether every container has ended.
+// stopped reports whether every container has ended.
 func (r *Record) stopped() bool {
 	for _, c := range r.Containers {
 		if c.Status != Stopped {
@@ -78,7 +82,7 @@ func (r *Record) stopped() bool {
 	return true
 }
 
-// running says whether a container runs.
+// running reports whether any container runs.
 func (r *Record) running() bool {
 	for _, c := range r.Containers {
 		if c.Status == Running {
@@ -88,8 +92,8 @@ func (r *Record) running() bool {
 	return false
 }
 
-// Halting says whether no container may start any more and all must end: the task is to stop, cannot
-// run, or has lost an essential container, or the last.
+// Halting reports whether no more containers may start and all must end: the task is to stop, can't run, or has lost an essential
+// container or its last one.
 func (r *Record) Halting() bool {
 	if r.Stop || r.Failure != "" || r.stopped() {
 		return true
@@ -103,8 +107,7 @@ func (r *Record) Halting() bool {
 	return false
 }
 
-// ran says whether the task counts as RUNNING, or once did: every container has come to run, but for
-// those that are not essential and could not.
+// ran reports whether the task is or was RUNNING: every container has started, except inessential ones that couldn't.
 func (r *Record) ran() bool {
 	for i := range r.Task.Containers {
 		d := &r.Task.Containers[i]
@@ -116,7 +119,7 @@ func (r *Record) ran() bool {
 	return true
 }
 
-// clone copies all that may change.
+// clone copies everything that may change.
 func (r *Record) clone() *Record {
 	c := *r
 	c.Containers = maps.Clone(r.Containers)
@@ -144,8 +147,8 @@ func readRecord(path string) (*Record, error) {
 	return rec, nil
 }
 
-// write replaces the record's file, whole. What it says is durable then. Only a new file's name needs
-// its directory synced: of an old and a new version of a record, either is consistent.
+// write replaces the record's file atomically and makes the content durable. Only a new file's name needs a synced directory: of an
+// existing record, both the old and the new version are consistent.
 func (r *Record) write(path string) error {
 	b, err := json.Marshal(r)
 	if err != nil {

@@ -7,32 +7,34 @@ import (
 	"time"
 )
 
-// Reporter tells the control plane how tasks are. An error that is Permanent is not tried again.
+// Reporter tells the control plane about tasks. The engine doesn't retry after a Permanent error.
 type Reporter interface {
 	Report(ctx context.Context, r Report) error
 }
 
-// Permanent is an error that trying again does not help.
+// Permanent is an error that retrying won't cure.
 type Permanent struct{ Err error }
 
-// Error is error's.
+// Error implements error.
 func (p *Permanent) Error() string { return p.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (p *Permanent) Unwrap() error { return p.Err }
 
-// Report is what the control plane hears of a task.
+// Report is what the control plane is told about a task.
 type Report struct {
 	TaskArn string
 	Cluster string
 	Status  string // RUNNING or STOPPED
 	Reason  string // why the task could not run
 
-	PullStartedAt, PullStoppedAt, ExecutionStoppedAt time.Time
-	Containers                                       []ContainerReport
+	PullStartedAt      time.Time
+	PullStoppedAt      time.Time
+	ExecutionStoppedAt time.Time
+	Containers         []ContainerReport
 }
 
-// ContainerReport is what it hears of a container.
+// ContainerReport is what it is told about a container.
 type ContainerReport struct {
 	Name      string
 	Status    Status
@@ -48,17 +50,16 @@ const (
 	maxRetry = 30 * time.Second
 )
 
-// report tells the control plane that the task runs, how its containers fare, and that it has stopped,
-// each until it is taken. What is worth telling next is always read off the record, so nothing is lost
-// by a restart, and nothing is told out of order.
+// report tells the control plane that the task runs, what its containers do, and that it has stopped. It repeats each report until it
+// is accepted. The next report always follows from the record, so a restart loses none and none is out of order.
 func (t *task) report(ctx context.Context) {
 	for {
 		var r Report
 		err := t.await(ctx, func() (due bool) {
-			r, due = t.due()
+			r, due = t.nextReport()
 			return due
 		})
-		if err != nil || !t.tell(ctx, r) {
+		if err != nil || !t.submit(ctx, r) {
 			return
 		}
 		t.update(func(rec *Record) {
@@ -73,8 +74,8 @@ func (t *task) report(ctx context.Context) {
 	}
 }
 
-// tell makes one report until it is taken, or refused for good. It returns false when ctx ended first.
-func (t *task) tell(ctx context.Context, r Report) bool {
+// submit sends a report until it is accepted, or refused for good. It returns false if ctx ended first.
+func (t *task) submit(ctx context.Context, r Report) bool {
 	log := t.engine.opts.Log.With("task", r.TaskArn, "status", r.Status)
 	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
 		err := t.engine.opts.Reporter.Report(ctx, r)
@@ -95,25 +96,25 @@ func (t *task) tell(ctx context.Context, r Report) bool {
 	}
 }
 
-// due is what is to be told next, if anything is. A task that ran is reported RUNNING before it is
-// reported STOPPED, however short it was. The caller holds mu.
-func (t *task) due() (Report, bool) {
+// nextReport returns the next report, if one is due. A task that ran is reported RUNNING before STOPPED, however short it was. The
+// caller holds mu.
+func (t *task) nextReport() (Report, bool) {
 	rec := t.rec
 	switch {
 	case rec.Reported == "STOPPED":
 		return Report{}, false
 	case rec.Reported == "" && rec.ran():
 		return t.reportOf("RUNNING"), true
-	case t.over:
+	case t.finished:
 		return t.reportOf("STOPPED"), true
-	case rec.Reported == "RUNNING" && !rec.stopped() && t.news():
+	case rec.Reported == "RUNNING" && !rec.stopped() && t.hasNews():
 		return t.reportOf("RUNNING"), true
 	}
 	return Report{}, false
 }
 
-// news says whether a container has started again or stopped since the last report.
-func (t *task) news() bool {
+// hasNews reports whether a container has restarted or stopped since the last report.
+func (t *task) hasNews() bool {
 	for _, c := range t.rec.Containers {
 		if c.Status != c.Reported && (c.Status == Running || c.Status == Stopped) {
 			return true

@@ -15,10 +15,10 @@ import (
 
 const mebibyte = 1 << 20
 
-// minShares is the least weight that the kernel takes; ECS gives it to containers that ask for none.
+// minShares is the kernel's lowest weight, which ECS gives to containers that ask for none.
 const minShares = 2
 
-// spec is a container as its runtime wants it, with the ports that it gets on the node.
+// spec returns a container as its runtime wants it, and its ports on the node.
 func (t *task) spec(c *acs.Container) (*runtime.Spec, []Port, error) {
 	config, host := containerConfig(c), hostConfig(c)
 	_, id := t.container(c.Name)
@@ -53,13 +53,15 @@ func (t *task) spec(c *acs.Container) (*runtime.Spec, []Port, error) {
 	return s, ports, err
 }
 
-// limit sets what a container may use: its own limits, and the task's where the container has none.
+// limit sets a container's limits: its own, or else the task's.
 func (t *task) limit(s *runtime.Spec, c *acs.Container, host *acs.HostConfig) {
-	s.CPUShares, s.MemoryBytes, s.MemoryReserve = max(c.CPU, minShares), c.Memory*mebibyte, host.MemoryReservation
+	s.CPUShares = max(c.CPU, minShares)
+	s.MemoryBytes = c.Memory * mebibyte
+	s.MemoryReserve = host.MemoryReservation
 	if c.Memory == 0 {
 		s.MemoryBytes = t.rec.Task.Memory * mebibyte
 	}
-	// A simulated node may have more CPUs than the machine under it: a quota beyond those is none.
+	// A simulated node may have more CPUs than its machine. A quota above the machine's would limit nothing.
 	if cpus := t.rec.Task.CPU; cpus < float64(goruntime.NumCPU()) {
 		s.CPUQuotaMilli = int64(cpus * 1000)
 	}
@@ -68,8 +70,7 @@ func (t *task) limit(s *runtime.Spec, c *acs.Container, host *acs.HostConfig) {
 	}
 }
 
-// share sets whose process and IPC namespaces a container sees: its own, the node's, or those of the
-// task's first container.
+// share sets a container's process and IPC namespaces: its own, the node's, or those of the task's first container.
 func (t *task) share(s *runtime.Spec, c *acs.Container) {
 	s.Pid, s.IPC = t.namespace(c, t.rec.Task.PidMode), t.namespace(c, t.rec.Task.IpcMode)
 }
@@ -86,7 +87,7 @@ func (t *task) namespace(c *acs.Container, mode string) string {
 	return ""
 }
 
-// tmpfs reads a mount's options, of which the size has a field of its own.
+// tmpfs reads a mount's options. The size has its own field.
 func tmpfs(path, options string) runtime.Tmpfs {
 	out := runtime.Tmpfs{Path: path}
 	for o := range strings.SplitSeq(options, ",") {
@@ -101,8 +102,7 @@ func tmpfs(path, options string) runtime.Tmpfs {
 	return out
 }
 
-// containerConfig and hostConfig read what the payload carries as JSON. What cannot be read is empty:
-// the control plane wrote it.
+// containerConfig and hostConfig read the parts of the payload that are JSON. They ignore errors, since the control plane wrote it.
 func containerConfig(c *acs.Container) (out acs.Config) {
 	json.Unmarshal([]byte(c.DockerConfig.Config), &out) //nolint:errcheck // see above
 	return out
@@ -113,7 +113,7 @@ func hostConfig(c *acs.Container) (out acs.HostConfig) {
 	return out
 }
 
-// environment is the container's own, on top of what the node gives every container.
+// environment returns the container's own variables, on top of what the node gives every container.
 func (t *task) environment(c *acs.Container) []string {
 	env := map[string]string{}
 	if t.engine.opts.Environment != nil {
@@ -128,7 +128,7 @@ func (t *task) environment(c *acs.Container) []string {
 	return out
 }
 
-// labels are those that Amazon's agent sets, and the container's own.
+// labels returns the labels that Amazon's agent sets, and the container's own.
 func (t *task) labels(c *acs.Container, own map[string]string) map[string]string {
 	out := map[string]string{
 		"com.amazonaws.ecs.cluster":                 t.rec.Task.TaskClusterArn,
@@ -141,7 +141,7 @@ func (t *task) labels(c *acs.Container, own map[string]string) map[string]string
 	return out
 }
 
-// mounts are a container's mount points, and those of the containers whose volumes it takes.
+// mounts returns a container's mount points, and those of the containers in its volumesFrom.
 func (t *task) mounts(c *acs.Container, seen map[string]bool) ([]runtime.Mount, error) {
 	if seen[c.Name] {
 		return nil, nil
@@ -172,8 +172,8 @@ func (t *task) mounts(c *acs.Container, seen map[string]bool) ([]runtime.Mount, 
 	return out, nil
 }
 
-// mount is a mount point's source: a directory of the node, or a volume. A volume without a path, or
-// of scope task, is the task's own.
+// mount returns the source of a mount point: a directory of the node, or a volume. A volume without a path, or with scope task, belongs
+// to the task.
 func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
 	out := runtime.Mount{Destination: m.ContainerPath, ReadOnly: m.ReadOnly}
 	for _, v := range t.rec.Task.Volumes {
@@ -195,7 +195,7 @@ func (t *task) mount(m acs.MountPoint) (runtime.Mount, error) {
 	return out, fmt.Errorf("the mount point %s names the volume %q, which the task does not have", m.ContainerPath, m.SourceVolume)
 }
 
-// ownVolume is the name on the node of a volume that ends with its task.
+// ownVolume returns the node's name for a volume that ends with its task.
 func (t *task) ownVolume(v acs.Volume) (name string, own bool) {
 	d := v.DockerVolumeConfiguration
 	if v.Host != nil && v.Host.SourcePath != "" || d != nil && d.Scope == "shared" {

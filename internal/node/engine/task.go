@@ -14,26 +14,26 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// task is one task on its way from taken to stopped. A goroutine for each of its containers takes that
-// container from where it is to its end, and one more reports; all of them read the record, change it,
-// and wait for others to change it. Nothing else is remembered, so a new agent goes on from the record.
+// task takes one task from accepted to stopped. Each of its containers has a goroutine that takes it to its end, and one more reports.
+// They all read and change the record, and wait for each other's changes to it. There's no other state, so a new agent can continue
+// from the record.
 type task struct {
 	engine *Engine
 
-	mu      sync.Mutex
-	rec     *Record
-	changed chan struct{} // closed, and made anew, when something has changed
-	over    bool          // the containers have ended, and all that the task held is given back
+	mu       sync.Mutex
+	rec      *Record
+	changed  chan struct{} // closed and replaced at each change
+	finished bool          // the containers have ended, and everything the task held is released
 
 	attended attended
 	granted  <-chan struct{} // closed once the task has what it needs of the node
-	halted   context.Context // over once the task is halting
+	halted   context.Context // ends once the task is halting
 	halt     context.CancelFunc
 	shipping sync.WaitGroup
 }
 
 func newTask(e *Engine, rec *Record) *task {
-	t := &task{engine: e, rec: rec, changed: make(chan struct{}), over: rec.Reported == "STOPPED"}
+	t := &task{engine: e, rec: rec, changed: make(chan struct{}), finished: rec.Reported == "STOPPED"}
 	t.halted, t.halt = context.WithCancel(context.Background())
 	if rec.Halting() {
 		t.halt()
@@ -43,18 +43,17 @@ func newTask(e *Engine, rec *Record) *task {
 
 func (t *task) arn() string { return t.rec.Task.Arn }
 
-// id is the task's id, the end of its ARN.
+// id returns the task's id, the end of its ARN.
 func (t *task) id() string { return t.rec.Task.Arn[strings.LastIndexByte(t.rec.Task.Arn, '/')+1:] }
 
 func (t *task) path() string { return filepath.Join(t.engine.opts.Dir, t.id()+".json") }
 
-// maxName is how much of a runtime's name of a container its own may be: some runtimes name directories after it, and a task
+// maxName is how long a container's own name may be in the runtime's name for it. Some runtimes name directories after that, and a task
 // definition's names may be as long as a directory's.
 const maxName = 160
 
-// containerID is the runtime's name of a container: always the same, so that it is found again, and
-// another one after each restart by policy, so that none is taken for the one before it. The caller
-// holds mu.
+// containerID returns the runtime's name for a container. It's always the same, so that the container is found again, and differs after
+// each restart by policy, so that the old container isn't taken for the new one. The caller holds mu.
 func (t *task) containerID(name string) string {
 	id := t.id() + "-" + name
 	if len(name) > maxName {
@@ -76,14 +75,14 @@ func (t *task) definition(name string) *acs.Container {
 	return nil
 }
 
-// container is what is known of a container now, and its id.
+// container returns a container's present state, and its id.
 func (t *task) container(name string) (Container, string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return *t.rec.Containers[name], t.containerID(name)
 }
 
-// payload is the task as the control plane sent it, with the credentials that it has now.
+// payload returns the task as the control plane sent it, with its present credentials.
 func (t *task) payload() acs.Task {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,8 +92,8 @@ func (t *task) payload() acs.Task {
 // save writes the record. The caller holds mu, or is the task's only user.
 func (t *task) save() error { return t.engine.write(t.path(), t.rec) }
 
-// update changes the record, durably, and wakes whoever waits. A record that cannot be written is no
-// reason to let containers run on unwatched: the error is logged, and the next change writes it.
+// update changes the record durably and wakes everyone who waits. If writing fails, containers must not run unwatched because of it: the
+// error is logged, and the next change writes the record.
 func (t *task) update(change func(*Record)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,23 +104,23 @@ func (t *task) update(change func(*Record)) {
 	if t.rec.Halting() {
 		t.halt()
 	}
-	t.wake()
+	t.wakeLocked()
 }
 
-// wake has every await look again. The caller holds mu.
-func (t *task) wake() {
+// wakeLocked makes every await check its condition. The caller holds mu.
+func (t *task) wakeLocked() {
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
-// look has every await look again when it is the time that has changed.
-func (t *task) look() {
+// wake makes every await check its condition, for one that depends on the time.
+func (t *task) wake() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.wake()
+	t.wakeLocked()
 }
 
-// await blocks until the condition holds. It is called with mu held.
+// await blocks until the condition holds. The caller holds mu.
 func (t *task) await(ctx context.Context, condition func() bool) error {
 	for {
 		t.mu.Lock()
@@ -138,8 +137,7 @@ func (t *task) await(ctx context.Context, condition func() bool) error {
 	}
 }
 
-// stop notes that the task is to stop. Unless that is on disk, it is not noted at all: the control
-// plane says it again.
+// stop notes that the task is to stop. If that can't be written it isn't noted at all: the control plane will ask again.
 func (t *task) stop() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,7 +150,7 @@ func (t *task) stop() error {
 		return err
 	}
 	t.halt()
-	t.wake()
+	t.wakeLocked()
 	return nil
 }
 
@@ -168,8 +166,8 @@ func (t *task) reported() bool {
 	return t.rec.Reported == "STOPPED"
 }
 
-// adopt takes over from an agent before this one: what the runtime found counts, not what was written
-// down last. It runs before the task does, and says whether anything of the task is there already.
+// adopt takes over from the last agent. What the runtime found overrides what was written last. It runs before the task does, and
+// reports whether any container of the task exists.
 func (t *task) adopt(found map[string]runtime.Container) (there bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,12 +177,12 @@ func (t *task) adopt(found map[string]runtime.Container) (there bool) {
 		case c.Status == Stopped:
 			continue
 		case ok && f.Status != runtime.Created:
-			c.Status, c.Ran = Running, true // Wait tells at once if it has exited
+			c.Status, c.Ran = Running, true // if it has exited, Wait returns at once
 			c.StartedAt = f.StartedAt
 		case c.Status == Running:
 			c.Status, c.Reason = Stopped, "CannotInspectContainerError: the container was gone when the agent came back"
 		default:
-			c.Status = Waiting // creating and starting it again does no harm
+			c.Status = Waiting // it's safe to create and start it again
 		}
 		there = there || c.Status == Running
 	}
@@ -194,8 +192,7 @@ func (t *task) adopt(found map[string]runtime.Container) (there bool) {
 	return there
 }
 
-// run brings the task to its end, and returns when that is reported and its output is shipped, or ctx
-// ends.
+// run takes the task to its end. It returns when that is reported and the output is shipped, or when ctx ends.
 func (t *task) run(ctx context.Context) {
 	defer t.shipping.Wait()
 	t.shipRest(ctx)
@@ -206,24 +203,24 @@ func (t *task) run(ctx context.Context) {
 	defer reporting.Wait()
 	reporting.Go(func() { t.report(ctx) })
 	if err := t.live(ctx); err != nil {
-		return // ctx has ended: the next agent goes on
+		return // ctx has ended, and the next agent continues
 	}
 	t.engine.ledger.release(t.arn())
 	t.awaitShipping(ctx)
 	t.finish()
 }
 
-// finish says that the task is over.
+// finish notes that the task is finished.
 func (t *task) finish() {
 	t.update(func(r *Record) {
 		if r.ExecutionStoppedAt.IsZero() {
 			r.ExecutionStoppedAt = time.Now().UTC()
 		}
-		t.over = true
+		t.finished = true
 	})
 }
 
-// live gives the task what it needs, brings its containers to their end, and takes it back.
+// live gets the task what it needs, runs its containers to their end, and gives everything back.
 func (t *task) live(ctx context.Context) error {
 	if err := t.admit(ctx); err != nil {
 		return err
@@ -234,7 +231,7 @@ func (t *task) live(ctx context.Context) error {
 	defer t.leave("")
 	var containers sync.WaitGroup
 	for i := range t.rec.Task.Containers {
-		containers.Go(func() { t.bring(ctx, &t.rec.Task.Containers[i]) })
+		containers.Go(func() { t.runContainer(ctx, &t.rec.Task.Containers[i]) })
 	}
 	containers.Wait()
 	if ctx.Err() != nil {
@@ -243,7 +240,7 @@ func (t *task) live(ctx context.Context) error {
 	return t.disconnect(ctx)
 }
 
-// admit waits until the node has what the task needs. A task that is halted meanwhile needs nothing.
+// admit waits until the node has what the task needs, or the task is halted and needs nothing.
 func (t *task) admit(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -254,10 +251,10 @@ func (t *task) admit(ctx context.Context) error {
 	return nil
 }
 
-// shipGrace is how long a task's end waits for its last lines to be taken.
+// shipGrace is how long a task's end waits for its last output to be shipped.
 const shipGrace = 10 * time.Second
 
-// awaitShipping waits for the output that is on its way, but not forever.
+// awaitShipping waits for output that is still being shipped, up to shipGrace.
 func (t *task) awaitShipping(ctx context.Context) {
 	done := make(chan struct{})
 	go func() { t.shipping.Wait(); close(done) }()
@@ -271,14 +268,14 @@ func (t *task) awaitShipping(ctx context.Context) {
 	}
 }
 
-// forgettable says whether the task was over and reported so long ago that it may be forgotten.
-func (t *task) forgettable(keep time.Duration) bool {
+// isForgettable reports whether the task finished and was reported long enough ago to be forgotten.
+func (t *task) isForgettable(keep time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.over && t.rec.Reported == "STOPPED" && time.Since(t.rec.ExecutionStoppedAt) >= keep
+	return t.finished && t.rec.Reported == "STOPPED" && time.Since(t.rec.ExecutionStoppedAt) >= keep
 }
 
-// cleanUp removes the stopped task's containers, and the volumes that were its own.
+// cleanUp removes the stopped task's containers and its own volumes.
 func (t *task) cleanUp(ctx context.Context) {
 	for i := range t.rec.Task.Containers {
 		_, id := t.container(t.rec.Task.Containers[i].Name)

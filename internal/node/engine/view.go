@@ -4,9 +4,9 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 )
 
-// What others may see of the tasks. All of it is copies.
+// What others may see of the tasks. Everything returned is a copy.
 
-// Running lists the ARNs of the tasks that have not stopped.
+// Running lists the ARNs of the tasks that haven't stopped.
 func (e *Engine) Running() []string {
 	var out []string
 	for _, t := range e.all() {
@@ -17,7 +17,7 @@ func (e *Engine) Running() []string {
 	return out
 }
 
-// Tasks lists the records of the tasks that have not stopped.
+// Tasks lists the records of the tasks that haven't stopped.
 func (e *Engine) Tasks() []*Record {
 	var out []*Record
 	for _, t := range e.all() {
@@ -30,7 +30,7 @@ func (e *Engine) Tasks() []*Record {
 	return out
 }
 
-// ByToken finds the container that asks for its metadata by this token.
+// ByToken finds the container with this metadata token.
 func (e *Engine) ByToken(token string) (rec *Record, container string, ok bool) {
 	e.mu.Lock()
 	t := e.tokens[token]
@@ -48,7 +48,7 @@ func (e *Engine) ByToken(token string) (rec *Record, container string, ok bool) 
 	return nil, "", false
 }
 
-// Credentials finds a running task's role credentials by their id, and the task.
+// Credentials finds a running task's role credentials by their id.
 func (e *Engine) Credentials(id string) (c acs.IAMRoleCredentials, ok bool) {
 	for _, t := range e.all() {
 		t.mu.Lock()
@@ -62,10 +62,10 @@ func (e *Engine) Credentials(id string) (c acs.IAMRoleCredentials, ok bool) {
 	return c, ok
 }
 
-// ContainerID is the runtime's id of a record's container.
+// ContainerID returns the runtime's id of a record's container.
 func (r *Record) ContainerID(name string) string { return (&task{rec: r}).containerID(name) }
 
-// Networks lists the networks of the tasks that have one of their own, by task ARN.
+// Networks lists the networks of awsvpc tasks, by task ARN.
 func (e *Engine) Networks() map[string]Network {
 	out := map[string]Network{}
 	for _, r := range e.Tasks() {
@@ -76,13 +76,15 @@ func (e *Engine) Networks() map[string]Network {
 	return out
 }
 
-// Pin is who uses a GPU.
+// Pin says which container uses a GPU.
 type Pin struct {
-	TaskArn, Container, ID string
-	CPU                    int64 // shares, 1,024 a core
+	TaskArn   string
+	Container string
+	ID        string // the runtime's
+	CPU       int64  // shares, 1,024 a core
 }
 
-// Pinned tells, for each GPU that is in use, the task and the container's id and CPU shares.
+// Pinned returns who uses each GPU that is in use, by GPU id.
 func (e *Engine) Pinned() map[string]Pin {
 	out := map[string]Pin{}
 	for _, t := range e.all() {
@@ -101,7 +103,7 @@ func (e *Engine) Pinned() map[string]Pin {
 	return out
 }
 
-// Health lists the health of running containers that have a check.
+// Health lists the health of running containers that have a health check.
 func (e *Engine) Health() []acs.TaskHealth {
 	var out []acs.TaskHealth
 	for _, t := range e.all() {

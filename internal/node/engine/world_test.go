@@ -70,7 +70,7 @@ type agent struct {
 
 var errDead = errors.New("the agent is dead")
 
-// step counts a step, and says whether the agent is still alive after it.
+// step counts a step, and reports whether the agent is still alive after it.
 func (a *agent) step() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -25,7 +25,7 @@ type Source interface {
 	// Load reads what each device is doing; busy tells the share of the CPUs that a device's task was
 	// given which it uses, which is all that can be known of a simulated device.
 	Load(ctx context.Context, busy func(id string) float64) []Sample
-	// Recovered says whether the driver itself says that a device needs no repair. Where it is false, the
+	// Recovered reports whether the driver itself says that a device needs no repair. Where it is false, the
 	// driver may just not say.
 	Recovered(id string) bool
 }

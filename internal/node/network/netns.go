@@ -32,7 +32,7 @@ func keepNetNS(from, path string) error {
 	return unix.Mount(from, path, "", unix.MS_BIND, "")
 }
 
-// mounted says whether a network namespace is mounted at path: after a reboot only the file is there.
+// mounted reports whether a network namespace is mounted at path: after a reboot only the file is there.
 func mounted(path string) bool {
 	var s unix.Statfs_t
 	return unix.Statfs(path, &s) == nil && s.Type == unix.NSFS_MAGIC

@@ -21,12 +21,12 @@ type plugins struct{ version.PluginDecoder }
 
 var _ invoke.Exec = (*plugins)(nil)
 
-// FindInPath is invoke.Exec's.
+// FindInPath implements invoke.Exec.
 func (*plugins) FindInPath(plugin string, dirs []string) (string, error) {
 	return invoke.FindInPath(plugin, dirs)
 }
 
-// ExecPlugin is invoke.Exec's.
+// ExecPlugin implements invoke.Exec.
 func (*plugins) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
 	goruntime.LockOSThread() // a child is bound to the life of the thread that made it
 	defer goruntime.UnlockOSThread()

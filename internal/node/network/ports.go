@@ -17,7 +17,7 @@ func (p Port) link() string {
 	return filepath.Join(portsDir, fmt.Sprintf("%s-%d", p.Protocol, p.HostPort))
 }
 
-// Free says whether nobody on the machine has a port: no network namespace, and no program.
+// Free reports whether nobody on the machine has a port: no network namespace, and no program.
 func (p Port) Free() bool {
 	owner, err := os.Readlink(p.link())
 	return (err != nil || !mounted(owner)) && unused(p) == nil

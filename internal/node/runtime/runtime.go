@@ -1,7 +1,6 @@
-// Package runtime runs containers on this machine. Three implementations stand behind one
-// interface: docker (the Engine API), oci (images unpacked here and run by runc) and process
-// (plain child processes, no image and no isolation; chosen by name only). A runtime knows
-// containers, not tasks: the agent's engine decides what runs when, and calls this package.
+// Package runtime runs containers on this machine. One interface has three implementations: docker (the Engine API), oci (images unpacked
+// here and run by runc) and process (plain child processes without image or isolation; chosen by name only). A runtime knows containers,
+// not tasks: the agent's engine decides what runs when, and calls it.
 package runtime
 
 import (
@@ -11,25 +10,25 @@ import (
 	"time"
 )
 
-// Runtime runs containers. Every method may be called from several goroutines. Containers outlive
-// the agent: after a restart, List finds them and Wait, Stop and Logs work on them as before.
+// Runtime runs containers. Every method may be called from several goroutines. Containers outlive the agent: after a restart, List finds
+// them, and Wait, Stop and Logs work on them as before.
 type Runtime interface {
 	// Name is docker, oci or process.
 	Name() string
 
-	// Pull makes the image present, and returns its digest ("sha256:…", empty where there is none).
-	// A ref is an OCI reference, or "oci-layout:/path", or "rootfs:/path.tar[.gz]".
+	// Pull pulls the image and returns its digest ("sha256:…", "" if there is none). A ref is an OCI reference, "oci-layout:/path" or
+	// "rootfs:/path.tar[.gz]".
 	Pull(ctx context.Context, ref string, auth *RegistryAuth) (digest string, err error)
 
-	// Create makes the container under spec.ID without starting it. Creating an ID that exists
-	// already is no error: the agent may have died between the call and its note of it.
+	// Create makes the container under spec.ID without starting it. If the ID exists that's no error: the agent may have died before
+	// noting that it had created it.
 	Create(ctx context.Context, spec *Spec) error
 
 	// Start starts a created container. Starting one that is already started is no error.
 	Start(ctx context.Context, id string) error
 
-	// Wait blocks until the container has exited and its ports are free, also one that was started by an agent before
-	// this one, or one that has exited already.
+	// Wait blocks until the container has exited and its ports are free. The container may have been started by an earlier agent, or
+	// have exited already.
 	Wait(ctx context.Context, id string) (Exit, error)
 
 	// Stop sends SIGTERM (or the image's stop signal), and SIGKILL after the grace period.
@@ -39,15 +38,14 @@ type Runtime interface {
 	// Remove deletes an exited or never started container, with what it wrote and its logs.
 	Remove(ctx context.Context, id string) error
 
-	// RemoveVolume deletes a named volume, which no container uses any more; one that is not there is no
-	// error.
+	// RemoveVolume deletes a named volume that no container uses any more. A missing one is no error.
 	RemoveVolume(ctx context.Context, name string) error
 
-	// List returns all containers that were made under the given owner, in whatever state.
+	// List returns all containers of an owner, in whatever state.
 	List(ctx context.Context, owner string) ([]Container, error)
 
-	// NetNS is the path of a container's network namespace, where it has one with a way out: from its
-	// creation on, or its start where the runtime cannot sooner. It is empty otherwise.
+	// NetNS returns the path of the container's network namespace if that has a way out, else "". It is there once the container is
+	// created, or started if the runtime can't make it sooner.
 	NetNS(ctx context.Context, id string) (path string, err error)
 
 	// Exec runs a command inside a running container and returns its exit code.
@@ -56,15 +54,15 @@ type Runtime interface {
 	// Stats reads the container's resource use now.
 	Stats(ctx context.Context, id string) (Stats, error)
 
-	// Logs streams the container's output from the cursor on ("" is the beginning), to the end of
-	// the container when follow is set. Each line is handed to emit with the cursor behind it.
+	// Logs streams the container's output after the cursor ("" is the beginning). With follow it goes on to the container's end. emit
+	// gets each line with the cursor after it.
 	Logs(ctx context.Context, id, cursor string, follow bool, emit func(Line) error) error
 }
 
 // Spec describes one container.
 type Spec struct {
 	ID     string            // unique on the machine; letters, digits, '-', '_'
-	Owner  string            // whose it is: the agent's container instance; List filters by it
+	Owner  string            // the agent's container instance; List filters by it
 	Labels map[string]string // com.amazonaws.ecs.* and the like
 	Image  string
 
@@ -76,10 +74,10 @@ type Spec struct {
 	Hostname   string
 
 	CPUShares      int64 // relative weight, 1024 a core; at least 2
-	CPUQuotaMilli  int64 // hard limit in thousandths of a core; 0 is none
-	MemoryBytes    int64 // hard limit; 0 is none
-	MemoryReserve  int64 // soft limit; 0 is none
-	MemorySwap     int64 // memory plus swap, as Docker's; 0 is the default, -1 is unlimited
+	CPUQuotaMilli  int64 // hard limit in thousandths of a core; 0 for none
+	MemoryBytes    int64 // hard limit; 0 for none
+	MemoryReserve  int64 // soft limit; 0 for none
+	MemorySwap     int64 // memory plus swap, as Docker has it; 0 for the default, -1 for no limit
 	Swappiness     *int64
 	ShmSizeBytes   int64
 	Ulimits        []Ulimit
@@ -100,9 +98,9 @@ type Spec struct {
 	SecurityOpt    []string
 	StopSignal     string // empty: the image's, else SIGTERM
 
-	// GPUs are the device ids (NVML UUIDs) that the container sees; it sees no others.
+	// GPUs are the ids (NVML UUIDs) of the devices that the container sees. It sees no others.
 	GPUs []string
-	// SimulatedGPUs says that GPUs name no hardware: the environment shows them, nothing is mounted.
+	// SimulatedGPUs says that GPUs name no hardware: they only appear in the environment.
 	SimulatedGPUs bool
 
 	Network Network
@@ -113,7 +111,7 @@ type Spec struct {
 // Network says which network a container sees.
 type Network struct {
 	Mode  string // "host", "none", "bridge", or "netns"
-	NetNS string // the path of a network namespace that exists, for Mode "netns"
+	NetNS string // path of an existing network namespace, for Mode "netns"
 	IP    string // its address there
 	Ports []Port // published ports, for Mode "bridge"
 	Links []string
@@ -155,15 +153,15 @@ type Mount struct {
 // RegistryAuth holds the credentials for a registry.
 type RegistryAuth struct{ Username, Password string }
 
-// Exit tells how a container ended.
+// Exit says how a container ended.
 type Exit struct {
 	Code       int
 	OOMKilled  bool
 	FinishedAt time.Time
-	Error      string // why it could not run, when it never did
+	Error      string // why it could not run, if it never did
 }
 
-// Container is one container as List found it.
+// Container is a container that List found.
 type Container struct {
 	ID        string
 	Labels    map[string]string
@@ -173,10 +171,10 @@ type Container struct {
 	Exit      Exit // when exited
 }
 
-// Status is where a container is in its life.
+// Status is a container's state.
 type Status string
 
-// The states of a container.
+// The values of Status.
 const (
 	Created Status = "CREATED"
 	Running Status = "RUNNING"
@@ -208,7 +206,7 @@ type Line struct {
 	At     time.Time
 	Stderr bool
 	Text   string // without its newline
-	Cursor string // where to go on after this line
+	Cursor string // continues after this line
 }
 
 // Errors that callers decide on.

@@ -73,7 +73,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// ServeHTTP is http.Handler's.
+// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 // Serve serves the endpoint until ctx ends.

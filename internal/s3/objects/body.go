@@ -14,8 +14,8 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// A file is written and read in blocks, each with a CRC-32C that the index keeps. A block is checked before any of its bytes
-// is handed out, so a range costs the blocks that it touches, and a reader one block of memory.
+// Files are written and read in blocks. The index has a CRC-32C for each, which is checked before any of the block's bytes is handed out.
+// So reading a range costs only the blocks that it touches, and a reader holds one block in memory.
 const (
 	blockSize = 256 << 10
 	sumSize   = 4
@@ -38,8 +38,7 @@ func appendSums(sums, b []byte) []byte {
 	return sums
 }
 
-// fill reads until the buffer is full or the reader has ended. io.ReadFull cannot tell that end from a reader's own
-// io.ErrUnexpectedEOF.
+// fill reads until the buffer is full or the reader ends. io.ReadFull can't tell that end from an io.ErrUnexpectedEOF of the reader's own.
 func fill(r io.Reader, buf []byte) (n int, ended bool, err error) {
 	for n < len(buf) {
 		read, err := r.Read(buf[n:])
@@ -54,7 +53,7 @@ func fill(r io.Reader, buf []byte) (n int, ended bool, err error) {
 	return n, false, nil
 }
 
-// writeBlocks writes the n bytes that the buffer has already, and what r has behind them.
+// writeBlocks writes the n bytes that are in the buffer already, and then the rest of r.
 func writeBlocks(w io.Writer, buf *buffer, n int, r io.Reader) (size int64, sums []byte, err error) {
 	for {
 		more, ended, err := fill(r, buf[n:])
@@ -74,21 +73,21 @@ func writeBlocks(w io.Writer, buf *buffer, n int, r io.Reader) (size int64, sums
 	}
 }
 
-// body reads a stretch of files one behind the other, and opens each when it comes to it.
+// body reads a stretch across several files, and opens each when it gets there.
 type body struct {
 	store *Store
 	files []*File
-	skip  int64 // of the first file, or of the next block
+	skip  int64 // bytes to skip of the first file, or of the next block
 	left  int64
 	pins  []*File
 
 	file  *os.File // the first of files, once it is open
 	next  int64    // the number of the file's next block
 	buf   *buffer
-	block []byte // checked, and not handed out yet
+	block []byte // checked, but not handed out yet
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	next, err := b.peek(len(p))
 	n := copy(p, next)
@@ -96,10 +95,10 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// mostWritten is how much of a block is written at once: a slow client has its time for each write.
+// mostWritten limits a single write, because a slow client gets its time limit for each write.
 const mostWritten = 32 << 10
 
-// WriteTo is io.WriterTo's. It saves copying what was read and checked.
+// WriteTo implements io.WriterTo. It saves a copy.
 func (b *body) WriteTo(w io.Writer) (written int64, err error) {
 	for {
 		next, err := b.peek(mostWritten)
@@ -118,14 +117,14 @@ func (b *body) WriteTo(w io.Writer) (written int64, err error) {
 	}
 }
 
-// peek is what comes next, up to most bytes, and has been checked.
+// peek returns what comes next, up to most bytes. These have been checked.
 func (b *body) peek(most int) ([]byte, error) {
 	if b.left == 0 {
 		return nil, io.EOF
 	}
 	for len(b.block) == 0 {
 		if err := b.load(); err != nil {
-			return nil, told(missing(err))
+			return nil, logDamage(missing(err))
 		}
 	}
 	return b.block[:min(int64(most), int64(len(b.block)), b.left)], nil
@@ -136,10 +135,10 @@ func (b *body) skipOver(n int) {
 	b.left -= int64(n)
 }
 
-// errShort is no error of package io's: whoever copies the body would take that for its end.
+// errShort is deliberately not io.ErrUnexpectedEOF, which whoever copies the body would take for its normal end.
 var errShort = errors.New("object store: the object's files are shorter than the object")
 
-// load reads and checks the next block, which is empty where a file has ended.
+// load reads and checks the next block, which is empty at the end of a file.
 func (b *body) load() error {
 	if len(b.files) == 0 {
 		return errShort
@@ -174,13 +173,13 @@ func (b *body) load() error {
 	return nil
 }
 
-// matches reports whether a block is what was written.
+// matches reports whether a block holds what was written.
 func (f *File) matches(block int64, b []byte) bool {
 	at := block * sumSize
 	return at+sumSize <= int64(len(f.sums)) && binary.LittleEndian.Uint32(f.sums[at:]) == crc32.Checksum(b, castagnoli)
 }
 
-// loadKept takes the bytes that the index has.
+// loadKept takes the bytes from the index.
 func (b *body) loadKept(f *File) error {
 	if int64(len(f.data)) != f.Size || f.Size > 0 && !f.matches(0, f.data) {
 		return damaged(b.store.index(), -1, "an object's bytes fail their checksum")
@@ -191,7 +190,7 @@ func (b *body) loadKept(f *File) error {
 	return nil
 }
 
-// open opens a file at the block that the stretch begins in.
+// open opens a file at the block in which the stretch starts.
 func (b *body) open(f *File) error {
 	path := b.store.path(f.name)
 	opened, err := os.Open(path)
@@ -220,7 +219,7 @@ func (b *body) closeFile() error {
 	return err
 }
 
-// Close is io.Closer's.
+// Close implements io.Closer.
 func (b *body) Close() error {
 	b.store.unpin(b.pins)
 	b.pins = nil
@@ -233,12 +232,12 @@ func (b *body) Close() error {
 	return b.closeFile()
 }
 
-// damaged is the error of a place that does not hold what was written.
+// damaged returns the error for a place that doesn't hold what was written.
 func damaged(path string, offset int64, what string) error {
 	return &file.Damage{Path: path, Offset: offset, What: what}
 }
 
-// missing is the error of a file that is not there, and ought to be.
+// missing turns the error of a missing file into damage.
 func missing(err error) error {
 	var at *fs.PathError
 	if !errors.Is(err, fs.ErrNotExist) || !errors.As(err, &at) {
@@ -247,8 +246,8 @@ func missing(err error) error {
 	return damaged(at.Path, -1, "the file is missing")
 }
 
-// told logs damage, since a caller that is sending an object's bytes already can only cut its connection.
-func told(err error) error {
+// logDamage logs damage, since a caller that has begun to send an object can only cut its connection.
+func logDamage(err error) error {
 	var d *file.Damage
 	if errors.As(err, &d) {
 		slog.Error("an object is damaged", "file", d.Path, "offset", d.Offset, "what", d.What)

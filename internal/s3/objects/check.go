@@ -13,8 +13,8 @@ import (
 	"github.com/pintle/pintle/internal/sqlitefile"
 )
 
-// Check lists the damage of a store that nobody has open. A repair takes damaged objects out of the store, and keeps
-// their bytes beside; everything else is there afterwards.
+// Check lists the damage of a store that nobody has open. With repair, it takes damaged objects out of the store and keeps their bytes
+// beside it; everything else stays.
 func Check(ctx context.Context, dir string, repair bool) ([]file.Damage, error) {
 	path := filepath.Join(dir, "index.db")
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
@@ -33,15 +33,15 @@ func Check(ctx context.Context, dir string, repair bool) ([]file.Damage, error) 
 	return c.damage, errors.Join(err, s.Close())
 }
 
-// checker looks through a store.
+// checker checks a store.
 type checker struct {
 	store  *Store
 	repair bool
 	damage []file.Damage
-	known  map[string]bool // the files that the index knows
+	known  map[string]bool // files in the index
 }
 
-// owner is an object or an upload, whose parts they are.
+// owner is an object or an upload, which owns parts.
 type owner struct {
 	id, bucket, key string
 	size            int64 // of an object; -1 of an upload
@@ -54,8 +54,8 @@ func (o owner) String() string {
 	return fmt.Sprintf("object %s/%s", o.bucket, o.key)
 }
 
-// check goes through all objects and uploads. Where the index was damaged, files that it doesn't know are kept, and numbers go
-// on behind those that it has.
+// check checks all objects and uploads. If the index was rebuilt, files that it doesn't know are kept, and numbers continue after the ones
+// that it has.
 func (c *checker) check(ctx context.Context, rebuilt bool) error {
 	owners, err := c.owners(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *checker) owners(ctx context.Context) ([]owner, error) {
 	return out, rows.Err()
 }
 
-// checkOwner reads all that an object or an upload has.
+// checkOwner reads everything that an object or an upload has.
 func (c *checker) checkOwner(ctx context.Context, o owner) error {
 	var size int64
 	var damaged bool
@@ -153,8 +153,7 @@ func (c *checker) remove(ctx context.Context, o owner, names []string) error {
 	return nil
 }
 
-// settle makes a rebuilt index agree with itself: what is in a bucket has one, files that nobody has go, and sequence numbers are
-// not given again.
+// settle makes a rebuilt index consistent: it adds missing buckets, drops files without an owner, and doesn't reuse sequence numbers.
 func (c *checker) settle(tx *sql.Tx) error {
 	_, err := tx.Exec(`INSERT OR IGNORE INTO buckets SELECT bucket, ?, 'null' FROM objects UNION SELECT bucket, ?, 'null' FROM uploads`,
 		c.store.now().UnixNano(), c.store.now().UnixNano())
@@ -166,7 +165,7 @@ func (c *checker) settle(tx *sql.Tx) error {
 		`UPDATE meta SET value = max(value, coalesce((SELECT max(sequence) FROM objects), 0)) WHERE name = 'sequence'`)
 }
 
-// keepUnknown keeps the files that the index doesn't know, which Collect would remove.
+// keepUnknown renames files that the index doesn't know, which Collect would remove.
 func (c *checker) keepUnknown() error {
 	paths, err := file.Glob(c.store.dir, "??/*")
 	if err != nil {
@@ -185,7 +184,7 @@ func (c *checker) keepUnknown() error {
 	return nil
 }
 
-// verify reads a file, and returns its first damage.
+// verify reads a file and returns its first damage.
 func (s *Store) verify(f *File) *file.Damage {
 	b := &body{store: s, files: []*File{f}, left: f.Size}
 	for b.left > 0 {
@@ -200,7 +199,7 @@ func (s *Store) verify(f *File) *file.Damage {
 	return nil
 }
 
-// asDamage is what kept a file from being read.
+// asDamage turns an error of reading a file into damage.
 func (s *Store) asDamage(f *File, err error) *file.Damage {
 	var d *file.Damage
 	if errors.As(missing(err), &d) {

@@ -17,35 +17,35 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// File is bytes on the disk that no object has yet, or a part of one.
+// File is bytes on disk that belong to no object yet, or a part of an object.
 type File struct {
 	Number   int
 	Size     int64
 	ETag     string
 	Modified time.Time
-	Checksum string // as the caller has it
+	Checksum string // in the caller's form
 
-	name string // "" where the index has the bytes
-	data []byte // which are then here
+	name string // "" if the index holds the bytes
+	data []byte // the bytes, in that case
 	sums []byte // of its blocks
 }
 
-// path is where a file is. Names are of the store's own making, never of a request's.
+// path returns a file's path. The store makes up the names; a request never does.
 func (s *Store) path(name string) string {
 	return filepath.Join(s.dir, name[len(name)-2:], name)
 }
 
 func newName() (string, error) {
-	id, err := uuid.NewV7() // in order of time: Collect can tell the files that were there before it
+	id, err := uuid.NewV7() // ordered by time, so that Collect can tell older files
 	return hex.EncodeToString(id[:]), err
 }
 
-// small is how many bytes the index keeps itself: they need no sync of their own.
+// small is the most bytes that the index itself holds. Such files need no sync of their own.
 const small = 64 << 10
 
-// Write takes what r has: little into memory, from where it gets into the index with its object, and else onto the
-// disk, where it is safe once Write returns. Somebody has to take the file into an
-// object or an upload, or to Discard it; one that is forgotten goes when the store is opened again.
+// Write stores what r has. A small file stays in memory until its object goes into the index. A larger one goes to disk, and is durable
+// when Write returns. The caller must give the file to an object or an upload, or Discard it. Opening the store again removes forgotten
+// ones.
 func (s *Store) Write(r io.Reader) (f *File, err error) {
 	buf := buffers.Get().(*buffer)
 	defer buffers.Put(buf)
@@ -84,7 +84,7 @@ func (s *Store) Write(r io.Reader) (f *File, err error) {
 	return &File{Size: size, Modified: s.now(), name: name, sums: sums}, file.SyncDir(filepath.Dir(path))
 }
 
-// Discard removes a file that nobody has taken.
+// Discard removes a file that wasn't used.
 func (s *Store) Discard(f *File) { s.remove([]string{f.name}) }
 
 // remove removes files. One that is being read goes with its last reader.
@@ -132,8 +132,8 @@ func (s *Store) unpin(files []*File) {
 	}
 }
 
-// Collect removes the files that nothing refers to, which a crash may have left. It can run beside
-// everything else: it looks at files from before the time alone.
+// Collect removes files that nothing refers to, which a crash may leave. It can run at any time, since it only looks at files from before
+// the given time.
 func (s *Store) Collect(ctx context.Context, before time.Time) error {
 	for i := range 256 {
 		dir := filepath.Join(s.dir, fmt.Sprintf("%02x", i))
@@ -157,13 +157,13 @@ func (s *Store) collect(ctx context.Context, name string, before time.Time) erro
 	var one int
 	err := s.reads.QueryRowContext(ctx, `SELECT 1 FROM files WHERE name = ?`, name).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
-		s.remove([]string{name}) // unless it is being read still, or went with its object just now
+		s.remove([]string{name}) // later, if it's still being read
 		return nil
 	}
 	return err
 }
 
-// madeAt is when a file was begun, by its name.
+// madeAt returns when a file was started, which is in its name.
 func madeAt(name string) (time.Time, bool) {
 	b, err := hex.DecodeString(name)
 	if err != nil || len(b) != 16 {
@@ -173,7 +173,7 @@ func madeAt(name string) (time.Time, bool) {
 	return time.UnixMilli(ms), true
 }
 
-// take makes files an owner's.
+// take gives files to an owner.
 func take(tx *sql.Tx, owner string, files []*File) error {
 	for _, f := range files {
 		_, err := tx.Exec(`INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -185,13 +185,13 @@ func take(tx *sql.Tx, owner string, files []*File) error {
 	return nil
 }
 
-// What of a file is read: all, with the bytes that the index has, or neither them nor their checksums.
+// Which columns of a file to read: all, with the bytes in the index, or without the bytes and their checksums.
 const (
 	withBytes    = `number, name, size, etag, modified, checksum, sums, data`
 	withoutBytes = `number, name, size, etag, modified, checksum, NULL, NULL`
 )
 
-// filesOf are an owner's files behind a number, in order.
+// filesOf returns an owner's files after a number, in order.
 func filesOf(ctx context.Context, q querier, what, owner string, after, limit int) ([]*File, error) {
 	rows, err := q.QueryContext(ctx, `SELECT `+what+` FROM files WHERE owner = ? AND number > ? ORDER BY number LIMIT ?`, owner, after, limit)
 	if err != nil {

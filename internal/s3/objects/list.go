@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// Query is what a listing is of.
+// Query says what to list.
 type Query struct {
-	Prefix, Delimiter string
-	After             string // the listing goes on behind this key
-	Skip              bool   // After may be a common prefix of a page before, whose keys are all left out
-	Limit             int
+	Prefix    string
+	Delimiter string
+	After     string // the listing starts after this key
+	Skip      bool   // After may be a common prefix of the last page: leave out all its keys
+	Limit     int
 }
 
-// Page is a page of a listing: objects and common prefixes, together in order.
+// Page is a page of a listing: objects and common prefixes, merged in order.
 type Page struct {
 	Objects  []*Object
 	Prefixes []string
@@ -24,8 +25,8 @@ type Page struct {
 // batch is how many rows are read at a time.
 const batch = 1000
 
-// List returns a page of a bucket's objects, in the order of their keys' bytes. Keys that have the delimiter
-// behind the prefix are one common prefix up to it.
+// List returns a page of a bucket's objects, ordered by the bytes of their keys. Keys that contain the delimiter after the prefix are
+// grouped into one common prefix.
 func (s *Store) List(ctx context.Context, bucketName string, q Query) (*Page, error) {
 	if _, err := s.Bucket(ctx, bucketName); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func (s *Store) List(ctx context.Context, bucketName string, q Query) (*Page, er
 	return page, nil
 }
 
-// start is the first key that can be on the page; there is none where it is "" and behind is true.
+// start returns the first key that can be on the page. behind reports that no key can be.
 func (q Query) start() (from string, behind bool) {
 	from = q.After + "\x00" // nothing is between a key and this
 	if q.After == "" {
@@ -61,7 +62,7 @@ func (q Query) start() (from string, behind bool) {
 	return max(from, q.Prefix), behind
 }
 
-// common is the common prefix that a key is under; "" where it is under none.
+// common returns a key's common prefix, "" if it has none.
 func (q Query) common(key string) string {
 	rest, ok := strings.CutPrefix(key, q.Prefix)
 	if !ok || q.Delimiter == "" {
@@ -74,7 +75,7 @@ func (q Query) common(key string) string {
 	return key[:len(q.Prefix)+i+len(q.Delimiter)]
 }
 
-// take puts objects on the page. It returns where to go on, and whether there may be more that belongs here.
+// take puts objects on the page. It returns where to continue, and whether the page may have room for more.
 func (p *Page) take(q Query, objects []*Object, full bool) (next string, more bool, err error) {
 	for i := 0; i < len(objects); i++ {
 		o := objects[i]
@@ -104,7 +105,7 @@ func (p *Page) take(q Query, objects []*Object, full bool) (next string, more bo
 	return next, full && next != "", nil
 }
 
-// successor is the least text behind all that begin with the prefix; "" where there is none.
+// successor returns the least text after all texts with the prefix; "" if there is none.
 func successor(prefix string) string {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {

@@ -12,18 +12,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// Message is something that a change owes somebody.
+// Message is something that a change owes somebody, as an outbox has it.
 type Message struct {
 	Destination string
 	Body        []byte
 }
 
-// Conditions are what a change asks of the caller inside its transaction, where nothing else changes. They must
-// be quick and do no IO. Each may be nil.
+// Conditions are callbacks that a change makes inside its transaction, where nothing else changes. They must be quick and do no IO. Each
+// may be nil.
 type Conditions struct {
-	// Allow refuses the change with an error. The object is the one that is there, nil where there is none.
+	// Allow refuses the change with an error. The object is the present one, nil if there is none.
 	Allow func(*Bucket, *Object) error
-	// Owe is whom the change has to be told to. The object is as the change left it, or the one that it removed.
+	// Owe returns the messages that the change owes. The object is as the change left it, or the one that it removed.
 	Owe func(*Bucket, *Object) []Message
 }
 
@@ -34,8 +34,7 @@ func (c Conditions) allow(b *Bucket, o *Object) error {
 	return c.Allow(b, o)
 }
 
-// Put makes the files the object's content, with the size and the order that they have, in place of what was
-// there. On an error the files are discarded.
+// Put replaces an object's content by the files, which have their sizes and order. On an error the files are discarded.
 func (s *Store) Put(ctx context.Context, o *Object, files []*File, c Conditions) error {
 	err := s.putAs(ctx, o, files, c, func(tx *sql.Tx) ([]string, error) { return nil, take(tx, o.ID, files) })
 	if err != nil && !errors.Is(err, errInDoubt) {
@@ -46,7 +45,7 @@ func (s *Store) Put(ctx context.Context, o *Object, files []*File, c Conditions)
 	return err
 }
 
-// putAs puts an object whose files own makes its own; it returns the names of those that nobody has any more.
+// putAs puts an object; own assigns the object its files. It returns the names of files that nothing uses any more.
 func (s *Store) putAs(ctx context.Context, o *Object, files []*File, c Conditions, own func(*sql.Tx) ([]string, error)) error {
 	o.ID, o.Size, o.Modified = uuid.NewString(), 0, s.now()
 	for _, f := range files {
@@ -86,7 +85,7 @@ func (s *Store) putAs(ctx context.Context, o *Object, files []*File, c Condition
 	return nil
 }
 
-// current is a bucket, and the object that it has under a key; nil where it has none.
+// current returns a bucket, and its object under a key, nil if there is none.
 func current(ctx context.Context, tx *sql.Tx, bucketName, key string) (*Bucket, *Object, error) {
 	b, err := bucket(ctx, tx, bucketName)
 	if err != nil {
@@ -116,7 +115,7 @@ func sequence(tx *sql.Tx, o *Object) error {
 	return tx.QueryRow(`UPDATE meta SET value = value + 1 WHERE name = 'sequence' RETURNING value`).Scan(&o.Sequence)
 }
 
-// Delete removes an object. It is no error where there is none: then nothing is owed either.
+// Delete removes an object. If there is none that's no error, and nothing is owed.
 func (s *Store) Delete(ctx context.Context, bucketName, key string, c Conditions) error {
 	var gone []string
 	err := s.update(ctx, func(tx *sql.Tx) error {
@@ -198,10 +197,10 @@ func scanObject(scan func(...any) error) (*Object, error) {
 	return &o, nil
 }
 
-// Stretch is which bytes of an object are wanted.
+// Stretch says which bytes of an object are wanted.
 type Stretch struct{ From, Length int64 }
 
-// Read returns an object with the bytes that pick asks for. What was put once it has begun does not touch it.
+// Read returns an object with the bytes that pick asks for. A later put doesn't affect what is read.
 func (s *Store) Read(ctx context.Context, bucketName, key string, pick func(*Object) (Stretch, error)) (*Object, io.ReadCloser, error) {
 	for {
 		o, err := s.Object(ctx, bucketName, key)
@@ -218,19 +217,18 @@ func (s *Store) Read(ctx context.Context, bucketName, key string, pick func(*Obj
 			return o, r, nil
 		case errors.Is(err, fs.ErrNotExist) && s.replaced(ctx, o):
 		default:
-			return o, nil, told(missing(err))
+			return o, nil, logDamage(missing(err))
 		}
 	}
 }
 
-// replaced says whether an object is there no more.
+// replaced reports whether an object no longer exists.
 func (s *Store) replaced(ctx context.Context, o *Object) bool {
 	now, err := object(ctx, s.reads, o.Bucket, o.Key)
 	return err != nil || now.ID != o.ID
 }
 
-// open opens the first file that a stretch is in, and keeps the others from being removed, so that it can be read
-// whatever becomes of the object.
+// open opens the first file of a stretch and pins the others, so that it can be read whatever happens to the object.
 func (s *Store) open(ctx context.Context, o *Object, want Stretch) (io.ReadCloser, error) {
 	files, err := filesOf(ctx, s.reads, withBytes, o.ID, -1, math.MaxInt32)
 	if err != nil {
@@ -251,7 +249,7 @@ func (s *Store) open(ctx context.Context, o *Object, want Stretch) (io.ReadClose
 			return nil, errors.Join(fs.ErrNotExist, b.Close())
 		}
 	}
-	if want.Length > 0 { // the caller can still say that the first block is bad
+	if want.Length > 0 { // while the caller can still report that the first block is bad
 		if err := b.load(); err != nil {
 			return nil, errors.Join(err, b.Close())
 		}
@@ -259,7 +257,7 @@ func (s *Store) open(ctx context.Context, o *Object, want Stretch) (io.ReadClose
 	return b, nil
 }
 
-// Files are an object's parts behind a number.
+// Files returns an object's parts after a number.
 func (s *Store) Files(ctx context.Context, o *Object, after, limit int) ([]*File, error) {
 	return filesOf(ctx, s.reads, withoutBytes, o.ID, after, limit)
 }

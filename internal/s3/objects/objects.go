@@ -1,8 +1,7 @@
-// Package objects keeps objects in buckets: their bytes in files with names of its own, everything else, and
-// the bytes of small ones, in one SQLite file beside them. What a call has acknowledged is on the disk. It knows nothing of AWS: what a
-// bucket is set to and what an object is described by are the caller's, and so are the messages that a change
-// may owe somebody, which are kept with the change until they are settled. Package s3 and the delivery
-// loop use it.
+// Package objects keeps objects in buckets. Their bytes are in files with names of its own; everything else, and the bytes of small
+// objects, is in one SQLite file beside them. What a call has acknowledged is on disk. It knows nothing of AWS: a bucket's settings and an
+// object's attributes are the caller's, and so are the messages that a change owes, which are stored with the change until they are
+// settled. Package s3 and the delivery loop use it.
 package objects
 
 import (
@@ -31,7 +30,7 @@ var (
 	ErrNoUpload = errors.New("there is no such upload")
 )
 
-// Bucket is a bucket and what it is set to.
+// Bucket is a bucket and its settings.
 type Bucket struct {
 	Name     string
 	Created  time.Time
@@ -41,16 +40,16 @@ type Bucket struct {
 // Object is an object, without its bytes.
 type Object struct {
 	Bucket, Key string
-	ID          string // of this content under this key; another put makes another
+	ID          string // of this content; another put of the key makes another
 	Size        int64
 	ETag        string
 	Modified    time.Time
 	Sequence    int64 // grows with each change of any key
-	Parts       int   // that it was put together from; 0 where it came in one
+	Parts       int   // number of parts that it was made of; 0 for a single put
 	Attributes  json.RawMessage
 }
 
-// Store is the store. Its methods may be called from any goroutine.
+// Store keeps all buckets. Its methods may be called from any goroutine.
 type Store struct {
 	dir    string
 	now    func() time.Time
@@ -59,18 +58,18 @@ type Store struct {
 	flush  func(*sql.Tx) error // commits; tests have it fail
 	failed chan struct{}       // closed once it has failed
 	writer *groupcommit.Writer[func(*sql.Tx) error]
-	owing  chan struct{} // has a value when something new is owed
-	owes   bool          // whether the group of changes that is being made owes something; the writer's alone
+	owing  chan struct{} // signals that something new is owed
+	owes   bool          // the current group of changes owes something; only the writer uses it
 
 	mu     sync.Mutex
-	pinned map[string]int // how many read a file
+	pinned map[string]int // number of readers, by file name
 	doomed map[string]bool
 }
 
 // format is the version of the index's layout.
 const format = 2
 
-// index is the database beside the files. Its cache bounds the memory.
+// index is the database beside the files. Its cache limits the memory.
 var index = sqlitefile.Options{CacheKiB: 16384, Schema: `
 	CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 	INSERT OR IGNORE INTO meta VALUES ('format', 2), ('sequence', 0);
@@ -86,10 +85,10 @@ var index = sqlitefile.Options{CacheKiB: 16384, Schema: `
 		since INTEGER NOT NULL, due INTEGER NOT NULL, tries INTEGER NOT NULL);
 	CREATE INDEX IF NOT EXISTS owed_by_due ON owed (due, id);`}
 
-// maxReaders is how many reads of the index go on at a time.
+// maxReaders is the most concurrent reads of the index.
 const maxReaders = 4
 
-// Open opens the store in the directory, and makes it where there is none. Nobody else may have it open.
+// Open opens the store in a directory, creating it if there is none. Nobody else may have it open.
 func Open(dir string, now func() time.Time) (*Store, error) {
 	s := &Store{
 		dir: dir, now: now, owing: make(chan struct{}, 1), failed: make(chan struct{}),
@@ -124,18 +123,18 @@ func (s *Store) checkFormat() error {
 	return nil
 }
 
-// Close ends the store after the changes that it has taken.
+// Close closes the store after the changes already submitted.
 func (s *Store) Close() error {
 	s.writer.Close()
 	return errors.Join(s.reads.Close(), s.db.Close())
 }
 
-// Failed is closed when a commit has failed. Nothing is changed from then on, and reading goes on: only a restart can know what the
+// Failed is closed when a commit has failed. From then on the store is read-only: after a failed commit only a restart can tell what the
 // disk holds.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
 
-// update runs fn in a transaction, and returns once what it changed is durable. Changes run one at a time, and
-// those that wait share one flush; one that fails is undone alone.
+// update runs fn in a transaction, and returns once its changes are durable. Changes run one at a time. Those that wait share one flush;
+// a failing one is undone alone.
 func (s *Store) update(ctx context.Context, fn func(*sql.Tx) error) error {
 	err := s.writer.Update(ctx, fn)
 	if errors.Is(err, groupcommit.ErrClosed) {
@@ -148,7 +147,7 @@ func (s *Store) update(ctx context.Context, fn func(*sql.Tx) error) error {
 	return err
 }
 
-// commit runs a group of changes, flushes once, and answers them all. It returns false where the flush has failed.
+// commit runs a group of changes, flushes once, and answers them all. It returns false if the flush failed.
 func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]]) bool {
 	tx, err := s.db.Begin()
 	var taken []*groupcommit.Change[func(*sql.Tx) error]
@@ -164,7 +163,7 @@ func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]])
 		taken = append(taken, c)
 	}
 	if err != nil {
-		return true // the next group may have more luck
+		return true // later groups may still succeed
 	}
 	if err = s.flush(tx); err != nil {
 		err = errors.Join(errInDoubt, err, ignoreDone(tx.Rollback()))
@@ -182,10 +181,10 @@ func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]])
 	return err == nil
 }
 
-// errInDoubt marks a commit that failed: the disk may have it or not.
+// errInDoubt marks a commit that failed: the disk may hold it or not.
 var errInDoubt = errors.New("object store: the index could not be written")
 
-// errFailed is for changes behind one.
+// errFailed is the error of all changes after that one.
 var errFailed = errors.New("object store: nothing can be changed since the index could not be written; restart pintle once the disk is well")
 
 func ignoreDone(err error) error {
@@ -195,7 +194,7 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// within runs fn in a part of the transaction that is undone alone where it fails.
+// within runs fn in a savepoint, so that a failure undoes only fn.
 func within(tx *sql.Tx, fn func(*sql.Tx) error) (err error) {
 	if _, err := tx.Exec(`SAVEPOINT one`); err != nil {
 		return err
@@ -215,13 +214,13 @@ func within(tx *sql.Tx, fn func(*sql.Tx) error) (err error) {
 	return fn(tx)
 }
 
-// querier is a transaction, or the readers.
+// querier is a transaction, or the connections for reading.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// index is the path of the file that has everything but the bytes of large objects.
+// index returns the path of the file that holds everything but the bytes of large objects.
 func (s *Store) index() string { return filepath.Join(s.dir, "index.db") }
 
 func unix(n int64) time.Time { return time.Unix(0, n).UTC() }

@@ -8,7 +8,7 @@ import (
 	"github.com/pintle/pintle/internal/delivery"
 )
 
-// owe keeps a change's messages with it.
+// owe stores a change's messages with the change.
 func (s *Store) owe(tx *sql.Tx, b *Bucket, o *Object, c Conditions) error {
 	if c.Owe == nil {
 		return nil
@@ -23,10 +23,10 @@ func (s *Store) owe(tx *sql.Tx, b *Bucket, o *Object, c Conditions) error {
 	return nil
 }
 
-// patience is for how long a message is tried.
+// patience is how long delivery of a message is retried.
 const patience = 24 * time.Hour
 
-// Owed is delivery.Outbox's.
+// Owed implements delivery.Outbox.
 func (s *Store) Owed(ctx context.Context, limit int) (due []delivery.Debt, next time.Time, changed <-chan struct{}, err error) {
 	now := s.now().UnixNano()
 	rows, err := s.reads.QueryContext(ctx, `SELECT id, destination, body, since, due, tries FROM owed ORDER BY due, id LIMIT ?`, limit)
@@ -51,7 +51,7 @@ func (s *Store) Owed(ctx context.Context, limit int) (due []delivery.Debt, next 
 	return due, next, s.owing, rows.Err()
 }
 
-// Settle is delivery.Outbox's.
+// Settle implements delivery.Outbox.
 func (s *Store) Settle(ctx context.Context, d delivery.Debt, _ error) error {
 	return s.update(ctx, func(tx *sql.Tx) error {
 		_, err := tx.Exec(`DELETE FROM owed WHERE id = ?`, d.ID)
@@ -59,7 +59,7 @@ func (s *Store) Settle(ctx context.Context, d delivery.Debt, _ error) error {
 	})
 }
 
-// Postpone is delivery.Outbox's.
+// Postpone implements delivery.Outbox.
 func (s *Store) Postpone(ctx context.Context, d delivery.Debt, until time.Time) error {
 	return s.update(ctx, func(tx *sql.Tx) error {
 		_, err := tx.Exec(`UPDATE owed SET due = ?, tries = tries + 1 WHERE id = ?`, until.UnixNano(), d.ID)

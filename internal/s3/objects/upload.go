@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Upload is an object in the making, from parts.
+// Upload is an unfinished object, made of parts.
 type Upload struct {
 	Bucket, Key, ID string
 	Started         time.Time
@@ -20,7 +20,7 @@ type Upload struct {
 
 // CreateUpload begins an upload.
 func (s *Store) CreateUpload(ctx context.Context, bucketName, key string, attributes json.RawMessage) (*Upload, error) {
-	id, err := uuid.NewV7() // uploads of one key are listed as they began
+	id, err := uuid.NewV7() // uploads of one key are listed in the order in which they began
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func scanUpload(scan func(...any) error) (*Upload, error) {
 	return &u, nil
 }
 
-// PutPart gives an upload a part, in place of the one with its number. On an error the file is discarded.
+// PutPart adds a part to an upload, replacing one with the same number. On an error the file is discarded.
 func (s *Store) PutPart(ctx context.Context, u *Upload, f *File) error {
 	var gone []string
 	err := s.update(ctx, func(tx *sql.Tx) error {
@@ -85,12 +85,12 @@ func (s *Store) PutPart(ctx context.Context, u *Upload, f *File) error {
 	return nil
 }
 
-// Parts are an upload's parts behind a number, in order.
+// Parts returns an upload's parts after a number, in order.
 func (s *Store) Parts(ctx context.Context, u *Upload, after, limit int) ([]*File, error) {
 	return filesOf(ctx, s.reads, withoutBytes, u.ID, after, limit)
 }
 
-// Complete makes the parts that are chosen the object, and ends the upload. No byte is copied.
+// Complete makes an object of the chosen parts and ends the upload. It copies no bytes.
 func (s *Store) Complete(ctx context.Context, u *Upload, o *Object, choose func(parts []*File) ([]*File, error), c Conditions) error {
 	parts, err := s.Parts(ctx, u, -1, math.MaxInt32)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Store) Complete(ctx context.Context, u *Upload, o *Object, choose func(
 	})
 }
 
-// end removes an upload from the index with the parts that it has left, and returns the names of their files.
+// end removes an upload and its remaining parts from the index, and returns the names of their files.
 func end(tx *sql.Tx, u *Upload) ([]string, error) {
 	gone, err := names(tx, `DELETE FROM files WHERE owner = ? RETURNING name`, u.ID)
 	if err != nil {
@@ -127,10 +127,10 @@ func end(tx *sql.Tx, u *Upload) ([]string, error) {
 	return gone, err
 }
 
-// errChanged is for a part that was put again while the upload was being completed.
+// errChanged says that a part was replaced while the upload was being completed.
 var errChanged = errors.New("a part was put again while the upload was completed")
 
-// Abort ends an upload, and its parts go.
+// Abort ends an upload and removes its parts.
 func (s *Store) Abort(ctx context.Context, bucketName, key, id string) error {
 	var gone []string
 	err := s.update(ctx, func(tx *sql.Tx) error {
@@ -148,7 +148,7 @@ func (s *Store) Abort(ctx context.Context, bucketName, key, id string) error {
 	return nil
 }
 
-// Uploads are up to limit uploads of a bucket that have the prefix, behind a key and, of that key's, behind an id.
+// Uploads returns up to limit uploads of a bucket with the prefix, after a key and, within that key, after an id.
 func (s *Store) Uploads(ctx context.Context, bucketName, prefix, key, id string, limit int) ([]*Upload, error) {
 	if _, err := s.Bucket(ctx, bucketName); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ type Object struct {
 	Tags     []types.Tag
 }
 
-// Expired says whether a rule has the object removed by now. Rules that only move objects to other storage classes,
+// Expired reports whether a rule has the object removed by now. Rules that only move objects to other storage classes,
 // or are about older versions, remove none.
 func Expired(r types.LifecycleRule, o Object, now time.Time) bool {
 	e := r.Expiration
@@ -32,7 +32,7 @@ func Expired(r types.LifecycleRule, o Object, now time.Time) bool {
 	return e.Days != nil && !now.Before(after(o.Modified, *e.Days))
 }
 
-// Aborted says whether a rule has an upload that began at a time aborted by now. Such rules have no filter but a prefix.
+// Aborted reports whether a rule has an upload that began at a time aborted by now. Such rules have no filter but a prefix.
 func Aborted(r types.LifecycleRule, key string, began, now time.Time) bool {
 	a := r.AbortIncompleteMultipartUpload
 	return a != nil && applies(r, Object{Key: key}) && !now.Before(after(began, aws.ToInt32(a.DaysAfterInitiation)))

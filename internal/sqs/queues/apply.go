@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// apply makes a record's change in memory. It lies in the segment. The caller holds mu.
+// apply makes a record's change in memory; g is the segment that holds the record. The caller holds mu.
 func (s *Store) apply(r *record, g *segment) error {
-	s.last = max(s.last, r.seq, r.toSeq) // no number is given twice, also where its message is gone: receipts have it
+	s.last = max(s.last, r.seq, r.toSeq) // a number is never reused, even after its message is gone: receipts hold it
 	switch r.kind {
 	case queueIs:
 		return s.applyQueue(r, g)
@@ -45,7 +45,7 @@ func (s *Store) apply(r *record, g *segment) error {
 	}
 	m := q.messages[r.seq]
 	if m == nil {
-		return nil // it lies further on, as it is now
+		return nil // its newer record comes later in the log
 	}
 	switch r.kind {
 	case receivedAt:
@@ -61,7 +61,7 @@ func (s *Store) apply(r *record, g *segment) error {
 	return nil
 }
 
-// queueOf is the queue that a record is about. What it is may come later in the log, or that it is gone: until then it
+// queueOf returns the queue that a record is about. The log may only later say what that queue is, or that it's gone. Until then it
 // has no name, and keeps its messages.
 func (s *Store) queueOf(id uint64) *queue {
 	q := s.queues[id]
@@ -82,7 +82,7 @@ func (s *Store) applyQueue(r *record, g *segment) error {
 	case q == nil:
 		q = newQueue(is)
 		s.queues[is.ID] = q
-	case q.Name == "": // its messages came first
+	case q.Name == "": // its messages came before its own record
 		before := q
 		q = newQueue(is)
 		q.sent, q.recent, q.purgedAt = before.sent, before.recent, before.purgedAt
@@ -114,7 +114,7 @@ func (s *Store) applyMessage(q *queue, r *record, g *segment) {
 	q.add(&m, m.state)
 }
 
-// forget notes that a message's record does not count any more.
+// forget notes that a message's record is no longer needed.
 func (s *Store) forget(m *message) {
 	s.live -= m.place.whole
 	m.unlink()
@@ -124,7 +124,7 @@ func (s *Store) applyMoved(q *queue, m *message, r *record) {
 	to := s.queueOf(r.to)
 	q.drop(m)
 	m.seq, m.entered, m.visibleAt, m.before, m.from = r.toSeq, r.at, r.at, m.receives, r.key
-	if r.kind == redriven { // "Configuring a dead-letter queue redrive" in the developer guide: it is a new message
+	if r.kind == redriven { // it counts as new: "Configuring a dead-letter queue redrive" in the developer guide
 		m.place.id, m.sent, m.receives, m.before, m.first = r.id, r.at, 0, 0, 0
 	}
 	to.add(m, visible)

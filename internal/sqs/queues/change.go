@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// held is the message of a receipt, if the receipt is its last. The caller holds mu.
+// held returns the message of a receipt, if it's the message's latest receipt. The caller holds mu.
 func (q *queue) held(r Receipt) (*message, error) {
 	if r.Queue != q.ID {
 		return nil, ErrReceipt
@@ -20,8 +20,8 @@ func (q *queue) held(r Receipt) (*message, error) {
 	return m, nil
 }
 
-// Delete removes messages that were received. Each has an error of its own: ErrNoMessage and, of a standard queue,
-// ErrExpired say that there was nothing to delete any more.
+// Delete removes received messages, with an error for each. ErrNoMessage and, in a standard queue, ErrExpired say that there was
+// nothing left to delete.
 func (s *Store) Delete(name string, receipts []Receipt) ([]error, error) {
 	return s.change(name, len(receipts), func(q *queue, i int, now int64) (record, error) {
 		m, err := q.held(receipts[i])
@@ -35,16 +35,16 @@ func (s *Store) Delete(name string, receipts []Receipt) ([]error, error) {
 	})
 }
 
-// Visibility is for how long from now a message that was received is to be in flight.
+// Visibility is how long from now a received message is to be in flight.
 type Visibility struct {
 	Receipt Receipt
 	Timeout time.Duration
 }
 
-// maxVisibility is how long a message can be in flight in all: API_ChangeMessageVisibility.
+// maxVisibility is how many milliseconds a message can be in flight in all: API_ChangeMessageVisibility.
 const maxVisibility = 12 * 60 * 60 * 1000
 
-// ChangeVisibility changes how long messages are in flight. Each has an error of its own.
+// ChangeVisibility changes how long messages are in flight, with an error for each.
 func (s *Store) ChangeVisibility(name string, changes []Visibility) ([]error, error) {
 	return s.change(name, len(changes), func(q *queue, i int, now int64) (record, error) {
 		m, err := q.held(changes[i].Receipt)
@@ -55,14 +55,14 @@ func (s *Store) ChangeVisibility(name string, changes []Visibility) ([]error, er
 			return record{}, ErrVisible
 		}
 		until := now + changes[i].Timeout.Milliseconds()
-		if until > m.received+maxVisibility+1000 { // the call may have taken a moment
+		if until > m.received+maxVisibility+1000 { // a second's grace for the call itself
 			return record{}, ErrTooLong
 		}
 		return record{kind: visibleAt, queue: q.ID, seq: m.seq, at: now, until: until}, nil
 	})
 }
 
-// change makes up to n records, each on top of those before, and commits them together.
+// change makes up to n records, each on top of the ones before, and commits them together.
 func (s *Store) change(name string, n int, make func(q *queue, i int, now int64) (record, error)) ([]error, error) {
 	s.mu.Lock()
 	now := s.now()
@@ -86,12 +86,12 @@ func (s *Store) change(name string, n int, make func(q *queue, i int, now int64)
 	}
 	b := s.commit(records, true)
 	q.advance(now)
-	s.stir(q)
+	s.wakeNext(q)
 	s.mu.Unlock()
 	return errs, b.Wait()
 }
 
-// Purge removes all messages of a queue. It does so once a minute.
+// Purge removes all messages of a queue, at most once a minute.
 func (s *Store) Purge(name string) error {
 	s.mu.Lock()
 	now := s.now()

@@ -7,13 +7,13 @@ import (
 	"github.com/pintle/pintle/internal/wal"
 )
 
-// commit puts records on their way to disk, as one, and makes their changes unless that is done. What is on disk when the
-// group is includes all that was committed before. The caller holds mu.
+// commit queues records for the disk in one frame, and makes their changes unless the caller has. Once the group is on disk, so is
+// everything committed before it. The caller holds mu.
 func (s *Store) commit(records []record, change bool) *wal.Group {
 	if len(records) == 0 {
 		return s.before
 	}
-	if s.err != nil { // nobody writes any more
+	if s.err != nil { // the log has stopped
 		return wal.Refused(s.err)
 	}
 	if s.log.End().Offset >= s.opts.MaxSegment {
@@ -22,7 +22,7 @@ func (s *Store) commit(records []record, change bool) *wal.Group {
 	}
 	at, b := s.log.Append(func(b []byte) []byte { return appendRecords(b, records) }, nil)
 	if at.Segment == 0 {
-		s.fail(b.Wait()) // it was refused, and has not waited
+		s.fail(b.Wait()) // a refused group doesn't wait
 		return b
 	}
 	g := s.segments[len(s.segments)-1]
@@ -37,7 +37,7 @@ func (s *Store) commit(records []record, change bool) *wal.Group {
 		}
 	}
 	s.before = b
-	if s.isWasteful() {
+	if s.isWastefulLocked() {
 		select {
 		case s.clean <- struct{}{}:
 		default:
@@ -46,7 +46,7 @@ func (s *Store) commit(records []record, change bool) *wal.Group {
 	return b
 }
 
-// fail has nothing be changed any more: what the log holds cannot be known without reading it. The caller holds mu.
+// fail makes the store read-only: after a failed write we cannot know what the log holds. The caller holds mu.
 func (s *Store) fail(err error) {
 	if s.err == nil {
 		s.err = fmt.Errorf("%w: %w", ErrClosed, err)
@@ -54,17 +54,17 @@ func (s *Store) fail(err error) {
 	}
 }
 
-// logFailed is told when the log has ended.
+// logFailed is called when the log has stopped.
 func (s *Store) logFailed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail(err)
 }
 
-// Failed is closed when the log can no longer be written. Only a restart knows the queues again.
+// Failed is closed when the log can't be written any more. Only a restart knows the queues again.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
 
-// cleanUp cleans the oldest segments while much of the log is over, until the store is closed.
+// cleanUp cleans the oldest segments while much of the log is dead, until the store is closed.
 func (s *Store) cleanUp() {
 	for {
 		select {
@@ -72,7 +72,7 @@ func (s *Store) cleanUp() {
 			return
 		case <-s.clean:
 		}
-		for s.wasteful() {
+		for s.isWasteful() {
 			if err := s.cleanOldest(); err != nil {
 				s.logFailed(err)
 				return
@@ -81,19 +81,19 @@ func (s *Store) cleanUp() {
 	}
 }
 
-func (s *Store) wasteful() bool {
+func (s *Store) isWasteful() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.isWasteful()
+	return s.isWastefulLocked()
 }
 
-// isWasteful reports whether much of the log is over. The caller holds mu.
-func (s *Store) isWasteful() bool {
+// isWastefulLocked reports whether much of the log is dead records. The caller holds mu.
+func (s *Store) isWastefulLocked() bool {
 	return s.err == nil && len(s.segments) > 1 && s.size > 2*s.live+s.opts.Slack
 }
 
-// cleanOldest writes again what still counts of the oldest segment, and removes it. Since it is the oldest, nothing in it
-// is about anything that lies elsewhere.
+// cleanOldest rewrites the live records of the oldest segment to the end of the log, and removes the segment. No record in it refers
+// to an older one, because there are none.
 func (s *Store) cleanOldest() error {
 	s.mu.Lock()
 	g := s.segments[0]
@@ -117,8 +117,8 @@ func (s *Store) cleanOldest() error {
 	return s.log.RemoveBefore(next)
 }
 
-// writeAgain writes some of what counts in a segment behind all else. It waits until that is on disk, so that calls are not held
-// up. Only then a message lies there: who receives it meanwhile reads it where it was.
+// writeAgain rewrites some of a segment's live records at the end of the log. It waits for the disk itself, so that no call has to.
+// Until then the messages stay where they were, and a receive meanwhile reads them there.
 func (s *Store) writeAgain(g *segment, bodies map[*message][]byte) (more bool, err error) {
 	s.mu.Lock()
 	var moved []*message
@@ -148,14 +148,14 @@ func (s *Store) writeAgain(g *segment, bodies map[*message][]byte) (more bool, e
 	return len(records) > 0 || len(bodies) > 0, nil
 }
 
-// record is a message as it is now, for the log.
+// record returns the record of a message's present state.
 func (m *message) record(body []byte) record {
 	return record{
 		kind: messageIs, queue: m.queue.ID, seq: m.seq, message: *m, id: m.place.id, body: body[:m.place.size], meta: body[m.place.size:],
 	}
 }
 
-// relink notes that a message lies elsewhere. It may have become another since that was written, and keeps its id.
+// relink notes a message's new place. The message may have changed since that was written, but keeps its id.
 func (s *Store) relink(m *message, p place) {
 	p.id = m.place.id
 	s.live += p.whole
@@ -163,10 +163,10 @@ func (s *Store) relink(m *message, p place) {
 	m.link(p)
 }
 
-// maxCleaned is how many bytes are written again at a time.
+// maxCleaned is how many bytes writeAgain moves at a time.
 const maxCleaned = 1 << 20
 
-// bodies reads some of the messages in a segment.
+// bodies reads the bodies of some messages in a segment.
 func (s *Store) bodies(g *segment) (map[*message][]byte, error) {
 	s.mu.Lock()
 	places, size := map[*message]place{}, int64(0)
@@ -186,7 +186,7 @@ func (s *Store) bodies(g *segment) (map[*message][]byte, error) {
 	return out, nil
 }
 
-// bodyAt reads a message's body, and what the service knows of it behind that.
+// bodyAt reads a message's body, followed by what the service keeps of it.
 func (s *Store) bodyAt(p place) ([]byte, error) {
 	at := wal.Position{Segment: p.segment.number, Offset: p.offset}
 	b := make([]byte, p.size+p.meta)
@@ -199,7 +199,7 @@ func (s *Store) bodyAt(p place) ([]byte, error) {
 	return b, nil
 }
 
-// others are some of what counts in a segment besides messages, as it is now. The caller holds mu.
+// others returns records for some of a segment's live content besides messages, as it is now. The caller holds mu.
 func (s *Store) others(g *segment) []record {
 	var out []record
 	now := s.now()
@@ -224,6 +224,6 @@ func (s *Store) others(g *segment) []record {
 	return out
 }
 
-// Check lists the damage in the directory of a store that is not open. With repair the store is made of what is whole, and what was
-// damaged is kept beside it.
+// Check lists the damage in the directory of a store that isn't open. With repair, it rebuilds the store from what is whole and keeps
+// the damaged files beside it.
 func Check(dir string, repair bool) ([]file.Damage, error) { return wal.Check(dir, logKind, repair) }

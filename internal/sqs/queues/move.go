@@ -13,7 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/wal"
 )
 
-// MoveStatus is how far a move is.
+// MoveStatus is the status of a move.
 type MoveStatus string
 
 // The states of a move: API_ListMessageMoveTasks.
@@ -25,12 +25,12 @@ const (
 	MoveFailed     MoveStatus = "FAILED"
 )
 
-// Move is the moving of a dead-letter queue's messages, to one queue or to where each came from.
+// Move is a task that moves a dead-letter queue's messages to one queue, or each to where it came from.
 type Move struct {
 	ID        string
 	From      string
 	To        string // "" for where each came from
-	PerSecond int    // how many messages; 0 for as fast as it goes
+	PerSecond int    // messages a second; 0 for no limit
 	StartedAt int64
 	Status    MoveStatus
 	Moved     int64
@@ -49,7 +49,7 @@ var (
 // maxMoves is how many moves a queue remembers.
 const maxMoves = 10
 
-// failureOf says why a message cannot be moved.
+// failureOf returns why a message cannot be moved.
 func failureOf(m *Move, found *message) string {
 	if m.To == "" && found.from == "" {
 		return "CouldNotDetermineMessageSource"
@@ -57,7 +57,7 @@ func failureOf(m *Move, found *message) string {
 	return "AWS.SimpleQueueService.NonExistentQueue"
 }
 
-// StartMove begins to move the messages of a queue.
+// StartMove starts to move a queue's messages.
 func (s *Store) StartMove(m Move) error {
 	s.mu.Lock()
 	now := s.now()
@@ -79,7 +79,7 @@ func (s *Store) StartMove(m Move) error {
 	return b.Wait()
 }
 
-// CancelMove ends a move, and returns how many messages it has moved.
+// CancelMove cancels a move and returns how many messages it has moved.
 func (s *Store) CancelMove(id string) (int64, error) {
 	s.mu.Lock()
 	m := s.moves[id]
@@ -94,7 +94,7 @@ func (s *Store) CancelMove(id string) (int64, error) {
 	return next.Moved, b.Wait()
 }
 
-// Moves returns the last moves of a queue, the newest first.
+// Moves returns a queue's latest moves, the newest first.
 func (s *Store) Moves(from string) []Move {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (m *Move) record() record {
 	return record{kind: moveIs, json: b}
 }
 
-// applyMove takes over what a move is now. What a queue's older moves were is forgotten.
+// applyMove applies a move's record, and forgets the queue's older moves.
 func (s *Store) applyMove(r *record, g *segment) error {
 	m := &Move{in: g}
 	if err := json.Unmarshal(r.json, m); err != nil {
@@ -133,7 +133,7 @@ func (s *Store) applyMove(r *record, g *segment) error {
 	return nil
 }
 
-// resume goes on with moves that the last run did not end.
+// resume continues moves that were running when the store was last closed.
 func (s *Store) resume() {
 	for _, m := range s.moves {
 		if m.Status == MoveRunning || m.Status == MoveCancelling {
@@ -142,11 +142,11 @@ func (s *Store) resume() {
 	}
 }
 
-// move moves messages until there are none, or the move or the store is ended.
+// move moves messages until there are none, or the move or the store ends.
 func (s *Store) move(id string) {
 	for {
-		pause, b, over := s.moveSome(id)
-		if err := b.Wait(); err != nil || over {
+		pause, b, done := s.moveSome(id)
+		if err := b.Wait(); err != nil || done {
 			return
 		}
 		select {
@@ -157,8 +157,8 @@ func (s *Store) move(id string) {
 	}
 }
 
-// moveSome moves the next messages, and says when the ones behind them are due.
-func (s *Store) moveSome(id string) (pause time.Duration, b *wal.Group, over bool) {
+// moveSome moves the next messages. pause is how long to wait before the ones behind them.
+func (s *Store) moveSome(id string) (pause time.Duration, b *wal.Group, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.moves[id]
@@ -198,7 +198,7 @@ func (s *Store) moveSome(id string) (pause time.Duration, b *wal.Group, over boo
 	}
 	b = s.commit(append(records, next.record()), true)
 	for to := range targets {
-		s.stir(to)
+		s.wakeNext(to)
 	}
 	return pause, b, next.Status != MoveRunning
 }

@@ -5,35 +5,35 @@ import (
 	"math"
 )
 
-// queue is what is known of one queue's messages, and all rules that depend on time: delays, visibility,
-// retention, the order of groups, deduplication. It reads no clock and no file: every change comes with
-// its time, in milliseconds since 1970, and replaying the changes makes the same queue.
+// queue is a queue's messages in memory, with every rule that depends on time: delays, visibility, retention, the order of groups,
+// deduplication. It reads no clock and no file. Every change carries its time, in milliseconds since 1970, so replaying the changes
+// rebuilds the same queue.
 type queue struct {
 	Queue
-	in   *segment // that has its record
+	in   *segment // holds its record
 	size int64    // of the record
 
 	messages map[uint64]*message
 	ready    messageHeap       // visible messages of a standard queue, by age
 	groups   map[string]*group // of a FIFO queue
-	open     groupHeap         // groups that a message can be taken of
+	open     groupHeap         // groups from which a message can be taken
 	timed    messageHeap       // in flight or delayed, by when they become visible
 	aging    messageHeap       // all, by when their retention began
 	counts   [3]int            // of messages, by state
 
-	sent     map[string]duplicate // of the last minutes, by what must not come twice
+	sent     map[string]duplicate // in the deduplication window, by key
 	recent   []string             // their keys, the oldest first
 	purgedAt int64
-	attempts map[string]attempt // at receiving of the last minutes
+	attempts map[string]attempt // recent receives, by their attempt id
 
-	attemptsAt int // how many attempts there can be before old ones are forgotten
+	attemptsAt int // how many attempts to keep before dropping old ones
 
-	waiters []*waiter // who has waited longest comes first
-	alarm   int64     // when one of them looks at what has become visible
+	waiters []*waiter // the one that has waited longest comes first
+	alarm   int64     // when one of them looks for messages that became visible
 	flow    flow
 }
 
-// state is where a message is on its way.
+// state says whether a message can be received.
 type state uint8
 
 const (
@@ -56,56 +56,65 @@ type message struct {
 	received  int64 // when it was last received
 	place     place
 	group     string
-	from      string // the queue that it is a dead letter of
+	from      string // the queue whose dead letter it is
 	index     int    // in ready, its group or timed
 	age       int    // in aging
 
-	next, prev *message // in the segment that it lies in
+	next, prev *message // in its segment
 }
 
-// place is where a message's record lies.
+// place is where a message's record is on disk.
 type place struct {
 	segment *segment
 	offset  int64  // of the body
 	size    int32  // of the body
 	meta    int32  // bytes behind the body
-	sum     uint32 // CRC-32C of both
-	whole   int64  // that the record needs in all
+	sum     uint32 // CRC-32C of body and meta
+	whole   int64  // size of the whole record
 	id      [16]byte
 }
 
-// group is a message group of a FIFO queue. None of its messages can be taken while one is in flight.
+// group is a message group of a FIFO queue. While one of its messages is in flight, none can be taken.
 type group struct {
 	ready    messageHeap
 	inFlight int
-	index    int // in the queue's open groups; -1 where it is not
+	index    int // in the queue's open groups; -1 if it isn't there
 }
 
-// duplicate is a message that was sent, as an answer to one who sends it again.
+// duplicate is a sent message, kept to answer whoever sends it again.
 type duplicate struct {
 	id  [16]byte
 	seq uint64
 	at  int64
-	in  *segment // that has the record
+	in  *segment // holds the record
 }
 
-// attempt is what a try at receiving got: API_ReceiveMessage on ReceiveRequestAttemptId.
+// attempt is what a receive with an attempt id got: API_ReceiveMessage on ReceiveRequestAttemptId.
 type attempt struct {
 	at       int64
 	receipts []Receipt
 }
 
-// window is how long a message counts as sent already: API_SendMessage on MessageDeduplicationId.
+// window is how many milliseconds a message counts as a duplicate: API_SendMessage on MessageDeduplicationId.
 const window = 5 * 60 * 1000
 
 func newQueue(q Queue) *queue {
-	out := &queue{Queue: q, alarm: math.MaxInt64, messages: map[uint64]*message{}, sent: map[string]duplicate{}, attempts: map[string]attempt{}, groups: map[string]*group{}}
-	out.ready.by, out.timed.by, out.aging.by = bySeq, byVisibleAt, out.byAge
+	out := &queue{
+		Queue:    q,
+		alarm:    math.MaxInt64,
+		messages: map[uint64]*message{},
+		sent:     map[string]duplicate{},
+		attempts: map[string]attempt{},
+		groups:   map[string]*group{},
+	}
+	out.ready.by = bySeq
+	out.timed.by = byVisibleAt
+	out.aging.by = out.byAge
 	out.aging.aging = true
 	return out
 }
 
-// advance does what time has done: messages become visible.
+// advance makes messages visible whose time has come.
 func (q *queue) advance(now int64) {
 	for len(q.timed.items) > 0 && q.timed.items[0].visibleAt <= now {
 		m := q.timed.items[0]
@@ -114,8 +123,8 @@ func (q *queue) advance(now int64) {
 	}
 }
 
-// over is a message whose retention is over, nil where there is none.
-func (q *queue) over(now int64) *message {
+// nextExpired returns a message whose retention is over, or nil.
+func (q *queue) nextExpired(now int64) *message {
 	if len(q.aging.items) == 0 {
 		return nil
 	}
@@ -125,8 +134,8 @@ func (q *queue) over(now int64) *message {
 	return nil
 }
 
-// born is when a message's retention began: in a dead-letter queue that is FIFO when it came into it, else when it was
-// first sent ("Dead-letter queues and message retention" in the developer guide).
+// born returns when a message's retention began: in a FIFO dead-letter queue when it arrived there, else when it was first sent
+// ("Dead-letter queues and message retention" in the developer guide).
 func (q *queue) born(m *message) int64 {
 	if q.FIFO {
 		return m.entered
@@ -140,7 +149,7 @@ func bySeq(a, b *message) bool { return a.seq < b.seq }
 
 func byVisibleAt(a, b *message) bool { return a.visibleAt < b.visibleAt }
 
-// add takes a message in, as the state that it has at its record's time.
+// add adds a message, in its state at the time of its record.
 func (q *queue) add(m *message, s state) {
 	q.messages[m.seq] = m
 	m.queue = q
@@ -150,7 +159,7 @@ func (q *queue) add(m *message, s state) {
 	q.enter(m, s)
 }
 
-// put takes a message from one state to another.
+// put moves a message to another state.
 func (q *queue) put(m *message, s state) {
 	q.leave(m)
 	q.counts[m.state]--
@@ -212,7 +221,7 @@ func (q *queue) leave(m *message) {
 	q.arrange(m.group, g)
 }
 
-// arrange puts a group among the open ones, or takes it out, or forgets it.
+// arrange adds a group to the open ones, takes it out of them, or forgets it.
 func (q *queue) arrange(name string, g *group) {
 	open := g.inFlight == 0 && len(g.ready.items) > 0
 	switch {
@@ -224,11 +233,11 @@ func (q *queue) arrange(name string, g *group) {
 		heap.Remove(&q.open, g.index)
 	}
 	if g.inFlight == 0 && len(g.ready.items) == 0 {
-		delete(q.groups, name) // it is made anew when a delayed message of it becomes visible
+		delete(q.groups, name) // a delayed message makes it again on becoming visible
 	}
 }
 
-// next is the message that would be received next, nil where there is none.
+// next returns the message that would be received next, or nil.
 func (q *queue) next() *message {
 	if q.FIFO {
 		if len(q.open) == 0 {
@@ -242,8 +251,8 @@ func (q *queue) next() *message {
 	return q.ready.items[0]
 }
 
-// take is up to limit messages to be received together. Those of a FIFO queue are of as few groups as may be, in
-// order, and a group of which one is taken may give more.
+// take returns up to limit messages to receive together. In a FIFO queue they come in order from as few groups as possible, and a
+// group can give several at once.
 func (q *queue) take(limit int) []*message {
 	limit = min(limit, MaxInFlight-q.counts[inFlight])
 	var out []*message
@@ -274,7 +283,7 @@ func (q *queue) take(limit int) []*message {
 	return out
 }
 
-// isDead says whether a message has been received as often as the queue lets it be.
+// isDead reports whether a message has been received as often as the queue allows.
 func (q *queue) isDead(m *message) bool {
 	return q.MaxReceives > 0 && m.receives-m.before >= uint32(q.MaxReceives)
 }
@@ -297,8 +306,7 @@ func (q *queue) retime(m *message, until int64) {
 	q.enter(m, s)
 }
 
-// update takes over what was changed of the queue. A FIFO queue's delay holds for the messages that are there, too:
-// API_SetQueueAttributes.
+// update replaces the queue's settings. In a FIFO queue a changed delay applies to messages already there: API_SetQueueAttributes.
 func (q *queue) update(to Queue) {
 	retimed := q.FIFO && q.Delay != to.Delay
 	q.Queue = to
@@ -312,7 +320,7 @@ func (q *queue) update(to Queue) {
 	}
 }
 
-// duplicateOf is what was sent with the same key in the last minutes.
+// duplicateOf returns what was sent with the same key within the window.
 func (q *queue) duplicateOf(key string, now int64) (duplicate, bool) {
 	for len(q.recent) > 0 && q.sent[q.recent[0]].at+window <= now {
 		delete(q.sent, q.recent[0])
@@ -322,7 +330,7 @@ func (q *queue) duplicateOf(key string, now int64) (duplicate, bool) {
 	return d, ok && d.at+window > now
 }
 
-// remember notes what was sent. Times only grow, so the oldest are first.
+// remember notes a sent message. Times only grow, so the oldest are first.
 func (q *queue) remember(key string, d duplicate) {
 	if key == "" {
 		return
@@ -333,11 +341,11 @@ func (q *queue) remember(key string, d duplicate) {
 	q.sent[key] = d
 }
 
-// messageHeap is messages with the first by an order on top. Each knows its place, so it can be taken out.
+// messageHeap is a heap of messages. Each message knows its index, so that it can be removed from the middle.
 type messageHeap struct {
 	items []*message
 	by    func(a, b *message) bool
-	aging bool // keeps the place in age, not in index
+	aging bool // keep the index in age instead of index
 }
 
 func (h *messageHeap) Len() int           { return len(h.items) }
@@ -357,13 +365,13 @@ func (h *messageHeap) place(i int) {
 	h.items[i].index = i
 }
 
-// Push is heap.Interface's.
+// Push implements heap.Interface.
 func (h *messageHeap) Push(x any) {
 	h.items = append(h.items, x.(*message))
 	h.place(len(h.items) - 1)
 }
 
-// Pop is heap.Interface's.
+// Pop implements heap.Interface.
 func (h *messageHeap) Pop() any {
 	last := len(h.items) - 1
 	m := h.items[last]
@@ -372,7 +380,7 @@ func (h *messageHeap) Pop() any {
 	return m
 }
 
-// groupHeap is groups, the one with the oldest message on top.
+// groupHeap is a heap of groups, with the oldest message's on top.
 type groupHeap []*group
 
 func (h groupHeap) Len() int           { return len(h) }
@@ -383,14 +391,14 @@ func (h groupHeap) Swap(i, j int) {
 	h[i].index, h[j].index = i, j
 }
 
-// Push is heap.Interface's.
+// Push implements heap.Interface.
 func (h *groupHeap) Push(x any) {
 	g := x.(*group)
 	g.index = len(*h)
 	*h = append(*h, g)
 }
 
-// Pop is heap.Interface's.
+// Pop implements heap.Interface.
 func (h *groupHeap) Pop() any {
 	last := len(*h) - 1
 	g := (*h)[last]

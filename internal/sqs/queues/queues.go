@@ -1,7 +1,7 @@
-// Package queues keeps queues and their messages: durable before a call returns, in the order that was
-// asked for, invisible while they are in flight. All queues share an append-only log, whose oldest segment is
-// cleaned of what is over; what is known of a message is in memory, its body on disk. It knows nothing of AWS's
-// API. The SQS service calls it, and the meter asks it what its queues did.
+// Package queues keeps queues and their messages: durable before a call returns, in the order of the calls, invisible while they
+// are in flight. All queues share one append-only log, and the oldest segment is cleaned of dead records. What the store knows of a
+// message is in memory, its body on disk. It knows nothing of AWS's API. The SQS service calls it, and the meter asks it what its
+// queues did.
 package queues
 
 import (
@@ -18,26 +18,26 @@ import (
 	"github.com/pintle/pintle/internal/wal"
 )
 
-// Queue is what a queue is.
+// Queue is a queue's settings.
 type Queue struct {
-	ID         uint64 // of this queue and no later one of its name
+	ID         uint64 // of this queue only, not of a later one with its name
 	Name       string
 	CreatedAt  int64 // milliseconds since 1970
 	ModifiedAt int64
 	FIFO       bool
 
-	Delay       int64  // of messages that are sent, in milliseconds
+	Delay       int64  // of sent messages, in milliseconds
 	Retention   int64  // in milliseconds
-	MaxReceives int    // after so many a message goes to the dead-letter queue; 0 for never
+	MaxReceives int    // after this many, a message goes to the dead-letter queue; 0 for never
 	DeadLetter  string // that queue's name
-	GroupDedup  bool   // whether only messages of one group are duplicates of each other
+	GroupDedup  bool   // only messages of the same group are duplicates of each other
 
-	Attributes map[string]string // what else the service knows of it
+	Attributes map[string]string // whatever else the service keeps
 	Tags       map[string]string
 }
 
-// MaxInFlight is how many messages of a queue can be in flight: "Amazon SQS message quotas" and "FIFO queue
-// quotas" in the developer guide.
+// MaxInFlight is how many messages of a queue can be in flight: "Amazon SQS message quotas" and "FIFO queue quotas" in the developer
+// guide.
 const MaxInFlight = 120_000
 
 // Errors that callers tell apart.
@@ -54,37 +54,37 @@ var (
 	ErrClosed    = errors.New("queues: the store is closed")
 )
 
-// Options say how the store is kept; the zero value is right.
+// Options say how the store is kept; the zero value is fine.
 type Options struct {
 	Now func() time.Time
-	// MaxSegment is how many bytes a file of the log has before the next one begins.
+	// MaxSegment is the size in bytes at which the next file of the log begins.
 	MaxSegment int64
-	// Slack is how many bytes of what is over the log may have, besides as many as there are that count.
+	// Slack is how many bytes of dead records the log may hold, beyond as many as there are live ones.
 	Slack int64
-	// NoSync gives up durability: for a store that is thrown away.
+	// NoSync gives up durability, for a store that is thrown away.
 	NoSync bool
 }
 
-// Store is the store. Its methods may be called from any goroutine.
+// Store keeps all queues. Its methods may be called from any goroutine.
 type Store struct {
 	dir  string
 	opts Options
 
 	log *wal.Log
 
-	// filesMu is held while bodies are read, so that their segments stay. It is taken before mu.
+	// filesMu is read-locked while bodies are read, so that their segments stay. It is taken before mu.
 	filesMu sync.RWMutex
 
 	mu       sync.Mutex
-	segments []*segment // the oldest first; the last is written
+	segments []*segment // the oldest first; the last takes appends
 	queues   map[uint64]*queue
 	names    map[string]*queue
 	moves    map[string]*Move
-	last     uint64     // number of a message
+	last     uint64     // the last message number given out
 	size     int64      // bytes of the log
-	live     int64      // of those that still count
-	before   *wal.Group // the last that has records
-	waitless bool       // receives do not wait any more
+	live     int64      // of these, bytes still needed
+	before   *wal.Group // the last group with records
+	waitless bool       // receives return at once
 	err      error      // why nothing can be changed any more
 	failed   chan struct{}
 
@@ -94,7 +94,7 @@ type Store struct {
 	tasks   sync.WaitGroup // moves under way
 }
 
-// Open opens the store in a directory, which it makes where there is none.
+// Open opens the store in a directory, creating it if there is none.
 func Open(dir string, opts Options) (*Store, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -117,7 +117,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// EndWaits has receives return at once from now on, also those that wait: the program ends.
+// EndWaits makes receives return at once from now on, including those that wait: the process is about to end.
 func (s *Store) EndWaits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Store) EndWaits() {
 	}
 }
 
-// Close ends the store once what is being written is.
+// Close closes the store once everything queued is written.
 func (s *Store) Close() error {
 	s.EndWaits()
 	s.mu.Lock()
@@ -147,7 +147,7 @@ func (s *Store) Close() error {
 
 func (s *Store) now() int64 { return s.opts.Now().UnixMilli() }
 
-// find returns a queue as it is now. The caller holds mu.
+// find returns a queue, brought up to date. The caller holds mu.
 func (s *Store) find(name string, now int64) (*queue, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -160,18 +160,18 @@ func (s *Store) find(name string, now int64) (*queue, error) {
 	return q, nil
 }
 
-// maxSettled is how many messages' ends one frame holds: all of a queue's may be over at once, more than a frame takes.
+// maxSettled limits the expired messages in one frame: all of a queue's may expire at once, and they wouldn't fit.
 const maxSettled = 10_000
 
-// settle does what time has done to a queue. The caller holds mu.
+// settle brings a queue up to date: it drops expired messages and makes others visible. The caller holds mu.
 func (s *Store) settle(q *queue, now int64) {
 	q.advance(now)
 	var gone []record
-	for m := q.over(now); m != nil; m = q.over(now) {
+	for m := q.nextExpired(now); m != nil; m = q.nextExpired(now) {
 		q.flow.begin(q, now)
 		r := record{kind: messageGone, queue: q.ID, seq: m.seq, at: now}
 		gone = append(gone, r)
-		s.apply(&r, nil) //nolint:errcheck // a message's end is always well
+		s.apply(&r, nil) //nolint:errcheck // removing a message cannot fail
 		if len(gone) == maxSettled {
 			s.commit(gone, false)
 			gone = nil
@@ -180,7 +180,7 @@ func (s *Store) settle(q *queue, now int64) {
 	s.commit(gone, false)
 }
 
-// CreateQueue makes a queue. Where there is one of the name it returns that, and ErrExists, once it is on disk.
+// CreateQueue makes a queue. If there is one of that name, it returns that one and ErrExists, once that one is on disk.
 func (s *Store) CreateQueue(in Queue) (Queue, error) {
 	s.mu.Lock()
 	if q, err := s.find(in.Name, s.now()); err == nil {
@@ -213,7 +213,7 @@ func (q *Queue) record() record {
 	return record{kind: queueIs, queue: q.ID, json: b}
 }
 
-// UpdateQueue changes a queue. change must not write to the queue's maps, which others read, but may replace them.
+// UpdateQueue changes a queue. change may replace the queue's maps but must not write to them, since others read them.
 func (s *Store) UpdateQueue(name string, change func(*Queue) error) error {
 	s.mu.Lock()
 	q, err := s.find(name, s.now())
@@ -227,7 +227,7 @@ func (s *Store) UpdateQueue(name string, change func(*Queue) error) error {
 		return err
 	}
 	b := s.putQueue(next)
-	s.stir(q)
+	s.wakeNext(q)
 	s.mu.Unlock()
 	return b.Wait()
 }
@@ -246,7 +246,7 @@ func (s *Store) DeleteQueue(name string) error {
 	return b.Wait()
 }
 
-// Queue returns a queue.
+// Queue returns a queue's settings.
 func (s *Store) Queue(name string) (Queue, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +269,7 @@ func (s *Store) Queues() []Queue {
 	return out
 }
 
-// Counts is how many messages a queue has.
+// Counts says how many messages a queue has, by state.
 type Counts struct{ Visible, InFlight, Delayed int }
 
 // Counts counts a queue's messages.

@@ -320,7 +320,7 @@ func TestCleaning(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(2 * time.Minute); s.wasteful() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); s.isWasteful() && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	s.Close()

@@ -8,34 +8,36 @@ import (
 	"github.com/pintle/pintle/internal/wal"
 )
 
-// Receipt is a proof that a message was received.
+// Receipt proves that a message was received.
 type Receipt struct {
 	Queue  uint64
 	Seq    uint64
-	Number uint32 // which time it was
+	Number uint32 // counts the message's receives, this one included
 }
 
-// Received is a message that was received.
+// Received is a received message.
 type Received struct {
-	ID          [16]byte
-	Seq         uint64
-	Body, Meta  []byte
-	Group       string
-	From        string // the queue whose dead letter it is
-	Receipt     Receipt
-	Sent, First int64 // when it was sent, and first received
-	Receives    int
+	ID       [16]byte
+	Seq      uint64
+	Body     []byte
+	Meta     []byte
+	Group    string
+	From     string // the queue whose dead letter it is
+	Receipt  Receipt
+	Sent     int64 // when it was sent
+	First    int64 // when it was first received
+	Receives int
 }
 
-// Want is what is wanted of a queue.
+// Want says what a receive asks for.
 type Want struct {
 	Limit      int
-	Visibility time.Duration // for which what is received is in flight
-	Wait       time.Duration // for a message, where there is none
-	Attempt    string        // gets the same again, of a FIFO queue
+	Visibility time.Duration // how long the messages are in flight
+	Wait       time.Duration // how long to wait for a first message
+	Attempt    string        // repeating it returns the same messages; FIFO queues only
 }
 
-// Receive takes messages of a queue. That they are in flight is on disk when it returns.
+// Receive takes messages from a queue. When it returns, the disk has them as in flight.
 func (s *Store) Receive(ctx context.Context, name string, w Want) ([]Received, error) {
 	deadline := s.now() + w.Wait.Milliseconds()
 	wait := &waiter{}
@@ -54,8 +56,8 @@ func (s *Store) Receive(ctx context.Context, name string, w Want) ([]Received, e
 	}
 }
 
-// receive takes what can be had at once. Where that is nothing, and there is time, it has the waiter woken, at the
-// latest at until.
+// receive takes what is there. If that is nothing and there is time left, it queues the waiter, which must look again at until at the
+// latest.
 func (s *Store) receive(ctx context.Context, name string, w Want, wait *waiter, deadline int64) (got []taken, b *wal.Group, until int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,16 +66,16 @@ func (s *Store) receive(ctx context.Context, name string, w Want, wait *waiter, 
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	q.unlist(wait)
+	q.removeWaiter(wait)
 	if err := ctx.Err(); err != nil {
-		s.stir(q)
+		s.wakeNext(q)
 		return nil, nil, 0, err
 	}
-	if got, b = s.again(q, w, now); len(got) == 0 {
+	if got, b = s.repeatAttempt(q, w, now); len(got) == 0 {
 		got, b = s.takeFrom(q, w, now)
 	}
 	if len(got) > 0 {
-		s.stir(q)
+		s.wakeNext(q)
 		return got, b, 0, nil
 	}
 	full := q.counts[inFlight] >= MaxInFlight
@@ -83,10 +85,10 @@ func (s *Store) receive(ctx context.Context, name string, w Want, wait *waiter, 
 	if now >= deadline || s.waitless {
 		q.flow.begin(q, now)
 		q.flow.second.Empty++
-		s.stir(q)
+		s.wakeNext(q)
 		return nil, b, 0, nil
 	}
-	q.list(wait)
+	q.addWaiter(wait)
 	until = deadline
 	if len(q.timed.items) > 0 {
 		q.alarm = q.timed.items[0].visibleAt
@@ -101,7 +103,7 @@ type taken struct {
 	place place
 }
 
-// takeFrom receives messages, and moves those away that were received too often. The caller holds mu.
+// takeFrom receives messages, and moves those received too often to the dead-letter queue. The caller holds mu.
 func (s *Store) takeFrom(q *queue, w Want, now int64) (got []taken, b *wal.Group) {
 	for {
 		found := q.take(w.Limit)
@@ -119,7 +121,7 @@ func (s *Store) takeFrom(q *queue, w Want, now int64) (got []taken, b *wal.Group
 			q.flow.begin(q, now)
 			to.flow.begin(to, now)
 			b = s.commit(dead, true)
-			s.stir(to)
+			s.wakeNext(to)
 			continue
 		}
 		if len(records) == 0 {
@@ -134,14 +136,14 @@ func (s *Store) takeFrom(q *queue, w Want, now int64) (got []taken, b *wal.Group
 			a.receipts = append(a.receipts, got[len(got)-1].Receipt)
 		}
 		if q.FIFO && w.Attempt != "" {
-			q.tried(w.Attempt, a)
+			q.rememberAttempt(w.Attempt, a)
 		}
 		return got, b
 	}
 }
 
-// tried notes what an attempt got. Once many were noted, those that do not count any more are forgotten.
-func (q *queue) tried(id string, a attempt) {
+// rememberAttempt notes what an attempt got. Once there are many, it drops those that are too old to matter.
+func (q *queue) rememberAttempt(id string, a attempt) {
 	if len(q.attempts) >= q.attemptsAt {
 		maps.DeleteFunc(q.attempts, func(_ string, old attempt) bool { return old.at+window <= a.at })
 		q.attemptsAt = max(1000, 2*len(q.attempts))
@@ -156,8 +158,8 @@ func (q *queue) taken(m *message) taken {
 	}, m.place}
 }
 
-// again takes what the same attempt has got before, while all of it is still in flight. The caller holds mu.
-func (s *Store) again(q *queue, w Want, now int64) (got []taken, b *wal.Group) {
+// repeatAttempt takes what the same attempt got before, as long as all of it is still in flight. The caller holds mu.
+func (s *Store) repeatAttempt(q *queue, w Want, now int64) (got []taken, b *wal.Group) {
 	a, ok := q.attempts[w.Attempt]
 	if !ok || w.Attempt == "" || a.at+window <= now {
 		return nil, nil
@@ -175,7 +177,7 @@ func (s *Store) again(q *queue, w Want, now int64) (got []taken, b *wal.Group) {
 	return got, s.commit(records, true)
 }
 
-// read fetches the bodies of messages. One that is gone by now is left out.
+// read fetches the bodies of messages. It leaves out those that are gone by now.
 func (s *Store) read(messages []taken) ([]Received, error) {
 	out := make([]Received, 0, len(messages))
 	s.filesMu.RLock()
@@ -196,7 +198,7 @@ func (s *Store) read(messages []taken) ([]Received, error) {
 	return out, nil
 }
 
-// placeOf is where a message lies now: the cleaner may have moved it. The caller holds filesMu.
+// placeOf returns where a message is now: the cleaner may have moved it. The caller holds filesMu.
 func (s *Store) placeOf(t *taken) (place, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

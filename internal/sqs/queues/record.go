@@ -8,27 +8,27 @@ import (
 	"github.com/pintle/pintle/internal/wal"
 )
 
-// A frame of the log is what one call changes: a sequence of records, each a kind and what that kind has.
+// A frame of the log holds what one call changes: a sequence of records, each a kind and that kind's fields.
 
-// kind is what a record says.
+// kind says what a record does.
 type kind byte
 
 const (
-	queueIs    kind = iota + 1 // a queue, as JSON: new or changed
-	queueGone                  // a queue and its messages are no more
-	messageIs                  // a message with its body: new, or written again
+	queueIs    kind = iota + 1 // a queue as JSON, new or changed
+	queueGone                  // a queue is deleted with its messages
+	messageIs                  // a message with its body, new or rewritten
 	receivedAt                 // a message was received
-	visibleAt                  // when a message becomes visible was changed
+	visibleAt                  // a message's visibility was changed
 	messageGone
-	purged     // all messages of a queue are gone
+	purged     // all messages of a queue are deleted
 	movedTo    // to a dead-letter queue
 	redriven   // from one, as a new message
-	sentBefore // what must not be sent again for a while
-	numbered   // the last number that was given: each segment but the first begins with it
+	sentBefore // a deduplication key still in its window
+	numbered   // the last number given out, at the start of each segment but the first
 	moveIs     // a MessageMove, as JSON
 )
 
-// record is one change. Which fields count depends on its kind.
+// record is one change. Its kind decides which fields it has.
 type record struct {
 	kind  kind
 	queue uint64 // the queue's id
@@ -38,10 +38,10 @@ type record struct {
 
 	json []byte // of queueIs and moveIs
 
-	to    uint64 // of movedTo: the queue, and the number that the message gets there
+	to    uint64 // of movedTo: the queue; toSeq is the number that the message gets there
 	toSeq uint64
 
-	key string // of messageIs and sentBefore: what must not be sent again; of movedTo: whose dead letter it is; "" for none
+	key string // of messageIs and sentBefore: the deduplication key; of movedTo: whose dead letter it is; "" for none
 	id  [16]byte
 
 	message message // of messageIs, without body
@@ -49,10 +49,10 @@ type record struct {
 	meta    []byte
 	offset  int   // of the body in its payload
 	size    int   // of the record in its payload
-	place   place // of messageIs, once it lies in the log
+	place   place // of messageIs, once it is in the log
 }
 
-// lieAt notes in which frame the record lies.
+// lieAt notes the frame that the record is in.
 func (r *record) lieAt(g *segment, at wal.Position) {
 	if r.kind != messageIs {
 		return
@@ -68,7 +68,7 @@ func (r *record) lieAt(g *segment, at wal.Position) {
 	}
 }
 
-// appendRecords appends a frame's body. Each record learns where its own body lies in it.
+// appendRecords appends a frame's body, and tells each record where in it its own body is.
 func appendRecords(b []byte, records []record) []byte {
 	start := len(b)
 	for i := range records {
@@ -129,7 +129,7 @@ func appendBytes[T string | []byte](b []byte, s T) []byte {
 
 var errCorrupt = errors.New("queues: a record makes no sense")
 
-// parsePayload reads the records of a frame. Their bodies lie in b.
+// parsePayload reads the records of a frame. Their bodies are slices of b.
 func parsePayload(b []byte) ([]record, error) {
 	d := &decoder{b: b}
 	var out []record
@@ -142,7 +142,7 @@ func parsePayload(b []byte) ([]record, error) {
 	return out, d.err
 }
 
-// decoder reads a payload. After the first error everything is zero.
+// decoder reads a payload. After the first error it returns zero values.
 type decoder struct {
 	b   []byte
 	at  int
@@ -206,7 +206,7 @@ func (d *decoder) int() int64 {
 	return n * int64(d.skip(size))
 }
 
-// skip goes on behind a number; it is 0 where there was none.
+// skip advances past a number of the given size; 0 means that there was none.
 func (d *decoder) skip(size int) int {
 	if size <= 0 || d.err != nil {
 		d.err, d.at = errCorrupt, len(d.b)

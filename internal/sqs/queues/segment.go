@@ -17,11 +17,11 @@ const (
 // segment is one segment of the log.
 type segment struct {
 	number int
-	size   int64    // with what is on its way to it
-	first  *message // of those whose record lies in it
+	size   int64    // including what is still queued
+	first  *message // of the messages whose record is in it
 }
 
-// link notes that a message's record lies at a place.
+// link notes where a message's record is.
 func (m *message) link(p place) {
 	m.place = p
 	g := p.segment
@@ -32,7 +32,7 @@ func (m *message) link(p place) {
 	g.first = m
 }
 
-// unlink notes that a message's record does not count any more.
+// unlink notes that a message's record is no longer needed.
 func (m *message) unlink() {
 	if m.prev != nil {
 		m.prev.next = m.next
@@ -45,14 +45,14 @@ func (m *message) unlink() {
 	m.next, m.prev, m.place.segment = nil, nil, nil
 }
 
-// openSegment notes that the log goes on in a new segment. The caller holds mu, or is the only user.
+// openSegment notes that the log continues in a new segment. The caller holds mu, or is the only user.
 func (s *Store) openSegment(number int) *segment {
 	g := &segment{number: number}
 	s.segments = append(s.segments, g)
 	return g
 }
 
-// grow notes how far a segment goes. The caller holds mu, or is the only user.
+// grow notes how long a segment is now. The caller holds mu, or is the only user.
 func (s *Store) grow(g *segment, size int64) {
 	s.size += size - g.size
 	g.size = size
@@ -96,8 +96,8 @@ func (s *Store) replay(at wal.Position, payload []byte) error {
 	return nil
 }
 
-// findName gives a queue a name whose record is not there. Mostly that one's end was in a segment that is gone, and the queue has
-// nothing. Where damage was repaired the record may be lost, and messages are there: they must be reachable.
+// findName names a queue whose own record is missing. Usually the record of its end was in a removed segment, and the queue is
+// empty. After a repair the record may be lost while messages are left, and those must be reachable.
 func (s *Store) findName(q *queue) {
 	if !s.log.Repaired() || len(q.messages) == 0 {
 		delete(s.queues, q.ID)

@@ -2,24 +2,24 @@ package queues
 
 import "time"
 
-// Message is a message as it is sent.
+// Message is a message to be sent.
 type Message struct {
 	ID    [16]byte
 	Body  []byte
-	Meta  []byte        // what else the service knows of it
-	Size  int           // as it counts in the queue's figures
-	Delay time.Duration // of a standard queue's
+	Meta  []byte        // whatever else the service keeps of it
+	Size  int           // as the queue's metrics count it
+	Delay time.Duration // for standard queues
 	Group string
-	Dedup string // what tells it from others, in a FIFO queue; "" where nothing does
+	Dedup string // equal for duplicates in a FIFO queue; "" for none
 }
 
-// Sent is what became of a message. One that was sent before has that one's id and number.
+// Sent is the outcome of sending a message. A duplicate gets the first one's id and number.
 type Sent struct {
 	ID  [16]byte
 	Seq uint64
 }
 
-// Send puts messages into a queue, all or none of them. They are on disk when it returns nil.
+// Send puts messages into a queue, all or none. They are on disk when it returns nil.
 func (s *Store) Send(name string, messages []Message) ([]Sent, error) {
 	s.mu.Lock()
 	now := s.now()
@@ -31,7 +31,7 @@ func (s *Store) Send(name string, messages []Message) ([]Sent, error) {
 	q.flow.begin(q, now)
 	out := make([]Sent, len(messages))
 	var records []record
-	fresh := map[string]Sent{} // of this call
+	fresh := map[string]Sent{} // sent by this call
 	for i := range messages {
 		in := &messages[i]
 		key := q.dedupKey(in)
@@ -48,12 +48,12 @@ func (s *Store) Send(name string, messages []Message) ([]Sent, error) {
 		q.flow.sent(in.Size)
 	}
 	b := s.commit(records, true)
-	s.stir(q)
+	s.wakeNext(q)
 	s.mu.Unlock()
 	return out, b.Wait()
 }
 
-// dedupKey is what must not be sent to the queue twice, "" for none.
+// dedupKey returns what identifies duplicates of a message in the queue, "" for none.
 func (q *queue) dedupKey(m *Message) string {
 	if m.Dedup == "" || !q.FIFO {
 		return ""

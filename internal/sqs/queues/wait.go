@@ -10,7 +10,7 @@ import (
 // waiter is a receive that waits for a message.
 type waiter struct{ woken chan struct{} }
 
-// sleep waits until the waiter is woken, ctx ends, or the time is over.
+// sleep waits until the waiter is woken, ctx ends, or the time is up.
 func (w *waiter) sleep(ctx context.Context, most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -21,14 +21,14 @@ func (w *waiter) sleep(ctx context.Context, most time.Duration) {
 	}
 }
 
-// list has a waiter woken when there may be something for it. Who has waited longest comes first.
-func (q *queue) list(w *waiter) {
+// addWaiter queues a waiter, to be woken when there may be something for it. The one that has waited longest comes first.
+func (q *queue) addWaiter(w *waiter) {
 	w.woken = make(chan struct{})
 	q.waiters = append(q.waiters, w)
 }
 
-// unlist takes a waiter out that looks itself, or leaves. Others may have relied on its timer.
-func (q *queue) unlist(w *waiter) {
+// removeWaiter removes a waiter that is looking for itself, or leaving. Others may have relied on its timer.
+func (q *queue) removeWaiter(w *waiter) {
 	if w.woken == nil {
 		return
 	}
@@ -37,9 +37,9 @@ func (q *queue) unlist(w *waiter) {
 	q.alarm = math.MaxInt64
 }
 
-// stir wakes a waiter where a message can be taken, or where one will sooner than the waiters know. Whoever is woken
-// stirs again: so each message wakes one. The caller holds mu.
-func (s *Store) stir(q *queue) {
+// wakeNext wakes one waiter if a message can be taken, or if one becomes visible sooner than the waiters know. A woken waiter calls
+// wakeNext in turn, so each message wakes one. The caller holds mu.
+func (s *Store) wakeNext(q *queue) {
 	if len(q.waiters) == 0 {
 		return
 	}

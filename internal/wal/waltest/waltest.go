@@ -1,4 +1,4 @@
-// Package waltest damages files as disks and people do, for the tests of what must notice it.
+// Package waltest damages files as disks and people do, for tests that a store notices.
 package waltest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// Copy copies a directory. Copied while a store has it open it is what a killed process leaves.
+// Copy copies a directory. A copy of an open store looks as a killed process would leave it.
 func Copy(t testing.TB, from string) (to string) {
 	t.Helper()
 	to = t.TempDir()
@@ -27,7 +27,7 @@ func Copy(t testing.TB, from string) (to string) {
 	return to
 }
 
-// CopyTo copies a directory's files, logs' markers first: a log that goes on meanwhile is ahead of its marker, and never behind.
+// CopyTo copies a directory's files, markers first: then a log that is still being written is ahead of its marker, never behind.
 func CopyTo(to, from string) error {
 	var paths []string
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
@@ -53,7 +53,7 @@ func rank(path string) int {
 	return 1
 }
 
-// Files lists the files below a directory that a store reads: not the locks, nor what a repair or a torn end has left beside.
+// Files lists the files below a directory that a store reads: no locks, and nothing set aside by a repair or as a torn tail.
 func Files(t testing.TB, dir string) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -68,25 +68,25 @@ func Files(t testing.TB, dir string) (paths []string) {
 	return paths
 }
 
-// Trials damages a store's files, over and over, and sees that nothing is lost without a word.
+// Trials damages a store's files again and again, and checks that every loss is reported.
 type Trials struct {
-	// Images are directories of a store with the same content, as a clean end and a kill leave them.
+	// Images are directories of a store with the same content, one after a clean end and one after a kill.
 	Images []string
-	// Read opens the store in a directory, and returns all that is in it.
+	// Read opens the store in a directory and returns everything in it.
 	Read func(t testing.TB, dir string) (map[string]bool, error)
-	// Check is the store's.
+	// Check is the store's own.
 	Check func(dir string, repair bool) ([]file.Damage, error)
-	// Removed may come back, where what was damaged is that it was removed.
+	// Removed may come back if the damage hit the record of its removal.
 	Removed map[string]bool
-	// Sums begins the names of what is made of several things, and so may be something else after a repair; "" where nothing is.
+	// Sums is the prefix of names that stand for sums of several things, which may differ after a repair; "" if there are none.
 	Sums string
-	// FlipLoses and FileLoses are how much a flipped bit may damage at most, and anything else that happens to a file.
+	// FlipLoses and FileLoses are the most that one flipped bit may damage, and any other damage to a file.
 	FlipLoses, FileLoses int
 }
 
 var trials = flag.Int("trials", 300, "how often a store's files are damaged")
 
-// Run does as many trials as the flag says.
+// Run runs as many trials as the flag says.
 func (tr *Trials) Run(t *testing.T) {
 	want, err := tr.Read(t, Copy(t, tr.Images[0]))
 	if err != nil || len(want) == 0 {
@@ -107,7 +107,7 @@ func (tr *Trials) Run(t *testing.T) {
 	}
 }
 
-// one damages a file, and reports whether that was named.
+// one damages a file, and reports whether the store named the damage.
 func (tr *Trials) one(t *testing.T, random *rand.Rand, image string, want map[string]bool) bool {
 	dir, err := os.MkdirTemp(t.TempDir(), "")
 	if err = errors.Join(err, CopyTo(dir, image)); err != nil {
@@ -142,7 +142,7 @@ func (tr *Trials) one(t *testing.T, random *rand.Rand, image string, want map[st
 	return true
 }
 
-// compare sees that a repair has kept what was not damaged.
+// compare checks that a repair kept everything that wasn't damaged.
 func (tr *Trials) compare(t *testing.T, what string, got, want map[string]bool) {
 	lost, most := 0, tr.FileLoses
 	if strings.Contains(what, "flips") {
@@ -167,7 +167,7 @@ func (tr *Trials) compare(t *testing.T, what string, got, want map[string]bool) 
 	}
 }
 
-// damage flips a bit of a random file below a directory, cuts it, empties it, lengthens it or removes it, and says what it did.
+// damage flips a bit of a random file below a directory, cuts, empties, lengthens or removes it, and says what it did.
 func damage(t testing.TB, random *rand.Rand, dir string) (path, what string) {
 	t.Helper()
 	paths := Files(t, dir)

@@ -47,7 +47,7 @@ func New(ctx context.Context, host string) (*Runtime, error) {
 // Close ends the connection; containers go on.
 func (r *Runtime) Close() error { return r.api.Close() }
 
-// Name is runtime.Runtime's.
+// Name implements runtime.Runtime.
 func (*Runtime) Name() string { return "docker" }
 
 // ownerLabel says which agent a container belongs to, and idLabel which it is.
@@ -56,7 +56,7 @@ const (
 	idLabel    = "dev.pintle.id"
 )
 
-// Create is runtime.Runtime's.
+// Create implements runtime.Runtime.
 func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 	config, host, err := translate(spec)
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 	return err
 }
 
-// Start is runtime.Runtime's.
+// Start implements runtime.Runtime.
 func (r *Runtime) Start(ctx context.Context, id string) error {
 	c, err := r.inspect(ctx, id)
 	if err != nil {
@@ -90,10 +90,10 @@ func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResp
 	return c.Container, err
 }
 
-// local says whether the engine is on this machine, so that its containers' processes are here.
+// local reports whether the engine is on this machine, so that its containers' processes are here.
 func (r *Runtime) local() bool { return strings.HasPrefix(r.api.DaemonHost(), "unix://") }
 
-// NetNS is runtime.Runtime's. The engine makes the namespace when the container starts.
+// NetNS implements runtime.Runtime. The engine makes the namespace when the container starts.
 func (r *Runtime) NetNS(ctx context.Context, id string) (string, error) {
 	c, err := r.inspect(ctx, id)
 	if err != nil || !c.State.Running || c.HostConfig.NetworkMode != "bridge" || !r.local() {
@@ -102,7 +102,7 @@ func (r *Runtime) NetNS(ctx context.Context, id string) (string, error) {
 	return fmt.Sprintf("/proc/%d/ns/net", c.State.Pid), nil
 }
 
-// Wait is runtime.Runtime's. An engine that restarts meanwhile is asked again.
+// Wait implements runtime.Runtime. An engine that restarts meanwhile is asked again.
 func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 	for {
 		wait := r.api.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
@@ -138,7 +138,7 @@ func exitOf(c container.InspectResponse) runtime.Exit {
 	return runtime.Exit{Code: c.State.ExitCode, OOMKilled: c.State.OOMKilled, FinishedAt: finished, Error: c.State.Error}
 }
 
-// Stop is runtime.Runtime's.
+// Stop implements runtime.Runtime.
 func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
 	seconds := int((grace + time.Second - 1) / time.Second)
 	_, err := r.api.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
@@ -148,7 +148,7 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 	return err
 }
 
-// Remove is runtime.Runtime's. The container's anonymous volumes go with it.
+// Remove implements runtime.Runtime. The container's anonymous volumes go with it.
 func (r *Runtime) Remove(ctx context.Context, id string) error {
 	c, err := r.inspect(ctx, id)
 	if errors.Is(err, runtime.ErrNotFound) {
@@ -164,7 +164,7 @@ func (r *Runtime) Remove(ctx context.Context, id string) error {
 	return err
 }
 
-// RemoveVolume is runtime.Runtime's.
+// RemoveVolume implements runtime.Runtime.
 func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
 	_, err := r.api.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
 	if errdefs.IsNotFound(err) {
@@ -173,7 +173,7 @@ func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
 	return err
 }
 
-// List is runtime.Runtime's.
+// List implements runtime.Runtime.
 func (r *Runtime) List(ctx context.Context, owner string) ([]runtime.Container, error) {
 	found, err := r.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", ownerLabel+"="+owner)})
 	if err != nil {
@@ -207,7 +207,7 @@ func describe(c container.InspectResponse) runtime.Container {
 	return out
 }
 
-// Stats is runtime.Runtime's.
+// Stats implements runtime.Runtime.
 func (r *Runtime) Stats(ctx context.Context, id string) (runtime.Stats, error) {
 	res, err := r.api.ContainerStats(ctx, id, client.ContainerStatsOptions{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// Exec is runtime.Runtime's.
+// Exec implements runtime.Runtime.
 func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, error) {
 	made, err := r.api.ExecCreate(ctx, id, client.ExecCreateOptions{
 		User: e.User, TTY: e.Tty, Env: e.Env, Cmd: e.Command, AttachStdin: e.Stdin != nil, AttachStdout: true, AttachStderr: true,
@@ -62,7 +62,7 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// Logs is runtime.Runtime's.
+// Logs implements runtime.Runtime.
 func (r *Runtime) Logs(ctx context.Context, id, from string, follow bool, emit func(runtime.Line) error) error {
 	c, err := r.inspect(ctx, id)
 	if err != nil {
@@ -124,7 +124,7 @@ type lineStream struct {
 	text   string // what has come of it
 }
 
-// Write is io.Writer's. Each call has one message of the engine's: a line, or a part of one that is
+// Write implements io.Writer. Each call has one message of the engine's: a line, or a part of one that is
 // longer than 16 KiB, each with its time.
 func (s *lineStream) Write(p []byte) (int, error) {
 	at, text, _ := strings.Cut(string(p), " ")
@@ -158,7 +158,7 @@ type unframed struct {
 	rest string
 }
 
-// Write is io.Writer's.
+// Write implements io.Writer.
 func (u *unframed) Write(p []byte) (int, error) {
 	in := bufio.NewReader(strings.NewReader(u.rest + string(p)))
 	for {

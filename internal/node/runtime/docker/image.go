@@ -31,7 +31,7 @@ func imageName(ref string) string {
 	return "pintle.local/file:" + hex.EncodeToString(sum[:8])
 }
 
-// Pull is runtime.Runtime's. Where a pull fails and the engine has the image, that is used: ECS's image
+// Pull implements runtime.Runtime. Where a pull fails and the engine has the image, that is used: ECS's image
 // pull behaviour "default". A file is read again each time, since it may have changed.
 func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (string, error) {
 	var err error

@@ -45,7 +45,7 @@ func (s *Store) Mount(img *Image, dir string) error {
 
 const rootDir = "rootfs"
 
-// Mounted says whether dir/rootfs is a mount.
+// Mounted reports whether dir/rootfs is a mount.
 func Mounted(dir string) (bool, error) {
 	var root, parent unix.Stat_t
 	err := unix.Stat(filepath.Join(dir, rootDir), &root)

@@ -85,7 +85,7 @@ func (b *bundle) resolvConf() (string, error) {
 	return out.String(), nil
 }
 
-// keeps says whether a line of the machine's resolv.conf is the container's too.
+// keeps reports whether a line of the machine's resolv.conf is the container's too.
 func (b *bundle) keeps(line []string) bool {
 	if len(line) < 2 {
 		return false

@@ -16,7 +16,7 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim"
 )
 
-// Exec is runtime.Runtime's.
+// Exec implements runtime.Runtime.
 func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, error) {
 	if e.Tty {
 		return 0, fmt.Errorf("a terminal: %w", runtime.ErrUnsupported)
@@ -48,7 +48,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 	args = append(append(args, id), e.Command...)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Stdin, e.Stdout, e.Stderr
-	cmd.SysProcAttr = apart
+	cmd.SysProcAttr = ownProcessGroup
 	cmd.Cancel = func() error { // runc alone would leave the command behind
 		if b, err := os.ReadFile(pidFile); err == nil {
 			if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && pid > 1 {

@@ -71,12 +71,12 @@ func New(o Options) (*Runtime, error) {
 	return r, err
 }
 
-// Name is runtime.Runtime's.
+// Name implements runtime.Runtime.
 func (*Runtime) Name() string { return "oci" }
 
 func (r *Runtime) volumes() string { return filepath.Join(r.opts.Dir, "volumes") }
 
-// Pull is runtime.Runtime's.
+// Pull implements runtime.Runtime.
 func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (string, error) {
 	img, err := r.images.Pull(ctx, ref, auth)
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAu
 	return img.Digest, nil
 }
 
-// Create is runtime.Runtime's. The container's file system is mounted and its network is there when it
+// Create implements runtime.Runtime. The container's file system is mounted and its network is there when it
 // returns; only its processes are not.
 func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 	dir, err := r.containers.Path(spec.ID)
@@ -104,7 +104,7 @@ func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 	return nil
 }
 
-// made says whether a container has been created, and still has what it was created with: after a reboot
+// made reports whether a container has been created, and still has what it was created with: after a reboot
 // one that never ran has only its files.
 func (r *Runtime) made(dir string, spec *runtime.Spec) bool {
 	if _, err := r.containers.Find(spec.ID); err != nil {
@@ -165,7 +165,7 @@ func (r *Runtime) connect(ctx context.Context, spec *runtime.Spec) (netns, ip st
 	return a.NetNS, a.IP, err
 }
 
-// NetNS is runtime.Runtime's.
+// NetNS implements runtime.Runtime.
 func (r *Runtime) NetNS(_ context.Context, id string) (string, error) {
 	_, spec, err := r.containers.Open(id)
 	if err != nil || spec.Network.Mode != "bridge" {
@@ -175,7 +175,7 @@ func (r *Runtime) NetNS(_ context.Context, id string) (string, error) {
 	return a.NetNS, err
 }
 
-// Start is runtime.Runtime's.
+// Start implements runtime.Runtime.
 func (r *Runtime) Start(ctx context.Context, id string) error {
 	dir, spec, err := r.containers.Open(id)
 	if err != nil {
@@ -197,7 +197,7 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	return nil
 }
 
-// Wait is runtime.Runtime's. When it returns, the container holds nothing but its files.
+// Wait implements runtime.Runtime. When it returns, the container holds nothing but its files.
 func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 	dir, err := r.containers.Find(id)
 	if err != nil {
@@ -259,13 +259,13 @@ func (r *Runtime) dispose(ctx context.Context, dir, id string) error {
 	return os.RemoveAll(dir)
 }
 
-// Stop is runtime.Runtime's.
+// Stop implements runtime.Runtime.
 func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
 	signal := func(st shim.State, s syscall.Signal) error { return syscall.Kill(st.PID, s) }
 	return r.containers.Stop(ctx, id, grace, signal, r.Wait)
 }
 
-// Remove is runtime.Runtime's.
+// Remove implements runtime.Runtime.
 func (r *Runtime) Remove(ctx context.Context, id string) error {
 	dir, err := r.containers.Path(id)
 	if err != nil {
@@ -278,7 +278,7 @@ func (r *Runtime) Remove(ctx context.Context, id string) error {
 	return r.dispose(ctx, dir, id)
 }
 
-// RemoveVolume is runtime.Runtime's.
+// RemoveVolume implements runtime.Runtime.
 func (r *Runtime) RemoveVolume(_ context.Context, name string) error {
 	if !volumeRE.MatchString(name) {
 		return fmt.Errorf("volume name %q is not made of letters, digits, '_', '.' and '-'", name)
@@ -286,12 +286,12 @@ func (r *Runtime) RemoveVolume(_ context.Context, name string) error {
 	return os.RemoveAll(filepath.Join(r.volumes(), name))
 }
 
-// List is runtime.Runtime's.
+// List implements runtime.Runtime.
 func (r *Runtime) List(_ context.Context, owner string) ([]runtime.Container, error) {
 	return r.containers.List(owner)
 }
 
-// Logs is runtime.Runtime's.
+// Logs implements runtime.Runtime.
 func (r *Runtime) Logs(ctx context.Context, id, cursor string, follow bool, emit func(runtime.Line) error) error {
 	return r.containers.Logs(ctx, id, cursor, follow, emit)
 }

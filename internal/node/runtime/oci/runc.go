@@ -15,8 +15,8 @@ import (
 // runc is the program, and where it keeps its state.
 type runc struct{ path, root string }
 
-// apart keeps a program out of the agent's process group, so that ctrl-C does not end it half-way.
-var apart = &syscall.SysProcAttr{Setpgid: true}
+// ownProcessGroup keeps a program out of the agent's process group, so that ctrl-C does not end it half-way.
+var ownProcessGroup = &syscall.SysProcAttr{Setpgid: true}
 
 func (r runc) command(args ...string) []string {
 	return append([]string{r.path, "--root", r.root}, args...)
@@ -30,7 +30,7 @@ func (r runc) delete(ctx context.Context, id string) error {
 	}
 	args := r.command("delete", "--force", id)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.SysProcAttr = apart
+	cmd.SysProcAttr = ownProcessGroup
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("runc delete: %w: %s", err, strings.TrimSpace(string(out)))

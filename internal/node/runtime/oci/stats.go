@@ -23,7 +23,7 @@ func cgroupOf(s *runtime.Spec) string { return "/pintle/" + s.ID }
 
 const unified = "/sys/fs/cgroup"
 
-// oomKilled says whether the kernel killed something in the cgroup for want of memory.
+// oomKilled reports whether the kernel killed something in the cgroup for want of memory.
 func oomKilled(cgroup string) bool {
 	if cgroups.Mode() == cgroups.Unified {
 		g, err := cgroup2.Load(cgroup)
@@ -46,7 +46,7 @@ func oomKilled(cgroup string) bool {
 	return false
 }
 
-// Stats is runtime.Runtime's.
+// Stats implements runtime.Runtime.
 func (r *Runtime) Stats(_ context.Context, id string) (runtime.Stats, error) {
 	dir, spec, err := r.containers.Open(id)
 	if err != nil {

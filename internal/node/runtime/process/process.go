@@ -36,13 +36,13 @@ func New(dir string, p shim.Program) (*Runtime, error) {
 	return &Runtime{containers: shim.Containers{Dir: dir}, shim: p}, nil
 }
 
-// Name is runtime.Runtime's.
+// Name implements runtime.Runtime.
 func (*Runtime) Name() string { return "process" }
 
 // Pull does nothing: there are no images.
 func (*Runtime) Pull(context.Context, string, *runtime.RegistryAuth) (string, error) { return "", nil }
 
-// Create is runtime.Runtime's.
+// Create implements runtime.Runtime.
 func (r *Runtime) Create(_ context.Context, spec *runtime.Spec) error {
 	dir, err := r.containers.Path(spec.ID)
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *Runtime) Create(_ context.Context, spec *runtime.Spec) error {
 	return shim.WriteSpec(dir, spec)
 }
 
-// Start is runtime.Runtime's.
+// Start implements runtime.Runtime.
 func (r *Runtime) Start(ctx context.Context, id string) error {
 	dir, spec, err := r.containers.Open(id)
 	if err != nil {
@@ -90,7 +90,7 @@ func environment(spec *runtime.Spec) []string {
 	return slices.Concat(env, spec.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + gpus})
 }
 
-// Wait is runtime.Runtime's.
+// Wait implements runtime.Runtime.
 func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 	dir, err := r.containers.Find(id)
 	if err != nil {
@@ -103,13 +103,13 @@ func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 	})
 }
 
-// Stop is runtime.Runtime's. The signals go to the container's whole process group.
+// Stop implements runtime.Runtime. The signals go to the container's whole process group.
 func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
 	signal := func(st shim.State, s syscall.Signal) error { return syscall.Kill(-st.PID, s) }
 	return r.containers.Stop(ctx, id, grace, signal, r.Wait)
 }
 
-// Remove is runtime.Runtime's.
+// Remove implements runtime.Runtime.
 func (r *Runtime) Remove(_ context.Context, id string) error {
 	dir, err := r.containers.Path(id)
 	if err != nil {
@@ -121,18 +121,18 @@ func (r *Runtime) Remove(_ context.Context, id string) error {
 	return os.RemoveAll(dir)
 }
 
-// RemoveVolume is runtime.Runtime's: there are none.
+// RemoveVolume implements runtime.Runtime: there are none.
 func (*Runtime) RemoveVolume(context.Context, string) error { return nil }
 
-// List is runtime.Runtime's.
+// List implements runtime.Runtime.
 func (r *Runtime) List(_ context.Context, owner string) ([]runtime.Container, error) {
 	return r.containers.List(owner)
 }
 
-// NetNS is runtime.Runtime's: processes share the machine's network.
+// NetNS implements runtime.Runtime: processes share the machine's network.
 func (*Runtime) NetNS(context.Context, string) (string, error) { return "", nil }
 
-// Exec is runtime.Runtime's: the command runs beside the container's processes, as they do.
+// Exec implements runtime.Runtime: the command runs beside the container's processes, as they do.
 func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, error) {
 	_, spec, err := r.containers.Open(id)
 	if err != nil {
@@ -149,7 +149,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 	return 0, err
 }
 
-// Stats is runtime.Runtime's: summed over the container's processes that are there now.
+// Stats implements runtime.Runtime: summed over the container's processes that are there now.
 func (r *Runtime) Stats(_ context.Context, id string) (runtime.Stats, error) {
 	dir, err := r.containers.Find(id)
 	if err != nil {
@@ -187,7 +187,7 @@ func addProcess(s *runtime.Stats, pid int) {
 	}
 }
 
-// Logs is runtime.Runtime's.
+// Logs implements runtime.Runtime.
 func (r *Runtime) Logs(ctx context.Context, id, cursor string, follow bool, emit func(runtime.Line) error) error {
 	return r.containers.Logs(ctx, id, cursor, follow, emit)
 }

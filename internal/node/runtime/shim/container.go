@@ -78,7 +78,7 @@ func Status(dir string) (runtime.Status, State, error) {
 		return runtime.Created, st, nil
 	case st.Ended:
 		return runtime.Exited, st, nil
-	case !gone(dir):
+	case !isGone(dir):
 		return runtime.Running, st, nil
 	}
 	st, _, err = ReadState(dir) // again: the shim may have written the end down since

@@ -1,6 +1,6 @@
-// Package shim keeps containers alive and accounted for while agents come and go: it starts a small process beside each
-// (package program), finds what it does and how its container ends, and reads the output that it writes down. The process and
-// oci runtimes use it.
+// Package shim keeps containers alive and accounted for while agents come and go. It starts a small process beside each container (package
+// program), finds out what that does and how the container ends, and reads the output that it writes. The process and oci runtimes use
+// it.
 package shim
 
 import (
@@ -21,23 +21,21 @@ import (
 // Command is what a shim runs. An empty Env is the agent's.
 type Command = program.Command
 
-// State is what a shim knows of its container. It lies in the container's directory as state.json,
-// written whole or not at all.
+// State is what a shim knows of its container. It is in the container's directory as state.json, which is replaced atomically.
 type State struct {
 	PID        int    // of the container's first process, here
-	StartTime  uint64 // of that process, in clock ticks since boot: a PID may be used again
+	StartTime  uint64 // of that process, in clock ticks since boot, because PIDs are reused
 	StartedAt  time.Time
 	Ended      bool
 	ExitCode   int
 	FinishedAt time.Time
-	Error      string `json:",omitempty"` // why nobody knows the exit code
+	Error      string `json:",omitempty"` // why the exit code is unknown
 }
 
-// Program is the command line of the process that is started beside each container.
+// Program is the command line of the process beside each container.
 type Program []string
 
-// Find looks for pintle-shim beside the agent's own program. Without one that fits it, the agent's program is the shim: then
-// reason says why.
+// Find looks for pintle-shim beside the agent's own program. Without a matching one the agent's program is the shim, and reason says why.
 func Find(ctx context.Context, agent string) (p Program, reason error) {
 	path := filepath.Join(filepath.Dir(agent), "pintle-shim")
 	out, err := exec.CommandContext(ctx, path, "--format").Output()
@@ -50,8 +48,7 @@ func Find(ctx context.Context, agent string) (p Program, reason error) {
 	return Program{path}, nil
 }
 
-// Start starts a shim in the container's directory, detached from this process, and returns once the
-// command runs.
+// Start starts a shim in the container's directory, detached from this process. It returns once the command runs.
 func Start(ctx context.Context, dir string, p Program, c Command) error {
 	if err := writeCommand(dir, c); err != nil {
 		return err
@@ -82,7 +79,7 @@ func Start(ctx context.Context, dir string, p Program, c Command) error {
 	return awaitStart(ctx, dir)
 }
 
-// writeCommand writes down what the shim is to run, as a whole environment and the last of what is set twice in it.
+// writeCommand writes the shim's command. It has the whole environment, with the last value of each variable.
 func writeCommand(dir string, c Command) error {
 	path := filepath.Join(dir, program.CommandFile)
 	_, err := os.Stat(path)
@@ -95,11 +92,10 @@ func writeCommand(dir string, c Command) error {
 	return file.Replace(path, b, true)
 }
 
-// awaitStart returns when the command runs. The shim that starts it may be one that another agent has
-// started, or may have been killed.
+// awaitStart returns once the command runs. Its shim may have been started by another agent, or killed.
 func awaitStart(ctx context.Context, dir string) error {
 	for {
-		over := gone(dir) // asked first: what a shim writes before its end is seen
+		over := isGone(dir) // asked first: what a shim writes before its end is seen
 		if _, started, err := ReadState(dir); started || err != nil {
 			return err
 		}
@@ -114,7 +110,7 @@ func awaitStart(ctx context.Context, dir string) error {
 	}
 }
 
-// ReadState reads a container's state; ok is false while it has never been started.
+// ReadState reads a container's state; ok is false if it was never started.
 func ReadState(dir string) (st State, ok bool, err error) {
 	err = file.ReadJSON(filepath.Join(dir, program.StateFile), &st)
 	if errors.Is(err, os.ErrNotExist) {
@@ -123,13 +119,13 @@ func ReadState(dir string) (st State, ok bool, err error) {
 	return st, err == nil, err
 }
 
-// openAlive opens the shim's life: reading from it ends when the shim does. Close ends the reading.
+// openAlive opens the shim's FIFO, which ends when the shim does. Closing it ends a pending read.
 func openAlive(dir string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, program.AliveFile), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// gone says whether the container's shim has ended: then nobody holds its FIFO open for writing.
-func gone(dir string) bool {
+// isGone reports whether the container's shim has ended, and so nobody holds its FIFO open for writing.
+func isGone(dir string) bool {
 	fd, err := syscall.Open(filepath.Join(dir, program.AliveFile), syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return true
@@ -139,7 +135,7 @@ func gone(dir string) bool {
 	return !errors.Is(err, syscall.EAGAIN)
 }
 
-// Running says whether the container's first process is still there, and still the same.
+// Running reports whether the container's first process still exists, and its PID wasn't reused.
 func (st State) Running() bool {
 	at, err := program.StartTime(st.PID)
 	return err == nil && at == st.StartTime && !st.Ended
