@@ -564,7 +564,7 @@ logs.put_log_events(logGroupName="/emf", logStreamName="s", logEvents=[{"timesta
                 "ClusterName": "c", "ServiceName": "s", "DCGM_FI_DEV_GPU_UTIL": [70, 90]}),
     '{"_aws": {"CloudWatchMetrics": "none"}}',
 ]])
-got = cw.get_metric_statistics(Namespace="ECS/ContainerInsights/Prometheus", MetricName="DCGM_FI_DEV_GPU_UTIL", Dimensions=dims, StartTime=ago(5), EndTime=ago(), Period=60, Statistics=["Average"])
+got = until(lambda got: got["Datapoints"], lambda: cw.get_metric_statistics(Namespace="ECS/ContainerInsights/Prometheus", MetricName="DCGM_FI_DEV_GPU_UTIL", Dimensions=dims, StartTime=ago(5), EndTime=ago(), Period=60, Statistics=["Average"]))
 assert [d["Average"] for d in got["Datapoints"]] == [80], got
 assert len(logs.get_log_events(logGroupName="/emf", logStreamName="s")["events"]) == 2
 

@@ -5,44 +5,44 @@ import (
 	"time"
 )
 
-// Lifetime says which rows of a table are over at a time, by their keys.
+// Lifetime returns the keys of the rows whose time is up.
 type Lifetime[R any] func(t Table[R], now time.Time) []string
 
-// KeepFor keeps a row for a while after it has ended. ended gives nil for one that has not.
+// KeepFor keeps a row for d after it ended. ended returns nil for a row that hasn't.
 func KeepFor[R any](d time.Duration, ended func(*R) *time.Time) Lifetime[R] {
-	return func(t Table[R], now time.Time) (over []string) {
+	return func(t Table[R], now time.Time) (expired []string) {
 		for row := range t.All() {
 			if at := ended(row); at != nil && now.Sub(*at) > d {
-				over = append(over, t.def.Key(row))
+				expired = append(expired, t.def.Key(row))
 			}
 		}
-		return over
+		return expired
 	}
 }
 
-// KeepForBy is KeepFor of a table in which the rows with a value in an index alone can have ended: it looks at no others.
+// KeepForBy is KeepFor for a table in which only rows with the value in the index can have ended. It scans no others.
 func KeepForBy[R any](index Index[R], value string, d time.Duration, ended func(*R) *time.Time) Lifetime[R] {
-	return func(t Table[R], now time.Time) (over []string) {
+	return func(t Table[R], now time.Time) (expired []string) {
 		for row := range t.By(index, value) {
 			if at := ended(row); at != nil && now.Sub(*at) > d {
-				over = append(over, t.def.Key(row))
+				expired = append(expired, t.def.Key(row))
 			}
 		}
-		return over
+		return expired
 	}
 }
 
-// KeepLatest keeps the rows of a while, of a table whose keys are in the order of time: it looks no further than the first that
-// stays.
+// KeepLatest keeps the rows of the last d. The table's keys must be in the order of time, so that the scan can end at the first row
+// that stays.
 func KeepLatest[R any](d time.Duration, at func(*R) *time.Time) Lifetime[R] {
-	return func(t Table[R], now time.Time) (over []string) {
+	return func(t Table[R], now time.Time) (expired []string) {
 		for row := range t.All() {
 			if when := at(row); when != nil && now.Sub(*when) <= d {
 				break
 			}
-			over = append(over, t.def.Key(row))
+			expired = append(expired, t.def.Key(row))
 		}
-		return over
+		return expired
 	}
 }
 
@@ -56,10 +56,10 @@ func (d *Definition[R]) sweep(tx *Tx, now time.Time) {
 	}
 }
 
-// sweepEvery is how often RunSweeper looks.
+// sweepEvery is how often RunSweeper sweeps.
 const sweepEvery = time.Minute
 
-// RunSweeper sweeps the store until ctx ends, and has other stores swept with it, at a time in milliseconds since 1970.
+// RunSweeper sweeps the store, and the other stores with it, until ctx ends.
 func (s *Store) RunSweeper(ctx context.Context, now func() time.Time, others ...func(unixMilli int64) error) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -81,7 +81,7 @@ func (s *Store) RunSweeper(ctx context.Context, now func() time.Time, others ...
 	}
 }
 
-// Sweep forgets the rows that are over at a time, of all tables.
+// Sweep deletes the rows of all tables whose time is up.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		for _, t := range s.schema.tables {

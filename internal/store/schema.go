@@ -9,15 +9,15 @@ import (
 
 // Definition declares a table.
 type Definition[R any] struct {
-	// Name is the table's in the journal.
+	// Name is the table's name in the journal.
 	Name string
-	// Key is a row's key.
+	// Key returns a row's key.
 	Key func(*R) string
-	// Indexes are the other values that rows are found by.
+	// Indexes find rows by other values than the key.
 	Indexes []Index[R]
-	// Revise gives a row that takes another one's place its version; nil where rows have none.
+	// Revise gives a row that replaces another its version; nil for rows without versions.
 	Revise func(before, after *R)
-	// Lifetime says how long rows live; nil: until they are deleted.
+	// Lifetime is how long rows live; nil is until they are deleted.
 	Lifetime Lifetime[R]
 
 	place int // in the schema
@@ -26,17 +26,17 @@ type Definition[R any] struct {
 // Index finds a table's rows by a value other than their key.
 type Index[R any] struct {
 	Name string
-	// Value is a row's value; a row with "" isn't in the index.
+	// Value returns a row's value. A row with "" isn't in the index.
 	Value func(*R) string
 }
 
-// Schema is the tables of a store.
+// Schema is a store's list of tables.
 type Schema struct {
 	tables []Declared
 	byName map[string]Declared
 }
 
-// Declared is a Definition, whatever its rows.
+// Declared is a Definition of any row type.
 type Declared interface {
 	tableName() string
 	placed() int
@@ -48,7 +48,7 @@ type Declared interface {
 	sweep(tx *Tx, now time.Time)
 }
 
-// NewSchema is the schema of the tables. Where rows of one live as long as those of another, it comes behind that.
+// NewSchema makes a schema. A table whose rows live as long as another's must come after that one.
 func NewSchema(tables ...Declared) *Schema {
 	s := &Schema{tables: tables, byName: map[string]Declared{}}
 	for i, t := range tables {
@@ -66,7 +66,7 @@ func (s *Schema) empty() []contents {
 	return out
 }
 
-// decode reads a row that the journal has kept.
+// decode decodes a row from the journal.
 func (s *Schema) decode(c Change) (Declared, any, error) {
 	t, ok := s.byName[c.Table]
 	if !ok {
@@ -95,8 +95,8 @@ func (d *Definition[R]) decode(data []byte) (any, error) {
 	return row, nil
 }
 
-// encode is how the journal keeps a row: JSON, so that an operator can read it with SQLite's own
-// functions, without the many empty members of the SDK's structs.
+// encode encodes a row for the journal: as JSON, so that an operator can read it with SQLite's own functions, without the
+// many empty members of the SDK's structs.
 func encode(row any) ([]byte, error) {
 	return json.Marshal(row, json.OmitZeroStructFields(true), json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true))
 }

@@ -1,7 +1,6 @@
-// Package store is an engine for state that must not be lost: typed tables in memory with indexes and watches, changed by
-// transactions alone. A transaction is durable in the journal before anyone sees it, and concurrent ones share one flush. What must
-// never be is checked in the commit, by Invariants. It knows nothing of what the rows mean: package state declares the tables, and
-// everybody else sees them through it.
+// Package store is the engine for state that must not be lost: typed tables in memory, with indexes and watches, that only
+// transactions change. A transaction is durable in the journal before anyone sees it, and concurrent ones share a flush. Invariants
+// check every commit. The store never knows what rows mean: package state declares the tables, and everybody else uses that.
 package store
 
 import (
@@ -15,27 +14,27 @@ import (
 	"github.com/pintle/pintle/internal/groupcommit"
 )
 
-// ErrClosed is returned by Update after Close, or after the journal failed in a commit.
+// ErrClosed is Update's error after Close, or after the journal failed in a commit.
 var ErrClosed = groupcommit.ErrClosed
 
-// Observer follows every change of a row from inside the writer: while a transaction runs it is
-// told at once, and told the reverse if the transaction is undone. So what it derives is always
-// equal to what the running transaction sees. It is called from one goroutine at a time.
+// Observer follows every change of a row from inside the writer. It hears of a change while the transaction still runs, and of
+// the reverse change if the transaction is undone. So whatever it derives matches what the running transaction sees. The store
+// calls it from one goroutine at a time.
 type Observer interface {
-	// Change says that the row before became after; nil where there is none.
+	// Change reports that the row before became after. Either may be nil: a new row, or a deleted one.
 	Change(before, after any)
 }
 
-// Invariant is an observer that refuses transactions. It keeps books of its own, and trusts nobody's plans.
+// Invariant is an observer that can refuse a transaction. It keeps its own books and trusts nobody's plans.
 type Invariant interface {
 	Observer
-	// Check ends a transaction, and refuses it with an error.
+	// Check ends a transaction. An error refuses it.
 	Check() error
 	// Undone ends a transaction that was undone.
 	Undone()
 }
 
-// Options are what a store's changes are told to.
+// Options name the observers of a store's changes.
 type Options struct {
 	Invariants []Invariant
 	Observers  []Observer
@@ -49,19 +48,19 @@ type Store struct {
 	observers  []Observer // the invariants first
 	watches    watches
 	writer     *groupcommit.Writer[func(*Tx) error]
-	edit       uint64 // of the writer's trees; the writer alone uses it
+	edit       uint64 // of the writer's trees; only the writer uses it
 
-	// version is what was committed last. The writer alone changes it.
+	// version is the last commit. Only the writer changes it.
 	version atomic.Pointer[version]
 }
 
 // version is the tables at one revision.
 type version struct {
 	revision int64
-	tables   []contents // by their places in the schema
+	tables   []contents // in the order of the schema
 }
 
-// Open replays the journal and starts the writer. The observers hear of every row first.
+// Open replays the journal, from which observers hear of every row, and starts the writer.
 func Open(ctx context.Context, journal Journal, schema *Schema, opts Options) (*Store, error) {
 	s := &Store{schema: schema, journal: journal, invariants: opts.Invariants}
 	for _, i := range opts.Invariants {
@@ -76,13 +75,13 @@ func Open(ctx context.Context, journal Journal, schema *Schema, opts Options) (*
 	return s, nil
 }
 
-// Close ends the writer after the commits that it has taken, and closes the journal.
+// Close waits for the commits under way, ends the writer and closes the journal.
 func (s *Store) Close() error {
 	s.writer.Close()
 	return s.journal.Close()
 }
 
-// Done is closed when the store accepts no more commits: it was closed, or its journal failed.
+// Done is closed once the store accepts no more commits, because it was closed or its journal failed.
 func (s *Store) Done() <-chan struct{} { return s.writer.Done() }
 
 // replay fills the tables from the journal.
@@ -109,28 +108,27 @@ func (s *Store) replay(ctx context.Context) error {
 	return nil
 }
 
-// Revision is the number of the last commit. It never goes back, also over restarts.
+// Revision is the number of the last commit. It never goes back, not even over restarts.
 func (s *Store) Revision() int64 { return s.version.Load().revision }
 
-// View is a consistent picture of all tables at one moment. It costs nothing to keep.
+// View is a consistent snapshot of all tables. It costs nothing to keep.
 func (s *Store) View() *View { return &View{tables: s.version.Load().tables} }
 
-// Watch is a view that remembers what is read through it, for Changed to wait on.
+// Watch is a view that remembers what you read through it, so that Changed can wait for a change of that.
 func (s *Store) Watch() *View {
 	v := s.View()
 	v.watch = &watch{store: s}
 	return v
 }
 
-// Update runs fn in a transaction and returns once what it changed is durable and seen. Where fn
-// returns an error, or an invariant would break, nothing is changed and Update returns that error.
-// Transactions run one at a time, so fn must be short and do no IO. The context counts until the
-// writer has taken the transaction; from then on Update waits for the outcome.
+// Update runs fn in a transaction and returns once its changes are durable and visible. If fn or an invariant fails, nothing
+// changes and Update returns the error. Transactions run one at a time, so fn must be short and do no IO. The context can cancel a
+// transaction only until the writer takes it; then Update waits for the outcome.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 	return s.writer.Update(ctx, fn)
 }
 
-// commit runs a group of transactions, flushes once, and answers them all. It returns false where the store can't go on.
+// commit runs a group of transactions, flushes once and answers them all. It reports whether the store can go on.
 func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*Tx) error]]) bool {
 	tx := s.begin()
 	var taken []*groupcommit.Change[func(*Tx) error]
@@ -151,8 +149,8 @@ func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*Tx) error]]) boo
 	return !errors.Is(err, ErrInDoubt) && !errors.Is(err, ErrStale)
 }
 
-// flush writes the group's changes to the journal, and lets everybody see them. A journal in doubt ends the store: only a
-// restart, which reads what the disk really holds, can know the state again. So does a journal that another store has written to.
+// flush writes the group's changes to the journal, then lets everybody see them. A journal in doubt ends the store, because only a
+// restart reads what the disk really holds. So does a journal that somebody else has written to.
 func (s *Store) flush(group *Tx) error {
 	changes, err := group.changes()
 	if err != nil || len(changes) == 0 {
@@ -167,15 +165,15 @@ func (s *Store) flush(group *Tx) error {
 	return nil
 }
 
-// run runs one transaction's function on the group, and undoes it alone where it fails.
+// run runs one transaction of the group. If it fails, it alone is undone.
 func (tx *Tx) run(fn func(*Tx) error) (err error) {
-	mark := len(tx.log)
+	start := len(tx.log)
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("store: a transaction panicked: %v\n%s", p, debug.Stack())
 		}
 		if err != nil {
-			tx.undo(mark)
+			tx.undo(start)
 		}
 	}()
 	if err := fn(tx); err != nil {

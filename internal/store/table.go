@@ -6,21 +6,21 @@ import (
 	"github.com/pintle/pintle/internal/store/radix"
 )
 
-// View gives the tables as they were at one moment; in an Update, as the transaction sees them.
+// View is a snapshot of the tables; in an Update, it is what the transaction sees.
 type View struct {
 	tables []contents
 	watch  *watch // of a watching view
 	tx     *Tx    // in an Update
 }
 
-// Table reads, and inside an Update changes, the rows of one type. A row is never modified once it
-// was put: to change one, put a changed copy under the same key.
+// Table reads, and inside an Update changes, the rows of one type. Never modify a row that was put: put a changed copy under the
+// same key instead.
 type Table[R any] struct {
 	view *View
 	def  *Definition[R]
 }
 
-// In is the table as a view has it.
+// In is the table in a view.
 func (d *Definition[R]) In(v *View) Table[R] { return Table[R]{v, d} }
 
 // View is the view that the table is read in.
@@ -29,52 +29,51 @@ func (t Table[R]) View() *View { return t.view }
 // Get returns the row with the key, or nil.
 func (t Table[R]) Get(key string) *R {
 	row, _ := t.rows().byKey.Get(key)
-	t.view.saw(topic{t.def.place, ofKey, key}, row)
+	t.view.recordRead(topic{t.def.place, ofKey, key}, row)
 	return row
 }
 
-// All returns every row, ordered by key. What an Update changes meanwhile is not seen.
+// All returns every row, ordered by key. The loop doesn't see what its Update changes meanwhile.
 func (t Table[R]) All() iter.Seq[*R] {
 	t.Watch()
-	t.view.keep()
+	t.view.keepLoops()
 	return t.rows().byKey.All()
 }
 
 // By returns the rows that have the value in the index, ordered by key.
 func (t Table[R]) By(index Index[R], value string) iter.Seq[*R] {
-	t.view.keep()
+	t.view.keepLoops()
 	return t.by(index, value).All()
 }
 
 func (t Table[R]) by(index Index[R], value string) radix.Tree[*R] {
 	i := t.def.indexPlace(index)
 	rows, _ := t.rows().byIndex[i].Get(value)
-	t.view.saw(topic{t.def.place, i, value}, rows.Version())
+	t.view.recordRead(topic{t.def.place, i, value}, rows.Version())
 	return rows
 }
 
-// Watch has the view's Changed wait for a change of any row.
-func (t Table[R]) Watch() { t.view.saw(topic{t.def.place, ofAll, ""}, t.rows().byKey.Version()) }
+// Watch makes the view's Changed wait for a change of any row.
+func (t Table[R]) Watch() { t.view.recordRead(topic{t.def.place, ofAll, ""}, t.rows().byKey.Version()) }
 
-// WatchBy has the view's Changed wait for a change of the rows that have the value in the index.
+// WatchBy makes the view's Changed wait for a change of the rows that have the value in the index.
 func (t Table[R]) WatchBy(index Index[R], value string) { t.by(index, value) }
 
-// After returns the rows that have the value in the index and a key behind the given one, ordered
-// by key: the way to go on with a listing. It is not watched.
+// After returns the rows that have the value in the index and a key after the given one, ordered by key. Listings continue with
+// it. Watches ignore it.
 func (t Table[R]) After(index Index[R], value, key string) iter.Seq[*R] {
-	t.view.keep()
+	t.view.keepLoops()
 	rows, _ := t.rows().byIndex[t.def.indexPlace(index)].Get(value)
 	return rows.After(key)
 }
 
-// Behind returns the rows with a key behind the given one, ordered by key: the way to go on with a listing of all. It is not
-// watched.
+// Behind returns the rows with a key after the given one, ordered by key. Listings of all rows continue with it. Watches ignore it.
 func (t Table[R]) Behind(key string) iter.Seq[*R] {
-	t.view.keep()
+	t.view.keepLoops()
 	return t.rows().byKey.After(key)
 }
 
-// Put adds the row, or takes the place of the one with the same key. Where rows count their versions, it gives the row its own.
+// Put adds the row, or replaces the one with the same key. If the table counts versions, Put sets the row's.
 func (t Table[R]) Put(row *R) {
 	before, there := t.rows().byKey.Get(t.def.Key(row))
 	if !there {
@@ -96,11 +95,11 @@ func (t Table[R]) Delete(key string) {
 
 func (t Table[R]) rows() *rows[R] { return t.view.tables[t.def.place].(*rows[R]) }
 
-// contents is one version of a table, whatever its rows.
+// contents is one version of a table of any row type.
 type contents interface {
 	clone() contents
 	change(edit uint64, before, after any)
-	// version is equal for two versions of a table only if what the topic is about is the same in both.
+	// version is equal for two versions of a table only if the topic is unchanged between them.
 	version(about topic) any
 }
 
@@ -143,7 +142,7 @@ func (r *rows[R]) change(edit uint64, before, after any) {
 	}
 }
 
-// changeIndex changes the rows of one value. A value that no row has any more goes.
+// changeIndex changes the rows of one value, and drops a value without rows.
 func (r *rows[R]) changeIndex(index int, value string, change func(*radix.Tree[*R]), edit uint64) {
 	found, _ := r.byIndex[index].Get(value)
 	change(&found)

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Tx is a view that can change rows. It is good inside its Update's function alone.
+// Tx is a view that can change rows. It is valid only inside its Update's function.
 type Tx struct {
 	View
 	store *Store
-	edit  uint64 // of the trees: what it has made may be changed in place
-	owned []bool // tables that the group has a copy of
+	edit  uint64 // nodes that this edit made may be changed in place
+	owned []bool // tables that the group has copied
 	log   []change
 	bound any
 }
@@ -31,7 +31,7 @@ func (s *Store) begin() *Tx {
 	return tx
 }
 
-// Bound is what bind makes of the transaction, made once for all that share a commit: a schema's own names for the tables.
+// Bound returns what bind makes of the transaction's view, made once per commit. A schema names its tables with it.
 func (tx *Tx) Bound(bind func(*View) any) any {
 	if tx.bound == nil {
 		tx.bound = bind(&tx.View)
@@ -39,8 +39,8 @@ func (tx *Tx) Bound(bind func(*View) any) any {
 	return tx.bound
 }
 
-// keep has what is read now not be changed in place any more: a listing goes on while the transaction changes rows.
-func (v *View) keep() {
+// keepLoops begins a new edit, so that a loop over rows goes on unharmed while its transaction changes them.
+func (v *View) keepLoops() {
 	if v.tx != nil {
 		v.tx.store.edit++
 		v.tx.edit = v.tx.store.edit
@@ -65,19 +65,19 @@ func (tx *Tx) do(c change) {
 	}
 }
 
-// undo takes back the changes behind the mark, newest first.
-func (tx *Tx) undo(mark int) {
-	for i := len(tx.log) - 1; i >= mark; i-- {
+// undo takes back all changes from start on, newest first.
+func (tx *Tx) undo(start int) {
+	for i := len(tx.log) - 1; i >= start; i-- {
 		c := tx.log[i]
 		tx.do(change{c.table, c.after, c.before})
 	}
-	tx.log = tx.log[:mark]
+	tx.log = tx.log[:start]
 	for _, i := range tx.store.invariants {
 		i.Undone()
 	}
 }
 
-// check asks the invariants whether what was changed still holds together.
+// check asks the invariants to accept the changes.
 func (tx *Tx) check() error {
 	for _, i := range tx.store.invariants {
 		if err := i.Check(); err != nil {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// topic is what a watch can be about: all rows of a table, the one with a key, or those with a value in an index.
+// topic is something to watch: all rows of a table, the one with a key, or those with a value in an index.
 type topic struct {
 	table int
 	of    int // ofAll, ofKey, or the index's place
@@ -23,21 +23,21 @@ type watch struct {
 	seen  []sighting
 }
 
-// sighting is a topic as the view found it.
+// sighting is a topic and the version of it that the view read.
 type sighting struct {
 	topic
 	version any
 }
 
-// saw remembers what a watching view has read.
-func (v *View) saw(about topic, version any) {
+// recordRead remembers what a watching view has read.
+func (v *View) recordRead(about topic, version any) {
 	if v.watch != nil {
 		v.watch.seen = append(v.watch.seen, sighting{about, version})
 	}
 }
 
 // Changed waits until something that was read through a Watch's view has changed since. It may also return for a row that was put
-// as it was.
+// again unchanged.
 func (v *View) Changed(ctx context.Context) error {
 	w := v.watch.store.watches.add(v.watch)
 	if w == nil {
@@ -59,7 +59,7 @@ func (v *View) ChangedCh(ctx context.Context) <-chan error {
 	return out
 }
 
-// watches is who waits for what.
+// watches knows who waits for which topic.
 type watches struct {
 	mu      sync.Mutex
 	waiters map[topic]map[*waiter]struct{}
@@ -70,8 +70,8 @@ type waiter struct {
 	woken  chan struct{}
 }
 
-// add has a waiter wait for what a view has seen. It is nil where that has changed already. A commit is seen before it wakes, so
-// that nothing falls between the two.
+// add registers a waiter for what a view has read, or returns nil if that has changed already. A commit becomes visible before it
+// wakes waiters, so none is missed.
 func (w *watches) add(watch *watch) *waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +127,7 @@ func (w *watches) wake(log []change) {
 	}
 }
 
-// topics are what a change is about.
+// topics yields what a change touches.
 func (d *Definition[R]) topics(c change, yield func(topic)) {
 	yield(topic{d.place, ofAll, ""})
 	for _, row := range []any{c.before, c.after} {

@@ -1,6 +1,6 @@
-// Package capacity decides which capacity provider a task belongs to. It is pure: from a strategy's base and
-// weights and from how many tasks each provider has already it names the next one's. RunTask and package
-// rollout call it before they have the task placed.
+// Package capacity decides which capacity provider the next task belongs to, from a strategy's bases and weights and
+// the tasks that each provider has, and how many instances managed scaling wants. It is pure. RunTask and the rollout
+// loop call it before they place a task.
 package capacity
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// Next is the provider of the next task: the one with a base until it has that many, then the one that is
-// furthest behind its share of the weights. Of equals the first one in the strategy is taken:
+// Next is the provider of the next task: one that is below its base, then the one furthest behind its share of the
+// weights. Among equals the first in the strategy wins:
 // https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_CapacityProviderStrategyItem.html
 func Next(strategy []types.CapacityProviderStrategyItem, has map[string]int) string {
 	next, least := "", types.CapacityProviderStrategyItem{}
@@ -27,7 +27,7 @@ func Next(strategy []types.CapacityProviderStrategyItem, has map[string]int) str
 	return next
 }
 
-// before says whether one more task is a smaller part of a's weight than it is of b's.
+// before reports whether one more task is a smaller part of a's weight than of b's.
 func before(a, b types.CapacityProviderStrategyItem, has map[string]int) bool {
 	return weighted(a, has)*int64(b.Weight) < weighted(b, has)*int64(a.Weight)
 }
@@ -37,7 +37,7 @@ func weighted(item types.CapacityProviderStrategyItem, has map[string]int) int64
 	return int64(has[aws.ToString(item.CapacityProvider)]) - int64(item.Base) + 1
 }
 
-// LaunchType is that of a provider's tasks. FARGATE and FARGATE_SPOT are names that no other provider can have.
+// LaunchType is the launch type of a provider's tasks. Only Fargate's providers can have names that begin with FARGATE.
 func LaunchType(provider string) types.LaunchType {
 	if strings.HasPrefix(provider, "FARGATE") {
 		return types.LaunchTypeFargate

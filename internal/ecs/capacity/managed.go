@@ -15,21 +15,23 @@ func (s Size) holds(need Size) bool {
 	return need.CPU <= s.CPU && need.MemoryMiB <= s.MemoryMiB && need.GPUs <= s.GPUs
 }
 
-// Managed is what managed scaling decides by: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/cluster-auto-scaling.html
+// Managed is the input of managed scaling: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/cluster-auto-scaling.html
 type Managed struct {
-	// Registered are the instances that take tasks; Busy those of them with tasks that are no daemon's.
-	Registered, Busy int
+	// Registered counts the instances that take tasks.
+	Registered int
+	// Busy counts those of them that run a task other than a daemon's.
+	Busy int
 	// Waiting are the tasks that are PROVISIONING.
 	Waiting []Size
-	// Instance is what one more instance has.
+	// Instance is the size of one more instance.
 	Instance Size
-	// MinStep and MaxStep bound how many are added at a time.
+	// MinStep and MaxStep bound how many instances are added at a time.
 	MinStep, MaxStep int
 }
 
-// Needed is M: how many instances the provider needs. While tasks wait, those that there are and as many as hold the tasks;
-// else those that have any. Tasks are packed into instances the largest first, GPUs before processors and memory, so that one
-// decision is enough for a mix of them; one that no instance could hold is left out.
+// Needed is M, how many instances the provider needs: the busy ones, or, while tasks wait, all that are registered and enough new
+// ones to hold the waiting tasks. We pack tasks largest first, by GPUs, then CPU and memory, so that one decision is enough for a
+// mix. A task that no instance could hold doesn't count.
 func (m Managed) Needed() int {
 	extra := pack(m.Waiting, m.Instance)
 	if extra == 0 {
@@ -50,13 +52,13 @@ func (m Managed) Reservation() float64 {
 	return 100
 }
 
-// Desired is the group's capacity by which its use comes to the target, in percent.
+// Desired is the group's capacity at which its use is the target, in percent.
 func (m Managed) Desired(target int) int { return (m.Needed()*100 + target - 1) / target }
 
-// ScaleIn is the group's capacity after one step towards a smaller one: at most half of it goes at a time.
+// ScaleIn is the group's capacity after one step down: at most half of it goes at a time.
 func ScaleIn(from, to int) int { return max(to, from-max(1, from/2)) }
 
-// pack is how many instances hold the tasks, each put into the first that has room.
+// pack counts the instances that the tasks fill, each task put into the first one with room.
 func pack(tasks []Size, instance Size) int {
 	tasks = slices.DeleteFunc(slices.Clone(tasks), func(t Size) bool { return !instance.holds(t) })
 	slices.SortFunc(tasks, func(a, b Size) int {
@@ -68,7 +70,9 @@ func pack(tasks []Size, instance Size) int {
 		if i < 0 {
 			i, free = len(free), append(free, instance)
 		}
-		free[i].CPU, free[i].MemoryMiB, free[i].GPUs = free[i].CPU-t.CPU, free[i].MemoryMiB-t.MemoryMiB, free[i].GPUs-t.GPUs
+		free[i].CPU -= t.CPU
+		free[i].MemoryMiB -= t.MemoryMiB
+		free[i].GPUs -= t.GPUs
 	}
 	return len(free)
 }

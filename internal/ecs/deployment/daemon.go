@@ -2,8 +2,8 @@ package deployment
 
 import "slices"
 
-// daemon brings a DAEMON service nearer to one task on each instance that it wants: never two at a time on
-// one, so the old task goes before the new one comes.
+// daemon moves a DAEMON service towards one task on each wanted instance. An instance never has two, so the old task
+// goes before the new one starts.
 func (d *step) daemon() {
 	on, wanted := map[string][]Task{}, map[string]bool{}
 	for _, instance := range d.service.Instances {
@@ -12,7 +12,7 @@ func (d *step) daemon() {
 	for _, t := range d.tasks {
 		on[t.Instance] = append(on[t.Instance], t)
 		if !wanted[t.Instance] {
-			d.leave(t)
+			d.stopUnwanted(t)
 		}
 	}
 	for _, instance := range d.service.Instances {
@@ -28,15 +28,15 @@ func (d *step) daemon() {
 	}
 }
 
-// leave stops the task of an instance that the service does not want, or that is no longer there for it.
-func (d *step) leave(t Task) {
+// stopUnwanted stops the task of an instance that the service doesn't want any more.
+func (d *step) stopUnwanted(t Task) {
 	keep := d.min
-	d.min = 0 // the minimum is of the instances that it wants
+	d.min = 0 // the minimum counts wanted instances alone
 	d.stop(t)
 	d.min = keep
 }
 
-// keepOne stops all but one good task of an instance, and those that have to be replaced.
+// keepOne stops an instance's tasks but for one good one.
 func (d *step) keepOne(tasks []Task) {
 	slices.SortStableFunc(tasks, func(a, b Task) int { return b.worth() - a.worth() })
 	kept := false

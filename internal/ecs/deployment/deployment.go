@@ -1,6 +1,6 @@
-// Package deployment decides the next step of an ECS service: which tasks to start and to stop now, and
-// whether its roll-out is complete or has failed. It is pure: from a service's wish, its deployments and
-// its tasks it makes a plan; the same step decided twice does no harm. Package rollout calls it.
+// Package deployment decides the next step of an ECS service: which tasks to start and stop now, and whether its
+// roll-out is complete or has failed. It is pure: settings, deployments and tasks go in, a Plan comes out, and deciding
+// the same step twice does no harm. The rollout loop calls it.
 package deployment
 
 import (
@@ -10,34 +10,37 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// Service is what a service is wanted to be.
+// Service is the desired state of a service.
 type Service struct {
 	Daemon    bool
 	Desired   int      // tasks of a REPLICA service
-	Instances []string // that a DAEMON service wants a task on
-	Deleted   bool     // all that is left of it has to go
+	Instances []string // wanted by a DAEMON service, with a task each
+	Deleted   bool     // every task has to go
 
-	MinimumHealthyPercent, MaximumPercent int
-	Breaker                               Breaker
-	Alarms                                Alarms
-	// Bake is how long a deployment that is all there goes on being watched before it is complete.
+	MinimumHealthyPercent int
+	MaximumPercent        int
+	Breaker               Breaker
+	Alarms                Alarms
+	// Bake is how long we go on watching a deployment whose tasks are all healthy before it is complete.
 	Bake time.Duration
 
-	// Zones are those that tasks are to be spread over evenly; none where they stay where they are.
+	// Zones are the Availability Zones to spread tasks over evenly; none leaves tasks where they are.
 	Zones []string
-	// Rebalancing says that tasks are on their way to where they are missing.
+	// Rebalancing is set while tasks move between zones.
 	Rebalancing bool
 }
 
 // Breaker is the deployment circuit breaker.
 type Breaker struct {
-	Enabled, Rollback bool
-	Threshold         int // of failed tasks
+	Enabled   bool
+	Rollback  bool
+	Threshold int // of failed tasks
 }
 
 // Alarms are the deployment alarms.
 type Alarms struct {
-	Triggered, Rollback bool
+	Triggered bool
+	Rollback  bool
 }
 
 // State is a deployment's roll-out state.
@@ -54,14 +57,14 @@ const (
 type Deployment struct {
 	ID        string
 	State     State
-	Failed    int       // tasks, one after the other
-	NotBefore time.Time // a task is started again after failures
+	Failed    int       // tasks in a row
+	NotBefore time.Time // no task starts earlier, after failures
 	Unplaced  bool      // the last task found no room
-	Stopped   bool      // by a user, who wants the last completed one back
-	BakesFrom time.Time // zero until it was all there
+	Stopped   bool      // by a user, who wants to roll back
+	BakesFrom time.Time // zero until all its tasks were healthy
 }
 
-// Failure is why a roll-out has failed.
+// Failure is why a roll-out failed.
 type Failure int
 
 // The failures.
@@ -77,18 +80,20 @@ type Status int
 // The statuses of tasks that are not STOPPED.
 const (
 	Pending   Status = iota
-	Running          // and not long enough, or not yet found healthy
+	Running          // but not for long enough, or not yet found healthy
 	Healthy          // RUNNING, and counted as healthy
 	Unhealthy        // by its own health check
-	Stopping         // wanted stopped, by whomever
+	Stopping         // its desired status is STOPPED, whoever set it
 )
 
 // Task is a task of the service that is not STOPPED.
 type Task struct {
-	ID, Deployment string
-	Instance, Zone string
+	ID             string
+	Deployment     string
+	Instance       string
+	Zone           string
 	Status         Status
-	ChangesAt      time.Time // when the status changes with time alone; zero for never
+	ChangesAt      time.Time // when time alone changes the status; zero is never
 	ProtectedUntil time.Time
 	Draining       bool // its instance is
 }
@@ -103,22 +108,22 @@ type Plan struct {
 	Stop    []Task   // in this order
 	// Rollout is the new state of the PRIMARY deployment, "" for no change.
 	Rollout    State
-	Failure    Failure // of a roll-out that has failed
+	Failure    Failure // why, where Rollout is Failed
 	RollBackTo string  // the deployment that becomes PRIMARY after a failure
-	Bakes      bool    // the PRIMARY deployment is all there, and is watched from now on
-	// StartIn are zones of which one gets a task, the first that has room for it: another zone has too many.
+	Bakes      bool    // the PRIMARY deployment begins its bake time
+	// StartIn are the zones that have too few tasks. The first one with room gets one.
 	StartIn []string
-	// Rebalancing is what Service.Rebalancing is to be.
+	// Rebalancing is the new Service.Rebalancing.
 	Rebalancing bool
-	// Held is how many tasks would be stopped, or moved, were they not protected.
+	// Held counts the tasks that we would stop or move if they were not protected.
 	Held int
-	// Steady says that the service is what it is wanted to be.
+	// Steady is set when the service has reached its desired state.
 	Steady bool
-	// Wake is when time alone may make another step due; zero for never.
+	// Wake is when time alone may make another step due; zero is never.
 	Wake time.Time
 }
 
-// Decide makes the next step. The deployments are the PRIMARY first, then the others, the newest first.
+// Decide plans the next step. deployments are the PRIMARY one, then the others, newest first.
 func Decide(s Service, deployments []Deployment, tasks []Task, now time.Time) Plan {
 	if s.Deleted {
 		return Plan{Stop: slices.DeleteFunc(slices.Clone(tasks), func(t Task) bool { return t.Status == Stopping })}
@@ -137,7 +142,7 @@ func Decide(s Service, deployments []Deployment, tasks []Task, now time.Time) Pl
 	return d.plan
 }
 
-// failure is why the PRIMARY deployment's roll-out has failed, 0 where it has not.
+// failure is why the PRIMARY deployment's roll-out failed, or 0.
 func (s Service) failure(primary Deployment) Failure {
 	switch {
 	case primary.State != InProgress:
@@ -152,7 +157,7 @@ func (s Service) failure(primary Deployment) Failure {
 	return 0
 }
 
-// rollBackTo is the newest deployment that was completed, if there is one and what found the failure wants it back:
+// rollBackTo is the newest completed deployment, where whatever found the failure is set to roll back:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-failure-detection.html
 func (s Service) rollBackTo(f Failure, deployments []Deployment) string {
 	wanted := map[Failure]bool{TasksFailed: s.Breaker.Rollback, AlarmDetected: s.Alarms.Rollback, StoppedByUser: true}
@@ -168,21 +173,30 @@ func (s Service) rollBackTo(f Failure, deployments []Deployment) string {
 type step struct {
 	service Service
 	primary Deployment
-	age     map[string]int // of deployments, by id; 0 is the PRIMARY one
+	age     map[string]int // of deployments, by id; the PRIMARY one is 0
 	tasks   []Task
 	now     time.Time
 
-	min     int // healthy tasks that our own stops must leave
-	max     int // tasks that there may be
+	min     int // healthy tasks that our stops must leave
+	max     int // tasks allowed, of any status
 	desired int
-	healthy int // tasks that are, less those that the plan stops
+	healthy int // tasks, less those that the plan stops
 	stopped map[string]bool
 	held    map[string]bool // by their protection
 	plan    Plan
 }
 
 func newStep(s Service, deployments []Deployment, tasks []Task, now time.Time) *step {
-	d := &step{service: s, primary: deployments[0], age: map[string]int{}, tasks: tasks, now: now, desired: s.Desired, stopped: map[string]bool{}, held: map[string]bool{}}
+	d := &step{
+		service: s,
+		primary: deployments[0],
+		age:     map[string]int{},
+		tasks:   tasks,
+		now:     now,
+		desired: s.Desired,
+		stopped: map[string]bool{},
+		held:    map[string]bool{},
+	}
 	if s.Daemon {
 		d.desired = len(s.Instances)
 	}
@@ -202,16 +216,16 @@ func newStep(s Service, deployments []Deployment, tasks []Task, now time.Time) *
 	return d
 }
 
-// good says whether a task is what the service wants: of the PRIMARY deployment, not unhealthy, and on
-// an instance that stays.
+// good reports whether the service wants to keep a task: it belongs to the PRIMARY deployment, is not unhealthy, and
+// its instance isn't draining.
 func (d *step) good(t Task) bool {
 	return d.live(t) && t.Deployment == d.primary.ID && t.Status != Unhealthy && !t.Draining
 }
 
-// fine says whether a task is what the service wants, and healthy.
+// fine reports whether a task is good and healthy.
 func (d *step) fine(t Task) bool { return d.good(t) && t.Status == Healthy }
 
-// live says whether a task is not stopping, nor about to.
+// live reports whether a task is neither stopping nor about to.
 func (d *step) live(t Task) bool { return t.Status != Stopping && !d.stopped[t.ID] }
 
 func (d *step) count(which func(Task) bool) int {
@@ -224,13 +238,13 @@ func (d *step) count(which func(Task) bool) int {
 	return n
 }
 
-// mayStart says whether tasks may be started. After failures they have to wait; one that only found
-// no room may be tried whenever somebody looks.
+// mayStart reports whether tasks may start. After failures they have to wait. A task that only found no room may try at
+// every step.
 func (d *step) mayStart() bool {
 	return d.primary.State != Failed && (d.primary.Unplaced || !d.now.Before(d.primary.NotBefore))
 }
 
-// stop stops a task, unless it is protected, or a healthy one that must stay.
+// stop plans a stop and reports whether it did: not of a protected task, nor of a healthy one below the minimum.
 func (d *step) stop(t Task) bool {
 	if !d.live(t) || d.full() || t.Status == Healthy && d.healthy <= d.min {
 		return false
@@ -247,23 +261,23 @@ func (d *step) stop(t Task) bool {
 	return true
 }
 
-// hold waits for a protected task.
+// hold counts a protected task, and wakes us when its protection ends.
 func (d *step) hold(t Task) {
 	d.held[t.ID] = true
 	d.wake(t.ProtectedUntil)
 }
 
-// full says that the step stops enough.
+// full reports whether the step stops as many tasks as one may.
 func (d *step) full() bool { return len(d.plan.Stop) == batch }
 
-// wake has somebody look again at the time.
+// wake asks for another step at a time.
 func (d *step) wake(at time.Time) {
 	if at.After(d.now) && (d.plan.Wake.IsZero() || at.Before(d.plan.Wake)) {
 		d.plan.Wake = at
 	}
 }
 
-// finish says whether the roll-out is complete and the service steady.
+// finish sets whether the roll-out is complete and the service steady.
 func (d *step) finish() {
 	if d.plan.Start+len(d.plan.StartOn)+len(d.plan.Stop) > 0 || d.primary.State == Failed {
 		return
@@ -281,7 +295,7 @@ func (d *step) finish() {
 	}
 }
 
-// baked says whether a deployment that is all there has been watched for as long as it has to be.
+// baked reports whether the bake time is over. It begins it where it has not begun.
 func (d *step) baked() bool {
 	if d.service.Bake == 0 {
 		return true
@@ -296,8 +310,8 @@ func (d *step) baked() bool {
 	return !d.now.Before(end)
 }
 
-// Threshold is after how many failed tasks the circuit breaker trips: API_ThresholdConfiguration. Without one it
-// is half of the desired count, within limits.
+// Threshold is the number of failed tasks at which the circuit breaker trips: API_ThresholdConfiguration. The default is
+// half the desired count, within limits.
 func Threshold(c *types.ThresholdConfiguration, desired int) int {
 	switch {
 	case c == nil:
@@ -310,7 +324,7 @@ func Threshold(c *types.ThresholdConfiguration, desired int) int {
 	return bounded(desired, int(c.Value))
 }
 
-// BreakerOf says how near the circuit breaker is to failing a deployment.
+// BreakerOf describes the circuit breaker of a deployment: its status, threshold and failures so far.
 func BreakerOf(c *types.DeploymentCircuitBreaker, desired int, d *types.Deployment) *types.ServiceDeploymentCircuitBreaker {
 	b := &types.ServiceDeploymentCircuitBreaker{FailureCount: d.FailedTasks, Status: types.ServiceDeploymentRollbackMonitorsStatusDisabled}
 	if !c.Enable {
@@ -333,8 +347,8 @@ func percent(desired, share int) int { return (desired*share + 99) / 100 }
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-throttle-logic.html
 const maxDelay = 27 * time.Minute
 
-// Delay is how long to wait after a number of failed tasks: a second after the first round of them,
-// and twice as long after each other.
+// Delay is how long to wait after a number of failed tasks: a second after the first round, doubled after each
+// further one.
 func Delay(failed, desired int) time.Duration {
 	rounds := Rounds(failed, desired)
 	if rounds == 0 {
@@ -343,7 +357,7 @@ func Delay(failed, desired int) time.Duration {
 	return min(time.Second<<min(rounds-1, 20), maxDelay)
 }
 
-// Rounds is how often all of a service's tasks have failed.
+// Rounds is how many times all of a service's tasks have failed, rounded up.
 func Rounds(failed, desired int) int {
 	desired = max(desired, 1)
 	return (failed + desired - 1) / desired

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Availability Zone rebalancing, one task at a time: a service that is steady gets one more task in the zone that
-// has fewest, and loses one of the fullest zone once that one is healthy.
+// Availability Zone rebalancing moves one task at a time: a steady service gets one more task in the zone with the
+// fewest, and loses one in the fullest zone once the new one is healthy.
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-rebalancing.html
 
-// rebalances says whether tasks may be moved between zones: not during a deployment, nor without room for one more.
+// rebalances reports whether tasks may be moved between zones: not during a deployment, nor without room for one more.
 func (d *step) rebalances() bool {
 	return len(d.service.Zones) > 0 && d.primary.State == Completed && d.max > d.desired
 }
 
-// rebalance has a task started for a steady service where one is missing: in a zone that has at least two less than
-// another, of which one may be stopped.
+// rebalance plans one more task in a zone that has at least two fewer than another, if a task of that other zone may be
+// stopped.
 func (d *step) rebalance() {
 	if !d.rebalances() {
 		return
@@ -24,7 +24,7 @@ func (d *step) rebalance() {
 	for _, t := range d.tasks {
 		zones[t.Zone]++
 	}
-	most, movable := 0, 0 // tasks in the fullest zone, and in the fullest that has one to give
+	most, movable := 0, 0 // tasks in the fullest zone, and in the fullest with an unprotected one
 	for _, t := range d.tasks {
 		most = max(most, zones[t.Zone])
 		if !d.now.Before(t.ProtectedUntil) {
@@ -48,7 +48,7 @@ func (d *step) rebalance() {
 	}
 }
 
-// below are the zones that have at least two tasks less than a fuller one, those with fewest first.
+// below lists the zones with at least two tasks fewer than a fuller one, emptiest first.
 func (d *step) below(zones map[string]int, fuller int) []string {
 	few := slices.DeleteFunc(slices.Clone(d.service.Zones), func(zone string) bool { return zones[zone] > fuller-2 })
 	slices.SortFunc(few, func(a, b string) int { return cmp.Or(cmp.Compare(zones[a], zones[b]), cmp.Compare(a, b)) })

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// replicas brings a REPLICA service nearer to its desired count.
+// replicas moves a REPLICA service towards its desired count.
 func (d *step) replicas() {
 	need := max(d.desired-d.count(d.good), 0)
 	if d.primary.State == Failed {
@@ -26,35 +26,37 @@ func (d *step) replicas() {
 	d.replace(need)
 }
 
-// shrink stops what the PRIMARY deployment has too much of.
+// shrink stops surplus tasks of the PRIMARY deployment.
 func (d *step) shrink() {
 	surplus := d.count(d.good) - d.desired
-	if d.primary.State == Failed { // nothing replaces the others' tasks: they count
+	if d.primary.State == Failed { // nothing will replace other deployments' tasks, so they count
 		surplus = d.count(d.live) - d.desired
 	}
-	if d.plan.Rebalancing && surplus == 1 { // the one that is to take another's place
+	if d.plan.Rebalancing && surplus == 1 { // the task that replaces one in the fullest zone
 		d.stopSome(d.count(d.fine)-d.desired, d.fine)
 		return
 	}
 	d.stopSome(surplus, func(t Task) bool { return d.good(t) || d.primary.State == Failed })
 }
 
-// dropUseless stops tasks that are to be replaced and serve nobody: nothing is lost with them.
+// dropUseless stops tasks that have to be replaced and serve nobody anyway.
 func (d *step) dropUseless() {
 	for _, t := range d.tasks {
-		if d.leaving(t) && (t.Status == Pending || t.Status == Unhealthy) {
+		if d.isLeaving(t) && (t.Status == Pending || t.Status == Unhealthy) {
 			d.stop(t)
 		}
 	}
 }
 
-// leaving says whether a task has to be replaced however well it is.
-func (d *step) leaving(t Task) bool { return d.live(t) && (t.Deployment != d.primary.ID || t.Draining) }
+// isLeaving reports whether a task has to be replaced however healthy it is.
+func (d *step) isLeaving(t Task) bool {
+	return d.live(t) && (t.Deployment != d.primary.ID || t.Draining)
+}
 
-// replaceUnhealthy stops unhealthy tasks once others have taken their place; or one at a time, where
-// there is no room for others beside them.
+// replaceUnhealthy stops unhealthy tasks once others have taken their place. Where there is no room for others beside
+// them it stops one at a time.
 func (d *step) replaceUnhealthy(full bool) {
-	unhealthy := func(t Task) bool { return d.live(t) && t.Status == Unhealthy && !d.leaving(t) }
+	unhealthy := func(t Task) bool { return d.live(t) && t.Status == Unhealthy && !d.isLeaving(t) }
 	replaced := d.count(d.fine) + d.count(unhealthy) - d.desired
 	if replaced <= 0 && full && d.count(d.live) == len(d.tasks) {
 		replaced = 1
@@ -62,10 +64,10 @@ func (d *step) replaceUnhealthy(full bool) {
 	d.stopSome(replaced, unhealthy)
 }
 
-// replace stops healthy tasks that have to go, the oldest deployment's first: as many as have been
-// replaced; and where no more can be started beside them, as many as the healthy minimum allows.
+// replace stops healthy tasks that have to go, the oldest deployment's first: as many as were replaced already. Where no
+// more fit beside them, it stops as many as the healthy minimum allows.
 func (d *step) replace(need int) {
-	leaving := d.count(d.leaving)
+	leaving := d.count(d.isLeaving)
 	if leaving == 0 || d.primary.State == Failed {
 		return
 	}
@@ -75,22 +77,22 @@ func (d *step) replace(need int) {
 		waiting = need
 	}
 	stopping := len(d.tasks) - d.count(d.live)
-	if !d.mayStart() { // the place would stay empty
+	if !d.mayStart() { // nothing would fill the place
 		waiting = 0
 	}
-	d.stopSome(max(replaced, min(waiting-stopping, d.healthy-d.min)), d.leaving)
+	d.stopSome(max(replaced, min(waiting-stopping, d.healthy-d.min)), d.isLeaving)
 }
 
-// stopSome stops up to n of the tasks that are meant, one after the other: those of the oldest deployment first,
-// of these what is not healthy, then from the zone and the instance that have most of the service's tasks.
-func (d *step) stopSome(n int, meant func(Task) bool) {
+// stopSome stops up to n matching tasks: the oldest deployment's first, then unhealthy ones, then those in the zone and on
+// the instance with the most of the service's tasks.
+func (d *step) stopSome(n int, matches func(Task) bool) {
 	if n <= 0 {
 		return
 	}
 	var candidates []Task
 	zones, instances := map[string]int{}, map[string]int{}
 	for _, t := range d.tasks {
-		if d.live(t) && meant(t) {
+		if d.live(t) && matches(t) {
 			candidates = append(candidates, t)
 			zones[t.Zone]++
 			instances[t.Instance]++
@@ -114,7 +116,7 @@ func (d *step) stopSome(n int, meant func(Task) bool) {
 	}
 }
 
-// before says whether a task is to be stopped before another.
+// before reports whether to stop a before b.
 func (d *step) before(a, b Task, zones, instances map[string]int) bool {
 	return cmp.Or(
 		cmp.Compare(d.age[b.Deployment], d.age[a.Deployment]),
@@ -124,7 +126,7 @@ func (d *step) before(a, b Task, zones, instances map[string]int) bool {
 		cmp.Compare(a.ID, b.ID)) < 0
 }
 
-// worth orders tasks by what is lost with them.
+// worth orders tasks by what a stop would lose.
 func (t Task) worth() int { return slices.Index(worths, t.Status) }
 
 var worths = []Status{Unhealthy, Pending, Running, Healthy}

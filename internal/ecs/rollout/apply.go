@@ -14,10 +14,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Why the loop stops tasks, as DescribeTasks shows it.
+// unhealthyReason is why the loop stops an unhealthy task, as DescribeTasks shows it.
 const unhealthyReason = "Task failed container health checks"
 
-// apply carries a plan out. Events are in ECS's own form:
+// apply carries out a plan. Its events have ECS's own form:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-event-messages-list.html
 func (s *step) apply(p deployment.Plan) {
 	if p.Rollout == deployment.Failed {
@@ -27,7 +27,7 @@ func (s *step) apply(p deployment.Plan) {
 	s.start(p)
 	s.stop(p)
 	s.rebalance(p)
-	s.hold(p)
+	s.announceHeld(p)
 	s.dropDeployments(p)
 	if p.Bakes {
 		s.startBake()
@@ -38,26 +38,27 @@ func (s *step) apply(p deployment.Plan) {
 	case *s.row.Status == state.ServiceDraining && (s.taskSet == "" || len(s.tasks) == 0):
 		s.end()
 	}
-	if p.Steady && s.unplaced() { // no more is wanted
-		s.row.Deployments[0].Unplaced, s.changed = false, true
+	if p.Steady && s.unplaced() { // the task that found no room is no longer wanted
+		s.row.Deployments[0].Unplaced = false
+		s.changed = true
 	}
 	if s.steady = p.Steady && !p.Rebalancing; s.steady && s.taskSet == "" {
 		s.announceSteady()
 	}
 }
 
-// steady is the event of a service that is what it is wanted to be.
+// steady is the event of a service that has reached its desired state.
 const steady = "has reached a steady state."
 
-// announceSteady says that the service is what it is wanted to be, unless that was the last thing said.
+// announceSteady adds the event steady, unless it is the last one already.
 func (s *step) announceSteady() {
 	if len(s.row.Events) == 0 || !strings.HasSuffix(*s.row.Events[0].Message, steady) {
 		s.event(steady)
 	}
 }
 
-// hold tells that protected tasks keep the service from what it is wanted to be.
-func (s *step) hold(p deployment.Plan) {
+// announceHeld adds an event when protected tasks keep the service from its desired state.
+func (s *step) announceHeld(p deployment.Plan) {
 	why := fmt.Sprintf("(taskSet %s) was unable to scale in due to (reason %d tasks under protection)", *s.row.Deployments[0].Id, p.Held)
 	switch {
 	case p.Held == 0:
@@ -68,7 +69,7 @@ func (s *step) hold(p deployment.Plan) {
 	}
 }
 
-// eventOnce is event, unless it was told since another one was.
+// eventOnce adds an event, unless the same one came after the last event that contains since.
 func (s *step) eventOnce(message, since string) {
 	for _, e := range s.row.Events {
 		if strings.HasSuffix(*e.Message, " "+message) {
@@ -81,7 +82,7 @@ func (s *step) eventOnce(message, since string) {
 	s.event(message)
 }
 
-// start starts the plan's tasks, up to the first that finds no room: of each capacity provider, if it has any. A
+// start starts the plan's tasks. It gives up on a capacity provider after the first task that finds no room there. A
 // DAEMON service tries each instance.
 func (s *step) start(p deployment.Plan) {
 	var started []*state.Task
@@ -92,7 +93,8 @@ func (s *step) start(p deployment.Plan) {
 		if has[provider]++; full[provider] {
 			continue
 		}
-		s.wanted.CapacityProvider, s.wanted.MayWait = provider, true
+		s.wanted.CapacityProvider = provider
+		s.wanted.MayWait = true
 		t, none := s.scheduler.Launch(s.tx, s.wanted)
 		if t == nil {
 			failures, full[provider] = none, true
@@ -112,11 +114,11 @@ func (s *step) start(p deployment.Plan) {
 		s.event(fmt.Sprintf("has started %d tasks: %s.", len(started), list(started)))
 	}
 	if p.Start+len(p.StartOn) > 0 {
-		s.place(failures)
+		s.recordPlacement(failures)
 	}
 }
 
-// providers is how many tasks of the PRIMARY deployment each capacity provider has.
+// providers counts the tasks of the PRIMARY deployment by capacity provider.
 func (s *step) providers() map[string]int {
 	has := map[string]int{}
 	for _, t := range s.tasks {
@@ -127,8 +129,8 @@ func (s *step) providers() map[string]int {
 	return has
 }
 
-// place takes note of whether there was room.
-func (s *step) place(failures []types.Failure) {
+// recordPlacement records whether there was room.
+func (s *step) recordPlacement(failures []types.Failure) {
 	d := &s.row.Deployments[0]
 	if len(failures) == 0 {
 		s.changed = s.changed || d.Unplaced
@@ -136,10 +138,10 @@ func (s *step) place(failures []types.Failure) {
 		return
 	}
 	message := "was unable to place a task because no container instance met all of its requirements. " + scheduler.Closest(failures)
-	if !d.Unplaced || !s.said(message) {
+	if !d.Unplaced || !s.wasAnnounced(message) {
 		s.event(message)
 	}
-	if !d.Unplaced || !s.now.Before(aws.ToTime(d.NotBefore)) { // tried because it was time, and not for some change
+	if !d.Unplaced || !s.now.Before(aws.ToTime(d.NotBefore)) { // this was a retry on time, not one after a change
 		s.fail(d, &s.now)
 	}
 	d.Unplaced = true
@@ -148,8 +150,8 @@ func (s *step) place(failures []types.Failure) {
 	}
 }
 
-// said says whether the last event about a lack of room is this one.
-func (s *step) said(message string) bool {
+// wasAnnounced reports whether the last event about a lack of room has this message.
+func (s *step) wasAnnounced(message string) bool {
 	for _, e := range s.row.Events {
 		if strings.Contains(*e.Message, "was unable to place a task") {
 			return strings.HasSuffix(*e.Message, message)
@@ -158,7 +160,7 @@ func (s *step) said(message string) bool {
 	return false
 }
 
-// stop has tasks stopped.
+// stop stops the plan's tasks.
 func (s *step) stop(p deployment.Plan) {
 	var running, pending []*state.Task
 	for _, t := range p.Stop {
@@ -186,7 +188,7 @@ func (s *step) stop(p deployment.Plan) {
 	}
 }
 
-// list names tasks as events do.
+// list names tasks the way events do.
 func list(tasks []*state.Task) string {
 	var names []string
 	for _, t := range tasks {
@@ -195,8 +197,7 @@ func list(tasks []*state.Task) string {
 	return strings.Join(names, " ")
 }
 
-// dropDeployments forgets the replaced deployments that have no tasks left, but not those that the service
-// may still have to roll back to.
+// dropDeployments forgets replaced deployments without tasks, but keeps those that the service may still roll back to.
 func (s *step) dropDeployments(p deployment.Plan) {
 	stopping := map[string]bool{}
 	for _, t := range p.Stop {
@@ -208,22 +209,24 @@ func (s *step) dropDeployments(p deployment.Plan) {
 			live[aws.ToString(t.StartedBy)] = true
 		}
 	}
-	over := s.row.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted || p.Rollout == deployment.Completed
+	isDone := s.row.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted || p.Rollout == deployment.Completed
 	n := len(s.row.Deployments)
 	s.row.Deployments = slices.DeleteFunc(s.row.Deployments, func(d state.Deployment) bool {
-		return !live[*d.Id] && (over || d.RolloutState != types.DeploymentRolloutStateCompleted)
+		return !live[*d.Id] && (isDone || d.RolloutState != types.DeploymentRolloutStateCompleted)
 	})
 	s.changed = s.changed || len(s.row.Deployments) != n
 }
 
-// complete ends the PRIMARY deployment's roll-out well.
+// complete ends the PRIMARY deployment's roll-out as a success.
 func (s *step) complete() {
 	d := &s.row.Deployments[0]
-	d.RolloutState, d.UpdatedAt = types.DeploymentRolloutStateCompleted, &s.now
+	d.RolloutState = types.DeploymentRolloutStateCompleted
+	d.UpdatedAt = &s.now
 	d.RolloutStateReason = aws.String("ECS deployment " + *d.Id + " completed.")
 	s.event("(deployment " + *d.Id + ") deployment completed.")
 	s.record(d, func(r *state.ServiceDeployment) {
-		r.Status, r.LifecycleStage = types.ServiceDeploymentStatusSuccessful, types.ServiceDeploymentLifecycleStageCleanUp
+		r.Status = types.ServiceDeploymentStatusSuccessful
+		r.LifecycleStage = types.ServiceDeploymentLifecycleStageCleanUp
 		if r.Rollback != nil {
 			r.Status = types.ServiceDeploymentStatusRollbackSuccessful
 		}
@@ -241,18 +244,19 @@ func (s *step) breakerOf(d *state.Deployment) *types.ServiceDeploymentCircuitBre
 	return deployment.BreakerOf(s.row.DeploymentConfiguration.DeploymentCircuitBreaker, int(s.row.DesiredCount), &d.Deployment)
 }
 
-// failures are what made roll-outs fail, and how, as events and states tell it.
+// failures are the words for each failure, in events and in state reasons.
 var failures = map[deployment.Failure]struct{ by, what string }{
 	deployment.TasksFailed:   {"ECS deployment circuit breaker: ", "tasks failed to start."},
 	deployment.AlarmDetected: {"ECS deployment alarms: ", "alarm detected."},
 	deployment.StoppedByUser: {"ECS deployment: ", "it was stopped by StopServiceDeployment."},
 }
 
-// failDeployment ends the PRIMARY deployment's roll-out badly, and takes the service back to a deployment that was
-// completed, if there is one.
+// failDeployment ends the PRIMARY deployment's roll-out as a failure, and rolls the service back to the deployment with
+// the id back, if there is one.
 func (s *step) failDeployment(why deployment.Failure, back string) {
 	d, f := &s.row.Deployments[0], failures[why]
-	d.RolloutState, d.UpdatedAt = types.DeploymentRolloutStateFailed, &s.now
+	d.RolloutState = types.DeploymentRolloutStateFailed
+	d.UpdatedAt = &s.now
 	d.RolloutStateReason = aws.String(f.by + f.what)
 	s.event("(deployment " + *d.Id + ") deployment failed: " + f.what)
 	to := s.row.Deployment(back)
@@ -270,9 +274,12 @@ func (s *step) failDeployment(why deployment.Failure, back string) {
 			r.Status = types.ServiceDeploymentStatusRollbackInProgress
 			r.Rollback = &types.Rollback{Reason: r.StatusReason, ServiceRevisionArn: new(to.ServiceRevisionArn), StartedAt: &s.now}
 		case r.Rollback != nil:
-			r.Status, r.FinishedAt = types.ServiceDeploymentStatusRollbackFailed, &s.now
+			r.Status = types.ServiceDeploymentStatusRollbackFailed
+			r.FinishedAt = &s.now
 		default:
-			r.Status, r.StoppedAt, r.FinishedAt = types.ServiceDeploymentStatusStopped, &s.now, &s.now
+			r.Status = types.ServiceDeploymentStatusStopped
+			r.StoppedAt = &s.now
+			r.FinishedAt = &s.now
 		}
 	})
 	if to != nil {
@@ -280,24 +287,32 @@ func (s *step) failDeployment(why deployment.Failure, back string) {
 	}
 }
 
-// rollBack makes a completed deployment PRIMARY again. Its record is from now on that of the one which failed.
+// rollBack makes a completed deployment PRIMARY again. It goes on under the record of the deployment that failed.
 func (s *step) rollBack(to *state.Deployment, by string) {
 	failed, d := s.row.Deployments[0], *to
 	s.row.Deployments = slices.DeleteFunc(s.row.Deployments, func(o state.Deployment) bool { return *o.Id == *d.Id })
 	s.row.Deployments[0].Status = aws.String("ACTIVE")
-	d.Status, d.ServiceDeploymentArn, d.UpdatedAt = aws.String("PRIMARY"), failed.ServiceDeploymentArn, &s.now
+	d.Status = aws.String("PRIMARY")
+	d.ServiceDeploymentArn = failed.ServiceDeploymentArn
+	d.UpdatedAt = &s.now
 	d.RolloutState = types.DeploymentRolloutStateInProgress
 	d.RolloutStateReason = aws.String(by + "rolling back to deploymentId " + *d.Id + ".")
-	d.FailedTasks, d.NotBefore, d.FailedAt, d.Unplaced = 0, nil, nil, false
-	d.BakesFrom, d.AlarmsIgnored = nil, len(s.tx.TriggeredAlarms(s.row)) > 0
+	d.FailedTasks = 0
+	d.NotBefore = nil
+	d.FailedAt = nil
+	d.Unplaced = false
+	d.BakesFrom = nil
+	d.AlarmsIgnored = len(s.tx.TriggeredAlarms(s.row)) > 0
 	s.row.Deployments = append([]state.Deployment{d}, s.row.Deployments...)
-	s.row.TaskDefinition, s.row.LaunchType = d.TaskDefinition, d.LaunchType
-	s.row.NetworkConfiguration, s.row.CapacityProviderStrategy = d.NetworkConfiguration, d.CapacityProviderStrategy
+	s.row.TaskDefinition = d.TaskDefinition
+	s.row.LaunchType = d.LaunchType
+	s.row.NetworkConfiguration = d.NetworkConfiguration
+	s.row.CapacityProviderStrategy = d.CapacityProviderStrategy
 	s.row.ServiceConnect = d.ServiceConnectConfiguration
 	s.event("rolling back to deployment " + *d.Id + ".")
 }
 
-// record changes the record of a deployment.
+// record changes a deployment's record.
 func (s *step) record(d *state.Deployment, change func(*state.ServiceDeployment)) {
 	old := s.tx.ServiceDeployments.Get(d.ServiceDeploymentArn)
 	if old == nil {
@@ -309,12 +324,18 @@ func (s *step) record(d *state.Deployment, change func(*state.ServiceDeployment)
 	s.tx.ServiceDeployments.Put(&r)
 }
 
-// end makes a deleted service INACTIVE. Its plan has all its tasks stopping.
+// end makes a deleted service INACTIVE, once all its tasks are stopping.
 func (s *step) end() {
 	s.record(&s.row.Deployments[0], func(r *state.ServiceDeployment) {
 		if r.FinishedAt == nil {
-			r.Status, r.StatusReason, r.StoppedAt, r.FinishedAt = types.ServiceDeploymentStatusStopped, aws.String("The service was deleted."), &s.now, &s.now
+			r.Status = types.ServiceDeploymentStatusStopped
+			r.StatusReason = aws.String("The service was deleted.")
+			r.StoppedAt = &s.now
+			r.FinishedAt = &s.now
 		}
 	})
-	s.row.Status, s.row.EndedAt, s.row.Deployments, s.changed = aws.String(state.ServiceInactive), &s.now, nil, true
+	s.row.Status = aws.String(state.ServiceInactive)
+	s.row.EndedAt = &s.now
+	s.row.Deployments = nil
+	s.changed = true
 }

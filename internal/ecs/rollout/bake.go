@@ -10,46 +10,46 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Deployment alarms, and the bake time in which they go on watching a deployment that is all there:
+// Deployment alarms, and the bake time in which they go on watching a deployment whose tasks are all healthy:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-alarm-failure.html
 
-// maxBake bounds the bake time that is made of alarms: ECS's is less than 5 minutes.
+// maxBake bounds the bake time that we derive from alarms: ECS's is less than 5 minutes.
 const maxBake = 5 * time.Minute
 
-// watched says whether alarms can fail the PRIMARY deployment.
-func (s *step) watched() bool {
+// hasAlarms reports whether alarms can fail the PRIMARY deployment.
+func (s *step) hasAlarms() bool {
 	return s.row.AlarmsOf(&s.row.Deployments[0], nil).Status == types.ServiceDeploymentRollbackMonitorsStatusMonitoring
 }
 
-// watch finds the alarms that fail the PRIMARY deployment.
-func (s *step) watch() deployment.Alarms {
-	if !s.watched() {
+// checkAlarms finds the alarms that fail the PRIMARY deployment.
+func (s *step) checkAlarms() deployment.Alarms {
+	if !s.hasAlarms() {
 		return deployment.Alarms{}
 	}
 	s.alarms = s.tx.TriggeredAlarms(s.row)
 	return deployment.Alarms{Triggered: len(s.alarms) > 0, Rollback: s.row.DeploymentConfiguration.Alarms.Rollback}
 }
 
-// bake is the bake time: the one that was given, else as long as the slowest alarm takes to see what happens now.
-// How ECS makes it of alarms is not documented.
+// bake is the bake time: the configured one, else as long as the slowest alarm needs to see what happens now. How ECS
+// derives it from alarms isn't documented.
 func (s *step) bake() time.Duration {
 	c := s.row.DeploymentConfiguration
 	if minutes := aws.ToInt32(c.BakeTimeInMinutes); minutes > 0 {
 		return time.Duration(minutes) * time.Minute
 	}
-	if !s.watched() {
+	if !s.hasAlarms() {
 		return 0
 	}
 	var longest time.Duration
 	for _, name := range c.Alarms.AlarmNames {
-		longest = max(longest, looksBack(s.tx.Alarms.Get(name)))
+		longest = max(longest, lookback(s.tx.Alarms.Get(name)))
 	}
 	return min(longest, maxBake)
 }
 
-// looksBack is the time that an alarm is evaluated over, and the period that is under way. One that is made of
-// others or of queries counts as one of five minutes.
-func looksBack(a *state.Alarm) time.Duration {
+// lookback is the time that an alarm is evaluated over, and the current period. A composite alarm, or one on queries,
+// counts as five minutes.
+func lookback(a *state.Alarm) time.Duration {
 	switch {
 	case a == nil:
 		return 0
@@ -59,9 +59,11 @@ func looksBack(a *state.Alarm) time.Duration {
 	return time.Duration(*a.Metric.Period) * time.Duration(aws.ToInt32(a.Metric.EvaluationPeriods)+1) * time.Second
 }
 
-// startBake notes that the PRIMARY deployment is all there.
+// startBake begins the bake time of the PRIMARY deployment.
 func (s *step) startBake() {
 	d := &s.row.Deployments[0]
-	d.BakesFrom, d.UpdatedAt, s.changed = &s.now, &s.now, true
+	d.BakesFrom = &s.now
+	d.UpdatedAt = &s.now
+	s.changed = true
 	s.record(d, func(r *state.ServiceDeployment) { r.LifecycleStage = types.ServiceDeploymentLifecycleStageBakeTime })
 }

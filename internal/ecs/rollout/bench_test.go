@@ -40,7 +40,7 @@ func BenchmarkServices(b *testing.B) {
 			for b.Loop() {
 				loop.mu.Lock()
 				for _, arn := range all {
-					loop.mark(arn)
+					loop.queueLocked(arn)
 				}
 				loop.mu.Unlock()
 				w.reconcile(b, loop)
@@ -89,7 +89,7 @@ func arns(w *world) (all []string) {
 // reconcile looks until there is nothing more to look at.
 func (w *world) reconcile(b *testing.B, loop *Loop) {
 	for due := loop.take(); len(due) > 0; due = loop.take() {
-		if err := loop.lookAt(w.ctx, w.store, due); err != nil {
+		if err := loop.stepAll(w.ctx, w.store, due); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -14,17 +14,17 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// rebalances says whether the service's tasks may be moved between zones, and there is anything to move.
+// rebalances reports whether the service may move tasks between zones, and has any to move.
 func (s *step) rebalances() bool {
 	return s.row.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled && s.wanted != nil && len(s.tasks) > 1 &&
 		s.row.Deployments[0].RolloutState == types.DeploymentRolloutStateCompleted &&
 		!slices.ContainsFunc(s.tasks, func(t *state.Task) bool { return t.AvailabilityZone == nil })
 }
 
-// unevenly is part of the event that rebalancing begins with.
+// unevenly is part of the event with which rebalancing begins.
 const unevenly = "is not AZ balanced with "
 
-// rebalance moves tasks between zones. Events are in ECS's own form:
+// rebalance moves tasks between zones. Its events have ECS's own form:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-rebalancing-event-messages-list.html
 func (s *step) rebalance(p deployment.Plan) {
 	if s.row.Rebalancing != p.Rebalancing {
@@ -43,7 +43,8 @@ func (s *step) rebalance(p deployment.Plan) {
 		in := *s.wanted
 		in.MayWait = false
 		in.Constraints = append(slices.Clone(in.Constraints), types.PlacementConstraint{
-			Type: types.PlacementConstraintTypeMemberOf, Expression: aws.String("attribute:ecs.availability-zone == '" + zone + "'"), // a zone of one's own may have blanks
+			Type:       types.PlacementConstraintTypeMemberOf,
+			Expression: aws.String("attribute:ecs.availability-zone == '" + zone + "'"), // a user-defined zone may have blanks
 		})
 		if t, _ := s.scheduler.Launch(s.tx, &in); t != nil {
 			s.event("has started 1 tasks in " + zone + " to AZ Rebalance: " + list([]*state.Task{t}) + ".")
@@ -54,7 +55,7 @@ func (s *step) rebalance(p deployment.Plan) {
 	}
 }
 
-// spread tells how many tasks are in which zone, the fullest first.
+// spread lists how many tasks are in each zone, fullest first.
 func (s *step) spread() string {
 	zones := map[string]int{}
 	for _, zone := range s.scheduler.Zones(s.tx.View, s.wanted) {

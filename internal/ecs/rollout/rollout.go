@@ -1,7 +1,6 @@
-// Package rollout is the loop that keeps services at what they are wanted to be: it follows every change of
-// a service, its tasks and its cluster's nodes, has deployment decide the next step, and carries it
-// out in one transaction. All that it must not forget is in the store; the rest it finds out anew when it
-// starts. It never talks to a node: that sees its tasks' rows.
+// Package rollout is the loop that brings services to their desired state. It follows every change of a service, its
+// tasks and its cluster's nodes, asks deployment for the next step, and carries that out in one transaction. It keeps
+// nothing that a restart couldn't find in the store, and never talks to nodes: they watch their tasks' rows.
 package rollout
 
 import (
@@ -27,47 +26,55 @@ type Options struct {
 	Now func() time.Time
 	// Settle is how long a task without a health check must have been RUNNING to count as healthy.
 	Settle time.Duration
-	// After has something done after a while, unless it is stopped; nil is time.AfterFunc. A simulation has a
-	// clock of its own.
+	// After calls do after d, unless stop is called first; nil is time.AfterFunc. A simulation has its own clock.
 	After func(d time.Duration, do func()) (stop func() bool)
 	Log   *slog.Logger
 }
 
-// together is how many services are looked at in one flush of the journal.
-const together = 64
+// concurrency is how many services make a step at once, and so share a flush of the journal.
+const concurrency = 64
 
-// retry is when a service is looked at again after an error of ours.
+// retry is how long a service waits for another step after an error of ours.
 const retry = 5 * time.Second
 
-// Loop is an observer of the store, which tells it what to look at, and the loop itself.
+// Loop observes the store, which marks services as due, and makes a step of each service that is due.
 type Loop struct {
 	scheduler *scheduler.Scheduler
 	opts      Options
-	wake      chan struct{} // holds one when something is due
+	wake      chan struct{} // holds one value when something is due
 	resting   chan struct{} // closed by Rest
 	rest      sync.Once
 
 	mu       sync.Mutex
-	due      map[string]bool            // services to look at
-	changed  map[string]bool            // clusters whose services are all to be looked at
+	due      map[string]bool            // services for the next step
+	changed  map[string]bool            // clusters whose services are all due
 	clusters map[string]map[string]bool // services by cluster
 	waiting  map[string]bool            // services whose last task found no room
-	watching map[string][]string        // names of the alarms that a service's deployment is failed by
-	timers   map[string]func() bool     // what stops each
+	alarms   map[string][]string        // names of the alarms that can fail a service's deployment
+	timers   map[string]func() bool     // by service; each function stops its timer
 }
 
-// New returns a loop that is to observe the store that it will be run on, as the scheduler does.
+// New returns a loop. It must be an observer of the store that it runs on, as must the scheduler.
 func New(scheduler *scheduler.Scheduler, opts Options) *Loop {
 	if opts.After == nil {
 		opts.After = func(d time.Duration, do func()) func() bool { return time.AfterFunc(d, do).Stop }
 	}
 	return &Loop{
-		scheduler: scheduler, opts: opts, wake: make(chan struct{}, 1), resting: make(chan struct{}), due: map[string]bool{}, changed: map[string]bool{},
-		clusters: map[string]map[string]bool{}, waiting: map[string]bool{}, watching: map[string][]string{}, timers: map[string]func() bool{},
+		scheduler: scheduler,
+		opts:      opts,
+		wake:      make(chan struct{}, 1),
+		resting:   make(chan struct{}),
+		due:       map[string]bool{},
+		changed:   map[string]bool{},
+		clusters:  map[string]map[string]bool{},
+		waiting:   map[string]bool{},
+		alarms:    map[string][]string{},
+		timers:    map[string]func() bool{},
 	}
 }
 
-// Change is state.Observer's: it notes whom a change concerns. It may come to nothing; looking does no harm.
+// Change implements state.Observer: it queues the services that a change concerns. A change may be undone later; an extra
+// step does no harm.
 func (l *Loop) Change(before, after any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,13 +84,13 @@ func (l *Loop) Change(before, after any) {
 	}
 	switch row := row.(type) {
 	case *state.Service:
-		l.know(row, after != nil)
+		l.trackLocked(row, after != nil)
 	case *state.Task:
 		if row.ServiceArn != "" {
-			l.mark(row.ServiceArn)
+			l.queueLocked(row.ServiceArn)
 		}
 		if freed(before, after) {
-			l.markWaiting(*row.ClusterArn)
+			l.queueWaitingLocked(*row.ClusterArn)
 		}
 	case *state.ContainerInstance:
 		if !sameHost(before, after) {
@@ -91,70 +98,72 @@ func (l *Loop) Change(before, after any) {
 			l.rouse()
 		}
 	case *state.Alarm:
-		l.markWatching(row.Name())
+		l.queueForAlarmLocked(row.Name())
 	}
 }
 
-// know keeps the list of services.
-func (l *Loop) know(row *state.Service, there bool) {
+// trackLocked keeps the lists of services up to date, and queues the service if it is still active.
+func (l *Loop) trackLocked(row *state.Service, exists bool) {
 	arn, cluster := *row.ServiceArn, *row.ClusterArn
-	if !there || *row.Status == state.ServiceInactive {
+	if !exists || *row.Status == state.ServiceInactive {
 		delete(l.clusters[cluster], arn)
 		delete(l.waiting, arn)
-		delete(l.watching, arn)
+		delete(l.alarms, arn)
 		return
 	}
-	l.watch(row)
+	l.trackAlarmsLocked(row)
 	if l.clusters[cluster] == nil {
 		l.clusters[cluster] = map[string]bool{}
 	}
 	l.clusters[cluster][arn] = true
-	l.mark(arn)
+	l.queueLocked(arn)
 }
 
-// watch keeps the list of alarms that matter.
-func (l *Loop) watch(row *state.Service) {
-	delete(l.watching, *row.ServiceArn)
+// trackAlarmsLocked keeps the list of alarms that can fail a service's deployment.
+func (l *Loop) trackAlarmsLocked(row *state.Service) {
+	delete(l.alarms, *row.ServiceArn)
 	if len(row.Deployments) > 0 && row.AlarmsOf(&row.Deployments[0], nil).Status == types.ServiceDeploymentRollbackMonitorsStatusMonitoring {
-		l.watching[*row.ServiceArn] = row.DeploymentConfiguration.Alarms.AlarmNames
+		l.alarms[*row.ServiceArn] = row.DeploymentConfiguration.Alarms.AlarmNames
 	}
 }
 
-// markWatching has the services looked at whose deployments an alarm may fail.
-func (l *Loop) markWatching(alarm string) {
-	for arn, names := range l.watching {
+// queueForAlarmLocked queues the services whose deployments an alarm can fail.
+func (l *Loop) queueForAlarmLocked(alarm string) {
+	for arn, names := range l.alarms {
 		if slices.Contains(names, alarm) {
-			l.mark(arn)
+			l.queueLocked(arn)
 		}
 	}
 }
 
-// freed says whether a task has given back what it held.
+// freed reports whether a task has given back what it held.
 func freed(before, after any) bool {
 	b, _ := before.(*state.Task)
 	a, _ := after.(*state.Task)
 	return b != nil && b.Holds() && (a == nil || !a.Holds())
 }
 
-// sameHost says whether nothing has changed of a node that counts for placement.
+// sameHost reports whether nothing of a node has changed that matters to placement.
 func sameHost(before, after any) bool {
 	b, _ := before.(*state.ContainerInstance)
 	a, _ := after.(*state.ContainerInstance)
-	return a != nil && b != nil && *a.Status == *b.Status && aws.ToString(a.CapacityProviderName) == aws.ToString(b.CapacityProviderName) && a.AgentConnected == b.AgentConnected &&
+	return a != nil && b != nil &&
+		*a.Status == *b.Status && a.AgentConnected == b.AgentConnected &&
+		aws.ToString(a.CapacityProviderName) == aws.ToString(b.CapacityProviderName) &&
 		reflect.DeepEqual(a.Attributes, b.Attributes) && reflect.DeepEqual(a.Capacity, b.Capacity) && reflect.DeepEqual(a.GPUs, b.GPUs)
 }
 
-// markWaiting has the services of a cluster looked at that wait for room.
-func (l *Loop) markWaiting(cluster string) {
+// queueWaitingLocked queues the services of a cluster that wait for room.
+func (l *Loop) queueWaitingLocked(cluster string) {
 	for arn := range l.waiting {
 		if l.clusters[cluster][arn] {
-			l.mark(arn)
+			l.queueLocked(arn)
 		}
 	}
 }
 
-// mark has a service looked at. The caller holds mu.
-func (l *Loop) mark(arn string) {
+// queueLocked queues a service for the next step.
+func (l *Loop) queueLocked(arn string) {
 	l.due[arn] = true
 	l.rouse()
 }
@@ -166,7 +175,7 @@ func (l *Loop) rouse() {
 	}
 }
 
-// take returns the services to look at, and forgets that they are.
+// take returns the services that are due, and empties the queue.
 func (l *Loop) take() map[string]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,14 +183,15 @@ func (l *Loop) take() map[string]bool {
 	for cluster := range l.changed {
 		maps.Copy(due, l.clusters[cluster])
 	}
-	l.due, l.changed = map[string]bool{}, map[string]bool{}
+	l.due = map[string]bool{}
+	l.changed = map[string]bool{}
 	return due
 }
 
-// Run looks after the services until ctx ends.
+// Run makes steps of the services until ctx ends.
 func (l *Loop) Run(ctx context.Context, store *state.Store) error {
 	defer l.stopTimers()
-	for !l.rests() {
+	for !l.isResting() {
 		if _, err := l.Step(ctx, store); err != nil {
 			return err
 		}
@@ -196,13 +206,13 @@ func (l *Loop) Run(ctx context.Context, store *state.Store) error {
 	return ctx.Err()
 }
 
-// Step looks once at every service that is due, and says whether any was.
+// Step makes one step of every service that is due, and reports whether any was.
 func (l *Loop) Step(ctx context.Context, store *state.Store) (bool, error) {
 	due := l.take()
-	return len(due) > 0, l.lookAt(ctx, store, due)
+	return len(due) > 0, l.stepAll(ctx, store, due)
 }
 
-func (l *Loop) rests() bool {
+func (l *Loop) isResting() bool {
 	select {
 	case <-l.resting:
 		return true
@@ -211,26 +221,26 @@ func (l *Loop) rests() bool {
 	}
 }
 
-// Rest has the loop do nothing any more, so that what stops is not started again before the end.
+// Rest ends all steps, so that what stops during a shutdown isn't started again.
 func (l *Loop) Rest() { l.rest.Do(func() { close(l.resting) }) }
 
-// lookAt makes one step of each service, many at a time, so that they share the journal's flushes.
-func (l *Loop) lookAt(ctx context.Context, store *state.Store, due map[string]bool) error {
+// stepAll makes one step of each service, many at a time, so that they share the journal's flushes.
+func (l *Loop) stepAll(ctx context.Context, store *state.Store, due map[string]bool) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(together)
+	g.SetLimit(concurrency)
 	for arn := range due {
-		g.Go(func() error { return l.look(ctx, store, arn) })
+		g.Go(func() error { return l.stepOne(ctx, store, arn) })
 	}
 	return g.Wait()
 }
 
-// look makes one step of a service. It decides inside the transaction: a change that marked the service is
-// seen there, also if it was not durable yet when it did.
-func (l *Loop) look(ctx context.Context, store *state.Store, arn string) error {
+// stepOne makes one step of a service. It decides inside the transaction, which sees the change that queued the service
+// even if that wasn't durable yet.
+func (l *Loop) stepOne(ctx context.Context, store *state.Store, arn string) error {
 	var s *step
 	err := store.Update(ctx, func(tx *state.Tx) error {
 		s = l.step(tx, arn)
-		l.waits(arn, s.unplaced() || s.stuck) // before the writer can free a place
+		l.setWaiting(arn, s.unplaced() || s.stuck) // before the writer can free a place
 		return nil
 	})
 	if ctx.Err() != nil || errors.Is(err, state.ErrClosed) {
@@ -238,15 +248,15 @@ func (l *Loop) look(ctx context.Context, store *state.Store, arn string) error {
 	}
 	if err != nil {
 		l.opts.Log.Error("cannot look after a service", "service", arn, "error", err)
-		l.again(arn, l.opts.Now().Add(retry))
+		l.recheckAt(arn, l.opts.Now().Add(retry))
 		return nil
 	}
-	l.again(arn, s.wake)
+	l.recheckAt(arn, s.wake)
 	return nil
 }
 
-// waits has a service that waits for room looked at when there is some.
-func (l *Loop) waits(arn string, waits bool) {
+// setWaiting records whether a service waits for room, so that room queues it.
+func (l *Loop) setWaiting(arn string, waits bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if delete(l.waiting, arn); waits {
@@ -254,8 +264,8 @@ func (l *Loop) waits(arn string, waits bool) {
 	}
 }
 
-// again has a service looked at once more at a time.
-func (l *Loop) again(arn string, at time.Time) {
+// recheckAt schedules another step of a service, in place of the one scheduled before; a zero time schedules none.
+func (l *Loop) recheckAt(arn string, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if stop := l.timers[arn]; stop != nil {
@@ -268,7 +278,7 @@ func (l *Loop) again(arn string, at time.Time) {
 	l.timers[arn] = l.opts.After(at.Sub(l.opts.Now()), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.mark(arn)
+		l.queueLocked(arn)
 	})
 }
 
@@ -287,8 +297,13 @@ func (l *Loop) step(tx *state.Tx, arn string) *step {
 		return &step{}
 	}
 	s := &step{
-		tx: tx, scheduler: l.scheduler, settle: l.opts.Settle, now: l.opts.Now().UTC().Truncate(time.Millisecond),
-		row: old.Clone(), daemon: isDaemon(old), definitions: map[string]*state.TaskDefinition{},
+		tx:          tx,
+		scheduler:   l.scheduler,
+		settle:      l.opts.Settle,
+		now:         l.opts.Now().UTC().Truncate(time.Millisecond),
+		row:         old.Clone(),
+		daemon:      isDaemon(old),
+		definitions: map[string]*state.TaskDefinition{},
 	}
 	if s.row.IsExternal() {
 		s.runTaskSets()

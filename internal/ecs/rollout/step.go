@@ -18,14 +18,14 @@ type step struct {
 	settle    time.Duration
 	now       time.Time
 
-	row     *state.Service // a copy of ours
-	changed bool           // it was, and is to be put
+	row     *state.Service // our own copy
+	changed bool           // row has to be put
 	daemon  bool
-	taskSet string        // the id of the task set that it is a step of, or ""
-	tasks   []*state.Task // that are not STOPPED
+	taskSet string        // the id of the task set that this is a step of, or ""
+	tasks   []*state.Task // all that are not STOPPED
 	wake    time.Time
 	steady  bool     // nothing is left to do
-	stuck   bool     // no zone that misses a task has room for it
+	stuck   bool     // no zone with too few tasks has room for one
 	alarms  []string // deployment alarms that fail the PRIMARY deployment
 
 	definitions map[string]*state.TaskDefinition
@@ -36,9 +36,9 @@ func isDaemon(row *state.Service) bool {
 	return row.SchedulingStrategy == types.SchedulingStrategyDaemon
 }
 
-// unplaced says whether the service waits for room.
+// unplaced reports whether the service waits for room.
 func (s *step) unplaced() bool {
-	return s.row != nil && (len(s.row.Deployments) > 0 && s.row.Deployments[0].Unplaced || waitingTaskSet(s.row))
+	return s.row != nil && (len(s.row.Deployments) > 0 && s.row.Deployments[0].Unplaced || hasWaitingTaskSet(s.row))
 }
 
 func (s *step) event(message string) {
@@ -46,7 +46,7 @@ func (s *step) event(message string) {
 	s.changed = true
 }
 
-// name is the service, or its task set, as its events begin with.
+// name is how events begin: with the service, or its task set.
 func (s *step) name() string {
 	if s.taskSet != "" {
 		return "(service " + *s.row.ServiceName + ", taskSet " + s.taskSet + ")"
@@ -54,16 +54,16 @@ func (s *step) name() string {
 	return "(service " + *s.row.ServiceName + ")"
 }
 
-// run reads what there is, decides, and carries it out.
+// run reads, decides and applies.
 func (s *step) run() {
 	s.read()
 	if len(s.row.Deployments) == 0 {
 		return
 	}
 	if s.wanted = s.launch(); s.wanted == nil && *s.row.Status == state.ServiceActive {
-		return // its task definition is gone: nothing can be made of it
+		return // its task definition is gone
 	}
-	wish := s.wish()
+	service := s.desired()
 	var tasks []deployment.Task
 	for _, t := range s.tasks {
 		tasks = append(tasks, s.task(t))
@@ -72,21 +72,26 @@ func (s *step) run() {
 	var deployments []deployment.Deployment
 	for _, d := range s.row.Deployments {
 		deployments = append(deployments, deployment.Deployment{
-			ID: *d.Id, State: deployment.State(d.RolloutState), Failed: int(d.FailedTasks), NotBefore: aws.ToTime(d.NotBefore), Unplaced: d.Unplaced, Stopped: d.Stopped,
+			ID:        *d.Id,
+			State:     deployment.State(d.RolloutState),
+			Failed:    int(d.FailedTasks),
+			NotBefore: aws.ToTime(d.NotBefore),
+			Unplaced:  d.Unplaced,
+			Stopped:   d.Stopped,
 			BakesFrom: aws.ToTime(d.BakesFrom),
 		})
 	}
-	plan := deployment.Decide(wish, deployments, tasks, s.now)
+	plan := deployment.Decide(service, deployments, tasks, s.now)
 	s.wake = plan.Wake
 	s.apply(plan)
 }
 
-// read collects the tasks, and takes note of those that have ended.
+// read collects the tasks, and counts the failures among those that have ended.
 func (s *step) read() {
 	var ended []*state.Task
 	for t := range s.tx.Tasks.By(state.TasksByService, *s.row.ServiceArn) {
 		switch {
-		case s.taskSet != "" && aws.ToString(t.StartedBy) != s.taskSet: // another one's
+		case s.taskSet != "" && aws.ToString(t.StartedBy) != s.taskSet: // another task set's
 		case *t.LastStatus == "STOPPED":
 			ended = append(ended, t)
 		case !t.CreatedAt.Before(*s.row.CreatedAt): // not left over from a deleted service of the same name
@@ -103,8 +108,8 @@ func (s *step) read() {
 	}
 }
 
-// failed says whether a task has ended before it came to be of use: it never ran, ended before it counted as
-// healthy, or was stopped for being unhealthy. What users stop, or a node takes with it, has not failed.
+// failed reports whether an ended task was never of use: it never ran, ended before it counted as healthy, or was stopped
+// as unhealthy. A task that a user stopped or a node took with it hasn't failed.
 func (s *step) failed(t *state.Task) bool {
 	switch t.StopCode {
 	case types.TaskStopCodeTaskFailedToStart:
@@ -117,12 +122,13 @@ func (s *step) failed(t *state.Task) bool {
 	return false
 }
 
-// fail counts a failure of a deployment, and puts off its next task.
+// fail counts a failed task of a deployment, and delays the next one.
 func (s *step) fail(d *state.Deployment, at *time.Time) {
 	desired := int(s.row.DesiredCount)
 	before := deployment.Rounds(int(d.FailedTasks), desired)
 	d.FailedTasks++
-	d.FailedAt, d.UpdatedAt = at, &s.now
+	d.FailedAt = at
+	d.UpdatedAt = &s.now
 	d.NotBefore = aws.Time(s.now.Add(deployment.Delay(int(d.FailedTasks), desired)))
 	s.changed = true
 	if before < impaired && deployment.Rounds(int(d.FailedTasks), desired) >= impaired {
@@ -130,10 +136,10 @@ func (s *step) fail(d *state.Deployment, at *time.Time) {
 	}
 }
 
-// impaired is after how many rounds of failures ECS's event about them is due.
+// impaired is the number of rounds of failures at which ECS sends its event about them.
 const impaired = 3
 
-// forgive takes back a deployment's failures once a task that was started after them is healthy.
+// forgive resets a deployment's failures once a task that started after them is healthy.
 func (s *step) forgive(tasks []deployment.Task) {
 	d := &s.row.Deployments[0]
 	c := s.row.DeploymentConfiguration.DeploymentCircuitBreaker
@@ -142,14 +148,17 @@ func (s *step) forgive(tasks []deployment.Task) {
 	}
 	for i, t := range tasks {
 		if t.Status == deployment.Healthy && t.Deployment == *d.Id && s.tasks[i].StartedAt.After(aws.ToTime(d.FailedAt)) {
-			d.FailedTasks, d.NotBefore, d.FailedAt, s.changed = 0, nil, nil, true
+			d.FailedTasks = 0
+			d.NotBefore = nil
+			d.FailedAt = nil
+			s.changed = true
 			return
 		}
 	}
 }
 
-// wish is the service as package deployment wants it.
-func (s *step) wish() deployment.Service {
+// desired is the service for package deployment.
+func (s *step) desired() deployment.Service {
 	c := s.row.DeploymentConfiguration
 	w := deployment.Service{
 		Daemon: s.daemon, Desired: int(s.row.DesiredCount), Deleted: *s.row.Status == state.ServiceDraining,
@@ -158,20 +167,23 @@ func (s *step) wish() deployment.Service {
 	if s.daemon && !w.Deleted {
 		w.Instances = s.instances()
 		if n := int32(len(w.Instances)); n != s.row.DesiredCount {
-			s.row.DesiredCount, s.changed = n, true
+			s.row.DesiredCount = n
+			s.changed = true
 		}
 		w.Desired = len(w.Instances)
 	}
 	if s.rebalances() {
-		w.Zones, w.Rebalancing = s.scheduler.Zones(s.tx.View, s.wanted), s.row.Rebalancing
+		w.Zones = s.scheduler.Zones(s.tx.View, s.wanted)
+		w.Rebalancing = s.row.Rebalancing
 	}
-	w.Alarms, w.Bake = s.watch(), s.bake()
+	w.Alarms = s.checkAlarms()
+	w.Bake = s.bake()
 	b := c.DeploymentCircuitBreaker
 	w.Breaker = deployment.Breaker{Enabled: b.Enable, Rollback: b.Rollback, Threshold: deployment.Threshold(b.ThresholdConfiguration, w.Desired)}
 	return w
 }
 
-// instances are those that a DAEMON service wants a task on. One that is away keeps the task that it has.
+// instances are those that a DAEMON service wants a task on. A disconnected one keeps its task.
 func (s *step) instances() []string {
 	has := map[string]bool{}
 	for _, t := range s.tasks {
@@ -182,7 +194,7 @@ func (s *step) instances() []string {
 	return s.scheduler.Hosts(s.tx.View, s.wanted, has)
 }
 
-// task is a task as package deployment wants it.
+// task is a task for package deployment.
 func (s *step) task(t *state.Task) deployment.Task {
 	out := deployment.Task{
 		ID: *t.TaskArn, Deployment: aws.ToString(t.StartedBy), Instance: aws.ToString(t.ContainerInstanceArn),
@@ -196,8 +208,8 @@ func (s *step) task(t *state.Task) deployment.Task {
 	return out
 }
 
-// status is how far a task has come, and when that changes with time alone: what API_DeploymentConfiguration
-// says of minimumHealthyPercent.
+// status is a task's status and when time alone changes it, by the rules of minimumHealthyPercent in
+// API_DeploymentConfiguration.
 func (s *step) status(t *state.Task) (deployment.Status, time.Time) {
 	if *t.DesiredStatus == "STOPPED" {
 		return deployment.Stopping, time.Time{}
@@ -215,7 +227,7 @@ func (s *step) status(t *state.Task) (deployment.Status, time.Time) {
 		return deployment.Running, grace
 	case t.HealthStatus == types.HealthStatusUnhealthy:
 		return deployment.Unhealthy, time.Time{}
-	case s.checked(t):
+	case s.hasHealthCheck(t):
 		return deployment.Running, time.Time{}
 	case s.now.Before(settled):
 		return deployment.Running, settled
@@ -223,8 +235,8 @@ func (s *step) status(t *state.Task) (deployment.Status, time.Time) {
 	return deployment.Healthy, time.Time{}
 }
 
-// checked says whether any essential container of a task has a health check.
-func (s *step) checked(t *state.Task) bool {
+// hasHealthCheck reports whether any essential container of a task has a health check.
+func (s *step) hasHealthCheck(t *state.Task) bool {
 	td := s.definition(*t.TaskDefinitionArn)
 	return td != nil && td.HasHealthCheck()
 }
@@ -238,7 +250,7 @@ func (s *step) definition(arn string) *state.TaskDefinition {
 	return td
 }
 
-// launch is a task of the PRIMARY deployment, or nil if its task definition is gone.
+// launch is the launch of a task of the PRIMARY deployment; nil where its task definition is gone.
 func (s *step) launch() *scheduler.Launch {
 	d := &s.row.Deployments[0]
 	td := s.definition(*d.TaskDefinition)
@@ -259,14 +271,14 @@ func (s *step) launch() *scheduler.Launch {
 	}
 }
 
-// spread is how a service's tasks are placed where it names no strategy, so that it outlives a zone or a node. Tasks
-// with GPUs are left to placement's own way, which keeps GPUs usable, unless they are to be balanced over zones.
+// spread is the strategy of a service that names none, so that it survives the loss of a zone or a node. Tasks with GPUs
+// are placed Pintle's own way instead, which keeps GPUs usable, unless zones are rebalanced.
 var spread = []types.PlacementStrategy{
 	{Type: types.PlacementStrategyTypeSpread, Field: aws.String("attribute:ecs.availability-zone")},
 	{Type: types.PlacementStrategyTypeSpread, Field: aws.String("instanceId")},
 }
 
-// tags are those of a new task.
+// tags are the tags of a new task.
 func (s *step) tags(td *state.TaskDefinition) []types.Tag {
 	tags := []types.Tag{}
 	switch s.row.PropagateTags {

@@ -21,7 +21,7 @@ import (
 const (
 	// placeVariable makes the test binary a process that writes to the journal at the place.
 	placeVariable = "PINTLE_JOURNALTEST_PLACE"
-	// limitVariable is how long that process's files may be; "" is as long as they like.
+	// limitVariable bounds the size of that process's files; "" is no bound.
 	limitVariable = "PINTLE_JOURNALTEST_FULL"
 	fileLimit     = 2 << 20
 )
@@ -91,8 +91,8 @@ func writeUntilKilled(s *store.Store) {
 	select {}
 }
 
-// writeUntilFull commits until a write fails since files must not grow any more, and prints each row's name once it is
-// acknowledged, and "full". If the store goes on, so does it for a while, with room again.
+// writeUntilFull commits until a write fails because files may not grow, and prints each row's name once it is acknowledged, then
+// "full". With room again it writes on for a while, if the store still does.
 func writeUntilFull(s *store.Store) {
 	signal.Ignore(syscall.SIGXFSZ)
 	var limit syscall.Rlimit
@@ -123,8 +123,8 @@ func writeUntilFull(s *store.Store) {
 	}
 }
 
-// testKilled kills a writing process at random moments. Whatever it had acknowledged is there afterwards, and no transaction is
-// there by half. A follower that was there before is told of all of it.
+// testKilled kills a writing process at random moments. Afterwards everything acknowledged is there, no transaction is there by
+// half, and a follower from before hears of all of it.
 func testKilled(t *testing.T, open Opener) {
 	place, follower, seen := t.TempDir(), model{}, int64(0)
 	acknowledged := 0
@@ -149,7 +149,7 @@ func testKilled(t *testing.T, open Opener) {
 	}
 }
 
-// testFull has the disk fill up under a writing process. Whatever it had acknowledged is there afterwards.
+// testFull fills up the disk under a writing process. Everything acknowledged is there afterwards.
 func testFull(t *testing.T, open Opener) {
 	place := t.TempDir()
 	cmd := writer(place)

@@ -23,7 +23,7 @@ var (
 	schema = store.NewSchema(rows)
 )
 
-// faulty is a journal with faults put in front of it.
+// faulty is a journal whose writes a test can fail.
 type faulty struct {
 	store.Journal
 	write func(write func() error) error

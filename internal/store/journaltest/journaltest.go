@@ -1,5 +1,5 @@
-// Package journaltest is what every journal must do, as a suite that each of them passes: replay, following, fencing, failures, and
-// the death of the process that writes. A journal's tests call Run, and Main from TestMain.
+// Package journaltest is the suite that every journal must pass: replay, following, fencing, failures, and the death of the process
+// that writes. A journal's tests call Run, and Main from TestMain.
 package journaltest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/pintle/pintle/internal/store"
 )
 
-// Opener opens the journal that is kept at a place: a directory that is there, or whatever the journal makes of its name. The same
-// place is opened again after the journal was closed, or its process was killed.
+// Opener opens the journal at a place: an existing directory, or whatever the journal makes of its name. The suite opens a place
+// again after the journal was closed or its process was killed.
 type Opener func(ctx context.Context, place string) (store.Journal, error)
 
 // Run tests a journal.
@@ -66,8 +66,8 @@ func (m model) apply(changes []store.Change) {
 	}
 }
 
-// testLikeAMap drives a journal and maps with the same writes, closes and opens it, and follows it: a follower that is at a
-// revision and applies what has changed since is where the journal is.
+// testLikeAMap drives a journal and maps with the same writes, and reopens the journal now and then. A follower at any revision
+// that applies the changes since then must end up where the journal is.
 func testLikeAMap(t *testing.T, open Opener) {
 	rapid.Check(t, func(r *rapid.T) {
 		place, err := os.MkdirTemp(t.TempDir(), "")
@@ -78,7 +78,10 @@ func testLikeAMap(t *testing.T, open Opener) {
 		defer func() { j.Close() }() //nolint:errcheck // the test is over
 		history := []model{{}}
 		change := rapid.Custom(func(r *rapid.T) store.Change {
-			c := store.Change{Table: rapid.SampledFrom([]string{"a", "b"}).Draw(r, "table"), Key: rapid.SampledFrom([]string{"", "x", "xy", "\x00é"}).Draw(r, "key")}
+			c := store.Change{
+				Table: rapid.SampledFrom([]string{"a", "b"}).Draw(r, "table"),
+				Key:   rapid.SampledFrom([]string{"", "x", "xy", "\x00é"}).Draw(r, "key"),
+			}
 			if rapid.Bool().Draw(r, "put") {
 				c.Data = []byte(rapid.StringN(1, 20, -1).Draw(r, "data"))
 			}
@@ -115,7 +118,7 @@ func testLikeAMap(t *testing.T, open Opener) {
 	})
 }
 
-// testMany writes groups of many sizes, whose order is kept.
+// testMany writes groups of many sizes and checks their order.
 func testMany(t *testing.T, open Opener) {
 	j := opened(t, open, t.TempDir())
 	defer j.Close() //nolint:errcheck // the test is over

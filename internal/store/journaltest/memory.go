@@ -10,7 +10,7 @@ import (
 	"github.com/pintle/pintle/internal/store"
 )
 
-// Memory is a journal in memory, which outlives the stores that are opened on it. Tests use it where a disk would only cost time.
+// Memory is a journal in memory that outlives the stores opened on it. Tests use it where a disk would only cost time.
 type Memory struct {
 	mu       sync.Mutex
 	rows     Rows
@@ -22,13 +22,13 @@ type Memory struct {
 // Rows are what a journal holds, by table and key.
 type Rows map[[2]string]Kept
 
-// Kept is a row as it was written last. Data is nil where that was its deletion.
+// Kept is the last write of a row. Data is nil for a deletion.
 type Kept struct {
 	Data  []byte
 	place [2]int64 // the revision, and the place among its changes
 }
 
-// NewMemory makes a journal that holds the rows. It may be given those that another was seen to hold.
+// NewMemory makes a journal that holds the rows, which may come from another journal's OnWrite.
 func NewMemory(rows Rows) *Memory {
 	m := &Memory{rows: maps.Clone(rows)}
 	if m.rows == nil {
@@ -40,14 +40,14 @@ func NewMemory(rows Rows) *Memory {
 	return m
 }
 
-// FailWith has each write ask the function first, and fail with its error if it gives one.
+// FailWith makes each write call the function first, and fail with its error if it returns one.
 func (m *Memory) FailWith(failure func() error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.failure = failure
 }
 
-// OnWrite has the function called with a copy of all rows behind each write.
+// OnWrite calls the function with a copy of all rows after each write.
 func (m *Memory) OnWrite(kept func(Rows)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package radix is an ordered map from text to values whose versions are kept for nothing: a copy of a Tree is a picture of it
-// that later changes of the original leave alone. The store's tables and indexes are such trees. Reading takes no lock and makes
-// no garbage; a change copies the nodes on its way, unless the same edit has made them.
+// Package radix is an ordered map from text to values that is cheap to snapshot: later changes leave a copy of a Tree alone. The
+// store's tables and indexes are such trees. Reading takes no lock and makes no garbage. A change copies the nodes on its way,
+// unless the same edit made them.
 package radix
 
 import (
@@ -15,13 +15,13 @@ type Tree[V any] struct {
 	size int
 }
 
-// node is the keys that begin alike. The root's prefix is empty.
+// node holds the keys with a common beginning. The root's prefix is empty.
 type node[V any] struct {
-	prefix string // what its keys have behind those of the node above
+	prefix string // what its keys share after the prefix of the node above
 	edges  []edge[V]
 	value  V
-	filled bool   // there is a value for the key that ends here
-	edit   uint64 // who made it, and may change it in place
+	filled bool   // the key that ends here has a value
+	edit   uint64 // the one that made it, and may change it in place
 }
 
 type edge[V any] struct {
@@ -29,7 +29,7 @@ type edge[V any] struct {
 	node  *node[V]
 }
 
-// Len is how many keys there are.
+// Len is the number of keys.
 func (t Tree[V]) Len() int { return t.size }
 
 // Version is equal for two versions of a tree only if nothing has changed between them.
@@ -59,9 +59,9 @@ func (t Tree[V]) All() iter.Seq[V] {
 	}
 }
 
-// After returns the values of the keys behind the given one, ordered by key.
+// After returns the values of the keys after the given one, ordered by key.
 func (t Tree[V]) After(key string) iter.Seq[V] {
-	from := key + "\x00" // the first key that may come behind it
+	from := key + "\x00" // the first key that can come after it
 	return func(yield func(V) bool) {
 		if t.root != nil {
 			t.root.walkFrom(from, yield)
@@ -69,8 +69,8 @@ func (t Tree[V]) After(key string) iter.Seq[V] {
 	}
 }
 
-// Put sets the key's value. Nodes that the same edit has made are changed in place: whoever keeps a copy of the tree goes on with
-// another edit. Zero is nobody's edit.
+// Put sets the key's value. It changes nodes that the same edit made in place, so after copying a tree, go on with another edit.
+// No edit is 0.
 func (t *Tree[V]) Put(edit uint64, key string, value V) {
 	if t.root == nil {
 		t.root = &node[V]{edit: edit}
@@ -82,7 +82,7 @@ func (t *Tree[V]) Put(edit uint64, key string, value V) {
 	}
 }
 
-// Delete removes the key, if it is there.
+// Delete removes the key, if present.
 func (t *Tree[V]) Delete(edit uint64, key string) {
 	if t.root == nil {
 		return
@@ -114,7 +114,7 @@ func (n *node[V]) child(label byte) *node[V] {
 	return nil
 }
 
-// writable is the node, or a copy that the edit may change.
+// writable returns the node itself if the edit made it, else a copy.
 func (n *node[V]) writable(edit uint64) *node[V] {
 	if n.edit == edit && edit != 0 {
 		return n
@@ -148,7 +148,7 @@ func (n *node[V]) put(edit uint64, key string, value V) (changed *node[V], added
 	return n, added
 }
 
-// split puts a node above this one, which has the first part of its prefix.
+// split puts a node above this one, with the first part of its prefix.
 func (n *node[V]) split(edit uint64, at int) *node[V] {
 	above := &node[V]{prefix: n.prefix[:at], edit: edit}
 	n = n.writable(edit)
@@ -189,7 +189,7 @@ func (n *node[V]) delete(edit uint64, key string) (changed *node[V], removed boo
 	return n, true
 }
 
-// join is the only child of a node without a value, in the node's place.
+// join replaces a node without a value by its only child.
 func (n *node[V]) join(edit uint64) *node[V] {
 	child := n.edges[0].node.writable(edit)
 	child.prefix = n.prefix + child.prefix

@@ -1,6 +1,6 @@
-// Package sqlite is a store's journal in one SQLite file. SQLite's own write-ahead log is the journal proper: a commit is one
-// append and one fsync to it, and SQLite folds it into the rows now and then, so that opening again costs no long replay. The file
-// is locked while it is open: it has one control plane.
+// Package sqlite is a store's journal in one SQLite file. SQLite's own write-ahead log is the real journal: a commit is one append
+// and one fsync to it. SQLite folds it into the rows now and then, so that opening doesn't have to replay much. The file is locked
+// while it is open, because it belongs to one control plane.
 package sqlite
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/store"
 )
 
-// Journal is a store.Journal.
+// Journal implements store.Journal.
 type Journal struct {
 	db   *sqlitefile.DB
 	conn *sql.Conn // the only one, so that statements stay prepared
@@ -25,8 +25,8 @@ type Journal struct {
 	mu         sync.Mutex // one use of the connection at a time
 	statements statements
 
-	// Deletions are remembered for so many revisions, and forgotten every so often.
-	remembered, forgetEvery int64
+	remembered  int64 // revisions for which deletions are remembered
+	forgetEvery int64 // revisions between two sweeps of older deletions
 }
 
 // statements are what each commit needs, prepared once.
@@ -39,15 +39,15 @@ type statements struct {
 const (
 	// format is the version of the file's layout. A file of another version is refused, not guessed at.
 	format = 2
-	// many is how many rows putMany takes.
+	// many is the number of rows of putMany.
 	many = 16
-	// A row's rowid is its last change's revision, and behind it the change's place among those of the revision. So rows lie in
-	// the order of their changes, and a follower reads the end of the table.
+	// A row's rowid is the revision of its last change, followed by the change's place in that revision. So rows lie in the order
+	// of their changes, and a follower only reads the end of the table.
 	placeBits  = 20
 	maxChanges = 1 << placeBits
 )
 
-// Open opens the journal in the directory, and makes it where there is none.
+// Open opens the journal in the directory, and creates it if there is none.
 func Open(ctx context.Context, dir string) (*Journal, error) {
 	path := filepath.Join(dir, "state.db")
 	j, err := open(ctx, path)
@@ -76,7 +76,7 @@ func open(ctx context.Context, path string) (*Journal, error) {
 	return j, nil
 }
 
-// Check looks for damage of the journal in a directory that nobody has open, and repairs it where it's told to.
+// Check looks for damage of a journal that nobody has open, and repairs what it can if repair is set.
 func Check(ctx context.Context, dir string, repair bool) ([]file.Damage, error) {
 	return sqlitefile.Check(ctx, filepath.Join(dir, "state.db"), database, repair)
 }
@@ -209,7 +209,7 @@ func (j *Journal) write(revision int64, changes []store.Change) error {
 	return nil
 }
 
-// forget forgets what was deleted up to a revision.
+// forget forgets the deletions up to a revision.
 func (j *Journal) forget(revision int64) error {
 	if _, err := j.conn.ExecContext(context.Background(), `DELETE FROM rows WHERE data IS NULL AND seq < ?`, (revision+1)<<placeBits); err != nil {
 		return err
