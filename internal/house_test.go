@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path"
 	"slices"
@@ -33,29 +34,29 @@ var ground = map[string]rule{
 	"wire":         {[]string{"wire", "checksum"}, "HTTP becomes calls without knowing what they do"},
 }
 
-// streets are AWS's services, a folder each. A street knows the ground, itself, and the pure packages of other streets; lends says
-// what it may know of another street's besides, and why.
-var streets = map[string][]loan{
+// loans is what a street may know of another one's besides what is pure there, and why. A street is one of AWS's services: a folder with
+// an api.go, or one in noAPI. It knows the ground, itself, and the pure packages of other streets.
+var loans = map[string][]loan{
 	"appautoscaling": {
 		{"scaling/triggers", "both scalers follow their alarms by it, and it asks CloudWatch as any client would"},
 		{"cloudwatch/metrics", "the fast reaction reads metrics up to now, which no API of AWS's does"},
 	},
 	"autoscaling": {{"scaling/triggers", "as appautoscaling"}, {"cloudwatch/metrics", "as appautoscaling"}},
 	"cloudwatch":  {{"sqs/queues", "queues are metered where they are kept: by the second, which no API of AWS's tells"}},
-	"ec2":         nil,
-	"ecs":         nil,
-	"iam":         nil,
-	"logs":        nil,
-	"s3":          nil,
 	"scaling":     {{"cloudwatch/metrics", "as appautoscaling"}, {"cloudwatch/metricquery", "as appautoscaling"}},
-	"sqs":         nil,
+}
+
+// noAPI are streets without an api.go of their own.
+var noAPI = map[string]string{
+	"iam":     "it holds STS, and soon IAM",
+	"scaling": "it's the maths of both Auto Scaling services",
 }
 
 // above is what puts streets together, and otherSide what runs on nodes and in containers.
 var above = map[string]rule{
 	"console": {[]string{"state", "acs", "wire", "ecs/nodelink"}, "it shows rows and what nodes tell, and asks no service's loops"},
 	"plane":   {[]string{"*"}, "it puts everything together"},
-	"sim":     {[]string{"plane", "state", "instancetype", "scaling", "cloudwatch/alarms", "cloudwatch/metrics", "store", "wire/validation"}, "it is plane with a clock that jumps, so it steps the loops itself"},
+	"sim":     {[]string{"plane", "state", "instancetype", "scaling", "cloudwatch/alarms", "cloudwatch/metrics", "store", "wire/validation", "appautoscaling"}, "it is plane with a clock that jumps, so it steps the loops itself"},
 	"node":    {[]string{"node", "acs", "instancetype", "file", "pattern"}, "it speaks to any ECS, so it knows nothing of this one"},
 	"sidecar": {nil, "it runs on AWS, too"},
 	"worker":  {nil, "it runs on AWS, too"},
@@ -108,16 +109,15 @@ func allowed(top string, pure map[string]bool) (allows func(name string) bool, b
 	if r, ok := above[top]; ok {
 		return r.allows, r.because
 	}
-	loans, ok := streets[top]
-	if !ok {
+	if _, err := os.Stat(top + "/api.go"); err != nil && noAPI[top] == "" {
 		return nil, "a folder is a service of AWS's, or a noun of the design; layers such as service, control and decide cut every service in pieces"
 	}
 	return func(name string) bool {
 		other, _, _ := strings.Cut(name, "/")
 		_, onGround := ground[other]
-		lent := slices.ContainsFunc(loans, func(l loan) bool { return l.name == name })
-		return other == top || pure[name] || lent || onGround && (other != "wire" || name == "wire/call")
-	}, "a street knows the ground (of wire only call), itself and what is pure in others; another service is asked through the SDK's interface"
+		lent := slices.ContainsFunc(loans[top], func(l loan) bool { return l.name == name })
+		return other == top || pure[name] || lent || onGround && (other != "wire" || name == "wire/call" || name == "wire/model")
+	}, "a street knows the ground (of wire only call, and model, by which it describes itself), itself and what is pure in others; another service is asked through the SDK's interface"
 }
 
 func (r rule) allows(name string) bool {

@@ -4,7 +4,7 @@ package appautoscaling
 
 import "github.com/pintle/pintle/internal/wire/call"
 
-// Operations are the operations of Application Auto Scaling that are implemented.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []call.Operation {
 	return []call.Operation{
 		call.Op("DeleteScalingPolicy", s.DeleteScalingPolicy),

@@ -22,6 +22,9 @@ import (
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
+// constraints check inputs as wire does before it calls.
+var constraints = validation.New(API(nil).Constraints)
+
 const (
 	web       = "service/default/web"
 	namespace = types.ServiceNamespaceEcs
@@ -128,7 +131,7 @@ func TestRegister(t *testing.T) {
 	if *target.MinCapacity != 2 || *target.MaxCapacity != 8 || *target.ScalableTargetARN != arn || *target.SuspendedState.ScheduledScalingSuspended || !strings.HasSuffix(*target.RoleARN, "AWSServiceRoleForApplicationAutoScaling_ECSService") {
 		t.Errorf("got %+v", target)
 	}
-	if _, err := validation.Checked(validation.ApplicationAutoScaling, w.RegisterScalableTarget)(t.Context(), &api.RegisterScalableTargetInput{
+	if _, err := validation.Checked(constraints, w.RegisterScalableTarget)(t.Context(), &api.RegisterScalableTargetInput{
 		ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), SuspendedState: &types.SuspendedState{DynamicScalingInSuspended: aws.Bool(true)},
 	}); err != nil {
 		t.Fatal(err)
@@ -162,7 +165,7 @@ func TestRegisterRefuses(t *testing.T) {
 	} {
 		in := &api.RegisterScalableTargetInput{ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), MinCapacity: aws.Int32(1), MaxCapacity: aws.Int32(4)}
 		c.change(in)
-		_, err := validation.Checked(validation.ApplicationAutoScaling, w.RegisterScalableTarget)(t.Context(), in)
+		_, err := validation.Checked(constraints, w.RegisterScalableTarget)(t.Context(), in)
 		refused(t, c.says, err, c.code, c.says)
 	}
 	if w.store.Revision() != 0 {
@@ -270,7 +273,7 @@ func TestMetrics(t *testing.T) {
 
 func TestPolicyRefuses(t *testing.T) {
 	w := newWorld(t)
-	_, err := validation.Checked(validation.ApplicationAutoScaling, w.PutScalingPolicy)(t.Context(), tracking("p", 75))
+	_, err := validation.Checked(constraints, w.PutScalingPolicy)(t.Context(), tracking("p", 75))
 	refused(t, "without a target", err, "ObjectNotFoundException", "No scalable target registered for service namespace: ecs, resource ID: service/default/web, scalable dimension: ecs:service:DesiredCount")
 	w.register(web, 1, 4)
 	before := w.store.Revision()
@@ -324,13 +327,13 @@ func TestPolicyRefuses(t *testing.T) {
 	} {
 		in := tracking("p", 75)
 		c.change(in, in.TargetTrackingScalingPolicyConfiguration)
-		_, err := validation.Checked(validation.ApplicationAutoScaling, w.PutScalingPolicy)(t.Context(), in)
+		_, err := validation.Checked(constraints, w.PutScalingPolicy)(t.Context(), in)
 		refused(t, c.says, err, "ValidationException", c.says)
 	}
 	w.full = true
-	_, err = validation.Checked(validation.ApplicationAutoScaling, w.PutScalingPolicy)(t.Context(), tracking("p", 75))
+	_, err = validation.Checked(constraints, w.PutScalingPolicy)(t.Context(), tracking("p", 75))
 	refused(t, "no room for alarms", err, "FailedResourceAccessException", "no more alarms")
-	_, err = validation.Checked(validation.ApplicationAutoScaling, w.DeleteScalingPolicy)(t.Context(), &api.DeleteScalingPolicyInput{ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), PolicyName: aws.String("none")})
+	_, err = validation.Checked(constraints, w.DeleteScalingPolicy)(t.Context(), &api.DeleteScalingPolicyInput{ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), PolicyName: aws.String("none")})
 	refused(t, "delete", err, "ObjectNotFoundException", "none")
 	if w.store.Revision() != before || len(w.alarms) > 0 {
 		t.Error("a refused call changed something")
@@ -341,7 +344,7 @@ func TestScheduledActions(t *testing.T) {
 	w := newWorld(t)
 	put := func(in api.PutScheduledActionInput) error {
 		in.ServiceNamespace, in.ScalableDimension, in.ResourceId = namespace, dimension, aws.String(web)
-		_, err := validation.Checked(validation.ApplicationAutoScaling, w.PutScheduledAction)(t.Context(), &in)
+		_, err := validation.Checked(constraints, w.PutScheduledAction)(t.Context(), &in)
 		return err
 	}
 	action := &types.ScalableTargetAction{MinCapacity: aws.Int32(2)}
@@ -399,9 +402,9 @@ func TestTags(t *testing.T) {
 	if err != nil || len(out.Tags) != 1 || out.Tags["b"] != "2" {
 		t.Errorf("got %v, %v", out, err)
 	}
-	_, err = validation.Checked(validation.ApplicationAutoScaling, w.ListTagsForResource)(t.Context(), &api.ListTagsForResourceInput{ResourceARN: aws.String("arn:aws:s3:::x")})
+	_, err = validation.Checked(constraints, w.ListTagsForResource)(t.Context(), &api.ListTagsForResourceInput{ResourceARN: aws.String("arn:aws:s3:::x")})
 	refused(t, "another service's", err, "ValidationException", "resourceARN")
-	_, err = validation.Checked(validation.ApplicationAutoScaling, w.ListTagsForResource)(t.Context(), &api.ListTagsForResourceInput{ResourceARN: aws.String(arn + "0")})
+	_, err = validation.Checked(constraints, w.ListTagsForResource)(t.Context(), &api.ListTagsForResourceInput{ResourceARN: aws.String(arn + "0")})
 	refused(t, "unknown", err, "ResourceNotFoundException", arn)
 	many := map[string]string{}
 	for i := range 50 {
@@ -433,9 +436,9 @@ func TestPages(t *testing.T) {
 	if want := []string{"service/default/a", "service/default/b", "service/default/c"}; !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
-	_, err := validation.Checked(validation.ApplicationAutoScaling, w.DescribeScalableTargets)(t.Context(), &api.DescribeScalableTargetsInput{ServiceNamespace: namespace, NextToken: aws.String("x")})
+	_, err := validation.Checked(constraints, w.DescribeScalableTargets)(t.Context(), &api.DescribeScalableTargetsInput{ServiceNamespace: namespace, NextToken: aws.String("x")})
 	refused(t, "token", err, "InvalidNextTokenException", "nextToken")
-	_, err = validation.Checked(validation.ApplicationAutoScaling, w.DescribeScalableTargets)(t.Context(), &api.DescribeScalableTargetsInput{ServiceNamespace: namespace, MaxResults: aws.Int32(51)})
+	_, err = validation.Checked(constraints, w.DescribeScalableTargets)(t.Context(), &api.DescribeScalableTargetsInput{ServiceNamespace: namespace, MaxResults: aws.Int32(51)})
 	refused(t, "size", err, "ValidationException", "maxResults")
 }
 
@@ -481,6 +484,6 @@ func TestActivities(t *testing.T) {
 			t.Errorf("got %v, want %s", got, want)
 		}
 	}
-	_, err = validation.Checked(validation.ApplicationAutoScaling, w.DescribeScalingActivities)(t.Context(), &api.DescribeScalingActivitiesInput{ServiceNamespace: namespace, ScalableDimension: dimension})
+	_, err = validation.Checked(constraints, w.DescribeScalingActivities)(t.Context(), &api.DescribeScalingActivitiesInput{ServiceNamespace: namespace, ScalableDimension: dimension})
 	refused(t, "a dimension alone", err, "ValidationException", "resourceId")
 }

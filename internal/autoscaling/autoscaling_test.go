@@ -26,6 +26,9 @@ import (
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
+// constraints check inputs as wire does before it calls.
+var constraints = validation.New(API(nil).Constraints)
+
 const queue = "arn:aws:sqs:us-east-1:000000000000:hooks"
 
 // world is a service with what it is handed, and the group g: from 0 to 5, with an instance of each kind.
@@ -320,7 +323,7 @@ func badInput(name, says string, change func(*api.CreateAutoScalingGroupInput)) 
 // unchecked is a call that must be refused for what the service's model says.
 func unchecked[In, Out any](name string, call func(*Service, context.Context, *In) (*Out, error), in *In, code, says string) refusedCall {
 	return refusedCall{name, func(w *world, ctx context.Context) error {
-		return second(validation.Checked(validation.AutoScaling, func(ctx context.Context, in *In) (*Out, error) { return call(w.Service, ctx, in) })(ctx, in))
+		return second(validation.Checked(constraints, func(ctx context.Context, in *In) (*Out, error) { return call(w.Service, ctx, in) })(ctx, in))
 	}, code, says}
 }
 

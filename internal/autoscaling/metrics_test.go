@@ -58,7 +58,7 @@ func TestMetricsCollection(t *testing.T) {
 		"another metric":      {AutoScalingGroupName: g, Granularity: aws.String("1Minute"), Metrics: []string{"GroupSize"}},
 		"no such group":       {AutoScalingGroupName: aws.String("none"), Granularity: aws.String("1Minute")},
 	} {
-		if _, err := validation.Checked(validation.AutoScaling, w.EnableMetricsCollection)(t.Context(), in); err == nil {
+		if _, err := validation.Checked(constraints, w.EnableMetricsCollection)(t.Context(), in); err == nil {
 			t.Errorf("%s: is not refused", name)
 		}
 	}

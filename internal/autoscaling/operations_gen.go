@@ -4,7 +4,7 @@ package autoscaling
 
 import "github.com/pintle/pintle/internal/wire/call"
 
-// Operations are the operations of EC2 Auto Scaling that are implemented.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []call.Operation {
 	return []call.Operation{
 		call.Op("AttachInstances", s.AttachInstances),

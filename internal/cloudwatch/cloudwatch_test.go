@@ -19,6 +19,9 @@ import (
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
+// constraints check inputs as wire does before it calls.
+var constraints = validation.New(API(nil).Constraints)
+
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func newService(t testing.TB) *Service {
@@ -337,7 +340,7 @@ func TestHistoryPages(t *testing.T) {
 	if got := summaries(newest) + " " + summaries(oldest); got != "dc cd" {
 		t.Errorf("second pages: %s", got)
 	}
-	_, err = validation.Checked(validation.CloudWatch, s.DescribeAlarmHistory)(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{ScanBy: "Sideways"})
+	_, err = validation.Checked(constraints, s.DescribeAlarmHistory)(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{ScanBy: "Sideways"})
 	checkError(t, err, "ValidationError", "scanBy")
 }
 

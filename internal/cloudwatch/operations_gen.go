@@ -4,7 +4,7 @@ package cloudwatch
 
 import "github.com/pintle/pintle/internal/wire/call"
 
-// Operations are the operations of Amazon CloudWatch that are implemented.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []call.Operation {
 	return []call.Operation{
 		call.Op("DeleteAlarms", s.DeleteAlarms),

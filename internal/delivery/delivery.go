@@ -1,6 +1,6 @@
-// Package delivery has told what is owed to an ARN or a URL: to queues, web hooks, scaling policies and metrics. Whoever owes a message
-// writes it into an outbox together with the change that it tells of, and the loop here strikes it out once it is told. So a
-// crash may tell twice, and never not at all. It knows neither what the messages mean nor where the outboxes are kept.
+// Package delivery sends the messages that are owed to an ARN or a URL: to queues, web hooks, scaling policies and CloudWatch. Whoever
+// owes a message writes it into an outbox in the transaction of the change that it tells of, and the loop here strikes it out once it
+// was delivered. So a crash may deliver twice, but never not at all. It knows neither what the messages mean nor where outboxes are kept.
 package delivery
 
 import (

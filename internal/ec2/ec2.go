@@ -1,7 +1,7 @@
-// Package ec2 is the part of Amazon EC2 that clients of ECS need: instances, those that the fleet starts and the
-// machines of other container instances; launch templates; the types and images that Pintle knows; and the region with its zones. A Service has
-// methods as the SDK's client has them, over the store. It writes down what instances are wanted; the fleet loop starts
-// and ends them. It knows nothing of HTTP, and no other service.
+// Package ec2 is the part of Amazon EC2 that clients of ECS need: instances, both those that the fleet starts and the machines of
+// other container instances; launch templates; the types and images that Pintle knows; and the region with its zones. A Service
+// has methods as the SDK's client has them, over the store. It writes down which instances are wanted; the loop in ec2/machines
+// starts and ends them. It knows nothing of HTTP, and no other service.
 package ec2
 
 import (

@@ -4,7 +4,7 @@ package ec2
 
 import "github.com/pintle/pintle/internal/wire/call"
 
-// Operations are the operations of Amazon EC2 that are implemented.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []call.Operation {
 	return []call.Operation{
 		call.Op("CreateLaunchTemplate", s.CreateLaunchTemplate),

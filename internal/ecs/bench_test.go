@@ -99,7 +99,7 @@ func BenchmarkDescribeTasks(b *testing.B) {
 			arns = append(arns, *t.TaskArn)
 		}
 	}
-	h, err := wire.New(wire.Options{}, wire.ECS(s))
+	h, err := wire.New(wire.Options{}, API(s))
 	if err != nil {
 		b.Fatal(err)
 	}

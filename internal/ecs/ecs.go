@@ -1,6 +1,6 @@
 // Package ecs is Amazon ECS: a Service whose methods are those of the SDK's client, over the store.
 // A call checks its input, makes one transaction and answers from it; what takes time afterwards
-// (starting containers, stopping them, forgetting them) is done by the control loops and the nodes,
+// (starting containers, stopping them, forgetting them) is done by the loops and the nodes,
 // which see the rows that the call wrote. It knows nothing of HTTP, and no other service.
 package ecs
 

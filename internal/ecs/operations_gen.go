@@ -4,7 +4,7 @@ package ecs
 
 import "github.com/pintle/pintle/internal/wire/call"
 
-// Operations are the operations of Amazon ECS that are implemented.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []call.Operation {
 	return []call.Operation{
 		call.Op("CreateCapacityProvider", s.CreateCapacityProvider),

@@ -206,8 +206,8 @@ func (s *Service) DescribeServiceRevisions(_ context.Context, in *ecs.DescribeSe
 	return out, nil
 }
 
-// StopServiceDeployment takes a service back to its last completed deployment while another is under way. The
-// services loop does it.
+// StopServiceDeployment takes a service back to its last completed deployment while another is under way.
+// Package rollout does it.
 func (s *Service) StopServiceDeployment(ctx context.Context, in *ecs.StopServiceDeploymentInput) (*ecs.StopServiceDeploymentOutput, error) {
 	arn := aws.ToString(in.ServiceDeploymentArn)
 	if arn == "" {

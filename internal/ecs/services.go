@@ -42,7 +42,7 @@ func (s *Service) updatable(v *state.View, clusterArn, service string) (*state.S
 	return row, nil
 }
 
-// CreateService makes a service and its first deployment. The services loop starts its tasks.
+// CreateService makes a service and its first deployment. Package rollout starts its tasks.
 func (s *Service) CreateService(ctx context.Context, in *ecs.CreateServiceInput) (*ecs.CreateServiceOutput, error) {
 	if err := checkNewService(in); err != nil {
 		return nil, err

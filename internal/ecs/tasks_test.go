@@ -34,8 +34,8 @@ func TestDescribeTasksOnTheWire(t *testing.T) {
 		DesiredStatus: aws.String("RUNNING"),
 		Tags:          []types.Tag{{Key: aws.String("k"), Value: aws.String("v")}},
 	}}
-	handler := func(service wire.Service) http.Handler {
-		h, err := wire.New(wire.Options{}, wire.ECS(service))
+	handler := func(service call.Service) http.Handler {
+		h, err := wire.New(wire.Options{}, API(service))
 		if err != nil {
 			t.Fatal(err)
 		}

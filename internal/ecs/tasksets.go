@@ -14,7 +14,7 @@ import (
 )
 
 // Services with the deployment controller EXTERNAL: who deploys them makes their task sets, and says what share of
-// the service's desired count each has. The services loop keeps every task set at its share:
+// the service's desired count each has. Package rollout keeps every task set at its share:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-type-external.html
 
 // maxTaskSets is how many task sets a service can have at a time, those that are still DRAINING included.
@@ -116,7 +116,7 @@ func (s *Service) changeTaskSets(ctx context.Context, cluster, service *string, 
 	return new(s.describeTaskSet(s.store.View(), row, set, true)), nil
 }
 
-// CreateTaskSet gives a service a task set. The services loop starts its tasks.
+// CreateTaskSet gives a service a task set. Package rollout starts its tasks.
 func (s *Service) CreateTaskSet(ctx context.Context, in *ecs.CreateTaskSetInput) (*ecs.CreateTaskSetOutput, error) {
 	if err := checkNewTaskSet(in); err != nil {
 		return nil, err

@@ -23,20 +23,15 @@ func (d *Damage) Error() string {
 	return fmt.Sprintf("%s: at byte %d: %s", d.Path, d.Offset, d.What)
 }
 
-// Advise adds to a damage error what to do about it, given the data directory. Other errors stay as they are.
-func Advise(err error, data string) error {
-	if damage := new(Damage); !errors.As(err, &damage) {
-		return err
-	}
-	return fmt.Errorf("%w; run pintle check --data %s, which lists all damage and can repair it", err, data)
-}
-
 // Quarantine keeps a damaged file beside its place as ….damaged, ….damaged.2 and so on. The repaired file is then renamed over the
 // original, so the file is never missing.
 func Quarantine(path string) error {
 	kept := path + ".damaged"
 	for n := 2; ; n++ {
 		err := os.Link(path, kept)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // there is nothing to keep
+		}
 		if !errors.Is(err, os.ErrExist) {
 			return err
 		}

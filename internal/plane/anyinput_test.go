@@ -14,9 +14,14 @@ import (
 	"github.com/aws/smithy-go"
 	"pgregory.net/rapid"
 
+	"github.com/pintle/pintle/internal/appautoscaling"
+	"github.com/pintle/pintle/internal/autoscaling"
+	"github.com/pintle/pintle/internal/cloudwatch"
+	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/store/sqlite"
-	"github.com/pintle/pintle/internal/wire"
+	"github.com/pintle/pintle/internal/wire/model"
+	"github.com/pintle/pintle/internal/wire/validation"
 )
 
 // words are what members of inputs are filled with: much that some operation takes, and some that none does.
@@ -118,13 +123,18 @@ func TestAnyInput(t *testing.T) {
 	}
 	defer p.Close() //nolint:errcheck // the test is over
 	p.Queues.EndWaits()
+	apis := []model.API{cloudwatch.API(p.CloudWatch), appautoscaling.API(p.ApplicationAutoScaling), sqs.API(p.SQS), autoscaling.API(p.AutoScaling)}
+	checks := map[string]*validation.Service{}
+	for _, api := range apis {
+		checks[api.Name] = validation.New(api.Constraints)
+	}
 	answered := map[string]int{}
 	once := func(t *rapid.T) {
-		api := rapid.SampledFrom([]wire.API{wire.CloudWatch(p.CloudWatch), wire.ApplicationAutoScaling(p.ApplicationAutoScaling), wire.SQS(p.SQS), wire.AutoScaling(p.AutoScaling)}).Draw(t, "service")
+		api := rapid.SampledFrom(apis).Draw(t, "service")
 		operation := rapid.SampledFrom(api.Service.Operations()).Draw(t, "operation")
 		in := reflect.New(operation.In)
 		fill(t, in.Elem(), 6)
-		err := api.Validation.Check(in.Interface())
+		err := checks[api.Name].Check(in.Interface())
 		if err == nil {
 			_, err = operation.Call(context.Background(), in.Interface())
 		}

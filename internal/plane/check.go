@@ -36,7 +36,7 @@ func advise(err error, dir string) error {
 	if !errors.As(err, &damage) {
 		return err
 	}
-	return fmt.Errorf("%w; run: pintle check --data %s", err, dir)
+	return fmt.Errorf("%w; to see all damage, and repair it, run: pintle check --data %s", err, dir)
 }
 
 // Check lists the damage of all stores in a data directory that nobody is using, and repairs it where it's told to. Where a store can't

@@ -26,27 +26,29 @@ import (
 	"github.com/pintle/pintle/internal/sqs"
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
 // Service is one of the services that a control plane consists of: what answers, where it has an API, and what runs.
 type Service struct {
-	API   wire.API
+	API   model.API
 	Loops []func(context.Context) error // each runs until its context ends
 }
 
-// services is the list of all there is. A new service is a folder, an entry here and one in wire's generator.
+// services is the list of all there is. A new service is a folder, whose api.go describes it, an entry here and one in wire's
+// generator.
 func (p *Plane) services() []Service {
 	return []Service{
-		{wire.ECS(p.ECS), loops(p.runRollout, p.runWaiting, p.giveUpNodes)},
-		{wire.EC2(p.EC2), loops(p.runMachines)},
-		{wire.AutoScaling(p.AutoScaling), loops(p.keeper.Run)},
-		{wire.ApplicationAutoScaling(p.ApplicationAutoScaling), loops(p.Scaler.Run)},
-		{wire.CloudWatch(p.CloudWatch), loops(p.runAlarms, p.meter.Run, p.meterQueues)},
-		{wire.Logs(p.Logs), nil},
-		{wire.S3(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
-		{wire.SQS(p.SQS), nil},
-		{wire.STS(p.STS), nil},
+		{ecs.API(p.ECS), loops(p.runRollout, p.runWaiting, p.giveUpNodes)},
+		{ec2.API(p.EC2), loops(p.runMachines)},
+		{autoscaling.API(p.AutoScaling), loops(p.keeper.Run)},
+		{appautoscaling.API(p.ApplicationAutoScaling), loops(p.Scaler.Run)},
+		{cloudwatch.API(p.CloudWatch), loops(p.runAlarms, p.meter.Run, p.meterQueues)},
+		{logs.API(p.Logs), nil},
+		{s3.API(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
+		{sqs.API(p.SQS), nil},
+		{sts.API(p.STS), nil},
 		{Loops: loops(p.RunDeliveries, p.runSweep)},
 	}
 }
@@ -121,7 +123,7 @@ func Coverage() (string, error) {
 	return h.Coverage(), nil
 }
 
-func apis(list []Service) (out []wire.API) {
+func apis(list []Service) (out []model.API) {
 	for _, s := range list {
 		if s.API.Name != "" {
 			out = append(out, s.API)

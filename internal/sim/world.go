@@ -16,6 +16,7 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/appautoscaling"
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/plane"
 	"github.com/pintle/pintle/internal/scaling"
@@ -182,7 +183,8 @@ func (p *replay) install(ctx context.Context, policy *Policy) error {
 	if in.PolicyName == nil {
 		in.PolicyName = aws.String("policy")
 	}
-	out, err := validation.Checked(validation.ApplicationAutoScaling, p.ApplicationAutoScaling.PutScalingPolicy)(ctx, &in) // it is a user's
+	constraints := validation.New(appautoscaling.API(nil).Constraints)
+	out, err := validation.Checked(constraints, p.ApplicationAutoScaling.PutScalingPolicy)(ctx, &in) // it is a user's
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (f *findings) rebuild(ctx context.Context, o Options) (rows int, err error)
 		return 0, err
 	}
 	for _, path := range []string{f.path, logPath(f.path), guardPath(f.path)} {
-		if err := KeepAside(path); err != nil {
+		if err := file.Quarantine(path); err != nil {
 			return 0, err
 		}
 	}
@@ -92,23 +92,6 @@ func (f *findings) copyRows(ctx context.Context, made string, o Options) (rows i
 		}
 	}
 	return rows, errors.Join(err, db.Close())
-}
-
-// KeepAside makes a damaged file be there as NAME.damaged, too; a number is put behind it where that's taken.
-func KeepAside(path string) error {
-	for i := 1; ; i++ {
-		name := path + ".damaged"
-		if i > 1 {
-			name += fmt.Sprint(".", i)
-		}
-		err := os.Link(path, name)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil // so there is nothing to keep
-		}
-		if !errors.Is(err, os.ErrExist) {
-			return err
-		}
-	}
 }
 
 // picture puts together the pages as they were last.
@@ -288,7 +271,7 @@ func overwrite(path string, offset int64, b []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := KeepAside(path); err != nil {
+	if err := file.Quarantine(path); err != nil {
 		return err
 	}
 	if int(offset)+len(b) > len(whole) {

@@ -16,7 +16,7 @@ import (
 
 // The rows of EC2. They embed the SDK's structs, as those of ECS do.
 
-// Instance is an EC2 instance that Pintle has a machine started for. The fleet loop brings the machine to what State
+// Instance is an EC2 instance that Pintle has a machine started for. Package machines brings the machine to what State
 // says: pending asks for one, shutting-down for its end. Machines that others start have no row.
 type Instance struct {
 	types.Instance

@@ -1,5 +1,5 @@
 // Package state is the schema of the control plane's store: every row, every kind of change to one as a function beside it, how long
-// rows live, and the ledger that no transaction may break. Services and control loops read views and commit updates; nothing else
+// rows live, and the ledger that no transaction may break. Services and loops read views and commit updates; nothing else
 // holds control-plane state. Package store is the engine.
 package state
 

@@ -146,7 +146,7 @@ func (m *mender) run() error {
 	}
 	path := filepath.Join(m.dir, markerFile)
 	if m.lost {
-		if err := file.Quarantine(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := file.Quarantine(path); err != nil {
 			return err
 		}
 	}

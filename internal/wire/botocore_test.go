@@ -97,7 +97,7 @@ func botocore(t *testing.T, service string) *serviceModel {
 func TestNamesAreBotocores(t *testing.T) {
 	for _, c := range []struct {
 		folder string
-		api    API
+		api    model.API
 		client any
 		errors []any
 		least  int // members
@@ -121,7 +121,7 @@ func TestNamesAreBotocores(t *testing.T) {
 				t:      t,
 				api:    &c.api,
 				model:  botocore(t, c.folder),
-				shapes: codec.NewShapes(c.api.rules()),
+				shapes: codec.NewShapes(rulesOf(&c.api)),
 				seen:   map[visit]bool{},
 			}
 			w.operations(reflect.TypeOf(c.client))
@@ -148,7 +148,7 @@ func registered(types *smithy.TypeRegistry) (errors []any) {
 // walk goes through a service's model and the shapes of the SDK's structs side by side.
 type walk struct {
 	t        *testing.T
-	api      *API
+	api      *model.API
 	model    *serviceModel
 	shapes   *codec.Shapes
 	seen     map[visit]bool
@@ -257,7 +257,7 @@ var places = map[any]string{
 
 // nameOf is what the model calls a member on the wire.
 func (w *walk) nameOf(member string, ref modelRef, request bool) string {
-	if request && slices.Contains(w.api.Protocols, EC2Query) {
+	if request && slices.Contains(w.api.Protocols, model.EC2Query) {
 		if ref.LocationName != "" {
 			ref.LocationName = strings.ToUpper(ref.LocationName[:1]) + ref.LocationName[1:]
 		}

@@ -24,7 +24,7 @@ func (h *Handler) Coverage() string {
 // tooMany is how many operations that are not there nobody reads the names of.
 const tooMany = 200
 
-func (a *API) coverage(b *strings.Builder) {
+func (a *served) coverage(b *strings.Builder) {
 	var not []string
 	for _, name := range a.Operations {
 		if a.operations[name] == nil {

@@ -40,7 +40,7 @@ func (ec2Protocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byt
 
 // ec2Error is an error's code and status, of wire's refusals in EC2's words:
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
-func (a *API) ec2Error(err smithy.APIError) (code string, status int) {
+func (a *served) ec2Error(err smithy.APIError) (code string, status int) {
 	if r, ok := err.(*refusal.Refusal); ok {
 		switch r.Code {
 		case "SerializationException":

@@ -5,13 +5,12 @@ import (
 	"reflect"
 
 	"github.com/aws/smithy-go"
-	"github.com/aws/smithy-go/traits"
 
 	"github.com/pintle/pintle/internal/wire/codec"
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-func (a *API) statusOf(err smithy.APIError) int {
+func (a *served) statusOf(err smithy.APIError) int {
 	if e, ok := a.QueryErrors[err.ErrorCode()]; ok {
 		return e.Status
 	}
@@ -23,7 +22,7 @@ func (a *API) statusOf(err smithy.APIError) int {
 }
 
 // errorName is an error's name in JSON.
-func (a *API) errorName(err smithy.APIError) string {
+func (a *served) errorName(err smithy.APIError) string {
 	if _, ok := err.(*refusal.Refusal); ok {
 		return err.ErrorCode()
 	}
@@ -31,7 +30,7 @@ func (a *API) errorName(err smithy.APIError) string {
 }
 
 // Modeled is the shape of an error that the SDK made from the service's model, and its struct; nil for others.
-func (a *API) modeled(err smithy.APIError) (*codec.Shape, reflect.Value) {
+func (a *served) modeled(err smithy.APIError) (*codec.Shape, reflect.Value) {
 	v, ok := refusal.Modeled(err)
 	if !ok {
 		return nil, v
@@ -39,27 +38,10 @@ func (a *API) modeled(err smithy.APIError) (*codec.Shape, reflect.Value) {
 	return a.shapes.Of(v.Type()), v
 }
 
-// QueryError is what an error of a service's model is in Query.
-type QueryError struct {
-	Code   string
-	Status int
-}
-
-// queryErrors are the errors of an SDK package whose code in Query is not their name.
-func queryErrors(types *smithy.TypeRegistry) map[string]QueryError {
-	m := map[string]QueryError{}
-	for _, t := range types.Entries {
-		if e, ok := smithy.SchemaTrait[*traits.AWSQueryError](t.Schema); ok {
-			m[t.Schema.ID().Name] = QueryError{e.ErrorCode, e.StatusCode}
-		}
-	}
-	return m
-}
-
 // queryHeader tells clients that once spoke Query an error's code there, whatever they speak now.
 const queryHeader = "X-Amzn-Query-Error"
 
-func (a *API) describeError(h http.Header, err smithy.APIError) {
+func (a *served) describeError(h http.Header, err smithy.APIError) {
 	if a.QueryErrors == nil {
 		return
 	}

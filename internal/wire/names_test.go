@@ -13,11 +13,12 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/model"
 )
 
 // clients are what the services' structs are found by.
 var clients = []struct {
-	api    API
+	api    model.API
 	client any
 }{
 	{ECS(nil), &ecs.Client{}},
@@ -29,7 +30,7 @@ var clients = []struct {
 // makes a member's name from its field's must agree with them for each struct of each operation.
 func TestMemberNamesAreTheModels(t *testing.T) {
 	for _, c := range clients {
-		s := codec.NewShapes(c.api.rules())
+		s := codec.NewShapes(rulesOf(&c.api))
 		checked := 0
 		for _, sh := range everyShape(t, s, c.client) {
 			want := modelNames(sh)

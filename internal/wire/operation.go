@@ -14,8 +14,8 @@ import (
 )
 
 // readOperations reads the service's table.
-func (a *API) readOperations() error {
-	a.shapes = codec.NewShapes(a.rules())
+func (a *served) readOperations() error {
+	a.shapes = codec.NewShapes(rulesOf(&a.API))
 	a.operations = map[string]*codec.Operation{}
 	if a.Service == nil {
 		return nil
@@ -35,7 +35,7 @@ func (a *API) readOperations() error {
 }
 
 // find returns an implemented operation, or the refusal that says why there is none.
-func (a *API) find(name string) (*codec.Operation, error) {
+func (a *served) find(name string) (*codec.Operation, error) {
 	if o := a.operations[name]; o != nil {
 		return o, nil
 	}
@@ -62,7 +62,7 @@ func (q *request) answer(ctx context.Context, caller sign.Caller) (b []byte, err
 	if m := q.op.In.ByName[q.api.URLMember]; m != nil && in.Elem().Field(m.Index).IsNil() && q.URL.Path != "/" {
 		in.Elem().Field(m.Index).Set(reflect.ValueOf(new("http://" + q.Host + q.URL.Path)))
 	}
-	if err := q.api.Validation.Check(in.Interface()); err != nil {
+	if err := q.api.validation.Check(in.Interface()); err != nil {
 		return nil, err
 	}
 	ctx = call.With(ctx, call.Call{RequestID: q.id, Service: q.api.Name, Operation: q.operation, AccessKeyID: caller.AccessKeyID, Principal: caller.Arn})

@@ -81,7 +81,7 @@ func (queryProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]b
 
 // queryError is an error's code and status: wire's refusals have other names here, and most lose
 // their "Exception"; services' errors are what they are, or what the API says.
-func (a *API) queryError(err smithy.APIError) (code string, status int) {
+func (a *served) queryError(err smithy.APIError) (code string, status int) {
 	r, ok := err.(*refusal.Refusal)
 	if !ok {
 		return cmp.Or(a.QueryErrors[err.ErrorCode()].Code, err.ErrorCode()), a.statusOf(err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/model"
 )
 
 // fakeSTS says who calls, and gives credentials as the session is named.
@@ -40,9 +41,9 @@ func (f fakeSTS) Operations() []call.Operation {
 }
 
 // spoken is STS without the constraints of its model: these tests are about how it is spoken.
-func spoken(service wire.Service) wire.API {
+func spoken(service call.Service) model.API {
 	api := wire.STS(service)
-	api.Validation = nil
+	api.Constraints = model.Constraints{}
 	return api
 }
 

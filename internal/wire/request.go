@@ -21,8 +21,8 @@ type request struct {
 	*http.Request
 	connection *http.ResponseController
 	id         string // of the request, for the answer and the log
-	api        *API
-	protocol   Protocol
+	api        *served
+	protocol   protocol
 	operation  string
 	op         *codec.Operation // what answers it; nil until that is known
 	body       []byte

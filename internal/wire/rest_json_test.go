@@ -19,7 +19,6 @@ import (
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
 	"github.com/pintle/pintle/internal/wire/model"
-	"github.com/pintle/pintle/internal/wire/rest"
 )
 
 // greeter is an API in REST-JSON of a few operations.
@@ -73,11 +72,11 @@ func (g *greeter) Operations() []call.Operation {
 	}
 }
 
-func greeterAPI(g *greeter) wire.API {
-	return wire.API{
+func greeterAPI(g *greeter) model.API {
+	return model.API{
 		Name:       "greeter",
 		Title:      "Greeter",
-		REST:       rest.JSON,
+		Protocols:  []model.Protocol{model.RESTJSON},
 		CamelCase:  true,
 		MaxBody:    1000,
 		Operations: []string{"Greet", "DescribeGreetings", "Forget"},

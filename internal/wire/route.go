@@ -29,7 +29,7 @@ func (h *Handler) route(q *request) error {
 	return nil
 }
 
-func (h *Handler) apiOf(r *http.Request) *API {
+func (h *Handler) apiOf(r *http.Request) *served {
 	if service, _ := rpcPath(r); service != "" {
 		return h.byTarget[service]
 	}
@@ -44,7 +44,7 @@ func (h *Handler) apiOf(r *http.Request) *API {
 	return h.byName[host]
 }
 
-func (h *Handler) apiOfForm(q *request) *API {
+func (h *Handler) apiOfForm(q *request) *served {
 	if q.parseForm() != nil {
 		return nil
 	}
@@ -57,13 +57,13 @@ func isForm(r *http.Request) bool {
 }
 
 // protocolOf is the first of the API's protocols that the request could be in.
-func (a *API) protocolOf(r *http.Request) Protocol {
-	for _, p := range a.Protocols {
+func (a *served) protocolOf(r *http.Request) protocol {
+	for _, p := range a.protocols {
 		if p.claims(r) {
 			return p
 		}
 	}
-	return a.Protocols[0] // its own refusal says what is missing
+	return a.protocols[0] // its own refusal says what is missing
 }
 
 // authenticate checks a request's signature, where the server has a verifier.

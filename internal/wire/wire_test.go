@@ -25,6 +25,7 @@ import (
 
 	"github.com/pintle/pintle/internal/wire"
 	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/model"
 )
 
 // fakeECS answers with what a test gives it.
@@ -60,7 +61,7 @@ func (f *fakeECS) Operations() []call.Operation {
 	}
 }
 
-func newHandler(t testing.TB, opts wire.Options, apis ...wire.API) *wire.Handler {
+func newHandler(t testing.TB, opts wire.Options, apis ...model.API) *wire.Handler {
 	t.Helper()
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -423,13 +424,13 @@ func TestNewRefuses(t *testing.T) {
 	twice := wire.STS(nil)
 	runTask := call.Op("RunTask", (&fakeECS{}).RunTask)
 	for name, c := range map[string]struct {
-		apis []wire.API
+		apis []model.API
 		want string
 	}{
-		"an operation of another API": {[]wire.API{wire.STS(table{runTask})}, "sts has no operation RunTask, or the service has two"},
-		"an operation twice":          {[]wire.API{wire.ECS(table{runTask, runTask})}, "ecs has no operation RunTask, or the service has two"},
-		"structs without a shape":     {[]wire.API{documents}, "hookDetails: a document.Interface cannot be put on the wire"},
-		"an API twice":                {[]wire.API{twice, twice}, `"sts" has no protocol, or comes twice`},
+		"an operation of another API": {[]model.API{wire.STS(table{runTask})}, "sts has no operation RunTask, or the service has two"},
+		"an operation twice":          {[]model.API{wire.ECS(table{runTask, runTask})}, "ecs has no operation RunTask, or the service has two"},
+		"structs without a shape":     {[]model.API{documents}, "hookDetails: a document.Interface cannot be put on the wire"},
+		"an API twice":                {[]model.API{twice, twice}, `"sts" has no protocol, or comes twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := wire.New(wire.Options{}, c.apis...); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -1,6 +1,6 @@
 // Package keeper is the loop that keeps Auto Scaling groups at their desired capacity: it launches and terminates
 // their instances, takes them through lifecycle hooks, replaces those that are unwell, does scheduled actions, and lets
-// policies act on their alarms. It writes rows; the fleet loop makes them real. Each step of a group is one transaction,
+// policies act on their alarms. It writes rows; ec2/machines makes them real. Each step of a group is one transaction,
 // decided inside of it, so that a crash leaves no launch half done. It speaks to CloudWatch as an SDK client would.
 package keeper
 

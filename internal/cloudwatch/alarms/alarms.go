@@ -1,6 +1,7 @@
 // Package alarms is the loop that evaluates CloudWatch's alarms: metric alarms when a period is over,
 // composite alarms when an alarm in their rules changes, and puts the actions that a change of state owes
-// into the outbox. What an alarm's data points come to is package alarm's to say; who has the actions done, delivery's. It holds nothing that is not in the state, so it may be killed at any time.
+// into the outbox. Package alarm decides what an alarm's data points come to; package delivery has the actions done.
+// It holds nothing that is not in the state, so it may be killed at any time.
 package alarms
 
 import (

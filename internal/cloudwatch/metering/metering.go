@@ -1,8 +1,7 @@
-// Package metering is the loop that makes metrics of what the nodes tell: the use of CPU and memory by
-// cluster and service under CloudWatch's own names, and the GPUs' load by cluster, service, task and
-// device under those of NVIDIA's DCGM; and of what the store holds: what is reserved, how many tasks
-// services have, and how many instances Auto Scaling groups. It adds up what it hears and puts it once a second; what it could not put in time it
-// drops, since load is no record.
+// Package metering is the loop that makes metrics of what the nodes report: the use of CPU and memory by cluster and service under
+// CloudWatch's own names, and the GPUs' load by cluster, service, task and device under those of NVIDIA's DCGM; and of what the
+// store holds: what is reserved, how many tasks services have, and how many instances Auto Scaling groups have. It adds up what it
+// hears and puts it once a second. What it could not put in time it drops, since load is no record.
 package metering
 
 import (

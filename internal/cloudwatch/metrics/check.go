@@ -48,7 +48,7 @@ type checker struct {
 func (c *checker) writeManifest() error {
 	path := filepath.Join(c.dir, manifestFile)
 	if c.lost {
-		if err := file.Quarantine(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := file.Quarantine(path); err != nil {
 			return err
 		}
 	}

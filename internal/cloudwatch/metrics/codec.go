@@ -10,7 +10,7 @@ import (
 // What is on disk is made of whole numbers of variable length, so that small numbers, and values with
 // few digits, take few bytes.
 
-var errCorrupt = errors.New("metricstore: corrupt data")
+var errCorrupt = errors.New("metrics: corrupt data")
 
 // appendFloat puts the bytes of a float in front that differ most: 75 takes three bytes.
 func appendFloat(b []byte, f float64) []byte {

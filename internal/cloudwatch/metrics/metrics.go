@@ -166,7 +166,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		return nil, err
 	}
 	if err := s.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("metricstore: %w", file.Advise(err, filepath.Dir(dir))), s.closeFiles())
+		return nil, errors.Join(fmt.Errorf("metrics: %w", err), s.closeFiles())
 	}
 	return s, nil
 }

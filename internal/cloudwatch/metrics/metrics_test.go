@@ -275,7 +275,7 @@ func TestWhatACrashLeavesIsCleanedUp(t *testing.T) {
 	}
 }
 
-const crashDir = "PINTLE_METRICSTORE_CRASH_DIR"
+const crashDir = "PINTLE_METRICS_CRASH_DIR"
 
 // TestMain lets the test binary be the process that TestNothingAcknowledgedIsLost kills.
 func TestMain(m *testing.M) {

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrClosed is returned by Put once the store is closed, or can no longer be written.
-var ErrClosed = errors.New("metricstore: the store is closed")
+var ErrClosed = errors.New("metrics: the store is closed")
 
 // Put adds samples. They are durable when it returns without an error.
 func (s *Store) Put(samples []Sample) error {

@@ -1,6 +1,6 @@
 // Package fleet is where instances' machines come from: Local runs an agent for each on this machine, Static wakes
 // machines of one's own, and Command has programs of one's own start and end them. Each has the three methods that the
-// fleet loop in ec2/machines calls, which may come twice, or again after a crash: a provider does what is not done yet.
+// loop in ec2/machines calls, which may come twice, or again after a crash: a provider does what is not done yet.
 // It knows nothing of the control plane's state.
 package fleet
 

@@ -1,6 +1,6 @@
 // Package capacity decides which capacity provider a task belongs to. It is pure: from a strategy's base and
-// weights and from how many tasks each provider has already it names the next one's. RunTask and the services
-// loop call it before they have the task placed.
+// weights and from how many tasks each provider has already it names the next one's. RunTask and package
+// rollout call it before they have the task placed.
 package capacity
 
 import (

@@ -1,6 +1,6 @@
 // Package deployment decides the next step of an ECS service: which tasks to start and to stop now, and
 // whether its roll-out is complete or has failed. It is pure: from a service's wish, its deployments and
-// its tasks it makes a plan; the same step decided twice does no harm. The services loop calls it.
+// its tasks it makes a plan; the same step decided twice does no harm. Package rollout calls it.
 package deployment
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Why the services loop stops tasks, as DescribeTasks shows it.
+// Why the loop stops tasks, as DescribeTasks shows it.
 const unhealthyReason = "Task failed container health checks"
 
 // apply carries a plan out. Events are in ECS's own form:

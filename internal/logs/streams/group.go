@@ -138,7 +138,7 @@ func (g *group) deleteStream(name string) error {
 // append writes a record. Concurrent appends share a sync.
 func (g *group) append(r record) error {
 	if size := r.size(); size > maxRecord || len(r.Stream) > maxName {
-		return fmt.Errorf("logstore: a record of %d bytes is too large", size)
+		return fmt.Errorf("streams: a record of %d bytes is too large", size)
 	}
 	h := r.head()
 	g.mu.Lock()

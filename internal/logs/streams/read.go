@@ -128,7 +128,7 @@ func (g *group) batch(p place) ([]Event, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("logstore: %w", err)
+		return nil, fmt.Errorf("streams: %w", err)
 	}
 	r, err := parseRecord(b)
 	if err != nil {

@@ -96,7 +96,7 @@ func (r *record) head() head {
 	return h
 }
 
-var errCorrupt = errors.New("logstore: a record makes no sense")
+var errCorrupt = errors.New("streams: a record makes no sense")
 
 // parseHead reads a record's head and name; b may end anywhere after them.
 func parseHead(b []byte) (head, error) {

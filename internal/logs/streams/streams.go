@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -93,7 +92,7 @@ func Open(dir string) (*Store, error) {
 	}
 	s := &Store{dir: dir, groups: map[string]*group{}, failed: make(chan struct{})}
 	if err := s.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("logstore: %w", file.Advise(err, filepath.Dir(dir))), s.Close())
+		return nil, errors.Join(fmt.Errorf("streams: %w", err), s.Close())
 	}
 	return s, nil
 }

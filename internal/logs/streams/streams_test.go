@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 // directions. The pages together are what sorting everything would give, also after a restart.
 func TestReadIsLikeSorting(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		dir, err := os.MkdirTemp("", "logstore-")
+		dir, err := os.MkdirTemp("", "streams-")
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -386,7 +386,7 @@ func TestSweepOnAFullDisk(t *testing.T) {
 	}
 }
 
-const crashDir = "PINTLE_LOGSTORE_CRASH_DIR"
+const crashDir = "PINTLE_STREAMS_CRASH_DIR"
 
 // TestMain lets the test binary be the process that TestNothingAcknowledgedIsLost kills.
 func TestMain(m *testing.M) {

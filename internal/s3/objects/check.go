@@ -139,7 +139,7 @@ func (c *checker) found(d *file.Damage, o owner) {
 // remove takes an object or an upload out of the index, once its files are kept under other names.
 func (c *checker) remove(ctx context.Context, o owner, names []string) error {
 	for _, name := range names {
-		if err := sqlitefile.KeepAside(c.store.path(name)); err != nil {
+		if err := file.Quarantine(c.store.path(name)); err != nil {
 			return err
 		}
 	}

@@ -191,10 +191,10 @@ func (s *Store) bodyAt(p place) ([]byte, error) {
 	at := wal.Position{Segment: p.segment.number, Offset: p.offset}
 	b := make([]byte, p.size+p.meta)
 	if err := s.log.ReadAt(at, b); err != nil {
-		return nil, fmt.Errorf("queuestore: read a message: %w", err)
+		return nil, fmt.Errorf("queues: read a message: %w", err)
 	}
 	if wal.Checksum(b) != p.sum {
-		return nil, fmt.Errorf("queuestore: read a message: %w", s.log.Damage(at, "a message fails its checksum"))
+		return nil, fmt.Errorf("queues: read a message: %w", s.log.Damage(at, "a message fails its checksum"))
 	}
 	return b, nil
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-const crashDir = "PINTLE_QUEUESTORE_CRASH_DIR"
+const crashDir = "PINTLE_QUEUES_CRASH_DIR"
 
 // TestMain lets the test binary be the process that TestNothingAcknowledgedIsLost kills.
 func TestMain(m *testing.M) {

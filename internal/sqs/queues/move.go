@@ -42,8 +42,8 @@ type Move struct {
 
 // Errors of moves.
 var (
-	ErrMoving = errors.New("queuestore: the queue's messages are being moved already")
-	ErrNoMove = errors.New("queuestore: there is no such move under way")
+	ErrMoving = errors.New("queues: the queue's messages are being moved already")
+	ErrNoMove = errors.New("queues: there is no such move under way")
 )
 
 // maxMoves is how many moves a queue remembers.

@@ -10,13 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/wal"
 )
 
@@ -44,16 +42,16 @@ const MaxInFlight = 120_000
 
 // Errors that callers tell apart.
 var (
-	ErrNoQueue   = errors.New("queuestore: there is no such queue")
-	ErrExists    = errors.New("queuestore: there is such a queue")
-	ErrInFlight  = errors.New("queuestore: too many messages are in flight")
-	ErrReceipt   = errors.New("queuestore: the receipt is of another queue")
-	ErrExpired   = errors.New("queuestore: the receipt has expired")
-	ErrNoMessage = errors.New("queuestore: there is no such message any more")
-	ErrVisible   = errors.New("queuestore: the message is not in flight")
-	ErrTooLong   = errors.New("queuestore: the message would be in flight for too long")
-	ErrPurged    = errors.New("queuestore: the queue was purged a moment ago")
-	ErrClosed    = errors.New("queuestore: the store is closed")
+	ErrNoQueue   = errors.New("queues: there is no such queue")
+	ErrExists    = errors.New("queues: there is such a queue")
+	ErrInFlight  = errors.New("queues: too many messages are in flight")
+	ErrReceipt   = errors.New("queues: the receipt is of another queue")
+	ErrExpired   = errors.New("queues: the receipt has expired")
+	ErrNoMessage = errors.New("queues: there is no such message any more")
+	ErrVisible   = errors.New("queues: the message is not in flight")
+	ErrTooLong   = errors.New("queues: the message would be in flight for too long")
+	ErrPurged    = errors.New("queues: the queue was purged a moment ago")
+	ErrClosed    = errors.New("queues: the store is closed")
 )
 
 // Options say how the store is kept; the zero value is fine.
@@ -107,7 +105,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		clean: make(chan struct{}, 1), done: make(chan struct{}), failed: make(chan struct{}),
 	}
 	if err := s.load(); err != nil {
-		return nil, fmt.Errorf("queuestore: %w", file.Advise(err, filepath.Dir(dir)))
+		return nil, fmt.Errorf("queues: %w", err)
 	}
 	now := s.now()
 	for _, q := range s.queues {

@@ -127,7 +127,7 @@ func appendBytes[T string | []byte](b []byte, s T) []byte {
 	return append(b, s...)
 }
 
-var errCorrupt = errors.New("queuestore: a record makes no sense")
+var errCorrupt = errors.New("queues: a record makes no sense")
 
 // parsePayload reads the records of a frame. Their bodies are slices of b.
 func parsePayload(b []byte) ([]record, error) {

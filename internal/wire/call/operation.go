@@ -5,6 +5,12 @@ import (
 	"reflect"
 )
 
+// Service is what answers an API's operations. Each service's table is generated beside its methods.
+type Service interface {
+	// Operations are those that are implemented.
+	Operations() []Operation
+}
+
 // Operation is a method of a service that answers an operation of its API.
 type Operation struct {
 	Name string

@@ -13,8 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 
-	"github.com/pintle/pintle/internal/wire/model"
-
 	logstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -154,7 +152,7 @@ func TestJSONOddities(t *testing.T) {
 }
 
 func TestForm(t *testing.T) {
-	s := NewShapes(Rules{Unions: model.LogsUnions})
+	s := NewShapes(Rules{Unions: logsRules.Unions})
 	at := time.Date(2026, 11, 21, 12, 0, 0, 5e8, time.UTC)
 	for _, c := range []struct {
 		form string
@@ -198,7 +196,7 @@ func TestForm(t *testing.T) {
 }
 
 func TestXML(t *testing.T) {
-	s := NewShapes(Rules{Unions: model.LogsUnions})
+	s := NewShapes(Rules{Unions: logsRules.Unions})
 	at := time.Date(2026, 11, 21, 13, 0, 0, 5e6, time.FixedZone("", 3600))
 	const scalars = "<Flag>false</Flag><Int>0</Int><Double>0</Double>"
 	for _, c := range []struct {

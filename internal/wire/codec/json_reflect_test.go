@@ -33,15 +33,15 @@ func TestEveryShapeByReflection(t *testing.T) {
 		rules  Rules
 		client any
 	}{
-		{"ECS", Rules{CamelCase: true, Unions: model.ECSUnions, NewDocument: ecsRules.NewDocument}, &ecs.Client{}},
-		{"Logs", Rules{CamelCase: true, Unions: model.LogsUnions}, &cloudwatchlogs.Client{}},
+		{"ECS", Rules{CamelCase: true, Unions: ecsRules.Unions, NewDocument: ecsRules.NewDocument}, &ecs.Client{}},
+		{"Logs", Rules{CamelCase: true, Unions: logsRules.Unions}, &cloudwatchlogs.Client{}},
 		{"STS", Rules{CamelCase: true}, &sts.Client{}},
-		{"CloudWatch", Rules{CamelCase: true, Unions: model.CloudWatchUnions}, &cloudwatch.Client{}},
+		{"CloudWatch", Rules{CamelCase: true, Unions: cloudWatchRules.Unions}, &cloudwatch.Client{}},
 		{"ApplicationAutoScaling", Rules{CamelCase: true}, &applicationautoscaling.Client{}},
 		{"AutoScaling", Rules{CamelCase: true}, &autoscaling.Client{}},
 		{"EC2", Rules{CamelCase: true}, &ec2.Client{}},
 		{"SQS", Rules{CamelCase: true}, &sqs.Client{}},
-		{"S3", Rules{CamelCase: true, Unions: model.S3Unions, Places: model.S3Places}, &s3.Client{}},
+		{"S3", Rules{CamelCase: true, Unions: s3Rules.Unions, Places: s3Rules.Places}, &s3.Client{}},
 	} {
 		s := NewShapes(c.rules)
 		filler := filler{rand.New(rand.NewPCG(1, 2)), c.rules.NewDocument}

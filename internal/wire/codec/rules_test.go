@@ -1,26 +1,29 @@
 package codec
 
 import (
-	"github.com/aws/aws-sdk-go-v2/service/ecs/document"
-
+	"github.com/pintle/pintle/internal/cloudwatch"
+	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/iam/sts"
+	"github.com/pintle/pintle/internal/logs"
+	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// The rules of a few APIs, as wire has them.
+// The rules of a few APIs, as wire makes them.
 var (
-	ecsRules = Rules{
-		CamelCase:   true,
-		Unions:      model.ECSUnions,
-		NewDocument: func(v any) any { return document.NewLazyDocument(v) },
-	}
-	logsRules = Rules{
-		CamelCase: true,
-		Unions:    model.LogsUnions,
-	}
-	stsRules = Rules{
-		Names: map[string]string{"PolicyDescriptorType.Arn": "arn"},
-	}
-	cloudWatchRules = Rules{
-		Unions: model.CloudWatchUnions,
-	}
+	ecsRules        = rulesOf(ecs.API(nil))
+	logsRules       = rulesOf(logs.API(nil))
+	stsRules        = rulesOf(sts.API(nil))
+	cloudWatchRules = rulesOf(cloudwatch.API(nil))
+	s3Rules         = rulesOf(s3.API(nil))
 )
+
+func rulesOf(a model.API) Rules {
+	return Rules{
+		CamelCase:   a.CamelCase,
+		Names:       a.Names,
+		Places:      a.Places,
+		Unions:      a.Unions,
+		NewDocument: a.NewDocument,
+	}
+}

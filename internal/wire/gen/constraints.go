@@ -13,15 +13,6 @@ import (
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
-// validated are the services whose inputs are checked by botocore's models, and the files that their tables are in.
-var validated = map[string]string{
-	"application-autoscaling": "appautoscaling",
-	"autoscaling":             "autoscaling",
-	"cloudwatch":              "cloudwatch",
-	"logs":                    "logs",
-	"sts":                     "sts",
-}
-
 // constrained is what a model says of its types.
 type constrained struct {
 	Operations map[string]struct{ Input struct{ Shape string } }
@@ -39,15 +30,13 @@ type constraint struct {
 	Sensitive          bool
 }
 
-// writeConstraints writes the tables of all services that are checked by them.
-func writeConstraints() {
-	for service, file := range validated {
-		table, leftOut := constraints(service)
-		for _, pattern := range leftOut {
-			fmt.Fprintln(os.Stderr, "left out of", file+":", pattern)
-		}
-		check(os.WriteFile("validation/"+file+".txt", table, 0o644))
+// writeConstraints writes the table that the service's inputs are checked by.
+func (s service) writeConstraints() {
+	table, leftOut := constraints(s.constraints)
+	for _, pattern := range leftOut {
+		fmt.Fprintln(os.Stderr, "left out of", s.folder+":", pattern)
 	}
+	check(os.WriteFile(s.path("constraints.txt"), table, 0o644))
 }
 
 // constraints is a service's table, as validation's parse reads it, and the patterns that Go's regular expressions cannot say.

@@ -16,17 +16,17 @@ import (
 // EC2 calls members by other names than the SDK does, and in requests by others than in answers. The
 // SDK keeps these names in the code that writes requests and reads answers.
 
-// writeEC2 writes the names that do not follow the rule: in requests that of the SDK's field, in
+// ec2Names are the tables of the names that do not follow the rule: in requests that of the SDK's field, in
 // answers the same with a small first letter.
-func writeEC2() {
+func ec2Names(service, []string) string {
 	var b bytes.Buffer
-	names(&b, "EC2InputNames", "requests", "serializers.go", "v", func(field string) string { return field })
-	names(&b, "EC2Names", "answers", "deserializers.go", "sv", func(field string) string {
+	names(&b, "modelInputNames", "requests", "serializers.go", "v", func(field string) string { return field })
+	names(&b, "modelNames", "answers", "deserializers.go", "sv", func(field string) string {
 		r, n := utf8.DecodeRuneInString(field)
 		return string(unicode.ToLower(r)) + field[n:]
 	})
 	items(&b)
-	write("model/ec2_gen.go", "model", b.String())
+	return b.String()
 }
 
 // items writes the places of lists in answers whose elements are not called item. The SDK leaves out elements that
@@ -71,7 +71,7 @@ func items(b *bytes.Buffer) {
 			return true
 		})
 	}
-	b.WriteString("// EC2Places is what the elements of lists are called that are not called item, by \"<Struct>.<Field>\".\nvar EC2Places = map[string]Place{\n")
+	b.WriteString("// modelPlaces are what the elements of lists are called that are not called item, by \"<Struct>.<Field>\".\nvar modelPlaces = map[string]model.Place{\n")
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		fmt.Fprintf(b, "\t%q: {Item: %q},\n", key, found[key])
 	}

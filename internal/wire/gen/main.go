@@ -1,7 +1,8 @@
-// Command gen reads the SDK's packages and writes what reflection cannot find in them: the names of
-// every operation of the services that Pintle speaks, so that the server can tell an operation that
-// it lacks from one that there is not, the variants of their unions, EC2's names of members, what SQS's
-// members are called in Query, for REST-XML where members are, and what AWS's models say of lengths, ranges and patterns.
+// Command gen reads the SDK's packages and botocore's models, and writes into each service's folder what reflection cannot find
+// in the SDK's structs: operations_gen.go, the table of the operations that are implemented, and model_gen.go, what api.go
+// describes the service by. That is the names of all its operations, so that the server can tell an operation that it lacks from one
+// that there is not, the variants of unions, names of members, for REST where members are, and, in constraints.txt, what models
+// say of lengths, ranges and patterns.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,56 +25,71 @@ import (
 
 const sdk = "github.com/aws/aws-sdk-go-v2/service/"
 
-// services are those that Pintle speaks, by the SDK's package; the folder is ours, under internal.
-var services = []struct {
-	pkg, name, title, folder string
+// service is one that Pintle speaks.
+type service struct {
+	pkg    string // the SDK's
+	folder string // ours, under internal
 
-	query bool // whether it is spoken in Query alone
-}{
-	{"ecs", "ECS", "Amazon ECS", "ecs", false},
-	{"cloudwatchlogs", "Logs", "CloudWatch Logs", "logs", false},
-	{"sts", "STS", "AWS STS", "iam/sts", true},
-	{"cloudwatch", "CloudWatch", "Amazon CloudWatch", "cloudwatch", false},
-	{"applicationautoscaling", "ApplicationAutoScaling", "Application Auto Scaling", "appautoscaling", false},
-	{"autoscaling", "AutoScaling", "EC2 Auto Scaling", "autoscaling", true},
-	{"ec2", "EC2", "Amazon EC2", "ec2", false},
-	{"sqs", "SQS", "Amazon SQS", "sqs", false},
-	{"s3", "S3", "Amazon S3", "s3", false},
+	// What else is written of it than its operations and unions.
+	constraints string                                      // botocore's folder with the model that its inputs are checked by
+	tables      func(s service, operations []string) string // further tables in Go
+}
+
+// services are all. A new service is an entry here.
+var services = []service{
+	{pkg: "ecs", folder: "ecs"},
+	{pkg: "cloudwatchlogs", folder: "logs", constraints: "logs"},
+	{pkg: "sts", folder: "iam/sts", constraints: "sts", tables: statuses},
+	{pkg: "cloudwatch", folder: "cloudwatch", constraints: "cloudwatch"},
+	{pkg: "applicationautoscaling", folder: "appautoscaling", constraints: "application-autoscaling"},
+	{pkg: "autoscaling", folder: "autoscaling", constraints: "autoscaling", tables: statuses},
+	{pkg: "ec2", folder: "ec2", tables: ec2Names},
+	{pkg: "sqs", folder: "sqs", tables: formNames},
+	{pkg: "s3", folder: "s3", tables: restPlaces},
 }
 
 func main() {
-	var imports, body bytes.Buffer
 	for _, s := range services {
 		operations := find(sdk+s.pkg, operation)
-		writeOperations(s.folder, s.title, operations)
-		fmt.Fprintf(&body, "\n// %sOperations is every operation of %s.\nvar %sOperations = []string{\n", s.name, s.title, s.name)
-		for _, name := range operations {
-			fmt.Fprintf(&body, "\t%q,\n", name)
+		s.writeOperations(operations)
+		s.writeModel(operations)
+		if s.constraints != "" {
+			s.writeConstraints()
 		}
-		body.WriteString("}\n")
-		if s.name == "SQS" {
-			body.WriteString(formNames(s.name, sdk+s.pkg+"/schemas"))
-		}
-		if s.query {
-			body.WriteString(statuses(s.pkg, s.name, s.title))
-		}
-		if s.pkg == "s3" { // its structs do not tell how it is spoken
-			rest(s.pkg, s.name, operations)
-		}
-		variants := find(sdk+s.pkg+"/types", variant)
-		if len(variants) == 0 {
-			continue
-		}
-		fmt.Fprintf(&imports, "\t%stypes %q\n", s.pkg, sdk+s.pkg+"/types")
-		fmt.Fprintf(&body, "\n// %sUnions is a variant each of the unions of %s.\nvar %sUnions = []any{\n", s.name, s.title, s.name)
+	}
+}
+
+// writeModel writes the tables that the service's api.go refers to.
+func (s service) writeModel(operations []string) {
+	var imports, body bytes.Buffer
+	if s.constraints != "" {
+		imports.WriteString("\t_ \"embed\"\n\n")
+		body.WriteString("\n// modelConstraints are what the model says of inputs.\n//\n//go:embed constraints.txt\nvar modelConstraints string\n")
+	}
+	body.WriteString("\n// modelOperations are all that the service has.\nvar modelOperations = []string{\n")
+	for _, name := range operations {
+		fmt.Fprintf(&body, "\t%q,\n", name)
+	}
+	body.WriteString("}\n")
+	if variants := find(sdk+s.pkg+"/types", variant); len(variants) > 0 {
+		fmt.Fprintf(&imports, "\t%q\n", sdk+s.pkg+"/types")
+		body.WriteString("\n// modelUnions are a variant each of the service's unions.\nvar modelUnions = []any{\n")
 		for _, name := range variants {
-			fmt.Fprintf(&body, "\t&%stypes.%s{},\n", s.pkg, name)
+			fmt.Fprintf(&body, "\t&types.%s{},\n", name)
 		}
 		body.WriteString("}\n")
 	}
-	write("model/operations_gen.go", "model", fmt.Sprintf("import (\n%s)\n%s", &imports, &body))
-	writeEC2()
-	writeConstraints()
+	if s.tables != nil {
+		body.WriteString("\n" + s.tables(s, operations))
+	}
+	source := body.String()
+	if strings.Contains(source, "model.") {
+		fmt.Fprintf(&imports, "\n\t%q\n", house+"wire/model")
+	}
+	if imports.Len() > 0 {
+		source = fmt.Sprintf("import (\n%s)\n%s", &imports, source)
+	}
+	s.write("model_gen.go", source)
 }
 
 // operation is the name of a declaration that is an operation: a method of the client that has an
@@ -139,8 +156,8 @@ func parse(pkg, pattern string) (files []*ast.File) {
 	check(err)
 	paths, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), pattern))
 	check(err)
-	for _, path := range paths {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	for _, name := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 		check(err)
 		files = append(files, file)
 	}
@@ -149,10 +166,10 @@ func parse(pkg, pattern string) (files []*ast.File) {
 
 // formNames is the table of what Query calls members, and the keys and values of maps, where the SDK's schemas
 // say that they are flat.
-func formNames(service, pkg string) string {
+func formNames(s service, _ []string) string {
 	type added struct{ structure, member, target, name string }
 	var members []added
-	for _, file := range parse(pkg, "*.go") {
+	for _, file := range parse(sdk+s.pkg+"/schemas", "*.go") {
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok {
@@ -186,10 +203,10 @@ func formNames(service, pkg string) string {
 			structure = name + "Output"
 		}
 		field := strings.ToUpper(a.member[:1]) + a.member[1:]
-		lines = append(lines, fmt.Sprintf("\t%q: {%q, %q, %q},\n", structure+"."+field, a.name, entries[a.target+".key"], entries[a.target+".value"]))
+		lines = append(lines, fmt.Sprintf("\t%q: {Name: %q, Key: %q, Value: %q},\n", structure+"."+field, a.name, entries[a.target+".key"], entries[a.target+".value"]))
 	}
 	slices.Sort(lines)
-	return fmt.Sprintf("\n// %sFormNames is what Query calls members that it has flat.\nvar %sFormNames = map[string]FormName{\n%s}\n", service, service, strings.Join(lines, ""))
+	return "// modelFormNames are what Query calls members that it has flat.\nvar modelFormNames = map[string]model.FormName{\n" + strings.Join(lines, "") + "}\n"
 }
 
 func text(e ast.Expr) string {
@@ -198,11 +215,15 @@ func text(e ast.Expr) string {
 	return s
 }
 
-func write(path, pkg, source string) {
-	b, err := format.Source([]byte("// Code generated by internal/wire/gen. DO NOT EDIT.\n\npackage " + pkg + "\n\n" + source))
+// write writes a file of Go into the service's folder.
+func (s service) write(file, source string) {
+	b, err := format.Source([]byte("// Code generated by internal/wire/gen. DO NOT EDIT.\n\npackage " + path.Base(s.folder) + "\n\n" + source))
 	check(err)
-	check(os.WriteFile(path, b, 0o644))
+	check(os.WriteFile(s.path(file), b, 0o644))
 }
+
+// path is a file's in the service's folder, from wire's.
+func (s service) path(file string) string { return filepath.Join("..", s.folder, file) }
 
 func check(err error) {
 	if err != nil {

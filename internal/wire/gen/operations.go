@@ -4,25 +4,24 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
-	"path/filepath"
 	"slices"
 	"strings"
 )
 
 const house = "github.com/pintle/pintle/internal/"
 
-// writeOperations writes the table of the operations that a service of ours implements into its folder. The
+// writeOperations writes the table of the operations that our service implements. The
 // compiler checks the methods' shapes there, and the linker can drop what the table does not name.
-func writeOperations(folder, title string, all []string) {
+func (s service) writeOperations(all []string) {
 	methods := map[string]string{} // by operation
-	for d := range declarations(house+folder, "*.go") {
+	for d := range declarations(house+s.folder, "*.go") {
 		name, operation := method(d)
 		if slices.Contains(all, operation) && (methods[operation] == "" || name != operation) {
 			methods[operation] = name
 		}
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "import \"%swire/call\"\n\n// Operations are the operations of %s that are implemented.\n", house, title)
+	fmt.Fprintf(&b, "import \"%swire/call\"\n\n// Operations are the operations that are implemented.\n", house)
 	b.WriteString("func (s *Service) Operations() []call.Operation {\n\treturn []call.Operation{\n")
 	for _, operation := range all {
 		if name := methods[operation]; name != "" {
@@ -30,7 +29,7 @@ func writeOperations(folder, title string, all []string) {
 		}
 	}
 	b.WriteString("\t}\n}\n")
-	write(filepath.Join("..", folder, "operations_gen.go"), filepath.Base(folder), b.String())
+	s.write("operations_gen.go", b.String())
 }
 
 // method is a declaration that answers an operation: a method of the Service that has its name, and its input. One with

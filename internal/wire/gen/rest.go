@@ -48,9 +48,9 @@ type ref struct {
 	Flattened                     bool
 }
 
-// rest writes the routes of a REST-XML service's operations, and the places of their members.
-func rest(pkg, name string, operations []string) {
-	m := loadModel(pkg)
+// restPlaces are the routes of a REST-XML service's operations, and the places of their members.
+func restPlaces(sv service, operations []string) string {
+	m := loadModel(sv.pkg)
 	var routes, members bytes.Buffer
 	structs := map[string]string{} // the Go struct of each shape that is an input or an output
 	for _, operation := range operations {
@@ -72,7 +72,7 @@ func rest(pkg, name string, operations []string) {
 				headers = append(headers, r.LocationName)
 			}
 		}
-		fmt.Fprintf(&routes, "\t{%q, %q, %q, %#v, %#v, %d},\n", operation, o.HTTP.Method, path, needs, headers, max(o.HTTP.ResponseCode, 200))
+		fmt.Fprintf(&routes, "\t{Operation: %q, Method: %q, Path: %q, Query: %#v, Headers: %#v, Status: %d},\n", operation, o.HTTP.Method, path, needs, headers, max(o.HTTP.ResponseCode, 200))
 	}
 	for _, shapeName := range slices.Sorted(maps.Keys(m.Shapes)) {
 		s := m.Shapes[shapeName]
@@ -95,21 +95,21 @@ func rest(pkg, name string, operations []string) {
 			fmt.Fprintf(&members, "\t%q: %s,\n", name+field, place)
 		}
 	}
-	write("model/"+pkg+"_gen.go", "model", fmt.Sprintf("// %sRoutes is how requests for the operations look.\nvar %sRoutes = []Route{\n%s}\n\n"+
-		"// %sPlaces is where members are that are no XML elements of their own name.\nvar %sPlaces = map[string]Place{\n%s}\n",
-		name, name, &routes, name, name, &members))
+	return fmt.Sprintf("// modelRoutes are how requests for the operations look.\nvar modelRoutes = []model.Route{\n%s}\n\n"+
+		"// modelPlaces are where members are that are no XML elements of their own name.\nvar modelPlaces = map[string]model.Place{\n%s}\n",
+		&routes, &members)
 }
 
 // statuses is the table of the statuses of a Query service's errors where they are not 400: the SDK's packages do not tell.
-func statuses(pkg, name, title string) string {
+func statuses(sv service, _ []string) string {
 	table := map[string]int{}
-	for shapeName, s := range loadModel(pkg).Shapes {
+	for shapeName, s := range loadModel(sv.pkg).Shapes {
 		if s.Exception && s.Error.HTTPStatusCode != 0 && s.Error.HTTPStatusCode != 400 {
 			table[cmp.Or(s.Error.Code, shapeName)] = s.Error.HTTPStatusCode
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n// %sStatuses are the statuses of the errors of %s, where they are not 400.\nvar %sStatuses = map[string]int{\n", name, title, name)
+	b.WriteString("// modelStatuses are the statuses of errors, where they are not 400.\nvar modelStatuses = map[string]int{\n")
 	for _, code := range slices.Sorted(maps.Keys(table)) {
 		fmt.Fprintf(&b, "\t%q: %d,\n", code, table[code])
 	}
@@ -127,17 +127,17 @@ func (m *model) place(s shape, name string) string {
 	}
 	switch {
 	case s.Payload == name:
-		return fmt.Sprintf("{In: InPayload, Name: %q}", as)
+		return fmt.Sprintf("{In: model.InPayload, Name: %q}", as)
 	case r.Location == "uri":
-		return fmt.Sprintf("{In: InPath, Name: %q}", as)
+		return fmt.Sprintf("{In: model.InPath, Name: %q}", as)
 	case r.Location == "querystring":
-		return fmt.Sprintf("{In: InQuery, Name: %q}", as)
+		return fmt.Sprintf("{In: model.InQuery, Name: %q}", as)
 	case r.Location == "header":
-		return fmt.Sprintf("{In: InHeader, Name: %q}", as)
+		return fmt.Sprintf("{In: model.InHeader, Name: %q}", as)
 	case r.Location == "headers":
-		return fmt.Sprintf("{In: InHeaders, Name: %q}", as)
+		return fmt.Sprintf("{In: model.InHeaders, Name: %q}", as)
 	case r.XMLAttribute:
-		return fmt.Sprintf("{In: InAttribute, Name: %q}", as)
+		return fmt.Sprintf("{In: model.InAttribute, Name: %q}", as)
 	case target.Type == "list" && (target.Flattened || r.Flattened):
 		return fmt.Sprintf("{Name: %q}", as)
 	case target.Type == "list":

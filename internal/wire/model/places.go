@@ -1,6 +1,3 @@
-// Package model is what AWS's models say of services and the SDK's structs do not: the operations that there are, variants of
-// unions, names that follow no rule, and for REST where members are. All but the types of the tables is generated, by
-// internal/wire/gen, and nothing decides anything here.
 package model
 
 // Route is how requests for an operation look in REST: its method, a path of labels in braces, and what

@@ -1,11 +1,10 @@
 // Package validation checks the inputs of operations by the constraints in AWS's models (what is required, lengths, ranges,
-// patterns, enums) and refuses them in AWS's words. The tables are made by wire's generator. wire checks what came over
+// patterns, enums) and refuses them in AWS's words. The tables are made by wire's generator, beside each service. wire checks what came over
 // HTTP before a service sees it; callers inside the process may ask for the same with Check.
 package validation
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -14,6 +13,8 @@ import (
 	"sync"
 
 	"github.com/aws/smithy-go"
+
+	"github.com/pintle/pintle/internal/wire/model"
 )
 
 // Service is the constraints on one service's inputs.
@@ -29,33 +30,13 @@ type Service struct {
 	built    map[target]*checker
 }
 
-//go:embed appautoscaling.txt
-var appAutoScalingTable string
-
-//go:embed autoscaling.txt
-var autoScalingTable string
-
-//go:embed cloudwatch.txt
-var cloudWatchTable string
-
-//go:embed logs.txt
-var logsTable string
-
-//go:embed sts.txt
-var stsTable string
-
-// The services that answer in these words. The others have checks and words of their own.
-var (
-	ApplicationAutoScaling = &Service{code: "ValidationException", table: appAutoScalingTable}
-	AutoScaling            = &Service{code: "ValidationError", table: autoScalingTable}
-	Logs                   = &Service{code: "InvalidParameterException", table: logsTable}
-	STS                    = &Service{code: "ValidationError", table: stsTable}
-
-	// CloudWatch checks alarms so. Metrics and dashboards are older than these words.
-	CloudWatch = &Service{code: "ValidationError", table: cloudWatchTable, only: []string{
-		"DescribeAlarmHistory", "DescribeAlarms", "SetAlarmState",
-	}}
-)
+// New returns what checks a service's inputs; nil where nothing constrains them.
+func New(c model.Constraints) *Service {
+	if c.Table == "" {
+		return nil
+	}
+	return &Service{code: c.Code, table: c.Table, only: c.Only}
+}
 
 // Error is what is wrong with an input.
 type Error struct {

@@ -1,0 +1,19 @@
+package appautoscaling
+
+import (
+	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/model"
+)
+
+// API is Application Auto Scaling, answered by a service.
+func API(service call.Service) model.API {
+	return model.API{
+		Name:         "application-autoscaling",
+		Title:        "Application Auto Scaling",
+		Protocols:    []model.Protocol{model.JSON11},
+		TargetPrefix: "AnyScaleFrontendService",
+		Operations:   modelOperations,
+		Constraints:  model.Constraints{Code: "ValidationException", Table: modelConstraints},
+		Service:      service,
+	}
+}

@@ -1,0 +1,41 @@
+package cloudwatch
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+
+	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/model"
+)
+
+// API is Amazon CloudWatch, answered by a service. Its newest clients speak CBOR, older ones JSON, and the oldest Query.
+func API(service call.Service) model.API {
+	return model.API{
+		Name:         "monitoring",
+		Title:        "Amazon CloudWatch",
+		Protocols:    []model.Protocol{model.CBOR, model.JSON10, model.Query},
+		TargetPrefix: "GraniteServiceVersion20100801",
+		Version:      "2010-08-01",
+		Namespace:    "http://monitoring.amazonaws.com/doc/2010-08-01/",
+		QueryErrors:  model.QueryErrors(cloudwatch.TypeRegistry),
+		Operations:   modelOperations,
+		Unions:       modelUnions,
+		Constraints: model.Constraints{
+			Code:  "ValidationError",
+			Table: modelConstraints,
+			Only:  []string{"DescribeAlarmHistory", "DescribeAlarms", "SetAlarmState"}, // metrics and dashboards are older than these words
+		},
+		Names: map[string]string{
+			"DashboardInvalidInputError.Message":                     "message",
+			"DashboardInvalidInputError.DashboardValidationMessages": "dashboardValidationMessages",
+			"DashboardNotFoundError.Message":                         "message",
+			"InvalidFormatFault.Message":                             "message",
+			"InvalidNextToken.Message":                               "message",
+			"InvalidParameterCombinationException.Message":           "message",
+			"InvalidParameterValueException.Message":                 "message",
+			"LimitExceededFault.Message":                             "message",
+			"MissingRequiredParameterException.Message":              "message",
+			"ResourceNotFound.Message":                               "message",
+		},
+		Service: service,
+	}
+}

@@ -1,0 +1,23 @@
+package logs
+
+import (
+	"github.com/pintle/pintle/internal/wire/call"
+	"github.com/pintle/pintle/internal/wire/model"
+)
+
+// API is CloudWatch Logs, answered by a service.
+func API(service call.Service) model.API {
+	return model.API{
+		Name:         "logs",
+		Title:        "CloudWatch Logs",
+		Protocols:    []model.Protocol{model.JSON11},
+		TargetPrefix: "Logs_20140328",
+		CamelCase:    true,
+		Operations:   modelOperations,
+		Unions:       modelUnions,
+		Constraints:  model.Constraints{Code: "InvalidParameterException", Table: modelConstraints},
+		MaxBody:      4 << 20, // PutLogEvents takes 1 MiB of text and up to 10,000 events; JSON adds its escapes and names
+		Names:        map[string]string{"DescribeDestinationsInput.DestinationNamePrefix": "DestinationNamePrefix"},
+		Service:      service,
+	}
+}

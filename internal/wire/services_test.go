@@ -1,0 +1,26 @@
+package wire
+
+import (
+	"github.com/pintle/pintle/internal/appautoscaling"
+	"github.com/pintle/pintle/internal/autoscaling"
+	"github.com/pintle/pintle/internal/cloudwatch"
+	"github.com/pintle/pintle/internal/ec2"
+	"github.com/pintle/pintle/internal/ecs"
+	"github.com/pintle/pintle/internal/iam/sts"
+	"github.com/pintle/pintle/internal/logs"
+	"github.com/pintle/pintle/internal/s3"
+	"github.com/pintle/pintle/internal/sqs"
+)
+
+// The services' descriptions of themselves, under names that leave the SDK's packages theirs.
+var (
+	ECS                    = ecs.API
+	Logs                   = logs.API
+	CloudWatch             = cloudwatch.API
+	EC2                    = ec2.API
+	SQS                    = sqs.API
+	STS                    = sts.API
+	ApplicationAutoScaling = appautoscaling.API
+	S3                     = s3.API
+	AutoScaling            = autoscaling.API
+)

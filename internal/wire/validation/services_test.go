@@ -1,0 +1,18 @@
+package validation
+
+import (
+	"github.com/pintle/pintle/internal/appautoscaling"
+	"github.com/pintle/pintle/internal/autoscaling"
+	"github.com/pintle/pintle/internal/cloudwatch"
+	"github.com/pintle/pintle/internal/iam/sts"
+	"github.com/pintle/pintle/internal/logs"
+)
+
+// What checks the services that are refused in the model's words.
+var (
+	ApplicationAutoScaling = New(appautoscaling.API(nil).Constraints)
+	AutoScaling            = New(autoscaling.API(nil).Constraints)
+	CloudWatch             = New(cloudwatch.API(nil).Constraints)
+	Logs                   = New(logs.API(nil).Constraints)
+	STS                    = New(sts.API(nil).Constraints)
+)
