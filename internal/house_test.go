@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -232,6 +233,9 @@ func each(t *testing.T, name string, visit func(file string, f *ast.File, set *t
 	}
 }
 
+// saysPure is how a package comment promises it.
+var saysPure = regexp.MustCompile(`It('s|\s+is)\s+pure`)
+
 // packages are all of ours below internal.
 func packages(t *testing.T) (out []pkg) {
 	t.Helper()
@@ -247,7 +251,7 @@ func packages(t *testing.T) (out []pkg) {
 		}
 		p := pkg{ImportPath: fields[0], name: name, imports: strings.Fields(fields[1])}
 		each(t, name, func(_ string, f *ast.File, _ *token.FileSet) {
-			p.pure = p.pure || f.Doc != nil && strings.Contains(strings.Join(strings.Fields(f.Doc.Text()), " "), "It is pure")
+			p.pure = p.pure || f.Doc != nil && saysPure.MatchString(f.Doc.Text())
 		})
 		out = append(out, p)
 	}
