@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -269,7 +268,7 @@ func TestDamagedLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(dir, Options{})
-	if damage := new(file.Damage); !errors.As(err, &damage) || damage.Path != path || !strings.Contains(err.Error(), "pintle check --data") {
+	if damage := new(file.Damage); !errors.As(err, &damage) || damage.Path != path {
 		t.Errorf("a damaged log: %v", err)
 	}
 }
