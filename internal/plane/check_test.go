@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/pintle/pintle/internal/file"
 )
@@ -29,11 +30,14 @@ func openIn(t *testing.T, dir string) (*Plane, error) {
 // TestCheck: damage keeps a control plane from starting, with what to do about it; a check finds it, and once it's repaired all is well.
 // While a control plane runs nothing is checked.
 func TestCheck(t *testing.T) {
-	for _, name := range []string{"task.key", "objects/index.db"} {
+	for _, name := range []string{"task.key", "state.db", "objects/index.db", "queues/000000001.log", "metrics/manifest"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			p, err := openIn(t, dir)
 			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.SQS.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("queue")}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := p.S3.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("bucket")}); err != nil {
