@@ -19,19 +19,13 @@ func (p *Plane) outbox(o delivery.Outbox) *delivery.Loop {
 	routes := append(delivery.Webhooks(&http.Client{Timeout: hookTimeout}),
 		delivery.Queue(p.sqs(), p.queueURL),
 		logs.ToMetrics(p.cloudwatch()),
-		delivery.Route{Prefix: "arn:aws:autoscaling:", Tell: p.tellPolicy},
+		delivery.Route{Prefix: state.PolicyPrefix, Tell: p.tellPolicy},
 	)
 	return delivery.New(o, delivery.Options{Now: p.now, Routes: routes, Log: p.log})
 }
 
 // owed returns the outbox of the rows' changes.
 func (p *Plane) owed() state.Outbox { return state.Outbox{Store: p.State, Now: p.now} }
-
-// RunDeliveries delivers what the rows' changes owe until ctx ends.
-func (p *Plane) RunDeliveries(ctx context.Context) error { return p.outbox(p.owed()).Run(ctx) }
-
-// Deliver delivers what the rows' changes owe now, for callers with a clock of their own.
-func (p *Plane) Deliver(ctx context.Context) error { return p.outbox(p.owed()).Step(ctx) }
 
 // tellPolicy tells a policy's scaler which alarm changed its state. The scaler reads the alarm itself.
 func (p *Plane) tellPolicy(_ context.Context, d delivery.Debt) error {

@@ -24,6 +24,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/alarms"
 	"github.com/pintle/pintle/internal/cloudwatch/metering"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/ec2"
 	"github.com/pintle/pintle/internal/ec2/fleet"
 	"github.com/pintle/pintle/internal/ec2/machines"
@@ -92,6 +93,7 @@ type Plane struct {
 	STS                    *sts.Service
 	Rollout                *rollout.Loop
 	Scaler                 *scaler.Loop
+	Deliveries             *delivery.Loop // of what rows owe
 
 	// The stores.
 	State   *state.Store

@@ -49,7 +49,7 @@ func (p *Plane) services() []Service {
 		{s3.API(p.S3), loops(p.collectObjects, p.outbox(p.objects).Run, p.expire)},
 		{sqs.API(p.SQS), nil},
 		{sts.API(p.STS), nil},
-		{Loops: loops(p.RunDeliveries, p.runSweep)},
+		{Loops: loops(p.Deliveries.Run, p.runSweep)},
 	}
 }
 
@@ -73,6 +73,7 @@ func (p *Plane) buildServices() {
 	p.Logs = logs.New(p.streams, logs.Options{Account: whose, Outbox: p.owed()})
 	p.STS = sts.New(whose, func(ctx context.Context) string { return call.From(ctx).Principal })
 	p.buildScaling()
+	p.Deliveries = p.outbox(p.owed())
 }
 
 // buildScaling builds what scales services and groups.

@@ -45,7 +45,7 @@ func live(t *testing.T, s Scenario, policy *Policy) *Result {
 			Now: time.Now, Metrics: p.Metrics, Arrivals: p.Arrivals,
 		})
 	})
-	loops.Go(func() { p.RunDeliveries(ctx) }) //nolint:errcheck // it ends with ctx
+	loops.Go(func() { p.Deliveries.Run(ctx) }) //nolint:errcheck // it ends with ctx
 	synctest.Wait()
 	p.nodes()
 	time.Sleep(glance)

@@ -149,7 +149,7 @@ func (p *replay) alarms(ctx context.Context, now time.Time) error {
 	if err := alarms.Release(ctx, p.State, opts); err != nil {
 		return err
 	}
-	return p.Deliver(ctx)
+	return p.Deliveries.Step(ctx)
 }
 
 // pass lets time pass until the end of a second, and requests come and be done meanwhile.

@@ -109,14 +109,14 @@ func (a *Alarm) Keep(before *Alarm) {
 	a.suppress(before.SuppressedBy())
 }
 
-// policyPrefix is what the ARNs of scaling policies begin with.
-const policyPrefix = "arn:aws:autoscaling:"
+// PolicyPrefix is what the ARNs of scaling policies begin with.
+const PolicyPrefix = "arn:aws:autoscaling:"
 
 // OwePolicies has an alarm that was changed tell the scaling policies that are actions of the state that it is in: they act for as long
 // as it stays there, and not just when it comes there.
 func (a *Alarm) OwePolicies() {
 	value := a.State().Value
-	policies := slices.DeleteFunc(slices.Clone(a.Actions(value)), func(arn string) bool { return !strings.HasPrefix(arn, policyPrefix) })
+	policies := slices.DeleteFunc(slices.Clone(a.Actions(value)), func(arn string) bool { return !strings.HasPrefix(arn, PolicyPrefix) })
 	if a.Owed == nil && len(policies) > 0 {
 		a.Owed = &OwedActions{policies, value}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pintle/pintle/internal/cloudwatch/metricquery"
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
+	"github.com/pintle/pintle/internal/state"
 )
 
 // CloudWatch is where alarms and metrics are read.
@@ -63,9 +64,6 @@ func (t *Triggers) Tell(alarm string) {
 
 // Told returns a channel that has a value after Tell.
 func (t *Triggers) Told() <-chan struct{} { return t.wake }
-
-// actionPrefix is what the ARNs of policies begin with.
-const actionPrefix = "arn:aws:autoscaling:"
 
 // Due returns the actions to take now, and marks them as taken. An action is due when its alarm changes to a state, and then once a
 // period while the alarm stays there, as CloudWatch does for scaling actions. alarms are all those that act, by action. Unless fresh
@@ -122,7 +120,7 @@ func (t *Triggers) refresh(ctx context.Context, names map[string]bool) error {
 	in := cloudwatch.DescribeAlarmsInput{AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm}, MaxRecords: aws.Int32(maxNames)}
 	acting := map[string]types.MetricAlarm{}
 	if t.acting == nil {
-		in.ActionPrefix = aws.String(actionPrefix)
+		in.ActionPrefix = aws.String(state.PolicyPrefix)
 		if err := t.read(ctx, in, acting); err != nil {
 			return err
 		}

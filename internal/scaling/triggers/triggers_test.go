@@ -116,7 +116,7 @@ func BenchmarkDue(b *testing.B) {
 				for i := range 5000 {
 					action := "http://localhost/tell"
 					if i%every == 0 {
-						action = fmt.Sprintf("%sus-east-1:000000000000:scalingPolicy:%d", actionPrefix, i)
+						action = fmt.Sprintf("%sus-east-1:000000000000:scalingPolicy:%d", state.PolicyPrefix, i)
 					}
 					tx.Alarms.Put(&state.Alarm{Metric: &types.MetricAlarm{
 						AlarmName: aws.String(fmt.Sprintf("alarm-%04d", i)), StateValue: types.StateValueOk, ActionsEnabled: aws.Bool(true), Period: aws.Int32(60), AlarmActions: []string{action},
