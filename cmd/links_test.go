@@ -1,4 +1,4 @@
-// Package cmd holds the programs; its test says what they must not link.
+// Package cmd holds the programs. Its tests check what they must not link.
 package cmd
 
 import (
@@ -11,22 +11,23 @@ import (
 	"testing"
 )
 
-// program is a program of ours, and what it must not be made of.
+// program is one of our programs, and what it must not contain.
 type program struct {
 	path    string
 	cgo     string // CGO_ENABLED
-	most    int64  // the most bytes that its file may have, stripped as the Makefile does
-	imports []rule // packages, each with all below it
+	most    int64  // the most bytes that its file may have, stripped as in the Makefile
+	imports []rule // forbidden packages, each with all packages below it
 	links   []rule // what the linker must leave out
 }
 
-// byName stands for any function in which the linker sees that methods are found by names that only a run knows.
+// byName stands for all functions that the linker marks because they look up methods by names known only at run time.
 const byName = "<ReflectMethod>"
 
 // rule is something that a program must not have, and why.
 type rule struct{ name, because string }
 
-const keepsAllMethods = "it finds methods by names that only a run knows, so the linker keeps every exported method of every type: 14 MB of the AWS SDK's"
+const keepsAllMethods = "it finds methods by names that only a run knows, so the linker keeps " +
+	"every exported method of every type: 14 MB of the AWS SDK's"
 
 var pintle = program{
 	path: "./pintle",
@@ -49,7 +50,7 @@ var pintle = program{
 var shim = program{
 	path: "./pintle-shim",
 	cgo:  "0",
-	most: 2e6, // as many of its pages are resident, beside each container
+	most: 2e6, // about as much of it stays resident, beside each container
 	imports: []rule{
 		{"encoding", "with encoding/json the program is a third larger; what it writes is twenty lines by hand"},
 		{"fmt", "it brings reflect, for messages that are put together with +"},
@@ -65,7 +66,7 @@ var shim = program{
 	links: []rule{{"reflect.Value.Call", "as reflect"}, {byName, keepsAllMethods}},
 }
 
-// TestImports looks at the packages that a program is made of: each is initialized at each start, used or not.
+// TestImports checks the packages that a program contains. Each is initialized at each start, used or not.
 func TestImports(t *testing.T) {
 	for _, p := range []program{pintle, shim} {
 		cmd := exec.Command("go", "list", "-deps", p.path)
@@ -86,7 +87,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// forbids finds the rule that an import breaks. Our own packages have rules of their own, in internal/house_test.go.
+// forbids returns the rule that an import breaks. internal/house_test.go has the rules for our own packages.
 func (p program) forbids(name string) (rule, bool) {
 	if strings.HasPrefix(name, "github.com/pintle/pintle/") {
 		return rule{}, false
@@ -99,7 +100,7 @@ func (p program) forbids(name string) (rule, bool) {
 	return rule{}, false
 }
 
-// TestLinks looks at what the linker keeps, and at how large the file is.
+// TestLinks checks what the linker keeps, and how large the file is.
 func TestLinks(t *testing.T) {
 	for _, p := range []program{pintle, shim} {
 		size, linked := link(t, p.path, p.cgo)
@@ -114,7 +115,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestLinkSees: what the rules are against is seen where it is.
+// TestLinkSees: the checks notice what they forbid in a program that has it.
 func TestLinkSees(t *testing.T) {
 	_, linked := link(t, "./testdata/byname", "0")
 	for _, name := range []string{byName, "text/template.(*Template).execute", "reflect.Value.Call"} {
@@ -124,12 +125,12 @@ func TestLinkSees(t *testing.T) {
 	}
 }
 
-// link links a program as the Makefile does, and returns its size and all that is in it.
+// link links a program as the Makefile does, and returns its size and all that the linker keeps.
 func link(t *testing.T, path, cgo string) (size int64, linked map[string]bool) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "program")
-	// Package main is compiled with a flag of its own, which does nothing here: go build keeps what the linker has said of a package
-	// main, and would say it again in the next build without -dumpdep.
+	// The extra compiler flag for package main does nothing here. go build caches the linker's output for a package main, and
+	// would print it again in the next build without -dumpdep.
 	cmd := exec.Command("go", "build", "-trimpath", "-gcflags", "-e", "-ldflags", "-s -w -dumpdep", "-o", file, path)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	var edges bytes.Buffer

@@ -20,7 +20,7 @@ const module = "github.com/pintle/pintle/internal/"
 
 // ground is what belongs to no service. A package of the ground knows only what its line allows.
 var ground = map[string]rule{
-	"account":      {nil, "every service has one in its options"},
+	"account":      {[]string{"account"}, "every service has one in its options"},
 	"acs":          {nil, "both ends of the node protocol use it, and one of them may be Amazon's"},
 	"checksum":     {nil, "it computes, and no more"},
 	"delivery":     {nil, "it tells what is owed and knows neither what it means nor where it is kept"},
@@ -28,6 +28,7 @@ var ground = map[string]rule{
 	"groupcommit":  {nil, "it is below all stores"},
 	"instancetype": {nil, "it is data"},
 	"pattern":      {nil, "every process links it, a shim beside each container too"},
+	"shellword":    {nil, "it computes, and no more"},
 	"sqlitefile":   {[]string{"file"}, "it is below the stores that keep their rows in SQLite"},
 	"state":        {[]string{"state", "store", "delivery"}, "rows must not depend on who reads them"},
 	"store":        {[]string{"store", "groupcommit", "file", "sqlitefile"}, "the engine knows no rows"},
@@ -57,7 +58,20 @@ var noAPI = map[string]string{
 var above = map[string]rule{
 	"console": {[]string{"state", "acs", "wire", "ecs/nodelink"}, "it shows rows and what nodes tell, and asks no service's loops"},
 	"plane":   {[]string{"*"}, "it puts everything together"},
-	"sim":     {[]string{"plane", "state", "instancetype", "scaling", "cloudwatch/alarms", "cloudwatch/metrics", "store", "wire/validation", "appautoscaling"}, "it is plane with a clock that jumps, so it steps the loops itself"},
+	"sim": {
+		[]string{
+			"plane",
+			"state",
+			"instancetype",
+			"scaling",
+			"cloudwatch/alarms",
+			"cloudwatch/metrics",
+			"store",
+			"wire/validation",
+			"appautoscaling",
+		},
+		"it is plane with a clock that jumps, so it steps the loops itself",
+	},
 	"node":    {[]string{"node", "acs", "instancetype", "file", "pattern"}, "it speaks to any ECS, so it knows nothing of this one"},
 	"sidecar": {nil, "it runs on AWS, too"},
 	"worker":  {nil, "it runs on AWS, too"},

@@ -10,16 +10,18 @@ import (
 	"testing"
 )
 
-// TestGPUServiceFollowsItsLoad walks through examples/0-gpu-service with the AWS CLI, on simulated g4dn.xlarge: target
-// tracking on the utilisation of GPUs grows a service while its tasks are under stress, and shrinks it when they rest.
-// The metric comes from the nodes themselves, from a collector that finds the tasks and scrapes their machines, and from
-// a sidecar in each task: the latter two as on AWS, where nodes report none.
+// TestGPUServiceFollowsItsLoad runs examples/0-gpu-service with the AWS CLI on simulated g4dn.xlarge. Target tracking on GPU
+// utilization scales the service out while its tasks are under stress, and in when they rest. The subtests differ in where the
+// metric comes from: the nodes, a collector that finds the tasks and scrapes their machines, or a sidecar in each task. With
+// the last two the nodes report no GPU metrics, as on AWS.
 func TestGPUServiceFollowsItsLoad(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, most, definition string
-		up                     []string
-		collector              bool
+		name       string
+		most       string
+		definition string
+		up         []string
+		collector  bool
 	}{
 		{name: "nodes", most: "3", definition: "taskdef.json"},
 		{name: "collector", most: "2", definition: "taskdef.json", up: []string{"--no-gpu-metrics"}, collector: true},
@@ -34,10 +36,11 @@ func TestGPUServiceFollowsItsLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.collector {
-				p.collect()
+				p.startCollector()
 			}
 			cmd := p.Command("../examples/0-gpu-service/scale.sh")
-			cmd.Env = append(cmd.Env, "TASKDEF="+modest(t, "../examples/0-gpu-service/"+c.definition, `"cpu": 128`, `"cpu": 16`), "MOST="+c.most, "EXPORTER_PORT="+port, "STRESS_DIR="+t.TempDir())
+			cmd.Env = append(cmd.Env, "TASKDEF="+withLessCPU(t, "../examples/0-gpu-service/"+c.definition, `"cpu": 128`, `"cpu": 16`),
+				"MOST="+c.most, "EXPORTER_PORT="+port, "STRESS_DIR="+t.TempDir())
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -48,8 +51,10 @@ func TestGPUServiceFollowsItsLoad(t *testing.T) {
 				`(?s)--- stress.*; GPUs' average and maximum: \S+\t[1-9]\d.*--- rest`,
 				`StateUpdate\tAlarm updated from \S+ to ALARM`,
 				`Action\tSuccessfully executed action arn:aws:autoscaling:\S+:policyName/gpu`,
-				`Successful\tSetting desired count to ` + c.most + `\.\tmonitor alarm TargetTracking-service/default/gpu-service-AlarmHigh-\S+ in state ALARM triggered policy gpu`,
-				`Setting desired count to 1\.\tmonitor alarm TargetTracking-service/default/gpu-service-AlarmLow-\S+ in state ALARM triggered policy gpu`,
+				`Successful\tSetting desired count to ` + c.most +
+					`\.\tmonitor alarm TargetTracking-service/default/gpu-service-AlarmHigh-\S+ in state ALARM triggered policy gpu`,
+				`Setting desired count to 1\.\tmonitor alarm TargetTracking-service/default/gpu-service-AlarmLow-\S+ in state ALARM ` +
+					`triggered policy gpu`,
 			} {
 				if !regexp.MustCompile(want).Match(out) {
 					t.Errorf("the script's output lacks %s:\n%s", want, out)
@@ -59,22 +64,26 @@ func TestGPUServiceFollowsItsLoad(t *testing.T) {
 	}
 }
 
-// TestCPUServiceFollowsItsLoad walks through examples/4-cpu-service with the AWS CLI: target tracking on the CPU that a
-// service's tasks use, as the node measures it.
+// TestCPUServiceFollowsItsLoad runs examples/4-cpu-service with the AWS CLI. Target tracking follows the CPU that the service's
+// tasks use, as the node measures it.
 func TestCPUServiceFollowsItsLoad(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.2xlarge", "--reaction", "fast", "--settle", "1s")
 	cmd := p.Command("../examples/4-cpu-service/scale.sh")
-	cmd.Env = append(cmd.Env, "TASKDEF="+modest(t, "../examples/4-cpu-service/taskdef.json", `"cpu": "256",`, "", `"cpu": 256`, `"cpu": 32`), "WORK_DIR="+t.TempDir())
+	cmd.Env = append(cmd.Env, "TASKDEF="+withLessCPU(t, "../examples/4-cpu-service/taskdef.json", `"cpu": "256",`, "", `"cpu": 256`,
+		`"cpu": 32`), "WORK_DIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, want := range []string{
 		`TargetTracking-service/default/ml-service-AlarmHigh-\S+\s+TargetTracking-service/default/ml-service-AlarmLow-`,
-		`(?s)desired and running: 1 1;.*--- work.*desired and running: ([2-9]|10) ([2-9]|10); CPU: \d{2,}\..*--- rest.*desired and running: 1 1;`,
-		`Setting desired count to \d+\.\tmonitor alarm TargetTracking-service/default/ml-service-AlarmHigh-\S+ in state ALARM triggered policy ecs-appautoscaling-policy`,
-		`Setting desired count to 1\.\tmonitor alarm TargetTracking-service/default/ml-service-AlarmLow-\S+ in state ALARM triggered policy ecs-appautoscaling-policy`,
+		`(?s)desired and running: 1 1;.*--- work.*desired and running: ([2-9]|10) ([2-9]|10); CPU: \d{2,}\..*--- rest.*desired and ` +
+			`running: 1 1;`,
+		`Setting desired count to \d+\.\tmonitor alarm TargetTracking-service/default/ml-service-AlarmHigh-\S+ in state ALARM ` +
+			`triggered policy ecs-appautoscaling-policy`,
+		`Setting desired count to 1\.\tmonitor alarm TargetTracking-service/default/ml-service-AlarmLow-\S+ in state ALARM triggered ` +
+			`policy ecs-appautoscaling-policy`,
 	} {
 		if !regexp.MustCompile(want).Match(out) {
 			t.Errorf("the script's output lacks %s:\n%s", want, out)
@@ -82,9 +91,9 @@ func TestCPUServiceFollowsItsLoad(t *testing.T) {
 	}
 }
 
-// modest is an example's task definition with less CPU: its tasks are under stress by what they use of it, and must be so on a
-// machine whose processors others use, too.
-func modest(t *testing.T, path string, lessCPU ...string) string {
+// withLessCPU copies an example's task definition and replaces its CPU with less. The tasks' stress is measured relative to their
+// CPU, so they reach it even on a machine whose processors others share.
+func withLessCPU(t *testing.T, path string, lessCPU ...string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -101,8 +110,8 @@ func modest(t *testing.T, path string, lessCPU ...string) string {
 	return path
 }
 
-// collect runs the example's collector until the test ends.
-func (p *Pintle) collect() {
+// startCollector runs the example's collector until the test ends.
+func (p *Pintle) startCollector() {
 	p.t.Helper()
 	cmd := p.Command(python, "../examples/0-gpu-service/collector.py", "--interval", "2")
 	stderr := new(strings.Builder)
@@ -111,7 +120,7 @@ func (p *Pintle) collect() {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended, which Wait tells
+		cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended, and Wait reports that
 		if err := cmd.Wait(); err != nil {
 			p.t.Errorf("the collector: %v\n%s", err, stderr)
 		}

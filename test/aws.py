@@ -1,6 +1,6 @@
-"""The AWS CLI without its start, which takes most of a command's time: puts a program aws in the directory that it is
-given, which hands its arguments over to here, where the CLI is loaded already, and a child is forked for each command.
-Prints which Python has the CLI once it is ready, and ends with its standard input."""
+"""Runs AWS CLI commands without the CLI's start, which takes most of a command's time. Puts a program aws into the given
+directory, which passes its arguments to this process. Here the CLI is loaded already, and each command runs in a forked
+child. Prints which Python has the CLI once it's ready, and ends when its standard input ends."""
 
 import json
 import os
@@ -23,15 +23,15 @@ sys.exit(int(s.recv(9) or 255))
 
 
 def warm(session, words):
-    """Loads what there is of a command's service, which every child has then."""
+    """Loads a command's service here, so that every child has it."""
     service = {"s3api": "s3"}.get(words[0], words[0]) if words else None
     if service in session.get_available_services():
         session.create_client(service, region_name="us-east-1", aws_access_key_id="k", aws_secret_access_key="s")
 
 
 def run(words, environment, directory, loader):
-    """One command, as the CLI's own main does it."""
-    data_path = os.environ.get("AWS_DATA_PATH")  # the CLI's own, set as it was loaded
+    """Runs one command, as the CLI's own main does."""
+    data_path = os.environ.get("AWS_DATA_PATH")  # the CLI sets it when it's loaded
     os.environ.clear()
     os.environ.update(environment, **({"AWS_DATA_PATH": data_path} if data_path else {}))
     os.chdir(directory)
@@ -46,7 +46,7 @@ def run(words, environment, directory, loader):
 def child(connection, descriptors, request, loader):
     for to, descriptor in enumerate(descriptors):
         os.dup2(descriptor, to)
-    # Who asked may be killed.
+    # End if the caller is killed.
     threading.Thread(target=lambda: connection.recv(1) or os._exit(255), daemon=True).start()
     status = 255
     try:
@@ -74,7 +74,7 @@ def main(directory):
         connection, _ = listener.accept()
         _, descriptors, _, _ = socket.recv_fds(connection, 1, 3)
         line = connection.makefile("rb").readline()
-        if len(descriptors) == 3 and line.endswith(b"\n"):  # else who asked was killed
+        if len(descriptors) == 3 and line.endswith(b"\n"):  # otherwise the caller was killed
             request = json.loads(line)
             warm(session, request[0][request[0][:1] == ["--endpoint-url"] and 2 or 0:])
             if os.fork() == 0:

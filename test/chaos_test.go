@@ -29,7 +29,7 @@ var (
 	chaosKills = flag.Int("chaos.kills", 8, "how often something is killed")
 )
 
-// daemon is a process of ours that is killed and started again.
+// daemon is a Pintle process that the tests kill and restart.
 type daemon struct {
 	t    *testing.T
 	args []string
@@ -50,16 +50,15 @@ func (d *daemon) kill() {
 	d.cmd.Wait()         //nolint:errcheck // it was killed
 }
 
-// TestKills kills the control plane, the agents, and both, at random, while clients run and stop tasks
-// that hold GPUs. No acknowledged task is lost, no container runs twice, no GPU has two owners, and
-// what ran goes on running.
+// TestKills kills the control plane, the agents, or both, at random, while clients run and stop tasks that hold GPUs. No
+// acknowledged task is lost, no container starts twice, no GPU has two owners, and running tasks keep running.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	testKills(t, *chaosTasks, *chaosKills, "i", "process")
 }
 
-// TestKillsWithRunc does so with real containers, each with a network of its own; fewer, since they
-// take longer to start.
+// TestKillsWithRunc is TestKills with real containers, each with its own network. It runs fewer, because they take longer to
+// start.
 func TestKillsWithRunc(t *testing.T) {
 	t.Parallel()
 	testKills(t, *chaosTasks/5, *chaosKills/2, "rootfs:"+rootfs(t), "oci")
@@ -73,7 +72,11 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 	const nodes = 4
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i)
-		daemons = append(daemons, &daemon{t: t, args: []string{"agent", "--endpoint", "http://" + address, "--data", filepath.Join(data, name), "--name", name, "--instance-type", "p3.16xlarge", "--runtime", runtime, "--metrics="}})
+		daemons = append(daemons, &daemon{
+			t: t,
+			args: []string{"agent", "--endpoint", "http://" + address,
+				"--data", filepath.Join(data, name), "--name", name, "--instance-type", "p3.16xlarge", "--runtime", runtime, "--metrics="},
+		})
 	}
 	if runtime == "oci" {
 		t.Cleanup(func() { removeContainers(t, data) })
@@ -82,18 +85,24 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 		d.start()
 	}
 	client := ecs.New(ecs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://" + address), RetryMaxAttempts: 60,
-		Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
+		Region:           "us-east-1",
+		BaseEndpoint:     aws.String("http://" + address),
+		RetryMaxAttempts: 60,
+		Credentials:      credentials.NewStaticCredentialsProvider("k", "s", ""),
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	t.Cleanup(func() { endAll(t, client, daemons) })
-	Eventually(t, "every node's connection", func() bool { return connected(ctx, client) == nodes })
+	Eventually(t, "every node's connection", func() bool { return countConnected(ctx, client) == nodes })
 
-	// Each container leaves a mark each time that it starts.
+	// Each container appends a mark each time it starts.
 	for _, gpus := range []string{"", "1"} {
 		d := types.ContainerDefinition{
-			Name: aws.String("main"), Image: &image, Cpu: 64, Memory: aws.Int32(64), StopTimeout: aws.Int32(2),
+			Name:        aws.String("main"),
+			Image:       &image,
+			Cpu:         64,
+			Memory:      aws.Int32(64),
+			StopTimeout: aws.Int32(2),
 			Command:     []string{"/bin/sh", "-c", "echo started >> $MARKS/$ID; exec sleep 3600"},
 			Environment: []types.KeyValuePair{{Name: aws.String("MARKS"), Value: &marks}},
 			MountPoints: []types.MountPoint{{SourceVolume: aws.String("marks"), ContainerPath: &marks}},
@@ -102,8 +111,9 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 			d.ResourceRequirements = []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: &gpus}}
 		}
 		if _, err := client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
-			Family: aws.String("sleep" + gpus), ContainerDefinitions: []types.ContainerDefinition{d},
-			Volumes: []types.Volume{{Name: aws.String("marks"), Host: &types.HostVolumeProperties{SourcePath: &marks}}},
+			Family:               aws.String("sleep" + gpus),
+			ContainerDefinitions: []types.ContainerDefinition{d},
+			Volumes:              []types.Volume{{Name: aws.String("marks"), Host: &types.HostVolumeProperties{SourcePath: &marks}}},
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -132,12 +142,12 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 		for _, task := range describe(ctx, t, client, types.DesiredStatusStopped) {
 			t.Fatalf("%s has stopped: %s, %s", *task.TaskArn, aws.ToString(task.StoppedReason), aws.ToString(task.Containers[0].Reason))
 		}
-		return running(ctx, t, client) == len(tasks)
+		return countRunning(ctx, t, client) == len(tasks)
 	})
 	checkOwners(ctx, t, client, tasks)
-	Eventually(t, "every container's own process", func() bool { return stillThere(marks) == len(tasks) }) // and no other
+	Eventually(t, "every container's own process", func() bool { return countContainers(marks) == len(tasks) }) // and no others
 	started := func(i int) int {
-		b, _ := os.ReadFile(filepath.Join(marks, fmt.Sprint(i))) // there is none yet
+		b, _ := os.ReadFile(filepath.Join(marks, fmt.Sprint(i))) // the file may not exist yet
 		return strings.Count(string(b), "started")
 	}
 	for i := range tasks {
@@ -148,26 +158,27 @@ func testKills(t *testing.T, number, kills int, image, runtime string) {
 			t.Errorf("task %d, %s, was started %d times", i, arn, n)
 		}
 	}
-	// And they can all be stopped again, by whoever runs now.
+	// Whichever processes run now must still be able to stop all tasks.
 	for _, arn := range tasks {
 		if _, err := client.StopTask(ctx, &ecs.StopTaskInput{Task: &arn}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	Eventually(t, "every task STOPPED", func() bool { return stopped(ctx, t, client) == len(tasks) && stillThere(marks) == 0 })
+	Eventually(t, "every task STOPPED", func() bool { return countStopped(ctx, t, client) == len(tasks) && countContainers(marks) == 0 })
 }
 
-// runMarked runs the task of a number. Its client token makes it one task, however often the call must
-// be repeated because the control plane was killed.
+// runMarked runs the i-th task. The client token keeps it one task, even if the call has to be repeated because the control
+// plane was killed.
 func runMarked(ctx context.Context, t *testing.T, c *ecs.Client, i int) string {
 	definition := "sleep"
-	if i%20 == 0 { // five in a hundred have a GPU of the 32
+	if i%20 == 0 { // five in a hundred tasks take one of the 32 GPUs
 		definition = "sleep1"
 	}
 	in := &ecs.RunTaskInput{
 		TaskDefinition: &definition, ClientToken: aws.String(fmt.Sprintf("task-%d", i)),
 		Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{
-			Name: aws.String("main"), Environment: []types.KeyValuePair{{Name: aws.String("ID"), Value: aws.String(fmt.Sprint(i))}},
+			Name:        aws.String("main"),
+			Environment: []types.KeyValuePair{{Name: aws.String("ID"), Value: aws.String(fmt.Sprint(i))}},
 		}}},
 	}
 	for {
@@ -179,12 +190,12 @@ func runMarked(ctx context.Context, t *testing.T, c *ecs.Client, i int) string {
 			t.Errorf("task %d: %v", i, ctx.Err())
 			return ""
 		}
-		// Nobody answered, or all nodes are away just now.
+		// Nobody answered, or all nodes are disconnected right now.
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// pickVictims is the control plane, a node, or the control plane and all nodes.
+// pickVictims picks the control plane, one node, or the control plane and all nodes.
 func pickVictims(all []*daemon) []*daemon {
 	switch rand.IntN(3) {
 	case 0:
@@ -196,7 +207,7 @@ func pickVictims(all []*daemon) []*daemon {
 	return all
 }
 
-func connected(ctx context.Context, c *ecs.Client) int {
+func countConnected(ctx context.Context, c *ecs.Client) int {
 	out, err := c.ListContainerInstances(ctx, &ecs.ListContainerInstancesInput{Filter: aws.String("agentConnected == true")})
 	if err != nil {
 		return 0
@@ -204,7 +215,7 @@ func connected(ctx context.Context, c *ecs.Client) int {
 	return len(out.ContainerInstanceArns)
 }
 
-// describeAll describes every task that is wanted RUNNING.
+// describeAll describes all tasks whose desired status is RUNNING.
 func describeAll(ctx context.Context, t *testing.T, c *ecs.Client) []types.Task {
 	return describe(ctx, t, c, types.DesiredStatusRunning)
 }
@@ -228,7 +239,7 @@ func describe(ctx context.Context, t *testing.T, c *ecs.Client, wanted types.Des
 	return out
 }
 
-func running(ctx context.Context, t *testing.T, c *ecs.Client) int {
+func countRunning(ctx context.Context, t *testing.T, c *ecs.Client) int {
 	n := 0
 	for _, task := range describeAll(ctx, t, c) {
 		if *task.LastStatus == "RUNNING" {
@@ -238,7 +249,7 @@ func running(ctx context.Context, t *testing.T, c *ecs.Client) int {
 	return n
 }
 
-func stopped(ctx context.Context, t *testing.T, c *ecs.Client) int {
+func countStopped(ctx context.Context, t *testing.T, c *ecs.Client) int {
 	n := 0
 	for _, task := range describe(ctx, t, c, types.DesiredStatusStopped) {
 		if *task.LastStatus == "STOPPED" {
@@ -248,7 +259,7 @@ func stopped(ctx context.Context, t *testing.T, c *ecs.Client) int {
 	return n
 }
 
-// checkOwners looks for lost tasks, tasks that nobody asked for, and GPUs with two owners.
+// checkOwners fails the test for lost tasks, tasks that nobody asked for, and GPUs with two owners.
 func checkOwners(ctx context.Context, t *testing.T, c *ecs.Client, want []string) {
 	owner, there := map[string]string{}, map[string]bool{}
 	for _, task := range describeAll(ctx, t, c) {
@@ -270,8 +281,8 @@ func checkOwners(ctx context.Context, t *testing.T, c *ecs.Client, want []string
 	}
 }
 
-// stillThere counts the containers' processes, by the directory that stands in their environment.
-func stillThere(marks string) int {
+// countContainers counts the containers' processes by the marks directory in their environment.
+func countContainers(marks string) int {
 	n := 0
 	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, p := range paths {
@@ -282,7 +293,7 @@ func stillThere(marks string) int {
 	return n
 }
 
-// removeContainers removes what a failed test has left on the machine.
+// removeContainers removes what a failed test left on the machine.
 func removeContainers(t *testing.T, data string) {
 	ctx := context.Background()
 	nodes, err := filepath.Glob(data + "/n*")
@@ -302,7 +313,7 @@ func removeContainers(t *testing.T, data string) {
 		}
 		containers, _ := filepath.Glob(dir + "/containers/*")
 		for _, c := range containers {
-			rt.Stop(ctx, filepath.Base(c), 0) //nolint:errcheck // Remove tells
+			rt.Stop(ctx, filepath.Base(c), 0) //nolint:errcheck // Remove reports the error
 			if err := rt.Remove(ctx, filepath.Base(c)); err != nil {
 				t.Error(err)
 			}
@@ -310,22 +321,22 @@ func removeContainers(t *testing.T, data string) {
 	}
 }
 
-// endAll stops what still runs, and ends the daemons.
+// endAll stops all running tasks, then ends the daemons.
 func endAll(t *testing.T, c *ecs.Client, daemons []*daemon) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, task := range describeAll(ctx, t, c) {
-		c.StopTask(ctx, &ecs.StopTaskInput{Task: task.TaskArn}) //nolint:errcheck // the next check tells
+		c.StopTask(ctx, &ecs.StopTaskInput{Task: task.TaskArn}) //nolint:errcheck // the next check notices
 	}
-	Eventually(t, "the end of all tasks", func() bool { return running(ctx, t, c) == 0 })
+	Eventually(t, "the end of all tasks", func() bool { return countRunning(ctx, t, c) == 0 })
 	for _, d := range daemons {
 		d.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
 		d.cmd.Wait()                          //nolint:errcheck // it was told to
 	}
 }
 
-// TestKillsWithServices kills the control plane, the agents, and both, and containers, at random, while a service is
-// updated again and again. It ends with the wanted number of the last update's containers, and no others.
+// TestKillsWithServices kills the control plane, the agents, or both, and containers, at random, while a service is updated
+// repeatedly. At the end exactly the wanted number of containers of the last update run, and no others.
 func TestKillsWithServices(t *testing.T) {
 	t.Parallel()
 	address := freeAddress(t)
@@ -333,38 +344,57 @@ func TestKillsWithServices(t *testing.T) {
 	daemons := []*daemon{{t: t, args: []string{"serve", "--listen", address, "--data", filepath.Join(data, "plane"), "--settle", "1s"}}}
 	for i := range 3 {
 		name := fmt.Sprintf("n%d", i)
-		daemons = append(daemons, &daemon{t: t, args: []string{"agent", "--endpoint", "http://" + address, "--data", filepath.Join(data, name), "--name", name, "--instance-type", "c5.2xlarge", "--runtime", "process"}})
+		daemons = append(daemons, &daemon{
+			t: t,
+			args: []string{"agent", "--endpoint", "http://" + address,
+				"--data", filepath.Join(data, name), "--name", name, "--instance-type", "c5.2xlarge", "--runtime", "process"},
+		})
 	}
 	for _, d := range daemons {
 		d.start()
 	}
 	client := ecs.New(ecs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String("http://" + address), RetryMaxAttempts: 60,
-		Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
+		Region:           "us-east-1",
+		BaseEndpoint:     aws.String("http://" + address),
+		RetryMaxAttempts: 60,
+		Credentials:      credentials.NewStaticCredentialsProvider("k", "s", ""),
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	t.Cleanup(func() { endAll(t, client, daemons) })
-	Eventually(t, "every node's connection", func() bool { return connected(ctx, client) == len(daemons)-1 })
+	Eventually(t, "every node's connection", func() bool { return countConnected(ctx, client) == len(daemons)-1 })
 
-	base := aMark()
+	base := newMark()
 	mark := func(version int) string { return fmt.Sprintf("%s%04d", base, version) }
 	const wanted = 6
 	define := func(version int) *string {
-		out, err := client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{Family: aws.String("web"), ContainerDefinitions: []types.ContainerDefinition{{
-			Name: aws.String("main"), Image: aws.String("i"), Cpu: 64, Memory: aws.Int32(64), StopTimeout: aws.Int32(2),
-			Command: []string{"sleep", mark(version)},
-		}}})
+		out, err := client.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
+			Family: aws.String("web"),
+			ContainerDefinitions: []types.ContainerDefinition{{
+				Name:        aws.String("main"),
+				Image:       aws.String("i"),
+				Cpu:         64,
+				Memory:      aws.Int32(64),
+				StopTimeout: aws.Int32(2),
+				Command:     []string{"sleep", mark(version)},
+			}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out.TaskDefinition.TaskDefinitionArn
 	}
-	if _, err := client.CreateService(ctx, &ecs.CreateServiceInput{ServiceName: aws.String("web"), TaskDefinition: define(0), DesiredCount: aws.Int32(wanted), ClientToken: aws.String("once")}); err != nil {
+	if _, err := client.CreateService(ctx, &ecs.CreateServiceInput{
+		ServiceName:    aws.String("web"),
+		TaskDefinition: define(0),
+		DesiredCount:   aws.Int32(wanted),
+		ClientToken:    aws.String("once"),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for version := 1; version <= *chaosKills; version++ {
-		if _, err := client.UpdateService(ctx, &ecs.UpdateServiceInput{Service: aws.String("web"), TaskDefinition: define(version)}); err != nil {
+		update := &ecs.UpdateServiceInput{Service: aws.String("web"), TaskDefinition: define(version)}
+		if _, err := client.UpdateService(ctx, update); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestBoto3 and TestAWSCLI call every implemented operation, and fail if one was left out.
+// TestBoto3 and TestAWSCLI call every implemented operation, and fail if one is missing.
 func TestBoto3(t *testing.T)  { callAll(t) }
 func TestAWSCLI(t *testing.T) { callAll(t, "aws") }
 
@@ -21,13 +21,13 @@ func callAll(t *testing.T, client ...string) {
 	}
 	called := strings.Fields(string(out))
 	for _, op := range implemented(t) {
-		if !strings.HasPrefix(op, "s3:") && !slices.Contains(called, op) { // S3 has TestS3Operations
+		if !strings.HasPrefix(op, "s3:") && !slices.Contains(called, op) { // TestS3Operations covers S3
 			t.Errorf("%s is implemented and was not called", op)
 		}
 	}
 }
 
-// implemented lists the operations of docs/coverage.md, which is itself checked against the code.
+// implemented lists the operations of docs/coverage.md, which TestCoverageIsUpToDate checks against the code.
 func implemented(t *testing.T) []string {
 	t.Helper()
 	b, err := os.ReadFile("../docs/coverage.md")
@@ -35,7 +35,8 @@ func implemented(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	service := map[string]string{
-		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Amazon EC2": "ec2", "EC2 Auto Scaling": "autoscaling", "Application Auto Scaling": "application-autoscaling",
+		"Amazon ECS": "ecs", "CloudWatch Logs": "logs", "Amazon CloudWatch": "cloudwatch", "AWS STS": "sts", "Amazon EC2": "ec2",
+		"EC2 Auto Scaling": "autoscaling", "Application Auto Scaling": "application-autoscaling",
 		"Amazon SQS": "sqs", "Amazon S3": "s3",
 	}
 	var out []string
@@ -54,7 +55,7 @@ func implemented(t *testing.T) []string {
 	return out
 }
 
-// TestCoverageIsUpToDate fails when docs/coverage.md was not made from this code.
+// TestCoverageIsUpToDate fails if docs/coverage.md wasn't generated from this code.
 func TestCoverageIsUpToDate(t *testing.T) {
 	t.Parallel()
 	p := &Pintle{t: t}

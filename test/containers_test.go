@@ -15,14 +15,14 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
 )
 
-// dockerd starts a Docker Engine of the test's own, and ends it with the test.
+// dockerd starts a Docker Engine for the test and ends it with the test.
 func dockerd(t *testing.T) (host string) {
 	t.Helper()
 	path, err := exec.LookPath("dockerd")
 	if err != nil {
 		t.Fatal("this test needs root and Debian's docker.io, iptables and busybox-static: ", err)
 	}
-	dir, err := os.MkdirTemp("", "pintle-docker-") // a socket's path must be short
+	dir, err := os.MkdirTemp("", "pintle-docker-") // socket paths are limited in length
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestRunc(t *testing.T) {
 	testContainers(t, Up(t, "g4dn.xlarge", "--runtime", "oci"))
 }
 
-// containers are tasks of one image, in real containers.
+// containers runs tasks of one image in real containers.
 type containers struct {
 	*Pintle
 	image string
@@ -87,15 +87,16 @@ func (c *containers) register(t *testing.T, family, script, container, more stri
 		family, c.image, script, container, more))
 }
 
-// finish runs a task to its end.
+// finish runs a task to its end and returns its stop code, exit code and reason.
 func (c *containers) finish(t *testing.T, family string, options ...string) (end string) {
 	t.Helper()
 	task, _ := c.run(t, family, `{}`, options...)
 	c.Await(task, "STOPPED")
-	return c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].[stopCode,containers[0].exitCode,containers[0].reason]", "--output", "text")
+	return c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].[stopCode,containers[0].exitCode,containers[0].reason]",
+		"--output", "text")
 }
 
-// memoryLimit: a container that takes more than its limit is killed, and its task says why.
+// memoryLimit checks that a container exceeding its memory limit is killed, and that its task says why.
 func (c *containers) memoryLimit(t *testing.T) {
 	c.register(t, "hungry", "tail /dev/zero", `,"linuxParameters":{"maxSwap":0}`, "")
 	if got := c.finish(t, "hungry"); !strings.Contains(got, "OutOfMemoryError: Container killed due to memory usage") {
@@ -103,12 +104,13 @@ func (c *containers) memoryLimit(t *testing.T) {
 	}
 }
 
-// port: a container's port is reachable where describe-tasks says.
+// port checks that a container's port is reachable where describe-tasks says.
 func (c *containers) port(t *testing.T) {
 	c.register(t, "web", "echo hello > /index.html; httpd -f -p 80 -h /", `,"portMappings":[{"containerPort":80}],"stopTimeout":2`, "")
 	web, _ := c.run(t, "web", `{}`)
 	c.Await(web, "RUNNING")
-	port := c.AWS("ecs", "describe-tasks", "--tasks", web, "--query", "tasks[0].containers[0].networkBindings[0].hostPort", "--output", "text")
+	port := c.AWS("ecs", "describe-tasks", "--tasks", web, "--query", "tasks[0].containers[0].networkBindings[0].hostPort",
+		"--output", "text")
 	if body := get(t, "http://127.0.0.1:"+port+"/"); body != "hello\n" {
 		t.Errorf("port %s answers %q", port, body)
 	}
@@ -130,9 +132,10 @@ func get(t *testing.T, url string) (body string) {
 	return body
 }
 
-// volume: what one task writes to a shared volume, another reads.
+// volume checks that one task can read what another wrote to a shared volume.
 func (c *containers) volume(t *testing.T) {
-	shared := fmt.Sprintf(`,"volumes":[{"name":"kept-%d","dockerVolumeConfiguration":{"scope":"shared","autoprovision":true}}]`, os.Getpid())
+	shared := fmt.Sprintf(`,"volumes":[{"name":"kept-%d","dockerVolumeConfiguration":{"scope":"shared","autoprovision":true}}]`,
+		os.Getpid())
 	mount := fmt.Sprintf(`,"mountPoints":[{"sourceVolume":"kept-%d","containerPath":"/v"`, os.Getpid())
 	c.register(t, "writer", "echo kept > /v/file", mount+`}]`, shared)
 	c.register(t, "reader", "grep kept /v/file && ! touch /v/file", mount+`,"readOnly":true}]`, shared)
@@ -142,7 +145,7 @@ func (c *containers) volume(t *testing.T) {
 	}
 }
 
-// stop: SIGTERM, and SIGKILL after stopTimeout.
+// stop checks that a task gets SIGTERM, and SIGKILL after stopTimeout.
 func (c *containers) stop(t *testing.T) {
 	c.register(t, "gentle", "trap 'exit 7' TERM; echo trapped; while :; do sleep 0.1; done", `,"stopTimeout":120`+toLogs, "")
 	c.register(t, "deaf", "trap '' TERM; echo trapped; while :; do sleep 0.1; done", `,"stopTimeout":2`+toLogs, "")
@@ -151,22 +154,24 @@ func (c *containers) stop(t *testing.T) {
 		c.awaitLog(task, "trapped")
 		c.AWS("ecs", "stop-task", "--task", task)
 		c.Await(task, "STOPPED")
-		if got := c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].containers[0].exitCode", "--output", "text"); got != code {
+		got := c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].containers[0].exitCode", "--output", "text")
+		if got != code {
 			t.Errorf("%s ends with %s, want %s", family, got, code)
 		}
 	}
 }
 
-// lookAround is what a container can learn and do by itself: its metadata, its role's credentials, and
-// a call to the control plane, at the addresses that its environment names.
+// lookAround reads what a container can find out by itself: its metadata and its role's credentials. It also calls the control
+// plane. All addresses come from the environment.
 const lookAround = `sleep 0.5
 wget -q -O - $ECS_CONTAINER_METADATA_URI_V4/task; echo
 wget -q -O - http://169.254.170.2$AWS_CONTAINER_CREDENTIALS_RELATIVE_URI; echo
-wget -q -O - --header 'X-Amz-Target: AmazonEC2ContainerServiceV20141113.ListClusters' --header 'Content-Type: application/x-amz-json-1.1' --post-data '{}' $AWS_ENDPOINT_URL; echo`
+wget -q -O - --header 'X-Amz-Target: AmazonEC2ContainerServiceV20141113.ListClusters' \
+	--header 'Content-Type: application/x-amz-json-1.1' --post-data '{}' $AWS_ENDPOINT_URL; echo`
 
 const toLogs = `,"logConfiguration":{"logDriver":"awslogs","options":{"awslogs-group":"inside","awslogs-stream-prefix":"s"}}`
 
-// inside: a container on the bridge finds its metadata, credentials and the control plane.
+// inside checks that a container on the bridge network finds its metadata, its credentials and the control plane.
 func (c *containers) inside(t *testing.T) {
 	c.register(t, "inside", lookAround+"\necho that is all", toLogs, `,"taskRoleArn":"arn:aws:iam::000000000000:role/worker"`)
 	task, _ := c.run(t, "inside", `{}`)
@@ -174,12 +179,14 @@ func (c *containers) inside(t *testing.T) {
 	c.Await(task, "STOPPED")
 }
 
-// awaitLog waits until a task has written a text to its log, and returns all that it has written.
+// awaitLog waits until a task has logged a text, and returns everything it has logged.
 func (c *containers) awaitLog(task, text string) (log string) {
 	c.t.Helper()
 	stream := "s/main/" + task[strings.LastIndexByte(task, '/')+1:]
 	Eventually(c.t, text+" in the log", func() bool {
-		log, _ = c.TryAWS("logs", "get-log-events", "--log-group-name", "inside", "--log-stream-name", stream, "--query", "events[].message", "--output", "text") // there may be none yet
+		// the stream may not exist yet
+		log, _ = c.TryAWS("logs", "get-log-events", "--log-group-name", "inside", "--log-stream-name", stream,
+			"--query", "events[].message", "--output", "text")
 		return strings.Contains(log, text)
 	})
 	return log
@@ -188,29 +195,33 @@ func (c *containers) awaitLog(task, text string) (log string) {
 func (c *containers) checkInside(t *testing.T, task string) {
 	t.Helper()
 	got := c.awaitLog(task, "that is all")
-	for _, want := range []string{`"TaskARN":"` + task, `"RoleArn":"arn:aws:iam::000000000000:role/worker"`, `"SecretAccessKey"`, `"clusterArns":["arn:aws:ecs:us-east-1:000000000000:cluster/default"]`} {
+	for _, want := range []string{`"TaskARN":"` + task, `"RoleArn":"arn:aws:iam::000000000000:role/worker"`, `"SecretAccessKey"`,
+		`"clusterArns":["arn:aws:ecs:us-east-1:000000000000:cluster/default"]`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("inside the container there is no %s in\n%s", want, got)
 		}
 	}
 }
 
-// ownNetwork: a task of mode awsvpc has an address of its own, which its attachment shows, for all of
-// its containers.
+// ownNetwork checks that a task in awsvpc mode has its own address, shown by its attachment and shared by all of its
+// containers.
 func (c *containers) ownNetwork(t *testing.T) {
 	const network = `{"awsvpcConfiguration":{"subnets":["subnet-1"]}}`
 	c.AWS("ecs", "register-task-definition", "--cli-input-json", fmt.Sprintf(
 		`{"family":"own","networkMode":"awsvpc","taskRoleArn":"arn:aws:iam::000000000000:role/worker","containerDefinitions":[
 			{"name":"main","image":%[1]q,"entryPoint":["/bin/sh","-c"],"command":[%[2]q],"memory":32,"stopTimeout":2%[3]s},
-			{"name":"web","image":%[1]q,"entryPoint":["/bin/sh","-c"],"command":["echo own > /index.html; httpd -f -p 80 -h /"],"memory":32,"stopTimeout":2,"portMappings":[{"containerPort":80}]}]}`,
+			{"name":"web","image":%[1]q,"entryPoint":["/bin/sh","-c"],"command":["echo own > /index.html; httpd -f -p 80 -h /"],
+			 "memory":32,"stopTimeout":2,"portMappings":[{"containerPort":80}]}]}`,
 		c.image, lookAround+"\nwget -q -O - http://localhost/\necho that is all\nsleep 600", toLogs))
 	task, _ := c.run(t, "own", `{}`, "--network-configuration", network)
 	c.Await(task, "RUNNING")
-	address := c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].attachments[0].details[?name=='privateIPv4Address'].value", "--output", "text")
+	address := c.AWS("ecs", "describe-tasks", "--tasks", task,
+		"--query", "tasks[0].attachments[0].details[?name=='privateIPv4Address'].value", "--output", "text")
 	if body := get(t, "http://"+address+"/"); body != "own\n" {
 		t.Errorf("%s answers %q", address, body)
 	}
-	interfaces := c.AWS("ecs", "describe-tasks", "--tasks", task, "--query", "tasks[0].containers[].networkInterfaces[].privateIpv4Address", "--output", "text")
+	interfaces := c.AWS("ecs", "describe-tasks", "--tasks", task,
+		"--query", "tasks[0].containers[].networkInterfaces[].privateIpv4Address", "--output", "text")
 	if interfaces != address+"\t"+address {
 		t.Errorf("the containers' interfaces have %q, the attachment %s", interfaces, address)
 	}

@@ -41,10 +41,10 @@ import (
 
 var damageTrials = flag.Int("damage.trials", 24, "how many files of a data directory are damaged at random")
 
-// damageable are the stores whose files are damaged: names in the data directory.
+// damageable lists the stores whose files are damaged, by name in the data directory.
 var damageable = []string{"objects", "task.key", "state.db", "queues", "logs", "metrics"}
 
-// stores are clients of those who keep something.
+// stores holds clients of all services that store data.
 type stores struct {
 	s3      *s3.Client
 	sqs     *sqs.Client
@@ -55,7 +55,11 @@ type stores struct {
 
 func storesAt(endpoint string) stores {
 	c := aws.Config{
-		Region: "us-east-1", BaseEndpoint: &endpoint, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
+		Region:           "us-east-1",
+		BaseEndpoint:     &endpoint,
+		RetryMaxAttempts: 1,
+		Credentials:      credentials.NewStaticCredentialsProvider("k", "s", ""),
+		HTTPClient:       &http.Client{Transport: wholeAnswers{http.DefaultTransport.(*http.Transport).Clone()}},
 	}
 	return stores{
 		s3:      s3.NewFromConfig(c, func(o *s3.Options) { o.UsePathStyle = true }),
@@ -66,12 +70,31 @@ func storesAt(endpoint string) stores {
 	}
 }
 
-// kept is what a control plane keeps, by names that begin with the store's.
+// wholeAnswers reads an answer to its end before anybody sees it. The SDK closes a request's body as soon as its answer begins. If
+// net/http is still looking for the body's end, it takes that for a failure, closes the connection, and the answer's rest is lost.
+type wholeAnswers struct{ *http.Transport }
+
+// RoundTrip implements http.RoundTripper.
+func (w wholeAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := w.Transport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was only read
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(b))
+	return answer, nil
+}
+
+// kept is the stored data of a control plane, by names that start with the store's.
 type kept map[string]string
 
 func digest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
-// fill has a control plane keep something of each kind.
+// fill stores something of each kind.
 func (c stores) fill(t *testing.T, began time.Time) kept {
 	t.Helper()
 	k := kept{}
@@ -88,7 +111,12 @@ func (c stores) fill(t *testing.T, began time.Time) kept {
 	for i := range 30 {
 		family := fmt.Sprint("family", i)
 		_, err := c.ecs.RegisterTaskDefinition(t.Context(), &ecs.RegisterTaskDefinitionInput{
-			Family: &family, ContainerDefinitions: []ecstypes.ContainerDefinition{{Name: aws.String("main"), Image: aws.String(strings.Repeat("i", 100)), Memory: aws.Int32(8)}},
+			Family: &family,
+			ContainerDefinitions: []ecstypes.ContainerDefinition{{
+				Name:   aws.String("main"),
+				Image:  aws.String(strings.Repeat("i", 100)),
+				Memory: aws.Int32(8),
+			}},
 		})
 		must(err)
 		k["ecs/"+family] = "1"
@@ -124,7 +152,13 @@ func (c stores) fillObjects(ctx context.Context, k kept) error {
 	for i, size := range []int{5 << 20, 1000} {
 		b := body(size)
 		number := aws.Int32(int32(i + 1))
-		p, err := c.s3.UploadPart(ctx, &s3.UploadPartInput{Bucket: bucket, Key: key, UploadId: u.UploadId, PartNumber: number, Body: bytes.NewReader(b)})
+		p, err := c.s3.UploadPart(ctx, &s3.UploadPartInput{
+			Bucket:     bucket,
+			Key:        key,
+			UploadId:   u.UploadId,
+			PartNumber: number,
+			Body:       bytes.NewReader(b),
+		})
 		if err != nil {
 			return err
 		}
@@ -133,7 +167,10 @@ func (c stores) fillObjects(ctx context.Context, k kept) error {
 	}
 	k["s3/parts"] = digest(whole)
 	_, err = c.s3.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
-		Bucket: bucket, Key: key, UploadId: u.UploadId, MultipartUpload: &s3types.CompletedMultipartUpload{Parts: parts},
+		Bucket:          bucket,
+		Key:             key,
+		UploadId:        u.UploadId,
+		MultipartUpload: &s3types.CompletedMultipartUpload{Parts: parts},
 	})
 	return err
 }
@@ -170,14 +207,17 @@ func (c stores) fillLogs(ctx context.Context, k kept, began time.Time) error {
 		return err
 	}
 	for _, stream := range []string{"one", "two"} {
-		if _, err := c.logs.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: group, LogStreamName: &stream}); err != nil {
+		in := &cloudwatchlogs.CreateLogStreamInput{LogGroupName: group, LogStreamName: &stream}
+		if _, err := c.logs.CreateLogStream(ctx, in); err != nil {
 			return err
 		}
 		for i := range 30 {
 			text := fmt.Sprintf("event %d of %s", i, stream)
 			at := aws.Int64(began.UnixMilli() + int64(i))
 			if _, err := c.logs.PutLogEvents(ctx, &cloudwatchlogs.PutLogEventsInput{
-				LogGroupName: group, LogStreamName: &stream, LogEvents: []logstypes.InputLogEvent{{Message: &text, Timestamp: at}},
+				LogGroupName:  group,
+				LogStreamName: &stream,
+				LogEvents:     []logstypes.InputLogEvent{{Message: &text, Timestamp: at}},
 			}); err != nil {
 				return err
 			}
@@ -192,9 +232,12 @@ func (c stores) fillMetrics(ctx context.Context, k kept, began time.Time) error 
 		name := fmt.Sprint("metric", i)
 		for minute := range 3 {
 			at := began.Add(-time.Duration(minute) * time.Minute)
-			if _, err := c.metrics.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: aws.String("Test"), MetricData: []cwtypes.MetricDatum{
-				{MetricName: &name, Value: aws.Float64(float64(1 + i)), Timestamp: &at},
-			}}); err != nil {
+			if _, err := c.metrics.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{
+				Namespace: aws.String("Test"),
+				MetricData: []cwtypes.MetricDatum{
+					{MetricName: &name, Value: aws.Float64(float64(1 + i)), Timestamp: &at},
+				},
+			}); err != nil {
 				return err
 			}
 		}
@@ -203,7 +246,8 @@ func (c stores) fillMetrics(ctx context.Context, k kept, began time.Time) error 
 	return nil
 }
 
-// read returns what there is, and the errors of what cannot be read, by the same names or a store's.
+// read returns what is stored, and the errors of what can't be read. An error's key is the name of an entry, or of a whole
+// store.
 func (c stores) read(ctx context.Context, began time.Time) (kept, map[string]error) {
 	k, failed := kept{}, map[string]error{}
 	for name, read := range map[string]func(context.Context, kept, map[string]error) error{
@@ -296,7 +340,12 @@ func (c stores) readMetrics(ctx context.Context, k kept, began time.Time) error 
 	for _, m := range listed.Metrics {
 		from, to := began.Add(-10*time.Minute), began.Add(5*time.Minute)
 		got, err := c.metrics.GetMetricStatistics(ctx, &cloudwatch.GetMetricStatisticsInput{
-			Namespace: m.Namespace, MetricName: m.MetricName, StartTime: &from, EndTime: &to, Period: aws.Int32(60), Statistics: []cwtypes.Statistic{cwtypes.StatisticSum},
+			Namespace:  m.Namespace,
+			MetricName: m.MetricName,
+			StartTime:  &from,
+			EndTime:    &to,
+			Period:     aws.Int32(60),
+			Statistics: []cwtypes.Statistic{cwtypes.StatisticSum},
 		})
 		if err != nil {
 			return err
@@ -321,9 +370,9 @@ func (c stores) readTaskDefinitions(ctx context.Context, k kept, _ map[string]er
 	return nil
 }
 
-// TestDamage fills the stores of a control plane, which then is stopped or killed, and damages a random file of a copy of its data, again
-// and again. What is damaged is named, by the start, by the call that would have needed it, or else it's whole: nothing is lost in
-// silence. After a repair everything is there that the damaged file had no part in.
+// TestDamage fills the stores of a control plane, kills or stops it, and repeatedly damages a random file in a copy of its
+// data. Nothing may be lost silently: damage is reported by the start or by the call that needs the data, unless it's harmless.
+// After a repair, everything that wasn't in the damaged file is still there.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Truncate(time.Minute)
@@ -376,11 +425,11 @@ func isUp(address string) bool {
 	if err != nil {
 		return false
 	}
-	resp.Body.Close() //nolint:errcheck // its status is all that counts
+	resp.Body.Close() //nolint:errcheck // only the status counts
 	return resp.StatusCode == http.StatusOK
 }
 
-// pickFile is a file of a store's, each store's as often.
+// pickFile picks a random file, with the same chance for each store.
 func pickFile(t *testing.T, dir string, rnd *rand.Rand) string {
 	t.Helper()
 	store := damageable[rnd.IntN(len(damageable))]
@@ -397,12 +446,18 @@ func pickFile(t *testing.T, dir string, rnd *rand.Rand) string {
 	return files[rnd.IntN(len(files))]
 }
 
-// serveCopy runs a control plane on a data directory while use uses it.
+// serveCopy runs a control plane on a data directory while use runs.
 func serveCopy(t *testing.T, dir string, use func(stores)) error {
 	t.Helper()
 	p, err := plane.Open(t.Context(), plane.Options{
-		Data: dir, Listen: "127.0.0.1:0", Region: "us-east-1", Account: "000000000000", Lost: time.Minute, Settle: time.Minute,
-		MaxMetrics: 1000, Log: slog.New(slog.DiscardHandler),
+		Data:       dir,
+		Listen:     "127.0.0.1:0",
+		Region:     "us-east-1",
+		Account:    "000000000000",
+		Lost:       time.Minute,
+		Settle:     time.Minute,
+		MaxMetrics: 1000,
+		Log:        slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err
@@ -415,7 +470,7 @@ func serveCopy(t *testing.T, dir string, use func(stores)) error {
 	return <-ended
 }
 
-// tryDamaged starts, checks and repairs a data directory with a damaged file, and reports whether the damage was found.
+// tryDamaged starts, checks and repairs a data directory with a damaged file. It reports whether the damage was found.
 func tryDamaged(t *testing.T, dir, path, how string, want kept, began time.Time) bool {
 	t.Helper()
 	before := t.TempDir()
@@ -448,7 +503,8 @@ func tryDamaged(t *testing.T, dir, path, how string, want kept, began time.Time)
 		if len(failed) > 0 {
 			t.Errorf("%s: after the repair: %v", how, failed)
 		}
-		hurt := map[string]string{"objects": "s3", "queues": "sqs", "logs": "logs", "metrics": "metrics", "state.db": "ecs"}[storeOf(dir, path)]
+		hurt := map[string]string{"objects": "s3", "queues": "sqs", "logs": "logs", "metrics": "metrics",
+			"state.db": "ecs"}[storeOf(dir, path)]
 		lost := slices.DeleteFunc(slices.Collect(maps.Keys(want)), func(name string) bool { return got[name] == want[name] })
 		for _, name := range lost {
 			if store, _, _ := strings.Cut(name, "/"); store != hurt || len(listed) == 0 {
@@ -465,7 +521,7 @@ func tryDamaged(t *testing.T, dir, path, how string, want kept, began time.Time)
 	return len(listed) > 0
 }
 
-// storeOf is the store that a file belongs to, as damageable has it.
+// storeOf returns the entry of damageable that a file belongs to.
 func storeOf(dir, path string) string {
 	name, err := filepath.Rel(dir, path)
 	if err != nil {

@@ -12,27 +12,28 @@ import (
 	"time"
 )
 
-// UpWithFleet starts pintle up without nodes of its own; its machines are agents that come and go.
+// UpWithFleet starts pintle up without nodes of its own. Its machines are agents that come and go.
 func UpWithFleet(t testing.TB, args ...string) *Pintle {
 	t.Helper()
 	address := freeAddress(t)
 	p := &Pintle{t: t, Endpoint: "http://" + address, data: t.TempDir(), key: "test", secret: "test"}
-	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--fleet", "local", "--metrics=", "--runtime", "process", "--reaction", "fast"}, args...)
+	p.args = append([]string{"up", "--listen", address, "--data", p.data, "--fleet", "local", "--metrics=", "--runtime", "process",
+		"--reaction", "fast"}, args...)
 	p.Start()
 	t.Cleanup(p.Interrupt)
 	return p
 }
 
-// nothingLeft says whether all machines have gone, their processes and their directories.
+// nothingLeft reports whether all machines are gone, including their processes and directories.
 func (p *Pintle) nothingLeft() bool {
 	left, err := os.ReadDir(filepath.Join(p.data, "fleet"))
 	return p.machines() == 0 && err == nil && len(left) == 0
 }
 
-// machines is how many processes of the fleet's agents and their containers' shims there are.
+// machines counts the processes of the fleet's agents and their containers' shims.
 func (p *Pintle) machines() int { return len(p.processes("")) }
 
-// processes are those of the fleet's agents and shims whose command lines contain a text.
+// processes returns the fleet's agents and shims whose command lines contain a text.
 func (p *Pintle) processes(containing string) (pids []int) {
 	p.t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -51,16 +52,18 @@ func (p *Pintle) processes(containing string) (pids []int) {
 	return pids
 }
 
-// gpuGroup makes a launch template of g4dn.xlarge whose user data names a cluster, and a group of it, from 0 to 3.
-func (p *Pintle) gpuGroup(name, cluster string) {
+// createGPUGroup creates a launch template of g4dn.xlarge whose user data names a cluster, and a group of 0 to 3 instances of it.
+func (p *Pintle) createGPUGroup(name, cluster string) {
 	p.t.Helper()
 	script := filepath.Join(p.t.TempDir(), "user-data")
-	if err := os.WriteFile(script, []byte("#!/bin/bash\necho ECS_CLUSTER="+cluster+" >> /etc/ecs/ecs.config;echo ECS_BACKEND_HOST= >> /etc/ecs/ecs.config;\n"), 0o600); err != nil {
+	text := "#!/bin/bash\necho ECS_CLUSTER=" + cluster + " >> /etc/ecs/ecs.config;echo ECS_BACKEND_HOST= >> /etc/ecs/ecs.config;\n"
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
 	encoded := strings.ReplaceAll(string(must(p.Command("base64", "-w0", script).Output())), "\n", "")
 	p.AWS("ec2", "create-launch-template", "--launch-template-name", name, "--launch-template-data",
-		`{"ImageId":"resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id","InstanceType":"g4dn.xlarge","UserData":"`+encoded+`"}`)
+		`{"ImageId":"resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id","InstanceType":"g4dn.xlarge",`+
+			`"UserData":"`+encoded+`"}`)
 	p.AWS("autoscaling", "create-auto-scaling-group", "--auto-scaling-group-name", name, "--launch-template", "LaunchTemplateName="+name,
 		"--min-size", "0", "--max-size", "3", "--availability-zones", "us-east-1a", "--default-instance-warmup", "0")
 }
@@ -72,31 +75,38 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// TestQueueDrivenFleet is the queue-driven GPU scaling of the examples with a metric in the queue's place: an alarm's steps
-// take a group from nothing to two machines, a DAEMON service runs a task on each, and all goes when there is no more to do.
-// The control plane is killed as it grows and as it shrinks; no machine is started twice, and none is left.
+// TestQueueDrivenFleet is the examples' queue-driven GPU scaling, with a metric instead of the queue. An alarm's steps scale a
+// group from zero to two machines, a DAEMON service runs a task on each, and everything ends when the work is done. The control
+// plane is killed during the scale-out and the scale-in. No machine is started twice, and none is left.
 func TestQueueDrivenFleet(t *testing.T) {
 	t.Parallel()
 	p := UpWithFleet(t, "--settle", "1s")
 	p.AWS("ecs", "create-cluster", "--cluster-name", "gpu-example-cluster")
 	p.AWS("ecs", "register-task-definition", "--family", "worker", "--container-definitions",
 		`[{"name":"main","image":"i","memory":64,"command":["sleep","600"],"resourceRequirements":[{"type":"GPU","value":"1"}]}]`)
-	p.AWS("ecs", "create-service", "--cluster", "gpu-example-cluster", "--service-name", "worker", "--task-definition", "worker", "--scheduling-strategy", "DAEMON", "--launch-type", "EC2")
-	p.gpuGroup("gpu-example", "gpu-example-cluster")
-	out := p.AWS("autoscaling", "put-scaling-policy", "--auto-scaling-group-name", "gpu-example", "--policy-name", "grow", "--policy-type", "StepScaling", "--adjustment-type", "ExactCapacity",
-		"--step-adjustments", "MetricIntervalLowerBound=0,MetricIntervalUpperBound=99,ScalingAdjustment=1", "MetricIntervalLowerBound=99,ScalingAdjustment=2", "--query", "PolicyARN", "--output", "text")
-	in := p.AWS("autoscaling", "put-scaling-policy", "--auto-scaling-group-name", "gpu-example", "--policy-name", "shrink", "--policy-type", "StepScaling", "--adjustment-type", "ExactCapacity",
+	p.AWS("ecs", "create-service", "--cluster", "gpu-example-cluster", "--service-name", "worker", "--task-definition", "worker",
+		"--scheduling-strategy", "DAEMON", "--launch-type", "EC2")
+	p.createGPUGroup("gpu-example", "gpu-example-cluster")
+	out := p.AWS("autoscaling", "put-scaling-policy", "--auto-scaling-group-name", "gpu-example", "--policy-name", "grow",
+		"--policy-type", "StepScaling", "--adjustment-type", "ExactCapacity",
+		"--step-adjustments", "MetricIntervalLowerBound=0,MetricIntervalUpperBound=99,ScalingAdjustment=1",
+		"MetricIntervalLowerBound=99,ScalingAdjustment=2", "--query", "PolicyARN", "--output", "text")
+	in := p.AWS("autoscaling", "put-scaling-policy", "--auto-scaling-group-name", "gpu-example", "--policy-name", "shrink",
+		"--policy-type", "StepScaling", "--adjustment-type", "ExactCapacity",
 		"--step-adjustments", "MetricIntervalUpperBound=0,ScalingAdjustment=0", "--query", "PolicyARN", "--output", "text")
 	alarm := func(name, comparison, threshold, policy string) {
-		p.AWS("cloudwatch", "put-metric-alarm", "--alarm-name", name, "--namespace", "Queue", "--metric-name", "Visible", "--statistic", "Maximum", "--period", "10", "--evaluation-periods", "1",
+		p.AWS("cloudwatch", "put-metric-alarm", "--alarm-name", name, "--namespace", "Queue", "--metric-name", "Visible",
+			"--statistic", "Maximum", "--period", "10", "--evaluation-periods", "1",
 			"--comparison-operator", comparison, "--threshold", threshold, "--alarm-actions", policy)
 	}
 	alarm("some", "GreaterThanOrEqualToThreshold", "1", out)
 	alarm("none", "LessThanOrEqualToThreshold", "0", in)
 	visible := "0"
 	running := func() string {
-		p.AWS("cloudwatch", "put-metric-data", "--namespace", "Queue", "--metric-data", "MetricName=Visible,StorageResolution=1,Value="+visible)
-		return p.AWS("ecs", "describe-services", "--cluster", "gpu-example-cluster", "--services", "worker", "--query", "services[0].[desiredCount,runningCount]", "--output", "text")
+		p.AWS("cloudwatch", "put-metric-data", "--namespace", "Queue",
+			"--metric-data", "MetricName=Visible,StorageResolution=1,Value="+visible)
+		return p.AWS("ecs", "describe-services", "--cluster", "gpu-example-cluster", "--services", "worker",
+			"--query", "services[0].[desiredCount,runningCount]", "--output", "text")
 	}
 	desired := func() string {
 		return p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "AutoScalingGroups[0].DesiredCapacity", "--output", "text")
@@ -107,13 +117,19 @@ func TestQueueDrivenFleet(t *testing.T) {
 	p.Kill()
 	p.Start()
 	Eventually(t, "a task on each of two machines", func() bool { return running() == "2\t2" })
-	if got := p.AWS("ec2", "describe-instances", "--filters", "Name=instance-state-name,Values=running", "--query", "length(Reservations[].Instances[])"); got != "2" {
+	got := p.AWS("ec2", "describe-instances", "--filters", "Name=instance-state-name,Values=running",
+		"--query", "length(Reservations[].Instances[])")
+	if got != "2" {
 		t.Errorf("%s instances run", got)
 	}
-	Eventually(t, "two instances in service", func() bool { // a task may be the sooner
-		return p.AWS("autoscaling", "describe-auto-scaling-instances", "--query", "AutoScalingInstances[].LifecycleState", "--output", "text") == "InService\tInService"
+	Eventually(t, "two instances in service", func() bool { // a task may be RUNNING before its instance is in service
+		return p.AWS("autoscaling", "describe-auto-scaling-instances", "--query", "AutoScalingInstances[].LifecycleState",
+			"--output", "text") == "InService\tInService"
 	})
-	if got := p.AWS("autoscaling", "describe-scaling-activities", "--query", "Activities[?starts_with(Description, `Launching`)].[StatusCode,Cause]", "--output", "text"); strings.Count(got, "Successful") != 2 || !strings.Contains(got, "a monitor alarm some in state ALARM triggered policy grow changing the desired capacity from 0 to 2") {
+	got = p.AWS("autoscaling", "describe-scaling-activities",
+		"--query", "Activities[?starts_with(Description, `Launching`)].[StatusCode,Cause]", "--output", "text")
+	if strings.Count(got, "Successful") != 2 ||
+		!strings.Contains(got, "a monitor alarm some in state ALARM triggered policy grow changing the desired capacity from 0 to 2") {
 		t.Errorf("the activities are %s", got)
 	}
 
@@ -127,12 +143,12 @@ func TestQueueDrivenFleet(t *testing.T) {
 	})
 }
 
-// TestFleetSurvivesKills has a group's capacity changed while the control plane is killed again and again: in the end there
-// are as many machines as were asked for, each once.
+// TestFleetSurvivesKills changes a group's capacity while the control plane is killed repeatedly. At the end there are as many
+// machines as desired, each started once.
 func TestFleetSurvivesKills(t *testing.T) {
 	t.Parallel()
 	p := UpWithFleet(t)
-	p.gpuGroup("many", "default")
+	p.createGPUGroup("many", "default")
 	for i := range 6 {
 		p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "many", "--desired-capacity", fmt.Sprint((i+1)%4))
 		time.Sleep(time.Duration(i*70) * time.Millisecond)
@@ -149,18 +165,19 @@ func TestFleetSurvivesKills(t *testing.T) {
 	})
 }
 
-// TestTerminatedInstance ends an instance whose task does not want to end and has more time for it than a machine that is
-// switched off, and whose agent is killed meanwhile. Nothing is left of either.
+// TestTerminatedInstance terminates an instance whose task ignores SIGTERM and has a longer stop timeout than a machine gets to
+// shut down. The instance's agent is killed meanwhile. Nothing of the machine or its task is left.
 func TestTerminatedInstance(t *testing.T) {
 	t.Parallel()
 	for runtime, image := range map[string]string{"process": "i", "oci": "rootfs:" + rootfs(t)} {
 		t.Run(runtime, func(t *testing.T) {
 			t.Parallel()
 			p := UpWithFleet(t, "--runtime", runtime)
-			p.gpuGroup("one", "default")
+			p.createGPUGroup("one", "default")
 			p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "one", "--desired-capacity", "1")
 			p.AWS("ecs", "register-task-definition", "--family", "stubborn", "--container-definitions",
-				`[{"name":"main","image":"`+image+`","memory":64,"stopTimeout":600,"command":["sh","-c","trap '' TERM; : `+p.data+`/fleet; while :; do sleep 1; done"]}]`)
+				`[{"name":"main","image":"`+image+`","memory":64,"stopTimeout":600,"command":["sh","-c","trap '' TERM; : `+p.data+
+					`/fleet; while :; do sleep 1; done"]}]`)
 			var task string
 			Eventually(t, "a place for the task", func() bool {
 				task = p.AWS("ecs", "run-task", "--task-definition", "stubborn", "--query", "tasks[0].taskArn", "--output", "text")
@@ -180,20 +197,24 @@ func TestTerminatedInstance(t *testing.T) {
 	}
 }
 
-// TestManagedScaling runs tasks on a capacity provider whose group has no instances: they wait, PROVISIONING, until as many
-// machines have come as they have GPUs to take; once they end, the machines go.
+// TestManagedScaling runs tasks on a capacity provider whose group has no instances. They wait in PROVISIONING until there are
+// enough machines for their GPUs. Once the tasks end, the machines are terminated.
 func TestManagedScaling(t *testing.T) {
 	t.Parallel()
 	p := UpWithFleet(t, "--scale-in", "5s")
-	p.gpuGroup("pool", "default")
+	p.createGPUGroup("pool", "default")
 	p.AWS("autoscaling", "update-auto-scaling-group", "--auto-scaling-group-name", "pool", "--new-instances-protected-from-scale-in")
 	p.AWS("ecs", "create-capacity-provider", "--name", "gpus", "--auto-scaling-group-provider",
-		"autoScalingGroupArn="+p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "AutoScalingGroups[0].AutoScalingGroupARN", "--output", "text")+
+		"autoScalingGroupArn="+p.AWS("autoscaling", "describe-auto-scaling-groups", "--query", "AutoScalingGroups[0].AutoScalingGroupARN",
+			"--output", "text")+
 			",managedScaling={status=ENABLED,targetCapacity=100,instanceWarmupPeriod=0},managedTerminationProtection=ENABLED")
-	p.AWS("ecs", "put-cluster-capacity-providers", "--cluster", "default", "--capacity-providers", "gpus", "--default-capacity-provider-strategy", "capacityProvider=gpus,weight=1")
+	p.AWS("ecs", "put-cluster-capacity-providers", "--cluster", "default", "--capacity-providers", "gpus",
+		"--default-capacity-provider-strategy", "capacityProvider=gpus,weight=1")
 	p.AWS("ecs", "register-task-definition", "--family", "job", "--container-definitions",
-		`[{"name":"main","image":"i","memory":64,"command":["sleep","600"],"stopTimeout":2,"resourceRequirements":[{"type":"GPU","value":"1"}]}]`)
-	got := p.AWS("ecs", "run-task", "--task-definition", "job", "--count", "2", "--query", "[length(failures),tasks[].lastStatus,tasks[].capacityProviderName]", "--output", "json")
+		`[{"name":"main","image":"i","memory":64,"command":["sleep","600"],"stopTimeout":2,"resourceRequirements":[{"type":"GPU",`+
+			`"value":"1"}]}]`)
+	got := p.AWS("ecs", "run-task", "--task-definition", "job", "--count", "2",
+		"--query", "[length(failures),tasks[].lastStatus,tasks[].capacityProviderName]", "--output", "json")
 	if strings.Join(strings.Fields(got), "") != `[0,["PROVISIONING","PROVISIONING"],["gpus","gpus"]]` {
 		t.Fatalf("run-task answered %s", got)
 	}
@@ -217,18 +238,22 @@ func TestManagedScaling(t *testing.T) {
 	})
 }
 
-// TestGroupZones: a group's machines are spread over its zones, and register in them; the zone with more loses the first.
+// TestGroupZones: a group spreads its machines over its zones, and they register in them. The zone with more machines loses one
+// first.
 func TestGroupZones(t *testing.T) {
 	t.Parallel()
 	p := UpWithFleet(t)
-	p.gpuGroup("zones", "default")
-	p.AWS("autoscaling", "update-auto-scaling-group", "--auto-scaling-group-name", "zones", "--availability-zones", "us-east-1a", "us-east-1b", "--desired-capacity", "3")
+	p.createGPUGroup("zones", "default")
+	p.AWS("autoscaling", "update-auto-scaling-group", "--auto-scaling-group-name", "zones", "--availability-zones", "us-east-1a",
+		"us-east-1b", "--desired-capacity", "3")
 	zones := func() string {
 		arns := strings.Fields(p.AWS("ecs", "list-container-instances", "--query", "containerInstanceArns", "--output", "text"))
 		if len(arns) == 0 || arns[0] == "None" {
 			return ""
 		}
-		got := strings.Fields(p.AWS(append([]string{"ecs", "describe-container-instances", "--query", "containerInstances[].attributes[?name==`ecs.availability-zone`].value", "--output", "text", "--container-instances"}, arns...)...))
+		got := strings.Fields(p.AWS(append([]string{"ecs", "describe-container-instances",
+			"--query", "containerInstances[].attributes[?name==`ecs.availability-zone`].value", "--output", "text",
+			"--container-instances"}, arns...)...))
 		slices.Sort(got)
 		return strings.Join(got, " ")
 	}
@@ -237,26 +262,29 @@ func TestGroupZones(t *testing.T) {
 	Eventually(t, "one machine in each zone", func() bool { return zones() == "us-east-1a us-east-1b" })
 }
 
-// TestLaunchSaysWhy: agents that cannot start leave no instance that only seems to run; the group's activities say why.
+// TestLaunchSaysWhy: agents that can't start leave no instance that only seems to run, and the group's activities say why.
 func TestLaunchSaysWhy(t *testing.T) {
 	t.Parallel()
 	p := UpWithFleet(t, "--fleet-agent=--gpu-exporter=http://127.0.0.1:1/metrics")
-	p.gpuGroup("broken", "default")
+	p.createGPUGroup("broken", "default")
 	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "broken", "--desired-capacity", "1")
 	Eventually(t, "the reason", func() bool {
-		return strings.Contains(p.AWS("autoscaling", "describe-scaling-activities", "--query", "Activities[?StatusCode==`Failed`].StatusMessage", "--output", "text"), "--gpu-exporter is for this machine's own GPUs")
+		return strings.Contains(p.AWS("autoscaling", "describe-scaling-activities",
+			"--query", "Activities[?StatusCode==`Failed`].StatusMessage", "--output", "text"),
+			"--gpu-exporter is for this machine's own GPUs")
 	})
 	p.AWS("autoscaling", "set-desired-capacity", "--auto-scaling-group-name", "broken", "--desired-capacity", "0")
 	Eventually(t, "the end", p.nothingLeft)
 }
 
-// TestFleetBadInput sends what must be refused, and looks whether anything has changed.
+// TestFleetBadInput sends requests that must be refused, and checks that nothing changed.
 func TestFleetBadInput(t *testing.T) {
 	t.Parallel()
 	p := UpWithFleet(t)
-	p.gpuGroup("good", "default")
+	p.createGPUGroup("good", "default")
 	group := func(args ...string) []string {
-		return append([]string{"autoscaling", "create-auto-scaling-group", "--auto-scaling-group-name", "bad", "--min-size", "0", "--max-size", "1", "--availability-zones", "us-east-1a"}, args...)
+		return append([]string{"autoscaling", "create-auto-scaling-group", "--auto-scaling-group-name", "bad", "--min-size", "0",
+			"--max-size", "1", "--availability-zones", "us-east-1a"}, args...)
 	}
 	on := func(operation string, args ...string) []string {
 		return append([]string{"autoscaling", operation, "--auto-scaling-group-name", "good"}, args...)
@@ -274,18 +302,26 @@ func TestFleetBadInput(t *testing.T) {
 		{group("--launch-configuration-name", "old"), "ValidationError", "LaunchConfigurationName"},
 		{on("set-desired-capacity", "--desired-capacity", "9"), "ValidationError", "above max value 3"},
 		{on("update-auto-scaling-group", "--min-size", "4"), "ValidationError", "Max bound"},
-		{on("put-lifecycle-hook", "--lifecycle-hook-name", "h", "--lifecycle-transition", "autoscaling:SLEEP"), "ValidationError", "LifecycleTransition"},
-		{on("put-lifecycle-hook", "--lifecycle-hook-name", "h", "--lifecycle-transition", "autoscaling:EC2_INSTANCE_LAUNCHING", "--heartbeat-timeout", "1"), "ValidationError", "HeartbeatTimeout"},
+		{on("put-lifecycle-hook", "--lifecycle-hook-name", "h", "--lifecycle-transition", "autoscaling:SLEEP"),
+			"ValidationError", "LifecycleTransition"},
+		{on("put-lifecycle-hook", "--lifecycle-hook-name", "h", "--lifecycle-transition", "autoscaling:EC2_INSTANCE_LAUNCHING",
+			"--heartbeat-timeout", "1"), "ValidationError", "HeartbeatTimeout"},
 		{on("put-scaling-policy", "--policy-name", "p", "--adjustment-type", "ChangeInCapacity"), "ValidationError", "scalingAdjustment"},
 		{on("put-scaling-policy", "--policy-name", "p", "--policy-type", "PredictiveScaling"), "ValidationError", "PolicyType"},
-		{on("put-scaling-policy", "--policy-name", "p", "--policy-type", "TargetTrackingScaling", "--target-tracking-configuration", `{"TargetValue":5,"PredefinedMetricSpecification":{"PredefinedMetricType":"ASGAverageNetworkIn"}}`), "ValidationError", "PredefinedMetricType"},
-		{on("put-scheduled-update-group-action", "--scheduled-action-name", "a", "--recurrence", "x", "--desired-capacity", "1"), "ValidationError", "cron"},
-		{on("put-scheduled-update-group-action", "--scheduled-action-name", "a", "--recurrence", "0 0 * * *"), "ValidationError", "DesiredCapacity"},
-		{[]string{"autoscaling", "terminate-instance-in-auto-scaling-group", "--instance-id", "i-00000000", "--no-should-decrement-desired-capacity"}, "ValidationError", "i-00000000"},
+		{on("put-scaling-policy", "--policy-name", "p", "--policy-type", "TargetTrackingScaling", "--target-tracking-configuration",
+			`{"TargetValue":5,"PredefinedMetricSpecification":{"PredefinedMetricType":"ASGAverageNetworkIn"}}`),
+			"ValidationError", "PredefinedMetricType"},
+		{on("put-scheduled-update-group-action", "--scheduled-action-name", "a", "--recurrence", "x", "--desired-capacity", "1"),
+			"ValidationError", "cron"},
+		{on("put-scheduled-update-group-action", "--scheduled-action-name", "a", "--recurrence", "0 0 * * *"),
+			"ValidationError", "DesiredCapacity"},
+		{[]string{"autoscaling", "terminate-instance-in-auto-scaling-group", "--instance-id", "i-00000000",
+			"--no-should-decrement-desired-capacity"}, "ValidationError", "i-00000000"},
 		{[]string{"ec2", "run-instances", "--image-id", "mine", "--instance-type", "c5.large"}, "InvalidAMIID.Malformed", "mine"},
 		{[]string{"ec2", "run-instances", "--image-id", "ami-00000000", "--count", "2000"}, "InvalidParameterValue", "MaxCount"},
 		{[]string{"ec2", "terminate-instances", "--instance-ids", "i-00000000"}, "InvalidInstanceID.NotFound", "i-00000000"},
-		{[]string{"ec2", "create-launch-template", "--launch-template-name", "bad", "--launch-template-data", `{"UserData":"%"}`}, "InvalidUserData.Malformed", "BASE64"},
+		{[]string{"ec2", "create-launch-template", "--launch-template-name", "bad", "--launch-template-data", `{"UserData":"%"}`},
+			"InvalidUserData.Malformed", "BASE64"},
 		{[]string{"ec2", "create-tags", "--resources", "i-00000000", "--tags", "Key=a,Value=b"}, "InvalidID", "i-00000000"},
 	} {
 		if out, err := p.TryAWS(c.args...); err == nil || !strings.Contains(out, "("+c.code+")") || !strings.Contains(out, c.says) {
@@ -293,7 +329,8 @@ func TestFleetBadInput(t *testing.T) {
 		}
 	}
 	for _, q := range [][]string{
-		{"autoscaling", "describe-auto-scaling-groups", "--query", "AutoScalingGroups[].[AutoScalingGroupName,DesiredCapacity,MaxSize,length(Instances)]"},
+		{"autoscaling", "describe-auto-scaling-groups",
+			"--query", "AutoScalingGroups[].[AutoScalingGroupName,DesiredCapacity,MaxSize,length(Instances)]"},
 		{"autoscaling", "describe-policies", "--query", "ScalingPolicies[].['good',`0`,`3`,`0`]"},
 		{"ec2", "describe-launch-templates", "--query", "LaunchTemplates[].LaunchTemplateName"},
 		{"ec2", "describe-instances", "--query", "Reservations[]"},

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// pintle runs a verb and returns what it prints.
+// pintle runs a pintle command and returns what it prints.
 func (p *Pintle) pintle(args ...string) (string, error) {
 	p.t.Helper()
 	out, err := p.Command(bin(p.t, "pintle"), args...).CombinedOutput()
@@ -20,8 +20,11 @@ func (p *Pintle) pintle(args ...string) (string, error) {
 
 // describedTask is a task as describe-tasks prints it.
 type describedTask struct {
-	TaskArn, LastStatus, StopCode, StoppedReason string
-	Containers                                   []struct{ GpuIds []string }
+	TaskArn       string
+	LastStatus    string
+	StopCode      string
+	StoppedReason string
+	Containers    []struct{ GpuIds []string }
 }
 
 func (p *Pintle) task(arn string) describedTask {
@@ -58,7 +61,7 @@ func (p *Pintle) onlyInstance() describedInstance {
 	return out.ContainerInstances[0]
 }
 
-// freeGPUs are the ids of those that a task could get.
+// freeGPUs returns the ids of the GPUs that a task could get.
 func (d describedInstance) freeGPUs() []string {
 	for _, r := range d.RemainingResources {
 		if r.Name == "GPU" {
@@ -68,7 +71,7 @@ func (d describedInstance) freeGPUs() []string {
 	return nil
 }
 
-// reason is why the node's GPUs are impaired, or empty.
+// reason returns why the node's GPUs are impaired, or "".
 func (d describedInstance) reason() string {
 	for _, c := range d.HealthStatus.Details {
 		if c.Type == "ACCELERATED_COMPUTE" && c.Status == "IMPAIRED" && d.HealthStatus.OverallStatus == "IMPAIRED" {
@@ -78,19 +81,21 @@ func (d describedInstance) reason() string {
 	return ""
 }
 
-// TestABrokenGPU breaks the GPU of a service's task: the task is replaced on another one, everything says why,
-// also after a kill, and nobody gets the GPU before it is well again.
+// TestABrokenGPU breaks the GPU of a service's task. The task is replaced on another GPU, everything says why, even after a
+// kill, and nobody gets the GPU until it's healthy again.
 func TestABrokenGPU(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "p3.8xlarge=1", "--settle", "1s")
 	container := func(gpus int) string {
-		return fmt.Sprintf(`[{"name":"main","image":"i","memory":64,"stopTimeout":2,"command":["/bin/sh","-c","exec sleep 600"],"resourceRequirements":[{"type":"GPU","value":"%d"}]}]`, gpus)
+		return fmt.Sprintf(
+			`[{"name":"main","image":"i","memory":64,"stopTimeout":2,"command":["/bin/sh","-c","exec sleep 600"],`+
+				`"resourceRequirements":[{"type":"GPU","value":"%d"}]}]`, gpus)
 	}
 	p.AWS("ecs", "register-task-definition", "--family", "one", "--container-definitions", container(1))
 	p.AWS("ecs", "register-task-definition", "--family", "four", "--container-definitions", container(4))
 	p.AWS("ecs", "register-task-definition", "--family", "two", "--container-definitions", container(2))
 	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "one", "--desired-count", "2")
-	p.awaitService("two tasks", "web", described.completed)
+	p.awaitService("two tasks", "web", described.isCompleted)
 	before := p.tasksOf("web")
 	victim := p.task(before[0])
 	gpu := victim.Containers[0].GpuIds[0]
@@ -98,7 +103,7 @@ func TestABrokenGPU(t *testing.T) {
 		t.Fatalf("before: %+v", n)
 	}
 
-	// An error of a program harms nobody.
+	// A program's own error affects nobody.
 	if out, err := p.pintle("gpus", "fault", gpu, "--xid", "31"); err != nil {
 		t.Fatal(err, out)
 	}
@@ -139,10 +144,13 @@ func TestABrokenGPU(t *testing.T) {
 		if err != nil || !line.MatchString(out) || !strings.Contains(out, ", 1 broken") {
 			t.Errorf("%s pintle gpus says %v\n%s", when, err, out)
 		}
-		if got := p.AWS("ecs", "run-task", "--task-definition", "four", "--query", "failures[].reason", "--output", "text"); got != "RESOURCE:GPU" {
+		got := p.AWS("ecs", "run-task", "--task-definition", "four", "--query", "failures[].reason", "--output", "text")
+		if got != "RESOURCE:GPU" {
 			t.Errorf("%s a task of all GPUs gets %q", when, got)
 		}
-		if got := p.AWS("ecs", "start-task", "--task-definition", "two", "--container-instances", n.ContainerInstanceArn, "--query", "failures[].reason", "--output", "text"); got != "RESOURCE:GPU" {
+		got = p.AWS("ecs", "start-task", "--task-definition", "two", "--container-instances", n.ContainerInstanceArn,
+			"--query", "failures[].reason", "--output", "text")
+		if got != "RESOURCE:GPU" {
 			t.Errorf("%s a task of two GPUs, of which one is broken, gets %q", when, got)
 		}
 	}
@@ -150,7 +158,7 @@ func TestABrokenGPU(t *testing.T) {
 	p.Kill()
 	p.Start()
 	checkBroken("after a kill")
-	time.Sleep(1500 * time.Millisecond) // the node has looked at its GPUs anew
+	time.Sleep(1500 * time.Millisecond) // by now the node has checked its GPUs again
 	checkBroken("a while after a kill")
 
 	p.AWS("ecs", "update-service", "--service", "web", "--desired-count", "0")
@@ -165,7 +173,7 @@ func TestABrokenGPU(t *testing.T) {
 	all := p.AWS("ecs", "run-task", "--task-definition", "four", "--query", "tasks[0].taskArn", "--output", "text")
 	p.Await(all, "RUNNING")
 
-	// A task of nobody's just ends.
+	// A task without a service just ends.
 	if out, err := p.pintle("gpus", "fault", gpu); err != nil {
 		t.Fatal(err, out)
 	}
@@ -174,7 +182,12 @@ func TestABrokenGPU(t *testing.T) {
 		t.Errorf("it ended with %+v", got)
 	}
 
-	for _, c := range [][]string{{"fault", "GPU-none"}, {"clear", "GPU-none"}, {"fault", gpu, "--xid", "0"}, {"fault", gpu, "--xid", "-1"}} {
+	for _, c := range [][]string{
+		{"fault", "GPU-none"},
+		{"clear", "GPU-none"},
+		{"fault", gpu, "--xid", "0"},
+		{"fault", gpu, "--xid", "-1"},
+	} {
 		if out, err := p.pintle(append([]string{"gpus"}, c...)...); err == nil {
 			t.Errorf("%v is taken: %s", c, out)
 		}
@@ -183,7 +196,8 @@ func TestABrokenGPU(t *testing.T) {
 		kind, body string
 		want       int
 	}{
-		{"text/plain", `{"GPU":"` + gpu + `","XID":79}`, http.StatusUnsupportedMediaType}, // what a web page may send anywhere
+		// a content type that web pages may send across origins
+		{"text/plain", `{"GPU":"` + gpu + `","XID":79}`, http.StatusUnsupportedMediaType},
 		{"application/json", "{", http.StatusBadRequest},
 		{"application/json", `{"GPU":7}`, http.StatusBadRequest},
 		{"application/json", strings.Repeat(" ", 5000) + "{}", http.StatusRequestEntityTooLarge},

@@ -1,6 +1,5 @@
-"""Calls every implemented operation at least once, with their waiters and
-paginators, and checks what comes back: through boto3, or with the argument aws through the AWS CLI.
-Prints the operations that it has called, a line each."""
+"""Calls every implemented operation at least once, with their waiters and paginators, and checks the answers: through boto3,
+or with the argument aws through the AWS CLI. Prints the operations that it called, one a line."""
 
 import contextlib
 import datetime
@@ -27,11 +26,11 @@ def client(service):
     return c
 
 
-loader = create_clidriver().session.get_component("data_loader")  # which keeps what it has read, for all calls
+loader = create_clidriver().session.get_component("data_loader")  # caches what it reads, for all calls
 
 
 class CLI:
-    """The AWS CLI in the clothes of a boto3 client."""
+    """The AWS CLI with the interface of a boto3 client."""
 
     def __init__(self, service, boto):
         self.service, self.boto, self.operations = service, boto, boto.meta.method_to_api_mapping
@@ -45,11 +44,12 @@ class CLI:
 
     def run(self, method, command, arguments, *options):
         out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):  # a process of its own would take most of the time to start
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):  # starting a process for it would take most of the time
             driver = create_clidriver()
             driver.session.register_component("data_loader", loader)
             failed = driver.main(
-                ["--endpoint-url", endpoint, "--output", "json", self.service, *command.split(), "--cli-input-json", json.dumps(arguments), *options])
+                ["--endpoint-url", endpoint, "--output", "json", self.service, *command.split(), "--cli-input-json", json.dumps(arguments),
+                    *options])
         if method in self.operations:
             called.add(f"{self.service}:{self.operations[method]}")
         if not failed:
@@ -63,23 +63,26 @@ class CLI:
 
     def get_paginator(self, method):
         page = lambda PaginationConfig={}, **arguments: [  # the CLI joins the pages
-            self.run(method, method.replace("_", "-"), arguments, *(["--page-size", str(PaginationConfig["PageSize"])] if PaginationConfig else []))]
+            self.run(method, method.replace("_", "-"), arguments,
+                *(["--page-size", str(PaginationConfig["PageSize"])] if PaginationConfig else []))]
         return type("Paginator", (), {"paginate": staticmethod(page)})
 
     def get_waiter(self, name):
         def wait(WaiterConfig, **arguments):
-            self.boto.get_waiter(name).wait(WaiterConfig=WaiterConfig, **arguments)  # the CLI looks again after six or fifteen seconds
+            # the CLI's own waiters poll every six or fifteen seconds
+            self.boto.get_waiter(name).wait(WaiterConfig=WaiterConfig, **arguments)
             self.run(name, "wait " + name.replace("_", "-"), arguments)
 
         return type("Waiter", (), {"wait": staticmethod(wait)})
 
 
 def when(t):
-    """A time that came back: from the CLI it is as it was on the wire, in CBOR a number."""
+    """Converts a time in an answer. The CLI leaves it as it was on the wire, which is a number in CBOR."""
     return datetime.datetime.fromtimestamp(t, datetime.timezone.utc) if isinstance(t, float) else t
 
 
-ecs, logs, sts, cw, scaling, sqs = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client("application-autoscaling"), client("sqs")
+ecs, logs, sts, cw, scaling, sqs = client("ecs"), client("logs"), client("sts"), client("cloudwatch"), client(
+    "application-autoscaling"), client("sqs")
 ec2, asg = client("ec2"), client("autoscaling")
 
 
@@ -98,7 +101,7 @@ def wait(client, name, **arguments):
 
 
 def until(ok, call):
-    """What a call gives, once it is ok; after three minutes what it gives then."""
+    """Repeats a call until ok accepts its answer, for three minutes at most, and returns the last answer."""
     end = time.time() + 180
     while not ok(got := call()) and time.time() < end:
         time.sleep(0.1)
@@ -109,12 +112,14 @@ def until(ok, call):
 assert sts.get_caller_identity()["Account"] == "000000000000"
 
 # Clusters
-c = ecs.create_cluster(clusterName="other", tags=[{"key": "k", "value": "v"}], settings=[{"name": "containerInsights", "value": "enabled"}])["cluster"]
+c = ecs.create_cluster(clusterName="other", tags=[{"key": "k", "value": "v"}],
+    settings=[{"name": "containerInsights", "value": "enabled"}])["cluster"]
 assert c["status"] == "ACTIVE" and c["tags"] == [{"key": "k", "value": "v"}], c
 assert ecs.create_cluster(clusterName="other")["cluster"]["clusterArn"] == c["clusterArn"]
 ecs.update_cluster(cluster="other", settings=[{"name": "containerInsights", "value": "disabled"}])
 ecs.update_cluster_settings(cluster="other", settings=[{"name": "containerInsights", "value": "enhanced"}])
-ecs.put_cluster_capacity_providers(cluster="other", capacityProviders=["FARGATE"], defaultCapacityProviderStrategy=[{"capacityProvider": "FARGATE", "weight": 1}])
+ecs.put_cluster_capacity_providers(cluster="other", capacityProviders=["FARGATE"],
+    defaultCapacityProviderStrategy=[{"capacityProvider": "FARGATE", "weight": 1}])
 d = ecs.describe_clusters(clusters=["other", "nowhere"], include=["TAGS", "SETTINGS"])
 assert d["clusters"][0]["settings"] == [{"name": "containerInsights", "value": "enhanced"}], d
 assert d["failures"][0]["reason"] == "MISSING" and d["failures"][0]["arn"].endswith("cluster/nowhere"), d
@@ -131,7 +136,7 @@ ecs.put_account_setting_default(name="taskLongArnFormat", value="enabled")
 assert ecs.list_account_settings(name="containerInsights", effectiveSettings=True)["settings"][0]["value"] == "enabled"
 ecs.delete_account_setting(name="containerInsights")
 
-# Task definitions: every kind of field comes back as it was sent
+# Task definitions: every kind of field comes back as sent
 sent = dict(
     family="everything",
     networkMode="bridge",
@@ -141,16 +146,20 @@ sent = dict(
     placementConstraints=[{"type": "memberOf", "expression": "attribute:ecs.os-type == linux"}],
     containerDefinitions=[
         {
-            "name": "main", "image": "img", "entryPoint": ["/bin/sh", "-c"], "command": ["echo out; sleep 300"], "cpu": 256, "memory": 512, "memoryReservation": 128, "essential": True,
+            "name": "main", "image": "img", "entryPoint": ["/bin/sh", "-c"], "command": ["echo out; sleep 300"], "cpu": 256, "memory": 512,
+            "memoryReservation": 128, "essential": True,
             "environment": [{"name": "A", "value": "b"}], "workingDirectory": "/tmp",
             "healthCheck": {"command": ["CMD-SHELL", "true"], "interval": 5},
             "ulimits": [{"name": "nofile", "softLimit": 1024, "hardLimit": 2048}],
-            "linuxParameters": {"sharedMemorySize": 64, "initProcessEnabled": True, "capabilities": {"add": ["SYS_PTRACE"]}, "tmpfs": [{"containerPath": "/t", "size": 16}]},
+            "linuxParameters": {"sharedMemorySize": 64, "initProcessEnabled": True, "capabilities": {"add": ["SYS_PTRACE"]},
+                "tmpfs": [{"containerPath": "/t", "size": 16}]},
             "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "made-for-you", "awslogs-stream-prefix": "p"}},
-            "resourceRequirements": [{"type": "GPU", "value": "1"}], "dockerLabels": {"l": "v"}, "extraHosts": [{"hostname": "h", "ipAddress": "127.0.0.1"}], "stopTimeout": 3,
+            "resourceRequirements": [{"type": "GPU", "value": "1"}], "dockerLabels": {"l": "v"},
+            "extraHosts": [{"hostname": "h", "ipAddress": "127.0.0.1"}], "stopTimeout": 3,
         },
         {"name": "first", "image": "img", "command": ["/bin/true"], "essential": False, "memory": 16},
-        {"name": "late", "image": "img", "command": ["/bin/sleep", "300"], "essential": False, "memory": 16, "dependsOn": [{"containerName": "first", "condition": "SUCCESS"}]},
+        {"name": "late", "image": "img", "command": ["/bin/sleep", "300"], "essential": False, "memory": 16,
+            "dependsOn": [{"containerName": "first", "condition": "SUCCESS"}]},
     ],
     tags=[{"key": "team", "value": "ml"}],
 )
@@ -163,11 +172,13 @@ for k, v in sent["containerDefinitions"][0].items():
     else:
         assert main[k] == v, (k, main[k], v)
 assert {"name": "com.amazonaws.ecs.capability.logging-driver.awslogs"} in td["requiresAttributes"], td["requiresAttributes"]
-two = ecs.register_task_definition(family="everything", containerDefinitions=[{"name": "a", "image": "i", "memory": 8, "command": ["true"]}])["taskDefinition"]
+two = ecs.register_task_definition(family="everything",
+    containerDefinitions=[{"name": "a", "image": "i", "memory": 8, "command": ["true"]}])["taskDefinition"]
 assert two["revision"] == 2
 assert ecs.describe_task_definition(taskDefinition="everything:1", include=["TAGS"])["tags"] == sent["tags"]
 assert ecs.describe_task_definition(taskDefinition="everything")["taskDefinition"]["revision"] == 2
-arns = [a for p in ecs.get_paginator("list_task_definitions").paginate(familyPrefix="everything", sort="DESC", PaginationConfig={"PageSize": 1}) for a in p["taskDefinitionArns"]]
+arns = [a for p in ecs.get_paginator("list_task_definitions").paginate(familyPrefix="everything", sort="DESC",
+    PaginationConfig={"PageSize": 1}) for a in p["taskDefinitionArns"]]
 assert [a.rsplit(":", 1)[1] for a in arns] == ["2", "1"], arns
 families = [f for p in ecs.get_paginator("list_task_definition_families").paginate(familyPrefix="every") for f in p["families"]]
 assert families == ["everything"], families
@@ -178,12 +189,14 @@ gone = ecs.delete_task_definitions(taskDefinitions=["everything:2", "everything:
 assert gone["taskDefinitions"][0]["status"] == "DELETE_IN_PROGRESS" and len(gone["failures"]) == 1, gone
 
 # Nodes and their attributes
-instances = [a for p in ecs.get_paginator("list_container_instances").paginate(PaginationConfig={"PageSize": 1}) for a in p["containerInstanceArns"]]
+instances = [a for p in ecs.get_paginator("list_container_instances").paginate(PaginationConfig={"PageSize": 1})
+    for a in p["containerInstanceArns"]]
 assert len(instances) == 2, instances
 ecs.put_attributes(attributes=[{"name": "rack", "value": "7", "targetId": instances[0]}])
 found = ecs.list_container_instances(filter="attribute:rack == 7 and agentConnected == true")["containerInstanceArns"]
 assert found == [instances[0]], found
-attributes = [a for p in ecs.get_paginator("list_attributes").paginate(targetType="container-instance", attributeName="rack") for a in p["attributes"]]
+attributes = [a for p in ecs.get_paginator("list_attributes").paginate(targetType="container-instance", attributeName="rack")
+    for a in p["attributes"]]
 assert attributes[0]["value"] == "7", attributes
 refused("InvalidParameterException", ecs.list_container_instances, filter="rack is 7")
 node = ecs.describe_container_instances(containerInstances=instances)["containerInstances"][0]
@@ -194,13 +207,15 @@ refused("NoUpdateAvailableException", ecs.update_container_agent, containerInsta
 # Tasks
 run = ecs.run_task(taskDefinition="everything:1", count=1, startedBy="boto3", clientToken="t1", enableExecuteCommand=False,
                    overrides={"containerOverrides": [{"name": "main", "environment": [{"name": "A", "value": "c"}]}]},
-                   placementConstraints=[{"type": "memberOf", "expression": "attribute:rack == 7"}], tags=[{"key": "a", "value": "b"}], propagateTags="TASK_DEFINITION")
+                   placementConstraints=[{"type": "memberOf", "expression": "attribute:rack == 7"}], tags=[{"key": "a", "value": "b"}],
+                   propagateTags="TASK_DEFINITION")
 task = run["tasks"][0]
 assert task["containerInstanceArn"] == instances[0] and len(task["containers"][0]["gpuIds"]) == 1, task
 assert {"key": "team", "value": "ml"} in task["tags"], task
 again = ecs.run_task(taskDefinition="everything:1", count=1, startedBy="boto3", clientToken="t1", enableExecuteCommand=False,
                      overrides={"containerOverrides": [{"name": "main", "environment": [{"name": "A", "value": "c"}]}]},
-                     placementConstraints=[{"type": "memberOf", "expression": "attribute:rack == 7"}], tags=[{"key": "a", "value": "b"}], propagateTags="TASK_DEFINITION")
+                     placementConstraints=[{"type": "memberOf", "expression": "attribute:rack == 7"}], tags=[{"key": "a", "value": "b"}],
+                     propagateTags="TASK_DEFINITION")
 assert again["tasks"][0]["taskArn"] == task["taskArn"], again
 refused("ConflictException", ecs.run_task, taskDefinition="everything:1", clientToken="t1")
 wait(ecs, "tasks_running", tasks=[task["taskArn"]])
@@ -213,10 +228,12 @@ assert len(arns) == 2, arns
 assert ecs.list_tasks(startedBy="boto3")["taskArns"] == [task["taskArn"]]
 assert ecs.list_tasks(containerInstance=instances[1])["taskArns"] == [started["tasks"][0]["taskArn"]]
 states = lambda t: (t["healthStatus"], *(x["lastStatus"] for x in t["containers"]))
-t = until(lambda t: states(t) == ("HEALTHY", "RUNNING", "STOPPED", "RUNNING"), lambda: ecs.describe_tasks(tasks=[task["taskArn"]], include=["TAGS"])["tasks"][0])
+t = until(lambda t: states(t) == ("HEALTHY", "RUNNING", "STOPPED", "RUNNING"), lambda: ecs.describe_tasks(tasks=[task["taskArn"]],
+    include=["TAGS"])["tasks"][0])
 assert states(t) == ("HEALTHY", "RUNNING", "STOPPED", "RUNNING"), t
 refused("InvalidParameterException", ecs.deregister_container_instance, containerInstance=instances[1])
-assert ecs.update_container_instances_state(containerInstances=[instances[1]], status="DRAINING")["containerInstances"][0]["status"] == "DRAINING"
+assert ecs.update_container_instances_state(containerInstances=[instances[1]],
+    status="DRAINING")["containerInstances"][0]["status"] == "DRAINING"
 assert ecs.list_container_instances(status="DRAINING")["containerInstanceArns"] == [instances[1]]
 ecs.stop_task(task=task["taskArn"], reason="enough")
 ecs.stop_task(task=started["tasks"][0]["taskArn"])
@@ -229,9 +246,12 @@ assert ecs.list_tasks(desiredStatus="STOPPED")["taskArns"], "no stopped tasks"
 
 # Services
 ecs.update_container_instances_state(containerInstances=[instances[1]], status="ACTIVE")
-ecs.register_task_definition(family="web", tags=[{"key": "team", "value": "web"}], containerDefinitions=[{"name": "main", "image": "i", "memory": 64, "command": ["sleep", "600"], "stopTimeout": 2}])
-wish = dict(serviceName="web", taskDefinition="web", desiredCount=2, clientToken="web-1", propagateTags="SERVICE", enableECSManagedTags=True, tags=[{"key": "s", "value": "1"}],
-            deploymentConfiguration={"minimumHealthyPercent": 50, "maximumPercent": 200, "deploymentCircuitBreaker": {"enable": True, "rollback": True}},
+ecs.register_task_definition(family="web", tags=[{"key": "team", "value": "web"}],
+    containerDefinitions=[{"name": "main", "image": "i", "memory": 64, "command": ["sleep", "600"], "stopTimeout": 2}])
+wish = dict(serviceName="web", taskDefinition="web", desiredCount=2, clientToken="web-1", propagateTags="SERVICE",
+    enableECSManagedTags=True, tags=[{"key": "s", "value": "1"}],
+            deploymentConfiguration={"minimumHealthyPercent": 50, "maximumPercent": 200, "deploymentCircuitBreaker": {"enable": True,
+                "rollback": True}},
             placementStrategy=[{"type": "spread", "field": "instanceId"}])
 web = ecs.create_service(**wish)["service"]
 assert web["status"] == "ACTIVE" and web["deployments"][0]["rolloutState"] == "IN_PROGRESS" and web["desiredCount"] == 2, web
@@ -239,10 +259,12 @@ assert ecs.create_service(**wish)["service"]["createdAt"] == web["createdAt"]
 refused("InvalidParameterException", ecs.create_service, serviceName="web", taskDefinition="web", desiredCount=1)
 refused("InvalidParameterException", ecs.create_service, serviceName="w b", taskDefinition="web", desiredCount=1)
 refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDefinition="web")
-refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1, deploymentConfiguration={"minimumHealthyPercent": 100, "maximumPercent": 100})
+refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1,
+    deploymentConfiguration={"minimumHealthyPercent": 100, "maximumPercent": 100})
 refused("InvalidParameterException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1, schedulingStrategy="DAEMON")
 refused("ClientException", ecs.create_service, serviceName="w", taskDefinition="nothing", desiredCount=1)
-no = refused("UnsupportedFeatureException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1, loadBalancers=[{"targetGroupArn": "t", "containerName": "main", "containerPort": 80}])
+no = refused("UnsupportedFeatureException", ecs.create_service, serviceName="w", taskDefinition="web", desiredCount=1,
+    loadBalancers=[{"targetGroupArn": "t", "containerName": "main", "containerPort": 80}])
 assert "loadBalancers" in no["Error"]["Message"], no
 wait(ecs, "services_stable", services=["web"])
 arns = ecs.list_tasks(serviceName="web")["taskArns"]
@@ -270,7 +292,8 @@ guarded = ecs.list_tasks(serviceName="web")["taskArns"][0]
 p = ecs.update_task_protection(cluster="default", tasks=[guarded, task["taskArn"], "0" * 32], protectionEnabled=True, expiresInMinutes=5)
 assert p["protectedTasks"][0]["protectionEnabled"] and [f["reason"] for f in p["failures"]] == ["TASK_NOT_VALID", "MISSING"], p
 assert [t["taskArn"] for t in ecs.get_task_protection(cluster="default")["protectedTasks"]] == [guarded]
-refused("InvalidParameterException", ecs.update_task_protection, cluster="default", tasks=[guarded], protectionEnabled=True, expiresInMinutes=2881)
+refused("InvalidParameterException", ecs.update_task_protection, cluster="default", tasks=[guarded], protectionEnabled=True,
+    expiresInMinutes=2881)
 ecs.update_service(service="web", desiredCount=1)
 wait(ecs, "services_stable", services=["web"])
 assert ecs.list_tasks(serviceName="web")["taskArns"] == [guarded]
@@ -281,7 +304,8 @@ new = ecs.update_service(service="web", forceNewDeployment=True)["service"]
 assert [x["status"] for x in new["deployments"]] == ["PRIMARY", "ACTIVE"], new
 wait(ecs, "services_stable", services=["web"])
 assert guarded not in ecs.list_tasks(serviceName="web")["taskArns"]
-rolls = [x for p in ecs.get_paginator("list_service_deployments").paginate(service="web", PaginationConfig={"PageSize": 1}) for x in p["serviceDeployments"]] \
+rolls = [x for p in ecs.get_paginator("list_service_deployments").paginate(service="web", PaginationConfig={"PageSize": 1})
+    for x in p["serviceDeployments"]] \
     if ecs.can_paginate("list_service_deployments") else ecs.list_service_deployments(service="web")["serviceDeployments"]
 assert len(rolls) == 2 and rolls[0]["serviceDeploymentArn"] == new["currentServiceDeployment"], rolls
 assert rolls[1]["status"] in ("SUCCESSFUL", "STOPPED"), rolls
@@ -302,9 +326,11 @@ assert ecs.list_services()["serviceArns"] == []
 x = ecs.create_service(serviceName="x", desiredCount=2, deploymentController={"type": "EXTERNAL"})["service"]
 assert x["deployments"] == [] and "taskDefinition" not in x and x["deploymentController"]["type"] == "EXTERNAL", x
 where = dict(cluster="default", service="x")
-blue = ecs.create_task_set(**where, taskDefinition="web:1", scale={"value": 100, "unit": "PERCENT"}, externalId="b", clientToken="blue", tags=[{"key": "k", "value": "v"}])["taskSet"]
+blue = ecs.create_task_set(**where, taskDefinition="web:1", scale={"value": 100, "unit": "PERCENT"}, externalId="b", clientToken="blue",
+    tags=[{"key": "k", "value": "v"}])["taskSet"]
 assert blue["status"] == "ACTIVE" and blue["computedDesiredCount"] == 2 and blue["launchType"] == "EC2" and blue["externalId"] == "b", blue
-again = ecs.create_task_set(**where, taskDefinition="web:1", scale={"value": 100, "unit": "PERCENT"}, externalId="b", clientToken="blue", tags=[{"key": "k", "value": "v"}])["taskSet"]
+again = ecs.create_task_set(**where, taskDefinition="web:1", scale={"value": 100, "unit": "PERCENT"}, externalId="b", clientToken="blue",
+    tags=[{"key": "k", "value": "v"}])["taskSet"]
 assert again["id"] == blue["id"] and blue["taskSetArn"].endswith("task-set/default/x/" + blue["id"]), again
 green = ecs.create_task_set(**where, taskDefinition="web:1")["taskSet"]
 assert green["scale"]["value"] == 0 and green["computedDesiredCount"] == 0, green
@@ -326,39 +352,54 @@ ecs.delete_service(service="x", force=True)
 wait(ecs, "services_inactive", services=["x"])
 
 # Capacity providers
-refused("ClientException", ecs.create_capacity_provider, name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g", "managedScaling": {"status": "ENABLED"}})
+refused("ClientException", ecs.create_capacity_provider, name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g",
+    "managedScaling": {"status": "ENABLED"}})
 ec2.create_launch_template(LaunchTemplateName="scaled", LaunchTemplateData={"ImageId": "ami-00000000", "InstanceType": "g4dn.xlarge"})
-asg.create_auto_scaling_group(AutoScalingGroupName="g", MinSize=0, MaxSize=0, LaunchTemplate={"LaunchTemplateName": "scaled"}, AvailabilityZones=["us-east-1a"])
-refused("ClientException", ecs.create_capacity_provider, name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g", "managedScaling": {"status": "ENABLED"}, "managedTerminationProtection": "ENABLED"})
+asg.create_auto_scaling_group(AutoScalingGroupName="g", MinSize=0, MaxSize=0, LaunchTemplate={"LaunchTemplateName": "scaled"},
+    AvailabilityZones=["us-east-1a"])
+refused("ClientException", ecs.create_capacity_provider, name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g",
+    "managedScaling": {"status": "ENABLED"}, "managedTerminationProtection": "ENABLED"})
 asg.update_auto_scaling_group(AutoScalingGroupName="g", NewInstancesProtectedFromScaleIn=True)
-p = ecs.create_capacity_provider(name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g", "managedScaling": {"status": "ENABLED", "targetCapacity": 90}, "managedTerminationProtection": "ENABLED"},
+p = ecs.create_capacity_provider(name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g", "managedScaling": {"status": "ENABLED",
+    "targetCapacity": 90}, "managedTerminationProtection": "ENABLED"},
                                  tags=[{"key": "k", "value": "v"}])["capacityProvider"]
 assert p["status"] == "ACTIVE" and p["autoScalingGroupProvider"]["managedScaling"] == {
     "status": "ENABLED", "targetCapacity": 90, "minimumScalingStepSize": 1, "maximumScalingStepSize": 10000, "instanceWarmupPeriod": 300}, p
 refused("ClientException", ecs.create_capacity_provider, name="gpus", autoScalingGroupProvider={"autoScalingGroupArn": "g2"})
 refused("ClientException", ecs.create_capacity_provider, name="gpus2", autoScalingGroupProvider={"autoScalingGroupArn": "g"})
-p = ecs.update_capacity_provider(name="gpus", autoScalingGroupProvider={"managedScaling": {"targetCapacity": 80}, "managedDraining": "DISABLED"})["capacityProvider"]
-assert p["autoScalingGroupProvider"]["managedScaling"]["status"] == "ENABLED" and p["autoScalingGroupProvider"]["managedDraining"] == "DISABLED" and p["updateStatus"] == "UPDATE_COMPLETE", p
+p = ecs.update_capacity_provider(name="gpus", autoScalingGroupProvider={"managedScaling": {"targetCapacity": 80},
+    "managedDraining": "DISABLED"})["capacityProvider"]
+assert (p["autoScalingGroupProvider"]["managedScaling"]["status"] == "ENABLED"
+        and p["autoScalingGroupProvider"]["managedDraining"] == "DISABLED" and p["updateStatus"] == "UPDATE_COMPLETE"), p
 ecs.tag_resource(resourceArn=p["capacityProviderArn"], tags=[{"key": "k2", "value": "v2"}])
 d = ecs.describe_capacity_providers(capacityProviders=["gpus", "FARGATE", "none"], include=["TAGS"])
-assert [q["name"] for q in d["capacityProviders"]] == ["gpus", "FARGATE"] and d["failures"][0]["reason"] == "MISSING" and len(d["capacityProviders"][0]["tags"]) == 2, d
+assert [q["name"] for q in d["capacityProviders"]] == ["gpus", "FARGATE"] and d["failures"][0]["reason"] == "MISSING" and len(
+    d["capacityProviders"][0]["tags"]) == 2, d
 d = ecs.describe_capacity_providers(maxResults=1)
 assert [q["name"] for q in d["capacityProviders"]] == ["FARGATE"] and d["nextToken"], d
-ecs.put_cluster_capacity_providers(cluster="other", capacityProviders=["gpus"], defaultCapacityProviderStrategy=[{"capacityProvider": "gpus", "base": 1, "weight": 1}])
+ecs.put_cluster_capacity_providers(cluster="other", capacityProviders=["gpus"],
+    defaultCapacityProviderStrategy=[{"capacityProvider": "gpus", "base": 1, "weight": 1}])
 assert [q["name"] for q in ecs.describe_capacity_providers(cluster="other")["capacityProviders"]] == ["gpus"]
 p = ecs.delete_capacity_provider(capacityProvider="gpus")["capacityProvider"]
 assert p["updateStatus"] == "DELETE_FAILED" and "other" in p["updateStatusReason"], p
-one = ecs.register_container_instance(cluster="other", totalResources=[{"name": "CPU", "type": "INTEGER", "integerValue": 1024}, {"name": "MEMORY", "type": "INTEGER", "integerValue": 1024}],
-                                      attributes=[{"name": "pintle.capacity-provider", "value": "gpus"}])["containerInstance"]["containerInstanceArn"]
-assert ecs.describe_container_instances(cluster="other", containerInstances=[one])["containerInstances"][0]["capacityProviderName"] == "gpus"
-refused("InvalidParameterException", ecs.run_task, cluster="default", taskDefinition="web:1", capacityProviderStrategy=[{"capacityProvider": "gpus", "weight": 1}])
-refused("InvalidParameterException", ecs.run_task, cluster="other", taskDefinition="web:1", capacityProviderStrategy=[{"capacityProvider": "gpus", "weight": 0}])
-w = ecs.create_service(cluster="other", serviceName="w", taskDefinition="web:1", desiredCount=0, serviceConnectConfiguration={"enabled": True, "namespace": "n"})["service"]
+one = ecs.register_container_instance(cluster="other", totalResources=[{"name": "CPU", "type": "INTEGER", "integerValue": 1024},
+    {"name": "MEMORY", "type": "INTEGER", "integerValue": 1024}],
+                                      attributes=[{"name": "pintle.capacity-provider",
+                                          "value": "gpus"}])["containerInstance"]["containerInstanceArn"]
+assert ecs.describe_container_instances(cluster="other",
+    containerInstances=[one])["containerInstances"][0]["capacityProviderName"] == "gpus"
+refused("InvalidParameterException", ecs.run_task, cluster="default", taskDefinition="web:1",
+    capacityProviderStrategy=[{"capacityProvider": "gpus", "weight": 1}])
+refused("InvalidParameterException", ecs.run_task, cluster="other", taskDefinition="web:1",
+    capacityProviderStrategy=[{"capacityProvider": "gpus", "weight": 0}])
+w = ecs.create_service(cluster="other", serviceName="w", taskDefinition="web:1", desiredCount=0,
+    serviceConnectConfiguration={"enabled": True, "namespace": "n"})["service"]
 assert w["capacityProviderStrategy"] == [{"capacityProvider": "gpus", "base": 1, "weight": 1}] and "launchType" not in w, w
 assert w["deployments"][0]["serviceConnectConfiguration"] == {"enabled": True, "namespace": "n"}, w
 assert ecs.list_services_by_namespace(namespace="n")["serviceArns"] == [w["serviceArn"]]
 refused("NamespaceNotFoundException", ecs.list_services_by_namespace, namespace="m")
-refused("ResourceInUseException", ecs.put_cluster_capacity_providers, cluster="other", capacityProviders=[], defaultCapacityProviderStrategy=[])
+refused("ResourceInUseException", ecs.put_cluster_capacity_providers, cluster="other", capacityProviders=[],
+    defaultCapacityProviderStrategy=[])
 ecs.delete_service(cluster="other", service="w")
 wait(ecs, "services_inactive", cluster="other", services=["w"])
 ecs.put_cluster_capacity_providers(cluster="other", capacityProviders=[], defaultCapacityProviderStrategy=[])
@@ -370,7 +411,8 @@ ec2.delete_launch_template(LaunchTemplateName="scaled")
 
 # What nodes call
 assert ecs.discover_poll_endpoint(containerInstance=instances[0])["endpoint"].endswith("/acs")
-mine = ecs.register_container_instance(cluster="other", totalResources=[{"name": "CPU", "type": "INTEGER", "integerValue": 1024}, {"name": "MEMORY", "type": "INTEGER", "integerValue": 1024}],
+mine = ecs.register_container_instance(cluster="other", totalResources=[{"name": "CPU", "type": "INTEGER", "integerValue": 1024},
+    {"name": "MEMORY", "type": "INTEGER", "integerValue": 1024}],
                                        attributes=[{"name": "echo", "value": "me"}])["containerInstance"]
 assert {"name": "echo", "value": "me"} in mine["attributes"], mine
 off = ecs.run_task(cluster="other", taskDefinition="everything:1")
@@ -401,14 +443,17 @@ more = logs.get_log_events(logGroupName="/g", logStreamName="s1", nextToken=got[
 assert len(more["events"]) == 15 and more["events"][0]["message"] == "line 10", more
 end = logs.get_log_events(logGroupName="/g", logStreamName="s1", nextToken=more["nextForwardToken"])
 assert end["events"] == [] and end["nextForwardToken"] == more["nextForwardToken"], end
+assert logs.get_log_events(logGroupName="/g", logStreamName="s1", endTime=1)["events"] == []
 last = logs.get_log_events(logGroupName="/g", logStreamName="s1", limit=5)
 assert [e["message"] for e in last["events"]] == [f"line {i}" for i in range(20, 25)], last
-events = [e for p in logs.get_paginator("filter_log_events").paginate(logGroupName="/g", PaginationConfig={"PageSize": 7}) for e in p["events"]]
+events = [e for p in logs.get_paginator("filter_log_events").paginate(logGroupName="/g", PaginationConfig={"PageSize": 7})
+    for e in p["events"]]
 assert len(events) == 26 and len({e["eventId"] for e in events}) == 26, len(events)
 assert [e["timestamp"] for e in events] == sorted(e["timestamp"] for e in events)
 assert [e["message"] for e in logs.filter_log_events(logGroupName="/g", filterPattern="ERROR")["events"]] == ["ERROR {x}"]
 assert logs.filter_log_events(logGroupName="/g", logStreamNamePrefix="s2")["events"][0]["logStreamName"] == "s2"
-streams = [s for p in logs.get_paginator("describe_log_streams").paginate(logGroupName="/g", PaginationConfig={"PageSize": 1}) for s in p["logStreams"]]
+streams = [s for p in logs.get_paginator("describe_log_streams").paginate(logGroupName="/g", PaginationConfig={"PageSize": 1})
+    for s in p["logStreams"]]
 assert [s["logStreamName"] for s in streams] == ["s1", "s2"] and streams[0]["lastEventTimestamp"] == now + 24, streams
 groups = [g for p in logs.get_paginator("describe_log_groups").paginate(PaginationConfig={"PageSize": 1}) for g in p["logGroups"]]
 assert {"/g", "made-for-you"} <= {g["logGroupName"] for g in groups}, groups
@@ -423,7 +468,8 @@ logs.untag_resource(resourceArn=arn, tagKeys=["a"])
 assert logs.list_tags_for_resource(resourceArn=arn)["tags"] == {"c": "d"}
 assert len(logs.test_metric_filter(filterPattern="{ $.a = 1 }", logEventMessages=['{"a":1}', '{"a":2}'])["matches"]) == 1
 refused("ResourceNotFoundException", logs.get_log_events, logGroupName="/none", logStreamName="s")
-refused("InvalidParameterException", logs.put_log_events, logGroupName="/g", logStreamName="s1", logEvents=[{"timestamp": now + 1, "message": "b"}, {"timestamp": now, "message": "a"}])
+refused("InvalidParameterException", logs.put_log_events, logGroupName="/g", logStreamName="s1",
+    logEvents=[{"timestamp": now + 1, "message": "b"}, {"timestamp": now, "message": "a"}])
 logs.delete_log_stream(logGroupName="/g", logStreamName="s2")
 logs.delete_log_group(logGroupName="/g")
 
@@ -439,36 +485,50 @@ def ago(minutes=0, seconds=0, days=0):
 dims = [{"Name": "ServiceName", "Value": "s"}, {"Name": "ClusterName", "Value": "c"}]
 cw.put_metric_data(Namespace="Test/GPU", MetricData=[
     {"MetricName": "util", "Dimensions": dims, "Timestamp": ago(1), "Value": 75.0, "Unit": "Percent"},
-    {"MetricName": "util", "Dimensions": dims[::-1], "Timestamp": ago(1, seconds=30), "Values": [10.0, 20.0], "Counts": [1.0, 2.0], "Unit": "Percent"},
-    {"MetricName": "util", "Dimensions": dims, "Timestamp": ago(2), "StatisticValues": {"SampleCount": 4.0, "Sum": 10.0, "Minimum": 1.0, "Maximum": 4.0}, "Unit": "Percent"},
+    {"MetricName": "util", "Dimensions": dims[::-1], "Timestamp": ago(1, seconds=30), "Values": [10.0, 20.0], "Counts": [1.0, 2.0],
+        "Unit": "Percent"},
+    {"MetricName": "util", "Dimensions": dims, "Timestamp": ago(2), "StatisticValues": {"SampleCount": 4.0, "Sum": 10.0, "Minimum": 1.0,
+        "Maximum": 4.0}, "Unit": "Percent"},
     {"MetricName": "fine", "Timestamp": ago(1), "Value": 1.0, "StorageResolution": 1},
     {"MetricName": "fine", "Timestamp": ago(1, seconds=1), "Value": 2.0, "StorageResolution": 1},
     {"MetricName": "old", "Timestamp": ago(days=13), "Value": 7.0},
 ])
-cw.put_metric_data(Namespace="Test/Many", MetricData=[{"MetricName": f"m{i:04}", "Dimensions": [{"Name": "n", "Value": "v" * 5}], "Value": float(i)} for i in range(1000)])
+cw.put_metric_data(Namespace="Test/Many", MetricData=[{"MetricName": f"m{i:04}", "Dimensions": [{"Name": "n", "Value": "v" * 5}],
+    "Value": float(i)} for i in range(1000)])
 stats = cw.get_metric_statistics(Namespace="Test/GPU", MetricName="util", Dimensions=dims, StartTime=ago(5), EndTime=ago(), Period=60,
-                                 Statistics=["Average", "Sum", "Minimum", "Maximum", "SampleCount"], ExtendedStatistics=["p50", "p99", "tm90"])
+                                 Statistics=["Average", "Sum", "Minimum", "Maximum", "SampleCount"],
+                                 ExtendedStatistics=["p50", "p99", "tm90"])
 a, b = sorted(stats["Datapoints"], key=lambda d: when(d["Timestamp"]))
 assert (a["Sum"], a["SampleCount"], a["Average"], a["Minimum"], a["Maximum"]) == (10, 4, 2.5, 1, 4) and "ExtendedStatistics" not in a, a
-assert (b["Sum"], b["SampleCount"], b["Minimum"], b["Maximum"], b["Unit"]) == (125, 4, 10, 75, "Percent") and when(b["Timestamp"]) == now - minute, b
+assert (b["Sum"], b["SampleCount"], b["Minimum"], b["Maximum"], b["Unit"]) == (125, 4, 10, 75,
+    "Percent") and when(b["Timestamp"]) == now - minute, b
 assert b["ExtendedStatistics"]["p50"] == 20 and b["ExtendedStatistics"]["p99"] == 75, b
 assert stats["Label"] == "util", stats
-assert cw.get_metric_statistics(Namespace="Test/GPU", MetricName="util", Dimensions=dims, Unit="Count", StartTime=ago(5), EndTime=ago(), Period=60, Statistics=["Sum"])["Datapoints"] == []
-assert len(cw.get_metric_statistics(Namespace="Test/GPU", MetricName="fine", StartTime=ago(1), EndTime=ago(), Period=1, Statistics=["Sum"])["Datapoints"]) == 2
-old = cw.get_metric_statistics(Namespace="Test/GPU", MetricName="old", StartTime=ago(days=14), EndTime=ago(), Period=3600, Statistics=["Sum"])["Datapoints"]
+assert cw.get_metric_statistics(Namespace="Test/GPU", MetricName="util", Dimensions=dims, Unit="Count", StartTime=ago(5), EndTime=ago(),
+    Period=60, Statistics=["Sum"])["Datapoints"] == []
+assert len(cw.get_metric_statistics(Namespace="Test/GPU", MetricName="fine", StartTime=ago(1), EndTime=ago(), Period=1,
+    Statistics=["Sum"])["Datapoints"]) == 2
+old = cw.get_metric_statistics(Namespace="Test/GPU", MetricName="old", StartTime=ago(days=14), EndTime=ago(), Period=3600,
+    Statistics=["Sum"])["Datapoints"]
 assert [d["Sum"] for d in old] == [7], old
 stat = {"Metric": {"Namespace": "Test/GPU", "MetricName": "util", "Dimensions": dims}, "Period": 60, "Stat": "Sum"}
-queries = [{"Id": "m1", "MetricStat": stat}, {"Id": "m2", "MetricStat": {**stat, "Stat": "SampleCount"}, "ReturnData": False}, {"Id": "e1", "Expression": "m1 / m2", "Label": "mean"}]
+queries = [{"Id": "m1", "MetricStat": stat}, {"Id": "m2", "MetricStat": {**stat, "Stat": "SampleCount"}, "ReturnData": False},
+    {"Id": "e1", "Expression": "m1 / m2", "Label": "mean"}]
 data = cw.get_metric_data(MetricDataQueries=queries, StartTime=ago(5), EndTime=ago())["MetricDataResults"]
-assert [(d["Id"], d["Label"], d["Values"], d["StatusCode"]) for d in data] == [("m1", "util", [125, 10], "Complete"), ("e1", "mean", [31.25, 2.5], "Complete")], data
+assert [(d["Id"], d["Label"], d["Values"], d["StatusCode"]) for d in data] == [("m1", "util", [125, 10], "Complete"),
+    ("e1", "mean", [31.25, 2.5], "Complete")], data
 assert [when(t) for t in data[0]["Timestamps"]] == [now - minute, now - 2 * minute], data
-pages = list(cw.get_paginator("get_metric_data").paginate(MetricDataQueries=queries, StartTime=ago(5), EndTime=ago(), ScanBy="TimestampAscending", PaginationConfig={"PageSize": 3}))
+pages = list(cw.get_paginator("get_metric_data").paginate(MetricDataQueries=queries, StartTime=ago(5), EndTime=ago(),
+    ScanBy="TimestampAscending", PaginationConfig={"PageSize": 3}))
 assert [(r["Id"], r["Values"], r["StatusCode"]) for p in pages for r in p["MetricDataResults"]] == [
     ("m1", [10, 125], "Complete"), ("e1", [2.5], "PartialData"), ("e1", [31.25], "Complete")], pages
 refused("ValidationError", cw.get_metric_data, MetricDataQueries=[{"Id": "e1", "Expression": "m1 +"}], StartTime=ago(1), EndTime=ago())
-refused("ValidationError", cw.get_metric_data, MetricDataQueries=[queries[0], {"Id": "e1", "Expression": "nothing * 2"}], StartTime=ago(1), EndTime=ago())
+refused("ValidationError", cw.get_metric_data, MetricDataQueries=[queries[0], {"Id": "e1", "Expression": "nothing * 2"}], StartTime=ago(1),
+    EndTime=ago())
 listed = [m for p in cw.get_paginator("list_metrics").paginate() for m in p["Metrics"]]
-listed = [m for m in listed if m["Namespace"] not in ("AWS/EC2", "AWS/ECS", "AWS/ECS/ManagedScaling", "ECS/ContainerInsights", "ECS/ContainerInsights/Prometheus")]  # the nodes' own
+# the nodes' own
+listed = [m for m in listed if m["Namespace"] not in ("AWS/EC2", "AWS/ECS", "AWS/ECS/ManagedScaling", "ECS/ContainerInsights",
+    "ECS/ContainerInsights/Prometheus")]
 assert len(listed) == 1003, len(listed)
 assert [m["MetricName"] for m in cw.list_metrics(Namespace="Test/GPU", Dimensions=[{"Name": "ServiceName"}])["Metrics"]] == ["util"]
 assert cw.list_metrics(Namespace="Test/GPU", Dimensions=[{"Name": "ServiceName", "Value": "t"}])["Metrics"] == []
@@ -477,21 +537,29 @@ refused("InvalidParameterValue", cw.put_metric_data, Namespace="AWS/ECS", Metric
 refused("InvalidParameterValue", cw.put_metric_data, Namespace="n", MetricData=[{"MetricName": "m", "Value": float("nan")}])
 refused("InvalidParameterCombination", cw.put_metric_data, Namespace="n", MetricData=[{"MetricName": "m", "Value": 1.0, "Values": [1.0]}])
 refused("MissingParameter", cw.put_metric_data, Namespace="n", MetricData=[{"MetricName": "m"}])
-refused("InvalidParameterValue", cw.put_metric_data, Namespace="n", MetricData=[{"MetricName": "good", "Value": 1.0}, {"MetricName": "m", "Value": 1.0, "Timestamp": ago(days=15)}])
+refused("InvalidParameterValue", cw.put_metric_data, Namespace="n", MetricData=[{"MetricName": "good", "Value": 1.0},
+    {"MetricName": "m", "Value": 1.0, "Timestamp": ago(days=15)}])
 assert cw.list_metrics(Namespace="n")["Metrics"] == []
-refused("InvalidParameterCombination", cw.get_metric_statistics, Namespace="n", MetricName="m", StartTime=ago(days=2), EndTime=ago(), Period=60, Statistics=["Sum"])
+refused("InvalidParameterCombination", cw.get_metric_statistics, Namespace="n", MetricName="m", StartTime=ago(days=2), EndTime=ago(),
+    Period=60, Statistics=["Sum"])
 
 # CloudWatch: searches, and anomaly detection
-got = cw.get_metric_data(StartTime=ago(10), EndTime=ago(), MetricDataQueries=[{"Id": "s1", "Expression": "SEARCH('{Test/GPU,ClusterName,ServiceName} MetricName=\"util\"', 'Maximum', 60)"}])["MetricDataResults"]
+got = cw.get_metric_data(StartTime=ago(10), EndTime=ago(),
+    MetricDataQueries=[{"Id": "s1",
+        "Expression": "SEARCH('{Test/GPU,ClusterName,ServiceName} MetricName=\"util\"', 'Maximum', 60)"}])["MetricDataResults"]
 assert [r["Label"] for r in got] == ["util"], got
 detected = dict(Namespace="Test/GPU", MetricName="util", Dimensions=dims, Stat="Average")
-cw.put_anomaly_detector(SingleMetricAnomalyDetector=detected, Configuration={"MetricTimezone": "Europe/Berlin", "ExcludedTimeRanges": [{"StartTime": ago(60), "EndTime": ago(59)}]})
+cw.put_anomaly_detector(SingleMetricAnomalyDetector=detected, Configuration={"MetricTimezone": "Europe/Berlin",
+    "ExcludedTimeRanges": [{"StartTime": ago(60), "EndTime": ago(59)}]})
 cw.put_anomaly_detector(**{**detected, "Stat": "p90"})
-got = [d for p in cw.get_paginator("describe_anomaly_detectors").paginate(Namespace="Test/GPU", PaginationConfig={"PageSize": 1}) for d in p["AnomalyDetectors"]]
+got = [d for p in cw.get_paginator("describe_anomaly_detectors").paginate(Namespace="Test/GPU", PaginationConfig={"PageSize": 1})
+    for d in p["AnomalyDetectors"]]
 assert [(d["Stat"], d["StateValue"]) for d in got] == [("Average", "TRAINED_INSUFFICIENT_DATA"), ("p90", "TRAINED_INSUFFICIENT_DATA")], got
 assert got[0]["Configuration"]["MetricTimezone"] == "Europe/Berlin" and got[0]["SingleMetricAnomalyDetector"] == detected, got
-cw.put_metric_alarm(AlarmName="odd", EvaluationPeriods=1, ComparisonOperator="GreaterThanUpperThreshold", ThresholdMetricId="band", Metrics=[
-    {"Id": "m1", "MetricStat": {"Metric": {k: detected[k] for k in ("Namespace", "MetricName", "Dimensions")}, "Period": 60, "Stat": "Average"}}, {"Id": "band", "Expression": "ANOMALY_DETECTION_BAND(m1, 2)"}])
+cw.put_metric_alarm(AlarmName="odd", EvaluationPeriods=1, ComparisonOperator="GreaterThanUpperThreshold", ThresholdMetricId="band",
+    Metrics=[
+    {"Id": "m1", "MetricStat": {"Metric": {k: detected[k] for k in ("Namespace", "MetricName", "Dimensions")}, "Period": 60,
+        "Stat": "Average"}}, {"Id": "band", "Expression": "ANOMALY_DETECTION_BAND(m1, 2)"}])
 got = cw.describe_alarms(AlarmNames=["odd"])["MetricAlarms"][0]
 assert got["ThresholdMetricId"] == "band" and "Threshold" not in got, got
 cw.delete_alarms(AlarmNames=["odd"])
@@ -511,16 +579,20 @@ refused("ResourceNotFound", cw.delete_dashboards, DashboardNames=["d", "none"])
 cw.delete_dashboards(DashboardNames=["d"])
 refused("ResourceNotFound", cw.get_dashboard, DashboardName="d")
 
-# CloudWatch: alarms. They look at what is never reported, and stay as they are set.
-alarm = dict(AlarmName="high", Namespace="Test/None", MetricName="util", Dimensions=dims, Statistic="Average", Period=60, EvaluationPeriods=3, DatapointsToAlarm=2,
-             Threshold=75.0, ComparisonOperator="GreaterThanThreshold", TreatMissingData="ignore", AlarmActions=["arn:aws:sns:us-east-1:000000000000:t"])
+# CloudWatch: alarms. Their metrics are never reported, so they keep the state they are set to.
+alarm = dict(AlarmName="high", Namespace="Test/None", MetricName="util", Dimensions=dims, Statistic="Average", Period=60,
+    EvaluationPeriods=3, DatapointsToAlarm=2,
+             Threshold=75.0, ComparisonOperator="GreaterThanThreshold", TreatMissingData="ignore",
+             AlarmActions=["arn:aws:sns:us-east-1:000000000000:t"])
 cw.put_metric_alarm(**alarm, Tags=[{"Key": "a", "Value": "b"}])
 got = cw.describe_alarms(AlarmNames=["high"])["MetricAlarms"][0]
 for k, v in alarm.items():
     assert got[k] == v, (k, got[k], v)
 assert (got["StateValue"], got["ActionsEnabled"], got["OKActions"]) == ("INSUFFICIENT_DATA", True, []), got
-cw.put_metric_alarm(AlarmName="math", EvaluationPeriods=1, Threshold=1.0, ComparisonOperator="LessThanThreshold", TreatMissingData="ignore", Metrics=[
-    {"Id": "m1", "MetricStat": {**stat, "Metric": {"Namespace": "Test/None", "MetricName": "x"}}, "ReturnData": False}, {"Id": "e1", "Expression": "m1 * 2"}])
+cw.put_metric_alarm(AlarmName="math", EvaluationPeriods=1, Threshold=1.0, ComparisonOperator="LessThanThreshold", TreatMissingData="ignore",
+    Metrics=[
+    {"Id": "m1", "MetricStat": {**stat, "Metric": {"Namespace": "Test/None", "MetricName": "x"}}, "ReturnData": False},
+    {"Id": "e1", "Expression": "m1 * 2"}])
 cw.put_composite_alarm(AlarmName="both", AlarmRule='ALARM("high") AND NOT ALARM(math)')
 arn = got["AlarmArn"]
 cw.tag_resource(ResourceARN=arn, Tags=[{"Key": "c", "Value": "d"}])
@@ -534,14 +606,16 @@ got = cw.describe_alarms(StateValue="ALARM")["MetricAlarms"][0]
 assert (got["AlarmName"], got["StateReason"]) == ("high", "a test"), got
 history = cw.describe_alarm_history(AlarmName="high", HistoryItemType="StateUpdate")["AlarmHistoryItems"]
 assert history[0]["HistorySummary"] == "Alarm updated from INSUFFICIENT_DATA to ALARM", history
-items = [h for p in cw.get_paginator("describe_alarm_history").paginate(AlarmName="high", PaginationConfig={"PageSize": 2}) for h in p["AlarmHistoryItems"]]
+items = [h for p in cw.get_paginator("describe_alarm_history").paginate(AlarmName="high", PaginationConfig={"PageSize": 2})
+    for h in p["AlarmHistoryItems"]]
 assert len([h for h in items if h["HistoryItemType"] == "ConfigurationUpdate"]) == 3, items
 names = [m["AlarmName"] for p in cw.get_paginator("describe_alarms").paginate(PaginationConfig={"PageSize": 1}) for m in p["MetricAlarms"]]
 assert names == ["high", "math"], names
 assert [m["AlarmName"] for m in cw.describe_alarms(AlarmTypes=["CompositeAlarm"])["CompositeAlarms"]] == ["both"]
 assert [m["AlarmName"] for m in cw.describe_alarms(ChildrenOfAlarmName="both")["MetricAlarms"]] == ["high", "math"]
 assert [m["AlarmName"] for m in cw.describe_alarms(ParentsOfAlarmName="high")["CompositeAlarms"]] == ["both"]
-assert [m["AlarmName"] for m in cw.describe_alarms_for_metric(Namespace="Test/None", MetricName="util", Dimensions=dims)["MetricAlarms"]] == ["high"]
+assert [m["AlarmName"] for m in cw.describe_alarms_for_metric(Namespace="Test/None", MetricName="util",
+    Dimensions=dims)["MetricAlarms"]] == ["high"]
 wait(cw, "alarm_exists", AlarmNames=["high"])
 refused("ValidationError", cw.put_metric_alarm, **{**alarm, "DatapointsToAlarm": 4})
 refused("ValidationError", cw.put_metric_alarm, **{**alarm, "Period": 45})
@@ -560,11 +634,13 @@ logs.create_log_group(logGroupName="/emf")
 logs.create_log_stream(logGroupName="/emf", logStreamName="s")
 ms = int((now - minute).timestamp() * 1000)
 logs.put_log_events(logGroupName="/emf", logStreamName="s", logEvents=[{"timestamp": ms, "message": m} for m in [
-    json.dumps({"_aws": {"Timestamp": ms, "CloudWatchMetrics": [{"Namespace": "ECS/ContainerInsights/Prometheus", "Dimensions": [["ClusterName", "ServiceName"]], "Metrics": [{"Name": "DCGM_FI_DEV_GPU_UTIL"}]}]},
+    json.dumps({"_aws": {"Timestamp": ms, "CloudWatchMetrics": [{"Namespace": "ECS/ContainerInsights/Prometheus",
+        "Dimensions": [["ClusterName", "ServiceName"]], "Metrics": [{"Name": "DCGM_FI_DEV_GPU_UTIL"}]}]},
                 "ClusterName": "c", "ServiceName": "s", "DCGM_FI_DEV_GPU_UTIL": [70, 90]}),
     '{"_aws": {"CloudWatchMetrics": "none"}}',
 ]])
-got = until(lambda got: got["Datapoints"], lambda: cw.get_metric_statistics(Namespace="ECS/ContainerInsights/Prometheus", MetricName="DCGM_FI_DEV_GPU_UTIL", Dimensions=dims, StartTime=ago(5), EndTime=ago(), Period=60, Statistics=["Average"]))
+got = until(lambda got: got["Datapoints"], lambda: cw.get_metric_statistics(Namespace="ECS/ContainerInsights/Prometheus",
+    MetricName="DCGM_FI_DEV_GPU_UTIL", Dimensions=dims, StartTime=ago(5), EndTime=ago(), Period=60, Statistics=["Average"]))
 assert [d["Average"] for d in got["Datapoints"]] == [80], got
 assert len(logs.get_log_events(logGroupName="/emf", logStreamName="s")["events"]) == 2
 
@@ -573,45 +649,59 @@ for name in ("web", "other"):
     ecs.create_service(serviceName=name, taskDefinition="everything:1", desiredCount=0)
 web = dict(ServiceNamespace="ecs", ScalableDimension="ecs:service:DesiredCount", ResourceId="service/default/web")
 refused("ObjectNotFoundException", scaling.deregister_scalable_target, **web)
-refused("ValidationException", scaling.register_scalable_target, **{**web, "ServiceNamespace": "dynamodb", "ScalableDimension": "dynamodb:table:ReadCapacityUnits"}, MinCapacity=1, MaxCapacity=2)
+refused("ValidationException", scaling.register_scalable_target, **{**web, "ServiceNamespace": "dynamodb",
+    "ScalableDimension": "dynamodb:table:ReadCapacityUnits"}, MinCapacity=1, MaxCapacity=2)
 refused("ValidationException", scaling.register_scalable_target, **web, MinCapacity=3, MaxCapacity=2)
 arn = scaling.register_scalable_target(**web, MinCapacity=0, MaxCapacity=8, Tags={"a": "b"})["ScalableTargetARN"]
 scaling.register_scalable_target(**web, MaxCapacity=9, SuspendedState={"DynamicScalingInSuspended": True})
 scaling.register_scalable_target(**{**web, "ResourceId": "service/default/other"}, MinCapacity=0, MaxCapacity=1)
-targets = [t for p in scaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="ecs", PaginationConfig={"PageSize": 1}) for t in p["ScalableTargets"]]
+targets = [t for p in scaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="ecs", PaginationConfig={"PageSize": 1})
+    for t in p["ScalableTargets"]]
 assert [t["ResourceId"] for t in targets] == ["service/default/other", "service/default/web"], targets
 assert (targets[1]["MinCapacity"], targets[1]["MaxCapacity"], targets[1]["ScalableTargetARN"]) == (0, 9, arn), targets
-assert targets[1]["SuspendedState"] == {"DynamicScalingInSuspended": True, "DynamicScalingOutSuspended": False, "ScheduledScalingSuspended": False}, targets
+assert targets[1]["SuspendedState"] == {"DynamicScalingInSuspended": True, "DynamicScalingOutSuspended": False,
+    "ScheduledScalingSuspended": False}, targets
 scaling.tag_resource(ResourceARN=arn, Tags={"c": "d"})
 scaling.untag_resource(ResourceARN=arn, TagKeys=["a"])
 assert scaling.list_tags_for_resource(ResourceARN=arn)["Tags"] == {"c": "d"}
 refused("ResourceNotFoundException", scaling.tag_resource, ResourceARN=arn[:-1] + "-", Tags={"c": "d"})
 tracking = {
     "TargetValue": 75.0, "ScaleInCooldown": 60, "ScaleOutCooldown": 60, "DisableScaleIn": False,
-    "CustomizedMetricSpecification": {"Namespace": "ECS/ContainerInsights/Prometheus", "MetricName": "DCGM_FI_DEV_GPU_UTIL", "Statistic": "Average", "Unit": "Percent",
+    "CustomizedMetricSpecification": {"Namespace": "ECS/ContainerInsights/Prometheus", "MetricName": "DCGM_FI_DEV_GPU_UTIL",
+        "Statistic": "Average", "Unit": "Percent",
                                       "Dimensions": [{"Name": "ClusterName", "Value": "default"}, {"Name": "ServiceName", "Value": "web"}]},
 }
-policy = scaling.put_scaling_policy(**web, PolicyName="gpu75", PolicyType="TargetTrackingScaling", TargetTrackingScalingPolicyConfiguration=tracking)
-assert ":policyName/gpu75" in policy["PolicyARN"] and [a["AlarmName"].split("-")[2] for a in policy["Alarms"]] == ["AlarmHigh", "AlarmLow"], policy
+policy = scaling.put_scaling_policy(**web, PolicyName="gpu75", PolicyType="TargetTrackingScaling",
+    TargetTrackingScalingPolicyConfiguration=tracking)
+assert ":policyName/gpu75" in policy["PolicyARN"] and [a["AlarmName"].split("-")[2] for a in policy["Alarms"]] == ["AlarmHigh",
+    "AlarmLow"], policy
 step = {"AdjustmentType": "PercentChangeInCapacity", "MinAdjustmentMagnitude": 1, "Cooldown": 60, "MetricAggregationType": "Average",
-        "StepAdjustments": [{"MetricIntervalLowerBound": 0.0, "MetricIntervalUpperBound": 10.0, "ScalingAdjustment": 10}, {"MetricIntervalLowerBound": 10.0, "ScalingAdjustment": 30}]}
+        "StepAdjustments": [{"MetricIntervalLowerBound": 0.0, "MetricIntervalUpperBound": 10.0, "ScalingAdjustment": 10},
+            {"MetricIntervalLowerBound": 10.0, "ScalingAdjustment": 30}]}
 scaling.put_scaling_policy(**web, PolicyName="steps", PolicyType="StepScaling", StepScalingPolicyConfiguration=step)
 step["StepAdjustments"][1]["MetricIntervalLowerBound"] = 20.0
-assert "gap" in refused("ValidationException", scaling.put_scaling_policy, **web, PolicyName="gap", PolicyType="StepScaling", StepScalingPolicyConfiguration=step)["Error"]["Message"]
-policies = [p for page in scaling.get_paginator("describe_scaling_policies").paginate(**web, PaginationConfig={"PageSize": 1}) for p in page["ScalingPolicies"]]
+assert "gap" in refused("ValidationException", scaling.put_scaling_policy, **web, PolicyName="gap", PolicyType="StepScaling",
+    StepScalingPolicyConfiguration=step)["Error"]["Message"]
+policies = [p for page in scaling.get_paginator("describe_scaling_policies").paginate(**web, PaginationConfig={"PageSize": 1})
+    for p in page["ScalingPolicies"]]
 assert [p["PolicyName"] for p in policies] == ["gpu75", "steps"], policies
 assert policies[0]["TargetTrackingScalingPolicyConfiguration"] == tracking and policies[0]["Alarms"] == policy["Alarms"], policies[0]
 assert policies[1]["StepScalingPolicyConfiguration"]["MinAdjustmentMagnitude"] == 1 and policies[1]["Alarms"] == [], policies[1]
 scaling.delete_scaling_policy(**web, PolicyName="steps")
 refused("ObjectNotFoundException", scaling.delete_scaling_policy, **web, PolicyName="steps")
-scaling.put_scheduled_action(**web, ScheduledActionName="mornings", Schedule="cron(0 8 ? * MON-FRI 2035)", Timezone="Europe/Zurich", ScalableTargetAction={"MinCapacity": 4})
-scaling.put_scheduled_action(**web, ScheduledActionName="once", Schedule="at(2035-01-01T00:00:00)", ScalableTargetAction={"MinCapacity": 0, "MaxCapacity": 0})
-refused("ValidationException", scaling.put_scheduled_action, **web, ScheduledActionName="bad", Schedule="cron(0 8 * * * *)", ScalableTargetAction={"MinCapacity": 4})
-actions = [a for p in scaling.get_paginator("describe_scheduled_actions").paginate(**web, PaginationConfig={"PageSize": 1}) for a in p["ScheduledActions"]]
+scaling.put_scheduled_action(**web, ScheduledActionName="mornings", Schedule="cron(0 8 ? * MON-FRI 2035)", Timezone="Europe/Zurich",
+    ScalableTargetAction={"MinCapacity": 4})
+scaling.put_scheduled_action(**web, ScheduledActionName="once", Schedule="at(2035-01-01T00:00:00)", ScalableTargetAction={"MinCapacity": 0,
+    "MaxCapacity": 0})
+refused("ValidationException", scaling.put_scheduled_action, **web, ScheduledActionName="bad", Schedule="cron(0 8 * * * *)",
+    ScalableTargetAction={"MinCapacity": 4})
+actions = [a for p in scaling.get_paginator("describe_scheduled_actions").paginate(**web, PaginationConfig={"PageSize": 1})
+    for a in p["ScheduledActions"]]
 assert [a["ScheduledActionName"] for a in actions] == ["mornings", "once"] and actions[0]["Timezone"] == "Europe/Zurich", actions
 assert actions[1]["ScalableTargetAction"] == {"MinCapacity": 0, "MaxCapacity": 0}, actions
 scaling.delete_scheduled_action(**web, ScheduledActionName="once")
-assert [a for p in scaling.get_paginator("describe_scaling_activities").paginate(**web, IncludeNotScaledActivities=True) for a in p["ScalingActivities"]] == []
+assert [a for p in scaling.get_paginator("describe_scaling_activities").paginate(**web, IncludeNotScaledActivities=True)
+    for a in p["ScalingActivities"]] == []
 refused("NotImplementedException", scaling.get_predictive_scaling_forecast, **web, PolicyName="gpu75", StartTime=0, EndTime=1)
 called.discard("application-autoscaling:GetPredictiveScalingForecast")
 scaling.deregister_scalable_target(**web)
@@ -622,7 +712,8 @@ assert scaling.describe_scheduled_actions(ServiceNamespace="ecs")["ScheduledActi
 nodes = ecs.describe_container_instances(containerInstances=ecs.list_container_instances()["containerInstanceArns"])["containerInstances"]
 ids = sorted(n["ec2InstanceId"] for n in nodes)
 pages = ec2.get_paginator("describe_instances").paginate(PaginationConfig={"PageSize": 5}, Filters=[
-    {"Name": "instance-state-name", "Values": ["running"]}, {"Name": "tag:Name", "Values": ["node-?"]}, {"Name": "instance-id", "Values": ids}])
+    {"Name": "instance-state-name", "Values": ["running"]}, {"Name": "tag:Name", "Values": ["node-?"]},
+    {"Name": "instance-id", "Values": ids}])
 machines = [i for p in pages for r in p["Reservations"] for i in r["Instances"]]
 assert [m["InstanceId"] for m in machines] == ids and len(ids) == 2, (machines, ids)
 assert {m["InstanceType"] for m in machines} == {"g4dn.xlarge"} and {m["PrivateIpAddress"] for m in machines} == {"127.0.0.1"}, machines
@@ -634,7 +725,8 @@ refused("InvalidParameterValue", ec2.describe_instances, Filters=[{"Name": "colo
 refused("DryRunOperation", ec2.describe_instances, DryRun=True)
 kind = ec2.describe_instance_types(InstanceTypes=["g4dn.xlarge"])["InstanceTypes"][0]
 assert (kind["VCpuInfo"]["DefaultVCpus"], kind["MemoryInfo"]["SizeInMiB"], kind["GpuInfo"]["Gpus"][0]["Name"]) == (4, 16384, "T4"), kind
-kinds = [t["InstanceType"] for p in ec2.get_paginator("describe_instance_types").paginate(PaginationConfig={"PageSize": 50}) for t in p["InstanceTypes"]]
+kinds = [t["InstanceType"] for p in ec2.get_paginator("describe_instance_types").paginate(PaginationConfig={"PageSize": 50})
+    for t in p["InstanceTypes"]]
 assert len(kinds) > 100 and len(set(kinds)) == len(kinds), kinds
 refused("InvalidInstanceType", ec2.describe_instance_types, InstanceTypes=["z9.huge"])
 refused("UnsupportedOperation", ec2.describe_vpcs)
@@ -648,11 +740,13 @@ refused("InvalidParameterValue", sqs.create_queue, QueueName="no spaces")
 assert sqs.get_queue_url(QueueName="work")["QueueUrl"] == q
 refused("AWS.SimpleQueueService.NonExistentQueue", sqs.get_queue_url, QueueName="nope")
 sqs.create_queue(QueueName="work-dead")
-urls = [u for p in sqs.get_paginator("list_queues").paginate(QueueNamePrefix="work", PaginationConfig={"PageSize": 1}) for u in p["QueueUrls"]]
+urls = [u for p in sqs.get_paginator("list_queues").paginate(QueueNamePrefix="work", PaginationConfig={"PageSize": 1})
+    for u in p["QueueUrls"]]
 assert urls == [q, q + "-dead"], urls
 arn = sqs.get_queue_attributes(QueueUrl=q, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
 sqs.set_queue_attributes(QueueUrl=q, Attributes={"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn + "-dead", "maxReceiveCount": 2})})
-refused("InvalidParameterValue", sqs.set_queue_attributes, QueueUrl=q, Attributes={"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn + "-none", "maxReceiveCount": 2})})
+refused("InvalidParameterValue", sqs.set_queue_attributes, QueueUrl=q,
+    Attributes={"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn + "-none", "maxReceiveCount": 2})})
 refused("InvalidAttributeName", sqs.set_queue_attributes, QueueUrl=q, Attributes={"Color": "red"})
 sources = [u for p in sqs.get_paginator("list_dead_letter_source_queues").paginate(QueueUrl=q + "-dead") for u in p["queueUrls"]]
 assert sources == [q], sources
@@ -664,23 +758,31 @@ policy = json.loads(sqs.get_queue_attributes(QueueUrl=q, AttributeNames=["Policy
 assert policy["Statement"][0]["Sid"] == "s3" and policy["Statement"][0]["Action"] == "SQS:SendMessage", policy
 sqs.remove_permission(QueueUrl=q, Label="s3")
 assert "Policy" not in sqs.get_queue_attributes(QueueUrl=q, AttributeNames=["Policy"]).get("Attributes", {})
-sent = sqs.send_message(QueueUrl=q, MessageBody="one", MessageAttributes={"n": {"DataType": "Number", "StringValue": "1"}})  # boto3 checks the MD5s
-batch = sqs.send_message_batch(QueueUrl=q, Entries=[{"Id": "a", "MessageBody": "two"}, {"Id": "b", "MessageBody": "three", "DelaySeconds": 900}, {"Id": "c", "MessageBody": "x", "DelaySeconds": 901}])
-assert [e["Id"] for e in batch["Successful"]] == ["a", "b"] and [(e["Id"], e["Code"]) for e in batch["Failed"]] == [("c", "InvalidParameterValue")], batch
-got = sqs.receive_message(QueueUrl=q, MaxNumberOfMessages=10, WaitTimeSeconds=1, VisibilityTimeout=30, MessageAttributeNames=["All"], MessageSystemAttributeNames=["All"])["Messages"]
+# boto3 checks the MD5s
+sent = sqs.send_message(QueueUrl=q, MessageBody="one", MessageAttributes={"n": {"DataType": "Number", "StringValue": "1"}})
+batch = sqs.send_message_batch(QueueUrl=q, Entries=[{"Id": "a", "MessageBody": "two"},
+    {"Id": "b", "MessageBody": "three", "DelaySeconds": 900}, {"Id": "c", "MessageBody": "x", "DelaySeconds": 901}])
+assert [e["Id"] for e in batch["Successful"]] == ["a", "b"] and [(e["Id"], e["Code"])
+    for e in batch["Failed"]] == [("c", "InvalidParameterValue")], batch
+got = sqs.receive_message(QueueUrl=q, MaxNumberOfMessages=10, WaitTimeSeconds=1, VisibilityTimeout=30, MessageAttributeNames=["All"],
+    MessageSystemAttributeNames=["All"])["Messages"]
 assert [m["Body"] for m in got] == ["one", "two"] and got[0]["MessageId"] == sent["MessageId"], got
 assert got[0]["MessageAttributes"]["n"]["StringValue"] == "1" and got[0]["Attributes"]["ApproximateReceiveCount"] == "1", got
 counts = sqs.get_queue_attributes(QueueUrl=q, AttributeNames=["All"])["Attributes"]
 assert [counts["ApproximateNumberOfMessages" + s] for s in ("", "NotVisible", "Delayed")] == ["0", "2", "1"], counts
 sqs.delete_message(QueueUrl=q, ReceiptHandle=got[1]["ReceiptHandle"])
 sqs.change_message_visibility(QueueUrl=q, ReceiptHandle=got[0]["ReceiptHandle"], VisibilityTimeout=0)
-refused("AWS.SimpleQueueService.MessageNotInflight", sqs.change_message_visibility, QueueUrl=q, ReceiptHandle=got[0]["ReceiptHandle"], VisibilityTimeout=5)
+sqs.change_message_visibility(QueueUrl=q, ReceiptHandle=got[0]["ReceiptHandle"], VisibilityTimeout=0)  # late, as AWS takes it
+refused("ReceiptHandleIsInvalid", sqs.change_message_visibility, QueueUrl=q, ReceiptHandle="junk", VisibilityTimeout=5)
 refused("ReceiptHandleIsInvalid", sqs.delete_message, QueueUrl=q, ReceiptHandle="junk")
 got = sqs.receive_message(QueueUrl=q, VisibilityTimeout=60)["Messages"]
-changed = sqs.change_message_visibility_batch(QueueUrl=q, Entries=[{"Id": "a", "ReceiptHandle": got[0]["ReceiptHandle"], "VisibilityTimeout": 0}, {"Id": "b", "ReceiptHandle": "junk", "VisibilityTimeout": 0}])
+changed = sqs.change_message_visibility_batch(QueueUrl=q,
+    Entries=[{"Id": "a", "ReceiptHandle": got[0]["ReceiptHandle"], "VisibilityTimeout": 0}, {"Id": "b", "ReceiptHandle": "junk",
+        "VisibilityTimeout": 0}])
 assert [e["Id"] for e in changed["Successful"]] == ["a"] and [e["Code"] for e in changed["Failed"]] == ["ReceiptHandleIsInvalid"], changed
-assert "Messages" not in sqs.receive_message(QueueUrl=q)  # it has gone to the dead-letter queue
-dead = sqs.receive_message(QueueUrl=q + "-dead", VisibilityTimeout=0, MessageSystemAttributeNames=["DeadLetterQueueSourceArn"])["Messages"][0]
+assert "Messages" not in sqs.receive_message(QueueUrl=q)  # it went to the dead-letter queue
+dead = sqs.receive_message(QueueUrl=q + "-dead", VisibilityTimeout=0,
+    MessageSystemAttributeNames=["DeadLetterQueueSourceArn"])["Messages"][0]
 assert dead["Body"] == "one" and dead["Attributes"] == {"DeadLetterQueueSourceArn": arn}, dead
 task = sqs.start_message_move_task(SourceArn=arn + "-dead")["TaskHandle"]
 moved = until(bool, lambda: sqs.receive_message(QueueUrl=q, WaitTimeSeconds=5).get("Messages"))
@@ -696,39 +798,47 @@ fifo = sqs.create_queue(QueueName="order.fifo", Attributes={"FifoQueue": "true",
 numbers = [sqs.send_message(QueueUrl=fifo, MessageBody=b, MessageGroupId="g")["SequenceNumber"] for b in ("a", "b", "a")]
 assert numbers[0] == numbers[2] < numbers[1], numbers
 assert [m["Body"] for m in sqs.receive_message(QueueUrl=fifo, MaxNumberOfMessages=1)["Messages"]] == ["a"]
-assert "Messages" not in sqs.receive_message(QueueUrl=fifo)  # the group waits for its first
+assert "Messages" not in sqs.receive_message(QueueUrl=fifo)  # the group waits for its first message
 refused("MissingParameter", sqs.send_message, QueueUrl=fifo, MessageBody="a")
 for url in (fifo, q + "-dead"):
     sqs.delete_queue(QueueUrl=url)
 refused("AWS.SimpleQueueService.NonExistentQueue", sqs.send_message, QueueUrl=fifo, MessageBody="a", MessageGroupId="g")
 dims = [{"Name": "QueueName", "Value": "work"}]
 counted = lambda got: sum(d["Sum"] for d in got["Datapoints"]) == 3
-got = until(counted, lambda: cw.get_metric_statistics(Namespace="AWS/SQS", MetricName="NumberOfMessagesSent", Dimensions=dims, StartTime=ago(5), EndTime=ago(-60), Period=60, Statistics=["Sum"]))
+got = until(counted, lambda: cw.get_metric_statistics(Namespace="AWS/SQS", MetricName="NumberOfMessagesSent", Dimensions=dims,
+    StartTime=ago(5), EndTime=ago(-60), Period=60, Statistics=["Sum"]))
 assert counted(got), got
 
-# EC2: launch templates, and instances of them
+# EC2: launch templates, and instances made from them
 image = "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id"
-lt = ec2.create_launch_template(LaunchTemplateName="gpu", VersionDescription="first", LaunchTemplateData={"ImageId": image, "InstanceType": "g4dn.xlarge"},
-                                TagSpecifications=[{"ResourceType": "launch-template", "Tags": [{"Key": "k", "Value": "v"}]}])["LaunchTemplate"]
+lt = ec2.create_launch_template(LaunchTemplateName="gpu", VersionDescription="first", LaunchTemplateData={"ImageId": image,
+    "InstanceType": "g4dn.xlarge"},
+                                TagSpecifications=[{"ResourceType": "launch-template",
+                                    "Tags": [{"Key": "k", "Value": "v"}]}])["LaunchTemplate"]
 assert (lt["LatestVersionNumber"], lt["DefaultVersionNumber"], lt["Tags"]) == (1, 1, [{"Key": "k", "Value": "v"}]), lt
-refused("InvalidLaunchTemplateName.AlreadyExistsException", ec2.create_launch_template, LaunchTemplateName="gpu", LaunchTemplateData={"InstanceType": "g4dn.xlarge"})
-two = ec2.create_launch_template_version(LaunchTemplateName="gpu", SourceVersion="1", LaunchTemplateData={"InstanceType": "c5.large"})["LaunchTemplateVersion"]
+refused("InvalidLaunchTemplateName.AlreadyExistsException", ec2.create_launch_template, LaunchTemplateName="gpu",
+    LaunchTemplateData={"InstanceType": "g4dn.xlarge"})
+two = ec2.create_launch_template_version(LaunchTemplateName="gpu", SourceVersion="1",
+    LaunchTemplateData={"InstanceType": "c5.large"})["LaunchTemplateVersion"]
 assert (two["VersionNumber"], two["LaunchTemplateData"]) == (2, {"ImageId": image, "InstanceType": "c5.large"}), two
-assert ec2.modify_launch_template(LaunchTemplateId=lt["LaunchTemplateId"], DefaultVersion="2")["LaunchTemplate"]["DefaultVersionNumber"] == 2
+assert ec2.modify_launch_template(LaunchTemplateId=lt["LaunchTemplateId"],
+    DefaultVersion="2")["LaunchTemplate"]["DefaultVersionNumber"] == 2
 versions = ec2.describe_launch_template_versions(LaunchTemplateName="gpu", Versions=["$Default", "1"])["LaunchTemplateVersions"]
 assert [(v["VersionNumber"], v["DefaultVersion"]) for v in versions] == [(2, True), (1, False)], versions
 gone = ec2.delete_launch_template_versions(LaunchTemplateName="gpu", Versions=["1", "9"])
 assert len(gone["SuccessfullyDeletedLaunchTemplateVersions"]) == len(gone["UnsuccessfullyDeletedLaunchTemplateVersions"]) == 1, gone
 assert [t["LaunchTemplateName"] for t in ec2.describe_launch_templates(LaunchTemplateNames=["gpu"])["LaunchTemplates"]] == ["gpu"]
 refused("InvalidLaunchTemplateName.NotFoundException", ec2.describe_launch_templates, LaunchTemplateNames=["none"])
-refused("InvalidLaunchTemplateId.VersionNotFound", ec2.run_instances, LaunchTemplate={"LaunchTemplateName": "gpu", "Version": "7"}, MinCount=1, MaxCount=1)
+refused("InvalidLaunchTemplateId.VersionNotFound", ec2.run_instances, LaunchTemplate={"LaunchTemplateName": "gpu", "Version": "7"},
+    MinCount=1, MaxCount=1)
 zones = ec2.describe_availability_zones(Filters=[{"Name": "state", "Values": ["available"]}])["AvailabilityZones"]
 assert [(z["ZoneName"], z["ZoneId"]) for z in zones][:2] == [("us-east-1a", "use1-az1"), ("us-east-1b", "use1-az2")], zones
 assert [r["RegionName"] for r in ec2.describe_regions()["Regions"]] == ["us-east-1"]
 images = ec2.describe_images(Owners=["amazon"], Filters=[{"Name": "name", "Values": ["*gpu*"]}])["Images"]
 assert len(images) == 2 and ec2.describe_images(ImageIds=[images[0]["ImageId"]])["Images"] == images[:1], images
 refused("InvalidAMIID.NotFound", ec2.describe_images, ImageIds=["ami-00000000"])
-run = dict(LaunchTemplate={"LaunchTemplateName": "gpu"}, MinCount=1, MaxCount=1, ClientToken="once", TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "mine"}]}])
+run = dict(LaunchTemplate={"LaunchTemplateName": "gpu"}, MinCount=1, MaxCount=1, ClientToken="once",
+    TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "mine"}]}])
 mine = ec2.run_instances(**run)["Instances"][0]
 assert (mine["State"]["Name"], mine["InstanceType"], mine["Tags"]) == ("pending", "c5.large", [{"Key": "Name", "Value": "mine"}]), mine
 assert ec2.run_instances(**run)["Instances"][0]["InstanceId"] == mine["InstanceId"]
@@ -742,19 +852,24 @@ refused("InvalidParameterValue", ec2.run_instances, ImageId="ami-00000000", Inst
 assert ec2.terminate_instances(InstanceIds=[mine["InstanceId"]])["TerminatingInstances"][0]["CurrentState"]["Name"] == "shutting-down"
 wait(ec2, "instance_terminated", InstanceIds=[mine["InstanceId"]])
 
-# EC2 Auto Scaling: groups with all that belongs to them
+# EC2 Auto Scaling: groups with everything that belongs to them
 g = dict(AutoScalingGroupName="grp")
-asg.create_auto_scaling_group(**g, MinSize=0, MaxSize=2, DesiredCapacity=1, LaunchTemplate={"LaunchTemplateName": "gpu"}, AvailabilityZones=["us-east-1a"], DefaultInstanceWarmup=0,
+asg.create_auto_scaling_group(**g, MinSize=0, MaxSize=2, DesiredCapacity=1, LaunchTemplate={"LaunchTemplateName": "gpu"},
+    AvailabilityZones=["us-east-1a"], DefaultInstanceWarmup=0,
                                  Tags=[{"Key": "team", "Value": "ml", "PropagateAtLaunch": True}],
-                                 LifecycleHookSpecificationList=[{"LifecycleHookName": "up", "LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING", "DefaultResult": "CONTINUE"}])
-refused("AlreadyExists", asg.create_auto_scaling_group, **g, MinSize=0, MaxSize=2, LaunchTemplate={"LaunchTemplateName": "gpu"}, AvailabilityZones=["us-east-1a"])
-refused("ValidationError", asg.create_auto_scaling_group, AutoScalingGroupName="other", MinSize=3, MaxSize=2, LaunchTemplate={"LaunchTemplateName": "gpu"}, AvailabilityZones=["us-east-1a"])
+                                 LifecycleHookSpecificationList=[{"LifecycleHookName": "up",
+                                     "LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING", "DefaultResult": "CONTINUE"}])
+refused("AlreadyExists", asg.create_auto_scaling_group, **g, MinSize=0, MaxSize=2, LaunchTemplate={"LaunchTemplateName": "gpu"},
+    AvailabilityZones=["us-east-1a"])
+refused("ValidationError", asg.create_auto_scaling_group, AutoScalingGroupName="other", MinSize=3, MaxSize=2,
+    LaunchTemplate={"LaunchTemplateName": "gpu"}, AvailabilityZones=["us-east-1a"])
 
 
 def members(state):
     """The group's instances, once they are all in a state."""
     there = lambda got: {i["LifecycleState"] for i in got} == {state}
-    got = until(there, lambda: [i for p in asg.get_paginator("describe_auto_scaling_groups").paginate(AutoScalingGroupNames=["grp"]) for i in p["AutoScalingGroups"][0]["Instances"]])
+    got = until(there, lambda: [i for p in asg.get_paginator("describe_auto_scaling_groups").paginate(AutoScalingGroupNames=["grp"])
+        for i in p["AutoScalingGroups"][0]["Instances"]])
     assert there(got), (state, got)
     return [i["InstanceId"] for i in got]
 
@@ -769,7 +884,8 @@ assert sorted(h["LifecycleHookName"] for h in asg.describe_lifecycle_hooks(**g)[
 for name in ("up", "down"):
     asg.delete_lifecycle_hook(**g, LifecycleHookName=name)
 mine = asg.describe_auto_scaling_instances(InstanceIds=[first])["AutoScalingInstances"][0]
-assert (mine["AutoScalingGroupName"], mine["LifecycleState"], mine["HealthStatus"], mine["LaunchTemplate"]["Version"]) == ("grp", "InService", "HEALTHY", "2"), mine
+assert (mine["AutoScalingGroupName"], mine["LifecycleState"], mine["HealthStatus"], mine["LaunchTemplate"]["Version"]) == ("grp",
+    "InService", "HEALTHY", "2"), mine
 assert {"Key": "team", "Value": "ml"} in ec2.describe_instances(InstanceIds=[first])["Reservations"][0]["Instances"][0]["Tags"]
 asg.set_instance_protection(**g, InstanceIds=[first], ProtectedFromScaleIn=True)
 asg.set_instance_health(InstanceId=first, HealthStatus="Healthy")
@@ -789,12 +905,16 @@ assert members("InService") == [first]  # it is protected
 asg.set_desired_capacity(**g, DesiredCapacity=1)
 activity = asg.terminate_instance_in_auto_scaling_group(InstanceId=first, ShouldDecrementDesiredCapacity=True)["Activity"]
 assert activity["Description"] == "Terminating EC2 instance: " + first, activity
-activities = [a for p in asg.get_paginator("describe_scaling_activities").paginate(**g, PaginationConfig={"PageSize": 1}) for a in p["Activities"]]
-assert [a["Description"] for a in activities] == ["Terminating EC2 instance: " + first, "Launching a new EC2 instance: " + first] and "changing the desired capacity from 0 to 1" in activities[1]["Cause"], activities
-asg.create_or_update_tags(Tags=[{"ResourceId": "grp", "ResourceType": "auto-scaling-group", "Key": "k", "Value": "v", "PropagateAtLaunch": False}])
+activities = [a for p in asg.get_paginator("describe_scaling_activities").paginate(**g, PaginationConfig={"PageSize": 1})
+    for a in p["Activities"]]
+assert [a["Description"] for a in activities] == ["Terminating EC2 instance: " + first,
+    "Launching a new EC2 instance: " + first] and "changing the desired capacity from 0 to 1" in activities[1]["Cause"], activities
+asg.create_or_update_tags(Tags=[{"ResourceId": "grp", "ResourceType": "auto-scaling-group", "Key": "k", "Value": "v",
+    "PropagateAtLaunch": False}])
 asg.delete_tags(Tags=[{"ResourceId": "grp", "ResourceType": "auto-scaling-group", "Key": "team"}])
 assert [t["Key"] for t in asg.describe_tags(Filters=[{"Name": "auto-scaling-group", "Values": ["grp"]}])["Tags"]] == ["k"]
-steps = [{"MetricIntervalLowerBound": 0.0, "MetricIntervalUpperBound": 100.0, "ScalingAdjustment": 1}, {"MetricIntervalLowerBound": 100.0, "ScalingAdjustment": 2}]
+steps = [{"MetricIntervalLowerBound": 0.0, "MetricIntervalUpperBound": 100.0, "ScalingAdjustment": 1},
+    {"MetricIntervalLowerBound": 100.0, "ScalingAdjustment": 2}]
 policy = asg.put_scaling_policy(**g, PolicyName="steps", PolicyType="StepScaling", AdjustmentType="ExactCapacity", StepAdjustments=steps)
 assert policy["PolicyARN"].endswith(":autoScalingGroupName/grp:policyName/steps"), policy
 asg.put_scaling_policy(**g, PolicyName="simple", AdjustmentType="ChangeInCapacity", ScalingAdjustment=-1, Cooldown=60)
@@ -802,17 +922,23 @@ tracking = {"TargetValue": 50.0, "CustomizedMetricSpecification": {"Namespace": 
 policy = asg.put_scaling_policy(**g, PolicyName="tracking", PolicyType="TargetTrackingScaling", TargetTrackingConfiguration=tracking)
 assert [a["AlarmName"].split("-")[2] for a in policy["Alarms"]] == ["AlarmHigh", "AlarmLow"], policy
 assert len(cw.describe_alarms(AlarmNames=[a["AlarmName"] for a in policy["Alarms"]])["MetricAlarms"]) == 2
-refused("ValidationError", asg.put_scaling_policy, **g, PolicyName="bad", PolicyType="StepScaling", AdjustmentType="Slowly", StepAdjustments=steps)
-policies = [p for page in asg.get_paginator("describe_policies").paginate(**g, PaginationConfig={"PageSize": 2}) for p in page["ScalingPolicies"]]
+refused("ValidationError", asg.put_scaling_policy, **g, PolicyName="bad", PolicyType="StepScaling", AdjustmentType="Slowly",
+    StepAdjustments=steps)
+policies = [p for page in asg.get_paginator("describe_policies").paginate(**g, PaginationConfig={"PageSize": 2})
+    for p in page["ScalingPolicies"]]
 assert [p["PolicyName"] for p in policies] == ["simple", "steps", "tracking"] and policies[1]["StepAdjustments"] == steps, policies
 asg.delete_policy(**g, PolicyName="tracking")
 assert cw.describe_alarms(AlarmNames=[a["AlarmName"] for a in policy["Alarms"]])["MetricAlarms"] == []
-asg.put_scheduled_update_group_action(**g, ScheduledActionName="night", Recurrence="0 20 * * 1-5", TimeZone="Europe/Zurich", DesiredCapacity=0)
+asg.put_scheduled_update_group_action(**g, ScheduledActionName="night", Recurrence="0 20 * * 1-5", TimeZone="Europe/Zurich",
+    DesiredCapacity=0)
 refused("ValidationError", asg.put_scheduled_update_group_action, **g, ScheduledActionName="bad", Recurrence="0 20 * *", DesiredCapacity=0)
 assert asg.describe_scheduled_actions(**g)["ScheduledUpdateGroupActions"][0]["Recurrence"] == "0 20 * * 1-5"
 asg.delete_scheduled_action(**g, ScheduledActionName="night")
-failed = asg.batch_put_scheduled_update_group_action(**g, ScheduledUpdateGroupActions=[{"ScheduledActionName": "a", "Recurrence": "0 8 * * *", "MinSize": 0}, {"ScheduledActionName": "b", "Recurrence": "x", "MinSize": 0}])
-assert [(f["ScheduledActionName"], f["ErrorCode"]) for f in failed["FailedScheduledUpdateGroupActions"]] == [("b", "ValidationError")], failed
+failed = asg.batch_put_scheduled_update_group_action(**g,
+    ScheduledUpdateGroupActions=[{"ScheduledActionName": "a", "Recurrence": "0 8 * * *", "MinSize": 0},
+        {"ScheduledActionName": "b", "Recurrence": "x", "MinSize": 0}])
+assert [(f["ScheduledActionName"], f["ErrorCode"]) for f in failed["FailedScheduledUpdateGroupActions"]] == [("b",
+    "ValidationError")], failed
 failed = asg.batch_delete_scheduled_action(**g, ScheduledActionNames=["a", "b"])
 assert [f["ScheduledActionName"] for f in failed["FailedScheduledActions"]] == ["b"], failed
 assert "ExactCapacity" in [t["AdjustmentType"] for t in asg.describe_adjustment_types()["AdjustmentTypes"]]
@@ -834,7 +960,7 @@ assert until(lambda left: not left, lambda: asg.describe_auto_scaling_instances(
 asg.attach_instances(**g, InstanceIds=[second])
 assert members("InService") == [second]
 refused("ActiveInstanceRefreshNotFound", asg.cancel_instance_refresh, **g)
-asg.set_instance_protection(**g, InstanceIds=[second], ProtectedFromScaleIn=True)  # so the refresh waits
+asg.set_instance_protection(**g, InstanceIds=[second], ProtectedFromScaleIn=True)  # makes the refresh wait
 refresh = asg.start_instance_refresh(**g, Preferences={"MinHealthyPercentage": 50, "InstanceWarmup": 1})["InstanceRefreshId"]
 refused("InstanceRefreshInProgress", asg.start_instance_refresh, **g)
 assert asg.cancel_instance_refresh(**g)["InstanceRefreshId"] == refresh
@@ -846,7 +972,7 @@ assert until(lambda left: not left, lambda: asg.describe_auto_scaling_groups()["
 refused("ValidationError", asg.set_desired_capacity, **g, DesiredCapacity=0)
 ec2.delete_launch_template(LaunchTemplateName="gpu")
 
-# An operation that is not there yet says so
+# An unimplemented operation says so
 assert "ListDaemons" in refused("NotImplementedException", ecs.list_daemons)["Error"]["Message"]
 called.discard("ecs:ListDaemons")
 

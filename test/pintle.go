@@ -1,5 +1,5 @@
-// Package test holds the acceptance tests: they build the pintle binary, run it, and drive it with
-// clients that no one here wrote: the AWS CLI, boto3 and the Go SDK. A missing client fails the tests.
+// Package test holds the acceptance tests. They build the pintle binary, run it, and drive it with clients written by others:
+// the AWS CLI, boto3 and the Go SDK. The tests fail if a client is missing.
 package test
 
 import (
@@ -23,13 +23,13 @@ import (
 	"time"
 )
 
-// cli is the directory of the program aws, as aws.py makes it, and python the interpreter that has the CLI and boto3, without
-// whatever chooses one for the name python3.
+// cli is the directory of the aws program that aws.py creates. python is the interpreter that has the CLI and boto3, resolved
+// past any wrapper that selects a version for the name python3.
 var cli, python string
 
-// StartCLI makes the AWS CLI ready for all tests, and returns how to end it.
+// StartCLI prepares the AWS CLI for all tests, and returns a function that ends it.
 func StartCLI() (stop func(), err error) {
-	if cli, err = os.MkdirTemp("", "pintle-aws-"); err != nil { // a socket's path must be short
+	if cli, err = os.MkdirTemp("", "pintle-aws-"); err != nil { // socket paths are limited in length
 		return nil, err
 	}
 	cmd := exec.Command("python3", "aws.py", cli)
@@ -46,8 +46,8 @@ func StartCLI() (stop func(), err error) {
 		return nil, err
 	}
 	stop = func() {
-		in.Close() //nolint:errcheck // it ends by it
-		cmd.Wait() //nolint:errcheck // it was told to end
+		in.Close() //nolint:errcheck // closing stdin ends it
+		cmd.Wait() //nolint:errcheck // it was asked to end
 		os.RemoveAll(cli)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -64,14 +64,14 @@ type Pintle struct {
 	t        testing.TB
 	Endpoint string
 	data     string
-	key      string // that clients sign with; any will do where signatures are not checked
+	key      string // clients sign with it; any key works if signatures aren't checked
 	secret   string
-	program  string // what Start starts; the one that was built where it is empty
+	program  string // what Start runs; "" is the built program
 	args     []string
 	cmd      *exec.Cmd
 }
 
-// bin is the built program, and beside it the examples'.
+// bin returns the path of a program in bin: pintle, or one of the examples.
 func bin(t testing.TB, name string) string {
 	t.Helper()
 	path, err := filepath.Abs("../bin/" + name)
@@ -84,14 +84,13 @@ func bin(t testing.TB, name string) string {
 	return path
 }
 
-// Up starts pintle up on a free port with simulated nodes and plain processes, and ends it with the
-// test, and its tasks with it.
+// Up starts pintle up on a free port with simulated nodes and plain processes. The test's end stops it and its tasks.
 func Up(t testing.TB, instances string, args ...string) *Pintle {
 	t.Helper()
 	return UpProgram(t, bin(t, "pintle"), instances, args...)
 }
 
-// UpProgram is Up with a program that lies somewhere else than where it was built.
+// UpProgram is Up with a pintle at another path.
 func UpProgram(t testing.TB, program, instances string, args ...string) *Pintle {
 	t.Helper()
 	address := freeAddress(t)
@@ -105,7 +104,7 @@ func UpProgram(t testing.TB, program, instances string, args ...string) *Pintle 
 	return p
 }
 
-// UpSigned is Up with an access key of its own, so that the control plane checks every signature.
+// UpSigned is Up with an access key, so that the control plane checks every signature.
 func UpSigned(t testing.TB, instances string, args ...string) *Pintle {
 	t.Helper()
 	p := Up(t, instances, append(args, "--access-key-id", "AKID", "--secret-access-key", "secret")...)
@@ -113,21 +112,22 @@ func UpSigned(t testing.TB, instances string, args ...string) *Pintle {
 	return p
 }
 
-// lastPort is the one that freeAddress has looked at last.
+// lastPort is the port that freeAddress tried last.
 var lastPort = func() *atomic.Int32 {
 	n := new(atomic.Int32)
 	n.Store(10_000 + rand.Int32N(12_000))
 	return n
 }()
 
-// freeAddress is one on loopback that nobody listens on, and another one each time. Its port is none of those that Linux gives
-// to whoever connects to somewhere (net.ipv4.ip_local_port_range): one of those might be taken while who listens on it is killed.
+// freeAddress returns an unused loopback address, a different one on each call. The port lies outside the range from which
+// Linux picks ports for outgoing connections (net.ipv4.ip_local_port_range). Otherwise a connection could take it while the
+// process listening on it is killed and restarted.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 10_000 {
 		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", lastPort.Add(1)))
 		if err == nil {
-			defer l.Close() //nolint:errcheck // it was only asked for its address
+			defer l.Close() //nolint:errcheck // only its address was needed
 			return l.Addr().String()
 		}
 	}
@@ -135,7 +135,7 @@ func freeAddress(t testing.TB) string {
 	return ""
 }
 
-// Start starts it, also again after Kill, and waits until its nodes are connected.
+// Start starts it, or restarts it after Kill, and waits until its nodes are connected.
 func (p *Pintle) Start() {
 	p.t.Helper()
 	p.cmd = exec.Command(cmp.Or(p.program, bin(p.t, "pintle")), p.args...)
@@ -171,7 +171,7 @@ func (p *Pintle) Start() {
 	}
 }
 
-// Kill kills it, as a power cut would.
+// Kill kills it with SIGKILL, as a power cut would.
 func (p *Pintle) Kill() {
 	p.t.Helper()
 	if err := p.cmd.Process.Kill(); err != nil {
@@ -193,14 +193,14 @@ func (p *Pintle) Interrupt() {
 	}
 }
 
-// Env is the environment that points clients here, and nowhere else.
+// Env is the environment that points clients here and nowhere else.
 func (p *Pintle) Env() []string {
 	return append(os.Environ(), "AWS_ENDPOINT_URL="+p.Endpoint, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
 		"AWS_ACCESS_KEY_ID="+p.key, "AWS_SECRET_ACCESS_KEY="+p.secret, "AWS_PAGER=", "AWS_MAX_ATTEMPTS=1", "AWS_EC2_METADATA_DISABLED=true",
 		"PATH="+cli+":"+filepath.Dir(bin(p.t, "pintle"))+":"+os.Getenv("PATH"))
 }
 
-// Command runs a program against it.
+// Command prepares a program to run against it.
 func (p *Pintle) Command(name string, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	p.t.Cleanup(cancel)
@@ -219,8 +219,7 @@ func (p *Pintle) AWS(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// Await waits until a task has come to a state: sooner than the AWS CLI's own waiters, which look every
-// six seconds.
+// Await waits until a task reaches a status. The AWS CLI's own waiters are slower: they poll every six seconds.
 func (p *Pintle) Await(task, status string) {
 	p.t.Helper()
 	Eventually(p.t, task+" "+status, func() bool {
@@ -228,10 +227,10 @@ func (p *Pintle) Await(task, status string) {
 	})
 }
 
-// TryAWS runs the AWS CLI where it may fail.
+// TryAWS runs the AWS CLI and returns its error, if any.
 func (p *Pintle) TryAWS(args ...string) (string, error) {
 	p.t.Helper()
-	// Named outright, since older CLIs do not know AWS_ENDPOINT_URL and would call AWS itself.
+	// Older CLIs ignore AWS_ENDPOINT_URL and would call AWS itself, so the endpoint is passed explicitly.
 	out, err := p.Command(filepath.Join(cli, "aws"), append([]string{"--endpoint-url", p.Endpoint}, args...)...).CombinedOutput()
 	return string(out), err
 }
@@ -253,20 +252,21 @@ func (p *Pintle) Post(target, body string) (status int, answer string, err error
 	return resp.StatusCode, string(b), err
 }
 
-// patience is how long anything that is to happen may take: far longer than it does, since the machine may be busy with
-// something else.
+// patience is how long the tests wait for anything. It's far longer than needed, because the machine may be busy with something
+// else.
 const patience = 3 * time.Minute
 
-// Eventually waits until ok says so.
+// Eventually waits until ok returns true.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	if !comes(ok) {
+	if !waitFor(ok) {
 		t.Fatalf("%s did not happen within %s", what, patience)
 	}
 }
 
-// comes asks until ok says so, half of the time at most, since asking takes the processor from what is waited for.
-func comes(ok func() bool) bool {
+// waitFor polls until ok returns true. It spends at most half of the time polling, because polling takes CPU from what it waits
+// for.
+func waitFor(ok func() bool) bool {
 	for deadline := time.Now().Add(patience); ; {
 		asked := time.Now()
 		if ok() {

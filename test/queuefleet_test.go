@@ -33,7 +33,7 @@ var (
 	fleetSeed   = flag.Uint64("fleet.seed", 0, "which kills, and when; 0 is another one each time")
 )
 
-// queueFleet is examples/3-queue-fleet, by its own script.
+// queueFleet is examples/3-queue-fleet, run by its own script.
 type queueFleet struct {
 	*Pintle
 	env []string
@@ -50,12 +50,12 @@ func newQueueFleet(t *testing.T, env ...string) *queueFleet {
 	t.Helper()
 	p := UpWithFleet(t, "--settle", "1s")
 	f := &queueFleet{p, append([]string{"AWS_MAX_ATTEMPTS=10", "AWS_RETRY_MODE=standard", "WORKDIR=" + t.TempDir(), "PERIOD=10"}, env...)}
-	f.sh("up")
+	f.runScript("up")
 	return f
 }
 
-// rest waits until the fleet is empty. The message by which S3 tests the queue counts, too, and may have an instance come.
-func (f *queueFleet) rest() {
+// awaitEmpty waits until the fleet is empty. S3 sends a test message to the queue, which counts too and may launch an instance.
+func (f *queueFleet) awaitEmpty() {
 	f.t.Helper()
 	Eventually(f.t, "an empty queue", func() bool {
 		return f.AWS("cloudwatch", "describe-alarms", "--query", "MetricAlarms[0].StateValue", "--output", "text") == "ALARM"
@@ -74,7 +74,7 @@ func (f *queueFleet) script(args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (f *queueFleet) sh(args ...string) string {
+func (f *queueFleet) runScript(args ...string) string {
 	f.t.Helper()
 	out, err := f.script(args...).CombinedOutput()
 	if err != nil {
@@ -83,7 +83,7 @@ func (f *queueFleet) sh(args ...string) string {
 	return string(out)
 }
 
-// load has the script upload the images of a directory, and follow them until all is quiet again.
+// load makes the script upload the images of a directory and follow the fleet until it's idle again.
 func (f *queueFleet) load(dir string) (out *strings.Builder, done <-chan error) {
 	f.t.Helper()
 	cmd := f.script("load", dir)
@@ -97,10 +97,16 @@ func (f *queueFleet) load(dir string) (out *strings.Builder, done <-chan error) 
 	return out, ended
 }
 
-// moment is what there is of a fleet at a time.
-type moment struct{ desired, inService, tasks, waiting, worked int }
+// moment is the state of a fleet at one time.
+type moment struct {
+	desired   int
+	inService int
+	tasks     int
+	waiting   int
+	worked    int
+}
 
-// watched are the moments at which something was different from the one before.
+// watched records the moments at which something changed.
 type watched struct {
 	mu    sync.Mutex
 	began time.Time
@@ -113,10 +119,12 @@ func (w *watched) note(m moment) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if m.desired != w.last.desired || m.inService != w.last.inService || m.tasks != w.last.tasks {
-		w.lines = append(w.lines, fmt.Sprintf("%5.1fs  wanted %d, in service %d, tasks %d, messages %d+%d", time.Since(w.began).Seconds(), m.desired, m.inService, m.tasks, m.waiting, m.worked))
+		w.lines = append(w.lines, fmt.Sprintf("%5.1fs  wanted %d, in service %d, tasks %d, messages %d+%d", time.Since(w.began).Seconds(),
+			m.desired, m.inService, m.tasks, m.waiting, m.worked))
 	}
 	w.last = m
-	w.most = moment{max(w.most.desired, m.desired), max(w.most.inService, m.inService), max(w.most.tasks, m.tasks), max(w.most.waiting, m.waiting), max(w.most.worked, m.worked)}
+	w.most = moment{max(w.most.desired, m.desired), max(w.most.inService, m.inService), max(w.most.tasks, m.tasks),
+		max(w.most.waiting, m.waiting), max(w.most.worked, m.worked)}
 }
 
 func (w *watched) now() moment {
@@ -131,9 +139,14 @@ func (w *watched) greatest() moment {
 	return w.most
 }
 
-// watch looks at the fleet five times a second until the test ends. What does not answer is looked at again.
+// watch polls the fleet five times a second until the test ends. It ignores failed calls.
 func (f *queueFleet) watch() *watched {
-	config := aws.Config{Region: "us-east-1", BaseEndpoint: &f.Endpoint, Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""), RetryMaxAttempts: 1}
+	config := aws.Config{
+		Region:           "us-east-1",
+		BaseEndpoint:     &f.Endpoint,
+		Credentials:      credentials.NewStaticCredentialsProvider("k", "s", ""),
+		RetryMaxAttempts: 1,
+	}
 	groups, services, queues := autoscaling.NewFromConfig(config), ecs.NewFromConfig(config), sqs.NewFromConfig(config)
 	url := f.queueURL(fleetQueue)
 	look := func(ctx context.Context) (m moment, err error) {
@@ -141,15 +154,22 @@ func (f *queueFleet) watch() *watched {
 		if err != nil || len(g.AutoScalingGroups) == 0 {
 			return m, errors.Join(err, errors.New("there is no group"))
 		}
-		s, err := services.DescribeServices(ctx, &ecs.DescribeServicesInput{Cluster: aws.String(fleetCluster), Services: []string{"gpu-worker"}})
+		s, err := services.DescribeServices(ctx, &ecs.DescribeServicesInput{
+			Cluster:  aws.String(fleetCluster),
+			Services: []string{"gpu-worker"},
+		})
 		if err != nil {
 			return m, err
 		}
-		q, err := queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+		q, err := queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+			QueueUrl:       &url,
+			AttributeNames: []sqstypes.QueueAttributeName{"All"},
+		})
 		if err != nil {
 			return m, err
 		}
-		m.desired, m.tasks = int(*g.AutoScalingGroups[0].DesiredCapacity), int(s.Services[0].RunningCount)
+		m.desired = int(*g.AutoScalingGroups[0].DesiredCapacity)
+		m.tasks = int(s.Services[0].RunningCount)
 		for _, i := range g.AutoScalingGroups[0].Instances {
 			if i.LifecycleState == "InService" {
 				m.inService++
@@ -184,8 +204,8 @@ func (f *queueFleet) queueURL(name string) string {
 	return f.AWS("sqs", "get-queue-url", "--queue-name", name, "--query", "QueueUrl", "--output", "text")
 }
 
-// images writes so many images to a directory.
-func images(t *testing.T, dir string, n int) (names []string) {
+// writeImages writes n images to a directory.
+func writeImages(t *testing.T, dir string, n int) (names []string) {
 	t.Helper()
 	for i := range n {
 		names = append(names, fmt.Sprintf("image-%d.jpg", i))
@@ -198,7 +218,7 @@ func images(t *testing.T, dir string, n int) (names []string) {
 	return names
 }
 
-// results are the images that have one, each in the one place for it and about itself.
+// results returns the images that have a result, and checks that each result is at its own key and about its own image.
 func (f *queueFleet) results() (names []string) {
 	f.t.Helper()
 	dir := f.t.TempDir()
@@ -229,10 +249,11 @@ func (f *queueFleet) results() (names []string) {
 	return names
 }
 
-// predicted are the images that a worker has printed a result of, by the log.
+// predicted returns the images for which a worker logged a result.
 func (f *queueFleet) predicted() (names []string) {
 	f.t.Helper()
-	out := f.AWS("logs", "filter-log-events", "--log-group-name", "/ecs/ml-gpu-worker", "--filter-pattern", "Predicted", "--query", "events[].message", "--output", "json")
+	out := f.AWS("logs", "filter-log-events", "--log-group-name", "/ecs/ml-gpu-worker", "--filter-pattern", "Predicted",
+		"--query", "events[].message", "--output", "json")
 	var lines []string
 	if err := json.Unmarshal([]byte(out), &lines); err != nil {
 		f.t.Fatal(err)
@@ -246,14 +267,14 @@ func (f *queueFleet) predicted() (names []string) {
 	return names
 }
 
-// buried are the dead letters: the reason of each, by its body.
-func (f *queueFleet) buried() (reasons map[string]string, letters int) {
+// deadLetters returns the dead letters: the reason of each by its body, and how many there are.
+func (f *queueFleet) deadLetters() (reasons map[string]string, letters int) {
 	f.t.Helper()
 	reasons = map[string]string{}
 	url := f.queueURL(fleetQueue + "-dead")
 	for {
-		out := f.AWS("sqs", "receive-message", "--queue-url", url, "--message-attribute-names", "All", "--max-number-of-messages", "10", "--visibility-timeout", "600",
-			"--query", "Messages[].[Body,MessageAttributes.Reason.StringValue]", "--output", "json")
+		out := f.AWS("sqs", "receive-message", "--queue-url", url, "--message-attribute-names", "All", "--max-number-of-messages", "10",
+			"--visibility-timeout", "600", "--query", "Messages[].[Body,MessageAttributes.Reason.StringValue]", "--output", "json")
 		var page [][2]string
 		if out == "" {
 			return reasons, letters
@@ -271,23 +292,25 @@ func (f *queueFleet) buried() (reasons map[string]string, letters int) {
 	}
 }
 
-// tasks are the processes of the fleet's tasks: workers, and what they run.
+// tasks returns the processes of the fleet's tasks: workers and their children.
 func (p *Pintle) tasks(containing string) (pids []int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range paths {
 		environ, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(environ), "AWS_ENDPOINT_URL="+p.Endpoint+"\x00") || !strings.Contains(string(environ), "ECS_CONTAINER_METADATA_URI_V4=") {
+		if err != nil || !strings.Contains(string(environ), "AWS_ENDPOINT_URL="+p.Endpoint+"\x00") ||
+			!strings.Contains(string(environ), "ECS_CONTAINER_METADATA_URI_V4=") {
 			continue
 		}
 		cmdline, err := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
-		if pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid > 0 && strings.Contains(string(cmdline), containing) {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil && pid > 0 && strings.Contains(string(cmdline), containing) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
 }
 
-// signal sends a signal to all that the tasks run.
+// signal sends a signal to all processes of the tasks.
 func (f *queueFleet) signal(s syscall.Signal) {
 	f.t.Helper()
 	for _, pid := range f.tasks("") {
@@ -295,44 +318,49 @@ func (f *queueFleet) signal(s syscall.Signal) {
 	}
 }
 
-// nothingIsLeft looks that all machines, their agents and their tasks have gone, and all instances.
-func (f *queueFleet) nothingIsLeft() {
+// awaitNothingLeft waits until all machines with their agents and tasks, all container instances and all EC2 instances are gone.
+func (f *queueFleet) awaitNothingLeft() {
 	f.t.Helper()
 	Eventually(f.t, "the end of all machines and tasks", func() bool { return f.nothingLeft() && len(f.tasks("")) == 0 })
 	Eventually(f.t, "the end of all container instances", func() bool {
 		return f.AWS("ecs", "list-container-instances", "--cluster", fleetCluster, "--query", "length(containerInstanceArns)") == "0"
 	})
 	Eventually(f.t, "the end of all instances", func() bool {
-		return f.AWS("ec2", "describe-instances", "--query", "Reservations[].Instances[?State.Name!='terminated'][].InstanceId", "--output", "text") == ""
+		return f.AWS("ec2", "describe-instances", "--query", "Reservations[].Instances[?State.Name!='terminated'][].InstanceId",
+			"--output", "text") == ""
 	})
 }
 
-// TestQueueFleet has the queue-driven fleet of the examples work off its queue from nothing to nothing, with either worker:
-// an instance comes of the first message, another one of more than a hundred, and every image has its result.
+// TestQueueFleet runs the examples' queue-driven fleet from an empty queue to an empty queue, with either worker. The first
+// message launches an instance, more than a hundred launch another, and every image gets a result.
 func TestQueueFleet(t *testing.T) {
 	t.Parallel()
 	for _, worker := range []string{"pintle", "python"} {
 		t.Run(worker, func(t *testing.T) {
 			t.Parallel()
 			f := newQueueFleet(t, "WORKER="+worker, "MODEL_SECONDS=0.1", "WARMUP=5")
-			f.rest()
+			f.awaitEmpty()
 			w := f.watch()
 			first := t.TempDir()
-			images(t, first, 1)
-			f.sh("upload", first)
+			writeImages(t, first, 1)
+			f.runScript("upload", first)
 			Eventually(t, "an instance for the first message", func() bool { now := w.now(); return now.inService == 1 && now.tasks == 1 })
 			if most := w.greatest(); most.desired != 1 || most.inService != 1 {
 				t.Errorf("one message has %+v come", most)
 			}
 			rest := t.TempDir()
-			names := images(t, rest, 150)
-			os.Remove(filepath.Join(rest, names[0])) //nolint:errcheck // it would be worked on twice, which the results show
-			// The worker is still until there are two, however long the upload takes: else it might work off as much as comes. And no
-			// instance goes before. The guide's worker loses what it works on for 8,000 s when its instance goes; so none goes at all then.
+			names := writeImages(t, rest, 150)
+			os.Remove(filepath.Join(rest, names[0])) //nolint:errcheck // it would be processed twice, and the results would show that
+			// The workers are paused until there are two instances, however long the upload takes. Otherwise one might process
+			// messages as fast as they arrive. No instance is terminated before then. The guide's worker loses its message for
+			// 8,000 s when its instance ends, so with it none is terminated until the work is done.
 			f.AWS("autoscaling", "suspend-processes", "--auto-scaling-group-name", fleetGroup, "--scaling-processes", "Terminate")
 			f.signal(syscall.SIGSTOP)
 			out, loaded := f.load(rest)
-			Eventually(t, "another instance for more than a hundred messages", func() bool { now := w.now(); return now.inService == 2 && now.tasks == 2 })
+			Eventually(t, "another instance for more than a hundred messages", func() bool {
+				now := w.now()
+				return now.inService == 2 && now.tasks == 2
+			})
 			f.signal(syscall.SIGCONT)
 			if worker == "python" {
 				Eventually(t, "the end of the work", func() bool { now := w.now(); return now.waiting == 0 && now.worked == 0 })
@@ -349,25 +377,25 @@ func TestQueueFleet(t *testing.T) {
 			if !slices.Equal(got, names) || !strings.Contains(out.String(), "results: 150\n") {
 				t.Errorf("%d results: %v\n%s", len(got), got, out)
 			}
-			if reasons, _ := f.buried(); len(reasons) != 0 {
+			if reasons, _ := f.deadLetters(); len(reasons) != 0 {
 				t.Errorf("dead letters: %v", reasons)
 			}
-			f.nothingIsLeft()
-			f.sh("down")
+			f.awaitNothingLeft()
+			f.runScript("down")
 		})
 	}
 }
 
 // The kinds of kills.
 const (
-	killTask      = "task"          // the worker's process, or the model's
-	killAgent     = "agent"         // alone: its tasks go on
+	killTask      = "task"          // the worker's process or the model's
+	killAgent     = "agent"         // only the agent: its tasks keep running
 	killInstance  = "instance"      // the agent with its tasks, as a power cut would
-	killTerminate = "terminate"     // by EC2's API
-	killPlane     = "control plane" // for a moment
+	killTerminate = "terminate"     // through EC2's API
+	killPlane     = "control plane" // for up to a second
 )
 
-// kill kills something of a kind, and says what; "" where there is none now.
+// kill kills something of a kind and returns what. It returns "" if there is nothing to kill now.
 func (f *queueFleet) kill(kind string, rnd *rand.Rand) (victim string) {
 	pick := func(pids []int) string {
 		if len(pids) == 0 {
@@ -395,7 +423,8 @@ func (f *queueFleet) kill(kind string, rnd *rand.Rand) (victim string) {
 		}
 		return id
 	case killTerminate:
-		id := f.AWS("ec2", "describe-instances", "--filters", "Name=instance-state-name,Values=running", "--query", "Reservations[].Instances[].InstanceId|[0]", "--output", "text")
+		id := f.AWS("ec2", "describe-instances", "--filters", "Name=instance-state-name,Values=running",
+			"--query", "Reservations[].Instances[].InstanceId|[0]", "--output", "text")
 		if id == "None" {
 			return ""
 		}
@@ -408,9 +437,9 @@ func (f *queueFleet) kill(kind string, rnd *rand.Rand) (victim string) {
 	return "it"
 }
 
-// TestQueueFleetSurvivesKills kills workers, agents, whole instances and the control plane at random while the fleet of the
-// examples works off its queue. In the end every image has its result, once; what was sent as bad, and no more, is in the
-// dead-letter queue, with the reason; and nothing is left of the fleet.
+// TestQueueFleetSurvivesKills kills workers, agents, whole instances and the control plane at random while the examples' fleet
+// processes its queue. At the end every image has exactly one result. The dead-letter queue holds the bad messages and no
+// others, each with its reason. Nothing of the fleet is left.
 func TestQueueFleetSurvivesKills(t *testing.T) {
 	t.Parallel()
 	seed := *fleetSeed
@@ -419,16 +448,18 @@ func TestQueueFleetSurvivesKills(t *testing.T) {
 	}
 	t.Logf("-fleet.seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	const between = 2500 * time.Millisecond // kills, on average
+	const between = 2500 * time.Millisecond // between kills, on average
 	seconds := 2 * between.Seconds() * float64(*fleetKills) / float64(*fleetImages)
-	// A good message that is often on a worker that is killed must not fail for the last time when the control plane is away; nor
-	// must SQS take a bad one before the worker can say why.
+	// A good message whose worker is killed often must not reach its last attempt while the control plane is down. Nor may SQS
+	// move a bad message to the dead-letter queue before the worker can say why it's bad.
 	receives := 5 + *fleetKills/5
-	f := newQueueFleet(t, fmt.Sprintf("MODEL_SECONDS=%.2f", seconds), "WARMUP=0", "VISIBILITY=5s", "RETRY_DELAY=0s", fmt.Sprint("MAX_RECEIVES=", receives), fmt.Sprint("QUEUE_RECEIVES=", 3*receives))
+	f := newQueueFleet(t, fmt.Sprintf("MODEL_SECONDS=%.2f", seconds), "WARMUP=0", "VISIBILITY=5s", "RETRY_DELAY=0s",
+		fmt.Sprint("MAX_RECEIVES=", receives), fmt.Sprint("QUEUE_RECEIVES=", 3*receives))
 	dir := t.TempDir()
-	names := images(t, dir, *fleetImages)
+	names := writeImages(t, dir, *fleetImages)
 	names = append(names, "an image with spaces.jpg")
-	bad := map[string]string{"no event": "is no S3 event", `{"Records":[{"eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"` + fleetBucket + `"},"object":{"key":"gone.jpg"}}}]}`: "NoSuchKey"}
+	bad := map[string]string{"no event": "is no S3 event", `{"Records":[{"eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"` +
+		fleetBucket + `"},"object":{"key":"gone.jpg"}}}]}`: "NoSuchKey"}
 	for body := range bad {
 		f.AWS("sqs", "send-message", "--queue-url", f.queueURL(fleetQueue), "--message-body", body)
 	}
@@ -449,7 +480,7 @@ func TestQueueFleetSurvivesKills(t *testing.T) {
 		if i%len(kinds) == 0 {
 			rnd.Shuffle(len(kinds), func(a, b int) { kinds[a], kinds[b] = kinds[b], kinds[a] })
 		}
-		wait := time.After(between/2 + time.Duration(rnd.Int64N(int64(between)))) // so all are over before the work is
+		wait := time.After(between/2 + time.Duration(rnd.Int64N(int64(between)))) // so that all kills happen while there is work
 		for kind, victim := kinds[i%len(kinds)], ""; victim == "" && !over; wait = time.After(200 * time.Millisecond) {
 			select {
 			case ended = <-loaded:
@@ -476,7 +507,7 @@ func TestQueueFleetSurvivesKills(t *testing.T) {
 	if got := f.results(); !slices.Equal(got, names) {
 		t.Errorf("%d results: %v", len(got), got)
 	}
-	reasons, letters := f.buried()
+	reasons, letters := f.deadLetters()
 	for body, reason := range reasons {
 		want, planted := bad[body]
 		if strings.Contains(body, `"key":"empty-`) {
@@ -489,14 +520,17 @@ func TestQueueFleetSurvivesKills(t *testing.T) {
 	if len(reasons) != len(bad)+2 {
 		t.Errorf("the dead letters are %v", reasons)
 	}
-	f.nothingIsLeft()
+	f.awaitNothingLeft()
 	sum := func(metric string) float64 {
-		out := f.AWS("cloudwatch", "get-metric-statistics", "--namespace", "AWS/SQS", "--metric-name", metric, "--dimensions", "Name=QueueName,Value="+fleetQueue, "--statistics", "Sum", "--period", "3600",
-			"--start-time", w.began.Add(-time.Hour).UTC().Format(time.RFC3339), "--end-time", time.Now().Add(time.Hour).UTC().Format(time.RFC3339), "--query", "sum(Datapoints[].Sum)")
+		out := f.AWS("cloudwatch", "get-metric-statistics", "--namespace", "AWS/SQS", "--metric-name", metric,
+			"--dimensions", "Name=QueueName,Value="+fleetQueue, "--statistics", "Sum", "--period", "3600",
+			"--start-time", w.began.Add(-time.Hour).UTC().Format(time.RFC3339),
+			"--end-time", time.Now().Add(time.Hour).UTC().Format(time.RFC3339), "--query", "sum(Datapoints[].Sum)")
 		n, _ := strconv.ParseFloat(out, 64)
 		return n
 	}
-	t.Logf("%d images of %.2f s in %s; kills: %v; messages sent %.0f, received %.0f, deleted %.0f; dead letters %d; instances launched: %s", len(names), seconds, took.Round(time.Second), killed,
+	t.Logf("%d images of %.2f s in %s; kills: %v; messages sent %.0f, received %.0f, deleted %.0f; dead letters %d; instances launched: %s",
+		len(names), seconds, took.Round(time.Second), killed,
 		sum("NumberOfMessagesSent"), sum("NumberOfMessagesReceived"), sum("NumberOfMessagesDeleted"), letters,
 		f.AWS("autoscaling", "describe-scaling-activities", "--query", "length(Activities[?starts_with(Description, `Launching`)])"))
 }

@@ -32,9 +32,9 @@ var (
 	chaosUpdates = flag.Int("chaos.updates", 2, "rolling updates during which the control plane is killed")
 )
 
-// webServer answers with its version, a little late, on a port of its own, which it leaves in a file named for its
-// task, and in one for its health check. After SIGTERM it goes on for as long as clients may not know yet, and finishes what it
-// has begun.
+// webServer answers with its version, after a short delay, on its own port. It writes the port to a file named after its task,
+// and to another for its health check. After SIGTERM it keeps serving while clients may not know yet, and finishes the requests
+// it has begun.
 const webServer = `import http.server, json, os, signal, threading, time, urllib.request
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -63,11 +63,11 @@ type web struct {
 	*Pintle
 	client  *ecs.Client
 	define  func(version string)
-	address func(types.Task) string // "" while it is not known
+	address func(types.Task) string // "" if not known yet
 }
 
-// TestRollingUpdatesLoseNoRequest updates services while clients send requests all the time, to the tasks that the
-// API says are there, as a load balancer does. None may fail.
+// TestRollingUpdatesLoseNoRequest updates services while clients constantly send requests to the tasks that the API lists, as a
+// load balancer does. No request may fail.
 func TestRollingUpdatesLoseNoRequest(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -82,8 +82,8 @@ func TestRollingUpdatesLoseNoRequest(t *testing.T) {
 	}
 }
 
-// TestKillsDuringRollingUpdates kills the control plane, and the nodes' agents with it, again and again during rolling
-// updates. They go on and end right, and no request is lost.
+// TestKillsDuringRollingUpdates repeatedly kills the control plane and the nodes' agents with it during rolling updates. The
+// updates continue and complete, and no request fails.
 func TestKillsDuringRollingUpdates(t *testing.T) {
 	t.Parallel()
 	w := webOfProcesses(t)
@@ -98,7 +98,10 @@ func TestKillsDuringRollingUpdates(t *testing.T) {
 
 func (p *Pintle) sdk() *ecs.Client {
 	return ecs.New(ecs.Options{
-		Region: "us-east-1", BaseEndpoint: &p.Endpoint, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider("k", "s", ""),
+		Region:           "us-east-1",
+		BaseEndpoint:     &p.Endpoint,
+		RetryMaxAttempts: 1,
+		Credentials:      credentials.NewStaticCredentialsProvider("k", "s", ""),
 	})
 }
 
@@ -110,7 +113,8 @@ func webOfProcesses(t *testing.T) *web {
 		define: func(version string) {
 			script := strings.NewReplacer("VERSION", version, "PORTS", ports).Replace(webServer)
 			check := "test -e " + ports + "/up-${ECS_CONTAINER_METADATA_URI_V4##*/}" // Python may take a while to start
-			p.define("web", map[string]any{"image": "i", "command": []string{python, "-c", script}, "healthCheck": map[string]any{"command": []string{"CMD-SHELL", check}, "interval": 5}})
+			p.define("web", map[string]any{"image": "i", "command": []string{python, "-c", script},
+				"healthCheck": map[string]any{"command": []string{"CMD-SHELL", check}, "interval": 5}})
 		},
 		address: func(task types.Task) string {
 			port, err := os.ReadFile(filepath.Join(ports, state.NameOf(*task.TaskArn)))
@@ -129,8 +133,9 @@ func webOfContainers(t *testing.T) *web {
 		Pintle: p, client: p.sdk(),
 		define: func(version string) {
 			script := "trap 'sleep 8; exit 0' TERM; echo -n " + version + " > /index.html; httpd -f -p 80 -h / & wait"
-			p.define("web", map[string]any{"image": image, "command": []string{"/bin/sh", "-c", script}, "portMappings": []any{map[string]any{"containerPort": 80}},
-				"healthCheck": map[string]any{"command": []string{"CMD-SHELL", "wget -q -O /dev/null http://127.0.0.1/"}, "interval": 5}})
+			p.define("web", map[string]any{"image": image, "command": []string{"/bin/sh", "-c", script},
+				"portMappings": []any{map[string]any{"containerPort": 80}},
+				"healthCheck":  map[string]any{"command": []string{"CMD-SHELL", "wget -q -O /dev/null http://127.0.0.1/"}, "interval": 5}})
 		},
 		address: func(task types.Task) string {
 			if task.HealthStatus != types.HealthStatusHealthy {
@@ -144,7 +149,10 @@ func webOfContainers(t *testing.T) *web {
 // define registers a revision of a family with one small container.
 func (p *Pintle) define(family string, container map[string]any) {
 	p.t.Helper()
-	container["name"], container["cpu"], container["memory"], container["stopTimeout"] = "main", 64, 64, 30
+	container["name"] = "main"
+	container["cpu"] = 64
+	container["memory"] = 64
+	container["stopTimeout"] = 30
 	text, err := json.Marshal([]any{container})
 	if err != nil {
 		p.t.Fatal(err)
@@ -152,18 +160,18 @@ func (p *Pintle) define(family string, container map[string]any) {
 	p.AWS("ecs", "register-task-definition", "--family", family, "--container-definitions", string(text))
 }
 
-// updates makes rolling updates under load, each disturbed, and drains a node.
+// updates makes rolling updates under load, disturbs each, and drains a node.
 func (w *web) updates(t *testing.T, updates int, disturb func()) {
 	const wanted = 3
 	w.define("v0")
 	w.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", fmt.Sprint(wanted))
-	w.awaitService("the roll-out's end", "web", described.completed)
+	w.awaitService("the roll-out's end", "web", described.isCompleted)
 	l := w.load(t)
 	for i := 1; i <= updates; i++ {
 		w.define(fmt.Sprintf("v%d", i))
 		w.AWS("ecs", "update-service", "--service", "web", "--task-definition", "web")
 		disturb()
-		s := w.awaitService("the update's end", "web", described.completed)
+		s := w.awaitService("the update's end", "web", described.isCompleted)
 		if want := fmt.Sprintf("web:%d", i+1); !strings.HasSuffix(s.TaskDefinition, want) || s.RunningCount != wanted {
 			t.Errorf("%d of %s run, want %d of %s", s.RunningCount, s.TaskDefinition, wanted, want)
 		}
@@ -172,7 +180,7 @@ func (w *web) updates(t *testing.T, updates int, disturb func()) {
 	l.end(t, fmt.Sprintf("v%d", updates))
 }
 
-// drain has the tasks of one node replaced on the other.
+// drain drains one node and waits until its tasks are replaced on the other.
 func (w *web) drain(wanted int) {
 	w.t.Helper()
 	node := w.list("list-container-instances", "--query", "containerInstanceArns[0]")[0]
@@ -182,7 +190,7 @@ func (w *web) drain(wanted int) {
 	})
 }
 
-// load is clients that send requests all the time, to the tasks that they know of.
+// load sends requests all the time to the tasks it knows of.
 type load struct {
 	*web
 	stop    context.CancelFunc
@@ -217,7 +225,7 @@ func (w *web) load(t *testing.T) *load {
 	return l
 }
 
-// discover finds the tasks that run and are to go on. While nobody answers those that were found last will do.
+// discover finds the tasks that are RUNNING and meant to stay. If the API doesn't answer, the previous targets remain.
 func (l *load) discover(ctx context.Context) {
 	list, err := l.client.ListTasks(ctx, &ecs.ListTasksInput{ServiceName: aws.String("web")})
 	if err != nil || len(list.TaskArns) == 0 {
@@ -241,7 +249,7 @@ func (l *load) discover(ctx context.Context) {
 	l.targets = targets
 }
 
-// unshared makes a connection for each request.
+// unshared opens a connection for each request.
 var unshared = http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 func (l *load) request() {
@@ -276,10 +284,10 @@ func (l *load) note(version string, err error) {
 	l.latest = version
 }
 
-// end ends the load, and tells what failed.
+// end stops the load and reports what failed.
 func (l *load) end(t *testing.T, last string) {
 	t.Helper()
-	time.Sleep(time.Second) // with the last version alone
+	time.Sleep(time.Second) // only the last version serves now
 	l.stop()
 	l.running.Wait()
 	if len(l.failures) > 0 {
@@ -291,16 +299,15 @@ func (l *load) end(t *testing.T, last string) {
 	t.Logf("answers by version: %v", l.answers)
 }
 
-// TestKillsOfContainers kills a service's containers at random for a while. In the end there are as many as are
-// wanted, and no others.
+// TestKillsOfContainers kills a service's containers at random for a while. At the end exactly as many run as desired.
 func TestKillsOfContainers(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.2xlarge=3", "--settle", "1s")
-	mark := aMark()
+	mark := newMark()
 	const wanted = 6
 	p.register("web", "exec sleep "+mark)
 	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", fmt.Sprint(wanted))
-	p.awaitService("the roll-out's end", "web", described.completed)
+	p.awaitService("the roll-out's end", "web", described.isCompleted)
 	kills := 0
 	for end := time.Now().Add(*chaosFor); time.Now().Before(end); {
 		if pids := processes(mark); len(pids) > 0 {
@@ -316,7 +323,8 @@ func TestKillsOfContainers(t *testing.T) {
 	if kills < int(*chaosFor/(4*time.Second)) {
 		t.Error("most of the time there was none to kill")
 	}
-	Eventually(t, "the wanted number of containers", func() bool { return len(processes(mark)) == wanted }) // the last kill may not have been noticed
+	// the last kill may not be noticed yet
+	Eventually(t, "the wanted number of containers", func() bool { return len(processes(mark)) == wanted })
 	p.awaitService("the desired count", "web", func(s described) bool { return s.RunningCount == wanted && s.PendingCount == 0 })
 	tasks := p.tasksOf("web")
 	time.Sleep(2 * time.Second)
@@ -325,53 +333,64 @@ func TestKillsOfContainers(t *testing.T) {
 	}
 }
 
-// TestDeploymentAlarms has a metric of a service's own take it back to what it was before an update.
+// TestDeploymentAlarms: an alarm on a service's own metric rolls its update back.
 func TestDeploymentAlarms(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.2xlarge", "--settle", "1s", "--reaction", "fast")
 	p.register("web", "exec sleep 600")
 	p.AWS("cloudwatch", "put-metric-alarm", "--alarm-name", "errors", "--namespace", "web", "--metric-name", "errors", "--statistic", "Sum",
-		"--period", "10", "--evaluation-periods", "1", "--threshold", "5", "--comparison-operator", "GreaterThanThreshold", "--treat-missing-data", "notBreaching")
+		"--period", "10", "--evaluation-periods", "1", "--threshold", "5", "--comparison-operator", "GreaterThanThreshold",
+		"--treat-missing-data", "notBreaching")
 	deployment := func(query string) string {
-		arn := p.AWS("ecs", "list-service-deployments", "--service", "web", "--query", "serviceDeployments[0].serviceDeploymentArn", "--output", "text")
-		return p.AWS("ecs", "describe-service-deployments", "--service-deployment-arns", arn, "--query", "serviceDeployments[0]."+query, "--output", "text")
+		arn := p.AWS("ecs", "list-service-deployments", "--service", "web", "--query", "serviceDeployments[0].serviceDeploymentArn",
+			"--output", "text")
+		return p.AWS("ecs", "describe-service-deployments", "--service-deployment-arns", arn, "--query", "serviceDeployments[0]."+query,
+			"--output", "text")
 	}
-	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", "2", "--deployment-configuration", "alarms={alarmNames=[errors],enable=true,rollback=true}")
+	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", "2",
+		"--deployment-configuration", "alarms={alarmNames=[errors],enable=true,rollback=true}")
 	if got := deployment("[status,alarms.status,alarms.alarmNames[0]]"); got != "IN_PROGRESS\tMONITORING\terrors" {
 		t.Errorf("the deployment is %s", got)
 	}
-	p.awaitService("the bake time's end", "web", described.completed)
+	p.awaitService("the bake time's end", "web", described.isCompleted)
 	if got := deployment("[status,alarms.status]"); got != "SUCCESSFUL\tMONITORING_COMPLETE" {
 		t.Errorf("the deployment is %s", got)
 	}
 	p.register("web", "exec sleep 601")
-	client, metrics := p.sdk(), p.cloudWatch() // the bake time may be over before the AWS CLI has found and reported it
+	client, metrics := p.sdk(), p.cloudWatch() // SDK clients: the bake time may end before the AWS CLI sees it and puts the metric
 	p.AWS("ecs", "update-service", "--service", "web", "--task-definition", "web")
 	Eventually(t, "the bake time", func() bool {
 		list, err := client.ListServiceDeployments(t.Context(), &ecs.ListServiceDeploymentsInput{Service: aws.String("web")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := client.DescribeServiceDeployments(t.Context(), &ecs.DescribeServiceDeploymentsInput{ServiceDeploymentArns: []string{*list.ServiceDeployments[0].ServiceDeploymentArn}})
+		out, err := client.DescribeServiceDeployments(t.Context(),
+			&ecs.DescribeServiceDeploymentsInput{ServiceDeploymentArns: []string{*list.ServiceDeployments[0].ServiceDeploymentArn}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out.ServiceDeployments[0].LifecycleStage == types.ServiceDeploymentLifecycleStageBakeTime
 	})
-	_, err := metrics.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("web"), MetricData: []cloudwatchtypes.MetricDatum{
-		{MetricName: aws.String("errors"), Value: aws.Float64(100), StorageResolution: aws.Int32(1)},
-	}})
+	_, err := metrics.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{
+		Namespace: aws.String("web"),
+		MetricData: []cloudwatchtypes.MetricDatum{
+			{MetricName: aws.String("errors"), Value: aws.Float64(100), StorageResolution: aws.Int32(1)},
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := p.awaitService("the roll-back", "web", func(s described) bool { return s.completed() && strings.HasSuffix(s.TaskDefinition, "web:1") })
-	if !s.said("deployment failed: alarm detected.") || !s.said("rolling back to deployment ecs-svc/") {
+	s := p.awaitService("the roll-back", "web", func(s described) bool {
+		return s.isCompleted() && strings.HasSuffix(s.TaskDefinition, "web:1")
+	})
+	if !s.hasEvent("deployment failed: alarm detected.") || !s.hasEvent("rolling back to deployment ecs-svc/") {
 		t.Errorf("%+v", s.Events)
 	}
 	if got := deployment("[status,alarms.status,alarms.triggeredAlarmNames[0]]"); got != "ROLLBACK_SUCCESSFUL\tTRIGGERED\terrors" {
 		t.Errorf("the deployment is %s", got)
 	}
-	out, err := p.TryAWS("ecs", "update-service", "--service", "web", "--deployment-configuration", "alarms={alarmNames=[],enable=true,rollback=true}")
+	out, err := p.TryAWS("ecs", "update-service", "--service", "web", "--deployment-configuration",
+		"alarms={alarmNames=[],enable=true,rollback=true}")
 	if err == nil || !strings.Contains(out, "alarmNames") {
 		t.Errorf("alarms without names: %s", out)
 	}
@@ -382,18 +401,23 @@ func TestZoneRebalancing(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.2xlarge", "--settle", "1s")
 	p.register("web", "exec sleep 600")
-	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", "4", "--availability-zone-rebalancing", "ENABLED")
-	p.awaitService("the roll-out's end", "web", described.completed)
-	agent := &daemon{t: t, args: []string{"agent", "--endpoint", p.Endpoint, "--data", t.TempDir(), "--name", "b", "--instance-type", "c5.xlarge", "--runtime", "process", "--attribute", "ecs.availability-zone=us-east-1b", "--metrics="}}
+	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", "4",
+		"--availability-zone-rebalancing", "ENABLED")
+	p.awaitService("the roll-out's end", "web", described.isCompleted)
+	agent := &daemon{
+		t: t,
+		args: []string{"agent", "--endpoint", p.Endpoint, "--data", t.TempDir(), "--name", "b",
+			"--instance-type", "c5.xlarge", "--runtime", "process", "--attribute", "ecs.availability-zone=us-east-1b", "--metrics="},
+	}
 	agent.start()
 	defer agent.kill()
 	s := p.awaitService("its balance", "web", func(s described) bool {
 		if s.RunningCount < 4 || s.RunningCount+s.PendingCount > 5 {
 			t.Errorf("%d running and %d pending of 4", s.RunningCount, s.PendingCount)
 		}
-		return s.said("is AZ balanced with 2 tasks in us-east-1a, 2 tasks in us-east-1b.")
+		return s.hasEvent("is AZ balanced with 2 tasks in us-east-1a, 2 tasks in us-east-1b.")
 	})
-	if !s.said("is not AZ balanced with 4 tasks in us-east-1a, 0 tasks in us-east-1b. AZ Rebalancing in progress.") {
+	if !s.hasEvent("is not AZ balanced with 4 tasks in us-east-1a, 0 tasks in us-east-1b. AZ Rebalancing in progress.") {
 		t.Errorf("%+v", s.Events)
 	}
 	zones := p.list(append([]string{"describe-tasks", "--query", "tasks[].availabilityZone", "--tasks"}, p.tasksOf("web")...)...)
@@ -403,6 +427,7 @@ func TestZoneRebalancing(t *testing.T) {
 	p.AWS("ecs", "delete-service", "--service", "web", "--force")
 	p.awaitInactive("web")
 	Eventually(t, "the end of its tasks", func() bool {
-		return p.AWS("ecs", "describe-clusters", "--query", "clusters[0].[runningTasksCount,pendingTasksCount]", "--output", "text") == "0\t0"
+		return p.AWS("ecs", "describe-clusters", "--query", "clusters[0].[runningTasksCount,pendingTasksCount]",
+			"--output", "text") == "0\t0"
 	})
 }

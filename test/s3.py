@@ -1,7 +1,9 @@
-"""Calls every implemented operation of S3 at least once, with their waiters and paginators, and checks what comes
-back: through boto3, or with the argument aws through the AWS CLI's s3api. Prints the operations that it has called,
-a line each. It is beside operations.py because bodies are files to the CLI."""
+"""Calls every implemented S3 operation at least once, with their waiters and paginators, and checks the answers: through
+boto3, or with the argument aws through the AWS CLI's s3api. Prints the operations that it called, one a line. It's separate
+from operations.py because the CLI takes bodies as files."""
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -22,7 +24,7 @@ os.chdir(tempfile.mkdtemp())
 
 
 def call(method, **arguments):
-    """One call. Body is bytes; what comes back has Body as bytes, too."""
+    """Makes one call. Body is bytes in both the arguments and the answer."""
     if not cli:
         out = getattr(boto, method)(**arguments)
         if "Body" in out:
@@ -32,7 +34,7 @@ def call(method, **arguments):
     if "Body" in arguments:
         open("body", "wb").write(arguments.pop("Body"))
         command += ["--body", "body"]
-    if method == "get_object":  # whose file rules out JSON
+    if method == "get_object":  # its file argument rules out JSON input
         command += [word for name, value in arguments.items() for word in ("--" + name.lower(), value)] + ["got"]
     else:
         command += ["--cli-input-json", json.dumps(arguments)]
@@ -69,16 +71,21 @@ assert not call("get_bucket_location", **B).get("LocationConstraint")
 refused("404", "head_bucket", Bucket="nowhere")
 refused("NoSuchBucket", "list_objects_v2", Bucket="nowhere")
 
-# What a bucket is set to
+# Settings of a bucket
 for name, code, setting in [
     ("bucket_tagging", "NoSuchTagSet", {"Tagging": {"TagSet": [{"Key": "k", "Value": "v"}]}}),
     ("bucket_policy", "NoSuchBucketPolicy", {"Policy": '{"Version": "2012-10-17", "Statement": []}'}),
-    ("bucket_encryption", "ServerSideEncryptionConfigurationNotFoundError", {"ServerSideEncryptionConfiguration": {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}}),
-    ("public_access_block", "NoSuchPublicAccessBlockConfiguration", {"PublicAccessBlockConfiguration": {"BlockPublicAcls": True, "IgnorePublicAcls": True, "BlockPublicPolicy": True, "RestrictPublicBuckets": False}}),
-    ("bucket_ownership_controls", "OwnershipControlsNotFoundError", {"OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}}),
-    ("bucket_cors", "NoSuchCORSConfiguration", {"CORSConfiguration": {"CORSRules": [{"AllowedMethods": ["GET", "PUT"], "AllowedOrigins": ["*"], "MaxAgeSeconds": 5}]}}),
+    ("bucket_encryption", "ServerSideEncryptionConfigurationNotFoundError",
+        {"ServerSideEncryptionConfiguration": {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}}),
+    ("public_access_block", "NoSuchPublicAccessBlockConfiguration",
+        {"PublicAccessBlockConfiguration": {"BlockPublicAcls": True, "IgnorePublicAcls": True, "BlockPublicPolicy": True,
+            "RestrictPublicBuckets": False}}),
+    ("bucket_ownership_controls", "OwnershipControlsNotFoundError",
+        {"OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}}),
+    ("bucket_cors", "NoSuchCORSConfiguration",
+        {"CORSConfiguration": {"CORSRules": [{"AllowedMethods": ["GET", "PUT"], "AllowedOrigins": ["*"], "MaxAgeSeconds": 5}]}}),
 ]:
-    if name in ("public_access_block", "bucket_ownership_controls"):  # every new bucket has these
+    if name in ("public_access_block", "bucket_ownership_controls"):  # set on every new bucket
         call("delete_" + name, **B)
     refused(code, "get_" + name, **B)
     call("put_" + name, **B, **setting)
@@ -91,7 +98,8 @@ for name, code, setting in [
     refused(code, "get_" + name, **B)
 refused("NoSuchLifecycleConfiguration", "get_bucket_lifecycle_configuration", **B)
 rules = [
-    {"ID": "r", "Status": "Enabled", "Filter": {"And": {"Prefix": "tmp/", "Tags": [{"Key": "a", "Value": "b"}]}}, "Expiration": {"Days": 3}},
+    {"ID": "r", "Status": "Enabled", "Filter": {"And": {"Prefix": "tmp/", "Tags": [{"Key": "a", "Value": "b"}]}},
+        "Expiration": {"Days": 3}},
     {"ID": "u", "Status": "Enabled", "Filter": {"Prefix": "tmp/"}, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}},
 ]
 both = {**rules[0], "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
@@ -113,15 +121,20 @@ refused("ObjectLockConfigurationNotFoundError", "get_object_lock_configuration",
 refused("NotImplemented", "put_bucket_versioning", **B, VersioningConfiguration={"Status": "Enabled"})
 
 # Notifications
-sent = {"Id": "i", "QueueArn": "arn:aws:sqs:us-east-1:000000000000:q", "Events": ["s3:ObjectCreated:*"], "Filter": {"Key": {"FilterRules": [{"Name": "prefix", "Value": "in/"}]}}}
-call("put_bucket_notification_configuration", **B, NotificationConfiguration={"QueueConfigurations": [sent]}, SkipDestinationValidation=True)
+sent = {"Id": "i", "QueueArn": "arn:aws:sqs:us-east-1:000000000000:q", "Events": ["s3:ObjectCreated:*"],
+    "Filter": {"Key": {"FilterRules": [{"Name": "prefix", "Value": "in/"}]}}}
+call("put_bucket_notification_configuration", **B, NotificationConfiguration={"QueueConfigurations": [sent]},
+    SkipDestinationValidation=True)
 assert call("get_bucket_notification_configuration", **B)["QueueConfigurations"] == [sent]
-refused("NotImplemented", "put_bucket_notification_configuration", **B, NotificationConfiguration={"TopicConfigurations": [{"TopicArn": "arn:aws:sns:us-east-1:000000000000:t", "Events": ["s3:ObjectCreated:*"]}]})
+refused("NotImplemented", "put_bucket_notification_configuration", **B,
+    NotificationConfiguration={"TopicConfigurations": [{"TopicArn": "arn:aws:sns:us-east-1:000000000000:t",
+        "Events": ["s3:ObjectCreated:*"]}]})
 
 # Objects
 etag = call("put_object", **K, Body=b"hello", ContentType="text/plain", Metadata={"k": "v"}, Tagging="a=b")["ETag"]
 got = call("get_object", **K)
-assert got["Body"] == b"hello" and got["ContentType"] == "text/plain" and got["Metadata"] == {"k": "v"} and got["ETag"] == etag and got["TagCount"] == 1, got
+assert (got["Body"] == b"hello" and got["ContentType"] == "text/plain" and got["Metadata"] == {"k": "v"}
+        and got["ETag"] == etag and got["TagCount"] == 1), got
 assert call("get_object", **K, Range="bytes=1-2")["Body"] == b"el"
 assert call("head_object", **K)["ContentLength"] == 5
 refused("304", "head_object", **K, IfNoneMatch=etag)
@@ -149,14 +162,22 @@ parts = [{"PartNumber": 1, "ETag": call("upload_part", **U, PartNumber=1, Body=b
          {"PartNumber": 2, "ETag": call("upload_part_copy", **U, PartNumber=2, CopySource="operations/copy")["CopyPartResult"]["ETag"]}]
 assert [p["Size"] for p in call("list_parts", **U)["Parts"]] == [5 << 20, 5]
 assert call("list_multipart_uploads", **B)["Uploads"][0]["UploadId"] == U["UploadId"]
+for bad in ("bytes=0-5", "bytes=5-9", "bytes=0-", "bytes=3-2"):
+    refused("InvalidArgument", "upload_part_copy", **U, PartNumber=3, CopySource="operations/copy", CopySourceRange=bad)
 refused("InvalidPartOrder", "complete_multipart_upload", **U, MultipartUpload={"Parts": parts[::-1]})
 assert call("complete_multipart_upload", **U, MultipartUpload={"Parts": parts})["ETag"].endswith('-2"')
 assert call("head_object", **M)["ContentLength"] == (5 << 20) + 5
+U["UploadId"] = call("create_multipart_upload", **M, ChecksumAlgorithm="SHA256")["UploadId"]
+part = call("upload_part", **U, PartNumber=1, Body=b"x", ChecksumAlgorithm="SHA256")
+parts = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"], "ChecksumSHA256": part["ChecksumSHA256"]}]}
+composite = base64.b64encode(hashlib.sha256(hashlib.sha256(b"x").digest()).digest()).decode()
+refused("BadDigest", "complete_multipart_upload", **U, MultipartUpload=parts, ChecksumSHA256=part["ChecksumSHA256"])
+assert call("complete_multipart_upload", **U, MultipartUpload=parts, ChecksumSHA256=composite)["ChecksumSHA256"] == composite + "-1"
 U["UploadId"] = call("create_multipart_upload", **M)["UploadId"]
 call("abort_multipart_upload", **U)
 refused("NoSuchUpload", "list_parts", **U)
 
-# Presigned URLs, which no client calls: a put and a get
+# Presigned URLs, used without a client: a put and a get
 url = boto.generate_presigned_url("put_object", Params=dict(B, Key="presigned"))
 urllib.request.urlopen(urllib.request.Request(url, data=b"by url", method="PUT", headers={"Content-Type": ""}))
 url = boto.generate_presigned_url("get_object", Params=dict(B, Key="presigned"))

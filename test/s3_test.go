@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestS3Operations calls every implemented operation of S3, through boto3 and through the AWS CLI.
+// TestS3Operations calls every implemented S3 operation through boto3 and through the AWS CLI.
 func TestS3Operations(t *testing.T) {
 	t.Parallel()
 	for _, client := range []string{"boto3", "aws"} {
@@ -29,13 +29,13 @@ func TestS3Operations(t *testing.T) {
 	}
 }
 
-// TestS3Sync syncs a tree of 5,000 files there and back with the AWS CLI, and takes it away again; a kill in
-// between loses nothing that was acknowledged.
+// TestS3Sync syncs a tree of 5,000 files up and down with the AWS CLI, and deletes it. A kill in between loses nothing that was
+// acknowledged.
 func TestS3Sync(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.large")
 	there, back := t.TempDir(), t.TempDir()
-	old := time.Now().Add(-time.Hour) // sync goes by the second
+	old := time.Now().Add(-time.Hour) // sync compares times by the second
 	for i := range 5000 {
 		path := filepath.Join(there, fmt.Sprintf("%02d", i%50), fmt.Sprintf("file %d+ü.txt", i))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -66,7 +66,7 @@ func TestS3Sync(t *testing.T) {
 	p.AWS("s3", "rb", "s3://sync")
 }
 
-// TestS3Lifecycle: what a bucket's rules say is over is gone once Pintle has looked, which it does when it starts.
+// TestS3Lifecycle: objects that a bucket's rules expire are gone after Pintle has looked, which it does at its start.
 func TestS3Lifecycle(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.large=1")
@@ -83,8 +83,8 @@ func TestS3Lifecycle(t *testing.T) {
 	})
 }
 
-// TestS3TaskRole transfers a file in parts with boto3, inside a task with a role, under a control plane that
-// checks signatures, as the worker of a queue does.
+// TestS3TaskRole transfers a file in parts with boto3 inside a task with a role, as a queue's worker does, under a control
+// plane that checks signatures.
 func TestS3TaskRole(t *testing.T) {
 	t.Parallel()
 	p := UpSigned(t, "c5.large")
@@ -93,12 +93,22 @@ func TestS3TaskRole(t *testing.T) {
 		"family": "worker", "taskRoleArn": "arn:aws:iam::000000000000:role/worker",
 		"containerDefinitions": [{
 			"name": "main", "image": "i", "memory": 64,
-			"command": ["python3", "-c", "import boto3, os; os.chdir(os.environ.get('TMPDIR', '/tmp')); n = 'pintle-%d' % os.getpid(); open(n, 'wb').write(os.urandom(1 << 20) * 20); b = boto3.resource('s3').Bucket('work'); b.upload_file(n, 'k'); b.download_file('k', n + '2'); print('same' if open(n, 'rb').read() == open(n + '2', 'rb').read() else 'other'); os.remove(n); os.remove(n + '2')"],
+			"command": ["python3", "-c", "`+strings.ReplaceAll(`import boto3, os
+os.chdir(os.environ.get('TMPDIR', '/tmp'))
+n = 'pintle-%d' % os.getpid()
+open(n, 'wb').write(os.urandom(1 << 20) * 20)
+b = boto3.resource('s3').Bucket('work')
+b.upload_file(n, 'k')
+b.download_file('k', n + '2')
+print('same' if open(n, 'rb').read() == open(n + '2', 'rb').read() else 'other')
+os.remove(n)
+os.remove(n + '2')`, "\n", "; ")+`"],
 			"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "worker"}}
 		}]}`)
 	task, _ := p.run(t, "worker", `{}`)
 	p.Await(task, "STOPPED")
-	if got := p.AWS("logs", "filter-log-events", "--log-group-name", "worker", "--query", "events[].message", "--output", "text"); got != "same" {
+	got := p.AWS("logs", "filter-log-events", "--log-group-name", "worker", "--query", "events[].message", "--output", "text")
+	if got != "same" {
 		t.Errorf("inside the task boto3 says %q", got)
 	}
 	p.key = "AKOTHER"

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestScalingCLI sets up what docs and blogs set up with the AWS CLI: bounds, a policy on a metric of one's own, steps
-// and a schedule; after a kill it is all still there.
+// TestScalingCLI sets up with the AWS CLI what docs and blogs set up: bounds, a policy on a custom metric, steps and a
+// schedule. It's all still there after a kill.
 func TestScalingCLI(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "p3.2xlarge")
@@ -17,26 +17,34 @@ func TestScalingCLI(t *testing.T) {
 	web := []string{"--scalable-dimension", "ecs:service:DesiredCount", "--resource-id", "service/default/web"}
 	with := func(args ...string) []string { return append(web[:len(web):len(web)], args...) }
 
-	p.gpuService("web", 0)
+	p.createGPUService("web", 0)
 	scaling("register-scalable-target", with("--min-capacity", "1", "--max-capacity", "10")...)
-	high := scaling("put-scaling-policy", with("--policy-name", "cpu75", "--policy-type", "TargetTrackingScaling", "--query", "Alarms[0].AlarmName",
-		"--target-tracking-scaling-policy-configuration", `{"TargetValue":75,"PredefinedMetricSpecification":{"PredefinedMetricType":"ECSServiceAverageCPUUtilization"},"ScaleOutCooldown":60,"ScaleInCooldown":60}`)...)
+	high := scaling("put-scaling-policy", with("--policy-name", "cpu75", "--policy-type", "TargetTrackingScaling",
+		"--query", "Alarms[0].AlarmName", "--target-tracking-scaling-policy-configuration",
+		`{"TargetValue":75,"PredefinedMetricSpecification":{"PredefinedMetricType":"ECSServiceAverageCPUUtilization"},`+
+			`"ScaleOutCooldown":60,"ScaleInCooldown":60}`)...)
 	if !strings.HasPrefix(high, "TargetTracking-service/default/web-AlarmHigh-") {
 		t.Errorf("the alarm is %s", high)
 	}
 	scaling("put-scaling-policy", with("--policy-name", "steps", "--policy-type", "StepScaling",
-		"--step-scaling-policy-configuration", "AdjustmentType=ChangeInCapacity,Cooldown=60,StepAdjustments=[{MetricIntervalLowerBound=0,ScalingAdjustment=2}]")...)
-	scaling("put-scheduled-action", with("--scheduled-action-name", "nights", "--schedule", "cron(0 20 * * ? *)", "--timezone", "America/New_York", "--scalable-target-action", "MinCapacity=0")...)
+		"--step-scaling-policy-configuration",
+		"AdjustmentType=ChangeInCapacity,Cooldown=60,StepAdjustments=[{MetricIntervalLowerBound=0,ScalingAdjustment=2}]")...)
+	scaling("put-scheduled-action", with("--scheduled-action-name", "nights", "--schedule", "cron(0 20 * * ? *)",
+		"--timezone", "America/New_York", "--scalable-target-action", "MinCapacity=0")...)
 
 	p.Kill()
 	p.Start()
-	if got := scaling("describe-scalable-targets", "--resource-ids", "service/default/web", "--query", "ScalableTargets[].[MinCapacity,MaxCapacity]"); got != "1\t10" {
+	got := scaling("describe-scalable-targets", "--resource-ids", "service/default/web",
+		"--query", "ScalableTargets[].[MinCapacity,MaxCapacity]")
+	if got != "1\t10" {
 		t.Errorf("the bounds are %s", got)
 	}
-	if got := scaling("describe-scaling-policies", "--query", "ScalingPolicies[].[PolicyName,PolicyType]"); got != "cpu75\tTargetTrackingScaling\nsteps\tStepScaling" {
+	got = scaling("describe-scaling-policies", "--query", "ScalingPolicies[].[PolicyName,PolicyType]")
+	if got != "cpu75\tTargetTrackingScaling\nsteps\tStepScaling" {
 		t.Errorf("the policies are %s", got)
 	}
-	if got := scaling("describe-scheduled-actions", "--query", "ScheduledActions[].[ScheduledActionName,Schedule,Timezone]"); got != "nights\tcron(0 20 * * ? *)\tAmerica/New_York" {
+	got = scaling("describe-scheduled-actions", "--query", "ScheduledActions[].[ScheduledActionName,Schedule,Timezone]")
+	if got != "nights\tcron(0 20 * * ? *)\tAmerica/New_York" {
 		t.Errorf("the scheduled actions are %s", got)
 	}
 	scaling("deregister-scalable-target", web...)
@@ -45,15 +53,15 @@ func TestScalingCLI(t *testing.T) {
 	}
 }
 
-// gpuService makes a service whose tasks take a GPU each.
-func (p *Pintle) gpuService(name string, desired int) {
+// createGPUService creates a service whose tasks take one GPU each.
+func (p *Pintle) createGPUService(name string, desired int) {
 	p.t.Helper()
 	p.AWS("ecs", "register-task-definition", "--family", name, "--container-definitions",
 		`[{"name":"main","image":"i","memory":64,"command":["sleep","600"],"resourceRequirements":[{"type":"GPU","value":"1"}]}]`)
 	p.AWS("ecs", "create-service", "--service-name", name, "--task-definition", name, "--desired-count", fmt.Sprint(desired))
 }
 
-// TestScalingBadInput sends what must be refused, and looks whether anything has changed.
+// TestScalingBadInput sends requests that must be refused, and checks that nothing changed.
 func TestScalingBadInput(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "p3.2xlarge")
@@ -66,11 +74,14 @@ func TestScalingBadInput(t *testing.T) {
 		{"RegisterScalableTarget", `{` + web + `,"MinCapacity":"1"}`, "SerializationException", "MinCapacity"},
 		{"RegisterScalableTarget", `{` + web + `,"minCapacity":1}`, "SerializationException", "minCapacity"},
 		{"RegisterScalableTarget", `{` + web + `,"MinCapacity":-1,"MaxCapacity":1}`, "ValidationException", "minCapacity"},
-		{"RegisterScalableTarget", `{` + strings.Replace(web, "service/default/web", "table/web", 1) + `,"MinCapacity":1,"MaxCapacity":1}`, "ValidationException", "resourceId"},
+		{"RegisterScalableTarget", `{` + strings.Replace(web, "service/default/web", "table/web",
+			1) + `,"MinCapacity":1,"MaxCapacity":1}`, "ValidationException", "resourceId"},
 		{"DescribeScalableTargets", `{"ServiceNamespace":"lambda"}`, "ValidationException", "serviceNamespace"},
 		{"DescribeScalableTargets", `{"ServiceNamespace":"ecs","NextToken":"x"}`, "InvalidNextTokenException", "nextToken"},
 		{"PutScalingPolicy", `{` + web + `,"PolicyName":"p"}`, "ObjectNotFoundException", "No scalable target registered"},
-		{"PutScheduledAction", `{` + web + `,"ScheduledActionName":"a","Schedule":"rate(1 minute)","ScalableTargetAction":{"MinCapacity":1}}`, "ObjectNotFoundException", "No scalable target registered"},
+		{"PutScheduledAction",
+			`{` + web + `,"ScheduledActionName":"a","Schedule":"rate(1 minute)","ScalableTargetAction":{"MinCapacity":1}}`,
+			"ObjectNotFoundException", "No scalable target registered"},
 		{"DeleteScheduledAction", `{` + web + `,"ScheduledActionName":"a"}`, "ObjectNotFoundException", "a"},
 		{"DeregisterScalableTarget", `{` + web + `}`, "ObjectNotFoundException", "No scalable target found"},
 		{"GetPredictiveScalingForecast", `{}`, "NotImplementedException", "GetPredictiveScalingForecast"},
@@ -81,7 +92,8 @@ func TestScalingBadInput(t *testing.T) {
 			t.Errorf("%s %s: got %d %s, %v, want %s naming %q", c.operation, c.body, status, answer, err, c.code, c.says)
 		}
 	}
-	if _, answer, err := p.Post(target+"DescribeScalableTargets", `{"ServiceNamespace":"ecs"}`); err != nil || answer != `{"ScalableTargets":[]}` {
+	if _, answer, err := p.Post(target+"DescribeScalableTargets", `{"ServiceNamespace":"ecs"}`); err != nil ||
+		answer != `{"ScalableTargets":[]}` {
 		t.Errorf("refused calls have changed something: %s, %v", answer, err)
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// TestGPUTaskDefinitions is the walk through examples/2-gpu-training with the AWS CLI: tasks of one,
-// four and eight GPUs on two simulated p3.16xlarge.
+// TestGPUTaskDefinitions runs examples/2-gpu-training with the AWS CLI: tasks of one, four and eight GPUs on two simulated
+// p3.16xlarge.
 func TestGPUTaskDefinitions(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "p3.16xlarge=2")
 	for _, n := range []string{"1", "4", "8"} {
-		arn := p.AWS("ecs", "register-task-definition", "--cli-input-json", "file://../examples/2-gpu-training/gpu-"+n+"-taskdef.json", "--query", "taskDefinition.taskDefinitionArn", "--output", "text")
+		arn := p.AWS("ecs", "register-task-definition", "--cli-input-json", "file://../examples/2-gpu-training/gpu-"+n+"-taskdef.json",
+			"--query", "taskDefinition.taskDefinitionArn", "--output", "text")
 		if !strings.HasSuffix(arn, "task-definition/tensorflow-"+n+"-gpu:1") {
 			t.Errorf("registered %s", arn)
 		}
@@ -46,18 +47,21 @@ func TestGPUTaskDefinitions(t *testing.T) {
 	stream := "ecs/tensorflow-8-gpu/" + again[strings.LastIndexByte(again, '/')+1:]
 	var log string
 	Eventually(t, "the devices line", func() bool {
-		log, _ = p.TryAWS("logs", "get-log-events", "--log-group-name", "/ecs/tensorflow-8-gpu", "--log-stream-name", stream, "--query", "events[].message", "--output", "json")
+		log, _ = p.TryAWS("logs", "get-log-events", "--log-group-name", "/ecs/tensorflow-8-gpu", "--log-stream-name", stream,
+			"--query", "events[].message", "--output", "json")
 		return strings.Contains(log, "devices:")
 	})
 	if !strings.Contains(log, "NVIDIA_VISIBLE_DEVICES="+strings.Join(gpus, ",")) {
 		t.Errorf("the container saw %s, describe-tasks says %v", log, gpus)
 	}
-	filtered := p.AWS("logs", "filter-log-events", "--log-group-name", "/ecs/tensorflow-8-gpu", "--filter-pattern", "devices", "--query", "events[].logStreamName", "--output", "text")
+	filtered := p.AWS("logs", "filter-log-events", "--log-group-name", "/ecs/tensorflow-8-gpu", "--filter-pattern", "devices",
+		"--query", "events[].logStreamName", "--output", "text")
 	if !strings.Contains(filtered, stream) {
 		t.Errorf("filter-log-events finds %q", filtered)
 	}
 	p.Await(again, "STOPPED")
-	if code := p.AWS("ecs", "describe-tasks", "--tasks", again, "--query", "tasks[0].containers[0].exitCode", "--output", "text"); code != "0" {
+	code := p.AWS("ecs", "describe-tasks", "--tasks", again, "--query", "tasks[0].containers[0].exitCode", "--output", "text")
+	if code != "0" {
 		t.Errorf("exit code %s", code)
 	}
 }

@@ -16,27 +16,35 @@ import (
 
 // described is a service as describe-services prints it.
 type described struct {
-	Status                                   string
-	DesiredCount, RunningCount, PendingCount int
-	TaskDefinition                           string
-	Deployments                              []struct {
-		ID, Status, TaskDefinition, RolloutState, RolloutStateReason string
-		FailedTasks                                                  int
+	Status         string
+	DesiredCount   int
+	RunningCount   int
+	PendingCount   int
+	TaskDefinition string
+	Deployments    []struct {
+		ID                 string
+		Status             string
+		TaskDefinition     string
+		RolloutState       string
+		RolloutStateReason string
+		FailedTasks        int
 	}
 	Events []struct{ Message string }
 }
 
-// said says whether the service has an event with the text.
-func (d described) said(text string) bool {
+// hasEvent reports whether the service has an event that contains the text.
+func (d described) hasEvent(text string) bool {
 	return slices.ContainsFunc(d.Events, func(e struct{ Message string }) bool { return strings.Contains(e.Message, text) })
 }
 
-// stable is what aws ecs wait services-stable waits for.
-func (d described) stable() bool { return len(d.Deployments) == 1 && d.RunningCount == d.DesiredCount }
+// isStable reports the condition that aws ecs wait services-stable waits for.
+func (d described) isStable() bool {
+	return len(d.Deployments) == 1 && d.RunningCount == d.DesiredCount
+}
 
-// completed says that the service's last deployment is, too.
-func (d described) completed() bool {
-	return d.stable() && d.Deployments[0].RolloutState == "COMPLETED"
+// isCompleted reports whether the service is stable and its deployment is COMPLETED.
+func (d described) isCompleted() bool {
+	return d.isStable() && d.Deployments[0].RolloutState == "COMPLETED"
 }
 
 func (p *Pintle) service(name string) described {
@@ -52,13 +60,13 @@ func (p *Pintle) service(name string) described {
 func (p *Pintle) awaitService(what, name string, ok func(described) bool) described {
 	p.t.Helper()
 	var last described
-	if !comes(func() bool { last = p.service(name); return ok(last) }) {
+	if !waitFor(func() bool { last = p.service(name); return ok(last) }) {
 		p.t.Fatalf("service %s: %s did not happen within %s: %+v", name, what, patience, last)
 	}
 	return last
 }
 
-// awaitInactive waits until services that were deleted are.
+// awaitInactive waits until deleted services are INACTIVE.
 func (p *Pintle) awaitInactive(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
@@ -66,13 +74,14 @@ func (p *Pintle) awaitInactive(names ...string) {
 	}
 }
 
-// aMark is seconds to sleep that nobody else on this machine sleeps.
-func aMark() string { return fmt.Sprint(1_000_000_000 + rand.Int64N(1_000_000_000_000)) }
+// newMark returns a number of seconds that no other process on this machine sleeps.
+func newMark() string { return fmt.Sprint(1_000_000_000 + rand.Int64N(1_000_000_000_000)) }
 
 // register registers a revision of a family with one container that runs a shell command.
 func (p *Pintle) register(family, command string) {
 	p.t.Helper()
-	text, _ := json.Marshal([]any{map[string]any{"name": "main", "image": "i", "cpu": 64, "memory": 64, "stopTimeout": 2, "command": []string{"/bin/sh", "-c", command}}})
+	text, _ := json.Marshal([]any{map[string]any{"name": "main", "image": "i", "cpu": 64, "memory": 64, "stopTimeout": 2,
+		"command": []string{"/bin/sh", "-c", command}}})
 	p.AWS("ecs", "register-task-definition", "--family", family, "--container-definitions", string(text))
 }
 
@@ -86,18 +95,19 @@ func (p *Pintle) tasksOf(service string) []string {
 	return p.list("list-tasks", "--service-name", service, "--query", "taskArns[]")
 }
 
-// TestServices drives a service through its life with the AWS CLI: create, scale, a rolling update, a broken
-// one that rolls back, kills, and deletion.
+// TestServices drives a service through its life with the AWS CLI: creation, scaling, a rolling update, a broken update that
+// rolls back, kills, and deletion.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.2xlarge=3", "--settle", "2s")
-	mark := aMark()
+	mark := newMark()
 	p.register("web", "exec sleep 600")
-	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", "2", "--tags", "key=team,value=ml")
-	p.awaitService("the roll-out's end", "web", described.completed)
+	p.AWS("ecs", "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", "2",
+		"--tags", "key=team,value=ml")
+	p.awaitService("the roll-out's end", "web", described.isCompleted)
 
 	p.AWS("ecs", "update-service", "--service", "web", "--desired-count", "4")
-	p.awaitService("the scale-out", "web", described.stable)
+	p.awaitService("the scale-out", "web", described.isStable)
 	if n := len(p.tasksOf("web")); n != 4 {
 		t.Errorf("scaled to 4, it has %d tasks", n)
 	}
@@ -110,9 +120,9 @@ func TestServices(t *testing.T) {
 			if s.RunningCount < 4 || s.RunningCount+s.PendingCount > 8 {
 				t.Errorf("%d running and %d pending of 4", s.RunningCount, s.PendingCount)
 			}
-			return s.completed()
+			return s.isCompleted()
 		})
-		if !strings.HasSuffix(s.TaskDefinition, "web:2") || !s.said("deployment completed") || !s.said("has stopped") {
+		if !strings.HasSuffix(s.TaskDefinition, "web:2") || !s.hasEvent("deployment completed") || !s.hasEvent("has stopped") {
 			t.Errorf("%+v", s)
 		}
 		for _, task := range p.tasksOf("web") {
@@ -128,18 +138,23 @@ func TestServices(t *testing.T) {
 			if command != "" {
 				p.register("web", command)
 			} else {
-				p.AWS("ecs", "register-task-definition", "--family", "web", "--container-definitions", `[{"name":"main","image":"i","memory":64,"command":["/no/such/program"]}]`)
+				p.AWS("ecs", "register-task-definition", "--family", "web", "--container-definitions",
+					`[{"name":"main","image":"i","memory":64,"command":["/no/such/program"]}]`)
 			}
-			p.AWS("ecs", "update-service", "--service", "web", "--task-definition", "web", "--deployment-configuration", "deploymentCircuitBreaker={enable=true,rollback=true}")
-			s := p.awaitService("the roll-back", "web", func(s described) bool { return s.completed() && strings.HasSuffix(s.TaskDefinition, "web:2") })
-			if !s.said("deployment failed: tasks failed to start.") || !s.said("rolling back to deployment ecs-svc/") {
+			p.AWS("ecs", "update-service", "--service", "web", "--task-definition", "web", "--deployment-configuration",
+				"deploymentCircuitBreaker={enable=true,rollback=true}")
+			s := p.awaitService("the roll-back", "web", func(s described) bool {
+				return s.isCompleted() && strings.HasSuffix(s.TaskDefinition, "web:2")
+			})
+			if !s.hasEvent("deployment failed: tasks failed to start.") || !s.hasEvent("rolling back to deployment ecs-svc/") {
 				t.Errorf("%+v", s.Events)
 			}
 			after := p.tasksOf("web")
 			if slices.Sort(before); !slices.Equal(before, after) {
 				t.Errorf("the tasks that ran were %v, now %v", before, after)
 			}
-			status := p.AWS("ecs", "list-service-deployments", "--service", "web", "--query", "serviceDeployments[0].status", "--output", "text")
+			status := p.AWS("ecs", "list-service-deployments", "--service", "web", "--query", "serviceDeployments[0].status",
+				"--output", "text")
 			if status != "ROLLBACK_SUCCESSFUL" {
 				t.Errorf("the deployment is %s", status)
 			}
@@ -164,19 +179,22 @@ func TestServices(t *testing.T) {
 		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
 		p.Kill()
 		p.Start()
-		p.awaitService("the update's end", "web", func(s described) bool { return s.completed() && !strings.HasSuffix(s.TaskDefinition, "web:2") })
+		p.awaitService("the update's end", "web", func(s described) bool {
+			return s.isCompleted() && !strings.HasSuffix(s.TaskDefinition, "web:2")
+		})
 	})
 
-	if out, err := p.TryAWS("ecs", "delete-service", "--service", "web"); err == nil || !strings.Contains(out, "InvalidParameterException") {
+	if out, err := p.TryAWS("ecs", "delete-service", "--service", "web"); err == nil ||
+		!strings.Contains(out, "InvalidParameterException") {
 		t.Errorf("a service of 4 is deleted without force: %s", out)
 	}
 	p.AWS("ecs", "update-service", "--service", "web", "--desired-count", "0")
-	p.awaitService("an empty service", "web", described.stable)
+	p.awaitService("an empty service", "web", described.isStable)
 	p.AWS("ecs", "delete-service", "--service", "web")
 	p.awaitInactive("web")
 }
 
-// processes are those that sleep for a number of seconds.
+// processes returns the processes that sleep for a number of seconds.
 func processes(seconds string) (pids []int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {
@@ -189,7 +207,7 @@ func processes(seconds string) (pids []int) {
 	return pids
 }
 
-// TestDaemonServices runs one task on each node, also as nodes drain, come and go.
+// TestDaemonServices runs one task on each node, while nodes drain, come and go.
 func TestDaemonServices(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.2xlarge=3", "--settle", "1s")
@@ -197,7 +215,9 @@ func TestDaemonServices(t *testing.T) {
 	p.AWS("ecs", "create-service", "--service-name", "agent", "--task-definition", "agent", "--scheduling-strategy", "DAEMON")
 	onePerNode := func(n int) {
 		t.Helper()
-		p.awaitService(fmt.Sprintf("a task on each of %d nodes", n), "agent", func(s described) bool { return s.DesiredCount == n && s.completed() })
+		p.awaitService(fmt.Sprintf("a task on each of %d nodes", n), "agent", func(s described) bool {
+			return s.DesiredCount == n && s.isCompleted()
+		})
 		where := p.list(append([]string{"describe-tasks", "--query", "tasks[].containerInstanceArn", "--tasks"}, p.tasksOf("agent")...)...)
 		if slices.Sort(where); len(where) != n || len(slices.Compact(where)) != n {
 			t.Errorf("the tasks are on %v", where)
@@ -209,7 +229,11 @@ func TestDaemonServices(t *testing.T) {
 	onePerNode(2)
 	p.AWS("ecs", "update-container-instances-state", "--container-instances", node, "--status", "ACTIVE")
 	onePerNode(3)
-	agent := &daemon{t: t, args: []string{"agent", "--endpoint", p.Endpoint, "--data", t.TempDir(), "--name", "late", "--instance-type", "c5.xlarge", "--runtime", "process"}}
+	agent := &daemon{
+		t: t,
+		args: []string{"agent", "--endpoint", p.Endpoint, "--data", t.TempDir(), "--name", "late",
+			"--instance-type", "c5.xlarge", "--runtime", "process"},
+	}
 	agent.start()
 	defer agent.kill()
 	onePerNode(4)
@@ -222,40 +246,46 @@ func TestDaemonServices(t *testing.T) {
 	p.register("agent", "exec sleep 601")
 	p.AWS("ecs", "update-service", "--service", "agent", "--task-definition", "agent")
 	onePerNode(4)
-	if s := p.service("agent"); !strings.HasSuffix(s.TaskDefinition, "agent:2") || strings.HasSuffix(s.Deployments[0].TaskDefinition, "agent:1") {
+	s := p.service("agent")
+	if !strings.HasSuffix(s.TaskDefinition, "agent:2") || strings.HasSuffix(s.Deployments[0].TaskDefinition, "agent:1") {
 		t.Errorf("%+v", s)
 	}
 	p.AWS("ecs", "delete-service", "--service", "agent")
 	p.awaitInactive("agent")
 	Eventually(t, "the end of its tasks", func() bool {
-		return p.AWS("ecs", "describe-clusters", "--query", "clusters[0].[runningTasksCount,pendingTasksCount]", "--output", "text") == "0\t0"
+		return p.AWS("ecs", "describe-clusters", "--query", "clusters[0].[runningTasksCount,pendingTasksCount]",
+			"--output", "text") == "0\t0"
 	})
 }
 
-// TestGPUService replaces, in a rolling update, tasks that hold all GPUs there are: without room beside them the
-// old ones have to go first, as far as the minimum allows.
+// TestGPUService replaces tasks that hold all GPUs in a rolling update. There is no room beside them, so the old tasks have to
+// stop first, as far as the minimum allows.
 func TestGPUService(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "g4dn.xlarge=2", "--settle", "1s")
-	definition := `[{"name":"main","image":"i","memory":64,"stopTimeout":2,"command":["sleep","600"],"resourceRequirements":[{"type":"GPU","value":"1"}]}]`
+	definition := `[{"name":"main","image":"i","memory":64,"stopTimeout":2,"command":["sleep","600"],"resourceRequirements":[{` +
+		`"type":"GPU","value":"1"}]}]`
 	p.AWS("ecs", "register-task-definition", "--family", "gpu", "--container-definitions", definition)
-	p.AWS("ecs", "create-service", "--service-name", "gpu", "--task-definition", "gpu", "--desired-count", "3", "--deployment-configuration", "minimumHealthyPercent=50,maximumPercent=200")
-	s := p.awaitService("two of three tasks", "gpu", func(s described) bool { return s.RunningCount == 2 && s.said("was unable to place a task") })
-	if !s.said("has insufficient GPU resource available.") {
+	p.AWS("ecs", "create-service", "--service-name", "gpu", "--task-definition", "gpu", "--desired-count", "3",
+		"--deployment-configuration", "minimumHealthyPercent=50,maximumPercent=200")
+	s := p.awaitService("two of three tasks", "gpu", func(s described) bool {
+		return s.RunningCount == 2 && s.hasEvent("was unable to place a task")
+	})
+	if !s.hasEvent("has insufficient GPU resource available.") {
 		t.Errorf("%+v", s.Events)
 	}
 	p.AWS("ecs", "update-service", "--service", "gpu", "--desired-count", "2")
-	p.awaitService("the roll-out's end", "gpu", described.completed)
+	p.awaitService("the roll-out's end", "gpu", described.isCompleted)
 	p.AWS("ecs", "update-service", "--service", "gpu", "--force-new-deployment")
 	p.awaitService("the update's end", "gpu", func(s described) bool {
 		if s.RunningCount < 1 {
 			t.Error("no task runs")
 		}
-		return s.completed()
+		return s.isCompleted()
 	})
 }
 
-// TestTaskProtection has a container protect its own task through the agent's endpoint, and scales its service in.
+// TestTaskProtection: a container protects its own task through the agent's endpoint, and its service scales in.
 func TestTaskProtection(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.2xlarge", "--settle", "1s")
@@ -267,7 +297,8 @@ print(urllib.request.urlopen(r).read().decode(), flush=True)
 time.sleep(600)`
 	text, _ := json.Marshal(map[string]any{
 		"family": "busy", "taskRoleArn": "arn:aws:iam::000000000000:role/worker",
-		"containerDefinitions": []any{map[string]any{"name": "main", "image": "i", "memory": 64, "stopTimeout": 2, "command": []string{python, "-c", protect}}},
+		"containerDefinitions": []any{map[string]any{"name": "main", "image": "i", "memory": 64, "stopTimeout": 2,
+			"command": []string{python, "-c", protect}}},
 	})
 	p.AWS("ecs", "register-task-definition", "--cli-input-json", string(text))
 	p.AWS("ecs", "create-service", "--service-name", "busy", "--task-definition", "busy", "--desired-count", "1")
@@ -281,5 +312,5 @@ time.sleep(600)`
 		t.Fatalf("of the protected task %v is left", left)
 	}
 	p.AWS("ecs", "update-task-protection", "--cluster", "default", "--tasks", task, "--no-protection-enabled")
-	p.awaitService("the scale-in", "busy", func(s described) bool { return s.RunningCount == 0 && s.completed() })
+	p.awaitService("the scale-in", "busy", func(s described) bool { return s.RunningCount == 0 && s.isCompleted() })
 }

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestShim: what stands beside a container is the small program that lies beside pintle, or pintle itself where somebody has
-// copied that alone.
+// TestShim: a container's shim is the small program next to pintle, or pintle itself if only pintle was copied.
 func TestShim(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile(bin(t, "pintle"))

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestSim replays a trace with the examples' policies, and reads what comes of it as a user would.
+// TestSim replays a trace with the examples' policies and reads the result as a user would.
 func TestSim(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -31,7 +31,8 @@ func TestSim(t *testing.T) {
 	}
 	picture, file := filepath.Join(dir, "sim.svg"), filepath.Join(dir, "sim.json")
 	simulate := func(args ...string) (string, error) {
-		out, err := exec.Command(bin(t, "pintle"), append([]string{"sim", "--trace", trace, "--work", "tokens=20ms", "--slots", "4", "--max", "20",
+		out, err := exec.Command(bin(t, "pintle"), append([]string{"sim", "--trace", trace, "--work", "tokens=20ms", "--slots", "4",
+			"--max", "20",
 			"--policy", "../examples/sim/backlog.json", "--policy", "../examples/sim/gpu.json"}, args...)...).CombinedOutput()
 		return string(out), err
 	}
@@ -39,7 +40,8 @@ func TestSim(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"POLICY", "COST", "backlog, faithful", "backlog, fast", "gpu, faithful", "gpu, fast", "clairvoyant", "peak, fixed", "desired 2", "messages wait and"} {
+	for _, want := range []string{"POLICY", "COST", "backlog, faithful", "backlog, fast", "gpu, faithful", "gpu, fast", "clairvoyant",
+		"peak, fixed", "desired 2", "messages wait and"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the table lacks %q:\n%s", want, out)
 		}

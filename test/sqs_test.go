@@ -17,24 +17,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// queueClient is the Go SDK's client, which does not try again: a test decides what an error means.
+// queueClient returns a Go SDK client that never retries, so that a test decides what an error means.
 func (p *Pintle) queueClient() *sqs.Client {
 	return sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: &p.Endpoint, Credentials: credentials.NewStaticCredentialsProvider(p.key, p.secret, ""), RetryMaxAttempts: 1,
+		Region:           "us-east-1",
+		BaseEndpoint:     &p.Endpoint,
+		Credentials:      credentials.NewStaticCredentialsProvider(p.key, p.secret, ""),
+		RetryMaxAttempts: 1,
 	})
 }
 
-// traffic is what clients were told of a queue's messages.
+// traffic is what clients know about a queue's messages.
 type traffic struct {
 	mu      sync.Mutex
 	sent    map[string]bool // acknowledged
 	deleted map[string]bool // acknowledged
-	asked   map[string]bool // deletions that were asked for, acknowledged or not
-	order   map[string]int  // the last number received of each group
+	asked   map[string]bool // deletions asked for, acknowledged or not
+	order   map[string]int  // the last number received in each group
 }
 
-// TestQueuesSurviveKills kills pintle while clients send, receive and delete: what was acknowledged is there or was
-// deleted, what was deleted does not come again, and the groups of a FIFO queue stay in order.
+// TestQueuesSurviveKills kills pintle while clients send, receive and delete. Every acknowledged message is there or was
+// deleted, deleted messages don't come back, and the groups of a FIFO queue stay in order.
 func TestQueuesSurviveKills(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "g4dn.xlarge=1")
@@ -62,7 +65,7 @@ func TestQueuesSurviveKills(t *testing.T) {
 		}
 		time.Sleep(700 * time.Millisecond)
 		for _, tr := range []*traffic{plain, order} {
-			Eventually(t, "some traffic", func() bool { return tr.flowed(50*(round+1), 5*(round+1)) })
+			Eventually(t, "some traffic", func() bool { return tr.hasFlowed(50*(round+1), 5*(round+1)) })
 		}
 		p.Kill()
 		cancel()
@@ -74,8 +77,8 @@ func TestQueuesSurviveKills(t *testing.T) {
 	}
 }
 
-// flowed says whether so many messages were sent, and deleted.
-func (tr *traffic) flowed(sent, deleted int) bool {
+// hasFlowed reports whether at least that many messages were sent and deleted.
+func (tr *traffic) hasFlowed(sent, deleted int) bool {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return len(tr.sent) >= sent && len(tr.deleted) >= deleted
@@ -90,7 +93,7 @@ func (tr *traffic) send(ctx context.Context, p *Pintle, queue, group string) {
 			in.MessageGroupId, in.MessageDeduplicationId = &group, &body
 		}
 		if _, err := c.SendMessage(ctx, in); err != nil {
-			return // it was killed: nobody knows whether it is there
+			return // killed: the message may or may not be there
 		}
 		tr.mu.Lock()
 		tr.sent[body] = true
@@ -101,7 +104,12 @@ func (tr *traffic) send(ctx context.Context, p *Pintle, queue, group string) {
 func (tr *traffic) receive(ctx context.Context, t *testing.T, p *Pintle, queue string) {
 	c, url := p.queueClient(), p.Endpoint+"/000000000000/"+queue
 	for ctx.Err() == nil {
-		out, err := c.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 5, WaitTimeSeconds: 1, VisibilityTimeout: 3600})
+		out, err := c.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl:            &url,
+			MaxNumberOfMessages: 5,
+			WaitTimeSeconds:     1,
+			VisibilityTimeout:   3600,
+		})
 		if err != nil {
 			return
 		}
@@ -138,14 +146,21 @@ func (tr *traffic) follow(t *testing.T, queue, body string) {
 func (tr *traffic) drain(t *testing.T, p *Pintle, queue string) {
 	c, url := p.queueClient(), p.Endpoint+"/000000000000/"+queue
 	left := map[string]bool{}
-	attributes, err := c.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{"All"}})
+	attributes, err := c.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+		QueueUrl:       &url,
+		AttributeNames: []types.QueueAttributeName{"All"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	inFlight := 0
 	fmt.Sscan(attributes.Attributes["ApproximateNumberOfMessagesNotVisible"], &inFlight)
 	for {
-		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10, VisibilityTimeout: 3600})
+		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+			QueueUrl:            &url,
+			MaxNumberOfMessages: 10,
+			VisibilityTimeout:   3600,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,13 +180,16 @@ func (tr *traffic) drain(t *testing.T, p *Pintle, queue string) {
 	lost := 0
 	for body := range tr.sent {
 		if !left[body] && !tr.asked[body] {
-			lost++ // unless it was in an answer that the kill cut off, or behind such a one in its group: then it is in flight
+			lost++ // the kill cut off the answer it was in, or that of one before it in its group: then it's in flight
 		}
 	}
 	if queue == "plain" && lost > inFlight {
 		t.Errorf("%s: %d of %d messages are lost; %d are in flight", queue, lost, len(tr.sent), inFlight)
 	}
-	after, err := c.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{"All"}})
+	after, err := c.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+		QueueUrl:       &url,
+		AttributeNames: []types.QueueAttributeName{"All"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,10 +198,11 @@ func (tr *traffic) drain(t *testing.T, p *Pintle, queue string) {
 	if queue == "order.fifo" && lost > inFlight+visible {
 		t.Errorf("%s: %d of %d messages are lost; %d are in flight and %d wait behind them", queue, lost, len(tr.sent), inFlight, visible)
 	}
-	t.Logf("%s: %d sent, %d deleted, %d left, %d in answers that were cut off, %d in flight", queue, len(tr.sent), len(tr.deleted), len(left), lost, inFlight)
+	t.Logf("%s: %d sent, %d deleted, %d left, %d in answers that were cut off, %d in flight", queue, len(tr.sent), len(tr.deleted),
+		len(left), lost, inFlight)
 }
 
-// TestQueuesInQuery calls SQS as old clients do: forms to the queue's URL, answers in XML, and refusals under Query's names.
+// TestQueuesInQuery calls SQS as old clients do: forms to the queue's URL, answers in XML, and errors with Query's names.
 func TestQueuesInQuery(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "g4dn.xlarge=1")
@@ -210,28 +229,45 @@ func TestQueuesInQuery(t *testing.T) {
 	post("/", "Action=CreateQueue&QueueName=q.fifo&Attribute.1.Name=FifoQueue&Attribute.1.Value=true")
 	big := url.QueryEscape(strings.Repeat("x", 1<<20+1))
 	for _, c := range []struct {
-		name, path, form string
-		status           int
-		want             string // in the answer
+		name   string
+		path   string
+		form   string
+		status int
+		want   string // part of the answer
 	}{
-		{"a message with attributes, to the queue's URL", "/000000000000/q", "Action=SendMessage&MessageBody=hello&MessageAttribute.1.Name=n&MessageAttribute.1.Value.DataType=String&MessageAttribute.1.Value.StringValue=v", 200, "<MD5OfMessageBody>5d41402abc4b2a76b9719d911017c592</MD5OfMessageBody>"},
-		{"what was received", "/000000000000/q", "Action=ReceiveMessage&AttributeName.1=All&MessageAttributeName.1=All&VisibilityTimeout=0", 200, "<MessageAttribute><Name>n</Name><Value><DataType>String</DataType><StringValue>v</StringValue></Value></MessageAttribute>"},
-		{"an explicit visibility of 0", "/000000000000/q", "Action=GetQueueAttributes&AttributeName.1=ApproximateNumberOfMessages", 200, "<Attribute><Name>ApproximateNumberOfMessages</Name><Value>1</Value></Attribute>"},
-		{"a batch", "/", "Action=SendMessageBatch&QueueUrl=" + url.QueryEscape(p.Endpoint+"/000000000000/q") + "&SendMessageBatchRequestEntry.1.Id=a&SendMessageBatchRequestEntry.1.MessageBody=b", 200, "<SendMessageBatchResultEntry><Id>a</Id>"},
+		{"a message with attributes, to the queue's URL", "/000000000000/q",
+			"Action=SendMessage&MessageBody=hello&MessageAttribute.1.Name=n" +
+				"&MessageAttribute.1.Value.DataType=String&MessageAttribute.1.Value.StringValue=v",
+			200, "<MD5OfMessageBody>5d41402abc4b2a76b9719d911017c592</MD5OfMessageBody>"},
+		{"what was received", "/000000000000/q",
+			"Action=ReceiveMessage&AttributeName.1=All&MessageAttributeName.1=All&VisibilityTimeout=0",
+			200, "<MessageAttribute><Name>n</Name>" +
+				"<Value><DataType>String</DataType><StringValue>v</StringValue></Value></MessageAttribute>"},
+		{"an explicit visibility of 0", "/000000000000/q", "Action=GetQueueAttributes&AttributeName.1=ApproximateNumberOfMessages",
+			200, "<Attribute><Name>ApproximateNumberOfMessages</Name><Value>1</Value></Attribute>"},
+		{"a batch", "/", "Action=SendMessageBatch&QueueUrl=" + url.QueryEscape(p.Endpoint+"/000000000000/q") +
+			"&SendMessageBatchRequestEntry.1.Id=a&SendMessageBatchRequestEntry.1.MessageBody=b",
+			200, "<SendMessageBatchResultEntry><Id>a</Id>"},
 		{"tags", "/000000000000/q", "Action=ListQueueTags", 200, "<Tag><Key>a</Key><Value>b</Value></Tag>"},
 		{"the list", "/", "Action=ListQueues", 200, "<QueueUrl>" + p.Endpoint + "/000000000000/q</QueueUrl>"},
 		{"no such queue", "/000000000000/none", "Action=ReceiveMessage", 400, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code>"},
-		{"another account's queue", "/123456789012/q", "Action=ReceiveMessage", 400, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code>"},
+		{"another account's queue", "/123456789012/q", "Action=ReceiveMessage",
+			400, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code>"},
 		{"no address of a queue", "/", "Action=ReceiveMessage&QueueUrl=q", 404, "<Code>InvalidAddress</Code>"},
 		{"no queue", "/", "Action=ReceiveMessage", 400, "<Code>MissingParameter</Code>"},
 		{"no body", "/000000000000/q", "Action=SendMessage", 400, "<Code>MissingParameter</Code>"},
 		{"too long", "/000000000000/q", "Action=SendMessage&MessageBody=" + big, 400, "Message must be shorter than 1048576 bytes."},
 		{"characters that XML lacks", "/000000000000/q", "Action=SendMessage&MessageBody=%01", 400, "<Code>InvalidMessageContents</Code>"},
-		{"no group", "/000000000000/q.fifo", "Action=SendMessage&MessageBody=a&MessageDeduplicationId=d", 400, "<Code>MissingParameter</Code>"},
-		{"nothing against duplicates", "/000000000000/q.fifo", "Action=SendMessage&MessageBody=a&MessageGroupId=g", 400, "<Code>InvalidParameterValue</Code>"},
-		{"a delay in FIFO", "/000000000000/q.fifo", "Action=SendMessage&MessageBody=a&MessageGroupId=g&MessageDeduplicationId=d&DelaySeconds=2", 400, "<Code>InvalidParameterValue</Code>"},
+		{"no group", "/000000000000/q.fifo", "Action=SendMessage&MessageBody=a&MessageDeduplicationId=d",
+			400, "<Code>MissingParameter</Code>"},
+		{"nothing against duplicates", "/000000000000/q.fifo", "Action=SendMessage&MessageBody=a&MessageGroupId=g",
+			400, "<Code>InvalidParameterValue</Code>"},
+		{"a delay in FIFO", "/000000000000/q.fifo",
+			"Action=SendMessage&MessageBody=a&MessageGroupId=g&MessageDeduplicationId=d&DelaySeconds=2",
+			400, "<Code>InvalidParameterValue</Code>"},
 		{"an empty batch", "/000000000000/q", "Action=DeleteMessageBatch", 400, "<Code>AWS.SimpleQueueService.EmptyBatchRequest</Code>"},
-		{"a bad policy", "/000000000000/q", "Action=SetQueueAttributes&Attribute.1.Name=Policy&Attribute.1.Value=%7B", 400, "<Code>InvalidAttributeValue</Code>"},
+		{"a bad policy", "/000000000000/q", "Action=SetQueueAttributes&Attribute.1.Name=Policy&Attribute.1.Value=%7B",
+			400, "<Code>InvalidAttributeValue</Code>"},
 		{"a bad receipt", "/000000000000/q", "Action=DeleteMessage&ReceiptHandle=junk", 404, "<Code>ReceiptHandleIsInvalid</Code>"},
 		{"no such action", "/", "Action=Sing", 400, "<Code>InvalidAction</Code>"},
 	} {
@@ -245,7 +281,7 @@ func TestQueuesInQuery(t *testing.T) {
 	}
 }
 
-// TestQueueWorker runs the loop of a worker as users write it, with boto3's resources, and looks at the metrics of its queue.
+// TestQueueWorker runs a worker's loop as users write it, with boto3's resources, and reads the metrics of its queue.
 func TestQueueWorker(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "g4dn.xlarge=1")
@@ -270,11 +306,14 @@ print(' '.join(done))
 	if err != nil || len(strings.Fields(string(out))) != 25 {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for metric, want := range map[string]string{"NumberOfMessagesSent": "25.0", "NumberOfMessagesReceived": "25.0", "NumberOfMessagesDeleted": "25.0"} {
+	for metric, want := range map[string]string{"NumberOfMessagesSent": "25.0", "NumberOfMessagesReceived": "25.0",
+		"NumberOfMessagesDeleted": "25.0"} {
 		Eventually(t, metric, func() bool {
 			start, end := time.Now().Add(-10*time.Minute).UTC().Format(time.RFC3339), time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
-			return want == p.AWS("cloudwatch", "get-metric-statistics", "--namespace", "AWS/SQS", "--metric-name", metric, "--dimensions", "Name=QueueName,Value=example-gpu-queue",
-				"--start-time", start, "--end-time", end, "--period", "3600", "--statistics", "Sum", "--query", "sum(Datapoints[].Sum)", "--output", "text")
+			return want == p.AWS("cloudwatch", "get-metric-statistics", "--namespace", "AWS/SQS", "--metric-name", metric,
+				"--dimensions", "Name=QueueName,Value=example-gpu-queue",
+				"--start-time", start, "--end-time", end, "--period", "3600", "--statistics", "Sum", "--query", "sum(Datapoints[].Sum)",
+				"--output", "text")
 		})
 	}
 	if _, err := c.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: aws.String(url)}); err != nil {

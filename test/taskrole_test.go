@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTaskRole runs boto3 inside a task, under a control plane that checks signatures: it finds the
-// endpoint and its task role's credentials in its environment, and is who the role says.
+// TestTaskRole runs boto3 inside a task, under a control plane that checks signatures. It finds the endpoint and its task
+// role's credentials in its environment, and its identity is the role's.
 func TestTaskRole(t *testing.T) {
 	t.Parallel()
 	p := UpSigned(t, "c5.large")
@@ -14,7 +14,8 @@ func TestTaskRole(t *testing.T) {
 		"family": "who", "taskRoleArn": "arn:aws:iam::000000000000:role/worker",
 		"containerDefinitions": [{
 			"name": "main", "image": "i", "memory": 64,
-			"command": ["python3", "-c", "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'], len(boto3.client('ecs').list_clusters()['clusterArns']))"],
+			"command": ["python3", "-c", "import boto3; `+
+		`print(boto3.client('sts').get_caller_identity()['Arn'], len(boto3.client('ecs').list_clusters()['clusterArns']))"],
 			"logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-group": "who"}}
 		}]}`)
 	task, _ := p.run(t, "who", `{}`)

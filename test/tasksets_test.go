@@ -12,11 +12,16 @@ import (
 
 // taskSetOf is a task set as the AWS CLI prints it.
 type taskSetOf struct {
-	ID, Status, StabilityStatus, TaskDefinition      string
-	ComputedDesiredCount, RunningCount, PendingCount int
+	ID                   string
+	Status               string
+	StabilityStatus      string
+	TaskDefinition       string
+	ComputedDesiredCount int
+	RunningCount         int
+	PendingCount         int
 }
 
-// taskSets are the service's task sets, by their task definition's family and revision.
+// taskSets returns the service's task sets by their task definition's family and revision.
 func (p *Pintle) taskSets(service string) map[string]taskSetOf {
 	p.t.Helper()
 	var out struct{ TaskSets []taskSetOf }
@@ -31,14 +36,15 @@ func (p *Pintle) taskSets(service string) map[string]taskSetOf {
 	return sets
 }
 
-// taskSet calls an operation on the service's task sets, which answers with one, and returns its id.
+// taskSet calls an operation on one of the service's task sets and returns the task set's id.
 func (p *Pintle) taskSet(operation, service string, args ...string) string {
 	p.t.Helper()
-	args = append([]string{"ecs", operation, "--cluster", "default", "--service", service, "--query", "taskSet.id", "--output", "text"}, args...)
+	args = append([]string{"ecs", operation, "--cluster", "default", "--service", service, "--query", "taskSet.id", "--output", "text"},
+		args...)
 	return strings.TrimSpace(p.AWS(args...))
 }
 
-// killSoon kills the control plane at some moment within half a second, and starts it again.
+// killSoon kills the control plane within half a second, at random, and restarts it.
 func (p *Pintle) killSoon() {
 	p.t.Helper()
 	time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond)
@@ -46,12 +52,12 @@ func (p *Pintle) killSoon() {
 	p.Start()
 }
 
-// TestExternalBlueGreen deploys a service from outside with the AWS CLI: a new task set beside the old one, load shifted
-// by scale, the primary switched, the old one deleted; and the control plane is killed after each of these.
+// TestExternalBlueGreen deploys a service from outside with the AWS CLI: it adds a new task set beside the old one, shifts load
+// by scale, switches the primary and deletes the old one. The control plane is killed after each step.
 func TestExternalBlueGreen(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.2xlarge=2", "--settle", "1s")
-	mark := aMark()
+	mark := newMark()
 	p.register("shop", "exec sleep "+mark)
 	p.register("shop", "exec sleep "+mark)
 	p.AWS("ecs", "create-service", "--service-name", "shop", "--desired-count", "4", "--deployment-controller", "type=EXTERNAL")
@@ -61,7 +67,8 @@ func TestExternalBlueGreen(t *testing.T) {
 		Eventually(t, what, func() bool {
 			last = p.taskSets("shop")
 			for name, set := range last {
-				if n, ok := want[name]; !ok || set.RunningCount != n || set.ComputedDesiredCount != n || set.StabilityStatus != "STEADY_STATE" || (set.Status == "PRIMARY") != (name == primary) {
+				if n, ok := want[name]; !ok || set.RunningCount != n || set.ComputedDesiredCount != n ||
+					set.StabilityStatus != "STEADY_STATE" || (set.Status == "PRIMARY") != (name == primary) {
 					return false
 				}
 			}
@@ -71,7 +78,7 @@ func TestExternalBlueGreen(t *testing.T) {
 		for _, n := range want {
 			running += n
 		}
-		// A task that is RUNNING may not have come to its sleep, and one that is to stop may not have ended.
+		// A RUNNING task may not have reached its sleep yet, and a stopping one may not have ended.
 		Eventually(t, fmt.Sprintf("%s: %d processes", what, running), func() bool { return len(processes(mark)) == running })
 	}
 
@@ -84,7 +91,8 @@ func TestExternalBlueGreen(t *testing.T) {
 	green := p.taskSet("create-task-set", "shop", "--task-definition", "shop:2", "--scale", "value=30,unit=PERCENT")
 	p.killSoon()
 	await("green's start", map[string]int{"shop:1": 4, "shop:2": 2}, "shop:1")
-	if now := p.list("list-tasks", "--started-by", blue, "--query", "taskArns[]"); !slices.Equal(slices.Sorted(slices.Values(old)), slices.Sorted(slices.Values(now))) {
+	now := p.list("list-tasks", "--started-by", blue, "--query", "taskArns[]")
+	if !slices.Equal(slices.Sorted(slices.Values(old)), slices.Sorted(slices.Values(now))) {
 		t.Errorf("the tasks that ran were %v, now %v", old, now)
 	}
 
@@ -99,7 +107,8 @@ func TestExternalBlueGreen(t *testing.T) {
 	if s := p.service("shop"); !strings.HasSuffix(s.TaskDefinition, "shop:2") {
 		t.Errorf("the service shows %s", s.TaskDefinition)
 	}
-	if out, err := p.TryAWS("ecs", "delete-task-set", "--cluster", "default", "--service", "shop", "--task-set", blue); err == nil || !strings.Contains(out, "InvalidParameterException") {
+	if out, err := p.TryAWS("ecs", "delete-task-set", "--cluster", "default", "--service", "shop", "--task-set", blue); err == nil ||
+		!strings.Contains(out, "InvalidParameterException") {
 		t.Errorf("a task set of 50 percent is deleted without force: %s", out)
 	}
 	p.taskSet("delete-task-set", "shop", "--task-set", blue, "--force")
@@ -111,7 +120,7 @@ func TestExternalBlueGreen(t *testing.T) {
 	Eventually(t, "the tasks' end", func() bool { return len(processes(mark)) == 0 })
 }
 
-// TestCapacityProviders runs tasks on nodes of a capacity provider, and none on those of another.
+// TestCapacityProviders runs tasks on the nodes of a capacity provider, and none on another's.
 func TestCapacityProviders(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.2xlarge=2", "--settle", "1s", "--attribute", "pintle.capacity-provider=mine")
@@ -119,16 +128,22 @@ func TestCapacityProviders(t *testing.T) {
 	for _, name := range []string{"mine", "other"} {
 		p.AWS("ecs", "create-capacity-provider", "--name", name, "--auto-scaling-group-provider", "autoScalingGroupArn="+name)
 	}
-	p.AWS("ecs", "put-cluster-capacity-providers", "--cluster", "default", "--capacity-providers", "mine", "other", "--default-capacity-provider-strategy", "capacityProvider=mine,weight=1")
+	p.AWS("ecs", "put-cluster-capacity-providers", "--cluster", "default", "--capacity-providers", "mine", "other",
+		"--default-capacity-provider-strategy", "capacityProvider=mine,weight=1")
 	p.Kill()
 	p.Start()
-	if names := p.list("describe-container-instances", "--container-instances", p.list("list-container-instances", "--query", "containerInstanceArns[0]")[0], "--query", "containerInstances[].capacityProviderName"); !slices.Equal(names, []string{"mine"}) {
+	names := p.list("describe-container-instances", "--container-instances", p.list("list-container-instances",
+		"--query", "containerInstanceArns[0]")[0], "--query", "containerInstances[].capacityProviderName")
+	if !slices.Equal(names, []string{"mine"}) {
 		t.Errorf("the node belongs to %v", names)
 	}
-	if of := p.list("run-task", "--task-definition", "job", "--count", "2", "--query", "tasks[].[capacityProviderName,launchType]"); !slices.Equal(of, []string{"mine", "EC2", "mine", "EC2"}) {
-		t.Errorf("the tasks belong to %v", of)
+	owners := p.list("run-task", "--task-definition", "job", "--count", "2", "--query", "tasks[].[capacityProviderName,launchType]")
+	if !slices.Equal(owners, []string{"mine", "EC2", "mine", "EC2"}) {
+		t.Errorf("the tasks belong to %v", owners)
 	}
-	if reasons := p.list("run-task", "--task-definition", "job", "--capacity-provider-strategy", "capacityProvider=other,weight=1", "--query", "failures[].reason"); !slices.Equal(reasons, []string{"ATTRIBUTE", "ATTRIBUTE"}) {
+	reasons := p.list("run-task", "--task-definition", "job", "--capacity-provider-strategy", "capacityProvider=other,weight=1",
+		"--query", "failures[].reason")
+	if !slices.Equal(reasons, []string{"ATTRIBUTE", "ATTRIBUTE"}) {
 		t.Errorf("a task of a provider without nodes: %v", reasons)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestWorker: objects put in a bucket become messages, a worker works them off with a command, is killed in the middle,
-// and every result is in the bucket in the end; what cannot be worked on is in the dead-letter queue, with its reason.
+// TestWorker: objects put in a bucket become messages, and a worker processes them with a command and is killed halfway. At the
+// end every result is in the bucket. Messages that can't be processed are in the dead-letter queue with their reason.
 func TestWorker(t *testing.T) {
 	t.Parallel()
 	p := Up(t, "c5.large", "--settle", "1s")
@@ -30,7 +30,9 @@ func TestWorker(t *testing.T) {
 		return p.AWS("sqs", "create-queue", "--queue-name", name, "--attributes", attributes, "--query", "QueueUrl", "--output", "text")
 	}
 	dead := queue("dead", "{}")
-	url := queue("images", `{"VisibilityTimeout":"2","RedrivePolicy":"{\"deadLetterTargetArn\":\"arn:aws:sqs:us-east-1:000000000000:dead\",\"maxReceiveCount\":3}"}`)
+	url := queue("images",
+		`{"VisibilityTimeout":"2","RedrivePolicy":"{\"deadLetterTargetArn\":\"arn:aws:sqs:us-east-1:000000000000:dead\",`+
+			`\"maxReceiveCount\":3}"}`)
 	for _, bucket := range []string{"incoming", "results"} {
 		p.AWS("s3api", "create-bucket", "--bucket", bucket)
 	}
@@ -46,8 +48,8 @@ func TestWorker(t *testing.T) {
 			"--query", "Attributes.[ApproximateNumberOfMessages,ApproximateNumberOfMessagesNotVisible]", "--output", "text")
 	}
 	worker := func(what string, done func() bool, end os.Signal) {
-		cmd := p.Command(bin(t, "pintle"), "worker", "--queue-url", url, "--result-bucket", "results", "--result-prefix", "done/", "--visibility", "2s", "--max-receives", "2",
-			"--", "sh", "-c", `sleep 0.1; ! grep -q bad "$0" && wc -c < "$0"`)
+		cmd := p.Command(bin(t, "pintle"), "worker", "--queue-url", url, "--result-bucket", "results", "--result-prefix", "done/",
+			"--visibility", "2s", "--max-receives", "2", "--", "sh", "-c", `sleep 0.1; ! grep -q bad "$0" && wc -c < "$0"`)
 		cmd.Env = append(cmd.Env, "AWS_EC2_METADATA_DISABLED=true")
 		var out strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &out
@@ -55,7 +57,7 @@ func TestWorker(t *testing.T) {
 			t.Fatal(err)
 		}
 		Eventually(t, what, done)
-		cmd.Process.Signal(end) //nolint:errcheck // Wait tells
+		cmd.Process.Signal(end) //nolint:errcheck // Wait reports it
 		if err := cmd.Wait(); err != nil && end != syscall.SIGKILL {
 			t.Errorf("the worker: %v\n%s", err, &out)
 		}

@@ -10,10 +10,11 @@ import (
 	"github.com/pintle/pintle/bench/load"
 )
 
-// load sends a request again and again from several clients for a while, and gives how many answers
-// came, how many that is a second, and the 99th percentile of their time in milliseconds. Every answer
-// has to pass the check.
-func (s *server) load(clients int, window time.Duration, operation, body string, check func([]byte) error) (n int, rate, p99 float64, err error) {
+// load sends a request repeatedly from several clients for a while. It returns the number of answers, the answers per second,
+// and the 99th percentile of their time in milliseconds. Every answer has to pass the check.
+func (s *server) load(
+	clients int, window time.Duration, operation, body string, check func([]byte) error,
+) (n int, rate, p99 float64, err error) {
 	request, err := s.request(operation, body)
 	if err != nil {
 		return 0, 0, 0, err

@@ -1,7 +1,6 @@
-// Command api measures Pintle over HTTP as clients see it: durable RunTask, DescribeTasks, the start to
-// the first answer, and memory; and in the same run moto's server, where it is installed. Both do the
-// same calls; moto keeps nothing on disk and runs nothing. The load comes from this process, on the
-// same machine.
+// Command api measures Pintle over HTTP as clients see it: durable RunTask, DescribeTasks, the time to the first answer, and
+// memory. The same run measures moto's server, if installed. Both get the same calls, though moto keeps nothing on disk and
+// runs nothing. The load comes from this process, on the same machine.
 package main
 
 import (
@@ -44,7 +43,8 @@ func run(binary string, window time.Duration) error {
 	add := func(name, unit, server string, v float64) {
 		i := slices.IndexFunc(table, func(f *figure) bool { return f.name == name })
 		if i < 0 {
-			i, table = len(table), append(table, &figure{name, unit, map[string]float64{}})
+			i = len(table)
+			table = append(table, &figure{name, unit, map[string]float64{}})
 		}
 		table[i].value[server] = v
 	}
@@ -76,7 +76,7 @@ func print(table []*figure) {
 	}
 }
 
-// measure takes every figure of one server.
+// measure takes all figures of one server.
 func (s *server) measure(window time.Duration, add func(name, unit string, v float64)) error {
 	add("start to first answer", "ms", float64(s.Startup.Microseconds())/1000)
 	add("memory, idle", "MB", s.RSS())
@@ -93,7 +93,7 @@ func (s *server) measure(window time.Duration, add func(name, unit string, v flo
 		return nil
 	}
 	for _, clients := range []int{1, 8, 64} {
-		if err := measure("RunTask", clients, "RunTask", s.launch, placed); err != nil {
+		if err := measure("RunTask", clients, "RunTask", s.launch, checkPlaced); err != nil {
 			return err
 		}
 	}
@@ -107,5 +107,5 @@ func (s *server) measure(window time.Duration, add func(name, unit string, v flo
 	if err != nil {
 		return err
 	}
-	return measure(fmt.Sprintf("DescribeTasks of %d", len(arns)), 8, "DescribeTasks", string(body), described)
+	return measure(fmt.Sprintf("DescribeTasks of %d", len(arns)), 8, "DescribeTasks", string(body), checkDescribed)
 }

@@ -34,8 +34,8 @@ type starter func() (*server, error)
 // nodes is how many nodes share the tasks.
 const nodes = 100
 
-// startPintle starts a control plane, with nodes that are connected and take what they are told, but
-// run nothing: what is measured is the control plane.
+// startPintle starts a control plane with connected nodes that acknowledge their tasks but run nothing, because only the
+// control plane is measured.
 func startPintle(binary string) (*server, error) {
 	dir, err := os.MkdirTemp("", "pintle-bench-")
 	if err != nil {
@@ -47,7 +47,8 @@ func startPintle(binary string) (*server, error) {
 		return nil, err
 	}
 	s.launch = `{"taskDefinition":"bench","placementStrategy":[{"type":"random"}]}`
-	if err := s.call("RegisterTaskDefinition", `{"family":"bench","containerDefinitions":[{"name":"main","image":"i","cpu":1,"memory":4,"command":["true"]}]}`, nil); err != nil {
+	if err := s.call("RegisterTaskDefinition",
+		`{"family":"bench","containerDefinitions":[{"name":"main","image":"i","cpu":1,"memory":4,"command":["true"]}]}`, nil); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -60,7 +61,7 @@ func startPintle(binary string) (*server, error) {
 	for range 200 {
 		var answer json.RawMessage
 		if err = s.call("RunTask", s.launch, &answer); err == nil {
-			err = placed(answer)
+			err = checkPlaced(answer)
 		}
 		if err == nil {
 			return s, nil
@@ -70,16 +71,22 @@ func startPintle(binary string) (*server, error) {
 	return nil, err
 }
 
-// connectNode registers a node with room for many tasks, and holds its connection.
+// connectNode registers a node with room for many tasks, and keeps its connection open.
 func (s *server) connectNode(ctx context.Context) error {
 	var out struct {
 		ContainerInstance struct{ ContainerInstanceArn string }
 	}
-	err := s.call("RegisterContainerInstance", `{"totalResources":[{"name":"CPU","type":"INTEGER","integerValue":2000000},{"name":"MEMORY","type":"INTEGER","integerValue":2000000}]}`, &out)
+	err := s.call("RegisterContainerInstance",
+		`{"totalResources":[{"name":"CPU","type":"INTEGER","integerValue":2000000},`+
+			`{"name":"MEMORY","type":"INTEGER","integerValue":2000000}]}`, &out)
 	if err != nil {
 		return err
 	}
-	q := url.Values{"clusterArn": {"default"}, "containerInstanceArn": {out.ContainerInstance.ContainerInstanceArn}, "agentVersion": {"bench"}}
+	q := url.Values{
+		"clusterArn":           {"default"},
+		"containerInstanceArn": {out.ContainerInstance.ContainerInstanceArn},
+		"agentVersion":         {"bench"},
+	}
 	conn, _, err := websocket.Dial(ctx, s.base+"/acs/ws?"+q.Encode(), nil)
 	if err != nil {
 		return err
@@ -96,7 +103,8 @@ func (s *server) connectNode(ctx context.Context) error {
 				Message struct{ MessageID string }
 			}
 			if json.Unmarshal(b, &f) == nil && f.Type == "PayloadMessage" {
-				conn.Write(ctx, websocket.MessageText, fmt.Appendf(nil, `{"type":"AckRequest","message":{"messageId":%q}}`, f.Message.MessageID)) //nolint:errcheck // the reader notices
+				ack := fmt.Appendf(nil, `{"type":"AckRequest","message":{"messageId":%q}}`, f.Message.MessageID)
+				conn.Write(ctx, websocket.MessageText, ack) //nolint:errcheck // the reader notices
 			}
 		}
 	}()
@@ -110,23 +118,27 @@ func startMoto() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	subnet, err := s.ec2("DescribeSubnets", "subnetId")
+	subnet, err := s.firstID("DescribeSubnets", "subnetId")
 	if err != nil {
 		return nil, err
 	}
-	group, err := s.ec2("DescribeSecurityGroups", "groupId")
+	group, err := s.firstID("DescribeSecurityGroups", "groupId")
 	if err != nil {
 		return nil, err
 	}
-	s.launch = fmt.Sprintf(`{"cluster":"default","taskDefinition":"bench","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{"subnets":[%q],"securityGroups":[%q]}}}`, subnet, group)
+	s.launch = fmt.Sprintf(
+		`{"cluster":"default","taskDefinition":"bench","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{`+
+			`"subnets":[%q],"securityGroups":[%q]}}}`, subnet, group)
 	if err := s.call("CreateCluster", `{"clusterName":"default"}`, nil); err != nil {
 		return nil, err
 	}
-	return s, s.call("RegisterTaskDefinition", `{"family":"bench","requiresCompatibilities":["FARGATE"],"networkMode":"awsvpc","cpu":"256","memory":"512","containerDefinitions":[{"name":"main","image":"i","cpu":1,"memory":4,"command":["true"]}]}`, nil)
+	return s, s.call("RegisterTaskDefinition",
+		`{"family":"bench","requiresCompatibilities":["FARGATE"],"networkMode":"awsvpc","cpu":"256","memory":"512",`+
+			`"containerDefinitions":[{"name":"main","image":"i","cpu":1,"memory":4,"command":["true"]}]}`, nil)
 }
 
-// ec2 is the first id that an EC2 call answers: moto's RunTask wants a subnet and a group that there are.
-func (s *server) ec2(action, element string) (string, error) {
+// firstID returns the first id in the answer to an EC2 call. moto's RunTask needs an existing subnet and security group.
+func (s *server) firstID(action, element string) (string, error) {
 	r, err := http.NewRequest(http.MethodPost, s.base, strings.NewReader("Action="+action+"&Version=2016-11-15"))
 	if err != nil {
 		return "", err
@@ -166,7 +178,7 @@ func (s *server) stop() {
 	s.Stop()
 }
 
-// authorization lets moto tell which service a call is for; neither server checks it.
+// authorization tells moto which service a call is for. Neither server checks it.
 const authorization = "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/ecs/aws4_request, SignedHeaders=host, Signature=0"
 
 func (s *server) request(operation, body string) (*http.Request, error) {
@@ -204,8 +216,8 @@ func (s *server) call(operation, body string, out any) error {
 	return json.Unmarshal(b, out)
 }
 
-// placed says whether RunTask has placed its task.
-func placed(answer []byte) error {
+// checkPlaced returns an error unless RunTask placed its task.
+func checkPlaced(answer []byte) error {
 	var out struct {
 		Tasks    []struct{}
 		Failures []struct{ Reason string }
@@ -219,7 +231,7 @@ func placed(answer []byte) error {
 	return nil
 }
 
-// listTasks is the first hundred tasks, and how many there are.
+// listTasks returns the first hundred tasks, and how many there are in all.
 func (s *server) listTasks() (first []string, total int, err error) {
 	var out struct {
 		TaskArns  []string
@@ -230,7 +242,8 @@ func (s *server) listTasks() (first []string, total int, err error) {
 		if token != "" {
 			body = fmt.Sprintf(`{"cluster":"default","nextToken":%q}`, token)
 		}
-		out.NextToken, out.TaskArns = "", nil
+		out.NextToken = ""
+		out.TaskArns = nil
 		if err := s.call("ListTasks", body, &out); err != nil {
 			return nil, 0, err
 		}
@@ -243,9 +256,9 @@ func (s *server) listTasks() (first []string, total int, err error) {
 	}
 }
 
-// described says whether DescribeTasks has found the tasks. It does not parse them, which would cost
-// more than the answer did.
-func described(answer []byte) error {
+// checkDescribed returns an error unless DescribeTasks found all tasks. It doesn't parse the answer, which would cost more than
+// the call did.
+func checkDescribed(answer []byte) error {
 	if !bytes.Contains(answer, []byte(`"taskArn"`)) || bytes.Contains(answer, []byte(`"MISSING"`)) {
 		return fmt.Errorf("DescribeTasks did not find them all: %.300s", answer)
 	}

@@ -1,5 +1,5 @@
-// Command capacity measures how long a capacity provider with managed scaling takes from nothing to ten GPU tasks and back:
-// from UpdateService, or RunTask, on an empty group to the first container RUNNING and to all ten, and from a desired
+// Command capacity measures how long a capacity provider with managed scaling takes from zero to ten GPU tasks and back. It
+// measures from UpdateService, or RunTask, on an empty group to the first container RUNNING and to all ten, and from a desired
 // count of 0 to the end of the last machine. The machines are agents on this one, in each mode of --reaction.
 package main
 
@@ -27,7 +27,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// wanted is how many tasks are started, of one GPU each. RunTask starts no more at a time.
+// wanted is how many tasks are started, with one GPU each. RunTask starts at most this many at a time.
 const wanted = 10
 
 func main() {
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// figures are what was measured, by what it is.
+// figures are measured times by name.
 type figures struct {
 	names []string
 	took  map[string][]time.Duration
@@ -63,7 +63,7 @@ func (f *figures) add(name string, d time.Duration) {
 	f.took[name] = append(f.took[name], d)
 }
 
-// spread is the least, the middle and the most.
+// spread returns the minimum, the median and the maximum.
 func spread(d []time.Duration) string {
 	slices.Sort(d)
 	var out []string
@@ -73,8 +73,8 @@ func spread(d []time.Duration) string {
 	return strings.Join(out, " … ")
 }
 
-// measure goes from nothing to ten tasks several times, by turns with a service and with RunTask, and back the last time. In
-// between the group is emptied by hand, so that each round begins with no machine.
+// measure goes from zero to ten tasks several times, alternating between a service and RunTask, and back the last time. Between
+// rounds it empties the group itself, so that each round begins without machines.
 func measure(binary, reaction, instanceType string, rounds int, back bool) error {
 	w, err := start(binary, reaction, instanceType)
 	if err != nil {
@@ -93,7 +93,7 @@ func measure(binary, reaction, instanceType string, rounds int, back bool) error
 			return err
 		}
 		down := time.Now()
-		if err := w.end(ctx, service); err != nil {
+		if err := w.stopTasks(ctx, service); err != nil {
 			return err
 		}
 		last := i == 2*rounds-1
@@ -102,7 +102,7 @@ func measure(binary, reaction, instanceType string, rounds int, back bool) error
 				return err
 			}
 		}
-		if err := w.until(ctx, w.nothing); err != nil {
+		if err := w.until(ctx, w.noMachines); err != nil {
 			return err
 		}
 		if last && back {
@@ -134,62 +134,100 @@ func start(binary, reaction, instanceType string) (*world, error) {
 		return nil, err
 	}
 	address := l.Addr().String()
-	l.Close() //nolint:errcheck // it was only asked for its address
-	cmd := exec.Command(binary, "up", "--listen", address, "--data", filepath.Join(dir, "data"), "--fleet", "local", "--runtime", "process", "--reaction", reaction, "--settle", "1s", "--metrics=")
+	l.Close() //nolint:errcheck // only its address was needed
+	cmd := exec.Command(binary, "up", "--listen", address, "--data", filepath.Join(dir, "data"), "--fleet", "local",
+		"--runtime", "process", "--reaction", reaction, "--settle", "1s", "--metrics=")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	config := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("http://" + address), Credentials: credentials.NewStaticCredentialsProvider("k", "s", "")}
-	return &world{cmd: cmd, dir: dir, ecs: ecs.NewFromConfig(config), ec2: ec2.NewFromConfig(config), asg: autoscaling.NewFromConfig(config)}, nil
+	config := aws.Config{
+		Region:       "us-east-1",
+		BaseEndpoint: aws.String("http://" + address),
+		Credentials:  credentials.NewStaticCredentialsProvider("k", "s", ""),
+	}
+	return &world{
+		cmd: cmd,
+		dir: dir,
+		ecs: ecs.NewFromConfig(config),
+		ec2: ec2.NewFromConfig(config),
+		asg: autoscaling.NewFromConfig(config),
+	}, nil
 }
 
 func (w *world) stop() {
 	w.cmd.Process.Signal(syscall.SIGINT) //nolint:errcheck // it may have ended
 	w.cmd.Wait()                         //nolint:errcheck // it was told to
-	os.RemoveAll(w.dir)                  //nolint:errcheck // it is a temporary one
+	os.RemoveAll(w.dir)                  //nolint:errcheck // it's temporary
 }
 
-// prepare makes the group, its capacity provider, the task definition and a service that wants no task yet.
+// prepare creates the group, its capacity provider, the task definition and a service with a desired count of 0.
 func (w *world) prepare(ctx context.Context, instanceType string) error {
-	definition := &ecs.RegisterTaskDefinitionInput{Family: aws.String("job"), ContainerDefinitions: []types.ContainerDefinition{{
-		Name: aws.String("main"), Image: aws.String("job"), Memory: aws.Int32(64), StopTimeout: aws.Int32(2), Command: []string{"sleep", "3600"},
-		ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("1")}},
-	}}}
+	definition := &ecs.RegisterTaskDefinitionInput{
+		Family: aws.String("job"),
+		ContainerDefinitions: []types.ContainerDefinition{{
+			Name:                 aws.String("main"),
+			Image:                aws.String("job"),
+			Memory:               aws.Int32(64),
+			StopTimeout:          aws.Int32(2),
+			Command:              []string{"sleep", "3600"},
+			ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("1")}},
+		}},
+	}
 	up := func() bool { _, err := w.ecs.RegisterTaskDefinition(ctx, definition); return err == nil }
 	if err := w.until(ctx, up); err != nil {
 		return err
 	}
-	_, err := w.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("gpu"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
-		ImageId: aws.String("ami-00000000"), InstanceType: ec2types.InstanceType(instanceType),
-	}})
-	if err != nil {
-		return err
-	}
-	_, err = w.asg.CreateAutoScalingGroup(ctx, &autoscaling.CreateAutoScalingGroupInput{
-		AutoScalingGroupName: aws.String("gpu"), LaunchTemplate: &autoscalingtypes.LaunchTemplateSpecification{LaunchTemplateName: aws.String("gpu")},
-		MinSize: aws.Int32(0), MaxSize: aws.Int32(wanted), AvailabilityZones: []string{"us-east-1a"},
+	_, err := w.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String("gpu"),
+		LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+			ImageId:      aws.String("ami-00000000"),
+			InstanceType: ec2types.InstanceType(instanceType),
+		},
 	})
 	if err != nil {
 		return err
 	}
-	_, err = w.ecs.CreateCapacityProvider(ctx, &ecs.CreateCapacityProviderInput{Name: aws.String("gpu"), AutoScalingGroupProvider: &types.AutoScalingGroupProvider{
-		AutoScalingGroupArn: aws.String("gpu"), ManagedScaling: &types.ManagedScaling{Status: types.ManagedScalingStatusEnabled, InstanceWarmupPeriod: aws.Int32(0)},
-	}})
+	_, err = w.asg.CreateAutoScalingGroup(ctx, &autoscaling.CreateAutoScalingGroupInput{
+		AutoScalingGroupName: aws.String("gpu"),
+		LaunchTemplate:       &autoscalingtypes.LaunchTemplateSpecification{LaunchTemplateName: aws.String("gpu")},
+		MinSize:              aws.Int32(0),
+		MaxSize:              aws.Int32(wanted),
+		AvailabilityZones:    []string{"us-east-1a"},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = w.ecs.CreateCapacityProvider(ctx, &ecs.CreateCapacityProviderInput{
+		Name: aws.String("gpu"),
+		AutoScalingGroupProvider: &types.AutoScalingGroupProvider{
+			AutoScalingGroupArn: aws.String("gpu"),
+			ManagedScaling:      &types.ManagedScaling{Status: types.ManagedScalingStatusEnabled, InstanceWarmupPeriod: aws.Int32(0)},
+		},
+	})
 	if err != nil {
 		return err
 	}
 	strategy := []types.CapacityProviderStrategyItem{{CapacityProvider: aws.String("gpu"), Weight: 1}}
-	if _, err := w.ecs.PutClusterCapacityProviders(ctx, &ecs.PutClusterCapacityProvidersInput{Cluster: aws.String("default"), CapacityProviders: []string{"gpu"}, DefaultCapacityProviderStrategy: strategy}); err != nil {
+	if _, err := w.ecs.PutClusterCapacityProviders(ctx, &ecs.PutClusterCapacityProvidersInput{
+		Cluster:                         aws.String("default"),
+		CapacityProviders:               []string{"gpu"},
+		DefaultCapacityProviderStrategy: strategy,
+	}); err != nil {
 		return err
 	}
-	_, err = w.ecs.CreateService(ctx, &ecs.CreateServiceInput{ServiceName: aws.String("job"), TaskDefinition: aws.String("job"), DesiredCount: aws.Int32(0)})
+	_, err = w.ecs.CreateService(ctx, &ecs.CreateServiceInput{
+		ServiceName:    aws.String("job"),
+		TaskDefinition: aws.String("job"),
+		DesiredCount:   aws.Int32(0),
+	})
 	return err
 }
 
-// up asks for the tasks, and measures when the first runs, and when all do.
+// up starts the tasks, and measures when the first runs and when all do.
 func (w *world) up(ctx context.Context, service bool, f *figures) (err error) {
-	since, name := time.Now(), "RunTask"
+	since := time.Now()
+	name := "RunTask"
 	if service {
 		name = "UpdateService"
 		_, err = w.ecs.UpdateService(ctx, &ecs.UpdateServiceInput{Service: aws.String("job"), DesiredCount: aws.Int32(wanted)})
@@ -199,19 +237,19 @@ func (w *world) up(ctx context.Context, service bool, f *figures) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := w.until(ctx, func() bool { return w.running(ctx) > 0 }); err != nil {
+	if err := w.until(ctx, func() bool { return w.countRunning(ctx) > 0 }); err != nil {
 		return err
 	}
 	f.add(name+" to the first container RUNNING", time.Since(since))
-	if err := w.until(ctx, func() bool { return w.running(ctx) == wanted }); err != nil {
+	if err := w.until(ctx, func() bool { return w.countRunning(ctx) == wanted }); err != nil {
 		return err
 	}
 	f.add(fmt.Sprintf("%s to all %d RUNNING", name, wanted), time.Since(since))
 	return nil
 }
 
-// running is how many tasks are RUNNING; -1 where that cannot be told.
-func (w *world) running(ctx context.Context) int {
+// countRunning returns how many tasks are RUNNING, or -1 if that's unknown.
+func (w *world) countRunning(ctx context.Context) int {
 	out, err := w.ecs.DescribeClusters(ctx, &ecs.DescribeClustersInput{})
 	if err != nil || len(out.Clusters) != 1 {
 		return -1
@@ -219,8 +257,8 @@ func (w *world) running(ctx context.Context) int {
 	return int(out.Clusters[0].RunningTasksCount)
 }
 
-// end has the tasks stopped.
-func (w *world) end(ctx context.Context, service bool) error {
+// stopTasks stops the tasks.
+func (w *world) stopTasks(ctx context.Context, service bool) error {
 	if service {
 		_, err := w.ecs.UpdateService(ctx, &ecs.UpdateServiceInput{Service: aws.String("job"), DesiredCount: aws.Int32(0)})
 		return err
@@ -237,17 +275,20 @@ func (w *world) end(ctx context.Context, service bool) error {
 	return nil
 }
 
-// empty has the machines ended without waiting for managed scaling, once the tasks have.
+// empty terminates the machines once their tasks have ended, without waiting for managed scaling.
 func (w *world) empty(ctx context.Context) error {
-	if err := w.until(ctx, func() bool { return w.running(ctx) == 0 }); err != nil {
+	if err := w.until(ctx, func() bool { return w.countRunning(ctx) == 0 }); err != nil {
 		return err
 	}
-	_, err := w.asg.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{AutoScalingGroupName: aws.String("gpu"), DesiredCapacity: aws.Int32(0)})
+	_, err := w.asg.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
+		AutoScalingGroupName: aws.String("gpu"),
+		DesiredCapacity:      aws.Int32(0),
+	})
 	return err
 }
 
-// nothing says that there is no machine left.
-func (w *world) nothing() bool {
+// noMachines reports whether no machine is left.
+func (w *world) noMachines() bool {
 	left, err := os.ReadDir(filepath.Join(w.dir, "data", "fleet"))
 	return errors.Is(err, os.ErrNotExist) || err == nil && len(left) == 0
 }

@@ -1,4 +1,4 @@
-// Package load is what the benchmarks over HTTP share: a client that costs little, and servers as processes.
+// Package load is shared by the benchmarks over HTTP: a client that costs little, and servers as processes.
 package load
 
 import (
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Client sends requests over a connection of its own, one after the other. It does no more than that:
-// it shares the cores with the server that it measures, and net/http's client needs three times as much.
+// Client sends requests one at a time over its own connection. It does as little as possible, because it shares the cores with
+// the server that it measures. net/http's client needs three times as much CPU.
 type Client struct {
 	Address string
 	conn    net.Conn
@@ -19,16 +19,17 @@ type Client struct {
 	body    bytes.Buffer
 }
 
-// Do sends a request, ready as bytes, and gives the answer's body, which is good until the next one.
+// Do sends a request, given as bytes, and returns the answer's body. The body is valid until the next call.
 func (c *Client) Do(request []byte) ([]byte, error) {
 	if c.conn == nil {
 		conn, err := net.Dial("tcp", c.Address)
 		if err != nil {
 			return nil, err
 		}
-		c.conn, c.in = conn, bufio.NewReaderSize(conn, 64<<10)
+		c.conn = conn
+		c.in = bufio.NewReaderSize(conn, 64<<10)
 	}
-	c.conn.SetDeadline(time.Now().Add(2 * time.Minute)) //nolint:errcheck // Write tells
+	c.conn.SetDeadline(time.Now().Add(2 * time.Minute)) //nolint:errcheck // Write reports it
 	if _, err := c.conn.Write(request); err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (c *Client) Do(request []byte) ([]byte, error) {
 	return c.body.Bytes(), nil
 }
 
-// Close closes its connection.
+// Close closes the connection.
 func (c *Client) Close() {
 	if c.conn != nil {
 		c.conn.Close()

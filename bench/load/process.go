@@ -15,11 +15,11 @@ import (
 // Process is a running server.
 type Process struct {
 	Cmd     *exec.Cmd
-	Startup time.Duration // until it answered first
+	Startup time.Duration // until the first answer
 	dir     string
 }
 
-// Start starts a server, which may use a directory, and waits until it answers.
+// Start starts a server and waits until it answers. Stop removes dir, which the server may use.
 func Start(cmd *exec.Cmd, dir string, answers func() error) (*Process, error) {
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -34,14 +34,14 @@ func Start(cmd *exec.Cmd, dir string, answers func() error) (*Process, error) {
 	return &Process{cmd, time.Since(began), dir}, nil
 }
 
-// Stop ends the server, and removes its directory.
+// Stop ends the server and removes its directory.
 func (p *Process) Stop() {
 	p.Cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
 	p.Cmd.Wait()                          //nolint:errcheck // it was told to
 	os.RemoveAll(p.dir)
 }
 
-// RSS is the server's resident memory in MB.
+// RSS returns the server's resident memory in MB.
 func (p *Process) RSS() float64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.Cmd.Process.Pid))
 	if err != nil {
@@ -51,20 +51,20 @@ func (p *Process) RSS() float64 {
 	return pages * float64(os.Getpagesize()) / 1e6
 }
 
-// CPU is the processor time that the server has used.
+// CPU returns the processor time that the server has used.
 func (p *Process) CPU() time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(b), ") ") // behind the program's name
+	_, rest, _ := strings.Cut(string(b), ") ") // after the program's name
 	fields := strings.Fields(rest)
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
 	return time.Duration(user+system) * (time.Second / 100)
 }
 
-// FreeAddress is a loopback address that nobody listens at.
+// FreeAddress returns an unused loopback address.
 func FreeAddress() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

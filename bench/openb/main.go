@@ -1,7 +1,7 @@
-// Command openb replays the public openb trace of Alibaba's GPU clusters through Pintle's placement, by
-// the protocol of "Beware of Fragmentation" (USENIX ATC 2023), beside its rivals: how many GPUs are
-// left idle when tasks arrive until they would need more than there are? The README beside it tells the
-// protocol, where the data is, and what came out.
+// Command openb replays the public openb trace of Alibaba's GPU clusters through Pintle's placement and its rivals, by the
+// protocol of "Beware of Fragmentation" (USENIX ATC 2023). It measures how many GPUs stay idle when tasks arrive until they
+// would need more GPUs than there are. The README next to it describes the protocol, says where to get the data, and lists the
+// results.
 package main
 
 import (
@@ -53,7 +53,7 @@ type policy struct {
 	new  func(nodes []placement.Instance, tasks []task, rnd *rand.Rand) placer
 }
 
-// placer places one task after another, each for good, and says whether there was room.
+// placer places tasks one after another, each for good. It reports whether there was room.
 type placer interface{ place(*task) bool }
 
 func policies() []policy {
@@ -99,15 +99,17 @@ func (p *pintle) place(t *task) bool {
 	return true
 }
 
-// marks are the arrived demands, as shares of the cluster's GPUs, at which is measured.
+// marks are the arrived demands at which GPUs in use are measured, as shares of the cluster's GPUs.
 var marks = [3]float64{0.95, 1.00, 1.30}
 
-// replay lets the tasks arrive in a random order, and again drawn at random, until they have asked for
-// 1.3 times the cluster's GPUs. A task that does not fit when it arrives is dropped; none departs. It
-// returns the share of the GPUs in use at each mark.
+// replay lets the tasks arrive in a random order, and then more of them drawn at random, until they have asked for 1.3 times
+// the cluster's GPUs. A task that doesn't fit when it arrives is dropped, and no task leaves. replay returns the share of the
+// GPUs in use at each mark.
 func replay(p placer, tasks []task, gpus int, arrivals *rand.Rand) (used [3]float64) {
 	total := float64(gpus * placement.WholeGPU)
-	arrived, placed, mark := 0, 0, 0
+	arrived := 0
+	placed := 0
+	mark := 0
 	order := arrivals.Perm(len(tasks))
 	for i := 0; ; i++ {
 		for mark < len(marks) && float64(arrived) >= marks[mark]*total {
@@ -129,7 +131,7 @@ func replay(p placer, tasks []task, gpus int, arrivals *rand.Rand) (used [3]floa
 	}
 }
 
-// measure is the mean over the seeds of what replay returns. All policies see the same arrivals.
+// measure returns the mean of replay's results over the seeds. All policies see the same arrivals.
 func measure(p policy, nodes []placement.Instance, tasks []task, seeds int) (mean [3]float64) {
 	runs := make([][3]float64, seeds)
 	var wg sync.WaitGroup
@@ -166,6 +168,7 @@ func report(list string, nodes []placement.Instance, tasks []task, seeds int) {
 	fmt.Printf("\n%-18s %14s %26s %22s\n", list, "GPUs in use", "GPUs idle when arrived", "idle, of BestFit's")
 	fmt.Printf("%-18s %14s %10s %7s %7s %22s\n", "", "at 130 %", "95 %", "100 %", "130 %", "at 130 %")
 	for i, p := range all {
-		fmt.Printf("%-18s %12.2f %% %10.0f %7.0f %7.0f %22.3f\n", p.name, 100*used[i][2], idle(i, 0), idle(i, 1), idle(i, 2), idle(i, 2)/idle(bestFit, 2))
+		fmt.Printf("%-18s %12.2f %% %10.0f %7.0f %7.0f %22.3f\n",
+			p.name, 100*used[i][2], idle(i, 0), idle(i, 1), idle(i, 2), idle(i, 2)/idle(bestFit, 2))
 	}
 }

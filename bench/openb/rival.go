@@ -8,28 +8,28 @@ import (
 	"github.com/pintle/pintle/internal/ecs/placement"
 )
 
-// rival places tasks by a score that it works out for every node, as the policies that Pintle is
-// compared with do. Scores are kept until their node changes.
+// rival places tasks by a score computed for every node, as the policies that Pintle is compared with do. Scores are cached
+// until their node changes.
 type rival struct {
 	score  score
-	byName bool // ties go to the first node by name, else to a random one
+	byName bool // ties go to the first node by name, otherwise to a random one
 	rnd    *rand.Rand
 	nodes  []*node
 	mix    placement.Mix
 	scores map[*task][]scored
 }
 
-// score is the cost of a task on a node that would have after left; less is better.
+// score returns the cost of a task on a node that would have after left. Less is better.
 type score func(r *rival, n *node, t *task, after room) float64
 
 type node struct {
 	room
 	model string
-	size  room // when it is empty
+	size  room // when it's empty
 	age   int  // counts its tasks
 }
 
-// room is what is free of a node, its devices in thousandths.
+// room is what is free on a node. Its devices are in thousandths.
 type room struct {
 	cpu, memory float64
 	gpus        []int
@@ -78,7 +78,8 @@ func (r *rival) place(t *task) bool {
 		scores = make([]scored, len(r.nodes))
 		r.scores[t.alike] = scores
 	}
-	best, ties := -1, 0
+	best := -1
+	ties := 0
 	for i, n := range r.nodes {
 		s := &scores[i]
 		if s.age != n.age+1 {
@@ -87,7 +88,8 @@ func (r *rival) place(t *task) bool {
 		switch {
 		case math.IsInf(s.cost, 1):
 		case best < 0 || s.cost < scores[best].cost:
-			best, ties = i, 1
+			best = i
+			ties = 1
 		case s.cost == scores[best].cost && !r.byName:
 			if ties++; r.rnd.IntN(ties) == 0 {
 				best = i
@@ -103,7 +105,7 @@ func (r *rival) place(t *task) bool {
 	return true
 }
 
-// rate is the best score of the task on the node, over the devices that a share can be of.
+// rate returns the best score of the task on the node, over the devices that can hold a share.
 func (r *rival) rate(n *node, t *task) scored {
 	best := scored{math.Inf(1), 0, n.age + 1}
 	q := &t.request
@@ -118,14 +120,15 @@ func (r *rival) rate(n *node, t *task) scored {
 	}
 	for d := range n.fitting(q.MilliGPU) {
 		if cost := r.score(r, n, t, n.without(t, d)); cost < best.cost {
-			best.cost, best.device = cost, d
+			best.cost = cost
+			best.device = d
 		}
 	}
 	return best
 }
 
-// fitting is the devices that a share fits, the fullest first: that is which one a score without an
-// opinion takes.
+// fitting returns the devices that a share fits on, the fullest first. A score that treats devices alike thus takes the
+// fullest.
 func (r room) fitting(share int) func(func(int) bool) {
 	var devices []int
 	for d, f := range r.gpus {
@@ -147,7 +150,7 @@ func (r room) whole() int {
 	return n
 }
 
-// without is what is left when the task has taken its part; a share is taken of the device.
+// without returns what is left after the task takes its part. A share is taken of the given device.
 func (r room) without(t *task, device int) room {
 	left := r.clone()
 	left.cpu -= float64(t.request.CPU)
@@ -166,7 +169,7 @@ func (r room) without(t *task, device int) room {
 	return left
 }
 
-// The largest node of the trace, which BestFit measures by.
+// The largest node of the trace, by which BestFit measures.
 const (
 	largestCPU  = 128000
 	largestGPUs = 8 * placement.WholeGPU
@@ -174,27 +177,28 @@ const (
 
 func random(*rival, *node, *task, room) float64 { return 0 }
 
-// bestFit leaves the least CPU and GPU free. The paper's takes no account of memory, and does better so.
+// bestFit leaves the least CPU and GPU free. The paper's version ignores memory, and does better that way.
 func bestFit(_ *rival, _ *node, _ *task, after room) float64 {
 	return after.cpu/largestCPU + after.free()/largestGPUs
 }
 
-// dotProduct takes the node of whose free resources the task takes the largest part, each weighed by how
-// much of it the task wants.
+// dotProduct prefers the node of whose free resources the task takes the largest part, each weighted by how much of it the task
+// wants.
 func dotProduct(_ *rival, n *node, t *task, _ room) float64 {
 	return n.cpu/largestCPU*float64(t.request.CPU)/largestCPU + n.free()/largestGPUs*float64(t.milli())/largestGPUs
 }
 
-// fragmentation is fragmentation-gradient descent. Its score is rounded as the paper's is, which is part
-// of why it does well.
+// fragmentation is fragmentation-gradient descent. It rounds its score as the paper does, which is one of the reasons why it
+// does well.
 func fragmentation(r *rival, n *node, _ *task, after room) float64 {
 	gradient := (r.fragments(n.room, n.model) - r.fragments(after, n.model)) / placement.WholeGPU
 	return -math.Floor(100 / (1 + math.Exp(-gradient)))
 }
 
-// fragments is the thousandths of free GPUs that a task of the mix is expected to find useless.
+// fragments returns the thousandths of free GPUs that a task of the mix is expected to find unusable.
 func (r *rival) fragments(left room, model string) float64 {
-	total, sum := left.free(), 0.0
+	total := left.free()
+	sum := 0.0
 	for i := range r.mix {
 		sum += r.mix[i].Weight * (total - usable(left, &r.mix[i], model))
 	}

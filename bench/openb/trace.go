@@ -15,10 +15,10 @@ import (
 // task is one line of a task list.
 type task struct {
 	request placement.Request
-	alike   *task // the first of its list that asks for the same
+	alike   *task // the first task of its list with the same request
 }
 
-// gpus is the whole GPUs that the task asks for.
+// gpus returns how many whole GPUs the task asks for.
 func (t *task) gpus() int {
 	n := 0
 	for _, g := range t.request.GPUs {
@@ -27,14 +27,14 @@ func (t *task) gpus() int {
 	return n
 }
 
-// milli is the GPUs that the task asks for, in thousandths.
+// milli returns the GPUs that the task asks for, in thousandths.
 func (t *task) milli() int { return t.request.MilliGPU + t.gpus()*placement.WholeGPU }
 
 func (t *task) takesModel(model string) bool {
 	return t.milli() == 0 || len(t.request.GPUModels) == 0 || slices.Contains(t.request.GPUModels, model)
 }
 
-// class is the task's kind, without a weight.
+// class returns the task's kind, without a weight.
 func (t *task) class() placement.Class {
 	r := &t.request
 	return placement.Class{CPU: r.CPU, MemoryMiB: r.MemoryMiB, GPUs: t.gpus(), MilliGPU: r.MilliGPU, Models: r.GPUModels}
@@ -93,7 +93,7 @@ func readTasks(path string) ([]task, error) {
 	return out, nil
 }
 
-// read reads the named columns; one that a file does not have is empty.
+// read reads the named columns. A column that the file doesn't have is empty.
 func read(path string, columns ...string) ([][]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -125,7 +125,7 @@ func number(s string) int64 {
 // covered is the share of the tasks that the classes of the mix stand for, as in the paper.
 const covered = 0.95
 
-// mixOf is the classes of a task list: its most common kinds of tasks.
+// mixOf returns the classes of a task list: its most common kinds of tasks.
 func mixOf(tasks []task) placement.Mix {
 	count := map[*task]int{}
 	var kinds []*task

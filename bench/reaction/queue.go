@@ -26,10 +26,10 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// steps are what happens on the way from an object to its container.
+// steps are the steps on the way from an object to its container.
 var steps = []string{"notification", "metric", "alarm", "policy", "launch", "register", "daemon task", "RUNNING"}
 
-// printQueue prints when each step was done, since the object was put.
+// printQueue prints how long after the object was put each step was done.
 func printQueue(binary, reaction string, rounds int) error {
 	times := make([][]time.Duration, len(steps))
 	for range rounds {
@@ -48,7 +48,7 @@ func printQueue(binary, reaction string, rounds int) error {
 	return nil
 }
 
-// clients are what a queue-driven fleet is made with.
+// clients are the clients that set up a queue-driven fleet.
 type clients struct {
 	s3      *s3.Client
 	sqs     *sqs.Client
@@ -56,10 +56,10 @@ type clients struct {
 	groups  *autoscaling.Client
 	ec2     *ec2.Client
 	ecs     *ecs.Client
-	url     string // of the queue
+	url     string // the queue's
 }
 
-// measureQueue puts an object on an empty fleet, and says when each step was done.
+// measureQueue puts an object on an empty fleet and returns when each step was done.
 func measureQueue(binary, reaction string) (at []time.Duration, err error) {
 	dir, err := os.MkdirTemp("", "pintle-reaction-")
 	if err != nil {
@@ -74,17 +74,25 @@ func measureQueue(binary, reaction string) (at []time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	c := &clients{
-		s3: s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true }), sqs: sqs.NewFromConfig(config), metrics: cloudwatch.NewFromConfig(config),
-		groups: autoscaling.NewFromConfig(config), ec2: ec2.NewFromConfig(config), ecs: ecs.NewFromConfig(config),
+		s3:      s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true }),
+		sqs:     sqs.NewFromConfig(config),
+		metrics: cloudwatch.NewFromConfig(config),
+		groups:  autoscaling.NewFromConfig(config),
+		ec2:     ec2.NewFromConfig(config),
+		ecs:     ecs.NewFromConfig(config),
 	}
 	period := map[string]int32{"fast": 10, "faithful": 60}[reaction]
-	if err := errors.Join(c.makeQueue(ctx), c.makeService(ctx), c.makeFleet(ctx, period), c.rest(ctx)); err != nil {
+	if err := errors.Join(c.makeQueue(ctx), c.makeService(ctx), c.makeFleet(ctx, period), c.awaitEmpty(ctx)); err != nil {
 		return nil, err
 	}
-	// The object comes at any moment of a period.
+	// The object comes at a random moment of a period.
 	time.Sleep(rand.N(time.Duration(period) * time.Second))
 	began := time.Now()
-	if _, err := c.s3.PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String("images"), Key: aws.String("cat.jpg"), Body: strings.NewReader("meow")}); err != nil {
+	if _, err := c.s3.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: aws.String("images"),
+		Key:    aws.String("cat.jpg"),
+		Body:   strings.NewReader("meow"),
+	}); err != nil {
 		return nil, err
 	}
 	for _, done := range c.steps() {
@@ -96,12 +104,15 @@ func measureQueue(binary, reaction string) (at []time.Duration, err error) {
 	return at, nil
 }
 
-// rest waits until the queue has been empty for a while, and has what came of S3's test of it go again.
-func (c *clients) rest(ctx context.Context) error {
+// awaitEmpty waits until the queue has been empty for a while, and removes the machines that S3's test message launched.
+func (c *clients) awaitEmpty(ctx context.Context) error {
 	if err := await(ctx, c.alarmIs(cloudwatchtypes.StateValueAlarm)); err != nil {
 		return err
 	}
-	if _, err := c.groups.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{AutoScalingGroupName: aws.String("workers"), DesiredCapacity: aws.Int32(0)}); err != nil {
+	if _, err := c.groups.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
+		AutoScalingGroupName: aws.String("workers"),
+		DesiredCapacity:      aws.Int32(0),
+	}); err != nil {
 		return err
 	}
 	return await(ctx, func(ctx context.Context) (bool, error) {
@@ -109,13 +120,13 @@ func (c *clients) rest(ctx context.Context) error {
 		if err != nil || len(g.Instances) > 0 {
 			return false, err
 		}
-		n, err := c.registered(ctx)
+		n, err := c.countInstances(ctx)
 		return n == 0, err
 	})
 }
 
 func (c *clients) makeQueue(ctx context.Context) error {
-	for { // until it is up
+	for { // until pintle is up
 		out, err := c.sqs.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("images")})
 		if err == nil {
 			c.url = *out.QueueUrl
@@ -128,58 +139,95 @@ func (c *clients) makeQueue(ctx context.Context) error {
 	if _, err := c.s3.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String("images")}); err != nil {
 		return err
 	}
-	_, err := c.s3.PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{Bucket: aws.String("images"), NotificationConfiguration: &s3types.NotificationConfiguration{
-		QueueConfigurations: []s3types.QueueConfiguration{{QueueArn: aws.String("arn:aws:sqs:us-east-1:000000000000:images"), Events: []s3types.Event{"s3:ObjectCreated:*"}}},
-	}})
+	_, err := c.s3.PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{
+		Bucket: aws.String("images"),
+		NotificationConfiguration: &s3types.NotificationConfiguration{
+			QueueConfigurations: []s3types.QueueConfiguration{{
+				QueueArn: aws.String("arn:aws:sqs:us-east-1:000000000000:images"),
+				Events:   []s3types.Event{"s3:ObjectCreated:*"},
+			}},
+		},
+	})
 	if err != nil {
 		return err
 	}
-	time.Sleep(time.Second) // until S3 has tested it
+	time.Sleep(time.Second) // until S3 has tested the queue
 	_, err = c.sqs.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &c.url})
 	return err
 }
 
 func (c *clients) makeService(ctx context.Context) error {
-	_, err := c.ecs.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{Family: aws.String("worker"), ContainerDefinitions: []types.ContainerDefinition{{
-		Name: aws.String("main"), Image: aws.String("worker"), Memory: aws.Int32(64), StopTimeout: aws.Int32(2), Command: []string{"sleep", "600"},
-		ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("1")}},
-	}}})
+	_, err := c.ecs.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
+		Family: aws.String("worker"),
+		ContainerDefinitions: []types.ContainerDefinition{{
+			Name:                 aws.String("main"),
+			Image:                aws.String("worker"),
+			Memory:               aws.Int32(64),
+			StopTimeout:          aws.Int32(2),
+			Command:              []string{"sleep", "600"},
+			ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("1")}},
+		}},
+	})
 	if err != nil {
 		return err
 	}
-	_, err = c.ecs.CreateService(ctx, &ecs.CreateServiceInput{ServiceName: aws.String("worker"), TaskDefinition: aws.String("worker"), SchedulingStrategy: types.SchedulingStrategyDaemon})
+	_, err = c.ecs.CreateService(ctx, &ecs.CreateServiceInput{
+		ServiceName:        aws.String("worker"),
+		TaskDefinition:     aws.String("worker"),
+		SchedulingStrategy: types.SchedulingStrategyDaemon,
+	})
 	return err
 }
 
 func (c *clients) makeFleet(ctx context.Context, period int32) error {
 	name := aws.String("workers")
 	data := base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\necho ECS_CLUSTER=default >> /etc/ecs/ecs.config\n"))
-	_, err := c.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: name, LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
-		ImageId: aws.String("ami-00000000000000000"), InstanceType: ec2types.InstanceTypeG4dnXlarge, UserData: &data,
-	}})
+	_, err := c.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: name,
+		LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+			ImageId:      aws.String("ami-00000000000000000"),
+			InstanceType: ec2types.InstanceTypeG4dnXlarge,
+			UserData:     &data,
+		},
+	})
 	if err != nil {
 		return err
 	}
 	_, err = c.groups.CreateAutoScalingGroup(ctx, &autoscaling.CreateAutoScalingGroupInput{
-		AutoScalingGroupName: name, MinSize: aws.Int32(0), MaxSize: aws.Int32(2), AvailabilityZones: []string{"us-east-1a"},
-		LaunchTemplate: &autoscalingtypes.LaunchTemplateSpecification{LaunchTemplateName: name},
+		AutoScalingGroupName: name,
+		MinSize:              aws.Int32(0),
+		MaxSize:              aws.Int32(2),
+		AvailabilityZones:    []string{"us-east-1a"},
+		LaunchTemplate:       &autoscalingtypes.LaunchTemplateSpecification{LaunchTemplateName: name},
 	})
 	if err != nil {
 		return err
 	}
 	policy, err := c.groups.PutScalingPolicy(ctx, &autoscaling.PutScalingPolicyInput{
-		AutoScalingGroupName: name, PolicyName: aws.String("messages"), PolicyType: aws.String("StepScaling"), AdjustmentType: aws.String("ExactCapacity"),
+		AutoScalingGroupName: name,
+		PolicyName:           aws.String("messages"),
+		PolicyType:           aws.String("StepScaling"),
+		AdjustmentType:       aws.String("ExactCapacity"),
 		StepAdjustments: []autoscalingtypes.StepAdjustment{
-			{MetricIntervalUpperBound: aws.Float64(1), ScalingAdjustment: aws.Int32(0)}, {MetricIntervalLowerBound: aws.Float64(1), ScalingAdjustment: aws.Int32(1)},
+			{MetricIntervalUpperBound: aws.Float64(1), ScalingAdjustment: aws.Int32(0)},
+			{MetricIntervalLowerBound: aws.Float64(1), ScalingAdjustment: aws.Int32(1)},
 		},
 	})
 	if err != nil {
 		return err
 	}
 	_, err = c.metrics.PutMetricAlarm(ctx, &cloudwatch.PutMetricAlarmInput{
-		AlarmName: aws.String("empty"), Namespace: aws.String("AWS/SQS"), MetricName: aws.String("ApproximateNumberOfMessagesVisible"), Dimensions: queueDimensions(),
-		Statistic: cloudwatchtypes.StatisticMaximum, Period: &period, EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0),
-		ComparisonOperator: cloudwatchtypes.ComparisonOperatorLessThanOrEqualToThreshold, AlarmActions: []string{*policy.PolicyARN}, OKActions: []string{*policy.PolicyARN},
+		AlarmName:          aws.String("empty"),
+		Namespace:          aws.String("AWS/SQS"),
+		MetricName:         aws.String("ApproximateNumberOfMessagesVisible"),
+		Dimensions:         queueDimensions(),
+		Statistic:          cloudwatchtypes.StatisticMaximum,
+		Period:             &period,
+		EvaluationPeriods:  aws.Int32(1),
+		Threshold:          aws.Float64(0),
+		ComparisonOperator: cloudwatchtypes.ComparisonOperatorLessThanOrEqualToThreshold,
+		AlarmActions:       []string{*policy.PolicyARN},
+		OKActions:          []string{*policy.PolicyARN},
 	})
 	return err
 }
@@ -188,7 +236,7 @@ func queueDimensions() []cloudwatchtypes.Dimension {
 	return []cloudwatchtypes.Dimension{{Name: aws.String("QueueName"), Value: aws.String("images")}}
 }
 
-// steps say whether each step is done.
+// steps returns functions that report whether each step is done.
 func (c *clients) steps() []func(context.Context) (bool, error) {
 	return []func(context.Context) (bool, error){
 		c.notified, c.measured, c.alarmIs(cloudwatchtypes.StateValueOk),
@@ -200,7 +248,7 @@ func (c *clients) steps() []func(context.Context) (bool, error) {
 			g, err := c.group(ctx)
 			return len(g.Instances) == 1 && g.Instances[0].LifecycleState == autoscalingtypes.LifecycleStateInService, err
 		},
-		func(ctx context.Context) (bool, error) { n, err := c.registered(ctx); return n == 1, err },
+		func(ctx context.Context) (bool, error) { n, err := c.countInstances(ctx); return n == 1, err },
 		func(ctx context.Context) (bool, error) {
 			s, err := c.service(ctx)
 			return s.PendingCount+s.RunningCount == 1, err
@@ -210,14 +258,22 @@ func (c *clients) steps() []func(context.Context) (bool, error) {
 }
 
 func (c *clients) notified(ctx context.Context) (bool, error) {
-	out, err := c.sqs.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &c.url, AttributeNames: []sqstypes.QueueAttributeName{"ApproximateNumberOfMessages"}})
+	out, err := c.sqs.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl:       &c.url,
+		AttributeNames: []sqstypes.QueueAttributeName{"ApproximateNumberOfMessages"},
+	})
 	return err == nil && out.Attributes["ApproximateNumberOfMessages"] == "1", err
 }
 
 func (c *clients) measured(ctx context.Context) (bool, error) {
 	out, err := c.metrics.GetMetricStatistics(ctx, &cloudwatch.GetMetricStatisticsInput{
-		Namespace: aws.String("AWS/SQS"), MetricName: aws.String("ApproximateNumberOfMessagesVisible"), Dimensions: queueDimensions(), Statistics: []cloudwatchtypes.Statistic{cloudwatchtypes.StatisticMaximum},
-		Period: aws.Int32(1), StartTime: aws.Time(time.Now().Add(-5 * time.Second)), EndTime: aws.Time(time.Now().Add(time.Second)),
+		Namespace:  aws.String("AWS/SQS"),
+		MetricName: aws.String("ApproximateNumberOfMessagesVisible"),
+		Dimensions: queueDimensions(),
+		Statistics: []cloudwatchtypes.Statistic{cloudwatchtypes.StatisticMaximum},
+		Period:     aws.Int32(1),
+		StartTime:  aws.Time(time.Now().Add(-5 * time.Second)),
+		EndTime:    aws.Time(time.Now().Add(time.Second)),
 	})
 	if err != nil {
 		return false, err
@@ -240,8 +296,8 @@ func (c *clients) group(ctx context.Context) (g autoscalingtypes.AutoScalingGrou
 	return g, err
 }
 
-// registered is how many container instances there are.
-func (c *clients) registered(ctx context.Context) (int, error) {
+// countInstances returns how many container instances there are.
+func (c *clients) countInstances(ctx context.Context) (int, error) {
 	out, err := c.ecs.ListContainerInstances(ctx, &ecs.ListContainerInstancesInput{})
 	if err != nil {
 		return 0, err
@@ -257,10 +313,10 @@ func (c *clients) service(ctx context.Context) (s types.Service, err error) {
 	return s, err
 }
 
-// await waits until something is done.
+// await waits until done returns true.
 func await(ctx context.Context, done func(context.Context) (bool, error)) error {
 	for {
-		if is, err := done(ctx); is || err != nil {
+		if ok, err := done(ctx); ok || err != nil {
 			return err
 		}
 		select {

@@ -1,7 +1,7 @@
-// Command sqs measures Pintle's queues over HTTP as clients see them: 64 clients send messages of 1 KB, each durable before
-// it is acknowledged, then receive and delete them; and in the same run moto's server and goaws, where they are installed,
-// which keep nothing on disk. It counts what was lost and what came twice, and looks at the order of a FIFO queue's groups. The load
-// comes from this process, on the same machine.
+// Command sqs measures Pintle's queues over HTTP as clients see them. 64 clients send messages of 1 KB, each durable before
+// it's acknowledged, and then receive and delete them. The same run measures moto's server and goaws, if installed, which keep
+// nothing on disk. It counts lost and duplicate messages, and checks the order in a FIFO queue's groups. The load comes from
+// this process, on the same machine.
 package main
 
 import (
@@ -52,8 +52,7 @@ func run(binary string, messages int) error {
 	return nil
 }
 
-// peers are what Pintle is measured beside. moto is too slow for as many messages as Pintle gets, so that it gets a
-// hundredth.
+// peers are the servers to compare Pintle with. moto is too slow for Pintle's number of messages, so it gets a hundredth.
 var peers = []struct {
 	name, program string
 	part          int
@@ -68,7 +67,7 @@ var peers = []struct {
 		config := filepath.Join(dir, "goaws.yaml")
 		text := fmt.Sprintf("Local: {Host: %s, Port: %s, Region: us-east-1, AccountId: \"123456789012\"}\n", host, port)
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-			panic(err) // the directory is new, and ours
+			panic(err) // the directory is new and ours
 		}
 		return exec.Command("goaws", "-loglevel", "error", "-config", config)
 	}},
@@ -81,7 +80,7 @@ type server struct {
 	queue   string // its URL
 }
 
-// measure starts a server and takes its figures.
+// measure starts a server and measures both kinds of queues.
 func measure(name string, messages int, command func(address, dir string) *exec.Cmd) error {
 	dir, err := os.MkdirTemp("", "pintle-bench-")
 	if err != nil {
@@ -108,7 +107,7 @@ func measure(name string, messages int, command func(address, dir string) *exec.
 	return nil
 }
 
-// request is a request, ready as bytes.
+// request returns a request as bytes, ready to send.
 func (s *server) request(operation string, input any) []byte {
 	body, err := json.Marshal(input)
 	if err != nil {
@@ -119,22 +118,28 @@ func (s *server) request(operation string, input any) []byte {
 		"X-Amz-Date: 20260101T000000Z\r\nContent-Length: %d\r\n\r\n%s", s.address, operation, len(body), body)
 }
 
-// input is what the calls of this benchmark say.
+// input is the input of this benchmark's calls.
 type input struct {
-	QueueName, QueueUrl, MessageBody       string            `json:",omitempty"`
-	MessageGroupId, MessageDeduplicationId string            `json:",omitempty"`
-	Attributes                             map[string]string `json:",omitempty"`
-	MaxNumberOfMessages, VisibilityTimeout int               `json:",omitempty"`
-	Entries                                []entry           `json:",omitempty"`
+	QueueName              string            `json:",omitempty"`
+	QueueUrl               string            `json:",omitempty"`
+	MessageBody            string            `json:",omitempty"`
+	MessageGroupId         string            `json:",omitempty"`
+	MessageDeduplicationId string            `json:",omitempty"`
+	Attributes             map[string]string `json:",omitempty"`
+	MaxNumberOfMessages    int               `json:",omitempty"`
+	VisibilityTimeout      int               `json:",omitempty"`
+	Entries                []entry           `json:",omitempty"`
 }
 
 type entry struct{ Id, ReceiptHandle string }
 
-// run takes the figures of one queue.
+// run measures one queue.
 func (s *server) run(name string, messages int, fifo bool) error {
-	queue, attributes := "bench", map[string]string(nil)
+	queue := "bench"
+	var attributes map[string]string
 	if fifo {
-		queue, attributes = "bench.fifo", map[string]string{"FifoQueue": "true"}
+		queue = "bench.fifo"
+		attributes = map[string]string{"FifoQueue": "true"}
 	}
 	c := &load.Client{Address: s.address}
 	defer c.Close()
@@ -163,13 +168,14 @@ func (s *server) run(name string, messages int, fifo bool) error {
 	}
 	receiving.print(name, queue+", ReceiveMessage and DeleteMessageBatch of 10", int(got.want), s)
 	fmt.Printf("%-7s %-62s lost %d, twice %d, out of order %d\n", name, "", int(got.want)-len(got.seen), got.twice, got.disorder)
-	if name == "Pintle" && (len(got.seen) != int(got.want) || got.twice+got.disorder > 0) { // what moto does is for the reader to see
+	// the others' results are for the reader to judge
+	if name == "Pintle" && (len(got.seen) != int(got.want) || got.twice+got.disorder > 0) {
 		return errors.New("the queue does not do what it must")
 	}
 	return nil
 }
 
-// phase is what all clients did at the same time.
+// phase is the result of what all clients did at the same time.
 type phase struct {
 	took  time.Duration
 	times []time.Duration
@@ -178,16 +184,19 @@ type phase struct {
 
 func (p *phase) print(server, what string, messages int, s *server) {
 	slices.Sort(p.times)
-	fmt.Printf("%-7s %-62s %8.0f messages/s, a call's p50 %6.1f ms, p99 %6.1f ms; the server's CPU %4.0f µs a message, memory %4.0f MB\n", server, what,
-		float64(messages)/p.took.Seconds(), ms(p.times[len(p.times)/2]), ms(p.times[len(p.times)*99/100]), float64(p.cpu.Microseconds())/float64(messages), s.RSS())
+	fmt.Printf("%-7s %-62s %8.0f messages/s, a call's p50 %6.1f ms, p99 %6.1f ms; the server's CPU %4.0f µs a message, memory %4.0f MB\n",
+		server, what, float64(messages)/p.took.Seconds(), ms(p.times[len(p.times)/2]), ms(p.times[len(p.times)*99/100]),
+		float64(p.cpu.Microseconds())/float64(messages), s.RSS())
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // phase runs all clients.
 func (s *server) phase(do func(c *load.Client, i int, timed func(func() error) error) error) (*phase, error) {
-	times, errs := make([][]time.Duration, clients), make([]error, clients)
-	began, cpu := time.Now(), s.CPU()
+	times := make([][]time.Duration, clients)
+	errs := make([]error, clients)
+	began := time.Now()
+	cpu := s.CPU()
 	var wg sync.WaitGroup
 	for i := range clients {
 		wg.Go(func() {
@@ -207,12 +216,13 @@ func (s *server) phase(do func(c *load.Client, i int, timed func(func() error) e
 
 var padding = strings.Repeat("x", 1010)
 
-// send sends one client's messages: "<client> <number> xxx", each client's in a group of its own.
+// send sends one client's messages, "<client> <number> xxx", each client's in its own group.
 func (s *server) send(c *load.Client, i, n int, fifo bool, timed func(func() error) error) error {
 	for k := range n {
 		in := input{QueueUrl: s.queue, MessageBody: fmt.Sprintf("%02d %06d %s", i, k, padding)}
 		if fifo {
-			in.MessageGroupId, in.MessageDeduplicationId = fmt.Sprint(i), fmt.Sprintf("%02d-%06d", i, k)
+			in.MessageGroupId = fmt.Sprint(i)
+			in.MessageDeduplicationId = fmt.Sprintf("%02d-%06d", i, k)
 		}
 		request := s.request("SendMessage", in)
 		if err := timed(func() error { _, err := c.Do(request); return err }); err != nil {
@@ -227,13 +237,14 @@ type ledger struct {
 	want     int64
 	received atomic.Int64
 
-	mu              sync.Mutex
-	seen            map[string]bool
-	next            []int // the number that comes next, by group
-	twice, disorder int
+	mu       sync.Mutex
+	seen     map[string]bool
+	next     []int // the next number, by group
+	twice    int
+	disorder int
 }
 
-func (l *ledger) note(body string, fifo bool) error {
+func (l *ledger) record(body string, fifo bool) error {
 	var group, number int
 	if _, err := fmt.Sscanf(body, "%d %d", &group, &number); err != nil {
 		return err
@@ -253,7 +264,7 @@ func (l *ledger) note(body string, fifo bool) error {
 	return nil
 }
 
-// receive receives and deletes until all messages came. It gives up after ten seconds with nothing.
+// receive receives and deletes messages until all have come. It gives up after ten seconds without any.
 func (s *server) receive(c *load.Client, l *ledger, fifo bool, timed func(func() error) error) error {
 	request := s.request("ReceiveMessage", input{QueueUrl: s.queue, MaxNumberOfMessages: 10, VisibilityTimeout: 120})
 	for last := time.Now(); l.received.Load() < l.want && time.Since(last) < 10*time.Second; {
@@ -268,13 +279,13 @@ func (s *server) receive(c *load.Client, l *ledger, fifo bool, timed func(func()
 			return err
 		}
 		if len(out.Messages) == 0 {
-			time.Sleep(time.Millisecond) // a FIFO queue's groups are all in flight, or the rest is
+			time.Sleep(time.Millisecond) // a FIFO queue's groups, or all remaining messages, are in flight
 			continue
 		}
 		last = time.Now()
 		var entries []entry
 		for i, m := range out.Messages {
-			if err := l.note(m.Body, fifo); err != nil {
+			if err := l.record(m.Body, fifo); err != nil {
 				return err
 			}
 			entries = append(entries, entry{fmt.Sprint(i), m.ReceiptHandle})

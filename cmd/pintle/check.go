@@ -18,20 +18,20 @@ type checkCmd struct {
 	Repair bool
 }
 
-// define defines the flags.
 func (c *checkCmd) define(f flags) {
-	f.path(&c.Data, "data", "DIRECTORY", "~/.pintle", "Directory of the state of a control plane, which must not run.")
-	f.BoolVar(&c.Repair, "repair", false, "Repair what is damaged: keep all that can be read, and put damaged files aside as *.damaged.")
+	f.path(&c.Data, "data", "DIRECTORY", "~/.pintle", "Data directory of a control plane, which must be stopped.")
+	f.BoolVar(&c.Repair, "repair", false, "Repair damaged files: keep everything readable, and save the damaged files as *.damaged.")
 }
 
-// verb is the command line of the verb.
 func (c *checkCmd) verb() *cobra.Command {
-	cmd := newVerb("check [flags]", "Look for damaged files in the data directory of a control plane that is stopped, and repair them.", noArguments, c.Run)
+	cmd := newVerb(
+		"check [flags]", "Find and repair damaged files in the data directory of a stopped control plane.", noArguments, c.Run,
+	)
 	c.define(flags{cmd.Flags()})
 	return cmd
 }
 
-// Run reads everything in a data directory, and exits with 1 where something is damaged and was not repaired.
+// Run reads everything in a data directory. It exits with 1 if something is damaged and wasn't repaired.
 func (c *checkCmd) Run(ctx context.Context) error {
 	damage, err := plane.Check(ctx, c.Data, c.Repair)
 	printDamage(os.Stdout, damage, c.Repair)
@@ -58,7 +58,7 @@ func printDamage(w io.Writer, damage []file.Damage, repaired bool) {
 		header = "THE REPAIR"
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "FILE\tBYTE\tWHAT IS WRONG\t%s\n", header) //nolint:errcheck // as for all that is printed
+	fmt.Fprintf(table, "FILE\tBYTE\tWHAT IS WRONG\t%s\n", header) //nolint:errcheck // as for everything that we print
 	for _, d := range damage {
 		offset := "-"
 		if d.Offset >= 0 {

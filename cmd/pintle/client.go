@@ -19,7 +19,6 @@ type clientFlags struct {
 	Cluster string
 }
 
-// define defines the flags.
 func (c *clientFlags) define(f flags) {
 	c.endpointFlags.define(f)
 	f.StringVar(&c.Cluster, "cluster", "default", "The cluster.")
@@ -31,19 +30,19 @@ type endpointFlags struct {
 	Endpoint string
 }
 
-// define defines the flags.
 func (c *endpointFlags) define(f flags) {
 	f.StringVar(&c.Endpoint, "endpoint", "http://127.0.0.1:4566", "The control plane's URL.")
 	f.env("endpoint", "AWS_ENDPOINT_URL")
 }
 
-// awsConfig returns the SDK's configuration for an endpoint. If nobody has configured credentials, it makes some up: a control plane on
+// awsConfig returns the SDK's configuration for an endpoint. Without configured credentials it uses made-up ones: a control plane on
 // loopback accepts any, and others refuse these.
 func awsConfig(ctx context.Context, endpoint string) (aws.Config, error) {
-	return keyedConfig(ctx, endpoint, cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1"), os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"))
+	region := cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
+	return configWithKey(ctx, endpoint, region, os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"))
 }
 
-func keyedConfig(ctx context.Context, endpoint, region, key, secret string) (aws.Config, error) {
+func configWithKey(ctx context.Context, endpoint, region, key, secret string) (aws.Config, error) {
 	return config.LoadDefaultConfig(ctx, config.WithRegion(region), config.WithBaseEndpoint(endpoint),
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(cmp.Or(key, "pintle"), cmp.Or(secret, "pintle"), "")))
 }

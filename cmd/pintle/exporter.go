@@ -13,8 +13,8 @@ import (
 	"github.com/pintle/pintle/internal/node"
 )
 
-// serveMetrics serves the nodes' GPUs to Prometheus at /metrics, until ctx ends. An address that is
-// taken, as by a dcgm-exporter, is no reason not to run tasks.
+// serveMetrics serves the nodes' GPUs to Prometheus at /metrics, until ctx ends. If the address is taken, for example by a dcgm-exporter,
+// it only logs that, so that the node can run tasks.
 func serveMetrics(ctx context.Context, address string, nodes []*node.Agent, log *slog.Logger) error {
 	if address == "" {
 		return nil
@@ -30,7 +30,12 @@ func serveMetrics(ctx context.Context, address string, nodes []*node.Agent, log 
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
-	defer context.AfterFunc(ctx, func() { web.Close() })() //nolint:errcheck // Serve tells
+	web := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	defer context.AfterFunc(ctx, func() { web.Close() })() //nolint:errcheck // Serve returns it
 	return ignore(web.Serve(l))
 }

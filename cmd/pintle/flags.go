@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flags defines a verb's flags: of pflag's kinds, and of those below.
+// flags defines a verb's flags, of pflag's kinds and those below.
 type flags struct{ *pflag.FlagSet }
 
-// value is a flag of a kind that pflag does not have.
+// value is a flag's value of a kind that pflag doesn't have.
 type value struct {
 	text string // what --help shows as the default
 	kind string // what --help shows as the placeholder
@@ -28,31 +28,31 @@ func (v *value) String() string         { return v.text }
 func (v *value) Type() string           { return v.kind }
 func (v *value) Set(given string) error { return v.set(given) }
 
-// shown is a flag with another placeholder.
-type shown struct {
+// withPlaceholder is a value with another placeholder.
+type withPlaceholder struct {
 	pflag.Value
 	kind string
 }
 
-func (s shown) Type() string { return s.kind }
+func (p withPlaceholder) Type() string { return p.kind }
 
 // placeholder sets what --help shows for a flag's value.
 func (f flags) placeholder(name, kind string) {
 	flag := f.Lookup(name)
-	flag.Value = shown{flag.Value, kind}
+	flag.Value = withPlaceholder{flag.Value, kind}
 }
 
-// required refuses a command line without the flag.
+// required makes a flag mandatory.
 func (f flags) required(name string) {
-	cobra.MarkFlagRequired(f.FlagSet, name) //nolint:errcheck // there is such a flag
+	cobra.MarkFlagRequired(f.FlagSet, name) //nolint:errcheck // the flag exists
 }
 
 // hidden leaves a flag out of --help.
 func (f flags) hidden(name string) {
-	f.MarkHidden(name) //nolint:errcheck // there is such a flag
+	f.MarkHidden(name) //nolint:errcheck // the flag exists
 }
 
-// negation is a flag that turns another off.
+// negation defines a flag that turns another off.
 func (f flags) negation(of *bool, name, usage string) {
 	f.VarPF(&value{"false", "bool", func(s string) error {
 		no, err := strconv.ParseBool(s)
@@ -85,7 +85,7 @@ func (f flags) readEnvironment() error {
 	return err
 }
 
-// choice is a flag that takes one of several words.
+// choice defines a flag that takes one of several words.
 func (f flags) choice(to *string, name, otherwise, usage string, words ...string) {
 	*to = otherwise
 	f.Var(&value{otherwise, strings.Join(words, "|"), func(s string) error {
@@ -104,13 +104,14 @@ func oneOf(s string, words []string) error {
 	return fmt.Errorf("it must be %s", strings.Join(words, " or "))
 }
 
-// list is a flag of several values, separated by commas or given several times. With words, it accepts only those.
+// list defines a flag of several values, separated by commas or given several times. With words, it accepts only those.
 func (f flags) list(to *[]string, name, kind, otherwise, usage string, words ...string) {
 	*to = splitEscaped(otherwise, ',')
 	given := false
 	f.Var(&value{otherwise, kind, func(s string) error {
 		if !given {
-			*to, given = nil, true
+			*to = nil
+			given = true
 		}
 		for _, item := range splitEscaped(s, ',') {
 			if err := oneOf(item, words); len(words) > 0 && err != nil {
@@ -122,7 +123,7 @@ func (f flags) list(to *[]string, name, kind, otherwise, usage string, words ...
 	}}, name, usage)
 }
 
-// repeated is a flag that takes one value each time it is given.
+// repeated defines a flag that takes one value each time it's given.
 func (f flags) repeated(to *[]string, name, kind, usage string) {
 	f.Var(&value{"", kind, func(s string) error {
 		*to = append(*to, s)
@@ -130,15 +131,15 @@ func (f flags) repeated(to *[]string, name, kind, usage string) {
 	}}, name, usage)
 }
 
-// pairs is a flag of KEY=VALUE, separated by semicolons or given several times.
-func pairs[V any](f flags, to *map[string]V, name, shorthand, kind, usage string, read func(string) (V, error)) {
+// pairs defines a flag of KEY=VALUE, separated by semicolons or given several times.
+func pairs[V any](f flags, to *map[string]V, name, shorthand, kind, usage string, parse func(string) (V, error)) {
 	f.VarP(&value{"", kind, func(s string) error {
 		for _, pair := range splitEscaped(s, ';') {
 			key, text, ok := strings.Cut(pair, "=")
 			if !ok {
 				return fmt.Errorf("%q is not of the form NAME=VALUE", pair)
 			}
-			v, err := read(text)
+			v, err := parse(text)
 			if err != nil {
 				return err
 			}
@@ -154,7 +155,7 @@ func pairs[V any](f flags, to *map[string]V, name, shorthand, kind, usage string
 // asIs returns a text unchanged.
 func asIs(s string) (string, error) { return s, nil }
 
-// path is a flag of a path that needn't exist.
+// path defines a flag for a path that needn't exist.
 func (f flags) path(to *string, name, kind, otherwise, usage string) {
 	*to = expand(otherwise)
 	f.Var(&value{otherwise, kind, func(s string) error {
@@ -163,7 +164,7 @@ func (f flags) path(to *string, name, kind, otherwise, usage string) {
 	}}, name, usage)
 }
 
-// file is a flag of an existing file.
+// file defines a flag for an existing file.
 func (f flags) file(to *string, name, usage string) {
 	f.Var(&value{"", "FILE", func(s string) (err error) {
 		*to, err = existing(s, false)
@@ -171,7 +172,7 @@ func (f flags) file(to *string, name, usage string) {
 	}}, name, usage)
 }
 
-// files is a flag of existing files, given one at a time.
+// files defines a flag for existing files, given one at a time.
 func (f flags) files(to *[]string, name, usage string) {
 	f.Var(&value{"", "FILE", func(s string) error {
 		path, err := existing(s, false)
@@ -180,7 +181,7 @@ func (f flags) files(to *[]string, name, usage string) {
 	}}, name, usage)
 }
 
-// directory is a flag of an existing directory.
+// directory defines a flag for an existing directory.
 func (f flags) directory(to *string, name, usage string) {
 	f.Var(&value{"", "DIRECTORY", func(s string) (err error) {
 		*to, err = existing(s, true)
@@ -223,7 +224,7 @@ func expand(path string) string {
 	return absolute
 }
 
-// bytes is a flag of a size as people write it: 512MiB.
+// bytes defines a flag for a size in bytes, written like 512MiB.
 func (f flags) bytes(to *int64, name string, otherwise int64, usage string) {
 	*to = otherwise
 	f.Var(&value{units.BytesSize(float64(otherwise)), "SIZE", func(s string) error {

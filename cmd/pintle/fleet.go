@@ -6,7 +6,7 @@ import (
 	"os/exec"
 )
 
-// fleetFlags are what a control plane can be told of where instances' machines come from.
+// fleetFlags say where a control plane gets the machines for instances.
 type fleetFlags struct {
 	Fleet        string
 	FleetPool    string
@@ -16,19 +16,31 @@ type fleetFlags struct {
 	FleetAgent   []string
 }
 
-// define defines the flags.
 func (c *fleetFlags) define(f flags) {
-	f.choice(&c.Fleet, "fleet", "", "Where machines for EC2 instances and Auto Scaling groups come from: local, an agent for each on this machine, of the instance's type; static, a pool of machines of yours, woken and reached over SSH; or command, a program of yours (docs/fleet.md). Default nowhere.", "local", "static", "command")
+	f.choice(
+		&c.Fleet, "fleet", "",
+		"Where machines for EC2 instances and Auto Scaling groups come from: local, an agent for each on this machine, of the "+
+			"instance's type; static, a pool of your machines, woken and reached over SSH; or command, a program of yours "+
+			"(docs/fleet.md). Default nowhere.",
+		"local", "static", "command",
+	)
 	f.path(&c.FleetPool, "fleet-pool", "FILE", "", "The machines of --fleet static, in JSON.")
 	f.path(&c.FleetProgram, "fleet-program", "FILE", "", "The program of --fleet command.")
-	f.path(&c.Prices, "prices", "FILE", "", "What an hour of instance types costs, in JSON: {\"g4dn.xlarge\": 0.526}. Groups with the allocation strategy lowest-price take the cheapest that fits; without, the smallest.")
-	f.IntVar(&c.FleetMost, "fleet-most", 50, "The most instances that the local fleet runs on this machine.")
+	f.path(
+		&c.Prices, "prices", "FILE", "",
+		"What an hour of each instance type costs, in JSON: {\"g4dn.xlarge\": 0.526}. Groups with the allocation strategy "+
+			"lowest-price take the cheapest that fits; without prices, the smallest.",
+	)
+	f.IntVar(&c.FleetMost, "fleet-most", 50, "Maximum number of instances that the local fleet runs on this machine.")
 	f.repeated(&c.FleetAgent, "fleet-agent", "FLAG", "Flag of the local fleet's agents, such as --runtime=process; repeat for more.")
 }
 
-// check refuses flags without the fleet that they are for, and a program that cannot be run.
+// check returns an error for flags without their fleet, a fleet without its flag, and a program that can't be run.
 func (f fleetFlags) check() error {
-	for _, x := range []struct{ fleet, flag, value string }{{"static", "--fleet-pool", f.FleetPool}, {"command", "--fleet-program", f.FleetProgram}} {
+	for _, x := range []struct{ fleet, flag, value string }{
+		{"static", "--fleet-pool", f.FleetPool},
+		{"command", "--fleet-program", f.FleetProgram},
+	} {
 		if f.Fleet == x.fleet && x.value == "" {
 			return fmt.Errorf("--fleet %s needs %s", x.fleet, x.flag)
 		}

@@ -17,7 +17,7 @@ func TestFleetFlags(t *testing.T) {
 	}
 	for _, x := range []struct {
 		flags fleetFlags
-		want  string // in the error; none where it is empty
+		want  string // start of the error; "" for none
 	}{
 		{fleetFlags{}, ""},
 		{fleetFlags{Fleet: "local"}, ""},

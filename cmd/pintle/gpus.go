@@ -23,29 +23,32 @@ import (
 
 func newGpus() *cobra.Command {
 	c := new(gpuListCmd)
-	cmd := newVerb("gpus [flags]", "List GPUs: their nodes, who is pinned to each, its load and its health; make up faults.", noArguments, c.Run)
+	cmd := newVerb(
+		"gpus [flags]", "List GPUs with their nodes, tasks, load and health; simulate faults.", noArguments, c.Run,
+	)
 	c.define(flags{cmd.Flags()})
 	cmd.AddCommand(new(gpuListCmd).verb(), new(gpuFaultCmd).verb(), new(gpuClearCmd).verb())
 	return cmd
 }
 
-// verb is the command line of the verb.
 func (c *gpuListCmd) verb() *cobra.Command {
-	cmd := newVerb("list [flags]", "List GPUs: their nodes, who is pinned to each, its load and its health. The default.", noArguments, c.Run)
+	cmd := newVerb(
+		"list [flags]", "List GPUs with their nodes, tasks, load and health. The default.", noArguments, c.Run,
+	)
 	c.define(flags{cmd.Flags()})
 	return cmd
 }
 
-// verb is the command line of the verb.
 func (c *gpuFaultCmd) verb() *cobra.Command {
-	cmd := newVerb("fault [flags] GPU", "Make up an error of a simulated GPU, to see what comes of it.", argument(&c.GPU, "the id of a GPU"), c.Run)
+	cmd := newVerb(
+		"fault [flags] GPU", "Simulate an error of a simulated GPU, to see what happens.", argument(&c.GPU, "the id of a GPU"), c.Run,
+	)
 	c.define(flags{cmd.Flags()})
 	return cmd
 }
 
-// verb is the command line of the verb.
 func (c *gpuClearCmd) verb() *cobra.Command {
-	const short = "Say that a GPU was repaired, or a simulated one is well again: tasks get it again, unless its driver still says otherwise."
+	const short = "Say that a GPU was repaired, or end a simulated fault. Tasks get the GPU again, unless its driver still reports a fault."
 	cmd := newVerb("clear [flags] GPU", short, argument(&c.GPU, "the id of a GPU"), c.Run)
 	c.define(flags{cmd.Flags()})
 	return cmd
@@ -57,18 +60,17 @@ type gpuFaultCmd struct {
 	XID uint64
 }
 
-// define defines the flags.
 func (c *gpuFaultCmd) define(f flags) {
 	c.endpointFlags.define(f)
-	f.Uint64Var(&c.XID, "xid", 79, "Number of the error, as NVIDIA's driver has it: 79 is a GPU that has fallen off the bus.")
+	f.Uint64Var(&c.XID, "xid", 79, "Number of the error in NVIDIA's driver: 79 is a GPU that has fallen off the bus.")
 }
 
-// Run makes up an error.
+// Run simulates an error.
 func (c *gpuFaultCmd) Run(ctx context.Context) error {
 	if c.XID == 0 {
 		return errors.New("--xid must not be 0")
 	}
-	return c.fault(ctx, console.Fault{GPU: c.GPU, XID: c.XID})
+	return c.postFault(ctx, console.Fault{GPU: c.GPU, XID: c.XID})
 }
 
 type gpuClearCmd struct {
@@ -76,15 +78,16 @@ type gpuClearCmd struct {
 	GPU string
 }
 
-// define defines the flags.
 func (c *gpuClearCmd) define(f flags) {
 	c.endpointFlags.define(f)
 }
 
 // Run says that a GPU was repaired.
-func (c *gpuClearCmd) Run(ctx context.Context) error { return c.fault(ctx, console.Fault{GPU: c.GPU}) }
+func (c *gpuClearCmd) Run(ctx context.Context) error {
+	return c.postFault(ctx, console.Fault{GPU: c.GPU})
+}
 
-func (f endpointFlags) fault(ctx context.Context, what console.Fault) error {
+func (f endpointFlags) postFault(ctx context.Context, what console.Fault) error {
 	body, err := json.Marshal(what)
 	if err != nil {
 		return err
@@ -98,7 +101,6 @@ type gpuListCmd struct {
 	Cluster string
 }
 
-// define defines the flags.
 func (c *gpuListCmd) define(f flags) {
 	c.endpointFlags.define(f)
 	f.StringVar(&c.Cluster, "cluster", "", "Only this cluster's.")
@@ -131,7 +133,10 @@ func (c *gpuListCmd) Run(ctx context.Context) error {
 		if !r.Connected {
 			model += " (node away)"
 		}
-		fmt.Fprintf(w, "%.8s\t%s\t%s\t%s\t%s\t%.0f %%\t%d/%d MiB\t%.0f °C\t%s\n", r.Node, r.InstanceType, r.ID, model, task, r.UtilizationPct, r.MemoryUsedMiB, r.MemoryMiB, r.TemperatureC, health)
+		fmt.Fprintf(
+			w, "%.8s\t%s\t%s\t%s\t%s\t%.0f %%\t%d/%d MiB\t%.0f °C\t%s\n", r.Node, r.InstanceType, r.ID, model, task, r.UtilizationPct,
+			r.MemoryUsedMiB, r.MemoryMiB, r.TemperatureC, health,
+		)
 	}
 	fmt.Fprintf(w, "%d GPUs, %d free, %d broken\n", len(rows), free, broken)
 	return w.Flush()
@@ -149,7 +154,7 @@ func (c *gpuListCmd) fetch(ctx context.Context) ([]console.GPU, error) {
 	return slices.DeleteFunc(rows, func(r console.GPU) bool { return c.Cluster != "" && r.Cluster != c.Cluster }), nil
 }
 
-// call calls what no AWS API has, signed as AWS's are.
+// call makes a call that no AWS API has, signed like AWS's.
 func (f endpointFlags) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	config, err := awsConfig(ctx, f.Endpoint)
 	if err != nil {

@@ -36,7 +36,7 @@ func writeHelp(w io.Writer, cmd *cobra.Command, columns int) {
 	}
 }
 
-// width is how many columns a line of help has: the terminal's, within what can be read well.
+// width returns how many columns help may use: the terminal's, within readable limits.
 func width() int {
 	columns, err := strconv.Atoi(os.Getenv("COLUMNS"))
 	if err != nil {
@@ -49,10 +49,10 @@ func width() int {
 	return min(max(columns, 40), 140)
 }
 
-// wrap breaks paragraphs into lines of so many columns. Lines that begin with a space stay as they are.
+// wrap breaks paragraphs into lines of at most that many columns. Lines that begin with a space stay as they are.
 func wrap(text string, columns int) string {
 	var lines []string
-	open := false // whether the last line may be gone on with
+	open := false // whether words may be added to the last line
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if line == "" || line[0] == ' ' {

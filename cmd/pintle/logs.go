@@ -23,14 +23,12 @@ type logsCmd struct {
 	Task      string
 }
 
-// define defines the flags.
 func (c *logsCmd) define(f flags) {
 	c.clientFlags.define(f)
-	f.BoolVarP(&c.Follow, "follow", "f", false, "Go on until the task has stopped.")
-	f.StringVar(&c.Container, "container", "", "The container, where the task has several.")
+	f.BoolVarP(&c.Follow, "follow", "f", false, "Continue until the task has stopped.")
+	f.StringVar(&c.Container, "container", "", "The container, if the task has several.")
 }
 
-// verb is the command line of the verb.
 func (c *logsCmd) verb() *cobra.Command {
 	cmd := newVerb("logs [flags] TASK", "Show a task's logs.", argument(&c.Task, "a task, by id or ARN"), c.Run)
 	c.define(flags{cmd.Flags()})
@@ -47,10 +45,10 @@ func (c *logsCmd) Run(ctx context.Context) error {
 	return err
 }
 
-// poll is how often a log that is followed is read again.
-const poll = 200 * time.Millisecond
+// pollInterval is how often a followed log is read.
+const pollInterval = 200 * time.Millisecond
 
-// show writes a container's logs, to their end when following, and returns the task as it was last.
+// show writes a container's logs, until the task stops when following, and returns the task's last description.
 func (cl clients) show(ctx context.Context, cluster, task, container string, follow bool, out io.Writer) (types.Task, error) {
 	t, err := cl.describe(ctx, cluster, task)
 	if err != nil {
@@ -62,7 +60,7 @@ func (cl clients) show(ctx context.Context, cluster, task, container string, fol
 	}
 	in := &cloudwatchlogs.GetLogEventsInput{LogGroupName: &group, LogStreamName: &stream, StartFromHead: aws.Bool(true)}
 	for {
-		if t, err = cl.describe(ctx, cluster, task); err != nil { // first, so that nothing written before its end is missed
+		if t, err = cl.describe(ctx, cluster, task); err != nil { // before reading, so that we miss nothing written before its end
 			return t, err
 		}
 		n, err := cl.copy(ctx, in, out)
@@ -78,17 +76,17 @@ func (cl clients) show(ctx context.Context, cluster, task, container string, fol
 		select {
 		case <-ctx.Done():
 			return t, ctx.Err()
-		case <-time.After(poll):
+		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// copy writes the next page, and moves in behind it.
+// copy writes the next page, and advances in past it.
 func (cl clients) copy(ctx context.Context, in *cloudwatchlogs.GetLogEventsInput, out io.Writer) (int, error) {
 	page, err := cl.logs.GetLogEvents(ctx, in)
 	var missing *logstypes.ResourceNotFoundException
 	if errors.As(err, &missing) {
-		return 0, nil // nothing was written yet
+		return 0, nil // nothing has been written yet
 	}
 	if err != nil {
 		return 0, err
@@ -111,7 +109,7 @@ func (cl clients) describe(ctx context.Context, cluster, task string) (types.Tas
 	return d.Tasks[0], nil
 }
 
-// logStream is where a container's awslogs go.
+// logStream returns where a container's awslogs go.
 func (cl clients) logStream(ctx context.Context, t types.Task, container string) (group, stream string, err error) {
 	d, err := cl.ecs.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: t.TaskDefinitionArn})
 	if err != nil {

@@ -12,28 +12,29 @@ import (
 	"github.com/pintle/pintle/internal/ec2/fleet"
 )
 
-// machineCmd is the end of --fleet static on the machines of the pool. Control planes run it, over SSH.
+// machineCmd is what control planes with --fleet static run on the machines of their pool, over SSH.
 type machineCmd struct {
 	Verb  string
 	Data  string
 	Agent []string
 }
 
-// define defines the flags.
 func (c *machineCmd) define(f flags) {
-	f.path(&c.Data, "data", "DIRECTORY", "~/.pintle/machine", "Directory of the instance that the machine is.")
+	f.path(&c.Data, "data", "DIRECTORY", "~/.pintle/machine", "Directory of the machine's instance.")
 	f.repeated(&c.Agent, "agent", "FLAG", "Flag of the instance's agent; repeat for more.")
 }
 
-// verb is the command line of the verb.
 func (c *machineCmd) verb() *cobra.Command {
-	cmd := newVerb("machine [flags] launch|terminate|list", "What a control plane with --fleet static has a machine of its pool do.", c.argument, c.Run)
+	cmd := newVerb(
+		"machine [flags] launch|terminate|list", "What a control plane with --fleet static runs on the machines of its pool.",
+		c.argument, c.Run,
+	)
 	cmd.Hidden = true
 	c.define(flags{cmd.Flags()})
 	return cmd
 }
 
-// argument takes what is to be so.
+// argument takes the action.
 func (c *machineCmd) argument(cmd *cobra.Command, args []string) error {
 	if err := argument(&c.Verb, "launch, terminate or list")(cmd, args); err != nil {
 		return err
@@ -44,7 +45,7 @@ func (c *machineCmd) argument(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Run does what the order on the standard input says.
+// Run carries out the order on standard input.
 func (c *machineCmd) Run(ctx context.Context) error {
 	var order fleet.Order
 	if err := json.NewDecoder(os.Stdin).Decode(&order); err != nil {
@@ -54,7 +55,15 @@ func (c *machineCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	local := fleet.NewLocal(fleet.LocalOptions{Program: program, Dir: c.Data, Args: c.Agent, Env: order.Env, Most: 1, Real: true, Log: slog.Default()})
+	local := fleet.NewLocal(fleet.LocalOptions{
+		Program: program,
+		Dir:     c.Data,
+		Args:    c.Agent,
+		Env:     order.Env,
+		Most:    1,
+		Real:    true,
+		Log:     slog.Default(),
+	})
 	answer, err := local.Obey(ctx, c.Verb, order)
 	if err != nil || answer == nil {
 		return err

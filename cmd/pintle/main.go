@@ -24,8 +24,9 @@ var version = "0.1.0-dev"
 func newRoot() *cobra.Command {
 	showVersion := false
 	root := &cobra.Command{
-		Use:           "pintle <command>",
-		Short:         "Pintle is an open, self-hosted Amazon ECS for GPU workloads. Start with: pintle up --instances p3.16xlarge=2 --runtime process",
+		Use: "pintle <command>",
+		Short: "Pintle is an open, self-hosted Amazon ECS for GPU workloads. Start with: " +
+			"pintle up --instances p3.16xlarge=2 --runtime process",
 		SilenceErrors: true, // main reports them
 		SilenceUsage:  true,
 
@@ -166,7 +167,11 @@ func report(cmd *cobra.Command, err error) int {
 	case errors.As(err, &code):
 		return int(code)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		fmt.Fprintln(os.Stderr, "pintle: no control plane answers. Start one with: pintle up. If it is elsewhere, say where with --endpoint or AWS_ENDPOINT_URL.")
+		fmt.Fprintln(
+			os.Stderr,
+			"pintle: no control plane answers. Start one with: pintle up. "+
+				"If it is elsewhere, say where with --endpoint or AWS_ENDPOINT_URL.",
+		)
 	default:
 		fmt.Fprintln(os.Stderr, "pintle:", err)
 	}

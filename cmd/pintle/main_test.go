@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestUsageErrors: what cannot be read on the command line is refused, exits with 2, and names the help that tells more.
+// TestUsageErrors: an invalid command line is refused and exits with 2.
 func TestUsageErrors(t *testing.T) {
 	t.Setenv("QUEUE_URL", "")
 	dir := t.TempDir()
@@ -58,7 +58,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// TestExitCodes: what goes wrong in a verb that was understood is no mistake on the command line.
+// TestExitCodes: an error of the verb itself isn't reported as a mistake on the command line.
 func TestExitCodes(t *testing.T) {
 	for want, err := range map[int]error{0: nil, 1: errors.New("some"), 2: exitCode(2), 137: exitCode(137)} {
 		cmd := newVerb("verb", "A verb.", noArguments, func(context.Context) error { return err })
@@ -71,7 +71,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// parseAs reads a command line and runs nothing.
+// parseAs parses a command line without running the verb.
 func parseAs(t *testing.T, verb *cobra.Command, args ...string) {
 	t.Helper()
 	verb.RunE = func(*cobra.Command, []string) error { return nil }
@@ -81,7 +81,7 @@ func parseAs(t *testing.T, verb *cobra.Command, args ...string) {
 	}
 }
 
-// TestRunArguments: flags stand before the image or right behind it; what follows is the command's, flags and all.
+// TestRunArguments: flags may come before or right after the image. What follows belongs to the command, including flags.
 func TestRunArguments(t *testing.T) {
 	for _, x := range []struct {
 		args    []string
@@ -98,13 +98,14 @@ func TestRunArguments(t *testing.T) {
 	} {
 		c := &runCmd{}
 		parseAs(t, c.verb(), x.args...)
-		if c.Image != "img" || c.GPUs != x.gpus || c.Memory != 512 || !reflect.DeepEqual(c.Env, x.env) || strings.Join(c.Command, " ") != strings.Join(x.command, " ") {
+		if c.Image != "img" || c.GPUs != x.gpus || c.Memory != 512 || !reflect.DeepEqual(c.Env, x.env) ||
+			strings.Join(c.Command, " ") != strings.Join(x.command, " ") {
 			t.Errorf("%q: %+v", x.args, c)
 		}
 	}
 }
 
-// TestEnvironment: a flag wins over its environment variable, and that over the default. An empty variable counts.
+// TestEnvironment: a flag overrides its environment variable, which overrides the default. An empty variable counts too.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("ECS_CLUSTER", "from-environment")
 	t.Setenv("AWS_ENDPOINT_URL", "")
@@ -126,7 +127,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestFlagKinds: what flags of each kind come to, given and not given.
+// TestFlagKinds: the values of each kind of flag, given and not given.
 func TestFlagKinds(t *testing.T) {
 	home, work := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", home)
@@ -137,22 +138,29 @@ func TestFlagKinds(t *testing.T) {
 	}
 	up := &upCmd{}
 	parseAs(t, up.verb())
-	if up.Data != filepath.Join(home, ".pintle") || up.Prices != "" || !up.GPUMetrics || up.Lost != 5*time.Minute || up.Runtime != "" || up.Instances != nil {
+	if up.Data != filepath.Join(home, ".pintle") || up.Prices != "" || !up.GPUMetrics || up.Lost != 5*time.Minute || up.Runtime != "" ||
+		up.Instances != nil {
 		t.Errorf("without flags: %+v", up)
 	}
 	up = &upCmd{}
-	parseAs(t, up.verb(), "--data=there", "--no-gpu-metrics", "--instances", "a=2,b", "--instances=c", "--fleet-agent=--x=1,2", "--fleet-agent=-v", "-v", "--runtime=")
-	if up.Data != filepath.Join(work, "there") || up.GPUMetrics || !up.Verbose || strings.Join(up.Instances, " ") != "a=2 b c" || strings.Join(up.FleetAgent, " ") != "--x=1,2 -v" {
+	parseAs(
+		t, up.verb(), "--data=there", "--no-gpu-metrics", "--instances", "a=2,b", "--instances=c", "--fleet-agent=--x=1,2",
+		"--fleet-agent=-v", "-v", "--runtime=",
+	)
+	if up.Data != filepath.Join(work, "there") || up.GPUMetrics || !up.Verbose || strings.Join(up.Instances, " ") != "a=2 b c" ||
+		strings.Join(up.FleetAgent, " ") != "--x=1,2 -v" {
 		t.Errorf("with flags: %+v", up)
 	}
 	up = &upCmd{}
 	parseAs(t, up.verb(), "--gpu-metrics=false")
 	if up.GPUMetrics {
-		t.Error("--gpu-metrics=false is not heard")
+		t.Error("--gpu-metrics=false is ignored")
 	}
 	sim := &simCmd{}
 	parseAs(t, sim.verb(), "--trace", "file.json", "--policy", "file.json", "--policy", file, "--work", "A=1s;B=2ms", "--reaction", "fast")
-	if sim.Trace != file || strings.Join(sim.Policy, " ") != file+" "+file || sim.Work["A"] != time.Second || sim.Work["B"] != 2*time.Millisecond || strings.Join(sim.Reaction, " ") != "fast" || strings.Join(sim.Fleet, " ") != "g4dn.xlarge=100" {
+	if sim.Trace != file || strings.Join(sim.Policy, " ") != file+" "+file || sim.Work["A"] != time.Second ||
+		sim.Work["B"] != 2*time.Millisecond || strings.Join(sim.Reaction, " ") != "fast" ||
+		strings.Join(sim.Fleet, " ") != "g4dn.xlarge=100" {
 		t.Errorf("sim: %+v", sim)
 	}
 	w := &workerCmd{}
@@ -162,14 +170,17 @@ func TestFlagKinds(t *testing.T) {
 	}
 }
 
-// TestHelp: pintle alone and --help say what there is; lines are as wide as the terminal.
+// TestHelp: pintle alone and --help show verbs and flags, except hidden ones.
 func TestHelp(t *testing.T) {
 	root := newRoot()
 	for args, want := range map[string][]string{
-		"":                {"Usage: pintle <command>", "up          Run a control plane", "--version"},
-		"gpus --help":     {"Usage: pintle gpus [flags]", "fault       Make up", "--cluster"},
-		"run img --help":  {"Usage: pintle run [flags] IMAGE", "-e, --env NAME=VALUE"},
-		"worker -h":       {"Mode lines: CMD is started once", `  {"id":"…","result":{"class":"cat"}}`, "--max-input SIZE", "(default 1GiB)", "($QUEUE_URL)"},
+		"":               {"Usage: pintle <command>", "up          Run a control plane", "--version"},
+		"gpus --help":    {"Usage: pintle gpus [flags]", "fault       Simulate", "--cluster"},
+		"run img --help": {"Usage: pintle run [flags] IMAGE", "-e, --env NAME=VALUE"},
+		"worker -h": {
+			"Mode lines: CMD is started once", `  {"id":"…","result":{"class":"cat"}}`, "--max-input SIZE", "(default 1GiB)",
+			"($QUEUE_URL)",
+		},
 		"agent --help":    {"--runtime docker|oci|process", "--data DIRECTORY"},
 		"help gpus fault": {"Usage: pintle gpus fault [flags] GPU"},
 	} {
@@ -194,5 +205,21 @@ func TestWrap(t *testing.T) {
 	const text = "one two three\nfour\n\n  as it is, however long\nfive sixseven"
 	if got, want := wrap(text, 9), "one two\nthree\nfour\n\n  as it is, however long\nfive\nsixseven"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestQuote: what a shell would take apart is quoted, and nothing else.
+func TestQuote(t *testing.T) {
+	for word, want := range map[string]string{
+		"http://127.0.0.1:4566": "http://127.0.0.1:4566",
+		"a+b/c=":                "a+b/c=",
+		"":                      "''",
+		"a b":                   "'a b'",
+		"$(reboot)":             "'$(reboot)'",
+		"it's":                  `'it'\''s'`,
+	} {
+		if got := quote(word); got != want {
+			t.Errorf("%q is %s, not %s", word, got, want)
+		}
 	}
 }

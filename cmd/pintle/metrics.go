@@ -31,28 +31,40 @@ type metricsCmd struct {
 	DryRun    bool
 }
 
-// define defines the flags.
 func (c *metricsCmd) define(f flags) {
-	f.StringVar(&c.URL, "url", "http://localhost:9400/metrics", "Where the dcgm-exporter answers.")
+	f.StringVar(&c.URL, "url", "http://localhost:9400/metrics", "The dcgm-exporter's URL.")
 	f.env("url", "DCGM_EXPORTER_URL")
 	f.StringVar(&c.Namespace, "namespace", "ECS/ContainerInsights/Prometheus", "CloudWatch namespace.")
-	f.DurationVar(&c.Interval, "interval", 10*time.Second, "From one look to the next, 1s at least; below a minute the metrics are of high resolution.")
-	f.list(&c.Metric, "metric", "NAME,...", "DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_GPU_TEMP,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_DEV_FB_USED", "Metrics to put.")
-	f.list(&c.By, "by", "task|gpu", "", "Put them also by task (dimensions ClusterName and TaskId) or by GPU (ClusterName and UUID).", "task", "gpu")
-	f.list(&c.GPU, "gpu", "UUID", "", "GPUs to look at, or all of the exporter's; default those that are pinned to the task, as DescribeTasks says.")
-	f.StringVar(&c.Cluster, "cluster", "", "Name of the cluster; default what the task metadata endpoint says.")
-	f.StringVar(&c.Service, "service", "", "Name of the service; default what the task metadata endpoint says.")
-	f.BoolVar(&c.DryRun, "dry-run", false, "Look once, and print what would be put.")
+	f.DurationVar(
+		&c.Interval, "interval", 10*time.Second,
+		"How often to read the metrics, 1s at least; below a minute they have high resolution.",
+	)
+	f.list(
+		&c.Metric, "metric", "NAME,...", "DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_GPU_TEMP,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_DEV_FB_USED",
+		"Metrics to put.",
+	)
+	f.list(
+		&c.By, "by", "task|gpu", "", "Put them also by task (dimensions ClusterName and TaskId) or by GPU (ClusterName and UUID).",
+		"task", "gpu",
+	)
+	f.list(
+		&c.GPU, "gpu", "UUID", "",
+		"GPUs to publish, or all for all of the exporter's; default those that are pinned to the task, from DescribeTasks.",
+	)
+	f.StringVar(&c.Cluster, "cluster", "", "Name of the cluster; default from the task metadata endpoint.")
+	f.StringVar(&c.Service, "service", "", "Name of the service; default from the task metadata endpoint.")
+	f.BoolVar(&c.DryRun, "dry-run", false, "Read the metrics once, and print what would be put.")
 }
 
-// verb is the command line of the verb.
 func (c *metricsCmd) verb() *cobra.Command {
-	cmd := newVerb("metrics [flags]", "Put the metrics of a task's GPUs into CloudWatch: a sidecar, on Pintle and on AWS.", noArguments, c.Run)
+	cmd := newVerb(
+		"metrics [flags]", "Put the metrics of a task's GPUs into CloudWatch, as a sidecar on Pintle or AWS.", noArguments, c.Run,
+	)
 	c.define(flags{cmd.Flags()})
 	return cmd
 }
 
-// Run is a sidecar in a task: it puts the metrics of the task's GPUs until it is stopped.
+// Run publishes the metrics of the task's GPUs until it's stopped.
 func (c *metricsCmd) Run(ctx context.Context) error {
 	if c.Interval < time.Second {
 		return fmt.Errorf("--interval %s: it must be 1s or more, CloudWatch's highest resolution", c.Interval)
@@ -73,24 +85,31 @@ func (c *metricsCmd) Run(ctx context.Context) error {
 		return c.print(ctx, s)
 	}
 	sidecar.New(sidecar.Options{
-		Look: c.look, CloudWatch: cloudwatch.NewFromConfig(cfg), Namespace: c.Namespace, Selection: s, Interval: c.Interval,
-		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Read:       c.read,
+		CloudWatch: cloudwatch.NewFromConfig(cfg),
+		Namespace:  c.Namespace,
+		Selection:  s,
+		Interval:   c.Interval,
+		Log:        slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}).Run(ctx)
 	return nil
 }
 
-func (c *metricsCmd) look(ctx context.Context) ([]sidecar.Sample, error) {
+func (c *metricsCmd) read(ctx context.Context) ([]sidecar.Sample, error) {
 	return sidecar.Scrape(ctx, c.URL)
 }
 
-// task is the one whose GPUs are looked at.
+// task returns the task whose metrics to publish.
 func (c *metricsCmd) task(ctx context.Context) (sidecar.Task, error) {
 	t, err := ownTask(ctx, c.Cluster, c.Service)
 	switch {
 	case err != nil:
 		return t, err
 	case t.Cluster == "":
-		return t, errors.New("this is no container of ECS's: there is no ECS_CONTAINER_METADATA_URI_V4. Say whose metrics they are with --cluster and --service")
+		return t, errors.New(
+			"this is not an ECS container: ECS_CONTAINER_METADATA_URI_V4 is not set. " +
+				"Say whose metrics they are with --cluster and --service",
+		)
 	case t.Service == "":
 		return t, errors.New("the task belongs to no service: say whose metrics they are with --service")
 	case t.ID == "" && slices.Contains(c.By, "task"):
@@ -99,14 +118,14 @@ func (c *metricsCmd) task(ctx context.Context) (sidecar.Task, error) {
 	return t, nil
 }
 
-// gpus are those to look at, none for all.
+// gpus lists the GPUs to publish; none means all.
 func (c *metricsCmd) gpus(ctx context.Context, ecs *awsecs.Client, t sidecar.Task) ([]string, error) {
 	if len(c.GPU) > 0 || t.Arn == "" {
 		return slices.DeleteFunc(c.GPU, func(id string) bool { return id == "all" }), nil
 	}
 	out, err := ecs.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &t.Cluster, Tasks: []string{t.Arn}})
 	if err != nil {
-		return nil, fmt.Errorf("which GPUs are the task's: %w (its role may lack ecs:DescribeTasks; --gpu all looks at all)", err)
+		return nil, fmt.Errorf("find the task's GPUs: %w (its role may lack ecs:DescribeTasks; --gpu all publishes all)", err)
 	}
 	var ids []string
 	for _, task := range out.Tasks {
@@ -114,14 +133,14 @@ func (c *metricsCmd) gpus(ctx context.Context, ecs *awsecs.Client, t sidecar.Tas
 			ids = append(ids, container.GpuIds...)
 		}
 	}
-	if len(ids) == 0 { // not that the others' load counts as this service's
-		return nil, errors.New("no GPU is pinned to the task; --gpu all looks at all of the exporter's")
+	if len(ids) == 0 { // publishing all would count other tasks' load as this service's
+		return nil, errors.New("no GPU is pinned to the task; --gpu all publishes all of the exporter's")
 	}
 	return ids, nil
 }
 
 func (c *metricsCmd) print(ctx context.Context, s sidecar.Selection) error {
-	samples, err := c.look(ctx)
+	samples, err := c.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -131,22 +150,24 @@ func (c *metricsCmd) print(ctx context.Context, s sidecar.Selection) error {
 	return nil
 }
 
-// ownTask is the task that this runs in, but for the names that are given; outside ECS it has only those.
+// ownTask returns the task that this process runs in, with the given names instead of its own. Outside ECS it has only the given names.
 func ownTask(ctx context.Context, cluster, service string) (t sidecar.Task, err error) {
 	if uri := os.Getenv("ECS_CONTAINER_METADATA_URI_V4"); uri != "" {
 		asking, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		t, err = sidecar.ReadTask(asking, uri)
 	}
-	t.Cluster, t.Service = cmp.Or(cluster, t.Cluster), cmp.Or(service, t.Service)
+	t.Cluster = cmp.Or(cluster, t.Cluster)
+	t.Service = cmp.Or(service, t.Service)
 	return t, err
 }
 
-// sidecarConfig is the SDK's configuration as it finds it in a container, the task role's credentials with
-// it. A task without a role can still call a control plane that takes any.
+// sidecarConfig returns the SDK's configuration in a container, with the task role's credentials. A task without a role can still call a
+// control plane that accepts any credentials.
 func sidecarConfig(ctx context.Context, region string) (aws.Config, error) {
-	if os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") == "" && os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") == "" && os.Getenv("AWS_ENDPOINT_URL") != "" {
-		return awsConfig(ctx, os.Getenv("AWS_ENDPOINT_URL"))
+	hasRole := os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") != "" || os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != ""
+	if endpoint := os.Getenv("AWS_ENDPOINT_URL"); endpoint != "" && !hasRole {
+		return awsConfig(ctx, endpoint)
 	}
 	return config.LoadDefaultConfig(ctx, config.WithDefaultRegion(region))
 }

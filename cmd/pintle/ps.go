@@ -19,13 +19,11 @@ type psCmd struct {
 	All bool
 }
 
-// define defines the flags.
 func (c *psCmd) define(f flags) {
 	c.clientFlags.define(f)
 	f.BoolVarP(&c.All, "all", "a", false, "Also tasks that have stopped within the last hour.")
 }
 
-// verb is the command line of the verb.
 func (c *psCmd) verb() *cobra.Command {
 	cmd := newVerb("ps [flags]", "List tasks.", noArguments, c.Run)
 	c.define(flags{cmd.Flags()})
@@ -50,13 +48,16 @@ func (c *psCmd) Run(ctx context.Context) error {
 			return err
 		}
 		for _, t := range tasks {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", lastPart(t.TaskArn), lastPart(t.TaskDefinitionArn), status(t), gpuCount(t), lastPart(t.ContainerInstanceArn), age(t.CreatedAt), aws.ToString(t.StoppedReason))
+			fmt.Fprintf(
+				w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", lastPart(t.TaskArn), lastPart(t.TaskDefinitionArn), status(t), gpuCount(t),
+				lastPart(t.ContainerInstanceArn), age(t.CreatedAt), aws.ToString(t.StoppedReason),
+			)
 		}
 	}
 	return w.Flush()
 }
 
-// status is a task's, with the exit code of the first container that has one.
+// status returns a task's status, with the exit code of the first container that has one.
 func status(t types.Task) string {
 	for _, c := range t.Containers {
 		if c.ExitCode != nil {

@@ -28,27 +28,25 @@ type runCmd struct {
 	Command []string
 }
 
-// define defines the flags.
 func (c *runCmd) define(f flags) {
 	c.clientFlags.define(f)
-	f.IntVar(&c.GPUs, "gpus", 0, "How many GPUs to pin to it.")
-	f.Int32Var(&c.CPU, "cpu", 1024, "CPU units, 1024 a core.")
+	f.IntVar(&c.GPUs, "gpus", 0, "How many GPUs to pin to the container.")
+	f.Int32Var(&c.CPU, "cpu", 1024, "CPU units, 1024 per core.")
 	f.Int32Var(&c.Memory, "memory", 512, "Memory in MiB.")
 	pairs(f, &c.Env, "env", "e", "NAME=VALUE", "Environment variable, NAME=VALUE; repeat for more.", asIs)
-	f.StringVar(&c.Name, "name", "", "Family of the task definition; default made from the image.")
+	f.StringVar(&c.Name, "name", "", "Family of the task definition; default derived from the image.")
 }
 
-// verb is the command line of the verb.
 func (c *runCmd) verb() *cobra.Command {
 	cmd := newVerb("run [flags] IMAGE [command…]", "Run a container, show its logs, and exit with its code.", c.arguments, c.Run)
-	cmd.Long = "The process runtime does not look at the image."
+	cmd.Long = "The process runtime ignores the image."
 	f := flags{cmd.Flags()}
-	f.SetInterspersed(false) // flags of the command are its own
+	f.SetInterspersed(false) // flags after the command belong to it
 	c.define(f)
 	return cmd
 }
 
-// arguments takes the image and the command. Flags of pintle run may stand behind the image, too.
+// arguments takes the image and the command. Flags of pintle run may also follow the image.
 func (c *runCmd) arguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("expected an image")
@@ -63,7 +61,7 @@ func (c *runCmd) arguments(cmd *cobra.Command, args []string) error {
 	}
 	c.Command = cmd.Flags().Args()
 	if help, err := cmd.Flags().GetBool("help"); help || err != nil {
-		return pflag.ErrHelp // cobra has looked for it already
+		return pflag.ErrHelp // cobra looked for it before we parsed these flags
 	}
 	return nil
 }
@@ -90,7 +88,11 @@ func (c *runCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := cl.ecs.RunTask(ctx, &awsecs.RunTaskInput{Cluster: &c.Cluster, TaskDefinition: td.TaskDefinition.TaskDefinitionArn, StartedBy: aws.String("pintle run")})
+	out, err := cl.ecs.RunTask(ctx, &awsecs.RunTaskInput{
+		Cluster:        &c.Cluster,
+		TaskDefinition: td.TaskDefinition.TaskDefinitionArn,
+		StartedBy:      aws.String("pintle run"),
+	})
 	if err != nil {
 		return err
 	}
@@ -109,7 +111,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 	return outcome(t)
 }
 
-// outcome is how the verb ends: with the container's code, or with the reason that there is none.
+// outcome returns the verb's error, which carries the container's exit code, or says why there is none.
 func outcome(t types.Task) error {
 	code := t.Containers[0].ExitCode
 	if code == nil {
@@ -126,14 +128,14 @@ func outcome(t types.Task) error {
 
 // interrupt stops the task after ctrl-C.
 func (cl clients) interrupt(cluster, task string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the verb's own is over
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the verb's context has ended
 	defer cancel()
 	fmt.Fprintln(os.Stderr, "stopping the task …")
 	_, err := cl.ecs.StopTask(ctx, &awsecs.StopTaskInput{Cluster: &cluster, Task: &task, Reason: aws.String("pintle run was interrupted")})
 	return errors.Join(err, exitCode(130))
 }
 
-// notPlaced says why, once for each reason.
+// notPlaced says why no node took the task, once for each reason.
 func (c *runCmd) notPlaced(failures []types.Failure) error {
 	count := map[string]int{}
 	for _, f := range failures {
@@ -154,9 +156,17 @@ func (c *runCmd) definition(region string) *awsecs.RegisterTaskDefinitionInput {
 		family = "run-" + strings.Trim(notInNames.ReplaceAllString(c.Image[strings.LastIndexByte(c.Image, '/')+1:], "-"), "-")
 	}
 	d := types.ContainerDefinition{
-		Name: aws.String("main"), Image: &c.Image, Command: c.Command, Cpu: c.CPU, Memory: &c.Memory, Essential: aws.Bool(true),
+		Name:      aws.String("main"),
+		Image:     &c.Image,
+		Command:   c.Command,
+		Cpu:       c.CPU,
+		Memory:    &c.Memory,
+		Essential: aws.Bool(true),
 		LogConfiguration: &types.LogConfiguration{LogDriver: types.LogDriverAwslogs, Options: map[string]string{
-			"awslogs-group": "/pintle/run", "awslogs-region": region, "awslogs-stream-prefix": family, "awslogs-create-group": "true",
+			"awslogs-group":         "/pintle/run",
+			"awslogs-region":        region,
+			"awslogs-stream-prefix": family,
+			"awslogs-create-group":  "true",
 		}},
 	}
 	for k, v := range c.Env {

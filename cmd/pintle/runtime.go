@@ -32,11 +32,11 @@ func (f nodeFlags) machine(ctx context.Context, dir string) (machine, error) {
 	defer cancel()
 	switch f.Runtime {
 	case "process":
-		beside, err := findShim(ctx)
+		program, err := findShim(ctx)
 		if err != nil {
 			return machine{}, err
 		}
-		rt, err := process.New(filepath.Join(dir, "processes"), beside)
+		rt, err := process.New(filepath.Join(dir, "processes"), program)
 		return machine{runtime: rt}, err
 	case "docker":
 		return f.docker(ctx, dir)
@@ -63,7 +63,7 @@ func (f nodeFlags) docker(ctx context.Context, dir string) (machine, error) {
 	}
 	networks, err := f.dockerNetworks(ctx, dir, rt)
 	if err != nil {
-		slog.Warn("tasks of network mode awsvpc cannot run on this node", "reason", err)
+		slog.Warn("tasks in network mode awsvpc cannot run on this node", "reason", err)
 		return machine{runtime: rt}, nil
 	}
 	return machine{rt, networks}, nil
@@ -81,7 +81,7 @@ func (f nodeFlags) dockerNetworks(ctx context.Context, dir string, rt *docker.Ru
 }
 
 func (f nodeFlags) oci(ctx context.Context, dir string) (machine, error) {
-	beside, err := findShim(ctx)
+	program, err := findShim(ctx)
 	if err != nil {
 		return machine{}, err
 	}
@@ -93,7 +93,7 @@ func (f nodeFlags) oci(ctx context.Context, dir string) (machine, error) {
 	if err != nil {
 		return machine{}, err
 	}
-	rt, err := oci.New(oci.Options{Dir: dir, Shim: beside, Networks: bridge})
+	rt, err := oci.New(oci.Options{Dir: dir, Shim: program, Networks: bridge})
 	return machine{rt, tasks}, err
 }
 
@@ -105,7 +105,7 @@ func findShim(ctx context.Context) (shim.Program, error) {
 	}
 	p, reason := shim.Find(ctx, self)
 	if reason != nil {
-		slog.Warn("each container takes some MB more: there is no pintle-shim beside pintle that fits it", "reason", reason)
+		slog.Warn("each container takes some MB more, because there is no matching pintle-shim beside pintle", "reason", reason)
 	}
 	return p, nil
 }
@@ -126,7 +126,7 @@ func (f nodeFlags) taskNetworks(ctx context.Context, dir string) (*network.Netwo
 func (f nodeFlags) bridge(ctx context.Context, dir string) (*network.Networks, error) {
 	subnet, err := netip.ParsePrefix(f.Subnet)
 	if err != nil || !subnet.Addr().Is4() {
-		return nil, fmt.Errorf("--subnet %s is no IPv4 network such as 10.213.0.0/16", f.Subnet)
+		return nil, fmt.Errorf("--subnet %s is not an IPv4 network such as 10.213.0.0/16", f.Subnet)
 	}
 	return network.OpenBridge(ctx, dir, subnet)
 }

@@ -11,12 +11,10 @@ type serveCmd struct {
 	serverFlags
 }
 
-// define defines the flags.
 func (c *serveCmd) define(f flags) {
 	c.serverFlags.define(f)
 }
 
-// verb is the command line of the verb.
 func (c *serveCmd) verb() *cobra.Command {
 	cmd := newVerb("serve [flags]", "Run a control plane that nodes on other machines connect to.", noArguments, c.Run)
 	c.define(flags{cmd.Flags()})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/scaling"
 )
 
-// serverFlags are what every control plane can be told.
+// serverFlags are the flags of every control plane.
 type serverFlags struct {
 	Listen  string
 	Data    string
@@ -31,35 +32,59 @@ type serverFlags struct {
 	Reaction        string
 	ScaleIn         time.Duration
 	MaxMetrics      int
+	WebhookTo       []string
 	Verbose         bool
 
 	fleetFlags
 }
 
-// define defines the flags.
 func (c *serverFlags) define(f flags) {
 	f.StringVar(&c.Listen, "listen", "127.0.0.1:4566", "Address to listen on. Anything but loopback needs an access key.")
 	f.path(&c.Data, "data", "DIRECTORY", "~/.pintle", "Directory for all state.")
-	f.StringVar(&c.Region, "region", "us-east-1", "AWS region to be.")
-	f.StringVar(&c.Account, "account", "000000000000", "AWS account id to be.")
-	f.DurationVar(&c.Lost, "lost", 5*time.Minute, "How long a node may be away before its tasks are given up.")
-	f.DurationVar(&c.Settle, "settle", 40*time.Second, "How long a service's task must run before it counts as healthy, where it has no health check.")
+	f.StringVar(&c.Region, "region", "us-east-1", "AWS region that it answers as.")
+	f.StringVar(&c.Account, "account", "000000000000", "AWS account id that it answers as.")
+	f.DurationVar(&c.Lost, "lost", 5*time.Minute, "How long a node may be disconnected before its tasks are given up.")
+	f.DurationVar(
+		&c.Settle, "settle", 40*time.Second,
+		"How long a service's task must run before it counts as healthy, if it has no health check.",
+	)
 	f.StringVar(&c.AdvertiseURL, "advertise", "", "URL under which nodes reach this control plane; default http://LISTEN.")
 	f.StringVar(&c.AccessKeyID, "access-key-id", "", "Access key that callers sign with.")
 	f.env("access-key-id", "PINTLE_ACCESS_KEY_ID")
 	f.StringVar(&c.SecretAccessKey, "secret-access-key", "", "Its secret. Better in the environment than on the command line.")
 	f.env("secret-access-key", "PINTLE_SECRET_ACCESS_KEY")
-	f.BoolVar(&c.GPUMetrics, "gpu-metrics", true, "Make CloudWatch metrics of the load of the nodes' GPUs; without, as on AWS, that is left to a sidecar or a collector.")
-	f.negation(&c.GPUMetrics, "no-gpu-metrics", "Make none.")
-	f.choice(&c.Reaction, "reaction", "faithful", "How fast target tracking reacts: faithful, as AWS does (data points of a minute, three to scale out, fifteen to scale in), or fast (of ten seconds, one and six, looked at as they arrive; on queues by what comes, what waits and how long a task takes to start).", "faithful", "fast")
-	f.DurationVar(&c.ScaleIn, "scale-in", 0, "For how long a capacity provider with managed scaling must need fewer instances before they go; default 15m, or 1m with --reaction fast.")
+	f.BoolVar(
+		&c.GPUMetrics, "gpu-metrics", true,
+		"Publish the nodes' GPU load to CloudWatch. Without it, a sidecar or a collector must do that, as on AWS.",
+	)
+	f.negation(&c.GPUMetrics, "no-gpu-metrics", "Don't publish them.")
+	f.choice(
+		&c.Reaction, "reaction", "faithful",
+		"How fast target tracking reacts: faithful, like AWS (data points of a minute, three to scale out, fifteen to scale in), or "+
+			"fast (data points of ten seconds, one and six, evaluated as they arrive; for queues by what arrives, what waits and how "+
+			"long a task takes to start).",
+		"faithful", "fast",
+	)
+	f.DurationVar(
+		&c.ScaleIn, "scale-in", 0,
+		"How long a capacity provider with managed scaling must need fewer instances before it removes them; default 15m, or 1m with "+
+			"--reaction fast.",
+	)
 	f.placeholder("scale-in", "DURATION")
-	f.IntVar(&c.MaxMetrics, "max-metrics", 500000, "How many metrics are kept, at 700 bytes of memory each; those reported longest ago go first, but none of the last three hours.")
+	f.IntVar(
+		&c.MaxMetrics, "max-metrics", 500000,
+		"How many metrics are kept, at 700 bytes of memory each. Those reported longest ago go first, but none of the last three hours.",
+	)
+	f.repeated(
+		&c.WebhookTo, "webhook-to", "ADDRESS",
+		"Address or network of this machine, such as 127.0.0.1, that web hooks of alarms may reach; repeat for more. Without it they "+
+			"reach other machines only.",
+	)
 	f.BoolVarP(&c.Verbose, "verbose", "v", false, "Log more.")
 	c.fleetFlags.define(f)
 }
 
-// reaction is how fast the alarms of target tracking are.
+// reaction returns how fast target tracking reacts.
 func (f serverFlags) reaction() scaling.Reaction {
 	if f.Reaction == "fast" {
 		return scaling.Fast
@@ -81,7 +106,7 @@ func (f serverFlags) open(ctx context.Context) (*plane.Plane, error) {
 	return p, err
 }
 
-// options are what the flags say.
+// options checks the flags and returns the control plane's options. It also sets the default logger.
 func (f serverFlags) options() (plane.Options, error) {
 	if err := f.check(); err != nil {
 		return plane.Options{}, err
@@ -107,8 +132,18 @@ func (f serverFlags) options() (plane.Options, error) {
 		ScaleIn:         f.ScaleIn,
 		NoGPUMetrics:    !f.GPUMetrics,
 		MaxMetrics:      f.MaxMetrics,
-		Fleet:           plane.FleetOptions{Kind: f.Fleet, Pool: f.FleetPool, Program: f.FleetProgram, Most: f.FleetMost, Agent: f.FleetAgent},
-		Log:             log,
+		Fleet: plane.FleetOptions{
+			Kind:    f.Fleet,
+			Pool:    f.FleetPool,
+			Program: f.FleetProgram,
+			Most:    f.FleetMost,
+			Agent:   f.FleetAgent,
+		},
+		Log: log,
+	}
+	var err error
+	if o.WebhookTo, err = networks(f.WebhookTo); err != nil {
+		return o, fmt.Errorf("--webhook-to: %w", err)
 	}
 	if f.Prices == "" {
 		return o, nil
@@ -119,4 +154,21 @@ func (f serverFlags) options() (plane.Options, error) {
 	}
 	o.Prices = prices
 	return o, nil
+}
+
+// networks parses addresses and networks.
+func networks(texts []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range texts {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			out = append(out, netip.PrefixFrom(ip, ip.BitLen()))
+			continue
+		}
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither an address nor a network such as 127.0.0.0/8", text)
+		}
+		out = append(out, prefix)
+	}
+	return out, nil
 }

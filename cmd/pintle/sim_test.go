@@ -8,9 +8,8 @@ import (
 	"github.com/pintle/pintle/internal/sim"
 )
 
-// TestReplaysBesideEachOther: each replay's result stays with its name, however many there are; the race detector
-// looks on.
-func TestReplaysBesideEachOther(t *testing.T) {
+// TestParallelReplays: each result stays with its name, however many replays run in parallel. The race detector checks that too.
+func TestParallelReplays(t *testing.T) {
 	node, err := instancetype.Lookup("g4dn.xlarge")
 	if err != nil {
 		t.Fatal(err)
@@ -19,7 +18,14 @@ func TestReplaysBesideEachOther(t *testing.T) {
 	for range 5 {
 		c.Policy = append(c.Policy, "../../examples/sim/gpu.json")
 	}
-	s := sim.Scenario{Requests: []sim.Request{{Work: time.Second}}, Length: time.Minute, Slots: 1, Min: 1, Max: 1, Fleet: []instancetype.Type{node}}
+	s := sim.Scenario{
+		Requests: []sim.Request{{Work: time.Second}},
+		Length:   time.Minute,
+		Slots:    1,
+		Min:      1,
+		Max:      1,
+		Fleet:    []instancetype.Type{node},
+	}
 	if s.TaskDefinition, err = c.taskDefinition(); err != nil {
 		t.Fatal(err)
 	}

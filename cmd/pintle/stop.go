@@ -14,13 +14,11 @@ type stopCmd struct {
 	Tasks  []string
 }
 
-// define defines the flags.
 func (c *stopCmd) define(f flags) {
 	c.clientFlags.define(f)
-	f.StringVar(&c.Reason, "reason", "", "Why, for describe-tasks.")
+	f.StringVar(&c.Reason, "reason", "", "The reason that describe-tasks shows.")
 }
 
-// verb is the command line of the verb.
 func (c *stopCmd) verb() *cobra.Command {
 	cmd := newVerb("stop [flags] TASK…", "Stop tasks.", arguments(&c.Tasks, "tasks, by id or ARN"), c.Run)
 	c.define(flags{cmd.Flags()})

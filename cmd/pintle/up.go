@@ -25,14 +25,15 @@ type upCmd struct {
 	Instances []string
 }
 
-// define defines the flags.
 func (c *upCmd) define(f flags) {
 	c.serverFlags.define(f)
 	c.nodeFlags.define(f)
-	f.list(&c.Instances, "instances", "TYPE[=N],...", "", "Simulated nodes by instance type, such as p3.16xlarge=2,c5.2xlarge; default this machine with the GPUs that it has.")
+	f.list(
+		&c.Instances, "instances", "TYPE[=N],...", "",
+		"Simulated nodes by instance type, such as p3.16xlarge=2,c5.2xlarge; default this machine with its own GPUs.",
+	)
 }
 
-// verb is the command line of the verb.
 func (c *upCmd) verb() *cobra.Command {
 	cmd := newVerb("up [flags]", "Run a control plane and its nodes on this machine.", noArguments, c.Run)
 	c.define(flags{cmd.Flags()})
@@ -97,7 +98,7 @@ func (c *upCmd) serve(ctx context.Context, p *plane.Plane, agents []*node.Agent)
 	return ignore(g.Wait())
 }
 
-// announce prints what there is once every node is connected.
+// announce prints a summary once every node is connected.
 func (c *upCmd) announce(ctx context.Context, p *plane.Plane, nodes int) error {
 	for {
 		v := p.State.Watch()
@@ -116,12 +117,15 @@ func (c *upCmd) announce(ctx context.Context, p *plane.Plane, nodes int) error {
 			if c.Fleet != "" {
 				note += " and those of the fleet " + c.Fleet
 			}
-			fmt.Printf("pintle %s is up at %s: cluster default, %d nodes, %d GPUs%s, runtime %s\n", version, p.Endpoint(), nodes, gpus, note, c.Runtime)
+			fmt.Printf(
+				"pintle %s is up at %s: cluster default, %d nodes, %d GPUs%s, runtime %s\n", version, p.Endpoint(), nodes, gpus, note,
+				c.Runtime,
+			)
 			fmt.Printf("In another shell:  eval \"$(pintle env%s)\" && aws ecs list-container-instances\n", c.endpointFlag(p))
 			return nil
 		}
 		if err := v.Changed(ctx); err != nil {
-			return nil // the end came first
+			return nil // ctx ended first
 		}
 		time.Sleep(10 * time.Millisecond) // nodes come in bursts
 	}
@@ -135,7 +139,7 @@ func (c *upCmd) endpointFlag(p *plane.Plane) string {
 }
 
 func (c *upCmd) agents(ctx context.Context, p *plane.Plane, m machine, specs []string) ([]*node.Agent, error) {
-	config, err := keyedConfig(ctx, p.Endpoint(), c.Region, c.AccessKeyID, c.SecretAccessKey)
+	config, err := configWithKey(ctx, p.Endpoint(), c.Region, c.AccessKeyID, c.SecretAccessKey)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +147,12 @@ func (c *upCmd) agents(ctx context.Context, p *plane.Plane, m machine, specs []s
 	for i, t := range specs {
 		name := fmt.Sprintf("node-%d", i+1)
 		a, err := c.agent(ctx, config, m, node.Config{
-			Name: name, Cluster: "default", Endpoint: p.Endpoint(), InstanceType: t, DataDir: filepath.Join(c.Data, "nodes", name), Log: slog.Default(),
+			Name:         name,
+			Cluster:      "default",
+			Endpoint:     p.Endpoint(),
+			InstanceType: t,
+			DataDir:      filepath.Join(c.Data, "nodes", name),
+			Log:          slog.Default(),
 		})
 		if err != nil {
 			return nil, err
@@ -161,11 +170,12 @@ func (c *upCmd) specs() ([]string, error) {
 	return parseInstances("--instances", c.Instances, maxNodes)
 }
 
-// maxNodes is the most simulated nodes on one machine.
+// maxNodes is the maximum number of simulated nodes on one machine.
 const maxNodes = 200
 
-// parseInstances turns a flag such as p3.16xlarge=2,c5.2xlarge into one type for each node, up to most. Without types it is this machine.
-func parseInstances(flag string, in []string, most int) ([]string, error) {
+// parseInstances turns a flag such as p3.16xlarge=2,c5.2xlarge into one type for each node, limit at most. Without types, it returns "" for
+// this machine.
+func parseInstances(flag string, in []string, limit int) ([]string, error) {
 	if len(in) == 0 {
 		return []string{""}, nil
 	}
@@ -182,8 +192,8 @@ func parseInstances(flag string, in []string, most int) ([]string, error) {
 		if _, err := instancetype.Lookup(name); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", flag, s, err)
 		}
-		if n > most-len(out) {
-			return nil, fmt.Errorf("%s asks for more than %d nodes", flag, most)
+		if n > limit-len(out) {
+			return nil, fmt.Errorf("%s asks for more than %d nodes", flag, limit)
 		}
 		out = append(out, slices.Repeat([]string{name}, n)...)
 	}

@@ -57,42 +57,65 @@ type workerCmd struct {
 	Service         string
 }
 
-// define defines the flags.
 func (c *workerCmd) define(f flags) {
-	f.StringVar(&c.Queue, "queue-url", "", "The SQS queue. Where it is, and S3, says AWS_ENDPOINT_URL, as to every AWS client; AWS itself without it.")
+	f.StringVar(
+		&c.Queue, "queue-url", "",
+		"The SQS queue. As for every AWS client, AWS_ENDPOINT_URL says where SQS and S3 are; without it, AWS itself.",
+	)
 	f.env("queue-url", "QUEUE_URL")
 	f.required("queue-url")
 	f.choice(&c.Input, "input", "s3", "What a message is: an S3 event, whose objects are the inputs, or the input itself.", "s3", "body")
-	f.choice(&c.Mode, "mode", "argument", "How CMD gets an input: as a file whose path is its last argument, on standard input, or as a line of JSON, in which case it stays for the next.", "argument", "stdin", "lines")
-	f.StringVar(&c.ResultBucket, "result-bucket", "", "The S3 bucket for results; without one CMD's output goes to this one's.")
+	f.choice(
+		&c.Mode, "mode", "argument",
+		"How CMD gets an input: as a file whose path is its last argument, on standard input, or as a line of JSON, in which case it "+
+			"keeps running for the next.",
+		"argument", "stdin", "lines",
+	)
+	f.StringVar(&c.ResultBucket, "result-bucket", "", "The S3 bucket for results; without one, CMD's output goes to the worker's output.")
 	f.env("result-bucket", "RESULT_BUCKET")
-	f.StringVar(&c.ResultPrefix, "result-prefix", "", "Before the keys of results.")
+	f.StringVar(&c.ResultPrefix, "result-prefix", "", "Prefix for the keys of results.")
 	f.env("result-prefix", "RESULT_PREFIX")
 	f.IntVar(&c.Batch, "batch", 1, "Messages to receive at once, 10 at most. In mode lines CMD gets them together.")
-	f.IntVar(&c.Parallel, "parallel", 1, "Batches to work on at once, each with a CMD of its own.")
+	f.IntVar(&c.Parallel, "parallel", 1, "Batches to process at once, each with its own CMD.")
 	f.DurationVar(&c.Wait, "wait", 20*time.Second, "How long a receive waits for messages, 20s at most.")
-	f.DurationVar(&c.Visibility, "visibility", 2*time.Minute, "How long a message stays invisible to others if this worker dies; extended at half of it while CMD works, up to SQS's 12 hours.")
-	f.DurationVar(&c.Timeout, "timeout", 0, "How long CMD may take for an input, or in mode lines for a batch; then it is ended. Default: 12 hours.")
-	f.DurationVar(&c.RetryDelay, "retry-delay", 5*time.Second, "How long a message that failed waits for the next try; doubled each time, up to 15m.")
-	f.DurationVar(&c.StopTimeout, "stop-timeout", 30*time.Second, "The container's stopTimeout: what is not done 5s before it is over is given back.")
-	f.StringVar(&c.DeadLetterQueue, "dead-letter-queue-url", "", "Where messages go that have failed often enough; default the queue's own, from its redrive policy.")
-	f.IntVar(&c.MaxReceives, "max-receives", 0, "How often is enough; default what the redrive policy says.")
-	f.directory(&c.TempDir, "temp-dir", "Where objects and results lie while CMD works.")
-	f.bytes(&c.MaxInput, "max-input", 1<<30, "The most that CMD's inputs may have together.")
-	f.bytes(&c.MaxOutput, "max-output", 1<<30, "The most that its results may have together, 5GiB at most. The disk holds --parallel times both.")
+	f.DurationVar(
+		&c.Visibility, "visibility", 2*time.Minute,
+		"How long a message stays invisible to others if this worker dies; extended at half that time while CMD works, up to SQS's 12 "+
+			"hours.",
+	)
+	f.DurationVar(
+		&c.Timeout, "timeout", 0,
+		"How long CMD may take for an input, or in mode lines for a batch, before it is killed. Default: 12 hours.",
+	)
+	f.DurationVar(
+		&c.RetryDelay, "retry-delay", 5*time.Second, "How long a failed message waits for the next try; doubled each time, up to 15m.",
+	)
+	f.DurationVar(
+		&c.StopTimeout, "stop-timeout", 30*time.Second, "The container's stopTimeout; messages not done 5s before it ends are given back.",
+	)
+	f.StringVar(
+		&c.DeadLetterQueue, "dead-letter-queue-url", "",
+		"Where failing messages go in the end; default the queue's own, from its redrive policy.",
+	)
+	f.IntVar(&c.MaxReceives, "max-receives", 0, "After how many receives a failing message goes there; default from the redrive policy.")
+	f.directory(&c.TempDir, "temp-dir", "Directory for objects and results while CMD works.")
+	f.bytes(&c.MaxInput, "max-input", 1<<30, "Maximum total size of CMD's inputs.")
+	f.bytes(
+		&c.MaxOutput, "max-output", 1<<30,
+		"Maximum total size of its results, 5GiB at most. The disk must hold --parallel times both.",
+	)
 	f.BoolVar(&c.NoProtection, "no-protection", false, "Leave the task's scale-in protection alone.")
 	f.DurationVar(&c.MetricsInterval, "metrics-interval", time.Minute, "How often to put the backlog per task into CloudWatch; 0 never.")
-	f.StringVar(&c.Cluster, "cluster", "", "Cluster of the service that works off the queue; default what the task metadata endpoint says.")
-	f.StringVar(&c.Service, "service", "", "Its name; default what the task metadata endpoint says.")
+	f.StringVar(&c.Cluster, "cluster", "", "Cluster of the worker's service; default from the task metadata endpoint.")
+	f.StringVar(&c.Service, "service", "", "Name of the worker's service; default from the task metadata endpoint.")
 }
 
-// verb is the command line of the verb.
 func (c *workerCmd) verb() *cobra.Command {
-	const short = "Have a command work off an SQS queue, and lose no message: a container's command, on Pintle and on AWS."
+	const short = "Process an SQS queue with a command, without losing messages. Runs in a container, on Pintle and on AWS."
 	cmd := newVerb("worker --queue-url URL [flags] -- CMD [argument…]", short, c.command, c.Run)
 	cmd.Long = workerHelp
 	f := flags{cmd.Flags()}
-	f.SetInterspersed(false) // flags after CMD are its own
+	f.SetInterspersed(false) // flags after CMD belong to CMD
 	c.define(f)
 	readEnvironment := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
@@ -104,7 +127,7 @@ func (c *workerCmd) verb() *cobra.Command {
 	return cmd
 }
 
-// command takes what works on each message.
+// command takes CMD and its arguments.
 func (c *workerCmd) command(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("which command? pintle worker -- CMD")
@@ -113,46 +136,51 @@ func (c *workerCmd) command(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-const workerHelp = `A message is deleted once CMD has succeeded for all of it and the results are uploaded, and not before. It may be worked on more than
-once, as SQS has it: so CMD must stand that. Events of S3 tests, of removed objects and of results are deleted.
+const workerHelp = `A message is deleted only once CMD has succeeded for all of it and the results are uploaded. With SQS, a message may be
+processed more than once, so CMD must tolerate that. Events about S3 tests, removed objects and results are deleted.
 
 CMD succeeds with exit code 0. Its environment has PINTLE_BUCKET, PINTLE_KEY, PINTLE_MESSAGE_ID, PINTLE_RECEIVE_COUNT and PINTLE_RESULT_DIR.
-Results: what CMD writes to standard output becomes PREFIX + the object's key + ".out" (of --input body: the message's id), and each file in
-PINTLE_RESULT_DIR becomes PREFIX + key + "/" + its name. So the objects of one queue should come from one bucket.
+Results: what CMD writes to standard output becomes PREFIX + the object's key + ".out" (with --input body: the message's id), and each file
+in PINTLE_RESULT_DIR becomes PREFIX + key + "/" + its name. So the objects of one queue should come from one bucket.
 
 Mode lines: CMD is started once, and reads for each input one line from standard input:
   {"id":"…","path":"/tmp/…/cat.jpg","bucket":"b","key":"cat.jpg","size":123,"result_dir":"/tmp/…","message_id":"…","receive_count":1,"more":0}
 and writes one line to standard output, with what should become PREFIX + key + ".json":
-  {"id":"…","result":{"class":"cat"}}      or, where it failed:      {"id":"…","error":"no image"}
-"more" is how many further lines of the same batch there are to read at once; answers may come in any order. Lines that do not begin with {
-go to standard error. If CMD ends, its inputs have failed, and it is started again; if it ends five times in a row without an answer, so
-does this. At the end of its input it should end.
+  {"id":"…","result":{"class":"cat"}}      or, if it failed:      {"id":"…","error":"no image"}
+"more" is how many further lines of the same batch follow at once; answers may come in any order. Lines that do not begin with {
+go to standard error. If CMD ends, its inputs have failed, and it is started again; if it ends five times in a row without an answer, the
+worker ends too. At the end of its input CMD should end.
 
-A failure's reason is logged. A message that has failed --max-receives times, or that no other try could help (no S3 event; no such object; too
-large), is sent to the dead-letter queue with the attributes Reason, SourceMessageId, SourceQueueUrl and ReceiveCount. Where that is not
-allowed, SQS moves it there without. To move such messages back, start-message-move-task needs a --destination-arn.
+A failure's reason is logged. A message that has failed --max-receives times, or that a retry cannot help (no S3 event; no such object; too
+large), is sent to the dead-letter queue with the attributes Reason, SourceMessageId, SourceQueueUrl and ReceiveCount. If that is not
+allowed, SQS moves it there without them. To move such messages back, start-message-move-task needs a --destination-arn.
 
-While there is work the task is protected from scale-in, through ECS_AGENT_URI, and no longer than 20 minutes if this is killed. On SIGTERM no
-more messages are received, and what is under way is finished. Exit code: 0; 2 if work had to be given back, or the
-command line cannot be read; 1 if CMD or the queue is not to be had.
+While there is work, the task is protected from scale-in through ECS_AGENT_URI, for no longer than 20 minutes if the worker is killed. After
+SIGTERM no more messages are received, and work in progress is finished. Exit code: 0; 2 if work had to be given back, or the
+command line is invalid; 1 if CMD or the queue is not available.
 
-Metric: Pintle/Worker BacklogPerTask by ClusterName, ServiceName and QueueName: messages that wait, by running tasks.
+Metric: Pintle/Worker BacklogPerTask by ClusterName, ServiceName and QueueName: waiting messages divided by running tasks.
 
-The task role needs sqs:ReceiveMessage, DeleteMessage, ChangeMessageVisibility and GetQueueAttributes; of the dead-letter queue sqs:SendMessage
-and GetQueueUrl; s3:GetObject (with ListBucket, an object that is not there is told from one that must not be read), s3:PutObject;
+The task role needs sqs:ReceiveMessage, DeleteMessage, ChangeMessageVisibility and GetQueueAttributes; for the dead-letter queue
+sqs:SendMessage and GetQueueUrl; s3:GetObject (and ListBucket, to tell a missing object from a forbidden one), s3:PutObject;
 ecs:UpdateTaskProtection, ecs:DescribeServices; cloudwatch:PutMetricData.`
 
-// Validate checks what the flags say beyond their types.
+// Validate checks the ranges of the flags' values.
 func (c *workerCmd) Validate() error {
 	for _, b := range []struct {
-		flag            string
-		is, least, most time.Duration
+		flag     string
+		value    time.Duration
+		min, max time.Duration
 	}{
-		{"visibility", c.Visibility, 2 * time.Second, 12 * time.Hour}, {"wait", c.Wait, 0, 20 * time.Second}, {"stop-timeout", c.StopTimeout, 0, 24 * time.Hour},
-		{"retry-delay", c.RetryDelay, 0, 15 * time.Minute}, {"timeout", c.Timeout, 0, 12 * time.Hour}, {"metrics-interval", c.MetricsInterval, 0, 24 * time.Hour},
+		{"visibility", c.Visibility, 2 * time.Second, 12 * time.Hour},
+		{"wait", c.Wait, 0, 20 * time.Second},
+		{"stop-timeout", c.StopTimeout, 0, 24 * time.Hour},
+		{"retry-delay", c.RetryDelay, 0, 15 * time.Minute},
+		{"timeout", c.Timeout, 0, 12 * time.Hour},
+		{"metrics-interval", c.MetricsInterval, 0, 24 * time.Hour},
 	} {
-		if b.is < b.least || b.is > b.most {
-			return fmt.Errorf("--%s %s: it must be from %s to %s", b.flag, b.is, b.least, b.most)
+		if b.value < b.min || b.value > b.max {
+			return fmt.Errorf("--%s %s: it must be from %s to %s", b.flag, b.value, b.min, b.max)
 		}
 	}
 	switch {
@@ -170,14 +198,14 @@ func (c *workerCmd) Validate() error {
 	return nil
 }
 
-// Run works off a queue until it is stopped.
+// Run processes a queue until it's stopped.
 func (c *workerCmd) Run(ctx context.Context) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if _, err := exec.LookPath(c.Command[0]); err != nil {
 		return err
 	}
 	if u, err := url.Parse(c.Queue); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("--queue-url is %q; aws sqs get-queue-url tells what it has to be", c.Queue)
+		return fmt.Errorf("--queue-url is %q; aws sqs get-queue-url prints the right one", c.Queue)
 	}
 	task, err := ownTask(ctx, c.Cluster, c.Service)
 	if err != nil {
@@ -193,13 +221,26 @@ func (c *workerCmd) Run(ctx context.Context) error {
 		return err
 	}
 	o := worker.Options{
-		SQS: queue, S3: s3.NewFromConfig(cfg, func(o *s3.Options) {
+		SQS: queue,
+		S3: s3.NewFromConfig(cfg, func(o *s3.Options) {
 			o.UsePathStyle = os.Getenv("AWS_ENDPOINT_URL") != "" || os.Getenv("AWS_ENDPOINT_URL_S3") != ""
 		}),
-		Runner: c.runner(log), Log: log, Queue: c.Queue, DeadLetters: letters, Bodies: c.Input == "body",
-		Results: worker.Results{Bucket: c.ResultBucket, Prefix: c.ResultPrefix, Suffix: ".out"},
-		Batch:   c.Batch, Parallel: c.Parallel, Wait: c.Wait, Visibility: c.Visibility, Timeout: c.Timeout, RetryDelay: c.RetryDelay,
-		StopTimeout: c.StopTimeout, TempDir: c.TempDir, MaxInput: c.MaxInput, MaxOutput: c.MaxOutput,
+		Runner:      c.runner(log),
+		Log:         log,
+		Queue:       c.Queue,
+		DeadLetters: letters,
+		Bodies:      c.Input == "body",
+		Results:     worker.Results{Bucket: c.ResultBucket, Prefix: c.ResultPrefix, Suffix: ".out"},
+		Batch:       c.Batch,
+		Parallel:    c.Parallel,
+		Wait:        c.Wait,
+		Visibility:  c.Visibility,
+		Timeout:     c.Timeout,
+		RetryDelay:  c.RetryDelay,
+		StopTimeout: c.StopTimeout,
+		TempDir:     c.TempDir,
+		MaxInput:    c.MaxInput,
+		MaxOutput:   c.MaxOutput,
 	}
 	if c.Mode == "lines" {
 		o.Suffix = ".json"
@@ -216,7 +257,7 @@ func (c *workerCmd) Run(ctx context.Context) error {
 	return err
 }
 
-// deadLetters is what the flags say, and else the queue's redrive policy. A queue that is not there is an error.
+// deadLetters returns what the flags say, or else the queue's redrive policy. It fails if the queue doesn't exist.
 func (c *workerCmd) deadLetters(ctx context.Context, queue *sqs.Client, log *slog.Logger) (worker.DeadLetters, error) {
 	d := worker.DeadLetters{DeadLetterQueue: c.DeadLetterQueue, MaxReceives: c.MaxReceives}
 	policy, err := redrivePolicy(ctx, queue, c.Queue)
@@ -227,7 +268,7 @@ func (c *workerCmd) deadLetters(ctx context.Context, queue *sqs.Client, log *slo
 		d.DeadLetterQueue, err = queueURL(ctx, queue, policy.Target)
 	}
 	if err != nil {
-		log.Warn("the dead-letter queue is not known; messages go there without a reason", "error", err)
+		log.Warn("cannot find the dead-letter queue; messages go there without a reason", "error", err)
 	}
 	if d.MaxReceives == 0 {
 		d.MaxReceives = int(policy.MaxReceives)
@@ -235,7 +276,7 @@ func (c *workerCmd) deadLetters(ctx context.Context, queue *sqs.Client, log *slo
 	return d, nil
 }
 
-// redrive is a queue's redrive policy: API_SetQueueAttributes. AWS answers the number as it was given, also as text.
+// redrive is a queue's redrive policy: API_SetQueueAttributes. AWS returns the number as it was set, which may be a string.
 type redrive struct {
 	Target      string `json:"deadLetterTargetArn"`
 	MaxReceives count  `json:"maxReceiveCount"`
@@ -250,7 +291,10 @@ func (n *count) UnmarshalJSON(b []byte) error {
 }
 
 func redrivePolicy(ctx context.Context, queue *sqs.Client, url string) (p redrive, err error) {
-	out, err := queue.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameRedrivePolicy}})
+	out, err := queue.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl:       &url,
+		AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameRedrivePolicy},
+	})
 	if err != nil {
 		return p, err
 	}
@@ -263,7 +307,7 @@ func redrivePolicy(ctx context.Context, queue *sqs.Client, url string) (p redriv
 func queueURL(ctx context.Context, queue *sqs.Client, arn string) (string, error) {
 	p := strings.Split(arn, ":")
 	if len(p) != 6 {
-		return "", fmt.Errorf("%q is no queue's ARN", arn)
+		return "", fmt.Errorf("%q is not a queue's ARN", arn)
 	}
 	out, err := queue.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &p[5], QueueOwnerAWSAccountId: &p[4]})
 	if err != nil {
@@ -283,7 +327,7 @@ func (c *workerCmd) runner(log *slog.Logger) func() worker.Runner {
 	}
 }
 
-// backlog puts the metric until what it returns is called.
+// backlog publishes the backlog metric until stop is called.
 func (c *workerCmd) backlog(ctx context.Context, cfg aws.Config, queue *sqs.Client, t sidecar.Task, log *slog.Logger) (stop func()) {
 	if c.MetricsInterval == 0 || t.Cluster == "" || t.Service == "" {
 		return func() {}
@@ -293,8 +337,15 @@ func (c *workerCmd) backlog(ctx context.Context, cfg aws.Config, queue *sqs.Clie
 	go func() {
 		defer close(done)
 		(&worker.Backlog{
-			SQS: queue, ECS: awsecs.NewFromConfig(cfg), CloudWatch: cloudwatch.NewFromConfig(cfg), Queue: c.Queue, QueueName: path.Base(c.Queue),
-			Cluster: t.Cluster, Service: t.Service, Interval: c.MetricsInterval, Log: log,
+			SQS:        queue,
+			ECS:        awsecs.NewFromConfig(cfg),
+			CloudWatch: cloudwatch.NewFromConfig(cfg),
+			Queue:      c.Queue,
+			QueueName:  path.Base(c.Queue),
+			Cluster:    t.Cluster,
+			Service:    t.Service,
+			Interval:   c.MetricsInterval,
+			Log:        log,
 		}).Run(ctx)
 	}()
 	return func() { cancel(); <-done }

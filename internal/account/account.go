@@ -1,6 +1,6 @@
-// Package account is whose a control plane is, and the small rules that all of AWS's services share: how ARNs are made and
-// read, how lists come in pages, what tags may be, and how a call is refused. Every service has an Account in its Options.
-// It knows no service, no store and no HTTP; the words of a refusal are the service's own.
+// Package account identifies the owner of a control plane, and holds the small rules that all of AWS's services share: how ARNs
+// are made and read, how lists are paged, what tags may be, and how a call is refused. Every service has an Account in its
+// Options. It knows no service, no store and no HTTP. Each service words its own refusals.
 package account
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 )
 
-// partition is the one that everything here is in.
+// partition is the AWS partition of everything here.
 const partition = "aws"
 
 // Account is one account in one region, with its clock.
 type Account struct {
-	ID     string // of twelve digits
+	ID     string // twelve digits
 	Region string
 	Now    func() time.Time
 }
@@ -27,39 +27,39 @@ func New(id, region string, now func() time.Time) Account {
 	return Account{ID: id, Region: region, Now: now}
 }
 
-// ARN is the ARN of a resource of the account in its region.
+// ARN returns the ARN of a resource of the account in its region.
 func (a Account) ARN(service, resource string) string {
 	return arn.ARN{Partition: partition, Service: service, Region: a.Region, AccountID: a.ID, Resource: resource}.String()
 }
 
-// GlobalARN is the ARN of a resource that is in no region, as IAM's roles and CloudWatch's dashboards are.
+// GlobalARN returns the ARN of a resource without a region, such as IAM's roles and CloudWatch's dashboards.
 func (a Account) GlobalARN(service, resource string) string {
 	return arn.ARN{Partition: partition, Service: service, AccountID: a.ID, Resource: resource}.String()
 }
 
-// Root is the ARN of the account's own principal.
+// Root returns the ARN of the account's root principal.
 func (a Account) Root() string { return a.GlobalARN("iam", "root") }
 
-// ResourceOf is what an ARN names in a service, behind a prefix such as "alarm:". It reports false for what is no ARN,
-// another service's, another account's or another region's, and for an empty name.
+// ResourceOf returns the name that follows a prefix such as "alarm:" in a service's ARN. It returns false if the ARN is
+// malformed, belongs to another service, account or region, or if the name is empty.
 func (a Account) ResourceOf(service, prefix, arn string) (name string, ok bool) {
-	return behind(a.ARN(service, prefix), arn)
+	return cutPrefix(a.ARN(service, prefix), arn)
 }
 
-// GlobalResourceOf is ResourceOf for a resource that is in no region.
+// GlobalResourceOf is ResourceOf for a resource without a region.
 func (a Account) GlobalResourceOf(service, prefix, arn string) (name string, ok bool) {
-	return behind(a.GlobalARN(service, prefix), arn)
+	return cutPrefix(a.GlobalARN(service, prefix), arn)
 }
 
-func behind(prefix, s string) (rest string, ok bool) {
+func cutPrefix(prefix, s string) (rest string, ok bool) {
 	if len(s) <= len(prefix) || !strings.HasPrefix(s, prefix) {
 		return "", false
 	}
 	return s[len(prefix):], true
 }
 
-// UUID makes a UUID that is the same for the same parts. So what a call was killed in the midst of is done over by its
-// repetition, and not beside it.
+// UUID returns the same UUID for the same parts. If a call is killed halfway and repeated, the repetition redoes its work
+// instead of adding to it.
 func UUID(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	x := hex.EncodeToString(sum[:])

@@ -68,7 +68,8 @@ func TestRefusals(t *testing.T) {
 		{RefuseWith(500, "A", "is %d", 1), 500, smithy.FaultServer},
 	} {
 		var err smithy.APIError
-		if !errors.As(error(c.refusal), &err) || err.ErrorCode() != "A" || err.ErrorMessage() != "is 1" || err.ErrorFault() != c.fault || c.refusal.HTTPStatusCode() != c.status {
+		if !errors.As(error(c.refusal), &err) || err.ErrorCode() != "A" || err.ErrorMessage() != "is 1" || err.ErrorFault() != c.fault ||
+			c.refusal.HTTPStatusCode() != c.status {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -83,12 +84,19 @@ var (
 )
 
 func list(kind string) List {
-	return List{Kind: kind, Default: 2, Least: 1, Most: 5, BadLimit: func(int) error { return errLimit }, BadToken: func() error { return errToken }}
+	return List{
+		Kind:     kind,
+		Default:  2,
+		Least:    1,
+		Most:     5,
+		BadLimit: func(int) error { return errLimit },
+		BadToken: func() error { return errToken },
+	}
 }
 
 func self(s string) string { return s }
 
-// walk collects the pages that a function gives, until there is no token.
+// walk collects all pages of a list, until there is no token.
 func walk(t *rapid.T, page func(token *string) ([]string, *string, error)) (all []string) {
 	var token *string
 	for range 100 {
@@ -118,6 +126,7 @@ func TestPagesTogetherAreTheList(t *testing.T) {
 			return slices.Values(sorted[i:])
 		}
 		short := func(s string) bool { return len(s) < 4 }
+		shorts := slices.DeleteFunc(slices.Clone(sorted), func(s string) bool { return !short(s) })
 		for name, c := range map[string]struct {
 			want []string
 			page func(token *string) ([]string, *string, error)
@@ -129,7 +138,7 @@ func TestPagesTogetherAreTheList(t *testing.T) {
 				return Sorted(l, falling, limit, token, self)
 			}},
 			"ordered": {rows, func(token *string) ([]string, *string, error) { return Ordered(list("a"), rows, limit, token, self) }},
-			"behind": {slices.DeleteFunc(slices.Clone(sorted), func(s string) bool { return !short(s) }), func(token *string) ([]string, *string, error) {
+			"behind": {shorts, func(token *string) ([]string, *string, error) {
 				return Behind(list("a"), limit, token, behind, self, short)
 			}},
 		} {
@@ -145,7 +154,8 @@ func TestRowsThatGoBetweenPages(t *testing.T) {
 	if err != nil || !slices.Equal(page, []string{"a", "b"}) {
 		t.Fatal(page, err)
 	}
-	if page, next, err := Sorted(list("a"), []string{"a", "c"}, nil, token, self); err != nil || next != nil || !slices.Equal(page, []string{"c"}) {
+	page, next, err := Sorted(list("a"), []string{"a", "c"}, nil, token, self)
+	if err != nil || next != nil || !slices.Equal(page, []string{"c"}) {
 		t.Errorf("got %q %v %v", page, next, err)
 	}
 	if _, _, err := Ordered(list("a"), []string{"a", "c"}, nil, token, self); !errors.Is(err, errToken) {
@@ -156,7 +166,14 @@ func TestRowsThatGoBetweenPages(t *testing.T) {
 func TestLimitsAndTokensAreChecked(t *testing.T) {
 	good := *list("a").Token("key")
 	for token, want := range map[string]error{
-		good: nil, "": nil, *list("b").Token("key"): errToken, good + "A": errToken, "x" + good[1:]: errToken, good[:8]: errToken, "!": errToken, "djE6a2V5": errToken,
+		good:                    nil,
+		"":                      nil,
+		*list("b").Token("key"): errToken,
+		good + "A":              errToken,
+		"x" + good[1:]:          errToken,
+		good[:8]:                errToken,
+		"!":                     errToken,
+		"djE6a2V5":              errToken,
 	} {
 		if _, after, err := list("a").Start(nil, &token); !errors.Is(err, want) || want == nil && token != "" && after != "key" {
 			t.Errorf("%q: got %q %v, want %v", token, after, err, want)
@@ -212,7 +229,8 @@ func TestTagRules(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
-	if got := CheckTags(TagMap(map[string]string{"b": "", "aws:b": "", "aws:a": ""}), MaxTags); got == nil || *got != (TagFault{TagReserved, 0, "aws:a"}) {
+	got := CheckTags(TagMap(map[string]string{"b": "", "aws:b": "", "aws:a": ""}), MaxTags)
+	if got == nil || *got != (TagFault{TagReserved, 0, "aws:a"}) {
 		t.Errorf("got %v", got)
 	}
 }

@@ -10,21 +10,21 @@ import (
 	"sort"
 )
 
-// List is one kind of list that callers get in pages. A page's token holds the key of its last row, and is good for lists
-// of the same kind alone.
+// List describes one kind of paged list. A page's token holds the key of the page's last row, and is only valid for lists of
+// the same kind.
 type List struct {
-	Kind    string // "ecs:ListTasks"
-	Default int    // the rows of a page where the caller does not say; Most where it is 0
-	Least   int    // the fewest a caller may ask for; 1 where it is 0
-	Most    int    // and the most
-	// Descending says that the rows' keys fall, for Sorted.
+	Kind    string // such as "ecs:ListTasks"
+	Default int    // the page size if the caller gives none; 0 means Most
+	Least   int    // the smallest page size a caller may ask for; 0 means 1
+	Most    int    // the largest
+	// Descending means that the rows' keys fall. Sorted uses it.
 	Descending bool
-	// BadLimit and BadToken are the service's refusals.
+	// BadLimit and BadToken return the service's refusals.
 	BadLimit func(limit int) error
 	BadToken func() error
 }
 
-// Start checks what a caller says of the page: how many rows it has at most, and the key behind which it begins.
+// Start checks the caller's limit and token. It returns the page size, and the key after which the page begins.
 func (l List) Start(limit *int32, token *string) (size int, after string, err error) {
 	if size, err = l.Size(limit); err != nil {
 		return 0, "", err
@@ -36,7 +36,7 @@ func (l List) Start(limit *int32, token *string) (size int, after string, err er
 	return size, after, nil
 }
 
-// Size is how many rows a page has at most, for lists whose tokens are of another kind.
+// Size checks the limit and returns the page size, for lists whose tokens are of another kind.
 func (l List) Size(limit *int32) (int, error) {
 	size := cmp.Or(l.Default, l.Most)
 	if limit != nil {
@@ -48,7 +48,8 @@ func (l List) Size(limit *int32) (int, error) {
 	return size, nil
 }
 
-// A token is base64 of a seal and a key. The seal is no secret: it tells a token of this list from any other text.
+// A token is the base64 of a seal and a key. The seal is no secret. It only distinguishes this list's tokens from any other
+// text.
 const sealSize = 6
 
 func (l List) seal(key string) []byte {
@@ -56,12 +57,12 @@ func (l List) seal(key string) []byte {
 	return sum[:sealSize]
 }
 
-// Token is the token of the page behind the row with a key.
+// Token returns the token of the page after the row with a key.
 func (l List) Token(key string) *string {
 	return new(base64.RawURLEncoding.EncodeToString(append(l.seal(key), key...)))
 }
 
-// parse returns the key in a token, "" where there is none. It reports whether the token is one of this list's.
+// parse returns the key in a token, or "" without a token. It reports whether the token is one of this list's.
 func (l List) parse(token *string) (key string, ok bool) {
 	if token == nil || *token == "" {
 		return "", true
@@ -74,7 +75,7 @@ func (l List) parse(token *string) (key string, ok bool) {
 	return key, bytes.Equal(b[:sealSize], l.seal(key))
 }
 
-// Sorted takes a page of rows that are sorted by their keys. The row that a token stands for may be gone.
+// Sorted returns a page of rows that are sorted by their keys. The row of the token may be gone.
 func Sorted[R any](l List, rows []R, limit *int32, token *string, key func(R) string) (page []R, next *string, err error) {
 	size, after, err := l.Start(limit, token)
 	if err != nil {
@@ -87,7 +88,7 @@ func Sorted[R any](l List, rows []R, limit *int32, token *string, key func(R) st
 	return first(l, rows, size, key)
 }
 
-// Ordered takes a page of rows in an order of their own. Where the row is gone that a token stands for, the token is refused.
+// Ordered returns a page of rows in any order. If the row of the token is gone, it refuses the token.
 func Ordered[R any](l List, rows []R, limit *int32, token *string, key func(R) string) (page []R, next *string, err error) {
 	size, after, err := l.Start(limit, token)
 	if err != nil {
@@ -103,7 +104,7 @@ func Ordered[R any](l List, rows []R, limit *int32, token *string, key func(R) s
 	return first(l, rows, size, key)
 }
 
-// first is the first page of the rows.
+// first returns the first page of the rows.
 func first[R any](l List, rows []R, size int, key func(R) string) ([]R, *string, error) {
 	if len(rows) <= size {
 		return rows, nil, nil
@@ -111,8 +112,11 @@ func first[R any](l List, rows []R, size int, key func(R) string) ([]R, *string,
 	return rows[:size], l.Token(key(rows[size-1])), nil
 }
 
-// Behind takes a page of a sequence that is sorted by its keys and may begin behind one of them. keep picks what is listed.
-func Behind[R any](l List, limit *int32, token *string, rows func(after string) iter.Seq[R], key func(R) string, keep func(R) bool) (page []R, next *string, err error) {
+// Behind returns a page of a sequence that is sorted by keys and can start after one of them. Only rows that keep accepts are
+// listed.
+func Behind[R any](
+	l List, limit *int32, token *string, rows func(after string) iter.Seq[R], key func(R) string, keep func(R) bool,
+) (page []R, next *string, err error) {
 	size, after, err := l.Start(limit, token)
 	if err != nil {
 		return nil, nil, err

@@ -7,24 +7,24 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Refusal is an error that clients know by its code, for services whose model has no type for it.
+// Refusal is an error that clients identify by its code. Services use it for errors that their model has no type for.
 type Refusal struct {
 	Code    string
 	Message string
-	Status  int // of the HTTP answer
+	Status  int // the HTTP status
 }
 
-// Refuse returns a refusal of a call that the caller got wrong.
+// Refuse returns the refusal of an invalid call, with status 400.
 func Refuse(code, format string, args ...any) *Refusal {
 	return RefuseWith(http.StatusBadRequest, code, format, args...)
 }
 
-// RefuseWith returns a refusal with a status other than 400.
+// RefuseWith returns a refusal with another status than 400.
 func RefuseWith(status int, code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Message: *Message(format, args...), Status: status}
 }
 
-// Message is the text of an error of a service's model. Without arguments the format is the text.
+// Message returns the message of a modeled error. Without arguments, the format is used as it is.
 func Message(format string, args ...any) *string {
 	if len(args) > 0 {
 		format = fmt.Sprintf(format, args...)
@@ -37,7 +37,7 @@ func (r *Refusal) ErrorCode() string    { return r.Code }
 func (r *Refusal) ErrorMessage() string { return r.Message }
 func (r *Refusal) HTTPStatusCode() int  { return r.Status }
 
-// ErrorFault says whose fault it is. What is not implemented is no fault of the server's.
+// ErrorFault returns whose fault the error is. An unimplemented operation is not the server's fault.
 func (r *Refusal) ErrorFault() smithy.ErrorFault {
 	if r.Status >= http.StatusInternalServerError && r.Status != http.StatusNotImplemented {
 		return smithy.FaultServer

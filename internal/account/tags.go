@@ -8,14 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of tags that all services share: https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html
+// The limits on tags that all services share:
+// https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html
 const (
 	MaxTags     = 50
 	MaxTagKey   = 128 // characters
 	MaxTagValue = 256
 )
 
-// TagRule is a rule of tags that some broke.
+// TagRule is a rule that tags can break.
 type TagRule int
 
 // The rules of tags.
@@ -34,7 +35,7 @@ type TagFault struct {
 	Key   string
 }
 
-// CheckTags checks tags, of which there may be so many. It returns nil for good ones.
+// CheckTags checks tags, of which there may be at most the given number. It returns nil if they are valid.
 func CheckTags(tags iter.Seq2[string, string], most int) *TagFault {
 	seen := map[string]bool{}
 	index := 0
@@ -64,7 +65,7 @@ func checkTag(key, value string, seen map[string]bool) (broken TagRule, ok bool)
 	return 0, true
 }
 
-// TagPairs are the keys and values of a service's own tags.
+// TagPairs returns the keys and values of a service's own tags.
 func TagPairs[T any](tags []T, of func(T) (key, value *string)) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, t := range tags {
@@ -76,7 +77,7 @@ func TagPairs[T any](tags []T, of func(T) (key, value *string)) iter.Seq2[string
 	}
 }
 
-// TagMap are the keys and values of tags in a map, in the order of the keys.
+// TagMap returns the keys and values of a map of tags, in the order of the keys.
 func TagMap(tags map[string]string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, key := range slices.Sorted(maps.Keys(tags)) {
@@ -87,7 +88,7 @@ func TagMap(tags map[string]string) iter.Seq2[string, string] {
 	}
 }
 
-// MergeTags puts tags over old ones: those with the same keys go, and the new ones follow. The old ones stay as they are.
+// MergeTags returns the old tags without those whose keys are in add, followed by add. The old slice is not changed.
 func MergeTags[T any](old, add []T, of func(T) (key, value *string)) []T {
 	keys := make([]string, len(add))
 	for i, t := range add {
@@ -97,7 +98,7 @@ func MergeTags[T any](old, add []T, of func(T) (key, value *string)) []T {
 	return append(RemoveTags(old, keys, of), add...)
 }
 
-// RemoveTags returns a copy of tags without those of some keys.
+// RemoveTags returns a copy of tags without those with the given keys.
 func RemoveTags[T any](old []T, keys []string, of func(T) (key, value *string)) []T {
 	return slices.DeleteFunc(slices.Clone(old), func(t T) bool {
 		key, _ := of(t)

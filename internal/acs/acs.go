@@ -1,7 +1,6 @@
-// Package acs is the protocol between the control plane and a node: the messages of ACS (agent
-// communication) and TCS (telemetry), as Amazon's open-source ECS agent reads and writes them, and a
-// few of Pintle's own, which that agent ignores. Both ends use it. It knows no sockets and no state.
-// docs/amazon-ecs-agent.md describes the protocol.
+// Package acs is the protocol between the control plane and a node. It has the messages of ACS (agent communication) and TCS
+// (telemetry), as Amazon's open-source ECS agent reads and writes them, and a few of Pintle's own, which that agent ignores. Both
+// ends use it. It knows neither sockets nor state. docs/amazon-ecs-agent.md describes the protocol.
 package acs
 
 import (
@@ -9,7 +8,7 @@ import (
 	"fmt"
 )
 
-// MaxFrame is the largest frame that either end takes, in bytes.
+// MaxFrame is the largest frame that either end accepts, in bytes.
 const MaxFrame = 4 << 20
 
 // Message is one of the messages of this package.
@@ -21,7 +20,7 @@ type frame struct {
 	Message json.RawMessage `json:"message"`
 }
 
-// Encode puts a message into a frame.
+// Encode encodes a message as a frame.
 func Encode(m Message) ([]byte, error) {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -30,14 +29,13 @@ func Encode(m Message) ([]byte, error) {
 	return json.Marshal(frame{m.messageType(), body})
 }
 
-// UnknownType is the error of Decode for a message that this version does not know. Its receiver
-// ignores the message, as Amazon's agent does.
+// UnknownType is Decode's error for a message type that this version doesn't know. Receivers ignore the message, as Amazon's
+// agent does.
 type UnknownType struct{ Type string }
 
-// Error is error's.
 func (u *UnknownType) Error() string { return fmt.Sprintf("acs: unknown message type %q", u.Type) }
 
-// Decode takes a message out of a frame of at most MaxFrame bytes.
+// Decode decodes the message in a frame of at most MaxFrame bytes.
 func Decode(b []byte) (Message, error) {
 	if len(b) > MaxFrame {
 		return nil, fmt.Errorf("acs: a frame of %d bytes, more than %d", len(b), MaxFrame)
@@ -57,7 +55,7 @@ func Decode(b []byte) (Message, error) {
 	return m, nil
 }
 
-// blanks makes an empty message by its type.
+// blanks has a function for each message type that returns an empty message.
 var blanks = func() map[string]func() Message {
 	m := map[string]func() Message{}
 	for _, blank := range []func() Message{
@@ -87,6 +85,7 @@ var blanks = func() map[string]func() Message {
 	return m
 }()
 
+// blank returns an empty message of type M.
 func blank[M any, P interface {
 	*M
 	Message

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestTypes pins the names on the wire, which Amazon's agent knows by heart.
+// TestTypes pins the names on the wire, which Amazon's agent expects.
 func TestTypes(t *testing.T) {
 	for _, name := range []string{
 		"HeartbeatMessage", "HeartbeatAckRequest", "PayloadMessage", "AckRequest", "NackRequest", "TaskManifestMessage",
@@ -35,19 +35,29 @@ func TestEncode(t *testing.T) {
 	}{
 		{&HeartbeatMessage{MessageID: "m", Healthy: true}, `{"type":"HeartbeatMessage","message":{"messageId":"m","healthy":true}}`},
 		{&HeartbeatMessage{}, `{"type":"HeartbeatMessage","message":{"healthy":false}}`},
-		{&NackRequest{AckRequest{"c", "i", "m"}, "no"}, `{"type":"NackRequest","message":{"cluster":"c","containerInstance":"i","messageId":"m","reason":"no"}}`},
 		{
-			&TaskStopVerificationAck{MessageID: "m", GeneratedAt: 7, StopTasks: []TaskIdentifier{{"t", "STOPPED", "c"}}},
-			`{"type":"TaskStopVerificationAck","message":{"messageId":"m","generatedAt":7,"stopTasks":[{"taskArn":"t","desiredStatus":"STOPPED","taskClusterArn":"c"}]}}`,
+			&NackRequest{AckRequest{"c", "i", "m"}, "no"},
+			`{"type":"NackRequest","message":{"cluster":"c","containerInstance":"i","messageId":"m","reason":"no"}}`,
 		},
 		{
-			&IAMRoleCredentialsMessage{MessageID: "m", TaskArn: "t", RoleType: TaskRole, RoleCredentials: &IAMRoleCredentials{"i", "a", "s", "n", "e", "r"}},
+			&TaskStopVerificationAck{MessageID: "m", GeneratedAt: 7, StopTasks: []TaskIdentifier{{"t", "STOPPED", "c"}}},
+			`{"type":"TaskStopVerificationAck","message":{"messageId":"m","generatedAt":7,"stopTasks":` +
+				`[{"taskArn":"t","desiredStatus":"STOPPED","taskClusterArn":"c"}]}}`,
+		},
+		{
+			&IAMRoleCredentialsMessage{
+				MessageID:       "m",
+				TaskArn:         "t",
+				RoleType:        TaskRole,
+				RoleCredentials: &IAMRoleCredentials{"i", "a", "s", "n", "e", "r"},
+			},
 			`{"type":"IAMRoleCredentialsMessage","message":{"messageId":"m","taskArn":"t","roleType":"TaskApplication","roleCredentials":` +
 				`{"credentialsId":"i","accessKeyId":"a","secretAccessKey":"s","sessionToken":"n","expiration":"e","roleArn":"r"}}}`,
 		},
 		{
 			&PintleGPUTelemetry{[]GPULoad{{ID: "GPU-0", UtilizationPct: 50, Simulated: true, XIDErrors: []uint64{79}}}},
-			`{"type":"PintleGPUTelemetry","message":{"gpus":[{"id":"GPU-0","utilizationPct":50,"memoryUsedMiB":0,"memoryMiB":0,"temperatureC":0,"powerW":0,"simulated":true,"xidErrors":[79]}]}}`,
+			`{"type":"PintleGPUTelemetry","message":{"gpus":[{"id":"GPU-0","utilizationPct":50,"memoryUsedMiB":0,"memoryMiB":0,` +
+				`"temperatureC":0,"powerW":0,"simulated":true,"xidErrors":[79]}]}}`,
 		},
 	} {
 		got, err := Encode(c.give)
@@ -78,7 +88,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestDecodeUnknown(t *testing.T) {
+func TestDecodeUnknownType(t *testing.T) {
 	_, err := Decode([]byte(`{"type":"StageUpdateMessage","message":{"messageId":"m"}}`))
 	unknown, ok := errors.AsType[*UnknownType](err)
 	if !ok || unknown.Type != "StageUpdateMessage" {
@@ -86,26 +96,30 @@ func TestDecodeUnknown(t *testing.T) {
 	}
 }
 
-// TestDecodeMore reads a message with members that this version does not know.
-func TestDecodeMore(t *testing.T) {
-	m, err := Decode([]byte(`{"type":"PublishHealthRequest","more":1,"message":{"timestamp":1700000000.25,"metadata":{"cluster":"c","requestId":"r"},
-		"tasks":[{"clusterArn":"c","taskArn":"t","containers":[{"containerName":"main","healthStatus":"HEALTHY","statusSince":1700000000,"statusMessage":"ok"}]}]}}`))
+// TestDecodeUnknownMembers: members that this version doesn't know are ignored.
+func TestDecodeUnknownMembers(t *testing.T) {
+	m, err := Decode([]byte(`{"type":"PublishHealthRequest","more":1,"message":{
+		"timestamp":1700000000.25,"metadata":{"cluster":"c","requestId":"r"},
+		"tasks":[{"clusterArn":"c","taskArn":"t","containers":[
+			{"containerName":"main","healthStatus":"HEALTHY","statusSince":1700000000,"statusMessage":"ok"}]}]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &PublishHealthRequest{
-		Metadata: MetricsMetadata{Cluster: "c"}, Timestamp: 1700000000.25,
-		Tasks: []TaskHealth{{"t", []ContainerHealth{{"main", "HEALTHY", 1700000000}}}},
+		Metadata:  MetricsMetadata{Cluster: "c"},
+		Timestamp: 1700000000.25,
+		Tasks:     []TaskHealth{{"t", []ContainerHealth{{"main", "HEALTHY", 1700000000}}}},
 	}
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("got %+v", m)
 	}
 }
 
-// FuzzDecode checks that what is read can be written, and reads the same again.
+// FuzzDecode: a decoded message can be encoded, and decodes to the same again.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"type":"HeartbeatMessage","message":{"messageId":"m","healthy":true}}`))
-	f.Add([]byte(`{"type":"PayloadMessage","message":{"seqNum":1,"tasks":[{"arn":"t","cpu":0.25,"containers":[{"name":"main","environment":{"A":"b"}}]}]}}`))
+	f.Add([]byte(`{"type":"PayloadMessage","message":{"seqNum":1,"tasks":[` +
+		`{"arn":"t","cpu":0.25,"containers":[{"name":"main","environment":{"A":"b"}}]}]}}`))
 	f.Add([]byte(`{"type":"PintleGPUTelemetry","message":{"gpus":[{"id":"GPU-0","xidErrors":[]}]}}`))
 	f.Add([]byte(`{"type":"AckRequest","message":null}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -130,9 +144,15 @@ func FuzzDecode(f *testing.F) {
 
 func TestSigned(t *testing.T) {
 	body := []byte(`{"type":"AckPublishMetric","message":{}}`)
-	give := http.Header{"X-Amz-Date": {"20261121T060000Z"}, "Authorization": {"AWS4-HMAC-SHA256 Credential=a/b, Signature=c"}, "Host": {"localhost:4566"}}
+	give := http.Header{
+		"X-Amz-Date":    {"20261121T060000Z"},
+		"Authorization": {"AWS4-HMAC-SHA256 Credential=a/b, Signature=c"},
+		"Host":          {"localhost:4566"},
+	}
 	b := EncodeSigned(give, body)
-	want := "Authorization: AWS4-HMAC-SHA256 Credential=a/b, Signature=c\r\nHost: localhost:4566\r\nX-Amz-Date: 20261121T060000Z\r\n\r\n" + string(body)
+	want := "Authorization: AWS4-HMAC-SHA256 Credential=a/b, Signature=c\r\n" +
+		"Host: localhost:4566\r\n" +
+		"X-Amz-Date: 20261121T060000Z\r\n\r\n" + string(body)
 	if string(b) != want {
 		t.Errorf("got %q", b)
 	}
@@ -144,11 +164,17 @@ func TestSigned(t *testing.T) {
 
 func TestDecodeSigned(t *testing.T) {
 	for _, c := range []struct {
-		name, give string
-		header     http.Header // nil: refused
-		body       string
+		name   string
+		give   string
+		header http.Header // nil if it is refused
+		body   string
 	}{
-		{"names of any case", "authorization:a\r\nx-AMZ-date: b \r\n\r\n{}", http.Header{"Authorization": {"a"}, "X-Amz-Date": {"b"}}, "{}"},
+		{
+			"names of any case",
+			"authorization:a\r\nx-AMZ-date: b \r\n\r\n{}",
+			http.Header{"Authorization": {"a"}, "X-Amz-Date": {"b"}},
+			"{}",
+		},
 		{"a value with a colon", "Host: h:1\r\n\r\n{}", http.Header{"Host": {"h:1"}}, "{}"},
 		{"the first blank line counts", "Host: h\r\n\r\n{\"a\":\r\n\r\n1}", http.Header{"Host": {"h"}}, "{\"a\":\r\n\r\n1}"},
 		{"no header", `{"a":1}`, http.Header{}, `{"a":1}`},

@@ -1,7 +1,7 @@
 package acs
 
-// The parts of the Docker Engine API's Config and HostConfig that ECS sets. Their names are the
-// Engine's: https://docs.docker.com/reference/api/engine/
+// The parts of the Docker Engine API's Config and HostConfig that ECS sets, under the Engine's names:
+// https://docs.docker.com/reference/api/engine/
 
 // Config is a container's Config.
 type Config struct {
@@ -14,7 +14,7 @@ type Config struct {
 	Healthcheck *Healthcheck      `json:",omitempty"`
 }
 
-// Healthcheck is a health check; its times are in nanoseconds.
+// Healthcheck is a container's health check. Its times are in nanoseconds.
 type Healthcheck struct {
 	Test        []string
 	Interval    int64 `json:",omitempty"`
@@ -59,7 +59,7 @@ type Ulimit struct {
 	Hard int64
 }
 
-// DeviceMapping maps a device of the node.
+// DeviceMapping maps a device of the node into a container.
 type DeviceMapping struct {
 	PathOnHost        string
 	PathInContainer   string

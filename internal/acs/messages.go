@@ -4,18 +4,18 @@ import "time"
 
 // The messages of ACS.
 
-// HeartbeatMessage keeps a connection alive; an agent hangs up after a minute or two of silence.
+// HeartbeatMessage keeps a connection alive. An agent hangs up after a minute or two of silence.
 type HeartbeatMessage struct {
 	MessageID string `json:"messageId,omitempty"`
 	Healthy   bool   `json:"healthy"`
 }
 
-// HeartbeatAckRequest answers it.
+// HeartbeatAckRequest answers HeartbeatMessage.
 type HeartbeatAckRequest struct {
 	MessageID string `json:"messageId"`
 }
 
-// PayloadMessage brings tasks to run, or to stop where DesiredStatus says so.
+// PayloadMessage has tasks to run or, if their DesiredStatus says so, to stop.
 type PayloadMessage struct {
 	MessageID            string `json:"messageId"`
 	ClusterArn           string `json:"clusterArn"`
@@ -26,20 +26,20 @@ type PayloadMessage struct {
 	Tasks                []Task `json:"tasks"`
 }
 
-// AckRequest says that every task of a payload was taken, or a manifest read.
+// AckRequest confirms that a node accepted every task of a payload, or read a manifest.
 type AckRequest struct {
 	Cluster           string `json:"cluster"`
 	ContainerInstance string `json:"containerInstance"`
 	MessageID         string `json:"messageId"`
 }
 
-// NackRequest says that a message was not taken, and why.
+// NackRequest tells why a node didn't accept a message.
 type NackRequest struct {
 	AckRequest
 	Reason string `json:"reason"`
 }
 
-// TaskManifestMessage lists what should run on a node.
+// TaskManifestMessage lists the tasks that should run on a node.
 type TaskManifestMessage struct {
 	MessageID            string           `json:"messageId"`
 	ClusterArn           string           `json:"clusterArn"`
@@ -56,26 +56,26 @@ type TaskIdentifier struct {
 	TaskClusterArn string `json:"taskClusterArn"`
 }
 
-// TaskStopVerificationMessage asks whether tasks that a manifest does not name should be stopped.
+// TaskStopVerificationMessage asks whether to stop tasks that a manifest doesn't name.
 type TaskStopVerificationMessage struct {
 	MessageID      string           `json:"messageId"`
 	StopCandidates []TaskIdentifier `json:"stopCandidates"`
 }
 
-// TaskStopVerificationAck names those that should. MessageID is the manifest's.
+// TaskStopVerificationAck names the tasks to stop. MessageID is the manifest's.
 type TaskStopVerificationAck struct {
 	MessageID   string           `json:"messageId"`
 	GeneratedAt int64            `json:"generatedAt"`
 	StopTasks   []TaskIdentifier `json:"stopTasks"`
 }
 
-// The roles of a task: its containers', and the one that its node uses on its behalf.
+// The roles of a task: the one that its containers use, and the one that its node uses on its behalf.
 const (
 	TaskRole      = "TaskApplication"
 	ExecutionRole = "TaskExecution"
 )
 
-// IAMRoleCredentialsMessage brings a task new credentials before the old ones expire.
+// IAMRoleCredentialsMessage has new credentials for a task, before the old ones expire.
 type IAMRoleCredentialsMessage struct {
 	MessageID       string              `json:"messageId"`
 	TaskArn         string              `json:"taskArn"`
@@ -83,7 +83,7 @@ type IAMRoleCredentialsMessage struct {
 	RoleCredentials *IAMRoleCredentials `json:"roleCredentials"`
 }
 
-// IAMRoleCredentialsAckRequest answers it.
+// IAMRoleCredentialsAckRequest answers IAMRoleCredentialsMessage.
 type IAMRoleCredentialsAckRequest struct {
 	MessageID     string `json:"messageId"`
 	CredentialsID string `json:"credentialsId"`
@@ -100,7 +100,7 @@ type IAMRoleCredentials struct {
 	RoleArn         string `json:"roleArn"`
 }
 
-// Task is a task as a node gets it, with all overrides merged in.
+// Task is a task for a node, with all overrides merged in.
 type Task struct {
 	Arn                      string              `json:"arn"`
 	Family                   string              `json:"family"`
@@ -123,7 +123,7 @@ type Task struct {
 	Containers               []Container         `json:"containers"`
 }
 
-// Association pins a device to a container: Type is gpu, Name the device's id.
+// Association pins a device to containers. Type is gpu, and Name is the device's id.
 type Association struct {
 	Containers []string      `json:"containers"`
 	Content    EncodedString `json:"content"`
@@ -137,7 +137,7 @@ type EncodedString struct {
 	Value    string `json:"value"`
 }
 
-// Volume is a task's volume: of type host, or docker.
+// Volume is a task's volume. Type is host or docker.
 type Volume struct {
 	Name                      string                     `json:"name"`
 	Type                      string                     `json:"type"`
@@ -145,12 +145,12 @@ type Volume struct {
 	DockerVolumeConfiguration *DockerVolumeConfiguration `json:"dockerVolumeConfiguration,omitempty"`
 }
 
-// HostVolume is a directory of the node; without a path, one of its own that ends with the task.
+// HostVolume is a directory on the node. Without a path it's a new one, which is deleted with the task.
 type HostVolume struct {
 	SourcePath string `json:"sourcePath,omitempty"`
 }
 
-// DockerVolumeConfiguration is a named volume, of scope task or shared.
+// DockerVolumeConfiguration is a named volume. Scope is task or shared.
 type DockerVolumeConfiguration struct {
 	Scope         string            `json:"scope,omitempty"`
 	Autoprovision bool              `json:"autoprovision,omitempty"`
@@ -187,7 +187,7 @@ type Container struct {
 	DockerConfig           DockerConfig            `json:"dockerConfig"`
 }
 
-// PortMapping maps a container's port, or a range of them; HostPort 0 lets the node pick one.
+// PortMapping maps a container's port or range of ports. With a HostPort of 0 the node picks one.
 type PortMapping struct {
 	ContainerPort      int64  `json:"containerPort"`
 	ContainerPortRange string `json:"containerPortRange,omitempty"` // first-last
@@ -195,27 +195,26 @@ type PortMapping struct {
 	Protocol           string `json:"protocol"`
 }
 
-// RegistryAuthentication says where the image's registry's credentials are: Type is asm, for Secrets
-// Manager.
+// RegistryAuthentication tells where the credentials of the image's registry are. Type is asm, for Secrets Manager.
 type RegistryAuthentication struct {
 	Type        string       `json:"type"`
 	ASMAuthData *ASMAuthData `json:"asmAuthData,omitempty"`
 }
 
-// ASMAuthData is a secret of Secrets Manager that holds a user name and a password.
+// ASMAuthData is a secret in Secrets Manager with a user name and a password.
 type ASMAuthData struct {
 	CredentialsParameter string `json:"credentialsParameter"`
 	Region               string `json:"region,omitempty"`
 }
 
-// EnvironmentFile is a file of variables: Type is s3, Value the object's ARN.
+// EnvironmentFile is a file of environment variables. Type is s3, and Value is the object's ARN.
 type EnvironmentFile struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
 }
 
-// Secret is a value that the node fetches itself, with the task's execution role, for a variable of
-// the container or an option of its log driver.
+// Secret is a value for an environment variable of the container or an option of its log driver. The node fetches it with the
+// task's execution role.
 type Secret struct {
 	Name      string `json:"name"`
 	ValueFrom string `json:"valueFrom"`
@@ -225,7 +224,7 @@ type Secret struct {
 	Target    string `json:"target,omitempty"` // LOG_DRIVER
 }
 
-// MountPoint mounts a task's volume.
+// MountPoint mounts one of the task's volumes.
 type MountPoint struct {
 	SourceVolume  string `json:"sourceVolume"`
 	ContainerPath string `json:"containerPath"`
@@ -238,21 +237,21 @@ type VolumeFrom struct {
 	ReadOnly        bool   `json:"readOnly,omitempty"`
 }
 
-// ContainerDependency is START, COMPLETE, SUCCESS or HEALTHY of another container.
+// ContainerDependency makes a container wait for another one. Condition is START, COMPLETE, SUCCESS or HEALTHY.
 type ContainerDependency struct {
 	ContainerName string `json:"containerName"`
 	Condition     string `json:"condition"`
 }
 
-// RestartPolicy restarts a container without its task.
+// RestartPolicy restarts a container while its task goes on.
 type RestartPolicy struct {
 	Enabled              bool    `json:"enabled"`
 	IgnoredExitCodes     []int64 `json:"ignoredExitCodes,omitempty"`
 	RestartAttemptPeriod int64   `json:"restartAttemptPeriod,omitempty"` // seconds
 }
 
-// DockerConfig carries what has no field of its own, as JSON of the Docker Engine's API:
-// a container's Config and HostConfig. Config and HostConfig here read and write it.
+// DockerConfig has the settings without a field in Container, as JSON of the Docker Engine's API: a container's Config and
+// HostConfig. The types Config and HostConfig here read and write it.
 type DockerConfig struct {
 	Config     string `json:"config,omitempty"`
 	HostConfig string `json:"hostConfig,omitempty"`
@@ -261,8 +260,8 @@ type DockerConfig struct {
 
 // Pintle's own messages.
 
-// PintleNodeInventory tells the control plane what registering cannot: sent once connected to ACS, and
-// whenever the health of a GPU has changed.
+// PintleNodeInventory tells the control plane about a node what RegisterContainerInstance can't. Nodes send it when they connect
+// to ACS, and whenever the health of a GPU changes.
 type PintleNodeInventory struct {
 	Version      string      `json:"version"`
 	Runtime      string      `json:"runtime"`
@@ -276,30 +275,30 @@ type GPUDevice struct {
 	Model     string `json:"model"`
 	MemoryMiB int64  `json:"memoryMiB"`
 	NUMA      int    `json:"numa"`
-	Index     int    `json:"index"`             // the driver's number of it, or of the device that it is a slice of
-	Bus       string `json:"bus,omitempty"`     // its PCI address, as NVIDIA writes it
-	Slice     string `json:"slice,omitempty"`   // the number of a slice (MIG) among its device's
-	Profile   string `json:"profile,omitempty"` // and its size: 3g.20gb
-	Links     []int  `json:"links,omitempty"`   // NVLinks to the node's devices, by their place
+	Index     int    `json:"index"`             // the driver's number of the device; for a slice, of the device it's part of
+	Bus       string `json:"bus,omitempty"`     // PCI address, as NVIDIA writes it
+	Slice     string `json:"slice,omitempty"`   // the number of a slice (MIG) on its device
+	Profile   string `json:"profile,omitempty"` // the size of a slice: 3g.20gb
+	Links     []int  `json:"links,omitempty"`   // NVLinks to each of the node's devices, in the order of GPUs
 	Simulated bool   `json:"simulated,omitempty"`
-	// Fault is why no task may have the device; nil where it is well.
+	// Fault is why no task may have the device, or nil if it's healthy.
 	Fault *GPUFault `json:"fault,omitempty"`
 }
 
-// GPUFault is what is wrong with a device.
+// GPUFault is a device's fault.
 type GPUFault struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
 }
 
-// PintleGPUFault tells a node to make up an error of a simulated GPU, or with XID 0 to forget the fault of
-// any GPU, which was repaired.
+// PintleGPUFault tells a node to make up an error of a simulated GPU. With XID 0 it tells the node that any GPU was repaired, and
+// to forget its fault.
 type PintleGPUFault struct {
 	GPU string `json:"gpu"`
 	XID uint64 `json:"xid,omitempty"`
 }
 
-// PintleTaskNetwork tells the address that a task of network mode awsvpc got.
+// PintleTaskNetwork tells the control plane the addresses of a task with network mode awsvpc.
 type PintleTaskNetwork struct {
 	TaskArn     string `json:"taskArn"`
 	PrivateIPv4 string `json:"privateIPv4Address"`

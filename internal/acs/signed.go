@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A frame from an agent to TCS carries a signature of its own: header lines, a blank line, the JSON.
+// A frame from an agent to TCS has its own signature: header lines, a blank line, and then the JSON.
 
 var endOfHeader = []byte("\r\n\r\n")
 
@@ -29,8 +29,8 @@ func EncodeSigned(h http.Header, frame []byte) []byte {
 	return b.Bytes()
 }
 
-// DecodeSigned takes the headers and the encoded message apart. A frame without headers is all
-// message. The headers' names come in Go's canonical form, whatever their case was.
+// DecodeSigned splits a frame into its headers and the encoded message. A frame without headers is all message. The names of
+// headers are in Go's canonical form, whatever their case was.
 func DecodeSigned(b []byte) (http.Header, []byte, error) {
 	h := http.Header{}
 	if bytes.HasPrefix(bytes.TrimSpace(b), []byte("{")) {

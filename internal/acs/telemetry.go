@@ -2,14 +2,14 @@ package acs
 
 // The messages of TCS.
 
-// PublishMetricsRequest brings the tasks' resource use, every twenty seconds.
+// PublishMetricsRequest has the tasks' resource use. Agents send it every 20 seconds.
 type PublishMetricsRequest struct {
 	Metadata    MetricsMetadata `json:"metadata"`
 	TaskMetrics []TaskMetric    `json:"taskMetrics,omitempty"`
 	Timestamp   float64         `json:"timestamp"`
 }
 
-// MetricsMetadata says whose metrics they are; Fin marks the last frame of a batch.
+// MetricsMetadata tells whose metrics they are. Fin marks the last frame of a batch.
 type MetricsMetadata struct {
 	Cluster           string `json:"cluster"`
 	ContainerInstance string `json:"containerInstance"`
@@ -18,7 +18,7 @@ type MetricsMetadata struct {
 	MessageID         string `json:"messageId"`
 }
 
-// TaskMetric is one task's use.
+// TaskMetric is one task's resource use.
 type TaskMetric struct {
 	TaskArn               string            `json:"taskArn"`
 	TaskDefinitionFamily  string            `json:"taskDefinitionFamily"`
@@ -26,7 +26,7 @@ type TaskMetric struct {
 	ContainerMetrics      []ContainerMetric `json:"containerMetrics"`
 }
 
-// ContainerMetric is one container's use: CPU in percent of the whole machine, memory in MiB.
+// ContainerMetric is one container's resource use: CPU in percent of the whole machine, memory in MiB.
 type ContainerMetric struct {
 	ContainerName  string   `json:"containerName"`
 	CPUStatsSet    StatsSet `json:"cpuStatsSet"`
@@ -46,24 +46,24 @@ type AckPublishMetric struct {
 	Message string `json:"message"`
 }
 
-// PublishHealthRequest brings the health of containers that have a check.
+// PublishHealthRequest has the health of containers with a health check.
 type PublishHealthRequest struct {
 	Metadata  MetricsMetadata `json:"metadata"`
 	Tasks     []TaskHealth    `json:"tasks"`
 	Timestamp float64         `json:"timestamp"`
 }
 
-// TaskHealth is one task's.
+// TaskHealth is the health of one task's containers.
 type TaskHealth struct {
 	TaskArn    string            `json:"taskArn"`
 	Containers []ContainerHealth `json:"containers"`
 }
 
-// ContainerHealth is HEALTHY, UNHEALTHY or UNKNOWN since a time.
+// ContainerHealth is a container's health. HealthStatus is HEALTHY, UNHEALTHY or UNKNOWN.
 type ContainerHealth struct {
 	ContainerName string  `json:"containerName"`
 	HealthStatus  string  `json:"healthStatus"`
-	StatusSince   float64 `json:"statusSince"`
+	StatusSince   float64 `json:"statusSince"` // seconds since 1970
 }
 
 // AckPublishHealth answers PublishHealthRequest.
@@ -71,14 +71,14 @@ type AckPublishHealth struct {
 	Message string `json:"message"`
 }
 
-// PublishInstanceStatusRequest brings what an agent thinks of its machine.
+// PublishInstanceStatusRequest has the health of an agent's machine.
 type PublishInstanceStatusRequest struct {
 	Metadata  MetricsMetadata  `json:"metadata"`
 	Statuses  []InstanceStatus `json:"statuses"`
 	Timestamp float64          `json:"timestamp"`
 }
 
-// InstanceStatus is OK, IMPAIRED or INSUFFICIENT_DATA for one part of the machine.
+// InstanceStatus is the health of one part of the machine. Status is OK, IMPAIRED or INSUFFICIENT_DATA.
 type InstanceStatus struct {
 	Type             string  `json:"type"` // ContainerRuntime
 	Status           string  `json:"status"`
@@ -91,7 +91,7 @@ type AckPublishInstanceStatus struct {
 	Message string `json:"message"`
 }
 
-// PintleGPUTelemetry brings what the GPUs are doing now.
+// PintleGPUTelemetry has the current load of a node's GPUs.
 type PintleGPUTelemetry struct {
 	GPUs []GPULoad `json:"gpus"`
 }
@@ -107,7 +107,7 @@ type GPULoad struct {
 	Simulated      bool    `json:"simulated,omitempty"`
 	// XIDErrors are the driver's error codes since the last message.
 	XIDErrors []uint64 `json:"xidErrors,omitempty"`
-	// TaskArn and Container are whom the node has pinned the device to, empty where it is free.
+	// TaskArn and Container are what the node has pinned the device to. They are empty for a free device.
 	TaskArn   string `json:"taskArn,omitempty"`
 	Container string `json:"container,omitempty"`
 }

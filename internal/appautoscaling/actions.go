@@ -18,29 +18,30 @@ import (
 // maxActions is the quota of scheduled actions for each scalable target.
 const maxActions = 200
 
-// actionName is PutScheduledAction's pattern: no colon, slash, bar or control character, no blank at the ends.
+// actionName is PutScheduledAction's pattern: no colon, slash, bar or control character, and no blank at either end.
 var actionName = pattern.New(`^[^ :/|\x00-\x1f\x7f-\x{9f}]([^:/|\x00-\x1f\x7f-\x{9f}]*[^ :/|\x00-\x1f\x7f-\x{9f}])?$`, 256)
 
-// PutScheduledAction makes a scheduled action, or changes what is given of one.
+// PutScheduledAction creates a scheduled action, or changes the given members of one.
 func (s *Service) PutScheduledAction(ctx context.Context, in *api.PutScheduledActionInput) (*api.PutScheduledActionOutput, error) {
 	r := resource{in.ServiceNamespace, in.ScalableDimension, in.ResourceId}
 	if err := r.check(); err != nil {
 		return nil, err
 	}
 	if !actionName.MatchString(aws.ToString(in.ScheduledActionName)) {
-		return nil, invalid("scheduledActionName %q must have 1 to 256 characters, none of them :, /, | or a control character, and no blank at either end", aws.ToString(in.ScheduledActionName))
+		return nil, invalid("scheduledActionName %q must have 1 to 256 characters, none of them :, /, | or a control character, and "+
+			"no blank at either end", aws.ToString(in.ScheduledActionName))
 	}
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		if tx.ScalableTargets.Get(r.key()) == nil {
 			return notFound("scalable target registered", r)
 		}
-		row := s.action(in)
+		row := s.newAction(in)
 		if old := tx.ScheduledActions.Get(row.Key()); old != nil {
 			*row = *old
 		} else if count(tx.ScheduledActions.By(state.ScheduledActionsByTarget, r.key()), maxActions) >= maxActions {
-			return tooMany("The scalable target has %d scheduled actions, which is as many as are allowed", maxActions)
+			return tooMany("The scalable target already has %d scheduled actions, the maximum", maxActions)
 		}
-		if err := s.schedule(row, in); err != nil {
+		if err := s.setAction(row, in); err != nil {
 			return err
 		}
 		tx.ScheduledActions.Put(row)
@@ -52,24 +53,31 @@ func (s *Service) PutScheduledAction(ctx context.Context, in *api.PutScheduledAc
 	return &api.PutScheduledActionOutput{}, nil
 }
 
-// action is a new scheduled action without what can be changed.
-func (s *Service) action(in *api.PutScheduledActionInput) *state.ScheduledAction {
+// newAction makes a scheduled action with the members that never change.
+func (s *Service) newAction(in *api.PutScheduledActionInput) *state.ScheduledAction {
 	name := *in.ScheduledActionName
-	id := "scheduledAction:" + account.UUID(*in.ResourceId, name, s.now().String()) + ":resource/ecs/" + *in.ResourceId + ":scheduledActionName/" + name
+	uuid := account.UUID(*in.ResourceId, name, s.now().String())
+	id := "scheduledAction:" + uuid + ":resource/ecs/" + *in.ResourceId + ":scheduledActionName/" + name
 	return &state.ScheduledAction{ScheduledAction: types.ScheduledAction{
-		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
-		ScheduledActionName: &name, ScheduledActionARN: new(s.opts.ARN("autoscaling", id)), CreationTime: s.now(),
+		ServiceNamespace:    in.ServiceNamespace,
+		ScalableDimension:   in.ScalableDimension,
+		ResourceId:          in.ResourceId,
+		ScheduledActionName: &name,
+		ScheduledActionARN:  new(s.opts.ARN("autoscaling", id)),
+		CreationTime:        s.now(),
 	}}
 }
 
-// schedule puts what a call gives into an action, checks it, and finds out when the action is due.
-func (s *Service) schedule(row *state.ScheduledAction, in *api.PutScheduledActionInput) error {
+// setAction sets the members of an action that a call gives, checks the result, and computes when the action is due.
+func (s *Service) setAction(row *state.ScheduledAction, in *api.PutScheduledActionInput) error {
 	if in.Schedule != nil {
-		row.Schedule, row.Timezone = in.Schedule, in.Timezone
+		row.Schedule = in.Schedule
+		row.Timezone = in.Timezone
 	} else if in.Timezone != nil {
 		row.Timezone = in.Timezone
 	}
-	row.StartTime, row.EndTime = cmp.Or(in.StartTime, row.StartTime), cmp.Or(in.EndTime, row.EndTime)
+	row.StartTime = cmp.Or(in.StartTime, row.StartTime)
+	row.EndTime = cmp.Or(in.EndTime, row.EndTime)
 	row.ScalableTargetAction = cmp.Or(in.ScalableTargetAction, row.ScalableTargetAction)
 	if err := checkAction(row); err != nil {
 		return err
@@ -95,7 +103,8 @@ func checkAction(row *state.ScheduledAction) error {
 	case action == nil || action.MinCapacity == nil && action.MaxCapacity == nil:
 		return invalid("scalableTargetAction must have a minCapacity or a maxCapacity")
 	case action.MinCapacity != nil && action.MaxCapacity != nil && *action.MaxCapacity < *action.MinCapacity:
-		return invalid("Maximum capacity cannot be less than minimum capacity: scalableTargetAction has the maxCapacity %d and the minCapacity %d", *action.MaxCapacity, *action.MinCapacity)
+		return invalid("Maximum capacity cannot be less than minimum capacity: scalableTargetAction has the maxCapacity %d and the "+
+			"minCapacity %d", *action.MaxCapacity, *action.MinCapacity)
 	}
 	if err := checkCapacity("scalableTargetAction.minCapacity", action.MinCapacity); err != nil {
 		return err
@@ -103,7 +112,7 @@ func checkAction(row *state.ScheduledAction) error {
 	return checkCapacity("scalableTargetAction.maxCapacity", action.MaxCapacity)
 }
 
-// DeleteScheduledAction forgets a scheduled action.
+// DeleteScheduledAction deletes a scheduled action.
 func (s *Service) DeleteScheduledAction(ctx context.Context, in *api.DeleteScheduledActionInput) (*api.DeleteScheduledActionOutput, error) {
 	r := resource{in.ServiceNamespace, in.ScalableDimension, in.ResourceId}
 	if err := r.check(); err != nil {
@@ -123,17 +132,22 @@ func (s *Service) DeleteScheduledAction(ctx context.Context, in *api.DeleteSched
 	return &api.DeleteScheduledActionOutput{}, nil
 }
 
-// DescribeScheduledActions lists scheduled actions, all of them, those of a resource, or some by name.
-func (s *Service) DescribeScheduledActions(_ context.Context, in *api.DescribeScheduledActionsInput) (*api.DescribeScheduledActionsOutput, error) {
+// DescribeScheduledActions lists scheduled actions: all, a resource's, or some by name.
+func (s *Service) DescribeScheduledActions(
+	_ context.Context, in *api.DescribeScheduledActionsInput,
+) (*api.DescribeScheduledActionsOutput, error) {
 	if err := checkNamespace(in.ServiceNamespace, in.ScalableDimension); err != nil {
 		return nil, err
 	}
 	if in.ScalableDimension != "" && in.ResourceId == nil {
-		return nil, invalid("resourceId must be given where scalableDimension is")
+		return nil, invalid("resourceId must be given with scalableDimension")
 	}
-	rows, next, err := account.Sorted(listing("DescribeScheduledActions"), filter(s.store.View().ScheduledActions.All(), func(a *state.ScheduledAction) bool {
-		return (in.ResourceId == nil || *a.ResourceId == *in.ResourceId) && (len(in.ScheduledActionNames) == 0 || slices.Contains(in.ScheduledActionNames, *a.ScheduledActionName))
-	}), in.MaxResults, in.NextToken, (*state.ScheduledAction).Key)
+	all := filter(s.store.View().ScheduledActions.All(), func(a *state.ScheduledAction) bool {
+		return (in.ResourceId == nil || *a.ResourceId == *in.ResourceId) &&
+			(len(in.ScheduledActionNames) == 0 || slices.Contains(in.ScheduledActionNames, *a.ScheduledActionName))
+	})
+	list := listing("DescribeScheduledActions")
+	rows, next, err := account.Sorted(list, all, in.MaxResults, in.NextToken, (*state.ScheduledAction).Key)
 	if err != nil {
 		return nil, err
 	}

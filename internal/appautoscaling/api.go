@@ -5,7 +5,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// API is Application Auto Scaling, answered by a service.
+// API describes Application Auto Scaling. The service answers its calls.
 func API(service call.Service) model.API {
 	return model.API{
 		Name:         "application-autoscaling",

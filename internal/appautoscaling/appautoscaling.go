@@ -1,7 +1,7 @@
-// Package appautoscaling is Application Auto Scaling for the desired count of ECS services: a
-// Service whose methods are those of the SDK's client, over the store. It keeps scalable targets,
-// policies and scheduled actions, and has the policies' alarms put; the scaling loop acts on them. It
-// knows nothing of HTTP, and other services only as the interfaces that it is handed.
+// Package appautoscaling is Application Auto Scaling for the desired count of ECS services. A Service has the methods of
+// the SDK's client, over the store. It stores scalable targets, policies and scheduled actions, and puts the policies'
+// alarms. The loop in appautoscaling/scaler acts on them. It knows nothing of HTTP, and knows other services only as
+// interfaces.
 package appautoscaling
 
 import (
@@ -21,25 +21,25 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Alarms is where the alarms of target tracking policies are kept: CloudWatch.
+// Alarms stores the alarms of target tracking policies. It's CloudWatch.
 type Alarms interface {
 	PutMetricAlarm(context.Context, *cloudwatch.PutMetricAlarmInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricAlarmOutput, error)
 	DeleteAlarms(context.Context, *cloudwatch.DeleteAlarmsInput, ...func(*cloudwatch.Options)) (*cloudwatch.DeleteAlarmsOutput, error)
 }
 
-// Services is where the services are that are scaled: ECS.
+// Services describes the services to scale. It's ECS.
 type Services interface {
 	DescribeServices(context.Context, *ecs.DescribeServicesInput, ...func(*ecs.Options)) (*ecs.DescribeServicesOutput, error)
 }
 
-// Options say whose Application Auto Scaling this is.
+// Options are the account and region of the service, and the services it calls.
 type Options struct {
 	account.Account
-	// Alarms gets the policies' alarms; nil where nobody evaluates alarms.
+	// Alarms gets the policies' alarms. It's nil if nothing evaluates alarms.
 	Alarms Alarms
-	// Services is asked whether a service is there; nil takes any.
+	// Services is asked whether a service exists. If nil, every service does.
 	Services Services
-	// Reaction is how fast the alarms are; the zero value is scaling.Faithful.
+	// Reaction is how fast the alarms react. The zero value is scaling.Faithful.
 	Reaction scaling.Reaction
 }
 
@@ -57,55 +57,58 @@ func New(store *state.Store, opts Options) *Service {
 	return &Service{store, opts}
 }
 
-// now is the time to the millisecond, which is what is kept.
+// now returns the time to the millisecond, the precision of rows.
 func (s *Service) now() *time.Time {
 	t := s.opts.Now().UTC().Truncate(time.Millisecond)
 	return &t
 }
 
-// resource names the thing that is scaled, as every call does.
+// resource names what is scaled, as every call does.
 type resource struct {
 	namespace types.ServiceNamespace
 	dimension types.ScalableDimension
 	id        *string
 }
 
-// key is the key of the resource's scalable target.
+// key returns the key of the resource's scalable target.
 func (r resource) key() string { return state.ScalableTargetKey(r.namespace, r.dimension, r.id) }
 
-// serviceID is the id of an ECS service as a scalable target.
+// serviceID matches the id of an ECS service as a scalable target.
 var serviceID = regexp.MustCompile(`^service/([a-zA-Z0-9_-]+)/([a-zA-Z0-9_-]+)$`)
 
-// check refuses what is not the desired count of an ECS service.
+// check refuses everything but the desired count of an ECS service.
 func (r resource) check() error {
 	if err := checkNamespace(r.namespace, r.dimension); err != nil {
 		return err
 	}
 	if !serviceID.MatchString(*r.id) {
-		return invalid("Unsupported service namespace, resource type or scalable dimension: resourceId %q is not of the form service/CLUSTER/SERVICE", *r.id)
+		return invalid("Unsupported service namespace, resource type or scalable dimension: resourceId %q is not of the form "+
+			"service/CLUSTER/SERVICE", *r.id)
 	}
 	return nil
 }
 
-// checkNamespace refuses namespaces and dimensions but those of ECS services. The dimension may be missing.
+// checkNamespace refuses all namespaces and dimensions but those of ECS services. The dimension may be missing.
 func checkNamespace(namespace types.ServiceNamespace, dimension types.ScalableDimension) error {
 	switch {
 	case namespace != types.ServiceNamespaceEcs:
-		return invalid("Unsupported service namespace, resource type or scalable dimension: serviceNamespace must be ecs, not %q", namespace)
+		return invalid("Unsupported service namespace, resource type or scalable dimension: serviceNamespace must be ecs, not %q",
+			namespace)
 	case dimension != "" && dimension != types.ScalableDimensionECSServiceDesiredCount:
-		return invalid("Unsupported service namespace, resource type or scalable dimension: scalableDimension must be ecs:service:DesiredCount, not %q", dimension)
+		return invalid("Unsupported service namespace, resource type or scalable dimension: scalableDimension must be "+
+			"ecs:service:DesiredCount, not %q", dimension)
 	}
 	return nil
 }
 
-// parts are the names of the cluster and the service.
+// parts returns the names of the cluster and the service.
 func (r resource) parts() (cluster, service string) {
 	p := serviceID.FindStringSubmatch(aws.ToString(r.id))
 	return p[1], p[2]
 }
 
-// exists refuses a service that ECS does not have.
-func (s *Service) exists(ctx context.Context, r resource) error {
+// checkExists refuses a service that ECS doesn't have.
+func (s *Service) checkExists(ctx context.Context, r resource) error {
 	if s.opts.Services == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 //go:embed constraints.txt
 var modelConstraints string
 
-// modelOperations are all that the service has.
+// modelOperations lists all operations of the service.
 var modelOperations = []string{
 	"DeleteScalingPolicy",
 	"DeleteScheduledAction",

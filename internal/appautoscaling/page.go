@@ -8,19 +8,22 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
-// maxPage is the most results of one call, and the number where the caller names none.
+// maxPage is the maximum number of results per call, and the default.
 const maxPage = 50
 
-// listing is the pages of an operation that lists.
+// listing describes the pages of an operation.
 func listing(operation string) account.List {
 	return account.List{
 		Kind: "application-autoscaling:" + operation,
 		Most: maxPage,
 		BadLimit: func(limit int) error {
-			return invalid("1 validation error detected: Value '%d' at 'maxResults' failed to satisfy constraint: Member must have value from 1 to %d", limit, maxPage)
+			return invalid("1 validation error detected: Value '%d' at 'maxResults' failed to satisfy constraint: Member must have "+
+				"value from 1 to %d", limit, maxPage)
 		},
 		BadToken: func() error {
-			return &types.InvalidNextTokenException{Message: new("nextToken is not one that this call returned, or what it stands for is gone")}
+			return &types.InvalidNextTokenException{
+				Message: new("nextToken isn't one that this operation returned, or its record is gone"),
+			}
 		},
 	}
 }
@@ -34,7 +37,7 @@ func filter[R any](rows iter.Seq[R], keep func(R) bool) (out []R) {
 	return out
 }
 
-// count counts rows, up to a number.
+// count counts rows, but no further than most.
 func count[R any](rows iter.Seq[R], most int) (n int) {
 	for range rows {
 		if n++; n >= most {

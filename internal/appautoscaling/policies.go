@@ -17,11 +17,11 @@ import (
 // maxPolicies is the quota of scaling policies for each scalable target.
 const maxPolicies = 50
 
-// policyName is PutScalingPolicy's: printable characters; the ARN's own separators would make it ambiguous.
+// policyName is PutScalingPolicy's pattern: printable characters.
 var policyName = pattern.New(`^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$`, 256)
 
-// PutScalingPolicy makes a scaling policy, or changes it, and has its alarms put. The alarms come
-// first: a call that is cut off between the two leaves alarms that its repetition puts again.
+// PutScalingPolicy creates or changes a scaling policy, and puts its alarms. The alarms come first: if the call is cut off
+// between the two, repeating it puts the same alarms again.
 func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicyInput) (*api.PutScalingPolicyOutput, error) {
 	r := resource{in.ServiceNamespace, in.ScalableDimension, in.ResourceId}
 	if err := r.check(); err != nil {
@@ -30,7 +30,7 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicy
 	if !policyName.MatchString(aws.ToString(in.PolicyName)) {
 		return nil, invalid("policyName %q must have 1 to 256 printable characters", aws.ToString(in.PolicyName))
 	}
-	old, row, err := s.policy(s.store.View(), r, in)
+	oldAlarms, row, err := s.newPolicy(s.store.View(), r, in)
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +38,8 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicy
 		return nil, err
 	}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
-		if _, _, err := s.policy(tx.View, r, in); err != nil {
-			return err // the target has gone meanwhile, or others have taken the last place
+		if _, _, err := s.newPolicy(tx.View, r, in); err != nil {
+			return err // meanwhile the target was deleted, or others reached the quota
 		}
 		tx.ScalingPolicies.Put(row)
 		return nil
@@ -47,38 +47,44 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicy
 	if err != nil {
 		return nil, err
 	}
-	if err := s.deleteAlarms(ctx, without(old, row.Alarms)); err != nil {
+	if err := s.deleteAlarms(ctx, without(oldAlarms, row.Alarms)); err != nil {
 		return nil, err
 	}
 	return &api.PutScalingPolicyOutput{PolicyARN: row.PolicyARN, Alarms: notNil(row.Alarms)}, nil
 }
 
-// policy is the row that a call makes, and the alarms that the policy has had.
-func (s *Service) policy(v *state.View, r resource, in *api.PutScalingPolicyInput) ([]types.Alarm, *state.ScalingPolicy, error) {
+// newPolicy makes a policy's row from a call. It also returns the alarms that the policy had before.
+func (s *Service) newPolicy(v *state.View, r resource, in *api.PutScalingPolicyInput) ([]types.Alarm, *state.ScalingPolicy, error) {
 	target := v.ScalableTargets.Get(r.key())
 	if target == nil {
 		return nil, nil, notFound("scalable target registered", r)
 	}
-	id := "scalingPolicy:" + account.UUID(*target.ScalableTargetARN, *in.PolicyName) + ":resource/ecs/" + *in.ResourceId + ":policyName/" + *in.PolicyName
+	uuid := account.UUID(*target.ScalableTargetARN, *in.PolicyName)
+	id := "scalingPolicy:" + uuid + ":resource/ecs/" + *in.ResourceId + ":policyName/" + *in.PolicyName
 	row := &state.ScalingPolicy{ScalingPolicy: types.ScalingPolicy{
-		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
-		PolicyName: in.PolicyName, PolicyType: types.PolicyTypeStepScaling, CreationTime: s.now(), PolicyARN: new(s.opts.ARN("autoscaling", id)),
+		ServiceNamespace:  in.ServiceNamespace,
+		ScalableDimension: in.ScalableDimension,
+		ResourceId:        in.ResourceId,
+		PolicyName:        in.PolicyName,
+		PolicyType:        types.PolicyTypeStepScaling,
+		CreationTime:      s.now(),
+		PolicyARN:         new(s.opts.ARN("autoscaling", id)),
 	}}
 	old := v.ScalingPolicies.Get(row.Key())
 	if old != nil {
 		*row = *old
 	} else if count(v.ScalingPolicies.By(state.ScalingPoliciesByTarget, r.key()), maxPolicies) >= maxPolicies {
-		return nil, nil, tooMany("The scalable target has %d scaling policies, which is as many as are allowed", maxPolicies)
+		return nil, nil, tooMany("The scalable target already has %d scaling policies, the maximum", maxPolicies)
 	}
-	had := row.Alarms
+	oldAlarms := row.Alarms
 	if err := configure(row, in); err != nil {
 		return nil, nil, err
 	}
 	row.Alarms = s.alarms(row)
-	return had, row, nil
+	return oldAlarms, row, nil
 }
 
-// configure puts what a call gives into a policy, and checks it.
+// configure sets the members of a policy that a call gives, and checks the result.
 func configure(row *state.ScalingPolicy, in *api.PutScalingPolicyInput) error {
 	if in.PolicyType != "" {
 		row.PolicyType = in.PolicyType
@@ -93,13 +99,13 @@ func configure(row *state.ScalingPolicy, in *api.PutScalingPolicyInput) error {
 	case types.PolicyTypeStepScaling:
 		row.TargetTrackingScalingPolicyConfiguration = nil
 		if in.TargetTrackingScalingPolicyConfiguration != nil {
-			return invalid("targetTrackingScalingPolicyConfiguration does not go with the policyType StepScaling")
+			return invalid("targetTrackingScalingPolicyConfiguration is not for the policyType StepScaling")
 		}
 		return checkStep(row.StepScalingPolicyConfiguration)
 	case types.PolicyTypeTargetTrackingScaling:
 		row.StepScalingPolicyConfiguration = nil
 		if in.StepScalingPolicyConfiguration != nil {
-			return invalid("stepScalingPolicyConfiguration does not go with the policyType TargetTrackingScaling")
+			return invalid("stepScalingPolicyConfiguration is not for the policyType TargetTrackingScaling")
 		}
 		return checkTargetTracking(row.TargetTrackingScalingPolicyConfiguration)
 	}
@@ -122,12 +128,13 @@ func checkStep(c *types.StepScalingPolicyConfiguration) error {
 
 func checkCooldown(field string, seconds *int32) error {
 	if seconds != nil && *seconds < 0 {
-		return invalid("1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value greater than or equal to 0", *seconds, field)
+		return invalid("1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value "+
+			"greater than or equal to 0", *seconds, field)
 	}
 	return nil
 }
 
-// DeleteScalingPolicy forgets a policy and deletes the alarms that it owns.
+// DeleteScalingPolicy deletes a policy and the alarms that it owns.
 func (s *Service) DeleteScalingPolicy(ctx context.Context, in *api.DeleteScalingPolicyInput) (*api.DeleteScalingPolicyOutput, error) {
 	r := resource{in.ServiceNamespace, in.ScalableDimension, in.ResourceId}
 	if err := r.check(); err != nil {
@@ -147,17 +154,22 @@ func (s *Service) DeleteScalingPolicy(ctx context.Context, in *api.DeleteScaling
 	return &api.DeleteScalingPolicyOutput{}, nil
 }
 
-// DescribeScalingPolicies lists policies, all of them, those of a resource, or some by name.
-func (s *Service) DescribeScalingPolicies(_ context.Context, in *api.DescribeScalingPoliciesInput) (*api.DescribeScalingPoliciesOutput, error) {
+// DescribeScalingPolicies lists policies: all, a resource's, or some by name.
+func (s *Service) DescribeScalingPolicies(
+	_ context.Context, in *api.DescribeScalingPoliciesInput,
+) (*api.DescribeScalingPoliciesOutput, error) {
 	if err := checkNamespace(in.ServiceNamespace, in.ScalableDimension); err != nil {
 		return nil, err
 	}
 	if in.ScalableDimension != "" && in.ResourceId == nil {
-		return nil, invalid("resourceId must be given where scalableDimension is")
+		return nil, invalid("resourceId must be given with scalableDimension")
 	}
-	rows, next, err := account.Sorted(listing("DescribeScalingPolicies"), filter(s.store.View().ScalingPolicies.All(), func(p *state.ScalingPolicy) bool {
-		return (in.ResourceId == nil || *p.ResourceId == *in.ResourceId) && (len(in.PolicyNames) == 0 || slices.Contains(in.PolicyNames, *p.PolicyName))
-	}), in.MaxResults, in.NextToken, (*state.ScalingPolicy).Key)
+	all := filter(s.store.View().ScalingPolicies.All(), func(p *state.ScalingPolicy) bool {
+		return (in.ResourceId == nil || *p.ResourceId == *in.ResourceId) &&
+			(len(in.PolicyNames) == 0 || slices.Contains(in.PolicyNames, *p.PolicyName))
+	})
+	list := listing("DescribeScalingPolicies")
+	rows, next, err := account.Sorted(list, all, in.MaxResults, in.NextToken, (*state.ScalingPolicy).Key)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +182,7 @@ func (s *Service) DescribeScalingPolicies(_ context.Context, in *api.DescribeSca
 	return out, nil
 }
 
-// without are the alarms that are not among others.
+// without returns the alarms that aren't among the others.
 func without(alarms, others []types.Alarm) []types.Alarm {
 	return slices.DeleteFunc(slices.Clone(alarms), func(a types.Alarm) bool {
 		return slices.ContainsFunc(others, func(o types.Alarm) bool { return *o.AlarmName == *a.AlarmName })

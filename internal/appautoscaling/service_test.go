@@ -16,13 +16,13 @@ import (
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
-// constraints check inputs as wire does before it calls.
+// constraints check inputs, as package wire does before a call.
 var constraints = validation.New(API(nil).Constraints)
 
 const (
@@ -31,16 +31,18 @@ const (
 	dimension = types.ScalableDimensionECSServiceDesiredCount
 )
 
-// world is a service with what it is handed.
+// world is a service with fakes of its dependencies.
 type world struct {
 	*Service
 	t      *testing.T
 	alarms map[string]*cloudwatch.PutMetricAlarmInput
 	now    time.Time
-	full   bool // no more alarms fit
+	full   bool // CloudWatch takes no more alarms
 }
 
-func (w *world) PutMetricAlarm(_ context.Context, in *cloudwatch.PutMetricAlarmInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricAlarmOutput, error) {
+func (w *world) PutMetricAlarm(
+	_ context.Context, in *cloudwatch.PutMetricAlarmInput, _ ...func(*cloudwatch.Options),
+) (*cloudwatch.PutMetricAlarmOutput, error) {
 	if w.full {
 		return nil, &smithy.GenericAPIError{Code: "LimitExceeded", Message: "no more alarms"}
 	}
@@ -48,7 +50,9 @@ func (w *world) PutMetricAlarm(_ context.Context, in *cloudwatch.PutMetricAlarmI
 	return &cloudwatch.PutMetricAlarmOutput{}, nil
 }
 
-func (w *world) DeleteAlarms(_ context.Context, in *cloudwatch.DeleteAlarmsInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.DeleteAlarmsOutput, error) {
+func (w *world) DeleteAlarms(
+	_ context.Context, in *cloudwatch.DeleteAlarmsInput, _ ...func(*cloudwatch.Options),
+) (*cloudwatch.DeleteAlarmsOutput, error) {
 	for _, name := range in.AlarmNames {
 		if w.alarms[name] == nil {
 			return nil, &smithy.GenericAPIError{Code: "ResourceNotFound"}
@@ -58,7 +62,9 @@ func (w *world) DeleteAlarms(_ context.Context, in *cloudwatch.DeleteAlarmsInput
 	return &cloudwatch.DeleteAlarmsOutput{}, nil
 }
 
-func (w *world) DescribeServices(_ context.Context, in *ecs.DescribeServicesInput, _ ...func(*ecs.Options)) (*ecs.DescribeServicesOutput, error) {
+func (w *world) DescribeServices(
+	_ context.Context, in *ecs.DescribeServicesInput, _ ...func(*ecs.Options),
+) (*ecs.DescribeServicesOutput, error) {
 	switch {
 	case *in.Cluster != "default":
 		return nil, &ecstypes.ClusterNotFoundException{}
@@ -74,14 +80,22 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	store := statetest.Open(t)
 	w := &world{t: t, alarms: map[string]*cloudwatch.PutMetricAlarmInput{}, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
-	w.Service = New(store, Options{Account: account.New("000000000000", "us-east-1", func() time.Time { return w.now }), Alarms: w, Services: w})
+	w.Service = New(store, Options{
+		Account:  accounttest.New(func() time.Time { return w.now }),
+		Alarms:   w,
+		Services: w,
+	})
 	return w
 }
 
 func (w *world) register(id string, lowest, highest int32) string {
 	w.t.Helper()
 	out, err := w.RegisterScalableTarget(w.t.Context(), &api.RegisterScalableTargetInput{
-		ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: &id, MinCapacity: &lowest, MaxCapacity: &highest,
+		ServiceNamespace:  namespace,
+		ScalableDimension: dimension,
+		ResourceId:        &id,
+		MinCapacity:       &lowest,
+		MaxCapacity:       &highest,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -91,10 +105,16 @@ func (w *world) register(id string, lowest, highest int32) string {
 
 func tracking(name string, target float64) *api.PutScalingPolicyInput {
 	return &api.PutScalingPolicyInput{
-		ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), PolicyName: &name, PolicyType: types.PolicyTypeTargetTrackingScaling,
+		ServiceNamespace:  namespace,
+		ScalableDimension: dimension,
+		ResourceId:        aws.String(web),
+		PolicyName:        &name,
+		PolicyType:        types.PolicyTypeTargetTrackingScaling,
 		TargetTrackingScalingPolicyConfiguration: &types.TargetTrackingScalingPolicyConfiguration{
-			TargetValue:                   &target,
-			PredefinedMetricSpecification: &types.PredefinedMetricSpecification{PredefinedMetricType: types.MetricTypeECSServiceAverageCPUUtilization},
+			TargetValue: &target,
+			PredefinedMetricSpecification: &types.PredefinedMetricSpecification{
+				PredefinedMetricType: types.MetricTypeECSServiceAverageCPUUtilization,
+			},
 		},
 	}
 }
@@ -123,76 +143,98 @@ func TestRegister(t *testing.T) {
 	if again := w.register(web, 2, 8); again != arn {
 		t.Errorf("registered again, the ARN changes from %s to %s", arn, again)
 	}
-	out, err := w.DescribeScalableTargets(t.Context(), &api.DescribeScalableTargetsInput{ServiceNamespace: namespace, ScalableDimension: dimension, ResourceIds: []string{web}})
+	out, err := w.DescribeScalableTargets(t.Context(), &api.DescribeScalableTargetsInput{
+		ServiceNamespace:  namespace,
+		ScalableDimension: dimension,
+		ResourceIds:       []string{web},
+	})
 	if err != nil || len(out.ScalableTargets) != 1 {
 		t.Fatal(out, err)
 	}
 	target := out.ScalableTargets[0]
-	if *target.MinCapacity != 2 || *target.MaxCapacity != 8 || *target.ScalableTargetARN != arn || *target.SuspendedState.ScheduledScalingSuspended || !strings.HasSuffix(*target.RoleARN, "AWSServiceRoleForApplicationAutoScaling_ECSService") {
+	if *target.MinCapacity != 2 || *target.MaxCapacity != 8 || *target.ScalableTargetARN != arn ||
+		*target.SuspendedState.ScheduledScalingSuspended ||
+		!strings.HasSuffix(*target.RoleARN, "AWSServiceRoleForApplicationAutoScaling_ECSService") {
 		t.Errorf("got %+v", target)
 	}
 	if _, err := validation.Checked(constraints, w.RegisterScalableTarget)(t.Context(), &api.RegisterScalableTargetInput{
-		ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), SuspendedState: &types.SuspendedState{DynamicScalingInSuspended: aws.Bool(true)},
+		ServiceNamespace:  namespace,
+		ScalableDimension: dimension,
+		ResourceId:        aws.String(web),
+		SuspendedState:    &types.SuspendedState{DynamicScalingInSuspended: aws.Bool(true)},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	row := w.store.View().ScalableTargets.Get(resource{namespace, dimension, aws.String(web)}.key())
-	if *row.MinCapacity != 2 || !*row.SuspendedState.DynamicScalingInSuspended || *row.SuspendedState.DynamicScalingOutSuspended || !row.Unsettled {
+	if *row.MinCapacity != 2 || !*row.SuspendedState.DynamicScalingInSuspended || *row.SuspendedState.DynamicScalingOutSuspended ||
+		!row.Unsettled {
 		t.Errorf("got %+v, %+v", row, row.SuspendedState)
 	}
 }
 
 func TestRegisterRefuses(t *testing.T) {
 	w := newWorld(t)
+	type in = *api.RegisterScalableTargetInput
 	for _, c := range []struct {
-		change     func(*api.RegisterScalableTargetInput)
-		code, says string
+		change func(in)
+		says   string
 	}{
-		{func(in *api.RegisterScalableTargetInput) { in.ServiceNamespace = "" }, "ValidationException", "serviceNamespace"},
-		{func(in *api.RegisterScalableTargetInput) { in.ServiceNamespace = "dynamodb" }, "ValidationException", "Unsupported service namespace"},
-		{func(in *api.RegisterScalableTargetInput) { in.ScalableDimension = "" }, "ValidationException", "scalableDimension"},
-		{func(in *api.RegisterScalableTargetInput) { in.ScalableDimension = "ecs:service:Cpu" }, "ValidationException", "scalableDimension"},
-		{func(in *api.RegisterScalableTargetInput) { in.ResourceId = nil }, "ValidationException", "resourceId"},
-		{func(in *api.RegisterScalableTargetInput) { in.ResourceId = aws.String("service/web") }, "ValidationException", "resourceId"},
-		{func(in *api.RegisterScalableTargetInput) { in.ResourceId = aws.String("service/default/none") }, "ValidationException", "ECS service doesn't exist"},
-		{func(in *api.RegisterScalableTargetInput) { in.ResourceId = aws.String("service/default/gone") }, "ValidationException", "ECS service doesn't exist"},
-		{func(in *api.RegisterScalableTargetInput) { in.ResourceId = aws.String("service/other/web") }, "ValidationException", "ECS service doesn't exist"},
-		{func(in *api.RegisterScalableTargetInput) { in.MinCapacity = nil }, "ValidationException", "minCapacity"},
-		{func(in *api.RegisterScalableTargetInput) { in.MaxCapacity = nil }, "ValidationException", "maxCapacity"},
-		{func(in *api.RegisterScalableTargetInput) { in.MinCapacity = aws.Int32(-1) }, "ValidationException", "minCapacity"},
-		{func(in *api.RegisterScalableTargetInput) { in.MinCapacity = aws.Int32(5) }, "ValidationException", "Maximum capacity cannot be less"},
-		{func(in *api.RegisterScalableTargetInput) { in.Tags = map[string]string{"aws:x": ""} }, "ValidationException", "aws:"},
+		{func(in in) { in.ServiceNamespace = "" }, "serviceNamespace"},
+		{func(in in) { in.ServiceNamespace = "dynamodb" }, "Unsupported service namespace"},
+		{func(in in) { in.ScalableDimension = "" }, "scalableDimension"},
+		{func(in in) { in.ScalableDimension = "ecs:service:Cpu" }, "scalableDimension"},
+		{func(in in) { in.ResourceId = nil }, "resourceId"},
+		{func(in in) { in.ResourceId = aws.String("service/web") }, "resourceId"},
+		{func(in in) { in.ResourceId = aws.String("service/default/none") }, "ECS service doesn't exist"},
+		{func(in in) { in.ResourceId = aws.String("service/default/gone") }, "ECS service doesn't exist"},
+		{func(in in) { in.ResourceId = aws.String("service/other/web") }, "ECS service doesn't exist"},
+		{func(in in) { in.MinCapacity = nil }, "minCapacity"},
+		{func(in in) { in.MaxCapacity = nil }, "maxCapacity"},
+		{func(in in) { in.MinCapacity = aws.Int32(-1) }, "minCapacity"},
+		{func(in in) { in.MinCapacity = aws.Int32(5) }, "Maximum capacity cannot be less"},
+		{func(in in) { in.Tags = map[string]string{"aws:x": ""} }, "aws:"},
 	} {
-		in := &api.RegisterScalableTargetInput{ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), MinCapacity: aws.Int32(1), MaxCapacity: aws.Int32(4)}
+		in := &api.RegisterScalableTargetInput{
+			ServiceNamespace:  namespace,
+			ScalableDimension: dimension,
+			ResourceId:        aws.String(web),
+			MinCapacity:       aws.Int32(1),
+			MaxCapacity:       aws.Int32(4),
+		}
 		c.change(in)
 		_, err := validation.Checked(constraints, w.RegisterScalableTarget)(t.Context(), in)
-		refused(t, c.says, err, c.code, c.says)
+		refused(t, c.says, err, "ValidationException", c.says)
 	}
 	if w.store.Revision() != 0 {
 		t.Error("a refused call changed something")
 	}
 }
 
-// TestTargetTracking checks the policy and its alarms: what the example of PutScalingPolicy's page shows.
+// TestTargetTracking checks a policy and its alarms against the example in PutScalingPolicy's page.
 func TestTargetTracking(t *testing.T) {
 	w := newWorld(t)
 	w.register(web, 1, 4)
 	first := w.put(tracking("cpu75", 75))
-	if len(first.Alarms) != 2 || len(w.alarms) != 2 || !strings.Contains(*first.PolicyARN, ":resource/ecs/service/default/web:policyName/cpu75") {
+	if len(first.Alarms) != 2 || len(w.alarms) != 2 ||
+		!strings.Contains(*first.PolicyARN, ":resource/ecs/service/default/web:policyName/cpu75") {
 		t.Fatalf("got %s with %d alarms, %d put", *first.PolicyARN, len(first.Alarms), len(w.alarms))
 	}
 	high, low := w.alarms[*first.Alarms[0].AlarmName], w.alarms[*first.Alarms[1].AlarmName]
-	if !strings.HasPrefix(*high.AlarmName, "TargetTracking-service/default/web-AlarmHigh-") || *high.Threshold != 75 || *high.EvaluationPeriods != 3 ||
-		*high.Period != 60 || high.ComparisonOperator != "GreaterThanThreshold" || !slices.Equal(high.AlarmActions, []string{*first.PolicyARN}) {
+	if !strings.HasPrefix(*high.AlarmName, "TargetTracking-service/default/web-AlarmHigh-") || *high.Threshold != 75 ||
+		*high.EvaluationPeriods != 3 || *high.Period != 60 || high.ComparisonOperator != "GreaterThanThreshold" ||
+		!slices.Equal(high.AlarmActions, []string{*first.PolicyARN}) {
 		t.Errorf("the high alarm is %+v", high)
 	}
-	if !strings.HasPrefix(*low.AlarmName, "TargetTracking-service/default/web-AlarmLow-") || *low.Threshold != 67.5 || *low.EvaluationPeriods != 15 || low.ComparisonOperator != "LessThanThreshold" {
+	if !strings.HasPrefix(*low.AlarmName, "TargetTracking-service/default/web-AlarmLow-") || *low.Threshold != 67.5 ||
+		*low.EvaluationPeriods != 15 || low.ComparisonOperator != "LessThanThreshold" {
 		t.Errorf("the low alarm is %+v", low)
 	}
-	if *high.Namespace != "AWS/ECS" || *high.MetricName != "CPUUtilization" || len(high.Dimensions) != 2 || *high.Dimensions[0].Value != "default" || *high.Dimensions[1].Value != "web" {
+	if *high.Namespace != "AWS/ECS" || *high.MetricName != "CPUUtilization" || len(high.Dimensions) != 2 ||
+		*high.Dimensions[0].Value != "default" || *high.Dimensions[1].Value != "web" {
 		t.Errorf("its metric is %s %s of %+v", *high.Namespace, *high.MetricName, high.Dimensions)
 	}
-	if again := w.put(tracking("cpu75", 50)); *again.PolicyARN != *first.PolicyARN || *again.Alarms[0].AlarmName != *first.Alarms[0].AlarmName || *w.alarms[*high.AlarmName].Threshold != 50 {
+	if again := w.put(tracking("cpu75", 50)); *again.PolicyARN != *first.PolicyARN ||
+		*again.Alarms[0].AlarmName != *first.Alarms[0].AlarmName || *w.alarms[*high.AlarmName].Threshold != 50 {
 		t.Errorf("put again, it is %+v", again)
 	}
 	outOnly := tracking("cpu75", 50)
@@ -201,16 +243,25 @@ func TestTargetTracking(t *testing.T) {
 		t.Errorf("with scale-in disabled it has %d alarms, and %d are there", len(out.Alarms), len(w.alarms))
 	}
 	step := &api.PutScalingPolicyInput{
-		ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), PolicyName: aws.String("cpu75"), PolicyType: types.PolicyTypeStepScaling,
+		ServiceNamespace:  namespace,
+		ScalableDimension: dimension,
+		ResourceId:        aws.String(web),
+		PolicyName:        aws.String("cpu75"),
+		PolicyType:        types.PolicyTypeStepScaling,
 		StepScalingPolicyConfiguration: &types.StepScalingPolicyConfiguration{
-			AdjustmentType: types.AdjustmentTypeChangeInCapacity, StepAdjustments: []types.StepAdjustment{{MetricIntervalLowerBound: aws.Float64(0), ScalingAdjustment: aws.Int32(1)}},
+			AdjustmentType:  types.AdjustmentTypeChangeInCapacity,
+			StepAdjustments: []types.StepAdjustment{{MetricIntervalLowerBound: aws.Float64(0), ScalingAdjustment: aws.Int32(1)}},
 		},
 	}
 	if out := w.put(step); len(out.Alarms) != 0 || len(w.alarms) != 0 {
 		t.Errorf("as a step policy it has %d alarms, and %d are there", len(out.Alarms), len(w.alarms))
 	}
 	w.put(tracking("cpu75", 75))
-	if _, err := w.DeregisterScalableTarget(t.Context(), &api.DeregisterScalableTargetInput{ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web)}); err != nil {
+	if _, err := w.DeregisterScalableTarget(t.Context(), &api.DeregisterScalableTargetInput{
+		ServiceNamespace:  namespace,
+		ScalableDimension: dimension,
+		ResourceId:        aws.String(web),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	out, err := w.DescribeScalingPolicies(t.Context(), &api.DescribeScalingPoliciesInput{ServiceNamespace: namespace})
@@ -224,27 +275,38 @@ func TestMetrics(t *testing.T) {
 	w.register(web, 1, 4)
 	p := tracking("p", 100)
 	c := p.TargetTrackingScalingPolicyConfiguration
-	c.PredefinedMetricSpecification = &types.PredefinedMetricSpecification{PredefinedMetricType: types.MetricTypeALBRequestCountPerTarget, ResourceLabel: aws.String("app/my-alb/778d/targetgroup/my-tg/943f")}
+	c.PredefinedMetricSpecification = &types.PredefinedMetricSpecification{
+		PredefinedMetricType: types.MetricTypeALBRequestCountPerTarget,
+		ResourceLabel:        aws.String("app/my-alb/778d/targetgroup/my-tg/943f"),
+	}
 	a := w.alarms[*w.put(p).Alarms[0].AlarmName]
-	if *a.Namespace != "AWS/ApplicationELB" || *a.MetricName != "RequestCountPerTarget" || a.Statistic != "Sum" || *a.Dimensions[0].Value != "app/my-alb/778d" || *a.Dimensions[1].Value != "targetgroup/my-tg/943f" {
+	if *a.Namespace != "AWS/ApplicationELB" || *a.MetricName != "RequestCountPerTarget" || a.Statistic != "Sum" ||
+		*a.Dimensions[0].Value != "app/my-alb/778d" || *a.Dimensions[1].Value != "targetgroup/my-tg/943f" {
 		t.Errorf("requests: %+v", a)
 	}
-	for metric, name := range map[types.MetricType]string{averageCPUUtilizationHighResolution: "CPUUtilization", averageMemoryUtilizationHighResolution: "MemoryUtilization"} {
+	for metric, name := range map[types.MetricType]string{
+		averageCPUUtilizationHighResolution:    "CPUUtilization",
+		averageMemoryUtilizationHighResolution: "MemoryUtilization",
+	} {
 		c.PredefinedMetricSpecification = &types.PredefinedMetricSpecification{PredefinedMetricType: metric}
 		out := w.put(p)
 		high, low := w.alarms[*out.Alarms[0].AlarmName], w.alarms[*out.Alarms[1].AlarmName]
-		if *high.Namespace != "AWS/ECS" || *high.MetricName != name || *high.Period != 20 || *high.EvaluationPeriods != 3 || *low.Period != 20 || *low.EvaluationPeriods != 45 {
+		if *high.Namespace != "AWS/ECS" || *high.MetricName != name || *high.Period != 20 || *high.EvaluationPeriods != 3 ||
+			*low.Period != 20 || *low.EvaluationPeriods != 45 {
 			t.Errorf("high resolution: %+v, %+v", high, low)
 		}
 	}
 	c.PredefinedMetricSpecification = nil
 	c.CustomizedMetricSpecification = &types.CustomizedMetricSpecification{
-		Namespace: aws.String("GPU"), MetricName: aws.String("Utilization"), Statistic: types.MetricStatisticAverage, Unit: aws.String("Percent"),
+		Namespace:  aws.String("GPU"),
+		MetricName: aws.String("Utilization"),
+		Statistic:  types.MetricStatisticAverage,
+		Unit:       aws.String("Percent"),
 		Dimensions: []types.MetricDimension{{Name: aws.String("ServiceName"), Value: aws.String("web")}},
 	}
 	a = w.alarms[*w.put(p).Alarms[0].AlarmName]
 	if *a.Namespace != "GPU" || a.Statistic != "Average" || a.Unit != "Percent" || *a.Dimensions[0].Value != "web" || a.Metrics != nil {
-		t.Errorf("customised: %+v", a)
+		t.Errorf("customized: %+v", a)
 	}
 	query := func(id, expression string, returned bool) types.TargetTrackingMetricDataQuery {
 		q := types.TargetTrackingMetricDataQuery{Id: &id, ReturnData: &returned}
@@ -252,18 +314,28 @@ func TestMetrics(t *testing.T) {
 			q.Expression = &expression
 			return q
 		}
-		q.MetricStat = &types.TargetTrackingMetricStat{Metric: &types.TargetTrackingMetric{Namespace: aws.String("AWS/SQS"), MetricName: aws.String("Visible")}, Stat: aws.String("Sum")}
+		q.MetricStat = &types.TargetTrackingMetricStat{
+			Metric: &types.TargetTrackingMetric{Namespace: aws.String("AWS/SQS"), MetricName: aws.String("Visible")},
+			Stat:   aws.String("Sum"),
+		}
 		return q
 	}
-	c.CustomizedMetricSpecification = &types.CustomizedMetricSpecification{Metrics: []types.TargetTrackingMetricDataQuery{query("m1", "", false), query("m2", "", false), query("e1", "m1 / m2", true)}}
+	c.CustomizedMetricSpecification = &types.CustomizedMetricSpecification{
+		Metrics: []types.TargetTrackingMetricDataQuery{query("m1", "", false), query("m2", "", false), query("e1", "m1 / m2", true)},
+	}
 	a = w.alarms[*w.put(p).Alarms[0].AlarmName]
-	if len(a.Metrics) != 3 || *a.Metrics[0].MetricStat.Period != 60 || *a.Metrics[0].ReturnData || !*a.Metrics[2].ReturnData || a.MetricName != nil || a.Period != nil {
+	if len(a.Metrics) != 3 || *a.Metrics[0].MetricStat.Period != 60 || *a.Metrics[0].ReturnData || !*a.Metrics[2].ReturnData ||
+		a.MetricName != nil || a.Period != nil {
 		t.Errorf("metric math: %+v", a)
 	}
 	for says, metrics := range map[string][]types.TargetTrackingMetricDataQuery{
-		"at character 5": {query("m1", "", false), query("e1", "m1 /", true)}, "names m3": {query("m1", "", false), query("e1", "m3", true)},
-		"exactly one must have it": {query("m1", "", true), query("e1", "m1", true)}, "twice": {query("m1", "", false), query("m1", "m1", true)},
-		"lower-case": {query("M1", "", true)}, "exactly one of expression": {{Id: aws.String("m1")}}, "at most 10": make([]types.TargetTrackingMetricDataQuery, 11),
+		"at character 5":            {query("m1", "", false), query("e1", "m1 /", true)},
+		"names m3":                  {query("m1", "", false), query("e1", "m3", true)},
+		"exactly one must have it":  {query("m1", "", true), query("e1", "m1", true)},
+		"twice":                     {query("m1", "", false), query("m1", "m1", true)},
+		"lower-case":                {query("M1", "", true)},
+		"exactly one of expression": {{Id: aws.String("m1")}},
+		"at most 10":                make([]types.TargetTrackingMetricDataQuery, 11),
 	} {
 		c.CustomizedMetricSpecification = &types.CustomizedMetricSpecification{Metrics: metrics}
 		_, err := w.PutScalingPolicy(t.Context(), p)
@@ -274,55 +346,47 @@ func TestMetrics(t *testing.T) {
 func TestPolicyRefuses(t *testing.T) {
 	w := newWorld(t)
 	_, err := validation.Checked(constraints, w.PutScalingPolicy)(t.Context(), tracking("p", 75))
-	refused(t, "without a target", err, "ObjectNotFoundException", "No scalable target registered for service namespace: ecs, resource ID: service/default/web, scalable dimension: ecs:service:DesiredCount")
+	refused(t, "without a target", err, "ObjectNotFoundException",
+		"No scalable target registered for service namespace: ecs, resource ID: service/default/web, scalable dimension: "+
+			"ecs:service:DesiredCount")
 	w.register(web, 1, 4)
 	before := w.store.Revision()
+	type policy = *api.PutScalingPolicyInput
+	type config = *types.TargetTrackingScalingPolicyConfiguration
 	for _, c := range []struct {
-		change func(*api.PutScalingPolicyInput, *types.TargetTrackingScalingPolicyConfiguration)
+		change func(policy, config)
 		says   string
 	}{
-		{func(in *api.PutScalingPolicyInput, _ *types.TargetTrackingScalingPolicyConfiguration) {
-			in.PolicyName = nil
-		}, "policyName"},
-		{func(in *api.PutScalingPolicyInput, _ *types.TargetTrackingScalingPolicyConfiguration) {
-			in.PolicyType = "Guess"
-		}, "policyType"},
-		{func(in *api.PutScalingPolicyInput, _ *types.TargetTrackingScalingPolicyConfiguration) {
-			in.PolicyType = types.PolicyTypePredictiveScaling
-		}, "PredictiveScaling is not supported"},
-		{func(in *api.PutScalingPolicyInput, _ *types.TargetTrackingScalingPolicyConfiguration) {
-			in.PolicyType = types.PolicyTypeStepScaling
-		}, "targetTrackingScalingPolicyConfiguration does not go"},
-		{func(in *api.PutScalingPolicyInput, _ *types.TargetTrackingScalingPolicyConfiguration) {
-			in.PolicyType, in.TargetTrackingScalingPolicyConfiguration = "", nil
+		{func(in policy, _ config) { in.PolicyName = nil }, "policyName"},
+		{func(in policy, _ config) { in.PolicyType = "Guess" }, "policyType"},
+		{func(in policy, _ config) { in.PolicyType = types.PolicyTypePredictiveScaling }, "PredictiveScaling is not supported"},
+		{func(in policy, _ config) { in.PolicyType = types.PolicyTypeStepScaling }, "targetTrackingScalingPolicyConfiguration is not for"},
+		{func(in policy, _ config) {
+			in.PolicyType = ""
+			in.TargetTrackingScalingPolicyConfiguration = nil
 		}, "stepScalingPolicyConfiguration"},
-		{func(in *api.PutScalingPolicyInput, _ *types.TargetTrackingScalingPolicyConfiguration) {
-			in.PolicyType, in.TargetTrackingScalingPolicyConfiguration = "", nil
-			in.StepScalingPolicyConfiguration = &types.StepScalingPolicyConfiguration{AdjustmentType: "ChangeInCapacity", StepAdjustments: []types.StepAdjustment{{ScalingAdjustment: aws.Int32(1)}}}
+		{func(in policy, _ config) {
+			in.PolicyType = ""
+			in.TargetTrackingScalingPolicyConfiguration = nil
+			in.StepScalingPolicyConfiguration = &types.StepScalingPolicyConfiguration{
+				AdjustmentType:  "ChangeInCapacity",
+				StepAdjustments: []types.StepAdjustment{{ScalingAdjustment: aws.Int32(1)}},
+			}
 		}, "neither"},
-		{func(_ *api.PutScalingPolicyInput, c *types.TargetTrackingScalingPolicyConfiguration) {
-			c.TargetValue = nil
-		}, "targetValue"},
-		{func(_ *api.PutScalingPolicyInput, c *types.TargetTrackingScalingPolicyConfiguration) {
-			c.TargetValue = aws.Float64(0)
-		}, "targetValue"},
-		{func(_ *api.PutScalingPolicyInput, c *types.TargetTrackingScalingPolicyConfiguration) {
-			c.ScaleInCooldown = aws.Int32(-1)
-		}, "scaleInCooldown"},
-		{func(_ *api.PutScalingPolicyInput, c *types.TargetTrackingScalingPolicyConfiguration) {
-			c.ScaleOutCooldown = aws.Int32(-1)
-		}, "scaleOutCooldown"},
-		{func(_ *api.PutScalingPolicyInput, c *types.TargetTrackingScalingPolicyConfiguration) {
-			c.PredefinedMetricSpecification = nil
-		}, "exactly one"},
-		{func(_ *api.PutScalingPolicyInput, c *types.TargetTrackingScalingPolicyConfiguration) {
+		{func(_ policy, c config) { c.TargetValue = nil }, "targetValue"},
+		{func(_ policy, c config) { c.TargetValue = aws.Float64(0) }, "targetValue"},
+		{func(_ policy, c config) { c.ScaleInCooldown = aws.Int32(-1) }, "scaleInCooldown"},
+		{func(_ policy, c config) { c.ScaleOutCooldown = aws.Int32(-1) }, "scaleOutCooldown"},
+		{func(_ policy, c config) { c.PredefinedMetricSpecification = nil }, "exactly one"},
+		{func(_ policy, c config) {
 			c.PredefinedMetricSpecification.PredefinedMetricType = types.MetricTypeRDSReaderAverageCPUUtilization
 		}, "predefinedMetricType"},
-		{func(_ *api.PutScalingPolicyInput, c *types.TargetTrackingScalingPolicyConfiguration) {
+		{func(_ policy, c config) {
 			c.PredefinedMetricSpecification.PredefinedMetricType = types.MetricTypeALBRequestCountPerTarget
 		}, "resourceLabel"},
-		{func(_ *api.PutScalingPolicyInput, c *types.TargetTrackingScalingPolicyConfiguration) {
-			c.PredefinedMetricSpecification, c.CustomizedMetricSpecification = nil, &types.CustomizedMetricSpecification{MetricName: aws.String("m")}
+		{func(_ policy, c config) {
+			c.PredefinedMetricSpecification = nil
+			c.CustomizedMetricSpecification = &types.CustomizedMetricSpecification{MetricName: aws.String("m")}
 		}, "namespace"},
 	} {
 		in := tracking("p", 75)
@@ -333,7 +397,12 @@ func TestPolicyRefuses(t *testing.T) {
 	w.full = true
 	_, err = validation.Checked(constraints, w.PutScalingPolicy)(t.Context(), tracking("p", 75))
 	refused(t, "no room for alarms", err, "FailedResourceAccessException", "no more alarms")
-	_, err = validation.Checked(constraints, w.DeleteScalingPolicy)(t.Context(), &api.DeleteScalingPolicyInput{ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), PolicyName: aws.String("none")})
+	_, err = validation.Checked(constraints, w.DeleteScalingPolicy)(t.Context(), &api.DeleteScalingPolicyInput{
+		ServiceNamespace:  namespace,
+		ScalableDimension: dimension,
+		ResourceId:        aws.String(web),
+		PolicyName:        aws.String("none"),
+	})
 	refused(t, "delete", err, "ObjectNotFoundException", "none")
 	if w.store.Revision() != before || len(w.alarms) > 0 {
 		t.Error("a refused call changed something")
@@ -343,24 +412,50 @@ func TestPolicyRefuses(t *testing.T) {
 func TestScheduledActions(t *testing.T) {
 	w := newWorld(t)
 	put := func(in api.PutScheduledActionInput) error {
-		in.ServiceNamespace, in.ScalableDimension, in.ResourceId = namespace, dimension, aws.String(web)
+		in.ServiceNamespace = namespace
+		in.ScalableDimension = dimension
+		in.ResourceId = aws.String(web)
 		_, err := validation.Checked(constraints, w.PutScheduledAction)(t.Context(), &in)
 		return err
 	}
 	action := &types.ScalableTargetAction{MinCapacity: aws.Int32(2)}
-	nightly := api.PutScheduledActionInput{ScheduledActionName: aws.String("nightly"), Schedule: aws.String("cron(0 20 * * ? *)"), Timezone: aws.String("Europe/Zurich"), ScalableTargetAction: action}
+	nightly := api.PutScheduledActionInput{
+		ScheduledActionName:  aws.String("nightly"),
+		Schedule:             aws.String("cron(0 20 * * ? *)"),
+		Timezone:             aws.String("Europe/Zurich"),
+		ScalableTargetAction: action,
+	}
 	refused(t, "without a target", put(nightly), "ObjectNotFoundException", "No scalable target registered")
 	w.register(web, 1, 4)
 	before := w.store.Revision()
 	for says, in := range map[string]api.PutScheduledActionInput{
-		"scheduledActionName":      {ScheduledActionName: aws.String("a/b"), Schedule: nightly.Schedule, ScalableTargetAction: action},
-		"schedule":                 {ScheduledActionName: aws.String("a"), ScalableTargetAction: action},
-		"Schedule":                 {ScheduledActionName: aws.String("a"), Schedule: aws.String("sometimes"), ScalableTargetAction: action},
-		"Timezone":                 {ScheduledActionName: aws.String("a"), Schedule: nightly.Schedule, Timezone: aws.String("Mars"), ScalableTargetAction: action},
-		"scalableTargetAction":     {ScheduledActionName: aws.String("a"), Schedule: nightly.Schedule},
-		"Maximum capacity":         {ScheduledActionName: aws.String("a"), Schedule: nightly.Schedule, ScalableTargetAction: &types.ScalableTargetAction{MinCapacity: aws.Int32(2), MaxCapacity: aws.Int32(1)}},
-		"scalableTargetAction.max": {ScheduledActionName: aws.String("a"), Schedule: nightly.Schedule, ScalableTargetAction: &types.ScalableTargetAction{MaxCapacity: aws.Int32(-1)}},
-		"endTime":                  {ScheduledActionName: aws.String("a"), Schedule: nightly.Schedule, ScalableTargetAction: action, StartTime: &w.now, EndTime: &w.now},
+		"scheduledActionName": {ScheduledActionName: aws.String("a/b"), Schedule: nightly.Schedule, ScalableTargetAction: action},
+		"schedule":            {ScheduledActionName: aws.String("a"), ScalableTargetAction: action},
+		"Schedule":            {ScheduledActionName: aws.String("a"), Schedule: aws.String("sometimes"), ScalableTargetAction: action},
+		"Timezone": {
+			ScheduledActionName:  aws.String("a"),
+			Schedule:             nightly.Schedule,
+			Timezone:             aws.String("Mars"),
+			ScalableTargetAction: action,
+		},
+		"scalableTargetAction": {ScheduledActionName: aws.String("a"), Schedule: nightly.Schedule},
+		"Maximum capacity": {
+			ScheduledActionName:  aws.String("a"),
+			Schedule:             nightly.Schedule,
+			ScalableTargetAction: &types.ScalableTargetAction{MinCapacity: aws.Int32(2), MaxCapacity: aws.Int32(1)},
+		},
+		"scalableTargetAction.max": {
+			ScheduledActionName:  aws.String("a"),
+			Schedule:             nightly.Schedule,
+			ScalableTargetAction: &types.ScalableTargetAction{MaxCapacity: aws.Int32(-1)},
+		},
+		"endTime": {
+			ScheduledActionName:  aws.String("a"),
+			Schedule:             nightly.Schedule,
+			ScalableTargetAction: action,
+			StartTime:            &w.now,
+			EndTime:              &w.now,
+		},
 	} {
 		refused(t, says, put(in), "ValidationException", says)
 	}
@@ -370,18 +465,32 @@ func TestScheduledActions(t *testing.T) {
 	if err := put(nightly); err != nil {
 		t.Fatal(err)
 	}
-	if err := put(api.PutScheduledActionInput{ScheduledActionName: aws.String("nightly"), ScalableTargetAction: &types.ScalableTargetAction{MaxCapacity: aws.Int32(9)}}); err != nil {
+	if err := put(api.PutScheduledActionInput{
+		ScheduledActionName:  aws.String("nightly"),
+		ScalableTargetAction: &types.ScalableTargetAction{MaxCapacity: aws.Int32(9)},
+	}); err != nil {
 		t.Fatal(err)
 	}
-	out, err := w.DescribeScheduledActions(t.Context(), &api.DescribeScheduledActionsInput{ServiceNamespace: namespace, ResourceId: aws.String(web), ScheduledActionNames: []string{"nightly"}})
-	if err != nil || len(out.ScheduledActions) != 1 || *out.ScheduledActions[0].Timezone != "Europe/Zurich" || *out.ScheduledActions[0].ScalableTargetAction.MaxCapacity != 9 {
+	out, err := w.DescribeScheduledActions(t.Context(), &api.DescribeScheduledActionsInput{
+		ServiceNamespace:     namespace,
+		ResourceId:           aws.String(web),
+		ScheduledActionNames: []string{"nightly"},
+	})
+	if err != nil || len(out.ScheduledActions) != 1 || *out.ScheduledActions[0].Timezone != "Europe/Zurich" ||
+		*out.ScheduledActions[0].ScalableTargetAction.MaxCapacity != 9 {
 		t.Fatalf("got %+v, %v", out, err)
 	}
 	row := slices.Collect(w.store.View().ScheduledActions.All())[0]
-	if want := time.Date(2026, 11, 21, 19, 0, 0, 0, time.UTC); !row.DueAt.Equal(want) || !strings.HasSuffix(*row.ScheduledActionARN, ":resource/ecs/service/default/web:scheduledActionName/nightly") {
+	if want := time.Date(2026, 11, 21, 19, 0, 0, 0, time.UTC); !row.DueAt.Equal(want) ||
+		!strings.HasSuffix(*row.ScheduledActionARN, ":resource/ecs/service/default/web:scheduledActionName/nightly") {
 		t.Errorf("it is due at %s: %s", row.DueAt, *row.ScheduledActionARN)
 	}
-	in := &api.DeleteScheduledActionInput{ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), ScheduledActionName: aws.String("nightly")}
+	in := &api.DeleteScheduledActionInput{
+		ServiceNamespace:    namespace,
+		ScalableDimension:   dimension,
+		ResourceId:          aws.String(web),
+		ScheduledActionName: aws.String("nightly"),
+	}
 	if _, err := w.DeleteScheduledAction(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +501,10 @@ func TestScheduledActions(t *testing.T) {
 func TestTags(t *testing.T) {
 	w := newWorld(t)
 	arn := w.register(web, 1, 4)
-	if _, err := w.TagResource(t.Context(), &api.TagResourceInput{ResourceARN: &arn, Tags: map[string]string{"a": "1", "b": "2"}}); err != nil {
+	if _, err := w.TagResource(t.Context(), &api.TagResourceInput{
+		ResourceARN: &arn,
+		Tags:        map[string]string{"a": "1", "b": "2"},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.UntagResource(t.Context(), &api.UntagResourceInput{ResourceARN: &arn, TagKeys: []string{"a"}}); err != nil {
@@ -402,9 +514,13 @@ func TestTags(t *testing.T) {
 	if err != nil || len(out.Tags) != 1 || out.Tags["b"] != "2" {
 		t.Errorf("got %v, %v", out, err)
 	}
-	_, err = validation.Checked(constraints, w.ListTagsForResource)(t.Context(), &api.ListTagsForResourceInput{ResourceARN: aws.String("arn:aws:s3:::x")})
+	_, err = validation.Checked(constraints, w.ListTagsForResource)(t.Context(), &api.ListTagsForResourceInput{
+		ResourceARN: aws.String("arn:aws:s3:::x"),
+	})
 	refused(t, "another service's", err, "ValidationException", "resourceARN")
-	_, err = validation.Checked(constraints, w.ListTagsForResource)(t.Context(), &api.ListTagsForResourceInput{ResourceARN: aws.String(arn + "0")})
+	_, err = validation.Checked(constraints, w.ListTagsForResource)(t.Context(), &api.ListTagsForResourceInput{
+		ResourceARN: aws.String(arn + "0"),
+	})
 	refused(t, "unknown", err, "ResourceNotFoundException", arn)
 	many := map[string]string{}
 	for i := range 50 {
@@ -436,19 +552,29 @@ func TestPages(t *testing.T) {
 	if want := []string{"service/default/a", "service/default/b", "service/default/c"}; !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
-	_, err := validation.Checked(constraints, w.DescribeScalableTargets)(t.Context(), &api.DescribeScalableTargetsInput{ServiceNamespace: namespace, NextToken: aws.String("x")})
+	_, err := validation.Checked(constraints, w.DescribeScalableTargets)(t.Context(), &api.DescribeScalableTargetsInput{
+		ServiceNamespace: namespace,
+		NextToken:        aws.String("x"),
+	})
 	refused(t, "token", err, "InvalidNextTokenException", "nextToken")
-	_, err = validation.Checked(constraints, w.DescribeScalableTargets)(t.Context(), &api.DescribeScalableTargetsInput{ServiceNamespace: namespace, MaxResults: aws.Int32(51)})
+	_, err = validation.Checked(constraints, w.DescribeScalableTargets)(t.Context(), &api.DescribeScalableTargetsInput{
+		ServiceNamespace: namespace,
+		MaxResults:       aws.Int32(51),
+	})
 	refused(t, "size", err, "ValidationException", "maxResults")
 }
 
-// TestActivities: the newest first, and those that came to nothing only on request.
+// TestActivities: activities come newest first. Those that didn't scale are listed only on request.
 func TestActivities(t *testing.T) {
 	w := newWorld(t)
 	err := w.store.Update(t.Context(), func(tx *state.Tx) error {
 		for i, id := range []string{"0", "1", "2", "3"} {
 			a := &state.ScalingActivity{ScalingActivity: types.ScalingActivity{
-				ActivityId: &id, ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), StartTime: &w.now,
+				ActivityId:        &id,
+				ServiceNamespace:  namespace,
+				ScalableDimension: dimension,
+				ResourceId:        aws.String(web),
+				StartTime:         &w.now,
 			}}
 			if i == 1 {
 				a.NotScaledReasons = []types.NotScaledReason{{Code: aws.String("AlreadyAtMaxCapacity"), MaxCapacity: aws.Int32(4)}}
@@ -468,7 +594,8 @@ func TestActivities(t *testing.T) {
 		"3 2 1 0": {IncludeNotScaledActivities: aws.Bool(true)},
 		"2 1 0":   {IncludeNotScaledActivities: aws.Bool(true), ScalableDimension: dimension, ResourceId: aws.String(web)},
 	} {
-		in.ServiceNamespace, in.MaxResults = namespace, aws.Int32(1)
+		in.ServiceNamespace = namespace
+		in.MaxResults = aws.Int32(1)
 		var got []string
 		for {
 			out, err := w.DescribeScalingActivities(t.Context(), in)
@@ -484,6 +611,9 @@ func TestActivities(t *testing.T) {
 			t.Errorf("got %v, want %s", got, want)
 		}
 	}
-	_, err = validation.Checked(constraints, w.DescribeScalingActivities)(t.Context(), &api.DescribeScalingActivitiesInput{ServiceNamespace: namespace, ScalableDimension: dimension})
+	_, err = validation.Checked(constraints, w.DescribeScalingActivities)(t.Context(), &api.DescribeScalingActivitiesInput{
+		ServiceNamespace:  namespace,
+		ScalableDimension: dimension,
+	})
 	refused(t, "a dimension alone", err, "ValidationException", "resourceId")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-var targetArn = regexp.MustCompile(`^arn:.+:application-autoscaling:.+:[0-9]+:scalable-target/[a-zA-Z0-9-]+$`)
+var targetARN = regexp.MustCompile(`^arn:.+:application-autoscaling:.+:[0-9]+:scalable-target/[a-zA-Z0-9-]+$`)
 
 func checkTags(tags map[string]string) error {
 	fault := account.CheckTags(account.TagMap(tags), account.MaxTags)
@@ -22,7 +22,9 @@ func checkTags(tags map[string]string) error {
 	}
 	switch fault.Rule {
 	case account.TooManyTags:
-		return &types.TooManyTagsException{Message: account.Message("tags has %d members, at most %d are allowed", len(tags), account.MaxTags)}
+		return &types.TooManyTagsException{
+			Message: account.Message("tags has %d members, at most %d are allowed", len(tags), account.MaxTags),
+		}
 	case account.TagKeyLength:
 		return invalid("The tag key %q in tags must have between 1 and %d characters", fault.Key, account.MaxTagKey)
 	case account.TagValueLength:
@@ -39,7 +41,10 @@ func (s *Service) TagResource(ctx context.Context, in *api.TagResourceInput) (*a
 	err := s.retag(ctx, in.ResourceARN, func(tags map[string]string) error {
 		maps.Copy(tags, in.Tags)
 		if len(tags) > account.MaxTags {
-			return &types.TooManyTagsException{Message: account.Message("The scalable target would have %d tags, at most %d are allowed", len(tags), account.MaxTags), ResourceName: in.ResourceARN}
+			return &types.TooManyTagsException{
+				Message:      account.Message("The scalable target would have %d tags, at most %d are allowed", len(tags), account.MaxTags),
+				ResourceName: in.ResourceARN,
+			}
 		}
 		return nil
 	})
@@ -65,7 +70,7 @@ func (s *Service) UntagResource(ctx context.Context, in *api.UntagResourceInput)
 
 // ListTagsForResource lists the tags of a scalable target.
 func (s *Service) ListTagsForResource(_ context.Context, in *api.ListTagsForResourceInput) (*api.ListTagsForResourceOutput, error) {
-	row, err := byArn(s.store.View(), in.ResourceARN)
+	row, err := byARN(s.store.View(), in.ResourceARN)
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +81,10 @@ func (s *Service) ListTagsForResource(_ context.Context, in *api.ListTagsForReso
 	return &api.ListTagsForResourceOutput{Tags: tags}, nil
 }
 
-// retag changes the tags of the target that the ARN names.
+// retag changes the tags of the target with an ARN.
 func (s *Service) retag(ctx context.Context, arn *string, change func(map[string]string) error) error {
 	return s.store.Update(ctx, func(tx *state.Tx) error {
-		old, err := byArn(tx.View, arn)
+		old, err := byARN(tx.View, arn)
 		if err != nil {
 			return err
 		}
@@ -95,8 +100,9 @@ func (s *Service) retag(ctx context.Context, arn *string, change func(map[string
 	})
 }
 
-func byArn(v *state.View, arn *string) (*state.ScalableTarget, error) {
-	if !targetArn.MatchString(aws.ToString(arn)) {
+// byARN returns the target with an ARN.
+func byARN(v *state.View, arn *string) (*state.ScalableTarget, error) {
+	if !targetARN.MatchString(aws.ToString(arn)) {
 		return nil, invalid("resourceARN %q is not the ARN of a scalable target", aws.ToString(arn))
 	}
 	for row := range v.ScalableTargets.All() {

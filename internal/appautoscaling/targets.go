@@ -16,8 +16,10 @@ import (
 // maxTargets is the quota of scalable targets for ECS.
 const maxTargets = 3000
 
-// RegisterScalableTarget registers a service to be scaled, or changes the bounds of one that is.
-func (s *Service) RegisterScalableTarget(ctx context.Context, in *api.RegisterScalableTargetInput) (*api.RegisterScalableTargetOutput, error) {
+// RegisterScalableTarget registers a service for scaling, or changes the bounds of a registered one.
+func (s *Service) RegisterScalableTarget(
+	ctx context.Context, in *api.RegisterScalableTargetInput,
+) (*api.RegisterScalableTargetOutput, error) {
 	r := resource{in.ServiceNamespace, in.ScalableDimension, in.ResourceId}
 	if err := r.check(); err != nil {
 		return nil, err
@@ -28,7 +30,7 @@ func (s *Service) RegisterScalableTarget(ctx context.Context, in *api.RegisterSc
 	if err := checkCapacities(in.MinCapacity, in.MaxCapacity); err != nil {
 		return nil, err
 	}
-	if err := s.exists(ctx, r); err != nil {
+	if err := s.checkExists(ctx, r); err != nil {
 		return nil, err
 	}
 	var row *state.ScalableTarget
@@ -38,7 +40,7 @@ func (s *Service) RegisterScalableTarget(ctx context.Context, in *api.RegisterSc
 		case old != nil && len(in.Tags) > 0:
 			return invalid("Tags can be given only when the scalable target is registered first; use TagResource")
 		case old == nil && count(tx.ScalableTargets.All(), maxTargets) >= maxTargets:
-			return tooMany("There are %d scalable targets, which is as many as are allowed", maxTargets)
+			return tooMany("There are already %d scalable targets, the maximum", maxTargets)
 		}
 		if row, err = s.register(old, in); err == nil {
 			tx.ScalableTargets.Put(row)
@@ -51,13 +53,21 @@ func (s *Service) RegisterScalableTarget(ctx context.Context, in *api.RegisterSc
 	return &api.RegisterScalableTargetOutput{ScalableTargetARN: row.ScalableTargetARN}, nil
 }
 
-// register is the row that a call makes of an old one, or of none.
+// register makes a target's row from a call, over the old row if there is one.
 func (s *Service) register(old *state.ScalableTarget, in *api.RegisterScalableTargetInput) (*state.ScalableTarget, error) {
 	row := &state.ScalableTarget{ScalableTarget: types.ScalableTarget{
-		ServiceNamespace: in.ServiceNamespace, ScalableDimension: in.ScalableDimension, ResourceId: in.ResourceId,
-		CreationTime: s.now(), ScalableTargetARN: new(s.opts.ARN("application-autoscaling", "scalable-target/"+state.NewID())),
-		RoleARN:        new(s.opts.GlobalARN("iam", "role/aws-service-role/ecs.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_ECSService")),
-		SuspendedState: &types.SuspendedState{DynamicScalingInSuspended: new(false), DynamicScalingOutSuspended: new(false), ScheduledScalingSuspended: new(false)},
+		ServiceNamespace:  in.ServiceNamespace,
+		ScalableDimension: in.ScalableDimension,
+		ResourceId:        in.ResourceId,
+		CreationTime:      s.now(),
+		ScalableTargetARN: new(s.opts.ARN("application-autoscaling", "scalable-target/"+state.NewID())),
+		RoleARN: new(s.opts.GlobalARN("iam",
+			"role/aws-service-role/ecs.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_ECSService")),
+		SuspendedState: &types.SuspendedState{
+			DynamicScalingInSuspended:  new(false),
+			DynamicScalingOutSuspended: new(false),
+			ScheduledScalingSuspended:  new(false),
+		},
 	}, Tags: in.Tags}
 	if old != nil {
 		*row = *old
@@ -68,20 +78,22 @@ func (s *Service) register(old *state.ScalableTarget, in *api.RegisterScalableTa
 	if in.RoleARN != nil {
 		row.RoleARN = in.RoleARN
 	}
-	row.SuspendedState = suspended(row.SuspendedState, in.SuspendedState)
+	row.SuspendedState = mergeSuspended(row.SuspendedState, in.SuspendedState)
 	return row, nil
 }
 
-// setBounds gives a target its bounds, those that are given, and has the capacity brought within them.
+// setBounds sets the bounds that are given, and marks the target so that the loop brings its capacity within them.
 func setBounds(row *state.ScalableTarget, lowest, highest *int32) error {
-	row.MinCapacity, row.MaxCapacity = cmp.Or(lowest, row.MinCapacity), cmp.Or(highest, row.MaxCapacity)
+	row.MinCapacity = cmp.Or(lowest, row.MinCapacity)
+	row.MaxCapacity = cmp.Or(highest, row.MaxCapacity)
 	switch {
 	case row.MinCapacity == nil:
 		return missing("minCapacity")
 	case row.MaxCapacity == nil:
 		return missing("maxCapacity")
 	case *row.MaxCapacity < *row.MinCapacity:
-		return invalid("Maximum capacity cannot be less than minimum capacity: maxCapacity is %d, minCapacity %d", *row.MaxCapacity, *row.MinCapacity)
+		return invalid("Maximum capacity cannot be less than minimum capacity: maxCapacity is %d, minCapacity %d",
+			*row.MaxCapacity, *row.MinCapacity)
 	}
 	row.Unsettled = row.Unsettled || lowest != nil || highest != nil
 	return nil
@@ -96,13 +108,14 @@ func checkCapacities(lowest, highest *int32) error {
 
 func checkCapacity(field string, n *int32) error {
 	if n != nil && *n < 0 {
-		return invalid("1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value greater than or equal to 0", *n, field)
+		return invalid("1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value "+
+			"greater than or equal to 0", *n, field)
 	}
 	return nil
 }
 
-// suspended puts what is given over what was.
-func suspended(old, change *types.SuspendedState) *types.SuspendedState {
+// mergeSuspended returns the old state with the given members changed.
+func mergeSuspended(old, change *types.SuspendedState) *types.SuspendedState {
 	if change == nil {
 		return old
 	}
@@ -113,8 +126,10 @@ func suspended(old, change *types.SuspendedState) *types.SuspendedState {
 	}
 }
 
-// DeregisterScalableTarget forgets a target, with its policies, their alarms, and its scheduled actions.
-func (s *Service) DeregisterScalableTarget(ctx context.Context, in *api.DeregisterScalableTargetInput) (*api.DeregisterScalableTargetOutput, error) {
+// DeregisterScalableTarget deletes a target, with its policies, their alarms, and its scheduled actions.
+func (s *Service) DeregisterScalableTarget(
+	ctx context.Context, in *api.DeregisterScalableTargetInput,
+) (*api.DeregisterScalableTargetOutput, error) {
 	r := resource{in.ServiceNamespace, in.ScalableDimension, in.ResourceId}
 	if err := r.check(); err != nil {
 		return nil, err
@@ -144,18 +159,21 @@ func (s *Service) DeregisterScalableTarget(ctx context.Context, in *api.Deregist
 	return &api.DeregisterScalableTargetOutput{}, nil
 }
 
-// DescribeScalableTargets lists targets, all of them or those of some resources.
-func (s *Service) DescribeScalableTargets(_ context.Context, in *api.DescribeScalableTargetsInput) (*api.DescribeScalableTargetsOutput, error) {
+// DescribeScalableTargets lists targets: all, or those of some resources.
+func (s *Service) DescribeScalableTargets(
+	_ context.Context, in *api.DescribeScalableTargetsInput,
+) (*api.DescribeScalableTargetsOutput, error) {
 	if err := checkNamespace(in.ServiceNamespace, in.ScalableDimension); err != nil {
 		return nil, err
 	}
 	if in.ScalableDimension != "" && len(in.ResourceIds) == 0 {
-		return nil, invalid("resourceIds must be given where scalableDimension is")
+		return nil, invalid("resourceIds must be given with scalableDimension")
 	}
 	keep := func(t *state.ScalableTarget) bool {
 		return len(in.ResourceIds) == 0 || slices.Contains(in.ResourceIds, *t.ResourceId)
 	}
-	rows, next, err := account.Sorted(listing("DescribeScalableTargets"), filter(s.store.View().ScalableTargets.All(), keep), in.MaxResults, in.NextToken, (*state.ScalableTarget).Key)
+	rows, next, err := account.Sorted(listing("DescribeScalableTargets"), filter(s.store.View().ScalableTargets.All(), keep),
+		in.MaxResults, in.NextToken, (*state.ScalableTarget).Key)
 	if err != nil {
 		return nil, err
 	}
@@ -166,19 +184,23 @@ func (s *Service) DescribeScalableTargets(_ context.Context, in *api.DescribeSca
 	return out, nil
 }
 
-// DescribeScalingActivities lists what was done, the newest first, and on request also what was not.
-func (s *Service) DescribeScalingActivities(_ context.Context, in *api.DescribeScalingActivitiesInput) (*api.DescribeScalingActivitiesOutput, error) {
+// DescribeScalingActivities lists scaling activities, newest first. On request it includes those that didn't scale.
+func (s *Service) DescribeScalingActivities(
+	_ context.Context, in *api.DescribeScalingActivitiesInput,
+) (*api.DescribeScalingActivitiesOutput, error) {
 	if err := checkNamespace(in.ServiceNamespace, in.ScalableDimension); err != nil {
 		return nil, err
 	}
 	if in.ScalableDimension != "" && in.ResourceId == nil {
-		return nil, invalid("resourceId must be given where scalableDimension is")
+		return nil, invalid("resourceId must be given with scalableDimension")
 	}
 	all := filter(s.store.View().ScalingActivities.All(), func(a *state.ScalingActivity) bool {
-		return (in.ResourceId == nil || *a.ResourceId == *in.ResourceId) && (len(a.NotScaledReasons) == 0 || aws.ToBool(in.IncludeNotScaledActivities))
+		return (in.ResourceId == nil || *a.ResourceId == *in.ResourceId) &&
+			(len(a.NotScaledReasons) == 0 || aws.ToBool(in.IncludeNotScaledActivities))
 	})
 	slices.Reverse(all)
-	rows, next, err := account.Ordered(listing("DescribeScalingActivities"), all, in.MaxResults, in.NextToken, func(a *state.ScalingActivity) string { return *a.ActivityId })
+	rows, next, err := account.Ordered(listing("DescribeScalingActivities"), all, in.MaxResults, in.NextToken,
+		func(a *state.ScalingActivity) string { return *a.ActivityId })
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ const (
 	maxTarget = 1.174271e+108
 )
 
-// maxQueries is how many metrics and expressions one alarm takes.
+// maxQueries is the most metrics and expressions per alarm.
 const maxQueries = 10
 
 func checkTargetTracking(c *types.TargetTrackingScalingPolicyConfiguration) error {
@@ -43,7 +43,8 @@ func checkTargetTracking(c *types.TargetTrackingScalingPolicyConfiguration) erro
 	}
 	switch {
 	case (c.PredefinedMetricSpecification == nil) == (c.CustomizedMetricSpecification == nil):
-		return invalid("%s must have exactly one of predefinedMetricSpecification and customizedMetricSpecification", strings.TrimSuffix(at, "."))
+		return invalid("%s must have exactly one of predefinedMetricSpecification and customizedMetricSpecification",
+			strings.TrimSuffix(at, "."))
 	case c.PredefinedMetricSpecification != nil:
 		return checkPredefined(c.PredefinedMetricSpecification)
 	case len(c.CustomizedMetricSpecification.Metrics) > 0:
@@ -52,8 +53,8 @@ func checkTargetTracking(c *types.TargetTrackingScalingPolicyConfiguration) erro
 	return checkCustomized(c.CustomizedMetricSpecification)
 }
 
-// The predefined metrics by 20 seconds, which the SDK does not know yet: the Amazon ECS Developer Guide's page "Faster auto
-// scaling with high-resolution metrics". Pintle keeps these metrics by the second for every service.
+// The predefined metrics with a period of 20 seconds, from the Amazon ECS Developer Guide's page "Faster auto scaling with
+// high-resolution metrics". The SDK doesn't know them yet. Pintle stores these metrics by the second for every service.
 const (
 	averageCPUUtilizationHighResolution    types.MetricType = "ECSServiceAverageCPUUtilizationHighResolution"
 	averageMemoryUtilizationHighResolution types.MetricType = "ECSServiceAverageMemoryUtilizationHighResolution"
@@ -64,20 +65,21 @@ func checkPredefined(p *types.PredefinedMetricSpecification) error {
 	case types.MetricTypeECSServiceAverageCPUUtilization, types.MetricTypeECSServiceAverageMemoryUtilization,
 		averageCPUUtilizationHighResolution, averageMemoryUtilizationHighResolution:
 		if p.ResourceLabel != nil {
-			return invalid("resourceLabel goes with the predefinedMetricType ALBRequestCountPerTarget alone")
+			return invalid("resourceLabel is only for the predefinedMetricType ALBRequestCountPerTarget")
 		}
 		return nil
 	case types.MetricTypeALBRequestCountPerTarget:
-		if _, _, ok := balancer(p.ResourceLabel); !ok {
+		if _, _, ok := splitLabel(p.ResourceLabel); !ok {
 			return invalid("resourceLabel %q must be of the form app/NAME/ID/targetgroup/NAME/ID", aws.ToString(p.ResourceLabel))
 		}
 		return nil
 	}
-	return invalid("predefinedMetricType %q is not for ECS; it takes ECSServiceAverageCPUUtilization and ECSServiceAverageMemoryUtilization, also with HighResolution, and ALBRequestCountPerTarget", p.PredefinedMetricType)
+	return invalid("predefinedMetricType %q is not for ECS; it takes ECSServiceAverageCPUUtilization and "+
+		"ECSServiceAverageMemoryUtilization, also with HighResolution, and ALBRequestCountPerTarget", p.PredefinedMetricType)
 }
 
-// balancer splits a resource label into its load balancer and target group, as their metrics name them.
-func balancer(label *string) (loadBalancer, targetGroup string, ok bool) {
+// splitLabel splits a resource label into load balancer and target group, as their metrics name them.
+func splitLabel(label *string) (loadBalancer, targetGroup string, ok bool) {
 	loadBalancer, rest, ok := strings.Cut(aws.ToString(label), "/targetgroup/")
 	return loadBalancer, "targetgroup/" + rest, ok && strings.HasPrefix(loadBalancer, "app/") && rest != ""
 }
@@ -101,7 +103,7 @@ func checkCustomized(c *types.CustomizedMetricSpecification) error {
 	return nil
 }
 
-// checkQueries checks a specification by metric math.
+// checkQueries checks a specification with metric math.
 func checkQueries(c *types.CustomizedMetricSpecification) error {
 	if c.MetricName != nil || c.Namespace != nil || c.Statistic != "" || c.Dimensions != nil || c.Unit != nil {
 		return invalid("customizedMetricSpecification has both metrics and the members of a single metric")
@@ -139,8 +141,10 @@ func checkQuery(q types.TargetTrackingMetricDataQuery, known map[string]bool) er
 		return invalid("customizedMetricSpecification.metrics: %s must have exactly one of expression and metricStat", id)
 	case q.Expression != nil:
 		return checkExpression(id, *q.Expression, known)
-	case q.MetricStat.Metric == nil || aws.ToString(q.MetricStat.Metric.MetricName) == "" || aws.ToString(q.MetricStat.Metric.Namespace) == "" || aws.ToString(q.MetricStat.Stat) == "":
-		return invalid("customizedMetricSpecification.metrics: the metricStat of %s must have a metric with metricName and namespace, and a stat", id)
+	case q.MetricStat.Metric == nil || aws.ToString(q.MetricStat.Metric.MetricName) == "" ||
+		aws.ToString(q.MetricStat.Metric.Namespace) == "" || aws.ToString(q.MetricStat.Stat) == "":
+		return invalid("customizedMetricSpecification.metrics: the metricStat of %s must have a metric with metricName and "+
+			"namespace, and a stat", id)
 	}
 	return nil
 }
@@ -152,13 +156,14 @@ func checkExpression(id, text string, known map[string]bool) error {
 	}
 	for _, other := range e.IDs() {
 		if !known[other] || other == id {
-			return invalid("customizedMetricSpecification.metrics: the expression of %s names %s, which is none of the other ids", id, other)
+			return invalid("customizedMetricSpecification.metrics: the expression of %s names %s, which is not one of the other ids",
+				id, other)
 		}
 	}
 	return nil
 }
 
-// alarms are the names and ARNs of the alarms that a policy owns.
+// alarms returns the names and ARNs of the alarms that a policy owns.
 func (s *Service) alarms(p *state.ScalingPolicy) (out []types.Alarm) {
 	for _, a := range s.specifications(p) {
 		out = append(out, types.Alarm{AlarmName: new(a.Name), AlarmARN: new(s.opts.ARN("cloudwatch", "alarm:"+a.Name))})
@@ -166,7 +171,7 @@ func (s *Service) alarms(p *state.ScalingPolicy) (out []types.Alarm) {
 	return out
 }
 
-// specifications are the alarms that a policy owns: two for target tracking, but one where scale-in is disabled.
+// specifications returns the alarms that a policy owns: two for target tracking, or one if scale-in is disabled.
 func (s *Service) specifications(p *state.ScalingPolicy) []scaling.Alarm {
 	if p.TargetTrackingScalingPolicyConfiguration == nil {
 		return nil
@@ -179,10 +184,11 @@ func (s *Service) specifications(p *state.ScalingPolicy) []scaling.Alarm {
 	return all
 }
 
-// reaction is how fast a policy's alarms are: as fast as all, or faster where its metric is one of high resolution.
+// reaction returns how fast a policy's alarms react: as the options say, or faster if its metric has high resolution.
 func (s *Service) reaction(p *state.ScalingPolicy) scaling.Reaction {
 	m := p.TargetTrackingScalingPolicyConfiguration.PredefinedMetricSpecification
-	if m != nil && strings.HasSuffix(string(m.PredefinedMetricType), "HighResolution") && s.opts.Reaction.Period > scaling.HighResolution.Period {
+	if m != nil && strings.HasSuffix(string(m.PredefinedMetricType), "HighResolution") &&
+		s.opts.Reaction.Period > scaling.HighResolution.Period {
 		return scaling.HighResolution
 	}
 	return s.opts.Reaction
@@ -195,11 +201,15 @@ func (s *Service) putAlarms(ctx context.Context, p *state.ScalingPolicy) error {
 	}
 	for _, a := range s.specifications(p) {
 		in := &cloudwatch.PutMetricAlarmInput{
-			AlarmName: &a.Name, AlarmDescription: new("DO NOT EDIT OR DELETE. For TargetTrackingScaling policy " + *p.PolicyARN + "."),
-			AlarmActions: []string{*p.PolicyARN}, ActionsEnabled: new(true),
-			ComparisonOperator: cloudwatchtypes.ComparisonOperator(a.ComparisonOperator), Threshold: &a.Threshold, EvaluationPeriods: new(int32(a.EvaluationPeriods)),
+			AlarmName:          &a.Name,
+			AlarmDescription:   new("DO NOT EDIT OR DELETE. For TargetTrackingScaling policy " + *p.PolicyARN + "."),
+			AlarmActions:       []string{*p.PolicyARN},
+			ActionsEnabled:     new(true),
+			ComparisonOperator: cloudwatchtypes.ComparisonOperator(a.ComparisonOperator),
+			Threshold:          &a.Threshold,
+			EvaluationPeriods:  new(int32(a.EvaluationPeriods)),
 		}
-		measure(in, p, int32(a.Period.Seconds()))
+		setMetric(in, p, int32(a.Period.Seconds()))
 		if _, err := s.opts.Alarms.PutMetricAlarm(ctx, in); err != nil {
 			return refusedBy("CloudWatch", err)
 		}
@@ -207,17 +217,20 @@ func (s *Service) putAlarms(ctx context.Context, p *state.ScalingPolicy) error {
 	return nil
 }
 
-// measure gives an alarm the metric of the policy.
-func measure(in *cloudwatch.PutMetricAlarmInput, p *state.ScalingPolicy, period int32) {
+// setMetric sets an alarm's metric to the policy's.
+func setMetric(in *cloudwatch.PutMetricAlarmInput, p *state.ScalingPolicy, period int32) {
 	c := p.TargetTrackingScalingPolicyConfiguration
 	switch custom := c.CustomizedMetricSpecification; {
 	case c.PredefinedMetricSpecification != nil:
 		in.Period = &period
-		predefined(in, p, c.PredefinedMetricSpecification)
+		setPredefined(in, p, c.PredefinedMetricSpecification)
 	case len(custom.Metrics) > 0:
-		in.Metrics = queries(custom.Metrics, period)
+		in.Metrics = alarmQueries(custom.Metrics, period)
 	default:
-		in.Period, in.Namespace, in.MetricName, in.Statistic = &period, custom.Namespace, custom.MetricName, cloudwatchtypes.Statistic(custom.Statistic)
+		in.Period = &period
+		in.Namespace = custom.Namespace
+		in.MetricName = custom.MetricName
+		in.Statistic = cloudwatchtypes.Statistic(custom.Statistic)
 		in.Unit = cloudwatchtypes.StandardUnit(aws.ToString(custom.Unit))
 		for _, d := range custom.Dimensions {
 			in.Dimensions = append(in.Dimensions, cloudwatchtypes.Dimension{Name: d.Name, Value: d.Value})
@@ -225,43 +238,59 @@ func measure(in *cloudwatch.PutMetricAlarmInput, p *state.ScalingPolicy, period 
 	}
 }
 
-// predefined gives an alarm one of the metrics that ECS and the load balancers put.
-func predefined(in *cloudwatch.PutMetricAlarmInput, p *state.ScalingPolicy, metric *types.PredefinedMetricSpecification) {
+// setPredefined sets an alarm's metric to one that ECS or a load balancer publishes.
+func setPredefined(in *cloudwatch.PutMetricAlarmInput, p *state.ScalingPolicy, metric *types.PredefinedMetricSpecification) {
 	dimension := func(name, value string) cloudwatchtypes.Dimension {
 		return cloudwatchtypes.Dimension{Name: &name, Value: &value}
 	}
 	if metric.PredefinedMetricType == types.MetricTypeALBRequestCountPerTarget {
-		loadBalancer, targetGroup, _ := balancer(metric.ResourceLabel)
-		in.Namespace, in.MetricName, in.Statistic = new("AWS/ApplicationELB"), new("RequestCountPerTarget"), cloudwatchtypes.StatisticSum
+		loadBalancer, targetGroup, _ := splitLabel(metric.ResourceLabel)
+		in.Namespace = new("AWS/ApplicationELB")
+		in.MetricName = new("RequestCountPerTarget")
+		in.Statistic = cloudwatchtypes.StatisticSum
 		in.Dimensions = []cloudwatchtypes.Dimension{dimension("LoadBalancer", loadBalancer), dimension("TargetGroup", targetGroup)}
 		return
 	}
 	name := "CPUUtilization"
-	if t := metric.PredefinedMetricType; t == types.MetricTypeECSServiceAverageMemoryUtilization || t == averageMemoryUtilizationHighResolution {
+	if t := metric.PredefinedMetricType; t == types.MetricTypeECSServiceAverageMemoryUtilization ||
+		t == averageMemoryUtilizationHighResolution {
 		name = "MemoryUtilization"
 	}
 	cluster, service := resource{id: p.ResourceId}.parts()
-	in.Namespace, in.MetricName, in.Statistic, in.Unit = new("AWS/ECS"), &name, cloudwatchtypes.StatisticAverage, cloudwatchtypes.StandardUnitPercent
+	in.Namespace = new("AWS/ECS")
+	in.MetricName = &name
+	in.Statistic = cloudwatchtypes.StatisticAverage
+	in.Unit = cloudwatchtypes.StandardUnitPercent
 	in.Dimensions = []cloudwatchtypes.Dimension{dimension("ClusterName", cluster), dimension("ServiceName", service)}
 }
 
-// queries are a policy's metrics as an alarm has them.
-func queries(metrics []types.TargetTrackingMetricDataQuery, period int32) (out []cloudwatchtypes.MetricDataQuery) {
+// alarmQueries converts a policy's metrics to an alarm's.
+func alarmQueries(metrics []types.TargetTrackingMetricDataQuery, period int32) (out []cloudwatchtypes.MetricDataQuery) {
 	for _, m := range metrics {
-		q := cloudwatchtypes.MetricDataQuery{Id: m.Id, Expression: m.Expression, Label: m.Label, ReturnData: new(m.ReturnData == nil || *m.ReturnData)}
+		q := cloudwatchtypes.MetricDataQuery{
+			Id:         m.Id,
+			Expression: m.Expression,
+			Label:      m.Label,
+			ReturnData: new(m.ReturnData == nil || *m.ReturnData),
+		}
 		if m.MetricStat != nil {
 			metric := &cloudwatchtypes.Metric{Namespace: m.MetricStat.Metric.Namespace, MetricName: m.MetricStat.Metric.MetricName}
 			for _, d := range m.MetricStat.Metric.Dimensions {
 				metric.Dimensions = append(metric.Dimensions, cloudwatchtypes.Dimension{Name: d.Name, Value: d.Value})
 			}
-			q.MetricStat = &cloudwatchtypes.MetricStat{Metric: metric, Period: &period, Stat: m.MetricStat.Stat, Unit: cloudwatchtypes.StandardUnit(aws.ToString(m.MetricStat.Unit))}
+			q.MetricStat = &cloudwatchtypes.MetricStat{
+				Metric: metric,
+				Period: &period,
+				Stat:   m.MetricStat.Stat,
+				Unit:   cloudwatchtypes.StandardUnit(aws.ToString(m.MetricStat.Unit)),
+			}
 		}
 		out = append(out, q)
 	}
 	return out
 }
 
-// deleteAlarms deletes alarms; one that is gone already is no error.
+// deleteAlarms deletes alarms. It's no error if one is gone already.
 func (s *Service) deleteAlarms(ctx context.Context, alarms []types.Alarm) error {
 	if s.opts.Alarms == nil {
 		return nil

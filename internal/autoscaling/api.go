@@ -5,7 +5,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// API is EC2 Auto Scaling, answered by a service.
+// API describes EC2 Auto Scaling. The service answers its calls.
 func API(service call.Service) model.API {
 	return model.API{
 		Name:        "autoscaling",

@@ -1,6 +1,6 @@
 // Package autoscaling is EC2 Auto Scaling: groups of instances, their policies, schedules and lifecycle hooks. A Service
-// has methods as the SDK's client has them, over the store. It writes down what is wanted; the loop in
-// autoscaling/keeper makes it so. It knows nothing of HTTP, and CloudWatch and SQS only as the interfaces that it is handed.
+// has the methods of the SDK's client, over the store. It only records what is wanted; the loop in autoscaling/keeper
+// makes it so. It knows nothing of HTTP, and knows CloudWatch and SQS only as interfaces.
 package autoscaling
 
 import (
@@ -16,25 +16,25 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Alarms is where the alarms of target tracking policies are kept: CloudWatch.
+// Alarms stores the alarms of target tracking policies. It's CloudWatch.
 type Alarms interface {
 	PutMetricAlarm(context.Context, *cloudwatch.PutMetricAlarmInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricAlarmOutput, error)
 	DeleteAlarms(context.Context, *cloudwatch.DeleteAlarmsInput, ...func(*cloudwatch.Options)) (*cloudwatch.DeleteAlarmsOutput, error)
 }
 
-// Queues is where the test messages of lifecycle hooks go: SQS.
+// Queues takes the test messages of lifecycle hooks. It's SQS.
 type Queues interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
-// Options say whose EC2 Auto Scaling this is.
+// Options are the account and region of the service, and the services it calls.
 type Options struct {
 	account.Account
 	Alarms Alarms
 	Queues Queues
-	// QueueURL is the URL of the queue with an ARN.
+	// QueueURL returns the URL of a queue by its ARN.
 	QueueURL func(arn string) string
-	// Reaction is how fast the alarms are; the zero value is scaling.Faithful.
+	// Reaction is how fast the alarms react. The zero value is scaling.Faithful.
 	Reaction scaling.Reaction
 }
 
@@ -52,14 +52,14 @@ func New(store *state.Store, opts Options) *Service {
 	return &Service{store, opts}
 }
 
-// now is the time to the millisecond, which is what is kept.
+// now returns the time to the millisecond, the precision of rows.
 func (s *Service) now() time.Time { return s.opts.Now().UTC().Truncate(time.Millisecond) }
 
 func (s *Service) arn(resource string) *string {
 	return new(s.opts.ARN("autoscaling", resource))
 }
 
-// invalid is the error by which clients know what is wrong with a call. The service's model has none for it:
+// invalid returns a ValidationError. The service's model lacks it; the page on common errors has it:
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/CommonErrors.html
 func invalid(format string, args ...any) error {
 	return account.Refuse("ValidationError", format, args...)
@@ -73,7 +73,7 @@ func noGroup(name string) error {
 	return invalid("AutoScalingGroup name not found - AutoScalingGroup %s not found", name)
 }
 
-// findGroup returns the group of a name that is not being deleted.
+// findGroup returns the group of a name. The group may be on its way out.
 func findGroup(v *state.View, name *string) (*state.AutoScalingGroup, error) {
 	if aws.ToString(name) == "" {
 		return nil, missing("autoScalingGroupName")
@@ -85,7 +85,7 @@ func findGroup(v *state.View, name *string) (*state.AutoScalingGroup, error) {
 	return g, nil
 }
 
-// change changes a group, unless it is on its way out.
+// change changes a group, unless it's being deleted.
 func (s *Service) change(ctx context.Context, name *string, change func(*state.Tx, *state.AutoScalingGroup) error) error {
 	return s.store.Update(ctx, func(tx *state.Tx) error {
 		old, err := findGroup(tx.View, name)
@@ -104,20 +104,20 @@ func (s *Service) change(ctx context.Context, name *string, change func(*state.T
 	})
 }
 
-// listing is the pages of an operation that lists: how many records one has where a call does not say, and at most.
-func listing(operation string, otherwise, most int) account.List {
+// listing describes the pages of an operation: how many records they have by default and at most.
+func listing(operation string, byDefault, most int) account.List {
 	return account.List{
 		Kind:     "autoscaling:" + operation,
-		Default:  otherwise,
+		Default:  byDefault,
 		Most:     most,
 		BadLimit: func(limit int) error { return invalid("MaxRecords must be between 1 and %d, not %d", most, limit) },
 		BadToken: func() error {
-			return account.Refuse("InvalidNextToken", "The NextToken is not one that this call returned, or what it stands for is gone")
+			return account.Refuse("InvalidNextToken", "The NextToken isn't one that this operation returned, or its record is gone")
 		},
 	}
 }
 
-// Most operations have pages of 50 records, and of 100 at most.
+// Most operations have pages of 50 records by default and 100 at most.
 const (
 	pageDefault = 50
 	pageMost    = 100

@@ -19,18 +19,20 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The limits of groups: API_CreateAutoScalingGroup and the user guide's page on quotas.
+// The limits of groups, from API_CreateAutoScalingGroup and the user guide's page on quotas.
 const (
 	maxSize         = 10_000
 	defaultCooldown = 300
 	maxOverrides    = 40
 )
 
-// groupName is what CreateAutoScalingGroup says of names, without the separators of ARNs.
+// groupName is CreateAutoScalingGroup's pattern for names, without the separators of ARNs.
 var groupName = pattern.New(`^[^:/|\x00-\x1f\x7f]+$`, 255)
 
-// CreateAutoScalingGroup makes a group. The loop launches its instances.
-func (s *Service) CreateAutoScalingGroup(ctx context.Context, in *api.CreateAutoScalingGroupInput) (*api.CreateAutoScalingGroupOutput, error) {
+// CreateAutoScalingGroup creates a group. The loop launches its instances.
+func (s *Service) CreateAutoScalingGroup(
+	ctx context.Context, in *api.CreateAutoScalingGroupInput,
+) (*api.CreateAutoScalingGroupOutput, error) {
 	g, err := s.newGroup(in)
 	if err != nil {
 		return nil, err
@@ -56,48 +58,53 @@ func (s *Service) CreateAutoScalingGroup(ctx context.Context, in *api.CreateAuto
 	return &api.CreateAutoScalingGroupOutput{}, nil
 }
 
-// newGroup is the row of a group, as far as the store need not be asked.
+// newGroup makes a group's row, with the checks that don't need the store.
 func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScalingGroup, error) {
 	name := aws.ToString(in.AutoScalingGroupName)
 	if !groupName.MatchString(name) {
 		return nil, invalid("AutoScalingGroupName %q must have 1 to 255 characters, none of them :, /, | or a control character", name)
 	}
 	err := unsupported(
-		member{"LaunchConfigurationName", in.LaunchConfigurationName != nil}, member{"InstanceId", in.InstanceId != nil},
-		member{"LoadBalancerNames", len(in.LoadBalancerNames) > 0}, member{"TargetGroupARNs", len(in.TargetGroupARNs) > 0}, member{"TrafficSources", len(in.TrafficSources) > 0},
-		member{"MaxInstanceLifetime", aws.ToInt32(in.MaxInstanceLifetime) != 0}, member{"InstanceMaintenancePolicy", in.InstanceMaintenancePolicy != nil},
-		member{"InstanceLifecyclePolicy", in.InstanceLifecyclePolicy != nil}, member{"CapacityReservationSpecification", in.CapacityReservationSpecification != nil},
-		member{"DesiredCapacityType", in.DesiredCapacityType != nil && *in.DesiredCapacityType != "units"}, member{"DeletionProtection", in.DeletionProtection != "" && in.DeletionProtection != types.DeletionProtectionNone},
+		member{"LaunchConfigurationName", in.LaunchConfigurationName != nil},
+		member{"InstanceId", in.InstanceId != nil},
+		member{"LoadBalancerNames", len(in.LoadBalancerNames) > 0},
+		member{"TargetGroupARNs", len(in.TargetGroupARNs) > 0},
+		member{"TrafficSources", len(in.TrafficSources) > 0},
+		member{"MaxInstanceLifetime", aws.ToInt32(in.MaxInstanceLifetime) != 0},
+		member{"InstanceMaintenancePolicy", in.InstanceMaintenancePolicy != nil},
+		member{"InstanceLifecyclePolicy", in.InstanceLifecyclePolicy != nil},
+		member{"CapacityReservationSpecification", in.CapacityReservationSpecification != nil},
+		member{"DesiredCapacityType", in.DesiredCapacityType != nil && *in.DesiredCapacityType != "units"},
+		member{"DeletionProtection", in.DeletionProtection != "" && in.DeletionProtection != types.DeletionProtectionNone},
 	)
 	if err != nil {
 		return nil, err
 	}
-	now := s.now()
-	g := &state.AutoScalingGroup{AutoScalingGroup: types.AutoScalingGroup{
-		AutoScalingGroupName: &name, AutoScalingGroupARN: s.arn("autoScalingGroup:" + state.NewUUID() + ":autoScalingGroupName/" + name), CreatedTime: &now,
-		MinSize: in.MinSize, MaxSize: in.MaxSize, DesiredCapacity: cmp.Or(in.DesiredCapacity, in.MinSize), DefaultCooldown: cmp.Or(in.DefaultCooldown, aws.Int32(defaultCooldown)),
-		AvailabilityZones: in.AvailabilityZones, VPCZoneIdentifier: in.VPCZoneIdentifier, HealthCheckType: cmp.Or(in.HealthCheckType, aws.String("EC2")),
-		HealthCheckGracePeriod: cmp.Or(in.HealthCheckGracePeriod, aws.Int32(0)), DefaultInstanceWarmup: in.DefaultInstanceWarmup, LaunchTemplate: in.LaunchTemplate, MixedInstancesPolicy: in.MixedInstancesPolicy,
-		NewInstancesProtectedFromScaleIn: new(aws.ToBool(in.NewInstancesProtectedFromScaleIn)), TerminationPolicies: in.TerminationPolicies, CapacityRebalance: in.CapacityRebalance,
-		ServiceLinkedRoleARN: cmp.Or(in.ServiceLinkedRoleARN, new(s.opts.GlobalARN("iam", "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"))),
-	}}
+	g := &state.AutoScalingGroup{AutoScalingGroup: s.describe(name, in)}
 	if len(g.AvailabilityZones) == 0 && aws.ToString(g.VPCZoneIdentifier) == "" {
 		return nil, invalid("At least one Availability Zone or VPC Subnet is required.")
 	}
 	if len(g.AvailabilityZones) == 0 {
-		g.AvailabilityZones = []string{s.opts.Region + "a"} // where the subnets are said to be
+		g.AvailabilityZones = []string{s.opts.Region + "a"} // we take every subnet to be there
 	}
 	if len(g.TerminationPolicies) == 0 {
 		g.TerminationPolicies = []string{"Default"}
 	}
-	g.Cause = fmt.Sprintf("At %s a user request created an AutoScalingGroup changing the desired capacity from 0 to %d.", state.Stamp(now), *g.DesiredCapacity)
+	g.Cause = fmt.Sprintf("At %s a user request created an AutoScalingGroup changing the desired capacity from 0 to %d.",
+		state.Stamp(*g.CreatedTime), *g.DesiredCapacity)
 	if g.Tags, err = mergeTags(nil, name, in.Tags); err != nil {
 		return nil, err
 	}
 	for _, h := range in.LifecycleHookSpecificationList {
 		_, err := s.putHook(g, &api.PutLifecycleHookInput{
-			AutoScalingGroupName: &name, LifecycleHookName: h.LifecycleHookName, LifecycleTransition: h.LifecycleTransition, DefaultResult: h.DefaultResult,
-			HeartbeatTimeout: h.HeartbeatTimeout, NotificationMetadata: h.NotificationMetadata, NotificationTargetARN: h.NotificationTargetARN, RoleARN: h.RoleARN,
+			AutoScalingGroupName:  &name,
+			LifecycleHookName:     h.LifecycleHookName,
+			LifecycleTransition:   h.LifecycleTransition,
+			DefaultResult:         h.DefaultResult,
+			HeartbeatTimeout:      h.HeartbeatTimeout,
+			NotificationMetadata:  h.NotificationMetadata,
+			NotificationTargetARN: h.NotificationTargetARN,
+			RoleARN:               h.RoleARN,
 		})
 		if err != nil {
 			return nil, err
@@ -106,33 +113,61 @@ func (s *Service) newGroup(in *api.CreateAutoScalingGroupInput) (*state.AutoScal
 	return g, nil
 }
 
+// describe returns a new group's description, with the defaults filled in.
+func (s *Service) describe(name string, in *api.CreateAutoScalingGroupInput) types.AutoScalingGroup {
+	return types.AutoScalingGroup{
+		AutoScalingGroupName:             &name,
+		AutoScalingGroupARN:              s.arn("autoScalingGroup:" + state.NewUUID() + ":autoScalingGroupName/" + name),
+		CreatedTime:                      new(s.now()),
+		MinSize:                          in.MinSize,
+		MaxSize:                          in.MaxSize,
+		DesiredCapacity:                  cmp.Or(in.DesiredCapacity, in.MinSize),
+		DefaultCooldown:                  cmp.Or(in.DefaultCooldown, aws.Int32(defaultCooldown)),
+		AvailabilityZones:                in.AvailabilityZones,
+		VPCZoneIdentifier:                in.VPCZoneIdentifier,
+		HealthCheckType:                  cmp.Or(in.HealthCheckType, aws.String("EC2")),
+		HealthCheckGracePeriod:           cmp.Or(in.HealthCheckGracePeriod, aws.Int32(0)),
+		DefaultInstanceWarmup:            in.DefaultInstanceWarmup,
+		LaunchTemplate:                   in.LaunchTemplate,
+		MixedInstancesPolicy:             in.MixedInstancesPolicy,
+		NewInstancesProtectedFromScaleIn: new(aws.ToBool(in.NewInstancesProtectedFromScaleIn)),
+		TerminationPolicies:              in.TerminationPolicies,
+		CapacityRebalance:                in.CapacityRebalance,
+		ServiceLinkedRoleARN: cmp.Or(in.ServiceLinkedRoleARN,
+			new(s.opts.GlobalARN("iam", "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"))),
+	}
+}
+
 func checkNew(v *state.View, g *state.AutoScalingGroup) error {
 	if v.AutoScalingGroups.Get(g.Name()) != nil {
-		return &types.AlreadyExistsFault{Message: new("AutoScalingGroup by this name already exists - A group with the name " + g.Name() + " already exists")}
+		return &types.AlreadyExistsFault{
+			Message: new("AutoScalingGroup by this name already exists - A group with the name " + g.Name() + " already exists"),
+		}
 	}
 	if len(slices.Collect(v.AutoScalingGroups.All())) >= maxGroups {
-		return &types.LimitExceededFault{Message: new("There are as many Auto Scaling groups as are allowed")}
+		return &types.LimitExceededFault{Message: new("There is already the maximum number of Auto Scaling groups")}
 	}
 	return check(v, g)
 }
 
-// member is a member of a call that says what groups here cannot do.
+// member is a member of a call that asks for something Pintle's groups can't do.
 type member struct {
 	name  string
 	given bool
 }
 
-// unsupported refuses what would silently not happen.
+// unsupported refuses the members that were given, since Pintle would silently ignore them.
 func unsupported(members ...member) error {
 	for _, m := range members {
 		if m.given {
-			return invalid("%s: Pintle's groups do not have that. Their instances come from launch templates, and no load balancers belong to them.", m.name)
+			return invalid("%s: Pintle's groups do not support it. Their instances come from launch templates, "+
+				"and they have no load balancers.", m.name)
 		}
 	}
 	return nil
 }
 
-// check refuses a group that cannot be, and fills in its launch template's id and name.
+// check refuses an invalid group, and fills in its launch template's id and name.
 func check(v *state.View, g *state.AutoScalingGroup) error {
 	low, high, desired := *g.MinSize, *g.MaxSize, *g.DesiredCapacity
 	switch {
@@ -151,7 +186,7 @@ func check(v *state.View, g *state.AutoScalingGroup) error {
 	}
 	for _, p := range g.TerminationPolicies {
 		if !slices.Contains(group.Policies, p) {
-			return invalid("TerminationPolicies: %q is none of %s", p, strings.Join(group.Policies, ", "))
+			return invalid("TerminationPolicies: %q is not one of %s", p, strings.Join(group.Policies, ", "))
 		}
 	}
 	if m := g.MixedInstancesPolicy; m != nil {
@@ -169,9 +204,9 @@ func checkMixed(v *state.View, m *types.MixedInstancesPolicy) error {
 		return invalid("MixedInstancesPolicy has %d overrides, at most %d are allowed", len(overrides), maxOverrides)
 	}
 	for _, o := range overrides {
-		weighs := o.WeightedCapacity != nil && *o.WeightedCapacity != "1" // which every instance weighs where nothing is said
+		weighs := o.WeightedCapacity != nil && *o.WeightedCapacity != "1" // 1 is the default
 		if o.InstanceRequirements != nil || weighs || o.LaunchTemplateSpecification != nil || o.ImageId != nil {
-			return invalid("MixedInstancesPolicy: of an override Pintle takes the InstanceType alone")
+			return invalid("MixedInstancesPolicy: Pintle supports only the InstanceType of an override")
 		}
 		if _, err := instancetype.Lookup(aws.ToString(o.InstanceType)); err != nil {
 			return invalid("The instance type %q of an override does not exist", aws.ToString(o.InstanceType))
@@ -188,7 +223,7 @@ func checkMixed(v *state.View, m *types.MixedInstancesPolicy) error {
 	return checkTemplate(v, m.LaunchTemplate.LaunchTemplateSpecification, len(overrides) == 0)
 }
 
-// checkTemplate refuses a launch template that instances cannot be launched from.
+// checkTemplate refuses a launch template that can't launch instances. If typed, the template itself must name an instance type.
 func checkTemplate(v *state.View, l *types.LaunchTemplateSpecification, typed bool) error {
 	if l.LaunchTemplateId == nil && l.LaunchTemplateName == nil {
 		return invalid("Valid requests must contain either LaunchTemplateId or LaunchTemplateName")
@@ -200,42 +235,54 @@ func checkTemplate(v *state.View, l *types.LaunchTemplateSpecification, typed bo
 	version := row.Version(aws.ToString(l.Version))
 	switch {
 	case version == nil:
-		return invalid("Could not find the specified version %s for the launch template with ID %s.", aws.ToString(l.Version), *row.LaunchTemplateId)
+		return invalid("Could not find the specified version %s for the launch template with ID %s.",
+			aws.ToString(l.Version), *row.LaunchTemplateId)
 	case version.LaunchTemplateData.ImageId == nil:
 		return invalid("You must use a valid fully-formed launch template. The request must contain the parameter ImageId")
 	}
 	if _, err := instancetype.Lookup(string(version.LaunchTemplateData.InstanceType)); typed && err != nil {
-		return invalid("You must use a valid fully-formed launch template. The instance type %q does not exist", version.LaunchTemplateData.InstanceType)
+		return invalid("You must use a valid fully-formed launch template. The instance type %q does not exist",
+			version.LaunchTemplateData.InstanceType)
 	}
-	if l.LaunchTemplateId == nil || l.LaunchTemplateName == nil { // else it is a group's already, which is not to be changed
+	if l.LaunchTemplateId == nil || l.LaunchTemplateName == nil { // a stored group has both, and mustn't be modified
 		l.LaunchTemplateId, l.LaunchTemplateName = row.LaunchTemplateId, row.LaunchTemplateName
 	}
 	return nil
 }
 
-// UpdateAutoScalingGroup changes a group. A desired capacity that is no longer within the bounds is brought there.
-func (s *Service) UpdateAutoScalingGroup(ctx context.Context, in *api.UpdateAutoScalingGroupInput) (*api.UpdateAutoScalingGroupOutput, error) {
+// UpdateAutoScalingGroup changes a group. It moves a desired capacity that is outside the new bounds to the nearest one.
+func (s *Service) UpdateAutoScalingGroup(
+	ctx context.Context, in *api.UpdateAutoScalingGroupInput,
+) (*api.UpdateAutoScalingGroupOutput, error) {
 	err := unsupported(
 		member{"LaunchConfigurationName", in.LaunchConfigurationName != nil},
-		member{"MaxInstanceLifetime", aws.ToInt32(in.MaxInstanceLifetime) != 0}, member{"InstanceMaintenancePolicy", in.InstanceMaintenancePolicy != nil},
-		member{"InstanceLifecyclePolicy", in.InstanceLifecyclePolicy != nil}, member{"CapacityReservationSpecification", in.CapacityReservationSpecification != nil},
-		member{"DesiredCapacityType", in.DesiredCapacityType != nil && *in.DesiredCapacityType != "units"}, member{"DeletionProtection", in.DeletionProtection != "" && in.DeletionProtection != types.DeletionProtectionNone},
+		member{"MaxInstanceLifetime", aws.ToInt32(in.MaxInstanceLifetime) != 0},
+		member{"InstanceMaintenancePolicy", in.InstanceMaintenancePolicy != nil},
+		member{"InstanceLifecyclePolicy", in.InstanceLifecyclePolicy != nil},
+		member{"CapacityReservationSpecification", in.CapacityReservationSpecification != nil},
+		member{"DesiredCapacityType", in.DesiredCapacityType != nil && *in.DesiredCapacityType != "units"},
+		member{"DeletionProtection", in.DeletionProtection != "" && in.DeletionProtection != types.DeletionProtectionNone},
 	)
 	if err != nil {
 		return nil, err
 	}
 	err = s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
 		before := *g.DesiredCapacity
-		g.MinSize, g.MaxSize = cmp.Or(in.MinSize, g.MinSize), cmp.Or(in.MaxSize, g.MaxSize)
+		g.MinSize = cmp.Or(in.MinSize, g.MinSize)
+		g.MaxSize = cmp.Or(in.MaxSize, g.MaxSize)
 		desired := in.DesiredCapacity
 		if desired == nil {
 			desired = new(max(min(before, *g.MaxSize), *g.MinSize))
 		}
-		g.DesiredCapacity, g.DefaultCooldown = desired, cmp.Or(in.DefaultCooldown, g.DefaultCooldown)
-		g.DefaultInstanceWarmup, g.HealthCheckType = cmp.Or(in.DefaultInstanceWarmup, g.DefaultInstanceWarmup), cmp.Or(in.HealthCheckType, g.HealthCheckType)
-		g.HealthCheckGracePeriod, g.VPCZoneIdentifier = cmp.Or(in.HealthCheckGracePeriod, g.HealthCheckGracePeriod), cmp.Or(in.VPCZoneIdentifier, g.VPCZoneIdentifier)
+		g.DesiredCapacity = desired
+		g.DefaultCooldown = cmp.Or(in.DefaultCooldown, g.DefaultCooldown)
+		g.DefaultInstanceWarmup = cmp.Or(in.DefaultInstanceWarmup, g.DefaultInstanceWarmup)
+		g.HealthCheckType = cmp.Or(in.HealthCheckType, g.HealthCheckType)
+		g.HealthCheckGracePeriod = cmp.Or(in.HealthCheckGracePeriod, g.HealthCheckGracePeriod)
+		g.VPCZoneIdentifier = cmp.Or(in.VPCZoneIdentifier, g.VPCZoneIdentifier)
 		g.NewInstancesProtectedFromScaleIn = cmp.Or(in.NewInstancesProtectedFromScaleIn, g.NewInstancesProtectedFromScaleIn)
-		g.CapacityRebalance, g.ServiceLinkedRoleARN = cmp.Or(in.CapacityRebalance, g.CapacityRebalance), cmp.Or(in.ServiceLinkedRoleARN, g.ServiceLinkedRoleARN)
+		g.CapacityRebalance = cmp.Or(in.CapacityRebalance, g.CapacityRebalance)
+		g.ServiceLinkedRoleARN = cmp.Or(in.ServiceLinkedRoleARN, g.ServiceLinkedRoleARN)
 		if len(in.AvailabilityZones) > 0 {
 			g.AvailabilityZones = in.AvailabilityZones
 		}
@@ -251,9 +298,11 @@ func (s *Service) UpdateAutoScalingGroup(ctx context.Context, in *api.UpdateAuto
 		if err := check(tx.View, g); err != nil {
 			return err
 		}
-		g.Failures, g.NotBefore = 0, nil
+		g.Failures = 0
+		g.NotBefore = nil
 		if *desired != before {
-			g.Cause = fmt.Sprintf("At %s a user request update of AutoScalingGroup constraints to min: %d, max: %d, desired: %d changing the desired capacity from %d to %d.", state.Stamp(s.now()), *g.MinSize, *g.MaxSize, *desired, before, *desired)
+			g.Cause = fmt.Sprintf("At %s a user request update of AutoScalingGroup constraints to min: %d, max: %d, desired: %d "+
+				"changing the desired capacity from %d to %d.", state.Stamp(s.now()), *g.MinSize, *g.MaxSize, *desired, before, *desired)
 		}
 		return nil
 	})
@@ -263,8 +312,10 @@ func (s *Service) UpdateAutoScalingGroup(ctx context.Context, in *api.UpdateAuto
 	return &api.UpdateAutoScalingGroupOutput{}, nil
 }
 
-// DeleteAutoScalingGroup forgets a group; with force its instances are terminated first, without it must have none.
-func (s *Service) DeleteAutoScalingGroup(ctx context.Context, in *api.DeleteAutoScalingGroupInput) (*api.DeleteAutoScalingGroupOutput, error) {
+// DeleteAutoScalingGroup deletes a group. With ForceDelete its instances are terminated first; without, it must have none.
+func (s *Service) DeleteAutoScalingGroup(
+	ctx context.Context, in *api.DeleteAutoScalingGroupInput,
+) (*api.DeleteAutoScalingGroupOutput, error) {
 	var alarms []types.Alarm
 	if g := s.store.View().AutoScalingGroups.Get(aws.ToString(in.AutoScalingGroupName)); g != nil {
 		for p := range s.store.View().GroupPolicies.By(state.GroupPoliciesByGroup, g.Name()) {
@@ -278,7 +329,10 @@ func (s *Service) DeleteAutoScalingGroup(ctx context.Context, in *api.DeleteAuto
 		}
 		members := slices.Collect(tx.Instances.By(state.InstancesByGroup, old.Name()))
 		if len(members) > 0 && !aws.ToBool(in.ForceDelete) {
-			return &types.ResourceInUseFault{Message: new("You cannot delete an AutoScalingGroup while there are instances or pending Spot instance request(s) still in the group.")}
+			return &types.ResourceInUseFault{
+				Message: new("You cannot delete an AutoScalingGroup while there are instances or pending Spot instance request(s) " +
+					"still in the group."),
+			}
 		}
 		for _, p := range slices.Collect(tx.GroupPolicies.By(state.GroupPoliciesByGroup, old.Name())) {
 			tx.GroupPolicies.Delete(p.Key())
@@ -294,8 +348,13 @@ func (s *Service) DeleteAutoScalingGroup(ctx context.Context, in *api.DeleteAuto
 			return nil
 		}
 		g := old.Clone()
-		g.Deleting, g.Hooks, g.MinSize, g.DesiredCapacity, g.Status = true, nil, aws.Int32(0), aws.Int32(0), aws.String("Delete in progress")
-		g.Cause = fmt.Sprintf("At %s a user request force deleted AutoScalingGroup changing the desired capacity from %d to 0.", state.Stamp(s.now()), *old.DesiredCapacity)
+		g.Deleting = true
+		g.Hooks = nil
+		g.MinSize = aws.Int32(0)
+		g.DesiredCapacity = aws.Int32(0)
+		g.Status = aws.String("Delete in progress")
+		g.Cause = fmt.Sprintf("At %s a user request force deleted AutoScalingGroup changing the desired capacity from %d to 0.",
+			state.Stamp(s.now()), *old.DesiredCapacity)
 		tx.AutoScalingGroups.Put(g)
 		return nil
 	})
@@ -309,7 +368,9 @@ func (s *Service) DeleteAutoScalingGroup(ctx context.Context, in *api.DeleteAuto
 }
 
 // DescribeAutoScalingGroups lists groups with their instances.
-func (s *Service) DescribeAutoScalingGroups(_ context.Context, in *api.DescribeAutoScalingGroupsInput) (*api.DescribeAutoScalingGroupsOutput, error) {
+func (s *Service) DescribeAutoScalingGroups(
+	_ context.Context, in *api.DescribeAutoScalingGroupsInput,
+) (*api.DescribeAutoScalingGroupsOutput, error) {
 	v := s.store.View()
 	match, err := matcher(in.Filters, func(g *state.AutoScalingGroup) []types.TagDescription { return g.Tags })
 	if err != nil {
@@ -321,7 +382,8 @@ func (s *Service) DescribeAutoScalingGroups(_ context.Context, in *api.DescribeA
 			rows = append(rows, g)
 		}
 	}
-	rows, next, err := account.Sorted(listing("DescribeAutoScalingGroups", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken, (*state.AutoScalingGroup).Name)
+	rows, next, err := account.Sorted(listing("DescribeAutoScalingGroups", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken,
+		(*state.AutoScalingGroup).Name)
 	if err != nil {
 		return nil, err
 	}
@@ -339,7 +401,7 @@ func (s *Service) DescribeAutoScalingGroups(_ context.Context, in *api.DescribeA
 	return out, nil
 }
 
-// matcher reads the filters that groups and tags have: tag-key, tag-value and tag:KEY.
+// matcher returns a function that applies a call's filters: tag-key, tag-value and tag:KEY. All filters must match, each by any value.
 func matcher[T any](filters []types.Filter, tags func(T) []types.TagDescription) (func(T) bool, error) {
 	for _, f := range filters {
 		if n := aws.ToString(f.Name); n != "tag-key" && n != "tag-value" && !strings.HasPrefix(n, "tag:") {
@@ -362,23 +424,32 @@ func matcher[T any](filters []types.Filter, tags func(T) []types.TagDescription)
 	}, nil
 }
 
-// instanceOf is an instance as its group shows it.
+// instanceOf describes an instance as its group shows it.
 func instanceOf(i *state.Instance) types.Instance {
 	health := "Healthy"
 	if i.Member.Unhealthy {
 		health = "Unhealthy"
 	}
 	return types.Instance{
-		InstanceId: i.InstanceId, AvailabilityZone: i.Placement.AvailabilityZone, HealthStatus: &health, LifecycleState: i.Member.LifecycleState,
-		ProtectedFromScaleIn: &i.Member.Protected, InstanceType: new(string(i.InstanceType)), LaunchTemplate: i.Member.LaunchTemplate, ImageId: i.ImageId,
+		InstanceId:           i.InstanceId,
+		AvailabilityZone:     i.Placement.AvailabilityZone,
+		HealthStatus:         &health,
+		LifecycleState:       i.Member.LifecycleState,
+		ProtectedFromScaleIn: &i.Member.Protected,
+		InstanceType:         new(string(i.InstanceType)),
+		LaunchTemplate:       i.Member.LaunchTemplate,
+		ImageId:              i.ImageId,
 	}
 }
 
 func inProgress(g *state.AutoScalingGroup) error {
-	return &types.ScalingActivityInProgressFault{Message: new("Scaling activity is in progress for the Auto Scaling group " + g.Name() + ", or its cooldown lasts, and the request honors the cooldown")}
+	return &types.ScalingActivityInProgressFault{
+		Message: new("Scaling activity is in progress for the Auto Scaling group " + g.Name() + ", " +
+			"or its cooldown has not ended, and the request honors the cooldown"),
+	}
 }
 
-// SetDesiredCapacity sets how many instances a group is to have.
+// SetDesiredCapacity sets how many instances a group should have.
 func (s *Service) SetDesiredCapacity(ctx context.Context, in *api.SetDesiredCapacityInput) (*api.SetDesiredCapacityOutput, error) {
 	err := s.change(ctx, in.AutoScalingGroupName, func(_ *state.Tx, g *state.AutoScalingGroup) error {
 		now, before, desired := s.now(), *g.DesiredCapacity, *in.DesiredCapacity
@@ -387,12 +458,16 @@ func (s *Service) SetDesiredCapacity(ctx context.Context, in *api.SetDesiredCapa
 			return invalid("New SetDesiredCapacity value %d is below min value %d for the AutoScalingGroup.", desired, *g.MinSize)
 		case desired > *g.MaxSize:
 			return invalid("New SetDesiredCapacity value %d is above max value %d for the AutoScalingGroup.", desired, *g.MaxSize)
-		case aws.ToBool(in.HonorCooldown) && g.Cools(nil, now):
+		case aws.ToBool(in.HonorCooldown) && g.IsCoolingDown(nil, now):
 			return inProgress(g)
 		}
-		g.DesiredCapacity, g.Failures, g.NotBefore = &desired, 0, nil
+		g.DesiredCapacity = &desired
+		g.Failures = 0
+		g.NotBefore = nil
 		if desired != before {
-			g.Cause = fmt.Sprintf("At %s a user request explicitly set group desired capacity changing the desired capacity from %d to %d.", state.Stamp(now), before, desired)
+			g.Cause = fmt.Sprintf(
+				"At %s a user request explicitly set group desired capacity changing the desired capacity from %d to %d.",
+				state.Stamp(now), before, desired)
 		}
 		return nil
 	})
@@ -402,10 +477,12 @@ func (s *Service) SetDesiredCapacity(ctx context.Context, in *api.SetDesiredCapa
 	return &api.SetDesiredCapacityOutput{}, nil
 }
 
-// DescribeScalingActivities lists what was done, the newest first.
-func (s *Service) DescribeScalingActivities(_ context.Context, in *api.DescribeScalingActivitiesInput) (*api.DescribeScalingActivitiesOutput, error) {
+// DescribeScalingActivities lists scaling activities, newest first.
+func (s *Service) DescribeScalingActivities(
+	_ context.Context, in *api.DescribeScalingActivitiesInput,
+) (*api.DescribeScalingActivitiesOutput, error) {
 	if len(in.Filters) > 0 {
-		return nil, invalid("Filters: Pintle has none for activities")
+		return nil, invalid("Filters: Pintle supports none for activities")
 	}
 	activities := s.store.View().GroupActivities
 	all := activities.All()
@@ -419,7 +496,8 @@ func (s *Service) DescribeScalingActivities(_ context.Context, in *api.DescribeS
 		}
 	}
 	slices.Reverse(rows)
-	rows, next, err := account.Ordered(listing("DescribeScalingActivities", 100, 100), rows, in.MaxRecords, in.NextToken, func(a *state.GroupActivity) string { return *a.ActivityId })
+	rows, next, err := account.Ordered(listing("DescribeScalingActivities", 100, 100), rows, in.MaxRecords, in.NextToken,
+		func(a *state.GroupActivity) string { return *a.ActivityId })
 	if err != nil {
 		return nil, err
 	}
@@ -430,8 +508,11 @@ func (s *Service) DescribeScalingActivities(_ context.Context, in *api.DescribeS
 	return out, nil
 }
 
-// processes are those that can be suspended: the user guide's page "Suspend and resume processes".
-var processes = []string{"AZRebalance", "AddToLoadBalancer", "AlarmNotification", "HealthCheck", "InstanceRefresh", "Launch", "ReplaceUnhealthy", "ScheduledActions", "Terminate"}
+// processes can be suspended. They're from the user guide's page "Suspend and resume processes".
+var processes = []string{
+	"AZRebalance", "AddToLoadBalancer", "AlarmNotification", "HealthCheck", "InstanceRefresh",
+	"Launch", "ReplaceUnhealthy", "ScheduledActions", "Terminate",
+}
 
 func checkProcesses(names []string) error {
 	for _, p := range names {
@@ -442,7 +523,7 @@ func checkProcesses(names []string) error {
 	return nil
 }
 
-// SuspendProcesses has a group leave off some of what it does, or all.
+// SuspendProcesses suspends some of a group's processes, or all if the call names none.
 func (s *Service) SuspendProcesses(ctx context.Context, in *api.SuspendProcessesInput) (*api.SuspendProcessesOutput, error) {
 	if err := checkProcesses(in.ScalingProcesses); err != nil {
 		return nil, err
@@ -453,8 +534,11 @@ func (s *Service) SuspendProcesses(ctx context.Context, in *api.SuspendProcesses
 			names = processes
 		}
 		for _, p := range names {
-			if !g.Suspends(p) {
-				g.SuspendedProcesses = append(g.SuspendedProcesses, types.SuspendedProcess{ProcessName: &p, SuspensionReason: new("User suspended at " + state.Stamp(s.now()))})
+			if !g.IsSuspended(p) {
+				g.SuspendedProcesses = append(g.SuspendedProcesses, types.SuspendedProcess{
+					ProcessName:      &p,
+					SuspensionReason: new("User suspended at " + state.Stamp(s.now())),
+				})
 			}
 		}
 		return nil
@@ -465,7 +549,7 @@ func (s *Service) SuspendProcesses(ctx context.Context, in *api.SuspendProcesses
 	return &api.SuspendProcessesOutput{}, nil
 }
 
-// ResumeProcesses takes SuspendProcesses back.
+// ResumeProcesses undoes SuspendProcesses.
 func (s *Service) ResumeProcesses(ctx context.Context, in *api.ResumeProcessesInput) (*api.ResumeProcessesOutput, error) {
 	if err := checkProcesses(in.ScalingProcesses); err != nil {
 		return nil, err
@@ -484,7 +568,7 @@ func (s *Service) ResumeProcesses(ctx context.Context, in *api.ResumeProcessesIn
 
 func keyAndValue(t types.TagDescription) (key, value *string) { return t.Key, t.Value }
 
-// mergeTags puts tags over a group's own.
+// mergeTags adds tags to a group's own, and replaces those with the same key.
 func mergeTags(old []types.TagDescription, name string, tags []types.Tag) ([]types.TagDescription, error) {
 	out := old
 	for _, t := range tags {
@@ -509,7 +593,7 @@ func mergeTags(old []types.TagDescription, name string, tags []types.Tag) ([]typ
 	return nil, invalid("Tags: the key %q must have 1 to 128 characters and not begin with aws:, and its value at most 256", fault.Key)
 }
 
-// retag changes the tags of the groups that a call's tags name, all of them or none.
+// retag changes the groups that a call's tags name: all of them, or none after an error.
 func (s *Service) retag(ctx context.Context, tags []types.Tag, change func(*state.AutoScalingGroup, types.Tag) error) error {
 	return s.store.Update(ctx, func(tx *state.Tx) error {
 		for _, t := range tags {
@@ -527,7 +611,7 @@ func (s *Service) retag(ctx context.Context, tags []types.Tag, change func(*stat
 	})
 }
 
-// CreateOrUpdateTags puts tags on groups.
+// CreateOrUpdateTags adds tags to groups, or changes their values.
 func (s *Service) CreateOrUpdateTags(ctx context.Context, in *api.CreateOrUpdateTagsInput) (*api.CreateOrUpdateTagsOutput, error) {
 	err := s.retag(ctx, in.Tags, func(g *state.AutoScalingGroup, t types.Tag) (err error) {
 		g.Tags, err = mergeTags(g.Tags, g.Name(), []types.Tag{t})
@@ -539,7 +623,7 @@ func (s *Service) CreateOrUpdateTags(ctx context.Context, in *api.CreateOrUpdate
 	return &api.CreateOrUpdateTagsOutput{}, nil
 }
 
-// DeleteTags takes tags off groups.
+// DeleteTags removes tags from groups.
 func (s *Service) DeleteTags(ctx context.Context, in *api.DeleteTagsInput) (*api.DeleteTagsOutput, error) {
 	err := s.retag(ctx, in.Tags, func(g *state.AutoScalingGroup, t types.Tag) error {
 		g.Tags = slices.DeleteFunc(g.Tags, func(o types.TagDescription) bool { return *o.Key == aws.ToString(t.Key) })
@@ -559,15 +643,18 @@ func (s *Service) DescribeTags(_ context.Context, in *api.DescribeTagsInput) (*a
 	}
 	for _, f := range in.Filters {
 		field := map[string]func(types.TagDescription) string{
-			"auto-scaling-group": func(t types.TagDescription) string { return *t.ResourceId }, "key": func(t types.TagDescription) string { return *t.Key },
-			"value": func(t types.TagDescription) string { return *t.Value }, "propagate-at-launch": func(t types.TagDescription) string { return strconv.FormatBool(*t.PropagateAtLaunch) },
+			"auto-scaling-group":  func(t types.TagDescription) string { return *t.ResourceId },
+			"key":                 func(t types.TagDescription) string { return *t.Key },
+			"value":               func(t types.TagDescription) string { return *t.Value },
+			"propagate-at-launch": func(t types.TagDescription) string { return strconv.FormatBool(*t.PropagateAtLaunch) },
 		}[aws.ToString(f.Name)]
 		if field == nil {
 			return nil, invalid("The filter %q must be auto-scaling-group, key, value or propagate-at-launch", aws.ToString(f.Name))
 		}
 		all = slices.DeleteFunc(all, func(t types.TagDescription) bool { return !slices.Contains(f.Values, field(t)) })
 	}
-	all, next, err := account.Ordered(listing("DescribeTags", pageDefault, pageMost), all, in.MaxRecords, in.NextToken, func(t types.TagDescription) string { return *t.ResourceId + "/" + *t.Key })
+	all, next, err := account.Ordered(listing("DescribeTags", pageDefault, pageMost), all, in.MaxRecords, in.NextToken,
+		func(t types.TagDescription) string { return *t.ResourceId + "/" + *t.Key })
 	if err != nil {
 		return nil, err
 	}

@@ -19,35 +19,41 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The limits of lifecycle hooks: API_PutLifecycleHook, and the user guide's page on them.
+// The limits of lifecycle hooks, from API_PutLifecycleHook and the user guide's page on hooks.
 const (
 	maxHooks         = 50
 	defaultHeartbeat = 3600
 	minHeartbeat     = 30
 	maxHeartbeat     = 7200
-	maxWait          = 48 * time.Hour // or 100 times the heartbeat, whichever is less
+	maxWait          = 48 * time.Hour // or 100 heartbeat timeouts, whichever is less
 	maxMetadata      = 4000
 )
 
 var hookName = pattern.New(`^[A-Za-z0-9_/-]+$`, 255)
 
-// hook is the lifecycle hook that a call makes, or makes of an old one.
-func (s *Service) hook(in *api.PutLifecycleHookInput, old *types.LifecycleHook) (*types.LifecycleHook, error) {
+// mergeHook makes a lifecycle hook from a call, over the old one if there is one.
+func (s *Service) mergeHook(in *api.PutLifecycleHookInput, old *types.LifecycleHook) (*types.LifecycleHook, error) {
 	h := types.LifecycleHook{DefaultResult: aws.String("ABANDON"), HeartbeatTimeout: aws.Int32(defaultHeartbeat)}
 	if old != nil {
 		h = *old
 	}
-	h.AutoScalingGroupName, h.LifecycleHookName = in.AutoScalingGroupName, in.LifecycleHookName
-	h.LifecycleTransition, h.DefaultResult = cmp.Or(in.LifecycleTransition, h.LifecycleTransition), cmp.Or(in.DefaultResult, h.DefaultResult)
-	h.HeartbeatTimeout, h.NotificationMetadata = cmp.Or(in.HeartbeatTimeout, h.HeartbeatTimeout), cmp.Or(in.NotificationMetadata, h.NotificationMetadata)
-	h.NotificationTargetARN, h.RoleARN = cmp.Or(in.NotificationTargetARN, h.NotificationTargetARN), cmp.Or(in.RoleARN, h.RoleARN)
-	if aws.ToString(h.NotificationTargetARN) == "" { // empty takes an old one away
-		h.NotificationTargetARN, h.RoleARN = nil, nil
+	h.AutoScalingGroupName = in.AutoScalingGroupName
+	h.LifecycleHookName = in.LifecycleHookName
+	h.LifecycleTransition = cmp.Or(in.LifecycleTransition, h.LifecycleTransition)
+	h.DefaultResult = cmp.Or(in.DefaultResult, h.DefaultResult)
+	h.HeartbeatTimeout = cmp.Or(in.HeartbeatTimeout, h.HeartbeatTimeout)
+	h.NotificationMetadata = cmp.Or(in.NotificationMetadata, h.NotificationMetadata)
+	h.NotificationTargetARN = cmp.Or(in.NotificationTargetARN, h.NotificationTargetARN)
+	h.RoleARN = cmp.Or(in.RoleARN, h.RoleARN)
+	if aws.ToString(h.NotificationTargetARN) == "" { // an empty target removes the old one
+		h.NotificationTargetARN = nil
+		h.RoleARN = nil
 	}
 	transition, result, heartbeat := aws.ToString(h.LifecycleTransition), *h.DefaultResult, *h.HeartbeatTimeout
 	switch {
 	case !hookName.MatchString(aws.ToString(h.LifecycleHookName)):
-		return nil, invalid("LifecycleHookName %q must have 1 to 255 letters, digits, hyphens, underscores and slashes", aws.ToString(h.LifecycleHookName))
+		return nil, invalid("LifecycleHookName %q must have 1 to 255 letters, digits, hyphens, underscores and slashes",
+			aws.ToString(h.LifecycleHookName))
 	case transition != launching && transition != terminating:
 		return nil, invalid("LifecycleTransition must be %s or %s, not %q", launching, terminating, transition)
 	case result != "CONTINUE" && result != "ABANDON":
@@ -57,9 +63,10 @@ func (s *Service) hook(in *api.PutLifecycleHookInput, old *types.LifecycleHook) 
 	case h.NotificationMetadata != nil && (*h.NotificationMetadata == "" || len(*h.NotificationMetadata) > maxMetadata):
 		return nil, invalid("NotificationMetadata must have 1 to %d characters", maxMetadata)
 	case h.NotificationTargetARN != nil && !isQueue(*h.NotificationTargetARN):
-		return nil, invalid("NotificationTargetARN must be the ARN of an SQS queue, not %q: Pintle's hooks tell queues alone.", *h.NotificationTargetARN)
+		return nil, invalid("NotificationTargetARN must be the ARN of an SQS queue, not %q: Pintle's hooks notify only queues.",
+			*h.NotificationTargetARN)
 	case h.NotificationTargetARN != nil && aws.ToString(h.RoleARN) == "":
-		return nil, invalid("RoleARN must be given where there is a NotificationTargetARN")
+		return nil, invalid("RoleARN must be given with NotificationTargetARN")
 	}
 	h.GlobalTimeout = new(min(int32(maxWait.Seconds()), 100*heartbeat))
 	return &h, nil
@@ -70,38 +77,47 @@ func isQueue(arn string) bool {
 	return err == nil && a.Service == "sqs" && a.Resource != ""
 }
 
-// testTarget sends a hook's notification target the test message that it gets whenever it is named:
+// testTarget sends a hook's notification target a test message, as every call that names a target does:
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/prepare-for-lifecycle-notifications.html
 func (s *Service) testTarget(ctx context.Context, g *state.AutoScalingGroup, h *types.LifecycleHook) error {
 	if h.NotificationTargetARN == nil {
 		return nil
 	}
 	body, err := json.Marshal(map[string]string{
-		"AccountId": s.opts.ID, "RequestId": state.NewUUID(), "AutoScalingGroupARN": *g.AutoScalingGroupARN, "AutoScalingGroupName": g.Name(),
-		"Service": "AWS Auto Scaling", "Event": "autoscaling:TEST_NOTIFICATION", "Time": s.now().Format("2006-01-02T15:04:05.000Z"),
+		"AccountId":            s.opts.ID,
+		"RequestId":            state.NewUUID(),
+		"AutoScalingGroupARN":  *g.AutoScalingGroupARN,
+		"AutoScalingGroupName": g.Name(),
+		"Service":              "AWS Auto Scaling",
+		"Event":                "autoscaling:TEST_NOTIFICATION",
+		"Time":                 s.now().Format("2006-01-02T15:04:05.000Z"),
 	})
 	if err != nil {
 		return err
 	}
-	_, err = s.opts.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: new(s.opts.QueueURL(*h.NotificationTargetARN)), MessageBody: new(string(body))})
+	_, err = s.opts.Queues.SendMessage(ctx, &sqs.SendMessageInput{
+		QueueUrl:    new(s.opts.QueueURL(*h.NotificationTargetARN)),
+		MessageBody: new(string(body)),
+	})
 	var refused smithy.APIError
 	if errors.As(err, &refused) {
-		return invalid("Unable to publish test message to notification target %s using IAM role %s. Please check your target and role configuration and try to put lifecycle hook again.", *h.NotificationTargetARN, *h.RoleARN)
+		return invalid("Unable to publish test message to notification target %s using IAM role %s. Please check your target and "+
+			"role configuration and try to put lifecycle hook again.", *h.NotificationTargetARN, *h.RoleARN)
 	}
 	return err
 }
 
-// putHook gives a group a hook, or changes one that it has.
+// putHook adds a hook to a group, or changes the one of that name.
 func (s *Service) putHook(g *state.AutoScalingGroup, in *api.PutLifecycleHookInput) (*types.LifecycleHook, error) {
 	old := g.Hook(aws.ToString(in.LifecycleHookName))
-	h, err := s.hook(in, old)
+	h, err := s.mergeHook(in, old)
 	switch {
 	case err != nil:
 		return nil, err
 	case old != nil:
 		*old = *h
 	case len(g.Hooks) >= maxHooks:
-		return nil, &types.LimitExceededFault{Message: new("The group has as many lifecycle hooks as are allowed")}
+		return nil, &types.LimitExceededFault{Message: new("The group already has the maximum number of lifecycle hooks")}
 	default:
 		g.Hooks = append(g.Hooks, *h)
 	}
@@ -113,7 +129,7 @@ const (
 	terminating = "autoscaling:EC2_INSTANCE_TERMINATING"
 )
 
-// PutLifecycleHook makes a lifecycle hook, or changes it.
+// PutLifecycleHook creates or changes a lifecycle hook.
 func (s *Service) PutLifecycleHook(ctx context.Context, in *api.PutLifecycleHookInput) (*api.PutLifecycleHookOutput, error) {
 	if aws.ToString(in.NotificationTargetARN) != "" {
 		g, err := findGroup(s.store.View(), in.AutoScalingGroupName)
@@ -142,7 +158,7 @@ func noHook(group, hook string) error {
 	return invalid("No Lifecycle Hook found with AutoScalingGroupName %s and LifecycleHookName %s.", group, hook)
 }
 
-// DeleteLifecycleHook forgets a lifecycle hook. Instances that wait for it go on.
+// DeleteLifecycleHook deletes a lifecycle hook. Instances that wait for it go on.
 func (s *Service) DeleteLifecycleHook(ctx context.Context, in *api.DeleteLifecycleHookInput) (*api.DeleteLifecycleHookOutput, error) {
 	err := s.change(ctx, in.AutoScalingGroupName, func(_ *state.Tx, g *state.AutoScalingGroup) error {
 		name := aws.ToString(in.LifecycleHookName)
@@ -159,7 +175,9 @@ func (s *Service) DeleteLifecycleHook(ctx context.Context, in *api.DeleteLifecyc
 }
 
 // DescribeLifecycleHooks lists a group's lifecycle hooks.
-func (s *Service) DescribeLifecycleHooks(_ context.Context, in *api.DescribeLifecycleHooksInput) (*api.DescribeLifecycleHooksOutput, error) {
+func (s *Service) DescribeLifecycleHooks(
+	_ context.Context, in *api.DescribeLifecycleHooksInput,
+) (*api.DescribeLifecycleHooksOutput, error) {
 	g, err := findGroup(s.store.View(), in.AutoScalingGroupName)
 	if err != nil {
 		return nil, err
@@ -173,8 +191,10 @@ func (s *Service) DescribeLifecycleHooks(_ context.Context, in *api.DescribeLife
 	return out, nil
 }
 
-// waiting changes the lifecycle action that an instance waits for.
-func (s *Service) waiting(ctx context.Context, groupName, hook, id, token *string, change func(*state.AutoScalingGroup, *state.LifecycleAction)) error {
+// changeAction changes the lifecycle action that an instance waits for. The id or the token finds it.
+func (s *Service) changeAction(
+	ctx context.Context, groupName, hook, id, token *string, change func(*state.AutoScalingGroup, *state.LifecycleAction),
+) error {
 	return s.store.Update(ctx, func(tx *state.Tx) error {
 		g, err := findGroup(tx.View, groupName)
 		if err != nil {
@@ -185,7 +205,8 @@ func (s *Service) waiting(ctx context.Context, groupName, hook, id, token *strin
 		}
 		for i := range tx.Instances.By(state.InstancesByGroup, g.Name()) {
 			w := i.Member.Waits
-			if w == nil || w.Hook != *hook || id != nil && *i.InstanceId != *id || token != nil && w.Token != *token || id == nil && token == nil {
+			if w == nil || w.Hook != *hook || id != nil && *i.InstanceId != *id || token != nil && w.Token != *token ||
+				id == nil && token == nil {
 				continue
 			}
 			row := i.Clone()
@@ -200,34 +221,42 @@ func (s *Service) waiting(ctx context.Context, groupName, hook, id, token *strin
 	})
 }
 
-// CompleteLifecycleAction lets an instance go on, or gives it up.
-func (s *Service) CompleteLifecycleAction(ctx context.Context, in *api.CompleteLifecycleActionInput) (*api.CompleteLifecycleActionOutput, error) {
+// CompleteLifecycleAction ends an instance's wait: it goes on, or is abandoned.
+func (s *Service) CompleteLifecycleAction(
+	ctx context.Context, in *api.CompleteLifecycleActionInput,
+) (*api.CompleteLifecycleActionOutput, error) {
 	result := aws.ToString(in.LifecycleActionResult)
 	if result != "CONTINUE" && result != "ABANDON" {
 		return nil, invalid("LifecycleActionResult must be CONTINUE or ABANDON, not %q", result)
 	}
-	err := s.waiting(ctx, in.AutoScalingGroupName, in.LifecycleHookName, in.InstanceId, in.LifecycleActionToken, func(_ *state.AutoScalingGroup, w *state.LifecycleAction) {
-		w.Proceed, w.Abandon = true, result == "ABANDON"
-	})
+	complete := func(_ *state.AutoScalingGroup, w *state.LifecycleAction) {
+		w.Proceed = true
+		w.Abandon = result == "ABANDON"
+	}
+	err := s.changeAction(ctx, in.AutoScalingGroupName, in.LifecycleHookName, in.InstanceId, in.LifecycleActionToken, complete)
 	if err != nil {
 		return nil, err
 	}
 	return &api.CompleteLifecycleActionOutput{}, nil
 }
 
-// RecordLifecycleActionHeartbeat gives a lifecycle action more time. It takes none of one that has more already, as that of ECS's
-// hook has.
-func (s *Service) RecordLifecycleActionHeartbeat(ctx context.Context, in *api.RecordLifecycleActionHeartbeatInput) (*api.RecordLifecycleActionHeartbeatOutput, error) {
-	err := s.waiting(ctx, in.AutoScalingGroupName, in.LifecycleHookName, in.InstanceId, in.LifecycleActionToken, func(g *state.AutoScalingGroup, w *state.LifecycleAction) {
+// RecordLifecycleActionHeartbeat gives a lifecycle action more time. It never shortens one that has more already, such as
+// that of ECS's draining hook.
+func (s *Service) RecordLifecycleActionHeartbeat(
+	ctx context.Context, in *api.RecordLifecycleActionHeartbeatInput,
+) (*api.RecordLifecycleActionHeartbeatOutput, error) {
+	prolong := func(g *state.AutoScalingGroup, w *state.LifecycleAction) {
 		h := g.Hook(w.Hook)
-		until, last := s.now().Add(time.Duration(*h.HeartbeatTimeout)*time.Second), w.Since.Add(time.Duration(*h.GlobalTimeout)*time.Second)
+		until := s.now().Add(time.Duration(*h.HeartbeatTimeout) * time.Second)
+		last := w.Since.Add(time.Duration(*h.GlobalTimeout) * time.Second)
 		if until.After(last) {
 			until = last
 		}
 		if until.After(w.Until) {
 			w.Until = until
 		}
-	})
+	}
+	err := s.changeAction(ctx, in.AutoScalingGroupName, in.LifecycleHookName, in.InstanceId, in.LifecycleActionToken, prolong)
 	if err != nil {
 		return nil, err
 	}

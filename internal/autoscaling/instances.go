@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The most instances of one call: API_SetInstanceProtection, API_EnterStandby, API_AttachInstances.
+// The most instances per call, from API_SetInstanceProtection, API_EnterStandby and API_AttachInstances.
 const (
 	maxProtected = 50
 	maxMoved     = 20
@@ -24,7 +24,7 @@ func noInstance(id string) error {
 	return invalid("Instance Id not found - No managed instance found for instance ID: %s", id)
 }
 
-// memberOf is an instance that belongs to a group.
+// memberOf returns an instance that belongs to a group, and the group.
 func memberOf(v *state.View, id *string) (*state.Instance, *state.AutoScalingGroup, error) {
 	i := v.Instances.Get(*id)
 	if i == nil || i.Member == nil {
@@ -33,11 +33,13 @@ func memberOf(v *state.View, id *string) (*state.Instance, *state.AutoScalingGro
 	return i, v.AutoScalingGroups.Get(i.Member.Group), nil
 }
 
-// TerminateInstanceInAutoScalingGroup ends an instance of a group, which launches another one unless the desired
-// capacity goes down with it.
-func (s *Service) TerminateInstanceInAutoScalingGroup(ctx context.Context, in *api.TerminateInstanceInAutoScalingGroupInput) (*api.TerminateInstanceInAutoScalingGroupOutput, error) {
+// TerminateInstanceInAutoScalingGroup terminates an instance of a group. The group launches another one unless the call
+// also lowers the desired capacity.
+func (s *Service) TerminateInstanceInAutoScalingGroup(
+	ctx context.Context, in *api.TerminateInstanceInAutoScalingGroupInput,
+) (*api.TerminateInstanceInAutoScalingGroupOutput, error) {
 	if len(in.InstanceIds) > 0 {
-		return nil, invalid("InstanceIds: Pintle takes one InstanceId")
+		return nil, invalid("InstanceIds: Pintle supports only InstanceId, one per call")
 	}
 	var out types.Activity
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
@@ -45,19 +47,21 @@ func (s *Service) TerminateInstanceInAutoScalingGroup(ctx context.Context, in *a
 		if err != nil {
 			return err
 		}
-		if i.Member.Leaving() {
+		if i.Member.IsLeaving() {
 			return invalid("The instance %s is not in InService or Standby or Pending: it is %s", *in.InstanceId, i.Member.LifecycleState)
 		}
 		g := old.Clone()
 		if *in.ShouldDecrementDesiredCapacity {
 			if *g.DesiredCapacity <= *g.MinSize {
-				return invalid("Currently, desiredSize equals minSize (%d). Terminating instance without replacement will violate group's min size constraint. Either set shouldDecrementDesiredCapacity flag to false or lower group's min size.", *g.MinSize)
+				return invalid("Currently, desiredSize equals minSize (%d). Terminating instance without replacement will violate "+
+					"group's min size constraint. Either set shouldDecrementDesiredCapacity flag to false or lower group's min size.",
+					*g.MinSize)
 			}
 			g.DesiredCapacity = new(*g.DesiredCapacity - 1)
 			tx.AutoScalingGroups.Put(g)
 		}
 		now := s.now()
-		out = tx.Leave(g, i, requested("was taken out of service")(now, i, *old.DesiredCapacity, *g.DesiredCapacity), now).Activity
+		out = tx.Leave(g, i, userCause("was taken out of service")(now, i, *old.DesiredCapacity, *g.DesiredCapacity), now).Activity
 		return nil
 	})
 	if err != nil {
@@ -66,8 +70,9 @@ func (s *Service) TerminateInstanceInAutoScalingGroup(ctx context.Context, in *a
 	return &api.TerminateInstanceInAutoScalingGroupOutput{Activity: &out}, nil
 }
 
-// requested is why something is done with an instance of a group: a user asked for it, and the desired capacity went with it.
-func requested(what string) func(now time.Time, i *state.Instance, before, after int32) string {
+// userCause returns a function that words why something happens to an instance: a user asked for it, and the desired capacity may
+// have changed with it.
+func userCause(what string) func(now time.Time, i *state.Instance, before, after int32) string {
 	return func(now time.Time, i *state.Instance, before, after int32) string {
 		because := "At " + state.Stamp(now) + " instance " + *i.InstanceId + " " + what + " in response to a user request"
 		switch {
@@ -80,7 +85,7 @@ func requested(what string) func(now time.Time, i *state.Instance, before, after
 	}
 }
 
-// SetInstanceProtection keeps instances from being terminated as a group shrinks, or no longer does.
+// SetInstanceProtection sets or clears the protection of instances from scale-in.
 func (s *Service) SetInstanceProtection(ctx context.Context, in *api.SetInstanceProtectionInput) (*api.SetInstanceProtectionOutput, error) {
 	if len(in.InstanceIds) > maxProtected {
 		return nil, invalid("InstanceIds: at most %d are allowed", maxProtected)
@@ -103,7 +108,7 @@ func (s *Service) SetInstanceProtection(ctx context.Context, in *api.SetInstance
 	return &api.SetInstanceProtectionOutput{}, nil
 }
 
-// SetInstanceHealth says how an instance is. One that is Unhealthy is replaced.
+// SetInstanceHealth sets an instance's health. The loop replaces an Unhealthy one.
 func (s *Service) SetInstanceHealth(ctx context.Context, in *api.SetInstanceHealthInput) (*api.SetInstanceHealthOutput, error) {
 	status := aws.ToString(in.HealthStatus)
 	if status != "Healthy" && status != "Unhealthy" {
@@ -115,7 +120,8 @@ func (s *Service) SetInstanceHealth(ctx context.Context, in *api.SetInstanceHeal
 			return err
 		}
 		grace := time.Duration(aws.ToInt32(g.HealthCheckGracePeriod)) * time.Second
-		if status == "Unhealthy" && (in.ShouldRespectGracePeriod == nil || *in.ShouldRespectGracePeriod) && s.now().Before(aws.ToTime(i.Member.InServiceAt).Add(grace)) {
+		if status == "Unhealthy" && (in.ShouldRespectGracePeriod == nil || *in.ShouldRespectGracePeriod) &&
+			s.now().Before(aws.ToTime(i.Member.InServiceAt).Add(grace)) {
 			return nil
 		}
 		row := i.Clone()
@@ -130,14 +136,17 @@ func (s *Service) SetInstanceHealth(ctx context.Context, in *api.SetInstanceHeal
 }
 
 // DescribeAutoScalingInstances lists the instances of all groups, or some of them.
-func (s *Service) DescribeAutoScalingInstances(_ context.Context, in *api.DescribeAutoScalingInstancesInput) (*api.DescribeAutoScalingInstancesOutput, error) {
+func (s *Service) DescribeAutoScalingInstances(
+	_ context.Context, in *api.DescribeAutoScalingInstancesInput,
+) (*api.DescribeAutoScalingInstancesOutput, error) {
 	var rows []*state.Instance
 	for i := range s.store.View().Instances.All() {
 		if i.Member != nil && (len(in.InstanceIds) == 0 || slices.Contains(in.InstanceIds, *i.InstanceId)) {
 			rows = append(rows, i)
 		}
 	}
-	rows, next, err := account.Sorted(listing("DescribeAutoScalingInstances", 50, 50), rows, in.MaxRecords, in.NextToken, func(i *state.Instance) string { return *i.InstanceId })
+	rows, next, err := account.Sorted(listing("DescribeAutoScalingInstances", 50, 50), rows, in.MaxRecords, in.NextToken,
+		func(i *state.Instance) string { return *i.InstanceId })
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +158,15 @@ func (s *Service) DescribeAutoScalingInstances(_ context.Context, in *api.Descri
 			health = "UNHEALTHY"
 		}
 		out.AutoScalingInstances = append(out.AutoScalingInstances, types.AutoScalingInstanceDetails{
-			AutoScalingGroupName: &row.Member.Group, InstanceId: i.InstanceId, AvailabilityZone: i.AvailabilityZone, HealthStatus: &health,
-			LifecycleState: new(string(i.LifecycleState)), ProtectedFromScaleIn: i.ProtectedFromScaleIn, InstanceType: i.InstanceType, LaunchTemplate: i.LaunchTemplate, ImageId: i.ImageId,
+			AutoScalingGroupName: &row.Member.Group,
+			InstanceId:           i.InstanceId,
+			AvailabilityZone:     i.AvailabilityZone,
+			HealthStatus:         &health,
+			LifecycleState:       new(string(i.LifecycleState)),
+			ProtectedFromScaleIn: i.ProtectedFromScaleIn,
+			InstanceType:         i.InstanceType,
+			LaunchTemplate:       i.LaunchTemplate,
+			ImageId:              i.ImageId,
 		})
 	}
 	return out, nil

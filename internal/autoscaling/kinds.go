@@ -12,20 +12,22 @@ import (
 	"github.com/pintle/pintle/internal/scaling"
 )
 
-// What there is of kinds, and how much of it there may be: nothing that a call changes.
+// This file lists kinds of things and limits. No call changes them.
 
-// maxGroups is the quota of groups: the user guide's page on quotas.
+// maxGroups is the quota of groups, from the user guide's page on quotas.
 const maxGroups = 500
 
-// DescribeAccountLimits says how many groups there are and may be.
+// DescribeAccountLimits returns how many groups there are and may be.
 func (s *Service) DescribeAccountLimits(context.Context, *api.DescribeAccountLimitsInput) (*api.DescribeAccountLimitsOutput, error) {
 	return &api.DescribeAccountLimitsOutput{
-		MaxNumberOfAutoScalingGroups: aws.Int32(maxGroups), NumberOfAutoScalingGroups: new(int32(len(slices.Collect(s.store.View().AutoScalingGroups.All())))),
-		MaxNumberOfLaunchConfigurations: aws.Int32(0), NumberOfLaunchConfigurations: aws.Int32(0),
+		MaxNumberOfAutoScalingGroups:    aws.Int32(maxGroups),
+		NumberOfAutoScalingGroups:       new(int32(len(slices.Collect(s.store.View().AutoScalingGroups.All())))),
+		MaxNumberOfLaunchConfigurations: aws.Int32(0),
+		NumberOfLaunchConfigurations:    aws.Int32(0),
 	}, nil
 }
 
-// DescribeAdjustmentTypes lists what simple and step policies may do.
+// DescribeAdjustmentTypes lists the adjustment types of simple and step policies.
 func (s *Service) DescribeAdjustmentTypes(context.Context, *api.DescribeAdjustmentTypesInput) (*api.DescribeAdjustmentTypesOutput, error) {
 	out := &api.DescribeAdjustmentTypesOutput{}
 	for _, t := range []string{scaling.ChangeInCapacity, scaling.ExactCapacity, scaling.PercentChangeInCapacity} {
@@ -34,13 +36,17 @@ func (s *Service) DescribeAdjustmentTypes(context.Context, *api.DescribeAdjustme
 	return out, nil
 }
 
-// DescribeLifecycleHookTypes lists the transitions that hooks may be of.
-func (s *Service) DescribeLifecycleHookTypes(context.Context, *api.DescribeLifecycleHookTypesInput) (*api.DescribeLifecycleHookTypesOutput, error) {
+// DescribeLifecycleHookTypes lists the transitions that hooks can be for.
+func (s *Service) DescribeLifecycleHookTypes(
+	context.Context, *api.DescribeLifecycleHookTypesInput,
+) (*api.DescribeLifecycleHookTypesOutput, error) {
 	return &api.DescribeLifecycleHookTypesOutput{LifecycleHookTypes: []string{launching, terminating}}, nil
 }
 
-// DescribeScalingProcessTypes lists what can be suspended.
-func (s *Service) DescribeScalingProcessTypes(context.Context, *api.DescribeScalingProcessTypesInput) (*api.DescribeScalingProcessTypesOutput, error) {
+// DescribeScalingProcessTypes lists the processes that can be suspended.
+func (s *Service) DescribeScalingProcessTypes(
+	context.Context, *api.DescribeScalingProcessTypesInput,
+) (*api.DescribeScalingProcessTypesOutput, error) {
 	out := &api.DescribeScalingProcessTypesOutput{}
 	for _, p := range processes {
 		out.Processes = append(out.Processes, types.ProcessType{ProcessName: &p})
@@ -49,6 +55,8 @@ func (s *Service) DescribeScalingProcessTypes(context.Context, *api.DescribeScal
 }
 
 // DescribeTerminationPolicyTypes lists the termination policies.
-func (s *Service) DescribeTerminationPolicyTypes(context.Context, *api.DescribeTerminationPolicyTypesInput) (*api.DescribeTerminationPolicyTypesOutput, error) {
+func (s *Service) DescribeTerminationPolicyTypes(
+	context.Context, *api.DescribeTerminationPolicyTypesInput,
+) (*api.DescribeTerminationPolicyTypesOutput, error) {
 	return &api.DescribeTerminationPolicyTypesOutput{TerminationPolicyTypes: group.Policies}, nil
 }

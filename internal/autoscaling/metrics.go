@@ -12,8 +12,8 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// groupMetrics are what a group can tell of itself: API_EnableMetricsCollection. The loop in cloudwatch/metering puts
-// those of groups; warm pools there are none.
+// groupMetrics are the metrics that a group can publish, from API_EnableMetricsCollection. The loop in cloudwatch/metering
+// puts those of groups. Pintle has no warm pools.
 var groupMetrics = []string{
 	"GroupMinSize", "GroupMaxSize", "GroupDesiredCapacity",
 	"GroupInServiceInstances", "GroupPendingInstances", "GroupStandbyInstances", "GroupTerminatingInstances", "GroupTotalInstances",
@@ -22,20 +22,22 @@ var groupMetrics = []string{
 	"GroupAndWarmPoolDesiredCapacity", "GroupAndWarmPoolTotalCapacity",
 }
 
-// granularity is how often metrics are, the only one there is.
+// granularity is the period of group metrics. There is only one.
 const granularity = "1Minute"
 
 func checkGroupMetrics(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(groupMetrics, name) {
-			return invalid("Metrics: %q is none of %s", name, strings.Join(groupMetrics, ", "))
+			return invalid("Metrics: %q is not one of %s", name, strings.Join(groupMetrics, ", "))
 		}
 	}
 	return nil
 }
 
-// EnableMetricsCollection has a group tell of itself in CloudWatch: all that it can, or some metrics.
-func (s *Service) EnableMetricsCollection(ctx context.Context, in *api.EnableMetricsCollectionInput) (*api.EnableMetricsCollectionOutput, error) {
+// EnableMetricsCollection makes a group publish metrics to CloudWatch: those that the call names, or all.
+func (s *Service) EnableMetricsCollection(
+	ctx context.Context, in *api.EnableMetricsCollectionInput,
+) (*api.EnableMetricsCollectionOutput, error) {
 	if *in.Granularity != granularity {
 		return nil, invalid("Granularity must be %s, not %q", granularity, *in.Granularity)
 	}
@@ -48,7 +50,7 @@ func (s *Service) EnableMetricsCollection(ctx context.Context, in *api.EnableMet
 	}
 	err := s.change(ctx, in.AutoScalingGroupName, func(_ *state.Tx, g *state.AutoScalingGroup) error {
 		for _, name := range names {
-			if !g.Tells(name) {
+			if !g.MetricEnabled(name) {
 				g.EnabledMetrics = append(g.EnabledMetrics, types.EnabledMetric{Metric: &name, Granularity: in.Granularity})
 			}
 		}
@@ -60,8 +62,10 @@ func (s *Service) EnableMetricsCollection(ctx context.Context, in *api.EnableMet
 	return &api.EnableMetricsCollectionOutput{}, nil
 }
 
-// DisableMetricsCollection takes EnableMetricsCollection back.
-func (s *Service) DisableMetricsCollection(ctx context.Context, in *api.DisableMetricsCollectionInput) (*api.DisableMetricsCollectionOutput, error) {
+// DisableMetricsCollection undoes EnableMetricsCollection.
+func (s *Service) DisableMetricsCollection(
+	ctx context.Context, in *api.DisableMetricsCollectionInput,
+) (*api.DisableMetricsCollectionOutput, error) {
 	if err := checkGroupMetrics(in.Metrics); err != nil {
 		return nil, err
 	}
@@ -78,7 +82,9 @@ func (s *Service) DisableMetricsCollection(ctx context.Context, in *api.DisableM
 }
 
 // DescribeMetricCollectionTypes lists what EnableMetricsCollection takes.
-func (s *Service) DescribeMetricCollectionTypes(context.Context, *api.DescribeMetricCollectionTypesInput) (*api.DescribeMetricCollectionTypesOutput, error) {
+func (s *Service) DescribeMetricCollectionTypes(
+	context.Context, *api.DescribeMetricCollectionTypesInput,
+) (*api.DescribeMetricCollectionTypesOutput, error) {
 	out := &api.DescribeMetricCollectionTypesOutput{Granularities: []types.MetricGranularityType{{Granularity: aws.String(granularity)}}}
 	for _, name := range groupMetrics {
 		out.Metrics = append(out.Metrics, types.MetricCollectionType{Metric: &name})

@@ -11,7 +11,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
-// described is the group g, as DescribeAutoScalingGroups has it.
+// described returns the group g from DescribeAutoScalingGroups.
 func (w *world) described() types.AutoScalingGroup {
 	w.t.Helper()
 	out, err := w.DescribeAutoScalingGroups(w.t.Context(), &api.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{"g"}})
@@ -31,14 +31,21 @@ func TestMetricsCollection(t *testing.T) {
 		return names
 	}
 	enable := func(names ...string) {
-		w.must(second(w.EnableMetricsCollection(t.Context(), &api.EnableMetricsCollectionInput{AutoScalingGroupName: g, Granularity: aws.String("1Minute"), Metrics: names})))
+		w.must(errOf(w.EnableMetricsCollection(t.Context(), &api.EnableMetricsCollectionInput{
+			AutoScalingGroupName: g,
+			Granularity:          aws.String("1Minute"),
+			Metrics:              names,
+		})))
 	}
 	enable("GroupMinSize", "GroupMaxSize")
 	enable("GroupMaxSize", "GroupTotalInstances")
 	if got := enabled(); !slices.Equal(got, []string{"GroupMinSize", "GroupMaxSize", "GroupTotalInstances"}) {
 		t.Errorf("enabled one after the other: %v", got)
 	}
-	w.must(second(w.DisableMetricsCollection(t.Context(), &api.DisableMetricsCollectionInput{AutoScalingGroupName: g, Metrics: []string{"GroupMinSize"}})))
+	w.must(errOf(w.DisableMetricsCollection(t.Context(), &api.DisableMetricsCollectionInput{
+		AutoScalingGroupName: g,
+		Metrics:              []string{"GroupMinSize"},
+	})))
 	if got := enabled(); !slices.Equal(got, []string{"GroupMaxSize", "GroupTotalInstances"}) {
 		t.Errorf("disabled: %v", got)
 	}
@@ -48,7 +55,7 @@ func TestMetricsCollection(t *testing.T) {
 	if got := enabled(); len(got) != len(kinds.Metrics) {
 		t.Errorf("all: %v", got)
 	}
-	w.must(second(w.DisableMetricsCollection(t.Context(), &api.DisableMetricsCollectionInput{AutoScalingGroupName: g})))
+	w.must(errOf(w.DisableMetricsCollection(t.Context(), &api.DisableMetricsCollectionInput{AutoScalingGroupName: g})))
 	if got := enabled(); len(got) != 0 {
 		t.Errorf("disabled all: %v", got)
 	}

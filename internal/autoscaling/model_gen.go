@@ -11,7 +11,7 @@ import (
 //go:embed constraints.txt
 var modelConstraints string
 
-// modelOperations are all that the service has.
+// modelOperations lists all operations of the service.
 var modelOperations = []string{
 	"AttachInstances",
 	"AttachLoadBalancerTargetGroups",
@@ -83,7 +83,7 @@ var modelOperations = []string{
 	"UpdateAutoScalingGroup",
 }
 
-// modelStatuses are the statuses of errors, where they are not 400.
+// modelStatuses has the HTTP statuses of errors other than 400.
 var modelStatuses = map[string]int{
 	"ResourceContention":       500,
 	"ServiceLinkedRoleFailure": 500,

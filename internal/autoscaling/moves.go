@@ -14,19 +14,19 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// move is what EnterStandby, ExitStandby, AttachInstances and DetachInstances do with each of their instances.
+// move is what EnterStandby, ExitStandby, AttachInstances or DetachInstances does with each instance.
 type move struct {
 	to          types.LifecycleState
 	description string
 	cause       func(now time.Time, i *state.Instance, before, after int32) string
 	code        types.ScalingActivityStatusCode
 	progress    int32
-	purpose     string // as the message has it that the group has no room
-	by          int32  // what the desired capacity changes by for each instance
+	purpose     string // for the error message if the group has no room
+	by          int32  // the change of the desired capacity per instance
 	check       func(*state.Instance, *state.AutoScalingGroup) error
 }
 
-// move moves instances into, within or out of a group, all of them or none. The loop goes on from there.
+// move moves instances into, within or out of a group: all of them, or none after an error. The loop does the rest.
 func (s *Service) move(ctx context.Context, groupName *string, ids []string, m move) (out []types.Activity, err error) {
 	switch {
 	case len(ids) == 0:
@@ -41,7 +41,8 @@ func (s *Service) move(ctx context.Context, groupName *string, ids []string, m m
 			if len(ids) == 1 {
 				instances = "instance"
 			}
-			return invalid("AutoScalingGroup %s has min-size=%d, max-size=%d, and desired-size=%d. To %s %d %s, please update the AutoScalingGroup sizes appropriately.",
+			return invalid("AutoScalingGroup %s has min-size=%d, max-size=%d, and desired-size=%d. To %s %d %s, please update the "+
+				"AutoScalingGroup sizes appropriately.",
 				g.Name(), *g.MinSize, *g.MaxSize, *g.DesiredCapacity, m.purpose, len(ids), instances)
 		}
 		for _, id := range ids {
@@ -60,7 +61,9 @@ func (s *Service) move(ctx context.Context, groupName *string, ids []string, m m
 			if row.Member == nil {
 				row.Member = &state.Member{Group: g.Name(), Protected: aws.ToBool(g.NewInstancesProtectedFromScaleIn)}
 			}
-			row.Member.LifecycleState, row.Member.Activity, row.Member.InServiceAt = m.to, *a.ActivityId, nil
+			row.Member.LifecycleState = m.to
+			row.Member.Activity = *a.ActivityId
+			row.Member.InServiceAt = nil
 			tx.Instances.Put(row)
 		}
 		return nil
@@ -71,8 +74,8 @@ func (s *Service) move(ctx context.Context, groupName *string, ids []string, m m
 	return out, nil
 }
 
-// among checks that an instance is one of the group, in one of some states.
-func among(i *state.Instance, g *state.AutoScalingGroup, states string, ok ...types.LifecycleState) error {
+// checkMember refuses an instance that isn't in the group, or isn't in one of the ok states.
+func checkMember(i *state.Instance, g *state.AutoScalingGroup, states string, ok ...types.LifecycleState) error {
 	if i.Member == nil || i.Member.Group != g.Name() {
 		return invalid("The instance %s is not part of Auto Scaling group %s.", *i.InstanceId, g.Name())
 	}
@@ -84,15 +87,21 @@ func among(i *state.Instance, g *state.AutoScalingGroup, states string, ok ...ty
 	return invalid("The instance %s is not in %s.", *i.InstanceId, states)
 }
 
-func inService(i *state.Instance, g *state.AutoScalingGroup) error {
-	return among(i, g, "InService", types.LifecycleStateInService)
+func checkInService(i *state.Instance, g *state.AutoScalingGroup) error {
+	return checkMember(i, g, "InService", types.LifecycleStateInService)
 }
 
-// EnterStandby takes instances out of service, which stay in their group: tasks are not taken off them.
+// EnterStandby takes instances out of service but keeps them in their group. Their tasks stay.
 func (s *Service) EnterStandby(ctx context.Context, in *api.EnterStandbyInput) (*api.EnterStandbyOutput, error) {
 	activities, err := s.move(ctx, in.AutoScalingGroupName, in.InstanceIds, move{
-		to: types.LifecycleStateEnteringStandby, description: "Moving EC2 instance to Standby", cause: requested("was moved to standby"), code: types.ScalingActivityStatusCodeInProgress, progress: 50,
-		purpose: "place into standby", by: decrement(*in.ShouldDecrementDesiredCapacity), check: inService,
+		to:          types.LifecycleStateEnteringStandby,
+		description: "Moving EC2 instance to Standby",
+		cause:       userCause("was moved to standby"),
+		code:        types.ScalingActivityStatusCodeInProgress,
+		progress:    50,
+		purpose:     "place into standby",
+		by:          decrement(*in.ShouldDecrementDesiredCapacity),
+		check:       checkInService,
 	})
 	if err != nil {
 		return nil, err
@@ -107,13 +116,18 @@ func decrement(should bool) int32 {
 	return 0
 }
 
-// ExitStandby puts instances back into service, through the hooks of a launch. The desired capacity grows with them.
+// ExitStandby puts instances back into service, through the launch hooks. The desired capacity grows with them.
 func (s *Service) ExitStandby(ctx context.Context, in *api.ExitStandbyInput) (*api.ExitStandbyOutput, error) {
 	activities, err := s.move(ctx, in.AutoScalingGroupName, in.InstanceIds, move{
-		to: types.LifecycleStatePending, description: "Moving EC2 instance out of Standby", cause: requested("was moved out of standby"), code: types.ScalingActivityStatusCodePreInService, progress: 30,
-		purpose: "move out of standby", by: 1,
+		to:          types.LifecycleStatePending,
+		description: "Moving EC2 instance out of Standby",
+		cause:       userCause("was moved out of standby"),
+		code:        types.ScalingActivityStatusCodePreInService,
+		progress:    30,
+		purpose:     "move out of standby",
+		by:          1,
 		check: func(i *state.Instance, g *state.AutoScalingGroup) error {
-			return among(i, g, "Standby", types.LifecycleStateStandby)
+			return checkMember(i, g, "Standby", types.LifecycleStateStandby)
 		},
 	})
 	if err != nil {
@@ -122,13 +136,18 @@ func (s *Service) ExitStandby(ctx context.Context, in *api.ExitStandbyInput) (*a
 	return &api.ExitStandbyOutput{Activities: activities}, nil
 }
 
-// DetachInstances takes instances out of their group, which run on.
+// DetachInstances takes instances out of their group. They keep running.
 func (s *Service) DetachInstances(ctx context.Context, in *api.DetachInstancesInput) (*api.DetachInstancesOutput, error) {
 	activities, err := s.move(ctx, in.AutoScalingGroupName, in.InstanceIds, move{
-		to: types.LifecycleStateDetaching, description: "Detaching EC2 instance", cause: requested("was detached"), code: types.ScalingActivityStatusCodeInProgress, progress: 50,
-		purpose: "detach", by: decrement(*in.ShouldDecrementDesiredCapacity),
+		to:          types.LifecycleStateDetaching,
+		description: "Detaching EC2 instance",
+		cause:       userCause("was detached"),
+		code:        types.ScalingActivityStatusCodeInProgress,
+		progress:    50,
+		purpose:     "detach",
+		by:          decrement(*in.ShouldDecrementDesiredCapacity),
 		check: func(i *state.Instance, g *state.AutoScalingGroup) error {
-			return among(i, g, "InService or Standby", types.LifecycleStateInService, types.LifecycleStateStandby)
+			return checkMember(i, g, "InService or Standby", types.LifecycleStateInService, types.LifecycleStateStandby)
 		},
 	})
 	if err != nil {
@@ -137,14 +156,20 @@ func (s *Service) DetachInstances(ctx context.Context, in *api.DetachInstancesIn
 	return &api.DetachInstancesOutput{Activities: activities}, nil
 }
 
-// AttachInstances puts instances that run in one of a group's zones, of no group, into it, through the hooks of a launch. The
-// desired capacity grows with them:
+// AttachInstances puts instances into a group, through the launch hooks. They must be running in one of the group's zones and
+// belong to no group. The desired capacity grows with them:
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-detach-attach-instances.html
 func (s *Service) AttachInstances(ctx context.Context, in *api.AttachInstancesInput) (*api.AttachInstancesOutput, error) {
 	_, err := s.move(ctx, in.AutoScalingGroupName, in.InstanceIds, move{
-		to: types.LifecycleStatePending, description: "Attaching an existing EC2 instance", code: types.ScalingActivityStatusCodePreInService, progress: 30, purpose: "attach", by: 1,
+		to:          types.LifecycleStatePending,
+		description: "Attaching an existing EC2 instance",
+		code:        types.ScalingActivityStatusCodePreInService,
+		progress:    30,
+		purpose:     "attach",
+		by:          1,
 		cause: func(now time.Time, _ *state.Instance, _, after int32) string {
-			return fmt.Sprintf("At %s an instance was added in response to user request. Keeping the capacity at the new %d.", state.Stamp(now), after)
+			return fmt.Sprintf("At %s an instance was added in response to user request. Keeping the capacity at the new %d.",
+				state.Stamp(now), after)
 		},
 		check: func(i *state.Instance, g *state.AutoScalingGroup) error {
 			switch {
@@ -153,7 +178,8 @@ func (s *Service) AttachInstances(ctx context.Context, in *api.AttachInstancesIn
 			case i.Name() != ec2types.InstanceStateNameRunning:
 				return invalid("Instance %s is not in correct state. Instance(s) must be in 'running' state.", *i.InstanceId)
 			case !slices.Contains(g.AvailabilityZones, *i.Placement.AvailabilityZone):
-				return invalid("The availability zone %s of the instance %s is none of AutoScalingGroup %s.", *i.Placement.AvailabilityZone, *i.InstanceId, g.Name())
+				return invalid("The availability zone %s of the instance %s is not one of AutoScalingGroup %s.",
+					*i.Placement.AvailabilityZone, *i.InstanceId, g.Name())
 			}
 			return nil
 		},

@@ -26,33 +26,38 @@ const (
 	simple         = "SimpleScaling"
 	step           = "StepScaling"
 	targetTracking = "TargetTrackingScaling"
-	maxPolicies    = 50 // of a group
-	maxActions     = 125
 )
 
-// PutScalingPolicy makes a scaling policy, or changes it, and has its alarms put. The alarms come first: a call that is
-// cut off between the two leaves alarms that its repetition puts again.
+// The most scaling policies and scheduled actions of a group.
+const (
+	maxPolicies = 50
+	maxActions  = 125
+)
+
+// PutScalingPolicy creates or changes a scaling policy, and puts its alarms. The alarms come first: if the call is cut off
+// between the two, repeating it puts the same alarms again.
 func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicyInput) (*api.PutScalingPolicyOutput, error) {
 	if !groupName.MatchString(aws.ToString(in.PolicyName)) {
-		return nil, invalid("PolicyName %q must have 1 to 255 characters, none of them :, /, | or a control character", aws.ToString(in.PolicyName))
+		return nil, invalid("PolicyName %q must have 1 to 255 characters, none of them :, /, | or a control character",
+			aws.ToString(in.PolicyName))
 	}
 	g, err := findGroup(s.store.View(), in.AutoScalingGroupName)
 	if err != nil {
 		return nil, err
 	}
-	row, err := s.policy(g, in)
+	row, err := s.newPolicy(g, in)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.putAlarms(ctx, row); err != nil {
 		return nil, err
 	}
-	var had []types.Alarm
+	var oldAlarms []types.Alarm
 	err = s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
 		if old := tx.GroupPolicies.Get(row.Key()); old != nil {
-			had = old.Alarms
+			oldAlarms = old.Alarms
 		} else if len(slices.Collect(tx.GroupPolicies.By(state.GroupPoliciesByGroup, g.Name()))) >= maxPolicies {
-			return &types.LimitExceededFault{Message: new("The group has as many scaling policies as are allowed")}
+			return &types.LimitExceededFault{Message: new("The group already has the maximum number of scaling policies")}
 		}
 		tx.GroupPolicies.Put(row)
 		return nil
@@ -60,10 +65,10 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *api.PutScalingPolicy
 	if err != nil {
 		return nil, err
 	}
-	had = slices.DeleteFunc(slices.Clone(had), func(a types.Alarm) bool {
+	oldAlarms = slices.DeleteFunc(slices.Clone(oldAlarms), func(a types.Alarm) bool {
 		return slices.ContainsFunc(row.Alarms, func(b types.Alarm) bool { return *a.AlarmName == *b.AlarmName })
 	})
-	if err := s.deleteAlarms(ctx, had); err != nil {
+	if err := s.deleteAlarms(ctx, oldAlarms); err != nil {
 		return nil, err
 	}
 	return &api.PutScalingPolicyOutput{PolicyARN: row.PolicyARN, Alarms: notNil(row.Alarms)}, nil
@@ -76,19 +81,35 @@ func notNil(alarms []types.Alarm) []types.Alarm {
 	return alarms
 }
 
-// policy is the row that a call makes.
-func (s *Service) policy(g *state.AutoScalingGroup, in *api.PutScalingPolicyInput) (*state.GroupPolicy, error) {
+// policyRow makes a policy's row from a call, without checks.
+func (s *Service) policyRow(g *state.AutoScalingGroup, in *api.PutScalingPolicyInput) *state.GroupPolicy {
 	id := account.UUID(*g.AutoScalingGroupARN, *in.PolicyName)
 	p := &state.GroupPolicy{ScalingPolicy: types.ScalingPolicy{
-		AutoScalingGroupName: in.AutoScalingGroupName, PolicyName: in.PolicyName, PolicyType: cmp.Or(in.PolicyType, aws.String(simple)), Enabled: cmp.Or(in.Enabled, aws.Bool(true)),
-		PolicyARN:      s.arn("scalingPolicy:" + id + ":autoScalingGroupName/" + g.Name() + ":policyName/" + *in.PolicyName),
-		AdjustmentType: in.AdjustmentType, Cooldown: in.Cooldown, EstimatedInstanceWarmup: in.EstimatedInstanceWarmup, MetricAggregationType: in.MetricAggregationType,
-		MinAdjustmentMagnitude: cmp.Or(in.MinAdjustmentMagnitude, in.MinAdjustmentStep), ScalingAdjustment: in.ScalingAdjustment, StepAdjustments: in.StepAdjustments, TargetTrackingConfiguration: in.TargetTrackingConfiguration,
+		AutoScalingGroupName:        in.AutoScalingGroupName,
+		PolicyName:                  in.PolicyName,
+		PolicyType:                  cmp.Or(in.PolicyType, aws.String(simple)),
+		Enabled:                     cmp.Or(in.Enabled, aws.Bool(true)),
+		PolicyARN:                   s.arn("scalingPolicy:" + id + ":autoScalingGroupName/" + g.Name() + ":policyName/" + *in.PolicyName),
+		AdjustmentType:              in.AdjustmentType,
+		Cooldown:                    in.Cooldown,
+		EstimatedInstanceWarmup:     in.EstimatedInstanceWarmup,
+		MetricAggregationType:       in.MetricAggregationType,
+		MinAdjustmentMagnitude:      cmp.Or(in.MinAdjustmentMagnitude, in.MinAdjustmentStep),
+		ScalingAdjustment:           in.ScalingAdjustment,
+		StepAdjustments:             in.StepAdjustments,
+		TargetTrackingConfiguration: in.TargetTrackingConfiguration,
 	}}
-	if *p.PolicyType != simple { // a 0 where a type has no such member stands for nothing: Terraform sends it
-		p.ScalingAdjustment, p.Cooldown = nonZero(p.ScalingAdjustment), nonZero(p.Cooldown)
+	if *p.PolicyType != simple { // Terraform sends 0 for members that a type doesn't have
+		p.ScalingAdjustment = nonZero(p.ScalingAdjustment)
+		p.Cooldown = nonZero(p.Cooldown)
 	}
 	p.MinAdjustmentMagnitude = nonZero(p.MinAdjustmentMagnitude)
+	return p
+}
+
+// newPolicy makes a policy's row from a call, and checks it.
+func (s *Service) newPolicy(g *state.AutoScalingGroup, in *api.PutScalingPolicyInput) (*state.GroupPolicy, error) {
+	p := s.policyRow(g, in)
 	if aws.ToInt32(p.Cooldown) < 0 || aws.ToInt32(p.EstimatedInstanceWarmup) < 0 {
 		return nil, invalid("Cooldown and EstimatedInstanceWarmup must not be negative")
 	}
@@ -98,24 +119,30 @@ func (s *Service) policy(g *state.AutoScalingGroup, in *api.PutScalingPolicyInpu
 			return nil, missing("scalingAdjustment")
 		}
 		if len(p.StepAdjustments) > 0 || p.TargetTrackingConfiguration != nil || p.EstimatedInstanceWarmup != nil {
-			return nil, invalid("StepAdjustments, TargetTrackingConfiguration and EstimatedInstanceWarmup do not go with the PolicyType SimpleScaling")
+			return nil, invalid("StepAdjustments, TargetTrackingConfiguration and EstimatedInstanceWarmup are not for the " +
+				"PolicyType SimpleScaling")
 		}
-		if err := (scaling.Step{AdjustmentType: aws.ToString(p.AdjustmentType), MinAdjustmentMagnitude: int(aws.ToInt32(p.MinAdjustmentMagnitude)), Adjustments: []scaling.StepAdjustment{
-			{Lower: aws.Float64(0), Adjustment: int(*p.ScalingAdjustment)},
-		}}).Check(); err != nil {
+		if err := (scaling.Step{
+			AdjustmentType:         aws.ToString(p.AdjustmentType),
+			MinAdjustmentMagnitude: int(aws.ToInt32(p.MinAdjustmentMagnitude)),
+			Adjustments: []scaling.StepAdjustment{
+				{Lower: aws.Float64(0), Adjustment: int(*p.ScalingAdjustment)},
+			},
+		}).Check(); err != nil {
 			return nil, invalid("%v", err)
 		}
 	case step:
 		p.MetricAggregationType = cmp.Or(p.MetricAggregationType, aws.String("Average"))
 		if p.ScalingAdjustment != nil || p.Cooldown != nil || p.TargetTrackingConfiguration != nil {
-			return nil, invalid("ScalingAdjustment, Cooldown and TargetTrackingConfiguration do not go with the PolicyType StepScaling")
+			return nil, invalid("ScalingAdjustment, Cooldown and TargetTrackingConfiguration are not for the PolicyType StepScaling")
 		}
 		if err := scaling.StepOfGroup(&p.ScalingPolicy).Check(); err != nil {
 			return nil, invalid("%v", err)
 		}
 	case targetTracking:
 		if p.ScalingAdjustment != nil || p.Cooldown != nil || len(p.StepAdjustments) > 0 || p.AdjustmentType != nil {
-			return nil, invalid("AdjustmentType, ScalingAdjustment, StepAdjustments and Cooldown do not go with the PolicyType TargetTrackingScaling")
+			return nil, invalid("AdjustmentType, ScalingAdjustment, StepAdjustments and Cooldown are not for the PolicyType " +
+				"TargetTrackingScaling")
 		}
 		if err := checkTracking(p.TargetTrackingConfiguration); err != nil {
 			return nil, err
@@ -141,7 +168,8 @@ func checkTracking(c *types.TargetTrackingConfiguration) error {
 	case c.TargetValue == nil || !(*c.TargetValue > 0 && *c.TargetValue < 1e108):
 		return invalid("TargetTrackingConfiguration.TargetValue must be above 0")
 	case (c.PredefinedMetricSpecification == nil) == (c.CustomizedMetricSpecification == nil):
-		return invalid("TargetTrackingConfiguration must have exactly one of PredefinedMetricSpecification and CustomizedMetricSpecification")
+		return invalid("TargetTrackingConfiguration must have exactly one of PredefinedMetricSpecification and " +
+			"CustomizedMetricSpecification")
 	case c.PredefinedMetricSpecification != nil:
 		return checkPredefined(c.PredefinedMetricSpecification)
 	}
@@ -152,13 +180,15 @@ func checkPredefined(m *types.PredefinedMetricSpecification) error {
 	switch m.PredefinedMetricType {
 	case types.MetricTypeASGAverageCPUUtilization:
 		if m.ResourceLabel != nil {
-			return invalid("PredefinedMetricSpecification.ResourceLabel goes with the PredefinedMetricType ALBRequestCountPerTarget alone")
+			return invalid("PredefinedMetricSpecification.ResourceLabel is only for the PredefinedMetricType ALBRequestCountPerTarget")
 		}
 		return nil
 	case types.MetricTypeASGAverageNetworkIn, types.MetricTypeASGAverageNetworkOut, types.MetricTypeALBRequestCountPerTarget:
-		return invalid("PredefinedMetricSpecification.PredefinedMetricType: Pintle does not measure %s. It measures ASGAverageCPUUtilization; name any other metric with CustomizedMetricSpecification.", m.PredefinedMetricType)
+		return invalid("PredefinedMetricSpecification.PredefinedMetricType: Pintle does not measure %s. It measures "+
+			"ASGAverageCPUUtilization; name any other metric with CustomizedMetricSpecification.", m.PredefinedMetricType)
 	}
-	return invalid("PredefinedMetricSpecification.PredefinedMetricType must be one of %v, not %q", types.MetricType("").Values(), m.PredefinedMetricType)
+	return invalid("PredefinedMetricSpecification.PredefinedMetricType must be one of %v, not %q",
+		types.MetricType("").Values(), m.PredefinedMetricType)
 }
 
 func checkCustomized(m *types.CustomizedMetricSpecification) error {
@@ -171,7 +201,7 @@ func checkCustomized(m *types.CustomizedMetricSpecification) error {
 	return nil
 }
 
-// specifications are the alarms that a target tracking policy owns.
+// specifications returns the alarms that a target tracking policy owns.
 func (s *Service) specifications(p *state.GroupPolicy) []scaling.Alarm {
 	c := p.TargetTrackingConfiguration
 	t := scaling.TargetTracking{TargetValue: *c.TargetValue, DisableScaleIn: aws.ToBool(c.DisableScaleIn)}
@@ -196,29 +226,41 @@ func (s *Service) putAlarms(ctx context.Context, p *state.GroupPolicy) error {
 	}
 	for _, a := range s.specifications(p) {
 		in := &cloudwatch.PutMetricAlarmInput{
-			AlarmName: &a.Name, AlarmDescription: new("DO NOT EDIT OR DELETE. For TargetTrackingScaling policy " + *p.PolicyARN + "."), AlarmActions: []string{*p.PolicyARN}, ActionsEnabled: new(true),
-			ComparisonOperator: cloudwatchtypes.ComparisonOperator(a.ComparisonOperator), Threshold: &a.Threshold, EvaluationPeriods: new(int32(a.EvaluationPeriods)),
+			AlarmName:          &a.Name,
+			AlarmDescription:   new("DO NOT EDIT OR DELETE. For TargetTrackingScaling policy " + *p.PolicyARN + "."),
+			AlarmActions:       []string{*p.PolicyARN},
+			ActionsEnabled:     new(true),
+			ComparisonOperator: cloudwatchtypes.ComparisonOperator(a.ComparisonOperator),
+			Threshold:          &a.Threshold,
+			EvaluationPeriods:  new(int32(a.EvaluationPeriods)),
 		}
-		if err := measure(in, p, int32(a.Period.Seconds())); err != nil {
+		if err := setMetric(in, p, int32(a.Period.Seconds())); err != nil {
 			return err
 		}
 		if _, err := s.opts.Alarms.PutMetricAlarm(ctx, in); err != nil {
-			return refusedByAlarms(err)
+			return alarmError(err)
 		}
 	}
 	return nil
 }
 
-// measure gives an alarm the metric of a policy. The types of metric queries have the same members in both services.
-func measure(in *cloudwatch.PutMetricAlarmInput, p *state.GroupPolicy, period int32) error {
+// setMetric sets an alarm's metric to the policy's. The types of metric queries have the same members in both services.
+func setMetric(in *cloudwatch.PutMetricAlarmInput, p *state.GroupPolicy, period int32) error {
 	c := p.TargetTrackingConfiguration.CustomizedMetricSpecification
 	if c == nil { // ASGAverageCPUUtilization
-		in.Period, in.Namespace, in.MetricName, in.Statistic = &period, new("AWS/EC2"), new("CPUUtilization"), cloudwatchtypes.StatisticAverage
-		in.Unit, in.Dimensions = cloudwatchtypes.StandardUnitPercent, []cloudwatchtypes.Dimension{{Name: new("AutoScalingGroupName"), Value: p.AutoScalingGroupName}}
+		in.Period = &period
+		in.Namespace = new("AWS/EC2")
+		in.MetricName = new("CPUUtilization")
+		in.Statistic = cloudwatchtypes.StatisticAverage
+		in.Unit = cloudwatchtypes.StandardUnitPercent
+		in.Dimensions = []cloudwatchtypes.Dimension{{Name: new("AutoScalingGroupName"), Value: p.AutoScalingGroupName}}
 		return nil
 	}
 	if len(c.Metrics) == 0 {
-		in.Period, in.Namespace, in.MetricName, in.Statistic = cmp.Or(c.Period, &period), c.Namespace, c.MetricName, cloudwatchtypes.Statistic(c.Statistic)
+		in.Period = cmp.Or(c.Period, &period)
+		in.Namespace = c.Namespace
+		in.MetricName = c.MetricName
+		in.Statistic = cloudwatchtypes.Statistic(c.Statistic)
 		in.Unit = cloudwatchtypes.StandardUnit(aws.ToString(c.Unit))
 		for _, d := range c.Dimensions {
 			in.Dimensions = append(in.Dimensions, cloudwatchtypes.Dimension{Name: d.Name, Value: d.Value})
@@ -241,7 +283,8 @@ func measure(in *cloudwatch.PutMetricAlarmInput, p *state.GroupPolicy, period in
 	return nil
 }
 
-func refusedByAlarms(err error) error {
+// alarmError words CloudWatch's refusal as a ValidationError. It leaves other errors alone.
+func alarmError(err error) error {
 	var refused smithy.APIError
 	if errors.As(err, &refused) {
 		return invalid("CloudWatch: %s (Error Code: %s)", refused.ErrorMessage(), refused.ErrorCode())
@@ -249,20 +292,20 @@ func refusedByAlarms(err error) error {
 	return err
 }
 
-// deleteAlarms deletes alarms; one that is gone already is no error.
+// deleteAlarms deletes alarms. It's no error if one is gone already.
 func (s *Service) deleteAlarms(ctx context.Context, alarms []types.Alarm) error {
 	for _, a := range alarms {
 		_, err := s.opts.Alarms.DeleteAlarms(ctx, &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{*a.AlarmName}})
 		var refused smithy.APIError
 		if err != nil && !(errors.As(err, &refused) && strings.HasPrefix(refused.ErrorCode(), "ResourceNotFound")) {
-			return refusedByAlarms(err)
+			return alarmError(err)
 		}
 	}
 	return nil
 }
 
-// policyOf is the policy of a name in a group, or of an ARN.
-func policyOf(v *state.View, group *string, name string) (*state.GroupPolicy, error) {
+// findPolicy returns a policy by its ARN, or by its name in a group.
+func findPolicy(v *state.View, group *string, name string) (*state.GroupPolicy, error) {
 	for p := range v.GroupPolicies.All() {
 		if *p.PolicyARN == name || *p.PolicyName == name && *p.AutoScalingGroupName == aws.ToString(group) {
 			return p, nil
@@ -271,19 +314,19 @@ func policyOf(v *state.View, group *string, name string) (*state.GroupPolicy, er
 	return nil, invalid("PolicyName not found - No policy found with name or ARN %s", name)
 }
 
-// ExecutePolicy does what a simple or a step scaling policy would do if its alarm went off.
+// ExecutePolicy does what a simple or step scaling policy would do if its alarm went off.
 func (s *Service) ExecutePolicy(ctx context.Context, in *api.ExecutePolicyInput) (*api.ExecutePolicyOutput, error) {
-	p, err := policyOf(s.store.View(), in.AutoScalingGroupName, *in.PolicyName)
+	p, err := findPolicy(s.store.View(), in.AutoScalingGroupName, *in.PolicyName)
 	if err != nil {
 		return nil, err
 	}
 	switch metric := in.MetricValue != nil || in.BreachThreshold != nil; {
 	case *p.PolicyType == targetTracking:
-		return nil, invalid("The policy %s is of the type TargetTrackingScaling, which cannot be executed", *p.PolicyName)
+		return nil, invalid("The policy %s cannot be executed: its type is TargetTrackingScaling", *p.PolicyName)
 	case *p.PolicyType == step && (in.MetricValue == nil || in.BreachThreshold == nil):
 		return nil, invalid("MetricValue and BreachThreshold must be given for a policy of the type StepScaling")
 	case *p.PolicyType == simple && metric:
-		return nil, invalid("MetricValue and BreachThreshold do not go with a policy of the type SimpleScaling")
+		return nil, invalid("MetricValue and BreachThreshold are not for a policy of the type SimpleScaling")
 	}
 	err = s.change(ctx, p.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
 		p := tx.GroupPolicies.Get(p.Key())
@@ -291,20 +334,23 @@ func (s *Service) ExecutePolicy(ctx context.Context, in *api.ExecutePolicyInput)
 			return invalid("PolicyName not found - No policy found with name or ARN %s", *in.PolicyName)
 		}
 		now, before := s.now(), *g.DesiredCapacity
-		if *p.PolicyType == simple && aws.ToBool(in.HonorCooldown) && g.Cools(p.Cooldown, now) {
+		if *p.PolicyType == simple && aws.ToBool(in.HonorCooldown) && g.IsCoolingDown(p.Cooldown, now) {
 			return inProgress(g)
 		}
 		want := scaling.StepOfGroup(&p.ScalingPolicy)
 		metric, threshold := aws.ToFloat64(in.MetricValue), aws.ToFloat64(in.BreachThreshold)
 		if !want.Applies(metric, threshold) {
-			return invalid("MetricValue %v is in no step adjustment of the policy %s", metric, *p.PolicyName)
+			return invalid("MetricValue %v is covered by no step adjustment of the policy %s", metric, *p.PolicyName)
 		}
 		after := int32(scaling.Bounds{Min: int(*g.MinSize), Max: int(*g.MaxSize)}.Clamp(want.Desired(int(before), metric, threshold)))
 		if after == before {
 			return nil
 		}
-		g.DesiredCapacity, g.Failures, g.NotBefore = &after, 0, nil
-		g.Cause = fmt.Sprintf("At %s a user request executed policy %s changing the desired capacity from %d to %d.", state.Stamp(now), *p.PolicyName, before, after)
+		g.DesiredCapacity = &after
+		g.Failures = 0
+		g.NotBefore = nil
+		g.Cause = fmt.Sprintf("At %s a user request executed policy %s changing the desired capacity from %d to %d.",
+			state.Stamp(now), *p.PolicyName, before, after)
 		return nil
 	})
 	if err != nil {
@@ -313,9 +359,9 @@ func (s *Service) ExecutePolicy(ctx context.Context, in *api.ExecutePolicyInput)
 	return &api.ExecutePolicyOutput{}, nil
 }
 
-// DeletePolicy forgets a policy, which is named by its name or its ARN, and deletes the alarms that it owns.
+// DeletePolicy deletes a policy, given by its name or ARN, and the alarms that it owns.
 func (s *Service) DeletePolicy(ctx context.Context, in *api.DeletePolicyInput) (*api.DeletePolicyOutput, error) {
-	row, err := policyOf(s.store.View(), in.AutoScalingGroupName, *in.PolicyName)
+	row, err := findPolicy(s.store.View(), in.AutoScalingGroupName, *in.PolicyName)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +384,8 @@ func (s *Service) DescribePolicies(_ context.Context, in *api.DescribePoliciesIn
 			rows = append(rows, p)
 		}
 	}
-	rows, next, err := account.Sorted(listing("DescribePolicies", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken, (*state.GroupPolicy).Key)
+	rows, next, err := account.Sorted(listing("DescribePolicies", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken,
+		(*state.GroupPolicy).Key)
 	if err != nil {
 		return nil, err
 	}

@@ -20,13 +20,14 @@ const (
 	maxHealthy = 100
 )
 
-// StartInstanceRefresh has a group's instances replaced, a few at a time. The loop does it.
+// StartInstanceRefresh starts replacing a group's instances, a few at a time. The loop does the work.
 func (s *Service) StartInstanceRefresh(ctx context.Context, in *api.StartInstanceRefreshInput) (*api.StartInstanceRefreshOutput, error) {
 	if in.Strategy != "" && in.Strategy != types.RefreshStrategyRolling {
 		return nil, invalid("Strategy must be Rolling, not %q", in.Strategy)
 	}
 	if in.DesiredConfiguration != nil {
-		return nil, invalid("DesiredConfiguration: update the group to it first; Pintle's refreshes bring instances to what their group has.")
+		return nil, invalid("DesiredConfiguration: update the group first. " +
+			"Pintle's refreshes give instances the group's own configuration.")
 	}
 	p, err := preferences(in.Preferences)
 	if err != nil {
@@ -34,12 +35,19 @@ func (s *Service) StartInstanceRefresh(ctx context.Context, in *api.StartInstanc
 	}
 	now := s.now()
 	r := &state.GroupRefresh{Since: now, InstanceRefresh: types.InstanceRefresh{
-		InstanceRefreshId: new(uuid.Must(uuid.NewV7()).String()), AutoScalingGroupName: in.AutoScalingGroupName, Status: types.InstanceRefreshStatusPending, StartTime: &now,
-		PercentageComplete: aws.Int32(0), Preferences: p, Strategy: types.RefreshStrategyRolling,
+		InstanceRefreshId:    new(uuid.Must(uuid.NewV7()).String()),
+		AutoScalingGroupName: in.AutoScalingGroupName,
+		Status:               types.InstanceRefreshStatusPending,
+		StartTime:            &now,
+		PercentageComplete:   aws.Int32(0),
+		Preferences:          p,
+		Strategy:             types.RefreshStrategyRolling,
 	}}
 	err = s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
 		if tx.ActiveRefresh(g.Name()) != nil {
-			return &types.InstanceRefreshInProgressFault{Message: new("An Instance Refresh is already in progress and blocks the execution of this Instance Refresh.")}
+			return &types.InstanceRefreshInProgressFault{
+				Message: new("An Instance Refresh is already in progress and blocks the execution of this Instance Refresh."),
+			}
 		}
 		r.Of = int32(len(tx.ActiveMembers(g.Name())))
 		r.InstancesToUpdate = new(r.Of)
@@ -52,25 +60,30 @@ func (s *Service) StartInstanceRefresh(ctx context.Context, in *api.StartInstanc
 	return &api.StartInstanceRefreshOutput{InstanceRefreshId: r.InstanceRefreshId}, nil
 }
 
-// preferences checks the preferences of a refresh, and fills in what they leave out.
+// preferences checks the preferences of a refresh, and fills in the defaults.
 func preferences(given *types.RefreshPreferences) (*types.RefreshPreferences, error) {
 	p := types.RefreshPreferences{}
 	if given != nil {
 		p = *given
 	}
 	err := unsupported(
-		member{"CheckpointPercentages", len(p.CheckpointPercentages) > 0}, member{"CheckpointDelay", aws.ToInt32(p.CheckpointDelay) != 0}, member{"AutoRollback", aws.ToBool(p.AutoRollback)},
-		member{"AlarmSpecification", p.AlarmSpecification != nil && len(p.AlarmSpecification.Alarms) > 0}, member{"BakeTime", aws.ToInt32(p.BakeTime) != 0},
+		member{"CheckpointPercentages", len(p.CheckpointPercentages) > 0},
+		member{"CheckpointDelay", aws.ToInt32(p.CheckpointDelay) != 0},
+		member{"AutoRollback", aws.ToBool(p.AutoRollback)},
+		member{"AlarmSpecification", p.AlarmSpecification != nil && len(p.AlarmSpecification.Alarms) > 0},
+		member{"BakeTime", aws.ToInt32(p.BakeTime) != 0},
 	)
 	if err != nil {
 		return nil, err
 	}
 	if p.MaxHealthyPercentage != nil && p.MinHealthyPercentage == nil {
-		return nil, invalid("MinHealthyPercentage must be given where there is a MaxHealthyPercentage")
+		return nil, invalid("MinHealthyPercentage must be given with MaxHealthyPercentage")
 	}
-	p.MinHealthyPercentage, p.MaxHealthyPercentage = cmp.Or(p.MinHealthyPercentage, aws.Int32(minHealthy)), cmp.Or(p.MaxHealthyPercentage, aws.Int32(maxHealthy))
+	p.MinHealthyPercentage = cmp.Or(p.MinHealthyPercentage, aws.Int32(minHealthy))
+	p.MaxHealthyPercentage = cmp.Or(p.MaxHealthyPercentage, aws.Int32(maxHealthy))
 	p.SkipMatching = new(aws.ToBool(p.SkipMatching))
-	p.StandbyInstances, p.ScaleInProtectedInstances = cmp.Or(p.StandbyInstances, types.StandbyInstancesWait), cmp.Or(p.ScaleInProtectedInstances, types.ScaleInProtectedInstancesWait)
+	p.StandbyInstances = cmp.Or(p.StandbyInstances, types.StandbyInstancesWait)
+	p.ScaleInProtectedInstances = cmp.Or(p.ScaleInProtectedInstances, types.ScaleInProtectedInstancesWait)
 	low, high := *p.MinHealthyPercentage, *p.MaxHealthyPercentage
 	switch {
 	case low < 0 || low > 100:
@@ -89,13 +102,15 @@ func preferences(given *types.RefreshPreferences) (*types.RefreshPreferences, er
 	return &p, nil
 }
 
-// CancelInstanceRefresh ends a refresh where it is: what it has replaced stays so.
+// CancelInstanceRefresh ends a refresh. Instances that it has replaced stay.
 func (s *Service) CancelInstanceRefresh(ctx context.Context, in *api.CancelInstanceRefreshInput) (*api.CancelInstanceRefreshOutput, error) {
 	out := &api.CancelInstanceRefreshOutput{}
 	err := s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
 		old := tx.ActiveRefresh(g.Name())
 		if old == nil {
-			return &types.ActiveInstanceRefreshNotFoundFault{Message: new("No in progress or pending Instance Refresh found for Auto Scaling group " + g.Name())}
+			return &types.ActiveInstanceRefreshNotFoundFault{
+				Message: new("No in progress or pending Instance Refresh found for Auto Scaling group " + g.Name()),
+			}
 		}
 		row := *old
 		row.Status = types.InstanceRefreshStatusCancelling
@@ -109,8 +124,10 @@ func (s *Service) CancelInstanceRefresh(ctx context.Context, in *api.CancelInsta
 	return out, nil
 }
 
-// DescribeInstanceRefreshes lists a group's refreshes, the newest first.
-func (s *Service) DescribeInstanceRefreshes(_ context.Context, in *api.DescribeInstanceRefreshesInput) (*api.DescribeInstanceRefreshesOutput, error) {
+// DescribeInstanceRefreshes lists a group's refreshes, newest first.
+func (s *Service) DescribeInstanceRefreshes(
+	_ context.Context, in *api.DescribeInstanceRefreshesInput,
+) (*api.DescribeInstanceRefreshesOutput, error) {
 	v := s.store.View()
 	g, err := findGroup(v, in.AutoScalingGroupName)
 	if err != nil {
@@ -123,7 +140,8 @@ func (s *Service) DescribeInstanceRefreshes(_ context.Context, in *api.DescribeI
 		}
 	}
 	slices.Reverse(rows)
-	rows, next, err := account.Ordered(listing("DescribeInstanceRefreshes", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken, (*state.GroupRefresh).ID)
+	rows, next, err := account.Ordered(listing("DescribeInstanceRefreshes", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken,
+		(*state.GroupRefresh).ID)
 	if err != nil {
 		return nil, err
 	}

@@ -17,10 +17,13 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// PutScheduledUpdateGroupAction makes a scheduled action of a group, or changes it.
-func (s *Service) PutScheduledUpdateGroupAction(ctx context.Context, in *api.PutScheduledUpdateGroupActionInput) (*api.PutScheduledUpdateGroupActionOutput, error) {
+// PutScheduledUpdateGroupAction creates or changes a scheduled action of a group.
+func (s *Service) PutScheduledUpdateGroupAction(
+	ctx context.Context, in *api.PutScheduledUpdateGroupActionInput,
+) (*api.PutScheduledUpdateGroupActionOutput, error) {
 	if !groupName.MatchString(aws.ToString(in.ScheduledActionName)) {
-		return nil, invalid("ScheduledActionName %q must have 1 to 255 characters, none of them :, /, | or a control character", aws.ToString(in.ScheduledActionName))
+		return nil, invalid("ScheduledActionName %q must have 1 to 255 characters, none of them :, /, | or a control character",
+			aws.ToString(in.ScheduledActionName))
 	}
 	start := cmp.Or(in.StartTime, in.Time)
 	switch {
@@ -38,8 +41,16 @@ func (s *Service) PutScheduledUpdateGroupAction(ctx context.Context, in *api.Put
 		return nil, invalid("EndTime must be after StartTime")
 	}
 	a := &state.GroupAction{ScheduledUpdateGroupAction: types.ScheduledUpdateGroupAction{
-		AutoScalingGroupName: in.AutoScalingGroupName, ScheduledActionName: in.ScheduledActionName, MinSize: in.MinSize, MaxSize: in.MaxSize, DesiredCapacity: in.DesiredCapacity,
-		Recurrence: in.Recurrence, StartTime: start, Time: start, EndTime: in.EndTime, TimeZone: in.TimeZone,
+		AutoScalingGroupName: in.AutoScalingGroupName,
+		ScheduledActionName:  in.ScheduledActionName,
+		MinSize:              in.MinSize,
+		MaxSize:              in.MaxSize,
+		DesiredCapacity:      in.DesiredCapacity,
+		Recurrence:           in.Recurrence,
+		StartTime:            start,
+		Time:                 start,
+		EndTime:              in.EndTime,
+		TimeZone:             in.TimeZone,
 	}}
 	due, err := scaling.NextOfGroup(&a.ScheduledUpdateGroupAction, s.now())
 	if err != nil {
@@ -47,15 +58,18 @@ func (s *Service) PutScheduledUpdateGroupAction(ctx context.Context, in *api.Put
 	}
 	a.DueAt = due
 	if a.StartTime == nil {
-		a.StartTime, a.Time = due, due
+		a.StartTime = due
+		a.Time = due
 	}
 	err = s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
 		if old := tx.GroupActions.Get(a.Key()); old != nil {
 			a.ScheduledActionARN = old.ScheduledActionARN
 		} else if len(slices.Collect(tx.GroupActions.By(state.GroupActionsByGroup, g.Name()))) >= maxActions {
-			return &types.LimitExceededFault{Message: new("The group has as many scheduled actions as are allowed")}
+			return &types.LimitExceededFault{Message: new("The group already has the maximum number of scheduled actions")}
 		}
-		a.ScheduledActionARN = cmp.Or(a.ScheduledActionARN, s.arn("scheduledUpdateGroupAction:"+account.UUID(*g.AutoScalingGroupARN, *a.ScheduledActionName)+":autoScalingGroupName/"+g.Name()+":scheduledActionName/"+*a.ScheduledActionName))
+		id := account.UUID(*g.AutoScalingGroupARN, *a.ScheduledActionName)
+		a.ScheduledActionARN = cmp.Or(a.ScheduledActionARN,
+			s.arn("scheduledUpdateGroupAction:"+id+":autoScalingGroupName/"+g.Name()+":scheduledActionName/"+*a.ScheduledActionName))
 		tx.GroupActions.Put(a)
 		return nil
 	})
@@ -65,29 +79,45 @@ func (s *Service) PutScheduledUpdateGroupAction(ctx context.Context, in *api.Put
 	return &api.PutScheduledUpdateGroupActionOutput{}, nil
 }
 
-// maxBatch is the most actions of one call: API_BatchPutScheduledUpdateGroupAction.
+// maxBatch is the most actions per call, from API_BatchPutScheduledUpdateGroupAction.
 const maxBatch = 50
 
-// failedAction is why one action of a batch was not done.
+// failedAction describes why one action of a batch failed.
 func failedAction(name *string, err error) types.FailedScheduledUpdateGroupActionRequest {
-	f := types.FailedScheduledUpdateGroupActionRequest{ScheduledActionName: name, ErrorCode: aws.String("InternalFailure"), ErrorMessage: new(err.Error())}
+	f := types.FailedScheduledUpdateGroupActionRequest{
+		ScheduledActionName: name,
+		ErrorCode:           aws.String("InternalFailure"),
+		ErrorMessage:        new(err.Error()),
+	}
 	var refused smithy.APIError
 	if errors.As(err, &refused) {
-		f.ErrorCode, f.ErrorMessage = new(refused.ErrorCode()), new(refused.ErrorMessage())
+		f.ErrorCode = new(refused.ErrorCode())
+		f.ErrorMessage = new(refused.ErrorMessage())
 	}
 	return f
 }
 
-// BatchPutScheduledUpdateGroupAction makes or changes scheduled actions of a group, each for itself.
-func (s *Service) BatchPutScheduledUpdateGroupAction(ctx context.Context, in *api.BatchPutScheduledUpdateGroupActionInput) (*api.BatchPutScheduledUpdateGroupActionOutput, error) {
+// BatchPutScheduledUpdateGroupAction creates or changes scheduled actions of a group. Each succeeds or fails by itself.
+func (s *Service) BatchPutScheduledUpdateGroupAction(
+	ctx context.Context, in *api.BatchPutScheduledUpdateGroupActionInput,
+) (*api.BatchPutScheduledUpdateGroupActionOutput, error) {
 	if err := s.checkBatch(in.AutoScalingGroupName, len(in.ScheduledUpdateGroupActions)); err != nil {
 		return nil, err
 	}
-	out := &api.BatchPutScheduledUpdateGroupActionOutput{FailedScheduledUpdateGroupActions: []types.FailedScheduledUpdateGroupActionRequest{}}
+	out := &api.BatchPutScheduledUpdateGroupActionOutput{
+		FailedScheduledUpdateGroupActions: []types.FailedScheduledUpdateGroupActionRequest{},
+	}
 	for _, a := range in.ScheduledUpdateGroupActions {
 		_, err := s.PutScheduledUpdateGroupAction(ctx, &api.PutScheduledUpdateGroupActionInput{
-			AutoScalingGroupName: in.AutoScalingGroupName, ScheduledActionName: a.ScheduledActionName, MinSize: a.MinSize, MaxSize: a.MaxSize, DesiredCapacity: a.DesiredCapacity,
-			Recurrence: a.Recurrence, StartTime: a.StartTime, EndTime: a.EndTime, TimeZone: a.TimeZone,
+			AutoScalingGroupName: in.AutoScalingGroupName,
+			ScheduledActionName:  a.ScheduledActionName,
+			MinSize:              a.MinSize,
+			MaxSize:              a.MaxSize,
+			DesiredCapacity:      a.DesiredCapacity,
+			Recurrence:           a.Recurrence,
+			StartTime:            a.StartTime,
+			EndTime:              a.EndTime,
+			TimeZone:             a.TimeZone,
 		})
 		if err != nil {
 			out.FailedScheduledUpdateGroupActions = append(out.FailedScheduledUpdateGroupActions, failedAction(a.ScheduledActionName, err))
@@ -96,14 +126,19 @@ func (s *Service) BatchPutScheduledUpdateGroupAction(ctx context.Context, in *ap
 	return out, nil
 }
 
-// BatchDeleteScheduledAction forgets scheduled actions of a group, each for itself.
-func (s *Service) BatchDeleteScheduledAction(ctx context.Context, in *api.BatchDeleteScheduledActionInput) (*api.BatchDeleteScheduledActionOutput, error) {
+// BatchDeleteScheduledAction deletes scheduled actions of a group. Each succeeds or fails by itself.
+func (s *Service) BatchDeleteScheduledAction(
+	ctx context.Context, in *api.BatchDeleteScheduledActionInput,
+) (*api.BatchDeleteScheduledActionOutput, error) {
 	if err := s.checkBatch(in.AutoScalingGroupName, len(in.ScheduledActionNames)); err != nil {
 		return nil, err
 	}
 	out := &api.BatchDeleteScheduledActionOutput{FailedScheduledActions: []types.FailedScheduledUpdateGroupActionRequest{}}
 	for _, name := range in.ScheduledActionNames {
-		if _, err := s.DeleteScheduledAction(ctx, &api.DeleteScheduledActionInput{AutoScalingGroupName: in.AutoScalingGroupName, ScheduledActionName: &name}); err != nil {
+		if _, err := s.DeleteScheduledAction(ctx, &api.DeleteScheduledActionInput{
+			AutoScalingGroupName: in.AutoScalingGroupName,
+			ScheduledActionName:  &name,
+		}); err != nil {
 			out.FailedScheduledActions = append(out.FailedScheduledActions, failedAction(&name, err))
 		}
 	}
@@ -118,7 +153,7 @@ func (s *Service) checkBatch(name *string, n int) error {
 	return err
 }
 
-// DeleteScheduledAction forgets a scheduled action.
+// DeleteScheduledAction deletes a scheduled action.
 func (s *Service) DeleteScheduledAction(ctx context.Context, in *api.DeleteScheduledActionInput) (*api.DeleteScheduledActionOutput, error) {
 	err := s.change(ctx, in.AutoScalingGroupName, func(tx *state.Tx, g *state.AutoScalingGroup) error {
 		key := g.Name() + "/" + aws.ToString(in.ScheduledActionName)
@@ -134,8 +169,10 @@ func (s *Service) DeleteScheduledAction(ctx context.Context, in *api.DeleteSched
 	return &api.DeleteScheduledActionOutput{}, nil
 }
 
-// DescribeScheduledActions lists the scheduled actions that are still to be done.
-func (s *Service) DescribeScheduledActions(_ context.Context, in *api.DescribeScheduledActionsInput) (*api.DescribeScheduledActionsOutput, error) {
+// DescribeScheduledActions lists the scheduled actions that are still to come.
+func (s *Service) DescribeScheduledActions(
+	_ context.Context, in *api.DescribeScheduledActionsInput,
+) (*api.DescribeScheduledActionsOutput, error) {
 	within := func(at *time.Time) bool {
 		return (in.StartTime == nil || at != nil && !at.Before(*in.StartTime)) && (in.EndTime == nil || at != nil && !at.After(*in.EndTime))
 	}
@@ -146,7 +183,8 @@ func (s *Service) DescribeScheduledActions(_ context.Context, in *api.DescribeSc
 			rows = append(rows, a)
 		}
 	}
-	rows, next, err := account.Sorted(listing("DescribeScheduledActions", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken, (*state.GroupAction).Key)
+	rows, next, err := account.Sorted(listing("DescribeScheduledActions", pageDefault, pageMost), rows, in.MaxRecords, in.NextToken,
+		(*state.GroupAction).Key)
 	if err != nil {
 		return nil, err
 	}

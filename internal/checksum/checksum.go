@@ -1,6 +1,5 @@
-// Package checksum knows the checksums that S3 lets its clients choose: how they are made, and how those of
-// parts make that of the whole, so that nothing is read twice. Wire and the object services use it; it knows
-// neither of them.
+// Package checksum computes the checksums that S3 lets its clients choose. It also computes an object's checksum from its parts'
+// checksums, so that nothing is read twice. Wire and the object services use it. It knows neither of them.
 package checksum
 
 import (
@@ -15,7 +14,7 @@ import (
 	"slices"
 )
 
-// Algorithm is a checksum's name, as S3 has it.
+// Algorithm is S3's name of a checksum algorithm.
 type Algorithm string
 
 // The algorithms.
@@ -27,13 +26,13 @@ const (
 	SHA256    Algorithm = "SHA256"
 )
 
-// Algorithms is every algorithm.
+// Algorithms lists all algorithms.
 var Algorithms = []Algorithm{CRC32, CRC32C, CRC64NVME, SHA1, SHA256}
 
-// Known says whether there is such an algorithm.
+// Known reports whether the algorithm exists.
 func (a Algorithm) Known() bool { return slices.Contains(Algorithms, a) }
 
-// The polynomials of the CRCs, with the bits in the order that they are computed in.
+// nvme is the polynomial of CRC64NVME, in reversed bit order, as it's computed.
 const nvme = 0x9a6c9329ac4bc9b5
 
 var (
@@ -58,16 +57,16 @@ func (a Algorithm) New() hash.Hash {
 	panic("checksum: no algorithm " + string(a))
 }
 
-// Of is the checksum that a hash has come to, as it is written.
+// Of returns a hash's current checksum, in base64.
 func Of(h hash.Hash) string { return base64.StdEncoding.EncodeToString(h.Sum(nil)) }
 
-// Valid says whether a text can be a checksum of the algorithm.
+// Valid reports whether a text can be a checksum of the algorithm.
 func (a Algorithm) Valid(text string) bool {
 	b, err := base64.StdEncoding.DecodeString(text)
 	return err == nil && len(b) == a.New().Size()
 }
 
-// Composite is the checksum of the parts' checksums, with the number of parts.
+// Composite returns the checksum of the parts' checksums, followed by the number of parts.
 func (a Algorithm) Composite(parts []string) (string, error) {
 	h := a.New()
 	for _, p := range parts {
@@ -80,23 +79,25 @@ func (a Algorithm) Composite(parts []string) (string, error) {
 	return fmt.Sprintf("%s-%d", Of(h), len(parts)), nil
 }
 
-// Part is a stretch of the whole.
+// Part is a part of an object.
 type Part struct {
-	Sum  string
-	Size int64
+	Sum  string // in base64
+	Size int64  // bytes
 }
 
-// Joins says whether the checksum of the whole follows from those of its parts.
+// Joins reports whether the checksum of the whole follows from those of its parts.
 func (a Algorithm) Joins() bool { return a == CRC32 || a == CRC32C || a == CRC64NVME }
 
-// Join is the checksum of the parts one behind the other. It is for the CRCs alone.
+// Join returns the checksum of the concatenated parts. Only the CRCs can do that.
 func (a Algorithm) Join(parts []Part) (string, error) {
-	width, poly := 32, uint64(crc32.IEEE)
+	width := 32
+	poly := uint64(crc32.IEEE)
 	switch a {
 	case CRC32C:
 		poly = crc32.Castagnoli
 	case CRC64NVME:
-		width, poly = 64, nvme
+		width = 64
+		poly = nvme
 	case CRC32:
 	default:
 		return "", fmt.Errorf("%s of parts does not make that of the whole", a)
@@ -113,7 +114,7 @@ func (a Algorithm) Join(parts []Part) (string, error) {
 	return base64.StdEncoding.EncodeToString(out[8-width/8:]), nil
 }
 
-// matrix is a linear map of bits, column by column.
+// matrix is a linear map of bits, stored by columns.
 type matrix [64]uint64
 
 func (m *matrix) times(v uint64) (out uint64) {
@@ -132,8 +133,8 @@ func (m *matrix) squared() (out matrix) {
 	return out
 }
 
-// shift is what a CRC becomes with size zero bytes behind it: as zlib's crc32_combine, the map for one bit
-// is squared to those for 2, 4, 8 … bits, and those in size are applied.
+// shift returns the CRC of the same data followed by size zero bytes. It works like zlib's crc32_combine: it squares the map for one
+// bit to get those for 2, 4, 8 and so on, and applies those that make up size.
 func shift(sum uint64, size int64, poly uint64, width int) uint64 {
 	var m matrix
 	m[0] = poly

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestKnown has the check values of the CRC catalogue, for "123456789", and FIPS 180's for "abc".
+// TestKnown uses the CRC catalogue's check values for "123456789", and FIPS 180's for "abc".
 func TestKnown(t *testing.T) {
 	for _, c := range []struct {
 		algorithm Algorithm
@@ -31,7 +31,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestJoin cuts any bytes anywhere: the parts' checksums make that of the whole.
+// TestJoin cuts random bytes anywhere. The parts' checksums must give the checksum of the whole.
 func TestJoin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.SampledFrom([]Algorithm{CRC32, CRC32C, CRC64NVME}).Draw(t, "algorithm")

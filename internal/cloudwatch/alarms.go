@@ -19,29 +19,53 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The limits of alarms: API_PutMetricAlarm.
+// Limits on alarms: API_PutMetricAlarm.
 const (
 	maxDescription = 1024
 	maxActions     = 5
-	maxAlarms      = 100 // that one call names or returns
+	maxAlarms      = 100 // that one call may name or return
 )
 
-// PutMetricAlarm makes a metric alarm, or takes the place of the one with its name, whose state it keeps.
+// PutMetricAlarm creates a metric alarm, or replaces the one with its name and keeps that one's state.
 func (s *Service) PutMetricAlarm(ctx context.Context, in *cloudwatch.PutMetricAlarmInput) (*cloudwatch.PutMetricAlarmOutput, error) {
 	err := cmp.Or(
-		checkAlarm(in.AlarmName, in.AlarmDescription, in.OKActions, in.AlarmActions, in.InsufficientDataActions), checkTags(in.Tags), checkMetricAlarm(in))
+		checkAlarm(in.AlarmName, in.AlarmDescription, in.OKActions, in.AlarmActions, in.InsufficientDataActions),
+		checkTags(in.Tags),
+		checkMetricAlarm(in),
+	)
 	if err != nil {
 		return nil, err
 	}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
 		now := s.opts.Now()
 		m := &types.MetricAlarm{
-			AlarmName: in.AlarmName, AlarmArn: aws.String(s.alarmArn(*in.AlarmName)), AlarmDescription: in.AlarmDescription, AlarmConfigurationUpdatedTimestamp: &now,
-			ActionsEnabled: orTrue(in.ActionsEnabled), OKActions: filled(in.OKActions), AlarmActions: filled(in.AlarmActions), InsufficientDataActions: filled(in.InsufficientDataActions),
-			Namespace: in.Namespace, MetricName: in.MetricName, Dimensions: filled(in.Dimensions), Statistic: in.Statistic, ExtendedStatistic: in.ExtendedStatistic,
-			Period: in.Period, Unit: in.Unit, Metrics: in.Metrics, EvaluationPeriods: in.EvaluationPeriods, DatapointsToAlarm: in.DatapointsToAlarm, Threshold: in.Threshold, ThresholdMetricId: in.ThresholdMetricId,
-			ComparisonOperator: in.ComparisonOperator, TreatMissingData: in.TreatMissingData, EvaluateLowSampleCountPercentile: in.EvaluateLowSampleCountPercentile,
-			StateValue: types.StateValueInsufficientData, StateReason: aws.String(alarm.Initial), StateUpdatedTimestamp: &now, StateTransitionedTimestamp: &now,
+			AlarmName:                          in.AlarmName,
+			AlarmArn:                           aws.String(s.alarmArn(*in.AlarmName)),
+			AlarmDescription:                   in.AlarmDescription,
+			AlarmConfigurationUpdatedTimestamp: &now,
+			ActionsEnabled:                     orTrue(in.ActionsEnabled),
+			OKActions:                          filled(in.OKActions),
+			AlarmActions:                       filled(in.AlarmActions),
+			InsufficientDataActions:            filled(in.InsufficientDataActions),
+			Namespace:                          in.Namespace,
+			MetricName:                         in.MetricName,
+			Dimensions:                         filled(in.Dimensions),
+			Statistic:                          in.Statistic,
+			ExtendedStatistic:                  in.ExtendedStatistic,
+			Period:                             in.Period,
+			Unit:                               in.Unit,
+			Metrics:                            in.Metrics,
+			EvaluationPeriods:                  in.EvaluationPeriods,
+			DatapointsToAlarm:                  in.DatapointsToAlarm,
+			Threshold:                          in.Threshold,
+			ThresholdMetricId:                  in.ThresholdMetricId,
+			ComparisonOperator:                 in.ComparisonOperator,
+			TreatMissingData:                   in.TreatMissingData,
+			EvaluateLowSampleCountPercentile:   in.EvaluateLowSampleCountPercentile,
+			StateValue:                         types.StateValueInsufficientData,
+			StateReason:                        aws.String(alarm.Initial),
+			StateUpdatedTimestamp:              &now,
+			StateTransitionedTimestamp:         &now,
 		}
 		before := tx.Alarms.Get(*in.AlarmName)
 		if before != nil && before.Metric == nil {
@@ -53,9 +77,15 @@ func (s *Service) PutMetricAlarm(ctx context.Context, in *cloudwatch.PutMetricAl
 	return &cloudwatch.PutMetricAlarmOutput{}, err
 }
 
-// PutCompositeAlarm makes a composite alarm, or takes the place of the one with its name.
-func (s *Service) PutCompositeAlarm(ctx context.Context, in *cloudwatch.PutCompositeAlarmInput) (*cloudwatch.PutCompositeAlarmOutput, error) {
-	err := cmp.Or(checkAlarm(in.AlarmName, in.AlarmDescription, in.OKActions, in.AlarmActions, in.InsufficientDataActions), checkTags(in.Tags), checkSuppressor(in))
+// PutCompositeAlarm creates a composite alarm, or replaces the one with its name.
+func (s *Service) PutCompositeAlarm(
+	ctx context.Context, in *cloudwatch.PutCompositeAlarmInput,
+) (*cloudwatch.PutCompositeAlarmOutput, error) {
+	err := cmp.Or(
+		checkAlarm(in.AlarmName, in.AlarmDescription, in.OKActions, in.AlarmActions, in.InsufficientDataActions),
+		checkTags(in.Tags),
+		checkSuppressor(in),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +102,22 @@ func (s *Service) PutCompositeAlarm(ctx context.Context, in *cloudwatch.PutCompo
 		}
 		now := s.opts.Now()
 		c := &types.CompositeAlarm{
-			AlarmName: in.AlarmName, AlarmArn: aws.String(s.alarmArn(*in.AlarmName)), AlarmDescription: in.AlarmDescription, AlarmConfigurationUpdatedTimestamp: &now,
-			ActionsEnabled: orTrue(in.ActionsEnabled), OKActions: filled(in.OKActions), AlarmActions: filled(in.AlarmActions), InsufficientDataActions: filled(in.InsufficientDataActions),
-			AlarmRule: in.AlarmRule, ActionsSuppressor: in.ActionsSuppressor, ActionsSuppressorWaitPeriod: in.ActionsSuppressorWaitPeriod,
-			ActionsSuppressorExtensionPeriod: in.ActionsSuppressorExtensionPeriod,
-			StateValue:                       types.StateValueInsufficientData, StateReason: aws.String(alarm.Initial), StateUpdatedTimestamp: &now, StateTransitionedTimestamp: &now,
+			AlarmName:                          in.AlarmName,
+			AlarmArn:                           aws.String(s.alarmArn(*in.AlarmName)),
+			AlarmDescription:                   in.AlarmDescription,
+			AlarmConfigurationUpdatedTimestamp: &now,
+			ActionsEnabled:                     orTrue(in.ActionsEnabled),
+			OKActions:                          filled(in.OKActions),
+			AlarmActions:                       filled(in.AlarmActions),
+			InsufficientDataActions:            filled(in.InsufficientDataActions),
+			AlarmRule:                          in.AlarmRule,
+			ActionsSuppressor:                  in.ActionsSuppressor,
+			ActionsSuppressorWaitPeriod:        in.ActionsSuppressorWaitPeriod,
+			ActionsSuppressorExtensionPeriod:   in.ActionsSuppressorExtensionPeriod,
+			StateValue:                         types.StateValueInsufficientData,
+			StateReason:                        aws.String(alarm.Initial),
+			StateUpdatedTimestamp:              &now,
+			StateTransitionedTimestamp:         &now,
 		}
 		before := tx.Alarms.Get(*in.AlarmName)
 		if before != nil && before.Composite == nil {
@@ -88,7 +129,7 @@ func (s *Service) PutCompositeAlarm(ctx context.Context, in *cloudwatch.PutCompo
 	return &cloudwatch.PutCompositeAlarmOutput{}, err
 }
 
-// putAlarm keeps an alarm and tells its history. Tags of a call count for a new alarm alone.
+// putAlarm stores an alarm and records the change in its history. The call's tags apply only to a new alarm.
 func putAlarm(tx *state.Tx, before, a *state.Alarm, now time.Time) {
 	if before == nil {
 		tx.Alarms.Put(a)
@@ -103,7 +144,7 @@ func putAlarm(tx *state.Tx, before, a *state.Alarm, now time.Time) {
 		map[string]any{"version": "1.0", "type": "Update", "updatedAlarm": configuration(a)}, now)
 }
 
-// configuration is an alarm in its history: what is set of it, with names that begin small.
+// configuration returns an alarm as its history shows it: the fields that are set, with names in lower camel case.
 func configuration(a *state.Alarm) map[string]any {
 	var source any = a.Composite
 	if a.Metric != nil {
@@ -112,7 +153,7 @@ func configuration(a *state.Alarm) map[string]any {
 	b, err := json.Marshal(source)
 	var all map[string]any
 	if err != nil || json.Unmarshal(b, &all) != nil {
-		return nil // an alarm is made of what JSON can hold
+		return nil // can't happen: everything in an alarm fits JSON
 	}
 	out := map[string]any{}
 	for name, value := range all {
@@ -130,7 +171,7 @@ func orTrue(b *bool) *bool {
 	return b
 }
 
-// filled is a list that is there, if empty: AWS answers with all of an alarm's.
+// filled returns an empty list for nil, since AWS's answers include all of an alarm's lists.
 func filled[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -143,14 +184,25 @@ func checkAlarm(name, description *string, actions ...[]string) error {
 	case aws.ToString(name) == "":
 		return missing("AlarmName")
 	case len(*name) > maxName || !printable(*name):
-		return validationError("1 validation error detected: Value '%s' at 'alarmName' failed to satisfy constraint: Member must have 1 to %d printable ASCII characters", *name, maxName)
+		return validationError(
+			"1 validation error detected: Value '%s' at 'alarmName' failed to satisfy constraint: "+
+				"Member must have 1 to %d printable ASCII characters",
+			*name, maxName,
+		)
 	case len(aws.ToString(description)) > maxDescription:
-		return validationError("1 validation error detected: Value at 'alarmDescription' failed to satisfy constraint: Member must have length less than or equal to %d", maxDescription)
+		return validationError(
+			"1 validation error detected: Value at 'alarmDescription' failed to satisfy constraint: "+
+				"Member must have length less than or equal to %d",
+			maxDescription,
+		)
 	}
 	for i, list := range actions {
 		parameter := [...]string{"OKActions", "AlarmActions", "InsufficientDataActions"}[i]
 		if len(list) > maxActions {
-			return validationError("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d", parameter, maxActions)
+			return validationError(
+				"1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d",
+				parameter, maxActions,
+			)
 		}
 		for _, arn := range list {
 			if !isAction(arn) {
@@ -161,7 +213,7 @@ func checkAlarm(name, description *string, actions ...[]string) error {
 	return nil
 }
 
-// isAction reports whether an action is an ARN, as with AWS, or Pintle's own: a URL that is posted to.
+// isAction reports whether s is an ARN, as on AWS, or Pintle's own kind of action: a URL to POST to.
 func isAction(s string) bool {
 	if len(s) > 1024 {
 		return false
@@ -195,14 +247,20 @@ func checkMetricAlarm(in *cloudwatch.PutMetricAlarmInput) error {
 		return validationError("DatapointsToAlarm must be between 1 and EvaluationPeriods, not %d", *in.DatapointsToAlarm)
 	}
 	m := alarm.Metric{
-		ComparisonOperator: string(in.ComparisonOperator), Threshold: aws.ToFloat64(in.Threshold), EvaluationPeriods: int(*in.EvaluationPeriods),
-		DatapointsToAlarm: int(aws.ToInt32(in.DatapointsToAlarm)), Period: period, TreatMissingData: aws.ToString(in.TreatMissingData),
+		ComparisonOperator:               string(in.ComparisonOperator),
+		Threshold:                        aws.ToFloat64(in.Threshold),
+		EvaluationPeriods:                int(*in.EvaluationPeriods),
+		DatapointsToAlarm:                int(aws.ToInt32(in.DatapointsToAlarm)),
+		Period:                           period,
+		TreatMissingData:                 aws.ToString(in.TreatMissingData),
 		EvaluateLowSampleCountPercentile: aws.ToString(in.EvaluateLowSampleCountPercentile),
 	}
 	if err := m.Check(); err != nil {
 		return validationError("%v", err)
 	}
-	if in.ThresholdMetricId != nil && slices.ContainsFunc(slices.Concat(in.OKActions, in.AlarmActions, in.InsufficientDataActions), func(arn string) bool { return strings.HasPrefix(arn, "arn:aws:autoscaling:") }) {
+	actions := slices.Concat(in.OKActions, in.AlarmActions, in.InsufficientDataActions)
+	scales := slices.ContainsFunc(actions, func(arn string) bool { return strings.HasPrefix(arn, "arn:aws:autoscaling:") })
+	if scales && in.ThresholdMetricId != nil {
 		return validationError("An alarm with a ThresholdMetricId cannot have Auto Scaling actions.")
 	}
 	if m.Banded() && in.ThresholdMetricId == nil {
@@ -214,11 +272,15 @@ func checkMetricAlarm(in *cloudwatch.PutMetricAlarmInput) error {
 	return nil
 }
 
-// alarmSource checks what an alarm looks at, a metric or metric math, and returns its period.
+// alarmSource checks what an alarm watches, a metric or metric math, and returns its period.
 func alarmSource(in *cloudwatch.PutMetricAlarmInput) (time.Duration, error) {
-	single := in.MetricName != nil || in.Namespace != nil || in.Statistic != "" || in.ExtendedStatistic != nil || in.Period != nil || in.Dimensions != nil || in.Unit != ""
+	single := in.MetricName != nil || in.Namespace != nil || in.Dimensions != nil || in.Unit != "" ||
+		in.Statistic != "" || in.ExtendedStatistic != nil || in.Period != nil
 	if len(in.Metrics) > 0 && single {
-		return 0, invalidCombination("Metrics and the parameters of a single metric (MetricName, Namespace, Dimensions, Period, Unit, Statistic, ExtendedStatistic) are mutually exclusive and you have specified both.")
+		return 0, invalidCombination(
+			"Metrics and the parameters of a single metric (MetricName, Namespace, Dimensions, " +
+				"Period, Unit, Statistic, ExtendedStatistic) are mutually exclusive and you have specified both.",
+		)
 	}
 	if len(in.Metrics) > 0 {
 		return alarmMath(in.Metrics, aws.ToString(in.ThresholdMetricId))
@@ -226,7 +288,12 @@ func alarmSource(in *cloudwatch.PutMetricAlarmInput) (time.Duration, error) {
 	if in.ThresholdMetricId != nil {
 		return 0, validationError("ThresholdMetricId needs Metrics, one of them with its Id.")
 	}
-	if err := cmp.Or(checkMetricName(in.MetricName, "MetricName"), checkNamespace(in.Namespace), checkDimensions(in.Dimensions, "Dimensions"), checkUnit(in.Unit, "Unit")); err != nil {
+	if err := cmp.Or(
+		checkMetricName(in.MetricName, "MetricName"),
+		checkNamespace(in.Namespace),
+		checkDimensions(in.Dimensions, "Dimensions"),
+		checkUnit(in.Unit, "Unit"),
+	); err != nil {
 		return 0, err
 	}
 	switch {
@@ -243,10 +310,11 @@ func alarmSource(in *cloudwatch.PutMetricAlarmInput) (time.Duration, error) {
 	return time.Duration(*in.Period) * time.Second, nil
 }
 
-// maxAlarmQueries is the most queries of an alarm.
+// maxAlarmQueries limits an alarm's queries.
 const maxAlarmQueries = 20
 
-// alarmMath checks metric math. band is the id of the expression that gives an anomaly detection band, if there is one.
+// alarmMath checks metric math and returns its period. band is the id of the expression that returns the anomaly
+// detection band, or "".
 func alarmMath(queries []types.MetricDataQuery, band string) (time.Duration, error) {
 	if len(queries) > maxAlarmQueries {
 		return 0, validationError("The collection Metrics must not have a size greater than %d.", maxAlarmQueries)
@@ -290,7 +358,7 @@ func checkSuppressor(in *cloudwatch.PutCompositeAlarmInput) error {
 	return nil
 }
 
-// checkRule refuses a rule with alarms that are not there, and one that comes back to its own alarm.
+// checkRule refuses a rule that names an unknown alarm or leads back to its own alarm.
 func checkRule(view *state.View, name string, rule *alarm.Rule) error {
 	for _, child := range rule.Children() {
 		if view.Alarms.Get(nameInArn(child)) == nil && nameInArn(child) != name {
@@ -304,14 +372,14 @@ func checkRule(view *state.View, name string, rule *alarm.Rule) error {
 	return nil
 }
 
-// childrenOf are the names of the alarms in a composite alarm's rule.
+// childrenOf returns the names of the alarms in a composite alarm's rule.
 func childrenOf(a *state.Alarm) []string {
 	if a == nil || a.Composite == nil {
 		return nil
 	}
 	rule, err := alarm.ParseRule(aws.ToString(a.Composite.AlarmRule))
 	if err != nil {
-		return nil // it was checked when it was put
+		return nil // can't happen: PutCompositeAlarm checked the rule
 	}
 	names := make([]string, 0, len(rule.Children()))
 	for _, child := range rule.Children() {
@@ -320,7 +388,7 @@ func childrenOf(a *state.Alarm) []string {
 	return names
 }
 
-// nameInArn is the name in an alarm's ARN; anything else is a name already.
+// nameInArn returns the name in an alarm's ARN. Anything else is a name already.
 func nameInArn(s string) string {
 	if _, name, ok := strings.Cut(s, ":alarm:"); ok && strings.HasPrefix(s, "arn:") {
 		return name
@@ -333,13 +401,16 @@ func checkNames(names []string) error {
 		return missing("AlarmNames")
 	}
 	if len(names) > maxAlarms {
-		return validationError("1 validation error detected: Value at 'alarmNames' failed to satisfy constraint: Member must have length less than or equal to %d", maxAlarms)
+		return validationError(
+			"1 validation error detected: Value at 'alarmNames' failed to satisfy constraint: "+
+				"Member must have length less than or equal to %d",
+			maxAlarms,
+		)
 	}
 	return nil
 }
 
-// DeleteAlarms removes alarms, or none where a composite alarm needs one of them. Names of no alarm are passed over:
-// API_DeleteAlarms.
+// DeleteAlarms deletes alarms, or none if a composite alarm needs one of them. It skips names without an alarm: API_DeleteAlarms.
 func (s *Service) DeleteAlarms(ctx context.Context, in *cloudwatch.DeleteAlarmsInput) (*cloudwatch.DeleteAlarmsOutput, error) {
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err
@@ -360,7 +431,7 @@ func (s *Service) DeleteAlarms(ctx context.Context, in *cloudwatch.DeleteAlarmsI
 	return &cloudwatch.DeleteAlarmsOutput{}, err
 }
 
-// checkOrphans refuses to delete what a composite alarm's rule names.
+// checkOrphans refuses to delete an alarm that a remaining composite alarm's rule names.
 func checkOrphans(view *state.View, deleted []string) error {
 	for a := range view.Alarms.All() {
 		for _, child := range childrenOf(a) {
@@ -372,13 +443,17 @@ func checkOrphans(view *state.View, deleted []string) error {
 	return nil
 }
 
-// EnableAlarmActions lets alarms act. Names of no alarm are passed over, as with AWS.
-func (s *Service) EnableAlarmActions(ctx context.Context, in *cloudwatch.EnableAlarmActionsInput) (*cloudwatch.EnableAlarmActionsOutput, error) {
+// EnableAlarmActions lets alarms act. It skips names without an alarm, as AWS does.
+func (s *Service) EnableAlarmActions(
+	ctx context.Context, in *cloudwatch.EnableAlarmActionsInput,
+) (*cloudwatch.EnableAlarmActionsOutput, error) {
 	return &cloudwatch.EnableAlarmActionsOutput{}, s.setActions(ctx, in.AlarmNames, true)
 }
 
 // DisableAlarmActions keeps alarms from acting.
-func (s *Service) DisableAlarmActions(ctx context.Context, in *cloudwatch.DisableAlarmActionsInput) (*cloudwatch.DisableAlarmActionsOutput, error) {
+func (s *Service) DisableAlarmActions(
+	ctx context.Context, in *cloudwatch.DisableAlarmActionsInput,
+) (*cloudwatch.DisableAlarmActionsOutput, error) {
 	return &cloudwatch.DisableAlarmActionsOutput{}, s.setActions(ctx, in.AlarmNames, false)
 }
 
@@ -396,7 +471,7 @@ func (s *Service) setActions(ctx context.Context, names []string, enabled bool) 
 	})
 }
 
-// SetAlarmState puts an alarm in a state until it is evaluated again.
+// SetAlarmState sets an alarm's state until its next evaluation.
 func (s *Service) SetAlarmState(ctx context.Context, in *cloudwatch.SetAlarmStateInput) (*cloudwatch.SetAlarmStateOutput, error) {
 	if in.StateReasonData != nil && !json.Valid([]byte(*in.StateReasonData)) {
 		return nil, &types.InvalidFormatFault{Message: aws.String("The parameter StateReasonData must be JSON.")}
@@ -406,7 +481,11 @@ func (s *Service) SetAlarmState(ctx context.Context, in *cloudwatch.SetAlarmStat
 		if a == nil {
 			return &types.ResourceNotFound{Message: aws.String("The alarm " + *in.AlarmName + " does not exist.")}
 		}
-		tx.SetAlarmState(a, state.AlarmState{Value: in.StateValue, Reason: *in.StateReason, Data: aws.ToString(in.StateReasonData)}, s.opts.Now())
+		tx.SetAlarmState(
+			a,
+			state.AlarmState{Value: in.StateValue, Reason: *in.StateReason, Data: aws.ToString(in.StateReasonData)},
+			s.opts.Now(),
+		)
 		return nil
 	})
 	return &cloudwatch.SetAlarmStateOutput{}, err

@@ -7,7 +7,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// API is Amazon CloudWatch, answered by a service. Its newest clients speak CBOR, older ones JSON, and the oldest Query.
+// API describes Amazon CloudWatch as served by service. Its newest clients speak CBOR, older ones JSON, and the oldest Query.
 func API(service call.Service) model.API {
 	return model.API{
 		Name:         "monitoring",
@@ -22,7 +22,8 @@ func API(service call.Service) model.API {
 		Constraints: model.Constraints{
 			Code:  "ValidationError",
 			Table: modelConstraints,
-			Only:  []string{"DescribeAlarmHistory", "DescribeAlarms", "SetAlarmState"}, // metrics and dashboards are older than these words
+			// Operations on metrics and dashboards predate these messages.
+			Only: []string{"DescribeAlarmHistory", "DescribeAlarms", "SetAlarmState"},
 		},
 		Names: map[string]string{
 			"DashboardInvalidInputError.Message":                     "message",

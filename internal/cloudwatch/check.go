@@ -12,14 +12,14 @@ import (
 	"github.com/pintle/pintle/internal/pattern"
 )
 
-// The limits of metrics: API_PutMetricData, API_MetricDatum, API_Dimension.
+// Limits on metrics: API_PutMetricData, API_MetricDatum, API_Dimension.
 const (
 	maxName           = 255
 	maxDimensions     = 30
 	maxDimensionValue = 1024
 )
 
-// namespace is what a namespace may consist of.
+// namespace matches valid namespaces.
 var namespace = pattern.New(`^[0-9A-Za-z._\-/# ][0-9A-Za-z._\-/#: ]*$`, 255)
 
 func checkNamespace(name *string) error {
@@ -27,7 +27,11 @@ func checkNamespace(name *string) error {
 	case aws.ToString(name) == "":
 		return missing("Namespace")
 	case !namespace.MatchString(*name):
-		return invalid("The value %s for parameter Namespace is invalid: it has 1 to 255 letters, digits and ._-/#: characters, and no colon in front.", *name)
+		return invalid(
+			"The value %s for parameter Namespace is invalid: "+
+				"it must have 1 to 255 letters, digits and ._-/#: characters, and no leading colon.",
+			*name,
+		)
 	}
 	return nil
 }
@@ -37,12 +41,12 @@ func checkMetricName(name *string, parameter string) error {
 	case aws.ToString(name) == "":
 		return missing(parameter)
 	case len(*name) > maxName || !printable(*name):
-		return invalid("The value for parameter %s is invalid: it has at most %d printable ASCII characters.", parameter, maxName)
+		return invalid("The value for parameter %s is invalid: it must have at most %d printable ASCII characters.", parameter, maxName)
 	}
 	return nil
 }
 
-// printable reports whether a text is of printable ASCII characters, with one at least that is no blank.
+// printable reports whether s has only printable ASCII characters and at least one that is not a space.
 func printable(s string) bool {
 	return strings.Trim(s, " ") != "" && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
@@ -59,9 +63,15 @@ func checkDimensions(dimensions []types.Dimension, parameter string) error {
 		case value == "":
 			return missing(member(parameter, i) + ".Value")
 		case len(name) > maxName || !printable(name) || name[0] == ':':
-			return invalid("The value for parameter %s.Name is invalid: it has at most %d printable ASCII characters, and no colon in front.", member(parameter, i), maxName)
+			return invalid(
+				"The value for parameter %s.Name is invalid: it must have at most %d printable ASCII characters, and no leading colon.",
+				member(parameter, i), maxName,
+			)
 		case len(value) > maxDimensionValue || !printable(value):
-			return invalid("The value for parameter %s.Value is invalid: it has at most %d printable ASCII characters.", member(parameter, i), maxDimensionValue)
+			return invalid(
+				"The value for parameter %s.Value is invalid: it must have at most %d printable ASCII characters.",
+				member(parameter, i), maxDimensionValue,
+			)
 		}
 		if slices.ContainsFunc(dimensions[:i], func(o types.Dimension) bool { return *o.Name == name }) {
 			return invalid("The parameter %s.Name is invalid: the dimension %s comes twice.", member(parameter, i), name)
@@ -77,11 +87,11 @@ func checkUnit(unit types.StandardUnit, parameter string) error {
 	return nil
 }
 
-// maxValue is the largest value, either way: API_PutMetricData.
+// maxValue is the largest absolute value: API_PutMetricData.
 var maxValue = math.Ldexp(1, 360)
 
 func checkValue(v float64, parameter string) error {
-	if math.IsNaN(v) || math.Abs(v) > maxValue { // also the infinite ones
+	if math.IsNaN(v) || math.Abs(v) > maxValue { // also refuses infinities
 		return invalid("The value %g for parameter %s is invalid: it must be between -2^360 and 2^360.", v, parameter)
 	}
 	return nil
@@ -89,7 +99,7 @@ func checkValue(v float64, parameter string) error {
 
 func keyAndValue(t types.Tag) (key, value *string) { return t.Key, t.Value }
 
-// checkTags is the rule of tags: API_Tag.
+// checkTags checks tags by the rules of API_Tag.
 func checkTags(tags []types.Tag) error {
 	for i, t := range tags {
 		if t.Value == nil {
@@ -108,9 +118,12 @@ func checkTags(tags []types.Tag) error {
 	case account.TagTwice:
 		return invalid("The parameter %s.Key is invalid: the key %s comes twice.", member("Tags", fault.Index), fault.Key)
 	}
-	return invalid("The value %s for parameter %s.Key is invalid: it has 1 to 128 characters and does not begin with aws:.", fault.Key, member("Tags", fault.Index))
+	return invalid(
+		"The value %s for parameter %s.Key is invalid: it must have 1 to 128 characters and must not begin with aws:.",
+		fault.Key, member("Tags", fault.Index),
+	)
 }
 
 func badTagValue(i int) error {
-	return invalid("The value for parameter %s.Value is invalid: it has at most 256 characters.", member("Tags", i))
+	return invalid("The value for parameter %s.Value is invalid: it must have at most 256 characters.", member("Tags", i))
 }

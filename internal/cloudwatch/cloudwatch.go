@@ -1,7 +1,6 @@
-// Package cloudwatch is Amazon CloudWatch: a Service whose methods are those of the SDK's client, over
-// the metric store for metrics and the state for alarms and dashboards. It checks input and speaks in
-// AWS's errors. It never evaluates alarms, which package alarms does, and it knows nothing of
-// HTTP, and no other service.
+// Package cloudwatch is Amazon CloudWatch: a Service with the methods of the SDK's client. It keeps metrics
+// in the metric store, and alarms and dashboards in the state. It checks input and returns AWS's errors.
+// It never evaluates alarms, which package alarms does. It knows nothing about HTTP or other services.
 package cloudwatch
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Options say whose metrics they are.
+// Options names the account.
 type Options struct {
 	account.Account
 }
@@ -25,7 +24,7 @@ type Service struct {
 	opts    Options
 }
 
-// New returns the service over the stores.
+// New returns a service on the given stores.
 func New(metrics *metrics.Store, store *state.Store, opts Options) *Service {
 	return &Service{metrics, store, opts}
 }
@@ -38,7 +37,7 @@ func (s *Service) dashboardArn(name string) string {
 	return s.opts.GlobalARN("cloudwatch", "dashboard/"+name)
 }
 
-// The errors of CloudWatch. Their messages name the parameter as Query does, and as AWS still says it.
+// CloudWatch's errors. Their messages name parameters in the style of the Query protocol, as AWS still does.
 
 func missing(parameter string) error {
 	return &types.MissingRequiredParameterException{Message: aws.String("The parameter " + parameter + " is required.")}
@@ -52,13 +51,17 @@ func invalidCombination(format string, args ...any) error {
 	return &types.InvalidParameterCombinationException{Message: account.Message(format, args...)}
 }
 
-// validationError is the error of calls whose model has no better one.
+// validationError is for calls whose model has no more specific error.
 func validationError(format string, args ...any) error {
 	return account.Refuse("ValidationError", format, args...)
 }
 
 func notFound(kind, name string) error {
-	return &types.ResourceNotFoundException{Message: aws.String(kind + " " + name + " does not exist."), ResourceType: aws.String(kind), ResourceId: aws.String(name)}
+	return &types.ResourceNotFoundException{
+		Message:      aws.String(kind + " " + name + " does not exist."),
+		ResourceType: aws.String(kind),
+		ResourceId:   aws.String(name),
+	}
 }
 
 func dashboardNotFound(name string) error {
@@ -69,13 +72,16 @@ func badToken() error {
 	return &types.InvalidNextToken{Message: aws.String("The parameter NextToken is invalid.")}
 }
 
-// listing is the pages of an operation that lists; parameter is what it calls their size.
+// listing pages a list operation. parameter is the operation's name for the page size.
 func listing(operation, parameter string, most int) account.List {
 	return account.List{
 		Kind: "monitoring:" + operation,
 		Most: most,
 		BadLimit: func(limit int) error {
-			return validationError("1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value between 1 and %d", limit, parameter, most)
+			return validationError(
+				"1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value between 1 and %d",
+				limit, parameter, most,
+			)
 		},
 		BadToken: badToken,
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// dashboardName is what a dashboard may be called: API_PutDashboard.
+// dashboardName matches valid names of dashboards: API_PutDashboard.
 var dashboardName = pattern.New(`^[A-Za-z0-9_-]+$`, 255)
 
-// maxWidgets is the most widgets of a dashboard.
+// maxWidgets limits the widgets of a dashboard.
 const maxWidgets = 500
 
-// PutDashboard makes a dashboard, or takes the place of the one with its name.
+// PutDashboard creates a dashboard, or replaces the one with its name.
 func (s *Service) PutDashboard(ctx context.Context, in *cloudwatch.PutDashboardInput) (*cloudwatch.PutDashboardOutput, error) {
 	if !dashboardName.MatchString(aws.ToString(in.DashboardName)) {
 		return nil, badDashboard("DashboardName", "The field DashboardName must have 1 to 255 letters, digits, hyphens and underscores")
@@ -34,7 +34,7 @@ func (s *Service) PutDashboard(ctx context.Context, in *cloudwatch.PutDashboardI
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		row := &state.Dashboard{Name: *in.DashboardName, Body: *in.DashboardBody, LastModified: s.opts.Now(), Tags: in.Tags}
 		if before := tx.Dashboards.Get(row.Name); before != nil {
-			row.Tags = before.Tags // those of a call count for a new dashboard alone
+			row.Tags = before.Tags // the call's tags apply only to a new dashboard
 		}
 		tx.Dashboards.Put(row)
 		return nil
@@ -74,10 +74,14 @@ func (s *Service) GetDashboard(_ context.Context, in *cloudwatch.GetDashboardInp
 	if d == nil {
 		return nil, dashboardNotFound(*in.DashboardName)
 	}
-	return &cloudwatch.GetDashboardOutput{DashboardName: &d.Name, DashboardBody: &d.Body, DashboardArn: aws.String(s.dashboardArn(d.Name))}, nil
+	return &cloudwatch.GetDashboardOutput{
+		DashboardName: &d.Name,
+		DashboardBody: &d.Body,
+		DashboardArn:  aws.String(s.dashboardArn(d.Name)),
+	}, nil
 }
 
-// maxDashboards is the size of ListDashboards' pages.
+// maxDashboards is the page size of ListDashboards.
 const maxDashboards = 1000
 
 // ListDashboards lists dashboards by name.
@@ -93,13 +97,16 @@ func (s *Service) ListDashboards(_ context.Context, in *cloudwatch.ListDashboard
 	out := &cloudwatch.ListDashboardsOutput{DashboardEntries: []types.DashboardEntry{}, NextToken: next}
 	for _, d := range page {
 		out.DashboardEntries = append(out.DashboardEntries, types.DashboardEntry{
-			DashboardName: &d.Name, DashboardArn: aws.String(s.dashboardArn(d.Name)), LastModified: &d.LastModified, Size: aws.Int64(int64(len(d.Body))),
+			DashboardName: &d.Name,
+			DashboardArn:  aws.String(s.dashboardArn(d.Name)),
+			LastModified:  &d.LastModified,
+			Size:          aws.Int64(int64(len(d.Body))),
 		})
 	}
 	return out, nil
 }
 
-// DeleteDashboards removes dashboards, all or, where one is not there, none.
+// DeleteDashboards deletes dashboards, or none if one of them doesn't exist.
 func (s *Service) DeleteDashboards(ctx context.Context, in *cloudwatch.DeleteDashboardsInput) (*cloudwatch.DeleteDashboardsOutput, error) {
 	if len(in.DashboardNames) == 0 {
 		return nil, missing("DashboardNames")

@@ -14,14 +14,14 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/metricquery"
 )
 
-// The limits of GetMetricData: API_GetMetricData.
+// Limits on GetMetricData: API_GetMetricData.
 const (
 	maxQueries        = 500
 	maxDataDatapoints = 100800
 )
 
-// GetMetricData answers queries: metrics and metric math over them. A page ends in the middle of them
-// where it is full; the token of the next one says how many data points were given.
+// GetMetricData answers queries for metrics and metric math. A page ends wherever it is full, even inside an answer.
+// The next page's token holds the number of data points returned so far.
 func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataInput) (*cloudwatch.GetMetricDataOutput, error) {
 	query, limit, given, err := checkData(in)
 	if err != nil {
@@ -35,12 +35,14 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 	}
 	out := &cloudwatch.GetMetricDataOutput{MetricDataResults: []types.MetricDataResult{}}
 	if answered.Cut {
-		out.Messages = []types.MessageData{{Code: aws.String("MaxMetricsExceeded"), Value: aws.String("Maximum number of allowed metrics exceeded")}}
+		out.Messages = []types.MessageData{
+			{Code: aws.String("MaxMetricsExceeded"), Value: aws.String("Maximum number of allowed metrics exceeded")},
+		}
 	}
 	left := limit
 	for _, a := range answered.Answers {
 		if given > 0 && given >= len(a.Points) {
-			given -= len(a.Points) // it was on an earlier page
+			given -= len(a.Points) // returned on an earlier page
 			continue
 		}
 		points := a.Points
@@ -59,7 +61,7 @@ func (s *Service) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataI
 	return out, nil
 }
 
-// shortest is the shortest period that queries name, in seconds; 1 where none does.
+// shortest returns the shortest period that queries name, in seconds, or 1 if none does.
 func shortest(queries []types.MetricDataQuery) int32 {
 	var periods []int32
 	for _, q := range queries {
@@ -76,7 +78,7 @@ func shortest(queries []types.MetricDataQuery) int32 {
 	return slices.Min(periods)
 }
 
-// expressionError is what a caller is told of an error in computing expressions: it may be their fault.
+// expressionError turns an error in the caller's expressions into a ValidationError and returns all others unchanged.
 func expressionError(err error) error {
 	var wrong *metricquery.Error
 	if errors.As(err, &wrong) {
@@ -86,7 +88,13 @@ func expressionError(err error) error {
 }
 
 func result(a metricquery.Answer, points []metricquery.Point, most int) types.MetricDataResult {
-	r := types.MetricDataResult{Id: &a.ID, Label: &a.Label, StatusCode: types.StatusCodeComplete, Timestamps: []time.Time{}, Values: []float64{}}
+	r := types.MetricDataResult{
+		Id:         &a.ID,
+		Label:      &a.Label,
+		StatusCode: types.StatusCodeComplete,
+		Timestamps: []time.Time{},
+		Values:     []float64{},
+	}
 	if len(points) > most {
 		points, r.StatusCode = points[:most], types.StatusCodePartialData
 	}
@@ -128,7 +136,7 @@ func checkData(in *cloudwatch.GetMetricDataInput) (query *metricquery.Query, lim
 	return query, limit, given, checkQueries(in.MetricDataQueries)
 }
 
-// checkQueries checks what of queries is the same as in other calls.
+// checkQueries checks the parameters that queries share with other calls.
 func checkQueries(queries []types.MetricDataQuery) error {
 	for i, q := range queries {
 		if q.MetricStat == nil {
@@ -137,8 +145,10 @@ func checkQueries(queries []types.MetricDataQuery) error {
 		parameter := member("MetricDataQueries", i) + ".MetricStat"
 		m := q.MetricStat.Metric
 		for _, err := range []error{
-			checkNamespace(m.Namespace), checkMetricName(m.MetricName, parameter+".Metric.MetricName"),
-			checkDimensions(m.Dimensions, parameter+".Metric.Dimensions"), checkUnit(q.MetricStat.Unit, parameter+".Unit"),
+			checkNamespace(m.Namespace),
+			checkMetricName(m.MetricName, parameter+".Metric.MetricName"),
+			checkDimensions(m.Dimensions, parameter+".Metric.Dimensions"),
+			checkUnit(q.MetricStat.Unit, parameter+".Unit"),
 		} {
 			if err != nil {
 				return err

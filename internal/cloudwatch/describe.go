@@ -17,7 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// DescribeAlarms lists alarms by name: metric alarms alone, unless composite ones are asked for.
+// DescribeAlarms lists alarms by name: only metric alarms, unless the call asks for composite ones.
 func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarmsInput) (*cloudwatch.DescribeAlarmsOutput, error) {
 	if err := checkDescribe(in); err != nil {
 		return nil, err
@@ -28,7 +28,9 @@ func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarm
 		return nil, err
 	}
 	candidates := func(after string) iter.Seq[*state.Alarm] { return candidates(view, in.AlarmNames, after) }
-	page, next, err := account.Behind(listing("DescribeAlarms", "maxRecords", maxAlarms), in.MaxRecords, in.NextToken, candidates, (*state.Alarm).Name, wants)
+	page, next, err := account.Behind(
+		listing("DescribeAlarms", "maxRecords", maxAlarms), in.MaxRecords, in.NextToken, candidates, (*state.Alarm).Name, wants,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +45,7 @@ func (s *Service) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarm
 	return out, nil
 }
 
-// candidates are the alarms with the names, or all behind a name, in the order of their names.
+// candidates returns the named alarms, or without names all alarms after the name after, in order of their names.
 func candidates(view *state.View, names []string, after string) iter.Seq[*state.Alarm] {
 	if len(names) == 0 {
 		return view.Alarms.Behind(after)
@@ -64,7 +66,7 @@ func checkDescribe(in *cloudwatch.DescribeAlarmsInput) error {
 	return nil
 }
 
-// alarmFilter reports whether a call asks for an alarm.
+// alarmFilter returns a function that reports whether the call asks for an alarm.
 func alarmFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*state.Alarm) bool, error) {
 	if in.ChildrenOfAlarmName != nil || in.ParentsOfAlarmName != nil {
 		return familyFilter(view, in)
@@ -77,17 +79,21 @@ func alarmFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*st
 		return slices.Contains(kinds, a.Type()) &&
 			strings.HasPrefix(a.Name(), aws.ToString(in.AlarmNamePrefix)) &&
 			(in.StateValue == "" || a.State().Value == in.StateValue) &&
-			(in.ActionPrefix == nil || slices.ContainsFunc(a.AllActions(), func(arn string) bool { return strings.HasPrefix(arn, *in.ActionPrefix) }))
+			(in.ActionPrefix == nil || slices.ContainsFunc(a.AllActions(), func(arn string) bool {
+				return strings.HasPrefix(arn, *in.ActionPrefix)
+			}))
 	}, nil
 }
 
-// familyFilter is of the alarms that a composite alarm's rule names, or of those whose rules name it.
+// familyFilter selects the alarms that a composite alarm's rule names, or the composite alarms whose rules name an alarm.
 func familyFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*state.Alarm) bool, error) {
 	if in.ChildrenOfAlarmName != nil && in.ParentsOfAlarmName != nil {
 		return nil, validationError("ChildrenOfAlarmName and ParentsOfAlarmName cannot both be specified.")
 	}
 	if len(in.AlarmNames) > 0 || in.AlarmNamePrefix != nil || in.StateValue != "" || in.ActionPrefix != nil {
-		return nil, validationError("ChildrenOfAlarmName and ParentsOfAlarmName cannot be combined with AlarmNames, AlarmNamePrefix, StateValue or ActionPrefix.")
+		return nil, validationError(
+			"ChildrenOfAlarmName and ParentsOfAlarmName cannot be combined with AlarmNames, AlarmNamePrefix, StateValue or ActionPrefix.",
+		)
 	}
 	if in.ParentsOfAlarmName != nil {
 		return func(a *state.Alarm) bool { return slices.Contains(childrenOf(a), *in.ParentsOfAlarmName) }, nil
@@ -96,9 +102,16 @@ func familyFilter(view *state.View, in *cloudwatch.DescribeAlarmsInput) (func(*s
 	return func(a *state.Alarm) bool { return slices.Contains(children, a.Name()) }, nil
 }
 
-// DescribeAlarmsForMetric lists the alarms on one metric; those on metric math are not among them.
-func (s *Service) DescribeAlarmsForMetric(_ context.Context, in *cloudwatch.DescribeAlarmsForMetricInput) (*cloudwatch.DescribeAlarmsForMetricOutput, error) {
-	if err := cmp.Or(checkMetricName(in.MetricName, "MetricName"), checkNamespace(in.Namespace), checkDimensions(in.Dimensions, "Dimensions"), checkUnit(in.Unit, "Unit")); err != nil {
+// DescribeAlarmsForMetric lists the alarms on one metric. Alarms on metric math are not included.
+func (s *Service) DescribeAlarmsForMetric(
+	_ context.Context, in *cloudwatch.DescribeAlarmsForMetricInput,
+) (*cloudwatch.DescribeAlarmsForMetricOutput, error) {
+	if err := cmp.Or(
+		checkMetricName(in.MetricName, "MetricName"),
+		checkNamespace(in.Namespace),
+		checkDimensions(in.Dimensions, "Dimensions"),
+		checkUnit(in.Unit, "Unit"),
+	); err != nil {
 		return nil, err
 	}
 	wanted := metricquery.NewMetric(in.Namespace, in.MetricName, in.Dimensions)
@@ -120,8 +133,10 @@ func forMetric(in *cloudwatch.DescribeAlarmsForMetricInput, m *types.MetricAlarm
 		(in.Unit == "" || in.Unit == m.Unit)
 }
 
-// DescribeAlarmHistory lists what has become of alarms, also of those that were deleted.
-func (s *Service) DescribeAlarmHistory(_ context.Context, in *cloudwatch.DescribeAlarmHistoryInput) (*cloudwatch.DescribeAlarmHistoryOutput, error) {
+// DescribeAlarmHistory lists what happened to alarms, including deleted ones.
+func (s *Service) DescribeAlarmHistory(
+	_ context.Context, in *cloudwatch.DescribeAlarmHistoryInput,
+) (*cloudwatch.DescribeAlarmHistoryOutput, error) {
 	l := listing("DescribeAlarmHistory", "maxRecords", maxAlarms)
 	limit, after, err := l.Start(in.MaxRecords, in.NextToken)
 	if err != nil {
@@ -139,7 +154,7 @@ func (s *Service) DescribeAlarmHistory(_ context.Context, in *cloudwatch.Describ
 	return out, nil
 }
 
-// history is the items that a call asks for, the newest first unless it says otherwise; with a key, those behind it.
+// history returns the items that a call asks for, newest first unless it says otherwise. With a key, only items after it.
 func (s *Service) history(in *cloudwatch.DescribeAlarmHistoryInput, after string) []*state.AlarmHistory {
 	view := s.store.View()
 	all := view.AlarmHistory.All()

@@ -16,15 +16,16 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// maxDetectors is the most anomaly detectors that there may be, and that one call returns; the second is AWS's.
 const (
-	maxDetectors       = 1000
-	maxDetectorsOfCall = 100
+	maxDetectors     = 1000 // per account
+	maxDetectorsPage = 100  // that one call returns: AWS's limit
 )
 
-// PutAnomalyDetector makes an anomaly detector, or takes the place of the one for the same metric. A band is there without
-// one, too: a detector leaves times out of its model, and says whose clock the hours are by.
-func (s *Service) PutAnomalyDetector(ctx context.Context, in *cloudwatch.PutAnomalyDetectorInput) (*cloudwatch.PutAnomalyDetectorOutput, error) {
+// PutAnomalyDetector creates an anomaly detector, or replaces the one for the same metric. Bands work without a detector:
+// a detector only excludes times from the model and sets the time zone of its hours.
+func (s *Service) PutAnomalyDetector(
+	ctx context.Context, in *cloudwatch.PutAnomalyDetectorInput,
+) (*cloudwatch.PutAnomalyDetectorOutput, error) {
 	if in.MetricCharacteristics != nil {
 		return nil, validationError("Pintle's models have no MetricCharacteristics.")
 	}
@@ -36,32 +37,48 @@ func (s *Service) PutAnomalyDetector(ctx context.Context, in *cloudwatch.PutAnom
 	if d.Configuration == nil {
 		d.Configuration = &types.AnomalyDetectorConfiguration{}
 	}
-	if _, err := s.trained(d); err != nil { // as of metric math that gives several time series
+	if _, err := s.trained(d); err != nil { // for example, metric math that returns several time series
 		return nil, err
 	}
 	return &cloudwatch.PutAnomalyDetectorOutput{}, s.store.Update(ctx, func(tx *state.Tx) error {
 		if tx.AnomalyDetectors.Get(d.Key()) == nil && len(slices.Collect(tx.AnomalyDetectors.All())) >= maxDetectors {
-			return &types.LimitExceededException{Message: aws.String("There are as many anomaly detectors as are allowed.")}
+			return &types.LimitExceededException{Message: aws.String("The account has the most anomaly detectors allowed; delete some first.")}
 		}
 		tx.AnomalyDetectors.Put(d)
 		return nil
 	})
 }
 
-// detector is a row without a configuration, from what calls name it by: the members of a single metric, which stand
-// alone in older calls, or metric math.
-func detector(namespace, name *string, dimensions []types.Dimension, stat *string, single *types.SingleMetricAnomalyDetector, math *types.MetricMathAnomalyDetector) (*state.AnomalyDetector, error) {
+// detector returns a row without a configuration. Calls name it by a single metric, whose members stand at the top level in
+// older calls, or by metric math.
+func detector(
+	namespace, name *string, dimensions []types.Dimension, stat *string,
+	single *types.SingleMetricAnomalyDetector, math *types.MetricMathAnomalyDetector,
+) (*state.AnomalyDetector, error) {
 	alone := namespace != nil || name != nil || dimensions != nil || stat != nil
 	switch {
 	case alone && (single != nil || math != nil) || single != nil && math != nil:
-		return nil, invalidCombination("The parameters SingleMetricAnomalyDetector, MetricMathAnomalyDetector and those of a metric (Namespace, MetricName, Dimensions, Stat) are mutually exclusive and you have specified more than one.")
+		return nil, invalidCombination(
+			"The parameters SingleMetricAnomalyDetector, MetricMathAnomalyDetector and those of a metric " +
+				"(Namespace, MetricName, Dimensions, Stat) are mutually exclusive and you have specified more than one.",
+		)
 	case math != nil:
-		return &state.AnomalyDetector{AnomalyDetector: types.AnomalyDetector{MetricMathAnomalyDetector: math}}, checkDetectorMath(math.MetricDataQueries)
+		d := &state.AnomalyDetector{AnomalyDetector: types.AnomalyDetector{MetricMathAnomalyDetector: math}}
+		return d, checkDetectorMath(math.MetricDataQueries)
 	case single == nil:
 		single = &types.SingleMetricAnomalyDetector{Namespace: namespace, MetricName: name, Dimensions: dimensions, Stat: stat}
 	}
-	own := types.SingleMetricAnomalyDetector{Namespace: single.Namespace, MetricName: single.MetricName, Dimensions: filled(single.Dimensions), Stat: single.Stat}
-	if err := cmp.Or(checkNamespace(own.Namespace), checkMetricName(own.MetricName, "MetricName"), checkDimensions(own.Dimensions, "Dimensions")); err != nil {
+	own := types.SingleMetricAnomalyDetector{
+		Namespace:  single.Namespace,
+		MetricName: single.MetricName,
+		Dimensions: filled(single.Dimensions),
+		Stat:       single.Stat,
+	}
+	if err := cmp.Or(
+		checkNamespace(own.Namespace),
+		checkMetricName(own.MetricName, "MetricName"),
+		checkDimensions(own.Dimensions, "Dimensions"),
+	); err != nil {
 		return nil, err
 	}
 	if own.Stat == nil {
@@ -71,7 +88,11 @@ func detector(namespace, name *string, dimensions []types.Dimension, stat *strin
 		return nil, invalid("The value %s for parameter Stat is invalid.", *own.Stat)
 	}
 	return &state.AnomalyDetector{AnomalyDetector: types.AnomalyDetector{
-		Namespace: own.Namespace, MetricName: own.MetricName, Dimensions: own.Dimensions, Stat: own.Stat, SingleMetricAnomalyDetector: &own,
+		Namespace:                   own.Namespace,
+		MetricName:                  own.MetricName,
+		Dimensions:                  own.Dimensions,
+		Stat:                        own.Stat,
+		SingleMetricAnomalyDetector: &own,
 	}}, nil
 }
 
@@ -88,7 +109,7 @@ func checkDetectorConfiguration(c *types.AnomalyDetectorConfiguration) error {
 		return nil
 	}
 	if _, err := time.LoadLocation(aws.ToString(c.MetricTimezone)); err != nil || aws.ToString(c.MetricTimezone) == "Local" {
-		return invalid("The value %s for parameter Configuration.MetricTimezone is invalid: it is no time zone.", *c.MetricTimezone)
+		return invalid("The value %s for parameter Configuration.MetricTimezone is invalid: it isn't a time zone.", *c.MetricTimezone)
 	}
 	for i, r := range c.ExcludedTimeRanges {
 		parameter := member("Configuration.ExcludedTimeRanges", i)
@@ -105,7 +126,9 @@ func checkDetectorConfiguration(c *types.AnomalyDetectorConfiguration) error {
 }
 
 // DeleteAnomalyDetector removes an anomaly detector.
-func (s *Service) DeleteAnomalyDetector(ctx context.Context, in *cloudwatch.DeleteAnomalyDetectorInput) (*cloudwatch.DeleteAnomalyDetectorOutput, error) {
+func (s *Service) DeleteAnomalyDetector(
+	ctx context.Context, in *cloudwatch.DeleteAnomalyDetectorInput,
+) (*cloudwatch.DeleteAnomalyDetectorOutput, error) {
 	d, err := detector(in.Namespace, in.MetricName, in.Dimensions, in.Stat, in.SingleMetricAnomalyDetector, in.MetricMathAnomalyDetector)
 	if err != nil {
 		return nil, err
@@ -119,8 +142,10 @@ func (s *Service) DeleteAnomalyDetector(ctx context.Context, in *cloudwatch.Dele
 	})
 }
 
-// DescribeAnomalyDetectors lists anomaly detectors: those of single metrics, unless others are asked for.
-func (s *Service) DescribeAnomalyDetectors(_ context.Context, in *cloudwatch.DescribeAnomalyDetectorsInput) (*cloudwatch.DescribeAnomalyDetectorsOutput, error) {
+// DescribeAnomalyDetectors lists anomaly detectors: those on single metrics, unless the call asks for others.
+func (s *Service) DescribeAnomalyDetectors(
+	_ context.Context, in *cloudwatch.DescribeAnomalyDetectorsInput,
+) (*cloudwatch.DescribeAnomalyDetectorsOutput, error) {
 	for _, t := range in.AnomalyDetectorTypes {
 		if !slices.Contains(t.Values(), t) {
 			return nil, invalid("The value %s for parameter AnomalyDetectorTypes is invalid.", t)
@@ -129,8 +154,14 @@ func (s *Service) DescribeAnomalyDetectors(_ context.Context, in *cloudwatch.Des
 	if err := checkDimensions(in.Dimensions, "Dimensions"); err != nil {
 		return nil, err
 	}
-	page, next, err := account.Behind(listing("DescribeAnomalyDetectors", "maxResults", maxDetectorsOfCall), in.MaxResults, in.NextToken,
-		s.store.View().AnomalyDetectors.Behind, (*state.AnomalyDetector).Key, func(d *state.AnomalyDetector) bool { return describes(in, d) })
+	page, next, err := account.Behind(
+		listing("DescribeAnomalyDetectors", "maxResults", maxDetectorsPage),
+		in.MaxResults,
+		in.NextToken,
+		s.store.View().AnomalyDetectors.Behind,
+		(*state.AnomalyDetector).Key,
+		func(d *state.AnomalyDetector) bool { return describes(in, d) },
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -161,16 +192,21 @@ func describes(in *cloudwatch.DescribeAnomalyDetectorsInput, d *state.AnomalyDet
 		})
 }
 
-// trained is a detector's state: there is no training to wait for.
+// trained returns a detector's state. It depends only on the amount of data, since models are trained on demand.
 func (s *Service) trained(d *state.AnomalyDetector) (types.AnomalyDetectorStateValue, error) {
 	queries := []types.MetricDataQuery{{Id: aws.String("m1"), MetricStat: &types.MetricStat{
-		Metric: &types.Metric{Namespace: d.Namespace, MetricName: d.MetricName, Dimensions: d.Dimensions}, Period: aws.Int32(60), Stat: d.Stat,
+		Metric: &types.Metric{Namespace: d.Namespace, MetricName: d.MetricName, Dimensions: d.Dimensions},
+		Period: aws.Int32(60),
+		Stat:   d.Stat,
 	}}}
 	if d.MetricMathAnomalyDetector != nil {
 		queries = slices.Clone(d.MetricMathAnomalyDetector.MetricDataQueries)
 	}
 	i := slices.IndexFunc(queries, func(q types.MetricDataQuery) bool { return q.ReturnData == nil || *q.ReturnData })
-	queries = append(queries, types.MetricDataQuery{Id: aws.String("pintleBand"), Expression: aws.String("ANOMALY_DETECTION_BAND(" + *queries[i].Id + ")")})
+	queries = append(
+		queries,
+		types.MetricDataQuery{Id: aws.String("pintleBand"), Expression: aws.String("ANOMALY_DETECTION_BAND(" + *queries[i].Id + ")")},
+	)
 	q, err := metricquery.New(queries)
 	if err != nil {
 		return "", validationError("%v", err)

@@ -10,8 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 )
 
-// Anomaly detectors are kept by what they are for, however they name it; their state is what their data allows.
+// Anomaly detectors are keyed by what they watch, however the call spells it. Their state follows from their data.
 func TestAnomalyDetectors(t *testing.T) {
+	type input = cloudwatch.DescribeAnomalyDetectorsInput
 	s := newService(t)
 	put := func(in *cloudwatch.PutAnomalyDetectorInput) {
 		t.Helper()
@@ -34,23 +35,40 @@ func TestAnomalyDetectors(t *testing.T) {
 		}
 	}
 	put(&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n"), MetricName: aws.String("m"), Stat: aws.String("Sum")})
-	put(&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n"), MetricName: aws.String("m"), Stat: aws.String("p90"), Dimensions: dimensions("a", "b")})
+	put(&cloudwatch.PutAnomalyDetectorInput{
+		Namespace:  aws.String("n"),
+		MetricName: aws.String("m"),
+		Stat:       aws.String("p90"),
+		Dimensions: dimensions("a", "b"),
+	})
 	put(&cloudwatch.PutAnomalyDetectorInput{SingleMetricAnomalyDetector: &types.SingleMetricAnomalyDetector{
-		Namespace: aws.String("n"), MetricName: aws.String("m"), Stat: aws.String("p90"), Dimensions: dimensions("b", "a"),
+		Namespace:  aws.String("n"),
+		MetricName: aws.String("m"),
+		Stat:       aws.String("p90"),
+		Dimensions: dimensions("b", "a"),
 	}, Configuration: &types.AnomalyDetectorConfiguration{MetricTimezone: aws.String("Europe/Berlin")}})
 	math := &types.MetricMathAnomalyDetector{MetricDataQueries: []types.MetricDataQuery{
-		{Id: aws.String("m1"), ReturnData: aws.Bool(false), MetricStat: &types.MetricStat{Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")}, Period: aws.Int32(60), Stat: aws.String("Sum")}},
+		{
+			Id:         aws.String("m1"),
+			ReturnData: aws.Bool(false),
+			MetricStat: &types.MetricStat{
+				Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")},
+				Period: aws.Int32(60),
+				Stat:   aws.String("Sum"),
+			},
+		},
 		{Id: aws.String("e1"), Expression: aws.String("m1 * 2")},
 	}}
 	put(&cloudwatch.PutAnomalyDetectorInput{MetricMathAnomalyDetector: math})
-	describe := func(in *cloudwatch.DescribeAnomalyDetectorsInput) (got []string) {
+	describe := func(in *input) (got []string) {
 		t.Helper()
 		out, err := s.DescribeAnomalyDetectors(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, d := range out.AnomalyDetectors {
-			got = append(got, fmt.Sprintf("%s %d %s %v", aws.ToString(d.Stat), len(d.Dimensions), d.StateValue, aws.ToString(d.Configuration.MetricTimezone)))
+			zone := aws.ToString(d.Configuration.MetricTimezone)
+			got = append(got, fmt.Sprintf("%s %d %s %v", aws.ToString(d.Stat), len(d.Dimensions), d.StateValue, zone))
 		}
 		if in.NextToken = out.NextToken; in.NextToken != nil {
 			got = append(got, "more")
@@ -58,15 +76,15 @@ func TestAnomalyDetectors(t *testing.T) {
 		return got
 	}
 	const sum, p90, ofMath = "Sum 0 TRAINED ", "p90 2 TRAINED_INSUFFICIENT_DATA Europe/Berlin", " 0 TRAINED "
-	pages := &cloudwatch.DescribeAnomalyDetectorsInput{MaxResults: aws.Int32(1)}
+	pages := &input{MaxResults: aws.Int32(1)}
 	for _, c := range []struct {
-		in   *cloudwatch.DescribeAnomalyDetectorsInput
+		in   *input
 		want []string
 	}{
-		{&cloudwatch.DescribeAnomalyDetectorsInput{}, []string{p90, sum}},
-		{&cloudwatch.DescribeAnomalyDetectorsInput{Dimensions: dimensions("a")}, []string{p90}},
-		{&cloudwatch.DescribeAnomalyDetectorsInput{MetricName: aws.String("other")}, nil},
-		{&cloudwatch.DescribeAnomalyDetectorsInput{AnomalyDetectorTypes: []types.AnomalyDetectorType{types.AnomalyDetectorTypeMetricMath}}, []string{ofMath}},
+		{&input{}, []string{p90, sum}},
+		{&input{Dimensions: dimensions("a")}, []string{p90}},
+		{&input{MetricName: aws.String("other")}, nil},
+		{&input{AnomalyDetectorTypes: []types.AnomalyDetectorType{types.AnomalyDetectorTypeMetricMath}}, []string{ofMath}},
 		{pages, []string{p90, "more"}},
 		{pages, []string{sum}},
 	} {
@@ -83,40 +101,62 @@ func TestAnomalyDetectors(t *testing.T) {
 }
 
 func TestPutAnomalyDetectorRefuses(t *testing.T) {
+	type (
+		input         = cloudwatch.PutAnomalyDetectorInput
+		configuration = types.AnomalyDetectorConfiguration
+	)
 	s := newService(t)
 	single := &types.SingleMetricAnomalyDetector{Namespace: aws.String("n"), MetricName: aws.String("m"), Stat: aws.String("Sum")}
-	configured := func(c types.AnomalyDetectorConfiguration) *cloudwatch.PutAnomalyDetectorInput {
-		return &cloudwatch.PutAnomalyDetectorInput{SingleMetricAnomalyDetector: single, Configuration: &c}
+	configured := func(c configuration) *input {
+		return &input{SingleMetricAnomalyDetector: single, Configuration: &c}
 	}
-	onMath := func(id, expression string) *cloudwatch.PutAnomalyDetectorInput {
-		metric := &types.MetricStat{Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")}, Period: aws.Int32(60), Stat: aws.String("Sum")}
-		return &cloudwatch.PutAnomalyDetectorInput{MetricMathAnomalyDetector: &types.MetricMathAnomalyDetector{MetricDataQueries: []types.MetricDataQuery{
+	without := func(r types.Range) *input { return configured(configuration{ExcludedTimeRanges: []types.Range{r}}) }
+	onMath := func(id, expression string) *input {
+		metric := &types.MetricStat{
+			Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")},
+			Period: aws.Int32(60),
+			Stat:   aws.String("Sum"),
+		}
+		return &input{MetricMathAnomalyDetector: &types.MetricMathAnomalyDetector{MetricDataQueries: []types.MetricDataQuery{
 			{Id: aws.String("m1"), MetricStat: metric, ReturnData: aws.Bool(false)}, {Id: &id, Expression: &expression},
 		}}}
 	}
-	const value, absent, combination = "InvalidParameterValueException", "MissingRequiredParameterException", "InvalidParameterCombinationException"
+	const (
+		value       = "InvalidParameterValueException"
+		absent      = "MissingRequiredParameterException"
+		combination = "InvalidParameterCombinationException"
+	)
 	for _, c := range []struct {
-		in         *cloudwatch.PutAnomalyDetectorInput
+		in         *input
 		code, says string
 	}{
-		{&cloudwatch.PutAnomalyDetectorInput{}, absent, "Namespace"},
-		{&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n")}, absent, "MetricName"},
-		{&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n"), MetricName: aws.String("m")}, absent, "Stat"},
-		{&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n"), MetricName: aws.String("m"), Stat: aws.String("Mean")}, value, "Stat"},
-		{&cloudwatch.PutAnomalyDetectorInput{Namespace: aws.String("n"), SingleMetricAnomalyDetector: single}, combination, "SingleMetricAnomalyDetector"},
-		{&cloudwatch.PutAnomalyDetectorInput{MetricMathAnomalyDetector: &types.MetricMathAnomalyDetector{}}, absent, "MetricDataQueries"},
-		{&cloudwatch.PutAnomalyDetectorInput{MetricMathAnomalyDetector: &types.MetricMathAnomalyDetector{MetricDataQueries: []types.MetricDataQuery{{Id: aws.String("e"), Expression: aws.String("(")}}}}, "ValidationError", "e"},
+		{&input{}, absent, "Namespace"},
+		{&input{Namespace: aws.String("n")}, absent, "MetricName"},
+		{&input{Namespace: aws.String("n"), MetricName: aws.String("m")}, absent, "Stat"},
+		{&input{Namespace: aws.String("n"), MetricName: aws.String("m"), Stat: aws.String("Mean")}, value, "Stat"},
+		{&input{Namespace: aws.String("n"), SingleMetricAnomalyDetector: single}, combination, "SingleMetricAnomalyDetector"},
+		{&input{MetricMathAnomalyDetector: &types.MetricMathAnomalyDetector{}}, absent, "MetricDataQueries"},
+		{
+			&input{MetricMathAnomalyDetector: &types.MetricMathAnomalyDetector{
+				MetricDataQueries: []types.MetricDataQuery{{Id: aws.String("e"), Expression: aws.String("(")}},
+			}},
+			"ValidationError", "e",
+		},
 		{onMath("e", "ANOMALY_DETECTION_BAND(m1, 2)"), "ValidationError", "array of time series"},
 		{onMath("pintleBand", "m1 * 2"), "ValidationError", "pintleBand"},
-		{&cloudwatch.PutAnomalyDetectorInput{SingleMetricAnomalyDetector: single, MetricCharacteristics: &types.MetricCharacteristics{}}, "ValidationError", "MetricCharacteristics"},
-		{configured(types.AnomalyDetectorConfiguration{MetricTimezone: aws.String("Mars")}), value, "MetricTimezone"},
-		{configured(types.AnomalyDetectorConfiguration{ExcludedTimeRanges: []types.Range{{StartTime: &noon}}}), absent, "ExcludedTimeRanges.member.1.EndTime"},
-		{configured(types.AnomalyDetectorConfiguration{ExcludedTimeRanges: []types.Range{{StartTime: &noon, EndTime: &noon}}}), value, "ExcludedTimeRanges.member.1"},
+		{
+			&input{SingleMetricAnomalyDetector: single, MetricCharacteristics: &types.MetricCharacteristics{}},
+			"ValidationError", "MetricCharacteristics",
+		},
+		{configured(configuration{MetricTimezone: aws.String("Mars")}), value, "MetricTimezone"},
+		{without(types.Range{StartTime: &noon}), absent, "ExcludedTimeRanges.member.1.EndTime"},
+		{without(types.Range{StartTime: &noon, EndTime: &noon}), value, "ExcludedTimeRanges.member.1"},
 	} {
 		_, err := s.PutAnomalyDetector(t.Context(), c.in)
 		checkError(t, err, c.code, c.says)
 	}
-	if out, err := s.DescribeAnomalyDetectors(t.Context(), &cloudwatch.DescribeAnomalyDetectorsInput{AnomalyDetectorTypes: types.AnomalyDetectorType("").Values()}); err != nil || len(out.AnomalyDetectors) > 0 {
+	all := &cloudwatch.DescribeAnomalyDetectorsInput{AnomalyDetectorTypes: types.AnomalyDetectorType("").Values()}
+	if out, err := s.DescribeAnomalyDetectors(t.Context(), all); err != nil || len(out.AnomalyDetectors) > 0 {
 		t.Errorf("refused calls have left %+v, %v", out, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 )
 
-// maxListed is the size of ListMetrics' pages: API_ListMetrics.
+// maxListed is the page size of ListMetrics: API_ListMetrics.
 const maxListed = 500
 
 // ListMetrics lists the metrics of the last two weeks.
@@ -42,7 +42,7 @@ func (s *Service) ListMetrics(_ context.Context, in *cloudwatch.ListMetricsInput
 	return out, nil
 }
 
-// listSince checks the call, and returns the time since when a metric must have been reported.
+// listSince checks the call and returns the earliest time, in Unix seconds, at which a listed metric may last have been reported.
 func (s *Service) listSince(in *cloudwatch.ListMetricsInput) (int64, error) {
 	if in.Namespace != nil {
 		if err := checkNamespace(in.Namespace); err != nil {
@@ -66,8 +66,8 @@ func (s *Service) listSince(in *cloudwatch.ListMetricsInput) (int64, error) {
 	return 0, invalid("The value %s for parameter RecentlyActive is invalid: it must be PT3H.", in.RecentlyActive)
 }
 
-// matcher reports whether a call asks for a metric: by namespace and name, and by dimensions with the names
-// and, where they are given, the values.
+// matcher returns a function that reports whether the call asks for a metric. It compares the namespace, the name,
+// the names of dimensions and, if given, their values.
 func matcher(in *cloudwatch.ListMetricsInput) func(*metrics.Metric) bool {
 	return func(m *metrics.Metric) bool {
 		if in.Namespace != nil && *in.Namespace != m.Namespace || in.MetricName != nil && *in.MetricName != m.Name {

@@ -13,7 +13,7 @@ import (
 //go:embed constraints.txt
 var modelConstraints string
 
-// modelOperations are all that the service has.
+// modelOperations lists all operations of the service.
 var modelOperations = []string{
 	"AssociateDatasetKmsKey",
 	"CreateResourceMetricsConfiguration",
@@ -72,7 +72,7 @@ var modelOperations = []string{
 	"UpdateResourceMetricsConfiguration",
 }
 
-// modelUnions are a variant each of the service's unions.
+// modelUnions has one variant of each of the service's unions.
 var modelUnions = []any{
 	&types.EvaluationCriteriaMemberPromQLCriteria{},
 	&types.EvaluationWindowMemberSlidingWindow{},

@@ -15,7 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 )
 
-// The limits of PutMetricData: API_PutMetricData.
+// Limits on PutMetricData: API_PutMetricData.
 const (
 	maxMetrics = 1000
 	maxValues  = 150
@@ -23,23 +23,25 @@ const (
 	maxAhead   = 2 * time.Hour
 )
 
-// namespaceELB is the one namespace of AWS's that may be put to: Pintle has no load balancers, so whoever has one in front
-// of a service puts the RequestCountPerTarget that the service is scaled by.
+// namespaceELB is the only AWS namespace that callers may write to. Pintle has no load balancers, so somebody who runs one
+// in front of a service reports the RequestCountPerTarget that scales the service.
 const namespaceELB = "AWS/ApplicationELB"
 
-// member is how CloudWatch's messages name a member of a list.
+// member names a member of a list as CloudWatch's messages do.
 func member(list string, i int) string { return list + ".member." + strconv.Itoa(i+1) }
 
-// PutMetricData keeps metrics, all or none of them. They can be read at once, where AWS takes minutes.
+// PutMetricData stores all of the metrics or none. They can be read immediately, while AWS takes minutes.
 func (s *Service) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataInput) (*cloudwatch.PutMetricDataOutput, error) {
 	if err := checkNamespace(in.Namespace); err != nil {
 		return nil, err
 	}
 	if strings.HasPrefix(*in.Namespace, "AWS/") && *in.Namespace != namespaceELB {
-		return nil, invalid("The value AWS/ for parameter Namespace is invalid: namespaces that begin so are AWS's own.")
+		return nil, invalid("The value AWS/ for parameter Namespace is invalid: these namespaces are reserved for AWS.")
 	}
 	if len(in.MetricData) == 0 && len(in.EntityMetricData) == 0 {
-		return nil, &types.MissingRequiredParameterException{Message: aws.String("At least one of the parameters MetricData and EntityMetricData must be specified.")}
+		return nil, &types.MissingRequiredParameterException{
+			Message: aws.String("At least one of the parameters MetricData and EntityMetricData must be specified."),
+		}
 	}
 	now := s.opts.Now()
 	samples, err := gather(*in.Namespace, in.MetricData, "MetricData", now, nil)
@@ -57,11 +59,17 @@ func (s *Service) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataI
 	return &cloudwatch.PutMetricDataOutput{}, s.metrics.Put(samples)
 }
 
-// gather checks data and adds them to the samples.
-func gather(namespace string, data []types.MetricDatum, parameter string, now time.Time, samples []metrics.Sample) ([]metrics.Sample, error) {
+// gather checks the data and appends it to samples.
+func gather(
+	namespace string, data []types.MetricDatum, parameter string, now time.Time, samples []metrics.Sample,
+) ([]metrics.Sample, error) {
 	for i := range data {
 		d, parameter := &data[i], member(parameter, i)
-		if err := cmp.Or(checkMetricName(d.MetricName, parameter+".MetricName"), checkDimensions(d.Dimensions, parameter+".Dimensions"), checkUnit(d.Unit, parameter+".Unit")); err != nil {
+		if err := cmp.Or(
+			checkMetricName(d.MetricName, parameter+".MetricName"),
+			checkDimensions(d.Dimensions, parameter+".Dimensions"),
+			checkUnit(d.Unit, parameter+".Unit"),
+		); err != nil {
 			return nil, err
 		}
 		set, err := setOf(d, parameter)
@@ -73,8 +81,11 @@ func gather(namespace string, data []types.MetricDatum, parameter string, now ti
 			return nil, err
 		}
 		samples = append(samples, metrics.Sample{
-			Metric: metricquery.NewMetric(&namespace, d.MetricName, d.Dimensions), Unit: string(cmp.Or(d.Unit, types.StandardUnitNone)),
-			At: at.Unix(), Fine: aws.ToInt32(d.StorageResolution) == 1, Set: set,
+			Metric: metricquery.NewMetric(&namespace, d.MetricName, d.Dimensions),
+			Unit:   string(cmp.Or(d.Unit, types.StandardUnitNone)),
+			At:     at.Unix(),
+			Fine:   aws.ToInt32(d.StorageResolution) == 1,
+			Set:    set,
 		})
 	}
 	return samples, nil
@@ -96,7 +107,7 @@ func timeOf(d *types.MetricDatum, parameter string, now time.Time) (time.Time, e
 	return *d.Timestamp, nil
 }
 
-// setOf is what a datum reports: a value, values with counts, or a statistic set.
+// setOf returns what a datum reports: a value, values with counts, or a statistic set.
 func setOf(d *types.MetricDatum, parameter string) (metrics.Set, error) {
 	switch {
 	case d.Value != nil && d.StatisticValues != nil:
@@ -118,7 +129,10 @@ func setOf(d *types.MetricDatum, parameter string) (metrics.Set, error) {
 }
 
 func exclusive(parameter, one, other string) error {
-	return invalidCombination("The parameters %s.%s and %s.%s are mutually exclusive and you have specified both.", parameter, one, parameter, other)
+	return invalidCombination(
+		"The parameters %s.%s and %s.%s are mutually exclusive and you have specified both.",
+		parameter, one, parameter, other,
+	)
 }
 
 func statisticSet(in *types.StatisticSet, parameter string) (metrics.Set, error) {
@@ -134,7 +148,10 @@ func statisticSet(in *types.StatisticSet, parameter string) (metrics.Set, error)
 		}
 	}
 	if *in.SampleCount <= 0 {
-		return metrics.Set{}, invalid("The value %g for parameter %s.SampleCount is invalid: it must be greater than 0.", *in.SampleCount, parameter)
+		return metrics.Set{}, invalid(
+			"The value %g for parameter %s.SampleCount is invalid: it must be greater than 0.",
+			*in.SampleCount, parameter,
+		)
 	}
 	if *in.Minimum > *in.Maximum {
 		return metrics.Set{}, invalid("The parameter %s.Minimum must be at most %s.Maximum.", parameter, parameter)
@@ -159,7 +176,10 @@ func valueSet(d *types.MetricDatum, parameter string) (metrics.Set, error) {
 			continue
 		}
 		if c := d.Counts[i]; !(c > 0) || c > maxValue {
-			return metrics.Set{}, invalid("The value %g for parameter %s is invalid: it must be greater than 0.", c, member(parameter+".Counts", i))
+			return metrics.Set{}, invalid(
+				"The value %g for parameter %s is invalid: it must be greater than 0.",
+				c, member(parameter+".Counts", i),
+			)
 		}
 		values[i].Count = d.Counts[i]
 	}

@@ -14,20 +14,25 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 )
 
-// maxDatapoints is the most data points of a call: API_GetMetricStatistics.
+// maxDatapoints limits the data points of a call: API_GetMetricStatistics.
 const maxDatapoints = 1440
 
-// GetMetricStatistics reads statistics of a metric. Periods count from the start time, and data that was
-// reported in several units has data points for each.
-func (s *Service) GetMetricStatistics(_ context.Context, in *cloudwatch.GetMetricStatisticsInput) (*cloudwatch.GetMetricStatisticsOutput, error) {
+// GetMetricStatistics returns statistics of a metric. Periods count from the start time. Data reported in several
+// units gets data points for each unit.
+func (s *Service) GetMetricStatistics(
+	_ context.Context, in *cloudwatch.GetMetricStatisticsInput,
+) (*cloudwatch.GetMetricStatisticsOutput, error) {
 	extended, err := checkStatistics(in)
 	if err != nil {
 		return nil, err
 	}
 	start := s.roundStart(*in.StartTime, *in.Period)
 	points, err := s.metrics.Read(metrics.Query{
-		Metric: metricquery.NewMetric(in.Namespace, in.MetricName, in.Dimensions), Unit: string(in.Unit),
-		Start: start.Unix(), End: roundEnd(*in.EndTime, *in.Period).Unix(), Period: int64(*in.Period),
+		Metric: metricquery.NewMetric(in.Namespace, in.MetricName, in.Dimensions),
+		Unit:   string(in.Unit),
+		Start:  start.Unix(),
+		End:    roundEnd(*in.EndTime, *in.Period).Unix(),
+		Period: int64(*in.Period),
 	})
 	if err != nil {
 		return nil, err
@@ -42,7 +47,12 @@ func (s *Service) GetMetricStatistics(_ context.Context, in *cloudwatch.GetMetri
 }
 
 func checkStatistics(in *cloudwatch.GetMetricStatisticsInput) (extended []metrics.Statistic, err error) {
-	if err := cmp.Or(checkNamespace(in.Namespace), checkMetricName(in.MetricName, "MetricName"), checkDimensions(in.Dimensions, "Dimensions"), checkUnit(in.Unit, "Unit")); err != nil {
+	if err := cmp.Or(
+		checkNamespace(in.Namespace),
+		checkMetricName(in.MetricName, "MetricName"),
+		checkDimensions(in.Dimensions, "Dimensions"),
+		checkUnit(in.Unit, "Unit"),
+	); err != nil {
 		return nil, err
 	}
 	switch {
@@ -57,7 +67,9 @@ func checkStatistics(in *cloudwatch.GetMetricStatisticsInput) (extended []metric
 	case !metricquery.ValidPeriod(*in.Period):
 		return nil, invalid("The value %d for parameter Period is invalid: it must be 1, 5, 10, 20, 30 or a multiple of 60.", *in.Period)
 	case len(in.Statistics) == 0 && len(in.ExtendedStatistics) == 0:
-		return nil, &types.MissingRequiredParameterException{Message: aws.String("At least one of the parameters Statistics and ExtendedStatistics must be specified.")}
+		return nil, &types.MissingRequiredParameterException{
+			Message: aws.String("At least one of the parameters Statistics and ExtendedStatistics must be specified."),
+		}
 	case len(in.Statistics) > 5 || len(in.ExtendedStatistics) > 10:
 		return nil, invalid("Statistics must not have a size greater than 5, and ExtendedStatistics none greater than 10.")
 	}
@@ -75,12 +87,16 @@ func checkStatistics(in *cloudwatch.GetMetricStatisticsInput) (extended []metric
 	}
 	period := time.Duration(*in.Period) * time.Second
 	if n := int64((in.EndTime.Sub(*in.StartTime) + period - 1) / period); n > maxDatapoints {
-		return nil, invalidCombination("You have requested up to %d datapoints, which exceeds the limit of %d. You may reduce the datapoints requested by increasing Period, or decreasing the time range between StartTime and EndTime.", n, maxDatapoints)
+		return nil, invalidCombination(
+			"You have requested up to %d datapoints, which exceeds the limit of %d. "+
+				"You may reduce the datapoints requested by increasing Period, or decreasing the time range between StartTime and EndTime.",
+			n, maxDatapoints,
+		)
 	}
 	return extended, nil
 }
 
-// roundStart rounds a start time down, the farther it is back the more: API_GetMetricStatistics, StartTime.
+// roundStart rounds a start time down, more coarsely the older it is: API_GetMetricStatistics, StartTime.
 func (s *Service) roundStart(start time.Time, period int32) time.Time {
 	const day = 24 * time.Hour
 	switch age := s.opts.Now().Sub(start); {
@@ -94,14 +110,14 @@ func (s *Service) roundStart(start time.Time, period int32) time.Time {
 	return start.Truncate(time.Minute)
 }
 
-// roundEnd rounds an end time up: of the minute that it is in, or of a shorter period, all that was reported counts. Clients ask until
-// now, which they know by the second.
+// roundEnd rounds an end time up to a whole minute, or to a whole period if that is shorter. Clients ask for data until
+// now, to the second, and expect everything reported in that minute or period.
 func roundEnd(end time.Time, period int32) time.Time {
 	of := time.Duration(min(period, 60)) * time.Second
 	return end.Add(of - 1).Truncate(of)
 }
 
-// datapoint is a point's statistics; there is none where not even one can be told.
+// datapoint returns a point's statistics, or false if none of them can be computed.
 func datapoint(in *cloudwatch.GetMetricStatisticsInput, extended []metrics.Statistic, p metrics.Point) (types.Datapoint, bool) {
 	d := types.Datapoint{Timestamp: aws.Time(time.Unix(p.At, 0).UTC()), Unit: types.StandardUnit(p.Unit)}
 	for _, name := range in.Statistics {

@@ -31,7 +31,9 @@ func (s *Service) UntagResource(ctx context.Context, in *cloudwatch.UntagResourc
 }
 
 // ListTagsForResource lists the tags of an alarm or a dashboard.
-func (s *Service) ListTagsForResource(_ context.Context, in *cloudwatch.ListTagsForResourceInput) (*cloudwatch.ListTagsForResourceOutput, error) {
+func (s *Service) ListTagsForResource(
+	_ context.Context, in *cloudwatch.ListTagsForResourceInput,
+) (*cloudwatch.ListTagsForResourceOutput, error) {
 	view := s.store.View()
 	alarm, dashboard, err := s.resource(view, in.ResourceARN)
 	if err != nil {
@@ -65,7 +67,7 @@ func (s *Service) retag(ctx context.Context, arn *string, change func([]types.Ta
 	})
 }
 
-// resource is the alarm or the dashboard with an ARN.
+// resource returns the alarm or the dashboard with an ARN.
 func (s *Service) resource(view *state.View, arn *string) (*state.Alarm, *state.Dashboard, error) {
 	if aws.ToString(arn) == "" {
 		return nil, nil, missing("ResourceARN")
@@ -82,5 +84,5 @@ func (s *Service) resource(view *state.View, arn *string) (*state.Alarm, *state.
 		}
 		return nil, nil, notFound("dashboard", name)
 	}
-	return nil, nil, invalid("The value %s for parameter ResourceARN is invalid: it is no ARN of an alarm or a dashboard here.", *arn)
+	return nil, nil, invalid("The value %s for parameter ResourceARN is invalid: it isn't the ARN of an alarm or a dashboard here.", *arn)
 }

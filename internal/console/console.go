@@ -1,5 +1,5 @@
-// Package console is what the control plane serves that no AWS API has: its health, and the table of GPUs, who holds each and what
-// it is doing. It reads rows and what nodes tell; the one thing that it changes is a simulated GPU's faults.
+// Package console serves what no AWS API has: the control plane's health, and the table of GPUs with their holders and load. It
+// reads rows and what nodes report. The only thing that it changes is a simulated GPU's faults.
 package console
 
 import (
@@ -16,7 +16,7 @@ import (
 // Options are what the console needs besides the store and the nodes.
 type Options struct {
 	Version  string
-	Verifier *sign.Verifier // nil where any credentials will do
+	Verifier *sign.Verifier // nil if any credentials will do
 }
 
 // Console serves Pintle's own paths.
@@ -26,12 +26,12 @@ type Console struct {
 	opts  Options
 }
 
-// New returns a console on a control plane's rows, and what its nodes tell.
+// New returns a console for a control plane's rows and its nodes' reports.
 func New(store *state.Store, link *nodelink.Link, opts Options) *Console {
 	return &Console{store, link, opts}
 }
 
-// Handlers are the console's, by path.
+// Handlers returns the console's handlers by path.
 func (c *Console) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		"/pintle/health":     http.HandlerFunc(c.health),
@@ -40,15 +40,15 @@ func (c *Console) Handlers() map[string]http.Handler {
 	}
 }
 
-// health says that the control plane answers. Nobody has to sign for it.
+// health reports that the control plane answers. It needs no signature.
 func (c *Console) health(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, map[string]string{"status": "ok", "version": c.opts.Version})
 }
 
-// maxBody is the most bytes that a caller may send.
+// maxBody is the most bytes that a request's body may have.
 const maxBody = 4 << 10
 
-// signed serves callers that have signed their request, where signatures are checked, with what they sent.
+// signed passes a request's body to serve. If signatures are checked, the request must be signed.
 func (c *Console) signed(serve func(ctx context.Context, w http.ResponseWriter, body []byte)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -58,7 +58,12 @@ func (c *Console) signed(serve func(ctx context.Context, w http.ResponseWriter, 
 		}
 		if v := c.opts.Verifier; v != nil {
 			_, err := v.Verify(r.Context(), "pintle", sign.Signed{
-				Method: r.Method, Path: r.URL.EscapedPath(), RawQuery: r.URL.RawQuery, Host: r.Host, Header: r.Header, Body: body,
+				Method:   r.Method,
+				Path:     r.URL.EscapedPath(),
+				RawQuery: r.URL.RawQuery,
+				Host:     r.Host,
+				Header:   r.Header,
+				Body:     body,
 			})
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusForbidden)
@@ -69,7 +74,7 @@ func (c *Console) signed(serve func(ctx context.Context, w http.ResponseWriter, 
 	})
 }
 
-// postedJSON takes nothing that a web page may send elsewhere.
+// postedJSON refuses everything that a web page may send to another site.
 func (c *Console) postedJSON(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
@@ -82,5 +87,5 @@ func (c *Console) postedJSON(next http.Handler) http.Handler {
 
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(v) //nolint:errcheck // the caller is gone
+	json.NewEncoder(w).Encode(v) //nolint:errcheck // it only fails if the caller is gone
 }

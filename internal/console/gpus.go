@@ -13,7 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// GPU is one GPU as /pintle/gpus tells of it.
+// GPU is one GPU in /pintle/gpus.
 type GPU struct {
 	Cluster        string
 	Node           string
@@ -22,7 +22,7 @@ type GPU struct {
 	ID             string
 	Model          string
 	Simulated      bool
-	Task           string // empty where it is free
+	Task           string // empty if the GPU is free
 	Container      string
 	UtilizationPct float64
 	MemoryUsedMiB  int64
@@ -31,7 +31,7 @@ type GPU struct {
 	Fault          *state.GPUFault
 }
 
-// Fault is what /pintle/gpus/fault takes: an error to make up of a simulated GPU, or with XID 0 that a GPU was repaired.
+// Fault is the body of /pintle/gpus/fault: an error to simulate on a simulated GPU. XID 0 means that a GPU was repaired.
 type Fault struct {
 	GPU string
 	XID uint64
@@ -41,7 +41,7 @@ func (c *Console) serveGPUs(_ context.Context, w http.ResponseWriter, _ []byte) 
 	writeJSON(w, c.gpus())
 }
 
-// gpus are all GPUs of instances that are registered.
+// gpus returns all GPUs of registered instances.
 func (c *Console) gpus() []GPU {
 	v := c.store.View()
 	out := []GPU{}
@@ -54,13 +54,14 @@ func (c *Console) gpus() []GPU {
 	return out
 }
 
-// gpusOf are an instance's.
+// gpusOf returns an instance's GPUs.
 func (c *Console) gpusOf(v *state.View, n *state.ContainerInstance) (out []GPU) {
 	tasks, containers := map[string]string{}, map[string]string{}
 	for t := range v.Tasks.By(state.TasksByInstance, *n.ContainerInstanceArn) {
 		for _, g := range t.GPUs {
 			if t.Holds() {
-				tasks[g.ID], containers[g.ID] = state.NameOf(*t.TaskArn), g.Container
+				tasks[g.ID] = state.NameOf(*t.TaskArn)
+				containers[g.ID] = g.Container
 			}
 		}
 	}
@@ -119,7 +120,7 @@ func (c *Console) fault(ctx context.Context, f Fault) (status int, err error) {
 			continue
 		}
 		if f.XID != 0 && !n.GPUs[i].Simulated {
-			return http.StatusBadRequest, fmt.Errorf("GPU %s is not simulated: no errors are made up of it", f.GPU)
+			return http.StatusBadRequest, fmt.Errorf("GPU %s is not simulated: errors can only be made up for simulated GPUs", f.GPU)
 		}
 		if err := c.link.Fault(ctx, *n.ContainerInstanceArn, f.GPU, f.XID); err != nil {
 			return http.StatusConflict, fmt.Errorf("node %s: %w", state.NameOf(*n.ContainerInstanceArn), err)

@@ -1,6 +1,7 @@
-// Package delivery sends the messages that are owed to an ARN or a URL: to queues, web hooks, scaling policies and CloudWatch. Whoever
-// owes a message writes it into an outbox in the transaction of the change that it tells of, and the loop here strikes it out once it
-// was delivered. So a crash may deliver twice, but never not at all. It knows neither what the messages mean nor where outboxes are kept.
+// Package delivery sends owed messages to an ARN or a URL: to queues, web hooks, scaling policies and CloudWatch. A message is
+// written to an outbox in the same transaction as the change that it reports. The loop here removes it once it's delivered, so
+// a crash may deliver it twice, but never not at all. The package knows neither what the messages mean nor where outboxes are
+// kept.
 package delivery
 
 import (
@@ -13,36 +14,36 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Debt is a message that somebody has still to be told.
+// Debt is a message that is still to be delivered.
 type Debt struct {
 	ID          string // in its outbox
-	Destination string // an ARN, or a URL
-	Source      string // the ARN of what owes it; what one source tells one destination is told one after the other
+	Destination string // an ARN or a URL
+	Source      string // the ARN of the sender; messages from one source to one destination are delivered one at a time
 	Subject     string
 	Body        string
 	Since       time.Time
-	Tries       int       // that have failed
-	Until       time.Time // for how long it is tried; zero is once
+	Tries       int       // failed ones
+	Until       time.Time // until when it's retried; zero means one try
 }
 
-// Outbox keeps debts until they are struck out. Several of its methods may be called at a time.
+// Outbox keeps debts until they are settled. Its methods may be called concurrently.
 type Outbox interface {
-	// Owed returns up to limit debts that are due, those that are due longest first, and when the next one will be, zero where
-	// none will. changed is closed, or has a value, when another one may be owed.
-	Owed(ctx context.Context, limit int) (due []Debt, next time.Time, changed <-chan struct{}, err error)
-	// Settle strikes out a debt that was told or, where there is an outcome, given up.
+	// Owed returns up to limit debts that are due, the longest due first. It also returns when the next one will be due, or
+	// zero if none will. The channel that changed returns is closed, or gets a value, when another debt may be owed or ctx ends.
+	Owed(ctx context.Context, limit int) (due []Debt, next time.Time, changed func(ctx context.Context) <-chan struct{}, err error)
+	// Settle removes a debt. outcome is nil if it was delivered, or else why it's given up.
 	Settle(ctx context.Context, d Debt, outcome error) error
-	// Postpone puts a debt off after a failure.
+	// Postpone delays a debt after a failure.
 	Postpone(ctx context.Context, d Debt, until time.Time) error
 }
 
-// Teller tells one kind of destination.
+// Teller delivers to one kind of destination.
 type Teller func(ctx context.Context, d Debt) error
 
-// ErrGone is wrapped by errors of destinations that are not there, which makes it no use to try again.
+// ErrGone is wrapped by errors of destinations that don't exist. Retrying is no use.
 var ErrGone = errors.New("the destination is not there")
 
-// Route is who tells the destinations with a prefix.
+// Route delivers to the destinations with a prefix.
 type Route struct {
 	Prefix string
 	Tell   Teller
@@ -51,31 +52,31 @@ type Route struct {
 // Options are what the loop needs besides the outbox.
 type Options struct {
 	Now    func() time.Time
-	Routes []Route // the first that fits is taken
+	Routes []Route // the first that matches is used
 	Log    *slog.Logger
 }
 
-// Bounds of the loop: how many debts it reads at once, how many it tells at a time, in all and to one destination, and how long it waits
-// after failures, from the first to the longest.
+// The loop's limits: how many debts it reads at once, how many deliveries run at the same time, in all and to one destination,
+// and how long it waits after failures, from the first to the longest delay.
 const (
-	batch          = 256
-	mostAtOnce     = 64
-	mostToOne      = 16
-	soonest        = time.Second
-	latest         = 5 * time.Minute
-	maxDoublings   = 20
-	maxDestination = 100 // bytes of one in the log
+	batch             = 256
+	maxInFlight       = 64
+	maxPerDestination = 16
+	minDelay          = time.Second
+	maxDelay          = 5 * time.Minute
+	maxDoublings      = 20
+	maxDestination    = 100 // the most bytes of a destination in the log
 )
 
-// Loop tells what one outbox holds.
+// Loop delivers the debts of one outbox.
 type Loop struct {
 	outbox Outbox
 	opts   Options
-	// What is being told, by id, how much of it to each destination, and which sources tell which. Only dispatch uses them.
-	telling map[string]Debt
-	busy    map[string]int
-	ordered map[pair]bool
-	told    chan string
+	// The deliveries in progress: by id, how many to each destination, and between which pairs. Only dispatch uses them.
+	inFlight       map[string]Debt
+	perDestination map[string]int
+	busyPairs      map[pair]bool
+	ended          chan string
 }
 
 // pair is a source and one of its destinations.
@@ -83,10 +84,17 @@ type pair struct{ source, destination string }
 
 // New returns a loop over an outbox.
 func New(outbox Outbox, opts Options) *Loop {
-	return &Loop{outbox: outbox, opts: opts, telling: map[string]Debt{}, busy: map[string]int{}, ordered: map[pair]bool{}, told: make(chan string, mostAtOnce)}
+	return &Loop{
+		outbox:         outbox,
+		opts:           opts,
+		inFlight:       map[string]Debt{},
+		perDestination: map[string]int{},
+		busyPairs:      map[pair]bool{},
+		ended:          make(chan string, maxInFlight),
+	}
 }
 
-// Run tells until ctx ends. Each debt is told in a goroutine of its own: a web hook that hangs must not keep the others.
+// Run delivers until ctx ends. Each delivery has its own goroutine, so that a hanging web hook doesn't delay the others.
 func (l *Loop) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -99,12 +107,10 @@ func (l *Loop) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Step tells what is due, one after the other, for callers with a clock of their own.
+// Step delivers everything that is due, one debt after the other. It's for callers with a clock of their own.
 func (l *Loop) Step(ctx context.Context) error {
 	for {
-		looking, cancel := context.WithCancel(ctx)
-		due, _, _, err := l.outbox.Owed(looking, batch)
-		cancel()
+		due, _, _, err := l.outbox.Owed(ctx, batch)
 		if err != nil || len(due) == 0 {
 			return err
 		}
@@ -116,27 +122,27 @@ func (l *Loop) Step(ctx context.Context) error {
 	}
 }
 
-// dispatch starts what is due, and waits until there may be more to do.
+// dispatch starts the deliveries that are due, and waits until there may be more to do.
 func (l *Loop) dispatch(ctx context.Context, g *errgroup.Group) error {
-	looking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	due, next, changed, err := l.outbox.Owed(looking, batch)
+	due, next, changed, err := l.outbox.Owed(ctx, batch)
 	if err != nil {
 		return err
 	}
 	for _, d := range due {
 		if !l.begin(d) {
-			continue // it is looked at again when one is done
+			continue // it's considered again when a delivery ends
 		}
 		g.Go(func() error {
-			defer func() { l.told <- d.ID }()
+			defer func() { l.ended <- d.ID }()
 			return l.tell(ctx, d)
 		})
 	}
-	return l.wait(ctx, next, changed)
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return l.wait(ctx, next, changed(watching))
 }
 
-// wait waits until something is newly owed, told or due.
+// wait waits until a debt is newly owed or due, or a delivery ends.
 func (l *Loop) wait(ctx context.Context, next time.Time, changed <-chan struct{}) error {
 	var due <-chan time.Time
 	if !next.IsZero() {
@@ -148,70 +154,71 @@ func (l *Loop) wait(ctx context.Context, next time.Time, changed <-chan struct{}
 	case <-ctx.Done():
 	case <-changed:
 	case <-due:
-	case id := <-l.told:
+	case id := <-l.ended:
 		l.end(id)
 	}
-	for len(l.told) > 0 {
-		l.end(<-l.told)
+	for len(l.ended) > 0 {
+		l.end(<-l.ended)
 	}
 	return ctx.Err()
 }
 
-// begin notes that a debt is being told, unless it is already, or has to wait for others.
+// begin registers a delivery. It returns false if the delivery is in progress already or has to wait for others.
 func (l *Loop) begin(d Debt) bool {
-	way := pair{d.Source, d.Destination}
-	if _, is := l.telling[d.ID]; is || len(l.telling) == mostAtOnce || l.busy[d.Destination] == mostToOne || l.ordered[way] {
+	route := pair{d.Source, d.Destination}
+	if _, running := l.inFlight[d.ID]; running || len(l.inFlight) == maxInFlight ||
+		l.perDestination[d.Destination] == maxPerDestination || l.busyPairs[route] {
 		return false
 	}
-	l.telling[d.ID] = d
-	l.busy[d.Destination]++
+	l.inFlight[d.ID] = d
+	l.perDestination[d.Destination]++
 	if d.Source != "" {
-		l.ordered[way] = true
+		l.busyPairs[route] = true
 	}
 	return true
 }
 
-// end notes that a debt is being told no more.
+// end unregisters a delivery.
 func (l *Loop) end(id string) {
-	d := l.telling[id]
-	delete(l.telling, id)
-	delete(l.ordered, pair{d.Source, d.Destination})
-	if l.busy[d.Destination]--; l.busy[d.Destination] == 0 {
-		delete(l.busy, d.Destination)
+	d := l.inFlight[id]
+	delete(l.inFlight, id)
+	delete(l.busyPairs, pair{d.Source, d.Destination})
+	if l.perDestination[d.Destination]--; l.perDestination[d.Destination] == 0 {
+		delete(l.perDestination, d.Destination)
 	}
 }
 
-// tell tells one debt, and strikes it out or puts it off.
+// tell delivers one debt, and settles or postpones it.
 func (l *Loop) tell(ctx context.Context, d Debt) error {
 	outcome := l.route(d.Destination)(ctx, d)
 	if ctx.Err() != nil {
-		return ctx.Err() // it is owed still
+		return ctx.Err() // still owed
 	}
 	now := l.opts.Now()
 	if outcome == nil {
 		return l.outbox.Settle(ctx, d, nil)
 	}
 	log := l.opts.Log.With("destination", d.Destination[:min(len(d.Destination), maxDestination)], "tries", d.Tries+1, "error", outcome)
-	if errors.Is(outcome, ErrGone) || !now.Before(d.Until) {
-		log.Warn("a message is given up")
+	if errors.Is(outcome, ErrGone) || errors.Is(outcome, ErrForbidden) || !now.Before(d.Until) {
+		log.Warn("giving up on a message")
 		return l.outbox.Settle(ctx, d, outcome)
 	}
-	log.Info("a message is put off")
-	return l.outbox.Postpone(ctx, d, now.Add(min(soonest<<min(d.Tries, maxDoublings), latest)))
+	log.Info("will retry a message")
+	return l.outbox.Postpone(ctx, d, now.Add(min(minDelay<<min(d.Tries, maxDoublings), maxDelay)))
 }
 
-// route is who tells a destination.
+// route returns the teller of a destination.
 func (l *Loop) route(destination string) Teller {
 	for _, r := range l.opts.Routes {
 		if strings.HasPrefix(destination, r.Prefix) {
 			return r.Tell
 		}
 	}
-	return func(context.Context, Debt) error { return errNobody{destination} }
+	return func(context.Context, Debt) error { return noRouteError{destination} }
 }
 
-// errNobody is the error of a destination that no route leads to.
-type errNobody struct{ destination string }
+// noRouteError is the error of a destination without a route.
+type noRouteError struct{ destination string }
 
-func (e errNobody) Error() string { return "nothing here performs " + e.destination }
-func (errNobody) Unwrap() error   { return ErrGone }
+func (e noRouteError) Error() string { return "nothing here performs " + e.destination }
+func (noRouteError) Unwrap() error   { return ErrGone }

@@ -51,7 +51,7 @@ func (b *box) wake() {
 	}
 }
 
-func (b *box) Owed(_ context.Context, limit int) (due []Debt, next time.Time, changed <-chan struct{}, err error) {
+func (b *box) Owed(_ context.Context, limit int) (due []Debt, next time.Time, changed func(context.Context) <-chan struct{}, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, d := range b.debts {
@@ -61,7 +61,7 @@ func (b *box) Owed(_ context.Context, limit int) (due []Debt, next time.Time, ch
 			next = at
 		}
 	}
-	return due[:min(limit, len(due))], next, b.changed, nil
+	return due[:min(limit, len(due))], next, func(context.Context) <-chan struct{} { return b.changed }, nil
 }
 
 func (b *box) Settle(_ context.Context, d Debt, outcome error) error {
@@ -84,15 +84,15 @@ func (b *box) Postpone(_ context.Context, d Debt, until time.Time) error {
 	return nil
 }
 
-// told notes what destinations were told, and when, by id.
-type told struct {
+// deliveries records what was delivered, and when, by id.
+type deliveries struct {
 	mu    sync.Mutex
 	start time.Time
 	when  map[string][]time.Duration
 	order []string
 }
 
-func (n *told) note(d Debt) int {
+func (n *deliveries) record(d Debt) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.when[d.ID] = append(n.when[d.ID], time.Since(n.start))
@@ -100,14 +100,14 @@ func (n *told) note(d Debt) int {
 	return len(n.when[d.ID])
 }
 
-// run runs a loop over a box in fake time while fn does.
-func run(t *testing.T, tell func(ctx context.Context, d Debt, nth int) error, fn func(t *testing.T, b *box, n *told)) {
+// run runs a loop over a box in fake time while fn runs.
+func run(t *testing.T, tell func(ctx context.Context, d Debt, nth int) error, fn func(t *testing.T, b *box, n *deliveries)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBox()
-		n := &told{start: time.Now(), when: map[string][]time.Duration{}}
+		n := &deliveries{start: time.Now(), when: map[string][]time.Duration{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		routes := []Route{{"to:", func(ctx context.Context, d Debt) error { return tell(ctx, d, n.note(d)) }}}
+		routes := []Route{{"to:", func(ctx context.Context, d Debt) error { return tell(ctx, d, n.record(d)) }}}
 		go func() {
 			ended <- New(b, Options{Now: time.Now, Routes: routes, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
 		}()
@@ -119,7 +119,8 @@ func run(t *testing.T, tell func(ctx context.Context, d Debt, nth int) error, fn
 	})
 }
 
-// TestTold: each debt is told once, or again after failures, at growing intervals, until its patience ends or its destination is gone.
+// TestTold: each debt is delivered once. After failures it's retried at growing intervals, until its time is up or its
+// destination is gone.
 func TestTold(t *testing.T) {
 	tell := func(_ context.Context, d Debt, nth int) error {
 		switch d.ID {
@@ -134,7 +135,7 @@ func TestTold(t *testing.T) {
 		}
 		return nil
 	}
-	run(t, tell, func(t *testing.T, b *box, n *told) {
+	run(t, tell, func(t *testing.T, b *box, n *deliveries) {
 		for i := range 1000 {
 			b.owe(Debt{ID: fmt.Sprint(i), Destination: "to:many"})
 		}
@@ -163,8 +164,8 @@ func TestTold(t *testing.T) {
 			if !slices.Equal(n.when[id], want) {
 				t.Errorf("%s was told at %v, want %v", id, n.when[id], want)
 			}
-			if outcome, is := b.settled[id]; !is || (outcome == nil) != (id == "thrice") {
-				t.Errorf("%s ended %v with %v", id, is, outcome)
+			if outcome, settled := b.settled[id]; !settled || (outcome == nil) != (id == "thrice") {
+				t.Errorf("%s ended %v with %v", id, settled, outcome)
 			}
 		}
 		if len(b.debts) != 0 || len(b.settled) != 1005 {
@@ -173,7 +174,8 @@ func TestTold(t *testing.T) {
 	})
 }
 
-// TestHanging: a destination that hangs keeps no other, but what the same source tells it comes one after the other.
+// TestHanging: a hanging destination doesn't delay others. Messages from one source to one destination are delivered one at a
+// time.
 func TestHanging(t *testing.T) {
 	tell := func(ctx context.Context, d Debt, _ int) error {
 		if d.Destination != "to:slow" {
@@ -185,16 +187,18 @@ func TestHanging(t *testing.T) {
 		}
 		return ctx.Err()
 	}
-	run(t, tell, func(t *testing.T, b *box, n *told) {
+	run(t, tell, func(t *testing.T, b *box, n *deliveries) {
 		for i := range 100 {
 			b.owe(Debt{ID: fmt.Sprintf("slow %02d", i), Destination: "to:slow"})
 		}
-		b.owe(Debt{ID: "a1", Source: "a", Destination: "to:quick"}, Debt{ID: "a2", Source: "a", Destination: "to:quick"}, Debt{ID: "a3", Source: "a", Destination: "to:quick"})
+		for _, id := range []string{"a1", "a2", "a3"} {
+			b.owe(Debt{ID: id, Source: "a", Destination: "to:quick"})
+		}
 		time.Sleep(time.Second)
 		synctest.Wait()
 		n.mu.Lock()
 		quick := slices.DeleteFunc(slices.Clone(n.order), func(id string) bool { return id[0] != 'a' })
-		if len(n.order) != mostToOne+3 || !slices.Equal(quick, []string{"a1", "a2", "a3"}) {
+		if len(n.order) != maxPerDestination+3 || !slices.Equal(quick, []string{"a1", "a2", "a3"}) {
 			t.Errorf("after a second %q were told", n.order)
 		}
 		n.mu.Unlock()
@@ -208,7 +212,7 @@ func TestHanging(t *testing.T) {
 	})
 }
 
-// TestStep tells all that is due, in order, and leaves what is not.
+// TestStep: Step delivers everything that is due, in order, and leaves the rest.
 func TestStep(t *testing.T) {
 	b := newBox()
 	for i := range 600 {
@@ -216,13 +220,17 @@ func TestStep(t *testing.T) {
 	}
 	b.due["7"] = time.Now().Add(time.Hour)
 	var got []string
-	l := New(b, Options{Now: time.Now, Log: slog.New(slog.DiscardHandler), Routes: []Route{{"", func(_ context.Context, d Debt) error { got = append(got, d.ID); return nil }}}})
+	l := New(b, Options{
+		Now:    time.Now,
+		Log:    slog.New(slog.DiscardHandler),
+		Routes: []Route{{"", func(_ context.Context, d Debt) error { got = append(got, d.ID); return nil }}},
+	})
 	if err := l.Step(t.Context()); err != nil || len(got) != 599 || got[0] != "0" || got[7] != "8" || got[598] != "599" {
 		t.Errorf("%d were told, %v", len(got), err)
 	}
 }
 
-// queues is an SQS that has one queue.
+// queues is an SQS with one queue.
 type queues struct{ got []string }
 
 func (q *queues) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
@@ -236,7 +244,8 @@ func (q *queues) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...f
 func TestQueue(t *testing.T) {
 	q := &queues{}
 	route := Queue(q, func(arn string) string { return "url of " + arn })
-	if err := route.Tell(t.Context(), Debt{Destination: "arn:aws:sqs:r:a:q", Body: "b"}); err != nil || !slices.Equal(q.got, []string{"b"}) {
+	err := route.Tell(t.Context(), Debt{Destination: "arn:aws:sqs:r:a:q", Body: "b"})
+	if err != nil || !slices.Equal(q.got, []string{"b"}) {
 		t.Errorf("the queue got %q, %v", q.got, err)
 	}
 	if err := route.Tell(t.Context(), Debt{Destination: "arn:aws:sqs:r:a:other"}); !errors.Is(err, ErrGone) {
@@ -262,7 +271,9 @@ func TestWebhooks(t *testing.T) {
 	if err := tell(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	if n := got[0]; n.Type != "Notification" || n.TopicArn != "arn:alarm" || n.Subject != "ALARM" || n.Message != `{"a":1}` || n.MessageID == "" || n.Timestamp == "" {
+	n := got[0]
+	if n.Type != "Notification" || n.TopicArn != "arn:alarm" || n.Subject != "ALARM" || n.Message != `{"a":1}` || n.MessageID == "" ||
+		n.Timestamp == "" {
 		t.Errorf("it was told %+v", n)
 	}
 	status = http.StatusInternalServerError

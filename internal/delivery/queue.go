@@ -14,20 +14,20 @@ type Queues interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
-// Queue tells queues; url is the URL of the queue with an ARN.
+// Queue returns the route to queues. url returns the URL of the queue with an ARN.
 func Queue(queues Queues, url func(arn string) string) Route {
 	return Route{"arn:aws:sqs:", func(ctx context.Context, d Debt) error {
 		to := url(d.Destination)
 		_, err := queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &to, MessageBody: &d.Body})
-		if noQueue(err) {
+		if isNoQueue(err) {
 			return fmt.Errorf("%w: %w", ErrGone, err)
 		}
 		return err
 	}}
 }
 
-// noQueue reports whether the queue is not there. S3 drops what is for such a queue, too.
-func noQueue(err error) bool {
+// isNoQueue reports whether the error means that the queue doesn't exist. S3 drops notifications to such a queue, too.
+func isNoQueue(err error) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
 		return false

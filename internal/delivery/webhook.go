@@ -12,17 +12,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxAnswer is how much of a web hook's answer is read, so that its connection lasts.
+// maxAnswer is how many bytes of a web hook's answer are read, so that the connection can be reused.
 const maxAnswer = 64 << 10
 
-// Webhooks tells URLs: by a post of the form that Amazon SNS sends to its subscribers, so that what listens to alarms on AWS can
-// listen here.
+// Webhooks returns the routes to URLs. Messages are posted in the form that Amazon SNS sends to its subscribers, so that
+// listeners to alarms on AWS work here.
 func Webhooks(client *http.Client) []Route {
 	tell := func(ctx context.Context, d Debt) error { return post(ctx, client, d) }
 	return []Route{{"http://", tell}, {"https://", tell}}
 }
 
-// notification is an SNS message. Its names are SNS's.
+// notification is an SNS message. Its field names are SNS's.
 type notification struct {
 	Type      string
 	MessageID string `json:"MessageId"`
@@ -55,7 +55,7 @@ func post(ctx context.Context, client *http.Client, d Debt) error {
 		return err
 	}
 	defer answer.Body.Close()                                   //nolint:errcheck // it was only read
-	io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer)) //nolint:errcheck // so that the connection lasts
+	io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer)) //nolint:errcheck // reading only keeps the connection reusable
 	if answer.StatusCode >= 300 {
 		return fmt.Errorf("%s answered %s", d.Destination, answer.Status)
 	}

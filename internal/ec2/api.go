@@ -5,7 +5,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// API is Amazon EC2, answered by a service.
+// API describes Amazon EC2, answered by a service.
 func API(service call.Service) model.API {
 	return model.API{
 		Name:       "ec2",

@@ -1,7 +1,7 @@
-// Package ec2 is the part of Amazon EC2 that clients of ECS need: instances, both those that the fleet starts and the machines of
-// other container instances; launch templates; the types and images that Pintle knows; and the region with its zones. A Service
-// has methods as the SDK's client has them, over the store. It writes down which instances are wanted; the loop in ec2/machines
-// starts and ends them. It knows nothing of HTTP, and no other service.
+// Package ec2 is the part of Amazon EC2 that clients of ECS need: instances (those that the fleet starts, and the
+// machines of other container instances), launch templates, the types and images that Pintle knows, and the region with
+// its zones. A Service has the methods of the SDK's client, over the store. It records which instances are wanted. The
+// loop in ec2/machines starts and ends them. The package knows nothing of HTTP or of other services.
 package ec2
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Options say whose EC2 this is.
+// Options configures a Service.
 type Options struct {
 	account.Account
-	// NoFleet says that there is nowhere to start instances.
+	// NoFleet means that there is nowhere to start instances.
 	NoFleet bool
 }
 
@@ -29,19 +29,19 @@ type Service struct {
 // New returns the service over the store.
 func New(store *state.Store, opts Options) *Service { return &Service{store, opts} }
 
-// now is the time to the second, which is what EC2 shows.
+// now returns the time to the second, which is what EC2 shows.
 func (s *Service) now() time.Time { return s.opts.Now().UTC().Truncate(time.Second) }
 
-// root is the account's own principal, who made everything here.
+// root returns the account's own principal, who created everything here.
 func (s *Service) root() *string { return new(s.opts.Root()) }
 
-// refuse returns an error of EC2's. Its model has none: clients know them by their codes alone, of which
-// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html lists them all.
+// refuse returns one of EC2's errors. EC2's model has no error types; clients know errors only by their codes. They are
+// listed at https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 func refuse(code, format string, args ...any) *account.Refusal {
 	return account.Refuse(code, format, args...)
 }
 
-// checkDryRun answers a call that only asks whether it would be let through. Everyone's is.
+// checkDryRun answers a call that only asks whether it would be allowed. It always would.
 func checkDryRun(dryRun *bool) error {
 	if dryRun == nil || !*dryRun {
 		return nil
@@ -49,5 +49,5 @@ func checkDryRun(dryRun *bool) error {
 	return account.RefuseWith(http.StatusPreconditionFailed, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
 }
 
-// quoted is ids as EC2's messages have them.
+// quoted formats ids as EC2's messages do.
 func quoted(ids []string) string { return "'" + strings.Join(ids, ", ") + "'" }

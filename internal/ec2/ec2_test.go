@@ -16,26 +16,33 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 )
 
-// id is the id of the nth instance.
+// id returns the id of the nth instance.
 func id(n int) string { return fmt.Sprintf("i-%017x", n) }
 
-// node is the nth container instance, a g4dn.xlarge.
+// node returns the nth container instance, a g4dn.xlarge.
 func node(n int) *state.ContainerInstance {
 	arn := fmt.Sprintf("arn:aws:ecs:us-east-1:000000000000:container-instance/default/%032x", n)
-	row := &state.ContainerInstance{ClusterArn: "arn:aws:ecs:us-east-1:000000000000:cluster/default", PrivateIPAddress: fmt.Sprintf("10.0.0.%d", n)}
-	row.ContainerInstanceArn, row.Ec2InstanceId, row.Status = &arn, aws.String(id(n)), aws.String("ACTIVE")
+	row := &state.ContainerInstance{
+		ClusterArn:       "arn:aws:ecs:us-east-1:000000000000:cluster/default",
+		PrivateIPAddress: fmt.Sprintf("10.0.0.%d", n),
+	}
+	row.ContainerInstanceArn = &arn
+	row.Ec2InstanceId = aws.String(id(n))
+	row.Status = aws.String("ACTIVE")
 	row.Tags = []ecstypes.Tag{{Key: aws.String("team"), Value: aws.String("ml")}}
-	for _, a := range [][2]string{{"ecs.instance-type", "g4dn.xlarge"}, {"ecs.availability-zone", "us-east-1a"}, {"ecs.cpu-architecture", "x86_64"}, {"pintle.node", fmt.Sprintf("node-%d", n)}, {"pintle.gpu", "simulated"}} {
+	for _, a := range [][2]string{{"ecs.instance-type", "g4dn.xlarge"}, {"ecs.availability-zone", "us-east-1a"},
+		{"ecs.cpu-architecture", "x86_64"}, {"pintle.node", fmt.Sprintf("node-%d", n)}, {"pintle.gpu", "simulated"}} {
 		row.Attributes = append(row.Attributes, ecstypes.Attribute{Name: &a[0], Value: &a[1]})
 	}
 	return row
 }
 
-// service has instances 1 to n, and with them a node that is no EC2 instance and one that is gone.
+// service returns a service with instances 1 to n, a node that is no EC2 instance, and one that is gone.
 func service(t *testing.T, n int) *Service {
 	t.Helper()
 	store := statetest.Open(t)
@@ -44,7 +51,8 @@ func service(t *testing.T, n int) *Service {
 			tx.ContainerInstances.Put(node(i + 1))
 		}
 		anywhere, gone := node(n+1), node(n+2)
-		anywhere.Ec2InstanceId, gone.Status = nil, aws.String("INACTIVE")
+		anywhere.Ec2InstanceId = nil
+		gone.Status = aws.String("INACTIVE")
 		tx.ContainerInstances.Put(anywhere)
 		tx.ContainerInstances.Put(gone)
 		return nil
@@ -52,7 +60,7 @@ func service(t *testing.T, n int) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(store, Options{Account: account.New("000000000000", "us-east-1", nil)})
+	return New(store, Options{Account: accounttest.New(nil)})
 }
 
 func ids(out *ec2.DescribeInstancesOutput) []string {
@@ -75,8 +83,9 @@ func TestInstanceIsTheMachineOfANode(t *testing.T) {
 	for _, tag := range i.Tags {
 		tags[*tag.Key] = *tag.Value
 	}
-	if i.InstanceType != "g4dn.xlarge" || *i.PrivateIpAddress != "10.0.0.1" || *i.PrivateDnsName != "ip-10-0-0-1.ec2.internal" || i.State.Name != "running" ||
-		*i.Placement.AvailabilityZone != "us-east-1a" || i.Architecture != "x86_64" || fmt.Sprint(tags) != "map[Name:node-1 pintle.gpu:simulated team:ml]" {
+	if i.InstanceType != "g4dn.xlarge" || *i.PrivateIpAddress != "10.0.0.1" || *i.PrivateDnsName != "ip-10-0-0-1.ec2.internal" ||
+		i.State.Name != "running" || *i.Placement.AvailabilityZone != "us-east-1a" || i.Architecture != "x86_64" ||
+		fmt.Sprint(tags) != "map[Name:node-1 pintle.gpu:simulated team:ml]" {
 		t.Errorf("got %+v, tags %v", i, tags)
 	}
 }
@@ -84,9 +93,10 @@ func TestInstanceIsTheMachineOfANode(t *testing.T) {
 func TestFilters(t *testing.T) {
 	s := service(t, 3)
 	for _, c := range []struct {
-		name, filter string
-		values       []string
-		want         []string
+		name   string
+		filter string
+		values []string
+		want   []string
 	}{
 		{"an id", "instance-id", []string{id(2)}, []string{id(2)}},
 		{"one of two", "private-ip-address", []string{"10.0.0.1", "10.0.0.3"}, []string{id(1), id(3)}},
@@ -98,18 +108,22 @@ func TestFilters(t *testing.T) {
 		{"any character", "instance-type", []string{"g4d?.xlarge"}, []string{id(1), id(2), id(3)}},
 		{"no class", "tag:Name", []string{"node-[12]"}, []string{}},
 	} {
-		out, err := s.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: &c.filter, Values: c.values}}})
+		out, err := s.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{Filters: []types.Filter{{
+			Name:   &c.filter,
+			Values: c.values,
+		}}})
 		if err != nil || !slices.Equal(ids(out), c.want) {
 			t.Errorf("%s: got %v, %v", c.name, ids(out), err)
 		}
 	}
 }
 
-// TestPattern: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html
+// TestPattern checks wildcards: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html
 func TestPattern(t *testing.T) {
 	for _, c := range []struct {
-		pattern, value string
-		want           bool
+		pattern string
+		value   string
+		want    bool
 	}{
 		{"", "", true},
 		{"", "a", false},
@@ -133,7 +147,7 @@ func TestPattern(t *testing.T) {
 		{"a.c|d$", "a.c|d$", true},
 		{"a.c", "abc", false},
 		{`\a`, "a", true},
-		{`a\`, "a", true}, // there is nothing that it could make plain
+		{`a\`, "a", true}, // it has nothing to escape
 		{"é?", "éé", true},
 	} {
 		if got := wildcards(c.pattern).MatchString(c.value); got != c.want {
@@ -145,22 +159,49 @@ func TestPattern(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	s := service(t, 2)
 	for _, c := range []struct {
-		name, code, message string
-		in                  ec2.DescribeInstancesInput
+		name    string
+		code    string
+		message string
+		in      ec2.DescribeInstancesInput
 	}{
 		{"no id", "InvalidInstanceID.Malformed", `Invalid id: "mine"`, ec2.DescribeInstancesInput{InstanceIds: []string{"mine"}}},
-		{"one unknown", "InvalidInstanceID.NotFound", "The instance ID '" + id(9) + "' does not exist", ec2.DescribeInstancesInput{InstanceIds: []string{id(1), id(9)}}},
-		{"two unknown", "InvalidInstanceID.NotFound", "The instance IDs '" + id(8) + ", " + id(9) + "' do not exist", ec2.DescribeInstancesInput{InstanceIds: []string{id(8), id(9)}}},
-		{"one that is gone", "InvalidInstanceID.NotFound", "The instance ID '" + id(4) + "' does not exist", ec2.DescribeInstancesInput{InstanceIds: []string{id(4)}}},
-		{"a filter that there is not", "InvalidParameterValue", "The filter 'colour' is invalid", ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("colour"), Values: []string{"red"}}}}},
-		{"a filter of nothing", "InvalidParameterValue", "The filter 'instance-id' must have at least one value", ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-id")}}}},
-		{"many filters", "FilterLimitExceeded", "The maximum number of filters specified on a single call is 50", ec2.DescribeInstancesInput{Filters: make([]types.Filter, 51)}},
-		{"many values", "FilterLimitExceeded", "The maximum number of filter values specified on a single call is 200", ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-id"), Values: make([]string, 201)}}}},
-		{"a long value", "InvalidParameterValue", "A value of the filter 'instance-id' has more than 255 characters", ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-id"), Values: []string{strings.Repeat("?", 256)}}}}},
-		{"a small page", "InvalidParameterValue", "Value ( 4 ) for parameter maxResults is invalid. Expecting a value greater than 5.", ec2.DescribeInstancesInput{MaxResults: aws.Int32(4)}},
-		{"pages of ids", "InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults", ec2.DescribeInstancesInput{InstanceIds: []string{id(1)}, MaxResults: aws.Int32(5)}},
-		{"a token of one's own", "InvalidNextToken", "The specified NextToken is not one that this operation returned", ec2.DescribeInstancesInput{NextToken: aws.String("x")}},
-		{"a dry run", "DryRunOperation", "Request would have succeeded, but DryRun flag is set.", ec2.DescribeInstancesInput{DryRun: aws.Bool(true)}},
+		{"one unknown", "InvalidInstanceID.NotFound", "The instance ID '" + id(9) + "' does not exist",
+			ec2.DescribeInstancesInput{InstanceIds: []string{id(1), id(9)}}},
+		{"two unknown", "InvalidInstanceID.NotFound", "The instance IDs '" + id(8) + ", " + id(9) + "' do not exist",
+			ec2.DescribeInstancesInput{InstanceIds: []string{id(8), id(9)}}},
+		{"one that is gone", "InvalidInstanceID.NotFound", "The instance ID '" + id(4) + "' does not exist",
+			ec2.DescribeInstancesInput{InstanceIds: []string{id(4)}}},
+		{"a filter that there is not", "InvalidParameterValue", "The filter 'colour' is invalid",
+			ec2.DescribeInstancesInput{Filters: []types.Filter{{
+				Name:   aws.String("colour"),
+				Values: []string{"red"},
+			}}}},
+		{"a filter of nothing", "InvalidParameterValue", "The filter 'instance-id' must have at least one value",
+			ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-id")}}}},
+		{"many filters", "FilterLimitExceeded", "The maximum number of filters specified on a single call is 50",
+			ec2.DescribeInstancesInput{Filters: make([]types.Filter, 51)}},
+		{"many values", "FilterLimitExceeded", "The maximum number of filter values specified on a single call is 200",
+			ec2.DescribeInstancesInput{Filters: []types.Filter{{
+				Name:   aws.String("instance-id"),
+				Values: make([]string, 201),
+			}}}},
+		{"a long value", "InvalidParameterValue", "A value of the filter 'instance-id' has more than 255 characters",
+			ec2.DescribeInstancesInput{Filters: []types.Filter{{
+				Name:   aws.String("instance-id"),
+				Values: []string{strings.Repeat("?", 256)},
+			}}}},
+		{"a small page", "InvalidParameterValue",
+			"Value ( 4 ) for parameter maxResults is invalid. Expecting a value greater than 5.",
+			ec2.DescribeInstancesInput{MaxResults: aws.Int32(4)}},
+		{"pages of ids", "InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults",
+			ec2.DescribeInstancesInput{
+				InstanceIds: []string{id(1)},
+				MaxResults:  aws.Int32(5),
+			}},
+		{"a token of one's own", "InvalidNextToken", "The specified NextToken is not one that this operation returned",
+			ec2.DescribeInstancesInput{NextToken: aws.String("x")}},
+		{"a dry run", "DryRunOperation", "Request would have succeeded, but DryRun flag is set.",
+			ec2.DescribeInstancesInput{DryRun: aws.Bool(true)}},
 	} {
 		_, err := s.DescribeInstances(t.Context(), &c.in)
 		var api smithy.APIError
@@ -170,7 +211,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPages follows the tokens through instances of any number with pages of any size.
+// TestPages follows the tokens through any number of instances with pages of any size.
 func TestPages(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		all := make([]int, rapid.IntRange(0, 40).Draw(r, "all"))
@@ -198,22 +239,28 @@ func TestPages(t *testing.T) {
 
 func TestInstanceTypes(t *testing.T) {
 	s := New(nil, Options{})
-	out, err := s.DescribeInstanceTypes(context.Background(), &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"p3.16xlarge", "c5.large"}})
+	out, err := s.DescribeInstanceTypes(context.Background(),
+		&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"p3.16xlarge", "c5.large"}})
 	if err != nil || len(out.InstanceTypes) != 2 {
 		t.Fatalf("got %+v, %v", out, err)
 	}
-	if c5 := out.InstanceTypes[0]; c5.InstanceType != "c5.large" || c5.GpuInfo != nil || *c5.VCpuInfo.DefaultVCpus != 2 || *c5.MemoryInfo.SizeInMiB != 4096 {
+	if c5 := out.InstanceTypes[0]; c5.InstanceType != "c5.large" || c5.GpuInfo != nil || *c5.VCpuInfo.DefaultVCpus != 2 ||
+		*c5.MemoryInfo.SizeInMiB != 4096 {
 		t.Errorf("got %+v", c5)
 	}
 	if g := out.InstanceTypes[1].GpuInfo.Gpus[0]; *g.Name != "V100" || *g.Count != 8 || *g.MemoryInfo.SizeInMiB != 16384 {
 		t.Errorf("got %+v", g)
 	}
-	_, err = s.DescribeInstanceTypes(context.Background(), &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"p3.16xlarge", "z9.huge"}})
+	_, err = s.DescribeInstanceTypes(context.Background(),
+		&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"p3.16xlarge", "z9.huge"}})
 	var api smithy.APIError
 	if !errors.As(err, &api) || api.ErrorCode() != "InvalidInstanceType" {
 		t.Errorf("got %v", err)
 	}
-	out, err = s.DescribeInstanceTypes(context.Background(), &ec2.DescribeInstanceTypesInput{Filters: []types.Filter{{Name: aws.String("instance-type"), Values: []string{"g4dn.*"}}}})
+	out, err = s.DescribeInstanceTypes(context.Background(), &ec2.DescribeInstanceTypesInput{Filters: []types.Filter{{
+		Name:   aws.String("instance-type"),
+		Values: []string{"g4dn.*"},
+	}}})
 	if err != nil || len(out.InstanceTypes) != 7 || out.NextToken != nil {
 		t.Errorf("got %+v, %v", out, err)
 	}

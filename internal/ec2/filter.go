@@ -17,11 +17,11 @@ const (
 	maxFilterLength = 255 // characters of a value
 )
 
-// fields are what a filter of each name looks at.
+// fields maps a filter's name to the values that it looks at.
 type fields[T any] map[string]func(*T) []string
 
-// matcher checks filters, and returns what they let through: all of them must, each by one of its
-// values. tags are what tag filters look at; nil where the operation has none.
+// matcher checks filters, and returns a function that reports whether something passes all of them. One matching value
+// per filter is enough. tags returns what tag filters look at; nil if the operation has none.
 func matcher[T any](filters []types.Filter, of fields[T], tags func(*T) []types.Tag) (func(*T) bool, error) {
 	if len(filters) > maxFilters {
 		return nil, refuse("FilterLimitExceeded", "The maximum number of filters specified on a single call is %d", maxFilters)
@@ -39,7 +39,8 @@ func matcher[T any](filters []types.Filter, of fields[T], tags func(*T) []types.
 		case len(f.Values) == 0:
 			return nil, refuse("InvalidParameterValue", "The filter '%s' must have at least one value", name)
 		case len(f.Values) > maxFilterValues:
-			return nil, refuse("FilterLimitExceeded", "The maximum number of filter values specified on a single call is %d", maxFilterValues)
+			return nil, refuse("FilterLimitExceeded",
+				"The maximum number of filter values specified on a single call is %d", maxFilterValues)
 		case slices.ContainsFunc(f.Values, func(v string) bool { return utf8.RuneCountInString(v) > maxFilterLength }):
 			return nil, refuse("InvalidParameterValue", "A value of the filter '%s' has more than %d characters", name, maxFilterLength)
 		}
@@ -51,7 +52,7 @@ func matcher[T any](filters []types.Filter, of fields[T], tags func(*T) []types.
 	}, nil
 }
 
-// tagField is what a filter tag:<key>, tag-key or tag-value looks at.
+// tagField returns what a filter tag:<key>, tag-key or tag-value looks at.
 func tagField[T any](name string, tags func(*T) []types.Tag) func(*T) []string {
 	key, byKey := strings.CutPrefix(name, "tag:")
 	if !byKey && name != "tag-key" && name != "tag-value" {
@@ -70,7 +71,7 @@ func tagField[T any](name string, tags func(*T) []types.Tag) func(*T) []string {
 	}
 }
 
-// patterns are the values of a filter, read.
+// patterns compiles the values of a filter.
 func patterns(values []string) (out []*regexp.Regexp) {
 	for _, v := range values {
 		out = append(out, wildcards(v))
@@ -78,7 +79,8 @@ func patterns(values []string) (out []*regexp.Regexp) {
 	return out
 }
 
-// wildcards reads a value of a filter: * is any text, ? at most one character, and what follows a backslash is plain.
+// wildcards compiles a value of a filter: * is any text, ? is at most one character, and a backslash makes the next
+// character literal.
 func wildcards(value string) *regexp.Regexp {
 	var b strings.Builder
 	plain := false

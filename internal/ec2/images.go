@@ -14,23 +14,26 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
-// A machine's disk is what its fleet puts on it, so that an image is a name and nothing more. Those of the parameters by
-// which templates find the images for ECS are described:
+// Images are mere names, because a machine's disk is what its fleet puts on it. We describe the images of the
+// parameters by which templates find the images for ECS:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
-var images = []struct{ parameter, name string }{
+var images = []struct {
+	parameter string
+	name      string
+}{
 	{"/aws/service/ecs/optimized-ami/amazon-linux-2/recommended/image_id", "amzn2-ami-ecs-hvm-x86_64-ebs"},
 	{"/aws/service/ecs/optimized-ami/amazon-linux-2/gpu/recommended/image_id", "amzn2-ami-ecs-gpu-hvm-x86_64-ebs"},
 	{"/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id", "al2023-ami-ecs-hvm-x86_64-ebs"},
 	{"/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id", "al2023-ami-ecs-gpu-hvm-x86_64-ebs"},
 }
 
-// imageOf is the id of the image that a parameter stands for: the same each time.
+// imageOf returns the id of the image that a parameter stands for. It's always the same.
 func imageOf(parameter string) string {
 	sum := sha256.Sum256([]byte(parameter))
 	return "ami-" + hex.EncodeToString(sum[:])[:17]
 }
 
-// resolveImage is the id that resolve:ssm: and a parameter's name come to; other ids are what they are.
+// resolveImage resolves resolve:ssm: and a parameter's name to an image id. Other ids stay as they are.
 func resolveImage(id string) string {
 	if parameter, ok := strings.CutPrefix(id, "resolve:ssm:"); ok {
 		return imageOf(parameter)
@@ -40,16 +43,16 @@ func resolveImage(id string) string {
 
 var imageFields = fields[types.Image]{
 	"architecture": func(i *types.Image) []string { return []string{string(i.Architecture)} },
-	"image-id":     func(i *types.Image) []string { return given(i.ImageId) },
-	"name":         func(i *types.Image) []string { return given(i.Name) },
-	"owner-alias":  func(i *types.Image) []string { return given(i.ImageOwnerAlias) },
+	"image-id":     func(i *types.Image) []string { return optional(i.ImageId) },
+	"name":         func(i *types.Image) []string { return optional(i.Name) },
+	"owner-alias":  func(i *types.Image) []string { return optional(i.ImageOwnerAlias) },
 	"state":        func(i *types.Image) []string { return []string{string(i.State)} },
 	"virtualization-type": func(i *types.Image) []string {
 		return []string{string(i.VirtualizationType)}
 	},
 }
 
-// DescribeImages describes the images for ECS, by the id that their parameters have here.
+// DescribeImages describes the images for ECS, by the ids that their parameters have here.
 func (s *Service) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput) (*ec2.DescribeImagesOutput, error) {
 	match, err := matcher(in.Filters, imageFields, func(*types.Image) []types.Tag { return nil })
 	if err != nil {
@@ -58,9 +61,19 @@ func (s *Service) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput)
 	all := []types.Image{}
 	for _, i := range images {
 		all = append(all, types.Image{
-			ImageId: new(imageOf(i.parameter)), Name: aws.String(i.name), PublicSsmParameterName: aws.String(i.parameter), ImageOwnerAlias: aws.String("amazon"),
-			OwnerId: aws.String("591542846629"), ImageLocation: aws.String("amazon/" + i.name), Public: aws.Bool(true), State: types.ImageStateAvailable, Architecture: types.ArchitectureValuesX8664,
-			ImageType: types.ImageTypeValuesMachine, VirtualizationType: types.VirtualizationTypeHvm, RootDeviceType: types.DeviceTypeEbs, CreationDate: aws.String("2026-01-01T00:00:00.000Z"),
+			ImageId:                new(imageOf(i.parameter)),
+			Name:                   aws.String(i.name),
+			PublicSsmParameterName: aws.String(i.parameter),
+			ImageOwnerAlias:        aws.String("amazon"),
+			OwnerId:                aws.String("591542846629"),
+			ImageLocation:          aws.String("amazon/" + i.name),
+			Public:                 aws.Bool(true),
+			State:                  types.ImageStateAvailable,
+			Architecture:           types.ArchitectureValuesX8664,
+			ImageType:              types.ImageTypeValuesMachine,
+			VirtualizationType:     types.VirtualizationTypeHvm,
+			RootDeviceType:         types.DeviceTypeEbs,
+			CreationDate:           aws.String("2026-01-01T00:00:00.000Z"),
 		})
 	}
 	for _, id := range in.ImageIds {
@@ -80,7 +93,8 @@ func (s *Service) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput)
 		return !named || !owned || !match(&i)
 	})
 	slices.SortFunc(all, func(a, b types.Image) int { return strings.Compare(*a.ImageId, *b.ImageId) })
-	all, next, err := account.Sorted(listing("DescribeImages", maxInstances), all, in.MaxResults, in.NextToken, func(i types.Image) string { return *i.ImageId })
+	all, next, err := account.Sorted(listing("DescribeImages", maxInstances), all, in.MaxResults, in.NextToken,
+		func(i types.Image) string { return *i.ImageId })
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (s *Service) DescribeInstances(_ context.Context, in *ec2.DescribeInstances
 		return nil, err
 	}
 	all := s.instances(s.store.View())
-	if all, err = named(all, in.InstanceIds); err != nil {
+	if all, err = pickByID(all, in.InstanceIds); err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(i types.Instance) bool { return !match(&i) })
@@ -45,7 +45,10 @@ func (s *Service) DescribeInstances(_ context.Context, in *ec2.DescribeInstances
 	out := &ec2.DescribeInstancesOutput{NextToken: next, Reservations: []types.Reservation{}}
 	for _, i := range all {
 		out.Reservations = append(out.Reservations, types.Reservation{
-			ReservationId: new(reservation(*i.InstanceId)), OwnerId: &s.opts.ID, Groups: []types.GroupIdentifier{}, Instances: []types.Instance{i},
+			ReservationId: new(reservation(*i.InstanceId)),
+			OwnerId:       &s.opts.ID,
+			Groups:        []types.GroupIdentifier{},
+			Instances:     []types.Instance{i},
 		})
 	}
 	return out, nil
@@ -54,7 +57,7 @@ func (s *Service) DescribeInstances(_ context.Context, in *ec2.DescribeInstances
 // maxInstances is the most instances of one page: API_DescribeInstances.
 const maxInstances = 1000
 
-// instanceIDs are those that EC2 takes: of eight digits once, of seventeen today.
+// instanceIDs matches the ids that EC2 accepts: old ones with eight digits, and today's with seventeen.
 var instanceIDs = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)
 
 func checkInstanceIDs(ids []string) error {
@@ -66,8 +69,8 @@ func checkInstanceIDs(ids []string) error {
 	return nil
 }
 
-// named picks instances by their ids, all of them where there are none.
-func named(all []types.Instance, ids []string) ([]types.Instance, error) {
+// pickByID picks instances by their ids, or all of them if no ids are given.
+func pickByID(all []types.Instance, ids []string) ([]types.Instance, error) {
 	if len(ids) == 0 {
 		return all, nil
 	}
@@ -83,8 +86,8 @@ func named(all []types.Instance, ids []string) ([]types.Instance, error) {
 	return nil, refuse("InvalidInstanceID.NotFound", "The instance IDs %s do not exist", quoted(missing))
 }
 
-// instances are all that there are, in the order of their ids. A machine that was deregistered may be
-// anything now: it is no instance of ours any more.
+// instances returns all instances, in the order of their ids. A deregistered machine is no longer one of them: it may
+// be used for anything now.
 func (s *Service) instances(v *state.View) []types.Instance {
 	var out []types.Instance
 	machines := map[string]types.Instance{}
@@ -108,17 +111,23 @@ func (s *Service) instances(v *state.View) []types.Instance {
 
 func instanceID(i types.Instance) string { return *i.InstanceId }
 
-// instance is the machine under a container instance.
+// instance describes the machine of a container instance.
 func (s *Service) instance(row *state.ContainerInstance) types.Instance {
 	i := types.Instance{
-		InstanceId: row.Ec2InstanceId, AmiLaunchIndex: aws.Int32(0), LaunchTime: row.RegisteredAt, State: running(),
+		InstanceId:          row.Ec2InstanceId,
+		AmiLaunchIndex:      aws.Int32(0),
+		LaunchTime:          row.RegisteredAt,
+		State:               running(),
 		Placement:           &types.Placement{Tenancy: types.TenancyDefault},
 		PublicDnsName:       aws.String(""),
-		BlockDeviceMappings: []types.InstanceBlockDeviceMapping{}, NetworkInterfaces: []types.InstanceNetworkInterface{}, SecurityGroups: []types.GroupIdentifier{},
-		Tags: []types.Tag{},
+		BlockDeviceMappings: []types.InstanceBlockDeviceMapping{},
+		NetworkInterfaces:   []types.InstanceNetworkInterface{},
+		SecurityGroups:      []types.GroupIdentifier{},
+		Tags:                []types.Tag{},
 	}
 	if row.PrivateIPAddress != "" {
-		i.PrivateIpAddress, i.PrivateDnsName = &row.PrivateIPAddress, new(privateDNSName(row.PrivateIPAddress, s.opts.Region))
+		i.PrivateIpAddress = &row.PrivateIPAddress
+		i.PrivateDnsName = new(privateDNSName(row.PrivateIPAddress, s.opts.Region))
 	}
 	for _, t := range row.Tags {
 		i.Tags = append(i.Tags, types.Tag{Key: t.Key, Value: t.Value})
@@ -132,28 +141,28 @@ func (s *Service) instance(row *state.ContainerInstance) types.Instance {
 		case "ecs.cpu-architecture":
 			i.Architecture = types.ArchitectureValues(aws.ToString(a.Value))
 		case "pintle.node":
-			i.Tags = tagged(i.Tags, "Name", a.Value)
+			i.Tags = addTag(i.Tags, "Name", a.Value)
 		case "pintle.gpu":
-			i.Tags = tagged(i.Tags, "pintle.gpu", a.Value)
+			i.Tags = addTag(i.Tags, "pintle.gpu", a.Value)
 		}
 	}
 	return i
 }
 
-// running is the state of every machine that others have started.
+// running returns the state of every machine that others have started.
 func running() *types.InstanceState {
 	return &types.InstanceState{Code: aws.Int32(16), Name: types.InstanceStateNameRunning}
 }
 
-// tagged adds a tag, unless there is one of the user's.
-func tagged(tags []types.Tag, key string, value *string) []types.Tag {
+// addTag adds a tag, unless the user has one with that key.
+func addTag(tags []types.Tag, key string, value *string) []types.Tag {
 	if slices.ContainsFunc(tags, func(t types.Tag) bool { return aws.ToString(t.Key) == key }) {
 		return tags
 	}
 	return append(tags, types.Tag{Key: &key, Value: value})
 }
 
-// privateDNSName is an address's name:
+// privateDNSName returns the DNS name of an address:
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html
 func privateDNSName(ip, region string) string {
 	domain := region + ".compute.internal"
@@ -163,28 +172,28 @@ func privateDNSName(ip, region string) string {
 	return "ip-" + strings.ReplaceAll(ip, ".", "-") + "." + domain
 }
 
-// instanceFields are the filters of API_DescribeInstances that say something of what is there.
+// instanceFields holds those filters of API_DescribeInstances that apply to what we store.
 var instanceFields = fields[types.Instance]{
 	"architecture":        func(i *types.Instance) []string { return []string{string(i.Architecture)} },
-	"availability-zone":   func(i *types.Instance) []string { return given(i.Placement.AvailabilityZone) },
-	"instance-id":         func(i *types.Instance) []string { return given(i.InstanceId) },
+	"availability-zone":   func(i *types.Instance) []string { return optional(i.Placement.AvailabilityZone) },
+	"instance-id":         func(i *types.Instance) []string { return optional(i.InstanceId) },
 	"instance-state-code": func(i *types.Instance) []string { return []string{strconv.Itoa(int(*i.State.Code))} },
 	"instance-state-name": func(i *types.Instance) []string { return []string{string(i.State.Name)} },
 	"instance-type":       func(i *types.Instance) []string { return []string{string(i.InstanceType)} },
-	"image-id":            func(i *types.Instance) []string { return given(i.ImageId) },
-	"client-token":        func(i *types.Instance) []string { return given(i.ClientToken) },
+	"image-id":            func(i *types.Instance) []string { return optional(i.ImageId) },
+	"client-token":        func(i *types.Instance) []string { return optional(i.ClientToken) },
 	"launch-time": func(i *types.Instance) []string {
 		if i.LaunchTime == nil {
 			return nil
 		}
 		return []string{i.LaunchTime.UTC().Format(time.RFC3339)}
 	},
-	"private-dns-name":   func(i *types.Instance) []string { return given(i.PrivateDnsName) },
-	"private-ip-address": func(i *types.Instance) []string { return given(i.PrivateIpAddress) },
+	"private-dns-name":   func(i *types.Instance) []string { return optional(i.PrivateDnsName) },
+	"private-ip-address": func(i *types.Instance) []string { return optional(i.PrivateIpAddress) },
 	"tenancy":            func(i *types.Instance) []string { return []string{string(i.Placement.Tenancy)} },
 }
 
-func given(s *string) []string {
+func optional(s *string) []string {
 	if s == nil {
 		return nil
 	}

@@ -22,10 +22,11 @@ const (
 	maxTemplates = 200    // of a page: API_DescribeLaunchTemplates, API_DescribeLaunchTemplateVersions
 )
 
-// templateName is what CreateLaunchTemplate says of names.
+// templateName matches the names that CreateLaunchTemplate allows.
 var templateName = pattern.New(`^[a-zA-Z0-9().\-/_]{3,}$`, 128)
 
-// templateData is a call's launch template data as it is kept. The two types' members have the same names.
+// templateData converts a call's launch template data to the stored type. The fields of the two types have the same
+// names.
 func templateData(in *types.RequestLaunchTemplateData) (*types.ResponseLaunchTemplateData, error) {
 	if in == nil {
 		return nil, refuse("MissingParameter", "The request must contain the parameter LaunchTemplateData")
@@ -41,18 +42,25 @@ func templateData(in *types.RequestLaunchTemplateData) (*types.ResponseLaunchTem
 	return out, checkData(out)
 }
 
-// CreateLaunchTemplate makes a launch template with its first version.
+// CreateLaunchTemplate creates a launch template with its first version.
 func (s *Service) CreateLaunchTemplate(ctx context.Context, in *ec2.CreateLaunchTemplateInput) (*ec2.CreateLaunchTemplateOutput, error) {
 	if !templateName.MatchString(aws.ToString(in.LaunchTemplateName)) {
-		return nil, refuse("InvalidLaunchTemplateName.MalformedException", "A launch template name must have 3 to 128 letters, numbers and the characters ( ) . - / _, not be '%s'.", aws.ToString(in.LaunchTemplateName))
+		return nil, refuse("InvalidLaunchTemplateName.MalformedException",
+			"A launch template name must have 3 to 128 letters, numbers and the characters ( ) . - / _, not be '%s'.",
+			aws.ToString(in.LaunchTemplateName))
 	}
 	data, err := templateData(in.LaunchTemplateData)
 	if err != nil {
 		return nil, err
 	}
 	row := &state.LaunchTemplate{LaunchTemplate: types.LaunchTemplate{
-		LaunchTemplateId: new(state.NewEC2ID("lt")), LaunchTemplateName: in.LaunchTemplateName, CreateTime: new(s.now()), CreatedBy: s.root(),
-		DefaultVersionNumber: aws.Int64(1), LatestVersionNumber: aws.Int64(1), Tags: []types.Tag{},
+		LaunchTemplateId:     new(state.NewEC2ID("lt")),
+		LaunchTemplateName:   in.LaunchTemplateName,
+		CreateTime:           new(s.now()),
+		CreatedBy:            s.root(),
+		DefaultVersionNumber: aws.Int64(1),
+		LatestVersionNumber:  aws.Int64(1),
+		Tags:                 []types.Tag{},
 	}}
 	for _, t := range in.TagSpecifications {
 		if t.ResourceType != types.ResourceTypeLaunchTemplate {
@@ -80,14 +88,20 @@ func (s *Service) CreateLaunchTemplate(ctx context.Context, in *ec2.CreateLaunch
 	return &ec2.CreateLaunchTemplateOutput{LaunchTemplate: &row.LaunchTemplate}, nil
 }
 
-func (s *Service) version(t *state.LaunchTemplate, number int64, description *string, data *types.ResponseLaunchTemplateData) types.LaunchTemplateVersion {
+func (s *Service) version(t *state.LaunchTemplate, number int64, description *string,
+	data *types.ResponseLaunchTemplateData) types.LaunchTemplateVersion {
 	return types.LaunchTemplateVersion{
-		LaunchTemplateId: t.LaunchTemplateId, LaunchTemplateName: t.LaunchTemplateName, VersionNumber: &number, VersionDescription: description,
-		CreateTime: new(s.now()), CreatedBy: s.root(), LaunchTemplateData: data,
+		LaunchTemplateId:   t.LaunchTemplateId,
+		LaunchTemplateName: t.LaunchTemplateName,
+		VersionNumber:      &number,
+		VersionDescription: description,
+		CreateTime:         new(s.now()),
+		CreatedBy:          s.root(),
+		LaunchTemplateData: data,
 	}
 }
 
-// findTemplate is the template that a call names by its id or its name.
+// findTemplate returns the template that a call names by id or name.
 func findTemplate(v *state.View, id, name *string) (*state.LaunchTemplate, error) {
 	switch {
 	case id != nil && name != nil:
@@ -102,7 +116,8 @@ func findTemplate(v *state.View, id, name *string) (*state.LaunchTemplate, error
 	case id != nil:
 		return nil, refuse("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", *id)
 	}
-	return nil, refuse("InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name %s, does not exist.", *name)
+	return nil, refuse("InvalidLaunchTemplateName.NotFoundException",
+		"The specified launch template, with template name %s, does not exist.", *name)
 }
 
 func findVersion(v *state.View, id, name *string, version string) (*state.LaunchTemplate, *types.LaunchTemplateVersion, error) {
@@ -120,11 +135,13 @@ func noVersion(t *state.LaunchTemplate, version string) *account.Refusal {
 	if _, err := strconv.ParseInt(version, 10, 64); err != nil && !strings.HasPrefix(version, "$") {
 		return refuse("InvalidLaunchTemplateId.VersionNotFound", "A version must be a number, $Latest or $Default, not '%s'", version)
 	}
-	return refuse("InvalidLaunchTemplateId.VersionNotFound", "Could not find the specified version %s for the launch template with ID %s.", version, *t.LaunchTemplateId)
+	return refuse("InvalidLaunchTemplateId.VersionNotFound",
+		"Could not find the specified version %s for the launch template with ID %s.", version, *t.LaunchTemplateId)
 }
 
 // changeTemplate changes the template that a call names.
-func (s *Service) changeTemplate(ctx context.Context, id, name *string, dryRun *bool, change func(*state.Tx, *state.LaunchTemplate) error) (row *state.LaunchTemplate, err error) {
+func (s *Service) changeTemplate(ctx context.Context, id, name *string, dryRun *bool,
+	change func(*state.LaunchTemplate) error) (row *state.LaunchTemplate, err error) {
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
 		old, err := findTemplate(tx.View, id, name)
 		if err != nil {
@@ -135,7 +152,7 @@ func (s *Service) changeTemplate(ctx context.Context, id, name *string, dryRun *
 		}
 		row = new(*old)
 		row.Versions = slices.Clone(old.Versions)
-		if err := change(tx, row); err != nil {
+		if err := change(row); err != nil {
 			return err
 		}
 		tx.LaunchTemplates.Put(row)
@@ -144,12 +161,13 @@ func (s *Service) changeTemplate(ctx context.Context, id, name *string, dryRun *
 	return row, err
 }
 
-// CreateLaunchTemplateVersion adds a version to a launch template, which may be made from another one.
-func (s *Service) CreateLaunchTemplateVersion(ctx context.Context, in *ec2.CreateLaunchTemplateVersionInput) (*ec2.CreateLaunchTemplateVersionOutput, error) {
+// CreateLaunchTemplateVersion adds a version to a launch template. It may be based on another version.
+func (s *Service) CreateLaunchTemplateVersion(ctx context.Context,
+	in *ec2.CreateLaunchTemplateVersionInput) (*ec2.CreateLaunchTemplateVersionOutput, error) {
 	if _, err := templateData(in.LaunchTemplateData); err != nil {
 		return nil, err
 	}
-	row, err := s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(_ *state.Tx, t *state.LaunchTemplate) error {
+	row, err := s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(t *state.LaunchTemplate) error {
 		if len(t.Versions) >= maxVersions {
 			return refuse("VersionLimitExceeded", "The launch template has %d versions, which is as many as are allowed.", maxVersions)
 		}
@@ -175,11 +193,11 @@ func (s *Service) CreateLaunchTemplateVersion(ctx context.Context, in *ec2.Creat
 	if err != nil {
 		return nil, err
 	}
-	return &ec2.CreateLaunchTemplateVersionOutput{LaunchTemplateVersion: new(shown(row, row.Versions[len(row.Versions)-1]))}, nil
+	return &ec2.CreateLaunchTemplateVersionOutput{LaunchTemplateVersion: new(withDefault(row, row.Versions[len(row.Versions)-1]))}, nil
 }
 
-// overlay puts the members that a call gives over those of the source version. What was not given is null in JSON, and
-// must not take away what is there.
+// overlay applies the fields that a call gives to those of the source version. A field that was not given is null in
+// JSON, and must not erase anything.
 func overlay(given []byte, onto *types.ResponseLaunchTemplateData) error {
 	members := map[string]json.RawMessage{}
 	if err := json.Unmarshal(given, &members); err != nil {
@@ -197,8 +215,8 @@ func overlay(given []byte, onto *types.ResponseLaunchTemplateData) error {
 	return json.Unmarshal(b, onto)
 }
 
-// shown is a version as calls show it.
-func shown(t *state.LaunchTemplate, v types.LaunchTemplateVersion) types.LaunchTemplateVersion {
+// withDefault returns a version as calls show it, with DefaultVersion set.
+func withDefault(t *state.LaunchTemplate, v types.LaunchTemplateVersion) types.LaunchTemplateVersion {
 	v.DefaultVersion = new(*v.VersionNumber == *t.DefaultVersionNumber)
 	return v
 }
@@ -208,7 +226,7 @@ func (s *Service) ModifyLaunchTemplate(ctx context.Context, in *ec2.ModifyLaunch
 	if aws.ToString(in.DefaultVersion) == "" {
 		return nil, refuse("MissingParameter", "The request must contain the parameter SetDefaultVersion")
 	}
-	row, err := s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(_ *state.Tx, t *state.LaunchTemplate) error {
+	row, err := s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(t *state.LaunchTemplate) error {
 		v := t.Version(*in.DefaultVersion)
 		if v == nil {
 			return noVersion(t, *in.DefaultVersion)
@@ -222,7 +240,7 @@ func (s *Service) ModifyLaunchTemplate(ctx context.Context, in *ec2.ModifyLaunch
 	return &ec2.ModifyLaunchTemplateOutput{LaunchTemplate: &row.LaunchTemplate}, nil
 }
 
-// DeleteLaunchTemplate forgets a launch template and all its versions.
+// DeleteLaunchTemplate deletes a launch template and all its versions.
 func (s *Service) DeleteLaunchTemplate(ctx context.Context, in *ec2.DeleteLaunchTemplateInput) (*ec2.DeleteLaunchTemplateOutput, error) {
 	var row *state.LaunchTemplate
 	err := s.store.Update(ctx, func(tx *state.Tx) (err error) {
@@ -241,13 +259,14 @@ func (s *Service) DeleteLaunchTemplate(ctx context.Context, in *ec2.DeleteLaunch
 	return &ec2.DeleteLaunchTemplateOutput{LaunchTemplate: &row.LaunchTemplate}, nil
 }
 
-// DeleteLaunchTemplateVersions forgets versions; the default one stays. Each has an answer of its own.
-func (s *Service) DeleteLaunchTemplateVersions(ctx context.Context, in *ec2.DeleteLaunchTemplateVersionsInput) (*ec2.DeleteLaunchTemplateVersionsOutput, error) {
+// DeleteLaunchTemplateVersions deletes versions, but not the default one. Each version has its own answer.
+func (s *Service) DeleteLaunchTemplateVersions(ctx context.Context,
+	in *ec2.DeleteLaunchTemplateVersionsInput) (*ec2.DeleteLaunchTemplateVersionsOutput, error) {
 	if n := len(in.Versions); n == 0 || n > maxTemplates {
 		return nil, refuse("InvalidParameterValue", "Versions must have 1 to %d members, not %d", maxTemplates, n)
 	}
 	out := &ec2.DeleteLaunchTemplateVersionsOutput{}
-	_, err := s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(_ *state.Tx, t *state.LaunchTemplate) error {
+	_, err := s.changeTemplate(ctx, in.LaunchTemplateId, in.LaunchTemplateName, in.DryRun, func(t *state.LaunchTemplate) error {
 		for _, name := range in.Versions {
 			v := t.Version(name)
 			if v == nil || *v.VersionNumber == *t.DefaultVersionNumber {
@@ -255,7 +274,11 @@ func (s *Service) DeleteLaunchTemplateVersions(ctx context.Context, in *ec2.Dele
 				if v != nil {
 					code, text = types.LaunchTemplateErrorCodeUnexpectedError, "The default version cannot be deleted."
 				}
-				failed := types.DeleteLaunchTemplateVersionsResponseErrorItem{LaunchTemplateId: t.LaunchTemplateId, LaunchTemplateName: t.LaunchTemplateName, ResponseError: &types.ResponseError{Code: code, Message: &text}}
+				failed := types.DeleteLaunchTemplateVersionsResponseErrorItem{
+					LaunchTemplateId:   t.LaunchTemplateId,
+					LaunchTemplateName: t.LaunchTemplateName,
+					ResponseError:      &types.ResponseError{Code: code, Message: &text},
+				}
 				if n, err := strconv.ParseInt(name, 10, 64); err == nil {
 					failed.VersionNumber = &n
 				}
@@ -264,7 +287,12 @@ func (s *Service) DeleteLaunchTemplateVersions(ctx context.Context, in *ec2.Dele
 			}
 			gone := *v.VersionNumber
 			t.Numbered = max(t.Numbered, gone)
-			out.SuccessfullyDeletedLaunchTemplateVersions = append(out.SuccessfullyDeletedLaunchTemplateVersions, types.DeleteLaunchTemplateVersionsResponseSuccessItem{LaunchTemplateId: t.LaunchTemplateId, LaunchTemplateName: t.LaunchTemplateName, VersionNumber: &gone})
+			out.SuccessfullyDeletedLaunchTemplateVersions = append(out.SuccessfullyDeletedLaunchTemplateVersions,
+				types.DeleteLaunchTemplateVersionsResponseSuccessItem{
+					LaunchTemplateId:   t.LaunchTemplateId,
+					LaunchTemplateName: t.LaunchTemplateName,
+					VersionNumber:      &gone,
+				})
 			t.Versions = slices.DeleteFunc(t.Versions, func(v types.LaunchTemplateVersion) bool { return *v.VersionNumber == gone })
 			t.LatestVersionNumber = t.Versions[len(t.Versions)-1].VersionNumber
 		}
@@ -276,13 +304,14 @@ func (s *Service) DeleteLaunchTemplateVersions(ctx context.Context, in *ec2.Dele
 	return out, nil
 }
 
-// templateFields are the filters of API_DescribeLaunchTemplates.
+// templateFields holds the filters of API_DescribeLaunchTemplates.
 var templateFields = fields[types.LaunchTemplate]{
-	"launch-template-name": func(t *types.LaunchTemplate) []string { return given(t.LaunchTemplateName) },
+	"launch-template-name": func(t *types.LaunchTemplate) []string { return optional(t.LaunchTemplateName) },
 }
 
-// DescribeLaunchTemplates lists launch templates, all of them or some by id or name.
-func (s *Service) DescribeLaunchTemplates(_ context.Context, in *ec2.DescribeLaunchTemplatesInput) (*ec2.DescribeLaunchTemplatesOutput, error) {
+// DescribeLaunchTemplates lists all launch templates, or some by id or name.
+func (s *Service) DescribeLaunchTemplates(_ context.Context,
+	in *ec2.DescribeLaunchTemplatesInput) (*ec2.DescribeLaunchTemplatesOutput, error) {
 	match, err := matcher(in.Filters, templateFields, func(t *types.LaunchTemplate) []types.Tag { return t.Tags })
 	if err != nil {
 		return nil, err
@@ -302,7 +331,8 @@ func (s *Service) DescribeLaunchTemplates(_ context.Context, in *ec2.DescribeLau
 		}
 	}
 	wanted := func(t *types.LaunchTemplate) bool {
-		return len(in.LaunchTemplateIds)+len(in.LaunchTemplateNames) == 0 || slices.Contains(in.LaunchTemplateIds, *t.LaunchTemplateId) || slices.Contains(in.LaunchTemplateNames, *t.LaunchTemplateName)
+		return len(in.LaunchTemplateIds)+len(in.LaunchTemplateNames) == 0 ||
+			slices.Contains(in.LaunchTemplateIds, *t.LaunchTemplateId) || slices.Contains(in.LaunchTemplateNames, *t.LaunchTemplateName)
 	}
 	all := []types.LaunchTemplate{}
 	for row := range v.LaunchTemplates.All() {
@@ -310,16 +340,17 @@ func (s *Service) DescribeLaunchTemplates(_ context.Context, in *ec2.DescribeLau
 			all = append(all, row.LaunchTemplate)
 		}
 	}
-	all, next, err := account.Sorted(listing("DescribeLaunchTemplates", maxTemplates), all, in.MaxResults, in.NextToken, func(t types.LaunchTemplate) string { return *t.LaunchTemplateId })
+	all, next, err := account.Sorted(listing("DescribeLaunchTemplates", maxTemplates), all, in.MaxResults, in.NextToken,
+		func(t types.LaunchTemplate) string { return *t.LaunchTemplateId })
 	if err != nil {
 		return nil, err
 	}
 	return &ec2.DescribeLaunchTemplatesOutput{LaunchTemplates: all, NextToken: next}, nil
 }
 
-// versionFields are the filters of API_DescribeLaunchTemplateVersions that say something of what is kept.
+// versionFields holds those filters of API_DescribeLaunchTemplateVersions that apply to what we store.
 var versionFields = fields[types.LaunchTemplateVersion]{
-	"image-id": func(v *types.LaunchTemplateVersion) []string { return given(v.LaunchTemplateData.ImageId) },
+	"image-id": func(v *types.LaunchTemplateVersion) []string { return optional(v.LaunchTemplateData.ImageId) },
 	"instance-type": func(v *types.LaunchTemplateVersion) []string {
 		return []string{string(v.LaunchTemplateData.InstanceType)}
 	},
@@ -328,8 +359,9 @@ var versionFields = fields[types.LaunchTemplateVersion]{
 	},
 }
 
-// DescribeLaunchTemplateVersions lists the versions of a launch template, or the named ones of all of them.
-func (s *Service) DescribeLaunchTemplateVersions(_ context.Context, in *ec2.DescribeLaunchTemplateVersionsInput) (*ec2.DescribeLaunchTemplateVersionsOutput, error) {
+// DescribeLaunchTemplateVersions lists the versions of a launch template, or the named versions of all templates.
+func (s *Service) DescribeLaunchTemplateVersions(_ context.Context,
+	in *ec2.DescribeLaunchTemplateVersionsInput) (*ec2.DescribeLaunchTemplateVersionsOutput, error) {
 	match, err := matcher(in.Filters, versionFields, nil)
 	if err != nil {
 		return nil, err
@@ -353,7 +385,7 @@ func (s *Service) DescribeLaunchTemplateVersions(_ context.Context, in *ec2.Desc
 	}
 	all := []types.LaunchTemplateVersion{}
 	for _, t := range templates {
-		versions, err := chosen(t, in)
+		versions, err := selectVersions(t, in)
 		if err != nil {
 			return nil, err
 		}
@@ -368,13 +400,13 @@ func (s *Service) DescribeLaunchTemplateVersions(_ context.Context, in *ec2.Desc
 	return &ec2.DescribeLaunchTemplateVersionsOutput{LaunchTemplateVersions: all, NextToken: next}, nil
 }
 
-// versionKey orders a template's versions, the newest first.
+// versionKey sorts a template's versions, newest first.
 func versionKey(v types.LaunchTemplateVersion) string {
 	return *v.LaunchTemplateId + " " + strconv.FormatInt(1<<40-*v.VersionNumber, 10)
 }
 
-// chosen are the versions of a template that a call asks for.
-func chosen(t *state.LaunchTemplate, in *ec2.DescribeLaunchTemplateVersionsInput) (out []types.LaunchTemplateVersion, err error) {
+// selectVersions returns the versions of a template that a call asks for.
+func selectVersions(t *state.LaunchTemplate, in *ec2.DescribeLaunchTemplateVersionsInput) (out []types.LaunchTemplateVersion, err error) {
 	bound := func(text *string, otherwise int64) (int64, error) {
 		if text == nil {
 			return otherwise, nil
@@ -401,14 +433,15 @@ func chosen(t *state.LaunchTemplate, in *ec2.DescribeLaunchTemplateVersionsInput
 				return nil, noVersion(t, name)
 			}
 			if !seen[*v.VersionNumber] {
-				seen[*v.VersionNumber], out = true, append(out, shown(t, *v))
+				seen[*v.VersionNumber] = true
+				out = append(out, withDefault(t, *v))
 			}
 		}
 		return out, nil
 	}
 	for _, v := range t.Versions {
 		if *v.VersionNumber >= low && *v.VersionNumber <= high {
-			out = append(out, shown(t, v))
+			out = append(out, withDefault(t, v))
 		}
 	}
 	return out, nil

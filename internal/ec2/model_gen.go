@@ -6,7 +6,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// modelOperations are all that the service has.
+// modelOperations lists all operations of the service.
 var modelOperations = []string{
 	"AcceptAddressTransfer",
 	"AcceptCapacityReservationBillingOwnership",
@@ -821,7 +821,7 @@ var modelOperations = []string{
 	"WithdrawByoipCidr",
 }
 
-// modelInputNames are the names in requests of EC2's members, where they are exceptions, by "<Struct>.<Field>".
+// modelInputNames has the exceptions among the names of EC2's members in requests, by "<Struct>.<Field>".
 var modelInputNames = map[string]string{
 	"AcceptAddressTransferInput.TagSpecifications":                                                 "TagSpecification",
 	"AcceptReservedInstancesExchangeQuoteInput.ReservedInstanceIds":                                "ReservedInstanceId",
@@ -1605,7 +1605,7 @@ var modelInputNames = map[string]string{
 	"VpnTunnelOptionsSpecification.Phase2IntegrityAlgorithms":                         "Phase2IntegrityAlgorithm",
 }
 
-// modelNames are the names in answers of EC2's members, where they are exceptions, by "<Struct>.<Field>".
+// modelNames has the exceptions among the names of EC2's members in answers, by "<Struct>.<Field>".
 var modelNames = map[string]string{
 	"AcceleratorCountRequest.Max":                                                                 "Max",
 	"AcceleratorCountRequest.Min":                                                                 "Min",
@@ -2423,7 +2423,7 @@ var modelNames = map[string]string{
 	"VpnGateway.VpcAttachments":                                                        "attachments",
 }
 
-// modelPlaces are what the elements of lists are called that are not called item, by "<Struct>.<Field>".
+// modelPlaces names the elements of lists that aren't called item, by "<Struct>.<Field>".
 var modelPlaces = map[string]model.Place{
 	"InferenceAcceleratorInfo.Accelerators":                      {Item: "member"},
 	"InstanceNetworkInterfaceSpecification.Groups":               {Item: "SecurityGroupId"},

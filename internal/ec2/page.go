@@ -2,10 +2,10 @@ package ec2
 
 import "github.com/pintle/pintle/internal/account"
 
-// minPage is the least MaxResults, which EC2 has in common for what describes instances and their types.
+// minPage is the smallest MaxResults of every operation that describes instances or their types.
 const minPage = 5
 
-// listing is the pages of an operation that describes; without MaxResults there is one page of all, up to the most.
+// listing describes the pages of a Describe operation. Without MaxResults there's a single page, with up to most items.
 func listing(operation string, most int) account.List {
 	return account.List{
 		Kind:  "ec2:" + operation,
@@ -13,9 +13,11 @@ func listing(operation string, most int) account.List {
 		Most:  most,
 		BadLimit: func(limit int) error {
 			if limit < minPage {
-				return refuse("InvalidParameterValue", "Value ( %d ) for parameter maxResults is invalid. Expecting a value greater than %d.", limit, minPage)
+				return refuse("InvalidParameterValue",
+					"Value ( %d ) for parameter maxResults is invalid. Expecting a value greater than %d.", limit, minPage)
 			}
-			return refuse("InvalidParameterValue", "Value ( %d ) for parameter maxResults is invalid. Expecting a value less than %d.", limit, most)
+			return refuse("InvalidParameterValue",
+				"Value ( %d ) for parameter maxResults is invalid. Expecting a value less than %d.", limit, most)
 		},
 		BadToken: func() error {
 			return refuse("InvalidNextToken", "The specified NextToken is not one that this operation returned")

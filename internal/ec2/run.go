@@ -22,7 +22,7 @@ const (
 	clientTokens = 64       // characters: "Ensuring idempotency"
 )
 
-// RunInstances writes instances down, pending. The fleet starts their machines.
+// RunInstances records pending instances. The fleet starts their machines.
 func (s *Service) RunInstances(ctx context.Context, in *ec2.RunInstancesInput) (*ec2.RunInstancesOutput, error) {
 	count, err := checkRun(in)
 	if err != nil {
@@ -37,15 +37,17 @@ func (s *Service) RunInstances(ctx context.Context, in *ec2.RunInstancesInput) (
 		if err := checkDryRun(in.DryRun); err != nil {
 			return err
 		}
-		if rows = launched(tx.View, in.ClientToken); len(rows) > 0 {
+		if rows = launchedBefore(tx.View, in.ClientToken); len(rows) > 0 {
 			return nil
 		}
 		if s.opts.NoFleet {
-			return refuse("InsufficientInstanceCapacity", "Pintle has no machines to start instances on: say where they come from with --fleet.")
+			return refuse("InsufficientInstanceCapacity",
+				"Pintle has no machines to start instances on: say where they come from with --fleet.")
 		}
 		for i := range count {
 			row := state.NewInstance(data, s.opts.Region+"a", s.now())
-			row.AmiLaunchIndex, row.ClientToken = aws.Int32(int32(i)), in.ClientToken
+			row.AmiLaunchIndex = aws.Int32(int32(i))
+			row.ClientToken = in.ClientToken
 			if p := in.Placement; p != nil && p.AvailabilityZone != nil {
 				row.Placement.AvailabilityZone = p.AvailabilityZone
 			}
@@ -57,15 +59,20 @@ func (s *Service) RunInstances(ctx context.Context, in *ec2.RunInstancesInput) (
 	if err != nil {
 		return nil, err
 	}
-	out := &ec2.RunInstancesOutput{OwnerId: &s.opts.ID, ReservationId: new(reservation(*rows[0].InstanceId)), Groups: []types.GroupIdentifier{}, Instances: []types.Instance{}}
+	out := &ec2.RunInstancesOutput{
+		OwnerId:       &s.opts.ID,
+		ReservationId: new(reservation(*rows[0].InstanceId)),
+		Groups:        []types.GroupIdentifier{},
+		Instances:     []types.Instance{},
+	}
 	for _, row := range rows {
 		out.Instances = append(out.Instances, s.launchedInstance(nil, row))
 	}
 	return out, nil
 }
 
-// launched are the instances that a call with a client token has made before.
-func launched(v *state.View, token *string) (rows []*state.Instance) {
+// launchedBefore returns the instances that an earlier call with the client token created.
+func launchedBefore(v *state.View, token *string) (rows []*state.Instance) {
 	if aws.ToString(token) == "" {
 		return nil
 	}
@@ -85,14 +92,16 @@ func checkRun(in *ec2.RunInstancesInput) (int, error) {
 	case in.MaxCount == nil:
 		return 0, refuse("MissingParameter", "The request must contain the parameter MaxCount")
 	case *in.MinCount < 1 || *in.MaxCount < *in.MinCount || *in.MaxCount > maxRun:
-		return 0, refuse("InvalidParameterValue", "MinCount %d and MaxCount %d must be between 1 and %d, and MinCount not above MaxCount", *in.MinCount, *in.MaxCount, maxRun)
+		return 0, refuse("InvalidParameterValue",
+			"MinCount %d and MaxCount %d must be between 1 and %d, and MinCount not above MaxCount", *in.MinCount, *in.MaxCount, maxRun)
 	case len(aws.ToString(in.ClientToken)) > clientTokens:
-		return 0, refuse("InvalidParameterValue", "ClientToken has %d characters, at most %d are allowed", len(*in.ClientToken), clientTokens)
+		return 0, refuse("InvalidParameterValue",
+			"ClientToken has %d characters, at most %d are allowed", len(*in.ClientToken), clientTokens)
 	}
 	return int(*in.MaxCount), nil
 }
 
-// runData is what a call to RunInstances comes to: its launch template, and what it gives itself on top.
+// runData merges a RunInstances call: its launch template, overridden by what the call itself gives.
 func (s *Service) runData(v *state.View, in *ec2.RunInstancesInput) (*types.ResponseLaunchTemplateData, error) {
 	data := types.ResponseLaunchTemplateData{}
 	if l := in.LaunchTemplate; l != nil {
@@ -104,9 +113,13 @@ func (s *Service) runData(v *state.View, in *ec2.RunInstancesInput) (*types.Resp
 	}
 	data.ImageId = cmp.Or(in.ImageId, data.ImageId)
 	data.InstanceType = cmp.Or(in.InstanceType, data.InstanceType, types.InstanceTypeM1Small)
-	data.KeyName, data.UserData = cmp.Or(in.KeyName, data.KeyName), cmp.Or(in.UserData, data.UserData)
+	data.KeyName = cmp.Or(in.KeyName, data.KeyName)
+	data.UserData = cmp.Or(in.UserData, data.UserData)
 	for _, t := range in.TagSpecifications {
-		data.TagSpecifications = append(data.TagSpecifications, types.LaunchTemplateTagSpecification{ResourceType: t.ResourceType, Tags: t.Tags})
+		data.TagSpecifications = append(data.TagSpecifications, types.LaunchTemplateTagSpecification{
+			ResourceType: t.ResourceType,
+			Tags:         t.Tags,
+		})
 	}
 	if data.ImageId == nil {
 		return nil, refuse("MissingParameter", "The request must contain the parameter ImageId")
@@ -121,7 +134,7 @@ func (s *Service) runData(v *state.View, in *ec2.RunInstancesInput) (*types.Resp
 	return &data, nil
 }
 
-// imageIDs are those that EC2 takes, and the names of parameters that stand for one.
+// imageIDs matches the ids that EC2 accepts, and names of parameters that stand for an id.
 var imageIDs = pattern.New(`^(ami-([0-9a-f]{8}|[0-9a-f]{17})|resolve:ssm:[a-zA-Z0-9_./:-]+)$`, 1012)
 
 // checkData checks what launch templates and RunInstances have in common. A launch template may lack anything.
@@ -130,7 +143,8 @@ func checkData(d *types.ResponseLaunchTemplateData) error {
 		return refuse("InvalidAMIID.Malformed", "Invalid id: \"%s\" (expecting \"ami-...\")", *id)
 	}
 	if d.InstanceRequirements != nil {
-		return refuse("UnsupportedOperation", "InstanceRequirements: Pintle picks among the instance types that are named, not by attributes.")
+		return refuse("UnsupportedOperation",
+			"InstanceRequirements: Pintle picks among the instance types that are named, not by attributes.")
 	}
 	raw, err := base64.StdEncoding.DecodeString(aws.ToString(d.UserData))
 	if err != nil {
@@ -147,7 +161,8 @@ func checkData(d *types.ResponseLaunchTemplateData) error {
 	return nil
 }
 
-// TerminateInstances asks for the end of instances. The fleet ends their machines. Terminated ones stay so.
+// TerminateInstances requests the end of instances. The fleet ends their machines. Terminated instances stay
+// terminated.
 func (s *Service) TerminateInstances(ctx context.Context, in *ec2.TerminateInstancesInput) (*ec2.TerminateInstancesOutput, error) {
 	if len(in.InstanceIds) == 0 {
 		return nil, refuse("MissingParameter", "The request must contain the parameter InstanceId")
@@ -158,7 +173,7 @@ func (s *Service) TerminateInstances(ctx context.Context, in *ec2.TerminateInsta
 	var out *ec2.TerminateInstancesOutput
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		out = &ec2.TerminateInstancesOutput{TerminatingInstances: []types.InstanceStateChange{}}
-		all, err := named(s.instances(tx.View), in.InstanceIds)
+		all, err := pickByID(s.instances(tx.View), in.InstanceIds)
 		if err != nil {
 			return err
 		}
@@ -168,11 +183,16 @@ func (s *Service) TerminateInstances(ctx context.Context, in *ec2.TerminateInsta
 		for _, i := range all {
 			row := tx.Instances.Get(*i.InstanceId)
 			if row == nil {
-				return refuse("UnsupportedOperation", "The instance '%s' is a machine that Pintle did not start, and cannot end.", *i.InstanceId)
+				return refuse("UnsupportedOperation",
+					"The instance '%s' is a machine that Pintle did not start, and cannot end.", *i.InstanceId)
 			}
 			after := row.Terminating("Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown")
 			tx.Instances.Put(after)
-			out.TerminatingInstances = append(out.TerminatingInstances, types.InstanceStateChange{InstanceId: i.InstanceId, PreviousState: row.State, CurrentState: after.State})
+			out.TerminatingInstances = append(out.TerminatingInstances, types.InstanceStateChange{
+				InstanceId:    i.InstanceId,
+				PreviousState: row.State,
+				CurrentState:  after.State,
+			})
 		}
 		return nil
 	})
@@ -184,24 +204,29 @@ func (s *Service) TerminateInstances(ctx context.Context, in *ec2.TerminateInsta
 
 func reservation(instanceID string) string { return "r" + strings.TrimPrefix(instanceID, "i") }
 
-// launchedInstance is an instance that Pintle has started, and what its container instance tells of the machine.
+// launchedInstance describes an instance that Pintle has started, with what its container instance reports of the
+// machine.
 func (s *Service) launchedInstance(machine *types.Instance, row *state.Instance) types.Instance {
 	i := row.Instance
-	i.BlockDeviceMappings, i.NetworkInterfaces, i.SecurityGroups = []types.InstanceBlockDeviceMapping{}, []types.InstanceNetworkInterface{}, []types.GroupIdentifier{}
-	if machine != nil && !row.Over() {
-		i.PrivateIpAddress, i.PrivateDnsName, i.Architecture = machine.PrivateIpAddress, machine.PrivateDnsName, machine.Architecture
+	i.BlockDeviceMappings = []types.InstanceBlockDeviceMapping{}
+	i.NetworkInterfaces = []types.InstanceNetworkInterface{}
+	i.SecurityGroups = []types.GroupIdentifier{}
+	if machine != nil && !row.IsOver() {
+		i.PrivateIpAddress = machine.PrivateIpAddress
+		i.PrivateDnsName = machine.PrivateDnsName
+		i.Architecture = machine.Architecture
 		for _, t := range machine.Tags {
 			if strings.HasPrefix(*t.Key, "pintle.") {
-				i.Tags = tagged(slices.Clone(i.Tags), *t.Key, t.Value)
+				i.Tags = addTag(slices.Clone(i.Tags), *t.Key, t.Value)
 			}
 		}
 	}
 	i.Tags = slices.Clone(i.Tags)
 	if row.Member != nil {
-		i.Tags = tagged(i.Tags, "aws:autoscaling:groupName", &row.Member.Group)
+		i.Tags = addTag(i.Tags, "aws:autoscaling:groupName", &row.Member.Group)
 		if l := row.Member.LaunchTemplate; l != nil {
-			i.Tags = tagged(i.Tags, "aws:ec2launchtemplate:id", l.LaunchTemplateId)
-			i.Tags = tagged(i.Tags, "aws:ec2launchtemplate:version", l.Version)
+			i.Tags = addTag(i.Tags, "aws:ec2launchtemplate:id", l.LaunchTemplateId)
+			i.Tags = addTag(i.Tags, "aws:ec2launchtemplate:version", l.Version)
 		}
 	}
 	return i

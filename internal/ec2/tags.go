@@ -79,7 +79,7 @@ func (s *Service) retag(ctx context.Context, resources []string, dryRun *bool, c
 	})
 }
 
-// CreateTags adds tags, or changes them.
+// CreateTags adds or changes tags.
 func (s *Service) CreateTags(ctx context.Context, in *ec2.CreateTagsInput) (*ec2.CreateTagsOutput, error) {
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
@@ -96,14 +96,14 @@ func (s *Service) CreateTags(ctx context.Context, in *ec2.CreateTagsInput) (*ec2
 	return &ec2.CreateTagsOutput{}, nil
 }
 
-// DeleteTags takes tags away: all of them, or those of some keys, or of some keys with some values.
+// DeleteTags removes all tags, tags with certain keys, or tags with certain keys and values.
 func (s *Service) DeleteTags(ctx context.Context, in *ec2.DeleteTagsInput) (*ec2.DeleteTagsOutput, error) {
 	err := s.retag(ctx, in.Resources, in.DryRun, func(tags []types.Tag) []types.Tag {
 		if len(in.Tags) == 0 {
 			return []types.Tag{}
 		}
 		for _, t := range in.Tags {
-			tags = without(tags, t.Key, t.Value)
+			tags = removeTag(tags, t.Key, t.Value)
 		}
 		return tags
 	})
@@ -113,17 +113,17 @@ func (s *Service) DeleteTags(ctx context.Context, in *ec2.DeleteTagsInput) (*ec2
 	return &ec2.DeleteTagsOutput{}, nil
 }
 
-// without are the tags but for one; of a value alone, where one is given.
-func without(tags []types.Tag, key, value *string) []types.Tag {
+// removeTag removes the tag with a key. If value is given, it removes the tag only if it has that value.
+func removeTag(tags []types.Tag, key, value *string) []types.Tag {
 	return slices.DeleteFunc(tags, func(t types.Tag) bool {
 		return aws.ToString(t.Key) == aws.ToString(key) && (value == nil || aws.ToString(t.Value) == *value)
 	})
 }
 
 var tagFields = fields[types.TagDescription]{
-	"key":           func(t *types.TagDescription) []string { return given(t.Key) },
-	"value":         func(t *types.TagDescription) []string { return given(t.Value) },
-	"resource-id":   func(t *types.TagDescription) []string { return given(t.ResourceId) },
+	"key":           func(t *types.TagDescription) []string { return optional(t.Key) },
+	"value":         func(t *types.TagDescription) []string { return optional(t.Value) },
+	"resource-id":   func(t *types.TagDescription) []string { return optional(t.ResourceId) },
 	"resource-type": func(t *types.TagDescription) []string { return []string{string(t.ResourceType)} },
 }
 

@@ -35,14 +35,15 @@ func (s *Service) DescribeInstanceTypes(_ context.Context, in *ec2.DescribeInsta
 		return nil, err
 	}
 	wanted = slices.DeleteFunc(wanted, func(t types.InstanceTypeInfo) bool { return !match(&t) })
-	wanted, next, err := account.Sorted(listing("DescribeInstanceTypes", maxTypes), wanted, in.MaxResults, in.NextToken, func(t types.InstanceTypeInfo) string { return string(t.InstanceType) })
+	wanted, next, err := account.Sorted(listing("DescribeInstanceTypes", maxTypes), wanted, in.MaxResults, in.NextToken,
+		func(t types.InstanceTypeInfo) string { return string(t.InstanceType) })
 	if err != nil {
 		return nil, err
 	}
 	return &ec2.DescribeInstanceTypesOutput{InstanceTypes: wanted, NextToken: next}, nil
 }
 
-// instanceTypes are those of the names, all where there are none, in the order of their names.
+// instanceTypes returns the types with the names, or all types if no names are given, sorted by name.
 func instanceTypes(names []types.InstanceType) ([]types.InstanceTypeInfo, error) {
 	out := []types.InstanceTypeInfo{}
 	for _, t := range instancetype.All() {
@@ -65,20 +66,23 @@ func instanceTypes(names []types.InstanceType) ([]types.InstanceTypeInfo, error)
 
 func describeType(t instancetype.Type) types.InstanceTypeInfo {
 	i := types.InstanceTypeInfo{
-		InstanceType: types.InstanceType(t.Name), VCpuInfo: &types.VCpuInfo{DefaultVCpus: aws.Int32(int32(t.VCPUs))},
-		MemoryInfo: &types.MemoryInfo{SizeInMiB: &t.MemoryMiB},
+		InstanceType: types.InstanceType(t.Name),
+		VCpuInfo:     &types.VCpuInfo{DefaultVCpus: aws.Int32(int32(t.VCPUs))},
+		MemoryInfo:   &types.MemoryInfo{SizeInMiB: &t.MemoryMiB},
 	}
 	if t.GPUs == 0 {
 		return i
 	}
 	i.GpuInfo = &types.GpuInfo{TotalGpuMemoryInMiB: aws.Int32(int32(t.GPUMemMiB) * int32(t.GPUs)), Gpus: []types.GpuDeviceInfo{{
-		Manufacturer: aws.String("NVIDIA"), Name: new(gpuName(t.GPUModel)), Count: aws.Int32(int32(t.GPUs)),
-		MemoryInfo: &types.GpuDeviceMemoryInfo{SizeInMiB: aws.Int32(int32(t.GPUMemMiB))},
+		Manufacturer: aws.String("NVIDIA"),
+		Name:         new(gpuName(t.GPUModel)),
+		Count:        aws.Int32(int32(t.GPUs)),
+		MemoryInfo:   &types.GpuDeviceMemoryInfo{SizeInMiB: aws.Int32(int32(t.GPUMemMiB))},
 	}}}
 	return i
 }
 
-// gpuName is a GPU's name as EC2 has it: V100 of NVML's Tesla V100-SXM2-16GB.
+// gpuName returns a GPU's name as EC2 shows it: V100 for NVML's Tesla V100-SXM2-16GB.
 func gpuName(model string) string {
 	for _, maker := range []string{"NVIDIA ", "Tesla "} {
 		model = strings.TrimPrefix(model, maker)
@@ -89,7 +93,7 @@ func gpuName(model string) string {
 	return model
 }
 
-// typeFields are the filters of API_DescribeInstanceTypes that say something of what is known.
+// typeFields holds those filters of API_DescribeInstanceTypes that apply to what we know.
 var typeFields = fields[types.InstanceTypeInfo]{
 	"instance-type": func(t *types.InstanceTypeInfo) []string { return []string{string(t.InstanceType)} },
 	"memory-info.size-in-mib": func(t *types.InstanceTypeInfo) []string {

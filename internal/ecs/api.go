@@ -7,7 +7,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// API is Amazon ECS, answered by a service.
+// API describes Amazon ECS, with service answering its calls.
 func API(service call.Service) model.API {
 	return model.API{
 		Name:         "ecs",

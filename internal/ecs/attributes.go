@@ -13,10 +13,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// maxAttributes is the most attributes of one PutAttributes or DeleteAttributes.
+// maxAttributes bounds the attributes of one PutAttributes or DeleteAttributes call.
 const maxAttributes = 10
 
-// PutAttributes gives container instances attributes of the user's own.
+// PutAttributes sets custom attributes on container instances.
 func (s *Service) PutAttributes(ctx context.Context, in *ecs.PutAttributesInput) (*ecs.PutAttributesOutput, error) {
 	if err := checkAttributes(in.Attributes); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (s *Service) PutAttributes(ctx context.Context, in *ecs.PutAttributesInput)
 	return &ecs.PutAttributesOutput{Attributes: in.Attributes}, nil
 }
 
-// DeleteAttributes takes attributes away from container instances.
+// DeleteAttributes removes attributes from container instances.
 func (s *Service) DeleteAttributes(ctx context.Context, in *ecs.DeleteAttributesInput) (*ecs.DeleteAttributesOutput, error) {
 	err := s.changeAttributes(ctx, in.Cluster, in.Attributes, func(old []types.Attribute, a types.Attribute) []types.Attribute {
 		return slices.DeleteFunc(slices.Clone(old), func(o types.Attribute) bool { return aws.ToString(o.Name) == aws.ToString(a.Name) })
@@ -41,7 +41,10 @@ func (s *Service) DeleteAttributes(ctx context.Context, in *ecs.DeleteAttributes
 	return &ecs.DeleteAttributesOutput{Attributes: in.Attributes}, nil
 }
 
-func (s *Service) changeAttributes(ctx context.Context, cluster *string, attributes []types.Attribute, change func([]types.Attribute, types.Attribute) []types.Attribute) error {
+// changeAttributes applies change to the attributes of each target. Nothing changes if one target is not found.
+func (s *Service) changeAttributes(
+	ctx context.Context, cluster *string, attributes []types.Attribute, change func([]types.Attribute, types.Attribute) []types.Attribute,
+) error {
 	if n := len(attributes); n == 0 || n > maxAttributes {
 		return invalidParameter("attributes must have between 1 and %d members, not %d.", maxAttributes, n)
 	}
@@ -56,7 +59,9 @@ func (s *Service) changeAttributes(ctx context.Context, cluster *string, attribu
 			}
 			row, ok := clone(s.findInstance(tx.View, *c.ClusterArn, aws.ToString(a.TargetId)))
 			if !ok || *row.Status == statusInactive {
-				return &types.TargetNotFoundException{Message: account.Message("The target %q was not found in cluster %s.", aws.ToString(a.TargetId), *c.ClusterName)}
+				return &types.TargetNotFoundException{
+					Message: account.Message("The target %q was not found in cluster %s.", aws.ToString(a.TargetId), *c.ClusterName),
+				}
 			}
 			row.Attributes = change(row.Attributes, a)
 			tx.ContainerInstances.Put(row)
@@ -78,14 +83,15 @@ func (s *Service) ListAttributes(_ context.Context, in *ecs.ListAttributesInput)
 	found := map[string]types.Attribute{}
 	for row := range v.ContainerInstances.By(state.InstancesByCluster, *c.ClusterArn) {
 		for _, a := range row.Attributes {
-			if !wantsAttribute(in, a) || *row.Status == statusInactive {
+			if !attributeMatches(in, a) || *row.Status == statusInactive {
 				continue
 			}
-			a.TargetId, a.TargetType = row.ContainerInstanceArn, types.TargetTypeContainerInstance
+			a.TargetId = row.ContainerInstanceArn
+			a.TargetType = types.TargetTypeContainerInstance
 			found[*a.TargetId+" "+*a.Name] = a
 		}
 	}
-	keys, next, err := account.Sorted(listing("ListAttributes"), slices.Sorted(maps.Keys(found)), in.MaxResults, in.NextToken, itself)
+	keys, next, err := account.Sorted(listing("ListAttributes"), slices.Sorted(maps.Keys(found)), in.MaxResults, in.NextToken, identity)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +102,8 @@ func (s *Service) ListAttributes(_ context.Context, in *ecs.ListAttributesInput)
 	return out, nil
 }
 
-func wantsAttribute(in *ecs.ListAttributesInput, a types.Attribute) bool {
+// attributeMatches reports whether an attribute passes ListAttributes' filters.
+func attributeMatches(in *ecs.ListAttributesInput, a types.Attribute) bool {
 	if in.AttributeName != nil && aws.ToString(a.Name) != *in.AttributeName {
 		return false
 	}

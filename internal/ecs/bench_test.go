@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
@@ -27,7 +27,7 @@ func BenchmarkRunTask(b *testing.B) {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
 			scheduler := scheduler.New(1)
 			store := statetest.Open(b, scheduler)
-			s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", time.Now)})
+			s := New(store, scheduler, Options{Account: accounttest.New(time.Now)})
 			ctx := context.Background()
 			if _, err := s.CreateCluster(ctx, &ecs.CreateClusterInput{}); err != nil {
 				b.Fatal(err)
@@ -35,10 +35,7 @@ func BenchmarkRunTask(b *testing.B) {
 			for range 100 {
 				addNode(b, s, store)
 			}
-			_, err := s.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{Family: aws.String("f"), ContainerDefinitions: []types.ContainerDefinition{
-				{Name: aws.String("main"), Image: aws.String("i"), Cpu: 1, Memory: aws.Int32(4)},
-			}})
-			if err != nil {
+			if _, err := s.RegisterTaskDefinition(ctx, smallTask()); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
@@ -56,9 +53,21 @@ func BenchmarkRunTask(b *testing.B) {
 	}
 }
 
+// smallTask is the family "f" of a task so small that many fit on a node.
+func smallTask() *ecs.RegisterTaskDefinitionInput {
+	return &ecs.RegisterTaskDefinitionInput{
+		Family: aws.String("f"),
+		ContainerDefinitions: []types.ContainerDefinition{
+			{Name: aws.String("main"), Image: aws.String("i"), Cpu: 1, Memory: aws.Int32(4)},
+		},
+	}
+}
+
+// addNode registers a huge node whose agent is connected.
 func addNode(b *testing.B, s *Service, store *state.Store) {
 	out, err := s.RegisterContainerInstance(context.Background(), &ecs.RegisterContainerInstanceInput{TotalResources: []types.Resource{
-		{Name: aws.String("CPU"), IntegerValue: 1 << 30}, {Name: aws.String("MEMORY"), IntegerValue: 1 << 30},
+		{Name: aws.String("CPU"), IntegerValue: 1 << 30},
+		{Name: aws.String("MEMORY"), IntegerValue: 1 << 30},
 	}})
 	if err != nil {
 		b.Fatal(err)
@@ -74,19 +83,16 @@ func addNode(b *testing.B, s *Service, store *state.Store) {
 	}
 }
 
-// BenchmarkDescribeTasks describes the same hundred tasks, from the request's body to the answer's.
+// BenchmarkDescribeTasks describes the same hundred tasks again and again, from request body to response body.
 func BenchmarkDescribeTasks(b *testing.B) {
 	scheduler := scheduler.New(1)
 	store := statetest.Open(b, scheduler)
-	s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", time.Now)})
+	s := New(store, scheduler, Options{Account: accounttest.New(time.Now)})
 	if _, err := s.CreateCluster(b.Context(), &ecs.CreateClusterInput{}); err != nil {
 		b.Fatal(err)
 	}
 	addNode(b, s, store)
-	family := &ecs.RegisterTaskDefinitionInput{Family: aws.String("f"), ContainerDefinitions: []types.ContainerDefinition{
-		{Name: aws.String("main"), Image: aws.String("i"), Cpu: 1, Memory: aws.Int32(4)},
-	}}
-	if _, err := s.RegisterTaskDefinition(b.Context(), family); err != nil {
+	if _, err := s.RegisterTaskDefinition(b.Context(), smallTask()); err != nil {
 		b.Fatal(err)
 	}
 	var arns []string

@@ -17,8 +17,8 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// CapacityProviderAttribute is the attribute by which a container instance says, when it registers, that it belongs
-// to a capacity provider. On ECS that follows from the Auto Scaling group that the instance is in.
+// CapacityProviderAttribute is the attribute that names a container instance's capacity provider when it registers. On
+// ECS the provider follows from the Auto Scaling group that the instance is in.
 const CapacityProviderAttribute = "pintle.capacity-provider"
 
 // The limits of capacity providers: API_CapacityProviderStrategyItem, API_ManagedScaling, API_DescribeCapacityProviders.
@@ -28,24 +28,29 @@ const (
 	maxWeight            = 1_000
 	maxScalingStep       = 10_000
 	maxInstanceWarmup    = 10_000
-	maxProvidersOfAPage  = 10
+	maxProvidersPerPage  = 10
 	maxProvidersDescribe = 100
 )
 
-// providerName is what CreateCapacityProvider says of names.
+// providerName is the form of names in API_CreateCapacityProvider.
 var providerName = pattern.New(`^[a-zA-Z0-9_-]+$`, 255)
 
-// fargateProviders are always there.
+// fargateProviders always exist.
 var fargateProviders = []string{"FARGATE", "FARGATE_SPOT"}
 
-// provider is the capacity provider of a name or an ARN, or nil.
+// provider finds a capacity provider by its name or ARN, or returns nil.
 func (s *Service) provider(v *state.View, name string) *types.CapacityProvider {
 	arn := name
 	if !isArn(name) {
 		arn = s.arn("capacity-provider", name)
 	}
 	if short := state.NameOf(arn); slices.Contains(fargateProviders, short) && arn == s.arn("capacity-provider", short) {
-		return &types.CapacityProvider{CapacityProviderArn: &arn, Name: &short, Status: types.CapacityProviderStatusActive, Type: types.CapacityProviderType(short)}
+		return &types.CapacityProvider{
+			CapacityProviderArn: &arn,
+			Name:                &short,
+			Status:              types.CapacityProviderStatusActive,
+			Type:                types.CapacityProviderType(short),
+		}
 	}
 	row := v.CapacityProviders.Get(arn)
 	if row == nil {
@@ -58,16 +63,23 @@ func providerNotFound(name string) error {
 	return clientError("The specified capacity provider does not exist. Specify a valid name or ARN and try again: %s", name)
 }
 
-// CreateCapacityProvider makes a capacity provider of an Auto Scaling group. One that is not there is taken on trust, unless it
-// is to be scaled: the container instances that belong to it say so themselves.
-func (s *Service) CreateCapacityProvider(ctx context.Context, in *ecs.CreateCapacityProviderInput) (*ecs.CreateCapacityProviderOutput, error) {
+// CreateCapacityProvider creates a capacity provider for an Auto Scaling group. The group needs to exist only for managed
+// scaling, because container instances name their provider themselves.
+func (s *Service) CreateCapacityProvider(
+	ctx context.Context, in *ecs.CreateCapacityProviderInput,
+) (*ecs.CreateCapacityProviderOutput, error) {
 	group, err := checkNewProvider(in)
 	if err != nil {
 		return nil, err
 	}
 	row := &state.CapacityProvider{CapacityProvider: types.CapacityProvider{
-		CapacityProviderArn: new(s.arn("capacity-provider", *in.Name)), Name: in.Name, Tags: notNil(in.Tags), AutoScalingGroupProvider: group,
-		Status: types.CapacityProviderStatusActive, UpdateStatus: types.CapacityProviderUpdateStatusCreateComplete, Type: types.CapacityProviderTypeEc2Autoscaling,
+		CapacityProviderArn:      new(s.arn("capacity-provider", *in.Name)),
+		Name:                     in.Name,
+		Tags:                     notNil(in.Tags),
+		AutoScalingGroupProvider: group,
+		Status:                   types.CapacityProviderStatusActive,
+		UpdateStatus:             types.CapacityProviderUpdateStatusCreateComplete,
+		Type:                     types.CapacityProviderTypeEc2Autoscaling,
 	}}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
 		if tx.CapacityProviders.Get(*row.CapacityProviderArn) != nil {
@@ -75,7 +87,8 @@ func (s *Service) CreateCapacityProvider(ctx context.Context, in *ecs.CreateCapa
 		}
 		for other := range tx.CapacityProviders.All() {
 			if groupName(other.AutoScalingGroupProvider) == groupName(group) {
-				return clientError("The specified Auto Scaling group ARN is already being used by another capacity provider. Specify a unique Auto Scaling group ARN and try again: autoScalingGroupProvider.autoScalingGroupArn is that of %s.", *other.Name)
+				return clientError("The specified Auto Scaling group ARN is already being used by another capacity provider. Specify a "+
+					"unique Auto Scaling group ARN and try again: autoScalingGroupProvider.autoScalingGroupArn is that of %s.", *other.Name)
 			}
 		}
 		if err := checkScaledGroup(tx.View, group); err != nil {
@@ -90,7 +103,7 @@ func (s *Service) CreateCapacityProvider(ctx context.Context, in *ecs.CreateCapa
 	return &ecs.CreateCapacityProviderOutput{CapacityProvider: &row.CapacityProvider}, nil
 }
 
-// checkNewProvider refuses what is wrong with a new provider, and returns its group with the defaults filled in.
+// checkNewProvider checks a new provider, and returns its group with the defaults filled in.
 func checkNewProvider(in *ecs.CreateCapacityProviderInput) (*types.AutoScalingGroupProvider, error) {
 	name := aws.ToString(in.Name)
 	if !providerName.MatchString(name) {
@@ -105,7 +118,8 @@ func checkNewProvider(in *ecs.CreateCapacityProviderInput) (*types.AutoScalingGr
 		return nil, unsupported("managedInstancesProvider: Pintle's capacity providers are Auto Scaling groups.")
 	}
 	if aws.ToString(in.Cluster) != "" {
-		return nil, invalidParameter("cluster must not be given for a capacity provider of an Auto Scaling group: PutClusterCapacityProviders brings the two together.")
+		return nil, invalidParameter("cluster must not be given for a capacity provider of an Auto Scaling group: " +
+			"PutClusterCapacityProviders adds it to a cluster.")
 	}
 	if in.AutoScalingGroupProvider == nil || aws.ToString(in.AutoScalingGroupProvider.AutoScalingGroupArn) == "" {
 		return nil, invalidParameter("autoScalingGroupProvider.autoScalingGroupArn must not be empty.")
@@ -115,14 +129,19 @@ func checkNewProvider(in *ecs.CreateCapacityProviderInput) (*types.AutoScalingGr
 	}
 	given := in.AutoScalingGroupProvider
 	group := mergeGroup(types.AutoScalingGroupProvider{
-		AutoScalingGroupArn: given.AutoScalingGroupArn, ManagedScaling: &types.ManagedScaling{Status: types.ManagedScalingStatusDisabled},
-		ManagedTerminationProtection: types.ManagedTerminationProtectionDisabled, ManagedDraining: types.ManagedDrainingEnabled,
+		AutoScalingGroupArn:          given.AutoScalingGroupArn,
+		ManagedScaling:               &types.ManagedScaling{Status: types.ManagedScalingStatusDisabled},
+		ManagedTerminationProtection: types.ManagedTerminationProtectionDisabled,
+		ManagedDraining:              types.ManagedDrainingEnabled,
 	}, given.ManagedScaling, given.ManagedTerminationProtection, given.ManagedDraining)
 	return group, checkGroup(group)
 }
 
-// mergeGroup puts what is given over the old settings.
-func mergeGroup(old types.AutoScalingGroupProvider, scaling *types.ManagedScaling, protection types.ManagedTerminationProtection, draining types.ManagedDraining) *types.AutoScalingGroupProvider {
+// mergeGroup overrides old settings with the given ones, and fills in the defaults of managed scaling.
+func mergeGroup(
+	old types.AutoScalingGroupProvider, scaling *types.ManagedScaling,
+	protection types.ManagedTerminationProtection, draining types.ManagedDraining,
+) *types.AutoScalingGroupProvider {
 	if scaling != nil {
 		was := old.ManagedScaling
 		old.ManagedScaling = &types.ManagedScaling{
@@ -165,7 +184,7 @@ func checkGroup(g *types.AutoScalingGroupProvider) error {
 		return invalidParameter(field+"managedTerminationProtection must be one of %v, not %q.", p.Values(), p)
 	}
 	if g.ManagedTerminationProtection == types.ManagedTerminationProtectionEnabled && scaling.Status != types.ManagedScalingStatusEnabled {
-		return invalidParameter(field + "managedTerminationProtection can only be ENABLED where managedScaling.status is, too.")
+		return invalidParameter(field + "managedTerminationProtection can only be ENABLED if managedScaling.status is ENABLED, too.")
 	}
 	if d := g.ManagedDraining; !slices.Contains(d.Values(), d) {
 		return invalidParameter(field+"managedDraining must be one of %v, not %q.", d.Values(), d)
@@ -173,7 +192,7 @@ func checkGroup(g *types.AutoScalingGroupProvider) error {
 	return nil
 }
 
-// groupName is the name of a provider's group, which it may name by its ARN.
+// groupName returns the name of a provider's group, which the provider may give as an ARN.
 func groupName(g *types.AutoScalingGroupProvider) string {
 	_, name, found := strings.Cut(*g.AutoScalingGroupArn, ":autoScalingGroupName/")
 	if !found {
@@ -182,28 +201,32 @@ func groupName(g *types.AutoScalingGroupProvider) string {
 	return name
 }
 
-// checkScaledGroup refuses managed scaling of a group that is not there, and managed termination protection of one whose
-// instances are not protected, as ECS does.
+// checkScaledGroup refuses what ECS refuses: managed scaling of a group that doesn't exist, and managed termination
+// protection of a group whose instances are not protected.
 func checkScaledGroup(v *state.View, g *types.AutoScalingGroupProvider) error {
 	if g.ManagedScaling.Status != types.ManagedScalingStatusEnabled {
 		return nil
 	}
 	group := v.AutoScalingGroups.Get(groupName(g))
 	if group == nil || group.Deleting || *g.AutoScalingGroupArn != group.Name() && *g.AutoScalingGroupArn != *group.AutoScalingGroupARN {
-		return clientError("The specified Auto Scaling group does not exist: autoScalingGroupProvider.autoScalingGroupArn %s.", *g.AutoScalingGroupArn)
+		return clientError("The specified Auto Scaling group does not exist: autoScalingGroupProvider.autoScalingGroupArn %s.",
+			*g.AutoScalingGroupArn)
 	}
 	if g.ManagedTerminationProtection != types.ManagedTerminationProtectionEnabled {
 		return nil
 	}
 	exposed := slices.ContainsFunc(v.ActiveMembers(group.Name()), func(i *state.Instance) bool { return !i.Member.Protected })
 	if exposed || !aws.ToBool(group.NewInstancesProtectedFromScaleIn) {
-		return clientError("The managed termination protection setting for the capacity provider is invalid. To enable managed termination protection for a capacity provider, the Auto Scaling group must have instance protection from scale in enabled.")
+		return clientError("The managed termination protection setting for the capacity provider is invalid. To enable managed " +
+			"termination protection for a capacity provider, the Auto Scaling group must have instance protection from scale in enabled.")
 	}
 	return nil
 }
 
 // UpdateCapacityProvider changes the settings of a provider's Auto Scaling group.
-func (s *Service) UpdateCapacityProvider(ctx context.Context, in *ecs.UpdateCapacityProviderInput) (*ecs.UpdateCapacityProviderOutput, error) {
+func (s *Service) UpdateCapacityProvider(
+	ctx context.Context, in *ecs.UpdateCapacityProviderInput,
+) (*ecs.UpdateCapacityProviderOutput, error) {
 	if in.ManagedInstancesProvider != nil {
 		return nil, unsupported("managedInstancesProvider: Pintle's capacity providers are Auto Scaling groups.")
 	}
@@ -213,14 +236,16 @@ func (s *Service) UpdateCapacityProvider(ctx context.Context, in *ecs.UpdateCapa
 	}
 	row, err := s.changeProvider(ctx, aws.ToString(in.Name), func(tx *state.Tx, row *state.CapacityProvider) error {
 		was := *row.AutoScalingGroupProvider
-		row.AutoScalingGroupProvider = mergeGroup(*row.AutoScalingGroupProvider, change.ManagedScaling, change.ManagedTerminationProtection, change.ManagedDraining)
-		row.UpdateStatus, row.UpdateStatusReason = types.CapacityProviderUpdateStatusUpdateComplete, nil
+		row.AutoScalingGroupProvider = mergeGroup(*row.AutoScalingGroupProvider, change.ManagedScaling,
+			change.ManagedTerminationProtection, change.ManagedDraining)
+		row.UpdateStatus = types.CapacityProviderUpdateStatusUpdateComplete
+		row.UpdateStatusReason = nil
 		if err := checkGroup(row.AutoScalingGroupProvider); err != nil {
 			return err
 		}
 		now := row.AutoScalingGroupProvider
 		if now.ManagedScaling.Status == was.ManagedScaling.Status && now.ManagedTerminationProtection == was.ManagedTerminationProtection {
-			return nil // what the group is now does not matter to the rest
+			return nil // other settings don't depend on the group's state
 		}
 		return checkScaledGroup(tx.View, now)
 	})
@@ -230,17 +255,22 @@ func (s *Service) UpdateCapacityProvider(ctx context.Context, in *ecs.UpdateCapa
 	return &ecs.UpdateCapacityProviderOutput{CapacityProvider: row}, nil
 }
 
-// DeleteCapacityProvider forgets a provider. One that a cluster still has stays, and says so: DELETE_FAILED.
-func (s *Service) DeleteCapacityProvider(ctx context.Context, in *ecs.DeleteCapacityProviderInput) (*ecs.DeleteCapacityProviderOutput, error) {
+// DeleteCapacityProvider deletes a provider. A provider that a cluster still has stays, with the update status DELETE_FAILED.
+func (s *Service) DeleteCapacityProvider(
+	ctx context.Context, in *ecs.DeleteCapacityProviderInput,
+) (*ecs.DeleteCapacityProviderOutput, error) {
 	row, err := s.changeProvider(ctx, aws.ToString(in.CapacityProvider), func(tx *state.Tx, row *state.CapacityProvider) error {
 		for c := range tx.Clusters.All() {
 			if *c.Status == statusActive && slices.Contains(c.CapacityProviders, *row.Name) {
 				row.UpdateStatus = types.CapacityProviderUpdateStatusDeleteFailed
-				row.UpdateStatusReason = account.Message("The capacity provider cannot be deleted because it is associated with cluster: %s. Remove the capacity provider from the cluster and try again.", *c.ClusterName)
+				row.UpdateStatusReason = account.Message("The capacity provider cannot be deleted because it is associated with "+
+					"cluster: %s. Remove the capacity provider from the cluster and try again.", *c.ClusterName)
 				return nil
 			}
 		}
-		row.Status, row.UpdateStatus, row.UpdateStatusReason = types.CapacityProviderStatusInactive, types.CapacityProviderUpdateStatusDeleteComplete, nil
+		row.Status = types.CapacityProviderStatusInactive
+		row.UpdateStatus = types.CapacityProviderUpdateStatusDeleteComplete
+		row.UpdateStatusReason = nil
 		return nil
 	})
 	if err != nil {
@@ -249,8 +279,10 @@ func (s *Service) DeleteCapacityProvider(ctx context.Context, in *ecs.DeleteCapa
 	return &ecs.DeleteCapacityProviderOutput{CapacityProvider: row}, nil
 }
 
-// changeProvider changes a provider that somebody has made; one that comes out INACTIVE is forgotten.
-func (s *Service) changeProvider(ctx context.Context, name string, change func(*state.Tx, *state.CapacityProvider) error) (*types.CapacityProvider, error) {
+// changeProvider changes a provider that a user created. It deletes the row if change makes the provider INACTIVE.
+func (s *Service) changeProvider(
+	ctx context.Context, name string, change func(*state.Tx, *state.CapacityProvider) error,
+) (*types.CapacityProvider, error) {
 	if name == "" {
 		return nil, invalidParameter("The name of the capacity provider must not be empty.")
 	}
@@ -280,14 +312,16 @@ func (s *Service) changeProvider(ctx context.Context, name string, change func(*
 	return &row.CapacityProvider, nil
 }
 
-// DescribeCapacityProviders describes the named providers, or all of them; with a cluster, only that cluster's.
-func (s *Service) DescribeCapacityProviders(_ context.Context, in *ecs.DescribeCapacityProvidersInput) (*ecs.DescribeCapacityProvidersOutput, error) {
+// DescribeCapacityProviders describes the given providers, or all of them. With a cluster it describes only that cluster's.
+func (s *Service) DescribeCapacityProviders(
+	_ context.Context, in *ecs.DescribeCapacityProvidersInput,
+) (*ecs.DescribeCapacityProvidersOutput, error) {
 	if n := len(in.CapacityProviders); n > maxProvidersDescribe {
 		return nil, invalidParameter("capacityProviders has %d members, at most %d are allowed.", n, maxProvidersDescribe)
 	}
-	size := cmp.Or(in.MaxResults, aws.Int32(maxProvidersOfAPage))
-	if *size < 1 || *size > maxProvidersOfAPage {
-		return nil, invalidParameter("maxResults must be between 1 and %d, not %d.", maxProvidersOfAPage, *size)
+	size := cmp.Or(in.MaxResults, aws.Int32(maxProvidersPerPage))
+	if *size < 1 || *size > maxProvidersPerPage {
+		return nil, invalidParameter("maxResults must be between 1 and %d, not %d.", maxProvidersPerPage, *size)
 	}
 	v := s.store.View()
 	out := &ecs.DescribeCapacityProvidersOutput{CapacityProviders: []types.CapacityProvider{}, Failures: []types.Failure{}}
@@ -312,7 +346,7 @@ func (s *Service) DescribeCapacityProviders(_ context.Context, in *ecs.DescribeC
 	} else {
 		size = aws.Int32(maxPage)
 	}
-	names, next, err := account.Ordered(listing("DescribeCapacityProviders"), names, size, in.NextToken, itself)
+	names, next, err := account.Ordered(listing("DescribeCapacityProviders"), names, size, in.NextToken, identity)
 	if err != nil {
 		return nil, err
 	}
@@ -328,7 +362,7 @@ func (s *Service) DescribeCapacityProviders(_ context.Context, in *ecs.DescribeC
 	return out, nil
 }
 
-// providerNames are all providers there are.
+// providerNames returns the names of all providers, sorted.
 func (s *Service) providerNames(v *state.View) []string {
 	names := slices.Clone(fargateProviders)
 	for row := range v.CapacityProviders.All() {
@@ -338,7 +372,7 @@ func (s *Service) providerNames(v *state.View) []string {
 	return names
 }
 
-// checkClusterProviders refuses a cluster's providers and default strategy by their form alone.
+// checkClusterProviders checks the form of a cluster's providers and default strategy, without looking at the store.
 func checkClusterProviders(providers []string, strategy []types.CapacityProviderStrategyItem) error {
 	if len(providers) > maxProviders {
 		return invalidParameter("capacityProviders has %d members, at most %d are allowed.", len(providers), maxProviders)
@@ -348,22 +382,26 @@ func checkClusterProviders(providers []string, strategy []types.CapacityProvider
 	}
 	for _, item := range strategy {
 		if !slices.Contains(providers, aws.ToString(item.CapacityProvider)) {
-			return invalidParameter("The capacity provider %q of the default strategy is not one of the cluster's.", aws.ToString(item.CapacityProvider))
+			return invalidParameter("The capacity provider %q of the default strategy is not one of the cluster's.",
+				aws.ToString(item.CapacityProvider))
 		}
 	}
 	return nil
 }
 
-// findProviders refuses providers for a cluster that there are not, and those with managed scaling that another one has: "Amazon
-// ECS cluster auto scaling" in the developer guide, the considerations.
-func (s *Service) findProviders(v *state.View, c *state.Cluster, providers []string) error {
+// checkAssociations refuses providers that don't exist. It also refuses a provider with managed scaling that another cluster
+// has: see the considerations of "Amazon ECS cluster auto scaling" in the developer guide.
+func (s *Service) checkAssociations(v *state.View, c *state.Cluster, providers []string) error {
 	for _, name := range providers {
 		if isArn(name) || s.provider(v, name) == nil {
-			return invalidParameter("The specified capacity provider was not found. Specify a valid capacity provider and try again: %s", name)
+			return invalidParameter("The specified capacity provider was not found. Specify a valid capacity provider and try again: %s",
+				name)
 		}
 		for other := range v.Clusters.All() {
-			if *other.ClusterArn != *c.ClusterArn && *other.Status == statusActive && slices.Contains(other.CapacityProviders, name) && scheduler.Grows(v, name) {
-				return invalidParameter("capacityProviders: %s has managed scaling, and is associated with the cluster %s; it can be with one only.", name, *other.ClusterName)
+			shared := *other.ClusterArn != *c.ClusterArn && *other.Status == statusActive && slices.Contains(other.CapacityProviders, name)
+			if shared && scheduler.Grows(v, name) {
+				return invalidParameter("capacityProviders: %s has managed scaling, and belongs to the cluster %s already. It "+
+					"can belong to only one cluster.", name, *other.ClusterName)
 			}
 		}
 	}
@@ -371,21 +409,27 @@ func (s *Service) findProviders(v *state.View, c *state.Cluster, providers []str
 }
 
 // PutClusterCapacityProviders sets a cluster's capacity providers and default strategy.
-func (s *Service) PutClusterCapacityProviders(ctx context.Context, in *ecs.PutClusterCapacityProvidersInput) (*ecs.PutClusterCapacityProvidersOutput, error) {
+func (s *Service) PutClusterCapacityProviders(
+	ctx context.Context, in *ecs.PutClusterCapacityProvidersInput,
+) (*ecs.PutClusterCapacityProvidersOutput, error) {
 	if err := checkClusterProviders(in.CapacityProviders, in.DefaultCapacityProviderStrategy); err != nil {
 		return nil, err
 	}
 	row, err := s.changeCluster(ctx, in.Cluster, func(tx *state.Tx, c *state.Cluster) error {
-		if err := s.findProviders(tx.View, c, in.CapacityProviders); err != nil {
+		if err := s.checkAssociations(tx.View, c, in.CapacityProviders); err != nil {
 			return err
 		}
 		used := providersInUse(tx.View, *c.ClusterArn)
 		for _, name := range c.CapacityProviders {
 			if used[name] && !slices.Contains(in.CapacityProviders, name) {
-				return &types.ResourceInUseException{Message: account.Message("The specified capacity provider is in use and cannot be removed: a service or a task of the cluster has %s.", name)}
+				return &types.ResourceInUseException{
+					Message: account.Message("The specified capacity provider is in use and cannot be removed: a service or a task of the "+
+						"cluster has %s.", name),
+				}
 			}
 		}
-		c.CapacityProviders, c.DefaultCapacityProviderStrategy = notNil(in.CapacityProviders), notNil(in.DefaultCapacityProviderStrategy)
+		c.CapacityProviders = notNil(in.CapacityProviders)
+		c.DefaultCapacityProviderStrategy = notNil(in.DefaultCapacityProviderStrategy)
 		return nil
 	})
 	if err != nil {
@@ -394,7 +438,7 @@ func (s *Service) PutClusterCapacityProviders(ctx context.Context, in *ecs.PutCl
 	return &ecs.PutClusterCapacityProvidersOutput{Cluster: row}, nil
 }
 
-// providersInUse are the providers that a cluster's tasks, services and task sets belong to.
+// providersInUse returns the providers that a cluster's tasks, services and task sets belong to.
 func providersInUse(v *state.View, clusterArn string) map[string]bool {
 	used := map[string]bool{}
 	use := func(strategy []types.CapacityProviderStrategyItem) {
@@ -421,12 +465,13 @@ func providersInUse(v *state.View, clusterArn string) map[string]bool {
 	return used
 }
 
-// checkProviderStrategy checks the form of a strategy, in the field of that name.
+// checkProviderStrategy checks the form of a strategy. Errors name the field that holds it.
 func checkProviderStrategy(field string, strategy []types.CapacityProviderStrategyItem) error {
 	if len(strategy) > maxProviders {
 		return invalidParameter("%s has %d members, at most %d are allowed.", field, len(strategy), maxProviders)
 	}
-	seen, based := map[string]bool{}, false
+	seen := map[string]bool{}
+	based := false
 	for _, item := range strategy {
 		name := aws.ToString(item.CapacityProvider)
 		switch {
@@ -443,12 +488,13 @@ func checkProviderStrategy(field string, strategy []types.CapacityProviderStrate
 		case capacity.LaunchType(name) != capacity.LaunchType(*strategy[0].CapacityProvider):
 			return invalidParameter("%s must not mix Fargate's capacity providers with those of Auto Scaling groups.", field)
 		}
-		seen[name], based = true, based || item.Base > 0
+		seen[name] = true
+		based = based || item.Base > 0
 	}
 	return nil
 }
 
-// checkLaunchTypeOrStrategy refuses a call that names both, or either wrongly.
+// checkLaunchTypeOrStrategy refuses a call with both a launch type and a strategy, or with an invalid one of either.
 func checkLaunchTypeOrStrategy(launchType types.LaunchType, strategy []types.CapacityProviderStrategyItem) error {
 	if launchType != "" && !slices.Contains(launchType.Values(), launchType) {
 		return invalidParameter("launchType must be one of %v, not %q.", launchType.Values(), launchType)
@@ -459,8 +505,8 @@ func checkLaunchTypeOrStrategy(launchType types.LaunchType, strategy []types.Cap
 	return checkProviderStrategy("capacityProviderStrategy", strategy)
 }
 
-// useProviders gives a launch the cluster's default strategy, if it names neither a strategy nor a launch type, and
-// refuses a strategy that no task could be placed by.
+// useProviders gives a launch without a strategy and a launch type the cluster's default strategy. It refuses a strategy that
+// could place no task.
 func (s *Service) useProviders(v *state.View, l *launch) error {
 	c := v.Clusters.Get(l.clusterArn)
 	if len(l.providers) == 0 && l.launchType == "" {
@@ -472,12 +518,14 @@ func (s *Service) useProviders(v *state.View, l *launch) error {
 	weight := int32(0)
 	for _, item := range l.providers {
 		if !slices.Contains(c.CapacityProviders, *item.CapacityProvider) {
-			return invalidParameter("The specified capacity provider strategy cannot contain a capacity provider that is not associated with the cluster: capacityProviderStrategy has %q.", *item.CapacityProvider)
+			return invalidParameter("The specified capacity provider strategy cannot contain a capacity provider that is not associated "+
+				"with the cluster: capacityProviderStrategy has %q.", *item.CapacityProvider)
 		}
 		weight += item.Weight
 	}
 	if weight == 0 {
-		return invalidParameter("There are no capacity providers with a weight value greater than zero: capacityProviderStrategy, or the cluster's default one, needs at least one.")
+		return invalidParameter("There are no capacity providers with a weight value greater than zero: capacityProviderStrategy, or the " +
+			"cluster's default one, needs at least one.")
 	}
 	if lt := capacity.LaunchType(*l.providers[0].CapacityProvider); !slices.Contains(l.td.Compatibilities, types.Compatibility(lt)) {
 		return invalidParameter("Task definition does not support the capacity provider %s.", *l.providers[0].CapacityProvider)

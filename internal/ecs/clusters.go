@@ -13,17 +13,17 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The states of a cluster that Pintle knows; a deleted one stays INACTIVE, as on ECS.
+// The statuses of clusters and container instances. As on ECS, a deleted cluster stays INACTIVE.
 const (
 	statusActive   = "ACTIVE"
 	statusInactive = "INACTIVE"
 	statusDraining = "DRAINING"
 )
 
-// nameForm is that of the names of clusters, services, task definitions and containers: letters, numbers, hyphens and underscores.
+// nameForm matches the names of clusters, services, task definitions and containers: letters, numbers, hyphens and underscores.
 var nameForm = pattern.New(`^[a-zA-Z0-9_-]+$`, 255)
 
-// clusterArn is the ARN of the cluster that a call names: by name, by ARN, or not at all.
+// clusterArn returns the ARN of the cluster that a call gives by name or ARN. Without one it is the default cluster's.
 func (s *Service) clusterArn(cluster *string) string {
 	name := aws.ToString(cluster)
 	if name == "" {
@@ -35,7 +35,7 @@ func (s *Service) clusterArn(cluster *string) string {
 	return s.arn("cluster", name)
 }
 
-// activeCluster finds the cluster that a call names; one that is deleted is not found.
+// activeCluster finds the cluster that a call gives. It doesn't find deleted clusters.
 func (s *Service) activeCluster(v *state.View, cluster *string) (*state.Cluster, error) {
 	if name := aws.ToString(cluster); name != "" && !isArn(name) && !nameForm.MatchString(name) {
 		return nil, invalidParameter("Identifier cluster %q contains invalid characters.", name)
@@ -47,7 +47,7 @@ func (s *Service) activeCluster(v *state.View, cluster *string) (*state.Cluster,
 	return c, nil
 }
 
-// CreateCluster makes a cluster. One that is there already is returned as it is.
+// CreateCluster creates a cluster. It returns an active cluster of the same name unchanged.
 func (s *Service) CreateCluster(ctx context.Context, in *ecs.CreateClusterInput) (*ecs.CreateClusterOutput, error) {
 	name := aws.ToString(in.ClusterName)
 	if name == "" {
@@ -67,17 +67,22 @@ func (s *Service) CreateCluster(ctx context.Context, in *ecs.CreateClusterInput)
 		return nil, err
 	}
 	row := &state.Cluster{Cluster: types.Cluster{
-		ClusterArn: aws.String(s.arn("cluster", name)), ClusterName: aws.String(name), Status: aws.String(statusActive),
-		Settings: settings, Configuration: in.Configuration, Tags: in.Tags,
-		CapacityProviders: notNil(in.CapacityProviders), DefaultCapacityProviderStrategy: notNil(in.DefaultCapacityProviderStrategy),
-		ServiceConnectDefaults: serviceConnectDefaults(in.ServiceConnectDefaults),
+		ClusterArn:                      aws.String(s.arn("cluster", name)),
+		ClusterName:                     aws.String(name),
+		Status:                          aws.String(statusActive),
+		Settings:                        settings,
+		Configuration:                   in.Configuration,
+		Tags:                            in.Tags,
+		CapacityProviders:               notNil(in.CapacityProviders),
+		DefaultCapacityProviderStrategy: notNil(in.DefaultCapacityProviderStrategy),
+		ServiceConnectDefaults:          serviceConnectDefaults(in.ServiceConnectDefaults),
 	}}
 	err = s.store.Update(ctx, func(tx *state.Tx) error {
 		if old := tx.Clusters.Get(*row.ClusterArn); old != nil && aws.ToString(old.Status) == statusActive {
 			row = old
 			return nil
 		}
-		if err := s.findProviders(tx.View, row, row.CapacityProviders); err != nil {
+		if err := s.checkAssociations(tx.View, row, row.CapacityProviders); err != nil {
 			return err
 		}
 		tx.Clusters.Put(row)
@@ -89,7 +94,7 @@ func (s *Service) CreateCluster(ctx context.Context, in *ecs.CreateClusterInput)
 	return &ecs.CreateClusterOutput{Cluster: new(describeCluster(s.store.View(), row, allClusterFields))}, nil
 }
 
-// clusterSettings puts new settings over old ones and refuses what ECS does not know.
+// clusterSettings merges new settings over old ones, and refuses settings that ECS doesn't have.
 func clusterSettings(old, change []types.ClusterSetting) ([]types.ClusterSetting, error) {
 	value := "disabled"
 	for _, set := range slices.Concat(old, change) {
@@ -124,12 +129,16 @@ func (s *Service) DeleteCluster(ctx context.Context, in *ecs.DeleteClusterInput)
 		}
 		for i := range tx.ContainerInstances.By(state.InstancesByCluster, *old.ClusterArn) {
 			if aws.ToString(i.Status) != statusInactive {
-				return &types.ClusterContainsContainerInstancesException{Message: aws.String("The Cluster cannot be deleted while Container Instances are active or draining.")}
+				return &types.ClusterContainsContainerInstancesException{
+					Message: aws.String("The Cluster cannot be deleted while Container Instances are active or draining."),
+				}
 			}
 		}
 		for row := range tx.Services.By(state.ServicesByCluster, *old.ClusterArn) {
 			if *row.Status != state.ServiceInactive {
-				return &types.ClusterContainsServicesException{Message: aws.String("The Cluster cannot be deleted while Services are active.")}
+				return &types.ClusterContainsServicesException{
+					Message: aws.String("The Cluster cannot be deleted while Services are active."),
+				}
 			}
 		}
 		for range tx.Tasks.By(state.TasksByCluster, state.ClusterStatus(*old.ClusterArn, "RUNNING")) {
@@ -180,7 +189,9 @@ func (s *Service) UpdateClusterSettings(ctx context.Context, in *ecs.UpdateClust
 	return &ecs.UpdateClusterSettingsOutput{Cluster: row}, nil
 }
 
-func (s *Service) changeCluster(ctx context.Context, cluster *string, change func(*state.Tx, *state.Cluster) error) (*types.Cluster, error) {
+func (s *Service) changeCluster(
+	ctx context.Context, cluster *string, change func(*state.Tx, *state.Cluster) error,
+) (*types.Cluster, error) {
 	if aws.ToString(cluster) == "" {
 		return nil, invalidParameter("cluster must not be empty.")
 	}
@@ -203,7 +214,7 @@ func (s *Service) changeCluster(ctx context.Context, cluster *string, change fun
 	return new(describeCluster(s.store.View(), row, allClusterFields)), nil
 }
 
-// DescribeClusters describes clusters; those that are not there are failures.
+// DescribeClusters describes clusters. It reports clusters that don't exist as failures.
 func (s *Service) DescribeClusters(_ context.Context, in *ecs.DescribeClustersInput) (*ecs.DescribeClustersOutput, error) {
 	names := in.Clusters
 	if len(names) == 0 {
@@ -225,10 +236,10 @@ func (s *Service) DescribeClusters(_ context.Context, in *ecs.DescribeClustersIn
 	return out, nil
 }
 
-// allClusterFields is what the calls that change a cluster answer.
+// allClusterFields are the optional fields of a cluster. Calls that change a cluster return all of them.
 var allClusterFields = []types.ClusterField{types.ClusterFieldConfigurations, types.ClusterFieldSettings, types.ClusterFieldTags}
 
-// describeCluster is the row with its counts, and of the optional parts those that are asked for.
+// describeCluster returns the row with its counts and the optional fields that include asks for.
 func describeCluster(v *state.View, row *state.Cluster, include []types.ClusterField) types.Cluster {
 	c := row.Cluster
 	asked := func(f types.ClusterField) bool { return slices.Contains(include, f) }
@@ -277,6 +288,7 @@ func (s *Service) ListClusters(_ context.Context, in *ecs.ListClustersInput) (*e
 	return &ecs.ListClustersOutput{ClusterArns: arns, NextToken: next}, nil
 }
 
+// notNil returns an empty list for nil, so that clients get [] and not null.
 func notNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}

@@ -1,7 +1,6 @@
-// Package ecs is Amazon ECS: a Service whose methods are those of the SDK's client, over the store.
-// A call checks its input, makes one transaction and answers from it; what takes time afterwards
-// (starting containers, stopping them, forgetting them) is done by the loops and the nodes,
-// which see the rows that the call wrote. It knows nothing of HTTP, and no other service.
+// Package ecs is Amazon ECS: a Service over the store, with the methods of the SDK's client. A call checks its input, makes
+// one transaction and answers from it. Loops and nodes see the rows that the call wrote, and do what takes time: start
+// containers, stop them and delete old rows. The package knows nothing about HTTP, nor about any other service.
 package ecs
 
 import (
@@ -13,10 +12,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Options say whose ECS this is.
+// Options are the account that ECS runs for, and where its nodes reach it.
 type Options struct {
 	account.Account
-	// Endpoint is the base URL under which nodes reach the node protocol: "http://127.0.0.1:4566".
+	// Endpoint is the base URL of the node protocol: "http://127.0.0.1:4566".
 	Endpoint string
 }
 
@@ -27,12 +26,12 @@ type Service struct {
 	opts      Options
 }
 
-// New returns the service over the store. The scheduler must be an observer of that store.
+// New returns a service over the store. The scheduler must observe that store.
 func New(store *state.Store, scheduler *scheduler.Scheduler, opts Options) *Service {
 	return &Service{store: store, scheduler: scheduler, opts: opts}
 }
 
-// defaultCluster is the cluster of a call that names none.
+// defaultCluster is the cluster of calls that don't name one.
 const defaultCluster = "default"
 
 // arn builds an ARN of this account: arn("task", "default", id).
@@ -40,10 +39,10 @@ func (s *Service) arn(parts ...string) string {
 	return s.opts.ARN("ecs", strings.Join(parts, "/"))
 }
 
-// isArn tells an ARN from a short name.
+// isArn reports whether s is an ARN, and not a short name.
 func isArn(s string) bool { return strings.HasPrefix(s, "arn:") }
 
-// inCluster is the ARN of something in a cluster that a call names by ARN or by its short name.
+// inCluster returns the ARN of something in a cluster that a call gives by ARN or short name.
 func inCluster(clusterArn, kind, name string) string {
 	if isArn(name) {
 		return name
@@ -51,7 +50,7 @@ func inCluster(clusterArn, kind, name string) string {
 	return state.InCluster(clusterArn, kind, name)
 }
 
-// now is the time to the millisecond, which is what ECS keeps.
+// now returns the time to the millisecond, ECS's precision.
 func (s *Service) now() *time.Time {
 	t := s.opts.Now().UTC().Truncate(time.Millisecond)
 	return &t

@@ -6,7 +6,7 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
-// The errors of ECS, each with the code that its clients know by name.
+// The errors of ECS, with the codes that clients check.
 
 func invalidParameter(format string, args ...any) error {
 	return &types.InvalidParameterException{Message: account.Message(format, args...)}
@@ -36,7 +36,7 @@ func unsupported(format string, args ...any) error {
 	return &types.UnsupportedFeatureException{Message: account.Message(format, args...)}
 }
 
-// missing is the failure of a describe call for what is not there.
+// missing returns the failure that describe calls report for an ARN that doesn't exist.
 func missing(arn string) types.Failure {
 	reason := "MISSING"
 	return types.Failure{Arn: &arn, Reason: &reason}

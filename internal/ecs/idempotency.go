@@ -8,13 +8,13 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// A call with a client token that is repeated gets what the first has made: "Ensuring idempotency" in ECS's API
-// reference. Tokens are kept for a day.
+// tokenLifetime is how long we keep client tokens. Until then a repeated call with the same token returns what the first
+// one created: "Ensuring idempotency" in ECS's API reference.
 const tokenLifetime = 24 * time.Hour
 
-// remembered is what a client token that was used before stands for, or nil. The key is the operation, what it
+// findToken finds a client token that was used before, or returns nil. The key is the operation, the cluster or service it
 // acted in, and the token.
-func (s *Service) remembered(v *state.View, key string) *state.IdempotencyToken {
+func (s *Service) findToken(v *state.View, key string) *state.IdempotencyToken {
 	t := v.IdempotencyTokens.Get(key)
 	if t == nil || !s.opts.Now().Before(t.Expires) {
 		return nil
@@ -22,12 +22,17 @@ func (s *Service) remembered(v *state.View, key string) *state.IdempotencyToken 
 	return t
 }
 
-// remember keeps what a call with a client token has made.
-func (s *Service) remember(tx *state.Tx, key string, hash []byte, arns []string) {
-	tx.IdempotencyTokens.Put(&state.IdempotencyToken{Token: key, Request: hash, Arns: arns, Expires: s.opts.Now().Add(tokenLifetime)})
+// putToken records what a call with a client token created.
+func (s *Service) putToken(tx *state.Tx, key string, hash []byte, arns []string) {
+	tx.IdempotencyTokens.Put(&state.IdempotencyToken{
+		Token:   key,
+		Request: hash,
+		Arns:    arns,
+		Expires: s.opts.Now().Add(tokenLifetime),
+	})
 }
 
-// requestHash tells calls with the same client token apart.
+// requestHash hashes a call's input, to tell calls with the same client token apart.
 func requestHash(in any) ([]byte, error) {
 	b, err := json.Marshal(in)
 	if err != nil {

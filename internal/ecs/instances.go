@@ -21,7 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// findInstance finds a container instance of the cluster, or nil.
+// findInstance finds a container instance of the cluster, or returns nil.
 func (s *Service) findInstance(v *state.View, clusterArn, instance string) *state.ContainerInstance {
 	row := v.ContainerInstances.Get(inCluster(clusterArn, "container-instance", instance))
 	if row == nil || row.ClusterArn != clusterArn {
@@ -30,9 +30,11 @@ func (s *Service) findInstance(v *state.View, clusterArn, instance string) *stat
 	return row
 }
 
-// RegisterContainerInstance adds a node, or takes back one that restarted. Agents call it. The answer
-// gives back every attribute that was sent, which Amazon's agent insists on.
-func (s *Service) RegisterContainerInstance(ctx context.Context, in *ecs.RegisterContainerInstanceInput) (*ecs.RegisterContainerInstanceOutput, error) {
+// RegisterContainerInstance adds a node, or takes back one that restarted. Agents call it. The answer has every attribute
+// that was sent, because Amazon's agent insists on it.
+func (s *Service) RegisterContainerInstance(
+	ctx context.Context, in *ecs.RegisterContainerInstanceInput,
+) (*ecs.RegisterContainerInstanceOutput, error) {
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
 	}
@@ -49,7 +51,8 @@ func (s *Service) RegisterContainerInstance(ctx context.Context, in *ecs.Registe
 		if err != nil {
 			return err
 		}
-		arn := cmp.Or(aws.ToString(in.ContainerInstanceArn), unheard(tx.View, *c.ClusterArn, identityDocument(in.InstanceIdentityDocument).InstanceID))
+		arn := cmp.Or(aws.ToString(in.ContainerInstanceArn),
+			neverConnectedArn(tx.View, *c.ClusterArn, identityDocument(in.InstanceIdentityDocument).InstanceID))
 		if arn == "" {
 			arn = state.InCluster(*c.ClusterArn, "container-instance", s.scheduler.NewID())
 		}
@@ -60,7 +63,8 @@ func (s *Service) RegisterContainerInstance(ctx context.Context, in *ecs.Registe
 		if old == nil {
 			row.RegisteredAt = s.now()
 		}
-		row.Capacity, row.GPUs = capacity, mergeGPUs(row.GPUs, gpus)
+		row.Capacity = capacity
+		row.GPUs = mergeGPUs(row.GPUs, gpus)
 		row.RegisteredResources = registeredResources(row)
 		tx.ContainerInstances.Put(row)
 		return nil
@@ -71,9 +75,10 @@ func (s *Service) RegisterContainerInstance(ctx context.Context, in *ecs.Registe
 	return &ecs.RegisterContainerInstanceOutput{ContainerInstance: new(describeInstance(s.store.View(), row, nil))}, nil
 }
 
-// unheard is what a machine is registered as in a cluster, if it has never been connected as that: nobody answered its agent, since
-// the control plane was killed then, and it asks again. Amazon's agent has a token for it. "" is none.
-func unheard(v *state.View, clusterArn string, machine *string) string {
+// neverConnectedArn returns the ARN under which a machine is registered in a cluster but was never connected, or "". That
+// happens when the control plane is killed before it answers the registration, and the agent asks again. Amazon's agent
+// sends a token for this.
+func neverConnectedArn(v *state.View, clusterArn string, machine *string) string {
 	for row := range v.ContainerInstances.By(state.InstancesByMachine, aws.ToString(machine)) {
 		if row.ClusterArn == clusterArn && *row.Status == statusActive && !row.AgentConnected && row.DisconnectedAt == nil {
 			return *row.ContainerInstanceArn
@@ -82,17 +87,21 @@ func unheard(v *state.View, clusterArn string, machine *string) string {
 	return ""
 }
 
-// reregister is the row for a registration: a new one, or the old one with what may change.
-func reregister(old *state.ContainerInstance, arn, clusterArn string, in *ecs.RegisterContainerInstanceInput) (*state.ContainerInstance, error) {
-	row, again := clone(old)
-	if !again {
+// reregister returns the row for a registration: a new one, or the old one with the changes that a registration may make.
+func reregister(
+	old *state.ContainerInstance, arn, clusterArn string, in *ecs.RegisterContainerInstanceInput,
+) (*state.ContainerInstance, error) {
+	row, exists := clone(old)
+	if !exists {
 		row = &state.ContainerInstance{ClusterArn: clusterArn}
 		row.Version = 1
-		row.ContainerInstanceArn, row.Status = &arn, aws.String(statusActive)
+		row.ContainerInstanceArn = &arn
+		row.Status = aws.String(statusActive)
 		row.AgentUpdateStatus = ""
 	}
-	if again && (row.ClusterArn != clusterArn || aws.ToString(row.Status) == statusInactive) {
-		return nil, clientError("The container instance %s cannot be registered again: it is %s, in cluster %s.", arn, aws.ToString(row.Status), state.NameOf(row.ClusterArn))
+	if exists && (row.ClusterArn != clusterArn || aws.ToString(row.Status) == statusInactive) {
+		return nil, clientError("The container instance %s cannot be registered again: it is %s, in cluster %s.",
+			arn, aws.ToString(row.Status), state.NameOf(row.ClusterArn))
 	}
 	row.Attributes = mergeAttributes(row.Attributes, in.Attributes)
 	row.Tags = account.MergeTags(row.Tags, in.Tags, keyAndValue)
@@ -104,14 +113,14 @@ func reregister(old *state.ContainerInstance, arn, clusterArn string, in *ecs.Re
 	return row, nil
 }
 
-// machine is what an instance identity document says of the machine:
+// machine is what we read from an instance identity document:
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html
 type machine struct {
 	InstanceID *string `json:"instanceId"`
 	PrivateIP  string  `json:"privateIp"`
 }
 
-// identityDocument reads what an agent sends; one on a machine without the document sends nothing.
+// identityDocument parses the document that an agent sends. Agents send none on machines that don't have one.
 func identityDocument(text *string) (m machine) {
 	if json.Unmarshal([]byte(aws.ToString(text)), &m) != nil || aws.ToString(m.InstanceID) == "" {
 		return machine{}
@@ -119,7 +128,7 @@ func identityDocument(text *string) (m machine) {
 	return m
 }
 
-// registeredCapacity reads what an agent offers.
+// registeredCapacity parses the resources and GPUs that an agent registers.
 func registeredCapacity(in *ecs.RegisterContainerInstanceInput) (state.Resources, []state.GPU, error) {
 	var r state.Resources
 	for _, t := range in.TotalResources {
@@ -167,7 +176,7 @@ func ports(set []string) ([]uint16, error) {
 	return out, nil
 }
 
-// mergeGPUs keeps what was learnt of devices that are registered again.
+// mergeGPUs returns the registered GPUs, keeping what we learned about those that were registered before.
 func mergeGPUs(old, registered []state.GPU) []state.GPU {
 	for i, g := range registered {
 		for _, o := range old {
@@ -179,8 +188,8 @@ func mergeGPUs(old, registered []state.GPU) []state.GPU {
 	return registered
 }
 
-// registeredResources is the instance's capacity as ECS shows it. Amazon's agent names its GPUs as
-// devices alone; the resource GPU comes from them.
+// registeredResources returns the instance's capacity as ECS shows it. Amazon's agent lists GPUs only as devices, so the
+// resource GPU is made from those.
 func registeredResources(row *state.ContainerInstance) []types.Resource {
 	ids := make([]string, len(row.GPUs))
 	for i, g := range row.GPUs {
@@ -210,10 +219,11 @@ func portStrings(ports []uint16) []string {
 	return out
 }
 
-// describeInstance is the row with what is left of its resources and its counts.
+// describeInstance returns the row with its remaining resources and its task counts.
 func describeInstance(v *state.View, row *state.ContainerInstance, include []types.ContainerInstanceField) types.ContainerInstance {
 	c := row.ContainerInstance
-	c.Attachments, c.Attributes = notNil(c.Attachments), notNil(c.Attributes)
+	c.Attachments = notNil(c.Attachments)
+	c.Attributes = notNil(c.Attributes)
 	if !slices.Contains(include, types.ContainerInstanceFieldTags) {
 		c.Tags = nil
 	}
@@ -223,8 +233,10 @@ func describeInstance(v *state.View, row *state.ContainerInstance, include []typ
 	} else {
 		c.HealthStatus = instanceHealth(row)
 	}
-	left, held := row.Capacity, map[string]bool{}
-	left.PortsTCP, left.PortsUDP = slices.Clone(left.PortsTCP), slices.Clone(left.PortsUDP)
+	left := row.Capacity
+	held := map[string]bool{}
+	left.PortsTCP = slices.Clone(left.PortsTCP)
+	left.PortsUDP = slices.Clone(left.PortsUDP)
 	for t := range v.Tasks.By(state.TasksByInstance, *row.ContainerInstanceArn) {
 		if !t.Holds() {
 			continue
@@ -250,15 +262,22 @@ func describeInstance(v *state.View, row *state.ContainerInstance, include []typ
 	}
 	c.RemainingResources = resources(left, nil)
 	if len(row.GPUs) > 0 {
-		c.RemainingResources = append(c.RemainingResources, types.Resource{Name: aws.String("GPU"), Type: aws.String("STRINGSET"), StringSetValue: free})
+		c.RemainingResources = append(c.RemainingResources, types.Resource{
+			Name:           aws.String("GPU"),
+			Type:           aws.String("STRINGSET"),
+			StringSetValue: free,
+		})
 	}
 	return c
 }
 
-// instanceHealth is what the agent told of its machine, and with it what is wrong with its GPUs: one that has
-// a fault impairs ECS's check ACCELERATED_COMPUTE, whose reason names it.
+// instanceHealth returns the health that the agent reported, plus the faults of the instance's GPUs. A fault impairs ECS's
+// check ACCELERATED_COMPUTE, and the check's reason names the GPU.
 func instanceHealth(row *state.ContainerInstance) *types.ContainerInstanceHealthStatus {
-	check := types.InstanceHealthCheckResult{Type: types.InstanceHealthCheckTypeAcceleratedCompute, Status: types.InstanceHealthCheckStateImpaired}
+	check := types.InstanceHealthCheckResult{
+		Type:   types.InstanceHealthCheckTypeAcceleratedCompute,
+		Status: types.InstanceHealthCheckStateImpaired,
+	}
 	var reasons []string
 	for _, g := range row.GPUs {
 		if g.Fault == nil {
@@ -266,7 +285,8 @@ func instanceHealth(row *state.ContainerInstance) *types.ContainerInstanceHealth
 		}
 		reasons = append(reasons, "GPU "+g.ID+": "+g.Fault.Reason)
 		if check.LastStatusChange == nil || g.Fault.Since.After(*check.LastStatusChange) {
-			check.LastStatusChange, check.LastUpdated = &g.Fault.Since, &g.Fault.Since
+			check.LastStatusChange = &g.Fault.Since
+			check.LastUpdated = &g.Fault.Since
 		}
 	}
 	if len(reasons) == 0 {
@@ -275,15 +295,19 @@ func instanceHealth(row *state.ContainerInstance) *types.ContainerInstanceHealth
 	check.StatusReason = aws.String(strings.Join(reasons, "; "))
 	h := types.ContainerInstanceHealthStatus{OverallStatus: check.Status}
 	if row.HealthStatus != nil {
-		h.Details = slices.DeleteFunc(slices.Clone(row.HealthStatus.Details), func(r types.InstanceHealthCheckResult) bool { return r.Type == check.Type })
+		h.Details = slices.DeleteFunc(slices.Clone(row.HealthStatus.Details), func(r types.InstanceHealthCheckResult) bool {
+			return r.Type == check.Type
+		})
 	}
 	h.Details = append(h.Details, check)
 	return &h
 }
 
-// DeregisterContainerInstance takes a node out of its cluster. With force, tasks that it runs are
-// marked stopped; without, they stand in the way.
-func (s *Service) DeregisterContainerInstance(ctx context.Context, in *ecs.DeregisterContainerInstanceInput) (*ecs.DeregisterContainerInstanceOutput, error) {
+// DeregisterContainerInstance removes a node from its cluster. It refuses while the node runs tasks, unless force is set:
+// then it marks them stopped.
+func (s *Service) DeregisterContainerInstance(
+	ctx context.Context, in *ecs.DeregisterContainerInstanceInput,
+) (*ecs.DeregisterContainerInstanceOutput, error) {
 	var row *state.ContainerInstance
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		c, err := s.activeCluster(tx.View, in.Cluster)
@@ -292,7 +316,8 @@ func (s *Service) DeregisterContainerInstance(ctx context.Context, in *ecs.Dereg
 		}
 		old := s.findInstance(tx.View, *c.ClusterArn, aws.ToString(in.ContainerInstance))
 		if old == nil || aws.ToString(old.Status) == statusInactive {
-			return invalidParameter("The specified container instance %q does not exist in cluster %s.", aws.ToString(in.ContainerInstance), *c.ClusterName)
+			return invalidParameter("The specified container instance %q does not exist in cluster %s.",
+				aws.ToString(in.ContainerInstance), *c.ClusterName)
 		}
 		var running []*state.Task
 		for t := range tx.Tasks.By(state.TasksByInstance, *old.ContainerInstanceArn) {
@@ -304,7 +329,8 @@ func (s *Service) DeregisterContainerInstance(ctx context.Context, in *ecs.Dereg
 			return invalidParameter("Found running tasks on the instance.")
 		}
 		for _, t := range running {
-			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTerminationNotice, "Container instance "+state.NameOf(*old.ContainerInstanceArn)+" was deregistered.", *s.now()))
+			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTerminationNotice,
+				"Container instance "+state.NameOf(*old.ContainerInstanceArn)+" was deregistered.", *s.now()))
 		}
 		row = old.Deregistered(*s.now())
 		tx.ContainerInstances.Put(row)
@@ -316,8 +342,10 @@ func (s *Service) DeregisterContainerInstance(ctx context.Context, in *ecs.Dereg
 	return &ecs.DeregisterContainerInstanceOutput{ContainerInstance: new(describeInstance(s.store.View(), row, nil))}, nil
 }
 
-// DescribeContainerInstances describes nodes; those that are not there are failures.
-func (s *Service) DescribeContainerInstances(_ context.Context, in *ecs.DescribeContainerInstancesInput) (*ecs.DescribeContainerInstancesOutput, error) {
+// DescribeContainerInstances describes nodes. It reports nodes that don't exist as failures.
+func (s *Service) DescribeContainerInstances(
+	_ context.Context, in *ecs.DescribeContainerInstancesInput,
+) (*ecs.DescribeContainerInstancesOutput, error) {
 	if n := len(in.ContainerInstances); n == 0 || n > maxPage {
 		return nil, invalidParameter("containerInstances must have between 1 and %d members, not %d.", maxPage, n)
 	}
@@ -337,9 +365,10 @@ func (s *Service) DescribeContainerInstances(_ context.Context, in *ecs.Describe
 	return out, nil
 }
 
-// ListContainerInstances lists the nodes of a cluster, by status and by an expression of the cluster
-// query language.
-func (s *Service) ListContainerInstances(_ context.Context, in *ecs.ListContainerInstancesInput) (*ecs.ListContainerInstancesOutput, error) {
+// ListContainerInstances lists the nodes of a cluster. Filters are the status and an expression in the cluster query language.
+func (s *Service) ListContainerInstances(
+	_ context.Context, in *ecs.ListContainerInstancesInput,
+) (*ecs.ListContainerInstancesOutput, error) {
 	if in.Status != "" && !slices.Contains(in.Status.Values(), in.Status) {
 		return nil, invalidParameter("status must be one of %v, not %q.", in.Status.Values(), in.Status)
 	}
@@ -368,7 +397,7 @@ func (s *Service) ListContainerInstances(_ context.Context, in *ecs.ListContaine
 	return &ecs.ListContainerInstancesOutput{ContainerInstanceArns: arns, NextToken: next}, nil
 }
 
-// hasStatus says whether an instance is listed under a status; without one, all but INACTIVE are.
+// hasStatus reports whether an instance has the wanted status. Without one, all but INACTIVE instances match.
 func hasStatus(row *state.ContainerInstance, want types.ContainerInstanceStatus) bool {
 	if want == "" {
 		return *row.Status != statusInactive
@@ -376,11 +405,13 @@ func hasStatus(row *state.ContainerInstance, want types.ContainerInstanceStatus)
 	return *row.Status == string(want)
 }
 
-// maxStates is the most instances of one UpdateContainerInstancesState.
+// maxStates bounds the instances of one UpdateContainerInstancesState call.
 const maxStates = 10
 
 // UpdateContainerInstancesState drains nodes, or makes them ACTIVE again.
-func (s *Service) UpdateContainerInstancesState(ctx context.Context, in *ecs.UpdateContainerInstancesStateInput) (*ecs.UpdateContainerInstancesStateOutput, error) {
+func (s *Service) UpdateContainerInstancesState(
+	ctx context.Context, in *ecs.UpdateContainerInstancesStateInput,
+) (*ecs.UpdateContainerInstancesStateOutput, error) {
 	if n := len(in.ContainerInstances); n == 0 || n > maxStates {
 		return nil, invalidParameter("containerInstances must have between 1 and %d members, not %d.", maxStates, n)
 	}
@@ -420,8 +451,8 @@ func (s *Service) UpdateContainerInstancesState(ctx context.Context, in *ecs.Upd
 	return out, nil
 }
 
-// DiscoverPollEndpoint tells an agent where the node protocol is. The agent keeps the answer for
-// hours, so it is the same for as long as the control plane is.
+// DiscoverPollEndpoint tells an agent where to reach the node protocol. Agents cache the answer for hours, so it doesn't
+// change while the control plane runs.
 func (s *Service) DiscoverPollEndpoint(_ context.Context, _ *ecs.DiscoverPollEndpointInput) (*ecs.DiscoverPollEndpointOutput, error) {
 	return &ecs.DiscoverPollEndpointOutput{
 		Endpoint:               aws.String(s.opts.Endpoint + "/acs"),
@@ -430,7 +461,7 @@ func (s *Service) DiscoverPollEndpoint(_ context.Context, _ *ecs.DiscoverPollEnd
 	}, nil
 }
 
-// attributeName is what API_Attribute says of names; values may have spaces inside.
+// attributeName is the form of names in API_Attribute. Values may have spaces, but not at either end.
 var (
 	attributeName  = pattern.New(`^[a-zA-Z0-9_./\\-]+$`, 128)
 	attributeBlank = regexp.MustCompile(`^\s|\s$`)
@@ -449,7 +480,7 @@ func checkAttributes(attributes []types.Attribute) error {
 	return nil
 }
 
-// mergeAttributes puts new attributes over old ones of the same name.
+// mergeAttributes adds attributes, which replace old ones of the same name.
 func mergeAttributes(old, add []types.Attribute) []types.Attribute {
 	out := slices.DeleteFunc(slices.Clone(old), func(a types.Attribute) bool {
 		return slices.ContainsFunc(add, func(b types.Attribute) bool { return aws.ToString(a.Name) == aws.ToString(b.Name) })

@@ -11,13 +11,15 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// TestMachineOfAnInstance registers a node that says what machine it is, one way or another.
+// TestMachineOfAnInstance: a node tells which machine it is by its identity document or by an attribute.
 func TestMachineOfAnInstance(t *testing.T) {
 	attribute := []types.Attribute{{Name: aws.String("ecs.instance-id"), Value: aws.String("i-2")}}
 	for _, c := range []struct {
-		name, document string
-		attributes     []types.Attribute
-		id, ip         string
+		name       string
+		document   string
+		attributes []types.Attribute
+		id         string
+		ip         string
 	}{
 		{"a document", `{"instanceId":"i-1","privateIp":"10.0.0.1","region":"r","devpayProductCodes":null}`, nil, "i-1", "10.0.0.1"},
 		{"a document before an attribute", `{"instanceId":"i-1","privateIp":"10.0.0.1"}`, attribute, "i-1", "10.0.0.1"},
@@ -26,22 +28,28 @@ func TestMachineOfAnInstance(t *testing.T) {
 		{"an empty document", "{}", nil, "", ""},
 		{"no document", "<html>", nil, "", ""},
 	} {
-		row, err := reregister(nil, "arn", "cluster", &ecs.RegisterContainerInstanceInput{InstanceIdentityDocument: &c.document, Attributes: c.attributes})
+		row, err := reregister(nil, "arn", "cluster", &ecs.RegisterContainerInstanceInput{
+			InstanceIdentityDocument: &c.document,
+			Attributes:               c.attributes,
+		})
 		if err != nil || aws.ToString(row.Ec2InstanceId) != c.id || row.PrivateIPAddress != c.ip {
 			t.Errorf("%s: got %q at %q, %v", c.name, aws.ToString(row.Ec2InstanceId), row.PrivateIPAddress, err)
 		}
 	}
 }
 
-// TestRegisteringAgain: a machine that did not hear of its registration asks again, and is no second container instance; one
-// that was connected, and has forgotten, is.
-func TestRegisteringAgain(t *testing.T) {
+// TestReregistration: a machine that got no answer registers again, and stays the same container instance. If it was connected
+// but registers without its ARN, it becomes a new one.
+func TestReregistration(t *testing.T) {
 	s, store := newTestService(t)
 	register := func(machine string) string {
 		t.Helper()
 		out, err := s.RegisterContainerInstance(t.Context(), &ecs.RegisterContainerInstanceInput{
 			InstanceIdentityDocument: aws.String(`{"instanceId":"` + machine + `"}`),
-			TotalResources:           []types.Resource{{Name: aws.String("CPU"), IntegerValue: 1024}, {Name: aws.String("MEMORY"), IntegerValue: 1024}},
+			TotalResources: []types.Resource{
+				{Name: aws.String("CPU"), IntegerValue: 1024},
+				{Name: aws.String("MEMORY"), IntegerValue: 1024},
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +65,10 @@ func TestRegisteringAgain(t *testing.T) {
 	}
 	for _, change := range []func(*state.ContainerInstance){
 		func(c *state.ContainerInstance) { c.AgentConnected = true },
-		func(c *state.ContainerInstance) { c.AgentConnected, c.DisconnectedAt = false, aws.Time(time.Now()) },
+		func(c *state.ContainerInstance) {
+			c.AgentConnected = false
+			c.DisconnectedAt = aws.Time(time.Now())
+		},
 	} {
 		err := store.Update(t.Context(), func(tx *state.Tx) error {
 			c := *tx.ContainerInstances.Get(first)

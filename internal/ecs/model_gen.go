@@ -6,7 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// modelOperations are all that the service has.
+// modelOperations lists all operations of the service.
 var modelOperations = []string{
 	"AssociateGatewayWithCluster",
 	"ContinueServiceDeployment",
@@ -98,7 +98,7 @@ var modelOperations = []string{
 	"UpdateTaskSet",
 }
 
-// modelUnions are a variant each of the service's unions.
+// modelUnions has one variant of each of the service's unions.
 var modelUnions = []any{
 	&types.DescribeGatewayConfigurationMemberHostSharedAlb{},
 	&types.GatewayConfigurationMemberHostSharedAlb{},

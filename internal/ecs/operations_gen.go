@@ -4,7 +4,7 @@ package ecs
 
 import "github.com/pintle/pintle/internal/wire/call"
 
-// Operations are the operations that are implemented.
+// Operations returns the implemented operations.
 func (s *Service) Operations() []call.Operation {
 	return []call.Operation{
 		call.Op("CreateCapacityProvider", s.CreateCapacityProvider),

@@ -6,19 +6,19 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
-// maxPage is the most results of one list call, and the number where the caller names none.
+// maxPage bounds the results of one list call. It is also the default.
 const maxPage = 100
 
-// listing is the pages of an operation that lists.
+// listing describes the pages of a list operation.
 func listing(operation string) account.List {
 	return listingOf(operation, maxPage, maxPage)
 }
 
-// listingOf is the pages of an operation with a number of its own where the caller names none.
-func listingOf(operation string, otherwise, most int) account.List {
+// listingOf describes the pages of a list operation with its own default and maximum number of results.
+func listingOf(operation string, byDefault, most int) account.List {
 	return account.List{
 		Kind:    "ecs:" + operation,
-		Default: otherwise,
+		Default: byDefault,
 		Most:    most,
 		BadLimit: func(limit int) error {
 			return invalidParameter("maxResults must be between 1 and %d, not %d.", most, limit)
@@ -29,8 +29,10 @@ func listingOf(operation string, otherwise, most int) account.List {
 	}
 }
 
-// page takes one page of a sequence that is ordered by key and may begin behind one, and returns its keys.
-func page[R any](l account.List, maxResults *int32, token *string, rows func(after string) iter.Seq[R], key func(R) string, keep func(R) bool) (keys []string, next *string, err error) {
+// page returns the keys of one page of rows. rows must be ordered by key, and may start after a given key.
+func page[R any](
+	l account.List, maxResults *int32, token *string, rows func(after string) iter.Seq[R], key func(R) string, keep func(R) bool,
+) (keys []string, next *string, err error) {
 	found, next, err := account.Behind(l, maxResults, token, rows, key, keep)
 	if err != nil {
 		return nil, nil, err
@@ -42,5 +44,5 @@ func page[R any](l account.List, maxResults *int32, token *string, rows func(aft
 	return keys, next, nil
 }
 
-// itself is the key of what is its own key.
-func itself(key string) string { return key }
+// identity is the key function of rows that are their own keys.
+func identity(key string) string { return key }

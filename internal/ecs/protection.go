@@ -13,24 +13,24 @@ import (
 
 // The limits of task protection: API_UpdateTaskProtection, API_GetTaskProtection.
 const (
-	maxProtect     = 10
-	maxProtections = 100
-	maxProtection  = 2880 // minutes
-	protection     = 120  // minutes, where the call says none
+	maxProtectTasks   = 10  // of one UpdateTaskProtection
+	maxDescribedTasks = 100 // of one GetTaskProtection
+
+	maxProtectionMinutes     = 2880
+	defaultProtectionMinutes = 120
 )
 
-// UpdateTaskProtection keeps tasks of services from being stopped by scale-in and deployments for a while,
-// or lets them be stopped again.
+// UpdateTaskProtection protects tasks of services from scale-in and deployments for a while, or ends their protection.
 func (s *Service) UpdateTaskProtection(ctx context.Context, in *ecs.UpdateTaskProtectionInput) (*ecs.UpdateTaskProtectionOutput, error) {
-	if n := len(in.Tasks); n == 0 || n > maxProtect {
-		return nil, invalidParameter("tasks must have between 1 and %d members, not %d.", maxProtect, n)
+	if n := len(in.Tasks); n == 0 || n > maxProtectTasks {
+		return nil, invalidParameter("tasks must have between 1 and %d members, not %d.", maxProtectTasks, n)
 	}
 	minutes := aws.ToInt32(in.ExpiresInMinutes)
 	if in.ExpiresInMinutes == nil {
-		minutes = protection
+		minutes = defaultProtectionMinutes
 	}
-	if minutes < 1 || minutes > maxProtection {
-		return nil, invalidParameter("expiresInMinutes must be between 1 and %d, not %d.", maxProtection, minutes)
+	if minutes < 1 || minutes > maxProtectionMinutes {
+		return nil, invalidParameter("expiresInMinutes must be between 1 and %d, not %d.", maxProtectionMinutes, minutes)
 	}
 	var until *time.Time
 	if in.ProtectionEnabled {
@@ -42,9 +42,10 @@ func (s *Service) UpdateTaskProtection(ctx context.Context, in *ecs.UpdateTaskPr
 		if err != nil {
 			return err
 		}
-		out.ProtectedTasks, out.Failures = []types.ProtectedTask{}, []types.Failure{}
+		out.ProtectedTasks = []types.ProtectedTask{}
+		out.Failures = []types.Failure{}
 		for _, name := range in.Tasks {
-			row, failure := s.protectable(tx.View, *c.ClusterArn, name)
+			row, failure := s.findProtectable(tx.View, *c.ClusterArn, name)
 			if failure != nil {
 				out.Failures = append(out.Failures, *failure)
 				continue
@@ -62,10 +63,10 @@ func (s *Service) UpdateTaskProtection(ctx context.Context, in *ecs.UpdateTaskPr
 	return out, nil
 }
 
-// GetTaskProtection tells which tasks of services are protected.
+// GetTaskProtection describes the protection of the given tasks. Without any it lists the cluster's protected tasks.
 func (s *Service) GetTaskProtection(_ context.Context, in *ecs.GetTaskProtectionInput) (*ecs.GetTaskProtectionOutput, error) {
-	if len(in.Tasks) > maxProtections {
-		return nil, invalidParameter("tasks has %d members, at most %d are allowed.", len(in.Tasks), maxProtections)
+	if len(in.Tasks) > maxDescribedTasks {
+		return nil, invalidParameter("tasks has %d members, at most %d are allowed.", len(in.Tasks), maxDescribedTasks)
 	}
 	v := s.store.View()
 	c, err := s.activeCluster(v, in.Cluster)
@@ -82,7 +83,7 @@ func (s *Service) GetTaskProtection(_ context.Context, in *ecs.GetTaskProtection
 		return out, nil
 	}
 	for _, name := range in.Tasks {
-		row, failure := s.protectable(v, *c.ClusterArn, name)
+		row, failure := s.findProtectable(v, *c.ClusterArn, name)
 		if failure != nil {
 			out.Failures = append(out.Failures, *failure)
 			continue
@@ -92,24 +93,30 @@ func (s *Service) GetTaskProtection(_ context.Context, in *ecs.GetTaskProtection
 	return out, nil
 }
 
-// protectable finds a task that a service has, and that is not ending:
+// findProtectable finds a task that can be protected. It must belong to a service and not be stopping:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
-func (s *Service) protectable(v *state.View, clusterArn, name string) (*state.Task, *types.Failure) {
+func (s *Service) findProtectable(v *state.View, clusterArn, name string) (*state.Task, *types.Failure) {
 	row := s.findTask(v, clusterArn, name)
 	arn := inCluster(clusterArn, "task", name)
 	if row == nil {
 		return nil, new(missing(arn))
 	}
 	if row.ServiceArn == "" || *row.DesiredStatus == "STOPPED" {
-		return nil, &types.Failure{Arn: &arn, Reason: aws.String("TASK_NOT_VALID"), Detail: aws.String("Only a task of a service that is not stopping can be protected.")}
+		return nil, &types.Failure{
+			Arn:    &arn,
+			Reason: aws.String("TASK_NOT_VALID"),
+			Detail: aws.String("Only a task of a service that is not stopping can be protected."),
+		}
 	}
 	return row, nil
 }
 
+// protectedTask describes a task's protection.
 func (s *Service) protectedTask(t *state.Task) types.ProtectedTask {
 	p := types.ProtectedTask{TaskArn: t.TaskArn}
 	if t.ProtectedUntil != nil && s.opts.Now().Before(*t.ProtectedUntil) {
-		p.ProtectionEnabled, p.ExpirationDate = true, t.ProtectedUntil
+		p.ProtectionEnabled = true
+		p.ExpirationDate = t.ProtectedUntil
 	}
 	return p
 }

@@ -24,8 +24,8 @@ const (
 	maxStartedBy  = 128
 )
 
-// RunTask places count tasks and answers once they are bound to instances and GPUs. What cannot be
-// placed comes back in failures, with the reason of each instance that was not good enough.
+// RunTask places count tasks, and answers once they are bound to instances and GPUs. The failures of tasks that could not be
+// placed name the reason for each instance.
 func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTaskOutput, error) {
 	count := 1
 	if in.Count != nil {
@@ -41,10 +41,19 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 		return nil, err
 	}
 	l := launch{
-		cluster: in.Cluster, taskDefinition: in.TaskDefinition, overrides: in.Overrides, group: in.Group,
-		startedBy: in.StartedBy, tags: in.Tags, propagate: in.PropagateTags, network: in.NetworkConfiguration,
-		exec: in.EnableExecuteCommand, launchType: in.LaunchType,
-		constraints: in.PlacementConstraints, strategy: in.PlacementStrategy, providers: in.CapacityProviderStrategy,
+		cluster:        in.Cluster,
+		taskDefinition: in.TaskDefinition,
+		overrides:      in.Overrides,
+		group:          in.Group,
+		startedBy:      in.StartedBy,
+		tags:           in.Tags,
+		propagate:      in.PropagateTags,
+		network:        in.NetworkConfiguration,
+		exec:           in.EnableExecuteCommand,
+		launchType:     in.LaunchType,
+		constraints:    in.PlacementConstraints,
+		strategy:       in.PlacementStrategy,
+		providers:      in.CapacityProviderStrategy,
 	}
 	if err := l.check(); err != nil {
 		return nil, err
@@ -67,48 +76,57 @@ func (s *Service) RunTask(ctx context.Context, in *ecs.RunTaskInput) (*ecs.RunTa
 	return out, nil
 }
 
-// runOnce runs tasks, but where an earlier call with the same client token has: then it gives back those.
+// runOnce runs tasks, or returns those of an earlier call with the same client token.
 func (s *Service) runOnce(tx *state.Tx, l *launch, count int, token string, hash []byte) ([]types.Task, []types.Failure, error) {
 	if token == "" {
 		return s.runTasks(tx, l, count)
 	}
 	key := "RunTask " + l.clusterArn + " " + token
-	if old := s.remembered(tx.View, key); old != nil {
+	if old := s.findToken(tx.View, key); old != nil {
 		if !slices.Equal(old.Request, hash) {
 			return nil, nil, &types.ConflictException{
-				Message:     aws.String("The provided clientToken is already in use with a different RunTask request. The resourceIds are the tasks that it made."),
+				Message: aws.String("The provided clientToken is already in use with a different RunTask request. The resourceIds " +
+					"are the tasks that it made."),
 				ResourceIds: old.Arns,
 			}
 		}
 		return tasksOf(tx.View, old.Arns), []types.Failure{}, nil
 	}
 	tasks, failures, err := s.runTasks(tx, l, count)
-	if err == nil && len(tasks) > 0 { // what made nothing may be tried again
-		s.remember(tx, key, hash, arnsOf(tasks))
+	if err == nil && len(tasks) > 0 { // a call that started nothing may be repeated
+		s.putToken(tx, key, hash, arnsOf(tasks))
 	}
 	return tasks, failures, err
 }
 
+// runTasks starts count tasks on the capacity providers of the launch. It gives up on a provider after the first task that
+// finds no room there.
 func (s *Service) runTasks(tx *state.Tx, l *launch, count int) ([]types.Task, []types.Failure, error) {
 	if err := s.useProviders(tx.View, l); err != nil {
 		return nil, nil, err
 	}
-	grows := slices.ContainsFunc(l.providers, func(i types.CapacityProviderStrategyItem) bool { return scheduler.Grows(tx.View, *i.CapacityProvider) })
+	grows := slices.ContainsFunc(l.providers, func(i types.CapacityProviderStrategyItem) bool {
+		return scheduler.Grows(tx.View, *i.CapacityProvider)
+	})
 	if !grows && !s.scheduler.Ready(l.clusterArn) {
 		return nil, nil, invalidParameter("No Container Instances were found in your cluster.")
 	}
-	tasks, failures := []types.Task{}, []types.Failure{}
-	has, full := map[string]int{}, map[string]bool{}
+	tasks := []types.Task{}
+	failures := []types.Failure{}
+	has := map[string]int{}
+	full := map[string]bool{}
 	for range count {
 		provider := capacity.Next(l.providers, has)
 		if has[provider]++; full[provider] {
 			continue
 		}
 		wanted := l.task(*s.now())
-		wanted.CapacityProvider, wanted.MayWait = provider, true
+		wanted.CapacityProvider = provider
+		wanted.MayWait = true
 		task, why := s.scheduler.Launch(tx, wanted)
 		if len(why) > 0 {
-			failures, full[provider] = append(failures, why...), true
+			failures = append(failures, why...)
+			full[provider] = true
 			continue
 		}
 		tasks = append(tasks, task.Task)
@@ -116,15 +134,21 @@ func (s *Service) runTasks(tx *state.Tx, l *launch, count int) ([]types.Task, []
 	return tasks, failures, nil
 }
 
-// StartTask starts a task on each of the named container instances; only the GPUs are picked.
+// StartTask starts a task on each of the given container instances. We only choose the GPUs.
 func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.StartTaskOutput, error) {
 	if n := len(in.ContainerInstances); n == 0 || n > maxCount {
 		return nil, invalidParameter("containerInstances must have between 1 and %d members, not %d.", maxCount, n)
 	}
 	l := launch{
-		cluster: in.Cluster, taskDefinition: in.TaskDefinition, overrides: in.Overrides, group: in.Group,
-		startedBy: in.StartedBy, tags: in.Tags, propagate: in.PropagateTags, network: in.NetworkConfiguration,
-		exec: in.EnableExecuteCommand,
+		cluster:        in.Cluster,
+		taskDefinition: in.TaskDefinition,
+		overrides:      in.Overrides,
+		group:          in.Group,
+		startedBy:      in.StartedBy,
+		tags:           in.Tags,
+		propagate:      in.PropagateTags,
+		network:        in.NetworkConfiguration,
+		exec:           in.EnableExecuteCommand,
 	}
 	if err := l.check(); err != nil {
 		return nil, err
@@ -155,36 +179,49 @@ func (s *Service) StartTask(ctx context.Context, in *ecs.StartTaskInput) (*ecs.S
 	return out, nil
 }
 
-// launch is what RunTask and StartTask have in common.
+// launch is what RunTask, StartTask, services and task sets have in common.
 type launch struct {
-	cluster, taskDefinition *string
-	overrides               *types.TaskOverride
-	group, startedBy        *string
-	tags                    []types.Tag
-	propagate               types.PropagateTags
-	network                 *types.NetworkConfiguration
-	exec                    bool
-	launchType              types.LaunchType
-	constraints             []types.PlacementConstraint
-	strategy                []types.PlacementStrategy
-	providers               []types.CapacityProviderStrategyItem
+	cluster        *string
+	taskDefinition *string
+	overrides      *types.TaskOverride
+	group          *string
+	startedBy      *string
+	tags           []types.Tag
+	propagate      types.PropagateTags
+	network        *types.NetworkConfiguration
+	exec           bool
+	launchType     types.LaunchType
+	constraints    []types.PlacementConstraint
+	strategy       []types.PlacementStrategy
+	providers      []types.CapacityProviderStrategyItem
 
-	// Found in the transaction.
+	// resolve sets these in the transaction.
 	clusterArn string
 	td         *state.TaskDefinition
 	need       scheduler.Need
 }
 
-// task is the launch as the scheduler makes a task of it.
+// task turns the launch into the scheduler's input for one task.
 func (l *launch) task(now time.Time) *scheduler.Launch {
 	return &scheduler.Launch{
-		ClusterArn: l.clusterArn, TaskDefinition: l.td, Overrides: l.overrides, Need: l.need, Group: l.groupName(),
-		StartedBy: l.startedBy, LaunchType: l.launchType, Network: l.network, Exec: l.exec, Tags: l.taskTags(),
-		Constraints: l.constraints, Strategy: l.strategy, Now: now,
+		ClusterArn:     l.clusterArn,
+		TaskDefinition: l.td,
+		Overrides:      l.overrides,
+		Need:           l.need,
+		Group:          l.taskGroup(),
+		StartedBy:      l.startedBy,
+		LaunchType:     l.launchType,
+		Network:        l.network,
+		Exec:           l.exec,
+		Tags:           l.taskTags(),
+		Constraints:    l.constraints,
+		Strategy:       l.strategy,
+		Now:            now,
 	}
 }
 
-func (l *launch) groupName() string {
+// taskGroup returns the group that the call gives, or the family's.
+func (l *launch) taskGroup() string {
 	if g := aws.ToString(l.group); g != "" {
 		return g
 	}
@@ -209,7 +246,7 @@ func arnsOf(tasks []types.Task) []string {
 	return out
 }
 
-// check refuses what is wrong whatever the store holds.
+// check checks the launch without looking at the store.
 func (l *launch) check() error {
 	if aws.ToString(l.taskDefinition) == "" {
 		return invalidParameter("taskDefinition must not be empty.")
@@ -257,13 +294,14 @@ func (s *Service) resolve(v *state.View, l *launch) error {
 	return nil
 }
 
-// checkOverrides refuses overrides that fit no container, and returns them with empty lists filled in.
+// checkOverrides checks overrides against the task definition, and returns them with empty lists filled in.
 func checkOverrides(td *types.TaskDefinition, o *types.TaskOverride) (*types.TaskOverride, error) {
 	if o == nil {
 		o = &types.TaskOverride{}
 	}
 	out := *o
-	out.ContainerOverrides, out.InferenceAcceleratorOverrides = notNil(out.ContainerOverrides), notNil(out.InferenceAcceleratorOverrides)
+	out.ContainerOverrides = notNil(out.ContainerOverrides)
+	out.InferenceAcceleratorOverrides = notNil(out.InferenceAcceleratorOverrides)
 	var err error
 	if out.Cpu, err = taskCPU(o.Cpu); err != nil {
 		return nil, asInvalidParameter(err)
@@ -305,7 +343,7 @@ func checkContainerOverride(c types.ContainerOverride) error {
 	return asInvalidParameter(err)
 }
 
-// asInvalidParameter is a refusal of RegisterTaskDefinition as RunTask says it.
+// asInvalidParameter turns RegisterTaskDefinition's ClientException into the InvalidParameterException that RunTask returns.
 func asInvalidParameter(err error) error {
 	var c *types.ClientException
 	if errors.As(err, &c) {
@@ -314,7 +352,7 @@ func asInvalidParameter(err error) error {
 	return err
 }
 
-// checkPlacement refuses constraints and strategies that ECS does not know.
+// checkPlacement checks placement constraints and strategies.
 func checkPlacement(constraints []types.PlacementConstraint, strategy []types.PlacementStrategy) error {
 	if len(constraints) > maxConstraints {
 		return invalidParameter("placementConstraints has %d members, at most %d are allowed.", len(constraints), maxConstraints)
@@ -344,6 +382,7 @@ func checkPlacement(constraints []types.PlacementConstraint, strategy []types.Pl
 	return nil
 }
 
+// taskTags returns the tags of the launch's tasks. The call's tags override those of the task definition.
 func (l *launch) taskTags() []types.Tag {
 	tags := l.tags
 	if l.propagate == types.PropagateTagsTaskDefinition {

@@ -12,10 +12,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Service Connect without its proxy: a service can belong to a namespace, which is whatever its services name so, and
-// none can have an endpoint there. So there is nothing that a proxy would have to reach.
+// Service Connect without its proxy: a service can belong to a namespace, but can't have an endpoint there, so a proxy would
+// have nothing to reach. A namespace is whatever name services and clusters give.
 
-// checkServiceConnect refuses what takes a proxy.
+// checkServiceConnect refuses the parts of Service Connect that need a proxy.
 func checkServiceConnect(c *types.ServiceConnectConfiguration) error {
 	if c == nil || !c.Enabled {
 		return nil
@@ -27,8 +27,10 @@ func checkServiceConnect(c *types.ServiceConnectConfiguration) error {
 	})
 }
 
-// serviceConnect is a service's configuration with its namespace, which may be the cluster's.
-func serviceConnect(v *state.View, clusterArn string, given *types.ServiceConnectConfiguration) (*types.ServiceConnectConfiguration, error) {
+// serviceConnect returns a service's configuration with its namespace, by default the cluster's.
+func serviceConnect(
+	v *state.View, clusterArn string, given *types.ServiceConnectConfiguration,
+) (*types.ServiceConnectConfiguration, error) {
 	if given == nil || !given.Enabled {
 		return given, nil
 	}
@@ -45,13 +47,16 @@ func serviceConnect(v *state.View, clusterArn string, given *types.ServiceConnec
 	return &c, nil
 }
 
-// ListServicesByNamespace lists the ARNs of the services of all clusters that belong to a namespace.
-func (s *Service) ListServicesByNamespace(_ context.Context, in *ecs.ListServicesByNamespaceInput) (*ecs.ListServicesByNamespaceOutput, error) {
+// ListServicesByNamespace lists the ARNs of a namespace's services in all clusters.
+func (s *Service) ListServicesByNamespace(
+	_ context.Context, in *ecs.ListServicesByNamespaceInput,
+) (*ecs.ListServicesByNamespaceOutput, error) {
 	namespace := aws.ToString(in.Namespace)
 	if namespace == "" {
 		return nil, invalidParameter("namespace must not be empty.")
 	}
-	known, arns := false, []string{}
+	known := false
+	arns := []string{}
 	v := s.store.View()
 	for c := range v.Clusters.All() {
 		known = known || c.ServiceConnectDefaults != nil && aws.ToString(c.ServiceConnectDefaults.Namespace) == namespace
@@ -62,10 +67,13 @@ func (s *Service) ListServicesByNamespace(_ context.Context, in *ecs.ListService
 		}
 	}
 	if !known && len(arns) == 0 {
-		return nil, &types.NamespaceNotFoundException{Message: account.Message("No cluster and no service names the namespace %q.", namespace)}
+		return nil, &types.NamespaceNotFoundException{
+			Message: account.Message("No cluster and no service names the namespace %q.", namespace),
+		}
 	}
 	slices.Sort(arns)
-	arns, next, err := account.Sorted(listingOf("ListServicesByNamespace", servicesPerPage, maxPage), arns, in.MaxResults, in.NextToken, itself)
+	pages := listingOf("ListServicesByNamespace", servicesPerPage, maxPage)
+	arns, next, err := account.Sorted(pages, arns, in.MaxResults, in.NextToken, identity)
 	if err != nil {
 		return nil, err
 	}

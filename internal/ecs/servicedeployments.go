@@ -16,32 +16,46 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// deploy gives a service a new PRIMARY deployment of a task definition, with its record and its revision.
+// deploy starts a new PRIMARY deployment of a service, with its record and revision.
 func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinition) {
 	now := s.now()
 	row.TaskDefinition = td.TaskDefinitionArn
 	id := "ecs-svc/" + digits()
-	revision := s.revision(row, td)
+	revision := s.newRevision(row, td)
 	record := &state.ServiceDeployment{DeploymentID: id, ServiceDeployment: types.ServiceDeployment{
-		ServiceDeploymentArn: new(state.InCluster(*row.ClusterArn, "service-deployment", *row.ServiceName, state.NewID()[:21])),
-		ServiceArn:           row.ServiceArn, ClusterArn: row.ClusterArn, CreatedAt: now, StartedAt: now, UpdatedAt: now,
-		Status: types.ServiceDeploymentStatusInProgress, LifecycleStage: types.ServiceDeploymentLifecycleStageScaleUp,
+		ServiceDeploymentArn:    new(state.InCluster(*row.ClusterArn, "service-deployment", *row.ServiceName, state.NewID()[:21])),
+		ServiceArn:              row.ServiceArn,
+		ClusterArn:              row.ClusterArn,
+		CreatedAt:               now,
+		StartedAt:               now,
+		UpdatedAt:               now,
+		Status:                  types.ServiceDeploymentStatusInProgress,
+		LifecycleStage:          types.ServiceDeploymentLifecycleStageScaleUp,
 		DeploymentConfiguration: row.DeploymentConfiguration,
 		TargetServiceRevision:   &types.ServiceRevisionSummary{Arn: revision.ServiceRevisionArn},
 	}}
 	for i := range row.Deployments {
 		old := &row.Deployments[i]
 		old.Status = aws.String("ACTIVE")
-		record.SourceServiceRevisions = append(record.SourceServiceRevisions, types.ServiceRevisionSummary{Arn: new(old.ServiceRevisionArn)})
+		source := types.ServiceRevisionSummary{Arn: new(old.ServiceRevisionArn)}
+		record.SourceServiceRevisions = append(record.SourceServiceRevisions, source)
 		s.supersede(tx, old)
 	}
 	row.Deployments = append([]state.Deployment{{
-		AlarmsIgnored:      len(tx.TriggeredAlarms(row)) > 0,
-		ServiceRevisionArn: *revision.ServiceRevisionArn, ServiceDeploymentArn: *record.ServiceDeploymentArn,
+		AlarmsIgnored:        len(tx.TriggeredAlarms(row)) > 0,
+		ServiceRevisionArn:   *revision.ServiceRevisionArn,
+		ServiceDeploymentArn: *record.ServiceDeploymentArn,
 		Deployment: types.Deployment{
-			Id: &id, Status: aws.String("PRIMARY"), TaskDefinition: td.TaskDefinitionArn, CreatedAt: now, UpdatedAt: now,
-			RolloutState: types.DeploymentRolloutStateInProgress, RolloutStateReason: aws.String("ECS deployment " + id + " in progress."),
-			LaunchType: row.LaunchType, CapacityProviderStrategy: row.CapacityProviderStrategy, NetworkConfiguration: row.NetworkConfiguration,
+			Id:                          &id,
+			Status:                      aws.String("PRIMARY"),
+			TaskDefinition:              td.TaskDefinitionArn,
+			CreatedAt:                   now,
+			UpdatedAt:                   now,
+			RolloutState:                types.DeploymentRolloutStateInProgress,
+			RolloutStateReason:          aws.String("ECS deployment " + id + " in progress."),
+			LaunchType:                  row.LaunchType,
+			CapacityProviderStrategy:    row.CapacityProviderStrategy,
+			NetworkConfiguration:        row.NetworkConfiguration,
 			ServiceConnectConfiguration: row.ServiceConnect,
 		},
 	}}, row.Deployments...)
@@ -49,25 +63,34 @@ func (s *Service) deploy(tx *state.Tx, row *state.Service, td *state.TaskDefinit
 	tx.ServiceDeployments.Put(record)
 }
 
-// supersede ends the record of a deployment that another takes the place of before it was over.
+// supersede ends the record of a deployment that a newer one replaced before it finished.
 func (s *Service) supersede(tx *state.Tx, d *state.Deployment) {
 	record, ok := clone(tx.ServiceDeployments.Get(d.ServiceDeploymentArn))
 	if !ok || record.FinishedAt != nil {
 		return
 	}
 	now := s.now()
-	record.Status, record.StatusReason = types.ServiceDeploymentStatusStopped, aws.String("A newer deployment of the service has taken its place.")
-	record.StoppedAt, record.FinishedAt, record.UpdatedAt = now, now, now
+	record.Status = types.ServiceDeploymentStatusStopped
+	record.StatusReason = aws.String("A newer deployment of the service has taken its place.")
+	record.StoppedAt = now
+	record.FinishedAt = now
+	record.UpdatedAt = now
 	tx.ServiceDeployments.Put(record)
 }
 
-// revision is what a service deploys, as it is now.
-func (s *Service) revision(row *state.Service, td *state.TaskDefinition) *state.ServiceRevision {
+// newRevision returns a revision of the service as it is now.
+func (s *Service) newRevision(row *state.Service, td *state.TaskDefinition) *state.ServiceRevision {
 	r := &state.ServiceRevision{ServiceRevision: types.ServiceRevision{
-		ServiceRevisionArn: new(state.InCluster(*row.ClusterArn, "service-revision", *row.ServiceName, digits())),
-		ServiceArn:         row.ServiceArn, ClusterArn: row.ClusterArn, CreatedAt: s.now(), TaskDefinition: td.TaskDefinitionArn,
-		LaunchType: row.LaunchType, CapacityProviderStrategy: row.CapacityProviderStrategy, NetworkConfiguration: row.NetworkConfiguration,
-		ServiceConnectConfiguration: row.ServiceConnect, Monitoring: row.Monitoring,
+		ServiceRevisionArn:          new(state.InCluster(*row.ClusterArn, "service-revision", *row.ServiceName, digits())),
+		ServiceArn:                  row.ServiceArn,
+		ClusterArn:                  row.ClusterArn,
+		CreatedAt:                   s.now(),
+		TaskDefinition:              td.TaskDefinitionArn,
+		LaunchType:                  row.LaunchType,
+		CapacityProviderStrategy:    row.CapacityProviderStrategy,
+		NetworkConfiguration:        row.NetworkConfiguration,
+		ServiceConnectConfiguration: row.ServiceConnect,
+		Monitoring:                  row.Monitoring,
 	}}
 	for _, c := range td.ContainerDefinitions {
 		r.ContainerImages = append(r.ContainerImages, types.ContainerImage{ContainerName: c.Name, Image: c.Image})
@@ -75,7 +98,7 @@ func (s *Service) revision(row *state.Service, td *state.TaskDefinition) *state.
 	return r
 }
 
-// digits makes the id of a deployment or revision: 19 digits.
+// digits returns a random id of 19 digits, for a deployment, revision or task set.
 func digits() string {
 	var b strings.Builder
 	for range 19 {
@@ -84,11 +107,13 @@ func digits() string {
 	return b.String()
 }
 
-// maxDeployments is how many deployments or revisions one call describes: API_DescribeServiceDeployments.
+// maxDeployments bounds the deployments or revisions that one call describes: API_DescribeServiceDeployments.
 const maxDeployments = 20
 
-// ListServiceDeployments lists a service's deployments, the newest first.
-func (s *Service) ListServiceDeployments(_ context.Context, in *ecs.ListServiceDeploymentsInput) (*ecs.ListServiceDeploymentsOutput, error) {
+// ListServiceDeployments lists a service's deployments, newest first.
+func (s *Service) ListServiceDeployments(
+	_ context.Context, in *ecs.ListServiceDeploymentsInput,
+) (*ecs.ListServiceDeploymentsOutput, error) {
 	if aws.ToString(in.Service) == "" {
 		return nil, invalidParameter("service must not be empty.")
 	}
@@ -108,7 +133,7 @@ func (s *Service) ListServiceDeployments(_ context.Context, in *ecs.ListServiceD
 	}
 	var records []*state.ServiceDeployment
 	for r := range v.ServiceDeployments.By(state.ServiceDeploymentsByService, *row.ServiceArn) {
-		if listedDeployment(r, in) {
+		if deploymentMatches(r, in) {
 			records = append(records, r)
 		}
 	}
@@ -123,16 +148,22 @@ func (s *Service) ListServiceDeployments(_ context.Context, in *ecs.ListServiceD
 	out := &ecs.ListServiceDeploymentsOutput{ServiceDeployments: []types.ServiceDeploymentBrief{}, NextToken: next}
 	for _, r := range records {
 		out.ServiceDeployments = append(out.ServiceDeployments, types.ServiceDeploymentBrief{
-			ServiceDeploymentArn: r.ServiceDeploymentArn, ServiceArn: r.ServiceArn, ClusterArn: r.ClusterArn,
-			CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
-			Status: r.Status, StatusReason: r.StatusReason, TargetServiceRevisionArn: r.TargetServiceRevision.Arn,
+			ServiceDeploymentArn:     r.ServiceDeploymentArn,
+			ServiceArn:               r.ServiceArn,
+			ClusterArn:               r.ClusterArn,
+			CreatedAt:                r.CreatedAt,
+			StartedAt:                r.StartedAt,
+			FinishedAt:               r.FinishedAt,
+			Status:                   r.Status,
+			StatusReason:             r.StatusReason,
+			TargetServiceRevisionArn: r.TargetServiceRevision.Arn,
 		})
 	}
 	return out, nil
 }
 
-// listedDeployment says whether a deployment passes ListServiceDeployments' filters.
-func listedDeployment(r *state.ServiceDeployment, in *ecs.ListServiceDeploymentsInput) bool {
+// deploymentMatches reports whether a deployment passes ListServiceDeployments' filters.
+func deploymentMatches(r *state.ServiceDeployment, in *ecs.ListServiceDeploymentsInput) bool {
 	if len(in.Status) > 0 && !slices.Contains(in.Status, r.Status) {
 		return false
 	}
@@ -140,8 +171,10 @@ func listedDeployment(r *state.ServiceDeployment, in *ecs.ListServiceDeployments
 	return c == nil || (c.After == nil || r.CreatedAt.After(*c.After)) && (c.Before == nil || r.CreatedAt.Before(*c.Before))
 }
 
-// DescribeServiceDeployments describes deployments; those that are not there are failures.
-func (s *Service) DescribeServiceDeployments(_ context.Context, in *ecs.DescribeServiceDeploymentsInput) (*ecs.DescribeServiceDeploymentsOutput, error) {
+// DescribeServiceDeployments describes deployments. It reports deployments that don't exist as failures.
+func (s *Service) DescribeServiceDeployments(
+	_ context.Context, in *ecs.DescribeServiceDeploymentsInput,
+) (*ecs.DescribeServiceDeploymentsOutput, error) {
 	if n := len(in.ServiceDeploymentArns); n == 0 || n > maxDeployments {
 		return nil, invalidParameter("serviceDeploymentArns must have between 1 and %d members, not %d.", maxDeployments, n)
 	}
@@ -157,7 +190,8 @@ func (s *Service) DescribeServiceDeployments(_ context.Context, in *ecs.Describe
 	return out, nil
 }
 
-// describeDeployment is the record; of one that is under way with its counts.
+// describeDeployment returns a deployment's record. If the service still has the deployment, it adds the task counts, circuit
+// breaker and alarms.
 func describeDeployment(v *state.View, r *state.ServiceDeployment) types.ServiceDeployment {
 	out := r.ServiceDeployment
 	row := v.Services.Get(*r.ServiceArn)
@@ -168,10 +202,12 @@ func describeDeployment(v *state.View, r *state.ServiceDeployment) types.Service
 	out.TargetServiceRevision = new(*r.TargetServiceRevision)
 	if d := row.Deployment(r.DeploymentID); d != nil {
 		c := counts[r.DeploymentID]
-		out.TargetServiceRevision.RunningTaskCount, out.TargetServiceRevision.PendingTaskCount = c.running, c.pending
+		out.TargetServiceRevision.RunningTaskCount = c.running
+		out.TargetServiceRevision.PendingTaskCount = c.pending
 		out.TargetServiceRevision.RequestedTaskCount = row.DesiredCount
 		if out.DeploymentCircuitBreaker == nil {
-			out.DeploymentCircuitBreaker = deployment.BreakerOf(row.DeploymentConfiguration.DeploymentCircuitBreaker, int(row.DesiredCount), &d.Deployment)
+			breaker := row.DeploymentConfiguration.DeploymentCircuitBreaker
+			out.DeploymentCircuitBreaker = deployment.BreakerOf(breaker, int(row.DesiredCount), &d.Deployment)
 		}
 		if out.Alarms == nil {
 			out.Alarms = row.AlarmsOf(d, nil)
@@ -182,15 +218,18 @@ func describeDeployment(v *state.View, r *state.ServiceDeployment) types.Service
 		for _, d := range row.Deployments {
 			if d.ServiceRevisionArn == *source.Arn {
 				c := counts[*d.Id]
-				out.SourceServiceRevisions[i].RunningTaskCount, out.SourceServiceRevisions[i].PendingTaskCount = c.running, c.pending
+				out.SourceServiceRevisions[i].RunningTaskCount = c.running
+				out.SourceServiceRevisions[i].PendingTaskCount = c.pending
 			}
 		}
 	}
 	return out
 }
 
-// DescribeServiceRevisions describes what deployments deploy; those that are not there are failures.
-func (s *Service) DescribeServiceRevisions(_ context.Context, in *ecs.DescribeServiceRevisionsInput) (*ecs.DescribeServiceRevisionsOutput, error) {
+// DescribeServiceRevisions describes service revisions. It reports revisions that don't exist as failures.
+func (s *Service) DescribeServiceRevisions(
+	_ context.Context, in *ecs.DescribeServiceRevisionsInput,
+) (*ecs.DescribeServiceRevisionsOutput, error) {
 	if n := len(in.ServiceRevisionArns); n == 0 || n > maxDeployments {
 		return nil, invalidParameter("serviceRevisionArns must have between 1 and %d members, not %d.", maxDeployments, n)
 	}
@@ -206,8 +245,7 @@ func (s *Service) DescribeServiceRevisions(_ context.Context, in *ecs.DescribeSe
 	return out, nil
 }
 
-// StopServiceDeployment takes a service back to its last completed deployment while another is under way.
-// Package rollout does it.
+// StopServiceDeployment asks package rollout to roll a service back from the deployment in progress to its last completed one.
 func (s *Service) StopServiceDeployment(ctx context.Context, in *ecs.StopServiceDeploymentInput) (*ecs.StopServiceDeploymentOutput, error) {
 	arn := aws.ToString(in.ServiceDeploymentArn)
 	if arn == "" {
@@ -223,14 +261,20 @@ func (s *Service) StopServiceDeployment(ctx context.Context, in *ecs.StopService
 		}
 		old := tx.Services.Get(*record.ServiceArn)
 		if old == nil || record.Status != types.ServiceDeploymentStatusInProgress || *old.Deployments[0].Id != record.DeploymentID {
-			return &types.ConflictException{Message: account.Message("The service deployment %s is %s, and only one that is IN_PROGRESS can be stopped.", arn, record.Status)}
+			return &types.ConflictException{
+				Message: account.Message("The service deployment %s is %s. Only an IN_PROGRESS one can be stopped.", arn, record.Status),
+			}
 		}
-		if !slices.ContainsFunc(old.Deployments, func(d state.Deployment) bool { return d.RolloutState == types.DeploymentRolloutStateCompleted }) {
-			return &types.ConflictException{Message: account.Message("The service %s has no completed deployment to roll back to.", *old.ServiceName)}
+		completed := func(d state.Deployment) bool { return d.RolloutState == types.DeploymentRolloutStateCompleted }
+		if !slices.ContainsFunc(old.Deployments, completed) {
+			return &types.ConflictException{
+				Message: account.Message("The service %s has no completed deployment to roll back to.", *old.ServiceName),
+			}
 		}
 		row := old.Clone()
 		row.Deployments[0].Stopped = true
-		record.Status, record.UpdatedAt = types.ServiceDeploymentStatusRollbackRequested, s.now()
+		record.Status = types.ServiceDeploymentStatusRollbackRequested
+		record.UpdatedAt = s.now()
 		tx.Services.Put(row)
 		tx.ServiceDeployments.Put(record)
 		return nil

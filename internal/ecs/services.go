@@ -21,7 +21,7 @@ const (
 	servicesPerPage = 10
 )
 
-// findService finds a service of the cluster that is not gone, or nil.
+// findService finds a service of the cluster that is not INACTIVE, or returns nil.
 func (s *Service) findService(v *state.View, clusterArn, service string) *state.Service {
 	row := v.Services.Get(inCluster(clusterArn, "service", service))
 	if row == nil || *row.ClusterArn != clusterArn || *row.Status == state.ServiceInactive {
@@ -30,19 +30,19 @@ func (s *Service) findService(v *state.View, clusterArn, service string) *state.
 	return row
 }
 
-// updatable finds a service that can be changed.
-func (s *Service) updatable(v *state.View, clusterArn, service string) (*state.Service, error) {
+// findActiveService finds a service that can be changed.
+func (s *Service) findActiveService(v *state.View, clusterArn, service string) (*state.Service, error) {
 	row := v.Services.Get(inCluster(clusterArn, "service", service))
 	switch {
 	case row == nil || *row.ClusterArn != clusterArn:
 		return nil, serviceNotFound()
-	case *row.Status != state.ServiceActive: // also one that is deleted, as long as it is described
+	case *row.Status != state.ServiceActive: // a deleted service that DescribeServices still shows, too
 		return nil, serviceNotActive()
 	}
 	return row, nil
 }
 
-// CreateService makes a service and its first deployment. Package rollout starts its tasks.
+// CreateService creates a service and its first deployment. Package rollout starts its tasks.
 func (s *Service) CreateService(ctx context.Context, in *ecs.CreateServiceInput) (*ecs.CreateServiceOutput, error) {
 	if err := checkNewService(in); err != nil {
 		return nil, err
@@ -64,8 +64,12 @@ func (s *Service) CreateService(ctx context.Context, in *ecs.CreateServiceInput)
 
 func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.CreateServiceInput, hash []byte) (*state.Service, error) {
 	l := launch{
-		cluster: in.Cluster, taskDefinition: in.TaskDefinition, network: in.NetworkConfiguration, launchType: in.LaunchType,
-		constraints: in.PlacementConstraints, providers: in.CapacityProviderStrategy,
+		cluster:        in.Cluster,
+		taskDefinition: in.TaskDefinition,
+		network:        in.NetworkConfiguration,
+		launchType:     in.LaunchType,
+		constraints:    in.PlacementConstraints,
+		providers:      in.CapacityProviderStrategy,
 	}
 	if err := s.resolveService(tx.View, in, &l); err != nil {
 		return nil, err
@@ -73,7 +77,7 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 	arn := state.InCluster(l.clusterArn, "service", *in.ServiceName)
 	key := "CreateService " + l.clusterArn + " " + aws.ToString(in.ClientToken)
 	if old := tx.Services.Get(arn); old != nil && *old.Status != state.ServiceInactive {
-		if token := s.remembered(tx.View, key); in.ClientToken != nil && token != nil && slices.Equal(token.Request, hash) {
+		if token := s.findToken(tx.View, key); in.ClientToken != nil && token != nil && slices.Equal(token.Request, hash) {
 			return old, nil
 		}
 		if *old.Status == state.ServiceDraining {
@@ -82,30 +86,35 @@ func (s *Service) createService(ctx context.Context, tx *state.Tx, in *ecs.Creat
 		return nil, invalidParameter("Creation of service was not idempotent.")
 	}
 	row := newService(in, arn, l.clusterArn)
-	row.CreatedAt, row.CreatedBy = s.now(), aws.String(cmp.Or(call.From(ctx).Principal, s.root()))
-	if isDaemon(&row.Service) { // the loop keeps it; but who waits for the service must not find 0 of 0
+	row.CreatedAt = s.now()
+	row.CreatedBy = aws.String(cmp.Or(call.From(ctx).Principal, s.root()))
+	if isDaemon(&row.Service) { // the loop keeps it up to date, but waiters must not see 0 of 0 tasks now
 		row.DesiredCount = int32(len(s.scheduler.Hosts(tx.View, l.task(*s.now()), nil)))
 	}
 	if !row.IsExternal() {
 		if in.AvailabilityZoneRebalancing == "" && len(in.PlacementStrategy) == 0 && len(l.need.GPUs) > 0 {
-			row.AvailabilityZoneRebalancing = types.AvailabilityZoneRebalancingDisabled // they are placed Pintle's own way, which keeps GPUs usable
+			// Pintle places tasks with GPUs its own way, which keeps the GPUs usable.
+			row.AvailabilityZoneRebalancing = types.AvailabilityZoneRebalancingDisabled
 		}
-		row.CapacityProviderStrategy, row.LaunchType = l.providers, launchTypeOf(in.LaunchType, l.providers)
+		row.CapacityProviderStrategy = l.providers
+		row.LaunchType = launchTypeOf(in.LaunchType, l.providers)
 		connect, err := serviceConnect(tx.View, l.clusterArn, in.ServiceConnectConfiguration)
 		if err != nil {
 			return nil, err
 		}
-		row.ServiceConnect, row.Monitoring = connect, in.Monitoring
+		row.ServiceConnect = connect
+		row.Monitoring = in.Monitoring
 		s.deploy(tx, row, l.td)
 	}
 	tx.Services.Put(row)
 	if in.ClientToken != nil {
-		s.remember(tx, key, hash, []string{arn})
+		s.putToken(tx, key, hash, []string{arn})
 	}
 	return row, nil
 }
 
-// resolveService finds what a new service is to run on and, unless task sets say it later, of what and where.
+// resolveService resolves a new service's cluster, task definition and capacity providers. For a service with the deployment
+// controller EXTERNAL it finds only the cluster, since task sets give the rest later.
 func (s *Service) resolveService(v *state.View, in *ecs.CreateServiceInput, l *launch) error {
 	if isExternal(in.DeploymentController) {
 		c, err := s.activeCluster(v, in.Cluster)
@@ -119,37 +128,47 @@ func (s *Service) resolveService(v *state.View, in *ecs.CreateServiceInput, l *l
 		return err
 	}
 	if in.SchedulingStrategy == types.SchedulingStrategyDaemon {
-		return nil // it runs on every instance, whosever it is
+		return nil // it runs on every instance, whatever its capacity provider
 	}
 	return s.useProviders(v, l)
 }
 
-// newService is the row of a service without a deployment.
+// newService returns the row of a service without a deployment.
 func newService(in *ecs.CreateServiceInput, arn, clusterArn string) *state.Service {
 	row := &state.Service{Service: types.Service{
-		ServiceArn: &arn, ServiceName: in.ServiceName, ClusterArn: &clusterArn, Status: aws.String(state.ServiceActive),
-		SchedulingStrategy: cmp.Or(in.SchedulingStrategy, types.SchedulingStrategyReplica), DesiredCount: aws.ToInt32(in.DesiredCount),
-		DeploymentController:        cmp.Or(in.DeploymentController, &types.DeploymentController{Type: types.DeploymentControllerTypeEcs}),
-		LaunchType:                  in.LaunchType,
-		CapacityProviderStrategy:    in.CapacityProviderStrategy,
-		NetworkConfiguration:        in.NetworkConfiguration,
-		PlacementConstraints:        notNil(in.PlacementConstraints),
-		PlacementStrategy:           notNil(in.PlacementStrategy),
-		PropagateTags:               cmp.Or(in.PropagateTags, types.PropagateTagsNone),
-		AvailabilityZoneRebalancing: in.AvailabilityZoneRebalancing,
-		EnableECSManagedTags:        in.EnableECSManagedTags, EnableExecuteCommand: in.EnableExecuteCommand,
+		ServiceArn:         &arn,
+		ServiceName:        in.ServiceName,
+		ClusterArn:         &clusterArn,
+		Status:             aws.String(state.ServiceActive),
+		SchedulingStrategy: cmp.Or(in.SchedulingStrategy, types.SchedulingStrategyReplica),
+		DesiredCount:       aws.ToInt32(in.DesiredCount),
+		DeploymentController: cmp.Or(in.DeploymentController, &types.DeploymentController{
+			Type: types.DeploymentControllerTypeEcs,
+		}),
+		LaunchType:                    in.LaunchType,
+		CapacityProviderStrategy:      in.CapacityProviderStrategy,
+		NetworkConfiguration:          in.NetworkConfiguration,
+		PlacementConstraints:          notNil(in.PlacementConstraints),
+		PlacementStrategy:             notNil(in.PlacementStrategy),
+		PropagateTags:                 cmp.Or(in.PropagateTags, types.PropagateTagsNone),
+		AvailabilityZoneRebalancing:   in.AvailabilityZoneRebalancing,
+		EnableECSManagedTags:          in.EnableECSManagedTags,
+		EnableExecuteCommand:          in.EnableExecuteCommand,
 		HealthCheckGracePeriodSeconds: in.HealthCheckGracePeriodSeconds,
-		LoadBalancers:                 []types.LoadBalancer{}, ServiceRegistries: []types.ServiceRegistry{},
-		Events: []types.ServiceEvent{}, Tags: in.Tags,
+		LoadBalancers:                 []types.LoadBalancer{},
+		ServiceRegistries:             []types.ServiceRegistry{},
+		Events:                        []types.ServiceEvent{},
+		Tags:                          in.Tags,
 	}}
-	row.DeploymentConfiguration = mergeDeploymentConfiguration(defaultDeploymentConfiguration(row.SchedulingStrategy), in.DeploymentConfiguration)
+	defaults := defaultDeploymentConfiguration(row.SchedulingStrategy)
+	row.DeploymentConfiguration = mergeDeploymentConfiguration(defaults, in.DeploymentConfiguration)
 	if row.AvailabilityZoneRebalancing == "" {
 		row.AvailabilityZoneRebalancing = defaultRebalancing(&row.Service)
 	}
 	return row
 }
 
-// launchTypeOf is the launch type of a service or task set, which one with a strategy has none of.
+// launchTypeOf returns the launch type of a service or task set. With a capacity provider strategy it has none.
 func launchTypeOf(given types.LaunchType, strategy []types.CapacityProviderStrategyItem) types.LaunchType {
 	if len(strategy) > 0 {
 		return ""
@@ -157,16 +176,16 @@ func launchTypeOf(given types.LaunchType, strategy []types.CapacityProviderStrat
 	return cmp.Or(given, types.LaunchTypeEc2)
 }
 
-// defaultRebalancing is ENABLED for every service that can have it.
+// defaultRebalancing returns ENABLED for every service that can have Availability Zone rebalancing.
 func defaultRebalancing(row *types.Service) types.AvailabilityZoneRebalancing {
-	if unbalanceable(row) != "" {
+	if rebalancingObstacle(row) != "" {
 		return types.AvailabilityZoneRebalancingDisabled
 	}
 	return types.AvailabilityZoneRebalancingEnabled
 }
 
-// UpdateService changes a service. What tasks are made of (task definition, network, capacity providers), and
-// forceNewDeployment, start a new deployment; the rest takes effect as it is.
+// UpdateService changes a service. It starts a new deployment if the task definition, network, Service Connect configuration
+// or capacity providers change, or with forceNewDeployment. Other changes take effect without one.
 func (s *Service) UpdateService(ctx context.Context, in *ecs.UpdateServiceInput) (*ecs.UpdateServiceOutput, error) {
 	if err := checkUpdate(in); err != nil {
 		return nil, err
@@ -187,12 +206,13 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 	if err != nil {
 		return nil, err
 	}
-	old, err := s.updatable(tx.View, *c.ClusterArn, aws.ToString(in.Service))
+	old, err := s.findActiveService(tx.View, *c.ClusterArn, aws.ToString(in.Service))
 	if err != nil {
 		return nil, err
 	}
 	if in.DesiredCount != nil && isDaemon(&old.Service) {
-		return nil, invalidParameter("desiredCount must not be given for a service with the scheduling strategy DAEMON: it runs one task on each instance.")
+		return nil, invalidParameter("desiredCount must not be given for a service with the scheduling strategy DAEMON: it runs one task " +
+			"on each instance.")
 	}
 	if old.IsExternal() {
 		if err := checkExternalUpdate(in); err != nil {
@@ -227,15 +247,18 @@ func (s *Service) updateService(tx *state.Tx, in *ecs.UpdateServiceInput) (*stat
 	return row, nil
 }
 
-// updatedDefinition is the task definition of a service that an update was applied to. What has changed about where its
-// tasks run is checked against it.
+// updatedDefinition returns the task definition of an updated service, and checks a changed network or capacity provider
+// strategy against it.
 func (s *Service) updatedDefinition(v *state.View, in *ecs.UpdateServiceInput, row *state.Service) (*state.TaskDefinition, error) {
 	if in.TaskDefinition == nil && in.NetworkConfiguration == nil && in.CapacityProviderStrategy == nil {
 		return v.TaskDefinitions.Get(*row.TaskDefinition), nil
 	}
 	l := launch{
-		cluster: in.Cluster, taskDefinition: cmp.Or(in.TaskDefinition, row.TaskDefinition), network: row.NetworkConfiguration,
-		launchType: row.LaunchType, providers: row.CapacityProviderStrategy,
+		cluster:        in.Cluster,
+		taskDefinition: cmp.Or(in.TaskDefinition, row.TaskDefinition),
+		network:        row.NetworkConfiguration,
+		launchType:     row.LaunchType,
+		providers:      row.CapacityProviderStrategy,
 	}
 	if err := s.resolve(v, &l); err != nil {
 		return nil, err
@@ -243,13 +266,14 @@ func (s *Service) updatedDefinition(v *state.View, in *ecs.UpdateServiceInput, r
 	return l.td, s.useProviders(v, &l)
 }
 
-// sameTasks says whether two versions of a service make the same tasks of a task definition.
+// sameTasks reports whether two versions of a service make the same tasks from a task definition.
 func sameTasks(a, b *state.Service) bool {
 	return reflect.DeepEqual(a.ServiceConnect, b.ServiceConnect) &&
-		reflect.DeepEqual(a.NetworkConfiguration, b.NetworkConfiguration) && reflect.DeepEqual(a.CapacityProviderStrategy, b.CapacityProviderStrategy)
+		reflect.DeepEqual(a.NetworkConfiguration, b.NetworkConfiguration) &&
+		reflect.DeepEqual(a.CapacityProviderStrategy, b.CapacityProviderStrategy)
 }
 
-// applyUpdate puts what the call gives into the row.
+// applyUpdate applies the members that the call gives to the row.
 func applyUpdate(row *state.Service, in *ecs.UpdateServiceInput) {
 	row.DesiredCount = aws.ToInt32(cmp.Or(in.DesiredCount, &row.DesiredCount))
 	row.DeploymentConfiguration = mergeDeploymentConfiguration(*row.DeploymentConfiguration, in.DeploymentConfiguration)
@@ -266,11 +290,12 @@ func applyUpdate(row *state.Service, in *ecs.UpdateServiceInput) {
 		row.PlacementStrategy = in.PlacementStrategy
 	}
 	if in.CapacityProviderStrategy != nil {
-		row.CapacityProviderStrategy, row.LaunchType = in.CapacityProviderStrategy, launchTypeOf("", in.CapacityProviderStrategy)
+		row.CapacityProviderStrategy = in.CapacityProviderStrategy
+		row.LaunchType = launchTypeOf("", in.CapacityProviderStrategy)
 	}
 }
 
-// DeleteService has a service's tasks stopped. It is DRAINING until they are, and INACTIVE then.
+// DeleteService makes a service DRAINING. Package rollout stops its tasks, and then makes it INACTIVE.
 func (s *Service) DeleteService(ctx context.Context, in *ecs.DeleteServiceInput) (*ecs.DeleteServiceOutput, error) {
 	if aws.ToString(in.Service) == "" {
 		return nil, invalidParameter("service must not be empty.")
@@ -292,7 +317,8 @@ func (s *Service) DeleteService(ctx context.Context, in *ecs.DeleteServiceInput)
 			return invalidParameter("The service cannot be stopped while it is scaled above 0.")
 		}
 		row = old.Clone()
-		row.Status, row.DesiredCount = aws.String(state.ServiceDraining), 0
+		row.Status = aws.String(state.ServiceDraining)
+		row.DesiredCount = 0
 		tx.Services.Put(row)
 		return nil
 	})
@@ -306,7 +332,7 @@ func isDaemon(row *types.Service) bool {
 	return row.SchedulingStrategy == types.SchedulingStrategyDaemon
 }
 
-// DescribeServices describes services; those that are not there are failures.
+// DescribeServices describes services. It reports services that don't exist as failures.
 func (s *Service) DescribeServices(_ context.Context, in *ecs.DescribeServicesInput) (*ecs.DescribeServicesOutput, error) {
 	if len(in.Services) == 0 {
 		return nil, invalidParameter("Services cannot be empty.")
@@ -332,7 +358,7 @@ func (s *Service) DescribeServices(_ context.Context, in *ecs.DescribeServicesIn
 	return out, nil
 }
 
-// describeService is the row with the counts of its tasks.
+// describeService returns the row with the counts of its tasks.
 func (s *Service) describeService(v *state.View, row *state.Service, tags bool) types.Service {
 	out := row.Service
 	if !tags {
@@ -347,7 +373,8 @@ func (s *Service) describeService(v *state.View, row *state.Service, tags bool) 
 	for i, d := range row.Deployments {
 		c := counts[*d.Id]
 		described := d.Deployment
-		described.RunningCount, described.PendingCount = c.running, c.pending
+		described.RunningCount = c.running
+		described.PendingCount = c.pending
 		described.DesiredCount = c.running + c.pending
 		if i == 0 {
 			described.DesiredCount = row.DesiredCount
@@ -357,7 +384,10 @@ func (s *Service) describeService(v *state.View, row *state.Service, tags bool) 
 		}
 		out.Deployments = append(out.Deployments, described)
 		out.CurrentServiceRevisions = append(out.CurrentServiceRevisions, types.ServiceCurrentRevisionSummary{
-			Arn: new(d.ServiceRevisionArn), RequestedTaskCount: described.DesiredCount, RunningTaskCount: c.running, PendingTaskCount: c.pending,
+			Arn:                new(d.ServiceRevisionArn),
+			RequestedTaskCount: described.DesiredCount,
+			RunningTaskCount:   c.running,
+			PendingTaskCount:   c.pending,
 		})
 	}
 	for i := range row.TaskSets {
@@ -369,10 +399,13 @@ func (s *Service) describeService(v *state.View, row *state.Service, tags bool) 
 	return out
 }
 
-// taskCounts is how many tasks of a deployment are wanted and run, or are about to.
-type taskCounts struct{ running, pending int32 }
+// taskCounts counts a deployment's tasks whose desired status is RUNNING.
+type taskCounts struct {
+	running int32 // their last status is RUNNING, too
+	pending int32 // the others
+}
 
-// countTasks counts a service's tasks by their deployment.
+// countTasks counts a service's tasks by the id of their deployment or task set.
 func countTasks(v *state.View, row *state.Service) map[string]taskCounts {
 	counts := map[string]taskCounts{}
 	for t := range v.Tasks.By(state.TasksByService, *row.ServiceArn) {

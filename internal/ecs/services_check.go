@@ -17,10 +17,11 @@ var (
 	runTaskTokens = pattern.New(`^[!-~]+$`, 64)
 )
 
-// checkNewService refuses what is wrong with a new service whatever the store holds.
+// checkNewService checks a new service without looking at the store.
 func checkNewService(in *ecs.CreateServiceInput) error {
 	if !nameForm.MatchString(aws.ToString(in.ServiceName)) {
-		return invalidParameter("serviceName %q must have up to 255 letters, numbers, hyphens and underscores.", aws.ToString(in.ServiceName))
+		return invalidParameter("serviceName %q must have up to 255 letters, numbers, hyphens and underscores.",
+			aws.ToString(in.ServiceName))
 	}
 	if in.ClientToken != nil && !clientTokens.MatchString(*in.ClientToken) {
 		return invalidParameter("clientToken must have up to 36 printable ASCII characters.")
@@ -43,7 +44,7 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
 		{"role", aws.ToString(in.Role) != ""},
-		{"deploymentController", isForeign(in.DeploymentController) && !isExternal(in.DeploymentController)},
+		{"deploymentController", isNotECS(in.DeploymentController) && !isExternal(in.DeploymentController)},
 	}); err != nil {
 		return err
 	}
@@ -61,7 +62,8 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 		return invalidParameter("desiredCount must be given for a service with the scheduling strategy REPLICA.")
 	}
 	if in.DesiredCount != nil && daemon {
-		return invalidParameter("desiredCount must not be given for a service with the scheduling strategy DAEMON: it runs one task on each instance.")
+		return invalidParameter("desiredCount must not be given for a service with the scheduling strategy DAEMON: it runs one task on " +
+			"each instance.")
 	}
 	if err := checkTags(in.Tags); err != nil {
 		return err
@@ -69,7 +71,7 @@ func checkNewService(in *ecs.CreateServiceInput) error {
 	return checkService(&newService(in, "", "").Service)
 }
 
-// checkUpdate refuses what is wrong with an update whatever the store holds.
+// checkUpdate checks an update without looking at the store.
 func checkUpdate(in *ecs.UpdateServiceInput) error {
 	if aws.ToString(in.Service) == "" {
 		return invalidParameter("service must not be empty.")
@@ -84,7 +86,7 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 		{"vpcLatticeConfigurations", len(in.VpcLatticeConfigurations) > 0},
 		{"gatewayConnectors", len(in.GatewayConnectors) > 0},
 		{"platformVersion", aws.ToString(in.PlatformVersion) != ""},
-		{"deploymentController", isForeign(in.DeploymentController)},
+		{"deploymentController", isNotECS(in.DeploymentController)},
 	}); err != nil {
 		return err
 	}
@@ -100,8 +102,8 @@ func checkUpdate(in *ecs.UpdateServiceInput) error {
 	return checkRolling(in.DeploymentConfiguration)
 }
 
-// checkMonitoring checks a resolution of metrics: API_MetricConfiguration. It is kept with the service's revisions and
-// changes nothing: Pintle keeps the metrics of all services by the second.
+// checkMonitoring checks the resolution of metrics: API_MetricConfiguration. We keep it with the service's revisions, but it
+// has no effect: Pintle keeps the metrics of all services by the second.
 func checkMonitoring(c *types.MonitoringConfiguration) error {
 	if c == nil {
 		return nil
@@ -112,7 +114,8 @@ func checkMonitoring(c *types.MonitoringConfiguration) error {
 		}
 		for _, name := range m.MetricNames {
 			if name != "CPUUtilization" && name != "MemoryUtilization" {
-				return invalidParameter("monitoring.metricConfigurations.metricNames must be CPUUtilization or MemoryUtilization, not %q.", name)
+				return invalidParameter("monitoring.metricConfigurations.metricNames must be CPUUtilization or MemoryUtilization, not %q.",
+					name)
 			}
 		}
 		if n := aws.ToInt32(m.ResolutionSeconds); n != 20 && n != 60 {
@@ -122,23 +125,23 @@ func checkMonitoring(c *types.MonitoringConfiguration) error {
 	return nil
 }
 
-// field is a member of a call, and whether it was given.
+// field is a member of a call's input, and whether it was given.
 type field struct {
 	name  string
 	given bool
 }
 
-// refuseFields refuses what Pintle would have to leave undone.
+// refuseFields refuses members that Pintle would have to ignore.
 func refuseFields(fields []field) error {
 	for _, f := range fields {
 		if f.given {
-			return unsupported("%s: Pintle's services do not have it yet. Leave it out.", f.name)
+			return unsupported("%s: Pintle's services do not support it yet. Leave it out.", f.name)
 		}
 	}
 	return nil
 }
 
-func isForeign(c *types.DeploymentController) bool {
+func isNotECS(c *types.DeploymentController) bool {
 	return c != nil && c.Type != types.DeploymentControllerTypeEcs
 }
 
@@ -146,7 +149,7 @@ func isExternal(c *types.DeploymentController) bool {
 	return c != nil && c.Type == types.DeploymentControllerTypeExternal
 }
 
-// checkRolling refuses all ways to deploy but rolling updates.
+// checkRolling refuses every way to deploy except rolling updates.
 func checkRolling(c *types.DeploymentConfiguration) error {
 	if c == nil {
 		return nil
@@ -160,7 +163,7 @@ func checkRolling(c *types.DeploymentConfiguration) error {
 	})
 }
 
-// checkService refuses a service that cannot be, new or updated.
+// checkService checks a new or updated service.
 func checkService(row *types.Service) error {
 	if s := row.SchedulingStrategy; !slices.Contains(s.Values(), s) {
 		return invalidParameter("schedulingStrategy must be one of %v, not %q.", s.Values(), s)
@@ -189,7 +192,7 @@ func checkService(row *types.Service) error {
 	return checkRebalancing(row)
 }
 
-// zoneAttribute is the attribute of the Availability Zone that an instance is in.
+// zoneAttribute is the attribute with an instance's Availability Zone.
 const zoneAttribute = "ecs.availability-zone"
 
 // checkRebalancing refuses Availability Zone rebalancing for services that cannot have it:
@@ -202,14 +205,14 @@ func checkRebalancing(row *types.Service) error {
 	if r == types.AvailabilityZoneRebalancingDisabled {
 		return nil
 	}
-	if why := unbalanceable(row); why != "" {
+	if why := rebalancingObstacle(row); why != "" {
 		return invalidParameter("Availability Zone Rebalancing does not support %s", why)
 	}
 	return nil
 }
 
-// unbalanceable is what of a service rules Availability Zone rebalancing out, "" for nothing.
-func unbalanceable(row *types.Service) string {
+// rebalancingObstacle returns what rules out Availability Zone rebalancing for a service, or "".
+func rebalancingObstacle(row *types.Service) string {
 	switch {
 	case isDaemon(row):
 		return "schedulingStrategy DAEMON"
@@ -233,19 +236,23 @@ func spreadsZones(p types.PlacementStrategy) bool {
 	return p.Type == types.PlacementStrategyTypeSpread && aws.ToString(p.Field) == "attribute:"+zoneAttribute
 }
 
-// The defaults of API_DeploymentConfiguration, which are not those of the console.
+// defaultDeploymentConfiguration returns the defaults of API_DeploymentConfiguration. The console's are different.
 func defaultDeploymentConfiguration(s types.SchedulingStrategy) types.DeploymentConfiguration {
 	c := types.DeploymentConfiguration{
-		MinimumHealthyPercent: aws.Int32(100), MaximumPercent: aws.Int32(200), Strategy: types.DeploymentStrategyRolling,
-		DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{}, BakeTimeInMinutes: aws.Int32(0),
+		MinimumHealthyPercent:    aws.Int32(100),
+		MaximumPercent:           aws.Int32(200),
+		Strategy:                 types.DeploymentStrategyRolling,
+		DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{},
+		BakeTimeInMinutes:        aws.Int32(0),
 	}
 	if s == types.SchedulingStrategyDaemon {
-		c.MinimumHealthyPercent, c.MaximumPercent = aws.Int32(0), aws.Int32(100)
+		c.MinimumHealthyPercent = aws.Int32(0)
+		c.MaximumPercent = aws.Int32(100)
 	}
 	return c
 }
 
-// mergeDeploymentConfiguration puts what is given over the old configuration.
+// mergeDeploymentConfiguration overrides the old configuration with the given members.
 func mergeDeploymentConfiguration(old types.DeploymentConfiguration, in *types.DeploymentConfiguration) *types.DeploymentConfiguration {
 	if in == nil {
 		return &old
@@ -289,22 +296,24 @@ func checkDeploymentConfiguration(c *types.DeploymentConfiguration) error {
 		return nil
 	}
 	if !slices.Contains(t.Type.Values(), t.Type) {
-		return invalidParameter("deploymentConfiguration.deploymentCircuitBreaker.thresholdConfiguration.type must be one of %v, not %q.", t.Type.Values(), t.Type)
+		return invalidParameter("deploymentConfiguration.deploymentCircuitBreaker.thresholdConfiguration.type must be one of %v, not %q.",
+			t.Type.Values(), t.Type)
 	}
 	if t.Value < 1 {
-		return invalidParameter("deploymentConfiguration.deploymentCircuitBreaker.thresholdConfiguration.value must be at least 1, not %d.", t.Value)
+		return invalidParameter("deploymentConfiguration.deploymentCircuitBreaker.thresholdConfiguration.value must be at least 1, not %d.",
+			t.Value)
 	}
 	return nil
 }
 
-// maxAlarms is how many alarms one DescribeAlarms asks for, which is how ECS looks at them.
+// maxAlarms bounds the alarms of a deployment: as many as one DescribeAlarms call, by which ECS checks them, can name.
 const maxAlarms = 100
 
 // maxBake is the longest bake time, in minutes: a day.
 const maxBake = 1440
 
-// checkAlarms checks the form of deployment alarms. There need not be alarms of these names yet: templates make them
-// after the service that they watch.
+// checkAlarms checks the form of deployment alarms. The alarms needn't exist yet: templates create them after the service
+// that they watch.
 func checkAlarms(c *types.DeploymentAlarms) error {
 	switch {
 	case c == nil:
@@ -312,7 +321,8 @@ func checkAlarms(c *types.DeploymentAlarms) error {
 	case len(c.AlarmNames) == 0 && c.Enable:
 		return invalidParameter("deploymentConfiguration.alarms.alarmNames must not be empty where alarms are enabled.")
 	case len(c.AlarmNames) > maxAlarms:
-		return invalidParameter("deploymentConfiguration.alarms.alarmNames has %d members, at most %d are allowed.", len(c.AlarmNames), maxAlarms)
+		return invalidParameter("deploymentConfiguration.alarms.alarmNames has %d members, at most %d are allowed.",
+			len(c.AlarmNames), maxAlarms)
 	case slices.Contains(c.AlarmNames, ""):
 		return invalidParameter("deploymentConfiguration.alarms.alarmNames must not have empty members.")
 	}

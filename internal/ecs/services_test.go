@@ -13,21 +13,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 )
 
-// newTestService returns ECS over a store of its own, with the default cluster and the families "f" and "gpu" of two
-// revisions each. No loop runs: services stay as calls leave them.
+// newTestService returns ECS over its own store, with the default cluster and the families "f" and "gpu" of two revisions each.
+// No loop runs, so services stay as calls leave them.
 func newTestService(t *testing.T) (*Service, *state.Store) {
 	t.Helper()
 	scheduler := scheduler.New(1)
 	store := statetest.Open(t, scheduler)
 	now := time.Now()
-	tick := func() time.Time { now = now.Add(time.Second); return now } // so that what comes later is later, however fast the disk is
-	s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", tick)})
+	tick := func() time.Time { // each call is later than the one before, however fast the disk is
+		now = now.Add(time.Second)
+		return now
+	}
+	s := New(store, scheduler, Options{Account: accounttest.New(tick)})
 	if _, err := s.CreateCluster(t.Context(), &ecs.CreateClusterInput{}); err != nil {
 		t.Fatal(err)
 	}
@@ -36,17 +39,21 @@ func newTestService(t *testing.T) (*Service, *state.Store) {
 		if family == "gpu" {
 			c.ResourceRequirements = []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("1")}}
 		}
-		if _, err := s.RegisterTaskDefinition(t.Context(), &ecs.RegisterTaskDefinitionInput{Family: &family, ContainerDefinitions: []types.ContainerDefinition{c}}); err != nil {
+		_, err := s.RegisterTaskDefinition(t.Context(), &ecs.RegisterTaskDefinitionInput{
+			Family:               &family,
+			ContainerDefinitions: []types.ContainerDefinition{c},
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	return s, store
 }
 
-// create makes the service "s" of a task of "f:1".
+// create creates the service "s" with a task of "f:1", unless change says otherwise.
 func create(t *testing.T, s *Service, change func(*ecs.CreateServiceInput)) *types.Service {
 	t.Helper()
-	in := valid()
+	in := validService()
 	if change != nil {
 		change(in)
 	}
@@ -57,27 +64,28 @@ func create(t *testing.T, s *Service, change func(*ecs.CreateServiceInput)) *typ
 	return out.Service
 }
 
-func valid() *ecs.CreateServiceInput {
+func validService() *ecs.CreateServiceInput {
 	return &ecs.CreateServiceInput{ServiceName: aws.String("s"), TaskDefinition: aws.String("f:1"), DesiredCount: aws.Int32(1)}
 }
 
-// complete ends the roll-out of the service's PRIMARY deployment, as the services loop does.
+// complete completes the roll-out of the services' PRIMARY deployments, as the rollout loop does.
 func complete(t *testing.T, store *state.Store) {
 	t.Helper()
-	if err := store.Update(t.Context(), func(tx *state.Tx) error {
+	err := store.Update(t.Context(), func(tx *state.Tx) error {
 		for row := range tx.Services.All() {
 			row = row.Clone()
 			row.Deployments[0].RolloutState = types.DeploymentRolloutStateCompleted
 			tx.Services.Put(row)
 		}
 		return nil
-	}); err != nil {
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// refused expects an error of AWS's with a code and what its message says, and that nothing has changed.
-func refused(t *testing.T, store *state.Store, before int64, err error, code, says string) {
+// expectRefused expects an AWS error with the code and a message that contains says, and that the store didn't change.
+func expectRefused(t *testing.T, store *state.Store, before int64, err error, code, says string) {
 	t.Helper()
 	var api smithy.APIError
 	if !errors.As(err, &api) || api.ErrorCode() != code || !strings.Contains(api.ErrorMessage(), says) {
@@ -92,7 +100,11 @@ const invalid = "InvalidParameterException"
 
 func TestCreateServiceRefuses(t *testing.T) {
 	s, store := newTestService(t)
-	zone := []types.PlacementConstraint{{Type: types.PlacementConstraintTypeMemberOf, Expression: aws.String("attribute:ecs.availability-zone == a")}}
+	inZone := []types.PlacementConstraint{{
+		Type:       types.PlacementConstraintTypeMemberOf,
+		Expression: aws.String("attribute:ecs.availability-zone == a"),
+	}}
+	threshold := &types.DeploymentCircuitBreaker{ThresholdConfiguration: &types.ThresholdConfiguration{Type: types.ThresholdTypeCount}}
 	deployment := func(c types.DeploymentConfiguration) func(*ecs.CreateServiceInput) {
 		return func(in *ecs.CreateServiceInput) { in.DeploymentConfiguration = &c }
 	}
@@ -106,44 +118,87 @@ func TestCreateServiceRefuses(t *testing.T) {
 		change     func(*ecs.CreateServiceInput)
 		code, says string
 	}{
-		"no name":                {func(in *ecs.CreateServiceInput) { in.ServiceName = nil }, invalid, "serviceName"},
-		"a long name":            {func(in *ecs.CreateServiceInput) { in.ServiceName = aws.String(strings.Repeat("a", 256)) }, invalid, "serviceName"},
-		"a name with a slash":    {func(in *ecs.CreateServiceInput) { in.ServiceName = aws.String("a/b") }, invalid, "serviceName"},
-		"a long token":           {func(in *ecs.CreateServiceInput) { in.ClientToken = aws.String(strings.Repeat("a", 37)) }, invalid, "clientToken"},
-		"no task definition":     {func(in *ecs.CreateServiceInput) { in.TaskDefinition = nil }, invalid, "taskDefinition"},
-		"an unknown one":         {func(in *ecs.CreateServiceInput) { in.TaskDefinition = aws.String("f:9") }, "ClientException", "TaskDefinition"},
-		"an unknown cluster":     {func(in *ecs.CreateServiceInput) { in.Cluster = aws.String("x") }, "ClusterNotFoundException", ""},
-		"no count":               {func(in *ecs.CreateServiceInput) { in.DesiredCount = nil }, invalid, "desiredCount"},
-		"less than none":         {func(in *ecs.CreateServiceInput) { in.DesiredCount = aws.Int32(-1) }, invalid, "desiredCount"},
-		"a DAEMON with a count":  {func(in *ecs.CreateServiceInput) { in.SchedulingStrategy = types.SchedulingStrategyDaemon }, invalid, "desiredCount"},
-		"a negative grace":       {func(in *ecs.CreateServiceInput) { in.HealthCheckGracePeriodSeconds = aws.Int32(-1) }, invalid, "healthCheckGracePeriodSeconds"},
-		"over 100 percent":       {deployment(types.DeploymentConfiguration{MinimumHealthyPercent: aws.Int32(101)}), invalid, "minimumHealthyPercent"},
-		"under 100 percent":      {deployment(types.DeploymentConfiguration{MaximumPercent: aws.Int32(50)}), invalid, "maximumPercent"},
-		"nothing may ever move":  {deployment(types.DeploymentConfiguration{MaximumPercent: aws.Int32(100)}), invalid, "maximumPercent"},
-		"a negative bake time":   {deployment(types.DeploymentConfiguration{BakeTimeInMinutes: aws.Int32(-1)}), invalid, "bakeTimeInMinutes"},
-		"more than a day's":      {deployment(types.DeploymentConfiguration{BakeTimeInMinutes: aws.Int32(1441)}), invalid, "bakeTimeInMinutes"},
-		"alarms without names":   {deployment(types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{Enable: true}}), invalid, "alarmNames"},
-		"an alarm without one":   {deployment(types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{AlarmNames: []string{""}}}), invalid, "alarmNames"},
-		"too many alarms":        {deployment(types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{AlarmNames: make([]string, 101)}}), invalid, "alarmNames"},
-		"a threshold of nothing": {deployment(types.DeploymentConfiguration{DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{ThresholdConfiguration: &types.ThresholdConfiguration{Type: types.ThresholdTypeCount}}}), invalid, "thresholdConfiguration.value"},
-		"an unknown rebalancing": {func(in *ecs.CreateServiceInput) { in.AvailabilityZoneRebalancing = "ON" }, invalid, "availabilityZoneRebalancing"},
+		"no name": {func(in *ecs.CreateServiceInput) { in.ServiceName = nil }, invalid, "serviceName"},
+		"a long name": {
+			func(in *ecs.CreateServiceInput) { in.ServiceName = aws.String(strings.Repeat("a", 256)) },
+			invalid, "serviceName",
+		},
+		"a name with a slash": {func(in *ecs.CreateServiceInput) { in.ServiceName = aws.String("a/b") }, invalid, "serviceName"},
+		"a long token": {
+			func(in *ecs.CreateServiceInput) { in.ClientToken = aws.String(strings.Repeat("a", 37)) },
+			invalid, "clientToken",
+		},
+		"no task definition": {func(in *ecs.CreateServiceInput) { in.TaskDefinition = nil }, invalid, "taskDefinition"},
+		"an unknown definition": {
+			func(in *ecs.CreateServiceInput) { in.TaskDefinition = aws.String("f:9") },
+			"ClientException", "TaskDefinition",
+		},
+		"an unknown cluster": {func(in *ecs.CreateServiceInput) { in.Cluster = aws.String("x") }, "ClusterNotFoundException", ""},
+		"no count":           {func(in *ecs.CreateServiceInput) { in.DesiredCount = nil }, invalid, "desiredCount"},
+		"a negative count":   {func(in *ecs.CreateServiceInput) { in.DesiredCount = aws.Int32(-1) }, invalid, "desiredCount"},
+		"a DAEMON with a count": {
+			func(in *ecs.CreateServiceInput) { in.SchedulingStrategy = types.SchedulingStrategyDaemon },
+			invalid, "desiredCount",
+		},
+		"a negative grace": {
+			func(in *ecs.CreateServiceInput) { in.HealthCheckGracePeriodSeconds = aws.Int32(-1) },
+			invalid, "healthCheckGracePeriodSeconds",
+		},
+		"over 100 percent": {
+			deployment(types.DeploymentConfiguration{MinimumHealthyPercent: aws.Int32(101)}),
+			invalid, "minimumHealthyPercent",
+		},
+		"under 100 percent": {deployment(types.DeploymentConfiguration{MaximumPercent: aws.Int32(50)}), invalid, "maximumPercent"},
+		"no room to deploy": {deployment(types.DeploymentConfiguration{MaximumPercent: aws.Int32(100)}), invalid, "maximumPercent"},
+		"a negative bake time": {
+			deployment(types.DeploymentConfiguration{BakeTimeInMinutes: aws.Int32(-1)}),
+			invalid, "bakeTimeInMinutes",
+		},
+		"a bake time over a day": {
+			deployment(types.DeploymentConfiguration{BakeTimeInMinutes: aws.Int32(1441)}),
+			invalid, "bakeTimeInMinutes",
+		},
+		"alarms without names": {
+			deployment(types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{Enable: true}}),
+			invalid, "alarmNames",
+		},
+		"an alarm without a name": {
+			deployment(types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{AlarmNames: []string{""}}}),
+			invalid, "alarmNames",
+		},
+		"too many alarms": {
+			deployment(types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{AlarmNames: make([]string, 101)}}),
+			invalid, "alarmNames",
+		},
+		"a threshold of 0": {
+			deployment(types.DeploymentConfiguration{DeploymentCircuitBreaker: threshold}),
+			invalid, "thresholdConfiguration.value",
+		},
+		"an unknown rebalancing": {
+			func(in *ecs.CreateServiceInput) { in.AvailabilityZoneRebalancing = "ON" },
+			invalid, "availabilityZoneRebalancing",
+		},
 		"rebalancing a DAEMON": {rebalanced(func(in *ecs.CreateServiceInput) {
-			in.SchedulingStrategy, in.DesiredCount = types.SchedulingStrategyDaemon, nil
+			in.SchedulingStrategy = types.SchedulingStrategyDaemon
+			in.DesiredCount = nil
 		}), invalid, "does not support schedulingStrategy DAEMON"},
 		"rebalancing without room": {rebalanced(func(in *ecs.CreateServiceInput) {
 			in.DeploymentConfiguration = &types.DeploymentConfiguration{MinimumHealthyPercent: aws.Int32(0), MaximumPercent: aws.Int32(100)}
 		}), invalid, "does not support maximumPercent <= 100%"},
-		"rebalancing what is packed": {rebalanced(func(in *ecs.CreateServiceInput) {
+		"rebalancing with binpack": {rebalanced(func(in *ecs.CreateServiceInput) {
 			in.PlacementStrategy = []types.PlacementStrategy{{Type: types.PlacementStrategyTypeBinpack, Field: aws.String("memory")}}
 		}), invalid, "placementStrategy"},
-		"rebalancing in one zone": {rebalanced(func(in *ecs.CreateServiceInput) { in.PlacementConstraints = zone }), invalid, "placementConstraints"},
+		"rebalancing with a constraint on zones": {
+			rebalanced(func(in *ecs.CreateServiceInput) { in.PlacementConstraints = inZone }),
+			invalid, "placementConstraints",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := valid()
+			in := validService()
 			c.change(in)
 			before := store.Revision()
 			_, err := s.CreateService(t.Context(), in)
-			refused(t, store, before, err, c.code, c.says)
+			expectRefused(t, store, before, err, c.code, c.says)
 		})
 	}
 }
@@ -153,23 +208,34 @@ func TestRebalancingByDefault(t *testing.T) {
 		change func(*ecs.CreateServiceInput)
 		want   types.AvailabilityZoneRebalancing
 	}{
-		"a service":            {nil, types.AvailabilityZoneRebalancingEnabled},
-		"not if it is refused": {func(in *ecs.CreateServiceInput) { in.AvailabilityZoneRebalancing = "DISABLED" }, types.AvailabilityZoneRebalancingDisabled},
-		"one that is spread over zones first": {func(in *ecs.CreateServiceInput) {
-			in.PlacementStrategy = []types.PlacementStrategy{{Type: types.PlacementStrategyTypeSpread, Field: aws.String("attribute:ecs.availability-zone")}, {Type: types.PlacementStrategyTypeRandom}}
+		"a service": {nil, types.AvailabilityZoneRebalancingEnabled},
+		"disabled by the call": {
+			func(in *ecs.CreateServiceInput) { in.AvailabilityZoneRebalancing = "DISABLED" },
+			types.AvailabilityZoneRebalancingDisabled,
+		},
+		"spread over zones first": {func(in *ecs.CreateServiceInput) {
+			in.PlacementStrategy = []types.PlacementStrategy{
+				{Type: types.PlacementStrategyTypeSpread, Field: aws.String("attribute:ecs.availability-zone")},
+				{Type: types.PlacementStrategyTypeRandom},
+			}
 		}, types.AvailabilityZoneRebalancingEnabled},
-		"not over nodes": {func(in *ecs.CreateServiceInput) {
+		"spread over nodes": {func(in *ecs.CreateServiceInput) {
 			in.PlacementStrategy = []types.PlacementStrategy{{Type: types.PlacementStrategyTypeSpread, Field: aws.String("instanceId")}}
 		}, types.AvailabilityZoneRebalancingDisabled},
-		"not without room": {func(in *ecs.CreateServiceInput) {
+		"without room": {func(in *ecs.CreateServiceInput) {
 			in.DeploymentConfiguration = &types.DeploymentConfiguration{MinimumHealthyPercent: aws.Int32(0), MaximumPercent: aws.Int32(100)}
 		}, types.AvailabilityZoneRebalancingDisabled},
-		"not a DAEMON": {func(in *ecs.CreateServiceInput) {
-			in.SchedulingStrategy, in.DesiredCount = types.SchedulingStrategyDaemon, nil
+		"a DAEMON": {func(in *ecs.CreateServiceInput) {
+			in.SchedulingStrategy = types.SchedulingStrategyDaemon
+			in.DesiredCount = nil
 		}, types.AvailabilityZoneRebalancingDisabled},
-		"not tasks with GPUs": {func(in *ecs.CreateServiceInput) { in.TaskDefinition = aws.String("gpu") }, types.AvailabilityZoneRebalancingDisabled},
-		"but if it is wanted": {func(in *ecs.CreateServiceInput) {
-			in.TaskDefinition, in.AvailabilityZoneRebalancing = aws.String("gpu"), types.AvailabilityZoneRebalancingEnabled
+		"tasks with GPUs": {
+			func(in *ecs.CreateServiceInput) { in.TaskDefinition = aws.String("gpu") },
+			types.AvailabilityZoneRebalancingDisabled,
+		},
+		"tasks with GPUs, enabled by the call": {func(in *ecs.CreateServiceInput) {
+			in.TaskDefinition = aws.String("gpu")
+			in.AvailabilityZoneRebalancing = types.AvailabilityZoneRebalancingEnabled
 		}, types.AvailabilityZoneRebalancingEnabled},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,8 +247,8 @@ func TestRebalancingByDefault(t *testing.T) {
 	}
 }
 
-// TestCreateServiceAgain repeats a call, as a client does that has not seen its answer.
-func TestCreateServiceAgain(t *testing.T) {
+// TestCreateServiceIdempotency repeats a call, as a client does if it didn't get the answer.
+func TestCreateServiceIdempotency(t *testing.T) {
 	s, store := newTestService(t)
 	token := func(in *ecs.CreateServiceInput) { in.ClientToken = aws.String("once") }
 	first := create(t, s, token)
@@ -190,16 +256,19 @@ func TestCreateServiceAgain(t *testing.T) {
 		t.Error("a repeated call has made another deployment")
 	}
 	for name, change := range map[string]func(*ecs.CreateServiceInput){
-		"without the token":      func(*ecs.CreateServiceInput) {},
-		"with another count":     func(in *ecs.CreateServiceInput) { token(in); in.DesiredCount = aws.Int32(2) },
-		"with a token of itself": func(in *ecs.CreateServiceInput) { in.ClientToken = aws.String("twice") },
+		"without the token": func(*ecs.CreateServiceInput) {},
+		"with another count": func(in *ecs.CreateServiceInput) {
+			token(in)
+			in.DesiredCount = aws.Int32(2)
+		},
+		"with another token": func(in *ecs.CreateServiceInput) { in.ClientToken = aws.String("twice") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := valid()
+			in := validService()
 			change(in)
 			before := store.Revision()
 			_, err := s.CreateService(t.Context(), in)
-			refused(t, store, before, err, invalid, "idempotent")
+			expectRefused(t, store, before, err, invalid, "idempotent")
 		})
 	}
 }
@@ -211,17 +280,30 @@ func TestUpdateServiceRefuses(t *testing.T) {
 		in         ecs.UpdateServiceInput
 		code, says string
 	}{
-		"no service":           {ecs.UpdateServiceInput{Service: aws.String("")}, invalid, "service"},
-		"an unknown one":       {ecs.UpdateServiceInput{Service: aws.String("x")}, "ServiceNotFoundException", ""},
-		"an unknown cluster":   {ecs.UpdateServiceInput{Cluster: aws.String("x")}, "ClusterNotFoundException", ""},
-		"an empty definition":  {ecs.UpdateServiceInput{TaskDefinition: aws.String("")}, invalid, "taskDefinition"},
-		"an unknown one of it": {ecs.UpdateServiceInput{TaskDefinition: aws.String("f:9")}, "ClientException", "TaskDefinition"},
-		"less than none":       {ecs.UpdateServiceInput{DesiredCount: aws.Int32(-1)}, invalid, "desiredCount"},
-		"a negative grace":     {ecs.UpdateServiceInput{HealthCheckGracePeriodSeconds: aws.Int32(-1)}, invalid, "healthCheckGracePeriodSeconds"},
-		"no room":              {ecs.UpdateServiceInput{DeploymentConfiguration: &types.DeploymentConfiguration{MaximumPercent: aws.Int32(100)}}, invalid, "maximumPercent"},
-		"alarms without names": {ecs.UpdateServiceInput{DeploymentConfiguration: &types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{Enable: true}}}, invalid, "alarmNames"},
-		"packing what is rebalanced": {ecs.UpdateServiceInput{PlacementStrategy: []types.PlacementStrategy{{Type: types.PlacementStrategyTypeBinpack, Field: aws.String("cpu")}}},
-			invalid, "Availability Zone Rebalancing does not support"},
+		"no service":            {ecs.UpdateServiceInput{Service: aws.String("")}, invalid, "service"},
+		"an unknown service":    {ecs.UpdateServiceInput{Service: aws.String("x")}, "ServiceNotFoundException", ""},
+		"an unknown cluster":    {ecs.UpdateServiceInput{Cluster: aws.String("x")}, "ClusterNotFoundException", ""},
+		"an empty definition":   {ecs.UpdateServiceInput{TaskDefinition: aws.String("")}, invalid, "taskDefinition"},
+		"an unknown definition": {ecs.UpdateServiceInput{TaskDefinition: aws.String("f:9")}, "ClientException", "TaskDefinition"},
+		"a negative count":      {ecs.UpdateServiceInput{DesiredCount: aws.Int32(-1)}, invalid, "desiredCount"},
+		"a negative grace": {
+			ecs.UpdateServiceInput{HealthCheckGracePeriodSeconds: aws.Int32(-1)},
+			invalid, "healthCheckGracePeriodSeconds",
+		},
+		"no room": {
+			ecs.UpdateServiceInput{DeploymentConfiguration: &types.DeploymentConfiguration{MaximumPercent: aws.Int32(100)}},
+			invalid, "maximumPercent",
+		},
+		"alarms without names": {
+			ecs.UpdateServiceInput{DeploymentConfiguration: &types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{Enable: true}}},
+			invalid, "alarmNames",
+		},
+		"binpack with rebalancing": {
+			ecs.UpdateServiceInput{
+				PlacementStrategy: []types.PlacementStrategy{{Type: types.PlacementStrategyTypeBinpack, Field: aws.String("cpu")}},
+			},
+			invalid, "Availability Zone Rebalancing does not support",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.in.Service == nil {
@@ -229,24 +311,30 @@ func TestUpdateServiceRefuses(t *testing.T) {
 			}
 			before := store.Revision()
 			_, err := s.UpdateService(t.Context(), &c.in)
-			refused(t, store, before, err, c.code, c.says)
+			expectRefused(t, store, before, err, c.code, c.says)
 		})
 	}
 }
 
-// TestUpdateServiceDeploys tells which updates start a deployment: API_UpdateService.
+// TestUpdateServiceDeploys: only some updates start a deployment (API_UpdateService).
 func TestUpdateServiceDeploys(t *testing.T) {
 	for name, c := range map[string]struct {
 		in      ecs.UpdateServiceInput
 		deploys bool
 	}{
-		"another revision":             {ecs.UpdateServiceInput{TaskDefinition: aws.String("f:2")}, true},
-		"the same revision":            {ecs.UpdateServiceInput{TaskDefinition: aws.String("f:1")}, false},
-		"force":                        {ecs.UpdateServiceInput{ForceNewDeployment: true}, true},
-		"a count":                      {ecs.UpdateServiceInput{DesiredCount: aws.Int32(3)}, false},
-		"a deployment's configuration": {ecs.UpdateServiceInput{DeploymentConfiguration: &types.DeploymentConfiguration{MaximumPercent: aws.Int32(150)}}, false},
-		"a grace period":               {ecs.UpdateServiceInput{HealthCheckGracePeriodSeconds: aws.Int32(30)}, false},
-		"zone rebalancing":             {ecs.UpdateServiceInput{AvailabilityZoneRebalancing: types.AvailabilityZoneRebalancingDisabled}, false},
+		"another revision":  {ecs.UpdateServiceInput{TaskDefinition: aws.String("f:2")}, true},
+		"the same revision": {ecs.UpdateServiceInput{TaskDefinition: aws.String("f:1")}, false},
+		"force":             {ecs.UpdateServiceInput{ForceNewDeployment: true}, true},
+		"a count":           {ecs.UpdateServiceInput{DesiredCount: aws.Int32(3)}, false},
+		"a deployment's configuration": {
+			ecs.UpdateServiceInput{DeploymentConfiguration: &types.DeploymentConfiguration{MaximumPercent: aws.Int32(150)}},
+			false,
+		},
+		"a grace period": {ecs.UpdateServiceInput{HealthCheckGracePeriodSeconds: aws.Int32(30)}, false},
+		"zone rebalancing": {
+			ecs.UpdateServiceInput{AvailabilityZoneRebalancing: types.AvailabilityZoneRebalancingDisabled},
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, store := newTestService(t)
@@ -264,57 +352,69 @@ func TestUpdateServiceDeploys(t *testing.T) {
 	}
 }
 
-// TestUpdateServiceKeeps gives one member at a time, and expects the others to stay what they were.
+// TestUpdateServiceKeeps: members that an update doesn't give keep their values.
 func TestUpdateServiceKeeps(t *testing.T) {
 	s, _ := newTestService(t)
 	before := create(t, s, func(in *ecs.CreateServiceInput) {
 		in.HealthCheckGracePeriodSeconds = aws.Int32(7)
 		in.AvailabilityZoneRebalancing = types.AvailabilityZoneRebalancingDisabled
 		in.DeploymentConfiguration = &types.DeploymentConfiguration{
-			MaximumPercent: aws.Int32(150), BakeTimeInMinutes: aws.Int32(3), Alarms: &types.DeploymentAlarms{AlarmNames: []string{"a"}, Enable: true, Rollback: true},
+			MaximumPercent:           aws.Int32(150),
+			BakeTimeInMinutes:        aws.Int32(3),
+			Alarms:                   &types.DeploymentAlarms{AlarmNames: []string{"a"}, Enable: true, Rollback: true},
 			DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{Enable: true, Rollback: true},
 		}
 	})
-	out, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), DesiredCount: aws.Int32(5), DeploymentConfiguration: &types.DeploymentConfiguration{MinimumHealthyPercent: aws.Int32(50)}})
+	out, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{
+		Service:                 aws.String("s"),
+		DesiredCount:            aws.Int32(5),
+		DeploymentConfiguration: &types.DeploymentConfiguration{MinimumHealthyPercent: aws.Int32(50)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := *before
 	c := *before.DeploymentConfiguration
 	c.MinimumHealthyPercent = aws.Int32(50)
-	want.DesiredCount, want.DeploymentConfiguration = 5, &c
-	want.Deployments, want.CurrentServiceRevisions = out.Service.Deployments, out.Service.CurrentServiceRevisions
+	want.DesiredCount = 5
+	want.DeploymentConfiguration = &c
+	want.Deployments = out.Service.Deployments
+	want.CurrentServiceRevisions = out.Service.CurrentServiceRevisions
 	if !reflect.DeepEqual(*out.Service, want) {
 		t.Errorf("got %+v, want %+v", *out.Service, want)
 	}
 }
 
-// TestAlarmsAtADeploymentsStart: one that is in ALARM then is not what the deployment has done.
+// TestAlarmsAtADeploymentsStart: a deployment doesn't watch alarms that were in ALARM before it started.
 func TestAlarmsAtADeploymentsStart(t *testing.T) {
 	s, store := newTestService(t)
-	ring := func(value cwtypes.StateValue) {
-		if err := store.Update(t.Context(), func(tx *state.Tx) error {
+	setAlarm := func(value cwtypes.StateValue) {
+		err := store.Update(t.Context(), func(tx *state.Tx) error {
 			tx.Alarms.Put(&state.Alarm{Metric: &cwtypes.MetricAlarm{AlarmName: aws.String("a"), StateValue: value}})
 			return nil
-		}); err != nil {
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	status := func(arn *string) types.ServiceDeploymentRollbackMonitorsStatus {
-		out, err := s.DescribeServiceDeployments(t.Context(), &ecs.DescribeServiceDeploymentsInput{ServiceDeploymentArns: []string{*arn}})
+		in := &ecs.DescribeServiceDeploymentsInput{ServiceDeploymentArns: []string{*arn}}
+		out, err := s.DescribeServiceDeployments(t.Context(), in)
 		if err != nil || len(out.ServiceDeployments) != 1 {
 			t.Fatal(out, err)
 		}
 		return out.ServiceDeployments[0].Alarms.Status
 	}
-	ring(cwtypes.StateValueOk)
+	setAlarm(cwtypes.StateValueOk)
 	row := create(t, s, func(in *ecs.CreateServiceInput) {
-		in.DeploymentConfiguration = &types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{AlarmNames: []string{"a", "of no alarm yet"}, Enable: true}}
+		in.DeploymentConfiguration = &types.DeploymentConfiguration{
+			Alarms: &types.DeploymentAlarms{AlarmNames: []string{"a", "of no alarm yet"}, Enable: true},
+		}
 	})
 	if got := status(row.CurrentServiceDeployment); got != types.ServiceDeploymentRollbackMonitorsStatusMonitoring {
 		t.Errorf("the alarms are %s", got)
 	}
-	ring(cwtypes.StateValueAlarm)
+	setAlarm(cwtypes.StateValueAlarm)
 	out, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), ForceNewDeployment: true})
 	if err != nil {
 		t.Fatal(err)
@@ -332,36 +432,38 @@ func TestDeleteService(t *testing.T) {
 		code, says string
 	}{
 		"no service":         {ecs.DeleteServiceInput{}, invalid, "service"},
-		"an unknown one":     {ecs.DeleteServiceInput{Service: aws.String("x"), Force: aws.Bool(true)}, "ServiceNotFoundException", ""},
+		"an unknown service": {ecs.DeleteServiceInput{Service: aws.String("x"), Force: aws.Bool(true)}, "ServiceNotFoundException", ""},
 		"an unknown cluster": {ecs.DeleteServiceInput{Service: aws.String("s"), Cluster: aws.String("x")}, "ClusterNotFoundException", ""},
-		"one that has tasks": {ecs.DeleteServiceInput{Service: aws.String("s")}, invalid, "scaled above 0"},
+		"one with tasks":     {ecs.DeleteServiceInput{Service: aws.String("s")}, invalid, "scaled above 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := store.Revision()
 			_, err := s.DeleteService(t.Context(), &c.in)
-			refused(t, store, before, err, c.code, c.says)
+			expectRefused(t, store, before, err, c.code, c.says)
 		})
 	}
-	for range 2 { // also of one that is being deleted
+	for range 2 { // deleting it again is allowed
 		out, err := s.DeleteService(t.Context(), &ecs.DeleteServiceInput{Service: aws.String("s"), Force: aws.Bool(true)})
 		if err != nil || *out.Service.Status != state.ServiceDraining || out.Service.DesiredCount != 0 {
 			t.Fatal(out, err)
 		}
 	}
 	before := store.Revision()
-	_, err := s.CreateService(t.Context(), valid())
-	refused(t, store, before, err, invalid, "Draining")
+	_, err := s.CreateService(t.Context(), validService())
+	expectRefused(t, store, before, err, invalid, "Draining")
 	_, err = s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), DesiredCount: aws.Int32(1)})
-	refused(t, store, before, err, "ServiceNotActiveException", "")
+	expectRefused(t, store, before, err, "ServiceNotActiveException", "")
 }
 
-// A deleted service that is still described cannot be updated: API_UpdateService's ServiceNotActiveException.
+// TestUpdateInactiveService: a deleted service that DescribeServices still shows can't be updated. That is API_UpdateService's
+// ServiceNotActiveException.
 func TestUpdateInactiveService(t *testing.T) {
 	s, store := newTestService(t)
 	arn := create(t, s, nil).ServiceArn
 	err := store.Update(t.Context(), func(tx *state.Tx) error {
 		row := tx.Services.Get(*arn).Clone()
-		row.Status, row.Deployments = aws.String(state.ServiceInactive), nil
+		row.Status = aws.String(state.ServiceInactive)
+		row.Deployments = nil
 		tx.Services.Put(row)
 		return nil
 	})
@@ -370,7 +472,7 @@ func TestUpdateInactiveService(t *testing.T) {
 	}
 	before := store.Revision()
 	_, err = s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), DesiredCount: aws.Int32(1)})
-	refused(t, store, before, err, "ServiceNotActiveException", "")
+	expectRefused(t, store, before, err, "ServiceNotActiveException", "")
 }
 
 func TestStopServiceDeployment(t *testing.T) {
@@ -381,10 +483,10 @@ func TestStopServiceDeployment(t *testing.T) {
 	}
 	first := create(t, s, nil).CurrentServiceDeployment
 	before := store.Revision()
-	refused(t, store, before, stop(nil, ""), invalid, "serviceDeploymentArn")
-	refused(t, store, before, stop(first, "HALT"), invalid, "stopType")
-	refused(t, store, before, stop(aws.String("x"), ""), "ServiceDeploymentNotFoundException", "x")
-	refused(t, store, before, stop(first, ""), "ConflictException", "no completed deployment")
+	expectRefused(t, store, before, stop(nil, ""), invalid, "serviceDeploymentArn")
+	expectRefused(t, store, before, stop(first, "HALT"), invalid, "stopType")
+	expectRefused(t, store, before, stop(aws.String("x"), ""), "ServiceDeploymentNotFoundException", "x")
+	expectRefused(t, store, before, stop(first, ""), "ConflictException", "no completed deployment")
 	complete(t, store)
 	out, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), ForceNewDeployment: true})
 	if err != nil {
@@ -392,21 +494,23 @@ func TestStopServiceDeployment(t *testing.T) {
 	}
 	second := out.Service.CurrentServiceDeployment
 	before = store.Revision()
-	refused(t, store, before, stop(first, ""), "ConflictException", string(types.ServiceDeploymentStatusStopped))
+	expectRefused(t, store, before, stop(first, ""), "ConflictException", string(types.ServiceDeploymentStatusStopped))
 	if err := stop(second, types.StopServiceDeploymentStopTypeRollback); err != nil {
 		t.Fatal(err)
 	}
 	if got := store.View().ServiceDeployments.Get(*second).Status; got != types.ServiceDeploymentStatusRollbackRequested {
 		t.Errorf("it is %s", got)
 	}
-	refused(t, store, store.Revision(), stop(second, ""), "ConflictException", string(types.ServiceDeploymentStatusRollbackRequested))
+	expectRefused(t, store, store.Revision(), stop(second, ""), "ConflictException", string(types.ServiceDeploymentStatusRollbackRequested))
 }
 
-// TestMonitoring: the resolution of a service's metrics is part of its next revision, and makes no deployment.
+// TestMonitoring: changing the resolution of a service's metrics starts no deployment, but shows in the next revision.
 func TestMonitoring(t *testing.T) {
 	s, _ := newTestService(t)
 	every := func(seconds int32) *types.MonitoringConfiguration {
-		return &types.MonitoringConfiguration{MetricConfigurations: []types.MetricConfiguration{{MetricNames: []string{"CPUUtilization"}, ResolutionSeconds: &seconds}}}
+		return &types.MonitoringConfiguration{MetricConfigurations: []types.MetricConfiguration{
+			{MetricNames: []string{"CPUUtilization"}, ResolutionSeconds: &seconds},
+		}}
 	}
 	first := create(t, s, func(in *ecs.CreateServiceInput) { in.Monitoring = every(20) })
 	out, err := s.UpdateService(t.Context(), &ecs.UpdateServiceInput{Service: aws.String("s"), Monitoring: every(60)})
@@ -421,8 +525,9 @@ func TestMonitoring(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []int32
-	for _, d := range listed.ServiceDeployments { // the newest first
-		r, err := s.DescribeServiceRevisions(t.Context(), &ecs.DescribeServiceRevisionsInput{ServiceRevisionArns: []string{*d.TargetServiceRevisionArn}})
+	for _, d := range listed.ServiceDeployments { // newest first
+		in := &ecs.DescribeServiceRevisionsInput{ServiceRevisionArns: []string{*d.TargetServiceRevisionArn}}
+		r, err := s.DescribeServiceRevisions(t.Context(), in)
 		if err != nil || len(r.ServiceRevisions) != 1 {
 			t.Fatalf("%v: %+v", err, r)
 		}

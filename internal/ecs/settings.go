@@ -15,28 +15,28 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// settingDefaults is each account setting's value where nobody has set it, and the values it takes:
+// settingDefaults has each account setting's default value and the values it takes:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html
 var settingDefaults = map[types.SettingName]struct {
 	value  string
 	values []string
 }{
-	types.SettingNameServiceLongArnFormat:            {"enabled", onOff},
-	types.SettingNameTaskLongArnFormat:               {"enabled", onOff},
-	types.SettingNameContainerInstanceLongArnFormat:  {"enabled", onOff},
-	types.SettingNameAwsvpcTrunking:                  {"disabled", onOff},
+	types.SettingNameServiceLongArnFormat:            {"enabled", enabledOrDisabled},
+	types.SettingNameTaskLongArnFormat:               {"enabled", enabledOrDisabled},
+	types.SettingNameContainerInstanceLongArnFormat:  {"enabled", enabledOrDisabled},
+	types.SettingNameAwsvpcTrunking:                  {"disabled", enabledOrDisabled},
 	types.SettingNameContainerInsights:               {"disabled", []string{"enabled", "disabled", "enhanced"}},
-	types.SettingNameFargateFipsMode:                 {"disabled", onOff},
+	types.SettingNameFargateFipsMode:                 {"disabled", enabledOrDisabled},
 	types.SettingNameTagResourceAuthorization:        {"off", []string{"on", "off"}},
 	types.SettingNameFargateTaskRetirementWaitPeriod: {"7", []string{"0", "7", "14"}},
 	types.SettingNameGuardDutyActivate:               {"off", []string{"on", "off"}},
 	types.SettingNameDefaultLogDriverMode:            {"non-blocking", []string{"blocking", "non-blocking"}},
-	"dualStackIPv6":                                  {"disabled", onOff}, // the SDK has no name for it
+	"dualStackIPv6":                                  {"disabled", enabledOrDisabled}, // the SDK has no name for it
 }
 
-var onOff = []string{"enabled", "disabled"}
+var enabledOrDisabled = []string{"enabled", "disabled"}
 
-// root is the principal that Pintle takes every caller for.
+// root returns the ARN of the account's root user, the principal of calls that don't name one.
 func (s *Service) root() string { return s.opts.Root() }
 
 func checkSetting(name types.SettingName, value *string) error {
@@ -55,7 +55,7 @@ func checkSetting(name types.SettingName, value *string) error {
 	return nil
 }
 
-// PutAccountSetting sets a setting of one principal.
+// PutAccountSetting changes a setting of one principal.
 func (s *Service) PutAccountSetting(ctx context.Context, in *ecs.PutAccountSettingInput) (*ecs.PutAccountSettingOutput, error) {
 	setting, err := s.putSetting(ctx, in.Name, in.Value, cmp.Or(aws.ToString(in.PrincipalArn), s.root()))
 	if err != nil {
@@ -64,8 +64,10 @@ func (s *Service) PutAccountSetting(ctx context.Context, in *ecs.PutAccountSetti
 	return &ecs.PutAccountSettingOutput{Setting: setting}, nil
 }
 
-// PutAccountSettingDefault sets a setting for all principals that have none of their own.
-func (s *Service) PutAccountSettingDefault(ctx context.Context, in *ecs.PutAccountSettingDefaultInput) (*ecs.PutAccountSettingDefaultOutput, error) {
+// PutAccountSettingDefault changes a setting for all principals that don't have their own.
+func (s *Service) PutAccountSettingDefault(
+	ctx context.Context, in *ecs.PutAccountSettingDefaultInput,
+) (*ecs.PutAccountSettingDefaultOutput, error) {
 	setting, err := s.putSetting(ctx, in.Name, in.Value, "")
 	if err != nil {
 		return nil, err
@@ -82,26 +84,34 @@ func (s *Service) putSetting(ctx context.Context, name types.SettingName, value 
 		return nil, err
 	}
 	row := &state.AccountSetting{Setting: types.Setting{Name: name, Value: value, PrincipalArn: &principal, Type: types.SettingTypeUser}}
-	if err := s.store.Update(ctx, func(tx *state.Tx) error { tx.AccountSettings.Put(row); return nil }); err != nil {
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		tx.AccountSettings.Put(row)
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return new(row.Setting), nil
 }
 
-// DeleteAccountSetting takes a principal's setting back to the account's default.
+// DeleteAccountSetting resets a principal's setting to the account's default.
 func (s *Service) DeleteAccountSetting(ctx context.Context, in *ecs.DeleteAccountSettingInput) (*ecs.DeleteAccountSettingOutput, error) {
 	if err := checkSetting(in.Name, nil); err != nil {
 		return nil, err
 	}
 	principal := cmp.Or(aws.ToString(in.PrincipalArn), s.root())
 	key := (&state.AccountSetting{Setting: types.Setting{Name: in.Name, PrincipalArn: &principal}}).Key()
-	if err := s.store.Update(ctx, func(tx *state.Tx) error { tx.AccountSettings.Delete(key); return nil }); err != nil {
+	err := s.store.Update(ctx, func(tx *state.Tx) error {
+		tx.AccountSettings.Delete(key)
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	return &ecs.DeleteAccountSettingOutput{Setting: s.effective(s.store.View(), in.Name, principal)}, nil
+	return &ecs.DeleteAccountSettingOutput{Setting: s.effectiveSetting(s.store.View(), in.Name, principal)}, nil
 }
 
-// ListAccountSettings lists the settings that were made, or with effectiveSettings those that hold.
+// ListAccountSettings lists a principal's own settings, or with effectiveSettings all that apply to it.
 func (s *Service) ListAccountSettings(_ context.Context, in *ecs.ListAccountSettingsInput) (*ecs.ListAccountSettingsOutput, error) {
 	if in.Name != "" {
 		if err := checkSetting(in.Name, in.Value); err != nil {
@@ -116,12 +126,13 @@ func (s *Service) ListAccountSettings(_ context.Context, in *ecs.ListAccountSett
 		if own == nil && !in.EffectiveSettings {
 			continue
 		}
-		setting := s.effective(v, name, principal)
+		setting := s.effectiveSetting(v, name, principal)
 		if (in.Name == "" || in.Name == name) && (in.Value == nil || *in.Value == *setting.Value) {
 			found[string(name)] = *setting
 		}
 	}
-	keys, next, err := account.Sorted(listing("ListAccountSettings"), slices.Sorted(maps.Keys(found)), maxOrNil(in.MaxResults), in.NextToken, itself)
+	keys, next, err := account.Sorted(listing("ListAccountSettings"), slices.Sorted(maps.Keys(found)), optionalMax(in.MaxResults),
+		in.NextToken, identity)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +143,8 @@ func (s *Service) ListAccountSettings(_ context.Context, in *ecs.ListAccountSett
 	return out, nil
 }
 
-// effective is the setting that holds for a principal: its own, else the account's, else ECS's.
-func (s *Service) effective(v *state.View, name types.SettingName, principal string) *types.Setting {
+// effectiveSetting returns the setting that applies to a principal: its own, else the account's, else ECS's default.
+func (s *Service) effectiveSetting(v *state.View, name types.SettingName, principal string) *types.Setting {
 	for _, p := range []string{principal, ""} {
 		if row := v.AccountSettings.Get((&state.AccountSetting{Setting: types.Setting{Name: name, PrincipalArn: &p}}).Key()); row != nil {
 			return &types.Setting{Name: name, Value: row.Value, PrincipalArn: &principal, Type: types.SettingTypeUser}
@@ -142,8 +153,8 @@ func (s *Service) effective(v *state.View, name types.SettingName, principal str
 	return &types.Setting{Name: name, Value: aws.String(settingDefaults[name].value), PrincipalArn: &principal, Type: types.SettingTypeUser}
 }
 
-// maxOrNil is a maxResults that the SDK's struct cannot tell from none when it is 0.
-func maxOrNil(n int32) *int32 {
+// optionalMax returns maxResults, or nil for 0: the SDK's struct has no other way to leave it out.
+func optionalMax(n int32) *int32 {
 	if n == 0 {
 		return nil
 	}

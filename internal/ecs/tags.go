@@ -13,9 +13,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
+// keyAndValue takes a tag apart for package account.
 func keyAndValue(t types.Tag) (key, value *string) { return t.Key, t.Value }
 
-// checkTags refuses tags that ECS would refuse, naming the one.
+// checkTags refuses the tags that ECS refuses. The error names the first bad one.
 func checkTags(tags []types.Tag) error {
 	fault := account.CheckTags(account.TagPairs(tags, keyAndValue), account.MaxTags)
 	if fault == nil {
@@ -100,7 +101,7 @@ func tagsOutput(tags []types.Tag) *ecs.ListTagsForResourceOutput {
 	return &ecs.ListTagsForResourceOutput{Tags: notNil(tags)}
 }
 
-// retag changes the tags of the row that the ARN names.
+// retag applies change to the tags of the row with the ARN.
 func (s *Service) retag(ctx context.Context, resourceArn *string, change func([]types.Tag) ([]types.Tag, error)) error {
 	arn := aws.ToString(resourceArn)
 	return s.store.Update(ctx, func(tx *state.Tx) (err error) {
@@ -130,8 +131,10 @@ func (s *Service) retag(ctx context.Context, resourceArn *string, change func([]
 	})
 }
 
-// retagRow changes the tags of a row of one kind, and says whether it is there.
-func retagRow[R any](table state.Table[R], arn string, tagsOf func(*R) *[]types.Tag, change func([]types.Tag) ([]types.Tag, error)) (found bool, err error) {
+// retagRow changes the tags of a row in one table, and reports whether the row exists.
+func retagRow[R any](
+	table state.Table[R], arn string, tagsOf func(*R) *[]types.Tag, change func([]types.Tag) ([]types.Tag, error),
+) (found bool, err error) {
 	row, ok := clone(table.Get(arn))
 	if !ok {
 		return false, nil
@@ -145,10 +148,11 @@ func retagRow[R any](table state.Table[R], arn string, tagsOf func(*R) *[]types.
 }
 
 func noSuchArn(arn string) error {
-	return invalidParameter("resourceArn %q is not the ARN of a cluster, service, task definition, task, container instance or capacity provider.", arn)
+	return invalidParameter("resourceArn %q is not the ARN of a cluster, service, task definition, task, container instance or "+
+		"capacity provider.", arn)
 }
 
-// resourceType is the kind of resource that an ECS ARN names: "task", "cluster" …
+// resourceType returns the kind of resource in an ECS ARN, such as "task" or "cluster", or "" for any other text.
 func resourceType(s string) string {
 	parsed, err := arn.Parse(s)
 	if err != nil || parsed.Service != "ecs" {
@@ -158,7 +162,7 @@ func resourceType(s string) string {
 	return kind
 }
 
-// clone copies a row, so that the copy can be changed and put.
+// clone returns a shallow copy of a row to change and put, and reports whether there is a row.
 func clone[R any](row *R) (*R, bool) {
 	if row == nil {
 		return nil, false

@@ -17,12 +17,10 @@ import (
 // The limits of task definitions:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-quotas.html
 const (
-	maxContainers             = 10
-	maxTaskDefinitionBytes    = 64 << 10
-	maxConstraints            = 10
-	minMemoryMiB              = 4
-	maxStopTimeoutSeconds     = 120
-	minHealthInterval, maxInt = 5, math.MaxInt32
+	maxContainers         = 10
+	maxConstraints        = 10
+	minMemoryMiB          = 4
+	maxStopTimeoutSeconds = 120
 )
 
 var (
@@ -30,17 +28,18 @@ var (
 	roleRE   = regexp.MustCompile(`^(arn:[^:]+:iam::\d{12}:role/)?[\w+=,.@/-]+$`)
 )
 
-// taskCPU reads a task's CPU, "1024" or "1 vCPU", into units.
+// taskCPU parses a task's CPU, "1024" or "1 vCPU", into CPU units.
 func taskCPU(s *string) (*string, error) {
-	return size(s, "cpu", "vcpu", 1024)
+	return parseSize(s, "cpu", "vcpu", 1024)
 }
 
-// taskMemory reads a task's memory, "2048" or "2 GB", into MiB.
+// taskMemory parses a task's memory, "2048" or "2 GB", into MiB.
 func taskMemory(s *string) (*string, error) {
-	return size(s, "memory", "gb", 1024)
+	return parseSize(s, "memory", "gb", 1024)
 }
 
-func size(s *string, field, unit string, factor float64) (*string, error) {
+// parseSize parses a size with an optional unit, which multiplies it by factor. The result has no unit.
+func parseSize(s *string, field, unit string, factor float64) (*string, error) {
 	if s == nil || *s == "" {
 		return nil, nil
 	}
@@ -56,13 +55,13 @@ func size(s *string, field, unit string, factor float64) (*string, error) {
 	return new(strconv.FormatInt(int64(n), 10)), nil
 }
 
-// number is a size that was checked when it was registered.
-func number(s *string) int64 {
+// sizeOf returns the value of a size that parseSize returned.
+func sizeOf(s *string) int64 {
 	n, _ := strconv.ParseInt(aws.ToString(s), 10, 64)
 	return n
 }
 
-// checkTaskDefinition refuses what ECS refuses, naming the container and the field.
+// checkTaskDefinition refuses what ECS refuses. Errors name the container and the field.
 func checkTaskDefinition(td *types.TaskDefinition) error {
 	if aws.ToString(td.Family) == "" {
 		return clientError("Family should not be null or blank.")
@@ -105,7 +104,7 @@ func checkModes(td *types.TaskDefinition) error {
 	}
 	for _, c := range td.RequiresCompatibilities {
 		if !slices.Contains(c.Values(), c) {
-			return clientError("requiresCompatibilities must be of %v, not %q.", c.Values(), c)
+			return clientError("requiresCompatibilities must be among %v, not %q.", c.Values(), c)
 		}
 	}
 	return nil
@@ -116,7 +115,8 @@ func checkVolumes(volumes []types.Volume) error {
 	for _, v := range volumes {
 		name := aws.ToString(v.Name)
 		if !volumeRE.MatchString(name) {
-			return clientError("Volume name %q must begin with a letter or number, and have up to 255 letters, numbers, hyphens and underscores.", name)
+			return clientError("Volume name %q must begin with a letter or number, and have up to 255 letters, numbers, hyphens and "+
+				"underscores.", name)
 		}
 		if seen[name] {
 			return clientError("Volume %q is defined twice.", name)
@@ -158,7 +158,8 @@ func checkContainers(td *types.TaskDefinition) error {
 	for _, c := range td.ContainerDefinitions {
 		name := aws.ToString(c.Name)
 		if !nameForm.MatchString(name) {
-			return clientError("Container.name should not be null or blank, and must have up to 255 letters, numbers, hyphens and underscores: %q.", name)
+			return clientError("Container.name should not be null or blank, and must have up to 255 letters, numbers, hyphens and "+
+				"underscores: %q.", name)
 		}
 		if names[name] {
 			return clientError("Container name %q is used twice.", name)
@@ -182,7 +183,7 @@ func checkContainers(td *types.TaskDefinition) error {
 	return checkOrder(td.ContainerDefinitions)
 }
 
-// checkContainer checks what concerns one container alone.
+// checkContainer checks one container, except for its ports and what it needs of other containers.
 func checkContainer(td *types.TaskDefinition, c *types.ContainerDefinition) error {
 	name := *c.Name
 	if strings.TrimSpace(aws.ToString(c.Image)) == "" {
@@ -206,8 +207,10 @@ func checkContainer(td *types.TaskDefinition, c *types.ContainerDefinition) erro
 	if err := checkHealthCheck(c); err != nil {
 		return err
 	}
-	if t := c.StopTimeout; t != nil && (*t < 0 || *t > maxStopTimeoutSeconds && slices.Contains(td.RequiresCompatibilities, types.CompatibilityFargate)) {
-		return clientError("Invalid setting for container '%s'. 'stopTimeout' must be between 0 and %d seconds.", name, maxStopTimeoutSeconds)
+	if t := c.StopTimeout; t != nil &&
+		(*t < 0 || *t > maxStopTimeoutSeconds && slices.Contains(td.RequiresCompatibilities, types.CompatibilityFargate)) {
+		return clientError("Invalid setting for container '%s'. 'stopTimeout' must be between 0 and %d seconds.",
+			name, maxStopTimeoutSeconds)
 	}
 	if t := c.StartTimeout; t != nil && *t < 2 {
 		return clientError("Invalid setting for container '%s'. 'startTimeout' must be at least 2 seconds.", name)
@@ -238,26 +241,26 @@ func checkMemory(td *types.TaskDefinition, c *types.ContainerDefinition) error {
 	return nil
 }
 
-// checkSizes compares the containers with the task's own cpu and memory.
+// checkSizes checks that the containers fit into the task's own cpu and memory.
 func checkSizes(td *types.TaskDefinition) error {
 	var cpu, reserved int64
 	for _, c := range td.ContainerDefinitions {
 		cpu += int64(c.Cpu)
 		reserved += reservedMemory(c.Memory, c.MemoryReservation)
-		if td.Memory != nil && c.Memory != nil && int64(*c.Memory) > number(td.Memory) {
+		if td.Memory != nil && c.Memory != nil && int64(*c.Memory) > sizeOf(td.Memory) {
 			return clientError("The 'memory' setting for container '%s' is greater than for the task.", *c.Name)
 		}
 	}
-	if td.Cpu != nil && cpu > number(td.Cpu) {
+	if td.Cpu != nil && cpu > sizeOf(td.Cpu) {
 		return clientError("The 'cpu' settings of the containers come to %d, more than the %s of the task.", cpu, *td.Cpu)
 	}
-	if td.Memory != nil && reserved > number(td.Memory) {
+	if td.Memory != nil && reserved > sizeOf(td.Memory) {
 		return clientError("The memory of the containers comes to %d MiB, more than the %s of the task.", reserved, *td.Memory)
 	}
 	return nil
 }
 
-// reservedMemory is what a container reserves of its instance: the soft limit where it has one.
+// reservedMemory returns the memory that a container reserves on its instance: its soft limit, or else its hard limit.
 func reservedMemory(memory, reservation *int32) int64 {
 	if reservation != nil {
 		return int64(*reservation)
@@ -265,18 +268,20 @@ func reservedMemory(memory, reservation *int32) int64 {
 	return int64(aws.ToInt32(memory))
 }
 
-// gpusOf is the number of whole GPUs that a container asks for.
+// gpusOf returns the number of whole GPUs that a container asks for.
 func gpusOf(container string, requirements []types.ResourceRequirement) (int, error) {
 	gpus := 0
 	for _, r := range requirements {
 		switch r.Type {
 		case types.ResourceTypeGpu:
 			if r.SharingStrategy != nil {
-				return 0, unsupported("Container '%s' asks for a shared GPU; Pintle gives out whole GPUs so far. Use 'value' instead of 'sharingStrategy'.", container)
+				return 0, unsupported("Container '%s' asks for a shared GPU, but Pintle only gives out whole GPUs so far. Use 'value' "+
+					"instead of 'sharingStrategy'.", container)
 			}
 			n, err := strconv.Atoi(aws.ToString(r.Value))
 			if err != nil || n < 1 {
-				return 0, clientError("Invalid setting for container '%s'. The value of the resource requirement GPU must be a whole number of at least 1, not %q.", container, aws.ToString(r.Value))
+				return 0, clientError("Invalid setting for container '%s'. The value of the resource requirement GPU must be a whole "+
+					"number of at least 1, not %q.", container, aws.ToString(r.Value))
 			}
 			if gpus > 0 {
 				return 0, clientError("Invalid setting for container '%s'. The resource requirement GPU is given twice.", container)
@@ -285,7 +290,8 @@ func gpusOf(container string, requirements []types.ResourceRequirement) (int, er
 		case types.ResourceTypeInferenceAccelerator:
 			return 0, unsupported("Container '%s' asks for an inference accelerator, which Pintle does not have.", container)
 		default:
-			return 0, clientError("Invalid setting for container '%s'. The type of a resource requirement must be GPU, not %q.", container, r.Type)
+			return 0, clientError("Invalid setting for container '%s'. The type of a resource requirement must be GPU, not %q.",
+				container, r.Type)
 		}
 	}
 	return gpus, nil
@@ -294,7 +300,8 @@ func gpusOf(container string, requirements []types.ResourceRequirement) (int, er
 func checkEnvironment(c *types.ContainerDefinition) error {
 	for _, e := range c.Environment {
 		if aws.ToString(e.Name) == "" || strings.ContainsAny(*e.Name, "=\x00") {
-			return clientError("Invalid setting for container '%s'. An environment variable's name must not be empty or hold '=': %q.", *c.Name, aws.ToString(e.Name))
+			return clientError("Invalid setting for container '%s'. An environment variable's name must not be empty or hold '=': %q.",
+				*c.Name, aws.ToString(e.Name))
 		}
 	}
 	seen := map[string]bool{}
@@ -304,7 +311,8 @@ func checkEnvironment(c *types.ContainerDefinition) error {
 			return clientError("Invalid setting for container '%s'. A secret needs a name and valueFrom.", *c.Name)
 		}
 		if seen[name] || slices.ContainsFunc(c.Environment, func(e types.KeyValuePair) bool { return aws.ToString(e.Name) == name }) {
-			return clientError("The secret name must be unique and not shared with any new or existing environment variables set on the container, such as '%s'.", name)
+			return clientError("The secret name must be unique and not shared with any new or existing environment variables set on the "+
+				"container, such as '%s'.", name)
 		}
 		seen[name] = true
 	}
@@ -317,20 +325,22 @@ func checkMounts(td *types.TaskDefinition, c *types.ContainerDefinition) error {
 			return clientError("Unknown volume '%s' in a mount point of container '%s'.", aws.ToString(m.SourceVolume), *c.Name)
 		}
 		if !strings.HasPrefix(aws.ToString(m.ContainerPath), "/") {
-			return clientError("Invalid setting for container '%s'. The containerPath %q of a mount point must be absolute.", *c.Name, aws.ToString(m.ContainerPath))
+			return clientError("Invalid setting for container '%s'. The containerPath %q of a mount point must be absolute.",
+				*c.Name, aws.ToString(m.ContainerPath))
 		}
 	}
 	return nil
 }
 
-// checkHealthCheck keeps to the ranges of API_HealthCheck.
+// checkHealthCheck checks a health check's command, and its numbers against the ranges of API_HealthCheck.
 func checkHealthCheck(c *types.ContainerDefinition) error {
 	h := c.HealthCheck
 	if h == nil {
 		return nil
 	}
 	if len(h.Command) == 0 || !slices.Contains([]string{"CMD", "CMD-SHELL", "NONE"}, h.Command[0]) {
-		return clientError("Invalid setting for container '%s'. The health check's command must begin with CMD, CMD-SHELL or NONE.", *c.Name)
+		return clientError("Invalid setting for container '%s'. The health check's command must begin with CMD, CMD-SHELL or NONE.",
+			*c.Name)
 	}
 	if h.Command[0] != "NONE" && len(h.Command) < 2 {
 		return clientError("Invalid setting for container '%s'. The health check's command names nothing to run.", *c.Name)
@@ -339,9 +349,15 @@ func checkHealthCheck(c *types.ContainerDefinition) error {
 		name     string
 		value    *int32
 		min, max int32
-	}{{"interval", h.Interval, 5, 300}, {"timeout", h.Timeout, 2, 60}, {"retries", h.Retries, 1, 10}, {"startPeriod", h.StartPeriod, 0, 300}} {
+	}{
+		{"interval", h.Interval, 5, 300},
+		{"timeout", h.Timeout, 2, 60},
+		{"retries", h.Retries, 1, 10},
+		{"startPeriod", h.StartPeriod, 0, 300},
+	} {
 		if f.value != nil && (*f.value < f.min || *f.value > f.max) {
-			return clientError("Invalid setting for container '%s'. The health check's %s must be between %d and %d, not %d.", *c.Name, f.name, f.min, f.max, *f.value)
+			return clientError("Invalid setting for container '%s'. The health check's %s must be between %d and %d, not %d.",
+				*c.Name, f.name, f.min, f.max, *f.value)
 		}
 	}
 	return nil
@@ -353,7 +369,8 @@ func checkUlimits(c *types.ContainerDefinition) error {
 			return clientError("Invalid setting for container '%s'. Unknown ulimit %q.", *c.Name, u.Name)
 		}
 		if u.HardLimit >= 0 && (u.SoftLimit > u.HardLimit || u.SoftLimit < 0) {
-			return clientError("Invalid setting for container '%s'. The soft limit %d of ulimit %s is over its hard limit %d.", *c.Name, u.SoftLimit, u.Name, u.HardLimit)
+			return clientError("Invalid setting for container '%s'. The soft limit %d of ulimit %s is over its hard limit %d.",
+				*c.Name, u.SoftLimit, u.Name, u.HardLimit)
 		}
 	}
 	return nil
@@ -375,12 +392,14 @@ func checkLinuxParameters(td *types.TaskDefinition, c *types.ContainerDefinition
 	}
 	for _, d := range p.Devices {
 		if !strings.HasPrefix(aws.ToString(d.HostPath), "/") {
-			return clientError("Invalid setting for container '%s'. The hostPath %q of a device must be absolute.", *c.Name, aws.ToString(d.HostPath))
+			return clientError("Invalid setting for container '%s'. The hostPath %q of a device must be absolute.",
+				*c.Name, aws.ToString(d.HostPath))
 		}
 	}
 	for _, t := range p.Tmpfs {
 		if !strings.HasPrefix(aws.ToString(t.ContainerPath), "/") || t.Size < 1 {
-			return clientError("Invalid setting for container '%s'. A tmpfs needs an absolute containerPath and a size of at least 1 MiB.", *c.Name)
+			return clientError("Invalid setting for container '%s'. A tmpfs needs an absolute containerPath and a size of at least 1 MiB.",
+				*c.Name)
 		}
 	}
 	return nil
@@ -400,7 +419,7 @@ func checkLogs(c *types.ContainerDefinition) error {
 	return nil
 }
 
-// hostPort is a port on the instance that one container of a task takes.
+// hostPort is a port on the instance. Only one container of a task can have it.
 type hostPort struct {
 	protocol types.TransportProtocol
 	port     int32
@@ -413,7 +432,7 @@ func checkPorts(td *types.TaskDefinition, c *types.ContainerDefinition, taken ma
 		}
 		if p.ContainerPort == nil {
 			if p.ContainerPortRange != nil {
-				return unsupported("Container '%s' maps a range of ports, which Pintle does not do yet. Map each port.", *c.Name)
+				return unsupported("Container '%s' maps a range of ports, which Pintle does not support yet. Map each port.", *c.Name)
 			}
 			return clientError("Invalid setting for container '%s'. A port mapping needs a containerPort.", *c.Name)
 		}
@@ -425,19 +444,20 @@ func checkPorts(td *types.TaskDefinition, c *types.ContainerDefinition, taken ma
 			return clientError("When networkMode=%s, the host ports and container ports in port mappings must match.", td.NetworkMode)
 		}
 		if td.NetworkMode == types.NetworkModeNone {
-			return clientError("Container '%s' maps ports, which networkMode none cannot.", *c.Name)
+			return clientError("Container '%s' maps ports, which networkMode none does not allow.", *c.Name)
 		}
 		key := hostPort{p.Protocol, *p.HostPort}
 		if other, ok := taken[key]; ok && *p.HostPort != 0 {
-			return clientError("The host port %d/%s is taken by container '%s' and container '%s'.", *p.HostPort, p.Protocol, other, *c.Name)
+			return clientError("The host port %d/%s is taken by container '%s' and container '%s'.",
+				*p.HostPort, p.Protocol, other, *c.Name)
 		}
 		taken[key] = *c.Name
 	}
 	return nil
 }
 
-// checkOrder checks what containers say of each other: links, dependsOn and volumesFrom name
-// containers of the task, and no container waits for itself.
+// checkOrder checks how containers refer to each other: links, dependsOn and volumesFrom must name containers of the task, and
+// no container may wait for itself.
 func checkOrder(containers []types.ContainerDefinition) error {
 	before := map[string][]string{}
 	for _, c := range containers {
@@ -453,7 +473,8 @@ func checkOrder(containers []types.ContainerDefinition) error {
 		}
 		for _, d := range c.DependsOn {
 			if !slices.Contains(d.Condition.Values(), d.Condition) {
-				return clientError("Invalid setting for container '%s'. The condition of dependsOn must be one of %v, not %q.", *c.Name, d.Condition.Values(), d.Condition)
+				return clientError("Invalid setting for container '%s'. The condition of dependsOn must be one of %v, not %q.",
+					*c.Name, d.Condition.Values(), d.Condition)
 			}
 			before[*c.Name] = append(before[*c.Name], aws.ToString(d.ContainerName))
 		}
@@ -468,13 +489,13 @@ func checkOrder(containers []types.ContainerDefinition) error {
 			}
 		}
 	}
-	if name := cycle(before); name != "" {
+	if name := findCycle(before); name != "" {
 		return clientError("Container '%s' depends on itself, by way of dependsOn, links or volumesFrom.", name)
 	}
 	return nil
 }
 
-// checkDependencies checks that a condition can be met by the container that it names.
+// checkDependencies checks that the containers in a container's dependsOn can meet its conditions.
 func checkDependencies(c types.ContainerDefinition, containers []types.ContainerDefinition) error {
 	for _, d := range c.DependsOn {
 		for _, other := range containers {
@@ -482,19 +503,20 @@ func checkDependencies(c types.ContainerDefinition, containers []types.Container
 				continue
 			}
 			if d.Condition == types.ContainerConditionHealthy && other.HealthCheck == nil {
-				return clientError("Container '%s' waits for '%s' to be HEALTHY, which has no health check.", *c.Name, *other.Name)
+				return clientError("Container '%s' waits for '%s' to be HEALTHY, but that has no health check.", *c.Name, *other.Name)
 			}
 			ends := d.Condition == types.ContainerConditionComplete || d.Condition == types.ContainerConditionSuccess
 			if ends && *other.Essential {
-				return clientError("Container '%s' waits for '%s' to end, but that is essential: its end stops the task.", *c.Name, *other.Name)
+				return clientError("Container '%s' waits for '%s' to end, but that is essential: its end stops the task.",
+					*c.Name, *other.Name)
 			}
 		}
 	}
 	return nil
 }
 
-// cycle returns a node that can be reached from itself, or "".
-func cycle(before map[string][]string) string {
+// findCycle returns a node that can be reached from itself, or "".
+func findCycle(before map[string][]string) string {
 	const visiting, done = 1, 2
 	state := map[string]int{}
 	var visit func(n string) string

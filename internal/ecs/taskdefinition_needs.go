@@ -9,15 +9,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// fargateMemory is the range of memory in MiB, and its step, for each CPU size of Fargate:
+// fargateMemory has the range and step of memory, in MiB, for each CPU size on Fargate, in CPU units:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/fargate-tasks-services.html
 var fargateMemory = map[int64]struct{ min, max, step int64 }{
-	256: {512, 2048, 512}, 512: {1024, 4096, 1024}, 1024: {2048, 8192, 1024}, 2048: {4096, 16384, 1024},
-	4096: {8192, 30720, 1024}, 8192: {16384, 61440, 4096}, 16384: {32768, 122880, 8192},
+	256:   {512, 2048, 512},
+	512:   {1024, 4096, 1024},
+	1024:  {2048, 8192, 1024},
+	2048:  {4096, 16384, 1024},
+	4096:  {8192, 30720, 1024},
+	8192:  {16384, 61440, 4096},
+	16384: {32768, 122880, 8192},
 }
 
-// compatibilities is where a definition could run: EC2 always, EXTERNAL and FARGATE where nothing
-// in it stands against that.
+// compatibilities returns where a definition could run: always on EC2, and on EXTERNAL and FARGATE if nothing in it rules
+// them out.
 func compatibilities(td *types.TaskDefinition) []types.Compatibility {
 	out := []types.Compatibility{types.CompatibilityEc2}
 	if td.NetworkMode != types.NetworkModeAwsvpc {
@@ -29,7 +34,7 @@ func compatibilities(td *types.TaskDefinition) []types.Compatibility {
 	return out
 }
 
-// fargateObstacle is why a definition cannot run on Fargate, or "".
+// fargateObstacle returns why a definition can't run on Fargate, or "".
 func fargateObstacle(td *types.TaskDefinition) string {
 	if td.NetworkMode != types.NetworkModeAwsvpc {
 		return "Fargate only supports network mode ‘awsvpc’."
@@ -40,8 +45,8 @@ func fargateObstacle(td *types.TaskDefinition) string {
 	if td.Memory == nil {
 		return "Fargate requires that 'memory' be defined at the task level."
 	}
-	m, ok := fargateMemory[number(td.Cpu)]
-	if n := number(td.Memory); !ok || n < m.min || n > m.max || n%m.step != 0 && n != m.min {
+	m, ok := fargateMemory[sizeOf(td.Cpu)]
+	if n := sizeOf(td.Memory); !ok || n < m.min || n > m.max || n%m.step != 0 && n != m.min {
 		return "No Fargate configuration exists for given values: " + *td.Cpu + " CPU, " + *td.Memory + " memory."
 	}
 	for _, c := range td.ContainerDefinitions {
@@ -55,6 +60,7 @@ func fargateObstacle(td *types.TaskDefinition) string {
 	return ""
 }
 
+// incompatible returns the error for a definition that can't run where it requires to.
 func incompatible(td *types.TaskDefinition, c types.Compatibility) error {
 	if c == types.CompatibilityFargate {
 		return clientError("%s", fargateObstacle(td))
@@ -62,8 +68,8 @@ func incompatible(td *types.TaskDefinition, c types.Compatibility) error {
 	return clientError("The task definition is not compatible with %s: networkMode %q is not supported there.", c, td.NetworkMode)
 }
 
-// requiredAttributes is what an instance's agent must be capable of. The names are those that
-// Amazon's agent registers; https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-placement-constraints.html
+// requiredAttributes returns the capabilities that an instance's agent must have, by the names that Amazon's agent registers:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-placement-constraints.html
 func requiredAttributes(td *types.TaskDefinition) []types.Attribute {
 	needs := map[string]bool{}
 	if td.TaskRoleArn != nil && *td.TaskRoleArn != "" {
@@ -79,7 +85,7 @@ func requiredAttributes(td *types.TaskDefinition) []types.Attribute {
 		needs["ecs.capability.pid-ipc-namespace-sharing"] = true
 	}
 	for _, c := range td.ContainerDefinitions {
-		containerNeeds(c, needs)
+		addContainerNeeds(c, needs)
 	}
 	out := []types.Attribute{}
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
@@ -88,7 +94,8 @@ func requiredAttributes(td *types.TaskDefinition) []types.Attribute {
 	return out
 }
 
-func containerNeeds(c types.ContainerDefinition, needs map[string]bool) {
+// addContainerNeeds adds the capabilities that a container needs.
+func addContainerNeeds(c types.ContainerDefinition, needs map[string]bool) {
 	if aws.ToBool(c.Privileged) {
 		needs["com.amazonaws.ecs.capability.privileged-container"] = true
 	}

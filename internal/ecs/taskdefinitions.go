@@ -17,8 +17,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// RegisterTaskDefinition adds the next revision of a family. Every field is kept as it was sent.
-func (s *Service) RegisterTaskDefinition(ctx context.Context, in *ecs.RegisterTaskDefinitionInput) (*ecs.RegisterTaskDefinitionOutput, error) {
+// RegisterTaskDefinition adds the next revision of a family. It keeps every field that was sent.
+func (s *Service) RegisterTaskDefinition(
+	ctx context.Context, in *ecs.RegisterTaskDefinitionInput,
+) (*ecs.RegisterTaskDefinitionOutput, error) {
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
 	}
@@ -51,16 +53,26 @@ func (s *Service) taskDefinitionArn(family string, revision int32) string {
 	return s.arn("task-definition", family) + ":" + strconv.Itoa(int(revision))
 }
 
-// newTaskDefinition checks the input and turns it into what ECS keeps: with defaults filled in, and
-// with what the definition is compatible with and needs of an instance worked out.
+// newTaskDefinition checks the input and turns it into a definition. It fills in defaults, and works out what the definition is
+// compatible with and which attributes it requires of an instance.
 func newTaskDefinition(in *ecs.RegisterTaskDefinitionInput) (*types.TaskDefinition, error) {
 	td := &types.TaskDefinition{
-		ContainerDefinitions: slices.Clone(in.ContainerDefinitions), EnableFaultInjection: in.EnableFaultInjection,
-		EphemeralStorage: in.EphemeralStorage, ExecutionRoleArn: in.ExecutionRoleArn, Family: in.Family,
-		InferenceAccelerators: in.InferenceAccelerators, IpcMode: in.IpcMode, NetworkMode: in.NetworkMode, PidMode: in.PidMode,
-		PlacementConstraints: notNil(in.PlacementConstraints), ProxyConfiguration: in.ProxyConfiguration,
-		RequiresCompatibilities: in.RequiresCompatibilities, RuntimePlatform: in.RuntimePlatform,
-		Status: types.TaskDefinitionStatusActive, TaskRoleArn: in.TaskRoleArn, Volumes: notNil(in.Volumes),
+		ContainerDefinitions:    slices.Clone(in.ContainerDefinitions),
+		EnableFaultInjection:    in.EnableFaultInjection,
+		EphemeralStorage:        in.EphemeralStorage,
+		ExecutionRoleArn:        in.ExecutionRoleArn,
+		Family:                  in.Family,
+		InferenceAccelerators:   in.InferenceAccelerators,
+		IpcMode:                 in.IpcMode,
+		NetworkMode:             in.NetworkMode,
+		PidMode:                 in.PidMode,
+		PlacementConstraints:    notNil(in.PlacementConstraints),
+		ProxyConfiguration:      in.ProxyConfiguration,
+		RequiresCompatibilities: in.RequiresCompatibilities,
+		RuntimePlatform:         in.RuntimePlatform,
+		Status:                  types.TaskDefinitionStatusActive,
+		TaskRoleArn:             in.TaskRoleArn,
+		Volumes:                 notNil(in.Volumes),
 	}
 	var err error
 	if td.Cpu, err = taskCPU(in.Cpu); err != nil {
@@ -85,12 +97,14 @@ func newTaskDefinition(in *ecs.RegisterTaskDefinitionInput) (*types.TaskDefiniti
 	return td, nil
 }
 
-// withDefaults fills in what ECS fills in, so that a definition is returned as ECS returns it.
+// withDefaults fills in the defaults that ECS shows in a container definition.
 func withDefaults(c types.ContainerDefinition, mode types.NetworkMode) types.ContainerDefinition {
 	if c.Essential == nil {
 		c.Essential = aws.Bool(true)
 	}
-	c.Environment, c.MountPoints, c.VolumesFrom = notNil(c.Environment), notNil(c.MountPoints), notNil(c.VolumesFrom)
+	c.Environment = notNil(c.Environment)
+	c.MountPoints = notNil(c.MountPoints)
+	c.VolumesFrom = notNil(c.VolumesFrom)
 	c.SystemControls = notNil(c.SystemControls)
 	c.PortMappings = slices.Clone(notNil(c.PortMappings))
 	for i, p := range c.PortMappings {
@@ -98,13 +112,17 @@ func withDefaults(c types.ContainerDefinition, mode types.NetworkMode) types.Con
 	}
 	if h := c.HealthCheck; h != nil {
 		c.HealthCheck = &types.HealthCheck{
-			Command: h.Command, StartPeriod: h.StartPeriod,
-			Interval: cmp.Or(h.Interval, aws.Int32(30)), Timeout: cmp.Or(h.Timeout, aws.Int32(5)), Retries: cmp.Or(h.Retries, aws.Int32(3)),
+			Command:     h.Command,
+			StartPeriod: h.StartPeriod,
+			Interval:    cmp.Or(h.Interval, aws.Int32(30)),
+			Timeout:     cmp.Or(h.Timeout, aws.Int32(5)),
+			Retries:     cmp.Or(h.Retries, aws.Int32(3)),
 		}
 	}
 	return c
 }
 
+// portDefaults fills in a port mapping's protocol and host port.
 func portDefaults(p types.PortMapping, mode types.NetworkMode) types.PortMapping {
 	p.Protocol = cmp.Or(p.Protocol, types.TransportProtocolTcp)
 	sameOnHost := mode == types.NetworkModeHost || mode == types.NetworkModeAwsvpc
@@ -116,8 +134,8 @@ func portDefaults(p types.PortMapping, mode types.NetworkMode) types.PortMapping
 	return p
 }
 
-// findTaskDefinition finds the one that a call names: an ARN, family:revision, or a family, which is
-// its newest ACTIVE revision.
+// findTaskDefinition finds a task definition by ARN, family:revision or family, or returns nil. For a family it is the newest
+// ACTIVE revision.
 func (s *Service) findTaskDefinition(v *state.View, name string) *state.TaskDefinition {
 	name = state.NameOf(name)
 	family, revision, ok := strings.Cut(name, ":")
@@ -134,7 +152,9 @@ func (s *Service) findTaskDefinition(v *state.View, name string) *state.TaskDefi
 }
 
 // DescribeTaskDefinition describes a revision, or a family's newest ACTIVE one.
-func (s *Service) DescribeTaskDefinition(_ context.Context, in *ecs.DescribeTaskDefinitionInput) (*ecs.DescribeTaskDefinitionOutput, error) {
+func (s *Service) DescribeTaskDefinition(
+	_ context.Context, in *ecs.DescribeTaskDefinitionInput,
+) (*ecs.DescribeTaskDefinitionOutput, error) {
 	name := aws.ToString(in.TaskDefinition)
 	if name == "" {
 		return nil, invalidParameter("taskDefinition must not be empty.")
@@ -150,8 +170,10 @@ func (s *Service) DescribeTaskDefinition(_ context.Context, in *ecs.DescribeTask
 	return out, nil
 }
 
-// DeregisterTaskDefinition makes a revision INACTIVE: its tasks go on, new ones cannot use it.
-func (s *Service) DeregisterTaskDefinition(ctx context.Context, in *ecs.DeregisterTaskDefinitionInput) (*ecs.DeregisterTaskDefinitionOutput, error) {
+// DeregisterTaskDefinition makes a revision INACTIVE. Its tasks keep running, but new ones can't use it.
+func (s *Service) DeregisterTaskDefinition(
+	ctx context.Context, in *ecs.DeregisterTaskDefinitionInput,
+) (*ecs.DeregisterTaskDefinitionOutput, error) {
 	name := aws.ToString(in.TaskDefinition)
 	if !strings.Contains(state.NameOf(name), ":") {
 		return nil, clientError("Invalid revision number. taskDefinition %q must name a revision: family:revision or its ARN.", name)
@@ -166,7 +188,8 @@ func (s *Service) DeregisterTaskDefinition(ctx context.Context, in *ecs.Deregist
 		if row.Status == types.TaskDefinitionStatusInactive {
 			return nil
 		}
-		row.Status, row.DeregisteredAt = types.TaskDefinitionStatusInactive, s.now()
+		row.Status = types.TaskDefinitionStatusInactive
+		row.DeregisteredAt = s.now()
 		tx.TaskDefinitions.Put(row)
 		return nil
 	})
@@ -176,11 +199,10 @@ func (s *Service) DeregisterTaskDefinition(ctx context.Context, in *ecs.Deregist
 	return &ecs.DeregisterTaskDefinitionOutput{TaskDefinition: &row.TaskDefinition}, nil
 }
 
-// maxDelete is the most task definitions of one DeleteTaskDefinitions.
+// maxDelete bounds the task definitions of one DeleteTaskDefinitions call.
 const maxDelete = 10
 
-// DeleteTaskDefinitions deletes INACTIVE revisions. While tasks still use one it stays, as
-// DELETE_IN_PROGRESS; the sweep removes it afterwards.
+// DeleteTaskDefinitions makes INACTIVE revisions DELETE_IN_PROGRESS. The sweep removes each once no task uses it.
 func (s *Service) DeleteTaskDefinitions(ctx context.Context, in *ecs.DeleteTaskDefinitionsInput) (*ecs.DeleteTaskDefinitionsOutput, error) {
 	if n := len(in.TaskDefinitions); n == 0 || n > maxDelete {
 		return nil, invalidParameter("taskDefinitions must have between 1 and %d members, not %d.", maxDelete, n)
@@ -203,6 +225,7 @@ func (s *Service) DeleteTaskDefinitions(ctx context.Context, in *ecs.DeleteTaskD
 	return out, nil
 }
 
+// deleteTaskDefinition deletes one revision. failure is why it can't, or "".
 func (s *Service) deleteTaskDefinition(tx *state.Tx, name string) (row *state.TaskDefinition, failure string) {
 	if !strings.Contains(state.NameOf(name), ":") {
 		return nil, "The task definition must be specified as family:revision or as an ARN."
@@ -266,13 +289,15 @@ func byFamilyAndRevision(a, b *state.TaskDefinition) int {
 	return cmp.Or(cmp.Compare(*a.Family, *b.Family), cmp.Compare(a.Revision, b.Revision))
 }
 
-// familyAndRevision is a key in the order of byFamilyAndRevision.
+// familyAndRevision returns a key that sorts like byFamilyAndRevision.
 func familyAndRevision(td *state.TaskDefinition) string {
 	return fmt.Sprintf("%s\x00%010d", *td.Family, td.Revision)
 }
 
-// ListTaskDefinitionFamilies lists families by whether they have ACTIVE revisions.
-func (s *Service) ListTaskDefinitionFamilies(_ context.Context, in *ecs.ListTaskDefinitionFamiliesInput) (*ecs.ListTaskDefinitionFamiliesOutput, error) {
+// ListTaskDefinitionFamilies lists families. The status filters by whether they have ACTIVE revisions.
+func (s *Service) ListTaskDefinitionFamilies(
+	_ context.Context, in *ecs.ListTaskDefinitionFamiliesInput,
+) (*ecs.ListTaskDefinitionFamiliesOutput, error) {
 	status := cmp.Or(in.Status, types.TaskDefinitionFamilyStatusAll)
 	if !slices.Contains(status.Values(), status) {
 		return nil, invalidParameter("status must be ACTIVE, INACTIVE or ALL, not %q.", status)
@@ -282,7 +307,7 @@ func (s *Service) ListTaskDefinitionFamilies(_ context.Context, in *ecs.ListTask
 		func(string) iter.Seq[*state.TaskFamily] { return v.TaskFamilies.All() },
 		func(f *state.TaskFamily) string { return f.Family },
 		func(f *state.TaskFamily) bool {
-			return strings.HasPrefix(f.Family, aws.ToString(in.FamilyPrefix)) && familyHas(v, f.Family, status)
+			return strings.HasPrefix(f.Family, aws.ToString(in.FamilyPrefix)) && familyHasStatus(v, f.Family, status)
 		})
 	if err != nil {
 		return nil, err
@@ -290,9 +315,9 @@ func (s *Service) ListTaskDefinitionFamilies(_ context.Context, in *ecs.ListTask
 	return &ecs.ListTaskDefinitionFamiliesOutput{Families: families, NextToken: next}, nil
 }
 
-// familyHas says whether a family is listed under the status: ACTIVE with an ACTIVE revision,
-// INACTIVE with none, and not at all once every revision is deleted.
-func familyHas(v *state.View, family string, status types.TaskDefinitionFamilyStatus) bool {
+// familyHasStatus reports whether a family is listed under the status. A family with an ACTIVE revision is ACTIVE, and one
+// without is INACTIVE. A family whose revisions are all deleted isn't listed at all.
+func familyHasStatus(v *state.View, family string, status types.TaskDefinitionFamilyStatus) bool {
 	active, any := false, false
 	for td := range v.TaskDefinitions.By(state.TaskDefinitionsByFamily, family) {
 		any = true

@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// findTask finds a task of the cluster by its ARN or id, or nil.
+// findTask finds a task of the cluster by its ARN or id, or returns nil.
 func (s *Service) findTask(v *state.View, clusterArn, task string) *state.Task {
 	row := v.Tasks.Get(inCluster(clusterArn, "task", task))
 	if row == nil || *row.ClusterArn != clusterArn {
@@ -23,7 +23,7 @@ func (s *Service) findTask(v *state.View, clusterArn, task string) *state.Task {
 	return row
 }
 
-// StopTask asks a task to stop. It is STOPPED once its node says so.
+// StopTask asks a task to stop. The task is STOPPED once its node reports it.
 func (s *Service) StopTask(ctx context.Context, in *ecs.StopTaskInput) (*ecs.StopTaskOutput, error) {
 	if aws.ToString(in.Task) == "" {
 		return nil, invalidParameter("taskId can not be null or empty.")
@@ -53,7 +53,7 @@ func (s *Service) StopTask(ctx context.Context, in *ecs.StopTaskInput) (*ecs.Sto
 	return &ecs.StopTaskOutput{Task: &row.Task}, nil
 }
 
-// DescribeTasks describes tasks; those that are not there are failures.
+// DescribeTasks describes tasks. It reports tasks that don't exist as failures.
 func (s *Service) DescribeTasks(_ context.Context, in *ecs.DescribeTasksInput) (*ecs.DescribeTasksOutput, error) {
 	rows, failures, err := s.findTasks(in)
 	if err != nil {
@@ -70,15 +70,15 @@ func (s *Service) DescribeTasks(_ context.Context, in *ecs.DescribeTasksInput) (
 	return out, nil
 }
 
-// describedTasks is a DescribeTasksOutput on the wire. Its tasks are rows of the state, which are never modified.
+// describedTasks is a DescribeTasksOutput on the wire. Its tasks are rows of the store, which never change.
 type describedTasks struct {
 	Failures []types.Failure
 	Tasks    []*types.Task `wire:"kept"`
-	Untagged []*types.Task `wire:"kept,as=Tasks,empty=Tags"` // instead of Tasks, where tags were not asked for
+	Untagged []*types.Task `wire:"kept,as=Tasks,empty=Tags"` // instead of Tasks, if the call doesn't ask for tags
 }
 
-// describeTasksRows is DescribeTasks for clients on the network, who ask for many tasks many times: the rows are
-// not copied, and their JSON is kept.
+// describeTasksRows is DescribeTasks for clients on the network. They ask for many tasks again and again, so it doesn't copy
+// the rows, and their JSON is cached.
 func (s *Service) describeTasksRows(_ context.Context, in *ecs.DescribeTasksInput) (*describedTasks, error) {
 	rows, failures, err := s.findTasks(in)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Service) describeTasksRows(_ context.Context, in *ecs.DescribeTasksInpu
 	return &describedTasks{Failures: failures, Untagged: rows}, nil
 }
 
-// findTasks finds the tasks that the input names.
+// findTasks returns the tasks that the input names, and failures for those that don't exist.
 func (s *Service) findTasks(in *ecs.DescribeTasksInput) ([]*types.Task, []types.Failure, error) {
 	if len(in.Tasks) == 0 {
 		return nil, nil, invalidParameter("Tasks cannot be empty.")
@@ -116,7 +116,7 @@ func (s *Service) findTasks(in *ecs.DescribeTasksInput) ([]*types.Task, []types.
 	return rows, failures, nil
 }
 
-// ListTasks lists the ARNs of a cluster's tasks, by default those that are wanted RUNNING.
+// ListTasks lists the ARNs of a cluster's tasks, by default those whose desired status is RUNNING.
 func (s *Service) ListTasks(_ context.Context, in *ecs.ListTasksInput) (*ecs.ListTasksOutput, error) {
 	desired := cmp.Or(in.DesiredStatus, types.DesiredStatusRunning)
 	if !slices.Contains(desired.Values(), desired) {
@@ -151,15 +151,15 @@ func (s *Service) ListTasks(_ context.Context, in *ecs.ListTasksInput) (*ecs.Lis
 			return v.Tasks.After(state.TasksByCluster, state.ClusterStatus(*c.ClusterArn, string(desired)), after)
 		},
 		func(t *state.Task) string { return *t.TaskArn },
-		func(t *state.Task) bool { return listed(t, in, instance, service) })
+		func(t *state.Task) bool { return taskMatches(t, in, instance, service) })
 	if err != nil {
 		return nil, err
 	}
 	return &ecs.ListTasksOutput{TaskArns: arns, NextToken: next}, nil
 }
 
-// listed says whether a task passes ListTasks' filters.
-func listed(t *state.Task, in *ecs.ListTasksInput, instance, service string) bool {
+// taskMatches reports whether a task passes ListTasks' filters.
+func taskMatches(t *state.Task, in *ecs.ListTasksInput, instance, service string) bool {
 	if instance != "" && aws.ToString(t.ContainerInstanceArn) != instance {
 		return false
 	}
@@ -175,7 +175,7 @@ func listed(t *state.Task, in *ecs.ListTasksInput, instance, service string) boo
 	return in.LaunchType == "" || t.LaunchType == in.LaunchType
 }
 
-// familyOf is the family in a task definition's ARN.
+// familyOf returns the family in a task definition's ARN.
 func familyOf(taskDefinitionArn string) string {
 	family, _, _ := strings.Cut(state.NameOf(taskDefinitionArn), ":")
 	return family

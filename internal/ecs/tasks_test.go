@@ -15,15 +15,15 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// copied answers DescribeTasks from copies of the rows, as SDK clients inside the process get them.
+// copied answers DescribeTasks with copies of the rows, as SDK clients inside the process get them.
 type copied struct{ *Service }
 
 func (c copied) Operations() []call.Operation {
 	return []call.Operation{call.Op("DescribeTasks", c.DescribeTasks)}
 }
 
-// TestDescribeTasksOnTheWire compares the answer of rows with that of copies, byte by byte: before and after a change, the
-// first time and again.
+// TestDescribeTasksOnTheWire: an answer from rows equals one from copies, byte for byte. It checks before and after a change, and
+// each answer twice.
 func TestDescribeTasksOnTheWire(t *testing.T) {
 	s, store := newTestService(t)
 	arn := "arn:aws:ecs:us-east-1:000000000000:task/default/a"
@@ -61,7 +61,11 @@ func TestDescribeTasksOnTheWire(t *testing.T) {
 		next := *row
 		next.LastStatus = &status
 		row = &next
-		if err := store.Update(context.Background(), func(tx *state.Tx) error { tx.Tasks.Put(row); return nil }); err != nil {
+		err := store.Update(context.Background(), func(tx *state.Tx) error {
+			tx.Tasks.Put(row)
+			return nil
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range []struct{ body, want string }{

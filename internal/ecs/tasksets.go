@@ -13,32 +13,32 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Services with the deployment controller EXTERNAL: who deploys them makes their task sets, and says what share of
-// the service's desired count each has. Package rollout keeps every task set at its share:
+// Services with the deployment controller EXTERNAL: a deployer outside ECS creates their task sets, and sets each one's share
+// of the service's desired count. Package rollout keeps every task set at its share:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-type-external.html
 
-// maxTaskSets is how many task sets a service can have at a time, those that are still DRAINING included.
+// maxTaskSets bounds the task sets of a service, including DRAINING ones.
 const maxTaskSets = 5
 
-// checkExternal refuses what such a service leaves to its task sets.
+// checkExternal refuses what an EXTERNAL service leaves to its task sets.
 func checkExternal(in *ecs.CreateServiceInput) error {
 	if in.SchedulingStrategy == types.SchedulingStrategyDaemon {
 		return invalidParameter("schedulingStrategy must be REPLICA for a service with the deployment controller EXTERNAL.")
 	}
-	return leaveToTaskSets([]field{
+	return refuseForExternal([]field{
 		{"taskDefinition", in.TaskDefinition != nil},
 		{"launchType", in.LaunchType != ""},
 		{"capacityProviderStrategy", len(in.CapacityProviderStrategy) > 0},
 		{"networkConfiguration", in.NetworkConfiguration != nil},
 		{"serviceConnectConfiguration", in.ServiceConnectConfiguration != nil},
-		{"deploymentConfiguration.deploymentCircuitBreaker", breaks(in.DeploymentConfiguration)},
-		{"deploymentConfiguration.alarms", in.DeploymentConfiguration != nil && in.DeploymentConfiguration.Alarms != nil && in.DeploymentConfiguration.Alarms.Enable},
+		{"deploymentConfiguration.deploymentCircuitBreaker", hasBreaker(in.DeploymentConfiguration)},
+		{"deploymentConfiguration.alarms", hasAlarms(in.DeploymentConfiguration)},
 	})
 }
 
-// checkExternalUpdate refuses what UpdateService cannot change of such a service: API_UpdateService.
+// checkExternalUpdate refuses what UpdateService can't change of an EXTERNAL service: API_UpdateService.
 func checkExternalUpdate(in *ecs.UpdateServiceInput) error {
-	return leaveToTaskSets([]field{
+	return refuseForExternal([]field{
 		{"taskDefinition", in.TaskDefinition != nil},
 		{"capacityProviderStrategy", in.CapacityProviderStrategy != nil},
 		{"networkConfiguration", in.NetworkConfiguration != nil},
@@ -50,20 +50,26 @@ func checkExternalUpdate(in *ecs.UpdateServiceInput) error {
 	})
 }
 
-func leaveToTaskSets(fields []field) error {
+// refuseForExternal refuses members that an EXTERNAL service can't have.
+func refuseForExternal(fields []field) error {
 	for _, f := range fields {
 		if f.given {
-			return invalidParameter("%s must not be given for a service with the deployment controller EXTERNAL: its task sets are what is deployed.", f.name)
+			return invalidParameter("%s must not be given for a service with the deployment controller EXTERNAL: its task sets "+
+				"say what to deploy.", f.name)
 		}
 	}
 	return nil
 }
 
-func breaks(c *types.DeploymentConfiguration) bool {
+func hasBreaker(c *types.DeploymentConfiguration) bool {
 	return c != nil && c.DeploymentCircuitBreaker != nil && c.DeploymentCircuitBreaker.Enable
 }
 
-// externalService finds the service that a call on task sets names.
+func hasAlarms(c *types.DeploymentConfiguration) bool {
+	return c != nil && c.Alarms != nil && c.Alarms.Enable
+}
+
+// externalService finds the EXTERNAL service of a call on task sets.
 func (s *Service) externalService(v *state.View, cluster, service *string) (*state.Service, error) {
 	c, err := s.activeCluster(v, cluster)
 	if err != nil {
@@ -77,14 +83,16 @@ func (s *Service) externalService(v *state.View, cluster, service *string) (*sta
 		return nil, serviceNotActive()
 	}
 	if !row.IsExternal() {
-		return nil, invalidParameter("The service %s has no task sets: its deployment controller is %s, not EXTERNAL.", *row.ServiceName, row.DeploymentController.Type)
+		return nil, invalidParameter("The service %s has no task sets: its deployment controller is %s, not EXTERNAL.",
+			*row.ServiceName, row.DeploymentController.Type)
 	}
 	return row, nil
 }
 
-// changeTaskSets changes the task sets of an ACTIVE service in a copy of its row. The set that change returns is
-// described as it is then.
-func (s *Service) changeTaskSets(ctx context.Context, cluster, service *string, change func(*state.Tx, *state.Service) (*state.TaskSet, error)) (*types.TaskSet, error) {
+// changeTaskSets applies change to a copy of an ACTIVE service's row, and describes the task set that change returns.
+func (s *Service) changeTaskSets(
+	ctx context.Context, cluster, service *string, change func(*state.Tx, *state.Service) (*state.TaskSet, error),
+) (*types.TaskSet, error) {
 	for _, required := range []struct {
 		name  string
 		value *string
@@ -116,7 +124,7 @@ func (s *Service) changeTaskSets(ctx context.Context, cluster, service *string, 
 	return new(s.describeTaskSet(s.store.View(), row, set, true)), nil
 }
 
-// CreateTaskSet gives a service a task set. Package rollout starts its tasks.
+// CreateTaskSet adds a task set to a service. Package rollout starts its tasks.
 func (s *Service) CreateTaskSet(ctx context.Context, in *ecs.CreateTaskSetInput) (*ecs.CreateTaskSetOutput, error) {
 	if err := checkNewTaskSet(in); err != nil {
 		return nil, err
@@ -136,7 +144,7 @@ func (s *Service) CreateTaskSet(ctx context.Context, in *ecs.CreateTaskSetInput)
 
 func (s *Service) createTaskSet(tx *state.Tx, row *state.Service, in *ecs.CreateTaskSetInput, hash []byte) (*state.TaskSet, error) {
 	key := "CreateTaskSet " + *row.ServiceArn + " " + aws.ToString(in.ClientToken)
-	if old := s.remembered(tx.View, key); in.ClientToken != nil && old != nil {
+	if old := s.findToken(tx.View, key); in.ClientToken != nil && old != nil {
 		if set := row.TaskSet(old.Arns[0]); set != nil && slices.Equal(old.Request, hash) {
 			return set, nil
 		}
@@ -146,7 +154,11 @@ func (s *Service) createTaskSet(tx *state.Tx, row *state.Service, in *ecs.Create
 		return nil, invalidParameter("The service %s has %d task sets, and cannot have more.", *row.ServiceName, maxTaskSets)
 	}
 	l := launch{
-		cluster: row.ClusterArn, taskDefinition: in.TaskDefinition, network: in.NetworkConfiguration, launchType: in.LaunchType, providers: in.CapacityProviderStrategy,
+		cluster:        row.ClusterArn,
+		taskDefinition: in.TaskDefinition,
+		network:        in.NetworkConfiguration,
+		launchType:     in.LaunchType,
+		providers:      in.CapacityProviderStrategy,
 	}
 	if err := s.resolve(tx.View, &l); err != nil {
 		return nil, err
@@ -154,21 +166,34 @@ func (s *Service) createTaskSet(tx *state.Tx, row *state.Service, in *ecs.Create
 	if err := s.useProviders(tx.View, &l); err != nil {
 		return nil, err
 	}
-	now, id := s.now(), "ecs-svc/"+digits()
+	now := s.now()
+	id := "ecs-svc/" + digits()
 	row.TaskSets = append(row.TaskSets, state.TaskSet{TaskSet: types.TaskSet{
-		Id: &id, TaskSetArn: new(state.InCluster(*row.ClusterArn, "task-set", *row.ServiceName, id)), ServiceArn: row.ServiceArn, ClusterArn: row.ClusterArn,
-		ExternalId: in.ExternalId, Status: aws.String(state.TaskSetActive), TaskDefinition: l.td.TaskDefinitionArn, CreatedAt: now, UpdatedAt: now,
-		LaunchType: launchTypeOf(in.LaunchType, l.providers), CapacityProviderStrategy: l.providers, NetworkConfiguration: in.NetworkConfiguration,
-		LoadBalancers: []types.LoadBalancer{}, ServiceRegistries: []types.ServiceRegistry{}, Scale: scaleOf(in.Scale), Tags: in.Tags,
+		Id:                       &id,
+		TaskSetArn:               new(state.InCluster(*row.ClusterArn, "task-set", *row.ServiceName, id)),
+		ServiceArn:               row.ServiceArn,
+		ClusterArn:               row.ClusterArn,
+		ExternalId:               in.ExternalId,
+		Status:                   aws.String(state.TaskSetActive),
+		TaskDefinition:           l.td.TaskDefinitionArn,
+		CreatedAt:                now,
+		UpdatedAt:                now,
+		LaunchType:               launchTypeOf(in.LaunchType, l.providers),
+		CapacityProviderStrategy: l.providers,
+		NetworkConfiguration:     in.NetworkConfiguration,
+		LoadBalancers:            []types.LoadBalancer{},
+		ServiceRegistries:        []types.ServiceRegistry{},
+		Scale:                    scaleOf(in.Scale),
+		Tags:                     in.Tags,
 	}})
 	set := row.TaskSet(id)
 	if in.ClientToken != nil {
-		s.remember(tx, key, hash, []string{*set.TaskSetArn})
+		s.putToken(tx, key, hash, []string{*set.TaskSetArn})
 	}
 	return set, nil
 }
 
-// checkNewTaskSet refuses what is wrong with a new task set whatever the store holds.
+// checkNewTaskSet checks a new task set without looking at the store.
 func checkNewTaskSet(in *ecs.CreateTaskSetInput) error {
 	if aws.ToString(in.TaskDefinition) == "" {
 		return invalidParameter("taskDefinition must not be empty.")
@@ -205,7 +230,7 @@ func checkScale(scale *types.Scale) error {
 	return nil
 }
 
-// scaleOf is the scale that a call gives; a new task set without one has no tasks yet.
+// scaleOf returns the scale that a call gives, or 0 percent: a new task set without a scale has no tasks yet.
 func scaleOf(given *types.Scale) *types.Scale {
 	scale := &types.Scale{Unit: types.ScaleUnitPercent}
 	if given != nil {
@@ -223,11 +248,12 @@ func (s *Service) UpdateTaskSet(ctx context.Context, in *ecs.UpdateTaskSetInput)
 		return nil, err
 	}
 	set, err := s.changeTaskSets(ctx, in.Cluster, in.Service, func(_ *state.Tx, row *state.Service) (*state.TaskSet, error) {
-		set, err := standingTaskSet(row, in.TaskSet)
+		set, err := findLiveTaskSet(row, in.TaskSet)
 		if err != nil {
 			return nil, err
 		}
-		set.Scale, set.UpdatedAt = scaleOf(in.Scale), s.now()
+		set.Scale = scaleOf(in.Scale)
+		set.UpdatedAt = s.now()
 		return set, nil
 	})
 	if err != nil {
@@ -236,8 +262,8 @@ func (s *Service) UpdateTaskSet(ctx context.Context, in *ecs.UpdateTaskSetInput)
 	return &ecs.UpdateTaskSetOutput{TaskSet: set}, nil
 }
 
-// standingTaskSet finds a task set that is not deleted.
-func standingTaskSet(row *state.Service, name *string) (*state.TaskSet, error) {
+// findLiveTaskSet finds a task set that isn't DRAINING.
+func findLiveTaskSet(row *state.Service, name *string) (*state.TaskSet, error) {
 	set, err := findTaskSet(row, name)
 	if err != nil {
 		return nil, err
@@ -259,19 +285,23 @@ func findTaskSet(row *state.Service, name *string) (*state.TaskSet, error) {
 	return set, nil
 }
 
-// UpdateServicePrimaryTaskSet makes a task set the one that the service shows as its own.
-func (s *Service) UpdateServicePrimaryTaskSet(ctx context.Context, in *ecs.UpdateServicePrimaryTaskSetInput) (*ecs.UpdateServicePrimaryTaskSetOutput, error) {
+// UpdateServicePrimaryTaskSet makes a task set PRIMARY. The service then shows its task definition and launch settings.
+func (s *Service) UpdateServicePrimaryTaskSet(
+	ctx context.Context, in *ecs.UpdateServicePrimaryTaskSetInput,
+) (*ecs.UpdateServicePrimaryTaskSetOutput, error) {
 	set, err := s.changeTaskSets(ctx, in.Cluster, in.Service, func(_ *state.Tx, row *state.Service) (*state.TaskSet, error) {
-		set, err := standingTaskSet(row, in.PrimaryTaskSet)
+		set, err := findLiveTaskSet(row, in.PrimaryTaskSet)
 		if err != nil {
 			return nil, err
 		}
 		for i := range row.TaskSets {
 			if old := &row.TaskSets[i]; old != set && *old.Status == state.TaskSetPrimary {
-				old.Status, old.UpdatedAt = aws.String(state.TaskSetActive), s.now()
+				old.Status = aws.String(state.TaskSetActive)
+				old.UpdatedAt = s.now()
 			}
 		}
-		set.Status, set.UpdatedAt = aws.String(state.TaskSetPrimary), s.now()
+		set.Status = aws.String(state.TaskSetPrimary)
+		set.UpdatedAt = s.now()
 		showPrimary(row, &set.TaskSet)
 		return set, nil
 	})
@@ -281,13 +311,15 @@ func (s *Service) UpdateServicePrimaryTaskSet(ctx context.Context, in *ecs.Updat
 	return &ecs.UpdateServicePrimaryTaskSetOutput{TaskSet: set}, nil
 }
 
-// showPrimary gives the service what its primary task set has.
+// showPrimary copies the primary task set's task definition and launch settings to the service.
 func showPrimary(row *state.Service, set *types.TaskSet) {
-	row.TaskDefinition, row.LaunchType = set.TaskDefinition, set.LaunchType
-	row.CapacityProviderStrategy, row.NetworkConfiguration = set.CapacityProviderStrategy, set.NetworkConfiguration
+	row.TaskDefinition = set.TaskDefinition
+	row.LaunchType = set.LaunchType
+	row.CapacityProviderStrategy = set.CapacityProviderStrategy
+	row.NetworkConfiguration = set.NetworkConfiguration
 }
 
-// DeleteTaskSet has a task set's tasks stopped. It is DRAINING until they are, and gone then.
+// DeleteTaskSet makes a task set DRAINING. Package rollout stops its tasks, and then deletes it.
 func (s *Service) DeleteTaskSet(ctx context.Context, in *ecs.DeleteTaskSetInput) (*ecs.DeleteTaskSetOutput, error) {
 	force := aws.ToBool(in.Force)
 	set, err := s.changeTaskSets(ctx, in.Cluster, in.Service, func(_ *state.Tx, row *state.Service) (*state.TaskSet, error) {
@@ -297,14 +329,17 @@ func (s *Service) DeleteTaskSet(ctx context.Context, in *ecs.DeleteTaskSetInput)
 		}
 		if *set.Status == state.TaskSetPrimary {
 			if !force {
-				return nil, invalidParameter("The task set %s is the service's PRIMARY one, and can only be deleted with force.", *set.Id)
+				return nil, invalidParameter("The task set %s is the service's PRIMARY one. It can only be deleted with force.", *set.Id)
 			}
 			showPrimary(row, &types.TaskSet{})
 		}
 		if !force && set.Scale.Value > 0 {
-			return nil, invalidParameter("The task set %s is scaled to %v percent. Scale it to 0 before, or use force.", *set.Id, set.Scale.Value)
+			return nil, invalidParameter("The task set %s is scaled to %v percent. Scale it to 0 first, or use force.",
+				*set.Id, set.Scale.Value)
 		}
-		set.Status, set.Scale, set.UpdatedAt = aws.String(state.TaskSetDraining), scaleOf(nil), s.now()
+		set.Status = aws.String(state.TaskSetDraining)
+		set.Scale = scaleOf(nil)
+		set.UpdatedAt = s.now()
 		return set, nil
 	})
 	if err != nil {
@@ -313,7 +348,7 @@ func (s *Service) DeleteTaskSet(ctx context.Context, in *ecs.DeleteTaskSetInput)
 	return &ecs.DeleteTaskSetOutput{TaskSet: set}, nil
 }
 
-// DescribeTaskSets describes the named task sets of a service, or all of them; those that are not there are failures.
+// DescribeTaskSets describes the given task sets of a service, or all of them. It reports task sets that don't exist as failures.
 func (s *Service) DescribeTaskSets(_ context.Context, in *ecs.DescribeTaskSetsInput) (*ecs.DescribeTaskSetsOutput, error) {
 	if aws.ToString(in.Service) == "" {
 		return nil, invalidParameter("service must not be empty.")
@@ -344,7 +379,7 @@ func (s *Service) DescribeTaskSets(_ context.Context, in *ecs.DescribeTaskSetsIn
 	return out, nil
 }
 
-// describeTaskSet is the task set with its counts, and with whether it has come to rest: API_TaskSet.
+// describeTaskSet returns the task set with its task counts and stability status: API_TaskSet.
 func (s *Service) describeTaskSet(v *state.View, row *state.Service, set *state.TaskSet, tags bool) types.TaskSet {
 	out := set.TaskSet
 	if !tags {
@@ -352,16 +387,19 @@ func (s *Service) describeTaskSet(v *state.View, row *state.Service, set *state.
 	}
 	out.ComputedDesiredCount = int32(deployment.Scaled(int(row.DesiredCount), out.Scale.Value))
 	c := countTasks(v, row)[*out.Id]
-	out.RunningCount, out.PendingCount = c.running, c.pending
-	out.StabilityStatus, out.StabilityStatusAt = types.StabilityStatusStabilizing, s.now()
-	if out.RunningCount == out.ComputedDesiredCount && out.PendingCount == 0 && *out.Status != state.TaskSetDraining && settled(v, row, *out.Id) {
+	out.RunningCount = c.running
+	out.PendingCount = c.pending
+	out.StabilityStatus = types.StabilityStatusStabilizing
+	out.StabilityStatusAt = s.now()
+	complete := out.RunningCount == out.ComputedDesiredCount && out.PendingCount == 0
+	if complete && *out.Status != state.TaskSetDraining && isSettled(v, row, *out.Id) {
 		out.StabilityStatus = types.StabilityStatusSteadyState
 	}
 	return out
 }
 
-// settled says whether all tasks of a task set are healthy, on container instances that stay.
-func settled(v *state.View, row *state.Service, id string) bool {
+// isSettled reports whether all tasks of a task set are healthy, on container instances that aren't draining.
+func isSettled(v *state.View, row *state.Service, id string) bool {
 	for t := range v.Tasks.By(state.TasksByService, *row.ServiceArn) {
 		if aws.ToString(t.StartedBy) != id || *t.DesiredStatus != "RUNNING" {
 			continue

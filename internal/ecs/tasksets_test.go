@@ -12,24 +12,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state/statetest"
 )
 
-// newECS returns ECS over an empty store, with the default cluster and the task definition "ec2", which Fargate
-// could not run.
+// newECS returns ECS over an empty store, with the default cluster and the task definition "ec2", which can't run on Fargate.
 func newECS(t *testing.T) (*Service, context.Context) {
 	t.Helper()
 	ctx := t.Context()
 	scheduler := scheduler.New(1)
 	store := statetest.Open(t, scheduler)
-	s := New(store, scheduler, Options{Account: account.New("000000000000", "us-east-1", time.Now)})
+	s := New(store, scheduler, Options{Account: accounttest.New(time.Now)})
 	if _, err := s.CreateCluster(ctx, &ecs.CreateClusterInput{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := s.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
-		Family: aws.String("ec2"), ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("main"), Image: aws.String("i"), Memory: aws.Int32(4)}},
+		Family:               aws.String("ec2"),
+		ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("main"), Image: aws.String("i"), Memory: aws.Int32(4)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -37,11 +37,13 @@ func newECS(t *testing.T) (*Service, context.Context) {
 	return s, ctx
 }
 
-// newExternal makes the service "x" of a desired count of 4, with a controller of somebody else's.
+// newExternal creates the service "x" with a desired count of 4 and the deployment controller EXTERNAL.
 func newExternal(t *testing.T, s *Service, ctx context.Context) {
 	t.Helper()
 	_, err := s.CreateService(ctx, &ecs.CreateServiceInput{
-		ServiceName: aws.String("x"), DesiredCount: aws.Int32(4), DeploymentController: &types.DeploymentController{Type: types.DeploymentControllerTypeExternal},
+		ServiceName:          aws.String("x"),
+		DesiredCount:         aws.Int32(4),
+		DeploymentController: &types.DeploymentController{Type: types.DeploymentControllerTypeExternal},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -50,11 +52,15 @@ func newExternal(t *testing.T, s *Service, ctx context.Context) {
 
 func newSet(token *string, scale float64) *ecs.CreateTaskSetInput {
 	return &ecs.CreateTaskSetInput{
-		Cluster: aws.String("default"), Service: aws.String("x"), TaskDefinition: aws.String("ec2"), ClientToken: token, Scale: &types.Scale{Value: scale},
+		Cluster:        aws.String("default"),
+		Service:        aws.String("x"),
+		TaskDefinition: aws.String("ec2"),
+		ClientToken:    token,
+		Scale:          &types.Scale{Value: scale},
 	}
 }
 
-// expectRefusal checks that an error has the SDK's type E and names what is wrong.
+// expectRefusal expects an error of the SDK's type E that contains says.
 func expectRefusal[E error](t *testing.T, err error, says string) {
 	t.Helper()
 	var want E
@@ -86,7 +92,11 @@ func TestTaskSetsOfAService(t *testing.T) {
 
 	in := newSet(nil, 0)
 	in.Service = aws.String("rolling")
-	_, err = s.CreateService(ctx, &ecs.CreateServiceInput{ServiceName: in.Service, TaskDefinition: aws.String("ec2"), DesiredCount: aws.Int32(0)})
+	_, err = s.CreateService(ctx, &ecs.CreateServiceInput{
+		ServiceName:    in.Service,
+		TaskDefinition: aws.String("ec2"),
+		DesiredCount:   aws.Int32(0),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +106,7 @@ func TestTaskSetsOfAService(t *testing.T) {
 	expectRefusal[*types.InvalidParameterException](t, err, "not EXTERNAL")
 }
 
-// TestUpdateOfExternalService changes what UpdateService may of such a service, and nothing else.
+// TestUpdateOfExternalService: UpdateService changes what it may of an EXTERNAL service, and refuses the rest.
 func TestUpdateOfExternalService(t *testing.T) {
 	s, ctx := newECS(t)
 	newExternal(t, s, ctx)
@@ -113,32 +123,47 @@ func TestUpdateOfExternalService(t *testing.T) {
 		expectRefusal[*types.InvalidParameterException](t, err, field)
 	}
 	out, err := s.UpdateService(ctx, &ecs.UpdateServiceInput{
-		Service: aws.String("x"), DesiredCount: aws.Int32(7), HealthCheckGracePeriodSeconds: aws.Int32(9), PropagateTags: types.PropagateTagsService,
-		EnableECSManagedTags: aws.Bool(true), PlacementStrategy: []types.PlacementStrategy{{Type: types.PlacementStrategyTypeRandom}},
+		Service:                       aws.String("x"),
+		DesiredCount:                  aws.Int32(7),
+		HealthCheckGracePeriodSeconds: aws.Int32(9),
+		PropagateTags:                 types.PropagateTagsService,
+		EnableECSManagedTags:          aws.Bool(true),
+		PlacementStrategy:             []types.PlacementStrategy{{Type: types.PlacementStrategyTypeRandom}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := out.Service; got.DesiredCount != 7 || *got.HealthCheckGracePeriodSeconds != 9 || got.PropagateTags != types.PropagateTagsService || !got.EnableECSManagedTags || len(got.PlacementStrategy) != 1 || len(got.Deployments) != 0 {
+	got := out.Service
+	if got.DesiredCount != 7 || *got.HealthCheckGracePeriodSeconds != 9 || got.PropagateTags != types.PropagateTagsService ||
+		!got.EnableECSManagedTags || len(got.PlacementStrategy) != 1 || len(got.Deployments) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestStrategiesOfACluster(t *testing.T) {
 	s, ctx := newECS(t)
-	_, err := s.CreateCapacityProvider(ctx, &ecs.CreateCapacityProviderInput{Name: aws.String("p"), AutoScalingGroupProvider: &types.AutoScalingGroupProvider{AutoScalingGroupArn: aws.String("g")}})
+	_, err := s.CreateCapacityProvider(ctx, &ecs.CreateCapacityProviderInput{
+		Name:                     aws.String("p"),
+		AutoScalingGroupProvider: &types.AutoScalingGroupProvider{AutoScalingGroupArn: aws.String("g")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := s.provider(s.store.View(), "p").AutoScalingGroupProvider; !reflect.DeepEqual(got, &types.AutoScalingGroupProvider{
-		AutoScalingGroupArn: aws.String("g"), ManagedScaling: &types.ManagedScaling{Status: types.ManagedScalingStatusDisabled},
-		ManagedTerminationProtection: types.ManagedTerminationProtectionDisabled, ManagedDraining: types.ManagedDrainingEnabled,
+		AutoScalingGroupArn:          aws.String("g"),
+		ManagedScaling:               &types.ManagedScaling{Status: types.ManagedScalingStatusDisabled},
+		ManagedTerminationProtection: types.ManagedTerminationProtectionDisabled,
+		ManagedDraining:              types.ManagedDrainingEnabled,
 	}) {
 		t.Errorf("the defaults are %+v", got)
 	}
 	put := func(providers []string, defaults ...types.CapacityProviderStrategyItem) {
 		t.Helper()
-		_, err := s.PutClusterCapacityProviders(ctx, &ecs.PutClusterCapacityProvidersInput{Cluster: aws.String("default"), CapacityProviders: providers, DefaultCapacityProviderStrategy: defaults})
+		_, err := s.PutClusterCapacityProviders(ctx, &ecs.PutClusterCapacityProvidersInput{
+			Cluster:                         aws.String("default"),
+			CapacityProviders:               providers,
+			DefaultCapacityProviderStrategy: defaults,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +172,12 @@ func TestStrategiesOfACluster(t *testing.T) {
 		return types.CapacityProviderStrategyItem{CapacityProvider: &provider, Weight: weight}
 	}
 	create := func(name string, strategy ...types.CapacityProviderStrategyItem) (*ecs.CreateServiceOutput, error) {
-		return s.CreateService(ctx, &ecs.CreateServiceInput{ServiceName: &name, TaskDefinition: aws.String("ec2"), DesiredCount: aws.Int32(0), CapacityProviderStrategy: strategy})
+		return s.CreateService(ctx, &ecs.CreateServiceInput{
+			ServiceName:              &name,
+			TaskDefinition:           aws.String("ec2"),
+			DesiredCount:             aws.Int32(0),
+			CapacityProviderStrategy: strategy,
+		})
 	}
 	_, err = create("s", item("p", 1))
 	expectRefusal[*types.InvalidParameterException](t, err, "not associated with the cluster")
@@ -161,7 +191,10 @@ func TestStrategiesOfACluster(t *testing.T) {
 	if err != nil || out.Service.LaunchType != "" {
 		t.Fatal(out, err)
 	}
-	updated, err := s.UpdateService(ctx, &ecs.UpdateServiceInput{Service: aws.String("s"), CapacityProviderStrategy: []types.CapacityProviderStrategyItem{}})
+	updated, err := s.UpdateService(ctx, &ecs.UpdateServiceInput{
+		Service:                  aws.String("s"),
+		CapacityProviderStrategy: []types.CapacityProviderStrategyItem{},
+	})
 	if err != nil || updated.Service.LaunchType != types.LaunchTypeEc2 || len(updated.Service.CapacityProviderStrategy) != 0 {
 		t.Error("an empty strategy does not lead back to the launch type", updated, err)
 	}

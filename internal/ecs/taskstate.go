@@ -12,8 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// What nodes report. Reports may come twice, or late: applying one again changes nothing, and a task
-// that is STOPPED stays so.
+// Reports from nodes. They may come twice or late: applying one again changes nothing, and a STOPPED task stays STOPPED.
 
 // SubmitTaskStateChange applies a node's report on a task and its containers.
 func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskStateChangeInput) (*ecs.SubmitTaskStateChangeOutput, error) {
@@ -38,8 +37,8 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 		case "RUNNING":
 			return t.Running(*s.now())
 		case "STOPPED":
-			code, why := whyStopped(t, aws.ToString(in.Reason))
-			return t.Stopped(code, why, *s.now())
+			code, reason := stopCodeAndReason(t, aws.ToString(in.Reason))
+			return t.Stopped(code, reason, *s.now())
 		}
 		return t
 	})
@@ -49,15 +48,21 @@ func (s *Service) SubmitTaskStateChange(ctx context.Context, in *ecs.SubmitTaskS
 	return &ecs.SubmitTaskStateChangeOutput{Acknowledgment: aws.String("ACK")}, nil
 }
 
-// reportable is what a node may say of a task or container.
+// reportable are the statuses that a node may report for a task.
 var reportable = []string{"PENDING", "CREATED", "RUNNING", "STOPPED", "NONE", "MANIFEST_PULLED", "PULLED", "RESOURCES_PROVISIONED"}
 
 // SubmitContainerStateChange applies a node's report on one container.
-func (s *Service) SubmitContainerStateChange(ctx context.Context, in *ecs.SubmitContainerStateChangeInput) (*ecs.SubmitContainerStateChangeOutput, error) {
+func (s *Service) SubmitContainerStateChange(
+	ctx context.Context, in *ecs.SubmitContainerStateChangeInput,
+) (*ecs.SubmitContainerStateChangeOutput, error) {
 	err := s.changeTask(ctx, in.Cluster, in.Task, func(t *state.Task) *state.Task {
 		applyContainer(t, types.ContainerStateChange{
-			ContainerName: in.ContainerName, ExitCode: in.ExitCode, NetworkBindings: in.NetworkBindings,
-			Reason: in.Reason, RuntimeId: in.RuntimeId, Status: in.Status,
+			ContainerName:   in.ContainerName,
+			ExitCode:        in.ExitCode,
+			NetworkBindings: in.NetworkBindings,
+			Reason:          in.Reason,
+			RuntimeId:       in.RuntimeId,
+			Status:          in.Status,
 		})
 		return t
 	})
@@ -68,7 +73,9 @@ func (s *Service) SubmitContainerStateChange(ctx context.Context, in *ecs.Submit
 }
 
 // SubmitAttachmentStateChanges applies a node's report on network interfaces.
-func (s *Service) SubmitAttachmentStateChanges(ctx context.Context, in *ecs.SubmitAttachmentStateChangesInput) (*ecs.SubmitAttachmentStateChangesOutput, error) {
+func (s *Service) SubmitAttachmentStateChanges(
+	ctx context.Context, in *ecs.SubmitAttachmentStateChangesInput,
+) (*ecs.SubmitAttachmentStateChangesOutput, error) {
 	err := s.store.Update(ctx, func(tx *state.Tx) error {
 		c, err := s.activeCluster(tx.View, in.Cluster)
 		if err != nil {
@@ -92,8 +99,7 @@ func (s *Service) SubmitAttachmentStateChanges(ctx context.Context, in *ecs.Subm
 	return &ecs.SubmitAttachmentStateChangesOutput{Acknowledgment: aws.String("ACK")}, nil
 }
 
-// changeTask applies a report to a task that is not STOPPED yet. change gets a copy whose containers and attachments it may
-// change.
+// changeTask applies a report to a task that is not STOPPED. change gets a copy whose containers and attachments it may modify.
 func (s *Service) changeTask(ctx context.Context, cluster, task *string, change func(*state.Task) *state.Task) error {
 	if aws.ToString(task) == "" {
 		return invalidParameter("task must not be empty.")
@@ -111,7 +117,8 @@ func (s *Service) changeTask(ctx context.Context, cluster, task *string, change 
 			return nil
 		}
 		t, _ := clone(old)
-		t.Containers, t.Attachments = slices.Clone(t.Containers), slices.Clone(t.Attachments)
+		t.Containers = slices.Clone(t.Containers)
+		t.Attachments = slices.Clone(t.Attachments)
 		tx.Tasks.Put(change(t))
 		return nil
 	})
@@ -162,8 +169,8 @@ func applyManagedAgent(t *state.Task, in types.ManagedAgentStateChange) {
 	}
 }
 
-// whyStopped tells a task whose container ended from one that never came to run.
-func whyStopped(t *state.Task, reason string) (types.TaskStopCode, string) {
+// stopCodeAndReason tells a task whose container exited from one that failed to start.
+func stopCodeAndReason(t *state.Task, reason string) (types.TaskStopCode, string) {
 	failure := ""
 	for _, c := range t.Containers {
 		if c.ExitCode != nil {
@@ -177,7 +184,7 @@ func whyStopped(t *state.Task, reason string) (types.TaskStopCode, string) {
 	return types.TaskStopCodeTaskFailedToStart, cmp.Or(reason, failure, "Task failed to start")
 }
 
-// UpdateContainerAgent is for instances whose agent ECS updates itself, which Pintle's are not.
+// UpdateContainerAgent is for instances whose agent ECS updates. Pintle doesn't update agents, so there is never an update.
 func (s *Service) UpdateContainerAgent(_ context.Context, in *ecs.UpdateContainerAgentInput) (*ecs.UpdateContainerAgentOutput, error) {
 	v := s.store.View()
 	c, err := s.activeCluster(v, in.Cluster)
@@ -185,7 +192,10 @@ func (s *Service) UpdateContainerAgent(_ context.Context, in *ecs.UpdateContaine
 		return nil, err
 	}
 	if s.findInstance(v, *c.ClusterArn, aws.ToString(in.ContainerInstance)) == nil {
-		return nil, invalidParameter("The container instance %q was not found in cluster %s.", aws.ToString(in.ContainerInstance), *c.ClusterName)
+		return nil, invalidParameter("The container instance %q was not found in cluster %s.",
+			aws.ToString(in.ContainerInstance), *c.ClusterName)
 	}
-	return nil, &types.NoUpdateAvailableException{Message: aws.String("There is no update available for your container agent: update the pintle binary on the node.")}
+	return nil, &types.NoUpdateAvailableException{
+		Message: aws.String("There is no update available for your container agent: update the pintle binary on the node."),
+	}
 }

@@ -1,5 +1,5 @@
-// Package groupcommit has one goroutine run a store's changes, one at a time, while those that come meanwhile wait to
-// share the next flush. What a change is, and how a group of them becomes durable, is the store's to know.
+// Package groupcommit runs a store's changes in one goroutine, one at a time. Changes that arrive meanwhile share the next flush. The store
+// decides what a change is, and how a group of them becomes durable.
 package groupcommit
 
 import (
@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// ErrClosed is what a change gets once the writer has ended.
+// ErrClosed is returned for changes after the writer has ended.
 var ErrClosed = errors.New("the store is closed")
 
-// Most is how many changes share one flush at most.
+// Most is the maximum number of changes that share a flush.
 const Most = 256
 
 // Writer runs changes.
@@ -23,17 +23,17 @@ type Writer[T any] struct {
 	done    chan struct{}
 }
 
-// Change is one change on its way through the writer.
+// Change is one change in the writer.
 type Change[T any] struct {
 	Do   T
 	done chan error
 }
 
-// Answer tells the change's Update what came of it. The writer's function answers each change once.
+// Answer gives the change's Update its result. The writer's function answers each change once.
 func (c *Change[T]) Answer(err error) { c.done <- err }
 
-// Start starts a writer. commit runs a group of changes and answers them all; the group goes on for as long as changes
-// wait. The writer ends with Close, or where commit returns false.
+// Start starts a writer. commit runs a group of changes and answers them all. The group continues as long as changes are waiting. The
+// writer ends on Close, or when commit returns false.
 func Start[T any](commit func(group iter.Seq[*Change[T]]) bool) *Writer[T] {
 	w := &Writer[T]{changes: make(chan *Change[T], Most), closing: make(chan struct{}), done: make(chan struct{})}
 	go func() {
@@ -52,7 +52,7 @@ func Start[T any](commit func(group iter.Seq[*Change[T]]) bool) *Writer[T] {
 	return w
 }
 
-// group is a change and those that wait behind it.
+// group yields a change and those waiting behind it.
 func (w *Writer[T]) group(first *Change[T]) iter.Seq[*Change[T]] {
 	return func(yield func(*Change[T]) bool) {
 		c := first
@@ -66,8 +66,8 @@ func (w *Writer[T]) group(first *Change[T]) iter.Seq[*Change[T]] {
 	}
 }
 
-// Update has the writer run a change, and returns what came of it. The context counts until the writer has taken the
-// change; from then on Update waits for the outcome.
+// Update lets the writer run a change and returns the result. The context can cancel it until the writer takes the change; after that Update
+// waits for the result.
 func (w *Writer[T]) Update(ctx context.Context, do T) error {
 	c := &Change[T]{do, make(chan error, 1)}
 	select {
@@ -84,7 +84,7 @@ func (w *Writer[T]) Update(ctx context.Context, do T) error {
 		return err
 	case <-w.done:
 	}
-	select { // the writer may have answered just before its end
+	select { // the writer may have answered just before it ended
 	case err := <-c.done:
 		return err
 	default:
@@ -92,7 +92,7 @@ func (w *Writer[T]) Update(ctx context.Context, do T) error {
 	}
 }
 
-// Close ends the writer after the group that it has begun.
+// Close ends the writer after the current group.
 func (w *Writer[T]) Close() {
 	w.close.Do(func() { close(w.closing) })
 	<-w.done

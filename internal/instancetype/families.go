@@ -1,9 +1,9 @@
 package instancetype
 
-// family is the types that share a name before the dot.
+// family is the set of types that share a name before the dot.
 type family struct {
 	name     string
-	model    string // of its GPUs; empty has none
+	model    string // model of its GPUs; empty means no GPUs
 	gpuMiB   int64
 	topology Topology
 	nvLinks  int
@@ -18,7 +18,7 @@ type size struct {
 	gpus  int
 }
 
-// gSizes are the sizes of the G families since g5, whose memory comes by the vCPU.
+// gSizes returns the sizes of the G families since g5. Their memory is proportional to their vCPUs.
 func gSizes(gibPerVCPU float64) []size {
 	sizes := []size{
 		{"xlarge", 4, 0, 1},
@@ -36,7 +36,7 @@ func gSizes(gibPerVCPU float64) []size {
 	return sizes
 }
 
-// plainSizes are sizes without GPUs, whose memory comes by the vCPU, of which an xlarge has four.
+// plainSizes returns sizes without GPUs. Their memory is proportional to their vCPUs.
 func plainSizes(gibPerVCPU float64, names ...string) []size {
 	vcpus := map[string]int{
 		"medium": 1, "large": 2, "xlarge": 4, "2xlarge": 8, "4xlarge": 16, "8xlarge": 32, "9xlarge": 36, "12xlarge": 48,
@@ -49,18 +49,21 @@ func plainSizes(gibPerVCPU float64, names ...string) []size {
 	return sizes
 }
 
-// The sizes that many families share.
+// Sizes that many families share.
 var (
-	c5Sizes  = []string{"large", "xlarge", "2xlarge", "4xlarge", "9xlarge", "12xlarge", "18xlarge", "24xlarge"}
-	m5Sizes  = []string{"large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge", "24xlarge"}
-	i6Sizes  = append(m5Sizes[:len(m5Sizes):len(m5Sizes)], "32xlarge")
-	i7Sizes  = append(m5Sizes[:len(m5Sizes):len(m5Sizes)], "48xlarge")
-	g6Sizes  = []string{"medium", "large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge"}
-	t3Sizes  = []size{{"nano", 2, 0.5, 0}, {"micro", 2, 1, 0}, {"small", 2, 2, 0}, {"medium", 2, 4, 0}, {"large", 2, 8, 0}, {"xlarge", 4, 16, 0}, {"2xlarge", 8, 32, 0}}
-	t2Sizes  = []size{{"nano", 1, 0.5, 0}, {"micro", 1, 1, 0}, {"small", 1, 2, 0}, {"medium", 2, 4, 0}, {"large", 2, 8, 0}, {"xlarge", 4, 16, 0}, {"2xlarge", 8, 32, 0}}
+	c5Sizes = []string{"large", "xlarge", "2xlarge", "4xlarge", "9xlarge", "12xlarge", "18xlarge", "24xlarge"}
+	m5Sizes = []string{"large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge", "24xlarge"}
+	i6Sizes = append(m5Sizes[:len(m5Sizes):len(m5Sizes)], "32xlarge")
+	i7Sizes = append(m5Sizes[:len(m5Sizes):len(m5Sizes)], "48xlarge")
+	g6Sizes = []string{"medium", "large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge"}
+	t3Sizes = []size{{"nano", 2, 0.5, 0}, {"micro", 2, 1, 0}, {"small", 2, 2, 0}, {"medium", 2, 4, 0}, {"large", 2, 8, 0},
+		{"xlarge", 4, 16, 0}, {"2xlarge", 8, 32, 0}}
+	t2Sizes = []size{{"nano", 1, 0.5, 0}, {"micro", 1, 1, 0}, {"small", 1, 2, 0}, {"medium", 2, 4, 0}, {"large", 2, 8, 0},
+		{"xlarge", 4, 16, 0}, {"2xlarge", 8, 32, 0}}
 	families = []family{
 		{"p2", "Tesla K80", 12288, PCIe, 0, []size{{"xlarge", 4, 61, 1}, {"8xlarge", 32, 488, 8}, {"16xlarge", 64, 732, 16}}},
-		{"p3", "Tesla V100-SXM2-16GB", 16384, CubeMesh, 0, []size{{"2xlarge", 8, 61, 1}, {"8xlarge", 32, 244, 4}, {"16xlarge", 64, 488, 8}}},
+		{"p3", "Tesla V100-SXM2-16GB", 16384, CubeMesh, 0,
+			[]size{{"2xlarge", 8, 61, 1}, {"8xlarge", 32, 244, 4}, {"16xlarge", 64, 488, 8}}},
 		{"p3dn", "Tesla V100-SXM2-32GB", 32768, CubeMesh, 0, []size{{"24xlarge", 96, 768, 8}}},
 		{"p4d", "NVIDIA A100-SXM4-40GB", 40960, Switched, 12, []size{{"24xlarge", 96, 1152, 8}}},
 		{"p4de", "NVIDIA A100-SXM4-80GB", 81920, Switched, 12, []size{{"24xlarge", 96, 1152, 8}}},

@@ -1,6 +1,6 @@
-// Package instancetype is what Pintle knows of EC2's instance types: vCPUs, memory, and GPUs with their
-// model, memory and how they are linked. Simulated nodes are built from it. It is data; the figures are
-// those of https://aws.amazon.com/ec2/instance-types/ and NVIDIA's own.
+// Package instancetype holds what Pintle knows of EC2's instance types: vCPUs, memory, and GPUs with their model,
+// memory and links. Simulated nodes are built from it. It is data. The figures come from
+// https://aws.amazon.com/ec2/instance-types/ and NVIDIA.
 package instancetype
 
 import (
@@ -18,21 +18,20 @@ type Type struct {
 	GPUModel  string
 	GPUMemMiB int64
 	Topology  Topology
-	NVLinks   int // of each GPU, where they end at switches
+	NVLinks   int // of each GPU, if they end at switches
 }
 
 // Topology says how a type's GPUs are linked.
 type Topology int
 
-// The topologies that there are.
+// The topologies.
 const (
 	PCIe     Topology = iota // no NVLink
-	Switched                 // every GPU to every other, through NVSwitch
-	CubeMesh                 // V100 in one or two quads, as a p3.8xlarge and a p3.16xlarge have them
+	Switched                 // every GPU linked to every other, through NVSwitch
+	CubeMesh                 // V100 in one or two quads, as in a p3.8xlarge and a p3.16xlarge
 )
 
-// cubeMesh is the links between eight V100: within a quad one or two, and two or one to the GPU that
-// stands opposite.
+// cubeMesh holds the links between eight V100: one or two within a quad, and two or one to the opposite GPU.
 var cubeMesh = [8][8]int{
 	{0, 1, 1, 2, 2, 0, 0, 0},
 	{1, 0, 2, 1, 0, 2, 0, 0},
@@ -44,7 +43,7 @@ var cubeMesh = [8][8]int{
 	{0, 0, 0, 1, 2, 1, 2, 0},
 }
 
-// Links is how many NVLinks lead from GPU i to each of the type's GPUs.
+// Links returns how many NVLinks lead from GPU i to each of the type's GPUs.
 func (t Type) Links(i int) []int {
 	if t.Topology == PCIe || t.GPUs < 2 {
 		return nil
@@ -62,7 +61,7 @@ func (t Type) Links(i int) []int {
 	return links
 }
 
-// NUMA is the NUMA node of GPU i: machines of eight GPUs and more have two.
+// NUMA returns the NUMA node of GPU i. Machines with eight GPUs or more have two nodes.
 func (t Type) NUMA(i int) int {
 	if t.GPUs < 8 {
 		return 0
@@ -84,16 +83,21 @@ func Lookup(name string) (Type, error) {
 		}
 		return Type{}, fmt.Errorf("unknown instance type %q: %s comes as %s", name, familyName, strings.Join(f.types(), ", "))
 	}
-	return Type{}, fmt.Errorf("unknown instance type %q: use one with GPUs (%s) or one of the families %s", name, strings.Join(GPUTypes(), ", "), strings.Join(plain(), ", "))
+	return Type{}, fmt.Errorf("unknown instance type %q: use one with GPUs (%s) or one of the families %s", name,
+		strings.Join(GPUTypes(), ", "), strings.Join(plainFamilies(), ", "))
 }
 
 func (f family) typeOf(s size) Type {
 	t := Type{Name: f.name + "." + s.name, VCPUs: s.vcpus, MemoryMiB: int64(s.gib * 1024), GPUs: s.gpus}
 	if s.gpus > 0 {
-		t.GPUModel, t.GPUMemMiB, t.Topology, t.NVLinks = f.model, f.gpuMiB, f.topology, f.nvLinks
+		t.GPUModel = f.model
+		t.GPUMemMiB = f.gpuMiB
+		t.Topology = f.topology
+		t.NVLinks = f.nvLinks
 	}
 	if s.gpus == 1 {
-		t.Topology, t.NVLinks = PCIe, 0
+		t.Topology = PCIe
+		t.NVLinks = 0
 	}
 	return t
 }
@@ -117,8 +121,8 @@ func GPUTypes() []string {
 	return out
 }
 
-// plain lists the families without GPUs.
-func plain() []string {
+// plainFamilies lists the families without GPUs.
+func plainFamilies() []string {
 	var out []string
 	for _, f := range families {
 		if f.model == "" {

@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// ReadPrices reads what an hour of instance types costs, in whatever currency: a JSON object such as {"g4dn.xlarge": 0.526}.
+// ReadPrices reads the hourly prices of instance types, in any currency. The file is a JSON object such as
+// {"g4dn.xlarge": 0.526}.
 func ReadPrices(path string) (map[string]float64, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

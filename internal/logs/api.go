@@ -5,7 +5,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// API is CloudWatch Logs, answered by a service.
+// API describes CloudWatch Logs as served by service.
 func API(service call.Service) model.API {
 	return model.API{
 		Name:         "logs",
@@ -16,7 +16,7 @@ func API(service call.Service) model.API {
 		Operations:   modelOperations,
 		Unions:       modelUnions,
 		Constraints:  model.Constraints{Code: "InvalidParameterException", Table: modelConstraints},
-		MaxBody:      4 << 20, // PutLogEvents takes 1 MiB of text and up to 10,000 events; JSON adds its escapes and names
+		MaxBody:      4 << 20, // PutLogEvents takes 1 MiB of text and up to 10,000 events; JSON adds escapes and names
 		Names:        map[string]string{"DescribeDestinationsInput.DestinationNamePrefix": "DestinationNamePrefix"},
 		Service:      service,
 	}

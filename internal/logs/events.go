@@ -20,13 +20,13 @@ import (
 // Limits of PutLogEvents: API_PutLogEvents.
 const (
 	maxBatchBytes = 1 << 20
-	perEvent      = 26
+	perEvent      = 26 // bytes that each event counts besides its text
 	maxSpan       = 24 * time.Hour
 	maxAge        = 14 * 24 * time.Hour
 	maxAhead      = 2 * time.Hour
 )
 
-// PutLogEvents adds events to a stream. It leaves out events that are too old or too new, and the answer says which.
+// PutLogEvents adds events to a stream. It leaves out events that are too old or too new, and lists them in the answer.
 func (s *Service) PutLogEvents(ctx context.Context, in *cloudwatchlogs.PutLogEventsInput) (*cloudwatchlogs.PutLogEventsOutput, error) {
 	if err := checkBatch(in.LogEvents); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (s *Service) PutLogEvents(ctx context.Context, in *cloudwatchlogs.PutLogEve
 		return nil, err
 	}
 	if err := s.store.Append(*in.LogGroupName, *in.LogStreamName, now, events); err != nil {
-		return nil, errors.Join(failure(err), s.disown(ctx, owed))
+		return nil, errors.Join(failure(err), s.cancelDebts(ctx, owed))
 	}
 	return &cloudwatchlogs.PutLogEventsOutput{NextSequenceToken: aws.String(sequenceToken), RejectedLogEventsInfo: rejected}, nil
 }
@@ -93,7 +93,7 @@ func accept(in []types.InputLogEvent, now int64, retentionDays int32) ([]streams
 	return out, &rejected
 }
 
-// maxPage is the most events on a page, and maxPageBytes the most text.
+// Limits on a page of events.
 const (
 	maxPage      = 10000
 	maxPageBytes = 1 << 20
@@ -106,9 +106,14 @@ func (s *Service) GetLogEvents(ctx context.Context, in *cloudwatchlogs.GetLogEve
 		return nil, err
 	}
 	limit := cmp.Or(int(aws.ToInt32(in.Limit)), maxPage)
-	r := streams.Range{Streams: []string{*in.LogStreamName}, Start: aws.ToInt64(in.StartTime), Limit: limit, Backward: !aws.ToBool(in.StartFromHead)}
+	r := streams.Range{
+		Streams:  []string{*in.LogStreamName},
+		Start:    aws.ToInt64(in.StartTime),
+		Limit:    limit,
+		Backward: !aws.ToBool(in.StartFromHead),
+	}
 	if in.EndTime != nil {
-		r.End = *in.EndTime - 1 // EndTime itself is not included
+		r.End = cmp.Or(*in.EndTime-1, -1) // EndTime itself is not included; a Range without an end has 0
 	}
 	if err := applyToken(&r, aws.ToString(in.NextToken)); err != nil {
 		return nil, err
@@ -126,13 +131,17 @@ func (s *Service) GetLogEvents(ctx context.Context, in *cloudwatchlogs.GetLogEve
 	}
 	out := &cloudwatchlogs.GetLogEventsOutput{Events: []types.OutputLogEvent{}}
 	for _, e := range events {
-		out.Events = append(out.Events, types.OutputLogEvent{Timestamp: aws.Int64(e.Timestamp), IngestionTime: aws.Int64(e.Ingested), Message: aws.String(e.Message)})
+		out.Events = append(out.Events, types.OutputLogEvent{
+			Timestamp:     aws.Int64(e.Timestamp),
+			IngestionTime: aws.Int64(e.Ingested),
+			Message:       aws.String(e.Message),
+		})
 	}
 	out.NextForwardToken, out.NextBackwardToken = tokens(events, aws.ToString(in.NextToken))
 	return out, nil
 }
 
-// cutPage cuts a page to the most text that it may have.
+// cutPage limits the text on a page, and reports whether it cut events off.
 func cutPage(events []streams.Event) ([]streams.Event, bool) {
 	size := 0
 	for i, e := range events {
@@ -175,10 +184,11 @@ func applyToken(r *streams.Range, token string) error {
 	if err != nil || direction != "f" && direction != "b" {
 		return badToken()
 	}
-	if direction == "f" {
-		r.After, r.Backward = &id, false
+	r.Backward = direction == "b"
+	if r.Backward {
+		r.Before = &id
 	} else {
-		r.Before, r.Backward = &id, true
+		r.After = &id
 	}
 	return nil
 }
@@ -196,7 +206,9 @@ func (s *Service) applyRetention(name string, r *streams.Range) error {
 }
 
 // FilterLogEvents reads several streams of a group, merged by time, and returns the events that match the pattern.
-func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.FilterLogEventsInput) (*cloudwatchlogs.FilterLogEventsOutput, error) {
+func (s *Service) FilterLogEvents(
+	ctx context.Context, in *cloudwatchlogs.FilterLogEventsInput,
+) (*cloudwatchlogs.FilterLogEventsOutput, error) {
 	name, err := group(in.LogGroupName, in.LogGroupIdentifier)
 	if err != nil {
 		return nil, err
@@ -206,7 +218,11 @@ func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.Filter
 	if err != nil {
 		return nil, invalidParameter("Invalid filter pattern: %v", err)
 	}
-	r := streams.Range{Start: aws.ToInt64(in.StartTime), Limit: limit, Keep: func(e streams.Event) bool { return pattern.Match(e.Message) }}
+	r := streams.Range{
+		Start: aws.ToInt64(in.StartTime),
+		Limit: limit,
+		Keep:  func(e streams.Event) bool { return pattern.Match(e.Message) },
+	}
 	if in.EndTime != nil {
 		r.End = max(*in.EndTime, 1)
 	}
@@ -231,7 +247,11 @@ func (s *Service) FilterLogEvents(ctx context.Context, in *cloudwatchlogs.Filter
 	out := &cloudwatchlogs.FilterLogEventsOutput{Events: []types.FilteredLogEvent{}, SearchedLogStreams: []types.SearchedLogStream{}}
 	for _, e := range events {
 		out.Events = append(out.Events, types.FilteredLogEvent{
-			EventId: aws.String(eventID(e.ID)), IngestionTime: aws.Int64(e.Ingested), LogStreamName: aws.String(e.Stream), Message: aws.String(e.Message), Timestamp: aws.Int64(e.Timestamp),
+			EventId:       aws.String(eventID(e.ID)),
+			IngestionTime: aws.Int64(e.Ingested),
+			LogStreamName: aws.String(e.Stream),
+			Message:       aws.String(e.Message),
+			Timestamp:     aws.Int64(e.Timestamp),
 		})
 	}
 	if more || cut {
@@ -268,7 +288,9 @@ func (s *Service) streamsOf(group string, names []string, prefix *string) ([]str
 }
 
 // TestMetricFilter tries a pattern on messages.
-func (s *Service) TestMetricFilter(_ context.Context, in *cloudwatchlogs.TestMetricFilterInput) (*cloudwatchlogs.TestMetricFilterOutput, error) {
+func (s *Service) TestMetricFilter(
+	_ context.Context, in *cloudwatchlogs.TestMetricFilterInput,
+) (*cloudwatchlogs.TestMetricFilterOutput, error) {
 	pattern, err := filterpattern.Parse(aws.ToString(in.FilterPattern))
 	if err != nil {
 		return nil, invalidParameter("Invalid filter pattern: %v", err)
@@ -276,7 +298,11 @@ func (s *Service) TestMetricFilter(_ context.Context, in *cloudwatchlogs.TestMet
 	out := &cloudwatchlogs.TestMetricFilterOutput{Matches: []types.MetricFilterMatchRecord{}}
 	for i, m := range in.LogEventMessages {
 		if pattern.Match(m) {
-			out.Matches = append(out.Matches, types.MetricFilterMatchRecord{EventNumber: int64(i + 1), EventMessage: aws.String(m), ExtractedValues: map[string]string{}})
+			out.Matches = append(out.Matches, types.MetricFilterMatchRecord{
+				EventNumber:     int64(i + 1),
+				EventMessage:    aws.String(m),
+				ExtractedValues: map[string]string{},
+			})
 		}
 	}
 	return out, nil

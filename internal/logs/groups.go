@@ -17,11 +17,15 @@ import (
 	"github.com/pintle/pintle/internal/logs/streams"
 )
 
-// CreateLogGroup makes a log group.
+// CreateLogGroup creates a log group.
 func (s *Service) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLogGroupInput) (*cloudwatchlogs.CreateLogGroupOutput, error) {
 	class := cmp.Or(in.LogGroupClass, types.LogGroupClassStandard)
 	err := s.store.CreateGroup(streams.Group{
-		Name: *in.LogGroupName, CreatedAt: s.now(), Class: string(class), KMSKeyID: aws.ToString(in.KmsKeyId), Tags: in.Tags,
+		Name:      *in.LogGroupName,
+		CreatedAt: s.now(),
+		Class:     string(class),
+		KMSKeyID:  aws.ToString(in.KmsKeyId),
+		Tags:      in.Tags,
 	})
 	if errors.Is(err, streams.ErrExists) {
 		return nil, &types.ResourceAlreadyExistsException{Message: aws.String("The specified log group already exists")}
@@ -32,7 +36,7 @@ func (s *Service) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLog
 	return &cloudwatchlogs.CreateLogGroupOutput{}, nil
 }
 
-// DeleteLogGroup removes a log group with all its events.
+// DeleteLogGroup deletes a log group and all its events.
 func (s *Service) DeleteLogGroup(_ context.Context, in *cloudwatchlogs.DeleteLogGroupInput) (*cloudwatchlogs.DeleteLogGroupOutput, error) {
 	if err := s.store.DeleteGroup(*in.LogGroupName); err != nil {
 		return nil, failure(err)
@@ -40,11 +44,13 @@ func (s *Service) DeleteLogGroup(_ context.Context, in *cloudwatchlogs.DeleteLog
 	return &cloudwatchlogs.DeleteLogGroupOutput{}, nil
 }
 
-// maxListed is the most groups or streams on a page, and the default.
+// maxListed is the largest page of groups or streams, and the default.
 const maxListed = 50
 
 // DescribeLogGroups lists log groups by name.
-func (s *Service) DescribeLogGroups(_ context.Context, in *cloudwatchlogs.DescribeLogGroupsInput) (*cloudwatchlogs.DescribeLogGroupsOutput, error) {
+func (s *Service) DescribeLogGroups(
+	_ context.Context, in *cloudwatchlogs.DescribeLogGroupsInput,
+) (*cloudwatchlogs.DescribeLogGroupsOutput, error) {
 	if in.LogGroupNamePrefix != nil && in.LogGroupNamePattern != nil {
 		return nil, invalidParameter("LogGroup name prefix and LogGroup name pattern are mutually exclusive parameters.")
 	}
@@ -52,7 +58,8 @@ func (s *Service) DescribeLogGroups(_ context.Context, in *cloudwatchlogs.Descri
 	page, next, err := account.Behind(listing("DescribeLogGroups", maxListed), in.Limit, in.NextToken, groups,
 		func(g streams.Group) string { return g.Name },
 		func(g streams.Group) bool {
-			return strings.HasPrefix(g.Name, aws.ToString(in.LogGroupNamePrefix)) && containsFold(g.Name, aws.ToString(in.LogGroupNamePattern)) &&
+			return strings.HasPrefix(g.Name, aws.ToString(in.LogGroupNamePrefix)) &&
+				containsFold(g.Name, aws.ToString(in.LogGroupNamePattern)) &&
 				(in.LogGroupClass == "" || string(in.LogGroupClass) == g.Class)
 		})
 	if err != nil {
@@ -71,8 +78,13 @@ func containsFold(s, sub string) bool {
 
 func (s *Service) describeGroup(g streams.Group) types.LogGroup {
 	out := types.LogGroup{
-		LogGroupName: aws.String(g.Name), CreationTime: aws.Int64(g.CreatedAt), Arn: aws.String(s.groupArn(g.Name) + ":*"),
-		LogGroupArn: aws.String(s.groupArn(g.Name)), StoredBytes: aws.Int64(g.Bytes), MetricFilterCount: aws.Int32(0), LogGroupClass: types.LogGroupClass(g.Class),
+		LogGroupName:      aws.String(g.Name),
+		CreationTime:      aws.Int64(g.CreatedAt),
+		Arn:               aws.String(s.groupArn(g.Name) + ":*"),
+		LogGroupArn:       aws.String(s.groupArn(g.Name)),
+		StoredBytes:       aws.Int64(g.Bytes),
+		MetricFilterCount: aws.Int32(0),
+		LogGroupClass:     types.LogGroupClass(g.Class),
 	}
 	if g.RetentionDays > 0 {
 		out.RetentionInDays = aws.Int32(g.RetentionDays)
@@ -83,11 +95,13 @@ func (s *Service) describeGroup(g streams.Group) types.LogGroup {
 	return out
 }
 
-// retentions are the numbers of days that AWS accepts: API_PutRetentionPolicy.
+// retentions holds the numbers of days that AWS accepts: API_PutRetentionPolicy.
 var retentions = []int32{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
 
 // PutRetentionPolicy sets how long a group's events are kept.
-func (s *Service) PutRetentionPolicy(_ context.Context, in *cloudwatchlogs.PutRetentionPolicyInput) (*cloudwatchlogs.PutRetentionPolicyOutput, error) {
+func (s *Service) PutRetentionPolicy(
+	_ context.Context, in *cloudwatchlogs.PutRetentionPolicyInput,
+) (*cloudwatchlogs.PutRetentionPolicyOutput, error) {
 	days := aws.ToInt32(in.RetentionInDays)
 	if !slices.Contains(retentions, days) {
 		return nil, invalidParameter("retentionInDays must be one of %v, not %d.", retentions, days)
@@ -98,8 +112,10 @@ func (s *Service) PutRetentionPolicy(_ context.Context, in *cloudwatchlogs.PutRe
 	return &cloudwatchlogs.PutRetentionPolicyOutput{}, nil
 }
 
-// DeleteRetentionPolicy keeps a group's events for ever.
-func (s *Service) DeleteRetentionPolicy(_ context.Context, in *cloudwatchlogs.DeleteRetentionPolicyInput) (*cloudwatchlogs.DeleteRetentionPolicyOutput, error) {
+// DeleteRetentionPolicy keeps a group's events forever.
+func (s *Service) DeleteRetentionPolicy(
+	_ context.Context, in *cloudwatchlogs.DeleteRetentionPolicyInput,
+) (*cloudwatchlogs.DeleteRetentionPolicyOutput, error) {
 	if err := s.store.UpdateGroup(*in.LogGroupName, func(g *streams.Group) { g.RetentionDays = 0 }); err != nil {
 		return nil, failure(err)
 	}
@@ -145,7 +161,9 @@ func (s *Service) retag(arn *string, change func(map[string]string)) error {
 }
 
 // ListTagsForResource lists the tags of a log group.
-func (s *Service) ListTagsForResource(_ context.Context, in *cloudwatchlogs.ListTagsForResourceInput) (*cloudwatchlogs.ListTagsForResourceOutput, error) {
+func (s *Service) ListTagsForResource(
+	_ context.Context, in *cloudwatchlogs.ListTagsForResourceInput,
+) (*cloudwatchlogs.ListTagsForResourceOutput, error) {
 	g, err := s.store.Group(nameInArn(aws.ToString(in.ResourceArn)))
 	if err != nil {
 		return nil, failure(err)
@@ -157,13 +175,16 @@ func (s *Service) ListTagsForResource(_ context.Context, in *cloudwatchlogs.List
 	return &cloudwatchlogs.ListTagsForResourceOutput{Tags: tags}, nil
 }
 
-// listing describes the pages of an operation that lists.
+// listing pages a list operation.
 func listing(operation string, most int) account.List {
 	return account.List{
 		Kind: "logs:" + operation,
 		Most: most,
 		BadLimit: func(limit int) error {
-			return invalidParameter("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value between 1 and %d", limit, most)
+			return invalidParameter(
+				"1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value between 1 and %d",
+				limit, most,
+			)
 		},
 		BadToken: badToken,
 	}

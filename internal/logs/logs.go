@@ -1,6 +1,5 @@
-// Package logs is CloudWatch Logs: a Service whose methods are those of the SDK's client, on top of the log store. wire has checked inputs
-// against the model; the rest is checked here. How events are stored is the store's job. It knows nothing of HTTP or of any other
-// service.
+// Package logs is CloudWatch Logs: a Service with the methods of the SDK's client, on top of the log store. wire checks inputs against
+// the model; Service checks the rest. How events are stored is the store's job. It knows nothing about HTTP or other services.
 package logs
 
 import (
@@ -15,10 +14,10 @@ import (
 	"github.com/pintle/pintle/internal/logs/streams"
 )
 
-// Options say whose logs they are.
+// Options names the account and the outbox.
 type Options struct {
 	account.Account
-	// Outbox gets the metrics of events in the embedded metric format; nil ignores them.
+	// Outbox receives the metrics of events in the embedded metric format. With nil, they're ignored.
 	Outbox Outbox
 }
 
@@ -28,7 +27,7 @@ type Service struct {
 	opts  Options
 }
 
-// New returns the service on top of a store.
+// New returns a service on top of a store.
 func New(store *streams.Store, opts Options) *Service { return &Service{store, opts} }
 
 func (s *Service) now() int64 { return s.opts.Now().UnixMilli() }

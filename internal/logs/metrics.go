@@ -31,7 +31,7 @@ type Outbox interface {
 }
 
 const (
-	// maxData is the most metrics in one PutMetricData call.
+	// maxData limits the metrics in one PutMetricData call.
 	maxData = 1000
 	// metricsArn is the destination of metrics in the outbox.
 	metricsArn = "arn:aws:cloudwatch:::metrics"
@@ -39,8 +39,8 @@ const (
 	patience = 24 * time.Hour
 )
 
-// owe puts the metrics of events in the embedded metric format into the outbox for CloudWatch. It does so before the events are stored, so
-// that an acknowledged call loses neither.
+// owe puts the metrics of events in the embedded metric format into the outbox for CloudWatch. It runs before the events are stored,
+// so that an acknowledged call loses neither.
 func (s *Service) owe(ctx context.Context, events []streams.Event) ([]delivery.Debt, error) {
 	found := map[string][]metrictypes.MetricDatum{} // by namespace
 	for _, e := range events {
@@ -64,15 +64,16 @@ func (s *Service) owe(ctx context.Context, events []streams.Event) ([]delivery.D
 	return s.opts.Outbox.Owe(ctx, debts)
 }
 
-// disown removes the debts of events that were not stored.
-func (s *Service) disown(ctx context.Context, debts []delivery.Debt) (err error) {
+// cancelDebts removes the debts of events that weren't stored.
+func (s *Service) cancelDebts(ctx context.Context, debts []delivery.Debt) (err error) {
 	for _, d := range debts {
 		err = errors.Join(err, s.opts.Outbox.Settle(context.WithoutCancel(ctx), d, nil))
 	}
 	return err
 }
 
-// ToMetrics delivers metrics of events to CloudWatch. Metrics that it refuses are dropped; they remain in the log.
+// ToMetrics returns the route that delivers metrics of events to CloudWatch. It drops metrics that CloudWatch refuses; they remain
+// in the log.
 func ToMetrics(metrics Metrics) delivery.Route {
 	return delivery.Route{Prefix: metricsArn, Tell: func(ctx context.Context, d delivery.Debt) error {
 		var in cloudwatch.PutMetricDataInput

@@ -15,18 +15,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
-	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/delivery"
 	"github.com/pintle/pintle/internal/logs/streams"
 )
 
-// fakeMetrics refuses calls with a metric called bad, and fails where it is broken.
+// fakeMetrics refuses calls with a metric called bad, and fails if it's broken.
 type fakeMetrics struct {
 	got    []string
 	broken bool
 }
 
-func (f *fakeMetrics) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error) {
+func (f *fakeMetrics) PutMetricData(
+	_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options),
+) (*cloudwatch.PutMetricDataOutput, error) {
 	if f.broken {
 		return nil, errors.New("the disk is full")
 	}
@@ -50,7 +52,7 @@ func TestEventsCarryMetrics(t *testing.T) {
 	metrics := &fakeMetrics{}
 	box := &outbox{}
 	now := time.Now()
-	s := New(store, Options{Account: account.New("000000000000", "us-east-1", func() time.Time { return now }), Outbox: box})
+	s := New(store, Options{Account: accounttest.New(func() time.Time { return now }), Outbox: box})
 	if err := store.CreateGroup(streams.Group{Name: "g"}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,11 +64,18 @@ func TestEventsCarryMetrics(t *testing.T) {
 		for _, line := range lines {
 			events = append(events, types.InputLogEvent{Timestamp: aws.Int64(now.UnixMilli()), Message: aws.String(line)})
 		}
-		_, err := s.PutLogEvents(t.Context(), &cloudwatchlogs.PutLogEventsInput{LogGroupName: aws.String("g"), LogStreamName: aws.String("s"), LogEvents: events})
+		_, err := s.PutLogEvents(t.Context(), &cloudwatchlogs.PutLogEventsInput{
+			LogGroupName:  aws.String("g"),
+			LogStreamName: aws.String("s"),
+			LogEvents:     events,
+		})
 		return err
 	}
 	line := func(namespace, name string, value int) string {
-		return fmt.Sprintf(`{"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":%q,"Metrics":[{"Name":%q}]}]},%q:%d}`, now.UnixMilli(), namespace, name, name, value)
+		return fmt.Sprintf(
+			`{"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":%q,"Metrics":[{"Name":%q}]}]},%q:%d}`,
+			now.UnixMilli(), namespace, name, name, value,
+		)
 	}
 	if err := send("plain", line("n", "a", 1), line("m", "c", 3), line("n", "b", 2)); err != nil {
 		t.Fatal(err)
@@ -88,14 +97,14 @@ func TestEventsCarryMetrics(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	metrics.broken = true
-	if err := send(line("n", "a", 1)); err != nil { // CloudWatch's failure is not its caller's, who would send the events again
+	if err := send(line("n", "a", 1)); err != nil { // a failure of CloudWatch must not make the caller send the events again
 		t.Error(err)
 	}
 	if err := box.tell(t.Context(), metrics); err == nil {
 		t.Error("a metric that could not be kept is owed no more")
 	}
 	box.full = true
-	if err := send(line("n", "a", 1)); err == nil { // the events are not kept either
+	if err := send(line("n", "a", 1)); err == nil { // the events aren't stored either
 		t.Error("a metric that could not be owed was acknowledged")
 	}
 	if err := send("plain"); err != nil {
@@ -107,22 +116,26 @@ func TestEventsCarryMetrics(t *testing.T) {
 	}
 }
 
-// TestDisowned: metrics of events that were not kept are owed to nobody.
-func TestDisowned(t *testing.T) {
+// TestCancelDebts: metrics of events that weren't stored aren't owed.
+func TestCancelDebts(t *testing.T) {
 	store, err := streams.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close() //nolint:errcheck // the test is over
 	box := &outbox{}
-	s := New(store, Options{Account: account.New("000000000000", "us-east-1", time.Now), Outbox: box})
+	s := New(store, Options{Account: accounttest.New(time.Now), Outbox: box})
 	if err := store.CreateGroup(streams.Group{Name: "g"}); err != nil {
 		t.Fatal(err)
 	}
-	line := fmt.Sprintf(`{"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":"n","Metrics":[{"Name":"a"}]}]},"a":1}`, time.Now().UnixMilli())
+	line := fmt.Sprintf(
+		`{"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":"n","Metrics":[{"Name":"a"}]}]},"a":1}`,
+		time.Now().UnixMilli(),
+	)
 	_, err = s.PutLogEvents(t.Context(), &cloudwatchlogs.PutLogEventsInput{
-		LogGroupName: aws.String("g"), LogStreamName: aws.String("none"),
-		LogEvents: []types.InputLogEvent{{Timestamp: aws.Int64(time.Now().UnixMilli()), Message: &line}},
+		LogGroupName:  aws.String("g"),
+		LogStreamName: aws.String("none"),
+		LogEvents:     []types.InputLogEvent{{Timestamp: aws.Int64(time.Now().UnixMilli()), Message: &line}},
 	})
 	if err == nil || len(box.debts) != 0 || box.owed != 1 {
 		t.Errorf("%d debts were made, and %d are left, %v", box.owed, len(box.debts), err)
@@ -153,7 +166,7 @@ func (o *outbox) Settle(_ context.Context, d delivery.Debt, _ error) error {
 	return nil
 }
 
-// tell tells what is owed.
+// tell delivers what is owed.
 func (o *outbox) tell(ctx context.Context, metrics Metrics) (err error) {
 	for _, d := range o.debts {
 		err = errors.Join(err, ToMetrics(metrics).Tell(ctx, d))

@@ -13,7 +13,7 @@ import (
 //go:embed constraints.txt
 var modelConstraints string
 
-// modelOperations are all that the service has.
+// modelOperations lists all operations of the service.
 var modelOperations = []string{
 	"AssociateKmsKey",
 	"AssociateSourceToS3TableIntegration",
@@ -135,7 +135,7 @@ var modelOperations = []string{
 	"UpdateScheduledQuery",
 }
 
-// modelUnions are a variant each of the service's unions.
+// modelUnions has one variant of each of the service's unions.
 var modelUnions = []any{
 	&types.GetLogObjectResponseStreamMemberFields{},
 	&types.IntegrationDetailsMemberOpenSearchIntegrationDetails{},

@@ -15,8 +15,10 @@ import (
 	"github.com/pintle/pintle/internal/logs/streams"
 )
 
-// CreateLogStream makes a log stream.
-func (s *Service) CreateLogStream(_ context.Context, in *cloudwatchlogs.CreateLogStreamInput) (*cloudwatchlogs.CreateLogStreamOutput, error) {
+// CreateLogStream creates a log stream.
+func (s *Service) CreateLogStream(
+	_ context.Context, in *cloudwatchlogs.CreateLogStreamInput,
+) (*cloudwatchlogs.CreateLogStreamOutput, error) {
 	err := s.store.CreateStream(*in.LogGroupName, *in.LogStreamName, s.now())
 	if errors.Is(err, streams.ErrExists) {
 		return nil, &types.ResourceAlreadyExistsException{Message: aws.String("The specified log stream already exists")}
@@ -27,8 +29,10 @@ func (s *Service) CreateLogStream(_ context.Context, in *cloudwatchlogs.CreateLo
 	return &cloudwatchlogs.CreateLogStreamOutput{}, nil
 }
 
-// DeleteLogStream removes a log stream with all its events.
-func (s *Service) DeleteLogStream(_ context.Context, in *cloudwatchlogs.DeleteLogStreamInput) (*cloudwatchlogs.DeleteLogStreamOutput, error) {
+// DeleteLogStream deletes a log stream and all its events.
+func (s *Service) DeleteLogStream(
+	_ context.Context, in *cloudwatchlogs.DeleteLogStreamInput,
+) (*cloudwatchlogs.DeleteLogStreamOutput, error) {
 	if err := s.store.DeleteStream(*in.LogGroupName, *in.LogStreamName); err != nil {
 		return nil, failure(err)
 	}
@@ -36,7 +40,9 @@ func (s *Service) DeleteLogStream(_ context.Context, in *cloudwatchlogs.DeleteLo
 }
 
 // DescribeLogStreams lists a group's streams, by name or by last event time.
-func (s *Service) DescribeLogStreams(_ context.Context, in *cloudwatchlogs.DescribeLogStreamsInput) (*cloudwatchlogs.DescribeLogStreamsOutput, error) {
+func (s *Service) DescribeLogStreams(
+	_ context.Context, in *cloudwatchlogs.DescribeLogStreamsInput,
+) (*cloudwatchlogs.DescribeLogStreamsOutput, error) {
 	name, err := group(in.LogGroupName, in.LogGroupIdentifier)
 	if err != nil {
 		return nil, err
@@ -76,14 +82,19 @@ func (s *Service) DescribeLogStreams(_ context.Context, in *cloudwatchlogs.Descr
 
 func (s *Service) describeStream(group string, st streams.Stream) types.LogStream {
 	out := types.LogStream{
-		LogStreamName: aws.String(st.Name), CreationTime: aws.Int64(st.CreatedAt), StoredBytes: aws.Int64(0), // as AWS: always 0 since 2019
-		Arn: aws.String(s.groupArn(group) + ":log-stream:" + st.Name), UploadSequenceToken: aws.String(sequenceToken),
+		LogStreamName:       aws.String(st.Name),
+		CreationTime:        aws.Int64(st.CreatedAt),
+		StoredBytes:         aws.Int64(0), // as on AWS, where it's always 0 since 2019
+		Arn:                 aws.String(s.groupArn(group) + ":log-stream:" + st.Name),
+		UploadSequenceToken: aws.String(sequenceToken),
 	}
 	if st.First > 0 {
-		out.FirstEventTimestamp, out.LastEventTimestamp, out.LastIngestionTime = aws.Int64(st.First), aws.Int64(st.Last), aws.Int64(st.LastIngestion)
+		out.FirstEventTimestamp = aws.Int64(st.First)
+		out.LastEventTimestamp = aws.Int64(st.Last)
+		out.LastIngestionTime = aws.Int64(st.LastIngestion)
 	}
 	return out
 }
 
-// sequenceToken is only there because old clients want one. As on AWS, nobody checks it.
+// sequenceToken exists only because old clients want one. As on AWS, nobody checks it.
 const sequenceToken = "49590302938929479301237842347234"

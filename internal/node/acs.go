@@ -22,11 +22,16 @@ func (a *Agent) connectACS(ctx context.Context) error {
 			return err
 		}
 		s, err := a.dial(ctx, aws.ToString(e.Endpoint), url.Values{
-			"agentHash": {"pintle"}, "agentVersion": {a.config.Version}, "clusterArn": {a.config.Cluster}, "containerInstanceArn": {a.Instance()},
-			"dockerVersion": {a.config.Runtime.Name()}, "protocolVersion": {"2"}, "seqNum": {"1"},
-			"sendCredentials": {strconv.FormatBool(!connected.Load())},
+			"agentHash":            {"pintle"},
+			"agentVersion":         {a.config.Version},
+			"clusterArn":           {a.config.Cluster},
+			"containerInstanceArn": {a.Instance()},
+			"dockerVersion":        {a.config.Runtime.Name()},
+			"protocolVersion":      {"2"},
+			"seqNum":               {"1"},
+			"sendCredentials":      {strconv.FormatBool(!connected.Load())},
 		})
-		if refusedAs(err, "InvalidInstanceException") { // the control plane doesn't know us any more
+		if isRefusedAs(err, "InvalidInstanceException") { // the control plane doesn't know us any more
 			return errors.Join(err, a.register(ctx))
 		}
 		if err != nil {
@@ -50,11 +55,11 @@ func (s *acsSession) run(ctx context.Context) error {
 	a := s.agent
 	a.acs.Store(s)
 	defer a.acs.CompareAndSwap(s, nil)
-	if err := s.inventory(ctx); err != nil {
+	if err := s.sendInventory(ctx); err != nil {
 		return err
 	}
 	for arn, n := range a.engine.Networks() {
-		a.tellNetwork(arn, n)
+		a.sendNetwork(arn, n)
 	}
 	for {
 		m, err := s.read(ctx)
@@ -67,11 +72,11 @@ func (s *acsSession) run(ctx context.Context) error {
 	}
 }
 
-// inventory tells the control plane what the node has, and the health of its GPUs.
-func (s *acsSession) inventory(ctx context.Context) error {
+// sendInventory tells the control plane what the node has, and the health of its GPUs.
+func (s *acsSession) sendInventory(ctx context.Context) error {
 	a := s.agent
-	a.telling.Lock()
-	defer a.telling.Unlock()
+	a.sending.Lock()
+	defer a.sending.Unlock()
 	return s.send(ctx, &acs.PintleNodeInventory{
 		Version:      a.config.Version,
 		Runtime:      a.config.Runtime.Name(),
@@ -80,25 +85,25 @@ func (s *acsSession) inventory(ctx context.Context) error {
 	})
 }
 
-// tellInventory sends the inventory again. Without an open connection, the next one starts with it.
-func (a *Agent) tellInventory() {
+// updateInventory sends the inventory again. Without an open connection, the next one starts with it.
+func (a *Agent) updateInventory() {
 	s := a.acs.Load()
 	if s == nil {
 		return
 	}
-	if err := s.inventory(context.Background()); err != nil {
-		a.log.Warn("cannot tell of the GPUs' health", "error", err)
+	if err := s.sendInventory(context.Background()); err != nil {
+		a.log.Warn("cannot report the GPUs' health", "error", err)
 	}
 }
 
-// tellNetwork tells the control plane a task's address. Without an open connection, the next one starts with it.
-func (a *Agent) tellNetwork(arn string, n engine.Network) {
+// sendNetwork tells the control plane a task's address. Without an open connection, the next one starts with it.
+func (a *Agent) sendNetwork(arn string, n engine.Network) {
 	s := a.acs.Load()
 	if s == nil {
 		return
 	}
 	if err := s.send(context.Background(), &acs.PintleTaskNetwork{TaskArn: arn, PrivateIPv4: n.IP, MacAddress: n.MAC}); err != nil {
-		a.log.Warn("cannot tell a task's address", "task", arn, "error", err)
+		a.log.Warn("cannot report a task's address", "task", arn, "error", err)
 	}
 }
 
@@ -111,22 +116,22 @@ func (s *acsSession) handle(ctx context.Context, m acs.Message) error {
 		}
 		return s.send(ctx, &acs.HeartbeatAckRequest{MessageID: m.MessageID})
 	case *acs.PayloadMessage:
-		return s.payload(ctx, m)
+		return s.takePayload(ctx, m)
 	case *acs.TaskManifestMessage:
-		return s.manifest(ctx, m)
+		return s.compareManifest(ctx, m)
 	case *acs.TaskStopVerificationAck:
-		return s.stop(m.StopTasks)
+		return s.stopTasks(m.StopTasks)
 	case *acs.IAMRoleCredentialsMessage:
-		return s.credentials(ctx, m)
+		return s.takeCredentials(ctx, m)
 	case *acs.PintleGPUFault:
-		s.agent.fault(m)
+		s.agent.applyFault(m)
 	}
 	return nil
 }
 
-// payload takes the tasks, and acknowledges them once all are on disk. An invalid task is reported as stopped and keeps the whole message
-// from being acknowledged, as with Amazon's agent.
-func (s *acsSession) payload(ctx context.Context, m *acs.PayloadMessage) error {
+// takePayload takes the tasks, and acknowledges them once all are on disk. An invalid task is reported as stopped and keeps the whole
+// message from being acknowledged, as with Amazon's agent.
+func (s *acsSession) takePayload(ctx context.Context, m *acs.PayloadMessage) error {
 	if m.MessageID == "" || m.ClusterArn == "" || m.ContainerInstanceArn != s.agent.Instance() {
 		s.agent.log.Warn("ignored a payload that is not for this node", "message_id", m.MessageID)
 		return nil
@@ -144,7 +149,7 @@ func (s *acsSession) payload(ctx context.Context, m *acs.PayloadMessage) error {
 	if !taken {
 		return nil // the control plane resends what it still wants
 	}
-	if err := s.send(ctx, s.ack(m.MessageID)); err != nil {
+	if err := s.send(ctx, s.newAck(m.MessageID)); err != nil {
 		return err
 	}
 	for _, t := range m.Tasks {
@@ -169,12 +174,13 @@ func (s *acsSession) refuse(ctx context.Context, cluster, arn string, err error)
 	}
 }
 
-func (s *acsSession) ack(message string) *acs.AckRequest {
+func (s *acsSession) newAck(message string) *acs.AckRequest {
 	return &acs.AckRequest{Cluster: s.agent.config.Cluster, ContainerInstance: s.agent.Instance(), MessageID: message}
 }
 
-// manifest asks about tasks that run here but aren't in it, and reports again the end of those that are in it but have ended.
-func (s *acsSession) manifest(ctx context.Context, m *acs.TaskManifestMessage) error {
+// compareManifest asks about tasks that run here but aren't in the manifest, and reports again the end of tasks that are in it but have
+// ended.
+func (s *acsSession) compareManifest(ctx context.Context, m *acs.TaskManifestMessage) error {
 	if m.Timeline <= s.highest {
 		return nil
 	}
@@ -190,13 +196,13 @@ func (s *acsSession) manifest(ctx context.Context, m *acs.TaskManifestMessage) e
 			candidates = append(candidates, acs.TaskIdentifier{TaskArn: arn, DesiredStatus: "STOPPED", TaskClusterArn: m.ClusterArn})
 		}
 	}
-	if err := s.send(ctx, s.ack(m.MessageID)); err != nil || len(candidates) == 0 {
+	if err := s.send(ctx, s.newAck(m.MessageID)); err != nil || len(candidates) == 0 {
 		return err
 	}
 	return s.send(ctx, &acs.TaskStopVerificationMessage{MessageID: m.MessageID, StopCandidates: candidates})
 }
 
-func (s *acsSession) stop(tasks []acs.TaskIdentifier) error {
+func (s *acsSession) stopTasks(tasks []acs.TaskIdentifier) error {
 	for _, t := range tasks {
 		if err := s.agent.engine.Stop(t.TaskArn); err != nil {
 			return err
@@ -205,8 +211,8 @@ func (s *acsSession) stop(tasks []acs.TaskIdentifier) error {
 	return nil
 }
 
-// credentials takes a task's new credentials, and acknowledges them once they are on disk.
-func (s *acsSession) credentials(ctx context.Context, m *acs.IAMRoleCredentialsMessage) error {
+// takeCredentials takes a task's new credentials, and acknowledges them once they're on disk.
+func (s *acsSession) takeCredentials(ctx context.Context, m *acs.IAMRoleCredentialsMessage) error {
 	if m.RoleCredentials == nil {
 		return nil
 	}

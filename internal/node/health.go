@@ -13,17 +13,15 @@ import (
 	"github.com/pintle/pintle/internal/node/gpu"
 )
 
-// The health of the node's GPUs. The driver reports an error only once, so the node remembers which GPUs are broken. It forgets a fault
-// after a reboot; if the driver says when the agent starts that the GPU needs no repair, as it may after a reset; and when the user says
-// that it was repaired. If the GPU still shows the fault, the next sample brings it back.
-
-// faults are the faults of the node's GPUs, kept on disk.
+// faults are the faults of the node's GPUs, kept on disk. The driver reports an error only once, so the node remembers which GPUs are
+// broken. It forgets a fault after a reboot; when the agent starts and the driver says that the GPU needs no repair, as it may after a
+// reset; and when the user says that it was repaired. If the GPU still shows the fault, the next sample brings it back.
 type faults struct {
 	path string
 
-	mu   sync.Mutex
-	boot string
-	of   map[string]acs.GPUFault // by GPU
+	mu    sync.Mutex
+	boot  string
+	byGPU map[string]acs.GPUFault
 }
 
 // faultFile is the content of the file.
@@ -33,11 +31,11 @@ type faultFile struct {
 }
 
 func newFaults(dir string) *faults {
-	return &faults{path: filepath.Join(dir, "gpu-faults.json"), of: map[string]acs.GPUFault{}}
+	return &faults{path: filepath.Join(dir, "gpu-faults.json"), byGPU: map[string]acs.GPUFault{}}
 }
 
-// recall reads the faults from the last run, except those that are over.
-func (f *faults) recall(boot string, gpus gpu.Source) error {
+// load reads the faults from the last run, except those that are over.
+func (f *faults) load(boot string, gpus gpu.Source) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.boot = boot
@@ -53,7 +51,7 @@ func (f *faults) recall(boot string, gpus gpu.Source) error {
 	}
 	for id, fault := range old.Faults {
 		if !gpus.Recovered(id) {
-			f.of[id] = fault
+			f.byGPU[id] = fault
 		}
 	}
 	return nil
@@ -63,10 +61,10 @@ func (f *faults) recall(boot string, gpus gpu.Source) error {
 func (f *faults) note(id, reason string, now time.Time) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, known := f.of[id]; known {
+	if _, known := f.byGPU[id]; known {
 		return false, nil
 	}
-	f.of[id] = acs.GPUFault{Reason: reason, Since: now.UTC().Truncate(time.Millisecond)}
+	f.byGPU[id] = acs.GPUFault{Reason: reason, Since: now.UTC().Truncate(time.Millisecond)}
 	return true, f.write()
 }
 
@@ -74,19 +72,19 @@ func (f *faults) note(id, reason string, now time.Time) (bool, error) {
 func (f *faults) forget(id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.of, id)
+	delete(f.byGPU, id)
 	return f.write()
 }
 
-func (f *faults) write() error { return file.WriteJSON(f.path, faultFile{f.boot, f.of}, true) }
+func (f *faults) write() error { return file.WriteJSON(f.path, faultFile{f.boot, f.byGPU}, true) }
 
-// addTo sets the faults of devices.
+// addTo returns the devices with their faults.
 func (f *faults) addTo(devices []acs.GPUDevice) []acs.GPUDevice {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := make([]acs.GPUDevice, len(devices))
 	for i, d := range devices {
-		if fault, broken := f.of[d.ID]; broken {
+		if fault, broken := f.byGPU[d.ID]; broken {
 			d.Fault = &fault
 		}
 		out[i] = d
@@ -100,9 +98,9 @@ func bootID() string {
 	return strings.TrimSpace(string(b))
 }
 
-// noteFaults keeps the faults that a sample has found, and tells the control plane about new ones.
+// noteFaults stores the faults that a sample found, and tells the control plane about new ones.
 func (a *Agent) noteFaults(found map[string]string) {
-	news := false
+	changed := false
 	for id, reason := range found {
 		first, err := a.faults.note(id, reason, time.Now())
 		if err != nil {
@@ -110,29 +108,29 @@ func (a *Agent) noteFaults(found map[string]string) {
 		}
 		if first {
 			a.log.Error("a GPU is broken: no task gets it any more", "gpu", id, "reason", reason)
-			news = true
+			changed = true
 		}
 	}
-	if news {
-		a.tellInventory()
+	if changed {
+		a.updateInventory()
 	}
 }
 
-// fault does what the user asks of a GPU: it simulates an error, or forgets a fault.
-func (a *Agent) fault(m *acs.PintleGPUFault) {
+// applyFault does what the user asked for a GPU: it simulates an error, or forgets a fault.
+func (a *Agent) applyFault(m *acs.PintleGPUFault) {
 	if m.XID == 0 {
 		if err := a.faults.forget(m.GPU); err != nil {
 			a.log.Error("cannot forget a GPU's fault", "gpu", m.GPU, "error", err)
 		}
-		a.tellInventory()
+		a.updateInventory()
 		return
 	}
 	s, simulated := a.config.GPUs.(*gpu.Simulated)
 	if !simulated {
-		a.log.Warn("errors are made up of simulated GPUs alone", "gpu", m.GPU)
+		a.log.Warn("only simulated GPUs can simulate errors", "gpu", m.GPU)
 		return
 	}
 	if err := s.Fail(m.GPU, m.XID); err != nil {
-		a.log.Warn("cannot make up an error", "error", err)
+		a.log.Warn("cannot simulate an error", "error", err)
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/pintle/pintle/internal/node/gpu"
 )
 
-// awaitFault waits for the inventory in which the GPU has a fault with the text, or none for "".
+// awaitFault waits for an inventory in which the GPU has a fault with the text, or no fault if the text is "".
 func awaitFault(t *testing.T, s *peer, id, text string) {
 	t.Helper()
 	for {
-		for _, g := range hears[*acs.PintleNodeInventory](t, s).GPUs {
+		for _, g := range receive[*acs.PintleNodeInventory](t, s).GPUs {
 			if g.ID == id && (text == "" && g.Fault == nil || text != "" && g.Fault != nil && strings.Contains(g.Fault.Reason, text)) {
 				return
 			}
@@ -26,10 +26,10 @@ func awaitFault(t *testing.T, s *peer, id, text string) {
 	}
 }
 
-// TestABrokenGPU: a fault is told at once, again by the next agent, and until the user says that it is over.
-func TestABrokenGPU(t *testing.T) {
-	p, b, dir := newPlane(t), newBox(), t.TempDir()
-	a, end := node(t, p, b, dir)
+// TestBrokenGPU: the node reports a fault at once, also after a restart of the agent, until the user says that the GPU is repaired.
+func TestBrokenGPU(t *testing.T) {
+	p, b, dir := newPlane(t), newFakeRuntime(), t.TempDir()
+	a, end := startNode(t, p, b, dir)
 	id := a.config.GPUs.Devices()[1].ID
 	s := p.next("acs")
 	awaitFault(t, s, id, "")
@@ -42,17 +42,18 @@ func TestABrokenGPU(t *testing.T) {
 	}
 	end()
 
-	_, end = node(t, p, b, dir)
+	_, end = startNode(t, p, b, dir)
 	defer end()
 	s = p.next("acs")
-	if m := hears[*acs.PintleNodeInventory](t, s); m.GPUs[1].Fault == nil || !strings.Contains(m.GPUs[1].Fault.Reason, "Xid 79") || m.GPUs[0].Fault != nil || time.Since(m.GPUs[1].Fault.Since) > time.Minute {
+	if m := receive[*acs.PintleNodeInventory](t, s); m.GPUs[1].Fault == nil || !strings.Contains(m.GPUs[1].Fault.Reason, "Xid 79") ||
+		m.GPUs[0].Fault != nil || time.Since(m.GPUs[1].Fault.Since) > time.Minute {
 		t.Errorf("the next agent tells of %+v", m.GPUs)
 	}
 	s.send(t, &acs.PintleGPUFault{GPU: id})
 	awaitFault(t, s, id, "")
 }
 
-// repaired are GPUs of which the driver says that they need no repair.
+// repaired is a source whose driver says that some GPUs need no repair.
 type repaired struct {
 	gpu.Source
 	ids []string
@@ -67,7 +68,7 @@ func (r repaired) Recovered(id string) bool {
 	return false
 }
 
-func TestHowLongAFaultLasts(t *testing.T) {
+func TestFaultDuration(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		boot string
@@ -75,13 +76,13 @@ func TestHowLongAFaultLasts(t *testing.T) {
 		want bool
 	}{
 		{"the next agent", "b1", gpu.None{}, true},
-		{"the next start of the machine", "b2", gpu.None{}, false},
-		{"its driver says that it is well", "b1", repaired{gpu.None{}, []string{"GPU-1"}}, false},
-		{"its driver says so of another", "b1", repaired{gpu.None{}, []string{"GPU-2"}}, true},
+		{"after a reboot", "b2", gpu.None{}, false},
+		{"the driver says that the GPU needs no repair", "b1", repaired{gpu.None{}, []string{"GPU-1"}}, false},
+		{"the driver says so of another GPU", "b1", repaired{gpu.None{}, []string{"GPU-2"}}, true},
 	} {
 		dir := t.TempDir()
 		f := newFaults(dir)
-		if err := f.recall("b1", gpu.None{}); err != nil {
+		if err := f.load("b1", gpu.None{}); err != nil {
 			t.Fatal(err)
 		}
 		if news, err := f.note("GPU-1", "Xid 79", time.Now()); !news || err != nil {
@@ -91,7 +92,7 @@ func TestHowLongAFaultLasts(t *testing.T) {
 			t.Error("a second fault is news")
 		}
 		next := newFaults(dir)
-		if err := next.recall(c.boot, c.gpus); err != nil {
+		if err := next.load(c.boot, c.gpus); err != nil {
 			t.Fatal(err)
 		}
 		if got := next.addTo([]acs.GPUDevice{{ID: "GPU-1"}})[0].Fault; (got != nil) != c.want || got != nil && got.Reason != "Xid 79" {
@@ -103,14 +104,14 @@ func TestHowLongAFaultLasts(t *testing.T) {
 	}
 }
 
-// TestAnUnreadableRecord is no reason not to start.
-func TestAnUnreadableRecord(t *testing.T) {
+// TestUnreadableFaultFile: the node works on with an unreadable file.
+func TestUnreadableFaultFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "gpu-faults.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f := newFaults(dir)
-	if err := f.recall("b", gpu.None{}); err == nil {
+	if err := f.load("b", gpu.None{}); err == nil {
 		t.Error("it was read")
 	}
 	if news, err := f.note("GPU-1", "Xid 79", time.Now()); !news || err != nil {
@@ -118,16 +119,22 @@ func TestAnUnreadableRecord(t *testing.T) {
 	}
 }
 
-// TestOfRealGPUsNoErrorIsMadeUp: nothing happens to them.
-func TestOfRealGPUsNoErrorIsMadeUp(t *testing.T) {
+// TestRealGPUsSimulateNoErrors: a request to simulate an error does nothing to a real GPU.
+func TestRealGPUsSimulateNoErrors(t *testing.T) {
 	typ, err := instancetype.Lookup("p3.8xlarge")
 	if err != nil {
 		t.Fatal(err)
 	}
-	inside := gpu.NewSimulated("n", typ)
-	a := New(Config{Name: "n", DataDir: t.TempDir(), Runtime: newBox(), GPUs: repaired{Source: inside}, Log: slog.New(slog.DiscardHandler)})
-	a.fault(&acs.PintleGPUFault{GPU: inside.Devices()[0].ID, XID: 79})
-	if l := inside.Load(context.Background(), func(string) float64 { return 0 }); l[0].XIDErrors != nil {
+	simulated := gpu.NewSimulated("n", typ)
+	a := New(Config{
+		Name:    "n",
+		DataDir: t.TempDir(),
+		Runtime: newFakeRuntime(),
+		GPUs:    repaired{Source: simulated},
+		Log:     slog.New(slog.DiscardHandler),
+	})
+	a.applyFault(&acs.PintleGPUFault{GPU: simulated.Devices()[0].ID, XID: 79})
+	if l := simulated.Load(context.Background(), func(string) float64 { return 0 }); l[0].XIDErrors != nil {
 		t.Errorf("it has %v", l[0].XIDErrors)
 	}
 }

@@ -30,7 +30,9 @@ import (
 
 // ECS is the part of the ECS client that a node uses.
 type ECS interface {
-	RegisterContainerInstance(context.Context, *ecs.RegisterContainerInstanceInput, ...func(*ecs.Options)) (*ecs.RegisterContainerInstanceOutput, error)
+	RegisterContainerInstance(
+		context.Context, *ecs.RegisterContainerInstanceInput, ...func(*ecs.Options),
+	) (*ecs.RegisterContainerInstanceOutput, error)
 	DiscoverPollEndpoint(context.Context, *ecs.DiscoverPollEndpointInput, ...func(*ecs.Options)) (*ecs.DiscoverPollEndpointOutput, error)
 	SubmitTaskStateChange(context.Context, *ecs.SubmitTaskStateChangeInput, ...func(*ecs.Options)) (*ecs.SubmitTaskStateChangeOutput, error)
 	tmds.ECS
@@ -73,8 +75,8 @@ type Agent struct {
 	sampler  *sampler
 	faults   *faults
 	acs      atomic.Pointer[acsSession] // the open connection, or nil
-	telling  sync.Mutex                 // held to send the inventory, so that the newest is sent last
-	beats    chan struct{}              // a heartbeat came, so the node's own status is due
+	sending  sync.Mutex                 // held to send the inventory, so that the newest is sent last
+	beats    chan struct{}              // receives when a heartbeat came, so the node's own status is due
 	log      *slog.Logger
 }
 
@@ -86,7 +88,13 @@ func New(c Config) *Agent {
 	if c.GPUs == nil {
 		c.GPUs = gpu.None{}
 	}
-	a := &Agent{config: c, plane: loopback(c.Endpoint), ready: make(chan struct{}), beats: make(chan struct{}, 1), log: c.Log.With("node", c.Name)}
+	a := &Agent{
+		config: c,
+		plane:  loopback(c.Endpoint),
+		ready:  make(chan struct{}),
+		beats:  make(chan struct{}, 1),
+		log:    c.Log.With("node", c.Name),
+	}
 	a.identity.Store(new(identity))
 	a.sampler = newSampler(a)
 	a.faults = newFaults(c.DataDir)
@@ -98,7 +106,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := os.MkdirAll(a.config.DataDir, 0o700); err != nil {
 		return err
 	}
-	if err := a.faults.recall(bootID(), a.config.GPUs); err != nil {
+	if err := a.faults.load(bootID(), a.config.GPUs); err != nil {
 		a.log.Error("cannot read which GPUs are broken", "error", err)
 	}
 	if err := a.register(ctx); err != nil {
@@ -108,32 +116,47 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer listener.Close() //nolint:errcheck // Serve closes it first, unless it never came to that
+	defer listener.Close() //nolint:errcheck // Serve closes it first, if it was called
 	a.metadata = listener.Addr()
 	g, ctx := errgroup.WithContext(ctx)
-	inside := &attendant{ctx: ctx, group: g, plane: a.plane}
-	if a.engine, err = engine.Open(a.engineOptions(inside)); err != nil {
+	at := &attendant{ctx: ctx, group: g, plane: a.plane}
+	if a.engine, err = engine.Open(a.engineOptions(at)); err != nil {
 		return err
 	}
-	inside.metadata = tmds.New(tmds.Options{
-		Tasks: a.engine, Runtime: a.config.Runtime, ECS: a.config.ECS, Region: a.config.Region,
-		Zone: a.config.Zone, Instance: a.Instance, Log: a.log,
+	at.metadata = tmds.New(tmds.Options{
+		Tasks:    a.engine,
+		Runtime:  a.config.Runtime,
+		ECS:      a.config.ECS,
+		Region:   a.config.Region,
+		Zone:     a.config.Zone,
+		Instance: a.Instance,
+		Log:      a.log,
 	})
 	close(a.ready)
 	g.Go(func() error { return a.engine.Run(ctx) })
-	g.Go(func() error { return inside.metadata.Serve(ctx, listener) })
+	g.Go(func() error { return at.metadata.Serve(ctx, listener) })
 	g.Go(func() error { return a.sampler.run(ctx) })
 	g.Go(func() error { return a.connectACS(ctx) })
 	g.Go(func() error { return a.connectTCS(ctx) })
 	return g.Wait()
 }
 
-func (a *Agent) engineOptions(inside *attendant) engine.Options {
+func (a *Agent) engineOptions(at *attendant) engine.Options {
 	o := engine.Options{
-		Dir: filepath.Join(a.config.DataDir, "tasks"), Owner: a.identity.Load().Owner, Runtime: a.config.Runtime,
-		Reporter: &reporter{a.config.ECS}, Shipper: awslogs.New(a.config.Logs, a.config.StrictLogs, a.log),
-		Environment: a.environment, CPU: a.config.CPU, MemoryMiB: a.config.MemoryMiB, GPUs: []string{},
-		SimulatedGPUs: a.simulated(), Networks: a.config.Networks, Connected: a.tellNetwork, Keep: a.config.Keep, Log: a.log,
+		Dir:           filepath.Join(a.config.DataDir, "tasks"),
+		Owner:         a.identity.Load().Owner,
+		Runtime:       a.config.Runtime,
+		Reporter:      &reporter{a.config.ECS},
+		Shipper:       awslogs.New(a.config.Logs, a.config.StrictLogs, a.log),
+		Environment:   a.environment,
+		CPU:           a.config.CPU,
+		MemoryMiB:     a.config.MemoryMiB,
+		GPUs:          []string{},
+		SimulatedGPUs: a.simulated(),
+		Networks:      a.config.Networks,
+		Connected:     a.sendNetwork,
+		Keep:          a.config.Keep,
+		Log:           a.log,
 	}
 	for _, d := range a.config.GPUs.Devices() {
 		o.GPUs = append(o.GPUs, d.ID)
@@ -141,7 +164,7 @@ func (a *Agent) engineOptions(inside *attendant) engine.Options {
 	switch {
 	case a.config.Runtime.Name() == "process": // shares the machine's network
 	case os.Geteuid() == 0:
-		o.Attend = inside.attend
+		o.Attend = at.attend
 	default:
 		a.log.Warn("the agent is not root: containers in network mode bridge get no metadata, credentials, or control plane on loopback")
 	}
@@ -164,7 +187,7 @@ func (a *Agent) Drain(ctx context.Context) error {
 // Kill removes all containers that the node has left, even if it never connected. Call it after Run, if Drain couldn't stop them all in
 // time.
 func (a *Agent) Kill(ctx context.Context) error {
-	owner := a.recall().Owner
+	owner := a.loadIdentity().Owner
 	if owner == "" {
 		return nil // it never ran any
 	}

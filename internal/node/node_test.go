@@ -42,10 +42,10 @@ const (
 	cluster  = "arn:aws:ecs:us-east-1:000000000000:cluster/default"
 	instance = "arn:aws:ecs:us-east-1:000000000000:container-instance/default/i1"
 	taskArn  = "arn:aws:ecs:us-east-1:000000000000:task/default/t1"
-	patience = time.Minute // for what should come soon, on however busy a machine
+	patience = time.Minute // how long to wait for what should come soon, even on a busy machine
 )
 
-// plane is a control plane: the ECS API by its methods, ACS and TCS by web sockets.
+// plane is a control plane. Its methods are the ECS API; ACS and TCS are web sockets.
 type plane struct {
 	t         *testing.T
 	server    *httptest.Server
@@ -54,25 +54,29 @@ type plane struct {
 	opened    chan *peer // web sockets, as they are opened
 	refuse    chan string
 
-	mu     sync.Mutex
-	known  string // the instance that it knows
-	failed error  // of the next registration
+	mu    sync.Mutex
+	known string // the registered instance
+	fail  error  // returned to the next registration
 }
 
-// peer is a web socket as the control plane has it.
+// peer is the control plane's end of a web socket.
 type peer struct {
-	kind    string
-	query   url.Values
-	header  http.Header
-	conn    *websocket.Conn
-	headers chan http.Header // of the frames
-	heard   chan acs.Message
+	kind     string
+	query    url.Values
+	header   http.Header
+	conn     *websocket.Conn
+	headers  chan http.Header // of the frames
+	received chan acs.Message
 }
 
 func newPlane(t *testing.T) *plane {
 	p := &plane{
-		t: t, known: instance, registers: make(chan *ecs.RegisterContainerInstanceInput, 10), submits: make(chan *ecs.SubmitTaskStateChangeInput, 100),
-		opened: make(chan *peer, 10), refuse: make(chan string, 1),
+		t:         t,
+		known:     instance,
+		registers: make(chan *ecs.RegisterContainerInstanceInput, 10),
+		submits:   make(chan *ecs.SubmitTaskStateChangeInput, 100),
+		opened:    make(chan *peer, 10),
+		refuse:    make(chan string, 1),
 	}
 	p.server = httptest.NewServer(http.HandlerFunc(p.serve))
 	t.Cleanup(p.server.Close)
@@ -94,9 +98,16 @@ func (p *plane) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	conn.SetReadLimit(acs.MaxFrame)
-	s := &peer{kind: r.URL.Path[1:4], query: r.URL.Query(), header: r.Header, conn: conn, headers: make(chan http.Header, 1000), heard: make(chan acs.Message, 1000)}
+	s := &peer{
+		kind:     r.URL.Path[1:4],
+		query:    r.URL.Query(),
+		header:   r.Header,
+		conn:     conn,
+		headers:  make(chan http.Header, 1000),
+		received: make(chan acs.Message, 1000),
+	}
 	p.opened <- s
-	defer close(s.heard)
+	defer close(s.received)
 	for {
 		_, b, err := conn.Read(r.Context())
 		if err != nil {
@@ -113,7 +124,7 @@ func (p *plane) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		s.headers <- h
-		s.heard <- m
+		s.received <- m
 	}
 }
 
@@ -143,12 +154,12 @@ func (s *peer) send(t *testing.T, m acs.Message) {
 	}
 }
 
-// hears waits for a message of a type, and passes over others.
-func hears[M acs.Message](t *testing.T, s *peer) M {
+// receive waits for a message of a type, and skips others.
+func receive[M acs.Message](t *testing.T, s *peer) M {
 	t.Helper()
 	for {
 		select {
-		case m, ok := <-s.heard:
+		case m, ok := <-s.received:
 			if !ok {
 				t.Fatalf("the connection ended before a %v", reflect.TypeFor[M]())
 			}
@@ -161,13 +172,15 @@ func hears[M acs.Message](t *testing.T, s *peer) M {
 	}
 }
 
-func (p *plane) RegisterContainerInstance(_ context.Context, in *ecs.RegisterContainerInstanceInput, _ ...func(*ecs.Options)) (*ecs.RegisterContainerInstanceOutput, error) {
+func (p *plane) RegisterContainerInstance(
+	_ context.Context, in *ecs.RegisterContainerInstanceInput, _ ...func(*ecs.Options),
+) (*ecs.RegisterContainerInstanceOutput, error) {
 	copied := *in
 	p.registers <- &copied
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.failed; err != nil {
-		p.failed = nil
+	if err := p.fail; err != nil {
+		p.fail = nil
 		return nil, err
 	}
 	if in.ContainerInstanceArn != nil && *in.ContainerInstanceArn != p.known {
@@ -176,17 +189,24 @@ func (p *plane) RegisterContainerInstance(_ context.Context, in *ecs.RegisterCon
 	return &ecs.RegisterContainerInstanceOutput{ContainerInstance: &types.ContainerInstance{ContainerInstanceArn: aws.String(p.known)}}, nil
 }
 
-func (p *plane) DiscoverPollEndpoint(context.Context, *ecs.DiscoverPollEndpointInput, ...func(*ecs.Options)) (*ecs.DiscoverPollEndpointOutput, error) {
-	return &ecs.DiscoverPollEndpointOutput{Endpoint: aws.String(p.server.URL + "/acs"), TelemetryEndpoint: aws.String(p.server.URL + "/tcs")}, nil
+func (p *plane) DiscoverPollEndpoint(
+	context.Context, *ecs.DiscoverPollEndpointInput, ...func(*ecs.Options),
+) (*ecs.DiscoverPollEndpointOutput, error) {
+	return &ecs.DiscoverPollEndpointOutput{
+		Endpoint:          aws.String(p.server.URL + "/acs"),
+		TelemetryEndpoint: aws.String(p.server.URL + "/tcs"),
+	}, nil
 }
 
-func (p *plane) SubmitTaskStateChange(_ context.Context, in *ecs.SubmitTaskStateChangeInput, _ ...func(*ecs.Options)) (*ecs.SubmitTaskStateChangeOutput, error) {
+func (p *plane) SubmitTaskStateChange(
+	_ context.Context, in *ecs.SubmitTaskStateChangeInput, _ ...func(*ecs.Options),
+) (*ecs.SubmitTaskStateChangeOutput, error) {
 	p.submits <- in
 	return &ecs.SubmitTaskStateChangeOutput{}, nil
 }
 
-// submitted waits for the next report.
-func (p *plane) submitted() *ecs.SubmitTaskStateChangeInput {
+// nextReport waits for the next report.
+func (p *plane) nextReport() *ecs.SubmitTaskStateChangeInput {
 	p.t.Helper()
 	select {
 	case in := <-p.submits:
@@ -197,20 +217,26 @@ func (p *plane) submitted() *ecs.SubmitTaskStateChangeInput {
 	}
 }
 
-func (p *plane) GetTaskProtection(context.Context, *ecs.GetTaskProtectionInput, ...func(*ecs.Options)) (*ecs.GetTaskProtectionOutput, error) {
+func (p *plane) GetTaskProtection(
+	context.Context, *ecs.GetTaskProtectionInput, ...func(*ecs.Options),
+) (*ecs.GetTaskProtectionOutput, error) {
 	return nil, errors.New("not asked here")
 }
 
-func (p *plane) UpdateTaskProtection(context.Context, *ecs.UpdateTaskProtectionInput, ...func(*ecs.Options)) (*ecs.UpdateTaskProtectionOutput, error) {
+func (p *plane) UpdateTaskProtection(
+	context.Context, *ecs.UpdateTaskProtectionInput, ...func(*ecs.Options),
+) (*ecs.UpdateTaskProtectionOutput, error) {
 	return nil, errors.New("not asked here")
 }
 
-func (p *plane) ListTagsForResource(context.Context, *ecs.ListTagsForResourceInput, ...func(*ecs.Options)) (*ecs.ListTagsForResourceOutput, error) {
+func (p *plane) ListTagsForResource(
+	context.Context, *ecs.ListTagsForResourceInput, ...func(*ecs.Options),
+) (*ecs.ListTagsForResourceOutput, error) {
 	return nil, errors.New("not asked here")
 }
 
-// box is a runtime whose containers run until they are stopped.
-type box struct {
+// fakeRuntime is a runtime whose containers run until they're stopped.
+type fakeRuntime struct {
 	runtime.Runtime
 
 	mu         sync.Mutex
@@ -219,24 +245,24 @@ type box struct {
 	cpu        time.Duration
 }
 
-func newBox() *box {
-	return &box{containers: map[string]chan struct{}{}, specs: map[string]*runtime.Spec{}}
+func newFakeRuntime() *fakeRuntime {
+	return &fakeRuntime{containers: map[string]chan struct{}{}, specs: map[string]*runtime.Spec{}}
 }
 
-func (b *box) Name() string { return "process" }
+func (b *fakeRuntime) Name() string { return "process" }
 
-func (b *box) Pull(context.Context, string, *runtime.RegistryAuth) (string, error) {
+func (b *fakeRuntime) Pull(context.Context, string, *runtime.RegistryAuth) (string, error) {
 	return "sha256:1", nil
 }
 
-func (b *box) Create(_ context.Context, s *runtime.Spec) error {
+func (b *fakeRuntime) Create(_ context.Context, s *runtime.Spec) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.specs[s.ID] = s
 	return nil
 }
 
-func (b *box) Start(_ context.Context, id string) error {
+func (b *fakeRuntime) Start(_ context.Context, id string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.containers[id] == nil {
@@ -245,7 +271,7 @@ func (b *box) Start(_ context.Context, id string) error {
 	return nil
 }
 
-func (b *box) Wait(ctx context.Context, id string) (runtime.Exit, error) {
+func (b *fakeRuntime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 	b.mu.Lock()
 	end := b.containers[id]
 	b.mu.Unlock()
@@ -257,14 +283,14 @@ func (b *box) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 	}
 }
 
-func (b *box) Stop(_ context.Context, id string, _ time.Duration) error {
+func (b *fakeRuntime) Stop(_ context.Context, id string, _ time.Duration) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	close(b.containers[id])
 	return nil
 }
 
-func (b *box) List(context.Context, string) ([]runtime.Container, error) {
+func (b *fakeRuntime) List(context.Context, string) ([]runtime.Container, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var out []runtime.Container
@@ -274,8 +300,8 @@ func (b *box) List(context.Context, string) ([]runtime.Container, error) {
 	return out, nil
 }
 
-// Stats has a container use a core.
-func (b *box) Stats(context.Context, string) (runtime.Stats, error) {
+// Stats says that a container keeps one core busy.
+func (b *fakeRuntime) Stats(context.Context, string) (runtime.Stats, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cpu += time.Second
@@ -284,29 +310,49 @@ func (b *box) Stats(context.Context, string) (runtime.Stats, error) {
 
 type noLogs struct{}
 
-func (noLogs) CreateLogGroup(context.Context, *cloudwatchlogs.CreateLogGroupInput, ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.CreateLogGroupOutput, error) {
+func (noLogs) CreateLogGroup(
+	context.Context, *cloudwatchlogs.CreateLogGroupInput, ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.CreateLogGroupOutput, error) {
 	return nil, nil
 }
 
-func (noLogs) CreateLogStream(context.Context, *cloudwatchlogs.CreateLogStreamInput, ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.CreateLogStreamOutput, error) {
+func (noLogs) CreateLogStream(
+	context.Context, *cloudwatchlogs.CreateLogStreamInput, ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.CreateLogStreamOutput, error) {
 	return nil, nil
 }
 
-func (noLogs) PutLogEvents(context.Context, *cloudwatchlogs.PutLogEventsInput, ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.PutLogEventsOutput, error) {
+func (noLogs) PutLogEvents(
+	context.Context, *cloudwatchlogs.PutLogEventsInput, ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.PutLogEventsOutput, error) {
 	return nil, nil
 }
 
-// node starts an agent on a data directory; end ends it and waits.
-func node(t *testing.T, p *plane, b *box, dir string) (a *Agent, end func()) {
+// startNode starts an agent on a data directory. end stops it and waits for it.
+func startNode(t *testing.T, p *plane, b *fakeRuntime, dir string) (a *Agent, end func()) {
 	t.Helper()
 	typ, err := instancetype.Lookup("p3.8xlarge")
 	if err != nil {
 		t.Fatal(err)
 	}
 	a = New(Config{
-		Name: "n", Cluster: "default", Region: "us-east-1", Zone: "us-east-1a", DataDir: dir, InstanceType: typ.Name, CPU: 32 * 1024, MemoryMiB: typ.MemoryMiB,
-		Attributes: map[string]string{"rack": "r1"}, Endpoint: "http://127.0.0.1:4566", Version: "1", Runtime: b, GPUs: gpu.NewSimulated("n", typ), ECS: p, Logs: noLogs{},
-		Credentials: credentials.NewStaticCredentialsProvider("AK", "SK", ""), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Name:         "n",
+		Cluster:      "default",
+		Region:       "us-east-1",
+		Zone:         "us-east-1a",
+		DataDir:      dir,
+		InstanceType: typ.Name,
+		CPU:          32 * 1024,
+		MemoryMiB:    typ.MemoryMiB,
+		Attributes:   map[string]string{"rack": "r1"},
+		Endpoint:     "http://127.0.0.1:4566",
+		Version:      "1",
+		Runtime:      b,
+		GPUs:         gpu.NewSimulated("n", typ),
+		ECS:          p,
+		Logs:         noLogs{},
+		Credentials:  credentials.NewStaticCredentialsProvider("AK", "SK", ""),
+		Log:          slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -327,10 +373,20 @@ func payload(tasks ...acs.Task) *acs.PayloadMessage {
 
 func sleeper() acs.Task {
 	return acs.Task{
-		Arn: taskArn, Family: "f", Version: "1", DesiredStatus: "RUNNING", NetworkMode: "bridge", TaskClusterArn: cluster,
+		Arn:             taskArn,
+		Family:          "f",
+		Version:         "1",
+		DesiredStatus:   "RUNNING",
+		NetworkMode:     "bridge",
+		TaskClusterArn:  cluster,
 		RoleCredentials: &acs.IAMRoleCredentials{CredentialsID: "c1", AccessKeyID: "TASK", Expiration: "2026-11-21T06:00:00Z"},
 		Containers: []acs.Container{{
-			Name: "main", Image: "i", Essential: true, CPU: 2048, Memory: 128, Command: []string{"sleep"},
+			Name:         "main",
+			Image:        "i",
+			Essential:    true,
+			CPU:          2048,
+			Memory:       128,
+			Command:      []string{"sleep"},
 			DockerConfig: acs.DockerConfig{Config: `{"Healthcheck":{"Test":["CMD","true"]}}`},
 		}},
 	}
@@ -338,7 +394,7 @@ func sleeper() acs.Task {
 
 func TestRegistration(t *testing.T) {
 	p, dir := newPlane(t), t.TempDir()
-	a, _ := node(t, p, newBox(), dir)
+	a, _ := startNode(t, p, newFakeRuntime(), dir)
 	in := <-p.registers
 	if *in.Cluster != "default" || in.ContainerInstanceArn != nil || len(in.PlatformDevices) != 4 {
 		t.Errorf("registered %+v", in)
@@ -348,7 +404,8 @@ func TestRegistration(t *testing.T) {
 		attributes[*at.Name] = aws.ToString(at.Value)
 	}
 	for name, want := range map[string]string{
-		"ecs.instance-type": "p3.8xlarge", "ecs.availability-zone": "us-east-1a", "ecs.os-type": "linux", "rack": "r1", "pintle.gpu": "simulated",
+		"ecs.instance-type": "p3.8xlarge", "ecs.availability-zone": "us-east-1a", "ecs.os-type": "linux", "rack": "r1",
+		"pintle.gpu": "simulated",
 		"com.amazonaws.ecs.capability.logging-driver.awslogs": "", "ecs.capability.container-ordering": "",
 	} {
 		if got, has := attributes[name]; !has || got != want {
@@ -369,32 +426,34 @@ func TestRegistration(t *testing.T) {
 	portOf(t, dir)
 }
 
-func TestATaskFromPayloadToStopped(t *testing.T) {
-	p, b := newPlane(t), newBox()
-	a, _ := node(t, p, b, t.TempDir())
+func TestTaskFromPayloadToStopped(t *testing.T) {
+	p, b := newPlane(t), newFakeRuntime()
+	a, _ := startNode(t, p, b, t.TempDir())
 	s := p.next("acs")
-	if q := s.query; q.Get("containerInstanceArn") != instance || q.Get("clusterArn") != "default" || q.Get("protocolVersion") != "2" || q.Get("sendCredentials") != "true" {
+	if q := s.query; q.Get("containerInstanceArn") != instance || q.Get("clusterArn") != "default" || q.Get("protocolVersion") != "2" ||
+		q.Get("sendCredentials") != "true" {
 		t.Errorf("opened with %v", q)
 	}
 	if !strings.Contains(s.header.Get("Authorization"), "Credential=AK/") {
 		t.Error("the upgrade is not signed")
 	}
-	if m := hears[*acs.PintleNodeInventory](t, s); m.InstanceType != "p3.8xlarge" || len(m.GPUs) != 4 || !m.GPUs[0].Simulated {
+	if m := receive[*acs.PintleNodeInventory](t, s); m.InstanceType != "p3.8xlarge" || len(m.GPUs) != 4 || !m.GPUs[0].Simulated {
 		t.Errorf("inventory %+v", m)
 	}
 	s.send(t, &acs.HeartbeatMessage{MessageID: "h1", Healthy: true})
-	if m := hears[*acs.HeartbeatAckRequest](t, s); m.MessageID != "h1" {
+	if m := receive[*acs.HeartbeatAckRequest](t, s); m.MessageID != "h1" {
 		t.Errorf("acknowledged %+v", m)
 	}
 
 	s.send(t, payload(sleeper()))
-	if m := hears[*acs.AckRequest](t, s); m.MessageID != "m1" || m.ContainerInstance != instance || m.Cluster != "default" {
+	if m := receive[*acs.AckRequest](t, s); m.MessageID != "m1" || m.ContainerInstance != instance || m.Cluster != "default" {
 		t.Errorf("acknowledged %+v", m)
 	}
-	if m := hears[*acs.IAMRoleCredentialsAckRequest](t, s); m.CredentialsID != "c1" || m.MessageID != "m1" {
+	if m := receive[*acs.IAMRoleCredentialsAckRequest](t, s); m.CredentialsID != "c1" || m.MessageID != "m1" {
 		t.Errorf("acknowledged %+v", m)
 	}
-	if in := p.submitted(); *in.Status != "RUNNING" || *in.Task != taskArn || *in.Containers[0].Status != "RUNNING" || *in.Containers[0].ImageDigest != "sha256:1" {
+	if in := p.nextReport(); *in.Status != "RUNNING" || *in.Task != taskArn || *in.Containers[0].Status != "RUNNING" ||
+		*in.Containers[0].ImageDigest != "sha256:1" {
 		t.Errorf("reported %+v", in)
 	}
 	checkEnvironment(t, b.specs["t1-main"].Env)
@@ -402,19 +461,25 @@ func TestATaskFromPayloadToStopped(t *testing.T) {
 	stop := sleeper()
 	stop.DesiredStatus = "STOPPED"
 	s.send(t, payload(stop))
-	if in := p.submitted(); *in.Status != "STOPPED" || *in.Containers[0].ExitCode != 143 || in.ExecutionStoppedAt == nil {
+	if in := p.nextReport(); *in.Status != "STOPPED" || *in.Containers[0].ExitCode != 143 || in.ExecutionStoppedAt == nil {
 		t.Errorf("reported %+v", in)
 	}
-	if err := a.engine.Drain(t.Context()); err != nil { // the agent has noted that the report was taken
+	if err := a.engine.Drain(t.Context()); err != nil { // returns once the agent has noted that the report was accepted
 		t.Fatal(err)
 	}
-	s.send(t, &acs.TaskManifestMessage{MessageID: "m2", ClusterArn: cluster, ContainerInstanceArn: instance, Timeline: 6, Tasks: []acs.TaskIdentifier{{TaskArn: taskArn, DesiredStatus: "RUNNING"}}})
-	if in := p.submitted(); *in.Status != "STOPPED" {
+	s.send(t, &acs.TaskManifestMessage{
+		MessageID:            "m2",
+		ClusterArn:           cluster,
+		ContainerInstanceArn: instance,
+		Timeline:             6,
+		Tasks:                []acs.TaskIdentifier{{TaskArn: taskArn, DesiredStatus: "RUNNING"}},
+	})
+	if in := p.nextReport(); *in.Status != "STOPPED" {
 		t.Errorf("a manifest that has it running still is answered by %+v", in)
 	}
 }
 
-// checkEnvironment follows what a container is told to where it leads.
+// checkEnvironment checks a container's environment, and that its URLs answer.
 func checkEnvironment(t *testing.T, env []string) {
 	t.Helper()
 	m := map[string]string{}
@@ -426,7 +491,8 @@ func checkEnvironment(t *testing.T, env []string) {
 		t.Errorf("environment %v", env)
 	}
 	for name, want := range map[string]string{
-		"ECS_CONTAINER_METADATA_URI_V4": `"Name":"main"`, "ECS_CONTAINER_METADATA_URI": `"Name":"main"`, "AWS_CONTAINER_CREDENTIALS_FULL_URI": `"AccessKeyId":"TASK"`,
+		"ECS_CONTAINER_METADATA_URI_V4": `"Name":"main"`, "ECS_CONTAINER_METADATA_URI": `"Name":"main"`,
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI": `"AccessKeyId":"TASK"`,
 	} {
 		r, err := http.Get(m[name])
 		if err != nil {
@@ -434,7 +500,7 @@ func checkEnvironment(t *testing.T, env []string) {
 			continue
 		}
 		body, _ := io.ReadAll(r.Body)
-		r.Body.Close() //nolint:errcheck // it was read
+		r.Body.Close() //nolint:errcheck // it was read to the end
 		if !strings.Contains(string(body), want) {
 			t.Errorf("%s gives %s", name, body)
 		}
@@ -442,34 +508,35 @@ func checkEnvironment(t *testing.T, env []string) {
 }
 
 func TestManifest(t *testing.T) {
-	p, b := newPlane(t), newBox()
-	node(t, p, b, t.TempDir())
+	p, b := newPlane(t), newFakeRuntime()
+	startNode(t, p, b, t.TempDir())
 	s := p.next("acs")
 	s.send(t, payload(sleeper()))
-	p.submitted()
+	p.nextReport()
 	manifest := &acs.TaskManifestMessage{MessageID: "m2", ClusterArn: cluster, ContainerInstanceArn: instance, Timeline: 5}
-	s.send(t, manifest) // old news
+	s.send(t, manifest) // stale, so it's ignored
 	manifest.Timeline = 6
 	s.send(t, manifest)
-	if m := hears[*acs.TaskStopVerificationMessage](t, s); m.MessageID != "m2" || len(m.StopCandidates) != 1 || m.StopCandidates[0].TaskArn != taskArn {
+	if m := receive[*acs.TaskStopVerificationMessage](t, s); m.MessageID != "m2" || len(m.StopCandidates) != 1 ||
+		m.StopCandidates[0].TaskArn != taskArn {
 		t.Errorf("asked %+v", m)
 	}
 	s.send(t, &acs.TaskStopVerificationAck{MessageID: "m2", StopTasks: []acs.TaskIdentifier{{TaskArn: taskArn, DesiredStatus: "STOPPED"}}})
-	if in := p.submitted(); *in.Status != "STOPPED" {
+	if in := p.nextReport(); *in.Status != "STOPPED" {
 		t.Errorf("reported %+v", in)
 	}
 }
 
-func TestABadTaskKeepsItsPayloadFromBeingAcknowledged(t *testing.T) {
+func TestPayloadWithInvalidTaskIsNotAcknowledged(t *testing.T) {
 	p := newPlane(t)
-	node(t, p, newBox(), t.TempDir())
+	startNode(t, p, newFakeRuntime(), t.TempDir())
 	s := p.next("acs")
 	bad := sleeper()
 	bad.Arn += "bad"
 	bad.Containers = nil
 	s.send(t, payload(bad, sleeper()))
 	for range 2 {
-		switch in := p.submitted(); *in.Task {
+		switch in := p.nextReport(); *in.Task {
 		case bad.Arn:
 			if *in.Status != "STOPPED" || !strings.HasPrefix(*in.Reason, "UnrecognizedTaskError") {
 				t.Errorf("reported %+v", in)
@@ -483,21 +550,26 @@ func TestABadTaskKeepsItsPayloadFromBeingAcknowledged(t *testing.T) {
 	again := payload(sleeper())
 	again.MessageID = "m2"
 	s.send(t, again)
-	if m := hears[*acs.AckRequest](t, s); m.MessageID != "m2" {
+	if m := receive[*acs.AckRequest](t, s); m.MessageID != "m2" {
 		t.Errorf("acknowledged %+v", m)
 	}
 }
 
 func TestNewCredentials(t *testing.T) {
-	p, b := newPlane(t), newBox()
+	p, b := newPlane(t), newFakeRuntime()
 	dir := t.TempDir()
-	a, end := node(t, p, b, dir)
+	a, end := startNode(t, p, b, dir)
 	s := p.next("acs")
 	s.send(t, payload(sleeper()))
-	p.submitted()
-	s.send(t, &acs.IAMRoleCredentialsMessage{MessageID: "m3", TaskArn: taskArn, RoleType: acs.TaskRole, RoleCredentials: &acs.IAMRoleCredentials{CredentialsID: "c1", AccessKeyID: "NEW"}})
+	p.nextReport()
+	s.send(t, &acs.IAMRoleCredentialsMessage{
+		MessageID:       "m3",
+		TaskArn:         taskArn,
+		RoleType:        acs.TaskRole,
+		RoleCredentials: &acs.IAMRoleCredentials{CredentialsID: "c1", AccessKeyID: "NEW"},
+	})
 	for {
-		if m := hears[*acs.IAMRoleCredentialsAckRequest](t, s); m.MessageID == "m3" {
+		if m := receive[*acs.IAMRoleCredentialsAckRequest](t, s); m.MessageID == "m3" {
 			break
 		}
 	}
@@ -505,7 +577,7 @@ func TestNewCredentials(t *testing.T) {
 		t.Errorf("it has %+v", c)
 	}
 	end()
-	a, _ = node(t, p, b, dir)
+	a, _ = startNode(t, p, b, dir)
 	p.next("acs")
 	if c, ok := a.engine.Credentials("c1"); !ok || c.AccessKeyID != "NEW" {
 		t.Errorf("the next agent has %+v", c)
@@ -513,34 +585,33 @@ func TestNewCredentials(t *testing.T) {
 }
 
 func TestTelemetry(t *testing.T) {
-	p, b := newPlane(t), newBox()
-	a, _ := node(t, p, b, t.TempDir())
+	p, b := newPlane(t), newFakeRuntime()
+	a, _ := startNode(t, p, b, t.TempDir())
 	tcs := p.next("tcs")
-	if m := hears[*acs.PublishMetricsRequest](t, tcs); !m.Metadata.Idle || !m.Metadata.Fin || m.Metadata.ContainerInstance != instance {
+	if m := receive[*acs.PublishMetricsRequest](t, tcs); !m.Metadata.Idle || !m.Metadata.Fin || m.Metadata.ContainerInstance != instance {
 		t.Errorf("an idle node says %+v", m)
 	}
 	if h := <-tcs.headers; !strings.Contains(h.Get("Authorization"), "Credential=AK/") || h.Get("X-Amz-Date") == "" || h.Get("Host") == "" {
 		t.Errorf("a frame is signed by %v", h)
 	}
-	if m := hears[*acs.PintleGPUTelemetry](t, tcs); len(m.GPUs) != 4 || !m.GPUs[0].Simulated {
+	if m := receive[*acs.PintleGPUTelemetry](t, tcs); len(m.GPUs) != 4 || !m.GPUs[0].Simulated {
 		t.Errorf("GPUs %+v", m)
 	}
 	a.beats <- struct{}{}
-	if m := hears[*acs.PublishInstanceStatusRequest](t, tcs); m.Statuses[0].Status != "OK" || m.Statuses[0].LastStatusChange == 0 {
+	if m := receive[*acs.PublishInstanceStatusRequest](t, tcs); m.Statuses[0].Status != "OK" || m.Statuses[0].LastStatusChange == 0 {
 		t.Errorf("the node is %+v", m)
 	}
 }
 
-// The sampler is looked at alone, since it takes its time in an agent.
-// TestErrorsAreToldOnce: the control plane hears of an error once, also over a new connection; whoever
-// scrapes the node sees the last one for as long as it runs.
-func TestErrorsAreToldOnce(t *testing.T) {
+// TestErrorsAreReportedOnce: the control plane gets each error once, even over a new connection. Whoever scrapes the node sees the last one
+// for as long as the node runs. The test calls the sampler itself, since an agent samples slowly.
+func TestErrorsAreReportedOnce(t *testing.T) {
 	typ, err := instancetype.Lookup("p3.8xlarge")
 	if err != nil {
 		t.Fatal(err)
 	}
 	faulty := &faultyGPU{Source: gpu.NewSimulated("n", typ)}
-	a := New(Config{Name: "n", DataDir: t.TempDir(), Runtime: newBox(), GPUs: faulty, Log: slog.New(slog.DiscardHandler)})
+	a := New(Config{Name: "n", DataDir: t.TempDir(), Runtime: newFakeRuntime(), GPUs: faulty, Log: slog.New(slog.DiscardHandler)})
 	if a.engine, err = engine.Open(engine.Options{Dir: t.TempDir(), Runtime: a.config.Runtime}); err != nil {
 		t.Fatal(err)
 	}
@@ -571,12 +642,13 @@ func TestErrorsAreToldOnce(t *testing.T) {
 	for _, f := range got {
 		f.Metric = f.Metric[:1]
 	}
-	if err := testutil.GatherAndCompare(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return got, nil }), strings.NewReader(want), "DCGM_FI_DEV_XID_ERRORS"); err != nil {
+	gatherer := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return got, nil })
+	if err := testutil.GatherAndCompare(gatherer, strings.NewReader(want), "DCGM_FI_DEV_XID_ERRORS"); err != nil {
 		t.Error(err)
 	}
 }
 
-// faultyGPU has an error each time that it is looked at.
+// faultyGPU has an error in each sample.
 type faultyGPU struct {
 	gpu.Source
 	errors uint64
@@ -590,13 +662,13 @@ func (f *faultyGPU) Load(ctx context.Context, busy func(string) float64) []gpu.S
 }
 
 func TestSampler(t *testing.T) {
-	p, b := newPlane(t), newBox()
-	a, _ := node(t, p, b, t.TempDir())
+	p, b := newPlane(t), newFakeRuntime()
+	a, _ := startNode(t, p, b, t.TempDir())
 	s := p.next("acs")
 	pinned := sleeper()
 	pinned.Associations = []acs.Association{{Type: "gpu", Name: a.config.GPUs.Devices()[1].ID, Containers: []string{"main"}}}
 	s.send(t, payload(pinned))
-	p.submitted()
+	p.nextReport()
 	m := newSampler(a)
 	for range 3 {
 		m.sample(t.Context())
@@ -617,39 +689,40 @@ func TestSampler(t *testing.T) {
 	}
 }
 
-func TestLoadAsTheContainerSays(t *testing.T) {
+func TestSimulatedLoad(t *testing.T) {
 	for says, want := range map[string]float64{"0.8": 0.8, "": 0.1, "NaN": 0.1, "2": 0.1, "much": 0.1} {
-		c := &acs.Container{CPU: 1024, Environment: map[string]string{simulatedLoad: says}}
-		if got := load(c, 0.1); got != want {
+		c := &acs.Container{CPU: 1024, Environment: map[string]string{simulatedLoadVar: says}}
+		if got := simulatedLoad(c, 0.1); got != want {
 			t.Errorf("%q: load %v, want %v", says, got, want)
 		}
 	}
 }
 
-func TestTheSameInstanceAfterARestart(t *testing.T) {
-	p, b, dir := newPlane(t), newBox(), t.TempDir()
-	port := runtimetest.FreePort(t) // one of the kernel's might be another program's between the two agents
+func TestRestartKeepsInstance(t *testing.T) {
+	p, b, dir := newPlane(t), newFakeRuntime(), t.TempDir()
+	port := runtimetest.FreePort(t) // a port from the kernel could go to another program between the two agents
 	if err := os.WriteFile(filepath.Join(dir, "instance.json"), fmt.Appendf(nil, `{"MetadataPort":%d}`, port), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, end := node(t, p, b, dir)
+	_, end := startNode(t, p, b, dir)
 	s := p.next("acs")
 	s.send(t, payload(sleeper()))
-	p.submitted()
+	p.nextReport()
 	first := <-p.registers
 	before := portOf(t, dir)
 	end()
-	node(t, p, b, dir)
+	startNode(t, p, b, dir)
 	in := <-p.registers
 	if aws.ToString(in.ContainerInstanceArn) != instance {
 		t.Errorf("registered as %v", in.ContainerInstanceArn)
 	}
-	if machine := aws.ToString(in.InstanceIdentityDocument); machine != aws.ToString(first.InstanceIdentityDocument) || !regexp.MustCompile(`"instanceId":"i-[0-9a-f]{17}"`).MatchString(machine) {
+	if machine := aws.ToString(in.InstanceIdentityDocument); machine != aws.ToString(first.InstanceIdentityDocument) ||
+		!regexp.MustCompile(`"instanceId":"i-[0-9a-f]{17}"`).MatchString(machine) {
 		t.Errorf("it is the machine %s, and was %s", machine, aws.ToString(first.InstanceIdentityDocument))
 	}
 	s = p.next("acs")
 	s.send(t, payload(sleeper()))
-	hears[*acs.AckRequest](t, s)
+	receive[*acs.AckRequest](t, s)
 	if len(b.containers) != 1 {
 		t.Errorf("containers %v", b.containers)
 	}
@@ -668,9 +741,9 @@ func portOf(t *testing.T, dir string) int {
 	return id.MetadataPort
 }
 
-func TestAControlPlaneThatForgotTheNode(t *testing.T) {
-	p, b := newPlane(t), newBox()
-	a, _ := node(t, p, b, t.TempDir())
+func TestForgottenNodeRegistersAgain(t *testing.T) {
+	p, b := newPlane(t), newFakeRuntime()
+	a, _ := startNode(t, p, b, t.TempDir())
 	s := p.next("acs")
 	p.mu.Lock()
 	p.known = instance + "-new"
@@ -686,10 +759,10 @@ func TestAControlPlaneThatForgotTheNode(t *testing.T) {
 	}
 }
 
-func TestARefusedRegistration(t *testing.T) {
+func TestRefusedRegistration(t *testing.T) {
 	p := newPlane(t)
-	p.failed = &types.ClusterNotFoundException{Message: aws.String("no such cluster")}
-	a := New(Config{Name: "n", Cluster: "nowhere", DataDir: t.TempDir(), Runtime: newBox(), ECS: p, Logs: noLogs{}})
+	p.fail = &types.ClusterNotFoundException{Message: aws.String("no such cluster")}
+	a := New(Config{Name: "n", Cluster: "nowhere", DataDir: t.TempDir(), Runtime: newFakeRuntime(), ECS: p, Logs: noLogs{}})
 	if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("got %v", err)
 	}
@@ -708,10 +781,12 @@ func TestReadRefusal(t *testing.T) {
 	}
 }
 
-func TestANetworkOfItsOwn(t *testing.T) {
+func TestEnvironmentInOwnNetwork(t *testing.T) {
 	for endpoint, want := range map[string]string{
-		"http://127.0.0.1:4566": "http://169.254.170.2:51678", "http://localhost:1": "http://169.254.170.2:51678",
-		"http://10.0.0.1:4566": "http://10.0.0.1:4566", "https://pintle.example.com": "https://pintle.example.com",
+		"http://127.0.0.1:4566":      "http://169.254.170.2:51678",
+		"http://localhost:1":         "http://169.254.170.2:51678",
+		"http://10.0.0.1:4566":       "http://10.0.0.1:4566",
+		"https://pintle.example.com": "https://pintle.example.com",
 	} {
 		task := sleeper()
 		a := New(Config{Runtime: oci{}, Endpoint: endpoint})
@@ -722,7 +797,8 @@ func TestANetworkOfItsOwn(t *testing.T) {
 	a := New(Config{Runtime: oci{}, Region: "r"})
 	task := sleeper()
 	env := a.environment(&task, "token")
-	if env["ECS_CONTAINER_METADATA_URI_V4"] != "http://169.254.170.2/v4/token" || env["ECS_AGENT_URI"] != "http://169.254.170.2/api/token" || env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] != "/v2/credentials/c1" {
+	if env["ECS_CONTAINER_METADATA_URI_V4"] != "http://169.254.170.2/v4/token" ||
+		env["ECS_AGENT_URI"] != "http://169.254.170.2/api/token" || env["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] != "/v2/credentials/c1" {
 		t.Errorf("environment %v", env)
 	}
 }

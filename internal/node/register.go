@@ -41,7 +41,7 @@ type identity struct {
 
 func (a *Agent) identityPath() string { return filepath.Join(a.config.DataDir, "instance.json") }
 
-func (a *Agent) recall() identity {
+func (a *Agent) loadIdentity() identity {
 	var id identity
 	if b, err := os.ReadFile(a.identityPath()); err == nil {
 		if err := json.Unmarshal(b, &id); err != nil {
@@ -51,14 +51,14 @@ func (a *Agent) recall() identity {
 	return id
 }
 
-func (a *Agent) remember(id identity) error {
+func (a *Agent) storeIdentity(id identity) error {
 	a.identity.Store(&id)
 	return file.WriteJSON(a.identityPath(), id, false)
 }
 
 // register registers the node, under its old ARN if it has one. It retries if the control plane can't answer yet, but not if that refuses.
 func (a *Agent) register(ctx context.Context) error {
-	id := a.recall()
+	id := a.loadIdentity()
 	id.InstanceID = cmp.Or(a.config.InstanceID, id.InstanceID, newInstanceID())
 	in := a.registration()
 	document, err := json.Marshal(a.identityDocument(ctx, id.InstanceID))
@@ -72,13 +72,14 @@ func (a *Agent) register(ctx context.Context) error {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
 		out, err := a.config.ECS.RegisterContainerInstance(ctx, in)
 		if err == nil {
-			id.Cluster, id.ContainerInstanceArn = a.config.Cluster, aws.ToString(out.ContainerInstance.ContainerInstanceArn)
+			id.Cluster = a.config.Cluster
+			id.ContainerInstanceArn = aws.ToString(out.ContainerInstance.ContainerInstanceArn)
 			if id.Owner == "" {
 				id.Owner = id.ContainerInstanceArn
 			}
-			return a.remember(id)
+			return a.storeIdentity(id)
 		}
-		if refused(err) {
+		if isRefused(err) {
 			if in.ContainerInstanceArn == nil {
 				return fmt.Errorf("register as a container instance of cluster %s: %w", a.config.Cluster, err)
 			}
@@ -133,8 +134,8 @@ func addressTowards(ctx context.Context, endpoint string) string {
 	return c.LocalAddr().(*net.UDPAddr).IP.String()
 }
 
-// refused reports whether the control plane understood a call and will never accept it.
-func refused(err error) bool {
+// isRefused reports whether the control plane understood a call and will never accept it.
+func isRefused(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && slices.Contains([]string{"InvalidParameterException", "ClientException", "ClusterNotFoundException"}, api.ErrorCode())
 }
@@ -190,8 +191,12 @@ func architecture() string { return cmp.Or(architectures[goruntime.GOARCH], goru
 
 func (a *Agent) attributes() map[string]string {
 	m := map[string]string{
-		"ecs.instance-type": a.config.InstanceType, "ecs.availability-zone": a.config.Zone, "ecs.os-type": "linux",
-		"ecs.cpu-architecture": architecture(), "pintle.runtime": a.config.Runtime.Name(), "pintle.node": a.config.Name,
+		"ecs.instance-type":     a.config.InstanceType,
+		"ecs.availability-zone": a.config.Zone,
+		"ecs.os-type":           "linux",
+		"ecs.cpu-architecture":  architecture(),
+		"pintle.runtime":        a.config.Runtime.Name(),
+		"pintle.node":           a.config.Name,
 	}
 	for _, c := range capabilities {
 		m[c] = ""
@@ -222,5 +227,5 @@ func (a *Agent) listen() (net.Listener, error) {
 		return nil, fmt.Errorf("listen for the task metadata endpoint: %w", err)
 	}
 	id.MetadataPort = l.Addr().(*net.TCPAddr).Port
-	return l, a.remember(id)
+	return l, a.storeIdentity(id)
 }

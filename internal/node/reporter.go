@@ -19,14 +19,19 @@ type reporter struct{ ecs ECS }
 // credentials have expired, say, keeps trying until it has new ones.
 func (r *reporter) Report(ctx context.Context, e engine.Report) error {
 	in := &ecs.SubmitTaskStateChangeInput{
-		Cluster: &e.Cluster, Task: &e.TaskArn, Status: &e.Status, Reason: given(e.Reason),
-		PullStartedAt: timeOrNil(e.PullStartedAt), PullStoppedAt: timeOrNil(e.PullStoppedAt), ExecutionStoppedAt: timeOrNil(e.ExecutionStoppedAt),
+		Cluster:            &e.Cluster,
+		Task:               &e.TaskArn,
+		Status:             &e.Status,
+		Reason:             stringOrNil(e.Reason),
+		PullStartedAt:      timeOrNil(e.PullStartedAt),
+		PullStoppedAt:      timeOrNil(e.PullStoppedAt),
+		ExecutionStoppedAt: timeOrNil(e.ExecutionStoppedAt),
 	}
 	for _, c := range e.Containers {
 		in.Containers = append(in.Containers, stateChange(c))
 	}
 	_, err := r.ecs.SubmitTaskStateChange(ctx, in)
-	if err != nil && refused(err) {
+	if err != nil && isRefused(err) {
 		return &engine.Permanent{Err: err}
 	}
 	return err
@@ -34,7 +39,10 @@ func (r *reporter) Report(ctx context.Context, e engine.Report) error {
 
 func stateChange(c engine.ContainerReport) types.ContainerStateChange {
 	out := types.ContainerStateChange{
-		ContainerName: &c.Name, Status: aws.String(cmp.Or(string(c.Status), "PENDING")), Reason: given(c.Reason), ImageDigest: given(c.Digest),
+		ContainerName: &c.Name,
+		Status:        aws.String(cmp.Or(string(c.Status), "PENDING")),
+		Reason:        stringOrNil(c.Reason),
+		ImageDigest:   stringOrNil(c.Digest),
 	}
 	if c.Status != engine.Waiting {
 		out.RuntimeId = &c.RuntimeID
@@ -44,13 +52,16 @@ func stateChange(c engine.ContainerReport) types.ContainerStateChange {
 	}
 	for _, p := range c.Ports {
 		out.NetworkBindings = append(out.NetworkBindings, types.NetworkBinding{
-			BindIP: aws.String("0.0.0.0"), ContainerPort: aws.Int32(int32(p.Container)), HostPort: aws.Int32(int32(p.Host)), Protocol: types.TransportProtocol(p.Protocol),
+			BindIP:        aws.String("0.0.0.0"),
+			ContainerPort: aws.Int32(int32(p.Container)),
+			HostPort:      aws.Int32(int32(p.Host)),
+			Protocol:      types.TransportProtocol(p.Protocol),
 		})
 	}
 	return out
 }
 
-func given(s string) *string {
+func stringOrNil(s string) *string {
 	if s == "" {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 // samples containers with a GPU each time, since they make up a simulated GPU's load, and all containers every few times.
 type sampler struct {
 	agent *Agent
-	looks int                // number of samples; only run uses looks and load
+	count int                // of samples; only run uses count and load
 	load  map[string]float64 // of simulated GPUs, by id
 
 	mu       sync.Mutex
@@ -29,11 +29,11 @@ type sampler struct {
 // sampleEvery is the time between samples.
 const sampleEvery = time.Second
 
-// everyFew is how many samples there are to each one of all containers.
-const everyFew = 5
+// fullSampleEvery says that every fifth sample includes the containers without a GPU.
+const fullSampleEvery = 5
 
-// lookTime limits one sample: a runtime that hangs must not silence the node.
-const lookTime = 5 * time.Second
+// sampleTimeout limits one sample. A runtime that hangs must not silence the node.
+const sampleTimeout = 5 * time.Second
 
 // usage is a container's usage since the last collect.
 type usage struct {
@@ -62,34 +62,34 @@ func (s *sampler) run(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 		}
-		looking, cancel := context.WithTimeout(ctx, lookTime)
-		s.sample(looking)
-		s.sampleGPUs(looking)
+		sampling, cancel := context.WithTimeout(ctx, sampleTimeout)
+		s.sample(sampling)
+		s.sampleGPUs(sampling)
 		cancel()
 	}
 }
 
 // sample samples the GPUs and the containers once.
 func (s *sampler) sample(ctx context.Context) {
-	s.looks++
+	s.count++
 	clear(s.load)
 	for _, r := range s.agent.engine.Tasks() {
 		for i := range r.Task.Containers {
 			c := &r.Task.Containers[i]
 			gpus := pinnedTo(&r.Task, c.Name)
-			if r.Containers[c.Name].Status != engine.Running || len(gpus) == 0 && s.looks%everyFew != 0 {
+			if r.Containers[c.Name].Status != engine.Running || len(gpus) == 0 && s.count%fullSampleEvery != 0 {
 				continue
 			}
 			cores := s.sampleContainer(ctx, r, c)
 			for _, id := range gpus {
-				s.load[id] = load(c, cores)
+				s.load[id] = simulatedLoad(c, cores)
 			}
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, u := range s.usage {
-		if s.looks-u.seen > 2*everyFew { // it has ended
+		if s.count-u.seen > 2*fullSampleEvery { // it has ended
 			delete(s.usage, id)
 		}
 	}
@@ -118,7 +118,8 @@ func (s *sampler) keep(now []gpu.Sample, pins map[string]engine.Pin) {
 	for i := range now {
 		g := &now[i]
 		p := pins[g.ID]
-		g.TaskArn, g.Container = p.TaskArn, p.Container
+		g.TaskArn = p.TaskArn
+		g.Container = p.Container
 		if i < len(s.gpus) {
 			g.XIDErrors = slices.Concat(s.gpus[i].XIDErrors, g.XIDErrors)
 		}
@@ -173,14 +174,14 @@ func (s *sampler) sampleContainer(ctx context.Context, r *engine.Record, c *acs.
 		u = &usage{task: r.Task.Arn, family: r.Task.Family, version: r.Task.Version, name: c.Name}
 		s.usage[id] = u
 	}
-	u.seen = s.looks
+	u.seen = s.count
 	if err != nil {
 		return u.cores // it has just ended
 	}
 	if elapsed := now.At.Sub(u.last.At); !u.last.At.IsZero() && elapsed > 0 {
 		u.cores = max(0, float64(now.CPU-u.last.CPU)/float64(elapsed))
-		add(&u.cpu, 100*u.cores/s.agent.cores())
-		add(&u.memory, float64(now.MemoryBytes)/(1<<20))
+		addTo(&u.cpu, 100*u.cores/s.agent.cores())
+		addTo(&u.memory, float64(now.MemoryBytes)/(1<<20))
 	}
 	u.last = now
 	return u.cores
@@ -189,7 +190,7 @@ func (s *sampler) sampleContainer(ctx context.Context, r *engine.Record, c *acs.
 // cores returns what the node registered, which ECS's CPU percentages refer to.
 func (a *Agent) cores() float64 { return max(float64(a.config.CPU)/1024, 1) }
 
-func add(s *acs.StatsSet, v float64) {
+func addTo(s *acs.StatsSet, v float64) {
 	if s.SampleCount == 0 || v < s.Min {
 		s.Min = v
 	}
@@ -198,13 +199,13 @@ func add(s *acs.StatsSet, v float64) {
 	s.SampleCount++
 }
 
-// simulatedLoad is the variable with which a container sets the load of its simulated GPUs.
-const simulatedLoad = "PINTLE_SIMULATED_GPU_LOAD"
+// simulatedLoadVar is the environment variable with which a container sets the load of its simulated GPUs.
+const simulatedLoadVar = "PINTLE_SIMULATED_GPU_LOAD"
 
-// load returns how busy a container keeps its simulated GPUs, from 0 to 1: what its environment says, or else its share of the CPU that
-// it reserved.
-func load(c *acs.Container, cores float64) float64 {
-	if v, err := strconv.ParseFloat(c.Environment[simulatedLoad], 64); err == nil && v >= 0 && v <= 1 {
+// simulatedLoad returns how busy a container keeps its simulated GPUs, from 0 to 1: what its environment says, or else how much of its
+// reserved CPU it uses.
+func simulatedLoad(c *acs.Container, cores float64) float64 {
+	if v, err := strconv.ParseFloat(c.Environment[simulatedLoadVar], 64); err == nil && v >= 0 && v <= 1 {
 		return v
 	}
 	return cores / max(float64(c.CPU)/1024, 0.1)
@@ -229,8 +230,13 @@ func (s *sampler) collect() []acs.TaskMetric {
 			byTask[u.task] = i
 			out = append(out, acs.TaskMetric{TaskArn: u.task, TaskDefinitionFamily: u.family, TaskDefinitionVersion: u.version})
 		}
-		out[i].ContainerMetrics = append(out[i].ContainerMetrics, acs.ContainerMetric{ContainerName: u.name, CPUStatsSet: u.cpu, MemoryStatsSet: u.memory})
-		u.cpu, u.memory = acs.StatsSet{}, acs.StatsSet{}
+		out[i].ContainerMetrics = append(out[i].ContainerMetrics, acs.ContainerMetric{
+			ContainerName:  u.name,
+			CPUStatsSet:    u.cpu,
+			MemoryStatsSet: u.memory,
+		})
+		u.cpu = acs.StatsSet{}
+		u.memory = acs.StatsSet{}
 	}
 	return out
 }

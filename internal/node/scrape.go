@@ -10,20 +10,24 @@ import (
 	"github.com/pintle/pintle/internal/node/gpu"
 )
 
-// A node's GPUs for Prometheus. Names and labels are those of NVIDIA's dcgm-exporter (its default-counters.csv), so that dashboards for it
-// work here. Like it, the node leaves out what a device doesn't report. We add labels for the task, which are empty while a GPU is free.
+// This file exports a node's GPUs to Prometheus. Names and labels are those of NVIDIA's dcgm-exporter (its default-counters.csv), so its
+// dashboards work here. Like the exporter, the node leaves out what a device doesn't report. We add labels for the task, which are empty
+// while a GPU is free.
 
 // gpuLabels are dcgm-exporter's labels and ours. Those of a slice are empty for a whole device, which Prometheus treats as absent.
-var gpuLabels = []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "GPU_I_PROFILE", "GPU_I_ID", "DCGM_FI_DRIVER_VERSION", "simulated", "task", "container"}
+var gpuLabels = []string{
+	"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "GPU_I_PROFILE", "GPU_I_ID", "DCGM_FI_DRIVER_VERSION", "simulated",
+	"task", "container",
+}
 
 // gauge is one metric of a GPU.
 type gauge struct {
-	desc *prometheus.Desc
-	of   func(*acs.GPULoad) float64
+	desc  *prometheus.Desc
+	value func(*acs.GPULoad) float64
 }
 
-func newGauge(name, help string, of func(*acs.GPULoad) float64) gauge {
-	return gauge{prometheus.NewDesc(name, help, gpuLabels, nil), of}
+func newGauge(name, help string, value func(*acs.GPULoad) float64) gauge {
+	return gauge{prometheus.NewDesc(name, help, gpuLabels, nil), value}
 }
 
 var gauges = []gauge{
@@ -31,7 +35,9 @@ var gauges = []gauge{
 	newGauge("DCGM_FI_DEV_GPU_TEMP", "The GPU's temperature, in degrees Celsius.", func(g *acs.GPULoad) float64 { return g.TemperatureC }),
 	newGauge("DCGM_FI_DEV_POWER_USAGE", "The power that the GPU draws, in watts.", func(g *acs.GPULoad) float64 { return g.PowerW }),
 	newGauge("DCGM_FI_DEV_FB_USED", "The GPU's memory in use, in MiB.", func(g *acs.GPULoad) float64 { return float64(g.MemoryUsedMiB) }),
-	newGauge("DCGM_FI_DEV_FB_FREE", "The GPU's memory that is free, in MiB.", func(g *acs.GPULoad) float64 { return float64(g.MemoryMiB - g.MemoryUsedMiB) }),
+	newGauge("DCGM_FI_DEV_FB_FREE", "The GPU's memory that is free, in MiB.", func(g *acs.GPULoad) float64 {
+		return float64(g.MemoryMiB - g.MemoryUsedMiB)
+	}),
 	newGauge("DCGM_FI_DEV_XID_ERRORS", "The number of the last error (XID) that the driver gave; 0 is none.", lastError),
 }
 
@@ -69,11 +75,11 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 			strconv.FormatBool(g.Simulated), task, g.Container,
 		}
 		for _, m := range gauges {
-			out <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, m.of(&g.GPULoad), labels...)
+			out <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, m.value(&g.GPULoad), labels...)
 		}
 		for j, f := range gpu.Figures {
-			v, given := g.Figures[f.Name]
-			if !given {
+			v, ok := g.Figures[f.Name]
+			if !ok {
 				continue
 			}
 			kind := prometheus.GaugeValue

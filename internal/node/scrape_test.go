@@ -19,8 +19,8 @@ import (
 	"github.com/pintle/pintle/internal/node/gpu"
 )
 
-// exported are the metrics that dcgm-exporter 4.8 has by default, with their types: its
-// etc/default-counters.csv, without the one that is a label.
+// exported are the metrics that dcgm-exporter 4.8 has by default, with their types: those in its etc/default-counters.csv, except the one
+// that is a label.
 var exported = map[string]dto.MetricType{
 	"DCGM_FI_DEV_SM_CLOCK": dto.MetricType_GAUGE, "DCGM_FI_DEV_MEM_CLOCK": dto.MetricType_GAUGE,
 	"DCGM_FI_DEV_MEMORY_TEMP": dto.MetricType_GAUGE, "DCGM_FI_DEV_GPU_TEMP": dto.MetricType_GAUGE,
@@ -29,7 +29,8 @@ var exported = map[string]dto.MetricType{
 	"DCGM_FI_DEV_GPU_UTIL":            dto.MetricType_GAUGE, "DCGM_FI_DEV_MEM_COPY_UTIL": dto.MetricType_GAUGE,
 	"DCGM_FI_DEV_ENC_UTIL": dto.MetricType_GAUGE, "DCGM_FI_DEV_DEC_UTIL": dto.MetricType_GAUGE,
 	"DCGM_FI_DEV_XID_ERRORS": dto.MetricType_GAUGE,
-	"DCGM_FI_DEV_FB_FREE":    dto.MetricType_GAUGE, "DCGM_FI_DEV_FB_USED": dto.MetricType_GAUGE, "DCGM_FI_DEV_FB_RESERVED": dto.MetricType_GAUGE,
+	"DCGM_FI_DEV_FB_FREE":    dto.MetricType_GAUGE, "DCGM_FI_DEV_FB_USED": dto.MetricType_GAUGE,
+	"DCGM_FI_DEV_FB_RESERVED":            dto.MetricType_GAUGE,
 	"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL": dto.MetricType_GAUGE, "DCGM_FI_DEV_VGPU_LICENSE_STATUS": dto.MetricType_GAUGE,
 	"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS": dto.MetricType_COUNTER, "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS": dto.MetricType_COUNTER,
 	"DCGM_FI_DEV_ROW_REMAP_FAILURE": dto.MetricType_GAUGE,
@@ -38,28 +39,27 @@ var exported = map[string]dto.MetricType{
 	"DCGM_FI_PROF_PCIE_TX_BYTES": dto.MetricType_GAUGE, "DCGM_FI_PROF_PCIE_RX_BYTES": dto.MetricType_GAUGE,
 }
 
-// charted are the metrics in the panels and variables of dcgm-exporter's Grafana dashboard (12239), which
-// selects by Hostname and gpu and groups by UUID.
+// charted are the metrics in the panels and variables of dcgm-exporter's Grafana dashboard (12239), which selects by Hostname and gpu and
+// groups by UUID.
 var charted = []string{
 	"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
 	"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE",
 }
 
-// labelled are the labels that dcgm-exporter gives every metric of a device.
-var labelled = []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "DCGM_FI_DRIVER_VERSION"}
+// deviceLabels are the labels that dcgm-exporter gives every metric of a device.
+var deviceLabels = []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "DCGM_FI_DRIVER_VERSION"}
 
-// TestTheTextIsDCGMExporters: the text that a node serves has every metric, type and label of
-// dcgm-exporter's, and none of DCGM's that is typed otherwise.
-func TestTheTextIsDCGMExporters(t *testing.T) {
+// TestMetricsAreDCGMExporters: the text that a node serves has every metric, type and label of dcgm-exporter's, and no other metrics.
+func TestMetricsAreDCGMExporters(t *testing.T) {
 	typ, err := instancetype.Lookup("p3.8xlarge")
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := New(Config{Name: "host-1", DataDir: t.TempDir(), Runtime: newBox(), GPUs: gpu.NewSimulated("n", typ)})
+	a := New(Config{Name: "host-1", DataDir: t.TempDir(), Runtime: newFakeRuntime(), GPUs: gpu.NewSimulated("n", typ)})
 	id := a.config.GPUs.Devices()[1].ID
 	a.sampler.load[id] = 0.75
 	a.sampler.keep(a.config.GPUs.Load(t.Context(), a.sampler.busy), map[string]engine.Pin{id: {TaskArn: taskArn, Container: "main"}})
-	families := scraped(t, a)
+	families := scrape(t, a)
 	for name, want := range exported {
 		f := families[name]
 		if f == nil || f.GetType() != want || f.GetHelp() == "" || len(f.Metric) != 4 {
@@ -68,7 +68,7 @@ func TestTheTextIsDCGMExporters(t *testing.T) {
 		}
 		for i, m := range f.Metric {
 			labels := labelsOf(m)
-			for _, l := range labelled {
+			for _, l := range deviceLabels {
 				if labels[l] == "" {
 					t.Errorf("%s of GPU %d has no label %s", name, i, l)
 				}
@@ -81,7 +81,7 @@ func TestTheTextIsDCGMExporters(t *testing.T) {
 		}
 	}
 	if len(families) != len(exported) {
-		t.Errorf("there are others: %v", slices.Collect(maps.Keys(families)))
+		t.Errorf("there are more: %v", slices.Collect(maps.Keys(families)))
 	}
 	i := slices.IndexFunc(families["DCGM_FI_DEV_GPU_UTIL"].Metric, func(m *dto.Metric) bool { return labelsOf(m)["UUID"] == id })
 	m := families["DCGM_FI_DEV_GPU_UTIL"].Metric[i]
@@ -97,20 +97,21 @@ func TestTheTextIsDCGMExporters(t *testing.T) {
 	}
 }
 
-// TestWhatADeviceDoesNotGiveIsLeftOut, as dcgm-exporter leaves it out.
-func TestWhatADeviceDoesNotGiveIsLeftOut(t *testing.T) {
-	a := New(Config{Name: "n", DataDir: t.TempDir(), Runtime: newBox()})
+// TestUnreportedMetricsAreLeftOut: like dcgm-exporter, the node leaves out what a device doesn't report.
+func TestUnreportedMetricsAreLeftOut(t *testing.T) {
+	a := New(Config{Name: "n", DataDir: t.TempDir(), Runtime: newFakeRuntime()})
 	a.sampler.keep([]gpu.Sample{
 		{GPULoad: acs.GPULoad{ID: "GPU-1"}, Figures: map[string]float64{"DCGM_FI_DEV_SM_CLOCK": 1410}}, {GPULoad: acs.GPULoad{ID: "GPU-2"}},
 	}, nil)
-	families := scraped(t, a)
-	if f := families["DCGM_FI_DEV_SM_CLOCK"]; f == nil || len(f.Metric) != 1 || families["DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"] != nil || len(families["DCGM_FI_DEV_GPU_UTIL"].Metric) != 2 {
+	families := scrape(t, a)
+	if f := families["DCGM_FI_DEV_SM_CLOCK"]; f == nil || len(f.Metric) != 1 || families["DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"] != nil ||
+		len(families["DCGM_FI_DEV_GPU_UTIL"].Metric) != 2 {
 		t.Errorf("got %v", families)
 	}
 }
 
-// scraped is the text as Prometheus reads it.
-func scraped(t *testing.T, a *Agent) map[string]*dto.MetricFamily {
+// scrape returns the node's metrics as Prometheus reads them.
+func scrape(t *testing.T, a *Agent) map[string]*dto.MetricFamily {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(a)
@@ -124,7 +125,7 @@ func scraped(t *testing.T, a *Agent) map[string]*dto.MetricFamily {
 	return families
 }
 
-// labelsOf are a metric's labels, without those that are empty: to Prometheus they are not there.
+// labelsOf returns a metric's labels without empty ones, which Prometheus treats as absent.
 func labelsOf(m *dto.Metric) map[string]string {
 	out := map[string]string{}
 	for _, l := range m.Label {
@@ -135,21 +136,22 @@ func labelsOf(m *dto.Metric) map[string]string {
 	return out
 }
 
-// sliced is a node whose only GPU is cut in two.
+// sliced is a node with one GPU that is cut into two slices.
 type sliced struct{ gpu.None }
 
 func (sliced) Devices() []acs.GPUDevice {
 	return []acs.GPUDevice{{ID: "MIG-1", Index: 3, Slice: "1", Profile: "3g.20gb"}, {ID: "MIG-2", Index: 3, Slice: "2", Profile: "3g.20gb"}}
 }
 
-// TestSlicesAreToldAsDCGMExporterTellsThem: by their device's number, and their own.
-func TestSlicesAreToldAsDCGMExporterTellsThem(t *testing.T) {
-	a := New(Config{Name: "n", DataDir: t.TempDir(), Runtime: newBox(), GPUs: sliced{}})
+// TestSliceLabels: like dcgm-exporter, the node labels a slice with its device's number and its own.
+func TestSliceLabels(t *testing.T) {
+	a := New(Config{Name: "n", DataDir: t.TempDir(), Runtime: newFakeRuntime(), GPUs: sliced{}})
 	a.sampler.keep([]gpu.Sample{{GPULoad: acs.GPULoad{ID: "MIG-1"}}, {GPULoad: acs.GPULoad{ID: "MIG-2"}}}, nil)
-	m := scraped(t, a)["DCGM_FI_DEV_FB_USED"].Metric
+	m := scrape(t, a)["DCGM_FI_DEV_FB_USED"].Metric
 	for i, id := range []string{"1", "2"} {
-		if l := labelsOf(m[i]); l["gpu"] != "3" || l["device"] != "nvidia3" || l["GPU_I_ID"] != id || l["GPU_I_PROFILE"] != "3g.20gb" || l["UUID"] != "MIG-"+id {
-			t.Errorf("slice %s is told by %v", id, l)
+		if l := labelsOf(m[i]); l["gpu"] != "3" || l["device"] != "nvidia3" || l["GPU_I_ID"] != id || l["GPU_I_PROFILE"] != "3g.20gb" ||
+			l["UUID"] != "MIG-"+id {
+			t.Errorf("slice %s has the labels %v", id, l)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (a *Agent) reconnect(ctx context.Context, what string, connect func(context
 		pause := wait + rand.N(wait/4)
 		wait = min(wait*3/2, maxWait)
 		switch code := websocket.CloseStatus(err); {
-		case refusedAs(err, "InactiveInstanceException"):
+		case isRefusedAs(err, "InactiveInstanceException"):
 			pause = inactive
 		case code == websocket.StatusNormalClosure || code == websocket.StatusGoingAway:
 			if time.Since(began) > time.Second { // else it could loop without a pause
@@ -74,7 +74,7 @@ type refusal struct{ code, message string }
 // Error implements error.
 func (r *refusal) Error() string { return r.code + ": " + r.message }
 
-func refusedAs(err error, code string) bool {
+func isRefusedAs(err error, code string) bool {
 	r, ok := errors.AsType[*refusal](err)
 	return ok && r.code == code
 }

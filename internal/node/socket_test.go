@@ -16,9 +16,9 @@ func TestReconnect(t *testing.T) {
 	hungUp := websocket.CloseError{Code: websocket.StatusNormalClosure}
 	for _, c := range []struct {
 		name     string
-		lasts    time.Duration // each connection
+		lasts    time.Duration // of each connection
 		err      error
-		min, max time.Duration // between the fifth's end and the sixth
+		min, max time.Duration // from the fifth connection's end to the sixth connection
 	}{
 		{"the control plane hangs up", time.Hour, hungUp, 0, 0},
 		{"the control plane hangs up at once", 0, hungUp, time.Second, 2 * time.Second},

@@ -30,8 +30,11 @@ func (a *Agent) connectTCS(ctx context.Context) error {
 			return err
 		}
 		s, err := a.dial(ctx, aws.ToString(e.TelemetryEndpoint), url.Values{
-			"agentHash": {"pintle"}, "agentVersion": {a.config.Version}, "cluster": {a.config.Cluster}, "containerInstance": {a.Instance()},
-			"dockerVersion": {a.config.Runtime.Name()},
+			"agentHash":         {"pintle"},
+			"agentVersion":      {a.config.Version},
+			"cluster":           {a.config.Cluster},
+			"containerInstance": {a.Instance()},
+			"dockerVersion":     {a.config.Runtime.Name()},
 		})
 		if err != nil {
 			return err
@@ -39,7 +42,7 @@ func (a *Agent) connectTCS(ctx context.Context) error {
 		defer s.close()
 		t := &tcsSession{socket: s, sampler: a.sampler}
 		g, ctx := errgroup.WithContext(ctx)
-		g.Go(func() error { return t.hear(ctx) })
+		g.Go(func() error { return t.readAll(ctx) })
 		g.Go(func() error { return t.publish(ctx) })
 		return g.Wait()
 	})
@@ -53,8 +56,8 @@ type tcsSession struct {
 	sent    int64
 }
 
-// hear reads acknowledgements and heartbeats, which only show that the control plane is alive.
-func (t *tcsSession) hear(ctx context.Context) error {
+// readAll reads and drops acknowledgements and heartbeats, which only show that the control plane is alive.
+func (t *tcsSession) readAll(ctx context.Context) error {
 	for {
 		if _, err := t.read(ctx); err != nil {
 			return err
@@ -69,7 +72,7 @@ func (t *tcsSession) publish(ctx context.Context) error {
 	defer telemetry.Stop()
 	defer health.Stop()
 	defer metrics.Stop()
-	if err := t.metrics(ctx); err != nil { // announces the node
+	if err := t.sendMetrics(ctx); err != nil { // announces the node
 		return err
 	}
 	for {
@@ -78,13 +81,13 @@ func (t *tcsSession) publish(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-telemetry.C:
-			err = t.telemetry(ctx)
+			err = t.sendTelemetry(ctx)
 		case <-health.C:
-			err = t.health(ctx)
+			err = t.sendHealth(ctx)
 		case <-metrics.C:
-			err = t.metrics(ctx)
+			err = t.sendMetrics(ctx)
 		case <-t.agent.beats:
-			err = t.instanceStatus(ctx)
+			err = t.sendInstanceStatus(ctx)
 		}
 		if err != nil {
 			return err
@@ -92,7 +95,7 @@ func (t *tcsSession) publish(ctx context.Context) error {
 	}
 }
 
-func (t *tcsSession) telemetry(ctx context.Context) error {
+func (t *tcsSession) sendTelemetry(ctx context.Context) error {
 	load := t.sampler.takeLoad()
 	if len(load) == 0 {
 		return nil
@@ -100,7 +103,7 @@ func (t *tcsSession) telemetry(ctx context.Context) error {
 	return t.sendSigned(ctx, &acs.PintleGPUTelemetry{GPUs: load})
 }
 
-func (t *tcsSession) health(ctx context.Context) error {
+func (t *tcsSession) sendHealth(ctx context.Context) error {
 	tasks := t.agent.engine.Health()
 	for len(tasks) > 0 {
 		n := min(len(tasks), tasksPerFrame)
@@ -113,8 +116,8 @@ func (t *tcsSession) health(ctx context.Context) error {
 	return nil
 }
 
-// metrics publishes what the tasks used since the last call.
-func (t *tcsSession) metrics(ctx context.Context) error {
+// sendMetrics publishes what the tasks used since the last call.
+func (t *tcsSession) sendMetrics(ctx context.Context) error {
 	tasks := t.sampler.collect()
 	if len(tasks) == 0 {
 		m := &acs.PublishMetricsRequest{Metadata: t.metadata(true), Timestamp: seconds(time.Now())}
@@ -132,8 +135,8 @@ func (t *tcsSession) metrics(ctx context.Context) error {
 	return nil
 }
 
-// instanceStatus publishes whether the node's runtime answers.
-func (t *tcsSession) instanceStatus(ctx context.Context) error {
+// sendInstanceStatus publishes whether the node's runtime answers.
+func (t *tcsSession) sendInstanceStatus(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, healthEvery)
 	defer cancel()
 	status := acs.InstanceStatus{Type: "ContainerRuntime", Status: "OK", LastUpdated: seconds(time.Now())}
@@ -146,15 +149,21 @@ func (t *tcsSession) instanceStatus(ctx context.Context) error {
 		status.LastStatusChange = status.LastUpdated
 	}
 	t.status = status
-	return t.sendSigned(ctx, &acs.PublishInstanceStatusRequest{Metadata: t.metadata(true), Statuses: []acs.InstanceStatus{status}, Timestamp: status.LastUpdated})
+	return t.sendSigned(ctx, &acs.PublishInstanceStatusRequest{
+		Metadata:  t.metadata(true),
+		Statuses:  []acs.InstanceStatus{status},
+		Timestamp: status.LastUpdated,
+	})
 }
 
-// metadata says which node a message is from; the last message of a batch is marked.
+// metadata says which node a message is from, and marks the last message of a batch.
 func (t *tcsSession) metadata(last bool) acs.MetricsMetadata {
 	t.sent++
 	return acs.MetricsMetadata{
-		Cluster: t.agent.config.Cluster, ContainerInstance: t.agent.Instance(), Fin: last,
-		MessageID: strconv.FormatInt(time.Now().UnixNano(), 36) + "-" + strconv.FormatInt(t.sent, 36),
+		Cluster:           t.agent.config.Cluster,
+		ContainerInstance: t.agent.Instance(),
+		Fin:               last,
+		MessageID:         strconv.FormatInt(time.Now().UnixNano(), 36) + "-" + strconv.FormatInt(t.sent, 36),
 	}
 }
 

@@ -24,26 +24,73 @@ import (
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
-// words are what members of inputs are filled with: much that some operation takes, and some that none does.
+// words are values for members of inputs: many that some operation accepts, and a few that none does.
 var words = []string{
-	"", "a", "m1", "AWS/ECS", "n", "ecs", "service/default/web", "ecs:service:DesiredCount", "TargetTrackingScaling", "StepScaling", "Sum", "p99", "TM(10%:90%)",
-	"GreaterThanThreshold", "LessThanLowerThreshold", "ALARM", "ALARM(a)", "ANOMALY_DETECTION_BAND(m1)", "SEARCH('{n}', 'Sum', 60)", "m1 * 2", "{", `{"widgets":[]}`,
-	"rate(1 minute)", "cron(0 0 ? * MON *)", "Europe/Berlin", "ChangeInCapacity", "ALBRequestCountPerTarget", "app/a/1/targetgroup/b/2", "arn:aws:cloudwatch:us-east-1:000000000000:alarm:a", "\x00",
+	"", "a", "m1", "AWS/ECS", "n", "ecs", "service/default/web", "ecs:service:DesiredCount", "TargetTrackingScaling", "StepScaling",
+	"Sum", "p99", "TM(10%:90%)",
+	"GreaterThanThreshold", "LessThanLowerThreshold", "ALARM", "ALARM(a)", "ANOMALY_DETECTION_BAND(m1)", "SEARCH('{n}', 'Sum', 60)",
+	"m1 * 2", "{", `{"widgets":[]}`,
+	"rate(1 minute)", "cron(0 0 ? * MON *)", "Europe/Berlin", "ChangeInCapacity", "ALBRequestCountPerTarget", "app/a/1/targetgroup/b/2",
+	"arn:aws:cloudwatch:us-east-1:000000000000:alarm:a", "\x00",
 	"0 0 * * 1", "g", "i-00000000000000001", "Launch", "OldestInstance", "tag:k", "Rolling",
 }
 
-// likely is what members take; most get it, so that calls come far.
+// likely are values that members of these names accept. Most members get theirs, so that calls get past validation.
 var likely = map[string]string{
-	"Namespace": "n", "MetricName": "m", "ServiceNamespace": "ecs", "ScalableDimension": "ecs:service:DesiredCount", "ResourceId": "service/default/web", "Stat": "Sum",
-	"Statistic": "Average", "ComparisonOperator": "GreaterThanThreshold", "AlarmName": "a", "Name": "d", "Value": "v", "Key": "k", "PolicyName": "p", "ScheduledActionName": "s",
-	"QueueName": "q", "QueueUrl": "http://localhost:4566/000000000000/q", "SourceArn": "arn:aws:sqs:us-east-1:000000000000:q", "MessageBody": "b", "DataType": "String", "StringValue": "v", "Label": "l",
-	"Id": "m1", "Unit": "Percent", "AdjustmentType": "ChangeInCapacity", "StateValue": "ALARM", "AutoScalingGroupName": "g", "LaunchTemplateName": "lt", "LifecycleHookName": "h", "LifecycleTransition": "autoscaling:EC2_INSTANCE_LAUNCHING", "LifecycleActionResult": "CONTINUE", "InstanceId": "i-00000000000000001",
-	"HealthStatus": "Unhealthy", "DefaultResult": "CONTINUE", "InstanceType": "c5.large", "DashboardName": "d", "Schedule": "rate(5 minutes)", "Timezone": "Europe/Berlin",
+	"Namespace":             "n",
+	"MetricName":            "m",
+	"ServiceNamespace":      "ecs",
+	"ScalableDimension":     "ecs:service:DesiredCount",
+	"ResourceId":            "service/default/web",
+	"Stat":                  "Sum",
+	"Statistic":             "Average",
+	"ComparisonOperator":    "GreaterThanThreshold",
+	"AlarmName":             "a",
+	"Name":                  "d",
+	"Value":                 "v",
+	"Key":                   "k",
+	"PolicyName":            "p",
+	"ScheduledActionName":   "s",
+	"QueueName":             "q",
+	"QueueUrl":              "http://localhost:4566/000000000000/q",
+	"SourceArn":             "arn:aws:sqs:us-east-1:000000000000:q",
+	"MessageBody":           "b",
+	"DataType":              "String",
+	"StringValue":           "v",
+	"Label":                 "l",
+	"Id":                    "m1",
+	"Unit":                  "Percent",
+	"AdjustmentType":        "ChangeInCapacity",
+	"StateValue":            "ALARM",
+	"AutoScalingGroupName":  "g",
+	"LaunchTemplateName":    "lt",
+	"LifecycleHookName":     "h",
+	"LifecycleTransition":   "autoscaling:EC2_INSTANCE_LAUNCHING",
+	"LifecycleActionResult": "CONTINUE",
+	"InstanceId":            "i-00000000000000001",
+	"HealthStatus":          "Unhealthy",
+	"DefaultResult":         "CONTINUE",
+	"InstanceType":          "c5.large",
+	"DashboardName":         "d",
+	"Schedule":              "rate(5 minutes)",
+	"Timezone":              "Europe/Berlin",
 }
 
-var likelyNumbers = map[string]int32{"Period": 60, "EvaluationPeriods": 2, "DatapointsToAlarm": 1, "MinCapacity": 1, "MaxCapacity": 5, "ScalingAdjustment": 1, "StorageResolution": 1, "MinSize": 0, "MaxSize": 5, "DesiredCapacity": 1, "HeartbeatTimeout": 60}
+var likelyNumbers = map[string]int32{
+	"Period":            60,
+	"EvaluationPeriods": 2,
+	"DatapointsToAlarm": 1,
+	"MinCapacity":       1,
+	"MaxCapacity":       5,
+	"ScalingAdjustment": 1,
+	"StorageResolution": 1,
+	"MinSize":           0,
+	"MaxSize":           5,
+	"DesiredCapacity":   1,
+	"HeartbeatTimeout":  60,
+}
 
-// fill fills a member at random; lists are short, and depth bounds what holds itself.
+// fill fills a member at random. Lists are short, and depth bounds recursive types.
 func fill(t *rapid.T, v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -79,7 +126,7 @@ func fill(t *rapid.T, v reflect.Value, depth int) {
 	}
 }
 
-// fillLikely gives a member what its name takes, mostly.
+// fillLikely usually gives a member a value that its name accepts. It reports whether the member needs no other.
 func fillLikely(t *rapid.T, name string, v reflect.Value) bool {
 	if word, ok := likely[name]; ok && rapid.IntRange(0, 9).Draw(t, "likely") > 0 {
 		switch {
@@ -96,9 +143,12 @@ func fillLikely(t *rapid.T, name string, v reflect.Value) bool {
 		return true
 	}
 	switch name {
-	case "MaxRecords", "MaxResults", "MaxDatapoints", "ScanBy", "Dimensions", "Tags", "StatisticValues", "Values", "Counts", "Timestamp", "NextToken", "RoleARN", "EvaluationCriteria", "WarmUpConfiguration", "ActionConfiguration", "EvaluationInterval", "EvaluationWindow":
+	case "MaxRecords", "MaxResults", "MaxDatapoints", "ScanBy", "Dimensions", "Tags", "StatisticValues", "Values", "Counts", "Timestamp",
+		"NextToken", "RoleARN", "EvaluationCriteria", "WarmUpConfiguration", "ActionConfiguration", "EvaluationInterval",
+		"EvaluationWindow":
 		return rapid.IntRange(0, 9).Draw(t, "left out") > 0
-	case "Metrics", "MetricDataQueries", "OKActions", "AlarmActions", "InsufficientDataActions", "EntityMetricData", "TreatMissingData", "EvaluateLowSampleCountPercentile", "ExtendedStatistic", "ThresholdMetricId":
+	case "Metrics", "MetricDataQueries", "OKActions", "AlarmActions", "InsufficientDataActions", "EntityMetricData", "TreatMissingData",
+		"EvaluateLowSampleCountPercentile", "ExtendedStatistic", "ThresholdMetricId":
 		return rapid.Bool().Draw(t, "left out")
 	}
 	return false
@@ -106,8 +156,8 @@ func fillLikely(t *rapid.T, name string, v reflect.Value) bool {
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// TestAnyInput: whatever a call says, it is answered, or refused with an AWS error that has a message; nothing panics and
-// nothing is an internal failure.
+// TestAnyInput: whatever its input, a call gets an answer or an AWS error with a message. Nothing panics, and nothing fails
+// internally.
 func TestAnyInput(t *testing.T) {
 	now := func() time.Time { return noon }
 	journal, err := sqlite.Open(t.Context(), t.TempDir())
@@ -115,7 +165,11 @@ func TestAnyInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := Open(t.Context(), Options{
-		Region: "us-east-1", Account: "000000000000", Data: t.TempDir(), Advertise: "http://localhost:4566", Log: slog.New(slog.DiscardHandler),
+		Region:    "us-east-1",
+		Account:   "000000000000",
+		Data:      t.TempDir(),
+		Advertise: "http://localhost:4566",
+		Log:       slog.New(slog.DiscardHandler),
 		Simulated: &Simulated{Now: now, NewID: state.NewID, Journal: journal},
 	})
 	if err != nil {
@@ -123,7 +177,8 @@ func TestAnyInput(t *testing.T) {
 	}
 	defer p.Close() //nolint:errcheck // the test is over
 	p.Queues.EndWaits()
-	apis := []model.API{cloudwatch.API(p.CloudWatch), appautoscaling.API(p.ApplicationAutoScaling), sqs.API(p.SQS), autoscaling.API(p.AutoScaling)}
+	apis := []model.API{cloudwatch.API(p.CloudWatch), appautoscaling.API(p.ApplicationAutoScaling), sqs.API(p.SQS),
+		autoscaling.API(p.AutoScaling)}
 	checks := map[string]*validation.Service{}
 	for _, api := range apis {
 		checks[api.Name] = validation.New(api.Constraints)
@@ -147,7 +202,7 @@ func TestAnyInput(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		if err := grouped(p.State); err != nil { // again, since calls delete it
+		if err := putGroup(p.State); err != nil { // each time, because calls delete it
 			t.Fatal(err)
 		}
 		for range 100 {
@@ -159,20 +214,36 @@ func TestAnyInput(t *testing.T) {
 	}
 }
 
-// grouped gives the store a launch template, and an instance that is in service in the group g.
-func grouped(store *state.Store) error {
+// putGroup puts a launch template, and an instance in service in the group g, into the store.
+func putGroup(store *state.Store) error {
 	return store.Update(context.Background(), func(tx *state.Tx) error {
 		data := &types.ResponseLaunchTemplateData{ImageId: aws.String("ami-00000000"), InstanceType: "c5.large"}
 		tx.LaunchTemplates.Put(&state.LaunchTemplate{
-			LaunchTemplate: types.LaunchTemplate{LaunchTemplateId: aws.String("lt-1"), LaunchTemplateName: aws.String("lt"), DefaultVersionNumber: aws.Int64(1), LatestVersionNumber: aws.Int64(1)},
-			Versions:       []types.LaunchTemplateVersion{{VersionNumber: aws.Int64(1), LaunchTemplateData: data}},
+			LaunchTemplate: types.LaunchTemplate{
+				LaunchTemplateId:     aws.String("lt-1"),
+				LaunchTemplateName:   aws.String("lt"),
+				DefaultVersionNumber: aws.Int64(1),
+				LatestVersionNumber:  aws.Int64(1),
+			},
+			Versions: []types.LaunchTemplateVersion{{VersionNumber: aws.Int64(1), LaunchTemplateData: data}},
 		})
 		tx.AutoScalingGroups.Put(&state.AutoScalingGroup{AutoScalingGroup: autoscalingtypes.AutoScalingGroup{
-			AutoScalingGroupName: aws.String("g"), AutoScalingGroupARN: aws.String("arn:g"), MinSize: aws.Int32(0), MaxSize: aws.Int32(5), DesiredCapacity: aws.Int32(1), DefaultCooldown: aws.Int32(300),
-			HealthCheckType: aws.String("EC2"), AvailabilityZones: []string{"us-east-1a"}, LaunchTemplate: &autoscalingtypes.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-1"), LaunchTemplateName: aws.String("lt")},
+			AutoScalingGroupName: aws.String("g"),
+			AutoScalingGroupARN:  aws.String("arn:g"),
+			MinSize:              aws.Int32(0),
+			MaxSize:              aws.Int32(5),
+			DesiredCapacity:      aws.Int32(1),
+			DefaultCooldown:      aws.Int32(300),
+			HealthCheckType:      aws.String("EC2"),
+			AvailabilityZones:    []string{"us-east-1a"},
+			LaunchTemplate: &autoscalingtypes.LaunchTemplateSpecification{
+				LaunchTemplateId:   aws.String("lt-1"),
+				LaunchTemplateName: aws.String("lt"),
+			},
 		}})
 		i := state.NewInstance(data, "us-east-1a", noon).In(types.InstanceStateNameRunning)
-		i.InstanceId, i.Member = aws.String("i-00000000000000001"), &state.Member{Group: "g", LifecycleState: autoscalingtypes.LifecycleStateInService, InServiceAt: &noon}
+		i.InstanceId = aws.String("i-00000000000000001")
+		i.Member = &state.Member{Group: "g", LifecycleState: autoscalingtypes.LifecycleStateInService, InServiceAt: &noon}
 		tx.Instances.Put(i)
 		return nil
 	})

@@ -15,12 +15,13 @@ import (
 	"github.com/pintle/pintle/internal/store/sqlite"
 )
 
-// lockData locks the data directory for this process and hides it from others: it holds tasks' environments and the credentials' key.
+// lockData locks the data directory for this process and makes it private: it holds tasks' environments and the credentials'
+// key.
 func lockData(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { // it may have existed
+	if err := os.Chmod(dir, 0o700); err != nil { // it may have existed already
 		return nil, err
 	}
 	lock, err := file.Lock(filepath.Join(dir, "pintle.lock"))
@@ -39,8 +40,8 @@ func advise(err error, dir string) error {
 	return fmt.Errorf("%w; to see all damage, and repair it, run: pintle check --data %s", err, dir)
 }
 
-// Check lists the damage of all stores in a data directory that nobody is using, and repairs it where it's told to. Where a store can't
-// be checked, that is the error, and the others are all the same.
+// Check lists the damage of all stores in a data directory that nobody is using, and repairs it if told to. If a store can't be
+// checked, that is the error, and the other stores are still checked.
 func Check(ctx context.Context, dir string, repair bool) ([]file.Damage, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func Check(ctx context.Context, dir string, repair bool) ([]file.Damage, error) 
 	return all, errors.Join(err, lock.Close())
 }
 
-// checks are the stores' checks, with their folders.
+// checks holds the stores' checks, with their folders.
 var checks = []struct {
 	folder string
 	run    func(ctx context.Context, dir string, repair bool) ([]file.Damage, error)
@@ -68,12 +69,12 @@ var checks = []struct {
 	{"", checkTaskKey},
 	{"", sqlite.Check},
 	{"objects", objects.Check},
-	{"queues", offline(queues.Check)},
-	{"logs", offline(streams.Check)},
-	{"metrics", offline(metrics.Check)},
+	{"queues", withoutContext(queues.Check)},
+	{"logs", withoutContext(streams.Check)},
+	{"metrics", withoutContext(metrics.Check)},
 }
 
-// offline adapts a check that can't be interrupted.
-func offline(check func(dir string, repair bool) ([]file.Damage, error)) func(context.Context, string, bool) ([]file.Damage, error) {
+// withoutContext adapts a check that can't be interrupted.
+func withoutContext(check func(dir string, repair bool) ([]file.Damage, error)) func(context.Context, string, bool) ([]file.Damage, error) {
 	return func(_ context.Context, dir string, repair bool) ([]file.Damage, error) { return check(dir, repair) }
 }

@@ -20,15 +20,22 @@ import (
 
 func openIn(t *testing.T, dir string) (*Plane, error) {
 	t.Helper()
-	p, err := Open(t.Context(), Options{Data: dir, Region: "us-east-1", Account: "000000000000", Lost: time.Minute, Settle: time.Minute, Log: slog.Default()})
+	p, err := Open(t.Context(), Options{
+		Data:    dir,
+		Region:  "us-east-1",
+		Account: "000000000000",
+		Lost:    time.Minute,
+		Settle:  time.Minute,
+		Log:     slog.Default(),
+	})
 	if err == nil {
 		t.Cleanup(func() { p.Close() })
 	}
 	return p, err
 }
 
-// TestCheck: damage keeps a control plane from starting, with what to do about it; a check finds it, and once it's repaired all is well.
-// While a control plane runs nothing is checked.
+// TestCheck: damage keeps a control plane from starting, and the error says what to do. A check finds the damage, and after a
+// repair the control plane starts. Nothing is checked while a control plane runs.
 func TestCheck(t *testing.T) {
 	for _, name := range []string{"task.key", "state.db", "objects/index.db", "queues/000000001.log", "metrics/manifest"} {
 		t.Run(name, func(t *testing.T) {
@@ -61,11 +68,13 @@ func TestCheck(t *testing.T) {
 			if err := os.WriteFile(path, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := openIn(t, dir); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "run: pintle check --data "+dir) {
+			_, err = openIn(t, dir)
+			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "run: pintle check --data "+dir) {
 				t.Errorf("it starts with %v", err)
 			}
 			for _, repair := range []bool{false, true} {
-				if damage, err := Check(t.Context(), dir, repair); err != nil || len(damage) != 1 || damage[0].Path != path || damage[0].Repair == "" {
+				damage, err := Check(t.Context(), dir, repair)
+				if err != nil || len(damage) != 1 || damage[0].Path != path || damage[0].Repair == "" {
 					t.Errorf("the check finds %v, %v", damage, err)
 				}
 			}
@@ -79,14 +88,14 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckNothing: what isn't there isn't well.
+// TestCheckNothing: checking a directory that doesn't exist is an error.
 func TestCheckNothing(t *testing.T) {
 	if _, err := Check(context.Background(), filepath.Join(t.TempDir(), "none"), false); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestOwnersAlone: nobody but its owner reads what is in a data directory, also where somebody has made it before.
+// TestOwnersAlone: only the owner can read a data directory, even if it existed before with other permissions.
 func TestOwnersAlone(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {

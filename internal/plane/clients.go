@@ -12,18 +12,22 @@ import (
 	"github.com/pintle/pintle/internal/sqs"
 )
 
-// Services call each other through the signatures of the SDK's clients, so that each can be pointed at AWS itself. Here such a call is a
-// plain method call, and its options are ignored.
+// Services call each other through the signatures of the SDK's clients, so that each could be pointed at AWS itself. Here such
+// a call is a plain method call, and its options are ignored.
 
 type ecsClient struct{ service *ecs.Service }
 
 func (p *Plane) ecs() ecsClient { return ecsClient{p.ECS} }
 
-func (c ecsClient) DescribeServices(ctx context.Context, in *awsecs.DescribeServicesInput, _ ...func(*awsecs.Options)) (*awsecs.DescribeServicesOutput, error) {
+func (c ecsClient) DescribeServices(
+	ctx context.Context, in *awsecs.DescribeServicesInput, _ ...func(*awsecs.Options),
+) (*awsecs.DescribeServicesOutput, error) {
 	return c.service.DescribeServices(ctx, in)
 }
 
-func (c ecsClient) UpdateService(ctx context.Context, in *awsecs.UpdateServiceInput, _ ...func(*awsecs.Options)) (*awsecs.UpdateServiceOutput, error) {
+func (c ecsClient) UpdateService(
+	ctx context.Context, in *awsecs.UpdateServiceInput, _ ...func(*awsecs.Options),
+) (*awsecs.UpdateServiceOutput, error) {
 	return c.service.UpdateService(ctx, in)
 }
 
@@ -77,6 +81,8 @@ type sqsClient struct{ service *sqs.Service }
 
 func (p *Plane) sqs() sqsClient { return sqsClient{p.SQS} }
 
-func (c sqsClient) SendMessage(ctx context.Context, in *awssqs.SendMessageInput, _ ...func(*awssqs.Options)) (*awssqs.SendMessageOutput, error) {
+func (c sqsClient) SendMessage(
+	ctx context.Context, in *awssqs.SendMessageInput, _ ...func(*awssqs.Options),
+) (*awssqs.SendMessageOutput, error) {
 	return c.service.SendMessage(ctx, in)
 }

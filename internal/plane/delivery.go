@@ -2,7 +2,6 @@ package plane
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"time"
 
@@ -16,7 +15,7 @@ const hookTimeout = 10 * time.Second
 
 // outbox returns a loop that delivers what a store owes.
 func (p *Plane) outbox(o delivery.Outbox) *delivery.Loop {
-	routes := append(delivery.Webhooks(&http.Client{Timeout: hookTimeout}),
+	routes := append(delivery.Webhooks(delivery.HookClient(hookTimeout, p.options.WebhookTo)),
 		delivery.Queue(p.sqs(), p.queueURL),
 		logs.ToMetrics(p.cloudwatch()),
 		delivery.Route{Prefix: state.PolicyPrefix, Tell: p.tellPolicy},

@@ -13,19 +13,19 @@ import (
 	"github.com/pintle/pintle/internal/ec2/machines"
 )
 
-// FleetOptions are where machines for instances come from: nowhere, if Kind is empty.
+// FleetOptions say where machines for instances come from. If Kind is empty, there are none.
 type FleetOptions struct {
 	Kind    string   // local, static or command
-	Pool    string   // the file of static's machines
-	Program string   // what command runs
-	Most    int      // the most instances of local
-	Agent   []string // flags of local's agents
+	Pool    string   // static: the file that lists the machines
+	Program string   // command: the program to run
+	Most    int      // local: the most instances
+	Agent   []string // local: flags of the agents
 }
 
-// openFleet says where machines come from.
+// openFleet opens the provider of machines.
 func (p *Plane) openFleet() error {
 	o := p.options
-	var env []string // of the agents
+	var env []string // the agents' environment
 	if o.AccessKeyID != "" {
 		env = []string{"AWS_ACCESS_KEY_ID=" + o.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + o.SecretAccessKey, "AWS_SESSION_TOKEN="}
 	}
@@ -36,7 +36,12 @@ func (p *Plane) openFleet() error {
 			return err
 		}
 		p.local = fleet.NewLocal(fleet.LocalOptions{
-			Program: program, Dir: filepath.Join(o.Data, "fleet"), Args: o.Fleet.Agent, Env: env, Most: o.Fleet.Most, Log: p.log,
+			Program: program,
+			Dir:     filepath.Join(o.Data, "fleet"),
+			Args:    o.Fleet.Agent,
+			Env:     env,
+			Most:    o.Fleet.Most,
+			Log:     p.log,
 		})
 		p.fleet = p.local
 	case "static":
@@ -47,21 +52,22 @@ func (p *Plane) openFleet() error {
 	return nil
 }
 
-// openPool has machines come from a pool.
+// openPool opens a pool as the provider of machines.
 func (p *Plane) openPool(env []string) error {
 	pool, err := fleet.ReadPool(p.options.Fleet.Pool, p.options.Region)
 	if err != nil {
 		return fmt.Errorf("--fleet-pool: %w", err)
 	}
-	if u, err := url.Parse(p.Endpoint()); err == nil && localHost(u.Host) {
-		p.log.Warn("only this machine reaches the control plane: --listen and --advertise say how those of the pool do", "endpoint", p.Endpoint())
+	if u, err := url.Parse(p.Endpoint()); err == nil && isLocalHost(u.Host) {
+		p.log.Warn("only this machine reaches the control plane: --listen and --advertise say how those of the pool do",
+			"endpoint", p.Endpoint())
 	}
 	p.pool, err = fleet.NewStatic(fleet.StaticOptions{Pool: pool, Dir: filepath.Join(p.options.Data, "pool"), Env: env, Log: p.log})
 	p.fleet = p.pool
 	return err
 }
 
-// runMachines has a machine for each instance, where machines come from somewhere.
+// runMachines runs a machine for each instance, if there is a provider of machines.
 func (p *Plane) runMachines(ctx context.Context) error {
 	if p.fleet == nil {
 		return nil
@@ -72,7 +78,12 @@ func (p *Plane) runMachines(ctx context.Context) error {
 	}
 	g.Go(func() error {
 		return machines.New(p.State, machines.Options{
-			Now: p.now, Provider: p.fleet, ECS: p.ecs(), Endpoint: p.Endpoint(), Region: p.options.Region, Log: p.log,
+			Now:      p.now,
+			Provider: p.fleet,
+			ECS:      p.ecs(),
+			Endpoint: p.Endpoint(),
+			Region:   p.options.Region,
+			Log:      p.log,
 		}).Run(ctx)
 	})
 	return g.Wait()

@@ -12,7 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
-// openFront listens, and prepares to check who calls.
+// openFront listens, and prepares the check of callers' signatures.
 func (p *Plane) openFront() error {
 	key, err := taskKey(p.options.Data)
 	if err != nil {
@@ -35,8 +35,8 @@ func (p *Plane) openFront() error {
 	return nil
 }
 
-// maxConnections leaves half of the process's descriptors to its files: callers may be anybody, and mustn't keep the stores from being
-// written.
+// maxConnections leaves half of the process's file descriptors to its files. Anybody may connect, and connections mustn't keep
+// the stores from being written.
 func maxConnections() int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
@@ -45,7 +45,7 @@ func maxConnections() int {
 	return int(min(files.Cur, 1<<20) / 2)
 }
 
-// newVerifier returns the verifier of signatures. It's nil only on loopback without a key; elsewhere a key is required.
+// newVerifier returns the verifier of signatures. It's nil only on loopback without a key. Elsewhere a key is required.
 func (p *Plane) newVerifier() (*sign.Verifier, error) {
 	o := p.options
 	host, _, err := net.SplitHostPort(o.Listen)
@@ -60,10 +60,11 @@ func (p *Plane) newVerifier() (*sign.Verifier, error) {
 	if local {
 		return nil, nil
 	}
-	return nil, fmt.Errorf("%s can be reached from outside: set PINTLE_ACCESS_KEY_ID and PINTLE_SECRET_ACCESS_KEY, which callers then sign with", o.Listen)
+	return nil, fmt.Errorf(
+		"%s can be reached from outside: set PINTLE_ACCESS_KEY_ID and PINTLE_SECRET_ACCESS_KEY, which callers then sign with", o.Listen)
 }
 
-// lookup returns the secret of an access key: the operator's, or one that was issued to a task.
+// lookup returns the secret of an access key: the operator's, or one issued to a task.
 func (p *Plane) lookup(_ context.Context, id, token string) (sign.Credential, error) {
 	if id == p.options.AccessKeyID {
 		return sign.Credential{SecretAccessKey: p.options.SecretAccessKey, Arn: p.account().Root()}, nil

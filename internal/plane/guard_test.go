@@ -8,19 +8,31 @@ import (
 
 func TestLocalHost(t *testing.T) {
 	for host, want := range map[string]bool{
-		"127.0.0.1:4566": true, "localhost:4566": true, "localhost": true, "[::1]:4566": true, "bucket.localhost:4566": true,
-		"ecs.us-east-1.amazonaws.com": true, "LOCALHOST:1": true,
-		"localhost.localstack.cloud:4566": true, "b.s3.localhost.localstack.cloud:4566": true, "evillocalhost.localstack.cloud": false, "localstack.cloud": false,
-		"evil.example": false, "evil.example:4566": false, "10.0.0.1:4566": false, "localhost.evil.example": false, "": false,
-		"amazonaws.com.evil.example": false,
+		"127.0.0.1:4566":                       true,
+		"localhost:4566":                       true,
+		"localhost":                            true,
+		"[::1]:4566":                           true,
+		"bucket.localhost:4566":                true,
+		"ecs.us-east-1.amazonaws.com":          true,
+		"LOCALHOST:1":                          true,
+		"localhost.localstack.cloud:4566":      true,
+		"b.s3.localhost.localstack.cloud:4566": true,
+		"evillocalhost.localstack.cloud":       false,
+		"localstack.cloud":                     false,
+		"evil.example":                         false,
+		"evil.example:4566":                    false,
+		"10.0.0.1:4566":                        false,
+		"localhost.evil.example":               false,
+		"":                                     false,
+		"amazonaws.com.evil.example":           false,
 	} {
-		if got := localHost(host); got != want {
+		if got := isLocalHost(host); got != want {
 			t.Errorf("%q is %v, want %v", host, got, want)
 		}
 	}
 }
 
-// TestGuardKeepsPagesOut: a web page from elsewhere, which a browser lets send forms and fetch images, calls nothing.
+// TestGuardKeepsPagesOut: a web page from elsewhere can call nothing, though browsers let it submit forms and load images.
 func TestGuardKeepsPagesOut(t *testing.T) {
 	served := guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for _, c := range []struct {

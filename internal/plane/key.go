@@ -11,12 +11,13 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// keySize is the length of the key that task credentials are made with. Its SHA-256 is behind it in its file.
+// keySize is the length of the key that task credentials are made with. In the key's file, its SHA-256 follows it.
 const keySize = 32
 
 func keyPath(dir string) string { return filepath.Join(dir, "task.key") }
 
-// taskKey is the key that task credentials are made with. It is made once, before there is any other state, and lasts.
+// taskKey returns the key that task credentials are made with. The key is made once, before there is any other state, and never
+// changes.
 func taskKey(dir string) ([]byte, error) {
 	b, err := os.ReadFile(keyPath(dir))
 	if errors.Is(err, os.ErrNotExist) {
@@ -38,16 +39,17 @@ func makeTaskKey(dir string) ([]byte, error) {
 	key := make([]byte, keySize)
 	cryptorand.Read(key) // never fails
 	sum := sha256.Sum256(key)
-	if err := file.Replace(keyPath(dir), append(key[:keySize:keySize], sum[:]...), true); err != nil { // a part of it would keep every later start from succeeding
+	// replaced whole: with half a key no later start would succeed
+	if err := file.Replace(keyPath(dir), append(key[:keySize:keySize], sum[:]...), true); err != nil {
 		return nil, err
 	}
 	return key, file.SyncDir(dir)
 }
 
-// checkTaskKey looks for damage of the key. A repair makes another one.
+// checkTaskKey checks the key for damage. A repair makes a new key.
 func checkTaskKey(_ context.Context, dir string, repair bool) ([]file.Damage, error) {
 	if _, err := os.Stat(filepath.Join(dir, "state.db")); err != nil {
-		return nil, nil // nothing was begun
+		return nil, nil // there is no state yet
 	}
 	_, err := taskKey(dir)
 	var damage *file.Damage

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEveryMethodIsInItsTable fails where an operation was added or removed without go generate.
+// TestEveryMethodIsInItsTable fails if an operation was added or removed without go generate.
 func TestEveryMethodIsInItsTable(t *testing.T) {
 	p := &Plane{}
 	p.buildServices()

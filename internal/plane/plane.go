@@ -1,6 +1,6 @@
-// Package plane is one control plane: it opens the stores, builds each service, mounts each handler and runs
-// each loop, from the list in services.go. pintle serve and up, the simulation and tests all run this one.
-// It decides nothing, and no service knows it.
+// Package plane is one control plane: it opens the stores, builds each service, mounts each handler and runs each loop, all
+// from the list in services.go. pintle serve and up, the simulation and tests run the same one. It decides nothing, and no
+// service imports it.
 package plane
 
 import (
@@ -9,10 +9,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
-	_ "time/tzdata" // scheduled actions have time zones, also where the system has no list of them
+	_ "time/tzdata" // scheduled actions have time zones, even if the system has no zone data
 
 	"golang.org/x/sync/errgroup"
 
@@ -46,42 +47,43 @@ import (
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
-// Options are what a control plane can be told.
+// Options configure a control plane.
 type Options struct {
-	Version   string // as /pintle/health tells it
+	Version   string // what /pintle/health reports
 	Region    string
 	Account   string
 	Data      string // the directory of all state
-	Listen    string // the address; with none, only callers in the process reach the services
-	Advertise string // the URL under which nodes reach it; http:// and Listen where it is empty
-	// AccessKeyID and SecretAccessKey are what callers sign with. Off loopback there must be one.
+	Listen    string // the address to listen on; without one, only callers in the process reach the services
+	Advertise string // the URL under which nodes reach it; by default http:// and Listen
+	// AccessKeyID and SecretAccessKey are what callers sign with. They are required unless Listen is on loopback.
 	AccessKeyID     string
 	SecretAccessKey string
 
 	Lost         time.Duration // how long a node may be away before its tasks are given up
 	Settle       time.Duration // how long a task without a health check must run to count as healthy
 	Reaction     scaling.Reaction
-	ScaleIn      time.Duration // for how long managed scaling needs fewer instances before they go; 0 is the reaction's
-	NoGPUMetrics bool          // whether the load of the nodes' GPUs is left out of CloudWatch
+	ScaleIn      time.Duration // how long managed scaling must need fewer instances before they go; 0 means the reaction's time
+	NoGPUMetrics bool          // keeps the load of the nodes' GPUs out of CloudWatch
 	MaxMetrics   int
-	Prices       map[string]float64 // of an hour of instance types, in dollars
+	Prices       map[string]float64 // dollars per hour, by instance type
+	WebhookTo    []netip.Prefix     // addresses of this machine and its links that web hooks may reach
 	Fleet        FleetOptions
 	Log          *slog.Logger
 	Simulated    *Simulated
 }
 
-// Simulated is what a simulation has otherwise: a clock that jumps, and nothing that lasts.
+// Simulated holds what a simulation replaces: its clock jumps, and nothing is durable.
 type Simulated struct {
 	Now      func() time.Time
 	After    func(d time.Duration, do func()) (stop func() bool)
-	NewID    func() string // of tasks; called inside transactions alone
+	NewID    func() string // for tasks; only called inside transactions
 	Journal  store.Journal
 	Observer state.Observer
 }
 
 // Plane is a control plane, wired together.
 type Plane struct {
-	// The services, and the loops that callers in the process step or stop by hand.
+	// The services, and the loops that callers in the process step or stop themselves.
 	ECS                    *ecs.Service
 	EC2                    *ec2.Service
 	AutoScaling            *autoscaling.Service
@@ -93,7 +95,7 @@ type Plane struct {
 	STS                    *sts.Service
 	Rollout                *rollout.Loop
 	Scaler                 *scaler.Loop
-	Deliveries             *delivery.Loop // of what rows owe
+	Deliveries             *delivery.Loop // delivers what rows owe
 
 	// The stores.
 	State   *state.Store
@@ -101,30 +103,30 @@ type Plane struct {
 	Queues  *queues.Store
 	streams *streams.Store
 	objects *objects.Store
-	open    []openStore // those that are open
+	open    []openStore // the ones to watch and close
 
 	Link      *nodelink.Link
-	Arrivals  *alarms.Arrivals // nil where the reaction is faithful
+	Arrivals  *alarms.Arrivals // nil if the reaction is faithful
 	scheduler *scheduler.Scheduler
 	keeper    *keeper.Loop
 	meter     *metering.Meter
-	fleet     machines.Provider // where machines come from; nil where nowhere
-	local     *fleet.Local      // the fleet, where it is this machine
-	pool      *fleet.Static     // the fleet, where it is a pool of machines
+	fleet     machines.Provider // the provider of machines, or nil
+	local     *fleet.Local      // the fleet, if its machines are agents on this machine
+	pool      *fleet.Static     // the fleet, if it's a pool of machines
 
 	options  Options
-	lock     *os.File // of the data directory
+	lock     *os.File // on the data directory
 	now      func() time.Time
 	log      *slog.Logger
 	listener net.Listener
 	issuer   *sts.Issuer
-	verifier *sign.Verifier // nil where any credentials will do
+	verifier *sign.Verifier // nil if any credentials will do
 	handler  *wire.Handler
-	front    http.Handler // the handler, guarded where any credentials will do
+	front    http.Handler // the handler, behind guard if any credentials will do
 	list     []Service
 }
 
-// Open opens the state, binds the address and builds the services; Run serves.
+// Open opens the stores, binds the address and builds the services. Run serves.
 func Open(ctx context.Context, o Options) (*Plane, error) {
 	p := &Plane{options: o, log: o.Log, now: time.Now}
 	if o.Simulated != nil {
@@ -149,6 +151,9 @@ func (p *Plane) build(ctx context.Context) error {
 	}
 	p.buildServices()
 	p.list = p.services()
+	if p.listener == nil {
+		return nil
+	}
 	return p.mount()
 }
 
@@ -160,20 +165,25 @@ func (p *Plane) Endpoint() string {
 	return "http://" + p.listener.Addr().String()
 }
 
-// queueURL is the URL of the queue with an ARN, here.
+// queueURL returns the URL of the queue with an ARN on this control plane.
 func (p *Plane) queueURL(arn string) string {
 	parts := strings.Split(arn, ":")
 	return p.Endpoint() + "/" + p.options.Account + "/" + parts[len(parts)-1]
 }
 
-// Run serves until ctx ends, or a store can no longer be written. Close has nothing left to do then.
+// Run serves until ctx ends or a store can no longer be written. It closes everything when it returns.
 func (p *Plane) Run(ctx context.Context) error {
 	if err := p.Link.Reset(ctx); err != nil {
 		return err
 	}
-	web := &http.Server{Handler: p.front, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn)}
+	web := &http.Server{
+		Handler:           p.front,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return orderly(web.Serve(p.listener)) })
+	g.Go(func() error { return ignoreShutdown(web.Serve(p.listener)) })
 	for _, s := range p.list {
 		for _, loop := range s.Loops {
 			g.Go(func() error { return loop(ctx) })
@@ -184,26 +194,26 @@ func (p *Plane) Run(ctx context.Context) error {
 	}
 	g.Go(func() error {
 		<-ctx.Done()
-		p.dismiss(web)
+		p.disconnect(web)
 		return nil
 	})
-	return errors.Join(orderly(g.Wait()), p.Close())
+	return errors.Join(ignoreShutdown(g.Wait()), p.Close())
 }
 
-// dismiss has the callers leave: the nodes, those who wait for messages, and then all others.
-func (p *Plane) dismiss(web *http.Server) {
+// disconnect ends all connections: the nodes', then the long polls for messages, then the rest.
+func (p *Plane) disconnect(web *http.Server) {
 	p.Link.Close()
-	p.Queues.EndWaits() // else long polls would be cut off
+	p.Queues.EndWaits() // otherwise long polls would be cut off
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	web.Shutdown(ctx) //nolint:errcheck // whoever is left is cut off below
-	web.Close()       //nolint:errcheck // they are gone either way
+	web.Shutdown(ctx) //nolint:errcheck // Close cuts off whoever is left
+	web.Close()       //nolint:errcheck // the connections are gone either way
 }
 
-// Close closes what is open.
+// Close closes everything that is open.
 func (p *Plane) Close() (err error) {
 	if p.listener != nil {
-		err = orderly(p.listener.Close())
+		err = ignoreShutdown(p.listener.Close())
 	}
 	for _, s := range p.open {
 		err = errors.Join(err, s.Close())
@@ -216,8 +226,8 @@ func (p *Plane) Close() (err error) {
 	return err
 }
 
-// orderly drops the errors of an orderly end.
-func orderly(err error) error {
+// ignoreShutdown returns nil for the errors of an orderly shutdown.
+func ignoreShutdown(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 		return nil
 	}

@@ -11,14 +11,19 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
-// TestFullDisk: a control plane whose queues can no longer be written ends, with an error, so that whoever keeps it up starts
-// it again.
+// TestFullDisk: a control plane that can no longer write its queues ends with an error, so that its supervisor restarts it.
 func TestFullDisk(t *testing.T) {
 	if !filetest.Alone(t) {
 		return
 	}
 	p, err := Open(t.Context(), Options{
-		Listen: "127.0.0.1:0", Data: t.TempDir(), Region: "us-east-1", Account: "000000000000", Lost: time.Minute, Settle: time.Minute, Log: slog.Default(),
+		Listen:  "127.0.0.1:0",
+		Data:    t.TempDir(),
+		Region:  "us-east-1",
+		Account: "000000000000",
+		Lost:    time.Minute,
+		Settle:  time.Minute,
+		Log:     slog.Default(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +40,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestTaskKey is made once, and whole or not at all: a start on a full disk spoils no later one.
+// TestTaskKey: the key is made once, whole or not at all. A failed start on a full disk doesn't spoil later ones.
 func TestTaskKey(t *testing.T) {
 	if !filetest.Alone(t) {
 		return

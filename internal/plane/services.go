@@ -30,13 +30,13 @@ import (
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
-// Service is one of the services that a control plane consists of: what answers, where it has an API, and what runs.
+// Service is one of the services that make up a control plane: its API, if it has one, and its loops.
 type Service struct {
 	API   model.API
 	Loops []func(context.Context) error // each runs until its context ends
 }
 
-// services is the list of all there is. A new service is a folder, whose api.go describes it, an entry here and one in wire's
+// services lists all services. To add one, add a folder with an api.go that describes it, an entry here and one in wire's
 // generator.
 func (p *Plane) services() []Service {
 	return []Service{
@@ -53,51 +53,68 @@ func (p *Plane) services() []Service {
 	}
 }
 
-// account is whose control plane this is.
+// account returns the account that owns this control plane.
 func (p *Plane) account() account.Account {
 	return account.New(p.options.Account, p.options.Region, p.now)
 }
 
 func loops(l ...func(context.Context) error) []func(context.Context) error { return l }
 
-// buildServices builds the services and those of their loops that are called by others.
+// buildServices builds the services, and the loops that others call.
 func (p *Plane) buildServices() {
-	o, whose := p.options, p.account()
+	o := p.options
+	owner := p.account()
 	p.meter = metering.New(p.State, metering.Options{Now: p.now, Put: p.Metrics.Put, NoGPUs: o.NoGPUMetrics, Log: p.log})
 	p.Link = p.newLink()
-	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: whose, Endpoint: p.Endpoint()})
-	p.EC2 = ec2.New(p.State, ec2.Options{Account: whose, NoFleet: p.fleet == nil})
-	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: whose})
-	p.SQS = sqs.New(p.Queues, sqs.Options{Account: whose, Endpoint: p.Endpoint()})
-	p.S3 = s3.New(p.objects, s3.Options{Account: whose, Queues: p.sqs(), QueueURL: p.queueURL})
-	p.Logs = logs.New(p.streams, logs.Options{Account: whose, Outbox: p.owed()})
-	p.STS = sts.New(whose, func(ctx context.Context) string { return call.From(ctx).Principal })
+	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: owner, Endpoint: p.Endpoint()})
+	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil})
+	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
+	p.SQS = sqs.New(p.Queues, sqs.Options{Account: owner, Endpoint: p.Endpoint()})
+	p.S3 = s3.New(p.objects, s3.Options{Account: owner, Queues: p.sqs(), QueueURL: p.queueURL})
+	p.Logs = logs.New(p.streams, logs.Options{Account: owner, Outbox: p.owed()})
+	p.STS = sts.New(owner, func(ctx context.Context) string { return call.From(ctx).Principal })
 	p.buildScaling()
 	p.Deliveries = p.outbox(p.owed())
 }
 
-// buildScaling builds what scales services and groups.
+// buildScaling builds the scaling of services and groups.
 func (p *Plane) buildScaling() {
-	o, whose := p.options, p.account()
-	fast := scaler.Options{Now: p.now, ECS: p.ecs(), CloudWatch: p.cloudwatch(), Log: p.log}
+	o := p.options
+	owner := p.account()
+	options := scaler.Options{Now: p.now, ECS: p.ecs(), CloudWatch: p.cloudwatch(), Log: p.log}
 	if p.Arrivals != nil {
-		fast.Metrics = p.Metrics
+		options.Metrics = p.Metrics
 	}
-	p.Scaler = scaler.New(p.State, fast)
+	p.Scaler = scaler.New(p.State, options)
 	p.ApplicationAutoScaling = appautoscaling.New(p.State, appautoscaling.Options{
-		Account: whose, Alarms: p.cloudwatch(), Services: p.ecs(), Reaction: o.Reaction,
+		Account:  owner,
+		Alarms:   p.cloudwatch(),
+		Services: p.ecs(),
+		Reaction: o.Reaction,
 	})
 	p.AutoScaling = autoscaling.New(p.State, autoscaling.Options{
-		Account: whose, Alarms: p.cloudwatch(), Queues: p.sqs(), QueueURL: p.queueURL, Reaction: o.Reaction,
+		Account:  owner,
+		Alarms:   p.cloudwatch(),
+		Queues:   p.sqs(),
+		QueueURL: p.queueURL,
+		Reaction: o.Reaction,
 	})
 	after, pause := p.scaleIn()
 	p.keeper = keeper.New(p.State, keeper.Options{
-		Now: p.now, CloudWatch: p.cloudwatch(), Metrics: fast.Metrics, Lost: o.Lost, NoFleet: p.fleet == nil, ScaleIn: after, ScaleInPause: pause,
-		Put: p.Metrics.Put, Prices: o.Prices, Log: p.log,
+		Now:          p.now,
+		CloudWatch:   p.cloudwatch(),
+		Metrics:      options.Metrics,
+		Lost:         o.Lost,
+		NoFleet:      p.fleet == nil,
+		ScaleIn:      after,
+		ScaleInPause: pause,
+		Put:          p.Metrics.Put,
+		Prices:       o.Prices,
+		Log:          p.log,
 	})
 }
 
-// mount puts the services behind one handler, beside what is not AWS's: the nodes' connections and Pintle's own paths.
+// mount puts the services behind one handler, along with the nodes' connections and Pintle's own paths.
 func (p *Plane) mount() (err error) {
 	if p.handler, err = wire.New(wire.Options{Verifier: p.verifier, Log: p.log}, apis(p.list)...); err != nil {
 		return err
@@ -113,7 +130,8 @@ func (p *Plane) mount() (err error) {
 	return nil
 }
 
-// Coverage is docs/coverage.md: which operations of each service are there. None is called, so they need no stores.
+// Coverage generates docs/coverage.md, which lists the implemented operations of each service. It calls none, so the services
+// need no stores.
 func Coverage() (string, error) {
 	p := &Plane{}
 	p.buildServices()
@@ -133,7 +151,7 @@ func apis(list []Service) (out []model.API) {
 	return out
 }
 
-// newLink is what nodes connect to.
+// newLink returns the link that nodes connect to.
 func (p *Plane) newLink() *nodelink.Link {
 	o := nodelink.Options{Now: p.now, Log: p.log, Observe: p.meter.Observe, Credentials: p.taskCredentials}
 	if v := p.verifier; v != nil {
@@ -145,12 +163,16 @@ func (p *Plane) newLink() *nodelink.Link {
 	return nodelink.New(p.State, o)
 }
 
-// taskCredentials are a role's, for one task.
+// taskCredentials issues a role's credentials to one task.
 func (p *Plane) taskCredentials(taskArn, roleArn, roleType string) *acs.IAMRoleCredentials {
 	c := p.issuer.Issue(taskArn, roleArn, roleType)
 	return &acs.IAMRoleCredentials{
-		CredentialsID: c.ID, AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken,
-		Expiration: c.Expires.Format(time.RFC3339), RoleArn: roleArn,
+		CredentialsID:   c.ID,
+		AccessKeyID:     c.AccessKeyID,
+		SecretAccessKey: c.SecretAccessKey,
+		SessionToken:    c.SessionToken,
+		Expiration:      c.Expires.Format(time.RFC3339),
+		RoleArn:         roleArn,
 	}
 }
 
@@ -165,7 +187,13 @@ func (p *Plane) giveUpNodes(ctx context.Context) error {
 }
 
 func (p *Plane) runAlarms(ctx context.Context) error {
-	return alarms.Run(ctx, p.State, alarms.Options{Now: p.now, Metrics: p.Metrics, Region: p.options.Region, Account: p.options.Account, Arrivals: p.Arrivals})
+	return alarms.Run(ctx, p.State, alarms.Options{
+		Now:      p.now,
+		Metrics:  p.Metrics,
+		Region:   p.options.Region,
+		Account:  p.options.Account,
+		Arrivals: p.Arrivals,
+	})
 }
 
 func (p *Plane) meterQueues(ctx context.Context) error {

@@ -26,10 +26,10 @@ import (
 type openStore struct {
 	io.Closer
 	name   string
-	failed <-chan struct{} // closed once the store can't be written any more
+	failed <-chan struct{} // closed once the store can no longer be written
 }
 
-// untilFailure waits until ctx ends, or returns an error once the store can't be written any more.
+// untilFailure waits until ctx ends. If the store can no longer be written, it returns an error.
 func (s openStore) untilFailure(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -39,12 +39,12 @@ func (s openStore) untilFailure(ctx context.Context) error {
 	}
 }
 
-// opened registers a store to watch and to close.
-func (p *Plane) opened(name string, s io.Closer, failed <-chan struct{}) {
+// addStore registers a store to watch and to close.
+func (p *Plane) addStore(name string, s io.Closer, failed <-chan struct{}) {
 	p.open = append(p.open, openStore{s, name, failed})
 }
 
-// openStores opens the stores, each in a folder of its own.
+// openStores opens the stores, each in its own folder.
 func (p *Plane) openStores(ctx context.Context) (err error) {
 	if err := p.openState(ctx); err != nil {
 		return err
@@ -53,19 +53,19 @@ func (p *Plane) openStores(ctx context.Context) (err error) {
 	if p.streams, err = streams.Open(folder("logs")); err != nil {
 		return err
 	}
-	p.opened("logs", p.streams, p.streams.Failed())
+	p.addStore("logs", p.streams, p.streams.Failed())
 	if p.Metrics, err = metrics.Open(folder("metrics"), p.metricOptions()); err != nil {
 		return err
 	}
-	p.opened("metrics", p.Metrics, p.Metrics.Failed())
+	p.addStore("metrics", p.Metrics, p.Metrics.Failed())
 	if p.Queues, err = queues.Open(folder("queues"), queues.Options{Now: p.now, NoSync: p.options.Simulated != nil}); err != nil {
 		return err
 	}
-	p.opened("queues", p.Queues, p.Queues.Failed())
+	p.addStore("queues", p.Queues, p.Queues.Failed())
 	if p.objects, err = objects.Open(folder("objects"), p.now); err != nil {
 		return err
 	}
-	p.opened("objects", p.objects, p.objects.Failed())
+	p.addStore("objects", p.objects, p.objects.Failed())
 	return nil
 }
 
@@ -90,11 +90,11 @@ func (p *Plane) openState(ctx context.Context) (err error) {
 	if p.State, err = state.Open(ctx, journal, append([]state.Observer{p.scheduler, p.Rollout}, others...)...); err != nil {
 		return errors.Join(err, journal.Close())
 	}
-	p.opened("state", p.State, p.State.Done())
+	p.addStore("state", p.State, p.State.Done())
 	return nil
 }
 
-// metricOptions lets a fast reaction hear of metrics as they arrive.
+// metricOptions lets a fast reaction notice metrics as they arrive.
 func (p *Plane) metricOptions() metrics.Options {
 	o := metrics.Options{Now: p.now, MaxMetrics: p.options.MaxMetrics, NoSync: p.options.Simulated != nil}
 	if p.options.Reaction == scaling.Fast {
@@ -105,7 +105,7 @@ func (p *Plane) metricOptions() metrics.Options {
 }
 
 // scaleIn returns how long managed scaling must need fewer instances before it gives them up, and the pause between its
-// steps down: a minute on ECS.
+// scale-in steps. On ECS the pause is a minute.
 func (p *Plane) scaleIn() (after, pause time.Duration) {
 	reaction := p.options.Reaction
 	if reaction == scaling.Faithful {

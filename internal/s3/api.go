@@ -5,14 +5,14 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// API is Amazon S3, answered by a service.
+// API describes Amazon S3 to the wire, which calls service for each operation.
 func API(service call.Service) model.API {
 	return model.API{
 		Name:       "s3",
 		Title:      "Amazon S3",
 		Protocols:  []model.Protocol{model.S3},
 		Namespace:  "http://s3.amazonaws.com/doc/2006-03-01/",
-		MaxBody:    8 << 20, // of XML: 10,000 parts, or 1,000 keys
+		MaxBody:    8 << 20, // bytes of XML, enough for 10,000 parts or 1,000 keys
 		Operations: modelOperations,
 		Unions:     modelUnions,
 		Routes:     modelRoutes,
@@ -22,7 +22,7 @@ func API(service call.Service) model.API {
 	}
 }
 
-// roots are the answers' XML elements as the API reference names them, where that is not what the SDK's struct is called.
+// roots maps an operation to its answer's root element in the API reference, where that differs from the SDK's struct name.
 var roots = map[string]string{
 	"CompleteMultipartUpload":            "CompleteMultipartUploadResult",
 	"CopyObject":                         "CopyObjectResult",

@@ -13,7 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
-// attributes is what an object is described by, beside its bytes.
+// attributes describes an object, beside its bytes.
 type attributes struct {
 	ContentType        string            `json:",omitzero"`
 	ContentEncoding    string            `json:",omitzero"`
@@ -24,9 +24,9 @@ type attributes struct {
 	Metadata           map[string]string `json:",omitzero"`
 	Tags               []types.Tag       `json:",omitzero"`
 	StorageClass       string            `json:",omitzero"`
-	Encryption         string            `json:",omitzero"` // that was asked for: Pintle itself encrypts nothing
+	Encryption         string            `json:",omitzero"` // as requested; Pintle itself doesn't encrypt
 	Checksum           sum               `json:",omitzero"`
-	UploadID           string            `json:",omitzero"` // that it came from
+	UploadID           string            `json:",omitzero"` // of the multipart upload that made the object
 }
 
 func attributesOf(text json.RawMessage) (a attributes, err error) {
@@ -36,7 +36,7 @@ func attributesOf(text json.RawMessage) (a attributes, err error) {
 	return a, json.Unmarshal(text, &a)
 }
 
-// inherit fills in what a bucket gives its objects; it refuses where there is no such bucket.
+// inherit sets the attributes that a bucket gives its new objects. It fails if the bucket doesn't exist.
 func (s *Service) inherit(ctx context.Context, bucket, expectedOwner *string, a *attributes) error {
 	b, err := s.bucket(ctx, bucket, expectedOwner)
 	if err == nil && b.Settings[encryption] != nil {
@@ -45,13 +45,13 @@ func (s *Service) inherit(ctx context.Context, bucket, expectedOwner *string, a 
 	return err
 }
 
-// encryption is what answers say of the object's.
+// encryption returns the encryption that answers report.
 func (a attributes) encryption() types.ServerSideEncryption {
 	return types.ServerSideEncryption(a.Encryption)
 }
 
 func (a attributes) encode() json.RawMessage {
-	b, _ := json.Marshal(a) // strings and times cannot fail
+	b, _ := json.Marshal(a) // strings and times always marshal
 	return b
 }
 
@@ -63,15 +63,19 @@ func (s *Service) PutObjectTagging(ctx context.Context, in *s3.PutObjectTaggingI
 	if err := checkTags(in.Tagging.TagSet, maxObjectTags); err != nil {
 		return nil, err
 	}
-	return &s3.PutObjectTaggingOutput{}, s.tag(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, in.Tagging.TagSet, "ObjectTagging:Put")
+	return &s3.PutObjectTaggingOutput{}, s.setTags(
+		ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, in.Tagging.TagSet, "ObjectTagging:Put",
+	)
 }
 
 // DeleteObjectTagging is S3's operation.
 func (s *Service) DeleteObjectTagging(ctx context.Context, in *s3.DeleteObjectTaggingInput) (*s3.DeleteObjectTaggingOutput, error) {
-	return &s3.DeleteObjectTaggingOutput{}, s.tag(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, nil, "ObjectTagging:Delete")
+	return &s3.DeleteObjectTaggingOutput{}, s.setTags(
+		ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner, nil, "ObjectTagging:Delete",
+	)
 }
 
-func (s *Service) tag(ctx context.Context, bucket, key, version, expectedOwner *string, tags []types.Tag, event string) error {
+func (s *Service) setTags(ctx context.Context, bucket, key, version, expectedOwner *string, tags []types.Tag, event string) error {
 	if err := s.checkReading(&s3.GetObjectInput{Key: key, VersionId: version, ExpectedBucketOwner: expectedOwner}); err != nil {
 		return err
 	}
@@ -84,8 +88,8 @@ func (s *Service) tag(ctx context.Context, bucket, key, version, expectedOwner *
 	return s.asError(err, *bucket, *key)
 }
 
-// described returns an object and its attributes.
-func (s *Service) described(ctx context.Context, bucket, key, version, expectedOwner *string) (*objects.Object, attributes, error) {
+// findObject returns an object and its attributes.
+func (s *Service) findObject(ctx context.Context, bucket, key, version, expectedOwner *string) (*objects.Object, attributes, error) {
 	if err := s.checkReading(&s3.GetObjectInput{Key: key, VersionId: version, ExpectedBucketOwner: expectedOwner}); err != nil {
 		return nil, attributes{}, err
 	}
@@ -99,19 +103,19 @@ func (s *Service) described(ctx context.Context, bucket, key, version, expectedO
 
 // GetObjectTagging is S3's operation.
 func (s *Service) GetObjectTagging(ctx context.Context, in *s3.GetObjectTaggingInput) (*s3.GetObjectTaggingOutput, error) {
-	_, a, err := s.described(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
+	_, a, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
 	return &s3.GetObjectTaggingOutput{TagSet: append([]types.Tag{}, a.Tags...)}, err
 }
 
-// GetObjectAcl is S3's operation: the owner may do everything.
+// GetObjectAcl is S3's operation. The owner has full control.
 func (s *Service) GetObjectAcl(ctx context.Context, in *s3.GetObjectAclInput) (*s3.GetObjectAclOutput, error) {
-	_, _, err := s.described(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
+	_, _, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
 	return &s3.GetObjectAclOutput{Owner: s.owner(), Grants: s.grants()}, err
 }
 
 // PutObjectAcl is S3's operation.
 func (s *Service) PutObjectAcl(ctx context.Context, in *s3.PutObjectAclInput) (*s3.PutObjectAclOutput, error) {
-	if _, _, err := s.described(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner); err != nil {
+	if _, _, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner); err != nil {
 		return nil, err
 	}
 	return nil, errNoACLs
@@ -119,7 +123,7 @@ func (s *Service) PutObjectAcl(ctx context.Context, in *s3.PutObjectAclInput) (*
 
 // GetObjectAttributes is S3's operation.
 func (s *Service) GetObjectAttributes(ctx context.Context, in *s3.GetObjectAttributesInput) (*s3.GetObjectAttributesOutput, error) {
-	o, a, err := s.described(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
+	o, a, err := s.findObject(ctx, in.Bucket, in.Key, in.VersionId, in.ExpectedBucketOwner)
 	if err != nil {
 		return nil, err
 	}
@@ -153,8 +157,10 @@ func classOf(a attributes) string {
 	return a.StorageClass
 }
 
-// objectParts is a page of the parts that an object was put together from.
-func (s *Service) objectParts(ctx context.Context, o *objects.Object, a attributes, in *s3.GetObjectAttributesInput) (*types.GetObjectAttributesParts, error) {
+// objectParts returns a page of the parts of an object that came from a multipart upload.
+func (s *Service) objectParts(
+	ctx context.Context, o *objects.Object, a attributes, in *s3.GetObjectAttributesInput,
+) (*types.GetObjectAttributesParts, error) {
 	if o.Parts == 0 {
 		return nil, nil
 	}
@@ -170,12 +176,19 @@ func (s *Service) objectParts(ctx context.Context, o *objects.Object, a attribut
 	if err != nil {
 		return nil, err
 	}
-	out.MaxParts, out.PartNumberMarker, out.IsTruncated = aws.Int32(int32(limit)), aws.String(strconv.Itoa(after)), aws.Bool(len(files) > limit)
+	out.MaxParts = aws.Int32(int32(limit))
+	out.PartNumberMarker = aws.String(strconv.Itoa(after))
+	out.IsTruncated = aws.Bool(len(files) > limit)
 	for _, f := range files[:min(limit, len(files))] {
 		c := sumOf(f).wire()
 		out.Parts = append(out.Parts, types.ObjectPart{
-			PartNumber: aws.Int32(int32(f.Number)), Size: &f.Size,
-			ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME, ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
+			PartNumber:        aws.Int32(int32(f.Number)),
+			Size:              &f.Size,
+			ChecksumCRC32:     c.ChecksumCRC32,
+			ChecksumCRC32C:    c.ChecksumCRC32C,
+			ChecksumCRC64NVME: c.ChecksumCRC64NVME,
+			ChecksumSHA1:      c.ChecksumSHA1,
+			ChecksumSHA256:    c.ChecksumSHA256,
 		})
 		out.NextPartNumberMarker = aws.String(strconv.Itoa(f.Number))
 	}

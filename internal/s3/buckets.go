@@ -16,7 +16,7 @@ import (
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
-// bucketName is the form of a name; see "General purpose bucket naming rules" in S3's guide.
+// bucketName matches a valid bucket name. See "General purpose bucket naming rules" in S3's guide.
 var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
 var (
@@ -38,7 +38,12 @@ func checkBucketName(name string) error {
 	if !bad {
 		return nil
 	}
-	return &apiError{code: "InvalidBucketName", message: "The specified bucket is not valid.", status: 400, detail: map[string]string{"BucketName": name}}
+	return &apiError{
+		code:    "InvalidBucketName",
+		message: "The specified bucket is not valid.",
+		status:  400,
+		detail:  map[string]string{"BucketName": name},
+	}
 }
 
 // CreateBucket is S3's operation.
@@ -58,8 +63,10 @@ func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*
 		settings[tagging], _ = json.Marshal(types.Tagging{TagSet: c.Tags})
 	}
 	err := s.store.CreateBucket(ctx, name, settings)
-	if errors.Is(err, objects.ErrExists) && s.opts.Region != "us-east-1" { // there it is no error: see CreateBucket's errors
-		return nil, refuse(409, "BucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.")
+	if errors.Is(err, objects.ErrExists) && s.opts.Region != "us-east-1" { // us-east-1 allows it: see CreateBucket's errors
+		return nil, refuse(
+			409, "BucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.",
+		)
 	}
 	if err != nil && !errors.Is(err, objects.ErrExists) {
 		return nil, err
@@ -67,24 +74,40 @@ func (s *Service) CreateBucket(ctx context.Context, in *s3.CreateBucketInput) (*
 	return &s3.CreateBucketOutput{Location: aws.String("/" + name), BucketArn: aws.String("arn:aws:s3:::" + name)}, nil
 }
 
-// newSettings are what every new bucket is set to; see "Default settings for new S3 buckets FAQ" in S3's guide.
+// newSettings returns the settings of every new bucket. See "Default settings for new S3 buckets FAQ" in S3's guide.
 func newSettings() map[string]json.RawMessage {
 	yes := aws.Bool(true)
-	public, _ := json.Marshal(types.PublicAccessBlockConfiguration{BlockPublicAcls: yes, BlockPublicPolicy: yes, IgnorePublicAcls: yes, RestrictPublicBuckets: yes})
-	owner, _ := json.Marshal(types.OwnershipControls{Rules: []types.OwnershipControlsRule{{ObjectOwnership: types.ObjectOwnershipBucketOwnerEnforced}}})
+	public, _ := json.Marshal(types.PublicAccessBlockConfiguration{
+		BlockPublicAcls:       yes,
+		BlockPublicPolicy:     yes,
+		IgnorePublicAcls:      yes,
+		RestrictPublicBuckets: yes,
+	})
+	owner, _ := json.Marshal(
+		types.OwnershipControls{Rules: []types.OwnershipControlsRule{{ObjectOwnership: types.ObjectOwnershipBucketOwnerEnforced}}},
+	)
 	return map[string]json.RawMessage{publicAccess: public, ownership: owner}
 }
 
-// checkNewBucket refuses what a new bucket cannot be.
+// checkNewBucket refuses options that new buckets don't have here.
 func (s *Service) checkNewBucket(in *s3.CreateBucketInput) error {
 	if in.ACL != "" && in.ACL != types.BucketCannedACLPrivate {
-		return refuse(400, "InvalidBucketAclWithObjectOwnership", "Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting")
+		return refuse(
+			400, "InvalidBucketAclWithObjectOwnership",
+			"Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting",
+		)
 	}
-	err := refuseAny(
-		wanted{"x-amz-bucket-object-lock-enabled", aws.ToBool(in.ObjectLockEnabledForBucket)},
-		wanted{"x-amz-grant-full-control", in.GrantFullControl != nil}, wanted{"x-amz-grant-read", in.GrantRead != nil},
-		wanted{"x-amz-grant-read-acp", in.GrantReadACP != nil}, wanted{"x-amz-grant-write", in.GrantWrite != nil}, wanted{"x-amz-grant-write-acp", in.GrantWriteACP != nil},
-		wanted{"x-amz-object-ownership other than BucketOwnerEnforced", in.ObjectOwnership != "" && in.ObjectOwnership != types.ObjectOwnershipBucketOwnerEnforced},
+	err := refuseUnsupported(
+		unsupported{"x-amz-bucket-object-lock-enabled", aws.ToBool(in.ObjectLockEnabledForBucket)},
+		unsupported{"x-amz-grant-full-control", in.GrantFullControl != nil},
+		unsupported{"x-amz-grant-read", in.GrantRead != nil},
+		unsupported{"x-amz-grant-read-acp", in.GrantReadACP != nil},
+		unsupported{"x-amz-grant-write", in.GrantWrite != nil},
+		unsupported{"x-amz-grant-write-acp", in.GrantWriteACP != nil},
+		unsupported{
+			"x-amz-object-ownership other than BucketOwnerEnforced",
+			in.ObjectOwnership != "" && in.ObjectOwnership != types.ObjectOwnershipBucketOwnerEnforced,
+		},
 	)
 	c := in.CreateBucketConfiguration
 	if err != nil || c == nil {
@@ -99,7 +122,10 @@ func (s *Service) checkNewBucket(in *s3.CreateBucketInput) error {
 	case place == "us-east-1":
 		return refuse(400, "InvalidLocationConstraint", "The specified location-constraint is not valid")
 	default:
-		return refuse(400, "IllegalLocationConstraintException", "The %s location constraint is incompatible for the region specific endpoint this request was sent to.", place)
+		return refuse(
+			400, "IllegalLocationConstraintException",
+			"The %s location constraint is incompatible for the region specific endpoint this request was sent to.", place,
+		)
 	}
 }
 
@@ -119,7 +145,7 @@ func (s *Service) HeadBucket(ctx context.Context, in *s3.HeadBucketInput) (*s3.H
 	return &s3.HeadBucketOutput{BucketRegion: &s.opts.Region, AccessPointAlias: aws.Bool(false)}, nil
 }
 
-// GetBucketLocation is S3's operation. The first region has no name there.
+// GetBucketLocation is S3's operation. It answers us-east-1 with an empty LocationConstraint.
 func (s *Service) GetBucketLocation(ctx context.Context, in *s3.GetBucketLocationInput) (*s3.GetBucketLocationOutput, error) {
 	if _, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner); err != nil {
 		return nil, err
@@ -130,7 +156,7 @@ func (s *Service) GetBucketLocation(ctx context.Context, in *s3.GetBucketLocatio
 	return &s3.GetBucketLocationOutput{LocationConstraint: types.BucketLocationConstraint(s.opts.Region)}, nil
 }
 
-// maxBuckets is how many buckets an answer has at most, and has where it is not said.
+// maxBuckets is both the limit and the default for buckets in one answer.
 const maxBuckets = 10000
 
 // ListBuckets is S3's operation.
@@ -168,7 +194,7 @@ func (s *Service) ListBuckets(ctx context.Context, in *s3.ListBucketsInput) (*s3
 	return out, nil
 }
 
-// listing is the pages of an operation that lists, for the token that it was given.
+// listing returns the pagination of a list operation. token is the caller's, for the error message.
 func listing(operation, token string) account.List {
 	return account.List{
 		Kind: "s3:" + operation,

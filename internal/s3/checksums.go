@@ -15,14 +15,14 @@ import (
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
-// sum is a checksum that an object or a part has.
+// sum is the checksum of an object or a part.
 type sum struct {
 	Algorithm checksum.Algorithm
 	Value     string
-	Composite bool `json:",omitzero"` // made of the parts' checksums
+	Composite bool `json:",omitzero"` // computed from the parts' checksums
 }
 
-// value is a field of types.Checksum, for an algorithm.
+// value returns the field of types.Checksum for an algorithm.
 func value(c *types.Checksum, a checksum.Algorithm) **string {
 	switch a {
 	case checksum.CRC32:
@@ -37,7 +37,7 @@ func value(c *types.Checksum, a checksum.Algorithm) **string {
 	return &c.ChecksumSHA256
 }
 
-// wire is the checksum as S3's structs have it.
+// wire returns the checksum in the SDK's form.
 func (s sum) wire() types.Checksum {
 	var c types.Checksum
 	if s.Value == "" {
@@ -51,25 +51,25 @@ func (s sum) wire() types.Checksum {
 	return c
 }
 
-// claim is what a request says of its body.
+// claim is what a request says about its body.
 type claim struct {
 	length    *int64
 	md5       *string
 	algorithm types.ChecksumAlgorithm
 	values    types.Checksum
-	other     []*string // checksums of algorithms that there are not here
+	other     []*string // checksums of algorithms that Pintle doesn't have
 }
 
-// trailing is a body with headers behind it.
+// trailing is a body followed by trailing headers.
 type trailing interface {
 	Announced() string
 	Trailer(name string) string
 }
 
-// maxPut is how large one put may be; more has to come in parts.
+// maxPut is the most bytes that one put may have. Larger objects need a multipart upload.
 const maxPut = 5 << 30
 
-// check refuses a body before it is read.
+// check refuses a bad request before its body is read.
 func (c claim) check() error {
 	for _, o := range c.other {
 		if o != nil {
@@ -77,7 +77,11 @@ func (c claim) check() error {
 		}
 	}
 	if c.algorithm != "" && !checksum.Algorithm(c.algorithm).Known() {
-		return refuse(400, "InvalidRequest", "Checksum algorithm provided is unsupported. Please try again with any of the valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]")
+		return refuse(
+			400, "InvalidRequest",
+			"Checksum algorithm provided is unsupported. Please try again with any of the valid types: [CRC32, CRC32C, CRC64NVME, "+
+				"SHA1, SHA256]",
+		)
 	}
 	n := 0
 	for _, a := range checksum.Algorithms {
@@ -101,8 +105,8 @@ func (c claim) check() error {
 	return nil
 }
 
-// choose finds the algorithm that a body's checksum is made with: the one of the checksum that it comes with, or
-// that it announces, or S3's own choice.
+// choose picks the algorithm for a body's checksum: that of the checksum in the request, or else the one that the
+// request announces, or else the caller's default, otherwise.
 func (c claim) choose(body io.Reader, otherwise checksum.Algorithm) checksum.Algorithm {
 	for _, a := range checksum.Algorithms {
 		if *value(&c.values, a) != nil {
@@ -121,7 +125,7 @@ func (c claim) choose(body io.Reader, otherwise checksum.Algorithm) checksum.Alg
 	return otherwise
 }
 
-// receive puts a body on the disk, and checks it against what the request says of it.
+// receive writes a body to the disk and checks it against the request's claim.
 func (s *Service) receive(body io.Reader, c claim, otherwise checksum.Algorithm) (*objects.File, sum, error) {
 	if err := c.check(); err != nil {
 		return nil, sum{}, err
@@ -130,40 +134,41 @@ func (s *Service) receive(body io.Reader, c claim, otherwise checksum.Algorithm)
 		body = strings.NewReader("")
 	}
 	a := c.choose(body, otherwise)
-	digest, chosen := md5.New(), a.New()
+	digest := md5.New()
+	chosen := a.New()
 	f, err := s.store.Write(&limited{io.TeeReader(body, io.MultiWriter(digest, chosen)), maxPut})
 	if err != nil {
 		return nil, sum{}, err
 	}
 	f.ETag = hex.EncodeToString(digest.Sum(nil))
-	made := sum{Algorithm: a, Value: checksum.Of(chosen)}
-	if err := c.verify(body, digest, made); err != nil {
+	computed := sum{Algorithm: a, Value: checksum.Of(chosen)}
+	if err := c.verify(body, digest, computed); err != nil {
 		s.store.Discard(f)
 		return nil, sum{}, err
 	}
-	f.Checksum = string(a) + ":" + made.Value
-	return f, made, nil
+	f.Checksum = string(a) + ":" + computed.Value
+	return f, computed, nil
 }
 
-// verify compares what came with what the request says of it.
-func (c claim) verify(body io.Reader, digest hash.Hash, made sum) error {
+// verify compares the body that came with the claim.
+func (c claim) verify(body io.Reader, digest hash.Hash, computed sum) error {
 	if c.md5 != nil && *c.md5 != base64.StdEncoding.EncodeToString(digest.Sum(nil)) {
 		return refuse(400, "BadDigest", "The Content-MD5 you specified did not match what we received.")
 	}
-	want := aws.ToString(*value(&c.values, made.Algorithm))
+	want := aws.ToString(*value(&c.values, computed.Algorithm))
 	if t, ok := body.(trailing); ok && want == "" {
-		want = t.Trailer("x-amz-checksum-" + strings.ToLower(string(made.Algorithm)))
+		want = t.Trailer("x-amz-checksum-" + strings.ToLower(string(computed.Algorithm)))
 	}
-	if want != "" && want != made.Value {
-		return refuse(400, "BadDigest", "The %s you specified did not match the calculated checksum.", made.Algorithm)
+	if want != "" && want != computed.Value {
+		return refuse(400, "BadDigest", "The %s you specified did not match the calculated checksum.", computed.Algorithm)
 	}
 	return nil
 }
 
-// limited refuses what is larger than it may be, where nobody has said how large it is.
+// limited refuses a body that grows too large. It catches bodies of unknown length, which check can't.
 type limited struct {
 	r    io.Reader
-	left int64
+	left int64 // bytes
 }
 
 func (l *limited) Read(p []byte) (int, error) {
@@ -174,27 +179,28 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// sumOf is a file's checksum.
+// sumOf returns a file's checksum.
 func sumOf(f *objects.File) sum {
 	a, v, _ := strings.Cut(f.Checksum, ":")
 	return sum{Algorithm: checksum.Algorithm(a), Value: v}
 }
 
-// alsoSummed makes a second checksum of a body: that of an upload whose parts come with another one.
-type alsoSummed struct {
+// secondSum computes a second checksum while a body is read. A part needs it when its own checksum has another algorithm
+// than its upload's.
+type secondSum struct {
 	io.Reader
 	with checksum.Algorithm
 	hash hash.Hash
 }
 
-func (a *alsoSummed) Read(p []byte) (int, error) {
+func (a *secondSum) Read(p []byte) (int, error) {
 	n, err := a.Reader.Read(p)
 	a.hash.Write(p[:n])
 	return n, err
 }
 
 // Announced implements trailing.
-func (a *alsoSummed) Announced() string {
+func (a *secondSum) Announced() string {
 	if t, ok := a.Reader.(trailing); ok {
 		return t.Announced()
 	}
@@ -202,7 +208,7 @@ func (a *alsoSummed) Announced() string {
 }
 
 // Trailer implements trailing.
-func (a *alsoSummed) Trailer(name string) string {
+func (a *secondSum) Trailer(name string) string {
 	if t, ok := a.Reader.(trailing); ok {
 		return t.Trailer(name)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,13 +15,13 @@ import (
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
-// parseSource reads x-amz-copy-source: bucket/key, escaped, perhaps with a version.
+// parseSource parses x-amz-copy-source: an escaped bucket/key, with an optional version.
 func parseSource(text string) (bucket, key string, version *string, err error) {
 	path, query, _ := strings.Cut(text, "?versionId=")
 	if query != "" {
 		version = &query
 	}
-	path, err = url.PathUnescape(path)
+	path, err = url.QueryUnescape(path) // S3 reads a plus as a space here
 	bucket, key, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if err != nil || bucket == "" || key == "" {
 		return "", "", nil, invalidArgument("x-amz-copy-source", text, "Invalid copy source object key")
@@ -28,27 +29,55 @@ func parseSource(text string) (bucket, key string, version *string, err error) {
 	return bucket, key, version, checkKey(&key)
 }
 
-// open opens a copy's source, as get says how.
-func (s *Service) open(ctx context.Context, copySource *string, get *s3.GetObjectInput) (*objects.Object, io.ReadCloser, error) {
+// openSource opens a copy's source. get has the conditions and the range to read.
+func (s *Service) openSource(ctx context.Context, copySource *string, get *s3.GetObjectInput) (*objects.Object, io.ReadCloser, error) {
 	bucket, key, version, err := parseSource(aws.ToString(copySource))
 	if err != nil {
 		return nil, nil, err
 	}
-	get.Key, get.VersionId = &key, version
+	get.Key = &key
+	get.VersionId = version
 	if err := s.checkReading(get); err != nil {
 		return nil, nil, err
 	}
 	o, body, err := s.store.Read(ctx, bucket, key, func(o *objects.Object) (objects.Stretch, error) {
-		want, err := pick(get, o)
+		if err := checkCopyRange(get.Range, o.Size); err != nil {
+			return objects.Stretch{}, err
+		}
+		want, err := selectRange(get, o)
 		if e, ok := err.(*apiError); ok && e.code == "NotModified" {
-			err = preconditionFailed("x-amz-copy-source-If-None-Match") // a copy's conditions have one answer
+			err = preconditionFailed("x-amz-copy-source-If-None-Match") // a copy has one answer for all failed conditions
 		}
 		if err == nil && want.Length > maxPut {
-			err = refuse(400, "InvalidRequest", "The specified copy source is larger than the maximum allowable size for a copy source: %d", int64(maxPut))
+			err = refuse(
+				400, "InvalidRequest", "The specified copy source is larger than the maximum allowable size for a copy source: %d",
+				int64(maxPut),
+			)
 		}
 		return want, err
 	})
 	return o, body, s.asError(err, bucket, key)
+}
+
+// checkCopyRange checks x-amz-copy-source-range, which unlike a Range must name both ends, and lie inside the source.
+func checkCopyRange(text *string, size int64) error {
+	if text == nil {
+		return nil
+	}
+	m := rangeForm.FindStringSubmatch(*text)
+	if m == nil || m[1] == "" || m[2] == "" {
+		return invalidArgument(
+			"x-amz-copy-source-range", *text,
+			"The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the zero-based "+
+				"offsets of the first and last bytes to copy",
+		)
+	}
+	first, _ := strconv.ParseInt(m[1], 10, 64)
+	last, _ := strconv.ParseInt(m[2], 10, 64)
+	if first > last || last >= size {
+		return invalidArgument("x-amz-copy-source-range", *text, "Range specified is not valid for source object of size: %d", size)
+	}
+	return nil
 }
 
 // CopyObject is S3's operation.
@@ -59,13 +88,7 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if err := checkDirectives(in); err != nil {
 		return nil, err
 	}
-	a, err := describe(&s3.PutObjectInput{
-		ACL: in.ACL, GrantFullControl: in.GrantFullControl, GrantRead: in.GrantRead, GrantReadACP: in.GrantReadACP, GrantWriteACP: in.GrantWriteACP,
-		ContentType: in.ContentType, ContentEncoding: in.ContentEncoding, ContentDisposition: in.ContentDisposition, ContentLanguage: in.ContentLanguage,
-		CacheControl: in.CacheControl, Expires: in.Expires, Metadata: in.Metadata, Tagging: in.Tagging, StorageClass: in.StorageClass,
-		ServerSideEncryption: in.ServerSideEncryption, SSECustomerAlgorithm: in.SSECustomerAlgorithm, SSEKMSKeyId: in.SSEKMSKeyId,
-		WebsiteRedirectLocation: in.WebsiteRedirectLocation, ObjectLockMode: in.ObjectLockMode, ObjectLockLegalHoldStatus: in.ObjectLockLegalHoldStatus,
-	})
+	a, err := attributesFrom(copyAsPut(in))
 	if err != nil {
 		return nil, err
 	}
@@ -76,35 +99,71 @@ func (s *Service) CopyObject(ctx context.Context, in *s3.CopyObjectInput) (*s3.C
 	if err := s.inherit(ctx, in.Bucket, in.ExpectedBucketOwner, &a); err != nil {
 		return nil, err
 	}
-	from, body, err := s.open(ctx, in.CopySource, &s3.GetObjectInput{
-		ExpectedBucketOwner: in.ExpectedSourceBucketOwner, IfMatch: in.CopySourceIfMatch, IfNoneMatch: in.CopySourceIfNoneMatch,
-		IfModifiedSince: in.CopySourceIfModifiedSince, IfUnmodifiedSince: in.CopySourceIfUnmodifiedSince, SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,
+	from, body, err := s.openSource(ctx, in.CopySource, &s3.GetObjectInput{
+		ExpectedBucketOwner:  in.ExpectedSourceBucketOwner,
+		IfMatch:              in.CopySourceIfMatch,
+		IfNoneMatch:          in.CopySourceIfNoneMatch,
+		IfModifiedSince:      in.CopySourceIfModifiedSince,
+		IfUnmodifiedSince:    in.CopySourceIfUnmodifiedSince,
+		SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer body.Close()
-	if a, err = copied(in, from, a); err != nil {
+	if a, err = copiedAttributes(in, from, a); err != nil {
 		return nil, err
 	}
 	otherwise := checksum.CRC64NVME
 	if c := a.Checksum; c.Value != "" {
 		otherwise = c.Algorithm
 	}
-	f, made, err := s.receive(body, claim{algorithm: in.ChecksumAlgorithm}, otherwise)
+	f, computed, err := s.receive(body, claim{algorithm: in.ChecksumAlgorithm}, otherwise)
 	if err != nil {
 		return nil, err
 	}
-	a.Checksum = made
+	a.Checksum = computed
 	o := &objects.Object{Bucket: *in.Bucket, Key: *in.Key, ETag: f.ETag, Attributes: a.encode()}
 	if err := s.store.Put(ctx, o, []*objects.File{f}, objects.Conditions{Allow: allow, Owe: s.owe(ctx, "ObjectCreated:Copy")}); err != nil {
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
-	c := made.wire()
+	c := computed.wire()
 	return &s3.CopyObjectOutput{ServerSideEncryption: a.encryption(), CopyObjectResult: &types.CopyObjectResult{
-		ETag: quoted(o.ETag), LastModified: &o.Modified, ChecksumType: c.ChecksumType,
-		ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME, ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
+		ETag:              quoted(o.ETag),
+		LastModified:      &o.Modified,
+		ChecksumType:      c.ChecksumType,
+		ChecksumCRC32:     c.ChecksumCRC32,
+		ChecksumCRC32C:    c.ChecksumCRC32C,
+		ChecksumCRC64NVME: c.ChecksumCRC64NVME,
+		ChecksumSHA1:      c.ChecksumSHA1,
+		ChecksumSHA256:    c.ChecksumSHA256,
 	}}, nil
+}
+
+// copyAsPut returns a copy's description of the new object in the form of a put.
+func copyAsPut(in *s3.CopyObjectInput) *s3.PutObjectInput {
+	return &s3.PutObjectInput{
+		ACL:                       in.ACL,
+		GrantFullControl:          in.GrantFullControl,
+		GrantRead:                 in.GrantRead,
+		GrantReadACP:              in.GrantReadACP,
+		GrantWriteACP:             in.GrantWriteACP,
+		ContentType:               in.ContentType,
+		ContentEncoding:           in.ContentEncoding,
+		ContentDisposition:        in.ContentDisposition,
+		ContentLanguage:           in.ContentLanguage,
+		CacheControl:              in.CacheControl,
+		Expires:                   in.Expires,
+		Metadata:                  in.Metadata,
+		Tagging:                   in.Tagging,
+		StorageClass:              in.StorageClass,
+		ServerSideEncryption:      in.ServerSideEncryption,
+		SSECustomerAlgorithm:      in.SSECustomerAlgorithm,
+		SSEKMSKeyId:               in.SSEKMSKeyId,
+		WebsiteRedirectLocation:   in.WebsiteRedirectLocation,
+		ObjectLockMode:            in.ObjectLockMode,
+		ObjectLockLegalHoldStatus: in.ObjectLockLegalHoldStatus,
+	}
 }
 
 func checkDirectives(in *s3.CopyObjectInput) error {
@@ -121,8 +180,8 @@ func checkDirectives(in *s3.CopyObjectInput) error {
 	return nil
 }
 
-// copied is what describes the copy: what describes its source, but for what is replaced.
-func copied(in *s3.CopyObjectInput, from *objects.Object, asked attributes) (attributes, error) {
+// copiedAttributes returns the copy's attributes: those of its source, except what the call replaces.
+func copiedAttributes(in *s3.CopyObjectInput, from *objects.Object, asked attributes) (attributes, error) {
 	a, err := attributesOf(from.Attributes)
 	if err != nil {
 		return a, err
@@ -130,13 +189,22 @@ func copied(in *s3.CopyObjectInput, from *objects.Object, asked attributes) (att
 	same := from.Bucket == *in.Bucket && from.Key == *in.Key
 	replaces := in.MetadataDirective == types.MetadataDirectiveReplace
 	if same && !replaces && in.StorageClass == "" && in.ServerSideEncryption == "" && in.ChecksumAlgorithm == "" {
-		return a, refuse(400, "InvalidRequest", "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.")
+		return a, refuse(
+			400, "InvalidRequest",
+			"This copy request is illegal because it is trying to copy an object to itself without changing the object's "+
+				"metadata, storage class, website redirect location or encryption attributes.",
+		)
 	}
-	tags, sum := a.Tags, a.Checksum
+	tags := a.Tags
+	sum := a.Checksum
 	if replaces {
 		a = asked
 	}
-	a.Tags, a.Checksum, a.StorageClass, a.Encryption, a.UploadID = tags, sum, asked.StorageClass, asked.Encryption, ""
+	a.Tags = tags
+	a.Checksum = sum
+	a.StorageClass = asked.StorageClass
+	a.Encryption = asked.Encryption
+	a.UploadID = ""
 	if in.TaggingDirective == types.TaggingDirectiveReplace {
 		a.Tags = asked.Tags
 	}

@@ -29,12 +29,12 @@ func (s *Service) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*
 	if call.From(ctx).Principal == call.S3 {
 		event = "LifecycleExpiration:Delete"
 	}
-	c := objects.Conditions{Owe: s.owe(ctx, event), Allow: unlessOther(in.IfMatch, in.IfMatchSize, in.IfMatchLastModifiedTime)}
+	c := objects.Conditions{Owe: s.owe(ctx, event), Allow: ifUnchanged(in.IfMatch, in.IfMatchSize, in.IfMatchLastModifiedTime)}
 	return &s3.DeleteObjectOutput{}, s.asError(s.store.Delete(ctx, *in.Bucket, *in.Key, c), *in.Bucket, *in.Key)
 }
 
-// unlessOther refuses to delete an object that is not the one that is meant.
-func unlessOther(etag *string, size *int64, modified *time.Time) func(*objects.Bucket, *objects.Object) error {
+// ifUnchanged refuses to delete an object that differs from the one the caller means.
+func ifUnchanged(etag *string, size *int64, modified *time.Time) func(*objects.Bucket, *objects.Object) error {
 	return func(_ *objects.Bucket, o *objects.Object) error {
 		switch {
 		case o == nil:
@@ -50,13 +50,13 @@ func unlessOther(etag *string, size *int64, modified *time.Time) func(*objects.B
 	}
 }
 
-// Limits of DeleteObjects: how many objects one call names, and how many are deleted at a time.
+// Limits of DeleteObjects.
 const (
-	maxDeletes  = 1000
-	maxDeleting = 64
+	maxDeletes  = 1000 // objects in one call
+	maxDeleting = 64   // objects deleted at once
 )
 
-// DeleteObjects is S3's operation. Each object is deleted for itself.
+// DeleteObjects is S3's operation. Each object succeeds or fails on its own.
 func (s *Service) DeleteObjects(ctx context.Context, in *s3.DeleteObjectsInput) (*s3.DeleteObjectsOutput, error) {
 	if in.Delete == nil || len(in.Delete.Objects) == 0 || len(in.Delete.Objects) > maxDeletes {
 		return nil, malformedXML("Delete must name 1 to 1000 objects")
@@ -66,19 +66,24 @@ func (s *Service) DeleteObjects(ctx context.Context, in *s3.DeleteObjectsInput) 
 	}
 	errs := make([]error, len(in.Delete.Objects))
 	var g errgroup.Group
-	g.SetLimit(maxDeleting) // they share flushes
+	g.SetLimit(maxDeleting) // concurrent deletes share flushes
 	for i, o := range in.Delete.Objects {
 		g.Go(func() error {
 			_, errs[i] = s.DeleteObject(ctx, &s3.DeleteObjectInput{
-				Bucket: in.Bucket, Key: o.Key, VersionId: o.VersionId, IfMatch: o.ETag, IfMatchSize: o.Size, IfMatchLastModifiedTime: o.LastModifiedTime,
+				Bucket:                  in.Bucket,
+				Key:                     o.Key,
+				VersionId:               o.VersionId,
+				IfMatch:                 o.ETag,
+				IfMatchSize:             o.Size,
+				IfMatchLastModifiedTime: o.LastModifiedTime,
 			})
 			return nil
 		})
 	}
-	g.Wait() //nolint:errcheck // errors are kept one by one
+	g.Wait() //nolint:errcheck // errs has one error for each object
 	out := &s3.DeleteObjectsOutput{}
 	for i, o := range in.Delete.Objects {
-		if e := asS3(errs[i]); e != nil {
+		if e := toAPIError(errs[i]); e != nil {
 			out.Errors = append(out.Errors, types.Error{Key: o.Key, VersionId: o.VersionId, Code: &e.code, Message: &e.message})
 		} else if !aws.ToBool(in.Delete.Quiet) {
 			out.Deleted = append(out.Deleted, types.DeletedObject{Key: o.Key, VersionId: o.VersionId})
@@ -87,8 +92,8 @@ func (s *Service) DeleteObjects(ctx context.Context, in *s3.DeleteObjectsInput) 
 	return out, nil
 }
 
-// asS3 is an error as one object of many has it.
-func asS3(err error) *apiError {
+// toAPIError returns the error to report for one object of many.
+func toAPIError(err error) *apiError {
 	if err == nil {
 		return nil
 	}

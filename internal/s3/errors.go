@@ -7,12 +7,13 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// apiError is an error of S3: see "Error responses" in its API reference.
+// apiError is an S3 error. See "Error responses" in the API reference.
 type apiError struct {
-	code, message string
-	status        int
-	detail        map[string]string // further elements of the answer
-	header        http.Header
+	code    string
+	message string
+	status  int
+	detail  map[string]string // more elements of the answer
+	header  http.Header
 }
 
 func (e *apiError) Error() string             { return e.code + ": " + e.message }
@@ -38,34 +39,47 @@ func refuse(status int, code, format string, args ...any) error {
 
 func invalidArgument(name, value, format string, args ...any) error {
 	return &apiError{
-		code: "InvalidArgument", message: fmt.Sprintf(format, args...), status: http.StatusBadRequest,
-		detail: map[string]string{"ArgumentName": name, "ArgumentValue": value},
+		code:    "InvalidArgument",
+		message: fmt.Sprintf(format, args...),
+		status:  http.StatusBadRequest,
+		detail:  map[string]string{"ArgumentName": name, "ArgumentValue": value},
 	}
 }
 
 func malformedXML(why string) error {
-	return refuse(http.StatusBadRequest, "MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema: %s.", why)
+	return refuse(
+		http.StatusBadRequest, "MalformedXML",
+		"The XML you provided was not well-formed or did not validate against our published schema: %s.", why,
+	)
 }
 
 func noSuchBucket(name string) error {
-	return &apiError{code: "NoSuchBucket", message: "The specified bucket does not exist", status: http.StatusNotFound, detail: map[string]string{"BucketName": name}}
+	return &apiError{
+		code:    "NoSuchBucket",
+		message: "The specified bucket does not exist",
+		status:  http.StatusNotFound,
+		detail:  map[string]string{"BucketName": name},
+	}
 }
 
-// notImplemented refuses what a caller wants and would silently not get.
+// notImplemented refuses what the caller asked for and would otherwise silently not get.
 func notImplemented(what string) error {
-	return refuse(http.StatusNotImplemented, "NotImplemented", "A header or member you provided implies functionality that Pintle does not implement: %s.", what)
+	return refuse(
+		http.StatusNotImplemented, "NotImplemented",
+		"A header or member you provided implies functionality that Pintle does not implement: %s.", what,
+	)
 }
 
-// wanted is something that a caller may ask for and does not get here.
-type wanted struct {
-	name string
-	set  bool
+// unsupported is something S3 offers and Pintle doesn't, and whether the caller asked for it.
+type unsupported struct {
+	name  string
+	asked bool
 }
 
-func refuseAny(all ...wanted) error {
-	for _, w := range all {
-		if w.set {
-			return notImplemented(w.name)
+func refuseUnsupported(all ...unsupported) error {
+	for _, u := range all {
+		if u.asked {
+			return notImplemented(u.name)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
-// checkVersion refuses every version but the one that objects have where there is no versioning.
+// checkVersion refuses every version but null, the only one without versioning.
 func checkVersion(id *string) error {
 	if id == nil || *id == "null" || *id == "" {
 		return nil
@@ -24,8 +24,8 @@ func checkVersion(id *string) error {
 	return invalidArgument("versionId", *id, "Invalid version id specified")
 }
 
-// pick decides what of an object is sent.
-func pick(in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
+// selectRange checks a get's conditions and returns the bytes that its Range asks for.
+func selectRange(in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
 	all := objects.Stretch{Length: o.Size}
 	if err := checkConditions(in, o); err != nil {
 		return all, err
@@ -38,7 +38,7 @@ func pick(in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
 
 // checkConditions checks a get's conditions in RFC 9110's order.
 func checkConditions(in *s3.GetObjectInput, o *objects.Object) error {
-	modified := o.Modified.Truncate(time.Second) // as clients know it
+	modified := o.Modified.Truncate(time.Second) // clients see whole seconds
 	if in.IfMatch != nil {
 		if !matches(*in.IfMatch, o.ETag) {
 			return preconditionFailed("If-Match")
@@ -58,14 +58,16 @@ func checkConditions(in *s3.GetObjectInput, o *objects.Object) error {
 
 func notModified(o *objects.Object) error {
 	return &apiError{
-		code: "NotModified", message: "Not Modified", status: http.StatusNotModified,
-		header: http.Header{"Etag": {*quoted(o.ETag)}, "Last-Modified": {o.Modified.Format(http.TimeFormat)}},
+		code:    "NotModified",
+		message: "Not Modified",
+		status:  http.StatusNotModified,
+		header:  http.Header{"Etag": {*quoted(o.ETag)}, "Last-Modified": {o.Modified.Format(http.TimeFormat)}},
 	}
 }
 
 var rangeForm = regexp.MustCompile(`^bytes=([0-9]{1,18})?-([0-9]{1,18})?$`)
 
-// isRange reports whether a text is one range, with an end that is not before its beginning.
+// isRange reports whether a text is a single range that doesn't end before it begins.
 func isRange(text string) bool {
 	m := rangeForm.FindStringSubmatch(text)
 	if m == nil || m[1] == "" && m[2] == "" {
@@ -76,7 +78,8 @@ func isRange(text string) bool {
 	return m[1] == "" || err != nil || from <= to
 }
 
-// parseRange reads a Range. One that makes no sense is ignored, as RFC 9110 has it; S3 sends one range at most.
+// parseRange parses a Range. It ignores an invalid one, as RFC 9110 says. It also ignores several ranges, because S3
+// sends only one.
 func parseRange(text string, size int64) (objects.Stretch, error) {
 	all := objects.Stretch{Length: size}
 	if !isRange(text) {
@@ -101,9 +104,11 @@ func parseRange(text string, size int64) (objects.Stretch, error) {
 
 func invalidRange(text string, size int64) error {
 	return &apiError{
-		code: "InvalidRange", message: "The requested range is not satisfiable", status: http.StatusRequestedRangeNotSatisfiable,
-		detail: map[string]string{"RangeRequested": text, "ActualObjectSize": strconv.FormatInt(size, 10)},
-		header: http.Header{"Content-Range": {"bytes */" + strconv.FormatInt(size, 10)}},
+		code:    "InvalidRange",
+		message: "The requested range is not satisfiable",
+		status:  http.StatusRequestedRangeNotSatisfiable,
+		detail:  map[string]string{"RangeRequested": text, "ActualObjectSize": strconv.FormatInt(size, 10)},
+		header:  http.Header{"Content-Range": {"bytes */" + strconv.FormatInt(size, 10)}},
 	}
 }
 
@@ -114,7 +119,7 @@ func (s *Service) GetObject(ctx context.Context, in *s3.GetObjectInput) (*s3.Get
 	}
 	var want objects.Stretch
 	o, body, err := s.store.Read(ctx, *in.Bucket, *in.Key, func(o *objects.Object) (_ objects.Stretch, err error) {
-		want, err = s.stretch(ctx, in, o)
+		want, err = s.selectBytes(ctx, in, o)
 		return want, err
 	})
 	if err != nil {
@@ -128,18 +133,28 @@ func (s *Service) GetObject(ctx context.Context, in *s3.GetObjectInput) (*s3.Get
 	return out, nil
 }
 
-// answer is what get and head say of an object.
+// answer returns everything but the body of a get's answer. Head uses it, too.
 func answer(in *s3.GetObjectInput, o *objects.Object, want objects.Stretch) (*s3.GetObjectOutput, error) {
 	a, err := attributesOf(o.Attributes)
 	if err != nil {
 		return nil, err
 	}
 	out := &s3.GetObjectOutput{
-		AcceptRanges: aws.String("bytes"), ETag: quoted(o.ETag), LastModified: &o.Modified, ContentLength: &want.Length,
-		ContentType: override(in.ResponseContentType, a.ContentType), ContentEncoding: override(in.ResponseContentEncoding, a.ContentEncoding),
-		ContentDisposition: override(in.ResponseContentDisposition, a.ContentDisposition), ContentLanguage: override(in.ResponseContentLanguage, a.ContentLanguage),
-		CacheControl: override(in.ResponseCacheControl, a.CacheControl), Expires: a.Expires, Metadata: a.Metadata, StorageClass: types.StorageClass(a.StorageClass), ServerSideEncryption: a.encryption(),
-		ContentRange: contentRange(in, want, o.Size), PartsCount: partsCount(in, o),
+		AcceptRanges:         aws.String("bytes"),
+		ETag:                 quoted(o.ETag),
+		LastModified:         &o.Modified,
+		ContentLength:        &want.Length,
+		ContentType:          override(in.ResponseContentType, a.ContentType),
+		ContentEncoding:      override(in.ResponseContentEncoding, a.ContentEncoding),
+		ContentDisposition:   override(in.ResponseContentDisposition, a.ContentDisposition),
+		ContentLanguage:      override(in.ResponseContentLanguage, a.ContentLanguage),
+		CacheControl:         override(in.ResponseCacheControl, a.CacheControl),
+		Expires:              a.Expires,
+		Metadata:             a.Metadata,
+		StorageClass:         types.StorageClass(a.StorageClass),
+		ServerSideEncryption: a.encryption(),
+		ContentRange:         contentRange(in, want, o.Size),
+		PartsCount:           partsCount(in, o),
 	}
 	if in.ResponseExpires != nil {
 		out.Expires = in.ResponseExpires
@@ -149,20 +164,37 @@ func answer(in *s3.GetObjectInput, o *objects.Object, want objects.Stretch) (*s3
 	}
 	if in.ChecksumMode == types.ChecksumModeEnabled && want.Length == o.Size {
 		c := a.Checksum.wire()
-		out.ChecksumType, out.ChecksumCRC32, out.ChecksumCRC32C, out.ChecksumCRC64NVME = c.ChecksumType, c.ChecksumCRC32, c.ChecksumCRC32C, c.ChecksumCRC64NVME
-		out.ChecksumSHA1, out.ChecksumSHA256 = c.ChecksumSHA1, c.ChecksumSHA256
+		out.ChecksumType = c.ChecksumType
+		out.ChecksumCRC32 = c.ChecksumCRC32
+		out.ChecksumCRC32C = c.ChecksumCRC32C
+		out.ChecksumCRC64NVME = c.ChecksumCRC64NVME
+		out.ChecksumSHA1 = c.ChecksumSHA1
+		out.ChecksumSHA256 = c.ChecksumSHA256
 	}
 	return out, nil
 }
 
-// HeadObject is S3's operation: what GetObject says, without the bytes.
+// HeadObject is S3's operation. It answers like GetObject, without the body.
 func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.HeadObjectOutput, error) {
 	get := &s3.GetObjectInput{
-		Bucket: in.Bucket, Key: in.Key, ExpectedBucketOwner: in.ExpectedBucketOwner, VersionId: in.VersionId, Range: in.Range, PartNumber: in.PartNumber,
-		IfMatch: in.IfMatch, IfNoneMatch: in.IfNoneMatch, IfModifiedSince: in.IfModifiedSince, IfUnmodifiedSince: in.IfUnmodifiedSince,
-		SSECustomerAlgorithm: in.SSECustomerAlgorithm, ChecksumMode: in.ChecksumMode, ResponseContentType: in.ResponseContentType,
-		ResponseContentEncoding: in.ResponseContentEncoding, ResponseContentDisposition: in.ResponseContentDisposition,
-		ResponseContentLanguage: in.ResponseContentLanguage, ResponseCacheControl: in.ResponseCacheControl, ResponseExpires: in.ResponseExpires,
+		Bucket:                     in.Bucket,
+		Key:                        in.Key,
+		ExpectedBucketOwner:        in.ExpectedBucketOwner,
+		VersionId:                  in.VersionId,
+		Range:                      in.Range,
+		PartNumber:                 in.PartNumber,
+		IfMatch:                    in.IfMatch,
+		IfNoneMatch:                in.IfNoneMatch,
+		IfModifiedSince:            in.IfModifiedSince,
+		IfUnmodifiedSince:          in.IfUnmodifiedSince,
+		SSECustomerAlgorithm:       in.SSECustomerAlgorithm,
+		ChecksumMode:               in.ChecksumMode,
+		ResponseContentType:        in.ResponseContentType,
+		ResponseContentEncoding:    in.ResponseContentEncoding,
+		ResponseContentDisposition: in.ResponseContentDisposition,
+		ResponseContentLanguage:    in.ResponseContentLanguage,
+		ResponseCacheControl:       in.ResponseCacheControl,
+		ResponseExpires:            in.ResponseExpires,
 	}
 	if err := s.checkReading(get); err != nil {
 		return nil, err
@@ -171,7 +203,7 @@ func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.H
 	if err != nil {
 		return nil, s.asError(err, *in.Bucket, *in.Key)
 	}
-	want, err := s.stretch(ctx, get, o)
+	want, err := s.selectBytes(ctx, get, o)
 	if err != nil {
 		return nil, err
 	}
@@ -179,16 +211,38 @@ func (s *Service) HeadObject(ctx context.Context, in *s3.HeadObjectInput) (*s3.H
 	if err != nil {
 		return nil, err
 	}
-	return &s3.HeadObjectOutput{
-		AcceptRanges: g.AcceptRanges, ETag: g.ETag, LastModified: g.LastModified, ContentLength: g.ContentLength, ContentType: g.ContentType,
-		ContentEncoding: g.ContentEncoding, ContentDisposition: g.ContentDisposition, ContentLanguage: g.ContentLanguage, CacheControl: g.CacheControl,
-		Expires: g.Expires, Metadata: g.Metadata, StorageClass: g.StorageClass, ServerSideEncryption: g.ServerSideEncryption, ContentRange: g.ContentRange, PartsCount: g.PartsCount, TagCount: g.TagCount,
-		ChecksumType: g.ChecksumType, ChecksumCRC32: g.ChecksumCRC32, ChecksumCRC32C: g.ChecksumCRC32C, ChecksumCRC64NVME: g.ChecksumCRC64NVME,
-		ChecksumSHA1: g.ChecksumSHA1, ChecksumSHA256: g.ChecksumSHA256,
-	}, nil
+	return headOf(g), nil
 }
 
-// checkReading refuses what is asked of an object, whatever it is.
+// headOf returns a get's answer as a head's.
+func headOf(g *s3.GetObjectOutput) *s3.HeadObjectOutput {
+	return &s3.HeadObjectOutput{
+		AcceptRanges:         g.AcceptRanges,
+		ETag:                 g.ETag,
+		LastModified:         g.LastModified,
+		ContentLength:        g.ContentLength,
+		ContentType:          g.ContentType,
+		ContentEncoding:      g.ContentEncoding,
+		ContentDisposition:   g.ContentDisposition,
+		ContentLanguage:      g.ContentLanguage,
+		CacheControl:         g.CacheControl,
+		Expires:              g.Expires,
+		Metadata:             g.Metadata,
+		StorageClass:         g.StorageClass,
+		ServerSideEncryption: g.ServerSideEncryption,
+		ContentRange:         g.ContentRange,
+		PartsCount:           g.PartsCount,
+		TagCount:             g.TagCount,
+		ChecksumType:         g.ChecksumType,
+		ChecksumCRC32:        g.ChecksumCRC32,
+		ChecksumCRC32C:       g.ChecksumCRC32C,
+		ChecksumCRC64NVME:    g.ChecksumCRC64NVME,
+		ChecksumSHA1:         g.ChecksumSHA1,
+		ChecksumSHA256:       g.ChecksumSHA256,
+	}
+}
+
+// checkReading refuses a bad request for an object before the object is looked up.
 func (s *Service) checkReading(in *s3.GetObjectInput) error {
 	if err := checkKey(in.Key); err != nil {
 		return err
@@ -205,9 +259,9 @@ func (s *Service) checkReading(in *s3.GetObjectInput) error {
 	return s.checkOwner(in.ExpectedBucketOwner)
 }
 
-// stretch is what of an object is sent: a range, a part, or all.
-func (s *Service) stretch(ctx context.Context, in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
-	want, err := pick(in, o)
+// selectBytes returns the bytes of an object to send: a range, a part, or all of it.
+func (s *Service) selectBytes(ctx context.Context, in *s3.GetObjectInput, o *objects.Object) (objects.Stretch, error) {
+	want, err := selectRange(in, o)
 	if err != nil || in.PartNumber == nil {
 		return want, err
 	}
@@ -230,12 +284,16 @@ func (s *Service) stretch(ctx context.Context, in *s3.GetObjectInput, o *objects
 	return want, nil
 }
 
-// contentRange says what of an object is sent, where that was asked for. A range that was ignored says nothing.
+// contentRange returns the Content-Range if the call asked for a range or a part, and nil otherwise. An ignored range
+// counts as none.
 func contentRange(in *s3.GetObjectInput, want objects.Stretch, size int64) *string {
 	if size == 0 || in.PartNumber == nil && (in.Range == nil || !isRange(*in.Range)) {
 		return nil
 	}
-	return aws.String("bytes " + strconv.FormatInt(want.From, 10) + "-" + strconv.FormatInt(want.From+want.Length-1, 10) + "/" + strconv.FormatInt(size, 10))
+	return aws.String(
+		"bytes " + strconv.FormatInt(want.From, 10) + "-" + strconv.FormatInt(want.From+want.Length-1, 10) + "/" +
+			strconv.FormatInt(size, 10),
+	)
 }
 
 func partsCount(in *s3.GetObjectInput, o *objects.Object) *int32 {

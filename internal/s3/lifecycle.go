@@ -18,15 +18,17 @@ const (
 	maxRuleID         = 255
 )
 
-// lifecycleRules is a lifecycle configuration as it is kept.
+// lifecycleRules is a lifecycle configuration as stored.
 type lifecycleRules struct {
 	Rules       []types.LifecycleRule
 	MinimumSize types.TransitionDefaultMinimumObjectSize
 }
 
-// PutBucketLifecycleConfiguration is S3's operation. What rules say of storage classes and versions has no effect: there
-// is one class, and there are no versions.
-func (s *Service) PutBucketLifecycleConfiguration(ctx context.Context, in *s3.PutBucketLifecycleConfigurationInput) (*s3.PutBucketLifecycleConfigurationOutput, error) {
+// PutBucketLifecycleConfiguration is S3's operation. Actions on storage classes and versions have no effect, because
+// there is only one class and there are no versions.
+func (s *Service) PutBucketLifecycleConfiguration(
+	ctx context.Context, in *s3.PutBucketLifecycleConfigurationInput,
+) (*s3.PutBucketLifecycleConfigurationOutput, error) {
 	c := in.LifecycleConfiguration
 	if c == nil || len(c.Rules) == 0 || len(c.Rules) > maxLifecycleRules {
 		return nil, malformedXML("LifecycleConfiguration must have 1 to 1000 rules")
@@ -37,7 +39,10 @@ func (s *Service) PutBucketLifecycleConfiguration(ctx context.Context, in *s3.Pu
 		kept.MinimumSize = types.TransitionDefaultMinimumObjectSizeAllStorageClasses128k
 	case types.TransitionDefaultMinimumObjectSizeAllStorageClasses128k, types.TransitionDefaultMinimumObjectSizeVariesByStorageClass:
 	default:
-		return nil, invalidArgument("x-amz-transition-default-minimum-object-size", string(kept.MinimumSize), "Invalid value for x-amz-transition-default-minimum-object-size")
+		return nil, invalidArgument(
+			"x-amz-transition-default-minimum-object-size", string(kept.MinimumSize),
+			"Invalid value for x-amz-transition-default-minimum-object-size",
+		)
 	}
 	seen := map[string]bool{}
 	for i := range kept.Rules {
@@ -54,23 +59,24 @@ func (s *Service) PutBucketLifecycleConfiguration(ctx context.Context, in *s3.Pu
 		}
 	}
 	out := &s3.PutBucketLifecycleConfigurationOutput{TransitionDefaultMinimumObjectSize: kept.MinimumSize}
-	return out, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, lifecycle, kept)
+	return out, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, lifecycle, kept)
 }
 
-// checkLifecycleRule refuses a rule that says nothing, or what cannot be.
+// checkLifecycleRule refuses a rule that does nothing or contradicts itself.
 func checkLifecycleRule(r *types.LifecycleRule) error {
 	switch {
 	case len(*r.ID) > maxRuleID:
 		return invalidArgument("ID", *r.ID, "ID length should not exceed allowed limit of %d", maxRuleID)
 	case r.Status != types.ExpirationStatusEnabled && r.Status != types.ExpirationStatusDisabled:
 		return malformedXML("a Rule's Status must be Enabled or Disabled")
-	case r.Filter == nil && r.Prefix == nil: // which is what there was before filters
+	case r.Filter == nil && r.Prefix == nil: // Prefix is the old form of Filter
 		return malformedXML("a Rule needs a Filter")
 	case r.Filter != nil && r.Prefix != nil:
 		return malformedXML("a Rule must not have both a Filter and a Prefix")
-	case r.Filter != nil && conditionsOf(r.Filter) > 1:
+	case r.Filter != nil && countConditions(r.Filter) > 1:
 		return malformedXML("a Filter must have at most one of Prefix, Tag, ObjectSizeGreaterThan, ObjectSizeLessThan and And")
-	case r.Expiration == nil && r.AbortIncompleteMultipartUpload == nil && len(r.Transitions) == 0 && r.NoncurrentVersionExpiration == nil && len(r.NoncurrentVersionTransitions) == 0:
+	case r.Expiration == nil && r.AbortIncompleteMultipartUpload == nil && len(r.Transitions) == 0 &&
+		r.NoncurrentVersionExpiration == nil && len(r.NoncurrentVersionTransitions) == 0:
 		return refuse(400, "InvalidRequest", "At least one action needs to be specified in a rule")
 	}
 	if err := checkTags(rules.Tags(r.Filter), maxObjectTags); err != nil {
@@ -79,25 +85,27 @@ func checkLifecycleRule(r *types.LifecycleRule) error {
 	if a := r.AbortIncompleteMultipartUpload; a != nil {
 		switch {
 		case aws.ToInt32(a.DaysAfterInitiation) < 1:
-			return invalidArgument("DaysAfterInitiation", "", "'DaysAfterInitiation' for AbortIncompleteMultipartUpload action must be a positive integer")
-		case looksInside(r.Filter):
+			return invalidArgument(
+				"DaysAfterInitiation", "", "'DaysAfterInitiation' for AbortIncompleteMultipartUpload action must be a positive integer",
+			)
+		case filtersByMoreThanPrefix(r.Filter):
 			return refuse(400, "InvalidRequest", "AbortIncompleteMultipartUpload cannot be specified with Tags or sizes of objects")
 		}
 	}
 	return checkExpiration(r.Expiration)
 }
 
-func conditionsOf(f *types.LifecycleRuleFilter) (n int) {
-	for _, is := range []bool{f.Prefix != nil, f.Tag != nil, f.ObjectSizeGreaterThan != nil, f.ObjectSizeLessThan != nil, f.And != nil} {
-		if is {
+func countConditions(f *types.LifecycleRuleFilter) (n int) {
+	for _, set := range []bool{f.Prefix != nil, f.Tag != nil, f.ObjectSizeGreaterThan != nil, f.ObjectSizeLessThan != nil, f.And != nil} {
+		if set {
 			n++
 		}
 	}
 	return n
 }
 
-// looksInside reports whether a filter asks for more than a prefix.
-func looksInside(f *types.LifecycleRuleFilter) bool {
+// filtersByMoreThanPrefix reports whether a filter asks for more than a prefix.
+func filtersByMoreThanPrefix(f *types.LifecycleRuleFilter) bool {
 	return f != nil && (f.Tag != nil || f.And != nil || f.ObjectSizeGreaterThan != nil || f.ObjectSizeLessThan != nil)
 }
 
@@ -106,8 +114,8 @@ func checkExpiration(e *types.LifecycleExpiration) error {
 		return nil
 	}
 	n := 0
-	for _, is := range []bool{e.Days != nil, e.Date != nil, e.ExpiredObjectDeleteMarker != nil} {
-		if is {
+	for _, set := range []bool{e.Days != nil, e.Date != nil, e.ExpiredObjectDeleteMarker != nil} {
+		if set {
 			n++
 		}
 	}
@@ -123,13 +131,18 @@ func checkExpiration(e *types.LifecycleExpiration) error {
 }
 
 // GetBucketLifecycleConfiguration is S3's operation.
-func (s *Service) GetBucketLifecycleConfiguration(ctx context.Context, in *s3.GetBucketLifecycleConfigurationInput) (*s3.GetBucketLifecycleConfigurationOutput, error) {
+func (s *Service) GetBucketLifecycleConfiguration(
+	ctx context.Context, in *s3.GetBucketLifecycleConfigurationInput,
+) (*s3.GetBucketLifecycleConfigurationOutput, error) {
 	var c lifecycleRules
-	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, lifecycle, &c, missing("NoSuchLifecycleConfiguration", "The lifecycle configuration does not exist"))
+	err := s.loadSetting(
+		ctx, in.Bucket, in.ExpectedBucketOwner, lifecycle, &c,
+		missing("NoSuchLifecycleConfiguration", "The lifecycle configuration does not exist"),
+	)
 	return &s3.GetBucketLifecycleConfigurationOutput{Rules: c.Rules, TransitionDefaultMinimumObjectSize: c.MinimumSize}, err
 }
 
 // DeleteBucketLifecycle is S3's operation.
 func (s *Service) DeleteBucketLifecycle(ctx context.Context, in *s3.DeleteBucketLifecycleInput) (*s3.DeleteBucketLifecycleOutput, error) {
-	return &s3.DeleteBucketLifecycleOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, lifecycle, nil)
+	return &s3.DeleteBucketLifecycleOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, lifecycle, nil)
 }

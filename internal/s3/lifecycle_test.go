@@ -13,10 +13,14 @@ import (
 
 func TestLifecycle(t *testing.T) {
 	s, _ := newService(t)
-	days, bucket := &types.LifecycleExpiration{Days: aws.Int32(1)}, aws.String("bucket")
+	days := &types.LifecycleExpiration{Days: aws.Int32(1)}
+	bucket := aws.String("bucket")
 	all := &types.LifecycleRuleFilter{}
 	put := func(rules ...types.LifecycleRule) error {
-		_, err := s.PutBucketLifecycleConfiguration(t.Context(), &s3.PutBucketLifecycleConfigurationInput{Bucket: bucket, LifecycleConfiguration: &types.BucketLifecycleConfiguration{Rules: rules}})
+		_, err := s.PutBucketLifecycleConfiguration(t.Context(), &s3.PutBucketLifecycleConfigurationInput{
+			Bucket:                 bucket,
+			LifecycleConfiguration: &types.BucketLifecycleConfiguration{Rules: rules},
+		})
 		return err
 	}
 	good := types.LifecycleRule{ID: aws.String("a"), Status: types.ExpirationStatusEnabled, Filter: all, Expiration: days}
@@ -31,7 +35,9 @@ func TestLifecycle(t *testing.T) {
 	}{
 		"none":              {"MalformedXML", nil},
 		"twice the same id": {"InvalidArgument", []types.LifecycleRule{good, good}},
-		"a long id":         {"InvalidArgument", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.ID = aws.String(strings.Repeat("a", 256)) })}},
+		"a long id": {
+			"InvalidArgument", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.ID = aws.String(strings.Repeat("a", 256)) })},
+		},
 		"no status":         {"MalformedXML", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.Status = "" })}},
 		"no filter":         {"MalformedXML", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.Filter = nil })}},
 		"filter and prefix": {"MalformedXML", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.Prefix = aws.String("a") })}},
@@ -39,8 +45,13 @@ func TestLifecycle(t *testing.T) {
 			r.Filter = &types.LifecycleRuleFilter{Prefix: aws.String("a"), Tag: &types.Tag{}}
 		})}},
 		"no action": {"InvalidRequest", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.Expiration = nil })}},
-		"no days":   {"MalformedXML", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.Expiration = &types.LifecycleExpiration{} })}},
-		"zero days": {"InvalidArgument", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.Expiration = &types.LifecycleExpiration{Days: aws.Int32(0)} })}},
+		"no days": {
+			"MalformedXML", []types.LifecycleRule{but(func(r *types.LifecycleRule) { r.Expiration = &types.LifecycleExpiration{} })},
+		},
+		"zero days": {
+			"InvalidArgument",
+			[]types.LifecycleRule{but(func(r *types.LifecycleRule) { r.Expiration = &types.LifecycleExpiration{Days: aws.Int32(0)} })},
+		},
 		"days and a date": {"MalformedXML", []types.LifecycleRule{but(func(r *types.LifecycleRule) {
 			r.Expiration = &types.LifecycleExpiration{Days: aws.Int32(1), Date: aws.Time(time.Unix(0, 0))}
 		})}},
@@ -66,7 +77,8 @@ func TestLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := get()
-	if err != nil || len(out.Rules) != 2 || !reflect.DeepEqual(out.Rules[0], good) || aws.ToString(out.Rules[1].ID) == "" || out.TransitionDefaultMinimumObjectSize != "all_storage_classes_128K" {
+	if err != nil || len(out.Rules) != 2 || !reflect.DeepEqual(out.Rules[0], good) || aws.ToString(out.Rules[1].ID) == "" ||
+		out.TransitionDefaultMinimumObjectSize != "all_storage_classes_128K" {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

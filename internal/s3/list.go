@@ -11,7 +11,7 @@ import (
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
-// maxKeys is how many keys a page has at most, and has where it is not said.
+// maxKeys is both the limit and the default for keys in a page.
 const maxKeys = 1000
 
 func pageSize(name string, asked *int32) (int, error) {
@@ -24,7 +24,7 @@ func pageSize(name string, asked *int32) (int, error) {
 	return min(int(*asked), maxKeys), nil
 }
 
-// encoder encodes what XML might not hold, where the caller asks for that.
+// encoder returns a function that encodes keys for the answer. XML can't hold every key, so the caller may ask for URL encoding.
 func encoder(encoding types.EncodingType) (func(string) *string, error) {
 	switch encoding {
 	case "":
@@ -35,8 +35,8 @@ func encoder(encoding types.EncodingType) (func(string) *string, error) {
 	return nil, invalidArgument("encoding-type", string(encoding), "Invalid Encoding Method specified in Request")
 }
 
-// urlEncode escapes all but letters, digits, slashes and - _ . *; a space is %20, which decoders of forms and
-// of URLs both read.
+// urlEncode escapes everything but letters, digits, slashes and - _ . *. A space becomes %20, which form and URL
+// decoders both understand.
 func urlEncode(s string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
@@ -54,20 +54,27 @@ func urlEncode(s string) string {
 	return b.String()
 }
 
-// present is the encoded text, nil where there is none.
-func present(encode func(string) *string, text *string) *string {
+// encodeNonEmpty encodes text, or returns nil if there is none.
+func encodeNonEmpty(encode func(string) *string, text *string) *string {
 	if aws.ToString(text) == "" {
 		return nil
 	}
 	return encode(*text)
 }
 
-// listed is an object as listings have it.
+// listed returns an object as list operations show it.
 func (s *Service) listed(o *objects.Object, encode func(string) *string, withOwner bool) (types.Object, error) {
 	a, err := attributesOf(o.Attributes)
-	l := types.Object{Key: encode(o.Key), ETag: quoted(o.ETag), Size: &o.Size, LastModified: &o.Modified, StorageClass: types.ObjectStorageClass(classOf(a))}
+	l := types.Object{
+		Key:          encode(o.Key),
+		ETag:         quoted(o.ETag),
+		Size:         &o.Size,
+		LastModified: &o.Modified,
+		StorageClass: types.ObjectStorageClass(classOf(a)),
+	}
 	if c := a.Checksum; c.Value != "" {
-		l.ChecksumAlgorithm, l.ChecksumType = []types.ChecksumAlgorithm{types.ChecksumAlgorithm(c.Algorithm)}, c.wire().ChecksumType
+		l.ChecksumAlgorithm = []types.ChecksumAlgorithm{types.ChecksumAlgorithm(c.Algorithm)}
+		l.ChecksumType = c.wire().ChecksumType
 	}
 	if withOwner {
 		l.Owner = s.owner()
@@ -75,7 +82,9 @@ func (s *Service) listed(o *objects.Object, encode func(string) *string, withOwn
 	return l, err
 }
 
-func (s *Service) listedAll(page *page, encode func(string) *string, withOwner bool) (objects []types.Object, prefixes []types.CommonPrefix, err error) {
+func (s *Service) listedAll(
+	page *page, encode func(string) *string, withOwner bool,
+) (objects []types.Object, prefixes []types.CommonPrefix, err error) {
 	for _, o := range page.Objects {
 		l, err := s.listed(o, encode, withOwner)
 		if err != nil {
@@ -89,14 +98,16 @@ func (s *Service) listedAll(page *page, encode func(string) *string, withOwner b
 	return objects, prefixes, nil
 }
 
-// page is a part of a bucket's list, with how many keys it might have had.
+// page is one page of a bucket's list, and the most keys it may have.
 type page struct {
 	*objects.Page
 	limit int32
 }
 
-// list is what the operations that list objects have in common.
-func (s *Service) list(ctx context.Context, bucket, owner *string, q objects.Query, maxKeys *int32, encoding types.EncodingType) (*page, func(string) *string, error) {
+// list is the common part of the operations that list objects.
+func (s *Service) list(
+	ctx context.Context, bucket, owner *string, q objects.Query, maxKeys *int32, encoding types.EncodingType,
+) (*page, func(string) *string, error) {
 	var err error
 	if q.Limit, err = pageSize("max-keys", maxKeys); err != nil {
 		return nil, nil, err
@@ -134,9 +145,15 @@ func (s *Service) ListObjectsV2(ctx context.Context, in *s3.ListObjectsV2Input) 
 		return nil, err
 	}
 	out := &s3.ListObjectsV2Output{
-		Name: in.Bucket, Prefix: encode(q.Prefix), Delimiter: present(encode, in.Delimiter), MaxKeys: &page.limit, EncodingType: in.EncodingType,
-		StartAfter: present(encode, in.StartAfter), ContinuationToken: in.ContinuationToken, IsTruncated: &page.More,
-		KeyCount: aws.Int32(int32(len(page.Objects) + len(page.Prefixes))),
+		Name:              in.Bucket,
+		Prefix:            encode(q.Prefix),
+		Delimiter:         encodeNonEmpty(encode, in.Delimiter),
+		MaxKeys:           &page.limit,
+		EncodingType:      in.EncodingType,
+		StartAfter:        encodeNonEmpty(encode, in.StartAfter),
+		ContinuationToken: in.ContinuationToken,
+		IsTruncated:       &page.More,
+		KeyCount:          aws.Int32(int32(len(page.Objects) + len(page.Prefixes))),
 	}
 	if page.More {
 		out.NextContinuationToken = listing("ListObjectsV2", "").Token(page.Last)
@@ -153,26 +170,42 @@ func (s *Service) ListObjects(ctx context.Context, in *s3.ListObjectsInput) (*s3
 		return nil, err
 	}
 	out := &s3.ListObjectsOutput{
-		Name: in.Bucket, Prefix: encode(q.Prefix), Delimiter: present(encode, in.Delimiter), Marker: encode(q.After), MaxKeys: &page.limit,
-		EncodingType: in.EncodingType, IsTruncated: &page.More,
+		Name:         in.Bucket,
+		Prefix:       encode(q.Prefix),
+		Delimiter:    encodeNonEmpty(encode, in.Delimiter),
+		Marker:       encode(q.After),
+		MaxKeys:      &page.limit,
+		EncodingType: in.EncodingType,
+		IsTruncated:  &page.More,
 	}
-	if page.More && q.Delimiter != "" { // else the last key is the marker, and is not repeated
+	if page.More && q.Delimiter != "" { // without a delimiter the client continues from the last key
 		out.NextMarker = encode(page.Last)
 	}
 	out.Contents, out.CommonPrefixes, err = s.listedAll(page, encode, true)
 	return out, err
 }
 
-// ListObjectVersions is S3's operation: each object has the one version null. Terraform empties buckets by it.
+// ListObjectVersions is S3's operation. Each object has one version, called null. Terraform uses this call to empty buckets.
 func (s *Service) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersionsInput) (*s3.ListObjectVersionsOutput, error) {
-	q := objects.Query{Prefix: aws.ToString(in.Prefix), Delimiter: aws.ToString(in.Delimiter), After: aws.ToString(in.KeyMarker), Skip: true}
+	q := objects.Query{
+		Prefix:    aws.ToString(in.Prefix),
+		Delimiter: aws.ToString(in.Delimiter),
+		After:     aws.ToString(in.KeyMarker),
+		Skip:      true,
+	}
 	page, encode, err := s.list(ctx, in.Bucket, in.ExpectedBucketOwner, q, in.MaxKeys, in.EncodingType)
 	if err != nil {
 		return nil, err
 	}
 	out := &s3.ListObjectVersionsOutput{
-		Name: in.Bucket, Prefix: encode(q.Prefix), Delimiter: present(encode, in.Delimiter), KeyMarker: encode(q.After), VersionIdMarker: aws.String(""),
-		MaxKeys: &page.limit, EncodingType: in.EncodingType, IsTruncated: &page.More,
+		Name:            in.Bucket,
+		Prefix:          encode(q.Prefix),
+		Delimiter:       encodeNonEmpty(encode, in.Delimiter),
+		KeyMarker:       encode(q.After),
+		VersionIdMarker: aws.String(""),
+		MaxKeys:         &page.limit,
+		EncodingType:    in.EncodingType,
+		IsTruncated:     &page.More,
 	}
 	if page.More {
 		out.NextKeyMarker, out.NextVersionIdMarker = encode(page.Last), aws.String("null")
@@ -181,8 +214,16 @@ func (s *Service) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersi
 	out.CommonPrefixes = prefixes
 	for _, o := range objects {
 		out.Versions = append(out.Versions, types.ObjectVersion{
-			Key: o.Key, VersionId: aws.String("null"), IsLatest: aws.Bool(true), LastModified: o.LastModified, ETag: o.ETag, Size: o.Size,
-			ChecksumAlgorithm: o.ChecksumAlgorithm, ChecksumType: o.ChecksumType, StorageClass: types.ObjectVersionStorageClass(o.StorageClass), Owner: o.Owner,
+			Key:               o.Key,
+			VersionId:         aws.String("null"),
+			IsLatest:          aws.Bool(true),
+			LastModified:      o.LastModified,
+			ETag:              o.ETag,
+			Size:              o.Size,
+			ChecksumAlgorithm: o.ChecksumAlgorithm,
+			ChecksumType:      o.ChecksumType,
+			StorageClass:      types.ObjectVersionStorageClass(o.StorageClass),
+			Owner:             o.Owner,
 		})
 	}
 	return out, err

@@ -8,7 +8,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// modelOperations are all that the service has.
+// modelOperations lists all operations of the service.
 var modelOperations = []string{
 	"AbortMultipartUpload",
 	"CompleteMultipartUpload",
@@ -124,7 +124,7 @@ var modelOperations = []string{
 	"WriteGetObjectResponse",
 }
 
-// modelUnions are a variant each of the service's unions.
+// modelUnions has one variant of each of the service's unions.
 var modelUnions = []any{
 	&types.AnalyticsFilterMemberAnd{},
 	&types.AnalyticsFilterMemberPrefix{},
@@ -141,7 +141,7 @@ var modelUnions = []any{
 	&types.SelectObjectContentEventStreamMemberStats{},
 }
 
-// modelRoutes are how requests for the operations look.
+// modelRoutes tells how requests look, by operation.
 var modelRoutes = []model.Route{
 	{Operation: "AbortMultipartUpload", Method: "DELETE", Path: "/{Bucket}/{Key+}", Query: []string{"uploadId"}, Headers: []string(nil), Status: 204},
 	{Operation: "CompleteMultipartUpload", Method: "POST", Path: "/{Bucket}/{Key+}", Query: []string{"uploadId"}, Headers: []string(nil), Status: 200},
@@ -252,7 +252,7 @@ var modelRoutes = []model.Route{
 	{Operation: "WriteGetObjectResponse", Method: "POST", Path: "/WriteGetObjectResponse", Query: []string{}, Headers: []string{"x-amz-request-route", "x-amz-request-token"}, Status: 200},
 }
 
-// modelPlaces are where members are that are no XML elements of their own name.
+// modelPlaces tells where members are that aren't XML elements of their own name.
 var modelPlaces = map[string]model.Place{
 	"AbortMultipartUploadOutput.RequestCharged":                                           {In: model.InHeader, Name: "x-amz-request-charged"},
 	"AbortMultipartUploadInput.Bucket":                                                    {In: model.InPath, Name: "Bucket"},

@@ -25,12 +25,12 @@ const (
 	minPart  = 5 << 20
 )
 
-// upload is what an upload is described by, until its object is.
+// upload describes a multipart upload until it becomes an object.
 type upload struct {
 	Object    attributes
 	Algorithm checksum.Algorithm // of the parts' checksums
-	Composite bool               // whether the object's is made of theirs, or is that of all its bytes
-	Named     bool               // whether the caller has asked for the algorithm
+	Composite bool               // whether the object's checksum covers the parts' checksums, and not the bytes
+	Named     bool               // whether the caller chose the algorithm
 }
 
 func (u upload) kind() types.ChecksumType {
@@ -40,11 +40,12 @@ func (u upload) kind() types.ChecksumType {
 	return types.ChecksumTypeFullObject
 }
 
-// checksumOf chooses an upload's kind of checksum.
+// checksumOf chooses the kind of checksum for an upload.
 func checksumOf(algorithm types.ChecksumAlgorithm, kind types.ChecksumType) (u upload, err error) {
 	u = upload{Algorithm: checksum.CRC64NVME}
 	if algorithm != "" {
-		u.Algorithm, u.Named = checksum.Algorithm(algorithm), true
+		u.Algorithm = checksum.Algorithm(algorithm)
+		u.Named = true
 	}
 	if !u.Algorithm.Known() {
 		return u, notImplemented("x-amz-checksum-algorithm other than CRC32, CRC32C, CRC64NVME, SHA1 and SHA256")
@@ -56,7 +57,10 @@ func checksumOf(algorithm types.ChecksumAlgorithm, kind types.ChecksumType) (u u
 		u.Composite = true
 	case kind == types.ChecksumTypeFullObject && u.Algorithm.Joins():
 	default:
-		return u, refuse(400, "InvalidRequest", "The %s checksum type cannot be used with the %s checksum algorithm.", kind, strings.ToLower(string(u.Algorithm)))
+		return u, refuse(
+			400, "InvalidRequest", "The %s checksum type cannot be used with the %s checksum algorithm.", kind,
+			strings.ToLower(string(u.Algorithm)),
+		)
 	}
 	return u, nil
 }
@@ -66,12 +70,27 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err := checkKey(in.Key); err != nil {
 		return nil, err
 	}
-	a, err := describe(&s3.PutObjectInput{
-		ACL: in.ACL, GrantFullControl: in.GrantFullControl, GrantRead: in.GrantRead, GrantReadACP: in.GrantReadACP, GrantWriteACP: in.GrantWriteACP,
-		ContentType: in.ContentType, ContentEncoding: in.ContentEncoding, ContentDisposition: in.ContentDisposition, ContentLanguage: in.ContentLanguage,
-		CacheControl: in.CacheControl, Expires: in.Expires, Metadata: in.Metadata, Tagging: in.Tagging, StorageClass: in.StorageClass,
-		ServerSideEncryption: in.ServerSideEncryption, SSECustomerAlgorithm: in.SSECustomerAlgorithm, SSEKMSKeyId: in.SSEKMSKeyId,
-		WebsiteRedirectLocation: in.WebsiteRedirectLocation, ObjectLockMode: in.ObjectLockMode, ObjectLockLegalHoldStatus: in.ObjectLockLegalHoldStatus,
+	a, err := attributesFrom(&s3.PutObjectInput{
+		ACL:                       in.ACL,
+		GrantFullControl:          in.GrantFullControl,
+		GrantRead:                 in.GrantRead,
+		GrantReadACP:              in.GrantReadACP,
+		GrantWriteACP:             in.GrantWriteACP,
+		ContentType:               in.ContentType,
+		ContentEncoding:           in.ContentEncoding,
+		ContentDisposition:        in.ContentDisposition,
+		ContentLanguage:           in.ContentLanguage,
+		CacheControl:              in.CacheControl,
+		Expires:                   in.Expires,
+		Metadata:                  in.Metadata,
+		Tagging:                   in.Tagging,
+		StorageClass:              in.StorageClass,
+		ServerSideEncryption:      in.ServerSideEncryption,
+		SSECustomerAlgorithm:      in.SSECustomerAlgorithm,
+		SSEKMSKeyId:               in.SSEKMSKeyId,
+		WebsiteRedirectLocation:   in.WebsiteRedirectLocation,
+		ObjectLockMode:            in.ObjectLockMode,
+		ObjectLockLegalHoldStatus: in.ObjectLockLegalHoldStatus,
 	})
 	if err != nil {
 		return nil, err
@@ -88,19 +107,20 @@ func (s *Service) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultip
 	if err != nil {
 		return nil, err
 	}
-	made, err := s.store.CreateUpload(ctx, *in.Bucket, *in.Key, text)
+	created, err := s.store.CreateUpload(ctx, *in.Bucket, *in.Key, text)
 	if err != nil {
 		return nil, s.asError(err, *in.Bucket, *in.Key)
 	}
-	out := &s3.CreateMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, UploadId: &made.ID, ServerSideEncryption: a.encryption()}
+	out := &s3.CreateMultipartUploadOutput{Bucket: in.Bucket, Key: in.Key, UploadId: &created.ID, ServerSideEncryption: a.encryption()}
 	if u.Named {
-		out.ChecksumAlgorithm, out.ChecksumType = types.ChecksumAlgorithm(u.Algorithm), u.kind()
+		out.ChecksumAlgorithm = types.ChecksumAlgorithm(u.Algorithm)
+		out.ChecksumType = u.kind()
 	}
 	return out, nil
 }
 
 // upload finds an upload.
-func (s *Service) upload(ctx context.Context, bucket, key, id, expectedOwner *string) (*objects.Upload, upload, error) {
+func (s *Service) findUpload(ctx context.Context, bucket, key, id, expectedOwner *string) (*objects.Upload, upload, error) {
 	var u upload
 	if err := checkKey(key); err != nil {
 		return nil, u, err
@@ -120,27 +140,42 @@ func (s *Service) UploadPart(ctx context.Context, in *s3.UploadPartInput) (*s3.U
 	if in.SSECustomerAlgorithm != nil {
 		return nil, notImplemented("x-amz-server-side-encryption-customer-algorithm")
 	}
-	into, u, err := s.upload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
+	into, u, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
 	if err != nil {
 		return nil, err
 	}
-	made, f, err := s.part(ctx, into, u, in.PartNumber, in.Body, claim{
-		length: in.ContentLength, md5: in.ContentMD5, algorithm: in.ChecksumAlgorithm,
-		values: types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256},
-		other:  []*string{in.ChecksumMD5, in.ChecksumSHA512, in.ChecksumXXHASH3, in.ChecksumXXHASH64, in.ChecksumXXHASH128},
+	computed, f, err := s.receivePart(ctx, into, u, in.PartNumber, in.Body, claim{
+		length:    in.ContentLength,
+		md5:       in.ContentMD5,
+		algorithm: in.ChecksumAlgorithm,
+		values: types.Checksum{
+			ChecksumCRC32:     in.ChecksumCRC32,
+			ChecksumCRC32C:    in.ChecksumCRC32C,
+			ChecksumCRC64NVME: in.ChecksumCRC64NVME,
+			ChecksumSHA1:      in.ChecksumSHA1,
+			ChecksumSHA256:    in.ChecksumSHA256,
+		},
+		other: []*string{in.ChecksumMD5, in.ChecksumSHA512, in.ChecksumXXHASH3, in.ChecksumXXHASH64, in.ChecksumXXHASH128},
 	})
 	if err != nil {
 		return nil, err
 	}
-	c := made.wire()
+	c := computed.wire()
 	return &s3.UploadPartOutput{
-		ETag: quoted(f.ETag), ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME,
-		ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
+		ETag:              quoted(f.ETag),
+		ChecksumCRC32:     c.ChecksumCRC32,
+		ChecksumCRC32C:    c.ChecksumCRC32C,
+		ChecksumCRC64NVME: c.ChecksumCRC64NVME,
+		ChecksumSHA1:      c.ChecksumSHA1,
+		ChecksumSHA256:    c.ChecksumSHA256,
 	}, nil
 }
 
-// part receives a part of an upload. Its checksum is of the upload's algorithm, which the object's is made of.
-func (s *Service) part(ctx context.Context, into *objects.Upload, u upload, number *int32, body io.Reader, c claim) (sum, *objects.File, error) {
+// receivePart receives a part of an upload. The stored part has a checksum of the upload's algorithm, from which the object's
+// checksum is computed.
+func (s *Service) receivePart(
+	ctx context.Context, into *objects.Upload, u upload, number *int32, body io.Reader, c claim,
+) (sum, *objects.File, error) {
 	n := int(aws.ToInt32(number))
 	if n < 1 || n > maxParts {
 		return sum{}, nil, invalidArgument("partNumber", strconv.Itoa(n), "Part number must be an integer between 1 and 10000, inclusive")
@@ -150,51 +185,63 @@ func (s *Service) part(ctx context.Context, into *objects.Upload, u upload, numb
 	}
 	if sent := c.choose(body, u.Algorithm); sent != u.Algorithm {
 		if u.Named {
-			return sum{}, nil, refuse(400, "InvalidRequest", "Checksum Type mismatch occurred, expected checksum Type: %s, actual checksum Type: %s", strings.ToLower(string(u.Algorithm)), strings.ToLower(string(sent)))
+			return sum{}, nil, refuse(
+				400, "InvalidRequest", "Checksum Type mismatch occurred, expected checksum Type: %s, actual checksum Type: %s",
+				strings.ToLower(string(u.Algorithm)), strings.ToLower(string(sent)),
+			)
 		}
-		body = &alsoSummed{Reader: body, with: u.Algorithm, hash: u.Algorithm.New()}
+		body = &secondSum{Reader: body, with: u.Algorithm, hash: u.Algorithm.New()}
 	}
-	f, made, err := s.receive(body, c, u.Algorithm)
+	f, computed, err := s.receive(body, c, u.Algorithm)
 	if err != nil {
 		return sum{}, nil, err
 	}
-	if also, ok := body.(*alsoSummed); ok {
+	if also, ok := body.(*secondSum); ok {
 		f.Checksum = string(also.with) + ":" + checksum.Of(also.hash)
 	}
 	f.Number = n
-	return made, f, s.asError(s.store.PutPart(ctx, into, f), into.Bucket, into.Key)
+	return computed, f, s.asError(s.store.PutPart(ctx, into, f), into.Bucket, into.Key)
 }
 
 // UploadPartCopy is S3's operation.
 func (s *Service) UploadPartCopy(ctx context.Context, in *s3.UploadPartCopyInput) (*s3.UploadPartCopyOutput, error) {
-	if in.CopySourceRange != nil && !isRange(*in.CopySourceRange) {
-		return nil, invalidArgument("x-amz-copy-source-range", *in.CopySourceRange, "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the zero-based offsets of the first and last bytes to copy")
-	}
-	into, u, err := s.upload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
+	into, u, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
 	if err != nil {
 		return nil, err
 	}
-	_, body, err := s.open(ctx, in.CopySource, &s3.GetObjectInput{
-		ExpectedBucketOwner: in.ExpectedSourceBucketOwner, Range: in.CopySourceRange, IfMatch: in.CopySourceIfMatch, IfNoneMatch: in.CopySourceIfNoneMatch,
-		IfModifiedSince: in.CopySourceIfModifiedSince, IfUnmodifiedSince: in.CopySourceIfUnmodifiedSince, SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,
+	_, body, err := s.openSource(ctx, in.CopySource, &s3.GetObjectInput{
+		ExpectedBucketOwner:  in.ExpectedSourceBucketOwner,
+		Range:                in.CopySourceRange,
+		IfMatch:              in.CopySourceIfMatch,
+		IfNoneMatch:          in.CopySourceIfNoneMatch,
+		IfModifiedSince:      in.CopySourceIfModifiedSince,
+		IfUnmodifiedSince:    in.CopySourceIfUnmodifiedSince,
+		SSECustomerAlgorithm: in.CopySourceSSECustomerAlgorithm,
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer body.Close()
-	made, f, err := s.part(ctx, into, u, in.PartNumber, body, claim{})
+	computed, f, err := s.receivePart(ctx, into, u, in.PartNumber, body, claim{})
 	if err != nil {
 		return nil, err
 	}
-	c := made.wire()
+	c := computed.wire()
 	return &s3.UploadPartCopyOutput{CopyPartResult: &types.CopyPartResult{
-		ETag: quoted(f.ETag), LastModified: &f.Modified, ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME,
-		ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
+		ETag:              quoted(f.ETag),
+		LastModified:      &f.Modified,
+		ChecksumCRC32:     c.ChecksumCRC32,
+		ChecksumCRC32C:    c.ChecksumCRC32C,
+		ChecksumCRC64NVME: c.ChecksumCRC64NVME,
+		ChecksumSHA1:      c.ChecksumSHA1,
+		ChecksumSHA256:    c.ChecksumSHA256,
 	}}, nil
 }
 
 // CompleteMultipartUpload is S3's operation.
-func (s *Service) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipartUploadInput) (*s3.CompleteMultipartUploadOutput, error) {
+func (s *Service) CompleteMultipartUpload(
+	ctx context.Context, in *s3.CompleteMultipartUploadInput,
+) (*s3.CompleteMultipartUploadOutput, error) {
 	if in.MultipartUpload == nil || len(in.MultipartUpload.Parts) == 0 || len(in.MultipartUpload.Parts) > maxParts {
 		return nil, malformedXML("CompleteMultipartUpload must have 1 to 10000 parts")
 	}
@@ -202,15 +249,18 @@ func (s *Service) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMu
 	if err != nil {
 		return nil, err
 	}
-	from, u, err := s.upload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
+	from, u, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
 	if e, ok := err.(*apiError); ok && e.code == "NoSuchUpload" {
-		return s.completed(ctx, in, err)
+		return s.answerRepeated(ctx, in, err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if in.ChecksumType != "" && u.Named && in.ChecksumType != u.kind() {
-		return nil, refuse(400, "InvalidRequest", "The upload was created using the %s checksum mode. The complete request must use the same checksum mode.", u.kind())
+		return nil, refuse(
+			400, "InvalidRequest",
+			"The upload was created using the %s checksum mode. The complete request must use the same checksum mode.", u.kind(),
+		)
 	}
 	u.Object.UploadID = from.ID
 	o := &objects.Object{Bucket: *in.Bucket, Key: *in.Key, Parts: len(in.MultipartUpload.Parts)}
@@ -220,15 +270,15 @@ func (s *Service) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMu
 			return nil, err
 		}
 		o.ETag = etagOf(chosen)
-		if u.Object.Checksum, err = u.joined(chosen); err != nil {
+		if u.Object.Checksum, err = u.joinChecksums(chosen); err != nil {
 			return nil, err
 		}
 		o.Attributes = u.Object.encode()
 		return chosen, checkWhole(in, u.Object.Checksum, chosen)
 	}
 	err = s.store.Complete(ctx, from, o, choose, objects.Conditions{Allow: allow, Owe: s.owe(ctx, "ObjectCreated:CompleteMultipartUpload")})
-	if errors.Is(err, objects.ErrNoUpload) { // somebody else was faster
-		return s.completed(ctx, in, s.asError(err, o.Bucket, o.Key))
+	if errors.Is(err, objects.ErrNoUpload) { // another call completed or aborted it first
+		return s.answerRepeated(ctx, in, s.asError(err, o.Bucket, o.Key))
 	}
 	if err != nil {
 		return nil, s.asError(err, o.Bucket, o.Key)
@@ -239,13 +289,25 @@ func (s *Service) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMu
 func completion(in *s3.CompleteMultipartUploadInput, o *objects.Object, a attributes) *s3.CompleteMultipartUploadOutput {
 	c := a.Checksum.wire()
 	return &s3.CompleteMultipartUploadOutput{
-		Bucket: in.Bucket, Key: in.Key, ETag: quoted(o.ETag), Location: aws.String("/" + *in.Bucket + "/" + urlEncode(*in.Key)), ServerSideEncryption: a.encryption(), ChecksumType: c.ChecksumType,
-		ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME, ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
+		Bucket:               in.Bucket,
+		Key:                  in.Key,
+		ETag:                 quoted(o.ETag),
+		Location:             aws.String("/" + *in.Bucket + "/" + urlEncode(*in.Key)),
+		ServerSideEncryption: a.encryption(),
+		ChecksumType:         c.ChecksumType,
+		ChecksumCRC32:        c.ChecksumCRC32,
+		ChecksumCRC32C:       c.ChecksumCRC32C,
+		ChecksumCRC64NVME:    c.ChecksumCRC64NVME,
+		ChecksumSHA1:         c.ChecksumSHA1,
+		ChecksumSHA256:       c.ChecksumSHA256,
 	}
 }
 
-// completed answers a call that is repeated, because its answer was lost: the object is there. Else it refuses.
-func (s *Service) completed(ctx context.Context, in *s3.CompleteMultipartUploadInput, refusal error) (*s3.CompleteMultipartUploadOutput, error) {
+// answerRepeated answers a call that the client repeats because the first answer was lost. If the object isn't from this
+// upload, it returns refusal.
+func (s *Service) answerRepeated(
+	ctx context.Context, in *s3.CompleteMultipartUploadInput, refusal error,
+) (*s3.CompleteMultipartUploadOutput, error) {
 	o, err := s.store.Object(ctx, *in.Bucket, *in.Key)
 	if err != nil {
 		return nil, refusal
@@ -256,7 +318,7 @@ func (s *Service) completed(ctx context.Context, in *s3.CompleteMultipartUploadI
 	return nil, refusal
 }
 
-// chooseParts finds the parts that a call names among those that there are.
+// chooseParts finds the parts that a call names among those that were uploaded.
 func chooseParts(named []types.CompletedPart, have []*objects.File) ([]*objects.File, error) {
 	byNumber := make(map[int]*objects.File, len(have))
 	for _, f := range have {
@@ -269,20 +331,30 @@ func chooseParts(named []types.CompletedPart, have []*objects.File) ([]*objects.
 			return nil, malformedXML("a Part needs PartNumber and ETag")
 		}
 		if i > 0 && n <= chosen[i-1].Number {
-			return nil, refuse(400, "InvalidPartOrder", "The list of parts was not in ascending order. Parts must be ordered by part number.")
+			return nil, refuse(
+				400, "InvalidPartOrder", "The list of parts was not in ascending order. Parts must be ordered by part number.",
+			)
 		}
 		f := byNumber[n]
-		if f == nil || strings.Trim(*p.ETag, `"`) != f.ETag || !agrees(p, sumOf(f)) {
+		if f == nil || strings.Trim(*p.ETag, `"`) != f.ETag || !checksumMatches(p, sumOf(f)) {
 			return nil, &apiError{
-				code: "InvalidPart", status: 400, detail: map[string]string{"PartNumber": strconv.Itoa(n), "ETag": *p.ETag},
-				message: "One or more of the specified parts could not be found.  The part may not have been uploaded, or the specified entity tag may not match the part's entity tag.",
+				code:   "InvalidPart",
+				status: 400,
+				detail: map[string]string{"PartNumber": strconv.Itoa(n), "ETag": *p.ETag},
+				message: "One or more of the specified parts could not be found.  The part may not have been uploaded, or the " +
+					"specified entity tag may not match the part's entity tag.",
 			}
 		}
 		if i > 0 && chosen[i-1].Size < minPart {
 			small := chosen[i-1]
 			return nil, &apiError{
-				code: "EntityTooSmall", message: "Your proposed upload is smaller than the minimum allowed size", status: 400,
-				detail: map[string]string{"ProposedSize": strconv.FormatInt(small.Size, 10), "MinSizeAllowed": strconv.Itoa(minPart), "PartNumber": strconv.Itoa(small.Number), "ETag": small.ETag},
+				code:    "EntityTooSmall",
+				message: "Your proposed upload is smaller than the minimum allowed size",
+				status:  400,
+				detail: map[string]string{
+					"ProposedSize": strconv.FormatInt(small.Size, 10), "MinSizeAllowed": strconv.Itoa(minPart),
+					"PartNumber": strconv.Itoa(small.Number), "ETag": small.ETag,
+				},
 			}
 		}
 		chosen = append(chosen, f)
@@ -290,48 +362,61 @@ func chooseParts(named []types.CompletedPart, have []*objects.File) ([]*objects.
 	return chosen, nil
 }
 
-// agrees reports whether a part's checksum, where the call names it, is the one that it has.
-func agrees(p types.CompletedPart, made sum) bool {
-	c := types.Checksum{ChecksumCRC32: p.ChecksumCRC32, ChecksumCRC32C: p.ChecksumCRC32C, ChecksumCRC64NVME: p.ChecksumCRC64NVME, ChecksumSHA1: p.ChecksumSHA1, ChecksumSHA256: p.ChecksumSHA256}
-	want := *value(&c, made.Algorithm)
-	return want == nil || *want == made.Value
+// checksumMatches reports whether a part has the checksum that the call names. A call may name none.
+func checksumMatches(p types.CompletedPart, computed sum) bool {
+	c := types.Checksum{
+		ChecksumCRC32:     p.ChecksumCRC32,
+		ChecksumCRC32C:    p.ChecksumCRC32C,
+		ChecksumCRC64NVME: p.ChecksumCRC64NVME,
+		ChecksumSHA1:      p.ChecksumSHA1,
+		ChecksumSHA256:    p.ChecksumSHA256,
+	}
+	want := *value(&c, computed.Algorithm)
+	return want == nil || *want == computed.Value
 }
 
-// etagOf is the ETag of an object that was put together: the MD5 of its parts' MD5s, and how many they are.
+// etagOf returns the ETag of a completed upload: the MD5 of the parts' MD5s, and their number.
 func etagOf(parts []*objects.File) string {
 	h := md5.New()
 	for _, f := range parts {
-		b, _ := hex.DecodeString(f.ETag) // receive has made it
+		b, _ := hex.DecodeString(f.ETag) // receive wrote it as hex
 		h.Write(b)
 	}
 	return fmt.Sprintf("%x-%d", h.Sum(nil), len(parts))
 }
 
-// joined is the checksum of an object that was put together.
-func (u upload) joined(parts []*objects.File) (sum, error) {
-	made := sum{Algorithm: u.Algorithm, Composite: u.Composite}
+// joinChecksums returns the checksum of a completed upload.
+func (u upload) joinChecksums(parts []*objects.File) (sum, error) {
+	computed := sum{Algorithm: u.Algorithm, Composite: u.Composite}
 	var err error
 	if u.Composite {
 		var values []string
 		for _, f := range parts {
 			values = append(values, sumOf(f).Value)
 		}
-		made.Value, err = u.Algorithm.Composite(values)
-		return made, err
+		computed.Value, err = u.Algorithm.Composite(values)
+		return computed, err
 	}
 	var values []checksum.Part
 	for _, f := range parts {
 		values = append(values, checksum.Part{Sum: sumOf(f).Value, Size: f.Size})
 	}
-	made.Value, err = u.Algorithm.Join(values)
-	return made, err
+	computed.Value, err = u.Algorithm.Join(values)
+	return computed, err
 }
 
-// checkWhole compares an object that was put together with what the call says of it.
-func checkWhole(in *s3.CompleteMultipartUploadInput, made sum, parts []*objects.File) error {
-	c := types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256}
-	if want := *value(&c, made.Algorithm); want != nil && *want != made.Value && !(made.Composite && strings.HasPrefix(made.Value, *want+"-")) {
-		return refuse(400, "BadDigest", "The %s you specified did not match the calculated checksum.", made.Algorithm)
+// checkWhole compares a completed upload with the checksum and size that the call names.
+func checkWhole(in *s3.CompleteMultipartUploadInput, computed sum, parts []*objects.File) error {
+	c := types.Checksum{
+		ChecksumCRC32:     in.ChecksumCRC32,
+		ChecksumCRC32C:    in.ChecksumCRC32C,
+		ChecksumCRC64NVME: in.ChecksumCRC64NVME,
+		ChecksumSHA1:      in.ChecksumSHA1,
+		ChecksumSHA256:    in.ChecksumSHA256,
+	}
+	if want := *value(&c, computed.Algorithm); want != nil && *want != computed.Value &&
+		!(computed.Composite && strings.HasPrefix(computed.Value, *want+"-")) {
+		return refuse(400, "BadDigest", "The %s you specified did not match the calculated checksum.", computed.Algorithm)
 	}
 	var size int64
 	for _, f := range parts {
@@ -345,17 +430,19 @@ func checkWhole(in *s3.CompleteMultipartUploadInput, made sum, parts []*objects.
 
 // AbortMultipartUpload is S3's operation.
 func (s *Service) AbortMultipartUpload(ctx context.Context, in *s3.AbortMultipartUploadInput) (*s3.AbortMultipartUploadOutput, error) {
-	u, _, err := s.upload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
+	u, _, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
 	if err != nil {
 		return nil, err
 	}
 	return &s3.AbortMultipartUploadOutput{}, s.asError(s.store.Abort(ctx, u.Bucket, u.Key, u.ID), u.Bucket, u.Key)
 }
 
-// partsPage is where a page of parts begins, and how long it is.
+// partsPage returns the part number after which a page begins, and the page's length.
 func partsPage(marker *string, asked *int32) (after, limit int, err error) {
 	if after, err = strconv.Atoi(aws.ToString(marker)); marker != nil && *marker != "" && (err != nil || after < 0) {
-		return 0, 0, invalidArgument("part-number-marker", *marker, "Argument part-number-marker must be an integer between 0 and 2147483647")
+		return 0, 0, invalidArgument(
+			"part-number-marker", *marker, "Argument part-number-marker must be an integer between 0 and 2147483647",
+		)
 	}
 	limit, err = pageSize("max-parts", asked)
 	return after, limit, err
@@ -363,7 +450,7 @@ func partsPage(marker *string, asked *int32) (after, limit int, err error) {
 
 // ListParts is S3's operation.
 func (s *Service) ListParts(ctx context.Context, in *s3.ListPartsInput) (*s3.ListPartsOutput, error) {
-	of, u, err := s.upload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
+	of, u, err := s.findUpload(ctx, in.Bucket, in.Key, in.UploadId, in.ExpectedBucketOwner)
 	if err != nil {
 		return nil, err
 	}
@@ -376,18 +463,30 @@ func (s *Service) ListParts(ctx context.Context, in *s3.ListPartsInput) (*s3.Lis
 		return nil, err
 	}
 	out := &s3.ListPartsOutput{
-		Bucket: in.Bucket, Key: in.Key, UploadId: in.UploadId, PartNumberMarker: aws.String(strconv.Itoa(after)), MaxParts: aws.Int32(int32(limit)),
-		IsTruncated: aws.Bool(len(files) > limit), StorageClass: types.StorageClass(classOf(u.Object)), Owner: s.owner(), Initiator: s.initiator(),
+		Bucket:               in.Bucket,
+		Key:                  in.Key,
+		UploadId:             in.UploadId,
+		PartNumberMarker:     aws.String(strconv.Itoa(after)),
+		MaxParts:             aws.Int32(int32(limit)),
+		IsTruncated:          aws.Bool(len(files) > limit),
+		StorageClass:         types.StorageClass(classOf(u.Object)),
+		Owner:                s.owner(),
+		Initiator:            s.initiator(),
 		NextPartNumberMarker: aws.String("0"),
 	}
 	if u.Named {
-		out.ChecksumAlgorithm, out.ChecksumType = types.ChecksumAlgorithm(u.Algorithm), u.kind()
+		out.ChecksumAlgorithm = types.ChecksumAlgorithm(u.Algorithm)
+		out.ChecksumType = u.kind()
 	}
 	for _, f := range files[:min(limit, len(files))] {
 		p := types.Part{PartNumber: aws.Int32(int32(f.Number)), ETag: quoted(f.ETag), Size: &f.Size, LastModified: &f.Modified}
 		if u.Named {
 			c := sumOf(f).wire()
-			p.ChecksumCRC32, p.ChecksumCRC32C, p.ChecksumCRC64NVME, p.ChecksumSHA1, p.ChecksumSHA256 = c.ChecksumCRC32, c.ChecksumCRC32C, c.ChecksumCRC64NVME, c.ChecksumSHA1, c.ChecksumSHA256
+			p.ChecksumCRC32 = c.ChecksumCRC32
+			p.ChecksumCRC32C = c.ChecksumCRC32C
+			p.ChecksumCRC64NVME = c.ChecksumCRC64NVME
+			p.ChecksumSHA1 = c.ChecksumSHA1
+			p.ChecksumSHA256 = c.ChecksumSHA256
 		}
 		out.Parts = append(out.Parts, p)
 		out.NextPartNumberMarker = aws.String(strconv.Itoa(f.Number))
@@ -416,15 +515,20 @@ func (s *Service) ListMultipartUploads(ctx context.Context, in *s3.ListMultipart
 	marker, idMarker := aws.ToString(in.KeyMarker), aws.ToString(in.UploadIdMarker)
 	after := idMarker
 	if marker != "" && idMarker == "" {
-		after = "\xff" // behind every id of that key
+		after = "\xff" // after every upload ID of that key
 	}
 	all, err := s.store.Uploads(ctx, *in.Bucket, aws.ToString(in.Prefix), marker, after, limit+1)
 	if err != nil {
 		return nil, s.asError(err, *in.Bucket, "")
 	}
 	out := &s3.ListMultipartUploadsOutput{
-		Bucket: in.Bucket, Prefix: present(encode, in.Prefix), KeyMarker: encode(marker), UploadIdMarker: &idMarker, MaxUploads: aws.Int32(int32(limit)),
-		EncodingType: in.EncodingType, IsTruncated: aws.Bool(len(all) > limit),
+		Bucket:         in.Bucket,
+		Prefix:         encodeNonEmpty(encode, in.Prefix),
+		KeyMarker:      encode(marker),
+		UploadIdMarker: &idMarker,
+		MaxUploads:     aws.Int32(int32(limit)),
+		EncodingType:   in.EncodingType,
+		IsTruncated:    aws.Bool(len(all) > limit),
 	}
 	for _, u := range all[:min(limit, len(all))] {
 		var d upload
@@ -432,10 +536,16 @@ func (s *Service) ListMultipartUploads(ctx context.Context, in *s3.ListMultipart
 			return nil, err
 		}
 		listed := types.MultipartUpload{
-			Key: encode(u.Key), UploadId: &u.ID, Initiated: &u.Started, StorageClass: types.StorageClass(classOf(d.Object)), Owner: s.owner(), Initiator: s.initiator(),
+			Key:          encode(u.Key),
+			UploadId:     &u.ID,
+			Initiated:    &u.Started,
+			StorageClass: types.StorageClass(classOf(d.Object)),
+			Owner:        s.owner(),
+			Initiator:    s.initiator(),
 		}
 		if d.Named {
-			listed.ChecksumAlgorithm, listed.ChecksumType = types.ChecksumAlgorithm(d.Algorithm), d.kind()
+			listed.ChecksumAlgorithm = types.ChecksumAlgorithm(d.Algorithm)
+			listed.ChecksumType = d.kind()
 		}
 		out.Uploads = append(out.Uploads, listed)
 		if len(all) > limit {

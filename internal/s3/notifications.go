@@ -21,9 +21,11 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// PutBucketNotificationConfiguration is S3's operation. Each queue gets a test message first: a configuration
-// that could not be delivered on is refused.
-func (s *Service) PutBucketNotificationConfiguration(ctx context.Context, in *s3.PutBucketNotificationConfigurationInput) (*s3.PutBucketNotificationConfigurationOutput, error) {
+// PutBucketNotificationConfiguration is S3's operation. It sends each queue a test message first, and refuses the
+// configuration if one can't be sent.
+func (s *Service) PutBucketNotificationConfiguration(
+	ctx context.Context, in *s3.PutBucketNotificationConfigurationInput,
+) (*s3.PutBucketNotificationConfigurationOutput, error) {
 	c := in.NotificationConfiguration
 	if c == nil {
 		return nil, malformedXML("NotificationConfiguration is missing")
@@ -32,10 +34,10 @@ func (s *Service) PutBucketNotificationConfiguration(ctx context.Context, in *s3
 	if err != nil {
 		return nil, err
 	}
-	err = refuseAny(
-		wanted{"TopicConfiguration: notifications go to SQS alone", len(c.TopicConfigurations) > 0},
-		wanted{"CloudFunctionConfiguration: notifications go to SQS alone", len(c.LambdaFunctionConfigurations) > 0},
-		wanted{"EventBridgeConfiguration: notifications go to SQS alone", c.EventBridgeConfiguration != nil},
+	err = refuseUnsupported(
+		unsupported{"TopicConfiguration: notifications go to SQS alone", len(c.TopicConfigurations) > 0},
+		unsupported{"CloudFunctionConfiguration: notifications go to SQS alone", len(c.LambdaFunctionConfigurations) > 0},
+		unsupported{"EventBridgeConfiguration: notifications go to SQS alone", c.EventBridgeConfiguration != nil},
 	)
 	if err != nil {
 		return nil, err
@@ -49,23 +51,27 @@ func (s *Service) PutBucketNotificationConfiguration(ctx context.Context, in *s3
 		}
 	}
 	if !aws.ToBool(in.SkipDestinationValidation) {
-		if err := s.test(ctx, b, c.QueueConfigurations); err != nil {
+		if err := s.sendTestMessages(ctx, b, c.QueueConfigurations); err != nil {
 			return nil, err
 		}
 	}
-	return &s3.PutBucketNotificationConfigurationOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, notifications, c.QueueConfigurations)
+	return &s3.PutBucketNotificationConfigurationOutput{}, s.saveSetting(
+		ctx, in.Bucket, in.ExpectedBucketOwner, notifications, c.QueueConfigurations,
+	)
 }
 
 // GetBucketNotificationConfiguration is S3's operation.
-func (s *Service) GetBucketNotificationConfiguration(ctx context.Context, in *s3.GetBucketNotificationConfigurationInput) (*s3.GetBucketNotificationConfigurationOutput, error) {
+func (s *Service) GetBucketNotificationConfiguration(
+	ctx context.Context, in *s3.GetBucketNotificationConfigurationInput,
+) (*s3.GetBucketNotificationConfigurationOutput, error) {
 	var queues []types.QueueConfiguration
-	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, notifications, &queues, nil)
+	err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, notifications, &queues, nil)
 	return &s3.GetBucketNotificationConfigurationOutput{QueueConfigurations: queues}, err
 }
 
 var queueArn = regexp.MustCompile(`^arn:aws[a-z-]*:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+(\.fifo)?$`)
 
-// maxConfigurations is how many configurations a bucket may have.
+// maxConfigurations is the most notification configurations that a bucket may have.
 const maxConfigurations = 100
 
 func checkConfigurations(queues []types.QueueConfiguration) error {
@@ -83,7 +89,11 @@ func checkConfigurations(queues []types.QueueConfiguration) error {
 		seen[aws.ToString(q.Id)] = true
 		for _, other := range queues[:i] {
 			if overlap(q, other) {
-				return invalidArgument("NotificationConfiguration", "", "Configuration is ambiguously defined. Cannot have overlapping suffixes in two rules if the prefixes are overlapping for the same event type.")
+				return invalidArgument(
+					"NotificationConfiguration", "",
+					"Configuration is ambiguously defined. Cannot have overlapping suffixes in two rules if the prefixes are "+
+						"overlapping for the same event type.",
+				)
 			}
 		}
 	}
@@ -118,14 +128,16 @@ func checkConfiguration(q types.QueueConfiguration) error {
 		case seen[name]:
 			return invalidArgument("FilterRule.Name", string(r.Name), "Cannot specify more than one %s rule in a filter.", name)
 		case len(aws.ToString(r.Value)) > maxKey:
-			return invalidArgument("FilterRule.Value", aws.ToString(r.Value), "Size of filter rule value cannot exceed 1024 bytes in UTF-8 representation")
+			return invalidArgument(
+				"FilterRule.Value", aws.ToString(r.Value), "Size of filter rule value cannot exceed 1024 bytes in UTF-8 representation",
+			)
 		}
 		seen[name] = true
 	}
 	return nil
 }
 
-// filterOf is what a configuration's keys begin and end with.
+// filterOf returns the prefix and suffix of the keys that a configuration covers.
 func filterOf(q types.QueueConfiguration) (prefix, suffix string) {
 	if q.Filter == nil || q.Filter.Key == nil {
 		return "", ""
@@ -140,7 +152,7 @@ func filterOf(q types.QueueConfiguration) (prefix, suffix string) {
 	return prefix, suffix
 }
 
-// overlap reports whether a key could be told about by both for one event.
+// overlap reports whether one event on one key could match both configurations.
 func overlap(a, b types.QueueConfiguration) bool {
 	p1, s1 := filterOf(a)
 	p2, s2 := filterOf(b)
@@ -157,7 +169,7 @@ func overlap(a, b types.QueueConfiguration) bool {
 	return false
 }
 
-// covers reports whether an event is one that was asked for: s3:ObjectCreated:* is every ObjectCreated.
+// covers reports whether an event matches the one asked for. s3:ObjectCreated:* matches every ObjectCreated event.
 func covers(asked types.Event, event string) bool {
 	want := strings.TrimPrefix(string(asked), "s3:")
 	if family, all := strings.CutSuffix(want, "*"); all {
@@ -166,10 +178,25 @@ func covers(asked types.Event, event string) bool {
 	return want == event
 }
 
-// test sends each queue the message that S3 sends when it is configured.
-func (s *Service) test(ctx context.Context, b *objects.Bucket, queues []types.QueueConfiguration) error {
-	message, err := json.Marshal(struct{ Service, Event, Time, Bucket, RequestId, HostId string }{
-		"Amazon S3", "s3:TestEvent", s.opts.Now().UTC().Format(eventTime), b.Name, call.From(ctx).RequestID, call.From(ctx).RequestID,
+// testMessage is the message that checks whether a queue can be reached.
+type testMessage struct {
+	Service   string
+	Event     string
+	Time      string
+	Bucket    string
+	RequestID string `json:"RequestId"`
+	HostID    string `json:"HostId"`
+}
+
+// sendTestMessages sends each queue S3's test message.
+func (s *Service) sendTestMessages(ctx context.Context, b *objects.Bucket, queues []types.QueueConfiguration) error {
+	message, err := json.Marshal(testMessage{
+		Service:   "Amazon S3",
+		Event:     "s3:TestEvent",
+		Time:      s.opts.Now().UTC().Format(eventTime),
+		Bucket:    b.Name,
+		RequestID: call.From(ctx).RequestID,
+		HostID:    call.From(ctx).RequestID,
 	})
 	if err != nil {
 		return err
@@ -183,7 +210,10 @@ func (s *Service) test(ctx context.Context, b *objects.Bucket, queues []types.Qu
 		if s.opts.Queues == nil {
 			err = fmt.Errorf("there is no SQS")
 		} else {
-			_, err = s.opts.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(s.opts.QueueURL(*q.QueueArn)), MessageBody: aws.String(string(message))})
+			_, err = s.opts.Queues.SendMessage(ctx, &sqs.SendMessageInput{
+				QueueUrl:    aws.String(s.opts.QueueURL(*q.QueueArn)),
+				MessageBody: aws.String(string(message)),
+			})
 		}
 		if err != nil {
 			return invalidArgument(*q.QueueArn, err.Error(), "Unable to validate the following destination configurations")
@@ -192,10 +222,10 @@ func (s *Service) test(ctx context.Context, b *objects.Bucket, queues []types.Qu
 	return nil
 }
 
-// eventTime is how events have times.
+// eventTime is the layout of times in events.
 const eventTime = "2006-01-02T15:04:05.000Z"
 
-// The message of a notification; see "Event message structure" in S3's guide.
+// The message of a notification. See "Event message structure" in S3's guide.
 type (
 	event struct {
 		Records []record
@@ -233,9 +263,10 @@ type (
 	}
 )
 
-// owe makes the messages that a change owes the bucket's queues. It is called inside the change.
+// owe returns a function that makes the messages for the bucket's queues. The object store calls it inside the change.
 func (s *Service) owe(ctx context.Context, name string) func(*objects.Bucket, *objects.Object) []objects.Message {
-	c, now := call.From(ctx), s.opts.Now()
+	c := call.From(ctx)
+	now := s.opts.Now()
 	return func(b *objects.Bucket, o *objects.Object) []objects.Message {
 		var queues []types.QueueConfiguration
 		if text := b.Settings[notifications]; text == nil || json.Unmarshal(text, &queues) != nil {
@@ -243,11 +274,11 @@ func (s *Service) owe(ctx context.Context, name string) func(*objects.Bucket, *o
 		}
 		var out []objects.Message
 		for _, q := range queues {
-			if !wants(q, name, o.Key) {
+			if !isSubscribed(q, name, o.Key) {
 				continue
 			}
 			body, err := json.Marshal(event{[]record{s.record(c, now, name, aws.ToString(q.Id), o)}})
-			if err == nil { // strings and numbers cannot fail
+			if err == nil { // strings and numbers always marshal
 				out = append(out, objects.Message{Destination: *q.QueueArn, Body: body})
 			}
 		}
@@ -255,8 +286,8 @@ func (s *Service) owe(ctx context.Context, name string) func(*objects.Bucket, *o
 	}
 }
 
-// wants reports whether a queue is told of an event on a key.
-func wants(q types.QueueConfiguration, name, key string) bool {
+// isSubscribed reports whether a queue gets a message for an event on a key.
+func isSubscribed(q types.QueueConfiguration, name, key string) bool {
 	prefix, suffix := filterOf(q)
 	return strings.HasPrefix(key, prefix) && strings.HasSuffix(key, suffix) &&
 		slices.ContainsFunc(q.Events, func(e types.Event) bool { return covers(e, name) })
@@ -268,16 +299,22 @@ func (s *Service) record(c call.Call, now time.Time, name, configuration string,
 		ip = c.Peer
 	}
 	r := record{
-		EventVersion: "2.1", EventSource: "aws:s3", AwsRegion: s.opts.Region, EventTime: now.UTC().Format(eventTime), EventName: name,
-		UserIdentity: identity(c), RequestParameters: map[string]string{"sourceIPAddress": ip},
-		ResponseElements: map[string]string{"x-amz-request-id": c.RequestID, "x-amz-id-2": c.RequestID},
+		EventVersion:      "2.1",
+		EventSource:       "aws:s3",
+		AwsRegion:         s.opts.Region,
+		EventTime:         now.UTC().Format(eventTime),
+		EventName:         name,
+		UserIdentity:      identity(c),
+		RequestParameters: map[string]string{"sourceIPAddress": ip},
+		ResponseElements:  map[string]string{"x-amz-request-id": c.RequestID, "x-amz-id-2": c.RequestID},
 		S3: eventS3{
 			"1.0", configuration, eventBucket{o.Bucket, principal{s.opts.ID}, "arn:aws:s3:::" + o.Bucket},
 			eventObject{Key: encodeKey(o.Key), Sequencer: fmt.Sprintf("%018X", o.Sequence)},
 		},
 	}
-	if !strings.HasPrefix(name, "ObjectRemoved:") && !strings.HasPrefix(name, "LifecycleExpiration:") { // what is gone has neither
-		r.S3.Object.Size, r.S3.Object.ETag = &o.Size, o.ETag
+	if !strings.HasPrefix(name, "ObjectRemoved:") && !strings.HasPrefix(name, "LifecycleExpiration:") { // a removed object has neither
+		r.S3.Object.Size = &o.Size
+		r.S3.Object.ETag = o.ETag
 	}
 	return r
 }
@@ -289,5 +326,5 @@ func identity(c call.Call) principal {
 	return principal{"AWS:" + c.AccessKeyID}
 }
 
-// encodeKey is a key as events have it: as in a form, but for slashes.
+// encodeKey encodes a key for events: as in a form, but slashes stay.
 func encodeKey(key string) string { return strings.ReplaceAll(url.QueryEscape(key), "%2F", "/") }

@@ -28,8 +28,10 @@ func checkKey(key *string) error {
 		return invalidArgument("Key", "", "Object key is missing")
 	case len(k) > maxKey:
 		return &apiError{
-			code: "KeyTooLongError", message: "Your key is too long", status: 400,
-			detail: map[string]string{"Size": strconv.Itoa(len(k)), "MaxSizeAllowed": strconv.Itoa(maxKey)},
+			code:    "KeyTooLongError",
+			message: "Your key is too long",
+			status:  400,
+			detail:  map[string]string{"Size": strconv.Itoa(len(k)), "MaxSizeAllowed": strconv.Itoa(maxKey)},
 		}
 	case !utf8.ValidString(k):
 		return refuse(400, "InvalidURI", "Couldn't parse the specified URI.")
@@ -37,21 +39,26 @@ func checkKey(key *string) error {
 	return nil
 }
 
-// storageClasses are those that say how an object is kept, but not that it has to be restored first. All are
-// kept alike.
+// storageClasses are the accepted classes: those whose objects can be read without a restore. Pintle stores all of
+// them the same way.
 var storageClasses = []types.StorageClass{
-	"", types.StorageClassStandard, types.StorageClassReducedRedundancy, types.StorageClassStandardIa, types.StorageClassOnezoneIa, types.StorageClassIntelligentTiering,
+	"", types.StorageClassStandard, types.StorageClassReducedRedundancy, types.StorageClassStandardIa, types.StorageClassOnezoneIa,
+	types.StorageClassIntelligentTiering,
 }
 
-// describe reads what the inputs of put, copy and upload say of an object: those of copy and upload are given
-// as a put.
-func describe(in *s3.PutObjectInput) (a attributes, err error) {
-	err = refuseAny(
-		wanted{"x-amz-server-side-encryption-customer-algorithm", in.SSECustomerAlgorithm != nil},
-		wanted{"x-amz-server-side-encryption-aws-kms-key-id", in.SSEKMSKeyId != nil},
-		wanted{"x-amz-server-side-encryption other than AES256", in.ServerSideEncryption != "" && in.ServerSideEncryption != types.ServerSideEncryptionAes256},
-		wanted{"x-amz-website-redirect-location", in.WebsiteRedirectLocation != nil}, wanted{"x-amz-object-lock-mode", in.ObjectLockMode != ""},
-		wanted{"x-amz-object-lock-legal-hold", in.ObjectLockLegalHoldStatus != ""},
+// attributesFrom returns the attributes that a put, copy or upload asks for. Callers convert copies and uploads to a
+// PutObjectInput.
+func attributesFrom(in *s3.PutObjectInput) (a attributes, err error) {
+	err = refuseUnsupported(
+		unsupported{"x-amz-server-side-encryption-customer-algorithm", in.SSECustomerAlgorithm != nil},
+		unsupported{"x-amz-server-side-encryption-aws-kms-key-id", in.SSEKMSKeyId != nil},
+		unsupported{
+			"x-amz-server-side-encryption other than AES256",
+			in.ServerSideEncryption != "" && in.ServerSideEncryption != types.ServerSideEncryptionAes256,
+		},
+		unsupported{"x-amz-website-redirect-location", in.WebsiteRedirectLocation != nil},
+		unsupported{"x-amz-object-lock-mode", in.ObjectLockMode != ""},
+		unsupported{"x-amz-object-lock-legal-hold", in.ObjectLockLegalHoldStatus != ""},
 	)
 	if err != nil {
 		return a, err
@@ -70,9 +77,14 @@ func describe(in *s3.PutObjectInput) (a attributes, err error) {
 		return a, refuse(400, "MetadataTooLarge", "Your metadata headers exceed the maximum allowed metadata size")
 	}
 	a = attributes{
-		ContentType: aws.ToString(in.ContentType), ContentEncoding: withoutChunked(aws.ToString(in.ContentEncoding)), ContentDisposition: aws.ToString(in.ContentDisposition),
-		ContentLanguage: aws.ToString(in.ContentLanguage), CacheControl: aws.ToString(in.CacheControl), Expires: in.Expires, Metadata: in.Metadata,
-		Encryption: string(in.ServerSideEncryption),
+		ContentType:        aws.ToString(in.ContentType),
+		ContentEncoding:    withoutChunked(aws.ToString(in.ContentEncoding)),
+		ContentDisposition: aws.ToString(in.ContentDisposition),
+		ContentLanguage:    aws.ToString(in.ContentLanguage),
+		CacheControl:       aws.ToString(in.CacheControl),
+		Expires:            in.Expires,
+		Metadata:           in.Metadata,
+		Encryption:         string(in.ServerSideEncryption),
 	}
 	if in.StorageClass != types.StorageClassStandard {
 		a.StorageClass = string(in.StorageClass)
@@ -84,25 +96,28 @@ func describe(in *s3.PutObjectInput) (a attributes, err error) {
 	return a, err
 }
 
-// ownersOnly reports whether an ACL gives nobody but the owner anything.
+// ownersOnly reports whether an ACL grants access to nobody but the owner.
 func ownersOnly(acl types.ObjectCannedACL) bool {
 	return acl == "" || acl == types.ObjectCannedACLPrivate || acl == types.ObjectCannedACLBucketOwnerFullControl
 }
 
-// withoutChunked is a Content-Encoding without aws-chunked, which is the request's and not the object's.
+// withoutChunked removes aws-chunked from a Content-Encoding, because that encodes the request and not the object.
 func withoutChunked(encoding string) string {
 	parts := strings.FieldsFunc(encoding, func(r rune) bool { return r == ',' || r == ' ' })
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return strings.EqualFold(p, "aws-chunked") }), ",")
 }
 
-// parseTags reads x-amz-tagging: a URL's query.
+// parseTags parses x-amz-tagging, which is written as a URL's query.
 func parseTags(text *string) ([]types.Tag, error) {
 	if aws.ToString(text) == "" {
 		return nil, nil
 	}
 	values, err := url.ParseQuery(*text)
 	if err != nil {
-		return nil, invalidArgument("x-amz-tagging", *text, "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.")
+		return nil, invalidArgument(
+			"x-amz-tagging", *text,
+			"The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.",
+		)
 	}
 	var tags []types.Tag
 	for k, all := range values {
@@ -114,7 +129,7 @@ func parseTags(text *string) ([]types.Tag, error) {
 	return tags, checkTags(tags, maxObjectTags)
 }
 
-// conditions are a write's: the object has to be there as it says, or not at all.
+// conditions returns a check of a write's conditions: that the object still has an ETag, or doesn't exist yet.
 func (s *Service) conditions(ifMatch, ifNoneMatch *string) (func(*objects.Bucket, *objects.Object) error, error) {
 	if ifNoneMatch != nil && *ifNoneMatch != "*" {
 		return nil, notImplemented("If-None-Match other than *")
@@ -136,12 +151,14 @@ func (s *Service) conditions(ifMatch, ifNoneMatch *string) (func(*objects.Bucket
 
 func preconditionFailed(condition string) error {
 	return &apiError{
-		code: "PreconditionFailed", message: "At least one of the pre-conditions you specified did not hold", status: 412,
-		detail: map[string]string{"Condition": condition},
+		code:    "PreconditionFailed",
+		message: "At least one of the pre-conditions you specified did not hold",
+		status:  412,
+		detail:  map[string]string{"Condition": condition},
 	}
 }
 
-// matches reports whether an ETag is among those of a condition.
+// matches reports whether an ETag is among those that a condition lists.
 func matches(condition, etag string) bool {
 	for one := range strings.SplitSeq(condition, ",") {
 		one = strings.Trim(strings.TrimPrefix(strings.TrimSpace(one), "W/"), `"`)
@@ -160,7 +177,7 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	if in.WriteOffsetBytes != nil {
 		return nil, notImplemented("x-amz-write-offset-bytes")
 	}
-	a, err := describe(in)
+	a, err := attributesFrom(in)
 	if err != nil {
 		return nil, err
 	}
@@ -171,22 +188,36 @@ func (s *Service) PutObject(ctx context.Context, in *s3.PutObjectInput) (*s3.Put
 	if err := s.inherit(ctx, in.Bucket, in.ExpectedBucketOwner, &a); err != nil {
 		return nil, err
 	}
-	f, made, err := s.receive(in.Body, claim{
-		length: in.ContentLength, md5: in.ContentMD5, algorithm: in.ChecksumAlgorithm,
-		values: types.Checksum{ChecksumCRC32: in.ChecksumCRC32, ChecksumCRC32C: in.ChecksumCRC32C, ChecksumCRC64NVME: in.ChecksumCRC64NVME, ChecksumSHA1: in.ChecksumSHA1, ChecksumSHA256: in.ChecksumSHA256},
-		other:  []*string{in.ChecksumMD5, in.ChecksumSHA512, in.ChecksumXXHASH3, in.ChecksumXXHASH64, in.ChecksumXXHASH128},
+	f, computed, err := s.receive(in.Body, claim{
+		length:    in.ContentLength,
+		md5:       in.ContentMD5,
+		algorithm: in.ChecksumAlgorithm,
+		values: types.Checksum{
+			ChecksumCRC32:     in.ChecksumCRC32,
+			ChecksumCRC32C:    in.ChecksumCRC32C,
+			ChecksumCRC64NVME: in.ChecksumCRC64NVME,
+			ChecksumSHA1:      in.ChecksumSHA1,
+			ChecksumSHA256:    in.ChecksumSHA256,
+		},
+		other: []*string{in.ChecksumMD5, in.ChecksumSHA512, in.ChecksumXXHASH3, in.ChecksumXXHASH64, in.ChecksumXXHASH128},
 	}, checksum.CRC64NVME)
 	if err != nil {
 		return nil, err
 	}
-	a.Checksum = made
+	a.Checksum = computed
 	o := &objects.Object{Bucket: *in.Bucket, Key: *in.Key, ETag: f.ETag, Attributes: a.encode()}
 	if err := s.store.Put(ctx, o, []*objects.File{f}, objects.Conditions{Allow: allow, Owe: s.owe(ctx, "ObjectCreated:Put")}); err != nil {
 		return nil, s.asError(err, o.Bucket, o.Key)
 	}
-	c := made.wire()
+	c := computed.wire()
 	return &s3.PutObjectOutput{
-		ETag: quoted(o.ETag), ServerSideEncryption: a.encryption(), ChecksumType: c.ChecksumType,
-		ChecksumCRC32: c.ChecksumCRC32, ChecksumCRC32C: c.ChecksumCRC32C, ChecksumCRC64NVME: c.ChecksumCRC64NVME, ChecksumSHA1: c.ChecksumSHA1, ChecksumSHA256: c.ChecksumSHA256,
+		ETag:                 quoted(o.ETag),
+		ServerSideEncryption: a.encryption(),
+		ChecksumType:         c.ChecksumType,
+		ChecksumCRC32:        c.ChecksumCRC32,
+		ChecksumCRC32C:       c.ChecksumCRC32C,
+		ChecksumCRC64NVME:    c.ChecksumCRC64NVME,
+		ChecksumSHA1:         c.ChecksumSHA1,
+		ChecksumSHA256:       c.ChecksumSHA256,
 	}, nil
 }

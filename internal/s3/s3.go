@@ -1,7 +1,7 @@
-// Package s3 is Amazon S3, as far as ECS workloads, the AWS CLI, SDKs and Terraform need it: buckets and what
-// they are set to, objects, multipart uploads, and notifications to SQS. Objects are the object store's; here
-// is what S3 makes of them. Policies are kept and answered, and not enforced: whoever has credentials may do
-// everything. There are no versions. The wire calls it, with bodies that are read as they come.
+// Package s3 implements as much of Amazon S3 as ECS workloads, the AWS CLI, SDKs and Terraform need: buckets and
+// their settings, objects, multipart uploads, and notifications to SQS. The object store keeps the objects; this
+// package adds S3's rules. Bucket policies are stored and returned but not enforced: anybody with credentials may do
+// everything. There are no versions. The wire calls this package, and bodies are streamed.
 package s3
 
 import (
@@ -19,36 +19,36 @@ import (
 	"github.com/pintle/pintle/internal/s3/objects"
 )
 
-// Queues is where notifications go: SQS.
+// Queues is the part of SQS that notifications need.
 type Queues interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
-// Options say who S3 is.
+// Options configures the service.
 type Options struct {
 	account.Account
-	// Queues takes the test message of a notification configuration; with nil, every queue is refused.
+	// Queues receives the test message of a notification configuration. If it is nil, every queue is refused.
 	Queues Queues
-	// QueueURL is the URL of the queue with an ARN.
+	// QueueURL returns the URL of the queue with this ARN.
 	QueueURL func(arn string) string
 }
 
-// Service answers S3's operations.
+// Service implements S3's operations.
 type Service struct {
 	store *objects.Store
 	opts  Options
 }
 
-// New returns a service on the object store.
+// New returns a service that keeps its objects in store.
 func New(store *objects.Store, opts Options) *Service { return &Service{store, opts} }
 
-// owner is the account as S3 names owners: its canonical user id is made of the account's.
+// owner returns the account as S3 names owners: a canonical user ID, derived from the account ID.
 func (s *Service) owner() *types.Owner {
 	sum := sha256.Sum256([]byte(s.opts.ID))
 	return &types.Owner{ID: aws.String(hex.EncodeToString(sum[:]))}
 }
 
-// checkOwner refuses a call that expects the bucket to be somebody else's.
+// checkOwner refuses a call that expects the bucket to belong to another account.
 func (s *Service) checkOwner(expected *string) error {
 	if expected != nil && *expected != s.opts.ID {
 		return refuse(403, "AccessDenied", "Access Denied")
@@ -56,7 +56,7 @@ func (s *Service) checkOwner(expected *string) error {
 	return nil
 }
 
-// bucket returns a bucket that a call is about.
+// bucket returns the bucket that a call names.
 func (s *Service) bucket(ctx context.Context, name, expectedOwner *string) (*objects.Bucket, error) {
 	b, err := s.store.Bucket(ctx, aws.ToString(name))
 	if err != nil {
@@ -65,21 +65,31 @@ func (s *Service) bucket(ctx context.Context, name, expectedOwner *string) (*obj
 	return b, s.checkOwner(expectedOwner)
 }
 
-// asError makes S3's errors of the object store's.
+// asError translates the object store's errors into S3's.
 func (s *Service) asError(err error, bucket, key string) error {
 	var damage *file.Damage
 	switch {
 	case errors.As(err, &damage):
 		return &apiError{
-			code: "InternalError", message: "The object is damaged: its bytes on the disk are not those that were written.",
-			status: 500, detail: map[string]string{"BucketName": bucket, "Key": key},
+			code:    "InternalError",
+			message: "The object is damaged: its bytes on the disk are not those that were written.",
+			status:  500,
+			detail:  map[string]string{"BucketName": bucket, "Key": key},
 		}
 	case errors.Is(err, objects.ErrNoBucket):
 		return noSuchBucket(bucket)
 	case errors.Is(err, objects.ErrNoObject):
-		return &apiError{code: "NoSuchKey", message: "The specified key does not exist.", status: 404, detail: map[string]string{"Key": key}}
+		return &apiError{
+			code:    "NoSuchKey",
+			message: "The specified key does not exist.",
+			status:  404,
+			detail:  map[string]string{"Key": key},
+		}
 	case errors.Is(err, objects.ErrNoUpload):
-		return refuse(404, "NoSuchUpload", "The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed.")
+		return refuse(
+			404, "NoSuchUpload",
+			"The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed.",
+		)
 	case errors.Is(err, objects.ErrNotEmpty):
 		return refuse(409, "BucketNotEmpty", "The bucket you tried to delete is not empty")
 	}

@@ -16,12 +16,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
-	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// queues is an SQS that remembers what it was sent.
+// queues is an SQS that records the messages it gets.
 type queues struct {
 	mu   sync.Mutex
 	sent []string
@@ -46,7 +46,11 @@ func newService(t testing.TB) (*Service, *queues) {
 	}
 	t.Cleanup(func() { store.Close() })
 	q := &queues{}
-	s := New(store, Options{Account: account.New("000000000000", "us-east-1", now), Queues: q, QueueURL: func(arn string) string { return "url:" + arn }})
+	s := New(store, Options{
+		Account:  accounttest.New(now),
+		Queues:   q,
+		QueueURL: func(arn string) string { return "url:" + arn },
+	})
 	if _, err := s.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("bucket")}); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +59,8 @@ func newService(t testing.TB) (*Service, *queues) {
 
 func put(t testing.TB, s *Service, key, content string) {
 	t.Helper()
-	if _, err := s.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("bucket"), Key: &key, Body: strings.NewReader(content)}); err != nil {
+	in := &s3.PutObjectInput{Bucket: aws.String("bucket"), Key: &key, Body: strings.NewReader(content)}
+	if _, err := s.PutObject(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -70,8 +75,9 @@ func code(err error) string {
 
 func TestBucketNames(t *testing.T) {
 	for name, ok := range map[string]bool{
-		"abc": true, "a.b-c1": true, strings.Repeat("a", 63): true, "ab": false, strings.Repeat("a", 64): false, "Abc": false, "a_b": false, "a..b": false,
-		"-ab": false, "ab-": false, "192.168.5.4": false, "xn--a": false, "a-s3alias": false, "../x": false, "": false, "a/b": false,
+		"abc": true, "a.b-c1": true, strings.Repeat("a", 63): true, "ab": false, strings.Repeat("a", 64): false, "Abc": false,
+		"a_b": false, "a..b": false, "-ab": false, "ab-": false, "192.168.5.4": false, "xn--a": false, "a-s3alias": false,
+		"../x": false, "": false, "a/b": false,
 	} {
 		if err := checkBucketName(name); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)
@@ -86,9 +92,10 @@ func TestRanges(t *testing.T) {
 		from, length int64
 		refused      bool
 	}{
-		{"bytes=0-0", 10, 0, 1, false}, {"bytes=2-", 10, 2, 8, false}, {"bytes=-3", 10, 7, 3, false}, {"bytes=-30", 10, 0, 10, false}, {"bytes=5-99", 10, 5, 5, false},
-		{"bytes=10-", 10, 0, 0, true}, {"bytes=-0", 10, 0, 0, true}, {"bytes=0-", 0, 0, 0, true},
-		{"bytes=3-2", 10, 0, 10, false}, {"bytes=0-1,3-4", 10, 0, 10, false}, {"lines=1-2", 10, 0, 10, false}, {"bytes=-", 10, 0, 10, false},
+		{"bytes=0-0", 10, 0, 1, false}, {"bytes=2-", 10, 2, 8, false}, {"bytes=-3", 10, 7, 3, false}, {"bytes=-30", 10, 0, 10, false},
+		{"bytes=5-99", 10, 5, 5, false}, {"bytes=10-", 10, 0, 0, true}, {"bytes=-0", 10, 0, 0, true}, {"bytes=0-", 0, 0, 0, true},
+		{"bytes=3-2", 10, 0, 10, false}, {"bytes=0-1,3-4", 10, 0, 10, false}, {"lines=1-2", 10, 0, 10, false},
+		{"bytes=-", 10, 0, 10, false},
 	} {
 		got, err := parseRange(c.text, c.size)
 		if (err != nil) != c.refused || err == nil && (got.From != c.from || got.Length != c.length) {
@@ -97,7 +104,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestRefusals has the errors that clients know by name, and that nothing is changed.
+// TestRefusals checks the error codes that clients rely on, and that a refused put changes nothing.
 func TestRefusals(t *testing.T) {
 	s, _ := newService(t)
 	put(t, s, "there", "x")
@@ -136,17 +143,28 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestMultipart completes an upload wrongly in every way, and then rightly, twice.
+// TestMultipart completes an upload wrongly in several ways, and then correctly, twice.
 func TestMultipart(t *testing.T) {
 	s, _ := newService(t)
 	bucket, key := aws.String("bucket"), aws.String("k")
-	u, err := s.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: bucket, Key: key, ChecksumAlgorithm: "CRC32", ChecksumType: "FULL_OBJECT"})
+	u, err := s.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{
+		Bucket:            bucket,
+		Key:               key,
+		ChecksumAlgorithm: "CRC32",
+		ChecksumType:      "FULL_OBJECT",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	whole := strings.Repeat("0123456789abcdef", (5<<20+32)/16)
 	part := func(n int32, content string) types.CompletedPart {
-		out, err := s.UploadPart(t.Context(), &s3.UploadPartInput{Bucket: bucket, Key: key, UploadId: u.UploadId, PartNumber: &n, Body: strings.NewReader(content)})
+		out, err := s.UploadPart(t.Context(), &s3.UploadPartInput{
+			Bucket:     bucket,
+			Key:        key,
+			UploadId:   u.UploadId,
+			PartNumber: &n,
+			Body:       strings.NewReader(content),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +175,10 @@ func TestMultipart(t *testing.T) {
 	wrong.ETag = aws.String(`"x"`)
 	complete := func(parts ...types.CompletedPart) (*s3.CompleteMultipartUploadOutput, error) {
 		return s.CompleteMultipartUpload(t.Context(), &s3.CompleteMultipartUploadInput{
-			Bucket: bucket, Key: key, UploadId: u.UploadId, MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
+			Bucket:          bucket,
+			Key:             key,
+			UploadId:        u.UploadId,
+			MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
 		})
 	}
 	for want, parts := range map[string][]types.CompletedPart{
@@ -167,12 +188,17 @@ func TestMultipart(t *testing.T) {
 			t.Errorf("completed with %v: %v, want %s", parts, err, want)
 		}
 	}
-	for range 2 { // the second repeats the first, whose answer might have been lost
+	for range 2 { // a client repeats the call if the answer was lost
 		out, err := complete(first, last)
 		if err != nil || !strings.HasSuffix(*out.ETag, `-2"`) {
 			t.Fatalf("completed: %+v, %v", out, err)
 		}
-		single, err := s.PutObject(t.Context(), &s3.PutObjectInput{Bucket: bucket, Key: aws.String("single"), ChecksumAlgorithm: "CRC32", Body: strings.NewReader(whole)})
+		single, err := s.PutObject(t.Context(), &s3.PutObjectInput{
+			Bucket:            bucket,
+			Key:               aws.String("single"),
+			ChecksumAlgorithm: "CRC32",
+			Body:              strings.NewReader(whole),
+		})
 		if err != nil || *single.ChecksumCRC32 != *out.ChecksumCRC32 {
 			t.Errorf("the parts' checksum is %s, the whole's %s", *out.ChecksumCRC32, *single.ChecksumCRC32)
 		}
@@ -189,7 +215,8 @@ func TestMultipart(t *testing.T) {
 
 func configure(s *Service, ctx context.Context, queues ...types.QueueConfiguration) error {
 	_, err := s.PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{
-		Bucket: aws.String("bucket"), NotificationConfiguration: &types.NotificationConfiguration{QueueConfigurations: queues},
+		Bucket:                    aws.String("bucket"),
+		NotificationConfiguration: &types.NotificationConfiguration{QueueConfigurations: queues},
 	})
 	return err
 }
@@ -197,15 +224,23 @@ func configure(s *Service, ctx context.Context, queues ...types.QueueConfigurati
 const queue = "arn:aws:sqs:us-east-1:000000000000:q"
 
 func rule(prefix, suffix string, events ...types.Event) types.QueueConfiguration {
-	return types.QueueConfiguration{Id: aws.String(prefix + "/" + suffix), QueueArn: aws.String(queue), Events: events, Filter: &types.NotificationConfigurationFilter{Key: &types.S3KeyFilter{
-		FilterRules: []types.FilterRule{{Name: "Prefix", Value: &prefix}, {Name: "suffix", Value: &suffix}},
-	}}}
+	return types.QueueConfiguration{
+		Id:       aws.String(prefix + "/" + suffix),
+		QueueArn: aws.String(queue),
+		Events:   events,
+		Filter: &types.NotificationConfigurationFilter{Key: &types.S3KeyFilter{
+			FilterRules: []types.FilterRule{{Name: "Prefix", Value: &prefix}, {Name: "suffix", Value: &suffix}},
+		}},
+	}
 }
 
 func TestNotificationRefusals(t *testing.T) {
 	s, q := newService(t)
-	fifo, elsewhere, none := rule("", "", "s3:ObjectCreated:*"), rule("", "", "s3:ObjectCreated:*"), rule("", "")
-	fifo.QueueArn, elsewhere.QueueArn = aws.String(queue+".fifo"), aws.String("arn:aws:sns:us-east-1:000000000000:q")
+	fifo := rule("", "", "s3:ObjectCreated:*")
+	fifo.QueueArn = aws.String(queue + ".fifo")
+	elsewhere := rule("", "", "s3:ObjectCreated:*")
+	elsewhere.QueueArn = aws.String("arn:aws:sns:us-east-1:000000000000:q")
+	none := rule("", "")
 	for name, queues := range map[string][]types.QueueConfiguration{
 		"fifo": {fifo}, "no queue": {elsewhere}, "no event": {none}, "unknown event": {rule("", "", "s3:Made")},
 		"overlap": {rule("a", "x", "s3:ObjectCreated:Put"), rule("ab", "", "s3:ObjectCreated:*")},
@@ -225,25 +260,32 @@ func TestNotificationRefusals(t *testing.T) {
 	}
 }
 
-// TestNotifications has the test message, and what each change owes.
+// TestNotifications checks the test message, and the messages that changes owe.
 func TestNotifications(t *testing.T) {
 	s, q := newService(t)
 	if err := configure(s, t.Context(), rule("in/", ".jpg", "s3:ObjectCreated:*"), rule("", "", "s3:ObjectRemoved:Delete")); err != nil {
 		t.Fatal(err)
 	}
-	if len(q.sent) != 1 || !strings.HasPrefix(q.sent[0], `url:`+queue+` {"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-21T12:00:00.000Z","Bucket":"bucket"`) {
+	const test = `url:` + queue + ` {"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-21T12:00:00.000Z","Bucket":"bucket"`
+	if len(q.sent) != 1 || !strings.HasPrefix(q.sent[0], test) {
 		t.Fatalf("sent %q", q.sent)
 	}
 	ctx := call.With(t.Context(), call.Call{RequestID: "r", AccessKeyID: "AKID", Peer: "10.0.0.1:99"})
 	for _, key := range []string{"in/a b+ü.jpg", "in/a.png", "out/a.jpg"} {
-		if _, err := s.PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String("bucket"), Key: &key, Body: strings.NewReader("hello")}); err != nil {
+		in := &s3.PutObjectInput{Bucket: aws.String("bucket"), Key: &key, Body: strings.NewReader("hello")}
+		if _, err := s.PutObject(ctx, in); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.CopyObject(ctx, &s3.CopyObjectInput{Bucket: aws.String("bucket"), Key: aws.String("in/c.jpg"), CopySource: aws.String("bucket/out/a.jpg")}); err != nil {
+	_, err := s.CopyObject(ctx, &s3.CopyObjectInput{
+		Bucket:     aws.String("bucket"),
+		Key:        aws.String("in/c.jpg"),
+		CopySource: aws.String("bucket/out/a.jpg"),
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second finds nothing, and owes nothing
+	for range 2 { // the second delete finds nothing and owes nothing
 		if _, err := s.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: aws.String("bucket"), Key: aws.String("in/a.png")}); err != nil {
 			t.Fatal(err)
 		}
@@ -252,9 +294,12 @@ func TestNotifications(t *testing.T) {
 	if err != nil || len(owed) != 3 {
 		t.Fatalf("%d are owed, %v", len(owed), err)
 	}
-	want := `{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"us-east-1","eventTime":"2026-11-21T12:00:00.000Z","eventName":"ObjectCreated:Put",` +
-		`"userIdentity":{"principalId":"AWS:AKID"},"requestParameters":{"sourceIPAddress":"10.0.0.1"},"responseElements":{"x-amz-id-2":"r","x-amz-request-id":"r"},` +
-		`"s3":{"s3SchemaVersion":"1.0","configurationId":"in//.jpg","bucket":{"name":"bucket","ownerIdentity":{"principalId":"000000000000"},"arn":"arn:aws:s3:::bucket"},` +
+	want := `{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"us-east-1",` +
+		`"eventTime":"2026-11-21T12:00:00.000Z","eventName":"ObjectCreated:Put",` +
+		`"userIdentity":{"principalId":"AWS:AKID"},"requestParameters":{"sourceIPAddress":"10.0.0.1"},` +
+		`"responseElements":{"x-amz-id-2":"r","x-amz-request-id":"r"},` +
+		`"s3":{"s3SchemaVersion":"1.0","configurationId":"in//.jpg","bucket":{"name":"bucket",` +
+		`"ownerIdentity":{"principalId":"000000000000"},"arn":"arn:aws:s3:::bucket"},` +
 		`"object":{"key":"in/a+b%2B%C3%BC.jpg","size":5,"eTag":"5d41402abc4b2a76b9719d911017c592","sequencer":"000000000000000001"}}}]}`
 	if got := owed[0].Body; got != want || owed[0].Destination != queue {
 		t.Errorf("owed\n%s, want\n%s", got, want)
@@ -267,7 +312,15 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// FuzzCopySource reads any text as a copy's source: what is read has a bucket and a key.
+// FuzzCopySource parses any text as a copy's source. A source that parses has a bucket and a valid key.
+// TestCopySource: a plus is a space, as in S3.
+func TestCopySource(t *testing.T) {
+	bucket, key, version, err := parseSource("/b%2Fa+b%2Bc%20d?versionId=null")
+	if bucket != "b" || key != "a b+c d" || *version != "null" || err != nil {
+		t.Errorf("%q, %q, %v, %v", bucket, key, version, err)
+	}
+}
+
 func FuzzCopySource(f *testing.F) {
 	for _, s := range []string{"b/k", "/b/a%20b?versionId=null", "b", "%"} {
 		f.Add(s)

@@ -11,10 +11,10 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
-// What a bucket is set to is kept and answered. Of it, notifications, lifecycle
-// rules and the default encryption, which is but a word here, have an effect.
+// Settings of buckets are stored and returned. Only notifications, lifecycle rules and the default encryption have an
+// effect, and that of the default encryption is only that answers report it.
 
-// The names of the settings in the object store.
+// Names of the settings in the object store.
 const (
 	tagging       = "tagging"
 	policy        = "policy"
@@ -26,8 +26,8 @@ const (
 	notifications = "notification"
 )
 
-// keep gives a setting a value; nil takes it away.
-func (s *Service) keep(ctx context.Context, bucket, expectedOwner *string, name string, value any) error {
+// saveSetting stores a setting's value. A nil value removes the setting.
+func (s *Service) saveSetting(ctx context.Context, bucket, expectedOwner *string, name string, value any) error {
 	if _, err := s.bucket(ctx, bucket, expectedOwner); err != nil {
 		return err
 	}
@@ -41,8 +41,8 @@ func (s *Service) keep(ctx context.Context, bucket, expectedOwner *string, name 
 	return s.asError(s.store.Set(ctx, *bucket, name, text), *bucket, "")
 }
 
-// kept reads a setting. Where it has no value, it refuses with the error that S3 has for that.
-func (s *Service) kept(ctx context.Context, bucket, expectedOwner *string, name string, into any, none error) error {
+// loadSetting reads a setting. If the setting has no value, it returns ifUnset, which is S3's error for that, or nil.
+func (s *Service) loadSetting(ctx context.Context, bucket, expectedOwner *string, name string, into any, ifUnset error) error {
 	b, err := s.bucket(ctx, bucket, expectedOwner)
 	if err != nil {
 		return err
@@ -50,12 +50,12 @@ func (s *Service) kept(ctx context.Context, bucket, expectedOwner *string, name 
 	if text := b.Settings[name]; text != nil {
 		return json.Unmarshal(text, into)
 	}
-	return none
+	return ifUnset
 }
 
 func missing(code, message string) error { return refuse(404, code, "%s", message) }
 
-// How many tags there may be.
+// Limits of tags.
 const (
 	maxObjectTags = 10
 	maxBucketTags = 50
@@ -93,22 +93,22 @@ func (s *Service) PutBucketTagging(ctx context.Context, in *s3.PutBucketTaggingI
 	if err := checkTags(in.Tagging.TagSet, maxBucketTags); err != nil {
 		return nil, err
 	}
-	return &s3.PutBucketTaggingOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, tagging, in.Tagging)
+	return &s3.PutBucketTaggingOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, tagging, in.Tagging)
 }
 
 // GetBucketTagging is S3's operation.
 func (s *Service) GetBucketTagging(ctx context.Context, in *s3.GetBucketTaggingInput) (*s3.GetBucketTaggingOutput, error) {
 	var t types.Tagging
-	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, tagging, &t, missing("NoSuchTagSet", "The TagSet does not exist"))
+	err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, tagging, &t, missing("NoSuchTagSet", "The TagSet does not exist"))
 	return &s3.GetBucketTaggingOutput{TagSet: t.TagSet}, err
 }
 
 // DeleteBucketTagging is S3's operation.
 func (s *Service) DeleteBucketTagging(ctx context.Context, in *s3.DeleteBucketTaggingInput) (*s3.DeleteBucketTaggingOutput, error) {
-	return &s3.DeleteBucketTaggingOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, tagging, nil)
+	return &s3.DeleteBucketTaggingOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, tagging, nil)
 }
 
-// maxPolicy is how long a policy may be.
+// maxPolicy is the most bytes that a policy may have.
 const maxPolicy = 20 << 10
 
 // PutBucketPolicy is S3's operation.
@@ -124,7 +124,7 @@ func (s *Service) PutBucketPolicy(ctx context.Context, in *s3.PutBucketPolicyInp
 	if p.Statement == nil {
 		return nil, refuse(400, "MalformedPolicy", "Missing required field Statement")
 	}
-	return &s3.PutBucketPolicyOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, policy, text)
+	return &s3.PutBucketPolicyOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, policy, text)
 }
 
 var noPolicy = missing("NoSuchBucketPolicy", "The bucket policy does not exist")
@@ -132,24 +132,24 @@ var noPolicy = missing("NoSuchBucketPolicy", "The bucket policy does not exist")
 // GetBucketPolicy is S3's operation.
 func (s *Service) GetBucketPolicy(ctx context.Context, in *s3.GetBucketPolicyInput) (*s3.GetBucketPolicyOutput, error) {
 	var text string
-	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, policy, &text, noPolicy)
+	err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, policy, &text, noPolicy)
 	return &s3.GetBucketPolicyOutput{Policy: &text}, err
 }
 
-// GetBucketPolicyStatus is S3's operation. Nothing is public here: every call has credentials, where they are
-// checked.
+// GetBucketPolicyStatus is S3's operation. No bucket is public, because every call needs credentials (unless checking
+// them is off).
 func (s *Service) GetBucketPolicyStatus(ctx context.Context, in *s3.GetBucketPolicyStatusInput) (*s3.GetBucketPolicyStatusOutput, error) {
 	var text string
-	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, policy, &text, noPolicy)
+	err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, policy, &text, noPolicy)
 	return &s3.GetBucketPolicyStatusOutput{PolicyStatus: &types.PolicyStatus{IsPublic: aws.Bool(false)}}, err
 }
 
 // DeleteBucketPolicy is S3's operation.
 func (s *Service) DeleteBucketPolicy(ctx context.Context, in *s3.DeleteBucketPolicyInput) (*s3.DeleteBucketPolicyOutput, error) {
-	return &s3.DeleteBucketPolicyOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, policy, nil)
+	return &s3.DeleteBucketPolicyOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, policy, nil)
 }
 
-// PutBucketEncryption is S3's operation. Pintle itself encrypts nothing: that is the disk's.
+// PutBucketEncryption is S3's operation. Pintle itself doesn't encrypt: that's left to the disk.
 func (s *Service) PutBucketEncryption(ctx context.Context, in *s3.PutBucketEncryptionInput) (*s3.PutBucketEncryptionOutput, error) {
 	c := in.ServerSideEncryptionConfiguration
 	if c == nil || len(c.Rules) != 1 || c.Rules[0].ApplyServerSideEncryptionByDefault == nil {
@@ -158,20 +158,22 @@ func (s *Service) PutBucketEncryption(ctx context.Context, in *s3.PutBucketEncry
 	if c.Rules[0].ApplyServerSideEncryptionByDefault.SSEAlgorithm != types.ServerSideEncryptionAes256 {
 		return nil, notImplemented("SSEAlgorithm other than AES256")
 	}
-	return &s3.PutBucketEncryptionOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, c)
+	return &s3.PutBucketEncryptionOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, c)
 }
 
 // GetBucketEncryption is S3's operation.
 func (s *Service) GetBucketEncryption(ctx context.Context, in *s3.GetBucketEncryptionInput) (*s3.GetBucketEncryptionOutput, error) {
 	var c types.ServerSideEncryptionConfiguration
-	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, &c,
+	err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, &c,
 		missing("ServerSideEncryptionConfigurationNotFoundError", "The server side encryption configuration was not found"))
 	return &s3.GetBucketEncryptionOutput{ServerSideEncryptionConfiguration: &c}, err
 }
 
 // DeleteBucketEncryption is S3's operation.
-func (s *Service) DeleteBucketEncryption(ctx context.Context, in *s3.DeleteBucketEncryptionInput) (*s3.DeleteBucketEncryptionOutput, error) {
-	return &s3.DeleteBucketEncryptionOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, nil)
+func (s *Service) DeleteBucketEncryption(
+	ctx context.Context, in *s3.DeleteBucketEncryptionInput,
+) (*s3.DeleteBucketEncryptionOutput, error) {
+	return &s3.DeleteBucketEncryptionOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, encryption, nil)
 }
 
 // PutPublicAccessBlock is S3's operation.
@@ -183,24 +185,28 @@ func (s *Service) PutPublicAccessBlock(ctx context.Context, in *s3.PutPublicAcce
 	for _, b := range []**bool{&c.BlockPublicAcls, &c.BlockPublicPolicy, &c.IgnorePublicAcls, &c.RestrictPublicBuckets} {
 		*b = aws.Bool(aws.ToBool(*b))
 	}
-	return &s3.PutPublicAccessBlockOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, publicAccess, c)
+	return &s3.PutPublicAccessBlockOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, publicAccess, c)
 }
 
 // GetPublicAccessBlock is S3's operation.
 func (s *Service) GetPublicAccessBlock(ctx context.Context, in *s3.GetPublicAccessBlockInput) (*s3.GetPublicAccessBlockOutput, error) {
 	var c types.PublicAccessBlockConfiguration
-	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, publicAccess, &c,
+	err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, publicAccess, &c,
 		missing("NoSuchPublicAccessBlockConfiguration", "The public access block configuration was not found"))
 	return &s3.GetPublicAccessBlockOutput{PublicAccessBlockConfiguration: &c}, err
 }
 
 // DeletePublicAccessBlock is S3's operation.
-func (s *Service) DeletePublicAccessBlock(ctx context.Context, in *s3.DeletePublicAccessBlockInput) (*s3.DeletePublicAccessBlockOutput, error) {
-	return &s3.DeletePublicAccessBlockOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, publicAccess, nil)
+func (s *Service) DeletePublicAccessBlock(
+	ctx context.Context, in *s3.DeletePublicAccessBlockInput,
+) (*s3.DeletePublicAccessBlockOutput, error) {
+	return &s3.DeletePublicAccessBlockOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, publicAccess, nil)
 }
 
-// PutBucketOwnershipControls is S3's operation. Objects are always the bucket owner's.
-func (s *Service) PutBucketOwnershipControls(ctx context.Context, in *s3.PutBucketOwnershipControlsInput) (*s3.PutBucketOwnershipControlsOutput, error) {
+// PutBucketOwnershipControls is S3's operation. Objects always belong to the bucket's owner.
+func (s *Service) PutBucketOwnershipControls(
+	ctx context.Context, in *s3.PutBucketOwnershipControlsInput,
+) (*s3.PutBucketOwnershipControlsOutput, error) {
 	c := in.OwnershipControls
 	if c == nil || len(c.Rules) != 1 {
 		return nil, malformedXML("OwnershipControls must have one Rule")
@@ -208,26 +214,30 @@ func (s *Service) PutBucketOwnershipControls(ctx context.Context, in *s3.PutBuck
 	if c.Rules[0].ObjectOwnership != types.ObjectOwnershipBucketOwnerEnforced {
 		return nil, notImplemented("ObjectOwnership other than BucketOwnerEnforced")
 	}
-	return &s3.PutBucketOwnershipControlsOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, ownership, c)
+	return &s3.PutBucketOwnershipControlsOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, ownership, c)
 }
 
 // GetBucketOwnershipControls is S3's operation.
-func (s *Service) GetBucketOwnershipControls(ctx context.Context, in *s3.GetBucketOwnershipControlsInput) (*s3.GetBucketOwnershipControlsOutput, error) {
+func (s *Service) GetBucketOwnershipControls(
+	ctx context.Context, in *s3.GetBucketOwnershipControlsInput,
+) (*s3.GetBucketOwnershipControlsOutput, error) {
 	var c types.OwnershipControls
-	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, ownership, &c,
+	err := s.loadSetting(ctx, in.Bucket, in.ExpectedBucketOwner, ownership, &c,
 		missing("OwnershipControlsNotFoundError", "The bucket ownership controls were not found"))
 	return &s3.GetBucketOwnershipControlsOutput{OwnershipControls: &c}, err
 }
 
 // DeleteBucketOwnershipControls is S3's operation.
-func (s *Service) DeleteBucketOwnershipControls(ctx context.Context, in *s3.DeleteBucketOwnershipControlsInput) (*s3.DeleteBucketOwnershipControlsOutput, error) {
-	return &s3.DeleteBucketOwnershipControlsOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, ownership, nil)
+func (s *Service) DeleteBucketOwnershipControls(
+	ctx context.Context, in *s3.DeleteBucketOwnershipControlsInput,
+) (*s3.DeleteBucketOwnershipControlsOutput, error) {
+	return &s3.DeleteBucketOwnershipControlsOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, ownership, nil)
 }
 
-// maxCORSRules is how many rules a bucket may have.
+// maxCORSRules is the most CORS rules that a bucket may have.
 const maxCORSRules = 100
 
-// PutBucketCors is S3's operation. Rules are kept; web pages of other origins get no answer that lets them in.
+// PutBucketCors is S3's operation. Rules are stored but not applied: answers never have CORS headers.
 func (s *Service) PutBucketCors(ctx context.Context, in *s3.PutBucketCorsInput) (*s3.PutBucketCorsOutput, error) {
 	c := in.CORSConfiguration
 	if c == nil || len(c.CORSRules) == 0 || len(c.CORSRules) > maxCORSRules {
@@ -245,37 +255,40 @@ func (s *Service) PutBucketCors(ctx context.Context, in *s3.PutBucketCorsInput) 
 			}
 		}
 	}
-	return &s3.PutBucketCorsOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, corsRules, c)
+	return &s3.PutBucketCorsOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, corsRules, c)
 }
 
 // GetBucketCors is S3's operation.
 func (s *Service) GetBucketCors(ctx context.Context, in *s3.GetBucketCorsInput) (*s3.GetBucketCorsOutput, error) {
 	var c types.CORSConfiguration
-	err := s.kept(ctx, in.Bucket, in.ExpectedBucketOwner, corsRules, &c, missing("NoSuchCORSConfiguration", "The CORS configuration does not exist"))
+	err := s.loadSetting(
+		ctx, in.Bucket, in.ExpectedBucketOwner, corsRules, &c,
+		missing("NoSuchCORSConfiguration", "The CORS configuration does not exist"),
+	)
 	return &s3.GetBucketCorsOutput{CORSRules: c.CORSRules}, err
 }
 
 // DeleteBucketCors is S3's operation.
 func (s *Service) DeleteBucketCors(ctx context.Context, in *s3.DeleteBucketCorsInput) (*s3.DeleteBucketCorsOutput, error) {
-	return &s3.DeleteBucketCorsOutput{}, s.keep(ctx, in.Bucket, in.ExpectedBucketOwner, corsRules, nil)
+	return &s3.DeleteBucketCorsOutput{}, s.saveSetting(ctx, in.Bucket, in.ExpectedBucketOwner, corsRules, nil)
 }
 
-// What buckets never have here is answered as for a bucket that has it not: Terraform and the CDK ask for all
-// of it, whatever a bucket is set to. To put it is refused.
+// The operations below read settings that buckets never have here. They answer as S3 does for a bucket without the
+// setting, because Terraform and the CDK always read all of them. Writing these settings is refused.
 
-// GetBucketVersioning is S3's operation: versioning was never enabled.
+// GetBucketVersioning is S3's operation. Versioning is never enabled.
 func (s *Service) GetBucketVersioning(ctx context.Context, in *s3.GetBucketVersioningInput) (*s3.GetBucketVersioningOutput, error) {
 	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
 	return &s3.GetBucketVersioningOutput{}, err
 }
 
-// GetBucketAcl is S3's operation: the owner may do everything.
+// GetBucketAcl is S3's operation. The owner has full control.
 func (s *Service) GetBucketAcl(ctx context.Context, in *s3.GetBucketAclInput) (*s3.GetBucketAclOutput, error) {
 	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
 	return &s3.GetBucketAclOutput{Owner: s.owner(), Grants: s.grants()}, err
 }
 
-// errNoACLs is the answer of a bucket whose objects are all its owner's, as they always are here.
+// errNoACLs is S3's error for a bucket that disables ACLs, as every bucket here does.
 var errNoACLs = refuse(400, "AccessControlListNotSupported", "The bucket does not allow ACLs")
 
 // PutBucketAcl is S3's operation.
@@ -287,11 +300,16 @@ func (s *Service) PutBucketAcl(ctx context.Context, in *s3.PutBucketAclInput) (*
 }
 
 func (s *Service) grants() []types.Grant {
-	return []types.Grant{{Grantee: &types.Grantee{ID: s.owner().ID, Type: types.TypeCanonicalUser}, Permission: types.PermissionFullControl}}
+	return []types.Grant{{
+		Grantee:    &types.Grantee{ID: s.owner().ID, Type: types.TypeCanonicalUser},
+		Permission: types.PermissionFullControl,
+	}}
 }
 
 // GetBucketAccelerateConfiguration is S3's operation.
-func (s *Service) GetBucketAccelerateConfiguration(ctx context.Context, in *s3.GetBucketAccelerateConfigurationInput) (*s3.GetBucketAccelerateConfigurationOutput, error) {
+func (s *Service) GetBucketAccelerateConfiguration(
+	ctx context.Context, in *s3.GetBucketAccelerateConfigurationInput,
+) (*s3.GetBucketAccelerateConfigurationOutput, error) {
 	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
 	return &s3.GetBucketAccelerateConfigurationOutput{}, err
 }
@@ -303,13 +321,15 @@ func (s *Service) GetBucketLogging(ctx context.Context, in *s3.GetBucketLoggingI
 }
 
 // GetBucketRequestPayment is S3's operation.
-func (s *Service) GetBucketRequestPayment(ctx context.Context, in *s3.GetBucketRequestPaymentInput) (*s3.GetBucketRequestPaymentOutput, error) {
+func (s *Service) GetBucketRequestPayment(
+	ctx context.Context, in *s3.GetBucketRequestPaymentInput,
+) (*s3.GetBucketRequestPaymentOutput, error) {
 	_, err := s.bucket(ctx, in.Bucket, in.ExpectedBucketOwner)
 	return &s3.GetBucketRequestPaymentOutput{Payer: types.PayerBucketOwner}, err
 }
 
-// never answers with the error of what a bucket does not have.
-func (s *Service) never(ctx context.Context, bucket, expectedOwner *string, code, message string) error {
+// refuseUnset returns S3's error for a setting that buckets never have here.
+func (s *Service) refuseUnset(ctx context.Context, bucket, expectedOwner *string, code, message string) error {
 	if _, err := s.bucket(ctx, bucket, expectedOwner); err != nil {
 		return err
 	}
@@ -318,15 +338,25 @@ func (s *Service) never(ctx context.Context, bucket, expectedOwner *string, code
 
 // GetBucketReplication is S3's operation.
 func (s *Service) GetBucketReplication(ctx context.Context, in *s3.GetBucketReplicationInput) (*s3.GetBucketReplicationOutput, error) {
-	return nil, s.never(ctx, in.Bucket, in.ExpectedBucketOwner, "ReplicationConfigurationNotFoundError", "The replication configuration was not found")
+	return nil, s.refuseUnset(
+		ctx, in.Bucket, in.ExpectedBucketOwner, "ReplicationConfigurationNotFoundError", "The replication configuration was not found",
+	)
 }
 
 // GetBucketWebsite is S3's operation.
 func (s *Service) GetBucketWebsite(ctx context.Context, in *s3.GetBucketWebsiteInput) (*s3.GetBucketWebsiteOutput, error) {
-	return nil, s.never(ctx, in.Bucket, in.ExpectedBucketOwner, "NoSuchWebsiteConfiguration", "The specified bucket does not have a website configuration")
+	return nil, s.refuseUnset(
+		ctx, in.Bucket, in.ExpectedBucketOwner, "NoSuchWebsiteConfiguration",
+		"The specified bucket does not have a website configuration",
+	)
 }
 
 // GetObjectLockConfiguration is S3's operation.
-func (s *Service) GetObjectLockConfiguration(ctx context.Context, in *s3.GetObjectLockConfigurationInput) (*s3.GetObjectLockConfigurationOutput, error) {
-	return nil, s.never(ctx, in.Bucket, in.ExpectedBucketOwner, "ObjectLockConfigurationNotFoundError", "Object Lock configuration does not exist for this bucket")
+func (s *Service) GetObjectLockConfiguration(
+	ctx context.Context, in *s3.GetObjectLockConfigurationInput,
+) (*s3.GetObjectLockConfigurationOutput, error) {
+	return nil, s.refuseUnset(
+		ctx, in.Bucket, in.ExpectedBucketOwner, "ObjectLockConfigurationNotFoundError",
+		"Object Lock configuration does not exist for this bucket",
+	)
 }

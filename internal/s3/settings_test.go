@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// A new bucket keeps the public out, and has no ACLs.
+// TestNewBucket checks that a new bucket blocks public access and disables ACLs.
 func TestNewBucket(t *testing.T) {
 	s, _ := newService(t)
 	bucket := aws.String("bucket")
@@ -17,14 +17,18 @@ func TestNewBucket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := public.PublicAccessBlockConfiguration; !*c.BlockPublicAcls || !*c.BlockPublicPolicy || !*c.IgnorePublicAcls || !*c.RestrictPublicBuckets {
+	if c := public.PublicAccessBlockConfiguration; !*c.BlockPublicAcls || !*c.BlockPublicPolicy || !*c.IgnorePublicAcls ||
+		!*c.RestrictPublicBuckets {
 		t.Errorf("%+v", c)
 	}
 	owner, err := s.GetBucketOwnershipControls(t.Context(), &s3.GetBucketOwnershipControlsInput{Bucket: bucket})
 	if err != nil || owner.OwnershipControls.Rules[0].ObjectOwnership != types.ObjectOwnershipBucketOwnerEnforced {
 		t.Errorf("%+v, %v", owner, err)
 	}
-	if _, err := s.PutBucketAcl(t.Context(), &s3.PutBucketAclInput{Bucket: bucket, ACL: types.BucketCannedACLPrivate}); code(err) != "AccessControlListNotSupported" {
+	if _, err := s.PutBucketAcl(t.Context(), &s3.PutBucketAclInput{
+		Bucket: bucket,
+		ACL:    types.BucketCannedACLPrivate,
+	}); code(err) != "AccessControlListNotSupported" {
 		t.Error(err)
 	}
 	if _, err := s.PutBucketAcl(t.Context(), &s3.PutBucketAclInput{Bucket: aws.String("none")}); code(err) != "NoSuchBucket" {
@@ -32,10 +36,12 @@ func TestNewBucket(t *testing.T) {
 	}
 }
 
-// Encryption is answered where a call or the bucket asks for it: Terraform's provider compares what it reads.
+// TestEncryption checks that encryption is reported if the call or the bucket asked for it. Terraform's provider compares
+// the value it reads.
 func TestEncryption(t *testing.T) {
 	s, _ := newService(t)
-	bucket, wanted := aws.String("bucket"), types.ServerSideEncryptionAes256
+	bucket := aws.String("bucket")
+	wanted := types.ServerSideEncryptionAes256
 	head := func(key string) types.ServerSideEncryption {
 		t.Helper()
 		out, err := s.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: bucket, Key: &key})
@@ -45,16 +51,30 @@ func TestEncryption(t *testing.T) {
 		return out.ServerSideEncryption
 	}
 	put(t, s, "plain", "a")
-	out, err := s.PutObject(t.Context(), &s3.PutObjectInput{Bucket: bucket, Key: aws.String("asked"), ServerSideEncryption: wanted, Body: strings.NewReader("a")})
+	out, err := s.PutObject(t.Context(), &s3.PutObjectInput{
+		Bucket:               bucket,
+		Key:                  aws.String("asked"),
+		ServerSideEncryption: wanted,
+		Body:                 strings.NewReader("a"),
+	})
 	if err != nil || out.ServerSideEncryption != wanted || head("asked") != wanted || head("plain") != "" {
 		t.Errorf("put says %q, head %q; of the other %q; %v", out.ServerSideEncryption, head("asked"), head("plain"), err)
 	}
-	if _, err := s.CopyObject(t.Context(), &s3.CopyObjectInput{Bucket: bucket, Key: aws.String("copy"), CopySource: aws.String("bucket/asked")}); err != nil || head("copy") != "" {
+	if _, err := s.CopyObject(t.Context(), &s3.CopyObjectInput{
+		Bucket:     bucket,
+		Key:        aws.String("copy"),
+		CopySource: aws.String("bucket/asked"),
+	}); err != nil || head("copy") != "" {
 		t.Errorf("a copy that asks for nothing has %q, %v", head("copy"), err)
 	}
-	_, err = s.PutBucketEncryption(t.Context(), &s3.PutBucketEncryptionInput{Bucket: bucket, ServerSideEncryptionConfiguration: &types.ServerSideEncryptionConfiguration{
-		Rules: []types.ServerSideEncryptionRule{{ApplyServerSideEncryptionByDefault: &types.ServerSideEncryptionByDefault{SSEAlgorithm: wanted}}},
-	}})
+	_, err = s.PutBucketEncryption(t.Context(), &s3.PutBucketEncryptionInput{
+		Bucket: bucket,
+		ServerSideEncryptionConfiguration: &types.ServerSideEncryptionConfiguration{
+			Rules: []types.ServerSideEncryptionRule{
+				{ApplyServerSideEncryptionByDefault: &types.ServerSideEncryptionByDefault{SSEAlgorithm: wanted}},
+			},
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,15 +84,19 @@ func TestEncryption(t *testing.T) {
 	}
 }
 
-// What keeps one object from being deleted is told by its own code.
-func TestDeleteObjectsTellsWhy(t *testing.T) {
+// TestDeleteObjectsReportsEachError checks that each object that can't be deleted has its own error code.
+func TestDeleteObjectsReportsEachError(t *testing.T) {
 	s, _ := newService(t)
 	put(t, s, "a", "a")
 	put(t, s, "b", "b")
-	out, err := s.DeleteObjects(t.Context(), &s3.DeleteObjectsInput{Bucket: aws.String("bucket"), Delete: &types.Delete{Objects: []types.ObjectIdentifier{
-		{Key: aws.String("a"), ETag: aws.String(`"other"`)}, {Key: aws.String("b")},
-	}}})
-	if err != nil || len(out.Errors) != 1 || *out.Errors[0].Code != "PreconditionFailed" || *out.Errors[0].Key != "a" || len(out.Deleted) != 1 {
+	out, err := s.DeleteObjects(t.Context(), &s3.DeleteObjectsInput{
+		Bucket: aws.String("bucket"),
+		Delete: &types.Delete{Objects: []types.ObjectIdentifier{
+			{Key: aws.String("a"), ETag: aws.String(`"other"`)}, {Key: aws.String("b")},
+		}},
+	})
+	if err != nil || len(out.Errors) != 1 || *out.Errors[0].Code != "PreconditionFailed" || *out.Errors[0].Key != "a" ||
+		len(out.Deleted) != 1 {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

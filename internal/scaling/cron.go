@@ -8,25 +8,31 @@ import (
 	"time"
 )
 
-// cron is a cron expression of AWS's six fields: minutes, hours, day of month, month, day of week and
-// year. Days of the week count from Sunday, which is 1. See "Cron expressions reference" in the Amazon EventBridge
-// User Guide, which the Application Auto Scaling User Guide refers to.
+// cron is a cron expression of AWS's six fields: minutes, hours, day of month, month, day of week and year. Days of the week
+// count from Sunday, which is 1. See "Cron expressions reference" in the Amazon EventBridge User Guide, which the
+// Application Auto Scaling User Guide refers to.
 type cron struct {
-	minutes, hours, months, years set
-	// days reports whether a day, by its date, is meant.
+	minutes set
+	hours   set
+	months  set
+	years   set
+	// days reports whether the expression includes a date.
 	days func(time.Time) bool
 }
 
-// set is the values that a field stands for, sorted.
+// set is the sorted values of a field.
 type set []int
 
-func (s set) has(v int) bool { _, ok := slices.BinarySearch(s, v); return ok }
+func (s set) has(v int) bool {
+	_, ok := slices.BinarySearch(s, v)
+	return ok
+}
 
-// field is what a field may hold.
+// field is the range of a field's values.
 type field struct {
 	name     string
 	min, max int
-	names    []string // of the values from min on
+	names    []string // names of the values, from min on
 }
 
 var (
@@ -49,7 +55,12 @@ func parseCron(text string) (*cron, error) {
 		set  *set
 		text string
 		field
-	}{{&c.minutes, f[0], minuteField}, {&c.hours, f[1], hourField}, {&c.months, f[3], monthField}, {&c.years, f[5], yearField}} {
+	}{
+		{&c.minutes, f[0], minuteField},
+		{&c.hours, f[1], hourField},
+		{&c.months, f[3], monthField},
+		{&c.years, f[5], yearField},
+	} {
 		if *into.set, err = into.parse(into.text); err != nil {
 			return nil, err
 		}
@@ -88,7 +99,7 @@ func (f field) parseItem(item string) (set, error) {
 		if step, err = strconv.Atoi(stepText); err != nil || step < 1 {
 			return nil, fmt.Errorf("the field %s has a step of %q", f.name, stepText)
 		}
-		step = min(step, f.max+1) // beyond every value, and no more
+		step = min(step, f.max+1) // enough to skip all other values, and can't overflow
 	}
 	if text != "*" {
 		if from, err = f.value(first); err != nil {
@@ -104,7 +115,7 @@ func (f field) parseItem(item string) (set, error) {
 		}
 	}
 	var out set
-	if to < from { // a range over the end: FRI-MON
+	if to < from { // the range wraps around: FRI-MON
 		for v := from; v <= f.max; v += step {
 			out = append(out, v)
 		}
@@ -128,7 +139,7 @@ func (f field) value(text string) (int, error) {
 	return v, nil
 }
 
-// parseDates reads the day of month, also L, the last one, and 15W, the weekday nearest to the 15th.
+// parseDates reads the day of month. L is the last one, and 15W the weekday nearest to the 15th.
 func parseDates(text string) (func(time.Time) bool, error) {
 	if text == "L" {
 		return func(t time.Time) bool { return t.AddDate(0, 0, 1).Day() == 1 }, nil
@@ -141,7 +152,7 @@ func parseDates(text string) (func(time.Time) bool, error) {
 	return func(t time.Time) bool { return dates.has(t.Day()) }, err
 }
 
-// nearestWeekday is the date of the weekday of t's month that is nearest to a date, 0 if the month has no such date.
+// nearestWeekday returns the weekday in t's month that is nearest to a date, or 0 if the month has no such date.
 func nearestWeekday(t time.Time, date int) int {
 	last := time.Date(t.Year(), t.Month()+1, 0, 0, 0, 0, 0, time.UTC).Day()
 	if date > last {
@@ -160,8 +171,7 @@ func nearestWeekday(t time.Time, date int) int {
 	return date
 }
 
-// parseDays reads the day of week, also L, which is Saturday, 6L, the last Friday of the month, and 6#3,
-// its third one.
+// parseDays reads the day of week. L is Saturday, 6L the month's last Friday, and 6#3 its third Friday.
 func parseDays(text string) (func(time.Time) bool, error) {
 	if day, nth, ok := strings.Cut(text, "#"); ok {
 		d, err := dayField.value(day)
@@ -184,11 +194,11 @@ func parseDays(text string) (func(time.Time) bool, error) {
 
 func weekday(t time.Time) int { return int(t.Weekday()) + 1 }
 
-// next is the first time after another that the expression stands for, in its zone. An hour that a change of
-// the clock skips is skipped; one that it repeats counts once.
+// next returns the expression's first time after another, in that one's zone. If a clock change skips a time, so does next.
+// If it repeats a time, the time counts once.
 func (c *cron) next(after time.Time) (time.Time, bool) {
 	year, month, date := after.Date()
-	day := time.Date(year, month, date, 0, 0, 0, 0, time.UTC) // dates are counted without clock changes
+	day := time.Date(year, month, date, 0, 0, 0, 0, time.UTC) // UTC has no clock changes
 	for day.Year() <= yearField.max {
 		switch {
 		case !c.years.has(day.Year()):
@@ -207,7 +217,7 @@ func (c *cron) next(after time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// within is the first time of a day that is after another.
+// within returns the expression's first time on a day that is after another time.
 func (c *cron) within(day, after time.Time) (time.Time, bool) {
 	for _, hour := range c.hours {
 		for _, minute := range c.minutes {

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestConstantLoad: under a load that does not change, target tracking settles, in one direction, within the bounds,
-// on what the load needs.
+// TestConstantLoad: under a constant load, target tracking moves in one direction and within the bounds, and settles on what the
+// load needs.
 func TestConstantLoad(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := TargetTracking{TargetValue: rapid.Float64Range(0.1, 1e4).Draw(t, "target")}
@@ -48,8 +48,8 @@ func TestConstantLoad(t *testing.T) {
 	})
 }
 
-// TestStepStaysWithinBounds: whatever the metric, a step policy that PutScalingPolicy takes gives a capacity that the
-// bounds can hold, and one that is for scaling out never scales in.
+// TestStepStaysWithinBounds: whatever the metric, a step policy that PutScalingPolicy accepts gives a capacity that can be clamped
+// to the bounds. A policy for scaling out never scales in.
 func TestStepStaysWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Step{AdjustmentType: rapid.SampledFrom([]string{ChangeInCapacity, PercentChangeInCapacity, ExactCapacity}).Draw(t, "type")}
@@ -59,7 +59,8 @@ func TestStepStaysWithinBounds(t *testing.T) {
 			if i < n-1 {
 				a.Upper = new(*at + rapid.Float64Range(0.1, 10).Draw(t, "width"))
 			}
-			s.Adjustments, at = append(s.Adjustments, a), a.Upper
+			s.Adjustments = append(s.Adjustments, a)
+			at = a.Upper
 		}
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
@@ -80,7 +81,7 @@ func TestStepStaysWithinBounds(t *testing.T) {
 	})
 }
 
-// TestCombineNeverBelowNeed: several policies never leave less than any target tracking policy needs that scales in.
+// TestCombineNeverBelowNeed: several policies together never go below what any target tracking policy with scale-in needs.
 func TestCombineNeverBelowNeed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.IntRange(0, 100).Draw(t, "capacity")

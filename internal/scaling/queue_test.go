@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// steady is the flow of a service that works a constant load off at once.
+// steady returns the flows of a service that finishes a constant load at once.
 func steady(seconds int, arrived, working float64, running int) []Flow {
 	flows := make([]Flow, seconds)
 	for i := range flows {
@@ -19,7 +19,7 @@ func steady(seconds int, arrived, working float64, running int) []Flow {
 
 func TestBacklog(t *testing.T) {
 	policy := TargetTracking{TargetValue: 10, ScaleInCooldown: time.Minute}
-	// Two messages a second, each of which takes two seconds; a task works on two, so it finishes one a second.
+	// Two messages arrive a second, and each takes two seconds. A task works on two at once, so it finishes one a second.
 	now := func(waiting float64, change func(*Queue)) Queue {
 		q := Queue{Flows: steady(300, 2, 4, 3), Slots: 2, Start: 30 * time.Second}
 		q.Flows[len(q.Flows)-1].Waiting = waiting
@@ -34,20 +34,20 @@ func TestBacklog(t *testing.T) {
 		want     int
 		drains   bool
 	}{
-		"all is well":                               {now(0, nil), 3, 2, false},
-		"as many as are worked on":                  {now(0, nil), 2, 2, false},
-		"too few":                                   {now(0, nil), 1, 2, false},
-		"a backlog that is gone before a start":     {now(31, nil), 3, 3, true},
-		"a backlog that is gone soon":               {now(31, nil), 6, 3, false},
-		"one that is above the target, and is gone": {now(51, nil), 5, 4, true},
-		"one that stays":                            {now(200, nil), 3, 9, false},
-		"one that stays, and takes no time to add":  {now(200, func(q *Queue) { q.Start = 0 }), 3, 102, false},
-		"nothing is known of tasks":                 {Queue{Flows: []Flow{{Waiting: 35}}}, 0, 4, false},
-		"nothing at all":                            {Queue{Flows: []Flow{{}}}, 0, 0, false},
-		"what was wanted within the cool-down":      {now(0, func(q *Queue) { q.Flows[250].Wanted = 7 }), 7, 7, false},
-		"and before it":                             {now(0, func(q *Queue) { q.Flows[239].Wanted = 7 }), 7, 2, false},
+		"one task more than needed":                 {now(0, nil), 3, 2, false},
+		"as many tasks as needed":                   {now(0, nil), 2, 2, false},
+		"too few tasks":                             {now(0, nil), 1, 2, false},
+		"a backlog that drains before a start":      {now(31, nil), 3, 3, true},
+		"a backlog that drains soon":                {now(31, nil), 6, 3, false},
+		"a backlog above the target that drains":    {now(51, nil), 5, 4, true},
+		"a backlog that stays":                      {now(200, nil), 3, 9, false},
+		"a backlog that stays, with instant starts": {now(200, func(q *Queue) { q.Start = 0 }), 3, 102, false},
+		"nothing known of tasks":                    {Queue{Flows: []Flow{{Waiting: 35}}}, 0, 4, false},
+		"an empty queue":                            {Queue{Flows: []Flow{{}}}, 0, 0, false},
+		"more wanted within the cool-down":          {now(0, func(q *Queue) { q.Flows[250].Wanted = 7 }), 7, 7, false},
+		"more wanted before the cool-down":          {now(0, func(q *Queue) { q.Flows[239].Wanted = 7 }), 7, 2, false},
 		"a burst in the past":                       {now(0, func(q *Queue) { q.Flows[100].Arrived = 100 }), 5, 19, false},
-		"slots not known, all quiet":                {now(0, func(q *Queue) { q.Slots, q.Settled = 0, true }), 3, 2, false},
+		"unknown slots, all quiet":                  {now(0, func(q *Queue) { q.Slots, q.Settled = 0, true }), 3, 2, false},
 	} {
 		got := policy.Backlog(c.queue, c.capacity)
 		if got.Desired != c.want || got.Drains != c.drains {
@@ -56,7 +56,7 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// TestSlots: how much a task can do shows only while messages wait.
+// TestSlots: how much a task can do at once shows only while messages wait.
 func TestSlots(t *testing.T) {
 	idle, full := Flow{Working: 3, Running: 2}, Flow{Working: 8, Running: 2, Waiting: 1}
 	if got := Slots([]Flow{idle, full, full}); got != 4 {
@@ -67,37 +67,52 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// TestBacklogConstantLoad: under a load that does not change, the capacity settles on what is enough, whatever it
-// was before, and nothing waits for longer than the target allows. In the last five minutes it changes at most once,
-// to less: a backlog within its target may take long to drain, and when it has, less is enough.
+// TestBacklogConstantLoad: under a constant load, the capacity settles on enough, whatever it was before, and nothing waits
+// longer than the target allows. In the last five minutes it changes at most once, to less: a backlog within its target may
+// take long to drain, and then less is enough.
 func TestBacklogConstantLoad(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 8).Draw(t, "slots")
 		takes := rapid.IntRange(1, 20).Draw(t, "seconds a message takes")
 		busy := rapid.IntRange(1, 20).Draw(t, "messages worked on at once")
 		start := rapid.IntRange(1, 90).Draw(t, "start")
-		policy := TargetTracking{TargetValue: float64(rapid.IntRange(1, 30).Draw(t, "target")), ScaleInCooldown: time.Duration(rapid.IntRange(10, 30).Draw(t, "cool-down")) * time.Second}
+		policy := TargetTracking{
+			TargetValue:     float64(rapid.IntRange(1, 30).Draw(t, "target")),
+			ScaleInCooldown: time.Duration(rapid.IntRange(10, 30).Draw(t, "cool-down")) * time.Second,
+		}
 		rate, arrived := float64(slots)/float64(takes), float64(busy)/float64(takes)
 		enough := int(math.Ceil(arrived/rate - 1e-9))
 		running, capacity := rapid.IntRange(1, 10).Draw(t, "before"), 0
 		capacity = running
 		var flows []Flow
-		var starting []int // the second in which each task is there
+		var starting []int // the second in which each starting task will run
 		waiting, known, changed, late := 0.0, 0.0, 0, 0
 		const seconds = 2 * Memory
 		for second := range seconds {
 			for len(starting) > 0 && starting[0] <= second {
-				running, starting = running+1, starting[1:]
+				running++
+				starting = starting[1:]
 			}
 			could := float64(running) * rate
 			done := min(waiting+arrived, could)
 			waiting += arrived - done
-			flows = append(flows, Flow{Arrived: arrived, Finished: done, Waiting: waiting, Working: done / rate * float64(slots), Running: running})
+			flows = append(flows, Flow{
+				Arrived:  arrived,
+				Finished: done,
+				Waiting:  waiting,
+				Working:  done / rate * float64(slots),
+				Running:  running,
+			})
 			flows = flows[max(0, len(flows)-Memory):]
 			if s := Slots(flows); s > 0 {
 				known = s
 			}
-			b := policy.Backlog(Queue{Flows: flows, Slots: known, Start: time.Duration(start) * time.Second, Settled: second-changed > int(policy.ScaleInCooldown/time.Second)}, capacity)
+			b := policy.Backlog(Queue{
+				Flows:   flows,
+				Slots:   known,
+				Start:   time.Duration(start) * time.Second,
+				Settled: second-changed > int(policy.ScaleInCooldown/time.Second),
+			}, capacity)
 			flows[len(flows)-1].Wanted = b.Wanted
 			want := max(b.Desired, 1)
 			if want != capacity {

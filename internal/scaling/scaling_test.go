@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The Application Auto Scaling User Guide's page "How target tracking scaling for Application Auto Scaling
-// works": capacity in proportion to the metric, in full on the way out and with caution on the way in.
+// TestTargetTracking follows the Application Auto Scaling User Guide's page "How target tracking scaling for Application Auto
+// Scaling works": capacity is proportional to the metric when scaling out, and more cautious when scaling in.
 func TestTargetTracking(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -19,14 +19,14 @@ func TestTargetTracking(t *testing.T) {
 		{"a little above", 75, 76, 4, 5, 4},
 		{"twice the target", 50, 100, 3, 6, 3},
 		{"rounded up on the way out", 75, 80, 10, 11, 10},
-		{"a little below, and no task less would do", 75, 70, 4, 4, 4},
+		{"a little below, but one task less is too few", 75, 70, 4, 4, 4},
 		{"rounded up on the way in", 75, 40, 4, 4, 3},
 		{"idle", 75, 0, 4, 4, 0},
 		{"from nothing", 75, 100, 0, 1, 0},
-		{"nothing to do with nothing", 75, 0, 0, 0, 0},
+		{"idle from nothing", 75, 0, 0, 0, 0},
 		{"a third without its rounding error", 0.3, 0.1, 3, 3, 1},
 		{"requests for each target", 1000, 2500, 2, 5, 2},
-		{"more than can be", 1e-300, 1e300, 7, maxCapacity, 7},
+		{"more than an int32 holds", 1e-300, 1e300, 7, maxCapacity, 7},
 	} {
 		p := TargetTracking{TargetValue: c.target}
 		if out, in := p.Out(c.capacity, c.metric), p.In(c.capacity, c.metric); out != c.out || in != c.in {
@@ -39,14 +39,16 @@ func TestTargetTracking(t *testing.T) {
 	}
 }
 
-// The names of the alarms are those of PutScalingPolicy's example; that the low one waits for 15 data points is told
-// by the page "Target tracking scaling policies".
+// TestAlarms takes the alarms' names from PutScalingPolicy's example, and the low alarm's 15 data points from the page "Target
+// tracking scaling policies".
 func TestAlarms(t *testing.T) {
 	p := TargetTracking{TargetValue: 75}
-	if got, want := p.High("service/default/web", "u", Faithful), (Alarm{"TargetTracking-service/default/web-AlarmHigh-u", "GreaterThanThreshold", 75, 3, time.Minute}); got != want {
+	if got, want := p.High("service/default/web", "u",
+		Faithful), (Alarm{"TargetTracking-service/default/web-AlarmHigh-u", "GreaterThanThreshold", 75, 3, time.Minute}); got != want {
 		t.Errorf("got %+v", got)
 	}
-	if got, want := p.Low("service/default/web", "u", Faithful), (Alarm{"TargetTracking-service/default/web-AlarmLow-u", "LessThanThreshold", 67.5, 15, time.Minute}); got != want {
+	if got, want := p.Low("service/default/web", "u",
+		Faithful), (Alarm{"TargetTracking-service/default/web-AlarmLow-u", "LessThanThreshold", 67.5, 15, time.Minute}); got != want {
 		t.Errorf("got %+v", got)
 	}
 	if got := (TargetTracking{TargetValue: 70}).Low("", "", Fast); got.Threshold != 63 || got.Period != 10*time.Second {
@@ -59,15 +61,16 @@ func steps(text string, adjustmentType string, atLeast int) Step {
 	for f := range strings.FieldsSeq(text) {
 		var a StepAdjustment
 		parts := strings.Split(f, ",")
-		a.Lower, a.Upper = float(parts[0]), float(parts[1])
+		a.Lower = float(parts[0])
+		a.Upper = float(parts[1])
 		a.Adjustment = int(*float(parts[2]))
 		s.Adjustments = append(s.Adjustments, a)
 	}
 	return s
 }
 
-// The page "How step scaling for Application Auto Scaling works": its table of step adjustments for an alarm at 50, and
-// its rules of rounding in "Scaling adjustment types".
+// TestStep follows the page "How step scaling for Application Auto Scaling works": its table of step adjustments for an alarm at
+// 50, and its rounding rules in "Scaling adjustment types".
 func TestStep(t *testing.T) {
 	const out, in = "0,10,0 10,20,10 20,,30", "-10,0,0 -20,-10,-10 ,-20,-30"
 	for _, c := range []struct {
@@ -88,7 +91,7 @@ func TestStep(t *testing.T) {
 		{in, PercentChangeInCapacity, 0, 40.1, 10, 10},
 		{in, PercentChangeInCapacity, 0, 30, 10, 7},
 		{in, PercentChangeInCapacity, 0, 0, 10, 7},
-		{out, PercentChangeInCapacity, 0, 70, 11, 14},       // the page goes on so: 3.3 is rounded down
+		{out, PercentChangeInCapacity, 0, 70, 11, 14},       // the page goes on: 3.3 is rounded down
 		{in, PercentChangeInCapacity, 0, 40, 14, 13},        // 1.4
 		{in, PercentChangeInCapacity, 0, 30, 13, 10},        // 3.9
 		{"0,,10", PercentChangeInCapacity, 0, 60, 127, 139}, // 12.7 is rounded down to 12
@@ -113,7 +116,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// The rules are those of the API reference's StepAdjustment.
+// TestStepErrors checks the rules of the API reference's StepAdjustment.
 func TestStepErrors(t *testing.T) {
 	for _, c := range []struct {
 		steps, adjustmentType string
@@ -142,7 +145,8 @@ func TestStepErrors(t *testing.T) {
 	}
 }
 
-// The page "Target tracking scaling policies", "Multiple target tracking policies": out if any wants to, in only if all do.
+// TestCombine follows "Multiple target tracking policies" in the page "Target tracking scaling policies": scale out if any policy
+// wants to, and in only if all do.
 func TestCombine(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -157,7 +161,7 @@ func TestCombine(t *testing.T) {
 		{"in", []Proposal{{"a", 3, false}}, "a"},
 		{"in, to the largest", []Proposal{{"a", 2, false}, {"b", 4, false}}, "b"},
 		{"in only if all agree", []Proposal{{"a", 2, false}, {"b", 5, false}}, ""},
-		{"one that never scales in is not asked", []Proposal{{"a", 2, false}, {"b", 5, true}}, "a"},
+		{"a policy that never scales in isn't asked", []Proposal{{"a", 2, false}, {"b", 5, true}}, "a"},
 	} {
 		got := ""
 		if p := Combine(5, c.wants); p != nil {
@@ -169,8 +173,7 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-// TestCooldown: the pages' "Define cooldown periods": a scale-out counts what the one before has added, a
-// scale-in waits.
+// TestCooldown follows the pages' "Define cooldown periods": a scale-out counts what the last one added, and a scale-in waits.
 func TestCooldown(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	out, in := Past{start, 2, 6}, Past{start, 6, 2}
@@ -185,7 +188,8 @@ func TestCooldown(t *testing.T) {
 		{in, 299 * time.Second, 6, true}, {in, 300 * time.Second, 6, false},
 	} {
 		now := start.Add(c.after)
-		if base, blocks := c.past.Base(6, DefaultCooldown, now), c.past.BlocksIn(DefaultCooldown, now); base != c.base || blocks != c.blocks {
+		if base, blocks := c.past.Base(6, DefaultCooldown, now), c.past.BlocksIn(DefaultCooldown, now); base != c.base ||
+			blocks != c.blocks {
 			t.Errorf("%v after %v: base %d, blocks %v", c.after, c.past, base, blocks)
 		}
 	}
@@ -194,7 +198,7 @@ func TestCooldown(t *testing.T) {
 	}
 }
 
-// The codes are those of the API reference's NotScaledReason.
+// TestWhy checks the codes of the API reference's NotScaledReason.
 func TestWhy(t *testing.T) {
 	b := Bounds{2, 8}
 	for _, c := range []struct {

@@ -39,7 +39,7 @@ func ParseSchedule(text, timezone string) (Schedule, error) {
 	if timezone != "" {
 		zone, err := time.LoadLocation(timezone)
 		if err != nil || timezone == "Local" {
-			return s, fmt.Errorf("the Timezone %q is no IANA time zone", timezone)
+			return s, fmt.Errorf("the Timezone %q is not an IANA time zone", timezone)
 		}
 		s.zone = zone
 	}

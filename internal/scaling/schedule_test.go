@@ -28,8 +28,8 @@ func at(text string) time.Time {
 	return t
 }
 
-// The pages "Schedule recurring scaling actions using Application Auto Scaling", with its table of examples, "Schedule
-// recurring scaling actions using rate expressions", and the EventBridge User Guide's "Cron expressions reference".
+// TestSchedule follows the pages "Schedule recurring scaling actions using Application Auto Scaling", with its table of examples,
+// "Schedule recurring scaling actions using rate expressions", and the EventBridge User Guide's "Cron expressions reference".
 func TestSchedule(t *testing.T) {
 	for _, c := range []struct {
 		schedule, zone string
@@ -53,7 +53,8 @@ func TestSchedule(t *testing.T) {
 		{"cron(0 0 ? * SAT-SUN *)", "", "2026-11-22 00:00:00; 2026-11-28 00:00:00"},
 		{"cron(0 0 L * ? *)", "", "2026-11-30 00:00:00; 2026-12-31 00:00:00; 2027-01-31 00:00:00; 2027-02-28 00:00:00"},
 		{"cron(0 0 3W * ? *)", "", "2026-12-03 00:00:00; 2027-01-04 00:00:00; 2027-02-03 00:00:00"},
-		{"cron(0 0 1W * ? *)", "", "2026-12-01 00:00:00; 2027-01-01 00:00:00; 2027-02-01 00:00:00; 2027-03-01 00:00:00; 2027-04-01 00:00:00; 2027-05-03 00:00:00"},
+		{"cron(0 0 1W * ? *)", "", "2026-12-01 00:00:00; 2027-01-01 00:00:00; 2027-02-01 00:00:00; 2027-03-01 00:00:00; 2027-04-01 " +
+			"00:00:00; 2027-05-03 00:00:00"},
 		{"cron(0 0 31W * ? *)", "", "2026-12-31 00:00:00; 2027-01-29 00:00:00; 2027-03-31 00:00:00"},
 		{"cron(0 0 ? * 3#2 *)", "", "2026-12-08 00:00:00; 2027-01-12 00:00:00"},
 		{"cron(0 0 ? * 6L *)", "", "2026-11-27 00:00:00; 2026-12-25 00:00:00"},
@@ -65,8 +66,8 @@ func TestSchedule(t *testing.T) {
 		{"cron(0,30 9 ? NOV,DEC * *)", "", "2026-11-22 09:00:00; 2026-11-22 09:30:00"},
 		{"cron(0 9 * * ? *)", "America/New_York", "2026-11-21 14:00:00"},
 		{"cron(0 9 * 7 ? *)", "America/New_York", "2027-07-01 13:00:00"},
-		{"cron(30 2 13-15 3 ? *)", "America/New_York", "2027-03-13 07:30:00; 2027-03-15 06:30:00"}, // on the 14th clocks skip it
-		{"cron(30 1 7 11 ? 2027)", "America/New_York", "2027-11-07 05:30:00; never"},               // it comes twice, and counts once
+		{"cron(30 2 13-15 3 ? *)", "America/New_York", "2027-03-13 07:30:00; 2027-03-15 06:30:00"}, // clocks skip it on the 14th
+		{"cron(30 1 7 11 ? 2027)", "America/New_York", "2027-11-07 05:30:00; never"},               // it occurs twice, and counts once
 		{"cron( 0  10 * * ? * )", "", "2026-11-22 10:00:00"},
 	} {
 		s, err := ParseSchedule(c.schedule, c.zone)
@@ -90,12 +91,13 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestStartAndEnd: PutScheduledAction's StartTime and EndTime.
+// TestStartAndEnd checks PutScheduledAction's StartTime and EndTime.
 func TestStartAndEnd(t *testing.T) {
 	for _, c := range []struct{ schedule, start, end, want string }{
 		{"rate(1 hour)", "2026-11-21 12:10:00", "", "2026-11-21 12:10:00; 2026-11-21 13:10:00"},
 		{"rate(1 hour)", "2026-11-21 12:10:00", "2026-11-21 13:10:00", "2026-11-21 12:10:00; 2026-11-21 13:10:00; never"},
-		{"cron(0 10 * * ? *)", "2026-11-25 09:00:00", "2026-11-26 10:00:00", "2026-11-25 09:00:00; 2026-11-25 10:00:00; 2026-11-26 10:00:00; never"},
+		{"cron(0 10 * * ? *)", "2026-11-25 09:00:00", "2026-11-26 10:00:00", "2026-11-25 09:00:00; 2026-11-25 10:00:00; 2026-11-26 " +
+			"10:00:00; never"},
 		{"cron(0 10 * * ? *)", "", "2026-11-22 09:59:59", "never"},
 		{"at(2026-11-25T09:00:00)", "2026-11-30 00:00:00", "2026-11-21 00:00:00", "2026-11-25 09:00:00; never"},
 	} {

@@ -49,7 +49,7 @@ func (s Step) Check() error {
 	case s.MinAdjustmentMagnitude < 0:
 		return fmt.Errorf("MinAdjustmentMagnitude must not be negative, but is %d", s.MinAdjustmentMagnitude)
 	case s.MinAdjustmentMagnitude > 0 && s.AdjustmentType != PercentChangeInCapacity:
-		return fmt.Errorf("MinAdjustmentMagnitude goes with the AdjustmentType PercentChangeInCapacity alone")
+		return fmt.Errorf("MinAdjustmentMagnitude is only for the AdjustmentType PercentChangeInCapacity")
 	case len(s.Adjustments) == 0:
 		return fmt.Errorf("StepAdjustments must have at least one step")
 	case len(s.Adjustments) > maxSteps:
@@ -60,7 +60,8 @@ func (s Step) Check() error {
 		case a.Lower == nil && a.Upper == nil:
 			return fmt.Errorf("StepAdjustments has a step with neither MetricIntervalLowerBound nor MetricIntervalUpperBound")
 		case !(a.lower() < a.upper()):
-			return fmt.Errorf("StepAdjustments has a step whose MetricIntervalLowerBound %v is not below its MetricIntervalUpperBound %v", a.lower(), a.upper())
+			return fmt.Errorf("StepAdjustments has a step whose MetricIntervalLowerBound %v is not below its MetricIntervalUpperBound %v",
+				a.lower(), a.upper())
 		case s.AdjustmentType == ExactCapacity && a.Adjustment < 0:
 			return fmt.Errorf("ScalingAdjustment must not be negative for ExactCapacity, but is %d", a.Adjustment)
 		}

@@ -79,14 +79,17 @@ type Selection struct {
 	ByGPU   bool     // also by GPU
 }
 
-func (s *Selection) picks(sample Sample) bool {
+// includes reports whether to publish a sample.
+func (s *Selection) includes(sample Sample) bool {
 	return slices.Contains(s.Metrics, sample.Metric) && (len(s.GPUs) == 0 || slices.Contains(s.GPUs, sample.GPU))
 }
 
 // units are CloudWatch's units for DCGM's metrics; others have none.
 var units = map[string]types.StandardUnit{
-	"DCGM_FI_DEV_GPU_UTIL": types.StandardUnitPercent, "DCGM_FI_DEV_MEM_COPY_UTIL": types.StandardUnitPercent,
-	"DCGM_FI_DEV_FB_USED": types.StandardUnitMegabytes, "DCGM_FI_DEV_FB_FREE": types.StandardUnitMegabytes,
+	"DCGM_FI_DEV_GPU_UTIL":      types.StandardUnitPercent,
+	"DCGM_FI_DEV_MEM_COPY_UTIL": types.StandardUnitPercent,
+	"DCGM_FI_DEV_FB_USED":       types.StandardUnitMegabytes,
+	"DCGM_FI_DEV_FB_FREE":       types.StandardUnitMegabytes,
 }
 
 // Data turns samples into CloudWatch's data, with a value for each GPU. So the average over what all of a service's tasks publish is the
@@ -96,7 +99,7 @@ func Data(samples []Sample, s Selection, at time.Time, fine bool) []types.Metric
 	service := []types.Dimension{cluster, dimension("ServiceName", s.Task.Service)}
 	d := data{at: at, fine: fine, index: map[string]int{}}
 	for _, sample := range samples {
-		if !s.picks(sample) {
+		if !s.includes(sample) {
 			continue
 		}
 		d.add(sample, service...)
@@ -139,14 +142,21 @@ func (d *data) add(s Sample, dimensions ...types.Dimension) {
 	m := &d.data[i]
 	at := slices.Index(m.Values, s.Value)
 	if at < 0 { // equal values are sent once, with a count
-		m.Values, m.Counts = append(m.Values, s.Value), append(m.Counts, 0)
+		m.Values = append(m.Values, s.Value)
+		m.Counts = append(m.Counts, 0)
 		at = len(m.Values) - 1
 	}
 	m.Counts[at]++
 }
 
 func (d *data) datum(metric string, dimensions []types.Dimension) types.MetricDatum {
-	m := types.MetricDatum{MetricName: &metric, Dimensions: dimensions, Timestamp: &d.at, Unit: types.StandardUnitNone, StorageResolution: aws.Int32(60)}
+	m := types.MetricDatum{
+		MetricName:        &metric,
+		Dimensions:        dimensions,
+		Timestamp:         &d.at,
+		Unit:              types.StandardUnitNone,
+		StorageResolution: aws.Int32(60),
+	}
 	if u, ok := units[metric]; ok {
 		m.Unit = u
 	}

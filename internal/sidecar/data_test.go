@@ -56,7 +56,10 @@ func TestData(t *testing.T) {
 		want []string
 	}{
 		{"all GPUs", Selection{Metrics: util}, []string{"DCGM_FI_DEV_GPU_UTIL ClusterName=c ServiceName=s 1×80 1×40"}},
-		{"the task's", Selection{Metrics: util, GPUs: []string{"GPU-b"}}, []string{"DCGM_FI_DEV_GPU_UTIL ClusterName=c ServiceName=s 1×40"}},
+		{
+			"the task's", Selection{Metrics: util, GPUs: []string{"GPU-b"}},
+			[]string{"DCGM_FI_DEV_GPU_UTIL ClusterName=c ServiceName=s 1×40"},
+		},
 		{"two metrics", Selection{Metrics: append(util, "DCGM_FI_DEV_FB_USED"), GPUs: []string{"GPU-a"}}, []string{
 			"DCGM_FI_DEV_FB_USED ClusterName=c ServiceName=s 1×1024", "DCGM_FI_DEV_GPU_UTIL ClusterName=c ServiceName=s 1×80",
 		}},
@@ -64,7 +67,8 @@ func TestData(t *testing.T) {
 			"DCGM_FI_DEV_GPU_UTIL ClusterName=c ServiceName=s 1×80 1×40", "DCGM_FI_DEV_GPU_UTIL ClusterName=c TaskId=t 1×80 1×40",
 		}},
 		{"by GPU", Selection{Metrics: util, ByGPU: true}, []string{
-			"DCGM_FI_DEV_GPU_UTIL ClusterName=c ServiceName=s 1×80 1×40", "DCGM_FI_DEV_GPU_UTIL ClusterName=c UUID=GPU-a 1×80", "DCGM_FI_DEV_GPU_UTIL ClusterName=c UUID=GPU-b 1×40",
+			"DCGM_FI_DEV_GPU_UTIL ClusterName=c ServiceName=s 1×80 1×40", "DCGM_FI_DEV_GPU_UTIL ClusterName=c UUID=GPU-a 1×80",
+			"DCGM_FI_DEV_GPU_UTIL ClusterName=c UUID=GPU-b 1×40",
 		}},
 		{"others' GPUs", Selection{Metrics: util, GPUs: []string{"GPU-z"}}, nil},
 	} {
@@ -77,14 +81,15 @@ func TestData(t *testing.T) {
 			t.Errorf("%s: got %q", c.name, got)
 		}
 	}
-	fine, coarse := Data(samples, Selection{Task: task, Metrics: util}, time.Unix(0, 0), true)[0], Data(samples, Selection{Task: task, Metrics: util}, time.Unix(0, 0), false)[0]
+	selection := Selection{Task: task, Metrics: util}
+	fine := Data(samples, selection, time.Unix(0, 0), true)[0]
+	coarse := Data(samples, selection, time.Unix(0, 0), false)[0]
 	if *fine.StorageResolution != 1 || *coarse.StorageResolution != 60 || fine.Unit != "Percent" || !fine.Timestamp.Equal(time.Unix(0, 0)) {
 		t.Errorf("got %+v and %+v", fine, coarse)
 	}
 }
 
-// TestDataKeepsTheAverage checks that no GPU's value is lost or counted twice, and that no datum has more
-// values than CloudWatch takes.
+// TestDataKeepsTheAverage checks that no GPU's value is lost or counted twice, and that no datum has more values than CloudWatch accepts.
 func TestDataKeepsTheAverage(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		values := rapid.SliceOfN(rapid.IntRange(0, 400), 0, 500).Draw(r, "values")

@@ -22,8 +22,8 @@ type CloudWatch interface {
 
 // Options configure a publisher.
 type Options struct {
-	// Look reads the exporter's present samples.
-	Look       func(context.Context) ([]Sample, error)
+	// Read reads the exporter's current samples.
+	Read       func(context.Context) ([]Sample, error)
 	CloudWatch CloudWatch
 	Namespace  string
 	Selection  Selection
@@ -34,7 +34,7 @@ type Options struct {
 // Limits of reading and publishing. What can't be published goes with the next call. One PutMetricData takes 1,000 data; older ones are
 // dropped.
 const (
-	lookTime   = 5 * time.Second
+	readTime   = 5 * time.Second
 	putTime    = 10 * time.Second
 	maxPending = 1000
 )
@@ -65,11 +65,11 @@ func (p *Publisher) Run(ctx context.Context) {
 
 // publish reads samples once, and publishes them with what is left from before.
 func (p *Publisher) publish(ctx context.Context) {
-	looking, cancel := context.WithTimeout(ctx, lookTime)
+	reading, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	samples, err := p.opts.Look(looking)
+	samples, err := p.opts.Read(reading)
 	if err != nil && ctx.Err() == nil {
-		p.opts.Log.Warn("cannot see the GPUs", "error", err)
+		p.opts.Log.Warn("cannot read the GPUs' metrics", "error", err)
 	}
 	p.pending = append(p.pending, Data(samples, p.opts.Selection, time.Now(), p.opts.Interval < time.Minute)...)
 	if over := len(p.pending) - maxPending; over > 0 {
@@ -91,10 +91,10 @@ func (p *Publisher) put(ctx context.Context, data []types.MetricDatum) []types.M
 	switch {
 	case err == nil:
 		return nil
-	case isWrong(err) && len(data) > 1:
+	case isInvalid(err) && len(data) > 1:
 		half := len(data) / 2
 		return append(p.put(ctx, data[:half:half]), p.put(ctx, data[half:])...)
-	case isWrong(err):
+	case isInvalid(err):
 		p.opts.Log.Warn("a metric is dropped, since CloudWatch refuses it", "metric", aws.ToString(data[0].MetricName), "error", err)
 		return nil
 	case ctx.Err() != context.Canceled:
@@ -103,8 +103,8 @@ func (p *Publisher) put(ctx context.Context, data []types.MetricDatum) []types.M
 	return data
 }
 
-// isWrong reports whether a call was refused for its content, so that a retry would be too.
-func isWrong(err error) bool {
+// isInvalid reports whether a call was refused for its content, so that a retry would be too.
+func isInvalid(err error) bool {
 	var value *types.InvalidParameterValueException
 	var combination *types.InvalidParameterCombinationException
 	var missing *types.MissingRequiredParameterException

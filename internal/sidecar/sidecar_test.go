@@ -15,15 +15,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 )
 
-// fakeCloudWatch takes what is put, but while it is down.
+// fakeCloudWatch stores what is put, except while it's down.
 type fakeCloudWatch struct {
-	down  func() bool
-	wrong float64 // a value that it refuses
-	calls int
-	got   []float64
+	down    func() bool
+	refused float64 // a value that it refuses
+	calls   int
+	got     []float64
 }
 
-func (f *fakeCloudWatch) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error) {
+func (f *fakeCloudWatch) PutMetricData(
+	_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options),
+) (*cloudwatch.PutMetricDataOutput, error) {
 	f.calls++
 	if f.down != nil && f.down() {
 		return nil, errors.New("down")
@@ -31,7 +33,7 @@ func (f *fakeCloudWatch) PutMetricData(_ context.Context, in *cloudwatch.PutMetr
 	if len(in.MetricData) > maxPending {
 		return nil, errors.New("too many")
 	}
-	if slices.ContainsFunc(in.MetricData, func(m types.MetricDatum) bool { return slices.Contains(m.Values, f.wrong) }) {
+	if slices.ContainsFunc(in.MetricData, func(m types.MetricDatum) bool { return slices.Contains(m.Values, f.refused) }) {
 		return nil, &types.InvalidParameterValueException{}
 	}
 	for _, m := range in.MetricData {
@@ -40,20 +42,24 @@ func (f *fakeCloudWatch) PutMetricData(_ context.Context, in *cloudwatch.PutMetr
 	return &cloudwatch.PutMetricDataOutput{}, nil
 }
 
-// publisher looks at a GPU whose utilisation is the number of the look.
+// publisher returns a publisher that reads a GPU whose utilization is the number of reads so far.
 func publisher(cw CloudWatch, interval time.Duration) *Publisher {
 	n := 0.0
-	look := func(context.Context) ([]Sample, error) {
+	read := func(context.Context) ([]Sample, error) {
 		n++
 		return []Sample{{"util", "GPU-a", n}}, nil
 	}
 	return New(Options{
-		Look: look, CloudWatch: cw, Namespace: "n", Interval: interval, Log: slog.New(slog.DiscardHandler),
-		Selection: Selection{Task: Task{Cluster: "c", Service: "s"}, Metrics: []string{"util"}},
+		Read:       read,
+		CloudWatch: cw,
+		Namespace:  "n",
+		Interval:   interval,
+		Log:        slog.New(slog.DiscardHandler),
+		Selection:  Selection{Task: Task{Cluster: "c", Service: "s"}, Metrics: []string{"util"}},
 	})
 }
 
-// numbers are 1 to n, from the first on.
+// numbers returns the numbers from first to n.
 func numbers(first, n int) (out []float64) {
 	for i := first; i <= n; i++ {
 		out = append(out, float64(i))
@@ -67,22 +73,25 @@ func TestPublisher(t *testing.T) {
 		name    string
 		lasts   time.Duration
 		down    time.Duration // from the start
-		wrong   float64
+		refused float64
 		want    []float64
-		atLeast int
+		calls   int
 	}{
 		{"once more at the end", 25 * time.Second, 0, -1, numbers(1, 4), 4},
-		{"what was not put comes later", 65 * time.Second, 45 * time.Second, -1, numbers(1, 8), 8},
-		{"what is too old is dropped", 1004*10*time.Second + 5*time.Second, 1004 * 10 * time.Second, -1, numbers(6, 1006), 1006},
-		{"what is refused is dropped, and nothing else", 65 * time.Second, 35 * time.Second, 3, append(numbers(1, 2), numbers(4, 8)...), 12},
+		{"failed puts are repeated", 65 * time.Second, 45 * time.Second, -1, numbers(1, 8), 8},
+		{"the oldest data are dropped", 1004*10*time.Second + 5*time.Second, 1004 * 10 * time.Second, -1, numbers(6, 1006), 1006},
+		{
+			"only refused data are dropped", 65 * time.Second, 35 * time.Second, 3,
+			append(numbers(1, 2), numbers(4, 8)...), 12,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cw := &fakeCloudWatch{down: func() bool { return time.Since(start) < c.down }, wrong: c.wrong}
+				cw := &fakeCloudWatch{down: func() bool { return time.Since(start) < c.down }, refused: c.refused}
 				ctx, cancel := context.WithTimeout(t.Context(), c.lasts)
 				defer cancel()
 				publisher(cw, 10*time.Second).Run(ctx)
-				if !slices.Equal(cw.got, c.want) || cw.calls != c.atLeast {
+				if !slices.Equal(cw.got, c.want) || cw.calls != c.calls {
 					t.Errorf("in %d calls got %v", cw.calls, cw.got)
 				}
 			})
@@ -92,18 +101,25 @@ func TestPublisher(t *testing.T) {
 
 func TestReadTask(t *testing.T) {
 	for _, c := range []struct {
-		name, metadata string
-		want           Task
+		name     string
+		metadata string
+		want     Task
 	}{
-		{"on EC2", `{"Cluster":"c","TaskARN":"arn:aws:ecs:eu-west-1:1:task/c/t","ServiceName":"s","Family":"f"}`, Task{"c", "s", "t", "eu-west-1", "arn:aws:ecs:eu-west-1:1:task/c/t"}},
-		{"on Fargate", `{"Cluster":"arn:aws:ecs:eu-west-1:1:cluster/c","TaskARN":"arn:aws:ecs:eu-west-1:1:task/c/t","ServiceName":"s"}`, Task{"c", "s", "t", "eu-west-1", "arn:aws:ecs:eu-west-1:1:task/c/t"}},
-		{"of no service", `{"Cluster":"c","TaskARN":"arn:aws:ecs:r:1:task/t"}`, Task{"c", "", "t", "r", "arn:aws:ecs:r:1:task/t"}},
+		{
+			"on EC2", `{"Cluster":"c","TaskARN":"arn:aws:ecs:eu-west-1:1:task/c/t","ServiceName":"s","Family":"f"}`,
+			Task{"c", "s", "t", "eu-west-1", "arn:aws:ecs:eu-west-1:1:task/c/t"},
+		},
+		{
+			"on Fargate", `{"Cluster":"arn:aws:ecs:eu-west-1:1:cluster/c","TaskARN":"arn:aws:ecs:eu-west-1:1:task/c/t","ServiceName":"s"}`,
+			Task{"c", "s", "t", "eu-west-1", "arn:aws:ecs:eu-west-1:1:task/c/t"},
+		},
+		{"without a service", `{"Cluster":"c","TaskARN":"arn:aws:ecs:r:1:task/t"}`, Task{"c", "", "t", "r", "arn:aws:ecs:r:1:task/t"}},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/v4/token/task" {
 				http.NotFound(w, r)
 			}
-			w.Write([]byte(c.metadata)) //nolint:errcheck // the client tells
+			w.Write([]byte(c.metadata)) //nolint:errcheck // the client would notice
 		}))
 		got, err := ReadTask(t.Context(), s.URL+"/v4/token")
 		if err != nil || got != c.want {

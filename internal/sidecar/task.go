@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Task says whose metrics they are, by names.
+// Task says whose metrics to publish, by names.
 type Task struct {
 	Cluster string
 	Service string

@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// Yardstick is what a service would take that knew the load beforehand and let no request wait.
+// Yardstick is the cost of a service that knew the load in advance and let no request wait.
 type Yardstick struct {
-	// Tasks is how many tasks it has at most.
+	// Tasks is its largest number of tasks.
 	Tasks int
 	// Held is how long its tasks hold their places, added up.
 	Held time.Duration
 }
 
-// Clairvoyant is the least that tasks must be held so that no request waits, by one who knows the future and pays for the
-// time that a task takes to start: level by level of concurrency, a task is kept through a gap where that is shorter
-// than to start another one.
+// Clairvoyant is the least time that tasks must be held so that no request waits, if the future is known and a task's start
+// time counts as held. At each level of concurrency, a task is kept through a gap that is shorter than starting another one.
 func Clairvoyant(s Scenario) Yardstick {
 	var y Yardstick
-	var idle []time.Duration // since when each level has been
+	var idle []time.Duration // since when each level has been idle
 	changes := demand(s)
 	level := 0
 	for _, c := range changes {
@@ -28,7 +27,7 @@ func Clairvoyant(s Scenario) Yardstick {
 				y.Held += s.Start - c.at
 				continue
 			}
-			y.Held += min(c.at-idle[level], s.Start) - c.at // c.at comes back when it is idle again
+			y.Held += min(c.at-idle[level], s.Start) - c.at // c.at is added back when the level goes idle again
 		}
 		for ; level > c.tasks; level-- {
 			idle[level-1] = c.at
@@ -40,7 +39,7 @@ func Clairvoyant(s Scenario) Yardstick {
 	return y
 }
 
-// Static is what as many tasks as the peak needs take all the time.
+// Static is the cost of running all the time as many tasks as the peak needs.
 func Static(s Scenario) Yardstick {
 	y := Clairvoyant(s)
 	return Yardstick{Tasks: y.Tasks, Held: time.Duration(y.Tasks) * s.Length}
@@ -51,7 +50,7 @@ type demanded struct {
 	tasks int
 }
 
-// demand is how many tasks are needed from each time on so that no request waits.
+// demand returns how many tasks are needed, from each time on, so that no request waits.
 func demand(s Scenario) []demanded {
 	var out []demanded
 	var working finishes

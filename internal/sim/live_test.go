@@ -21,14 +21,14 @@ import (
 	"github.com/pintle/pintle/internal/instancetype"
 )
 
-// bubble is the time of a synctest bubble, which the loops live by.
+// bubble is the clock of a synctest bubble, on which the loops run.
 type bubble struct{}
 
-func (bubble) Now() time.Time    { return time.Now() }
-func (bubble) Until(t time.Time) { time.Sleep(time.Until(t)) }
+func (bubble) Now() time.Time        { return time.Now() }
+func (bubble) AdvanceTo(t time.Time) { time.Sleep(time.Until(t)) }
 
-// live is Run with the control plane's loops running by themselves, on the bubble's clock, as the server runs them. It
-// feeds them the load and plays the nodes as Run does; what it does not do is to call them.
+// live is Run, but the control plane's loops run by themselves on the bubble's clock, as in the server. It feeds them the load
+// and plays the nodes as Run does, but doesn't call the loops.
 func live(t *testing.T, s Scenario, policy *Policy) *Result {
 	ctx, cancel := context.WithCancel(context.Background())
 	p, err := newReplay(ctx, s, bubble{})
@@ -42,28 +42,30 @@ func live(t *testing.T, s Scenario, policy *Policy) *Result {
 	loops.Go(func() { p.Rollout.Run(ctx, p.State) }) //nolint:errcheck // it ends with ctx
 	loops.Go(func() {
 		alarms.Run(ctx, p.State, alarms.Options{ //nolint:errcheck // it ends with ctx
-			Now: time.Now, Metrics: p.Metrics, Arrivals: p.Arrivals,
+			Now:      time.Now,
+			Metrics:  p.Metrics,
+			Arrivals: p.Arrivals,
 		})
 	})
 	loops.Go(func() { p.Deliveries.Run(ctx) }) //nolint:errcheck // it ends with ctx
 	synctest.Wait()
-	p.nodes()
-	time.Sleep(glance)
+	p.actAsNodes()
+	time.Sleep(scalerDelay)
 	loops.Go(func() { p.Scaler.Run(ctx) }) //nolint:errcheck // it ends with ctx
 	for at := time.Second; at <= s.Length; at += time.Second {
 		end := p.epoch.Add(at)
-		if err := p.passLive(ctx, end); err != nil {
+		if err := p.advanceLive(ctx, end); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.measure(end); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(glance)
+		time.Sleep(scalerDelay)
 		synctest.Wait()
-		p.nodes()
-		p.note(end)
+		p.actAsNodes()
+		p.record(end)
 	}
-	result := p.finish()
+	result := p.summarize()
 	cancel()
 	loops.Wait()
 	if err := p.close(); err != nil {
@@ -72,26 +74,26 @@ func live(t *testing.T, s Scenario, policy *Policy) *Result {
 	return result
 }
 
-// passLive is pass where the services' loop runs by itself.
-func (p *replay) passLive(ctx context.Context, end time.Time) error {
+// advanceLive is advance, but the services' loop runs by itself.
+func (p *replay) advanceLive(ctx context.Context, end time.Time) error {
 	for {
-		e := p.due(end)
+		e := p.popDue(end)
 		if e == nil {
-			p.until(end)
-			if e = p.due(end); e == nil {
+			p.advanceTo(end)
+			if e = p.popDue(end); e == nil {
 				return nil
 			}
 		}
-		p.until(e.at)
+		p.advanceTo(e.at)
 		if err := e.do(ctx); err != nil {
 			return err
 		}
 		synctest.Wait()
-		p.nodes()
+		p.actAsNodes()
 	}
 }
 
-// bursty is a load of quiet and busy minutes.
+// bursty returns a load of quiet and busy minutes.
 func bursty(seed uint64, length time.Duration) []Request {
 	rnd := rand.New(rand.NewPCG(seed, seed))
 	var out []Request
@@ -112,32 +114,56 @@ func scenario(requests []Request, length time.Duration) Scenario {
 		panic(err)
 	}
 	return Scenario{
-		Requests: requests, Length: length, Slots: 4, Start: 30 * time.Second, SLO: 5 * time.Second, Min: 1, Max: 20,
-		Fleet: slices.Repeat([]instancetype.Type{g4dn}, 20),
-		TaskDefinition: &awsecs.RegisterTaskDefinitionInput{Family: aws.String("f"), ContainerDefinitions: []types.ContainerDefinition{{
-			Name: aws.String("main"), Image: aws.String("i"), Memory: aws.Int32(512),
-			ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("1")}},
-		}}},
+		Requests: requests,
+		Length:   length,
+		Slots:    4,
+		Start:    30 * time.Second,
+		SLO:      5 * time.Second,
+		Min:      1,
+		Max:      20,
+		Fleet:    slices.Repeat([]instancetype.Type{g4dn}, 20),
+		TaskDefinition: &awsecs.RegisterTaskDefinitionInput{
+			Family: aws.String("f"),
+			ContainerDefinitions: []types.ContainerDefinition{{
+				Name:                 aws.String("main"),
+				Image:                aws.String("i"),
+				Memory:               aws.Int32(512),
+				ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("1")}},
+			}},
+		},
 	}
 }
 
-// The policies: on GPU utilisation, on the backlog per task, and in steps.
+// The policies: on GPU utilization, on the backlog per task, and in steps.
 
 func onGPUs() *Policy {
 	return tracking(75, &autoscalingtypes.CustomizedMetricSpecification{
-		Namespace: aws.String("ECS/ContainerInsights/Prometheus"), MetricName: aws.String("DCGM_FI_DEV_GPU_UTIL"), Statistic: autoscalingtypes.MetricStatisticAverage,
-		Dimensions: []autoscalingtypes.MetricDimension{{Name: aws.String("ClusterName"), Value: aws.String(Cluster)}, {Name: aws.String("ServiceName"), Value: aws.String(Service)}},
+		Namespace:  aws.String("ECS/ContainerInsights/Prometheus"),
+		MetricName: aws.String("DCGM_FI_DEV_GPU_UTIL"),
+		Statistic:  autoscalingtypes.MetricStatisticAverage,
+		Dimensions: []autoscalingtypes.MetricDimension{
+			{Name: aws.String("ClusterName"), Value: aws.String(Cluster)},
+			{Name: aws.String("ServiceName"), Value: aws.String(Service)},
+		},
 	})
 }
 
 func onBacklog() *Policy {
-	metric := func(id, namespace, name string, dimensions ...autoscalingtypes.TargetTrackingMetricDimension) autoscalingtypes.TargetTrackingMetricDataQuery {
-		return autoscalingtypes.TargetTrackingMetricDataQuery{Id: &id, ReturnData: aws.Bool(false), MetricStat: &autoscalingtypes.TargetTrackingMetricStat{
-			Stat: aws.String("Average"), Metric: &autoscalingtypes.TargetTrackingMetric{Namespace: &namespace, MetricName: &name, Dimensions: dimensions},
-		}}
+	metric := func(
+		id, namespace, name string, dimensions ...autoscalingtypes.TargetTrackingMetricDimension,
+	) autoscalingtypes.TargetTrackingMetricDataQuery {
+		return autoscalingtypes.TargetTrackingMetricDataQuery{
+			Id:         &id,
+			ReturnData: aws.Bool(false),
+			MetricStat: &autoscalingtypes.TargetTrackingMetricStat{
+				Stat:   aws.String("Average"),
+				Metric: &autoscalingtypes.TargetTrackingMetric{Namespace: &namespace, MetricName: &name, Dimensions: dimensions},
+			},
+		}
 	}
 	return tracking(10, &autoscalingtypes.CustomizedMetricSpecification{Metrics: []autoscalingtypes.TargetTrackingMetricDataQuery{
-		metric("waiting", "AWS/SQS", "ApproximateNumberOfMessagesVisible", autoscalingtypes.TargetTrackingMetricDimension{Name: aws.String("QueueName"), Value: aws.String(Queue)}),
+		metric("waiting", "AWS/SQS", "ApproximateNumberOfMessagesVisible",
+			autoscalingtypes.TargetTrackingMetricDimension{Name: aws.String("QueueName"), Value: aws.String(Queue)}),
 		metric("tasks", "ECS/ContainerInsights", "RunningTaskCount",
 			autoscalingtypes.TargetTrackingMetricDimension{Name: aws.String("ClusterName"), Value: aws.String(Cluster)},
 			autoscalingtypes.TargetTrackingMetricDimension{Name: aws.String("ServiceName"), Value: aws.String(Service)}),
@@ -149,7 +175,10 @@ func tracking(target float64, metric *autoscalingtypes.CustomizedMetricSpecifica
 	return &Policy{PutScalingPolicyInput: applicationautoscaling.PutScalingPolicyInput{
 		PolicyType: autoscalingtypes.PolicyTypeTargetTrackingScaling,
 		TargetTrackingScalingPolicyConfiguration: &autoscalingtypes.TargetTrackingScalingPolicyConfiguration{
-			TargetValue: &target, ScaleOutCooldown: aws.Int32(60), ScaleInCooldown: aws.Int32(60), CustomizedMetricSpecification: metric,
+			TargetValue:                   &target,
+			ScaleOutCooldown:              aws.Int32(60),
+			ScaleInCooldown:               aws.Int32(60),
+			CustomizedMetricSpecification: metric,
 		},
 	}}
 }
@@ -159,7 +188,8 @@ func inSteps() *Policy {
 		PutScalingPolicyInput: applicationautoscaling.PutScalingPolicyInput{
 			PolicyType: autoscalingtypes.PolicyTypeStepScaling,
 			StepScalingPolicyConfiguration: &autoscalingtypes.StepScalingPolicyConfiguration{
-				AdjustmentType: autoscalingtypes.AdjustmentTypeChangeInCapacity, Cooldown: aws.Int32(60),
+				AdjustmentType: autoscalingtypes.AdjustmentTypeChangeInCapacity,
+				Cooldown:       aws.Int32(60),
 				StepAdjustments: []autoscalingtypes.StepAdjustment{
 					{MetricIntervalLowerBound: aws.Float64(0), MetricIntervalUpperBound: aws.Float64(50), ScalingAdjustment: aws.Int32(2)},
 					{MetricIntervalLowerBound: aws.Float64(50), ScalingAdjustment: aws.Int32(5)},
@@ -167,16 +197,21 @@ func inSteps() *Policy {
 			},
 		},
 		Alarms: []cloudwatch.PutMetricAlarmInput{{
-			AlarmName: aws.String("waiting"), Namespace: aws.String("AWS/SQS"), MetricName: aws.String("ApproximateNumberOfMessagesVisible"),
-			Dimensions: []cloudwatchtypes.Dimension{{Name: aws.String("QueueName"), Value: aws.String(Queue)}},
-			Statistic:  cloudwatchtypes.StatisticMaximum, Period: aws.Int32(60), EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(20),
+			AlarmName:          aws.String("waiting"),
+			Namespace:          aws.String("AWS/SQS"),
+			MetricName:         aws.String("ApproximateNumberOfMessagesVisible"),
+			Dimensions:         []cloudwatchtypes.Dimension{{Name: aws.String("QueueName"), Value: aws.String(Queue)}},
+			Statistic:          cloudwatchtypes.StatisticMaximum,
+			Period:             aws.Int32(60),
+			EvaluationPeriods:  aws.Int32(1),
+			Threshold:          aws.Float64(20),
 			ComparisonOperator: cloudwatchtypes.ComparisonOperatorGreaterThanThreshold,
 		}},
 	}
 }
 
-// TestEqualsLive: a replay gives, second by second, the desired counts and the running tasks of a control plane whose
-// loops run by themselves.
+// TestEqualsLive: second by second, a replay gives the same desired counts and running tasks as a control plane whose loops run
+// by themselves.
 func TestEqualsLive(t *testing.T) {
 	const length = time.Hour
 	for name, policy := range map[string]func() *Policy{"GPUs": onGPUs, "backlog": onBacklog, "steps": inSteps} {

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// load is the requests, those that wait, and the slots that work on them.
+// load holds the requests, those that wait, and the slots that work on them.
 type load struct {
 	requests []Request
 	slots    int
 	slo      time.Duration
 
 	now     time.Duration
-	next    int   // the first request that has not come
-	waiting []int // in order of coming; from head on
+	next    int   // the first request that hasn't arrived
+	waiting []int // in order of arrival, starting at head
 	head    int
 	servers map[string]*server
-	free    []*server // one entry for each slot that is free; the last is taken next
+	free    []*server // one entry for each free slot; the last is taken next
 	finish  finishes
 
 	waits    []time.Duration
@@ -24,19 +24,19 @@ type load struct {
 	working  int
 	arrived  int // since the last moment
 	finished int
-	busy     time.Duration // of slots, since the last moment
+	busy     time.Duration // slots' time, since the last moment
 }
 
-// server is a task's slots.
+// server is a task with its slots.
 type server struct {
 	id      string
 	working int
-	// leaving says that it takes no more requests. gone is called when the last is done.
+	// leaving servers take no more requests. gone is called when the last request is done.
 	leaving bool
 	gone    func(at time.Duration)
 }
 
-// finish is when a slot is done.
+// finish is the time at which a slot becomes free.
 type finish struct {
 	at     time.Duration
 	server *server
@@ -59,8 +59,8 @@ func newLoad(s *Scenario) *load {
 	return &load{requests: s.Requests, slots: s.Slots, slo: s.SLO, servers: map[string]*server{}}
 }
 
-// join adds a task's slots.
-func (l *load) join(id string) {
+// addTask adds a task's slots.
+func (l *load) addTask(id string) {
 	s := &server{id: id}
 	l.servers[id] = s
 	for range l.slots {
@@ -69,34 +69,37 @@ func (l *load) join(id string) {
 	l.assign()
 }
 
-// leave lets a task finish what it works on, and calls gone then.
-func (l *load) leave(id string, gone func(at time.Duration)) {
+// removeTask lets a task finish its requests and then calls gone.
+func (l *load) removeTask(id string, gone func(at time.Duration)) {
 	s := l.servers[id]
 	if s == nil {
-		gone(l.now) // it never took any
+		gone(l.now) // it never took requests
 		return
 	}
 	delete(l.servers, id)
-	s.leaving, s.gone = true, gone
+	s.leaving = true
+	s.gone = gone
 	if s.working == 0 {
 		gone(l.now)
 	}
 }
 
-// advance lets requests come and be done until a time.
+// advance lets requests arrive and finish until a time.
 func (l *load) advance(to time.Duration) {
 	for {
-		at, comes := to, false
+		at := to
+		arrives := false
 		if l.next < len(l.requests) && l.requests[l.next].At <= at {
-			at, comes = l.requests[l.next].At, true
+			at = l.requests[l.next].At
+			arrives = true
 		}
 		if len(l.finish) > 0 && l.finish[0].at <= at {
-			l.pass(l.finish[0].at)
-			l.done(heap.Pop(&l.finish).(finish).server)
+			l.moveTo(l.finish[0].at)
+			l.finishRequest(heap.Pop(&l.finish).(finish).server)
 			continue
 		}
-		l.pass(at)
-		if !comes {
+		l.moveTo(at)
+		if !arrives {
 			return
 		}
 		l.waiting = append(l.waiting, l.next)
@@ -106,13 +109,13 @@ func (l *load) advance(to time.Duration) {
 	}
 }
 
-func (l *load) pass(to time.Duration) {
+func (l *load) moveTo(to time.Duration) {
 	l.busy += time.Duration(l.working) * (to - l.now)
 	l.now = to
 }
 
-// done frees the slot of a server.
-func (l *load) done(s *server) {
+// finishRequest frees a slot of a server.
+func (l *load) finishRequest(s *server) {
 	s.working--
 	l.working--
 	l.finished++
@@ -146,14 +149,15 @@ func (l *load) assign() {
 		heap.Push(&l.finish, finish{l.now + r.Work, s})
 	}
 	if l.head == len(l.waiting) {
-		l.waiting, l.head = l.waiting[:0], 0
+		l.waiting = l.waiting[:0]
+		l.head = 0
 	}
 }
 
-// queued is how many requests wait.
+// queued returns how many requests wait.
 func (l *load) queued() int { return len(l.waiting) - l.head }
 
-// oldest is how long the first of those that wait has waited.
+// oldest returns how long the first waiting request has waited.
 func (l *load) oldest() time.Duration {
 	if l.queued() == 0 {
 		return 0

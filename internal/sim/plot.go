@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Named is the result of one of the policies that are compared.
+// Named is the result of one of the compared policies.
 type Named struct {
 	Name   string
 	Result *Result
 }
 
-// colours are those of Okabe and Ito, which people with any colour vision tell apart. The lines after them are dashed.
-var colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
+// colors are from Okabe and Ito's palette, which people with any color vision can tell apart. Further lines reuse them dashed.
+var colors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
 
-// maxPoints is how many points a line has at most: more than a plot has pixels across adds nothing.
+// maxPoints is the largest number of points in a line. More points than the plot has pixels across add nothing.
 const maxPoints = 1200
 
 // The plot's measures in pixels.
@@ -31,10 +31,10 @@ const (
 	panelGap    = 34 // the numbers below a panel
 )
 
-// Plot draws results side by side as SVG: tasks over time, with what a clairvoyant would need, and below the
-// requests that wait.
+// Plot draws results in one diagram as SVG. The upper panel shows tasks over time, along with a clairvoyant's need. The lower
+// panel shows waiting requests.
 func Plot(w io.Writer, s Scenario, runs []Named) error {
-	need := []point{{at: 0}} // it begins and ends on the axis, as it's filled
+	need := []point{{at: 0}} // it begins and ends on the axis, because it's filled
 	need = append(need, points(needed(s), func(m Moment) int { return m.Running })...)
 	need = append(need, point{at: s.Length})
 	tasks := panel{
@@ -56,7 +56,10 @@ func Plot(w io.Writer, s Scenario, runs []Named) error {
 	}
 	height := waiting.top + panelHeight + panelGap + titleHeight
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %[1]d %[2]d\" font-family=\"sans-serif\" font-size=\"12\">\n", plotWidth, height)
+	fmt.Fprintf(&b,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %[1]d %[2]d\" "+
+			"font-family=\"sans-serif\" font-size=\"12\">\n",
+		plotWidth, height)
 	fmt.Fprintf(&b, "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", plotWidth, height)
 	legend(&b, runs)
 	tasks.draw(&b)
@@ -67,16 +70,16 @@ func Plot(w io.Writer, s Scenario, runs []Named) error {
 	return err
 }
 
-// runStyle is how the lines of a policy are drawn.
+// runStyle returns how a policy's lines are drawn.
 func runStyle(i int) string {
-	style := fmt.Sprintf(`fill="none" stroke="%s" stroke-width="1.6"`, colours[i%len(colours)])
-	if round := i / len(colours); round > 0 {
+	style := fmt.Sprintf(`fill="none" stroke="%s" stroke-width="1.6"`, colors[i%len(colors)])
+	if round := i / len(colors); round > 0 {
 		style += fmt.Sprintf(` stroke-dasharray="%d 3"`, 3+3*round)
 	}
 	return style
 }
 
-// legend says what each line is, above the panels where no line crosses it.
+// legend explains the lines, above the panels where no line crosses it.
 func legend(b *bytes.Buffer, runs []Named) {
 	const middle = titleHeight + legendRow/2 - 4
 	fmt.Fprintf(b, "<rect x=\"%d\" y=\"%d\" width=\"28\" height=\"10\" fill=\"#e1e1e1\"/>\n", leftEdge, middle-5)
@@ -84,11 +87,12 @@ func legend(b *bytes.Buffer, runs []Named) {
 	for i, run := range runs {
 		y := middle + legendRow*(i+1)
 		fmt.Fprintf(b, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%[3]d\" %s/>\n", leftEdge, leftEdge+28, y, runStyle(i))
-		text(b, leftEdge+36, y+4, "start", fmt.Sprintf("%s: %.1f %% within the SLO, %.2f GPU-hours", run.Name, 100*run.Result.Attainment(), run.Result.GPUHours()))
+		text(b, leftEdge+36, y+4, "start", fmt.Sprintf("%s: %.1f %% within the SLO, %.2f GPU-hours",
+			run.Name, 100*run.Result.Attainment(), run.Result.GPUHours()))
 	}
 }
 
-// text writes a line of text. anchor says which part of it stands at x.
+// text writes a line of text. anchor says which part of the text is at x.
 func text(b *bytes.Buffer, x, y int, anchor, s string) {
 	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="%s">`, x, y, anchor)
 	xml.EscapeText(b, []byte(s)) //nolint:errcheck // writing to a buffer doesn't fail
@@ -111,11 +115,11 @@ type panel struct {
 	title  string
 	unit   string
 	length time.Duration
-	top    int // where it begins, in pixels
+	top    int // its upper edge, in pixels
 	lines  []line
 }
 
-// draw draws the grid, and the lines over it.
+// draw draws the grid and the lines.
 func (p panel) draw(b *bytes.Buffer) {
 	most := 1
 	for _, l := range p.lines {
@@ -143,9 +147,9 @@ func (p panel) draw(b *bytes.Buffer) {
 	fmt.Fprintf(b, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"black\"/>\n", leftEdge, p.top, p.top+panelHeight, rightEdge)
 }
 
-// draw draws steps: a value holds until the next.
+// draw draws steps: each value holds until the next point.
 func (l line) draw(b *bytes.Buffer, x func(time.Duration) float64, y func(int) float64) {
-	first := l.points[0] // a scenario lasts a minute at least
+	first := l.points[0] // a scenario lasts at least a minute
 	fmt.Fprintf(b, `<path class="steps" %s d="M%.1f %.1f`, l.style, x(first.at), y(first.value))
 	for _, p := range l.points[1:] {
 		fmt.Fprintf(b, "H%.1fV%.1f", x(p.at), y(p.value))
@@ -153,8 +157,7 @@ func (l line) draw(b *bytes.Buffer, x func(time.Duration) float64, y func(int) f
 	fmt.Fprintf(b, "H%d\"/>\n", rightEdge)
 }
 
-// tick is the distance between an axis' numbers, 1, 2 or 5 times a power of ten, so that there are at most as many
-// steps as given.
+// tick returns the distance between an axis's numbers: 1, 2 or 5 times a power of ten, so that there are no more steps than most.
 func tick(length, most int) int {
 	for power := 1; ; power *= 10 {
 		for _, step := range []int{1, 2, 5} {
@@ -165,7 +168,7 @@ func tick(length, most int) int {
 	}
 }
 
-// points are a timeline's, of each stretch the highest.
+// points divides a timeline into stretches and returns the highest value of each.
 func points(timeline []Moment, value func(Moment) int) []point {
 	stretch := (len(timeline) + maxPoints - 1) / maxPoints
 	var out []point
@@ -179,10 +182,11 @@ func points(timeline []Moment, value func(Moment) int) []point {
 	return out
 }
 
-// needed is how many tasks must be there so that none waits, second by second.
+// needed returns, for each second, how many tasks must run so that no request waits.
 func needed(s Scenario) []Moment {
 	timeline := make([]Moment, int(s.Length/time.Second))
-	changes, tasks := demand(s), 0
+	changes := demand(s)
+	tasks := 0
 	for i := range timeline {
 		at := time.Duration(i) * time.Second
 		most := tasks

@@ -15,12 +15,12 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// event is something that happens at a time. Events of one time happen in the order in which they were made.
+// event is something that happens at a time. Simultaneous events happen in the order in which they were scheduled.
 type event struct {
 	at     time.Time
 	number int
 	do     func(context.Context) error
-	over   bool // done, or not to be done any more
+	done   bool // done or canceled
 }
 
 type events struct {
@@ -43,46 +43,46 @@ func (e *events) Pop() any {
 	return last
 }
 
-// at has something done at a time. The caller holds mu.
-func (p *replay) at(t time.Time, do func(context.Context) error) *event {
+// schedule schedules a function for a time. The caller holds mu.
+func (p *replay) schedule(t time.Time, do func(context.Context) error) *event {
 	e := &event{at: t, number: p.events.count, do: do}
 	p.events.count++
 	heap.Push(&p.events, e)
 	return e
 }
 
-// after is time.AfterFunc in the replay's time.
-func (p *replay) after(d time.Duration, do func()) func() bool {
+// afterFunc is time.AfterFunc in the replay's time.
+func (p *replay) afterFunc(d time.Duration, do func()) func() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e := p.at(p.timing.Now().Add(d), func(context.Context) error { do(); return nil })
+	e := p.schedule(p.timing.Now().Add(d), func(context.Context) error { do(); return nil })
 	return func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		was := e.over
-		e.over = true
-		return !was
+		wasDone := e.done
+		e.done = true
+		return !wasDone
 	}
 }
 
-// due returns the next event until a time; nil where there is none.
-func (p *replay) due(until time.Time) *event {
+// popDue removes and returns the next event that is due by a time, or nil.
+func (p *replay) popDue(until time.Time) *event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.events.list) > 0 && !p.events.list[0].at.After(until) {
-		if e := heap.Pop(&p.events).(*event); !e.over {
-			e.over = true
+		if e := heap.Pop(&p.events).(*event); !e.done {
+			e.done = true
 			return e
 		}
 	}
 	return nil
 }
 
-// Change is state.Observer's.
+// Change implements state.Observer. It notes changed tasks for the nodes.
 func (p *replay) Change(before, after any) {
-	b, ok := before.(*state.Task)
-	a, also := after.(*state.Task)
-	if !ok && !also {
+	b, hadTask := before.(*state.Task)
+	a, hasTask := after.(*state.Task)
+	if !hadTask && !hasTask {
 		return
 	}
 	p.mu.Lock()
@@ -101,40 +101,40 @@ func (p *replay) replay(ctx context.Context, policy *Policy) (*Result, error) {
 		return nil, err
 	}
 	for at := time.Second; at <= p.scenario.Length; at += time.Second {
-		if err := p.second(ctx, p.epoch.Add(at)); err != nil {
+		if err := p.playSecond(ctx, p.epoch.Add(at)); err != nil {
 			return nil, err
 		}
 	}
-	return p.finish(), nil
+	return p.summarize(), nil
 }
 
-// second plays the time until the end of a second, and lets the control plane see it and act.
-func (p *replay) second(ctx context.Context, end time.Time) error {
-	if err := p.pass(ctx, end); err != nil {
+// playSecond plays the time until the end of a second, and then lets the control plane observe it and act.
+func (p *replay) playSecond(ctx context.Context, end time.Time) error {
+	if err := p.advance(ctx, end); err != nil {
 		return err
 	}
 	if err := p.measure(end); err != nil {
 		return err
 	}
-	if err := p.alarms(ctx, end); err != nil {
+	if err := p.evaluateAlarms(ctx, end); err != nil {
 		return err
 	}
-	p.timing.Until(end.Add(glance))
+	p.timing.AdvanceTo(end.Add(scalerDelay))
 	if err := p.Scaler.Step(ctx); err != nil {
 		return err
 	}
 	if err := p.settle(ctx); err != nil {
 		return err
 	}
-	p.note(end)
+	p.record(end)
 	if end.Equal(end.Truncate(sweepEvery)) {
 		return p.State.Sweep(ctx, end)
 	}
 	return nil
 }
 
-// alarms evaluates the alarms that are due, and has the policies told of them.
-func (p *replay) alarms(ctx context.Context, now time.Time) error {
+// evaluateAlarms evaluates the alarms that are due, and tells the policies about them.
+func (p *replay) evaluateAlarms(ctx context.Context, now time.Time) error {
 	opts := alarms.Options{Now: p.timing.Now, Metrics: p.Metrics, Arrivals: p.Arrivals, Region: region, Account: account}
 	if p.Arrivals != nil {
 		if err := alarms.Arrived(ctx, p.State, opts); err != nil {
@@ -152,17 +152,17 @@ func (p *replay) alarms(ctx context.Context, now time.Time) error {
 	return p.Deliveries.Step(ctx)
 }
 
-// pass lets time pass until the end of a second, and requests come and be done meanwhile.
-func (p *replay) pass(ctx context.Context, end time.Time) error {
+// advance lets time pass until the end of a second, while requests arrive and finish.
+func (p *replay) advance(ctx context.Context, end time.Time) error {
 	for {
-		e := p.due(end)
+		e := p.popDue(end)
 		if e == nil {
-			p.until(end)
-			if e = p.due(end); e == nil { // a task may have worked off its requests
+			p.advanceTo(end)
+			if e = p.popDue(end); e == nil { // a task may have finished its requests
 				return nil
 			}
 		}
-		p.until(e.at)
+		p.advanceTo(e.at)
 		if err := e.do(ctx); err != nil {
 			return err
 		}
@@ -172,13 +172,13 @@ func (p *replay) pass(ctx context.Context, end time.Time) error {
 	}
 }
 
-func (p *replay) until(t time.Time) {
-	p.timing.Until(t)
+func (p *replay) advanceTo(t time.Time) {
+	p.timing.AdvanceTo(t)
 	p.load.advance(max(p.load.now, t.Sub(p.epoch)))
 }
 
-// glance is how long after a second's end the scaling loop looks: its metrics are there then.
-const glance = time.Nanosecond
+// scalerDelay is how long after a second's end the scaling loop runs, so that the second's metrics are there.
+const scalerDelay = time.Nanosecond
 
 const (
 	alarmLag   = 2 * time.Second
@@ -186,21 +186,21 @@ const (
 	sweepEvery = 10 * time.Minute
 )
 
-// settle lets the services' loop and the nodes do what there is to do now.
+// settle runs the services' loop and the nodes until they have nothing left to do now.
 func (p *replay) settle(ctx context.Context) error {
 	for {
 		looked, err := p.Rollout.Step(ctx, p.State)
 		if err != nil {
 			return err
 		}
-		if !p.nodes() && !looked {
+		if !p.actAsNodes() && !looked {
 			return nil
 		}
 	}
 }
 
-// nodes does what nodes do about tasks that have changed, and reports whether any had.
-func (p *replay) nodes() bool {
+// actAsNodes does what nodes do about changed tasks. It reports whether any had changed.
+func (p *replay) actAsNodes() bool {
 	p.mu.Lock()
 	changes := p.tasks
 	p.tasks = nil
@@ -209,40 +209,40 @@ func (p *replay) nodes() bool {
 		switch {
 		case c.after == nil:
 		case c.before == nil:
-			p.begin(c.after)
+			p.startTask(c.after)
 		case *c.before.DesiredStatus != "STOPPED" && *c.after.DesiredStatus == "STOPPED":
-			p.end(c.after)
+			p.stopTask(c.after)
 		}
 	}
 	return len(changes) > 0
 }
 
-// begin starts a new task: it takes its while to be RUNNING.
-func (p *replay) begin(t *state.Task) {
+// startTask starts a new task, which becomes RUNNING after the scenario's start time.
+func (p *replay) startTask(t *state.Task) {
 	arn := *t.TaskArn
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.timing.Now()
 	p.held[arn] = now
 	p.result.Peak = max(p.result.Peak, len(p.held))
-	p.at(now.Add(p.scenario.Start), func(ctx context.Context) error {
+	p.schedule(now.Add(p.scenario.Start), func(ctx context.Context) error {
 		row := p.State.View().Tasks.Get(arn)
 		if row == nil || *row.DesiredStatus == "STOPPED" {
 			return nil
 		}
 		p.running++
-		p.load.join(arn)
+		p.load.addTask(arn)
 		return p.report(ctx, row, "RUNNING", nil)
 	})
 }
 
-// end stops a task once its requests are done.
-func (p *replay) end(t *state.Task) {
+// stopTask stops a task once its requests are done.
+func (p *replay) stopTask(t *state.Task) {
 	started := p.load.servers[*t.TaskArn] != nil
-	p.load.leave(*t.TaskArn, func(at time.Duration) {
+	p.load.removeTask(*t.TaskArn, func(at time.Duration) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.at(p.epoch.Add(at), func(ctx context.Context) error {
+		p.schedule(p.epoch.Add(at), func(ctx context.Context) error {
 			p.result.Held += p.timing.Now().Sub(p.held[*t.TaskArn])
 			delete(p.held, *t.TaskArn)
 			if started {
@@ -253,7 +253,7 @@ func (p *replay) end(t *state.Task) {
 	})
 }
 
-// report tells ECS as a node does what has become of a task.
+// report reports a task's new status to ECS, as a node does.
 func (p *replay) report(ctx context.Context, t *state.Task, status string, exit *int32) error {
 	in := &awsecs.SubmitTaskStateChangeInput{Cluster: t.ClusterArn, Task: t.TaskArn, Status: &status}
 	for _, c := range t.Containers {
@@ -263,7 +263,7 @@ func (p *replay) report(ctx context.Context, t *state.Task, status string, exit 
 	return err
 }
 
-// measure puts the metrics of the second that is over: the tasks' load as nodes tell it, the queue's as SQS does.
+// measure puts the metrics of the past second: the tasks' load as nodes report it, and the queue's as SQS does.
 func (p *replay) measure(end time.Time) error {
 	samples := []metrics.Sample{
 		queueMetric("ApproximateNumberOfMessagesVisible", "Count", float64(p.load.queued())),
@@ -281,14 +281,17 @@ func (p *replay) measure(end time.Time) error {
 			serviceMetric("ECS/ContainerInsights/Prometheus", "DCGM_FI_DEV_GPU_UTIL", "Percent", use))
 	}
 	for i := range samples {
-		samples[i].At, samples[i].Fine = end.Unix(), true
+		samples[i].At = end.Unix()
+		samples[i].Fine = true
 	}
 	return p.Metrics.Put(samples)
 }
 
 func queueMetric(name, unit string, value float64) metrics.Sample {
 	return metrics.Sample{
-		Metric: metrics.NewMetric("AWS/SQS", name, metrics.Dimension{Name: "QueueName", Value: Queue}), Unit: unit, Set: metrics.One(value),
+		Metric: metrics.NewMetric("AWS/SQS", name, metrics.Dimension{Name: "QueueName", Value: Queue}),
+		Unit:   unit,
+		Set:    metrics.One(value),
 	}
 }
 
@@ -297,26 +300,34 @@ func serviceMetric(namespace, name, unit string, set metrics.Set) metrics.Sample
 	return metrics.Sample{Metric: metrics.NewMetric(namespace, name, by...), Unit: unit, Set: set}
 }
 
-// note writes down how things stand.
-func (p *replay) note(end time.Time) {
+// record adds the current state to the timeline.
+func (p *replay) record(end time.Time) {
 	m := Moment{
-		At: end.Sub(p.epoch), Running: p.running, Waiting: p.load.queued(), Working: p.load.working,
-		Arrived: p.load.arrived, Finished: p.load.finished,
+		At:       end.Sub(p.epoch),
+		Running:  p.running,
+		Waiting:  p.load.queued(),
+		Working:  p.load.working,
+		Arrived:  p.load.arrived,
+		Finished: p.load.finished,
 	}
 	for s := range p.State.View().Services.All() {
 		m.Desired = int(s.DesiredCount)
 	}
-	p.load.arrived, p.load.finished, p.load.busy = 0, 0, 0
+	p.load.arrived = 0
+	p.load.finished = 0
+	p.load.busy = 0
 	p.result.Timeline = append(p.result.Timeline, m)
 }
 
-// finish adds up what came of the replay.
-func (p *replay) finish() *Result {
+// summarize completes the result.
+func (p *replay) summarize() *Result {
 	r := &p.result
 	for _, since := range p.held {
 		r.Held += p.epoch.Add(p.scenario.Length).Sub(since)
 	}
-	r.Requests, r.Met, r.Waits = p.load.next, p.load.met, p.load.waits
+	r.Requests = p.load.next
+	r.Met = p.load.met
+	r.Waits = p.load.waits
 	slices.Sort(r.Waits)
 	for a := range p.State.View().ScalingActivities.All() {
 		s := Scaling{At: a.StartTime.Sub(p.epoch), Cause: aws.ToString(a.Cause), Details: aws.ToString(a.Details)}

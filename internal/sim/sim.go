@@ -1,8 +1,7 @@
-// Package sim replays a load against a service in simulated time: the requests of a trace wait in a queue for
-// the slots of the service's tasks, the metrics that come of it go to the metric store, and the control plane
-// itself, its services and its loops, scales the service by a policy on simulated nodes. It has no clock and
-// touches nothing but its own temporary directory, so hours take seconds, and the same input gives the same
-// result.
+// Package sim replays a load against a service in simulated time. The requests of a trace queue for the slots of the service's
+// tasks. The resulting metrics go to the metric store, and the real control plane, with its services and loops, scales the
+// service by a policy on simulated nodes. The package reads no clock and touches only its own temporary directory, so hours
+// take seconds, and the same input gives the same result.
 package sim
 
 import (
@@ -18,57 +17,61 @@ import (
 	"github.com/pintle/pintle/internal/instancetype"
 )
 
-// Scenario is what is replayed.
+// Scenario is what to replay.
 type Scenario struct {
 	Requests []Request
 	// Length is how long the replay lasts.
 	Length time.Duration
 	// TaskDefinition is what the service runs.
 	TaskDefinition *awsecs.RegisterTaskDefinitionInput
-	// Slots is how many requests a task works on at a time.
+	// Slots is how many requests a task handles at the same time.
 	Slots int
-	// Start is how long a task takes from its placement until it is RUNNING and takes requests.
+	// Start is the time from a task's placement until it's RUNNING and takes requests.
 	Start time.Duration
-	// SLO is the longest that a request may wait for a slot.
+	// SLO is the longest time that a request may wait for a slot.
 	SLO time.Duration
-	// Fleet is the nodes, which are there all the time.
+	// Fleet lists the nodes, which are there all the time.
 	Fleet []instancetype.Type
-	// Min and Max are the service's bounds; it starts at Min.
+	// Min and Max are the service's bounds. It starts at Min.
 	Min, Max int
-	// Fast makes the control plane react fast; else it does as AWS does.
+	// Fast makes the control plane react fast. Otherwise it reacts as AWS does.
 	Fast bool
 }
 
-// Policy is a scaling policy as Application Auto Scaling takes it. A step scaling policy brings the alarms
-// that set it off, which get the policy as their action.
+// Policy is a scaling policy as Application Auto Scaling takes it. A step scaling policy brings the alarms that trigger it. Run
+// adds the policy to their actions.
 type Policy struct {
 	applicationautoscaling.PutScalingPolicyInput
 	Alarms []cloudwatch.PutMetricAlarmInput
 }
 
-// The names under which a policy finds what it scales and the metrics of the load.
+// The names by which a policy finds what it scales and the metrics of the load.
 const (
 	Cluster = "default"
 	Service = "sim"
 	Queue   = "sim"
 )
 
-// Moment is how things stood at the end of a second, or of the last one of a longer time.
+// Moment is the state at the end of a second, or of the last second of a longer interval.
 type Moment struct {
-	At                time.Duration
-	Desired, Running  int
-	Waiting, Working  int
-	Arrived, Finished int // in this time
+	At       time.Duration
+	Desired  int
+	Running  int
+	Waiting  int
+	Working  int
+	Arrived  int // in this interval
+	Finished int // in this interval
 }
 
-// ByMinute is a timeline of seconds with one moment for each minute.
+// ByMinute summarizes a timeline of seconds as one moment for each minute.
 func ByMinute(seconds []Moment) []Moment {
 	const minute = int(time.Minute / time.Second)
 	var out []Moment
 	for i, m := range seconds {
 		if i%minute > 0 {
 			last := out[len(out)-1]
-			m.Arrived, m.Finished = m.Arrived+last.Arrived, m.Finished+last.Finished
+			m.Arrived += last.Arrived
+			m.Finished += last.Finished
 			out[len(out)-1] = m
 			continue
 		}
@@ -80,32 +83,32 @@ func ByMinute(seconds []Moment) []Moment {
 // Scaling is one scaling activity.
 type Scaling struct {
 	At      time.Duration
-	Desired int `json:",omitempty"` // 0 where it was not scaled
+	Desired int `json:",omitempty"` // 0 if the service was not scaled
 	Cause   string
 	Details string `json:",omitempty"`
-	Reason  string `json:",omitempty"` // for not scaling: the code
+	Reason  string `json:",omitempty"` // the code of the reason for not scaling
 }
 
-// Result is what came of a replay.
+// Result is the outcome of a replay.
 type Result struct {
 	Requests int
 	// Met is how many requests waited no longer than the SLO.
 	Met int
-	// Waits are how long the requests that had a slot waited, in order of their length.
+	// Waits lists how long the requests that got a slot had waited, sorted.
 	Waits []time.Duration `json:"-"`
 	// Held is how long tasks held their places, and so their GPUs, added up: from placement to STOPPED.
 	Held time.Duration
-	// GPUs is how many a task holds.
+	// GPUs is how many GPUs a task holds.
 	GPUs     int
 	Peak     int // most tasks at once
 	Timeline []Moment
 	Scalings []Scaling
 }
 
-// GPUHours is what the replay took of the GPUs; of a service without GPUs, its tasks' hours.
+// GPUHours returns the GPU-hours that the replay used. Without GPUs, it returns the tasks' hours.
 func (r *Result) GPUHours() float64 { return r.Held.Hours() * float64(max(1, r.GPUs)) }
 
-// Attainment is the part of the requests that met the SLO.
+// Attainment returns the fraction of the requests that met the SLO.
 func (r *Result) Attainment() float64 {
 	if r.Requests == 0 {
 		return 1
@@ -113,10 +116,10 @@ func (r *Result) Attainment() float64 {
 	return float64(r.Met) / float64(r.Requests)
 }
 
-// epoch is when a replay begins: the start of an hour, as periods begin.
+// epoch is when a replay begins: at the start of an hour, where metric periods begin too.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// maxTasks is how many tasks ECS takes for a service.
+// maxTasks is how many tasks ECS allows for a service.
 const maxTasks = 5000
 
 // check refuses a scenario that makes no sense.
@@ -136,7 +139,7 @@ func (s *Scenario) check() error {
 	return nil
 }
 
-// Run replays a scenario under a policy; without one the service stays at its minimum.
+// Run replays a scenario under a policy. Without a policy the service stays at its minimum.
 func Run(ctx context.Context, s Scenario, policy *Policy) (*Result, error) {
 	if err := s.check(); err != nil {
 		return nil, err

@@ -15,10 +15,13 @@ import (
 	"time"
 )
 
-// TestStatic: without a policy the service stays as it is, and the figures are those that can be reckoned.
+// TestStatic: without a policy the service stays as it is, and the figures match those computed by hand.
 func TestStatic(t *testing.T) {
-	s := scenario([]Request{{40 * time.Second, 10 * time.Second}, {50 * time.Second, time.Second}, {55 * time.Second, 50 * time.Second}}, 2*time.Minute)
-	s.Slots, s.SLO, s.Min = 1, 2*time.Second, 1
+	s := scenario([]Request{{40 * time.Second, 10 * time.Second}, {50 * time.Second, time.Second}, {55 * time.Second, 50 * time.Second}},
+		2*time.Minute)
+	s.Slots = 1
+	s.SLO = 2 * time.Second
+	s.Min = 1
 	r, err := Run(t.Context(), s, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +41,7 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-// TestSameAgain: a replay can be repeated.
+// TestSameAgain: the same replay gives the same result.
 func TestSameAgain(t *testing.T) {
 	s := scenario(bursty(7, 20*time.Minute), 20*time.Minute)
 	s.Fast = true
@@ -57,20 +60,21 @@ func TestSameAgain(t *testing.T) {
 	}
 }
 
-// TestFastReasons: the fast reaction says in its activities what it has reckoned with, and that a backlog drains before
-// a task could start.
+// TestFastReasons: the fast reaction's activities say what it computed, and that a backlog drains before a task could start.
 func TestFastReasons(t *testing.T) {
 	const quiet = 15 * time.Minute
 	var requests []Request
-	for at := 90 * time.Second; at < quiet+2*time.Minute; at += time.Second / 9 { // so that the flow is known
+	for at := 90 * time.Second; at < quiet+2*time.Minute; at += time.Second / 9 { // to make the arrival rate known
 		requests = append(requests, Request{at, time.Second})
 	}
-	for range 45 { // a burst that three tasks work off in a quarter of a minute, while it takes a minute to start one
+	for range 45 { // a burst that three tasks finish in 15 s, while starting a task takes a minute
 		requests = append(requests, Request{quiet, time.Second})
 	}
 	slices.SortStableFunc(requests, func(a, b Request) int { return cmp.Compare(a.At, b.At) })
 	s := scenario(requests, quiet+2*time.Minute)
-	s.Start, s.Fast, s.Min = time.Minute, true, 3
+	s.Start = time.Minute
+	s.Fast = true
+	s.Min = 3
 	r, err := Run(t.Context(), s, onBacklog())
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +124,7 @@ func TestByMinute(t *testing.T) {
 	}
 }
 
-// TestPlot: every line is drawn within its own panel, and names that XML has other uses for come through.
+// TestPlot: every line is drawn within its own panel, and names with XML's special characters come through.
 func TestPlot(t *testing.T) {
 	s := scenario(bursty(3, 10*time.Minute), 10*time.Minute)
 	r, err := Run(t.Context(), s, onGPUs())
@@ -156,7 +160,7 @@ func TestPlot(t *testing.T) {
 	}
 }
 
-// TestTick: an axis has at most the given number of steps, in round figures.
+// TestTick: an axis has at most the given number of steps, at round numbers.
 func TestTick(t *testing.T) {
 	for length, want := range map[int]int{0: 1, 1: 1, 6: 1, 7: 2, 13: 2, 14: 5, 34: 5, 35: 10, 60: 10, 1440: 500, math.MaxInt: 2e18} {
 		if got := tick(length, 6); got != want {

@@ -15,21 +15,21 @@ import (
 
 // Request is one request of a load.
 type Request struct {
-	// At is when it comes, since the beginning.
+	// At is when it arrives, from the beginning of the load.
 	At time.Duration
 	// Work is how long a slot works on it.
 	Work time.Duration
 }
 
-// The bounds of a trace: a wrong file must not take all memory, and a time.Duration holds no more than 292 years.
+// The bounds of a trace. A wrong file must not take all memory, and a time.Duration holds at most 292 years.
 const (
 	maxRequests = 50_000_000
 	longest     = 100 * 365 * 24 * time.Hour
 )
 
-// ReadTrace reads requests from CSV with a line of names. The first column is when each came, a date and time or
-// a number of seconds; work says how long a slot works for each unit of a column, added up over the columns that
-// it names, besides fixed for any request.
+// ReadTrace reads requests from CSV with a header line. The first column is when each request arrived: a date and time, or a
+// number of seconds. work says how long a slot works for each unit of a column. The columns that it names are added up, along
+// with fixed for every request.
 func ReadTrace(r io.Reader, work map[string]time.Duration, fixed time.Duration) ([]Request, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
@@ -77,7 +77,7 @@ func ReadTrace(r io.Reader, work map[string]time.Duration, fixed time.Duration) 
 		out = append(out, request)
 	}
 	slices.SortStableFunc(out, func(a, b Request) int { return int(a.At - b.At) })
-	if len(out) > 0 && out[0].At < 0 { // they did not come in order
+	if len(out) > 0 && out[0].At < 0 { // they were not in order
 		for i, base := 0, out[0].At; i < len(out); i++ {
 			out[i].At -= base
 		}
@@ -85,7 +85,7 @@ func ReadTrace(r io.Reader, work map[string]time.Duration, fixed time.Duration) 
 	return out, nil
 }
 
-// column is one of a trace that tells work: so much for each unit.
+// column is a column of a trace that determines work: each is the work for one unit.
 type column struct {
 	name string
 	at   int
@@ -106,7 +106,7 @@ func columnsOf(header []string, work map[string]time.Duration) (out []column, er
 	return out, nil
 }
 
-// add adds what a line says to its request.
+// add adds a line's work to its request.
 func (c column) add(to *Request, line []string) error {
 	n, err := strconv.ParseFloat(line[c.at], 64)
 	if err != nil || !(n >= 0 && n <= 1e9) {
@@ -120,10 +120,10 @@ func (c column) add(to *Request, line []string) error {
 	return nil
 }
 
-// layouts are how traces write dates.
-var layouts = []string{time.DateTime, time.RFC3339} // both take a fraction of the seconds
+// layouts are the date formats of traces.
+var layouts = []string{time.DateTime, time.RFC3339} // both accept fractions of seconds
 
-// seconds reads a time.
+// seconds parses a time.
 func seconds(s string) (float64, error) {
 	if f, err := strconv.ParseFloat(s, 64); err == nil && f >= -1e12 && f <= 1e12 {
 		return f, nil
@@ -138,7 +138,7 @@ func seconds(s string) (float64, error) {
 
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// Repeat makes a load as long as length: it begins anew a second after its last request.
+// Repeat repeats a load until it has a length. It starts over a second after its last request.
 func Repeat(requests []Request, length time.Duration) []Request {
 	if len(requests) == 0 {
 		return nil

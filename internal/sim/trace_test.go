@@ -15,10 +15,13 @@ func TestReadTrace(t *testing.T) {
 		want []Request
 		err  string
 	}{
-		"dates":             {"at,in,out\n2023-11-16 18:17:03.9,100,1\n2023-11-16 18:17:05.4,0,2\n", []Request{{0, 115 * ms}, {1500 * ms, 25 * ms}}, ""},
-		"zones":             {"at,in,out\n2023-11-16T18:17:03Z,1,0\n2023-11-16T20:17:04+02:00,1,0\n", []Request{{0, 6 * ms}, {time.Second, 6 * ms}}, ""},
-		"seconds":           {"at,out,in\n10,1,1\n12.5,1,1\n", []Request{{0, 16 * ms}, {2500 * ms, 16 * ms}}, ""},
-		"out of order":      {"at,in,out\n5,1,0\n3,2,0\n4,3,0\n", []Request{{0, 7 * ms}, {time.Second, 8 * ms}, {2 * time.Second, 6 * ms}}, ""},
+		"dates": {"at,in,out\n2023-11-16 18:17:03.9,100,1\n2023-11-16 18:17:05.4,0,2\n",
+			[]Request{{0, 115 * ms}, {1500 * ms, 25 * ms}}, ""},
+		"zones": {"at,in,out\n2023-11-16T18:17:03Z,1,0\n2023-11-16T20:17:04+02:00,1,0\n",
+			[]Request{{0, 6 * ms}, {time.Second, 6 * ms}}, ""},
+		"seconds": {"at,out,in\n10,1,1\n12.5,1,1\n", []Request{{0, 16 * ms}, {2500 * ms, 16 * ms}}, ""},
+		"out of order": {"at,in,out\n5,1,0\n3,2,0\n4,3,0\n",
+			[]Request{{0, 7 * ms}, {time.Second, 8 * ms}, {2 * time.Second, 6 * ms}}, ""},
 		"nothing":           {"", nil, "no line of names"},
 		"no such column":    {"at,in\n1,1\n", nil, `no column "out" that tells work: its columns are in`},
 		"no time":           {"at,in,out\nnow,1,1\n", nil, `line 2: "now" is neither`},
@@ -39,7 +42,7 @@ func TestReadTrace(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		for i := range got { // dates are read through a float
+		for i := range got { // dates are parsed as floats
 			got[i].At = got[i].At.Round(time.Microsecond)
 		}
 		if !slices.Equal(got, c.want) {
@@ -58,7 +61,8 @@ func TestWork(t *testing.T) {
 		"fixed":     {time.Millisecond, -time.Second, "no request is worked on for -1s"},
 		"too much":  {20 * time.Hour, 0, "line 2: a request that is worked on for more than 876000h0m0s"},
 	} {
-		if _, err := ReadTrace(strings.NewReader(trace), map[string]time.Duration{"in": c.unit}, c.fixed); err == nil || err.Error() != c.want {
+		_, err := ReadTrace(strings.NewReader(trace), map[string]time.Duration{"in": c.unit}, c.fixed)
+		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
 	}
@@ -76,7 +80,7 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// FuzzReadTrace: any text gives requests in order that cost no negative time, or an error.
+// FuzzReadTrace: any text gives an error, or requests in order with no negative work.
 func FuzzReadTrace(f *testing.F) {
 	f.Add("at,in\n1,2\n0,3\n")
 	f.Add("at,in\n2023-11-16 18:17:03.98,2\n")

@@ -31,8 +31,8 @@ const (
 	resource = "service/" + Cluster + "/" + Service
 )
 
-// replay is a control plane in simulated time, with the services and loops of the real one, and the nodes' part
-// in it: tasks start after a while, and stop once their requests are done.
+// replay is a control plane in simulated time, with the services and loops of the real one. It also plays the nodes: tasks
+// start after a delay, and stop once their requests are done.
 type replay struct {
 	scenario Scenario
 	result   Result
@@ -40,27 +40,27 @@ type replay struct {
 	timing timing
 	epoch  time.Time
 
-	mu     sync.Mutex // the store's writer reports changes, the services' loop has things done later
+	mu     sync.Mutex // the store's writer reports changes, and the services' loop schedules functions
 	events events
-	tasks  []taskChange // that have not been looked at
+	tasks  []taskChange // not handled yet
 
 	*plane.Plane
 	dir     string
 	load    *load
-	held    map[string]time.Time // since when tasks have been there, by ARN
+	held    map[string]time.Time // since when tasks have held their places, by ARN
 	running int
 }
 
-// timing is how time passes.
+// timing is a clock that can be advanced.
 type timing interface {
 	Now() time.Time
-	// Until lets time pass until then.
-	Until(time.Time)
+	// AdvanceTo lets time pass until then.
+	AdvanceTo(time.Time)
 }
 
-// simulated is time that passes at once.
+// simulated is a clock whose time passes immediately.
 type simulated struct {
-	mu  sync.Mutex // the store's writer asks for the time
+	mu  sync.Mutex // the store's writer reads the time
 	now time.Time
 }
 
@@ -70,7 +70,7 @@ func (s *simulated) Now() time.Time {
 	return s.now
 }
 
-func (s *simulated) Until(t time.Time) {
+func (s *simulated) AdvanceTo(t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.After(s.now) {
@@ -80,16 +80,16 @@ func (s *simulated) Until(t time.Time) {
 
 type taskChange struct{ before, after *state.Task }
 
-// forgetful is a journal that keeps nothing.
-type forgetful struct{}
+// noJournal is a journal that keeps nothing.
+type noJournal struct{}
 
-func (forgetful) Since(context.Context, int64, func(store.Change) error) (int64, error) {
+func (noJournal) Since(context.Context, int64, func(store.Change) error) (int64, error) {
 	return 0, nil
 }
-func (forgetful) Write(int64, []store.Change) error { return nil }
-func (forgetful) Close() error                      { return nil }
+func (noJournal) Write(int64, []store.Change) error { return nil }
+func (noJournal) Close() error                      { return nil }
 
-// newReplay makes a control plane with the scenario's nodes and its service.
+// newReplay opens a control plane with the scenario's nodes and service.
 func newReplay(ctx context.Context, s Scenario, t timing) (*replay, error) {
 	p := &replay{scenario: s, timing: t, epoch: t.Now(), load: newLoad(&s), held: map[string]time.Time{}}
 	ids := 0
@@ -103,8 +103,12 @@ func newReplay(ctx context.Context, s Scenario, t timing) (*replay, error) {
 		reaction = scaling.Fast
 	}
 	p.Plane, err = plane.Open(ctx, plane.Options{
-		Region: region, Account: account, Data: p.dir, Reaction: reaction, Log: slog.New(slog.DiscardHandler),
-		Simulated: &plane.Simulated{Now: t.Now, After: p.after, NewID: newID, Journal: forgetful{}, Observer: p},
+		Region:    region,
+		Account:   account,
+		Data:      p.dir,
+		Reaction:  reaction,
+		Log:       slog.New(slog.DiscardHandler),
+		Simulated: &plane.Simulated{Now: t.Now, After: p.afterFunc, NewID: newID, Journal: noJournal{}, Observer: p},
 	})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(p.dir))
@@ -117,7 +121,7 @@ func newReplay(ctx context.Context, s Scenario, t timing) (*replay, error) {
 
 func (p *replay) close() error { return errors.Join(p.Close(), os.RemoveAll(p.dir)) }
 
-// build makes the cluster, its nodes and the service.
+// build creates the cluster, its nodes and the service.
 func (p *replay) build(ctx context.Context) error {
 	if _, err := p.ECS.CreateCluster(ctx, &awsecs.CreateClusterInput{}); err != nil {
 		return err
@@ -129,24 +133,26 @@ func (p *replay) build(ctx context.Context) error {
 	for _, r := range definition.TaskDefinition.ContainerDefinitions {
 		for _, need := range r.ResourceRequirements {
 			if n := 0; need.Type == types.ResourceTypeGpu {
-				fmt.Sscan(*need.Value, &n) //nolint:errcheck // it was checked when it was registered
+				fmt.Sscan(*need.Value, &n) //nolint:errcheck // RegisterTaskDefinition checked it
 				p.result.GPUs += n
 			}
 		}
 	}
 	for i, t := range p.scenario.Fleet {
-		if err := p.node(ctx, i, t, definition.TaskDefinition.RequiresAttributes); err != nil {
+		if err := p.registerNode(ctx, i, t, definition.TaskDefinition.RequiresAttributes); err != nil {
 			return err
 		}
 	}
 	_, err = p.ECS.CreateService(ctx, &awsecs.CreateServiceInput{
-		ServiceName: aws.String(Service), TaskDefinition: definition.TaskDefinition.TaskDefinitionArn, DesiredCount: aws.Int32(int32(p.scenario.Min)),
+		ServiceName:    aws.String(Service),
+		TaskDefinition: definition.TaskDefinition.TaskDefinitionArn,
+		DesiredCount:   aws.Int32(int32(p.scenario.Min)),
 	})
 	return err
 }
 
-// node registers a simulated node that can do all that the task definition asks for.
-func (p *replay) node(ctx context.Context, i int, t instancetype.Type, attributes []types.Attribute) error {
+// registerNode registers a simulated node that has all attributes that the task definition requires.
+func (p *replay) registerNode(ctx context.Context, i int, t instancetype.Type, attributes []types.Attribute) error {
 	in := &awsecs.RegisterContainerInstanceInput{
 		Attributes: attributes,
 		TotalResources: []types.Resource{
@@ -155,7 +161,8 @@ func (p *replay) node(ctx context.Context, i int, t instancetype.Type, attribute
 		},
 	}
 	for gpu := range t.GPUs {
-		in.PlatformDevices = append(in.PlatformDevices, types.PlatformDevice{Id: aws.String(fmt.Sprintf("GPU-%d-%d", i, gpu)), Type: types.PlatformDeviceTypeGpu})
+		id := fmt.Sprintf("GPU-%d-%d", i, gpu)
+		in.PlatformDevices = append(in.PlatformDevices, types.PlatformDevice{Id: &id, Type: types.PlatformDeviceTypeGpu})
 	}
 	out, err := p.ECS.RegisterContainerInstance(ctx, in)
 	if err != nil {
@@ -169,22 +176,27 @@ func (p *replay) node(ctx context.Context, i int, t instancetype.Type, attribute
 	})
 }
 
-// install registers the service as a scalable target, and puts the policy.
+// install registers the service as a scalable target and puts the policy.
 func (p *replay) install(ctx context.Context, policy *Policy) error {
 	target := &applicationautoscaling.RegisterScalableTargetInput{
-		ServiceNamespace: autoscalingtypes.ServiceNamespaceEcs, ScalableDimension: autoscalingtypes.ScalableDimensionECSServiceDesiredCount,
-		ResourceId: aws.String(resource), MinCapacity: aws.Int32(int32(p.scenario.Min)), MaxCapacity: aws.Int32(int32(p.scenario.Max)),
+		ServiceNamespace:  autoscalingtypes.ServiceNamespaceEcs,
+		ScalableDimension: autoscalingtypes.ScalableDimensionECSServiceDesiredCount,
+		ResourceId:        aws.String(resource),
+		MinCapacity:       aws.Int32(int32(p.scenario.Min)),
+		MaxCapacity:       aws.Int32(int32(p.scenario.Max)),
 	}
 	if _, err := p.ApplicationAutoScaling.RegisterScalableTarget(ctx, target); err != nil {
 		return err
 	}
 	in := policy.PutScalingPolicyInput
-	in.ServiceNamespace, in.ScalableDimension, in.ResourceId = target.ServiceNamespace, target.ScalableDimension, target.ResourceId
+	in.ServiceNamespace = target.ServiceNamespace
+	in.ScalableDimension = target.ScalableDimension
+	in.ResourceId = target.ResourceId
 	if in.PolicyName == nil {
 		in.PolicyName = aws.String("policy")
 	}
 	constraints := validation.New(appautoscaling.API(nil).Constraints)
-	out, err := validation.Checked(constraints, p.ApplicationAutoScaling.PutScalingPolicy)(ctx, &in) // it is a user's
+	out, err := validation.Checked(constraints, p.ApplicationAutoScaling.PutScalingPolicy)(ctx, &in) // checked, because it's the user's
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// The kinds of pages in SQLite's trees: see "B-tree Pages" at sqlite.org. A table with rowids has its rows in leaves; one without,
-// as an index, has them in inner pages, too.
+// The kinds of pages in SQLite's trees: see "B-tree Pages" at sqlite.org. A table with rowids keeps its rows in leaves. A table without
+// them, like an index, also has rows in inner pages.
 const (
 	innerIndex = 0x02
 	innerTable = 0x05
@@ -14,13 +14,13 @@ const (
 	leafTable  = 0x0d
 )
 
-// cell is a cell of a page. A child is 0 where it has none.
+// cell is a cell of a page. Its child is 0 if it has none.
 type cell struct {
 	child   uint32
 	rowid   int64
-	payload []byte // as much of it as is on the page
-	length  int    // of the whole payload, the rest of which is in overflow pages
-	rest    uint32 // the first of those
+	payload []byte // the part that is on the page
+	length  int    // of the whole payload, including overflow pages
+	rest    uint32 // the first overflow page
 }
 
 // node is a page of a tree.
@@ -33,7 +33,7 @@ type node struct {
 // isIndex reports whether a page is of a tree without rowids.
 func isIndex(kind byte) bool { return kind == innerIndex || kind == leafIndex }
 
-// parseNode reads a page of a tree; it's nil where the page can't be one.
+// parseNode reads a page of a tree, or returns nil if the page can't be one.
 func parseNode(page uint32, b []byte) *node {
 	head := 0
 	if page == 1 {
@@ -107,7 +107,7 @@ func parseCell(kind byte, b []byte, at int) (c cell, ok bool) {
 	return c, true
 }
 
-// localPart is how much of a payload is on its page: see "Cell Payload Overflow Pages" at sqlite.org.
+// localPart returns how many bytes of a payload are on its page: see "Cell Payload Overflow Pages" at sqlite.org.
 func localPart(kind byte, length int) int {
 	most := pageSize - 35
 	if isIndex(kind) {
@@ -123,7 +123,7 @@ func localPart(kind byte, length int) int {
 	return least
 }
 
-// varint reads one of SQLite's integers: up to eight bytes of seven bits, and a ninth of eight. n is 0 where there is none.
+// varint reads one of SQLite's integers: up to eight bytes of seven bits, and a ninth of eight. n is 0 if b has none.
 func varint(b []byte) (v uint64, n int) {
 	for i := range min(len(b), 8) {
 		v = v<<7 | uint64(b[i]&0x7f)
@@ -189,7 +189,7 @@ func parseValue(kind uint64, b []byte) (v any, used int, ok bool) {
 	return append([]byte{}, b[:n]...), n, true
 }
 
-// integer is a signed number, its highest byte first.
+// integer decodes a signed big-endian number.
 func integer(b []byte) int64 {
 	v := int64(int8(b[0]))
 	for _, c := range b[1:] {

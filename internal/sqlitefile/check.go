@@ -11,8 +11,8 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// Check lists the damage of a database that nobody has open. To repair it, it turns back bits that have flipped; where more is
-// lost, it puts all rows that can be read into a new file. What was there before is kept beside, as NAME.damaged.
+// Check lists the damage of a database that nobody has open. A repair turns back flipped bits. If more is lost, it puts all rows
+// that can be read into a new file. The old file is kept beside it, as NAME.damaged.
 func Check(ctx context.Context, path string, o Options, repair bool) ([]file.Damage, error) {
 	lock, err := file.Lock(path + ".lock")
 	if err != nil {
@@ -53,7 +53,7 @@ func describeRepair(damage []file.Damage, text string) {
 	}
 }
 
-// rebuild makes a new database of what can be read, and puts it in the place of the one that is damaged.
+// rebuild makes a new database of what can be read, and replaces the damaged one by it.
 func (f *findings) rebuild(ctx context.Context, o Options) (rows int, err error) {
 	made := f.path + ".repaired"
 	for _, suffix := range []string{"", "-wal", "-guard"} {
@@ -94,7 +94,7 @@ func (f *findings) copyRows(ctx context.Context, made string, o Options) (rows i
 	return rows, errors.Join(err, db.Close())
 }
 
-// picture puts together the pages as they were last.
+// picture collects the latest version of each page.
 func (f *findings) picture() (*picture, error) {
 	p := &picture{at: map[uint32]int64{}, bad: map[uint32]bool{}, old: map[uint32]bool{}}
 	var err error
@@ -121,7 +121,7 @@ func (f *findings) picture() (*picture, error) {
 	return p, nil
 }
 
-// addLog takes the pages of the log's frames that can be read, up to its last commit.
+// addLog adds the pages of the log's readable frames, up to its last commit.
 func (p *picture) addLog(l *walLog, first uint32) {
 	end := len(l.frames)
 	for end > int(first) && !(l.frames[end-1].good && l.frames[end-1].size > 0) {
@@ -154,7 +154,7 @@ func openIfThere(path string) (*os.File, error) {
 	return f, err
 }
 
-// mend turns back single bits, as long as that makes the damage less.
+// mend turns back single bits as long as that reduces the damage.
 func mend(path string, f *findings) (*findings, error) {
 	for len(f.damage) > 0 {
 		changed, err := f.mendOne()
@@ -173,7 +173,7 @@ func mend(path string, f *findings) (*findings, error) {
 	return f, nil
 }
 
-// mendOne turns back what has changed in the first place where that can be told.
+// mendOne turns back the first flipped bit that it can identify.
 func (f *findings) mendOne() (changed bool, err error) {
 	for _, page := range f.bad {
 		if changed, err = f.mendPage(page); err != nil || changed {
@@ -201,8 +201,8 @@ func (f *findings) mendPage(page uint32) (bool, error) {
 	return true, overwrite(f.path, int64(page-1)*pageSize, b)
 }
 
-// mendFrame turns back a bit of a frame. Of its checksum one cannot see what bit it was, so all are tried; and it's a weak one, so
-// where two bits would do, neither is turned.
+// mendFrame turns back a bit of a frame. The frame's checksum doesn't tell which bit it was, so all are tried. It's a weak checksum, so if
+// two bits would do, neither is turned.
 func (f *findings) mendFrame(i uint32) (bool, error) {
 	path := logPath(f.path)
 	b, err := readAt(path, frameOffset(i), frameSize)
@@ -228,8 +228,7 @@ func (f *findings) mendFrame(i uint32) (bool, error) {
 	return true, overwrite(path, frameOffset(i), b)
 }
 
-// turnBack looks for the bit that has to be turned for a page to have its checksum. A turned bit changes a CRC by what depends on the
-// bit's place alone.
+// turnBack finds the bit to turn so that a page matches its checksum. How a turned bit changes a CRC depends only on the bit's place.
 func turnBack(page []byte, want uint32) bool {
 	differs := pageSum(page) ^ want
 	var change [8]uint32
@@ -248,7 +247,7 @@ func turnBack(page []byte, want uint32) bool {
 	return false
 }
 
-// readAt reads a part of a file; it's nil where the file ends before.
+// readAt reads part of a file, or returns nil if the file ends before.
 func readAt(path string, offset int64, length int) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -265,7 +264,7 @@ func readAt(path string, offset int64, length int) ([]byte, error) {
 	return b, nil
 }
 
-// overwrite changes a part of a file, durably, and keeps the file as it was.
+// overwrite changes part of a file, durably, and keeps a copy of the file as it was.
 func overwrite(path string, offset int64, b []byte) error {
 	whole, err := os.ReadFile(path)
 	if err != nil {

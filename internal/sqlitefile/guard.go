@@ -7,24 +7,24 @@ import (
 	"hash/crc32"
 )
 
-// guard is what is known of a database apart from the database: how far its log has to reach, and what each of its pages
-// looks like. It's kept in a file beside.
+// guard is what we know about a database from outside it: how far its log must reach, and a checksum of each page. It's kept in a
+// file beside the database.
 type guard struct {
 	mark
-	// sums has a CRC-32C for each page of the database's file; 0 for one that was never written. It's empty until the
-	// database was made whole for the first time.
+	// sums has a CRC-32C for each page of the database's file, or 0 for a page that was never written. It's empty until the database
+	// has been completed for the first time.
 	sums []uint32
 }
 
 // mark says how far the log reached when the last commit was acknowledged.
 type mark struct {
-	header [headerSize]byte // the log's, which is another one each time that the log begins anew
+	header [headerSize]byte // of the log; a restarted log has another one
 	frames uint32
-	folded uint32  // how many of the frames are in the database's file, and in the sums
-	sum    [8]byte // of the last frame, and by it of all before
+	folded uint32  // how many frames are in the database's file, and in the sums
+	sum    [8]byte // of the last frame, which covers all frames before it
 }
 
-// The guard's file begins with the mark, which each commit writes over, and which lies within a disk's sector.
+// The guard's file begins with the mark. Each commit overwrites it, which is safe because it lies within one disk sector.
 const (
 	guardMagic = "pintleG1"
 	markSize   = len(guardMagic) + headerSize + 4 + 4 + 8 + 4
@@ -34,7 +34,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var errGuard = errors.New("it fails its checksum")
 
-// pageSum is a page's checksum, and never 0.
+// pageSum returns a page's checksum, which is never 0.
 func pageSum(page []byte) uint32 { return max(crc32.Checksum(page, castagnoli), 1) }
 
 func (m *mark) encode() []byte {
@@ -45,7 +45,7 @@ func (m *mark) encode() []byte {
 	return appendSum(b, b)
 }
 
-// appendSum appends the checksum of what is sealed by it.
+// appendSum appends the checksum of b to b.
 func appendSum(b, sealed []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(sealed, castagnoli))
 }
@@ -58,7 +58,7 @@ func (g *guard) encode() []byte {
 	return appendSum(b, b[markSize:])
 }
 
-// unseal returns what stands before a checksum that is right.
+// unseal checks the checksum at the end of b, and returns what is before it.
 func unseal(b []byte) ([]byte, error) {
 	n := len(b) - 4
 	if n < 0 || binary.LittleEndian.Uint32(b[n:]) != crc32.Checksum(b[:n], castagnoli) {
@@ -91,7 +91,7 @@ func decodeGuard(b []byte) (*guard, error) {
 	return g, nil
 }
 
-// set takes a page's checksum.
+// set stores a page's checksum.
 func (g *guard) set(page uint32, sum uint32) {
 	for uint32(len(g.sums)) < page {
 		g.sums = append(g.sums, 0)

@@ -10,13 +10,13 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// findings are what a database's files are found to hold, before SQLite sees them.
+// findings are what a database's files hold, before SQLite sees them.
 type findings struct {
 	path   string
 	fresh  bool   // no commit was ever acknowledged
 	guard  *guard // never nil
 	log    *walLog
-	pages  uint32 // whole ones, in the database's file
+	pages  uint32 // whole pages in the database's file
 	bad    []uint32
 	damage []file.Damage
 }
@@ -25,7 +25,7 @@ func (f *findings) add(path string, offset int64, format string, args ...any) {
 	f.damage = append(f.damage, file.Damage{Path: path, Offset: offset, What: fmt.Sprintf(format, args...)})
 }
 
-// err is the first damage; nil where there is none.
+// err returns the first damage, or nil.
 func (f *findings) err() error {
 	if len(f.damage) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func inspect(path string) (*findings, error) {
 	return f, f.checkPages()
 }
 
-// readGuard reads the guard. A guard without sums is of a database that was being made when the process ended.
+// readGuard reads the guard. A guard without sums means that the process ended while it was creating the database.
 func (f *findings) readGuard() error {
 	path := guardPath(f.path)
 	b, err := os.ReadFile(path)
@@ -84,7 +84,7 @@ func (f *findings) checkLog() {
 	path := logPath(f.path)
 	run := l.run()
 	switch {
-	case m.frames == m.folded: // the log has nothing that the file has not
+	case m.frames == m.folded: // the log holds nothing that isn't in the file
 		if l.header != m.header && l.broken() {
 			f.add(path, frameOffset(run), "a frame of the log fails its checksum, and commits follow it")
 		}
@@ -103,7 +103,7 @@ func (f *findings) checkLog() {
 	}
 }
 
-// first is the first frame of the log whose page the database's file may not have.
+// first returns the first frame of the log whose page may not be in the database's file.
 func (f *findings) first() uint32 {
 	if f.log.header != f.guard.header {
 		return 0
@@ -111,8 +111,8 @@ func (f *findings) first() uint32 {
 	return f.guard.folded
 }
 
-// logged are the pages that the log has newer than the file, or perhaps newer. Of a log that is damaged, they are those of all frames
-// that can be read.
+// logged returns the pages for which the log has a version that is or may be newer than the file's. For a damaged log, these are the
+// pages of all readable frames.
 func (f *findings) logged() map[uint32]bool {
 	pages := map[uint32]bool{}
 	end := f.log.whole()
@@ -157,7 +157,7 @@ func (f *findings) checkPages() error {
 	return nil
 }
 
-// eachPage reads a file's whole pages, and returns how long the file is.
+// eachPage reads a file's whole pages and returns the file's length.
 func eachPage(in *os.File, visit func(page uint32, b []byte)) (int64, error) {
 	info, err := in.Stat()
 	if err != nil {
@@ -177,8 +177,8 @@ func eachPage(in *os.File, visit func(page uint32, b []byte)) (int64, error) {
 	}
 }
 
-// checkSize finds what is missing at the file's end, or is too many. A checkpoint that was cut short may have made the file as long as
-// the log has it.
+// checkSize finds pages that are missing at the end of the file, and surplus ones. An interrupted checkpoint may have made the file as
+// long as the log says.
 func (f *findings) checkSize(size int64, logged map[uint32]bool) {
 	most := uint32(len(f.guard.sums))
 	for page := range logged {
@@ -188,7 +188,7 @@ func (f *findings) checkSize(size int64, logged map[uint32]bool) {
 		f.add(f.path, int64(most)*pageSize, "the file is %d bytes too long", size-int64(most)*pageSize)
 	}
 	for page := f.pages + 1; page <= uint32(len(f.guard.sums)); page++ {
-		if f.guard.sums[page-1] != 0 && !logged[page] || f.pages == 0 { // to SQLite, an empty file has no log
+		if f.guard.sums[page-1] != 0 && !logged[page] || f.pages == 0 { // SQLite ignores the log of an empty file
 			f.add(f.path, size, "the file ends here; it had %d pages of %d bytes", len(f.guard.sums), pageSize)
 			f.lose(f.pages + 1)
 			return
@@ -196,23 +196,23 @@ func (f *findings) checkSize(size int64, logged map[uint32]bool) {
 	}
 }
 
-// lose has all pages from one on be bad.
+// lose marks all pages from one on as bad.
 func (f *findings) lose(from uint32) {
 	for page := from; page <= uint32(len(f.guard.sums)); page++ {
 		f.bad = append(f.bad, page)
 	}
 }
 
-// prepare makes the files ready for SQLite.
+// prepare gets the files ready for SQLite.
 func (f *findings) prepare() error {
-	// SQLite makes this one anew, and would take what a crash has left in it for the truth.
+	// SQLite recreates this file, and would trust what a crash left in it.
 	if err := remove(f.path + "-shm"); err != nil {
 		return err
 	}
 	if f.fresh {
 		return f.begin()
 	}
-	// Where everything is in the file, a log that cannot be read to its end would put older pages over newer ones.
+	// If everything is in the file, a log that can't be read to its end would put older pages over newer ones.
 	if f.guard.frames == f.guard.folded && f.log.header == f.guard.header && f.log.run() < f.guard.frames || !f.log.valid {
 		if err := remove(logPath(f.path)); err != nil {
 			return err
@@ -227,8 +227,8 @@ func (f *findings) prepare() error {
 	return nil
 }
 
-// begin makes the guard of a database that is to be made, and takes away what is left of an attempt. SQLite gives its other files
-// the mode of the first.
+// begin creates the guard of a new database, and removes what an earlier attempt left. SQLite gives its other files the mode of the
+// first.
 func (f *findings) begin() error {
 	for _, suffix := range []string{"", "-wal", "-journal"} {
 		if err := remove(f.path + suffix); err != nil {

@@ -8,27 +8,27 @@ import (
 	"os"
 )
 
-// SQLite's log is a header and frames, each a header and a page. A frame's checksum goes on from the one before, and its
-// salts are those of the log's header: see "The WAL File Format" at sqlite.org.
+// SQLite's log is a header followed by frames. Each frame is a header and a page. A frame's checksum continues that of the frame before,
+// and its salts are those of the log's header: see "The WAL File Format" at sqlite.org.
 const (
 	pageSize    = 4096
 	headerSize  = 32
 	frameHead   = 24
 	frameSize   = frameHead + pageSize
-	magicLittle = 0x377f0682 // with its lowest bit, the checksums read their words big-endian
+	magicLittle = 0x377f0682 // with its lowest bit set, the checksums read big-endian words
 	logVersion  = 3007000
 )
 
 // frame is a frame's header.
 type frame struct {
 	page uint32
-	size uint32 // of the database in pages, where the frame ends a commit; else 0
+	size uint32 // of the database in pages if the frame ends a commit, else 0
 	sum  [8]byte
-	ours bool // it has the salts of the log's header, so it isn't left from an earlier round
-	good bool // and its checksum follows from that of the frame before, as that one has it
+	ours bool // it has the salts of the log's header, so it isn't left over from an earlier log
+	good bool // and its checksum follows from the one that the frame before carries
 }
 
-// walLog is what a log's file holds.
+// walLog is the content of a log's file.
 type walLog struct {
 	header [headerSize]byte
 	valid  bool // the header's own checksum is right
@@ -36,7 +36,7 @@ type walLog struct {
 	frames []frame // as many as the file has room for
 }
 
-// logSum goes on with a checksum over b, whose length is a multiple of 8.
+// logSum continues a checksum over b, whose length is a multiple of 8.
 func logSum(order binary.ByteOrder, sum [8]byte, b []byte) (out [8]byte) {
 	s0 := binary.BigEndian.Uint32(sum[:])
 	s1 := binary.BigEndian.Uint32(sum[4:])
@@ -62,7 +62,7 @@ func orderOf(header [headerSize]byte) binary.ByteOrder {
 	return binary.LittleEndian
 }
 
-// headerValid reports whether a log with the header is one that SQLite reads.
+// headerValid reports whether SQLite reads a log with this header.
 func headerValid(h [headerSize]byte) bool {
 	return binary.BigEndian.Uint32(h[:])&^1 == magicLittle && binary.BigEndian.Uint32(h[4:]) == logVersion &&
 		binary.BigEndian.Uint32(h[8:]) == pageSize && logSum(orderOf(h), [8]byte{}, h[:24]) == [8]byte(h[24:])
@@ -78,14 +78,14 @@ func parseFrame(b []byte, header [headerSize]byte) frame {
 	}
 }
 
-// checkFrame reports whether the frame in b follows one with the checksum.
+// checkFrame reports whether the frame in b follows a frame with the given checksum.
 func checkFrame(b []byte, header [headerSize]byte, before [8]byte) bool {
 	f := parseFrame(b, header)
 	order := orderOf(header)
 	return f.ours && f.page > 0 && logSum(order, logSum(order, before, b[:8]), b[frameHead:frameSize]) == f.sum
 }
 
-// readLog reads a log. Where its header is not valid, its frames are read as those of the header that is expected.
+// readLog reads a log. If its header isn't valid, the frames are read with the expected header.
 func readLog(path string, expected [headerSize]byte) (*walLog, error) {
 	l := &walLog{header: expected}
 	f, err := os.Open(path)
@@ -132,7 +132,7 @@ func ignoreEnd(err error) error {
 	return err
 }
 
-// run is how many frames are good from the start, as SQLite counts them.
+// run returns how many frames are good from the start, as SQLite counts them.
 func (l *walLog) run() (n uint32) {
 	if !l.valid {
 		return 0
@@ -146,7 +146,7 @@ func (l *walLog) run() (n uint32) {
 	return n
 }
 
-// whole is how many frames SQLite takes: those of the run, to its last commit.
+// whole returns how many frames SQLite uses: those of the run, up to its last commit.
 func (l *walLog) whole() (n uint32) {
 	for i, f := range l.frames[:l.run()] {
 		if f.size > 0 {
@@ -156,7 +156,7 @@ func (l *walLog) whole() (n uint32) {
 	return n
 }
 
-// markAt is a mark behind the log's first n frames, where the one before may be of an earlier log.
+// markAt returns the mark after the log's first n frames. The mark before it may be of an earlier log.
 func (l *walLog) markAt(n uint32, before mark) mark {
 	m := mark{header: l.header, frames: n, sum: l.frames[n-1].sum}
 	if before.header == l.header {
@@ -165,8 +165,8 @@ func (l *walLog) markAt(n uint32, before mark) mark {
 	return m
 }
 
-// broken reports whether a commit follows the run, and another good frame that one: a commit is begun once the one before is on the
-// disk, so this is no end that a crash has torn.
+// broken reports whether a commit follows the run, and another good frame follows that commit. A commit only begins once the one before is
+// on disk, so a crash can't have caused this.
 func (l *walLog) broken() bool {
 	committed := false
 	for _, f := range l.frames[l.run():] {

@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// picture is a damaged database as far as it can be read: each page as it was last, from the log or the file.
+// picture is the readable part of a damaged database: the latest version of each page, from the log or the file.
 type picture struct {
-	file, log *os.File // nil where it is missing
+	file, log *os.File // nil if missing
 	pages     uint32
 	at        map[uint32]int64 // where pages are in the log
 	bad       map[uint32]bool  // pages that cannot be read
-	old       map[uint32]bool  // pages that can be read as they were before their last change alone
+	old       map[uint32]bool  // pages of which only an older version can be read
 
-	seen map[uint32]bool // those that belong to a tree, or to nothing
+	seen map[uint32]bool // pages that belong to a tree, or are free
 }
 
-// page returns a page; nil where it cannot be read.
+// page returns a page, or nil if it can't be read.
 func (p *picture) page(n uint32) []byte {
 	b := make([]byte, pageSize)
 	if at, ok := p.at[n]; ok && p.log != nil {
@@ -46,7 +46,7 @@ func (p *picture) node(n uint32) *node {
 	return parseNode(n, b)
 }
 
-// whole is a cell's payload with what is in overflow pages.
+// whole returns a cell's payload including its overflow pages.
 func (p *picture) whole(c cell) ([]byte, bool) {
 	b := slices.Clone(c.payload)
 	next := c.rest
@@ -62,21 +62,21 @@ func (p *picture) whole(c cell) ([]byte, bool) {
 	return b, len(b) == c.length
 }
 
-// table is a table or an index whose rows are looked for.
+// table is a table or an index whose rows we look for.
 type table struct {
 	name    string
-	index   bool // an index of a table, which is made anew
+	index   bool // an index, which is rebuilt rather than copied
 	root    uint32
 	rowids  bool
 	columns []string // their types
 	alias   int      // the column that is the rowid, or -1
 	hurt    bool     // a page of its tree is damaged
 	put     *sql.Stmt
-	keep    *sql.Stmt // unless a newer row is there
+	keep    *sql.Stmt // doesn't replace a newer row
 	rows    int
 }
 
-// walk visits the rows of a tree below a page that can be trusted.
+// walk visits the rows of a tree below a trusted page.
 func (p *picture) walk(t *table, n uint32, visit func(t *table, c cell) error) error {
 	if p.seen[n] {
 		return nil
@@ -84,7 +84,7 @@ func (p *picture) walk(t *table, n uint32, visit func(t *table, c cell) error) e
 	node := p.node(n)
 	if node == nil || p.old[n] || isIndex(node.kind) == t.rowids {
 		t.hurt = true
-		return nil // if it's an old one, leftovers comes back to it
+		return nil // leftovers comes back to it if it's an older version
 	}
 	p.seen[n] = true
 	for _, c := range node.cells {
@@ -105,8 +105,8 @@ func (p *picture) walk(t *table, n uint32, visit func(t *table, c cell) error) e
 	return p.walk(t, node.right, visit)
 }
 
-// leftovers visits the rows of pages that no tree reaches: they were below a page that is damaged, or are only known as they were
-// before. A row tells by its form which of the tables it may be of.
+// leftovers visits the rows of pages that no tree reaches, because a page above is damaged, or because only an older version of the page is
+// left. A row's form tells which tables it may belong to.
 func (p *picture) leftovers(tables []*table, visit func(t *table, c cell) error) error {
 	p.skipFree()
 	for n := uint32(1); n <= p.pages; n++ {
@@ -128,7 +128,7 @@ func (p *picture) leftovers(tables []*table, visit func(t *table, c cell) error)
 	return nil
 }
 
-// skipFree marks the pages that are free, which may have rows that were deleted.
+// skipFree marks the free pages, which may hold deleted rows.
 func (p *picture) skipFree() {
 	first := p.page(1)
 	if first == nil {
@@ -147,7 +147,7 @@ func (p *picture) skipFree() {
 	}
 }
 
-// owner is the damaged table that a row can be of, if it can be of one. Indexes are looked through first, and their rows are nobody's.
+// owner returns the first damaged table that a row can belong to, or nil. Indexes come first; nobody wants their rows.
 func (p *picture) owner(tables []*table, kind byte, c cell) *table {
 	if kind == innerTable {
 		return nil
@@ -195,7 +195,7 @@ func fitsType(declared string, v any) bool {
 	return false
 }
 
-// describe asks a whole database of the same schema what its tables are.
+// describe lists the tables of an undamaged database with the same schema.
 func describe(ctx context.Context, tx *sql.Tx) ([]*table, error) {
 	rows, err := tx.QueryContext(ctx, `SELECT type, name, rootpage FROM sqlite_schema WHERE rootpage > 0 ORDER BY type, rootpage`)
 	if err != nil {
@@ -215,7 +215,7 @@ func describe(ctx context.Context, tx *sql.Tx) ([]*table, error) {
 	return out, rows.Err()
 }
 
-// prepare learns a table's columns, and how to put rows into it.
+// prepare reads a table's columns and prepares the statements that add rows.
 func (t *table) prepare(ctx context.Context, tx *sql.Tx) error {
 	if err := tx.QueryRowContext(ctx, `SELECT NOT wr FROM pragma_table_list WHERE name = ?`, t.name).Scan(&t.rowids); err != nil {
 		return fmt.Errorf("table %s: %w", t.name, err)
@@ -253,7 +253,7 @@ func (t *table) prepare(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// salvage puts the rows that can be read into a new database, and returns how many.
+// salvage puts the readable rows into a new database and returns how many there are.
 func (p *picture) salvage(ctx context.Context, tx *sql.Tx) (rows int, err error) {
 	tables, err := describe(ctx, tx)
 	if err != nil {
@@ -280,7 +280,7 @@ func (p *picture) salvage(ctx context.Context, tx *sql.Tx) (rows int, err error)
 			return 0, err
 		}
 	}
-	p.walk(&table{rowids: true}, 1, none) //nolint:errcheck // none has none; it's the schema
+	p.walk(&table{rowids: true}, 1, none) //nolint:errcheck // this only marks the schema's pages; it has no rows to fail on
 	if err := p.leftovers(own, insert(func(t *table) *sql.Stmt { return t.keep })); err != nil {
 		return 0, err
 	}
@@ -290,7 +290,7 @@ func (p *picture) salvage(ctx context.Context, tx *sql.Tx) (rows int, err error)
 	return rows, nil
 }
 
-// insert puts a row into its table; one that cannot be read is lost.
+// insert puts a row into its table. A row that can't be read is lost.
 func (p *picture) insert(t *table, c cell, statement *sql.Stmt) error {
 	b, ok := p.whole(c)
 	if !ok {

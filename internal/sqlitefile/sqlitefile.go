@@ -1,13 +1,13 @@
-// Package sqlitefile opens SQLite databases whose damage is found. SQLite has no checksums in its file, and takes its log up to
-// the first bad frame without a word; so a file beside, NAME-guard, has a checksum of each page of the database, and a mark
-// of how far the log reached at the last commit.
+// Package sqlitefile opens SQLite databases and finds damage in them. SQLite keeps no checksums in its file, and silently ignores its log
+// from the first bad frame on. So a file beside the database, NAME-guard, keeps a checksum of each page, and a mark of how far the log
+// reached at the last commit.
 //
-// In SQLite's WAL mode the database's file changes in checkpoints alone. They are made here, and the guard is replaced after each,
-// while the log still has every page that may differ. The mark is written over after each commit's sync and costs none of its own.
+// In SQLite's WAL mode the database's file only changes in checkpoints. This package makes them, and replaces the guard after each one,
+// while the log still has every page that may differ. The mark is overwritten after each commit's sync, without a sync of its own.
 //
-// Found is a byte that differs, is missing or is too many in the database's file, in the guard, and in the log as far as commits were
-// acknowledged. After a power failure the mark may be behind; then what lies behind the mark is still known to be damaged where
-// a later commit follows it, and only the very last commit cannot be told from one that was torn.
+// Every byte that is changed, missing or surplus is found: in the database's file, in the guard, and in the log up to the last
+// acknowledged commit. After a power failure the mark may be out of date. Damage behind the mark is then still found if a later commit
+// follows it. Only the very last commit can't be told from a torn one.
 package sqlitefile
 
 import (
@@ -26,36 +26,36 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// Options say what a database is.
+// Options describe a database.
 type Options struct {
-	// Schema makes the tables, and the rows that are there from the start, where they are not there yet. A table WITHOUT ROWID
-	// begins with its primary key's columns.
+	// Schema creates the tables and the initial rows if they don't exist. A table WITHOUT ROWID must begin with its primary key's
+	// columns.
 	Schema string
-	// Exclusive lets nobody else read the database, and saves the file that readers share.
+	// Exclusive keeps other readers out, and saves the file that readers share.
 	Exclusive bool
 	CacheKiB  int
 }
 
-// DB is a database that is open. One goroutine at a time may write to it.
+// DB is an open database. One goroutine at a time may write to it.
 type DB struct {
 	path    string
 	options Options
 	lock    *os.File
 	writes  *sql.DB
 	conn    *sql.Conn
-	log     *os.File // SQLite's, to see how far it reaches
-	beside  *os.File // the guard
+	log     *os.File // of SQLite, to see how far it reaches
+	beside  *os.File // the guard's file
 	guard   *guard
 }
 
-// foldAfter is how many pages the log may have that the database's file has not.
+// foldAfter is how many pages may be in the log only before they are moved into the database's file.
 const foldAfter = 4096
 
 func logPath(path string) string   { return path + "-wal" }
 func guardPath(path string) string { return path + "-guard" }
 
-// Open opens a database, and makes it where there is none. Its error is a *file.Damage where the files do not hold what was
-// written, and file.ErrLocked where another process has it.
+// Open opens a database, creating it if there is none. The error is a *file.Damage if the files don't hold what was written, and
+// file.ErrLocked if another process has the database open.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	lock, err := file.Lock(path + ".lock")
 	if err != nil {
@@ -93,7 +93,7 @@ func (db *DB) open(ctx context.Context) error {
 	return db.recover(ctx, found.log)
 }
 
-// recover moves what the log has into the database's file, so that SQLite begins a new log, and makes the tables.
+// recover moves the log's pages into the database's file, so that SQLite begins a new log, and creates the tables.
 func (db *DB) recover(ctx context.Context, l *walLog) error {
 	if n := l.whole(); n > 0 {
 		db.guard.mark = l.markAt(n, db.guard.mark)
@@ -113,7 +113,7 @@ func (db *DB) recover(ctx context.Context, l *walLog) error {
 	return db.fold()
 }
 
-// address is what the driver opens. Checkpoints are made by fold alone.
+// address is what the driver opens. Only fold makes checkpoints.
 func (db *DB) address() string {
 	a := "file:" + (&url.URL{Path: db.path}).EscapedPath() +
 		"?_pragma=busy_timeout(5000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=wal_autocheckpoint(0)" +
@@ -124,7 +124,7 @@ func (db *DB) address() string {
 	return a
 }
 
-// Readers are up to n connections that only read. They are to be closed before the database is.
+// Readers opens up to n connections that only read. Close them before the database.
 func (db *DB) Readers(n int) (*sql.DB, error) {
 	reads, err := sql.Open("sqlite", db.address()+"&_pragma=query_only(true)")
 	if err != nil {
@@ -135,10 +135,10 @@ func (db *DB) Readers(n int) (*sql.DB, error) {
 	return reads, nil
 }
 
-// Conn is the one connection that writes. Whoever commits on it by a statement calls Committed then.
+// Conn returns the one connection that writes. Call Committed after a statement that commits on it.
 func (db *DB) Conn() *sql.Conn { return db.conn }
 
-// Begin begins a transaction, which Commit ends, or its own Rollback.
+// Begin begins a transaction. End it with Commit, or with its own Rollback.
 func (db *DB) Begin() (*sql.Tx, error) { return db.conn.BeginTx(context.Background(), nil) }
 
 // Commit makes a transaction durable. After an error nobody knows whether it is.
@@ -149,8 +149,8 @@ func (db *DB) Commit(tx *sql.Tx) error {
 	return db.Committed()
 }
 
-// Committed marks how far the log reaches after a commit, and moves it into the database's file where it has become long. After an error
-// nobody knows whether the next start finds what was committed.
+// Committed marks how far the log reaches after a commit, and moves a long log into the database's file. After an error nobody knows
+// whether the next start finds what was committed.
 func (db *DB) Committed() error {
 	if err := db.advance(); err != nil {
 		return fmt.Errorf("mark the end of the log of %s: %w", db.path, err)
@@ -161,17 +161,17 @@ func (db *DB) Committed() error {
 	return db.fold()
 }
 
-// Close ends the database with all that it has in its one file. Its readers are closed before.
+// Close moves everything into the database's file and closes it. Close its readers first.
 func (db *DB) Close() error {
 	if err := db.fold(); err != nil {
-		// SQLite would still move its log into the file when it is closed, and the guard would not know of that. So it stays open
-		// until the process ends, which is what a store that cannot be written is for.
+		// On closing, SQLite would still move its log into the file, and the guard would be wrong. So the database stays open until
+		// the process ends, as it does when a store can't be written.
 		return errors.Join(err, db.lock.Close())
 	}
 	return db.release()
 }
 
-// release closes what is open.
+// release closes everything that is open.
 func (db *DB) release() (err error) {
 	if db.conn != nil {
 		err = db.conn.Close()
@@ -198,8 +198,8 @@ func (db *DB) advance() error {
 	return err
 }
 
-// look reads the headers of the frames behind a mark. Behind the last commit there may be what is left of an earlier round, with other
-// salts, or of a transaction that was undone, which has no end.
+// look reads the headers of the frames behind a mark. After the last commit, frames may be left over from an earlier log, with other
+// salts, or from a transaction that was rolled back and has no end.
 func (db *DB) look(m *mark) error {
 	if err := db.openLog(); err != nil || db.log == nil {
 		return err
@@ -227,7 +227,7 @@ func (db *DB) look(m *mark) error {
 	}
 }
 
-// openLog opens the log, where there is one yet.
+// openLog opens the log if there is one yet.
 func (db *DB) openLog() (err error) {
 	if db.log == nil {
 		db.log, err = os.Open(logPath(db.path))
@@ -239,8 +239,8 @@ func (db *DB) openLog() (err error) {
 	return err
 }
 
-// fold moves the log's pages into the database's file, and then puts their checksums into the guard. SQLite begins its log anew
-// with the next commit at the earliest, so a crash between the two finds the pages in the log.
+// fold moves the log's pages into the database's file, and then their checksums into the guard. SQLite doesn't restart its log before the
+// next commit, so after a crash between the two steps the pages are still in the log.
 func (db *DB) fold() error {
 	if db.guard.frames == db.guard.folded {
 		return nil

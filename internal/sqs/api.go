@@ -10,7 +10,8 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// API is Amazon SQS, answered by a service. Its clients speak JSON; older ones speak Query, to the URL of the queue.
+// API describes Amazon SQS to the wire, which calls service for each operation. Clients speak JSON. Older ones speak Query, and
+// send it to the queue's URL.
 func API(service call.Service) model.API {
 	return model.API{
 		Name:         "sqs",
@@ -31,7 +32,7 @@ func API(service call.Service) model.API {
 	}
 }
 
-// memberNames are the names of members that follow no rule: errors' messages among them.
+// memberNames returns the wire names of members that follow no rule, such as errors' messages.
 func memberNames() map[string]string {
 	names := map[string]string{
 		"CreateQueueInput.Tags":                      "tags",
@@ -45,7 +46,7 @@ func memberNames() map[string]string {
 	return names
 }
 
-// queryErrors are the model's, and those that the model does not have.
+// queryErrors returns the Query names of the model's errors, and of the errors that the model lacks.
 func queryErrors() map[string]model.QueryError {
 	all := model.QueryErrors(sqs.TypeRegistry)
 	for name, code := range map[string]string{

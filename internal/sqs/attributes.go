@@ -14,7 +14,7 @@ import (
 
 // attribute is a queue attribute that can be set: API_SetQueueAttributes.
 type attribute struct {
-	standard    string // its default
+	standard    string // the default; "" if there is none
 	check       func(value string) bool
 	onlyForFIFO bool
 }
@@ -53,7 +53,7 @@ func oneOf(values ...string) func(string) bool {
 // maxPolicy is the most bytes in a policy: "Amazon SQS policy quotas" in the developer guide.
 const maxPolicy = 8192
 
-// isPolicy reports whether a policy can be stored; "" stands for none. Policies aren't enforced.
+// isPolicy reports whether a policy can be stored. An empty one can, and means none. Policies aren't enforced.
 func isPolicy(value string) bool {
 	_, err := parsePolicy(value)
 	return err == nil && len(value) <= maxPolicy
@@ -65,7 +65,8 @@ func isAllowPolicy(value string) bool {
 		return true
 	}
 	p, err := parseAllowPolicy(value)
-	return err == nil && oneOf("allowAll", "denyAll", "byQueue")(p.Permission) && (p.Permission == "byQueue") == (len(p.Sources) > 0) && len(p.Sources) <= 10
+	return err == nil && oneOf("allowAll", "denyAll", "byQueue")(p.Permission) && (p.Permission == "byQueue") == (len(p.Sources) > 0) &&
+		len(p.Sources) <= 10
 }
 
 type allowPolicy struct {
@@ -85,7 +86,7 @@ func (p allowPolicy) allows(arn string) bool {
 	return p.Permission == "allowAll" || p.Permission == "byQueue" && slices.Contains(p.Sources, arn)
 }
 
-// redrivePolicy says after how many receives a message goes to which dead-letter queue.
+// redrivePolicy names a dead-letter queue, and after how many receives a message goes there.
 type redrivePolicy struct {
 	Target      string      `json:"deadLetterTargetArn"`
 	MaxReceives json.Number `json:"maxReceiveCount"` // some clients send it as text
@@ -111,12 +112,18 @@ func (s *Service) set(q *queues.Queue, values map[string]string) error {
 	}
 	if next["KmsMasterKeyId"] != "" {
 		if values["SqsManagedSseEnabled"] == "true" {
-			return refuse("InvalidAttributeName", "You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE.")
+			return refuse(
+				"InvalidAttributeName",
+				"You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE.",
+			)
 		}
 		next["SqsManagedSseEnabled"] = "false"
 	}
 	if next["FifoThroughputLimit"] == "perMessageGroupId" && next["DeduplicationScope"] != "messageGroup" {
-		return refuse("InvalidAttributeValue", "Invalid value for the parameter FifoThroughputLimit. Reason: perMessageGroupId needs a DeduplicationScope of messageGroup.")
+		return refuse(
+			"InvalidAttributeValue",
+			"Invalid value for the parameter FifoThroughputLimit. Reason: perMessageGroupId needs a DeduplicationScope of messageGroup.",
+		)
 	}
 	if _, ok := values["RedrivePolicy"]; ok {
 		if err := s.setRedrive(q, next["RedrivePolicy"]); err != nil {
@@ -124,7 +131,8 @@ func (s *Service) set(q *queues.Queue, values map[string]string) error {
 		}
 	}
 	q.Attributes = next
-	q.Delay, q.Retention = milliseconds(next["DelaySeconds"]), milliseconds(next["MessageRetentionPeriod"])
+	q.Delay = milliseconds(next["DelaySeconds"])
+	q.Retention = milliseconds(next["MessageRetentionPeriod"])
 	q.GroupDedup = next["DeduplicationScope"] == "messageGroup"
 	return nil
 }
@@ -135,10 +143,11 @@ func milliseconds(seconds string) int64 {
 	return n * 1000
 }
 
-// setRedrive sets the dead-letter queue and how many receives it takes to get there.
+// setRedrive sets the dead-letter queue, and how many receives move a message there.
 func (s *Service) setRedrive(q *queues.Queue, value string) error {
 	if value == "" {
-		q.MaxReceives, q.DeadLetter = 0, ""
+		q.MaxReceives = 0
+		q.DeadLetter = ""
 		return nil
 	}
 	var p redrivePolicy
@@ -170,7 +179,8 @@ func (s *Service) setRedrive(q *queues.Queue, value string) error {
 	if allow, _ := parseAllowPolicy(target.Attributes["RedriveAllowPolicy"]); !allow.allows(s.queueArn(q.Name)) {
 		return refused("The RedriveAllowPolicy of the dead-letter queue does not permit this source.")
 	}
-	q.MaxReceives, q.DeadLetter = n, name
+	q.MaxReceives = n
+	q.DeadLetter = name
 	return nil
 }
 
@@ -195,11 +205,11 @@ func (s *Service) describe(q queues.Queue, c queues.Counts) map[string]string {
 	return out
 }
 
-// queueAttributes are the names that GetQueueAttributes takes.
+// queueAttributes lists the names that GetQueueAttributes accepts.
 var queueAttributes = types.QueueAttributeName("").Values()
 
-// initial returns a new queue's attributes.
-func initial(fifo bool) map[string]string {
+// defaultAttributes returns a new queue's attributes.
+func defaultAttributes(fifo bool) map[string]string {
 	out := map[string]string{}
 	for name, a := range attributes {
 		if a.standard != "" && (fifo || !a.onlyForFIFO) {
@@ -216,7 +226,10 @@ func initial(fifo bool) map[string]string {
 func isFIFO(name string, values map[string]string) (bool, error) {
 	fifo := values["FifoQueue"] == "true"
 	if fifo && !strings.HasSuffix(name, fifoSuffix) {
-		return false, invalid("The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length.")
+		return false, invalid(
+			"The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo " +
+				"suffix and be 1 to 80 in length.",
+		)
 	}
 	if !fifo && strings.HasSuffix(name, fifoSuffix) {
 		return false, invalid("Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")

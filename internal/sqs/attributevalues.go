@@ -1,7 +1,7 @@
 package sqs
 
 import (
-	"crypto/md5" //nolint:gosec // SQS gives it to clients as a checksum
+	"crypto/md5" //nolint:gosec // SQS uses it as a checksum
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
@@ -22,13 +22,13 @@ type value struct {
 	Binary []byte `json:"b,omitempty"`
 }
 
-// maxAttributes is the most attributes of a message: "Amazon SQS message quotas" in the developer guide.
+// maxAttributes is the most attributes that a message may have: "Amazon SQS message quotas" in the developer guide.
 const maxAttributes = 10
 
 // attributeName matches attribute names: "Amazon SQS message metadata" in the developer guide.
 var attributeName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
-// valuesOf checks a message's attributes. It returns what to store of them, and their size.
+// valuesOf checks a message's attributes. It returns the values to store, and their size in bytes.
 func valuesOf(in map[string]types.MessageAttributeValue) (out map[string]value, size int, err error) {
 	if len(in) > maxAttributes {
 		return nil, 0, invalid("Number of message attributes [%d] exceeds the allowed maximum [%d].", len(in), maxAttributes)
@@ -36,7 +36,11 @@ func valuesOf(in map[string]types.MessageAttributeValue) (out map[string]value, 
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		lower := strings.ToLower(name)
 		if len(name) > 256 || !attributeName.MatchString(name) || strings.HasPrefix(lower, "aws.") || strings.HasPrefix(lower, "amazon.") {
-			return nil, 0, invalid("Message (user) attribute name '%s' must be 1 to 256 letters, digits, _, - and single dots, and must not begin with AWS. or Amazon.", name)
+			return nil, 0, invalid(
+				"Message (user) attribute name '%s' must be 1 to 256 letters, digits, _, - and single dots, and must not begin "+
+					"with AWS. or Amazon.",
+				name,
+			)
 		}
 		a := in[name]
 		v, err := valueOf(name, aws.ToString(a.DataType), a.StringValue, a.BinaryValue, len(a.StringListValues)+len(a.BinaryListValues) > 0)
@@ -60,8 +64,13 @@ func valueOf(name, dataType string, text *string, binary []byte, lists bool) (va
 	switch {
 	case dataType == "":
 		return value{}, invalid("The message attribute '%s' must contain non-empty message attribute type.", name)
-	case kind != "String" && kind != "Number" && kind != "Binary" || strings.HasSuffix(dataType, ".") && custom == "" || len(dataType) > 256:
-		return value{}, invalid("The type of message (user) attribute '%s' is invalid. You must use only the following supported type prefixes: Binary, Number, String.", name)
+	case kind != "String" && kind != "Number" && kind != "Binary" || strings.HasSuffix(dataType, ".") && custom == "" ||
+		len(dataType) > 256:
+		return value{}, invalid(
+			"The type of message (user) attribute '%s' is invalid. You must use only the following supported type prefixes: "+
+				"Binary, Number, String.",
+			name,
+		)
 	case kind == "Binary" && (len(binary) == 0 || text != nil):
 		return value{}, invalid("Message (user) attribute '%s' must contain a non-empty value of type 'Binary'.", name)
 	case kind != "Binary" && (aws.ToString(text) == "" || binary != nil):

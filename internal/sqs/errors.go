@@ -8,12 +8,13 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
-// refuse returns an error with a code of SQS's model; wire knows the Query protocol's name for it.
+// refuse returns an error with a code from SQS's model. The wire knows the Query protocol's name for it.
 func refuse(code, format string, args ...any) error {
 	return account.Refuse(code, format, args...)
 }
 
-// invalid and missing have codes that are in no model, as the JSON protocol spells them: "Common errors" in the API reference.
+// invalid and missing use codes that aren't in SQS's model, spelled as in the JSON protocol: "Common errors" in the API
+// reference.
 func invalid(format string, args ...any) error {
 	return refuse("InvalidParameterValueException", format, args...)
 }

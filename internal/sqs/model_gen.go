@@ -6,7 +6,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// modelOperations are all that the service has.
+// modelOperations lists all operations of the service.
 var modelOperations = []string{
 	"AddPermission",
 	"CancelMessageMoveTask",
@@ -33,7 +33,7 @@ var modelOperations = []string{
 	"UntagQueue",
 }
 
-// modelFormNames are what Query calls members that it has flat.
+// modelFormNames has the names of flattened members in Query.
 var modelFormNames = map[string]model.FormName{
 	"AddPermissionInput.AWSAccountIds":                     {Name: "AWSAccountId", Key: "", Value: ""},
 	"AddPermissionInput.Actions":                           {Name: "ActionName", Key: "", Value: ""},

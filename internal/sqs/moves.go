@@ -15,7 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
-// maxMoved is the most messages that a move takes in a second: API_StartMessageMoveTask.
+// maxMoved is the most messages that a move may take in a second: API_StartMessageMoveTask.
 const maxMoved = 500
 
 // StartMessageMoveTask starts to move a dead-letter queue's messages.
@@ -61,7 +61,9 @@ func (s *Service) moveQueue(parameter string, arn *string) (queues.Queue, error)
 	}
 	name, ok := s.nameInArn(*arn)
 	if !ok {
-		return queues.Queue{}, refuse("ResourceNotFoundException", "The resource that you specified for the %s parameter doesn't exist.", parameter)
+		return queues.Queue{}, refuse(
+			"ResourceNotFoundException", "The resource that you specified for the %s parameter doesn't exist.", parameter,
+		)
 	}
 	q, err := s.store.Queue(name)
 	if errors.Is(err, queues.ErrNoQueue) {
@@ -77,7 +79,7 @@ type handle struct {
 }
 
 func (s *Service) taskHandle(m *queues.Move) *string {
-	b, _ := json.Marshal(handle{m.ID, s.queueArn(m.From)}) // strings cannot fail
+	b, _ := json.Marshal(handle{m.ID, s.queueArn(m.From)}) // strings always marshal
 	return aws.String(base64.StdEncoding.EncodeToString(b))
 }
 
@@ -126,8 +128,11 @@ func (s *Service) ListMessageMoveTasks(_ context.Context, in *sqs.ListMessageMov
 
 func (s *Service) describeMove(m *queues.Move) types.ListMessageMoveTasksResultEntry {
 	out := types.ListMessageMoveTasksResultEntry{
-		Status: aws.String(string(m.Status)), SourceArn: aws.String(s.queueArn(m.From)), StartedTimestamp: m.StartedAt,
-		ApproximateNumberOfMessagesMoved: m.Moved, ApproximateNumberOfMessagesToMove: aws.Int64(m.ToMove),
+		Status:                            aws.String(string(m.Status)),
+		SourceArn:                         aws.String(s.queueArn(m.From)),
+		StartedTimestamp:                  m.StartedAt,
+		ApproximateNumberOfMessagesMoved:  m.Moved,
+		ApproximateNumberOfMessagesToMove: aws.Int64(m.ToMove),
 	}
 	if m.To != "" {
 		out.DestinationArn = aws.String(s.queueArn(m.To))

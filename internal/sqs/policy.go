@@ -14,7 +14,8 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
-// policy is a queue's policy, as far as we read it. Policies are kept but not enforced: anyone with an access key may do everything.
+// policy has the parts of a queue's policy that we read. Policies are stored but not enforced: anyone with an access key may do
+// everything.
 type policy struct {
 	Version   string          `json:"Version,omitempty"`
 	ID        string          `json:"Id,omitempty"`
@@ -29,12 +30,12 @@ type statement struct {
 	Action    any `json:"Action,omitempty"`
 	Resource  any `json:"Resource,omitempty"`
 
-	whole json.RawMessage
+	whole json.RawMessage // the statement as it was written
 }
 
 var errPolicy = errors.New("the policy makes no sense")
 
-// parsePolicy reads a policy's statements; "" has none.
+// parsePolicy returns a policy's statements. An empty policy has none.
 func parsePolicy(value string) ([]statement, error) {
 	if value == "" {
 		return nil, nil
@@ -45,7 +46,7 @@ func parsePolicy(value string) ([]statement, error) {
 	}
 	var parts []json.RawMessage
 	if err := json.Unmarshal(p.Statement, &parts); err != nil {
-		parts = []json.RawMessage{p.Statement} // a single one needs no list
+		parts = []json.RawMessage{p.Statement} // a single statement needs no list
 	}
 	var out []statement
 	for _, part := range parts {
@@ -69,9 +70,10 @@ var (
 	accounts = regexp.MustCompile(`^[0-9]{12}$`)
 )
 
-// permitted are the actions that AddPermission takes: "Overview of managing access in Amazon SQS" in the developer guide.
+// permitted lists the actions that AddPermission accepts: "Overview of managing access in Amazon SQS" in the developer guide.
 var permitted = []string{
-	"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl", "ListDeadLetterSourceQueues", "PurgeQueue", "ReceiveMessage", "SendMessage",
+	"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl", "ListDeadLetterSourceQueues", "PurgeQueue",
+	"ReceiveMessage", "SendMessage",
 }
 
 // maxActions is the most actions in a statement that AddPermission makes: API_AddPermission.
@@ -98,7 +100,11 @@ func (s *Service) AddPermission(_ context.Context, in *sqs.AddPermissionInput) (
 			actions = append(actions, "SQS:"+a)
 		}
 		added, err := json.Marshal(statement{
-			Sid: *in.Label, Effect: "Allow", Principal: map[string]any{"AWS": oneOrList(principals)}, Action: oneOrList(actions), Resource: s.queueArn(q.Name),
+			Sid:       *in.Label,
+			Effect:    "Allow",
+			Principal: map[string]any{"AWS": oneOrList(principals)},
+			Action:    oneOrList(actions),
+			Resource:  s.queueArn(q.Name),
 		})
 		if err != nil {
 			return err
@@ -137,7 +143,7 @@ func checkPermission(in *sqs.AddPermissionInput) error {
 	return nil
 }
 
-// oneOrList returns values as a policy holds them: a single one needs no list.
+// oneOrList returns values as a policy holds them: a single value needs no list.
 func oneOrList(values []string) any {
 	if len(values) == 1 {
 		return values[0]
@@ -167,7 +173,7 @@ func (s *Service) RemovePermission(_ context.Context, in *sqs.RemovePermissionIn
 	return &sqs.RemovePermissionOutput{}, nil
 }
 
-// setStatements replaces the statements in a queue's policy; the rest of it stays.
+// setStatements replaces the statements in a queue's policy, and keeps the rest of the policy.
 func (s *Service) setStatements(q *queues.Queue, statements []statement) error {
 	if len(statements) == 0 {
 		q.Attributes["Policy"] = ""

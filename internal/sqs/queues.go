@@ -15,7 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/sqs/queues"
 )
 
-// CreateQueue makes a queue. If there is one with that name and the same attributes, it returns that one.
+// CreateQueue makes a queue. If one with that name and the same attributes exists, it returns that one.
 func (s *Service) CreateQueue(_ context.Context, in *sqs.CreateQueueInput) (*sqs.CreateQueueOutput, error) {
 	name := aws.ToString(in.QueueName)
 	if err := checkQueueName(name); err != nil {
@@ -28,16 +28,16 @@ func (s *Service) CreateQueue(_ context.Context, in *sqs.CreateQueueInput) (*sqs
 	if err := checkTags(in.Tags, nil); err != nil {
 		return nil, err
 	}
-	q := queues.Queue{Name: name, FIFO: fifo, Attributes: initial(fifo), Tags: in.Tags}
+	q := queues.Queue{Name: name, FIFO: fifo, Attributes: defaultAttributes(fifo), Tags: in.Tags}
 	if err := s.set(&q, in.Attributes); err != nil {
 		return nil, err
 	}
-	is, err := s.store.CreateQueue(q)
+	stored, err := s.store.CreateQueue(q)
 	if err != nil && !errors.Is(err, queues.ErrExists) {
 		return nil, err
 	}
 	for _, a := range slices.Sorted(maps.Keys(in.Attributes)) {
-		if is.Attributes[a] != q.Attributes[a] {
+		if stored.Attributes[a] != q.Attributes[a] {
 			return nil, refuse("QueueNameExists", "A queue already exists with the same name and a different value for attribute %s", a)
 		}
 	}
@@ -83,12 +83,17 @@ func (s *Service) ListQueues(_ context.Context, in *sqs.ListQueuesInput) (*sqs.L
 }
 
 // ListDeadLetterSourceQueues lists the queues that use a queue as their dead-letter queue.
-func (s *Service) ListDeadLetterSourceQueues(_ context.Context, in *sqs.ListDeadLetterSourceQueuesInput) (*sqs.ListDeadLetterSourceQueuesOutput, error) {
+func (s *Service) ListDeadLetterSourceQueues(
+	_ context.Context, in *sqs.ListDeadLetterSourceQueuesInput,
+) (*sqs.ListDeadLetterSourceQueuesOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
 		return nil, err
 	}
-	urls, next, err := s.page("ListDeadLetterSourceQueues", in.MaxResults, in.NextToken, func(source *queues.Queue) bool { return source.DeadLetter == q.Name })
+	urls, next, err := s.page(
+		"ListDeadLetterSourceQueues", in.MaxResults, in.NextToken,
+		func(source *queues.Queue) bool { return source.DeadLetter == q.Name },
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +119,9 @@ func listing(operation string, token *string) account.List {
 }
 
 // page returns a page of queue URLs. Without a limit there is no token: API_ListQueues.
-func (s *Service) page(operation string, limit *int32, token *string, keep func(*queues.Queue) bool) (urls []string, next *string, err error) {
+func (s *Service) page(
+	operation string, limit *int32, token *string, keep func(*queues.Queue) bool,
+) (urls []string, next *string, err error) {
 	all := func(string) iter.Seq[queues.Queue] { return slices.Values(s.store.Queues()) }
 	page, next, err := account.Behind(listing(operation, token), limit, token, all,
 		func(q queues.Queue) string { return q.Name }, func(q queues.Queue) bool { return keep(&q) })
@@ -130,7 +137,7 @@ func (s *Service) page(operation string, limit *int32, token *string, keep func(
 	return urls, next, nil
 }
 
-// GetQueueAttributes returns a queue's attributes, and roughly how many messages it has.
+// GetQueueAttributes returns a queue's attributes and its approximate message counts.
 func (s *Service) GetQueueAttributes(_ context.Context, in *sqs.GetQueueAttributesInput) (*sqs.GetQueueAttributesOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
@@ -140,7 +147,8 @@ func (s *Service) GetQueueAttributes(_ context.Context, in *sqs.GetQueueAttribut
 	if err != nil {
 		return nil, failure(err)
 	}
-	all, wanted := s.describe(q, c), map[string]string{}
+	all := s.describe(q, c)
+	wanted := map[string]string{}
 	for _, name := range in.AttributeNames {
 		if !slices.Contains(queueAttributes, name) {
 			return nil, refuse("InvalidAttributeName", "Unknown Attribute %s.", name)
@@ -170,7 +178,9 @@ func (s *Service) SetQueueAttributes(_ context.Context, in *sqs.SetQueueAttribut
 			return nil, err
 		}
 		if q.FIFO && value != "true" {
-			return nil, refuse("InvalidAttributeValue", "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
+			return nil, refuse(
+				"InvalidAttributeValue", "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.",
+			)
 		}
 	}
 	if err := s.update(in.QueueUrl, func(q *queues.Queue) error { return s.set(q, in.Attributes) }); err != nil {
@@ -179,7 +189,7 @@ func (s *Service) SetQueueAttributes(_ context.Context, in *sqs.SetQueueAttribut
 	return &sqs.SetQueueAttributesOutput{}, nil
 }
 
-// update changes a queue. If another call changes it meanwhile, change runs again.
+// update changes a queue. If another call changes the queue meanwhile, change runs again on the new state.
 func (s *Service) update(queueURL *string, change func(*queues.Queue) error) error {
 	for {
 		q, err := s.queue(queueURL)
@@ -188,16 +198,17 @@ func (s *Service) update(queueURL *string, change func(*queues.Queue) error) err
 		}
 		before := q.ModifiedAt
 		next := q
-		next.Attributes, next.Tags = maps.Clone(q.Attributes), maps.Clone(q.Tags)
+		next.Attributes = maps.Clone(q.Attributes)
+		next.Tags = maps.Clone(q.Tags)
 		if err := change(&next); err != nil {
 			return err
 		}
 		next.ModifiedAt = max(before+1, s.opts.Now().UnixMilli())
-		err = s.store.UpdateQueue(q.Name, func(is *queues.Queue) error {
-			if is.ID != q.ID || is.ModifiedAt != before {
+		err = s.store.UpdateQueue(q.Name, func(current *queues.Queue) error {
+			if current.ID != q.ID || current.ModifiedAt != before {
 				return errChanged
 			}
-			*is = next
+			*current = next
 			return nil
 		})
 		if !errors.Is(err, errChanged) {
@@ -206,7 +217,7 @@ func (s *Service) update(queueURL *string, change func(*queues.Queue) error) err
 	}
 }
 
-// errChanged says that another call has changed the queue.
+// errChanged means that another call changed the queue.
 var errChanged = errors.New("sqs: the queue was changed meanwhile")
 
 // PurgeQueue removes the messages of a queue.
@@ -225,7 +236,7 @@ func (s *Service) PurgeQueue(_ context.Context, in *sqs.PurgeQueueInput) (*sqs.P
 	return &sqs.PurgeQueueOutput{}, nil
 }
 
-// checkTags checks tags to be added to existing ones.
+// checkTags checks tags that will be added to the ones in to.
 func checkTags(tags, to map[string]string) error {
 	all := maps.Clone(to)
 	if all == nil {

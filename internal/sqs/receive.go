@@ -19,9 +19,9 @@ import (
 
 // Limits of ReceiveMessage and ChangeMessageVisibility.
 const (
-	maxReceived   = 10
-	maxWait       = 20
-	maxVisibility = 43200
+	maxReceived   = 10    // messages
+	maxWait       = 20    // seconds
+	maxVisibility = 43200 // seconds
 )
 
 // ReceiveMessage takes messages from a queue. If asked to, it waits for one.
@@ -30,7 +30,7 @@ func (s *Service) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInpu
 	if err != nil {
 		return nil, err
 	}
-	want, err := wanted(&q, in)
+	want, err := wantOf(&q, in)
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +53,10 @@ func (s *Service) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInpu
 	return out, nil
 }
 
-func wanted(q *queues.Queue, in *sqs.ReceiveMessageInput) (queues.Want, error) {
+// wantOf checks a receive's parameters. The queue has the defaults.
+func wantOf(q *queues.Queue, in *sqs.ReceiveMessageInput) (queues.Want, error) {
 	w := queues.Want{Limit: 1, Attempt: aws.ToString(in.ReceiveRequestAttemptId)}
-	if n, ok := given(in.MaxNumberOfMessages); ok {
+	if n, ok := numberIn(in.MaxNumberOfMessages); ok {
 		if n < 1 || n > maxReceived {
 			return w, invalidValue(n, "MaxNumberOfMessages", "Must be between 1 and %d, if provided.", maxReceived)
 		}
@@ -65,21 +66,27 @@ func wanted(q *queues.Queue, in *sqs.ReceiveMessageInput) (queues.Want, error) {
 	if w.Wait, err = seconds("WaitTimeSeconds", in.WaitTimeSeconds, q.Attributes["ReceiveMessageWaitTimeSeconds"], maxWait); err != nil {
 		return w, err
 	}
-	if w.Visibility, err = seconds("VisibilityTimeout", in.VisibilityTimeout, q.Attributes["VisibilityTimeout"], maxVisibility); err != nil {
+	w.Visibility, err = seconds("VisibilityTimeout", in.VisibilityTimeout, q.Attributes["VisibilityTimeout"], maxVisibility)
+	if err != nil {
 		return w, err
 	}
 	if w.Attempt != "" && !q.FIFO {
-		return w, invalidValue(w.Attempt, "ReceiveRequestAttemptId", "The request includes a parameter that is not valid for this queue type.")
+		return w, invalidValue(
+			w.Attempt, "ReceiveRequestAttemptId", "The request includes a parameter that is not valid for this queue type.",
+		)
 	}
 	if w.Attempt != "" && !fifoID.MatchString(w.Attempt) {
-		return w, invalidValue(w.Attempt, "ReceiveRequestAttemptId", "ReceiveRequestAttemptId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+		return w, invalidValue(
+			w.Attempt, "ReceiveRequestAttemptId",
+			"ReceiveRequestAttemptId can only include alphanumeric and punctuation characters. 1 to 128 in length.",
+		)
 	}
 	return w, nil
 }
 
-// seconds returns a time that a call gives, or else the queue's.
-func seconds(parameter string, is int32, standard string, most int32) (time.Duration, error) {
-	n, ok := given(is)
+// seconds returns the time in a call, or standard if the call has none.
+func seconds(parameter string, value int32, standard string, most int32) (time.Duration, error) {
+	n, ok := numberIn(value)
 	if !ok {
 		return time.Duration(milliseconds(standard)) * time.Millisecond, nil
 	}
@@ -89,8 +96,8 @@ func seconds(parameter string, is int32, standard string, most int32) (time.Dura
 	return time.Duration(n) * time.Second, nil
 }
 
-// systemNames returns the system attributes that a receive asks for, under the parameter's new or old name. The old one also took
-// names of queue attributes, which mean nothing here.
+// systemNames returns the system attributes that a receive asks for, under the parameter's new or old name. The old parameter also
+// accepts names of queue attributes, which have no effect.
 func systemNames(in *sqs.ReceiveMessageInput) ([]types.MessageSystemAttributeName, error) {
 	names := slices.Clone(in.MessageSystemAttributeNames)
 	for _, n := range in.AttributeNames {
@@ -108,14 +115,19 @@ func systemNames(in *sqs.ReceiveMessageInput) ([]types.MessageSystemAttributeNam
 	return names, nil
 }
 
-// message returns a message as ReceiveMessage answers it.
-func (s *Service) message(q *queues.Queue, r *queues.Received, names []types.MessageSystemAttributeName, valueNames []string) (types.Message, error) {
+// message returns a received message in the SDK's form.
+func (s *Service) message(
+	q *queues.Queue, r *queues.Received, names []types.MessageSystemAttributeName, valueNames []string,
+) (types.Message, error) {
 	var m meta
 	if err := json.Unmarshal(r.Meta, &m); err != nil {
 		return types.Message{}, err
 	}
 	out := types.Message{
-		MessageId: aws.String(uuid.UUID(r.ID).String()), ReceiptHandle: formatReceipt(r.Receipt), Body: aws.String(string(r.Body)), MD5OfBody: &m.MD5,
+		MessageId:     aws.String(uuid.UUID(r.ID).String()),
+		ReceiptHandle: formatReceipt(r.Receipt),
+		Body:          aws.String(string(r.Body)),
+		MD5OfBody:     &m.MD5,
 	}
 	if values := wantedValues(m.Values, valueNames); len(values) > 0 {
 		out.MD5OfMessageAttributes = md5OfValues(values)
@@ -128,16 +140,21 @@ func (s *Service) message(q *queues.Queue, r *queues.Received, names []types.Mes
 		return out, nil
 	}
 	all := map[string]string{
-		"SenderId": s.opts.ID, "SentTimestamp": strconv.FormatInt(r.Sent, 10),
-		"ApproximateReceiveCount": strconv.Itoa(r.Receives), "ApproximateFirstReceiveTimestamp": strconv.FormatInt(r.First, 10),
-		"MessageGroupId": r.Group, "AWSTraceHeader": m.Trace, "MessageDeduplicationId": m.Dedup,
-		"SequenceNumber": aws.ToString(sequenceNumber(q, r.Seq)),
+		"SenderId":                         s.opts.ID,
+		"SentTimestamp":                    strconv.FormatInt(r.Sent, 10),
+		"ApproximateReceiveCount":          strconv.Itoa(r.Receives),
+		"ApproximateFirstReceiveTimestamp": strconv.FormatInt(r.First, 10),
+		"MessageGroupId":                   r.Group,
+		"AWSTraceHeader":                   m.Trace,
+		"MessageDeduplicationId":           m.Dedup,
+		"SequenceNumber":                   aws.ToString(sequenceNumber(q, r.Seq)),
 	}
 	if r.From != "" {
 		all["DeadLetterQueueSourceArn"] = s.queueArn(r.From)
 	}
 	maps.DeleteFunc(all, func(name, value string) bool {
-		return value == "" || !slices.Contains(names, types.MessageSystemAttributeNameAll) && !slices.Contains(names, types.MessageSystemAttributeName(name))
+		return value == "" || !slices.Contains(names, types.MessageSystemAttributeNameAll) &&
+			!slices.Contains(names, types.MessageSystemAttributeName(name))
 	})
 	if len(all) > 0 {
 		out.Attributes = all
@@ -189,13 +206,13 @@ func (s *Service) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBat
 	return out, nil
 }
 
-// delete deletes messages, with an error for each. It's no failure if the message is gone already, or if a standard queue's was
-// received again: API_DeleteMessage.
+// delete deletes messages and returns an error for each. It succeeds if the message is already gone, or if a standard queue's message
+// was received again: API_DeleteMessage.
 func (s *Service) delete(q *queues.Queue, handles []*string) ([]error, error) {
 	return each(handles, func(receipts []queues.Receipt, _ []int) ([]error, error) {
 		errs, err := s.store.Delete(q.Name, receipts)
 		for i, e := range errs {
-			if errors.Is(e, queues.ErrNoMessage) || !q.FIFO && errors.Is(e, queues.ErrExpired) {
+			if errors.Is(e, queues.ErrNoMessage) || isTakenOver(q, e) {
 				errs[i] = nil
 			}
 		}
@@ -203,7 +220,13 @@ func (s *Service) delete(q *queues.Queue, handles []*string) ([]error, error) {
 	})
 }
 
-// each does something with receipts, and returns what is wrong with each handle.
+// isTakenOver reports whether a standard queue's message was received again since. AWS then refuses neither a deletion nor a change of
+// the visibility, and whoever has the message now keeps it.
+func isTakenOver(q *queues.Queue, err error) bool {
+	return !q.FIFO && errors.Is(err, queues.ErrExpired)
+}
+
+// each parses the handles and calls do with the valid receipts. It returns an error for each handle.
 func each(handles []*string, do func(receipts []queues.Receipt, of []int) ([]error, error)) ([]error, error) {
 	errs := make([]error, len(handles))
 	var receipts []queues.Receipt
@@ -211,7 +234,8 @@ func each(handles []*string, do func(receipts []queues.Receipt, of []int) ([]err
 	for i, h := range handles {
 		r, err := parseReceipt(h)
 		if errs[i] = err; err == nil {
-			receipts, of = append(receipts, r), append(of, i)
+			receipts = append(receipts, r)
+			of = append(of, i)
 		}
 	}
 	if len(receipts) == 0 {
@@ -244,8 +268,10 @@ func receiptFailure(handle *string, err error) error {
 	return err
 }
 
-// ChangeMessageVisibility changes how long from now a message is invisible. A timeout of 0 must be given explicitly: see call.Zero.
-func (s *Service) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput) (*sqs.ChangeMessageVisibilityOutput, error) {
+// ChangeMessageVisibility changes how long from now a message is invisible. The client must send even a timeout of 0: see call.Zero.
+func (s *Service) ChangeMessageVisibility(
+	_ context.Context, in *sqs.ChangeMessageVisibilityInput,
+) (*sqs.ChangeMessageVisibilityOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
 		return nil, err
@@ -264,7 +290,7 @@ func (s *Service) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessa
 }
 
 func checkVisibility(timeout int32) error {
-	n, ok := given(timeout)
+	n, ok := numberIn(timeout)
 	if !ok {
 		return missing("VisibilityTimeout")
 	}
@@ -275,7 +301,9 @@ func checkVisibility(timeout int32) error {
 }
 
 // ChangeMessageVisibilityBatch changes the visibility of up to ten messages.
-func (s *Service) ChangeMessageVisibilityBatch(_ context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+func (s *Service) ChangeMessageVisibilityBatch(
+	_ context.Context, in *sqs.ChangeMessageVisibilityBatchInput,
+) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	q, err := s.queue(in.QueueUrl)
 	if err != nil {
 		return nil, err
@@ -314,9 +342,15 @@ func (s *Service) changeVisibility(q *queues.Queue, handles []*string, timeouts 
 	return each(handles, func(receipts []queues.Receipt, of []int) ([]error, error) {
 		changes := make([]queues.Visibility, len(receipts))
 		for i, r := range receipts {
-			n, _ := given(timeouts[of[i]])
+			n, _ := numberIn(timeouts[of[i]])
 			changes[i] = queues.Visibility{Receipt: r, Timeout: time.Duration(n) * time.Second}
 		}
-		return s.store.ChangeVisibility(q.Name, changes)
+		errs, err := s.store.ChangeVisibility(q.Name, changes)
+		for i, e := range errs {
+			if isTakenOver(q, e) {
+				errs[i] = nil
+			}
+		}
+		return errs, err
 	})
 }

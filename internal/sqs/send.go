@@ -25,7 +25,7 @@ import (
 // guide.
 const maxMessage = 1 << 20
 
-// meta is what the store keeps of a message besides its body.
+// meta is what the store keeps about a message besides its body.
 type meta struct {
 	MD5    string           `json:"m"`
 	Values map[string]value `json:"v,omitempty"`
@@ -64,8 +64,11 @@ func (s *Service) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs
 		return nil, failure(err)
 	}
 	return &sqs.SendMessageOutput{
-		MessageId: aws.String(uuid.UUID(sent[0].ID).String()), MD5OfMessageBody: &p.md5, MD5OfMessageAttributes: p.values,
-		MD5OfMessageSystemAttributes: p.system, SequenceNumber: sequenceNumber(&q, sent[0].Seq),
+		MessageId:                    aws.String(uuid.UUID(sent[0].ID).String()),
+		MD5OfMessageBody:             &p.md5,
+		MD5OfMessageAttributes:       p.values,
+		MD5OfMessageSystemAttributes: p.system,
+		SequenceNumber:               sequenceNumber(&q, sent[0].Seq),
 	}, nil
 }
 
@@ -99,11 +102,16 @@ func (s *Service) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 		}
 		messages = append(messages, p.message)
 		out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{
-			Id: e.Id, MD5OfMessageBody: aws.String(p.md5), MD5OfMessageAttributes: p.values, MD5OfMessageSystemAttributes: p.system,
+			Id:                           e.Id,
+			MD5OfMessageBody:             aws.String(p.md5),
+			MD5OfMessageAttributes:       p.values,
+			MD5OfMessageSystemAttributes: p.system,
 		})
 	}
 	if size > maxMessage {
-		return nil, refuse("BatchRequestTooLong", "Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessage, size)
+		return nil, refuse(
+			"BatchRequestTooLong", "Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessage, size,
+		)
 	}
 	if len(messages) == 0 {
 		return out, nil
@@ -134,30 +142,38 @@ func checkBatch(operation string, n int, id func(int) *string) error {
 	}
 	var seen []string
 	for i := range n {
-		is := aws.ToString(id(i))
-		if !batchID.MatchString(is) {
-			return refuse("InvalidBatchEntryId", "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.")
+		entryID := aws.ToString(id(i))
+		if !batchID.MatchString(entryID) {
+			return refuse(
+				"InvalidBatchEntryId",
+				"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.",
+			)
 		}
-		if slices.Contains(seen, is) {
-			return refuse("BatchEntryIdsNotDistinct", "Id %s repeated.", is)
+		if slices.Contains(seen, entryID) {
+			return refuse("BatchEntryIdsNotDistinct", "Id %s repeated.", entryID)
 		}
-		seen = append(seen, is)
+		seen = append(seen, entryID)
 	}
 	return nil
 }
 
 // queryCodes are the Query protocol's names for refusals, which batch entries use in every protocol.
 var queryCodes = map[string]string{
-	"InvalidParameterValueException": "InvalidParameterValue", "MissingRequiredParameterException": "MissingParameter",
-	"MessageNotInflight":   "AWS.SimpleQueueService.MessageNotInflight",
-	"UnsupportedOperation": "AWS.SimpleQueueService.UnsupportedOperation",
+	"InvalidParameterValueException":    "InvalidParameterValue",
+	"MissingRequiredParameterException": "MissingParameter",
+	"MessageNotInflight":                "AWS.SimpleQueueService.MessageNotInflight",
+	"UnsupportedOperation":              "AWS.SimpleQueueService.UnsupportedOperation",
 }
 
 // failed returns the result for a refused entry of a batch.
 func failed(id *string, err error) types.BatchResultErrorEntry {
 	api, ok := err.(smithy.APIError)
 	if !ok {
-		return types.BatchResultErrorEntry{Id: id, Code: aws.String("InternalError"), Message: aws.String("The request failed inside Pintle.")}
+		return types.BatchResultErrorEntry{
+			Id:      id,
+			Code:    aws.String("InternalError"),
+			Message: aws.String("The request failed inside Pintle."),
+		}
 	}
 	code := api.ErrorCode()
 	if q, ok := queryCodes[code]; ok {
@@ -169,7 +185,7 @@ func failed(id *string, err error) types.BatchResultErrorEntry {
 // fifoID matches group and deduplication ids: API_SendMessage.
 var fifoID = pattern.New("^[A-Za-z0-9!\"#$%&'()*+,./:;<=>?@\\[\\\\\\]^_`{|}~-]+$", 128)
 
-// prepare checks a message, sent alone or in a batch. The message's size is right even if it is refused.
+// prepare checks a message, sent alone or in a batch. Even for a refused message it returns wholeSize, as far as the check got.
 func prepare(q *queues.Queue, in *types.SendMessageBatchRequestEntry) (p prepared, err error) {
 	body := aws.ToString(in.MessageBody)
 	p.wholeSize = len(body)
@@ -199,7 +215,8 @@ func prepare(q *queues.Queue, in *types.SendMessageBatchRequestEntry) (p prepare
 	if p.message.Delay, err = delayOf(q, in.DelaySeconds); err != nil {
 		return p, err
 	}
-	p.md5, p.values = m.MD5, md5OfValues(values)
+	p.md5 = m.MD5
+	p.values = md5OfValues(values)
 	p.message.Meta, err = json.Marshal(&m)
 	return p, err
 }
@@ -207,11 +224,17 @@ func prepare(q *queues.Queue, in *types.SendMessageBatchRequestEntry) (p prepare
 // prepareOrder checks a message's group and deduplication id.
 func prepareOrder(q *queues.Queue, in *types.SendMessageBatchRequestEntry, m *queues.Message, body string) error {
 	if in.MessageGroupId != nil && !fifoID.MatchString(*in.MessageGroupId) {
-		return invalidValue(*in.MessageGroupId, "MessageGroupId", "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+		return invalidValue(
+			*in.MessageGroupId, "MessageGroupId",
+			"MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.",
+		)
 	}
 	if !q.FIFO {
 		if in.MessageDeduplicationId != nil {
-			return invalidValue(*in.MessageDeduplicationId, "MessageDeduplicationId", "The request includes a parameter that is not valid for this queue type.")
+			return invalidValue(
+				*in.MessageDeduplicationId, "MessageDeduplicationId",
+				"The request includes a parameter that is not valid for this queue type.",
+			)
 		}
 		return nil // on AWS a group makes the queue fair ("Amazon SQS fair queues"); here the oldest message comes first
 	}
@@ -220,7 +243,10 @@ func prepareOrder(q *queues.Queue, in *types.SendMessageBatchRequestEntry, m *qu
 	}
 	switch {
 	case in.MessageDeduplicationId != nil && !fifoID.MatchString(*in.MessageDeduplicationId):
-		return invalidValue(*in.MessageDeduplicationId, "MessageDeduplicationId", "MessageDeduplicationId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+		return invalidValue(
+			*in.MessageDeduplicationId, "MessageDeduplicationId",
+			"MessageDeduplicationId can only include alphanumeric and punctuation characters. 1 to 128 in length.",
+		)
 	case in.MessageDeduplicationId != nil:
 		m.Dedup = *in.MessageDeduplicationId
 	case q.Attributes["ContentBasedDeduplication"] == "true":
@@ -235,8 +261,9 @@ func prepareOrder(q *queues.Queue, in *types.SendMessageBatchRequestEntry, m *qu
 // maxDelay is the longest delay of a message, in seconds.
 const maxDelay = 900
 
+// delayOf returns a message's delay: the call's, or else the queue's.
 func delayOf(q *queues.Queue, seconds int32) (time.Duration, error) {
-	n, ok := given(seconds)
+	n, ok := numberIn(seconds)
 	switch {
 	case !ok:
 		return time.Duration(q.Delay) * time.Millisecond, nil
@@ -266,7 +293,7 @@ func traceOf(in map[string]types.MessageSystemAttributeValue) (trace string, sum
 	return "", nil, nil
 }
 
-// checkCharacters refuses text that XML cannot hold: API_SendMessage.
+// checkCharacters refuses text that XML can't hold: API_SendMessage.
 func checkCharacters(s string) error {
 	for i, r := range s {
 		bad := r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF
@@ -275,7 +302,11 @@ func checkCharacters(s string) error {
 			bad = size == 1
 		}
 		if bad {
-			return refuse("InvalidMessageContents", "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF")
+			return refuse(
+				"InvalidMessageContents",
+				"Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | "+
+					"#x10000 to #x10FFFF",
+			)
 		}
 	}
 	return nil

@@ -16,10 +16,10 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// Options say where the service is and whose queues it has.
+// Options configures the service.
 type Options struct {
 	account.Account
-	Endpoint string // queue URLs start with it
+	Endpoint string // the start of every queue URL
 }
 
 // Service is Amazon SQS for one account in one region.
@@ -73,7 +73,7 @@ func (s *Service) queue(queueURL *string) (queues.Queue, error) {
 	return q, failure(err)
 }
 
-// queueName matches the names that AWS takes: API_CreateQueue.
+// queueName matches valid queue names: API_CreateQueue.
 var queueName = pattern.New(`^[A-Za-z0-9_-]+$`, 80)
 
 const fifoSuffix = ".fifo"
@@ -88,8 +88,8 @@ func checkQueueName(name string) error {
 	return nil
 }
 
-// given returns a number of a call, or false if the client left it out; see call.Zero.
-func given(n int32) (int32, bool) {
+// numberIn returns a number from a call, or false if the client left it out. See call.Zero.
+func numberIn(n int32) (int32, bool) {
 	if n == call.Zero {
 		return 0, true
 	}
@@ -115,5 +115,9 @@ func parseReceipt(handle *string) (queues.Receipt, error) {
 	if err != nil || len(b) != 21 || b[0] != receiptVersion {
 		return queues.Receipt{}, refuse("ReceiptHandleIsInvalid", "The input receipt handle %q is not a valid receipt handle.", *handle)
 	}
-	return queues.Receipt{Queue: binary.BigEndian.Uint64(b[1:]), Seq: binary.BigEndian.Uint64(b[9:]), Number: binary.BigEndian.Uint32(b[17:])}, nil
+	return queues.Receipt{
+		Queue:  binary.BigEndian.Uint64(b[1:]),
+		Seq:    binary.BigEndian.Uint64(b[9:]),
+		Number: binary.BigEndian.Uint32(b[17:]),
+	}, nil
 }

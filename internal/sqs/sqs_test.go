@@ -13,12 +13,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/sqs/queues"
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// newService is a service whose time stands still: twelve hours from a receive on are over a moment later.
+// newService returns a service whose clock stands still. A visibility timeout may end at most twelve hours after the receive, so on
+// a running clock a timeout of twelve hours would already be too long.
 func newService(t *testing.T) *Service {
 	t.Helper()
 	now := func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
@@ -27,7 +28,7 @@ func newService(t *testing.T) *Service {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	return New(store, Options{Account: account.New("000000000000", "us-east-1", now), Endpoint: "http://localhost:4566"})
+	return New(store, Options{Account: accounttest.New(now), Endpoint: "http://localhost:4566"})
 }
 
 func queue(t *testing.T, s *Service, name string, attributes ...string) *string {
@@ -43,7 +44,7 @@ func queue(t *testing.T, s *Service, name string, attributes ...string) *string 
 	return out.QueueUrl
 }
 
-// refusal is an error as a client sees it.
+// refusal formats an error as a client sees it.
 func refusal(err error) string {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -52,7 +53,7 @@ func refusal(err error) string {
 	return api.ErrorCode() + ": " + api.ErrorMessage()
 }
 
-// TestAttributes: what a queue's attributes can be, and that a refused call changes none.
+// TestAttributes checks which attributes a queue may have, and that a refused call changes none.
 func TestAttributes(t *testing.T) {
 	s := newService(t)
 	q := queue(t, s, "q")
@@ -69,7 +70,10 @@ func TestAttributes(t *testing.T) {
 		want   string // of the refusal; "" for none
 	}{
 		{"a delay", q, []string{"DelaySeconds", "900"}, ""},
-		{"too long a delay", q, []string{"DelaySeconds", "901", "VisibilityTimeout", "1"}, "InvalidAttributeValue: Invalid value for the parameter DelaySeconds."},
+		{
+			"too long a delay", q, []string{"DelaySeconds", "901", "VisibilityTimeout", "1"},
+			"InvalidAttributeValue: Invalid value for the parameter DelaySeconds.",
+		},
 		{"no number", q, []string{"DelaySeconds", "ten"}, "InvalidAttributeValue"},
 		{"a size of 1 MiB", q, []string{"MaximumMessageSize", "1048576"}, ""},
 		{"too large", q, []string{"MaximumMessageSize", "1048577"}, "InvalidAttributeValue"},
@@ -84,7 +88,10 @@ func TestAttributes(t *testing.T) {
 		{"a policy", q, []string{"Policy", `{"Statement":[{"Effect":"Allow","Principal":"*","Action":"sqs:SendMessage"}]}`}, ""},
 		{"no JSON", q, []string{"Policy", `{"Statement"`}, "InvalidAttributeValue: Invalid value for the parameter Policy."},
 		{"no effect", q, []string{"Policy", `{"Statement":[{"Action":"*"}]}`}, "InvalidAttributeValue"},
-		{"too long a policy", q, []string{"Policy", `{"Statement":[{"Effect":"Allow","Sid":"` + strings.Repeat("x", 8192) + `"}]}`}, "InvalidAttributeValue"},
+		{
+			"too long a policy", q, []string{"Policy", `{"Statement":[{"Effect":"Allow","Sid":"` + strings.Repeat("x", 8192) + `"}]}`},
+			"InvalidAttributeValue",
+		},
 		{"a dead-letter queue", q, []string{"RedrivePolicy", redrive("dead", "3")}, ""},
 		{"with its count as text", q, []string{"RedrivePolicy", redrive("dead", `"3"`)}, ""},
 		{"one that there is not", q, []string{"RedrivePolicy", redrive("none", "3")}, "InvalidParameterValueException"},
@@ -92,10 +99,16 @@ func TestAttributes(t *testing.T) {
 		{"one of the other type", q, []string{"RedrivePolicy", redrive("q.fifo", "3")}, "InvalidParameterValueException"},
 		{"one that takes none", q, []string{"RedrivePolicy", redrive("closed", "3")}, "InvalidParameterValueException"},
 		{"never", q, []string{"RedrivePolicy", redrive("dead", "0")}, "InvalidParameterValueException"},
-		{"no count", q, []string{"RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead"}`}, "InvalidParameterValueException"},
+		{
+			"no count", q, []string{"RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead"}`},
+			"InvalidParameterValueException",
+		},
 		{"none any more", q, []string{"RedrivePolicy", ""}, ""},
 	} {
-		before, err := s.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: c.queue, AttributeNames: []types.QueueAttributeName{"All"}})
+		before, err := s.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+			QueueUrl:       c.queue,
+			AttributeNames: []types.QueueAttributeName{"All"},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +117,10 @@ func TestAttributes(t *testing.T) {
 			values[c.values[i]] = c.values[i+1]
 		}
 		_, err = s.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: c.queue, Attributes: values})
-		after, _ := s.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: c.queue, AttributeNames: []types.QueueAttributeName{"All"}})
+		after, _ := s.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+			QueueUrl:       c.queue,
+			AttributeNames: []types.QueueAttributeName{"All"},
+		})
 		if (c.want == "") != (err == nil) || !strings.HasPrefix(refusal(err), c.want) {
 			t.Errorf("%s: %s, not %q", c.name, refusal(err), c.want)
 		}
@@ -119,10 +135,11 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// TestSend: what messages can be.
+// TestSend checks which messages are accepted.
 func TestSend(t *testing.T) {
 	s := newService(t)
-	q, fifo := queue(t, s, "q"), queue(t, s, "q.fifo", "FifoQueue", "true")
+	q := queue(t, s, "q")
+	fifo := queue(t, s, "q.fifo", "FifoQueue", "true")
 	small := queue(t, s, "small", "MaximumMessageSize", "1024")
 	text := func(value string) types.MessageAttributeValue {
 		return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
@@ -140,29 +157,106 @@ func TestSend(t *testing.T) {
 		want string
 	}{
 		{"1 MiB", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String(strings.Repeat("x", 1<<20))}, ""},
-		{"a byte more", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String(strings.Repeat("x", 1<<20+1))}, "InvalidParameterValueException: One or more parameters are invalid. Reason: Message must be shorter than 1048576 bytes."},
-		{"with attributes too large for the queue", sqs.SendMessageInput{QueueUrl: small, MessageBody: aws.String(strings.Repeat("x", 1000)), MessageAttributes: one("name", "String", strings.Repeat("v", 20))}, "InvalidParameterValueException"},
+		{"a byte more", sqs.SendMessageInput{
+			QueueUrl:    q,
+			MessageBody: aws.String(strings.Repeat("x", 1<<20+1)),
+		}, "InvalidParameterValueException: One or more parameters are invalid. Reason: Message must be shorter than 1048576 bytes."},
+		{"with attributes too large for the queue", sqs.SendMessageInput{
+			QueueUrl:          small,
+			MessageBody:       aws.String(strings.Repeat("x", 1000)),
+			MessageAttributes: one("name", "String", strings.Repeat("v", 20)),
+		}, "InvalidParameterValueException"},
 		{"nothing", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("")}, "MissingRequiredParameterException"},
 		{"a character that XML lacks", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a\x00")}, "InvalidMessageContents"},
 		{"no UTF-8", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a\xff")}, "InvalidMessageContents"},
 		{"the character for what cannot be read", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("\uFFFD")}, ""},
-		{"eleven attributes", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a"), MessageAttributes: eleven}, "InvalidParameterValueException"},
-		{"an attribute of AWS's", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a"), MessageAttributes: one("AWS.x", "String", "v")}, "InvalidParameterValueException"},
-		{"an attribute with two dots", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a"), MessageAttributes: one("a..b", "String", "v")}, "InvalidParameterValueException"},
-		{"a type of one's own", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a"), MessageAttributes: one("a", "Number.int", "1")}, ""},
-		{"no type", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a"), MessageAttributes: one("a", "", "1")}, "InvalidParameterValueException"},
-		{"another type", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a"), MessageAttributes: one("a", "Text", "1")}, "InvalidParameterValueException"},
-		{"no number", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a"), MessageAttributes: one("a", "Number", "one")}, "InvalidParameterValueException"},
-		{"an empty value", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a"), MessageAttributes: one("a", "String", "")}, "InvalidParameterValueException"},
-		{"a delay", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a"), DelaySeconds: 901}, "InvalidParameterValueException: Value 901 for parameter DelaySeconds is invalid."},
-		{"a negative delay", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a"), DelaySeconds: -1}, "InvalidParameterValueException"},
-		{"a group of a standard queue", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a"), MessageGroupId: aws.String("tenant")}, ""},
-		{"no duplicates of a standard queue", sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a"), MessageDeduplicationId: aws.String("d")}, "InvalidParameterValueException"},
-		{"no group", sqs.SendMessageInput{QueueUrl: fifo, MessageBody: aws.String("a"), MessageDeduplicationId: aws.String("d")}, "MissingRequiredParameterException: The request must contain the parameter MessageGroupId."},
-		{"a group with a space", sqs.SendMessageInput{QueueUrl: fifo, MessageBody: aws.String("a"), MessageGroupId: aws.String("a b"), MessageDeduplicationId: aws.String("d")}, "InvalidParameterValueException"},
-		{"no id against duplicates", sqs.SendMessageInput{QueueUrl: fifo, MessageBody: aws.String("a"), MessageGroupId: aws.String("g")}, "InvalidParameterValueException"},
-		{"a delay of 0 in FIFO", sqs.SendMessageInput{QueueUrl: fifo, MessageBody: aws.String("a"), MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String("d"), DelaySeconds: call.Zero}, ""},
-		{"a queue that there is not", sqs.SendMessageInput{QueueUrl: aws.String(*q + "x"), MessageBody: aws.String("a")}, "QueueDoesNotExist"},
+		{"eleven attributes", sqs.SendMessageInput{
+			QueueUrl:          q,
+			MessageBody:       aws.String("a"),
+			MessageAttributes: eleven,
+		}, "InvalidParameterValueException"},
+		{"an attribute of AWS's", sqs.SendMessageInput{
+			QueueUrl:          q,
+			MessageBody:       aws.String("a"),
+			MessageAttributes: one("AWS.x", "String", "v"),
+		}, "InvalidParameterValueException"},
+		{"an attribute with two dots", sqs.SendMessageInput{
+			QueueUrl:          q,
+			MessageBody:       aws.String("a"),
+			MessageAttributes: one("a..b", "String", "v"),
+		}, "InvalidParameterValueException"},
+		{"a type of one's own", sqs.SendMessageInput{
+			QueueUrl:          q,
+			MessageBody:       aws.String("a"),
+			MessageAttributes: one("a", "Number.int", "1"),
+		}, ""},
+		{"no type", sqs.SendMessageInput{
+			QueueUrl:          q,
+			MessageBody:       aws.String("a"),
+			MessageAttributes: one("a", "", "1"),
+		}, "InvalidParameterValueException"},
+		{"another type", sqs.SendMessageInput{
+			QueueUrl:          q,
+			MessageBody:       aws.String("a"),
+			MessageAttributes: one("a", "Text", "1"),
+		}, "InvalidParameterValueException"},
+		{"no number", sqs.SendMessageInput{
+			QueueUrl:          q,
+			MessageBody:       aws.String("a"),
+			MessageAttributes: one("a", "Number", "one"),
+		}, "InvalidParameterValueException"},
+		{"an empty value", sqs.SendMessageInput{
+			QueueUrl:          q,
+			MessageBody:       aws.String("a"),
+			MessageAttributes: one("a", "String", ""),
+		}, "InvalidParameterValueException"},
+		{"a delay", sqs.SendMessageInput{
+			QueueUrl:     q,
+			MessageBody:  aws.String("a"),
+			DelaySeconds: 901,
+		}, "InvalidParameterValueException: Value 901 for parameter DelaySeconds is invalid."},
+		{"a negative delay", sqs.SendMessageInput{
+			QueueUrl:     q,
+			MessageBody:  aws.String("a"),
+			DelaySeconds: -1,
+		}, "InvalidParameterValueException"},
+		{"a group of a standard queue", sqs.SendMessageInput{
+			QueueUrl:       q,
+			MessageBody:    aws.String("a"),
+			MessageGroupId: aws.String("tenant"),
+		}, ""},
+		{"no duplicates of a standard queue", sqs.SendMessageInput{
+			QueueUrl:               q,
+			MessageBody:            aws.String("a"),
+			MessageDeduplicationId: aws.String("d"),
+		}, "InvalidParameterValueException"},
+		{"no group", sqs.SendMessageInput{
+			QueueUrl:               fifo,
+			MessageBody:            aws.String("a"),
+			MessageDeduplicationId: aws.String("d"),
+		}, "MissingRequiredParameterException: The request must contain the parameter MessageGroupId."},
+		{"a group with a space", sqs.SendMessageInput{
+			QueueUrl:               fifo,
+			MessageBody:            aws.String("a"),
+			MessageGroupId:         aws.String("a b"),
+			MessageDeduplicationId: aws.String("d"),
+		}, "InvalidParameterValueException"},
+		{"no id against duplicates", sqs.SendMessageInput{
+			QueueUrl:       fifo,
+			MessageBody:    aws.String("a"),
+			MessageGroupId: aws.String("g"),
+		}, "InvalidParameterValueException"},
+		{"a delay of 0 in FIFO", sqs.SendMessageInput{
+			QueueUrl:               fifo,
+			MessageBody:            aws.String("a"),
+			MessageGroupId:         aws.String("g"),
+			MessageDeduplicationId: aws.String("d"),
+			DelaySeconds:           call.Zero,
+		}, ""},
+		{"a queue that there is not", sqs.SendMessageInput{
+			QueueUrl:    aws.String(*q + "x"),
+			MessageBody: aws.String("a"),
+		}, "QueueDoesNotExist"},
 	} {
 		_, err := s.SendMessage(t.Context(), &c.in)
 		if (c.want == "") != (err == nil) || !strings.HasPrefix(refusal(err), c.want) {
@@ -171,7 +265,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestBatches: what a batch can be, and that one bad entry does not keep back the others.
+// TestBatches checks which batches are accepted, and that a bad entry doesn't hold back the others.
 func TestBatches(t *testing.T) {
 	s := newService(t)
 	q := queue(t, s, "q")
@@ -193,9 +287,15 @@ func TestBatches(t *testing.T) {
 	}{
 		{"none", nil, "EmptyBatchRequest"},
 		{"ten", entries(strings.Split("a b c d e f g h i j", " ")...), ""},
-		{"eleven", entries(strings.Split("a b c d e f g h i j k", " ")...), "TooManyEntriesInBatchRequest: Maximum number of entries per request are 10. You have sent 11."},
+		{
+			"eleven", entries(strings.Split("a b c d e f g h i j k", " ")...),
+			"TooManyEntriesInBatchRequest: Maximum number of entries per request are 10. You have sent 11.",
+		},
 		{"1 MiB", entries(half, half), ""},
-		{"more", entries(half, half, "x"), "BatchRequestTooLong: Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes."},
+		{
+			"more", entries(half, half, "x"),
+			"BatchRequestTooLong: Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes.",
+		},
 		{"an id twice", twice, "BatchEntryIdsNotDistinct"},
 		{"a bad id", named, "InvalidBatchEntryId"},
 	} {
@@ -205,12 +305,13 @@ func TestBatches(t *testing.T) {
 		}
 	}
 	out, err := s.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: q, Entries: entries("good", "", "good")})
-	if err != nil || len(out.Successful) != 2 || *out.Successful[1].Id != "e2" || len(out.Failed) != 1 || *out.Failed[0].Code != "MissingParameter" || !out.Failed[0].SenderFault {
+	if err != nil || len(out.Successful) != 2 || *out.Successful[1].Id != "e2" || len(out.Failed) != 1 ||
+		*out.Failed[0].Code != "MissingParameter" || !out.Failed[0].SenderFault {
 		t.Errorf("%+v %v", out, err)
 	}
 }
 
-// TestReceive: what a receive and what follows it can ask for.
+// TestReceive checks the parameters of a receive and of the calls on a received message.
 func TestReceive(t *testing.T) {
 	s := newService(t)
 	q, other := queue(t, s, "q"), queue(t, s, "other")
@@ -219,13 +320,26 @@ func TestReceive(t *testing.T) {
 		in   sqs.ReceiveMessageInput
 		want string
 	}{
-		{"eleven", sqs.ReceiveMessageInput{MaxNumberOfMessages: 11}, "InvalidParameterValueException: Value 11 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided."},
-		{"none", sqs.ReceiveMessageInput{MaxNumberOfMessages: call.Zero}, "InvalidParameterValueException: Value 0 for parameter MaxNumberOfMessages"},
+		{
+			"eleven", sqs.ReceiveMessageInput{MaxNumberOfMessages: 11},
+			"InvalidParameterValueException: Value 11 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and " +
+				"10, if provided.",
+		},
+		{
+			"none", sqs.ReceiveMessageInput{MaxNumberOfMessages: call.Zero},
+			"InvalidParameterValueException: Value 0 for parameter MaxNumberOfMessages",
+		},
 		{"too long a wait", sqs.ReceiveMessageInput{WaitTimeSeconds: 21}, "InvalidParameterValueException"},
 		{"a negative one", sqs.ReceiveMessageInput{WaitTimeSeconds: math.MinInt32 + 1}, "InvalidParameterValueException"},
 		{"too long in flight", sqs.ReceiveMessageInput{VisibilityTimeout: 43201}, "InvalidParameterValueException"},
-		{"an attribute that there is not", sqs.ReceiveMessageInput{MessageSystemAttributeNames: []types.MessageSystemAttributeName{"Color"}}, "InvalidAttributeName"},
-		{"an attempt of a standard queue", sqs.ReceiveMessageInput{ReceiveRequestAttemptId: aws.String("a")}, "InvalidParameterValueException"},
+		{
+			"an attribute that there is not",
+			sqs.ReceiveMessageInput{MessageSystemAttributeNames: []types.MessageSystemAttributeName{"Color"}}, "InvalidAttributeName",
+		},
+		{
+			"an attempt of a standard queue", sqs.ReceiveMessageInput{ReceiveRequestAttemptId: aws.String("a")},
+			"InvalidParameterValueException",
+		},
 		{"nothing special", sqs.ReceiveMessageInput{}, ""},
 	} {
 		c.in.QueueUrl = q
@@ -242,7 +356,11 @@ func TestReceive(t *testing.T) {
 	}
 	receipt := got.Messages[0].ReceiptHandle
 	visibility := func(queue, receipt *string, timeout int32) error {
-		_, err := s.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: queue, ReceiptHandle: receipt, VisibilityTimeout: timeout})
+		_, err := s.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{
+			QueueUrl:          queue,
+			ReceiptHandle:     receipt,
+			VisibilityTimeout: timeout,
+		})
 		return err
 	}
 	remove := func(queue, receipt *string) error {
@@ -260,7 +378,7 @@ func TestReceive(t *testing.T) {
 		{"too long", visibility(q, receipt, 43201), "InvalidParameterValueException"},
 		{"twelve hours", visibility(q, receipt, 43200), "<nil>"},
 		{"at once", visibility(q, receipt, call.Zero), "<nil>"},
-		{"at once, again", visibility(q, receipt, call.Zero), "MessageNotInflight"},
+		{"at once, again", visibility(q, receipt, call.Zero), "<nil>"},
 		{"deleted", remove(q, receipt), "<nil>"},
 		{"deleted again", remove(q, receipt), "<nil>"},
 		{"visibility of what is deleted", visibility(q, receipt, 1), "InvalidParameterValueException"},
@@ -268,5 +386,43 @@ func TestReceive(t *testing.T) {
 		if !strings.HasPrefix(refusal(c.err), c.want) {
 			t.Errorf("%s: %s, not %q", c.name, refusal(c.err), c.want)
 		}
+	}
+}
+
+// TestLateVisibilityChange: once a message's time is over its receiver can still extend it, unless somebody else has it by now.
+func TestLateVisibilityChange(t *testing.T) {
+	s := newService(t)
+	q := queue(t, s, "q")
+	if _, err := s.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: q, MessageBody: aws.String("a")}); err != nil {
+		t.Fatal(err)
+	}
+	receive := func() []types.Message {
+		got, err := s.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: q})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Messages
+	}
+	change := func(receipt *string, timeout int32) {
+		_, err := s.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{
+			QueueUrl:          q,
+			ReceiptHandle:     receipt,
+			VisibilityTimeout: timeout,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := receive()[0].ReceiptHandle
+	change(first, call.Zero)
+	change(first, 60)
+	if got := receive(); len(got) > 0 {
+		t.Error("a message that its receiver has extended was received")
+	}
+	change(first, call.Zero)
+	receive()
+	change(first, call.Zero)
+	if got := receive(); len(got) > 0 {
+		t.Error("an earlier receipt changed a message that somebody else has")
 	}
 }

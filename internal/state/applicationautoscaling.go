@@ -9,19 +9,19 @@ import (
 	"github.com/pintle/pintle/internal/store"
 )
 
-// The rows of Application Auto Scaling. They embed the SDK's structs, as those of ECS do.
+// The rows of Application Auto Scaling. Like ECS's rows they embed the SDK's structs.
 
-// ScalableTarget is a resource that is scaled, by its namespace, dimension and id.
+// ScalableTarget is a scalable resource, identified by its namespace, dimension and id.
 type ScalableTarget struct {
 	types.ScalableTarget
 	Tags map[string]string
-	// Unsettled says that the bounds have changed, and the capacity was not brought within them yet.
+	// Unsettled is set when the bounds have changed, until the capacity was brought within them.
 	Unsettled bool `json:",omitzero"`
-	// Last is what a policy did last, for the cool-downs.
+	// Last is a policy's latest change, for cool-downs.
 	Last *LastScaling `json:",omitzero"`
 }
 
-// LastScaling is a change of capacity that a policy made.
+// LastScaling is a policy's change of capacity.
 type LastScaling struct {
 	At       time.Time
 	From, To int
@@ -35,60 +35,60 @@ type ScalingPolicy struct {
 // ScheduledAction is an action of a scalable target.
 type ScheduledAction struct {
 	types.ScheduledAction
-	// DueAt is when it is to be done next; nil if never.
+	// DueAt is when it is due next, or nil for never.
 	DueAt *time.Time `json:",omitzero"`
 }
 
-// Due says whether the action is to be done by now.
+// Due reports whether the action is due.
 func (a *ScheduledAction) Due(now time.Time) bool { return a.DueAt != nil && !a.DueAt.After(now) }
 
-// ScalingActivity is what was done, or not, and why. Ids are in the order of time, and so are the rows.
+// ScalingActivity records what was done or not done, and why. Ids sort by time, and so do the rows.
 type ScalingActivity struct {
 	types.ScalingActivity
-	// Desired is the capacity that it sets, nil for one that sets none.
+	// Desired is the capacity that it sets, or nil if it sets none.
 	Desired *int32 `json:",omitzero"`
 }
 
-// ScalableTargetKey is a scalable target's key, and the value by which what belongs to it is found.
+// ScalableTargetKey returns a scalable target's key. Indexes use it to find what belongs to the target.
 func ScalableTargetKey(namespace types.ServiceNamespace, dimension types.ScalableDimension, resourceID *string) string {
 	return string(namespace) + " " + string(dimension) + " " + aws.ToString(resourceID)
 }
 
-// Key is the target's key.
+// Key returns the target's key.
 func (t *ScalableTarget) Key() string {
 	return ScalableTargetKey(t.ServiceNamespace, t.ScalableDimension, t.ResourceId)
 }
 
-// TargetKey is the key of the target that it belongs to.
+// TargetKey returns the key of its target.
 func (p *ScalingPolicy) TargetKey() string {
 	return ScalableTargetKey(p.ServiceNamespace, p.ScalableDimension, p.ResourceId)
 }
 
-// Key is the target's key and the name.
+// Key returns the target's key and the name.
 func (p *ScalingPolicy) Key() string { return p.TargetKey() + " " + aws.ToString(p.PolicyName) }
 
-// TargetKey is the key of the target that it belongs to.
+// TargetKey returns the key of its target.
 func (a *ScheduledAction) TargetKey() string {
 	return ScalableTargetKey(a.ServiceNamespace, a.ScalableDimension, a.ResourceId)
 }
 
-// Key is the target's key and the name.
+// Key returns the target's key and the name.
 func (a *ScheduledAction) Key() string {
 	return a.TargetKey() + " " + aws.ToString(a.ScheduledActionName)
 }
 
-// TargetKey is the key of the target that it belongs to.
+// TargetKey returns the key of its target.
 func (a *ScalingActivity) TargetKey() string {
 	return ScalableTargetKey(a.ServiceNamespace, a.ScalableDimension, a.ResourceId)
 }
 
-// Unfinished says whether the activity is still to be seen to.
+// Unfinished reports whether the activity still needs work.
 func (a *ScalingActivity) Unfinished() bool {
 	return a.StatusCode == types.ScalingActivityStatusCodePending || a.StatusCode == types.ScalingActivityStatusCodeInProgress
 }
 
-// keepActivities is how long scaling activities are shown, of services and of Auto Scaling groups:
-// API_DescribeScalingActivities, and API_DescribeInstanceRefreshes.
+// keepActivities is how long scaling activities of services and of Auto Scaling groups are shown:
+// API_DescribeScalingActivities and API_DescribeInstanceRefreshes.
 const keepActivities = 6 * 7 * 24 * time.Hour
 
 const unfinished = "unfinished"
@@ -106,7 +106,7 @@ var (
 	}}
 )
 
-// UnfinishedScalingActivities are those that are still to be seen to.
+// UnfinishedScalingActivities returns the activities that still need work.
 func (v *View) UnfinishedScalingActivities() (out []*ScalingActivity) {
 	for a := range v.ScalingActivities.By(scalingActivitiesByOutcome, unfinished) {
 		out = append(out, a)
@@ -117,9 +117,17 @@ func (v *View) UnfinishedScalingActivities() (out []*ScalingActivity) {
 var (
 	scalableTargets = &store.Definition[ScalableTarget]{Name: "scalable_targets", Key: (*ScalableTarget).Key}
 
-	scalingPolicies = &store.Definition[ScalingPolicy]{Name: "scaling_policies", Key: (*ScalingPolicy).Key, Indexes: []Index[ScalingPolicy]{ScalingPoliciesByTarget}}
+	scalingPolicies = &store.Definition[ScalingPolicy]{
+		Name:    "scaling_policies",
+		Key:     (*ScalingPolicy).Key,
+		Indexes: []Index[ScalingPolicy]{ScalingPoliciesByTarget},
+	}
 
-	scheduledActions = &store.Definition[ScheduledAction]{Name: "scheduled_actions", Key: (*ScheduledAction).Key, Indexes: []Index[ScheduledAction]{ScheduledActionsByTarget}}
+	scheduledActions = &store.Definition[ScheduledAction]{
+		Name:    "scheduled_actions",
+		Key:     (*ScheduledAction).Key,
+		Indexes: []Index[ScheduledAction]{ScheduledActionsByTarget},
+	}
 
 	scalingActivities = &store.Definition[ScalingActivity]{
 		Name:     "scaling_activities",

@@ -13,7 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/store/sqlite"
 )
 
-// BenchmarkUpdate commits one task a transaction, durably.
+// BenchmarkUpdate durably commits one task per transaction.
 func BenchmarkUpdate(b *testing.B) {
 	for _, clients := range []int{1, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
@@ -79,8 +79,18 @@ func BenchmarkOpen(b *testing.B) {
 func benchTask(n int64) *Task {
 	arn := fmt.Sprintf("arn:aws:ecs:us-east-1:000000000000:task/default/%016x%016x", uint64(n)*0x9e3779b97f4a7c15, n)
 	t := task(arn, fmt.Sprintf("i-%d", n%500), "RUNNING", Resources{CPU: 1, MemoryMiB: 1}, fmt.Sprintf("GPU-%d", n))
-	t.Containers = []types.Container{{Name: aws.String("main"), TaskArn: &arn, Image: aws.String("image"), LastStatus: aws.String("PENDING"), Cpu: aws.String("1024"), Memory: aws.String("2048")}}
-	t.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("main"), Command: []string{"a", "b"}}}}
+	t.Containers = []types.Container{{
+		Name:       aws.String("main"),
+		TaskArn:    &arn,
+		Image:      aws.String("image"),
+		LastStatus: aws.String("PENDING"),
+		Cpu:        aws.String("1024"),
+		Memory:     aws.String("2048"),
+	}}
+	t.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{
+		Name:    aws.String("main"),
+		Command: []string{"a", "b"},
+	}}}
 	return t
 }
 
@@ -119,7 +129,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory reports what tasks take in memory, read from the journal as after a restart.
+// BenchmarkMemory reports how much memory tasks take when read from the journal, as after a restart.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		var before, after runtime.MemStats
@@ -134,7 +144,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// benchStore is a store with tasks, opened again after they were put.
+// benchStore returns a store with tasks, reopened after they were stored.
 func benchStore(b *testing.B, tasks int) *Store {
 	dir := b.TempDir()
 	open := func() *Store {

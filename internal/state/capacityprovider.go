@@ -9,10 +9,10 @@ import (
 	"github.com/pintle/pintle/internal/store"
 )
 
-// CapacityProvider is a capacity provider of the account. FARGATE and FARGATE_SPOT, which are always there, have no row.
+// CapacityProvider is a capacity provider of the account. FARGATE and FARGATE_SPOT always exist and have no row.
 type CapacityProvider struct {
 	types.CapacityProvider
-	// LowSince is since when managed scaling has needed fewer instances than there are; nil while it needs all.
+	// LowSince is since when managed scaling has needed fewer instances than there are, or nil while it needs all.
 	LowSince *time.Time `json:",omitzero"`
 }
 

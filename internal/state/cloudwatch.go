@@ -16,31 +16,36 @@ import (
 
 // The rows of Amazon CloudWatch. Metrics themselves are in the metric store.
 
-// Alarm is a metric alarm or a composite alarm: their names are one set.
+// Alarm is a metric alarm or a composite alarm. Both kinds share one set of names.
 type Alarm struct {
 	Metric    *types.MetricAlarm    `json:",omitzero"`
 	Composite *types.CompositeAlarm `json:",omitzero"`
 	Tags      []types.Tag
-	// Owed is whom the last change of state has still to be told to; nil once that is done.
+	// Owed is whom we still have to tell of the last change of state, or nil once that's done.
 	Owed *OwedActions `json:",omitzero"`
-	// LeftAlarm is when it was in ALARM last and went to another state; zero where it never did.
+	// LeftAlarm is when it last left the state ALARM, or zero if it never did.
 	LeftAlarm time.Time `json:",omitzero"`
 }
 
-// OwedActions are actions of an alarm that came from a state to the one that it is in.
+// OwedActions are the actions still owed for an alarm's change from a state to its current one.
 type OwedActions struct {
 	Arns []string
 	From types.StateValue
 }
 
-// members are the members that metric and composite alarms have alike, where they are in an alarm.
+// members holds the fields that metric and composite alarms have in common; those that change are pointers.
 type members struct {
-	name, arn                                         *string
-	actionsEnabled                                    **bool
-	okActions, alarmActions, insufficientDataActions  []string
-	stateValue                                        *types.StateValue
-	stateReason, stateReasonData                      **string
-	stateUpdatedTimestamp, stateTransitionedTimestamp **time.Time
+	name                       *string
+	arn                        *string
+	actionsEnabled             **bool
+	okActions                  []string
+	alarmActions               []string
+	insufficientDataActions    []string
+	stateValue                 *types.StateValue
+	stateReason                **string
+	stateReasonData            **string
+	stateUpdatedTimestamp      **time.Time
+	stateTransitionedTimestamp **time.Time
 }
 
 func (a *Alarm) members() members {
@@ -57,7 +62,7 @@ func (a *Alarm) members() members {
 	}
 }
 
-// clone is a copy of the alarm whose members can be changed.
+// clone returns a copy of the alarm that can be changed.
 func (a *Alarm) clone() *Alarm {
 	c := *a
 	if a.Metric != nil {
@@ -70,13 +75,13 @@ func (a *Alarm) clone() *Alarm {
 	return &c
 }
 
-// Name is the alarm's name.
+// Name returns the alarm's name.
 func (a *Alarm) Name() string { return aws.ToString(a.members().name) }
 
-// Arn is the alarm's ARN.
+// Arn returns the alarm's ARN.
 func (a *Alarm) Arn() string { return aws.ToString(a.members().arn) }
 
-// Type is the alarm's type.
+// Type returns the alarm's type.
 func (a *Alarm) Type() types.AlarmType {
 	if a.Metric != nil {
 		return types.AlarmTypeMetricAlarm
@@ -84,36 +89,41 @@ func (a *Alarm) Type() types.AlarmType {
 	return types.AlarmTypeCompositeAlarm
 }
 
-// AlarmState is the state of an alarm and why it is in it.
+// AlarmState is an alarm's state and the reason for it.
 type AlarmState struct {
 	Value  types.StateValue
 	Reason string
-	Data   string // JSON; "" where there is none
+	Data   string // JSON, or "" for none
 }
 
-// State is the alarm's state.
+// State returns the alarm's state.
 func (a *Alarm) State() AlarmState {
 	m := a.members()
 	return AlarmState{*m.stateValue, aws.ToString(*m.stateReason), aws.ToString(*m.stateReasonData)}
 }
 
-// Moved is when the alarm came to its state.
+// Moved returns when the alarm changed to its current state.
 func (a *Alarm) Moved() time.Time { return aws.ToTime(*a.members().stateTransitionedTimestamp) }
 
-// Keep gives an alarm that takes another one's place that one's state, tags and debts.
+// Keep copies the state, tags and owed actions of the alarm that this one replaces.
 func (a *Alarm) Keep(before *Alarm) {
 	m, b := a.members(), before.members()
-	*m.stateValue, *m.stateReason, *m.stateReasonData = *b.stateValue, *b.stateReason, *b.stateReasonData
-	*m.stateUpdatedTimestamp, *m.stateTransitionedTimestamp = *b.stateUpdatedTimestamp, *b.stateTransitionedTimestamp
-	a.Tags, a.Owed, a.LeftAlarm = before.Tags, before.Owed, before.LeftAlarm
+	*m.stateValue = *b.stateValue
+	*m.stateReason = *b.stateReason
+	*m.stateReasonData = *b.stateReasonData
+	*m.stateUpdatedTimestamp = *b.stateUpdatedTimestamp
+	*m.stateTransitionedTimestamp = *b.stateTransitionedTimestamp
+	a.Tags = before.Tags
+	a.Owed = before.Owed
+	a.LeftAlarm = before.LeftAlarm
 	a.suppress(before.SuppressedBy())
 }
 
-// PolicyPrefix is what the ARNs of scaling policies begin with.
+// PolicyPrefix is the prefix of scaling policies' ARNs.
 const PolicyPrefix = "arn:aws:autoscaling:"
 
-// OwePolicies has an alarm that was changed tell the scaling policies that are actions of the state that it is in: they act for as long
-// as it stays there, and not just when it comes there.
+// OwePolicies makes a changed alarm owe a notice to the scaling policies among its current state's actions. Policies
+// act for as long as the alarm stays in a state, and not just when it changes to it.
 func (a *Alarm) OwePolicies() {
 	value := a.State().Value
 	policies := slices.DeleteFunc(slices.Clone(a.Actions(value)), func(arn string) bool { return !strings.HasPrefix(arn, PolicyPrefix) })
@@ -122,14 +132,15 @@ func (a *Alarm) OwePolicies() {
 	}
 }
 
-// WithActions is a copy of the alarm that may act, or may not.
+// WithActions returns a copy of the alarm with its actions enabled or disabled.
 func (a *Alarm) WithActions(enabled bool) *Alarm {
 	c := a.clone()
 	*c.members().actionsEnabled = &enabled
 	return c
 }
 
-// Actions are the ARNs that are told when the alarm comes to a state; none where its actions are disabled.
+// Actions returns the ARNs to notify when the alarm changes to a state. It returns none if the alarm's actions are
+// disabled.
 func (a *Alarm) Actions(value types.StateValue) []string {
 	m := a.members()
 	switch {
@@ -143,13 +154,13 @@ func (a *Alarm) Actions(value types.StateValue) []string {
 	return m.insufficientDataActions
 }
 
-// AllActions are the ARNs that the alarm names for any state.
+// AllActions returns the ARNs that the alarm names for any state.
 func (a *Alarm) AllActions() []string {
 	m := a.members()
 	return slices.Concat(m.okActions, m.alarmActions, m.insufficientDataActions)
 }
 
-// in is a copy of the alarm in a state.
+// in returns a copy of the alarm in a state.
 func (a *Alarm) in(s AlarmState, now time.Time) *Alarm {
 	c := a.clone()
 	m := c.members()
@@ -163,11 +174,14 @@ func (a *Alarm) in(s AlarmState, now time.Time) *Alarm {
 			c.LeftAlarm = now
 		}
 	}
-	*m.stateValue, *m.stateReason, *m.stateReasonData, *m.stateUpdatedTimestamp = s.Value, &s.Reason, data, &now
+	*m.stateValue = s.Value
+	*m.stateReason = &s.Reason
+	*m.stateReasonData = data
+	*m.stateUpdatedTimestamp = &now
 	return c
 }
 
-// SuppressedBy is what keeps a composite alarm from doing what it owes; "" where nothing does.
+// SuppressedBy returns what keeps a composite alarm from acting on what it owes, or "".
 func (a *Alarm) SuppressedBy() types.ActionsSuppressedBy {
 	if a.Composite == nil {
 		return ""
@@ -175,25 +189,26 @@ func (a *Alarm) SuppressedBy() types.ActionsSuppressedBy {
 	return a.Composite.ActionsSuppressedBy
 }
 
-// suppress notes on a composite alarm, which may be changed, what keeps it from acting.
+// suppress records on a composite alarm what keeps it from acting. It changes the alarm in place.
 func (a *Alarm) suppress(by types.ActionsSuppressedBy) {
 	if a.Composite == nil {
 		return
 	}
-	a.Composite.ActionsSuppressedBy, a.Composite.ActionsSuppressedReason = by, nil
+	a.Composite.ActionsSuppressedBy = by
+	a.Composite.ActionsSuppressedReason = nil
 	if by != "" {
 		a.Composite.ActionsSuppressedReason = aws.String("Actions suppressed by " + string(by))
 	}
 }
 
-// SuppressAlarm notes what keeps a composite alarm from acting.
+// SuppressAlarm records what keeps a composite alarm from acting.
 func (tx *Tx) SuppressAlarm(a *Alarm, by types.ActionsSuppressedBy) {
 	a = a.clone()
 	a.suppress(by)
 	tx.Alarms.Put(a)
 }
 
-// SettleAlarm strikes out what an alarm owes.
+// SettleAlarm clears what an alarm owes.
 func (tx *Tx) SettleAlarm(a *Alarm) {
 	a = a.clone()
 	a.Owed = nil
@@ -201,9 +216,9 @@ func (tx *Tx) SettleAlarm(a *Alarm) {
 	tx.Alarms.Put(a)
 }
 
-// SetAlarmState puts an alarm in a state. Where that is another one its history tells it, and the state's actions are
-// owed, unless it comes back to the state that it acted upon last: what was suppressed since is then as if it had not
-// been. It returns the alarm as it is now.
+// SetAlarmState puts an alarm in a state, and returns the alarm as it is now. A change of state goes into the alarm's
+// history, and the new state's actions are owed. They aren't owed if the alarm returns to the state that it last acted
+// upon: suppressed changes count as if they had never happened.
 func (tx *Tx) SetAlarmState(a *Alarm, s AlarmState, now time.Time) *Alarm {
 	before := a.State()
 	a = a.in(s, now)
@@ -226,7 +241,7 @@ func (tx *Tx) SetAlarmState(a *Alarm, s AlarmState, now time.Time) *Alarm {
 	return a
 }
 
-// mustEncode stops on an error that only a type that JSON does not have can cause.
+// mustEncode panics on an error. Only a type that JSON doesn't support can cause one.
 func mustEncode(err error) {
 	if err != nil {
 		panic(err)
@@ -241,14 +256,19 @@ func historyState(s AlarmState) map[string]any {
 	return m
 }
 
-// AddAlarmHistory keeps an item of an alarm's history. What data holds becomes JSON.
+// AddAlarmHistory adds an item to an alarm's history. data is stored as JSON.
 func (tx *Tx) AddAlarmHistory(a *Alarm, kind types.HistoryItemType, summary string, data any, now time.Time) {
 	b, err := json.Marshal(data)
 	mustEncode(err)
 	name := a.Name()
 	for n := 0; ; n++ {
 		row := &AlarmHistory{Number: now.UnixMicro() + int64(n), Item: types.AlarmHistoryItem{
-			AlarmName: &name, AlarmType: a.Type(), Timestamp: &now, HistoryItemType: kind, HistorySummary: &summary, HistoryData: aws.String(string(b)),
+			AlarmName:       &name,
+			AlarmType:       a.Type(),
+			Timestamp:       &now,
+			HistoryItemType: kind,
+			HistorySummary:  &summary,
+			HistoryData:     aws.String(string(b)),
 		}}
 		if tx.AlarmHistory.Get(row.Key()) == nil {
 			tx.AlarmHistory.Put(row)
@@ -260,11 +280,11 @@ func (tx *Tx) AddAlarmHistory(a *Alarm, kind types.HistoryItemType, summary stri
 // AlarmHistory is an item of an alarm's history. It outlives the alarm.
 type AlarmHistory struct {
 	Item types.AlarmHistoryItem
-	// Number orders the items of an alarm: microseconds since 1970, and on from there.
+	// Number orders the items of an alarm. It's the time in microseconds since 1970, or the next free number.
 	Number int64
 }
 
-// Key is the number and the alarm's name, so that rows are in the order of time.
+// Key returns the number and the alarm's name, so that rows sort by time.
 func (h *AlarmHistory) Key() string {
 	return fmt.Sprintf("%019d %s", h.Number, aws.ToString(h.Item.AlarmName))
 }
@@ -277,15 +297,16 @@ type Dashboard struct {
 	Tags         []types.Tag
 }
 
-// AnomalyDetector is one anomaly detector, of a metric and a statistic or of metric math. Its state is not kept.
+// AnomalyDetector is one anomaly detector, of a metric and a statistic or of metric math. Its state isn't stored.
 type AnomalyDetector struct{ types.AnomalyDetector }
 
-// Key is what the detector is for, as one text.
+// Key encodes what the detector is for.
 func (d *AnomalyDetector) Key() string {
 	var source any = d.MetricMathAnomalyDetector
 	if s := d.SingleMetricAnomalyDetector; s != nil {
 		sorted := *s
-		sorted.Dimensions = slices.SortedFunc(slices.Values(s.Dimensions), func(a, b types.Dimension) int { return strings.Compare(*a.Name, *b.Name) })
+		sorted.Dimensions = slices.SortedFunc(slices.Values(s.Dimensions),
+			func(a, b types.Dimension) int { return strings.Compare(*a.Name, *b.Name) })
 		source = sorted
 	}
 	b, err := json.Marshal(source)
@@ -293,7 +314,7 @@ func (d *AnomalyDetector) Key() string {
 	return string(b)
 }
 
-// Detect gives, for some of a request's queries by their ids, what anomaly detectors say of their models.
+// Detect calls set with the anomaly detectors' configurations for those of a request's queries whose ids are listed.
 func (v *View) Detect(set func(id string, c *types.AnomalyDetectorConfiguration), queries []types.MetricDataQuery, ids []string) {
 	for _, q := range queries {
 		if !slices.Contains(ids, aws.ToString(q.Id)) {
@@ -307,11 +328,14 @@ func (v *View) Detect(set func(id string, c *types.AnomalyDetectorConfiguration)
 	}
 }
 
-// isFor says whether the detector is for a query's metric and statistic, or for its expression on the same metrics.
+// isFor reports whether the detector is for a query's metric and statistic, or for its expression on the same metrics.
 func (d *AnomalyDetector) isFor(queries []types.MetricDataQuery, q types.MetricDataQuery) bool {
 	if m := q.MetricStat; m != nil {
 		of := AnomalyDetector{types.AnomalyDetector{SingleMetricAnomalyDetector: &types.SingleMetricAnomalyDetector{
-			Namespace: m.Metric.Namespace, MetricName: m.Metric.MetricName, Dimensions: m.Metric.Dimensions, Stat: m.Stat,
+			Namespace:  m.Metric.Namespace,
+			MetricName: m.Metric.MetricName,
+			Dimensions: m.Metric.Dimensions,
+			Stat:       m.Stat,
 		}}}
 		return d.SingleMetricAnomalyDetector != nil && d.Key() == of.Key()
 	}
@@ -323,7 +347,8 @@ func (d *AnomalyDetector) isFor(queries []types.MetricDataQuery, q types.MetricD
 			return aws.ToString(own.Expression) != aws.ToString(q.Expression)
 		}
 		return !slices.ContainsFunc(queries, func(q types.MetricDataQuery) bool {
-			return *q.Id == *own.Id && aws.ToString(q.Expression) == aws.ToString(own.Expression) && reflect.DeepEqual(q.MetricStat, own.MetricStat)
+			return *q.Id == *own.Id && aws.ToString(q.Expression) == aws.ToString(own.Expression) &&
+				reflect.DeepEqual(q.MetricStat, own.MetricStat)
 		})
 	})
 }
@@ -332,7 +357,10 @@ func (d *AnomalyDetector) isFor(queries []types.MetricDataQuery, q types.MetricD
 const keepHistory = 30 * 24 * time.Hour
 
 // AlarmHistoryByAlarm finds the history of an alarm by its name.
-var AlarmHistoryByAlarm = Index[AlarmHistory]{Name: "alarm", Value: func(h *AlarmHistory) string { return aws.ToString(h.Item.AlarmName) }}
+var AlarmHistoryByAlarm = Index[AlarmHistory]{
+	Name:  "alarm",
+	Value: func(h *AlarmHistory) string { return aws.ToString(h.Item.AlarmName) },
+}
 
 var (
 	alarmHistory = &store.Definition[AlarmHistory]{

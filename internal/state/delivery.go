@@ -13,28 +13,28 @@ import (
 	"github.com/pintle/pintle/internal/store"
 )
 
-// Delivery is a debt: an alarm's action, the notice of a lifecycle hook, or metrics from the lines of a log.
+// Delivery is a debt: an alarm's action, a lifecycle hook's notice, or metrics from a log's lines.
 type Delivery struct {
 	delivery.Debt
 	Due time.Time
-	// Alarm is the name of the alarm whose action it is, and whose history tells how it went; "" where it is none.
+	// Alarm is the name of the alarm whose action this is, or "". The alarm's history records the outcome.
 	Alarm string `json:",omitzero"`
-	// Moved is when that alarm came to its state.
+	// Moved is when that alarm changed to its state.
 	Moved time.Time `json:",omitzero"`
 }
 
 var deliveries = &store.Definition[Delivery]{Name: "deliveries", Key: func(d *Delivery) string { return d.ID }}
 
-// Owe writes down a debt, and returns its row. Its ID, Since and Due are made here.
+// Owe stores a debt and returns its row. It sets ID, Since and Due.
 func (tx *Tx) Owe(d Delivery, now time.Time) *Delivery {
-	d.ID = uuid.Must(uuid.NewV7()).String() // in the order of time
+	d.ID = uuid.Must(uuid.NewV7()).String() // sorts by time
 	d.Since = now
 	d.Due = now
 	tx.Deliveries.Put(&d)
 	return &d
 }
 
-// SettleDelivery strikes out a debt. Where it is an alarm's, the alarm's history tells how it went.
+// SettleDelivery removes a debt. If an alarm owed it, the alarm's history records the outcome.
 func (tx *Tx) SettleDelivery(id string, outcome error, now time.Time) {
 	row := tx.Deliveries.Get(id)
 	if row == nil {
@@ -46,7 +46,8 @@ func (tx *Tx) SettleDelivery(id string, outcome error, now time.Time) {
 		return
 	}
 	data := map[string]any{
-		"version": "1.0", "actionState": "Succeeded", "notificationResource": row.Destination, "stateUpdateTimestamp": row.Moved.UnixMilli(),
+		"version": "1.0", "actionState": "Succeeded", "notificationResource": row.Destination,
+		"stateUpdateTimestamp": row.Moved.UnixMilli(),
 	}
 	summary := "Successfully executed action " + row.Destination
 	if outcome != nil {
@@ -57,13 +58,13 @@ func (tx *Tx) SettleDelivery(id string, outcome error, now time.Time) {
 	tx.AddAlarmHistory(a, types.HistoryItemTypeAction, summary, data, now)
 }
 
-// Outbox is the debts of a store, as the delivery loop wants them.
+// Outbox presents a store's debts to the delivery loop.
 type Outbox struct {
 	Store *Store
 	Now   func() time.Time
 }
 
-// Owe writes down debts, and returns them as they are kept.
+// Owe stores debts, and returns them as stored.
 func (o Outbox) Owe(ctx context.Context, debts []delivery.Debt) (owed []delivery.Debt, err error) {
 	err = o.Store.Update(ctx, func(tx *Tx) error {
 		owed = nil
@@ -76,7 +77,9 @@ func (o Outbox) Owe(ctx context.Context, debts []delivery.Debt) (owed []delivery
 }
 
 // Owed is delivery.Outbox's.
-func (o Outbox) Owed(ctx context.Context, limit int) (due []delivery.Debt, next time.Time, changed <-chan struct{}, err error) {
+func (o Outbox) Owed(_ context.Context, limit int) (
+	due []delivery.Debt, next time.Time, changed func(context.Context) <-chan struct{}, err error,
+) {
 	v := o.Store.Watch()
 	now := o.Now()
 	var rows []*Delivery
@@ -93,21 +96,20 @@ func (o Outbox) Owed(ctx context.Context, limit int) (due []delivery.Debt, next 
 	for _, d := range rows[:min(limit, len(rows))] {
 		due = append(due, d.Debt)
 	}
-	return due, next, changes(ctx, v), nil
+	return due, next, func(ctx context.Context) <-chan struct{} { return changes(ctx, v) }, nil
 }
 
-// changes is closed when what the view has read changes, or ctx ends.
+// changes returns a channel that is closed when what the view has read changes, or ctx ends.
 func changes(ctx context.Context, v *View) <-chan struct{} {
 	changed := make(chan struct{})
-	one := v.ChangedCh(ctx)
 	go func() {
 		defer close(changed)
-		<-one
+		v.Changed(ctx) //nolint:errcheck // the only error is that of ctx
 	}()
 	return changed
 }
 
-// Settle is delivery.Outbox's.
+// Settle implements delivery.Outbox.
 func (o Outbox) Settle(ctx context.Context, d delivery.Debt, outcome error) error {
 	return o.Store.Update(ctx, func(tx *Tx) error {
 		tx.SettleDelivery(d.ID, outcome, o.Now())
@@ -115,7 +117,7 @@ func (o Outbox) Settle(ctx context.Context, d delivery.Debt, outcome error) erro
 	})
 }
 
-// Postpone is delivery.Outbox's.
+// Postpone implements delivery.Outbox.
 func (o Outbox) Postpone(ctx context.Context, d delivery.Debt, until time.Time) error {
 	return o.Store.Update(ctx, func(tx *Tx) error {
 		old := tx.Deliveries.Get(d.ID)

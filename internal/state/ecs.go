@@ -11,8 +11,8 @@ import (
 	"github.com/pintle/pintle/internal/store"
 )
 
-// The rows of Amazon ECS. Each embeds the SDK's struct, so that what a client sent is kept and given
-// back whole; figures that can be derived (counts, remaining resources) are left empty in it.
+// The rows of Amazon ECS. Each embeds the SDK's struct, so that what a client sent is stored and returned in full.
+// Figures that can be derived (counts, remaining resources) are left empty in it.
 
 // Cluster is one cluster, ACTIVE or INACTIVE.
 type Cluster struct {
@@ -25,14 +25,14 @@ type TaskDefinition struct {
 	Tags []types.Tag
 }
 
-// HasHealthCheck says whether any essential container of its tasks has a health check.
+// HasHealthCheck reports whether any essential container of its tasks has a health check.
 func (t *TaskDefinition) HasHealthCheck() bool {
 	return slices.ContainsFunc(t.ContainerDefinitions, func(c types.ContainerDefinition) bool {
 		return c.HealthCheck != nil && (c.Essential == nil || *c.Essential)
 	})
 }
 
-// TaskFamily remembers the last revision of a family, which is never used again.
+// TaskFamily remembers a family's last revision number, which is never reused.
 type TaskFamily struct {
 	Family       string
 	LastRevision int32
@@ -42,22 +42,22 @@ type TaskFamily struct {
 type ContainerInstance struct {
 	types.ContainerInstance
 	ClusterArn string
-	// GPUs are the instance's devices, in the order in which the agent named them.
+	// GPUs lists the instance's devices in the order in which the agent named them.
 	GPUs []GPU
-	// Capacity is what the registered resources come to.
+	// Capacity is the total of the registered resources.
 	Capacity Resources
-	// DisconnectedAt is when the agent's connection was lost; nil while it is connected.
+	// DisconnectedAt is when the agent's connection was lost, or nil while it is connected.
 	DisconnectedAt *time.Time
 	// DeregisteredAt is when it became INACTIVE.
 	DeregisteredAt *time.Time `json:",omitzero"`
-	// PrivateIPAddress is the machine's, in its network.
+	// PrivateIPAddress is the machine's address in its network.
 	PrivateIPAddress string `json:",omitzero"`
 }
 
-// Clone is a copy that can be changed.
+// Clone returns a copy that can be changed.
 func (c *ContainerInstance) Clone() *ContainerInstance { return new(*c) }
 
-// Connected is the instance with its agent there.
+// Connected returns the instance with its agent connected.
 func (c *ContainerInstance) Connected(version *types.VersionInfo) *ContainerInstance {
 	row := c.Clone()
 	row.AgentConnected = true
@@ -66,7 +66,7 @@ func (c *ContainerInstance) Connected(version *types.VersionInfo) *ContainerInst
 	return row
 }
 
-// Disconnected is the instance with its agent gone.
+// Disconnected returns the instance with its agent gone.
 func (c *ContainerInstance) Disconnected(now time.Time) *ContainerInstance {
 	row := c.Clone()
 	row.AgentConnected = false
@@ -74,14 +74,14 @@ func (c *ContainerInstance) Disconnected(now time.Time) *ContainerInstance {
 	return row
 }
 
-// In is the instance in another status: ACTIVE or DRAINING.
+// In returns the instance in another status: ACTIVE or DRAINING.
 func (c *ContainerInstance) In(status types.ContainerInstanceStatus) *ContainerInstance {
 	row := c.Clone()
 	row.Status = aws.String(string(status))
 	return row
 }
 
-// Deregistered is the instance, INACTIVE for good.
+// Deregistered returns the instance, INACTIVE for good.
 func (c *ContainerInstance) Deregistered(now time.Time) *ContainerInstance {
 	row := c.Clone()
 	row.Status = aws.String(InstanceInactive)
@@ -99,13 +99,13 @@ type GPU struct {
 	Model     string `json:",omitzero"`
 	Simulated bool   `json:",omitzero"`
 	NUMA      int    `json:",omitzero"`
-	// Links counts the NVLinks to the instance's other devices, by their place in GPUs.
+	// Links counts the NVLinks to the instance's other devices, by index into GPUs.
 	Links []int `json:",omitzero"`
-	// Fault is why no task may have the device; nil where it is well.
+	// Fault is why no task may have the device, or nil if it's healthy.
 	Fault *GPUFault `json:",omitzero"`
 }
 
-// GPUFault is what is wrong with a device, as its node says.
+// GPUFault is what is wrong with a device, as reported by its node.
 type GPUFault struct {
 	Reason string
 	Since  time.Time
@@ -113,14 +113,13 @@ type GPUFault struct {
 
 // Resources is an amount of what tasks compete for on an instance.
 type Resources struct {
-	CPU       int64 // units, 1,024 a core
+	CPU       int64 // CPU units, 1,024 a core
 	MemoryMiB int64
-	PortsTCP  []uint16 // reserved ones
+	PortsTCP  []uint16 // reserved ports
 	PortsUDP  []uint16
 }
 
-// IdempotencyToken remembers what a call with a client token made, so that its repetition makes
-// nothing anew.
+// IdempotencyToken remembers what a call with a client token created, so that repeating it creates nothing new.
 type IdempotencyToken struct {
 	Token   string // operation, cluster and client token
 	Request []byte // a hash of the call: the same token with another call is refused
@@ -128,12 +127,12 @@ type IdempotencyToken struct {
 	Expires time.Time
 }
 
-// AccountSetting is a setting of one principal, or the account's default where Principal is empty.
+// AccountSetting is a setting of one principal, or the account's default if the principal is empty.
 type AccountSetting struct {
 	types.Setting
 }
 
-// Key is the principal and the name.
+// Key returns the principal and the name.
 func (s *AccountSetting) Key() string {
 	return aws.ToString(s.PrincipalArn) + "/" + string(s.Name)
 }
@@ -144,23 +143,26 @@ var (
 		return ClusterStatus(aws.ToString(t.ClusterArn), aws.ToString(t.DesiredStatus))
 	}}
 	TasksByInstance = Index[Task]{Name: "instance", Value: func(t *Task) string { return aws.ToString(t.ContainerInstanceArn) }}
-	// TasksByLastStatus finds what waits for placement, or for its end to be forgotten.
+	// TasksByLastStatus finds tasks that wait for placement, and stopped ones that are due to be forgotten.
 	TasksByLastStatus = Index[Task]{Name: "last_status", Value: func(t *Task) string { return aws.ToString(t.LastStatus) }}
 
 	InstancesByCluster = Index[ContainerInstance]{Name: "cluster", Value: func(c *ContainerInstance) string { return c.ClusterArn }}
 	// InstancesByMachine finds what an EC2 instance has registered.
-	InstancesByMachine = Index[ContainerInstance]{Name: "machine", Value: func(c *ContainerInstance) string { return aws.ToString(c.Ec2InstanceId) }}
+	InstancesByMachine = Index[ContainerInstance]{
+		Name:  "machine",
+		Value: func(c *ContainerInstance) string { return aws.ToString(c.Ec2InstanceId) },
+	}
 
 	TaskDefinitionsByFamily = Index[TaskDefinition]{Name: "family", Value: func(t *TaskDefinition) string { return aws.ToString(t.Family) }}
 )
 
-// ClusterStatus is the value of TasksByCluster: the tasks of a cluster with a desired status.
+// ClusterStatus returns the index value in TasksByCluster for a cluster's tasks with a desired status.
 func ClusterStatus(clusterArn, desiredStatus string) string { return clusterArn + " " + desiredStatus }
 
 // keepEnded is how long ECS shows what has ended.
 const keepEnded = time.Hour
 
-// unusedDefinitions are those whose deletion was asked for, and that no task and no service names any more.
+// unusedDefinitions returns the definitions that were asked to be deleted and that no task or service names any more.
 func unusedDefinitions(t Table[TaskDefinition], _ time.Time) []string {
 	doomed := map[string]bool{}
 	for td := range t.All() {
@@ -175,7 +177,7 @@ func unusedDefinitions(t Table[TaskDefinition], _ time.Time) []string {
 		delete(doomed, aws.ToString(task.TaskDefinitionArn))
 	}
 	for s := range services.In(t.View()).All() {
-		for _, d := range s.Deployments { // which may have to start a task of it again
+		for _, d := range s.Deployments { // they may have to start a task of it again
 			delete(doomed, aws.ToString(d.TaskDefinition))
 		}
 		for _, set := range s.TaskSets {

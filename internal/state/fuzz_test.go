@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// FuzzReplay opens a journal that holds whatever a disk may hold: it is refused or read, never more.
+// FuzzReplay opens a journal with arbitrary contents. It must be refused or read, and do nothing worse.
 func FuzzReplay(f *testing.F) {
 	row, err := json.Marshal(benchTask(1))
 	if err != nil {

@@ -11,20 +11,20 @@ import (
 // wholeGPU is a device in thousandths.
 const wholeGPU = 1000
 
-// ledger keeps what the tasks of each container instance hold, and refuses a transaction after which
-// a GPU would be promised twice, or a broken one at all, or an instance would owe more than it has. It is
-// the last word on that: placement plans, the ledger checks, and neither relies on the other.
+// ledger keeps what the tasks of each container instance hold. It refuses a transaction after which a GPU would be
+// promised twice, a broken GPU would be promised at all, or an instance would owe more than it has. It has the last
+// word: placement plans, the ledger checks, and neither relies on the other.
 type ledger struct {
 	accounts map[string]*account // by container instance ARN
-	touched  map[string][]string // accounts that the running transaction has drawn on, with the GPUs that it drew
+	touched  map[string][]string // accounts that the running transaction drew on, with the GPUs that it drew
 }
 
 // account is one instance's books.
 type account struct {
-	instance *ContainerInstance // nil while tasks name an instance that is not there
+	instance *ContainerInstance // nil while tasks name an unknown instance
 	cpu      int64
 	memory   int64
-	ports    map[portKey]int // how many tasks hold each
+	ports    map[portKey]int // how many tasks hold each port
 	gpus     map[string]int  // thousandths held, by device
 }
 
@@ -55,7 +55,7 @@ func (l *ledger) Change(before, after any) {
 	}
 }
 
-// post adds (sign 1) or takes away (sign -1) what a task holds.
+// post adds (sign 1) or subtracts (sign -1) what a task holds.
 func (l *ledger) post(t *Task, sign int) {
 	if t == nil || !t.Holds() {
 		return
@@ -76,7 +76,7 @@ func (l *ledger) post(t *Task, sign int) {
 	l.drop(arn)
 }
 
-// draws says whether a task holds something after a change that it did not hold before.
+// draws reports whether a change makes a task hold something that it didn't hold before.
 func draws(before, after *Task) bool {
 	if after == nil || !after.Holds() {
 		return false
@@ -85,8 +85,8 @@ func draws(before, after *Task) bool {
 		!reflect.DeepEqual(before.Reserved, after.Reserved) || !slices.Equal(before.GPUs, after.GPUs)
 }
 
-// drawn lists the GPUs that a task holds after a change and did not before. A task that is wanted stopped has
-// had them from before they broke.
+// drawn lists the GPUs that a change makes a task hold anew. It lists none for a task that is to stop: it had its GPUs
+// before they broke.
 func drawn(before, after *Task) []string {
 	var out []string
 	if aws.ToString(after.DesiredStatus) == "STOPPED" {
@@ -100,8 +100,8 @@ func drawn(before, after *Task) []string {
 	return out
 }
 
-// Check refuses what must never be. It looks only at instances that the transaction drew on: an
-// instance that shrinks below what it owes (a device that broke) is not its tasks' fault.
+// Check refuses what must never happen. It looks only at instances that the transaction drew on. If an instance shrinks
+// below what it owes (a device broke), its tasks aren't to blame.
 func (l *ledger) Check() error {
 	defer l.Undone()
 	for arn, gpus := range l.touched {
@@ -116,7 +116,7 @@ func (l *ledger) Check() error {
 	return nil
 }
 
-// Undone ends the transaction's part in the ledger.
+// Undone forgets what the transaction drew.
 func (l *ledger) Undone() { clear(l.touched) }
 
 func (a *account) check(drawn []string) error {
@@ -156,7 +156,7 @@ func (l *ledger) account(arn string) *account {
 	return a
 }
 
-// drop closes an account that nothing is left of.
+// drop removes an account when it is empty.
 func (l *ledger) drop(arn string) {
 	a := l.accounts[arn]
 	if a.instance == nil && a.cpu == 0 && a.memory == 0 && len(a.ports) == 0 && len(a.gpus) == 0 {

@@ -13,9 +13,9 @@ import (
 	"github.com/pintle/pintle/internal/store/sqlite"
 )
 
-// TestABrokenGPU: it is given to no task; one that has it already may be written again, and be stopped; and
-// the journal that holds all this opens again.
-func TestABrokenGPU(t *testing.T) {
+// TestBrokenGPU checks that a broken GPU goes to no task, that a task which already has it can still be written and
+// stopped, and that the journal with all this opens again.
+func TestBrokenGPU(t *testing.T) {
 	dir := t.TempDir()
 	reopen := func() *Store {
 		journal, err := sqlite.Open(t.Context(), dir)
@@ -31,7 +31,13 @@ func TestABrokenGPU(t *testing.T) {
 	s := reopen()
 	task := func(id, gpu string) *Task {
 		return &Task{
-			Task: types.Task{TaskArn: &id, ClusterArn: aws.String("c"), ContainerInstanceArn: aws.String("i"), LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING")},
+			Task: types.Task{
+				TaskArn:              &id,
+				ClusterArn:           aws.String("c"),
+				ContainerInstanceArn: aws.String("i"),
+				LastStatus:           aws.String("RUNNING"),
+				DesiredStatus:        aws.String("RUNNING"),
+			},
 			GPUs: []HeldGPU{{Container: "main", ID: gpu, Milli: wholeGPU}},
 		}
 	}
@@ -90,8 +96,11 @@ func instance(name string, cpu, memory int64) *ContainerInstance {
 
 func task(name, instance, status string, held Resources, gpus ...string) *Task {
 	t := &Task{Task: types.Task{
-		TaskArn: aws.String(name), ClusterArn: aws.String("arn:cluster/c"), ContainerInstanceArn: aws.String(instance),
-		LastStatus: aws.String(status), DesiredStatus: aws.String(status),
+		TaskArn:              aws.String(name),
+		ClusterArn:           aws.String("arn:cluster/c"),
+		ContainerInstanceArn: aws.String(instance),
+		LastStatus:           aws.String(status),
+		DesiredStatus:        aws.String(status),
 	}, Reserved: held}
 	for _, id := range gpus {
 		t.GPUs = append(t.GPUs, HeldGPU{Container: "main", ID: id, Milli: 1000})
@@ -99,7 +108,7 @@ func task(name, instance, status string, held Resources, gpus ...string) *Task {
 	return t
 }
 
-func TestTheLedgerRefuses(t *testing.T) {
+func TestLedgerRefuses(t *testing.T) {
 	small := Resources{CPU: 100, MemoryMiB: 100}
 	cases := []struct {
 		name string
@@ -136,7 +145,7 @@ func TestTheLedgerRefuses(t *testing.T) {
 	}
 }
 
-func TestTheLedgerLetsATaskOnAShrunkInstanceGoOn(t *testing.T) {
+func TestLedgerAllowsTasksOnShrunkInstance(t *testing.T) {
 	s := openMemory(t)
 	held := Resources{CPU: 1000, MemoryMiB: 100}
 	update(t, s, func(tx *Tx) error {

@@ -13,26 +13,27 @@ import (
 
 // The rows of ECS services.
 
-// The states of a service. A deleted one is DRAINING until its tasks are stopping, then INACTIVE.
+// The states of a service. A deleted service is DRAINING until its tasks are stopping, then INACTIVE.
 const (
 	ServiceActive   = "ACTIVE"
 	ServiceDraining = "DRAINING"
 	ServiceInactive = "INACTIVE"
 )
 
-// Service is a service: what it is wanted to be, and how far its deployments have come.
+// Service is a service: its desired state, and how far its deployments have come.
 type Service struct {
 	types.Service
-	// Deployments are the PRIMARY one first, then those that it replaces, the newest first. They take
-	// the place of the SDK's; counts of tasks are left empty in them.
+	// Deployments starts with the PRIMARY one. The ones it replaces follow, newest first. They replace the SDK's
+	// deployments; their task counts are left empty.
 	Deployments []Deployment
-	// TaskSets are those of a service with the deployment controller EXTERNAL, which has no deployments, the oldest first.
+	// TaskSets lists the task sets of a service with the deployment controller EXTERNAL, oldest first. Such a service
+	// has no deployments.
 	TaskSets []TaskSet `json:",omitzero"`
 	// ServiceConnect is how its next deployment takes part in a namespace.
 	ServiceConnect *types.ServiceConnectConfiguration `json:",omitzero"`
-	// Monitoring is what its next revision says of the resolution of its metrics.
+	// Monitoring is the metric resolution that its next revision asks for.
 	Monitoring *types.MonitoringConfiguration `json:",omitzero"`
-	// Rebalancing says that its tasks are being moved between Availability Zones.
+	// Rebalancing means that its tasks are being moved between Availability Zones.
 	Rebalancing bool `json:",omitzero"`
 	// EndedAt is when it became INACTIVE.
 	EndedAt *time.Time
@@ -43,21 +44,21 @@ type Deployment struct {
 	types.Deployment
 	ServiceRevisionArn   string
 	ServiceDeploymentArn string
-	// NotBefore is when a task is started again after some have failed.
+	// NotBefore is when a task may be started again after some have failed.
 	NotBefore *time.Time
-	// Stopped says that StopServiceDeployment wants the service back at its last completed deployment.
+	// Stopped means that StopServiceDeployment wants the service back at its last completed deployment.
 	Stopped bool `json:",omitzero"`
-	// FailedAt is when the last one failed.
+	// FailedAt is when the last task failed.
 	FailedAt *time.Time
-	// Unplaced says that the last task found no room.
+	// Unplaced means that the last task found no room.
 	Unplaced bool `json:",omitzero"`
-	// BakesFrom is when all of it was there; until its bake time is over, it is not complete.
+	// BakesFrom is when all its tasks were there. It isn't complete until its bake time is over.
 	BakesFrom *time.Time `json:",omitzero"`
-	// AlarmsIgnored says that one of the deployment alarms was in ALARM when it began.
+	// AlarmsIgnored means that one of the deployment alarms was in ALARM when it began.
 	AlarmsIgnored bool `json:",omitzero"`
 }
 
-// Deployment finds a deployment by its id, or nil. It may be changed while the row is not put yet.
+// Deployment returns the deployment with an id, or nil. It may be changed as long as the row hasn't been stored.
 func (s *Service) Deployment(id string) *Deployment {
 	for i := range s.Deployments {
 		if aws.ToString(s.Deployments[i].Id) == id {
@@ -67,7 +68,7 @@ func (s *Service) Deployment(id string) *Deployment {
 	return nil
 }
 
-// TriggeredAlarms are those of a service's deployment alarms that are in ALARM, none where they are not in use.
+// TriggeredAlarms returns a service's deployment alarms that are in ALARM. It returns none if they're not enabled.
 func (v *View) TriggeredAlarms(s *Service) []string {
 	c := s.DeploymentConfiguration.Alarms
 	if c == nil || !c.Enable {
@@ -79,7 +80,7 @@ func (v *View) TriggeredAlarms(s *Service) []string {
 	})
 }
 
-// AlarmsOf says how far a service's deployment alarms watch a deployment:
+// AlarmsOf returns how a service's deployment alarms currently watch a deployment:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-alarm-failure.html
 func (s *Service) AlarmsOf(d *Deployment, triggered []string) *types.ServiceDeploymentAlarms {
 	out := &types.ServiceDeploymentAlarms{Status: types.ServiceDeploymentRollbackMonitorsStatusDisabled}
@@ -91,7 +92,8 @@ func (s *Service) AlarmsOf(d *Deployment, triggered []string) *types.ServiceDepl
 	switch {
 	case !c.Enable || d.AlarmsIgnored:
 	case len(triggered) > 0:
-		out.Status, out.TriggeredAlarmNames = types.ServiceDeploymentRollbackMonitorsStatusTriggered, triggered
+		out.Status = types.ServiceDeploymentRollbackMonitorsStatusTriggered
+		out.TriggeredAlarmNames = triggered
 	case d.RolloutState != types.DeploymentRolloutStateInProgress:
 		out.Status = types.ServiceDeploymentRollbackMonitorsStatusMonitoringComplete
 	default:
@@ -100,26 +102,28 @@ func (s *Service) AlarmsOf(d *Deployment, triggered []string) *types.ServiceDepl
 	return out
 }
 
-// Clone is a copy whose deployments, task sets and events may be changed.
+// Clone returns a copy whose deployments, task sets and events may be changed.
 func (s *Service) Clone() *Service {
 	c := *s
-	c.Deployments, c.TaskSets, c.Events = slices.Clone(s.Deployments), slices.Clone(s.TaskSets), slices.Clone(s.Events)
+	c.Deployments = slices.Clone(s.Deployments)
+	c.TaskSets = slices.Clone(s.TaskSets)
+	c.Events = slices.Clone(s.Events)
 	return &c
 }
 
 // maxEvents is how many events of a service ECS keeps.
 const maxEvents = 100
 
-// Event puts an event before the others.
+// Event adds an event as the newest one.
 func (s *Service) Event(message string, now time.Time) {
 	e := types.ServiceEvent{Id: new(NewUUID()), CreatedAt: &now, Message: &message}
 	s.Events = append([]types.ServiceEvent{e}, s.Events[:min(len(s.Events), maxEvents-1)]...)
 }
 
-// ServiceDeployment is the record of one deployment, also after it has ended.
+// ServiceDeployment is the record of one deployment. It outlives the deployment.
 type ServiceDeployment struct {
 	types.ServiceDeployment
-	// DeploymentID is the id that its tasks are started by.
+	// DeploymentID is what its tasks have as StartedBy.
 	DeploymentID string
 }
 
@@ -130,7 +134,8 @@ type ServiceRevision struct {
 
 // The indexes of the service tables.
 var (
-	// TasksByService finds the tasks of a service, the ended ones only until it has taken note of their end.
+	// TasksByService finds the tasks of a service. Ended tasks are included only until the service has taken note of
+	// their end.
 	TasksByService = Index[Task]{Name: "service", Value: func(t *Task) string {
 		if t.ServiceArn == "" || t.Noted {
 			return ""
@@ -140,13 +145,16 @@ var (
 
 	ServicesByCluster = Index[Service]{Name: "cluster", Value: func(s *Service) string { return aws.ToString(s.ClusterArn) }}
 
-	ServiceDeploymentsByService = Index[ServiceDeployment]{Name: "service", Value: func(d *ServiceDeployment) string { return aws.ToString(d.ServiceArn) }}
+	ServiceDeploymentsByService = Index[ServiceDeployment]{
+		Name:  "service",
+		Value: func(d *ServiceDeployment) string { return aws.ToString(d.ServiceArn) },
+	}
 )
 
 // keepDeployments is how long ECS lists a deployment: API_ListServiceDeployments.
 const keepDeployments = 90 * 24 * time.Hour
 
-// oldDeployments are those of services that were forgotten, and others when they are old and their service has come past them.
+// oldDeployments returns the deployments of forgotten services, and old deployments that their service has moved past.
 func oldDeployments(t Table[ServiceDeployment], now time.Time) (over []string) {
 	services := services.In(t.View())
 	for d := range t.All() {
@@ -159,14 +167,14 @@ func oldDeployments(t Table[ServiceDeployment], now time.Time) (over []string) {
 	return over
 }
 
-// deploys reports whether a deployment, or its revision, is one of the service's that count.
+// deploys reports whether one of the service's current deployments is this one, or has its revision.
 func (s *Service) deploys(d *ServiceDeployment) bool {
 	return slices.ContainsFunc(s.Deployments, func(own Deployment) bool {
 		return own.ServiceDeploymentArn == *d.ServiceDeploymentArn || own.ServiceRevisionArn == *d.TargetServiceRevision.Arn
 	})
 }
 
-// unusedRevisions are those whose deployments were forgotten.
+// unusedRevisions returns the revisions whose deployments were forgotten.
 func unusedRevisions(t Table[ServiceRevision], _ time.Time) (over []string) {
 	deployed := map[string]bool{}
 	for d := range serviceDeployments.In(t.View()).All() {

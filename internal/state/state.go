@@ -1,6 +1,6 @@
-// Package state is the schema of the control plane's store: every row, every kind of change to one as a function beside it, how long
-// rows live, and the ledger that no transaction may break. Services and loops read views and commit updates; nothing else
-// holds control-plane state. Package store is the engine.
+// Package state is the schema of the control plane's store: every row, every kind of change to one as a function beside
+// it, how long rows live, and the ledger that no transaction may violate. Services and loops read views and commit
+// updates. Nothing else holds control-plane state. Package store is the engine.
 package state
 
 import (
@@ -24,7 +24,7 @@ type Observer = store.Observer
 // Store is the control plane's store. Its methods may be called from any goroutine.
 type Store struct{ *store.Store }
 
-// Open replays the journal and starts the writer. The observers hear of every row first.
+// Open replays the journal and starts the writer. The observers see every row first.
 func Open(ctx context.Context, journal store.Journal, observers ...Observer) (*Store, error) {
 	s, err := store.Open(ctx, journal, schema, store.Options{Invariants: []store.Invariant{newLedger()}, Observers: observers})
 	if err != nil {
@@ -33,18 +33,18 @@ func Open(ctx context.Context, journal store.Journal, observers ...Observer) (*S
 	return &Store{s}, nil
 }
 
-// View is a consistent picture of all tables at one moment. It costs nothing to keep.
+// View returns a consistent picture of all tables at one moment. It costs nothing to keep.
 func (s *Store) View() *View { return newView(s.Store.View()) }
 
-// Watch is a view that remembers what is read through it, for Changed to wait on.
+// Watch returns a view that remembers what is read through it, so that Changed can wait for a change.
 func (s *Store) Watch() *View { return newView(s.Store.Watch()) }
 
-// Update runs fn in a transaction, as store.Store.Update says.
+// Update runs fn in a transaction. See store.Store.Update.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 	return s.Store.Update(ctx, func(tx *store.Tx) error {
 		return fn(tx.Bound(func(v *store.View) any { return &Tx{newView(v)} }).(*Tx))
 	})
 }
 
-// Tx is a view that can change rows. It is good inside its Update's function alone.
+// Tx is a view that can change rows. It is valid only inside its Update's function.
 type Tx struct{ *View }

@@ -12,26 +12,28 @@ import (
 // Task is one task, from RunTask until an hour after it has stopped.
 type Task struct {
 	types.Task
-	// ServiceArn is the service that the task belongs to; "" for a task of RunTask's.
+	// ServiceArn is the service that the task belongs to, or "" if RunTask started it.
 	ServiceArn string `json:",omitzero"`
-	// ProtectedUntil is until when its service does not stop it.
+	// ProtectedUntil is until when its service must not stop it.
 	ProtectedUntil *time.Time
-	// Noted says that its service has taken note of its end.
+	// Noted means that its service has taken note of its end.
 	Noted bool `json:",omitzero"`
 	// Reserved is what the task holds of its instance until it is STOPPED.
 	Reserved Resources
-	// GPUs are the devices that its containers hold, until it is STOPPED.
+	// GPUs are the devices that its containers hold until it is STOPPED.
 	GPUs []HeldGPU
-	// Waiting is what a task without an instance needs, whose capacity provider is to grow for it; nil for others.
+	// Waiting is set while a task has no instance and waits for its capacity provider to grow. It says what the task
+	// needs.
 	Waiting *Waiting `json:",omitzero"`
 }
 
-// Waiting is what a task that waits for room needs, and how it is to be placed.
+// Waiting is what a task that waits for room needs, and how to place it.
 type Waiting struct {
-	CPU, MemoryMiB int64
-	GPUs           int
-	Constraints    []types.PlacementConstraint
-	Strategy       []types.PlacementStrategy
+	CPU         int64
+	MemoryMiB   int64
+	GPUs        int
+	Constraints []types.PlacementConstraint
+	Strategy    []types.PlacementStrategy
 }
 
 // HeldGPU is a device, or a share of one, that a container of a task holds.
@@ -41,12 +43,12 @@ type HeldGPU struct {
 	Milli     int // thousandths of the device, 1 to 1000
 }
 
-// Holds says whether the task holds resources of a container instance.
+// Holds reports whether the task holds resources of a container instance.
 func (t *Task) Holds() bool {
 	return t.ContainerInstanceArn != nil && aws.ToString(t.LastStatus) != string(types.DesiredStatusStopped)
 }
 
-// Running is the task, RUNNING as its node reports.
+// Running returns the task as RUNNING, as its node reports.
 func (t *Task) Running(now time.Time) *Task {
 	c := *t
 	c.LastStatus = aws.String("RUNNING")
@@ -56,8 +58,8 @@ func (t *Task) Running(now time.Time) *Task {
 	return &c
 }
 
-// Stopped is the task, STOPPED: by its node's report, or because its node can't report any more. It is the one way in which a
-// task ends. A reason that the task has already stays.
+// Stopped returns the task as STOPPED, because its node reports so or can't report any more. Every task ends here. A
+// stop reason that the task already has stays.
 func (t *Task) Stopped(code types.TaskStopCode, reason string, now time.Time) *Task {
 	c := *t
 	c.DesiredStatus = aws.String("STOPPED")
@@ -80,7 +82,7 @@ func (t *Task) Stopped(code types.TaskStopCode, reason string, now time.Time) *T
 	return &c
 }
 
-// Stopping is the task, wanted stopped. A task without an instance has nothing to stop: it is STOPPED.
+// Stopping returns the task with its stop requested. A task without an instance has nothing to stop: it is STOPPED.
 func (t *Task) Stopping(code types.TaskStopCode, reason string, now time.Time) *Task {
 	if t.ContainerInstanceArn == nil {
 		return t.Stopped(code, reason, now)

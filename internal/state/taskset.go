@@ -7,25 +7,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// TaskSet is a task set of a service with the deployment controller EXTERNAL. Counts of tasks, and what
-// depends on them, are left empty in the SDK's struct.
+// TaskSet is a task set of a service with the deployment controller EXTERNAL. In the SDK's struct, task counts and what
+// depends on them are left empty.
 type TaskSet struct {
 	types.TaskSet
-	// FailedTasks, NotBefore, FailedAt and Unplaced are what Deployment has of the same names.
+	// FailedTasks, NotBefore, FailedAt and Unplaced mean the same as in Deployment.
 	FailedTasks int32 `json:",omitzero"`
 	NotBefore   *time.Time
 	FailedAt    *time.Time
 	Unplaced    bool `json:",omitzero"`
 }
 
-// The states of a task set. A deleted one is DRAINING until its tasks have stopped, and gone then.
+// The states of a task set. A deleted one is DRAINING until its tasks have stopped, and is then removed.
 const (
 	TaskSetPrimary  = "PRIMARY"
 	TaskSetActive   = "ACTIVE"
 	TaskSetDraining = "DRAINING"
 )
 
-// TaskSet finds a task set by its id or its ARN, or nil. It may be changed while the row is not put yet.
+// TaskSet returns the task set with an id or ARN, or nil. It may be changed as long as the row hasn't been stored.
 func (s *Service) TaskSet(name string) *TaskSet {
 	for i := range s.TaskSets {
 		if set := &s.TaskSets[i]; aws.ToString(set.Id) == name || aws.ToString(set.TaskSetArn) == name {
@@ -35,7 +35,7 @@ func (s *Service) TaskSet(name string) *TaskSet {
 	return nil
 }
 
-// IsExternal says whether somebody else deploys the service, by task sets.
+// IsExternal reports whether an external controller deploys the service, by task sets.
 func (s *Service) IsExternal() bool {
 	return s.DeploymentController != nil && s.DeploymentController.Type == types.DeploymentControllerTypeExternal
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/pintle/pintle/internal/store"
 )
 
-// View gives the tables as they were at one moment; in an Update, as the transaction sees them.
+// View holds the tables as they were at one moment or, in an Update, as the transaction sees them.
 type View struct {
 	view *store.View
 
@@ -39,13 +39,13 @@ type View struct {
 	Tasks              Table[Task]
 }
 
-// Changed waits until something that was read through a Watch's view has changed since.
+// Changed waits until something that was read through a view from Watch has changed.
 func (v *View) Changed(ctx context.Context) error { return v.view.Changed(ctx) }
 
-// ChangedCh is Changed for a select: the channel gets one value. It ends with ctx.
+// ChangedCh is Changed for a select. The channel gets one value. It ends with ctx.
 func (v *View) ChangedCh(ctx context.Context) <-chan error { return v.view.ChangedCh(ctx) }
 
-// newView gives the tables their names.
+// newView binds every table to a view.
 func newView(v *store.View) *View {
 	return &View{
 		view: v,
@@ -80,7 +80,7 @@ func newView(v *store.View) *View {
 	}
 }
 
-// schema is every table. Rows that live as long as others come behind them.
+// schema lists every table. A table whose rows live as long as another table's comes after it.
 var schema = store.NewSchema(
 	accountSettings,
 	alarmHistory,

@@ -110,7 +110,8 @@ func TestAFailedWriteChangesNothing(t *testing.T) {
 	s := open(t, j)
 	full := errors.New("disk full")
 	j.FailWith(func() error { return full })
-	if err := s.Update(context.Background(), func(tx *store.Tx) error { things.In(&tx.View).Put(named("a")); return nil }); !errors.Is(err, full) {
+	put := func(tx *store.Tx) error { things.In(&tx.View).Put(named("a")); return nil }
+	if err := s.Update(context.Background(), put); !errors.Is(err, full) {
 		t.Fatalf("got %v, want the journal's error", err)
 	}
 	if things.In(s.View()).Get("a") != nil {

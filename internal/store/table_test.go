@@ -197,7 +197,11 @@ func TestLifetimes(t *testing.T) {
 // TestSweeper: RunSweeper forgets in time, and has others forget.
 func TestSweeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		def := &store.Definition[thing]{Name: "things", Key: things.Key, Lifetime: store.KeepFor(time.Hour, func(t *thing) *time.Time { return &t.Ended })}
+		def := &store.Definition[thing]{
+			Name:     "things",
+			Key:      things.Key,
+			Lifetime: store.KeepFor(time.Hour, func(t *thing) *time.Time { return &t.Ended }),
+		}
 		s, err := store.Open(t.Context(), journaltest.NewMemory(nil), store.NewSchema(def), store.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -58,15 +58,18 @@ func appendFrame(b []byte, seed uint32, offset int64, begins bool, fill func([]b
 	h := b[start:]
 	binary.LittleEndian.PutUint32(h, length)
 	binary.LittleEndian.PutUint32(h[4:], checksum(h[FrameHead:]))
-	binary.LittleEndian.PutUint32(h[8:], headSum(h, seed, offset))
+	sum, b := headSum(h, seed, offset, b)
+	binary.LittleEndian.PutUint32(b[start+8:], sum)
 	return b
 }
 
-func headSum(h []byte, seed uint32, offset int64) uint32 {
-	var b [16]byte
-	copy(b[:], h[:8])
-	binary.LittleEndian.PutUint64(b[8:], uint64(offset))
-	return crc32.Update(seed, castagnoli, b[:])
+// headSum returns a head's checksum. It needs a few bytes behind spare, which it returns as it was: an array here would be a heap
+// allocation for each frame.
+func headSum(h []byte, seed uint32, offset int64, spare []byte) (uint32, []byte) {
+	n := len(spare)
+	spare = binary.LittleEndian.AppendUint64(spare, uint64(offset))
+	sum := crc32.Update(seed, castagnoli, h[:8])
+	return crc32.Update(sum, castagnoli, spare[n:]), spare[:n]
 }
 
 // parseHead reads the head of the frame at an offset.
@@ -76,7 +79,8 @@ func parseHead(b []byte, seed uint32, offset int64) (head, bool) {
 	}
 	length := binary.LittleEndian.Uint32(b)
 	h := head{length: int(length &^ groupBegins), begins: length&groupBegins != 0, body: binary.LittleEndian.Uint32(b[4:])}
-	return h, h.length <= MaxBody && binary.LittleEndian.Uint32(b[8:]) == headSum(b, seed, offset)
+	sum, _ := headSum(b, seed, offset, nil)
+	return h, h.length <= MaxBody && binary.LittleEndian.Uint32(b[8:]) == sum
 }
 
 // plate is the header of a segment, and all there is in a marker.
@@ -123,10 +127,10 @@ func (p *plate) running() uint32 { return checksum(p.append(nil)) }
 // parsePlate reads a plate; wrong is "" if the plate is good.
 func parsePlate(b []byte, magic, kind string) (p plate, wrong string) {
 	if len(b) != plateSize {
-		return plate{}, fmt.Sprintf("has %d bytes where %d begin it", len(b), plateSize)
+		return plate{}, fmt.Sprintf("its header has %d bytes, not %d", len(b), plateSize)
 	}
 	if binary.LittleEndian.Uint32(b[60:]) != checksum(b[:60]) {
-		return plate{}, "what it begins with fails its checksum"
+		return plate{}, "its header fails its checksum"
 	}
 	p = plate{magic: string(b[:8]), flags: binary.LittleEndian.Uint32(b[12:]), kind: strings.TrimRight(string(b[16:24]), "\x00")}
 	for i, n := range [...]*uint64{&p.id, &p.first, &p.last, &p.end} {
@@ -135,11 +139,11 @@ func parsePlate(b []byte, magic, kind string) (p plate, wrong string) {
 	p.sum = binary.LittleEndian.Uint32(b[56:])
 	switch v := binary.LittleEndian.Uint32(b[8:]); {
 	case p.magic != magic:
-		return plate{}, "is no such file of a log"
+		return plate{}, "is not a file of a log"
 	case v != version:
-		return plate{}, fmt.Sprintf("is of version %d, which is not known here", v)
+		return plate{}, fmt.Sprintf("is of version %d, which this version of pintle doesn't know", v)
 	case p.kind != kind:
-		return plate{}, fmt.Sprintf("is of a log of %q, not of %q", p.kind, kind)
+		return plate{}, fmt.Sprintf("belongs to a log of %q, not of %q", p.kind, kind)
 	}
 	return p, ""
 }

@@ -82,13 +82,16 @@ func (m *marker) dirty(noSync bool) error {
 	return m.write(!noSync)
 }
 
-// reach notes how far the log is on disk.
+// reach notes how far the log is on disk. A log that isn't synced keeps the note in memory until it's closed.
 func (m *marker) reach(at Position, sum uint32, noSync bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	began := m.last != uint64(at.Segment)
 	m.last, m.end, m.sum = uint64(at.Segment), uint64(at.Offset), sum
-	return m.write(began && !noSync)
+	if noSync {
+		return nil
+	}
+	return m.write(began)
 }
 
 // begin notes the log's first segment.

@@ -251,7 +251,13 @@ func (s *survey) scan(number, peek int) (*scan, error) {
 		return nil, err
 	}
 	g.size = info.Size()
-	r := &scanner{scan: g, window: window{file: f, whole: g.size, read: 1 << 18}, seed: seedOf(s.marker.id, number), marker: s.marker, peek: peek}
+	r := &scanner{
+		scan:   g,
+		window: window{file: f, whole: g.size, read: 1 << 18},
+		seed:   seedOf(s.marker.id, number),
+		marker: s.marker,
+		peek:   peek,
+	}
 	r.past, r.visit = s.past, s.visit
 	if peek > 0 {
 		r.read = 1 << 14
@@ -330,6 +336,7 @@ func (s *survey) judgeChain(before, g *scan) {
 		s.found(segmentPath(s.dir, g.number-1), -1, "is missing", lostSegment)
 	case len(before.gaps) > 0:
 	case int(p.last) != before.number || p.end != uint64(before.end) || p.sum != before.sum:
-		s.found(before.path, before.end, "is not what the next segment says: it has another end", "keeps the frames that are whole; what else it held is lost")
+		s.found(before.path, before.end,
+			"is not what the next segment says: it has another end", "keeps the frames that are whole; what else it held is lost")
 	}
 }

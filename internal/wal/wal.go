@@ -58,7 +58,7 @@ type Options struct {
 	// Peek limits how many bytes of each body replay gets, except in the last segment. These bytes aren't verified. With 0,
 	// everything is read and verified.
 	Peek int
-	// NoSync gives up durability, for a log that is thrown away.
+	// NoSync gives up durability, also across a kill of the process, for a log that is thrown away.
 	NoSync bool
 	// Resume says that the store changes nothing until it's on disk, and so can carry on without refused frames. A failed write is
 	// then undone and the log goes on. Otherwise a failed write stops the log, as a failed sync always does.

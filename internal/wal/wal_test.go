@@ -154,7 +154,7 @@ func TestCallbacks(t *testing.T) {
 // TestKilledAtEveryByte: what the marker tells of is there, wherever writing ended behind it; a cut before it is damage.
 func TestKilledAtEveryByte(t *testing.T) {
 	dir := t.TempDir()
-	l, _ := open(t, dir, Options{NoSync: true})
+	l, _ := open(t, dir, Options{})
 	put(t, l, "first", "second")
 	acknowledged := l.End().Offset
 	killed := waltest.Copy(t, dir)
@@ -169,7 +169,7 @@ func TestKilledAtEveryByte(t *testing.T) {
 		if err := os.WriteFile(segmentPath(dir, 1), whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l, got, err := tryOpen(dir, Options{NoSync: true})
+		l, got, err := tryOpen(dir, Options{})
 		if cut < acknowledged {
 			if damage := new(file.Damage); !errors.As(err, &damage) {
 				t.Fatalf("cut at %d: %v", cut, err)
@@ -192,7 +192,7 @@ func TestKilledAtEveryByte(t *testing.T) {
 		if len(got) != n || (len(torn) == 1) != isTorn {
 			t.Fatalf("cut at %d: %d frames, not %d; torn are %v", cut, len(got), n, torn)
 		}
-		if _, got := open(t, dir, Options{NoSync: true}); len(got) != n+1 {
+		if _, got := open(t, dir, Options{}); len(got) != n+1 {
 			t.Fatalf("cut at %d, then there are %d frames", cut, len(got))
 		}
 	}
@@ -210,7 +210,7 @@ func endOf(frames []frame, end int64) int64 {
 // anything that a later group follows.
 func TestPowerFailure(t *testing.T) {
 	dir := t.TempDir()
-	l, _ := open(t, dir, Options{NoSync: true})
+	l, _ := open(t, dir, Options{})
 	put(t, l, "first")
 	before := waltest.Copy(t, dir)
 	group := l.End().Offset
@@ -264,7 +264,7 @@ func TestPowerFailure(t *testing.T) {
 			if err := os.WriteFile(segmentPath(dir, 1), c.bytes, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, got, err := tryOpen(dir, Options{NoSync: true})
+			_, got, err := tryOpen(dir, Options{})
 			if damage := new(file.Damage); c.frames < 0 {
 				if !errors.As(err, &damage) {
 					t.Errorf("%d frames, %v", len(got), err)
@@ -281,7 +281,7 @@ func TestPowerFailure(t *testing.T) {
 // TestUnfinishedSegment: a segment whose plate was not written goes; one that the marker does not know yet counts.
 func TestUnfinishedSegment(t *testing.T) {
 	dir := t.TempDir()
-	l, _ := open(t, dir, Options{NoSync: true})
+	l, _ := open(t, dir, Options{})
 	put(t, l, "first")
 	before := waltest.Copy(t, dir)
 	l.Roll()
@@ -299,14 +299,14 @@ func TestUnfinishedSegment(t *testing.T) {
 		if cut == len(whole) {
 			want = 2
 		}
-		l, got := open(t, dir, Options{NoSync: true})
+		l, got := open(t, dir, Options{})
 		if len(got) != want {
 			t.Fatalf("cut at %d: %d frames", cut, len(got))
 		}
 		l.Roll()
 		put(t, l, "third")
 		closed(t, l)
-		if _, got := open(t, dir, Options{NoSync: true}); len(got) != want+1 {
+		if _, got := open(t, dir, Options{}); len(got) != want+1 {
 			t.Fatalf("cut at %d: then %d frames", cut, len(got))
 		}
 	}
@@ -327,7 +327,7 @@ func TestLocked(t *testing.T) {
 // known makes a log of several segments, one of which was removed, and says what lies in it.
 func known(t *testing.T) (dir string, want map[string]bool, l *Log) {
 	dir = t.TempDir()
-	l, _ = open(t, dir, Options{NoSync: true})
+	l, _ = open(t, dir, Options{})
 	put(t, l, "removed")
 	if err := l.RemoveBefore(l.Roll()); err != nil {
 		t.Fatal(err)
@@ -353,7 +353,7 @@ func TestRandomDamage(t *testing.T) {
 	trials := waltest.Trials{
 		Images: []string{dir, killed},
 		Read: func(_ testing.TB, dir string) (map[string]bool, error) {
-			l, got, err := tryOpen(dir, Options{NoSync: true})
+			l, got, err := tryOpen(dir, Options{})
 			if err != nil {
 				return nil, err
 			}
@@ -473,7 +473,7 @@ func TestTornTailsAreFew(t *testing.T) {
 // FuzzSegment opens and repairs a segment that holds whatever a disk may hold.
 func FuzzSegment(f *testing.F) {
 	dir := f.TempDir()
-	l, _ := open(f, dir, Options{NoSync: true})
+	l, _ := open(f, dir, Options{})
 	put(f, l, "one", "", "three")
 	marker, err := os.ReadFile(filepath.Join(dir, markerFile))
 	if err != nil {
@@ -489,10 +489,11 @@ func FuzzSegment(f *testing.F) {
 	f.Add(binary.LittleEndian.AppendUint32(slices.Clone(whole), 1<<30))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		dir := t.TempDir()
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, markerFile), marker, 0o600), os.WriteFile(segmentPath(dir, 1), b, 0o600)); err != nil {
+		err := errors.Join(os.WriteFile(filepath.Join(dir, markerFile), marker, 0o600), os.WriteFile(segmentPath(dir, 1), b, 0o600))
+		if err != nil {
 			t.Fatal(err)
 		}
-		l, got, err := tryOpen(dir, Options{NoSync: true})
+		l, got, err := tryOpen(dir, Options{})
 		if err == nil {
 			closed(t, l)
 			if len(got) < 3 {
@@ -506,7 +507,7 @@ func FuzzSegment(f *testing.F) {
 		if _, err := Check(dir, "test", true); err != nil {
 			t.Fatal(err)
 		}
-		_, got = open(t, dir, Options{NoSync: true})
+		_, got = open(t, dir, Options{})
 		for _, f := range got {
 			if !slices.Contains(bodies, f.body) && !bytes.Contains(b, []byte(f.body)) {
 				t.Fatalf("the repair has made %q", f.body)

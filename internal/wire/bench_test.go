@@ -19,7 +19,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// task is a running GPU task as DescribeTasks shows it, 2.3 kB of JSON.
+// task returns a running GPU task as DescribeTasks shows it. It has 2.3 kB of JSON.
 func task(i int) types.Task {
 	now := time.UnixMilli(1700000000123 + int64(i))
 	id := fmt.Sprintf("%032x", i)
@@ -27,19 +27,51 @@ func task(i int) types.Task {
 		return aws.String("arn:aws:ecs:us-east-1:000000000000:" + kind + "/default/" + id)
 	}
 	return types.Task{
-		TaskArn: arn("task"), ClusterArn: aws.String("arn:aws:ecs:us-east-1:000000000000:cluster/default"),
-		TaskDefinitionArn: aws.String("arn:aws:ecs:us-east-1:000000000000:task-definition/train:3"), ContainerInstanceArn: arn("container-instance"),
-		AvailabilityZone: aws.String("us-east-1a"), Connectivity: types.ConnectivityConnected, ConnectivityAt: &now,
-		Cpu: aws.String("4096"), Memory: aws.String("16384"), CreatedAt: &now, StartedAt: &now, PullStartedAt: &now, PullStoppedAt: &now,
-		DesiredStatus: aws.String("RUNNING"), LastStatus: aws.String("RUNNING"), HealthStatus: types.HealthStatusUnknown,
-		Group: aws.String("family:train"), LaunchType: types.LaunchTypeExternal, StartedBy: aws.String("bench"), Version: 3,
-		Attributes: []types.Attribute{{Name: aws.String("ecs.cpu-architecture"), Value: aws.String("x86_64")}}, Attachments: []types.Attachment{}, Tags: []types.Tag{},
-		Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("main"), Command: []string{"python", "train.py"}}}},
+		TaskArn:              arn("task"),
+		ClusterArn:           aws.String("arn:aws:ecs:us-east-1:000000000000:cluster/default"),
+		TaskDefinitionArn:    aws.String("arn:aws:ecs:us-east-1:000000000000:task-definition/train:3"),
+		ContainerInstanceArn: arn("container-instance"),
+		AvailabilityZone:     aws.String("us-east-1a"),
+		Connectivity:         types.ConnectivityConnected,
+		ConnectivityAt:       &now,
+		Cpu:                  aws.String("4096"),
+		Memory:               aws.String("16384"),
+		CreatedAt:            &now,
+		StartedAt:            &now,
+		PullStartedAt:        &now,
+		PullStoppedAt:        &now,
+		DesiredStatus:        aws.String("RUNNING"),
+		LastStatus:           aws.String("RUNNING"),
+		HealthStatus:         types.HealthStatusUnknown,
+		Group:                aws.String("family:train"),
+		LaunchType:           types.LaunchTypeExternal,
+		StartedBy:            aws.String("bench"),
+		Version:              3,
+		Attributes:           []types.Attribute{{Name: aws.String("ecs.cpu-architecture"), Value: aws.String("x86_64")}},
+		Attachments:          []types.Attachment{},
+		Tags:                 []types.Tag{},
+		Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{
+			Name:    aws.String("main"),
+			Command: []string{"python", "train.py"},
+		}}},
 		Containers: []types.Container{{
-			ContainerArn: arn("container"), TaskArn: arn("task"), Name: aws.String("main"), Image: aws.String("pytorch/pytorch:2.4"), ImageDigest: aws.String("sha256:" + id + id),
-			RuntimeId: aws.String(id + id), LastStatus: aws.String("RUNNING"), HealthStatus: types.HealthStatusUnknown, Cpu: aws.String("4096"), Memory: aws.String("16384"),
-			GpuIds:          []string{"GPU-" + id, "GPU-1" + id},
-			NetworkBindings: []types.NetworkBinding{{BindIP: aws.String("0.0.0.0"), ContainerPort: aws.Int32(80), HostPort: aws.Int32(32768), Protocol: types.TransportProtocolTcp}},
+			ContainerArn: arn("container"),
+			TaskArn:      arn("task"),
+			Name:         aws.String("main"),
+			Image:        aws.String("pytorch/pytorch:2.4"),
+			ImageDigest:  aws.String("sha256:" + id + id),
+			RuntimeId:    aws.String(id + id),
+			LastStatus:   aws.String("RUNNING"),
+			HealthStatus: types.HealthStatusUnknown,
+			Cpu:          aws.String("4096"),
+			Memory:       aws.String("16384"),
+			GpuIds:       []string{"GPU-" + id, "GPU-1" + id},
+			NetworkBindings: []types.NetworkBinding{{
+				BindIP:        aws.String("0.0.0.0"),
+				ContainerPort: aws.Int32(80),
+				HostPort:      aws.Int32(32768),
+				Protocol:      types.TransportProtocolTcp,
+			}},
 		}},
 	}
 }
@@ -69,13 +101,24 @@ func (b *benchECS) Operations() []call.Operation {
 
 const (
 	describeTasks = `{"cluster":"default","tasks":["00000000000000000000000000000001"],"include":["TAGS"]}`
-	runTask       = `{"cluster":"default","taskDefinition":"train:3","count":1,"launchType":"EXTERNAL","startedBy":"bench","clientToken":"00000000-0000-0000-0000-000000000001","overrides":{"containerOverrides":[{"name":"main","command":["python","train.py"],"environment":[{"name":"EPOCHS","value":"10"}]}]}}`
-	registerTask  = `{"family":"train","networkMode":"host","requiresCompatibilities":["EXTERNAL"],"cpu":"4096","memory":"16384","taskRoleArn":"arn:aws:iam::000000000000:role/train","containerDefinitions":[` +
-		`{"name":"main","image":"pytorch/pytorch:2.4","essential":true,"cpu":4096,"memory":16384,"command":["python","train.py"],"environment":[{"name":"A","value":"1"},{"name":"B","value":"two"}],"resourceRequirements":[{"type":"GPU","value":"2"}],"portMappings":[{"containerPort":80,"hostPort":0,"protocol":"tcp"}],"mountPoints":[{"sourceVolume":"data","containerPath":"/data","readOnly":true}],"logConfiguration":{"logDriver":"awslogs","options":{"awslogs-group":"/train","awslogs-region":"us-east-1","awslogs-stream-prefix":"t"}},"healthCheck":{"command":["CMD-SHELL","curl -f http://localhost/ || exit 1"],"interval":30,"timeout":5,"retries":3},"ulimits":[{"name":"nofile","softLimit":65536,"hardLimit":65536}],"dockerLabels":{"team":"ml"}},` +
-		`{"name":"side","image":"busybox","essential":false,"cpu":10,"memory":64,"dependsOn":[{"containerName":"main","condition":"START"}]}],"volumes":[{"name":"data","host":{"sourcePath":"/srv/data"}}],"tags":[{"key":"team","value":"ml"}]}`
+	runTask       = `{"cluster":"default","taskDefinition":"train:3","count":1,"launchType":"EXTERNAL","startedBy":"bench",` +
+		`"clientToken":"00000000-0000-0000-0000-000000000001","overrides":{"containerOverrides":[{"name":"main",` +
+		`"command":["python","train.py"],"environment":[{"name":"EPOCHS","value":"10"}]}]}}`
+	registerTask = `{"family":"train","networkMode":"host","requiresCompatibilities":["EXTERNAL"],"cpu":"4096",` +
+		`"memory":"16384","taskRoleArn":"arn:aws:iam::000000000000:role/train","containerDefinitions":[` +
+		`{"name":"main","image":"pytorch/pytorch:2.4","essential":true,"cpu":4096,"memory":16384,"command":["python",` +
+		`"train.py"],"environment":[{"name":"A","value":"1"},` +
+		`{"name":"B","value":"two"}],"resourceRequirements":[{"type":"GPU","value":"2"}],"portMappings":[{"containerPort":80,` +
+		`"hostPort":0,"protocol":"tcp"}],"mountPoints":[{"sourceVolume":"data","containerPath":"/data","readOnly":true}],` +
+		`"logConfiguration":{"logDriver":"awslogs","options":{"awslogs-group":"/train","awslogs-region":"us-east-1",` +
+		`"awslogs-stream-prefix":"t"}},"healthCheck":{"command":["CMD-SHELL","curl -f http://localhost/ || exit 1"],` +
+		`"interval":30,"timeout":5,"retries":3},"ulimits":[{"name":"nofile","softLimit":65536,"hardLimit":65536}],` +
+		`"dockerLabels":{"team":"ml"}},` +
+		`{"name":"side","image":"busybox","essential":false,"cpu":10,"memory":64,"dependsOn":[{"containerName":"main",` +
+		`"condition":"START"}]}],"volumes":[{"name":"data","host":{"sourcePath":"/srv/data"}}],"tags":[{"key":"team","value":"ml"}]}`
 )
 
-// discard is a client that reads nothing.
+// discard is a ResponseWriter that drops the answer.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }

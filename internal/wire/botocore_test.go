@@ -29,7 +29,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// serviceModel is a service in botocore's words.
+// serviceModel is botocore's model of a service.
 type serviceModel struct {
 	Operations map[string]struct {
 		Input, Output struct{ Shape string }
@@ -56,13 +56,13 @@ type modelRef struct {
 	XMLAttribute bool `json:"xmlAttribute"`
 }
 
-// botocoreFolder is where botocore is installed.
+// botocoreFolder returns the folder where botocore is installed.
 var botocoreFolder = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("python3", "-c", "import botocore; print(botocore.__path__[0])").Output()
 	return strings.TrimSpace(string(out)), err
 })
 
-// botocore reads a service's model, from the package that comes with the AWS CLI.
+// botocore reads a service's model from the botocore package that comes with the AWS CLI.
 func botocore(t *testing.T, service string) *serviceModel {
 	t.Helper()
 	dir, err := botocoreFolder()
@@ -80,7 +80,7 @@ func botocore(t *testing.T, service string) *serviceModel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // the file was only read
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
@@ -92,15 +92,15 @@ func botocore(t *testing.T, service string) *serviceModel {
 	return m
 }
 
-// TestNamesAreBotocores compares what every member of every operation's input, output and errors is called on the wire with
-// what botocore's models say.
-func TestNamesAreBotocores(t *testing.T) {
+// TestNamesMatchBotocore compares our wire names with botocore's models, for every member of every operation's input, output and
+// errors.
+func TestNamesMatchBotocore(t *testing.T) {
 	for _, c := range []struct {
 		folder string
 		api    model.API
 		client any
 		errors []any
-		least  int // members
+		least  int // how many members must be compared at least
 	}{
 		{"ecs", ECS(nil), &ecs.Client{}, registered(ecs.TypeRegistry), 1000},
 		{"logs", Logs(nil), &cloudwatchlogs.Client{}, registered(cloudwatchlogs.TypeRegistry), 800},
@@ -135,7 +135,7 @@ func TestNamesAreBotocores(t *testing.T) {
 	}
 }
 
-// registered are the errors of an SDK package that lists its types.
+// registered returns the errors of an SDK package that has a type registry.
 func registered(types *smithy.TypeRegistry) (errors []any) {
 	for _, entry := range types.Entries {
 		if e, ok := entry.New().(smithy.APIError); ok {
@@ -145,7 +145,7 @@ func registered(types *smithy.TypeRegistry) (errors []any) {
 	return errors
 }
 
-// walk goes through a service's model and the shapes of the SDK's structs side by side.
+// walk visits a service's model and the shapes of the SDK's structs side by side.
 type walk struct {
 	t        *testing.T
 	api      *model.API
@@ -166,7 +166,7 @@ func (w *walk) operations(client reflect.Type) {
 	for name, o := range w.model.Operations {
 		m, ok := client.MethodByName(name)
 		if !ok {
-			continue // the SDK does not have it yet
+			continue // the SDK doesn't have it yet
 		}
 		known++
 		if o.Input.Shape != "" {
@@ -197,7 +197,7 @@ func (w *walk) errors(errors []any) {
 	}
 }
 
-// compare compares a shape of the model with one of a struct, and what they hold.
+// compare compares a shape of the model with the shape of a struct, with all their members.
 func (w *walk) compare(path, name string, sh *codec.Shape, request bool) {
 	for sh.Kind == codec.KindPointer {
 		sh = sh.Elem
@@ -220,8 +220,9 @@ func (w *walk) compare(path, name string, sh *codec.Shape, request bool) {
 	}
 }
 
+// member compares one member of a structure. It skips CopySnapshot's DestinationRegion, which the SDK's client fills in itself.
 func (w *walk) member(path string, s modelShape, member string, ref modelRef, sh *codec.Shape, request bool) {
-	if w.model.Shapes[ref.Shape].EventStream || path == "CopySnapshot.DestinationRegion" { // the SDK's client fills that one in itself
+	if w.model.Shapes[ref.Shape].EventStream || path == "CopySnapshot.DestinationRegion" {
 		return
 	}
 	name := w.nameOf(member, ref, request)
@@ -247,7 +248,7 @@ func (w *walk) member(path string, s modelShape, member string, ref modelRef, sh
 	w.compare(path, ref.Shape, sh.Members[i].Shape, request)
 }
 
-// places are the parts of a request as botocore calls them.
+// places has botocore's names for the parts of a request.
 var places = map[any]string{
 	model.InPath:    "uri",
 	model.InQuery:   "querystring",
@@ -255,7 +256,7 @@ var places = map[any]string{
 	model.InHeaders: "headers",
 }
 
-// nameOf is what the model calls a member on the wire.
+// nameOf returns a member's name on the wire according to the model.
 func (w *walk) nameOf(member string, ref modelRef, request bool) string {
 	if request && slices.Contains(w.api.Protocols, model.EC2Query) {
 		if ref.LocationName != "" {

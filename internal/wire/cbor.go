@@ -11,7 +11,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// cborProtocol is Smithy RPC v2 CBOR: service and operation in the path, input and output in CBOR.
+// cborProtocol is Smithy RPC v2 CBOR. The path names service and operation; input and output are CBOR.
 type cborProtocol struct{}
 
 const (
@@ -29,17 +29,23 @@ func (cborProtocol) claims(r *http.Request) bool { return r.Header.Get(smithyHea
 func (cborProtocol) operation(q *request) (string, error) {
 	_, operation := rpcPath(q.Request)
 	if operation == "" || q.Method != http.MethodPost {
-		return "", refusal.New("UnknownOperationException", "A request to %s in CBOR is a POST to /service/%s/operation/<Operation>.", q.api.Title, q.api.TargetPrefix)
+		return "", refusal.New(
+			"UnknownOperationException", "A request to %s in CBOR is a POST to /service/%s/operation/<Operation>.", q.api.Title,
+			q.api.TargetPrefix,
+		)
 	}
 	switch sent := q.Header.Get("Content-Type"); sent {
-	case "", "application/cbor": // without a body there is no type
+	case "", "application/cbor": // a request without a body has no type
 		return operation, nil
 	default:
-		return "", refusal.With(http.StatusUnsupportedMediaType, "UnsupportedMediaTypeException", "The Content-Type is %q; %s takes application/cbor.", sent, q.api.Title)
+		return "", refusal.With(
+			http.StatusUnsupportedMediaType, "UnsupportedMediaTypeException", "The Content-Type is %q; %s takes application/cbor.",
+			sent, q.api.Title,
+		)
 	}
 }
 
-// rpcPath is the service and the operation that an RPC v2 request names; both empty where it is none.
+// rpcPath returns the service and operation in an RPC v2 request's path. Both are empty if the request is in another protocol.
 func rpcPath(r *http.Request) (service, operation string) {
 	if r.Header.Get(smithyHeader) == "" {
 		return "", ""
@@ -57,7 +63,7 @@ func (cborProtocol) encode(b []byte, _ *request, sh *codec.Shape, out reflect.Va
 	return codec.AppendCBOR(b, sh, out)
 }
 
-// encodeError puts the error's name beside its members.
+// encodeError appends a map with the error's name and members.
 func (cborProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int) {
 	sh, members := q.api.modeled(err)
 	return codec.AppendCBORError(b, err.ErrorCode(), err.ErrorMessage(), sh, members), q.api.statusOf(err)

@@ -21,7 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// fakeCloudWatch keeps what was put, and answers as it is told.
+// fakeCloudWatch records what was put, and returns prepared answers.
 type fakeCloudWatch struct {
 	put   *cloudwatch.PutMetricDataInput
 	stats *cloudwatch.GetMetricStatisticsOutput
@@ -33,7 +33,9 @@ func (f *fakeCloudWatch) PutMetricData(_ context.Context, in *cloudwatch.PutMetr
 	return &cloudwatch.PutMetricDataOutput{}, f.err
 }
 
-func (f *fakeCloudWatch) GetMetricStatistics(context.Context, *cloudwatch.GetMetricStatisticsInput) (*cloudwatch.GetMetricStatisticsOutput, error) {
+func (f *fakeCloudWatch) GetMetricStatistics(
+	context.Context, *cloudwatch.GetMetricStatisticsInput,
+) (*cloudwatch.GetMetricStatisticsOutput, error) {
 	return f.stats, f.err
 }
 
@@ -47,11 +49,23 @@ func (f *fakeCloudWatch) Operations() []call.Operation {
 func TestCloudWatchThroughTheSDK(t *testing.T) {
 	at := time.UnixMilli(1700000000123).UTC()
 	in := &cloudwatch.PutMetricDataInput{Namespace: aws.String("a/b"), MetricData: []types.MetricDatum{{
-		MetricName: aws.String("é"), Timestamp: &at, Values: []float64{1, -2.5}, Counts: []float64{3, 4}, Unit: types.StandardUnitPercent, StorageResolution: aws.Int32(1),
-		Dimensions: []types.Dimension{{Name: aws.String("d"), Value: aws.String("")}}, StatisticValues: &types.StatisticSet{SampleCount: aws.Float64(1), Sum: aws.Float64(2), Minimum: aws.Float64(0), Maximum: aws.Float64(2)},
+		MetricName:        aws.String("é"),
+		Timestamp:         &at,
+		Values:            []float64{1, -2.5},
+		Counts:            []float64{3, 4},
+		Unit:              types.StandardUnitPercent,
+		StorageResolution: aws.Int32(1),
+		Dimensions:        []types.Dimension{{Name: aws.String("d"), Value: aws.String("")}},
+		StatisticValues: &types.StatisticSet{
+			SampleCount: aws.Float64(1),
+			Sum:         aws.Float64(2),
+			Minimum:     aws.Float64(0),
+			Maximum:     aws.Float64(2),
+		},
 	}}}
 	fake := &fakeCloudWatch{stats: &cloudwatch.GetMetricStatisticsOutput{
-		Label: aws.String("l"), Datapoints: []types.Datapoint{{Timestamp: &at, Average: aws.Float64(0.5), ExtendedStatistics: map[string]float64{"p99": 1}}},
+		Label:      aws.String("l"),
+		Datapoints: []types.Datapoint{{Timestamp: &at, Average: aws.Float64(0.5), ExtendedStatistics: map[string]float64{"p99": 1}}},
 	}}
 	client := cloudwatch.NewFromConfig(config(newHandler(t, wire.Options{}, wire.CloudWatch(fake))))
 	if _, err := client.PutMetricData(t.Context(), in); err != nil {
@@ -61,7 +75,11 @@ func TestCloudWatchThroughTheSDK(t *testing.T) {
 		t.Errorf("the service got %+v", fake.put)
 	}
 	got, err := client.GetMetricStatistics(t.Context(), &cloudwatch.GetMetricStatisticsInput{
-		Namespace: aws.String("n"), MetricName: aws.String("m"), StartTime: &at, EndTime: &at, Period: aws.Int32(60),
+		Namespace:  aws.String("n"),
+		MetricName: aws.String("m"),
+		StartTime:  &at,
+		EndTime:    &at,
+		Period:     aws.Int32(60),
 	})
 	if err != nil || len(got.Datapoints) != 1 || *got.Label != "l" {
 		t.Fatalf("the client got %+v, %v", got, err)
@@ -69,7 +87,7 @@ func TestCloudWatchThroughTheSDK(t *testing.T) {
 	if p := got.Datapoints[0]; !p.Timestamp.Equal(at) || *p.Average != 0.5 || p.ExtendedStatistics["p99"] != 1 {
 		t.Errorf("the client got %+v, %v", got, err)
 	}
-	// A large body comes compressed.
+	// The SDK compresses a large body.
 	for range 999 {
 		in.MetricData = append(in.MetricData, in.MetricData[0])
 	}
@@ -90,7 +108,7 @@ func TestCloudWatchThroughTheSDK(t *testing.T) {
 	}
 }
 
-// One error, as each protocol's clients know it.
+// TestErrorsOfAServiceThatBeganWithQuery checks one error in each protocol.
 func TestErrorsOfAServiceThatBeganWithQuery(t *testing.T) {
 	h := newHandler(t, wire.Options{}, wire.CloudWatch(&fakeCloudWatch{err: &types.ResourceNotFound{Message: aws.String("no")}}))
 	const path = "/service/GraniteServiceVersion20100801/operation/PutMetricData"
@@ -102,9 +120,18 @@ func TestErrorsOfAServiceThatBeganWithQuery(t *testing.T) {
 		query        string
 		wantInAnswer string
 	}{
-		{"CBOR", path, map[string]string{"Smithy-Protocol": "rpc-v2-cbor", "Content-Type": "application/cbor"}, "\xa0", "application/cbor", "ResourceNotFound;Sender", "\xbf\x66__type\x70ResourceNotFound\x67message\x62no\xff"},
-		{"JSON", "/", map[string]string{"X-Amz-Target": "GraniteServiceVersion20100801.PutMetricData"}, "{}", "application/x-amz-json-1.0", "ResourceNotFound;Sender", `{"__type":"ResourceNotFound","message":"no"}`},
-		{"Query", "/", nil, "Action=PutMetricData&Version=2010-08-01", "text/xml", "ResourceNotFound;Sender", "<Code>ResourceNotFound</Code><Message>no</Message>"},
+		{
+			"CBOR", path, map[string]string{"Smithy-Protocol": "rpc-v2-cbor", "Content-Type": "application/cbor"}, "\xa0",
+			"application/cbor", "ResourceNotFound;Sender", "\xbf\x66__type\x70ResourceNotFound\x67message\x62no\xff",
+		},
+		{
+			"JSON", "/", map[string]string{"X-Amz-Target": "GraniteServiceVersion20100801.PutMetricData"}, "{}",
+			"application/x-amz-json-1.0", "ResourceNotFound;Sender", `{"__type":"ResourceNotFound","message":"no"}`,
+		},
+		{
+			"Query", "/", nil, "Action=PutMetricData&Version=2010-08-01", "text/xml", "ResourceNotFound;Sender",
+			"<Code>ResourceNotFound</Code><Message>no</Message>",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "http://x"+c.url, strings.NewReader(c.body))
@@ -117,7 +144,8 @@ func TestErrorsOfAServiceThatBeganWithQuery(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
-			if w.Code != 404 || w.Header().Get("Content-Type") != c.contentType || w.Header().Get("x-amzn-query-error") != c.query || !strings.Contains(w.Body.String(), c.wantInAnswer) {
+			if w.Code != 404 || w.Header().Get("Content-Type") != c.contentType || w.Header().Get("x-amzn-query-error") != c.query ||
+				!strings.Contains(w.Body.String(), c.wantInAnswer) {
 				t.Errorf("got %d %v %q", w.Code, w.Header(), w.Body)
 			}
 		})
@@ -137,14 +165,21 @@ func TestQueryHasListsMapsAndTimestamps(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w.Body.String()
 	}
-	send("Action=PutMetricData&Namespace=n&MetricData.member.1.MetricName=m&MetricData.member.1.Values.member.1=1&MetricData.member.1.Values.member.2=2.5" +
-		"&MetricData.member.1.Dimensions.member.1.Name=a&MetricData.member.1.Dimensions.member.1.Value=b&MetricData.member.1.StatisticValues.Sum=4" +
-		"&MetricData.member.1.Timestamp=2023-11-14T22%3A13%3A20.120Z&EntityMetricData.member.1.Entity.Attributes.entry.1.key=k&EntityMetricData.member.1.Entity.Attributes.entry.1.value=v")
+	send("Action=PutMetricData&Namespace=n" +
+		"&MetricData.member.1.MetricName=m" +
+		"&MetricData.member.1.Values.member.1=1&MetricData.member.1.Values.member.2=2.5" +
+		"&MetricData.member.1.Dimensions.member.1.Name=a&MetricData.member.1.Dimensions.member.1.Value=b" +
+		"&MetricData.member.1.StatisticValues.Sum=4" +
+		"&MetricData.member.1.Timestamp=2023-11-14T22%3A13%3A20.120Z" +
+		"&EntityMetricData.member.1.Entity.Attributes.entry.1.key=k&EntityMetricData.member.1.Entity.Attributes.entry.1.value=v")
 	want := &cloudwatch.PutMetricDataInput{
 		Namespace: aws.String("n"),
 		MetricData: []types.MetricDatum{{
-			MetricName: aws.String("m"), Values: []float64{1, 2.5}, Timestamp: &at, StatisticValues: &types.StatisticSet{Sum: aws.Float64(4)},
-			Dimensions: []types.Dimension{{Name: aws.String("a"), Value: aws.String("b")}},
+			MetricName:      aws.String("m"),
+			Values:          []float64{1, 2.5},
+			Timestamp:       &at,
+			StatisticValues: &types.StatisticSet{Sum: aws.Float64(4)},
+			Dimensions:      []types.Dimension{{Name: aws.String("a"), Value: aws.String("b")}},
 		}},
 		EntityMetricData: []types.EntityMetricData{{Entity: &types.Entity{Attributes: map[string]string{"k": "v"}}}},
 	}
@@ -152,7 +187,8 @@ func TestQueryHasListsMapsAndTimestamps(t *testing.T) {
 		t.Errorf("the service got %+v", fake.put)
 	}
 	got := send("Action=GetMetricStatistics")
-	const answer = `<GetMetricStatisticsResult><Datapoints><member><ExtendedStatistics><entry><key>p99</key><value>2</value></entry></ExtendedStatistics>` +
+	const answer = `<GetMetricStatisticsResult><Datapoints><member>` +
+		`<ExtendedStatistics><entry><key>p99</key><value>2</value></entry></ExtendedStatistics>` +
 		`<Maximum>1.5</Maximum><Timestamp>2023-11-14T22:13:20.120Z</Timestamp></member></Datapoints></GetMetricStatisticsResult>`
 	if !strings.Contains(got, answer) {
 		t.Errorf("got %s", got)
@@ -173,7 +209,7 @@ func TestCompressedBodies(t *testing.T) {
 	compress := func(s string) []byte {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
-		w.Write([]byte(s)) //nolint:errcheck // a buffer takes all
+		w.Write([]byte(s)) //nolint:errcheck // writing to a buffer can't fail
 		w.Close()
 		return b.Bytes()
 	}

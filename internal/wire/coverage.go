@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Coverage is docs/coverage.md: which operations of each service are implemented.
+// Coverage returns docs/coverage.md, which lists the operations that each service implements.
 func (h *Handler) Coverage() string {
 	var b strings.Builder
 	b.WriteString("# Which operations are implemented\n\nMade from the code by `pintle coverage`. ")
@@ -21,23 +21,24 @@ func (h *Handler) Coverage() string {
 	return b.String()
 }
 
-// tooMany is how many operations that are not there nobody reads the names of.
-const tooMany = 200
+// maxMissing is the most missing operations that are listed by name. Nobody reads a longer list.
+const maxMissing = 200
 
+// coverage writes an API's part of the list.
 func (a *served) coverage(b *strings.Builder) {
-	var not []string
+	var missing []string
 	for _, name := range a.Operations {
 		if a.operations[name] == nil {
-			not = append(not, name)
+			missing = append(missing, name)
 			continue
 		}
 		fmt.Fprintf(b, "- [x] %s\n", name)
 	}
-	if len(not) > tooMany {
-		fmt.Fprintf(b, "\nand none of the other %d.\n", len(not))
+	if len(missing) > maxMissing {
+		fmt.Fprintf(b, "\nand none of the other %d.\n", len(missing))
 		return
 	}
-	for _, name := range not {
+	for _, name := range missing {
 		fmt.Fprintf(b, "- [ ] %s\n", name)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// ec2Protocol is EC2 Query: AWS Query with lists that are always flat, and answers and errors in a form
-// of its own.
+// ec2Protocol is EC2 Query. It differs from AWS Query in that lists are always flat, and in the form of answers and
+// errors.
 type ec2Protocol struct{ queryProtocol }
 
 func (ec2Protocol) encode(b []byte, q *request, sh *codec.Shape, out reflect.Value) ([]byte, error) {
@@ -38,7 +38,7 @@ func (ec2Protocol) encodeError(b []byte, q *request, err smithy.APIError) ([]byt
 	return e.B, status
 }
 
-// ec2Error is an error's code and status, of wire's refusals in EC2's words:
+// ec2Error returns an error's code and HTTP status. Wire's own refusals get EC2's codes:
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 func (a *served) ec2Error(err smithy.APIError) (code string, status int) {
 	if r, ok := err.(*refusal.Refusal); ok {

@@ -10,18 +10,19 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
+// statusOf returns an error's HTTP status.
 func (a *served) statusOf(err smithy.APIError) int {
 	if e, ok := a.QueryErrors[err.ErrorCode()]; ok {
 		return e.Status
 	}
-	_, told := err.(interface{ HTTPStatusCode() int })
-	if status := a.Statuses[err.ErrorCode()]; status != 0 && !told {
+	_, hasStatus := err.(interface{ HTTPStatusCode() int })
+	if status := a.Statuses[err.ErrorCode()]; status != 0 && !hasStatus {
 		return status
 	}
 	return refusal.StatusOf(err)
 }
 
-// errorName is an error's name in JSON.
+// errorName returns an error's name in JSON.
 func (a *served) errorName(err smithy.APIError) string {
 	if _, ok := err.(*refusal.Refusal); ok {
 		return err.ErrorCode()
@@ -29,7 +30,8 @@ func (a *served) errorName(err smithy.APIError) string {
 	return a.ErrorSpace + err.ErrorCode()
 }
 
-// Modeled is the shape of an error that the SDK made from the service's model, and its struct; nil for others.
+// modeled returns the shape and struct of an error that the SDK generated from the service's model. The shape is nil for other
+// errors.
 func (a *served) modeled(err smithy.APIError) (*codec.Shape, reflect.Value) {
 	v, ok := refusal.Modeled(err)
 	if !ok {
@@ -38,7 +40,7 @@ func (a *served) modeled(err smithy.APIError) (*codec.Shape, reflect.Value) {
 	return a.shapes.Of(v.Type()), v
 }
 
-// queryHeader tells clients that once spoke Query an error's code there, whatever they speak now.
+// queryHeader has the Query protocol's code for an error. Services that once spoke Query send it in every protocol.
 const queryHeader = "X-Amzn-Query-Error"
 
 func (a *served) describeError(h http.Header, err smithy.APIError) {
@@ -49,7 +51,7 @@ func (a *served) describeError(h http.Header, err smithy.APIError) {
 	h.Set(queryHeader, code+";"+culprit(status))
 }
 
-// culprit is whose fault an error is, as Query says it.
+// culprit returns who caused an error, in Query's terms.
 func culprit(status int) string {
 	if status >= http.StatusInternalServerError {
 		return "Receiver"

@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// fakeLogs takes events once, and says which integration it was given.
+// fakeLogs accepts events once, and records the integration it gets.
 type fakeLogs struct {
 	events      []types.InputLogEvent
 	integration types.ResourceConfig
@@ -51,8 +51,9 @@ func TestLogsThroughTheSDK(t *testing.T) {
 	service := &fakeLogs{}
 	client := cloudwatchlogs.NewFromConfig(config(newHandler(t, wire.Options{}, wire.Logs(service))))
 	in := &cloudwatchlogs.PutLogEventsInput{
-		LogGroupName: aws.String("/train"), LogStreamName: aws.String("t/main/1"),
-		LogEvents: []types.InputLogEvent{{Timestamp: aws.Int64(1700000000123), Message: aws.String("loss 0.1\t\u001b[0m")}},
+		LogGroupName:  aws.String("/train"),
+		LogStreamName: aws.String("t/main/1"),
+		LogEvents:     []types.InputLogEvent{{Timestamp: aws.Int64(1700000000123), Message: aws.String("loss 0.1\t\u001b[0m")}},
 	}
 	if _, err := client.PutLogEvents(t.Context(), in); err != nil || !reflect.DeepEqual(service.events, in.LogEvents) {
 		t.Errorf("got %+v %v", service.events, err)
@@ -68,10 +69,14 @@ func TestUnionsThroughTheSDK(t *testing.T) {
 	service := &fakeLogs{}
 	client := cloudwatchlogs.NewFromConfig(config(newHandler(t, wire.Options{}, wire.Logs(service))))
 	config := &types.ResourceConfigMemberOpenSearchResourceConfig{Value: types.OpenSearchResourceConfig{
-		DashboardViewerPrincipals: []string{"p"}, DataSourceRoleArn: aws.String("r"), RetentionDays: aws.Int32(3),
+		DashboardViewerPrincipals: []string{"p"},
+		DataSourceRoleArn:         aws.String("r"),
+		RetentionDays:             aws.Int32(3),
 	}}
 	_, err := client.PutIntegration(t.Context(), &cloudwatchlogs.PutIntegrationInput{
-		IntegrationName: aws.String("i"), IntegrationType: types.IntegrationTypeOpensearch, ResourceConfig: config,
+		IntegrationName: aws.String("i"),
+		IntegrationType: types.IntegrationTypeOpensearch,
+		ResourceConfig:  config,
 	})
 	if err != nil || !reflect.DeepEqual(service.integration, types.ResourceConfig(config)) {
 		t.Errorf("the service got %+v, the client %v", service.integration, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// clients are what the services' structs are found by.
+// clients are the SDK's clients, by which the test finds the services' structs.
 var clients = []struct {
 	api    model.API
 	client any
@@ -26,9 +26,9 @@ var clients = []struct {
 	{STS(nil), &sts.Client{}},
 }
 
-// The newest SDKs carry the model's own names, in a form that only their codecs read. The rule that
-// makes a member's name from its field's must agree with them for each struct of each operation.
-func TestMemberNamesAreTheModels(t *testing.T) {
+// TestMemberNamesMatchTheModel compares our wire names with the model's, for each struct of each operation. We derive a member's name
+// from its field's name. The newest SDKs also carry the model's names, in a form that only their codecs read.
+func TestMemberNamesMatchTheModel(t *testing.T) {
 	for _, c := range clients {
 		s := codec.NewShapes(rulesOf(&c.api))
 		checked := 0
@@ -47,8 +47,8 @@ func TestMemberNamesAreTheModels(t *testing.T) {
 	}
 }
 
-// The generated lists are the SDK's, as it is now; if not, go generate is due.
-func TestOperationsAreTheSDKs(t *testing.T) {
+// TestOperationsMatchTheSDK checks that the generated lists match the current SDK. If it fails, run go generate.
+func TestOperationsMatchTheSDK(t *testing.T) {
 	for _, c := range clients {
 		typ := reflect.TypeOf(c.client)
 		var want []string
@@ -63,7 +63,7 @@ func TestOperationsAreTheSDKs(t *testing.T) {
 	}
 }
 
-// everyShape is the shape of each struct that a client's operations use.
+// everyShape returns the shape of each struct that a client's operations use.
 func everyShape(t *testing.T, s *codec.Shapes, client any) map[reflect.Type]*codec.Shape {
 	structs := map[reflect.Type]*codec.Shape{}
 	var add func(sh *codec.Shape)
@@ -94,15 +94,14 @@ func everyShape(t *testing.T, s *codec.Shapes, client any) map[reflect.Type]*cod
 	return structs
 }
 
-// modelNames are the names of a structure's members in the service's model, nil where the SDK has
-// them not.
+// modelNames returns the names of a structure's members in the service's model, or nil if the SDK doesn't have them.
 func modelNames(sh *codec.Shape) []string {
 	v, ok := reflect.New(sh.Type).Interface().(smithy.Serializable)
 	if !ok {
 		return nil
 	}
 	schema := readSchema(v)
-	if schema == nil { // an output without members has none
+	if schema == nil { // an output without members has no schema
 		return nil
 	}
 	names := []string{}
@@ -115,23 +114,23 @@ func modelNames(sh *codec.Shape) []string {
 	return names
 }
 
-// isEventStream reports whether a member is a stream, which is no field of its struct.
+// isEventStream reports whether a member is an event stream. Structs have no field for it.
 func isEventStream(m *smithy.Schema) bool {
 	return m.Type() == smithy.ShapeTypeUnion && strings.HasSuffix(m.TargetID().Name, "Stream")
 }
 
-// readSchema returns the schema that a struct names when it is written.
+// readSchema returns the schema that a struct passes when it serializes itself.
 func readSchema(v smithy.Serializable) (schema *smithy.Schema) {
 	var r schemaReader
 	defer func() {
-		recover() //nolint:errcheck // a struct that has more to write than its name panics here
+		recover() //nolint:errcheck // writing any member panics, because schemaReader has no serializer
 		schema = r.schema
 	}()
 	v.Serialize(&r)
 	return nil
 }
 
-// schemaReader keeps the schema of the first struct that is written to it, and is nil for the rest.
+// schemaReader records the schema of the first struct written to it. Its embedded serializer is nil.
 type schemaReader struct {
 	smithy.ShapeSerializer
 	schema *smithy.Schema

@@ -11,10 +11,10 @@ import (
 	"github.com/pintle/pintle/internal/wire/rest"
 )
 
-// protocol is one of AWS's ways to put a call into HTTP. A new one is a type with these methods, and
-// an entry below. Its methods hold no state: what they learn of a request is kept in the request.
+// protocol is one of AWS's ways to put a call into HTTP. To add a protocol, write a type with these methods and add it to
+// protocols. Protocols have no state: they keep what they learn in the request.
 type protocol interface {
-	// claims reports whether a request, known to be for the API, is in this protocol.
+	// claims reports whether a request is in this protocol. The request is already known to be for the API.
 	claims(*http.Request) bool
 	// operation finds the operation's name.
 	operation(*request) (string, error)
@@ -22,13 +22,13 @@ type protocol interface {
 	decode(q *request, sh *codec.Shape, into reflect.Value) error
 	// encode appends the answer.
 	encode(b []byte, q *request, sh *codec.Shape, out reflect.Value) ([]byte, error)
-	// encodeError appends an error's answer, and gives its status.
+	// encodeError appends an error's answer and returns its HTTP status.
 	encodeError(b []byte, q *request, err smithy.APIError) ([]byte, int)
-	// describe sets the headers that every answer has.
+	// describe sets the headers of every answer.
 	describe(http.Header)
 }
 
-// protocols are those whose calls have their operation beside the address.
+// protocols has the protocols whose requests name the operation somewhere else than in method and path.
 var protocols = map[model.Protocol]protocol{
 	model.JSON10:   jsonProtocol{"application/x-amz-json-1.0"},
 	model.JSON11:   jsonProtocol{"application/x-amz-json-1.1"},
@@ -37,13 +37,13 @@ var protocols = map[model.Protocol]protocol{
 	model.CBOR:     cborProtocol{},
 }
 
-// styles are the protocols in which the operation is in the address. An API in one of them speaks no other.
+// styles has the REST protocols, where method and path select the operation. A REST API has no other protocol.
 var styles = map[model.Protocol]rest.Style{
 	model.RESTJSON: rest.JSON,
 	model.S3:       rest.S3,
 }
 
-// readProtocols finds what the API is spoken in: protocols, or a style of REST.
+// readProtocols sets the API's protocols, or returns its style of REST.
 func (a *served) readProtocols() (style rest.Style) {
 	for _, p := range a.Protocols {
 		if spoken := protocols[p]; spoken != nil {

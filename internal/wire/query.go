@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
-// queryProtocol is AWS Query: operation and input in a form, the output in XML.
+// queryProtocol is AWS Query. Operation and input are a form; the output is XML.
 type queryProtocol struct{}
 
 func (queryProtocol) describe(h http.Header) { h.Set("Content-Type", "text/xml") }
@@ -31,7 +31,7 @@ func (queryProtocol) operation(q *request) (string, error) {
 	return "", refusal.New("MissingAction", "The request to %s has no Action.", q.api.Title)
 }
 
-// parseForm reads the query string and the body, once.
+// parseForm parses the query string and the body. It does so only once.
 func (q *request) parseForm() error {
 	if q.form != nil {
 		return nil
@@ -79,8 +79,8 @@ func (queryProtocol) encodeError(b []byte, q *request, err smithy.APIError) ([]b
 	return e.B, status
 }
 
-// queryError is an error's code and status: wire's refusals have other names here, and most lose
-// their "Exception"; services' errors are what they are, or what the API says.
+// queryError returns an error's code and HTTP status. Some of wire's own refusals have other codes in Query, and the rest
+// lose their suffix "Exception". A service's errors keep their codes, unless the API's QueryErrors has another.
 func (a *served) queryError(err smithy.APIError) (code string, status int) {
 	r, ok := err.(*refusal.Refusal)
 	if !ok {

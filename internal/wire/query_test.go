@@ -20,7 +20,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// fakeSTS says who calls, and gives credentials as the session is named.
+// fakeSTS returns the caller's ARN, and implements AssumeRole with a function.
 type fakeSTS struct {
 	assumeRole func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error)
 }
@@ -40,8 +40,8 @@ func (f fakeSTS) Operations() []call.Operation {
 	}
 }
 
-// spoken is STS without the constraints of its model: these tests are about how it is spoken.
-func spoken(service call.Service) model.API {
+// unchecked returns STS without its model's constraints, for tests that are only about the protocol.
+func unchecked(service call.Service) model.API {
 	api := wire.STS(service)
 	api.Constraints = model.Constraints{}
 	return api
@@ -58,14 +58,18 @@ func TestQueryThroughTheSDK(t *testing.T) {
 	}
 	expires := time.UnixMilli(1700000000123).UTC()
 	out := &sts.AssumeRoleOutput{Credentials: &types.Credentials{
-		AccessKeyId: aws.String("ASIA"), SecretAccessKey: aws.String("<&>\r\n\"é"), SessionToken: aws.String("t"), Expiration: &expires,
+		AccessKeyId:     aws.String("ASIA"),
+		SecretAccessKey: aws.String("<&>\r\n\"é"),
+		SessionToken:    aws.String("t"),
+		Expiration:      &expires,
 	}}
-	client := sts.NewFromConfig(config(newHandler(t, wire.Options{}, spoken(fakeSTS{assumeRole: func(got *sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
+	service := fakeSTS{assumeRole: func(got *sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
 		if !reflect.DeepEqual(got, in) {
 			t.Errorf("the service got %+v", got)
 		}
 		return out, nil
-	}}))))
+	}}
+	client := sts.NewFromConfig(config(newHandler(t, wire.Options{}, unchecked(service))))
 	got, err := client.AssumeRole(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -77,9 +81,10 @@ func TestQueryThroughTheSDK(t *testing.T) {
 }
 
 func TestQueryErrorsThroughTheSDK(t *testing.T) {
-	client := sts.NewFromConfig(config(newHandler(t, wire.Options{}, spoken(fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
+	service := fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
 		return nil, &types.MalformedPolicyDocumentException{Message: aws.String("a < b")}
-	}}))))
+	}}
+	client := sts.NewFromConfig(config(newHandler(t, wire.Options{}, unchecked(service))))
 	_, err := client.AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: aws.String("r"), RoleSessionName: aws.String("s")})
 	var malformed *types.MalformedPolicyDocumentException
 	if !errors.As(err, &malformed) || malformed.ErrorMessage() != "a < b" {
@@ -92,7 +97,8 @@ func TestQueryErrorsThroughTheSDK(t *testing.T) {
 	}
 }
 
-// TestQueryStatuses: an error's status is the model's, which the SDK's structs do not tell; what they tell stays.
+// TestQueryStatuses checks that an error has its status from the model, which the SDK's structs lack. An error's own fault still
+// counts.
 func TestQueryStatuses(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -106,7 +112,8 @@ func TestQueryStatuses(t *testing.T) {
 			return nil, c.err
 		}}))
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://sts/", strings.NewReader("Action=AssumeRole&Version=2011-06-15&RoleArn=arn:aws:iam::000000000000:role/a&RoleSessionName=session")))
+		const form = "Action=AssumeRole&Version=2011-06-15&RoleArn=arn:aws:iam::000000000000:role/a&RoleSessionName=session"
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://sts/", strings.NewReader(form)))
 		if w.Code != c.want {
 			t.Errorf("%v: got %d %s", c.err, w.Code, w.Body)
 		}
@@ -114,7 +121,7 @@ func TestQueryStatuses(t *testing.T) {
 }
 
 func TestFormIsStrict(t *testing.T) {
-	h := newHandler(t, wire.Options{}, spoken(fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
+	h := newHandler(t, wire.Options{}, unchecked(fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
 		return &sts.AssumeRoleOutput{}, nil
 	}}))
 	for _, c := range []struct{ name, form, want string }{
@@ -137,14 +144,16 @@ func TestFormIsStrict(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://sts/", strings.NewReader("Action=AssumeRole&Version=2011-06-15&"+c.form)))
+			form := "Action=AssumeRole&Version=2011-06-15&" + c.form
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://sts/", strings.NewReader(form)))
 			if c.want == "" {
 				if w.Code != http.StatusOK {
 					t.Errorf("got %d %s", w.Code, w.Body)
 				}
 				return
 			}
-			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "<Code>MalformedInput</Code><Message>"+c.want+"</Message>") {
+			want := "<Code>MalformedInput</Code><Message>" + c.want + "</Message>"
+			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) {
 				t.Errorf("got %d %s", w.Code, w.Body)
 			}
 		})
@@ -152,7 +161,7 @@ func TestFormIsStrict(t *testing.T) {
 }
 
 func TestQueryAnswer(t *testing.T) {
-	h := newHandler(t, wire.Options{}, spoken(fakeSTS{}))
+	h := newHandler(t, wire.Options{}, unchecked(fakeSTS{}))
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://sts/?Action=GetCallerIdentity", nil))
 	id := w.Header().Get("x-amzn-RequestId")
@@ -163,22 +172,27 @@ func TestQueryAnswer(t *testing.T) {
 		t.Errorf("got %s", w.Body)
 	}
 	w = httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://sts/?Action=Go", nil))
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://sts/", strings.NewReader("Action=Go")))
 	want = `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>InvalidAction</Code>` +
-		`<Message>AWS STS has no operation "Go".</Message></Error><RequestId>` + w.Header().Get("x-amzn-RequestId") + `</RequestId></ErrorResponse>`
+		`<Message>AWS STS has no operation "Go".</Message></Error><RequestId>` + w.Header().Get("x-amzn-RequestId") +
+		`</RequestId></ErrorResponse>`
 	if w.Body.String() != want {
 		t.Errorf("got %s", w.Body)
 	}
 }
 
-// TestInputsAreCheckedBeforeTheServiceSeesThem: what breaks the model's constraints is refused in AWS's words, and the service is not called.
+// TestInputsAreCheckedBeforeTheServiceSeesThem checks that input that breaks the model's constraints is refused with AWS's message,
+// and that the service isn't called.
 func TestInputsAreCheckedBeforeTheServiceSeesThem(t *testing.T) {
-	client := sts.NewFromConfig(config(newHandler(t, wire.Options{}, wire.STS(fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
+	service := fakeSTS{assumeRole: func(*sts.AssumeRoleInput) (*sts.AssumeRoleOutput, error) {
 		t.Error("the service was called")
 		return nil, nil
-	}}))))
+	}}
+	client := sts.NewFromConfig(config(newHandler(t, wire.Options{}, wire.STS(service))))
 	_, err := client.AssumeRole(t.Context(), &sts.AssumeRoleInput{
-		RoleArn: aws.String("arn:aws:iam::000000000000:role/a"), RoleSessionName: aws.String("a b"), DurationSeconds: aws.Int32(60),
+		RoleArn:         aws.String("arn:aws:iam::000000000000:role/a"),
+		RoleSessionName: aws.String("a b"),
+		DurationSeconds: aws.Int32(60),
 	})
 	var refused smithy.APIError
 	if !errors.As(err, &refused) || refused.ErrorCode() != "ValidationError" || refused.ErrorMessage() != "2 validation errors detected: "+

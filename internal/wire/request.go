@@ -16,23 +16,23 @@ import (
 	"github.com/pintle/pintle/internal/wire/steady"
 )
 
-// request is one HTTP request on its way through the handler, and what is known of it so far.
+// request is one HTTP request on its way through the handler, and what the handler has learned about it so far.
 type request struct {
 	*http.Request
 	connection *http.ResponseController
-	id         string // of the request, for the answer and the log
+	id         string // for the answer and the log
 	api        *served
 	protocol   protocol
 	operation  string
-	op         *codec.Operation // what answers it; nil until that is known
+	op         *codec.Operation // nil until it's known
 	body       []byte
-	signed     []byte     // the body as it came, and was signed: body may have been compressed in it
-	form       url.Values // the parameters, in a protocol of forms
+	signed     []byte     // the body as it came, perhaps compressed; the signature covers this one
+	form       url.Values // the parameters, in a Query protocol
 
 	*scratch
 }
 
-// scratch is the memory that a request needs while it lasts. It is lent: answers can be large.
+// scratch is the memory that a request needs while it runs. Requests share it through a pool, because answers can be large.
 type scratch struct {
 	in   bytes.Buffer
 	json jsontext.Decoder
@@ -41,7 +41,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// maxKept is how large a scratch may have grown to be lent again.
+// maxKept is the most bytes that a scratch may have to go back into the pool.
 const maxKept = 1 << 20
 
 func (s *scratch) release() {
@@ -53,10 +53,10 @@ func (s *scratch) release() {
 	scratches.Put(s)
 }
 
-// lenient reports whether the operation's callers may send members that it does not have.
+// lenient reports whether callers may send members that the operation doesn't have.
 func (q *request) lenient() bool { return q.op.Lenient }
 
-// readBody reads the body, no more of it than the API takes.
+// readBody reads the body, up to the API's limit.
 func (q *request) readBody() error {
 	limit := int64(defaultMaxBody)
 	if q.api != nil {
@@ -67,7 +67,9 @@ func (q *request) readBody() error {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return refusal.With(http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request's body is larger than %d bytes.", limit)
+		return refusal.With(
+			http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request's body is larger than %d bytes.", limit,
+		)
 	case err != nil:
 		return refusal.New("SerializationException", "The request's body could not be read.")
 	}
@@ -75,14 +77,17 @@ func (q *request) readBody() error {
 	return q.decompress(limit)
 }
 
-// decompress inflates a body that the client has compressed, as the SDKs do with large PutMetricData.
+// decompress inflates a compressed body. The SDKs compress large PutMetricData calls.
 func (q *request) decompress(limit int64) error {
 	switch q.Header.Get("Content-Encoding") {
 	case "", "identity":
 		return nil
 	case "gzip":
 	default:
-		return refusal.With(http.StatusUnsupportedMediaType, "UnsupportedMediaTypeException", "The Content-Encoding is %q; only gzip is taken.", q.Header.Get("Content-Encoding"))
+		return refusal.With(
+			http.StatusUnsupportedMediaType, "UnsupportedMediaTypeException", "The Content-Encoding is %q; only gzip is taken.",
+			q.Header.Get("Content-Encoding"),
+		)
 	}
 	in, err := gzip.NewReader(bytes.NewReader(q.signed))
 	if err != nil {
@@ -93,10 +98,13 @@ func (q *request) decompress(limit int64) error {
 		return refusal.New("SerializationException", "The request's body is not valid gzip.")
 	}
 	if int64(len(q.body)) > maxInflation*limit {
-		return refusal.With(http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request's body is larger than %d bytes once inflated.", maxInflation*limit)
+		return refusal.With(
+			http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException",
+			"The request's body is larger than %d bytes once inflated.", maxInflation*limit,
+		)
 	}
 	return nil
 }
 
-// maxInflation is how many times the API's limit a compressed body may come to.
+// maxInflation is how many times the API's limit an inflated body may have.
 const maxInflation = 4

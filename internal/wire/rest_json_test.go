@@ -21,7 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// greeter is an API in REST-JSON of a few operations.
+// greeter is a small REST-JSON API.
 type greeter struct{ caller *call.Call }
 
 type greetInput struct {
@@ -92,7 +92,8 @@ func greeterAPI(g *greeter) model.API {
 			"greetInput.Token":   {In: model.InHeader, Name: "x-token"},
 			"greetOutput.ETag":   {In: model.InHeader, Name: "ETag"},
 		},
-		Service: g,
+		Constraints: model.Constraints{Code: "ValidationException", Table: "greetInput{\tName!:name\nname\"\t1\t20\n"},
+		Service:     g,
 	}
 }
 
@@ -108,13 +109,18 @@ func TestRESTJSON(t *testing.T) {
 		status                                 int
 		want                                   string
 	}{
-		{"all places", "PUT", "/v1/greet/a?loud=true&tagKeys=x&tagKeys=y,z", "", `{"words":["w"],"options":{"color":"red"}}`, 201, `{"greeting":"a true [\"x\" \"y,z\"] token [\"w\"] red","count":1}`},
+		{
+			"all places", "PUT", "/v1/greet/a?loud=true&tagKeys=x&tagKeys=y,z", "", `{"words":["w"],"options":{"color":"red"}}`, 201,
+			`{"greeting":"a true [\"x\" \"y,z\"] token [\"w\"] red","count":1}`,
+		},
 		{"no body", "PUT", "/v1/greet/a", "", "", 201, `{"greeting":"a false [] token [] ","count":0}`},
 		{"an escaped label", "PUT", "/v1/greet/arn%3Aa%2Fb%20c", "", "{}", 201, `"greeting":"arn:a/b c false`},
 		{"a time", "POST", "/v1/describegreetings", "", "{}", 200, `{"greetings":[{"color":"red","until":1.500}]}`},
 		{"by scope", "PUT", "/v1/greet/a", scope("greeter"), "{}", 201, `"greeting"`},
 		{"by host", "PUT", "http://greeter.us-east-1.amazonaws.com/v1/greet/a", "", "{}", 201, `"greeting"`},
 		{"an error", "PUT", "/v1/greet/nobody", "", "{}", 400, `{"__type":"NobodyException","message":"There is nobody."}`},
+		{"a broken constraint", "PUT", "/v1/greet/" + strings.Repeat("a", 21), "", "{}", 400,
+			`at 'name' failed to satisfy constraint: Member must have length less than or equal to 20`},
 		{"not here yet", "DELETE", "/v1/greet/a", "", "", 501, `does not implement Forget of Greeter yet`},
 		{"no route, by scope", "PUT", "/v2/greet/a", scope("greeter"), "", 404, `"__type":"UnknownOperationException"`},
 		{"an empty label", "PUT", "/v1/greet/", scope("greeter"), "", 404, `UnknownOperationException`},
@@ -140,7 +146,8 @@ func TestRESTJSON(t *testing.T) {
 			if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
 				t.Errorf("got %d %s", w.Code, w.Body)
 			}
-			if c.status == http.StatusCreated && (w.Header().Get("ETag") != "e" || w.Header().Get("Content-Type") != "application/json" || len(w.Header().Get("x-amzn-RequestId")) != 36) {
+			if c.status == http.StatusCreated && (w.Header().Get("ETag") != "e" || w.Header().Get("Content-Type") != "application/json" ||
+				len(w.Header().Get("x-amzn-RequestId")) != 36) {
 				t.Errorf("got headers %v", w.Header())
 			}
 			if c.name == "an error" && w.Header().Get("x-amzn-ErrorType") != "NobodyException" {
@@ -153,7 +160,7 @@ func TestRESTJSON(t *testing.T) {
 	}
 }
 
-// TestRESTJSONSignatures: the signature covers the path as it was sent, and the body.
+// TestRESTJSONSignatures checks that the signature covers the path as sent, and the body.
 func TestRESTJSONSignatures(t *testing.T) {
 	g := &greeter{new(call.Call)}
 	h := newHandler(t, wire.Options{Verifier: newVerifier()}, wire.S3(&echo{}), greeterAPI(g))

@@ -27,7 +27,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
-// echo is an S3 of few operations: it says what it was sent.
+// echo is a small S3 that records what it gets.
 type echo struct{ got any }
 
 func (e *echo) PutObject(_ context.Context, in *s3.PutObjectInput) (*s3.PutObjectOutput, error) {
@@ -42,17 +42,31 @@ func (e *echo) PutObject(_ context.Context, in *s3.PutObjectInput) (*s3.PutObjec
 
 func (e *echo) GetObject(_ context.Context, in *s3.GetObjectInput) (*s3.GetObjectOutput, error) {
 	e.got = *in.Bucket + "/" + *in.Key
-	return &s3.GetObjectOutput{Body: io.NopCloser(strings.NewReader("body")), ContentLength: aws.Int64(4), Metadata: map[string]string{"k": "v"}}, nil
+	return &s3.GetObjectOutput{
+		Body:          io.NopCloser(strings.NewReader("body")),
+		ContentLength: aws.Int64(4),
+		Metadata:      map[string]string{"k": "v"},
+	}, nil
 }
 
-func (e *echo) PutBucketNotificationConfiguration(_ context.Context, in *s3.PutBucketNotificationConfigurationInput) (*s3.PutBucketNotificationConfigurationOutput, error) {
+func (e *echo) PutBucketNotificationConfiguration(
+	_ context.Context, in *s3.PutBucketNotificationConfigurationInput,
+) (*s3.PutBucketNotificationConfigurationOutput, error) {
 	e.got = in.NotificationConfiguration
 	return &s3.PutBucketNotificationConfigurationOutput{}, nil
 }
 
+func (e *echo) CompleteMultipartUpload(
+	_ context.Context, in *s3.CompleteMultipartUploadInput,
+) (*s3.CompleteMultipartUploadOutput, error) {
+	e.got = fmt.Sprint(*in.ChecksumSHA256, " of ", len(in.MultipartUpload.Parts))
+	return &s3.CompleteMultipartUploadOutput{}, nil
+}
+
 func (e *echo) GetBucketAcl(context.Context, *s3.GetBucketAclInput) (*s3.GetBucketAclOutput, error) {
 	return &s3.GetBucketAclOutput{Owner: &types.Owner{ID: aws.String("o")}, Grants: []types.Grant{{
-		Grantee: &types.Grantee{ID: aws.String("g"), Type: types.TypeCanonicalUser}, Permission: types.PermissionFullControl,
+		Grantee:    &types.Grantee{ID: aws.String("g"), Type: types.TypeCanonicalUser},
+		Permission: types.PermissionFullControl,
 	}}}, nil
 }
 
@@ -65,12 +79,13 @@ func (e *echo) Operations() []call.Operation {
 		call.Op("PutObject", e.PutObject),
 		call.Op("GetObject", e.GetObject),
 		call.Op("PutBucketNotificationConfiguration", e.PutBucketNotificationConfiguration),
+		call.Op("CompleteMultipartUpload", e.CompleteMultipartUpload),
 		call.Op("GetBucketAcl", e.GetBucketAcl),
 		call.Op("GetBucketLocation", e.GetBucketLocation),
 	}
 }
 
-// serveS3 serves echo; with a verifier, signatures are checked.
+// serveS3 serves echo. With a verifier, signatures are checked.
 func serveS3(t *testing.T, v *sign.Verifier) (*echo, string) {
 	t.Helper()
 	e := &echo{}
@@ -86,11 +101,15 @@ func serveS3(t *testing.T, v *sign.Verifier) (*echo, string) {
 
 func newS3(endpoint, id, secret, token string) *s3.Client {
 	return s3.New(s3.Options{
-		Region: "us-east-1", BaseEndpoint: &endpoint, UsePathStyle: true, Credentials: credentials.NewStaticCredentialsProvider(id, secret, token), RetryMaxAttempts: 1,
+		Region:           "us-east-1",
+		BaseEndpoint:     &endpoint,
+		UsePathStyle:     true,
+		Credentials:      credentials.NewStaticCredentialsProvider(id, secret, token),
+		RetryMaxAttempts: 1,
 	})
 }
 
-// now is a verifier whose clock is the machine's, as the SDK's signer is.
+// now returns a verifier with the machine's clock, because the SDK's signer uses that one.
 func now() *sign.Verifier {
 	v := newVerifier()
 	v.Now = nil
@@ -110,13 +129,19 @@ func TestRESTClient(t *testing.T) {
 	e, endpoint := serveS3(t, now())
 	for _, c := range []*s3.Client{newS3(endpoint, "AKIAALICE", "secret", ""), newS3(endpoint, "ASIATASK", "secret", "token")} {
 		key := "../a//b c+ü%41?&=;'~*"
-		if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("bucket"), Key: &key, Body: strings.NewReader("hello")}); err != nil {
+		_, err := c.PutObject(t.Context(), &s3.PutObjectInput{
+			Bucket: aws.String("bucket"),
+			Key:    &key,
+			Body:   strings.NewReader("hello"),
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		if want := "bucket/" + key + ": hello "; e.got != want {
 			t.Errorf("put got %q, want %q", e.got, want)
 		}
-		out, err := c.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("acs"), Key: aws.String("x")}) // a bucket named as a path of Pintle's own
+		// A bucket may have the name of one of Pintle's own paths.
+		out, err := c.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("acs"), Key: aws.String("x")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,9 +149,14 @@ func TestRESTClient(t *testing.T) {
 			t.Errorf("got %q, %v, %v of %v", body, err, out.Metadata, e.got)
 		}
 		_, err = c.PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
-			Bucket: aws.String("bucket"), NotificationConfiguration: &types.NotificationConfiguration{QueueConfigurations: []types.QueueConfiguration{{
-				QueueArn: aws.String("q"), Events: []types.Event{"a", "b"},
-				Filter: &types.NotificationConfigurationFilter{Key: &types.S3KeyFilter{FilterRules: []types.FilterRule{{Name: "prefix", Value: aws.String("<&\r>")}}}},
+			Bucket: aws.String("bucket"),
+			NotificationConfiguration: &types.NotificationConfiguration{QueueConfigurations: []types.QueueConfiguration{{
+				QueueArn: aws.String("q"),
+				Events:   []types.Event{"a", "b"},
+				Filter: &types.NotificationConfigurationFilter{Key: &types.S3KeyFilter{FilterRules: []types.FilterRule{{
+					Name:  "prefix",
+					Value: aws.String("<&\r>"),
+				}}}},
 			}}},
 		})
 		if err != nil {
@@ -144,13 +174,14 @@ func TestRESTClient(t *testing.T) {
 		if err != nil || location.LocationConstraint != "eu-west-1" {
 			t.Errorf("the location is %+v, %v", location, err)
 		}
-		if _, err := c.PutBucketAcl(t.Context(), &s3.PutBucketAclInput{Bucket: aws.String("bucket"), ACL: "private"}); !strings.Contains(fmt.Sprint(err), "NotImplemented") {
+		_, err = c.PutBucketAcl(t.Context(), &s3.PutBucketAclInput{Bucket: aws.String("bucket"), ACL: "private"})
+		if !strings.Contains(fmt.Sprint(err), "NotImplemented") {
 			t.Errorf("what is not implemented says %v", err)
 		}
 	}
 }
 
-// TestRESTSignatures has what a verifier must refuse.
+// TestRESTSignatures checks the signatures that a verifier must refuse.
 func TestRESTSignatures(t *testing.T) {
 	_, endpoint := serveS3(t, now())
 	sign := func(id, secret string, change func(*http.Request), at time.Time, after func(*http.Request)) *http.Request {
@@ -175,11 +206,26 @@ func TestRESTSignatures(t *testing.T) {
 		{"wrong secret", "SignatureDoesNotMatch", sign("AKIAALICE", "wrong", none, time.Now(), none)},
 		{"unknown key", "InvalidAccessKeyId", sign("AKIABOB", "secret", none, time.Now(), none)},
 		{"old", "RequestTimeTooSkewed", sign("AKIAALICE", "secret", none, time.Now().Add(-time.Hour), none)},
-		{"another body", "XAmzContentSHA256Mismatch", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("jello")) })},
-		{"another path", "SignatureDoesNotMatch", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.URL.Path = "/bucket/other" })},
-		{"another parameter", "SignatureDoesNotMatch", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.URL.RawQuery = "x=y" })},
-		{"a header that is not signed", "AccessDenied", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.Header.Set("X-Amz-Acl", "public-read") })},
-		{"no signature", "AccessDenied", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.Header.Del("Authorization") })},
+		{
+			"another body", "XAmzContentSHA256Mismatch",
+			sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("jello")) }),
+		},
+		{
+			"another path", "SignatureDoesNotMatch",
+			sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.URL.Path = "/bucket/other" }),
+		},
+		{
+			"another parameter", "SignatureDoesNotMatch",
+			sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.URL.RawQuery = "x=y" }),
+		},
+		{
+			"a header that is not signed", "AccessDenied",
+			sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.Header.Set("X-Amz-Acl", "public-read") }),
+		},
+		{
+			"no signature", "AccessDenied",
+			sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) { r.Header.Del("Authorization") }),
+		},
 		{"another service", "UnknownOperationException", sign("AKIAALICE", "secret", none, time.Now(), func(r *http.Request) {
 			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "/s3/", "/ecs/", 1))
 		})},
@@ -200,7 +246,7 @@ func TestRESTSignatures(t *testing.T) {
 	}
 }
 
-// TestPresignedREST uses URLs of version 4, good and not, where signatures are checked and where they are not.
+// TestPresignedREST uses valid and invalid presigned URLs of version 4, with and without a verifier.
 func TestPresignedREST(t *testing.T) {
 	for _, v := range []*sign.Verifier{now(), nil} {
 		e, endpoint := serveS3(t, v)
@@ -237,8 +283,8 @@ func TestPresignedREST(t *testing.T) {
 	}
 }
 
-// TestPresignedWithMore: what a presigned URL says of its request cannot be changed, though it stands in parameters.
-func TestPresignedWithMore(t *testing.T) {
+// TestPresignedBodyAndHeaders checks that a request can't deviate from what its presigned URL says about body and headers.
+func TestPresignedBodyAndHeaders(t *testing.T) {
 	e, endpoint := serveS3(t, now())
 	hello := "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 	r, _ := http.NewRequest("PUT", endpoint+"/bucket/key?X-Amz-Expires=60&X-Amz-Content-Sha256="+hello, nil)
@@ -250,7 +296,8 @@ func TestPresignedWithMore(t *testing.T) {
 	expires := fmt.Sprint(time.Now().Add(time.Minute).Unix())
 	mac := hmac.New(sha1.New, []byte("secret"))
 	mac.Write([]byte("PUT\n\n\n" + expires + "\nx-amz-storage-class:STANDARD\n/bucket/key"))
-	v2URL := endpoint + "/bucket/key?AWSAccessKeyId=AKIAALICE&Expires=" + expires + "&x-amz-storage-class=STANDARD&Signature=" + url.QueryEscape(base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	v2URL := endpoint + "/bucket/key?AWSAccessKeyId=AKIAALICE&Expires=" + expires + "&x-amz-storage-class=STANDARD&Signature=" +
+		url.QueryEscape(base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	for _, c := range []struct {
 		name, url string
 		header    http.Header
@@ -260,7 +307,10 @@ func TestPresignedWithMore(t *testing.T) {
 		{"version 4", v4URL, nil, "hello", http.StatusOK},
 		{"version 4, another body", v4URL, nil, "jello", http.StatusBadRequest},
 		{"version 2", v2URL, nil, "hello", http.StatusOK},
-		{"version 2, another storage class", v2URL, http.Header{"X-Amz-Storage-Class": {"REDUCED_REDUNDANCY"}}, "hello", http.StatusForbidden},
+		{
+			"version 2, another storage class", v2URL, http.Header{"X-Amz-Storage-Class": {"REDUCED_REDUNDANCY"}}, "hello",
+			http.StatusForbidden,
+		},
 	} {
 		e.got = nil
 		if status := do(t, "PUT", c.url, c.header, c.body); status != c.want || (e.got != nil) != (c.want == http.StatusOK) {
@@ -286,7 +336,7 @@ func do(t *testing.T, method, address string, h http.Header, body string) int {
 	return resp.StatusCode
 }
 
-// TestRESTRefusals has requests that are wrong before any service sees them.
+// TestRESTRefusals checks requests that are refused before any service sees them.
 func TestRESTRefusals(t *testing.T) {
 	_, endpoint := serveS3(t, nil)
 	for _, c := range []struct{ name, method, path, body, want string }{
@@ -295,7 +345,10 @@ func TestRESTRefusals(t *testing.T) {
 		{"a bad query", "GET", "/bucket?a=%zz", "", "InvalidURI"},
 		{"bad XML", "PUT", "/bucket?notification", "<a", "MalformedXML"},
 		{"two roots", "PUT", "/bucket?notification", "<a/><b/>", "MalformedXML"},
-		{"an unknown element", "PUT", "/bucket?notification", "<NotificationConfiguration><X/></NotificationConfiguration>", "MalformedXML"},
+		{
+			"an unknown element", "PUT", "/bucket?notification", "<NotificationConfiguration><X/></NotificationConfiguration>",
+			"MalformedXML",
+		},
 		{"deep XML", "PUT", "/bucket?notification", strings.Repeat("<a>", 99) + strings.Repeat("</a>", 99), "MalformedXML"},
 		{"not implemented", "PUT", "/bucket?acl", "", "NotImplemented"},
 	} {
@@ -315,11 +368,12 @@ func TestRESTRefusals(t *testing.T) {
 	}
 }
 
-// TestVirtualHosts has the bucket in the host.
+// TestVirtualHosts checks requests with the bucket in the host name.
 func TestVirtualHosts(t *testing.T) {
 	e, endpoint := serveS3(t, nil)
 	for host, want := range map[string]string{
-		"b.s3.localhost:4566": "b/key", "b.s3.localhost.localstack.cloud:4566": "b/key", "b.localhost": "b/key", "a.s3.b.s3.us-east-1.amazonaws.com": "a.s3.b/key", "b.s3.amazonaws.com": "b/key", "b.s3-eu-west-1.amazonaws.com": "b/key",
+		"b.s3.localhost:4566": "b/key", "b.s3.localhost.localstack.cloud:4566": "b/key", "b.localhost": "b/key",
+		"a.s3.b.s3.us-east-1.amazonaws.com": "a.s3.b/key", "b.s3.amazonaws.com": "b/key", "b.s3-eu-west-1.amazonaws.com": "b/key",
 	} {
 		r, _ := http.NewRequest("GET", endpoint+"/key", nil)
 		r.Host = host
@@ -334,7 +388,7 @@ func TestVirtualHosts(t *testing.T) {
 	}
 }
 
-// chunked sends a body in chunks that the test has made.
+// chunked sends a body that the test has already chunked.
 func chunked(t *testing.T, endpoint, kind, trailer string, length int, body []byte) (int, string) {
 	t.Helper()
 	r, err := http.NewRequest("PUT", endpoint+"/bucket/key", bytes.NewReader(body))
@@ -355,7 +409,7 @@ func chunked(t *testing.T, endpoint, kind, trailer string, length int, body []by
 	return resp.StatusCode, string(text)
 }
 
-// TestChunked reads aws-chunked where signatures are not checked.
+// TestChunked checks aws-chunked bodies without a verifier.
 func TestChunked(t *testing.T) {
 	e, endpoint := serveS3(t, nil)
 	const unsigned, signed = "STREAMING-UNSIGNED-PAYLOAD-TRAILER", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
@@ -364,7 +418,10 @@ func TestChunked(t *testing.T) {
 		length              int
 		body, want          string
 	}{
-		{"trailer", unsigned, "x-amz-checksum-crc32", 5, "3\r\nhel\r\n2\r\nlo\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n", "bucket/key: hello NhCmhg=="},
+		{
+			"trailer", unsigned, "x-amz-checksum-crc32", 5, "3\r\nhel\r\n2\r\nlo\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n",
+			"bucket/key: hello NhCmhg==",
+		},
 		{"no trailer", unsigned, "", 5, "5\r\nhello\r\n0\r\n\r\n", "bucket/key: hello "},
 		{"signed", signed, "", 5, "5;chunk-signature=x\r\nhello\r\n0;chunk-signature=y\r\n\r\n", "bucket/key: hello "},
 		{"empty", signed, "", 0, "0;chunk-signature=y\r\n\r\n", "bucket/key:  "},
@@ -381,5 +438,19 @@ func TestChunked(t *testing.T) {
 		if got := fmt.Sprint(e.got); status == 200 && got != c.want || status != 200 && !strings.Contains(body, "<Code>"+c.want+"</Code>") {
 			t.Errorf("%s: %d %q %s, want %q", c.name, status, got, body, c.want)
 		}
+	}
+}
+
+// TestChecksumOfTheWholeObject: with CompleteMultipartUpload, a checksum header is about the object, not about the request's body.
+func TestChecksumOfTheWholeObject(t *testing.T) {
+	e, url := serveS3(t, nil)
+	h := http.Header{"X-Amz-Checksum-Sha256": {"of-the-object-2"}}
+	body := `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>e</ETag></Part></CompleteMultipartUpload>`
+	if status := do(t, "POST", url+"/bucket/key?uploadId=u", h, body); status != 200 || e.got != "of-the-object-2 of 1" {
+		t.Errorf("got %d, and the service %v", status, e.got)
+	}
+	h = http.Header{"X-Amz-Checksum-Sha256": {"wrong"}}
+	if status := do(t, "PUT", url+"/bucket?notification", h, "<NotificationConfiguration/>"); status != 400 {
+		t.Errorf("a wrong checksum of a body: %d", status)
 	}
 }

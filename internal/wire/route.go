@@ -10,9 +10,9 @@ import (
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
-// route finds the API that a request is for, and the protocol that it is in: by its target or path,
-// by the scope of its signature, by its host, and for a form, which need not be signed, by its Version.
-// It reads the body on the way, no more of it than the API takes.
+// route finds the API that a request is for, and the request's protocol. The API follows from the target or path, the
+// scope of the signature, the host, or the Version of a form, which may be unsigned. route also reads the body, up to
+// the API's limit.
 func (h *Handler) route(q *request) error {
 	q.api = h.apiOf(q.Request)
 	if err := q.readBody(); err != nil {
@@ -29,6 +29,7 @@ func (h *Handler) route(q *request) error {
 	return nil
 }
 
+// apiOf finds a request's API without reading the body. It returns nil if nothing tells.
 func (h *Handler) apiOf(r *http.Request) *served {
 	if service, _ := rpcPath(r); service != "" {
 		return h.byTarget[service]
@@ -56,28 +57,50 @@ func isForm(r *http.Request) bool {
 	return r.Method == http.MethodGet || mediaType == "application/x-www-form-urlencoded"
 }
 
-// protocolOf is the first of the API's protocols that the request could be in.
+// protocolOf returns the first of the API's protocols that the request could be in.
 func (a *served) protocolOf(r *http.Request) protocol {
 	for _, p := range a.protocols {
 		if p.claims(r) {
 			return p
 		}
 	}
-	return a.protocols[0] // its own refusal says what is missing
+	return a.protocols[0] // that protocol's refusal says what is missing
 }
 
-// authenticate checks a request's signature, where the server has a verifier.
+// authenticate checks a request's signature. Without a verifier it accepts any.
 func (h *Handler) authenticate(q *request) (sign.Caller, error) {
 	if h.opts.Verifier == nil {
-		return sign.Unverified(q.Request), nil
+		caller := sign.Unverified(q.Request)
+		if q.Method == http.MethodGet && caller.AccessKeyID == "" && !onlyReads(q.operation) {
+			return caller, refusal.With(http.StatusForbidden, "MissingAuthenticationTokenException",
+				"%s changes something, so a GET of it must be signed. Use an AWS client, or POST.", q.operation)
+		}
+		return caller, nil
 	}
 	return h.opts.Verifier.Verify(q.Context(), q.api.Name, sign.Signed{
-		Method: q.Method, Path: q.URL.EscapedPath(), RawQuery: q.URL.RawQuery, Host: q.Host, Header: q.Header, Body: q.signed,
+		Method:   q.Method,
+		Path:     q.URL.EscapedPath(),
+		RawQuery: q.URL.RawQuery,
+		Host:     q.Host,
+		Header:   q.Header,
+		Body:     q.signed,
 	})
 }
 
-// restOf is the API in REST that a request is for; nil where it is for another. The scope of its signature says so, or its
-// host, or the API knows its own: an API of few paths before S3, where a bucket may have any name.
+// onlyReads reports whether an operation's name says that it changes nothing. A link, an image or a redirect makes a program send a GET
+// to any address, so those that need no signature must be harmless.
+func onlyReads(operation string) bool {
+	for _, verb := range []string{"Describe", "Get", "List"} {
+		if strings.HasPrefix(operation, verb) {
+			return true
+		}
+	}
+	return false
+}
+
+// restOf returns the REST API that a request is for, or nil if it's for another kind. The scope of the signature or the host
+// names the API. Otherwise each API says how sure it is from the path. An API with few paths comes before S3, where a bucket
+// may have any name.
 func (h *Handler) restOf(r *http.Request) *rest.Handler {
 	if scope := sign.ScopeOf(r); scope != "" {
 		return h.rest[scope]
@@ -102,7 +125,7 @@ func (h *Handler) restOf(r *http.Request) *rest.Handler {
 	return api
 }
 
-// claimed is the API in REST that is surest of a request.
+// claimed returns the REST API that claims a request most surely.
 func (h *Handler) claimed(r *http.Request) (best *rest.Handler, claim rest.Claim) {
 	for _, api := range h.apis {
 		candidate := h.rest[api.Name]
@@ -110,7 +133,8 @@ func (h *Handler) claimed(r *http.Request) (best *rest.Handler, claim rest.Claim
 			continue
 		}
 		if c := candidate.Claims(r); c > claim {
-			best, claim = candidate, c
+			best = candidate
+			claim = c
 		}
 	}
 	return best, claim

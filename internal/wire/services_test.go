@@ -12,7 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/sqs"
 )
 
-// The services' descriptions of themselves, under names that leave the SDK's packages theirs.
+// The services' APIs, under names that don't clash with the SDK's packages.
 var (
 	ECS                    = ecs.API
 	Logs                   = logs.API

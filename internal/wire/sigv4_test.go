@@ -29,7 +29,7 @@ const (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// newVerifier knows alice, a session and one that is over, at noon.
+// newVerifier returns a verifier whose clock says noon. It knows alice, a session, and an expired session.
 func newVerifier() *sign.Verifier {
 	known := map[string]sign.Credential{
 		"AKIAALICE": {SecretAccessKey: "secret", Arn: alice},
@@ -49,13 +49,15 @@ func newVerifier() *sign.Verifier {
 	}
 }
 
-// at signs as if it were another time, which the SDK's clients cannot be told.
+// at signs with another time than now, which the SDK's clients can't do.
 type at struct {
 	*v4.Signer
 	time time.Time
 }
 
-func (s at) SignHTTP(ctx context.Context, c aws.Credentials, r *http.Request, hash, service, region string, _ time.Time, opts ...func(*v4.SignerOptions)) error {
+func (s at) SignHTTP(
+	ctx context.Context, c aws.Credentials, r *http.Request, hash, service, region string, _ time.Time, opts ...func(*v4.SignerOptions),
+) error {
 	return s.Signer.SignHTTP(ctx, c, r, hash, service, region, s.time, opts...)
 }
 
@@ -76,15 +78,36 @@ func TestSignaturesOfTheSDK(t *testing.T) {
 		{"right", "AKIAALICE", "secret", "", "us-east-1", noon, "", "", ""},
 		{"right, with a session", "ASIATASK", "secret", "token", "us-east-1", noon, "", "", ""},
 		{"a slow clock", "AKIAALICE", "secret", "", "us-east-1", noon.Add(-15 * time.Minute), "", "", ""},
-		{"too slow", "AKIAALICE", "secret", "", "us-east-1", noon.Add(-16 * time.Minute), "InvalidSignatureException", "SignatureDoesNotMatch", "Signature expired"},
-		{"too fast", "AKIAALICE", "secret", "", "us-east-1", noon.Add(16 * time.Minute), "InvalidSignatureException", "SignatureDoesNotMatch", "Signature not yet current"},
+		{
+			"too slow", "AKIAALICE", "secret", "", "us-east-1", noon.Add(-16 * time.Minute), "InvalidSignatureException",
+			"SignatureDoesNotMatch", "Signature expired",
+		},
+		{
+			"too fast", "AKIAALICE", "secret", "", "us-east-1", noon.Add(16 * time.Minute), "InvalidSignatureException",
+			"SignatureDoesNotMatch", "Signature not yet current",
+		},
 		{"an unknown key", "AKIABOB", "secret", "", "us-east-1", noon, "UnrecognizedClientException", "InvalidClientTokenId", "invalid"},
-		{"a wrong secret", "AKIAALICE", "guess", "", "us-east-1", noon, "InvalidSignatureException", "SignatureDoesNotMatch", "does not match"},
-		{"a session without its token", "ASIATASK", "secret", "", "us-east-1", noon, "UnrecognizedClientException", "InvalidClientTokenId", "invalid"},
-		{"a session with another's token", "ASIATASK", "secret", "other", "us-east-1", noon, "UnrecognizedClientException", "InvalidClientTokenId", "invalid"},
-		{"a token too many", "AKIAALICE", "secret", "token", "us-east-1", noon, "UnrecognizedClientException", "InvalidClientTokenId", "invalid"},
+		{
+			"a wrong secret", "AKIAALICE", "guess", "", "us-east-1", noon, "InvalidSignatureException", "SignatureDoesNotMatch",
+			"does not match",
+		},
+		{
+			"a session without its token", "ASIATASK", "secret", "", "us-east-1", noon, "UnrecognizedClientException",
+			"InvalidClientTokenId", "invalid",
+		},
+		{
+			"a session with another's token", "ASIATASK", "secret", "other", "us-east-1", noon, "UnrecognizedClientException",
+			"InvalidClientTokenId", "invalid",
+		},
+		{
+			"a token too many", "AKIAALICE", "secret", "token", "us-east-1", noon, "UnrecognizedClientException",
+			"InvalidClientTokenId", "invalid",
+		},
 		{"a session that is over", "ASIAOVER", "secret", "token", "us-east-1", noon, "ExpiredTokenException", "ExpiredToken", "expired"},
-		{"another region", "AKIAALICE", "secret", "", "eu-west-1", noon, "InvalidSignatureException", "SignatureDoesNotMatch", "region us-east-1"},
+		{
+			"another region", "AKIAALICE", "secret", "", "eu-west-1", noon, "InvalidSignatureException", "SignatureDoesNotMatch",
+			"region us-east-1",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := config(h)
@@ -127,7 +150,8 @@ func TestServicesKnowWhoSigned(t *testing.T) {
 	}
 }
 
-// A node signs the opening of its web sockets, and each frame of telemetry, with the socket's URL.
+// TestVerifyFrames checks signatures as nodes make them. A node signs the opening of its web sockets, and each frame of telemetry,
+// with the socket's URL.
 func TestVerifyFrames(t *testing.T) {
 	const url = "http://127.0.0.1:4566/tcs/ws?agentVersion=1.0&cluster=arn%3Aaws%3Aecs%2Fdefault&empty="
 	body := []byte(`{"type":"PublishMetricsRequest"}`)
@@ -139,7 +163,14 @@ func TestVerifyFrames(t *testing.T) {
 		if err := v4.NewSigner().SignHTTP(t.Context(), key, r, hex.EncodeToString(hash[:]), "ecs", "us-east-1", noon); err != nil {
 			t.Fatal(err)
 		}
-		return sign.Signed{Method: r.Method, Path: r.URL.EscapedPath(), RawQuery: r.URL.RawQuery, Host: r.Host, Header: r.Header, Body: body}
+		return sign.Signed{
+			Method:   r.Method,
+			Path:     r.URL.EscapedPath(),
+			RawQuery: r.URL.RawQuery,
+			Host:     r.Host,
+			Header:   r.Header,
+			Body:     body,
+		}
 	}
 	const mismatch = "InvalidSignatureException"
 	for _, c := range []struct {
@@ -240,7 +271,8 @@ func BenchmarkVerify(b *testing.B) {
 	r.Header.Set("Content-Type", "application/x-amz-json-1.1")
 	hash := sha256.Sum256([]byte(runTask))
 	r.ContentLength = int64(len(runTask))
-	if err := v4.NewSigner().SignHTTP(b.Context(), aws.Credentials{AccessKeyID: "AKIAALICE", SecretAccessKey: "secret"}, r, hex.EncodeToString(hash[:]), "ecs", "us-east-1", noon); err != nil {
+	key := aws.Credentials{AccessKeyID: "AKIAALICE", SecretAccessKey: "secret"}
+	if err := v4.NewSigner().SignHTTP(b.Context(), key, r, hex.EncodeToString(hash[:]), "ecs", "us-east-1", noon); err != nil {
 		b.Fatal(err)
 	}
 	v := newVerifier()

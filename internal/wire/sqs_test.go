@@ -17,7 +17,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
-// queueService notes what it is asked.
+// queueService records the calls it gets.
 type queueService struct {
 	received *sqs.ReceiveMessageInput
 	sent     *sqs.SendMessageInput
@@ -25,7 +25,10 @@ type queueService struct {
 
 func (s *queueService) ReceiveMessage(_ context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
 	s.received = in
-	return &sqs.ReceiveMessageOutput{Messages: []types.Message{{Body: aws.String("b"), Attributes: map[string]string{"SenderId": "me"}}}}, nil
+	return &sqs.ReceiveMessageOutput{Messages: []types.Message{{
+		Body:       aws.String("b"),
+		Attributes: map[string]string{"SenderId": "me"},
+	}}}, nil
 }
 
 func (s *queueService) SendMessage(_ context.Context, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
@@ -40,7 +43,8 @@ func (s *queueService) Operations() []call.Operation {
 	}
 }
 
-// TestSQS: a 0 that was sent is told from none, the URL of a request is a queue's, and each protocol has its own names.
+// TestSQS checks that a 0 that was sent differs from none, that the request's URL can name the queue, and that each protocol has its
+// own names.
 func TestSQS(t *testing.T) {
 	service := &queueService{}
 	h, err := New(Options{}, SQS(service))
@@ -63,24 +67,41 @@ func TestSQS(t *testing.T) {
 		return w.Result(), string(b)
 	}
 	for _, c := range []struct{ path, target, contentType, body, answer string }{
-		{"/", "AmazonSQS.ReceiveMessage", "application/x-amz-json-1.0", `{"QueueUrl":"http://queues.test/1/q","VisibilityTimeout":0,"MaxNumberOfMessages":3}`, `"Attributes":{"SenderId":"me"}`},
-		{"/1/q", "", "application/x-www-form-urlencoded", "Action=ReceiveMessage&Version=2012-11-05&VisibilityTimeout=0&MaxNumberOfMessages=3", "<Message><Attribute><Name>SenderId</Name><Value>me</Value></Attribute><Body>b</Body></Message>"},
+		{
+			"/", "AmazonSQS.ReceiveMessage", "application/x-amz-json-1.0",
+			`{"QueueUrl":"http://queues.test/1/q","VisibilityTimeout":0,"MaxNumberOfMessages":3}`, `"Attributes":{"SenderId":"me"}`,
+		},
+		{
+			"/1/q", "", "application/x-www-form-urlencoded",
+			"Action=ReceiveMessage&Version=2012-11-05&VisibilityTimeout=0&MaxNumberOfMessages=3",
+			"<Message><Attribute><Name>SenderId</Name><Value>me</Value></Attribute><Body>b</Body></Message>",
+		},
 	} {
 		_, answer := do(c.path, c.target, c.contentType, c.body)
 		if !strings.Contains(answer, c.answer) {
 			t.Errorf("the answer is %s", answer)
 		}
 		in := service.received
-		if aws.ToString(in.QueueUrl) != "http://queues.test/1/q" || in.VisibilityTimeout != call.Zero || in.WaitTimeSeconds != 0 || in.MaxNumberOfMessages != 3 {
+		if aws.ToString(in.QueueUrl) != "http://queues.test/1/q" || in.VisibilityTimeout != call.Zero || in.WaitTimeSeconds != 0 ||
+			in.MaxNumberOfMessages != 3 {
 			t.Errorf("%s is read as %+v", c.body, in)
 		}
 	}
-	resp, answer := do("/", "AmazonSQS.SendMessage", "application/x-amz-json-1.0", `{"QueueUrl":"u","MessageAttributes":{"a":{"DataType":"String","StringValue":"v"}}}`)
-	if answer != `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"No."}` || resp.Header.Get(queryHeader) != "AWS.SimpleQueueService.NonExistentQueue;Sender" {
+	resp, answer := do(
+		"/", "AmazonSQS.SendMessage", "application/x-amz-json-1.0",
+		`{"QueueUrl":"u","MessageAttributes":{"a":{"DataType":"String","StringValue":"v"}}}`,
+	)
+	if answer != `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"No."}` ||
+		resp.Header.Get(queryHeader) != "AWS.SimpleQueueService.NonExistentQueue;Sender" {
 		t.Errorf("a refusal in JSON is %s, %s", answer, resp.Header.Get(queryHeader))
 	}
-	_, answer = do("/1/q", "", "application/x-www-form-urlencoded", "Action=SendMessage&Version=2012-11-05&MessageAttribute.1.Name=a&MessageAttribute.1.Value.DataType=String&MessageAttribute.1.Value.StringValue=v")
-	if !strings.Contains(answer, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code>") || aws.ToString(service.sent.MessageAttributes["a"].StringValue) != "v" {
+	_, answer = do(
+		"/1/q", "", "application/x-www-form-urlencoded",
+		"Action=SendMessage&Version=2012-11-05&MessageAttribute.1.Name=a&MessageAttribute.1.Value.DataType=String"+
+			"&MessageAttribute.1.Value.StringValue=v",
+	)
+	if !strings.Contains(answer, "<Code>AWS.SimpleQueueService.NonExistentQueue</Code>") ||
+		aws.ToString(service.sent.MessageAttributes["a"].StringValue) != "v" {
 		t.Errorf("a refusal in Query is %s, to %+v", answer, service.sent)
 	}
 }

@@ -1,9 +1,8 @@
-// Package wire turns AWS's HTTP protocols into calls of Go methods and back. A service has methods
-// that are shaped as the SDK client's: RunTask(ctx, *ecs.RunTaskInput) (*ecs.RunTaskOutput, error), on
-// the SDK's own structs, and a generated table of them; it describes itself in the words of wire/model. Wire
-// tells the services on one address apart, checks signatures, and answers every operation and every error as AWS does. Bytes become structs in
-// wire/codec, and APIs in REST are answered by wire/rest. It never decides what an operation does; plane
-// puts the services into it.
+// Package wire turns AWS's HTTP protocols into calls of Go methods and back. A service's methods look like the SDK
+// client's, with the SDK's own structs: RunTask(ctx, *ecs.RunTaskInput) (*ecs.RunTaskOutput, error). Each service has a
+// generated table of its methods, and describes itself as a wire/model API. Wire tells the services on one address apart,
+// checks signatures, and answers every operation and every error as AWS does. wire/codec turns bytes into structs, and
+// wire/rest answers the REST APIs. Wire never decides what an operation does. Plane passes it the services.
 package wire
 
 import (
@@ -19,24 +18,22 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 	"github.com/pintle/pintle/internal/wire/rest"
 	"github.com/pintle/pintle/internal/wire/sign"
-	"github.com/pintle/pintle/internal/wire/validation"
 )
 
 //go:generate go run ./gen
 
-// served is an API with what answering it needs.
+// served is an API and what the handler needs to answer it.
 type served struct {
 	model.API
 
 	protocols  []protocol
-	validation *validation.Service // nil where the service has checks of its own
 	shapes     *codec.Shapes
 	operations map[string]*codec.Operation
 }
 
 const defaultMaxBody = 1 << 20
 
-// rulesOf are what an API's shapes are made by.
+// rulesOf returns the rules for making an API's shapes.
 func rulesOf(a *model.API) codec.Rules {
 	return codec.Rules{
 		CamelCase:   a.CamelCase,
@@ -50,9 +47,9 @@ func rulesOf(a *model.API) codec.Rules {
 	}
 }
 
-// Options say how requests are checked.
+// Options configures a Handler.
 type Options struct {
-	// Verifier checks signatures; nil takes any request, for servers on loopback.
+	// Verifier checks signatures. With nil, the handler accepts any request, for servers on loopback.
 	Verifier *sign.Verifier
 	Log      *slog.Logger
 }
@@ -64,19 +61,23 @@ type Handler struct {
 	byTarget  map[string]*served
 	byName    map[string]*served
 	byVersion map[string]*served
-	rest      map[string]*rest.Handler // of those that are spoken in REST, by name
-	mux       *http.ServeMux           // of what is no API
+	rest      map[string]*rest.Handler // the REST APIs, by name
+	mux       *http.ServeMux           // everything that is no API
 }
 
-// New returns a handler for the APIs. It refuses a service with an operation that its API has not, or
-// with structs that cannot be put on the wire.
+// New returns a handler for the APIs. It fails if a service has an operation that its API doesn't have, or structs that
+// can't be encoded.
 func New(opts Options, apis ...model.API) (*Handler, error) {
 	if opts.Log == nil {
 		opts.Log = slog.Default()
 	}
 	h := &Handler{
-		opts: opts, mux: http.NewServeMux(),
-		byTarget: map[string]*served{}, byName: map[string]*served{}, byVersion: map[string]*served{}, rest: map[string]*rest.Handler{},
+		opts:      opts,
+		mux:       http.NewServeMux(),
+		byTarget:  map[string]*served{},
+		byName:    map[string]*served{},
+		byVersion: map[string]*served{},
+		rest:      map[string]*rest.Handler{},
 	}
 	for _, api := range apis {
 		if err := h.add(&served{API: api}); err != nil {
@@ -86,6 +87,7 @@ func New(opts Options, apis ...model.API) (*Handler, error) {
 	return h, nil
 }
 
+// add adds an API to the handler's tables.
 func (h *Handler) add(a *served) error {
 	style := a.readProtocols()
 	if len(a.protocols) == 0 && style == nil || h.byName[a.Name] != nil {
@@ -97,7 +99,6 @@ func (h *Handler) add(a *served) error {
 	if err := a.readOperations(); err != nil {
 		return err
 	}
-	a.validation = validation.New(a.Constraints)
 	h.apis = append(h.apis, a)
 	h.byName[a.Name] = a
 	if style != nil {
@@ -122,12 +123,12 @@ func (h *Handler) add(a *served) error {
 	return nil
 }
 
-// Handle serves what is no AWS API: web sockets, health, the dashboard. The pattern is ServeMux's,
-// and what it matches is no API's any more, so it is never "/". The handler checks its own callers.
-// Handle is not to be called once requests are served.
+// Handle adds a handler for something that isn't an AWS API: web sockets, health, the dashboard. The pattern is a
+// ServeMux pattern. It hides the APIs on the paths it matches, so it must never be "/". The handler must authenticate its
+// own callers. Call Handle only before the first request is served.
 func (h *Handler) Handle(pattern string, handler http.Handler) { h.mux.Handle(pattern, handler) }
 
-// ServeHTTP is http.Handler's.
+// ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if api := h.restOf(r); api != nil { // before the paths below: a bucket may have any name
 		api.ServeHTTP(w, r)
@@ -150,10 +151,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.protocol.describe(header)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	w.Write(body) //nolint:errcheck // a client that is gone is no one's to tell
+	w.Write(body) //nolint:errcheck // nobody is left to tell if the client is gone
 }
 
-// answer is a request's way through the handler.
+// answer routes, authenticates and runs a request.
 func (h *Handler) answer(q *request) (body []byte, err error) {
 	if err := h.route(q); err != nil {
 		return nil, err
@@ -168,13 +169,14 @@ func (h *Handler) answer(q *request) (body []byte, err error) {
 	return q.answer(q.Context(), caller)
 }
 
-// nowhere stands in for the API of a request that is for none.
-var nowhere = &served{API: model.API{Name: "unknown"}, protocols: []protocol{protocols[model.JSON11]}}
+// unknownAPI stands in for the API of a request that is for none.
+var unknownAPI = &served{API: model.API{Name: "unknown"}, protocols: []protocol{protocols[model.JSON11]}}
 
+// answerError encodes an error, in the request's protocol if that's known. It logs errors that are Pintle's fault.
 func (h *Handler) answerError(q *request, err error) (body []byte, status int) {
 	if q.api == nil {
-		q.api = nowhere
-		if q.Method == http.MethodPost && isForm(q.Request) { // as services like IAM are asked, whose clients expect XML
+		q.api = unknownAPI
+		if q.Method == http.MethodPost && isForm(q.Request) { // clients of services like IAM expect XML
 			q.protocol = protocols[model.Query]
 		}
 	}

@@ -28,7 +28,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// fakeECS answers with what a test gives it.
+// fakeECS implements its operations with the test's functions.
 type fakeECS struct {
 	runTask          func(context.Context, *ecs.RunTaskInput) (*ecs.RunTaskOutput, error)
 	createService    func(context.Context, *ecs.CreateServiceInput) (*ecs.CreateServiceOutput, error)
@@ -73,7 +73,7 @@ func newHandler(t testing.TB, opts wire.Options, apis ...model.API) *wire.Handle
 	return h
 }
 
-// transport hands a client's requests to a handler without a network between them.
+// transport passes a client's requests to a handler without a network.
 type transport struct{ handler http.Handler }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -89,7 +89,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// config is what the SDK's clients need to talk to a handler.
+// config returns a configuration with which the SDK's clients call a handler.
 func config(h http.Handler) aws.Config {
 	return aws.Config{
 		Region:           "us-east-1",
@@ -147,12 +147,13 @@ func TestECSThroughTheSDK(t *testing.T) {
 }
 
 func TestDocumentsThroughTheSDK(t *testing.T) {
-	client := newECS(t, wire.Options{}, &fakeECS{createService: func(_ context.Context, in *ecs.CreateServiceInput) (*ecs.CreateServiceOutput, error) {
+	service := &fakeECS{createService: func(_ context.Context, in *ecs.CreateServiceInput) (*ecs.CreateServiceOutput, error) {
 		return &ecs.CreateServiceOutput{Service: &types.Service{
 			ServiceName:             in.ServiceName,
 			DeploymentConfiguration: in.DeploymentConfiguration,
 		}}, nil
-	}})
+	}}
+	client := newECS(t, wire.Options{}, service)
 	hook := types.DeploymentLifecycleHook{HookDetails: document.NewLazyDocument(map[string]any{"n": 12345678901234567, "s": "x"})}
 	out, err := client.CreateService(t.Context(), &ecs.CreateServiceInput{
 		ServiceName:             aws.String("web"),
@@ -187,32 +188,45 @@ func TestErrorsThroughTheSDK(t *testing.T) {
 		logged        string
 	}{
 		"of the model": {
-			fail: func() error { return &types.ClusterNotFoundException{Message: aws.String("Cluster not found.")} },
-			code: "ClusterNotFoundException", message: "Cluster not found.", fault: smithy.FaultClient,
+			fail:    func() error { return &types.ClusterNotFoundException{Message: aws.String("Cluster not found.")} },
+			code:    "ClusterNotFoundException",
+			message: "Cluster not found.",
+			fault:   smithy.FaultClient,
 		},
 		"wrapped": {
 			fail: func() error {
 				return errors.Join(errors.New("while looking"), &types.ClientException{Message: aws.String("no")})
 			},
-			code: "ClientException", message: "no", fault: smithy.FaultClient,
+			code:    "ClientException",
+			message: "no",
+			fault:   smithy.FaultClient,
 		},
 		"outside the model": {
-			fail: func() error { return &smithy.GenericAPIError{Code: "Throttled", Message: "a \"quote\"\x00"} },
-			code: "Throttled", message: "a \"quote\"\x00", fault: smithy.FaultUnknown,
+			fail:    func() error { return &smithy.GenericAPIError{Code: "Throttled", Message: "a \"quote\"\x00"} },
+			code:    "Throttled",
+			message: "a \"quote\"\x00",
+			fault:   smithy.FaultUnknown,
 		},
 		"of the server": {
-			fail: func() error { return &types.ServerException{Message: aws.String("full")} },
-			code: "ServerException", message: "full", fault: smithy.FaultServer, logged: "full",
+			fail:    func() error { return &types.ServerException{Message: aws.String("full")} },
+			code:    "ServerException",
+			message: "full",
+			fault:   smithy.FaultServer,
+			logged:  "full",
 		},
 		"of Pintle": {
-			fail: func() error { return errors.New("secret inside") },
-			code: "ServerException", message: "The request failed inside Pintle. Its log has the reason under this request's id.",
-			fault: smithy.FaultServer, logged: "secret inside",
+			fail:    func() error { return errors.New("secret inside") },
+			code:    "ServerException",
+			message: "The request failed inside Pintle. Its log has the reason under this request's id.",
+			fault:   smithy.FaultServer,
+			logged:  "secret inside",
 		},
 		"a panic": {
-			fail: func() error { panic("secret inside") },
-			code: "ServerException", message: "The request failed inside Pintle. Its log has the reason under this request's id.",
-			fault: smithy.FaultServer, logged: "panic: secret inside",
+			fail:    func() error { panic("secret inside") },
+			code:    "ServerException",
+			message: "The request failed inside Pintle. Its log has the reason under this request's id.",
+			fault:   smithy.FaultServer,
+			logged:  "panic: secret inside",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,10 +260,11 @@ func TestErrorsKeepTheirMembers(t *testing.T) {
 
 func TestServicesKnowTheCall(t *testing.T) {
 	var got call.Call
-	client := newECS(t, wire.Options{}, &fakeECS{describeClusters: func(ctx context.Context, _ *ecs.DescribeClustersInput) (*ecs.DescribeClustersOutput, error) {
+	service := &fakeECS{describeClusters: func(ctx context.Context, _ *ecs.DescribeClustersInput) (*ecs.DescribeClustersOutput, error) {
 		got = call.From(ctx)
 		return &ecs.DescribeClustersOutput{}, nil
-	}})
+	}}
+	client := newECS(t, wire.Options{}, service)
 	if _, err := client.DescribeClusters(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +276,7 @@ func TestServicesKnowTheCall(t *testing.T) {
 	}
 }
 
-// post sends a body as it is to an operation of ECS.
+// post sends a body, unchanged, to an ECS operation.
 func post(h http.Handler, operation, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 	r.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113."+operation)
@@ -296,7 +311,10 @@ func TestInputIsStrict(t *testing.T) {
 		{"the SDK's own", "RunTask", `{"noSmithyDocumentSerde":{}}`, "noSmithyDocumentSerde: there is no such member"},
 		{"an unknown member within", "RunTask", `{"tags":[{"key":"a"},{"k":"b"}]}`, "tags[1].k: there is no such member in Tag."},
 		{"an unknown member from a node", "SubmitTaskStateChange", `{"later":{"a":[1]},"containers":[{"later":1}]}`, ""},
-		{"a wrong type from a node", "SubmitTaskStateChange", `{"containers":[{"exitCode":"1"}]}`, "containers[0].exitCode: expected a whole number, not a string."},
+		{
+			"a wrong type from a node", "SubmitTaskStateChange", `{"containers":[{"exitCode":"1"}]}`,
+			"containers[0].exitCode: expected a whole number, not a string.",
+		},
 		{"a number for a string", "RunTask", `{"group":1}`, "group: expected a string, not the number 1."},
 		{"a boolean for a string", "RunTask", `{"group":true}`, "group: expected a string, not true."},
 		{"an object for a string", "RunTask", `{"group":{"a":1}}`, "group: expected a string, not an object."},
@@ -306,15 +324,27 @@ func TestInputIsStrict(t *testing.T) {
 		{"the largest", "RunTask", `{"count":2147483647}`, ""},
 		{"the smallest", "RunTask", `{"count":-2147483648}`, ""},
 		{"far too large", "RunTask", `{"count":99999999999999999999}`, "count: expected a whole number of 32 bits"},
-		{"a string for a boolean", "RunTask", `{"enableExecuteCommand":"true"}`, "enableExecuteCommand: expected true or false, not a string."},
+		{
+			"a string for a boolean", "RunTask", `{"enableExecuteCommand":"true"}`,
+			"enableExecuteCommand: expected true or false, not a string.",
+		},
 		{"a string for a list", "RunTask", `{"tags":"a"}`, "tags: expected a list, not a string."},
 		{"a list for a structure", "RunTask", `{"overrides":[]}`, "overrides: expected an object, not a list."},
 		{"null in a list", "RunTask", `{"tags":[null]}`, "tags[0]: expected an object, not null."},
-		{"a string for a timestamp", "SubmitTaskStateChange", `{"pullStartedAt":"2026"}`, "pullStartedAt: expected a timestamp in seconds since 1970, not a string."},
+		{
+			"a string for a timestamp", "SubmitTaskStateChange", `{"pullStartedAt":"2026"}`,
+			"pullStartedAt: expected a timestamp in seconds since 1970, not a string.",
+		},
 		{"a timestamp", "SubmitTaskStateChange", `{"pullStartedAt":1.7e9}`, ""},
 		{"a timestamp beyond time", "SubmitTaskStateChange", `{"pullStartedAt":1e300}`, "pullStartedAt: expected a timestamp"},
-		{"a small body of many structs", "RunTask", `{"tags":[{}` + strings.Repeat(",{}", 1<<16) + `]}`, "cannot have more than 65536 members"},
-		{"deep", "SubmitTaskStateChange", `{"later":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`, "exceeded max depth"},
+		{
+			"a small body of many structs", "RunTask", `{"tags":[{}` + strings.Repeat(",{}", 1<<16) + `]}`,
+			"cannot have more than 65536 members",
+		},
+		{
+			"deep", "SubmitTaskStateChange", `{"later":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`,
+			"exceeded max depth",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := post(h, c.operation, c.body)
@@ -325,7 +355,8 @@ func TestInputIsStrict(t *testing.T) {
 				}
 				return
 			}
-			if w.Code != http.StatusBadRequest || !strings.HasPrefix(got, `{"__type":"SerializationException","message":"`) || !strings.Contains(got, c.want) {
+			if w.Code != http.StatusBadRequest || !strings.HasPrefix(got, `{"__type":"SerializationException","message":"`) ||
+				!strings.Contains(got, c.want) {
 				t.Errorf("got %d %s", w.Code, got)
 			}
 		})
@@ -338,7 +369,9 @@ func TestRouting(t *testing.T) {
 			return &ecs.DescribeClustersOutput{}, nil
 		},
 	}), wire.STS(fakeSTS{}))
-	h.Handle("GET /health", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "well") })) //nolint:errcheck // a recorder takes all
+	h.Handle("GET /health", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "well") //nolint:errcheck // writing to a recorder can't fail
+	}))
 
 	const target = "AmazonEC2ContainerServiceV20141113.DescribeClusters"
 	signed := func(service string) string {
@@ -352,24 +385,68 @@ func TestRouting(t *testing.T) {
 		want              string
 	}{
 		{"by target", "POST", "http://x/", map[string]string{"X-Amz-Target": target}, "{}", 200, "{}"},
-		{"any charset", "POST", "http://x/", map[string]string{"X-Amz-Target": target, "Content-Type": "application/json; charset=utf-8"}, "{}", 200, "{}"},
-		{"a form with a target", "POST", "http://x/", map[string]string{"X-Amz-Target": target, "Content-Type": "application/x-www-form-urlencoded"}, "{}", 415, "UnsupportedMediaTypeException"},
+		{
+			"any charset", "POST", "http://x/",
+			map[string]string{"X-Amz-Target": target, "Content-Type": "application/json; charset=utf-8"}, "{}", 200, "{}",
+		},
+		{
+			"a form with a target", "POST", "http://x/",
+			map[string]string{"X-Amz-Target": target, "Content-Type": "application/x-www-form-urlencoded"}, "{}", 415,
+			"UnsupportedMediaTypeException",
+		},
 		{"GET with a target", "GET", "http://x/", map[string]string{"X-Amz-Target": target}, "", 400, "UnknownOperationException"},
-		{"another service's target", "POST", "http://x/", map[string]string{"X-Amz-Target": "DynamoDB_20120810.GetItem"}, "{}", 400, "UnknownOperationException"},
-		{"no operation", "POST", "http://x/", map[string]string{"X-Amz-Target": "AmazonEC2ContainerServiceV20141113"}, "{}", 400, "UnknownOperationException"},
-		{"an unknown operation", "POST", "http://x/", map[string]string{"X-Amz-Target": "AmazonEC2ContainerServiceV20141113.Run"}, "{}", 400, `{"__type":"UnknownOperationException","message":"Amazon ECS has no operation \"Run\"."}`},
-		{"one that is not here yet", "POST", "http://x/", map[string]string{"X-Amz-Target": "AmazonEC2ContainerServiceV20141113.CreateDaemon"}, "{}", 501, `{"__type":"NotImplementedException","message":"Pintle does not implement CreateDaemon of Amazon ECS yet."}`},
-		{"too large", "POST", "http://x/", map[string]string{"X-Amz-Target": target}, strings.Repeat(" ", 1<<20+1), 413, "RequestEntityTooLargeException"},
-		{"by scope", "POST", "http://x/", map[string]string{"Authorization": signed("sts")}, "Action=GetCallerIdentity", 200, "<GetCallerIdentityResponse"},
-		{"by scope, without a target", "POST", "http://x/", map[string]string{"Authorization": signed("ecs")}, "{}", 400, "UnknownOperationException"},
+		{
+			"another service's target", "POST", "http://x/", map[string]string{"X-Amz-Target": "DynamoDB_20120810.GetItem"}, "{}", 400,
+			"UnknownOperationException",
+		},
+		{
+			"no operation", "POST", "http://x/", map[string]string{"X-Amz-Target": "AmazonEC2ContainerServiceV20141113"}, "{}", 400,
+			"UnknownOperationException",
+		},
+		{
+			"an unknown operation", "POST", "http://x/", map[string]string{"X-Amz-Target": "AmazonEC2ContainerServiceV20141113.Run"},
+			"{}", 400, `{"__type":"UnknownOperationException","message":"Amazon ECS has no operation \"Run\"."}`,
+		},
+		{
+			"one that is not here yet", "POST", "http://x/",
+			map[string]string{"X-Amz-Target": "AmazonEC2ContainerServiceV20141113.CreateDaemon"}, "{}", 501,
+			`{"__type":"NotImplementedException","message":"Pintle does not implement CreateDaemon of Amazon ECS yet."}`,
+		},
+		{
+			"too large", "POST", "http://x/", map[string]string{"X-Amz-Target": target}, strings.Repeat(" ", 1<<20+1), 413,
+			"RequestEntityTooLargeException",
+		},
+		{
+			"by scope", "POST", "http://x/", map[string]string{"Authorization": signed("sts")}, "Action=GetCallerIdentity", 200,
+			"<GetCallerIdentityResponse",
+		},
+		{
+			"by scope, without a target", "POST", "http://x/", map[string]string{"Authorization": signed("ecs")}, "{}", 400,
+			"UnknownOperationException",
+		},
 		{"by host", "POST", "http://sts.us-east-1.amazonaws.com/", nil, "Action=GetCallerIdentity", 200, "<GetCallerIdentityResponse"},
 		{"by version", "GET", "http://x/?Action=GetCallerIdentity&Version=2011-06-15", nil, "", 200, "<GetCallerIdentityResponse"},
-		{"a form of an unknown version", "GET", "http://x/?Action=GetCallerIdentity&Version=2001-01-01", nil, "", 400, "UnknownOperationException"},
+		{
+			"a form of an unknown version", "GET", "http://x/?Action=GetCallerIdentity&Version=2001-01-01", nil, "", 400,
+			"UnknownOperationException",
+		},
+		{
+			"an unsigned GET that changes something", "GET", "http://x/?Action=AssumeRole&Version=2011-06-15", nil, "", 403,
+			"<Code>MissingAuthenticationToken</Code>",
+		},
+		{
+			"a signed GET that changes something", "GET", "http://x/?Action=AssumeRole&Version=2011-06-15",
+			map[string]string{"Authorization": signed("sts")}, "", 400, "<Code>ValidationError</Code>",
+		},
 		{"a form without an action", "POST", "http://sts/", nil, "A=B", 400, "<Code>MissingAction</Code>"},
 		{"an unknown action", "POST", "http://sts/", nil, "Action=Go", 400, "<Code>InvalidAction</Code>"},
 		{"an action that is not here yet", "POST", "http://sts/", nil, "Action=GetSessionToken", 501, "<Code>NotImplemented</Code>"},
 		{"a broken form", "POST", "http://sts/", nil, "Action=%zz", 400, "<Code>MalformedQueryString</Code>"},
-		{"a form for another service", "POST", "http://x/", map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Authorization": signed("iam")}, "Action=ListRoles&Version=2010-05-08", 400, "</Message></Error>"},
+		{
+			"a form for another service", "POST", "http://x/",
+			map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Authorization": signed("iam")},
+			"Action=ListRoles&Version=2010-05-08", 400, "</Message></Error>",
+		},
 		{"no service", "GET", "http://x/", nil, "", 400, "UnknownOperationException"},
 		{"a path", "GET", "http://x//a/../b", nil, "", 400, "UnknownOperationException"},
 		{"mounted", "GET", "http://x/health", nil, "", 200, "well"},
@@ -391,8 +468,8 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// A whole request and answer, over a real connection.
-func TestServed(t *testing.T) {
+// TestOverAConnection sends a whole request over a real connection.
+func TestOverAConnection(t *testing.T) {
 	server := httptest.NewServer(newHandler(t, wire.Options{}, wire.ECS(&fakeECS{
 		describeClusters: func(context.Context, *ecs.DescribeClustersInput) (*ecs.DescribeClustersOutput, error) {
 			return &ecs.DescribeClustersOutput{Clusters: []types.Cluster{{ClusterName: aws.String("default")}}}, nil
@@ -405,15 +482,17 @@ func TestServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
+	defer answer.Body.Close() //nolint:errcheck // the body was only read
 	body, _ := io.ReadAll(answer.Body)
-	const want = `{"clusters":[{"activeServicesCount":0,"clusterName":"default","pendingTasksCount":0,"registeredContainerInstancesCount":0,"runningTasksCount":0}]}`
-	if string(body) != want || answer.ContentLength != int64(len(want)) || answer.Header.Get("Content-Type") != "application/x-amz-json-1.1" {
+	const want = `{"clusters":[{"activeServicesCount":0,"clusterName":"default","pendingTasksCount":0,` +
+		`"registeredContainerInstancesCount":0,"runningTasksCount":0}]}`
+	if string(body) != want || answer.ContentLength != int64(len(want)) ||
+		answer.Header.Get("Content-Type") != "application/x-amz-json-1.1" {
 		t.Errorf("got %v %s", answer.Header, body)
 	}
 }
 
-// table is a service that is nothing but its operations.
+// table is a service with only a table of operations.
 type table []call.Operation
 
 func (t table) Operations() []call.Operation { return t }
@@ -428,9 +507,11 @@ func TestNewRefuses(t *testing.T) {
 		want string
 	}{
 		"an operation of another API": {[]model.API{wire.STS(table{runTask})}, "sts has no operation RunTask, or the service has two"},
-		"an operation twice":          {[]model.API{wire.ECS(table{runTask, runTask})}, "ecs has no operation RunTask, or the service has two"},
-		"structs without a shape":     {[]model.API{documents}, "hookDetails: a document.Interface cannot be put on the wire"},
-		"an API twice":                {[]model.API{twice, twice}, `"sts" has no protocol, or comes twice`},
+		"an operation twice": {
+			[]model.API{wire.ECS(table{runTask, runTask})}, "ecs has no operation RunTask, or the service has two",
+		},
+		"structs without a shape": {[]model.API{documents}, "hookDetails: a document.Interface cannot be put on the wire"},
+		"an API twice":            {[]model.API{twice, twice}, `"sts" has no protocol, or comes twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := wire.New(wire.Options{}, c.apis...); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -449,7 +530,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// pipes is a listener whose connections lie in memory.
+// pipes is a listener with in-memory connections.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -462,20 +543,25 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestABodyThatNeverComes keeps a connection for a minute, whatever it is for; a call that takes longer is not cut off by that.
+// TestABodyThatNeverComes checks that a request with a stalled body is refused after a minute. That limit doesn't cut off a call
+// that takes longer.
 func TestABodyThatNeverComes(t *testing.T) {
+	const head = "POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Target: AmazonEC2ContainerServiceV20141113.DescribeClusters\r\n"
 	for _, c := range []struct {
 		name, request string
 		want          int
 	}{
-		{"half a body", "POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Target: AmazonEC2ContainerServiceV20141113.DescribeClusters\r\nContent-Length: 100\r\n\r\n{", http.StatusBadRequest},
-		{"a slow call", "POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Target: AmazonEC2ContainerServiceV20141113.DescribeClusters\r\nContent-Length: 2\r\n\r\n{}", http.StatusOK},
+		{"half a body", head + "Content-Length: 100\r\n\r\n{", http.StatusBadRequest},
+		{"a slow call", head + "Content-Length: 2\r\n\r\n{}", http.StatusOK},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHandler(t, wire.Options{}, wire.ECS(&fakeECS{describeClusters: func(ctx context.Context, _ *ecs.DescribeClustersInput) (*ecs.DescribeClustersOutput, error) {
-				time.Sleep(time.Hour)
-				return &ecs.DescribeClustersOutput{}, ctx.Err()
-			}}))
+			service := &fakeECS{
+				describeClusters: func(ctx context.Context, _ *ecs.DescribeClustersInput) (*ecs.DescribeClustersOutput, error) {
+					time.Sleep(time.Hour)
+					return &ecs.DescribeClustersOutput{}, ctx.Err()
+				},
+			}
+			h := newHandler(t, wire.Options{}, wire.ECS(service))
 			client, connection := net.Pipe()
 			listener := make(pipes, 1)
 			listener <- connection

@@ -25,7 +25,9 @@ type Backlog struct {
 		DescribeServices(context.Context, *ecs.DescribeServicesInput, ...func(*ecs.Options)) (*ecs.DescribeServicesOutput, error)
 	}
 	CloudWatch interface {
-		PutMetricData(context.Context, *cloudwatch.PutMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error)
+		PutMetricData(
+			context.Context, *cloudwatch.PutMetricDataInput, ...func(*cloudwatch.Options),
+		) (*cloudwatch.PutMetricDataOutput, error)
 	}
 	Queue     string // its URL
 	QueueName string // for the metric's dimension
@@ -35,7 +37,7 @@ type Backlog struct {
 	Log       *slog.Logger
 }
 
-// The metric.
+// The metric's namespace and name.
 const (
 	Namespace  = "Pintle/Worker"
 	MetricName = "BacklogPerTask"
@@ -63,10 +65,16 @@ func (b *Backlog) put(ctx context.Context) error {
 		return err
 	}
 	dimension := func(name, value string) cwtypes.Dimension { return cwtypes.Dimension{Name: &name, Value: &value} }
-	_, err = b.CloudWatch.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: aws.String(Namespace), MetricData: []cwtypes.MetricDatum{{
-		MetricName: aws.String(MetricName), Value: aws.Float64(waiting / float64(max(1, tasks))), Unit: cwtypes.StandardUnitCount,
-		Dimensions: []cwtypes.Dimension{dimension("ClusterName", b.Cluster), dimension("ServiceName", b.Service), dimension("QueueName", b.QueueName)},
-	}}})
+	datum := cwtypes.MetricDatum{
+		MetricName: aws.String(MetricName),
+		Value:      aws.Float64(waiting / float64(max(1, tasks))),
+		Unit:       cwtypes.StandardUnitCount,
+		Dimensions: []cwtypes.Dimension{
+			dimension("ClusterName", b.Cluster), dimension("ServiceName", b.Service), dimension("QueueName", b.QueueName),
+		},
+	}
+	in := &cloudwatch.PutMetricDataInput{Namespace: aws.String(Namespace), MetricData: []cwtypes.MetricDatum{datum}}
+	_, err = b.CloudWatch.PutMetricData(ctx, in)
 	return err
 }
 

@@ -50,8 +50,8 @@ func (c *Command) run(ctx context.Context, in *Input) (err error) {
 	if !c.Stdin {
 		args = append(args[:len(args):len(args)], in.Path)
 	}
-	said := &tail{}
-	cmd := start(ctx, args, io.MultiWriter(c.Stderr, said))
+	stderr := &tail{}
+	cmd := newCommand(ctx, args, io.MultiWriter(c.Stderr, stderr))
 	cmd.Stdout = c.Stdout
 	cmd.Env = append(os.Environ(), in.env()...)
 	if c.Stdin {
@@ -78,12 +78,12 @@ func (c *Command) run(ctx context.Context, in *Input) (err error) {
 	if errors.Is(err, exec.ErrWaitDelay) { // the command succeeded, but a child of it still holds its output
 		err = nil
 	}
-	return said.explain(args[0], err)
+	return stderr.explain(args[0], err)
 }
 
-// start prepares a command in its own process group, which gets SIGTERM when ctx ends. So signals to the worker's group don't reach the
-// command, and its own children don't outlive it. It is killed if the worker is.
-func start(ctx context.Context, args []string, stderr io.Writer) *exec.Cmd {
+// newCommand prepares a command in its own process group, which gets SIGTERM when ctx ends. So signals to the worker's group don't reach
+// the command, and its own children don't outlive it. It's killed if the worker is.
+func newCommand(ctx context.Context, args []string, stderr io.Writer) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = stderr
@@ -93,13 +93,16 @@ func start(ctx context.Context, args []string, stderr io.Writer) *exec.Cmd {
 }
 
 // killGroup kills any children that a command has left behind.
-func killGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } //nolint:errcheck // mostly there is none
+func killGroup(cmd *exec.Cmd) { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } //nolint:errcheck // usually there are none
 
 // env returns the variables that describe the input to the command.
 func (in *Input) env() []string {
 	return []string{
-		"PINTLE_MESSAGE_ID=" + in.MessageID, "PINTLE_RECEIVE_COUNT=" + strconv.Itoa(in.ReceiveCount),
-		"PINTLE_BUCKET=" + in.Bucket, "PINTLE_KEY=" + in.Key, "PINTLE_RESULT_DIR=" + in.ResultDir,
+		"PINTLE_MESSAGE_ID=" + in.MessageID,
+		"PINTLE_RECEIVE_COUNT=" + strconv.Itoa(in.ReceiveCount),
+		"PINTLE_BUCKET=" + in.Bucket,
+		"PINTLE_KEY=" + in.Key,
+		"PINTLE_RESULT_DIR=" + in.ResultDir,
 	}
 }
 
@@ -119,8 +122,8 @@ func (t *tail) explain(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if said := strings.TrimSpace(string(t.b)); said != "" {
-		return fmt.Errorf("%s: %w: %s", name, err, said)
+	if text := strings.TrimSpace(string(t.b)); text != "" {
+		return fmt.Errorf("%s: %w: %s", name, err, text)
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }

@@ -25,13 +25,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// inputs are files with texts, as fetch leaves them.
+// inputs makes inputs with texts, as fetch does.
 func inputs(t *testing.T, output bool, texts ...string) []*Input {
 	t.Helper()
 	dir := t.TempDir()
 	var out []*Input
 	for i, text := range texts {
-		in := &Input{ID: fmt.Sprintf("m%d.0", i), MessageID: fmt.Sprint("m", i), ReceiveCount: 2, Bucket: "b", Key: fmt.Sprint("k ", i), Size: int64(len(text))}
+		in := &Input{
+			ID:           fmt.Sprintf("m%d.0", i),
+			MessageID:    fmt.Sprint("m", i),
+			ReceiveCount: 2,
+			Bucket:       "b",
+			Key:          fmt.Sprint("k ", i),
+			Size:         int64(len(text)),
+		}
 		in.Path = filepath.Join(dir, fmt.Sprint("in", i))
 		in.ResultDir = filepath.Join(dir, fmt.Sprint(i), "files")
 		if output {
@@ -45,7 +52,7 @@ func inputs(t *testing.T, output bool, texts ...string) []*Input {
 	return out
 }
 
-// output is what the command answered, or its error.
+// output returns the command's answer, or its error.
 func output(t *testing.T, in *Input, err error) string {
 	t.Helper()
 	if err != nil {
@@ -60,9 +67,10 @@ func output(t *testing.T, in *Input, err error) string {
 
 func TestCommand(t *testing.T) {
 	for _, c := range []struct {
-		name, script string
-		stdin        bool
-		want         string
+		name   string
+		script string
+		stdin  bool
+		want   string
 	}{
 		{"argument", `cat "$0"`, false, "meow"},
 		{"standard input", `cat`, true, "meow"},
@@ -97,8 +105,8 @@ func TestCommand(t *testing.T) {
 	})
 }
 
-// TestCommandIsBrokenOff: the end of the context ends the command and what it has started, whether they want or not.
-func TestCommandIsBrokenOff(t *testing.T) {
+// TestCommandIsKilled: when the context ends, the command and its children are killed even if they ignore SIGTERM.
+func TestCommandIsKilled(t *testing.T) {
 	in := inputs(t, true, "meow")
 	pids := filepath.Join(t.TempDir(), "pids")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -110,7 +118,8 @@ func TestCommandIsBrokenOff(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
-	r := &Command{Args: []string{"sh", "-c", `trap "" TERM; sleep 600 & echo $! > $1.new; echo $$ >> $1.new; mv $1.new $1; wait; sleep 600`, "sh", pids}, Stderr: io.Discard}
+	const script = `trap "" TERM; sleep 600 & echo $! > $1.new; echo $$ >> $1.new; mv $1.new $1; wait; sleep 600`
+	r := &Command{Args: []string{"sh", "-c", script, "sh", pids}, Stderr: io.Discard}
 	if err := r.Run(ctx, in)[0]; err == nil {
 		t.Error("it succeeded")
 	}
@@ -127,7 +136,7 @@ func TestCommandIsBrokenOff(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		var n int
-		fmt.Sscan(pid, &n) //nolint:errcheck // it is a number
+		fmt.Sscan(pid, &n) //nolint:errcheck // the shell wrote a number
 		stat, _ := os.ReadFile("/proc/" + pid + "/stat")
 		if syscall.Kill(n, 0) == nil && !strings.Contains(string(stat), ") Z ") {
 			t.Errorf("process %s still runs", pid)
@@ -135,7 +144,7 @@ func TestCommandIsBrokenOff(t *testing.T) {
 	}
 }
 
-// model is a process in mode lines, in Python: what an input says is what it does.
+// model is a Python process for mode lines. It does what an input's text says.
 const model = `
 import json, os, sys
 print("the model is loaded")
@@ -172,22 +181,28 @@ while True:
 `
 
 func newLines(script ...string) *Lines {
-	return &Lines{Args: append([]string{"python3", "-c"}, script...), Stdout: io.Discard, Stderr: io.Discard, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	return &Lines{
+		Args:   append([]string{"python3", "-c"}, script...),
+		Stdout: io.Discard,
+		Stderr: io.Discard,
+		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
 }
 
 func TestLines(t *testing.T) {
 	l := newLines(model)
 	defer l.Close()
 	type result struct {
-		Text        string
-		Of, Process int
+		Text    string
+		Of      int // the size of the batch
+		Process int
 	}
 	process := 0
 	for _, c := range []struct {
 		name  string
 		texts []string
 		want  []string // texts, or a part of the error
-		same  bool     // the process stays for the next
+		same  bool     // the process stays for the next case
 	}{
 		{"one", []string{"a"}, []string{"a"}, true},
 		{"a batch", []string{"a", "b", "c"}, []string{"a", "b", "c"}, true},
@@ -225,7 +240,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestLinesBrokenOff(t *testing.T) {
+func TestLinesTimeout(t *testing.T) {
 	l := newLines(model)
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -236,7 +251,7 @@ func TestLinesBrokenOff(t *testing.T) {
 	}
 }
 
-// TestLinesGiveUp: a command that ends again and again, and never answers, ends the worker.
+// TestLinesGiveUp: a command that keeps ending without an answer ends the worker.
 func TestLinesGiveUp(t *testing.T) {
 	l := newLines("exit(1)")
 	l.failures = maxFailures - 1
@@ -247,7 +262,7 @@ func TestLinesGiveUp(t *testing.T) {
 	if err := l.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "5 times in a row") {
 		t.Errorf("got %v", err)
 	}
-	if err := newLines().start(); err != nil { // python3 -c alone complains and ends
+	if err := newLines().start(); err != nil { // python3 -c without a script starts, complains and ends
 		t.Error(err)
 	}
 	none := &Lines{Args: []string{"/no/such"}, Stderr: io.Discard}
@@ -256,21 +271,23 @@ func TestLinesGiveUp(t *testing.T) {
 	}
 }
 
-// TestLinesToNobody: without a place for results, answers are printed.
-func TestLinesToNobody(t *testing.T) {
+// TestLinesWithoutResults: without a place for results, answers are printed.
+func TestLinesWithoutResults(t *testing.T) {
 	l := newLines(model)
 	var out, err bytes.Buffer
-	l.Stdout, l.Stderr = &out, &err
+	l.Stdout = &out
+	l.Stderr = &err
 	if errs := l.Run(t.Context(), inputs(t, false, "a")); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	l.Close()
-	if !strings.Contains(out.String(), `"text":"a"`) && !strings.Contains(out.String(), `"text": "a"`) || !strings.Contains(err.String(), "the model is loaded") {
+	if !strings.Contains(out.String(), `"text":"a"`) && !strings.Contains(out.String(), `"text": "a"`) ||
+		!strings.Contains(err.String(), "the model is loaded") {
 		t.Errorf("got %q and %q", out.String(), err.String())
 	}
 }
 
-// TestProcesses runs a whole worker over real processes, in real time.
+// TestProcesses runs a whole worker with real processes, in real time.
 func TestProcesses(t *testing.T) {
 	for name, runner := range map[string]func() Runner{
 		"argument": func() Runner { return &Command{Args: []string{"cat"}, Stdout: io.Discard, Stderr: io.Discard} },
@@ -288,7 +305,11 @@ func TestProcesses(t *testing.T) {
 				cloud.send(put(key))
 			}
 			o := options(t, cloud, nil)
-			o.Runner, o.Batch, o.Parallel, o.MaxReceives, o.Wait = runner, 4, 2, 1, 0
+			o.Runner = runner
+			o.Batch = 4
+			o.Parallel = 2
+			o.MaxReceives = 1
+			o.Wait = 0
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			var mu sync.Mutex
@@ -327,14 +348,17 @@ func TestEndpoint(t *testing.T) {
 	if err := errors.Join(e.Protect(t.Context(), 20*time.Minute), e.Unprotect(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{
-		`PUT /api/token/task-protection/v1/state {"ExpiresInMinutes":20,"ProtectionEnabled":true}`, `PUT /api/token/task-protection/v1/state {"ProtectionEnabled":false}`,
-	}; !slices.Equal(got, want) {
+	want := []string{
+		`PUT /api/token/task-protection/v1/state {"ExpiresInMinutes":20,"ProtectionEnabled":true}`,
+		`PUT /api/token/task-protection/v1/state {"ProtectionEnabled":false}`,
+	}
+	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 	for _, c := range []struct {
-		status       int
-		answer, want string
+		status int
+		answer string
+		want   string
 	}{
 		{200, `{"failure":{"Arn":"a","Reason":"TASK_NOT_VALID","Detail":"no service"}}`, "TASK_NOT_VALID no service"},
 		{400, `{"error":{"Arn":"a","Code":"AccessDeniedException","Message":"no role"}}`, "AccessDeniedException: no role"},
@@ -348,18 +372,22 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// service is a service with a queue, and what is put about it.
+// service is a service with a queue, and collects the metrics that are put.
 type service struct {
 	waiting string
 	running []int32
 	put     []string
 }
 
-func (s *service) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+func (s *service) GetQueueAttributes(
+	context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options),
+) (*sqs.GetQueueAttributesOutput, error) {
 	return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{"ApproximateNumberOfMessages": s.waiting}}, nil
 }
 
-func (s *service) DescribeServices(context.Context, *ecs.DescribeServicesInput, ...func(*ecs.Options)) (*ecs.DescribeServicesOutput, error) {
+func (s *service) DescribeServices(
+	context.Context, *ecs.DescribeServicesInput, ...func(*ecs.Options),
+) (*ecs.DescribeServicesOutput, error) {
 	out := &ecs.DescribeServicesOutput{}
 	for _, n := range s.running {
 		out.Services = append(out.Services, types.Service{RunningCount: n})
@@ -367,7 +395,9 @@ func (s *service) DescribeServices(context.Context, *ecs.DescribeServicesInput, 
 	return out, nil
 }
 
-func (s *service) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error) {
+func (s *service) PutMetricData(
+	_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options),
+) (*cloudwatch.PutMetricDataOutput, error) {
 	for _, m := range in.MetricData {
 		text := *in.Namespace + " " + *m.MetricName
 		for _, d := range m.Dimensions {

@@ -20,7 +20,7 @@ import (
 type DeadLetters struct {
 	// DeadLetterQueue is the queue's URL; "" leaves dead letters to SQS.
 	DeadLetterQueue string
-	// MaxReceives is after how many receives a message goes there; 0 for never.
+	// MaxReceives is the number of receives after which a failing message goes there; 0 means never.
 	MaxReceives int
 }
 
@@ -32,7 +32,7 @@ func (w *Worker) fail(ctx context.Context, m *message) {
 	last := errors.As(m.failed, new(permanent)) || w.opts.MaxReceives > 0 && m.receives >= w.opts.MaxReceives
 	log := w.opts.Log.With("message_id", m.id(), "receive_count", m.receives, "reason", m.failed)
 	if last && w.opts.DeadLetterQueue != "" {
-		err := w.bury(ctx, m)
+		err := w.sendToDeadLetters(ctx, m)
 		if err == nil {
 			log.Error("a message failed, and is in the dead-letter queue")
 			w.delete(ctx, m)
@@ -52,12 +52,19 @@ const (
 	maxReason     = 1000
 )
 
-// bury sends a message to the dead-letter queue, with the reason added to its attributes.
-func (w *Worker) bury(ctx context.Context, m *message) error {
-	in := &sqs.SendMessageInput{QueueUrl: &w.opts.DeadLetterQueue, MessageBody: m.Message.Body, MessageAttributes: map[string]types.MessageAttributeValue{}}
+// sendToDeadLetters sends a message to the dead-letter queue, with the reason added to its attributes.
+func (w *Worker) sendToDeadLetters(ctx context.Context, m *message) error {
+	in := &sqs.SendMessageInput{
+		QueueUrl:          &w.opts.DeadLetterQueue,
+		MessageBody:       m.Message.Body,
+		MessageAttributes: map[string]types.MessageAttributeValue{},
+	}
 	maps.Copy(in.MessageAttributes, m.MessageAttributes)
 	for _, own := range [][2]string{
-		{"Reason", text(m.failed.Error())}, {"SourceMessageId", m.id()}, {"SourceQueueUrl", w.opts.Queue}, {"ReceiveCount", strconv.Itoa(m.receives)},
+		{"Reason", attributeText(m.failed.Error())},
+		{"SourceMessageId", m.id()},
+		{"SourceQueueUrl", w.opts.Queue},
+		{"ReceiveCount", strconv.Itoa(m.receives)},
 	} {
 		if _, has := in.MessageAttributes[own[0]]; has || len(in.MessageAttributes) < maxAttributes {
 			in.MessageAttributes[own[0]] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &own[1]}
@@ -76,8 +83,8 @@ func (w *Worker) bury(ctx context.Context, m *message) error {
 	return err
 }
 
-// text returns a reason with only the characters that an attribute may have: API_SendMessage.
-func text(reason string) string {
+// attributeText returns a reason with only the characters that an attribute may have (API_SendMessage), and cuts it to maxReason.
+func attributeText(reason string) string {
 	reason = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r < ' ' && r != '\n' && r != '\t' || r == 0xFFFE || r == 0xFFFF {
 			return '?'

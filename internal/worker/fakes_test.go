@@ -23,30 +23,30 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// cloud is a queue, its dead-letter queue and some buckets, in memory and in the time of the test. Any call
-// fails where the test says so.
+// cloud is a queue, its dead-letter queue and some buckets, in memory and in the test's time. A call fails if the test wants it to.
 type cloud struct {
 	mu       sync.Mutex
 	queue    []*stored
 	dead     []*sqs.SendMessageInput
 	objects  map[string]string // by bucket/key
 	fail     func(call string) error
-	cut      bool          // objects end early
-	answers  time.Duration // how long it takes until messages that are handed out have come
-	deleting func(*stored) // sees each message that is deleted
+	truncate bool          // objects end early
+	latency  time.Duration // of answers with messages
+	deleting func(*stored) // is called for each deleted message
 	calls    []string
 	handles  int
 }
 
 // stored is a message in the queue.
 type stored struct {
-	id, body   string
+	id         string
+	body       string
 	attributes map[string]types.MessageAttributeValue
 	visible    time.Time
 	received   time.Time
 	receives   int
 	handle     string
-	overlaps   int // how often it was handed out while somebody worked on it
+	overlaps   int // how often it was handed out while a worker had it
 	working    bool
 }
 
@@ -67,7 +67,9 @@ func (c *cloud) call(name string, details ...any) error {
 	return c.fail(name)
 }
 
-func (c *cloud) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+func (c *cloud) ReceiveMessage(
+	ctx context.Context, in *sqs.ReceiveMessageInput, _ ...func(*sqs.Options),
+) (*sqs.ReceiveMessageOutput, error) {
 	until := time.Now().Add(time.Duration(in.WaitTimeSeconds) * time.Second)
 	for {
 		c.mu.Lock()
@@ -86,7 +88,7 @@ func (c *cloud) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput,
 			select {
 			case <-ctx.Done():
 				return nil, ctx.Err()
-			case <-time.After(c.answers):
+			case <-time.After(c.latency):
 				return out, nil
 			}
 		}
@@ -103,18 +105,23 @@ func (c *cloud) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput,
 
 func (c *cloud) handOut(s *stored, visibility int32) types.Message {
 	c.handles++
-	s.handle, s.received, s.visible = strconv.Itoa(c.handles), time.Now(), time.Now().Add(time.Duration(visibility)*time.Second)
+	s.handle = strconv.Itoa(c.handles)
+	s.received = time.Now()
+	s.visible = time.Now().Add(time.Duration(visibility) * time.Second)
 	s.receives++
 	if s.working {
 		s.overlaps++
 	}
 	return types.Message{
-		MessageId: &s.id, Body: &s.body, ReceiptHandle: &s.handle, MessageAttributes: s.attributes,
-		Attributes: map[string]string{"ApproximateReceiveCount": strconv.Itoa(s.receives), "MessageGroupId": "g"},
+		MessageId:         &s.id,
+		Body:              &s.body,
+		ReceiptHandle:     &s.handle,
+		MessageAttributes: s.attributes,
+		Attributes:        map[string]string{"ApproximateReceiveCount": strconv.Itoa(s.receives), "MessageGroupId": "g"},
 	}
 }
 
-// find returns the message that a handle is for. One that has expired is no good, as in a FIFO queue.
+// find returns the message of a handle. As in a FIFO queue, an expired handle is invalid.
 func (c *cloud) find(handle *string) (*stored, error) {
 	for _, s := range c.queue {
 		if s.handle == aws.ToString(handle) && s.visible.After(time.Now()) {
@@ -137,7 +144,9 @@ func (c *cloud) change(handle *string, seconds int32) error {
 	return nil
 }
 
-func (c *cloud) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+func (c *cloud) ChangeMessageVisibility(
+	_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options),
+) (*sqs.ChangeMessageVisibilityOutput, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.call("ChangeMessageVisibility ", in.VisibilityTimeout); err != nil {
@@ -146,7 +155,9 @@ func (c *cloud) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessage
 	return &sqs.ChangeMessageVisibilityOutput{}, c.change(in.ReceiptHandle, in.VisibilityTimeout)
 }
 
-func (c *cloud) ChangeMessageVisibilityBatch(_ context.Context, in *sqs.ChangeMessageVisibilityBatchInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+func (c *cloud) ChangeMessageVisibilityBatch(
+	_ context.Context, in *sqs.ChangeMessageVisibilityBatchInput, _ ...func(*sqs.Options),
+) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.call("ChangeMessageVisibilityBatch ", len(in.Entries)); err != nil {
@@ -199,7 +210,7 @@ func (c *cloud) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func(*s
 		return nil, &s3types.NoSuchKey{}
 	}
 	size := int64(len(text))
-	if c.cut {
+	if c.truncate {
 		text = text[:len(text)/2]
 	}
 	return &s3.GetObjectOutput{Body: io.NopCloser(bytes.NewBufferString(text)), ContentLength: &size}, nil
@@ -219,7 +230,7 @@ func (c *cloud) PutObject(_ context.Context, in *s3.PutObjectInput, _ ...func(*s
 	return &s3.PutObjectOutput{}, nil
 }
 
-// count is how often a call was made.
+// count returns how often a call was made.
 func (c *cloud) count(name string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,7 +249,7 @@ func (c *cloud) keys() []string {
 	return slices.Sorted(maps.Keys(c.objects))
 }
 
-// fakeCommand is a runner in the time of the test: it reads each input and answers with its text, after a while.
+// fakeCommand is a runner in the test's time. After a while, it answers each input with its text.
 type fakeCommand struct {
 	batches bool
 	takes   time.Duration
@@ -284,17 +295,29 @@ func (f *fakeCommand) one(ctx context.Context, in *Input) error {
 	return os.WriteFile(in.Output, append([]byte("seen "), text...), 0o600)
 }
 
-// options are those of a worker on a cloud, for a command.
+// options returns a worker's options for a cloud and a command.
 func options(t testing.TB, c *cloud, runner Runner) Options {
 	return Options{
-		SQS: c, S3: c, Runner: func() Runner { return runner }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Queue: "q", DeadLetters: DeadLetters{DeadLetterQueue: "dead", MaxReceives: 3}, Results: Results{Bucket: "results", Prefix: "r/", Suffix: ".out"},
-		Batch: 1, Parallel: 1, Wait: 20 * time.Second, Visibility: 2 * time.Minute, RetryDelay: 5 * time.Second, StopTimeout: 30 * time.Second,
-		TempDir: t.TempDir(), MaxInput: 1000, MaxOutput: 1000,
+		SQS:         c,
+		S3:          c,
+		Runner:      func() Runner { return runner },
+		Log:         slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Queue:       "q",
+		DeadLetters: DeadLetters{DeadLetterQueue: "dead", MaxReceives: 3},
+		Results:     Results{Bucket: "results", Prefix: "r/", Suffix: ".out"},
+		Batch:       1,
+		Parallel:    1,
+		Wait:        20 * time.Second,
+		Visibility:  2 * time.Minute,
+		RetryDelay:  5 * time.Second,
+		StopTimeout: 30 * time.Second,
+		TempDir:     t.TempDir(),
+		MaxInput:    1000,
+		MaxOutput:   1000,
 	}
 }
 
-// work runs a worker until the time is over, then stops it, and returns when it has ended. Nothing is left of its files.
+// work runs a worker for a time, then stops it, and returns when it has ended. It checks that no files are left.
 func work(t testing.TB, o Options, d time.Duration) (givenBack int64, took time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -317,14 +340,15 @@ func work(t testing.TB, o Options, d time.Duration) (givenBack int64, took time.
 	return givenBack, time.Since(stopped)
 }
 
-// put is the event that S3 sends when objects are made; keys are as they stand in it.
+// put returns the event that S3 sends when objects are created. The keys must be encoded as in such an event.
 func put(keys ...string) string {
 	records := ""
 	for i, k := range keys {
 		if i > 0 {
 			records += ","
 		}
-		records += fmt.Sprintf(`{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"b"},"object":{"key":%q,"size":1,"eTag":"e","sequencer":"0"}}}`, k)
+		records += fmt.Sprintf(`{"eventSource":"aws:s3","eventName":"ObjectCreated:Put",`+
+			`"s3":{"bucket":{"name":"b"},"object":{"key":%q,"size":1,"eTag":"e","sequencer":"0"}}}`, k)
 	}
 	return `{"Records":[` + records + `]}`
 }

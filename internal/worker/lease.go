@@ -75,7 +75,9 @@ func (l *lease) extend(ctx context.Context) bool {
 	for _, id := range slices.Sorted(maps.Keys(l.held)) {
 		m := l.held[id]
 		in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{
-			Id: &id, ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: seconds(min(l.w.opts.Visibility, maxVisibility-time.Since(m.received))),
+			Id:                &id,
+			ReceiptHandle:     m.ReceiptHandle,
+			VisibilityTimeout: seconds(min(l.w.opts.Visibility, maxVisibility-time.Since(m.received))),
 		})
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(callTime, max(time.Second, l.w.opts.Visibility/4)))
@@ -88,7 +90,8 @@ func (l *lease) extend(ctx context.Context) bool {
 		return false
 	}
 	for _, f := range out.Failed {
-		l.w.opts.Log.Warn("cannot keep a message invisible", "message_id", l.held[aws.ToString(f.Id)].id(), "error", aws.ToString(f.Message))
+		id := l.held[aws.ToString(f.Id)].id()
+		l.w.opts.Log.Warn("cannot keep a message invisible", "message_id", id, "error", aws.ToString(f.Message))
 	}
 	return len(out.Failed) == 0
 }

@@ -58,7 +58,7 @@ type answer struct {
 type process struct {
 	cmd      *exec.Cmd
 	stdin    io.WriteCloser
-	said     *tail
+	stderr   *tail
 	kill     context.CancelFunc
 	lines    chan answer   // closed after the last answer
 	ended    chan struct{} // closed when the process has ended
@@ -94,15 +94,16 @@ func (l *Lines) Ready(ctx context.Context) error {
 
 func (l *Lines) start() error {
 	ctx, kill := context.WithCancel(context.Background())
-	p := &process{said: &tail{}, kill: kill, lines: make(chan answer), ended: make(chan struct{})}
-	p.cmd = start(ctx, l.Args, io.MultiWriter(l.Stderr, p.said))
+	p := &process{stderr: &tail{}, kill: kill, lines: make(chan answer), ended: make(chan struct{})}
+	p.cmd = newCommand(ctx, l.Args, io.MultiWriter(l.Stderr, p.stderr))
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		kill()
 		return err
 	}
 	stdout, write := io.Pipe()
-	p.stdin, p.cmd.Stdout = stdin, write
+	p.stdin = stdin
+	p.cmd.Stdout = write
 	if err := p.cmd.Start(); err != nil {
 		kill()
 		return fmt.Errorf("start %s: %w", l.Args[0], err)
@@ -114,7 +115,7 @@ func (l *Lines) start() error {
 		if err == nil {
 			err = errors.New("it ended")
 		}
-		p.err = p.said.explain(l.Args[0], err)
+		p.err = p.stderr.explain(l.Args[0], err)
 		close(p.ended)
 	}()
 	go func() {
@@ -133,7 +134,7 @@ func (l *Lines) read(ctx context.Context, p *process, stdout io.Reader) {
 	for lines.Scan() {
 		line := bytes.TrimSpace(lines.Bytes())
 		if !bytes.HasPrefix(line, []byte("{")) {
-			fmt.Fprintf(l.Stderr, "%s\n", line) //nolint:errcheck // nowhere to tell it
+			fmt.Fprintf(l.Stderr, "%s\n", line) //nolint:errcheck // there's nowhere to report it
 			continue
 		}
 		var a answer
@@ -148,7 +149,7 @@ func (l *Lines) read(ctx context.Context, p *process, stdout io.Reader) {
 	}
 }
 
-// drop kills the process, and counts whether it was of any use.
+// drop kills the process, and counts it as a failure unless it answered anything.
 func (l *Lines) drop() {
 	l.failures++
 	if l.process.answered {
@@ -175,7 +176,7 @@ func (l *Lines) Run(ctx context.Context, inputs []*Input) []error {
 	return errs
 }
 
-// exchange writes requests and takes answers until none is open. An error means that the process is gone.
+// exchange writes requests and takes answers until none are open. An error means that the process is gone.
 func (l *Lines) exchange(ctx context.Context, inputs []*Input, open map[string]int, errs []error) error {
 	if l.process == nil {
 		if err := l.start(); err != nil {
@@ -222,20 +223,20 @@ func (l *Lines) take(ctx context.Context, p *process, inputs []*Input, open map[
 					return fmt.Errorf("%s has written a line of more than %d bytes, or has closed its output", l.Args[0], maxLine)
 				}
 			}
-			i, asked := open[a.ID]
-			if !asked {
+			i, ok := open[a.ID]
+			if !ok {
 				return fmt.Errorf("%s has written a line that answers none of those it was given, with id %q", l.Args[0], a.ID)
 			}
 			p.answered = true
 			delete(open, a.ID)
-			errs[i] = l.keep(inputs[i], a)
+			errs[i] = l.store(inputs[i], a)
 		}
 	}
 	return nil
 }
 
-// keep stores an answer's result.
-func (l *Lines) keep(in *Input, a answer) error {
+// store stores an answer's result.
+func (l *Lines) store(in *Input, a answer) error {
 	switch {
 	case a.Error != nil:
 		return errors.New(*a.Error)

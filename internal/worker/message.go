@@ -48,7 +48,7 @@ type Input struct {
 	ResultDir string // files that the command writes here are uploaded
 	Output    string // the file for the command's answer; "" if nobody wants it
 
-	of *message
+	message *message
 }
 
 // permanent is an error that a retry would only repeat.
@@ -61,8 +61,9 @@ func (p permanent) Unwrap() error { return p.error }
 type event struct {
 	Event   string // s3:TestEvent, which S3 sends when notifications are set up
 	Records []struct {
-		EventSource, EventName string
-		S3                     struct {
+		EventSource string
+		EventName   string
+		S3          struct {
 			Bucket struct{ Name string }
 			Object struct{ Key, VersionID string }
 		}
@@ -86,14 +87,14 @@ func (m *message) objects(results Results) ([]*Input, error) {
 	}
 	var out []*Input
 	for i, r := range e.Records {
-		if gone(r.EventName) {
+		if isRemoval(r.EventName) {
 			continue
 		}
 		key, err := url.QueryUnescape(r.S3.Object.Key)
 		if err != nil || key == "" || r.S3.Bucket.Name == "" {
 			return nil, permanent{fmt.Errorf("the message is no S3 event: Records[%d] names no bucket and key", i)}
 		}
-		isResult, err := results.hold(r.S3.Bucket.Name, key)
+		isResult, err := results.include(r.S3.Bucket.Name, key)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +102,9 @@ func (m *message) objects(results Results) ([]*Input, error) {
 			continue
 		}
 		in := m.input(i)
-		in.Bucket, in.Key, in.VersionID = r.S3.Bucket.Name, key, r.S3.Object.VersionID
+		in.Bucket = r.S3.Bucket.Name
+		in.Key = key
+		in.VersionID = r.S3.Object.VersionID
 		out = append(out, in)
 	}
 	if len(out) == 0 {
@@ -113,18 +116,19 @@ func (m *message) objects(results Results) ([]*Input, error) {
 // body returns the message itself as an input.
 func (m *message) body() *Input {
 	in := m.input(0)
-	in.Key, in.Body = m.id(), aws.ToString(m.Message.Body)
+	in.Key = m.id()
+	in.Body = aws.ToString(m.Message.Body)
 	in.Size = int64(len(in.Body))
 	return in
 }
 
 func (m *message) input(record int) *Input {
-	return &Input{ID: fmt.Sprintf("%s.%d", m.id(), record), MessageID: m.id(), ReceiveCount: m.receives, of: m}
+	return &Input{ID: fmt.Sprintf("%s.%d", m.id(), record), MessageID: m.id(), ReceiveCount: m.receives, message: m}
 }
 
-// gone reports whether an event is about an object that no longer exists.
+// isRemoval reports whether an event is about an object that no longer exists.
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-how-to-event-types-and-destinations.html
-func gone(eventName string) bool {
+func isRemoval(eventName string) bool {
 	name := strings.TrimPrefix(eventName, "s3:")
 	return strings.HasPrefix(name, "ObjectRemoved:") || strings.HasPrefix(name, "LifecycleExpiration:")
 }

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNothingIsLost: whatever fails, whenever workers are stopped or killed, a message is deleted only when its results
-// are there or it is in the dead-letter queue; and once nothing fails any more, each has come to one of these ends.
+// TestNothingIsLost: whatever fails, and whenever workers are stopped or killed, a message is deleted only once its results exist or it's
+// in the dead-letter queue. Once failures stop, every message ends in one of these ways.
 func TestNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		seed := rapid.Uint64().Draw(r, "seed")
@@ -24,26 +24,28 @@ func TestNothingIsLost(t *testing.T) {
 		parallel, batch := rapid.IntRange(1, 3).Draw(r, "parallel"), rapid.IntRange(1, 10).Draw(r, "batch")
 		batches := rapid.Bool().Draw(r, "batches")
 		stops := rapid.SliceOfN(rapid.IntRange(1, 600), 0, 5).Draw(r, "stops")
-		var wrong string
+		var lost string
 		synctest.Test(t, func(t *testing.T) {
-			wrong = lose(t, rand.New(rand.NewPCG(seed, 1)), messages, faults, parallel, batch, batches, stops)
+			lost = runWorkers(t, rand.New(rand.NewPCG(seed, 1)), messages, faults, parallel, batch, batches, stops)
 		})
-		if wrong != "" {
-			r.Fatal(wrong)
+		if lost != "" {
+			r.Fatal(lost)
 		}
 	})
 }
 
-// lose runs one worker after the other over a queue, and says what was lost.
-func lose(t *testing.T, rnd *rand.Rand, messages int, faults float64, parallel, batch int, batches bool, stops []int) (wrong string) {
+// runWorkers runs one worker after another on a queue, and describes what was lost, if anything.
+func runWorkers(
+	t *testing.T, rnd *rand.Rand, messages int, faults float64, parallel, batch int, batches bool, stops []int,
+) (lost string) {
 	cloud := newCloud()
-	keys := map[string][]string{} // of each message
+	keys := map[string][]string{} // by message
 	for i := range messages {
 		id := "m" + strconv.Itoa(i)
 		for j := range 1 + rnd.IntN(3) {
 			key := fmt.Sprintf("%s/%d", id, j)
 			keys[id] = append(keys[id], key)
-			if rnd.IntN(20) > 0 { // else it is gone
+			if rnd.IntN(20) > 0 { // otherwise the object doesn't exist
 				cloud.objects["b/"+key] = []string{"good", "good", "good", "bad", "crash"}[rnd.IntN(5)]
 			}
 		}
@@ -56,7 +58,7 @@ func lose(t *testing.T, rnd *rand.Rand, messages int, faults float64, parallel, 
 		}
 		return nil
 	}
-	kill := func(is bool) {
+	setKilled := func(is bool) {
 		cloud.mu.Lock()
 		defer cloud.mu.Unlock()
 		killed = is
@@ -76,12 +78,14 @@ func lose(t *testing.T, rnd *rand.Rand, messages int, faults float64, parallel, 
 	}
 	cloud.deleting = func(s *stored) {
 		if !settled(s.id, s.body) {
-			wrong = fmt.Sprintf("message %s was deleted though it was not done", s.id)
+			lost = fmt.Sprintf("message %s was deleted though it was not done", s.id)
 		}
 	}
 	for i := 0; i < len(stops)+100 && (i < len(stops) || len(cloud.queue) > 0); i++ {
 		o := options(t, cloud, nil)
-		o.Parallel, o.Batch, o.Visibility = parallel, batch, 20*time.Second
+		o.Parallel = parallel
+		o.Batch = batch
+		o.Visibility = 20 * time.Second
 		o.Runner = func() Runner {
 			cloud.mu.Lock()
 			defer cloud.mu.Unlock()
@@ -102,16 +106,16 @@ func lose(t *testing.T, rnd *rand.Rand, messages int, faults float64, parallel, 
 		} else {
 			failing = false
 		}
-		if failing && stops[i]%2 == 0 { // nothing more is heard of it
-			time.AfterFunc(during-time.Millisecond, func() { kill(true) })
+		if failing && stops[i]%2 == 0 { // this worker is killed, so none of its calls arrive any more
+			time.AfterFunc(during-time.Millisecond, func() { setKilled(true) })
 		}
 		work(t, o, during)
-		kill(false)
+		setKilled(false)
 	}
 	cloud.mu.Lock()
 	defer cloud.mu.Unlock()
-	if wrong == "" && len(cloud.queue) > 0 {
-		wrong = fmt.Sprintf("%d messages are left: %s", len(cloud.queue), strings.Join(cloud.calls[max(0, len(cloud.calls)-20):], ", "))
+	if lost == "" && len(cloud.queue) > 0 {
+		lost = fmt.Sprintf("%d messages are left: %s", len(cloud.queue), strings.Join(cloud.calls[max(0, len(cloud.calls)-20):], ", "))
 	}
-	return wrong
+	return lost
 }

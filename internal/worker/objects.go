@@ -25,14 +25,16 @@ type Results struct {
 	Suffix string // goes after it, for the command's answer
 }
 
-// hold reports whether an object is a result. It refuses one that might be a result or an input, because its results would be processed in
-// turn, without end.
-func (r Results) hold(bucket, key string) (bool, error) {
+// include reports whether an object is a result. It refuses one that might be a result or an input, because its results would be processed
+// in turn, without end.
+func (r Results) include(bucket, key string) (bool, error) {
 	if bucket != r.Bucket {
 		return false, nil
 	}
 	if r.Prefix == "" {
-		return false, permanent{fmt.Errorf("the object is in bucket %s, into which results go without a prefix: they would be worked on in turn", bucket)}
+		return false, permanent{
+			fmt.Errorf("the object is in bucket %s, into which results go without a prefix: they would be worked on in turn", bucket),
+		}
 	}
 	return strings.HasPrefix(key, r.Prefix), nil
 }
@@ -55,7 +57,7 @@ var (
 	errStalled = fmt.Errorf("nothing has come for %s", stallTime)
 )
 
-// fetch writes an input to a file, and makes the places for its results.
+// fetch writes an input to a file, and creates the directories for its results.
 func (w *Worker) fetch(ctx context.Context, in *Input, dir, name string, room int64) error {
 	in.Path = filepath.Join(dir, objects, name, fileName(in.Key))
 	in.ResultDir = filepath.Join(dir, results, name, "files")
@@ -81,7 +83,7 @@ func (w *Worker) fetch(ctx context.Context, in *Input, dir, name string, room in
 	return err
 }
 
-// clear empties an input's places for results.
+// clear empties an input's directories for results.
 func (in *Input) clear() error {
 	dir := filepath.Dir(in.ResultDir)
 	return errors.Join(os.RemoveAll(dir), os.MkdirAll(in.ResultDir, 0o700))
@@ -96,7 +98,7 @@ func fileName(key string) string {
 	return name[max(0, len(name)-200):] // the end, to keep the extension
 }
 
-// get downloads an object, all of it or nothing.
+// get downloads an object, all or nothing.
 func (w *Worker) get(ctx context.Context, in *Input, room int64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -114,7 +116,9 @@ func (w *Worker) get(ctx context.Context, in *Input, room int64) error {
 	in.Size = aws.ToInt64(out.ContentLength)
 	switch {
 	case in.Size > w.opts.MaxInput:
-		return permanent{fmt.Errorf("s3://%s/%s has %d bytes, more than the %d that are taken", in.Bucket, in.Key, in.Size, w.opts.MaxInput)}
+		return permanent{
+			fmt.Errorf("s3://%s/%s has %d bytes, more than the %d that are taken", in.Bucket, in.Key, in.Size, w.opts.MaxInput),
+		}
 	case in.Size > room:
 		return errNoRoom
 	}
@@ -138,8 +142,8 @@ func (in *Input) wrap(ctx context.Context, err error) error {
 		err = cause
 	}
 	var refused smithy.APIError
-	is := errors.As(err, &refused) && slices.Contains([]string{"NoSuchKey", "NoSuchVersion"}, refused.ErrorCode())
-	if err = fmt.Errorf("get s3://%s/%s: %w", in.Bucket, in.Key, err); is {
+	missing := errors.As(err, &refused) && slices.Contains([]string{"NoSuchKey", "NoSuchVersion"}, refused.ErrorCode())
+	if err = fmt.Errorf("get s3://%s/%s: %w", in.Bucket, in.Key, err); missing {
 		return permanent{err}
 	}
 	return err

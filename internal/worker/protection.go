@@ -35,9 +35,9 @@ type guard struct {
 
 	mu        sync.Mutex // held during calls to ECS too, so that they stay in order
 	busy      int
-	idle      time.Time // since when
+	idleSince time.Time
 	protected time.Time // when protection was last granted; zero if it isn't on
-	asked     time.Time // when a request last failed
+	failed    time.Time // when a request last failed
 }
 
 func newGuard(p Protection, log *slog.Logger) *guard {
@@ -52,7 +52,7 @@ func (g *guard) enter(ctx context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.busy++
-	g.look(ctx)
+	g.update(ctx)
 }
 
 func (g *guard) leave() {
@@ -62,7 +62,7 @@ func (g *guard) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.busy--
-	g.idle = time.Now()
+	g.idleSince = time.Now()
 }
 
 // run renews and clears the protection until ctx ends, and then clears it.
@@ -73,7 +73,7 @@ func (g *guard) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		sleep(ctx, guardInterval)
 		g.mu.Lock()
-		g.look(ctx)
+		g.update(ctx)
 		g.mu.Unlock()
 	}
 	g.mu.Lock()
@@ -81,13 +81,13 @@ func (g *guard) run(ctx context.Context) {
 	g.clear(context.WithoutCancel(ctx))
 }
 
-// look does what is due.
-func (g *guard) look(ctx context.Context) {
+// update renews or clears the protection if that's due. The caller holds mu.
+func (g *guard) update(ctx context.Context) {
 	switch now := time.Now(); {
 	case ctx.Err() != nil:
-	case g.busy > 0 && now.Sub(g.protected) >= renewAfter && now.Sub(g.asked) >= time.Minute:
+	case g.busy > 0 && now.Sub(g.protected) >= renewAfter && now.Sub(g.failed) >= time.Minute:
 		g.protect(ctx)
-	case g.busy == 0 && now.Sub(g.idle) >= clearAfter:
+	case g.busy == 0 && now.Sub(g.idleSince) >= clearAfter:
 		g.clear(ctx)
 	}
 }
@@ -96,11 +96,12 @@ func (g *guard) protect(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, protectTime)
 	defer cancel()
 	if err := g.protection.Protect(ctx, protectFor); err != nil {
-		g.asked = time.Now()
+		g.failed = time.Now()
 		g.log.Warn("the task is not protected from scale-in", "error", err)
 		return
 	}
-	g.protected, g.asked = time.Now(), time.Time{}
+	g.protected = time.Now()
+	g.failed = time.Time{}
 }
 
 func (g *guard) clear(ctx context.Context) {
@@ -111,7 +112,7 @@ func (g *guard) clear(ctx context.Context) {
 	defer cancel()
 	if err := g.protection.Unprotect(ctx); err != nil && time.Since(g.protected) < protectFor {
 		g.log.Warn("the task's protection is not cleared", "error", err)
-		g.idle = time.Now() // delays the next attempt
+		g.idleSince = time.Now() // delays the next attempt
 		return
 	}
 	g.protected = time.Time{}

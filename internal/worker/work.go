@@ -12,9 +12,11 @@ import (
 )
 
 // errTooLong is the cause when work is aborted because SQS would hand out its message again.
-var errTooLong = fmt.Errorf("the work was not done within %s, and SQS keeps no message invisible for longer than %s", maxWork, maxVisibility)
+var errTooLong = fmt.Errorf(
+	"the work was not done within %s, and SQS keeps no message invisible for longer than %s", maxWork, maxVisibility,
+)
 
-// broken is the error of inputs that failed together, though a single one may be to blame.
+// broken is the error of inputs that failed together, although just one of them may be the cause.
 type broken struct{ error }
 
 func (b broken) Unwrap() error { return b.error }
@@ -130,13 +132,13 @@ func (b *batch) run(ctx context.Context, dir string, inputs []*Input) []error {
 		defer stop()
 	}
 	watched := make(chan struct{})
-	watching, enough := context.WithCancel(ctx)
+	watching, stopWatching := context.WithCancel(ctx)
 	go func() {
 		defer close(watched)
 		b.w.watch(watching, filepath.Join(dir, results), cancel)
 	}()
 	errs := b.runner.Run(ctx, inputs)
-	enough()
+	stopWatching()
 	<-watched
 	if err := b.w.check(filepath.Join(dir, results)); err != nil {
 		cancel(err)
@@ -158,20 +160,20 @@ func (b *batch) run(ctx context.Context, dir string, inputs []*Input) []error {
 const watchEvery = time.Second
 
 // watch aborts the command once its results are too large.
-func (w *Worker) watch(ctx context.Context, dir string, breakOff context.CancelCauseFunc) {
+func (w *Worker) watch(ctx context.Context, dir string, abort context.CancelCauseFunc) {
 	for {
 		sleep(ctx, watchEvery)
 		if ctx.Err() != nil {
 			return
 		}
 		if err := w.check(dir); err != nil {
-			breakOff(err)
+			abort(err)
 			return
 		}
 	}
 }
 
-// check refuses results that are too large.
+// check returns an error if the results are too large.
 func (w *Worker) check(dir string) error {
 	var size int64
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -195,7 +197,7 @@ func (w *Worker) check(dir string) error {
 
 // settle records an input's outcome, and finishes the message after the last one.
 func (b *batch) settle(ctx context.Context, in *Input, err error) {
-	m := in.of
+	m := in.message
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}

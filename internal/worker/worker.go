@@ -20,8 +20,12 @@ import (
 // SQS is the part of the SQS client that the worker uses.
 type SQS interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
-	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
-	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
+	ChangeMessageVisibilityBatch(
+		context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options),
+	) (*sqs.ChangeMessageVisibilityBatchOutput, error)
+	ChangeMessageVisibility(
+		context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options),
+	) (*sqs.ChangeMessageVisibilityOutput, error)
 	DeleteMessage(context.Context, *sqs.DeleteMessageInput, ...func(*sqs.Options)) (*sqs.DeleteMessageOutput, error)
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
@@ -109,11 +113,11 @@ func (w *Worker) Run(ctx context.Context) (givenBack int64, err error) {
 	defer os.RemoveAll(dir) //nolint:errcheck // we could do nothing about it
 
 	loops, receiving := errgroup.WithContext(ctx)
-	working, breakOff := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer breakOff(nil)
+	working, abort := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer abort(nil)
 	stop := context.AfterFunc(receiving, func() {
 		w.opts.Log.Info("no more messages are received")
-		stopping := time.AfterFunc(max(0, w.opts.StopTimeout-stopMargin), func() { breakOff(errStopping) })
+		stopping := time.AfterFunc(max(0, w.opts.StopTimeout-stopMargin), func() { abort(errStopping) })
 		context.AfterFunc(working, func() { stopping.Stop() })
 	})
 	defer stop()
@@ -127,7 +131,7 @@ func (w *Worker) Run(ctx context.Context) (givenBack int64, err error) {
 		loops.Go(func() error { return w.loop(receiving, working, dir) })
 	}
 	err = loops.Wait()
-	breakOff(nil)
+	abort(nil)
 	<-guarding
 	return w.givenBack.Load(), err
 }
@@ -156,24 +160,26 @@ func (w *Worker) loop(receiving, working context.Context, dir string) error {
 	}
 }
 
-// receive takes messages that are there, or else waits for some. If a call is cut off, messages that SQS was handing out stay invisible
-// until the visibility time-out. So only the waiting call can be cut off, when there was nothing to hand out.
+// receive takes available messages, or else waits for some. If we cancel a call, messages that SQS was handing out stay invisible until the
+// visibility time-out. So we only cancel the waiting call, because SQS had nothing to hand out before it.
 func (w *Worker) receive(ctx context.Context) ([]*message, error) {
-	messages, err := w.ask(context.WithoutCancel(ctx), 0)
+	messages, err := w.poll(context.WithoutCancel(ctx), 0)
 	if err != nil || len(messages) > 0 || w.opts.Wait == 0 || ctx.Err() != nil {
 		return messages, err
 	}
-	return w.ask(ctx, w.opts.Wait)
+	return w.poll(ctx, w.opts.Wait)
 }
 
-// ask asks for messages, and waits that long for the first.
-func (w *Worker) ask(ctx context.Context, wait time.Duration) ([]*message, error) {
+// poll calls ReceiveMessage once, and waits that long for the first message.
+func (w *Worker) poll(ctx context.Context, wait time.Duration) ([]*message, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait+receiveTime)
 	defer cancel()
 	began := time.Now()
 	out, err := w.opts.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-		QueueUrl: &w.opts.Queue, MaxNumberOfMessages: int32(w.opts.Batch),
-		VisibilityTimeout: seconds(w.opts.Visibility), WaitTimeSeconds: seconds(wait),
+		QueueUrl:              &w.opts.Queue,
+		MaxNumberOfMessages:   int32(w.opts.Batch),
+		VisibilityTimeout:     seconds(w.opts.Visibility),
+		WaitTimeSeconds:       seconds(wait),
 		MessageAttributeNames: []string{"All"},
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
 			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId,
@@ -193,7 +199,8 @@ func (w *Worker) ask(ctx context.Context, wait time.Duration) ([]*message, error
 func (w *Worker) delete(ctx context.Context, m *message) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
-	if _, err := w.opts.SQS.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &w.opts.Queue, ReceiptHandle: m.ReceiptHandle}); err != nil {
+	_, err := w.opts.SQS.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &w.opts.Queue, ReceiptHandle: m.ReceiptHandle})
+	if err != nil {
 		w.opts.Log.Warn("cannot delete a message; it will come again", "message_id", m.id(), "error", err)
 	}
 }
@@ -202,7 +209,11 @@ func (w *Worker) delete(ctx context.Context, m *message) {
 func (w *Worker) show(ctx context.Context, m *message, after time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMargin)
 	defer cancel()
-	_, err := w.opts.SQS.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: &w.opts.Queue, ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: seconds(after)})
+	_, err := w.opts.SQS.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+		QueueUrl:          &w.opts.Queue,
+		ReceiptHandle:     m.ReceiptHandle,
+		VisibilityTimeout: seconds(after),
+	})
 	if err != nil {
 		w.opts.Log.Warn("cannot give a message back; it comes again after the visibility time-out", "message_id", m.id(), "error", err)
 	}

@@ -20,22 +20,48 @@ import (
 func TestMessages(t *testing.T) {
 	const failed = "a message that fails"
 	for _, c := range []struct {
-		name, body string
-		objects    map[string]string
-		o          func(*Options)
-		results    string // of the keys of results
-		left, dead int    // messages
-		reason     string // of the dead one, in part
+		name    string
+		body    string
+		objects map[string]string
+		o       func(*Options)
+		results string // KEY=TEXT of each
+		left    int    // messages
+		dead    int    // messages
+		reason  string // part of the dead message's
 	}{
-		{name: "an object", body: put("cat.jpg"), objects: map[string]string{"cat.jpg": "meow"}, results: "results/r/cat.jpg.out=seen meow"},
-		{name: "a key with spaces and signs", body: put("a+b/red%2Bgreen+%C3%A4.jpg"), objects: map[string]string{"a b/red+green ä.jpg": "x"}, results: "results/r/a b/red+green ä.jpg.out=seen x"},
-		{name: "a key that is no file name", body: put("a/.."), objects: map[string]string{"a/..": "x"}, results: "results/r/a/...out=seen x"},
-		{name: "several records", body: put("1", "2"), objects: map[string]string{"1": "one", "2": "two"}, results: "results/r/1.out=seen one results/r/2.out=seen two"},
+		{
+			name:    "an object",
+			body:    put("cat.jpg"),
+			objects: map[string]string{"cat.jpg": "meow"},
+			results: "results/r/cat.jpg.out=seen meow",
+		},
+		{
+			name:    "a key with spaces and signs",
+			body:    put("a+b/red%2Bgreen+%C3%A4.jpg"),
+			objects: map[string]string{"a b/red+green ä.jpg": "x"},
+			results: "results/r/a b/red+green ä.jpg.out=seen x",
+		},
+		{
+			name:    "a key that is no file name",
+			body:    put("a/.."),
+			objects: map[string]string{"a/..": "x"},
+			results: "results/r/a/...out=seen x",
+		},
+		{
+			name:    "several records",
+			body:    put("1", "2"),
+			objects: map[string]string{"1": "one", "2": "two"},
+			results: "results/r/1.out=seen one results/r/2.out=seen two",
+		},
 		{name: "the test of S3", body: `{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-21T00:00:00.000Z","Bucket":"b"}`},
 		{name: "a removed object", body: strings.Replace(put("gone"), "ObjectCreated:Put", "ObjectRemoved:Delete", 1)},
 		{name: "a result", body: put("r/cat.jpg.out"), o: func(o *Options) { o.Results.Bucket = "b" }},
 		{
-			name: "results among the inputs", body: put("cat.jpg"), o: func(o *Options) { o.Results = Results{Bucket: "b"} }, dead: 1, reason: "without a prefix",
+			name:   "results among the inputs",
+			body:   put("cat.jpg"),
+			o:      func(o *Options) { o.Results = Results{Bucket: "b"} },
+			dead:   1,
+			reason: "without a prefix",
 		},
 		{name: "no JSON", body: `{"Records":[{"s3":`, dead: 1, reason: "is no S3 event: unexpected end of JSON input"},
 		{name: "another event", body: `{"hello":"world"}`, dead: 1, reason: "no Records"},
@@ -43,17 +69,55 @@ func TestMessages(t *testing.T) {
 		{name: "a key that cannot be decoded", body: put("%zz"), dead: 1, reason: "Records[0] names no bucket and key"},
 		{name: "an object that is gone", body: put("gone"), dead: 1, reason: "get s3://b/gone: NoSuchKey"},
 		{
-			name: "one of two gone", body: put("gone", "cat.jpg"), objects: map[string]string{"cat.jpg": "meow"},
-			results: "results/r/cat.jpg.out=seen meow", dead: 1, reason: "get s3://b/gone: NoSuchKey",
+			name:    "one of two gone",
+			body:    put("gone", "cat.jpg"),
+			objects: map[string]string{"cat.jpg": "meow"},
+			results: "results/r/cat.jpg.out=seen meow",
+			dead:    1,
+			reason:  "get s3://b/gone: NoSuchKey",
 		},
-		{name: "an object that is too large", body: put("large"), objects: map[string]string{"large": strings.Repeat("x", 1001)}, dead: 1, reason: "1001 bytes, more than the 1000"},
-		{name: "the command fails", body: put(failed), objects: map[string]string{failed: "bad"}, dead: 1, reason: "exit status 1: no image"},
-		{name: "results that are too large", body: put("blows up"), objects: map[string]string{"blows up": "blow"}, dead: 1, reason: "more than 1000 bytes"},
-		{name: "results that are no files", body: put("link"), objects: map[string]string{"link": "link"}, dead: 1, reason: "passwd is no plain file"},
-		{name: "files", body: put("files"), objects: map[string]string{"files": "files"}, results: "results/r/files.out=seen files results/r/files/a/b.txt=b results/r/files/c.txt=c"},
+		{
+			name:    "an object that is too large",
+			body:    put("large"),
+			objects: map[string]string{"large": strings.Repeat("x", 1001)},
+			dead:    1,
+			reason:  "1001 bytes, more than the 1000",
+		},
+		{
+			name:    "the command fails",
+			body:    put(failed),
+			objects: map[string]string{failed: "bad"},
+			dead:    1,
+			reason:  "exit status 1: no image",
+		},
+		{
+			name:    "results that are too large",
+			body:    put("blows up"),
+			objects: map[string]string{"blows up": "blow"},
+			dead:    1,
+			reason:  "more than 1000 bytes",
+		},
+		{
+			name:    "results that are no files",
+			body:    put("link"),
+			objects: map[string]string{"link": "link"},
+			dead:    1,
+			reason:  "passwd is no plain file",
+		},
+		{
+			name:    "files",
+			body:    put("files"),
+			objects: map[string]string{"files": "files"},
+			results: "results/r/files.out=seen files results/r/files/a/b.txt=b results/r/files/c.txt=c",
+		},
 		{name: "no dead-letter queue", body: put("gone"), o: func(o *Options) { o.DeadLetterQueue = "" }, left: 1},
 		{name: "a message is the input", body: "hello", o: func(o *Options) { o.Bodies = true }, results: "results/r/m0.out=seen hello"},
-		{name: "results are nobody's", body: put("cat.jpg"), objects: map[string]string{"cat.jpg": "meow"}, o: func(o *Options) { o.Results.Bucket = "" }},
+		{
+			name:    "results are nobody's",
+			body:    put("cat.jpg"),
+			objects: map[string]string{"cat.jpg": "meow"},
+			o:       func(o *Options) { o.Results.Bucket = "" },
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -71,8 +135,11 @@ func TestMessages(t *testing.T) {
 					case "link":
 						return os.Symlink("/etc/passwd", filepath.Join(in.ResultDir, "passwd"))
 					case "files":
-						return errors.Join(os.Mkdir(filepath.Join(in.ResultDir, "a"), 0o700),
-							os.WriteFile(filepath.Join(in.ResultDir, "a/b.txt"), []byte("b"), 0o600), os.WriteFile(filepath.Join(in.ResultDir, "c.txt"), []byte("c"), 0o600))
+						return errors.Join(
+							os.Mkdir(filepath.Join(in.ResultDir, "a"), 0o700),
+							os.WriteFile(filepath.Join(in.ResultDir, "a/b.txt"), []byte("b"), 0o600),
+							os.WriteFile(filepath.Join(in.ResultDir, "c.txt"), []byte("c"), 0o600),
+						)
 					}
 					return nil
 				}})
@@ -102,7 +169,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestRetries: what may be better next time is tried as often as the queue's redrive policy says, later and later.
+// TestRetries: failures that may pass are retried as often as the redrive policy says, with growing delays.
 func TestRetries(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -110,8 +177,12 @@ func TestRetries(t *testing.T) {
 		reason string
 	}{
 		{"S3 refuses objects", func(c *cloud) { c.fail = failing("GetObject", errors.New("AccessDenied")) }, "AccessDenied"},
-		{"objects end early", func(c *cloud) { c.cut = true }, "has 4 bytes, but 2 came"},
-		{"S3 refuses results", func(c *cloud) { c.fail = failing("PutObject", errors.New("SlowDown")) }, "put s3://results/r/cat.out: SlowDown"},
+		{"objects end early", func(c *cloud) { c.truncate = true }, "has 4 bytes, but 2 came"},
+		{
+			"S3 refuses results",
+			func(c *cloud) { c.fail = failing("PutObject", errors.New("SlowDown")) },
+			"put s3://results/r/cat.out: SlowDown",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -124,7 +195,8 @@ func TestRetries(t *testing.T) {
 					t.Fatalf("%d messages left, %d dead", len(cloud.queue), len(cloud.dead))
 				}
 				a := cloud.dead[0].MessageAttributes
-				if got := aws.ToString(a["Reason"].StringValue); !strings.Contains(got, c.reason) || *a["ReceiveCount"].StringValue != "3" || *a["SourceMessageId"].StringValue != "m0" {
+				if got := aws.ToString(a["Reason"].StringValue); !strings.Contains(got, c.reason) ||
+					*a["ReceiveCount"].StringValue != "3" || *a["SourceMessageId"].StringValue != "m0" {
 					t.Errorf("reason %q, attributes %v", got, a)
 				}
 				if cloud.count("ChangeMessageVisibility 5") != 1 || cloud.count("ChangeMessageVisibility 10") != 1 {
@@ -144,8 +216,8 @@ func failing(call string, err error) func(string) error {
 	}
 }
 
-// TestNoPlace: where there is no place for files, messages come again, and are done once there is.
-func TestNoPlace(t *testing.T) {
+// TestMissingTempDir: while there's no place for files, messages come again; they're processed once there is one.
+func TestMissingTempDir(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := newCloud()
 		cloud.objects["b/cat"] = "meow"
@@ -153,7 +225,7 @@ func TestNoPlace(t *testing.T) {
 		o := options(t, cloud, &fakeCommand{})
 		o.MaxReceives = 100
 		dir := ""
-		cloud.fail = func(string) error { // the worker has made its directory before its first call
+		cloud.fail = func(string) error { // the worker creates its directory before its first call
 			if dir == "" {
 				dirs, err := filepath.Glob(filepath.Join(o.TempDir, "*"))
 				if err != nil || len(dirs) != 1 {
@@ -176,7 +248,7 @@ func TestNoPlace(t *testing.T) {
 	})
 }
 
-func TestAFullDeadLetterMessage(t *testing.T) {
+func TestDeadLetterAttributes(t *testing.T) {
 	for _, c := range []struct {
 		attributes int
 		dead       int
@@ -191,7 +263,10 @@ func TestAFullDeadLetterMessage(t *testing.T) {
 			cloud.send("no event")
 			cloud.queue[0].attributes = map[string]types.MessageAttributeValue{}
 			for i := range c.attributes {
-				cloud.queue[0].attributes[fmt.Sprint("a", i)] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String("v")}
+				cloud.queue[0].attributes[fmt.Sprint("a", i)] = types.MessageAttributeValue{
+					DataType:    aws.String("String"),
+					StringValue: aws.String("v"),
+				}
 			}
 			work(t, options(t, cloud, &fakeCommand{}), time.Minute)
 			if len(cloud.dead) != c.dead || len(cloud.queue) != 1-c.dead {
@@ -201,7 +276,8 @@ func TestAFullDeadLetterMessage(t *testing.T) {
 				return
 			}
 			got := slices.Sorted(maps.Keys(cloud.dead[0].MessageAttributes))
-			if own := slices.DeleteFunc(slices.Clone(got), func(k string) bool { return k[0] == 'a' }); !slices.Equal(own, c.has) || len(got) != c.attributes+len(c.has) {
+			own := slices.DeleteFunc(slices.Clone(got), func(k string) bool { return k[0] == 'a' })
+			if !slices.Equal(own, c.has) || len(got) != c.attributes+len(c.has) {
 				t.Errorf("%d attributes: %q", c.attributes, got)
 			}
 		})
@@ -221,17 +297,18 @@ func TestFIFO(t *testing.T) {
 	})
 }
 
-// TestVisibility: a message stays invisible for as long as the command works, also where SQS does not always answer.
+// TestVisibility: a message stays invisible as long as the command works, even if SQS doesn't always answer.
 func TestVisibility(t *testing.T) {
 	for _, faulty := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			cloud := newCloud()
-			cloud.objects["b/1"], cloud.objects["b/2"] = "one", "two"
+			cloud.objects["b/1"] = "one"
+			cloud.objects["b/2"] = "two"
 			cloud.send(put("1"), put("2"))
 			n := 0
 			cloud.fail = func(call string) error {
 				if strings.HasPrefix(call, "ChangeMessageVisibilityBatch") {
-					if n++; faulty && n%3 != 0 { // two of three
+					if n++; faulty && n%3 != 0 { // two of three calls fail
 						return errors.New("ServiceUnavailable")
 					}
 				}
@@ -239,7 +316,7 @@ func TestVisibility(t *testing.T) {
 			}
 			o := options(t, cloud, &fakeCommand{takes: 5 * time.Hour})
 			o.Batch = 2
-			work(t, o, 10*time.Hour+time.Minute) // one after the other
+			work(t, o, 10*time.Hour+time.Minute) // the command runs twice, one after the other
 			if len(cloud.queue) != 0 || cloud.count("GetObject") != 2 {
 				t.Errorf("%d messages left; %d objects fetched", len(cloud.queue), cloud.count("GetObject"))
 			}
@@ -247,8 +324,8 @@ func TestVisibility(t *testing.T) {
 	}
 }
 
-// TestTwoWorkers: while one works, the other does not get its message.
-func TestTwoWorkers(t *testing.T) {
+// TestParallelLoops: while one loop has a message, the others don't get it.
+func TestParallelLoops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := newCloud()
 		cloud.objects["b/1"] = "one"
@@ -263,11 +340,12 @@ func TestTwoWorkers(t *testing.T) {
 	})
 }
 
-// TestFailedInABatch: a message that failed is to be had again while the rest of its batch is still worked on.
-func TestFailedInABatch(t *testing.T) {
+// TestFailureInABatch: a failed message becomes visible again while the rest of its batch is still being processed.
+func TestFailureInABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := newCloud()
-		cloud.objects["b/bad"], cloud.objects["b/long"] = "bad", "long"
+		cloud.objects["b/bad"] = "bad"
+		cloud.objects["b/long"] = "long"
 		cloud.send(put("bad"), put("long"))
 		o := options(t, cloud, &fakeCommand{do: func(ctx context.Context, _ *Input, text string) error {
 			if text == "bad" {
@@ -276,7 +354,9 @@ func TestFailedInABatch(t *testing.T) {
 			sleep(ctx, time.Hour)
 			return nil
 		}})
-		o.Parallel, o.Batch, o.Visibility = 2, 2, 10*time.Second
+		o.Parallel = 2
+		o.Batch = 2
+		o.Visibility = 10 * time.Second
 		o.StopTimeout = 2 * time.Hour
 		go func() {
 			time.Sleep(5 * time.Minute)
@@ -290,7 +370,7 @@ func TestFailedInABatch(t *testing.T) {
 	})
 }
 
-// TestTwelveHours: work that SQS lets no longer go on is broken off, and its message is dealt with.
+// TestTwelveHours: work is aborted when SQS's limit on visibility is near, and its message is settled.
 func TestTwelveHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := newCloud()
@@ -320,7 +400,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestDrain: told to stop, the worker finishes what it can, and gives back the rest at once.
+// TestDrain: after a stop, the worker finishes what it can and gives back the rest.
 func TestDrain(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -329,13 +409,14 @@ func TestDrain(t *testing.T) {
 		givenBack int64
 		took      time.Duration
 	}{
-		{"work that is soon done", 20 * time.Second, 1, 0, 10 * time.Second},
-		{"work that is not", time.Hour, 0, 1, 25 * time.Second},
+		{"short work", 20 * time.Second, 1, 0, 10 * time.Second},
+		{"long work", time.Hour, 0, 1, 25 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cloud := newCloud()
-				cloud.objects["b/1"], cloud.objects["b/2"] = "one", "two"
+				cloud.objects["b/1"] = "one"
+				cloud.objects["b/2"] = "two"
 				cloud.send(put("1"))
 				go func() {
 					time.Sleep(11 * time.Second) // after the stop
@@ -359,12 +440,11 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileReceiving: messages that are on their way when the worker is told to stop are worked on, and not left
-// invisible.
+// TestStoppedWhileReceiving: messages that are on their way when the worker is stopped are processed, not left invisible.
 func TestStoppedWhileReceiving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := newCloud()
-		cloud.answers = 100 * time.Millisecond
+		cloud.latency = 100 * time.Millisecond
 		cloud.objects["b/1"] = "one"
 		cloud.send(put("1"))
 		if _, took := work(t, options(t, cloud, &fakeCommand{}), 50*time.Millisecond); took > time.Second {
@@ -376,7 +456,7 @@ func TestStoppedWhileReceiving(t *testing.T) {
 	})
 }
 
-// TestBatches: a command that takes several inputs gets as many as there is room for, and if it breaks on them each alone.
+// TestBatches: a command that takes several inputs gets as many as fit. If it breaks on them, it gets each one alone.
 func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := newCloud()
@@ -387,8 +467,9 @@ func TestBatches(t *testing.T) {
 		var ran []string
 		command := &fakeCommand{batches: true, ran: &ran}
 		o := options(t, cloud, command)
-		o.Batch, o.MaxOutput = 10, 10000
-		o.Runner = func() Runner { return &breaking{fakeCommand: command, on: "2"} }
+		o.Batch = 10
+		o.MaxOutput = 10000
+		o.Runner = func() Runner { return &breaking{fakeCommand: command, key: "2"} }
 		o.MaxReceives = 1
 		work(t, o, time.Minute)
 		if got := strings.Join(ran, " "); got != "| 1 2 | 1 | 2 | 3 4" {
@@ -400,15 +481,15 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// breaking breaks on all inputs if one of them has the key on.
+// breaking breaks on all inputs of a run if one of them has the key.
 type breaking struct {
 	*fakeCommand
-	on string
+	key string
 }
 
 func (b *breaking) Run(ctx context.Context, inputs []*Input) []error {
 	errs := b.fakeCommand.Run(ctx, inputs)
-	if slices.ContainsFunc(inputs, func(in *Input) bool { return in.Key == b.on }) {
+	if slices.ContainsFunc(inputs, func(in *Input) bool { return in.Key == b.key }) {
 		for i := range errs {
 			errs[i] = broken{errors.New("signal: segmentation fault")}
 		}
@@ -416,7 +497,7 @@ func (b *breaking) Run(ctx context.Context, inputs []*Input) []error {
 	return errs
 }
 
-// fakeProtection writes down what it is asked for.
+// fakeProtection records its calls.
 type fakeProtection struct {
 	began time.Time
 	calls []string
@@ -433,7 +514,7 @@ func (p *fakeProtection) Unprotect(context.Context) error {
 	return p.err
 }
 
-// TestProtection: the task is protected before it works and while it does, and not when it is idle.
+// TestProtection: the task is protected before and while it works, and not while it's idle.
 func TestProtection(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -443,9 +524,15 @@ func TestProtection(t *testing.T) {
 		want  []string
 	}{
 		{"short work", time.Second, time.Minute, nil, []string{"10s protect 20m0s", "16s clear"}},
-		{"long work", 25 * time.Minute, time.Hour, nil, []string{"10s protect 20m0s", "10m10s protect 20m0s", "20m10s protect 20m0s", "25m15s clear"}},
+		{
+			"long work", 25 * time.Minute, time.Hour, nil,
+			[]string{"10s protect 20m0s", "10m10s protect 20m0s", "20m10s protect 20m0s", "25m15s clear"},
+		},
 		{"stopped while it works", time.Minute, 12 * time.Second, nil, []string{"10s protect 20m0s", "37s clear"}},
-		{"it cannot be", 150 * time.Second, time.Hour, errors.New("TASK_NOT_VALID"), []string{"10s protect 20m0s", "1m10s protect 20m0s", "2m10s protect 20m0s"}},
+		{
+			"it is refused", 150 * time.Second, time.Hour, errors.New("TASK_NOT_VALID"),
+			[]string{"10s protect 20m0s", "1m10s protect 20m0s", "2m10s protect 20m0s"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -453,7 +540,7 @@ func TestProtection(t *testing.T) {
 				cloud.objects["b/1"] = "one"
 				p := &fakeProtection{began: time.Now(), err: c.err}
 				go func() {
-					time.Sleep(9500 * time.Millisecond) // it looks every second
+					time.Sleep(9500 * time.Millisecond) // the guard updates every second
 					cloud.send(put("1"))
 				}()
 				o := options(t, cloud, &fakeCommand{takes: c.takes})

@@ -1,6 +1,5 @@
-// Command gpu-training stands in for a training benchmark: it prints the GPUs that it can see and a
-// rate that grows with their number, for as many seconds as STEPS says. It computes on the CPU, so it
-// runs on machines without a GPU too.
+// Command gpu-training stands in for a training benchmark. For as many seconds as STEPS says, it prints the GPUs that it can
+// see and a rate that grows with their number. It computes on the CPU, so it also runs on machines without a GPU.
 package main
 
 import (
@@ -34,7 +33,7 @@ func main() {
 	}
 }
 
-// visible is the ids of the GPUs that the container may use.
+// visible returns the ids of the GPUs that the container may use.
 func visible() []string {
 	ids := os.Getenv("NVIDIA_VISIBLE_DEVICES")
 	if ids == "" || ids == "void" || ids == "none" {
@@ -43,10 +42,11 @@ func visible() []string {
 	return strings.Split(ids, ",")
 }
 
-// train keeps busy for a second, and returns images a second.
+// train computes for a second and returns the images per second.
 func train(gpus int) float64 {
 	start := time.Now()
-	images, sum := 0, uint64(1)
+	images := 0
+	sum := uint64(1)
 	for time.Since(start) < time.Second {
 		for range 100000 {
 			sum = sum*6364136223846793005 + 1442695040888963407
@@ -54,7 +54,7 @@ func train(gpus int) float64 {
 		images += max(gpus, 1)
 	}
 	if sum == 0 {
-		fmt.Println("never printed: keeps the loop above from being optimised away")
+		fmt.Println("never printed: keeps the loop above from being optimized away")
 	}
 	return float64(images) / time.Since(start).Seconds()
 }

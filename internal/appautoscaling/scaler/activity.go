@@ -18,53 +18,64 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The sentences of activities are those of the Application Auto Scaling User Guide's page "Scaling activities for
-// Application Auto Scaling" and of DescribeScalingActivities' examples.
+// Activities are worded as in the Application Auto Scaling User Guide's page "Scaling activities for Application Auto
+// Scaling" and in DescribeScalingActivities' examples.
 
-// activity is a new activity of a target. Its id sorts behind those before it, of the same moment too.
-func activity(namespace types.ServiceNamespace, dimension types.ScalableDimension, resource *string, now time.Time) *state.ScalingActivity {
+// newActivity makes an activity of a target. Its id sorts after all earlier ones, even those of the same moment.
+func newActivity(
+	namespace types.ServiceNamespace, dimension types.ScalableDimension, resource *string, now time.Time,
+) *state.ScalingActivity {
 	return &state.ScalingActivity{ScalingActivity: types.ScalingActivity{
-		ActivityId: new(uuid.Must(uuid.NewV7()).String()), ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: resource, StartTime: &now,
+		ActivityId:        new(uuid.Must(uuid.NewV7()).String()),
+		ServiceNamespace:  namespace,
+		ScalableDimension: dimension,
+		ResourceId:        resource,
+		StartTime:         &now,
 	}}
 }
 
-// setting is the activity that gives a target another capacity.
-func setting(t *state.ScalableTarget, desired int, w wish, now time.Time) *state.ScalingActivity {
-	a := activity(t.ServiceNamespace, t.ScalableDimension, t.ResourceId, now)
-	a.StatusCode, a.Desired = types.ScalingActivityStatusCodePending, new(int32(desired))
-	a.Description, a.Cause, a.Details = new(fmt.Sprintf("Setting desired count to %d.", desired)), &w.cause, w.told()
+// newSetting makes the activity that sets a target's capacity.
+func newSetting(t *state.ScalableTarget, desired int, w wish, now time.Time) *state.ScalingActivity {
+	a := newActivity(t.ServiceNamespace, t.ScalableDimension, t.ResourceId, now)
+	a.StatusCode = types.ScalingActivityStatusCodePending
+	a.Desired = new(int32(desired))
+	a.Description = new(fmt.Sprintf("Setting desired count to %d.", desired))
+	a.Cause = &w.cause
+	a.Details = w.optionalDetails()
 	return a
 }
 
-// told is what an activity says in its details; nil where there is nothing.
-func (w wish) told() *string {
+// optionalDetails returns an activity's details, or nil if there are none.
+func (w wish) optionalDetails() *string {
 	if w.details == "" {
 		return nil
 	}
 	return &w.details
 }
 
-// settling is the activity that brings a capacity within the bounds; nil if it is there.
-func settling(t *state.ScalableTarget, capacity, desired int, now time.Time) *state.ScalingActivity {
+// newSettling makes the activity that brings a capacity within the bounds. It returns nil if it's there already.
+func newSettling(t *state.ScalableTarget, capacity, desired int, now time.Time) *state.ScalingActivity {
 	switch {
 	case desired > capacity:
-		return setting(t, desired, wish{cause: fmt.Sprintf("minimum capacity was set to %d", *t.MinCapacity)}, now)
+		return newSetting(t, desired, wish{cause: fmt.Sprintf("minimum capacity was set to %d", *t.MinCapacity)}, now)
 	case desired < capacity:
-		return setting(t, desired, wish{cause: fmt.Sprintf("maximum capacity was set to %d", *t.MaxCapacity)}, now)
+		return newSetting(t, desired, wish{cause: fmt.Sprintf("maximum capacity was set to %d", *t.MaxCapacity)}, now)
 	}
 	return nil
 }
 
-// triggered is why a policy acts.
-func triggered(a *cloudwatchtypes.MetricAlarm, policy string) string {
+// alarmCause words why a policy acts.
+func alarmCause(a *cloudwatchtypes.MetricAlarm, policy string) string {
 	return fmt.Sprintf("monitor alarm %s in state %s triggered policy %s", *a.AlarmName, a.StateValue, policy)
 }
 
-// notScaled is the activity of a policy that has come to nothing.
-func notScaled(t *state.ScalableTarget, w wish, code string, capacity int, now time.Time) *state.ScalingActivity {
-	a := activity(t.ServiceNamespace, t.ScalableDimension, t.ResourceId, now)
-	a.Description, a.Cause, a.StatusCode = new("Attempting to scale due to alarm triggered"), &w.cause, types.ScalingActivityStatusCodeFailed
-	a.Details = w.told()
+// newNotScaled makes the activity of a policy that wanted to scale but couldn't.
+func newNotScaled(t *state.ScalableTarget, w wish, code string, capacity int, now time.Time) *state.ScalingActivity {
+	a := newActivity(t.ServiceNamespace, t.ScalableDimension, t.ResourceId, now)
+	a.Description = new("Attempting to scale due to alarm triggered")
+	a.Cause = &w.cause
+	a.StatusCode = types.ScalingActivityStatusCodeFailed
+	a.Details = w.optionalDetails()
 	reason := types.NotScaledReason{Code: &code}
 	switch code {
 	case scaling.AlreadyAtMaxCapacity:
@@ -78,8 +89,8 @@ func notScaled(t *state.ScalableTarget, w wish, code string, capacity int, now t
 	return a
 }
 
-// scheduled is the activity of a scheduled action that was done.
-func scheduled(action *state.ScheduledAction, now time.Time) *state.ScalingActivity {
+// newScheduled makes the activity of a scheduled action that succeeded.
+func newScheduled(action *state.ScheduledAction, now time.Time) *state.ScalingActivity {
 	var set []string
 	if c := action.ScalableTargetAction.MinCapacity; c != nil {
 		set = append(set, fmt.Sprintf("min capacity to %d", *c))
@@ -88,17 +99,21 @@ func scheduled(action *state.ScheduledAction, now time.Time) *state.ScalingActiv
 		set = append(set, fmt.Sprintf("max capacity to %d", *c))
 	}
 	what := strings.Join(set, " and ")
-	a := activity(action.ServiceNamespace, action.ScalableDimension, action.ResourceId, now)
-	a.Description, a.StatusMessage = new("Setting "+what), new("Successfully set "+what)
+	a := newActivity(action.ServiceNamespace, action.ScalableDimension, action.ResourceId, now)
+	a.Description = new("Setting " + what)
+	a.StatusMessage = new("Successfully set " + what)
 	a.Cause = new("scheduled action name " + *action.ScheduledActionName + " was triggered")
-	a.StatusCode, a.EndTime = types.ScalingActivityStatusCodeSuccessful, &now
+	a.StatusCode = types.ScalingActivityStatusCodeSuccessful
+	a.EndTime = &now
 	return a
 }
 
-// ended is the activity, over.
+// ended returns a copy of an activity that has ended.
 func ended(a *state.ScalingActivity, code types.ScalingActivityStatusCode, message string, now time.Time) *state.ScalingActivity {
 	c := *a
-	c.StatusCode, c.StatusMessage, c.EndTime = code, &message, &now
+	c.StatusCode = code
+	c.StatusMessage = &message
+	c.EndTime = &now
 	return &c
 }
 
@@ -107,8 +122,8 @@ func failed(a *state.ScalingActivity, reason string, now time.Time) *state.Scali
 	return ended(a, types.ScalingActivityStatusCodeFailed, "Failed to set "+what+". Reason: "+reason+".", now)
 }
 
-// begin writes down what is to be done, if anything, and does it. From then on the target is settled. last is for
-// the cool-downs, nil where no policy asked.
+// begin stores an activity, if there is one, and starts it. It also marks the target as settled. last is for the cool-downs.
+// It's nil if no policy asked.
 func (l *Loop) begin(ctx context.Context, target string, a *state.ScalingActivity, last *state.LastScaling, now time.Time) error {
 	err := l.store.Update(ctx, func(tx *state.Tx) error {
 		old := tx.ScalableTargets.Get(target)
@@ -133,12 +148,12 @@ func (l *Loop) begin(ctx context.Context, target string, a *state.ScalingActivit
 	return l.advance(ctx, a, now)
 }
 
-// record writes down what is over already.
+// record stores an activity.
 func (l *Loop) record(ctx context.Context, a *state.ScalingActivity) error {
 	return l.store.Update(ctx, func(tx *state.Tx) error { tx.ScalingActivities.Put(a); return nil })
 }
 
-// finish goes on with the activities that are not over.
+// finish advances the activities that haven't ended.
 func (l *Loop) finish(ctx context.Context, now time.Time) error {
 	for _, a := range l.store.View().UnfinishedScalingActivities() {
 		if err := l.advance(ctx, a, now); err != nil {
@@ -148,9 +163,9 @@ func (l *Loop) finish(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// advance does an activity's next step, and writes it down.
+// advance makes an activity's next step, and stores the result.
 func (l *Loop) advance(ctx context.Context, a *state.ScalingActivity, now time.Time) error {
-	next := l.fulfil
+	next := l.fulfill
 	if a.StatusCode == types.ScalingActivityStatusCodePending {
 		next = l.set
 	}
@@ -165,7 +180,7 @@ func (l *Loop) advance(ctx context.Context, a *state.ScalingActivity, now time.T
 	return l.record(ctx, after)
 }
 
-// set sets the desired count of an activity that has not done so for sure.
+// set sets the desired count for an activity that may not have done so yet.
 func (l *Loop) set(ctx context.Context, a *state.ScalingActivity, now time.Time) (*state.ScalingActivity, error) {
 	p := serviceID.FindStringSubmatch(*a.ResourceId)
 	_, err := l.opts.ECS.UpdateService(ctx, &ecs.UpdateServiceInput{Cluster: &p[1], Service: &p[2], DesiredCount: a.Desired})
@@ -182,8 +197,8 @@ func (l *Loop) set(ctx context.Context, a *state.ScalingActivity, now time.Time)
 	return &c, nil
 }
 
-// fulfil ends an activity once the service has as many tasks as it set, or somebody has set another number.
-func (l *Loop) fulfil(ctx context.Context, a *state.ScalingActivity, now time.Time) (*state.ScalingActivity, error) {
+// fulfill ends an activity once the service has as many tasks as the activity set, or somebody has set another number.
+func (l *Loop) fulfill(ctx context.Context, a *state.ScalingActivity, now time.Time) (*state.ScalingActivity, error) {
 	s, err := l.service(ctx, *a.ResourceId)
 	var refused smithy.APIError
 	switch set := fmt.Sprintf("Successfully set desired count to %d. ", *a.Desired); {
@@ -192,15 +207,16 @@ func (l *Loop) fulfil(ctx context.Context, a *state.ScalingActivity, now time.Ti
 	case err != nil:
 		return nil, err
 	case s.DesiredCount != *a.Desired:
-		return ended(a, types.ScalingActivityStatusCodeOverridden, set+"Another change has set it to "+fmt.Sprint(s.DesiredCount)+" since.", now), nil
+		return ended(a, types.ScalingActivityStatusCodeOverridden,
+			set+"Another change has set it to "+fmt.Sprint(s.DesiredCount)+" since.", now), nil
 	case s.RunningCount == *a.Desired:
 		return ended(a, types.ScalingActivityStatusCodeSuccessful, set+"Change successfully fulfilled by ecs.", now), nil
 	}
 	return nil, nil
 }
 
-// news reports whether an activity that was not scaled tells more than the target's last one.
-func news(v *state.View, a *state.ScalingActivity) bool {
+// isNews reports whether an activity that didn't scale says anything that the target's last one didn't.
+func isNews(v *state.View, a *state.ScalingActivity) bool {
 	var last *state.ScalingActivity
 	for other := range v.ScalingActivities.By(state.ScalingActivitiesByTarget, a.TargetKey()) {
 		last = other

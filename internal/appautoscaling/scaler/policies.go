@@ -18,13 +18,14 @@ import (
 // wish is what a policy wants, and why.
 type wish struct {
 	scaling.Proposal
-	cause, details string
-	base           int // that it counts from
-	// refusal is the code of the reason for which it wants nothing, where that is to be told.
+	cause   string
+	details string
+	base    int // the capacity that it counts from
+	// refusal is the code of the reason why the policy wants no change, if the reason is worth recording.
 	refusal string
 }
 
-// policies lets the policies act whose alarms are in ALARM: when an alarm gets there, and then every
+// policies lets policies act on their alarms: when an alarm changes to a state with the policy as its action, and then every
 // period that it stays there, as CloudWatch does for scaling actions.
 func (l *Loop) policies(ctx context.Context, now time.Time) error {
 	v := l.store.View()
@@ -36,19 +37,19 @@ func (l *Loop) policies(ctx context.Context, now time.Time) error {
 	if len(targets) == 0 {
 		return nil
 	}
-	called := map[string]bool{} // targets whose policies see something themselves
+	watching := map[string]bool{} // targets with policies that watch a queue
 	for target, policies := range targets {
-		if l.watches(policies) {
-			called[target] = true
+		if l.watchesQueue(policies) {
+			watching[target] = true
 		}
 	}
-	due, alarms, err := l.triggers.Due(ctx, now, len(called) > 0)
+	due, alarms, err := l.triggers.Due(ctx, now, len(watching) > 0)
 	if err != nil {
 		l.warn("cannot read alarms", err)
 		return ctx.Err()
 	}
 	for target, policies := range targets {
-		acts := called[target] || slices.ContainsFunc(policies, func(p *state.ScalingPolicy) bool { return due[*p.PolicyARN] })
+		acts := watching[target] || slices.ContainsFunc(policies, func(p *state.ScalingPolicy) bool { return due[*p.PolicyARN] })
 		if row := v.ScalableTargets.Get(target); acts && row != nil {
 			if err := l.scale(ctx, row, policies, alarms, now); err != nil {
 				return err
@@ -59,7 +60,10 @@ func (l *Loop) policies(ctx context.Context, now time.Time) error {
 }
 
 // scale asks a target's policies what they want and does what wins.
-func (l *Loop) scale(ctx context.Context, target *state.ScalableTarget, policies []*state.ScalingPolicy, alarms map[string][]cloudwatchtypes.MetricAlarm, now time.Time) error {
+func (l *Loop) scale(
+	ctx context.Context, target *state.ScalableTarget, policies []*state.ScalingPolicy,
+	alarms map[string][]cloudwatchtypes.MetricAlarm, now time.Time,
+) error {
 	s, err := l.service(ctx, *target.ResourceId)
 	if err != nil {
 		l.warn("cannot read a service's desired count", err, "resource", *target.ResourceId)
@@ -74,7 +78,8 @@ func (l *Loop) scale(ctx context.Context, target *state.ScalableTarget, policies
 			l.warn("cannot read a policy's metric", err, "policy", *p.PolicyARN)
 			return ctx.Err()
 		}
-		wishes, proposals = append(wishes, w), append(proposals, w.Proposal)
+		wishes = append(wishes, w)
+		proposals = append(proposals, w.Proposal)
 	}
 	won := scaling.Combine(capacity, proposals)
 	if won == nil {
@@ -82,13 +87,13 @@ func (l *Loop) scale(ctx context.Context, target *state.ScalableTarget, policies
 	}
 	w := wishes[slices.IndexFunc(wishes, func(w wish) bool { return w.Policy == won.Policy })]
 	if code := scaling.Why(capacity, won.Desired, bounds(target)); code != "" {
-		return l.refuse(ctx, notScaled(target, w, code, capacity, now))
+		return l.recordNotScaled(ctx, newNotScaled(target, w, code, capacity, now))
 	}
 	desired := bounds(target).Clamp(won.Desired)
-	return l.begin(ctx, target.Key(), setting(target, desired, w, now), &state.LastScaling{At: now, From: w.base, To: desired}, now)
+	return l.begin(ctx, target.Key(), newSetting(target, desired, w, now), &state.LastScaling{At: now, From: w.base, To: desired}, now)
 }
 
-// explain tells why nothing was scaled, where a policy has a reason to tell.
+// explain records why nothing was scaled, if a policy has a reason worth recording.
 func (l *Loop) explain(ctx context.Context, target *state.ScalableTarget, wishes []wish, capacity int, now time.Time) error {
 	i := slices.IndexFunc(wishes, func(w wish) bool { return w.refusal != "" })
 	if i < 0 {
@@ -98,23 +103,26 @@ func (l *Loop) explain(ctx context.Context, target *state.ScalableTarget, wishes
 	if code == scaling.AnticipatedFlapping && capacity <= bounds(target).Min {
 		code = scaling.AlreadyAtMinCapacity
 	}
-	return l.refuse(ctx, notScaled(target, wishes[i], code, capacity, now))
+	return l.recordNotScaled(ctx, newNotScaled(target, wishes[i], code, capacity, now))
 }
 
-// refuse writes down that a policy has come to nothing, once and not every period anew.
-func (l *Loop) refuse(ctx context.Context, a *state.ScalingActivity) error {
-	if !news(l.store.View(), a) {
+// recordNotScaled stores an activity that didn't scale, unless the target's last one said the same.
+func (l *Loop) recordNotScaled(ctx context.Context, a *state.ScalingActivity) error {
+	if !isNews(l.store.View(), a) {
 		return nil
 	}
 	return l.record(ctx, a)
 }
 
-// wish is what a policy wants, whose alarms in ALARM are given.
-func (l *Loop) wish(ctx context.Context, target *state.ScalableTarget, p *state.ScalingPolicy, alarms []cloudwatchtypes.MetricAlarm, s *ecstypes.Service, now time.Time) (wish, error) {
+// wish returns what a policy wants. alarms are those that act on it in their current state.
+func (l *Loop) wish(
+	ctx context.Context, target *state.ScalableTarget, p *state.ScalingPolicy,
+	alarms []cloudwatchtypes.MetricAlarm, s *ecstypes.Service, now time.Time,
+) (wish, error) {
 	capacity := int(s.DesiredCount)
 	if queue := queueOf(p); queue != "" && l.opts.Metrics != nil {
 		w, err := l.queueWish(queue, p, s, now)
-		if !allowed(target, w.Desired, capacity) {
+		if !isAllowed(target, w.Desired, capacity) {
 			w.Desired = capacity
 		}
 		return w, err
@@ -132,36 +140,43 @@ func (l *Loop) wish(ctx context.Context, target *state.ScalableTarget, p *state.
 		if err != nil {
 			return w, err
 		}
-		values := meaningful(p, a, points, past, now)
+		values := usable(p, a, points, past, now)
 		if len(values) == 0 {
-			continue // an alarm that treats missing data as breaching tells no amount
+			continue // the alarm treats missing data as breaching, which doesn't say how much to scale
 		}
 		switch desired, base := want(p, a, values, capacity, past, now); {
-		case desired != capacity && allowed(target, desired, capacity):
-			w.Desired, w.base, w.cause, w.refusal = desired, base, triggered(&a, *p.PolicyName), ""
-		case desired == capacity && w.cause == "" && flaps(p, a, past, now):
-			w.cause, w.refusal = triggered(&a, *p.PolicyName), scaling.AnticipatedFlapping
+		case desired != capacity && isAllowed(target, desired, capacity):
+			w.Desired = desired
+			w.base = base
+			w.cause = alarmCause(&a, *p.PolicyName)
+			w.refusal = ""
+		case desired == capacity && w.cause == "" && wouldFlap(p, a, past, now):
+			w.cause = alarmCause(&a, *p.PolicyName)
+			w.refusal = scaling.AnticipatedFlapping
 		}
 	}
 	return w, nil
 }
 
-// flaps says of an alarm that asks to scale in, and came to nothing, that it was not for a cool-down: the metric would
-// come back above its target.
-func flaps(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, past scaling.Past, now time.Time) bool {
+// wouldFlap reports whether an alarm that asked to scale in had no effect because the metric would return above its target.
+// Otherwise a cool-down held it back.
+func wouldFlap(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, past scaling.Past, now time.Time) bool {
 	c := p.TargetTrackingScalingPolicyConfiguration
-	if c == nil || aws.ToBool(c.DisableScaleIn) || !low(a) {
+	if c == nil || aws.ToBool(c.DisableScaleIn) || !isLowAlarm(a) {
 		return false
 	}
 	return !past.BlocksIn(scaling.TargetTrackingOf(c).ScaleInCooldown, now)
 }
 
-// meaningful are the values that a policy can go by. Target tracking multiplies the metric by the capacity that it was
-// measured at; so once the cool-down of a scale-out is over, whose base is that of before, it leaves out what was measured
-// before the last change.
-func meaningful(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, points []triggers.Point, past scaling.Past, now time.Time) (values []float64) {
+// usable returns the values that a policy can use. Target tracking multiplies the metric by the capacity at which it was
+// measured, so values from before the last change don't count. But a scale-out during the cool-down of the last one counts
+// from the capacity before that one, so there they do.
+func usable(
+	p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, points []triggers.Point, past scaling.Past, now time.Time,
+) (values []float64) {
 	since := past.At
-	if c := p.TargetTrackingScalingPolicyConfiguration; c == nil || !low(a) && past.Base(past.To, scaling.TargetTrackingOf(c).ScaleOutCooldown, now) != past.To {
+	if c := p.TargetTrackingScalingPolicyConfiguration; c == nil ||
+		!isLowAlarm(a) && past.Base(past.To, scaling.TargetTrackingOf(c).ScaleOutCooldown, now) != past.To {
 		since = time.Time{}
 	}
 	for _, p := range points {
@@ -172,9 +187,11 @@ func meaningful(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, points []
 	return values
 }
 
-// want is the capacity that a policy wants because of an alarm, from the metric's values, the newest
-// first, and the one that a scale-out counts from.
-func want(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, values []float64, capacity int, past scaling.Past, now time.Time) (desired, base int) {
+// want returns the capacity that a policy wants because of an alarm, and the capacity that a scale-out counts from. values are
+// the metric's, newest first.
+func want(
+	p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, values []float64, capacity int, past scaling.Past, now time.Time,
+) (desired, base int) {
 	if p.StepScalingPolicyConfiguration != nil {
 		step, cooldown := scaling.StepOf(p.StepScalingPolicyConfiguration)
 		base = past.Base(capacity, cooldown, now)
@@ -184,15 +201,15 @@ func want(p *state.ScalingPolicy, a cloudwatchtypes.MetricAlarm, values []float6
 		return max(capacity, step.Desired(base, values[0], aws.ToFloat64(a.Threshold))), base
 	}
 	t := scaling.TargetTrackingOf(p.TargetTrackingScalingPolicyConfiguration)
-	if low(a) {
-		// The highest of what the alarm has seen: one quiet period among them is no reason to give up more.
+	if isLowAlarm(a) {
+		// Take the highest that the alarm saw: one quiet period among them is no reason to give up more.
 		return held(t.In(capacity, slices.Max(values)), capacity, past, t.ScaleInCooldown, now), capacity
 	}
 	base = past.Base(capacity, t.ScaleOutCooldown, now)
 	return max(capacity, t.Out(base, values[0])), base
 }
 
-// held holds a scale-in back while the cool-down of the last one lasts.
+// held returns the capacity for a scale-in: the current one while the last scale-in's cool-down lasts.
 func held(desired, capacity int, past scaling.Past, cooldown time.Duration, now time.Time) int {
 	if past.BlocksIn(cooldown, now) {
 		return capacity
@@ -200,13 +217,15 @@ func held(desired, capacity int, past scaling.Past, cooldown time.Duration, now 
 	return desired
 }
 
-// low reports whether an alarm goes off when its metric is low.
-func low(a cloudwatchtypes.MetricAlarm) bool {
-	return a.ComparisonOperator == cloudwatchtypes.ComparisonOperatorLessThanThreshold || a.ComparisonOperator == cloudwatchtypes.ComparisonOperatorLessThanOrEqualToThreshold
+// isLowAlarm reports whether an alarm goes off when its metric is low.
+func isLowAlarm(a cloudwatchtypes.MetricAlarm) bool {
+	return a.ComparisonOperator == cloudwatchtypes.ComparisonOperatorLessThanThreshold ||
+		a.ComparisonOperator == cloudwatchtypes.ComparisonOperatorLessThanOrEqualToThreshold
 }
 
-// allowed reports whether the target may be scaled that way.
-func allowed(t *state.ScalableTarget, desired, capacity int) bool {
+// isAllowed reports whether scaling in that direction isn't suspended.
+func isAllowed(t *state.ScalableTarget, desired, capacity int) bool {
 	s := t.SuspendedState
-	return !(desired > capacity && aws.ToBool(s.DynamicScalingOutSuspended) || desired < capacity && aws.ToBool(s.DynamicScalingInSuspended))
+	return !(desired > capacity && aws.ToBool(s.DynamicScalingOutSuspended) ||
+		desired < capacity && aws.ToBool(s.DynamicScalingInSuspended))
 }

@@ -16,11 +16,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// perTask is the only thing that a policy on a queue may make of its metrics: what waits, by how many tasks run.
+// perTask matches the only expression that the fast reaction understands: waiting messages divided by running tasks.
 var perTask = regexp.MustCompile(`^\s*([a-z][A-Za-z0-9_]*)\s*/\s*([a-z][A-Za-z0-9_]*)\s*$`)
 
-// queueOf is the name of the queue on whose backlog per task a target tracking policy is; "" where its metric is
-// anything else.
+// queueOf returns the queue whose backlog per task a target tracking policy follows, or "" if the policy has another metric.
 func queueOf(p *state.ScalingPolicy) string {
 	c := p.TargetTrackingScalingPolicyConfiguration
 	if c == nil || c.CustomizedMetricSpecification == nil {
@@ -34,14 +33,14 @@ func queueOf(p *state.ScalingPolicy) string {
 		} else if expression == nil {
 			expression = perTask.FindStringSubmatch(aws.ToString(q.Expression))
 		} else {
-			return "" // there are several
+			return "" // there are several expressions
 		}
 	}
 	if expression == nil {
 		return ""
 	}
 	waiting, tasks := metrics[expression[1]], metrics[expression[2]]
-	if !is(waiting, namespaceSQS, waitingMetric) || !is(tasks, "ECS/ContainerInsights", "RunningTaskCount") {
+	if !isMetric(waiting, namespaceSQS, waitingMetric) || !isMetric(tasks, "ECS/ContainerInsights", "RunningTaskCount") {
 		return ""
 	}
 	for _, d := range waiting.Dimensions {
@@ -52,7 +51,7 @@ func queueOf(p *state.ScalingPolicy) string {
 	return ""
 }
 
-func is(m *types.TargetTrackingMetric, namespace, name string) bool {
+func isMetric(m *types.TargetTrackingMetric, namespace, name string) bool {
 	return m != nil && aws.ToString(m.Namespace) == namespace && aws.ToString(m.MetricName) == name
 }
 
@@ -65,30 +64,34 @@ const (
 	finishedMetric = "NumberOfMessagesDeleted"
 )
 
-// watch is what the loop has seen of a policy's queue, and of the service behind it. A restart reads the queue's
-// past anew, and the tasks' from their rows; it learns the rest.
+// watch is what the loop knows of a policy's queue and the service behind it. After a restart it reads the queue's past
+// from the metrics and the tasks' past from their rows, and learns the rest.
 type watch struct {
 	name     string
 	flows    []scaling.Flow
-	until    time.Time // the end of the last flow
-	slots    float64   // that tasks had when it showed last
-	start    time.Duration
+	until    time.Time     // the end of the last flow
+	slots    float64       // messages that a task works on at once, as last measured
+	start    time.Duration // how long a task takes to start
 	capacity int
 	since    time.Time // when the capacity was first seen
 }
 
-// behind is how far the loop stays behind the running second: what happened in one is put when it is over.
+// behind is how far the loop stays behind the current second, since a second's metrics are put after its end.
 const behind = time.Second
 
-// watches reports whether one of the policies is on a queue that is looked at every second.
-func (l *Loop) watches(policies []*state.ScalingPolicy) bool {
+// watchesQueue reports whether one of the policies needs a look at a queue every second.
+func (l *Loop) watchesQueue(policies []*state.ScalingPolicy) bool {
 	return l.opts.Metrics != nil && slices.ContainsFunc(policies, func(p *state.ScalingPolicy) bool { return queueOf(p) != "" })
 }
 
-// queueWish is what a policy on a queue wants in the fast reaction.
+// queueWish returns what a policy on a queue wants in the fast reaction.
 func (l *Loop) queueWish(queue string, p *state.ScalingPolicy, s *ecstypes.Service, now time.Time) (wish, error) {
 	capacity := int(s.DesiredCount)
-	out := wish{Proposal: scaling.Proposal{Policy: *p.PolicyName, Desired: capacity}, base: capacity, cause: fmt.Sprintf("backlog of queue %s triggered policy %s", queue, *p.PolicyName)}
+	out := wish{
+		Proposal: scaling.Proposal{Policy: *p.PolicyName, Desired: capacity},
+		base:     capacity,
+		cause:    fmt.Sprintf("backlog of queue %s triggered policy %s", queue, *p.PolicyName),
+	}
 	w := l.watched[p.Key()]
 	if w == nil || w.name != queue {
 		w = &watch{name: queue, until: now.Truncate(time.Second).Add(-scaling.Memory * time.Second)}
@@ -101,38 +104,44 @@ func (l *Loop) queueWish(queue string, p *state.ScalingPolicy, s *ecstypes.Servi
 	w.observe(l.store.View(), s, now)
 	t := scaling.TargetTrackingOf(p.TargetTrackingScalingPolicyConfiguration)
 	b := t.Backlog(scaling.Queue{
-		Flows: w.flows, Slots: w.slots, Start: w.start, Settled: now.Sub(w.since) > t.ScaleInCooldown,
+		Flows:   w.flows,
+		Slots:   w.slots,
+		Start:   w.start,
+		Settled: now.Sub(w.since) > t.ScaleInCooldown,
 	}, capacity)
 	w.flows[len(w.flows)-1].Wanted = b.Wanted
-	out.Desired, out.details = b.Desired, details(b, w, capacity)
+	out.Desired = b.Desired
+	out.details = details(b, w, capacity)
 	if out.Consents = t.DisableScaleIn; b.Desired == capacity && b.Drains {
 		out.refusal = scaling.BacklogDrainsBeforeStart
 	}
 	return out, nil
 }
 
-// details are the figures behind a decision.
+// details words the figures behind a decision.
 func details(b scaling.Backlog, w *watch, capacity int) string {
 	text := fmt.Sprintf("%.0f messages wait and %.1f a second come.", b.Waiting, b.Arrival)
 	if b.Rate > 0 {
-		text += fmt.Sprintf(" A task finishes %.2f a second, so %d would need %s for those that wait; a new task takes %s to start. The past minutes would have needed %d.",
+		text += fmt.Sprintf(" A task finishes %.2f a second, so %d would need %s for those that wait; a new task takes %s to start. "+
+			"The past minutes would have needed %d.",
 			b.Rate, capacity, b.Drain.Round(100*time.Millisecond), w.start.Round(100*time.Millisecond), b.Hindsight)
 	}
 	return text
 }
 
-// read takes over what the queue has done up to now, a second at a time. It reports whether there was anything.
+// read adds the queue's flows up to now, one per second. It reports whether there were any.
 func (w *watch) read(store *metrics.Store, now time.Time) (bool, error) {
 	n := int(now.Sub(w.until) / time.Second)
 	if n <= 0 {
 		return false, nil
 	}
 	if n > scaling.Memory {
-		n, w.flows = scaling.Memory, nil
+		n = scaling.Memory
+		w.flows = nil
 	}
 	first := now.Add(-time.Duration(n) * time.Second)
 	flows := slices.Repeat([]scaling.Flow{{Waiting: unknown, Working: unknown}}, n)
-	heard := len(w.flows) > 0
+	found := len(w.flows) > 0
 	for _, one := range []struct {
 		metric string
 		take   func(*scaling.Flow, metrics.Set)
@@ -144,28 +153,30 @@ func (w *watch) read(store *metrics.Store, now time.Time) (bool, error) {
 	} {
 		points, err := store.Read(metrics.Query{
 			Metric: metrics.NewMetric(namespaceSQS, one.metric, metrics.Dimension{Name: "QueueName", Value: w.name}),
-			Start:  first.Unix(), End: now.Unix(), Period: 1,
+			Start:  first.Unix(),
+			End:    now.Unix(),
+			Period: 1,
 		})
 		if err != nil {
 			return false, err
 		}
 		for _, p := range points {
 			one.take(&flows[p.At-first.Unix()], p.Set)
-			heard = true
+			found = true
 		}
 	}
-	if !heard {
-		return false, nil // nobody has heard of the queue
+	if !found {
+		return false, nil // the queue has no metrics yet
 	}
 	w.append(flows)
 	w.until = now
 	return true, nil
 }
 
-// unknown is what waits, or is worked on, in a second that nobody has reported.
+// unknown marks a second without a report of what waits or is worked on.
 const unknown = -1
 
-// append adds seconds to what is remembered. What stands still between reports does not vanish.
+// append adds flows, and keeps the last Memory seconds. Unknown numbers are those of the second before.
 func (w *watch) append(flows []scaling.Flow) {
 	var last scaling.Flow
 	if len(w.flows) > 0 {
@@ -185,24 +196,25 @@ func (w *watch) append(flows []scaling.Flow) {
 	w.flows = w.flows[max(0, len(w.flows)-scaling.Memory):]
 }
 
-// observe learns from what the service does with the queue now.
+// observe updates what is known of the service: its running tasks, their slots and their start time.
 func (w *watch) observe(v *state.View, s *ecstypes.Service, now time.Time) {
 	if w.since.IsZero() {
-		w.recount(v, aws.ToString(s.ServiceArn))
+		w.countRunning(v, aws.ToString(s.ServiceArn))
 	}
 	w.flows[len(w.flows)-1].Running = int(s.RunningCount)
 	w.slots = cmp.Or(scaling.Slots(w.flows), w.slots)
 	if w.capacity != int(s.DesiredCount) {
-		w.capacity, w.since = int(s.DesiredCount), now
+		w.capacity = int(s.DesiredCount)
+		w.since = now
 	}
 	if d, ok := startup(v, aws.ToString(s.ServiceArn)); ok {
 		w.start = d
 	}
 }
 
-// recount finds in a service's tasks how many were running in the seconds before the first look. Without that a restart
-// would take what its tasks do now for all that they can do.
-func (w *watch) recount(v *state.View, service string) {
+// countRunning computes from a service's tasks how many were running in each second before the first look. Without that, a
+// restart would take what the tasks do now for all that they can do.
+func (w *watch) countRunning(v *state.View, service string) {
 	begin := w.until.Add(-time.Duration(len(w.flows)) * time.Second)
 	for t := range v.Tasks.By(state.TasksByService, service) {
 		if t.StartedAt == nil {
@@ -218,7 +230,7 @@ func (w *watch) recount(v *state.View, service string) {
 	}
 }
 
-// startup is how long a service's tasks have taken from their creation until they were RUNNING: the median.
+// startup returns the median time that a service's tasks took from creation to RUNNING.
 func startup(v *state.View, service string) (time.Duration, bool) {
 	var took []time.Duration
 	for t := range v.Tasks.By(state.TasksByService, service) {

@@ -16,8 +16,8 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// TestReadQueue: what waits and what is worked on stand still until they are reported again, whether a look is at one
-// second or at several.
+// TestReadQueue: what waits and what is worked on keep their values until the next report, whether a look covers one second
+// or several.
 func TestReadQueue(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	store, err := metrics.Open(t.TempDir(), metrics.Options{Now: func() time.Time { return begin.Add(time.Minute) }})
@@ -27,8 +27,11 @@ func TestReadQueue(t *testing.T) {
 	defer store.Close()
 	put := func(second int, name string, value float64) {
 		err := store.Put([]metrics.Sample{{
-			Metric: metrics.NewMetric("AWS/SQS", name, metrics.Dimension{Name: "QueueName", Value: "q"}), Unit: "Count",
-			At: begin.Add(time.Duration(second) * time.Second).Unix(), Fine: true, Set: metrics.One(value),
+			Metric: metrics.NewMetric("AWS/SQS", name, metrics.Dimension{Name: "QueueName", Value: "q"}),
+			Unit:   "Count",
+			At:     begin.Add(time.Duration(second) * time.Second).Unix(),
+			Fine:   true,
+			Set:    metrics.One(value),
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +43,11 @@ func TestReadQueue(t *testing.T) {
 	put(2, "ApproximateNumberOfMessagesVisible", 12)
 	put(3, "NumberOfMessagesDeleted", 2)
 	want := []scaling.Flow{
-		{Waiting: 10, Working: 4}, {Waiting: 10, Working: 4, Arrived: 3}, {Waiting: 12, Working: 4}, {Waiting: 12, Working: 4, Finished: 2}, {Waiting: 12, Working: 4},
+		{Waiting: 10, Working: 4},
+		{Waiting: 10, Working: 4, Arrived: 3},
+		{Waiting: 12, Working: 4},
+		{Waiting: 12, Working: 4, Finished: 2},
+		{Waiting: 12, Working: 4},
 	}
 	for _, step := range []time.Duration{time.Second, 5 * time.Second} {
 		w := &watch{name: "q", until: begin}
@@ -55,7 +62,7 @@ func TestReadQueue(t *testing.T) {
 	}
 }
 
-// TestForgetsQueues: what was seen for a policy goes with it.
+// TestForgetsQueues: what the loop knows for a policy goes with the policy.
 func TestForgetsQueues(t *testing.T) {
 	w := newWorld(t, 1)
 	stays := w.policy("stays")
@@ -70,18 +77,30 @@ func TestForgetsQueues(t *testing.T) {
 	}
 }
 
-// TestRunningBefore: a restart finds in the tasks' rows how many ran, so that it does not take a task that had next to
-// nothing to do for one that can do no more.
+// TestRunningBefore: after a restart the tasks' rows show how many ran. Otherwise a task with little to do would look like one
+// that can do no more.
 func TestRunningBefore(t *testing.T) {
 	w := newWorld(t, 2)
 	end := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(seconds int) *time.Time { return aws.Time(end.Add(time.Duration(seconds) * time.Second)) }
 	w.update(func(tx *state.Tx) {
-		for i, times := range [][2]*time.Time{{at(-1000), nil}, {at(-3), at(-1)}, {at(-900), at(-4)}, {at(-2), nil}, {nil, nil}, {at(-900), at(-800)}, {at(-900), at(-5)}} {
+		for i, times := range [][2]*time.Time{ // start and end
+			{at(-1000), nil},
+			{at(-3), at(-1)},
+			{at(-900), at(-4)},
+			{at(-2), nil},
+			{nil, nil},
+			{at(-900), at(-800)},
+			{at(-900), at(-5)},
+		} {
 			row := &state.Task{ServiceArn: "arn:web"}
-			row.TaskArn, row.ClusterArn, row.DesiredStatus, row.LastStatus = aws.String(fmt.Sprint("arn:", i)), aws.String("arn:c"), aws.String("RUNNING"), aws.String("RUNNING")
-			if row.StartedAt, row.StoppingAt = times[0], times[1]; i == 5 { // it ended by itself
-				row.StoppingAt, row.StoppedAt = nil, times[1]
+			row.TaskArn = aws.String(fmt.Sprint("arn:", i))
+			row.ClusterArn = aws.String("arn:c")
+			row.DesiredStatus = aws.String("RUNNING")
+			row.LastStatus = aws.String("RUNNING")
+			if row.StartedAt, row.StoppingAt = times[0], times[1]; i == 5 { // ended by itself
+				row.StoppingAt = nil
+				row.StoppedAt = times[1]
 			}
 			tx.Tasks.Put(row)
 		}
@@ -97,11 +116,13 @@ func TestRunningBefore(t *testing.T) {
 	}
 }
 
-// TestQueueOf: only the backlog per task is what the fast reaction knows to decide by itself.
+// TestQueueOf: the fast reaction decides only on the backlog per task by itself.
 func TestQueueOf(t *testing.T) {
 	metric := func(id, namespace, name string) types.TargetTrackingMetricDataQuery {
 		return types.TargetTrackingMetricDataQuery{Id: &id, MetricStat: &types.TargetTrackingMetricStat{Metric: &types.TargetTrackingMetric{
-			Namespace: &namespace, MetricName: &name, Dimensions: []types.TargetTrackingMetricDimension{{Name: aws.String("QueueName"), Value: aws.String("q")}},
+			Namespace:  &namespace,
+			MetricName: &name,
+			Dimensions: []types.TargetTrackingMetricDimension{{Name: aws.String("QueueName"), Value: aws.String("q")}},
 		}}}
 	}
 	waiting, tasks := metric("w", "AWS/SQS", "ApproximateNumberOfMessagesVisible"), metric("t", "ECS/ContainerInsights", "RunningTaskCount")
@@ -109,9 +130,11 @@ func TestQueueOf(t *testing.T) {
 		"w / t": "q", "w/t": "q", "w/t*60": "", "t/w": "", "CEIL(w)": "", "w": "", "w/w": "",
 	} {
 		p := &state.ScalingPolicy{}
-		p.TargetTrackingScalingPolicyConfiguration = &types.TargetTrackingScalingPolicyConfiguration{CustomizedMetricSpecification: &types.CustomizedMetricSpecification{
-			Metrics: []types.TargetTrackingMetricDataQuery{waiting, tasks, {Id: aws.String("e"), Expression: &expression}},
-		}}
+		p.TargetTrackingScalingPolicyConfiguration = &types.TargetTrackingScalingPolicyConfiguration{
+			CustomizedMetricSpecification: &types.CustomizedMetricSpecification{
+				Metrics: []types.TargetTrackingMetricDataQuery{waiting, tasks, {Id: aws.String("e"), Expression: &expression}},
+			},
+		}
 		if got := queueOf(p); got != want {
 			t.Errorf("%s: %q, want %q", expression, got, want)
 		}

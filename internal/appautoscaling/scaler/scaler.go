@@ -1,7 +1,7 @@
-// Package scaler is the loop that scales: it brings the capacity of scalable targets within their
-// bounds, does the scheduled actions that are due, and lets policies act on their alarms. What it
-// decides by is package scaling; what it does it writes down first, as a scaling activity, so that a
-// restart goes on with it. It speaks to ECS and CloudWatch as an SDK client would, and keeps nothing.
+// Package scaler is the loop that scales. It brings the capacity of scalable targets within their bounds, performs due
+// scheduled actions, and lets policies act on their alarms. Package scaling decides. The loop records each change as a
+// scaling activity before it makes it, so a restart can go on with it. It talks to ECS and CloudWatch as an SDK client
+// would, and keeps nothing that it couldn't find again.
 package scaler
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// ECS is where capacity is read and set.
+// ECS reads and sets capacity.
 type ECS interface {
 	DescribeServices(context.Context, *ecs.DescribeServicesInput, ...func(*ecs.Options)) (*ecs.DescribeServicesOutput, error)
 	UpdateService(context.Context, *ecs.UpdateServiceInput, ...func(*ecs.Options)) (*ecs.UpdateServiceOutput, error)
@@ -34,21 +34,21 @@ type Options struct {
 	Now        func() time.Time
 	ECS        ECS
 	CloudWatch triggers.CloudWatch
-	// Metrics makes the reaction fast: policies look at alarms' metrics up to now, and at queues every second.
-	// With nil it is as Application Auto Scaling's.
+	// Metrics, if set, makes the reaction fast: policies read alarms' metrics up to now, and queues every second.
+	// If nil, the loop reacts as Application Auto Scaling does.
 	Metrics *metrics.Store
 	Log     *slog.Logger
 }
 
-// every is how often the loop looks.
+// every is how often the loop steps.
 const every = time.Second
 
-// Loop is the loop. Its methods but Tell are to be called from one goroutine.
+// Loop scales targets. Only Tell may be called from any goroutine; the rest belongs to one.
 type Loop struct {
 	store    *state.Store
 	opts     Options
 	triggers *triggers.Triggers
-	// watched is what is known of policies' queues, by the policy's key.
+	// watched is what the loop knows of policies' queues, by policy key.
 	watched map[string]*watch
 }
 
@@ -57,7 +57,7 @@ func New(store *state.Store, opts Options) *Loop {
 	return &Loop{store: store, opts: opts, triggers: triggers.New(opts.CloudWatch, opts.Metrics), watched: map[string]*watch{}}
 }
 
-// Tell says that an alarm has come to a state that has a policy as its action.
+// Tell queues an alarm that has changed to a state with a policy as its action. It may be called from any goroutine.
 func (l *Loop) Tell(alarm string) { l.triggers.Tell(alarm) }
 
 // Run scales until ctx ends.
@@ -77,7 +77,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// Step does all that is to be done now. To do it twice does no harm.
+// Step does everything that's due now. Repeating it does no harm.
 func (l *Loop) Step(ctx context.Context) error {
 	now := l.opts.Now().UTC().Truncate(time.Millisecond)
 	for _, do := range []func(context.Context, time.Time) error{l.finish, l.schedules, l.settle, l.policies} {
@@ -88,12 +88,13 @@ func (l *Loop) Step(ctx context.Context) error {
 	return nil
 }
 
-// schedules does the scheduled actions that are due.
+// schedules performs the scheduled actions that are due.
 func (l *Loop) schedules(ctx context.Context, now time.Time) error {
-	return triggers.Schedules(ctx, l.store, func(v *state.View) state.Table[state.ScheduledAction] { return v.ScheduledActions }, now, perform)
+	actions := func(v *state.View) state.Table[state.ScheduledAction] { return v.ScheduledActions }
+	return triggers.Schedules(ctx, l.store, actions, now, perform)
 }
 
-// perform gives the target of a scheduled action the action's bounds, and finds out when it is due again.
+// perform applies a scheduled action's bounds to its target, and computes when the action is next due.
 func perform(tx *state.Tx, action *state.ScheduledAction, now time.Time) {
 	row := *action
 	row.DueAt = nil
@@ -114,7 +115,7 @@ func perform(tx *state.Tx, action *state.ScheduledAction, now time.Time) {
 	if change.MaxCapacity != nil {
 		target.MaxCapacity = change.MaxCapacity
 	}
-	activity := scheduled(&row, now)
+	activity := newScheduled(&row, now)
 	if *target.MinCapacity > *target.MaxCapacity {
 		tx.ScalingActivities.Put(failed(activity, "the minimum capacity would be above the maximum capacity", now))
 		return
@@ -124,7 +125,7 @@ func perform(tx *state.Tx, action *state.ScheduledAction, now time.Time) {
 	tx.ScalingActivities.Put(activity)
 }
 
-// settle brings the capacity of targets whose bounds have changed within them.
+// settle brings the capacity of targets with changed bounds within them.
 func (l *Loop) settle(ctx context.Context, now time.Time) error {
 	for target := range l.store.View().ScalableTargets.All() {
 		if !target.Unsettled {
@@ -136,7 +137,7 @@ func (l *Loop) settle(ctx context.Context, now time.Time) error {
 			continue
 		}
 		desired := bounds(target).Clamp(capacity)
-		if err := l.begin(ctx, target.Key(), settling(target, capacity, desired, now), nil, now); err != nil {
+		if err := l.begin(ctx, target.Key(), newSettling(target, capacity, desired, now), nil, now); err != nil {
 			return err
 		}
 	}
@@ -147,12 +148,12 @@ func bounds(t *state.ScalableTarget) scaling.Bounds {
 	return scaling.Bounds{Min: int(*t.MinCapacity), Max: int(*t.MaxCapacity)}
 }
 
-// errGone says that ECS has no such service.
+// errGone means that ECS has no such service.
 var errGone = errors.New("the service does not exist")
 
 var serviceID = regexp.MustCompile(`^service/([^/]+)/([^/]+)$`)
 
-// service asks ECS for a service by the id of its scalable target.
+// service reads a service from ECS by the id of its scalable target.
 func (l *Loop) service(ctx context.Context, resource string) (*ecstypes.Service, error) {
 	p := serviceID.FindStringSubmatch(resource)
 	out, err := l.opts.ECS.DescribeServices(ctx, &ecs.DescribeServicesInput{Cluster: &p[1], Services: []string{p[2]}})
@@ -165,7 +166,7 @@ func (l *Loop) service(ctx context.Context, resource string) (*ecstypes.Service,
 	return nil, errGone
 }
 
-// capacity is a service's desired count.
+// capacity reads a service's desired count.
 func (l *Loop) capacity(ctx context.Context, resource string) (int, error) {
 	s, err := l.service(ctx, resource)
 	if err != nil {
@@ -174,7 +175,7 @@ func (l *Loop) capacity(ctx context.Context, resource string) (int, error) {
 	return int(s.DesiredCount), nil
 }
 
-// warn logs what went wrong with one target, where it is not just a service that is gone.
+// warn logs an error of one target, unless the service is just gone.
 func (l *Loop) warn(what string, err error, args ...any) {
 	var refused smithy.APIError
 	if errors.Is(err, errGone) || errors.As(err, &refused) || errors.Is(err, context.Canceled) {

@@ -39,20 +39,25 @@ type world struct {
 	loop    *Loop
 	t       *testing.T
 	store   *state.Store
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards what follows
 	service *ecstypes.Service
-	starts  bool    // whether tasks that are wanted run at once
-	load    float64 // of all tasks together
+	starts  bool    // desired tasks run at once
+	load    float64 // total of all tasks
 	points  []alarm.Datapoint
 	alarms  []cloudwatchtypes.MetricAlarm
-	refuses error // what UpdateService answers
+	refuses error // UpdateService's answer, if set
 	updates int
 }
 
 func newWorld(t *testing.T, desired int32) *world {
 	t.Helper()
 	store := statetest.Open(t)
-	return &world{t: t, store: store, starts: true, service: &ecstypes.Service{Status: aws.String("ACTIVE"), DesiredCount: desired, RunningCount: desired}}
+	return &world{
+		t:       t,
+		store:   store,
+		starts:  true,
+		service: &ecstypes.Service{Status: aws.String("ACTIVE"), DesiredCount: desired, RunningCount: desired},
+	}
 }
 
 func (w *world) DescribeServices(context.Context, *ecs.DescribeServicesInput, ...func(*ecs.Options)) (*ecs.DescribeServicesOutput, error) {
@@ -81,15 +86,21 @@ func (w *world) UpdateService(_ context.Context, in *ecs.UpdateServiceInput, _ .
 	return &ecs.UpdateServiceOutput{}, nil
 }
 
-func (w *world) DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput, ...func(*cloudwatch.Options)) (*cloudwatch.DescribeAlarmsOutput, error) {
+func (w *world) DescribeAlarms(
+	context.Context, *cloudwatch.DescribeAlarmsInput, ...func(*cloudwatch.Options),
+) (*cloudwatch.DescribeAlarmsOutput, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return &cloudwatch.DescribeAlarmsOutput{MetricAlarms: slices.DeleteFunc(slices.Clone(w.alarms), func(a cloudwatchtypes.MetricAlarm) bool {
-		return a.StateValue != cloudwatchtypes.StateValueAlarm
-	})}, nil
+	return &cloudwatch.DescribeAlarmsOutput{
+		MetricAlarms: slices.DeleteFunc(slices.Clone(w.alarms), func(a cloudwatchtypes.MetricAlarm) bool {
+			return a.StateValue != cloudwatchtypes.StateValueAlarm
+		}),
+	}, nil
 }
 
-func (w *world) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.GetMetricDataOutput, error) {
+func (w *world) GetMetricData(
+	_ context.Context, in *cloudwatch.GetMetricDataInput, _ ...func(*cloudwatch.Options),
+) (*cloudwatch.GetMetricDataOutput, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var r cloudwatchtypes.MetricDataResult
@@ -101,8 +112,8 @@ func (w *world) GetMetricData(_ context.Context, in *cloudwatch.GetMetricDataInp
 	return &cloudwatch.GetMetricDataOutput{MetricDataResults: []cloudwatchtypes.MetricDataResult{r}}, nil
 }
 
-// minute is what CloudWatch does in one: it takes a data point and evaluates the alarms.
-func (w *world) minute() {
+// passMinute does what CloudWatch does in a minute: it takes a data point and evaluates the alarms.
+func (w *world) passMinute() {
 	w.change(func() {
 		value := w.load / float64(max(w.service.RunningCount, 1))
 		w.points = append(w.points, alarm.Datapoint{Timestamp: time.Now().Truncate(time.Minute), Value: value, SampleCount: 1})
@@ -113,12 +124,17 @@ func (w *world) minute() {
 			w.evaluate(&w.alarms[i], time.Now())
 		}
 	})
-	time.Sleep(2 * time.Second) // the loop sees it
+	time.Sleep(2 * time.Second) // for the loop to see it
 	synctest.Wait()
 }
 
 func (w *world) evaluate(a *cloudwatchtypes.MetricAlarm, now time.Time) {
-	m := alarm.Metric{ComparisonOperator: string(a.ComparisonOperator), Threshold: *a.Threshold, EvaluationPeriods: int(*a.EvaluationPeriods), Period: time.Minute}
+	m := alarm.Metric{
+		ComparisonOperator: string(a.ComparisonOperator),
+		Threshold:          *a.Threshold,
+		EvaluationPeriods:  int(*a.EvaluationPeriods),
+		Period:             time.Minute,
+	}
 	from, to := m.Range(now)
 	var points []alarm.Datapoint
 	for _, p := range w.points {
@@ -127,12 +143,13 @@ func (w *world) evaluate(a *cloudwatchtypes.MetricAlarm, now time.Time) {
 		}
 	}
 	if got := cloudwatchtypes.StateValue(m.Evaluate(alarm.State(a.StateValue), points, now).State); got != a.StateValue {
-		a.StateValue, a.StateUpdatedTimestamp = got, &now
+		a.StateValue = got
+		a.StateUpdatedTimestamp = &now
 		w.loop.Tell(*a.AlarmName)
 	}
 }
 
-// change changes the world while the loop runs.
+// change changes the world under its lock, since the loop runs.
 func (w *world) change(fn func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,21 +170,33 @@ func (w *world) update(fn func(*state.Tx)) {
 
 func target(lowest, highest int32) *state.ScalableTarget {
 	return &state.ScalableTarget{ScalableTarget: types.ScalableTarget{
-		ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web),
-		MinCapacity: &lowest, MaxCapacity: &highest, SuspendedState: &types.SuspendedState{},
+		ServiceNamespace:  namespace,
+		ScalableDimension: dimension,
+		ResourceId:        aws.String(web),
+		MinCapacity:       &lowest,
+		MaxCapacity:       &highest,
+		SuspendedState:    &types.SuspendedState{},
 	}}
 }
 
 func (w *world) policy(name string) *state.ScalingPolicy {
 	return &state.ScalingPolicy{ScalingPolicy: types.ScalingPolicy{
-		ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), PolicyName: &name, PolicyARN: aws.String("arn:" + name),
+		ServiceNamespace:  namespace,
+		ScalableDimension: dimension,
+		ResourceId:        aws.String(web),
+		PolicyName:        &name,
+		PolicyARN:         aws.String("arn:" + name),
 	}}
 }
 
-// track gives the service a target tracking policy with its two alarms.
+// track adds a target tracking policy with its two alarms.
 func (w *world) track(value float64, cooldown int32) {
 	p := w.policy("track")
-	p.TargetTrackingScalingPolicyConfiguration = &types.TargetTrackingScalingPolicyConfiguration{TargetValue: &value, ScaleInCooldown: &cooldown, ScaleOutCooldown: &cooldown}
+	p.TargetTrackingScalingPolicyConfiguration = &types.TargetTrackingScalingPolicyConfiguration{
+		TargetValue:      &value,
+		ScaleInCooldown:  &cooldown,
+		ScaleOutCooldown: &cooldown,
+	}
 	t := scaling.TargetTrackingOf(p.TargetTrackingScalingPolicyConfiguration)
 	for _, a := range []scaling.Alarm{t.High(web, "u", scaling.Faithful), t.Low(web, "u", scaling.Faithful)} {
 		w.alarm(a.Name, "arn:track", a.ComparisonOperator, a.Threshold, int32(a.EvaluationPeriods))
@@ -177,14 +206,22 @@ func (w *world) track(value float64, cooldown int32) {
 
 func (w *world) alarm(name, action, operator string, threshold float64, periods int32) {
 	a := cloudwatchtypes.MetricAlarm{
-		AlarmName: &name, AlarmActions: []string{action}, ActionsEnabled: aws.Bool(true), StateValue: cloudwatchtypes.StateValueInsufficientData,
-		ComparisonOperator: cloudwatchtypes.ComparisonOperator(operator), Threshold: &threshold, EvaluationPeriods: &periods, Period: aws.Int32(60),
-		Namespace: aws.String("n"), MetricName: aws.String("m"), Statistic: cloudwatchtypes.StatisticAverage,
+		AlarmName:          &name,
+		AlarmActions:       []string{action},
+		ActionsEnabled:     aws.Bool(true),
+		StateValue:         cloudwatchtypes.StateValueInsufficientData,
+		ComparisonOperator: cloudwatchtypes.ComparisonOperator(operator),
+		Threshold:          &threshold,
+		EvaluationPeriods:  &periods,
+		Period:             aws.Int32(60),
+		Namespace:          aws.String("n"),
+		MetricName:         aws.String("m"),
+		Statistic:          cloudwatchtypes.StatisticAverage,
 	}
 	w.change(func() { w.alarms = append(w.alarms, a) })
 }
 
-// run runs the loop while fn does, in fake time that begins with a minute.
+// run runs fn beside the loop, in fake time that starts at a full minute.
 func run(t *testing.T, desired int32, fn func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, desired)
@@ -200,13 +237,13 @@ func run(t *testing.T, desired int32, fn func(w *world)) {
 	})
 }
 
-// tick lets the loop look.
+// tick waits for the loop's next step.
 func tick() {
 	time.Sleep(every + time.Millisecond)
 	synctest.Wait()
 }
 
-// activities are what was done, the oldest first: "status: description cause message".
+// activities returns the activities, oldest first: "status: description cause reasons".
 func (w *world) activities() (out []string) {
 	all := slices.SortedFunc(w.store.View().ScalingActivities.All(), func(a, b *state.ScalingActivity) int {
 		return cmp.Or(a.StartTime.Compare(*b.StartTime), strings.Compare(*a.ActivityId, *b.ActivityId))
@@ -231,7 +268,7 @@ func (w *world) check(what string, desired int32, activities ...string) {
 	}
 }
 
-// TestTargetTracking goes through a load step up and down: out after 3 data points, in after 15.
+// TestTargetTracking steps the load up and down: the loop scales out after 3 data points, and in after 15.
 func TestTargetTracking(t *testing.T) {
 	const (
 		high = "monitor alarm TargetTracking-service/default/web-AlarmHigh-u in state ALARM triggered policy track"
@@ -242,36 +279,36 @@ func TestTargetTracking(t *testing.T) {
 		w.track(75, 60)
 		w.load = 140 // 70 of 2: between the two alarms
 		for range 5 {
-			w.minute()
+			w.passMinute()
 		}
 		w.check("steady", 2)
 		w.load = 300
-		w.minute()
-		w.minute()
+		w.passMinute()
+		w.passMinute()
 		w.check("two data points are not enough", 2)
-		w.minute()
+		w.passMinute()
 		w.check("scaled out", 4, "Successful: Setting desired count to 4. "+high)
 		for range 20 {
-			w.minute()
+			w.passMinute()
 		}
 		w.check("at the target", 4, "Successful: Setting desired count to 4. "+high)
 		w.load = 40
 		for range 14 {
-			w.minute()
+			w.passMinute()
 		}
 		w.check("14 data points are not enough", 4, "Successful: Setting desired count to 4. "+high)
-		w.minute()
+		w.passMinute()
 		w.check("scaled in, to the minimum", 1,
 			"Successful: Setting desired count to 4. "+high, "Successful: Setting desired count to 1. "+low)
 		for range 30 {
-			w.minute()
+			w.passMinute()
 		}
 		w.check("at the minimum, and told so once", 1,
 			"Successful: Setting desired count to 4. "+high, "Successful: Setting desired count to 1. "+low,
 			"Failed: Attempting to scale due to alarm triggered "+low+" AlreadyAtMinCapacity")
 		w.load = 10000
 		for range 20 {
-			w.minute()
+			w.passMinute()
 		}
 		if got := w.activities(); w.desired() != 5 || !strings.HasSuffix(got[len(got)-1], high+" AlreadyAtMaxCapacity") {
 			t.Errorf("at the maximum there are %d: %s", w.desired(), strings.Join(got, "\n"))
@@ -279,23 +316,26 @@ func TestTargetTracking(t *testing.T) {
 	})
 }
 
-// TestNoScaleInThatFlaps: below the low alarm, but one task less would be too few.
+// TestNoScaleInThatFlaps: the metric is below the low alarm, but one task less would be too few.
 func TestNoScaleInThatFlaps(t *testing.T) {
 	run(t, 2, func(w *world) {
 		w.update(func(tx *state.Tx) { tx.ScalableTargets.Put(target(1, 5)) })
 		w.track(75, 60)
 		w.load = 120
 		for range 30 {
-			w.minute()
+			w.passMinute()
 		}
-		w.check("stays", 2, "Failed: Attempting to scale due to alarm triggered monitor alarm TargetTracking-service/default/web-AlarmLow-u in state ALARM triggered policy track AutoScalingAnticipatedFlapping")
-		if reason := slices.Collect(w.store.View().ScalingActivities.All())[0].NotScaledReasons[0]; *reason.CurrentCapacity != 2 || reason.MinCapacity != nil {
+		w.check("stays", 2,
+			"Failed: Attempting to scale due to alarm triggered monitor alarm TargetTracking-service/default/web-AlarmLow-u in "+
+				"state ALARM triggered policy track AutoScalingAnticipatedFlapping")
+		if reason := slices.Collect(w.store.View().ScalingActivities.All())[0].NotScaledReasons[0]; *reason.CurrentCapacity != 2 ||
+			reason.MinCapacity != nil {
 			t.Errorf("the reason is %+v", reason)
 		}
 	})
 }
 
-// TestConstantLoad: without any cool-down, data points of before a change do not lead to another one.
+// TestConstantLoad: even without a cool-down, data points from before a change don't cause another.
 func TestConstantLoad(t *testing.T) {
 	for _, c := range []struct {
 		load float64
@@ -307,18 +347,19 @@ func TestConstantLoad(t *testing.T) {
 			w.track(75, 0)
 			w.load = c.load
 			for range 50 {
-				w.minute()
+				w.passMinute()
 			}
 			if got := w.desired(); got != c.want || w.updates != 1 {
-				t.Errorf("load %v from %d: there are %d after %d changes, want %d after 1:\n%s", c.load, c.from, got, w.updates, c.want, strings.Join(w.activities(), "\n"))
+				t.Errorf("load %v from %d: there are %d after %d changes, want %d after 1:\n%s",
+					c.load, c.from, got, w.updates, c.want, strings.Join(w.activities(), "\n"))
 			}
 		})
 	}
 }
 
 // TestConstantLoadSettles: whatever the load, the bounds and the target, and however long tasks take to start within the
-// cool-down, the loop with its alarms goes in one direction alone, within the bounds, never in below what the load needs,
-// and stays on what it needs, or one more.
+// cool-down, the capacity moves in one direction only and within the bounds. It never scales in below what the load needs,
+// and settles on that or one more.
 func TestConstantLoadSettles(t *testing.T) {
 	for seed := range uint64(24) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -335,7 +376,7 @@ func TestConstantLoadSettles(t *testing.T) {
 			w.load = load
 			history := []int32{from}
 			for range 90 {
-				w.minute()
+				w.passMinute()
 				history = append(history, w.desired())
 				w.change(func() { w.service.RunningCount = history[max(0, len(history)-1-start)] })
 			}
@@ -355,20 +396,27 @@ func TestConstantLoadSettles(t *testing.T) {
 	}
 }
 
-// TestStep: an alarm of the user's own, whose policy adds once in each cool-down.
+// TestStep: a user's own alarm with a step policy, which adds once per cool-down.
 func TestStep(t *testing.T) {
 	run(t, 1, func(w *world) {
 		p := w.policy("steps")
 		p.StepScalingPolicyConfiguration = &types.StepScalingPolicyConfiguration{
-			AdjustmentType: types.AdjustmentTypeChangeInCapacity, Cooldown: aws.Int32(150),
+			AdjustmentType: types.AdjustmentTypeChangeInCapacity,
+			Cooldown:       aws.Int32(150),
 			StepAdjustments: []types.StepAdjustment{
 				{MetricIntervalLowerBound: aws.Float64(0), MetricIntervalUpperBound: aws.Float64(100), ScalingAdjustment: aws.Int32(1)},
 				{MetricIntervalLowerBound: aws.Float64(100), ScalingAdjustment: aws.Int32(3)},
 			},
 		}
-		w.update(func(tx *state.Tx) { tx.ScalableTargets.Put(target(1, 20)); tx.ScalingPolicies.Put(p) })
+		w.update(func(tx *state.Tx) {
+			tx.ScalableTargets.Put(target(1, 20))
+			tx.ScalingPolicies.Put(p)
+		})
 		w.alarm("queue", "arn:steps", "GreaterThanOrEqualToThreshold", 50, 1)
-		depth := func(n float64) { w.load = n * float64(w.desired()); w.minute() } // a metric that tasks do not share
+		depth := func(n float64) {
+			w.load = n * float64(w.desired()) // so that the metric is n, however many tasks share the load
+			w.passMinute()
+		}
 		depth(60)
 		if w.desired() != 2 {
 			t.Fatalf("there are %d, want 2", w.desired())
@@ -393,13 +441,14 @@ func TestStep(t *testing.T) {
 func TestSuspended(t *testing.T) {
 	run(t, 2, func(w *world) {
 		row := target(1, 5)
-		row.SuspendedState.DynamicScalingOutSuspended, row.SuspendedState.DynamicScalingInSuspended = aws.Bool(true), aws.Bool(true)
+		row.SuspendedState.DynamicScalingOutSuspended = aws.Bool(true)
+		row.SuspendedState.DynamicScalingInSuspended = aws.Bool(true)
 		w.update(func(tx *state.Tx) { tx.ScalableTargets.Put(row) })
 		w.track(75, 0)
 		for _, load := range []float64{1000, 1} {
 			w.load = load
 			for range 20 {
-				w.minute()
+				w.passMinute()
 			}
 		}
 		if w.updates != 0 {
@@ -408,7 +457,7 @@ func TestSuspended(t *testing.T) {
 	})
 }
 
-// TestBounds: a change of the bounds moves the capacity, once; what people do afterwards stays.
+// TestBounds: a change of the bounds moves the capacity once. Later changes by hand stay.
 func TestBounds(t *testing.T) {
 	run(t, 2, func(w *world) {
 		put := func(lowest, highest int32) {
@@ -423,20 +472,30 @@ func TestBounds(t *testing.T) {
 		put(3, 5)
 		w.check("raised", 3, "Successful: Setting desired count to 3. minimum capacity was set to 3")
 		put(0, 1)
-		w.check("lowered", 1, "Successful: Setting desired count to 3. minimum capacity was set to 3", "Successful: Setting desired count to 1. maximum capacity was set to 1")
+		w.check("lowered", 1, "Successful: Setting desired count to 3. minimum capacity was set to 3",
+			"Successful: Setting desired count to 1. maximum capacity was set to 1")
 		w.change(func() { w.service.DesiredCount = 4 })
 		tick()
-		w.check("by hand", 4, "Successful: Setting desired count to 3. minimum capacity was set to 3", "Successful: Setting desired count to 1. maximum capacity was set to 1")
+		w.check("by hand", 4, "Successful: Setting desired count to 3. minimum capacity was set to 3",
+			"Successful: Setting desired count to 1. maximum capacity was set to 1")
 	})
 }
 
 func TestScheduledAction(t *testing.T) {
 	run(t, 2, func(w *world) {
 		row := &state.ScheduledAction{ScheduledAction: types.ScheduledAction{
-			ServiceNamespace: namespace, ScalableDimension: dimension, ResourceId: aws.String(web), ScheduledActionName: aws.String("hourly"),
-			Schedule: aws.String("rate(1 hour)"), CreationTime: aws.Time(time.Now()), ScalableTargetAction: &types.ScalableTargetAction{MinCapacity: aws.Int32(4), MaxCapacity: aws.Int32(8)},
+			ServiceNamespace:     namespace,
+			ScalableDimension:    dimension,
+			ResourceId:           aws.String(web),
+			ScheduledActionName:  aws.String("hourly"),
+			Schedule:             aws.String("rate(1 hour)"),
+			CreationTime:         aws.Time(time.Now()),
+			ScalableTargetAction: &types.ScalableTargetAction{MinCapacity: aws.Int32(4), MaxCapacity: aws.Int32(8)},
 		}, DueAt: aws.Time(time.Now().Add(time.Hour))}
-		w.update(func(tx *state.Tx) { tx.ScalableTargets.Put(target(1, 5)); tx.ScheduledActions.Put(row) })
+		w.update(func(tx *state.Tx) {
+			tx.ScalableTargets.Put(target(1, 5))
+			tx.ScheduledActions.Put(row)
+		})
 		time.Sleep(time.Hour - 2*time.Second)
 		w.check("not due", 2)
 		time.Sleep(5 * time.Second)
@@ -449,19 +508,24 @@ func TestScheduledAction(t *testing.T) {
 			t.Errorf("it is due next at %s", due)
 		}
 		changed := *v.ScalableTargets.Get(row.TargetKey())
-		changed.MaxCapacity, changed.MinCapacity = aws.Int32(3), aws.Int32(0)
+		changed.MaxCapacity = aws.Int32(3)
+		changed.MinCapacity = aws.Int32(0)
 		onlyMin := *row
 		onlyMin.ScalableTargetAction = &types.ScalableTargetAction{MinCapacity: aws.Int32(4)}
 		onlyMin.DueAt = aws.Time(time.Now())
-		w.update(func(tx *state.Tx) { tx.ScalableTargets.Put(&changed); tx.ScheduledActions.Put(&onlyMin) })
+		w.update(func(tx *state.Tx) {
+			tx.ScalableTargets.Put(&changed)
+			tx.ScheduledActions.Put(&onlyMin)
+		})
 		tick()
-		if got := w.activities(); !strings.HasPrefix(got[len(got)-1], "Failed: Setting min capacity to 4") || *w.store.View().ScalableTargets.Get(row.TargetKey()).MinCapacity != 0 {
+		if got := w.activities(); !strings.HasPrefix(got[len(got)-1], "Failed: Setting min capacity to 4") ||
+			*w.store.View().ScalableTargets.Get(row.TargetKey()).MinCapacity != 0 {
 			t.Errorf("a minimum above the maximum: %s", strings.Join(got, "\n"))
 		}
 	})
 }
 
-// TestOutcomes: how activities end.
+// TestOutcomes: each way that an activity can end.
 func TestOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -469,8 +533,10 @@ func TestOutcomes(t *testing.T) {
 		want  types.ScalingActivityStatusCode
 		says  string
 	}{
-		{"the tasks do not run yet", func(w *world) {}, "InProgress", "Successfully set desired count to 3. Waiting for change to be fulfilled by ecs."},
-		{"they run", func(w *world) { w.service.RunningCount = 3 }, "Successful", "Successfully set desired count to 3. Change successfully fulfilled by ecs."},
+		{"the tasks do not run yet", func(w *world) {}, "InProgress",
+			"Successfully set desired count to 3. Waiting for change to be fulfilled by ecs."},
+		{"they run", func(w *world) { w.service.RunningCount = 3 }, "Successful",
+			"Successfully set desired count to 3. Change successfully fulfilled by ecs."},
 		{"somebody else sets it", func(w *world) { w.service.DesiredCount = 7 }, "Overridden", "Another change has set it to 7 since."},
 		{"the service goes", func(w *world) { w.service = nil }, "Unfulfilled", "The service is gone."},
 	} {
@@ -490,7 +556,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestRefusedAndCutOff: what ECS refuses is told; what fails otherwise, or was cut off by a crash, is done again.
+// TestRefusedAndCutOff: if ECS refuses a change, the activity fails and says why. After any other error, or a crash, it's retried.
 func TestRefusedAndCutOff(t *testing.T) {
 	run(t, 2, func(w *world) {
 		w.change(func() { w.refuses = &ecstypes.InvalidParameterException{Message: aws.String("no")} })
@@ -499,11 +565,15 @@ func TestRefusedAndCutOff(t *testing.T) {
 		w.update(func(tx *state.Tx) { tx.ScalableTargets.Put(row) })
 		tick()
 		a := slices.Collect(w.store.View().ScalingActivities.All())[0]
-		if a.StatusCode != "Failed" || *a.StatusMessage != "Failed to set desired count to 3. Reason: no (Service: ECS; Error Code: InvalidParameterException)." {
+		if a.StatusCode != "Failed" ||
+			*a.StatusMessage != "Failed to set desired count to 3. Reason: no (Service: ECS; Error Code: InvalidParameterException)." {
 			t.Errorf("refused: %s, %s", a.StatusCode, *a.StatusMessage)
 		}
 		w.change(func() { w.refuses = errors.New("the store is closed") })
-		w.update(func(tx *state.Tx) { tx.ScalingActivities.Delete(*a.ActivityId); tx.ScalableTargets.Put(row) })
+		w.update(func(tx *state.Tx) {
+			tx.ScalingActivities.Delete(*a.ActivityId)
+			tx.ScalableTargets.Put(row)
+		})
 		tick()
 		w.check("it is still to be done", 2, "Pending: Setting desired count to 3. minimum capacity was set to 3")
 		w.change(func() { w.refuses = nil })

@@ -1,5 +1,5 @@
-// Package group decides what becomes of an Auto Scaling group's instances: which go when it shrinks, and of what type and in
-// which zone the next ones are. It is pure: it knows no clock and no store. The page that it follows is
+// Package group decides what happens to an Auto Scaling group's instances: which ones go when it shrinks, and which type and
+// zone the next ones get. It's pure: no clock, no store. It follows
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
 package group
 
@@ -16,18 +16,26 @@ type Instance struct {
 	Zone       string
 	LaunchedAt time.Time
 	Protected  bool  // from scale-in
-	Busy       bool  // it runs tasks of a capacity provider that looks after its group: those without go first
-	Version    int64 // of its launch template; one that has another template than the group's now has -1
+	Busy       bool  // runs tasks, if a capacity provider manages the group; instances without tasks go first
+	Version    int64 // of its launch template; -1 if the template isn't the group's current one
 }
 
-// Policies are the termination policies that there are.
-var Policies = []string{"AllocationStrategy", "ClosestToNextInstanceHour", "Default", "NewestInstance", "OldestInstance", "OldestLaunchConfiguration", "OldestLaunchTemplate"}
+// Policies are all termination policies.
+var Policies = []string{
+	"AllocationStrategy",
+	"ClosestToNextInstanceHour",
+	"Default",
+	"NewestInstance",
+	"OldestInstance",
+	"OldestLaunchConfiguration",
+	"OldestLaunchTemplate",
+}
 
-// Victims are the instances that go when a group shrinks by a number: never one that is protected, so that they may be
-// fewer. Each comes from the zone that has most; there, or among all zones that have as many, the first policy decides, and
-// the next ones among those that it finds equal.
+// Victims returns the ids of the instances that go when a group shrinks by a number. Protected instances never go, so there
+// may be fewer. Instances that aren't busy go first. Then each victim comes from the zone with the most instances. In it, or
+// among several such zones, the first policy decides. Each further policy breaks the ties of those before it.
 func Victims(all []Instance, number int, policies []string, now time.Time) []string {
-	left := map[string]int{} // in each zone
+	left := map[string]int{} // instances left, by zone
 	for _, i := range all {
 		left[i.Zone]++
 	}
@@ -43,7 +51,7 @@ func Victims(all []Instance, number int, policies []string, now time.Time) []str
 		}
 		return cmp.Compare(a.ID, b.ID)
 	})
-	ranks := map[string][]int{} // of each zone's candidates
+	ranks := map[string][]int{} // ranks of the candidates, by zone
 	for rank, i := range candidates {
 		ranks[i.Zone] = append(ranks[i.Zone], rank)
 	}
@@ -66,7 +74,7 @@ func Victims(all []Instance, number int, policies []string, now time.Time) []str
 	return out
 }
 
-// compareBusy has those without tasks go first, whatever their zone.
+// compareBusy orders instances without tasks before busy ones.
 func compareBusy(a, b Instance) int {
 	switch {
 	case a.Busy == b.Busy:
@@ -77,8 +85,8 @@ func compareBusy(a, b Instance) int {
 	return 1
 }
 
-// Zone is where the next instance is launched: in the zone that has fewest, the first of the list among equals. One where
-// launches have failed is left out while there is another:
+// Zone returns the zone for the next instance: the one with the fewest instances, and the first in the list among equals.
+// Zones where launches have failed are skipped unless all have:
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-availability-zone-balanced.html
 func Zone(zones []string, have map[string]int, failed []string) string {
 	healthy := slices.DeleteFunc(slices.Clone(zones), func(z string) bool { return slices.Contains(failed, z) })
@@ -88,7 +96,7 @@ func Zone(zones []string, have map[string]int, failed []string) string {
 	return slices.MinFunc(healthy, func(a, b string) int { return cmp.Compare(have[a], have[b]) })
 }
 
-// compare is below 0 where a goes before b.
+// compare orders two instances by a termination policy: below 0 if a goes before b.
 func compare(policy string, a, b Instance, now time.Time) int {
 	switch policy {
 	case "OldestInstance":
@@ -103,34 +111,35 @@ func compare(policy string, a, b Instance, now time.Time) int {
 	return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(untilHour(a, now), untilHour(b, now))) // Default
 }
 
-// untilHour is how long it is until an instance has been there for a whole number of hours.
+// untilHour returns the time until an instance's next full hour since its launch.
 func untilHour(i Instance, now time.Time) time.Duration {
 	return time.Hour - now.Sub(i.LaunchedAt)%time.Hour
 }
 
-// Size is what an instance type has.
+// Size is an instance type's capacity and price, or a need for capacity.
 type Size struct {
 	Type      string
-	CPU       int64 // units
+	CPU       int64 // units: 1024 per vCPU
 	MemoryMiB int64
 	GPUs      int
-	Price     float64 // of an hour; 0 where it is not known
+	Price     float64 // per hour; 0 if unknown
 }
 
-// fits reports whether one of the size has room for what is needed.
+// fits reports whether the size has room for a need.
 func (s Size) fits(need Size) bool {
 	return need.CPU <= s.CPU && need.MemoryMiB <= s.MemoryMiB && need.GPUs <= s.GPUs
 }
 
-// cheaper orders sizes by price. Those whose price is not known come last, by what they have, which tells what they cost to some
-// degree: GPUs before processors before memory.
-func cheaper(a, b Size) int {
+// comparePrice orders sizes by price. Those without a known price come last, ordered by capacity, which roughly indicates
+// their cost: first by GPUs, then CPU, then memory.
+func comparePrice(a, b Size) int {
 	price := func(s Size) float64 { return cmp.Or(s.Price, math.Inf(1)) }
-	return cmp.Or(cmp.Compare(price(a), price(b)), cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB))
+	return cmp.Or(cmp.Compare(price(a), price(b)), cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.CPU, b.CPU),
+		cmp.Compare(a.MemoryMiB, b.MemoryMiB))
 }
 
-// Need is what the next instance is to have room for: the most that anything needs, where a size has all of that, else the
-// largest need that fits a size, since an instance for two unlike ones might be none for either. What fits none does not count.
+// Need returns what the next instance must have room for: the maximum of all needs, if a size fits that. If none does, it's
+// the largest need that fits a size, since unlike needs may call for different instances. Needs that fit no size don't count.
 func Need(sizes, needs []Size) (need Size) {
 	fits := func(n Size) bool { return slices.ContainsFunc(sizes, func(s Size) bool { return s.fits(n) }) }
 	var largest Size
@@ -149,7 +158,7 @@ func Need(sizes, needs []Size) (need Size) {
 	return largest
 }
 
-// Fitting are the sizes that fit what is needed; all where none does.
+// Fitting returns the sizes that fit a need, or all sizes if none does.
 func Fitting(sizes []Size, need Size) []Size {
 	fitting := slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return !s.fits(need) })
 	if len(fitting) == 0 {
@@ -158,26 +167,26 @@ func Fitting(sizes []Size, need Size) []Size {
 	return fitting
 }
 
-// Pick is the type of the next instance: of those that fit what is needed, the first of the list, or, where that is wanted,
-// the cheapest. Where none fits, it is picked from all.
+// Pick returns the size of the next instance: the first that fits the need, or the cheapest if asked for. If none fits, it
+// picks from all.
 func Pick(sizes []Size, need Size, cheapest bool) Size {
 	fitting := Fitting(sizes, need)
 	if cheapest {
-		return slices.MinFunc(fitting, cheaper)
+		return slices.MinFunc(fitting, comparePrice)
 	}
 	return fitting[0]
 }
 
-// Pool names the machines of a type in a zone.
+// Pool returns the name of the machines of a type in a zone.
 func Pool(zone, typeName string) string { return zone + "/" + typeName }
 
-// Working are the sizes whose pool in a zone is none of those that have failed.
+// Working returns the sizes whose pool in a zone hasn't failed.
 func Working(zone string, sizes []Size, failed []string) []Size {
 	return slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return slices.Contains(failed, Pool(zone, s.Type)) })
 }
 
-// Place is where the next instance is launched, and of what type: in the zone that Zone says, of the type that Pick says, but for
-// pools in which launches have failed, while there are others. There are no sizes where the type is not known.
+// Place returns the zone and size of the next instance, as Zone and Pick choose them. It skips pools where launches have
+// failed, unless all have. sizes is empty if the group's types are unknown.
 func Place(zones []string, have map[string]int, sizes []Size, failed []string, cheapest bool) (zone string, size Size) {
 	out := slices.DeleteFunc(slices.Clone(zones), func(z string) bool { return len(Working(z, sizes, failed)) > 0 })
 	zone = Zone(zones, have, out)

@@ -35,12 +35,18 @@ func TestVictims(t *testing.T) {
 	}
 }
 
-// TestProtected: whatever the policies, none that is protected goes, and no more than are asked for.
+// TestProtected: whatever the policies, no protected instance goes, and no more go than asked for.
 func TestProtected(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var all []Instance
 		for i := range rapid.IntRange(0, 20).Draw(r, "instances") {
-			all = append(all, Instance{ID: fmt.Sprint(i), LaunchedAt: noon.Add(-time.Duration(rapid.IntRange(0, 500).Draw(r, "minutes")) * time.Minute), Protected: rapid.Bool().Draw(r, "protected"), Busy: rapid.Bool().Draw(r, "busy"), Version: rapid.Int64Range(-1, 3).Draw(r, "version")})
+			all = append(all, Instance{
+				ID:         fmt.Sprint(i),
+				LaunchedAt: noon.Add(-time.Duration(rapid.IntRange(0, 500).Draw(r, "minutes")) * time.Minute),
+				Protected:  rapid.Bool().Draw(r, "protected"),
+				Busy:       rapid.Bool().Draw(r, "busy"),
+				Version:    rapid.Int64Range(-1, 3).Draw(r, "version"),
+			})
 		}
 		number := rapid.IntRange(-2, 25).Draw(r, "number")
 		got := Victims(all, number, rapid.SliceOf(rapid.SampledFrom(Policies)).Draw(r, "policies"), noon)
@@ -65,10 +71,10 @@ func TestZone(t *testing.T) {
 		want   string
 	}{
 		{"the first", nil, nil, "a"},
-		{"the one with fewest", map[string]int{"a": 2, "b": 2, "c": 1}, nil, "c"},
-		{"the first of those with fewest", map[string]int{"a": 1}, nil, "b"},
-		{"not where it has failed", map[string]int{"a": 2, "b": 1}, []string{"c"}, "b"},
-		{"where it has failed everywhere", map[string]int{"a": 2, "b": 1}, abc, "c"},
+		{"the zone with the fewest", map[string]int{"a": 2, "b": 2, "c": 1}, nil, "c"},
+		{"the first zone with the fewest", map[string]int{"a": 1}, nil, "b"},
+		{"not where launches failed", map[string]int{"a": 2, "b": 1}, []string{"c"}, "b"},
+		{"launches failed everywhere", map[string]int{"a": 2, "b": 1}, abc, "c"},
 	} {
 		if got := Zone(abc, c.have, c.failed); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
@@ -89,7 +95,7 @@ func TestPlace(t *testing.T) {
 		{"another zone", sizes, []string{"a/x", "a/y"}, "b/x"},
 		{"the last", sizes, []string{"a/x", "a/y", "b/x"}, "b/y"},
 		{"all again", sizes, []string{"a/x", "a/y", "b/x", "b/y"}, "a/x"},
-		{"one that is not known", nil, []string{"a/x"}, "a/"},
+		{"unknown types", nil, []string{"a/x"}, "a/"},
 	} {
 		zone, size := Place(zones, nil, c.sizes, c.failed, false)
 		if got := Pool(zone, size.Type); got != c.want {
@@ -106,13 +112,15 @@ func TestVictimsOfZones(t *testing.T) {
 	if got := fmt.Sprint(Victims(all, 4, []string{"OldestInstance"}, noon)); got != "[b1 b2 a1 b3]" {
 		t.Errorf("the zones come before the policy: %s", got)
 	}
-	all[1].Busy, all[2].Busy, all[3].Busy = true, true, true
+	for i := 1; i <= 3; i++ {
+		all[i].Busy = true
+	}
 	if got := fmt.Sprint(Victims(all, 2, []string{"OldestInstance"}, noon)); got != "[a1 b1]" {
 		t.Errorf("those without tasks go before the zones: %s", got)
 	}
 }
 
-// TestBalance: launched and shrunk in any order, zones without failures are never more than one instance apart.
+// TestBalance: after launches and scale-ins in any order, zones without failures differ by at most one instance.
 func TestBalance(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		zones := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(r, "zones")]
@@ -122,7 +130,11 @@ func TestBalance(t *testing.T) {
 			if rapid.Bool().Draw(r, "launch") {
 				zone := Zone(zones, have, nil)
 				have[zone]++
-				all = append(all, Instance{ID: fmt.Sprint(n), Zone: zone, LaunchedAt: noon.Add(-time.Duration(rapid.IntRange(0, 500).Draw(r, "minutes")) * time.Minute)})
+				all = append(all, Instance{
+					ID:         fmt.Sprint(n),
+					Zone:       zone,
+					LaunchedAt: noon.Add(-time.Duration(rapid.IntRange(0, 500).Draw(r, "minutes")) * time.Minute),
+				})
 				continue
 			}
 			gone := Victims(all, rapid.IntRange(0, 5).Draw(r, "number"), []string{rapid.SampledFrom(Policies).Draw(r, "policy")}, noon)
@@ -145,18 +157,21 @@ func TestBalance(t *testing.T) {
 }
 
 func TestNeed(t *testing.T) {
-	cpus, gpu := Size{Type: "c5.4xlarge", CPU: 16384, MemoryMiB: 32768}, Size{Type: "g4dn.xlarge", CPU: 4096, MemoryMiB: 16384, GPUs: 1}
-	wide, one, little := Size{CPU: 8192, MemoryMiB: 1024}, Size{CPU: 1024, MemoryMiB: 8192, GPUs: 1}, Size{CPU: 2048, MemoryMiB: 512}
+	cpus := Size{Type: "c5.4xlarge", CPU: 16384, MemoryMiB: 32768}
+	gpu := Size{Type: "g4dn.xlarge", CPU: 4096, MemoryMiB: 16384, GPUs: 1}
+	wide := Size{CPU: 8192, MemoryMiB: 1024}
+	oneGPU := Size{CPU: 1024, MemoryMiB: 8192, GPUs: 1}
+	little := Size{CPU: 2048, MemoryMiB: 512}
 	for _, c := range []struct {
 		name  string
 		needs []Size
 		want  Size
 	}{
 		{"nothing", nil, Size{}},
-		{"what one size has room for", []Size{little, one}, Size{CPU: 2048, MemoryMiB: 8192, GPUs: 1}},
-		{"no size has room for both", []Size{wide, one}, one},
-		{"then for what is left", []Size{wide, little}, Size{CPU: 8192, MemoryMiB: 1024}},
-		{"what fits none does not count", []Size{{GPUs: 8}, wide}, wide},
+		{"one size has room for both", []Size{little, oneGPU}, Size{CPU: 2048, MemoryMiB: 8192, GPUs: 1}},
+		{"no size has room for both", []Size{wide, oneGPU}, oneGPU},
+		{"then for the rest", []Size{wide, little}, Size{CPU: 8192, MemoryMiB: 1024}},
+		{"a need that fits no size doesn't count", []Size{{GPUs: 8}, wide}, wide},
 		{"nothing fits", []Size{{GPUs: 8}}, Size{}},
 	} {
 		if got := Need([]Size{cpus, gpu}, c.needs); got != c.want {
@@ -166,9 +181,12 @@ func TestNeed(t *testing.T) {
 }
 
 func TestPick(t *testing.T) {
-	small, gpu, big := Size{"c5.large", 2048, 4096, 0, 0}, Size{"g4dn.xlarge", 4096, 16384, 1, 0}, Size{"g4dn.12xlarge", 49152, 196608, 4, 0}
-	dear, cheap := gpu, big // the big one has been paid for
-	dear.Price, cheap.Price = 0.5, 0.1
+	small := Size{Type: "c5.large", CPU: 2048, MemoryMiB: 4096}
+	gpu := Size{Type: "g4dn.xlarge", CPU: 4096, MemoryMiB: 16384, GPUs: 1}
+	big := Size{Type: "g4dn.12xlarge", CPU: 49152, MemoryMiB: 196608, GPUs: 4}
+	dear, cheap := gpu, big // the big one is already paid for
+	dear.Price = 0.5
+	cheap.Price = 0.1
 	for _, c := range []struct {
 		name     string
 		of       []Size
@@ -182,7 +200,7 @@ func TestPick(t *testing.T) {
 		{"the only one with two", []Size{big, gpu, small}, Size{GPUs: 2}, true, "g4dn.12xlarge"},
 		{"none has five", []Size{big, gpu, small}, Size{GPUs: 5}, true, "c5.large"},
 		{"the cheapest", []Size{dear, cheap}, Size{GPUs: 1}, true, "g4dn.12xlarge"},
-		{"one without a price comes last", []Size{small, dear}, Size{}, true, "g4dn.xlarge"},
+		{"a size without a price comes last", []Size{small, dear}, Size{}, true, "g4dn.xlarge"},
 		{"the first, whatever it costs", []Size{dear, cheap}, Size{}, false, "g4dn.xlarge"},
 	} {
 		if got := Pick(c.of, c.need, c.cheapest); got.Type != c.want {

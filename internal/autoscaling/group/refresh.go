@@ -1,16 +1,16 @@
 package group
 
-// Refresh is how far a group is whose instances are being replaced by new ones. The page that it follows is
+// Refresh is the progress of an instance refresh. It follows
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/instance-refresh-overview.html
 type Refresh struct {
 	Desired                int // capacity of the group
-	MinHealthy, MaxHealthy int // percentages of it
-	Healthy                int // instances in service that have warmed up, old and new
-	Old                    int // those of them that are still to go
+	MinHealthy, MaxHealthy int // percentages of Desired
+	Healthy                int // warmed-up instances in service, old and new
+	Old                    int // healthy instances that still have to go
 }
 
-// Surplus is how many instances more than desired there are to be, so that the old ones which do not go now can when these are
-// there.
+// Surplus returns how many instances above the desired capacity the group needs, so that the remaining old ones can leave
+// once the new ones are there.
 func (r Refresh) Surplus() int {
 	if r.MaxHealthy <= 100 {
 		return 0
@@ -18,7 +18,7 @@ func (r Refresh) Surplus() int {
 	return min(r.Old-r.Leave(), max(1, r.Desired*(r.MaxHealthy-100)/100))
 }
 
-// Leave is how many old instances go now. Where there is to be no surplus, one at a time goes in any case.
+// Leave returns how many old instances go now. If no surplus is allowed, one may go even if fewer than MinHealthy remain.
 func (r Refresh) Leave() int {
 	keep := (r.Desired*r.MinHealthy + 99) / 100
 	if r.MaxHealthy <= 100 {

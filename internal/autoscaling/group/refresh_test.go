@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRefresh replaces groups of any size by any percentages: it comes to an end, never has fewer in service than it must,
-// unless one at a time is what it takes, and never more than it may.
+// TestRefresh replaces groups of any size with any percentages. It must end, never have more instances than allowed, and never
+// fewer in service than required, except for one at a time if no surplus is allowed.
 func TestRefresh(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		desired := rapid.IntRange(1, 50).Draw(r, "desired")
@@ -19,7 +19,7 @@ func TestRefresh(t *testing.T) {
 		} else {
 			most = max(most, desired+1)
 		}
-		old, warm, cold := desired, 0, 0 // what is there: old ones, new ones that have warmed up, and others
+		old, warm, cold := desired, 0, 0 // instances: old ones, warmed-up new ones, and other new ones
 		for step := 0; old > 0 || cold > 0; step++ {
 			if step > 20*desired {
 				r.Fatalf("%d old ones are left, %d new ones warm, %d cold", old, warm, cold)

@@ -16,15 +16,15 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// unwell takes out an instance for its health.
-func (s *step) unwell(i *state.Instance, because string) {
+// takeOut takes an unhealthy instance out of service.
+func (s *step) takeOut(i *state.Instance, because string) {
 	s.leave(i, "an instance was taken out of service in response to "+because)
 	s.unhealthy++
 }
 
-// replaceUnhealthy takes out what is said to be unhealthy, and what has lost its agent.
+// replaceUnhealthy takes out instances that a user marked unhealthy, and those whose agent has been away for too long.
 func (s *step) replaceUnhealthy() {
-	if s.group.Suspends("ReplaceUnhealthy") || s.group.Suspends("HealthCheck") {
+	if s.group.IsSuspended("ReplaceUnhealthy") || s.group.IsSuspended("HealthCheck") {
 		return
 	}
 	for _, i := range s.tx.ActiveMembers(s.group.Name()) {
@@ -35,14 +35,15 @@ func (s *step) replaceUnhealthy() {
 		lost := c != nil && !c.AgentConnected && c.DisconnectedAt != nil && s.now.Sub(*c.DisconnectedAt) >= s.opts.Lost
 		switch {
 		case i.Member.Unhealthy:
-			s.unwell(i, "a user health-check.")
+			s.takeOut(i, "a user health-check.")
 		case lost:
-			s.unwell(i, "an EC2 health check indicating it has been terminated or stopped: its agent has been away for "+s.opts.Lost.String()+".")
+			s.takeOut(i,
+				"an EC2 health check indicating it has been terminated or stopped: its agent has been away for "+s.opts.Lost.String()+".")
 		}
 	}
 }
 
-// balance launches what is missing and terminates what is too much.
+// balance launches missing instances and terminates surplus ones.
 func (s *step) balance() {
 	active, desired := s.tx.ActiveMembers(s.group.Name()), int(*s.group.DesiredCapacity)+s.surplus
 	switch {
@@ -51,12 +52,12 @@ func (s *step) balance() {
 	case len(active) > desired:
 		s.shrink(active, desired)
 	default:
-		s.group.Cause = "" // what comes next has another one
+		s.group.Cause = "" // the next change has another cause
 	}
 }
 
-// because is why a group's capacity is changed: what changed the desired one, and that it is not there.
-func (s *step) because(what string, from, to int) string {
+// capacityCause words why the group's capacity changes: first what changed the desired capacity, if known, then what happens now.
+func (s *step) capacityCause(what string, from, to int) string {
 	change := "shrinking"
 	if to > from {
 		change = "increasing"
@@ -68,49 +69,53 @@ func (s *step) because(what string, from, to int) string {
 	return cause
 }
 
-// reason is why the n-th of the instances that are missing is launched.
-func (s *step) reason(n, have, desired int) string {
+// launchCause words why the n-th missing instance is launched.
+func (s *step) launchCause(n, have, desired int) string {
 	switch {
 	case n < s.unhealthy:
 		return "At " + state.Stamp(s.now) + " an instance was launched in response to an unhealthy instance needing to be replaced."
 	case s.refreshing:
 		return "At " + state.Stamp(s.now) + " an instance was launched in response to an instance refresh."
 	}
-	return s.because("an instance was started in response to a difference between desired and actual capacity", have, desired)
+	return s.capacityCause("an instance was started in response to a difference between desired and actual capacity", have, desired)
 }
 
 func (s *step) launch(have, desired int) {
-	if s.group.Suspends("Launch") || s.group.NotBefore != nil && s.now.Before(*s.group.NotBefore) {
+	if s.group.IsSuspended("Launch") || s.group.NotBefore != nil && s.now.Before(*s.group.NotBefore) {
 		return
 	}
-	fitting, in := s.fitting(), map[string]int{} // in: instances of each zone
+	fitting := s.fittingSizes()
+	in := map[string]int{} // instances by zone
 	for _, i := range s.tx.ActiveMembers(s.group.Name()) {
 		in[*i.Placement.AvailabilityZone]++
 	}
 	for n := range desired - have {
-		cause := s.reason(n, have, desired)
-		zone, size := group.Place(s.group.AvailabilityZones, in, fitting, s.group.FailedPools, cheapest(s.group))
+		cause := s.launchCause(n, have, desired)
+		zone, size := group.Place(s.group.AvailabilityZones, in, fitting, s.group.FailedPools, wantsCheapest(s.group))
 		in[zone]++
-		row, err := s.instance(zone, size)
+		row, err := s.newInstance(zone, size)
 		if err != nil {
 			s.group.Failures++
 			s.group.NotBefore = new(s.now.Add(min(maxPause, time.Second<<min(s.group.Failures, 6))))
-			if s.group.Failures == 1 { // the next ones fail for the same reason, until somebody changes the group
-				a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance", cause, types.ScalingActivityStatusCodeInProgress, 0, s.now)
-				s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeFailed, err.Error()+". Launching EC2 instance failed.", s.now)
+			if s.group.Failures == 1 { // later ones fail for the same reason until somebody changes the group
+				a := s.tx.StartGroupActivity(s.group, "Launching a new EC2 instance", cause,
+					types.ScalingActivityStatusCodeInProgress, 0, s.now)
+				s.tx.EndGroupActivity(*a.ActivityId, types.ScalingActivityStatusCodeFailed,
+					err.Error()+". Launching EC2 instance failed.", s.now)
 			}
 			return
 		}
-		a := s.tx.StartInstanceActivity(s.group, row, "Launching a new EC2 instance", cause, types.ScalingActivityStatusCodePreInService, 30, s.now)
+		a := s.tx.StartInstanceActivity(s.group, row, "Launching a new EC2 instance", cause,
+			types.ScalingActivityStatusCodePreInService, 30, s.now)
 		row.Member.Activity = *a.ActivityId
 		s.tx.Instances.Put(row)
 	}
 }
 
-// instance is a new instance of the group's launch template, in a zone and of a size.
-func (s *step) instance(zone string, size group.Size) (*state.Instance, error) {
+// newInstance makes an instance from the group's launch template, in a zone and of a size.
+func (s *step) newInstance(zone string, size group.Size) (*state.Instance, error) {
 	if s.opts.NoFleet {
-		return nil, errors.New("there is nowhere to start machines: say where they come from with --fleet")
+		return nil, errors.New("there is nowhere to launch machines: name their source with --fleet")
 	}
 	spec := s.group.Template()
 	t := s.tx.FindLaunchTemplate(aws.ToString(spec.LaunchTemplateId), aws.ToString(spec.LaunchTemplateName))
@@ -130,8 +135,14 @@ func (s *step) instance(zone string, size group.Size) (*state.Instance, error) {
 	}
 	row := state.NewInstance(&data, zone, s.now)
 	row.Member = &state.Member{
-		Group: s.group.Name(), LifecycleState: types.LifecycleStatePending, Protected: aws.ToBool(s.group.NewInstancesProtectedFromScaleIn),
-		LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: t.LaunchTemplateId, LaunchTemplateName: t.LaunchTemplateName, Version: new(strconv.FormatInt(*version.VersionNumber, 10))},
+		Group:          s.group.Name(),
+		LifecycleState: types.LifecycleStatePending,
+		Protected:      aws.ToBool(s.group.NewInstancesProtectedFromScaleIn),
+		LaunchTemplate: &types.LaunchTemplateSpecification{
+			LaunchTemplateId:   t.LaunchTemplateId,
+			LaunchTemplateName: t.LaunchTemplateName,
+			Version:            new(strconv.FormatInt(*version.VersionNumber, 10)),
+		},
 	}
 	for _, tag := range s.group.Tags {
 		if aws.ToBool(tag.PropagateAtLaunch) {
@@ -141,23 +152,29 @@ func (s *step) instance(zone string, size group.Size) (*state.Instance, error) {
 	return row, nil
 }
 
-// fitting are the types of the next instance: those of the group that fit the tasks that wait.
-func (s *step) fitting() []group.Size {
+// fittingSizes returns the candidates for the next instance: the group's types that fit the waiting tasks.
+func (s *step) fittingSizes() []group.Size {
 	all := sizes(s.tx.View, s.group, s.opts.Prices)
-	return group.Fitting(all, group.Need(all, waiting(s.tx.View, providerOf(s.tx.View, s.group))))
+	return group.Fitting(all, group.Need(all, waitingNeeds(s.tx.View, providerOf(s.tx.View, s.group))))
 }
 
-// cheapest reports whether a group takes the cheapest of its types, instead of the first.
-func cheapest(g *state.AutoScalingGroup) bool {
+// wantsCheapest reports whether a group launches the cheapest of its types, rather than the first.
+func wantsCheapest(g *state.AutoScalingGroup) bool {
 	m := g.MixedInstancesPolicy
 	return m != nil && m.InstancesDistribution != nil && aws.ToString(m.InstancesDistribution.OnDemandAllocationStrategy) == "lowest-price"
 }
 
-// sizes are the instance types that a group launches, as far as they are known, with what they cost.
+// sizes returns the instance types that a group can launch, with their prices. It leaves out unknown types.
 func sizes(v *state.View, g *state.AutoScalingGroup, prices map[string]float64) (out []group.Size) {
 	add := func(name string) {
 		if t, err := instancetype.Lookup(name); err == nil {
-			out = append(out, group.Size{Type: name, CPU: int64(t.VCPUs) * 1024, MemoryMiB: t.MemoryMiB, GPUs: t.GPUs, Price: prices[name]})
+			out = append(out, group.Size{
+				Type:      name,
+				CPU:       int64(t.VCPUs) * 1024,
+				MemoryMiB: t.MemoryMiB,
+				GPUs:      t.GPUs,
+				Price:     prices[name],
+			})
 		}
 	}
 	if m := g.MixedInstancesPolicy; m != nil && len(m.LaunchTemplate.Overrides) > 0 {
@@ -175,16 +192,23 @@ func sizes(v *state.View, g *state.AutoScalingGroup, prices map[string]float64) 
 	return out
 }
 
-// shrink terminates instances down to the desired capacity, as far as they are not protected.
+// shrink terminates instances down to the desired capacity, except protected ones.
 func (s *step) shrink(active []*state.Instance, desired int) {
-	if s.group.Suspends("Terminate") && !s.group.Deleting {
+	if s.group.IsSuspended("Terminate") && !s.group.Deleting {
 		return
 	}
 	p := providerOf(s.tx.View, s.group)
 	var all []group.Instance
 	for _, i := range active {
-		d := group.Instance{ID: *i.InstanceId, Zone: *i.Placement.AvailabilityZone, LaunchedAt: *i.LaunchTime, Protected: i.Member.Protected, Version: -1}
-		if from := i.Member.LaunchTemplate; from != nil && aws.ToString(from.LaunchTemplateId) == aws.ToString(s.group.Template().LaunchTemplateId) {
+		d := group.Instance{
+			ID:         *i.InstanceId,
+			Zone:       *i.Placement.AvailabilityZone,
+			LaunchedAt: *i.LaunchTime,
+			Protected:  i.Member.Protected,
+			Version:    -1,
+		}
+		if from := i.Member.LaunchTemplate; from != nil &&
+			aws.ToString(from.LaunchTemplateId) == aws.ToString(s.group.Template().LaunchTemplateId) {
 			d.Version, _ = strconv.ParseInt(aws.ToString(from.Version), 10, 64)
 		}
 		if p != nil {
@@ -197,12 +221,14 @@ func (s *step) shrink(active []*state.Instance, desired int) {
 		all = append(all, d)
 	}
 	victims := group.Victims(all, len(active)-desired, s.group.TerminationPolicies, s.now)
-	cause := s.because("an instance was taken out of service in response to a difference between desired and actual capacity", len(active), len(active)-len(victims))
+	cause := s.capacityCause("an instance was taken out of service in response to a difference between desired and actual capacity",
+		len(active), len(active)-len(victims))
 	for _, id := range victims {
 		row := s.tx.Instances.Get(id)
 		s.tx.Leave(s.group, row, cause+"  At "+state.Stamp(s.now)+" instance "+id+" was selected for termination.", s.now)
-		if p != nil && (p.AutoScalingGroupProvider.ManagedDraining == ecstypes.ManagedDrainingEnabled || p.AutoScalingGroupProvider.ManagedTerminationProtection == ecstypes.ManagedTerminationProtectionEnabled) {
-			s.drain(row) // at once, or it might still get a task
+		if p != nil && (p.AutoScalingGroupProvider.ManagedDraining == ecstypes.ManagedDrainingEnabled ||
+			p.AutoScalingGroupProvider.ManagedTerminationProtection == ecstypes.ManagedTerminationProtectionEnabled) {
+			s.drain(row) // now, or it might still get a task
 		}
 		s.group.CoolsFrom = &s.now
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// waiting returns the needs of the tasks that wait for a capacity provider's instances.
-func waiting(v *state.View, p *state.CapacityProvider) (out []group.Size) {
+// waitingNeeds returns the needs of the tasks that wait for a capacity provider's instances.
+func waitingNeeds(v *state.View, p *state.CapacityProvider) (out []group.Size) {
 	if p == nil {
 		return nil
 	}
@@ -96,11 +96,14 @@ func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (res
 	row := *p
 	switch low := desired < before; {
 	case m.Reservation() > float64(target):
-		row.LowSince, desired = nil, max(desired, before)
+		row.LowSince = nil
+		desired = max(desired, before)
 	case !low || warming:
-		row.LowSince, desired = nil, before
+		row.LowSince = nil
+		desired = before
 	case row.LowSince == nil:
-		row.LowSince, desired = &now, before
+		row.LowSince = &now
+		desired = before
 	case now.Sub(*row.LowSince) < l.opts.ScaleIn:
 		desired = before
 	case l.opts.ScaleInPause > 0:
@@ -110,7 +113,8 @@ func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (res
 		row.LowSince = nil
 	}
 	if g := old.Clone(); desired != before {
-		setDesired(g, desired, "managed scaling of the capacity provider "+*p.Name+", whose tasks need "+itoa(m.Needed())+" instances,", now)
+		because := "managed scaling of the capacity provider " + *p.Name + ", whose tasks need " + itoa(m.Needed()) + " instances,"
+		setDesired(g, desired, because, now)
 		if *g.DesiredCapacity != *old.DesiredCapacity { // else the group's bounds forbid it
 			tx.AutoScalingGroups.Put(g)
 		}
@@ -122,9 +126,12 @@ func (l *Loop) grow(tx *state.Tx, p *state.CapacityProvider, now time.Time) (res
 }
 
 // managedOf returns what a provider has and needs, and whether instances are still coming up.
-func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGroup, prices map[string]float64, now time.Time) (m capacity.Managed, warming bool) {
+func managedOf(
+	v *state.View, p *state.CapacityProvider, g *state.AutoScalingGroup, prices map[string]float64, now time.Time,
+) (m capacity.Managed, warming bool) {
 	scaling := p.AutoScalingGroupProvider.ManagedScaling
-	m.MinStep, m.MaxStep = int(aws.ToInt32(scaling.MinimumScalingStepSize)), int(aws.ToInt32(scaling.MaximumScalingStepSize))
+	m.MinStep = int(aws.ToInt32(scaling.MinimumScalingStepSize))
+	m.MaxStep = int(aws.ToInt32(scaling.MaximumScalingStepSize))
 	warmup := time.Duration(aws.ToInt32(scaling.InstanceWarmupPeriod)) * time.Second
 	for _, i := range v.ActiveMembers(g.Name()) {
 		c := containerInstance(v, *i.InstanceId)
@@ -139,12 +146,12 @@ func managedOf(v *state.View, p *state.CapacityProvider, g *state.AutoScalingGro
 			m.Registered++
 		}
 	}
-	needs := waiting(v, p)
+	needs := waitingNeeds(v, p)
 	for _, n := range needs {
 		m.Waiting = append(m.Waiting, capacity.Size{CPU: n.CPU, MemoryMiB: n.MemoryMiB, GPUs: n.GPUs})
 	}
 	if all := sizes(v, g, prices); len(all) > 0 {
-		one := group.Pick(all, group.Need(all, needs), cheapest(g))
+		one := group.Pick(all, group.Need(all, needs), wantsCheapest(g))
 		m.Instance = capacity.Size{CPU: one.CPU, MemoryMiB: one.MemoryMiB, GPUs: one.GPUs}
 	}
 	return m, warming
@@ -181,7 +188,8 @@ func (l *Loop) measure(p *state.CapacityProvider, reservation float64, now time.
 	for c := range l.store.View().Clusters.All() {
 		if slices.Contains(c.CapacityProviders, *p.Name) {
 			metric := metrics.NewMetric("AWS/ECS/ManagedScaling", "CapacityProviderReservation",
-				metrics.Dimension{Name: "CapacityProviderName", Value: *p.Name}, metrics.Dimension{Name: "ClusterName", Value: *c.ClusterName})
+				metrics.Dimension{Name: "CapacityProviderName", Value: *p.Name},
+				metrics.Dimension{Name: "ClusterName", Value: *c.ClusterName})
 			samples = append(samples, metrics.Sample{Metric: metric, Unit: "Percent", At: now.Unix(), Set: metrics.One(reservation)})
 		}
 	}

@@ -133,7 +133,7 @@ func perform(tx *state.Tx, a *state.GroupAction, now time.Time) {
 		tx.GroupActions.Delete(row.Key())
 	}
 	old := tx.AutoScalingGroups.Get(*row.AutoScalingGroupName)
-	if old == nil || old.Deleting || old.Suspends("ScheduledActions") {
+	if old == nil || old.Deleting || old.IsSuspended("ScheduledActions") {
 		return
 	}
 	g := old.Clone()
@@ -151,7 +151,8 @@ func perform(tx *state.Tx, a *state.GroupAction, now time.Time) {
 		desired = *row.DesiredCapacity
 	}
 	after := clamp(g, int(desired))
-	because := fmt.Sprintf("a scheduled action update of AutoScalingGroup constraints to min: %d, max: %d, desired: %d", *g.MinSize, *g.MaxSize, after)
+	because := fmt.Sprintf("a scheduled action update of AutoScalingGroup constraints to min: %d, max: %d, desired: %d",
+		*g.MinSize, *g.MaxSize, after)
 	setDesired(g, after, because, now)
 	tx.AutoScalingGroups.Put(g)
 }

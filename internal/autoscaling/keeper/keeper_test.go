@@ -22,26 +22,45 @@ import (
 // quiet is a CloudWatch without alarms.
 type quiet struct{}
 
-func (quiet) DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput, ...func(*cloudwatch.Options)) (*cloudwatch.DescribeAlarmsOutput, error) {
+func (quiet) DescribeAlarms(
+	context.Context, *cloudwatch.DescribeAlarmsInput, ...func(*cloudwatch.Options),
+) (*cloudwatch.DescribeAlarmsOutput, error) {
 	return &cloudwatch.DescribeAlarmsOutput{}, nil
 }
 
-func (quiet) GetMetricData(context.Context, *cloudwatch.GetMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.GetMetricDataOutput, error) {
+func (quiet) GetMetricData(
+	context.Context, *cloudwatch.GetMetricDataInput, ...func(*cloudwatch.Options),
+) (*cloudwatch.GetMetricDataOutput, error) {
 	return &cloudwatch.GetMetricDataOutput{}, nil
 }
 
-// world is a store with the group g, from 0 to 5, and a loop over it.
-func world(t testing.TB, dir string) (*state.Store, *Loop) {
+// newWorld returns a store with the group g of 0 to 5 instances, and a loop over it.
+func newWorld(t testing.TB, dir string) (*state.Store, *Loop) {
 	t.Helper()
 	store := statetest.OpenIn(t, dir)
 	put(t, store, func(tx *state.Tx) {
 		tx.LaunchTemplates.Put(&state.LaunchTemplate{
-			LaunchTemplate: ec2types.LaunchTemplate{LaunchTemplateId: aws.String("lt-1"), LaunchTemplateName: aws.String("lt"), DefaultVersionNumber: aws.Int64(1), LatestVersionNumber: aws.Int64(1)},
-			Versions:       []ec2types.LaunchTemplateVersion{{VersionNumber: aws.Int64(1), LaunchTemplateData: &ec2types.ResponseLaunchTemplateData{ImageId: aws.String("ami-00000000"), InstanceType: "g4dn.xlarge"}}},
+			LaunchTemplate: ec2types.LaunchTemplate{
+				LaunchTemplateId:     aws.String("lt-1"),
+				LaunchTemplateName:   aws.String("lt"),
+				DefaultVersionNumber: aws.Int64(1),
+				LatestVersionNumber:  aws.Int64(1),
+			},
+			Versions: []ec2types.LaunchTemplateVersion{{
+				VersionNumber:      aws.Int64(1),
+				LaunchTemplateData: &ec2types.ResponseLaunchTemplateData{ImageId: aws.String("ami-00000000"), InstanceType: "g4dn.xlarge"},
+			}},
 		})
 		tx.AutoScalingGroups.Put(&state.AutoScalingGroup{AutoScalingGroup: types.AutoScalingGroup{
-			AutoScalingGroupName: aws.String("g"), AutoScalingGroupARN: aws.String("arn:g"), MinSize: aws.Int32(0), MaxSize: aws.Int32(5), DesiredCapacity: aws.Int32(0), DefaultCooldown: aws.Int32(300),
-			AvailabilityZones: []string{"z"}, TerminationPolicies: []string{"Default"}, LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-1")},
+			AutoScalingGroupName: aws.String("g"),
+			AutoScalingGroupARN:  aws.String("arn:g"),
+			MinSize:              aws.Int32(0),
+			MaxSize:              aws.Int32(5),
+			DesiredCapacity:      aws.Int32(0),
+			DefaultCooldown:      aws.Int32(300),
+			AvailabilityZones:    []string{"z"},
+			TerminationPolicies:  []string{"Default"},
+			LaunchTemplate:       &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-1")},
 		}})
 	})
 	return store, New(store, Options{Now: time.Now, CloudWatch: quiet{}, Lost: time.Minute, Log: slog.New(slog.DiscardHandler)})
@@ -63,8 +82,8 @@ func changeGroup(t testing.TB, store *state.Store, change func(*state.AutoScalin
 	})
 }
 
-// machines does what the fleet would: what is pending runs, what is shutting-down is gone.
-func machines(t testing.TB, store *state.Store) {
+// runMachines plays the fleet: pending machines start running, and shutting-down ones terminate.
+func runMachines(t testing.TB, store *state.Store) {
 	put(t, store, func(tx *state.Tx) {
 		for _, i := range slices.Collect(tx.Instances.All()) {
 			switch i.Name() {
@@ -77,14 +96,14 @@ func machines(t testing.TB, store *state.Store) {
 	})
 }
 
-func step1(t testing.TB, l *Loop) {
+func mustStep(t testing.TB, l *Loop) {
 	t.Helper()
 	if err := l.Step(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// states are the lifecycle states of the group's instances.
+// states returns the lifecycle states of the group's instances, sorted.
 func states(store *state.Store) (out []string) {
 	for i := range store.View().Instances.By(state.InstancesByGroup, "g") {
 		out = append(out, string(i.Member.LifecycleState))
@@ -95,13 +114,23 @@ func states(store *state.Store) (out []string) {
 
 func TestLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, l := world(t, t.TempDir())
+		store, l := newWorld(t, t.TempDir())
 		defer store.Close() //nolint:errcheck // the test is over
 		changeGroup(t, store, func(g *state.AutoScalingGroup) {
 			g.DesiredCapacity = aws.Int32(1)
 			g.Hooks = []types.LifecycleHook{
-				{LifecycleHookName: aws.String("up"), LifecycleTransition: aws.String(launching), DefaultResult: aws.String("CONTINUE"), HeartbeatTimeout: aws.Int32(60)},
-				{LifecycleHookName: aws.String("down"), LifecycleTransition: aws.String(terminating), DefaultResult: aws.String("ABANDON"), HeartbeatTimeout: aws.Int32(60)},
+				{
+					LifecycleHookName:   aws.String("up"),
+					LifecycleTransition: aws.String(launching),
+					DefaultResult:       aws.String("CONTINUE"),
+					HeartbeatTimeout:    aws.Int32(60),
+				},
+				{
+					LifecycleHookName:   aws.String("down"),
+					LifecycleTransition: aws.String(terminating),
+					DefaultResult:       aws.String("ABANDON"),
+					HeartbeatTimeout:    aws.Int32(60),
+				},
 			}
 		})
 		want := func(after string, states1 ...string) {
@@ -110,25 +139,25 @@ func TestLifecycle(t *testing.T) {
 				t.Errorf("%s: %v, want %v", after, got, states1)
 			}
 		}
-		step1(t, l)
+		mustStep(t, l)
 		want("launched", "Pending")
-		machines(t, store)
-		step1(t, l)
+		runMachines(t, store)
+		mustStep(t, l)
 		want("running", "Pending:Wait")
 		time.Sleep(59 * time.Second)
-		step1(t, l)
+		mustStep(t, l)
 		want("before the hook's end", "Pending:Wait")
 		time.Sleep(time.Second)
-		step1(t, l)
+		mustStep(t, l)
 		want("after the hook's end", "InService")
 		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(0) })
-		step1(t, l)
-		step1(t, l)
+		mustStep(t, l)
+		mustStep(t, l)
 		want("shrinking", "Terminating:Wait")
 		time.Sleep(time.Minute)
-		step1(t, l)
-		machines(t, store)
-		step1(t, l)
+		mustStep(t, l)
+		runMachines(t, store)
+		mustStep(t, l)
 		want("gone")
 		var all []string
 		for a := range store.View().GroupActivities.All() {
@@ -140,15 +169,15 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-// TestFailedLaunches: an instance that never came up is not tried again at once, and less often the more have failed.
+// TestFailedLaunches: the more launches have failed, the longer the next one waits.
 func TestFailedLaunches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, l := world(t, t.TempDir())
+		store, l := newWorld(t, t.TempDir())
 		defer store.Close() //nolint:errcheck // the test is over
 		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(1) })
 		launches := 0
 		for range 60 {
-			step1(t, l)
+			mustStep(t, l)
 			put(t, store, func(tx *state.Tx) {
 				for _, i := range slices.Collect(tx.Instances.By(state.InstancesByState, "pending")) {
 					launches++
@@ -163,20 +192,21 @@ func TestFailedLaunches(t *testing.T) {
 	})
 }
 
-// TestZones: instances are spread over the group's zones; where one has no machines the others take its share, and in it the next
-// one is tried again.
+// TestZones: instances are spread over the group's zones. If a zone has no machines, the others take its share, and the zone is
+// tried again later.
 func TestZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, l := world(t, t.TempDir())
+		store, l := newWorld(t, t.TempDir())
 		defer store.Close() //nolint:errcheck // the test is over
 		changeGroup(t, store, func(g *state.AutoScalingGroup) {
-			g.AvailabilityZones, g.DesiredCapacity = []string{"a", "b", "c"}, aws.Int32(4)
+			g.AvailabilityZones = []string{"a", "b", "c"}
+			g.DesiredCapacity = aws.Int32(4)
 		})
 		full := "" // a zone without machines
 		runs := func(want string) {
 			t.Helper()
 			for range 40 {
-				step1(t, l)
+				mustStep(t, l)
 				put(t, store, func(tx *state.Tx) {
 					for _, i := range slices.Collect(tx.Instances.By(state.InstancesByState, "pending")) {
 						if *i.Placement.AvailabilityZone == full {
@@ -184,7 +214,7 @@ func TestZones(t *testing.T) {
 						}
 					}
 				})
-				machines(t, store)
+				runMachines(t, store)
 				time.Sleep(time.Second)
 			}
 			in := map[string]int{}
@@ -197,7 +227,8 @@ func TestZones(t *testing.T) {
 		}
 		runs("map[a:2 b:1 c:1]")
 		for a := range store.View().GroupActivities.All() {
-			if i := store.View().Instances.Get((*a.Description)[len("Launching a new EC2 instance: "):]); *a.Details != `{"Availability Zone":"`+*i.Placement.AvailabilityZone+`"}` {
+			i := store.View().Instances.Get((*a.Description)[len("Launching a new EC2 instance: "):])
+			if *a.Details != `{"Availability Zone":"`+*i.Placement.AvailabilityZone+`"}` {
 				t.Errorf("the activity's details are %s", *a.Details)
 			}
 		}
@@ -212,38 +243,38 @@ func TestZones(t *testing.T) {
 	})
 }
 
-// TestPrices: lowest-price takes the cheapest type by the prices that were given.
+// TestPrices: lowest-price picks the cheapest type by the given prices.
 func TestPrices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, l := world(t, t.TempDir())
+		store, l := newWorld(t, t.TempDir())
 		defer store.Close() //nolint:errcheck // the test is over
-		mix(t, store, "lowest-price", "g4dn.xlarge", "p3.2xlarge")
+		mixTypes(t, store, "lowest-price", "g4dn.xlarge", "p3.2xlarge")
 		for _, c := range []struct {
 			prices map[string]float64
 			want   string
 		}{{nil, "g4dn.xlarge"}, {map[string]float64{"g4dn.xlarge": 0.5, "p3.2xlarge": 0.4}, "p3.2xlarge"}} {
 			l.opts.Prices = c.prices
 			changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(*g.DesiredCapacity + 1) })
-			step1(t, l)
+			mustStep(t, l)
 			for i := range store.View().Instances.By(state.InstancesByState, "pending") {
 				if string(i.InstanceType) != c.want {
 					t.Errorf("with %v it is a %s", c.prices, i.InstanceType)
 				}
 			}
-			machines(t, store)
+			runMachines(t, store)
 		}
 	})
 }
 
-// TestNoCapacity: where there are no machines of one type, another one is launched.
+// TestNoCapacity: if there are no machines of one type, the group launches another.
 func TestNoCapacity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, l := world(t, t.TempDir())
+		store, l := newWorld(t, t.TempDir())
 		defer store.Close() //nolint:errcheck // the test is over
-		mix(t, store, "prioritized", "g4dn.xlarge", "p3.2xlarge")
+		mixTypes(t, store, "prioritized", "g4dn.xlarge", "p3.2xlarge")
 		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(2) })
 		for range 20 {
-			step1(t, l)
+			mustStep(t, l)
 			put(t, store, func(tx *state.Tx) {
 				for _, i := range slices.Collect(tx.Instances.By(state.InstancesByState, "pending")) {
 					if i.InstanceType == "g4dn.xlarge" {
@@ -251,7 +282,7 @@ func TestNoCapacity(t *testing.T) {
 					}
 				}
 			})
-			machines(t, store)
+			runMachines(t, store)
 			time.Sleep(time.Second)
 		}
 		var got []string
@@ -264,11 +295,13 @@ func TestNoCapacity(t *testing.T) {
 	})
 }
 
-// mix has the group launch some types.
-func mix(t testing.TB, store *state.Store, strategy string, names ...string) {
+// mixTypes sets the types that the group launches.
+func mixTypes(t testing.TB, store *state.Store, strategy string, names ...string) {
 	m := &types.MixedInstancesPolicy{
 		InstancesDistribution: &types.InstancesDistribution{OnDemandAllocationStrategy: &strategy},
-		LaunchTemplate:        &types.LaunchTemplate{LaunchTemplateSpecification: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-1")}},
+		LaunchTemplate: &types.LaunchTemplate{
+			LaunchTemplateSpecification: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-1")},
+		},
 	}
 	for _, name := range names {
 		m.LaunchTemplate.Overrides = append(m.LaunchTemplate.Overrides, types.LaunchTemplateOverrides{InstanceType: &name})
@@ -276,11 +309,11 @@ func mix(t testing.TB, store *state.Store, strategy string, names ...string) {
 	changeGroup(t, store, func(g *state.AutoScalingGroup) { g.LaunchTemplate, g.MixedInstancesPolicy = nil, m })
 }
 
-// TestBounds does anything to a group: it never has more instances than it may, protected ones stay as it shrinks, and it comes
-// to what is desired of it.
+// TestBounds makes random changes to a group. It must never have more instances than allowed, protected ones must stay as it
+// shrinks, and it must reach its desired capacity.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		store, l := world(t, t.TempDir())
+		store, l := newWorld(t, t.TempDir())
 		defer store.Close() //nolint:errcheck // the test is over
 		protected := map[string]bool{}
 		for range rapid.IntRange(1, 20).Draw(r, "steps") {
@@ -289,7 +322,7 @@ func TestBounds(t *testing.T) {
 				n := rapid.Int32Range(0, 5).Draw(r, "desired")
 				changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = &n })
 			case 1:
-				machines(t, store)
+				runMachines(t, store)
 			case 2:
 				for _, i := range store.View().ActiveMembers("g") {
 					row := i.Clone()
@@ -298,22 +331,22 @@ func TestBounds(t *testing.T) {
 					put(t, store, func(tx *state.Tx) { tx.Instances.Put(row) })
 				}
 			}
-			step1(t, l)
+			mustStep(t, l)
 			v := store.View()
 			if n := len(v.ActiveMembers("g")); n > 5 {
 				r.Fatalf("%d instances", n)
 			}
 			for id, is := range protected {
-				if i := v.Instances.Get(id); is && (i.Over() || i.Member.Leaving()) {
+				if i := v.Instances.Get(id); is && (i.IsOver() || i.Member.IsLeaving()) {
 					r.Fatalf("%s was protected", id)
 				}
 			}
 		}
 		for range 3 {
-			step1(t, l)
-			machines(t, store)
+			mustStep(t, l)
+			runMachines(t, store)
 		}
-		step1(t, l)
+		mustStep(t, l)
 		v, safe := store.View(), 0
 		for _, i := range v.ActiveMembers("g") {
 			if i.Member.Protected {

@@ -14,45 +14,60 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// settle steps until instances that come have come and those that go have gone.
+// settle steps until instances have finished launching and leaving.
 func settle(t testing.TB, store *state.Store, l *Loop) {
 	t.Helper()
 	for range 4 {
-		step1(t, l)
-		machines(t, store)
+		mustStep(t, l)
+		runMachines(t, store)
 	}
-	step1(t, l)
+	mustStep(t, l)
 }
 
-// TestOwed: a hook's target is owed a notice of each instance that waits, once, for as long as the hook waits.
+// TestOwed: a hook's target is owed one notice per waiting instance, for as long as the hook waits.
 func TestOwed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, l := world(t, t.TempDir())
+		store, l := newWorld(t, t.TempDir())
 		defer func() { store.Close() }() //nolint:errcheck // the test is over
 		changeGroup(t, store, func(g *state.AutoScalingGroup) {
-			g.DesiredCapacity, g.AutoScalingGroupARN = aws.Int32(1), aws.String("arn:aws:autoscaling:us-east-1:123456789012:autoScalingGroup:u:autoScalingGroupName/g")
+			g.DesiredCapacity = aws.Int32(1)
+			g.AutoScalingGroupARN = aws.String("arn:aws:autoscaling:us-east-1:123456789012:autoScalingGroup:u:autoScalingGroupName/g")
 			for _, transition := range []string{launching, terminating} {
 				g.Hooks = append(g.Hooks, types.LifecycleHook{
-					LifecycleHookName: new("at " + transition), LifecycleTransition: &transition, DefaultResult: aws.String("CONTINUE"), HeartbeatTimeout: aws.Int32(60),
-					NotificationTargetARN: aws.String("arn:queue"), NotificationMetadata: aws.String("blue"),
+					LifecycleHookName:     new("at " + transition),
+					LifecycleTransition:   &transition,
+					DefaultResult:         aws.String("CONTINUE"),
+					HeartbeatTimeout:      aws.Int32(60),
+					NotificationTargetARN: aws.String("arn:queue"),
+					NotificationMetadata:  aws.String("blue"),
 				})
 			}
 		})
-		settle(t, store, l) // several steps
+		settle(t, store, l) // takes several steps
 		i := slices.Collect(store.View().Instances.By(state.InstancesByGroup, "g"))[0]
 		want := notice{
-			LifecycleHookName: "at " + launching, AccountID: "123456789012", LifecycleTransition: launching, AutoScalingGroupName: "g", Service: "AWS Auto Scaling", EC2InstanceID: *i.InstanceId,
-			LifecycleActionToken: i.Member.Waits.Token, Origin: "EC2", Destination: "AutoScalingGroup",
+			LifecycleHookName:    "at " + launching,
+			AccountID:            "123456789012",
+			LifecycleTransition:  launching,
+			AutoScalingGroupName: "g",
+			Service:              "AWS Auto Scaling",
+			EC2InstanceID:        *i.InstanceId,
+			LifecycleActionToken: i.Member.Waits.Token,
+			Origin:               "EC2",
+			Destination:          "AutoScalingGroup",
 		}
 		owed := slices.Collect(store.View().Deliveries.All())
 		if len(owed) != 1 || owed[0].Destination != "arn:queue" || !owed[0].Until.Equal(i.Member.Waits.Until) {
 			t.Fatalf("owed is %+v", owed)
 		}
 		var got notice
-		if err := json.Unmarshal([]byte(owed[0].Body), &got); err != nil || got.RequestID == "" || got.Time == "" || *got.NotificationMetadata != "blue" {
+		if err := json.Unmarshal([]byte(owed[0].Body), &got); err != nil || got.RequestID == "" || got.Time == "" ||
+			*got.NotificationMetadata != "blue" {
 			t.Errorf("the target is told %s, %v", owed[0].Body, err)
 		}
-		got.RequestID, got.Time, got.NotificationMetadata = "", "", nil
+		got.RequestID = ""
+		got.Time = ""
+		got.NotificationMetadata = nil
 		if got != want {
 			t.Errorf("the target is told %+v, not %+v", got, want)
 		}
@@ -68,24 +83,25 @@ func TestOwed(t *testing.T) {
 	})
 }
 
-// move puts the group's first instance into another lifecycle state, as the service does.
+// move sets the lifecycle state of the group's first instance, as the service does.
 func move(t testing.TB, store *state.Store, to types.LifecycleState, desired int32) (id string) {
 	t.Helper()
 	put(t, store, func(tx *state.Tx) {
 		i := slices.Collect(tx.Instances.By(state.InstancesByGroup, "g"))[0]
 		id = *i.InstanceId
 		row := i.Clone()
-		row.Member.LifecycleState, row.Member.InServiceAt = to, nil
+		row.Member.LifecycleState = to
+		row.Member.InServiceAt = nil
 		tx.Instances.Put(row)
 	})
 	changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = &desired })
 	return id
 }
 
-// TestStandby: an instance on standby stays and does not count, its ill health included; what is detached is left alone.
+// TestStandby: an instance on standby stays, even if unhealthy, and doesn't count. A detached instance is left alone.
 func TestStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, l := world(t, t.TempDir())
+		store, l := newWorld(t, t.TempDir())
 		defer store.Close() //nolint:errcheck // the test is over
 		want := func(when string, w ...string) {
 			t.Helper()
@@ -111,11 +127,12 @@ func TestStandby(t *testing.T) {
 		}
 		put(t, store, func(tx *state.Tx) {
 			row := tx.Instances.Get(one).Clone()
-			row.Member.LifecycleState, row.Member.Unhealthy = types.LifecycleStateDetaching, false
+			row.Member.LifecycleState = types.LifecycleStateDetaching
+			row.Member.Unhealthy = false
 			tx.Instances.Put(row)
 		})
 		want("detached", "InService")
-		if i := store.View().Instances.Get(one); i.Member != nil || i.Over() {
+		if i := store.View().Instances.Get(one); i.Member != nil || i.IsOver() {
 			t.Errorf("the detached instance is %+v", i)
 		}
 		move(t, store, types.LifecycleStateEnteringStandby, 0)
@@ -123,38 +140,47 @@ func TestStandby(t *testing.T) {
 		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.Deleting = true })
 		want("deleted")
 		if store.View().AutoScalingGroups.Get("g") != nil {
-			t.Error("the group is there still")
+			t.Error("the group still exists")
 		}
 	})
 }
 
-// refresh begins an instance refresh.
-func refresh(t testing.TB, store *state.Store, p types.RefreshPreferences) {
+// startRefresh starts an instance refresh.
+func startRefresh(t testing.TB, store *state.Store, p types.RefreshPreferences) {
 	t.Helper()
-	time.Sleep(time.Millisecond) // what is there is older
+	time.Sleep(time.Millisecond) // so that existing instances are older
 	now := time.Now().UTC()
 	put(t, store, func(tx *state.Tx) {
 		tx.GroupRefreshes.Put(&state.GroupRefresh{Since: now, Of: int32(len(tx.ActiveMembers("g"))), InstanceRefresh: types.InstanceRefresh{
-			InstanceRefreshId: aws.String("r"), AutoScalingGroupName: aws.String("g"), Status: types.InstanceRefreshStatusPending, StartTime: &now, Preferences: &p,
+			InstanceRefreshId:    aws.String("r"),
+			AutoScalingGroupName: aws.String("g"),
+			Status:               types.InstanceRefreshStatusPending,
+			StartTime:            &now,
+			Preferences:          &p,
 		}})
 	})
 }
 
 func refreshOf(store *state.Store) *state.GroupRefresh { return store.View().GroupRefreshes.Get("r") }
 
-// TestRefresh: a refresh replaces one instance after another, each once the one before it has warmed up.
+// TestRefresh: a refresh replaces one instance at a time, and waits for each replacement to warm up.
 func TestRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, l := world(t, t.TempDir())
+		store, l := newWorld(t, t.TempDir())
 		defer store.Close() //nolint:errcheck // the test is over
 		changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(3) })
 		settle(t, store, l)
 		old := activeIDs(store)
-		refresh(t, store, types.RefreshPreferences{MinHealthyPercentage: aws.Int32(90), MaxHealthyPercentage: aws.Int32(100), InstanceWarmup: aws.Int32(60)})
+		startRefresh(t, store, types.RefreshPreferences{
+			MinHealthyPercentage: aws.Int32(90),
+			MaxHealthyPercentage: aws.Int32(100),
+			InstanceWarmup:       aws.Int32(60),
+		})
 		for n := range int32(3) {
 			settle(t, store, l)
 			left := slices.DeleteFunc(activeIDs(store), func(id string) bool { return !slices.Contains(old, id) })
-			if r := refreshOf(store); len(left) != int(2-n) || *r.InstancesToUpdate != 2-n || r.Status != types.InstanceRefreshStatusInProgress {
+			if r := refreshOf(store); len(left) != int(2-n) || *r.InstancesToUpdate != 2-n ||
+				r.Status != types.InstanceRefreshStatusInProgress {
 				t.Errorf("after %d minutes %v of %v are left: %+v", n, left, old, r)
 			}
 			if n := len(store.View().ActiveMembers("g")); n != 3 {
@@ -169,7 +195,7 @@ func TestRefresh(t *testing.T) {
 	})
 }
 
-// activeIDs are the ids of the group's active instances.
+// activeIDs returns the ids of the group's active instances.
 func activeIDs(store *state.Store) (ids []string) {
 	for _, i := range store.View().ActiveMembers("g") {
 		ids = append(ids, *i.InstanceId)
@@ -177,7 +203,7 @@ func activeIDs(store *state.Store) (ids []string) {
 	return ids
 }
 
-// TestRefreshEnds: a refresh that may not go on fails after an hour, and one that is cancelled ends at once.
+// TestRefreshEnds: a refresh that can't go on fails after an hour, unless its preferences let it succeed.
 func TestRefreshEnds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -188,18 +214,53 @@ func TestRefreshEnds(t *testing.T) {
 		says   string
 		same   bool // the instance stays
 	}{
-		{name: "protected, waits", given: func(i *state.Instance) { i.Member.Protected = true }, after: time.Hour - time.Minute, status: "InProgress", same: true},
-		{name: "protected", given: func(i *state.Instance) { i.Member.Protected = true }, after: time.Hour + time.Minute, status: "Failed", says: "protected from scale in", same: true},
-		{name: "protected, ignored", p: types.RefreshPreferences{ScaleInProtectedInstances: "Ignore"}, given: func(i *state.Instance) { i.Member.Protected = true }, status: "Successful", same: true},
-		{name: "protected, refreshed", p: types.RefreshPreferences{ScaleInProtectedInstances: "Refresh"}, given: func(i *state.Instance) { i.Member.Protected = true }, status: "Successful"},
-		{name: "the same template", p: types.RefreshPreferences{SkipMatching: aws.Bool(true)}, given: func(*state.Instance) {}, status: "Successful", same: true},
-		{name: "an old version", p: types.RefreshPreferences{SkipMatching: aws.Bool(true)}, given: func(i *state.Instance) {
-			i.Member.LaunchTemplate = &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-1"), Version: aws.String("0")}
-		}, status: "Successful"},
+		{
+			name:   "protected, waits",
+			given:  func(i *state.Instance) { i.Member.Protected = true },
+			after:  time.Hour - time.Minute,
+			status: "InProgress",
+			same:   true,
+		},
+		{
+			name:   "protected",
+			given:  func(i *state.Instance) { i.Member.Protected = true },
+			after:  time.Hour + time.Minute,
+			status: "Failed",
+			says:   "protected from scale in",
+			same:   true,
+		},
+		{
+			name:   "protected, ignored",
+			p:      types.RefreshPreferences{ScaleInProtectedInstances: "Ignore"},
+			given:  func(i *state.Instance) { i.Member.Protected = true },
+			status: "Successful",
+			same:   true,
+		},
+		{
+			name:   "protected, refreshed",
+			p:      types.RefreshPreferences{ScaleInProtectedInstances: "Refresh"},
+			given:  func(i *state.Instance) { i.Member.Protected = true },
+			status: "Successful",
+		},
+		{
+			name:   "the same template",
+			p:      types.RefreshPreferences{SkipMatching: aws.Bool(true)},
+			given:  func(*state.Instance) {},
+			status: "Successful",
+			same:   true,
+		},
+		{
+			name: "an old version",
+			p:    types.RefreshPreferences{SkipMatching: aws.Bool(true)},
+			given: func(i *state.Instance) {
+				i.Member.LaunchTemplate = &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String("lt-1"), Version: aws.String("0")}
+			},
+			status: "Successful",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store, l := world(t, t.TempDir())
+				store, l := newWorld(t, t.TempDir())
 				defer store.Close() //nolint:errcheck // the test is over
 				changeGroup(t, store, func(g *state.AutoScalingGroup) { g.DesiredCapacity = aws.Int32(1) })
 				settle(t, store, l)
@@ -209,8 +270,9 @@ func TestRefreshEnds(t *testing.T) {
 					c.given(row)
 					tx.Instances.Put(row)
 				})
-				c.p.MinHealthyPercentage, c.p.MaxHealthyPercentage = aws.Int32(90), aws.Int32(100)
-				refresh(t, store, c.p)
+				c.p.MinHealthyPercentage = aws.Int32(90)
+				c.p.MaxHealthyPercentage = aws.Int32(100)
+				startRefresh(t, store, c.p)
 				settle(t, store, l)
 				time.Sleep(c.after)
 				settle(t, store, l)

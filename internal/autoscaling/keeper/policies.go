@@ -51,7 +51,9 @@ type reading struct {
 }
 
 // scale sets the desired capacity that a group's policies agree on.
-func (l *Loop) scale(ctx context.Context, name string, policies []*state.GroupPolicy, alarms map[string][]cloudwatchtypes.MetricAlarm, now time.Time) error {
+func (l *Loop) scale(
+	ctx context.Context, name string, policies []*state.GroupPolicy, alarms map[string][]cloudwatchtypes.MetricAlarm, now time.Time,
+) error {
 	readings := map[string][]reading{}
 	for _, p := range policies {
 		for _, a := range alarms[*p.PolicyARN] {
@@ -65,7 +67,7 @@ func (l *Loop) scale(ctx context.Context, name string, policies []*state.GroupPo
 	}
 	return l.store.Update(ctx, func(tx *state.Tx) error {
 		old := tx.AutoScalingGroups.Get(name)
-		if old == nil || old.Deleting || old.Suspends("AlarmNotification") {
+		if old == nil || old.Deleting || old.IsSuspended("AlarmNotification") {
 			return nil
 		}
 		g, capacity := old.Clone(), int(*old.DesiredCapacity)
@@ -80,7 +82,8 @@ func (l *Loop) scale(ctx context.Context, name string, policies []*state.GroupPo
 			for _, r := range readings[*p.PolicyARN] {
 				if desired := want(tx.View, g, p, r, now); desired != capacity {
 					proposal.Desired = desired
-					causes[*p.PolicyName] = fmt.Sprintf("a monitor alarm %s in state %s triggered policy %s", *r.alarm.AlarmName, r.alarm.StateValue, *p.PolicyName)
+					causes[*p.PolicyName] = fmt.Sprintf("a monitor alarm %s in state %s triggered policy %s",
+						*r.alarm.AlarmName, r.alarm.StateValue, *p.PolicyName)
 				}
 			}
 			proposals = append(proposals, proposal)
@@ -105,7 +108,7 @@ func (l *Loop) scale(ctx context.Context, name string, policies []*state.GroupPo
 func want(v *state.View, g *state.AutoScalingGroup, p *state.GroupPolicy, r reading, now time.Time) int {
 	capacity, threshold := int(*g.DesiredCapacity), aws.ToFloat64(r.alarm.Threshold)
 	if *p.PolicyType == "SimpleScaling" {
-		if g.Cools(p.Cooldown, now) || underWay(v, g) {
+		if g.IsCoolingDown(p.Cooldown, now) || underWay(v, g) {
 			return capacity
 		}
 		return scaling.StepOfGroup(&p.ScalingPolicy).Desired(capacity, threshold, threshold)
@@ -151,7 +154,7 @@ func warmingUp(v *state.View, g *state.AutoScalingGroup, length time.Duration, n
 // underWay reports whether any instance is launching or leaving.
 func underWay(v *state.View, g *state.AutoScalingGroup) bool {
 	for i := range v.Instances.By(state.InstancesByGroup, g.Name()) {
-		if i.Member.Leaving() || i.Member.InServiceAt == nil && i.Member.LifecycleState != types.LifecycleStateStandby {
+		if i.Member.IsLeaving() || i.Member.InServiceAt == nil && i.Member.LifecycleState != types.LifecycleStateStandby {
 			return true
 		}
 	}

@@ -15,36 +15,57 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// ringing is a CloudWatch with one alarm, whose metric is 5.
+// ringing is a CloudWatch with one alarm on a metric of 5.
 type ringing struct{ store *state.Store }
 
-func (r ringing) DescribeAlarms(context.Context, *cloudwatch.DescribeAlarmsInput, ...func(*cloudwatch.Options)) (*cloudwatch.DescribeAlarmsOutput, error) {
+func (r ringing) DescribeAlarms(
+	context.Context, *cloudwatch.DescribeAlarmsInput, ...func(*cloudwatch.Options),
+) (*cloudwatch.DescribeAlarmsOutput, error) {
 	return &cloudwatch.DescribeAlarmsOutput{MetricAlarms: []cloudwatchtypes.MetricAlarm{*r.store.View().Alarms.Get("a").Metric}}, nil
 }
 
-func (r ringing) GetMetricData(context.Context, *cloudwatch.GetMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.GetMetricDataOutput, error) {
-	return &cloudwatch.GetMetricDataOutput{MetricDataResults: []cloudwatchtypes.MetricDataResult{{Timestamps: []time.Time{time.Now()}, Values: []float64{5}}}}, nil
+func (r ringing) GetMetricData(
+	context.Context, *cloudwatch.GetMetricDataInput, ...func(*cloudwatch.Options),
+) (*cloudwatch.GetMetricDataOutput, error) {
+	return &cloudwatch.GetMetricDataOutput{MetricDataResults: []cloudwatchtypes.MetricDataResult{{
+		Timestamps: []time.Time{time.Now()},
+		Values:     []float64{5},
+	}}}, nil
 }
 
-// TestActsAtOnce: a policy acts in the moment that its alarm gets to a state, and does not wait for the next look.
+// TestActsAtOnce: a policy acts as soon as its alarm changes state, without waiting for the next tick.
 func TestActsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, l := world(t, t.TempDir())
+		store, l := newWorld(t, t.TempDir())
 		defer store.Close() //nolint:errcheck // the test is over
 		l = New(store, Options{Now: time.Now, CloudWatch: ringing{store}, Lost: time.Minute, Log: l.opts.Log})
 		turn := func(to cloudwatchtypes.StateValue) {
 			put(t, store, func(tx *state.Tx) {
 				tx.Alarms.Put(&state.Alarm{Metric: &cloudwatchtypes.MetricAlarm{
-					AlarmName: aws.String("a"), StateValue: to, StateUpdatedTimestamp: aws.Time(time.Now()), ActionsEnabled: aws.Bool(true), Period: aws.Int32(60),
-					EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0), AlarmActions: []string{"arn:p"}, MetricName: aws.String("m"), Namespace: aws.String("n"), Statistic: "Maximum",
+					AlarmName:             aws.String("a"),
+					StateValue:            to,
+					StateUpdatedTimestamp: aws.Time(time.Now()),
+					ActionsEnabled:        aws.Bool(true),
+					Period:                aws.Int32(60),
+					EvaluationPeriods:     aws.Int32(1),
+					Threshold:             aws.Float64(0),
+					AlarmActions:          []string{"arn:p"},
+					MetricName:            aws.String("m"),
+					Namespace:             aws.String("n"),
+					Statistic:             "Maximum",
 				}})
 			})
 		}
 		turn(cloudwatchtypes.StateValueOk)
 		put(t, store, func(tx *state.Tx) {
 			tx.GroupPolicies.Put(&state.GroupPolicy{ScalingPolicy: types.ScalingPolicy{
-				AutoScalingGroupName: aws.String("g"), PolicyName: aws.String("p"), PolicyARN: aws.String("arn:p"), PolicyType: aws.String("StepScaling"), Enabled: aws.Bool(true),
-				AdjustmentType: aws.String("ExactCapacity"), StepAdjustments: []types.StepAdjustment{{MetricIntervalLowerBound: aws.Float64(0), ScalingAdjustment: aws.Int32(2)}},
+				AutoScalingGroupName: aws.String("g"),
+				PolicyName:           aws.String("p"),
+				PolicyARN:            aws.String("arn:p"),
+				PolicyType:           aws.String("StepScaling"),
+				Enabled:              aws.Bool(true),
+				AdjustmentType:       aws.String("ExactCapacity"),
+				StepAdjustments:      []types.StepAdjustment{{MetricIntervalLowerBound: aws.Float64(0), ScalingAdjustment: aws.Int32(2)}},
 			}})
 		})
 		ctx, cancel := context.WithCancel(t.Context())

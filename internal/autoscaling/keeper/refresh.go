@@ -35,7 +35,7 @@ func (s *step) refresh() {
 		row.End(types.InstanceRefreshStatusCancelled, "Cancelled due to user request.", s.now)
 		return
 	}
-	if s.group.Suspends("InstanceRefresh") || s.group.Suspends("Launch") || s.group.Suspends("Terminate") {
+	if s.group.IsSuspended("InstanceRefresh") || s.group.IsSuspended("Launch") || s.group.IsSuspended("Terminate") {
 		return
 	}
 	row.Status = types.InstanceRefreshStatusInProgress
@@ -74,16 +74,16 @@ func (s *step) refresh() {
 // waits for, if anything.
 func (s *step) outdated(r *state.GroupRefresh) (ready []*state.Instance, left int, waiting string) {
 	for _, i := range slices.Collect(s.tx.Instances.By(state.InstancesByGroup, s.group.Name())) {
-		if i.Member.Leaving() || !i.LaunchTime.Before(*r.StartTime) || aws.ToBool(r.Preferences.SkipMatching) && s.matches(i) {
+		if i.Member.IsLeaving() || !i.LaunchTime.Before(*r.StartTime) || aws.ToBool(r.Preferences.SkipMatching) && s.matches(i) {
 			continue
 		}
 		switch {
-		case i.Member.StandsBy() && r.Preferences.StandbyInstances == types.StandbyInstancesIgnore,
+		case i.Member.IsOnStandby() && r.Preferences.StandbyInstances == types.StandbyInstancesIgnore,
 			s.isProtected(i) && r.Preferences.ScaleInProtectedInstances == types.ScaleInProtectedInstancesIgnore:
 			continue
-		case i.Member.StandsBy() && r.Preferences.StandbyInstances == types.StandbyInstancesTerminate:
+		case i.Member.IsOnStandby() && r.Preferences.StandbyInstances == types.StandbyInstancesTerminate:
 			s.leave(i, "an instance was taken out of service in response to an instance refresh.")
-		case i.Member.StandsBy():
+		case i.Member.IsOnStandby():
 			waiting = " There are instances on standby."
 		case s.isProtected(i) && r.Preferences.ScaleInProtectedInstances != types.ScaleInProtectedInstancesRefresh:
 			waiting = " There are instances that are protected from scale in."

@@ -21,33 +21,34 @@ type step struct {
 	opts  *Options
 	now   time.Time
 	old   *state.AutoScalingGroup
-	group *state.AutoScalingGroup // a copy of ours
-	// unhealthy is how many instances were taken out because they were, in this step.
+	group *state.AutoScalingGroup // our own copy
+	// unhealthy is how many instances this step took out because they were unhealthy.
 	unhealthy int
-	// refreshing says that an instance refresh replaces instances; it wants surplus ones while it does.
+	// refreshing is set while an instance refresh replaces instances.
 	refreshing bool
-	surplus    int
+	// surplus is how many instances above the desired capacity the refresh wants meanwhile.
+	surplus int
 }
 
 const (
 	launching   = "autoscaling:EC2_INSTANCE_LAUNCHING"
 	terminating = "autoscaling:EC2_INSTANCE_TERMINATING"
-	// maxPause is the most between launches that fail.
+	// maxPause is the longest pause after a failed launch.
 	maxPause = time.Minute
-	// managedTag and drainingHook are what ECS calls its own in groups:
+	// managedTag and drainingHook are the names that ECS uses in groups:
 	// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/managed-instance-draining.html
 	managedTag   = "AmazonECSManaged"
 	drainingHook = "ecs-managed-draining-termination-hook"
-	// drainsFor is how long an instance's tasks may take to end. ECS prolongs its hook until then, which is the most for one.
+	// drainsFor is how long an instance's tasks may take to end. ECS prolongs its hook until then, the maximum for a hook.
 	drainsFor = 48 * time.Hour
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// run takes the group a step further. Each part goes by what those before it have written: attach has ECS's own hook there before an
-// instance meets it; advance moves each instance by what its machine and its hooks say; replaceUnhealthy and refresh take instances
-// out, and refresh says how many more than desired there are to be meanwhile; balance then launches or ends what is
-// between that and what is there. Nothing is waited for: what a machine or a hook answers brings the next step.
+// run makes one step. Each part builds on what the parts before it wrote. attach adds ECS's own hook before an instance reaches
+// it. advance moves each instance along, by the state of its machine and hooks. replaceUnhealthy and refresh take instances out;
+// refresh also sets how many surplus ones the group needs meanwhile. Then balance launches or terminates the difference. The step
+// waits for nothing: an answer from a machine or a hook brings the next step.
 func (s *step) run() {
 	s.attach()
 	for _, i := range slices.Collect(s.tx.Instances.By(state.InstancesByGroup, s.group.Name())) {
@@ -65,24 +66,32 @@ func (s *step) run() {
 	}
 }
 
-// attach gives the group what ECS gives one that a capacity provider has: its tag, and while the provider has managed draining,
-// the lifecycle hook that it drains instances by.
+// attach adds to the group what ECS adds to a capacity provider's group: its tag, and while the provider has managed draining,
+// the lifecycle hook that drains instances.
 func (s *step) attach() {
-	if s.group.Deleting { // with all it has, which waits for no hook
+	if s.group.Deleting { // a deletion waits for no hook
 		return
 	}
 	p := providerOf(s.tx.View, s.group)
 	if p != nil && !slices.ContainsFunc(s.group.Tags, func(t types.TagDescription) bool { return aws.ToString(t.Key) == managedTag }) {
 		s.group.Tags = append(s.group.Tags, types.TagDescription{
-			Key: aws.String(managedTag), Value: aws.String(""), PropagateAtLaunch: aws.Bool(true), ResourceId: s.group.AutoScalingGroupName, ResourceType: aws.String("auto-scaling-group"),
+			Key:               aws.String(managedTag),
+			Value:             aws.String(""),
+			PropagateAtLaunch: aws.Bool(true),
+			ResourceId:        s.group.AutoScalingGroupName,
+			ResourceType:      aws.String("auto-scaling-group"),
 		})
 	}
 	drains := p != nil && p.AutoScalingGroupProvider.ManagedDraining == ecstypes.ManagedDrainingEnabled
 	switch there := s.group.Hook(drainingHook) != nil; {
 	case drains && !there:
 		s.group.Hooks = append(s.group.Hooks, types.LifecycleHook{
-			AutoScalingGroupName: s.group.AutoScalingGroupName, LifecycleHookName: aws.String(drainingHook), LifecycleTransition: aws.String(terminating),
-			DefaultResult: aws.String("CONTINUE"), HeartbeatTimeout: aws.Int32(3600), GlobalTimeout: aws.Int32(int32(drainsFor.Seconds())),
+			AutoScalingGroupName: s.group.AutoScalingGroupName,
+			LifecycleHookName:    aws.String(drainingHook),
+			LifecycleTransition:  aws.String(terminating),
+			DefaultResult:        aws.String("CONTINUE"),
+			HeartbeatTimeout:     aws.Int32(3600),
+			GlobalTimeout:        aws.Int32(int32(drainsFor.Seconds())),
 		})
 	case !drains && there:
 		s.group.Hooks = slices.DeleteFunc(s.group.Hooks, func(h types.LifecycleHook) bool { return *h.LifecycleHookName == drainingHook })
@@ -96,8 +105,8 @@ func (s *step) advance(i *state.Instance) {
 	case types.LifecycleStatePending, types.LifecycleStatePendingWait, types.LifecycleStatePendingProceed:
 		s.arrive(i)
 	case types.LifecycleStateInService:
-		if i.Over() {
-			s.unwell(i, "an EC2 health check indicating it has been terminated or stopped.")
+		if i.IsOver() {
+			s.takeOut(i, "an EC2 health check indicating it has been terminated or stopped.")
 		}
 	case types.LifecycleStateEnteringStandby:
 		row := i.Clone()
@@ -105,7 +114,7 @@ func (s *step) advance(i *state.Instance) {
 		s.tx.Instances.Put(row)
 		s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeSuccessful, "", s.now)
 	case types.LifecycleStateStandby:
-		if i.Over() || s.group.Deleting {
+		if i.IsOver() || s.group.Deleting {
 			s.leave(i, "instance "+*i.InstanceId+" was taken out of service: it has ended on standby, or its group is deleted.")
 		}
 	case types.LifecycleStateDetaching:
@@ -120,19 +129,20 @@ func (s *step) advance(i *state.Instance) {
 
 // arrive takes an instance from its launch to InService.
 func (s *step) arrive(i *state.Instance) {
-	if i.Over() { // it never came up, or somebody ended it
+	if i.IsOver() { // it never came up, or somebody ended it
 		s.fail(i)
 		return
 	}
 	if i.Name() != ec2types.InstanceStateNameRunning {
 		if i.StateReason != nil { // the launch failed and will be retried
-			s.tx.SayGroupActivity(i.Member.Activity, aws.ToString(i.StateReason.Message))
+			s.tx.SetGroupActivityMessage(i.Member.Activity, aws.ToString(i.StateReason.Message))
 		}
 		return
 	}
 	waits, abandoned := s.hooks(i, launching)
 	if abandoned != "" {
-		s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeCancelled, "Instance failed to complete user's Lifecycle Action: "+abandoned, s.now)
+		s.tx.EndGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeCancelled,
+			"Instance failed to complete user's Lifecycle Action: "+abandoned, s.now)
 		s.leave(i, "instance "+*i.InstanceId+" was taken out of service in response to a lifecycle action that was abandoned.")
 		return
 	}
@@ -141,7 +151,7 @@ func (s *step) arrive(i *state.Instance) {
 	if waits != nil {
 		row.Member.LifecycleState = types.LifecycleStatePendingWait
 		s.put(i, row)
-		s.tx.MoveGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeMidLifecycleAction, 40)
+		s.tx.SetGroupActivityProgress(i.Member.Activity, types.ScalingActivityStatusCodeMidLifecycleAction, 40)
 		return
 	}
 	row.Member.LifecycleState = types.LifecycleStateInService
@@ -174,7 +184,7 @@ func (s *step) avoid(pool string) {
 	failed := append(slices.Clone(s.group.FailedPools), pool)
 	s.group.FailedPools = nil
 	for _, zone := range s.group.AvailabilityZones {
-		if len(group.Working(zone, s.fitting(), failed)) > 0 {
+		if len(group.Working(zone, s.fittingSizes(), failed)) > 0 {
 			s.group.FailedPools = slices.Compact(slices.Sorted(slices.Values(failed)))
 		}
 	}
@@ -206,7 +216,13 @@ func (s *step) hooks(i *state.Instance, transition string) (waits *state.Lifecyc
 				lasts = drainsFor
 				s.drain(i)
 			}
-			w = &state.LifecycleAction{Hook: name, Token: state.NewUUID(), Since: s.now, Until: s.now.Add(lasts), Done: done}
+			w = &state.LifecycleAction{
+				Hook:  name,
+				Token: state.NewUUID(),
+				Since: s.now,
+				Until: s.now.Add(lasts),
+				Done:  done,
+			}
 			s.notify(i, w)
 			return w, ""
 		}
@@ -224,7 +240,7 @@ func (s *step) depart(i *state.Instance) {
 		s.tx.Instances.Put(row)
 		return
 	}
-	if i.Over() {
+	if i.IsOver() {
 		return
 	}
 	row := i.Clone()
@@ -233,7 +249,7 @@ func (s *step) depart(i *state.Instance) {
 		if row.Member.Waits = waits; waits != nil && abandoned == "" {
 			row.Member.LifecycleState = types.LifecycleStateTerminatingWait
 			s.put(i, row)
-			s.tx.MoveGroupActivity(i.Member.Activity, types.ScalingActivityStatusCodeMidLifecycleAction, 60)
+			s.tx.SetGroupActivityProgress(i.Member.Activity, types.ScalingActivityStatusCodeMidLifecycleAction, 60)
 			return
 		}
 		row.Member.LifecycleState = types.LifecycleStateTerminatingProceed

@@ -46,10 +46,10 @@ type notice struct {
 }
 
 func message(g *state.AutoScalingGroup, h *types.LifecycleHook, i *state.Instance, w *state.LifecycleAction, now time.Time) string {
-	of, _ := arn.Parse(*g.AutoScalingGroupARN) // it is ours
+	groupARN, _ := arn.Parse(*g.AutoScalingGroupARN) // we made it, so it's valid
 	n := notice{
 		LifecycleHookName:    *h.LifecycleHookName,
-		AccountID:            of.AccountID,
+		AccountID:            groupARN.AccountID,
 		RequestID:            state.NewUUID(),
 		LifecycleTransition:  *h.LifecycleTransition,
 		AutoScalingGroupName: g.Name(),

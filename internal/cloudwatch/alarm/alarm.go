@@ -1,7 +1,7 @@
-// Package alarm is the evaluation of CloudWatch alarms: Evaluate says in which state a metric alarm's
-// data points put it and why, ParseRule and Rule.Eval do so for composite alarms. It is pure: who
-// evaluates alarms fetches the data points and keeps the state. It follows the CloudWatch User Guide's
-// pages "Alarm evaluation" and "Configuring how CloudWatch alarms treat missing data".
+// Package alarm decides the states of CloudWatch alarms. Evaluate decides a metric alarm's state from its
+// data points and gives the reason; ParseRule and Rule.Eval decide a composite alarm's. It is pure: the caller
+// fetches the data points and keeps the state. It follows the CloudWatch User Guide's pages "Alarm evaluation"
+// and "Configuring how CloudWatch alarms treat missing data".
 package alarm
 
 import (
@@ -23,7 +23,7 @@ const (
 	InsufficientData State = "INSUFFICIENT_DATA"
 )
 
-// The treatments of missing data, as PutMetricAlarm's TreatMissingData names them.
+// The values of PutMetricAlarm's TreatMissingData.
 const (
 	Breaching    = "breaching"
 	NotBreaching = "notBreaching"
@@ -31,42 +31,40 @@ const (
 	AsMissing    = "missing"
 )
 
-// Metric is what Evaluate needs to know of a metric alarm. The names are PutMetricAlarm's.
+// Metric is what Evaluate needs to know about a metric alarm. The names are PutMetricAlarm's.
 type Metric struct {
 	ComparisonOperator string
 	Threshold          float64
 	EvaluationPeriods  int
-	DatapointsToAlarm  int // 0: as many as EvaluationPeriods
+	DatapointsToAlarm  int // 0 means EvaluationPeriods
 	Period             time.Duration
-	Statistic          string // or the extended one: "p99"; empty for metric math
+	Statistic          string // or the extended statistic, such as "p99"; empty for metric math
 	Unit               string
-	TreatMissingData   string // empty: missing
-	// EvaluateLowSampleCountPercentile is "evaluate" or "ignore"; empty: evaluate.
+	TreatMissingData   string // empty means "missing"
+	// EvaluateLowSampleCountPercentile is "evaluate" or "ignore". Empty means "evaluate".
 	EvaluateLowSampleCountPercentile string
 }
 
 // Datapoint is the metric's value for one period.
 type Datapoint struct {
-	Timestamp   time.Time // of the period's start
+	Timestamp   time.Time // the period's start
 	Value       float64
 	SampleCount float64
-	// Lower and Upper are the band that the value is compared with, where the alarm has one instead of a threshold.
+	// Lower and Upper limit the band, if the alarm compares with a band instead of a threshold.
 	Lower, Upper float64
 }
 
-// Evaluation is what an alarm's data points come to.
+// Evaluation is the result of evaluating an alarm.
 type Evaluation struct {
-	State State
-	// Reason is DescribeAlarms' StateReason; empty where the state stays.
-	Reason string
-	// Data is StateReasonData.
-	Data ReasonData
+	State  State
+	Reason string     // DescribeAlarms' StateReason; empty if the state doesn't change
+	Data   ReasonData // DescribeAlarms' StateReasonData
 }
 
-// comparison is how a comparison operator compares, and how a reason says so.
+// comparison implements a comparison operator.
 type comparison struct {
 	breaches func(p Datapoint, threshold float64) bool
-	says     string
+	words    string // for the reason
 }
 
 var comparisons = map[string]comparison{
@@ -76,11 +74,20 @@ var comparisons = map[string]comparison{
 	"LessThanOrEqualToThreshold":    {func(p Datapoint, t float64) bool { return p.Value <= t }, "less than or equal to the threshold"},
 }
 
-// bandComparisons are the operators that compare with a band.
+// bandComparisons holds the operators that compare with a band.
 var bandComparisons = map[string]comparison{
-	"LessThanLowerOrGreaterThanUpperThreshold": {func(p Datapoint, _ float64) bool { return p.Value < p.Lower || p.Value > p.Upper }, "outside the band"},
-	"LessThanLowerThreshold":                   {func(p Datapoint, _ float64) bool { return p.Value < p.Lower }, "less than the lower thresholds"},
-	"GreaterThanUpperThreshold":                {func(p Datapoint, _ float64) bool { return p.Value > p.Upper }, "greater than the upper thresholds"},
+	"LessThanLowerOrGreaterThanUpperThreshold": {
+		func(p Datapoint, _ float64) bool { return p.Value < p.Lower || p.Value > p.Upper },
+		"outside the band",
+	},
+	"LessThanLowerThreshold": {
+		func(p Datapoint, _ float64) bool { return p.Value < p.Lower },
+		"less than the lower thresholds",
+	},
+	"GreaterThanUpperThreshold": {
+		func(p Datapoint, _ float64) bool { return p.Value > p.Upper },
+		"greater than the upper thresholds",
+	},
 }
 
 // Banded reports whether the alarm compares with a band.
@@ -93,15 +100,21 @@ func (m Metric) comparison() comparison {
 	return comparisons[m.ComparisonOperator]
 }
 
-// Check refuses what CloudWatch would refuse, naming the field.
+// Check refuses what CloudWatch would refuse and names the field.
 func (m Metric) Check() error {
 	switch {
 	case m.comparison().breaches == nil:
-		return fmt.Errorf("ComparisonOperator must be one of %s, not %q", strings.Join(slices.Sorted(maps.Keys(comparisons)), ", "), m.ComparisonOperator)
+		return fmt.Errorf(
+			"ComparisonOperator must be one of %s, not %q",
+			strings.Join(slices.Sorted(maps.Keys(comparisons)), ", "), m.ComparisonOperator,
+		)
 	case m.EvaluationPeriods < 1:
 		return fmt.Errorf("EvaluationPeriods must be at least 1, not %d", m.EvaluationPeriods)
 	case m.DatapointsToAlarm < 0 || m.DatapointsToAlarm > m.EvaluationPeriods:
-		return fmt.Errorf("DatapointsToAlarm must be between 1 and EvaluationPeriods, which is %d, not %d", m.EvaluationPeriods, m.DatapointsToAlarm)
+		return fmt.Errorf(
+			"DatapointsToAlarm must be between 1 and EvaluationPeriods, which is %d, not %d",
+			m.EvaluationPeriods, m.DatapointsToAlarm,
+		)
 	case !slices.Contains([]string{"", Breaching, NotBreaching, Ignore, AsMissing}, m.TreatMissingData):
 		return fmt.Errorf("TreatMissingData must be breaching, notBreaching, ignore or missing, not %q", m.TreatMissingData)
 	case !slices.Contains([]string{"", "evaluate", "ignore"}, m.EvaluateLowSampleCountPercentile):
@@ -110,14 +123,14 @@ func (m Metric) Check() error {
 	return m.checkPeriod()
 }
 
-// The longest time that an alarm may look back on, by its period.
+// The longest time that an alarm may look back: a week with periods of an hour or more, otherwise a day.
 const (
 	day  = 24 * time.Hour
 	week = 7 * day
 )
 
-// checkPeriod is PutMetricAlarm's rule of periods: 10, 20, 30 seconds or a multiple of 60, and no more in all than a
-// day, or a week where periods are of an hour or more.
+// checkPeriod checks PutMetricAlarm's rule for periods: 10, 20, 30 or a multiple of 60 seconds, and all periods together
+// no longer than a day, or than a week if a period has an hour or more.
 func (m Metric) checkPeriod() error {
 	short := m.Period == 10*time.Second || m.Period == 20*time.Second || m.Period == 30*time.Second
 	if !short && (m.Period < time.Minute || m.Period%time.Minute != 0) {
@@ -133,7 +146,7 @@ func (m Metric) checkPeriod() error {
 	return nil
 }
 
-// toAlarm is M of "M out of N".
+// toAlarm returns M of "M out of N".
 func (m Metric) toAlarm() int {
 	if m.DatapointsToAlarm == 0 {
 		return m.EvaluationPeriods
@@ -141,19 +154,18 @@ func (m Metric) toAlarm() int {
 	return m.DatapointsToAlarm
 }
 
-// extra is by how many periods the evaluation range is longer than EvaluationPeriods. CloudWatch tells
-// only the one of its examples: 5 for 3.
-const extra = 2
+// extraPeriods is how many periods longer than EvaluationPeriods the evaluation range is. CloudWatch documents
+// only one example: 5 for 3.
+const extraPeriods = 2
 
-// Range is the evaluation range at a time: data points that start in [from, to). The period that is
-// still going on is not in it.
+// Range returns the evaluation range at a time: data points that start in [from, to). It excludes the current period.
 func (m Metric) Range(now time.Time) (from, to time.Time) {
 	to = now.Truncate(m.Period)
-	return to.Add(-time.Duration(m.EvaluationPeriods+extra) * m.Period), to
+	return to.Add(-time.Duration(m.EvaluationPeriods+extraPeriods) * m.Period), to
 }
 
-// Evaluate says which state the data points put the alarm in, which is in state before. The data
-// points are those of the evaluation range at the time, oldest first, none where data is missing.
+// Evaluate decides the state of an alarm that is in state before. The data points are those of the evaluation
+// range at now, oldest first, without entries for missing data.
 func (m Metric) Evaluate(before State, points []Datapoint, now time.Time) Evaluation {
 	v := m.verdict(points, now)
 	state := m.state(v)
@@ -163,10 +175,10 @@ func (m Metric) Evaluate(before State, points []Datapoint, now time.Time) Evalua
 	return Evaluation{State: state, Reason: m.reason(state, v), Data: m.data(v, now)}
 }
 
-// state is the state that follows from a verdict, "" where the alarm keeps the one that it has.
+// state returns the state that follows from a verdict, or "" if the alarm keeps its state.
 func (m Metric) state(v verdict) State {
 	switch {
-	case m.fewSamples(v.real):
+	case m.hasFewSamples(v.real):
 		return ""
 	case v.breaching+v.asBreaching >= m.toAlarm():
 		return Alarming
@@ -175,17 +187,17 @@ func (m Metric) state(v verdict) State {
 	case m.TreatMissingData == Ignore:
 		return ""
 	case v.oldest >= m.toAlarm():
-		return Alarming // all that is there breaches, for long enough: no longer "premature"
+		return Alarming // all existing data breaches, for long enough not to be "premature"
 	}
 	return InsufficientData
 }
 
-// verdict counts what counts.
+// verdict counts the data points that decide the state.
 type verdict struct {
 	real        []Datapoint // the newest, at most EvaluationPeriods
-	breaching   int         // of them
-	missing     int         // how many more it would take
-	asBreaching int         // missing ones that are treated as breaching
+	breaching   int         // how many of real breach
+	missing     int         // EvaluationPeriods minus the number of real
+	asBreaching int         // how many missing ones are treated as breaching
 	oldest      int         // how many periods ago the oldest of real was; 1 is the last period
 }
 
@@ -211,8 +223,8 @@ func (m Metric) breaches(p Datapoint) bool {
 	return m.comparison().breaches(p, m.Threshold)
 }
 
-// fewSamples reports whether a percentile is to be ignored because it stands on too few samples.
-func (m Metric) fewSamples(points []Datapoint) bool {
+// hasFewSamples reports whether the alarm must ignore a percentile because it has too few samples.
+func (m Metric) hasFewSamples(points []Datapoint) bool {
 	percent, ok := strings.CutPrefix(m.Statistic, "p")
 	p, err := strconv.ParseFloat(percent, 64)
 	if !ok || err != nil || m.EvaluateLowSampleCountPercentile != "ignore" || len(points) == 0 {
@@ -222,6 +234,6 @@ func (m Metric) fewSamples(points []Datapoint) bool {
 	for _, d := range points {
 		samples += d.SampleCount
 	}
-	tail := min(p, 100-p) / 100 // the part of samples on the percentile's thinner side
+	tail := min(p, 100-p) / 100 // the share of samples on the percentile's smaller side
 	return samples*tail < 10
 }

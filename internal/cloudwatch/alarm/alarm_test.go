@@ -9,7 +9,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 12, 0, 30, 0, time.UTC)
 
-// datapoints reads what CloudWatch's tables show, the newest on the right: 0 is within the threshold
+// datapoints parses the notation of CloudWatch's tables, newest on the right: 0 is within the threshold
 // of 3, X breaches it, - is missing.
 func datapoints(text string, period time.Duration) (out []Datapoint) {
 	fields := strings.Fields(text)
@@ -25,8 +25,12 @@ func datapoints(text string, period time.Duration) (out []Datapoint) {
 
 func metric(m, n int) Metric {
 	return Metric{
-		ComparisonOperator: "GreaterThanThreshold", Threshold: 3, DatapointsToAlarm: m, EvaluationPeriods: n,
-		Period: 5 * time.Minute, Statistic: "Average",
+		ComparisonOperator: "GreaterThanThreshold",
+		Threshold:          3,
+		DatapointsToAlarm:  m,
+		EvaluationPeriods:  n,
+		Period:             5 * time.Minute,
+		Statistic:          "Average",
 	}
 }
 
@@ -34,7 +38,7 @@ const keeps State = "whatever it was"
 
 // The tables of the CloudWatch User Guide's page "Configuring how CloudWatch alarms treat missing data",
 // section "How alarm state is evaluated when data is missing", and the examples of its section "Avoiding
-// premature transitions to alarm state". What - - - - X gives with "missing" is in an older edition's table.
+// premature transitions to alarm state". The result of - - - - X with "missing" is from an older edition's table.
 func TestMissingData(t *testing.T) {
 	for _, table := range []struct {
 		m, n int
@@ -62,13 +66,20 @@ func TestMissingData(t *testing.T) {
 		}},
 	} {
 		for _, row := range table.rows {
-			for treatment, want := range map[string]State{AsMissing: row.missing, "": row.missing, Ignore: row.ignore, Breaching: row.breaching, NotBreaching: row.notBreaching} {
+			for treatment, want := range map[string]State{
+				AsMissing:    row.missing,
+				"":           row.missing,
+				Ignore:       row.ignore,
+				Breaching:    row.breaching,
+				NotBreaching: row.notBreaching,
+			} {
 				a := metric(table.m, table.n)
 				a.TreatMissingData = treatment
 				if want == keeps {
 					want = "before"
 				}
-				if got := a.Evaluate("before", datapoints(row.points, a.Period), now); got.State != want || (got.Reason == "") != (want == "before") {
+				got := a.Evaluate("before", datapoints(row.points, a.Period), now)
+				if got.State != want || (got.Reason == "") != (want == "before") {
 					t.Errorf("%d of %d, %s, %q: got %s (%s), want %s", table.m, table.n, row.points, treatment, got.State, got.Reason, want)
 				}
 			}
@@ -81,12 +92,12 @@ type missingData struct {
 	missing, ignore, breaching, notBreaching State
 }
 
-// The figure of the page "Alarm evaluation": 3 of 3 datapoints above three, and M of N beside it.
+// The figure on the page "Alarm evaluation": 3 of 3 data points above 3. M of N is added.
 func TestOverTime(t *testing.T) {
 	for _, c := range []struct {
 		m, n   int
 		points string
-		want   string // the state after each, from the n-th on
+		want   string // the state after each data point, from the n-th on
 	}{
 		{3, 3, "0 0 X X X 0 0 0 X 0", "OK OK ALARM OK OK OK OK OK"},
 		{2, 3, "0 X 0 X X 0 0 0", "OK ALARM ALARM ALARM OK OK"},
@@ -121,10 +132,12 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// TestBandOperators: an alarm on an anomaly detection band breaches below it, above it, or either; not on its limits.
+// TestBandOperators: an alarm on an anomaly detection band breaches below it, above it, or both, but not at its limits.
 func TestBandOperators(t *testing.T) {
 	for operator, breaches := range map[string][4]bool{ // by 1, 2, 4, 5
-		"LessThanLowerOrGreaterThanUpperThreshold": {true, false, false, true}, "LessThanLowerThreshold": {true, false, false, false}, "GreaterThanUpperThreshold": {false, false, false, true},
+		"LessThanLowerOrGreaterThanUpperThreshold": {true, false, false, true},
+		"LessThanLowerThreshold":                   {true, false, false, false},
+		"GreaterThanUpperThreshold":                {false, false, false, true},
 	} {
 		a := metric(1, 1)
 		a.ComparisonOperator = operator
@@ -144,7 +157,9 @@ func TestBandOperators(t *testing.T) {
 // TestRange: the pages' "evaluation range", for periods of the sections "Evaluating an alarm" and
 // "High-resolution alarms".
 func TestRange(t *testing.T) {
-	for period, first := range map[time.Duration]string{10 * time.Second: "11:59:40", 30 * time.Second: "11:58:00", time.Minute: "11:55:00", 5 * time.Minute: "11:35:00"} {
+	for period, first := range map[time.Duration]string{
+		10 * time.Second: "11:59:40", 30 * time.Second: "11:58:00", time.Minute: "11:55:00", 5 * time.Minute: "11:35:00",
+	} {
 		a := metric(3, 3)
 		a.Period = period
 		from, to := a.Range(now)
@@ -173,14 +188,16 @@ func TestFewSamples(t *testing.T) {
 		{"Average", "ignore", 1, Alarming},
 	} {
 		a := metric(1, 1)
-		a.Statistic, a.EvaluateLowSampleCountPercentile = c.statistic, c.setting
-		if got := a.Evaluate(OK, []Datapoint{{Timestamp: now.Add(-5 * time.Minute), Value: 5, SampleCount: c.samples}}, now).State; got != c.want {
+		a.Statistic = c.statistic
+		a.EvaluateLowSampleCountPercentile = c.setting
+		points := []Datapoint{{Timestamp: now.Add(-5 * time.Minute), Value: 5, SampleCount: c.samples}}
+		if got := a.Evaluate(OK, points, now).State; got != c.want {
 			t.Errorf("%s of %v samples, %q: got %s, want %s", c.statistic, c.samples, c.setting, got, c.want)
 		}
 	}
 }
 
-// The sentences are of the form that the pages "Alarm events and EventBridge" and DescribeAlarmHistory show.
+// The sentences have the form shown on the pages "Alarm events and EventBridge" and DescribeAlarmHistory.
 func TestReason(t *testing.T) {
 	for _, c := range []struct {
 		m, n      int
@@ -188,14 +205,36 @@ func TestReason(t *testing.T) {
 		points    string
 		want      string
 	}{
-		{1, 1, "", "X", "Threshold Crossed: 1 out of the last 1 datapoints [5.0 (21/11/26 11:55:00)] was greater than the threshold (3.0) (minimum 1 datapoint for OK -> ALARM transition)."},
-		{2, 3, "", "X 0 X", "Threshold Crossed: 2 out of the last 3 datapoints [5.0 (21/11/26 11:55:00), 5.0 (21/11/26 11:45:00)] were greater than the threshold (3.0) (minimum 2 datapoints for OK -> ALARM transition)."},
-		{2, 3, "", "X 0 0", "Threshold Crossed: 2 out of the last 3 datapoints [1.0 (21/11/26 11:55:00), 1.0 (21/11/26 11:50:00)] were not greater than the threshold (3.0) (minimum 2 datapoints for ALARM -> OK transition)."},
+		{
+			1, 1, "", "X",
+			"Threshold Crossed: 1 out of the last 1 datapoints [5.0 (21/11/26 11:55:00)] " +
+				"was greater than the threshold (3.0) (minimum 1 datapoint for OK -> ALARM transition).",
+		},
+		{
+			2, 3, "", "X 0 X",
+			"Threshold Crossed: 2 out of the last 3 datapoints [5.0 (21/11/26 11:55:00), 5.0 (21/11/26 11:45:00)] " +
+				"were greater than the threshold (3.0) (minimum 2 datapoints for OK -> ALARM transition).",
+		},
+		{
+			2, 3, "", "X 0 0",
+			"Threshold Crossed: 2 out of the last 3 datapoints [1.0 (21/11/26 11:55:00), 1.0 (21/11/26 11:50:00)] " +
+				"were not greater than the threshold (3.0) (minimum 2 datapoints for ALARM -> OK transition).",
+		},
 		{1, 1, "", "-", "Insufficient Data: 1 datapoint was unknown."},
 		{3, 3, "", "-", "Insufficient Data: 3 datapoints were unknown."},
-		{1, 1, Breaching, "-", "Threshold Crossed: no datapoints were received for 1 period and 1 missing datapoint was treated as [Breaching]."},
-		{2, 2, NotBreaching, "-", "Threshold Crossed: no datapoints were received for 2 periods and 2 missing datapoints were treated as [NonBreaching]."},
-		{2, 2, Breaching, "X", "Threshold Crossed: 1 out of the last 1 datapoints [5.0 (21/11/26 11:55:00)] was greater than the threshold (3.0) and 1 missing datapoint was treated as [Breaching]."},
+		{
+			1, 1, Breaching, "-",
+			"Threshold Crossed: no datapoints were received for 1 period and 1 missing datapoint was treated as [Breaching].",
+		},
+		{
+			2, 2, NotBreaching, "-",
+			"Threshold Crossed: no datapoints were received for 2 periods and 2 missing datapoints were treated as [NonBreaching].",
+		},
+		{
+			2, 2, Breaching, "X",
+			"Threshold Crossed: 1 out of the last 1 datapoints [5.0 (21/11/26 11:55:00)] " +
+				"was greater than the threshold (3.0) and 1 missing datapoint was treated as [Breaching].",
+		},
 		{1, 2, Breaching, "0", "Threshold Crossed: 1 missing datapoint was treated as [Breaching]."},
 	} {
 		a := metric(c.m, c.n)
@@ -204,7 +243,9 @@ func TestReason(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}
-	for value, want := range map[float64]string{0: "0.0", 4: "4.0", -99.5: "-99.5", 1e7: "1.0E7", 12345678.9: "1.23456789E7", 0.0005: "5.0E-4"} {
+	for value, want := range map[float64]string{
+		0: "0.0", 4: "4.0", -99.5: "-99.5", 1e7: "1.0E7", 12345678.9: "1.23456789E7", 0.0005: "5.0E-4",
+	} {
 		if got := number(value); got != want {
 			t.Errorf("%v is written %s, want %s", value, got, want)
 		}
@@ -215,12 +256,16 @@ func TestReasonData(t *testing.T) {
 	a := metric(2, 2)
 	a.Unit = "Percent"
 	got := a.Evaluate(OK, datapoints("X X", a.Period), now).Data.JSON()
-	const want = `{"version":"1.0","queryDate":"2026-11-21T12:00:30.000+0000","startDate":"2026-11-21T11:50:00.000+0000","unit":"Percent","statistic":"Average","period":300,"recentDatapoints":[5,5],"threshold":3,"evaluatedDatapoints":[{"timestamp":"2026-11-21T11:55:00.000+0000","sampleCount":1,"value":5},{"timestamp":"2026-11-21T11:50:00.000+0000","sampleCount":1,"value":5}]}`
+	const want = `{"version":"1.0","queryDate":"2026-11-21T12:00:30.000+0000","startDate":"2026-11-21T11:50:00.000+0000",` +
+		`"unit":"Percent","statistic":"Average","period":300,"recentDatapoints":[5,5],"threshold":3,` +
+		`"evaluatedDatapoints":[{"timestamp":"2026-11-21T11:55:00.000+0000","sampleCount":1,"value":5},` +
+		`{"timestamp":"2026-11-21T11:50:00.000+0000","sampleCount":1,"value":5}]}`
 	if got != want {
 		t.Errorf("got %s", got)
 	}
 	var data map[string]any
-	if err := json.Unmarshal([]byte(a.Evaluate(OK, nil, now).Data.JSON()), &data); err != nil || data["recentDatapoints"] == nil || data["startDate"] != nil {
+	err := json.Unmarshal([]byte(a.Evaluate(OK, nil, now).Data.JSON()), &data)
+	if err != nil || data["recentDatapoints"] == nil || data["startDate"] != nil {
 		t.Errorf("without data points it is %v: %v", data, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEvaluateProperties: what holds whatever the data points are.
+// TestEvaluateProperties checks what holds for all data points.
 func TestEvaluateProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 10).Draw(t, "n")
@@ -16,7 +16,7 @@ func TestEvaluateProperties(t *testing.T) {
 		_, to := a.Range(now)
 		var points []Datapoint
 		breaching := 0
-		for back := n + extra; back > 0; back-- {
+		for back := n + extraPeriods; back > 0; back-- {
 			if value := rapid.IntRange(0, 2).Draw(t, "point"); value > 0 {
 				points = append(points, Datapoint{Timestamp: to.Add(-time.Duration(back) * a.Period), Value: float64(value)*4 - 3})
 			}
@@ -40,7 +40,8 @@ func TestEvaluateProperties(t *testing.T) {
 				t.Fatalf("%s: %d of %d breach, and it is %s", treatment, breaching, n, got.State)
 			}
 		}
-		if len(points) >= n && (states[AsMissing] != states[Ignore] || states[Ignore] != states[Breaching] || states[Breaching] != states[NotBreaching]) {
+		if len(points) >= n &&
+			(states[AsMissing] != states[Ignore] || states[Ignore] != states[Breaching] || states[Breaching] != states[NotBreaching]) {
 			t.Fatalf("with enough data points the treatment counts: %v", states)
 		}
 		if states[NotBreaching] == Alarming && states[Breaching] != Alarming {

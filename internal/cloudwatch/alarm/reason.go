@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ReasonData is StateReasonData of a metric alarm, as clients parse it.
+// ReasonData is a metric alarm's StateReasonData, which clients parse.
 type ReasonData struct {
 	Version             string               `json:"version"`
 	QueryDate           timestamp            `json:"queryDate"`
@@ -17,7 +17,7 @@ type ReasonData struct {
 	Statistic           string               `json:"statistic,omitempty"`
 	Period              int                  `json:"period"`
 	RecentDatapoints    []float64            `json:"recentDatapoints"`
-	Threshold           *float64             `json:"threshold,omitempty"` // none of a band
+	Threshold           *float64             `json:"threshold,omitempty"` // nil for a band
 	EvaluatedDatapoints []EvaluatedDatapoint `json:"evaluatedDatapoints,omitempty"`
 }
 
@@ -28,16 +28,16 @@ type EvaluatedDatapoint struct {
 	Value       float64   `json:"value"`
 }
 
-// JSON is the data as DescribeAlarms gives it.
+// JSON returns the data as DescribeAlarms shows it.
 func (d ReasonData) JSON() string {
 	b, err := json.Marshal(d)
 	if err != nil {
-		return "{}" // a value that is no number; there is none in a data point
+		return "{}" // can't happen: only NaN and infinities fail, and data points have none
 	}
 	return string(b)
 }
 
-// timestamp is a time as CloudWatch writes it into JSON.
+// timestamp is a time in CloudWatch's JSON format.
 type timestamp time.Time
 
 func (t timestamp) MarshalText() ([]byte, error) {
@@ -46,8 +46,12 @@ func (t timestamp) MarshalText() ([]byte, error) {
 
 func (m Metric) data(v verdict, now time.Time) ReasonData {
 	d := ReasonData{
-		Version: "1.0", QueryDate: timestamp(now), Unit: m.Unit, Statistic: m.Statistic,
-		Period: int(m.Period / time.Second), RecentDatapoints: []float64{},
+		Version:          "1.0",
+		QueryDate:        timestamp(now),
+		Unit:             m.Unit,
+		Statistic:        m.Statistic,
+		Period:           int(m.Period / time.Second),
+		RecentDatapoints: []float64{},
 	}
 	if !m.Banded() {
 		d.Threshold = &m.Threshold
@@ -65,10 +69,10 @@ func (m Metric) data(v verdict, now time.Time) ReasonData {
 	return d
 }
 
-// Initial is the reason of an alarm that was not evaluated yet.
+// Initial is the reason of an alarm that hasn't been evaluated yet.
 const Initial = "Unchecked: Initial alarm creation"
 
-// reason says why the alarm goes to the state, in CloudWatch's sentences.
+// reason explains the new state in CloudWatch's words.
 func (m Metric) reason(state State, v verdict) string {
 	if state == InsufficientData {
 		return "Insufficient Data: " + plural(v.missing, "datapoint was unknown.", "datapoints were unknown.")
@@ -91,10 +95,13 @@ func (m Metric) reason(state State, v verdict) string {
 	if state == OK {
 		atLeast, transition = m.EvaluationPeriods-m.toAlarm()+1, "ALARM -> OK"
 	}
-	return fmt.Sprintf("Threshold Crossed: %s (minimum %s for %s transition).", crossed, plural(atLeast, "datapoint", "datapoints"), transition)
+	return fmt.Sprintf(
+		"Threshold Crossed: %s (minimum %s for %s transition).",
+		crossed, plural(atLeast, "datapoint", "datapoints"), transition,
+	)
 }
 
-// crossed tells the data points on the state's side of the threshold, newest first; "" if none is.
+// crossed lists the data points on the state's side of the threshold, newest first, or returns "" if there are none.
 func (m Metric) crossed(state State, v verdict) string {
 	var values []string
 	for i := len(v.real) - 1; i >= 0; i-- {
@@ -113,10 +120,10 @@ func (m Metric) crossed(state State, v verdict) string {
 		was += " not"
 	}
 	return fmt.Sprintf("%d out of the last %d datapoints [%s] %s %s (%s)",
-		len(values), len(v.real), strings.Join(values, ", "), was, m.comparison().says, m.against(v))
+		len(values), len(v.real), strings.Join(values, ", "), was, m.comparison().words, m.against(v))
 }
 
-// against is what the data points are compared with: the threshold, or the newest band.
+// against returns what the data points are compared with: the threshold, or the newest band.
 func (m Metric) against(v verdict) string {
 	if !m.Banded() {
 		return number(m.Threshold)
@@ -125,7 +132,7 @@ func (m Metric) against(v verdict) string {
 	return number(p.Lower) + " to " + number(p.Upper)
 }
 
-// plural puts the number before the form that it takes.
+// plural writes the number and the form that goes with it.
 func plural(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
@@ -133,7 +140,7 @@ func plural(n int, one, more string) string {
 	return strconv.Itoa(n) + " " + more
 }
 
-// number writes a number as CloudWatch's sentences do: 4.0, 99.5, 1.0E7.
+// number formats a number as CloudWatch's reasons do: 4.0, 99.5, 1.0E7.
 func number(f float64) string {
 	s := strconv.FormatFloat(f, 'f', -1, 64)
 	if a := max(f, -f); a != 0 && (a >= 1e7 || a < 1e-3) {

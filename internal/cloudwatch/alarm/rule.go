@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The limits of a composite alarm's rule, from PutCompositeAlarm; the depth is ours.
+// Limits of a composite alarm's rule. They are PutCompositeAlarm's, except for the depth, which is ours.
 const (
 	maxRule     = 10240
 	maxChildren = 100
@@ -16,21 +16,20 @@ const (
 	maxDepth    = 64
 )
 
-// Rule is a composite alarm's parsed AlarmRule. It may be used by many goroutines.
+// Rule is a composite alarm's parsed AlarmRule. It is safe for concurrent use.
 type Rule struct {
 	root     condition
 	text     string
 	children []string
 }
 
-// String is the text that the rule was parsed from.
+// String returns the text that the rule was parsed from.
 func (r *Rule) String() string { return r.text }
 
-// Children are the alarms that the rule names, by name or ARN, in its order and each once.
+// Children returns the names or ARNs of the alarms in the rule, in its order and each once.
 func (r *Rule) Children() []string { return r.children }
 
-// Eval says whether the rule holds, so that the composite alarm is in ALARM. The function tells the
-// state of the alarm with a name or ARN.
+// Eval returns ALARM if the rule holds, otherwise OK. state returns the state of the alarm with a name or ARN.
 func (r *Rule) Eval(state func(alarm string) State) State {
 	if r.root.holds(state) {
 		return Alarming
@@ -38,8 +37,8 @@ func (r *Rule) Eval(state func(alarm string) State) State {
 	return OK
 }
 
-// Cycle is a way from a composite alarm back to itself, if its rule were put; nil if there is none. The function
-// gives the children of another composite alarm, and none of a metric alarm.
+// Cycle returns the path from the composite alarm name back to itself that storing the rule would create, or nil.
+// children returns the children of another composite alarm, and none for a metric alarm.
 func (r *Rule) Cycle(name string, children func(alarm string) []string) []string {
 	done := map[string]bool{}
 	var visit func(path, children []string) []string
@@ -75,7 +74,7 @@ type (
 		state State
 		alarm string
 	}
-	// atLeast is AT_LEAST(2, ALARM, (a, b, c)), also with a percentage and NOT.
+	// atLeast is AT_LEAST(2, ALARM, (a, b, c)), optionally with a percentage or NOT.
 	atLeast struct {
 		number  int
 		percent bool
@@ -103,7 +102,7 @@ func (c atLeast) holds(state func(string) State) bool {
 	return count >= c.number
 }
 
-// ParseRule reads an AlarmRule. Its errors say what is wrong and at which character.
+// ParseRule parses an AlarmRule. Its errors tell what's wrong and at which character.
 func ParseRule(text string) (*Rule, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, fmt.Errorf("the rule is empty")
@@ -125,7 +124,7 @@ func ParseRule(text string) (*Rule, error) {
 	return &Rule{root: root, text: text, children: p.children}, nil
 }
 
-// ruleParser reads by recursive descent: or of ands of nots of functions.
+// ruleParser is a recursive descent parser: ORs of ANDs of NOTs of functions.
 type ruleParser struct {
 	text     string
 	at       int
@@ -193,7 +192,7 @@ func (p *ruleParser) not() (condition, error) {
 	return is{state, name}, p.expect(")", err)
 }
 
-// atLeast reads (2, NOT ALARM, (a, b)) or (50%, OK, (a, b)).
+// atLeast parses (2, NOT ALARM, (a, b)) or (50%, OK, (a, b)).
 func (p *ruleParser) atLeast() (c atLeast, err error) {
 	if err := p.expect("(", nil); err != nil {
 		return c, err
@@ -246,7 +245,7 @@ func (p *ruleParser) number() (int, error) {
 	return n, nil
 }
 
-// state takes the name of a state, or gives "".
+// state consumes the name of a state, or returns "".
 func (p *ruleParser) state() State {
 	for _, s := range []State{Alarming, OK, InsufficientData} {
 		if p.word(string(s)) {
@@ -256,7 +255,7 @@ func (p *ruleParser) state() State {
 	return ""
 }
 
-// name reads an alarm's name or ARN, with or without quotation marks.
+// name parses an alarm's name or ARN, with or without quotation marks.
 func (p *ruleParser) name() (string, error) {
 	read := p.bareName
 	if p.symbol(`"`) {
@@ -278,7 +277,7 @@ func (p *ruleParser) quotedName() (string, error) {
 	return name, nil
 }
 
-// bareName reads up to a parenthesis, comma or quotation mark.
+// bareName parses up to a parenthesis, comma or quotation mark.
 func (p *ruleParser) bareName() (string, error) {
 	rest := p.text[p.at:]
 	end := strings.IndexAny(rest, "(),\"")
@@ -301,7 +300,7 @@ func (p *ruleParser) blank() {
 	}
 }
 
-// expect takes a symbol, unless there was an error before.
+// expect consumes a symbol, unless err is set already.
 func (p *ruleParser) expect(s string, err error) error {
 	if err != nil || p.symbol(s) {
 		return err
@@ -318,7 +317,7 @@ func (p *ruleParser) symbol(s string) bool {
 	return true
 }
 
-// word takes s if it comes next as a whole word.
+// word consumes s if it comes next as a whole word.
 func (p *ruleParser) word(s string) bool {
 	p.blank()
 	after := p.at + len(s)
@@ -329,8 +328,7 @@ func (p *ruleParser) word(s string) bool {
 	return true
 }
 
-// CompositeReason is the StateReason of a composite alarm that an underlying alarm, by its ARN, took to
-// another state.
+// CompositeReason returns the StateReason of a composite alarm whose state changed because of the underlying alarm arn.
 func CompositeReason(arn string, child State, at time.Time) string {
 	return fmt.Sprintf("%s transitioned to %s at %s", arn, child, at.UTC().Format("Monday 02 January, 2006 15:04:05 MST"))
 }

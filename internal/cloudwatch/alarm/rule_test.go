@@ -7,10 +7,17 @@ import (
 	"time"
 )
 
-// The functions and examples of the CloudWatch User Guide's page "Create a composite alarm" and of
+// The functions and examples on the CloudWatch User Guide's page "Create a composite alarm" and in
 // PutCompositeAlarm's AlarmRule.
 func TestRule(t *testing.T) {
-	states := map[string]State{"CPU": Alarming, "Disk": OK, "Network": OK, "New": InsufficientData, "two words": Alarming, "arn:aws:cloudwatch:us-east-1:000000000000:alarm:CPU": Alarming}
+	states := map[string]State{
+		"CPU":       Alarming,
+		"Disk":      OK,
+		"Network":   OK,
+		"New":       InsufficientData,
+		"two words": Alarming,
+		"arn:aws:cloudwatch:us-east-1:000000000000:alarm:CPU": Alarming,
+	}
 	for text, want := range map[string]State{
 		"TRUE": Alarming, "FALSE": OK, "NOT FALSE": Alarming,
 		"ALARM(CPU)": Alarming, `ALARM("CPU")`: Alarming, "OK(CPU)": OK, "OK(Disk)": Alarming,
@@ -87,7 +94,7 @@ func TestCycle(t *testing.T) {
 		{"d", "ALARM(a) OR ALARM(m)", []string{"d", "a", "b", "c", "d"}},
 		{"e", "ALARM(a) OR ALARM(m)", nil},
 		{"e", "ALARM(a) AND OK(e)", []string{"e", "e"}},
-		{"z", "ALARM(x)", nil}, // a cycle, but not one of this alarm
+		{"z", "ALARM(x)", nil}, // a cycle, but without this alarm
 		{"z", "TRUE", nil},
 	} {
 		r, err := ParseRule(c.rule)
@@ -104,10 +111,11 @@ func TestCycle(t *testing.T) {
 	}
 }
 
-// The sentence is of the form that the page "Alarm events and EventBridge" shows for composite alarms.
+// The sentence has the form that the page "Alarm events and EventBridge" shows for composite alarms.
 func TestCompositeReason(t *testing.T) {
 	const want = "arn:aws:cloudwatch:us-east-1:000000000000:alarm:CPU transitioned to ALARM at Saturday 21 November, 2026 12:00:30 UTC"
-	if got := CompositeReason("arn:aws:cloudwatch:us-east-1:000000000000:alarm:CPU", Alarming, now.In(time.FixedZone("", 3600))); got != want {
+	got := CompositeReason("arn:aws:cloudwatch:us-east-1:000000000000:alarm:CPU", Alarming, now.In(time.FixedZone("", 3600)))
+	if got != want {
 		t.Errorf("got %s", got)
 	}
 }

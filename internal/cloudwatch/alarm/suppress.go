@@ -5,21 +5,22 @@ import "time"
 // Suppressor is an alarm that keeps a composite alarm from acting. See the page "Suppressing composite alarm actions".
 type Suppressor struct {
 	State State
-	// LeftAlarm is when it was in ALARM last; zero where it never was.
-	LeftAlarm       time.Time
-	Wait, Extension time.Duration
+	// LeftAlarm is when it was last in ALARM, or zero if it never was.
+	LeftAlarm time.Time
+	Wait      time.Duration // WaitPeriod
+	Extension time.Duration // ExtensionPeriod
 }
 
-// What suppresses actions, as DescribeAlarms' ActionsSuppressedBy says it.
+// The values of DescribeAlarms' ActionsSuppressedBy.
 const (
 	ByAlarm           = "Alarm"
 	ByWaitPeriod      = "WaitPeriod"
 	ByExtensionPeriod = "ExtensionPeriod"
 )
 
-// Suppresses says what keeps a composite alarm, which came to its state at a time, from acting; "" where nothing
-// does. until is when that ends by itself; zero where it does not.
-func (s Suppressor) Suppresses(moved, now time.Time) (by string, until time.Time) {
+// SuppressedBy returns what keeps a composite alarm from acting, or "". moved is when the composite alarm's state changed.
+// until is when the suppression ends by itself, or zero if it doesn't.
+func (s Suppressor) SuppressedBy(moved, now time.Time) (by string, until time.Time) {
 	if s.State == Alarming {
 		return ByAlarm, time.Time{}
 	}

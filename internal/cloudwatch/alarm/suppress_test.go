@@ -6,12 +6,12 @@ import (
 )
 
 // The page "Suppressing composite alarm actions": what WaitPeriod and ExtensionPeriod do while the suppressor changes.
-func TestSuppresses(t *testing.T) {
+func TestSuppressedBy(t *testing.T) {
 	moved := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name      string
 		state     State
-		leftAlarm int // seconds after the composite alarm moved; 0 is never
+		leftAlarm int // seconds after the composite alarm moved; 0 means never
 		after     int
 		by        string
 		until     int
@@ -31,7 +31,7 @@ func TestSuppresses(t *testing.T) {
 		if c.leftAlarm != 0 {
 			s.LeftAlarm = moved.Add(time.Duration(c.leftAlarm) * time.Second)
 		}
-		by, until := s.Suppresses(moved, moved.Add(time.Duration(c.after)*time.Second))
+		by, until := s.SuppressedBy(moved, moved.Add(time.Duration(c.after)*time.Second))
 		if by != c.by || !until.IsZero() && until.Sub(moved) != time.Duration(c.until)*time.Second || until.IsZero() != (c.until == 0) {
 			t.Errorf("%s: %q until %v", c.name, by, until)
 		}

@@ -1,7 +1,7 @@
-// Package alarms is the loop that evaluates CloudWatch's alarms: metric alarms when a period is over,
-// composite alarms when an alarm in their rules changes, and puts the actions that a change of state owes
-// into the outbox. Package alarm decides what an alarm's data points come to; package delivery has the actions done.
-// It holds nothing that is not in the state, so it may be killed at any time.
+// Package alarms is the loop that evaluates CloudWatch alarms: metric alarms at the end of a period, composite
+// alarms when an alarm in their rules changes. It puts the actions that a change of state owes into the outbox.
+// Package alarm decides an alarm's state; package delivery carries the actions out. The loop keeps everything in
+// the state, so it may be killed at any time.
 package alarms
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Options are what the loop needs besides the store.
+// Options holds what the loop needs besides the store.
 type Options struct {
 	Now     func() time.Time
 	Metrics *metrics.Store
-	// Region and Account are whose the alarms are, for what their actions are told.
+	// Region and Account are the alarms' own, for the messages to their actions.
 	Region, Account string
-	// Arrivals makes the reaction fast: alarms with periods of less than a minute are evaluated when data of their
-	// metrics arrives, for periods that end then. With nil they are evaluated as CloudWatch's.
+	// Arrivals makes the reaction fast: alarms with periods of less than a minute are evaluated when data for their
+	// metrics arrives, for periods that end then. With nil they are evaluated as CloudWatch evaluates them.
 	Arrivals *Arrivals
 }
 
-// The times at which alarms are evaluated: those with periods of less than a minute every ten seconds,
-// the others every minute, and all a little later, so that what was reported at a period's end counts.
+// Alarms with periods of less than a minute are evaluated every ten seconds, the others every minute. All are
+// evaluated a little late, so that data reported at a period's end counts.
 const (
 	short = 10 * time.Second
 	long  = time.Minute
@@ -45,7 +45,7 @@ func Run(ctx context.Context, store *state.Store, opts Options) error {
 	return g.Wait()
 }
 
-// evaluate evaluates the metric alarms, round by round.
+// evaluate evaluates the metric alarms in rounds.
 func evaluate(ctx context.Context, store *state.Store, opts Options) error {
 	for {
 		now := opts.Now()
@@ -63,7 +63,7 @@ func evaluate(ctx context.Context, store *state.Store, opts Options) error {
 	}
 }
 
-// onChange does a step at once, and again whenever what it has read has changed.
+// onChange runs step now and whenever something that it read has changed.
 func onChange(ctx context.Context, store *state.Store, step func(*state.View) error) error {
 	for {
 		view := store.Watch()

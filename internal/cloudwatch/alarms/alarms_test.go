@@ -25,7 +25,7 @@ import (
 	"github.com/pintle/pintle/internal/state/statetest"
 )
 
-// world is a running loop, and what it has done.
+// world is a running loop and a record of what it did.
 type world struct {
 	t       *testing.T
 	store   *state.Store
@@ -56,7 +56,9 @@ func startAs(t *testing.T, arrivals *Arrivals) *world {
 		})
 		g.Go(func() error {
 			return delivery.New(state.Outbox{Store: w.store, Now: time.Now}, delivery.Options{
-				Now: time.Now, Routes: []delivery.Route{{Prefix: "", Tell: w.act}}, Log: slog.New(slog.DiscardHandler),
+				Now:    time.Now,
+				Routes: []delivery.Route{{Prefix: "", Tell: w.act}},
+				Log:    slog.New(slog.DiscardHandler),
 			}).Run(ctx)
 		})
 		ended <- g.Wait()
@@ -72,7 +74,7 @@ func startAs(t *testing.T, arrivals *Arrivals) *world {
 	return w
 }
 
-// note is Note, nil for none.
+// note returns Note, or nil without arrivals.
 func (a *Arrivals) note() func([]metrics.Sample) {
 	if a == nil {
 		return nil
@@ -80,7 +82,7 @@ func (a *Arrivals) note() func([]metrics.Sample) {
 	return a.Note
 }
 
-// act notes what a destination is told.
+// act records what a destination is told.
 func (w *world) act(ctx context.Context, d delivery.Debt) error {
 	if d.Destination == w.hangs {
 		select {
@@ -99,7 +101,7 @@ func (w *world) act(ctx context.Context, d delivery.Debt) error {
 	return w.fail
 }
 
-// done are the actions so far, in the order of their names: those of one alarm are told side by side.
+// done returns the actions since the last call, sorted, because an alarm's actions run concurrently.
 func (w *world) done() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,8 +126,8 @@ func (w *world) put(alarms ...*state.Alarm) {
 
 func (w *world) report(value float64) {
 	w.t.Helper()
-	err := w.metrics.Put([]metrics.Sample{{Metric: metrics.NewMetric("n", "m"), At: time.Now().Unix(), Fine: true, Set: metrics.One(value)}})
-	if err != nil {
+	sample := metrics.Sample{Metric: metrics.NewMetric("n", "m"), At: time.Now().Unix(), Fine: true, Set: metrics.One(value)}
+	if err := w.metrics.Put([]metrics.Sample{sample}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -143,17 +145,29 @@ func (w *world) expect(what, got, want string) {
 
 func metricAlarm(name string, period int32, actions ...string) *state.Alarm {
 	return &state.Alarm{Metric: &types.MetricAlarm{
-		AlarmName: &name, AlarmArn: aws.String("arn:aws:cloudwatch:r:a:alarm:" + name), Namespace: aws.String("n"), MetricName: aws.String("m"),
-		Statistic: types.StatisticAverage, Period: &period, EvaluationPeriods: aws.Int32(2), Threshold: aws.Float64(75),
-		ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold, ActionsEnabled: aws.Bool(true), AlarmActions: actions,
-		StateValue: types.StateValueInsufficientData,
+		AlarmName:          &name,
+		AlarmArn:           aws.String("arn:aws:cloudwatch:r:a:alarm:" + name),
+		Namespace:          aws.String("n"),
+		MetricName:         aws.String("m"),
+		Statistic:          types.StatisticAverage,
+		Period:             &period,
+		EvaluationPeriods:  aws.Int32(2),
+		Threshold:          aws.Float64(75),
+		ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold,
+		ActionsEnabled:     aws.Bool(true),
+		AlarmActions:       actions,
+		StateValue:         types.StateValueInsufficientData,
 	}}
 }
 
 func composite(name, rule string, actions ...string) *state.Alarm {
 	return &state.Alarm{Composite: &types.CompositeAlarm{
-		AlarmName: &name, AlarmArn: aws.String("arn:aws:cloudwatch:r:a:alarm:" + name), AlarmRule: &rule, ActionsEnabled: aws.Bool(true), AlarmActions: actions,
-		StateValue: types.StateValueInsufficientData,
+		AlarmName:      &name,
+		AlarmArn:       aws.String("arn:aws:cloudwatch:r:a:alarm:" + name),
+		AlarmRule:      &rule,
+		ActionsEnabled: aws.Bool(true),
+		AlarmActions:   actions,
+		StateValue:     types.StateValueInsufficientData,
 	}}
 }
 
@@ -163,9 +177,20 @@ func TestMetricAlarms(t *testing.T) {
 		defer w.stop()
 		const policy = "arn:aws:autoscaling:r:a:scalingPolicy:p"
 		maths := metricAlarm("maths", 60)
-		maths.Metric.Namespace, maths.Metric.MetricName, maths.Metric.Statistic, maths.Metric.Period = nil, nil, "", nil
+		maths.Metric.Namespace = nil
+		maths.Metric.MetricName = nil
+		maths.Metric.Statistic = ""
+		maths.Metric.Period = nil
 		maths.Metric.Metrics = []types.MetricDataQuery{
-			{Id: aws.String("m1"), ReturnData: aws.Bool(false), MetricStat: &types.MetricStat{Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")}, Period: aws.Int32(60), Stat: aws.String("Average")}},
+			{
+				Id:         aws.String("m1"),
+				ReturnData: aws.Bool(false),
+				MetricStat: &types.MetricStat{
+					Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")},
+					Period: aws.Int32(60),
+					Stat:   aws.String("Average"),
+				},
+			},
 			{Id: aws.String("e1"), Expression: aws.String("m1 - 30")},
 		}
 		w.put(metricAlarm("slow", 60, "arn:aws:sns:r:a:t", policy), metricAlarm("fast", 10), maths)
@@ -205,9 +230,12 @@ func TestMetricAlarms(t *testing.T) {
 		for h := range w.store.View().AlarmHistory.By(state.AlarmHistoryByAlarm, "slow") {
 			told = append(told, *h.Item.HistorySummary)
 		}
-		slices.Sort(told[1:3]) // the actions were told side by side
-		w.expect("history", strings.Join(told, "; "), "Alarm updated from INSUFFICIENT_DATA to ALARM; Successfully executed action "+policy+"; "+
-			"Successfully executed action arn:aws:sns:r:a:t; Alarm updated from ALARM to OK")
+		slices.Sort(told[1:3]) // the actions ran concurrently
+		w.expect(
+			"history", strings.Join(told, "; "),
+			"Alarm updated from INSUFFICIENT_DATA to ALARM; Successfully executed action "+policy+"; "+
+				"Successfully executed action arn:aws:sns:r:a:t; Alarm updated from ALARM to OK",
+		)
 	})
 }
 
@@ -215,10 +243,14 @@ func TestCompositeAlarms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		defer w.stop()
-		w.put(metricAlarm("a", 60), metricAlarm("b", 60), composite("both", "ALARM(a) AND ALARM(b)", "http://both"), composite("top", "NOT OK(both)", "http://top"))
+		w.put(
+			metricAlarm("a", 60), metricAlarm("b", 60),
+			composite("both", "ALARM(a) AND ALARM(b)", "http://both"),
+			composite("top", "NOT OK(both)", "http://top"),
+		)
 		set := func(name string, value types.StateValue) {
 			t.Helper()
-			time.Sleep(time.Millisecond) // so that one is the last
+			time.Sleep(time.Millisecond) // so that no two change at the same time
 			err := w.store.Update(t.Context(), func(tx *state.Tx) error {
 				tx.SetAlarmState(tx.Alarms.Get(name), state.AlarmState{Value: value, Reason: "set"}, time.Now())
 				return nil
@@ -240,7 +272,8 @@ func TestCompositeAlarms(t *testing.T) {
 		if got := w.done(); !strings.Contains(got, "http://both OK>ALARM") || !strings.Contains(got, "http://top OK>ALARM") {
 			t.Errorf("actions: %q", got)
 		}
-		if got := *w.store.View().Alarms.Get("both").Composite.StateReason; !strings.HasPrefix(got, "arn:aws:cloudwatch:r:a:alarm:b transitioned to ALARM at ") {
+		got := *w.store.View().Alarms.Get("both").Composite.StateReason
+		if !strings.HasPrefix(got, "arn:aws:cloudwatch:r:a:alarm:b transitioned to ALARM at ") {
 			t.Errorf("the reason is %q", got)
 		}
 		quiet := composite("quiet", "ALARM(a)", "http://quiet")
@@ -251,24 +284,37 @@ func TestCompositeAlarms(t *testing.T) {
 	})
 }
 
-// An alarm on a band goes off where the metric leaves what it has been, and not before there is enough to tell.
+// An alarm on a band goes off when the metric leaves its usual range, but not before there is enough data to know that.
 func TestAnomalyAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		defer w.stop()
 		a := metricAlarm("odd", 60)
 		m := a.Metric
-		m.Namespace, m.MetricName, m.Statistic, m.Period, m.Threshold, m.EvaluationPeriods = nil, nil, "", nil, nil, aws.Int32(1)
-		m.ComparisonOperator, m.ThresholdMetricId = types.ComparisonOperatorGreaterThanUpperThreshold, aws.String("band")
+		m.Namespace = nil
+		m.MetricName = nil
+		m.Statistic = ""
+		m.Period = nil
+		m.Threshold = nil
+		m.EvaluationPeriods = aws.Int32(1)
+		m.ComparisonOperator = types.ComparisonOperatorGreaterThanUpperThreshold
+		m.ThresholdMetricId = aws.String("band")
 		m.Metrics = []types.MetricDataQuery{
-			{Id: aws.String("m1"), MetricStat: &types.MetricStat{Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")}, Period: aws.Int32(60), Stat: aws.String("Maximum")}},
+			{
+				Id: aws.String("m1"),
+				MetricStat: &types.MetricStat{
+					Metric: &types.Metric{Namespace: aws.String("n"), MetricName: aws.String("m")},
+					Period: aws.Int32(60),
+					Stat:   aws.String("Maximum"),
+				},
+			},
 			{Id: aws.String("band"), Expression: aws.String("ANOMALY_DETECTION_BAND(m1, 3)")},
 		}
 		w.put(a)
 		minute := func(value float64) string {
 			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 30*time.Second)))
 			w.report(value)
-			time.Sleep(time.Minute) // it is evaluated after its end
+			time.Sleep(time.Minute) // a minute is evaluated after its end
 			synctest.Wait()
 			return w.state("odd")
 		}
@@ -282,10 +328,13 @@ func TestAnomalyAlarm(t *testing.T) {
 	})
 }
 
-// A band that an expression has made something else of may lack a limit. That is as good as no band.
+// A band that went through another expression may lack a limit. The alarm treats that as no band.
 func TestBandWithoutALimit(t *testing.T) {
 	points := []alarm.Datapoint{{Timestamp: time.Unix(60, 0), Value: 1}, {Timestamp: time.Unix(120, 0), Value: 2}}
-	upper := metricquery.Answer{ID: "band", Points: []metricquery.Point{{At: time.Unix(60, 0), Value: 5}, {At: time.Unix(120, 0), Value: 6}}}
+	upper := metricquery.Answer{
+		ID:     "band",
+		Points: []metricquery.Point{{At: time.Unix(60, 0), Value: 5}, {At: time.Unix(120, 0), Value: 6}},
+	}
 	lower := metricquery.Answer{ID: "band", Points: []metricquery.Point{{At: time.Unix(120, 0), Value: 3}}}
 	want := []alarm.Datapoint{{Timestamp: time.Unix(120, 0), Value: 2, Lower: 3, Upper: 6}}
 	if got := banded(points, []metricquery.Answer{{ID: "m1"}, upper, lower}, "band"); !slices.Equal(got, want) {
@@ -293,17 +342,19 @@ func TestBandWithoutALimit(t *testing.T) {
 	}
 }
 
-// Actions that a suppressor alarm keeps back are done once it no longer does, if the state is still another one than that
-// acted upon last. That outlasts a restart.
+// Actions that a suppressor holds back run once it lets go, if the state still differs from the one last acted upon.
+// That survives a restart.
 func TestSuppression(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		defer w.stop()
 		a, quiet, other := metricAlarm("a", 60), composite("quiet", "ALARM(a)", "http://quiet"), metricAlarm("other", 60)
-		a.Metric.TreatMissingData, other.Metric.TreatMissingData = aws.String("ignore"), aws.String("ignore")
+		a.Metric.TreatMissingData = aws.String("ignore")
+		other.Metric.TreatMissingData = aws.String("ignore")
 		quiet.Composite.OKActions = []string{"http://ok"}
 		quiet.Composite.ActionsSuppressor = aws.String("other")
-		quiet.Composite.ActionsSuppressorWaitPeriod, quiet.Composite.ActionsSuppressorExtensionPeriod = aws.Int32(20), aws.Int32(30)
+		quiet.Composite.ActionsSuppressorWaitPeriod = aws.Int32(20)
+		quiet.Composite.ActionsSuppressorExtensionPeriod = aws.Int32(30)
 		quiet.Composite.StateValue = types.StateValueOk
 		w.put(a, quiet, other)
 		set := func(name string, value types.StateValue) {
@@ -351,7 +402,7 @@ func TestSuppression(t *testing.T) {
 	})
 }
 
-// What is owed is done also when the process that owed it is gone, and a failure is told.
+// Owed actions run even after the process that owed them is gone. A failure goes into the history.
 func TestOwedActions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
@@ -369,7 +420,7 @@ func TestOwedActions(t *testing.T) {
 	})
 }
 
-// TestHangingAction: an action that hangs holds up those of its own alarm, and no other's.
+// TestHangingAction: an action that hangs delays its own alarm's actions, but no other alarm's.
 func TestHangingAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
@@ -399,23 +450,27 @@ func TestHangingAction(t *testing.T) {
 	})
 }
 
-// TestAlarmNotEvaluated: an alarm that cannot be evaluated says why.
+// TestAlarmNotEvaluated: the reason tells why an alarm can't be evaluated.
 func TestAlarmNotEvaluated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		defer w.stop()
 		a := metricAlarm("a", 60)
-		a.Metric.MetricName, a.Metric.Metrics = nil, []types.MetricDataQuery{{Id: aws.String("e"), Expression: aws.String("nothing +"), ReturnData: aws.Bool(true)}}
+		a.Metric.MetricName = nil
+		a.Metric.Metrics = []types.MetricDataQuery{
+			{Id: aws.String("e"), Expression: aws.String("nothing +"), ReturnData: aws.Bool(true)},
+		}
 		w.put(a)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if s := w.store.View().Alarms.Get("a").State(); s.Value != types.StateValueInsufficientData || !strings.HasPrefix(s.Reason, "The alarm cannot be evaluated: ") {
+		if s := w.store.View().Alarms.Get("a").State(); s.Value != types.StateValueInsufficientData ||
+			!strings.HasPrefix(s.Reason, "The alarm cannot be evaluated: ") {
 			t.Errorf("%+v", s)
 		}
 	})
 }
 
-// BenchmarkRound evaluates 10,000 alarms, each on a metric of its own with ten minutes of data.
+// BenchmarkRound evaluates 10,000 alarms, each on its own metric with ten minutes of data.
 func BenchmarkRound(b *testing.B) {
 	store := statetest.Open(b)
 	now := time.Now().Truncate(time.Minute)
@@ -439,7 +494,11 @@ func BenchmarkRound(b *testing.B) {
 	for minute := range 10 {
 		var samples []metrics.Sample
 		for i := range n {
-			samples = append(samples, metrics.Sample{Metric: metrics.NewMetric("n", fmt.Sprintf("alarm-%05d", i)), At: now.Unix() - 60*int64(minute+1), Set: metrics.One(50)})
+			samples = append(samples, metrics.Sample{
+				Metric: metrics.NewMetric("n", fmt.Sprintf("alarm-%05d", i)),
+				At:     now.Unix() - 60*int64(minute+1),
+				Set:    metrics.One(50),
+			})
 		}
 		if err := kept.Put(samples); err != nil {
 			b.Fatal(err)
@@ -454,8 +513,8 @@ func BenchmarkRound(b *testing.B) {
 	}
 }
 
-// TestArrivals: in the fast reaction an alarm with a short period looks back from now as its metric's data arrives, an
-// alarm with a long one does as ever; and one whose data ends notices that too.
+// TestArrivals: with the fast reaction, an alarm with a short period looks back from now when its metric's data arrives.
+// An alarm with a long period works as usual. An alarm whose data stops notices that too.
 func TestArrivals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := startAs(t, NewArrivals())

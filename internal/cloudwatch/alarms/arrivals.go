@@ -13,19 +13,19 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Arrivals notes which metrics have data that alarms have not seen.
+// Arrivals notes which metrics have data that alarms haven't seen.
 type Arrivals struct {
 	mu   sync.Mutex
 	keys map[string]bool
-	wake chan struct{} // holds one when there are some
+	wake chan struct{} // holds a value while there are keys
 }
 
-// NewArrivals returns arrivals of which there are none yet.
+// NewArrivals returns empty arrivals.
 func NewArrivals() *Arrivals {
 	return &Arrivals{keys: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
-// Note is called with the metrics of samples once they can be read. There are at most as many as the store has.
+// Note records the metrics of samples. Call it once the samples can be read. It holds at most as many metrics as the store.
 func (a *Arrivals) Note(samples []metrics.Sample) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -46,8 +46,8 @@ func (a *Arrivals) take() map[string]bool {
 	return keys
 }
 
-// breath is the least time between two looks at what has arrived: nodes report within a second of each other.
-const breath = 250 * time.Millisecond
+// arrivalPause is the least time between two rounds on arrivals, since nodes report within a second of each other.
+const arrivalPause = 250 * time.Millisecond
 
 // evaluate evaluates alarms as data arrives until ctx ends.
 func (a *Arrivals) evaluate(ctx context.Context, store *state.Store, opts Options) error {
@@ -63,12 +63,12 @@ func (a *Arrivals) evaluate(ctx context.Context, store *state.Store, opts Option
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(breath):
+		case <-time.After(arrivalPause):
 		}
 	}
 }
 
-// Arrived evaluates the alarms with short periods whose metrics have data that they have not seen.
+// Arrived evaluates the alarms with periods of less than a minute whose metrics have data that they haven't seen.
 func Arrived(ctx context.Context, store *state.Store, opts Options) error {
 	keys := opts.Arrivals.take()
 	if len(keys) == 0 {
@@ -85,5 +85,5 @@ func Arrived(ctx context.Context, store *state.Store, opts Options) error {
 	}, true)
 }
 
-// latest is the end of the second that is running: what arrives in it counts.
+// latest returns the end of the current second, so that data which arrives in this second counts.
 func (o Options) latest() time.Time { return o.Now().Truncate(time.Second).Add(time.Second) }

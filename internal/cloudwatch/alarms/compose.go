@@ -11,14 +11,14 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// compose keeps the composite alarms in the states that their rules come to.
+// compose keeps the composite alarms in the states that follow from their rules.
 func compose(ctx context.Context, store *state.Store, opts Options) error {
 	return onChange(ctx, store, func(view *state.View) error {
-		if len(composed(view)) == 0 {
+		if len(compositeChanges(view)) == 0 {
 			return nil
 		}
 		return store.Update(ctx, func(tx *state.Tx) error {
-			for _, c := range composed(tx.View) {
+			for _, c := range compositeChanges(tx.View) {
 				tx.SetAlarmState(c.alarm, c.to, opts.Now())
 			}
 			return nil
@@ -26,9 +26,9 @@ func compose(ctx context.Context, store *state.Store, opts Options) error {
 	})
 }
 
-// composed are the composite alarms that are to go to another state. Those above them follow once that
-// is seen.
-func composed(view *state.View) []change {
+// compositeChanges returns the composite alarms whose state must change. Composite alarms that depend on these follow
+// in the next step.
+func compositeChanges(view *state.View) []change {
 	var changes []change
 	for a := range view.Alarms.All() {
 		if a.Composite == nil {
@@ -36,11 +36,11 @@ func composed(view *state.View) []change {
 		}
 		rule, err := alarm.ParseRule(aws.ToString(a.Composite.AlarmRule))
 		if err != nil {
-			continue // it was checked when it was put
+			continue // can't happen: PutCompositeAlarm checked the rule
 		}
 		to := rule.Eval(func(name string) alarm.State { return stateOf(view, name) })
 		if types.StateValue(to) != a.Composite.StateValue {
-			changes = append(changes, change{a, state.AlarmState{Value: types.StateValue(to), Reason: because(view, rule)}})
+			changes = append(changes, change{a, state.AlarmState{Value: types.StateValue(to), Reason: compositeReason(view, rule)}})
 		}
 	}
 	return changes
@@ -53,7 +53,7 @@ func stateOf(view *state.View, name string) alarm.State {
 	return alarm.InsufficientData
 }
 
-// child is the alarm that a rule names, by its name or its ARN.
+// child returns the alarm that a rule names, by its name or its ARN.
 func child(view *state.View, name string) *state.Alarm {
 	if _, short, ok := strings.Cut(name, ":alarm:"); ok && strings.HasPrefix(name, "arn:") {
 		name = short
@@ -61,8 +61,8 @@ func child(view *state.View, name string) *state.Alarm {
 	return view.Alarms.Get(name)
 }
 
-// because names the alarm of a rule that changed last.
-func because(view *state.View, rule *alarm.Rule) string {
+// compositeReason names the alarm in a rule that changed last.
+func compositeReason(view *state.View, rule *alarm.Rule) string {
 	var last *state.Alarm
 	for _, name := range rule.Children() {
 		if a := child(view, name); a != nil && (last == nil || a.Moved().After(last.Moved())) {

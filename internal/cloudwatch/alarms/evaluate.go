@@ -15,33 +15,35 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// change is a state that an alarm is to be put in.
+// change is an alarm's new state.
 type change struct {
-	alarm *state.Alarm // as it was evaluated
+	alarm *state.Alarm // the row that was evaluated
 	to    state.AlarmState
 }
 
-// Round evaluates the metric alarms that are due at a time, and commits what has changed together.
+// Round evaluates the metric alarms that are due at a time and commits all changes together.
 func Round(ctx context.Context, store *state.Store, opts Options, due time.Time) error {
 	fast := func(m *types.MetricAlarm) bool { return opts.Arrivals != nil && metricquery.PeriodOfAlarm(m) < long }
 	err := round(ctx, store, opts, due, func(m *types.MetricAlarm) bool { return !fast(m) && isDue(m, due) }, false)
 	if err != nil || opts.Arrivals == nil {
 		return err
 	}
-	return round(ctx, store, opts, opts.latest(), fast, true) // of some nothing may arrive any more
+	return round(ctx, store, opts, opts.latest(), fast, true) // data for some may have stopped arriving
 }
 
-// round evaluates some metric alarms at a time, and commits what has changed together. sliding has their periods end
-// then.
-func round(ctx context.Context, store *state.Store, opts Options, now time.Time, which func(*types.MetricAlarm) bool, sliding bool) error {
+// round evaluates the selected metric alarms at now and commits all changes together. With sliding, their periods
+// end at now.
+func round(
+	ctx context.Context, store *state.Store, opts Options, now time.Time, selected func(*types.MetricAlarm) bool, sliding bool,
+) error {
 	var changes []change
 	view := store.View()
 	for a := range view.Alarms.All() {
-		if a.Metric == nil || !which(a.Metric) {
+		if a.Metric == nil || !selected(a.Metric) {
 			continue
 		}
 		to, err := judge(opts, view, a, now, sliding)
-		if err != nil { // the reason says so, as CloudWatch's does
+		if err != nil { // goes into the reason, as in CloudWatch
 			to = state.AlarmState{Value: types.StateValueInsufficientData, Reason: "The alarm cannot be evaluated: " + err.Error()}
 		}
 		if to.Value != a.Metric.StateValue || err != nil && to.Reason != aws.ToString(a.Metric.StateReason) {
@@ -53,7 +55,7 @@ func round(ctx context.Context, store *state.Store, opts Options, now time.Time,
 	}
 	return store.Update(ctx, func(tx *state.Tx) error {
 		for _, c := range changes {
-			if tx.Alarms.Get(c.alarm.Name()) == c.alarm { // else it was changed meanwhile: the next round sees
+			if tx.Alarms.Get(c.alarm.Name()) == c.alarm { // otherwise somebody changed it meanwhile, and the next round evaluates it
 				tx.SetAlarmState(c.alarm, c.to, opts.Now())
 			}
 		}
@@ -66,7 +68,7 @@ func isDue(m *types.MetricAlarm, due time.Time) bool {
 	return due.Equal(due.Truncate(min(p, long))) || p == 20*time.Second && due.Equal(due.Truncate(short))
 }
 
-// judge is the state that an alarm's data points put it in.
+// judge returns the state that follows from an alarm's data points.
 func judge(opts Options, view *state.View, a *state.Alarm, now time.Time, sliding bool) (state.AlarmState, error) {
 	m := metricOf(a.Metric)
 	from, until := m.Range(now)
@@ -85,17 +87,22 @@ func judge(opts Options, view *state.View, a *state.Alarm, now time.Time, slidin
 	return to, nil
 }
 
-// metricOf is an alarm as package alarm knows it.
+// metricOf converts an alarm for package alarm.
 func metricOf(m *types.MetricAlarm) alarm.Metric {
 	return alarm.Metric{
-		ComparisonOperator: string(m.ComparisonOperator), Threshold: aws.ToFloat64(m.Threshold),
-		EvaluationPeriods: int(aws.ToInt32(m.EvaluationPeriods)), DatapointsToAlarm: int(aws.ToInt32(m.DatapointsToAlarm)), Period: metricquery.PeriodOfAlarm(m),
-		Statistic: cmp.Or(aws.ToString(m.ExtendedStatistic), string(m.Statistic)), Unit: string(m.Unit), TreatMissingData: aws.ToString(m.TreatMissingData),
+		ComparisonOperator:               string(m.ComparisonOperator),
+		Threshold:                        aws.ToFloat64(m.Threshold),
+		EvaluationPeriods:                int(aws.ToInt32(m.EvaluationPeriods)),
+		DatapointsToAlarm:                int(aws.ToInt32(m.DatapointsToAlarm)),
+		Period:                           metricquery.PeriodOfAlarm(m),
+		Statistic:                        cmp.Or(aws.ToString(m.ExtendedStatistic), string(m.Statistic)),
+		Unit:                             string(m.Unit),
+		TreatMissingData:                 aws.ToString(m.TreatMissingData),
 		EvaluateLowSampleCountPercentile: aws.ToString(m.EvaluateLowSampleCountPercentile),
 	}
 }
 
-// datapoints reads what an alarm looks at.
+// datapoints reads the data points that an alarm watches.
 func datapoints(opts Options, view *state.View, m *types.MetricAlarm, from, to time.Time, sliding bool) ([]alarm.Datapoint, error) {
 	query, err := metricquery.New(metricquery.OfAlarm(m))
 	if err != nil {
@@ -123,9 +130,8 @@ func datapoints(opts Options, view *state.View, m *types.MetricAlarm, from, to t
 	return points, nil
 }
 
-// banded are data points with the band that an expression gives for them, as two time series: the upper limit and the
-// lower. Where one is missing, as it may be of an expression that computes with a band, the data point is as good as
-// missing.
+// banded adds to the data points the band that an expression returns as two time series: the upper limit, then the
+// lower. A data point without both limits is dropped; expressions that compute with a band may lack one.
 func banded(points []alarm.Datapoint, answers []metricquery.Answer, id string) []alarm.Datapoint {
 	i := slices.IndexFunc(answers, func(a metricquery.Answer) bool { return a.ID == id })
 	if i < 0 || i+1 == len(answers) || answers[i+1].ID != id {

@@ -9,12 +9,12 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// subject is the title of what CloudWatch tells a topic of an alarm.
+// subject returns the subject of CloudWatch's message to a topic.
 func subject(a *state.Alarm, region string) string {
 	return fmt.Sprintf("%s: %q in %s", a.State().Value, a.Name(), region)
 }
 
-// message is what CloudWatch tells a topic of an alarm that owes its actions. Its names are CloudWatch's.
+// message returns CloudWatch's message to a topic about an alarm that owes its actions. Its keys are CloudWatch's.
 func message(a *state.Alarm, opts Options, now time.Time) map[string]any {
 	s := a.State()
 	m := map[string]any{
@@ -37,7 +37,7 @@ func message(a *state.Alarm, opts Options, now time.Time) map[string]any {
 	return m
 }
 
-// trigger is what a metric alarm looks at.
+// trigger describes what a metric alarm watches.
 func trigger(a *state.Alarm) map[string]any {
 	m := a.Metric
 	dimensions := []map[string]any{}
@@ -45,16 +45,25 @@ func trigger(a *state.Alarm) map[string]any {
 		dimensions = append(dimensions, map[string]any{"name": d.Name, "value": d.Value})
 	}
 	return map[string]any{
-		"Namespace": m.Namespace, "MetricName": m.MetricName, "Dimensions": dimensions, "Statistic": strings.ToUpper(string(m.Statistic)),
-		"ExtendedStatistic": m.ExtendedStatistic, "Unit": m.Unit, "Period": m.Period, "EvaluationPeriods": m.EvaluationPeriods, "Metrics": m.Metrics,
-		"ComparisonOperator": m.ComparisonOperator, "Threshold": m.Threshold, "TreatMissingData": m.TreatMissingData,
+		"Namespace":          m.Namespace,
+		"MetricName":         m.MetricName,
+		"Dimensions":         dimensions,
+		"Statistic":          strings.ToUpper(string(m.Statistic)),
+		"ExtendedStatistic":  m.ExtendedStatistic,
+		"Unit":               m.Unit,
+		"Period":             m.Period,
+		"EvaluationPeriods":  m.EvaluationPeriods,
+		"Metrics":            m.Metrics,
+		"ComparisonOperator": m.ComparisonOperator,
+		"Threshold":          m.Threshold,
+		"TreatMissingData":   m.TreatMissingData,
 	}
 }
 
 func encode(m map[string]any) string {
 	b, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // it is numbers and text
+		panic(err) // can't happen: it holds only numbers and text
 	}
 	return string(b)
 }

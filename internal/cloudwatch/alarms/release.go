@@ -12,7 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// release hands the actions that alarms owe to the outbox, and those that are suppressed once they no longer are.
+// release moves the actions that alarms owe into the outbox. Suppressed actions follow when they no longer are.
 func release(ctx context.Context, store *state.Store, opts Options) error {
 	for {
 		view := store.Watch()
@@ -26,13 +26,13 @@ func release(ctx context.Context, store *state.Store, opts Options) error {
 	}
 }
 
-// Release is one round of release, for callers with a clock of their own.
+// Release does one round of release, for callers with their own clock.
 func Release(ctx context.Context, store *state.Store, opts Options) error {
 	_, err := releaseFrom(ctx, store, store.View(), opts)
 	return err
 }
 
-// await waits until what a view has read changes or it is a time, if there is one.
+// await waits until something that the view read changes, or until at, unless that is zero.
 func await(ctx context.Context, view *state.View, at, now time.Time) error {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -47,8 +47,8 @@ func await(ctx context.Context, view *state.View, at, now time.Time) error {
 	return ctx.Err()
 }
 
-// releaseFrom hands over what a view's alarms owe, but for what is suppressed, and notes by what that is. next is when
-// something may cease to be suppressed; zero where nothing does by itself.
+// releaseFrom moves what a view's alarms owe into the outbox. For suppressed actions it records what suppresses them.
+// next is when a suppression may end by itself, or zero if none does.
 func releaseFrom(ctx context.Context, store *state.Store, view *state.View, opts Options) (next time.Time, err error) {
 	now := opts.Now()
 	for a := range view.Alarms.All() {
@@ -64,7 +64,7 @@ func releaseFrom(ctx context.Context, store *state.Store, view *state.View, opts
 		}
 		err := store.Update(ctx, func(tx *state.Tx) error {
 			current := tx.Alarms.Get(a.Name())
-			if current == nil || current.Owed != a.Owed { // it has gone on to another state, which owes its own
+			if current == nil || current.Owed != a.Owed { // its state changed again, and the new state owes its own actions
 				return nil
 			}
 			if by != "" {
@@ -94,7 +94,7 @@ func owe(tx *state.Tx, a *state.Alarm, opts Options, now time.Time) {
 	}
 }
 
-// suppressed says what keeps an alarm from acting, and until when; "" where nothing does.
+// suppressed returns what keeps an alarm from acting and until when, or "" if nothing does.
 func suppressed(view *state.View, a *state.Alarm, now time.Time) (types.ActionsSuppressedBy, time.Time) {
 	c := a.Composite
 	if c == nil || c.ActionsSuppressor == nil {
@@ -105,8 +105,9 @@ func suppressed(view *state.View, a *state.Alarm, now time.Time) (types.ActionsS
 		Extension: time.Duration(aws.ToInt32(c.ActionsSuppressorExtensionPeriod)) * time.Second,
 	}
 	if other := child(view, *c.ActionsSuppressor); other != nil {
-		s.State, s.LeftAlarm = alarm.State(other.State().Value), other.LeftAlarm
+		s.State = alarm.State(other.State().Value)
+		s.LeftAlarm = other.LeftAlarm
 	}
-	by, until := s.Suppresses(a.Moved(), now)
+	by, until := s.SuppressedBy(a.Moved(), now)
 	return types.ActionsSuppressedBy(by), until
 }

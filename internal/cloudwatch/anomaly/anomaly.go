@@ -1,7 +1,7 @@
-// Package anomaly expects of a metric what it has been: Train makes a model of its data points, and the model's Band is
-// the range in which a value is no anomaly. AWS does not publish its model; this one is Pintle's own, and small: the mean
-// and the standard deviation by the hour of the week, or of the day, or of all, whichever has been seen often enough.
-// It is pure; metricquery trains models for ANOMALY_DETECTION_BAND.
+// Package anomaly learns a metric's usual range from its past: Train builds a model from data points, and the model's
+// Band is the range in which a value is no anomaly. AWS doesn't publish its model, so this one is Pintle's own, and small:
+// the mean and the standard deviation for the hour of the week, or of the day, or of all data points, whichever comes first
+// with enough data. It is pure; metricquery trains models for ANOMALY_DETECTION_BAND.
 package anomaly
 
 import (
@@ -18,35 +18,35 @@ type Point struct {
 	Value float64
 }
 
-// Model is what is expected of a metric. It may be used by many goroutines.
+// Model holds a metric's expected values. It is safe for concurrent use.
 type Model struct {
 	zone *time.Location
 	week [7 * 24]cell
 	day  [24]cell
 	all  cell
-	// negative says that values below 0 have been seen; else the band does not go below it.
+	// negative says that there were values below 0. Otherwise the band ends at 0.
 	negative bool
 }
 
-// cell is the data points of one hour of the week, of the day, or all.
+// cell summarizes the data points of one hour of the week, of one hour of the day, or all data points.
 type cell struct {
-	count, mean, squares float64 // squares is the sum of the squared distances from the mean
-	days                 int     // on how many days they came
-	last                 int     // the day of the last one, as days since 1970
+	count   float64
+	mean    float64
+	squares float64 // the sum of the squared distances from the mean
+	days    int     // on how many days there were data points
+	last    int     // the last of these days, as days since 1970
 }
 
-// Data points are enough for a band: an hour of the week or day that came on some days, and all together if there are
-// some.
 const (
-	enoughDays   = 2
-	enoughPoints = 3
+	enoughDays   = 2 // on which an hour of the week or day needs data points
+	enoughPoints = 3 // in all
 )
 
-// least is the part of the deviation of all data points that an hour's is taken to be at least: one that was all quiet
-// twice is no promise for the third time.
-const least = 0.1
+// leastShare is the least deviation of an hour, as a share of the deviation of all data points. An hour that was constant
+// twice may still vary the third time.
+const leastShare = 0.1
 
-// Train makes a model of data points, oldest first, whose hours are those of a time zone.
+// Train builds a model from data points, oldest first. Its hours are those of the time zone.
 func Train(points []Point, zone *time.Location) *Model {
 	m := &Model{zone: zone}
 	for _, p := range points {
@@ -63,10 +63,11 @@ func Train(points []Point, zone *time.Location) *Model {
 
 func hourOfWeek(at time.Time) int { return int(at.Weekday())*24 + at.Hour() }
 
-// add counts a value, after Welford: no sum of squares that is too large for its digits.
+// add counts a value by Welford's method, which avoids sums of squares too large for a float's precision.
 func (c *cell) add(value float64, day int) {
 	if c.days == 0 || day != c.last {
-		c.days, c.last = c.days+1, day
+		c.days++
+		c.last = day
 	}
 	c.count++
 	distance := value - c.mean
@@ -76,11 +77,11 @@ func (c *cell) add(value float64, day int) {
 
 func (c *cell) deviation() float64 { return math.Sqrt(c.squares / c.count) }
 
-// Ready reports whether there is enough to expect anything by.
+// Ready reports whether there was enough data to expect anything.
 func (m *Model) Ready() bool { return m.all.count >= enoughPoints }
 
-// Band is the range of what is expected at a time, so many standard deviations about the mean; ok is false where there
-// is not enough to expect anything by.
+// Band returns the range expected at a time, so many standard deviations around the mean. ok is false if there wasn't
+// enough data to expect anything.
 func (m *Model) Band(at time.Time, deviations float64) (lower, upper float64, ok bool) {
 	if !m.Ready() {
 		return 0, 0, false
@@ -93,7 +94,7 @@ func (m *Model) Band(at time.Time, deviations float64) (lower, upper float64, ok
 	if c.days < enoughDays {
 		c = &m.all
 	}
-	width := deviations * max(c.deviation(), least*m.all.deviation())
+	width := deviations * max(c.deviation(), leastShare*m.all.deviation())
 	lower, upper = c.mean-width, c.mean+width
 	if !m.negative {
 		lower = max(lower, 0)

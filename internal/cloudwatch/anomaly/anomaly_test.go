@@ -10,7 +10,7 @@ import (
 
 var monday = time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
 
-// every gives a data point each step of a number of days.
+// every returns a data point for each step of a number of days.
 func every(step time.Duration, days int, value func(time.Time) float64) (points []Point) {
 	for at := monday; at.Before(monday.AddDate(0, 0, days)); at = at.Add(step) {
 		points = append(points, Point{at, value(at)})
@@ -37,7 +37,10 @@ func TestBand(t *testing.T) {
 		{"nothing", nil, time.UTC, monday, 0, 0, false},
 		{"two points", every(12*time.Hour, 1, wave), time.UTC, monday, 0, 0, false},
 		{"two hours", every(30*time.Minute, 14, wave)[:4], time.UTC, monday.AddDate(0, 0, 1), 0, 3, true},
-		{"below zero", every(30*time.Minute, 14, func(at time.Time) float64 { return wave(at) - 2 })[:4], time.UTC, monday.AddDate(0, 0, 1), -3, 1, true},
+		{
+			"below zero", every(30*time.Minute, 14, func(at time.Time) float64 { return wave(at) - 2 })[:4], time.UTC,
+			monday.AddDate(0, 0, 1), -3, 1, true,
+		},
 		{"always the same", every(time.Hour, 3, func(time.Time) float64 { return 7 }), time.UTC, monday.AddDate(0, 0, 5), 7, 7, true},
 	} {
 		lower, upper, ok := Train(c.points, c.zone).Band(c.at, 2)
@@ -45,7 +48,7 @@ func TestBand(t *testing.T) {
 			t.Errorf("%s: got %v to %v, %v", c.name, lower, upper, ok)
 		}
 	}
-	// Where the hours differ, the deviation of all is the least that counts; the means tell which hours are meant.
+	// If the hours differ, a share of all data points' deviation sets the width. The means tell which hours the band uses.
 	for _, c := range []struct {
 		name   string
 		points []Point
@@ -55,7 +58,10 @@ func TestBand(t *testing.T) {
 	}{
 		{"by the hour of the day", every(30*time.Minute, 3, byDay), time.UTC, monday.AddDate(0, 0, 4).Add(20 * time.Hour), 2001},
 		{"by the hour of the week", every(30*time.Minute, 14, byWeek), time.UTC, monday.AddDate(0, 0, 18).Add(20 * time.Hour), 52001},
-		{"by the hour of a zone, whose clocks do not change here", every(30*time.Minute, 14, byWeek), ny, monday.AddDate(0, 0, 18).Add(20 * time.Hour), 52001},
+		{
+			"by the hour of a zone, whose clocks do not change here", every(30*time.Minute, 14, byWeek), ny,
+			monday.AddDate(0, 0, 18).Add(20 * time.Hour), 52001,
+		},
 	} {
 		lower, upper, ok := Train(c.points, c.zone).Band(c.at, 0.01)
 		if middle := (lower + upper) / 2; !ok || math.Abs(middle-c.middle) > 1e-6 {
@@ -64,8 +70,8 @@ func TestBand(t *testing.T) {
 	}
 }
 
-// TestBandProperties: a band holds its order and grows with the deviations; it moves and stretches with its data; and,
-// after Chebyshev, at most one in k² of all data points is outside k deviations of all.
+// TestBandProperties: a band's limits are in order, and it grows with the deviations. It shifts and scales with its data.
+// By Chebyshev's inequality, at most one in k² of all data points lies outside k deviations of all.
 func TestBandProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		step := time.Duration(rapid.SampledFrom([]int{5, 30, 60, 300}).Draw(t, "minutes")) * time.Minute
@@ -74,7 +80,7 @@ func TestBandProperties(t *testing.T) {
 		var moved []Point
 		seed := rapid.Float64Range(1, 1000).Draw(t, "seed")
 		for i, p := range points {
-			points[i].Value = 50*math.Sin(seed*float64(i)) - 1 // a value below 0 is likely, but for few points
+			points[i].Value = 50*math.Sin(seed*float64(i)) - 1 // values below 0 are likely, unless there are few points
 			moved = append(moved, Point{p.At, scale*points[i].Value + shift})
 		}
 		points[0].Value, moved[0].Value = -60, scale*-60+shift

@@ -8,7 +8,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// namespaceGroups is that of Auto Scaling groups' metrics:
+// namespaceGroups is the namespace of Auto Scaling groups' metrics:
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-metrics.html
 const namespaceGroups = "AWS/AutoScaling"
 
@@ -21,23 +21,23 @@ func (m *Meter) countInstances(v *state.View) {
 			continue
 		}
 		by := dimensions{metrics.Dimension{Name: "AutoScalingGroupName", Value: g.Name()}}
-		for name, value := range sizes(v, g) {
-			if g.Tells(name) {
+		for name, value := range groupSizes(v, g) {
+			if g.MetricEnabled(name) {
 				m.add(namespaceGroups, name, "None", value, by)
 			}
 		}
 	}
 }
 
-// sizes are a group's metrics. No instance weighs more than one, so that its capacities are its instances.
-func sizes(v *state.View, g *state.AutoScalingGroup) map[string]float64 {
+// groupSizes returns a group's metrics. Every instance weighs one, so capacities equal numbers of instances.
+func groupSizes(v *state.View, g *state.AutoScalingGroup) map[string]float64 {
 	var all, in, pending, standby, out float64
 	for i := range v.Instances.By(state.InstancesByGroup, g.Name()) {
 		all++
 		switch {
-		case i.Member.Leaving():
+		case i.Member.IsLeaving():
 			out++
-		case i.Member.StandsBy():
+		case i.Member.IsOnStandby():
 			standby++
 		case i.Member.LifecycleState == types.LifecycleStateInService:
 			in++
@@ -46,8 +46,20 @@ func sizes(v *state.View, g *state.AutoScalingGroup) map[string]float64 {
 		}
 	}
 	return map[string]float64{
-		"GroupMinSize": float64(aws.ToInt32(g.MinSize)), "GroupMaxSize": float64(aws.ToInt32(g.MaxSize)), "GroupDesiredCapacity": float64(aws.ToInt32(g.DesiredCapacity)),
-		"GroupInServiceInstances": in, "GroupPendingInstances": pending, "GroupStandbyInstances": standby, "GroupTerminatingInstances": out, "GroupTotalInstances": all,
-		"GroupInServiceCapacity": in, "GroupPendingCapacity": pending, "GroupStandbyCapacity": standby, "GroupTerminatingCapacity": out, "GroupTotalCapacity": all,
+		"GroupMinSize":         float64(aws.ToInt32(g.MinSize)),
+		"GroupMaxSize":         float64(aws.ToInt32(g.MaxSize)),
+		"GroupDesiredCapacity": float64(aws.ToInt32(g.DesiredCapacity)),
+
+		"GroupInServiceInstances":   in,
+		"GroupPendingInstances":     pending,
+		"GroupStandbyInstances":     standby,
+		"GroupTerminatingInstances": out,
+		"GroupTotalInstances":       all,
+
+		"GroupInServiceCapacity":   in,
+		"GroupPendingCapacity":     pending,
+		"GroupStandbyCapacity":     standby,
+		"GroupTerminatingCapacity": out,
+		"GroupTotalCapacity":       all,
 	}
 }

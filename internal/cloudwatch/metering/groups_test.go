@@ -14,24 +14,33 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// A group tells what is enabled, and one where nothing is tells nothing.
+// A group reports only enabled metrics.
 func TestGroups(t *testing.T) {
 	store := world(t, "disabled")
 	err := store.Update(t.Context(), func(tx *state.Tx) error {
 		for _, name := range []string{"fleet", "quiet"} {
-			g := &state.AutoScalingGroup{AutoScalingGroup: types.AutoScalingGroup{AutoScalingGroupName: &name, MinSize: aws.Int32(1), MaxSize: aws.Int32(9), DesiredCapacity: aws.Int32(5)}}
-			for metric := range sizes(tx.View, g) {
+			g := &state.AutoScalingGroup{
+				AutoScalingGroup: types.AutoScalingGroup{
+					AutoScalingGroupName: &name,
+					MinSize:              aws.Int32(1),
+					MaxSize:              aws.Int32(9),
+					DesiredCapacity:      aws.Int32(5),
+				},
+			}
+			for metric := range groupSizes(tx.View, g) {
 				if name == "fleet" && metric != "GroupMaxSize" {
 					g.EnabledMetrics = append(g.EnabledMetrics, types.EnabledMetric{Metric: &metric})
 				}
 			}
 			tx.AutoScalingGroups.Put(g)
 			for i, in := range []types.LifecycleState{
-				types.LifecycleStateInService, types.LifecycleStateInService, types.LifecycleStatePending, types.LifecycleStatePendingWait, types.LifecycleStatePendingProceed,
+				types.LifecycleStateInService, types.LifecycleStateInService, types.LifecycleStatePending,
+				types.LifecycleStatePendingWait, types.LifecycleStatePendingProceed,
 				types.LifecycleStateStandby, types.LifecycleStateTerminatingWait,
 			} {
 				row := state.NewInstance(&ec2types.ResponseLaunchTemplateData{}, "us-east-1a", time.Unix(1, 0))
-				row.InstanceId, row.Member = aws.String(name+string(rune('a'+i))), &state.Member{Group: name, LifecycleState: in}
+				row.InstanceId = aws.String(name + string(rune('a'+i)))
+				row.Member = &state.Member{Group: name, LifecycleState: in}
 				tx.Instances.Put(row)
 			}
 		}
@@ -44,8 +53,14 @@ func TestGroups(t *testing.T) {
 		got := told(t, store, 12*time.Second, func(*Meter) {})
 		want := map[string]string{}
 		for metric, value := range map[string]string{
-			"MinSize": "1", "DesiredCapacity": "5", "InServiceInstances": "2", "PendingInstances": "3", "StandbyInstances": "1", "TerminatingInstances": "1", "TotalInstances": "7",
-			"InServiceCapacity": "2", "PendingCapacity": "3", "StandbyCapacity": "1", "TerminatingCapacity": "1", "TotalCapacity": "7",
+			"MinSize":              "1",
+			"DesiredCapacity":      "5",
+			"InServiceInstances":   "2",
+			"PendingInstances":     "3",
+			"StandbyInstances":     "1",
+			"TerminatingInstances": "1",
+			"TotalInstances":       "7",
+			"InServiceCapacity":    "2", "PendingCapacity": "3", "StandbyCapacity": "1", "TerminatingCapacity": "1", "TotalCapacity": "7",
 		} {
 			want["AWS/AutoScaling Group"+metric+" AutoScalingGroupName=fleet"] = value + " None x 1"
 		}

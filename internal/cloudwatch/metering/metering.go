@@ -20,7 +20,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// The namespaces of ECS's metrics, EC2's and Container Insights', as CloudWatch documents them.
+// The namespaces of ECS, EC2 and Container Insights, as CloudWatch documents them.
 const (
 	namespaceECS      = "AWS/ECS"
 	namespaceEC2      = "AWS/EC2"
@@ -28,10 +28,10 @@ const (
 	namespaceGPU      = "ECS/ContainerInsights/Prometheus"
 )
 
-// Options are what the loop needs besides the store.
+// Options holds what the loop needs besides the store.
 type Options struct {
 	Now func() time.Time
-	// Put keeps samples; it returns once they are durable.
+	// Put stores samples. It returns once they're durable.
 	Put func([]metrics.Sample) error
 	// NoGPUs leaves the metrics of GPUs to others, as AWS does.
 	NoGPUs bool
@@ -45,7 +45,7 @@ type Meter struct {
 
 	mu    sync.Mutex
 	sums  map[string]*sum
-	nodes map[string]*node // the part of each node's batch that has come, by container instance
+	nodes map[string]*node // the part of each node's batch received so far, by container instance
 }
 
 // sum is a metric and its data since the last put.
@@ -55,19 +55,18 @@ type sum struct {
 	set    metrics.Set
 }
 
-// node adds up its tasks' use until its batch is complete.
+// node adds up the use of a node's tasks until its batch is complete.
 type node struct {
 	cpu       float64 // units
 	memoryMiB float64
 }
 
-// New returns a meter over the store.
+// New returns a meter for the store.
 func New(store *state.Store, opts Options) *Meter {
 	return &Meter{store: store, opts: opts, sums: map[string]*sum{}, nodes: map[string]*node{}}
 }
 
-// putEvery is how often sums are put, countEvery how often services' tasks and groups' instances are counted, and
-// reserveEvery how often reservations are added up.
+// How often the loop puts sums, counts services' tasks and groups' instances, and adds up reservations.
 const (
 	putEvery     = time.Second
 	countEvery   = 10 * time.Second
@@ -114,7 +113,7 @@ func (m *Meter) put() error {
 	return m.opts.Put(samples)
 }
 
-// dimensions are the names and values by which a metric is told apart.
+// dimensions are a metric's dimensions.
 type dimensions []metrics.Dimension
 
 func (m *Meter) add(namespace, name, unit string, value float64, by ...dimensions) {
@@ -157,7 +156,7 @@ func (m *Meter) Observe(instanceArn string, message acs.Message) {
 	}
 }
 
-// task adds a task's use to its service's and to its node's.
+// task adds a task's use to its service's and its node's.
 func (m *Meter) task(v *state.View, instance *state.ContainerInstance, t *acs.TaskMetric) {
 	row := taskOn(v, instance, t.TaskArn)
 	if row == nil {
@@ -204,7 +203,7 @@ func taskOn(v *state.View, instance *state.ContainerInstance, arn string) *state
 	return row
 }
 
-// familyOf is the family of a task's definition, whose name is family:revision.
+// familyOf returns the family of a task's definition, whose name is family:revision.
 func familyOf(t *state.Task) string {
 	family, _, _ := strings.Cut(state.NameOf(aws.ToString(t.TaskDefinitionArn)), ":")
 	return family
@@ -215,7 +214,7 @@ func familyOf(t *state.Task) string {
 func (m *Meter) node(v *state.View, instance *state.ContainerInstance) {
 	n := m.nodes[*instance.ContainerInstanceArn]
 	if n == nil {
-		n = new(node) // it is idle
+		n = new(node) // the node is idle
 	}
 	delete(m.nodes, *instance.ContainerInstanceArn)
 	cluster := dimensions{{Name: "ClusterName", Value: state.NameOf(instance.ClusterArn)}}
@@ -267,9 +266,9 @@ func xidsOrZero(xids []uint64) []uint64 {
 	return xids
 }
 
-// addReservations adds the part of each cluster that tasks have reserved.
+// addReservations adds the share of each cluster that tasks have reserved.
 func (m *Meter) addReservations(v *state.View) {
-	type share struct{ held, there [3]float64 } // of CPU, memory and GPUs
+	type share struct{ reserved, capacity [3]float64 } // of CPU, memory and GPUs
 	clusters := map[string]*share{}
 	for row := range v.ContainerInstances.All() {
 		if aws.ToString(row.Status) != "ACTIVE" {
@@ -280,27 +279,28 @@ func (m *Meter) addReservations(v *state.View) {
 			s = new(share)
 			clusters[row.ClusterArn] = s
 		}
-		s.there[0] += float64(row.Capacity.CPU)
-		s.there[1] += float64(row.Capacity.MemoryMiB)
-		s.there[2] += float64(len(row.GPUs))
+		s.capacity[0] += float64(row.Capacity.CPU)
+		s.capacity[1] += float64(row.Capacity.MemoryMiB)
+		s.capacity[2] += float64(len(row.GPUs))
 	}
 	for row := range v.Tasks.All() {
 		s := clusters[aws.ToString(row.ClusterArn)]
 		if s == nil || aws.ToString(row.LastStatus) == "STOPPED" {
 			continue
 		}
-		s.held[0] += float64(row.Reserved.CPU)
-		s.held[1] += float64(row.Reserved.MemoryMiB)
+		s.reserved[0] += float64(row.Reserved.CPU)
+		s.reserved[1] += float64(row.Reserved.MemoryMiB)
 		for _, g := range row.GPUs {
-			s.held[2] += float64(g.Milli) / 1000
+			s.reserved[2] += float64(g.Milli) / 1000
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for arn, s := range clusters {
 		for i, name := range []string{"CPUReservation", "MemoryReservation", "GPUReservation"} {
-			if s.there[i] > 0 {
-				m.add(namespaceECS, name, "Percent", 100*s.held[i]/s.there[i], dimensions{{Name: "ClusterName", Value: state.NameOf(arn)}})
+			if s.capacity[i] > 0 {
+				cluster := dimensions{{Name: "ClusterName", Value: state.NameOf(arn)}}
+				m.add(namespaceECS, name, "Percent", 100*s.reserved[i]/s.capacity[i], cluster)
 			}
 		}
 	}
@@ -319,7 +319,7 @@ func (m *Meter) countTasks(v *state.View) {
 		running, pending := 0, 0
 		for t := range v.Tasks.By(state.TasksByService, *row.ServiceArn) {
 			switch {
-			case aws.ToString(t.DesiredStatus) != "RUNNING": // it stops
+			case aws.ToString(t.DesiredStatus) != "RUNNING": // stopping
 			case aws.ToString(t.LastStatus) == "RUNNING":
 				running++
 			default:

@@ -26,8 +26,8 @@ const (
 	instanceArn = "arn:aws:ecs:r:1:container-instance/prod/node"
 )
 
-// world is a store with a node of 4 CPUs, 8 GiB and four GPUs in an Auto Scaling group, a task of a service with one of them, and a
-// task of nobody's.
+// world returns a store with a node of 4 CPUs, 8 GiB and four GPUs in an Auto Scaling group, a service's task with one of
+// the GPUs, and a task without a service.
 func world(t *testing.T, insights string) *state.Store {
 	t.Helper()
 	store := statetest.Open(t)
@@ -35,8 +35,13 @@ func world(t *testing.T, insights string) *state.Store {
 		family := cmp.Or(service, "job")
 		row := &state.Task{
 			Task: types.Task{
-				TaskArn: aws.String("arn:aws:ecs:r:1:task/prod/" + id), ClusterArn: aws.String(clusterArn), ContainerInstanceArn: aws.String(instanceArn),
-				LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"), TaskDefinitionArn: aws.String("arn:aws:ecs:r:1:task-definition/" + family + ":3"), Containers: []types.Container{{Name: aws.String("main")}},
+				TaskArn:              aws.String("arn:aws:ecs:r:1:task/prod/" + id),
+				ClusterArn:           aws.String(clusterArn),
+				ContainerInstanceArn: aws.String(instanceArn),
+				LastStatus:           aws.String("RUNNING"),
+				DesiredStatus:        aws.String("RUNNING"),
+				TaskDefinitionArn:    aws.String("arn:aws:ecs:r:1:task-definition/" + family + ":3"),
+				Containers:           []types.Container{{Name: aws.String("main")}},
 			},
 			Reserved: state.Resources{CPU: cpu, MemoryMiB: memory}, GPUs: gpus,
 		}
@@ -46,14 +51,29 @@ func world(t *testing.T, insights string) *state.Store {
 		return row
 	}
 	err := store.Update(t.Context(), func(tx *state.Tx) error {
-		cluster := &state.Cluster{Cluster: types.Cluster{ClusterArn: aws.String(clusterArn), ClusterName: aws.String("prod"), Status: aws.String("ACTIVE")}}
+		cluster := &state.Cluster{
+			Cluster: types.Cluster{ClusterArn: aws.String(clusterArn), ClusterName: aws.String("prod"), Status: aws.String("ACTIVE")},
+		}
 		cluster.Settings = []types.ClusterSetting{{Name: types.ClusterSettingNameContainerInsights, Value: &insights}}
 		tx.Clusters.Put(cluster)
 		tx.ContainerInstances.Put(&state.ContainerInstance{
-			ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String(instanceArn), Status: aws.String("ACTIVE"), AgentConnected: true, Ec2InstanceId: aws.String("i-1")},
-			ClusterArn:        clusterArn, GPUs: []state.GPU{{ID: "GPU-1"}, {ID: "GPU-2"}, {ID: "GPU-3"}, {ID: "GPU-4"}}, Capacity: state.Resources{CPU: 4096, MemoryMiB: 8192},
+			ContainerInstance: types.ContainerInstance{
+				ContainerInstanceArn: aws.String(instanceArn),
+				Status:               aws.String("ACTIVE"),
+				AgentConnected:       true,
+				Ec2InstanceId:        aws.String("i-1"),
+			},
+			ClusterArn: clusterArn,
+			GPUs:       []state.GPU{{ID: "GPU-1"}, {ID: "GPU-2"}, {ID: "GPU-3"}, {ID: "GPU-4"}},
+			Capacity:   state.Resources{CPU: 4096, MemoryMiB: 8192},
 		})
-		tx.Instances.Put(&state.Instance{Instance: ec2types.Instance{InstanceId: aws.String("i-1"), State: &ec2types.InstanceState{Name: ec2types.InstanceStateNameRunning}}, Member: &state.Member{Group: "gpus"}})
+		tx.Instances.Put(&state.Instance{
+			Instance: ec2types.Instance{
+				InstanceId: aws.String("i-1"),
+				State:      &ec2types.InstanceState{Name: ec2types.InstanceStateNameRunning},
+			},
+			Member: &state.Member{Group: "gpus"},
+		})
 		tx.Tasks.Put(task("one", "web", 1024, 2048, state.HeldGPU{Container: "main", ID: "GPU-1", Milli: 1000}))
 		tx.Tasks.Put(task("two", "", 512, 1024))
 		return nil
@@ -71,7 +91,7 @@ func use(cpuPercent, memoryMiB float64) acs.ContainerMetric {
 	}
 }
 
-// told runs a meter for a while and returns what it put, as name{dimensions} unit: count x mean.
+// told runs a meter for a while and returns what it put.
 func told(t *testing.T, store *state.Store, d time.Duration, tell func(*Meter)) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -103,16 +123,25 @@ func TestUseOfServicesAndNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := told(t, store, 2*time.Second, func(m *Meter) {
 			m.Observe(instanceArn, &acs.PublishMetricsRequest{TaskMetrics: []acs.TaskMetric{
-				{TaskArn: "arn:aws:ecs:r:1:task/prod/one", TaskDefinitionFamily: "web", ContainerMetrics: []acs.ContainerMetric{use(10, 512), use(2.5, 512)}},
+				{
+					TaskArn:              "arn:aws:ecs:r:1:task/prod/one",
+					TaskDefinitionFamily: "web",
+					ContainerMetrics:     []acs.ContainerMetric{use(10, 512), use(2.5, 512)},
+				},
 			}})
 			m.Observe(instanceArn, &acs.PublishMetricsRequest{Metadata: acs.MetricsMetadata{Fin: true}, TaskMetrics: []acs.TaskMetric{
-				{TaskArn: "arn:aws:ecs:r:1:task/prod/two", TaskDefinitionFamily: "job", ContainerMetrics: []acs.ContainerMetric{use(25, 1024)}},
+				{
+					TaskArn:              "arn:aws:ecs:r:1:task/prod/two",
+					TaskDefinitionFamily: "job",
+					ContainerMetrics:     []acs.ContainerMetric{use(25, 1024)},
+				},
 				{TaskArn: "arn:aws:ecs:r:1:task/prod/gone", ContainerMetrics: []acs.ContainerMetric{use(25, 1024)}},
 			}})
 			m.Observe("nobody", &acs.PublishMetricsRequest{Metadata: acs.MetricsMetadata{Fin: true}})
 		})
 		for key, want := range map[string]string{
-			"AWS/ECS CPUUtilization ClusterName=prod ServiceName=web":                     "50 Percent x 1", // 12.5 % of 4096 units, of 1024
+			// 12.5 % of 4096 units, of 1024
+			"AWS/ECS CPUUtilization ClusterName=prod ServiceName=web":                     "50 Percent x 1",
 			"AWS/ECS MemoryUtilization ClusterName=prod ServiceName=web":                  "50 Percent x 1",
 			"AWS/ECS CPUUtilization ClusterName=prod":                                     "37.5 Percent x 1",
 			"AWS/ECS MemoryUtilization ClusterName=prod":                                  "25 Percent x 1",
@@ -130,14 +159,18 @@ func TestUseOfServicesAndNodes(t *testing.T) {
 	})
 }
 
-// TestANodeThatLies tells of nothing but what is its own: not of another node's task, nor of a GPU that it does not have.
+// TestANodeThatLies: reports of another node's task, or of a GPU that the node doesn't have, are ignored.
 func TestANodeThatLies(t *testing.T) {
 	store := world(t, "enabled")
 	const liar = "arn:aws:ecs:r:1:container-instance/prod/liar"
 	err := store.Update(t.Context(), func(tx *state.Tx) error {
 		tx.ContainerInstances.Put(&state.ContainerInstance{
-			ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String(liar), Status: aws.String("ACTIVE"), AgentConnected: true},
-			ClusterArn:        clusterArn, GPUs: []state.GPU{{ID: "GPU-9"}},
+			ContainerInstance: types.ContainerInstance{
+				ContainerInstanceArn: aws.String(liar),
+				Status:               aws.String("ACTIVE"),
+				AgentConnected:       true,
+			},
+			ClusterArn: clusterArn, GPUs: []state.GPU{{ID: "GPU-9"}},
 		})
 		return nil
 	})
@@ -147,7 +180,11 @@ func TestANodeThatLies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := told(t, store, 2*time.Second, func(m *Meter) {
 			m.Observe(liar, &acs.PublishMetricsRequest{TaskMetrics: []acs.TaskMetric{
-				{TaskArn: "arn:aws:ecs:r:1:task/prod/one", TaskDefinitionFamily: "made up", ContainerMetrics: []acs.ContainerMetric{use(100, 1)}},
+				{
+					TaskArn:              "arn:aws:ecs:r:1:task/prod/one",
+					TaskDefinitionFamily: "made up",
+					ContainerMetrics:     []acs.ContainerMetric{use(100, 1)},
+				},
 			}})
 			m.Observe(liar, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
 				{ID: "GPU-1", UtilizationPct: 100}, {ID: "GPU-9", TaskArn: "arn:aws:ecs:r:1:task/prod/one", UtilizationPct: 50},
@@ -181,7 +218,16 @@ func TestGPUs(t *testing.T) {
 		got := told(t, store, 2*time.Second, func(m *Meter) {
 			for range 2 {
 				m.Observe(instanceArn, &acs.PintleGPUTelemetry{GPUs: []acs.GPULoad{
-					{ID: "GPU-1", UtilizationPct: 90, MemoryUsedMiB: 1000, TemperatureC: 70, PowerW: 200, XIDErrors: []uint64{31, 79}, TaskArn: "arn:aws:ecs:r:1:task/prod/one", Container: "main"},
+					{
+						ID:             "GPU-1",
+						UtilizationPct: 90,
+						MemoryUsedMiB:  1000,
+						TemperatureC:   70,
+						PowerW:         200,
+						XIDErrors:      []uint64{31, 79},
+						TaskArn:        "arn:aws:ecs:r:1:task/prod/one",
+						Container:      "main",
+					},
 					{ID: "GPU-2", UtilizationPct: 0},
 				}})
 			}
@@ -207,8 +253,8 @@ func TestGPUs(t *testing.T) {
 	})
 }
 
-// TestAGPUIsOneTasks: each of a GPU's metrics counts for its cluster, itself, the task that has it and that
-// task's service, and for nobody else; one that is free counts for its cluster and itself.
+// TestAGPUIsOneTasks: each of a GPU's metrics counts for its cluster, itself, the task using it and that task's
+// service, and for nothing else. A free GPU counts for its cluster and itself.
 func TestAGPUIsOneTasks(t *testing.T) {
 	store := world(t, "disabled")
 	synctest.Test(t, func(t *testing.T) {
@@ -227,13 +273,18 @@ func TestAGPUIsOneTasks(t *testing.T) {
 				}
 			}
 			slices.Sort(by)
-			if want := []string{"", "ServiceName=web", "TaskId=one", "TaskId=two", "UUID=GPU-1", "UUID=GPU-2", "UUID=GPU-3"}; !slices.Equal(by, want) {
+			want := []string{"", "ServiceName=web", "TaskId=one", "TaskId=two", "UUID=GPU-1", "UUID=GPU-2", "UUID=GPU-3"}
+			if !slices.Equal(by, want) {
 				t.Errorf("%s is told by %q, want %q", name, by, want)
 			}
 		}
 		const load = "ECS/ContainerInsights/Prometheus DCGM_FI_DEV_GPU_UTIL ClusterName=prod"
 		for by, want := range map[string]string{
-			"": "50 Percent x 3", " ServiceName=web": "90 Percent x 1", " TaskId=one": "90 Percent x 1", " TaskId=two": "10 Percent x 1", " UUID=GPU-3": "50 Percent x 1",
+			"":                 "50 Percent x 3",
+			" ServiceName=web": "90 Percent x 1",
+			" TaskId=one":      "90 Percent x 1",
+			" TaskId=two":      "10 Percent x 1",
+			" UUID=GPU-3":      "50 Percent x 1",
 		} {
 			if got[load+by] != want {
 				t.Errorf("load by%s is %q, want %q", by, got[load+by], want)
@@ -254,8 +305,8 @@ func TestReservation(t *testing.T) {
 	})
 }
 
-// TestTaskCounts: a service's tasks are counted as DescribeServices counts them, one without any as 0, and a
-// deleted one, or one without Container Insights, not at all.
+// TestTaskCounts: a service's tasks are counted as DescribeServices counts them. A service without tasks counts 0. A
+// deleted service, or one without Container Insights, isn't counted.
 func TestTaskCounts(t *testing.T) {
 	for _, c := range []struct {
 		name, insights string
@@ -277,16 +328,26 @@ func TestTaskCounts(t *testing.T) {
 			err := store.Update(t.Context(), func(tx *state.Tx) error {
 				for name, desired := range map[string]int32{"web": 4, "idle": 0, "gone": 3} {
 					row := &state.Service{Service: types.Service{
-						ServiceArn: aws.String("arn:aws:ecs:r:1:service/prod/" + name), ClusterArn: aws.String(clusterArn), Status: aws.String(state.ServiceActive), DesiredCount: desired,
+						ServiceArn:   aws.String("arn:aws:ecs:r:1:service/prod/" + name),
+						ClusterArn:   aws.String(clusterArn),
+						Status:       aws.String(state.ServiceActive),
+						DesiredCount: desired,
 					}}
 					if name == "gone" {
 						row.Status = aws.String(state.ServiceInactive)
 					}
 					tx.Services.Put(row)
 				}
-				for id, status := range map[string][2]string{"three": {"RUNNING", "RUNNING"}, "four": {"PENDING", "RUNNING"}, "five": {"RUNNING", "STOPPED"}} {
+				for id, status := range map[string][2]string{
+					"three": {"RUNNING", "RUNNING"},
+					"four":  {"PENDING", "RUNNING"},
+					"five":  {"RUNNING", "STOPPED"},
+				} {
 					tx.Tasks.Put(&state.Task{ServiceArn: "arn:aws:ecs:r:1:service/prod/web", Task: types.Task{
-						TaskArn: aws.String("arn:aws:ecs:r:1:task/prod/" + id), ClusterArn: aws.String(clusterArn), LastStatus: &status[0], DesiredStatus: &status[1],
+						TaskArn:       aws.String("arn:aws:ecs:r:1:task/prod/" + id),
+						ClusterArn:    aws.String(clusterArn),
+						LastStatus:    &status[0],
+						DesiredStatus: &status[1],
 					}})
 				}
 				return nil

@@ -11,7 +11,7 @@ import (
 
 const namespaceSQS = "AWS/SQS"
 
-// QueueOptions are what the loop over queues needs.
+// QueueOptions holds what the loop over queues needs.
 type QueueOptions struct {
 	// Seconds returns what queues did since its last call.
 	Seconds func() []queues.Second
@@ -20,8 +20,8 @@ type QueueOptions struct {
 	Log *slog.Logger
 }
 
-// Queues is the loop that makes SQS's metrics of what queues did. Each second gets its own time and is put as soon as it
-// ends: whoever scales by a queue looks at the last second.
+// Queues is the loop that turns what queues did into SQS's metrics. It puts each second as soon as it ends, under its own
+// time, since scaling by a queue looks at the last second.
 func Queues(ctx context.Context, opts QueueOptions) error {
 	for {
 		select {
@@ -42,8 +42,8 @@ func Queues(ctx context.Context, opts QueueOptions) error {
 	}
 }
 
-// queueSamples are a second's metrics: "Available CloudWatch metrics for Amazon SQS" in its developer guide. What counts
-// something comes as one value, whose sum is the count.
+// queueSamples returns a second's metrics: "Available CloudWatch metrics for Amazon SQS" in its developer guide. A metric
+// that counts something has one value, whose sum is the count.
 func queueSamples(s *queues.Second) []metrics.Sample {
 	by := metrics.Dimension{Name: "QueueName", Value: s.Queue}
 	var out []metrics.Sample

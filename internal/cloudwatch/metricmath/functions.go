@@ -16,26 +16,30 @@ type call struct {
 	args []node
 }
 
-// keyword is an argument that is a word: REPEAT, AVG, DESC.
+// keyword is an argument such as REPEAT, AVG or DESC.
 type keyword string
 
 func (keyword) eval(*Data) (value, error) { panic("metricmath: a keyword has no value") }
 
-// function is what a function takes and does.
+// function describes a function.
 type function struct {
-	min, max int              // how many arguments
-	takes    []kind           // what the first argument may be
-	words    map[int][]string // the words that an argument may be, by its place
+	min, max int              // number of arguments
+	takes    []kind           // of the first argument
+	words    map[int][]string // allowed keywords, by the argument's index
 	do       func(c call, data *Data, args []value) (value, error)
 }
 
-// unsupported are the functions of CloudWatch whose data Pintle does not have.
+// unsupported holds CloudWatch's functions on data that Pintle doesn't have.
 var unsupported = map[string]bool{
 	"DB_PERF_INSIGHTS": true, "INSIGHT_RULE_METRIC": true, "LAMBDA": true, "SERVICE_QUOTA": true,
 }
 
 var functions = map[string]function{
-	"ABS": points(math.Abs), "CEIL": points(math.Ceil), "FLOOR": points(math.Floor), "LOG": points(math.Log), "LOG10": points(math.Log10),
+	"ABS":   points(math.Abs),
+	"CEIL":  points(math.Ceil),
+	"FLOOR": points(math.Floor),
+	"LOG":   points(math.Log),
+	"LOG10": points(math.Log10),
 
 	"AVG":             aggregate(average, averageAcross),
 	"DATAPOINT_COUNT": aggregate(count, count),
@@ -49,10 +53,13 @@ var functions = map[string]function{
 	"RATE":        alongTime(func(seconds, v, before float64) float64 { return (v - before) / seconds }),
 	"RUNNING_SUM": {min: 1, max: 1, takes: anySeries, do: runningSum},
 
-	"EPOCH": clock(func(t time.Time) int64 { return t.Unix() }), "MINUTE": clock(func(t time.Time) int64 { return int64(t.Minute()) }),
-	"HOUR": clock(func(t time.Time) int64 { return int64(t.Hour()) }), "DATE": clock(func(t time.Time) int64 { return int64(t.Day()) }),
-	"DAY":   clock(func(t time.Time) int64 { return int64(t.Weekday()+6)%7 + 1 }), // Monday is 1, Sunday 7
-	"MONTH": clock(func(t time.Time) int64 { return int64(t.Month()) }), "YEAR": clock(func(t time.Time) int64 { return int64(t.Year()) }),
+	"EPOCH":  clock(func(t time.Time) int64 { return t.Unix() }),
+	"MINUTE": clock(func(t time.Time) int64 { return int64(t.Minute()) }),
+	"HOUR":   clock(func(t time.Time) int64 { return int64(t.Hour()) }),
+	"DATE":   clock(func(t time.Time) int64 { return int64(t.Day()) }),
+	"DAY":    clock(func(t time.Time) int64 { return int64(t.Weekday()+6)%7 + 1 }), // Monday is 1, Sunday 7
+	"MONTH":  clock(func(t time.Time) int64 { return int64(t.Month()) }),
+	"YEAR":   clock(func(t time.Time) int64 { return int64(t.Year()) }),
 
 	"ANOMALY_DETECTION_BAND": {min: 1, max: 2, takes: []kind{series}, do: band},
 
@@ -64,13 +71,19 @@ var functions = map[string]function{
 	"PERIOD":       {min: 1, max: 1, takes: []kind{series}, do: period},
 	"REMOVE_EMPTY": {min: 1, max: 1, takes: []kind{array}, do: removeEmpty},
 	"SLICE":        {min: 2, max: 3, takes: []kind{array}, do: slice},
-	"SORT":         {min: 3, max: 4, takes: []kind{array}, words: map[int][]string{1: {"AVG", "MIN", "MAX", "SUM"}, 2: {"ASC", "DESC"}}, do: sort},
-	"TIME_SERIES":  {min: 1, max: 1, takes: []kind{scalar}, do: timeSeries},
+	"SORT": {
+		min:   3,
+		max:   4,
+		takes: []kind{array},
+		words: map[int][]string{1: {"AVG", "MIN", "MAX", "SUM"}, 2: {"ASC", "DESC"}},
+		do:    sort,
+	},
+	"TIME_SERIES": {min: 1, max: 1, takes: []kind{scalar}, do: timeSeries},
 }
 
 var anySeries = []kind{series, array}
 
-// check refuses a call with too few or too many arguments, or without the words that it needs.
+// check refuses a call with too few or too many arguments, or without required keywords or ids.
 func (c call) check() error {
 	switch {
 	case len(c.args) < c.min:
@@ -110,13 +123,13 @@ func (c call) eval(data *Data) (value, error) {
 	return c.do(c, data, args)
 }
 
-// word is the argument with that place if it is a word, or "".
+// word returns the i-th argument if it is a keyword, or "".
 func (c call) word(i int) string {
 	w, _ := c.args[i].(keyword)
 	return string(w)
 }
 
-// metrics is METRICS(), of the ids that contain part.
+// metrics is METRICS() for the ids that contain part.
 type metrics struct {
 	place
 	part string
@@ -132,16 +145,16 @@ func (n metrics) eval(data *Data) (value, error) {
 	return many(out), nil
 }
 
-// points is a function of each data point.
+// points makes a function that maps each data point.
 func points(f func(float64) float64) function {
 	return function{min: 1, max: 1, takes: anySeries, do: func(_ call, _ *Data, args []value) (value, error) {
 		return each(args[0], func(s Series) []float64 { return apply(s.Values, f) }), nil
 	}}
 }
 
-// aggregate makes a number of one series, and one series of an array, timestamp by timestamp. Both
-// are told the data points that there are, and of how many.
-func aggregate(along, across func(there []float64, of int) float64) function {
+// aggregate makes a function that turns one series into a number with along, and an array into one series with across,
+// timestamp by timestamp. Both get the existing data points and the number that there could be.
+func aggregate(along, across func(values []float64, of int) float64) function {
 	return function{min: 1, max: 1, takes: anySeries, do: func(_ call, data *Data, args []value) (value, error) {
 		if args[0].kind == series {
 			return number(along(present(args[0].first().Values), data.Count)), nil
@@ -159,56 +172,58 @@ func aggregate(along, across func(there []float64, of int) float64) function {
 	}}
 }
 
-// present are the data points that there are.
+// present returns the existing data points.
 func present(values []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(values), IsMissing)
 }
 
-func sum(there []float64, _ int) (total float64) {
-	for _, v := range there {
+func sum(values []float64, _ int) (total float64) {
+	for _, v := range values {
 		total += v
 	}
 	return total
 }
 
-// sumAcross has no data point where no series has one.
-func sumAcross(there []float64, of int) float64 {
-	if len(there) == 0 {
+// sumAcross is missing if no series has a data point.
+func sumAcross(values []float64, of int) float64 {
+	if len(values) == 0 {
 		return Missing
 	}
-	return sum(there, of)
+	return sum(values, of)
 }
 
-func average(there []float64, _ int) float64 { return divide(sum(there, 0), float64(len(there))) }
+func average(values []float64, _ int) float64 { return divide(sum(values, 0), float64(len(values))) }
 
-// averageAcross takes a missing value for 0, as CloudWatch does for arrays.
-func averageAcross(there []float64, of int) float64 { return divide(sumAcross(there, of), float64(of)) }
+// averageAcross counts a missing value as 0, as CloudWatch does for arrays.
+func averageAcross(values []float64, of int) float64 {
+	return divide(sumAcross(values, of), float64(of))
+}
 
-func count(there []float64, _ int) float64 { return float64(len(there)) }
+func count(values []float64, _ int) float64 { return float64(len(values)) }
 
-func highest(there []float64, _ int) float64 {
-	if len(there) == 0 {
+func highest(values []float64, _ int) float64 {
+	if len(values) == 0 {
 		return Missing
 	}
-	return slices.Max(there)
+	return slices.Max(values)
 }
 
-func lowest(there []float64, _ int) float64 {
-	if len(there) == 0 {
+func lowest(values []float64, _ int) float64 {
+	if len(values) == 0 {
 		return Missing
 	}
-	return slices.Min(there)
+	return slices.Min(values)
 }
 
-func deviation(there []float64, _ int) float64 {
-	mean, squares := average(there, 0), 0.0
-	for _, v := range there {
+func deviation(values []float64, _ int) float64 {
+	mean, squares := average(values, 0), 0.0
+	for _, v := range values {
 		squares += (v - mean) * (v - mean)
 	}
-	return math.Sqrt(divide(squares, float64(len(there))))
+	return math.Sqrt(divide(squares, float64(len(values))))
 }
 
-// alongTime is a function of each data point and the one before it, which lies seconds back.
+// alongTime makes a function of each data point and the one before it, which lies seconds back.
 func alongTime(f func(seconds, v, before float64) float64) function {
 	return function{min: 1, max: 1, takes: anySeries, do: func(_ call, data *Data, args []value) (value, error) {
 		return each(args[0], func(s Series) []float64 {
@@ -234,7 +249,7 @@ func runningSum(_ call, _ *Data, args []value) (value, error) {
 	}), nil
 }
 
-// clock is a function of each timestamp, in UTC, whether there is a data point or not.
+// clock makes a function of each timestamp, in UTC, whether or not there is a data point.
 func clock(f func(time.Time) int64) function {
 	return function{min: 1, max: 1, takes: []kind{series}, do: func(_ call, data *Data, _ []value) (value, error) {
 		return one(data.series(func(i int) float64 { return float64(f(data.At(i).UTC())) })), nil
@@ -261,7 +276,7 @@ func fill(c call, data *Data, args []value) (value, error) {
 	}), nil
 }
 
-// repeat fills with the last data point before.
+// repeat fills gaps with the last data point before them.
 func repeat(values []float64) []float64 {
 	out := slices.Clone(values)
 	for i := 1; i < len(out); i++ {
@@ -272,7 +287,7 @@ func repeat(values []float64) []float64 {
 	return out
 }
 
-// interpolate fills between two data points on a straight line.
+// interpolate fills gaps between two data points linearly.
 func interpolate(values []float64) []float64 {
 	out := slices.Clone(values)
 	last := -1
@@ -288,17 +303,17 @@ func interpolate(values []float64) []float64 {
 	return out
 }
 
-// pick is one series of an array; of an empty one, a series without data points.
-func pick(which func([]Series) int) func(call, *Data, []value) (value, error) {
+// pick returns one series of an array, or a series without data points if the array is empty.
+func pick(index func([]Series) int) func(call, *Data, []value) (value, error) {
 	return func(_ call, data *Data, args []value) (value, error) {
 		if len(args[0].series) == 0 {
 			return one(data.series(func(int) float64 { return Missing })), nil
 		}
-		return one(args[0].series[which(args[0].series)]), nil
+		return one(args[0].series[index(args[0].series)]), nil
 	}
 }
 
-// choose is IF. A true condition without a data point to choose gives 0, a false one none.
+// choose is IF. If the chosen data point is missing, a true condition gives 0, a false one gives no data point.
 func choose(c call, data *Data, args []value) (value, error) {
 	condition, yes, no := args[0], args[1], value{kind: scalar, number: Missing}
 	if len(args) == 3 {
@@ -321,7 +336,7 @@ func choose(c call, data *Data, args []value) (value, error) {
 	})), nil
 }
 
-// chooseOnce chooses for all timestamps; between a number and a series, the number becomes one.
+// chooseOnce chooses once for all timestamps. If only one of the two is a number, the number becomes a series.
 func chooseOnce(data *Data, condition, yes, no value) value {
 	chosen := yes
 	if condition.number == 0 || IsMissing(condition.number) {
@@ -360,14 +375,15 @@ func slice(c call, _ *Data, args []value) (value, error) {
 	return many(all[min(bounds[0], bounds[1]):bounds[1]]), nil
 }
 
-// clamp makes an index of a number.
+// clamp turns a number into an index from 0 to most.
 func clamp(f float64, most int) int { return int(min(max(f, 0), float64(most))) }
 
 func sort(c call, _ *Data, args []value) (value, error) {
 	by := map[string]func([]float64, int) float64{"AVG": average, "MIN": lowest, "MAX": highest, "SUM": sum}[c.word(1)]
 	sorted := slices.Clone(args[0].series)
 	slices.SortStableFunc(sorted, func(a, b Series) int {
-		order := cmp.Compare(by(present(a.Values), 0), by(present(b.Values), 0)) // one without data points is lowest
+		// Without data points, AVG, MIN and MAX are NaN, which sorts lowest, and SUM is 0.
+		order := cmp.Compare(by(present(a.Values), 0), by(present(b.Values), 0))
 		if c.word(2) == "DESC" {
 			return -order
 		}
@@ -382,7 +398,7 @@ func sort(c call, _ *Data, args []value) (value, error) {
 	return many(sorted), nil
 }
 
-// band is the upper and the lower limit of what is expected of a metric or an expression.
+// band returns the upper and the lower limit of a metric's or an expression's expected values.
 func band(c call, data *Data, args []value) (value, error) {
 	deviations := 2.0
 	if len(args) == 2 {
@@ -393,7 +409,10 @@ func band(c call, data *Data, args []value) (value, error) {
 	}
 	of := args[0].first()
 	id := c.args[0].(reference).id
-	limits := [2]Series{{ID: of.ID, Label: cmp.Or(of.Label, id) + " (expected) High"}, {ID: of.ID, Label: cmp.Or(of.Label, id) + " (expected) Low"}}
+	limits := [2]Series{
+		{ID: of.ID, Label: cmp.Or(of.Label, id) + " (expected) High"},
+		{ID: of.ID, Label: cmp.Or(of.Label, id) + " (expected) Low"},
+	}
 	for i := range limits {
 		limits[i].Values = data.series(func(at int) float64 {
 			model := data.Models[id]

@@ -1,6 +1,6 @@
-// Package metricmath is CloudWatch's metric math: Parse makes an expression, Eval computes it over time
-// series that share one grid of timestamps. It is pure, fetches nothing and knows no API; who
-// answers GetMetricData or evaluates an alarm calls it. It follows
+// Package metricmath is CloudWatch's metric math: Parse parses an expression, and Eval computes it over time
+// series that share one grid of timestamps. It is pure: it fetches nothing and knows no API. GetMetricData and
+// the evaluation of alarms use it, by way of package metricquery. It follows
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html
 package metricmath
 
@@ -13,51 +13,51 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/anomaly"
 )
 
-// Series is one time series on the grid: a value for each of its timestamps, NaN where there is none.
+// Series is one time series on the grid: a value for each timestamp, or NaN for a missing data point.
 type Series struct {
-	ID     string // of the metric that it is, or comes from
+	ID     string // of the metric that it is or derives from
 	Label  string
 	Values []float64
-	// Period is the metric's own, for PERIOD; zero for what an expression gave.
+	// Period is the metric's period, for PERIOD. It is zero for an expression's result.
 	Period time.Duration
 }
 
-// Missing is the value where there is no data point.
+// Missing stands for a missing data point.
 var Missing = math.NaN()
 
-// IsMissing reports whether there is no data point.
+// IsMissing reports whether v stands for a missing data point.
 func IsMissing(v float64) bool { return math.IsNaN(v) }
 
-// Grid is the timestamps that all series share.
+// Grid holds the timestamps that all series share.
 type Grid struct {
 	Start  time.Time
 	Period time.Duration
 	Count  int
 }
 
-// At is the i-th timestamp.
+// At returns the i-th timestamp.
 func (g Grid) At(i int) time.Time { return g.Start.Add(time.Duration(i) * g.Period) }
 
-// Data is what an expression is computed from.
+// Data is an expression's input.
 type Data struct {
 	Grid
-	// Metrics are the request's metrics in its order: what METRICS() gives.
+	// Metrics are the request's metrics in its order, which METRICS() returns.
 	Metrics []Series
 	// Expressions are the results of the request's other expressions, by id.
 	Expressions map[string]Result
-	// Found are the time series of the metrics that searches have found.
+	// Found are the time series of the metrics that searches found.
 	Found map[*Search][]Series
-	// Models are what is expected of the metrics and expressions that ANOMALY_DETECTION_BAND names, by id.
+	// Models are the models of the metrics and expressions that ANOMALY_DETECTION_BAND names, by id.
 	Models map[string]*anomaly.Model
 }
 
-// Result is what an expression gives: one time series, or an array of them.
+// Result is an expression's result: one time series, or an array of them.
 type Result struct {
 	Series []Series
 	Array  bool
 }
 
-// Expression is a parsed expression. It may be used by many goroutines.
+// Expression is a parsed expression. It is safe for concurrent use.
 type Expression struct {
 	root     node
 	text     string
@@ -66,19 +66,19 @@ type Expression struct {
 	banded   []string
 }
 
-// String is the text that the expression was parsed from.
+// String returns the text that the expression was parsed from.
 func (e *Expression) String() string { return e.text }
 
-// IDs are the ids of the metrics and expressions that it names, sorted. METRICS() names none.
+// IDs returns the ids of the metrics and expressions that it names, sorted. METRICS() names none.
 func (e *Expression) IDs() []string { return e.ids }
 
-// Searches are the SEARCH functions in it: what they find is Data's Found.
+// Searches returns its SEARCH functions. Eval needs their results in Data.Found.
 func (e *Expression) Searches() []*Search { return e.searches }
 
-// Banded are the ids that ANOMALY_DETECTION_BAND functions in it name: what is expected of these is Data's Models.
+// Banded returns the ids that its ANOMALY_DETECTION_BAND functions name. Eval needs their models in Data.Models.
 func (e *Expression) Banded() []string { return e.banded }
 
-// Eval computes the expression. Its errors say what is wrong and at which character.
+// Eval computes the expression. Its errors tell what's wrong and at which character.
 func (e *Expression) Eval(data *Data) (Result, error) {
 	v, err := e.root.eval(data)
 	if err != nil {
@@ -90,7 +90,7 @@ func (e *Expression) Eval(data *Data) (Result, error) {
 	return Result{Series: v.series, Array: v.kind == array}, nil
 }
 
-// kind is CloudWatch's types of data.
+// kind is one of CloudWatch's types of data.
 type kind int
 
 const (
@@ -103,7 +103,7 @@ func (k kind) String() string {
 	return [...]string{"a number", "a time series", "an array of time series"}[k]
 }
 
-// value is what a part of an expression gives.
+// value is the value of a part of an expression.
 type value struct {
 	kind   kind
 	number float64
@@ -116,7 +116,7 @@ func many(s []Series) value       { return value{kind: array, series: s} }
 func (v value) first() Series     { return v.series[0] }
 func (v value) is(k ...kind) bool { return slices.Contains(k, v.kind) }
 
-// at is the value at a timestamp; a number has the same at all of them.
+// at returns the value at a timestamp. A number is the same at all of them.
 func (v value) at(i int) float64 {
 	if v.kind == scalar {
 		return v.number
@@ -124,8 +124,8 @@ func (v value) at(i int) float64 {
 	return v.series[0].Values[i]
 }
 
-// finite drops what no data point can be: the result of a division by zero, of an overflow, or of a
-// logarithm of what has none.
+// finite drops values that no data point can have: results of a division by zero, an overflow or an
+// undefined logarithm.
 func finite(f float64) float64 {
 	if math.IsInf(f, 0) {
 		return Missing
@@ -133,7 +133,7 @@ func finite(f float64) float64 {
 	return f
 }
 
-// series makes a series on the grid.
+// series computes a series on the grid.
 func (g Grid) series(at func(i int) float64) Series {
 	values := make([]float64, g.Count)
 	for i := range values {
@@ -142,7 +142,7 @@ func (g Grid) series(at func(i int) float64) Series {
 	return Series{Values: values}
 }
 
-// place is where in the text a part of an expression stands; it makes the errors about that part.
+// place is the offset of a part of an expression in the text. It makes the errors about that part.
 type place int
 
 func (p place) errorf(format string, args ...any) error {
@@ -184,7 +184,7 @@ type list struct {
 	items []node
 }
 
-// maxSeries bounds how many series an array may have.
+// maxSeries limits the series in an array.
 const maxSeries = 1000
 
 func (n list) eval(data *Data) (value, error) {
@@ -248,8 +248,8 @@ func (n binary) eval(data *Data) (value, error) {
 	return one(Series{Values: data.combine(do, l, r)}), nil
 }
 
-// combine puts two values together, timestamp by timestamp. Where only one of two series has a data
-// point, the other counts as 0; where neither has, or a series meets a number, there is none.
+// combine combines two values timestamp by timestamp. If only one of two series has a data point, the other
+// counts as 0. If neither has one, or a series without one meets a number, the result is missing.
 func (g Grid) combine(do func(l, r float64) float64, l, r value) []float64 {
 	bothSeries := l.kind == series && r.kind == series
 	return g.series(func(i int) float64 {
@@ -271,7 +271,7 @@ func orZero(f float64) float64 {
 	return f
 }
 
-// each changes every series of a value and keeps whose they are.
+// each changes every series of a value and keeps their ids and labels.
 func each(v value, change func(Series) []float64) value {
 	out := make([]Series, len(v.series))
 	for i, s := range v.series {

@@ -12,7 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/anomaly"
 )
 
-// parse reads a series as CloudWatch's documentation writes it: "30 - 0", where - is a missing value.
+// parse parses a series in the notation of CloudWatch's documentation: "30 - 0", where - is a missing value.
 func parse(text string) []float64 {
 	var out []float64
 	for f := range strings.FieldsSeq(text) {
@@ -35,7 +35,7 @@ func format(values []float64) string {
 	return strings.Join(out, " ")
 }
 
-// data is a request for metrics, given as "m1: 1 2 3", a minute apart from a Saturday's noon on.
+// data returns a request's metrics, given as "m1: 1 2 3", one minute apart, starting at noon on a Saturday.
 func data(metrics ...string) *Data {
 	d := &Data{Grid: Grid{Start: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Period: time.Minute}}
 	for _, m := range metrics {
@@ -46,7 +46,7 @@ func data(metrics ...string) *Data {
 	return d
 }
 
-// run gives the result's series, joined by "; ".
+// run returns the result's series, joined by "; ", or the error.
 func run(t *testing.T, text string, d *Data) string {
 	t.Helper()
 	e, err := Parse(text)
@@ -64,7 +64,7 @@ func run(t *testing.T, text string, d *Data) string {
 	return strings.Join(out, "; ")
 }
 
-// The examples of the CloudWatch User Guide's page "Using math expressions with CloudWatch metrics",
+// The examples on the CloudWatch User Guide's page "Using math expressions with CloudWatch metrics",
 // sections "Comparison and logical operators" and "Using IF expressions".
 func TestDocumented(t *testing.T) {
 	compared := data("metric1: 30 20 0 0", "metric2: 20 - 20 -")
@@ -93,7 +93,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// The functions' table of the same page, and the arithmetic above it: what each takes and gives.
+// The table of functions on the same page, and the arithmetic above it: what each takes and returns.
 func TestEval(t *testing.T) {
 	d := data("m1: 1 2 - 4", "m2: 10 - - 0", "errors: -1.5 1.5 0 -")
 	for _, c := range []struct{ text, want string }{
@@ -168,7 +168,7 @@ func TestEval(t *testing.T) {
 	}
 }
 
-// TestOtherExpressions checks that results of expressions can be used, but are no METRICS().
+// TestOtherExpressions checks that expressions can use other expressions' results, but METRICS() excludes them.
 func TestOtherExpressions(t *testing.T) {
 	d := data("m1: 1 2")
 	d.Expressions = map[string]Result{
@@ -190,7 +190,7 @@ func TestOtherExpressions(t *testing.T) {
 	}
 }
 
-// TestKeepsLabels checks that a series of an array can still be told from its siblings.
+// TestKeepsLabels checks that the series of an array keep their ids and labels.
 func TestKeepsLabels(t *testing.T) {
 	e, err := Parse("FILL(METRICS(), 0)")
 	if err != nil {
@@ -258,11 +258,14 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A band is two time series, the upper one first, as the page "Using math expressions with CloudWatch metrics" says. Where
-// nothing is expected it has no data points.
+// A band is two time series, the upper one first, according to the page "Using math expressions with CloudWatch metrics".
+// Without an expectation it has no data points.
 func TestBand(t *testing.T) {
 	d := data("m1: 1 2 3")
-	model := anomaly.Train([]anomaly.Point{{At: d.Start, Value: 4}, {At: d.Start, Value: 6}, {At: d.Start, Value: 4}, {At: d.Start, Value: 6}}, time.UTC)
+	model := anomaly.Train(
+		[]anomaly.Point{{At: d.Start, Value: 4}, {At: d.Start, Value: 6}, {At: d.Start, Value: 4}, {At: d.Start, Value: 6}},
+		time.UTC,
+	)
 	d.Models = map[string]*anomaly.Model{"m1": model}
 	for text, want := range map[string]string{
 		"ANOMALY_DETECTION_BAND(m1)":                      "7 7 7; 3 3 3",
@@ -290,12 +293,13 @@ func TestBand(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that nothing makes the parser or the evaluator panic, and that what comes out lies
-// on the grid and is finite.
+// FuzzParse checks that nothing makes the parser or the evaluator panic, and that results lie on the grid and
+// are finite.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"m1 + m2 * 3", "SORT(METRICS(), AVG, DESC, 2)", "IF(m1 > 1 AND m2, m1, FILL(m2, LINEAR))", "SLICE([m1, METRICS('m')], 0, 1)",
-		"-m1^-2", "RATE(m1)/PERIOD(m1)", "STDDEV(METRICS()) || LOG(m2)", "EPOCH(m1) == 1e9", "LAST(ANOMALY_DETECTION_BAND(m1, 3)) - m1", "SUM(SEARCH('{N} a', 'Sum'))",
+		"-m1^-2", "RATE(m1)/PERIOD(m1)", "STDDEV(METRICS()) || LOG(m2)", "EPOCH(m1) == 1e9",
+		"LAST(ANOMALY_DETECTION_BAND(m1, 3)) - m1", "SUM(SEARCH('{N} a', 'Sum'))",
 	} {
 		f.Add(s)
 	}

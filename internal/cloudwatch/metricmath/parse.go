@@ -8,32 +8,39 @@ import (
 	"strings"
 )
 
-// maxLength is the longest expression that CloudWatch takes: MetricDataQuery's Expression.
+// maxLength is CloudWatch's limit on an expression: MetricDataQuery's Expression.
 const maxLength = 2048
 
-// maxDepth bounds how deep an expression may nest.
+// maxDepth limits the nesting of an expression.
 const maxDepth = 64
 
-// operator is how strongly a binary operator binds, and what it does.
+// operator is a binary operator.
 type operator struct {
-	strength int
-	do       func(l, r float64) float64
+	precedence int
+	do         func(l, r float64) float64
 }
 
-// power binds strongest, and to the right.
+// power is the highest precedence. It associates to the right.
 const power = 6
 
-// operators are the binary ones.
+// operators holds the binary operators.
 var operators = map[string]operator{
-	"OR": {1, func(l, r float64) float64 { return truth(l != 0 || r != 0) }}, "AND": {2, func(l, r float64) float64 { return truth(l != 0 && r != 0) }},
-	"==": {3, func(l, r float64) float64 { return truth(l == r) }}, "!=": {3, func(l, r float64) float64 { return truth(l != r) }},
-	"<=": {3, func(l, r float64) float64 { return truth(l <= r) }}, ">=": {3, func(l, r float64) float64 { return truth(l >= r) }},
-	"<": {3, func(l, r float64) float64 { return truth(l < r) }}, ">": {3, func(l, r float64) float64 { return truth(l > r) }},
-	"+": {4, func(l, r float64) float64 { return l + r }}, "-": {4, func(l, r float64) float64 { return l - r }},
-	"*": {5, func(l, r float64) float64 { return l * r }}, "/": {5, divide}, "^": {power, math.Pow},
+	"OR":  {1, func(l, r float64) float64 { return truth(l != 0 || r != 0) }},
+	"AND": {2, func(l, r float64) float64 { return truth(l != 0 && r != 0) }},
+	"==":  {3, func(l, r float64) float64 { return truth(l == r) }},
+	"!=":  {3, func(l, r float64) float64 { return truth(l != r) }},
+	"<=":  {3, func(l, r float64) float64 { return truth(l <= r) }},
+	">=":  {3, func(l, r float64) float64 { return truth(l >= r) }},
+	"<":   {3, func(l, r float64) float64 { return truth(l < r) }},
+	">":   {3, func(l, r float64) float64 { return truth(l > r) }},
+	"+":   {4, func(l, r float64) float64 { return l + r }},
+	"-":   {4, func(l, r float64) float64 { return l - r }},
+	"*":   {5, func(l, r float64) float64 { return l * r }},
+	"/":   {5, divide},
+	"^":   {power, math.Pow},
 }
 
-// spellings are the operators as they are written; of two that begin alike, the longer stands first.
+// spellings holds the operators as written. If one is a prefix of another, the longer comes first.
 var spellings = []struct{ text, op string }{
 	{"&&", "AND"}, {"||", "OR"}, {"AND", "AND"}, {"OR", "OR"},
 	{"==", "=="}, {"!=", "!="}, {"<=", "<="}, {">=", ">="}, {"<", "<"}, {">", ">"},
@@ -47,7 +54,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// divide drops the data point where the divisor is 0.
+// divide drops the data point if the divisor is 0.
 func divide(l, r float64) float64 {
 	if r == 0 {
 		return Missing
@@ -55,7 +62,7 @@ func divide(l, r float64) float64 {
 	return l / r
 }
 
-// Parse reads an expression. Its errors say what is wrong and at which character.
+// Parse parses an expression. Its errors tell what's wrong and at which character.
 func Parse(text string) (*Expression, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, fmt.Errorf("the expression is empty")
@@ -69,12 +76,12 @@ func Parse(text string) (*Expression, error) {
 		return nil, err
 	}
 	if p.blank(); p.at < len(text) {
-		return nil, p.here().errorf("%q is not expected here", p.next())
+		return nil, p.here().errorf("%q is not expected here", p.excerpt())
 	}
 	return &Expression{root: root, text: text, ids: p.sortedIDs(), searches: p.searches, banded: p.banded}, nil
 }
 
-// parser reads by precedence climbing.
+// parser is a precedence climbing parser.
 type parser struct {
 	text     string
 	at       int
@@ -95,8 +102,8 @@ func (p *parser) sortedIDs() []string {
 	return ids
 }
 
-// expression reads operands as long as operators between them bind more strongly than weakest.
-func (p *parser) expression(weakest int) (node, error) {
+// expression parses operands joined by operators of a precedence higher than floor.
+func (p *parser) expression(floor int) (node, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, p.here().errorf("the expression nests deeper than %d", maxDepth)
 	}
@@ -104,29 +111,29 @@ func (p *parser) expression(weakest int) (node, error) {
 	left, err := p.operand()
 	for err == nil {
 		p.blank()
-		at, op := p.here(), p.operator(weakest)
+		at, op := p.here(), p.operator(floor)
 		if op == "" {
 			break
 		}
-		strength := operators[op].strength
-		if strength == power {
-			strength-- // 2^3^2 is 2^(3^2)
+		precedence := operators[op].precedence
+		if precedence == power {
+			precedence-- // 2^3^2 is 2^(3^2)
 		}
 		var right node
-		if right, err = p.expression(strength); err == nil {
+		if right, err = p.expression(precedence); err == nil {
 			left = binary{at, op, left, right}
 		}
 	}
 	return left, err
 }
 
-// operator takes the next operator if it binds more strongly than weakest.
-func (p *parser) operator(weakest int) string {
+// operator consumes the next operator if its precedence is higher than floor, or returns "".
+func (p *parser) operator(floor int) string {
 	for _, s := range spellings {
-		if !p.comes(s.text) {
+		if !p.isNext(s.text) {
 			continue
 		}
-		if operators[s.op].strength <= weakest {
+		if operators[s.op].precedence <= floor {
 			return ""
 		}
 		p.at += len(s.text)
@@ -144,10 +151,10 @@ func (p *parser) operand() (node, error) {
 		return negation{at, of}, err
 	case p.symbol("("):
 		inner, err := p.expression(0)
-		return inner, p.closed(err, ")")
+		return inner, p.closeWith(err, ")")
 	case p.symbol("["):
 		items, err := p.items()
-		return list{at, items}, p.closed(err, "]")
+		return list{at, items}, p.closeWith(err, "]")
 	case isDigit(c) || c == '.':
 		return p.number()
 	case isLower(c):
@@ -160,7 +167,7 @@ func (p *parser) operand() (node, error) {
 	return nil, at.errorf("a value is missing")
 }
 
-// items reads expressions between commas, at least one.
+// items parses one or more expressions, separated by commas.
 func (p *parser) items() ([]node, error) {
 	var items []node
 	for {
@@ -175,8 +182,8 @@ func (p *parser) items() ([]node, error) {
 	}
 }
 
-// closed takes the closing bracket of what was read, unless that had an error.
-func (p *parser) closed(err error, bracket string) error {
+// closeWith consumes a closing bracket, unless err is set already.
+func (p *parser) closeWith(err error, bracket string) error {
 	if err != nil || p.symbol(bracket) {
 		return err
 	}
@@ -186,7 +193,8 @@ func (p *parser) closed(err error, bracket string) error {
 func (p *parser) number() (node, error) {
 	at := p.here()
 	end := p.at
-	for end < len(p.text) && (isDigit(p.text[end]) || strings.IndexByte(".eE", p.text[end]) >= 0 || strings.IndexByte("+-", p.text[end]) >= 0 && strings.IndexByte("eE", p.text[end-1]) >= 0) {
+	for end < len(p.text) && (isDigit(p.text[end]) || strings.IndexByte(".eE", p.text[end]) >= 0 ||
+		strings.IndexByte("+-", p.text[end]) >= 0 && strings.IndexByte("eE", p.text[end-1]) >= 0) {
 		end++
 	}
 	f, err := strconv.ParseFloat(p.text[p.at:end], 64)
@@ -197,7 +205,7 @@ func (p *parser) number() (node, error) {
 	return literal(f), nil
 }
 
-// function reads NAME(arguments).
+// function parses NAME(arguments).
 func (p *parser) function() (node, error) {
 	at := p.here()
 	name := p.word()
@@ -225,7 +233,7 @@ func (p *parser) function() (node, error) {
 			break
 		}
 	}
-	if err := p.closed(nil, ")"); err != nil {
+	if err := p.closeWith(nil, ")"); err != nil {
 		return nil, err
 	}
 	if err := c.check(); err != nil {
@@ -237,7 +245,7 @@ func (p *parser) function() (node, error) {
 	return c, nil
 }
 
-// argument reads one more of a call's arguments: a word, where the function knows one there, or a value.
+// argument parses a call's next argument: a keyword, if the function allows one here, or a value.
 func (p *parser) argument(c *call) error {
 	p.blank()
 	before := p.at
@@ -251,7 +259,7 @@ func (p *parser) argument(c *call) error {
 	return err
 }
 
-// metrics reads METRICS() or METRICS("part of an id").
+// metrics parses METRICS() or METRICS("part of an id").
 func (p *parser) metrics(at place) (node, error) {
 	if !p.symbol("(") {
 		return nil, p.here().errorf("METRICS takes its argument in parentheses")
@@ -260,7 +268,7 @@ func (p *parser) metrics(at place) (node, error) {
 		return metrics{at, ""}, nil
 	}
 	part, _, err := p.quoted()
-	return metrics{at, part}, p.closed(err, ")")
+	return metrics{at, part}, p.closeWith(err, ")")
 }
 
 func (p *parser) blank() {
@@ -269,7 +277,7 @@ func (p *parser) blank() {
 	}
 }
 
-// peek is the next character, 0 at the end.
+// peek returns the next character, or 0 at the end.
 func (p *parser) peek() byte {
 	if p.at < len(p.text) {
 		return p.text[p.at]
@@ -277,21 +285,21 @@ func (p *parser) peek() byte {
 	return 0
 }
 
-// next is what comes next, for a message.
-func (p *parser) next() string {
+// excerpt returns the text that comes next, for a message.
+func (p *parser) excerpt() string {
 	if rest := p.text[p.at:]; len(rest) <= 20 {
 		return rest
 	}
 	return p.text[p.at:p.at+20] + "…"
 }
 
-// comes reports whether s comes next, as a whole word if it is one.
-func (p *parser) comes(s string) bool {
+// isNext reports whether s comes next, as a whole word if s is a word.
+func (p *parser) isNext(s string) bool {
 	after := p.at + len(s)
 	return strings.HasPrefix(p.text[p.at:], s) && (!isWord(s[0]) || after == len(p.text) || !isWord(p.text[after]))
 }
 
-// symbol takes s if it comes next.
+// symbol consumes s if it comes next.
 func (p *parser) symbol(s string) bool {
 	p.blank()
 	if !strings.HasPrefix(p.text[p.at:], s) {
@@ -301,7 +309,7 @@ func (p *parser) symbol(s string) bool {
 	return true
 }
 
-// word takes letters, digits and underscores.
+// word consumes letters, digits and underscores.
 func (p *parser) word() string {
 	start := p.at
 	for p.at < len(p.text) && isWord(p.text[p.at]) {

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Search is what a SEARCH function of an expression looks for. It follows the CloudWatch User Guide's page "CloudWatch
-// search expression syntax".
+// Search is a SEARCH function in an expression. It follows the CloudWatch User Guide's page "CloudWatch search expression
+// syntax".
 type Search struct {
 	Statistic string
-	Period    time.Duration // 0: the request's
+	Period    time.Duration // 0 means the request's
 
-	schema []string // the namespace and the names of the dimensions; nil takes all metrics
-	term   term     // nil takes all metrics
+	schema []string // the namespace and the names of the dimensions; nil matches all metrics
+	term   term     // nil matches all metrics
 }
 
-// Metric is what SEARCH looks at of a metric.
+// Metric is a metric as SEARCH sees it.
 type Metric struct {
 	Namespace, Name string
 	Dimensions      []Dimension
@@ -27,8 +27,8 @@ type Metric struct {
 // Dimension is one of a metric's dimensions.
 type Dimension struct{ Name, Value string }
 
-// Matches reports whether the search finds a metric. A schema that names dimensions is for metrics with these and no
-// others; one of a namespace alone is for all metrics in it.
+// Matches reports whether the search finds a metric. A schema with dimensions matches metrics with exactly these. A schema
+// with only a namespace matches all metrics in it.
 func (s *Search) Matches(m *Metric) bool {
 	return (s.schema == nil || inSchema(s.schema, m)) && (s.term == nil || s.term.matches(m))
 }
@@ -41,18 +41,19 @@ func inSchema(schema []string, m *Metric) bool {
 	if len(names) == 0 {
 		return true
 	}
-	return len(names) == len(m.Dimensions) && !slices.ContainsFunc(m.Dimensions, func(d Dimension) bool { return !slices.Contains(names, d.Name) })
+	return len(names) == len(m.Dimensions) &&
+		!slices.ContainsFunc(m.Dimensions, func(d Dimension) bool { return !slices.Contains(names, d.Name) })
 }
 
-// term is a part of a search's term.
+// term is a condition of a search, or a part of one.
 type term interface{ matches(*Metric) bool }
 
 type (
 	allOf  []term
 	anyOf  []term
 	noneOf struct{ of term }
-	// property is a term that is about the metric's name, its namespace or a dimension's value, by the dimension's
-	// name; "" is about all these and the dimensions' names.
+	// property matches the metric's name ("MetricName"), its namespace ("Namespace") or the value of the dimension
+	// named of. "" matches any of these, and the dimensions' names.
 	property struct {
 		of   string
 		text text
@@ -72,30 +73,30 @@ func (t noneOf) matches(m *Metric) bool { return !t.of.matches(m) }
 func (t property) matches(m *Metric) bool {
 	switch t.of {
 	case "MetricName":
-		return t.text.is(m.Name)
+		return t.text.isIn(m.Name)
 	case "Namespace":
-		return t.text.is(m.Namespace)
+		return t.text.isIn(m.Namespace)
 	}
-	if t.of == "" && (t.text.is(m.Name) || t.text.is(m.Namespace)) {
+	if t.of == "" && (t.text.isIn(m.Name) || t.text.isIn(m.Namespace)) {
 		return true
 	}
 	return slices.ContainsFunc(m.Dimensions, func(d Dimension) bool {
 		if t.of != "" {
-			return d.Name == t.of && t.text.is(d.Value)
+			return d.Name == t.of && t.text.isIn(d.Value)
 		}
-		return t.text.is(d.Name) || t.text.is(d.Value)
+		return t.text.isIn(d.Name) || t.text.isIn(d.Value)
 	})
 }
 
-// text is a text that is searched for, exactly or by its tokens.
+// text is a text to search for, exactly or by its tokens.
 type text struct {
-	exact  string // "": by tokens
+	exact  string // "" means by tokens
 	tokens []token
-	whole  string // the tokens as one, in lower case
+	whole  string // the tokens joined, in lower case
 }
 
-// token is a token of the text. Where several stand together without a delimiter, as in CustomCount, their case
-// counts; one that stands alone is in lower case.
+// token is a token of the text. If several are joined without a delimiter, as in CustomCount, their case counts.
+// A token on its own is in lower case, and fold says that its case doesn't count.
 type token struct {
 	text string
 	fold bool
@@ -115,15 +116,15 @@ func tokenText(s string) text {
 	return t
 }
 
-// is reports whether the text is found in a name or value: all of it, or some of its tokens in a row.
-func (t text) is(s string) bool {
+// isIn reports whether a name or value is the text, or has its tokens in a row.
+func (t text) isIn(s string) bool {
 	if t.exact != "" {
 		return s == t.exact
 	}
 	if len(t.tokens) == 0 || len(s) < len(t.whole) {
 		return false
 	}
-	if !containsFold(s, t.tokens[0].text) { // as most do not, they are not split
+	if !containsFold(s, t.tokens[0].text) { // saves splitting most names
 		return t.isWhole(s)
 	}
 	words := tokens(s)
@@ -135,7 +136,7 @@ func (t text) is(s string) bool {
 	return t.isWhole(s)
 }
 
-// isWhole reports whether a name's tokens as one are the text's.
+// isWhole reports whether a name's tokens, joined, equal the text's.
 func (t text) isWhole(s string) bool {
 	n := 0
 	for i := range len(s) {
@@ -164,20 +165,20 @@ func startWith(words []string, wanted []token) bool {
 	return true
 }
 
-// joined is a text's tokens as one, which is a token too.
+// joined joins a text's tokens, which counts as a token too.
 func joined(s string) string {
 	return strings.ToLower(strings.Join(strings.FieldsFunc(s, isDelimiter), ""))
 }
 
 func isDelimiter(r rune) bool { return r < 128 && (!isWord(byte(r)) || r == '_') }
 
-// tokens splits a text at delimiters, where digits begin and end, and by its camel case: SDBFailure2 is SDB, Failure
-// and 2.
+// tokens splits a text at delimiters, between digits and other characters, and by camel case: SDBFailure2 gives SDB,
+// Failure and 2.
 func tokens(s string) (out []string) {
 	for _, piece := range strings.FieldsFunc(s, isDelimiter) {
 		start := 0
 		for i := 1; i < len(piece); i++ {
-			if boundary(piece, i) {
+			if isBoundary(piece, i) {
 				out = append(out, piece[start:i])
 				start = i
 			}
@@ -187,8 +188,8 @@ func tokens(s string) (out []string) {
 	return out
 }
 
-// boundary reports whether a token begins at a place within a piece of text.
-func boundary(s string, i int) bool {
+// isBoundary reports whether a token begins at s[i]. i is at least 1.
+func isBoundary(s string, i int) bool {
 	before, at := s[i-1], s[i]
 	switch {
 	case isDigit(at) != isDigit(before):
@@ -199,7 +200,7 @@ func boundary(s string, i int) bool {
 	return false
 }
 
-// search is a SEARCH function.
+// search is a call of SEARCH.
 type search struct {
 	place
 	*Search
@@ -207,13 +208,13 @@ type search struct {
 
 func (n search) eval(data *Data) (value, error) { return many(data.Found[n.Search]), nil }
 
-// The limits of SEARCH: the page "CloudWatch search expression syntax".
+// Limits on SEARCH: the page "CloudWatch search expression syntax".
 const (
 	maxSearchText = 1024
 	maxSearches   = 100
 )
 
-// search reads the arguments of SEARCH('{schema} term', 'statistic', period).
+// search parses the arguments of SEARCH('{schema} term', 'statistic', period).
 func (p *parser) search(at place) (node, error) {
 	if !p.symbol("(") {
 		return nil, p.here().errorf("SEARCH takes its arguments in parentheses")
@@ -223,7 +224,7 @@ func (p *parser) search(at place) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.closed(nil, ","); err != nil {
+	if err := p.closeWith(nil, ","); err != nil {
 		return nil, err
 	}
 	if s.Statistic, _, err = p.quoted(); err != nil {
@@ -234,11 +235,11 @@ func (p *parser) search(at place) (node, error) {
 			return nil, err
 		}
 	}
-	if err := p.closed(nil, ")"); err != nil {
+	if err := p.closeWith(nil, ")"); err != nil {
 		return nil, err
 	}
 	if len(query) > maxSearchText {
-		return nil, queryAt.errorf("what SEARCH looks for has %d characters, at most %d are allowed", len(query), maxSearchText)
+		return nil, queryAt.errorf("the search has %d characters, at most %d are allowed", len(query), maxSearchText)
 	}
 	if p.searches = append(p.searches, s); len(p.searches) > maxSearches {
 		return nil, at.errorf("there are more than %d searches", maxSearches)
@@ -247,7 +248,7 @@ func (p *parser) search(at place) (node, error) {
 	return search{at, s}, q.read(s)
 }
 
-// quoted reads a text in single or double quotation marks.
+// quoted parses a text in single or double quotation marks.
 func (p *parser) quoted() (text string, at place, err error) {
 	for _, quote := range []string{`'`, `"`} {
 		if !p.symbol(quote) {
@@ -264,7 +265,7 @@ func (p *parser) quoted() (text string, at place, err error) {
 	return "", 0, p.here().errorf("a quotation is missing")
 }
 
-// maxPeriod bounds a period: beyond a day there is no more than that.
+// maxPeriod is the longest period.
 const maxPeriod = 24 * time.Hour
 
 func (p *parser) seconds() (time.Duration, error) {
@@ -278,7 +279,7 @@ func (p *parser) seconds() (time.Duration, error) {
 	return 0, at.errorf("%q is no period in seconds", text)
 }
 
-// searchParser reads what a search looks for: a schema, and terms with AND, OR, NOT and parentheses.
+// searchParser parses a search: a schema, and terms with AND, OR, NOT and parentheses.
 type searchParser struct{ parser }
 
 func (p *searchParser) read(s *Search) (err error) {
@@ -294,7 +295,7 @@ func (p *searchParser) read(s *Search) (err error) {
 		}
 	}
 	if p.blank(); p.at < len(p.text) {
-		return p.here().errorf("%q is not expected here", p.next())
+		return p.here().errorf("%q is not expected here", p.excerpt())
 	}
 	if s.schema == nil && s.term == nil {
 		return p.here().errorf("SEARCH looks for nothing")
@@ -302,7 +303,7 @@ func (p *searchParser) read(s *Search) (err error) {
 	return nil
 }
 
-// schema reads {Namespace, Dimension, …} behind the bracket.
+// schema parses {Namespace, Dimension, …} from after the opening bracket.
 func (p *searchParser) schema() (names []string, err error) {
 	for {
 		p.blank()
@@ -316,7 +317,7 @@ func (p *searchParser) schema() (names []string, err error) {
 		}
 		names = append(names, name)
 		if !p.symbol(",") {
-			return names, p.closed(nil, "}")
+			return names, p.closeWith(nil, "}")
 		}
 	}
 }
@@ -334,7 +335,7 @@ func (p *searchParser) or(of string) (term, error) {
 	}
 }
 
-// and reads terms with AND or nothing between them.
+// and parses terms with AND or nothing between them.
 func (p *searchParser) and(of string) (term, error) {
 	var all allOf
 	for {
@@ -347,7 +348,7 @@ func (p *searchParser) and(of string) (term, error) {
 		if p.operator("AND") {
 			continue
 		}
-		if p.blank(); p.at == len(p.text) || p.peek() == ')' || p.comes("OR") {
+		if p.blank(); p.at == len(p.text) || p.peek() == ')' || p.isNext("OR") {
 			return all, nil
 		}
 	}
@@ -355,14 +356,14 @@ func (p *searchParser) and(of string) (term, error) {
 
 func (p *searchParser) operator(word string) bool {
 	p.blank()
-	if !p.comes(word) {
+	if !p.isNext(word) {
 		return false
 	}
 	p.at += len(word)
 	return true
 }
 
-// not reads one term. of is the property that a parenthesis around it is about.
+// not parses one term. of is the property that a parenthesis around it belongs to, or "".
 func (p *searchParser) not(of string) (term, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, p.here().errorf("the search nests deeper than %d", maxDepth)
@@ -374,7 +375,7 @@ func (p *searchParser) not(of string) (term, error) {
 	}
 	if p.symbol("(") {
 		t, err := p.or(of)
-		return t, p.closed(err, ")")
+		return t, p.closeWith(err, ")")
 	}
 	p.blank()
 	at := p.here()
@@ -392,7 +393,7 @@ func (p *searchParser) not(of string) (term, error) {
 	return property{of, tokenText(word)}, nil
 }
 
-// name reads a word up to one of some characters, or what stands in double quotation marks.
+// name parses a word that ends before any of the characters in until, or a text in double quotation marks.
 func (p *searchParser) name(until string) (name string, exact bool, err error) {
 	if !p.symbol(`"`) {
 		end := strings.IndexAny(p.text[p.at:], until)
@@ -423,7 +424,7 @@ func (p *searchParser) name(until string) (name string, exact bool, err error) {
 	return "", true, at.errorf("the quotation is not closed")
 }
 
-// Labels are what tells metrics apart that a search has found: the parts in which they differ, or the name.
+// Labels returns labels that tell the metrics found by a search apart: the parts in which they differ, or their name.
 func Labels(found []Metric) []string {
 	labels := make([]string, len(found))
 	differ := func(of func(Metric) string) bool {

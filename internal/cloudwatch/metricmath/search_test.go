@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// namedMetric reads "namespace name dimension=value …", with _ for a blank in a value.
+// namedMetric parses "namespace name dimension=value …", with _ for a space in a value.
 func namedMetric(text string) Metric {
 	f := strings.Fields(text)
 	m := Metric{Namespace: f[0], Name: f[1]}
@@ -27,7 +27,7 @@ func parseSearch(t *testing.T, query string) *Search {
 	return e.Searches()[0]
 }
 
-// The tokens, partial, exact and composite matches, property names and Boolean operators of the CloudWatch User Guide's
+// The tokens, partial, exact and composite matches, property names and Boolean operators on the CloudWatch User Guide's
 // page "CloudWatch search expression syntax".
 func TestSearch(t *testing.T) {
 	for _, c := range []struct{ metric, finds, not string }{
@@ -35,14 +35,29 @@ func TestSearch(t *testing.T) {
 			"couNT; customcount; count1; ustom; \"customcount1\"; \"Custom\"; {Other} count; {My,D}"},
 		{"My SDBFailure", "sdb; failure; sdbfailure; SDBFailure", "sdbf; SDBF"},
 		{"My Project2-trial333", "project; 2; trial; 333; project2trial333; Project2; 2-trial", "trial33; project2"},
-		{"My Network-Errors-2", "network/errors; network+errors; network-errors; Network_Errors; \"Network-Errors-2\"", "\"Network_Errors_2\"; errors-network"},
+		{
+			"My Network-Errors-2", "network/errors; network+errors; network-errors; Network_Errors; \"Network-Errors-2\"",
+			"\"Network_Errors_2\"; errors-network",
+		},
 		{"My NetworkErrors2", "network/errors; network+errors; network-errors; Network_Errors", ""},
-		{"AWS/EC2 CPUUtilization InstanceId=i-1234567890123456",
-			"{AWS/EC2,InstanceId}; {AWS/EC2, InstanceId} MetricName=\"CPUUtilization\"; {\"AWS/EC2\",\"InstanceId\"}, utilization; \"InstanceId\"; instance; \"AWS/EC2\"; Namespace=AWS; " +
-				"InstanceId=\"i-1234567890123456\"; i-1234567890123456; MetricName=utilization InstanceId=i; \"InstanceId\"=(\"i-1\" OR \"i-1234567890123456\"); cpu AND utilization; (cpu OR memory) AND NOT disk; NOT NOT cpu",
-			"{AWS/EC2,InstanceType}; {AWS/EC2,InstanceId,InstanceType}; {aws/ec2}; MetricName=InstanceId; MetricName=\"CPU\"; NOT Namespace=AWS; {AWS/EC2,InstanceId} MetricName=\"CPUUtilization\" NOT i-1234567890123456; cpu disk; and"},
-		{"AWS/EC2 CPUUtilization InstanceType=t2.micro", "InstanceType=micro; InstanceType=\"t2.micro\" Namespace=\"AWS/EC2\"", "InstanceType=\"micro\"; InstanceType=instance"},
-		{"AWS/Lambda Invocations FunctionName=ProjectB-f", "{AWS/Lambda,FunctionName} MetricName=\"Errors\" OR (MetricName=\"Invocations\" AND (ProjectA OR ProjectB))", "MetricName=\"Errors\" OR (MetricName=\"Invocations\" AND ProjectA)"},
+		{
+			"AWS/EC2 CPUUtilization InstanceId=i-1234567890123456",
+			"{AWS/EC2,InstanceId}; {AWS/EC2, InstanceId} MetricName=\"CPUUtilization\"; {\"AWS/EC2\",\"InstanceId\"}, utilization; " +
+				"\"InstanceId\"; instance; \"AWS/EC2\"; Namespace=AWS; InstanceId=\"i-1234567890123456\"; i-1234567890123456; " +
+				"MetricName=utilization InstanceId=i; \"InstanceId\"=(\"i-1\" OR \"i-1234567890123456\"); cpu AND utilization; " +
+				"(cpu OR memory) AND NOT disk; NOT NOT cpu",
+			"{AWS/EC2,InstanceType}; {AWS/EC2,InstanceId,InstanceType}; {aws/ec2}; MetricName=InstanceId; MetricName=\"CPU\"; " +
+				"NOT Namespace=AWS; {AWS/EC2,InstanceId} MetricName=\"CPUUtilization\" NOT i-1234567890123456; cpu disk; and",
+		},
+		{
+			"AWS/EC2 CPUUtilization InstanceType=t2.micro", "InstanceType=micro; InstanceType=\"t2.micro\" Namespace=\"AWS/EC2\"",
+			"InstanceType=\"micro\"; InstanceType=instance",
+		},
+		{
+			"AWS/Lambda Invocations FunctionName=ProjectB-f",
+			"{AWS/Lambda,FunctionName} MetricName=\"Errors\" OR (MetricName=\"Invocations\" AND (ProjectA OR ProjectB))",
+			"MetricName=\"Errors\" OR (MetricName=\"Invocations\" AND ProjectA)",
+		},
 		{"My n D=Europe\\France~Traffic(Network)", `"Europe\\France Traffic\(Network\)"`, `"Europe France Traffic"`},
 		{"My n Dimension@Name=v", `{My, "Dimension@Name"}; {My,"Dimension@Name"}, "v"`, "{My, Name}"},
 	} {
@@ -63,8 +78,11 @@ func TestSearch(t *testing.T) {
 // The page's table of tokens.
 func TestTokens(t *testing.T) {
 	for text, want := range map[string]string{
-		"CustomCount1": "Custom Count 1", "SDBFailure": "SDB Failure", "Project2-trial333": "Project 2 trial 333", "Network-Errors_2": "Network Errors 2",
-		"couNT": "cou NT", "--": "", "t2.micro": "t 2 micro", "AWS/EC2": "AWS EC 2",
+		"CustomCount1":      "Custom Count 1",
+		"SDBFailure":        "SDB Failure",
+		"Project2-trial333": "Project 2 trial 333",
+		"Network-Errors_2":  "Network Errors 2",
+		"couNT":             "cou NT", "--": "", "t2.micro": "t 2 micro", "AWS/EC2": "AWS EC 2",
 	} {
 		if got := strings.Join(tokens(text), " "); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
@@ -105,7 +123,7 @@ func TestSearchErrors(t *testing.T) {
 	}
 }
 
-// What a search has found is an array, which other functions take.
+// A search returns an array, which other functions take.
 func TestSearchInExpression(t *testing.T) {
 	e, err := Parse("SUM(SEARCH('{My} errors', 'Sum', 60)) + m1")
 	if err != nil {
@@ -149,7 +167,8 @@ func TestLabels(t *testing.T) {
 
 func FuzzSearch(f *testing.F) {
 	for _, s := range []string{
-		`{AWS/EC2,InstanceId} MetricName="CPUUtilization" NOT "x"`, `"A b"=("i-1" OR i-2), (EC2 OR EBS) AND ReadOps`, `NOT Namespace=AWS`, `"a\"\\"`, `{"My N", D@1},`, `ö=Ä2b`,
+		`{AWS/EC2,InstanceId} MetricName="CPUUtilization" NOT "x"`, `"A b"=("i-1" OR i-2), (EC2 OR EBS) AND ReadOps`,
+		`NOT Namespace=AWS`, `"a\"\\"`, `{"My N", D@1},`, `ö=Ä2b`,
 	} {
 		f.Add(s, "CustomCount1")
 	}
@@ -179,9 +198,18 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// A name is found by its tokens as one also where delimiters stand between them.
+// A name's joined tokens find it even if it has delimiters between them.
 func TestWholeNames(t *testing.T) {
-	for name, want := range map[string]bool{"w-eb": true, "Web": true, "WEB_": true, "webs": false, "we": false, "my-web": true, "my-w-eb": false, "Straße": false} {
+	for name, want := range map[string]bool{
+		"w-eb":    true,
+		"Web":     true,
+		"WEB_":    true,
+		"webs":    false,
+		"we":      false,
+		"my-web":  true,
+		"my-w-eb": false,
+		"Straße":  false,
+	} {
 		m := namedMetric("N " + name)
 		if got := parseSearch(t, "web").Matches(&m); got != want {
 			t.Errorf("%s: %v", name, got)

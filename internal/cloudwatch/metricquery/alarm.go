@@ -8,19 +8,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 )
 
-// OfAlarm are the queries for what an alarm watches: its metric math, or its metric as the one query.
+// OfAlarm returns the queries for what an alarm watches: its metric math, or its metric as the only query.
 func OfAlarm(m *types.MetricAlarm) []types.MetricDataQuery {
 	if len(m.Metrics) > 0 {
 		return m.Metrics
 	}
 	return []types.MetricDataQuery{{Id: aws.String("m1"), MetricStat: &types.MetricStat{
 		Metric: &types.Metric{Namespace: m.Namespace, MetricName: m.MetricName, Dimensions: m.Dimensions},
-		Period: m.Period, Stat: aws.String(cmp.Or(aws.ToString(m.ExtendedStatistic), string(m.Statistic))), Unit: m.Unit,
+		Period: m.Period,
+		Stat:   aws.String(cmp.Or(aws.ToString(m.ExtendedStatistic), string(m.Statistic))),
+		Unit:   m.Unit,
 	}}}
 }
 
-// PeriodOfAlarm is how long an alarm's data points are: its metric's period, or the longest of its metric math, as New
-// finds it.
+// PeriodOfAlarm returns the period of an alarm's data points: its metric's, or the longest in its metric math, as New
+// computes it.
 func PeriodOfAlarm(m *types.MetricAlarm) time.Duration {
 	longest := aws.ToInt32(m.Period)
 	for _, q := range m.Metrics {

@@ -12,15 +12,14 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 )
 
-// Banded are the ids of which an expression asks for a band.
+// Banded returns the ids for which an expression asks for a band.
 func (q *Query) Banded() []string { return q.banded }
 
-// Detect sets of the model of a metric or an expression what an anomaly detector says of it. It is to be called before
-// Run.
+// Detect sets the anomaly detector's configuration for the model of a metric or an expression. Call it before Run.
 func (q *Query) Detect(id string, c *types.AnomalyDetectorConfiguration) { q.detectors[id] = c }
 
-// models are what is expected of those of which there are to be bands: of the two weeks before the range, or, where there
-// is not enough in these, of the range itself. The band of a metric that is new grows with it.
+// models trains the models that the bands need, on the two weeks before the range. If those hold too little data, it uses
+// the range itself, so the band of a new metric grows with its data.
 func (q *Query) models(store *metrics.Store, start, end time.Time) (map[string]*anomaly.Model, error) {
 	if len(q.banded) == 0 {
 		return nil, nil
@@ -29,16 +28,16 @@ func (q *Query) models(store *metrics.Store, start, end time.Time) (map[string]*
 	if err != nil || !slices.ContainsFunc(q.banded, func(id string) bool { return !models[id].Ready() }) {
 		return models, err
 	}
-	late, err := q.train(store, start, end)
+	inRange, err := q.train(store, start, end)
 	for id, m := range models {
 		if !m.Ready() {
-			models[id] = late[id]
+			models[id] = inRange[id]
 		}
 	}
 	return models, err
 }
 
-// Trained reports whether there is enough data for each band, as of now.
+// Trained reports whether each band has enough data, as of now.
 func (q *Query) Trained(store *metrics.Store, now time.Time) (bool, error) {
 	models, err := q.train(store, now.Add(-anomaly.Memory), now)
 	return err == nil && !slices.ContainsFunc(q.banded, func(id string) bool { return !models[id].Ready() }), err
@@ -56,12 +55,12 @@ func (q *Query) train(store *metrics.Store, start, end time.Time) (map[string]*a
 	return models, nil
 }
 
-// modelOf is the model of one metric or expression. c may be nil.
+// modelOf trains the model of one metric or expression. c may be nil.
 func modelOf(c *types.AnomalyDetectorConfiguration, data *metricmath.Data, id string) *anomaly.Model {
 	zone := time.UTC
 	var excluded []types.Range
 	if c != nil {
-		if z, err := time.LoadLocation(aws.ToString(c.MetricTimezone)); err == nil { // it was checked when it was put
+		if z, err := time.LoadLocation(aws.ToString(c.MetricTimezone)); err == nil { // PutAnomalyDetector checked it
 			zone = z
 		}
 		excluded = c.ExcludedTimeRanges
@@ -80,7 +79,7 @@ func within(r types.Range, at time.Time) bool {
 	return !at.Before(aws.ToTime(r.StartTime)) && at.Before(aws.ToTime(r.EndTime))
 }
 
-// valuesOf are the values of a metric or an expression; of one that gives several time series, the first one's.
+// valuesOf returns the values of a metric or an expression. If there are several time series, it returns the first one's.
 func valuesOf(data *metricmath.Data, id string) []float64 {
 	all := data.Expressions[id].Series
 	if i := slices.IndexFunc(data.Metrics, func(s metricmath.Series) bool { return s.ID == id }); i >= 0 {

@@ -1,6 +1,6 @@
-// Package metricquery answers GetMetricData's queries from the metric store: metrics and statistics,
-// and metric math over them. It checks queries, too. The CloudWatch service and the alarms' loop call
-// it; how a query reached them, and what its answer is for, it does not know.
+// Package metricquery answers GetMetricData's queries from the metric store: statistics of metrics, and
+// metric math over them. It checks queries, too. The CloudWatch service and the alarms' loop call it. It
+// doesn't know how a query arrived or what its answer is for.
 package metricquery
 
 import (
@@ -18,16 +18,16 @@ import (
 	"github.com/pintle/pintle/internal/pattern"
 )
 
-// Answer is one time series; an expression may give several.
+// Answer is one time series. An expression may return several.
 type Answer struct {
 	ID, Label string
 	Points    []Point // in order of time
 }
 
-// Result is what queries come to.
+// Result is the result of a Query.
 type Result struct {
 	Answers []Answer // of the queries that return data, in their order
-	// Cut says that searches would have found more time series than a request may have.
+	// Cut says that the searches match more time series than a request may return.
 	Cut bool
 }
 
@@ -35,20 +35,20 @@ type Result struct {
 type Point struct {
 	At          time.Time
 	Value       float64
-	SampleCount float64 // 0 for what an expression gave
+	SampleCount float64 // 0 for an expression's result
 }
 
-// Query is a set of queries that may refer to each other, checked.
+// Query is a checked set of queries, which may refer to each other.
 type Query struct {
 	queries     []types.MetricDataQuery
 	statistics  map[string]metrics.Statistic      // of the metrics, by id
 	expressions map[string]*metricmath.Expression // by id
-	searches    []search                          // of the expressions
-	banded      []string                          // ids of which an expression asks for a band
+	searches    []search                          // in the expressions
+	banded      []string                          // ids for which an expression asks for a band
 	detectors   map[string]*types.AnomalyDetectorConfiguration
-	order       []string      // of the expressions, so that each comes after those that it names
-	period      time.Duration // of expressions
-	end         time.Time     // of a period; the zero time is as good as any multiple
+	order       []string      // of the expressions: each comes after those that it names
+	period      time.Duration // of the expressions
+	end         time.Time     // when a period ends; zero means at multiples of its length
 }
 
 // search is a SEARCH function with its statistic.
@@ -57,12 +57,17 @@ type search struct {
 	statistic metrics.Statistic
 }
 
-// id is what a query may be called: MetricDataQuery's Id.
+// id matches valid ids of queries: MetricDataQuery's Id.
 var id = pattern.New(`^[a-z][A-Za-z0-9_]*$`, 255)
 
 // New checks queries. Its errors name the query and the member.
 func New(queries []types.MetricDataQuery) (*Query, error) {
-	q := &Query{queries: queries, statistics: map[string]metrics.Statistic{}, expressions: map[string]*metricmath.Expression{}, detectors: map[string]*types.AnomalyDetectorConfiguration{}}
+	q := &Query{
+		queries:     queries,
+		statistics:  map[string]metrics.Statistic{},
+		expressions: map[string]*metricmath.Expression{},
+		detectors:   map[string]*types.AnomalyDetectorConfiguration{},
+	}
 	for i := range queries {
 		if err := q.add(&queries[i], i); err != nil {
 			return nil, err
@@ -77,7 +82,10 @@ func New(queries []types.MetricDataQuery) (*Query, error) {
 func (q *Query) add(in *types.MetricDataQuery, i int) error {
 	name := aws.ToString(in.Id)
 	if !id.MatchString(name) {
-		return fmt.Errorf("MetricDataQueries[%d].Id must begin with a lower-case letter and consist of letters, digits and underscores, not %q", i, name)
+		return fmt.Errorf(
+			"MetricDataQueries[%d].Id must begin with a lower-case letter and consist of letters, digits and underscores, not %q",
+			i, name,
+		)
 	}
 	if _, twice := q.statistics[name]; twice || q.expressions[name] != nil {
 		return fmt.Errorf("the Id %s comes twice", name)
@@ -105,7 +113,7 @@ func (q *Query) addExpression(in *types.MetricDataQuery) error {
 	return q.addSearches(in, e.Searches())
 }
 
-// addSearches checks the searches of an expression. Their periods count where the query has none.
+// addSearches checks an expression's searches. Their periods count if the query has none.
 func (q *Query) addSearches(in *types.MetricDataQuery, searches []*metricmath.Search) error {
 	for _, s := range searches {
 		st, err := metrics.ParseStatistic(s.Statistic)
@@ -143,7 +151,7 @@ func (q *Query) addMetric(in *types.MetricDataQuery) error {
 	return nil
 }
 
-// ValidPeriod reports whether a period can be asked for.
+// ValidPeriod reports whether CloudWatch allows a period.
 func ValidPeriod(seconds int32) bool {
 	switch seconds {
 	case 1, 5, 10, 20, 30:
@@ -152,7 +160,7 @@ func ValidPeriod(seconds int32) bool {
 	return seconds > 0 && seconds%60 == 0
 }
 
-// sort finds the order of the expressions. It refuses circles and names of nothing.
+// sort finds the order of the expressions. It refuses cycles and unknown ids.
 func (q *Query) sort() error {
 	const visiting, visited = 1, 2
 	seen := map[string]int{}
@@ -167,7 +175,8 @@ func (q *Query) sort() error {
 			seen[name] = visiting
 			for _, other := range e.IDs() {
 				if _, metric := q.statistics[other]; !metric && q.expressions[other] == nil {
-					return fmt.Errorf("Error in expression '%s': there is no query with the Id %s", name, other) //nolint:staticcheck // AWS's words
+					//nolint:staticcheck // AWS's words
+					return fmt.Errorf("Error in expression '%s': there is no query with the Id %s", name, other)
 				}
 				if err := visit(other); err != nil {
 					return err
@@ -186,21 +195,21 @@ func (q *Query) sort() error {
 	return nil
 }
 
-// Searches reports whether a query searches for metrics.
+// Searches reports whether an expression searches for metrics.
 func (q *Query) Searches() bool { return len(q.searches) > 0 }
 
-// Period is that of the expressions: the longest of all.
+// Period returns the period of the expressions: the longest of all queries.
 func (q *Query) Period() time.Duration { return q.period }
 
-// Ending is the query with periods that end at a time, and not at multiples of their length.
+// Ending returns the query with periods that end at a time instead of at multiples of their length.
 func (q *Query) Ending(at time.Time) *Query {
 	c := *q
 	c.end = at
 	return &c
 }
 
-// begin is when the period begins that a time is in.
-func (q *Query) begin(t time.Time, period time.Duration) time.Time {
+// periodStart returns the start of the period that contains t.
+func (q *Query) periodStart(t time.Time, period time.Duration) time.Time {
 	if q.end.IsZero() {
 		return t.Truncate(period)
 	}
@@ -208,7 +217,7 @@ func (q *Query) begin(t time.Time, period time.Duration) time.Time {
 	return t.Add(-phase).Truncate(period).Add(phase)
 }
 
-// Run answers the queries for [start, end). Periods begin at multiples of their length, but for Ending.
+// Run answers the queries for [start, end). Periods begin at multiples of their length, unless Ending set their end.
 func (q *Query) Run(store *metrics.Store, start, end time.Time) (Result, error) {
 	data, cut, err := q.data(store, start, end)
 	if err != nil {
@@ -233,14 +242,14 @@ func (q *Query) Run(store *metrics.Store, start, end time.Time) (Result, error) 
 	return out, nil
 }
 
-func label(in *types.MetricDataQuery, otherwise string) string {
+func label(in *types.MetricDataQuery, fallback string) string {
 	if in.Label != nil {
 		return *in.Label
 	}
-	return otherwise
+	return fallback
 }
 
-// answer is an expression's time series without what is missing.
+// answer returns an expression's time series without missing data points.
 func (q *Query) answer(in *types.MetricDataQuery, r metricmath.Result, g metricmath.Grid) []Answer {
 	var answers []Answer
 	for _, s := range r.Series {
@@ -259,14 +268,14 @@ func (q *Query) answer(in *types.MetricDataQuery, r metricmath.Result, g metricm
 }
 
 func (q *Query) grid(start, end time.Time) metricmath.Grid {
-	g := metricmath.Grid{Start: q.begin(start, q.period), Period: q.period}
+	g := metricmath.Grid{Start: q.periodStart(start, q.period), Period: q.period}
 	if n := end.Sub(g.Start); n > 0 {
 		g.Count = int((n + q.period - 1) / q.period)
 	}
 	return g
 }
 
-// data are the expressions' results, and what they are made of. cut says that searches have found too much.
+// data computes the expressions and returns their results and inputs. cut says that searches found too much.
 func (q *Query) data(store *metrics.Store, start, end time.Time) (data *metricmath.Data, cut bool, err error) {
 	data = &metricmath.Data{Grid: q.grid(store.Within(start, end, q.period))}
 	if len(q.order) == 0 {
@@ -295,7 +304,7 @@ func (q *Query) compute(store *metrics.Store, data *metricmath.Data, start, end 
 	return nil
 }
 
-// metrics are the queries' metrics by the period of the expressions.
+// metrics reads the queries' metrics with the period of the expressions.
 func (q *Query) metrics(store *metrics.Store, grid metricmath.Grid, start, end time.Time) (all []metricmath.Series, err error) {
 	for i := range q.queries {
 		in := &q.queries[i]
@@ -307,18 +316,21 @@ func (q *Query) metrics(store *metrics.Store, grid metricmath.Grid, start, end t
 			return nil, err
 		}
 		all = append(all, metricmath.Series{
-			ID: *in.Id, Label: label(in, *in.MetricStat.Metric.MetricName), Values: onGrid(points, grid), Period: time.Duration(*in.MetricStat.Period) * time.Second,
+			ID:     *in.Id,
+			Label:  label(in, *in.MetricStat.Metric.MetricName),
+			Values: onGrid(points, grid),
+			Period: time.Duration(*in.MetricStat.Period) * time.Second,
 		})
 	}
 	return all, nil
 }
 
-// Error is an expression that cannot be computed: its sender's fault.
+// Error says that an expression can't be computed, which is the caller's fault.
 type Error struct{ message string }
 
 func (e *Error) Error() string { return e.message }
 
-// onGrid is the values of points, with none where there is no point.
+// onGrid returns the points' values on the grid, with Missing for the rest.
 func onGrid(points []Point, g metricmath.Grid) []float64 {
 	values := make([]float64, g.Count)
 	for i := range values {
@@ -332,21 +344,28 @@ func onGrid(points []Point, g metricmath.Grid) []float64 {
 	return values
 }
 
-// metric reads a metric's statistic by some period.
+// metric reads a metric's statistic with the given period.
 func (q *Query) metric(store *metrics.Store, in *types.MetricDataQuery, period time.Duration, start, end time.Time) ([]Point, error) {
-	return read(store, Metric(in.MetricStat.Metric), string(in.MetricStat.Unit), q.statistics[*in.Id], period, q.begin(start, period), end)
+	s := in.MetricStat
+	return read(store, Metric(s.Metric), string(s.Unit), q.statistics[*in.Id], period, q.periodStart(start, period), end)
 }
 
-// read reads points of a statistic; start is when a period begins.
-func read(store *metrics.Store, m metrics.Metric, unit string, st metrics.Statistic, period time.Duration, start, end time.Time) ([]Point, error) {
+// read reads points of a statistic. start is the start of a period.
+func read(
+	store *metrics.Store, m metrics.Metric, unit string, st metrics.Statistic, period time.Duration, start, end time.Time,
+) ([]Point, error) {
 	read, err := store.Read(metrics.Query{
-		Metric: m, Unit: unit, Start: start.Unix(), End: end.Unix(), Period: int64(period / time.Second),
+		Metric: m,
+		Unit:   unit,
+		Start:  start.Unix(),
+		End:    end.Unix(),
+		Period: int64(period / time.Second),
 	})
 	if err != nil {
 		return nil, err
 	}
 	var points []Point
-	for _, p := range units(read) {
+	for _, p := range mergeUnits(read) {
 		if v, ok := st.Of(p.Set); ok {
 			points = append(points, Point{time.Unix(p.At, 0).UTC(), v, p.Count})
 		}
@@ -354,8 +373,8 @@ func read(store *metrics.Store, m metrics.Metric, unit string, st metrics.Statis
 	return points, nil
 }
 
-// units adds up what was reported in different units, where none was asked for.
-func units(points []metrics.Point) []metrics.Point {
+// mergeUnits adds up points of the same time in different units. There are several only if the query names no unit.
+func mergeUnits(points []metrics.Point) []metrics.Point {
 	var out []metrics.Point
 	for _, p := range points {
 		if n := len(out); n > 0 && out[n-1].At == p.At {
@@ -367,12 +386,12 @@ func units(points []metrics.Point) []metrics.Point {
 	return out
 }
 
-// Metric is the store's name of a metric.
+// Metric returns the store's name for a metric.
 func Metric(m *types.Metric) metrics.Metric {
 	return NewMetric(m.Namespace, m.MetricName, m.Dimensions)
 }
 
-// NewMetric is the store's name of a metric, from the members of many a call.
+// NewMetric returns the store's name for a metric, from parameters that many calls have.
 func NewMetric(namespace, name *string, dimensions []types.Dimension) metrics.Metric {
 	out := make([]metrics.Dimension, len(dimensions))
 	for i, d := range dimensions {

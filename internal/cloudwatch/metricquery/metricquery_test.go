@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// filled is a store with ten minutes of two metrics: a counts 1 to 10, b is 100, and 1 in another unit.
+// filled returns a store with ten minutes of two metrics: a counts 1 to 10; b is 100 in one unit and 1 in another.
 func filled(t *testing.T) *metrics.Store {
 	t.Helper()
 	store, err := metrics.Open(t.TempDir(), metrics.Options{Now: func() time.Time { return noon }})
@@ -40,7 +40,9 @@ func filled(t *testing.T) *metrics.Store {
 
 func metric(id, name string, period int32, stat string) types.MetricDataQuery {
 	return types.MetricDataQuery{Id: &id, MetricStat: &types.MetricStat{
-		Metric: &types.Metric{Namespace: aws.String("n"), MetricName: &name}, Period: &period, Stat: &stat,
+		Metric: &types.Metric{Namespace: aws.String("n"), MetricName: &name},
+		Period: &period,
+		Stat:   &stat,
 	}}
 }
 
@@ -53,6 +55,8 @@ func hidden(q types.MetricDataQuery) types.MetricDataQuery {
 	return q
 }
 
+type queries = []types.MetricDataQuery
+
 func TestRun(t *testing.T) {
 	store := filled(t)
 	percent := metric("m1", "b", 300, "Sum")
@@ -60,26 +64,43 @@ func TestRun(t *testing.T) {
 	labelled := metric("m1", "a", 300, "Maximum")
 	labelled.Label = aws.String("highest")
 	named := expression("e1", "SEARCH('MetricName=a', 'Sum', 600)")
-	named.Label, named.Period = aws.String("found"), aws.Int32(300)
+	named.Label = aws.String("found")
+	named.Period = aws.Int32(300)
 	for _, c := range []struct {
 		name    string
-		queries []types.MetricDataQuery
+		queries queries
 		want    string
 	}{
-		{"a metric", []types.MetricDataQuery{metric("m1", "a", 300, "Sum")}, "m1 a [11:50 15, 11:55 40]"},
-		{"a label", []types.MetricDataQuery{labelled}, "m1 highest [11:50 5, 11:55 10]"},
-		{"no data", []types.MetricDataQuery{metric("m1", "none", 300, "Sum")}, "m1 none []"},
-		{"all units", []types.MetricDataQuery{metric("m1", "b", 300, "Sum")}, "m1 b [11:50 505, 11:55 505]"},
-		{"one unit", []types.MetricDataQuery{percent}, "m1 b [11:50 500, 11:55 500]"},
-		{"an expression", []types.MetricDataQuery{hidden(metric("m1", "a", 300, "Average")), expression("e1", "m1 * 2")}, "e1 e1 [11:50 6, 11:55 16]"},
-		{"expressions in any order", []types.MetricDataQuery{expression("e2", "e1 + 1"), hidden(expression("e1", "m1 * 2")), hidden(metric("m1", "a", 300, "Sum"))}, "e2 e2 [11:50 31, 11:55 81]"},
-		{"the longest period is the expression's", []types.MetricDataQuery{metric("m1", "a", 60, "Maximum"), hidden(metric("m2", "a", 600, "Sum")), expression("e1", "m1 + m2")},
-			"m1 a [11:50 1, 11:51 2, 11:52 3, 11:53 4, 11:54 5, 11:55 6, 11:56 7, 11:57 8, 11:58 9, 11:59 10]; e1 e1 [11:50 65]"},
-		{"several time series", []types.MetricDataQuery{hidden(metric("m1", "a", 600, "Sum")), hidden(metric("m2", "b", 600, "Maximum")), expression("e1", "METRICS() * 2")}, "e1 a [11:50 110]; e1 b [11:50 200]"},
-		{"a search", []types.MetricDataQuery{expression("e1", "SEARCH('{n}', 'Sum', 600)")}, "e1 a [11:50 55]; e1 b [11:50 1010]"},
-		{"a search with a label and a period of its own", []types.MetricDataQuery{named}, "e1 found a [11:50 15, 11:55 40]"},
-		{"a search that finds nothing", []types.MetricDataQuery{expression("e1", "SEARCH('{other}', 'Sum', 600)")}, ""},
-		{"a search in an expression", []types.MetricDataQuery{expression("e1", "SUM(SEARCH('{n}', 'Maximum', 600))")}, "e1 e1 [11:50 110]"},
+		{"a metric", queries{metric("m1", "a", 300, "Sum")}, "m1 a [11:50 15, 11:55 40]"},
+		{"a label", queries{labelled}, "m1 highest [11:50 5, 11:55 10]"},
+		{"no data", queries{metric("m1", "none", 300, "Sum")}, "m1 none []"},
+		{"all units", queries{metric("m1", "b", 300, "Sum")}, "m1 b [11:50 505, 11:55 505]"},
+		{"one unit", queries{percent}, "m1 b [11:50 500, 11:55 500]"},
+		{
+			"an expression", queries{hidden(metric("m1", "a", 300, "Average")), expression("e1", "m1 * 2")},
+			"e1 e1 [11:50 6, 11:55 16]",
+		},
+		{
+			"expressions in any order",
+			queries{expression("e2", "e1 + 1"), hidden(expression("e1", "m1 * 2")), hidden(metric("m1", "a", 300, "Sum"))},
+			"e2 e2 [11:50 31, 11:55 81]",
+		},
+		{
+			"the longest period is the expression's",
+			queries{metric("m1", "a", 60, "Maximum"), hidden(metric("m2", "a", 600, "Sum")), expression("e1", "m1 + m2")},
+			"m1 a [11:50 1, 11:51 2, 11:52 3, 11:53 4, 11:54 5, 11:55 6, 11:56 7, 11:57 8, 11:58 9, 11:59 10]; e1 e1 [11:50 65]",
+		},
+		{
+			"several time series",
+			queries{
+				hidden(metric("m1", "a", 600, "Sum")), hidden(metric("m2", "b", 600, "Maximum")), expression("e1", "METRICS() * 2"),
+			},
+			"e1 a [11:50 110]; e1 b [11:50 200]",
+		},
+		{"a search", queries{expression("e1", "SEARCH('{n}', 'Sum', 600)")}, "e1 a [11:50 55]; e1 b [11:50 1010]"},
+		{"a search with a label and a period of its own", queries{named}, "e1 found a [11:50 15, 11:55 40]"},
+		{"a search that finds nothing", queries{expression("e1", "SEARCH('{other}', 'Sum', 600)")}, ""},
+		{"a search in an expression", queries{expression("e1", "SUM(SEARCH('{n}', 'Maximum', 600))")}, "e1 e1 [11:50 110]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q, err := New(c.queries)
@@ -105,7 +126,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestEnding: periods that end at any second, of metrics and of expressions.
+// TestEnding: the periods of metrics and expressions may end at any second.
 func TestEnding(t *testing.T) {
 	store, err := metrics.Open(t.TempDir(), metrics.Options{Now: func() time.Time { return noon }})
 	if err != nil {
@@ -114,7 +135,12 @@ func TestEnding(t *testing.T) {
 	defer store.Close() //nolint:errcheck // the test is over
 	var samples []metrics.Sample
 	for second := range 60 {
-		samples = append(samples, metrics.Sample{Metric: metrics.NewMetric("n", "a"), At: noon.Unix() - 60 + int64(second), Fine: true, Set: metrics.One(float64(second))})
+		samples = append(samples, metrics.Sample{
+			Metric: metrics.NewMetric("n", "a"),
+			At:     noon.Unix() - 60 + int64(second),
+			Fine:   true,
+			Set:    metrics.One(float64(second)),
+		})
 	}
 	if err := store.Put(samples); err != nil {
 		t.Fatal(err)
@@ -155,19 +181,19 @@ func TestRefusals(t *testing.T) {
 		queries []types.MetricDataQuery
 		says    string
 	}{
-		{"an id", []types.MetricDataQuery{metric("M", "a", 60, "Sum")}, "MetricDataQueries[0].Id"},
-		{"an id twice", []types.MetricDataQuery{metric("m", "a", 60, "Sum"), expression("m", "1")}, "twice"},
-		{"neither", []types.MetricDataQuery{{Id: aws.String("m")}}, "one of MetricStat and Expression"},
-		{"a period", []types.MetricDataQuery{metric("m", "a", 61, "Sum")}, "Period"},
-		{"a statistic", []types.MetricDataQuery{metric("m", "a", 60, "Mean")}, "Stat"},
-		{"no name", []types.MetricDataQuery{metric("m", "", 60, "Sum")}, "MetricName"},
-		{"what cannot be read", []types.MetricDataQuery{expression("e", "SUM(")}, "Error in expression 'e'"},
-		{"no period", []types.MetricDataQuery{expression("e", "TIME_SERIES(1)")}, "Period"},
-		{"a search's statistic", []types.MetricDataQuery{expression("e", "SEARCH('x', 'Mean', 60)")}, "Mean"},
-		{"a search's period", []types.MetricDataQuery{expression("e", "SEARCH('x', 'Sum', 61)")}, "61"},
-		{"a search without a period", []types.MetricDataQuery{expression("e", "SEARCH('x', 'Sum')")}, "Period"},
-		{"nothing", []types.MetricDataQuery{metric("m", "a", 60, "Sum"), expression("e", "m1")}, "m1"},
-		{"itself", []types.MetricDataQuery{metric("m", "a", 60, "Sum"), expression("e", "f"), expression("f", "e")}, "itself"},
+		{"an id", queries{metric("M", "a", 60, "Sum")}, "MetricDataQueries[0].Id"},
+		{"an id twice", queries{metric("m", "a", 60, "Sum"), expression("m", "1")}, "twice"},
+		{"neither", queries{{Id: aws.String("m")}}, "one of MetricStat and Expression"},
+		{"a period", queries{metric("m", "a", 61, "Sum")}, "Period"},
+		{"a statistic", queries{metric("m", "a", 60, "Mean")}, "Stat"},
+		{"no name", queries{metric("m", "", 60, "Sum")}, "MetricName"},
+		{"what cannot be read", queries{expression("e", "SUM(")}, "Error in expression 'e'"},
+		{"no period", queries{expression("e", "TIME_SERIES(1)")}, "Period"},
+		{"a search's statistic", queries{expression("e", "SEARCH('x', 'Mean', 60)")}, "Mean"},
+		{"a search's period", queries{expression("e", "SEARCH('x', 'Sum', 61)")}, "61"},
+		{"a search without a period", queries{expression("e", "SEARCH('x', 'Sum')")}, "Period"},
+		{"nothing", queries{metric("m", "a", 60, "Sum"), expression("e", "m1")}, "m1"},
+		{"itself", queries{metric("m", "a", 60, "Sum"), expression("e", "f"), expression("f", "e")}, "itself"},
 	} {
 		if _, err := New(c.queries); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v", c.name, err)
@@ -184,7 +210,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Searches find as many time series as a graph may have, and no more: of several, the first find theirs.
+// Searches together find at most as many time series as a graph may have. The first searches come first.
 func TestSearchIsBounded(t *testing.T) {
 	store := filled(t)
 	var samples []metrics.Sample
@@ -202,7 +228,12 @@ func TestSearchIsBounded(t *testing.T) {
 	}{
 		{[]types.MetricDataQuery{expression("e1", "SEARCH('{many,D}', 'Sum', 60)")}, maxFound, true},
 		{[]types.MetricDataQuery{expression("e1", `SEARCH('{many,D} NOT D="0007"', 'Sum', 60)`)}, maxFound, false},
-		{[]types.MetricDataQuery{expression("e1", `SEARCH('{many,D} NOT D="0007"', 'Sum', 60)`), expression("e2", "SEARCH('{n}', 'Sum', 60)")}, maxFound, true},
+		{
+			queries{
+				expression("e1", `SEARCH('{many,D} NOT D="0007"', 'Sum', 60)`), expression("e2", "SEARCH('{n}', 'Sum', 60)"),
+			},
+			maxFound, true,
+		},
 	} {
 		q, err := New(c.queries)
 		if err != nil {
@@ -215,19 +246,24 @@ func TestSearchIsBounded(t *testing.T) {
 	}
 }
 
-// A band comes from the two weeks before the range, without what a detector leaves out, or from the range where there is
-// nothing before it.
+// A band comes from the two weeks before the range, without the times that a detector excludes, or from the range itself
+// if there is nothing before it.
 func TestBand(t *testing.T) {
 	store := filled(t)
 	run := func(start time.Time, c *types.AnomalyDetectorConfiguration) (lower, upper float64) {
 		t.Helper()
-		q, err := New([]types.MetricDataQuery{metric("m1", "a", 60, "Maximum"), hidden(expression("twice", "m1 * 2")), expression("e1", "ANOMALY_DETECTION_BAND(twice, 1)")})
+		q, err := New([]types.MetricDataQuery{
+			metric("m1", "a", 60, "Maximum"),
+			hidden(expression("twice", "m1 * 2")),
+			expression("e1", "ANOMALY_DETECTION_BAND(twice, 1)"),
+		})
 		if err != nil || len(q.Banded()) != 1 {
 			t.Fatal(q, err)
 		}
 		q.Detect("twice", c)
 		result, err := q.Run(store, start, noon)
-		if err != nil || len(result.Answers) != 3 || result.Answers[1].Label != "twice (expected) High" || result.Answers[2].Label != "twice (expected) Low" {
+		if err != nil || len(result.Answers) != 3 || result.Answers[1].Label != "twice (expected) High" ||
+			result.Answers[2].Label != "twice (expected) Low" {
 			t.Fatalf("got %+v, %v", result, err)
 		}
 		high, low := result.Answers[1].Points, result.Answers[2].Points
@@ -239,7 +275,7 @@ func TestBand(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		start        time.Time
-		without      int // minutes before noon
+		without      int // excluded minutes before noon
 		middle, half float64
 	}{
 		{"of the nine minutes before", noon.Add(-time.Minute), 0, 10, 5.163977794943222},
@@ -248,7 +284,12 @@ func TestBand(t *testing.T) {
 	} {
 		var detector *types.AnomalyDetectorConfiguration
 		if c.without > 0 {
-			detector = &types.AnomalyDetectorConfiguration{MetricTimezone: aws.String("Asia/Tokyo"), ExcludedTimeRanges: []types.Range{{StartTime: aws.Time(noon.Add(-time.Hour)), EndTime: aws.Time(noon.Add(-4 * time.Minute))}}}
+			detector = &types.AnomalyDetectorConfiguration{
+				MetricTimezone: aws.String("Asia/Tokyo"),
+				ExcludedTimeRanges: []types.Range{
+					{StartTime: aws.Time(noon.Add(-time.Hour)), EndTime: aws.Time(noon.Add(-4 * time.Minute))},
+				},
+			}
 		}
 		lower, upper := run(c.start, detector)
 		if math.Abs((lower+upper)/2-c.middle) > 1e-9 || math.Abs((upper-lower)/2-c.half) > 1e-9 {
@@ -257,7 +298,7 @@ func TestBand(t *testing.T) {
 	}
 }
 
-// The period of an alarm on metric math is the one that its queries have, that of an expression too.
+// The period of an alarm on metric math is its queries' longest, including expressions'.
 func TestPeriodOfAlarm(t *testing.T) {
 	slow := expression("e1", "m1 * 2")
 	slow.Period = aws.Int32(300)
@@ -273,7 +314,7 @@ func TestPeriodOfAlarm(t *testing.T) {
 	}
 }
 
-// BenchmarkSearch looks through 100,000 series for 500 of them, and for none.
+// BenchmarkSearch searches 100,000 series and finds 500 or none.
 func BenchmarkSearch(b *testing.B) {
 	store, err := metrics.Open(b.TempDir(), metrics.Options{Now: func() time.Time { return noon }})
 	if err != nil {
@@ -282,13 +323,20 @@ func BenchmarkSearch(b *testing.B) {
 	defer store.Close() //nolint:errcheck // the benchmark is over
 	var samples []metrics.Sample
 	for i := range 100_000 {
-		m := metrics.NewMetric("AWS/ECS", "CPUUtilization", metrics.Dimension{Name: "ClusterName", Value: fmt.Sprintf("cluster-%d", i/1000)}, metrics.Dimension{Name: "ServiceName", Value: fmt.Sprintf("service-%d", i)})
+		m := metrics.NewMetric(
+			"AWS/ECS", "CPUUtilization",
+			metrics.Dimension{Name: "ClusterName", Value: fmt.Sprintf("cluster-%d", i/1000)},
+			metrics.Dimension{Name: "ServiceName", Value: fmt.Sprintf("service-%d", i)},
+		)
 		samples = append(samples, metrics.Sample{Metric: m, Unit: "Percent", At: noon.Add(-time.Minute).Unix(), Set: metrics.One(1)})
 	}
 	if err := store.Put(samples); err != nil {
 		b.Fatal(err)
 	}
-	for name, query := range map[string]string{"found=500": `{AWS/ECS,ClusterName,ServiceName} utilization`, "found=0": `MetricName="none" OR ServiceName=web`} {
+	for name, query := range map[string]string{
+		"found=500": `{AWS/ECS,ClusterName,ServiceName} utilization`,
+		"found=0":   `MetricName="none" OR ServiceName=web`,
+	} {
 		b.Run(name, func(b *testing.B) {
 			q, err := New([]types.MetricDataQuery{expression("e1", "SEARCH('"+query+"', 'Average', 60)")})
 			if err != nil {

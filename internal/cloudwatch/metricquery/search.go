@@ -7,19 +7,20 @@ import (
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 )
 
-// The limits of a request: how many searches it may have, and how many time series they may find, of all that match
-// the first. They are a graph's: the CloudWatch User Guide's page "CloudWatch search expression syntax".
+// Limits of a request. They are a graph's: the CloudWatch User Guide's page "CloudWatch search expression syntax".
 const (
 	maxSearches = 100
-	maxFound    = 500
+	maxFound    = 500 // time series that all searches together may find; the first matches count
 )
 
-// search finds the metrics of the searches, and reads them.
-func (q *Query) search(store *metrics.Store, grid metricmath.Grid, end time.Time) (found map[*metricmath.Search][]metricmath.Series, cut bool, err error) {
+// search finds and reads the metrics that the searches match.
+func (q *Query) search(
+	store *metrics.Store, grid metricmath.Grid, end time.Time,
+) (found map[*metricmath.Search][]metricmath.Series, cut bool, err error) {
 	found = map[*metricmath.Search][]metricmath.Series{}
 	left := maxFound
 	for _, s := range q.searches {
-		metrics, more := store.Metrics("", 0, left, func(m *metrics.Metric) bool { return s.Matches(named(m)) })
+		metrics, more := store.Metrics("", 0, left, func(m *metrics.Metric) bool { return s.Matches(searchable(m)) })
 		left -= len(metrics)
 		cut = cut || more
 		if found[s.Search], err = s.read(store, metrics, grid, end); err != nil {
@@ -32,7 +33,7 @@ func (q *Query) search(store *metrics.Store, grid metricmath.Grid, end time.Time
 func (s search) read(store *metrics.Store, metrics []metrics.Metric, grid metricmath.Grid, end time.Time) ([]metricmath.Series, error) {
 	names := make([]metricmath.Metric, len(metrics))
 	for i := range metrics {
-		names[i] = *named(&metrics[i])
+		names[i] = *searchable(&metrics[i])
 	}
 	var all []metricmath.Series
 	for i, label := range metricmath.Labels(names) {
@@ -45,8 +46,8 @@ func (s search) read(store *metrics.Store, metrics []metrics.Metric, grid metric
 	return all, nil
 }
 
-// named is a metric as searches know it.
-func named(m *metrics.Metric) *metricmath.Metric {
+// searchable converts a metric for searches.
+func searchable(m *metrics.Metric) *metricmath.Metric {
 	out := &metricmath.Metric{Namespace: m.Namespace, Name: m.Name, Dimensions: make([]metricmath.Dimension, len(m.Dimensions))}
 	for i, d := range m.Dimensions {
 		out.Dimensions[i] = metricmath.Dimension(d)

@@ -18,28 +18,28 @@ import (
 	"github.com/pintle/pintle/internal/wal"
 )
 
-// A block is a file that never changes: the bins of one tier for some series, series by series in the
-// order of their ids; behind them an index with an entry for each:
+// A block is an immutable file with the bins of one tier, series by series in the order of their ids. After
+// them comes an index with an entry for each series:
 //
 //	id 4 bytes, length 4, offset 8, time of the last bin 8, CRC-32C of the bins and of these 4
 //
-// and a footer: the block's info as sealed JSON, and how long that is, 4 bytes. The manifest has the same info.
+// and a footer: the block's info as sealed JSON, and its length, 4 bytes. The manifest has the same info.
 const (
 	indexEntry = 28
-	entrySum   = 24 // where an entry's checksum is
+	entrySum   = 24 // offset of an entry's checksum
 )
 
-// blockInfo is what the manifest knows of a block.
+// blockInfo describes a block in the manifest.
 type blockInfo struct {
 	File        string
 	Step        int64
 	Level       int
 	First, Last int64 // times of bins
 	Series      int
-	Index       int64    // where it begins
-	IndexSum    uint32   // its CRC-32C
-	Log         int      // what lies in the log before this segment is in blocks
-	Of          []string // the blocks that it was merged from
+	Index       int64    // the index's offset
+	IndexSum    uint32   // the index's CRC-32C
+	Log         int      // everything in the log before this segment is in blocks
+	Of          []string // the blocks that were merged into this one
 }
 
 type block struct {
@@ -63,7 +63,7 @@ func openBlock(dir string, info blockInfo) (b *block, index []byte, err error) {
 	}
 	size := info.Series * indexEntry
 	if len(tail) < size || !bytes.Equal(tail[size:], info.footer()) || wal.Checksum(tail[:size]) != info.IndexSum {
-		f.Close() //nolint:errcheck // it was only read
+		f.Close() //nolint:errcheck // we only read it
 		return nil, nil, &file.Damage{Path: path, Offset: info.Index, What: "the index fails its checksum"}
 	}
 	return &block{info, f}, tail[:size], nil
@@ -72,13 +72,13 @@ func openBlock(dir string, info blockInfo) (b *block, index []byte, err error) {
 func (i *blockInfo) footer() []byte {
 	b, err := json.Marshal(i)
 	if err != nil {
-		panic(err) // it is numbers and text
+		panic(err) // can't happen: it holds only numbers and text
 	}
 	b = file.Seal(b)
 	return binary.LittleEndian.AppendUint32(b, uint32(len(b)))
 }
 
-// parseFooter reads the info at the end of a block.
+// parseFooter parses the info at the end of a block.
 func parseFooter(b []byte) (info blockInfo, ok bool) {
 	if len(b) < 4 {
 		return info, false
@@ -101,7 +101,7 @@ type entry struct {
 	sum    uint32
 }
 
-// append appends the entry of some bins, with its checksum.
+// append appends the entry, with its checksum, to b. data holds the entry's bins.
 func (e *entry) append(b, data []byte) []byte {
 	start := len(b)
 	b = binary.LittleEndian.AppendUint32(b, e.id)
@@ -111,20 +111,23 @@ func (e *entry) append(b, data []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, wal.Checksum(data, b[start:]))
 }
 
-// isOf reports whether the entry was made of these bins.
-func (e *entry) isOf(data []byte) bool {
+// matches reports whether the entry's checksum matches these bins.
+func (e *entry) matches(data []byte) bool {
 	var b [indexEntry]byte
 	return binary.LittleEndian.Uint32(e.append(b[:0], data)[entrySum:]) == e.sum
 }
 
 func parseEntry(b []byte) entry {
 	return entry{
-		id: binary.LittleEndian.Uint32(b), length: binary.LittleEndian.Uint32(b[4:]),
-		offset: int64(binary.LittleEndian.Uint64(b[8:])), last: int64(binary.LittleEndian.Uint64(b[16:])), sum: binary.LittleEndian.Uint32(b[entrySum:]),
+		id:     binary.LittleEndian.Uint32(b),
+		length: binary.LittleEndian.Uint32(b[4:]),
+		offset: int64(binary.LittleEndian.Uint64(b[8:])),
+		last:   int64(binary.LittleEndian.Uint64(b[16:])),
+		sum:    binary.LittleEndian.Uint32(b[entrySum:]),
 	}
 }
 
-// read hands the bins of a series to visit; none where the block has none of it.
+// read calls visit with each bin of a series, if the block has any.
 func (b *block) read(id uint32, visit func(bin)) error {
 	var buf [indexEntry]byte
 	var failed error
@@ -150,7 +153,7 @@ func (b *block) read(id uint32, visit func(bin)) error {
 }
 
 func (b *block) decode(e entry, data []byte, visit func(bin)) error {
-	if !e.isOf(data) {
+	if !e.matches(data) {
 		return &file.Damage{Path: b.file.Name(), Offset: e.offset, What: fmt.Sprintf("the points of series %d fail their checksum", e.id)}
 	}
 	d := &decoder{b: data}
@@ -185,7 +188,7 @@ func createBlock(dir string, info blockInfo) (*blockWriter, error) {
 	return &blockWriter{blockInfo: info, dir: dir, file: f, out: bufio.NewWriterSize(f, 1<<18)}, nil
 }
 
-// add writes a series; bins are in order, one for each time.
+// add writes a series. Its bins are in order, one for each time.
 func (w *blockWriter) add(id uint32, bins []bin) error {
 	if len(bins) == 0 {
 		return nil
@@ -199,7 +202,7 @@ func (w *blockWriter) add(id uint32, bins []bin) error {
 	return w.write(id, bins[0].at, bins[len(bins)-1].at, w.data)
 }
 
-// write writes the bins of a series as they are in a block.
+// write writes a series whose bins are encoded already.
 func (w *blockWriter) write(id uint32, first, last int64, data []byte) error {
 	if w.Series == 0 || first < w.First {
 		w.First = first
@@ -215,12 +218,13 @@ func (w *blockWriter) write(id uint32, first, last int64, data []byte) error {
 	return err
 }
 
-// close makes the block durable and opens it for reading. An empty one is removed: it is nil.
+// close makes the block durable and returns it for reading. It removes an empty block and returns nil.
 func (w *blockWriter) close() (*block, error) {
 	if w.Series == 0 {
 		return nil, errors.Join(w.file.Close(), os.Remove(w.file.Name()))
 	}
-	w.Index, w.IndexSum = w.offset, wal.Checksum(w.index)
+	w.Index = w.offset
+	w.IndexSum = wal.Checksum(w.index)
 	_, err := w.out.Write(append(w.index, w.footer()...))
 	if err = errors.Join(err, w.out.Flush()); err == nil {
 		err = w.file.Sync()
@@ -232,11 +236,11 @@ func (w *blockWriter) close() (*block, error) {
 }
 
 func (w *blockWriter) abort() {
-	w.file.Close()           //nolint:errcheck // it is removed
-	os.Remove(w.file.Name()) //nolint:errcheck // what stays is removed when the store is opened
+	w.file.Close()           //nolint:errcheck // the file is removed
+	os.Remove(w.file.Name()) //nolint:errcheck // opening the store removes it otherwise
 }
 
-// cursor goes through a block series by series.
+// cursor iterates over a block's series.
 type cursor struct {
 	block *block
 	index *bufio.Reader
@@ -247,14 +251,15 @@ type cursor struct {
 
 func newCursor(b *block) (*cursor, error) {
 	c := &cursor{
-		block: b, left: b.Series,
+		block: b,
+		left:  b.Series,
 		index: bufio.NewReader(io.NewSectionReader(b.file, b.Index, int64(b.Series)*indexEntry)),
 		data:  bufio.NewReaderSize(io.NewSectionReader(b.file, 0, b.Index), 1<<16),
 	}
 	return c, c.next()
 }
 
-// next goes on to the next series; left is then one fewer, and -1 behind the last.
+// next moves to the next series and decrements left, which is -1 after the last one.
 func (c *cursor) next() error {
 	if c.left--; c.left < 0 {
 		return nil
@@ -276,8 +281,7 @@ func (c *cursor) bins(bins []bin) ([]bin, error) {
 	return bins, err
 }
 
-// merge writes the bins of several blocks of a tier as one, without those before keep, and those of series that are not
-// known any more.
+// merge writes the bins of several blocks of a tier as one block, without bins before keep and without forgotten series.
 func merge(w *blockWriter, blocks []*block, keep int64, known func(id uint32) bool) error {
 	var cursors []*cursor
 	for _, b := range blocks {
@@ -317,7 +321,7 @@ func mergeSeries(w *blockWriter, id uint32, cursors []*cursor, keep int64, known
 	return w.add(id, rollUp(bins, w.Step))
 }
 
-// rollUp adds bins that are in order up to those of a step.
+// rollUp adds up sorted bins into bins of one step.
 func rollUp(bins []bin, step int64) []bin {
 	var out []bin
 	for _, b := range bins {

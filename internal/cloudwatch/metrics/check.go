@@ -12,8 +12,8 @@ import (
 	"github.com/pintle/pintle/internal/wal"
 )
 
-// Check lists the damage in the directory of a store that is not open. With repair the store is made of what is whole, and what was
-// damaged is kept beside it.
+// Check lists the damage in the directory of a store that isn't open. With repair, it rebuilds the store from what is whole and
+// keeps the damaged files beside it.
 func Check(dir string, repair bool) ([]file.Damage, error) {
 	c := checker{dir: dir, repair: repair}
 	for _, log := range []struct{ dir, kind string }{{logDir, logKind}, {namesDir, namesKind}} {
@@ -35,14 +35,14 @@ func Check(dir string, repair bool) ([]file.Damage, error) {
 	return c.found, c.writeManifest()
 }
 
-// checker checks what a store has besides its logs.
+// checker checks everything in a store but its logs.
 type checker struct {
 	dir      string
 	repair   bool
 	found    []file.Damage
 	manifest manifest
-	lost     bool // the manifest is
-	changed  bool // it is to be written
+	lost     bool // the manifest is damaged or missing
+	changed  bool // the manifest must be written
 }
 
 func (c *checker) writeManifest() error {
@@ -79,12 +79,13 @@ func (c *checker) checkManifest() error {
 	default:
 		return err
 	}
-	c.note(damage, "makes it anew from the blocks that are there")
-	c.lost, c.changed = true, true
+	c.note(damage, "rebuilds it from the existing blocks")
+	c.lost = true
+	c.changed = true
 	return c.guessManifest()
 }
 
-// guessManifest makes the manifest of what blocks say of themselves. One that was merged into another does not count.
+// guessManifest rebuilds the manifest from the blocks' footers. A block that was merged into another doesn't count.
 func (c *checker) guessManifest() error {
 	c.manifest = manifest{Log: 1}
 	paths, err := file.Glob(c.dir, "*.block")
@@ -99,7 +100,10 @@ func (c *checker) guessManifest() error {
 		}
 		info, ok := parseFooter(b)
 		if !ok || info.File != filepath.Base(path) {
-			c.note(&file.Damage{Path: path, Offset: -1, What: "what is in it is known from the manifest alone"}, "keeps it as "+damagedName(path)+"; its points are lost")
+			c.note(
+				&file.Damage{Path: path, Offset: -1, What: "only the manifest describes it"},
+				"keeps it as "+damagedName(path)+"; its points are lost",
+			)
 			if err := c.setAside(path); err != nil {
 				return err
 			}
@@ -117,7 +121,7 @@ func (c *checker) guessManifest() error {
 
 func damagedName(path string) string { return filepath.Base(path) + ".damaged" }
 
-// setAside takes a damaged file away, and keeps it beside its place.
+// setAside moves a damaged file away and keeps it beside its old place.
 func (c *checker) setAside(path string) error {
 	if !c.repair {
 		return nil
@@ -143,7 +147,7 @@ func (c *checker) checkBlocks() error {
 	return nil
 }
 
-// checkBlock returns what a block is, after the repair where it has one; nil where nothing is left of it.
+// checkBlock returns a block's info, as of after its repair, or nil if nothing is left of it.
 func (c *checker) checkBlock(info blockInfo) (*blockInfo, error) {
 	path := filepath.Join(c.dir, info.File)
 	var damage *file.Damage
@@ -166,14 +170,18 @@ func (c *checker) checkBlock(info blockInfo) (*blockInfo, error) {
 		return nil, err
 	}
 	if own, ok := parseFooter(content); ok && own.File == info.File {
-		info = own // of a repair that was cut short
+		info = own // left by a repair that was interrupted
 	}
-	good, bad := info.sort(content)
+	good, bad := info.splitEntries(content)
 	if damage == nil && len(bad) == 0 {
 		return &info, nil
 	}
 	if damage == nil {
-		damage = &file.Damage{Path: path, Offset: bad[0].offset, What: fmt.Sprintf("the points of series %d fail their checksum", bad[0].id)}
+		damage = &file.Damage{
+			Path:   path,
+			Offset: bad[0].offset,
+			What:   fmt.Sprintf("the points of series %d fail their checksum", bad[0].id),
+		}
 	}
 	c.changed = true
 	c.note(damage, fmt.Sprintf("keeps it as %s, and %d series of %d", damagedName(path), len(good), info.Series))
@@ -183,8 +191,8 @@ func (c *checker) checkBlock(info blockInfo) (*blockInfo, error) {
 	return c.rewrite(info, content, good)
 }
 
-// sort tells the entries that fit their bins from those that do not.
-func (i *blockInfo) sort(content []byte) (good, bad []entry) {
+// splitEntries separates the entries that match their bins from those that don't.
+func (i *blockInfo) splitEntries(content []byte) (good, bad []entry) {
 	for n := range i.Series {
 		at := i.Index + int64(n)*indexEntry
 		if at < 0 || at > math.MaxInt64-indexEntry || at+indexEntry > int64(len(content)) {
@@ -192,7 +200,7 @@ func (i *blockInfo) sort(content []byte) (good, bad []entry) {
 		}
 		e := parseEntry(content[at:])
 		end := e.offset + int64(e.length)
-		if e.offset < 0 || end < e.offset || end > int64(len(content)) || !e.isOf(content[e.offset:end]) {
+		if e.offset < 0 || end < e.offset || end > int64(len(content)) || !e.matches(content[e.offset:end]) {
 			bad = append(bad, e)
 			continue
 		}
@@ -201,7 +209,7 @@ func (i *blockInfo) sort(content []byte) (good, bad []entry) {
 	return good, bad
 }
 
-// rewrite makes a block of the entries that are whole.
+// rewrite writes a block with only the good entries.
 func (c *checker) rewrite(info blockInfo, content []byte, good []entry) (*blockInfo, error) {
 	path := filepath.Join(c.dir, info.File)
 	name := file.Unfinished + info.File
@@ -211,7 +219,7 @@ func (c *checker) rewrite(info blockInfo, content []byte, good []entry) (*blockI
 		return nil, err
 	}
 	w.File = info.File
-	for _, e := range good { // where the first bin was is not in the index: as far back as the block's
+	for _, e := range good { // the index lacks the time of an entry's first bin, so the block's has to do
 		if err := w.write(e.id, info.First, e.last, content[e.offset:e.offset+int64(e.length)]); err != nil {
 			w.abort()
 			return nil, err

@@ -7,12 +7,11 @@ import (
 	"math/bits"
 )
 
-// What is on disk is made of whole numbers of variable length, so that small numbers, and values with
-// few digits, take few bytes.
+// Data on disk consists of varints, so that small numbers, and values with few digits, take few bytes.
 
 var errCorrupt = errors.New("metrics: corrupt data")
 
-// appendFloat puts the bytes of a float in front that differ most: 75 takes three bytes.
+// appendFloat reverses the bytes of a float, since the low ones are mostly 0: 75 takes three bytes.
 func appendFloat(b []byte, f float64) []byte {
 	return binary.AppendUvarint(b, bits.ReverseBytes64(math.Float64bits(f)))
 }
@@ -24,9 +23,9 @@ func appendString(b []byte, s string) []byte {
 // The forms of a set.
 const (
 	formOne    = iota // one value
-	formEqual         // several that are equal
+	formEqual         // several equal values
 	formSet           // a statistic set
-	formValues        // one with its values
+	formValues        // a statistic set with its values
 )
 
 func appendSet(b []byte, s *Set) []byte {
@@ -54,14 +53,15 @@ func appendSet(b []byte, s *Set) []byte {
 	return b
 }
 
-// decoder reads what was appended. After the first thing that does not fit it gives zeros, and err.
+// decoder decodes what the append functions wrote. After the first error it returns zeros and sets err.
 type decoder struct {
 	b   []byte
 	err error
 }
 
 func (d *decoder) fail() {
-	d.b, d.err = nil, errCorrupt
+	d.b = nil
+	d.err = errCorrupt
 }
 
 func (d *decoder) uvarint() uint64 {
@@ -139,7 +139,7 @@ func (d *decoder) values() []Value {
 	return values
 }
 
-// A record in the log brings series that are new, and samples.
+// A record in the log holds new series, and samples.
 
 func appendRecord(b []byte, made []*series, samples []sample) []byte {
 	b = binary.AppendUvarint(b, uint64(len(made)))
@@ -176,22 +176,22 @@ func appendSeries(b []byte, s *series) []byte {
 	return b
 }
 
-// named is a series as it is on disk.
-type named struct {
+// storedSeries is a series as stored on disk.
+type storedSeries struct {
 	id     uint32
 	metric Metric
 	unit   string
 }
 
-func (d *decoder) series() named {
-	n := named{id: uint32(d.uvarint()), metric: Metric{Namespace: d.string(), Name: d.string()}, unit: d.string()}
+func (d *decoder) series() storedSeries {
+	n := storedSeries{id: uint32(d.uvarint()), metric: Metric{Namespace: d.string(), Name: d.string()}, unit: d.string()}
 	for range d.length() {
 		n.metric.Dimensions = append(n.metric.Dimensions, Dimension{d.string(), d.string()})
 	}
 	return n
 }
 
-// length is a number of things that each take a byte at least.
+// length decodes the number of items that follow. Each takes at least a byte, so more than the bytes left is an error.
 func (d *decoder) length() int {
 	n := d.uvarint()
 	if n > uint64(len(d.b)) {
@@ -201,7 +201,7 @@ func (d *decoder) length() int {
 	return int(n)
 }
 
-func parseRecord(b []byte) (made []named, samples []sample, err error) {
+func parseRecord(b []byte) (made []storedSeries, samples []sample, err error) {
 	d := &decoder{b: b}
 	for range d.length() {
 		made = append(made, d.series())

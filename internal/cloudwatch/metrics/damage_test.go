@@ -9,13 +9,13 @@ import (
 	"github.com/pintle/pintle/internal/wal/waltest"
 )
 
-// TestRandomDamage: whatever happens to the store's files after a clean end or a kill, it is named or every point is there; and
-// after a repair so is all that was not damaged.
+// TestRandomDamage: whatever happens to the store's files after a clean end or a kill, the store names the damage or has every
+// point. After a repair it has everything that wasn't damaged.
 func TestRandomDamage(t *testing.T) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // torn ends are many
 	dir := t.TempDir()
-	s := open(t, dir, Options{NoSync: true, MaxHead: 40})
-	for i := range int64(45 * 11) { // flushed eleven times, merged once, and some of it is in the log alone
+	s := open(t, dir, Options{MaxHead: 40})
+	for i := range int64(45 * 11) { // flushed eleven times, merged once, and partly only in the log
 		put(t, s, Sample{Metric: numbered(int(i % 9)), At: noon - 60*(i/9) - 60, Fine: i%2 == 0, Set: One(float64(i))})
 	}
 	settle(t, s)
@@ -31,22 +31,22 @@ func TestRandomDamage(t *testing.T) {
 		Read:      contents,
 		Check:     Check,
 		Sums:      sums,
-		FlipLoses: 1 + 2*55,       // the name of a series, and so all of it
-		FileLoses: 9 * (1 + 2*55), // the names of all
+		FlipLoses: 1 + 2*55,       // the name of a series, and so all its points
+		FileLoses: 9 * (1 + 2*55), // all series' names
 	}
 	trials.Run(t)
 }
 
-// sums begins the names of points that several samples make up.
+// sums is the prefix of the names of points made of several samples.
 const sums = "sum of "
 
-// contents is every metric, and every point of each of them in each tier.
+// contents returns every metric, and every point of each in each tier.
 func contents(t testing.TB, dir string) (map[string]bool, error) {
-	s, err := Open(dir, Options{NoSync: true, Now: at(noon)})
+	s, err := Open(dir, Options{Now: at(noon)})
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close() //nolint:errcheck // it was read
+	defer s.Close() //nolint:errcheck // we only read it
 	out := map[string]bool{}
 	found, _ := s.Metrics("", 0, 1000, func(*Metric) bool { return true })
 	for _, m := range found {
@@ -68,10 +68,10 @@ func contents(t testing.TB, dir string) (map[string]bool, error) {
 	return out, nil
 }
 
-// FuzzBlock sorts and reads whatever a block may hold.
+// FuzzBlock checks and reads arbitrary blocks.
 func FuzzBlock(f *testing.F) {
 	dir := f.TempDir()
-	s := open(f, dir, Options{MaxHead: 3, NoSync: true})
+	s := open(f, dir, Options{MaxHead: 3})
 	for i := range int64(3) {
 		put(f, s, Sample{Metric: cpu, At: noon - 60*i - 60, Set: One(float64(i))})
 	}
@@ -85,9 +85,9 @@ func FuzzBlock(f *testing.F) {
 	f.Add(whole[:len(whole)-5])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if own, ok := parseFooter(b); ok && own.Step > 0 {
-			own.sort(b)
+			own.splitEntries(b)
 		}
-		good, bad := info.sort(b)
+		good, bad := info.splitEntries(b)
 		if len(good)+len(bad) > info.Series {
 			t.Fatalf("of %d series %d are good and %d bad", info.Series, len(good), len(bad))
 		}

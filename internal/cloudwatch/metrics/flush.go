@@ -13,7 +13,7 @@ import (
 const fanIn = 8
 
 // flush writes the frozen head into a block of each tier. Then the manifest names the blocks and the log's
-// first segment that still counts. So a kill at any moment counts flushed data exactly once.
+// first segment that still counts. So flushed data counts exactly once, even if the process is killed at any moment.
 func (s *Store) flush(number int) error {
 	if err := s.saveSeries(); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (s *Store) flush(number int) error {
 	return s.tidy(now)
 }
 
-// saveSeries writes the series that aren't on disk yet, so that segments of the log can go.
+// saveSeries writes the series that aren't in the names log yet, so that the log's segments can be removed.
 func (s *Store) saveSeries() error {
 	s.mu.Lock()
 	fresh := s.fresh
@@ -55,7 +55,7 @@ func (s *Store) writeSeries(all []*series) error {
 	return written.Wait()
 }
 
-// writeTier writes what a tier keeps of the frozen head. Nobody changes that head any more.
+// writeTier writes what a tier keeps of the frozen head. Nothing changes that head anymore.
 func (s *Store) writeTier(t tier, now int64, number int) (*block, error) {
 	w, err := s.newBlock(blockInfo{Step: t.step, Log: number})
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *Store) newBlock(info blockInfo) (*blockWriter, error) {
 	return createBlock(s.dir, info)
 }
 
-// replace replaces blocks by others, first on disk and then for readers. With a log's number, the new blocks
-// also replace the frozen head.
+// replace replaces blocks by others, first on disk and then for readers. If log, a segment's number, isn't 0, the new
+// blocks also replace the frozen head.
 func (s *Store) replace(old, made []*block, log int) error {
 	kept := slices.DeleteFunc(slices.Clone(s.blocks), func(b *block) bool { return slices.Contains(old, b) })
 	kept = append(kept, made...)
@@ -139,8 +139,8 @@ func (s *Store) expire(t tier, now int64) error {
 	return s.replace(old, nil, 0)
 }
 
-// mergeLevel merges a level's first blocks into one, unless that would span more than the tier keeps and so
-// never expire.
+// mergeLevel merges a level's first blocks into one, unless the result would span more than the tier keeps and so
+// never expire. It reports whether it merged any.
 func (s *Store) mergeLevel(t tier, level int, now int64) (bool, error) {
 	var old []*block
 	for _, b := range s.blocks {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// silent is how long a metric must have had no data before it may be forgotten.
-const silent = 3 * time.Hour
+// idleAfter is how long a metric must have had no data before the store may forget it.
+const idleAfter = 3 * time.Hour
 
-// forget drops expired metrics once they're many, and the longest silent ones if there are more than MaxMetrics: every task
-// brings metrics of its own. Their data in blocks goes when those are merged or expire.
+// forget drops expired metrics once there are many, and the longest idle ones beyond MaxMetrics, since every task adds
+// metrics. Their data stays in blocks until those are merged or expire.
 func (s *Store) forget(now int64) error {
 	idle := s.idle(now)
 	oldest := tiers[len(tiers)-1].oldest(now)
@@ -22,7 +22,7 @@ func (s *Store) forget(now int64) error {
 	if expired > all/16 {
 		n = expired
 	}
-	if all > s.opts.MaxMetrics { // drop some more, so that the next time isn't soon
+	if all > s.opts.MaxMetrics { // drop a few more, so that this doesn't happen again soon
 		n = max(n, all-s.opts.MaxMetrics/16*15)
 	}
 	if n = min(n, len(idle)); n == 0 {
@@ -34,10 +34,10 @@ func (s *Store) forget(now int64) error {
 
 type idleMetric struct {
 	*metricState
-	heard int64 // the metric's last, as of idle
+	heard int64 // the metric's last, read while idle held mu
 }
 
-// idle returns the metrics that may be forgotten, longest silent first.
+// idle returns the metrics that the store may forget, longest idle first.
 func (s *Store) idle(now int64) []idleMetric {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -51,9 +51,9 @@ func (s *Store) idle(now int64) []idleMetric {
 	return idle
 }
 
-// isIdle reports whether only blocks hold a metric, and no data is on its way. The caller holds mu.
+// isIdle reports whether only blocks hold a metric, and no data for it is being put. The caller holds mu.
 func (s *Store) isIdle(m *metricState, now int64) bool {
-	if since := now - int64(silent/time.Second); m.last > since || m.put > since {
+	if since := now - int64(idleAfter/time.Second); m.last > since || m.lastPut > since {
 		return false
 	}
 	return !slices.ContainsFunc(m.series, func(one *series) bool {
@@ -65,7 +65,7 @@ func (s *Store) drop(metrics []idleMetric, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range metrics {
-		if !s.isIdle(m.metricState, now) { // it has new data
+		if !s.isIdle(m.metricState, now) { // it got new data
 			continue
 		}
 		delete(s.metrics, m.key)
@@ -76,7 +76,7 @@ func (s *Store) drop(metrics []idleMetric, now int64) {
 	s.sorted = nil
 }
 
-// rewriteNames rewrites the file of series with those that are left. Neither the log nor a head has any of the others.
+// rewriteNames rewrites the names log with the remaining series. Neither the log nor a head has data of the others.
 func (s *Store) rewriteNames() error {
 	number := s.names.Roll()
 	s.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// clock is a time that the flush reads while the test moves it.
+// clock is a time that the test moves while the flush reads it.
 type clock struct{ atomic.Int64 }
 
 func newClock() *clock {
@@ -22,8 +22,8 @@ func (c *clock) now() time.Time { return time.Unix(c.Load(), 0) }
 
 func numbered(i int) Metric { return NewMetric("n", "m", Dimension{"Task", fmt.Sprint(i)}) }
 
-// TestForget: of more metrics than there may be, those that were reported longest ago are forgotten, but none that was of
-// late; what is left is right, also after a restart, and one that comes again is a new one.
+// TestForget: beyond the limit, the metrics reported longest ago are forgotten, but no recent ones. The rest is intact, also
+// after a restart, and a forgotten metric that is reported again starts anew.
 func TestForget(t *testing.T) {
 	clock, dir := newClock(), t.TempDir()
 	opts := Options{Now: clock.now, MaxHead: 20, MaxMetrics: 16}
@@ -61,7 +61,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestForgetExpired: metrics of which nothing is kept go without there being too many.
+// TestForgetExpired: metrics without any data left are forgotten even if there aren't too many.
 func TestForgetExpired(t *testing.T) {
 	clock := newClock()
 	s := open(t, t.TempDir(), Options{Now: clock.now, MaxHead: 10})
@@ -83,7 +83,7 @@ func TestForgetExpired(t *testing.T) {
 	}
 }
 
-// TestForgetKeeps: whatever is forgotten, and however often the store is opened, what was put in the last three hours is there.
+// TestForgetKeeps: whatever is forgotten, and however often the store is opened, data of the last three hours stays.
 func TestForgetKeeps(t *testing.T) {
 	dirs := 0
 	base := t.TempDir()

@@ -5,14 +5,14 @@ import (
 	"sort"
 )
 
-// bin is a series' data of one second if fine, else of one minute.
+// bin is a series' data for one second if fine, otherwise for one minute.
 type bin struct {
 	at   int64 // seconds since 1970
 	fine bool
 	Set
 }
 
-// sample is a bin on its way to its series.
+// sample is a bin to be added to its series.
 type sample struct {
 	series uint32
 	bin
@@ -20,13 +20,13 @@ type sample struct {
 
 // head is the data since the last flush. The log has it on disk.
 type head struct {
-	bins map[uint32][]bin // of a series, in order
-	size int              // in bins' worth of memory
+	bins map[uint32][]bin // by series, in order
+	size int              // memory, in units of one bin
 }
 
 func newHead() *head { return &head{bins: map[uint32][]bin{}} }
 
-// add puts a sample where it belongs. Samples in order of time are appended.
+// add inserts a sample in order of time, or adds it to the bin of its time.
 func (h *head) add(s sample) {
 	bins := h.bins[s.series]
 	i := len(bins)

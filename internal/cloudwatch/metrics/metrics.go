@@ -1,7 +1,7 @@
-// Package metrics keeps metrics as CloudWatch does: for each series statistic sets and values by
-// the second or the minute, in any order of time, rolled up and forgotten as they age. A Put is on disk
-// when it returns; puts that come together share a flush. It knows nothing of AWS's API, nor of alarms.
-// The CloudWatch service writes and reads it, and the alarms' loop reads it.
+// Package metrics stores metrics as CloudWatch does: for each series, statistic sets and values by the second
+// or the minute, which may arrive in any order of time. Old data is rolled up and then deleted. A Put is on disk when
+// it returns; concurrent puts share a sync. The store knows nothing about AWS's API or alarms. The CloudWatch
+// service writes and reads it, and the alarms' loop reads it.
 package metrics
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/pintle/pintle/internal/wal"
 )
 
-// Dimension is one of the names and values that tell metrics of one name apart.
+// Dimension is a name and value that distinguishes metrics of the same name.
 type Dimension struct{ Name, Value string }
 
-// Metric names a metric. Its dimensions are in order.
+// Metric names a metric. Its dimensions are sorted.
 type Metric struct {
 	Namespace, Name string
 	Dimensions      []Dimension
 }
 
-// NewMetric is the metric with these dimensions, in whatever order they come.
+// NewMetric returns the metric with these dimensions, in any order.
 func NewMetric(namespace, name string, dimensions ...Dimension) Metric {
 	m := Metric{namespace, name, slices.Clone(dimensions)}
 	slices.SortFunc(m.Dimensions, func(a, b Dimension) int {
@@ -37,7 +37,7 @@ func NewMetric(namespace, name string, dimensions ...Dimension) Metric {
 	return m
 }
 
-// Key is the metric as one text. Metrics are listed in the order of their keys.
+// Key returns the metric as one string. Metrics are listed in the order of their keys.
 func (m *Metric) Key() string {
 	var b strings.Builder
 	b.WriteString(m.Namespace)
@@ -52,14 +52,13 @@ func (m *Metric) Key() string {
 	return b.String()
 }
 
-// Sample is what was reported of a metric at a time.
+// Sample is a report of a metric.
 type Sample struct {
 	Metric Metric
 	Unit   string
 	At     int64 // seconds since 1970
-	// Fine keeps it by the second, not by the minute.
-	Fine bool
-	Set  Set
+	Fine   bool  // kept by the second, not by the minute
+	Set    Set
 }
 
 // tier is a resolution and how long it is kept: the CloudWatch User Guide on metrics retention.
@@ -72,37 +71,36 @@ const day = 24 * time.Hour
 
 var tiers = []tier{{1, 3 * time.Hour}, {60, 15 * day}, {300, 63 * day}, {3600, 455 * day}}
 
-// oldest is the first time that a tier keeps.
+// oldest returns the earliest time that a tier keeps.
 func (t tier) oldest(now int64) int64 { return now - int64(t.keep/time.Second) }
 
-// Options say how the store is kept; the zero value is right.
+// Options configures a store. The zero value works.
 type Options struct {
 	Now func() time.Time
-	// MaxHead is how many bins are held in memory before they are written into blocks.
+	// MaxHead limits the bins in memory. The store then writes them into blocks.
 	MaxHead int
-	// MaxMetrics is how many metrics are known. Where there are more, those that were reported longest ago are
-	// forgotten, but none that was within three hours.
+	// MaxMetrics limits the metrics. Beyond it the store forgets those reported longest ago, but never one
+	// reported within three hours.
 	MaxMetrics int
-	// NoSync gives up durability: for a store that is thrown away.
+	// NoSync gives up durability, for a temporary store.
 	NoSync bool
-	// Note is told of samples that can be read from now on, before Put returns; nil where nobody wants to know.
-	// It must not block.
+	// Note, unless nil, is called with samples once they can be read, before Put returns. It must not block.
 	Note func([]Sample)
 }
 
-// defaultMaxHead comes to some 50 MB, twice that while a flush is under way.
+// defaultMaxHead takes some 50 MB of memory, and twice that during a flush.
 const defaultMaxHead = 1 << 19
 
-// defaultMaxMetrics comes to some 300 MB.
+// defaultMaxMetrics takes some 300 MB of memory.
 const defaultMaxMetrics = 500_000
 
-// metricState is what is known of a metric besides its bins.
+// metricState is what the store knows about a metric besides its bins.
 type metricState struct {
 	Metric
-	key    string
-	series []*series // one for each unit
-	last   int64     // time of the latest bin
-	put    int64     // when something was last put, since the store was opened
+	key     string
+	series  []*series // one for each unit
+	last    int64     // time of the latest bin
+	lastPut int64     // when something was last put, since the store was opened
 }
 
 // series is a metric in one unit.
@@ -112,47 +110,47 @@ type series struct {
 	unit   string
 }
 
-// Store is the store. Its methods may be called from any goroutine.
+// Store is the store. It is safe for concurrent use.
 type Store struct {
 	dir  string
 	opts Options
 
-	// blocksMu is held while blocks are read. It is taken before mu.
+	// blocksMu is held while blocks are read. Lock it before mu.
 	blocksMu sync.RWMutex
 	blocks   []*block
 
 	mu      sync.RWMutex
 	metrics map[string]*metricState
-	sorted  []*metricState // by key; nil where it must be made anew
+	sorted  []*metricState // by key; nil if it must be sorted again
 	series  map[uint32]*series
 	nextID  uint32
-	fresh   []*series // those that are not in names yet
+	fresh   []*series // series that aren't in names yet
 	head    *head
-	frozen  *head // on its way into blocks; nil where none is
+	frozen  *head // the head being flushed into blocks, or nil
 
-	err    error // why nothing can be put any more
+	err    error // why nothing can be put anymore
 	failed chan struct{}
 
 	log *wal.Log
 
-	// What the log calls once a put is on disk alone uses these.
-	next     int       // the segment with which a new head begins; 0 while the head is not full
-	flushing *flushing // the last flush; nil before the first
+	// Only written, which the log calls once a put is on disk, and rotate use these. Close waits for both first.
+	nextSegment int       // the segment with which a new head begins; 0 while the head isn't full
+	flushing    *flushing // the last flush; nil before the first
 
-	// The flush alone uses these.
+	// Only the flush uses these.
 	names     *wal.Log // of the series
 	nextBlock int
 	manifest  manifest
-	orphans   int // samples that were read of series that are not known
+	orphans   int // samples in the log whose series is unknown
 }
 
-// manifest says which files make up the store.
+// manifest lists the files that make up the store.
 type manifest struct {
 	Log    int // the first segment of the log that counts
 	Blocks []blockInfo
 }
 
-// Open opens the store in a directory, which it makes where there is none.
+// Open opens the store in a directory and creates the directory if needed.
 func Open(dir string, opts Options) (*Store, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -160,7 +158,12 @@ func Open(dir string, opts Options) (*Store, error) {
 	opts.MaxHead = cmp.Or(opts.MaxHead, defaultMaxHead)
 	opts.MaxMetrics = cmp.Or(opts.MaxMetrics, defaultMaxMetrics)
 	s := &Store{
-		dir: dir, opts: opts, metrics: map[string]*metricState{}, series: map[uint32]*series{}, head: newHead(), failed: make(chan struct{}),
+		dir:     dir,
+		opts:    opts,
+		metrics: map[string]*metricState{},
+		series:  map[uint32]*series{},
+		head:    newHead(),
+		failed:  make(chan struct{}),
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -171,7 +174,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// The directories of the logs: of what is not in blocks yet, and of the series' names.
+// The directories and kinds of the two logs: one for data that isn't in blocks yet, one for the series' names.
 const (
 	logDir    = "log"
 	namesDir  = "series"
@@ -199,17 +202,18 @@ func (s *Store) load() (err error) {
 	if err := s.loadBlocks(); err != nil {
 		return err
 	}
-	options.Kind, options.From = logKind, s.manifest.Log
+	options.Kind = logKind
+	options.From = s.manifest.Log
 	if s.log, err = wal.Open(s.path(logDir), options, s.replay); err != nil {
 		return err
 	}
 	if s.orphans > 0 && !s.names.Repaired() && !s.log.Repaired() {
-		return fmt.Errorf("%w: %d samples are of series that are not known", errCorrupt, s.orphans)
+		return fmt.Errorf("%w: %d samples belong to unknown series", errCorrupt, s.orphans)
 	}
 	return nil
 }
 
-// loadManifest reads the manifest. A new store gets one before anything else.
+// loadManifest reads the manifest. In a new store it writes one before anything else.
 func (s *Store) loadManifest() error {
 	used, err := readManifest(s.dir, &s.manifest)
 	if !errors.Is(err, os.ErrNotExist) {
@@ -224,7 +228,7 @@ func (s *Store) loadManifest() error {
 
 const manifestFile = "manifest"
 
-// readManifest reads the manifest, and reports whether there is anything that it would have to know.
+// readManifest reads the manifest, and reports whether there are files that it should list.
 func readManifest(dir string, m *manifest) (used bool, err error) {
 	for _, pattern := range []string{"*.block", logDir + "/*.log", namesDir + "/*.log"} {
 		paths, err := file.Glob(dir, pattern)
@@ -243,8 +247,7 @@ func (s *Store) writeManifest(m manifest) error {
 	return file.SyncDir(s.dir)
 }
 
-// loadBlocks opens the blocks, learns from them when each metric was last reported, and removes what a
-// crash has left of others.
+// loadBlocks opens the blocks, notes when each metric was last reported, and removes blocks that a crash left behind.
 func (s *Store) loadBlocks() error {
 	known := map[string]bool{}
 	for _, info := range s.manifest.Blocks {
@@ -257,7 +260,7 @@ func (s *Store) loadBlocks() error {
 		s.nextBlock = max(s.nextBlock, fileNumber(info.File)+1)
 		for ; len(index) > 0; index = index[indexEntry:] {
 			e := parseEntry(index)
-			s.nextID = max(s.nextID, e.id+1) // also of one that was forgotten
+			s.nextID = max(s.nextID, e.id+1) // including forgotten series
 			s.noteReported(e.id, e.last)
 		}
 	}
@@ -270,7 +273,7 @@ func (s *Store) loadBlocks() error {
 	return err
 }
 
-// replay makes again what was not yet in blocks.
+// replay restores data that wasn't in blocks yet from the log.
 func (s *Store) replay(_ wal.Position, payload []byte) error {
 	made, samples, err := parseRecord(payload)
 	if err != nil {
@@ -328,7 +331,7 @@ func (s *Store) closeFiles() (err error) {
 // find returns the series of a metric in a unit, and makes it if there's none. The caller holds mu.
 func (s *Store) find(m Metric, unit string, now int64) (found *series, made bool) {
 	state := s.state(m)
-	state.put = now
+	state.lastPut = now
 	for _, found := range state.series {
 		if found.unit == unit {
 			return found, false
@@ -359,7 +362,7 @@ func (s *Store) add(id uint32, m *metricState, unit string) *series {
 }
 
 // restore adds a series from disk, unless it's there already.
-func (s *Store) restore(n named) {
+func (s *Store) restore(n storedSeries) {
 	if s.series[n.id] == nil {
 		s.add(n.id, s.state(n.metric), n.unit)
 	}

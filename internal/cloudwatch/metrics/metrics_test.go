@@ -18,7 +18,7 @@ import (
 	"github.com/pintle/pintle/internal/wal/waltest"
 )
 
-// noon is a time at an hour.
+// noon is at a full hour.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Unix()
 
 func at(t int64) func() time.Time { return func() time.Time { return time.Unix(t, 0) } }
@@ -32,7 +32,7 @@ func open(t testing.TB, dir string, opts Options) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() }) //nolint:errcheck // it may be closed already
+	t.Cleanup(func() { s.Close() }) //nolint:errcheck // the test may have closed it
 	return s
 }
 
@@ -63,7 +63,10 @@ func TestPointsOfAPeriod(t *testing.T) {
 		Sample{Metric: cpu, Unit: "Count", At: noon - 60, Set: One(100)},
 		Sample{Metric: NewMetric("n", "cpu"), Unit: "Percent", At: noon - 60, Set: One(9)},
 	)
-	got := read(t, s, Query{Metric: NewMetric("n", "cpu", Dimension{"a", "1"}, Dimension{"b", "2"}), Start: noon - 120, End: noon, Period: 60})
+	got := read(
+		t, s,
+		Query{Metric: NewMetric("n", "cpu", Dimension{"a", "1"}, Dimension{"b", "2"}), Start: noon - 120, End: noon, Period: 60},
+	)
 	want := []Point{
 		{noon - 120, "Percent", One(1)},
 		{noon - 60, "Count", One(100)},
@@ -79,7 +82,12 @@ func TestPointsOfAPeriod(t *testing.T) {
 
 func TestFineMetricsAreKeptByTheSecond(t *testing.T) {
 	s := open(t, t.TempDir(), Options{})
-	put(t, s, Sample{Metric: cpu, At: noon - 9, Fine: true, Set: One(1)}, Sample{Metric: cpu, At: noon - 2, Fine: true, Set: One(2)}, Sample{Metric: cpu, At: noon - 2, Set: One(4)})
+	put(
+		t, s,
+		Sample{Metric: cpu, At: noon - 9, Fine: true, Set: One(1)},
+		Sample{Metric: cpu, At: noon - 2, Fine: true, Set: One(2)},
+		Sample{Metric: cpu, At: noon - 2, Set: One(4)},
+	)
 	got := read(t, s, Query{Metric: cpu, Start: noon - 10, End: noon, Period: 5})
 	if want := []Point{{noon - 10, "", One(1)}, {noon - 5, "", One(2)}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("by five seconds: got %+v", got)
@@ -89,7 +97,7 @@ func TestFineMetricsAreKeptByTheSecond(t *testing.T) {
 	}
 }
 
-// settle waits for the flush that is under way.
+// settle waits for the running flush.
 func settle(t testing.TB, s *Store) {
 	t.Helper()
 	if s.flushing == nil {
@@ -118,7 +126,7 @@ func TestWhatAgesIsRolledUp(t *testing.T) {
 	}
 	for _, c := range []struct {
 		age  time.Duration
-		want [4]int // by 1, 60, 300, 3600 seconds
+		want [4]int // for periods of 1, 60, 300 and 3600 seconds
 	}{
 		{0, [4]int{10, 10, 10, 10}},
 		{4 * time.Hour, [4]int{0, 10, 10, 10}},
@@ -143,9 +151,12 @@ func TestWhatAgesIsRolledUp(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, Options{})
-	put(t, s,
-		Sample{Metric: NewMetric("b", "x"), At: noon, Set: One(1)}, Sample{Metric: NewMetric("a", "z"), At: noon - 3*3600, Set: One(1)},
-		Sample{Metric: NewMetric("a", "y"), At: noon, Set: One(1)}, Sample{Metric: NewMetric("a", "old"), At: noon - int64(15*day/time.Second), Set: One(1)},
+	put(
+		t, s,
+		Sample{Metric: NewMetric("b", "x"), At: noon, Set: One(1)},
+		Sample{Metric: NewMetric("a", "z"), At: noon - 3*3600, Set: One(1)},
+		Sample{Metric: NewMetric("a", "y"), At: noon, Set: One(1)},
+		Sample{Metric: NewMetric("a", "old"), At: noon - int64(15*day/time.Second), Set: One(1)},
 	)
 	all := func(*Metric) bool { return true }
 	for range 2 {
@@ -174,7 +185,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Whatever is put, in whatever order, through flushes, merges and restarts, adds up to the same.
+// Samples add up to the same in any order, through flushes, merges and restarts.
 func TestPointsAddUp(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir := t.TempDir()
@@ -191,7 +202,12 @@ func TestPointsAddUp(t *testing.T) {
 			for range rapid.IntRange(1, 5).Draw(r, "samples") {
 				m := rapid.SampledFrom(metrics).Draw(r, "metric")
 				v := float64(rapid.IntRange(0, 9).Draw(r, "value"))
-				in := Sample{Metric: m, At: noon - rapid.Int64Range(1, 3600).Draw(r, "age"), Fine: rapid.Bool().Draw(r, "fine"), Set: One(v)}
+				in := Sample{
+					Metric: m,
+					At:     noon - rapid.Int64Range(1, 3600).Draw(r, "age"),
+					Fine:   rapid.Bool().Draw(r, "fine"),
+					Set:    One(v),
+				}
 				samples = append(samples, in)
 				key := m.Key()
 				if model[key] == nil {
@@ -237,7 +253,7 @@ func TestPointsAddUp(t *testing.T) {
 	})
 }
 
-// A killed flush leaves files that do not count, and a torn log ends where it is whole.
+// Files left by a killed flush don't count, and a torn log ends after its last whole record.
 func TestWhatACrashLeavesIsCleanedUp(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, Options{})
@@ -277,7 +293,7 @@ func TestWhatACrashLeavesIsCleanedUp(t *testing.T) {
 
 const crashDir = "PINTLE_METRICS_CRASH_DIR"
 
-// TestMain lets the test binary be the process that TestNothingAcknowledgedIsLost kills.
+// TestMain lets the test binary run as the process that TestNothingAcknowledgedIsLost kills.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		putUntilKilled(dir)
@@ -286,7 +302,7 @@ func TestMain(m *testing.M) {
 }
 
 func putUntilKilled(dir string) {
-	s, err := Open(dir, Options{Now: at(noon), MaxHead: 40}) // so that it flushes all the time
+	s, err := Open(dir, Options{Now: at(noon), MaxHead: 40}) // flushes all the time
 	if err != nil {
 		fmt.Println("error:", err)
 		os.Exit(1)
@@ -304,8 +320,8 @@ func putUntilKilled(dir string) {
 	select {}
 }
 
-// TestNothingAcknowledgedIsLost kills a writing process at random moments, and then looks for every
-// sample that it had acknowledged. Each counts once: no more than the writers can have had on their way.
+// TestNothingAcknowledgedIsLost kills a writing process at random moments, and then looks for every sample that it
+// acknowledged. Each counts once: there are no more than the writers can have had in flight.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged, kills := 0, 6
@@ -332,7 +348,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 			}
 			acknowledged++
 		}
-		cmd.Wait() //nolint:errcheck // it was killed
+		cmd.Wait() //nolint:errcheck // we killed it
 	}
 	s := open(t, dir, Options{})
 	there := 0.0
@@ -350,10 +366,16 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	}
 }
 
-// FuzzParseRecord reads whatever a disk may hold.
+// FuzzParseRecord parses arbitrary records.
 func FuzzParseRecord(f *testing.F) {
 	one := &series{0, &metricState{Metric: cpu}, "Percent"}
-	f.Add(appendRecord(nil, []*series{one}, []sample{{0, bin{noon, true, Of([]Value{{1, 2}, {3, 4}})}}, {0, bin{-1, false, Set{Count: 3, Sum: 1, Min: -2, Max: 4}}}}))
+	f.Add(
+		appendRecord(
+			nil,
+			[]*series{one},
+			[]sample{{0, bin{noon, true, Of([]Value{{1, 2}, {3, 4}})}}, {0, bin{-1, false, Set{Count: 3, Sum: 1, Min: -2, Max: 4}}}},
+		),
+	)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		made, samples, err := parseRecord(b)
 		if err != nil {
@@ -371,17 +393,21 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
-// manyMetrics are what a large fleet reports.
+// manyMetrics returns metrics like those of a large fleet.
 func manyMetrics(n int) []Metric {
 	metrics := make([]Metric, n)
 	for i := range metrics {
-		metrics[i] = NewMetric("ECS/ContainerInsights", "GPUUtilization", Dimension{"ClusterName", "default"}, Dimension{"ServiceName", fmt.Sprint("s", i/100)}, Dimension{"TaskId", fmt.Sprintf("%032d", i)})
+		metrics[i] = NewMetric(
+			"ECS/ContainerInsights", "GPUUtilization",
+			Dimension{"ClusterName", "default"},
+			Dimension{"ServiceName", fmt.Sprint("s", i/100)},
+			Dimension{"TaskId", fmt.Sprintf("%032d", i)},
+		)
 	}
 	return metrics
 }
 
-// BenchmarkPut puts samples in calls of a thousand; its last figure is samples a second. Flushes and
-// merges are part of it.
+// BenchmarkPut puts samples in calls of a thousand, and reports samples per second. It includes flushes and merges.
 func BenchmarkPut(b *testing.B) {
 	for _, n := range []int{1000, 100_000} {
 		b.Run(fmt.Sprintf("series=%d", n), func(b *testing.B) {
@@ -404,7 +430,7 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkRead reads an hour of one of a hundred thousand series, of which an hour is there.
+// BenchmarkRead reads an hour of one series from a store with an hour of 100,000 series.
 func BenchmarkRead(b *testing.B) {
 	const n = 100_000
 	metrics := manyMetrics(n)
@@ -423,7 +449,8 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(fmt.Sprintf("period=%d", period), func(b *testing.B) {
 			b.ReportAllocs()
 			for i := range b.N {
-				if got := read(b, s, Query{Metric: metrics[i*7919%n], Start: noon - 3600, End: noon, Period: period}); len(got) != int(3600/period) {
+				got := read(b, s, Query{Metric: metrics[i*7919%n], Start: noon - 3600, End: noon, Period: period})
+				if len(got) != int(3600/period) {
 					b.Fatalf("got %d points", len(got))
 				}
 			}
@@ -431,7 +458,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// TestWriteFails: a log that cannot be written is told of, and nothing is acknowledged from then on.
+// TestWriteFails: if the log can't be written, the store says so and acknowledges nothing anymore.
 func TestWriteFails(t *testing.T) {
 	if !filetest.Alone(t) {
 		return

@@ -28,7 +28,7 @@ func (s *Store) Put(samples []Sample) error {
 	return nil
 }
 
-// append puts samples on their way to disk, while mu is held, so that a series is in the log before its samples.
+// append appends samples to the log. It holds mu meanwhile, so that a series gets into the log before its samples.
 func (s *Store) append(in []Sample) (*wal.Group, error) {
 	now := s.opts.Now().Unix()
 	s.mu.Lock()
@@ -73,22 +73,22 @@ func (s *Store) fail(err error) {
 	}
 }
 
-// Failed is closed when the log can no longer be written. Only a restart knows the metrics again.
+// Failed is closed when the log can no longer be written. Only a restart can tell what it holds.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
 
-// written makes samples seen that are on disk. Where the head is full the log goes on in a new segment, and once all that lies in
-// those before it was seen the head is flushed: so those segments hold what the head does, and nothing else.
+// written makes samples that are on disk readable. When the head is full, the log continues in a new segment. Once everything in
+// the segments before it is in the head, the head is flushed. So those segments hold exactly what the head holds.
 func (s *Store) written(at wal.Position, samples []sample) {
-	if s.next > 0 && at.Segment >= s.next {
+	if s.nextSegment > 0 && at.Segment >= s.nextSegment {
 		s.rotate()
 	}
 	if !s.apply(samples) {
 		return
 	}
-	if s.next == 0 {
-		s.next = s.log.Roll()
+	if s.nextSegment == 0 {
+		s.nextSegment = s.log.Roll()
 	}
-	if s.log.Applied(s.next) {
+	if s.log.Applied(s.nextSegment) {
 		s.rotate()
 	}
 }
@@ -104,8 +104,8 @@ func (s *Store) apply(samples []sample) bool {
 	return s.head.size >= s.opts.MaxHead
 }
 
-// rotate begins a new head, and has the old one flushed. Where the flush before has not ended it waits, and the puts with it: so
-// memory is bounded. Where that flush has failed the old head stays.
+// rotate starts a new head and a flush of the old one. If the previous flush is still running, rotate waits, and puts wait with
+// it, which bounds memory. If the previous flush failed, the old head stays.
 func (s *Store) rotate() {
 	if s.flushing != nil {
 		if <-s.flushing.done; s.flushing.err != nil {
@@ -113,10 +113,13 @@ func (s *Store) rotate() {
 		}
 	}
 	s.mu.Lock()
-	s.frozen, s.head = s.head, newHead()
+	s.frozen = s.head
+	s.head = newHead()
 	s.mu.Unlock()
-	f, number := &flushing{done: make(chan struct{})}, s.next
-	s.flushing, s.next = f, 0
+	f := &flushing{done: make(chan struct{})}
+	s.flushing = f
+	number := s.nextSegment
+	s.nextSegment = 0
 	go func() {
 		defer close(f.done)
 		if f.err = s.flush(number); f.err != nil {
@@ -125,7 +128,7 @@ func (s *Store) rotate() {
 	}()
 }
 
-// flushing is a flush under way; err counts once done is closed.
+// flushing is a running flush. Read err only after done is closed.
 type flushing struct {
 	done chan struct{}
 	err  error

@@ -10,10 +10,10 @@ import (
 // Query asks for a metric's points.
 type Query struct {
 	Metric Metric
-	// Unit narrows it down to what was reported in one unit; with "", each unit has points of its own.
+	// Unit limits the query to one unit. With "", each unit gets its own points.
 	Unit string
-	// Points are for Period seconds each: [Start, Start+Period), and so on before End. Of data that has
-	// been rolled up, whole steps alone count: Start should be at a minute, or at a Period of less.
+	// Points cover Period seconds each: [Start, Start+Period), and so on before End. Data that has been rolled
+	// up counts only in whole steps, so Start should be at a minute, or at a multiple of Period if that is shorter.
 	Start, End, Period int64
 }
 
@@ -24,11 +24,11 @@ type Point struct {
 	Set
 }
 
-// Read returns the points that there are, in order of time, then of unit.
+// Read returns the points that have data, ordered by time, then by unit.
 func (s *Store) Read(q Query) ([]Point, error) {
 	t := tierFor(q.Start, q.Period)
 	start := max(q.Start, t.oldest(s.opts.Now().Unix()))
-	s.blocksMu.RLock() // so that a flush does not move what is read
+	s.blocksMu.RLock() // so that a flush doesn't move data from the head into blocks meanwhile
 	defer s.blocksMu.RUnlock()
 	wanted, points := s.readHeads(q, t, start)
 	for _, one := range wanted {
@@ -44,7 +44,7 @@ func (s *Store) Read(q Query) ([]Point, error) {
 	return points.sorted(), nil
 }
 
-// readHeads returns the series that a query is for, and what is in memory of them.
+// readHeads returns the series that a query asks for, and their points in memory.
 func (s *Store) readHeads(q Query, t tier, start int64) (wanted []*series, p *points) {
 	p = &points{q: q, at: map[pointKey]*Set{}}
 	s.mu.RLock()
@@ -73,7 +73,7 @@ func (s *Store) readHeads(q Query, t tier, start int64) (wanted []*series, p *po
 	return wanted, p
 }
 
-// tierFor is the coarsest tier whose steps make up the periods.
+// tierFor returns the coarsest tier whose steps align with the periods.
 func tierFor(start, period int64) tier {
 	for i := len(tiers) - 1; i > 0; i-- {
 		if start%tiers[i].step == 0 && period%tiers[i].step == 0 {
@@ -83,8 +83,8 @@ func tierFor(start, period int64) tier {
 	return tiers[0]
 }
 
-// Within narrows a range down to where points of a period can be: as far back as they are kept, and a
-// day ahead. Whoever makes something of every period in a range bounds it so.
+// Within limits a range to where points of a period can be: as far back as they are kept, and a day ahead. Callers
+// that allocate something for every period need this bound.
 func (s *Store) Within(start, end time.Time, period time.Duration) (time.Time, time.Time) {
 	now := s.opts.Now()
 	oldest := now.Add(-tierFor(0, int64(period/time.Second)).keep)
@@ -106,7 +106,7 @@ type pointKey struct {
 type points struct {
 	q  Query
 	at map[pointKey]*Set
-	// The point of the bin before, which is mostly that of the next one too.
+	// The point of the previous bin, which is mostly that of the next one too.
 	last pointKey
 	set  *Set
 }
@@ -117,7 +117,9 @@ func (p *points) add(unit string, b bin, start int64) {
 	}
 	k := pointKey{p.q.Start + floor(b.at-p.q.Start, p.q.Period), unit}
 	if p.set == nil || k != p.last {
-		if p.last, p.set = k, p.at[k]; p.set == nil {
+		p.last = k
+		p.set = p.at[k]
+		if p.set == nil {
 			p.set = new(Set)
 			p.at[k] = p.set
 		}
@@ -139,14 +141,13 @@ func (p *points) sorted() []Point {
 	return out
 }
 
-// listed is how long after its last report a metric is listed: API_ListMetrics.
-const listed = 14 * 24 * time.Hour
+// listedFor is how long after its last report a metric is listed: API_ListMetrics.
+const listedFor = 14 * 24 * time.Hour
 
-// Metrics returns the metrics behind a key, in the order of their keys, that keep wants and that were
-// reported within two weeks, or since the time given. There are at most limit; more reports whether more
-// would follow.
+// Metrics returns at most limit metrics after a key, in the order of their keys. They satisfy keep and were reported
+// within two weeks and not before since. more reports whether there are more than limit.
 func (s *Store) Metrics(after string, since int64, limit int, keep func(*Metric) bool) (found []Metric, more bool) {
-	since = max(since, s.opts.Now().Add(-listed).Unix())
+	since = max(since, s.opts.Now().Add(-listedFor).Unix())
 	all := s.byKey()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -163,7 +164,7 @@ func (s *Store) Metrics(after string, since int64, limit int, keep func(*Metric)
 	return found, false
 }
 
-// byKey is every metric in the order of keys. It is sorted once for all that are there.
+// byKey returns all metrics in the order of their keys. It sorts them only after metrics were added or forgotten.
 func (s *Store) byKey() []*metricState {
 	s.mu.Lock()
 	defer s.mu.Unlock()

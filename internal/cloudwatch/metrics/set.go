@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// Set is what was reported for a span of time, as CloudWatch sees it: a statistic set, and the values
-// themselves as far as they are known. Sets add up in any order.
+// Set is what was reported for a span of time: a statistic set and, if known, the values themselves. Sets can be added
+// in any order.
 type Set struct {
 	Count, Sum, Min, Max float64
-	// Values are in order, each once. They're left out if all are equal, which Min and Max show, and lost if
+	// Values are sorted and distinct. They're left out if all are equal, which Min and Max show, and lost if
 	// a statistic set came without them. The slice is never changed in place.
 	Values []Value
 }
 
-// Value is a value and how often it came.
+// Value is a value and how often it was reported.
 type Value struct{ Value, Count float64 }
 
-// maxValues is the most distinct values that a set keeps: more than one datum can bring. Beyond that, close
-// values count as one.
+// maxValues limits the distinct values in a set. It is more than one datum can bring. Beyond it, close values
+// count as one.
 const maxValues = 160
 
-// Of returns the set of the values, each as often as it came.
+// Of returns the set of the values with their counts.
 func Of(values []Value) Set {
 	var s Set
 	sorted := slices.Clone(values)
@@ -47,7 +47,7 @@ func One(value float64) Set { return Set{Count: 1, Sum: value, Min: value, Max: 
 // Known reports whether the values, and so percentiles, are known.
 func (s *Set) Known() bool { return s.Min == s.Max || s.Values != nil }
 
-// Add adds what o holds.
+// Add adds o to the set.
 func (s *Set) Add(o Set) {
 	if o.Count == 0 {
 		return
@@ -57,8 +57,10 @@ func (s *Set) Add(o Set) {
 		return
 	}
 	values := s.union(&o)
-	s.Count, s.Sum = s.Count+o.Count, s.Sum+o.Sum
-	s.Min, s.Max = min(s.Min, o.Min), max(s.Max, o.Max)
+	s.Count += o.Count
+	s.Sum += o.Sum
+	s.Min = min(s.Min, o.Min)
+	s.Max = max(s.Max, o.Max)
 	s.Values = values
 }
 
@@ -78,7 +80,7 @@ func (s *Set) values() []Value {
 	return s.Values
 }
 
-// add merges two lists that are in order.
+// add merges two sorted lists.
 func add(a, b []Value) []Value {
 	out := make([]Value, 0, len(a)+len(b))
 	for len(a) > 0 || len(b) > 0 {
@@ -116,8 +118,8 @@ func shrink(values []Value) []Value {
 	return halve(values)
 }
 
-// round keeps some bits of a value's mantissa and takes the middle of what the rest can be. The order of values
-// stays.
+// round keeps some bits of a value's mantissa and sets the rest to the middle of its range. It preserves the order of
+// values.
 func round(f float64, bits int) float64 {
 	if f == 0 {
 		return 0
@@ -126,7 +128,7 @@ func round(f float64, bits int) float64 {
 	return math.Float64frombits(math.Float64bits(f)&^mask | (mask+1)>>1)
 }
 
-// halve counts neighbours as one, for values too far apart for rounding.
+// halve counts neighbors as one, for values too far apart for rounding.
 func halve(values []Value) []Value {
 	for len(values) > maxValues {
 		var out []Value

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Statistic is a figure that can be read off a set: Average, p99, TM(10%:90%) and their kin, as the
-// CloudWatch User Guide's page on statistics definitions has them.
+// Statistic is a figure computed from a set, such as Average, p99 or TM(10%:90%), as the CloudWatch User Guide's page on
+// statistics definitions defines them.
 type Statistic struct {
 	kind      string
 	low, high float64
-	percent   bool // whether the bounds are percentages of the values rather than values
+	percent   bool // the bounds are percentages of the values, not values
 }
 
-// ParseStatistic reads a statistic's name.
+// ParseStatistic parses a statistic's name.
 func ParseStatistic(name string) (Statistic, error) {
 	switch name {
 	case "SampleCount", "Average", "Sum", "Minimum", "Maximum":
@@ -34,10 +34,14 @@ func ParseStatistic(name string) (Statistic, error) {
 			return s, nil
 		}
 	}
-	return Statistic{}, fmt.Errorf("%q is no statistic: it is SampleCount, Average, Sum, Minimum, Maximum, IQM, or as p99, tm90, TM(10%%:90%%), WM, TC, TS or PR(0:100)", name)
+	return Statistic{}, fmt.Errorf(
+		"%q is no statistic: it is SampleCount, Average, Sum, Minimum, Maximum, IQM, "+
+			"or as p99, tm90, TM(10%%:90%%), WM, TC, TS or PR(0:100)",
+		name,
+	)
 }
 
-// parseBounds reads what follows a statistic's name: 99.9, (10%:90%) or (:300).
+// parseBounds parses what follows a statistic's kind: 99.9, (10%:90%) or (:300).
 func parseBounds(kind, s string) (Statistic, bool) {
 	if n, ok := percentage(s); ok {
 		return Statistic{kind, 0, n, true}, kind != "pr"
@@ -69,7 +73,7 @@ func percentBounds(kind, low, high string) (Statistic, bool) {
 	return Statistic{kind, from, to, true}, okFrom && okTo && from < to && kind != "pr"
 }
 
-// percentage reads digits, with at most ten behind the point.
+// percentage parses a number from 0 to 100 with at most ten decimals.
 func percentage(s string) (float64, bool) {
 	if strings.Trim(s, "0123456789.") != "" {
 		return 0, false
@@ -90,8 +94,8 @@ func bound(s string, open float64) (float64, bool) {
 // Plain reports whether the statistic is one of the five that every set has.
 func (st Statistic) Plain() bool { return len(st.kind) > 2 }
 
-// Of reads the statistic off a set. It is not there where the set is empty, where its values are not
-// known, and where the bounds leave none.
+// Of computes the statistic of a set. ok is false if the set is empty, its values aren't known, or none lie within the
+// bounds.
 func (st Statistic) Of(s Set) (value float64, ok bool) {
 	if s.Count <= 0 {
 		return 0, false
@@ -108,7 +112,7 @@ func (st Statistic) Of(s Set) (value float64, ok bool) {
 	case "Maximum":
 		return s.Max, true
 	}
-	if !s.Known() || s.Min < 0 { // percentiles of negative values are not to be had: API_GetMetricStatistics
+	if !s.Known() || s.Min < 0 { // CloudWatch has no percentiles of negative values: API_GetMetricStatistics
 		return 0, false
 	}
 	return st.ofValues(s.values(), s.Count)
@@ -133,7 +137,7 @@ func (st Statistic) ofValues(values []Value, count float64) (float64, bool) {
 	return sum / n, n > 0
 }
 
-// quantile is the first value with at least so many at or below it.
+// quantile returns the first value with at least rank values at or below it.
 func quantile(values []Value, rank float64) float64 {
 	seen := 0.0
 	for _, v := range values {
@@ -144,10 +148,10 @@ func quantile(values []Value, rank float64) float64 {
 	return values[len(values)-1].Value
 }
 
-// within counts and sums the values between the bounds. Of a value on a percentage's bound, the part
-// within counts.
+// within counts and sums the values between the bounds. A value at a percentage's bound counts in part.
 func (st Statistic) within(values []Value, count float64) (n, sum float64) {
-	from, to, seen := st.low/100*count, st.high/100*count, 0.0
+	from, to := st.low/100*count, st.high/100*count
+	seen := 0.0
 	for _, v := range values {
 		part := 0.0
 		switch {
@@ -157,12 +161,13 @@ func (st Statistic) within(values []Value, count float64) (n, sum float64) {
 			part = v.Count
 		}
 		seen += v.Count
-		n, sum = n+part, sum+part*v.Value
+		n += part
+		sum += part * v.Value
 	}
 	return n, sum
 }
 
-// winsorized is the mean with the values beyond the bounds taken for the bounds.
+// winsorized returns the mean in which values beyond a bound count as the bound.
 func (st Statistic) winsorized(values []Value, count float64) float64 {
 	low, high := st.low, st.high
 	if st.percent {

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The values 1 to 10, each once but 10 twice.
+// The values 1 to 10, each once, except 10 twice.
 var ten = Of([]Value{{10, 2}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 1}, {7, 1}, {8, 1}})
 
 func TestStatistics(t *testing.T) {
@@ -26,7 +26,7 @@ func TestStatistics(t *testing.T) {
 		{"P100", 10},
 		{"tm80", 4.5},                          // the lowest eight
 		{"TM(10%:80%)", 5},                     // 2 to 8
-		{"tm(:85%)", (36 + 0.5*10) / 8.5},      // half of one that is on the bound
+		{"tm(:85%)", (36 + 0.5*10) / 8.5},      // half of the value at the bound
 		{"TM(2:5)", 4},                         // 3, 4, 5
 		{"IQM", (1.5 + 4 + 5 + 6 + 7 + 4) / 5}, // half of 3, 4 to 7, half of 8
 		{"wm80", (36 + 2*8) / 10.0},
@@ -51,14 +51,17 @@ func TestStatistics(t *testing.T) {
 }
 
 func TestNoStatistics(t *testing.T) {
-	for _, name := range []string{"", "p", "p101", "p-1", "p99.12345678901", "q50", "average", "tm", "tm(", "TM(:)", "TM()", "TM(5)", "TM(90%:10%)", "TM(10%:90)", "PR(10%:90%)", "pr50", "p(1:2)", "tm(NaN:1)", "p1e1"} {
+	for _, name := range []string{
+		"", "p", "p101", "p-1", "p99.12345678901", "q50", "average", "tm", "tm(", "TM(:)", "TM()", "TM(5)", "TM(90%:10%)",
+		"TM(10%:90)", "PR(10%:90%)", "pr50", "p(1:2)", "tm(NaN:1)", "p1e1",
+	} {
 		if st, err := ParseStatistic(name); err == nil {
 			t.Errorf("%q was taken as %+v", name, st)
 		}
 	}
 }
 
-// Percentiles need the values: of a statistic set only where it tells them.
+// Percentiles need the values, so a statistic set has percentiles only if it tells the values.
 func TestStatisticSetsHaveNoPercentiles(t *testing.T) {
 	p, _ := ParseStatistic("p50")
 	unknown := Set{Count: 3, Sum: 6, Min: 1, Max: 3}
@@ -79,7 +82,7 @@ func TestStatisticSetsHaveNoPercentiles(t *testing.T) {
 	}
 }
 
-// However many values there are, few are kept, and percentiles stay close.
+// However many values there are, the set keeps few, and percentiles stay close.
 func TestManyValuesAreSketched(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scale := rapid.Float64Range(1e-3, 1e6).Draw(t, "scale")

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Command has a program of the user's start and end machines. It is run with a verb, and reads JSON from its standard input:
-// docs/fleet.md is its contract.
+// Command lets a program of the user's start and end machines. It runs the program with a verb, and JSON on its
+// standard input: docs/fleet.md is its contract.
 type Command struct{ Program string }
 
-// takes is how long the program may take.
-const takes = 10 * time.Minute
+// programTimeout is how long the program may take.
+const programTimeout = 10 * time.Minute
 
 // Launch runs PROGRAM launch with the machine.
 func (c Command) Launch(ctx context.Context, m Machine) error { return c.run(ctx, "launch", m, nil) }
@@ -39,21 +39,21 @@ func (c Command) List(ctx context.Context) ([]string, error) {
 	return *out.InstanceIDs, nil
 }
 
-// listed is the answer to list.
+// listed is the answer to the verb list.
 type listed struct {
 	InstanceIDs *[]string `json:"instanceIds"`
 }
 
 func (c Command) run(ctx context.Context, verb string, in, out any) error {
-	ctx, cancel := context.WithTimeout(ctx, takes)
+	ctx, cancel := context.WithTimeout(ctx, programTimeout)
 	defer cancel()
 	return run(ctx, c.Program+" "+verb, []string{c.Program, verb}, in, out)
 }
 
-// maxOutput is how much of what a program writes is heard: the ids of tens of thousands of instances.
+// maxOutput is how much of a program's output we keep: enough for the ids of tens of thousands of instances.
 const maxOutput = 1 << 20
 
-// bounded keeps what is written to it as far as there is room.
+// bounded keeps the first maxOutput bytes that are written to it.
 type bounded struct{ b []byte }
 
 func (o *bounded) Write(p []byte) (int, error) {
@@ -61,12 +61,13 @@ func (o *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// run runs a program, called what in errors, with JSON on its standard input, and reads JSON from its standard output; either
-// may be nil. When ctx ends, so does the program with all that it has started.
+// run runs a program with JSON on its standard input, and reads JSON from its standard output. in and out may be nil.
+// Errors call the program by the name what. When ctx ends, the program is killed with everything that it started.
 func run(ctx context.Context, what string, argv []string, in, out any) error {
 	var stdout, stderr bounded
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Stdout = &stdout
+	cmd.Stderr = &stderr
 	if in != nil {
 		input, err := json.Marshal(in)
 		if err != nil {
@@ -77,7 +78,7 @@ func run(ctx context.Context, what string, argv []string, in, out any) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) { // what it leaves running may hold its output
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) { // processes that it leaves running may hold its output
 		if said := strings.Join(strings.Fields(string(stderr.b)), " "); said != "" {
 			return fmt.Errorf("%s: %w: %.500s", what, err, said)
 		}

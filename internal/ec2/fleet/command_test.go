@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestBounded: a program that says more and more is heard as far as there is room, and what is cut off is no answer.
+// TestBounded checks that the output of a program that writes on and on is cut off, and that cut-off output is no
+// answer.
 func TestBounded(t *testing.T) {
 	var heard bounded
 	for range 3 {

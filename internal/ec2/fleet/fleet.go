@@ -1,7 +1,7 @@
-// Package fleet is where instances' machines come from: Local runs an agent for each on this machine, Static wakes
-// machines of one's own, and Command has programs of one's own start and end them. Each has the three methods that the
-// loop in ec2/machines calls, which may come twice, or again after a crash: a provider does what is not done yet.
-// It knows nothing of the control plane's state.
+// Package fleet provides the machines of instances. Local runs an agent per instance on this machine, Static wakes the
+// user's own machines, and Command lets the user's own program start and end machines. Each has the three methods that
+// the loop in ec2/machines calls. A call may come twice, or again after a crash: a provider does what isn't done yet.
+// The package knows nothing of the control plane's state.
 package fleet
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Machine is what an instance's machine is to be. Its JSON is the contract of Command: docs/fleet.md.
+// Machine describes the machine that an instance needs. Its JSON is the contract of Command: docs/fleet.md.
 type Machine struct {
 	InstanceID   string            `json:"instanceId"`
 	InstanceType string            `json:"instanceType"`
@@ -20,8 +20,8 @@ type Machine struct {
 	Zone         string            `json:"availabilityZone,omitempty"`
 	Group        string            `json:"autoScalingGroupName,omitempty"`
 	Tags         map[string]string `json:"tags,omitempty"`
-	UserData     string            `json:"userData,omitempty"` // base64, as it was given
-	// What the user data says to the agent.
+	UserData     string            `json:"userData,omitempty"` // base64, as given
+	// What the user data tells the agent.
 	Cluster    string            `json:"cluster"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	// Where the agent finds the control plane.
@@ -29,13 +29,13 @@ type Machine struct {
 	Region   string `json:"region"`
 }
 
-// ErrCapacity says that there is no machine for an instance at the moment. It is EC2's error code.
+// ErrCapacity means that there is no machine for an instance at the moment. It is EC2's error code.
 var ErrCapacity = errors.New("InsufficientInstanceCapacity")
 
-// setting is a line of /etc/ecs/ecs.config, as user data writes it: with echo, or in a here-document.
+// setting matches a line of /etc/ecs/ecs.config, as user data writes it: with echo, or in a here-document.
 var setting = regexp.MustCompile(`\b(ECS_[A-Z_]+)=('[^']*'|"(?:[^"\\]|\\.)*"|\{[^}\n]*\}|[^\s;>"'|&]*)`)
 
-// Configure reads what the user data says to the agent: the cluster, default where it names none, and attributes.
+// Configure reads what the user data tells the agent: the cluster (default if it names none) and attributes.
 // See https://docs.aws.amazon.com/AmazonECS/latest/developerguide/bootstrap_container_instance.html
 func (m *Machine) Configure() {
 	m.Cluster = "default"

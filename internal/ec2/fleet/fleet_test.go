@@ -11,14 +11,17 @@ import (
 
 func TestConfigure(t *testing.T) {
 	for _, c := range []struct {
-		name, script, cluster string
-		attributes            map[string]string
+		name       string
+		script     string
+		cluster    string
+		attributes map[string]string
 	}{
 		{"nothing", "", "default", nil},
 		{"echo", "#!/bin/bash\necho ECS_CLUSTER=gpu >> /etc/ecs/ecs.config;echo ECS_BACKEND_HOST= >> /etc/ecs/ecs.config;", "gpu", nil},
 		{"quotes", `echo "ECS_CLUSTER=a-b_c" >> /etc/ecs/ecs.config`, "a-b_c", nil},
 		{"a quoted value", `echo ECS_CLUSTER='c' > /etc/ecs/ecs.config`, "c", nil},
-		{"a here-document", "cat <<'E' >> /etc/ecs/ecs.config\nECS_CLUSTER=c\nECS_INSTANCE_ATTRIBUTES={\"rack\":\"7\"}\nE\n", "c", map[string]string{"rack": "7"}},
+		{"a here-document", "cat <<'E' >> /etc/ecs/ecs.config\nECS_CLUSTER=c\nECS_INSTANCE_ATTRIBUTES={\"rack\":\"7\"}\nE\n", "c",
+			map[string]string{"rack": "7"}},
 		{"the last one counts", "ECS_CLUSTER=a\nECS_CLUSTER=b\n", "b", nil},
 		{"a comment", "# echo ECS_CLUSTER=no\n", "default", nil},
 		{"empty", "echo ECS_CLUSTER= >> x", "default", nil},
@@ -40,7 +43,11 @@ id() { sed 's/.*"instanceId":"\([^"]*\)".*/\1/'; }
 case $1 in
 launch) id > /tmp/x.$$; touch machine-$(cat /tmp/x.$$); rm /tmp/x.$$;;
 terminate) rm -f machine-$(id);;
-list) [ -e broken ] && exit 0; printf '{"instanceIds":['; s=; for f in machine-*; do [ -e $f ] && printf '%s"%s"' "$s" "${f#machine-}" && s=,; done; echo ']}';;
+list)
+	[ -e broken ] && exit 0
+	printf '{"instanceIds":['; s=
+	for f in machine-*; do [ -e $f ] && printf '%s"%s"' "$s" "${f#machine-}" && s=,; done
+	echo ']}';;
 esac
 `
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {

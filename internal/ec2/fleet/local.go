@@ -18,53 +18,55 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// Local runs an agent for each instance on this machine, of the instance's type, in a directory of its own. The agents
-// outlive the control plane, which finds them again by the locks that they hold, from the first moment on; one that ends
-// by itself is started anew, as a machine's init would. What an instance has is in its directory, and goes with it, once
-// an agent has said there that nothing of its runs any more.
+// Local runs an agent for each instance on this machine. The agent has the instance's type and a directory of its own.
+// Agents outlive the control plane, which finds them again by the locks that they hold from the first moment on. An
+// agent that ends by itself is restarted, as a machine's init would do. Everything that an instance has is in its
+// directory. The directory is removed with the instance, once an agent has recorded there that nothing of the instance
+// runs any more.
 type Local struct {
 	opts LocalOptions
 
 	mu      sync.Mutex
-	stopped bool                // no agent is to be started any more
-	ending  map[string]bool     // instances whose agents are not to be started again
-	starts  map[string]attempts // of agents that end by themselves
+	stopped bool                // no more agents may be started
+	ending  map[string]bool     // instances whose agents must not be restarted
+	starts  map[string]attempts // of agents that ended by themselves
 }
 
-// LocalOptions are what Local needs.
+// LocalOptions configures Local.
 type LocalOptions struct {
 	Program string   // the pintle binary
-	Dir     string   // of all instances
-	Args    []string // of every agent, besides what makes it the instance's
-	Env     []string // of every agent, besides this process's
-	Most    int      // instances on this machine
-	Real    bool     // the machine stands for its instance's type with what it has; else the type is simulated
+	Dir     string   // holds the directories of all instances
+	Args    []string // flags of every agent, besides those that make it the instance's
+	Env     []string // environment of every agent, besides this process's
+	Most    int      // the most instances on this machine
+	Real    bool     // the machine stands for its instance's type with what it has; otherwise the type is simulated
 	Log     *slog.Logger
 }
 
-// attempts are when an agent was started last, and how often in a row it was.
+// attempts records when an agent was last started, and how often in a row.
 type attempts struct {
 	at time.Time
 	n  int
 }
 
-// Files of an instance's directory, which is its agent's.
+// Files in an instance's directory, which its agent uses.
 const (
 	// LockFile is the lock that the agent holds.
 	LockFile = "agent.lock"
-	// OffFile is there when the agent has ended, and none of its containers runs.
+	// OffFile exists when the agent has ended and none of its containers runs.
 	OffFile     = "off"
 	machineFile = "machine.json"
-	tasksDir    = "tasks" // there once the agent has come to run tasks
+	tasksDir    = "tasks" // exists once the agent can run tasks
 )
 
 const (
-	// ends is how long an agent may take to stop its tasks.
-	ends = 45 * time.Second
-	// signs is how long an agent may take from its start until it can be told to end, and from SIGKILL to its end.
-	signs = 10 * time.Second
-	// ended is how often an agent is started to stop the tasks that one before it has left.
-	ended = 3
+	// stopTimeout is how long an agent may take to stop its tasks.
+	stopTimeout = 45 * time.Second
+	// reactTimeout is how long an agent may take from its start until it can be told to end, and from SIGKILL to its
+	// end.
+	reactTimeout = 10 * time.Second
+	// stopTries is how often an agent is started to stop the tasks that an earlier one has left.
+	stopTries = 3
 )
 
 // NewLocal returns the fleet of this machine.
@@ -76,14 +78,14 @@ func (l *Local) dir(id string) string  { return filepath.Join(l.opts.Dir, id) }
 func (l *Local) lock(id string) string { return filepath.Join(l.dir(id), LockFile) }
 func (l *Local) log(id string) string  { return filepath.Join(l.dir(id), "agent.log") }
 
-// runs reports whether an instance's agent does, be it that it is still starting.
-func (l *Local) runs(id string) bool {
+// isRunning reports whether an instance's agent runs. It may still be starting.
+func (l *Local) isRunning(id string) bool {
 	_, runs := file.Holder(l.lock(id))
 	return runs
 }
 
-// started reports whether an instance's agent runs, and has found what it needs.
-func (l *Local) started(id string) bool {
+// hasStarted reports whether an instance's agent runs, and has found what it needs.
+func (l *Local) hasStarted(id string) bool {
 	pid, _ := file.Holder(l.lock(id))
 	return pid != 0
 }
@@ -91,9 +93,9 @@ func (l *Local) started(id string) bool {
 // errStopped says that the fleet has stopped.
 var errStopped = errors.New("the fleet has stopped")
 
-// Launch makes the instance's directory and starts its agent, unless it runs. It waits until the agent has found what it
-// needs. One that ends instead says why in its log. Once the fleet has stopped it waits for ctx to end, so that the instance is
-// the next control plane's to launch.
+// Launch makes the instance's directory and starts its agent, unless it runs. It waits until the agent has found what
+// it needs. If the agent ends instead, the last line of its log is the error. Once the fleet has stopped, Launch waits
+// for ctx to end, so that the next control plane launches the instance.
 func (l *Local) Launch(ctx context.Context, m Machine) error {
 	ended, err := l.launch(m)
 	if errors.Is(err, errStopped) {
@@ -104,24 +106,24 @@ func (l *Local) Launch(ctx context.Context, m Machine) error {
 		return err
 	}
 	over := false
-	until(ctx, signs, func() bool {
+	until(ctx, reactTimeout, func() bool {
 		select {
 		case <-ended:
 			over = true
 		default:
 		}
-		return over || l.started(m.InstanceID)
+		return over || l.hasStarted(m.InstanceID)
 	})
 	switch {
-	case l.started(m.InstanceID):
+	case l.hasStarted(m.InstanceID):
 		return nil
 	case over:
 		return fmt.Errorf("the agent ends at once: %s", lastLine(l.log(m.InstanceID)))
 	}
-	return cmp.Or(ctx.Err(), fmt.Errorf("the agent has not started within %s: %s", signs, lastLine(l.log(m.InstanceID))))
+	return cmp.Or(ctx.Err(), fmt.Errorf("the agent has not started within %s: %s", reactTimeout, lastLine(l.log(m.InstanceID))))
 }
 
-// lastLine is the last line of a log, as far as it is not too long.
+// lastLine returns the last line of a log, cut to 500 bytes.
 func lastLine(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -148,15 +150,16 @@ func (l *Local) launch(m Machine) (ended <-chan struct{}, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	// By it the agent is started again, also once the machine's power has failed.
-	if err := errors.Join(file.WriteJSON(filepath.Join(dir, machineFile), m, true), file.SyncDir(dir), file.SyncDir(l.opts.Dir)); err != nil {
+	// This file lets us restart the agent, even after a power failure.
+	err = errors.Join(file.WriteJSON(filepath.Join(dir, machineFile), m, true), file.SyncDir(dir), file.SyncDir(l.opts.Dir))
+	if err != nil {
 		return nil, err
 	}
 	return l.start(m)
 }
 
-// start starts an instance's agent, unless it runs, and gives a channel that is closed when it ends. The agent gets the
-// lock with it, so that it can be found at once.
+// start starts an instance's agent, unless it runs, and returns a channel that is closed when it ends. The agent
+// inherits the lock, so it can be found at once.
 func (l *Local) start(m Machine) (ended <-chan struct{}, err error) {
 	dir := l.dir(m.InstanceID)
 	lock, err := file.Reserve(l.lock(m.InstanceID))
@@ -175,11 +178,14 @@ func (l *Local) start(m Machine) (ended <-chan struct{}, err error) {
 		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // the agent has its own
-	args := []string{"agent", "--ephemeral", "--endpoint", m.Endpoint, "--cluster", m.Cluster, "--data", dir, "--name", m.InstanceID, "--instance-id", m.InstanceID, "--lock-fd", "3"}
+	args := []string{
+		"agent", "--ephemeral", "--endpoint", m.Endpoint, "--cluster", m.Cluster, "--data", dir,
+		"--name", m.InstanceID, "--instance-id", m.InstanceID, "--lock-fd", "3",
+	}
 	if l.opts.Real {
 		args = append(args, "--stands-for", m.InstanceType)
 	} else {
-		args = append(args, "--instance-type", m.InstanceType, "--metrics=") // of all instances one could serve them
+		args = append(args, "--instance-type", m.InstanceType, "--metrics=") // only one of the instances could serve them
 	}
 	if m.Zone != "" {
 		args = append(args, "--availability-zone", m.Zone)
@@ -189,20 +195,22 @@ func (l *Local) start(m Machine) (ended <-chan struct{}, err error) {
 	}
 	cmd := exec.Command(l.opts.Program, append(args, l.opts.Args...)...)
 	cmd.Env = append(os.Environ(), append(l.opts.Env, "AWS_REGION="+m.Region)...)
-	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, []*os.File{lock}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it is not for ctrl-C, nor for whatever ends the control plane
+	cmd.Stdout = log
+	cmd.Stderr = log
+	cmd.ExtraFiles = []*os.File{lock}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // neither ctrl-C nor whatever ends the control plane should reach it
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	over := make(chan struct{})
 	go func() { // it ends with the agent
 		defer close(over)
-		cmd.Wait() //nolint:errcheck // the lock tells how it is, and the log
+		cmd.Wait() //nolint:errcheck // the lock and the log tell how it went
 	}()
 	return over, nil
 }
 
-// Terminate has the instance's agent stop its tasks and end, and removes its directory.
+// Terminate makes the instance's agent stop its tasks and end, and removes its directory.
 func (l *Local) Terminate(ctx context.Context, id string) error {
 	l.setEnding(id, true)
 	defer l.setEnding(id, false)
@@ -225,13 +233,13 @@ func (l *Local) setEnding(id string, ending bool) {
 	}
 }
 
-// stop ends an instance's agent and its tasks. An agent that is not there, or is killed meanwhile, leaves them to it: so
-// one is started to stop them.
+// stop ends an instance's agent and its tasks. If the agent is gone, or is killed meanwhile, its tasks go on running,
+// so another agent is started to stop them.
 func (l *Local) stop(ctx context.Context, id string) error {
-	for range ended {
-		if !l.runs(id) {
+	for range stopTries {
+		if !l.isRunning(id) {
 			m, err := l.machine(id)
-			if err != nil || l.off(id) {
+			if err != nil || l.isOff(id) {
 				return nil
 			}
 			if _, err := l.start(m); err != nil {
@@ -242,27 +250,27 @@ func (l *Local) stop(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	if !l.runs(id) && l.off(id) {
+	if !l.isRunning(id) && l.isOff(id) {
 		return nil
 	}
 	return fmt.Errorf("the agent of %s ends without having stopped its tasks; %s says why", id, l.log(id))
 }
 
-// off reports whether nothing of an instance runs that has no agent.
-func (l *Local) off(id string) bool {
+// isOff reports whether an instance without an agent has nothing running.
+func (l *Local) isOff(id string) bool {
 	_, off := os.Stat(filepath.Join(l.dir(id), OffFile))
 	_, tasks := os.Stat(filepath.Join(l.dir(id), tasksDir))
 	return off == nil || errors.Is(tasks, os.ErrNotExist)
 }
 
-// end has an instance's agent end, if it runs.
+// end makes an instance's agent end, if it runs.
 func (l *Local) end(ctx context.Context, id string) error {
-	gone := func() bool { return !l.runs(id) }
-	until(ctx, signs, func() bool { return l.started(id) || gone() })
+	gone := func() bool { return !l.isRunning(id) }
+	until(ctx, reactTimeout, func() bool { return l.hasStarted(id) || gone() })
 	for _, e := range []struct {
 		signal syscall.Signal
 		wait   time.Duration
-	}{{syscall.SIGTERM, ends}, {syscall.SIGKILL, signs}} {
+	}{{syscall.SIGTERM, stopTimeout}, {syscall.SIGKILL, reactTimeout}} {
 		pid, _ := file.Holder(l.lock(id))
 		if pid == 0 {
 			break
@@ -280,7 +288,7 @@ func (l *Local) end(ctx context.Context, id string) error {
 	return ctx.Err()
 }
 
-// until waits until something is so, and reports whether it came to that.
+// until waits at most a while until ok holds, and reports whether it does.
 func until(ctx context.Context, most time.Duration, ok func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -294,7 +302,7 @@ func until(ctx context.Context, most time.Duration, ok func() bool) bool {
 	return true
 }
 
-// List are the instances that have a directory. Agents of theirs that have ended are started again.
+// List returns the instances that have a directory. It restarts their agents if they have ended.
 func (l *Local) List(context.Context) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -308,7 +316,7 @@ func (l *Local) List(context.Context) ([]string, error) {
 		}
 		m, err := l.machine(id)
 		if err != nil {
-			continue // Launch was cut off before it wrote it; it is called again, or the instance is ended
+			continue // Launch was cut off before it wrote the file; it will be called again, or the instance is ended
 		}
 		if err := l.revive(m); err != nil {
 			l.opts.Log.Warn("cannot start an instance's agent again", "instance", id, "error", err)
@@ -317,10 +325,10 @@ func (l *Local) List(context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// revive starts an agent again that does not run, less often the more often it has ended.
+// revive restarts an agent that doesn't run. The more often it has ended, the longer revive waits.
 func (l *Local) revive(m Machine) error {
 	a := l.starts[m.InstanceID]
-	if l.runs(m.InstanceID) {
+	if l.isRunning(m.InstanceID) {
 		if a.n > 0 && time.Since(a.at) > time.Minute {
 			delete(l.starts, m.InstanceID)
 		}
@@ -330,15 +338,16 @@ func (l *Local) revive(m Machine) error {
 		return nil
 	}
 	if a.n > 0 {
-		l.opts.Log.Warn("an instance's agent ends again and again; it is started once more", "instance", m.InstanceID, "said", lastLine(l.log(m.InstanceID)))
+		l.opts.Log.Warn("an instance's agent ends again and again; it is started once more",
+			"instance", m.InstanceID, "said", lastLine(l.log(m.InstanceID)))
 	}
 	l.starts[m.InstanceID] = attempts{time.Now(), a.n + 1}
 	_, err := l.start(m)
 	return err
 }
 
-// Stop ends all agents and their tasks, and has no more be started. The instances are kept: the next control plane brings them
-// back as it lists them.
+// Stop ends all agents and their tasks, and lets no more be started. The instances are kept: the next control plane
+// restarts them when it lists them.
 func (l *Local) Stop(ctx context.Context) error {
 	l.mu.Lock()
 	l.stopped = true

@@ -20,8 +20,8 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// TestMain is also the agents of these tests: each takes its time to start, and runs a task that outlives it unless it is
-// told to end.
+// TestMain also plays the agents of these tests. Each takes its time to start, and runs a task that outlives it unless
+// it is told to end.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "agent" {
 		if err := agent(os.Args[2:]); err != nil {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// taskFile is where an agent of these tests notes its task's process.
+// taskFile is where an agent of these tests records its task's process.
 const taskFile = "tasks/pid"
 
 func agent(args []string) error {
@@ -62,7 +62,7 @@ func agent(args []string) error {
 	time.Sleep(100 * time.Millisecond)
 	syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
 	for command := []byte{0}; len(command) > 0; time.Sleep(10 * time.Millisecond) {
-		command, _ = os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // nothing of one that has ended
+		command, _ = os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty if it has ended
 	}
 	return os.WriteFile(filepath.Join(dir, OffFile), nil, 0o600)
 }
@@ -83,7 +83,7 @@ func task(note string) (pid int, err error) {
 	return cmd.Process.Pid, file.Replace(note, fmt.Append(nil, cmd.Process.Pid), false)
 }
 
-// processes are those with a text in their command lines.
+// processes returns the processes with a text in their command lines.
 func processes(t *testing.T, text string) (pids []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -108,10 +108,18 @@ func newLocal(t *testing.T) (*Local, Machine) {
 			syscall.Kill(n, syscall.SIGKILL) //nolint:errcheck // it may have ended
 		}
 	})
-	return NewLocal(LocalOptions{Program: os.Args[0], Dir: dir, Most: 9, Log: slog.New(slog.DiscardHandler)}), Machine{InstanceID: "i-1", InstanceType: "c5.large"}
+	return NewLocal(LocalOptions{
+			Program: os.Args[0],
+			Dir:     dir,
+			Most:    9,
+			Log:     slog.New(slog.DiscardHandler),
+		}), Machine{
+			InstanceID:   "i-1",
+			InstanceType: "c5.large",
+		}
 }
 
-// TestTerminateWhileStarting ends an instance at every moment of its agent's being started again: nothing is left of it.
+// TestTerminateWhileStarting ends an instance at every moment of its agent's restart. Nothing must be left of it.
 func TestTerminateWhileStarting(t *testing.T) {
 	for at := time.Duration(0); at <= 160*time.Millisecond; at += 20 * time.Millisecond {
 		t.Run(at.String(), func(t *testing.T) {
@@ -130,7 +138,7 @@ func TestTerminateWhileStarting(t *testing.T) {
 			if err := l.Terminate(t.Context(), m.InstanceID); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(300 * time.Millisecond) // for one that is still starting
+			time.Sleep(300 * time.Millisecond) // for an agent that is still starting
 			if left := processes(t, l.opts.Dir); len(left) != 0 {
 				t.Errorf("left: %v", left)
 			}
@@ -141,7 +149,8 @@ func TestTerminateWhileStarting(t *testing.T) {
 	}
 }
 
-// TestTerminateKilled ends an instance whose agent is killed, before that and in its midst: its task is not left.
+// TestTerminateKilled ends an instance whose agent is killed, before and during that. Its task must not be left
+// running.
 func TestTerminateKilled(t *testing.T) {
 	for at := -50 * time.Millisecond; at <= 150*time.Millisecond; at += 50 * time.Millisecond {
 		t.Run(at.String(), func(t *testing.T) {
@@ -151,7 +160,7 @@ func TestTerminateKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			note := filepath.Join(l.dir(m.InstanceID), taskFile)
-			noted := func() bool { // an agent that is killed before it has noted its task is none of what is tested
+			noted := func() bool { // an agent that is killed before it has recorded its task doesn't count
 				b, _ := os.ReadFile(note)
 				return slices.Contains(processes(t, note), strings.TrimSpace(string(b)))
 			}
@@ -177,7 +186,7 @@ func TestTerminateKilled(t *testing.T) {
 	}
 }
 
-// TestStopped: once the fleet is stopped no more agents are started, which nobody would stop; their instances stay pending.
+// TestStopped checks that a stopped fleet starts no more agents, which nobody would stop. Their instances stay pending.
 func TestStopped(t *testing.T) {
 	l, m := newLocal(t)
 	if err := l.Launch(t.Context(), m); err != nil {
@@ -200,7 +209,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// script writes a shell script and gives its path.
+// script writes a shell script and returns its path.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "script")
@@ -210,7 +219,8 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// TestLaunchSaysWhy: an agent that ends at once is no machine, and the last line of its log is the reason.
+// TestLaunchSaysWhy checks that a launch fails if the agent ends at once, and that the last line of its log is the
+// reason.
 func TestLaunchSaysWhy(t *testing.T) {
 	l := NewLocal(LocalOptions{Program: script(t, "echo starting >&2; echo 'pintle: no runtime' >&2; exit 1\n"), Dir: t.TempDir(), Most: 1})
 	if err := l.Launch(t.Context(), Machine{InstanceID: "i-1"}); err == nil || !strings.HasSuffix(err.Error(), "pintle: no runtime") {

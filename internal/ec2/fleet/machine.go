@@ -11,18 +11,18 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// Order is what Static says to a machine, to `pintle machine` there, on its standard input.
+// Order is what Static sends to `pintle machine` on a machine, on its standard input.
 type Order struct {
 	Machine
-	// Env is the agent's: its credentials, which do not belong on a command line.
+	// Env is the agent's environment: its credentials, which don't belong on a command line.
 	Env []string `json:"env,omitempty"`
 }
 
-// instanceID is what an instance's id looks like. It is a directory's name, too, which is removed with all that is in it.
+// instanceID matches an instance's id. The id is also the name of a directory that is removed with everything in it.
 var instanceID = regexp.MustCompile(`^i-[0-9A-Za-z]+$`)
 
-// Obey is the machine's end of Static: it does what an order says on a machine that is one instance at a time. The machine
-// knows best whether it is: what it says holds. The answer is that of Command's verb.
+// Obey is the machine's end of Static. It carries out an order on a machine that is one instance at a time. The machine
+// knows best whether it is an instance, so its word counts. The answer is that of Command's verb.
 func (l *Local) Obey(ctx context.Context, verb string, o Order) (answer any, err error) {
 	if verb != "list" && !instanceID.MatchString(o.InstanceID) {
 		return nil, fmt.Errorf("instanceId %q must be that of an instance", o.InstanceID)
@@ -30,16 +30,16 @@ func (l *Local) Obey(ctx context.Context, verb string, o Order) (answer any, err
 	if err := os.MkdirAll(l.opts.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	// An order before this one may still be carried out: its connection broke, and the control plane has come back.
+	// An earlier order may still be running: its connection broke, and the control plane has come back.
 	var lock *os.File
-	until(ctx, answers, func() bool {
+	until(ctx, answerTimeout, func() bool {
 		lock, err = file.Lock(filepath.Join(l.opts.Dir, "machine.lock"))
 		return !errors.Is(err, file.ErrLocked)
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close() //nolint:errcheck // it ends with the process
+	defer lock.Close() //nolint:errcheck // it's released with the process
 	switch verb {
 	case "launch":
 		return nil, l.launchAlone(ctx, o.Machine)
@@ -47,12 +47,12 @@ func (l *Local) Obey(ctx context.Context, verb string, o Order) (answer any, err
 		return nil, l.Terminate(ctx, o.InstanceID)
 	}
 	ids, err := l.List(ctx)
-	ids = append([]string{}, ids...) // none is an answer, too
+	ids = append([]string{}, ids...) // an empty list is an answer, too
 	return listed{&ids}, err
 }
 
-// launchAlone launches an instance once there is no other. One that the same control plane has given up here is ended;
-// another's is let be.
+// launchAlone launches an instance once no other is left. It ends an instance that the same control plane gave up here,
+// but not another control plane's.
 func (l *Local) launchAlone(ctx context.Context, m Machine) error {
 	ids, err := l.ids()
 	if err != nil {

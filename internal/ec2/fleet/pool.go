@@ -16,44 +16,46 @@ import (
 
 	"github.com/pintle/pintle/internal/instancetype"
 	"github.com/pintle/pintle/internal/pattern"
+	"github.com/pintle/pintle/internal/shellword"
 )
 
-// Host is a machine of one's own. Its JSON is the pool file's: docs/fleet.md.
+// Host is one of the user's own machines. Its JSON is the pool file's: docs/fleet.md.
 type Host struct {
 	Name string `json:"name"`
-	// Address is how ssh reaches it: [user@]host[:port], where the host may be one of ~/.ssh/config.
+	// Address is how ssh reaches it: [user@]host[:port]. The host may be one of ~/.ssh/config.
 	Address      string `json:"address"`
-	InstanceType string `json:"instanceType"` // that it stands for
-	// Zone is where it stands; "" stands for every zone.
+	InstanceType string `json:"instanceType"` // the type that it stands for
+	// Zone is where it stands. "" stands for every zone.
 	Zone string `json:"availabilityZone,omitempty"`
-	// Wake and Sleep are programs with their arguments, run on the control plane's machine without a shell.
+	// Wake and Sleep are programs with their arguments. They run on the control plane's machine, without a shell.
 	Wake  []string `json:"wake,omitempty"`
 	Sleep []string `json:"sleep,omitempty"`
-	// WakeSeconds is how long it may take from its wake to its first answer, the wake command included.
+	// WakeSeconds is how long it may take from waking to its first answer, including the wake command.
 	WakeSeconds int `json:"wakeSeconds,omitempty"`
-	// Program is the pintle binary there, Agent are flags of its agent, and Data is the directory of the instance that it is.
+	// Program is the pintle binary on the machine, Agent are flags of its agent, and Data is its instance's directory.
 	Program string   `json:"program,omitempty"`
 	Agent   []string `json:"agent,omitempty"`
 	Data    string   `json:"data,omitempty"`
-	// IdentityFile and KnownHostsFile are ssh's, in place of what its configuration says.
+	// IdentityFile and KnownHostsFile override ssh's configuration.
 	IdentityFile   string `json:"identityFile,omitempty"`
 	KnownHostsFile string `json:"knownHostsFile,omitempty"`
 }
 
 const (
 	defaultWake   = 10 * time.Minute // a server's firmware takes minutes
-	defaultAnswer = 30 * time.Second // of a machine that nobody wakes
+	defaultAnswer = 30 * time.Second // for a machine that nobody wakes
 	maxWake       = time.Hour
 )
 
 var (
-	hostName    = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`, 63) // it is a file's name, too
-	hostAddress = regexp.MustCompile(`^(?:([A-Za-z_][A-Za-z0-9._-]{0,31})@)?([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9]+)?\])(?::([0-9]{1,5}))?$`)
-	// sshPath is a path that ssh takes as it is: it splits others at spaces, and expands % and ~ in them.
+	hostName    = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`, 63) // it's a file name, too
+	hostAddress = regexp.MustCompile(`^(?:([A-Za-z_][A-Za-z0-9._-]{0,31})@)?` +
+		`([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9]+)?\])(?::([0-9]{1,5}))?$`)
+	// sshPath matches paths that ssh takes literally. It splits others at spaces, and expands % and ~ in them.
 	sshPath = regexp.MustCompile(`^/[A-Za-z0-9_./+:@,=-]+$`)
 )
 
-// ReadPool reads a pool file of a region. What is wrong with it is said with the machine and the field.
+// ReadPool reads a region's pool file. Errors name the machine and the field.
 func ReadPool(path, region string) ([]Host, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -81,7 +83,7 @@ func ReadPool(path, region string) ([]Host, error) {
 	return pool.Machines, nil
 }
 
-// check refuses what cannot be, with its field, and fills in what was left out. before are the machines before it.
+// check refuses invalid values, naming the field, and fills in defaults. before are the machines before it in the file.
 func (h *Host) check(region string, before []Host) error {
 	if h.Program == "" {
 		h.Program = "pintle"
@@ -127,7 +129,7 @@ func (h *Host) check(region string, before []Host) error {
 	return h.checkThere()
 }
 
-// checkThere refuses what could not be said to the machine's shell.
+// checkThere refuses what couldn't be passed to the machine's shell.
 func (h *Host) checkThere() error {
 	for field, words := range map[string][]string{"program": {h.Program}, "data": {h.Data}, "agent": h.Agent} {
 		for _, word := range words {
@@ -142,8 +144,8 @@ func (h *Host) checkThere() error {
 	return nil
 }
 
-// ssh is the command that runs a program there, with its own words behind it. Whatever ssh's configuration says holds (jump
-// hosts, agents, keys), but that nobody is asked anything, and that the machine's host key must be known.
+// ssh returns the command that runs a program on the machine. ssh's own configuration applies (jump hosts, agents,
+// keys), except that nobody is prompted, and that the machine's host key must be known.
 func (h *Host) ssh(words ...string) []string {
 	part := hostAddress.FindStringSubmatch(h.Address)
 	out := []string{
@@ -164,10 +166,7 @@ func (h *Host) ssh(words ...string) []string {
 	}
 	out = append(out, "--", strings.Trim(part[2], "[]"))
 	for _, word := range words {
-		out = append(out, quote(word))
+		out = append(out, shellword.Quote(word))
 	}
 	return out
 }
-
-// quote is a word as a POSIX shell reads it back.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

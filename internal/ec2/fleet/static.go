@@ -16,60 +16,63 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// Static wakes machines of one's own for instances, and has an agent run on each. Which machine is which instance is the
-// control plane's to say: it writes that down, in a file for each machine, before it does anything to it, so that a machine
-// is never two instances. Whether the machine is what it is to be, the machine itself says, over SSH, for as long as it answers.
+// Static wakes the user's own machines for instances, and runs an agent on each. The control plane decides which
+// machine is which instance. Before it does anything to a machine, it records that in a file per machine, so that a
+// machine is never two instances. Whether a machine is the instance that it should be, the machine itself says over
+// SSH, as long as it answers.
 type Static struct {
 	opts  StaticOptions
 	hosts []*host
-	mu    sync.Mutex // guards what hosts says is guarded
+	mu    sync.Mutex // guards the fields of host that say so
 }
 
-// StaticOptions are what Static needs.
+// StaticOptions configures Static.
 type StaticOptions struct {
 	Pool []Host
-	Dir  string   // of the claims
-	Env  []string // of every agent
+	Dir  string   // holds the claims
+	Env  []string // environment of every agent
 	Log  *slog.Logger
 }
 
-// host is a machine, and what is known of it.
+// host is a machine, and what we know of it.
 type host struct {
 	Host
-	retired bool       // it is in the pool no more, and goes once its instance has
-	work    sync.Mutex // held by whoever does something to the machine
+	retired bool       // no longer in the pool; goes once its instance has gone
+	work    sync.Mutex // held while doing something to the machine
 
 	// Guarded by Static.mu.
-	claim    *claim // nil while it is free
-	gone     bool   // it says that it is not the instance that it is claimed for
-	silent   bool   // it does not answer
-	failures int    // launches that failed in a row
-	rests    time.Time
-	reason   error // why the last launch failed
+	claim      *claim // nil while it's free
+	gone       bool   // it says that it isn't the instance that it was claimed for
+	silent     bool   // it doesn't answer
+	failures   int    // launches that failed in a row
+	restsUntil time.Time
+	reason     error // why the last launch failed
 }
 
-// claim says that a machine is an instance's.
+// claim records that a machine belongs to an instance.
 type claim struct {
 	Host    Host // as it was in the pool
 	Machine Machine
-	// Left is why the instance was given up here, and went to another machine. What it may have left here is to be ended.
+	// Left is why the instance was given up here and went to another machine. Whatever it left here must be ended.
 	Left string `json:",omitzero"`
 }
 
 const (
-	// answers is how long a machine may take to do as it is told: to stop an agent and its tasks takes a minute.
-	answers = 2 * time.Minute
-	// looks is how often machines are asked what they are.
-	looks = 30 * time.Second
-	// maxLooks is how many are asked at a time.
+	// answerTimeout is how long a machine may take to carry out an order. Stopping an agent and its tasks takes a
+	// minute.
+	answerTimeout = 2 * time.Minute
+	// lookEvery is how often machines are asked what they are.
+	lookEvery = 30 * time.Second
+	// maxLooks is how many machines are asked at a time.
 	maxLooks = 16
-	// sleeps is how long a sleep command may take.
-	sleeps = time.Minute
-	// rest and maxRest are how long a machine is left out that failed, once and after many times.
-	rest, maxRest = 30 * time.Second, 30 * time.Minute
+	// sleepTimeout is how long a sleep command may take.
+	sleepTimeout = time.Minute
+	// rest and maxRest are how long a failed machine is left out: after one failure, and after many.
+	rest    = 30 * time.Second
+	maxRest = 30 * time.Minute
 )
 
-// NewStatic returns the fleet of a pool's machines. It remembers what those are that were claimed before.
+// NewStatic returns the fleet of a pool's machines. It restores earlier claims.
 func NewStatic(o StaticOptions) (*Static, error) {
 	if _, err := exec.LookPath("ssh"); err != nil {
 		return nil, err
@@ -95,20 +98,23 @@ func NewStatic(o StaticOptions) (*Static, error) {
 		}
 		at := slices.IndexFunc(s.hosts, func(h *host) bool { return h.Name == c.Host.Name })
 		if at < 0 {
-			s.hosts, at = append(s.hosts, &host{Host: c.Host, retired: true}), len(s.hosts)
+			at = len(s.hosts)
+			s.hosts = append(s.hosts, &host{Host: c.Host, retired: true})
 		}
 		h := s.hosts[at]
 		if h.claim = c; c.Left != "" {
-			h.failures, h.reason, h.rests = 1, errors.New(c.Left), time.Now().Add(rest)
+			h.failures = 1
+			h.reason = errors.New(c.Left)
+			h.restsUntil = time.Now().Add(rest)
 		}
 	}
 	return s, nil
 }
 
-// Launch claims a free machine for the instance, wakes it, and has it start the agent. A machine that fails is left out for
-// a while; the next call takes another one.
+// Launch claims a free machine for the instance, wakes it, and makes it start the agent. A machine that fails is left
+// out for a while; the next call takes another one.
 func (s *Static) Launch(ctx context.Context, m Machine) error {
-	h, err := s.take(m)
+	h, err := s.claimHost(m)
 	if err != nil {
 		return err
 	}
@@ -116,12 +122,15 @@ func (s *Static) Launch(ctx context.Context, m Machine) error {
 	defer h.work.Unlock()
 	err = s.bringUp(ctx, h, m)
 	if ctx.Err() != nil {
-		return ctx.Err() // the claim stays: Launch is called again
+		return ctx.Err() // the claim stays: Launch will be called again
 	}
 	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		h.failures, h.reason, h.gone, h.silent = 0, nil, false, false
+		h.failures = 0
+		h.reason = nil
+		h.gone = false
+		h.silent = false
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", h.Name, err)
@@ -130,16 +139,18 @@ func (s *Static) Launch(ctx context.Context, m Machine) error {
 		return failed
 	}
 	if err := s.end(ctx, h, c); err != nil {
-		s.opts.Log.Warn("cannot end what an instance has left on a machine; it is tried again", "machine", h.Name, "instance", m.InstanceID, "error", err)
+		s.opts.Log.Warn("cannot end what an instance has left on a machine; it is tried again",
+			"machine", h.Name, "instance", m.InstanceID, "error", err)
 	}
 	return err
 }
 
-// take is the machine that is an instance's, or becomes it: of the free ones that fit, one that has failed least.
-func (s *Static) take(m Machine) (*host, error) {
+// claimHost returns the instance's machine. If it has none, claimHost claims a free machine that fits, one with the
+// fewest failures.
+func (s *Static) claimHost(m Machine) (*host, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.of(m.InstanceID); h != nil {
+	if h := s.hostOf(m.InstanceID); h != nil {
 		return h, nil
 	}
 	var best *host
@@ -150,25 +161,27 @@ func (s *Static) take(m Machine) (*host, error) {
 		case h.retired || h.InstanceType != m.InstanceType || h.Zone != "" && m.Zone != "" && h.Zone != m.Zone:
 		case h.claim != nil && h.claim.Left == "":
 			busy++
-		case time.Now().Before(h.rests):
-			resting = append(resting, fmt.Sprintf("; left out for %s is %v", time.Until(h.rests).Round(time.Second), h.reason))
+		case time.Now().Before(h.restsUntil):
+			resting = append(resting, fmt.Sprintf("; left out for %s is %v", time.Until(h.restsUntil).Round(time.Second), h.reason))
 		case best == nil || h.failures < best.failures:
 			best = h
 		}
 	}
 	if best == nil {
-		return nil, fmt.Errorf("%w: the pool has no free %s in %s: %d in use%s", ErrCapacity, m.InstanceType, m.Zone, busy, strings.Join(resting, ""))
+		return nil, fmt.Errorf("%w: the pool has no free %s in %s: %d in use%s",
+			ErrCapacity, m.InstanceType, m.Zone, busy, strings.Join(resting, ""))
 	}
 	c := &claim{Host: best.Host, Machine: m}
 	if err := s.write(c); err != nil {
 		return nil, err
 	}
-	best.claim, best.gone = c, false
+	best.claim = c
+	best.gone = false
 	return best, nil
 }
 
-// of is the machine that is an instance's; nil where there is none. s.mu is held.
-func (s *Static) of(id string) *host {
+// hostOf returns the instance's machine, or nil. s.mu must be held.
+func (s *Static) hostOf(id string) *host {
 	for _, h := range s.hosts {
 		if h.claim != nil && h.claim.Left == "" && h.claim.Machine.InstanceID == id {
 			return h
@@ -186,7 +199,7 @@ func (s *Static) write(c *claim) error {
 	return file.SyncDir(s.opts.Dir)
 }
 
-// bringUp wakes a machine and has it start an instance's agent. Until it answers it is asked again.
+// bringUp wakes a machine and makes it start an instance's agent. It repeats the order until the machine answers.
 func (s *Static) bringUp(ctx context.Context, h *host, m Machine) error {
 	waking, cancel := context.WithTimeout(ctx, time.Duration(h.WakeSeconds)*time.Second)
 	defer cancel()
@@ -196,8 +209,8 @@ func (s *Static) bringUp(ctx context.Context, h *host, m Machine) error {
 		}
 	}
 	for {
-		err := s.tell(ctx, h, "launch", Order{Machine: m}, nil)
-		if err == nil || !unreachable(err) {
+		err := s.sendOrder(ctx, h, "launch", Order{Machine: m}, nil)
+		if err == nil || !isUnreachable(err) {
 			return err
 		}
 		select {
@@ -208,9 +221,9 @@ func (s *Static) bringUp(ctx context.Context, h *host, m Machine) error {
 	}
 }
 
-// tell has a machine do something.
-func (s *Static) tell(ctx context.Context, h *host, verb string, o Order, out any) error {
-	ctx, cancel := context.WithTimeout(ctx, answers)
+// sendOrder makes a machine carry out an order.
+func (s *Static) sendOrder(ctx context.Context, h *host, verb string, o Order, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	o.Env = s.opts.Env
 	words := []string{h.Program, "machine", verb, "--data=" + h.Data}
@@ -220,15 +233,16 @@ func (s *Static) tell(ctx context.Context, h *host, verb string, o Order, out an
 	return run(ctx, "ssh", h.ssh(words...), o, out)
 }
 
-// unreachable reports whether an error is that a machine does not answer, yet. ssh exits with 255 when the fault is its own; a
-// key that is wrong will not get better.
-func unreachable(err error) bool {
+// isUnreachable reports whether an error means that a machine doesn't answer yet. ssh exits with 255 for its own
+// errors, but a wrong key won't get better.
+func isUnreachable(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
-	return ok && exit.ExitCode() == 255 && !strings.Contains(err.Error(), "Host key verification failed") && !strings.Contains(err.Error(), "Permission denied")
+	return ok && exit.ExitCode() == 255 && !strings.Contains(err.Error(), "Host key verification failed") &&
+		!strings.Contains(err.Error(), "Permission denied")
 }
 
-// giveUp leaves a machine out for a while, and longer the more often it has failed. Its instance has it no more: the claim that
-// is left says what is to be ended there.
+// giveUp leaves a machine out for a while, longer the more often it has failed. The machine is no longer its
+// instance's: the remaining claim says what must be ended there.
 func (s *Static) giveUp(h *host, reason error) (*claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,23 +251,26 @@ func (s *Static) giveUp(h *host, reason error) (*claim, error) {
 	if err := s.write(&c); err != nil {
 		return nil, err
 	}
-	h.claim, h.reason, h.rests = &c, reason, time.Now().Add(restAfter(h.failures))
+	h.claim = &c
+	h.reason = reason
+	h.restsUntil = time.Now().Add(restAfter(h.failures))
 	h.failures++
 	return &c, nil
 }
 
-// restAfter is how long a machine is left out that has failed so often before.
+// restAfter returns how long a machine is left out after so many earlier failures.
 func restAfter(failures int) time.Duration { return min(maxRest, rest<<min(failures, 10)) }
 
-// end has nothing left on a machine of the instance that it was claimed for, puts it to sleep and frees it, unless it has been
-// claimed anew since. One that does not answer is thought to be off once its sleep command says so. h.work is held.
+// end ends whatever is left on a machine of the instance that it was claimed for, puts it to sleep and frees it, unless
+// it has been claimed again since. A machine that doesn't answer counts as off once its sleep command succeeds. h.work
+// must be held.
 func (s *Static) end(ctx context.Context, h *host, c *claim) error {
-	err := s.tell(ctx, h, "terminate", Order{Machine: Machine{InstanceID: c.Machine.InstanceID}}, nil)
-	if err != nil && (!unreachable(err) || len(h.Sleep) == 0) {
+	err := s.sendOrder(ctx, h, "terminate", Order{Machine: Machine{InstanceID: c.Machine.InstanceID}}, nil)
+	if err != nil && (!isUnreachable(err) || len(h.Sleep) == 0) {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	if len(h.Sleep) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, sleeps)
+		ctx, cancel := context.WithTimeout(ctx, sleepTimeout)
 		defer cancel()
 		if err := run(ctx, "sleep", h.Sleep, nil, nil); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
@@ -262,19 +279,21 @@ func (s *Static) end(ctx context.Context, h *host, c *claim) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.claim != c {
-		return nil // it had been given up, and is an instance's again
+		return nil // it had been given up, and belongs to an instance again
 	}
 	if err := os.Remove(s.path(c)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	h.claim, h.gone, h.silent = nil, false, false
+	h.claim = nil
+	h.gone = false
+	h.silent = false
 	return nil
 }
 
 // Terminate stops an instance's tasks and its agent, and puts its machine to sleep.
 func (s *Static) Terminate(ctx context.Context, id string) error {
 	s.mu.Lock()
-	h := s.of(id)
+	h := s.hostOf(id)
 	if h == nil {
 		s.mu.Unlock()
 		return nil
@@ -286,7 +305,8 @@ func (s *Static) Terminate(ctx context.Context, id string) error {
 	return s.end(ctx, h, c)
 }
 
-// List are the instances that machines are claimed for, but for those whose machine has answered that it is not.
+// List returns the instances that machines are claimed for, except where the machine has answered that it isn't the
+// instance.
 func (s *Static) List(context.Context) (ids []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -298,10 +318,10 @@ func (s *Static) List(context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-// Run asks the machines now and then what they are, until ctx ends. One that was switched off and on again then starts its
-// agent, and what was left on one that failed is ended once it answers.
+// Run regularly asks the machines what they are, until ctx ends. That makes a machine that was switched off and on
+// again start its agent, and ends what was left on a failed machine once it answers.
 func (s *Static) Run(ctx context.Context) error {
-	tick := time.NewTicker(looks)
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		var asking sync.WaitGroup
@@ -335,11 +355,11 @@ func (s *Static) look(ctx context.Context, h *host) {
 	case c == nil:
 		return
 	case c.Left != "":
-		s.end(ctx, h, c) //nolint:errcheck // it is tried again; why it failed first is known
+		s.end(ctx, h, c) //nolint:errcheck // it's tried again; why it failed first is known
 		return
 	}
 	var out listed
-	err := s.tell(ctx, h, "list", Order{}, &out)
+	err := s.sendOrder(ctx, h, "list", Order{}, &out)
 	if ctx.Err() != nil {
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pintle/pintle/internal/file"
+	"github.com/pintle/pintle/internal/shellword"
 )
 
 func TestReadPool(t *testing.T) {
@@ -30,13 +31,18 @@ func TestReadPool(t *testing.T) {
 		return ReadPool(path, "us-east-1")
 	}
 	machine := func(fields string) string {
-		return `{"machines":[{"name":"a","address":"a","instanceType":"g4dn.xlarge"},{"name":"b","address":"ops@b:2222","instanceType":"g4dn.xlarge"` + fields + `}]}`
+		return `{"machines":[{"name":"a","address":"a","instanceType":"g4dn.xlarge"},` +
+			`{"name":"b","address":"ops@b:2222","instanceType":"g4dn.xlarge"` + fields + `}]}`
 	}
 	pool, err := read(machine(`,"availabilityZone":"us-east-1b","wake":["true"]`))
-	if err != nil || len(pool) != 2 || pool[0].WakeSeconds != 30 || pool[1].WakeSeconds != 600 || pool[1].Program != "pintle" || pool[1].Data == "" {
+	if err != nil || len(pool) != 2 || pool[0].WakeSeconds != 30 || pool[1].WakeSeconds != 600 || pool[1].Program != "pintle" ||
+		pool[1].Data == "" {
 		t.Errorf("got %+v, %v", pool, err)
 	}
-	for _, c := range []struct{ text, says string }{
+	for _, c := range []struct {
+		text string
+		says string
+	}{
 		{`{`, "EOF"},
 		{`{}`, "machines is empty"},
 		{machine(``) + "x", "behind the object"},
@@ -65,13 +71,13 @@ func TestReadPool(t *testing.T) {
 	}
 }
 
-// TestQuote: a shell reads back any words as they were.
+// TestQuote checks that a shell reads back any words unchanged.
 func TestQuote(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringMatching(`[ -~äß'"$\x60\\;&|*~#\n]*`), 1, 5).Draw(r, "words")
 		line := "printf '%s\\0'"
 		for _, w := range words {
-			line += " " + quote(w)
+			line += " " + shellword.Quote(w)
 		}
 		out, err := exec.Command("sh", "-c", line).Output()
 		if err != nil || string(out) != strings.Join(words, "\x00")+"\x00" {
@@ -80,8 +86,8 @@ func TestQuote(t *testing.T) {
 	})
 }
 
-// yard is a pool whose machines are directories. ssh is a script that runs what a machine is to run right here, unless the
-// machine is down; wakes and sleeps are noted in the file calls.
+// yard is a pool whose machines are directories. ssh is a script that runs a machine's command right here, unless the
+// machine is down. Wakes and sleeps are recorded in the file calls.
 type yard struct {
 	t   *testing.T
 	dir string
@@ -95,7 +101,7 @@ shift; host=$1; shift
 if [ -e `+y.dir+`/down-$host ]; then echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255; fi
 exec sh -c "$*"
 `)
-	// It keeps a file for the instance that the machine is, as pintle machine keeps a directory.
+	// Like pintle machine with its directory, it keeps a file for the machine's instance.
 	y.script("pintle", `data=${3#--data=}; mkdir -p $data; id=$(sed 's/.*"instanceId":"\([^"]*\)".*/\1/')
 case $2 in
 launch) [ -e $data/broken ] && { echo no agent >&2; exit 1; }; touch $data/$id;;
@@ -103,13 +109,22 @@ terminate) touch $data/ending; while [ -e $data/slow ]; do sleep 0.02; done; rm 
 list) cd $data; printf '{"instanceIds":['; s=; for f in i-*; do [ -e $f ] && printf '%s"%s"' "$s" "$f" && s=,; done; echo ']}';;
 esac
 `)
-	y.script("wake", `echo wake $1 >> `+y.dir+`/calls; if [ -e `+y.dir+`/stuck-$1 ]; then echo no power >&2; exit 1; fi; rm -f `+y.dir+"/down-$1\n")
+	y.script("wake", `echo wake $1 >> `+y.dir+`/calls; if [ -e `+y.dir+`/stuck-$1 ]; then echo no power >&2; exit 1; fi; rm -f `+
+		y.dir+"/down-$1\n")
 	y.script("sleep1", `echo sleep $1 >> `+y.dir+`/calls; touch `+y.dir+"/down-$1\n")
 	t.Setenv("PATH", y.dir+":"+os.Getenv("PATH"))
 	var pool []Host
 	for _, name := range names {
 		y.touch("down-" + name)
-		h := Host{Name: name, Address: name, InstanceType: "g4dn.xlarge", Wake: []string{"wake", name}, Sleep: []string{"sleep1", name}, WakeSeconds: 60, Data: filepath.Join(y.dir, "data-"+name)}
+		h := Host{
+			Name:         name,
+			Address:      name,
+			InstanceType: "g4dn.xlarge",
+			Wake:         []string{"wake", name},
+			Sleep:        []string{"sleep1", name},
+			WakeSeconds:  60,
+			Data:         filepath.Join(y.dir, "data-"+name),
+		}
 		if err := h.check("us-east-1", pool); err != nil {
 			t.Fatal(err)
 		}
@@ -134,11 +149,15 @@ func (y *yard) touch(name string) {
 	}
 }
 
-// restart goes on with another control plane, as if the one before it had been killed.
+// restart continues with a new control plane, as if the old one had been killed.
 func (y *yard) restart(pool []Host) {
 	y.t.Helper()
 	var err error
-	if y.Static, err = NewStatic(StaticOptions{Pool: pool, Dir: filepath.Join(y.dir, "claims"), Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if y.Static, err = NewStatic(StaticOptions{
+		Pool: pool,
+		Dir:  filepath.Join(y.dir, "claims"),
+		Log:  slog.New(slog.DiscardHandler),
+	}); err != nil {
 		y.t.Fatal(err)
 	}
 }
@@ -147,7 +166,7 @@ func (y *yard) launch(id string) error {
 	return y.Launch(y.t.Context(), Machine{InstanceID: id, InstanceType: "g4dn.xlarge", Zone: "us-east-1a"})
 }
 
-// are says what the machines are, as they themselves know.
+// are returns what the machines say they are.
 func (y *yard) are() (out []string) {
 	paths, _ := filepath.Glob(filepath.Join(y.dir, "data-*/i-*"))
 	for _, path := range paths {
@@ -168,7 +187,7 @@ func (y *yard) calls() string {
 	return strings.Join(strings.Split(strings.TrimSpace(string(b)), "\n"), ", ")
 }
 
-// must is for what must not fail.
+// must fails the test on an error.
 func (y *yard) must(err error) {
 	y.t.Helper()
 	if err != nil {
@@ -207,8 +226,8 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-// TestTakenAgain: an instance is given the machine on which it failed before, while what it has left there is being ended: the
-// machine stays its own.
+// TestTakenAgain checks that an instance may get the machine on which it failed before, while its remains there are
+// being ended, and that the machine stays its own.
 func TestTakenAgain(t *testing.T) {
 	y := newYard(t, "mars")
 	pool := []Host{y.hosts[0].Host}
@@ -221,7 +240,7 @@ func TestTakenAgain(t *testing.T) {
 	y.must(errors.Join(os.Remove(filepath.Join(y.dir, "stuck-mars")), os.Remove(filepath.Join(y.dir, "down-mars"))))
 	y.touch("data-mars/slow")
 	h := y.hosts[0]
-	h.rests = time.Time{} // its time has passed
+	h.restsUntil = time.Time{} // its rest is over
 	var both sync.WaitGroup
 	both.Go(func() { y.look(t.Context(), h) })
 	if !until(t.Context(), time.Minute, func() bool { _, err := os.Stat(filepath.Join(y.dir, "data-mars/ending")); return err == nil }) {
@@ -251,7 +270,8 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// TestMachineFails: another one is taken in its place, and it is left out for longer each time, for a reason that shows.
+// TestMachineFails checks that another machine is used in place of a failed one, which is left out for longer each
+// time, with a visible reason.
 func TestMachineFails(t *testing.T) {
 	y := newYard(t, "mars", "venus")
 	y.touch("stuck-mars")
@@ -260,31 +280,35 @@ func TestMachineFails(t *testing.T) {
 	}
 	y.must(y.launch("i-1"))
 	y.want("the other one", "venus is i-1")
-	leftOut := regexp.MustCompile(`1 in use; left out for (30|[12]?[0-9])s is mars: wake: exit status 1: no power$`) // some of it may have passed
+	// Some of the 30 s may have passed.
+	leftOut := regexp.MustCompile(`1 in use; left out for (30|[12]?[0-9])s is mars: wake: exit status 1: no power$`)
 	if err := y.launch("i-2"); !errors.Is(err, ErrCapacity) || !leftOut.MatchString(err.Error()) {
 		t.Errorf("got %v", err)
 	}
-	y.hosts[0].rests = time.Time{} // its time has passed
+	y.hosts[0].restsUntil = time.Time{} // its rest is over
 	if err := y.launch("i-2"); err == nil || errors.Is(err, ErrCapacity) {
 		t.Errorf("got %v", err)
 	}
-	if left := time.Until(y.hosts[0].rests); left < 31*time.Second || left > time.Minute {
+	if left := time.Until(y.hosts[0].restsUntil); left < 31*time.Second || left > time.Minute {
 		t.Errorf("it is left out for %v more", left)
 	}
-	for n, want := range map[int]time.Duration{0: 30 * time.Second, 1: time.Minute, 5: 16 * time.Minute, 6: 30 * time.Minute, 1000: 30 * time.Minute} {
+	for n, want := range map[int]time.Duration{0: 30 * time.Second, 1: time.Minute, 5: 16 * time.Minute, 6: 30 * time.Minute,
+		1000: 30 * time.Minute} {
 		if got := restAfter(n); got != want {
 			t.Errorf("after %d: %v, want %v", n, got, want)
 		}
 	}
 }
 
-// TestMachineGoesSilent: what was started on a machine that stopped to answer is ended once it answers again, also by the
-// next control plane; until then its instance is elsewhere, and is not ended with it.
+// TestMachineGoesSilent checks that what was started on a machine that stopped answering is ended once it answers
+// again, even by the next control plane. Until then its instance is elsewhere, and isn't ended with it.
 func TestMachineGoesSilent(t *testing.T) {
 	y := newYard(t, "mars", "venus")
 	pool := []Host{y.hosts[0].Host, y.hosts[1].Host}
 	for i := range pool {
-		pool[i].Wake, pool[i].Sleep, pool[i].WakeSeconds = nil, nil, 1
+		pool[i].Wake = nil
+		pool[i].Sleep = nil
+		pool[i].WakeSeconds = 1
 	}
 	y.restart(pool)
 	os.Remove(filepath.Join(y.dir, "down-venus")) //nolint:errcheck // the test shows it
@@ -299,12 +323,12 @@ func TestMachineGoesSilent(t *testing.T) {
 	y.look(t.Context(), y.hosts[0])
 	y.look(t.Context(), y.hosts[1])
 	y.want("once it answers", "venus is i-1")
-	y.hosts[0].rests = time.Time{} // its time has passed
+	y.hosts[0].restsUntil = time.Time{} // its rest is over
 	y.must(y.launch("i-2"))
 	y.want("it is free again", "mars is i-2", "venus is i-1")
 }
 
-// TestMachineForgets: a machine that was installed anew is its instance no more.
+// TestMachineForgets checks that a reinstalled machine is no longer its instance.
 func TestMachineForgets(t *testing.T) {
 	y := newYard(t, "mars")
 	y.must(y.launch("i-1"))
@@ -327,22 +351,25 @@ func TestMachineForgets(t *testing.T) {
 	}
 }
 
-// TestCutOff: a launch that is cut off by the control plane's end keeps its machine.
+// TestCutOff checks that a launch keeps its machine when the control plane's end cuts it off.
 func TestCutOff(t *testing.T) {
 	y := newYard(t, "mars", "venus")
 	y.script("wake", "sleep 60\n")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	if err := y.Launch(ctx, Machine{InstanceID: "i-1", InstanceType: "g4dn.xlarge"}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 50*time.Second {
+	if err := y.Launch(ctx, Machine{
+		InstanceID:   "i-1",
+		InstanceType: "g4dn.xlarge",
+	}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 50*time.Second {
 		t.Errorf("got %v after %v", err, time.Since(start))
 	}
-	if h := y.of("i-1"); h == nil || h.Name != "mars" || h.failures != 0 {
+	if h := y.hostOf("i-1"); h == nil || h.Name != "mars" || h.failures != 0 {
 		t.Errorf("it has %+v", h)
 	}
 }
 
-// TestObey is the machine's end: it is one instance at a time, and another control plane's instance is let be.
+// TestObey checks the machine's end: it is one instance at a time, and leaves another control plane's instance alone.
 func TestObey(t *testing.T) {
 	agent := script(t, `while [ "$1" != --data ]; do shift; done
 echo $$ > $2/agent.lock
@@ -375,15 +402,20 @@ while :; do sleep 0.05 3>&-; done
 		t.Fatal(err)
 	}
 	list(`["i-1"]`)
-	if err := launch("i-2", "http://b"); err == nil || !strings.Contains(err.Error(), "it is the instance i-1 of the control plane at http://a") {
+	if err := launch("i-2", "http://b"); err == nil ||
+		!strings.Contains(err.Error(), "it is the instance i-1 of the control plane at http://a") {
 		t.Errorf("another control plane takes it: %v", err)
 	}
 	if err := launch("i-3", "http://a"); err != nil {
 		t.Error(err)
 	}
-	for _, id := range []string{"", ".", "i-", "../" + filepath.Base(dir), "i-/../i-3"} { // each would be more than an instance's directory
+	// Each would name more than an instance's directory.
+	for _, id := range []string{"", ".", "i-", "../" + filepath.Base(dir), "i-/../i-3"} {
 		for _, verb := range []string{"launch", "terminate"} {
-			if _, err := obey(verb, Machine{InstanceID: id, Endpoint: "http://a"}); err == nil || !strings.Contains(err.Error(), "instanceId") {
+			if _, err := obey(verb, Machine{
+				InstanceID: id,
+				Endpoint:   "http://a",
+			}); err == nil || !strings.Contains(err.Error(), "instanceId") {
 				t.Errorf("%s %q: %v", verb, id, err)
 			}
 		}
@@ -399,7 +431,8 @@ while :; do sleep 0.05 3>&-; done
 	list(`[]`)
 }
 
-// TestUnfinishedClaims: a claim that a crash has cut off as it was written is none, and is not left for ever.
+// TestUnfinishedClaims checks that a claim whose writing was cut off by a crash doesn't count, and isn't left behind
+// forever.
 func TestUnfinishedClaims(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, file.Unfinished+"1")

@@ -1,6 +1,6 @@
-// Package machines is the loop that makes instances real: for each row that is pending it has a machine started, for each
-// that is shutting-down it has it ended, and says in the row that it was. A step that is done twice does no harm, so that
-// a crash between any two leaves neither a machine too many nor one too few; what runs without a row is ended.
+// Package machines is the loop that makes instances real. It starts a machine for each pending row, ends the machine of
+// each row that is shutting-down, and records in the row when that is done. Repeating a step does no harm, so a crash
+// between any two steps leaves neither a machine too many nor one too few. A machine without a row is ended.
 package machines
 
 import (
@@ -21,47 +21,50 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Provider is where machines come from. Its methods may be called again for what is done already, and for several
+// Provider starts and ends machines. Its methods may be called again for what is done already, and for several
 // instances at a time.
 type Provider interface {
-	// Launch sees to it that the instance has a machine.
+	// Launch makes sure that the instance has a machine.
 	Launch(context.Context, fleet.Machine) error
-	// Terminate sees to it that it has none.
+	// Terminate makes sure that the instance has no machine.
 	Terminate(ctx context.Context, instanceID string) error
-	// List are the instances that have one.
+	// List returns the instances that have a machine.
 	List(context.Context) ([]string, error)
 }
 
-// ECS is where the container instances of machines are drained, and deregistered once they have gone.
+// ECS drains the container instances of machines, and deregisters them once the machines are gone.
 type ECS interface {
-	UpdateContainerInstancesState(context.Context, *ecs.UpdateContainerInstancesStateInput, ...func(*ecs.Options)) (*ecs.UpdateContainerInstancesStateOutput, error)
-	DeregisterContainerInstance(context.Context, *ecs.DeregisterContainerInstanceInput, ...func(*ecs.Options)) (*ecs.DeregisterContainerInstanceOutput, error)
+	UpdateContainerInstancesState(context.Context, *ecs.UpdateContainerInstancesStateInput,
+		...func(*ecs.Options)) (*ecs.UpdateContainerInstancesStateOutput, error)
+	DeregisterContainerInstance(context.Context, *ecs.DeregisterContainerInstanceInput,
+		...func(*ecs.Options)) (*ecs.DeregisterContainerInstanceOutput, error)
 }
 
-// Options are what the loop needs besides the store.
+// Options configures a Loop.
 type Options struct {
 	Now      func() time.Time
 	Provider Provider
 	ECS      ECS
-	// Endpoint and Region are the control plane's, for the machines' agents.
-	Endpoint, Region string
-	Log              *slog.Logger
+	// Endpoint and Region are the control plane's. The machines' agents get them.
+	Endpoint string
+	Region   string
+	Log      *slog.Logger
 }
 
 const (
-	every    = 2 * time.Second // how often the machines are listed
-	attempts = 3               // to launch a machine, before the instance is given up
-	maxBusy  = 64              // machines that are started or ended at a time
+	listEvery = 2 * time.Second // how often the machines are listed
+	attempts  = 3               // attempts to launch a machine before the instance is given up
+	maxBusy   = 64              // machines that are started or ended at a time
 )
 
-// Loop is the loop.
+// Loop starts and ends the machines of instances.
 type Loop struct {
 	store *state.Store
 	opts  Options
 
 	mu   sync.Mutex
 	busy map[string]bool
-	// failed is how often in a row each instance's last step has failed, and when it is tried again.
+	// failed records how often in a row each instance's last step has failed, and when to retry it.
 	failed map[string]failure
 }
 
@@ -75,11 +78,11 @@ func New(store *state.Store, opts Options) *Loop {
 	return &Loop{store: store, opts: opts, busy: map[string]bool{}, failed: map[string]failure{}}
 }
 
-// Run looks after the machines until ctx ends.
+// Run manages the machines until ctx ends.
 func (l *Loop) Run(ctx context.Context) error {
 	var working sync.WaitGroup
 	defer working.Wait()
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(listEvery)
 	defer tick.Stop()
 	if err := l.sweep(ctx, &working); err != nil {
 		return err
@@ -103,22 +106,23 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// step begins what is to be done for each instance, unless it is being done.
+// step begins the next step of each instance, unless one is in progress.
 func (l *Loop) step(ctx context.Context, v *state.View, working *sync.WaitGroup) {
 	for _, s := range []struct {
 		in types.InstanceStateName
 		do func(context.Context, *state.Instance) error
 	}{{types.InstanceStateNameShuttingDown, l.terminate}, {types.InstanceStateNamePending, l.launch}} {
 		for row := range v.Instances.By(state.InstancesByState, string(s.in)) {
-			if l.take(*row.InstanceId) {
-				working.Go(func() { l.done(ctx, row, s.do(ctx, row)) })
+			if l.begin(*row.InstanceId) {
+				working.Go(func() { l.finish(ctx, row, s.do(ctx, row)) })
 			}
 		}
 	}
 }
 
-// take takes an instance to work on, unless somebody does or it failed just now.
-func (l *Loop) take(id string) bool {
+// begin reserves an instance for a step. It reports false if a step is in progress, too many are, or one failed just
+// now.
+func (l *Loop) begin(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.busy[id] || len(l.busy) >= maxBusy || l.opts.Now().Before(l.failed[id].until) {
@@ -128,8 +132,8 @@ func (l *Loop) take(id string) bool {
 	return true
 }
 
-// done lets an instance go, and tries again later what has failed.
-func (l *Loop) done(ctx context.Context, row *state.Instance, err error) {
+// finish ends an instance's step, and schedules a retry if it failed.
+func (l *Loop) finish(ctx context.Context, row *state.Instance, err error) {
 	id := *row.InstanceId
 	l.mu.Lock()
 	delete(l.busy, id)
@@ -146,15 +150,18 @@ func (l *Loop) done(ctx context.Context, row *state.Instance, err error) {
 	}
 	l.opts.Log.Warn("cannot start or end a machine", "instance", id, "state", row.Name(), "error", err)
 	if row.Name() == types.InstanceStateNamePending {
-		l.change(ctx, id, types.InstanceStateNamePending, func(row *state.Instance) *state.Instance { return failed(row, n, err) }) //nolint:errcheck // the store is closed
+		withFailure := func(row *state.Instance) *state.Instance { return failed(row, n, err) }
+		l.change(ctx, id, types.InstanceStateNamePending, withFailure) //nolint:errcheck // the store is closed
 	}
 }
 
-// failed is a pending instance whose launch has failed so often: it says why, and is given up in the end.
+// failed returns a pending instance whose launch has failed this many times. It records the reason, and gives the
+// instance up in the end.
 func failed(row *state.Instance, times int, err error) *state.Instance {
 	code, message := "Server.InternalError", "Server.InternalError: "+err.Error()
-	if errors.Is(err, fleet.ErrCapacity) { // it is not there the next second, either
-		code, message, times = "Server.InsufficientInstanceCapacity", "Server."+err.Error(), attempts
+	if errors.Is(err, fleet.ErrCapacity) { // there won't be any the next second, either
+		code, message = "Server.InsufficientInstanceCapacity", "Server."+err.Error()
+		times = attempts
 	}
 	if times >= attempts {
 		return row.Terminating(code, message)
@@ -164,7 +171,7 @@ func failed(row *state.Instance, times int, err error) *state.Instance {
 	return c
 }
 
-// change changes an instance that is still in a state.
+// change changes an instance if it's still in the given state.
 func (l *Loop) change(ctx context.Context, id string, in types.InstanceStateName, change func(*state.Instance) *state.Instance) error {
 	return l.store.Update(ctx, func(tx *state.Tx) error {
 		if row := tx.Instances.Get(id); row != nil && row.Name() == in {
@@ -180,15 +187,20 @@ func (l *Loop) launch(ctx context.Context, row *state.Instance) error {
 	}
 	return l.change(ctx, *row.InstanceId, types.InstanceStateNamePending, func(row *state.Instance) *state.Instance {
 		c := row.In(types.InstanceStateNameRunning)
-		c.StateReason = nil // of attempts that failed
+		c.StateReason = nil // left by failed attempts
 		return c
 	})
 }
 
 func (l *Loop) machine(row *state.Instance) fleet.Machine {
 	m := fleet.Machine{
-		InstanceID: *row.InstanceId, InstanceType: string(row.InstanceType), ImageID: aws.ToString(row.ImageId), Zone: aws.ToString(row.Placement.AvailabilityZone),
-		UserData: row.UserData, Endpoint: l.opts.Endpoint, Region: l.opts.Region,
+		InstanceID:   *row.InstanceId,
+		InstanceType: string(row.InstanceType),
+		ImageID:      aws.ToString(row.ImageId),
+		Zone:         aws.ToString(row.Placement.AvailabilityZone),
+		UserData:     row.UserData,
+		Endpoint:     l.opts.Endpoint,
+		Region:       l.opts.Region,
 	}
 	for _, t := range row.Tags {
 		if m.Tags == nil {
@@ -203,7 +215,7 @@ func (l *Loop) machine(row *state.Instance) fleet.Machine {
 	return m
 }
 
-// terminate has the machine of an instance ended.
+// terminate ends an instance's machine, and makes the instance terminated.
 func (l *Loop) terminate(ctx context.Context, row *state.Instance) error {
 	if err := l.end(ctx, *row.InstanceId); err != nil {
 		return err
@@ -215,7 +227,7 @@ func (l *Loop) terminate(ctx context.Context, row *state.Instance) error {
 	})
 }
 
-// end has a machine ended, and what it was to ECS with it.
+// end ends a machine, and deregisters its container instances.
 func (l *Loop) end(ctx context.Context, id string) error {
 	if err := l.drain(ctx, id); err != nil {
 		return err
@@ -226,10 +238,14 @@ func (l *Loop) end(ctx context.Context, id string) error {
 	return l.deregister(ctx, id)
 }
 
-// drain has no more tasks placed on a machine that goes.
+// drain stops placement on a machine that will go.
 func (l *Loop) drain(ctx context.Context, id string) error {
 	for c := range l.containerInstances(id) {
-		_, err := l.opts.ECS.UpdateContainerInstancesState(ctx, &ecs.UpdateContainerInstancesStateInput{Cluster: new(c.ClusterArn), ContainerInstances: []string{*c.ContainerInstanceArn}, Status: ecstypes.ContainerInstanceStatusDraining})
+		_, err := l.opts.ECS.UpdateContainerInstancesState(ctx, &ecs.UpdateContainerInstancesStateInput{
+			Cluster:            new(c.ClusterArn),
+			ContainerInstances: []string{*c.ContainerInstanceArn},
+			Status:             ecstypes.ContainerInstanceStatusDraining,
+		})
 		if err != nil {
 			return fmt.Errorf("drain %s: %w", *c.ContainerInstanceArn, err)
 		}
@@ -237,10 +253,14 @@ func (l *Loop) drain(ctx context.Context, id string) error {
 	return nil
 }
 
-// deregister takes the container instance of a machine that is gone out of its cluster.
+// deregister removes the container instances of a machine that is gone from their clusters.
 func (l *Loop) deregister(ctx context.Context, id string) error {
 	for c := range l.containerInstances(id) {
-		_, err := l.opts.ECS.DeregisterContainerInstance(ctx, &ecs.DeregisterContainerInstanceInput{Cluster: new(c.ClusterArn), ContainerInstance: c.ContainerInstanceArn, Force: aws.Bool(true)})
+		_, err := l.opts.ECS.DeregisterContainerInstance(ctx, &ecs.DeregisterContainerInstanceInput{
+			Cluster:           new(c.ClusterArn),
+			ContainerInstance: c.ContainerInstanceArn,
+			Force:             aws.Bool(true),
+		})
 		if err != nil {
 			return fmt.Errorf("deregister %s: %w", *c.ContainerInstanceArn, err)
 		}
@@ -248,7 +268,7 @@ func (l *Loop) deregister(ctx context.Context, id string) error {
 	return nil
 }
 
-// containerInstances are those that a machine has registered.
+// containerInstances returns what a machine has registered.
 func (l *Loop) containerInstances(id string) iter.Seq[*state.ContainerInstance] {
 	v := l.store.View()
 	return func(yield func(*state.ContainerInstance) bool) {
@@ -260,8 +280,9 @@ func (l *Loop) containerInstances(id string) iter.Seq[*state.ContainerInstance] 
 	}
 }
 
-// sweep compares the machines with the rows. A machine without a row is ended; a row whose machine has gone goes, too.
-// Rows are written before machines are started: so one that the list has and a later view has not has none.
+// sweep compares the machines with the rows. It ends a machine without a row, and terminates a row whose machine is
+// gone. Rows are written before machines are started, so a machine that is listed but missing from a later view has no
+// row.
 func (l *Loop) sweep(ctx context.Context, working *sync.WaitGroup) error {
 	before := l.store.View()
 	ids, err := l.opts.Provider.List(ctx)
@@ -274,11 +295,11 @@ func (l *Loop) sweep(ctx context.Context, working *sync.WaitGroup) error {
 	there, v := map[string]bool{}, l.store.View()
 	for _, id := range ids {
 		there[id] = true
-		if row := v.Instances.Get(id); row != nil && row.Name() != types.InstanceStateNameTerminated || !l.take(id) {
+		if row := v.Instances.Get(id); row != nil && row.Name() != types.InstanceStateNameTerminated || !l.begin(id) {
 			continue
 		}
 		stray := &state.Instance{Instance: types.Instance{InstanceId: &id, State: &types.InstanceState{}}}
-		working.Go(func() { l.done(ctx, stray, l.end(ctx, id)) })
+		working.Go(func() { l.finish(ctx, stray, l.end(ctx, id)) })
 	}
 	for row := range before.Instances.By(state.InstancesByState, string(types.InstanceStateNameRunning)) {
 		if there[*row.InstanceId] {

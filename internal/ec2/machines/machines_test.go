@@ -20,14 +20,14 @@ import (
 	"github.com/pintle/pintle/internal/state/statetest"
 )
 
-// yard is a fleet of machines in memory. Each call takes a second, and may be cut off by a kill before or after it has done
-// what it is for.
+// yard is a fleet of machines in memory. Each call takes a second, and may be cut off by a kill before or after it has
+// taken effect.
 type yard struct {
 	mu       sync.Mutex
 	there    map[string]bool
 	launched map[string]int // how often each machine was started
 	broken   error
-	refused  int // launches, for broken
+	refused  int // launches refused with broken
 }
 
 func (y *yard) Launch(ctx context.Context, m fleet.Machine) error {
@@ -75,14 +75,16 @@ func wait(ctx context.Context) error {
 	}
 }
 
-// none is an ECS without container instances.
-type none struct{}
+// noECS is an ECS without container instances.
+type noECS struct{}
 
-func (none) UpdateContainerInstancesState(context.Context, *ecs.UpdateContainerInstancesStateInput, ...func(*ecs.Options)) (*ecs.UpdateContainerInstancesStateOutput, error) {
+func (noECS) UpdateContainerInstancesState(context.Context, *ecs.UpdateContainerInstancesStateInput,
+	...func(*ecs.Options)) (*ecs.UpdateContainerInstancesStateOutput, error) {
 	return nil, nil
 }
 
-func (none) DeregisterContainerInstance(context.Context, *ecs.DeregisterContainerInstanceInput, ...func(*ecs.Options)) (*ecs.DeregisterContainerInstanceOutput, error) {
+func (noECS) DeregisterContainerInstance(context.Context, *ecs.DeregisterContainerInstanceInput,
+	...func(*ecs.Options)) (*ecs.DeregisterContainerInstanceOutput, error) {
 	return nil, nil
 }
 
@@ -109,18 +111,19 @@ func pending() *state.Instance {
 	return state.NewInstance(&types.ResponseLaunchTemplateData{InstanceType: "c5.large"}, "z", time.Now())
 }
 
-// runFor runs a new loop for a while, as if the one before it had been killed.
+// runFor runs a new loop for a while, as if the old one had been killed.
 func runFor(t *testing.T, store *state.Store, y *yard, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
-	err := New(store, Options{Now: time.Now, Provider: y, ECS: none{}, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
+	err := New(store, Options{Now: time.Now, Provider: y, ECS: noECS{}, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
 }
 
-// TestKills kills the loop at every half second of a launch and an end: each machine is started once, and none is left.
+// TestKills kills the loop at every half second of a launch and an end. Each machine must be started once, and none
+// left.
 func TestKills(t *testing.T) {
 	for at := 500 * time.Millisecond; at < 6*time.Second; at += 500 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
@@ -137,7 +140,8 @@ func TestKills(t *testing.T) {
 				t.Errorf("killed at %v: there are %v, started %v", at, ids, y.launched)
 			}
 			v := store.View()
-			if a, b := v.Instances.Get(*stays.InstanceId).Name(), v.Instances.Get(*goes.InstanceId).Name(); a != "running" || b != "terminated" {
+			a, b := v.Instances.Get(*stays.InstanceId).Name(), v.Instances.Get(*goes.InstanceId).Name()
+			if a != "running" || b != "terminated" {
 				t.Errorf("killed at %v: %s and %s", at, a, b)
 			}
 		})
@@ -154,21 +158,25 @@ func TestSweep(t *testing.T) {
 		if ids, _ := y.List(t.Context()); len(ids) != 0 {
 			t.Errorf("%v is left", ids)
 		}
-		if row := store.View().Instances.Get(*lost.InstanceId); row.Name() != "terminated" || aws.ToString(row.StateReason.Code) != "Server.InternalError" {
+		if row := store.View().Instances.Get(*lost.InstanceId); row.Name() != "terminated" ||
+			aws.ToString(row.StateReason.Code) != "Server.InternalError" {
 			t.Errorf("an instance whose machine has gone is %s: %+v", row.Name(), row.StateReason)
 		}
 	})
 }
 
-// TestGivesUp: a launch is tried three times, unless there is no machine to be had. The row says why from the first time on.
+// TestGivesUp checks that a launch is tried three times, or once if no machine can be had. The row shows the reason
+// from the first time on.
 func TestGivesUp(t *testing.T) {
 	for _, c := range []struct {
-		err           error
-		code, message string
-		more          int // attempts of the next loop
+		err     error
+		code    string
+		message string
+		more    int // attempts of the next loop
 	}{
 		{errors.New("no power"), "Server.InternalError", "Server.InternalError: no power", 3},
-		{fmt.Errorf("%w: none is free", fleet.ErrCapacity), "Server.InsufficientInstanceCapacity", "Server.InsufficientInstanceCapacity: none is free", 0},
+		{fmt.Errorf("%w: none is free", fleet.ErrCapacity), "Server.InsufficientInstanceCapacity",
+			"Server.InsufficientInstanceCapacity: none is free", 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store, y := open(t), &yard{there: map[string]bool{}, launched: map[string]int{}, broken: c.err}
@@ -176,13 +184,15 @@ func TestGivesUp(t *testing.T) {
 			row := pending()
 			put(t, store, row)
 			runFor(t, store, y, 1500*time.Millisecond)
-			if got := store.View().Instances.Get(*row.InstanceId); *got.StateReason.Message != c.message || (got.Name() == types.InstanceStateNamePending) != (c.more > 0) {
+			if got := store.View().Instances.Get(*row.InstanceId); *got.StateReason.Message != c.message ||
+				(got.Name() == types.InstanceStateNamePending) != (c.more > 0) {
 				t.Errorf("after one attempt it is %s: %+v", got.Name(), got.StateReason)
 			}
 			y.refused = 0
 			runFor(t, store, y, 30*time.Second)
 			got := store.View().Instances.Get(*row.InstanceId)
-			if got.Name() != "terminated" || *got.StateReason.Message != c.message || *got.StateReason.Code != c.code || y.refused != c.more {
+			if got.Name() != "terminated" || *got.StateReason.Message != c.message || *got.StateReason.Code != c.code ||
+				y.refused != c.more {
 				t.Errorf("after %d more it is %s: %+v", y.refused, got.Name(), got.StateReason)
 			}
 		})

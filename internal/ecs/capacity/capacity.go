@@ -1,6 +1,6 @@
-// Package capacity decides which capacity provider the next task belongs to, from a strategy's bases and weights and
-// the tasks that each provider has, and how many instances managed scaling wants. It is pure. RunTask and the rollout
-// loop call it before they place a task.
+// Package capacity decides which capacity provider the next task belongs to, and how many instances managed scaling wants. The
+// provider follows from the strategy's bases and weights and from the tasks that each provider has. It is pure. RunTask and the
+// rollout loop call it before they place a task.
 package capacity
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// Next is the provider of the next task: one that is below its base, then the one furthest behind its share of the
-// weights. Among equals the first in the strategy wins:
+// Next returns the provider of the next task: one below its base, or else the one furthest behind its share of the weights.
+// Among equals the first in the strategy wins:
 // https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_CapacityProviderStrategyItem.html
 func Next(strategy []types.CapacityProviderStrategyItem, has map[string]int) string {
 	next, least := "", types.CapacityProviderStrategyItem{}
@@ -32,12 +32,12 @@ func before(a, b types.CapacityProviderStrategyItem, has map[string]int) bool {
 	return weighted(a, has)*int64(b.Weight) < weighted(b, has)*int64(a.Weight)
 }
 
-// weighted is how many tasks beyond its base a provider has with one more.
+// weighted returns how many tasks beyond its base a provider would have with one more.
 func weighted(item types.CapacityProviderStrategyItem, has map[string]int) int64 {
 	return int64(has[aws.ToString(item.CapacityProvider)]) - int64(item.Base) + 1
 }
 
-// LaunchType is the launch type of a provider's tasks. Only Fargate's providers can have names that begin with FARGATE.
+// LaunchType returns the launch type of a provider's tasks. Only Fargate's providers can have names that begin with FARGATE.
 func LaunchType(provider string) types.LaunchType {
 	if strings.HasPrefix(provider, "FARGATE") {
 		return types.LaunchTypeFargate

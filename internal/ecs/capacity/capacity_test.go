@@ -19,7 +19,7 @@ func TestNext(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		strategy []types.CapacityProviderStrategyItem
-		want     string // the providers of the first tasks, one after the other
+		want     string // the providers of the first tasks, in order
 	}{
 		{"one provider", []types.CapacityProviderStrategyItem{item("a", 0, 1)}, "aaa"},
 		{"equal weights", []types.CapacityProviderStrategyItem{item("a", 0, 1), item("b", 0, 1)}, "abab"},
@@ -48,13 +48,14 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestShares fills a strategy of any weights: the base comes first, and then no provider is ever a whole task
-// short of its share, which is met exactly whenever it is a whole number for each of them.
+// TestShares fills a strategy of any weights. The base comes first. After that no provider is ever a whole task short of its
+// share, and each has exactly its share whenever all shares are whole numbers.
 func TestShares(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		weights := rapid.SliceOfN(rapid.IntRange(0, 9), 1, 6).Draw(r, "weights")
-		weights[0]++ // one at least has some
-		based, base := rapid.IntRange(0, len(weights)-1).Draw(r, "based"), rapid.IntRange(0, 12).Draw(r, "base")
+		weights[0]++ // at least one weight is above 0
+		based := rapid.IntRange(0, len(weights)-1).Draw(r, "based")
+		base := rapid.IntRange(0, 12).Draw(r, "base")
 		var strategy []types.CapacityProviderStrategyItem
 		total := 0
 		for i, w := range weights {
@@ -65,7 +66,8 @@ func TestShares(t *testing.T) {
 		has := map[string]int{}
 		for n := range base + 3*total {
 			next := Next(strategy, has)
-			if i := slices.IndexFunc(strategy, func(s types.CapacityProviderStrategyItem) bool { return *s.CapacityProvider == next }); i < 0 || n >= base && weights[i] == 0 {
+			i := slices.IndexFunc(strategy, func(s types.CapacityProviderStrategyItem) bool { return *s.CapacityProvider == next })
+			if i < 0 || n >= base && weights[i] == 0 {
 				r.Fatalf("task %d belongs to %q", n, next)
 			}
 			if n < base && next != fmt.Sprint(based) {
@@ -86,7 +88,7 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// TestRefills loses tasks anywhere: the base is filled again before anything else.
+// TestRefills: after losing tasks, the base is filled again before anything else.
 func TestRefills(t *testing.T) {
 	strategy := []types.CapacityProviderStrategyItem{item("a", 2, 1), item("b", 0, 3)}
 	for _, c := range []struct {

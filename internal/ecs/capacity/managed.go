@@ -7,19 +7,21 @@ import (
 
 // Size is what an instance has for tasks, or what a task needs of one.
 type Size struct {
-	CPU, MemoryMiB int64
-	GPUs           int
+	CPU       int64 // in CPU units, 1024 to a vCPU
+	MemoryMiB int64
+	GPUs      int
 }
 
+// holds reports whether s has room for need.
 func (s Size) holds(need Size) bool {
 	return need.CPU <= s.CPU && need.MemoryMiB <= s.MemoryMiB && need.GPUs <= s.GPUs
 }
 
 // Managed is the input of managed scaling: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/cluster-auto-scaling.html
 type Managed struct {
-	// Registered counts the instances that take tasks.
+	// Registered counts the instances that accept tasks.
 	Registered int
-	// Busy counts those of them that run a task other than a daemon's.
+	// Busy counts those that run a task other than a daemon's.
 	Busy int
 	// Waiting are the tasks that are PROVISIONING.
 	Waiting []Size
@@ -29,9 +31,9 @@ type Managed struct {
 	MinStep, MaxStep int
 }
 
-// Needed is M, how many instances the provider needs: the busy ones, or, while tasks wait, all that are registered and enough new
-// ones to hold the waiting tasks. We pack tasks largest first, by GPUs, then CPU and memory, so that one decision is enough for a
-// mix. A task that no instance could hold doesn't count.
+// Needed returns M, how many instances the provider needs. Without waiting tasks these are the busy ones. Otherwise they are all
+// registered ones and enough new ones to hold the waiting tasks. We pack tasks largest first, by GPUs, then CPU and memory, so that
+// one decision is enough for a mix. A task that no instance could hold doesn't count.
 func (m Managed) Needed() int {
 	extra := pack(m.Waiting, m.Instance)
 	if extra == 0 {
@@ -40,7 +42,8 @@ func (m Managed) Needed() int {
 	return m.Registered + min(max(extra, m.MinStep), m.MaxStep)
 }
 
-// Reservation is the metric CapacityProviderReservation: M in percent of N, with the two values that are defined where N is 0.
+// Reservation returns the metric CapacityProviderReservation: M in percent of N, the registered instances. For an N of 0, ECS
+// defines it as 200 if M is above 0, and as 100 otherwise.
 func (m Managed) Reservation() float64 {
 	needed := m.Needed()
 	switch {
@@ -52,13 +55,14 @@ func (m Managed) Reservation() float64 {
 	return 100
 }
 
-// Desired is the group's capacity at which its use is the target, in percent.
+// Desired returns the capacity at which the group's use is target percent, rounded up.
 func (m Managed) Desired(target int) int { return (m.Needed()*100 + target - 1) / target }
 
-// ScaleIn is the group's capacity after one step down: at most half of it goes at a time.
+// ScaleIn returns the group's capacity after one step down. A step removes at most half of it, or
+// one instance if that is more.
 func ScaleIn(from, to int) int { return max(to, from-max(1, from/2)) }
 
-// pack counts the instances that the tasks fill, each task put into the first one with room.
+// pack counts the instances that the tasks fill if each goes to the first one with room. It skips tasks too large for any.
 func pack(tasks []Size, instance Size) int {
 	tasks = slices.DeleteFunc(slices.Clone(tasks), func(t Size) bool { return !instance.holds(t) })
 	slices.SortFunc(tasks, func(a, b Size) int {
@@ -68,7 +72,8 @@ func pack(tasks []Size, instance Size) int {
 	for _, t := range tasks {
 		i := slices.IndexFunc(free, func(f Size) bool { return f.holds(t) })
 		if i < 0 {
-			i, free = len(free), append(free, instance)
+			i = len(free)
+			free = append(free, instance)
 		}
 		free[i].CPU -= t.CPU
 		free[i].MemoryMiB -= t.MemoryMiB

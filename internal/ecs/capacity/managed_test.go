@@ -17,41 +17,47 @@ func tasks(n int, s Size) (out []Size) {
 }
 
 func TestManaged(t *testing.T) {
-	gpu, cpu := Size{1024, 1024, 1}, Size{2048, 1024, 0}
+	gpu := Size{1024, 1024, 1}
+	cpu := Size{2048, 1024, 0}
 	p3 := Size{32_768, 249_856, 4} // a p3.8xlarge
 	for _, c := range []struct {
-		name            string
-		m               Managed
-		target          int
-		needed, desired int
-		reservation     float64
+		name        string
+		m           Managed
+		target      int
+		needed      int
+		desired     int
+		reservation float64
 	}{
-		{"nothing of nothing", Managed{}, 100, 0, 0, 100},
-		{"from nothing, one GPU each", Managed{Waiting: tasks(3, gpu)}, 100, 3, 3, 200},
-		{"by what they need most", Managed{Waiting: tasks(4, cpu)}, 100, 2, 2, 200},
+		{"no instances, no tasks", Managed{}, 100, 0, 0, 100},
+		{"no instances, one GPU a task", Managed{Waiting: tasks(3, gpu)}, 100, 3, 3, 200},
+		{"no instances, half the CPU a task", Managed{Waiting: tasks(4, cpu)}, 100, 2, 2, 200},
 		{"a mix shares instances", Managed{Waiting: append(tasks(2, gpu), tasks(2, cpu)...)}, 100, 2, 2, 200},
 		{"all busy", Managed{Registered: 4, Busy: 4}, 100, 4, 4, 100},
 		{"two are idle", Managed{Registered: 4, Busy: 2}, 100, 2, 2, 50},
-		{"to nothing", Managed{Registered: 4}, 100, 0, 0, 0},
-		{"more for those that wait", Managed{Registered: 2, Busy: 2, Waiting: tasks(2, gpu)}, 100, 4, 4, 200},
+		{"all are idle", Managed{Registered: 4}, 100, 0, 0, 0},
+		{"more for waiting tasks", Managed{Registered: 2, Busy: 2, Waiting: tasks(2, gpu)}, 100, 4, 4, 200},
 		{"room to spare", Managed{Registered: 8, Busy: 8}, 80, 8, 10, 100},
-		{"at least a step", Managed{Waiting: tasks(1, gpu), MinStep: 2}, 100, 2, 2, 200},
-		{"at most a step", Managed{Waiting: tasks(9, gpu), MaxStep: 4}, 100, 4, 4, 200},
-		{"what no instance holds does not count", Managed{Waiting: tasks(2, Size{1, 1, 4})}, 100, 0, 0, 100},
+		{"at least MinStep", Managed{Waiting: tasks(1, gpu), MinStep: 2}, 100, 2, 2, 200},
+		{"at most MaxStep", Managed{Waiting: tasks(9, gpu), MaxStep: 4}, 100, 4, 4, 200},
+		{"a task that no instance holds does not count", Managed{Waiting: tasks(2, Size{1, 1, 4})}, 100, 0, 0, 100},
 		// The cases of https://aws.amazon.com/blogs/containers/deep-dive-on-amazon-ecs-cluster-auto-scaling/
-		{"M = N: neither way", Managed{Registered: 1, Busy: 1}, 100, 1, 1, 100},
+		{"M = N: no change", Managed{Registered: 1, Busy: 1}, 100, 1, 1, 100},
 		{"M > N: tasks wait", Managed{Registered: 1, Busy: 1, Waiting: tasks(1, gpu)}, 100, 2, 2, 200},
 		{"M < N: one is idle", Managed{Registered: 2, Busy: 1}, 100, 1, 1, 50},
 		{"M and N are 0: 100", Managed{}, 100, 0, 0, 100},
 		{"N is 0, M is not: 200", Managed{Waiting: tasks(1, gpu)}, 100, 1, 1, 200},
 		{"N is not 0, M is: 0", Managed{Registered: 1}, 100, 0, 0, 0},
-		{"a target of 50 keeps as many again", Managed{Registered: 4, Busy: 4}, 50, 4, 8, 100},
-		{"as many idle as a target of 50 wants", Managed{Registered: 8, Busy: 4}, 50, 4, 8, 50},
-		// Tasks of GPUs, and of several sizes.
-		{"four to an instance of four GPUs", Managed{Instance: p3, Waiting: tasks(10, gpu)}, 100, 3, 3, 200},
-		{"pairs", Managed{Instance: p3, Waiting: tasks(3, Size{1024, 1024, 2})}, 100, 2, 2, 200},
-		{"three GPUs leave one", Managed{Instance: p3, Waiting: append(tasks(3, Size{1024, 1024, 3}), tasks(4, gpu)...)}, 100, 4, 4, 200},
-		{"memory, and not GPUs", Managed{Instance: p3, Waiting: tasks(3, Size{1024, 200_000, 1})}, 100, 3, 3, 200},
+		{"a target of 50 keeps as many idle as busy", Managed{Registered: 4, Busy: 4}, 50, 4, 8, 100},
+		{"at its target of 50", Managed{Registered: 8, Busy: 4}, 50, 4, 8, 50},
+		// Tasks with GPUs and of several sizes.
+		{"four tasks on four GPUs", Managed{Instance: p3, Waiting: tasks(10, gpu)}, 100, 3, 3, 200},
+		{"two GPUs a task", Managed{Instance: p3, Waiting: tasks(3, Size{1024, 1024, 2})}, 100, 2, 2, 200},
+		{
+			"three GPUs leave one for another task",
+			Managed{Instance: p3, Waiting: append(tasks(3, Size{1024, 1024, 3}), tasks(4, gpu)...)},
+			100, 4, 4, 200,
+		},
+		{"memory is the limit, not GPUs", Managed{Instance: p3, Waiting: tasks(3, Size{1024, 200_000, 1})}, 100, 3, 3, 200},
 	} {
 		if c.m.Instance == (Size{}) {
 			c.m.Instance = g4dn
@@ -65,15 +71,20 @@ func TestManaged(t *testing.T) {
 	}
 }
 
-// TestPack packs any tasks: there are enough instances for each resource's sum, and never more than tasks.
+// TestPack packs random tasks: the instances hold the sum of each resource, and there are never more instances than tasks.
 func TestPack(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		instance := Size{64, 64, 8}
 		var all []Size
 		var sum Size
 		for range rapid.IntRange(0, 40).Draw(r, "tasks") {
-			s := Size{rapid.Int64Range(0, 64).Draw(r, "cpu"), rapid.Int64Range(1, 64).Draw(r, "memory"), rapid.IntRange(0, 8).Draw(r, "gpus")}
-			all, sum = append(all, s), Size{sum.CPU + s.CPU, sum.MemoryMiB + s.MemoryMiB, sum.GPUs + s.GPUs}
+			s := Size{
+				CPU:       rapid.Int64Range(0, 64).Draw(r, "cpu"),
+				MemoryMiB: rapid.Int64Range(1, 64).Draw(r, "memory"),
+				GPUs:      rapid.IntRange(0, 8).Draw(r, "gpus"),
+			}
+			all = append(all, s)
+			sum = Size{sum.CPU + s.CPU, sum.MemoryMiB + s.MemoryMiB, sum.GPUs + s.GPUs}
 		}
 		n := pack(all, instance)
 		if !(Size{int64(n) * 64, int64(n) * 64, n * 8}).holds(sum) || n > len(all) {
@@ -83,21 +94,38 @@ func TestPack(t *testing.T) {
 }
 
 func TestScaleIn(t *testing.T) {
-	for _, c := range []struct{ from, to, want int }{{10, 0, 5}, {5, 0, 3}, {3, 0, 2}, {2, 0, 1}, {1, 0, 0}, {0, 0, 0}, {10, 8, 8}, {10, 5, 5}, {10, 4, 5}} {
+	for _, c := range []struct{ from, to, want int }{
+		{10, 0, 5},
+		{5, 0, 3},
+		{3, 0, 2},
+		{2, 0, 1},
+		{1, 0, 0},
+		{0, 0, 0},
+		{10, 8, 8},
+		{10, 5, 5},
+		{10, 4, 5},
+	} {
 		if got := ScaleIn(c.from, c.to); got != c.want {
 			t.Errorf("from %d to %d: %d, want %d", c.from, c.to, got, c.want)
 		}
 	}
 }
 
+// size draws a size of up to most of each resource.
 func size(r *rapid.T, what string, most int) Size {
-	return Size{rapid.Int64Range(0, int64(most)).Draw(r, what+" cpu"), rapid.Int64Range(1, int64(most)).Draw(r, what+" memory"), rapid.IntRange(0, most).Draw(r, what+" gpus")}
+	return Size{
+		CPU:       rapid.Int64Range(0, int64(most)).Draw(r, what+" cpu"),
+		MemoryMiB: rapid.Int64Range(1, int64(most)).Draw(r, what+" memory"),
+		GPUs:      rapid.IntRange(0, most).Draw(r, what+" gpus"),
+	}
 }
 
-// TestEqualTasks: of equal tasks, as many instances are needed as ECS's binpack of a group of them comes to.
+// TestEqualTasks: equal tasks need as many instances as ECS's binpack of a group of them gives.
 func TestEqualTasks(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		instance, task, n := size(r, "instance", 16), size(r, "task", 16), rapid.IntRange(0, 50).Draw(r, "n")
+		instance := size(r, "instance", 16)
+		task := size(r, "task", 16)
+		n := rapid.IntRange(0, 50).Draw(r, "n")
 		fit := instance.MemoryMiB / task.MemoryMiB
 		if task.CPU > 0 {
 			fit = min(fit, instance.CPU/task.CPU)
@@ -115,12 +143,13 @@ func TestEqualTasks(t *testing.T) {
 	})
 }
 
-// best is the fewest instances that hold the tasks, by trying all ways.
-func best(tasks []Size, instance Size, free []Size) int {
+// fewest returns the fewest instances that hold the tasks, by trying all ways.
+func fewest(tasks []Size, instance Size, free []Size) int {
 	if len(tasks) == 0 {
 		return len(free)
 	}
-	t, least := tasks[0], len(free)+len(tasks)
+	t := tasks[0]
+	least := len(free) + len(tasks)
 	for i, f := range append(free, instance) {
 		if !f.holds(t) {
 			continue
@@ -130,12 +159,12 @@ func best(tasks []Size, instance Size, free []Size) int {
 		if i < len(free) {
 			next = next[:len(free)]
 		}
-		least = min(least, best(tasks[1:], instance, next))
+		least = min(least, fewest(tasks[1:], instance, next))
 	}
 	return least
 }
 
-// TestNearlyTheFewest: of a few tasks of any size, one instance at most is needed more than the fewest that hold them.
+// TestNearlyTheFewest: a few tasks of any size take at most one instance more than the fewest that hold them.
 func TestNearlyTheFewest(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		instance := Size{8, 8, 4}
@@ -145,19 +174,27 @@ func TestNearlyTheFewest(t *testing.T) {
 			s.GPUs /= 2
 			waiting = append(waiting, s)
 		}
-		if got, want := pack(waiting, instance), best(waiting, instance, nil); got < want || got > want+1 {
+		if got, want := pack(waiting, instance), fewest(waiting, instance, nil); got < want || got > want+1 {
 			r.Fatalf("%d instances for %v, and %d hold them", got, waiting, want)
 		}
 	})
 }
 
-// TestManagedScalingDecides decides for any provider: with nothing to do nothing is needed; instances with tasks are never given
-// up; what is desired has the slack that the target asks for, and no whole instance more; the metric is above the target just where
-// more are desired than there are; and the decision, carried out, is the same again.
+// TestManagedScalingDecides decides for random providers:
+//   - Without tasks no instance is needed.
+//   - Instances with tasks are never given up.
+//   - The desired capacity has the slack that the target asks for, and no whole instance more.
+//   - The metric is above the target exactly if more instances are desired than there are.
+//   - The decision, once carried out, stays the same.
 func TestManagedScalingDecides(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		m := Managed{Registered: rapid.IntRange(0, 40).Draw(r, "registered"), Instance: g4dn, MinStep: rapid.IntRange(1, 5).Draw(r, "least step")}
-		m.Busy, m.MaxStep = rapid.IntRange(0, m.Registered).Draw(r, "busy"), rapid.IntRange(m.MinStep, 10_000).Draw(r, "most step")
+		m := Managed{
+			Registered: rapid.IntRange(0, 40).Draw(r, "registered"),
+			Instance:   g4dn,
+			MinStep:    rapid.IntRange(1, 5).Draw(r, "least step"),
+		}
+		m.Busy = rapid.IntRange(0, m.Registered).Draw(r, "busy")
+		m.MaxStep = rapid.IntRange(m.MinStep, 10_000).Draw(r, "most step")
 		m.Waiting = tasks(rapid.IntRange(0, 20).Draw(r, "waiting"), Size{1024, 1024, 1})
 		target := rapid.IntRange(1, 100).Draw(r, "target")
 		needed, desired := m.Needed(), m.Desired(target)

@@ -5,7 +5,8 @@ import "slices"
 // daemon moves a DAEMON service towards one task on each wanted instance. An instance never has two, so the old task
 // goes before the new one starts.
 func (d *step) daemon() {
-	on, wanted := map[string][]Task{}, map[string]bool{}
+	on := map[string][]Task{} // by instance
+	wanted := map[string]bool{}
 	for _, instance := range d.service.Instances {
 		wanted[instance] = true
 	}
@@ -36,7 +37,7 @@ func (d *step) stopUnwanted(t Task) {
 	d.min = keep
 }
 
-// keepOne stops an instance's tasks but for one good one.
+// keepOne stops an instance's tasks except one good one.
 func (d *step) keepOne(tasks []Task) {
 	slices.SortStableFunc(tasks, func(a, b Task) int { return b.worth() - a.worth() })
 	kept := false

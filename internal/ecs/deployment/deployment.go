@@ -108,7 +108,7 @@ type Plan struct {
 	Stop    []Task   // in this order
 	// Rollout is the new state of the PRIMARY deployment, "" for no change.
 	Rollout    State
-	Failure    Failure // why, where Rollout is Failed
+	Failure    Failure // why Rollout is Failed
 	RollBackTo string  // the deployment that becomes PRIMARY after a failure
 	Bakes      bool    // the PRIMARY deployment begins its bake time
 	// StartIn are the zones that have too few tasks. The first one with room gets one.
@@ -142,7 +142,7 @@ func Decide(s Service, deployments []Deployment, tasks []Task, now time.Time) Pl
 	return d.plan
 }
 
-// failure is why the PRIMARY deployment's roll-out failed, or 0.
+// failure returns why the PRIMARY deployment's roll-out failed, or 0.
 func (s Service) failure(primary Deployment) Failure {
 	switch {
 	case primary.State != InProgress:
@@ -157,7 +157,7 @@ func (s Service) failure(primary Deployment) Failure {
 	return 0
 }
 
-// rollBackTo is the newest completed deployment, where whatever found the failure is set to roll back:
+// rollBackTo returns the newest completed deployment, if the failure's detector is set to roll back, or "":
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/deployment-failure-detection.html
 func (s Service) rollBackTo(f Failure, deployments []Deployment) string {
 	wanted := map[Failure]bool{TasksFailed: s.Breaker.Rollback, AlarmDetected: s.Alarms.Rollback, StoppedByUser: true}
@@ -295,7 +295,7 @@ func (d *step) finish() {
 	}
 }
 
-// baked reports whether the bake time is over. It begins it where it has not begun.
+// baked reports whether the bake time is over. It plans the beginning if it hasn't begun.
 func (d *step) baked() bool {
 	if d.service.Bake == 0 {
 		return true
@@ -310,8 +310,8 @@ func (d *step) baked() bool {
 	return !d.now.Before(end)
 }
 
-// Threshold is the number of failed tasks at which the circuit breaker trips: API_ThresholdConfiguration. The default is
-// half the desired count, within limits.
+// Threshold returns the number of failed tasks at which the circuit breaker trips: API_ThresholdConfiguration. The default is
+// half the desired count, at least 3 and at most 200.
 func Threshold(c *types.ThresholdConfiguration, desired int) int {
 	switch {
 	case c == nil:
@@ -338,16 +338,17 @@ func BreakerOf(c *types.DeploymentCircuitBreaker, desired int, d *types.Deployme
 	return b
 }
 
+// bounded returns a share of the desired count, rounded up, within ECS's limits of 3 and 200.
 func bounded(desired, share int) int { return min(max(percent(desired, share), 3), 200) }
 
-// percent is a share of the desired count, rounded up.
+// percent returns a share of the desired count, rounded up.
 func percent(desired, share int) int { return (desired*share + 99) / 100 }
 
 // maxDelay is the longest time between two attempts:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-throttle-logic.html
 const maxDelay = 27 * time.Minute
 
-// Delay is how long to wait after a number of failed tasks: a second after the first round, doubled after each
+// Delay returns how long to wait after a number of failed tasks: a second after the first round, doubled after each
 // further one.
 func Delay(failed, desired int) time.Duration {
 	rounds := Rounds(failed, desired)
@@ -357,7 +358,7 @@ func Delay(failed, desired int) time.Duration {
 	return min(time.Second<<min(rounds-1, 20), maxDelay)
 }
 
-// Rounds is how many times all of a service's tasks have failed, rounded up.
+// Rounds returns how many times all of a service's tasks have failed, rounded up.
 func Rounds(failed, desired int) int {
 	desired = max(desired, 1)
 	return (failed + desired - 1) / desired

@@ -9,16 +9,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is a service whose plans are carried out, with tasks that come up, fail and stop as they please.
+// world is a service whose plans are carried out. Its tasks come up, fail and stop at random.
 type world struct {
 	service     Service
 	deployments []Deployment
 	tasks       []Task
 	now         time.Time
-	made        int
+	made        int // tasks and deployments so far
 }
 
-// step decides and carries out, and returns whether there was anything to do.
+// step decides on a plan and carries it out. It reports whether there was anything to do.
 func (w *world) step(r *rapid.T) bool {
 	before := slices.Clone(w.tasks)
 	p := Decide(w.service, w.deployments, w.tasks, w.now)
@@ -49,7 +49,9 @@ func (w *world) step(r *rapid.T) bool {
 	if p.RollBackTo != "" {
 		i := slices.IndexFunc(w.deployments, func(d Deployment) bool { return d.ID == p.RollBackTo })
 		back := w.deployments[i]
-		back.State, back.Failed, back.BakesFrom = InProgress, 0, time.Time{}
+		back.State = InProgress
+		back.Failed = 0
+		back.BakesFrom = time.Time{}
 		w.deployments = append([]Deployment{back}, slices.Delete(slices.Clone(w.deployments), i, i+1)...)
 	}
 	return p.Start+len(p.StartOn)+len(p.StartIn)+len(p.Stop) > 0 || p.Rollout != "" || p.Bakes
@@ -57,10 +59,15 @@ func (w *world) step(r *rapid.T) bool {
 
 func (w *world) start(instance string) {
 	w.made++
-	w.tasks = append(w.tasks, Task{ID: fmt.Sprint("t", w.made), Deployment: w.deployments[0].ID, Instance: instance, Zone: instance})
+	w.tasks = append(w.tasks, Task{
+		ID:         fmt.Sprint("t", w.made),
+		Deployment: w.deployments[0].ID,
+		Instance:   instance,
+		Zone:       instance,
+	})
 }
 
-// check holds a plan against what must never be.
+// check fails the test if a plan breaks one of the service's limits.
 func (w *world) check(r *rapid.T, tasks []Task, p Plan) {
 	healthy, stopped := 0, 0
 	for _, t := range tasks {
@@ -84,7 +91,8 @@ func (w *world) check(r *rapid.T, tasks []Task, p Plan) {
 		}
 	}
 	if left := healthy - stopped; stopped > 0 && left*100 < desired*w.service.MinimumHealthyPercent {
-		r.Fatalf("%d of %d healthy tasks are stopped, of %d desired, at %d percent", stopped, healthy, desired, w.service.MinimumHealthyPercent)
+		r.Fatalf("%d of %d healthy tasks are stopped, of %d desired, at %d percent",
+			stopped, healthy, desired, w.service.MinimumHealthyPercent)
 	}
 	if len(p.StartIn) > 0 && (p.Start+len(p.Stop) > 0 || (len(tasks)+1)*100 > w.service.Desired*w.service.MaximumPercent) {
 		r.Fatalf("%+v moves a task of %d", p, len(tasks))
@@ -102,7 +110,7 @@ func (w *world) check(r *rapid.T, tasks []Task, p Plan) {
 	}
 }
 
-// progress lets tasks come nearer to what they are to be.
+// progress brings each task one status closer to Healthy or to its end.
 func (w *world) progress() {
 	var left []Task
 	for _, t := range w.tasks {
@@ -117,7 +125,7 @@ func (w *world) progress() {
 	w.tasks = left
 }
 
-// disturb does what users, nodes and containers do.
+// disturb does at random what users, nodes and containers do.
 func (w *world) disturb(r *rapid.T) {
 	if len(w.tasks) > 0 {
 		i := rapid.IntRange(0, len(w.tasks)-1).Draw(r, "task")
@@ -161,8 +169,8 @@ func (w *world) disturb(r *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 5).Draw(r, "seconds")) * time.Second)
 }
 
-// TestConverges disturbs a service at random, holds each plan against the service's limits, and then, left alone,
-// expects it to become what it is wanted to be, and to stay so.
+// TestConverges disturbs a service at random and checks each plan against the service's limits. Left alone, the service must
+// reach its desired state and stay there.
 func TestConverges(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := &world{now: now, deployments: []Deployment{{ID: "first", State: InProgress}}}
@@ -174,7 +182,8 @@ func TestConverges(t *testing.T) {
 		w.service.Breaker = Breaker{Enabled: rapid.Bool().Draw(r, "breaker"), Rollback: rapid.Bool().Draw(r, "rollback"), Threshold: 3}
 		if w.service.Daemon = rapid.IntRange(0, 2).Draw(r, "daemon") == 0; w.service.Daemon {
 			w.service.Zones = nil
-			w.service.MaximumPercent, w.service.Instances = 100, []string{"i0", "i1"}
+			w.service.MaximumPercent = 100
+			w.service.Instances = []string{"i0", "i1"}
 			w.service.MinimumHealthyPercent = rapid.SampledFrom([]int{0, 25, 50}).Draw(r, "daemon's minimum")
 		}
 		for range rapid.IntRange(0, 30).Draw(r, "steps") {
@@ -190,7 +199,7 @@ func TestConverges(t *testing.T) {
 	})
 }
 
-// settle leaves the service alone, and checks what it comes to.
+// settle leaves the service alone, and checks that it reaches its desired state.
 func (w *world) settle(r *rapid.T) {
 	for i := range w.deployments {
 		w.deployments[i].Unplaced = false
@@ -209,7 +218,7 @@ func (w *world) settle(r *rapid.T) {
 	if w.step(r) {
 		r.Fatalf("it does not come to rest: %+v of %+v with %+v", w.service, w.deployments, w.tasks)
 	}
-	if w.deployments[0].State == Failed || w.stuck() {
+	if w.deployments[0].State == Failed || w.isStuck() {
 		return
 	}
 	want := w.service.Desired
@@ -224,15 +233,16 @@ func (w *world) settle(r *rapid.T) {
 	if len(w.tasks) != want || w.deployments[0].State != Completed {
 		r.Fatalf("%d tasks, want %d, %s", len(w.tasks), want, w.deployments[0].State)
 	}
-	w.even(r)
+	w.checkZones(r)
 }
 
-// even expects no zone to have two tasks less than another, if they may be moved.
-func (w *world) even(r *rapid.T) {
+// checkZones expects no zone to have two tasks fewer than another, if tasks may be moved.
+func (w *world) checkZones(r *rapid.T) {
 	if w.service.Desired*w.service.MaximumPercent/100 <= w.service.Desired {
 		return
 	}
-	in, most := map[string]int{}, 0
+	in := map[string]int{}
+	most := 0
 	for _, t := range w.tasks {
 		in[t.Zone]++
 		most = max(most, in[t.Zone])
@@ -244,9 +254,8 @@ func (w *world) even(r *rapid.T) {
 	}
 }
 
-// stuck says that the percentages round to where neither a start nor a stop is allowed, which ECS does not mend
-// either.
-func (w *world) stuck() bool {
+// isStuck reports whether the rounded percentages allow neither a start nor a stop. ECS gets stuck there, too.
+func (w *world) isStuck() bool {
 	s := w.service
 	if s.Daemon {
 		return (len(s.Instances)*s.MinimumHealthyPercent+99)/100 >= len(s.Instances) && len(s.Instances) > 0

@@ -39,7 +39,7 @@ func (d *step) shrink() {
 	d.stopSome(surplus, func(t Task) bool { return d.good(t) || d.primary.State == Failed })
 }
 
-// dropUseless stops tasks that have to be replaced and serve nobody anyway.
+// dropUseless stops tasks that have to be replaced and serve nobody: pending and unhealthy ones.
 func (d *step) dropUseless() {
 	for _, t := range d.tasks {
 		if d.isLeaving(t) && (t.Status == Pending || t.Status == Unhealthy) {
@@ -53,8 +53,8 @@ func (d *step) isLeaving(t Task) bool {
 	return d.live(t) && (t.Deployment != d.primary.ID || t.Draining)
 }
 
-// replaceUnhealthy stops unhealthy tasks once others have taken their place. Where there is no room for others beside
-// them it stops one at a time.
+// replaceUnhealthy stops unhealthy tasks once others have taken their place. If full, there is no room for others beside them,
+// so it stops one at a time.
 func (d *step) replaceUnhealthy(full bool) {
 	unhealthy := func(t Task) bool { return d.live(t) && t.Status == Unhealthy && !d.isLeaving(t) }
 	replaced := d.count(d.fine) + d.count(unhealthy) - d.desired
@@ -64,8 +64,8 @@ func (d *step) replaceUnhealthy(full bool) {
 	d.stopSome(replaced, unhealthy)
 }
 
-// replace stops healthy tasks that have to go, the oldest deployment's first: as many as were replaced already. Where no
-// more fit beside them, it stops as many as the healthy minimum allows.
+// replace stops tasks that have to go, the oldest deployment's first: as many as healthy new ones have replaced. If new tasks
+// don't fit beside them, it stops as many as the healthy minimum allows.
 func (d *step) replace(need int) {
 	leaving := d.count(d.isLeaving)
 	if leaving == 0 || d.primary.State == Failed {

@@ -11,15 +11,18 @@ import (
 )
 
 // grant names the credentials of one role of a task.
-type grant struct{ task, roleType string }
+type grant struct {
+	task     string
+	roleType string
+}
 
 const (
-	soonest = time.Minute // how soon credentials are renewed, however short they live
-	latest  = time.Hour   // how soon a session that has granted none looks again, to be sure
+	minRenewalWait = time.Minute // the least time until credentials are renewed, however short they live
+	idleRecheck    = time.Hour   // when a session that has granted none looks again, to be sure
 )
 
-// grant makes credentials of a task's role and notes when to renew them: half-way to their end. It
-// returns nil where the task has no such role, or nobody issues credentials.
+// grant makes credentials for a task's role and notes when to renew them: half-way to their expiry. It returns nil if
+// the task has no such role, or if nobody issues credentials.
 func (s *session) grant(t *state.Task, td *state.TaskDefinition, roleType string) *acs.IAMRoleCredentials {
 	role := roleOf(t, td, roleType)
 	if role == "" || s.link.opts.Credentials == nil {
@@ -30,9 +33,9 @@ func (s *session) grant(t *state.Task, td *state.TaskDefinition, roleType string
 		return nil
 	}
 	now := s.link.opts.Now()
-	wait := soonest
+	wait := minRenewalWait
 	if end, err := time.Parse(time.RFC3339, c.Expiration); err == nil {
-		wait = max(soonest, end.Sub(now)/2)
+		wait = max(minRenewalWait, end.Sub(now)/2)
 	}
 	s.noteGrant(grant{*t.TaskArn, roleType}, now.Add(wait))
 	return c
@@ -45,7 +48,7 @@ func (s *session) noteGrant(g grant, renewAt time.Time) {
 	}
 }
 
-// roleOf is the ARN of a task's role, as RunTask or else the task definition names it.
+// roleOf returns the ARN of a task's role. What RunTask names overrides the task definition.
 func roleOf(t *state.Task, td *state.TaskDefinition, roleType string) string {
 	o := overrideOf(t)
 	own, defined := o.TaskRoleArn, td.TaskRoleArn
@@ -58,15 +61,16 @@ func roleOf(t *state.Task, td *state.TaskDefinition, roleType string) string {
 	return aws.ToString(defined)
 }
 
-// renewCredentials sends running tasks new credentials before the old ones end. A node that has just
-// connected gets them all anew: it may have restarted, and this session cannot know what it has.
+// renewCredentials sends running tasks new credentials before the old ones expire. A node that has just connected gets
+// all of them: it may have restarted, and this session can't know what it still has.
 func (s *session) renewCredentials(ctx context.Context, v *state.View) error {
 	now := s.link.opts.Now()
 	if s.link.opts.Credentials == nil || now.Before(s.renewAt) {
 		return nil
 	}
 	old := s.granted
-	s.granted, s.renewAt = make(map[grant]time.Time, len(old)), now.Add(latest)
+	s.granted = make(map[grant]time.Time, len(old))
+	s.renewAt = now.Add(idleRecheck)
 	for t := range v.Tasks.By(state.TasksByInstance, s.instance) {
 		td := v.TaskDefinitions.Get(*t.TaskDefinitionArn)
 		if td == nil || !shouldRun(t) {
@@ -91,5 +95,10 @@ func (s *session) sendCredentials(ctx context.Context, t *state.Task, td *state.
 	if c == nil {
 		return nil
 	}
-	return s.send(ctx, &acs.IAMRoleCredentialsMessage{MessageID: s.messageID(), TaskArn: *t.TaskArn, RoleType: roleType, RoleCredentials: c})
+	return s.send(ctx, &acs.IAMRoleCredentialsMessage{
+		MessageID:       s.messageID(),
+		TaskArn:         *t.TaskArn,
+		RoleType:        roleType,
+		RoleCredentials: c,
+	})
 }

@@ -13,26 +13,33 @@ import (
 
 const mebibyte = 1 << 20
 
-// dockerConfig is what has no field of its own in the payload, as JSON of the Docker Engine's API.
+// dockerConfig encodes what has no field of its own in the payload, as JSON of the Docker Engine's API.
 func dockerConfig(c types.ContainerDefinition, networkMode string) acs.DockerConfig {
-	return acs.DockerConfig{Config: encoded(config(c)), HostConfig: encoded(hostConfig(c, networkMode)), Version: "1.17"}
+	return acs.DockerConfig{Config: toJSON(config(c)), HostConfig: toJSON(hostConfig(c, networkMode)), Version: "1.17"}
 }
 
-// encoded is a struct of strings and numbers as JSON, which cannot fail.
-func encoded(v any) string {
+// toJSON encodes a struct of strings and numbers, which can't fail.
+func toJSON(v any) string {
 	b, _ := json.Marshal(v)
 	return string(b)
 }
 
 func config(c types.ContainerDefinition) acs.Config {
 	out := acs.Config{
-		User: aws.ToString(c.User), WorkingDir: aws.ToString(c.WorkingDirectory), Hostname: aws.ToString(c.Hostname),
-		Labels: c.DockerLabels, Tty: aws.ToBool(c.PseudoTerminal), OpenStdin: aws.ToBool(c.Interactive),
+		User:       aws.ToString(c.User),
+		WorkingDir: aws.ToString(c.WorkingDirectory),
+		Hostname:   aws.ToString(c.Hostname),
+		Labels:     c.DockerLabels,
+		Tty:        aws.ToBool(c.PseudoTerminal),
+		OpenStdin:  aws.ToBool(c.Interactive),
 	}
 	if h := c.HealthCheck; h != nil {
 		out.Healthcheck = &acs.Healthcheck{
-			Test: h.Command, Interval: nanoseconds(h.Interval), Timeout: nanoseconds(h.Timeout),
-			StartPeriod: nanoseconds(h.StartPeriod), Retries: int(number(h.Retries)),
+			Test:        h.Command,
+			Interval:    nanoseconds(h.Interval),
+			Timeout:     nanoseconds(h.Timeout),
+			StartPeriod: nanoseconds(h.StartPeriod),
+			Retries:     int(number(h.Retries)),
 		}
 	}
 	return out
@@ -42,8 +49,12 @@ func nanoseconds(seconds *int32) int64 { return number(seconds) * 1e9 }
 
 func hostConfig(c types.ContainerDefinition, networkMode string) acs.HostConfig {
 	out := acs.HostConfig{
-		NetworkMode: networkMode, Privileged: aws.ToBool(c.Privileged), ReadonlyRootfs: aws.ToBool(c.ReadonlyRootFilesystem),
-		DNS: c.DnsServers, DNSSearch: c.DnsSearchDomains, SecurityOpt: c.DockerSecurityOptions,
+		NetworkMode:       networkMode,
+		Privileged:        aws.ToBool(c.Privileged),
+		ReadonlyRootfs:    aws.ToBool(c.ReadonlyRootFilesystem),
+		DNS:               c.DnsServers,
+		DNSSearch:         c.DnsSearchDomains,
+		SecurityOpt:       c.DockerSecurityOptions,
 		MemoryReservation: number(c.MemoryReservation) * mebibyte,
 		LogConfig:         &acs.LogConfig{Type: "json-file"},
 	}
@@ -60,19 +71,20 @@ func hostConfig(c types.ContainerDefinition, networkMode string) acs.HostConfig 
 		put(&out.Sysctls, aws.ToString(s.Namespace), aws.ToString(s.Value))
 	}
 	if c.LinuxParameters != nil {
-		linux(&out, c.LinuxParameters, number(c.Memory))
+		addLinuxParameters(&out, c.LinuxParameters, number(c.Memory))
 	}
 	return out
 }
 
-// linux adds linuxParameters, of a container with a memory limit.
-func linux(out *acs.HostConfig, p *types.LinuxParameters, memoryMiB int64) {
+// addLinuxParameters adds the linuxParameters of a container with a memory limit.
+func addLinuxParameters(out *acs.HostConfig, p *types.LinuxParameters, memoryMiB int64) {
 	out.Init = p.InitProcessEnabled
 	out.ShmSize = number(p.SharedMemorySize) * mebibyte
 	if p.Capabilities != nil {
-		out.CapAdd, out.CapDrop = p.Capabilities.Add, p.Capabilities.Drop
+		out.CapAdd = p.Capabilities.Add
+		out.CapDrop = p.Capabilities.Drop
 	}
-	if p.MaxSwap != nil { // Docker's figure is memory and swap together
+	if p.MaxSwap != nil { // Docker counts memory and swap together
 		out.MemorySwap = (number(p.MaxSwap) + memoryMiB) * mebibyte
 	}
 	if p.Swappiness != nil {
@@ -87,7 +99,7 @@ func linux(out *acs.HostConfig, p *types.LinuxParameters, memoryMiB int64) {
 	}
 }
 
-// device has the host's path in the container too, and every permission, unless it says otherwise.
+// device maps a device. By default it has the host's path inside the container, and every permission.
 func device(d types.Device) acs.DeviceMapping {
 	out := acs.DeviceMapping{PathOnHost: aws.ToString(d.HostPath), PathInContainer: aws.ToString(d.ContainerPath)}
 	if out.PathInContainer == "" {

@@ -12,15 +12,15 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// health writes containers' health into their tasks' rows, in one transaction, where it has changed.
-func (t *reporter) health(ctx context.Context, reports []acs.TaskHealth) error {
+// recordHealth writes changed container health into the tasks' rows, in one transaction.
+func (t *reporter) recordHealth(ctx context.Context, reports []acs.TaskHealth) error {
 	v := t.link.store.View()
-	if !slices.ContainsFunc(reports, func(r acs.TaskHealth) bool { return t.news(v, r) != nil }) {
-		return nil // as nearly always: nodes report what they have reported before
+	if !slices.ContainsFunc(reports, func(r acs.TaskHealth) bool { return t.withHealth(v, r) != nil }) {
+		return nil // the usual case: nodes mostly repeat what they reported before
 	}
 	return t.link.store.Update(ctx, func(tx *state.Tx) error {
 		for _, r := range reports {
-			if row := t.news(tx.View, r); row != nil {
+			if row := t.withHealth(tx.View, r); row != nil {
 				tx.Tasks.Put(row)
 			}
 		}
@@ -28,8 +28,8 @@ func (t *reporter) health(ctx context.Context, reports []acs.TaskHealth) error {
 	})
 }
 
-// news is the changed row of one of the node's tasks, or nil where the report says nothing new.
-func (t *reporter) news(v *state.View, r acs.TaskHealth) *state.Task {
+// withHealth returns the changed row of one of the node's tasks, or nil if the report changes nothing.
+func (t *reporter) withHealth(v *state.View, r acs.TaskHealth) *state.Task {
 	old := v.Tasks.Get(r.TaskArn)
 	if old == nil || !old.Holds() || *old.ContainerInstanceArn != t.instance {
 		return nil
@@ -43,7 +43,7 @@ func (t *reporter) news(v *state.View, r acs.TaskHealth) *state.Task {
 	return &row
 }
 
-// applyHealth says whether the reports change any container.
+// applyHealth reports whether the reports change any container.
 func applyHealth(containers []types.Container, reports []acs.ContainerHealth) bool {
 	changed := false
 	for i := range containers {
@@ -51,15 +51,16 @@ func applyHealth(containers []types.Container, reports []acs.ContainerHealth) bo
 		for _, r := range reports {
 			status := types.HealthStatus(r.HealthStatus)
 			if r.ContainerName == aws.ToString(c.Name) && status != c.HealthStatus && slices.Contains(status.Values(), status) {
-				c.HealthStatus, changed = status, true
+				c.HealthStatus = status
+				changed = true
 			}
 		}
 	}
 	return changed
 }
 
-// taskHealth sums up the essential containers that have a check: one UNHEALTHY makes the task so,
-// all HEALTHY make it so, else it is UNKNOWN. API_Task, healthStatus.
+// taskHealth sums up the essential containers that have a health check. One that is UNHEALTHY makes the task UNHEALTHY.
+// All of them HEALTHY make it HEALTHY. Otherwise it's UNKNOWN. See API_Task, healthStatus.
 func taskHealth(containers []types.Container, td *state.TaskDefinition) types.HealthStatus {
 	if td == nil {
 		return types.HealthStatusUnknown
@@ -67,7 +68,7 @@ func taskHealth(containers []types.Container, td *state.TaskDefinition) types.He
 	var checked []types.HealthStatus
 	for _, c := range containers {
 		if slices.ContainsFunc(td.ContainerDefinitions, func(d types.ContainerDefinition) bool {
-			return aws.ToString(d.Name) == aws.ToString(c.Name) && d.HealthCheck != nil && essential(d)
+			return aws.ToString(d.Name) == aws.ToString(c.Name) && d.HealthCheck != nil && isEssential(d)
 		}) {
 			checked = append(checked, c.HealthStatus)
 		}
@@ -82,15 +83,15 @@ func taskHealth(containers []types.Container, td *state.TaskDefinition) types.He
 	return types.HealthStatusHealthy
 }
 
-// instanceStatus writes what the agent thinks of its machine, where that has changed.
-func (t *reporter) instanceStatus(ctx context.Context, statuses []acs.InstanceStatus) error {
+// recordInstanceStatus writes the agent's view of its machine, if it has changed.
+func (t *reporter) recordInstanceStatus(ctx context.Context, statuses []acs.InstanceStatus) error {
 	health := instanceHealth(statuses)
-	if row := t.link.store.View().ContainerInstances.Get(t.instance); !active(row) || sameHealth(row.HealthStatus, health) {
+	if row := t.link.store.View().ContainerInstances.Get(t.instance); !isRegistered(row) || sameHealth(row.HealthStatus, health) {
 		return nil
 	}
 	return t.link.store.Update(ctx, func(tx *state.Tx) error {
 		old := tx.ContainerInstances.Get(t.instance)
-		if !active(old) {
+		if !isRegistered(old) {
 			return nil
 		}
 		row := *old
@@ -100,40 +101,44 @@ func (t *reporter) instanceStatus(ctx context.Context, statuses []acs.InstanceSt
 	})
 }
 
-// checkTypes is ECS's name for each of the agent's.
+// checkTypes maps the agent's names to ECS's.
 var checkTypes = map[string]types.InstanceHealthCheckType{
 	"ContainerRuntime":   types.InstanceHealthCheckTypeContainerRuntime,
 	"AcceleratedCompute": types.InstanceHealthCheckTypeAcceleratedCompute,
 	"Daemon":             types.InstanceHealthCheckTypeDaemon,
 }
 
-// instanceHealth is the statuses as ECS shows them, and the worst of them.
+// instanceHealth converts the statuses to ECS's form. The overall status is the worst of them.
 func instanceHealth(statuses []acs.InstanceStatus) *types.ContainerInstanceHealthStatus {
 	out := &types.ContainerInstanceHealthStatus{OverallStatus: types.InstanceHealthCheckStateInsufficientData}
 	worst := -1
 	for _, s := range statuses {
-		rank := slices.Index(worse, types.InstanceHealthCheckState(s.Status))
+		rank := slices.Index(bySeverity, types.InstanceHealthCheckState(s.Status))
 		check, ok := checkTypes[s.Type]
 		if !ok || rank < 0 {
 			continue
 		}
 		out.Details = append(out.Details, types.InstanceHealthCheckResult{
-			Type: check, Status: worse[rank], LastUpdated: seconds(s.LastUpdated), LastStatusChange: seconds(s.LastStatusChange),
+			Type:             check,
+			Status:           bySeverity[rank],
+			LastUpdated:      seconds(s.LastUpdated),
+			LastStatusChange: seconds(s.LastStatusChange),
 		})
 		if rank > worst {
-			worst, out.OverallStatus = rank, worse[rank]
+			worst = rank
+			out.OverallStatus = bySeverity[rank]
 		}
 	}
 	return out
 }
 
-// worse is the states of an instance's check, from good to bad.
-var worse = []types.InstanceHealthCheckState{
+// bySeverity lists the states of an instance's check, from good to bad.
+var bySeverity = []types.InstanceHealthCheckState{
 	types.InstanceHealthCheckStateOk, types.InstanceHealthCheckStateInitializing,
 	types.InstanceHealthCheckStateInsufficientData, types.InstanceHealthCheckStateImpaired,
 }
 
-// sameHealth compares all but the times at which it was looked.
+// sameHealth compares everything but the times of the checks.
 func sameHealth(a, b *types.ContainerInstanceHealthStatus) bool {
 	return a != nil && a.OverallStatus == b.OverallStatus &&
 		slices.EqualFunc(a.Details, b.Details, func(x, y types.InstanceHealthCheckResult) bool {

@@ -14,19 +14,19 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// What Pintle's own agent tells of itself, beyond ECS's API.
+// Messages of Pintle's own agent, beyond ECS's API.
 
-// inventory takes what a node tells of its devices. Tasks that hold one with a fault are stopped in the same
-// transaction: TerminationNotice is ECS's code for what an instance takes with it, and services do not count it
-// as a failure of theirs.
-func (s *session) inventory(ctx context.Context, m *acs.PintleNodeInventory) error {
+// recordInventory stores what a node reports about its devices. It stops the tasks that hold a faulty device in the
+// same transaction. Their stop code is TerminationNotice, ECS's code for what an instance takes down with it: services
+// don't count it as a failure of their own.
+func (s *session) recordInventory(ctx context.Context, m *acs.PintleNodeInventory) error {
 	return s.link.store.Update(ctx, func(tx *state.Tx) error {
 		old := tx.ContainerInstances.Get(s.instance)
-		if !active(old) {
+		if !isRegistered(old) {
 			return errDeregistered
 		}
 		row := *old
-		if !learn(&row, m.GPUs) {
+		if !updateGPUs(&row, m.GPUs) {
 			return nil
 		}
 		tx.ContainerInstances.Put(&row)
@@ -56,14 +56,21 @@ func stopOnFaulty(tx *state.Tx, row *state.ContainerInstance, now time.Time) {
 	}
 }
 
-// learn adds what a node tells of its registered devices, and says whether it is news.
-func learn(row *state.ContainerInstance, devices []acs.GPUDevice) bool {
+// updateGPUs updates the registered devices from a node's report, and reports whether anything changed.
+func updateGPUs(row *state.ContainerInstance, devices []acs.GPUDevice) bool {
 	old := row.GPUs
 	row.GPUs = slices.Clone(old)
 	for i, g := range row.GPUs {
 		for _, d := range devices {
 			if d.ID == g.ID {
-				row.GPUs[i] = state.GPU{ID: d.ID, Model: d.Model, Simulated: d.Simulated, NUMA: d.NUMA, Links: d.Links, Fault: fault(d.Fault)}
+				row.GPUs[i] = state.GPU{
+					ID:        d.ID,
+					Model:     d.Model,
+					Simulated: d.Simulated,
+					NUMA:      d.NUMA,
+					Links:     d.Links,
+					Fault:     fault(d.Fault),
+				}
 			}
 		}
 	}
@@ -77,15 +84,16 @@ func fault(f *acs.GPUFault) *state.GPUFault {
 	return &state.GPUFault{Reason: f.Reason, Since: f.Since}
 }
 
-// taskNetwork shows a task's address as its elastic network interface.
-func (s *session) taskNetwork(ctx context.Context, m *acs.PintleTaskNetwork) error {
+// recordTaskNetwork shows a task's address as its elastic network interface.
+func (s *session) recordTaskNetwork(ctx context.Context, m *acs.PintleTaskNetwork) error {
 	return s.link.store.Update(ctx, func(tx *state.Tx) error {
 		old := tx.Tasks.Get(m.TaskArn)
 		if old == nil || !old.Holds() || *old.ContainerInstanceArn != s.instance {
 			return nil
 		}
 		t := *old
-		t.Attachments, t.Containers = slices.Clone(t.Attachments), slices.Clone(t.Containers)
+		t.Attachments = slices.Clone(t.Attachments)
+		t.Containers = slices.Clone(t.Containers)
 		for i, a := range t.Attachments {
 			t.Attachments[i].Status = aws.String("ATTACHED")
 			t.Attachments[i].Details = withAddress(a.Details, m)
@@ -108,11 +116,11 @@ func withAddress(details []types.KeyValuePair, m *acs.PintleTaskNetwork) []types
 		types.KeyValuePair{Name: aws.String("privateIPv4Address"), Value: &m.PrivateIPv4})
 }
 
-// ErrAway says that a node has no connection over which it could be told something.
+// ErrAway is returned when the node is not connected, so it can't be told anything.
 var ErrAway = errors.New("the node is not connected")
 
-// Fault has a node make up an error of a simulated GPU, or with XID 0 forget the fault of any. What the node
-// makes of it shows in its inventory.
+// Fault asks a node to make up an error of a simulated GPU. XID 0 clears the fault of any GPU. The result shows in the
+// node's inventory.
 func (l *Link) Fault(ctx context.Context, instanceArn, gpu string, xid uint64) error {
 	l.mu.Lock()
 	s := l.sockets[address{kindACS, instanceArn}]

@@ -11,17 +11,16 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// LostOptions are what GiveUp needs besides the store.
+// LostOptions configures GiveUp.
 type LostOptions struct {
 	Now func() time.Time
 	// Lost is how long an agent may be away.
 	Lost time.Duration
 }
 
-// GiveUp is the loop that gives up on nodes until ctx ends: one whose agent has been away for too long is
-// taken for lost, and its tasks are marked stopped, so that services can replace them. Nothing is placed on
-// a node that is away, and one that returns is told to stop what is no longer wanted. It may be late by a
-// tenth of opts.Lost.
+// GiveUp runs until ctx ends, and gives up on nodes whose agent has been away for too long: it marks their tasks
+// stopped, so that services can replace them. Nothing is placed on a node while it's away, and a node that returns is
+// told to stop what is no longer wanted. GiveUp may be late by a tenth of opts.Lost.
 func GiveUp(ctx context.Context, store *state.Store, opts LostOptions) error {
 	tick := time.NewTicker(max(opts.Lost/10, 10*time.Millisecond))
 	defer tick.Stop()
@@ -42,18 +41,22 @@ func giveUp(ctx context.Context, store *state.Store, opts LostOptions) error {
 	now := opts.Now().UTC().Truncate(time.Millisecond)
 	v := store.View()
 	for row := range v.ContainerInstances.All() {
-		if row.AgentConnected || row.DisconnectedAt == nil || now.Sub(*row.DisconnectedAt) < opts.Lost || !holds(v, row) {
+		if row.AgentConnected || row.DisconnectedAt == nil || now.Sub(*row.DisconnectedAt) < opts.Lost || !hasTasks(v, row) {
 			continue
 		}
-		if err := store.Update(ctx, func(tx *state.Tx) error { stopTasks(tx, *row.ContainerInstanceArn, now, opts.Lost); return nil }); err != nil {
+		err := store.Update(ctx, func(tx *state.Tx) error {
+			stopTasks(tx, *row.ContainerInstanceArn, now, opts.Lost)
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// holds says whether any task is on the node.
-func holds(v *state.View, row *state.ContainerInstance) bool {
+// hasTasks reports whether any task is on the node.
+func hasTasks(v *state.View, row *state.ContainerInstance) bool {
 	for t := range v.Tasks.By(state.TasksByInstance, *row.ContainerInstanceArn) {
 		if t.Holds() {
 			return true
@@ -62,7 +65,7 @@ func holds(v *state.View, row *state.ContainerInstance) bool {
 	return false
 }
 
-// stopTasks marks the node's tasks stopped, unless its agent has come back meanwhile.
+// stopTasks marks the node's tasks stopped, unless its agent has come back in the meantime.
 func stopTasks(tx *state.Tx, instance string, now time.Time, lost time.Duration) {
 	row := tx.ContainerInstances.Get(instance)
 	if row == nil || row.AgentConnected {

@@ -18,7 +18,7 @@ const lost = 5 * time.Minute
 func TestGiveUp(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		away    time.Duration // for how long, from the start; 0: connected
+		away    time.Duration // how long from the start, 0 if connected
 		wait    time.Duration
 		stopped bool
 	}{
@@ -30,7 +30,8 @@ func TestGiveUp(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := openStore(t)
-				putRows(t, store, lostInstance("ci/i", c.away > 0), lostTask("runs", "ci/i", "RUNNING"), lostTask("pending", "ci/i", "PENDING"))
+				putRows(t, store, lostInstance("ci/i", c.away > 0), lostTask("runs", "ci/i", "RUNNING"),
+					lostTask("pending", "ci/i", "PENDING"))
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
 				go func() { ended <- GiveUp(ctx, store, LostOptions{Now: time.Now, Lost: lost}) }()
@@ -48,24 +49,27 @@ func TestGiveUp(t *testing.T) {
 				if err := <-ended; err != context.Canceled {
 					t.Errorf("Run ended with %v", err)
 				}
-				time.Sleep(2 * time.Hour) // the node's return, where it was still to come
+				time.Sleep(2 * time.Hour) // the node's return, if it was still to come
 			})
 		})
 	}
 }
 
-// TestStopped checks what a task of a lost node looks like, and that its GPU is free.
+// TestGivenUpTasks checks the stopped tasks of a lost node, and that its GPU is free.
 func TestGivenUpTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t)
 		asked := lostTask("asked", "ci/i", "RUNNING")
-		asked.DesiredStatus, asked.StoppedReason, asked.StopCode = aws.String("STOPPED"), aws.String("the user's"), types.TaskStopCodeUserInitiated
+		asked.DesiredStatus = aws.String("STOPPED")
+		asked.StoppedReason = aws.String("the user's")
+		asked.StopCode = types.TaskStopCodeUserInitiated
 		over := lostTask("over", "ci/i", "STOPPED")
 		never := lostInstance("never", true)
-		never.DisconnectedAt = nil // registered, but has not connected yet
+		never.DisconnectedAt = nil // registered, but never connected
 		awsvpc := lostTask("awsvpc", "ci/i", "RUNNING")
 		awsvpc.Attachments = []types.Attachment{{Id: aws.String("eni"), Status: aws.String("ATTACHED")}}
-		putRows(t, store, awsvpc, lostInstance("ci/i", true), lostTask("runs", "ci/i", "RUNNING", "GPU-0"), asked, over, never, lostTask("waits", "never", "PENDING"))
+		putRows(t, store, awsvpc, lostInstance("ci/i", true), lostTask("runs", "ci/i", "RUNNING", "GPU-0"), asked, over, never,
+			lostTask("waits", "never", "PENDING"))
 		time.Sleep(lost)
 		if err := giveUp(t.Context(), store, LostOptions{Now: time.Now, Lost: lost}); err != nil {
 			t.Fatal(err)
@@ -73,13 +77,15 @@ func TestGivenUpTasks(t *testing.T) {
 		v := store.View()
 		runs := v.Tasks.Get("runs")
 		const reason = "Container instance i has been disconnected for more than 5m0s."
-		if *runs.DesiredStatus != "STOPPED" || runs.StopCode != types.TaskStopCodeTerminationNotice || *runs.StoppedReason != reason || !runs.StoppedAt.Equal(time.Now()) {
+		if *runs.DesiredStatus != "STOPPED" || runs.StopCode != types.TaskStopCodeTerminationNotice ||
+			*runs.StoppedReason != reason || !runs.StoppedAt.Equal(time.Now()) {
 			t.Errorf("got %s, %s, %s, %v", *runs.DesiredStatus, runs.StopCode, *runs.StoppedReason, runs.StoppedAt)
 		}
 		if c := runs.Containers[0]; *c.LastStatus != "STOPPED" || *c.Reason != reason {
 			t.Errorf("its container is %s: %s", *c.LastStatus, *c.Reason)
 		}
-		if a := v.Tasks.Get("asked"); *a.LastStatus != "STOPPED" || *a.StoppedReason != "the user's" || a.StopCode != types.TaskStopCodeUserInitiated {
+		if a := v.Tasks.Get("asked"); *a.LastStatus != "STOPPED" || *a.StoppedReason != "the user's" ||
+			a.StopCode != types.TaskStopCodeUserInitiated {
 			t.Errorf("a task that was stopping says %s", *a.StoppedReason)
 		}
 		if a := v.Tasks.Get("awsvpc").Attachments[0]; *a.Status != "DELETED" {
@@ -126,7 +132,8 @@ func putRows(t *testing.T, store *state.Store, rows ...any) {
 func lostInstance(name string, away bool) *state.ContainerInstance {
 	row := &state.ContainerInstance{
 		ContainerInstance: types.ContainerInstance{ContainerInstanceArn: &name, Status: aws.String("ACTIVE"), AgentConnected: !away},
-		ClusterArn:        "c", GPUs: []state.GPU{{ID: "GPU-0"}},
+		ClusterArn:        "c",
+		GPUs:              []state.GPU{{ID: "GPU-0"}},
 	}
 	if away {
 		row.DisconnectedAt = aws.Time(time.Now())
@@ -136,8 +143,12 @@ func lostInstance(name string, away bool) *state.ContainerInstance {
 
 func lostTask(name, instance, last string, gpus ...string) *state.Task {
 	t := &state.Task{Task: types.Task{
-		TaskArn: &name, ClusterArn: aws.String("c"), ContainerInstanceArn: &instance, LastStatus: &last, DesiredStatus: aws.String("RUNNING"),
-		Containers: []types.Container{{Name: aws.String("main"), LastStatus: &last}},
+		TaskArn:              &name,
+		ClusterArn:           aws.String("c"),
+		ContainerInstanceArn: &instance,
+		LastStatus:           &last,
+		DesiredStatus:        aws.String("RUNNING"),
+		Containers:           []types.Container{{Name: aws.String("main"), LastStatus: &last}},
 	}}
 	for _, id := range gpus {
 		t.GPUs = append(t.GPUs, state.HeldGPU{Container: "main", ID: id, Milli: 1000})

@@ -1,8 +1,7 @@
-// Package nodelink is the control plane's end of the node protocol: the ACS web socket, over which a
-// node gets its tasks, and the TCS one, over which it reports. For each connected node a session
-// compares what the store wants of that node with what it was told, and tells it the difference; it
-// remembers nothing that a reconnect would not find again. A node has one socket of each kind, so
-// there are never more than registered nodes account for. It places nothing and runs nothing.
+// Package nodelink is the control plane's end of the node protocol. A node gets its tasks over the ACS web socket and
+// reports over the TCS one. For each connected node a session compares what the store wants of the node with what the
+// node was told, and sends the difference. A session remembers nothing that a reconnect couldn't find again. A node has
+// one socket of each kind, so registered nodes bound their number. The package places nothing and runs nothing.
 package nodelink
 
 import (
@@ -17,21 +16,21 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Options are what a Link needs besides the store.
+// Options configures a Link.
 type Options struct {
-	Now func() time.Time // time.Now where it is nil
-	// Verify checks a SigV4 signature for the service ecs; nil takes any. The method, path, query and
-	// host are the web socket's; a frame has headers and a body of its own.
+	Now func() time.Time // nil means time.Now
+	// Verify checks a SigV4 signature for the service ecs; nil accepts any. Method, path, query and host are the web
+	// socket's. A frame has its own headers and body.
 	Verify func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error
-	// Credentials makes credentials of a role for a task, nil where it has none to give; roleType is
-	// acs.TaskRole or acs.ExecutionRole. Their id has to stay the same for a task and role type, because
-	// containers learn it once, and must not be guessed, because it opens the credentials.
+	// Credentials makes credentials of a role for a task. It returns nil if it has none to give. roleType is
+	// acs.TaskRole or acs.ExecutionRole. Their id must stay the same for a task and role type, because containers learn
+	// it once. It must be hard to guess, because it grants access to the credentials.
 	Credentials func(taskArn, roleArn, roleType string) *acs.IAMRoleCredentials
-	// Observe hears the metrics and the GPU telemetry of every node as they come; it must not block.
+	// Observe receives the metrics and GPU telemetry of every node as they arrive. It must not block.
 	Observe func(instanceArn string, m acs.Message)
-	// Heartbeat is how often a node hears from us, at most and by default 20 s: an agent hangs up after 60.
+	// Heartbeat is the time between our heartbeats. Default and maximum are 20 s: an agent hangs up after 60 s.
 	Heartbeat time.Duration
-	// Resend is how long a node may take to acknowledge; 30 s where it is 0.
+	// Resend is how long a node may take to acknowledge. 0 means 30 s.
 	Resend time.Duration
 	Log    *slog.Logger
 }
@@ -74,15 +73,14 @@ func New(store *state.Store, opts Options) *Link {
 	return l
 }
 
-// ServeHTTP is http.Handler's.
 func (l *Link) ServeHTTP(w http.ResponseWriter, r *http.Request) { l.mux.ServeHTTP(w, r) }
 
-// Reset marks every node disconnected from now on: a control plane that has just started knows no
-// connection, and the time that it was away itself is not the nodes' fault.
+// Reset marks every node disconnected as of now. A control plane that has just started has no connections, and nodes
+// aren't to blame for the time it was away itself.
 func (l *Link) Reset(ctx context.Context) error {
 	return l.store.Update(ctx, func(tx *state.Tx) error {
 		for _, row := range slices.Collect(tx.ContainerInstances.All()) {
-			if active(row) && (row.AgentConnected || row.DisconnectedAt != nil) {
+			if isRegistered(row) && (row.AgentConnected || row.DisconnectedAt != nil) {
 				tx.ContainerInstances.Put(row.Disconnected(l.now()))
 			}
 		}
@@ -101,5 +99,5 @@ func (l *Link) Close() {
 	l.running.Wait()
 }
 
-// now is the time as rows keep it.
+// now returns the time as rows keep it.
 func (l *Link) now() time.Time { return l.opts.Now().UTC().Truncate(time.Millisecond) }

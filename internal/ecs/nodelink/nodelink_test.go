@@ -43,12 +43,14 @@ func (a *agent) wantFrame(want string) {
 func TestHandshake(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	a := w.connect(kindACS)
-	a.wantFrame(`{"type":"TaskManifestMessage","message":{"messageId":"ID","clusterArn":"` + clusterArn + `","containerInstanceArn":"` + instanceArn + `","generatedAt":1,"timeline":1,"tasks":[]}}`)
+	a.wantFrame(`{"type":"TaskManifestMessage","message":{"messageId":"ID","clusterArn":"` + clusterArn +
+		`","containerInstanceArn":"` + instanceArn + `","generatedAt":1,"timeline":1,"tasks":[]}}`)
 	a.wantFrame(`{"type":"HeartbeatMessage","message":{"messageId":"ID","healthy":true}}`)
 	a.say(`{"type":"HeartbeatAckRequest","message":{"messageId":"ID"}}`)
 	w.untilConnected(true)
 	v := w.store.View().ContainerInstances.Get(instanceArn).VersionInfo
-	if aws.ToString(v.AgentVersion) != "1.105.1" || aws.ToString(v.AgentHash) != "a8b3e7d3" || aws.ToString(v.DockerVersion) != "DockerVersion: 20.10.24" {
+	if aws.ToString(v.AgentVersion) != "1.105.1" || aws.ToString(v.AgentHash) != "a8b3e7d3" ||
+		aws.ToString(v.DockerVersion) != "DockerVersion: 20.10.24" {
 		t.Errorf("the version is %v %v %v", v.AgentVersion, v.AgentHash, v.DockerVersion)
 	}
 	a.conn.Close(websocket.StatusNormalClosure, "ConnectionExpired: Reconnect to continue") //nolint:errcheck // as agents do
@@ -62,25 +64,31 @@ func TestTask(t *testing.T) {
 	a.wantFrame(`{"type":"HeartbeatMessage","message":{"messageId":"ID","healthy":true}}`)
 	w.put(taskRow("one", "RUNNING", "PENDING", "GPU-1"))
 	container := `"containers":[{"name":"main","image":"busybox","essential":true,"cpu":0,"memory":0,"environment":{},"overrides":"{}",` +
-		`"dockerConfig":{"config":"{}","hostConfig":"{\"NetworkMode\":\"bridge\",\"LogConfig\":{\"Type\":\"json-file\"}}","version":"1.17"}}]`
+		`"dockerConfig":{"config":"{}",` +
+		`"hostConfig":"{\"NetworkMode\":\"bridge\",\"LogConfig\":{\"Type\":\"json-file\"}}","version":"1.17"}}]`
 	payload := func(desired string) string {
-		return `{"type":"PayloadMessage","message":{"messageId":"ID","clusterArn":"` + clusterArn + `","containerInstanceArn":"` + instanceArn + `",` +
-			`"generatedAt":1,"seqNum":1,"timeline":1,"tasks":[{"arn":"` + taskArn("one") + `","family":"hello","version":"1","desiredStatus":"` + desired + `",` +
+		return `{"type":"PayloadMessage","message":{"messageId":"ID","clusterArn":"` + clusterArn + `","containerInstanceArn":"` +
+			instanceArn + `",` +
+			`"generatedAt":1,"seqNum":1,"timeline":1,"tasks":[{"arn":"` + taskArn("one") +
+			`","family":"hello","version":"1","desiredStatus":"` + desired + `",` +
 			`"taskClusterArn":"` + clusterArn + `","networkMode":"bridge","overrides":"{}",` +
-			`"associations":[{"containers":["main"],"content":{"encoding":"base64","value":""},"name":"GPU-1","type":"gpu"}],` + container + `}]}}`
+			`"associations":[{"containers":["main"],"content":{"encoding":"base64","value":""},"name":"GPU-1","type":"gpu"}],` +
+			container + `}]}}`
 	}
 	a.wantFrame(payload("RUNNING"))
 	w.put(taskRow("one", "STOPPED", "RUNNING", "GPU-1"))
 	a.wantFrame(payload("STOPPED"))
 }
 
-// TestTold checks which tasks a node is told of over one connection.
-func TestTold(t *testing.T) {
+// TestSentTasks checks which tasks a node is told of over one connection.
+func TestSentTasks(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	w.put(taskRow("pending", "RUNNING", "PENDING"), taskRow("runs", "RUNNING", "RUNNING"), taskRow("stops", "STOPPED", "RUNNING"),
-		taskRow("over", "STOPPED", "STOPPED"), taskRow("activating", "RUNNING", "ACTIVATING"), taskRow("deactivating", "RUNNING", "DEACTIVATING"))
+		taskRow("over", "STOPPED", "STOPPED"), taskRow("activating", "RUNNING", "ACTIVATING"),
+		taskRow("deactivating", "RUNNING", "DEACTIVATING"))
 	elsewhere, placed := taskRow("elsewhere", "RUNNING", "PENDING"), taskRow("unplaced", "RUNNING", "PROVISIONING")
-	elsewhere.ContainerInstanceArn, placed.ContainerInstanceArn = aws.String(instanceArn+"f"), nil
+	elsewhere.ContainerInstanceArn = aws.String(instanceArn + "f")
+	placed.ContainerInstanceArn = nil
 	w.put(elsewhere, placed)
 	a, manifest := w.connectACS()
 	if got := identifiers(manifest.Tasks); !slices.Equal(got, []string{"activating", "deactivating", "pending", "runs"}) {
@@ -94,7 +102,7 @@ func TestTold(t *testing.T) {
 		t.Errorf("the payload's number %d is not above the manifest's %d", p.SeqNum, manifest.Timeline)
 	}
 	a.ack(p)
-	// What the node reports now changes nothing of what it was told: the next payload is another task.
+	// The node's reports don't change what it was told: the next payload is another task.
 	w.put(taskRow("pending", "RUNNING", "RUNNING"), taskRow("activating", "RUNNING", "RUNNING"), taskRow("stops", "STOPPED", "STOPPED"))
 	w.put(taskRow("next", "RUNNING", "PENDING"))
 	if got := arns(next[*acs.PayloadMessage](a)); !slices.Equal(got, []string{"RUNNING next"}) {
@@ -102,7 +110,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestReconnect checks that a node that comes back hears again only of what it has not done.
+// TestReconnect checks that a node that comes back is told again only of tasks it hasn't started.
 func TestReconnect(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	w.put(taskRow("a", "RUNNING", "PENDING"), taskRow("b", "RUNNING", "PENDING"))
@@ -124,9 +132,9 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// TestALostStore checks that the numbers grow also where the control plane comes back with a younger store
-// than the node knew, or the node would drop its manifest, and run on what nobody knows of.
-func TestALostStore(t *testing.T) {
+// TestLostStore checks that sequence numbers keep growing when the control plane comes back with an older store than
+// the node saw. Otherwise the node would drop its manifest, and keep running tasks that nobody knows of.
+func TestLostStore(t *testing.T) {
 	j := newJournal()
 	w := newWorld(t, j, Options{})
 	w.put(taskRow("a", "RUNNING", "PENDING"))
@@ -143,7 +151,7 @@ func TestALostStore(t *testing.T) {
 	}
 }
 
-// TestRestart checks that the numbers grow over a restart of the control plane, or the node would
+// TestRestart checks that sequence numbers keep growing over a restart of the control plane. Otherwise the node would
 // drop its manifest.
 func TestRestart(t *testing.T) {
 	j := newJournal()
@@ -168,13 +176,15 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestReset checks what a control plane that crashed knows of its nodes when it starts.
+// TestReset checks what a control plane that crashed assumes about its nodes when it starts.
 func TestReset(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	long, never := time.Now().Add(-time.Hour), instanceRow()
 	never.ContainerInstanceArn = aws.String("never")
 	gone := instanceRow()
-	gone.ContainerInstanceArn, gone.Status, gone.DisconnectedAt = aws.String("gone"), aws.String("INACTIVE"), &long
+	gone.ContainerInstanceArn = aws.String("gone")
+	gone.Status = aws.String("INACTIVE")
+	gone.DisconnectedAt = &long
 	away := instanceRow()
 	away.DisconnectedAt = &long
 	w.update(func(tx *state.Tx) {
@@ -194,7 +204,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// identifiers are the tasks' ids.
+// identifiers returns the tasks' ids.
 func identifiers(tasks []acs.TaskIdentifier) []string {
 	var out []string
 	for _, t := range tasks {
@@ -217,9 +227,14 @@ func TestStopVerification(t *testing.T) {
 	a.ack(next[*acs.PayloadMessage](a)) // "stops" is told to stop in any case
 	m := &acs.TaskStopVerificationMessage{MessageID: manifest.MessageID}
 	for _, id := range []string{"runs", "stops", "over", "elsewhere", "unknown"} {
-		m.StopCandidates = append(m.StopCandidates, acs.TaskIdentifier{TaskArn: taskArn(id), DesiredStatus: "RUNNING", TaskClusterArn: clusterArn})
+		m.StopCandidates = append(m.StopCandidates, acs.TaskIdentifier{
+			TaskArn:        taskArn(id),
+			DesiredStatus:  "RUNNING",
+			TaskClusterArn: clusterArn,
+		})
 	}
-	a.say(`{"type":"AckRequest","message":{"cluster":"` + clusterArn + `","containerInstance":"` + instanceArn + `","messageId":"` + manifest.MessageID + `"}}`)
+	a.say(`{"type":"AckRequest","message":{"cluster":"` + clusterArn + `","containerInstance":"` + instanceArn +
+		`","messageId":"` + manifest.MessageID + `"}}`)
 	a.send(m)
 	ack := next[*acs.TaskStopVerificationAck](a)
 	if got := identifiers(ack.StopTasks); !slices.Equal(got, []string{"elsewhere", "over", "stops", "unknown"}) {
@@ -230,7 +245,7 @@ func TestStopVerification(t *testing.T) {
 	}
 }
 
-// TestManyTasks checks that a payload stays small, and that each task is told once.
+// TestManyTasks checks that payloads stay small, and that each task is sent once.
 func TestManyTasks(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	var rows []*state.Task
@@ -255,13 +270,13 @@ func TestManyTasks(t *testing.T) {
 	}
 }
 
-// TestIgnored checks that what the control plane does not understand does no harm.
+// TestIgnored checks that messages the control plane doesn't understand do no harm.
 func TestIgnored(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	a, _ := w.connectACS()
 	a.say(`{"type":"FutureMessage","message":{"x":1}}`)
 	a.say(`not even JSON`)
-	a.say(`{"type":"PayloadMessage","message":{}}`) // known, but not for this end
+	a.say(`{"type":"PayloadMessage","message":{}}`) // known, but meant for the other end
 	a.say(`{"type":"AckRequest","message":{"messageId":"unheard-of"}}`)
 	a.say(`{"type":"IAMRoleCredentialsAckRequest","message":{"messageId":"m","credentialsId":"c","expiration":"e"}}`)
 	a.say(`{"type":"NackRequest","message":{"cluster":"poc","containerInstance":"i","messageId":"m","reason":"Updates are disabled"}}`)
@@ -275,17 +290,25 @@ func TestRefused(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	w.update(func(tx *state.Tx) {
 		row := instanceRow()
-		row.ContainerInstanceArn, row.Status = aws.String("deregistered"), aws.String("INACTIVE")
+		row.ContainerInstanceArn = aws.String("deregistered")
+		row.Status = aws.String("INACTIVE")
 		tx.ContainerInstances.Put(row)
 	})
 	for _, c := range []struct {
-		name, param, value, origin string
-		status                     int
-		body                       string
+		name   string
+		param  string
+		value  string
+		origin string
+		status int
+		body   string
 	}{
-		{"deregistered", "containerInstanceArn", "deregistered", "", 400, `{"type":"InactiveInstanceException","message":{"message":"The container instance deregistered was deregistered."}}`},
-		{"unknown", "containerInstanceArn", "unknown", "", 400, `{"type":"InvalidInstanceException","message":{"message":"There is no container instance unknown."}}`},
-		{"other cluster", "clusterArn", "oc", "", 400, `{"type":"InvalidClusterException","message":{"message":"The container instance ` + instanceArn + ` is not in the cluster oc."}}`},
+		{"deregistered", "containerInstanceArn", "deregistered", "", 400,
+			`{"type":"InactiveInstanceException","message":{"message":"The container instance deregistered was deregistered."}}`},
+		{"unknown", "containerInstanceArn", "unknown", "", 400,
+			`{"type":"InvalidInstanceException","message":{"message":"There is no container instance unknown."}}`},
+		{"other cluster", "clusterArn", "oc", "", 400,
+			`{"type":"InvalidClusterException","message":{"message":"The container instance ` + instanceArn +
+				` is not in the cluster oc."}}`},
 		{"cluster by ARN", "clusterArn", clusterArn, "", 101, ""},
 		{"no cluster", "clusterArn", "", "", 101, ""},
 		{"a web page", "clusterArn", "poc", "https://example.com", 403, ""},
@@ -309,8 +332,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestReplaced checks that a node's newer connection takes the older one's place, and that the end of
-// the older one does not make the node look disconnected.
+// TestReplaced checks that a node's newer connection replaces the older one, and that the end of the older one doesn't
+// make the node look disconnected.
 func TestReplaced(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	old, _ := w.connectACS()
@@ -332,7 +355,8 @@ func TestDeregistered(t *testing.T) {
 	w.untilConnected(true)
 	w.update(func(tx *state.Tx) {
 		row := *tx.ContainerInstances.Get(instanceArn)
-		row.Status, row.AgentConnected = aws.String("INACTIVE"), false
+		row.Status = aws.String("INACTIVE")
+		row.AgentConnected = false
 		tx.ContainerInstances.Put(&row)
 	})
 	if code := a.ended(); code != websocket.StatusNormalClosure {
@@ -343,7 +367,7 @@ func TestDeregistered(t *testing.T) {
 	}
 }
 
-// TestClose checks that a link that is closed takes nobody any more.
+// TestClose checks that a closed link accepts nobody.
 func TestClose(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	a, telemetry := w.connect(kindACS), w.connect(kindTCS)
@@ -367,11 +391,22 @@ func TestClose(t *testing.T) {
 func TestPintle(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	row := taskRow("a", "RUNNING", "RUNNING")
-	row.Attachments = []types.Attachment{{Id: aws.String("eni"), Type: aws.String("ElasticNetworkInterface"), Status: aws.String("ATTACHING")}}
+	row.Attachments = []types.Attachment{{
+		Id:     aws.String("eni"),
+		Type:   aws.String("ElasticNetworkInterface"),
+		Status: aws.String("ATTACHING"),
+	}}
 	w.put(row)
 	a, _ := w.connectACS()
 	a.send(&acs.PintleNodeInventory{Version: "1", Runtime: "oci", GPUs: []acs.GPUDevice{
-		{ID: "GPU-1", Model: "V100", MemoryMiB: 16384, NUMA: 1, Links: []int{2, 0}, Simulated: true}, {ID: "unregistered"},
+		{
+			ID:        "GPU-1",
+			Model:     "V100",
+			MemoryMiB: 16384,
+			NUMA:      1,
+			Links:     []int{2, 0},
+			Simulated: true,
+		}, {ID: "unregistered"},
 	}})
 	a.send(&acs.PintleTaskNetwork{TaskArn: taskArn("a"), PrivateIPv4: "10.0.0.7", MacAddress: "02:00:00:00:00:07"})
 	w.until("the task's address", func(v *state.View) bool {
@@ -388,9 +423,9 @@ func TestPintle(t *testing.T) {
 	}
 }
 
-// TestABrokenGPU: what the node says of its GPUs' health is kept, also over a restart, until it says otherwise,
-// and stops who has a broken one.
-func TestABrokenGPU(t *testing.T) {
+// TestBrokenGPU checks that a GPU's reported fault stops the tasks that hold it, and survives a restart until the node
+// reports otherwise.
+func TestBrokenGPU(t *testing.T) {
 	j := newJournal()
 	w := newWorld(t, j, Options{})
 	w.put(taskRow("well", "RUNNING", "RUNNING", "GPU-0"), taskRow("ill", "RUNNING", "RUNNING", "GPU-1"))
@@ -407,7 +442,8 @@ func TestABrokenGPU(t *testing.T) {
 		t.Errorf("the fault is %+v", got)
 	}
 	ill := v.Tasks.Get(taskArn("ill"))
-	if *ill.DesiredStatus != "STOPPED" || ill.StopCode != types.TaskStopCodeTerminationNotice || *ill.StoppedReason != "GPU GPU-1 is unhealthy: Xid 79, it has fallen off the bus." {
+	if *ill.DesiredStatus != "STOPPED" || ill.StopCode != types.TaskStopCodeTerminationNotice ||
+		*ill.StoppedReason != "GPU GPU-1 is unhealthy: Xid 79, it has fallen off the bus." {
 		t.Errorf("its task is wanted %s: %s %s", *ill.DesiredStatus, ill.StopCode, aws.ToString(ill.StoppedReason))
 	}
 	if m := next[*acs.PayloadMessage](a); len(m.Tasks) != 1 || m.Tasks[0].Arn != taskArn("ill") || m.Tasks[0].DesiredStatus != "STOPPED" {
@@ -437,7 +473,7 @@ func TestABrokenGPU(t *testing.T) {
 	w.until("the GPU's recovery", func(v *state.View) bool { return fault(v) == nil })
 }
 
-// TestMethod checks that nothing but an upgrade is answered as one.
+// TestMethod checks that only an upgrade is answered as one.
 func TestMethod(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	for path, want := range map[string]int{"/acs/ws": 400, "/acs/ws?" + query(kindACS).Encode(): 426, "/acs": 404, "/tcs/ws": 400} {

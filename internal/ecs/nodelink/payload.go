@@ -12,29 +12,41 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Payload is a task as its node gets it: the task definition with the overrides merged in, since a
-// node reads only the command of those, and the GPUs as associations. Credentials are not in it.
+// Payload builds a task as its node gets it. Overrides are merged into the task definition, because a node reads only
+// the command of an override. GPUs become associations. Credentials are not included.
 func Payload(t *state.Task, td *state.TaskDefinition) acs.Task {
 	o := overrideOf(t)
 	p := acs.Task{
-		Arn: *t.TaskArn, Family: *td.Family, Version: strconv.Itoa(int(td.Revision)), DesiredStatus: *t.DesiredStatus,
-		TaskClusterArn: *t.ClusterArn, LaunchType: string(t.LaunchType), NetworkMode: networkMode(td), Overrides: "{}",
-		CPU: float64(size(o.Cpu, td.Cpu)) / 1024, Memory: size(o.Memory, td.Memory),
-		PidMode: string(td.PidMode), IpcMode: string(td.IpcMode), Group: aws.ToString(t.Group),
+		Arn:            *t.TaskArn,
+		Family:         *td.Family,
+		Version:        strconv.Itoa(int(td.Revision)),
+		DesiredStatus:  *t.DesiredStatus,
+		TaskClusterArn: *t.ClusterArn,
+		LaunchType:     string(t.LaunchType),
+		NetworkMode:    networkMode(td),
+		Overrides:      "{}",
+		CPU:            float64(firstSize(o.Cpu, td.Cpu)) / 1024,
+		Memory:         firstSize(o.Memory, td.Memory),
+		PidMode:        string(td.PidMode),
+		IpcMode:        string(td.IpcMode),
+		Group:          aws.ToString(t.Group),
 	}
 	if name, ok := strings.CutPrefix(p.Group, "service:"); ok {
 		p.ServiceName = name
 	}
 	for _, g := range t.GPUs {
 		p.Associations = append(p.Associations, acs.Association{
-			Type: "gpu", Name: g.ID, Containers: []string{g.Container}, Content: acs.EncodedString{Encoding: "base64"},
+			Type:       "gpu",
+			Name:       g.ID,
+			Containers: []string{g.Container},
+			Content:    acs.EncodedString{Encoding: "base64"},
 		})
 	}
 	for _, v := range td.Volumes {
 		p.Volumes = append(p.Volumes, volume(v))
 	}
 	for _, c := range td.ContainerDefinitions {
-		p.Containers = append(p.Containers, container(merged(c, o), p.NetworkMode, containerArn(t, *c.Name), regionOf(p.Arn)))
+		p.Containers = append(p.Containers, container(withOverride(c, o), p.NetworkMode, containerArn(t, *c.Name), regionOf(p.Arn)))
 	}
 	return p
 }
@@ -62,8 +74,8 @@ func containerArn(t *state.Task, name string) string {
 	return ""
 }
 
-// size is the first of the sizes that is given.
-func size(sizes ...*string) int64 {
+// firstSize returns the first size that is given.
+func firstSize(sizes ...*string) int64 {
 	for _, s := range sizes {
 		if n, err := strconv.ParseInt(aws.ToString(s), 10, 64); err == nil {
 			return n
@@ -78,16 +90,21 @@ func volume(v types.Volume) acs.Volume {
 		out.Host.SourcePath = aws.ToString(v.Host.SourcePath)
 	}
 	if d := v.DockerVolumeConfiguration; d != nil {
-		out.Type, out.Host = "docker", nil
+		out.Type = "docker"
+		out.Host = nil
 		out.DockerVolumeConfiguration = &acs.DockerVolumeConfiguration{
-			Scope: string(d.Scope), Autoprovision: aws.ToBool(d.Autoprovision), Driver: aws.ToString(d.Driver), DriverOpts: d.DriverOpts, Labels: d.Labels,
+			Scope:         string(d.Scope),
+			Autoprovision: aws.ToBool(d.Autoprovision),
+			Driver:        aws.ToString(d.Driver),
+			DriverOpts:    d.DriverOpts,
+			Labels:        d.Labels,
 		}
 	}
 	return out
 }
 
-// merged is a container with its override.
-func merged(c types.ContainerDefinition, o *types.TaskOverride) types.ContainerDefinition {
+// withOverride returns a container with its override applied.
+func withOverride(c types.ContainerDefinition, o *types.TaskOverride) types.ContainerDefinition {
 	for _, v := range o.ContainerOverrides {
 		if aws.ToString(v.Name) != *c.Name {
 			continue
@@ -110,20 +127,31 @@ func merged(c types.ContainerDefinition, o *types.TaskOverride) types.ContainerD
 	return c
 }
 
-// essential says whether a task ends with the container: by default it does.
-func essential(c types.ContainerDefinition) bool { return c.Essential == nil || *c.Essential }
+// isEssential reports whether the task ends with the container, which is the default.
+func isEssential(c types.ContainerDefinition) bool { return c.Essential == nil || *c.Essential }
 
 func container(c types.ContainerDefinition, networkMode, arn, region string) acs.Container {
 	out := acs.Container{
-		Name: *c.Name, ContainerArn: arn, Image: aws.ToString(c.Image), Essential: essential(c),
-		CPU: int64(c.Cpu), Memory: number(c.Memory), Command: c.Command, EntryPoint: c.EntryPoint,
-		Environment: map[string]string{}, Overrides: "{}", Links: c.Links,
-		StartTimeout: number(c.StartTimeout), StopTimeout: number(c.StopTimeout),
-		RestartPolicy: restartPolicy(c.RestartPolicy), RegistryAuthentication: registryAuthentication(c.RepositoryCredentials),
-		Secrets: secrets(c, region), DockerConfig: dockerConfig(c, networkMode),
+		Name:                   *c.Name,
+		ContainerArn:           arn,
+		Image:                  aws.ToString(c.Image),
+		Essential:              isEssential(c),
+		CPU:                    int64(c.Cpu),
+		Memory:                 number(c.Memory),
+		Command:                c.Command,
+		EntryPoint:             c.EntryPoint,
+		Environment:            map[string]string{},
+		Overrides:              "{}",
+		Links:                  c.Links,
+		StartTimeout:           number(c.StartTimeout),
+		StopTimeout:            number(c.StopTimeout),
+		RestartPolicy:          restartPolicy(c.RestartPolicy),
+		RegistryAuthentication: registryAuthentication(c.RepositoryCredentials),
+		Secrets:                secrets(c, region),
+		DockerConfig:           dockerConfig(c, networkMode),
 	}
 	if c.HealthCheck != nil {
-		out.HealthCheckType = "docker" // in lower case, or Amazon's agent reports no health
+		out.HealthCheckType = "docker" // lower case, or Amazon's agent reports no health
 	}
 	for _, e := range c.Environment {
 		out.Environment[aws.ToString(e.Name)] = aws.ToString(e.Value)
@@ -133,19 +161,30 @@ func container(c types.ContainerDefinition, networkMode, arn, region string) acs
 	}
 	for _, p := range c.PortMappings {
 		out.PortMappings = append(out.PortMappings, acs.PortMapping{
-			ContainerPort: number(p.ContainerPort), ContainerPortRange: aws.ToString(p.ContainerPortRange), HostPort: number(p.HostPort), Protocol: string(p.Protocol),
+			ContainerPort:      number(p.ContainerPort),
+			ContainerPortRange: aws.ToString(p.ContainerPortRange),
+			HostPort:           number(p.HostPort),
+			Protocol:           string(p.Protocol),
 		})
 	}
 	for _, m := range c.MountPoints {
 		out.MountPoints = append(out.MountPoints, acs.MountPoint{
-			SourceVolume: aws.ToString(m.SourceVolume), ContainerPath: aws.ToString(m.ContainerPath), ReadOnly: aws.ToBool(m.ReadOnly),
+			SourceVolume:  aws.ToString(m.SourceVolume),
+			ContainerPath: aws.ToString(m.ContainerPath),
+			ReadOnly:      aws.ToBool(m.ReadOnly),
 		})
 	}
 	for _, v := range c.VolumesFrom {
-		out.VolumesFrom = append(out.VolumesFrom, acs.VolumeFrom{SourceContainer: aws.ToString(v.SourceContainer), ReadOnly: aws.ToBool(v.ReadOnly)})
+		out.VolumesFrom = append(out.VolumesFrom, acs.VolumeFrom{
+			SourceContainer: aws.ToString(v.SourceContainer),
+			ReadOnly:        aws.ToBool(v.ReadOnly),
+		})
 	}
 	for _, d := range c.DependsOn {
-		out.DependsOn = append(out.DependsOn, acs.ContainerDependency{ContainerName: aws.ToString(d.ContainerName), Condition: string(d.Condition)})
+		out.DependsOn = append(out.DependsOn, acs.ContainerDependency{
+			ContainerName: aws.ToString(d.ContainerName),
+			Condition:     string(d.Condition),
+		})
 	}
 	return out
 }
@@ -169,7 +208,7 @@ func registryAuthentication(r *types.RepositoryCredentials) *acs.RegistryAuthent
 	return &acs.RegistryAuthentication{Type: "asm", ASMAuthData: &acs.ASMAuthData{CredentialsParameter: secret, Region: regionOf(secret)}}
 }
 
-// secrets are the container's, and its log driver's.
+// secrets returns the secrets of the container and of its log driver.
 func secrets(c types.ContainerDefinition, region string) []acs.Secret {
 	var out []acs.Secret
 	for _, s := range c.Secrets {
@@ -183,13 +222,17 @@ func secrets(c types.ContainerDefinition, region string) []acs.Secret {
 	return out
 }
 
-// secret is a reference to a secret of Secrets Manager, or to a parameter of Systems Manager, which
-// is in the task's region where it is named without an ARN.
+// secret builds a reference to a secret of Secrets Manager, or to a parameter of Systems Manager. A parameter without
+// an ARN is in the task's region.
 func secret(s types.Secret, target, region string) acs.Secret {
 	from := aws.ToString(s.ValueFrom)
 	out := acs.Secret{
-		Name: aws.ToString(s.Name), ValueFrom: from, Provider: "ssm", Region: cmp.Or(regionOf(from), region),
-		Type: "ENVIRONMENT_VARIABLE", Target: target,
+		Name:      aws.ToString(s.Name),
+		ValueFrom: from,
+		Provider:  "ssm",
+		Region:    cmp.Or(regionOf(from), region),
+		Type:      "ENVIRONMENT_VARIABLE",
+		Target:    target,
 	}
 	if strings.Contains(from, ":secretsmanager:") {
 		out.Provider = "asm"
@@ -197,7 +240,7 @@ func secret(s types.Secret, target, region string) acs.Secret {
 	return out
 }
 
-// regionOf is an ARN's region, or "" where it is none: arn:partition:service:region:…
+// regionOf returns an ARN's region, or "" if it isn't an ARN. The form is arn:partition:service:region:…
 func regionOf(arn string) string {
 	if parts := strings.SplitN(arn, ":", 5); len(parts) == 5 && parts[0] == "arn" {
 		return parts[3]

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestPayload compares a task that uses all there is with testdata/payload.json.
+// TestPayload compares a task that uses every feature with testdata/payload.json.
 func TestPayload(t *testing.T) {
 	got := indented(t, Payload(wholeTask(), wholeDefinition()))
 	golden := filepath.Join("testdata", "payload.json")
@@ -44,10 +44,11 @@ func TestPayloadLeavesRows(t *testing.T) {
 	}
 }
 
-// TestPayloadShape checks the smallest task against the members that Amazon's agent was seen to take.
+// TestPayloadShape checks the smallest task against the fields that Amazon's agent was seen to take.
 func TestPayloadShape(t *testing.T) {
 	td := definitionRow()
-	td.Cpu, td.Memory = aws.String("256"), aws.String("64")
+	td.Cpu = aws.String("256")
+	td.Memory = aws.String("64")
 	b, err := json.Marshal(Payload(taskRow("one", "RUNNING", "PENDING"), td))
 	if err != nil {
 		t.Fatal(err)
@@ -66,8 +67,10 @@ func TestPayloadShape(t *testing.T) {
 	}
 	c := p["containers"].([]any)[0].(map[string]any)
 	for name, want := range map[string]any{
-		"name": "main", "image": "busybox", "essential": true, "overrides": "{}", "cpu": 0.0, "memory": 0.0, "environment": map[string]any{},
-		"dockerConfig": map[string]any{"version": "1.17", "config": "{}", "hostConfig": `{"NetworkMode":"bridge","LogConfig":{"Type":"json-file"}}`},
+		"name": "main", "image": "busybox", "essential": true, "overrides": "{}", "cpu": 0.0, "memory": 0.0,
+		"environment": map[string]any{},
+		"dockerConfig": map[string]any{"version": "1.17", "config": "{}",
+			"hostConfig": `{"NetworkMode":"bridge","LogConfig":{"Type":"json-file"}}`},
 	} {
 		if !reflect.DeepEqual(c[name], want) {
 			t.Errorf("the container's %s is %v, not %v", name, c[name], want)
@@ -80,7 +83,8 @@ func TestRoles(t *testing.T) {
 	if got := roleOf(task, td, acs.TaskRole); got != "" {
 		t.Errorf("without a role: %q", got)
 	}
-	td.TaskRoleArn, td.ExecutionRoleArn = aws.String("task"), aws.String("execution")
+	td.TaskRoleArn = aws.String("task")
+	td.ExecutionRoleArn = aws.String("execution")
 	task.Overrides = &types.TaskOverride{TaskRoleArn: aws.String("other")}
 	if got := roleOf(task, td, acs.TaskRole); got != "other" {
 		t.Errorf("the task role is %q", got)
@@ -92,12 +96,17 @@ func TestRoles(t *testing.T) {
 
 func wholeTask() *state.Task {
 	t := taskRow("whole", "RUNNING", "PENDING", "GPU-1", "GPU-0")
-	t.Group, t.LaunchType = aws.String("service:trainer"), types.LaunchTypeExternal
+	t.Group = aws.String("service:trainer")
+	t.LaunchType = types.LaunchTypeExternal
 	t.Containers[0].ContainerArn = aws.String("arn:aws:ecs:us-east-1:000000000000:container/poc/whole/main")
 	t.Overrides = &types.TaskOverride{
 		Memory: aws.String("2048"),
 		ContainerOverrides: []types.ContainerOverride{{
-			Name: aws.String("main"), Command: []string{"train", "--fast"}, Cpu: aws.Int32(512), Memory: aws.Int32(1024), MemoryReservation: aws.Int32(512),
+			Name:                 aws.String("main"),
+			Command:              []string{"train", "--fast"},
+			Cpu:                  aws.Int32(512),
+			Memory:               aws.Int32(1024),
+			MemoryReservation:    aws.Int32(512),
 			Environment:          []types.KeyValuePair{{Name: aws.String("EPOCHS"), Value: aws.String("7")}, {Name: aws.String("EMPTY")}},
 			EnvironmentFiles:     []types.EnvironmentFile{{Type: "s3", Value: aws.String("arn:aws:s3:::b/more.env")}},
 			ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: aws.String("2")}},
@@ -108,16 +117,27 @@ func wholeTask() *state.Task {
 
 func wholeDefinition() *state.TaskDefinition {
 	td := definitionRow()
-	td.Revision, td.Cpu, td.Memory, td.PidMode, td.IpcMode, td.NetworkMode = 12, aws.String("1536"), aws.String("4096"), "task", "host", "bridge"
+	td.Revision = 12
+	td.Cpu = aws.String("1536")
+	td.Memory = aws.String("4096")
+	td.PidMode = "task"
+	td.IpcMode = "host"
+	td.NetworkMode = "bridge"
 	td.Volumes = []types.Volume{
 		{Name: aws.String("scratch")},
 		{Name: aws.String("data"), Host: &types.HostVolumeProperties{SourcePath: aws.String("/data")}},
 		{Name: aws.String("cache"), DockerVolumeConfiguration: &types.DockerVolumeConfiguration{
-			Scope: "shared", Autoprovision: aws.Bool(true), Driver: aws.String("local"), DriverOpts: map[string]string{"type": "tmpfs"}, Labels: map[string]string{"a": "b"},
+			Scope:         "shared",
+			Autoprovision: aws.Bool(true),
+			Driver:        aws.String("local"),
+			DriverOpts:    map[string]string{"type": "tmpfs"},
+			Labels:        map[string]string{"a": "b"},
 		}},
 	}
 	td.ContainerDefinitions = []types.ContainerDefinition{wholeContainer(), {
-		Name: aws.String("sidecar"), Image: aws.String("sidecar:2"), Essential: aws.Bool(false),
+		Name:        aws.String("sidecar"),
+		Image:       aws.String("sidecar:2"),
+		Essential:   aws.Bool(false),
 		VolumesFrom: []types.VolumeFrom{{SourceContainer: aws.String("main"), ReadOnly: aws.Bool(true)}},
 		DependsOn:   []types.ContainerDependency{{ContainerName: aws.String("main"), Condition: "HEALTHY"}},
 	}}
@@ -126,10 +146,25 @@ func wholeDefinition() *state.TaskDefinition {
 
 func wholeContainer() types.ContainerDefinition {
 	return types.ContainerDefinition{
-		Name: aws.String("main"), Image: aws.String("registry.example/train:1"), Cpu: 256, Memory: aws.Int32(4096),
-		RepositoryCredentials: &types.RepositoryCredentials{CredentialsParameter: aws.String("arn:aws:secretsmanager:eu-west-1:000000000000:secret:pull")},
-		EntryPoint:            []string{"/init"}, Command: []string{"train"}, WorkingDirectory: aws.String("/train"), User: aws.String("1000:1000"), Hostname: aws.String("trainer"),
-		Environment:      []types.KeyValuePair{{Name: aws.String("EPOCHS"), Value: aws.String("3")}, {Name: aws.String("LR"), Value: aws.String("0.1")}},
+		Name:   aws.String("main"),
+		Image:  aws.String("registry.example/train:1"),
+		Cpu:    256,
+		Memory: aws.Int32(4096),
+		RepositoryCredentials: &types.RepositoryCredentials{
+			CredentialsParameter: aws.String("arn:aws:secretsmanager:eu-west-1:000000000000:secret:pull"),
+		},
+		EntryPoint:       []string{"/init"},
+		Command:          []string{"train"},
+		WorkingDirectory: aws.String("/train"),
+		User:             aws.String("1000:1000"),
+		Hostname:         aws.String("trainer"),
+		Environment: []types.KeyValuePair{{
+			Name:  aws.String("EPOCHS"),
+			Value: aws.String("3"),
+		}, {
+			Name:  aws.String("LR"),
+			Value: aws.String("0.1"),
+		}},
 		EnvironmentFiles: []types.EnvironmentFile{{Type: "s3", Value: aws.String("arn:aws:s3:::b/base.env")}},
 		Secrets: []types.Secret{
 			{Name: aws.String("TOKEN"), ValueFrom: aws.String("arn:aws:secretsmanager:us-east-1:000000000000:secret:token")},
@@ -139,25 +174,54 @@ func wholeContainer() types.ContainerDefinition {
 			{ContainerPort: aws.Int32(80), HostPort: aws.Int32(0), Protocol: "tcp"},
 			{ContainerPortRange: aws.String("9000-9010"), Protocol: "udp"},
 		},
-		MountPoints: []types.MountPoint{{SourceVolume: aws.String("data"), ContainerPath: aws.String("/data"), ReadOnly: aws.Bool(true)}},
-		Links:       []string{"sidecar:s"}, StartTimeout: aws.Int32(60), StopTimeout: aws.Int32(90),
-		RestartPolicy: &types.ContainerRestartPolicy{Enabled: aws.Bool(true), IgnoredExitCodes: []int32{3}, RestartAttemptPeriod: aws.Int32(120)},
-		HealthCheck:   &types.HealthCheck{Command: []string{"CMD-SHELL", "test -e /ok"}, Interval: aws.Int32(5), Timeout: aws.Int32(2), Retries: aws.Int32(4), StartPeriod: aws.Int32(10)},
-		LogConfiguration: &types.LogConfiguration{
-			LogDriver: "awslogs", Options: map[string]string{"awslogs-group": "train"},
-			SecretOptions: []types.Secret{{Name: aws.String("key"), ValueFrom: aws.String("arn:aws:ssm:us-east-1:000000000000:parameter/key")}},
+		MountPoints:  []types.MountPoint{{SourceVolume: aws.String("data"), ContainerPath: aws.String("/data"), ReadOnly: aws.Bool(true)}},
+		Links:        []string{"sidecar:s"},
+		StartTimeout: aws.Int32(60),
+		StopTimeout:  aws.Int32(90),
+		RestartPolicy: &types.ContainerRestartPolicy{
+			Enabled:              aws.Bool(true),
+			IgnoredExitCodes:     []int32{3},
+			RestartAttemptPeriod: aws.Int32(120),
 		},
-		Privileged: aws.Bool(true), ReadonlyRootFilesystem: aws.Bool(true), Interactive: aws.Bool(true), PseudoTerminal: aws.Bool(true),
-		DockerLabels: map[string]string{"team": "ml"}, DnsServers: []string{"10.0.0.2"}, DnsSearchDomains: []string{"example"}, DockerSecurityOptions: []string{"no-new-privileges"},
-		ExtraHosts:     []types.HostEntry{{Hostname: aws.String("store"), IpAddress: aws.String("10.0.0.3")}},
-		Ulimits:        []types.Ulimit{{Name: "nofile", SoftLimit: 1024, HardLimit: 4096}},
-		SystemControls: []types.SystemControl{{Namespace: aws.String("net.core.somaxconn"), Value: aws.String("1024")}},
+		HealthCheck: &types.HealthCheck{
+			Command:     []string{"CMD-SHELL", "test -e /ok"},
+			Interval:    aws.Int32(5),
+			Timeout:     aws.Int32(2),
+			Retries:     aws.Int32(4),
+			StartPeriod: aws.Int32(10),
+		},
+		LogConfiguration: &types.LogConfiguration{
+			LogDriver: "awslogs",
+			Options:   map[string]string{"awslogs-group": "train"},
+			SecretOptions: []types.Secret{{
+				Name:      aws.String("key"),
+				ValueFrom: aws.String("arn:aws:ssm:us-east-1:000000000000:parameter/key"),
+			}},
+		},
+		Privileged:             aws.Bool(true),
+		ReadonlyRootFilesystem: aws.Bool(true),
+		Interactive:            aws.Bool(true),
+		PseudoTerminal:         aws.Bool(true),
+		DockerLabels:           map[string]string{"team": "ml"},
+		DnsServers:             []string{"10.0.0.2"},
+		DnsSearchDomains:       []string{"example"},
+		DockerSecurityOptions:  []string{"no-new-privileges"},
+		ExtraHosts:             []types.HostEntry{{Hostname: aws.String("store"), IpAddress: aws.String("10.0.0.3")}},
+		Ulimits:                []types.Ulimit{{Name: "nofile", SoftLimit: 1024, HardLimit: 4096}},
+		SystemControls:         []types.SystemControl{{Namespace: aws.String("net.core.somaxconn"), Value: aws.String("1024")}},
 		LinuxParameters: &types.LinuxParameters{
-			InitProcessEnabled: aws.Bool(true), SharedMemorySize: aws.Int32(64), MaxSwap: aws.Int32(256), Swappiness: aws.Int32(0),
-			Capabilities: &types.KernelCapabilities{Add: []string{"SYS_PTRACE"}, Drop: []string{"MKNOD"}},
+			InitProcessEnabled: aws.Bool(true),
+			SharedMemorySize:   aws.Int32(64),
+			MaxSwap:            aws.Int32(256),
+			Swappiness:         aws.Int32(0),
+			Capabilities:       &types.KernelCapabilities{Add: []string{"SYS_PTRACE"}, Drop: []string{"MKNOD"}},
 			Devices: []types.Device{
 				{HostPath: aws.String("/dev/fuse")},
-				{HostPath: aws.String("/dev/a"), ContainerPath: aws.String("/dev/b"), Permissions: []types.DeviceCgroupPermission{"read", "mknod"}},
+				{
+					HostPath:      aws.String("/dev/a"),
+					ContainerPath: aws.String("/dev/b"),
+					Permissions:   []types.DeviceCgroupPermission{"read", "mknod"},
+				},
 			},
 			Tmpfs: []types.Tmpfs{{ContainerPath: aws.String("/tmp"), Size: 32, MountOptions: []string{"noexec"}}},
 		},

@@ -17,8 +17,8 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// session is one node's ACS connection: what the node was told over it. Nothing of that outlives the
-// connection, so a node that comes back is told again whatever it has not confirmed in the store.
+// session is one node's ACS connection and what the node was told over it. None of that outlives the connection, so a
+// node that comes back is told again whatever it hasn't confirmed in the store.
 type session struct {
 	*socket
 	link    *Link
@@ -27,14 +27,14 @@ type session struct {
 	log     *slog.Logger
 
 	mu   sync.Mutex
-	told map[string]*telling // by task ARN
+	sent map[string]*sentTask // by task ARN
 
-	// The telling loop alone uses these.
+	// Only the sending loop uses these.
 	seq      int64
 	messages int
-	granted  map[grant]time.Time  // when each is to be renewed
-	settled  map[*state.Task]bool // rows that leave nothing to tell
-	renewAt  time.Time            // when the first of them is; zero until the session has granted all
+	granted  map[grant]time.Time  // when to renew each
+	settled  map[*state.Task]bool // rows with nothing left to send
+	renewAt  time.Time            // when to renew the first; zero until the session has granted all
 }
 
 // serveACS runs a node's session for as long as its web socket is open.
@@ -46,32 +46,37 @@ func (l *Link) serveACS(w http.ResponseWriter, r *http.Request) {
 	}
 	l.serve(w, r, address{kindACS, *row.ContainerInstanceArn}, func(ctx context.Context, s *socket) error {
 		return (&session{
-			socket: s, link: l, cluster: row.ClusterArn, version: versionInfo(q),
-			log:  l.opts.Log.With("container_instance", s.instance),
-			told: map[string]*telling{}, settled: map[*state.Task]bool{}, granted: map[grant]time.Time{},
+			socket:  s,
+			link:    l,
+			cluster: row.ClusterArn,
+			version: versionInfo(q),
+			log:     l.opts.Log.With("container_instance", s.instance),
+			sent:    map[string]*sentTask{},
+			settled: map[*state.Task]bool{},
+			granted: map[grant]time.Time{},
 		}).run(ctx)
 	})
 }
 
-// run marks the node connected, tells and hears until the connection ends, and marks it disconnected.
+// run marks the node connected, sends and receives until the connection ends, and marks it disconnected.
 func (s *session) run(ctx context.Context) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
 	s.log.Info("node connected", "agent_version", aws.ToString(s.version.AgentVersion))
 	defer s.disconnect(context.WithoutCancel(ctx))
-	return s.socket.run(ctx, s.tell, s.hear)
+	return s.socket.run(ctx, s.sendUpdates, s.receive)
 }
 
 func (s *session) connect(ctx context.Context) error {
 	return s.change(ctx, func(row *state.ContainerInstance) *state.ContainerInstance { return row.Connected(s.version) })
 }
 
-// disconnect marks the node disconnected, unless it has connected anew: the transaction of a newer
-// session that begins meanwhile comes after this one.
+// disconnect marks the node disconnected, unless it has connected again. A newer session that begins meanwhile has its
+// transaction after this one.
 func (s *session) disconnect(ctx context.Context) {
 	err := s.change(ctx, func(row *state.ContainerInstance) *state.ContainerInstance {
-		if !s.link.current(s.socket) {
+		if !s.link.isCurrent(s.socket) {
 			return nil
 		}
 		return row.Disconnected(s.link.now())
@@ -81,11 +86,11 @@ func (s *session) disconnect(ctx context.Context) {
 	}
 }
 
-// change puts what change makes of the node's row, if anything.
+// change stores the row that the function change returns, unless it's nil.
 func (s *session) change(ctx context.Context, change func(*state.ContainerInstance) *state.ContainerInstance) error {
 	return s.link.store.Update(ctx, func(tx *state.Tx) error {
 		old := tx.ContainerInstances.Get(s.instance)
-		if !active(old) {
+		if !isRegistered(old) {
 			return errDeregistered
 		}
 		if row := change(old); row != nil {
@@ -95,9 +100,9 @@ func (s *session) change(ctx context.Context, change func(*state.ContainerInstan
 	})
 }
 
-// tell sends the manifest and then, again and again, whatever the store wants that the node has not
-// been told, with a heartbeat now and then.
-func (s *session) tell(ctx context.Context) error {
+// sendUpdates sends the manifest, and then keeps sending whatever the store wants that the node hasn't been told, with
+// a heartbeat now and then.
+func (s *session) sendUpdates(ctx context.Context) error {
 	if err := s.sendManifest(ctx, s.link.store.View()); err != nil {
 		return err
 	}
@@ -108,7 +113,7 @@ func (s *session) tell(ctx context.Context) error {
 	}
 	for {
 		v := s.link.store.Watch()
-		if !active(v.ContainerInstances.Get(s.instance)) {
+		if !isRegistered(v.ContainerInstances.Get(s.instance)) {
 			return errDeregistered
 		}
 		if err := s.sendTasks(ctx, v); err != nil {
@@ -123,8 +128,8 @@ func (s *session) tell(ctx context.Context) error {
 	}
 }
 
-// wait returns when the store has changed or a heartbeat was due, which is also when what was not
-// acknowledged is looked at again.
+// wait returns when the store has changed or a heartbeat was due. The heartbeat is also when unacknowledged messages
+// are looked at again.
 func (s *session) wait(ctx context.Context, v *state.View, beat <-chan time.Time) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -140,23 +145,23 @@ func (s *session) sendHeartbeat(ctx context.Context) error {
 	return s.send(ctx, &acs.HeartbeatMessage{MessageID: s.messageID(), Healthy: true})
 }
 
-// nextSeq numbers payloads and manifests: a node drops a manifest that is not newer than what it has seen.
-// It grows over reconnects and restarts because the time does, also where the store was lost or an older
-// one restored; and where the clock was put back because the store's revision does, which each session
-// begins by raising. Microseconds, since a session sends less than one message in each.
+// nextSeq numbers payloads and manifests. A node drops a manifest that isn't newer than the last one it saw, so the
+// number must grow over reconnects and restarts. The clock makes it grow even if the store was lost or an older one
+// restored. The store's revision, which each session starts by raising, makes it grow even if the clock was put back.
+// The unit is a microsecond, since a session sends less than one message in each.
 func (s *session) nextSeq() int64 {
 	s.seq = max(s.seq+1, s.link.store.Revision()<<20, s.link.opts.Now().UnixMicro())
 	return s.seq
 }
 
-// messageID is new for each message: its session's first number, and a count.
+// messageID returns a new id for each message: the session's current sequence number and a count.
 func (s *session) messageID() string {
 	s.messages++
 	return strconv.FormatInt(s.seq, 36) + "-" + strconv.Itoa(s.messages)
 }
 
-// hear takes one frame from the node.
-func (s *session) hear(ctx context.Context, b []byte) error {
+// receive handles one frame from the node.
+func (s *session) receive(ctx context.Context, b []byte) error {
 	m, err := acs.Decode(b)
 	if err != nil {
 		s.log.Warn("ignored a message", "error", err)
@@ -164,26 +169,28 @@ func (s *session) hear(ctx context.Context, b []byte) error {
 	}
 	switch m := m.(type) {
 	case *acs.AckRequest:
-		s.acknowledged(m.MessageID)
+		s.markAcked(m.MessageID)
 	case *acs.NackRequest:
 		s.log.Warn("the node refused a message", "message_id", m.MessageID, "reason", m.Reason)
 	case *acs.TaskStopVerificationMessage:
 		return s.send(ctx, s.verifyStops(m))
 	case *acs.PintleNodeInventory:
-		return s.inventory(ctx, m)
+		return s.recordInventory(ctx, m)
 	case *acs.PintleTaskNetwork:
-		return s.taskNetwork(ctx, m)
+		return s.recordTaskNetwork(ctx, m)
 	}
 	return nil
 }
 
 func versionInfo(q url.Values) *types.VersionInfo {
 	return &types.VersionInfo{
-		AgentVersion: given(q.Get("agentVersion")), AgentHash: given(q.Get("agentHash")), DockerVersion: given(q.Get("dockerVersion")),
+		AgentVersion:  nonEmpty(q.Get("agentVersion")),
+		AgentHash:     nonEmpty(q.Get("agentHash")),
+		DockerVersion: nonEmpty(q.Get("dockerVersion")),
 	}
 }
 
-func given(s string) *string {
+func nonEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}

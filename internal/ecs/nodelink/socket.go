@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// readDeadline is how long a node may be silent: it answers every heartbeat.
+	// readDeadline is how long a node may be silent. Nodes answer every heartbeat.
 	readDeadline = 3 * time.Minute
-	// writeDeadline is how long a node may take nothing.
+	// writeDeadline is how long a node may refuse to take data.
 	writeDeadline = 30 * time.Second
 )
 
-// address names a web socket: a node has one of each kind.
+// address names a web socket. A node has one of each kind.
 type address struct {
 	kind     kind
 	instance string // its ARN
@@ -39,28 +39,27 @@ type socket struct {
 	stop context.CancelCauseFunc
 }
 
-// ending is why this side ends a socket, and the close frame that says so. Amazon's agent comes back
-// at once after 1000 and 1001, and takes its time after others.
+// ending is why this side ends a socket, with the close frame that says so. Amazon's agent reconnects at once after
+// codes 1000 and 1001, and waits a while after others.
 type ending struct {
 	code   websocket.StatusCode
 	reason string
 }
 
-// Error is error's.
 func (e *ending) Error() string { return e.reason }
 
 var (
 	errStopping     = &ending{websocket.StatusGoingAway, "the control plane stops"}
 	errDeregistered = &ending{websocket.StatusNormalClosure, "the container instance was deregistered"}
-	// Two agents that claim to be one node would push each other out without end: they had better be slow.
+	// Two agents that claim to be one node would push each other out forever, so we slow them down.
 	errReplaced = &ending{websocket.StatusPolicyViolation, "the node has connected anew"}
 	errUnsigned = &ending{websocket.StatusPolicyViolation, "a frame's signature is wrong"}
 	errFailed   = &ending{websocket.StatusTryAgainLater, "try again"}
 )
 
-// serve opens a node's web socket and runs a session on it until one of the two ends it.
+// serve opens a node's web socket and runs a session on it until either side ends it.
 func (l *Link) serve(w http.ResponseWriter, r *http.Request, a address, session func(context.Context, *socket) error) {
-	conn, err := websocket.Accept(w, r, nil) // a browser's page is refused by its Origin; nodes send none
+	conn, err := websocket.Accept(w, r, nil) // Accept refuses a browser's page by its Origin; nodes send none
 	if err != nil {
 		return // Accept has answered
 	}
@@ -78,7 +77,7 @@ func (l *Link) serve(w http.ResponseWriter, r *http.Request, a address, session 
 	l.opts.Log.Info("node disconnected", "container_instance", a.instance, "socket", a.kind, "reason", err)
 }
 
-// begin makes s the node's socket; the one before it ends.
+// begin makes s the node's socket, and ends the one before it.
 func (l *Link) begin(s *socket) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +92,7 @@ func (l *Link) begin(s *socket) bool {
 	return true
 }
 
-// end forgets the socket, and with a TCS socket what came over it.
+// end forgets the socket. Ending a TCS socket also drops its telemetry.
 func (l *Link) end(s *socket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,38 +106,38 @@ func (l *Link) end(s *socket) {
 	}
 }
 
-// current says whether no newer socket has taken the place of s.
-func (l *Link) current(s *socket) bool {
+// isCurrent reports whether no newer socket has replaced s.
+func (l *Link) isCurrent(s *socket) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sockets[s.address] == s
 }
 
-// run tells and hears, frame by frame, until either fails or ctx ends, and says why it ended.
-func (s *socket) run(ctx context.Context, tell func(context.Context) error, hear func(context.Context, []byte) error) error {
+// run sends and receives until either fails or ctx ends, and returns why.
+func (s *socket) run(ctx context.Context, send func(context.Context) error, receive func(context.Context, []byte) error) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return tell(ctx) })
+	g.Go(func() error { return send(ctx) })
 	g.Go(func() error {
 		for {
 			b, err := s.read(ctx)
 			if err != nil {
 				return err
 			}
-			if err := hear(ctx, b); err != nil {
+			if err := receive(ctx, b); err != nil {
 				return err
 			}
 		}
 	})
 	g.Go(func() error {
 		<-ctx.Done()
-		s.close(context.Cause(ctx)) // read waits for this, not for ctx: the node shall get a close frame
+		s.close(context.Cause(ctx)) // read waits for this, not for ctx, so that the node gets a close frame
 		return nil
 	})
 	g.Wait() //nolint:errcheck // it is ctx's cause, unless ctx ended first
 	return context.Cause(ctx)
 }
 
-// close ends the web socket with the close frame for the cause.
+// close closes the web socket with the close frame for the cause.
 func (s *socket) close(cause error) {
 	e, ok := errors.AsType[*ending](cause)
 	if !ok {

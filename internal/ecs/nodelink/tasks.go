@@ -12,8 +12,8 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// telling is the last that the node was told of one task.
-type telling struct {
+// sentTask is what the node was last told about one task.
+type sentTask struct {
 	desired string
 	message string
 	at      time.Time
@@ -23,10 +23,9 @@ type telling struct {
 // maxTasks bounds the tasks of one payload, and so its size.
 const maxTasks = 20
 
-// sendTasks tells the node of tasks to start or stop that it has not been told of, or has not
-// acknowledged for a while.
+// sendTasks sends the tasks to start or stop that the node hasn't been told of, or hasn't acknowledged for a while.
 func (s *session) sendTasks(ctx context.Context, v *state.View) error {
-	for tasks := range slices.Chunk(s.untold(v), maxTasks) {
+	for tasks := range slices.Chunk(s.unsentTasks(v), maxTasks) {
 		if err := s.sendPayload(ctx, v, tasks); err != nil {
 			return err
 		}
@@ -34,9 +33,9 @@ func (s *session) sendTasks(ctx context.Context, v *state.View) error {
 	return nil
 }
 
-// untold is every task that the node has to be told of now. It looks at all of the node's tasks
-// whenever one of them changes, but only once at a row that leaves nothing to tell: a row never changes.
-func (s *session) untold(v *state.View) []*state.Task {
+// unsentTasks returns every task to send now. It runs whenever one of the node's tasks changes, but skips rows that it
+// found to have nothing left to send: a row never changes.
+func (s *session) unsentTasks(v *state.View) []*state.Task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var due []*state.Task
@@ -46,10 +45,10 @@ func (s *session) untold(v *state.View) []*state.Task {
 		if s.settled[t] {
 			continue
 		}
-		desired, last := toTell(t), s.told[*t.TaskArn]
+		desired, last := statusToSend(t), s.sent[*t.TaskArn]
 		switch {
 		case desired == "":
-			delete(s.told, *t.TaskArn)
+			delete(s.sent, *t.TaskArn)
 			s.settled[t] = true
 		case last == nil || last.desired != desired || !last.acked && s.link.opts.Now().Sub(last.at) >= s.link.opts.Resend:
 			due = append(due, t)
@@ -57,16 +56,15 @@ func (s *session) untold(v *state.View) []*state.Task {
 			s.settled[t] = true
 		}
 	}
-	if len(s.settled) > 2*rows { // most are of rows that were replaced
+	if len(s.settled) > 2*rows { // most rows in there were replaced
 		clear(s.settled)
 	}
 	return due
 }
 
-// toTell is the desired status that the node must know of a task, or "". A task that the node has
-// reported RUNNING is never sent as new: if its containers are gone, the node says so, and they must
-// not run twice.
-func toTell(t *state.Task) string {
+// statusToSend returns the desired status to send for a task, or "" for none. A task that the node has reported RUNNING
+// is never sent as new: if its containers are gone the node says so, and they must not run twice.
+func statusToSend(t *state.Task) string {
 	if !t.Holds() {
 		return ""
 	}
@@ -83,8 +81,12 @@ func toTell(t *state.Task) string {
 func (s *session) sendPayload(ctx context.Context, v *state.View, tasks []*state.Task) error {
 	seq := s.nextSeq()
 	m := &acs.PayloadMessage{
-		MessageID: s.messageID(), ClusterArn: s.cluster, ContainerInstanceArn: s.instance,
-		GeneratedAt: s.link.opts.Now().UnixMilli(), SeqNum: seq, Timeline: seq,
+		MessageID:            s.messageID(),
+		ClusterArn:           s.cluster,
+		ContainerInstanceArn: s.instance,
+		GeneratedAt:          s.link.opts.Now().UnixMilli(),
+		SeqNum:               seq,
+		Timeline:             seq,
 	}
 	for _, t := range tasks {
 		p, err := s.payload(v, t)
@@ -97,7 +99,7 @@ func (s *session) sendPayload(ctx context.Context, v *state.View, tasks []*state
 	if len(m.Tasks) == 0 {
 		return nil
 	}
-	s.remember(m) // before it is sent: the acknowledgement may be quick
+	s.recordSent(m) // before it's sent: the acknowledgement may be quick
 	return s.send(ctx, m)
 }
 
@@ -114,31 +116,35 @@ func (s *session) payload(v *state.View, t *state.Task) (acs.Task, error) {
 	return p, nil
 }
 
-func (s *session) remember(m *acs.PayloadMessage) {
+func (s *session) recordSent(m *acs.PayloadMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range m.Tasks {
-		s.told[t.Arn] = &telling{desired: t.DesiredStatus, message: m.MessageID, at: s.link.opts.Now()}
+		s.sent[t.Arn] = &sentTask{desired: t.DesiredStatus, message: m.MessageID, at: s.link.opts.Now()}
 	}
 }
 
-// acknowledged notes that the node has taken every task of a payload.
-func (s *session) acknowledged(message string) {
+// markAcked notes that the node has taken every task of a payload.
+func (s *session) markAcked(message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range s.told {
+	for _, t := range s.sent {
 		if t.message == message {
 			t.acked = true
 		}
 	}
 }
 
-// sendManifest lists what should run on the node, so that it asks about anything else that runs.
+// sendManifest lists what should run on the node. The node asks about anything else that runs.
 func (s *session) sendManifest(ctx context.Context, v *state.View) error {
 	seq := s.nextSeq()
 	m := &acs.TaskManifestMessage{
-		MessageID: s.messageID(), ClusterArn: s.cluster, ContainerInstanceArn: s.instance,
-		GeneratedAt: s.link.opts.Now().UnixMilli(), Timeline: seq, Tasks: []acs.TaskIdentifier{},
+		MessageID:            s.messageID(),
+		ClusterArn:           s.cluster,
+		ContainerInstanceArn: s.instance,
+		GeneratedAt:          s.link.opts.Now().UnixMilli(),
+		Timeline:             seq,
+		Tasks:                []acs.TaskIdentifier{},
 	}
 	for t := range v.Tasks.By(state.TasksByInstance, s.instance) {
 		if shouldRun(t) {
@@ -148,13 +154,17 @@ func (s *session) sendManifest(ctx context.Context, v *state.View) error {
 	return s.send(ctx, m)
 }
 
-// shouldRun says whether a task should run on its node, or is about to.
+// shouldRun reports whether a task should run on its node, now or soon.
 func shouldRun(t *state.Task) bool { return t.Holds() && *t.DesiredStatus == "RUNNING" }
 
-// verifyStops names those of the node's candidates that should not run there.
+// verifyStops picks the candidates that should not run on the node.
 func (s *session) verifyStops(m *acs.TaskStopVerificationMessage) *acs.TaskStopVerificationAck {
 	v := s.link.store.View()
-	ack := &acs.TaskStopVerificationAck{MessageID: m.MessageID, GeneratedAt: s.link.opts.Now().UnixMilli(), StopTasks: []acs.TaskIdentifier{}}
+	ack := &acs.TaskStopVerificationAck{
+		MessageID:   m.MessageID,
+		GeneratedAt: s.link.opts.Now().UnixMilli(),
+		StopTasks:   []acs.TaskIdentifier{},
+	}
 	for _, c := range m.StopCandidates {
 		t := v.Tasks.Get(c.TaskArn)
 		if t != nil && shouldRun(t) && aws.ToString(t.ContainerInstanceArn) == s.instance {

@@ -9,14 +9,14 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 )
 
-// Telemetry is the newest that a node said of its load. It is kept while the node's TCS socket is open.
+// Telemetry is the latest load that a node reported. It's kept while the node's TCS socket is open.
 type Telemetry struct {
 	At    time.Time
 	GPUs  []acs.GPULoad
 	Tasks []acs.TaskMetric
 }
 
-// maxBatch bounds the tasks of one batch of metrics. A batch comes in several frames.
+// maxBatch bounds the tasks of one batch of metrics. A batch arrives in several frames.
 const maxBatch = 1000
 
 // reporter is one node's TCS connection.
@@ -27,7 +27,7 @@ type reporter struct {
 	batch   []acs.TaskMetric
 }
 
-// Telemetry returns the newest that the node said of its load.
+// Telemetry returns the latest load that the node reported.
 func (l *Link) Telemetry(instanceArn string) (Telemetry, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,7 +35,7 @@ func (l *Link) Telemetry(instanceArn string) (Telemetry, bool) {
 	return t, ok
 }
 
-// serveTCS hears a node's telemetry for as long as its web socket is open.
+// serveTCS receives a node's telemetry for as long as its web socket is open.
 func (l *Link) serveTCS(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	row := l.admit(w, r, q.Get("cluster"), q.Get("containerInstance"))
@@ -44,12 +44,12 @@ func (l *Link) serveTCS(w http.ResponseWriter, r *http.Request) {
 	}
 	l.serve(w, r, address{kindTCS, *row.ContainerInstanceArn}, func(ctx context.Context, s *socket) error {
 		t := &reporter{socket: s, link: l, request: r}
-		return s.run(ctx, t.tell, t.hear)
+		return s.run(ctx, t.sendHeartbeats, t.receive)
 	})
 }
 
-// tell sends heartbeats, for a node that has nothing to report gets no acknowledgements.
-func (t *reporter) tell(ctx context.Context) error {
+// sendHeartbeats sends heartbeats, since a node with nothing to report gets no acknowledgements.
+func (t *reporter) sendHeartbeats(ctx context.Context) error {
 	beat := time.NewTicker(t.link.opts.Heartbeat)
 	defer beat.Stop()
 	for {
@@ -64,8 +64,8 @@ func (t *reporter) tell(ctx context.Context) error {
 	}
 }
 
-// hear takes one frame from the node.
-func (t *reporter) hear(ctx context.Context, b []byte) error {
+// receive handles one frame from the node.
+func (t *reporter) receive(ctx context.Context, b []byte) error {
 	h, body, err := acs.DecodeSigned(b)
 	if err != nil {
 		return err
@@ -80,38 +80,38 @@ func (t *reporter) hear(ctx context.Context, b []byte) error {
 	}
 	switch m := m.(type) {
 	case *acs.PublishMetricsRequest:
-		t.metrics(m)
+		t.addMetrics(m)
 		return t.send(ctx, &acs.AckPublishMetric{Message: "ok"})
 	case *acs.PublishHealthRequest:
-		if err := t.health(ctx, m.Tasks); err != nil {
+		if err := t.recordHealth(ctx, m.Tasks); err != nil {
 			return err
 		}
 		return t.send(ctx, &acs.AckPublishHealth{Message: "ok"})
 	case *acs.PublishInstanceStatusRequest:
-		if err := t.instanceStatus(ctx, m.Statuses); err != nil {
+		if err := t.recordInstanceStatus(ctx, m.Statuses); err != nil {
 			return err
 		}
 		return t.send(ctx, &acs.AckPublishInstanceStatus{Message: "ok"})
 	case *acs.PintleGPUTelemetry:
-		t.keep(m, func(n *Telemetry) { n.GPUs = m.GPUs })
+		t.updateTelemetry(m, func(n *Telemetry) { n.GPUs = m.GPUs })
 	}
 	return nil
 }
 
-// metrics collects a batch, and keeps it once it is whole.
-func (t *reporter) metrics(m *acs.PublishMetricsRequest) {
+// addMetrics collects a batch, and keeps it once it's complete.
+func (t *reporter) addMetrics(m *acs.PublishMetricsRequest) {
 	if len(t.batch)+len(m.TaskMetrics) <= maxBatch {
 		t.batch = append(t.batch, m.TaskMetrics...)
 	}
-	t.keep(m, func(n *Telemetry) {
+	t.updateTelemetry(m, func(n *Telemetry) {
 		if m.Metadata.Fin || m.Metadata.Idle {
 			n.Tasks, t.batch = t.batch, nil
 		}
 	})
 }
 
-// keep changes what is known of the node's load, and passes the message on.
-func (t *reporter) keep(m acs.Message, change func(*Telemetry)) {
+// updateTelemetry changes the node's telemetry, and passes the message to Observe.
+func (t *reporter) updateTelemetry(m acs.Message, change func(*Telemetry)) {
 	t.link.mu.Lock()
 	if t.link.sockets[t.address] == t.socket {
 		n := t.link.telemetry[t.instance]

@@ -30,9 +30,10 @@ func TestTelemetry(t *testing.T) {
 	a := w.connect(kindTCS)
 	a.wantFrame(`{"type":"HeartbeatMessage","message":{"healthy":true}}`)
 	a.say("Authorization: AWS4-HMAC-SHA256 Credential=a\r\nHost: h\r\nX-Amz-Date: d\r\n\r\n" +
-		`{"type":"PublishMetricsRequest","message":{"metadata":{"cluster":"poc","containerInstance":"` + instanceArn + `","idle":true,"fin":true,"messageId":"m"},"timestamp":1763700000.123}}`)
+		`{"type":"PublishMetricsRequest","message":{"metadata":{"cluster":"poc","containerInstance":"` + instanceArn +
+		`","idle":true,"fin":true,"messageId":"m"},"timestamp":1763700000.123}}`)
 	a.wantFrame(`{"type":"AckPublishMetric","message":{"message":"ok"}}`)
-	a.say(`{"type":"StartTelemetrySessionRequest","message":{"cluster":"poc"}}`) // not known, not answered
+	a.say(`{"type":"StartTelemetrySessionRequest","message":{"cluster":"poc"}}`) // unknown, so not answered
 	a.say(`{"type":"PublishHealthRequest","message":{` + metadata + `,"tasks":[]}}`)
 	a.wantFrame(`{"type":"AckPublishHealth","message":{"message":"ok"}}`)
 	a.say(`{"type":"PublishInstanceStatusRequest","message":{` + metadata + `,"statuses":[]}}`)
@@ -97,7 +98,10 @@ func TestHealth(t *testing.T) {
 	})
 	a := w.connect(kindTCS)
 	report := func(task, container, status string) *state.Task {
-		a.send(&acs.PublishHealthRequest{Tasks: []acs.TaskHealth{{TaskArn: taskArn(task), Containers: []acs.ContainerHealth{{ContainerName: container, HealthStatus: status}}}}})
+		a.send(&acs.PublishHealthRequest{Tasks: []acs.TaskHealth{{
+			TaskArn:    taskArn(task),
+			Containers: []acs.ContainerHealth{{ContainerName: container, HealthStatus: status}},
+		}}})
 		next[*acs.AckPublishHealth](a)
 		return w.store.View().Tasks.Get(taskArn(task))
 	}
@@ -139,7 +143,8 @@ func TestTaskHealth(t *testing.T) {
 		{"one not known", map[string]types.HealthStatus{"main": "HEALTHY"}, "UNKNOWN"},
 		{"one unhealthy", map[string]types.HealthStatus{"main": "HEALTHY", "second": "UNHEALTHY"}, "UNHEALTHY"},
 		{"one unhealthy, one unknown", map[string]types.HealthStatus{"main": "UNHEALTHY", "second": "UNKNOWN"}, "UNHEALTHY"},
-		{"others do not count", map[string]types.HealthStatus{"main": "HEALTHY", "second": "HEALTHY", "sidecar": "UNHEALTHY", "unchecked": "UNKNOWN"}, "HEALTHY"},
+		{"others do not count", map[string]types.HealthStatus{"main": "HEALTHY", "second": "HEALTHY", "sidecar": "UNHEALTHY",
+			"unchecked": "UNKNOWN"}, "HEALTHY"},
 	} {
 		var containers []types.Container
 		for _, name := range []string{"sidecar", "unchecked", "second", "main"} {
@@ -174,7 +179,13 @@ func TestInstanceStatus(t *testing.T) {
 		t.Error("no news was written")
 	}
 	bad := acs.InstanceStatus{Type: "ContainerRuntime", Status: "IMPAIRED"}
-	if h := report(ok, bad, acs.InstanceStatus{Type: "Daemon", Status: "INSUFFICIENT_DATA"}, acs.InstanceStatus{Type: "Future", Status: "IMPAIRED"}); h.OverallStatus != "IMPAIRED" || len(h.Details) != 3 {
+	if h := report(ok, bad, acs.InstanceStatus{
+		Type:   "Daemon",
+		Status: "INSUFFICIENT_DATA",
+	}, acs.InstanceStatus{
+		Type:   "Future",
+		Status: "IMPAIRED",
+	}); h.OverallStatus != "IMPAIRED" || len(h.Details) != 3 {
 		t.Errorf("got %+v", h)
 	}
 	if h := report(); h.OverallStatus != "INSUFFICIENT_DATA" {
@@ -182,7 +193,7 @@ func TestInstanceStatus(t *testing.T) {
 	}
 }
 
-// sign makes the headers of a signature as Amazon's agent does: over the host, the date and the body.
+// sign makes signature headers as Amazon's agent does: over the host, the date and the body.
 func sign(t *testing.T, address string, body []byte, secret string) http.Header {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, address, nil)
@@ -197,7 +208,7 @@ func sign(t *testing.T, address string, body []byte, secret string) http.Header 
 	return r.Header
 }
 
-// verify signs again what Link says was signed, and compares.
+// verify signs what Link says was signed, and compares.
 func verify(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error {
 	r, err := http.NewRequestWithContext(ctx, method, (&url.URL{Scheme: "http", Host: host, Path: path, RawQuery: rawQuery}).String(), nil)
 	if err != nil {
@@ -218,7 +229,7 @@ func verify(ctx context.Context, method, path, rawQuery, host string, h http.Hea
 	return nil
 }
 
-// TestSignatures checks that upgrades and frames are verified over what the agent has signed.
+// TestSignatures checks that upgrades and frames are verified over what the agent signed.
 func TestSignatures(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{Verify: verify})
 	for _, k := range []kind{kindACS, kindTCS} {
@@ -240,7 +251,7 @@ func TestSignatures(t *testing.T) {
 		headers.Set("Host", strings.TrimPrefix(w.url, "http://"))
 		a.say(string(acs.EncodeSigned(headers, body)))
 		next[*acs.AckPublishHealth](a)
-		// Amazon's agent writes the names as it likes.
+		// Amazon's agent doesn't write header names in a fixed case.
 		a.say("authorization: " + headers.Get("Authorization") + "\r\nx-amz-date: " + headers.Get("X-Amz-Date") + "\r\n\r\n" + string(body))
 		next[*acs.AckPublishHealth](a)
 		a.say(string(acs.EncodeSigned(headers, slices.Concat(body, []byte(" ")))))
@@ -250,7 +261,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestBadFrame checks that a TCS frame that cannot be taken apart ends its connection alone.
+// TestBadFrame checks that a TCS frame that can't be parsed ends only its own connection.
 func TestBadFrame(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	other, _ := w.connectACS()

@@ -13,12 +13,12 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// What takes time, in bubbles where time is free.
+// Tests of what takes time, in synctest bubbles, where waiting costs nothing.
 
 func TestHeartbeats(t *testing.T) {
 	for _, k := range []kind{kindACS, kindTCS} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newPipedWorld(t, Options{Heartbeat: time.Hour}) // more than agents bear
+			w := newPipedWorld(t, Options{Heartbeat: time.Hour}) // more than agents put up with
 			a := w.connect(k)
 			if k == kindACS {
 				next[*acs.TaskManifestMessage](a)
@@ -38,7 +38,7 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// TestSilence checks that a node that says nothing is given up.
+// TestSilence checks that a silent node is given up.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPipedWorld(t, Options{})
@@ -52,7 +52,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestResend checks that only what was not acknowledged comes again, after a while.
+// TestResend checks that only unacknowledged tasks are sent again, after a while.
 func TestResend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPipedWorld(t, Options{})
@@ -70,7 +70,7 @@ func TestResend(t *testing.T) {
 			t.Errorf("sent again after %v", took)
 		}
 		a.ack(p)
-		// What it is asked to do about a task that it has taken is new again.
+		// A new order about an acknowledged task is sent again.
 		w.put(taskRow("b", "STOPPED", "PENDING"))
 		if got := arns(next[*acs.PayloadMessage](a)); !slices.Equal(got, []string{"STOPPED b"}) {
 			t.Errorf("told %q", got)
@@ -85,11 +85,16 @@ func TestCredentials(t *testing.T) {
 		issued := 0
 		w := newPipedWorld(t, Options{Credentials: func(task, role, roleType string) *acs.IAMRoleCredentials {
 			issued++
-			return &acs.IAMRoleCredentials{CredentialsID: roleType, RoleArn: role, Expiration: time.Now().Add(time.Hour).Format(time.RFC3339)}
+			return &acs.IAMRoleCredentials{
+				CredentialsID: roleType,
+				RoleArn:       role,
+				Expiration:    time.Now().Add(time.Hour).Format(time.RFC3339),
+			}
 		}})
 		w.update(func(tx *state.Tx) {
 			td := *definitionRow()
-			td.TaskRoleArn, td.ExecutionRoleArn = aws.String("task-role"), aws.String("execution-role")
+			td.TaskRoleArn = aws.String("task-role")
+			td.ExecutionRoleArn = aws.String("execution-role")
 			tx.TaskDefinitions.Put(&td)
 		})
 		a, _ := w.connectACS()
@@ -101,12 +106,13 @@ func TestCredentials(t *testing.T) {
 		a.ack(p)
 		w.put(taskRow("a", "RUNNING", "RUNNING"))
 		began := time.Now()
-		// heartbeats are answered, or the node would count as gone
+		// renewals answers the heartbeats, or the node would count as gone.
 		got := renewals(a, 2)
 		if took := time.Since(began); took < 30*time.Minute || took > 31*time.Minute {
 			t.Errorf("renewed after %v of an hour", took)
 		}
-		if got[0].RoleType != acs.TaskRole || got[1].RoleType != acs.ExecutionRole || got[0].TaskArn != taskArn("a") || got[0].MessageID == got[1].MessageID {
+		if got[0].RoleType != acs.TaskRole || got[1].RoleType != acs.ExecutionRole || got[0].TaskArn != taskArn("a") ||
+			got[0].MessageID == got[1].MessageID {
 			t.Errorf("got %+v, %+v", got[0], got[1])
 		}
 		a.conn.Close(websocket.StatusNormalClosure, "") //nolint:errcheck // as agents do

@@ -10,8 +10,8 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// admit checks who wants to open a web socket, and returns the row of its container instance; nil
-// where it was refused, and answered.
+// admit checks who wants to open a web socket and returns the row of its container instance. It returns nil if it
+// refused the request, which it has then answered.
 func (l *Link) admit(w http.ResponseWriter, r *http.Request, cluster, instance string) *state.ContainerInstance {
 	if err := l.verify(r, r.Header, nil); err != nil {
 		refuse(w, http.StatusForbidden, "AccessDeniedException", err.Error())
@@ -21,18 +21,19 @@ func (l *Link) admit(w http.ResponseWriter, r *http.Request, cluster, instance s
 	switch {
 	case row == nil:
 		refuse(w, http.StatusBadRequest, "InvalidInstanceException", "There is no container instance "+instance+".")
-	case !active(row):
-		// Amazon's agent takes this as its node's end, and tries again after an hour only.
+	case !isRegistered(row):
+		// Amazon's agent takes this as the end of its node, and tries again only after an hour.
 		refuse(w, http.StatusBadRequest, "InactiveInstanceException", "The container instance "+instance+" was deregistered.")
-	case !names(cluster, row.ClusterArn):
-		refuse(w, http.StatusBadRequest, "InvalidClusterException", "The container instance "+instance+" is not in the cluster "+cluster+".")
+	case !isCluster(cluster, row.ClusterArn):
+		refuse(w, http.StatusBadRequest, "InvalidClusterException",
+			"The container instance "+instance+" is not in the cluster "+cluster+".")
 	default:
 		return row
 	}
 	return nil
 }
 
-// verify checks a signature over the web socket's address, made with the headers and the body.
+// verify checks a signature over the web socket's address, the headers and the body.
 func (l *Link) verify(r *http.Request, h http.Header, body []byte) error {
 	if l.opts.Verify == nil {
 		return nil
@@ -40,18 +41,18 @@ func (l *Link) verify(r *http.Request, h http.Header, body []byte) error {
 	return l.opts.Verify(r.Context(), r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Host, h, body)
 }
 
-// active says whether the node is registered still; one that drains is.
-func active(row *state.ContainerInstance) bool {
+// isRegistered reports whether the node is still registered. A draining node is.
+func isRegistered(row *state.ContainerInstance) bool {
 	return row != nil && aws.ToString(row.Status) != "INACTIVE"
 }
 
-// names says whether a cluster is meant: agents send what they were configured with, an ARN, a name
-// or nothing.
-func names(cluster, arn string) bool {
+// isCluster reports whether an agent means the cluster with this ARN. Agents send what they were configured with: an
+// ARN, a name or nothing.
+func isCluster(cluster, arn string) bool {
 	return cluster == "" || cluster == arn || strings.HasSuffix(arn, ":cluster/"+cluster)
 }
 
-// refusal is how Amazon's agent reads why an upgrade was refused.
+// refusal is the form in which Amazon's agent reads why an upgrade was refused.
 type refusal struct {
 	Type    string `json:"type"`
 	Message struct {

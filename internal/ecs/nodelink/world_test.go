@@ -26,7 +26,7 @@ import (
 const (
 	clusterArn  = "arn:aws:ecs:us-east-1:000000000000:cluster/poc"
 	instanceArn = "arn:aws:ecs:us-east-1:000000000000:container-instance/poc/0123456789abcdef0123456789abcdef"
-	patience    = time.Minute // for what should come at once, on however busy a machine
+	patience    = time.Minute // for what should come at once, even on a busy machine
 )
 
 func newJournal() *journaltest.Memory { return journaltest.NewMemory(nil) }
@@ -38,7 +38,7 @@ type world struct {
 	link  *Link
 	url   string
 	http  *http.Client
-	// patience is how long an agent waits for a frame. A bubble's time is free.
+	// patience is how long an agent waits for a frame. In a synctest bubble waiting costs nothing.
 	patience time.Duration
 }
 
@@ -51,7 +51,7 @@ func newWorld(t *testing.T, j *journaltest.Memory, opts Options) *world {
 	return w
 }
 
-// newPipedWorld serves a Link over pipes, whose waiting synctest can see.
+// newPipedWorld serves a Link over pipes, which synctest can wait for.
 func newPipedWorld(t *testing.T, opts Options) *world {
 	w := newWorldBehind(t, newJournal(), opts)
 	pipes := make(listener)
@@ -62,7 +62,9 @@ func newPipedWorld(t *testing.T, opts Options) *world {
 		pipes <- there
 		return here, nil
 	}
-	w.url, w.patience, w.http = "http://pintle", time.Hour, &http.Client{Transport: &http.Transport{DialContext: dial}}
+	w.url = "http://pintle"
+	w.patience = time.Hour
+	w.http = &http.Client{Transport: &http.Transport{DialContext: dial}}
 	t.Cleanup(func() { server.Close() })
 	return w
 }
@@ -106,27 +108,37 @@ func (l listener) Addr() net.Addr { return &net.TCPAddr{} }
 func instanceRow() *state.ContainerInstance {
 	return &state.ContainerInstance{
 		ContainerInstance: types.ContainerInstance{ContainerInstanceArn: aws.String(instanceArn), Status: aws.String("ACTIVE")},
-		ClusterArn:        clusterArn, GPUs: []state.GPU{{ID: "GPU-0"}, {ID: "GPU-1"}},
-		Capacity: state.Resources{CPU: 8192, MemoryMiB: 16384},
+		ClusterArn:        clusterArn,
+		GPUs:              []state.GPU{{ID: "GPU-0"}, {ID: "GPU-1"}},
+		Capacity:          state.Resources{CPU: 8192, MemoryMiB: 16384},
 	}
 }
 
 func definitionRow() *state.TaskDefinition {
 	return &state.TaskDefinition{TaskDefinition: types.TaskDefinition{
 		TaskDefinitionArn: aws.String("arn:aws:ecs:us-east-1:000000000000:task-definition/hello:1"),
-		Family:            aws.String("hello"), Revision: 1,
-		ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("main"), Image: aws.String("busybox"), Essential: aws.Bool(true)}},
+		Family:            aws.String("hello"),
+		Revision:          1,
+		ContainerDefinitions: []types.ContainerDefinition{{
+			Name:      aws.String("main"),
+			Image:     aws.String("busybox"),
+			Essential: aws.Bool(true),
+		}},
 	}}
 }
 
 func taskArn(id string) string { return "arn:aws:ecs:us-east-1:000000000000:task/poc/" + id }
 
-// taskRow is a task of the instance; its desired status is RUNNING until it is STOPPED.
+// taskRow makes a task of the instance.
 func taskRow(id, desired, last string, gpus ...string) *state.Task {
 	t := &state.Task{Task: types.Task{
-		TaskArn: aws.String(taskArn(id)), ClusterArn: aws.String(clusterArn), ContainerInstanceArn: aws.String(instanceArn),
-		TaskDefinitionArn: definitionRow().TaskDefinitionArn, DesiredStatus: &desired, LastStatus: &last,
-		Containers: []types.Container{{Name: aws.String("main"), LastStatus: &last}},
+		TaskArn:              aws.String(taskArn(id)),
+		ClusterArn:           aws.String(clusterArn),
+		ContainerInstanceArn: aws.String(instanceArn),
+		TaskDefinitionArn:    definitionRow().TaskDefinitionArn,
+		DesiredStatus:        &desired,
+		LastStatus:           &last,
+		Containers:           []types.Container{{Name: aws.String("main"), LastStatus: &last}},
 	}}
 	for _, id := range gpus {
 		t.GPUs = append(t.GPUs, state.HeldGPU{Container: "main", ID: id, Milli: 1000})
@@ -150,7 +162,7 @@ func (w *world) put(tasks ...*state.Task) {
 	})
 }
 
-// until waits for the store to hold what is wanted.
+// until waits until the store satisfies holds.
 func (w *world) until(what string, holds func(*state.View) bool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
@@ -180,10 +192,11 @@ type agent struct {
 	conn *websocket.Conn
 }
 
-// query is what Amazon's agent sends, which knows its cluster by the name that it was configured with.
+// query is what Amazon's agent sends. The agent knows its cluster by the name that it was configured with.
 func query(k kind) url.Values {
 	if k == kindTCS {
-		return url.Values{"agentHash": {"a8b3e7d3"}, "agentVersion": {"1.105.1"}, "cluster": {"poc"}, "containerInstance": {instanceArn}, "dockerVersion": {"DockerVersion: 20.10.24"}}
+		return url.Values{"agentHash": {"a8b3e7d3"}, "agentVersion": {"1.105.1"}, "cluster": {"poc"},
+			"containerInstance": {instanceArn}, "dockerVersion": {"DockerVersion: 20.10.24"}}
 	}
 	return url.Values{
 		"agentHash": {"a8b3e7d3"}, "agentVersion": {"1.105.1"}, "clusterArn": {"poc"}, "containerInstanceArn": {instanceArn},
@@ -192,7 +205,10 @@ func query(k kind) url.Values {
 }
 
 func (w *world) dial(k kind, q url.Values, h http.Header) (*websocket.Conn, *http.Response, error) {
-	return websocket.Dial(w.t.Context(), w.url+"/"+strings.ToLower(string(k))+"/ws?"+q.Encode(), &websocket.DialOptions{HTTPClient: w.http, HTTPHeader: h})
+	return websocket.Dial(w.t.Context(), w.url+"/"+strings.ToLower(string(k))+"/ws?"+q.Encode(), &websocket.DialOptions{
+		HTTPClient: w.http,
+		HTTPHeader: h,
+	})
 }
 
 // connect opens a web socket as Amazon's agent does.
@@ -207,7 +223,7 @@ func (w *world) connect(k kind) *agent {
 	return &agent{w, conn}
 }
 
-// connectACS also takes the manifest, which comes first.
+// connectACS connects, and takes the manifest that comes first.
 func (w *world) connectACS() (*agent, *acs.TaskManifestMessage) {
 	w.t.Helper()
 	a := w.connect(kindACS)
@@ -237,7 +253,7 @@ func (a *agent) ack(m *acs.PayloadMessage) {
 	a.send(&acs.AckRequest{Cluster: "poc", ContainerInstance: instanceArn, MessageID: m.MessageID})
 }
 
-// read returns the next frame; the error is the close frame where there is one.
+// read returns the next frame. The error is the close frame, if there was one.
 func (a *agent) read() ([]byte, error) {
 	ctx, cancel := context.WithTimeout(a.t.Context(), a.patience)
 	defer cancel()
@@ -245,7 +261,7 @@ func (a *agent) read() ([]byte, error) {
 	return b, err
 }
 
-// next returns the next message, which must be of the type; heartbeats are passed over unless asked for.
+// next returns the next message, which must have type M. It skips heartbeats unless M is a heartbeat.
 func next[M acs.Message](a *agent) M {
 	a.t.Helper()
 	for {
@@ -266,7 +282,7 @@ func next[M acs.Message](a *agent) M {
 	}
 }
 
-// ended reads on to the close frame.
+// ended reads up to the close frame and returns its code.
 func (a *agent) ended() websocket.StatusCode {
 	a.t.Helper()
 	for {
@@ -276,7 +292,7 @@ func (a *agent) ended() websocket.StatusCode {
 	}
 }
 
-// arns are the tasks of a payload, with their desired status.
+// arns returns a payload's tasks with their desired status.
 func arns(m *acs.PayloadMessage) []string {
 	var out []string
 	for _, t := range m.Tasks {
@@ -286,7 +302,7 @@ func arns(m *acs.PayloadMessage) []string {
 	return out
 }
 
-// indented is JSON as a golden text has it.
+// indented returns v as JSON in the form of the golden files.
 func indented(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.MarshalIndent(v, "", "  ")

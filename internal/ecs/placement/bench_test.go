@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// load keeps a cluster about as full as it is, by letting one task end for each that starts.
+// load keeps a cluster about equally full: one task ends for each that starts.
 type load struct {
 	cluster *Cluster
 	rnd     *rand.Rand
@@ -15,13 +15,17 @@ type load struct {
 	last    Plan
 }
 
-type startedTask struct{ on, id string }
+type startedTask struct {
+	on string
+	id string
+}
 
-// fill adds instances of eight GPUs, and three tasks for each.
+// fill adds instances with eight GPUs each, and three tasks for each.
 func (l *load) fill(nodes int) {
 	for i := range nodes {
 		n := node(fmt.Sprintf("i%d", i), 8)
-		n.CPU, n.MemoryMiB = 65536, 499712
+		n.CPU = 65536
+		n.MemoryMiB = 499712
 		n.Attributes = map[string]string{"zone": string(rune('a' + i%3))}
 		l.cluster.Upsert(n)
 	}
@@ -59,7 +63,7 @@ func fewKinds() []Request {
 	}
 }
 
-// manyKinds is requests of so many sizes that hardly two instances stay alike.
+// manyKinds returns requests of so many sizes that hardly any two instances stay alike.
 func manyKinds(rnd *rand.Rand, n int) []Request {
 	out := make([]Request, n)
 	for i := range out {
@@ -77,13 +81,14 @@ func manyKinds(rnd *rand.Rand, n int) []Request {
 func withStrategy(s ...Strategy) []Request {
 	kinds := fewKinds()
 	for i := range kinds {
-		kinds[i].Strategy, kinds[i].Group = s, fmt.Sprint("service:", i)
+		kinds[i].Strategy = s
+		kinds[i].Group = fmt.Sprint("service:", i)
 	}
 	return kinds
 }
 
-// BenchmarkPlace is one decision on a cluster that is two thirds full, and the booking of it and of a
-// task that ends, so that the picture changes as it does in life.
+// BenchmarkPlace measures one decision on a cluster that is two thirds full, with the bookkeeping for it and for a task
+// that ends, so that the cluster changes as a real one does.
 func BenchmarkPlace(b *testing.B) {
 	loads := []struct {
 		name  string

@@ -2,8 +2,8 @@ package placement
 
 import "maps"
 
-// Cluster is the free resources of one cluster's instances, and the rankings that make finding the
-// best of them cheap. It belongs to one goroutine.
+// Cluster holds the free resources of one cluster's instances, and rankings that make it cheap to find the best of
+// them. One goroutine owns it.
 type Cluster struct {
 	byID   map[string]*Node
 	nodes  []*Node
@@ -20,17 +20,20 @@ type Cluster struct {
 	index      index
 }
 
-// group is the tasks of one group, by the places of their nodes.
+// group counts the tasks of one group by node.
 type group struct {
 	tasks int
 	on    column
 }
 
-// New returns an empty cluster. The mix is the work that is still to come; with nil, the cluster
-// begins with defaultMix and learns the mix from the tasks that it is told of.
+// New returns an empty cluster. mix is the expected work. With nil, the cluster starts with defaultMix and learns the
+// mix from the tasks that it is told of.
 func New(mix Mix) *Cluster {
 	c := &Cluster{
-		byID: map[string]*Node{}, groups: map[string]*group{}, shapes: map[shapeKey]*shape{}, learns: mix == nil,
+		byID:   map[string]*Node{},
+		groups: map[string]*group{},
+		shapes: map[shapeKey]*shape{},
+		learns: mix == nil,
 	}
 	if c.learns {
 		mix = defaultMix()
@@ -39,20 +42,21 @@ func New(mix Mix) *Cluster {
 	return c
 }
 
-// Node is an instance and what is free of it. Constraints look at it; only the Cluster changes it.
+// Node is an instance and its free resources. Constraints read it; only the Cluster changes it.
 type Node struct {
 	Instance
 	cluster    *Cluster
 	freeCPU    int64
 	freeMemory int64
-	freeGPU    []int // thousandths, by the device's place in GPUs
-	largest    int   // of freeGPU
-	whole      int   // devices of which nothing is taken
-	tcp, udp   map[uint16]int
+	freeGPU    []int // thousandths, by index into GPUs
+	largest    int   // the largest of freeGPU
+	whole      int   // entirely free devices
+	tcp        map[uint16]int
+	udp        map[uint16]int
 	tasks      map[string]Allocation
-	at         int // in Cluster.nodes
+	at         int // index in Cluster.nodes
 	shape      *shape
-	member     int // its place in shape.members
+	member     int // index in shape.members
 	indexed    [resources]int64
 }
 
@@ -66,16 +70,16 @@ type Allocation struct {
 	Group     string
 }
 
-// Tasks is the number of tasks on the node.
+// Tasks returns the number of tasks on the node.
 func (n *Node) Tasks() int { return len(n.tasks) }
 
-// HasGroup says whether a task of the group is on the node.
+// HasGroup reports whether a task of the group is on the node.
 func (n *Node) HasGroup(group string) bool { return n.cluster.tasksOf(group).get(n.at) > 0 }
 
-// Len is the number of instances.
+// Len returns the number of instances.
 func (c *Cluster) Len() int { return len(c.nodes) }
 
-// Active says whether any instance takes tasks, or would if its agent were connected.
+// Active reports whether any instance takes tasks, or would if its agent were connected.
 func (c *Cluster) Active() bool {
 	for _, n := range c.nodes {
 		if n.Active {
@@ -85,7 +89,7 @@ func (c *Cluster) Active() bool {
 	return false
 }
 
-// Upsert adds an instance, or changes one; its tasks stay.
+// Upsert adds or changes an instance. Its tasks stay.
 func (c *Cluster) Upsert(i Instance) {
 	n := c.node(i.ID)
 	c.leaveShape(n)
@@ -100,8 +104,7 @@ func (c *Cluster) Upsert(i Instance) {
 	c.joinShape(n)
 }
 
-// node returns the instance's node, and adds one if there is none: a task may be known before its
-// instance is.
+// node returns the instance's node. It adds one if there is none, because a task may be known before its instance.
 func (c *Cluster) node(id string) *Node {
 	if n := c.byID[id]; n != nil {
 		return n
@@ -115,7 +118,7 @@ func (c *Cluster) node(id string) *Node {
 	return n
 }
 
-// Remove takes an instance out, with all that its tasks hold.
+// Remove removes an instance with all that its tasks hold.
 func (c *Cluster) Remove(id string) {
 	n := c.byID[id]
 	if n == nil {
@@ -130,7 +133,7 @@ func (c *Cluster) Remove(id string) {
 	c.attributes++
 }
 
-// moveLast moves the last node to the place of one that goes.
+// moveLast moves the last node to the index of a node that goes.
 func (c *Cluster) moveLast(to int) {
 	c.index.drop(c.nodes[to])
 	last := len(c.nodes) - 1
@@ -151,7 +154,7 @@ func (c *Cluster) moveLast(to int) {
 	c.nodes = c.nodes[:last]
 }
 
-// Reserve gives a task its part of an instance. A task that holds one there already gives that back.
+// Reserve gives a task its part of an instance. It replaces what the task already holds there.
 func (c *Cluster) Reserve(instanceID, taskID string, a Allocation) {
 	n := c.node(instanceID)
 	c.leaveShape(n)
@@ -165,7 +168,7 @@ func (c *Cluster) Reserve(instanceID, taskID string, a Allocation) {
 	c.joinShape(n)
 }
 
-// Release takes back what a task holds of an instance.
+// Release gives back what a task holds of an instance.
 func (c *Cluster) Release(instanceID, taskID string) {
 	n := c.byID[instanceID]
 	if n == nil {
@@ -195,7 +198,7 @@ func (c *Cluster) countGroup(n *Node, name string, sign int) {
 	}
 }
 
-// tasksOf is how many tasks of a group there are on each node.
+// tasksOf returns how many tasks of a group each node has.
 func (c *Cluster) tasksOf(name string) column {
 	if g := c.groups[name]; g != nil {
 		return g.on
@@ -203,16 +206,18 @@ func (c *Cluster) tasksOf(name string) column {
 	return nil
 }
 
-// recount works out what is free from what is registered and held.
+// recount computes what is free from what is registered and held.
 func (n *Node) recount() {
-	n.freeCPU, n.freeMemory = n.CPU, n.MemoryMiB
+	n.freeCPU = n.CPU
+	n.freeMemory = n.MemoryMiB
 	n.freeGPU = make([]int, len(n.GPUs))
 	for i, g := range n.GPUs {
 		if !g.Faulty {
 			n.freeGPU[i] = WholeGPU
 		}
 	}
-	n.tcp, n.udp = map[uint16]int{}, map[uint16]int{}
+	n.tcp = map[uint16]int{}
+	n.udp = map[uint16]int{}
 	count(n.tcp, n.PortsTCP, 1)
 	count(n.udp, n.PortsUDP, 1)
 	for _, a := range n.tasks {
@@ -221,7 +226,7 @@ func (n *Node) recount() {
 	n.measureGPUs()
 }
 
-// account books an allocation (sign 1), or takes it back (sign -1).
+// account books an allocation (sign 1), or undoes it (sign -1).
 func (n *Node) account(a Allocation, sign int) {
 	n.freeCPU -= int64(sign) * a.CPU
 	n.freeMemory -= int64(sign) * a.MemoryMiB
@@ -238,7 +243,8 @@ func (n *Node) account(a Allocation, sign int) {
 }
 
 func (n *Node) measureGPUs() {
-	n.largest, n.whole = 0, 0
+	n.largest = 0
+	n.whole = 0
 	for _, free := range n.freeGPU {
 		n.largest = max(n.largest, free)
 		if free == WholeGPU {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Mix is the work that is still to come: the kinds of tasks that want GPUs, and how common each is.
+// Mix is the expected work: the kinds of tasks that want GPUs, and how common each is.
 type Mix []Class
 
 // Class is a kind of task that wants whole GPUs, or a share of one.
@@ -17,11 +17,11 @@ type Class struct {
 	MemoryMiB int64
 	GPUs      int
 	MilliGPU  int
-	Models    []string // nil takes any
-	Weight    float64  // how common it is beside the others
+	Models    []string // nil accepts any
+	Weight    float64  // how common it is, relative to the others
 }
 
-// defaultMix is the mix of a cluster of which nothing is known: mostly one GPU, some whole machines.
+// defaultMix is the mix of a cluster that has learned nothing yet: mostly one GPU, some whole machines.
 func defaultMix() Mix {
 	return Mix{
 		{CPU: 4096, MemoryMiB: 16384, GPUs: 1, Weight: 0.6},
@@ -31,28 +31,30 @@ func defaultMix() Mix {
 	}
 }
 
-// demand counts the tasks with GPUs of late, by their kind. A fixed mix instead of it costs more GPUs than
-// all of placement's cleverness gains: see bench/openb.
+// demand counts recent tasks with GPUs by kind. A fixed mix would cost more GPUs than all of placement's cleverness
+// gains: see bench/openb.
 type demand struct {
-	counts map[kind]float64
-	sum    float64
-	seen   int
-	looked int // of seen, when the mix was last looked at
+	counts    map[kind]float64
+	sum       float64
+	seen      int
+	checkedAt int // the value of seen when the mix was last checked
 }
 
 const (
-	demandLook   = 16   // tasks from one look at whether the mix has changed to the next
-	demandMemory = 2048 // tasks, after which all that went before counts half
-	demandDrift  = 0.15 // of the mix that must have changed for a new one to be worth ranking anew
-	mixCoverage  = 0.95 // of the tasks that the mix's classes stand for
-	maxClasses   = 64
+	demandCheckEvery = 16   // tasks between checks of whether the mix has changed
+	demandMemory     = 2048 // tasks after which everything before counts half
+	demandDrift      = 0.15 // the part of the mix that must change before new rankings pay off
+	mixCoverage      = 0.95 // the part of the tasks that the mix's classes represent
+	maxClasses       = 64
 )
 
-// kind is what the cost of a request on an instance depends on. Requests of one kind share a ranking.
+// kind is everything that the cost of a request on an instance depends on. Requests of one kind share a ranking.
 type kind struct {
-	cpu, memory int64
-	gpus, milli int
-	models      string
+	cpu    int64
+	memory int64
+	gpus   int
+	milli  int
+	models string
 }
 
 func (r *Request) kind() kind {
@@ -78,23 +80,23 @@ func (k kind) compare(o kind) int {
 		cmp.Compare(k.milli, o.milli), cmp.Compare(k.models, o.models))
 }
 
-// Learn counts a request that became a task, now or before the control plane started, as one of those
-// that are to be expected. What is refused does not count: it is asked for again until there is room,
-// and would weigh as much as its client is impatient.
+// Learn counts a request that became a task, now or before the control plane started, as expected work. Refused
+// requests don't count: a client repeats them until there is room, so they would weigh as much as the client is
+// impatient.
 func (c *Cluster) Learn(r *Request) {
 	if k := r.kind(); c.learns && k.wantsGPU() {
 		c.demand.note(k)
 	}
 }
 
-// expect brings the forecast up to date with what was learned. The mix changes only when it has become
-// another, for then all that was ranked has to be ranked anew.
-func (c *Cluster) expect() {
+// updateForecast adapts the forecast to what was learned. It does so only if the mix has changed enough, because a new
+// mix invalidates all rankings.
+func (c *Cluster) updateForecast() {
 	d := &c.demand
-	if d.seen-d.looked < demandLook {
+	if d.seen-d.checkedAt < demandCheckEvery {
 		return
 	}
-	d.looked = d.seen
+	d.checkedAt = d.seen
 	if mix := d.mix(); mix.distance(c.forecast.mix) > demandDrift {
 		c.forecast = newForecast(mix)
 		c.ranks = ranks{}
@@ -113,7 +115,7 @@ func (d *demand) note(k kind) {
 	}
 }
 
-// fade halves all counts, and forgets what has become rare.
+// fade halves all counts, and forgets kinds that have become rare.
 func (d *demand) fade() {
 	d.sum = 0
 	for k, n := range d.counts {
@@ -126,7 +128,7 @@ func (d *demand) fade() {
 	}
 }
 
-// mix is the most common kinds, as classes.
+// mix returns the most common kinds as classes.
 func (d *demand) mix() Mix {
 	kinds := slices.SortedFunc(maps.Keys(d.counts), func(a, b kind) int {
 		return cmp.Or(cmp.Compare(d.counts[b], d.counts[a]), a.compare(b))
@@ -140,11 +142,11 @@ func (d *demand) mix() Mix {
 		covered += d.counts[k]
 		m = append(m, k.class(d.counts[k]))
 	}
-	return m.normalised()
+	return m.normalized()
 }
 
-// normalised is the classes that want GPUs, with weights that add up to one.
-func (m Mix) normalised() Mix {
+// normalized returns the classes that want GPUs, with weights that add up to one.
+func (m Mix) normalized() Mix {
 	var out Mix
 	sum := 0.0
 	for _, c := range m {
@@ -159,8 +161,8 @@ func (m Mix) normalised() Mix {
 	return out
 }
 
-// distance is how much of one normalised mix is not in the other: 0 for equal ones, 1 for ones that
-// have nothing in common.
+// distance returns how much of one normalized mix is missing from the other: 0 for equal mixes, 1 for mixes with
+// nothing in common.
 func (m Mix) distance(o Mix) float64 {
 	weights := map[kind]float64{}
 	for i := range m {

@@ -33,7 +33,7 @@ func (r *Request) shareContainer() string {
 	return r.GPUs[0].Container
 }
 
-// sharedDevice is the device of which the request's share costs least.
+// sharedDevice returns the device on which the request's share costs least.
 func (c *Cluster) sharedDevice(n *Node, r *Request) int {
 	p, _ := c.price(n.shape, r)
 	return slices.Index(n.freeGPU, p.device)
@@ -49,11 +49,11 @@ func (n *Node) wholeDevices() []int {
 	return devices
 }
 
-// maxExact is the most devices of which every subset is tried; above it devices are added one by one.
+// maxExact is the most devices for which every subset is tried. For more, devices are added one by one.
 const maxExact = 8
 
-// bestConnected picks as many of the devices as are needed: those with the most NVLink, then NUMA nodes
-// in common, and of equals those that leave the others best connected.
+// bestConnected picks as many of the devices as are needed. It prefers those with the most NVLinks, then with common
+// NUMA nodes, then those that leave the rest best connected.
 func (n *Node) bestConnected(free []int, need int) []int {
 	if need == len(free) {
 		return slices.Clone(free)
@@ -74,7 +74,7 @@ func (n *Node) bestConnected(free []int, need int) []int {
 	return pick(free, best)
 }
 
-// connection is how well the devices of a set are connected to each other.
+// connection returns how well the devices of a set are connected to each other.
 func (n *Node) connection(free []int, set uint) int {
 	sum := 0
 	for i := range free {
@@ -83,15 +83,15 @@ func (n *Node) connection(free []int, set uint) int {
 		}
 		for j := range i {
 			if set>>j&1 == 1 {
-				sum += n.between(free[i], free[j])
+				sum += n.linkStrength(free[i], free[j])
 			}
 		}
 	}
 	return sum
 }
 
-// between is how well two devices are connected: an NVLink counts more than any NUMA node.
-func (n *Node) between(i, j int) int {
+// linkStrength returns how well two devices are connected. An NVLink counts more than a common NUMA node.
+func (n *Node) linkStrength(i, j int) int {
 	w := 0
 	if links := n.GPUs[i].Links; j < len(links) {
 		w = 16 * links[j]
@@ -102,7 +102,7 @@ func (n *Node) between(i, j int) int {
 	return w
 }
 
-// greedy begins at each device in turn, adds the best connected ones, and keeps the best set.
+// greedy starts from each device in turn, adds the best connected ones, and keeps the best set.
 func (n *Node) greedy(free []int, need int) []int {
 	var best []int
 	bestSum := -1
@@ -114,7 +114,7 @@ func (n *Node) greedy(free []int, need int) []int {
 			for i, d := range rest {
 				g := 0
 				for _, s := range set {
-					g += n.between(d, s)
+					g += n.linkStrength(d, s)
 				}
 				if g > gain {
 					at, gain = i, g

@@ -1,8 +1,7 @@
-// Package placement decides which container instance a task goes to, and which of its GPUs. It is
-// pure: a Cluster is a picture of free resources that its owner keeps up to date, and Place looks at
-// it and returns a plan. It reads no clock, file or store, and draws only on the random source that
-// it is handed, so that the same calls give the same plans. The scheduler calls it inside transactions;
-// the simulator and benchmarks alike.
+// Package placement decides which container instance a task goes to, and which of its GPUs it gets. It is pure: a
+// Cluster is a picture of free resources that its owner keeps up to date, and Place looks at it and returns a plan. It
+// reads no clock, file or store, and draws only on the random source that it is handed, so the same calls give the same
+// plans. The scheduler calls it inside transactions. The simulator and the benchmarks call it the same way.
 package placement
 
 import "math/rand/v2"
@@ -14,39 +13,39 @@ const WholeGPU = 1000
 type Instance struct {
 	ID         string
 	Attributes map[string]string
-	CPU        int64 // units, 1,024 a core
+	CPU        int64 // CPU units, 1,024 a core
 	MemoryMiB  int64
 	GPUs       []GPU
-	GPUModel   string   // "" where it is not known
-	PortsTCP   []uint16 // that the instance keeps for itself
+	GPUModel   string   // "" if unknown
+	PortsTCP   []uint16 // ports that the instance keeps for itself
 	PortsUDP   []uint16
 	Active     bool // not DRAINING
-	Connected  bool // its agent is
+	Connected  bool // its agent is connected
 }
 
 // GPU is one device and how it is connected to the instance's others.
 type GPU struct {
 	ID     string
 	NUMA   int
-	Links  []int // NVLinks to each of the instance's devices, by their place
-	Faulty bool  // nothing of it is given out
+	Links  []int // NVLinks to each of the instance's devices, by index
+	Faulty bool  // it's never given out
 }
 
-// Request is what a task needs, and where it may go.
+// Request says what a task needs, and where it may go.
 type Request struct {
 	CPU       int64
 	MemoryMiB int64
 	PortsTCP  []uint16
 	PortsUDP  []uint16
 	GPUs      []ContainerGPUs // whole devices, by container
-	MilliGPU  int             // or a share of one device for the first of GPUs, in thousandths below 1,000
-	GPUModels []string        // nil takes any model
+	MilliGPU  int             // or a share of one device for the first of GPUs, in thousandths, below 1,000
+	GPUModels []string        // nil accepts any model
 
 	Group            string   // the task's group, for distinctInstance and spread
-	Attributes       []string // that the instance must have, by name
+	Attributes       []string // attributes that the instance must have, by name
 	DistinctInstance bool
 	MemberOf         []func(*Node) bool
-	Strategy         []Strategy // in this order; none is Pintle's own, which keeps GPUs usable
+	Strategy         []Strategy // applied in order; empty means Pintle's own strategy, which keeps GPUs usable
 }
 
 // ContainerGPUs is how many whole devices a container needs.
@@ -61,7 +60,7 @@ type Strategy struct {
 	Field string // instanceId, host, attribute:NAME; cpu, memory, gpu
 }
 
-// Plan is where a task goes.
+// Plan says where a task goes.
 type Plan struct {
 	InstanceID string
 	GPUs       []Grant
@@ -74,13 +73,13 @@ type Grant struct {
 	Milli     int
 }
 
-// Reason is why an instance did not take a task, in ECS's words.
+// Reason says why an instance can't take a task, in ECS's words.
 type Reason struct {
 	InstanceID string
 	Reason     string
 }
 
-// The reasons of ECS: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
+// ECS's reasons: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
 const (
 	Missing     = "MISSING"
 	NoAgent     = "AGENT"
@@ -94,10 +93,10 @@ const (
 	NotDistinct = "DistinctInstance placement constraint unsatisfied."
 )
 
-// maxReasons bounds the reasons of one Place.
+// maxReasons bounds the reasons that one Place returns.
 const maxReasons = 100
 
-// wholeGPUs is the number of whole devices that the request's containers need together.
+// wholeGPUs returns how many whole devices the request's containers need together.
 func (r *Request) wholeGPUs() int {
 	if r.MilliGPU > 0 {
 		return 0
@@ -109,8 +108,8 @@ func (r *Request) wholeGPUs() int {
 	return n
 }
 
-// Place finds the best instance for the request. Where there is none, it returns the reasons of up
-// to a hundred instances that did not take it; no reasons at all means that there are no instances.
+// Place finds the best instance for the request. If there is none, it returns the reasons of up to a hundred instances.
+// No reasons at all means that there are no instances.
 func (c *Cluster) Place(r *Request, rnd *rand.Rand) (Plan, []Reason) {
 	var n *Node
 	if len(r.Strategy) > 0 {
@@ -124,33 +123,33 @@ func (c *Cluster) Place(r *Request, rnd *rand.Rand) (Plan, []Reason) {
 	return c.plan(n, r), nil
 }
 
-// PlaceOn plans the request on one instance that the caller has chosen. Constraints and strategies
-// do not count then, only whether it fits.
+// PlaceOn plans the request on one instance that the caller has chosen. It ignores constraints and strategies, and
+// checks only whether the request fits.
 func (c *Cluster) PlaceOn(instanceID string, r *Request) (Plan, string) {
 	n := c.byID[instanceID]
 	if n == nil {
 		return Plan{}, Missing
 	}
-	if reason := n.refuses(r); reason != "" {
+	if reason := n.refusal(r); reason != "" {
 		return Plan{}, reason
 	}
 	return c.plan(n, r), ""
 }
 
-// CanHost says why an instance does not take the request, its constraints included; "" if it does.
+// CanHost returns why an instance can't take the request, constraints included, or "" if it can.
 func (c *Cluster) CanHost(instanceID string, r *Request) string {
 	n := c.byID[instanceID]
 	if n == nil {
 		return Missing
 	}
-	if reason := n.refuses(r); reason != "" {
+	if reason := n.refusal(r); reason != "" {
 		return reason
 	}
-	return n.excludes(r)
+	return n.violated(r)
 }
 
-// Eligible says whether an instance may host the request at all, whatever is free on it now: its attributes
-// and the constraints, other tasks' groups aside.
+// Eligible reports whether an instance may ever host the request, whatever is free on it now. It checks attributes and
+// constraints, but not the groups of other tasks.
 func (c *Cluster) Eligible(instanceID string, r *Request) bool {
 	n := c.byID[instanceID]
 	if n == nil || !n.hasAttributes(r.Attributes) {
@@ -158,7 +157,7 @@ func (c *Cluster) Eligible(instanceID string, r *Request) bool {
 	}
 	alone := *r
 	alone.DistinctInstance = false
-	return n.excludes(&alone) == ""
+	return n.violated(&alone) == ""
 }
 
 func (c *Cluster) reasons(r *Request) []Reason {
@@ -167,9 +166,9 @@ func (c *Cluster) reasons(r *Request) []Reason {
 		if !n.Active {
 			continue
 		}
-		reason := n.refuses(r)
+		reason := n.refusal(r)
 		if reason == "" {
-			reason = n.excludes(r)
+			reason = n.violated(r)
 		}
 		if out = append(out, Reason{n.ID, reason}); len(out) == maxReasons {
 			break
@@ -178,11 +177,11 @@ func (c *Cluster) reasons(r *Request) []Reason {
 	return out
 }
 
-// accepts says whether the node can take the request, and no constraint stands against it.
-func (n *Node) accepts(r *Request) bool { return n.refuses(r) == "" && n.excludes(r) == "" }
+// accepts reports whether the node can take the request and meets all its constraints.
+func (n *Node) accepts(r *Request) bool { return n.refusal(r) == "" && n.violated(r) == "" }
 
-// refuses says why a node cannot take the request at all.
-func (n *Node) refuses(r *Request) string {
+// refusal returns why a node has no room for the request, or "" if it has.
+func (n *Node) refusal(r *Request) string {
 	switch {
 	case !n.Active:
 		return NotActive
@@ -202,8 +201,8 @@ func (n *Node) refuses(r *Request) string {
 	return ""
 }
 
-// excludes says which constraint of the request stands against a node.
-func (n *Node) excludes(r *Request) string {
+// violated returns the reason for the first of the request's constraints that the node violates, or "".
+func (n *Node) violated(r *Request) string {
 	if r.DistinctInstance && n.HasGroup(r.Group) {
 		return NotDistinct
 	}

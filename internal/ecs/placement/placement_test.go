@@ -8,7 +8,15 @@ import (
 )
 
 func node(id string, gpus int) Instance {
-	i := Instance{ID: id, CPU: 8192, MemoryMiB: 32768, Active: true, Connected: true, GPUModel: "V100", Attributes: map[string]string{"zone": "a"}}
+	i := Instance{
+		ID:         id,
+		CPU:        8192,
+		MemoryMiB:  32768,
+		Active:     true,
+		Connected:  true,
+		GPUModel:   "V100",
+		Attributes: map[string]string{"zone": "a"},
+	}
 	for g := range gpus {
 		i.GPUs = append(i.GPUs, GPU{ID: fmt.Sprintf("%s-gpu%d", id, g)})
 	}
@@ -31,12 +39,14 @@ func TestReasons(t *testing.T) {
 		{"GPUs taken", nil, Allocation{GPUs: []Grant{{"c", "a-gpu0", 1000}}}, Request{GPUs: gpus(2)}, NoGPU},
 		{"a share taken", nil, Allocation{GPUs: []Grant{{"c", "a-gpu0", 600}, {"c", "a-gpu1", 600}}}, Request{MilliGPU: 500}, NoGPU},
 		{"a GPU broken", func(i *Instance) { i.GPUs[0].Faulty = true }, Allocation{}, Request{GPUs: gpus(2)}, NoGPU},
-		{"one broken that was taken", func(i *Instance) { i.GPUs[0].Faulty = true }, Allocation{GPUs: []Grant{{"c", "a-gpu0", 1000}}}, Request{GPUs: gpus(1)}, ""},
+		{"one broken that was taken", func(i *Instance) { i.GPUs[0].Faulty = true },
+			Allocation{GPUs: []Grant{{"c", "a-gpu0", 1000}}}, Request{GPUs: gpus(1)}, ""},
 		{"another model", nil, Allocation{}, Request{GPUs: gpus(1), GPUModels: []string{"A100"}}, NoGPU},
 		{"no CPU", nil, Allocation{CPU: 8000}, Request{CPU: 193}, NoCPU},
 		{"no memory", nil, Allocation{MemoryMiB: 32768}, Request{MemoryMiB: 1}, NoMemory},
 		{"a port taken", nil, Allocation{PortsTCP: []uint16{80}}, Request{PortsTCP: []uint16{80}}, NoPorts},
-		{"a port of the instance's own", func(i *Instance) { i.PortsTCP = []uint16{22} }, Allocation{}, Request{PortsTCP: []uint16{22}}, NoPorts},
+		{"a port of the instance's own", func(i *Instance) { i.PortsTCP = []uint16{22} }, Allocation{},
+			Request{PortsTCP: []uint16{22}}, NoPorts},
 		{"the other protocol", nil, Allocation{PortsTCP: []uint16{80}}, Request{PortsUDP: []uint16{80}}, ""},
 		{"no attribute", nil, Allocation{}, Request{Attributes: []string{"ecs.capability.x"}}, NoAttribute},
 		{"not distinct", nil, Allocation{Group: "g"}, Request{Group: "g", DistinctInstance: true}, NotDistinct},
@@ -72,7 +82,7 @@ func TestNoInstancesNoReasons(t *testing.T) {
 	}
 }
 
-// TestPinsTheBestConnected has two islands of four devices each, as a p3.16xlarge is built.
+// TestPinsTheBestConnected uses two islands of four devices each, as in a p3.16xlarge.
 func TestPinsTheBestConnected(t *testing.T) {
 	i := node("a", 8)
 	for g := range i.GPUs {
@@ -116,7 +126,7 @@ func TestGPUsGoByContainer(t *testing.T) {
 	}
 }
 
-// TestContainersGetDevicesTogether has two islands of two; each container's pair is to be one of them.
+// TestContainersGetDevicesTogether uses two islands of two devices. Each container's pair must be one of them.
 func TestContainersGetDevicesTogether(t *testing.T) {
 	i := node("a", 4)
 	for g := range i.GPUs {
@@ -172,9 +182,11 @@ func TestChosenInstances(t *testing.T) {
 	cl.Upsert(draining)
 	never := []func(*Node) bool{func(*Node) bool { return false }}
 	cases := []struct {
-		name, on       string
-		request        Request
-		placeOn, hosts string
+		name    string
+		on      string
+		request Request
+		placeOn string
+		hosts   string
 	}{
 		{"fits", "a", Request{GPUs: gpus(1)}, "", ""},
 		{"too large", "a", Request{GPUs: gpus(2)}, NoGPU, NoGPU},
@@ -204,7 +216,7 @@ func TestReasonsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRemovedInstancesTakeTheirGroups has tasks of a group on an instance that goes and comes back.
+// TestRemovedInstancesTakeTheirGroups removes an instance with tasks of a group, and adds it again.
 func TestRemovedInstancesTakeTheirGroups(t *testing.T) {
 	cl := New(nil)
 	cl.Upsert(node("a", 0))

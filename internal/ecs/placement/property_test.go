@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is a cluster beside a picture of it that is kept as plainly as can be: what each task holds.
+// world is a cluster beside a model of it that is as plain as possible: what each task holds.
 type world struct {
 	*rapid.T
 	cluster   *Cluster
@@ -27,11 +27,11 @@ type held struct {
 	Allocation
 }
 
-// TestPlaceKeepsItsPromises drives a cluster with random instances and tasks, and asks the plain
-// picture at each step whether what the cluster decided is right.
+// TestPlaceKeepsItsPromises drives a cluster with random instances and tasks, and checks each decision against the
+// model.
 func TestPlaceKeepsItsPromises(t *testing.T) { rapid.Check(t, placeKeepsItsPromises) }
 
-// FuzzPlace begins with inputs that are long enough for whole runs; short ones end before the first task.
+// FuzzPlace starts with inputs that are long enough for whole runs. Short ones end before the first task.
 func FuzzPlace(f *testing.F) {
 	for seed := range byte(8) {
 		input := make([]byte, 16<<10)
@@ -71,7 +71,7 @@ func (w *world) upsert() {
 	id := fmt.Sprintf("i%d", rapid.IntRange(0, 7).Draw(w.T, "instance"))
 	i := node(id, 0)
 	if old, known := w.instances[id]; known {
-		i = old // resources are for life; what the agent and the operator say is not, nor is a device's health
+		i = old // resources never change, but the agent's and operator's state and a device's health do
 		i.GPUs = slices.Clone(i.GPUs)
 		for g := range i.GPUs {
 			i.GPUs[g].Faulty = rapid.IntRange(0, 4).Draw(w.T, "faulty") == 0
@@ -111,9 +111,11 @@ func (w *world) release() {
 
 func (w *world) request() *Request {
 	r := &Request{
-		CPU: rapid.Int64Range(0, 6).Draw(w.T, "cpu") * 300, MemoryMiB: rapid.Int64Range(0, 3).Draw(w.T, "memory") * 2048,
-		Group: rapid.SampledFrom([]string{"g", "h"}).Draw(w.T, "group"), DistinctInstance: rapid.IntRange(0, 5).Draw(w.T, "distinct") == 0,
-		PortsTCP: rapid.SampledFrom([][]uint16{nil, nil, {80}}).Draw(w.T, "ports"),
+		CPU:              rapid.Int64Range(0, 6).Draw(w.T, "cpu") * 300,
+		MemoryMiB:        rapid.Int64Range(0, 3).Draw(w.T, "memory") * 2048,
+		Group:            rapid.SampledFrom([]string{"g", "h"}).Draw(w.T, "group"),
+		DistinctInstance: rapid.IntRange(0, 5).Draw(w.T, "distinct") == 0,
+		PortsTCP:         rapid.SampledFrom([][]uint16{nil, nil, {80}}).Draw(w.T, "ports"),
 	}
 	switch rapid.IntRange(0, 3).Draw(w.T, "kind") {
 	case 0:
@@ -129,7 +131,8 @@ func (w *world) request() *Request {
 	}
 	for range rapid.IntRange(0, 2).Draw(w.T, "strategies") {
 		r.Strategy = append(r.Strategy, rapid.SampledFrom([]Strategy{
-			{"spread", "instanceId"}, {"spread", "attribute:zone"}, {"binpack", "cpu"}, {"binpack", "memory"}, {"binpack", "gpu"}, {"random", ""},
+			{"spread", "instanceId"}, {"spread", "attribute:zone"}, {"binpack", "cpu"}, {"binpack", "memory"}, {"binpack", "gpu"},
+			{"random", ""},
 		}).Draw(w.T, "strategy"))
 	}
 	return r
@@ -178,7 +181,7 @@ func (w *world) checkReasons(reasons []Reason) {
 	}
 }
 
-// checkGrants says whether each container got what it asked for.
+// checkGrants checks that each container got what it asked for.
 func (w *world) checkGrants(r *Request, p Plan) {
 	got := map[string]int{}
 	for _, g := range p.GPUs {
@@ -200,10 +203,11 @@ func (w *world) checkGrants(r *Request, p Plan) {
 
 // left is what is free of an instance: all of it, less what its tasks hold.
 type left struct {
-	cpu, memory int64
-	gpus        []int
-	port80      bool
-	groups      map[string]int64
+	cpu    int64
+	memory int64
+	gpus   []int
+	port80 bool
+	groups map[string]int64
 }
 
 func (w *world) left(id string) left {
@@ -225,14 +229,16 @@ func (w *world) left(id string) left {
 	}
 	for _, h := range w.tasks {
 		if h.on == id {
-			l.cpu, l.memory, l.port80 = l.cpu-h.CPU, l.memory-h.MemoryMiB, l.port80 && len(h.PortsTCP) == 0
+			l.cpu -= h.CPU
+			l.memory -= h.MemoryMiB
+			l.port80 = l.port80 && len(h.PortsTCP) == 0
 			l.groups[h.Group]++
 		}
 	}
 	return l
 }
 
-// takes says whether an instance takes a request.
+// takes reports whether an instance takes a request.
 func (w *world) takes(id string, r *Request) bool {
 	i, l := w.instances[id], w.left(id)
 	if !i.Active || !i.Connected || r.CPU > l.cpu || r.MemoryMiB > l.memory || len(r.PortsTCP) > 0 && !l.port80 {
@@ -258,7 +264,7 @@ func (w *world) takes(id string, r *Request) bool {
 	return whole >= need && share && (r.GPUModels == nil || i.GPUModel == "A")
 }
 
-// best is the instances that may be chosen, by the plainest reading of what the strategies mean.
+// best returns the instances that may be chosen, by the plainest reading of the strategies.
 func (w *world) best(r *Request) []string {
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(w.instances)) {
@@ -302,7 +308,7 @@ func (w *world) score(id string, s Strategy, group string) float64 {
 	return 0
 }
 
-// cost is worth.go's formula, read aloud.
+// cost is worth.go's formula, written out.
 func (w *world) cost(id string, r *Request) float64 {
 	i, l := w.instances[id], w.left(id)
 	need := 0
@@ -370,7 +376,7 @@ func (w *world) usable(i Instance, l left) float64 {
 	return sum
 }
 
-// filled is the most of a device's free thousandths that shares of the mix can fill.
+// filled returns the most of a device's free thousandths that shares of the mix can fill.
 func (w *world) filled(free int) int {
 	if free == WholeGPU {
 		return free
@@ -403,7 +409,7 @@ func least(ids []string, value func(string) float64) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return value(id) > best+1e-6 })
 }
 
-// check compares the cluster with the plain picture, and its indexes with itself.
+// check compares the cluster with the model, and its indexes with itself.
 func (w *world) check() {
 	if len(w.cluster.nodes) != len(w.instances) {
 		w.Fatalf("%d nodes for %d instances", len(w.cluster.nodes), len(w.instances))
@@ -440,15 +446,15 @@ func (w *world) checkShapes() {
 	}
 }
 
-// TestSameCallsSamePlans has two clusters do the same, often enough for the mix to be learned and for
-// births to be forgotten.
+// TestSameCallsSamePlans makes two clusters do the same, often enough for the mix to be learned and for births to be
+// forgotten.
 func TestSameCallsSamePlans(t *testing.T) {
 	if a, b := busyCluster(300), busyCluster(300); !reflect.DeepEqual(a, b) {
 		t.Error("two runs of the same calls differ")
 	}
 }
 
-// busyCluster is the plans of a few thousand placements and ends on that many instances.
+// busyCluster returns the plans of a few thousand placements and ends on that many instances.
 func busyCluster(nodes int) []string {
 	rnd := random()
 	l := load{cluster: New(nil), rnd: rnd, kinds: manyKinds(rnd, 20)}
@@ -461,7 +467,7 @@ func busyCluster(nodes int) []string {
 	return plans
 }
 
-// TestMixIsLearned has a cluster learn of tasks of one kind, then of another.
+// TestMixIsLearned feeds a cluster tasks of one kind, then of another.
 func TestMixIsLearned(t *testing.T) {
 	cl, rnd := New(nil), random()
 	learn := func(r *Request, times int) {
@@ -483,7 +489,7 @@ func TestMixIsLearned(t *testing.T) {
 	if got := dominant(); got != "1/0" {
 		t.Errorf("after tasks without GPUs the mix is mostly %q, want the default's", got)
 	}
-	learn(&Request{CPU: 1024, MilliGPU: 300}, demandLook)
+	learn(&Request{CPU: 1024, MilliGPU: 300}, demandCheckEvery)
 	if got := dominant(); got != "0/300" {
 		t.Errorf("after shares the mix is mostly %q", got)
 	}

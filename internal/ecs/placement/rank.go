@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// ranking orders the cluster's shapes by what a request of one kind costs on them, cheapest first. It
-// is kept between decisions: a decision changes one node, so that there are a few new shapes to add
-// when it is next used, and the instances need not be walked.
+// ranking orders the cluster's shapes by what a request of one kind costs on them, cheapest first. It is kept between
+// decisions. A decision changes one node, so the next use adds a few new shapes and needn't walk all instances.
 type ranking struct {
 	best []ranked
-	seen int // births that it holds, of all that there ever were
+	seen int // how many of all births it includes
 	used int // when it was last used
 }
 
@@ -20,11 +19,11 @@ type ranked struct {
 	shape *shape
 }
 
-// ranks is the rankings by kind of request, and the shapes that came up of late.
+// ranks holds the rankings by kind of request, and the recently added shapes (births).
 type ranks struct {
 	byKind    map[kind]*ranking
 	births    []*shape
-	forgotten int // births that are no longer in births
+	forgotten int // births dropped from the list
 	uses      int
 }
 
@@ -33,8 +32,8 @@ const (
 	minBirths   = 1024
 )
 
-// born notes a new shape. Rankings that have not been used for so long that the births they have not
-// seen are forgotten are cheaper to make anew.
+// born records a new shape. A ranking that has missed births which are no longer listed is dropped: it's cheaper to
+// rebuild.
 func (k *ranks) born(s *shape, shapes int) {
 	if len(k.births) >= 2*shapes+minBirths {
 		half := len(k.births) / 2
@@ -49,7 +48,7 @@ func (k *ranks) born(s *shape, shapes int) {
 	k.births = append(k.births, s)
 }
 
-// ranking returns the request's ranking, up to date.
+// ranking returns the request's up-to-date ranking.
 func (c *Cluster) ranking(r *Request) *ranking {
 	k := &c.ranks
 	name := r.kind()
@@ -71,12 +70,12 @@ func (c *Cluster) ranking(r *Request) *ranking {
 	return rk
 }
 
-// newRanking ranks all shapes that there are.
+// newRanking ranks all current shapes.
 func (c *Cluster) newRanking(r *Request) *ranking {
 	rk := &ranking{seen: c.ranks.forgotten + len(c.ranks.births)}
 	for _, n := range c.nodes {
 		if n.member > 0 {
-			continue // the shape's first member speaks for it
+			continue // the shape's first member stands for it
 		}
 		if p, fits := c.price(n.shape, r); fits {
 			rk.best = append(rk.best, ranked{p.cost, n.shape})
@@ -86,7 +85,7 @@ func (c *Cluster) newRanking(r *Request) *ranking {
 	return rk
 }
 
-// add ranks a shape that has come up, if it is still there.
+// add ranks a new shape, if it still exists.
 func (rk *ranking) add(c *Cluster, s *shape, r *Request) {
 	if len(s.members) == 0 {
 		return
@@ -99,7 +98,7 @@ func (rk *ranking) add(c *Cluster, s *shape, r *Request) {
 	rk.best = slices.Insert(rk.best, at, ranked{p.cost, s})
 }
 
-// dropOne drops the least used ranking where there are too many.
+// dropOne drops the ranking that was used longest ago, if there are too many.
 func (k *ranks) dropOne() {
 	if len(k.byKind) < maxRankings {
 		return
@@ -115,13 +114,13 @@ func (k *ranks) dropOne() {
 }
 
 const (
-	tied    = 1e-9 // how far two costs may be apart and still count as equal
-	maxDead = 16   // shapes without members that a search may meet before they are swept out
+	tied    = 1e-9 // costs closer than this count as equal
+	maxDead = 16   // shapes without members that a search may meet before it removes them
 )
 
-// cheapest takes the cheapest node that the request may go to, and of equals one at random.
+// cheapest picks the cheapest node that accepts the request, and picks among equals at random.
 func (c *Cluster) cheapest(r *Request, rnd *rand.Rand) *Node {
-	c.expect()
+	c.updateForecast()
 	rk := c.ranking(r)
 	var found *Node
 	var cost float64
@@ -149,7 +148,7 @@ func (c *Cluster) cheapest(r *Request, rnd *rand.Rand) *Node {
 	return found
 }
 
-// pick takes one of the shape's members that takes the request, beginning at a random one.
+// pick returns one of the shape's members that accepts the request, starting at a random one.
 func (s *shape) pick(r *Request, rnd *rand.Rand) *Node {
 	start := rnd.IntN(len(s.members))
 	for i := range s.members {

@@ -2,8 +2,7 @@ package placement
 
 import "math/bits"
 
-// set is a set of nodes by their places in Cluster.nodes, 64 of them a word. Words beyond its end are
-// empty.
+// set is a set of node indexes (Cluster.nodes), 64 to a word. Words beyond its end are empty.
 type set []uint64
 
 func (s set) word(w int) uint64 {
@@ -34,7 +33,7 @@ func (s set) size() int {
 	return n
 }
 
-// next is the first member from i on, or -1.
+// next returns the first member from i on, or -1.
 func (s set) next(i int) int {
 	for w := i / 64; w < len(s); w++ {
 		word := s[w]
@@ -48,7 +47,7 @@ func (s set) next(i int) int {
 	return -1
 }
 
-// nth is the member that n others stand before.
+// nth returns the member that has n members before it, or -1.
 func (s set) nth(n int) int {
 	for w, word := range s {
 		if in := bits.OnesCount64(word); n >= in {
@@ -63,7 +62,7 @@ func (s set) nth(n int) int {
 	return -1
 }
 
-// covers says whether all of a set is in s too.
+// covers reports whether s contains all of the other set.
 func (s set) covers(of set) bool {
 	for w := range of {
 		if of[w]&^s.word(w) != 0 {
@@ -79,11 +78,11 @@ func (s set) subtract(other set) {
 	}
 }
 
-// column is a number, not negative, for each node, kept as a set for each of its bits: the b-th holds
-// the nodes whose number has bit b. So 64 nodes are compared at a time.
+// column holds a non-negative number for each node, as one set per bit: the b-th set holds the nodes whose number has
+// bit b. That way 64 nodes are compared at a time.
 type column []set
 
-// put gives a node another number, of which few bits are other ones.
+// put changes a node's number. Usually few bits differ.
 func (c *column) put(i int, old, number int64) {
 	for diff := uint64(old ^ number); diff != 0; diff &= diff - 1 {
 		b := bits.TrailingZeros64(diff)
@@ -105,8 +104,8 @@ func (c column) get(i int) (number int64) {
 	return number
 }
 
-// keepAtLeast takes the nodes with a smaller number out of a set. It goes from the highest bit to the
-// lowest, and tells apart nodes that are above the number and those that are equal to it so far.
+// keepAtLeast removes the nodes with a smaller number from a set. It goes from the highest bit to the lowest, and keeps
+// apart the nodes that are already above the number and those that equal it so far.
 func (c column) keepAtLeast(number int64, of set) {
 	if bits.Len64(uint64(number)) > len(c) {
 		clear(of)
@@ -127,7 +126,7 @@ func (c column) keepAtLeast(number int64, of set) {
 	}
 }
 
-// keepLeast takes all out of a set but the nodes with the smallest number.
+// keepLeast keeps only the nodes of a set with the smallest number.
 func (c column) keepLeast(of set) {
 	for b := len(c) - 1; b >= 0; b-- {
 		if !c[b].covers(of) {
@@ -137,7 +136,7 @@ func (c column) keepLeast(of set) {
 }
 
 // sum adds up the numbers of some nodes.
-func (c column) sum(of nodesAlike) (sum int64) {
+func (c column) sum(of sparseSet) (sum int64) {
 	for b, s := range c {
 		n := 0
 		for _, p := range of {
@@ -148,23 +147,23 @@ func (c column) sum(of nodesAlike) (sum int64) {
 	return sum
 }
 
-// nodesAlike is a set that is mostly empty: the words of it that are not, in order.
-type nodesAlike []wordOfSet
+// sparseSet is a set that is mostly empty: its non-empty words, in order.
+type sparseSet []sparseWord
 
-type wordOfSet struct {
+type sparseWord struct {
 	word int
 	bits uint64
 }
 
-// add adds a node that comes after those that are there.
-func (a *nodesAlike) add(i int) {
+// add adds a node. Nodes must be added in order.
+func (a *sparseSet) add(i int) {
 	if last := len(*a) - 1; last < 0 || (*a)[last].word != i/64 {
-		*a = append(*a, wordOfSet{word: i / 64})
+		*a = append(*a, sparseWord{word: i / 64})
 	}
 	(*a)[len(*a)-1].bits |= 1 << (i % 64)
 }
 
-func (a nodesAlike) meets(s set) bool {
+func (a sparseSet) intersects(s set) bool {
 	for _, p := range a {
 		if p.bits&s.word(p.word) != 0 {
 			return true
@@ -173,8 +172,8 @@ func (a nodesAlike) meets(s set) bool {
 	return false
 }
 
-// addTo adds those that are also in from to a set of the same length.
-func (a nodesAlike) addTo(to, from set) {
+// addTo adds the members that are also in from to a set of the same length.
+func (a sparseSet) addTo(to, from set) {
 	for _, p := range a {
 		if p.word < len(from) {
 			to[p.word] |= p.bits & from[p.word]

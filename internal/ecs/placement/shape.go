@@ -2,8 +2,8 @@ package placement
 
 import "slices"
 
-// shape is all nodes that are alike: what they have free, and the model of their GPUs. A request costs
-// the same on each of them, so that a decision looks at shapes first.
+// shape groups the nodes that are alike: the same free resources and GPU model. A request costs the same on each of
+// them, so a decision compares shapes first.
 type shape struct {
 	room
 	model   string
@@ -11,18 +11,19 @@ type shape struct {
 	key     shapeKey
 	members []*Node
 
-	worth  float64 // of the room, by the forecast that it was valued by
+	worth  float64 // of the room, by the forecast in valued
 	valued *forecast
 }
 
 type shapeKey struct {
-	cpu, memory int64
-	gpus        string // sorted, two bytes a device
-	model       string
-	takes       bool
+	cpu    int64
+	memory int64
+	gpus   string // sorted, two bytes a device
+	model  string
+	takes  bool
 }
 
-// fits says whether the request fits nodes of the shape.
+// fits reports whether the request fits nodes of the shape.
 func (s *shape) fits(r *Request) bool {
 	if !s.takes || r.CPU > s.cpu || r.MemoryMiB > s.memory {
 		return false
@@ -44,24 +45,28 @@ func (c *Cluster) joinShape(n *Node) {
 	var buf [16]int
 	gpus := append(buf[:0], n.freeGPU...)
 	for i := range gpus {
-		gpus[i] = min(max(gpus[i], 0), WholeGPU) // should the books ever claim more than there is
+		gpus[i] = min(max(gpus[i], 0), WholeGPU) // in case the books ever claim more than there is
 	}
 	slices.Sort(gpus)
-	key := shapeKey{n.freeCPU, n.freeMemory, packed(gpus), n.GPUModel, n.Active && n.Connected}
+	key := shapeKey{n.freeCPU, n.freeMemory, packGPUs(gpus), n.GPUModel, n.Active && n.Connected}
 	s := c.shapes[key]
 	if s == nil {
 		s = &shape{
-			room: room{n.freeCPU, n.freeMemory, slices.Clone(gpus)}, model: n.GPUModel, takes: key.takes, key: key,
+			room:  room{n.freeCPU, n.freeMemory, slices.Clone(gpus)},
+			model: n.GPUModel,
+			takes: key.takes,
+			key:   key,
 		}
 		c.shapes[key] = s
 		c.ranks.born(s, len(c.shapes))
 	}
-	n.shape, n.member = s, len(s.members)
+	n.shape = s
+	n.member = len(s.members)
 	s.members = append(s.members, n)
 	c.index.put(n)
 }
 
-func packed(gpus []int) string {
+func packGPUs(gpus []int) string {
 	var buf [32]byte
 	b := buf[:0]
 	for _, free := range gpus {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// ECS's strategies narrow down the nodes that fit, one after the other, each to those that are best by
-// it. Which nodes fit, and how good they are, is kept in columns, so that a decision looks at 64 nodes
-// at a time and at each resource's bits, whatever the kinds of requests are: see set.go.
+// ECS's strategies narrow down the nodes that fit, one strategy after the other, each to the nodes that are best by it.
+// Columns hold which nodes fit and how good they are. So a decision looks at 64 nodes at a time and at each resource's
+// bits, whatever the kinds of requests are: see set.go.
 
-// index is the columns of what a strategy asks of nodes, by their places in Cluster.nodes.
+// index holds the columns that strategies read, by index in Cluster.nodes.
 type index struct {
 	takes set // ACTIVE, with a connected agent
 	free  [resources]column
@@ -19,21 +19,24 @@ type index struct {
 	scratch [3]set
 }
 
-// The resources that are kept in columns.
+// The resources with a column.
 const (
 	freeCPU = iota
 	freeMemory
 	freeGPU    // thousandths, of all devices together
 	largestGPU // thousandths of the device with the most free
-	wholeGPUs  // devices of which nothing is taken
+	wholeGPUs  // entirely free devices
 	resources
 )
 
-// put notes what is free of a node. Should the books ever claim more than there is, it takes nothing.
+// put records what is free on a node. If the books ever claim more than there is, the node takes nothing.
 func (x *index) put(n *Node) {
 	x.note(n, n.Active && n.Connected && n.freeCPU >= 0 && n.freeMemory >= 0, [resources]int64{
-		freeCPU: max(n.freeCPU, 0), freeMemory: max(n.freeMemory, 0),
-		freeGPU: max(n.freeGPUs(), 0), largestGPU: int64(n.largest), wholeGPUs: int64(n.whole),
+		freeCPU:    max(n.freeCPU, 0),
+		freeMemory: max(n.freeMemory, 0),
+		freeGPU:    max(n.freeGPUs(), 0),
+		largestGPU: int64(n.largest),
+		wholeGPUs:  int64(n.whole),
 	})
 }
 
@@ -58,9 +61,9 @@ func (n *Node) freeGPUs() int64 {
 	return int64(free)
 }
 
-// byStrategy takes the node that is best by the first strategy, of equals the best by the next one, and
-// of those that are left one at random, as ECS does. Most nodes that fit also meet the constraints, so
-// these are asked of the best alone, and of all nodes only if none of the best meets them.
+// byStrategy picks the node that is best by the first strategy, among equals the best by the next one, and among the
+// rest one at random, as ECS does. Most nodes that fit also meet the constraints. So it checks constraints on the best
+// nodes first, and on all nodes only if none of the best meets them.
 func (c *Cluster) byStrategy(r *Request, rnd *rand.Rand) *Node {
 	fitting := c.fitting(r)
 	if n := c.anyOf(c.best(fitting, r), r, rnd); n != nil {
@@ -74,11 +77,11 @@ func (c *Cluster) byStrategy(r *Request, rnd *rand.Rand) *Node {
 	return c.anyOf(c.best(fitting, r), r, rnd)
 }
 
-// fitting is the nodes that have the CPU, memory and GPUs that the request needs. Whether they meet all
-// else is still to be asked.
+// fitting returns the nodes that have the CPU, memory and GPUs that the request needs. The caller checks everything
+// else.
 func (c *Cluster) fitting(r *Request) set {
 	x := &c.index
-	fitting := x.copied(0, x.takes)
+	fitting := x.copyTo(0, x.takes)
 	x.free[freeCPU].keepAtLeast(r.CPU, fitting)
 	x.free[freeMemory].keepAtLeast(r.MemoryMiB, fitting)
 	if n := r.wholeGPUs(); n > 0 {
@@ -90,17 +93,17 @@ func (c *Cluster) fitting(r *Request) set {
 	return fitting
 }
 
-// best is the nodes of a set that no other one of it beats.
+// best returns the nodes of a set that no other node of the set beats.
 func (c *Cluster) best(of set, r *Request) set {
 	x := &c.index
-	best := x.copied(1, of)
+	best := x.copyTo(1, of)
 	for _, s := range r.Strategy {
 		attribute, isAttribute := strings.CutPrefix(s.Field, "attribute:")
 		switch {
 		case s.Type == "binpack":
 			x.resource(s.Field).keepLeast(best)
 		case s.Type == "spread" && isAttribute:
-			c.field(attribute).keepLeast(best, c.tasksOf(r.Group), x.copied(2, best))
+			c.field(attribute).keepLeast(best, c.tasksOf(r.Group), x.copyTo(2, best))
 		case s.Type == "spread": // instanceId and host
 			c.tasksOf(r.Group).keepLeast(best)
 		}
@@ -108,13 +111,13 @@ func (c *Cluster) best(of set, r *Request) set {
 	return best
 }
 
-// copied is a copy of a set in memory that the next decision uses again.
-func (x *index) copied(to int, s set) set {
+// copyTo copies a set to memory that the next decision reuses.
+func (x *index) copyTo(to int, s set) set {
 	x.scratch[to] = append(x.scratch[to][:0], s...)
 	return x.scratch[to]
 }
 
-// resource is what binpack goes by. ECS knows cpu and memory; gpu is Pintle's.
+// resource returns the column that binpack goes by. ECS has cpu and memory; gpu is Pintle's.
 func (x *index) resource(name string) column {
 	switch strings.ToLower(name) {
 	case "memory":
@@ -125,7 +128,7 @@ func (x *index) resource(name string) column {
 	return x.free[freeCPU]
 }
 
-// anyOf takes one of the nodes that accept the request, beginning at a random one.
+// anyOf returns one of the nodes that accept the request, starting at a random one.
 func (c *Cluster) anyOf(nodes set, r *Request, rnd *rand.Rand) *Node {
 	size := nodes.size()
 	if size == 0 {
@@ -143,10 +146,10 @@ func (c *Cluster) anyOf(nodes set, r *Request, rnd *rand.Rand) *Node {
 	return nil
 }
 
-// field is the nodes by their values of an attribute. Nodes without it count as alike.
+// field groups the nodes by their value of an attribute. Nodes without the attribute form one group.
 type field struct {
-	values []nodesAlike
-	asOf   uint64 // Cluster.attributes when it was made
+	values []sparseSet
+	asOf   uint64 // Cluster.attributes when it was built
 }
 
 func (c *Cluster) field(attribute string) *field {
@@ -173,13 +176,13 @@ func (c *Cluster) field(attribute string) *field {
 	return f
 }
 
-// keepLeast takes all out of a set but the nodes whose value of the field has the fewest tasks, of the
-// values that the set has. From is a copy of the set.
+// keepLeast keeps only the nodes of a set whose value of the field has the fewest tasks, among the values in the set.
+// from is a copy of the set.
 func (f *field) keepLeast(of set, tasks column, from set) {
 	fewest := int64(math.MaxInt64)
 	for _, nodes := range f.values {
 		n := tasks.sum(nodes)
-		if n > fewest || !nodes.meets(from) {
+		if n > fewest || !nodes.intersects(from) {
 			continue
 		}
 		if n < fewest {

@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestStrategiesMatchAPlainWalk fills clusters of some words' nodes, and asks columns and a walk of all
-// nodes which of them are best.
-func TestStrategiesMatchAPlainWalk(t *testing.T) {
+// TestStrategiesMatchPlainWalk fills clusters with several words' worth of nodes, and compares the columns' best nodes
+// with those that a walk over all nodes finds.
+func TestStrategiesMatchPlainWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		c := New(nil)
@@ -32,7 +32,7 @@ func TestStrategiesMatchAPlainWalk(t *testing.T) {
 	})
 }
 
-// TestSpreadBeyondTheLastThatTakes has a last word of nodes that take nothing.
+// TestSpreadBeyondTheLastThatTakes checks a spread when the last word of nodes takes nothing.
 func TestSpreadBeyondTheLastThatTakes(t *testing.T) {
 	c := New(nil)
 	for i := range 70 {
@@ -49,7 +49,8 @@ func TestSpreadBeyondTheLastThatTakes(t *testing.T) {
 func fillAtRandom(c *Cluster, rnd *rand.Rand, nodes int) {
 	for i := range nodes {
 		n := node(fmt.Sprint("i", i), rnd.IntN(5))
-		n.Active, n.Connected = rnd.IntN(9) > 0, rnd.IntN(9) > 0
+		n.Active = rnd.IntN(9) > 0
+		n.Connected = rnd.IntN(9) > 0
 		n.Attributes = map[string]string{"zone": fmt.Sprint(rnd.IntN(3)), "rack": fmt.Sprint(rnd.IntN(1 + nodes/2))}
 		if i%7 == 0 {
 			n.Attributes = nil
@@ -87,7 +88,7 @@ func requestAtRandom(rnd *rand.Rand) *Request {
 	return r
 }
 
-// bestByWalk walks all nodes for each strategy, and counts tasks anew.
+// bestByWalk walks all nodes for each strategy, and counts tasks from scratch.
 func bestByWalk(c *Cluster, r *Request) []*Node {
 	var best []*Node
 	for _, n := range c.nodes {

@@ -6,30 +6,32 @@ import (
 	"slices"
 )
 
-// What placement minimises. It comes from fragmentation-gradient descent (Weng et al., USENIX ATC 2023),
-// where a GPU is a fragment to a class of tasks that cannot use it where it is. Here a class can use as
-// many GPUs as the CPU and memory beside them serve, so that a node's CPU is not spent long before its
-// GPUs are; and what no shares can fill of a GPU counts as lost. A placement costs the GPUs that it
-// makes useless to the work that is still to come, and then, as best fit has it, what stays free of its
-// instance. bench/openb tells what that is worth.
+// What placement minimizes. The idea is fragmentation-gradient descent (Weng et al., USENIX ATC 2023): a GPU is a
+// fragment to a class of tasks that can't use it where it is. Here a class can use as many GPUs as the CPU and memory
+// beside them serve, so a node's CPU isn't spent long before its GPUs are. The part of a GPU that no shares can fill
+// counts as lost. A placement costs the GPUs that it makes useless to the expected work and, as in best fit, what stays
+// free of its instance. bench/openb measures what that is worth.
 
-// worthWeight weighs GPUs made useless against the instance's part that stays free. It was picked on the
-// openb trace's lists default and gpushare40; from 20 to 100 it makes little difference. A heavier one
-// leaves slightly fewer GPUs idle in a full cluster, and refuses more before it is full.
+// worthWeight weighs GPUs made useless against the part of the instance that stays free. It was picked on the openb
+// trace's lists default and gpushare40. From 20 to 100 it makes little difference. A larger weight leaves slightly
+// fewer GPUs idle in a full cluster, and refuses more before it is full.
 const worthWeight = 40
 
-// forecast is a mix, prepared to be asked often.
+// forecast is a mix, prepared for frequent use.
 type forecast struct {
 	mix     Mix
 	byModel map[string]*classes
-	lost    [WholeGPU + 1]float64 // thousandths of a device with so many free that no shares can fill
+	lost    [WholeGPU + 1]float64 // by free thousandths of a device: how many of them no shares can fill
 }
 
 // classes is the part of a mix that may use a model of GPU.
-type classes struct{ whole, shares []Class } // shares from small to large
+type classes struct {
+	whole  []Class
+	shares []Class // from small to large
+}
 
 func newForecast(m Mix) *forecast {
-	f := &forecast{mix: m.normalised(), byModel: map[string]*classes{}}
+	f := &forecast{mix: m.normalized(), byModel: map[string]*classes{}}
 	var filled [WholeGPU + 1]int
 	for free := 1; free < WholeGPU; free++ {
 		for i := range f.mix {
@@ -42,7 +44,7 @@ func newForecast(m Mix) *forecast {
 	return f
 }
 
-// classesFor is the classes that may use a model. It is worked out once for each model.
+// classesFor returns the classes that may use a model. It computes them once per model.
 func (f *forecast) classesFor(model string) *classes {
 	if known := f.byModel[model]; known != nil {
 		return known
@@ -64,11 +66,12 @@ func (f *forecast) classesFor(model string) *classes {
 
 // room is what is free of an instance. Devices are in thousandths, from small to large.
 type room struct {
-	cpu, memory int64
-	gpus        []int
+	cpu    int64
+	memory int64
+	gpus   []int
 }
 
-// serves is how many tasks of the class the CPU and memory are enough for, 0 if not for one.
+// serves returns how many tasks of the class the CPU and memory suffice for, or 0 if not even for one.
 func (r *room) serves(c *Class) float64 {
 	if c.CPU > r.cpu || c.MemoryMiB > r.memory {
 		return 0
@@ -83,9 +86,10 @@ func (r *room) serves(c *Class) float64 {
 	return n
 }
 
-// worth is the thousandths of free GPUs that the work to come is expected to be able to use.
+// worth returns the thousandths of free GPUs that the expected work can use.
 func (f *forecast) worth(model string, r room) float64 {
-	reach, whole, sum := 0, 0, 0.0
+	reach, whole := 0, 0
+	sum := 0.0
 	for _, free := range r.gpus {
 		reach += free
 		sum -= f.lost[free]
@@ -114,19 +118,20 @@ func (f *forecast) worth(model string, r room) float64 {
 	return sum
 }
 
-// price is what a placement costs, and for a share of a device how much is free of the one to take.
+// price is what a placement costs. For a share of a device, device is how much is free on the device to use.
 type price struct {
 	cost   float64
 	device int
 }
 
-// price works out what the request costs on an instance of the shape, if it fits.
+// price computes what the request costs on an instance of the shape, and reports whether it fits.
 func (c *Cluster) price(s *shape, r *Request) (p price, fits bool) {
 	if !s.fits(r) {
 		return price{}, false
 	}
 	if s.valued != c.forecast {
-		s.valued, s.worth = c.forecast, c.forecast.worth(s.model, s.room)
+		s.valued = c.forecast
+		s.worth = c.forecast.worth(s.model, s.room)
 	}
 	var buf [16]int
 	after := room{s.cpu - r.CPU, s.memory - r.MemoryMiB, nil}
@@ -156,7 +161,7 @@ func (c *Cluster) costs(s *shape, after room) float64 {
 	return worthWeight*useless + c.scale.part(after)
 }
 
-// withoutWhole appends the devices to buf, the n largest of them, which are whole, taken.
+// withoutWhole appends the devices to buf, with the n largest taken. Those must be whole.
 func withoutWhole(buf, gpus []int, n int) []int {
 	for range n {
 		buf = append(buf, 0)
@@ -164,7 +169,7 @@ func withoutWhole(buf, gpus []int, n int) []int {
 	return append(buf, gpus[:len(gpus)-n]...)
 }
 
-// withoutShare appends the devices to buf, a share of the i-th taken, in order.
+// withoutShare appends the devices to buf in order, with a share of the i-th taken.
 func withoutShare(buf, gpus []int, i, share int) []int {
 	left := gpus[i] - share
 	at, _ := slices.BinarySearch(gpus[:i], left)
@@ -174,21 +179,24 @@ func withoutShare(buf, gpus []int, i, share int) []int {
 	return append(buf, gpus[i+1:]...)
 }
 
-// scale is the largest instance that a cluster has had, resource by resource. What an instance has left
-// is measured by it, so that best fit fills small machines before it opens large ones.
+// scale is the largest instance that a cluster has had, resource by resource. An instance's free resources are measured
+// against it, so that best fit fills small machines before it opens large ones.
 type scale struct {
-	cpu, memory int64
-	gpus        int
+	cpu    int64
+	memory int64
+	gpus   int
 }
 
-// grow says whether the instance is larger in any way than all before it.
+// grow raises the scale to the instance, and reports whether it exceeds all before it in any resource.
 func (s *scale) grow(i *Instance) bool {
 	old := *s
-	s.cpu, s.memory, s.gpus = max(s.cpu, i.CPU), max(s.memory, i.MemoryMiB), max(s.gpus, len(i.GPUs))
+	s.cpu = max(s.cpu, i.CPU)
+	s.memory = max(s.memory, i.MemoryMiB)
+	s.gpus = max(s.gpus, len(i.GPUs))
 	return *s != old
 }
 
-// part is the CPU, memory and GPUs of a room, each as a part of the largest instance's.
+// part returns the CPU, memory and GPUs of a room, each as a part of the largest instance's, added up.
 func (s *scale) part(r room) float64 {
 	free := 0
 	for _, f := range r.gpus {

@@ -25,13 +25,13 @@ func Parse(text string) (*Expression, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.blank(); p.at < len(text) {
-		return nil, p.errorf("%q is not expected here", rest(text[p.at:]))
+	if p.skipBlanks(); p.at < len(text) {
+		return nil, p.errorf("%q is not expected here", shorten(text[p.at:]))
 	}
 	return &Expression{root: root, text: text}, nil
 }
 
-// parser reads by recursive descent: or of ands of nots of comparisons.
+// parser is a recursive-descent parser: an or holds ands, an and holds nots, and a not holds a comparison.
 type parser struct {
 	text  string
 	at    int
@@ -44,7 +44,7 @@ func (p *parser) errorf(format string, args ...any) error {
 
 func (p *parser) or() (node, error) {
 	left, err := p.and()
-	for err == nil && (p.symbol("||") || p.word("or")) {
+	for err == nil && (p.takeSymbol("||") || p.takeWord("or")) {
 		var right node
 		if right, err = p.and(); err == nil {
 			left = or{left, right}
@@ -55,7 +55,7 @@ func (p *parser) or() (node, error) {
 
 func (p *parser) and() (node, error) {
 	left, err := p.not()
-	for err == nil && (p.symbol("&&") || p.word("and")) {
+	for err == nil && (p.takeSymbol("&&") || p.takeWord("and")) {
 		var right node
 		if right, err = p.not(); err == nil {
 			left = and{left, right}
@@ -70,12 +70,12 @@ func (p *parser) not() (node, error) {
 	}
 	defer func() { p.depth-- }()
 	switch {
-	case p.symbol("!") || p.word("not"):
+	case p.takeSymbol("!") || p.takeWord("not"):
 		of, err := p.not()
 		return not{of}, err
-	case p.symbol("("):
+	case p.takeSymbol("("):
 		inner, err := p.or()
-		if err == nil && !p.symbol(")") {
+		if err == nil && !p.takeSymbol(")") {
 			err = p.errorf("a closing parenthesis is missing")
 		}
 		return inner, err
@@ -112,20 +112,24 @@ func (p *parser) arguments(op operator) ([]string, error) {
 	case in:
 		return p.list()
 	case matches:
-		arg, err := p.argument((*parser).pattern)
+		arg, err := p.argument((*parser).patternEnd)
 		return []string{arg}, err
 	}
-	arg, err := p.argument((*parser).literal)
+	arg, err := p.argument((*parser).literalEnd)
 	return []string{arg}, err
 }
 
 var subjects = map[string]subjectKind{
-	"agentConnected": agentConnected, "agentVersion": agentVersion, "ec2InstanceId": ec2InstanceID,
-	"registeredAt": registeredAt, "runningTasksCount": runningTasksCount, "task:group": taskGroup,
+	"agentConnected":    agentConnected,
+	"agentVersion":      agentVersion,
+	"ec2InstanceId":     ec2InstanceID,
+	"registeredAt":      registeredAt,
+	"runningTasksCount": runningTasksCount,
+	"task:group":        taskGroup,
 }
 
 func (p *parser) subject() (subject, error) {
-	p.blank()
+	p.skipBlanks()
 	start := p.at
 	text := p.name()
 	if kind, ok := subjects[text]; ok {
@@ -138,7 +142,8 @@ func (p *parser) subject() (subject, error) {
 	if text == "" {
 		return subject{}, p.errorf("a subject is missing, such as attribute:ecs.instance-type or agentConnected")
 	}
-	return subject{}, p.errorf("%q is no subject; those are agentConnected, agentVersion, attribute:NAME, ec2InstanceId, registeredAt, runningTasksCount and task:group", text)
+	return subject{}, p.errorf("%q is no subject; those are agentConnected, agentVersion, attribute:NAME, ec2InstanceId, registeredAt, "+
+		"runningTasksCount and task:group", text)
 }
 
 // spelling is how an operator is written.
@@ -148,20 +153,33 @@ type spelling struct {
 	negated bool
 }
 
-// The spellings of operators; of two that begin alike, the longer stands first.
+// The spellings of operators. If one spelling is the beginning of another, the longer one comes first.
 var (
 	shortSpellings = []spelling{
-		{"==", equals, false}, {"!=", equals, true},
-		{">=", greaterEqual, false}, {">", greater, false}, {"<=", lessEqual, false}, {"<", less, false},
-		{"=~", matches, false}, {"!~", matches, true},
-		{"in", in, false}, {"!in", in, true}, {"exists", exists, false}, {"!exists", exists, true},
+		{"==", equals, false},
+		{"!=", equals, true},
+		{">=", greaterEqual, false},
+		{">", greater, false},
+		{"<=", lessEqual, false},
+		{"<", less, false},
+		{"=~", matches, false},
+		{"!~", matches, true},
+		{"in", in, false},
+		{"!in", in, true},
+		{"exists", exists, false},
+		{"!exists", exists, true},
 	}
 	longSpellings = []spelling{
-		{"equals", equals, false}, {"not_equals", equals, true},
-		{"greater_than_equal", greaterEqual, false}, {"greater_than", greater, false},
-		{"less_than_equal", lessEqual, false}, {"less_than", less, false},
-		{"matches", matches, false}, {"not_matches", matches, true},
-		{"not_in", in, true}, {"not_exists", exists, true},
+		{"equals", equals, false},
+		{"not_equals", equals, true},
+		{"greater_than_equal", greaterEqual, false},
+		{"greater_than", greater, false},
+		{"less_than_equal", lessEqual, false},
+		{"less_than", less, false},
+		{"matches", matches, false},
+		{"not_matches", matches, true},
+		{"not_in", in, true},
+		{"not_exists", exists, true},
 	}
 	spellings = slices.Concat(shortSpellings, longSpellings)
 )
@@ -169,15 +187,15 @@ var (
 func (p *parser) operator() (spelling, error) {
 	for _, o := range spellings {
 		last := o.text[len(o.text)-1]
-		if isWord(last) && p.word(o.text) || !isWord(last) && p.symbol(o.text) {
+		if isWord(last) && p.takeWord(o.text) || !isWord(last) && p.takeSymbol(o.text) {
 			return o, nil
 		}
 	}
-	p.blank()
+	p.skipBlanks()
 	return spelling{}, p.errorf("an operator is missing, such as ==, !=, in, =~ or exists")
 }
 
-// operatorsOf names the operators that the subject takes.
+// operatorsOf lists the operators that the subject takes, for an error.
 func operatorsOf(b subject) string {
 	var out []string
 	for _, o := range shortSpellings {
@@ -192,33 +210,33 @@ func operatorsOf(b subject) string {
 // list reads [a, b] or (a, b).
 func (p *parser) list() ([]string, error) {
 	closing := "]"
-	if !p.symbol("[") {
-		if closing = ")"; !p.symbol("(") {
-			p.blank()
+	if !p.takeSymbol("[") {
+		if closing = ")"; !p.takeSymbol("(") {
+			p.skipBlanks()
 			return nil, p.errorf("a list is missing, such as [a, b]")
 		}
 	}
 	var out []string
 	for {
-		a, err := p.argument((*parser).literal)
+		a, err := p.argument((*parser).literalEnd)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, a)
 		switch {
-		case p.symbol(","):
-		case p.symbol(closing):
+		case p.takeSymbol(","):
+		case p.takeSymbol(closing):
 			return out, nil
 		default:
-			p.blank()
+			p.skipBlanks()
 			return nil, p.errorf("the list is not closed by %s", closing)
 		}
 	}
 }
 
-// argument reads a value: a quoted one, or an unquoted one up to where its end is found.
+// argument reads a value, which may be quoted. end finds the end of an unquoted one.
 func (p *parser) argument(end func(*parser) int) (string, error) {
-	p.blank()
+	p.skipBlanks()
 	if p.at < len(p.text) && (p.text[p.at] == '"' || p.text[p.at] == '\'') {
 		return p.quoted(p.text[p.at])
 	}
@@ -238,17 +256,17 @@ func (p *parser) quoted(quote byte) (string, error) {
 	return value, nil
 }
 
-// literal is where an unquoted value ends: at a blank, a comma, a closing bracket or an operator.
-func (p *parser) literal() int {
+// literalEnd returns where an unquoted value ends: at a blank, a comma, a closing bracket, & or |.
+func (p *parser) literalEnd() int {
 	if i := strings.IndexAny(p.text[p.at:], blanks+",)]&|"); i >= 0 {
 		return p.at + i
 	}
 	return len(p.text)
 }
 
-// pattern is where an unquoted regular expression ends: at a blank, && or ||, or a parenthesis that it
-// has not opened. What it escapes, or has between square brackets, stands for itself.
-func (p *parser) pattern() int {
+// patternEnd returns where an unquoted regular expression ends: at a blank, && or ||, or a parenthesis that it hasn't opened.
+// Characters that it escapes or has between square brackets don't end it.
+func (p *parser) patternEnd() int {
 	open, class := 0, false
 	for i := p.at; i < len(p.text); i++ {
 		c := p.text[i]
@@ -274,15 +292,16 @@ func (p *parser) pattern() int {
 
 const blanks = " \t\n\r"
 
-func (p *parser) blank() {
+// skipBlanks skips blanks.
+func (p *parser) skipBlanks() {
 	for p.at < len(p.text) && strings.IndexByte(blanks, p.text[p.at]) >= 0 {
 		p.at++
 	}
 }
 
-// symbol takes s if it comes next.
-func (p *parser) symbol(s string) bool {
-	p.blank()
+// takeSymbol consumes s if it comes next, and reports whether it did.
+func (p *parser) takeSymbol(s string) bool {
+	p.skipBlanks()
 	if !strings.HasPrefix(p.text[p.at:], s) {
 		return false
 	}
@@ -290,9 +309,9 @@ func (p *parser) symbol(s string) bool {
 	return true
 }
 
-// word takes s if it comes next as a whole word.
-func (p *parser) word(s string) bool {
-	p.blank()
+// takeWord consumes s if it comes next as a whole word, and reports whether it did.
+func (p *parser) takeWord(s string) bool {
+	p.skipBlanks()
 	after := p.at + len(s)
 	if !strings.HasPrefix(p.text[p.at:], s) || after < len(p.text) && isWord(p.text[after]) {
 		return false
@@ -301,9 +320,9 @@ func (p *parser) word(s string) bool {
 	return true
 }
 
-// name reads a subject: letters, digits and the characters that attribute names may have.
+// name reads a subject: letters, digits, and the other characters that subjects may have.
 func (p *parser) name() string {
-	p.blank()
+	p.skipBlanks()
 	start := p.at
 	for p.at < len(p.text) && (isWord(p.text[p.at]) || strings.IndexByte(":.-/\\", p.text[p.at]) >= 0) {
 		p.at++
@@ -315,7 +334,8 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-func rest(s string) string {
+// shorten shortens the rest of an expression for an error.
+func shorten(s string) string {
 	if len(s) > 20 {
 		return s[:20] + "…"
 	}

@@ -1,6 +1,6 @@
-// Package query is the cluster query language: the expressions of memberOf placement constraints and
-// of ListContainerInstances' filter. Parse makes an expression, Eval asks it of one container instance.
-// It is pure, and follows
+// Package query is the cluster query language: the expressions of memberOf placement constraints and of
+// ListContainerInstances' filter. Parse returns an expression, and Eval evaluates it for one container instance. It is pure, and
+// follows
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/cluster-query-language.html
 package query
 
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Subject is what an expression can ask of a container instance.
+// Subject is a container instance, as far as expressions can ask about it.
 type Subject interface {
 	AgentConnected() bool
 	AgentVersion() string
@@ -22,20 +22,20 @@ type Subject interface {
 	EC2InstanceID() string
 	RegisteredAt() time.Time
 	RunningTasksCount() int
-	// TaskGroup says whether a task of the group runs on the instance.
+	// TaskGroup reports whether a task of the group runs on the instance.
 	TaskGroup(group string) bool
 }
 
-// Expression is a parsed expression. It may be used by many goroutines.
+// Expression is a parsed expression. Several goroutines may use it at once.
 type Expression struct {
 	root node
 	text string
 }
 
-// Eval says whether the expression holds for the instance.
+// Eval reports whether the expression holds for the instance.
 func (e *Expression) Eval(s Subject) bool { return e.root.eval(s) }
 
-// String is the text that the expression was parsed from.
+// String returns the text that the expression was parsed from.
 func (e *Expression) String() string { return e.text }
 
 // node is a part of an expression that is true or false.
@@ -56,11 +56,11 @@ type comparison struct {
 	negated bool
 	args    []string
 
-	order   func(Subject) (order int, ok bool) // of the instance's own value to the argument
+	order   func(Subject) (order int, ok bool) // compares the instance's value with the argument
 	pattern *regexp.Regexp                     // for matches
 }
 
-// subject names what of the instance is compared.
+// subject is the left side of a comparison.
 type subject struct {
 	kind subjectKind
 	text string
@@ -79,8 +79,8 @@ const (
 	taskGroup
 )
 
-// operator is what a value is compared by. A negated one, such as != or not_in, holds where its
-// opposite does not, so also where the instance has no value.
+// operator compares values. A negated one, such as != or not_in, holds if its opposite doesn't, so it also holds if the instance
+// has no value.
 type operator int
 
 const (
@@ -94,41 +94,41 @@ const (
 	lessEqual
 )
 
-// orders says of >, >=, < and <= that they compare by order.
-func (o operator) orders() bool { return o >= greater }
+// needsOrder reports whether the operator is >, >=, < or <=.
+func (o operator) needsOrder() bool { return o >= greater }
 
-// hasOrder says of a subject that its values are more than text.
+// hasOrder reports whether the subject's values are versions, dates or numbers, and not just text.
 func (b subject) hasOrder() bool {
 	return b.kind == agentVersion || b.kind == registeredAt || b.kind == runningTasksCount
 }
 
-// takes says whether the subject can be compared so: AWS's page lists the valid operators by subject.
+// takes reports whether the subject can be compared by the operator. AWS's page lists the valid operators of each subject.
 func (b subject) takes(op operator) bool {
 	switch {
 	case b.kind == attribute:
 		return true
 	case b.hasOrder():
-		return op == equals || op.orders()
-	case b.kind == taskGroup: // of which an instance has many, so that there is not one text to match
+		return op == equals || op.needsOrder()
+	case b.kind == taskGroup: // an instance has many task groups, so there is no single text to match
 		return op == equals || op == in
 	}
 	return op == equals || op == in || op == matches
 }
 
-// prepare works out once what does not depend on the instance, and refuses arguments that make no sense.
+// prepare parses the argument once for all instances, and refuses invalid ones.
 func (c *comparison) prepare() (err error) {
 	switch {
 	case c.op == matches:
 		if c.pattern, err = regexp.Compile("^(?:" + c.args[0] + ")$"); err != nil {
 			return fmt.Errorf("%q is no regular expression: %w", c.args[0], err)
 		}
-	case c.subject.hasOrder() || c.op.orders():
+	case c.subject.hasOrder() || c.op.needsOrder():
 		c.order, err = c.subject.order(c.args[0])
 	}
 	return err
 }
 
-// order is how an instance's own value stands to the argument: as dates, numbers, versions or text.
+// order returns a function that compares an instance's value with the argument: as dates, numbers, versions or text.
 func (b subject) order(arg string) (func(Subject) (order int, ok bool), error) {
 	switch b.kind {
 	case registeredAt:
@@ -137,7 +137,7 @@ func (b subject) order(arg string) (func(Subject) (order int, ok bool), error) {
 			return nil, fmt.Errorf("%q is no date, such as 2018-06-18T22:28:28+00:00", arg)
 		}
 		return func(s Subject) (int, bool) {
-			return s.RegisteredAt().Truncate(time.Second).Compare(date), true // dates are written to the second
+			return s.RegisteredAt().Truncate(time.Second).Compare(date), true // expressions write dates to the second
 		}, nil
 	case runningTasksCount:
 		count, err := strconv.Atoi(arg)
@@ -180,7 +180,7 @@ func (c comparison) holds(s Subject) bool {
 	return ok && slices.Contains(c.args, value)
 }
 
-// accepts says whether the operator holds for two values in this order.
+// accepts reports whether the operator holds for two values in this order.
 func (o operator) accepts(order int) bool {
 	switch o {
 	case greater:
@@ -195,7 +195,7 @@ func (o operator) accepts(order int) bool {
 	return order == 0
 }
 
-// value is the instance's own value as text, and whether it has one.
+// value returns the instance's value as text, and whether it has one.
 func (b subject) value(s Subject) (string, bool) {
 	switch b.kind {
 	case agentConnected:
@@ -207,7 +207,7 @@ func (b subject) value(s Subject) (string, bool) {
 	return s.Attribute(b.name)
 }
 
-// compareText orders two texts: as numbers where both are, else letter by letter.
+// compareText compares two texts: as numbers if both are numbers, or else letter by letter.
 func compareText(a, b string) int {
 	x, errX := strconv.ParseFloat(a, 64)
 	y, errY := strconv.ParseFloat(b, 64)
@@ -219,7 +219,7 @@ func compareText(a, b string) int {
 
 var version = regexp.MustCompile(`^\d+(\.\d+)*$`)
 
-// compareVersions orders 1.9.0 before 1.10.0.
+// compareVersions compares versions part by part, so that 1.9.0 is before 1.10.0.
 func compareVersions(a, b string) int {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range max(len(x), len(y)) {
@@ -238,7 +238,7 @@ func versionPart(parts []string, i int) int {
 	return n
 }
 
-// parseTime reads a date in one of the forms that AWS's page lists; without a zone it is UTC.
+// parseTime parses a date in one of the forms that AWS's page lists. Without a zone it is UTC.
 func parseTime(s string) (t time.Time, err error) {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateOnly} {
 		if t, err = time.Parse(form, s); err == nil {

@@ -18,7 +18,11 @@ func (instance) TaskGroup(g string) bool {
 func (instance) RegisteredAt() time.Time { return time.Date(2018, 6, 18, 22, 28, 28, 5e8, time.UTC) }
 func (instance) Attribute(name string) (string, bool) {
 	v, ok := map[string]string{
-		"ecs.instance-type": "p3.16xlarge", "ecs.availability-zone": "us-east-1a", "stack": "prod", "rack": "7", "flag": "",
+		"ecs.instance-type":     "p3.16xlarge",
+		"ecs.availability-zone": "us-east-1a",
+		"stack":                 "prod",
+		"rack":                  "7",
+		"flag":                  "",
 	}[name]
 	return v, ok
 }
@@ -69,14 +73,14 @@ func TestEval(t *testing.T) {
 		`not attribute:stack == test`:                                               true,
 		`(attribute:ecs.instance-type =~ p2.* and attribute:stack == prod) or rack`: false,
 
-		// Equality of attributes is that of text; their order is that of numbers where both are.
+		// Attributes are equal as text. They are ordered as numbers if both are numbers.
 		`attribute:rack == 7.0`:           false,
 		`attribute:rack != 7.0`:           true,
 		`attribute:rack >= 7.0`:           true,
 		`attribute:nothing < 1`:           false,
 		`attribute:nothing not_in [a, b]`: true,
 
-		// A date is compared as one, to the second, however it is written.
+		// Dates are compared as dates, to the second, however they are written.
 		`registeredAt == 2018-06-18T22:28:28+00:00`:  true,
 		`registeredAt == 2018-06-18T22:28:28Z`:       true,
 		`registeredAt == 2018-06-18T22:28:28`:        true, // without a zone it is UTC
@@ -88,7 +92,7 @@ func TestEval(t *testing.T) {
 		`registeredAt not_equals 2018-06-18`:         true,
 		`registeredAt greater_than_equal 2018-06-18`: true,
 
-		// A version is compared as one, a count as a number.
+		// Versions are compared as versions, counts as numbers.
 		`agentVersion == 1.10.2`:      true,
 		`agentVersion == 1.10.2.0`:    true,
 		`agentVersion != 1.10.2.0`:    false,
@@ -101,7 +105,7 @@ func TestEval(t *testing.T) {
 		`agentConnected !~ t.*`:       false,
 		`ec2InstanceId not_matches x`: true,
 
-		// An unquoted pattern ends with a blank, && or ||, or a parenthesis that it has not opened.
+		// An unquoted pattern ends at a blank, && or ||, or a parenthesis that it hasn't opened.
 		`attribute:ecs.instance-type =~ (p2|p3)\..*`:                            true,
 		`attribute:ecs.instance-type =~ p2.*|p3.*`:                              true,
 		`attribute:ecs.instance-type =~ p3\.[0-9]{1,2}xlarge`:                   true,

@@ -13,11 +13,17 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// alarm puts a metric alarm of one minute, which looks back two with the one that is under way, in a state.
+// alarm stores a metric alarm in a state. Its period is a minute, so it looks back two minutes, the current one
+// included.
 func (w *world) alarm(name string, value cwtypes.StateValue) {
 	w.t.Helper()
 	w.update(func(tx *state.Tx) {
-		tx.Alarms.Put(&state.Alarm{Metric: &cwtypes.MetricAlarm{AlarmName: &name, Period: aws.Int32(60), EvaluationPeriods: aws.Int32(1), StateValue: value}})
+		tx.Alarms.Put(&state.Alarm{Metric: &cwtypes.MetricAlarm{
+			AlarmName:         &name,
+			Period:            aws.Int32(60),
+			EvaluationPeriods: aws.Int32(1),
+			StateValue:        value,
+		}})
 	})
 }
 
@@ -25,21 +31,23 @@ func watchedBy(rollback bool, names ...string) *types.DeploymentConfiguration {
 	return &types.DeploymentConfiguration{Alarms: &types.DeploymentAlarms{AlarmNames: names, Enable: true, Rollback: rollback}}
 }
 
-// record is the service's newest deployment.
+// record returns the service's newest deployment.
 func (w *world) record() types.ServiceDeployment {
 	w.t.Helper()
 	list, err := w.ecs.ListServiceDeployments(w.ctx, &awsecs.ListServiceDeploymentsInput{Service: aws.String("s")})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	out, err := w.ecs.DescribeServiceDeployments(w.ctx, &awsecs.DescribeServiceDeploymentsInput{ServiceDeploymentArns: []string{*list.ServiceDeployments[0].ServiceDeploymentArn}})
+	out, err := w.ecs.DescribeServiceDeployments(w.ctx,
+		&awsecs.DescribeServiceDeploymentsInput{ServiceDeploymentArns: []string{*list.ServiceDeployments[0].ServiceDeploymentArn}})
 	if err != nil || len(out.ServiceDeployments) != 1 {
 		w.t.Fatal(out, err)
 	}
 	return out.ServiceDeployments[0]
 }
 
-func (w *world) expectRecord(status types.ServiceDeploymentStatus, alarms types.ServiceDeploymentRollbackMonitorsStatus, triggered ...string) {
+func (w *world) expectRecord(status types.ServiceDeploymentStatus, alarms types.ServiceDeploymentRollbackMonitorsStatus,
+	triggered ...string) {
 	w.t.Helper()
 	r := w.record()
 	if r.Status != status || r.Alarms == nil || r.Alarms.Status != alarms || !slices.Equal(r.Alarms.TriggeredAlarmNames, triggered) {
@@ -71,7 +79,7 @@ func TestAlarmRollsBack(t *testing.T) {
 
 		w.define("v2")
 		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f")})
-		expect(t, w.after(time.Minute), 2, 0, 2, inProgress) // the one that it replaces stays until it has baked
+		expect(t, w.after(time.Minute), 2, 0, 2, inProgress) // the replaced deployment stays until this one has baked
 		w.alarm("errors", cwtypes.StateValueAlarm)
 		s := w.after(time.Second)
 		if *s.TaskDefinition != *s.Deployments[0].TaskDefinition || s.Deployments[1].RolloutState != failed ||
@@ -85,13 +93,14 @@ func TestAlarmRollsBack(t *testing.T) {
 		if r := w.record().Rollback; r == nil || *r.Reason != "ECS deployment alarms: alarm detected." {
 			t.Errorf("rolled back: %+v", r)
 		}
-		for _, want := range []string{"(service s) (deployment ID) deployment failed: alarm detected.", "(service s) rolling back to deployment ID."} {
+		for _, want := range []string{"(service s) (deployment ID) deployment failed: alarm detected.",
+			"(service s) rolling back to deployment ID."} {
 			if !slices.Contains(events(s), want) {
 				t.Errorf("no event %q in %q", want, events(s))
 			}
 		}
 
-		// A deployment that begins while an alarm rings is to mend what made it ring: alarms do not fail it.
+		// A deployment that starts while an alarm rings is meant to mend the cause, so alarms don't fail it.
 		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f:2")})
 		expect(t, w.after(time.Minute), 2, 0, 1, completed)
 		w.expectRecord(types.ServiceDeploymentStatusSuccessful, disabled)
@@ -121,7 +130,7 @@ func TestBakeTime(t *testing.T) {
 			in.DeploymentConfiguration = &types.DeploymentConfiguration{BakeTimeInMinutes: aws.Int32(10)}
 		})
 		expect(t, w.after(10*time.Minute), 1, 0, 1, inProgress)
-		w.report(w.ctx, w.tasks()[0], "STOPPED", aws.Int32(1)) // it is replaced before it is complete
+		w.report(w.ctx, w.tasks()[0], "STOPPED", aws.Int32(1)) // it's replaced before the deployment completes
 		expect(t, w.after(30*time.Second), 1, 0, 1, inProgress)
 		expect(t, w.after(time.Minute), 1, 0, 1, completed)
 	})

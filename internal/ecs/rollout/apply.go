@@ -179,7 +179,8 @@ func (s *step) stop(p deployment.Plan) {
 	}
 	switch {
 	case p.Rebalancing && len(running) == 1:
-		s.event(fmt.Sprintf("has stopped 1 running tasks in %s due to AZ rebalancing: %s.", aws.ToString(running[0].AvailabilityZone), list(running)))
+		s.event(fmt.Sprintf("has stopped 1 running tasks in %s due to AZ rebalancing: %s.",
+			aws.ToString(running[0].AvailabilityZone), list(running)))
 	case len(running) > 0:
 		s.event(fmt.Sprintf("has stopped %d running tasks: %s.", len(running), list(running)))
 	}
@@ -245,7 +246,10 @@ func (s *step) breakerOf(d *state.Deployment) *types.ServiceDeploymentCircuitBre
 }
 
 // failures are the words for each failure, in events and in state reasons.
-var failures = map[deployment.Failure]struct{ by, what string }{
+var failures = map[deployment.Failure]struct {
+	by   string
+	what string
+}{
 	deployment.TasksFailed:   {"ECS deployment circuit breaker: ", "tasks failed to start."},
 	deployment.AlarmDetected: {"ECS deployment alarms: ", "alarm detected."},
 	deployment.StoppedByUser: {"ECS deployment: ", "it was stopped by StopServiceDeployment."},

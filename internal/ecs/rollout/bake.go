@@ -30,8 +30,8 @@ func (s *step) checkAlarms() deployment.Alarms {
 	return deployment.Alarms{Triggered: len(s.alarms) > 0, Rollback: s.row.DeploymentConfiguration.Alarms.Rollback}
 }
 
-// bake is the bake time: the configured one, else as long as the slowest alarm needs to see what happens now. How ECS
-// derives it from alarms isn't documented.
+// bake returns the bake time: the configured one, or as long as the slowest alarm needs to see what happens now. How
+// ECS derives it from alarms isn't documented.
 func (s *step) bake() time.Duration {
 	c := s.row.DeploymentConfiguration
 	if minutes := aws.ToInt32(c.BakeTimeInMinutes); minutes > 0 {
@@ -47,8 +47,8 @@ func (s *step) bake() time.Duration {
 	return min(longest, maxBake)
 }
 
-// lookback is the time that an alarm is evaluated over, and the current period. A composite alarm, or one on queries,
-// counts as five minutes.
+// lookback returns the time that an alarm is evaluated over, plus the current period. A composite alarm, or one on
+// queries, counts as five minutes.
 func lookback(a *state.Alarm) time.Duration {
 	switch {
 	case a == nil:

@@ -10,15 +10,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 
-	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
 	"github.com/pintle/pintle/internal/state/statetest"
 )
 
-// BenchmarkServices reconciles many services of two tasks each on a hundred nodes, durably: from nothing to all
-// their tasks placed, and when each is looked at while nothing is to be done.
+// BenchmarkServices durably reconciles many services of two tasks each on a hundred nodes: from nothing to all tasks
+// placed, and then with nothing to do.
 func BenchmarkServices(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprintf("services=%d/new", n), func(b *testing.B) {
@@ -51,16 +51,16 @@ func BenchmarkServices(b *testing.B) {
 	}
 }
 
-// newBench is a world without nodes that answer.
+// newBench returns a world whose nodes don't answer.
 func newBench(b *testing.B, services int) (*world, *Loop) {
 	scheduler := scheduler.New(1)
 	loop := New(scheduler, Options{Now: time.Now, Settle: settle, Log: slog.New(slog.DiscardHandler)})
 	store := statetest.Open(b, scheduler, loop)
 	w := &world{t: b, store: store, ctx: context.Background()}
-	w.ecs = ecs.New(store, scheduler, ecs.Options{Account: account.New("000000000000", "us-east-1", time.Now)})
+	w.ecs = ecs.New(store, scheduler, ecs.Options{Account: accounttest.New(time.Now)})
 	w.cluster(100)
 	w.define("i")
-	w.update(func(tx *state.Tx) { // room for all
+	w.update(func(tx *state.Tx) { // room for all tasks
 		for _, row := range instances(tx) {
 			row.Capacity = state.Resources{CPU: 1 << 20, MemoryMiB: 1 << 20}
 			tx.ContainerInstances.Put(&row)
@@ -86,7 +86,7 @@ func arns(w *world) (all []string) {
 	return all
 }
 
-// reconcile looks until there is nothing more to look at.
+// reconcile makes steps until no service is due.
 func (w *world) reconcile(b *testing.B, loop *Loop) {
 	for due := loop.take(); len(due) > 0; due = loop.take() {
 		if err := loop.stepAll(w.ctx, w.store, due); err != nil {

@@ -15,13 +15,14 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// provided makes two capacity providers of the default cluster, and gives each a node of its own.
+// provided adds two capacity providers to the default cluster, with a node each.
 func (w *world) provided() (nodes map[string]string) {
 	w.t.Helper()
 	nodes = map[string]string{}
 	for _, name := range []string{"spot", "base"} {
 		_, err := w.ecs.CreateCapacityProvider(w.ctx, &awsecs.CreateCapacityProviderInput{
-			Name: &name, AutoScalingGroupProvider: &types.AutoScalingGroupProvider{AutoScalingGroupArn: &name},
+			Name:                     &name,
+			AutoScalingGroupProvider: &types.AutoScalingGroupProvider{AutoScalingGroupArn: &name},
 		})
 		if err != nil {
 			w.t.Fatal(err)
@@ -41,7 +42,9 @@ func (w *world) providers(names ...string) {
 
 func (w *world) tryProviders(names ...string) error {
 	_, err := w.ecs.PutClusterCapacityProviders(w.ctx, &awsecs.PutClusterCapacityProvidersInput{
-		Cluster: aws.String("default"), CapacityProviders: names, DefaultCapacityProviderStrategy: []types.CapacityProviderStrategyItem{},
+		Cluster:                         aws.String("default"),
+		CapacityProviders:               names,
+		DefaultCapacityProviderStrategy: []types.CapacityProviderStrategyItem{},
 	})
 	return err
 }
@@ -61,7 +64,8 @@ func (w *world) expectOnProviders(nodes map[string]string, want map[string]int) 
 	for _, task := range w.tasks() {
 		name := aws.ToString(task.CapacityProviderName)
 		if got[name]++; nodes[*task.ContainerInstanceArn] != name || task.LaunchType != types.LaunchTypeEc2 {
-			w.t.Errorf("a task of the provider %q and of the launch type %s is on a node of %q", name, task.LaunchType, nodes[*task.ContainerInstanceArn])
+			w.t.Errorf("a task of the provider %q and of the launch type %s is on a node of %q", name, task.LaunchType,
+				nodes[*task.ContainerInstanceArn])
 		}
 	}
 	if !maps.Equal(got, want) {
@@ -91,7 +95,7 @@ func TestCapacityProviderStrategy(t *testing.T) {
 	})
 }
 
-// TestFullCapacityProvider has no room where its tasks belong: they wait, though another provider has some.
+// TestFullCapacityProvider checks that tasks wait when their provider is full, even though another has room.
 func TestFullCapacityProvider(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		nodes := w.provided()
@@ -106,7 +110,8 @@ func TestFullCapacityProvider(t *testing.T) {
 	})
 }
 
-// TestFullCapacityProviderStopsNoOther has room for one of the two tasks of a provider: all of the other's start.
+// TestFullCapacityProviderStopsNoOther checks that a provider with room for one of its two tasks doesn't keep the other
+// provider's tasks from starting.
 func TestFullCapacityProviderStopsNoOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		nodes, name := w.provided(), "base"
@@ -124,7 +129,9 @@ func TestRunTaskOnAFullCapacityProvider(t *testing.T) {
 		nodes[w.node(types.Attribute{Name: aws.String(ecs.CapacityProviderAttribute), Value: &name})] = name
 		w.define("gpu", oneGPU)
 		out, err := w.ecs.RunTask(w.ctx, &awsecs.RunTaskInput{
-			TaskDefinition: aws.String("f"), Count: aws.Int32(4), CapacityProviderStrategy: []types.CapacityProviderStrategyItem{share("spot", 0, 1), share("base", 0, 1)},
+			TaskDefinition:           aws.String("f"),
+			Count:                    aws.Int32(4),
+			CapacityProviderStrategy: []types.CapacityProviderStrategyItem{share("spot", 0, 1), share("base", 0, 1)},
 		})
 		if err != nil || len(out.Tasks) != 3 || len(out.Failures) == 0 {
 			t.Error(out, err)
@@ -138,7 +145,8 @@ func TestDefaultCapacityProviderStrategy(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		nodes := w.provided()
 		_, err := w.ecs.PutClusterCapacityProviders(w.ctx, &awsecs.PutClusterCapacityProvidersInput{
-			Cluster: aws.String("default"), CapacityProviders: []string{"spot", "base", "FARGATE"},
+			Cluster:                         aws.String("default"),
+			CapacityProviders:               []string{"spot", "base", "FARGATE"},
 			DefaultCapacityProviderStrategy: []types.CapacityProviderStrategyItem{share("spot", 0, 1), share("base", 0, 1)},
 		})
 		if err != nil {
@@ -161,20 +169,24 @@ func TestDefaultCapacityProviderStrategy(t *testing.T) {
 	})
 }
 
-// TestWaitsForCapacityProvider wants tasks of a provider that is to grow for them: they wait, and no others are started in
-// their place.
+// TestWaitsForCapacityProvider checks that tasks wait for a provider that must grow for them, and that no others are
+// started in their place.
 func TestWaitsForCapacityProvider(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		err := w.store.Update(w.ctx, func(tx *state.Tx) error {
-			tx.AutoScalingGroups.Put(&state.AutoScalingGroup{AutoScalingGroup: autoscalingtypes.AutoScalingGroup{AutoScalingGroupName: aws.String("gpus")}})
+			tx.AutoScalingGroups.Put(&state.AutoScalingGroup{AutoScalingGroup: autoscalingtypes.AutoScalingGroup{
+				AutoScalingGroupName: aws.String("gpus"),
+			}})
 			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = w.ecs.CreateCapacityProvider(w.ctx, &awsecs.CreateCapacityProviderInput{Name: aws.String("gpus"), AutoScalingGroupProvider: &types.AutoScalingGroupProvider{
-			AutoScalingGroupArn: aws.String("gpus"), ManagedScaling: &types.ManagedScaling{Status: types.ManagedScalingStatusEnabled},
-		}})
+		_, err = w.ecs.CreateCapacityProvider(w.ctx,
+			&awsecs.CreateCapacityProviderInput{Name: aws.String("gpus"), AutoScalingGroupProvider: &types.AutoScalingGroupProvider{
+				AutoScalingGroupArn: aws.String("gpus"),
+				ManagedScaling:      &types.ManagedScaling{Status: types.ManagedScalingStatusEnabled},
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}

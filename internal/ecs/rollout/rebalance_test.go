@@ -14,16 +14,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// zoned adds a node in a zone. It takes tasks that want one with the attribute zoned.
+// zoned adds a node in a zone. It takes tasks that ask for the attribute zoned.
 func (w *world) zoned(zone string) string {
-	return w.node(types.Attribute{Name: aws.String("ecs.availability-zone"), Value: &zone}, types.Attribute{Name: aws.String("zoned"), Value: aws.String("1")})
+	return w.node(types.Attribute{
+		Name:  aws.String("ecs.availability-zone"),
+		Value: &zone,
+	}, types.Attribute{
+		Name:  aws.String("zoned"),
+		Value: aws.String("1"),
+	})
 }
 
 func onZoned(in *awsecs.CreateServiceInput) {
-	in.PlacementConstraints = []types.PlacementConstraint{{Type: types.PlacementConstraintTypeMemberOf, Expression: aws.String("attribute:zoned == 1")}}
+	in.PlacementConstraints = []types.PlacementConstraint{{
+		Type:       types.PlacementConstraintTypeMemberOf,
+		Expression: aws.String("attribute:zoned == 1"),
+	}}
 }
 
-// zones are how many of the service's tasks are where.
+// zones counts the service's tasks by zone.
 func (w *world) zones() string {
 	n := map[string]int{}
 	for _, task := range w.tasks() {
@@ -87,11 +96,16 @@ func TestRebalanceWaits(t *testing.T) {
 		for _, task := range w.tasks() {
 			tasks = append(tasks, *task.TaskArn)
 		}
-		if _, err := w.ecs.UpdateTaskProtection(w.ctx, &awsecs.UpdateTaskProtectionInput{Cluster: aws.String("default"), Tasks: tasks, ProtectionEnabled: true, ExpiresInMinutes: aws.Int32(5)}); err != nil {
+		if _, err := w.ecs.UpdateTaskProtection(w.ctx, &awsecs.UpdateTaskProtectionInput{
+			Cluster:           aws.String("default"),
+			Tasks:             tasks,
+			ProtectionEnabled: true,
+			ExpiresInMinutes:  aws.Int32(5),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		before := len(w.service().Events)
-		other, err := w.ecs.RunTask(w.ctx, &awsecs.RunTaskInput{TaskDefinition: aws.String("f")}) // of the nodes outside, one each
+		other, err := w.ecs.RunTask(w.ctx, &awsecs.RunTaskInput{TaskDefinition: aws.String("f")}) // the nodes outside each have one
 		if err != nil || len(other.Failures) > 0 {
 			t.Fatal(other, err)
 		}
@@ -101,8 +115,11 @@ func TestRebalanceWaits(t *testing.T) {
 			t.Errorf("while they are protected there are %s", got)
 		}
 
-		// Nor is one started where there is no room.
-		if _, err := w.ecs.StartTask(w.ctx, &awsecs.StartTaskInput{TaskDefinition: aws.String("f"), ContainerInstances: []string{b}}); err != nil {
+		// None is started where there is no room.
+		if _, err := w.ecs.StartTask(w.ctx, &awsecs.StartTaskInput{
+			TaskDefinition:     aws.String("f"),
+			ContainerInstances: []string{b},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		w.after(10 * time.Minute)
@@ -115,7 +132,7 @@ func TestRebalanceWaits(t *testing.T) {
 			t.Errorf("events %q", got)
 		}
 
-		// One goes when there is, and a deployment comes first.
+		// One is moved once there is room, but a deployment comes first.
 		w.zoned("b")
 		expect(t, w.after(time.Second), 2, 1, 1, completed)
 		w.change(&awsecs.UpdateServiceInput{ForceNewDeployment: true})
@@ -132,7 +149,10 @@ func TestRebalanceOnlyWhereWanted(t *testing.T) {
 			in.AvailabilityZoneRebalancing = types.AvailabilityZoneRebalancingDisabled
 		},
 		"without room for one more": func(in *awsecs.CreateServiceInput) {
-			in.DeploymentConfiguration = &types.DeploymentConfiguration{MinimumHealthyPercent: aws.Int32(50), MaximumPercent: aws.Int32(100)}
+			in.DeploymentConfiguration = &types.DeploymentConfiguration{
+				MinimumHealthyPercent: aws.Int32(50),
+				MaximumPercent:        aws.Int32(100),
+			}
 		},
 		"packed": func(in *awsecs.CreateServiceInput) {
 			in.PlacementStrategy = []types.PlacementStrategy{{Type: types.PlacementStrategyTypeBinpack, Field: aws.String("memory")}}

@@ -21,12 +21,12 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Options are what the loop needs besides the store.
+// Options configures a Loop.
 type Options struct {
 	Now func() time.Time
 	// Settle is how long a task without a health check must have been RUNNING to count as healthy.
 	Settle time.Duration
-	// After calls do after d, unless stop is called first; nil is time.AfterFunc. A simulation has its own clock.
+	// After calls do after d, unless stop is called first. nil means time.AfterFunc. A simulation has its own clock.
 	After func(d time.Duration, do func()) (stop func() bool)
 	Log   *slog.Logger
 }
@@ -122,7 +122,8 @@ func (l *Loop) trackLocked(row *state.Service, exists bool) {
 // trackAlarmsLocked keeps the list of alarms that can fail a service's deployment.
 func (l *Loop) trackAlarmsLocked(row *state.Service) {
 	delete(l.alarms, *row.ServiceArn)
-	if len(row.Deployments) > 0 && row.AlarmsOf(&row.Deployments[0], nil).Status == types.ServiceDeploymentRollbackMonitorsStatusMonitoring {
+	if len(row.Deployments) > 0 && row.AlarmsOf(&row.Deployments[0],
+		nil).Status == types.ServiceDeploymentRollbackMonitorsStatusMonitoring {
 		l.alarms[*row.ServiceArn] = row.DeploymentConfiguration.Alarms.AlarmNames
 	}
 }

@@ -100,7 +100,10 @@ func TestNodesThatGo(t *testing.T) {
 		}
 		n := int32(on())
 		w.node()
-		if _, err := w.ecs.UpdateContainerInstancesState(w.ctx, &awsecs.UpdateContainerInstancesStateInput{ContainerInstances: []string{*node}, Status: types.ContainerInstanceStatusDraining}); err != nil {
+		if _, err := w.ecs.UpdateContainerInstancesState(w.ctx, &awsecs.UpdateContainerInstancesStateInput{
+			ContainerInstances: []string{*node},
+			Status:             types.ContainerInstanceStatusDraining,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, w.after(time.Second), 4, n, 1, completed)
@@ -109,7 +112,10 @@ func TestNodesThatGo(t *testing.T) {
 			t.Error("tasks are left on a draining node")
 		}
 		node = w.tasks()[0].ContainerInstanceArn
-		if _, err := w.ecs.DeregisterContainerInstance(w.ctx, &awsecs.DeregisterContainerInstanceInput{ContainerInstance: node, Force: aws.Bool(true)}); err != nil {
+		if _, err := w.ecs.DeregisterContainerInstance(w.ctx, &awsecs.DeregisterContainerInstanceInput{
+			ContainerInstance: node,
+			Force:             aws.Bool(true),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		s := w.after(time.Minute)
@@ -164,7 +170,7 @@ func TestCircuitBreaker(t *testing.T) {
 			"(service s) (deployment ID) deployment completed.",
 			"(service s) has reached a steady state.",
 		}
-		got := slices.DeleteFunc(events(s)[3:], func(e string) bool { // whether one has not failed yet is a matter of luck
+		got := slices.DeleteFunc(events(s)[3:], func(e string) bool { // whether a task has failed yet is a matter of luck
 			return strings.Contains(e, "has stopped 1 pending tasks")
 		})
 		if !reflect.DeepEqual(got, want) {
@@ -175,7 +181,7 @@ func TestCircuitBreaker(t *testing.T) {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})
-	inWorld(t, func(t *testing.T, w *world) { // with nothing to roll back to it stalls
+	inWorld(t, func(t *testing.T, w *world) { // with nothing to roll back to, it stalls
 		w.define("broken")
 		w.create(2, func(in *awsecs.CreateServiceInput) { in.DeploymentConfiguration = breaker })
 		expect(t, w.after(time.Hour), 0, 0, 1, failed)
@@ -235,7 +241,8 @@ func TestRoom(t *testing.T) {
 		w.create(3)
 		s := w.after(10 * time.Minute)
 		expect(t, s, 2, 0, 1, inProgress)
-		const event = "(service s) was unable to place a task because no container instance met all of its requirements. The closest matching (container-instance ID) has insufficient GPU resource available."
+		const event = "(service s) was unable to place a task because no container instance met all of its requirements. " +
+			"The closest matching (container-instance ID) has insufficient GPU resource available."
 		if n := strings.Count(strings.Join(events(s), "\n"), event); n != 1 {
 			t.Errorf("it says so %d times: %q", n, events(s))
 		}
@@ -244,7 +251,7 @@ func TestRoom(t *testing.T) {
 		expect(t, w.after(time.Minute), 3, 0, 1, completed)
 		w.change(&awsecs.UpdateServiceInput{DesiredCount: aws.Int32(4)})
 		w.after(time.Minute)
-		w.report(w.ctx, w.tasks()[0], "STOPPED", aws.Int32(0)) // its GPU is wanted by itself
+		w.report(w.ctx, w.tasks()[0], "STOPPED", aws.Int32(0)) // its GPU is needed
 		expect(t, w.after(time.Minute), 3, 0, 1, completed)
 	})
 }
@@ -253,7 +260,10 @@ func TestDaemonFollowsNodes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		rack := types.Attribute{Name: aws.String("rack"), Value: aws.String("7")}
 		w.create(0, daemon, func(in *awsecs.CreateServiceInput) {
-			in.PlacementConstraints = []types.PlacementConstraint{{Type: types.PlacementConstraintTypeMemberOf, Expression: aws.String("attribute:rack == 7")}}
+			in.PlacementConstraints = []types.PlacementConstraint{{
+				Type:       types.PlacementConstraintTypeMemberOf,
+				Expression: aws.String("attribute:rack == 7"),
+			}}
 		})
 		expect(t, w.after(time.Minute), 0, 0, 1, completed)
 		first, second := w.node(rack), w.node(rack)
@@ -261,7 +271,11 @@ func TestDaemonFollowsNodes(t *testing.T) {
 		if s := w.service(); s.DesiredCount != 2 {
 			t.Errorf("%d desired", s.DesiredCount)
 		}
-		other, err := w.ecs.CreateService(w.ctx, &awsecs.CreateServiceInput{ServiceName: aws.String("other"), TaskDefinition: aws.String("f"), SchedulingStrategy: types.SchedulingStrategyDaemon})
+		other, err := w.ecs.CreateService(w.ctx, &awsecs.CreateServiceInput{
+			ServiceName:        aws.String("other"),
+			TaskDefinition:     aws.String("f"),
+			SchedulingStrategy: types.SchedulingStrategyDaemon,
+		})
 		if err != nil || other.Service.DesiredCount != 4 {
 			t.Errorf("who waits for a new DAEMON service on 4 nodes sees that it wants %d, %v", other.Service.DesiredCount, err)
 		}
@@ -271,7 +285,10 @@ func TestDaemonFollowsNodes(t *testing.T) {
 		w.define("v2")
 		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f")})
 		expect(t, w.after(2*time.Minute), 2, 0, 1, completed)
-		if _, err := w.ecs.UpdateContainerInstancesState(w.ctx, &awsecs.UpdateContainerInstancesStateInput{ContainerInstances: []string{first}, Status: types.ContainerInstanceStatusDraining}); err != nil {
+		if _, err := w.ecs.UpdateContainerInstancesState(w.ctx, &awsecs.UpdateContainerInstancesStateInput{
+			ContainerInstances: []string{first},
+			Status:             types.ContainerInstanceStatusDraining,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, w.after(time.Minute), 1, 0, 1, completed)
@@ -345,8 +362,8 @@ func TestRest(t *testing.T) {
 	})
 }
 
-// TestSurvivesKills goes back to what the journal held after each of its writes during a rolling update that is
-// rolled back, as if the control plane had been killed there, and lets it go on from there.
+// TestSurvivesKills restarts from what the journal held after each write of a rolling update that is rolled back, as if
+// the control plane had been killed there, and lets it continue.
 func TestSurvivesKills(t *testing.T) {
 	var history []journaltest.Rows
 	inWorld(t, func(t *testing.T, w *world) {
@@ -354,8 +371,9 @@ func TestSurvivesKills(t *testing.T) {
 		w.after(time.Minute)
 		w.journal.OnWrite(func(rows journaltest.Rows) { history = append(history, rows) })
 		w.define("broken")
-		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f"), DesiredCount: aws.Int32(4), DeploymentConfiguration: &types.DeploymentConfiguration{
-			DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{Enable: true, Rollback: true}}})
+		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f"), DesiredCount: aws.Int32(4),
+			DeploymentConfiguration: &types.DeploymentConfiguration{
+				DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{Enable: true, Rollback: true}}})
 		w.after(time.Minute)
 		w.define("v3")
 		w.change(&awsecs.UpdateServiceInput{TaskDefinition: aws.String("f:3")})
@@ -368,7 +386,8 @@ func TestSurvivesKills(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, rows)
 			s := w.after(10 * time.Minute)
-			if len(s.Deployments) != 1 || s.Deployments[0].RolloutState != completed || s.RunningCount != s.DesiredCount || s.PendingCount != 0 {
+			if len(s.Deployments) != 1 || s.Deployments[0].RolloutState != completed || s.RunningCount != s.DesiredCount ||
+				s.PendingCount != 0 {
 				t.Errorf("killed after write %d: %d of %d running, %+v", i, s.RunningCount, s.DesiredCount, s.Deployments)
 			}
 			w.end()
@@ -385,16 +404,25 @@ func TestProtectedTasksAreWaitedFor(t *testing.T) {
 		for _, task := range w.tasks() {
 			tasks = append(tasks, *task.TaskArn)
 		}
-		if _, err := w.ecs.UpdateTaskProtection(w.ctx, &awsecs.UpdateTaskProtectionInput{Cluster: aws.String("default"), Tasks: tasks, ProtectionEnabled: true, ExpiresInMinutes: aws.Int32(10)}); err != nil {
+		if _, err := w.ecs.UpdateTaskProtection(w.ctx, &awsecs.UpdateTaskProtectionInput{
+			Cluster:           aws.String("default"),
+			Tasks:             tasks,
+			ProtectionEnabled: true,
+			ExpiresInMinutes:  aws.Int32(10),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		node := *w.tasks()[0].ContainerInstanceArn
-		if _, err := w.ecs.UpdateContainerInstancesState(w.ctx, &awsecs.UpdateContainerInstancesStateInput{ContainerInstances: []string{node}, Status: types.ContainerInstanceStatusDraining}); err != nil {
+		if _, err := w.ecs.UpdateContainerInstancesState(w.ctx, &awsecs.UpdateContainerInstancesStateInput{
+			ContainerInstances: []string{node},
+			Status:             types.ContainerInstanceStatusDraining,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		s := w.after(9 * time.Minute)
 		expect(t, s, 3, 0, 1, completed) // the draining node's task and its replacement
-		const event = "(service s) was unable to reach steady state because (taskSet ID) was unable to scale in due to (reason 1 tasks under protection)"
+		const event = "(service s) was unable to reach steady state because " +
+			"(taskSet ID) was unable to scale in due to (reason 1 tasks under protection)"
 		if n := strings.Count(strings.Join(events(s), "\n"), event); n != 1 {
 			t.Errorf("it says so %d times: %q", n, events(s))
 		}

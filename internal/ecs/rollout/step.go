@@ -19,9 +19,9 @@ type step struct {
 	now       time.Time
 
 	row     *state.Service // our own copy
-	changed bool           // row has to be put
+	changed bool           // row must be stored
 	daemon  bool
-	taskSet string        // the id of the task set that this is a step of, or ""
+	taskSet string        // the id of the task set that this step is for, or ""
 	tasks   []*state.Task // all that are not STOPPED
 	wake    time.Time
 	steady  bool     // nothing is left to do
@@ -46,7 +46,7 @@ func (s *step) event(message string) {
 	s.changed = true
 }
 
-// name is how events begin: with the service, or its task set.
+// name is how events begin: with the service or its task set.
 func (s *step) name() string {
 	if s.taskSet != "" {
 		return "(service " + *s.row.ServiceName + ", taskSet " + s.taskSet + ")"
@@ -157,12 +157,15 @@ func (s *step) forgive(tasks []deployment.Task) {
 	}
 }
 
-// desired is the service for package deployment.
+// desired converts the service for package deployment.
 func (s *step) desired() deployment.Service {
 	c := s.row.DeploymentConfiguration
 	w := deployment.Service{
-		Daemon: s.daemon, Desired: int(s.row.DesiredCount), Deleted: *s.row.Status == state.ServiceDraining,
-		MinimumHealthyPercent: int(*c.MinimumHealthyPercent), MaximumPercent: int(*c.MaximumPercent),
+		Daemon:                s.daemon,
+		Desired:               int(s.row.DesiredCount),
+		Deleted:               *s.row.Status == state.ServiceDraining,
+		MinimumHealthyPercent: int(*c.MinimumHealthyPercent),
+		MaximumPercent:        int(*c.MaximumPercent),
 	}
 	if s.daemon && !w.Deleted {
 		w.Instances = s.instances()
@@ -179,11 +182,15 @@ func (s *step) desired() deployment.Service {
 	w.Alarms = s.checkAlarms()
 	w.Bake = s.bake()
 	b := c.DeploymentCircuitBreaker
-	w.Breaker = deployment.Breaker{Enabled: b.Enable, Rollback: b.Rollback, Threshold: deployment.Threshold(b.ThresholdConfiguration, w.Desired)}
+	w.Breaker = deployment.Breaker{
+		Enabled:   b.Enable,
+		Rollback:  b.Rollback,
+		Threshold: deployment.Threshold(b.ThresholdConfiguration, w.Desired),
+	}
 	return w
 }
 
-// instances are those that a DAEMON service wants a task on. A disconnected one keeps its task.
+// instances returns the instances that a DAEMON service wants a task on. A disconnected one keeps its task.
 func (s *step) instances() []string {
 	has := map[string]bool{}
 	for _, t := range s.tasks {
@@ -194,13 +201,16 @@ func (s *step) instances() []string {
 	return s.scheduler.Hosts(s.tx.View, s.wanted, has)
 }
 
-// task is a task for package deployment.
+// task converts a task for package deployment.
 func (s *step) task(t *state.Task) deployment.Task {
 	out := deployment.Task{
-		ID: *t.TaskArn, Deployment: aws.ToString(t.StartedBy), Instance: aws.ToString(t.ContainerInstanceArn),
-		Zone: aws.ToString(t.AvailabilityZone), ProtectedUntil: aws.ToTime(t.ProtectedUntil),
+		ID:             *t.TaskArn,
+		Deployment:     aws.ToString(t.StartedBy),
+		Instance:       aws.ToString(t.ContainerInstanceArn),
+		Zone:           aws.ToString(t.AvailabilityZone),
+		ProtectedUntil: aws.ToTime(t.ProtectedUntil),
 	}
-	if out.Instance != "" { // else it waits for its capacity provider to grow
+	if out.Instance != "" { // otherwise it waits for its capacity provider to grow
 		instance := s.tx.ContainerInstances.Get(out.Instance)
 		out.Draining = instance == nil || *instance.Status != "ACTIVE"
 	}
@@ -208,7 +218,7 @@ func (s *step) task(t *state.Task) deployment.Task {
 	return out
 }
 
-// status is a task's status and when time alone changes it, by the rules of minimumHealthyPercent in
+// status returns a task's status, and when time alone will change it, by the rules of minimumHealthyPercent in
 // API_DeploymentConfiguration.
 func (s *step) status(t *state.Task) (deployment.Status, time.Time) {
 	if *t.DesiredStatus == "STOPPED" {
@@ -250,35 +260,48 @@ func (s *step) definition(arn string) *state.TaskDefinition {
 	return td
 }
 
-// launch is the launch of a task of the PRIMARY deployment; nil where its task definition is gone.
+// launch returns the launch of a task of the PRIMARY deployment, or nil if its task definition is gone.
 func (s *step) launch() *scheduler.Launch {
 	d := &s.row.Deployments[0]
 	td := s.definition(*d.TaskDefinition)
 	if td == nil {
 		return nil
 	}
-	none := &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{}, InferenceAcceleratorOverrides: []types.InferenceAcceleratorOverride{}}
+	none := &types.TaskOverride{
+		ContainerOverrides:            []types.ContainerOverride{},
+		InferenceAcceleratorOverrides: []types.InferenceAcceleratorOverride{},
+	}
 	need := scheduler.NeedOf(&td.TaskDefinition, none)
 	strategy := s.row.PlacementStrategy
 	if len(strategy) == 0 && (len(need.GPUs) == 0 || s.row.AvailabilityZoneRebalancing == types.AvailabilityZoneRebalancingEnabled) {
 		strategy = spread
 	}
 	return &scheduler.Launch{
-		ClusterArn: *s.row.ClusterArn, TaskDefinition: td, Overrides: none, Need: need,
-		Group: "service:" + *s.row.ServiceName, StartedBy: d.Id, ServiceArn: *s.row.ServiceArn, LaunchType: d.LaunchType,
-		Network: d.NetworkConfiguration, Exec: s.row.EnableExecuteCommand, Tags: s.tags(td),
-		Constraints: s.row.PlacementConstraints, Strategy: strategy, Now: s.now,
+		ClusterArn:     *s.row.ClusterArn,
+		TaskDefinition: td,
+		Overrides:      none,
+		Need:           need,
+		Group:          "service:" + *s.row.ServiceName,
+		StartedBy:      d.Id,
+		ServiceArn:     *s.row.ServiceArn,
+		LaunchType:     d.LaunchType,
+		Network:        d.NetworkConfiguration,
+		Exec:           s.row.EnableExecuteCommand,
+		Tags:           s.tags(td),
+		Constraints:    s.row.PlacementConstraints,
+		Strategy:       strategy,
+		Now:            s.now,
 	}
 }
 
-// spread is the strategy of a service that names none, so that it survives the loss of a zone or a node. Tasks with GPUs
-// are placed Pintle's own way instead, which keeps GPUs usable, unless zones are rebalanced.
+// spread is the strategy of a service that names none, so that it survives the loss of a zone or a node. Tasks with
+// GPUs are placed by Pintle's own strategy instead, which keeps GPUs usable, unless zones are rebalanced.
 var spread = []types.PlacementStrategy{
 	{Type: types.PlacementStrategyTypeSpread, Field: aws.String("attribute:ecs.availability-zone")},
 	{Type: types.PlacementStrategyTypeSpread, Field: aws.String("instanceId")},
 }
 
-// tags are the tags of a new task.
+// tags returns the tags of a new task.
 func (s *step) tags(td *state.TaskDefinition) []types.Tag {
 	tags := []types.Tag{}
 	switch s.row.PropagateTags {

@@ -11,8 +11,8 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// runTaskSets makes the next step of each task set of a service with an external deployment controller. To the step a
-// task set is a service with its share of the tasks, and one completed deployment.
+// runTaskSets makes the next step of each task set of a service with an external deployment controller. A step treats a
+// task set as a service with its share of the tasks and one completed deployment.
 func (s *step) runTaskSets() {
 	steady := len(s.row.TaskSets) > 0
 	left := []state.TaskSet{}
@@ -21,7 +21,8 @@ func (s *step) runTaskSets() {
 		one.run()
 		s.row.Events = one.row.Events
 		s.changed = s.changed || one.changed
-		s.wake, steady = sooner(s.wake, one.wake), steady && one.steady
+		s.wake = sooner(s.wake, one.wake)
+		steady = steady && one.steady
 		if *one.row.Status == state.ServiceInactive {
 			continue
 		}
@@ -43,8 +44,8 @@ func (s *step) runTaskSets() {
 	}
 }
 
-// stepOfTaskSet is a step of one task set as a service of its own. That service ends INACTIVE once the task set is deleted
-// and its tasks have stopped.
+// stepOfTaskSet returns the step of one task set as a service of its own. That service becomes INACTIVE once the task
+// set is deleted and its tasks have stopped.
 func (s *step) stepOfTaskSet(set *state.TaskSet) *step {
 	row := s.row.Clone()
 	row.TaskSets = nil
@@ -54,10 +55,17 @@ func (s *step) stepOfTaskSet(set *state.TaskSet) *step {
 	}
 	row.Deployments = []state.Deployment{{
 		Deployment: types.Deployment{
-			Id: set.Id, TaskDefinition: set.TaskDefinition, LaunchType: set.LaunchType, CapacityProviderStrategy: set.CapacityProviderStrategy,
-			NetworkConfiguration: set.NetworkConfiguration, RolloutState: types.DeploymentRolloutStateCompleted, FailedTasks: set.FailedTasks,
+			Id:                       set.Id,
+			TaskDefinition:           set.TaskDefinition,
+			LaunchType:               set.LaunchType,
+			CapacityProviderStrategy: set.CapacityProviderStrategy,
+			NetworkConfiguration:     set.NetworkConfiguration,
+			RolloutState:             types.DeploymentRolloutStateCompleted,
+			FailedTasks:              set.FailedTasks,
 		},
-		FailedAt: set.FailedAt, NotBefore: set.NotBefore, Unplaced: set.Unplaced,
+		FailedAt:  set.FailedAt,
+		NotBefore: set.NotBefore,
+		Unplaced:  set.Unplaced,
 	}}
 	return &step{
 		tx:          s.tx,
@@ -75,7 +83,7 @@ func hasWaitingTaskSet(row *state.Service) bool {
 	return slices.ContainsFunc(row.TaskSets, func(set state.TaskSet) bool { return set.Unplaced })
 }
 
-// sooner is the earlier of two times; zero is never.
+// sooner returns the earlier of two times. Zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

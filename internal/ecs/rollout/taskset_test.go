@@ -16,18 +16,22 @@ import (
 )
 
 func external(in *awsecs.CreateServiceInput) {
-	in.TaskDefinition, in.DeploymentController = nil, &types.DeploymentController{Type: types.DeploymentControllerTypeExternal}
+	in.TaskDefinition = nil
+	in.DeploymentController = &types.DeploymentController{Type: types.DeploymentControllerTypeExternal}
 }
 
 func percent(value float64) *types.Scale {
 	return &types.Scale{Value: value, Unit: types.ScaleUnitPercent}
 }
 
-// set makes a task set of a task definition, and returns its id.
+// set creates a task set with a task definition, and returns its id.
 func (w *world) set(definition string, scale float64) string {
 	w.t.Helper()
 	out, err := w.ecs.CreateTaskSet(w.ctx, &awsecs.CreateTaskSetInput{
-		Cluster: aws.String("default"), Service: aws.String("s"), TaskDefinition: &definition, Scale: percent(scale),
+		Cluster:        aws.String("default"),
+		Service:        aws.String("s"),
+		TaskDefinition: &definition,
+		Scale:          percent(scale),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -37,7 +41,12 @@ func (w *world) set(definition string, scale float64) string {
 
 func (w *world) scale(set string, scale float64) {
 	w.t.Helper()
-	_, err := w.ecs.UpdateTaskSet(w.ctx, &awsecs.UpdateTaskSetInput{Cluster: aws.String("default"), Service: aws.String("s"), TaskSet: &set, Scale: percent(scale)})
+	_, err := w.ecs.UpdateTaskSet(w.ctx, &awsecs.UpdateTaskSetInput{
+		Cluster: aws.String("default"),
+		Service: aws.String("s"),
+		TaskSet: &set,
+		Scale:   percent(scale),
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -45,14 +54,23 @@ func (w *world) scale(set string, scale float64) {
 
 func (w *world) makePrimary(set string) {
 	w.t.Helper()
-	_, err := w.ecs.UpdateServicePrimaryTaskSet(w.ctx, &awsecs.UpdateServicePrimaryTaskSetInput{Cluster: aws.String("default"), Service: aws.String("s"), PrimaryTaskSet: &set})
+	_, err := w.ecs.UpdateServicePrimaryTaskSet(w.ctx, &awsecs.UpdateServicePrimaryTaskSetInput{
+		Cluster:        aws.String("default"),
+		Service:        aws.String("s"),
+		PrimaryTaskSet: &set,
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 func (w *world) deleteSet(set string, force bool) error {
-	_, err := w.ecs.DeleteTaskSet(w.ctx, &awsecs.DeleteTaskSetInput{Cluster: aws.String("default"), Service: aws.String("s"), TaskSet: &set, Force: &force})
+	_, err := w.ecs.DeleteTaskSet(w.ctx, &awsecs.DeleteTaskSetInput{
+		Cluster: aws.String("default"),
+		Service: aws.String("s"),
+		TaskSet: &set,
+		Force:   &force,
+	})
 	return err
 }
 
@@ -65,8 +83,10 @@ func expectSet(t *testing.T, s types.Service, id, status string, desired, runnin
 		return
 	}
 	set := s.TaskSets[i]
-	if *set.Status != status || set.ComputedDesiredCount != desired || set.RunningCount != running || set.PendingCount != pending || set.StabilityStatus != stability {
-		t.Errorf("%s: %s, %d desired, %d running, %d pending, %s; want %s, %d, %d, %d, %s\n%s", id, *set.Status, set.ComputedDesiredCount, set.RunningCount,
+	if *set.Status != status || set.ComputedDesiredCount != desired || set.RunningCount != running ||
+		set.PendingCount != pending || set.StabilityStatus != stability {
+		t.Errorf("%s: %s, %d desired, %d running, %d pending, %s; want %s, %d, %d, %d, %s\n%s", id, *set.Status,
+			set.ComputedDesiredCount, set.RunningCount,
 			set.PendingCount, set.StabilityStatus, status, desired, running, pending, stability, strings.Join(events(s), "\n"))
 	}
 }
@@ -79,7 +99,8 @@ const (
 func TestExternalBlueGreen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.create(5, external)
-		if s := w.after(time.Second); len(s.Deployments)+len(s.TaskSets)+len(w.tasks()) != 0 || s.TaskDefinition != nil || s.LaunchType != "" {
+		if s := w.after(time.Second); len(s.Deployments)+len(s.TaskSets)+len(w.tasks()) != 0 || s.TaskDefinition != nil ||
+			s.LaunchType != "" {
 			t.Errorf("a new service has %+v", s)
 		}
 		blue := w.set("f:1", 100)
@@ -194,7 +215,10 @@ func TestTaskSetsAreKeptUp(t *testing.T) {
 		}
 
 		node := *w.tasks()[0].ContainerInstanceArn
-		_, err := w.ecs.UpdateContainerInstancesState(w.ctx, &awsecs.UpdateContainerInstancesStateInput{ContainerInstances: []string{node}, Status: types.ContainerInstanceStatusDraining})
+		_, err := w.ecs.UpdateContainerInstancesState(w.ctx, &awsecs.UpdateContainerInstancesStateInput{
+			ContainerInstances: []string{node},
+			Status:             types.ContainerInstanceStatusDraining,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +238,11 @@ func TestExternalServiceIsDeleted(t *testing.T) {
 		if _, err := w.ecs.DeleteService(w.ctx, &awsecs.DeleteServiceInput{Service: aws.String("s"), Force: aws.Bool(true)}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := w.ecs.CreateTaskSet(w.ctx, &awsecs.CreateTaskSetInput{Cluster: aws.String("default"), Service: aws.String("s"), TaskDefinition: aws.String("f")})
+		_, err := w.ecs.CreateTaskSet(w.ctx, &awsecs.CreateTaskSetInput{
+			Cluster:        aws.String("default"),
+			Service:        aws.String("s"),
+			TaskDefinition: aws.String("f"),
+		})
 		var notActive *types.ServiceNotActiveException
 		if !errors.As(err, &notActive) {
 			t.Errorf("a task set of a deleted service: %v", err)
@@ -225,8 +253,8 @@ func TestExternalServiceIsDeleted(t *testing.T) {
 	})
 }
 
-// TestTaskSetsSurviveKills ends the control plane after each of its writes during a blue/green deployment, and has
-// another one go on from there.
+// TestTaskSetsSurviveKills ends the control plane after each of its writes during a blue/green deployment, and lets
+// another one continue.
 func TestTaskSetsSurviveKills(t *testing.T) {
 	var history []journaltest.Rows
 	var green string
@@ -245,7 +273,7 @@ func TestTaskSetsSurviveKills(t *testing.T) {
 		}
 		w.after(time.Minute)
 	})
-	if len(history) < 6 { // updates that come together share one
+	if len(history) < 6 { // updates that come together share a write
 		t.Fatalf("the deployment took %d writes", len(history))
 	}
 	for i, rows := range history {

@@ -15,7 +15,7 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/ecs"
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/state"
@@ -30,7 +30,7 @@ const (
 	stopping = 3 * time.Second
 )
 
-// world is a control plane with its services loop, and nodes that do as their tasks' rows say.
+// world is a control plane with its services loop, and nodes that obey their tasks' rows.
 type world struct {
 	t       testing.TB
 	journal *journaltest.Memory
@@ -41,15 +41,16 @@ type world struct {
 	end     func()
 }
 
-// newWorld opens a world on what a journal holds, and runs it until the test or its end.
+// newWorld opens a world on what a journal holds, and runs it until the test ends.
 func newWorld(t testing.TB, rows journaltest.Rows) *world {
 	t.Helper()
 	w := &world{t: t, journal: journaltest.NewMemory(rows)}
 	scheduler := scheduler.New(1)
 	loop := New(scheduler, Options{Now: time.Now, Settle: settle, Log: slog.New(slog.DiscardHandler)})
 	store := statetest.OpenOn(t, w.journal, scheduler, loop)
-	w.store, w.loop = store, loop
-	w.ecs = ecs.New(store, scheduler, ecs.Options{Account: account.New("000000000000", "us-east-1", time.Now)})
+	w.store = store
+	w.loop = loop
+	w.ecs = ecs.New(store, scheduler, ecs.Options{Account: accounttest.New(time.Now)})
 	ctx, cancel := context.WithCancel(context.Background())
 	w.ctx = ctx
 	var running sync.WaitGroup
@@ -66,8 +67,8 @@ func newWorld(t testing.TB, rows journaltest.Rows) *world {
 	return w
 }
 
-// nodes plays every node: a task that is wanted starts after a while, or fails where its image is "broken";
-// one that is not wanted any more stops.
+// nodes plays every node. A wanted task starts after a while, or fails if its image is "broken". A task that is no
+// longer wanted stops.
 func (w *world) nodes(ctx context.Context) {
 	seen := map[string]bool{}
 	for {
@@ -109,7 +110,7 @@ func (w *world) report(ctx context.Context, task *state.Task, status string, exi
 	}
 }
 
-// cluster makes the default cluster with nodes of 4,096 CPU units and one GPU each.
+// cluster creates the default cluster, with nodes of 4,096 CPU units and one GPU each.
 func (w *world) cluster(nodes int) {
 	w.t.Helper()
 	if _, err := w.ecs.CreateCluster(w.ctx, &awsecs.CreateClusterInput{}); err != nil {
@@ -157,7 +158,10 @@ func (w *world) define(image string, change ...func(*types.ContainerDefinition))
 	for _, f := range change {
 		f(&c)
 	}
-	if _, err := w.ecs.RegisterTaskDefinition(w.ctx, &awsecs.RegisterTaskDefinitionInput{Family: aws.String("f"), ContainerDefinitions: []types.ContainerDefinition{c}}); err != nil {
+	if _, err := w.ecs.RegisterTaskDefinition(w.ctx, &awsecs.RegisterTaskDefinitionInput{
+		Family:               aws.String("f"),
+		ContainerDefinitions: []types.ContainerDefinition{c},
+	}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -178,7 +182,8 @@ func (w *world) create(desired int32, change ...func(*awsecs.CreateServiceInput)
 }
 
 func daemon(in *awsecs.CreateServiceInput) {
-	in.DesiredCount, in.SchedulingStrategy = nil, types.SchedulingStrategyDaemon
+	in.DesiredCount = nil
+	in.SchedulingStrategy = types.SchedulingStrategyDaemon
 }
 
 func (w *world) change(in *awsecs.UpdateServiceInput) {
@@ -206,7 +211,7 @@ func (w *world) service() types.Service {
 	return out.Services[0]
 }
 
-// tasks are the service's tasks that are wanted, by age.
+// tasks returns the service's wanted tasks, oldest first.
 func (w *world) tasks() []*state.Task {
 	var out []*state.Task
 	for t := range w.store.View().Tasks.All() {
@@ -221,13 +226,15 @@ func (w *world) tasks() []*state.Task {
 // expect checks a service's counts and the state of its PRIMARY deployment.
 func expect(t testing.TB, s types.Service, running, pending int32, deployments int, rollout types.DeploymentRolloutState) {
 	t.Helper()
-	if s.RunningCount != running || s.PendingCount != pending || len(s.Deployments) != deployments || s.Deployments[0].RolloutState != rollout {
+	if s.RunningCount != running || s.PendingCount != pending || len(s.Deployments) != deployments ||
+		s.Deployments[0].RolloutState != rollout {
 		t.Errorf("%d running, %d pending, %d deployments, %s; want %d, %d, %d, %s\n%s",
-			s.RunningCount, s.PendingCount, len(s.Deployments), s.Deployments[0].RolloutState, running, pending, deployments, rollout, strings.Join(events(s), "\n"))
+			s.RunningCount, s.PendingCount, len(s.Deployments), s.Deployments[0].RolloutState, running, pending, deployments,
+			rollout, strings.Join(events(s), "\n"))
 	}
 }
 
-// events are a service's, the oldest first, with ids in one letter.
+// events returns a service's events, oldest first, with ids cut to one letter.
 func events(s types.Service) []string {
 	var out []string
 	for _, e := range s.Events {

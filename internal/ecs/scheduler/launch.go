@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Launch is a task that somebody wants: RunTask, StartTask or a service. It was checked already.
+// Launch describes a task that RunTask, StartTask or a service wants. It has been validated.
 type Launch struct {
 	ClusterArn     string
 	TaskDefinition *state.TaskDefinition
@@ -22,7 +22,7 @@ type Launch struct {
 	Need           Need
 	Group          string
 	StartedBy      *string
-	ServiceArn     string // of a service's task
+	ServiceArn     string // set for a service's task
 	LaunchType     types.LaunchType
 	Network        *types.NetworkConfiguration
 	Exec           bool
@@ -31,22 +31,27 @@ type Launch struct {
 	Strategy       []types.PlacementStrategy
 	// CapacityProvider is the provider that the task belongs to; "" leaves it to the launch type.
 	CapacityProvider string
-	// MayWait says that a task whose capacity provider has managed scaling is written without an instance where there is no
-	// room, PROVISIONING, and placed once there is.
+	// MayWait applies if the task's capacity provider has managed scaling. If there is no room, the task is then
+	// written without an instance, PROVISIONING, and placed once there is.
 	MayWait bool
 	Now     time.Time
 }
 
 func (l *Launch) request() Request {
 	return Request{
-		ClusterArn: l.ClusterArn, TaskDefinition: l.TaskDefinition, Need: l.Need, Group: l.Group,
-		Constraints: l.Constraints, Strategy: l.Strategy, CapacityProvider: l.CapacityProvider,
+		ClusterArn:       l.ClusterArn,
+		TaskDefinition:   l.TaskDefinition,
+		Need:             l.Need,
+		Group:            l.Group,
+		Constraints:      l.Constraints,
+		Strategy:         l.Strategy,
+		CapacityProvider: l.CapacityProvider,
 	}
 }
 
-// Launch places a task and writes it, bound to its instance and GPUs. From here on it is wanted, and
-// the node gets it. A task that may wait for its capacity provider to grow is written without an instance where there is no
-// room; Fill places it once there is.
+// Launch places a task and writes it, bound to its instance and GPUs. From then on its node gets it. If there is no
+// room, a task that may wait for its capacity provider to grow is written without an instance. PlaceWaiting places it
+// once there is room.
 func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failure) {
 	p, failures := s.Place(tx.View, l.request())
 	switch {
@@ -58,11 +63,12 @@ func (s *Scheduler) Launch(tx *state.Tx, l *Launch) (*state.Task, []types.Failur
 	return nil, failures
 }
 
-// maxWaiting is the most tasks of a cluster that are PROVISIONING, from the service's quotas:
+// maxWaiting is how many tasks of a cluster may be PROVISIONING, from the service's quotas:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-quotas.html
 const maxWaiting = 500
 
-// mayWait says whether a task's capacity provider grows for it, and whether not too many wait already.
+// mayWait reports whether a task's capacity provider grows for it, and the cluster has fewer than maxWaiting waiting
+// tasks.
 func (s *Scheduler) mayWait(v *state.View, l *Launch) bool {
 	if !Grows(v, l.CapacityProvider) {
 		return false
@@ -76,7 +82,7 @@ func (s *Scheduler) mayWait(v *state.View, l *Launch) bool {
 	return n < maxWaiting
 }
 
-// Grows says whether a capacity provider has managed scaling.
+// Grows reports whether a capacity provider has managed scaling.
 func Grows(v *state.View, provider string) bool {
 	if provider == "" {
 		return false
@@ -93,7 +99,12 @@ func Grows(v *state.View, provider string) bool {
 func (s *Scheduler) wait(tx *state.Tx, l *Launch) *state.Task {
 	t := newTask(l, s.NewID())
 	t.LastStatus = aws.String("PROVISIONING")
-	t.Waiting = &state.Waiting{CPU: l.Need.Reserved.CPU, MemoryMiB: l.Need.Reserved.MemoryMiB, Constraints: l.Constraints, Strategy: l.Strategy}
+	t.Waiting = &state.Waiting{
+		CPU:         l.Need.Reserved.CPU,
+		MemoryMiB:   l.Need.Reserved.MemoryMiB,
+		Constraints: l.Constraints,
+		Strategy:    l.Strategy,
+	}
 	for _, g := range l.Need.GPUs {
 		t.Waiting.GPUs += g.Count
 	}
@@ -101,22 +112,28 @@ func (s *Scheduler) wait(tx *state.Tx, l *Launch) *state.Task {
 	return t
 }
 
-// Fill places a task that waits. Where there is no room, it returns why.
-func (s *Scheduler) Fill(tx *state.Tx, old *state.Task) []types.Failure {
+// PlaceWaiting places a waiting task. If there is no room, it returns why.
+func (s *Scheduler) PlaceWaiting(tx *state.Tx, old *state.Task) []types.Failure {
 	td := tx.TaskDefinitions.Get(*old.TaskDefinitionArn)
 	if td == nil {
 		return []types.Failure{{Arn: old.TaskDefinitionArn, Reason: aws.String("MISSING")}}
 	}
 	need := NeedOf(&td.TaskDefinition, old.Overrides)
 	p, failures := s.Place(tx.View, Request{
-		ClusterArn: *old.ClusterArn, TaskDefinition: td, Need: need, Group: aws.ToString(old.Group),
-		Constraints: old.Waiting.Constraints, Strategy: old.Waiting.Strategy, CapacityProvider: aws.ToString(old.CapacityProviderName),
+		ClusterArn:       *old.ClusterArn,
+		TaskDefinition:   td,
+		Need:             need,
+		Group:            aws.ToString(old.Group),
+		Constraints:      old.Waiting.Constraints,
+		Strategy:         old.Waiting.Strategy,
+		CapacityProvider: aws.ToString(old.CapacityProviderName),
 	})
 	if len(failures) > 0 {
 		return failures
 	}
 	t := new(*old)
-	t.Containers, t.Waiting = slices.Clone(old.Containers), nil
+	t.Containers = slices.Clone(old.Containers)
+	t.Waiting = nil
 	if td.NetworkMode != types.NetworkModeAwsvpc {
 		t.LastStatus = aws.String("PENDING")
 	}
@@ -124,7 +141,7 @@ func (s *Scheduler) Fill(tx *state.Tx, old *state.Task) []types.Failure {
 	return nil
 }
 
-// LaunchOn is Launch on an instance that the caller has chosen.
+// LaunchOn launches a task on an instance that the caller has chosen.
 func (s *Scheduler) LaunchOn(tx *state.Tx, instanceArn string, l *Launch) (*state.Task, *types.Failure) {
 	p, failure := s.PlaceOn(tx.View, instanceArn, l.request())
 	if failure != nil {
@@ -137,10 +154,11 @@ func (s *Scheduler) bind(tx *state.Tx, l *Launch, p Placement) *state.Task {
 	return s.put(tx, newTask(l, s.NewID()), l.Need, p)
 }
 
-// put writes a task, bound to where it was placed.
+// put writes a task, bound to its placement.
 func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *state.Task {
 	t.ContainerInstanceArn = &p.InstanceArn
-	t.Reserved, t.GPUs = need.Reserved, p.GPUs
+	t.Reserved = need.Reserved
+	t.GPUs = p.GPUs
 	if instance := tx.ContainerInstances.Get(p.InstanceArn); instance != nil {
 		t.AvailabilityZone = zone(instance)
 	}
@@ -155,23 +173,41 @@ func (s *Scheduler) put(tx *state.Tx, t *state.Task, need Need, p Placement) *st
 	return t
 }
 
-// newTask is a task as ECS shows it right after RunTask.
+// newTask builds a task as ECS shows it right after RunTask.
 func newTask(l *Launch, id string) *state.Task {
 	now := l.Now
 	t := &state.Task{ServiceArn: l.ServiceArn, Task: types.Task{
-		Attachments: []types.Attachment{}, Attributes: []types.Attribute{}, ClusterArn: &l.ClusterArn,
-		CreatedAt: &now, DesiredStatus: aws.String("RUNNING"), EnableExecuteCommand: l.Exec,
-		Group: &l.Group, HealthStatus: types.HealthStatusUnknown, LastStatus: aws.String("PENDING"),
-		LaunchType: cmp.Or(l.LaunchType, types.LaunchTypeEc2), Overrides: l.Overrides, StartedBy: l.StartedBy,
-		Cpu: new(strconv.FormatInt(l.Need.Reserved.CPU, 10)), Memory: new(strconv.FormatInt(l.Need.Reserved.MemoryMiB, 10)),
-		Tags: l.Tags, TaskArn: new(state.InCluster(l.ClusterArn, "task", id)), TaskDefinitionArn: l.TaskDefinition.TaskDefinitionArn, Version: 1,
+		Attachments:          []types.Attachment{},
+		Attributes:           []types.Attribute{},
+		ClusterArn:           &l.ClusterArn,
+		CreatedAt:            &now,
+		DesiredStatus:        aws.String("RUNNING"),
+		EnableExecuteCommand: l.Exec,
+		Group:                &l.Group,
+		HealthStatus:         types.HealthStatusUnknown,
+		LastStatus:           aws.String("PENDING"),
+		LaunchType:           cmp.Or(l.LaunchType, types.LaunchTypeEc2),
+		Overrides:            l.Overrides,
+		StartedBy:            l.StartedBy,
+		Cpu:                  new(strconv.FormatInt(l.Need.Reserved.CPU, 10)),
+		Memory:               new(strconv.FormatInt(l.Need.Reserved.MemoryMiB, 10)),
+		Tags:                 l.Tags,
+		TaskArn:              new(state.InCluster(l.ClusterArn, "task", id)),
+		TaskDefinitionArn:    l.TaskDefinition.TaskDefinitionArn,
+		Version:              1,
 	}}
 	if l.CapacityProvider != "" {
-		t.CapacityProviderName, t.LaunchType = new(l.CapacityProvider), capacity.LaunchType(l.CapacityProvider)
+		t.CapacityProviderName = new(l.CapacityProvider)
+		t.LaunchType = capacity.LaunchType(l.CapacityProvider)
 	}
 	if l.TaskDefinition.NetworkMode == types.NetworkModeAwsvpc {
 		t.LastStatus = aws.String("PROVISIONING")
-		t.Attachments = []types.Attachment{{Id: new(state.NewUUID()), Type: aws.String("ElasticNetworkInterface"), Status: aws.String("PRECREATED"), Details: subnetDetails(l.Network)}}
+		t.Attachments = []types.Attachment{{
+			Id:      new(state.NewUUID()),
+			Type:    aws.String("ElasticNetworkInterface"),
+			Status:  aws.String("PRECREATED"),
+			Details: subnetDetails(l.Network),
+		}}
 	}
 	for _, c := range l.TaskDefinition.ContainerDefinitions {
 		t.Containers = append(t.Containers, newContainer(t, id, &c))
@@ -181,10 +217,15 @@ func newTask(l *Launch, id string) *state.Task {
 
 func newContainer(t *state.Task, task string, c *types.ContainerDefinition) types.Container {
 	out := types.Container{
-		ContainerArn: new(state.InCluster(*t.ClusterArn, "container", task, state.NewUUID())),
-		TaskArn:      t.TaskArn, Name: c.Name, Image: c.Image, LastStatus: aws.String("PENDING"),
-		Cpu: aws.String(strconv.Itoa(int(c.Cpu))), HealthStatus: types.HealthStatusUnknown,
-		NetworkInterfaces: []types.NetworkInterface{}, NetworkBindings: []types.NetworkBinding{},
+		ContainerArn:      new(state.InCluster(*t.ClusterArn, "container", task, state.NewUUID())),
+		TaskArn:           t.TaskArn,
+		Name:              c.Name,
+		Image:             c.Image,
+		LastStatus:        aws.String("PENDING"),
+		Cpu:               aws.String(strconv.Itoa(int(c.Cpu))),
+		HealthStatus:      types.HealthStatusUnknown,
+		NetworkInterfaces: []types.NetworkInterface{},
+		NetworkBindings:   []types.NetworkBinding{},
 	}
 	if c.Memory != nil {
 		out.Memory = aws.String(strconv.Itoa(int(*c.Memory)))
@@ -202,8 +243,8 @@ func subnetDetails(n *types.NetworkConfiguration) []types.KeyValuePair {
 	return []types.KeyValuePair{{Name: aws.String("subnetId"), Value: &n.AwsvpcConfiguration.Subnets[0]}}
 }
 
-// Hosts are the instances that a DAEMON service wants the task on: ACTIVE, fit for it by their attributes and the
-// task's constraints, whatever is free on them, and connected, unless they are kept.
+// Hosts returns the instances that a DAEMON service wants the task on. They are ACTIVE, and eligible by their
+// attributes and the task's constraints, whatever is free on them. They are also connected, unless they are in kept.
 func (s *Scheduler) Hosts(v *state.View, l *Launch, kept map[string]bool) []string {
 	var out []string
 	r := s.request(v, l.request())
@@ -216,7 +257,7 @@ func (s *Scheduler) Hosts(v *state.View, l *Launch, kept map[string]bool) []stri
 	return out
 }
 
-// Closest is the failure of a placement that comes nearest to fitting, in the words of a service's event:
+// Closest describes the failure that came nearest to fitting, in the words of a service's event:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service-event-messages-list.html
 func Closest(failures []types.Failure) string {
 	best, rank := types.Failure{}, -1
@@ -233,13 +274,14 @@ func Closest(failures []types.Failure) string {
 	return "Reason: " + strings.TrimSuffix(reason, ".") + "."
 }
 
-// Shortage is why a task that waited for its capacity provider to grow found no instance there, as its stopped reason has it:
-// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
+// Shortage returns why a task that waited for its capacity provider to grow found no instance there, as a stopped
+// reason: https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
 func Shortage(v *state.View, t *state.Task, failures []types.Failure) string {
 	there, active := map[string]bool{}, false
 	for i := range v.ContainerInstances.By(state.InstancesByCluster, *t.ClusterArn) {
 		if aws.ToString(i.CapacityProviderName) == aws.ToString(t.CapacityProviderName) && *i.Status != "INACTIVE" {
-			there[*i.ContainerInstanceArn], active = true, active || *i.Status == "ACTIVE"
+			there[*i.ContainerInstanceArn] = true
+			active = active || *i.Status == "ACTIVE"
 		}
 	}
 	switch {
@@ -257,7 +299,7 @@ func Shortage(v *state.View, t *state.Task, failures []types.Failure) string {
 	return reason
 }
 
-// shortages are the reasons that name an instance which would do but for one thing.
+// shortages words the reasons of instances that would do but for one thing.
 var shortages = map[string]string{
 	"RESOURCE:GPU":    "has insufficient GPU resource available",
 	"RESOURCE:CPU":    "has insufficient CPU units available",

@@ -16,8 +16,8 @@ type Need struct {
 	GPUs     []placement.ContainerGPUs
 }
 
-// NeedOf works out what a task needs: its own cpu and memory where it has them, else its containers'
-// together, each with its override. The definition and the overrides were checked when they came in.
+// NeedOf computes what a task needs: its own cpu and memory if it has them, or else the sum over its containers, with
+// their overrides. The definition and the overrides have been validated.
 func NeedOf(td *types.TaskDefinition, o *types.TaskOverride) Need {
 	var n Need
 	for _, c := range td.ContainerDefinitions {
@@ -38,7 +38,7 @@ func NeedOf(td *types.TaskDefinition, o *types.TaskOverride) Need {
 	return n
 }
 
-// overridden is a container with what RunTask changes of its size.
+// overridden returns a container with the sizes that RunTask overrides.
 func overridden(c types.ContainerDefinition, o *types.TaskOverride) types.ContainerDefinition {
 	for _, v := range o.ContainerOverrides {
 		if aws.ToString(v.Name) != *c.Name {
@@ -60,7 +60,7 @@ func overridden(c types.ContainerDefinition, o *types.TaskOverride) types.Contai
 	return c
 }
 
-// reservedMemory is what a container reserves: its soft limit where it has one.
+// reservedMemory returns what a container reserves: its soft limit, or else its hard limit.
 func reservedMemory(c types.ContainerDefinition) int64 {
 	if c.MemoryReservation != nil {
 		return int64(*c.MemoryReservation)
@@ -78,8 +78,7 @@ func gpus(requirements []types.ResourceRequirement) int {
 	return 0
 }
 
-// addPorts adds the instance's ports that a container takes. In awsvpc mode the task has an address
-// of its own, and takes none.
+// addPorts adds the instance ports that a container takes. In awsvpc mode the task has its own address, and takes none.
 func addPorts(r *state.Resources, mode types.NetworkMode, mappings []types.PortMapping) {
 	if mode == types.NetworkModeAwsvpc {
 		return

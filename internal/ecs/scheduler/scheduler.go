@@ -1,6 +1,6 @@
-// Package scheduler joins the store and the pure placement: it keeps a placement.Cluster for each ECS
-// cluster equal to the store's rows, also inside a running transaction, and turns task definitions
-// into placement requests. Services call Place within their transactions; it decides nothing itself.
+// Package scheduler joins the store and the pure placement. It keeps a placement.Cluster per ECS cluster equal to the
+// store's rows, even inside a running transaction, and turns task definitions into placement requests. Services call
+// Place within their transactions. It decides nothing itself.
 package scheduler
 
 import (
@@ -17,11 +17,10 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Scheduler is an observer of the store. It is used inside transactions alone, so by one goroutine
-// at a time.
+// Scheduler observes the store. It's used only inside transactions, so by one goroutine at a time.
 type Scheduler struct {
-	// NewID makes the ids of tasks and container instances: state.NewID, but in a simulation, which is to be the same
-	// each time.
+	// NewID makes the ids of tasks and container instances. It's state.NewID, except in a simulation, which must be
+	// repeatable.
 	NewID func() string
 
 	clusters map[string]*placement.Cluster         // by cluster ARN
@@ -29,14 +28,19 @@ type Scheduler struct {
 	rnd      *rand.Rand
 }
 
-// New returns a scheduler; the seed breaks ties between equally good instances.
+// New returns a scheduler. The seed breaks ties between equally good instances.
 func New(seed uint64) *Scheduler {
-	return &Scheduler{NewID: state.NewID, clusters: map[string]*placement.Cluster{}, zones: map[string]map[string]map[string]bool{}, rnd: rand.New(rand.NewPCG(seed, seed))}
+	return &Scheduler{
+		NewID:    state.NewID,
+		clusters: map[string]*placement.Cluster{},
+		zones:    map[string]map[string]map[string]bool{},
+		rnd:      rand.New(rand.NewPCG(seed, seed)),
+	}
 }
 
-// Change is state.Observer's.
+// Change implements state.Observer.
 func (s *Scheduler) Change(before, after any) {
-	if holdTheSame(before, after) {
+	if isProgress(before, after) {
 		return
 	}
 	switch old := before.(type) {
@@ -60,8 +64,8 @@ func (s *Scheduler) Change(before, after any) {
 	}
 }
 
-// holdTheSame says of a task that only its progress has changed.
-func holdTheSame(before, after any) bool {
+// isProgress reports whether a change leaves what a task holds as it was.
+func isProgress(before, after any) bool {
 	a, ok := before.(*state.Task)
 	b, also := after.(*state.Task)
 	return ok && also && a.Holds() && b.Holds() && *a.ContainerInstanceArn == *b.ContainerInstanceArn
@@ -83,9 +87,14 @@ func (s *Scheduler) upsert(row *state.ContainerInstance) {
 		return
 	}
 	i := placement.Instance{
-		ID: arn, Attributes: attributes(row), CPU: row.Capacity.CPU, MemoryMiB: row.Capacity.MemoryMiB,
-		PortsTCP: row.Capacity.PortsTCP, PortsUDP: row.Capacity.PortsUDP,
-		Active: aws.ToString(row.Status) == "ACTIVE", Connected: row.AgentConnected,
+		ID:         arn,
+		Attributes: attributes(row),
+		CPU:        row.Capacity.CPU,
+		MemoryMiB:  row.Capacity.MemoryMiB,
+		PortsTCP:   row.Capacity.PortsTCP,
+		PortsUDP:   row.Capacity.PortsUDP,
+		Active:     aws.ToString(row.Status) == "ACTIVE",
+		Connected:  row.AgentConnected,
 	}
 	for _, g := range row.GPUs {
 		i.GPUs = append(i.GPUs, placement.GPU{ID: g.ID, NUMA: g.NUMA, Links: g.Links, Faulty: g.Fault != nil})
@@ -94,8 +103,8 @@ func (s *Scheduler) upsert(row *state.ContainerInstance) {
 	s.cluster(row.ClusterArn).Upsert(i)
 }
 
-// learn tells placement what a new task wanted, or one that the store remembers when it opens, also if it
-// has ended: so a restart does not forget what the cluster is used for.
+// learn tells placement what a new task wanted. When the store opens, it does so for every task that the store
+// remembers, even ended ones, so a restart doesn't forget what the cluster is used for.
 func (s *Scheduler) learn(t *state.Task) {
 	r := &placement.Request{CPU: t.Reserved.CPU, MemoryMiB: t.Reserved.MemoryMiB}
 	for _, g := range t.GPUs {
@@ -113,8 +122,11 @@ func (s *Scheduler) reserve(t *state.Task) {
 		return
 	}
 	a := placement.Allocation{
-		CPU: t.Reserved.CPU, MemoryMiB: t.Reserved.MemoryMiB, PortsTCP: t.Reserved.PortsTCP, PortsUDP: t.Reserved.PortsUDP,
-		Group: aws.ToString(t.Group),
+		CPU:       t.Reserved.CPU,
+		MemoryMiB: t.Reserved.MemoryMiB,
+		PortsTCP:  t.Reserved.PortsTCP,
+		PortsUDP:  t.Reserved.PortsUDP,
+		Group:     aws.ToString(t.Group),
 	}
 	for _, g := range t.GPUs {
 		a.GPUs = append(a.GPUs, placement.Grant{Container: g.Container, ID: g.ID, Milli: g.Milli})
@@ -128,7 +140,7 @@ func (s *Scheduler) release(t *state.Task) {
 	}
 }
 
-// Request is a task to be placed.
+// Request describes a task to place.
 type Request struct {
 	ClusterArn     string
 	TaskDefinition *state.TaskDefinition
@@ -136,21 +148,21 @@ type Request struct {
 	Group          string
 	Constraints    []types.PlacementConstraint
 	Strategy       []types.PlacementStrategy
-	// CapacityProvider is the one whose instances will do. Fargate's have none: any instance will.
+	// CapacityProvider is the provider whose instances will do. Fargate's have none: any instance will do.
 	CapacityProvider string
 }
 
-// Placement is where a task goes, and the GPUs that it gets there.
+// Placement says where a task goes, and which GPUs it gets there.
 type Placement struct {
 	InstanceArn string
 	GPUs        []state.HeldGPU
 }
 
-// Ready says whether the cluster has any instance that is ACTIVE.
+// Ready reports whether the cluster has an ACTIVE instance.
 func (s *Scheduler) Ready(clusterArn string) bool { return s.cluster(clusterArn).Active() }
 
-// Place finds an instance and GPUs. Where there are none, it returns a failure for each instance
-// that did not take the task, with ECS's reason.
+// Place finds an instance and GPUs. If there are none, it returns a failure for each instance that couldn't take the
+// task, with ECS's reason.
 func (s *Scheduler) Place(v *state.View, r Request) (Placement, []types.Failure) {
 	req := s.request(v, r)
 	plan, reasons := s.cluster(r.ClusterArn).Place(req, s.rnd)
@@ -162,7 +174,10 @@ func (s *Scheduler) Place(v *state.View, r Request) (Placement, []types.Failure)
 		failures = append(failures, types.Failure{Arn: aws.String(reason.InstanceID), Reason: aws.String(reason.Reason)})
 	}
 	if len(failures) == 0 {
-		failures = append(failures, types.Failure{Arn: aws.String(r.ClusterArn), Reason: aws.String("No Container Instances were found in your cluster.")})
+		failures = append(failures, types.Failure{
+			Arn:    aws.String(r.ClusterArn),
+			Reason: aws.String("No Container Instances were found in your cluster."),
+		})
 	}
 	return Placement{}, failures
 }
@@ -184,11 +199,15 @@ func placementOf(p placement.Plan) Placement {
 	return out
 }
 
-// request is the placement's view of a task.
+// request converts a task for package placement.
 func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	req := &placement.Request{
-		CPU: r.Need.Reserved.CPU, MemoryMiB: r.Need.Reserved.MemoryMiB,
-		PortsTCP: r.Need.Reserved.PortsTCP, PortsUDP: r.Need.Reserved.PortsUDP, GPUs: r.Need.GPUs, Group: r.Group,
+		CPU:       r.Need.Reserved.CPU,
+		MemoryMiB: r.Need.Reserved.MemoryMiB,
+		PortsTCP:  r.Need.Reserved.PortsTCP,
+		PortsUDP:  r.Need.Reserved.PortsUDP,
+		GPUs:      r.Need.GPUs,
+		Group:     r.Group,
 	}
 	for _, a := range r.TaskDefinition.RequiresAttributes {
 		req.Attributes = append(req.Attributes, *a.Name)
@@ -216,7 +235,7 @@ func (s *Scheduler) request(v *state.View, r Request) *placement.Request {
 	return req
 }
 
-// member is a memberOf constraint. Its expression was checked when it came in.
+// member builds a memberOf constraint. Its expression has been validated.
 func member(v *state.View, expression string) func(*placement.Node) bool {
 	q, err := query.Parse(expression)
 	if err != nil {
@@ -228,7 +247,7 @@ func member(v *state.View, expression string) func(*placement.Node) bool {
 	}
 }
 
-// CheckStrategy refuses strategies that ECS does not know.
+// CheckStrategy refuses strategies that ECS doesn't have.
 func CheckStrategy(p types.PlacementStrategy) error {
 	field := aws.ToString(p.Field)
 	switch p.Type {
@@ -246,7 +265,8 @@ func CheckStrategy(p types.PlacementStrategy) error {
 		if f := strings.ToLower(field); f == "cpu" || f == "memory" || f == "gpu" {
 			return nil
 		}
-		return fmt.Errorf("the field of the placement strategy binpack must be cpu or memory (or gpu, which only Pintle knows), not %q", field)
+		return fmt.Errorf("the field of the placement strategy binpack must be cpu or memory "+
+			"(or gpu, which only Pintle knows), not %q", field)
 	}
 	return fmt.Errorf("the type of a placement strategy must be random, spread or binpack, not %q", p.Type)
 }

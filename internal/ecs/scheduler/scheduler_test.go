@@ -20,7 +20,9 @@ const cluster = "arn:cluster/c"
 
 func instance(id string, gpus int) *state.ContainerInstance {
 	row := &state.ContainerInstance{ClusterArn: cluster, Capacity: state.Resources{CPU: 4096, MemoryMiB: 4096}}
-	row.ContainerInstanceArn, row.Status, row.AgentConnected = aws.String(id), aws.String("ACTIVE"), true
+	row.ContainerInstanceArn = aws.String(id)
+	row.Status = aws.String("ACTIVE")
+	row.AgentConnected = true
 	row.Attributes = []types.Attribute{{Name: aws.String("ecs.availability-zone"), Value: aws.String("zone-of-" + id)}}
 	for g := range gpus {
 		row.GPUs = append(row.GPUs, state.GPU{ID: fmt.Sprintf("%s-gpu%d", id, g)})
@@ -31,16 +33,21 @@ func instance(id string, gpus int) *state.ContainerInstance {
 func taskOn(id, on string, need Need, gpus []state.HeldGPU) *state.Task {
 	return &state.Task{
 		Task: types.Task{
-			TaskArn: aws.String(id), ClusterArn: aws.String(cluster), ContainerInstanceArn: aws.String(on),
-			LastStatus: aws.String("PENDING"), DesiredStatus: aws.String("RUNNING"), Group: aws.String("g"),
+			TaskArn:              aws.String(id),
+			ClusterArn:           aws.String(cluster),
+			ContainerInstanceArn: aws.String(on),
+			LastStatus:           aws.String("PENDING"),
+			DesiredStatus:        aws.String("RUNNING"),
+			Group:                aws.String("g"),
 		},
-		Reserved: need.Reserved, GPUs: gpus,
+		Reserved: need.Reserved,
+		GPUs:     gpus,
 	}
 }
 
-// TestThePictureIsTheStores places, moves on, stops and refuses tasks at random. After each transaction
-// the scheduler answers as one would that was told of the store's rows alone.
-func TestThePictureIsTheStores(t *testing.T) {
+// TestMatchesStore places, advances, stops and refuses tasks at random. After each transaction the scheduler must
+// answer like one that was told only of the store's rows.
+func TestMatchesStore(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := New(1)
 		dir := t.TempDir()
@@ -73,7 +80,7 @@ func TestThePictureIsTheStores(t *testing.T) {
 				case 3:
 					for old := range tx.Tasks.All() {
 						if aws.ToString(old.LastStatus) == "STOPPED" {
-							continue // it does not come back
+							continue // it doesn't come back
 						}
 						next := *old
 						next.LastStatus = aws.String(rapid.SampledFrom([]string{"RUNNING", "STOPPED"}).Draw(r, "status"))
@@ -99,9 +106,9 @@ func TestThePictureIsTheStores(t *testing.T) {
 	})
 }
 
-// TestTheMixOutlivesARestart has tasks of one GPU teach placement that whole machines need not be kept
-// whole, and asks again after the store was opened anew.
-func TestTheMixOutlivesARestart(t *testing.T) {
+// TestMixSurvivesRestart lets tasks of one GPU teach placement that whole machines needn't be kept whole, and checks
+// that it still knows after the store was reopened.
+func TestMixSurvivesRestart(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
 	open := func() (*state.Store, *Scheduler) {
 		s := New(1)
@@ -161,7 +168,10 @@ func TestTheMixOutlivesARestart(t *testing.T) {
 }
 
 func needOf(r *rapid.T) Need {
-	n := Need{Reserved: state.Resources{CPU: rapid.Int64Range(1, 3000).Draw(r, "cpu"), MemoryMiB: rapid.Int64Range(1, 3000).Draw(r, "memory")}}
+	n := Need{Reserved: state.Resources{
+		CPU:       rapid.Int64Range(1, 3000).Draw(r, "cpu"),
+		MemoryMiB: rapid.Int64Range(1, 3000).Draw(r, "memory"),
+	}}
 	if g := rapid.IntRange(0, 2).Draw(r, "need"); g > 0 {
 		n.GPUs = []placement.ContainerGPUs{{Container: "main", Count: g}}
 	}
@@ -172,7 +182,7 @@ func request(need Need) Request {
 	return Request{ClusterArn: cluster, TaskDefinition: &state.TaskDefinition{}, Need: need, Group: "g"}
 }
 
-// compareWithStore asks both schedulers whether each of several tasks fits each instance.
+// compareWithStore checks that both schedulers agree on whether each of several tasks fits each instance.
 func compareWithStore(r *rapid.T, store *state.Store, s *Scheduler, instances []string) {
 	v := store.View()
 	fresh := New(1)
@@ -211,21 +221,27 @@ func reason(f *types.Failure) string {
 	return *f.Reason
 }
 
-// TestMostThatWait: as many tasks of a cluster wait for their capacity provider as ECS's quota allows, and none for one that does
-// not grow.
-func TestMostThatWait(t *testing.T) {
+// TestMaxWaiting checks that as many tasks of a cluster wait for their capacity provider as ECS's quota allows, and
+// none for a provider that doesn't grow.
+func TestMaxWaiting(t *testing.T) {
 	s := New(1)
 	store := statetest.Open(t, s)
 	err := store.Update(context.Background(), func(tx *state.Tx) error {
-		for name, status := range map[string]types.ManagedScalingStatus{"grows": types.ManagedScalingStatusEnabled, "stays": types.ManagedScalingStatusDisabled} {
+		for name, status := range map[string]types.ManagedScalingStatus{"grows": types.ManagedScalingStatusEnabled,
+			"stays": types.ManagedScalingStatusDisabled} {
 			tx.CapacityProviders.Put(&state.CapacityProvider{CapacityProvider: types.CapacityProvider{
-				CapacityProviderArn: &name, Name: &name, AutoScalingGroupProvider: &types.AutoScalingGroupProvider{ManagedScaling: &types.ManagedScaling{Status: status}},
+				CapacityProviderArn:      &name,
+				Name:                     &name,
+				AutoScalingGroupProvider: &types.AutoScalingGroupProvider{ManagedScaling: &types.ManagedScaling{Status: status}},
 			}})
 		}
 		launch := func(cluster, provider string) *state.Task {
 			task, _ := s.Launch(tx, &Launch{
-				ClusterArn: cluster, TaskDefinition: &state.TaskDefinition{TaskDefinition: types.TaskDefinition{TaskDefinitionArn: aws.String("d")}}, Overrides: &types.TaskOverride{},
-				CapacityProvider: provider, MayWait: true,
+				ClusterArn:       cluster,
+				TaskDefinition:   &state.TaskDefinition{TaskDefinition: types.TaskDefinition{TaskDefinitionArn: aws.String("d")}},
+				Overrides:        &types.TaskOverride{},
+				CapacityProvider: provider,
+				MayWait:          true,
 			})
 			return task
 		}

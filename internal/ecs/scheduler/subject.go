@@ -10,7 +10,7 @@ import (
 	"github.com/pintle/pintle/internal/state"
 )
 
-// Subject is a container instance as the cluster query language asks about it.
+// Subject presents a container instance to the cluster query language.
 func Subject(v *state.View, row *state.ContainerInstance) query.Subject { return subject{v, row} }
 
 type subject struct {
@@ -57,7 +57,7 @@ func (s subject) TaskGroup(group string) bool {
 	return false
 }
 
-// placed is a subject during placement, whose groups the node has counted already.
+// placed is a subject during placement. Its node has already counted the groups.
 type placed struct {
 	subject
 	node *placement.Node
@@ -76,6 +76,6 @@ func attributes(row *state.ContainerInstance) map[string]string {
 	return m
 }
 
-// memberOfProvider is what the instances of a capacity provider have in common, as placement knows it. No
-// attribute that an instance registers with can have a blank in its name.
+// memberOfProvider returns the placement attribute that all instances of a capacity provider have. Its blanks keep it
+// apart from the attributes that instances register with, which can't have any in their names.
 func memberOfProvider(name string) string { return "capacity provider " + name }

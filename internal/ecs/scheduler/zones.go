@@ -17,7 +17,7 @@ func zone(row *state.ContainerInstance) *string {
 	return nil
 }
 
-// joinZone keeps the instances that take tasks by their zones.
+// joinZone adds an instance to its zone, if it takes tasks.
 func (s *Scheduler) joinZone(row *state.ContainerInstance) {
 	z := zone(row)
 	if z == nil || *row.Status != "ACTIVE" || !row.AgentConnected {
@@ -42,8 +42,8 @@ func (s *Scheduler) leaveZone(row *state.ContainerInstance) {
 	}
 }
 
-// Zones are the Availability Zones that have an instance for the task, whatever is free on it; none where the cluster
-// has but one.
+// Zones returns the Availability Zones that have an instance for the task, whatever is free on it. It returns none if
+// the cluster has only one zone.
 func (s *Scheduler) Zones(v *state.View, l *Launch) (out []string) {
 	zones := s.zones[l.ClusterArn]
 	if len(zones) < 2 {

@@ -1,6 +1,6 @@
-// Package waiting is the loop that places tasks which wait for their capacity provider to grow: PROVISIONING, without
-// an instance. It looks when instances come, and every second for what tasks that end leave free. What has waited for too long
-// is stopped, with the reason that it found no instance.
+// Package waiting is the loop that places tasks which wait for their capacity provider to grow. They are PROVISIONING
+// and have no instance. The loop looks when instances come, and every second for what ended tasks leave free. It stops
+// tasks that have waited for too long, with the reason that they found no instance.
 package waiting
 
 import (
@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	every = time.Second
-	// patience is how long a task waits for capacity. ECS gives it between 10 and 30 minutes:
+	recheckEvery = time.Second
+	// patience is how long a task waits for capacity. ECS waits between 10 and 30 minutes:
 	// https://aws.amazon.com/blogs/containers/deep-dive-on-amazon-ecs-cluster-auto-scaling/
 	patience = 30 * time.Minute
 )
@@ -35,12 +35,16 @@ func Run(ctx context.Context, store *state.Store, scheduler *scheduler.Scheduler
 		looking, cancel := ctx, context.CancelFunc(func() {})
 		if waits {
 			v.ContainerInstances.Watch()
-			if err := store.Update(ctx, func(tx *state.Tx) error { Place(tx, scheduler, since, now()); return nil }); err != nil {
+			err := store.Update(ctx, func(tx *state.Tx) error {
+				Place(tx, scheduler, since, now())
+				return nil
+			})
+			if err != nil {
 				return err
 			}
-			looking, cancel = context.WithTimeout(ctx, every)
+			looking, cancel = context.WithTimeout(ctx, recheckEvery)
 		}
-		v.Changed(looking) //nolint:errcheck // it is time to look, or the end
+		v.Changed(looking) //nolint:errcheck // time to look again, or the end
 		cancel()
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -48,8 +52,9 @@ func Run(ctx context.Context, store *state.Store, scheduler *scheduler.Scheduler
 	}
 }
 
-// Place places the tasks that there is room for, the oldest first, and stops those that have waited for too long. Of those that
-// are alike, it tries no more after the first that finds none. Before since nobody has looked, and no machine could come.
+// Place places the tasks that there is room for, oldest first, and stops those that have waited for too long. Among
+// tasks of one kind it tries no more after the first that finds no room. A task's waiting time counts only from since:
+// before that nobody looked, and no machine could come.
 func Place(tx *state.Tx, s *scheduler.Scheduler, since, now time.Time) {
 	var waiting []*state.Task
 	for t := range tx.Tasks.By(state.TasksByLastStatus, "PROVISIONING") {
@@ -62,19 +67,20 @@ func Place(tx *state.Tx, s *scheduler.Scheduler, since, now time.Time) {
 	for _, t := range waiting {
 		kind := kindOf(t)
 		if full[kind] == nil {
-			full[kind] = s.Fill(tx, t)
+			full[kind] = s.PlaceWaiting(tx, t)
 		}
 		if full[kind] != nil && now.Sub(aws.ToTime(t.CreatedAt)) >= patience && now.Sub(since) >= patience {
-			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTaskFailedToStart, scheduler.Shortage(tx.View, t, full[kind]), now.UTC().Truncate(time.Millisecond)))
+			tx.Tasks.Put(t.Stopped(types.TaskStopCodeTaskFailedToStart, scheduler.Shortage(tx.View, t, full[kind]),
+				now.UTC().Truncate(time.Millisecond)))
 		}
 	}
 }
 
-// kindOf is what a task has in common with those that find room where it does.
+// kindOf returns what decides where a task finds room. Tasks of one kind find room in the same places.
 func kindOf(t *state.Task) string {
 	b, err := json.Marshal([]any{t.ClusterArn, t.TaskDefinitionArn, t.CapacityProviderName, t.Group, t.Waiting})
 	if err != nil {
-		panic(err) // it is numbers and text
+		panic(err) // it's only numbers and text
 	}
 	return string(b)
 }

@@ -19,7 +19,7 @@ import (
 
 const cluster = "arn:aws:ecs:us-east-1:000000000000:cluster/c"
 
-// world is a store with a task definition of one GPU, whose tasks belong to the capacity provider p.
+// world is a store with a task definition of one GPU. Its tasks belong to the capacity provider p.
 type world struct {
 	testing.TB
 	store     *state.Store
@@ -35,8 +35,15 @@ func open(t testing.TB, dir string) *world {
 	w.change(func(tx *state.Tx) {
 		for name, gpus := range map[string]string{"one": "1", "two": "2"} {
 			tx.TaskDefinitions.Put(&state.TaskDefinition{TaskDefinition: types.TaskDefinition{
-				TaskDefinitionArn: aws.String(name), Family: aws.String(name), Status: types.TaskDefinitionStatusActive, NetworkMode: types.NetworkModeHost,
-				ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("main"), Memory: aws.Int32(64), ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: &gpus}}}},
+				TaskDefinitionArn: aws.String(name),
+				Family:            aws.String(name),
+				Status:            types.TaskDefinitionStatusActive,
+				NetworkMode:       types.NetworkModeHost,
+				ContainerDefinitions: []types.ContainerDefinition{{
+					Name:                 aws.String("main"),
+					Memory:               aws.Int32(64),
+					ResourceRequirements: []types.ResourceRequirement{{Type: types.ResourceTypeGpu, Value: &gpus}},
+				}},
 			}})
 		}
 	})
@@ -50,14 +57,21 @@ func (w *world) change(change func(*state.Tx)) {
 	}
 }
 
-// wait adds a task that waits.
+// wait adds a waiting task.
 func (w *world) wait(definition string, gpus int) string {
 	w.tasks++
 	arn := fmt.Sprintf("task-%02d", w.tasks)
 	w.change(func(tx *state.Tx) {
 		tx.Tasks.Put(&state.Task{Waiting: &state.Waiting{MemoryMiB: 64, GPUs: gpus}, Task: types.Task{
-			TaskArn: &arn, ClusterArn: aws.String(cluster), TaskDefinitionArn: &definition, CapacityProviderName: aws.String("p"), Overrides: &types.TaskOverride{}, CreatedAt: new(time.Now()),
-			LastStatus: aws.String("PROVISIONING"), DesiredStatus: aws.String("RUNNING"), Containers: []types.Container{{Name: aws.String("main")}},
+			TaskArn:              &arn,
+			ClusterArn:           aws.String(cluster),
+			TaskDefinitionArn:    &definition,
+			CapacityProviderName: aws.String("p"),
+			Overrides:            &types.TaskOverride{},
+			CreatedAt:            new(time.Now()),
+			LastStatus:           aws.String("PROVISIONING"),
+			DesiredStatus:        aws.String("RUNNING"),
+			Containers:           []types.Container{{Name: aws.String("main")}},
 		}})
 	})
 	return arn
@@ -65,8 +79,14 @@ func (w *world) wait(definition string, gpus int) string {
 
 // node registers a container instance of a provider.
 func (w *world) node(name, provider string, gpus int, change func(*state.ContainerInstance)) {
-	row := &state.ContainerInstance{ClusterArn: cluster, Capacity: state.Resources{CPU: 4096, MemoryMiB: 4096}, ContainerInstance: types.ContainerInstance{
-		ContainerInstanceArn: &name, CapacityProviderName: &provider, Status: aws.String("ACTIVE"), AgentConnected: true,
+	row := &state.ContainerInstance{ClusterArn: cluster, Capacity: state.Resources{
+		CPU:       4096,
+		MemoryMiB: 4096,
+	}, ContainerInstance: types.ContainerInstance{
+		ContainerInstanceArn: &name,
+		CapacityProviderName: &provider,
+		Status:               aws.String("ACTIVE"),
+		AgentConnected:       true,
 	}}
 	for g := range gpus {
 		row.GPUs = append(row.GPUs, state.GPU{ID: fmt.Sprintf("%s-gpu-%d", name, g)})
@@ -80,7 +100,8 @@ func (w *world) node(name, provider string, gpus int, change func(*state.Contain
 func (w *world) expect(task, status, instance string) {
 	w.Helper()
 	t := w.store.View().Tasks.Get(task)
-	if *t.LastStatus != status || aws.ToString(t.ContainerInstanceArn) != instance || (t.Waiting != nil) != (status == "PROVISIONING") && status != "STOPPED" {
+	if *t.LastStatus != status || aws.ToString(t.ContainerInstanceArn) != instance ||
+		(t.Waiting != nil) != (status == "PROVISIONING") && status != "STOPPED" {
 		w.Errorf("%s is %s on %q, want %s on %q", task, *t.LastStatus, aws.ToString(t.ContainerInstanceArn), status, instance)
 	}
 }
@@ -88,7 +109,7 @@ func (w *world) expect(task, status, instance string) {
 // running runs a test beside the loop.
 func running(t *testing.T, test func(*world)) { runningAfter(t, func(*world) {}, test) }
 
-// runningAfter is running, with what was before the loop began.
+// runningAfter is like running, but calls before first, before the loop starts.
 func runningAfter(t *testing.T, before, test func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, t.TempDir())
@@ -107,7 +128,8 @@ func runningAfter(t *testing.T, before, test func(*world)) {
 	})
 }
 
-// TestPlacesAtOnce: the oldest task is placed as soon as an instance of its provider has come, and no later one.
+// TestPlacesAtOnce checks that the oldest task, and no later one, is placed as soon as an instance of its provider has
+// come.
 func TestPlacesAtOnce(t *testing.T) {
 	running(t, func(w *world) {
 		first := w.wait("one", 1)
@@ -126,7 +148,7 @@ func TestPlacesAtOnce(t *testing.T) {
 	})
 }
 
-// TestPlacesWhatOthersLeave: a task gets what another one leaves within a second.
+// TestPlacesWhatOthersLeave checks that a task gets what another one leaves within a second.
 func TestPlacesWhatOthersLeave(t *testing.T) {
 	running(t, func(w *world) {
 		w.node("ours", "p", 1, nil)
@@ -139,14 +161,14 @@ func TestPlacesWhatOthersLeave(t *testing.T) {
 		w.change(func(tx *state.Tx) {
 			tx.Tasks.Put(tx.Tasks.Get(first).Stopped(types.TaskStopCodeEssentialContainerExited, "", time.Now()))
 		})
-		time.Sleep(every)
+		time.Sleep(recheckEvery)
 		synctest.Wait()
 		w.expect(second, "PENDING", "ours")
 	})
 }
 
-// TestSmallOnesPass: a task that finds no room keeps none from those of another kind.
-func TestSmallOnesPass(t *testing.T) {
+// TestSmallTasksPass checks that a task without room doesn't hold up tasks of another kind.
+func TestSmallTasksPass(t *testing.T) {
 	running(t, func(w *world) {
 		large, small := w.wait("two", 2), w.wait("one", 1)
 		w.node("ours", "p", 1, nil)
@@ -156,8 +178,9 @@ func TestSmallOnesPass(t *testing.T) {
 	})
 }
 
-// TestOnesPlacedElsewherePass: a task whose constraint finds no room keeps none from those that may go elsewhere.
-func TestOnesPlacedElsewherePass(t *testing.T) {
+// TestTasksElsewherePass checks that a task whose constraint leaves no room doesn't hold up tasks that may go
+// elsewhere.
+func TestTasksElsewherePass(t *testing.T) {
 	running(t, func(w *world) {
 		tasks := map[string]string{}
 		for _, rack := range []string{"a", "b"} {
@@ -165,7 +188,8 @@ func TestOnesPlacedElsewherePass(t *testing.T) {
 			w.change(func(tx *state.Tx) {
 				bound := *tx.Tasks.Get(tasks[rack])
 				bound.Waiting = &state.Waiting{MemoryMiB: 64, GPUs: 1, Constraints: []types.PlacementConstraint{{
-					Type: types.PlacementConstraintTypeMemberOf, Expression: aws.String("attribute:rack == " + rack),
+					Type:       types.PlacementConstraintTypeMemberOf,
+					Expression: aws.String("attribute:rack == " + rack),
 				}}}
 				tx.Tasks.Put(&bound)
 			})
@@ -179,8 +203,8 @@ func TestOnesPlacedElsewherePass(t *testing.T) {
 	})
 }
 
-// TestGivesUp: what has found no instance for half an hour is stopped, and says why: "Amazon ECS API failure reasons" in ECS's
-// developer guide, DescribeTasks.
+// TestGivesUp checks that a task which found no instance for half an hour is stopped, and says why. See "Amazon ECS API
+// failure reasons" in ECS's developer guide, DescribeTasks.
 func TestGivesUp(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -209,7 +233,8 @@ func TestGivesUp(t *testing.T) {
 				w.expect(task, "PROVISIONING", "")
 				time.Sleep(2 * time.Second)
 				w.expect(task, "STOPPED", "")
-				if got := w.store.View().Tasks.Get(task); got.StopCode != types.TaskStopCodeTaskFailedToStart || *got.StoppedReason != c.want || got.StoppedAt == nil {
+				if got := w.store.View().Tasks.Get(task); got.StopCode != types.TaskStopCodeTaskFailedToStart ||
+					*got.StoppedReason != c.want || got.StoppedAt == nil {
 					t.Errorf("it was stopped as %s: %s, want %s", got.StopCode, *got.StoppedReason, c.want)
 				}
 			})
@@ -217,7 +242,7 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestPatienceOfTheLoop: a control plane that was away gives tasks their time from its start on.
+// TestPatienceOfTheLoop checks that a control plane that was away counts tasks' time from its own start.
 func TestPatienceOfTheLoop(t *testing.T) {
 	var task string
 	runningAfter(t, func(w *world) {
@@ -231,8 +256,8 @@ func TestPatienceOfTheLoop(t *testing.T) {
 	})
 }
 
-// TestPlace: of any tasks and any instances, no instance has more GPUs in use than it has, all that could be placed is, and those
-// that wait too long are stopped and no others.
+// TestPlace checks, for random tasks and instances, that no instance uses more GPUs than it has, that every task that
+// fits is placed, and that exactly those that waited too long are stopped.
 func TestPlace(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := open(t, t.TempDir())

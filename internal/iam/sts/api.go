@@ -5,7 +5,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// API is the Security Token Service, answered by a service.
+// API describes the Security Token Service to the wire, which calls service for each operation.
 func API(service call.Service) model.API {
 	return model.API{
 		Name:        "sts",

@@ -14,25 +14,24 @@ import (
 	"github.com/pintle/pintle/internal/account"
 )
 
-// Issuer makes temporary credentials for tasks, and knows them again. It keeps nothing: what must be
-// known of a set stands in its session token, sealed with the issuer's key, and so does what its secret
-// is derived from.
+// Issuer makes temporary credentials for tasks, and recognizes them later. It stores nothing. The session token has everything that
+// Lookup needs, sealed with the issuer's key. The secret is derived from the token.
 type Issuer struct {
 	key     []byte
 	account account.Account
 }
 
-// NewIssuer returns an issuer with a secret key of at least 32 bytes that lasts.
-func NewIssuer(key []byte, whose account.Account) (*Issuer, error) {
+// NewIssuer returns an issuer with a secret key of at least 32 bytes. With another key, credentials issued before become invalid.
+func NewIssuer(key []byte, a account.Account) (*Issuer, error) {
 	if len(key) < sha256.Size {
 		return nil, errors.New("the key for task credentials is shorter than 32 bytes")
 	}
-	return &Issuer{key, whose}, nil
+	return &Issuer{key, a}, nil
 }
 
 // Credentials are a set of temporary credentials.
 type Credentials struct {
-	ID              string // names the set within its node: stable for a task, and not to be guessed
+	ID              string // names the set within its node: stable for a task, and impossible to guess
 	AccessKeyID     string
 	SecretAccessKey string
 	SessionToken    string
@@ -42,7 +41,7 @@ type Credentials struct {
 // lifetime is how long ECS's task credentials last.
 const lifetime = 6 * time.Hour
 
-// session is what a session token says.
+// session is the content of a session token.
 type session struct {
 	AccessKeyID string `json:"k"`
 	Role        string `json:"r"`
@@ -50,24 +49,27 @@ type session struct {
 	Expires     int64  `json:"e"` // seconds since 1970
 }
 
-// Issue makes credentials of a role for a task.
+// Issue makes credentials for a task in a role.
 func (i *Issuer) Issue(taskArn, roleArn, roleType string) Credentials {
 	expires := i.account.Now().Add(lifetime).Truncate(time.Second).UTC()
 	id := i.mac("access key", taskArn, roleType, expires.String())
 	s := session{"ASIA" + base32.StdEncoding.EncodeToString(id)[:16], roleArn, taskArn, expires.Unix()}
-	b, _ := json.Marshal(s) // strings and a number cannot fail
+	b, _ := json.Marshal(s) // strings and numbers always marshal
 	body := base64.RawURLEncoding.EncodeToString(b)
 	token := body + "." + base64.RawURLEncoding.EncodeToString(i.mac("token", body))
 	return Credentials{
-		ID: hex.EncodeToString(i.mac("id", taskArn, roleType)[:16]), AccessKeyID: s.AccessKeyID,
-		SecretAccessKey: i.secret(token), SessionToken: token, Expires: expires,
+		ID:              hex.EncodeToString(i.mac("id", taskArn, roleType)[:16]),
+		AccessKeyID:     s.AccessKeyID,
+		SecretAccessKey: i.secret(token),
+		SessionToken:    token,
+		Expires:         expires,
 	}
 }
 
-// ErrUnknown is the error of Lookup for what this issuer has not made.
+// ErrUnknown is Lookup's error for credentials that this issuer didn't make.
 var ErrUnknown = errors.New("unknown credentials")
 
-// Lookup gives the secret, the caller's ARN and the end of credentials that this issuer has made.
+// Lookup returns the secret, the caller's ARN and the expiry of credentials that this issuer made.
 func (i *Issuer) Lookup(accessKeyID, token string) (secret, arn string, expires time.Time, err error) {
 	body, seal, _ := strings.Cut(token, ".")
 	mac, err := base64.RawURLEncoding.DecodeString(seal)
@@ -85,7 +87,7 @@ func (i *Issuer) Lookup(accessKeyID, token string) (secret, arn string, expires 
 	return i.secret(token), i.arn(s), time.Unix(s.Expires, 0), nil
 }
 
-// arn is how STS names the session of an assumed role.
+// arn returns STS's ARN for the session of an assumed role.
 func (i *Issuer) arn(s session) string {
 	return i.account.GlobalARN("sts", "assumed-role/"+last(s.Role)+"/"+last(s.Task))
 }
@@ -96,7 +98,7 @@ func (i *Issuer) secret(token string) string {
 	return base64.StdEncoding.EncodeToString(i.mac("secret", token))
 }
 
-// mac seals its parts, each for a purpose of its own.
+// mac returns a MAC of the parts. Different purposes give different MACs.
 func (i *Issuer) mac(purpose string, parts ...string) []byte {
 	h := hmac.New(sha256.New, i.key)
 	h.Write([]byte(purpose))

@@ -11,7 +11,7 @@ import (
 //go:embed constraints.txt
 var modelConstraints string
 
-// modelOperations are all that the service has.
+// modelOperations lists all operations of the service.
 var modelOperations = []string{
 	"AssumeRole",
 	"AssumeRoleWithSAML",
@@ -26,7 +26,7 @@ var modelOperations = []string{
 	"GetWebIdentityToken",
 }
 
-// modelStatuses are the statuses of errors, where they are not 400.
+// modelStatuses has the HTTP statuses of errors other than 400.
 var modelStatuses = map[string]int{
 	"IDPRejectedClaim": 403,
 	"OutboundWebIdentityFederationDisabledException": 403,

@@ -1,4 +1,5 @@
-// Package sts is the part of AWS STS that clients ask before all else: who am I?
+// Package sts implements the operation of AWS STS that clients call first, GetCallerIdentity. It also issues tasks' temporary
+// credentials.
 package sts
 
 import (
@@ -16,12 +17,12 @@ type Service struct {
 	caller  func(context.Context) (arn string)
 }
 
-// New returns the service. caller tells whose call a context belongs to; an empty ARN is the root's.
-func New(whose account.Account, caller func(context.Context) string) *Service {
-	return &Service{whose, caller}
+// New returns the service. caller returns the ARN of the caller in a context. An empty ARN means the account's root.
+func New(a account.Account, caller func(context.Context) string) *Service {
+	return &Service{a, caller}
 }
 
-// GetCallerIdentity says who the caller is.
+// GetCallerIdentity returns the caller's account and ARN.
 func (s *Service) GetCallerIdentity(ctx context.Context, _ *sts.GetCallerIdentityInput) (*sts.GetCallerIdentityOutput, error) {
 	arn := s.caller(ctx)
 	if arn == "" {

@@ -1,4 +1,4 @@
-// Package emf reads CloudWatch's embedded metric format: Parse finds the metrics in a line of a log. It is pure. CloudWatch Logs calls it
+// Package emf parses CloudWatch's embedded metric format: Parse finds the metrics in a line of a log. It is pure. CloudWatch Logs calls it
 // for the events of PutLogEvents. It follows
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 package emf
@@ -23,14 +23,14 @@ type Metric struct {
 // Dimension is a name and a value.
 type Dimension struct{ Name, Value string }
 
-// The limits of the format.
+// Limits of the format.
 const (
 	maxValues     = 100
-	maxMetrics    = 100 // of a directive
+	maxMetrics    = 100 // in a directive
 	maxDimensions = 30
 )
 
-// directive says which members of a line are metrics.
+// directive tells which members of a line are metrics.
 type directive struct {
 	Namespace  string
 	Dimensions [][]string
@@ -47,8 +47,8 @@ type metadata struct {
 	CloudWatchMetrics []directive
 }
 
-// Parse returns the metrics of a line, none if the line isn't in the format. It leaves out metrics and sets of dimensions for which the
-// line has no valid members.
+// Parse returns the metrics in a line, or none if the line isn't in the format. It leaves out metrics and sets of dimensions for which
+// the line has no valid members.
 func Parse(line string) []Metric {
 	if !strings.Contains(line, `"CloudWatchMetrics"`) { // most lines
 		return nil
@@ -78,7 +78,7 @@ func Parse(line string) []Metric {
 	return out
 }
 
-// timeOf reads milliseconds since 1970: a number or, in the older version, a string.
+// timeOf parses milliseconds since 1970: a number or, in the older version, a string.
 func timeOf(raw json.RawMessage) (time.Time, bool) {
 	var ms int64
 	if err := json.Unmarshal([]byte(strings.Trim(string(raw), `"`)), &ms); err != nil || ms <= 0 {
@@ -103,7 +103,15 @@ func (d *directive) read(members map[string]json.RawMessage, at time.Time) []Met
 		}
 		for _, m := range d.Metrics {
 			if values := valuesOf(members[m.Name]); values != nil {
-				out = append(out, Metric{d.Namespace, m.Name, dimensions, m.Unit, m.StorageResolution, at, values})
+				out = append(out, Metric{
+					Namespace:  d.Namespace,
+					Name:       m.Name,
+					Dimensions: dimensions,
+					Unit:       m.Unit,
+					Resolution: m.StorageResolution,
+					At:         at,
+					Values:     values,
+				})
 			}
 		}
 	}
@@ -124,7 +132,7 @@ func dimensionsOf(members map[string]json.RawMessage, names []string) ([]Dimensi
 	return out, true
 }
 
-// valuesOf reads a number or a list of numbers; nil if it is neither.
+// valuesOf parses a number or a list of numbers. It returns nil for anything else.
 func valuesOf(raw json.RawMessage) []float64 {
 	var one *float64
 	if json.Unmarshal(raw, &one) == nil && one != nil {

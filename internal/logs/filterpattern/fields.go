@@ -9,7 +9,7 @@ import (
 
 // A pattern for fields names the space-separated fields of a message, and may compare them: [ip, user, ..., status = 4*, bytes > 1000].
 
-// fieldTest is one field's condition; nil accepts anything.
+// fieldTest is one field's condition. nil accepts anything.
 type fieldTest func(value string) bool
 
 func parseFields(text string) (*Pattern, error) {
@@ -23,7 +23,7 @@ func parseFields(text string) (*Pattern, error) {
 		part = strings.TrimSpace(part)
 		if part == "..." {
 			if ellipsis {
-				return nil, fmt.Errorf("there can be one ellipsis")
+				return nil, fmt.Errorf("there can be only one ellipsis")
 			}
 			ellipsis = true
 			continue
@@ -59,7 +59,7 @@ func passes(tests []fieldTest, fields []string) bool {
 
 var fieldRE = regexp.MustCompile(`^(\w+)\s*(?:(!=|>=|<=|=|>|<)\s*(.+))?$`)
 
-// parseField reads a name, or a name and comparison; several comparisons may be joined by && or ||.
+// parseField parses a name, or a name and a comparison. && and || may join several comparisons.
 func parseField(part string) (fieldTest, error) {
 	if left, right, ok := strings.Cut(part, "||"); ok {
 		return joined(left, right, func(a, b bool) bool { return a || b })
@@ -69,9 +69,10 @@ func parseField(part string) (fieldTest, error) {
 	}
 	m := fieldRE.FindStringSubmatch(strings.TrimSpace(part))
 	if m == nil {
-		return nil, fmt.Errorf("%q is no field: a name is wanted, or a name and a comparison", part)
+		return nil, fmt.Errorf("%q is no field: expected a name, or a name and a comparison", part)
 	}
-	op, value := m[2], strings.TrimSpace(m[3])
+	op := m[2]
+	value := strings.TrimSpace(m[3])
 	if op == "" {
 		return nil, nil
 	}
@@ -82,7 +83,7 @@ func parseField(part string) (fieldTest, error) {
 		}, nil
 	}
 	if op != "=" && op != "!=" {
-		return nil, fmt.Errorf("%s compares numbers alone, not %q", op, value)
+		return nil, fmt.Errorf("%s compares only numbers, not %q", op, value)
 	}
 	pattern := wildcard(strings.Trim(value, `"`))
 	if len(value) > 1 && value[0] == '%' && value[len(value)-1] == '%' {

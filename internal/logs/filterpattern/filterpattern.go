@@ -1,5 +1,5 @@
-// Package filterpattern is CloudWatch Logs' filter patterns: Parse reads one, Match applies it to a message. There are three kinds: terms
-// anywhere in the text, JSON patterns in braces, and patterns for space-separated fields in brackets. It is pure, and follows
+// Package filterpattern is CloudWatch Logs' filter patterns: Parse parses one, and Match applies it to a message. There are three kinds:
+// terms anywhere in the text, JSON patterns in braces, and patterns for space-separated fields in brackets. It is pure, and follows
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
 package filterpattern
 
@@ -14,13 +14,13 @@ import (
 // maxLength is the longest pattern that AWS accepts.
 const maxLength = 1024
 
-// Pattern is a parsed pattern. Any number of goroutines may use it.
+// Pattern is a parsed pattern. It is safe for concurrent use.
 type Pattern struct{ match func(string) bool }
 
 // Match reports whether the message matches.
 func (p *Pattern) Match(message string) bool { return p.match(message) }
 
-// Parse reads a pattern. An empty one matches everything.
+// Parse parses a pattern. An empty one matches everything.
 func Parse(text string) (*Pattern, error) {
 	trimmed := strings.TrimSpace(text)
 	switch {
@@ -51,16 +51,19 @@ func (t term) in(message string) bool {
 	return strings.Contains(message, t.text)
 }
 
-// parseTerms reads terms. The message must contain all of them, at least one of those with a question mark, and none with a minus.
+// parseTerms parses terms. The message must contain all plain terms and none with a minus. Without plain terms, it must contain at
+// least one with a question mark.
 func parseTerms(text string) (*Pattern, error) {
 	var all, some, none []term
 	for text != "" {
 		into := &all
 		switch text[0] {
 		case '?':
-			into, text = &some, text[1:]
+			into = &some
+			text = text[1:]
 		case '-':
-			into, text = &none, text[1:]
+			into = &none
+			text = text[1:]
 		}
 		t, rest, err := nextTerm(text)
 		if err != nil {
@@ -125,7 +128,7 @@ func nextTerm(text string) (t term, rest string, err error) {
 	return term{text: text[:end]}, text[end:], nil
 }
 
-// quotation reads a quoted text; a backslash escapes the next character.
+// quotation parses a quoted text, in which a backslash escapes the next character.
 func quotation(text string) (word, rest string, err error) {
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {

@@ -50,7 +50,9 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%s on %s is %v, want %v", c.pattern, c.message, got, c.want)
 		}
 	}
-	for _, bad := range []string{`"open`, `{ $.a }`, `{ $.a = 1`, `{ a = 1 }`, `[a, b`, `[..., ...]`, `{ $.a > "x" }`, `%[%`, "(x", "{$=\xea 0}"} {
+	for _, bad := range []string{
+		`"open`, `{ $.a }`, `{ $.a = 1`, `{ a = 1 }`, `[a, b`, `[..., ...]`, `{ $.a > "x" }`, `%[%`, "(x", "{$=\xea 0}",
+	} {
 		if _, err := Parse(bad); err == nil {
 			t.Errorf("%s was taken", bad)
 		}

@@ -23,7 +23,7 @@ func parseJSON(text string) (*Pattern, error) {
 		return nil, err
 	}
 	if !p.take("}") || strings.TrimSpace(p.rest()) != "" {
-		return nil, fmt.Errorf("at character %d: a closing brace is wanted", p.at+1)
+		return nil, fmt.Errorf("at character %d: a closing brace is missing", p.at+1)
 	}
 	return &Pattern{func(message string) bool {
 		var root any
@@ -84,7 +84,7 @@ func (p *jsonParser) one(depth int) (condition, error) {
 	if p.take("(") {
 		c, err := p.or(depth + 1)
 		if err == nil && !p.take(")") {
-			err = fmt.Errorf("at character %d: a closing parenthesis is wanted", p.at+1)
+			err = fmt.Errorf("at character %d: a closing parenthesis is missing", p.at+1)
 		}
 		return c, err
 	}
@@ -95,11 +95,11 @@ func (p *jsonParser) one(depth int) (condition, error) {
 	return p.comparison(path)
 }
 
-// selector reads $.a.b, $.a[0] or $.['a b'] into its steps: names and indexes.
+// selector parses $.a.b, $.a[0] or $.['a b'] into its steps: names and indexes.
 func (p *jsonParser) selector() ([]any, error) {
 	if !p.take("$") {
 		p.blank()
-		return nil, fmt.Errorf("at character %d: a selector is wanted, such as $.latency", p.at+1)
+		return nil, fmt.Errorf("at character %d: a selector is missing, such as $.latency", p.at+1)
 	}
 	var path []any
 	for p.at < len(p.text) {
@@ -133,12 +133,12 @@ func (p *jsonParser) selector() ([]any, error) {
 	return path, nil
 }
 
-// lookup follows a selector into a value.
+// lookup returns the value that a selector leads to.
 func lookup(v any, path []any) (any, bool) {
 	for _, step := range path {
 		switch s := step.(type) {
 		case string:
-			m, _ := v.(map[string]any) // anything else has no members
+			m, _ := v.(map[string]any) // nil, without members, for anything else
 			var ok bool
 			if v, ok = m[s]; !ok {
 				return nil, false
@@ -168,7 +168,7 @@ func (p *jsonParser) comparison(path []any) (condition, error) {
 			return p.compare(path, op)
 		}
 	}
-	return nil, fmt.Errorf("at character %d: an operator is wanted: = != > >= < <= IS EXISTS", p.at+1)
+	return nil, fmt.Errorf("at character %d: an operator is missing: = != > >= < <= IS EXISTS", p.at+1)
 }
 
 func (p *jsonParser) is(path []any) (condition, error) {
@@ -177,7 +177,7 @@ func (p *jsonParser) is(path []any) (condition, error) {
 			return func(root any) bool { v, ok := lookup(root, path); return ok && v == want }, nil
 		}
 	}
-	return nil, fmt.Errorf("at character %d: NULL, TRUE or FALSE is wanted", p.at+1)
+	return nil, fmt.Errorf("at character %d: NULL, TRUE or FALSE is missing", p.at+1)
 }
 
 func (p *jsonParser) compare(path []any, op string) (condition, error) {
@@ -193,7 +193,7 @@ func (p *jsonParser) compare(path []any, op string) (condition, error) {
 		}, nil
 	}
 	if op != "=" && op != "!=" {
-		return nil, fmt.Errorf("%s compares numbers alone, not %q", op, value)
+		return nil, fmt.Errorf("%s compares only numbers, not %q", op, value)
 	}
 	if pattern == nil {
 		pattern = wildcard(value)
@@ -221,7 +221,7 @@ func ordered(a, b float64, op string) bool {
 	return a <= b
 }
 
-// value reads a number, a word, a quoted text, or a regular expression between percent signs.
+// value parses a number, a word, a quoted text, or a regular expression between percent signs.
 func (p *jsonParser) value() (string, *regexp.Regexp, error) {
 	p.blank()
 	text := p.rest()
@@ -247,7 +247,7 @@ func (p *jsonParser) value() (string, *regexp.Regexp, error) {
 	return text[:end], nil, nil
 }
 
-// wildcard turns a text with stars into an expression that matches the whole string.
+// wildcard turns a text with asterisks into a regular expression that matches the whole string.
 func wildcard(text string) *regexp.Regexp {
 	return regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, ".*") + "$")
 }

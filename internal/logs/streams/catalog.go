@@ -14,7 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/wal"
 )
 
-// catalog lists the groups, so that a group whose files are gone is noticed.
+// catalog lists the groups, so that the store notices if a group's files are gone.
 type catalog struct {
 	Next   int            // above every number in use
 	Groups map[int]string // names by number
@@ -56,7 +56,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// missing describes the damage of a group whose directory is gone.
+// missing returns the damage of a group whose directory is gone.
 func (c *catalog) missing(dir string, id int) *file.Damage {
 	return &file.Damage{
 		Path:   groupDir(dir, id),
@@ -85,7 +85,7 @@ func unfinished(dir string, id int) string {
 	return filepath.Join(dir, file.Unfinished+strconv.Itoa(id))
 }
 
-// makeGroup makes a group's directory, whole or not at all.
+// makeGroup makes a group's directory, completely or not at all.
 func makeGroup(dir string, id int, meta Group) error {
 	path := unfinished(dir, id)
 	if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o700)); err != nil {
@@ -104,7 +104,7 @@ func makeGroup(dir string, id int, meta Group) error {
 	return file.SyncDir(dir)
 }
 
-// removeGroup removes a group's directory. If interrupted, what is left doesn't count as a group.
+// removeGroup removes a group's directory. If it's interrupted, the rest doesn't count as a group.
 func removeGroup(dir string, id int) error {
 	path := unfinished(dir, id)
 	if err := os.RemoveAll(path); err != nil {
@@ -116,8 +116,8 @@ func removeGroup(dir string, id int) error {
 	return os.RemoveAll(path)
 }
 
-// Check lists the damage in the directory of a store that isn't open. With repair, it rebuilds the store from what is whole and keeps the
-// damaged files beside it.
+// Check lists the damage in the directory of a store that isn't open. With repair, it rebuilds the store from what is whole and keeps
+// the damaged files beside it.
 func Check(dir string, repair bool) (found []file.Damage, err error) {
 	ids, err := groupIDs(dir)
 	if err != nil {
@@ -126,8 +126,9 @@ func Check(dir string, repair bool) (found []file.Damage, err error) {
 	var c catalog
 	changed := false
 	if damage := new(file.Damage); errors.As(c.read(dir, ids), &damage) {
-		damage.Repair = "makes it anew from the groups that are there"
-		found, changed = append(found, *damage), true
+		damage.Repair = "rebuilds it from the existing groups"
+		found = append(found, *damage)
+		changed = true
 	} else if err := c.read(dir, ids); err != nil {
 		return nil, err
 	}
@@ -144,7 +145,8 @@ func Check(dir string, repair bool) (found []file.Damage, err error) {
 	}
 	for id := range maps.Clone(c.Groups) {
 		if !slices.Contains(ids, id) {
-			found, changed = append(found, *c.missing(dir, id)), true
+			found = append(found, *c.missing(dir, id))
+			changed = true
 			delete(c.Groups, id)
 		}
 	}
@@ -157,16 +159,22 @@ func Check(dir string, repair bool) (found []file.Damage, err error) {
 	return found, c.write(dir)
 }
 
-// checkGroup checks a group's directory. If its description is lost, the group keeps its name as long as the catalog has it.
-func checkGroup(dir, name string, repair bool) (found []file.Damage, is string, err error) {
+// checkGroup checks a group's directory and returns the group's name. name is the name in the catalog, or "". The group keeps it if its
+// description is lost.
+func checkGroup(dir, name string, repair bool) (found []file.Damage, actual string, err error) {
 	found, err = wal.Check(dir, logKind, repair)
 	if err != nil {
 		return found, name, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "marker")); errors.Is(err, os.ErrNotExist) && len(found) == 0 {
-		found = append(found, file.Damage{Path: filepath.Join(dir, "marker"), Offset: -1, What: "is missing", Repair: "makes an empty log"})
+		found = append(found, file.Damage{
+			Path:   filepath.Join(dir, "marker"),
+			Offset: -1,
+			What:   "is missing",
+			Repair: "makes an empty log",
+		})
 		if repair {
-			if err := remake(dir); err != nil {
+			if err := makeLog(dir); err != nil {
 				return found, name, err
 			}
 		}
@@ -180,16 +188,16 @@ func checkGroup(dir, name string, repair bool) (found []file.Damage, is string, 
 	if name == "" {
 		name = "recovered-" + filepath.Base(dir)
 	}
-	damage.Repair = fmt.Sprintf("makes it anew; the group is called %s, and its retention, class, key and tags are lost", name)
+	damage.Repair = fmt.Sprintf("makes a new one; the group is called %s, and its retention, class, key and tags are lost", name)
 	found = append(found, *damage)
 	if !repair {
 		return found, name, nil
 	}
-	return found, name, mendMeta(dir, name)
+	return found, name, replaceMeta(dir, name)
 }
 
-// remake makes an empty log if there is none.
-func remake(dir string) error {
+// makeLog makes an empty log if there is none.
+func makeLog(dir string) error {
 	log, err := wal.Open(dir, wal.Options{Kind: logKind}, nil)
 	if err != nil {
 		return err
@@ -197,8 +205,8 @@ func remake(dir string) error {
 	return log.Close()
 }
 
-// mendMeta writes a new description of a group, and keeps what is left of the old one.
-func mendMeta(dir, name string) error {
+// replaceMeta writes a new description of a group, and keeps the damaged one beside it.
+func replaceMeta(dir, name string) error {
 	path := filepath.Join(dir, metaFile)
 	if err := ignoreMissing(file.Quarantine(path)); err != nil {
 		return err

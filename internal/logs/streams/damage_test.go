@@ -13,8 +13,8 @@ import (
 	"github.com/pintle/pintle/internal/wal/waltest"
 )
 
-// TestRandomDamage: whatever happens to the store's files after a clean end or a kill, it is named or every event is there; and
-// after a repair so is all that was not damaged.
+// TestRandomDamage: whatever happens to the store's files after a clean end or a kill, the store names the damage or has every
+// event. After a repair it has everything that wasn't damaged.
 func TestRandomDamage(t *testing.T) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // torn ends are many
 	dir := t.TempDir()
@@ -38,7 +38,8 @@ func TestRandomDamage(t *testing.T) {
 			if i%8 == 7 {
 				s.groups[name].log.Roll()
 			}
-			if err := s.Append(name, stream, i, []Event{event(i, fmt.Sprint("event ", i)), event(i, strings.Repeat("x", 100))}); err != nil {
+			events := []Event{event(i, fmt.Sprint("event ", i)), event(i, strings.Repeat("x", 100))}
+			if err := s.Append(name, stream, i, events); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -57,13 +58,13 @@ func TestRandomDamage(t *testing.T) {
 	trials.Run(t)
 }
 
-// contents is every event and every group. A group whose description was lost keeps its name, and has no retention any more.
+// contents returns every event and every group. A group whose description was lost keeps its name but loses its retention.
 func contents(t testing.TB, dir string) (map[string]bool, error) {
 	s, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close() //nolint:errcheck // it was read
+	defer s.Close() //nolint:errcheck // we only read it
 	out := map[string]bool{}
 	for _, g := range s.Groups() {
 		out["group "+g.Name] = true
@@ -78,7 +79,8 @@ func contents(t testing.TB, dir string) (map[string]bool, error) {
 	return out, nil
 }
 
-// TestGroupWithoutDescription: its segments are never removed; it is damage, and keeps its name and its events when that is repaired.
+// TestGroupWithoutDescription: a group without a description is damage, and its segments aren't removed. After a repair it has its
+// name and its events.
 func TestGroupWithoutDescription(t *testing.T) {
 	for _, what := range []string{"removed", "flipped"} {
 		dir := t.TempDir()
@@ -117,7 +119,7 @@ func TestGroupWithoutDescription(t *testing.T) {
 	}
 }
 
-// TestDeletedHalfway: a group whose deletion was cut short is gone, and one whose making was is there or not.
+// TestDeletedHalfway: a group whose deletion was interrupted is gone. One whose creation was interrupted exists completely or not at all.
 func TestDeletedHalfway(t *testing.T) {
 	dir := t.TempDir()
 	s := withGroup(t, dir, "a")

@@ -22,12 +22,12 @@ type group struct {
 	mu      sync.RWMutex
 	meta    Group
 	streams map[string]*stream
-	coming  map[string]coming // streams that queued records will create or delete
+	pending map[string]pending // streams that queued records will create or delete
 	closed  bool
 }
 
-// coming is a stream's state once all queued records are on disk.
-type coming struct {
+// pending is a stream's state once all queued records are on disk.
+type pending struct {
 	records int
 	exists  bool
 }
@@ -38,7 +38,7 @@ type stream struct {
 	batches []place // in the order in which they were written
 }
 
-// place says where in the log a batch is, and which times it covers.
+// place is a batch's place in the log and the times that it covers.
 type place struct {
 	at    wal.Position
 	size  int
@@ -50,7 +50,7 @@ const logKind = "streams"
 
 // openGroup reads a group's description and the heads of its records.
 func openGroup(dir string, id int, failed func(error)) (*group, error) {
-	g := &group{id: id, dir: dir, streams: map[string]*stream{}, coming: map[string]coming{}}
+	g := &group{id: id, dir: dir, streams: map[string]*stream{}, pending: map[string]pending{}}
 	if err := readMeta(dir, &g.meta); err != nil {
 		return nil, err
 	}
@@ -58,14 +58,18 @@ func openGroup(dir string, id int, failed func(error)) (*group, error) {
 		Kind:   logKind,
 		Exists: true,
 		Peek:   headSize + maxName,
-		Resume: true, // the index only has what is on disk
+		Resume: true, // the index only holds what is on disk
 		Failed: failed,
 	}
 	var err error
 	g.log, err = wal.Open(dir, options, func(at wal.Position, b []byte) error {
 		h, err := parseHead(b)
 		if err != nil { // Peek leaves bodies unverified, so this may be damage
-			return &file.Damage{Path: filepath.Join(dir, fmt.Sprintf("%09d.log", at.Segment)), Offset: at.Offset, What: "frame fails its checksum"}
+			return &file.Damage{
+				Path:   filepath.Join(dir, fmt.Sprintf("%09d.log", at.Segment)),
+				Offset: at.Offset,
+				What:   "frame fails its checksum",
+			}
 		}
 		g.index(at, &h)
 		return nil
@@ -76,9 +80,9 @@ func openGroup(dir string, id int, failed func(error)) (*group, error) {
 // index adds a record to the index. The caller holds mu, or is the only user.
 func (g *group) index(at wal.Position, h *head) {
 	switch h.kind {
-	case streamGone:
+	case streamDeleted:
 		delete(g.streams, h.name)
-	case streamMade:
+	case streamCreated:
 		g.streams[h.name] = &stream{Stream: Stream{Name: h.name, CreatedAt: h.at}}
 	case eventBatch:
 		s := g.streams[h.name]
@@ -89,7 +93,8 @@ func (g *group) index(at wal.Position, h *head) {
 		if s.First == 0 || h.first < s.First {
 			s.First = h.first
 		}
-		s.Last, s.LastIngestion = max(s.Last, h.last), h.at
+		s.Last = max(s.Last, h.last)
+		s.LastIngestion = h.at
 		s.Bytes += int64(h.length)
 		s.batches = append(s.batches, place{at, headSize + h.length, h.first, h.last})
 	}
@@ -125,14 +130,14 @@ func (g *group) createStream(name string, now int64) error {
 	if g.has(name) {
 		return ErrExists
 	}
-	return g.append(record{Kind: streamMade, Stream: name, At: now})
+	return g.append(record{Kind: streamCreated, Stream: name, At: now})
 }
 
 func (g *group) deleteStream(name string) error {
 	if !g.has(name) {
 		return ErrNoStream
 	}
-	return g.append(record{Kind: streamGone, Stream: name})
+	return g.append(record{Kind: streamDeleted, Stream: name})
 }
 
 // append writes a record. Concurrent appends share a sync.
@@ -142,7 +147,7 @@ func (g *group) append(r record) error {
 	}
 	h := r.head()
 	g.mu.Lock()
-	if err := g.accepts(&r); err != nil {
+	if err := g.checkQueued(&r); err != nil {
 		g.mu.Unlock()
 		return err
 	}
@@ -154,22 +159,22 @@ func (g *group) append(r record) error {
 	return written.Wait()
 }
 
-// accepts refuses a record that one queued before it has made impossible. The caller holds mu.
-func (g *group) accepts(r *record) error {
+// checkQueued refuses a record that makes no sense after the records queued before it. The caller holds mu.
+func (g *group) checkQueued(r *record) error {
 	if g.closed {
 		return ErrNoGroup // another call deleted it
 	}
-	c, ok := g.coming[r.Stream]
+	c, ok := g.pending[r.Stream]
 	if !ok {
 		c.exists = g.streams[r.Stream] != nil
 	}
 	switch {
-	case r.Kind == streamMade && c.exists:
+	case r.Kind == streamCreated && c.exists:
 		return ErrExists
-	case r.Kind != streamMade && !c.exists:
+	case r.Kind != streamCreated && !c.exists:
 		return ErrNoStream
 	case r.Kind != eventBatch:
-		g.coming[r.Stream] = coming{c.records + 1, r.Kind == streamMade}
+		g.pending[r.Stream] = pending{c.records + 1, r.Kind == streamCreated}
 	}
 	return nil
 }
@@ -179,10 +184,10 @@ func (g *group) written(at wal.Position, h *head, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if h.kind != eventBatch {
-		if c := g.coming[h.name]; c.records > 1 {
-			g.coming[h.name] = coming{c.records - 1, c.exists}
+		if c := g.pending[h.name]; c.records > 1 {
+			g.pending[h.name] = pending{c.records - 1, c.exists}
 		} else {
-			delete(g.coming, h.name)
+			delete(g.pending, h.name)
 		}
 	}
 	if err == nil {
@@ -199,7 +204,7 @@ func (g *group) close() error {
 
 const day = 24 * 60 * 60 * 1000
 
-// expiry returns the time before which events have expired; 0 if they never do.
+// expiry returns the time before which events have expired, or 0 if they never expire.
 func (g *group) expiry(now int64) int64 {
 	if g.meta.RetentionDays == 0 {
 		return 0
@@ -224,8 +229,8 @@ func (g *group) sweep(now int64) error {
 	}
 }
 
-// forgetOldest drops the oldest segment from the index if all of it has expired, and returns its number, else 0. The segment may be
-// removed once kept is on disk: the streams that only it had created.
+// forgetOldest drops the oldest segment from the index if all of it has expired, and returns its number, otherwise 0. The caller may
+// remove the segment once kept is on disk: records of streams that only this segment created.
 func (g *group) forgetOldest(now int64) (number int, kept *wal.Group, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -233,7 +238,8 @@ func (g *group) forgetOldest(now int64) (number int, kept *wal.Group, err error)
 	if before == 0 || g.closed {
 		return 0, nil, nil
 	}
-	oldest, current := g.log.First(), g.log.End().Segment
+	oldest := g.log.First()
+	current := g.log.End().Segment
 	if oldest == current || !g.log.Applied(current) { // a queued record of an earlier segment may not have expired
 		return 0, nil, nil
 	}
@@ -248,11 +254,11 @@ func (g *group) forgetOldest(now int64) (number int, kept *wal.Group, err error)
 	return oldest, g.keepStreams(), nil
 }
 
-// keepStreams rewrites the records of empty streams, because the segment that created them goes. The caller holds mu.
+// keepStreams rewrites the records of empty streams, because the segment that created them will be removed. The caller holds mu.
 func (g *group) keepStreams() (kept *wal.Group) {
 	for _, name := range slices.Sorted(maps.Keys(g.streams)) {
 		if s := g.streams[name]; len(s.batches) == 0 {
-			r := record{Kind: streamMade, Stream: name, At: s.CreatedAt}
+			r := record{Kind: streamCreated, Stream: name, At: s.CreatedAt}
 			_, kept = g.log.Append(r.append, nil)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// read collects a range of events. It goes through the batches by time, and stops once no remaining batch can hold an event that belongs
-// before those found. A writer waits for one batch at most.
+// read collects a range of events. It reads the batches by time, and stops once no remaining batch can hold an event that belongs
+// before those found. A writer waits for at most one batch.
 func (g *group) read(ctx context.Context, r Range) (events []Event, more bool, err error) {
 	g.mu.RLock()
 	places, err := g.candidates(r)
@@ -21,7 +21,7 @@ func (g *group) read(ctx context.Context, r Range) (events []Event, more bool, e
 	}
 	var found []Event
 	for i, p := range places {
-		if len(found) > r.Limit && settled(found, r, places[i:]) {
+		if len(found) > r.Limit && isSettled(found, r, places[i:]) {
 			break
 		}
 		if err := ctx.Err(); err != nil {
@@ -98,8 +98,8 @@ func (r *Range) wants(e Event) bool {
 	return r.Keep == nil || r.Keep(e)
 }
 
-// settled reports whether the first events are final: no remaining batch overlaps them.
-func settled(found []Event, r Range, left []place) bool {
+// isSettled reports whether the first Limit events are final: no remaining batch overlaps them.
+func isSettled(found []Event, r Range, left []place) bool {
 	edge := found[r.Limit].Timestamp
 	if r.Backward {
 		return left[0].last < edge
@@ -116,7 +116,7 @@ func sortEvents(events []Event, backward bool) {
 	})
 }
 
-// batch reads the events of one batch, none if they have expired meanwhile.
+// batch reads the events of one batch, or none if they have expired meanwhile.
 func (g *group) batch(p place) ([]Event, error) {
 	b, err := g.log.Read(p.at, p.size)
 	if errors.Is(err, os.ErrNotExist) {

@@ -16,8 +16,8 @@ import (
 //	time of the record, first and last time of its events   3 x 8 bytes
 //	number of events   4 bytes
 //
-// The body has, for each event, its time (8 bytes), the length of its text (4 bytes) and the text. Head and name have their own checksum,
-// because opening reads no more of most records.
+// The body has each event's time (8 bytes), the length of its text (4 bytes) and the text. Head and name have their own checksum,
+// because opening a log reads no more of most records.
 const (
 	headSize   = 4 + 4 + 4 + 24 + 4
 	maxSegment = 64 << 20
@@ -25,13 +25,13 @@ const (
 	maxName    = 4096 // 512 characters never need more: API_CreateLogStream
 )
 
-// kind says what a record does.
+// kind is what a record does.
 type kind byte
 
 const (
-	streamMade kind = iota + 1
-	streamGone
-	eventBatch // a batch of events
+	streamCreated kind = iota + 1
+	streamDeleted
+	eventBatch // appends events
 )
 
 // record is one entry of a log.
@@ -62,7 +62,7 @@ func (r *record) size() int {
 	return size
 }
 
-// append appends the record.
+// append appends the encoded record to b.
 func (r *record) append(b []byte) []byte {
 	start := len(b)
 	h := r.head()
@@ -98,7 +98,7 @@ func (r *record) head() head {
 
 var errCorrupt = errors.New("streams: a record makes no sense")
 
-// parseHead reads a record's head and name; b may end anywhere after them.
+// parseHead parses a record's head and name. b may end anywhere after them.
 func parseHead(b []byte) (head, error) {
 	if len(b) < headSize {
 		return head{}, errCorrupt
@@ -116,13 +116,13 @@ func parseHead(b []byte) (head, error) {
 		last:   int64(binary.LittleEndian.Uint64(b[28:])),
 		count:  int(binary.LittleEndian.Uint32(b[36:])),
 	}
-	if h.kind < streamMade || h.kind > eventBatch || h.length > math.MaxInt32 || len(h.name) > h.length || h.count > h.length/12 {
+	if h.kind < streamCreated || h.kind > eventBatch || h.length > math.MaxInt32 || len(h.name) > h.length || h.count > h.length/12 {
 		return head{}, errCorrupt
 	}
 	return h, nil
 }
 
-// parseRecord reads a whole record.
+// parseRecord parses a whole record.
 func parseRecord(b []byte) (record, error) {
 	h, err := parseHead(b)
 	if err != nil || len(b) != headSize+h.length {
@@ -134,7 +134,8 @@ func parseRecord(b []byte) (record, error) {
 		if len(body) < 12 {
 			return record{}, errCorrupt
 		}
-		at, size := int64(binary.LittleEndian.Uint64(body)), int(binary.LittleEndian.Uint32(body[8:]))
+		at := int64(binary.LittleEndian.Uint64(body))
+		size := int(binary.LittleEndian.Uint32(body[8:]))
 		if len(body)-12 < size {
 			return record{}, errCorrupt
 		}

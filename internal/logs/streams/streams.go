@@ -1,6 +1,6 @@
-// Package streams keeps log events on disk. Each group has a directory with a log, and in memory an index of where its streams' batches
-// are; a catalog lists the groups. An append is on disk before it returns, and concurrent ones share one sync. It knows groups, streams,
-// times and text; what they mean is up to the Logs service, which calls it.
+// Package streams stores log events on disk. Each group has a directory with a log, and an index in memory of its streams' batches. A
+// catalog lists the groups. An append is on disk before it returns, and concurrent appends share one sync. The store knows groups,
+// streams, times and text; what they mean is up to the Logs service, which calls it.
 package streams
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/pintle/pintle/internal/file"
 )
 
-// Errors that callers decide on.
+// Errors that callers check for.
 var (
 	ErrNoGroup  = errors.New("no such log group")
 	ErrNoStream = errors.New("no such log stream")
@@ -57,7 +57,7 @@ type Event struct {
 type ID struct {
 	Timestamp int64
 	Segment   int
-	Offset    int64 // of the batch
+	Offset    int64 // of the batch in the segment
 	Index     int   // in the batch
 }
 
@@ -71,7 +71,7 @@ func (a ID) Compare(b ID) int {
 	return 0
 }
 
-// Store keeps all log groups of an account.
+// Store stores all log groups of an account.
 type Store struct {
 	dir    string
 	failed chan struct{}
@@ -82,7 +82,7 @@ type Store struct {
 	catalog catalog
 }
 
-// Open opens the store in dir, creating it if there is none.
+// Open opens the store in dir, and creates it if needed.
 func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (s *Store) openGroup(id int) (*group, error) {
 	return openGroup(groupDir(s.dir, id), id, func(error) { s.fail.Do(func() { close(s.failed) }) })
 }
 
-// Failed is closed when a group's log can't be written any more. Only a restart knows what it holds; reads go on.
+// Failed is closed when a group's log can no longer be written. Only a restart can tell what it holds. Reads still work.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
 
 // Close closes the files.
@@ -146,7 +146,7 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// CreateGroup makes a group.
+// CreateGroup creates a group.
 func (s *Store) CreateGroup(meta Group) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *Store) CreateGroup(meta Group) error {
 	return nil
 }
 
-// DeleteGroup removes a group and its events.
+// DeleteGroup deletes a group and its events.
 func (s *Store) DeleteGroup(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +237,7 @@ func (s *Store) group(name string) (*group, error) {
 	return g, nil
 }
 
-// CreateStream makes a stream.
+// CreateStream creates a stream.
 func (s *Store) CreateStream(groupName, stream string, now int64) error {
 	g, err := s.group(groupName)
 	if err != nil {
@@ -246,7 +246,7 @@ func (s *Store) CreateStream(groupName, stream string, now int64) error {
 	return g.createStream(stream, now)
 }
 
-// DeleteStream removes a stream and its events.
+// DeleteStream deletes a stream and its events.
 func (s *Store) DeleteStream(groupName, stream string) error {
 	g, err := s.group(groupName)
 	if err != nil {
@@ -273,7 +273,7 @@ func (s *Store) Append(groupName, stream string, now int64, events []Event) erro
 	return g.append(record{Kind: eventBatch, Stream: stream, At: now, Events: events})
 }
 
-// Range says which events of a group to read.
+// Range selects the events of a group to read.
 type Range struct {
 	Streams  []string         // nil means all
 	Start    int64            // earliest time
@@ -282,7 +282,7 @@ type Range struct {
 	Before   *ID              // only events before this one
 	Backward bool             // newest first
 	Limit    int              // how many to return
-	Keep     func(Event) bool // nil keeps all
+	Keep     func(Event) bool // a filter; nil keeps all
 }
 
 // Read returns events by time, oldest first, or newest first with Backward. more reports whether the limit cut something off.

@@ -104,7 +104,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // TestReadIsLikeSorting writes random batches and pages through random ranges of them in both
-// directions. The pages together are what sorting everything would give, also after a restart.
+// directions. The pages together equal everything sorted, also after a restart.
 func TestReadIsLikeSorting(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp("", "streams-")
@@ -146,7 +146,12 @@ func TestReadIsLikeSorting(t *testing.T) {
 		if len(all) != n || !slices.IsSortedFunc(all, func(a, b Event) int { return a.ID.Compare(b.ID) }) {
 			r.Fatalf("%d of %d events, in the order %v", len(all), n, texts(all))
 		}
-		want := Range{Start: rapid.Int64Range(0, 30).Draw(r, "start"), End: rapid.Int64Range(1, 31).Draw(r, "end"), Backward: rapid.Bool().Draw(r, "backward"), Limit: rapid.IntRange(1, 7).Draw(r, "limit")}
+		want := Range{
+			Start:    rapid.Int64Range(0, 30).Draw(r, "start"),
+			End:      rapid.Int64Range(1, 31).Draw(r, "end"),
+			Backward: rapid.Bool().Draw(r, "backward"),
+			Limit:    rapid.IntRange(1, 7).Draw(r, "limit"),
+		}
 		if rapid.Bool().Draw(r, "one stream") {
 			want.Streams = names[:1]
 		}
@@ -226,7 +231,7 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 		if err := s.Append("g", "a", i, []Event{event(i*day+1, fmt.Sprint(i))}); err != nil {
 			t.Fatal(err)
 		}
-		g.log.Roll() // as if it were full
+		g.log.Roll() // as if the segment were full
 	}
 	if err := s.UpdateGroup("g", func(g *Group) { g.RetentionDays = 1 }); err != nil {
 		t.Fatal(err)
@@ -247,8 +252,8 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 	}
 }
 
-// TestReadHoldsNobodyUp: who writes does not wait for who reads, and a read ends with its caller.
-func TestReadHoldsNobodyUp(t *testing.T) {
+// TestReadBlocksNobody: writers don't wait for readers, and a read ends with its caller's context.
+func TestReadBlocksNobody(t *testing.T) {
 	s := withGroup(t, t.TempDir(), "a")
 	for i := range int64(3) {
 		if err := s.Append("g", "a", 1, []Event{event(i+1, fmt.Sprint(i))}); err != nil {
@@ -277,8 +282,8 @@ func TestReadHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// TestSweepForgetsNoEnd: a stream that was deleted stays so, whatever is swept first.
-func TestSweepForgetsNoEnd(t *testing.T) {
+// TestSweepKeepsDeletions: a deleted stream stays deleted, whatever is swept first.
+func TestSweepKeepsDeletions(t *testing.T) {
 	dir := t.TempDir()
 	s := withGroup(t, dir, "gone", "stays")
 	for stream, at := range map[string]int64{"gone": 1, "stays": 10 * day} {
@@ -287,7 +292,7 @@ func TestSweepForgetsNoEnd(t *testing.T) {
 		}
 	}
 	g := s.groups["g"]
-	for range 2 { // the end of the stream gets a segment of its own
+	for range 2 { // the stream's deletion gets its own segment
 		if g.log.Roll() == 2 {
 			if err := s.DeleteStream("g", "gone"); err != nil {
 				t.Fatal(err)
@@ -307,7 +312,7 @@ func TestSweepForgetsNoEnd(t *testing.T) {
 	}
 }
 
-// TestSweepBesideDelete: a group that is deleted meanwhile keeps the others from nothing, and takes nothing any more.
+// TestSweepBesideDelete: a group that is deleted during a sweep causes no error, and accepts no more events.
 func TestSweepBesideDelete(t *testing.T) {
 	s := withGroup(t, t.TempDir(), "a")
 	g := s.groups["g"]
@@ -326,7 +331,7 @@ func TestSweepBesideDelete(t *testing.T) {
 	}
 }
 
-// TestFullDisk: what could not be written is not there, neither at once nor after a restart, and can be tried again.
+// TestFullDisk: a record that couldn't be written isn't there, neither immediately nor after a restart, and can be retried.
 func TestFullDisk(t *testing.T) {
 	if !filetest.Alone(t) {
 		return
@@ -335,7 +340,7 @@ func TestFullDisk(t *testing.T) {
 	s := withGroup(t, dir, "a")
 	g := s.groups["g"]
 	refused := []record{
-		{Kind: streamMade, Stream: "n"},
+		{Kind: streamCreated, Stream: "n"},
 		{Kind: eventBatch, Stream: "a", Events: []Event{event(2, "refused")}},
 		{Kind: eventBatch, Stream: "a", Events: []Event{event(3, "torn")}},
 	}
@@ -359,7 +364,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestSweepOnAFullDisk: a segment stays as long as what it alone knows cannot be written elsewhere.
+// TestSweepOnAFullDisk: a segment stays as long as records that only it has can't be written elsewhere.
 func TestSweepOnAFullDisk(t *testing.T) {
 	if !filetest.Alone(t) {
 		return
@@ -388,7 +393,7 @@ func TestSweepOnAFullDisk(t *testing.T) {
 
 const crashDir = "PINTLE_STREAMS_CRASH_DIR"
 
-// TestMain lets the test binary be the process that TestNothingAcknowledgedIsLost kills.
+// TestMain lets the test binary run as the process that TestNothingAcknowledgedIsLost kills.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		appendUntilKilled(dir)
@@ -402,12 +407,12 @@ func appendUntilKilled(dir string) {
 		fmt.Println("error:", err)
 		os.Exit(1)
 	}
-	s.CreateGroup(Group{Name: "g"}) //nolint:errcheck // it may be there
+	s.CreateGroup(Group{Name: "g"}) //nolint:errcheck // it may exist already
 	var mu sync.Mutex
 	run := time.Now().UnixNano()
 	for w := range 8 {
 		stream := fmt.Sprint("s", w)
-		s.CreateStream("g", stream, 1) //nolint:errcheck // it may be there
+		s.CreateStream("g", stream, 1) //nolint:errcheck // it may exist already
 		go func() {
 			for i := 0; ; i++ {
 				text := fmt.Sprintf("%d-%d-%d.", run, w, i)
@@ -423,7 +428,7 @@ func appendUntilKilled(dir string) {
 }
 
 // TestNothingAcknowledgedIsLost kills a writing process at random moments, and then looks for every
-// event that it had acknowledged.
+// event that it acknowledged.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := 0
@@ -443,11 +448,11 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 			if killer == nil && len(want) == 9 { // however slow the disk is
 				killer = time.AfterFunc(time.Duration(20+rand.IntN(100))*time.Millisecond, func() { cmd.Process.Kill() })
 			}
-			if strings.HasSuffix(lines.Text(), ".") { // the kill may cut the last line short
+			if strings.HasSuffix(lines.Text(), ".") { // the kill may truncate the last line
 				want = append(want, lines.Text())
 			}
 		}
-		cmd.Wait() //nolint:errcheck // it was killed
+		cmd.Wait() //nolint:errcheck // we killed it
 		acknowledged += len(want)
 		s := open(t, dir)
 		got, _, err := s.Read(t.Context(), "g", Range{Limit: 1 << 20})
@@ -470,7 +475,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	}
 }
 
-// FuzzParseRecord reads whatever a disk may hold.
+// FuzzParseRecord parses arbitrary records.
 func FuzzParseRecord(f *testing.F) {
 	r := record{Kind: eventBatch, Stream: "a", At: 2, Events: []Event{event(2, "x"), event(3, "y")}}
 	f.Add(r.append(nil))
@@ -485,7 +490,7 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
-// BenchmarkAppend puts batches of ten events of a hundred bytes, each on disk when it returns.
+// BenchmarkAppend appends batches of ten events of a hundred bytes. Each is on disk when Append returns.
 func BenchmarkAppend(b *testing.B) {
 	for _, writers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {

@@ -1,6 +1,6 @@
-// Package awslogs is the log driver of that name: it sends a container's output to CloudWatch Logs, in
-// batches, and notes how far it came once a batch was taken for good. Where a crash comes between the
-// two, the batch is sent again: lines may come twice, none is lost. Its options are Docker's:
+// Package awslogs is the awslogs log driver. It sends a container's output to CloudWatch Logs in batches, and saves its position once a
+// batch is accepted. After a crash between the two it sends the batch again, so lines may arrive twice but none are lost. Its options are
+// Docker's:
 // https://docs.docker.com/engine/logging/drivers/awslogs/
 package awslogs
 
@@ -23,9 +23,15 @@ import (
 
 // Client is the part of the CloudWatch Logs client that the driver uses.
 type Client interface {
-	CreateLogGroup(context.Context, *cloudwatchlogs.CreateLogGroupInput, ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.CreateLogGroupOutput, error)
-	CreateLogStream(context.Context, *cloudwatchlogs.CreateLogStreamInput, ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.CreateLogStreamOutput, error)
-	PutLogEvents(context.Context, *cloudwatchlogs.PutLogEventsInput, ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.PutLogEventsOutput, error)
+	CreateLogGroup(
+		context.Context, *cloudwatchlogs.CreateLogGroupInput, ...func(*cloudwatchlogs.Options),
+	) (*cloudwatchlogs.CreateLogGroupOutput, error)
+	CreateLogStream(
+		context.Context, *cloudwatchlogs.CreateLogStreamInput, ...func(*cloudwatchlogs.Options),
+	) (*cloudwatchlogs.CreateLogStreamOutput, error)
+	PutLogEvents(
+		context.Context, *cloudwatchlogs.PutLogEventsInput, ...func(*cloudwatchlogs.Options),
+	) (*cloudwatchlogs.PutLogEventsOutput, error)
 }
 
 // Driver is an engine.Shipper.
@@ -37,20 +43,27 @@ type Driver struct {
 
 var _ engine.Shipper = (*Driver)(nil)
 
-// New returns the driver. Strict, it fails a container whose log group is not there, as on AWS; else
-// it makes the group, and says so.
+// New returns the driver. If it's strict, a missing log group fails the container, as on AWS. Otherwise the driver creates the group and
+// says so.
 func New(client Client, strict bool, log *slog.Logger) *Driver { return &Driver{client, strict, log} }
 
 // destination is where a container's output goes.
 type destination struct {
-	client        Client
-	group, stream string
-	region        string
-	log           *slog.Logger
+	client Client
+	group  string
+	stream string
+	region string // "" for the client's
+	log    *slog.Logger
 }
 
 func (d *Driver) destination(c *engine.LogSource) destination {
-	out := destination{client: d.client, group: c.Options["awslogs-group"], stream: c.ID, region: c.Options["awslogs-region"], log: d.log.With("container", c.ID)}
+	out := destination{
+		client: d.client,
+		group:  c.Options["awslogs-group"],
+		stream: c.ID,
+		region: c.Options["awslogs-region"],
+		log:    d.log.With("container", c.ID),
+	}
 	if p := c.Options["awslogs-stream-prefix"]; p != "" {
 		out.stream = p + "/" + c.Container + "/" + c.TaskArn[strings.LastIndexByte(c.TaskArn, '/')+1:]
 	}
@@ -58,13 +71,14 @@ func (d *Driver) destination(c *engine.LogSource) destination {
 	return out
 }
 
-// in has a call made in the container's own region, where it names one.
-func (d destination) in(o *cloudwatchlogs.Options) { o.Region = cmp.Or(d.region, o.Region) }
+// setRegion makes a call in the region that the container names, if any.
+func (d destination) setRegion(o *cloudwatchlogs.Options) { o.Region = cmp.Or(d.region, o.Region) }
 
-// prepareTimeout is how long a container's start waits for a control plane that does not answer.
+// prepareTimeout is how long a container's start waits for a control plane that doesn't answer.
 const prepareTimeout = 2 * time.Minute
 
-// Prepare makes the container's stream, and its group where that may be. The note says so.
+// Prepare creates the container's stream, and its group if that's missing and may be created. The note says when AWS would have failed the
+// task for the missing group.
 func (d *Driver) Prepare(ctx context.Context, c *engine.LogSource) (note string, err error) {
 	to := d.destination(c)
 	if to.group == "" {
@@ -76,7 +90,7 @@ func (d *Driver) Prepare(ctx context.Context, c *engine.LogSource) (note string,
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	err = to.createStream(ctx)
-	if !is(err, "ResourceNotFoundException") {
+	if !hasCode(err, "ResourceNotFoundException") {
 		return "", err
 	}
 	if c.Options["awslogs-create-group"] != "true" {
@@ -92,10 +106,10 @@ func (d *Driver) Prepare(ctx context.Context, c *engine.LogSource) (note string,
 // create makes the group and the stream.
 func (d destination) create(ctx context.Context) error {
 	err := retry(ctx, func() error {
-		_, err := d.client.CreateLogGroup(ctx, &cloudwatchlogs.CreateLogGroupInput{LogGroupName: &d.group}, d.in)
+		_, err := d.client.CreateLogGroup(ctx, &cloudwatchlogs.CreateLogGroupInput{LogGroupName: &d.group}, d.setRegion)
 		return err
 	})
-	if err != nil && !is(err, "ResourceAlreadyExistsException") {
+	if err != nil && !hasCode(err, "ResourceAlreadyExistsException") {
 		return err
 	}
 	return d.createStream(ctx)
@@ -103,29 +117,35 @@ func (d destination) create(ctx context.Context) error {
 
 func (d destination) createStream(ctx context.Context) error {
 	err := retry(ctx, func() error {
-		_, err := d.client.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: &d.group, LogStreamName: &d.stream}, d.in)
+		_, err := d.client.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{
+			LogGroupName:  &d.group,
+			LogStreamName: &d.stream,
+		}, d.setRegion)
 		return err
 	})
-	if is(err, "ResourceAlreadyExistsException") {
+	if hasCode(err, "ResourceAlreadyExistsException") {
 		return nil
 	}
 	return err
 }
 
-func is(err error, code string) bool {
+func hasCode(err error, code string) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorCode() == code
 }
 
-// final are the errors that trying again does not help. All others pass in time: a control plane that
-// is away comes back, and one that throttles gets less to do.
-var final = []string{"ResourceNotFoundException", "ResourceAlreadyExistsException", "InvalidParameterException", "LimitExceededException", "AccessDeniedException"}
+// permanent lists the error codes for which retrying doesn't help. All other errors pass in time: a control plane that is down comes back,
+// and one that throttles gets less to do.
+var permanent = []string{
+	"ResourceNotFoundException", "ResourceAlreadyExistsException", "InvalidParameterException", "LimitExceededException",
+	"AccessDeniedException",
+}
 
-// retry makes a call, and tries again for as long as that can help, up to ctx's end.
+// retry makes a call, and repeats it until it succeeds, fails permanently, or ctx ends.
 func retry(ctx context.Context, call func() error) error {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 30*time.Second) {
 		err := call()
-		if err == nil || slices.ContainsFunc(final, func(code string) bool { return is(err, code) }) {
+		if err == nil || slices.ContainsFunc(permanent, func(code string) bool { return hasCode(err, code) }) {
 			return err
 		}
 		select {

@@ -44,7 +44,8 @@ func newCloud(groups ...string) *cloud {
 	return c
 }
 
-func (c *cloud) called(options []func(*cloudwatchlogs.Options)) {
+// recordRegion notes the region of a call.
+func (c *cloud) recordRegion(options []func(*cloudwatchlogs.Options)) {
 	o := cloudwatchlogs.Options{Region: "us-east-1"}
 	for _, f := range options {
 		f(&o)
@@ -52,10 +53,12 @@ func (c *cloud) called(options []func(*cloudwatchlogs.Options)) {
 	c.regions[o.Region] = true
 }
 
-func (c *cloud) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLogGroupInput, o ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.CreateLogGroupOutput, error) {
+func (c *cloud) CreateLogGroup(
+	_ context.Context, in *cloudwatchlogs.CreateLogGroupInput, o ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.CreateLogGroupOutput, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.called(o)
+	c.recordRegion(o)
 	if c.groups[*in.LogGroupName] != nil {
 		return nil, &types.ResourceAlreadyExistsException{}
 	}
@@ -63,10 +66,12 @@ func (c *cloud) CreateLogGroup(_ context.Context, in *cloudwatchlogs.CreateLogGr
 	return nil, nil
 }
 
-func (c *cloud) CreateLogStream(_ context.Context, in *cloudwatchlogs.CreateLogStreamInput, o ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.CreateLogStreamOutput, error) {
+func (c *cloud) CreateLogStream(
+	_ context.Context, in *cloudwatchlogs.CreateLogStreamInput, o ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.CreateLogStreamOutput, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.called(o)
+	c.recordRegion(o)
 	g := c.groups[*in.LogGroupName]
 	if g == nil {
 		return nil, &types.ResourceNotFoundException{}
@@ -78,10 +83,12 @@ func (c *cloud) CreateLogStream(_ context.Context, in *cloudwatchlogs.CreateLogS
 	return nil, nil
 }
 
-func (c *cloud) PutLogEvents(_ context.Context, in *cloudwatchlogs.PutLogEventsInput, o ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.PutLogEventsOutput, error) {
+func (c *cloud) PutLogEvents(
+	_ context.Context, in *cloudwatchlogs.PutLogEventsInput, o ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.PutLogEventsOutput, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.called(o)
+	c.recordRegion(o)
 	if len(c.fail) > 0 {
 		err := c.fail[0]
 		c.fail = c.fail[1:]
@@ -104,21 +111,20 @@ func (c *cloud) PutLogEvents(_ context.Context, in *cloudwatchlogs.PutLogEventsI
 	return nil, nil
 }
 
-// printed is a container's output: lines, each so long after the one before. The rest of the runtime is
-// never called.
+// printed is a runtime with one container, which prints lines with delays. Only Logs is ever called.
 type printed struct {
 	runtime.Runtime
 	lines []line
 }
 
 type line struct {
-	after time.Duration
+	after time.Duration // since the line before
 	text  string
 }
 
 func (p *printed) Logs(ctx context.Context, _, cursor string, _ bool, emit func(runtime.Line) error) error {
 	from := 0
-	fmt.Sscan(cursor, &from) //nolint:errcheck // no cursor is the beginning
+	fmt.Sscan(cursor, &from) //nolint:errcheck // an empty cursor is the beginning
 	for i, l := range p.lines {
 		if i < from {
 			continue
@@ -148,12 +154,19 @@ func source(p *printed, options map[string]string) *engine.LogSource {
 	for k, v := range options {
 		o[k] = v
 	}
-	return &engine.LogSource{Driver: "awslogs", Options: o, TaskArn: "arn:aws:ecs:us-east-1:0:task/default/t1", Container: "c", ID: "t1-c", Runtime: p}
+	return &engine.LogSource{
+		Driver:    "awslogs",
+		Options:   o,
+		TaskArn:   "arn:aws:ecs:us-east-1:0:task/default/t1",
+		Container: "c",
+		ID:        "t1-c",
+		Runtime:   p,
+	}
 }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// ship prepares and ships a container's output from a cursor, and gives the last cursor saved.
+// ship prepares and ships a container's output from a cursor, and returns the last saved cursor.
 func ship(t *testing.T, c *cloud, s *engine.LogSource, cursor string) string {
 	t.Helper()
 	d := New(c, false, quiet())
@@ -166,9 +179,11 @@ func ship(t *testing.T, c *cloud, s *engine.LogSource, cursor string) string {
 	return cursor
 }
 
-func TestNames(t *testing.T) {
+func TestStreamNames(t *testing.T) {
 	for _, c := range []struct{ name, prefix, stream, want string }{
-		{"prefix", "p", "", "p/c/t1"}, {"no prefix", "", "", "t1-c"}, {"its own", "p", "mine", "mine"},
+		{"prefix", "p", "", "p/c/t1"},
+		{"no prefix", "", "", "t1-c"},
+		{"its own", "p", "mine", "mine"},
 	} {
 		s := source(lines(), map[string]string{"awslogs-stream-prefix": c.prefix, "awslogs-stream": c.stream})
 		if got := New(nil, false, quiet()).destination(s); got.group != "g" || got.stream != c.want {
@@ -179,11 +194,12 @@ func TestNames(t *testing.T) {
 
 func TestPrepare(t *testing.T) {
 	for _, c := range []struct {
-		name         string
-		groups       []string
-		strict       bool
-		options      map[string]string
-		noted, fails bool
+		name    string
+		groups  []string
+		strict  bool
+		options map[string]string
+		noted   bool
+		fails   bool
 	}{
 		{"a group that is there", []string{"g"}, true, nil, false, false},
 		{"no group", nil, false, nil, true, false},
@@ -191,7 +207,9 @@ func TestPrepare(t *testing.T) {
 		{"no group, strict, asked for", nil, true, map[string]string{"awslogs-create-group": "true"}, false, false},
 		{"no group named", nil, false, map[string]string{"awslogs-group": ""}, false, true},
 		{"a bad pattern", []string{"g"}, false, map[string]string{"awslogs-multiline-pattern": "("}, false, true},
-		{"two patterns", []string{"g"}, false, map[string]string{"awslogs-multiline-pattern": "x", "awslogs-datetime-format": "y"}, false, true},
+		{"two patterns", []string{"g"}, false, map[string]string{
+			"awslogs-multiline-pattern": "x", "awslogs-datetime-format": "y",
+		}, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cl := newCloud(c.groups...)
@@ -242,7 +260,7 @@ func TestLinesBecomeEvents(t *testing.T) {
 	}
 }
 
-func TestAnOpenEventIsNotHeldForEver(t *testing.T) {
+func TestOpenEventIsFlushedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cl := newCloud("g")
 		p := &printed{lines: []line{{0, "START"}, {0, "more"}, {time.Minute, "START again"}}}
@@ -280,7 +298,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-func TestFlushesComeFastThenSteadily(t *testing.T) {
+func TestFirstFlushComesSooner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &printed{}
 		for range 50 {
@@ -298,14 +316,14 @@ func TestFlushesComeFastThenSteadily(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	away := errors.New("connection refused")
+	down := errors.New("connection refused")
 	throttled := &types.ThrottlingException{}
 	for _, c := range []struct {
 		name string
 		fail []error
 		want []string
 	}{
-		{"away", []error{away, away, away}, []string{"a", "b"}},
+		{"down", []error{down, down, down}, []string{"a", "b"}},
 		{"throttled", []error{throttled, throttled}, []string{"a", "b"}},
 		{"refused", []error{&types.InvalidParameterException{}}, []string{"b"}},
 	} {
@@ -322,7 +340,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestADeletedStreamIsMadeAgain(t *testing.T) {
+func TestDeletedStreamIsRecreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cl := newCloud("g")
 		go func() {
@@ -338,7 +356,7 @@ func TestADeletedStreamIsMadeAgain(t *testing.T) {
 	})
 }
 
-func TestAfterACrashItGoesOn(t *testing.T) {
+func TestResumesFromCursor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cl := newCloud("g")
 		if at := ship(t, cl, source(lines("a", "b", "c"), nil), "2"); at != "3" || !slices.Equal(cl.groups["g"]["p/c/t1"], []string{"c"}) {

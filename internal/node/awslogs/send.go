@@ -12,26 +12,26 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// The limits of one PutLogEvents. API_PutLogEvents
+// The limits of one call (API_PutLogEvents).
 const (
 	maxEvents  = 10000
 	maxBytes   = 1 << 20
-	eventBytes = 26 // what each event counts besides its text
+	eventBytes = 26 // the overhead of each event
 	maxEvent   = 256<<10 - eventBytes
 	maxSpan    = 24 * time.Hour
 )
 
-// How long a line may wait for others. The first need not: somebody waits to see it.
+// How long a line may wait for others. The first batch is sent sooner, since somebody may be waiting to see it.
 const (
 	firstFlush = 200 * time.Millisecond
 	laterFlush = time.Second
 )
 
-// event is what becomes one log event.
+// event is one log event, before it's cut to the maximum length.
 type event struct {
 	at     time.Time
 	text   string
-	cursor string // behind its last line
+	cursor string // after its last line
 }
 
 // sender gathers events into batches and puts them.
@@ -47,7 +47,7 @@ type sender struct {
 	puts   int
 }
 
-// run sends until there are no more lines.
+// run sends lines until the channel is closed or ctx ends.
 func (s *sender) run(ctx context.Context, lines <-chan runtime.Line) error {
 	var due <-chan time.Time
 	for {
@@ -59,7 +59,7 @@ func (s *sender) run(ctx context.Context, lines <-chan runtime.Line) error {
 			if err := s.flush(ctx); err != nil {
 				return err
 			}
-			if s.joiner.waiting() {
+			if s.joiner.hasOpen() {
 				due = time.After(laterFlush)
 			}
 		case l, ok := <-lines:
@@ -68,7 +68,7 @@ func (s *sender) run(ctx context.Context, lines <-chan runtime.Line) error {
 				return s.flush(ctx)
 			}
 			if due == nil {
-				due = time.After(s.patience())
+				due = time.After(s.delay())
 			}
 			s.joiner.add(l)
 			if err := s.gather(ctx); err != nil {
@@ -78,20 +78,20 @@ func (s *sender) run(ctx context.Context, lines <-chan runtime.Line) error {
 	}
 }
 
-func (s *sender) patience() time.Duration {
+func (s *sender) delay() time.Duration {
 	if s.puts == 0 {
 		return firstFlush
 	}
 	return laterFlush
 }
 
-// gather adds the events that are whole to the batch.
+// gather moves the finished events to the batch, and puts batches that are full.
 func (s *sender) gather(ctx context.Context) error {
 	for _, e := range s.joiner.take() {
 		text := e.text
-		for len(text) > 0 { // CloudWatch Logs takes no empty events, and no long ones
+		for len(text) > 0 { // CloudWatch Logs accepts no empty events, and none over maxEvent
 			n := cut(text)
-			if s.full(e.at, n) {
+			if s.isFull(e.at, n) {
 				if err := s.put(ctx); err != nil {
 					return err
 				}
@@ -99,12 +99,12 @@ func (s *sender) gather(ctx context.Context) error {
 			s.append(e.at, text[:n])
 			text = text[n:]
 		}
-		s.cursor = e.cursor // only now: a part of an event is no place to go on from
+		s.cursor = e.cursor // not earlier, since we can't resume inside an event
 	}
 	return nil
 }
 
-// cut is how much of a text goes into one event: whole characters of it.
+// cut returns how many bytes of a text go into one event, without splitting a character.
 func cut(text string) int {
 	if len(text) <= maxEvent {
 		return len(text)
@@ -116,7 +116,8 @@ func cut(text string) int {
 	return n
 }
 
-func (s *sender) full(at time.Time, n int) bool {
+// isFull reports whether an event of n bytes doesn't fit into the batch any more.
+func (s *sender) isFull(at time.Time, n int) bool {
 	return len(s.events) == maxEvents || s.bytes+n+eventBytes > maxBytes || len(s.events) > 0 && at.Sub(s.oldest) >= maxSpan
 }
 
@@ -129,7 +130,7 @@ func (s *sender) append(at time.Time, text string) {
 	s.bytes += len(text) + eventBytes
 }
 
-// flush puts all that there is, and events that have waited for their next line long enough.
+// flush puts the batch, including events that have waited long enough for another line.
 func (s *sender) flush(ctx context.Context) error {
 	s.joiner.age()
 	if err := s.gather(ctx); err != nil {
@@ -138,8 +139,7 @@ func (s *sender) flush(ctx context.Context) error {
 	return s.put(ctx)
 }
 
-// put puts the batch. One that is refused for good is dropped, and said so: what follows it still
-// matters.
+// put puts the batch. If CloudWatch Logs permanently refuses it, put logs that and drops it, so that later batches still get through.
 func (s *sender) put(ctx context.Context) error {
 	if len(s.events) > 0 {
 		slices.SortStableFunc(s.events, func(a, b types.InputLogEvent) int { return int(*a.Timestamp - *b.Timestamp) })
@@ -147,11 +147,14 @@ func (s *sender) put(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			s.to.log.Error("lost log events that CloudWatch Logs refused", "log_group", s.to.group, "events", len(s.events), "error", err)
+			s.to.log.Error(
+				"lost log events that CloudWatch Logs refused", "log_group", s.to.group, "events", len(s.events), "error", err,
+			)
 		}
 		s.puts++
 	}
-	s.events, s.bytes = nil, 0
+	s.events = nil
+	s.bytes = 0
 	if s.cursor != "" {
 		s.saved(s.cursor)
 		s.cursor = ""
@@ -163,11 +166,11 @@ func (s *sender) putBatch(ctx context.Context) error {
 	call := func() error {
 		_, err := s.to.client.PutLogEvents(ctx, &cloudwatchlogs.PutLogEventsInput{
 			LogGroupName: &s.to.group, LogStreamName: &s.to.stream, LogEvents: s.events,
-		}, s.to.in)
+		}, s.to.setRegion)
 		return err
 	}
 	err := retry(ctx, call)
-	if !is(err, "ResourceNotFoundException") {
+	if !hasCode(err, "ResourceNotFoundException") {
 		return err
 	}
 	if err := s.to.create(ctx); err != nil { // somebody deleted the group or the stream

@@ -22,7 +22,19 @@ type scenario struct {
 }
 
 func drawScenario(t *rapid.T) scenario {
-	images := []string{"run", "run", "exit:0", "exit:0@2s", "exit:1@3s", "oom@1s", "pullfail", "createfail", "startfail", "stubborn", "slowpull@2s"}
+	images := []string{
+		"run",
+		"run",
+		"exit:0",
+		"exit:0@2s",
+		"exit:1@3s",
+		"oom@1s",
+		"pullfail",
+		"createfail",
+		"startfail",
+		"stubborn",
+		"slowpull@2s",
+	}
 	conditions := []string{"START", "COMPLETE", "SUCCESS"}
 	var s scenario
 	for i := range rapid.IntRange(1, 4).Draw(t, "tasks") {
@@ -31,7 +43,9 @@ func drawScenario(t *rapid.T) scenario {
 			c := box(fmt.Sprintf("c%d", j), rapid.SampledFrom(images).Draw(t, "image"))
 			c.Essential = rapid.Bool().Draw(t, "essential")
 			if j > 0 && rapid.Bool().Draw(t, "waits") {
-				c.DependsOn = []acs.ContainerDependency{{ContainerName: "c0", Condition: rapid.SampledFrom(conditions).Draw(t, "condition")}}
+				c.DependsOn = []acs.ContainerDependency{
+					{ContainerName: "c0", Condition: rapid.SampledFrom(conditions).Draw(t, "condition")},
+				}
 			}
 			if rapid.Bool().Draw(t, "port") {
 				c.PortMappings = []acs.PortMapping{{ContainerPort: 80}}

@@ -49,13 +49,43 @@ func TestOrderOfContainers(t *testing.T) {
 	}{
 		{"alone", []acs.Container{box("a", "exit:0@1s")}, 0, "start a, end a"},
 		{"START", []acs.Container{box("b", "run", "a=START"), box("a", "run")}, time.Second, "start a, start b, end b, end a"},
-		{"COMPLETE whatever the code", []acs.Container{box("b", "exit:0@5s", "a=COMPLETE"), optional(box("a", "exit:3@2s"))}, 0, "start a, end a, start b, end b"},
-		{"SUCCESS", []acs.Container{box("b", "exit:0@5s", "a=SUCCESS"), optional(box("a", "exit:0@2s"))}, 0, "start a, end a, start b, end b"},
+		{
+			"COMPLETE whatever the code",
+			[]acs.Container{box("b", "exit:0@5s", "a=COMPLETE"), optional(box("a", "exit:3@2s"))},
+			0,
+			"start a, end a, start b, end b",
+		},
+		{
+			"SUCCESS",
+			[]acs.Container{box("b", "exit:0@5s", "a=SUCCESS"), optional(box("a", "exit:0@2s"))},
+			0,
+			"start a, end a, start b, end b",
+		},
 		{"SUCCESS that fails", []acs.Container{box("b", "run", "a=SUCCESS"), optional(box("a", "exit:1@2s"))}, 0, "start a, end a"},
-		{"HEALTHY", []acs.Container{box("b", "run", "a=HEALTHY"), checked(box("a", "healthy@3s"), acs.Healthcheck{Interval: 1e9})}, 10 * time.Second, "start a, start b, end b, end a"},
-		{"a chain stops in reverse", []acs.Container{box("c", "run", "b=START"), box("b", "stubborn", "a=START"), box("a", "run")}, time.Second, "start a, start b, start c, end c, end b, end a"},
-		{"an essential end stops the others", []acs.Container{box("a", "run"), box("b", "exit:1@2s", "a=START")}, 0, "start a, start b, end b, end a"},
-		{"another end does not", []acs.Container{box("a", "run"), optional(box("b", "exit:1@2s", "a=START"))}, time.Minute, "start a, start b, end b, end a"},
+		{
+			"HEALTHY",
+			[]acs.Container{box("b", "run", "a=HEALTHY"), checked(box("a", "healthy@3s"), acs.Healthcheck{Interval: 1e9})},
+			10 * time.Second,
+			"start a, start b, end b, end a",
+		},
+		{
+			"a chain stops in reverse",
+			[]acs.Container{box("c", "run", "b=START"), box("b", "stubborn", "a=START"), box("a", "run")},
+			time.Second,
+			"start a, start b, start c, end c, end b, end a",
+		},
+		{
+			"an essential end stops the others",
+			[]acs.Container{box("a", "run"), box("b", "exit:1@2s", "a=START")},
+			0,
+			"start a, start b, end b, end a",
+		},
+		{
+			"another end does not",
+			[]acs.Container{box("a", "run"), optional(box("b", "exit:1@2s", "a=START"))},
+			time.Minute,
+			"start a, start b, end b, end a",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -111,7 +141,13 @@ func TestFailures(t *testing.T) {
 		{"out of memory", failing("oom@1s"), "RUNNING STOPPED", "OutOfMemoryError: Container killed due to memory usage", 137},
 		{"exit code", failing("exit:3@1s"), "RUNNING STOPPED", "", 3},
 		{"at once", failing("exit:0"), "RUNNING STOPPED", "", 0},
-		{"too late to be healthy", late, "STOPPED", "dependency graph: container b waits for c to be HEALTHY, which it can no longer be", -1},
+		{
+			"too late to be healthy",
+			late,
+			"STOPPED",
+			"dependency graph: container b waits for c to be HEALTHY, which it can no longer be",
+			-1,
+		},
 		{"no such GPU", pinned(failing("run"), "GPU-9"), "STOPPED", "", -1},
 	}
 	for _, c := range cases {
@@ -383,7 +419,11 @@ func TestWhatARuntimeIsTold(t *testing.T) {
 		main, side := box("main", "run"), optional(box("side", "run"))
 		main.Memory = 0
 		main.Environment = map[string]string{"A": "own", "B": "own"}
-		main.MountPoints = []acs.MountPoint{{SourceVolume: "host", ContainerPath: "/h", ReadOnly: true}, {SourceVolume: "task", ContainerPath: "/t"}, {SourceVolume: "shared", ContainerPath: "/s"}}
+		main.MountPoints = []acs.MountPoint{
+			{SourceVolume: "host", ContainerPath: "/h", ReadOnly: true},
+			{SourceVolume: "task", ContainerPath: "/t"},
+			{SourceVolume: "shared", ContainerPath: "/s"},
+		}
 		main.DockerConfig.HostConfig = `{"Tmpfs":{"/tmp":"size=64m,noexec"},"ShmSize":1024,"Ulimits":[{"Name":"nofile","Soft":1,"Hard":2}],"LogConfig":{"Type":"json-file"}}`
 		side.VolumesFrom = []acs.VolumeFrom{{SourceContainer: "main", ReadOnly: true}}
 		task := pinned(newFakeTask("t", main, side), "GPU-0")
@@ -395,7 +435,8 @@ func TestWhatARuntimeIsTold(t *testing.T) {
 		}
 		a.take(t, task)
 		s := a.containers["t-main"].spec
-		if s.MemoryBytes != 300<<20 || s.CPUQuotaMilli != 250 || s.ShmSizeBytes != 1024 || s.Ulimits[0].Hard != 2 || !slices.Equal(s.GPUs, []string{"GPU-0"}) {
+		if s.MemoryBytes != 300<<20 || s.CPUQuotaMilli != 250 || s.ShmSizeBytes != 1024 || s.Ulimits[0].Hard != 2 ||
+			!slices.Equal(s.GPUs, []string{"GPU-0"}) {
 			t.Errorf("limits %+v", s)
 		}
 		if m := s.Tmpfs[0]; m.Path != "/tmp" || m.SizeBytes != 64<<20 || !slices.Equal(m.Options, []string{"noexec"}) {
@@ -404,7 +445,8 @@ func TestWhatARuntimeIsTold(t *testing.T) {
 		if !slices.Equal(s.Env, []string{"A=own", "B=own", "C=node"}) {
 			t.Errorf("environment %v", s.Env)
 		}
-		if m := s.Mounts; m[0].Source != "/srv" || m[0].Volume || !m[0].ReadOnly || m[1].Source != "ecs-t-task" || !m[1].Volume || m[2].Source != "shared" {
+		if m := s.Mounts; m[0].Source != "/srv" || m[0].Volume || !m[0].ReadOnly || m[1].Source != "ecs-t-task" || !m[1].Volume ||
+			m[2].Source != "shared" {
 			t.Errorf("mounts %+v", m)
 		}
 		if m := a.containers["t-side"].spec.Mounts; len(m) != 3 || !m[1].ReadOnly {
@@ -417,7 +459,11 @@ func TestWhatARuntimeIsTold(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	alone(t, func(t *testing.T, a *agent) {
-		task := newFakeTask("t", checked(box("a", "healthy@5s"), acs.Healthcheck{Interval: 2e9, Retries: 2}), checked(box("b", "run"), acs.Healthcheck{Interval: 2e9, Retries: 3, StartPeriod: 9e9}))
+		task := newFakeTask(
+			"t",
+			checked(box("a", "healthy@5s"), acs.Healthcheck{Interval: 2e9, Retries: 2}),
+			checked(box("b", "run"), acs.Healthcheck{Interval: 2e9, Retries: 3, StartPeriod: 9e9}),
+		)
 		a.take(t, task)
 		health := func() string {
 			r, _, _ := a.engine.ByToken(a.engine.tasks[task.Arn].rec.Containers["a"].Token)

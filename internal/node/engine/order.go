@@ -76,7 +76,12 @@ func (t *task) ready(c *acs.Container) (ready bool, never string) {
 	for _, d := range dependencies(&t.rec.Task, c) {
 		met, impossible := t.met(d)
 		if impossible {
-			return false, fmt.Sprintf("dependency graph: container %s waits for %s to be %s, which it can no longer be", c.Name, d.ContainerName, d.Condition)
+			return false, fmt.Sprintf(
+				"dependency graph: container %s waits for %s to be %s, which it can no longer be",
+				c.Name,
+				d.ContainerName,
+				d.Condition,
+			)
 		}
 		ready = ready && met
 	}

@@ -131,7 +131,13 @@ func (t *task) reportOf(status string) Report {
 	for _, d := range t.rec.Task.Containers {
 		c := t.rec.Containers[d.Name]
 		r.Containers = append(r.Containers, ContainerReport{
-			Name: d.Name, Status: c.Status, RuntimeID: t.containerID(d.Name), ExitCode: c.ExitCode, Reason: c.Reason, Digest: c.Digest, Ports: c.Ports,
+			Name:      d.Name,
+			Status:    c.Status,
+			RuntimeID: t.containerID(d.Name),
+			ExitCode:  c.ExitCode,
+			Reason:    c.Reason,
+			Digest:    c.Digest,
+			Ports:     c.Ports,
 		})
 	}
 	return r

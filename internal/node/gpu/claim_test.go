@@ -9,7 +9,7 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 )
 
-// TestClaim: a device is one agent's.
+// TestClaim: only one agent can claim a device.
 func TestClaim(t *testing.T) {
 	id := func(n int) string { return fmt.Sprintf("GPU-of-test-%d-%d", os.Getpid(), n) }
 	if err := Claim([]acs.GPUDevice{{ID: id(1)}, {ID: id(2)}}); err != nil {

@@ -19,14 +19,13 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 )
 
-// DCGM reads the load of a node's GPUs from the dcgm-exporter that watches them already. Which devices there
-// are, and how well, is what another source says, or the exporter itself where there is no other. While the
-// exporter does not answer, the other source's figures stand.
+// DCGM reads the load of a node's GPUs from a dcgm-exporter that already watches them. Another source lists the devices and their health;
+// without one, the exporter does. While the exporter doesn't answer, the other source's values count.
 type DCGM struct {
 	Source
 	url  string
 	log  *slog.Logger
-	away bool
+	down bool              // the exporter didn't answer the last time
 	xids map[string]uint64 // the last of each device
 }
 
@@ -39,30 +38,30 @@ const (
 // NewDCGM scrapes the exporter for the first time. devices may be nil.
 func NewDCGM(ctx context.Context, url string, devices Source, log *slog.Logger) (*DCGM, error) {
 	d := &DCGM{Source: devices, url: url, log: log, xids: map[string]uint64{}}
-	told, err := d.scrape(ctx)
+	first, err := d.scrape(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if devices == nil {
-		if d.Source, err = exportedBy(told); err != nil {
+		if d.Source, err = newExported(first); err != nil {
 			return nil, fmt.Errorf("%s: %w", url, err)
 		}
 	}
-	for id, t := range told { // what was before the agent counts only where the driver says so itself
-		d.xids[id] = uint64(t.values[loadXID])
+	for id, m := range first { // an error from before the agent started counts only if the driver itself still reports a fault
+		d.xids[id] = uint64(m.values[loadXID])
 	}
 	return d, nil
 }
 
-// told is what the exporter says of a device.
-type told struct {
+// metrics is what the exporter reports about one device.
+type metrics struct {
 	labels map[string]string
 	values map[string]float64
 }
 
-// scrape reads the exporter's metrics, by the devices' ids. Slices of devices, which it does not give ids, are
-// left out, and so is what is no number.
-func (d *DCGM) scrape(ctx context.Context) (map[string]*told, error) {
+// scrape reads the exporter's metrics by device id. It skips slices of devices, which have no ids there, and values that aren't finite
+// numbers.
+func (d *DCGM) scrape(ctx context.Context) (map[string]*metrics, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTime)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
@@ -82,7 +81,7 @@ func (d *DCGM) scrape(ctx context.Context) (map[string]*told, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.url, err)
 	}
-	out := map[string]*told{}
+	out := map[string]*metrics{}
 	for name, f := range families {
 		for _, m := range f.Metric {
 			labels := map[string]string{}
@@ -94,7 +93,7 @@ func (d *DCGM) scrape(ctx context.Context) (map[string]*told, error) {
 				continue
 			}
 			if out[id] == nil {
-				out[id] = &told{labels, map[string]float64{}}
+				out[id] = &metrics{labels, map[string]float64{}}
 			}
 			if v := value(m); !math.IsNaN(v) && !math.IsInf(v, 0) {
 				out[id].values[name] = v
@@ -104,48 +103,48 @@ func (d *DCGM) scrape(ctx context.Context) (map[string]*told, error) {
 	return out, nil
 }
 
-// value is that of a gauge or counter; the exporter has no others.
+// value returns the value of a gauge or counter. The exporter has no other types.
 func value(m *dto.Metric) float64 {
 	return cmp.Or(m.GetGauge().GetValue(), m.GetCounter().GetValue(), m.GetUntyped().GetValue())
 }
 
-// Load is Source's.
+// Load implements Source.
 func (d *DCGM) Load(ctx context.Context, busy func(id string) float64) []Sample {
 	out := d.Source.Load(ctx, busy)
 	all, err := d.scrape(ctx)
-	if err != nil && !d.away {
+	if err != nil && !d.down {
 		d.log.Warn("the exporter of the GPUs' metrics does not answer", "error", err)
 	}
-	d.away = err != nil
+	d.down = err != nil
 	for i := range out {
-		if t := all[out[i].ID]; t != nil {
-			d.overlay(&out[i], t)
+		if m := all[out[i].ID]; m != nil {
+			d.overlay(&out[i], m)
 		}
 	}
 	return out
 }
 
-// overlay puts what the exporter says of a device over what is known of it. The exporter tells the last error
-// alone, and goes on telling it.
-func (d *DCGM) overlay(s *Sample, t *told) {
+// overlay replaces a sample's values with the exporter's. The exporter reports only the last error, and keeps reporting it, so only a
+// change is news.
+func (d *DCGM) overlay(s *Sample, m *metrics) {
 	for name, into := range map[string]*float64{loadUtil: &s.UtilizationPct, loadTemp: &s.TemperatureC, loadPower: &s.PowerW} {
-		if v, ok := t.values[name]; ok {
+		if v, ok := m.values[name]; ok {
 			*into = v
 		}
 	}
-	if used, ok := t.values[loadMemoryUsed]; ok {
+	if used, ok := m.values[loadMemoryUsed]; ok {
 		s.MemoryUsedMiB = int64(used)
 	}
 	if s.Figures == nil {
 		s.Figures = map[string]float64{}
 	}
 	for _, f := range Figures {
-		if v, ok := t.values[f.Name]; ok {
+		if v, ok := m.values[f.Name]; ok {
 			s.Figures[f.Name] = v
 		}
 	}
-	signs := Signs{UncorrectedECC: uint64(t.values[uncorrected]), RemapFailed: t.values[remapFailure] > 0}
-	if x := uint64(t.values[loadXID]); x != d.xids[s.ID] {
+	signs := Signs{UncorrectedECC: uint64(m.values[uncorrected]), RemapFailed: m.values[remapFailure] > 0}
+	if x := uint64(m.values[loadXID]); x != d.xids[s.ID] {
 		d.xids[s.ID] = x
 		if x != 0 && !slices.Contains(s.XIDErrors, x) {
 			s.XIDErrors = append(s.XIDErrors, x)
@@ -155,37 +154,41 @@ func (d *DCGM) overlay(s *Sample, t *told) {
 	s.Fault = cmp.Or(s.Fault, Fault(signs))
 }
 
-// exported are the devices that an exporter tells of.
+// exported is the source that takes the devices themselves from an exporter's metrics.
 type exported struct {
 	devices []acs.GPUDevice
 	driver  string
 }
 
-func exportedBy(all map[string]*told) (*exported, error) {
+func newExported(all map[string]*metrics) (*exported, error) {
 	if len(all) == 0 {
-		return nil, fmt.Errorf("it tells of no GPUs")
+		return nil, fmt.Errorf("it reports no GPUs")
 	}
 	e := &exported{}
-	for id, t := range all {
-		bus := t.labels["pci_bus_id"]
-		index, _ := strconv.Atoi(t.labels["gpu"])
+	for id, m := range all {
+		bus := m.labels["pci_bus_id"]
+		index, _ := strconv.Atoi(m.labels["gpu"])
 		e.devices = append(e.devices, acs.GPUDevice{
-			ID: id, Model: t.labels["modelName"], MemoryMiB: int64(t.values[loadMemoryUsed] + t.values[loadMemoryFree]),
-			Index: index, Bus: bus, NUMA: numaNode(pciDevices, busID(bus)),
+			ID:        id,
+			Model:     m.labels["modelName"],
+			MemoryMiB: int64(m.values[loadMemoryUsed] + m.values[loadMemoryFree]),
+			Index:     index,
+			Bus:       bus,
+			NUMA:      numaNode(pciDevices, busID(bus)),
 		})
-		e.driver = t.labels["DCGM_FI_DRIVER_VERSION"]
+		e.driver = m.labels["DCGM_FI_DRIVER_VERSION"]
 	}
 	slices.SortFunc(e.devices, func(a, b acs.GPUDevice) int { return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID)) })
 	return e, nil
 }
 
-// Devices is Source's.
+// Devices implements Source.
 func (e *exported) Devices() []acs.GPUDevice { return e.devices }
 
-// Driver is Source's.
+// Driver implements Source.
 func (e *exported) Driver() string { return e.driver }
 
-// Load is Source's.
+// Load implements Source.
 func (e *exported) Load(context.Context, func(string) float64) []Sample {
 	var out []Sample
 	for _, d := range e.devices {
@@ -194,5 +197,5 @@ func (e *exported) Load(context.Context, func(string) float64) []Sample {
 	return out
 }
 
-// Recovered is Source's.
+// Recovered implements Source.
 func (e *exported) Recovered(string) bool { return false }

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// exporter answers as dcgm-exporter does, of two GPUs in its own order and a slice of the first; xid is the
-// last error of the second, and ecc how many of its memory's it could not correct.
+// exporter serves the metrics of a dcgm-exporter, for two GPUs in no particular order and a slice of the first. xid is the second GPU's
+// last error, and ecc the number of its uncorrected memory errors.
 func exporter(t *testing.T, xid, ecc *atomic.Int64, down *atomic.Bool) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if down.Load() {
@@ -22,21 +22,25 @@ func exporter(t *testing.T, xid, ecc *atomic.Int64, down *atomic.Bool) string {
 			return
 		}
 		io.WriteString(w, "# HELP DCGM_FI_DEV_GPU_UTIL u\n# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n") //nolint:errcheck // a test
-		say := func(name string, gpu int, slice string, v float64) {
-			fmt.Fprintf(w, "%s{gpu=\"%d\",UUID=\"GPU-%c\",pci_bus_id=\"00000000:0%d:00.0\",device=\"nvidia%d\",modelName=\"H200\",Hostname=\"h\",DCGM_FI_DRIVER_VERSION=\"580.1\"%s} %v\n", name, gpu, 'a'+1-gpu, gpu+1, gpu, slice, v)
+		write := func(name string, gpu int, slice string, v float64) {
+			const line = `%s{gpu="%d",UUID="GPU-%c",pci_bus_id="00000000:0%d:00.0",device="nvidia%d",modelName="H200",` +
+				`Hostname="h",DCGM_FI_DRIVER_VERSION="580.1"%s} %v` + "\n"
+			fmt.Fprintf(w, line, name, gpu, 'a'+1-gpu, gpu+1, gpu, slice, v)
 		}
-		say(loadUtil, 1, "", 40)
-		say(loadUtil, 0, "", 90)
-		say(loadUtil, 0, `,GPU_I_PROFILE="1g.5gb",GPU_I_ID="7"`, 3)
-		for name, v := range map[string]float64{loadTemp: 61, loadPower: 300.5, loadMemoryUsed: 1000, loadMemoryFree: 9000, tensorActive: 0.25, "DCGM_FI_DEV_OTHER": 1} {
+		write(loadUtil, 1, "", 40)
+		write(loadUtil, 0, "", 90)
+		write(loadUtil, 0, `,GPU_I_PROFILE="1g.5gb",GPU_I_ID="7"`, 3)
+		for name, v := range map[string]float64{
+			loadTemp: 61, loadPower: 300.5, loadMemoryUsed: 1000, loadMemoryFree: 9000, tensorActive: 0.25, "DCGM_FI_DEV_OTHER": 1,
+		} {
 			io.WriteString(w, "# TYPE "+name+" gauge\n") //nolint:errcheck // a test
-			say(name, 0, "", v)
+			write(name, 0, "", v)
 		}
 		io.WriteString(w, "# TYPE "+energy+" counter\n# TYPE "+loadXID+" gauge\n") //nolint:errcheck // a test
-		say(energy, 0, "", 7)
-		say(loadXID, 1, "", float64(xid.Load()))
+		write(energy, 0, "", 7)
+		write(loadXID, 1, "", float64(xid.Load()))
 		io.WriteString(w, "# TYPE "+uncorrected+" counter\n") //nolint:errcheck // a test
-		say(uncorrected, 1, "", float64(ecc.Load()))
+		write(uncorrected, 1, "", float64(ecc.Load()))
 	}))
 	t.Cleanup(s.Close)
 	return s.URL
@@ -45,18 +49,20 @@ func exporter(t *testing.T, xid, ecc *atomic.Int64, down *atomic.Bool) string {
 func TestLoadFromAnExporter(t *testing.T) {
 	var xid, ecc atomic.Int64
 	var down atomic.Bool
-	xid.Store(31) // from before
+	xid.Store(31) // from before the agent started
 	url := exporter(t, &xid, &ecc, &down)
 	d, err := NewDCGM(t.Context(), url, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	devices := d.Devices()
-	if len(devices) != 2 || devices[0].ID != "GPU-b" || devices[0].Model != "H200" || devices[0].MemoryMiB != 10000 || devices[0].Bus != "00000000:01:00.0" || d.Driver() != "580.1" {
+	if len(devices) != 2 || devices[0].ID != "GPU-b" || devices[0].Model != "H200" || devices[0].MemoryMiB != 10000 ||
+		devices[0].Bus != "00000000:01:00.0" || d.Driver() != "580.1" {
 		t.Fatalf("devices %+v, driver %s", devices, d.Driver())
 	}
 	l := d.Load(t.Context(), nil)
-	if g := l[0]; g.UtilizationPct != 90 || g.TemperatureC != 61 || g.PowerW != 300.5 || g.MemoryUsedMiB != 1000 || g.MemoryMiB != 10000 || g.Figures[tensorActive] != 0.25 || g.Figures[energy] != 7 || len(g.Figures) != 2 {
+	if g := l[0]; g.UtilizationPct != 90 || g.TemperatureC != 61 || g.PowerW != 300.5 || g.MemoryUsedMiB != 1000 || g.MemoryMiB != 10000 ||
+		g.Figures[tensorActive] != 0.25 || g.Figures[energy] != 7 || len(g.Figures) != 2 {
 		t.Errorf("got %+v", g)
 	}
 	if g := l[1]; g.UtilizationPct != 40 || g.XIDErrors != nil || g.Fault != "" {
@@ -82,9 +88,8 @@ func TestLoadFromAnExporter(t *testing.T) {
 	}
 }
 
-// TestAnExporterBesideNVML: NVML says which devices there are, and its figures stand for what the exporter
-// leaves out.
-func TestAnExporterBesideNVML(t *testing.T) {
+// TestExporterBesideNVML: NVML lists the devices, and its values count where the exporter has none.
+func TestExporterBesideNVML(t *testing.T) {
 	var xid, ecc atomic.Int64
 	var down atomic.Bool
 	n := find(t, machine(12, toSwitch))
@@ -94,7 +99,8 @@ func TestAnExporterBesideNVML(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := d.Load(t.Context(), nil)
-	if len(d.Devices()) != 8 || d.Devices()[0].Links == nil || l[3].UtilizationPct != 90 || l[3].Figures[smClock] != 1410 || l[2].UtilizationPct != 20 {
+	if len(d.Devices()) != 8 || d.Devices()[0].Links == nil || l[3].UtilizationPct != 90 || l[3].Figures[smClock] != 1410 ||
+		l[2].UtilizationPct != 20 {
 		t.Errorf("got %+v", l)
 	}
 	down.Store(true)
@@ -103,8 +109,8 @@ func TestAnExporterBesideNVML(t *testing.T) {
 	}
 }
 
-// TestNoFigure: what is no number is left out: it is no error, and JSON cannot hold it.
-func TestNoFigure(t *testing.T) {
+// TestNotANumber: NaN and infinities are left out. They're no errors, and JSON can't hold them.
+func TestNotANumber(t *testing.T) {
 	var text strings.Builder
 	for _, name := range []string{loadUtil, loadMemoryUsed, loadXID, uncorrected, tensorActive} {
 		fmt.Fprintf(&text, "%s{UUID=\"GPU-a\",gpu=\"0\"} NaN\n%s{UUID=\"GPU-b\",gpu=\"1\"} +Inf\n", name, name)

@@ -4,20 +4,18 @@ import (
 	"strconv"
 )
 
-// What takes a GPU out of use.
-
-// Signs are what shows of a device's health.
+// Signs are what the driver shows of a device's health.
 type Signs struct {
 	XIDs           []uint64 // errors that the driver reported
-	UncorrectedECC uint64   // memory errors since the driver was loaded that could not be corrected
-	RemapFailed    bool     // a row of its memory could not be remapped; DCGM's health check has it isolated for that
-	Lost           bool     // the driver does not reach the device
-	NeedsReset     bool     // the driver refuses to use it before a reset
-	Recovery       uint32   // what the driver asks for, as NVML numbers it; 0 is nothing
+	UncorrectedECC uint64   // uncorrectable memory errors since the driver was loaded
+	RemapFailed    bool     // a row of its memory could not be remapped; DCGM's health check isolates the device for that
+	Lost           bool     // the driver cannot reach the device
+	NeedsReset     bool     // the driver refuses to use the device until it's reset
+	Recovery       uint32   // the recovery action that the driver asks for, as NVML numbers it; 0 is none
 }
 
-// Fault says why no task may have a device with these signs; it is empty where one may. Errors of a program
-// leave the device as it was, and are no fault.
+// Fault says why no task may have a device with these signs, or returns "" if one may. A program's own errors leave the device intact, so
+// they're no fault.
 func Fault(s Signs) string {
 	for _, x := range s.XIDs {
 		if what, fatal := fatalXIDs[x]; fatal {
@@ -41,15 +39,13 @@ func Fault(s Signs) string {
 	return ""
 }
 
-// fatalXIDs are the errors after which a device is of no use until it is reset, or its machine started anew.
-// They are those for which NVIDIA's catalog names that as the immediate action (RESET_GPU, RESTART_BM,
-// RESTART_VM), and 48 and 74, of which it says so in their description:
+// fatalXIDs are the errors after which a device is unusable until it's reset or its machine restarts. They are those whose immediate action
+// in NVIDIA's catalog is RESET_GPU, RESTART_BM or RESTART_VM, and 48 and 74, whose descriptions there say the same:
 // https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
 //
-// Not among them: 63 (a row was remapped) and 92, after which a device serves on; 94, which ends only the
-// program that it hit, though the memory error behind it counts as such; 154, which tells that the driver's
-// recovery action has changed, not to what: that is read by itself. 144 to 150 depend on details that NVML does
-// not give; what is fatal of them shows as recovery action, too.
+// These aren't fatal: after 63 (a row was remapped) and 92 the device keeps working. 94 ends only the program that it hit, though the
+// memory error behind it counts in UncorrectedECC. 154 says that the driver's recovery action changed, but not to what; we read the action
+// separately. 144 to 150 depend on details that NVML doesn't report; if they're fatal, the recovery action shows that too.
 var fatalXIDs = map[uint64]string{
 	46:  "it does not respond",
 	48:  "a memory error that could not be corrected",

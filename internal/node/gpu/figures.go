@@ -1,15 +1,13 @@
 package gpu
 
-// What dcgm-exporter tells of a device by default, beyond what a GPULoad holds.
-
-// Figure is one of these.
+// Figure is a metric that dcgm-exporter has by default and GPULoad doesn't.
 type Figure struct {
 	Name    string // DCGM's
 	Counter bool
 	Help    string
 }
 
-// DCGM's names. The profiling figures' (PROF) are ratios from 0 to 1.
+// DCGM's names of metrics. The profiling metrics (PROF) are ratios from 0 to 1.
 const (
 	smClock        = "DCGM_FI_DEV_SM_CLOCK"
 	memClock       = "DCGM_FI_DEV_MEM_CLOCK"
@@ -36,10 +34,10 @@ const (
 	loadMemoryUsed = "DCGM_FI_DEV_FB_USED"
 	loadMemoryFree = "DCGM_FI_DEV_FB_FREE"
 	loadXID        = "DCGM_FI_DEV_XID_ERRORS"
-	uncorrected    = "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL" // not by default
+	uncorrected    = "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL" // dcgm-exporter doesn't export it by default
 )
 
-// Figures are all of them, as of dcgm-exporter 4.8's default-counters.csv:
+// Figures lists all Figures, as of dcgm-exporter 4.8's default-counters.csv:
 // https://github.com/NVIDIA/dcgm-exporter/blob/main/etc/default-counters.csv
 var Figures = []Figure{
 	{smClock, false, "The clock of the GPU's multiprocessors, in MHz."},

@@ -1,7 +1,6 @@
-// Package gpu finds a node's GPUs, reads their load and says which of them are broken: through NVML where
-// there are real ones, from a dcgm-exporter that watches them already, or made up after an instance type,
-// and marked as such wherever they show. It pins nothing: the control
-// plane says which task gets which device.
+// Package gpu finds a node's GPUs, reads their load and says which of them are broken. It reads real GPUs through NVML or from a
+// dcgm-exporter that already watches them; or it simulates those of an instance type, and they're marked as simulated wherever they show.
+// It pins nothing: the control plane decides which task gets which device.
 package gpu
 
 import (
@@ -18,78 +17,83 @@ import (
 
 // Source is where a node's GPUs come from.
 type Source interface {
-	// Devices are the node's, in an order that lasts.
+	// Devices lists the node's GPUs, always in the same order.
 	Devices() []acs.GPUDevice
-	// Driver is the version of the driver, or empty.
+	// Driver returns the driver's version, or "".
 	Driver() string
-	// Load reads what each device is doing; busy tells the share of the CPUs that a device's task was
-	// given which it uses, which is all that can be known of a simulated device.
+	// Load samples each device. Only simulated devices use busy, which returns a device's load from 0 to 1. All that we know of their load
+	// is how much of its CPUs the device's task uses, or what the task says itself.
 	Load(ctx context.Context, busy func(id string) float64) []Sample
-	// Recovered reports whether the driver itself says that a device needs no repair. Where it is false, the
-	// driver may just not say.
+	// Recovered reports whether the driver says that a device needs no repair. If it's false, the driver may just not say.
 	Recovered(id string) bool
 }
 
-// Sample is what was seen of a device at once.
+// Sample is one sample of a device.
 type Sample struct {
 	acs.GPULoad
-	// Fault is why no task may have it, by what shows and what the driver said since the last look.
+	// Fault is why no task may have the device: what its state shows now, and what the driver reported since the last sample.
 	Fault string
-	// Figures are what else is known of it. Those that a device does not give are left out.
+	// Figures are further metrics, without those that the device doesn't report.
 	Figures map[string]float64
 }
 
 // None is a node without GPUs.
 type None struct{}
 
-// Devices is Source's.
+// Devices implements Source.
 func (None) Devices() []acs.GPUDevice { return nil }
 
-// Driver is Source's.
+// Driver implements Source.
 func (None) Driver() string { return "" }
 
-// Load is Source's.
+// Load implements Source.
 func (None) Load(context.Context, func(string) float64) []Sample { return nil }
 
-// Recovered is Source's.
+// Recovered implements Source.
 func (None) Recovered(string) bool { return false }
 
-// Simulated is a node with the GPUs of an instance type, none of which exist.
+// Simulated simulates the GPUs of an instance type.
 type Simulated struct {
 	devices []acs.GPUDevice
 	typ     instancetype.Type
-	looked  time.Time
+	sampled time.Time          // last
 	energy  map[string]float64 // millijoules
 
 	mu   sync.Mutex
-	xids map[string][]uint64 // made up, and not seen yet
+	xids map[string][]uint64 // simulated errors that no sample has returned yet
 }
 
-// NewSimulated makes the GPUs of an instance type. The same node name gives the same ids again.
+// NewSimulated simulates the GPUs of an instance type. The same node name always gives the same ids.
 func NewSimulated(node string, t instancetype.Type) *Simulated {
 	s := &Simulated{typ: t, energy: map[string]float64{}, xids: map[string][]uint64{}}
 	for i := range t.GPUs {
 		s.devices = append(s.devices, acs.GPUDevice{
-			ID: simulatedID(node, i), Model: t.GPUModel, MemoryMiB: t.GPUMemMiB, NUMA: t.NUMA(i), Links: t.Links(i),
-			Index: i, Bus: fmt.Sprintf("00000000:%02X:00.0", i+1), Simulated: true,
+			ID:        simulatedID(node, i),
+			Model:     t.GPUModel,
+			MemoryMiB: t.GPUMemMiB,
+			NUMA:      t.NUMA(i),
+			Links:     t.Links(i),
+			Index:     i,
+			Bus:       fmt.Sprintf("00000000:%02X:00.0", i+1),
+			Simulated: true,
 		})
 	}
 	return s
 }
 
-// simulatedID looks like NVML's ids: GPU- and a UUID.
+// simulatedID returns an id in NVML's form: GPU- and a UUID.
 func simulatedID(node string, i int) string {
 	h := sha256.Sum256(fmt.Appendf(nil, "%s/%d", node, i))
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }
 
-// Devices is Source's.
+// Devices implements Source.
 func (s *Simulated) Devices() []acs.GPUDevice { return s.devices }
 
-// Driver is Source's.
+// Driver implements Source.
 func (s *Simulated) Driver() string { return "simulated" }
 
-// The figures that a simulated device shows idle and fully busy.
+// What a simulated device reports when idle and when fully busy.
 const (
 	idleCelsius, busyCelsius = 35, 75
 	idleWatt, busyWatt       = 40, 250
@@ -97,42 +101,47 @@ const (
 	memoryMHz                = 900
 )
 
-// maxMadeUp is the most errors of a device that wait to be seen.
-const maxMadeUp = 64
+// maxPending is how many simulated errors of a device may wait for the next sample.
+const maxPending = 64
 
-// Fail makes up an error of the driver's.
+// Fail simulates an error (XID) of a device.
 func (s *Simulated) Fail(id string, xid uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := slices.ContainsFunc(s.devices, func(d acs.GPUDevice) bool { return d.ID == id })
-	if !known || len(s.xids[id]) == maxMadeUp {
-		return fmt.Errorf("no error can be made up of GPU %s", id)
+	if !known || len(s.xids[id]) == maxPending {
+		return fmt.Errorf("cannot simulate an error of GPU %s", id)
 	}
 	s.xids[id] = append(s.xids[id], xid)
 	return nil
 }
 
-// Recovered is Source's.
+// Recovered implements Source.
 func (*Simulated) Recovered(string) bool { return false }
 
-// Load is Source's.
+// Load implements Source.
 func (s *Simulated) Load(_ context.Context, busy func(id string) float64) []Sample {
 	s.mu.Lock()
 	xids := s.xids
 	s.xids = map[string][]uint64{}
 	s.mu.Unlock()
 	var since float64 // seconds
-	if !s.looked.IsZero() {
-		since = time.Since(s.looked).Seconds()
+	if !s.sampled.IsZero() {
+		since = time.Since(s.sampled).Seconds()
 	}
-	s.looked = time.Now()
+	s.sampled = time.Now()
 	var out []Sample
 	for _, d := range s.devices {
 		b := min(max(busy(d.ID), 0), 1)
 		l := acs.GPULoad{
-			ID: d.ID, UtilizationPct: 100 * b, MemoryUsedMiB: int64(b * float64(d.MemoryMiB)), MemoryMiB: d.MemoryMiB,
-			TemperatureC: idleCelsius + b*(busyCelsius-idleCelsius), PowerW: idleWatt + b*(busyWatt-idleWatt), Simulated: true,
-			XIDErrors: xids[d.ID],
+			ID:             d.ID,
+			UtilizationPct: 100 * b,
+			MemoryUsedMiB:  int64(b * float64(d.MemoryMiB)),
+			MemoryMiB:      d.MemoryMiB,
+			TemperatureC:   idleCelsius + b*(busyCelsius-idleCelsius),
+			PowerW:         idleWatt + b*(busyWatt-idleWatt),
+			Simulated:      true,
+			XIDErrors:      xids[d.ID],
 		}
 		s.energy[d.ID] += 1000 * l.PowerW * since
 		out = append(out, Sample{l, Fault(Signs{XIDs: l.XIDErrors}), s.figures(&l, b)})
@@ -140,14 +149,19 @@ func (s *Simulated) Load(_ context.Context, busy func(id string) float64) []Samp
 	return out
 }
 
-// figures make up what a device with this load would tell besides.
+// figures simulates what a device with this load would report besides.
 func (s *Simulated) figures(l *acs.GPULoad, busy float64) map[string]float64 {
 	m := map[string]float64{}
 	for _, f := range Figures {
 		m[f.Name] = 0
 	}
-	m[smClock], m[memClock], m[memTemp] = idleMHz+busy*(busyMHz-idleMHz), memoryMHz, l.TemperatureC
-	m[energy], m[memCopyUtil] = s.energy[l.ID], l.UtilizationPct
-	m[engineActive], m[tensorActive], m[dramActive] = busy, busy, busy
+	m[smClock] = idleMHz + busy*(busyMHz-idleMHz)
+	m[memClock] = memoryMHz
+	m[memTemp] = l.TemperatureC
+	m[energy] = s.energy[l.ID]
+	m[memCopyUtil] = l.UtilizationPct
+	m[engineActive] = busy
+	m[tensorActive] = busy
+	m[dramActive] = busy
 	return m
 }

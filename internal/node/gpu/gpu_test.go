@@ -8,7 +8,7 @@ import (
 	"github.com/pintle/pintle/internal/instancetype"
 )
 
-func TestSimulatedGPUsLastAndSaySo(t *testing.T) {
+func TestSimulatedGPUsAreStableAndMarked(t *testing.T) {
 	typ, err := instancetype.Lookup("p3.16xlarge")
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestSimulatedGPUsLastAndSaySo(t *testing.T) {
 	}
 }
 
-func TestMadeUpErrors(t *testing.T) {
+func TestSimulatedErrors(t *testing.T) {
 	typ, err := instancetype.Lookup("p3.16xlarge")
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// pciDevices is where the kernel tells about PCI devices.
+// pciDevices is where the kernel describes PCI devices.
 const pciDevices = "/sys/bus/pci/devices"
 
 // NVML is a node's real GPUs. One goroutine reads their load.
@@ -25,32 +25,32 @@ type NVML struct {
 	lib    nvml.Interface
 	driver string
 	gpus   []*nvmlGPU
-	events nvml.EventSet // nil where the driver gives none
+	events nvml.EventSet // nil if the driver has no events
 }
 
 // nvmlGPU is a device, or a slice of one (MIG).
 type nvmlGPU struct {
 	acs.GPUDevice
 	handle nvml.Device
-	board  nvml.Device // the device itself, of which a slice shows temperature and power
+	board  nvml.Device // the whole device; a slice takes temperature and power from it
 	bus    string
-	xids   []uint64 // the driver's errors since they were told last
+	xids   []uint64 // the driver's errors since the last Load
 }
 
-// NewNVML finds the GPUs through NVML. Without the library or a device it returns an error that says
-// so; the caller decides whether that matters. lib is nvml.New() but in tests.
+// NewNVML finds the GPUs through NVML. Without the library or a device it returns an error that says so, and the caller decides whether
+// that matters. lib is nvml.New(), except in tests.
 func NewNVML(lib nvml.Interface) (*NVML, error) {
 	if ret := lib.Init(); ret != nvml.SUCCESS {
 		return nil, fmt.Errorf("NVML: %w", ret)
 	}
 	n := &NVML{lib: lib}
 	if err := n.find(); err != nil {
-		lib.Shutdown() //nolint:errcheck // the error above matters
+		lib.Shutdown() //nolint:errcheck // the first error matters more
 		return nil, err
 	}
 	n.driver, _ = lib.SystemGetDriverVersion()
-	n.link()
-	n.listen()
+	n.findLinks()
+	n.subscribe()
 	return n, nil
 }
 
@@ -62,12 +62,12 @@ func (n *NVML) find() error {
 	for i := range count {
 		d, ret := n.lib.DeviceGetHandleByIndex(i)
 		if ret == nvml.ERROR_GPU_IS_LOST {
-			continue // it does not even tell who it is: the node has one less
+			continue // a lost GPU doesn't even report its id, so the node has one less
 		}
 		if ret != nvml.SUCCESS {
 			return fmt.Errorf("NVML: GPU %d: %w", i, ret)
 		}
-		for _, slice := range parts(d) {
+		for _, slice := range slicesOf(d) {
 			if err := n.add(i, slice, d); err != nil && !errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
 				return fmt.Errorf("NVML: GPU %d: %w", i, err)
 			}
@@ -79,8 +79,8 @@ func (n *NVML) find() error {
 	return nil
 }
 
-// parts are what a device is cut into (MIG), or the device itself.
-func parts(d nvml.Device) []nvml.Device {
+// slicesOf lists the slices of a device (MIG), or the device itself if it has none.
+func slicesOf(d nvml.Device) []nvml.Device {
 	if mode, _, ret := d.GetMigMode(); ret != nvml.SUCCESS || mode != nvml.DEVICE_MIG_ENABLE {
 		return []nvml.Device{d}
 	}
@@ -100,7 +100,8 @@ func (n *NVML) add(index int, d, board nvml.Device) error {
 		return fmt.Errorf("its id: %w", ret)
 	}
 	g := &nvmlGPU{handle: d, board: board}
-	g.ID, g.Index = id, index
+	g.ID = id
+	g.Index = index
 	g.Model, _ = d.GetName()
 	if d != board {
 		_, g.Profile, _ = strings.Cut(g.Model, " MIG ")
@@ -120,7 +121,7 @@ func (n *NVML) add(index int, d, board nvml.Device) error {
 	return nil
 }
 
-// busName is a PCI device's address as NVIDIA writes it: 00000000:3B:00.0.
+// busName returns a PCI device's address as NVIDIA writes it: 00000000:3B:00.0.
 func busName(pci nvml.PciInfo) string {
 	var b strings.Builder
 	for _, c := range pci.BusId {
@@ -132,7 +133,7 @@ func busName(pci nvml.PciInfo) string {
 	return b.String()
 }
 
-// busID is a PCI device's address as the kernel writes it: 0000:3b:00.0.
+// busID converts NVIDIA's form of a PCI address to the kernel's: 0000:3b:00.0.
 func busID(name string) string {
 	s := strings.ToLower(name)
 	if domain, rest, ok := strings.Cut(s, ":"); ok && len(domain) > 4 {
@@ -141,7 +142,7 @@ func busID(name string) string {
 	return s
 }
 
-// numaNode is the NUMA node of a PCI device; 0 where there is but one.
+// numaNode returns the NUMA node of a PCI device, or 0 on a machine with only one.
 func numaNode(root, bus string) int {
 	b, err := os.ReadFile(filepath.Join(root, bus, "numa_node"))
 	if err != nil {
@@ -154,9 +155,9 @@ func numaNode(root, bus string) int {
 	return max(node, 0) // the kernel says -1 for none
 }
 
-// link counts the active NVLinks between each pair of devices. Links that end at an NVSwitch, or where
-// the driver does not say, let a device reach every other.
-func (n *NVML) link() {
+// findLinks counts the active NVLinks between each pair of devices. A link that ends at an NVSwitch, or whose end the driver doesn't
+// report, counts towards every other device.
+func (n *NVML) findLinks() {
 	byBus := map[string]int{}
 	for i, g := range n.gpus {
 		byBus[g.bus] = i
@@ -184,21 +185,20 @@ func (n *NVML) link() {
 	}
 }
 
-// listen asks the driver for its errors (XID), ECC's among them. A driver that gives none is no reason
-// not to use its GPUs.
-func (n *NVML) listen() {
+// subscribe asks the driver to report errors (XID), including those of ECC. If it can't, the GPUs are used all the same.
+func (n *NVML) subscribe() {
 	events, ret := n.lib.EventSetCreate()
 	if ret != nvml.SUCCESS {
 		return
 	}
 	n.events = events
 	for _, g := range n.gpus {
-		g.board.RegisterEvents(nvml.EventTypeXidCriticalError, events) //nolint:errcheck // not every device has them
+		g.board.RegisterEvents(nvml.EventTypeXidCriticalError, events) //nolint:errcheck // not every device has events
 	}
 }
 
-// hear takes the errors that have come.
-func (n *NVML) hear() {
+// readEvents stores the errors that the driver has reported since the last call.
+func (n *NVML) readEvents() {
 	if n.events == nil {
 		return
 	}
@@ -207,7 +207,7 @@ func (n *NVML) hear() {
 		if ret != nvml.SUCCESS {
 			return
 		}
-		pci, ret := e.Device.GetPciInfo() // which a device that is lost does not give
+		pci, ret := e.Device.GetPciInfo() // fails for a lost device
 		for _, g := range n.gpus {
 			if e.Device == g.board || ret == nvml.SUCCESS && g.bus == busID(busName(pci)) {
 				g.xids = append(g.xids, e.EventData)
@@ -216,10 +216,10 @@ func (n *NVML) hear() {
 	}
 }
 
-// maxEvents bounds what is heard at once: a device that fails all the time says nothing new.
+// maxEvents limits how many errors one call reads. A device that keeps failing says nothing new.
 const maxEvents = 64
 
-// Devices is Source's.
+// Devices implements Source.
 func (n *NVML) Devices() []acs.GPUDevice {
 	var out []acs.GPUDevice
 	for _, g := range n.gpus {
@@ -228,12 +228,12 @@ func (n *NVML) Devices() []acs.GPUDevice {
 	return out
 }
 
-// Driver is Source's.
+// Driver implements Source.
 func (n *NVML) Driver() string { return n.driver }
 
-// Load is Source's. A figure that a device does not give is 0.
+// Load implements Source. A value that a device doesn't report is 0.
 func (n *NVML) Load(context.Context, func(string) float64) []Sample {
-	n.hear()
+	n.readEvents()
 	var out []Sample
 	for _, g := range n.gpus {
 		l := acs.GPULoad{ID: g.ID, MemoryMiB: g.MemoryMiB, XIDErrors: g.xids}
@@ -242,7 +242,7 @@ func (n *NVML) Load(context.Context, func(string) float64) []Sample {
 		if u, ret := g.handle.GetUtilizationRates(); ret == nvml.SUCCESS {
 			l.UtilizationPct = float64(u.Gpu)
 			figures[memCopyUtil] = float64(u.Memory)
-			figures[engineActive] = float64(u.Gpu) / 100 // as near as NVML comes to it
+			figures[engineActive] = float64(u.Gpu) / 100 // the closest that NVML has
 		}
 		if m, ret := g.handle.GetMemoryInfo(); ret == nvml.SUCCESS {
 			l.MemoryUsedMiB = int64(m.Used / mebibyte)
@@ -258,7 +258,7 @@ func (n *NVML) Load(context.Context, func(string) float64) []Sample {
 	return out
 }
 
-// signs are what shows of a device's health.
+// signs reads the state of a device's health.
 func (g *nvmlGPU) signs(xids []uint64) Signs {
 	s := Signs{XIDs: xids}
 	var ret nvml.Return
@@ -266,9 +266,10 @@ func (g *nvmlGPU) signs(xids []uint64) Signs {
 		s.UncorrectedECC = 0
 	}
 	if _, memory := g.board.GetMemoryInfo(); memory == nvml.ERROR_GPU_IS_LOST || memory == nvml.ERROR_RESET_REQUIRED {
-		ret = memory // a device without ECC does not come as far as that
+		ret = memory // without ECC, GetTotalEccErrors fails before it notices either
 	}
-	s.Lost, s.NeedsReset = ret == nvml.ERROR_GPU_IS_LOST, ret == nvml.ERROR_RESET_REQUIRED
+	s.Lost = ret == nvml.ERROR_GPU_IS_LOST
+	s.NeedsReset = ret == nvml.ERROR_RESET_REQUIRED
 	if _, _, _, failed, ret := g.board.GetRemappedRows(); ret == nvml.SUCCESS {
 		s.RemapFailed = failed
 	}
@@ -276,18 +277,18 @@ func (g *nvmlGPU) signs(xids []uint64) Signs {
 	return s
 }
 
-// Recovered is Source's. Drivers say it since R565.
+// Recovered implements Source. Drivers report it since R565.
 func (n *NVML) Recovered(id string) bool {
 	for _, g := range n.gpus {
 		if g.ID == id {
-			action, told := field(g.board, nvml.FI_DEV_GET_GPU_RECOVERY_ACTION)
-			return told && nvml.DeviceGpuRecoveryAction(action) == nvml.GPU_RECOVERY_ACTION_NONE
+			action, ok := field(g.board, nvml.FI_DEV_GET_GPU_RECOVERY_ACTION)
+			return ok && nvml.DeviceGpuRecoveryAction(action) == nvml.GPU_RECOVERY_ACTION_NONE
 		}
 	}
 	return false
 }
 
-// field reads a value of a device's that NVML has by number, an unsigned integer.
+// field reads one of the device's numbered NVML fields, an unsigned integer.
 func field(d nvml.Device, id uint32) (uint32, bool) {
 	values := []nvml.FieldValue{{FieldId: id}}
 	if ret := d.GetFieldValues(values); ret != nvml.SUCCESS || nvml.Return(values[0].NvmlReturn) != nvml.SUCCESS {
@@ -296,7 +297,7 @@ func field(d nvml.Device, id uint32) (uint32, bool) {
 	return binary.NativeEndian.Uint32(values[0].Value[:]), true
 }
 
-// figures read what dcgm-exporter would tell, as far as NVML gives it.
+// figures reads those of dcgm-exporter's metrics that NVML has.
 func (g *nvmlGPU) figures() map[string]float64 {
 	m := map[string]float64{}
 	note := func(name string, v float64, ret nvml.Return) {
@@ -332,7 +333,7 @@ func (g *nvmlGPU) figures() map[string]float64 {
 	return m
 }
 
-// Close lets go of NVML.
+// Close shuts NVML down.
 func (n *NVML) Close() {
 	if n.events != nil {
 		n.events.Free() //nolint:errcheck // the process ends

@@ -15,8 +15,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 )
 
-// machine is a DGX A100, with what the mock leaves out. Its GPUs' links end at remote, the others are
-// down; events are what the driver has to say.
+// machine returns a mock of a DGX A100, completed with what the mock leaves out. Each GPU has the given number of links, which end at
+// remote; its other links are down. events are what the driver reports.
 func machine(links int, remote func(gpu, link int) string, events ...nvml.EventData) *dgxa100.Server {
 	s := dgxa100.New()
 	set := &mock.EventSet{FreeFunc: func() nvml.Return { return nvml.SUCCESS }, WaitFunc: func(uint32) (e nvml.EventData, ret nvml.Return) {
@@ -62,7 +62,7 @@ func machine(links int, remote func(gpu, link int) string, events ...nvml.EventD
 	return s
 }
 
-// fields answers for the values that a driver knows by number.
+// fields returns a GetFieldValues that knows these fields and no others.
 func fields(known map[uint32]uint32) func([]nvml.FieldValue) nvml.Return {
 	return func(values []nvml.FieldValue) nvml.Return {
 		for i := range values {
@@ -97,7 +97,7 @@ func find(t *testing.T, lib nvml.Interface) *NVML {
 	return n
 }
 
-func TestNVMLFindsAMachinesGPUs(t *testing.T) {
+func TestNVMLDevices(t *testing.T) {
 	n := find(t, machine(12, toSwitch))
 	seen := map[string]bool{}
 	for _, d := range n.Devices() {
@@ -132,10 +132,12 @@ func TestNVLinks(t *testing.T) {
 func TestNVMLLoadAndErrors(t *testing.T) {
 	n := find(t, machine(0, toSwitch, nvml.EventData{GpuInstanceId: 2, EventData: 79}, nvml.EventData{GpuInstanceId: 2, EventData: 31}))
 	l := n.Load(context.Background(), nil)
-	if g := l[2]; g.UtilizationPct != 20 || g.TemperatureC != 40 || g.PowerW != 61.5 || g.MemoryMiB != 40960 || !slices.Equal(g.XIDErrors, []uint64{79, 31}) {
+	if g := l[2]; g.UtilizationPct != 20 || g.TemperatureC != 40 || g.PowerW != 61.5 || g.MemoryMiB != 40960 ||
+		!slices.Equal(g.XIDErrors, []uint64{79, 31}) {
 		t.Errorf("got %+v", g)
 	}
-	if l[2].Fault != "Xid 79, it has fallen off the bus" || l[7].Fault != "memory errors that could not be corrected: 3" || l[5].Fault != "a row of its memory could not be remapped" || l[0].Fault != "" {
+	if l[2].Fault != "Xid 79, it has fallen off the bus" || l[7].Fault != "memory errors that could not be corrected: 3" ||
+		l[5].Fault != "a row of its memory could not be remapped" || l[0].Fault != "" {
 		t.Errorf("the faults are %q, %q, %q and %q", l[2].Fault, l[7].Fault, l[5].Fault, l[0].Fault)
 	}
 	want := map[string]float64{
@@ -150,9 +152,8 @@ func TestNVMLLoadAndErrors(t *testing.T) {
 	}
 }
 
-// TestALostGPU: its error is heard though it tells nothing of itself any more, and an agent that starts then
-// has the others.
-func TestALostGPU(t *testing.T) {
+// TestLostGPU: a lost GPU's error is reported although the GPU itself no longer answers, and an agent that starts then has the other GPUs.
+func TestLostGPU(t *testing.T) {
 	s := machine(0, toSwitch, nvml.EventData{GpuInstanceId: 2, EventData: 79})
 	n := find(t, s)
 	lost := s.Devices[2].(*dgxa100.Device)
@@ -173,7 +174,7 @@ func TestALostGPU(t *testing.T) {
 	}
 }
 
-func TestWhatTheDriverSaysOfAGPU(t *testing.T) {
+func TestFaultsThatTheDriverReports(t *testing.T) {
 	s := machine(0, toSwitch)
 	action := func(gpu int, a nvml.DeviceGpuRecoveryAction) {
 		s.Devices[gpu].(*dgxa100.Device).GetFieldValuesFunc = fields(map[uint32]uint32{nvml.FI_DEV_GET_GPU_RECOVERY_ACTION: uint32(a)})
@@ -182,19 +183,22 @@ func TestWhatTheDriverSaysOfAGPU(t *testing.T) {
 	action(1, nvml.GPU_RECOVERY_ACTION_NODE_REBOOT)
 	n := find(t, s)
 	for gpu, ret := range map[int]nvml.Return{2: nvml.ERROR_GPU_IS_LOST, 3: nvml.ERROR_RESET_REQUIRED} {
-		s.Devices[gpu].(*dgxa100.Device).GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return 9, ret }
+		d := s.Devices[gpu].(*dgxa100.Device)
+		d.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return 9, ret }
 	}
 	s.Devices[4].(*dgxa100.Device).GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) {
 		return 0, nvml.ERROR_NOT_SUPPORTED
 	}
 	s.Devices[4].(*dgxa100.Device).GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, nvml.ERROR_GPU_IS_LOST }
 	l := n.Load(t.Context(), nil)
-	for gpu, want := range []string{"", "the driver asks to reboot the machine", "the driver has lost it", "the driver wants it reset", "the driver has lost it"} {
+	for gpu, want := range []string{
+		"", "the driver asks to reboot the machine", "the driver has lost it", "the driver wants it reset", "the driver has lost it",
+	} {
 		if l[gpu].Fault != want {
 			t.Errorf("GPU %d: %q, want %q", gpu, l[gpu].Fault, want)
 		}
 	}
-	for gpu, want := range []bool{true, false, false} { // GPU 2's driver does not say
+	for gpu, want := range []bool{true, false, false} { // the driver doesn't say for GPU 2
 		if got := n.Recovered(n.Devices()[gpu].ID); got != want {
 			t.Errorf("GPU %d needs no repair: %v, want %v", gpu, got, want)
 		}
@@ -218,7 +222,8 @@ func TestSlices(t *testing.T) {
 		}, nvml.SUCCESS
 	}
 	got := find(t, s).Devices()
-	if len(got) != 9 || got[0].ID != "MIG-0" || got[1].ID != "MIG-1" || got[1].MemoryMiB != 20480 || got[1].Index != 0 || got[1].Slice != "2" || got[1].Profile != "3g.20gb" || got[2].Index != 1 || got[2].Slice != "" {
+	if len(got) != 9 || got[0].ID != "MIG-0" || got[1].ID != "MIG-1" || got[1].MemoryMiB != 20480 || got[1].Index != 0 ||
+		got[1].Slice != "2" || got[1].Profile != "3g.20gb" || got[2].Index != 1 || got[2].Slice != "" {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -8,18 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OnThread calls do on an operating system thread of its own, whose namespaces and working directory it
-// may change.
+// OnThread calls do on its own operating system thread, so that do may change the thread's namespaces and working directory.
 func OnThread(do func() error) error {
 	done := make(chan error)
 	go func() {
-		goruntime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		goruntime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		done <- do()
 	}()
 	return <-done
 }
 
-// Unmount takes a mount away, also while it is in use. One that is not there is no error.
+// Unmount removes a mount, even while it's in use. A missing mount is no error.
 func Unmount(path string) error {
 	err := unix.Unmount(path, unix.MNT_DETACH)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {

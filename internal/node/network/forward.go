@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Forward leads the connections that a listener takes to an address of the machine's, until ctx ends or
-// the listener is closed.
+// Forward forwards a listener's connections to an address on the machine, until ctx ends or the listener is closed.
 func Forward(ctx context.Context, l net.Listener, to string) {
 	var open sync.WaitGroup
 	defer open.Wait()
@@ -24,7 +23,7 @@ func Forward(ctx context.Context, l net.Listener, to string) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // no descriptor is free, say
+		if err != nil { // for example, no file descriptor is free
 			<-slots
 			time.Sleep(50 * time.Millisecond)
 			continue
@@ -46,13 +45,13 @@ func forward(ctx context.Context, from net.Conn, to string) {
 	defer target.Close()
 	defer context.AfterFunc(ctx, func() { from.Close(); target.Close() })()
 	var copying sync.WaitGroup
-	copying.Go(func() { pass(target, from) })
-	copying.Go(func() { pass(from, target) })
+	copying.Go(func() { copyHalf(target, from) })
+	copying.Go(func() { copyHalf(from, target) })
 	copying.Wait()
 }
 
-// pass copies one direction to its end, and tells the other side of the end.
-func pass(to, from net.Conn) {
+// copyHalf copies one direction until it ends, then closes that direction.
+func copyHalf(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if err != nil {
 		from.Close()

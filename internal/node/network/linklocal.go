@@ -15,19 +15,18 @@ import (
 	"github.com/pintle/pintle/internal/node/kernel"
 )
 
-// LinkLocal is where containers find their task metadata and credentials, as on AWS: at its port 80.
-// The address exists inside their own network namespaces only, where the agent listens itself, on the
-// two ports that ECS keeps for its agent; so nothing of it can be reached from elsewhere, every agent
-// of a machine serves its own containers, and a container can still listen on port 80.
+// LinkLocal is where containers find their task metadata and credentials on port 80, as on AWS. The address exists only inside their
+// network namespaces. The agent listens there on the two ports that ECS reserves for its agent. So nobody outside reaches it, every agent
+// on a machine serves its own containers, and a container can still listen on port 80.
 const LinkLocal = "169.254.170.2"
 
 // The ports that the agent listens on inside a network namespace.
 const (
 	MetadataPort = 51679
-	APIPort      = 51678 // leads to a control plane that listens on the machine's loopback
+	APIPort      = 51678 // forwards to a control plane on the machine's loopback
 )
 
-// Listen opens the two ports in a network namespace, and leads port 80 to the first.
+// Listen opens both ports in a network namespace, and redirects port 80 to MetadataPort.
 func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 	address := netip.MustParseAddr(LinkLocal)
 	err = within(netnsPath, func(ns netns.NsHandle, h *netlink.Handle, lo netlink.Link) error {
@@ -57,12 +56,12 @@ func Listen(netnsPath string) (metadata, api net.Listener, err error) {
 	return metadata, api, err
 }
 
-// maxOpen is the most connections that one namespace's processes have open at each port: all containers
-// share the agent's descriptors.
+// maxOpen is how many connections the processes of one namespace may have open at each port. All containers share the agent's file
+// descriptors.
 const maxOpen = 64
 
-// listen opens a port for the namespace's own processes alone: bound to the loopback device, since Linux
-// answers for an address of it on every other device too.
+// listen opens a port that only the namespace's own processes reach. It binds to the loopback device, because Linux answers for a
+// loopback address on every other device too.
 func listen(port int) (net.Listener, error) {
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		if controlErr := raw.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), "lo") }); controlErr != nil {

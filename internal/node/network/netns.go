@@ -12,7 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/node/kernel"
 )
 
-// makeNetNS makes a network namespace that lasts: mounted at path, it outlives this process.
+// makeNetNS makes a network namespace and mounts it at path, so that it outlives this process.
 func makeNetNS(path string) error {
 	return kernel.OnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -32,8 +32,8 @@ func keepNetNS(from, path string) error {
 	return unix.Mount(from, path, "", unix.MS_BIND, "")
 }
 
-// mounted reports whether a network namespace is mounted at path: after a reboot only the file is there.
-func mounted(path string) bool {
+// isMounted reports whether a network namespace is mounted at path. After a reboot only the file is left.
+func isMounted(path string) bool {
 	var s unix.Statfs_t
 	return unix.Statfs(path, &s) == nil && s.Type == unix.NSFS_MAGIC
 }
@@ -50,7 +50,7 @@ func within(path string, do func(ns netns.NsHandle, h *netlink.Handle, lo netlin
 		return err
 	}
 	defer own.Close()
-	if ns.Equal(own) { // the process that had another may have ended
+	if ns.Equal(own) { // the path's process may have ended, and its PID may be another's now
 		return errors.New(path + " is the machine's own network")
 	}
 	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)

@@ -1,7 +1,6 @@
-// Package network gives containers and tasks networks of their own: network namespaces, which CNI
-// plugins (the ones that Kubernetes uses) connect to the machine's network. By default they share a
-// bridge of the machine's; a configuration of one's own can put them on the LAN, or on any network that
-// there is a plugin for. It needs root.
+// Package network gives containers and tasks their own networks. It makes network namespaces, and CNI plugins (the ones that Kubernetes
+// uses) connect them to the machine's network. By default they share a bridge; a custom CNI configuration can put them on the LAN, or on
+// any network that has a plugin. It needs root.
 package network
 
 import (
@@ -20,32 +19,36 @@ import (
 	"github.com/pintle/pintle/internal/node/kernel"
 )
 
-// pluginDirs are where systems keep CNI plugins.
+// pluginDirs are the directories where Linux distributions install CNI plugins.
 var pluginDirs = []string{"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"}
 
-// Port publishes a port of a network namespace on the machine.
+// Port publishes a network namespace's port on the machine.
 type Port struct {
 	HostPort      uint16 `json:"hostPort"`
 	ContainerPort uint16 `json:"containerPort"`
 	Protocol      string `json:"protocol"` // tcp or udp
 }
 
-// Address is where a network namespace is on its network.
-type Address struct{ NetNS, IP, MAC string }
+// Address is a network namespace and its address on its network.
+type Address struct {
+	NetNS string // path of the namespace
+	IP    string
+	MAC   string
+}
 
 // Networks makes and removes network namespaces. Each has a directory under dir:
 //
-//	ID/netns         the namespace, mounted here
-//	ID/ports.json    what it was made with
-//	ID/address.json  written once it is connected
+//	ID/netns         the mounted namespace
+//	ID/ports.json    the ports that it publishes
+//	ID/address.json  its address, written once it's connected
 type Networks struct {
 	dir  string
 	cni  *libcni.CNIConfig
 	list *libcni.NetworkConfigList
 }
 
-// Open returns the networks of a CNI network configuration list, such as bridge gives. A plugin that is
-// not on this machine is an error that says so.
+// Open returns networks that follow a CNI network configuration list, such as the one from bridge. It fails if a plugin is missing on this
+// machine, and the error names it.
 func Open(ctx context.Context, dir string, config []byte) (*Networks, error) {
 	list, err := libcni.NetworkConfFromBytes(config)
 	if err != nil {
@@ -63,8 +66,7 @@ func Open(ctx context.Context, dir string, config []byte) (*Networks, error) {
 
 const bridgeName = "pintle0"
 
-// OpenBridge returns the networks on the bridge that Pintle's containers share on a machine, and from
-// which ports are published.
+// OpenBridge returns the networks on the bridge that all Pintle's containers on a machine share. They can publish ports.
 func OpenBridge(ctx context.Context, dir string, subnet netip.Prefix) (*Networks, error) {
 	if err := guardBridge(subnet); err != nil {
 		return nil, fmt.Errorf("the bridge's rules (nftables): %w", err)
@@ -72,8 +74,7 @@ func OpenBridge(ctx context.Context, dir string, subnet netip.Prefix) (*Networks
 	return Open(ctx, dir, bridge(subnet))
 }
 
-// bridge is the bridge's configuration. What it knows lies in /run, as what it describes ends with the
-// machine, too.
+// bridge returns the bridge's CNI configuration. Its state is in /run, because what it describes doesn't survive a reboot either.
 func bridge(subnet netip.Prefix) []byte {
 	type object = map[string]any
 	b, err := json.Marshal(object{"cniVersion": "1.0.0", "name": "pintle", "plugins": []object{
@@ -88,22 +89,22 @@ func bridge(subnet netip.Prefix) []byte {
 		{"type": "portmap", "snat": true, "capabilities": object{"portMappings": true}},
 	}})
 	if err != nil {
-		panic(err) // it is made of strings
+		panic(err) // strings and booleans always marshal
 	}
 	return b
 }
 
-// Attach makes a network namespace and connects it. One that is there already is given again.
+// Attach makes a network namespace and connects it. If the ID already has one, Attach returns its address.
 func (n *Networks) Attach(ctx context.Context, id string, ports []Port) (Address, error) {
 	return n.attach(ctx, id, ports, makeNetNS)
 }
 
-// Adopt connects a network namespace that somebody else has made.
+// Adopt connects a network namespace that somebody else made.
 func (n *Networks) Adopt(ctx context.Context, id, netns string) (Address, error) {
 	return n.attach(ctx, id, nil, func(path string) error { return keepNetNS(netns, path) })
 }
 
-// ID tells whose a network namespace of an Address is.
+// ID returns the ID under which the namespace of an Address was attached.
 func ID(netns string) string { return filepath.Base(filepath.Dir(netns)) }
 
 func (n *Networks) attach(ctx context.Context, id string, ports []Port, make func(path string) error) (Address, error) {
@@ -111,7 +112,7 @@ func (n *Networks) attach(ctx context.Context, id string, ports []Port, make fun
 		return a, nil
 	}
 	dir := filepath.Join(n.dir, id)
-	if err := n.Detach(ctx, id); err != nil { // an attempt that was cut off, or one from before a reboot
+	if err := n.Detach(ctx, id); err != nil { // removes an interrupted attempt, or one from before a reboot
 		return Address{}, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -124,12 +125,12 @@ func (n *Networks) attach(ctx context.Context, id string, ports []Port, make fun
 	return a, file.WriteJSON(filepath.Join(dir, "address.json"), a, false)
 }
 
-// Find returns the address of a network namespace that is there.
+// Find returns the address of an existing network namespace.
 func (n *Networks) Find(id string) (a Address, err error) {
 	if err := file.ReadJSON(filepath.Join(n.dir, id, "address.json"), &a); err != nil {
 		return Address{}, fmt.Errorf("network %s: %w", id, err)
 	}
-	if !mounted(a.NetNS) {
+	if !isMounted(a.NetNS) {
 		return Address{}, fmt.Errorf("network %s is gone", id)
 	}
 	return a, nil
@@ -174,8 +175,7 @@ func (n *Networks) connect(ctx context.Context, id string, ports []Port, make fu
 	return a, nil
 }
 
-// Detach disconnects a network namespace and removes it, and with it its published ports. One that is
-// not there is no error.
+// Detach disconnects and removes a network namespace, with its published ports. A missing one is no error.
 func (n *Networks) Detach(ctx context.Context, id string) error {
 	dir := filepath.Join(n.dir, id)
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
@@ -193,8 +193,8 @@ func (n *Networks) Detach(ctx context.Context, id string) error {
 	return os.RemoveAll(dir)
 }
 
-// disconnect has the plugins undo what they did. After one that was cut off, some miss a part of it and
-// give up: told of no namespace, they undo what does not lie in it, and the rest ends with it.
+// disconnect makes the plugins undo what they did. After an interrupted attempt, some plugins fail because part of it is missing. Then we
+// call them without a namespace: they undo what is outside the namespace, and removing it ends the rest.
 func (n *Networks) disconnect(ctx context.Context, id string, ports []Port) error {
 	c := n.runtimeConf(id, ports)
 	err := n.cni.DelNetworkList(ctx, n.list, c)
@@ -205,9 +205,7 @@ func (n *Networks) disconnect(ctx context.Context, id string, ports []Port) erro
 	return n.cni.DelNetworkList(ctx, n.list, c)
 }
 
-// Create and Delete are the engine's: the network of a task of mode awsvpc, which publishes no ports.
-
-// Create makes a task's network.
+// Create makes the network of a task in mode awsvpc, which publishes no ports. The engine calls it.
 func (n *Networks) Create(ctx context.Context, taskID string) (netns, ip, mac string, err error) {
 	a, err := n.Attach(ctx, taskID, nil)
 	return a.NetNS, a.IP, a.MAC, err
@@ -220,7 +218,7 @@ func (n *Networks) netns(id string) string { return filepath.Join(n.dir, id, "ne
 
 func (n *Networks) runtimeConf(id string, ports []Port) *libcni.RuntimeConf {
 	c := &libcni.RuntimeConf{ContainerID: id, IfName: "eth0"}
-	if path := n.netns(id); mounted(path) { // without it there is less to undo
+	if path := n.netns(id); isMounted(path) { // without a namespace, the plugins have less to undo
 		c.NetNS = path
 	}
 	if len(ports) > 0 {

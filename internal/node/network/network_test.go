@@ -21,10 +21,10 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
 )
 
-// These tests make network namespaces, and so need root; they need Debian's containernetworking-plugins
-// and iptables. The bridge that they leave, pintle0, is the one that every Pintle of the machine uses.
+// These tests make network namespaces, so they need root. They also need Debian's containernetworking-plugins and iptables. They leave the
+// bridge pintle0 behind, which every Pintle on the machine uses.
 
-// patience is for what should come soon, on however busy a machine.
+// patience is how long a test waits for what should come soon, so that it passes on a busy machine too.
 const patience = time.Minute
 
 // As in cmd/pintle: /proc/self shows the main thread's namespaces, which must stay the machine's.
@@ -54,12 +54,12 @@ func attach(t *testing.T, n *Networks, name string, ports ...Port) Address {
 	return a
 }
 
-// unique is an ID that no other run of the tests has had: what a failed one left must not matter.
+// unique returns an ID that no other run of the tests has used, so that what a failed run left behind doesn't matter.
 func unique(t *testing.T, name string) string {
 	return t.Name() + "-" + runtimetest.Mark + "-" + name
 }
 
-// inside calls do on a thread that is in a network namespace.
+// inside calls do on a thread inside a network namespace.
 func inside(t *testing.T, a Address, do func() error) {
 	t.Helper()
 	err := kernel.OnThread(func() error {
@@ -96,14 +96,16 @@ func serve(t *testing.T, l net.Listener, greeting string) {
 	t.Cleanup(func() { s.Close() })
 }
 
-// get asks without keeping the connection.
+// get makes a request over a connection of its own, and returns the body or the error.
 func get(address, path string, dial func() (net.Conn, error)) string {
-	c := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(_ context.Context, _, addr string) (net.Conn, error) {
+	transport := &http.Transport{DisableKeepAlives: true}
+	transport.DialContext = func(_ context.Context, _, addr string) (net.Conn, error) {
 		if dial != nil {
 			return dial()
 		}
 		return net.DialTimeout("tcp", addr, patience)
-	}}}
+	}
+	c := http.Client{Timeout: patience, Transport: transport}
 	resp, err := c.Get("http://" + address + path)
 	if err != nil {
 		return err.Error()
@@ -113,7 +115,7 @@ func get(address, path string, dial func() (net.Conn, error)) string {
 	return string(b)
 }
 
-func TestAnAddressAndAPublishedPort(t *testing.T) {
+func TestAddressAndPublishedPort(t *testing.T) {
 	n := open(t, t.TempDir())
 	port := runtimetest.FreePort(t)
 	a := attach(t, n, "one", Port{HostPort: port, ContainerPort: 80, Protocol: "tcp"})
@@ -139,7 +141,7 @@ func TestAnAddressAndAPublishedPort(t *testing.T) {
 	}
 }
 
-func TestAttachAndDetachAgain(t *testing.T) {
+func TestAttachAndDetachAreIdempotent(t *testing.T) {
 	dir := t.TempDir()
 	n := open(t, dir)
 	port := runtimetest.FreePort(t)
@@ -163,9 +165,9 @@ func TestAttachAndDetachAgain(t *testing.T) {
 	}
 }
 
-func TestAPortIsGivenOnce(t *testing.T) {
+func TestPortIsReservedOnce(t *testing.T) {
 	port := Port{HostPort: runtimetest.FreePort(t), ContainerPort: 80, Protocol: "tcp"}
-	one, two := open(t, t.TempDir()), open(t, t.TempDir()) // two agents of one machine
+	one, two := open(t, t.TempDir()), open(t, t.TempDir()) // two agents on one machine
 	attach(t, one, "one", port)
 	if _, err := two.Attach(t.Context(), unique(t, "two"), []Port{port}); err == nil || !strings.Contains(err.Error(), unique(t, "one")) {
 		t.Errorf("the second agent gets %v", err)
@@ -179,7 +181,7 @@ func TestAPortIsGivenOnce(t *testing.T) {
 func TestAfterAReboot(t *testing.T) {
 	n := open(t, t.TempDir())
 	a := attach(t, n, "one")
-	id := unique(t, "one") // what ends with the machine: rules, addresses and mounts, but no files
+	id := unique(t, "one") // a reboot removes rules, addresses and mounts, but no files
 	if err := n.cni.DelNetworkList(t.Context(), n.list, n.runtimeConf(id, nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -189,9 +191,8 @@ func TestAfterAReboot(t *testing.T) {
 	greet(t, attach(t, n, "one"), 80, "hello")
 }
 
-// TestCutOff cuts the making of a network off at many points, as a killed agent does, and has the next
-// agent make it.
-func TestCutOff(t *testing.T) {
+// TestInterruptedAttach interrupts Attach at many points, as killing the agent does, and lets the next agent attach again.
+func TestInterruptedAttach(t *testing.T) {
 	n := open(t, t.TempDir())
 	port := runtimetest.FreePort(t)
 	for i := range 12 {
@@ -202,7 +203,7 @@ func TestCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		publish := []Port{{HostPort: port, ContainerPort: 80, Protocol: "tcp"}}
-		n.connect(ctx, id, publish, makeNetNS) //nolint:errcheck // it is cut off
+		n.connect(ctx, id, publish, makeNetNS) //nolint:errcheck // it's interrupted
 		cancel()
 		a, err := n.Attach(t.Context(), id, publish)
 		if err != nil {
@@ -216,19 +217,22 @@ func TestCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if rules, err := exec.Command("iptables", "--wait", "-t", "nat", "-S").Output(); err != nil || strings.Contains(string(rules), unique(t, "cut")) {
+	rules, err := exec.Command("iptables", "--wait", "-t", "nat", "-S").Output()
+	if err != nil || strings.Contains(string(rules), unique(t, "cut")) {
 		t.Errorf("rules stay behind, %v", err)
 	}
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentAttaches(t *testing.T) {
 	n := open(t, t.TempDir())
 	seen := map[string]bool{}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for i := range 12 {
 		all.Go(func() {
-			a, err := n.Attach(t.Context(), unique(t, fmt.Sprint(i)), []Port{{HostPort: runtimetest.FreePort(t), ContainerPort: 80, Protocol: "tcp"}})
+			a, err := n.Attach(t.Context(), unique(t, fmt.Sprint(i)), []Port{
+				{HostPort: runtimetest.FreePort(t), ContainerPort: 80, Protocol: "tcp"},
+			})
 			if err != nil {
 				t.Error(err)
 			}
@@ -250,25 +254,27 @@ func TestManyAtOnce(t *testing.T) {
 
 func TestLinkLocal(t *testing.T) {
 	n := open(t, t.TempDir())
-	for _, name := range []string{"one", "two"} { // each has its own
+	for _, name := range []string{"one", "two"} { // each namespace has its own listeners
 		a := attach(t, n, name)
 		metadata, api, err := Listen(a.NetNS)
 		if err != nil {
 			t.Fatal(err)
 		}
 		serve(t, metadata, "metadata of "+name)
-		behind, err := net.Listen("tcp", "127.0.0.1:0")
+		plane, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		serve(t, behind, "control plane")
+		serve(t, plane, "control plane")
 		ctx, cancel := context.WithCancel(t.Context())
 		var forwarding sync.WaitGroup
-		forwarding.Go(func() { Forward(ctx, api, behind.Addr().String()) })
+		forwarding.Go(func() { Forward(ctx, api, plane.Addr().String()) })
 		greet(t, a, 80, "the container")
 		for address, want := range map[string]string{
-			"169.254.170.2:80": "metadata of " + name + "/v4", "169.254.170.2:51679": "metadata of " + name + "/v4",
-			"169.254.170.2:51678": "control plane/v4", "127.0.0.1:80": "the container/v4",
+			"169.254.170.2:80":    "metadata of " + name + "/v4",
+			"169.254.170.2:51679": "metadata of " + name + "/v4",
+			"169.254.170.2:51678": "control plane/v4",
+			"127.0.0.1:80":        "the container/v4",
 		} {
 			var c net.Conn
 			inside(t, a, func() (err error) {
@@ -285,7 +291,7 @@ func TestLinkLocal(t *testing.T) {
 		cancel()
 		forwarding.Wait()
 		metadata.Close()
-		if metadata, api, err = Listen(a.NetNS); err != nil { // the next agent
+		if metadata, api, err = Listen(a.NetNS); err != nil { // as the next agent does
 			t.Fatal(err)
 		}
 		metadata.Close()
@@ -293,9 +299,9 @@ func TestLinkLocal(t *testing.T) {
 	}
 }
 
-// TestNobodyElseReachesTheAgent tries the agent's ports in one namespace from another on the same
-// bridge, with a route to them.
-func TestNobodyElseReachesTheAgent(t *testing.T) {
+// TestOtherContainersCannotReachTheAgent dials the agent's ports in one namespace from another namespace on the same bridge, with a route
+// to them.
+func TestOtherContainersCannotReachTheAgent(t *testing.T) {
 	n := open(t, t.TempDir())
 	one, two := attach(t, n, "one"), attach(t, n, "two")
 	metadata, api, err := Listen(one.NetNS)
@@ -318,9 +324,8 @@ func TestNobodyElseReachesTheAgent(t *testing.T) {
 	})
 }
 
-// TestLoopbackIsTheMachines tries a program on the machine's loopback from a container that sends there
-// by way of the bridge.
-func TestLoopbackIsTheMachines(t *testing.T) {
+// TestContainersCannotReachLoopback dials a program on the machine's loopback from a container, by way of the bridge.
+func TestContainersCannotReachLoopback(t *testing.T) {
 	n := open(t, t.TempDir())
 	a := attach(t, n, "one", Port{HostPort: runtimetest.FreePort(t), ContainerPort: 80, Protocol: "tcp"})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -330,10 +335,11 @@ func TestLoopbackIsTheMachines(t *testing.T) {
 	serve(t, l, "the machine's own")
 	inside(t, a, func() error {
 		for _, args := range [][]string{
-			{"sysctl", "-q", "-w", "net.ipv4.conf.all.route_localnet=1"}, {"ip", "route", "del", "table", "local", "127.0.0.0/8", "dev", "lo"},
+			{"sysctl", "-q", "-w", "net.ipv4.conf.all.route_localnet=1"},
+			{"ip", "route", "del", "table", "local", "127.0.0.0/8", "dev", "lo"},
 			{"ip", "route", "add", "127.0.0.0/8", "via", "10.213.0.1", "src", a.IP},
 		} {
-			exec.Command(args[0], args[1:]...).Run() //nolint:errcheck // what cannot be done helps the test pass no more than the rule does
+			exec.Command(args[0], args[1:]...).Run() //nolint:errcheck // if it fails, the dial below fails too
 		}
 		if c, err := net.DialTimeout("tcp4", l.Addr().String(), time.Second); err == nil {
 			c.Close()
@@ -343,7 +349,7 @@ func TestLoopbackIsTheMachines(t *testing.T) {
 	})
 }
 
-func TestTheMachinesPortsAreRefused(t *testing.T) {
+func TestPortInUseIsRefused(t *testing.T) {
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
 		t.Fatal(err)
@@ -356,18 +362,18 @@ func TestTheMachinesPortsAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheMachinesOwnNetworkIsLeftAlone(t *testing.T) {
+func TestListenRefusesTheMachinesNetwork(t *testing.T) {
 	if _, _, err := Listen("/proc/self/ns/net"); err == nil {
 		t.Error("the agent listens in the machine's network as if it were a container's")
 	}
 }
 
-func TestWhatIsMissingIsNamed(t *testing.T) {
+func TestMissingPluginIsNamed(t *testing.T) {
 	config := `{"cniVersion":"1.0.0","name":"x","plugins":[{"type":"no-such-plugin"}]}`
 	if _, err := Open(t.Context(), t.TempDir(), []byte(config)); err == nil || !strings.Contains(err.Error(), "no-such-plugin") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Open(t.Context(), t.TempDir(), []byte(`{"name":1}`)); err == nil {
-		t.Error("a configuration that is none was taken")
+		t.Error("an invalid configuration was accepted")
 	}
 }

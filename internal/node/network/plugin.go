@@ -14,9 +14,8 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 )
 
-// plugins runs CNI plugins as libcni has them run, but bound to this process: one that went on when the
-// agent has been killed would connect what the next agent disconnects at the same time. They are kept
-// out of its process group, so that ctrl-C does not end them half-way.
+// plugins runs CNI plugins for libcni. A plugin dies with this process: otherwise, after the agent was killed, it could connect what the
+// next agent disconnects at the same time. Plugins run outside the agent's process group, so that ctrl-C doesn't stop them half-way.
 type plugins struct{ version.PluginDecoder }
 
 var _ invoke.Exec = (*plugins)(nil)
@@ -28,19 +27,22 @@ func (*plugins) FindInPath(plugin string, dirs []string) (string, error) {
 
 // ExecPlugin implements invoke.Exec.
 func (*plugins) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
-	goruntime.LockOSThread() // a child is bound to the life of the thread that made it
+	goruntime.LockOSThread() // Pdeathsig kills the child when the thread that created it ends
 	defer goruntime.UnlockOSThread()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, path)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environ, bytes.NewReader(stdin), &stdout, &stderr
+	cmd.Env = environ
+	cmd.Stdin = bytes.NewReader(stdin)
+	cmd.Stdout = &stdout
+	cmd.Stderr = &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	err := cmd.Run()
 	if err == nil {
 		return stdout.Bytes(), nil
 	}
-	var said types.Error
-	if json.Unmarshal(stdout.Bytes(), &said) == nil && said.Msg != "" {
-		return nil, &said
+	var reported types.Error
+	if json.Unmarshal(stdout.Bytes(), &reported) == nil && reported.Msg != "" {
+		return nil, &reported
 	}
 	return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 }

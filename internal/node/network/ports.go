@@ -8,22 +8,22 @@ import (
 	"path/filepath"
 )
 
-// portsDir has a link for each port that Pintle's agents have published on this machine, named after the
-// port, that leads to the network namespace that has it. Several agents may share a machine, and rules
-// hold no socket that would keep a port from being given out twice.
+// portsDir has a symbolic link for each port that Pintle's agents have published on this machine. The link is named after the port and
+// points to the network namespace that has it. We need the links because several agents may share a machine, and nftables rules hold no
+// socket that would keep a port from being published twice.
 const portsDir = "/run/pintle/ports"
 
 func (p Port) link() string {
 	return filepath.Join(portsDir, fmt.Sprintf("%s-%d", p.Protocol, p.HostPort))
 }
 
-// Free reports whether nobody on the machine has a port: no network namespace, and no program.
+// Free reports whether neither a network namespace nor a program on the machine uses the port.
 func (p Port) Free() bool {
 	owner, err := os.Readlink(p.link())
-	return (err != nil || !mounted(owner)) && unused(p) == nil
+	return (err != nil || !isMounted(owner)) && checkUnused(p) == nil
 }
 
-// reserve takes ports for a network namespace, or none of them. Its own it may take again.
+// reserve reserves all the ports for a network namespace, or none. Reserving a port again for the same namespace is no error.
 func reserve(netns string, ports []Port) error {
 	if err := os.MkdirAll(portsDir, 0o700); err != nil {
 		return err
@@ -37,7 +37,7 @@ func reserve(netns string, ports []Port) error {
 }
 
 func reservePort(netns string, p Port) error {
-	if err := unused(p); err != nil {
+	if err := checkUnused(p); err != nil {
 		return err
 	}
 	err := os.Symlink(netns, p.link())
@@ -50,17 +50,17 @@ func reservePort(netns string, p Port) error {
 		return err
 	case owner == netns:
 		return nil
-	case mounted(owner):
+	case isMounted(owner):
 		return fmt.Errorf("port %d/%s of this machine is taken by container %s", p.HostPort, p.Protocol, ID(owner))
 	}
-	if err := os.Remove(p.link()); err != nil { // whoever had it is gone
+	if err := os.Remove(p.link()); err != nil { // the owner is gone
 		return err
 	}
 	return os.Symlink(netns, p.link())
 }
 
-// unused refuses a port that a program of the machine has: a rule would silently take it over.
-func unused(p Port) error {
+// checkUnused returns an error if a program on the machine listens on the port, since a rule would silently take it over.
+func checkUnused(p Port) error {
 	address := fmt.Sprintf(":%d", p.HostPort)
 	if p.Protocol == "udp" {
 		l, err := net.ListenPacket("udp", address)
@@ -76,7 +76,7 @@ func unused(p Port) error {
 	return l.Close()
 }
 
-// release gives back the ports that a network namespace has.
+// release releases those of the ports that the network namespace has reserved.
 func release(netns string, ports []Port) (err error) {
 	for _, p := range ports {
 		if owner, readErr := os.Readlink(p.link()); readErr == nil && owner == netns {

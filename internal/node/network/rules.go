@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The first two registers of a rule, which carry what it compares or sets.
+// The first two registers of a rule. They hold what it compares or sets.
 const register, second = 1, 2
 
-// load reads a part of a packet's header.
+// load reads part of a packet's header into the first register.
 func load(base expr.PayloadBase, offset, length uint32) expr.Any {
 	return &expr.Payload{DestRegister: register, Base: base, Offset: offset, Len: length}
 }
@@ -21,8 +21,8 @@ func equals(data []byte) expr.Any {
 	return &expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: data}
 }
 
-// within4 matches an address of a packet, at an offset of its IPv4 header, that lies in a network.
-func within4(offset uint32, p netip.Prefix) []expr.Any {
+// addressIn matches packets whose address at the offset of the IPv4 header is in a network.
+func addressIn(offset uint32, p netip.Prefix) []expr.Any {
 	mask := make([]byte, 4)
 	for i := range p.Bits() {
 		mask[i/8] |= 0x80 >> (i % 8)
@@ -34,17 +34,16 @@ func within4(offset uint32, p netip.Prefix) []expr.Any {
 	}
 }
 
-// Where an IPv4 header has its addresses.
+// The offsets of the addresses in an IPv4 header.
 const sourceAddress, destinationAddress = 12, 16
 
-// interfaceName pads a name as the kernel compares it.
+// interfaceName pads a name with zeros, which is the form that the kernel compares.
 func interfaceName(name string) []byte {
 	return append([]byte(name), make([]byte, unix.IFNAMSIZ-len(name))...)
 }
 
-// guardBridge makes two rules of the machine, in a table of their own, anew: what the bridge's containers
-// send out is masqueraded; and what they send to the machine's loopback is dropped, which publishing
-// ports on loopback would let in otherwise (CVE-2020-8558).
+// guardBridge rewrites our nftables table on the machine. One rule masquerades what the bridge's containers send out. The other drops what
+// they send to the machine's loopback, which publishing ports on loopback would otherwise let in (CVE-2020-8558).
 func guardBridge(subnet netip.Prefix) error {
 	c, err := nftables.New()
 	if err != nil {
@@ -53,15 +52,23 @@ func guardBridge(subnet netip.Prefix) error {
 	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "pintle"})
 	c.FlushTable(table)
 	in := c.AddChain(&nftables.Chain{
-		Name: "prerouting", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw,
+		Name:     "prerouting",
+		Table:    table,
+		Type:     nftables.ChainTypeFilter,
+		Hooknum:  nftables.ChainHookPrerouting,
+		Priority: nftables.ChainPriorityRaw,
 	})
 	out := c.AddChain(&nftables.Chain{
-		Name: "postrouting", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
+		Name:     "postrouting",
+		Table:    table,
+		Type:     nftables.ChainTypeNAT,
+		Hooknum:  nftables.ChainHookPostrouting,
+		Priority: nftables.ChainPriorityNATSource,
 	})
 	drop := []expr.Any{&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: register}, equals(interfaceName(bridgeName))}
-	drop = append(drop, within4(destinationAddress, netip.MustParsePrefix("127.0.0.0/8"))...)
+	drop = append(drop, addressIn(destinationAddress, netip.MustParsePrefix("127.0.0.0/8"))...)
 	c.AddRule(&nftables.Rule{Table: table, Chain: in, Exprs: append(drop, &expr.Verdict{Kind: expr.VerdictDrop})})
-	masquerade := append(within4(sourceAddress, subnet),
+	masquerade := append(addressIn(sourceAddress, subnet),
 		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: register},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: register, Data: interfaceName(bridgeName)},
 		&expr.Masq{})
@@ -69,8 +76,8 @@ func guardBridge(subnet netip.Prefix) error {
 	return c.Flush()
 }
 
-// redirect leads connections that a namespace's own processes open to one port of an address to
-// another: a rule in a table of ours, made anew.
+// redirect sends the connections that a namespace's own processes open to one port of an address to another port. It rewrites our table in
+// that namespace.
 func redirect(netns int, address netip.Addr, from, to uint16) error {
 	c, err := nftables.New(nftables.WithNetNSFd(netns))
 	if err != nil {
@@ -79,7 +86,11 @@ func redirect(netns int, address netip.Addr, from, to uint16) error {
 	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "pintle"})
 	c.FlushTable(table)
 	chain := c.AddChain(&nftables.Chain{
-		Name: "output", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest,
+		Name:     "output",
+		Table:    table,
+		Type:     nftables.ChainTypeNAT,
+		Hooknum:  nftables.ChainHookOutput,
+		Priority: nftables.ChainPriorityNATDest,
 	})
 	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register},

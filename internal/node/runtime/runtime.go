@@ -119,20 +119,23 @@ type Network struct {
 
 // Port publishes a container's port on the machine.
 type Port struct {
-	ContainerPort, HostPort uint16 // HostPort is never 0: the caller has picked it
-	Protocol                string // tcp or udp
+	ContainerPort uint16
+	HostPort      uint16 // never 0, since the caller picks it
+	Protocol      string // tcp or udp
 }
 
 // Ulimit is one resource limit of a container.
 type Ulimit struct {
-	Name       string // as in setrlimit(2) without RLIMIT_, lower case: nofile, memlock …
-	Soft, Hard int64  // -1 is unlimited
+	Name string // as in setrlimit(2) without RLIMIT_, lower case: nofile, memlock …
+	Soft int64  // -1 is unlimited
+	Hard int64  // likewise
 }
 
 // Device maps one of the machine's devices into the container.
 type Device struct {
-	HostPath, ContainerPath string
-	Permissions             string // some of "rwm"
+	HostPath      string
+	ContainerPath string
+	Permissions   string // some of "rwm"
 }
 
 // Tmpfs mounts memory at a path.
@@ -183,22 +186,25 @@ const (
 
 // Exec is a command to run inside a container.
 type Exec struct {
-	Command        []string
-	User           string
-	Env            []string
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	Tty            bool
+	Command []string
+	User    string
+	Env     []string
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Tty     bool
 }
 
 // Stats is a container's resource use at one moment.
 type Stats struct {
-	At                 time.Time
-	CPU                time.Duration // processor time used since its start
-	MemoryBytes        int64         // without reclaimable cache
-	MemoryLimit        int64
-	RxBytes, TxBytes   int64
-	ReadBytes, WrBytes int64
+	At          time.Time
+	CPU         time.Duration // processor time used since its start
+	MemoryBytes int64         // without reclaimable cache
+	MemoryLimit int64
+	RxBytes     int64
+	TxBytes     int64
+	ReadBytes   int64
+	WrBytes     int64
 }
 
 // Line is one line of a container's output.

@@ -2,7 +2,7 @@ package tmds
 
 import "net/http"
 
-// roleCredentials are as the SDKs read them.
+// roleCredentials is the form in which the SDKs read credentials.
 type roleCredentials struct {
 	RoleArn         string
 	AccessKeyID     string `json:"AccessKeyId"`
@@ -11,7 +11,7 @@ type roleCredentials struct {
 	Expiration      string
 }
 
-// credentials serves a role's credentials to whoever knows their id: only the task's containers do.
+// credentials serves a role's credentials to whoever knows their id. Only the task's containers do.
 func (s *Server) credentials(w http.ResponseWriter, r *http.Request) {
 	c, ok := s.opts.Tasks.Credentials(r.PathValue("id"))
 	if !ok {

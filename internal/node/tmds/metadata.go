@@ -13,7 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/node/engine"
 )
 
-// The shapes of version 4; version 3 is a part of it.
+// These are the shapes of version 4, of which version 3 is a subset:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-metadata-endpoint-v4-response.html
 
 type containerMetadata struct {
@@ -90,20 +90,20 @@ type taskMetadata struct {
 	FaultInjectionEnabled bool
 }
 
-func (s *Server) container(_ context.Context, a asker) (any, error) {
-	return describe(a.record, a.name), nil
+func (s *Server) container(_ context.Context, c caller) (any, error) {
+	return describe(c.record, c.name), nil
 }
 
-func (s *Server) task(_ context.Context, a asker) (any, error) { return s.describeTask(a.record), nil }
+func (s *Server) task(_ context.Context, c caller) (any, error) { return s.describeTask(c.record), nil }
 
-func (s *Server) taskWithTags(ctx context.Context, a asker) (any, error) {
-	m := s.describeTask(a.record)
-	m.TaskTags = s.tags(ctx, a.record.Task.Arn)
+func (s *Server) taskWithTags(ctx context.Context, c caller) (any, error) {
+	m := s.describeTask(c.record)
+	m.TaskTags = s.tags(ctx, c.record.Task.Arn)
 	m.ContainerInstanceTags = s.tags(ctx, s.opts.Instance())
 	return m, nil
 }
 
-// tags are a resource's. Where they cannot be had, the rest of the answer is worth giving.
+// tags lists a resource's tags. If that fails, it returns none, since the rest of the answer is still useful.
 func (s *Server) tags(ctx context.Context, arn string) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -112,10 +112,10 @@ func (s *Server) tags(ctx context.Context, arn string) map[string]string {
 		s.opts.Log.Warn("cannot list tags", "resource", arn, "error", err)
 		return nil
 	}
-	return byKey(out.Tags)
+	return tagMap(out.Tags)
 }
 
-func byKey(tags []types.Tag) map[string]string {
+func tagMap(tags []types.Tag) map[string]string {
 	m := map[string]string{}
 	for _, t := range tags {
 		m[aws.ToString(t.Key)] = aws.ToString(t.Value)
@@ -125,10 +125,18 @@ func byKey(tags []types.Tag) map[string]string {
 
 func (s *Server) describeTask(r *engine.Record) *taskMetadata {
 	m := &taskMetadata{
-		Cluster: r.Task.TaskClusterArn, TaskARN: r.Task.Arn, Family: r.Task.Family, Revision: r.Task.Version,
-		DesiredStatus: desired(r), KnownStatus: known(r), AvailabilityZone: s.opts.Zone, LaunchType: r.Task.LaunchType,
-		ServiceName: r.Task.ServiceName, PullStartedAt: given(r.PullStartedAt), PullStoppedAt: given(r.PullStoppedAt),
-		ExecutionStoppedAt: given(r.ExecutionStoppedAt),
+		Cluster:            r.Task.TaskClusterArn,
+		TaskARN:            r.Task.Arn,
+		Family:             r.Task.Family,
+		Revision:           r.Task.Version,
+		DesiredStatus:      desiredStatus(r),
+		KnownStatus:        knownStatus(r),
+		AvailabilityZone:   s.opts.Zone,
+		LaunchType:         r.Task.LaunchType,
+		ServiceName:        r.Task.ServiceName,
+		PullStartedAt:      timeOrNil(r.PullStartedAt),
+		PullStoppedAt:      timeOrNil(r.PullStoppedAt),
+		ExecutionStoppedAt: timeOrNil(r.ExecutionStoppedAt),
 	}
 	if r.Task.CPU > 0 || r.Task.Memory > 0 {
 		m.Limits = &limits{r.Task.CPU, r.Task.Memory}
@@ -143,10 +151,23 @@ func describe(r *engine.Record, name string) containerMetadata {
 	c, d := r.Containers[name], definition(r, name)
 	id := r.ContainerID(name)
 	m := containerMetadata{
-		DockerID: id, Name: name, DockerName: "ecs-" + r.Task.Family + "-" + r.Task.Version + "-" + id, Image: d.Image, ImageID: c.Digest,
-		Labels: labels(r, name), DesiredStatus: desired(r), KnownStatus: string(c.Status), ExitCode: c.ExitCode,
-		Limits: limits{float64(d.CPU), d.Memory}, CreatedAt: given(c.CreatedAt), StartedAt: given(c.StartedAt), FinishedAt: given(c.FinishedAt),
-		Type: "NORMAL", ContainerARN: d.ContainerArn, Networks: []networkMetadata{network(r)}, Volumes: volumes(r, d),
+		DockerID:      id,
+		Name:          name,
+		DockerName:    "ecs-" + r.Task.Family + "-" + r.Task.Version + "-" + id,
+		Image:         d.Image,
+		ImageID:       c.Digest,
+		Labels:        labels(r, name),
+		DesiredStatus: desiredStatus(r),
+		KnownStatus:   string(c.Status),
+		ExitCode:      c.ExitCode,
+		Limits:        limits{float64(d.CPU), d.Memory},
+		CreatedAt:     timeOrNil(c.CreatedAt),
+		StartedAt:     timeOrNil(c.StartedAt),
+		FinishedAt:    timeOrNil(c.FinishedAt),
+		Type:          "NORMAL",
+		ContainerARN:  d.ContainerArn,
+		Networks:      []networkMetadata{network(r)},
+		Volumes:       volumes(r, d),
 	}
 	if m.KnownStatus == "" {
 		m.KnownStatus = "NONE"
@@ -155,13 +176,14 @@ func describe(r *engine.Record, name string) containerMetadata {
 		m.Ports = append(m.Ports, portMetadata{p.Container, p.Protocol, p.Host, "0.0.0.0"})
 	}
 	if c.Health != "" {
-		m.Health = &healthMetadata{string(c.Health), given(c.HealthSince)}
+		m.Health = &healthMetadata{string(c.Health), timeOrNil(c.HealthSince)}
 	}
 	if d.RestartPolicy != nil && d.RestartPolicy.Enabled {
 		m.RestartCount = &c.Restarts
 	}
 	if l := logConfig(d); l != nil {
-		m.LogDriver, m.LogOptions = l.Type, l.Config
+		m.LogDriver = l.Type
+		m.LogOptions = l.Config
 	}
 	return m
 }
@@ -196,7 +218,8 @@ func labels(r *engine.Record, name string) map[string]string {
 func network(r *engine.Record) networkMetadata {
 	n := networkMetadata{NetworkMode: r.Task.NetworkMode, IPv4Addresses: []string{""}}
 	if r.Network != nil {
-		n.IPv4Addresses, n.MACAddress = []string{r.Network.IP}, r.Network.MAC
+		n.IPv4Addresses = []string{r.Network.IP}
+		n.MACAddress = r.Network.MAC
 	}
 	return n
 }
@@ -207,7 +230,8 @@ func volumes(r *engine.Record, d *acs.Container) []volumeMetadata {
 		v := volumeMetadata{DockerName: m.SourceVolume, Destination: m.ContainerPath}
 		for _, t := range r.Task.Volumes {
 			if t.Name == m.SourceVolume && t.Host != nil && t.Host.SourcePath != "" {
-				v.DockerName, v.Source = "", t.Host.SourcePath
+				v.DockerName = ""
+				v.Source = t.Host.SourcePath
 			}
 		}
 		out = append(out, v)
@@ -215,15 +239,15 @@ func volumes(r *engine.Record, d *acs.Container) []volumeMetadata {
 	return out
 }
 
-func desired(r *engine.Record) string {
+func desiredStatus(r *engine.Record) string {
 	if r.Halting() {
 		return "STOPPED"
 	}
 	return "RUNNING"
 }
 
-// known is the earliest state that any of the task's containers is in, which is the task's.
-func known(r *engine.Record) string {
+// knownStatus returns the task's status, which is the earliest that any of its containers is in.
+func knownStatus(r *engine.Record) string {
 	order := []engine.Status{engine.Waiting, engine.Created, engine.Running, engine.Stopped}
 	names := []string{"PENDING", "CREATED", "RUNNING", "STOPPED"}
 	for i, st := range order {
@@ -236,7 +260,7 @@ func known(r *engine.Record) string {
 	return "PENDING"
 }
 
-func given(t time.Time) *time.Time {
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/pintle/pintle/internal/acs"
 )
 
-// Task protection, as containers ask for it:
+// This file is the task scale-in protection endpoint:
 // https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-scale-in-protection-endpoint.html
 
-// callTimeout is how long the control plane has to answer for a container.
+// callTimeout is how long the control plane has to answer a call.
 const callTimeout = 4 * time.Second
 
 type protection struct {
@@ -35,7 +35,9 @@ type failure struct {
 }
 
 type protectionError struct {
-	Arn, Code, Message string
+	Arn     string
+	Code    string
+	Message string
 }
 
 type protectionAnswer struct {
@@ -43,6 +45,9 @@ type protectionAnswer struct {
 	Failure    *failure         `json:"failure,omitempty"`
 	Error      *protectionError `json:"error,omitempty"`
 }
+
+// protectionCall calls the control plane about a task, with the option as, which sets the credentials.
+type protectionCall func(ctx context.Context, cluster, task string, as func(*ecs.Options)) ([]types.ProtectedTask, []types.Failure, error)
 
 func (s *Server) getProtection(w http.ResponseWriter, r *http.Request) {
 	s.protect(w, r, func(ctx context.Context, cluster, task string, as func(*ecs.Options)) ([]types.ProtectedTask, []types.Failure, error) {
@@ -70,7 +75,10 @@ func (s *Server) putProtection(w http.ResponseWriter, r *http.Request) {
 			return nil, nil, invalid("ProtectionEnabled must be given")
 		}
 		out, err := s.opts.ECS.UpdateTaskProtection(ctx, &ecs.UpdateTaskProtectionInput{
-			Cluster: &cluster, Tasks: []string{task}, ProtectionEnabled: *in.ProtectionEnabled, ExpiresInMinutes: in.ExpiresInMinutes,
+			Cluster:           &cluster,
+			Tasks:             []string{task},
+			ProtectionEnabled: *in.ProtectionEnabled,
+			ExpiresInMinutes:  in.ExpiresInMinutes,
 		}, as)
 		if err != nil {
 			return nil, nil, err
@@ -83,44 +91,52 @@ func invalid(message string) error {
 	return &types.InvalidParameterException{Message: &message}
 }
 
-// protect makes a call about the container's task, as the task's role, and answers with what came.
-func (s *Server) protect(w http.ResponseWriter, r *http.Request, call func(ctx context.Context, cluster, task string, as func(*ecs.Options)) ([]types.ProtectedTask, []types.Failure, error)) {
-	a, ok := s.who(w, r)
+// protect makes a call about the container's task, as the task's role, and answers with the result.
+func (s *Server) protect(w http.ResponseWriter, r *http.Request, call protectionCall) {
+	c, ok := s.identify(w, r)
 	if !ok {
 		return
 	}
-	task := &a.record.Task
+	task := &c.record.Task
 	if task.RoleCredentials == nil {
-		write(w, http.StatusForbidden, protectionAnswer{Error: &protectionError{task.Arn, "AccessDeniedException", "the task has no role, with which it could ask for protection"}})
+		write(w, http.StatusForbidden, protectionAnswer{
+			Error: &protectionError{task.Arn, "AccessDeniedException", "the task has no role, with which it could ask for protection"},
+		})
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 	defer cancel()
-	tasks, failures, err := call(ctx, task.TaskClusterArn, task.Arn, as(task.RoleCredentials))
+	tasks, failures, err := call(ctx, task.TaskClusterArn, task.Arn, withCredentials(task.RoleCredentials))
 	switch {
 	case err != nil:
-		status, code, message := blame(err)
+		status, code, message := explain(err)
 		write(w, status, protectionAnswer{Error: &protectionError{task.Arn, code, message}})
 	case len(failures) > 0:
 		f := failures[0]
-		write(w, http.StatusOK, protectionAnswer{Failure: &failure{aws.ToString(f.Arn), aws.ToString(f.Reason), aws.ToString(f.Detail)}})
+		write(w, http.StatusOK, protectionAnswer{
+			Failure: &failure{aws.ToString(f.Arn), aws.ToString(f.Reason), aws.ToString(f.Detail)},
+		})
 	case len(tasks) != 1:
-		write(w, http.StatusInternalServerError, protectionAnswer{Error: &protectionError{task.Arn, "ServerException", "the control plane did not answer for this task"}})
+		write(w, http.StatusInternalServerError, protectionAnswer{
+			Error: &protectionError{task.Arn, "ServerException", "the control plane did not answer for this task"},
+		})
 	default:
 		p := tasks[0]
-		write(w, http.StatusOK, protectionAnswer{Protection: &protection{p.ProtectionEnabled, p.ExpirationDate, aws.ToString(p.TaskArn)}})
+		write(w, http.StatusOK, protectionAnswer{
+			Protection: &protection{p.ProtectionEnabled, p.ExpirationDate, aws.ToString(p.TaskArn)},
+		})
 	}
 }
 
-// as has a call made with a role's credentials.
-func as(c *acs.IAMRoleCredentials) func(*ecs.Options) {
+// withCredentials makes a call with a role's credentials.
+func withCredentials(c *acs.IAMRoleCredentials) func(*ecs.Options) {
 	return func(o *ecs.Options) {
 		o.Credentials = credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.SessionToken)
 	}
 }
 
-// blame is the HTTP status, AWS's code and the message for an error.
-func blame(err error) (status int, code, message string) {
+// explain returns the HTTP status, AWS's error code and the message for an error.
+func explain(err error) (status int, code, message string) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return http.StatusGatewayTimeout, "RequestCanceled", "the control plane did not answer in time"
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// stats are a container's as the Docker Engine's API has them, as far as any runtime knows them.
+// stats are a container's statistics in the form of the Docker Engine's API, with what all runtimes can measure.
 type stats struct {
 	Read     time.Time               `json:"read"`
 	CPU      cpuStats                `json:"cpu_stats"`
@@ -43,20 +43,20 @@ type blockIOEntry struct {
 	Value int64  `json:"value"`
 }
 
-func (s *Server) stats(ctx context.Context, a asker) (any, error) {
-	return s.read(ctx, a.record, a.name)
+func (s *Server) stats(ctx context.Context, c caller) (any, error) {
+	return s.read(ctx, c.record, c.name)
 }
 
-// taskStats is every container's, by id; of one that does not run, null.
-func (s *Server) taskStats(ctx context.Context, a asker) (any, error) {
+// taskStats returns the statistics of the task's containers, by id; null for those that aren't running.
+func (s *Server) taskStats(ctx context.Context, c caller) (any, error) {
 	out := map[string]*stats{}
-	for name, c := range a.record.Containers {
-		id := a.record.ContainerID(name)
+	for name, container := range c.record.Containers {
+		id := c.record.ContainerID(name)
 		out[id] = nil
-		if c.Status != engine.Running {
+		if container.Status != engine.Running {
 			continue
 		}
-		if st, err := s.read(ctx, a.record, name); err == nil { // else it has just ended
+		if st, err := s.read(ctx, c.record, name); err == nil { // an error means that it has just ended
 			out[id] = st
 		}
 	}
@@ -68,12 +68,13 @@ func (s *Server) read(ctx context.Context, r *engine.Record, name string) (*stat
 	if err != nil {
 		return nil, fmt.Errorf("stats of container %s: %w", name, err)
 	}
-	return convert(raw), nil
+	return dockerStats(raw), nil
 }
 
-func convert(raw runtime.Stats) *stats {
+func dockerStats(raw runtime.Stats) *stats {
 	out := &stats{
-		Read: raw.At, Memory: memoryStats{raw.MemoryBytes, raw.MemoryLimit},
+		Read:     raw.At,
+		Memory:   memoryStats{raw.MemoryBytes, raw.MemoryLimit},
 		Networks: map[string]networkStats{"eth0": {raw.RxBytes, raw.TxBytes}},
 		BlockIO:  blockIO{[]blockIOEntry{{"Read", raw.ReadBytes}, {"Write", raw.WrBytes}}},
 	}

@@ -1,6 +1,6 @@
-// Package tmds is the task metadata endpoint: over HTTP it tells a container what it is, what it uses,
-// its role's credentials, and lets it protect its task from scale-in. A container is known by the token
-// in its URL, which nobody else can guess. The agent serves it on loopback.
+// Package tmds is the task metadata endpoint. Over HTTP it gives a container its metadata, its resource use and its role's credentials, and
+// lets it protect its task from scale-in. The token in the URL identifies the container; nobody else can guess it. The agent serves the
+// endpoint on loopback.
 package tmds
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// Tasks are what is known of the node's tasks.
+// Tasks looks up the node's tasks.
 type Tasks interface {
 	ByToken(token string) (r *engine.Record, container string, ok bool)
 	Credentials(id string) (acs.IAMRoleCredentials, bool)
@@ -30,21 +30,22 @@ type Stats interface {
 	Stats(ctx context.Context, id string) (runtime.Stats, error)
 }
 
-// ECS is the part of the ECS client that answers for a container.
+// ECS is the part of the ECS client that the endpoint uses.
 type ECS interface {
 	GetTaskProtection(context.Context, *ecs.GetTaskProtectionInput, ...func(*ecs.Options)) (*ecs.GetTaskProtectionOutput, error)
 	UpdateTaskProtection(context.Context, *ecs.UpdateTaskProtectionInput, ...func(*ecs.Options)) (*ecs.UpdateTaskProtectionOutput, error)
 	ListTagsForResource(context.Context, *ecs.ListTagsForResourceInput, ...func(*ecs.Options)) (*ecs.ListTagsForResourceOutput, error)
 }
 
-// Options are what the endpoint needs.
+// Options configure the endpoint.
 type Options struct {
-	Tasks        Tasks
-	Runtime      Stats
-	ECS          ECS
-	Region, Zone string
-	Instance     func() string // the container instance's ARN
-	Log          *slog.Logger
+	Tasks    Tasks
+	Runtime  Stats
+	ECS      ECS
+	Region   string
+	Zone     string
+	Instance func() string // the container instance's ARN
+	Log      *slog.Logger
 }
 
 // Server is the endpoint, an http.Handler.
@@ -78,8 +79,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 
 // Serve serves the endpoint until ctx ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	web := &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelWarn)}
-	stop := context.AfterFunc(ctx, func() { web.Close() }) //nolint:errcheck // Serve tells
+	web := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       time.Minute,
+		ErrorLog:          slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelWarn),
+	}
+	stop := context.AfterFunc(ctx, func() { web.Close() }) //nolint:errcheck // Serve returns it
 	defer stop()
 	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -87,22 +93,22 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return ctx.Err()
 }
 
-// asker is the container that asks.
-type asker struct {
+// caller is the container that makes a request.
+type caller struct {
 	record *engine.Record
 	name   string
 }
 
-// get serves a path with what answer gives, to containers alone.
-func (s *Server) get(path string, answer func(context.Context, asker) (any, error)) {
+// get registers a path that returns what answer does, to containers only.
+func (s *Server) get(path string, answer func(context.Context, caller) (any, error)) {
 	s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-		a, ok := s.who(w, r)
+		c, ok := s.identify(w, r)
 		if !ok {
 			return
 		}
-		body, err := answer(r.Context(), a)
+		body, err := answer(r.Context(), c)
 		if err != nil {
-			s.opts.Log.Warn("the metadata endpoint cannot answer", "path", path, "task", a.record.Task.Arn, "error", err)
+			s.opts.Log.Warn("the metadata endpoint cannot answer", "path", path, "task", c.record.Task.Arn, "error", err)
 			write(w, http.StatusInternalServerError, err.Error())
 			return
 		}
@@ -110,15 +116,16 @@ func (s *Server) get(path string, answer func(context.Context, asker) (any, erro
 	})
 }
 
-func (s *Server) who(w http.ResponseWriter, r *http.Request) (asker, bool) {
+// identify finds the container that makes a request, or answers 404.
+func (s *Server) identify(w http.ResponseWriter, r *http.Request) (caller, bool) {
 	record, name, ok := s.opts.Tasks.ByToken(r.PathValue("token"))
 	if !ok {
 		write(w, http.StatusNotFound, "there is no container with this id")
 	}
-	return asker{record, name}, ok
+	return caller{record, name}, ok
 }
 
-// write answers. An error here means that the container has gone.
+// write writes a response in JSON. An error here means that the container has gone.
 func write(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

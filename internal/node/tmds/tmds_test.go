@@ -22,19 +22,39 @@ import (
 
 const taskArn = "arn:aws:ecs:us-east-1:000000000000:task/default/t1"
 
-// node has one task, with the containers web, which runs, and init, which has ended.
+// node has one task with two containers: web, which is running, and init, which has ended.
 type node struct{ record *engine.Record }
 
 func newNode() *node {
 	at, zero := time.Date(2026, 11, 21, 5, 29, 36, 0, time.UTC), 0
 	return &node{&engine.Record{
 		Task: acs.Task{
-			Arn: taskArn, Family: "f", Version: "3", TaskClusterArn: "arn:cluster", LaunchType: "EC2", NetworkMode: "bridge", CPU: 0.5, Memory: 512,
-			ServiceName: "s", RoleCredentials: &acs.IAMRoleCredentials{CredentialsID: "id1", AccessKeyID: "AK", SecretAccessKey: "SK", SessionToken: "ST", Expiration: "2026-11-21T06:00:00Z", RoleArn: "arn:role"},
+			Arn:            taskArn,
+			Family:         "f",
+			Version:        "3",
+			TaskClusterArn: "arn:cluster",
+			LaunchType:     "EC2",
+			NetworkMode:    "bridge",
+			CPU:            0.5,
+			Memory:         512,
+			ServiceName:    "s",
+			RoleCredentials: &acs.IAMRoleCredentials{
+				CredentialsID:   "id1",
+				AccessKeyID:     "AK",
+				SecretAccessKey: "SK",
+				SessionToken:    "ST",
+				Expiration:      "2026-11-21T06:00:00Z",
+				RoleArn:         "arn:role",
+			},
 			Volumes: []acs.Volume{{Name: "data", Host: &acs.HostVolume{SourcePath: "/srv"}}},
 			Containers: []acs.Container{
 				{
-					Name: "web", Image: "nginx", CPU: 256, Memory: 128, ContainerArn: "arn:container", Essential: true,
+					Name:         "web",
+					Image:        "nginx",
+					CPU:          256,
+					Memory:       128,
+					ContainerArn: "arn:container",
+					Essential:    true,
 					MountPoints:  []acs.MountPoint{{SourceVolume: "data", ContainerPath: "/data"}},
 					DockerConfig: acs.DockerConfig{HostConfig: `{"LogConfig":{"Type":"awslogs","Config":{"awslogs-group":"g"}}}`},
 				},
@@ -42,7 +62,15 @@ func newNode() *node {
 			},
 		},
 		Containers: map[string]*engine.Container{
-			"web":  {Status: engine.Running, Token: "web-token", Digest: "sha256:1", StartedAt: at, Ports: []engine.Port{{Container: 80, Host: 49153, Protocol: "tcp"}}, Health: engine.Healthy, HealthSince: at},
+			"web": {
+				Status:      engine.Running,
+				Token:       "web-token",
+				Digest:      "sha256:1",
+				StartedAt:   at,
+				Ports:       []engine.Port{{Container: 80, Host: 49153, Protocol: "tcp"}},
+				Health:      engine.Healthy,
+				HealthSince: at,
+			},
 			"init": {Status: engine.Stopped, Token: "init-token", ExitCode: &zero},
 		},
 		PullStartedAt: at, PullStoppedAt: at,
@@ -67,21 +95,21 @@ func (n *node) Stats(context.Context, string) (runtime.Stats, error) {
 	return runtime.Stats{CPU: time.Second, MemoryBytes: 1 << 20, MemoryLimit: 1 << 27, RxBytes: 10, TxBytes: 20}, nil
 }
 
-// plane is the control plane, which remembers who asked for what.
+// plane is a control plane that records its last calls.
 type plane struct {
-	as        string
+	accessKey string // with which it was called
 	protected *ecs.UpdateTaskProtectionInput
 	err       error
 	failures  []types.Failure
 }
 
-func (p *plane) caller(options []func(*ecs.Options)) {
+func (p *plane) recordCaller(options []func(*ecs.Options)) {
 	var o ecs.Options
 	for _, f := range options {
 		f(&o)
 	}
 	c, _ := o.Credentials.Retrieve(context.Background())
-	p.as = c.AccessKeyID
+	p.accessKey = c.AccessKeyID
 }
 
 func (p *plane) answer() ([]types.ProtectedTask, []types.Failure) {
@@ -92,36 +120,50 @@ func (p *plane) answer() ([]types.ProtectedTask, []types.Failure) {
 	return []types.ProtectedTask{{TaskArn: aws.String(taskArn), ProtectionEnabled: true, ExpirationDate: &at}}, nil
 }
 
-func (p *plane) GetTaskProtection(_ context.Context, _ *ecs.GetTaskProtectionInput, o ...func(*ecs.Options)) (*ecs.GetTaskProtectionOutput, error) {
-	p.caller(o)
+func (p *plane) GetTaskProtection(
+	_ context.Context, _ *ecs.GetTaskProtectionInput, o ...func(*ecs.Options),
+) (*ecs.GetTaskProtectionOutput, error) {
+	p.recordCaller(o)
 	tasks, failures := p.answer()
 	return &ecs.GetTaskProtectionOutput{ProtectedTasks: tasks, Failures: failures}, p.err
 }
 
-func (p *plane) UpdateTaskProtection(_ context.Context, in *ecs.UpdateTaskProtectionInput, o ...func(*ecs.Options)) (*ecs.UpdateTaskProtectionOutput, error) {
-	p.caller(o)
+func (p *plane) UpdateTaskProtection(
+	_ context.Context, in *ecs.UpdateTaskProtectionInput, o ...func(*ecs.Options),
+) (*ecs.UpdateTaskProtectionOutput, error) {
+	p.recordCaller(o)
 	p.protected = in
 	tasks, failures := p.answer()
 	return &ecs.UpdateTaskProtectionOutput{ProtectedTasks: tasks, Failures: failures}, p.err
 }
 
-func (p *plane) ListTagsForResource(_ context.Context, in *ecs.ListTagsForResourceInput, _ ...func(*ecs.Options)) (*ecs.ListTagsForResourceOutput, error) {
+func (p *plane) ListTagsForResource(
+	_ context.Context, in *ecs.ListTagsForResourceInput, _ ...func(*ecs.Options),
+) (*ecs.ListTagsForResourceOutput, error) {
 	return &ecs.ListTagsForResourceOutput{Tags: []types.Tag{{Key: aws.String("of"), Value: in.ResourceArn}}}, nil
 }
 
 func serve(n *node, p *plane) *Server {
-	return New(Options{Tasks: n, Runtime: n, ECS: p, Region: "us-east-1", Zone: "us-east-1a", Instance: func() string { return "arn:instance" }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	return New(Options{
+		Tasks:    n,
+		Runtime:  n,
+		ECS:      p,
+		Region:   "us-east-1",
+		Zone:     "us-east-1a",
+		Instance: func() string { return "arn:instance" },
+		Log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
 }
 
-// ask makes a request, and gives the status and the body.
-func ask(s *Server, method, path, body string) (int, string) {
+// request makes a request and returns the status and the body.
+func request(s *Server, method, path, body string) (int, string) {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
 	return w.Code, strings.TrimSpace(w.Body.String())
 }
 
-// at reads a value out of JSON by its path.
-func at(t *testing.T, body string, path ...any) any {
+// valueAt returns the value at a path in JSON.
+func valueAt(t *testing.T, body string, path ...any) any {
 	t.Helper()
 	var v any
 	if err := json.Unmarshal([]byte(body), &v); err != nil {
@@ -146,9 +188,9 @@ func at(t *testing.T, body string, path ...any) any {
 func TestMetadata(t *testing.T) {
 	s := serve(newNode(), &plane{})
 	for _, c := range []struct {
-		path string
-		at   []any
-		want any
+		path  string
+		value []any // its path in the body
+		want  any
 	}{
 		{"/v4/web-token", []any{"DockerId"}, "t1-web"},
 		{"/v4/web-token", []any{"Name"}, "web"},
@@ -182,24 +224,26 @@ func TestMetadata(t *testing.T) {
 		{"/v4/web-token/task/stats", []any{"t1-web", "networks", "eth0", "tx_bytes"}, 20.0},
 		{"/v4/web-token/task/stats", []any{"t1-init"}, nil},
 	} {
-		code, body := ask(s, "GET", c.path, "")
-		if got := at(t, body, c.at...); code != http.StatusOK || got != c.want {
-			t.Errorf("%s %v: %d, %v, want %v", c.path, c.at, code, got, c.want)
+		code, body := request(s, "GET", c.path, "")
+		if got := valueAt(t, body, c.value...); code != http.StatusOK || got != c.want {
+			t.Errorf("%s %v: %d, %v, want %v", c.path, c.value, code, got, c.want)
 		}
 	}
 }
 
-func TestStrangersLearnNothing(t *testing.T) {
+func TestUnknownTokens(t *testing.T) {
 	s := serve(newNode(), &plane{})
-	for _, path := range []string{"/v4/nobody", "/v4/nobody/task", "/v3/nobody/stats", "/v2/credentials/nobody", "/api/nobody/task-protection/v1/state", "/", "/v4/"} {
-		if code, body := ask(s, "GET", path, ""); code != http.StatusNotFound {
+	for _, path := range []string{
+		"/v4/nobody", "/v4/nobody/task", "/v3/nobody/stats", "/v2/credentials/nobody", "/api/nobody/task-protection/v1/state", "/", "/v4/",
+	} {
+		if code, body := request(s, "GET", path, ""); code != http.StatusNotFound {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
 }
 
 func TestCredentials(t *testing.T) {
-	_, body := ask(serve(newNode(), &plane{}), "GET", "/v2/credentials/id1", "")
+	_, body := request(serve(newNode(), &plane{}), "GET", "/v2/credentials/id1", "")
 	want := `{"RoleArn":"arn:role","AccessKeyId":"AK","SecretAccessKey":"SK","Token":"ST","Expiration":"2026-11-21T06:00:00Z"}`
 	if body != want {
 		t.Errorf("got %s", body)
@@ -210,13 +254,18 @@ func TestProtection(t *testing.T) {
 	const path = "/api/web-token/task-protection/v1/state"
 	denied := &types.AccessDeniedException{Message: aws.String("no")}
 	for _, c := range []struct {
-		name, method, body string
-		plane              plane
-		roleless           bool
-		code               int
-		want               string
+		name     string
+		method   string
+		body     string
+		plane    plane
+		roleless bool
+		code     int
+		want     string
 	}{
-		{"get", "GET", "", plane{}, false, 200, `{"protection":{"ProtectionEnabled":true,"ExpirationDate":"2026-11-21T05:29:36Z","TaskArn":"` + taskArn + `"}}`},
+		{
+			"get", "GET", "", plane{}, false, 200,
+			`{"protection":{"ProtectionEnabled":true,"ExpirationDate":"2026-11-21T05:29:36Z","TaskArn":"` + taskArn + `"}}`,
+		},
 		{"put", "PUT", `{"ProtectionEnabled":true,"ExpiresInMinutes":120}`, plane{}, false, 200, `"ProtectionEnabled":true`},
 		{"not JSON", "PUT", `{`, plane{}, false, 400, `"Code":"InvalidParameterException"`},
 		{"another type", "PUT", `{"ProtectionEnabled":"yes"}`, plane{}, false, 400, `"Code":"InvalidParameterException"`},
@@ -225,19 +274,23 @@ func TestProtection(t *testing.T) {
 		{"no role", "GET", "", plane{}, true, 403, `"Code":"AccessDeniedException"`},
 		{"denied", "GET", "", plane{err: denied}, false, 403, `"Message":"no"`},
 		{"too late", "GET", "", plane{err: context.DeadlineExceeded}, false, 504, `"Code":"RequestCanceled"`},
-		{"a failure", "GET", "", plane{failures: []types.Failure{{Arn: aws.String(taskArn), Reason: aws.String("TASK_NOT_VALID")}}}, false, 200, `{"failure":{"Arn":"` + taskArn + `","Reason":"TASK_NOT_VALID"}}`},
+		{
+			"a failure", "GET", "",
+			plane{failures: []types.Failure{{Arn: aws.String(taskArn), Reason: aws.String("TASK_NOT_VALID")}}}, false,
+			200, `{"failure":{"Arn":"` + taskArn + `","Reason":"TASK_NOT_VALID"}}`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := newNode()
 			if c.roleless {
 				n.record.Task.RoleCredentials = nil
 			}
-			code, body := ask(serve(n, &c.plane), c.method, path, c.body)
+			code, body := request(serve(n, &c.plane), c.method, path, c.body)
 			if code != c.code || !strings.Contains(body, c.want) {
 				t.Errorf("%d %s", code, body)
 			}
-			if c.code == 200 && c.plane.as != "AK" {
-				t.Errorf("asked as %q", c.plane.as)
+			if c.code == 200 && c.plane.accessKey != "AK" {
+				t.Errorf("called with access key %q", c.plane.accessKey)
 			}
 			if c.name == "put" && *c.plane.protected.ExpiresInMinutes != 120 {
 				t.Errorf("asked for %+v", c.plane.protected)

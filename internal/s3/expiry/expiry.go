@@ -1,6 +1,6 @@
-// Package expiry is the loop that removes what buckets' lifecycle configurations say is over: objects, and uploads
-// that nobody completes. It calls S3 as an SDK client would. It keeps nothing: what a kill leaves undone the next
-// round does.
+// Package expiry is the loop that follows buckets' lifecycle configurations: it deletes expired objects and aborts
+// incomplete uploads. It calls S3 as an SDK client would. It stores nothing: after a kill, the next round finishes the
+// work.
 package expiry
 
 import (
@@ -17,10 +17,12 @@ import (
 	"github.com/pintle/pintle/internal/s3/rules"
 )
 
-// S3 is what the loop asks of S3.
+// S3 is the part of S3 that the loop calls.
 type S3 interface {
 	ListBuckets(context.Context, *s3.ListBucketsInput) (*s3.ListBucketsOutput, error)
-	GetBucketLifecycleConfiguration(context.Context, *s3.GetBucketLifecycleConfigurationInput) (*s3.GetBucketLifecycleConfigurationOutput, error)
+	GetBucketLifecycleConfiguration(
+		context.Context, *s3.GetBucketLifecycleConfigurationInput,
+	) (*s3.GetBucketLifecycleConfigurationOutput, error)
 	ListObjectsV2(context.Context, *s3.ListObjectsV2Input) (*s3.ListObjectsV2Output, error)
 	GetObjectTagging(context.Context, *s3.GetObjectTaggingInput) (*s3.GetObjectTaggingOutput, error)
 	DeleteObjects(context.Context, *s3.DeleteObjectsInput) (*s3.DeleteObjectsOutput, error)
@@ -28,10 +30,10 @@ type S3 interface {
 	AbortMultipartUpload(context.Context, *s3.AbortMultipartUploadInput) (*s3.AbortMultipartUploadOutput, error)
 }
 
-// every is how often the loop looks. S3 does once a day; what is over changes at midnight, and with the configuration.
+// every is how often the loop looks; S3 looks once a day. Objects expire at midnight, or when the configuration changes.
 const every = time.Hour
 
-// Run removes until ctx ends. What it could not do it tries again an hour later.
+// Run runs the loop until ctx ends. It retries failures an hour later.
 func Run(ctx context.Context, client S3, now func() time.Time, log *slog.Logger) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -55,7 +57,7 @@ func removeAll(ctx context.Context, client S3, now time.Time, log *slog.Logger) 
 			return err
 		}
 		for _, b := range out.Buckets {
-			if err := remove(ctx, client, b.Name, now, log); err != nil && !gone(err) {
+			if err := applyRules(ctx, client, b.Name, now, log); err != nil && !isGone(err) {
 				return err
 			}
 		}
@@ -65,8 +67,8 @@ func removeAll(ctx context.Context, client S3, now time.Time, log *slog.Logger) 
 	}
 }
 
-// remove does what a bucket's rules say.
-func remove(ctx context.Context, client S3, bucket *string, now time.Time, log *slog.Logger) error {
+// applyRules applies one bucket's rules.
+func applyRules(ctx context.Context, client S3, bucket *string, now time.Time, log *slog.Logger) error {
 	out, err := client.GetBucketLifecycleConfiguration(ctx, &s3.GetBucketLifecycleConfigurationInput{Bucket: bucket})
 	if err != nil {
 		return err
@@ -94,7 +96,7 @@ func remove(ctx context.Context, client S3, bucket *string, now time.Time, log *
 	return nil
 }
 
-// expire deletes the objects that are over by a rule, and says how many those were.
+// expire deletes the objects that a rule expires, and returns how many.
 func expire(ctx context.Context, client S3, bucket *string, rules []types.LifecycleRule, now time.Time) (n int, err error) {
 	if len(rules) == 0 {
 		return 0, nil
@@ -105,17 +107,22 @@ func expire(ctx context.Context, client S3, bucket *string, rules []types.Lifecy
 		if err != nil {
 			return n, err
 		}
-		var over []types.ObjectIdentifier
+		var all []types.ObjectIdentifier
 		for _, o := range page.Contents {
-			is, err := expired(ctx, client, bucket, o, rules, now)
+			over, err := isExpired(ctx, client, bucket, o, rules, now)
 			if err != nil {
 				return n, err
 			}
-			if is { // unless it is another one by then
-				over = append(over, types.ObjectIdentifier{Key: o.Key, ETag: o.ETag, Size: o.Size, LastModifiedTime: aws.Time(o.LastModified.Truncate(time.Second))})
+			if over { // delete it only if nobody has replaced it
+				all = append(all, types.ObjectIdentifier{
+					Key:              o.Key,
+					ETag:             o.ETag,
+					Size:             o.Size,
+					LastModifiedTime: aws.Time(o.LastModified.Truncate(time.Second)),
+				})
 			}
 		}
-		deleted, err := deleteAll(ctx, client, bucket, over)
+		deleted, err := deleteAll(ctx, client, bucket, all)
 		if n += deleted; err != nil {
 			return n, err
 		}
@@ -125,36 +132,41 @@ func expire(ctx context.Context, client S3, bucket *string, rules []types.Lifecy
 	}
 }
 
-// deleteAll deletes a page of objects in one call, which lets them share flushes, and says how many it deleted.
-func deleteAll(ctx context.Context, client S3, bucket *string, over []types.ObjectIdentifier) (n int, err error) {
-	if len(over) == 0 {
+// deleteAll deletes a page of objects in one call, so that they share flushes, and returns how many it deleted.
+func deleteAll(ctx context.Context, client S3, bucket *string, all []types.ObjectIdentifier) (n int, err error) {
+	if len(all) == 0 {
 		return 0, nil
 	}
-	out, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: bucket, Delete: &types.Delete{Objects: over, Quiet: aws.Bool(true)}})
+	out, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
+		Bucket: bucket,
+		Delete: &types.Delete{Objects: all, Quiet: aws.Bool(true)},
+	})
 	if err != nil {
 		return 0, err
 	}
 	for _, e := range out.Errors {
-		if refused := (&smithy.GenericAPIError{Code: aws.ToString(e.Code), Message: aws.ToString(e.Message)}); !gone(refused) {
+		if refused := (&smithy.GenericAPIError{Code: aws.ToString(e.Code), Message: aws.ToString(e.Message)}); !isGone(refused) {
 			err = errors.Join(err, refused)
 		}
 	}
-	return len(over) - len(out.Errors), err
+	return len(all) - len(out.Errors), err
 }
 
-func expired(ctx context.Context, client S3, bucket *string, o types.Object, of []types.LifecycleRule, now time.Time) (bool, error) {
+// isExpired reports whether a rule expires an object by now. It reads the object's tags only if a rule needs them.
+func isExpired(ctx context.Context, client S3, bucket *string, o types.Object, of []types.LifecycleRule, now time.Time) (bool, error) {
 	object := rules.Object{Key: *o.Key, Size: *o.Size, Modified: *o.LastModified}
 	tagged := false
 	for _, r := range of {
 		if len(rules.Tags(r.Filter)) > 0 && !tagged {
 			out, err := client.GetObjectTagging(ctx, &s3.GetObjectTaggingInput{Bucket: bucket, Key: o.Key})
-			if gone(err) {
+			if isGone(err) {
 				return false, nil
 			}
 			if err != nil {
 				return false, err
 			}
-			object.Tags, tagged = out.TagSet, true
+			object.Tags = out.TagSet
+			tagged = true
 		}
 		if rules.Expired(r, object, now) {
 			return true, nil
@@ -163,7 +175,7 @@ func expired(ctx context.Context, client S3, bucket *string, o types.Object, of 
 	return false, nil
 }
 
-// abort ends the uploads that have been incomplete for too long by a rule, and says how many those were.
+// abort aborts the uploads that have been incomplete for longer than a rule allows, and returns how many.
 func abort(ctx context.Context, client S3, bucket *string, of []types.LifecycleRule, now time.Time) (n int, err error) {
 	if len(of) == 0 {
 		return 0, nil
@@ -180,7 +192,7 @@ func abort(ctx context.Context, client S3, bucket *string, of []types.LifecycleR
 					continue
 				}
 				_, err := client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: bucket, Key: u.Key, UploadId: u.UploadId})
-				if err != nil && !gone(err) {
+				if err != nil && !isGone(err) {
 					return n, err
 				}
 				n++
@@ -194,8 +206,8 @@ func abort(ctx context.Context, client S3, bucket *string, of []types.LifecycleR
 	}
 }
 
-// gone says that what a call was about is not there any more, or is another by now: there is nothing to do.
-func gone(err error) bool {
+// isGone reports whether a call failed because its target has been removed or replaced. Then there is nothing to do.
+func isGone(err error) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
 		return false

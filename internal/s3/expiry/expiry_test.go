@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/pintle/pintle/internal/account"
+	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/s3"
 	"github.com/pintle/pintle/internal/s3/objects"
 	"github.com/pintle/pintle/internal/wire/call"
@@ -27,7 +27,7 @@ func (queues) SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.O
 	return &sqs.SendMessageOutput{}, nil
 }
 
-// world is an S3 with buckets a and b, of which a has rules, and a clock.
+// world is an S3 and its clock. It has buckets a and b, and a has lifecycle rules.
 type world struct {
 	*s3.Service
 	t     *testing.T
@@ -44,14 +44,17 @@ func newWorld(t *testing.T, rules ...types.LifecycleRule) *world {
 	}
 	t.Cleanup(func() { w.store.Close() })
 	w.Service = s3.New(w.store, s3.Options{
-		Account: account.New("000000000000", "us-east-1", func() time.Time { return w.now }), Queues: queues{}, QueueURL: func(arn string) string { return arn },
+		Account:  accounttest.New(func() time.Time { return w.now }),
+		Queues:   queues{},
+		QueueURL: func(arn string) string { return arn },
 	})
 	for _, name := range []string{"a", "b"} {
 		_, err := w.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: aws.String("bucket-" + name)})
 		w.must(err)
 	}
 	_, err = w.PutBucketLifecycleConfiguration(t.Context(), &awss3.PutBucketLifecycleConfigurationInput{
-		Bucket: aws.String("bucket-a"), LifecycleConfiguration: &types.BucketLifecycleConfiguration{Rules: rules},
+		Bucket:                 aws.String("bucket-a"),
+		LifecycleConfiguration: &types.BucketLifecycleConfiguration{Rules: rules},
 	})
 	w.must(err)
 	return w
@@ -93,18 +96,25 @@ func expires(days int32, f types.LifecycleRuleFilter) types.LifecycleRule {
 	return types.LifecycleRule{Status: types.ExpirationStatusEnabled, Filter: &f, Expiration: &types.LifecycleExpiration{Days: &days}}
 }
 
-// TestRemoves has objects and uploads go as their bucket's rules say, and the bucket's queue told.
+// TestRemoves checks that rules remove objects and uploads, and that the bucket's queue is told.
 func TestRemoves(t *testing.T) {
 	w := newWorld(t,
 		expires(1, types.LifecycleRuleFilter{Prefix: aws.String("logs/")}),
 		expires(1, types.LifecycleRuleFilter{Tag: &types.Tag{Key: aws.String("keep"), Value: aws.String("no")}}),
 		types.LifecycleRule{
-			Status: types.ExpirationStatusEnabled, Filter: &types.LifecycleRuleFilter{},
+			Status:                         types.ExpirationStatusEnabled,
+			Filter:                         &types.LifecycleRuleFilter{},
 			AbortIncompleteMultipartUpload: &types.AbortIncompleteMultipartUpload{DaysAfterInitiation: aws.Int32(1)},
 		})
-	_, err := w.PutBucketNotificationConfiguration(t.Context(), &awss3.PutBucketNotificationConfigurationInput{Bucket: aws.String("bucket-a"), NotificationConfiguration: &types.NotificationConfiguration{
-		QueueConfigurations: []types.QueueConfiguration{{QueueArn: aws.String("arn:aws:sqs:us-east-1:000000000000:q"), Events: []types.Event{"s3:LifecycleExpiration:*", "s3:ObjectRemoved:*"}}},
-	}})
+	_, err := w.PutBucketNotificationConfiguration(t.Context(), &awss3.PutBucketNotificationConfigurationInput{
+		Bucket: aws.String("bucket-a"),
+		NotificationConfiguration: &types.NotificationConfiguration{
+			QueueConfigurations: []types.QueueConfiguration{{
+				QueueArn: aws.String("arn:aws:sqs:us-east-1:000000000000:q"),
+				Events:   []types.Event{"s3:LifecycleExpiration:*", "s3:ObjectRemoved:*"},
+			}},
+		},
+	})
 	w.must(err)
 	for i := range 1001 { // more than a page
 		w.put("bucket-a", fmt.Sprintf("logs/%04d", i), "")
@@ -112,7 +122,10 @@ func TestRemoves(t *testing.T) {
 	w.put("bucket-a", "tagged", "keep=no")
 	w.put("bucket-a", "kept", "keep=yes")
 	w.put("bucket-b", "logs/x", "")
-	_, err = w.CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{Bucket: aws.String("bucket-a"), Key: aws.String("part")})
+	_, err = w.CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{
+		Bucket: aws.String("bucket-a"),
+		Key:    aws.String("part"),
+	})
 	w.must(err)
 
 	w.now = time.Date(2026, 11, 22, 23, 59, 59, 0, time.UTC)
@@ -120,7 +133,7 @@ func TestRemoves(t *testing.T) {
 	if got := len(w.keys("bucket-a")); got != 1000 {
 		t.Fatalf("%d objects are left before it is time", got)
 	}
-	w.put("bucket-a", "logs/0007", "") // it is a new one
+	w.put("bucket-a", "logs/0007", "") // a new object under an old key
 	w.now = w.now.Add(time.Second)
 	w.removeAll()
 	if got := w.keys("bucket-a"); !slices.Equal(got, []string{"kept", "logs/0007"}) {
@@ -142,13 +155,13 @@ func TestRemoves(t *testing.T) {
 			t.Errorf("the message lacks %s: %s", want, owed[0].Body)
 		}
 	}
-	w.removeAll() // nothing is left to do
+	w.removeAll() // a second round has nothing to do
 	if got := len(w.keys("bucket-a")); got != 2 {
 		t.Errorf("%d objects are left", got)
 	}
 }
 
-// changing is an S3 whose objects are written anew just before they are deleted.
+// changing is an S3 where somebody rewrites objects just before they are deleted.
 type changing struct{ *world }
 
 func (c changing) DeleteObjects(ctx context.Context, in *awss3.DeleteObjectsInput) (*awss3.DeleteObjectsOutput, error) {
@@ -158,8 +171,8 @@ func (c changing) DeleteObjects(ctx context.Context, in *awss3.DeleteObjectsInpu
 	return c.Service.DeleteObjects(ctx, in)
 }
 
-// TestSparesWhatIsNew: an object that was written anew since it was listed stays.
-func TestSparesWhatIsNew(t *testing.T) {
+// TestKeepsRewrittenObjects checks that an object that was rewritten after it was listed stays.
+func TestKeepsRewrittenObjects(t *testing.T) {
 	w := newWorld(t, expires(1, types.LifecycleRuleFilter{}))
 	w.put("bucket-a", "o", "")
 	w.now = w.now.AddDate(0, 0, 3)
@@ -169,7 +182,7 @@ func TestSparesWhatIsNew(t *testing.T) {
 	}
 }
 
-// failing is an S3 that fails, and counts how often it was asked.
+// failing is an S3 that always fails, and counts the calls.
 type failing struct {
 	S3
 	asked int
@@ -180,8 +193,8 @@ func (f *failing) ListBuckets(context.Context, *awss3.ListBucketsInput) (*awss3.
 	return nil, fmt.Errorf("no luck")
 }
 
-// TestRunTriesAgain: what fails ends no loop.
-func TestRunTriesAgain(t *testing.T) {
+// TestRunRetries checks that a failure doesn't end the loop.
+func TestRunRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*every+time.Minute)
 		defer cancel()

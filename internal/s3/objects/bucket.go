@@ -108,8 +108,14 @@ func scanBucket(scan func(...any) error) (*Bucket, error) {
 
 // Buckets returns up to limit buckets with the prefix behind a name, in order.
 func (s *Store) Buckets(ctx context.Context, prefix, after string, limit int) ([]*Bucket, error) {
-	rows, err := s.reads.QueryContext(ctx, `SELECT name, created, settings FROM buckets WHERE name > ? AND substr(name, 1, length(?)) = ? ORDER BY name LIMIT ?`,
-		after, prefix, prefix, limit)
+	rows, err := s.reads.QueryContext(
+		ctx,
+		`SELECT name, created, settings FROM buckets WHERE name > ? AND substr(name, 1, length(?)) = ? ORDER BY name LIMIT ?`,
+		after,
+		prefix,
+		prefix,
+		limit,
+	)
 	if err != nil {
 		return nil, err
 	}

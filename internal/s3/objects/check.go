@@ -76,7 +76,10 @@ func (c *checker) check(ctx context.Context, rebuilt bool) error {
 }
 
 func (c *checker) owners(ctx context.Context) ([]owner, error) {
-	rows, err := c.store.reads.QueryContext(ctx, `SELECT id, bucket, key, size FROM objects UNION ALL SELECT id, bucket, key, -1 FROM uploads`)
+	rows, err := c.store.reads.QueryContext(
+		ctx,
+		`SELECT id, bucket, key, size FROM objects UNION ALL SELECT id, bucket, key, -1 FROM uploads`,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +147,13 @@ func (c *checker) remove(ctx context.Context, o owner, names []string) error {
 		}
 	}
 	err := c.store.update(ctx, func(tx *sql.Tx) error {
-		return exec(tx, []any{o.id}, `DELETE FROM files WHERE owner = ?`, `DELETE FROM objects WHERE id = ?`, `DELETE FROM uploads WHERE id = ?`)
+		return exec(
+			tx,
+			[]any{o.id},
+			`DELETE FROM files WHERE owner = ?`,
+			`DELETE FROM objects WHERE id = ?`,
+			`DELETE FROM uploads WHERE id = ?`,
+		)
 	})
 	if err != nil {
 		return err
@@ -179,7 +188,10 @@ func (c *checker) keepUnknown() error {
 		if err := os.Rename(path, path+".damaged"); err != nil {
 			return err
 		}
-		c.damage = append(c.damage, file.Damage{Path: path, Offset: -1, What: "the index doesn't know the file", Repair: "was renamed to *.damaged"})
+		c.damage = append(
+			c.damage,
+			file.Damage{Path: path, Offset: -1, What: "the index doesn't know the file", Repair: "was renamed to *.damaged"},
+		)
 	}
 	return nil
 }

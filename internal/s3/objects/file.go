@@ -62,7 +62,7 @@ func (s *Store) Write(r io.Reader) (f *File, err error) {
 		return nil, err
 	}
 	path := s.path(name)
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	out, err := s.create(path)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +82,32 @@ func (s *Store) Write(r io.Reader) (f *File, err error) {
 		return nil, err
 	}
 	return &File{Size: size, Modified: s.now(), name: name, sums: sums}, file.SyncDir(filepath.Dir(path))
+}
+
+// create creates a file in a directory that is durable.
+func (s *Store) create(path string) (*os.File, error) {
+	if err := s.makeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+// makeDir makes a directory of files, durably, when the first file goes there. A directory that exists may not be durable yet: another
+// write may be making it, or a crash came before the sync. So each is synced once in a process, and others wait for that.
+func (s *Store) makeDir(dir string) error {
+	s.dirsMu.Lock()
+	defer s.dirsMu.Unlock()
+	if s.dirs[dir] {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := file.SyncDir(s.dir); err != nil {
+		return err
+	}
+	s.dirs[dir] = true
+	return nil
 }
 
 // Discard removes a file that wasn't used.
@@ -138,7 +164,7 @@ func (s *Store) Collect(ctx context.Context, before time.Time) error {
 	for i := range 256 {
 		dir := filepath.Join(s.dir, fmt.Sprintf("%02x", i))
 		entries, err := os.ReadDir(dir)
-		if err != nil {
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // no file went there yet
 			return err
 		}
 		for _, e := range entries {

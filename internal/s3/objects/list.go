@@ -118,7 +118,13 @@ func successor(prefix string) string {
 }
 
 func (s *Store) scan(ctx context.Context, bucketName, from string, limit int) ([]*Object, error) {
-	rows, err := s.reads.QueryContext(ctx, `SELECT `+objectColumns+` FROM objects WHERE bucket = ? AND key >= ? ORDER BY key LIMIT ?`, bucketName, []byte(from), limit)
+	rows, err := s.reads.QueryContext(
+		ctx,
+		`SELECT `+objectColumns+` FROM objects WHERE bucket = ? AND key >= ? ORDER BY key LIMIT ?`,
+		bucketName,
+		[]byte(from),
+		limit,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -157,7 +157,8 @@ func (s *Store) Describe(ctx context.Context, bucketName, key string, change fun
 		if err := sequence(tx, o); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(`UPDATE objects SET attributes = ? WHERE bucket = ? AND key = ?`, []byte(o.Attributes), bucketName, []byte(key)); err != nil {
+		_, err = tx.Exec(`UPDATE objects SET attributes = ? WHERE bucket = ? AND key = ?`, []byte(o.Attributes), bucketName, []byte(key))
+		if err != nil {
 			return err
 		}
 		return s.owe(tx, b, o, c)

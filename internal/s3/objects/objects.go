@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/groupcommit"
 	"github.com/pintle/pintle/internal/sqlitefile"
 )
@@ -64,6 +63,9 @@ type Store struct {
 	mu     sync.Mutex
 	pinned map[string]int // number of readers, by file name
 	doomed map[string]bool
+
+	dirsMu sync.Mutex
+	dirs   map[string]bool // those of files that are durable
 }
 
 // format is the version of the index's layout.
@@ -92,9 +94,9 @@ const maxReaders = 4
 func Open(dir string, now func() time.Time) (*Store, error) {
 	s := &Store{
 		dir: dir, now: now, owing: make(chan struct{}, 1), failed: make(chan struct{}),
-		pinned: map[string]int{}, doomed: map[string]bool{},
+		pinned: map[string]int{}, doomed: map[string]bool{}, dirs: map[string]bool{},
 	}
-	if err := s.makeDirs(); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	var err error
@@ -185,7 +187,9 @@ func (s *Store) commit(group iter.Seq[*groupcommit.Change[func(*sql.Tx) error]])
 var errInDoubt = errors.New("object store: the index could not be written")
 
 // errFailed is the error of all changes after that one.
-var errFailed = errors.New("object store: nothing can be changed since the index could not be written; restart pintle once the disk is well")
+var errFailed = errors.New(
+	"object store: nothing can be changed since the index could not be written; restart pintle once the disk is well",
+)
 
 func ignoreDone(err error) error {
 	if errors.Is(err, sql.ErrTxDone) {
@@ -224,16 +228,3 @@ type querier interface {
 func (s *Store) index() string { return filepath.Join(s.dir, "index.db") }
 
 func unix(n int64) time.Time { return time.Unix(0, n).UTC() }
-
-// makeDirs makes the directories of the files, durably.
-func (s *Store) makeDirs() error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return err
-	}
-	for i := range 256 {
-		if err := os.MkdirAll(filepath.Join(s.dir, fmt.Sprintf("%02x", i)), 0o700); err != nil {
-			return err
-		}
-	}
-	return file.SyncDir(s.dir)
-}

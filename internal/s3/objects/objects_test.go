@@ -105,7 +105,8 @@ func TestReopen(t *testing.T) {
 	if n := filesIn(t, s); n != 2 {
 		t.Errorf("%d files after they were collected, want 2", n)
 	}
-	if !bytes.Equal(read(t, s, "large"), large[1:]) || string(read(t, s, "small")) != "x" || !bytes.Equal(read(t, s, "../../etc/passwd\x00"), large) {
+	if !bytes.Equal(read(t, s, "large"), large[1:]) || string(read(t, s, "small")) != "x" ||
+		!bytes.Equal(read(t, s, "../../etc/passwd\x00"), large) {
 		t.Error("an object is not what it was")
 	}
 }
@@ -442,7 +443,7 @@ func TestOwed(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-changed:
+	case <-changed(t.Context()):
 	default:
 		t.Error("nothing says that something is owed")
 	}
@@ -489,7 +490,12 @@ func TestList(t *testing.T) {
 			}
 		}
 		slices.Sort(keys)
-		q := Query{Prefix: text.Draw(t, "prefix"), Delimiter: rapid.SampledFrom([]string{"", "/", "a", "a/"}).Draw(t, "delimiter"), Limit: rapid.IntRange(1, 4).Draw(t, "limit"), Skip: true}
+		q := Query{
+			Prefix:    text.Draw(t, "prefix"),
+			Delimiter: rapid.SampledFrom([]string{"", "/", "a", "a/"}).Draw(t, "delimiter"),
+			Limit:     rapid.IntRange(1, 4).Draw(t, "limit"),
+			Skip:      true,
+		}
 		var want []string
 		for _, k := range keys {
 			rest, ok := strings.CutPrefix(k, q.Prefix)

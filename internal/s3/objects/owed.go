@@ -15,7 +15,8 @@ func (s *Store) owe(tx *sql.Tx, b *Bucket, o *Object, c Conditions) error {
 	}
 	now := s.now().UnixNano()
 	for _, m := range c.Owe(b, o) {
-		if _, err := tx.Exec(`INSERT INTO owed (destination, body, since, due, tries) VALUES (?, ?, ?, ?, 0)`, m.Destination, m.Body, now, now); err != nil {
+		const insert = `INSERT INTO owed (destination, body, since, due, tries) VALUES (?, ?, ?, ?, 0)`
+		if _, err := tx.Exec(insert, m.Destination, m.Body, now, now); err != nil {
 			return err
 		}
 		s.owes = true
@@ -27,7 +28,9 @@ func (s *Store) owe(tx *sql.Tx, b *Bucket, o *Object, c Conditions) error {
 const patience = 24 * time.Hour
 
 // Owed implements delivery.Outbox.
-func (s *Store) Owed(ctx context.Context, limit int) (due []delivery.Debt, next time.Time, changed <-chan struct{}, err error) {
+func (s *Store) Owed(ctx context.Context, limit int) (
+	due []delivery.Debt, next time.Time, changed func(context.Context) <-chan struct{}, err error,
+) {
 	now := s.now().UnixNano()
 	rows, err := s.reads.QueryContext(ctx, `SELECT id, destination, body, since, due, tries FROM owed ORDER BY due, id LIMIT ?`, limit)
 	if err != nil {
@@ -48,7 +51,7 @@ func (s *Store) Owed(ctx context.Context, limit int) (due []delivery.Debt, next 
 		d.Until = d.Since.Add(patience)
 		due = append(due, d)
 	}
-	return due, next, s.owing, rows.Err()
+	return due, next, func(context.Context) <-chan struct{} { return s.owing }, rows.Err()
 }
 
 // Settle implements delivery.Outbox.

@@ -29,7 +29,14 @@ func (s *Store) CreateUpload(ctx context.Context, bucketName, key string, attrib
 		if _, err := bucket(ctx, tx, bucketName); err != nil {
 			return err
 		}
-		_, err := tx.Exec(`INSERT INTO uploads VALUES (?, ?, ?, ?, ?)`, u.Bucket, []byte(u.Key), u.ID, u.Started.UnixNano(), []byte(attributes))
+		_, err := tx.Exec(
+			`INSERT INTO uploads VALUES (?, ?, ?, ?, ?)`,
+			u.Bucket,
+			[]byte(u.Key),
+			u.ID,
+			u.Started.UnixNano(),
+			[]byte(attributes),
+		)
 		return err
 	})
 }
@@ -43,7 +50,13 @@ func upload(ctx context.Context, q querier, bucketName, key, id string) (*Upload
 	if _, err := bucket(ctx, q, bucketName); err != nil {
 		return nil, err
 	}
-	row := q.QueryRowContext(ctx, `SELECT bucket, key, id, started, attributes FROM uploads WHERE bucket = ? AND key = ? AND id = ?`, bucketName, []byte(key), id)
+	row := q.QueryRowContext(
+		ctx,
+		`SELECT bucket, key, id, started, attributes FROM uploads WHERE bucket = ? AND key = ? AND id = ?`,
+		bucketName,
+		[]byte(key),
+		id,
+	)
 	u, err := scanUpload(row.Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, ErrNoUpload
@@ -105,7 +118,15 @@ func (s *Store) Complete(ctx context.Context, u *Upload, o *Object, choose func(
 			return nil, err
 		}
 		for _, f := range chosen {
-			done, err := tx.Exec(`UPDATE files SET owner = ? WHERE owner = ? AND number = ? AND name = ? AND etag = ? AND size = ?`, o.ID, u.ID, f.Number, f.name, f.ETag, f.Size)
+			done, err := tx.Exec(
+				`UPDATE files SET owner = ? WHERE owner = ? AND number = ? AND name = ? AND etag = ? AND size = ?`,
+				o.ID,
+				u.ID,
+				f.Number,
+				f.name,
+				f.ETag,
+				f.Size,
+			)
 			if err != nil {
 				return nil, err
 			}

@@ -1,5 +1,5 @@
-// Package rules says what a bucket's lifecycle rules remove, and when. It is pure. Where nothing else is said, the rules
-// are those of "Lifecycle configuration elements" in S3's guide.
+// Package rules decides what a bucket's lifecycle rules remove, and when. It is pure. It follows "Lifecycle configuration
+// elements" in S3's guide, unless a comment names another source.
 package rules
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// Object is what rules look at. Uploads that are not complete have a key and a time alone.
+// Object is what rules look at. An incomplete upload has only a key and a time.
 type Object struct {
 	Key      string
 	Size     int64 // bytes
@@ -19,8 +19,8 @@ type Object struct {
 	Tags     []types.Tag
 }
 
-// Expired reports whether a rule has the object removed by now. Rules that only move objects to other storage classes,
-// or are about older versions, remove none.
+// Expired reports whether a rule removes the object by now. Rules that only move objects to other storage classes, or
+// only cover older versions, remove nothing.
 func Expired(r types.LifecycleRule, o Object, now time.Time) bool {
 	e := r.Expiration
 	if e == nil || !applies(r, o) {
@@ -29,17 +29,17 @@ func Expired(r types.LifecycleRule, o Object, now time.Time) bool {
 	if e.Date != nil {
 		return !now.Before(*e.Date)
 	}
-	return e.Days != nil && !now.Before(after(o.Modified, *e.Days))
+	return e.Days != nil && !now.Before(midnightAfter(o.Modified, *e.Days))
 }
 
-// Aborted reports whether a rule has an upload that began at a time aborted by now. Such rules have no filter but a prefix.
+// Aborted reports whether a rule aborts an upload by now. Such a rule can filter only by prefix.
 func Aborted(r types.LifecycleRule, key string, began, now time.Time) bool {
 	a := r.AbortIncompleteMultipartUpload
-	return a != nil && applies(r, Object{Key: key}) && !now.Before(after(began, aws.ToInt32(a.DaysAfterInitiation)))
+	return a != nil && applies(r, Object{Key: key}) && !now.Before(midnightAfter(began, aws.ToInt32(a.DaysAfterInitiation)))
 }
 
-// after is the midnight, by UTC, that a number of days lead to.
-func after(t time.Time, days int32) time.Time {
+// midnightAfter returns the first midnight in UTC at least a number of days after t.
+func midnightAfter(t time.Time, days int32) time.Time {
 	t = t.UTC().AddDate(0, 0, int(days))
 	if midnight := t.Truncate(24 * time.Hour); midnight.Before(t) {
 		return midnight.AddDate(0, 0, 1)
@@ -47,7 +47,7 @@ func after(t time.Time, days int32) time.Time {
 	return t
 }
 
-// Tags are the tags that a filter asks for, all of them.
+// Tags returns the tags that a filter asks for. An object must have all of them.
 func Tags(f *types.LifecycleRuleFilter) []types.Tag {
 	switch {
 	case f != nil && f.Tag != nil:
@@ -59,14 +59,19 @@ func Tags(f *types.LifecycleRuleFilter) []types.Tag {
 }
 
 func applies(r types.LifecycleRule, o Object) bool {
-	if r.Status != types.ExpirationStatusEnabled || !strings.HasPrefix(o.Key, aws.ToString(r.Prefix)) { //nolint:staticcheck // older clients have no filter
+	if r.Status != types.ExpirationStatusEnabled ||
+		!strings.HasPrefix(o.Key, aws.ToString(r.Prefix)) { //nolint:staticcheck // older clients have no filter
 		return false
 	}
 	f := r.Filter
 	if f == nil {
 		return true
 	}
-	want := types.LifecycleRuleAndOperator{Prefix: f.Prefix, ObjectSizeGreaterThan: f.ObjectSizeGreaterThan, ObjectSizeLessThan: f.ObjectSizeLessThan}
+	want := types.LifecycleRuleAndOperator{
+		Prefix:                f.Prefix,
+		ObjectSizeGreaterThan: f.ObjectSizeGreaterThan,
+		ObjectSizeLessThan:    f.ObjectSizeLessThan,
+	}
 	if f.And != nil {
 		want = *f.And
 	}

@@ -16,7 +16,11 @@ func at(month time.Month, day, hour int) time.Time {
 }
 
 func rule(change func(*types.LifecycleRule)) types.LifecycleRule {
-	r := types.LifecycleRule{Status: types.ExpirationStatusEnabled, Filter: &types.LifecycleRuleFilter{}, Expiration: &types.LifecycleExpiration{Days: aws.Int32(3)}}
+	r := types.LifecycleRule{
+		Status:     types.ExpirationStatusEnabled,
+		Filter:     &types.LifecycleRuleFilter{},
+		Expiration: &types.LifecycleExpiration{Days: aws.Int32(3)},
+	}
 	change(&r)
 	return r
 }
@@ -25,10 +29,15 @@ func filter(f types.LifecycleRuleFilter) types.LifecycleRule {
 	return rule(func(r *types.LifecycleRule) { r.Filter = &f })
 }
 
-// TestExpired: https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html has the example of an object that is made
-// at 10:30 and expires by a rule of three days: at the midnight that ends the third.
+// TestExpired uses the example of https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html: an
+// object made at 10:30 under a three-day rule expires at the midnight that ends the third day.
 func TestExpired(t *testing.T) {
-	object := Object{Key: "logs/a", Size: 500, Modified: made, Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("v")}, {Key: aws.String("l"), Value: aws.String("")}}}
+	object := Object{
+		Key:      "logs/a",
+		Size:     500,
+		Modified: made,
+		Tags:     []types.Tag{{Key: aws.String("k"), Value: aws.String("v")}, {Key: aws.String("l"), Value: aws.String("")}},
+	}
 	tag := func(k, v string) *types.Tag { return &types.Tag{Key: &k, Value: &v} }
 	late := at(12, 31, 0)
 	for name, c := range map[string]struct {
@@ -43,22 +52,37 @@ func TestExpired(t *testing.T) {
 		"of delete markers": {rule(func(r *types.LifecycleRule) {
 			r.Expiration = &types.LifecycleExpiration{ExpiredObjectDeleteMarker: aws.Bool(true)}
 		}), late, false},
-		"a date to come":             {rule(func(r *types.LifecycleRule) { r.Expiration = &types.LifecycleExpiration{Date: aws.Time(at(12, 1, 0))} }), at(11, 30, 23), false},
-		"a date that has come":       {rule(func(r *types.LifecycleRule) { r.Expiration = &types.LifecycleExpiration{Date: aws.Time(at(12, 1, 0))} }), at(12, 1, 0), true},
-		"never":                      {rule(func(r *types.LifecycleRule) { r.Expiration.Days = aws.Int32(math.MaxInt32) }), late, false},
-		"an old prefix":              {rule(func(r *types.LifecycleRule) { r.Filter, r.Prefix = nil, aws.String("logs/") }), late, true},
-		"another old prefix":         {rule(func(r *types.LifecycleRule) { r.Filter, r.Prefix = nil, aws.String("x") }), late, false},
-		"a prefix":                   {filter(types.LifecycleRuleFilter{Prefix: aws.String("logs/")}), late, true},
-		"another prefix":             {filter(types.LifecycleRuleFilter{Prefix: aws.String("log/")}), late, false},
-		"a tag":                      {filter(types.LifecycleRuleFilter{Tag: tag("k", "v")}), late, true},
-		"another value":              {filter(types.LifecycleRuleFilter{Tag: tag("k", "w")}), late, false},
-		"larger":                     {filter(types.LifecycleRuleFilter{ObjectSizeGreaterThan: aws.Int64(499)}), late, true},
-		"not larger":                 {filter(types.LifecycleRuleFilter{ObjectSizeGreaterThan: aws.Int64(500)}), late, false},
-		"smaller":                    {filter(types.LifecycleRuleFilter{ObjectSizeLessThan: aws.Int64(501)}), late, true},
-		"not smaller":                {filter(types.LifecycleRuleFilter{ObjectSizeLessThan: aws.Int64(500)}), late, false},
-		"all of it":                  {filter(types.LifecycleRuleFilter{And: &types.LifecycleRuleAndOperator{Prefix: aws.String("logs"), Tags: []types.Tag{*tag("l", ""), *tag("k", "v")}}}), late, true},
-		"all of it but one":          {filter(types.LifecycleRuleFilter{And: &types.LifecycleRuleAndOperator{Prefix: aws.String("logs"), Tags: []types.Tag{*tag("l", ""), *tag("m", "")}}}), late, false},
-		"all of it but for the size": {filter(types.LifecycleRuleFilter{And: &types.LifecycleRuleAndOperator{Prefix: aws.String("logs"), ObjectSizeLessThan: aws.Int64(5)}}), late, false},
+		"a date to come": {
+			rule(func(r *types.LifecycleRule) { r.Expiration = &types.LifecycleExpiration{Date: aws.Time(at(12, 1, 0))} }),
+			at(11, 30, 23), false,
+		},
+		"a date that has come": {
+			rule(func(r *types.LifecycleRule) { r.Expiration = &types.LifecycleExpiration{Date: aws.Time(at(12, 1, 0))} }),
+			at(12, 1, 0), true,
+		},
+		"never":              {rule(func(r *types.LifecycleRule) { r.Expiration.Days = aws.Int32(math.MaxInt32) }), late, false},
+		"an old prefix":      {rule(func(r *types.LifecycleRule) { r.Filter, r.Prefix = nil, aws.String("logs/") }), late, true},
+		"another old prefix": {rule(func(r *types.LifecycleRule) { r.Filter, r.Prefix = nil, aws.String("x") }), late, false},
+		"a prefix":           {filter(types.LifecycleRuleFilter{Prefix: aws.String("logs/")}), late, true},
+		"another prefix":     {filter(types.LifecycleRuleFilter{Prefix: aws.String("log/")}), late, false},
+		"a tag":              {filter(types.LifecycleRuleFilter{Tag: tag("k", "v")}), late, true},
+		"another value":      {filter(types.LifecycleRuleFilter{Tag: tag("k", "w")}), late, false},
+		"larger":             {filter(types.LifecycleRuleFilter{ObjectSizeGreaterThan: aws.Int64(499)}), late, true},
+		"not larger":         {filter(types.LifecycleRuleFilter{ObjectSizeGreaterThan: aws.Int64(500)}), late, false},
+		"smaller":            {filter(types.LifecycleRuleFilter{ObjectSizeLessThan: aws.Int64(501)}), late, true},
+		"not smaller":        {filter(types.LifecycleRuleFilter{ObjectSizeLessThan: aws.Int64(500)}), late, false},
+		"all of it": {filter(types.LifecycleRuleFilter{And: &types.LifecycleRuleAndOperator{
+			Prefix: aws.String("logs"),
+			Tags:   []types.Tag{*tag("l", ""), *tag("k", "v")},
+		}}), late, true},
+		"all of it but one": {filter(types.LifecycleRuleFilter{And: &types.LifecycleRuleAndOperator{
+			Prefix: aws.String("logs"),
+			Tags:   []types.Tag{*tag("l", ""), *tag("m", "")},
+		}}), late, false},
+		"all of it but for the size": {filter(types.LifecycleRuleFilter{And: &types.LifecycleRuleAndOperator{
+			Prefix:             aws.String("logs"),
+			ObjectSizeLessThan: aws.Int64(5),
+		}}), late, false},
 	} {
 		if got := Expired(c.rule, object, c.now); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
@@ -68,7 +92,8 @@ func TestExpired(t *testing.T) {
 
 func TestAborted(t *testing.T) {
 	r := types.LifecycleRule{
-		Status: types.ExpirationStatusEnabled, Filter: &types.LifecycleRuleFilter{Prefix: aws.String("a/")},
+		Status:                         types.ExpirationStatusEnabled,
+		Filter:                         &types.LifecycleRuleFilter{Prefix: aws.String("a/")},
 		AbortIncompleteMultipartUpload: &types.AbortIncompleteMultipartUpload{DaysAfterInitiation: aws.Int32(1)},
 	}
 	for name, c := range map[string]struct {

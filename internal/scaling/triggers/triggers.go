@@ -1,5 +1,5 @@
-// Package triggers tells the scaling loops what to act on: scheduled actions that are due, alarms whose actions are policies, when to
-// act on them, and what their metrics were. It asks CloudWatch as an SDK client would, and decides no capacity. The loops of
+// Package triggers tells the scaling loops what to act on: scheduled actions that are due, and alarms whose actions are policies,
+// with the time to act and their metrics. It asks CloudWatch as an SDK client would, and decides no capacity. The loops of
 // Application Auto Scaling and of Auto Scaling groups call it.
 package triggers
 
@@ -68,7 +68,9 @@ func (t *Triggers) Told() <-chan struct{} { return t.wake }
 // Due returns the actions to take now, and marks them as taken. An action is due when its alarm changes to a state, and then once a
 // period while the alarm stays there, as CloudWatch does for scaling actions. alarms are all those that act, by action. Unless fresh
 // is set or something is due, they're as last read.
-func (t *Triggers) Due(ctx context.Context, now time.Time, fresh bool) (due map[string]bool, alarms map[string][]types.MetricAlarm, err error) {
+func (t *Triggers) Due(
+	ctx context.Context, now time.Time, fresh bool,
+) (due map[string]bool, alarms map[string][]types.MetricAlarm, err error) {
 	names := t.names(now, fresh)
 	if t.acting == nil || len(names) > 0 {
 		if err := t.refresh(ctx, names); err != nil {

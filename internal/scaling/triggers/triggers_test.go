@@ -19,7 +19,7 @@ import (
 	"github.com/pintle/pintle/internal/state/statetest"
 )
 
-// fake answers with pages of one alarm each, and notes which it was asked for.
+// fake answers with pages of one alarm each, and records which alarms it was asked for.
 type fake struct {
 	alarms []types.MetricAlarm
 	asked  []string // a name, or "all", for each call's first page
@@ -38,7 +38,7 @@ func (f *fake) DescribeAlarms(
 	if in.NextToken == nil {
 		f.asked = append(f.asked, cmp.Or(strings.Join(in.AlarmNames, "+"), "all"))
 	} else {
-		fmt.Sscan(*in.NextToken, &first) //nolint:errcheck // it is ours
+		fmt.Sscan(*in.NextToken, &first) //nolint:errcheck // the token is ours
 	}
 	out := &awscloudwatch.DescribeAlarmsOutput{MetricAlarms: found[min(first, len(found)):min(first+1, len(found))]}
 	if first+1 < len(found) {
@@ -47,18 +47,25 @@ func (f *fake) DescribeAlarms(
 	return out, nil
 }
 
-func (f *fake) GetMetricData(context.Context, *awscloudwatch.GetMetricDataInput, ...func(*awscloudwatch.Options)) (*awscloudwatch.GetMetricDataOutput, error) {
+func (f *fake) GetMetricData(
+	context.Context, *awscloudwatch.GetMetricDataInput, ...func(*awscloudwatch.Options),
+) (*awscloudwatch.GetMetricDataOutput, error) {
 	return &awscloudwatch.GetMetricDataOutput{}, nil
 }
 
-// TestDue: an alarm takes the actions of the state that it is in, if it takes any: when it gets there, which it tells, and every period
-// that it stays. Nobody is asked but when one was told, or is due.
+// TestDue: an enabled alarm's actions for its state are due when it changes to the state and tells us, and every period that it
+// stays there. CloudWatch is asked only if an alarm was told or is due.
 func TestDue(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	alarm := func(name string, state types.StateValue, enabled bool) types.MetricAlarm {
 		return types.MetricAlarm{
-			AlarmName: &name, StateValue: state, StateUpdatedTimestamp: &start, ActionsEnabled: &enabled, Period: aws.Int32(60),
-			AlarmActions: []string{"out " + name}, OKActions: []string{"in " + name},
+			AlarmName:             &name,
+			StateValue:            state,
+			StateUpdatedTimestamp: &start,
+			ActionsEnabled:        &enabled,
+			Period:                aws.Int32(60),
+			AlarmActions:          []string{"out " + name},
+			OKActions:             []string{"in " + name},
 		}
 	}
 	f := &fake{alarms: []types.MetricAlarm{
@@ -81,7 +88,11 @@ func TestDue(t *testing.T) {
 		{time.Second, nil, "", "in quiet, out busy", ""},
 		{59 * time.Second, nil, "", "in quiet, out busy", ""},
 		{time.Minute, nil, "in quiet, out busy", "in quiet, out busy", "busy+quiet"},
-		{70 * time.Second, func() { move(3, types.StateValueAlarm, 70*time.Second); triggers.Tell("blind") }, "out blind", "in quiet, out blind, out busy", "blind+busy+quiet"},
+		{70 * time.Second, func() {
+			move(3, types.StateValueAlarm,
+				70*time.Second)
+			triggers.Tell("blind")
+		}, "out blind", "in quiet, out blind, out busy", "blind+busy+quiet"},
 		{80 * time.Second, func() { move(0, types.StateValueInsufficientData, 80*time.Second) }, "", "in quiet, out blind, out busy", ""},
 		{2 * time.Minute, nil, "in quiet", "in quiet, out blind", "blind+busy+quiet"},
 		{130 * time.Second, nil, "out blind", "in quiet, out blind", "blind+quiet"},
@@ -107,7 +118,8 @@ func TestDue(t *testing.T) {
 
 func join[V any](m map[string]V) string { return strings.Join(slices.Sorted(maps.Keys(m)), ", ") }
 
-// BenchmarkDue is what scaling loops ask when an alarm is due, of 5,000 alarms: all of them policies', or one in a hundred.
+// BenchmarkDue measures what a scaling loop asks when an alarm is due, with 5,000 alarms. Either all or one in a hundred belong to
+// policies.
 func BenchmarkDue(b *testing.B) {
 	for _, every := range []int{1, 100} {
 		b.Run(fmt.Sprintf("policies=%d", 5000/every), func(b *testing.B) {
@@ -119,7 +131,11 @@ func BenchmarkDue(b *testing.B) {
 						action = fmt.Sprintf("%sus-east-1:000000000000:scalingPolicy:%d", state.PolicyPrefix, i)
 					}
 					tx.Alarms.Put(&state.Alarm{Metric: &types.MetricAlarm{
-						AlarmName: aws.String(fmt.Sprintf("alarm-%04d", i)), StateValue: types.StateValueOk, ActionsEnabled: aws.Bool(true), Period: aws.Int32(60), AlarmActions: []string{action},
+						AlarmName:      aws.String(fmt.Sprintf("alarm-%04d", i)),
+						StateValue:     types.StateValueOk,
+						ActionsEnabled: aws.Bool(true),
+						Period:         aws.Int32(60),
+						AlarmActions:   []string{action},
 					}})
 				}
 				return nil
@@ -138,7 +154,7 @@ func BenchmarkDue(b *testing.B) {
 	}
 }
 
-// client is a CloudWatch of ours, with the signatures of the SDK's.
+// client is Pintle's CloudWatch with the signatures of the SDK's client.
 type client struct {
 	*fake
 	service *cloudwatch.Service

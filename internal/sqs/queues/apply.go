@@ -41,6 +41,8 @@ func (s *Store) apply(r *record, g *segment) error {
 			q.drop(m)
 		}
 		q.purgedAt = r.at
+		clear(q.sent)
+		q.recent = nil
 		return nil
 	}
 	m := q.messages[r.seq]

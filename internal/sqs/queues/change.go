@@ -35,7 +35,7 @@ func (s *Store) Delete(name string, receipts []Receipt) ([]error, error) {
 	})
 }
 
-// Visibility is how long from now a received message is to be in flight.
+// Visibility is how long a received message stays in flight from now.
 type Visibility struct {
 	Receipt Receipt
 	Timeout time.Duration
@@ -44,14 +44,15 @@ type Visibility struct {
 // maxVisibility is how many milliseconds a message can be in flight in all: API_ChangeMessageVisibility.
 const maxVisibility = 12 * 60 * 60 * 1000
 
-// ChangeVisibility changes how long messages are in flight, with an error for each.
+// ChangeVisibility changes how long messages are in flight, with an error for each. In a standard queue a message that nobody has
+// received since goes back in flight. ErrExpired says that somebody has, and that nothing was changed.
 func (s *Store) ChangeVisibility(name string, changes []Visibility) ([]error, error) {
 	return s.change(name, len(changes), func(q *queue, i int, now int64) (record, error) {
 		m, err := q.held(changes[i].Receipt)
 		if err != nil {
 			return record{}, err
 		}
-		if m.state != inFlight {
+		if q.FIFO && m.state != inFlight {
 			return record{}, ErrVisible
 		}
 		until := now + changes[i].Timeout.Milliseconds()

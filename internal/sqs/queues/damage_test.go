@@ -12,7 +12,7 @@ import (
 // after a repair so is all that was not damaged.
 func TestRandomDamage(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir, Options{NoSync: true, MaxSegment: 1500})
+	s := open(t, dir, Options{MaxSegment: 1500})
 	for _, q := range []Queue{{Name: "q"}, {Name: "f.fifo", FIFO: true}} {
 		create(t, s, q)
 	}
@@ -55,7 +55,7 @@ func TestRandomDamage(t *testing.T) {
 
 // contents is every message, under the queue that it is in, or that it was in before the queue's name was lost.
 func contents(t testing.TB, dir string) (map[string]bool, error) {
-	s, err := Open(dir, Options{NoSync: true})
+	s, err := Open(dir, Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ type modelMessage struct {
 	visibleAt           int64
 	receives, before    int
 	sent, entered       int64
+	received            int64 // the last time
 	receipt             Receipt
 	everReceived, flies bool // flies while it was received and its time is not over
 }
@@ -59,19 +60,22 @@ func (m *model) settle() {
 // ready are the messages of a queue that can be received, in the order in which they would be.
 func (m *model) ready(name string) []*modelMessage {
 	var out []*modelMessage
-	head := map[string]uint64{}
+	head := map[string]*modelMessage{}
 	for _, x := range m.queues[name] {
-		blocked := m.fifo && slices.ContainsFunc(m.queues[name], func(y *modelMessage) bool { return y.group == x.group && y.flies })
+		blocked := m.fifo && slices.ContainsFunc(m.queues[name], func(y *modelMessage) bool {
+			return y.group == x.group && y.flies && y.seq < x.seq
+		})
 		if x.visibleAt <= m.now && !blocked {
 			out = append(out, x)
-			if h, ok := head[x.group]; !ok || x.seq < h {
-				head[x.group] = x.seq
+			if h := head[x.group]; h == nil || x.seq < h.seq {
+				head[x.group] = x
 			}
 		}
 	}
 	slices.SortFunc(out, func(a, b *modelMessage) int {
 		if m.fifo {
-			return cmp.Or(cmp.Compare(head[a.group], head[b.group]), cmp.Compare(a.seq, b.seq))
+			x, y := head[a.group], head[b.group]
+			return cmp.Or(cmp.Compare(x.received, y.received), cmp.Compare(x.seq, y.seq), cmp.Compare(a.seq, b.seq))
 		}
 		return cmp.Compare(a.seq, b.seq)
 	})
@@ -88,6 +92,7 @@ func (m *model) receive(limit int, visibility int64) []*modelMessage {
 			for _, x := range found {
 				x.receives++
 				x.visibleAt, x.flies, x.everReceived = m.now+visibility, true, true
+				x.received = m.now
 				if visibility == 0 {
 					x.flies = false
 				}
@@ -128,8 +133,12 @@ func TestModel(t *testing.T) {
 		}
 		defer os.RemoveAll(dir)
 		m := &model{
-			fifo: rapid.Bool().Draw(t, "fifo"), max: rapid.IntRange(0, 3).Draw(t, "max receives"), retention: rapid.SampledFrom([]int64{60_000, 600_000, 1e9}).Draw(t, "retention"),
-			queues: map[string][]*modelMessage{}, dedup: map[string]int64{}, now: 1_000_000,
+			fifo:      rapid.Bool().Draw(t, "fifo"),
+			max:       rapid.IntRange(0, 3).Draw(t, "max receives"),
+			retention: rapid.SampledFrom([]int64{60_000, 600_000, 1e9}).Draw(t, "retention"),
+			queues:    map[string][]*modelMessage{},
+			dedup:     map[string]int64{},
+			now:       1_000_000,
 		}
 		opts := Options{Now: func() time.Time { return time.UnixMilli(m.now) }, MaxSegment: 700, Slack: math.MaxInt64 / 2, NoSync: true}
 		s, err := Open(dir, opts)
@@ -156,7 +165,19 @@ func TestModel(t *testing.T) {
 				}
 				n++
 				body := fmt.Sprint("message ", n)
-				sent, err := s.Send("q", []Message{{ID: [16]byte{byte(n)}, Body: []byte(body), Meta: []byte("meta"), Group: group, Dedup: key, Delay: time.Duration(delay) * time.Millisecond}})
+				sent, err := s.Send(
+					"q",
+					[]Message{
+						{
+							ID:    [16]byte{byte(n)},
+							Body:  []byte(body),
+							Meta:  []byte("meta"),
+							Group: group,
+							Dedup: key,
+							Delay: time.Duration(delay) * time.Millisecond,
+						},
+					},
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -170,7 +191,10 @@ func TestModel(t *testing.T) {
 				if sent[0].Seq != m.last {
 					t.Fatalf("sent as %d, not as %d", sent[0].Seq, m.last)
 				}
-				m.queues["q"] = append(m.queues["q"], &modelMessage{seq: m.last, body: body, group: group, visibleAt: m.now + delay, sent: m.now, entered: m.now})
+				m.queues["q"] = append(
+					m.queues["q"],
+					&modelMessage{seq: m.last, body: body, group: group, visibleAt: m.now + delay, sent: m.now, entered: m.now},
+				)
 			},
 			"receive": func(t *rapid.T) {
 				limit := rapid.IntRange(1, 4).Draw(t, "limit")
@@ -185,7 +209,9 @@ func TestModel(t *testing.T) {
 				}
 				for i, g := range got {
 					w := want[i]
-					if g.Seq != w.seq || string(g.Body) != w.body || string(g.Meta) != "meta" || g.Receives != w.receives || g.Group != w.group || g.Sent != w.sent {
+					if g.Seq != w.seq || string(g.Body) != w.body || string(g.Meta) != "meta" || g.Receives != w.receives ||
+						g.Group != w.group ||
+						g.Sent != w.sent {
 						t.Fatalf("received %+v, not %+v", g, w)
 					}
 					w.receipt = g.Receipt
@@ -230,7 +256,8 @@ func TestModel(t *testing.T) {
 					t.Fatal(err)
 				}
 				w := received[i]
-				if !slices.Contains(m.queues["q"], w) || w.receipt != receipts[i] || !w.flies {
+				there, last := slices.Contains(m.queues["q"], w), w.receipt == receipts[i]
+				if !there || !last || m.fifo && !w.flies {
 					if errs[0] == nil {
 						t.Fatal("a message that is not in flight was kept invisible")
 					}
@@ -254,7 +281,7 @@ func TestModel(t *testing.T) {
 				} else if err != nil {
 					t.Fatal(err)
 				}
-				m.queues["q"] = nil
+				m.queues["q"], m.dedup = nil, map[string]int64{}
 			},
 			"clean": func(t *rapid.T) {
 				if len(s.segments) < 2 {

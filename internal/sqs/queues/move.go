@@ -65,7 +65,8 @@ func (s *Store) StartMove(m Move) error {
 	if err == nil && m.To != "" {
 		_, err = s.find(m.To, now)
 	}
-	if err == nil && slices.ContainsFunc(s.movesOf(m.From), func(m Move) bool { return m.Status == MoveRunning || m.Status == MoveCancelling }) {
+	if err == nil &&
+		slices.ContainsFunc(s.movesOf(m.From), func(m Move) bool { return m.Status == MoveRunning || m.Status == MoveCancelling }) {
 		err = ErrMoving
 	}
 	if err != nil {

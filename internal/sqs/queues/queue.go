@@ -1,8 +1,10 @@
 package queues
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
+	"slices"
 )
 
 // queue is a queue's messages in memory, with every rule that depends on time: delays, visibility, retention, the order of groups,
@@ -74,11 +76,23 @@ type place struct {
 	id      [16]byte
 }
 
-// group is a message group of a FIFO queue. While one of its messages is in flight, none can be taken.
+// group is a message group of a FIFO queue. While one of its messages is in flight, none behind it can be taken.
 type group struct {
 	ready    messageHeap
-	inFlight int
-	index    int // in the queue's open groups; -1 if it isn't there
+	inFlight []uint64 // numbers of messages, ascending
+	index    int      // in the queue's open groups; -1 if it isn't there
+}
+
+// next returns the group's first message if it can be taken now, else nil.
+func (g *group) next() *message {
+	if len(g.ready.items) == 0 {
+		return nil
+	}
+	m := g.ready.items[0]
+	if len(g.inFlight) > 0 && g.inFlight[0] < m.seq {
+		return nil
+	}
+	return m
 }
 
 // duplicate is a sent message, kept to answer whoever sends it again.
@@ -196,7 +210,8 @@ func (q *queue) enter(m *message, s state) {
 	case visible:
 		heap.Push(&g.ready, m)
 	case inFlight:
-		g.inFlight++
+		at, _ := slices.BinarySearch(g.inFlight, m.seq)
+		g.inFlight = slices.Insert(g.inFlight, at, m.seq)
 	}
 	q.arrange(m.group, g)
 }
@@ -216,14 +231,15 @@ func (q *queue) leave(m *message) {
 	case visible:
 		heap.Remove(&g.ready, m.index)
 	case inFlight:
-		g.inFlight--
+		at, _ := slices.BinarySearch(g.inFlight, m.seq)
+		g.inFlight = slices.Delete(g.inFlight, at, at+1)
 	}
 	q.arrange(m.group, g)
 }
 
 // arrange adds a group to the open ones, takes it out of them, or forgets it.
 func (q *queue) arrange(name string, g *group) {
-	open := g.inFlight == 0 && len(g.ready.items) > 0
+	open := g.next() != nil
 	switch {
 	case open && g.index < 0:
 		heap.Push(&q.open, g)
@@ -232,7 +248,7 @@ func (q *queue) arrange(name string, g *group) {
 	case g.index >= 0:
 		heap.Remove(&q.open, g.index)
 	}
-	if g.inFlight == 0 && len(g.ready.items) == 0 {
+	if len(g.inFlight) == 0 && len(g.ready.items) == 0 {
 		delete(q.groups, name) // a delayed message makes it again on becoming visible
 	}
 }
@@ -243,7 +259,7 @@ func (q *queue) next() *message {
 		if len(q.open) == 0 {
 			return nil
 		}
-		return q.open[0].ready.items[0]
+		return q.open[0].next()
 	}
 	if len(q.ready.items) == 0 {
 		return nil
@@ -270,7 +286,7 @@ func (q *queue) take(limit int) []*message {
 		g := heap.Pop(&q.open).(*group)
 		seen = append(seen, g)
 		first := len(out)
-		for len(out) < limit && len(g.ready.items) > 0 {
+		for len(out) < limit && g.next() != nil {
 			out = append(out, heap.Pop(&g.ready).(*message))
 		}
 		for _, m := range out[first:] {
@@ -301,7 +317,12 @@ func (q *queue) received(m *message, at, until int64) {
 // retime sets when a message becomes visible.
 func (q *queue) retime(m *message, until int64) {
 	s := m.state
+	if s == visible { // its time was over
+		s = inFlight
+	}
 	q.leave(m)
+	q.counts[m.state]--
+	q.counts[s]++
 	m.visibleAt = until
 	q.enter(m, s)
 }
@@ -380,12 +401,19 @@ func (h *messageHeap) Pop() any {
 	return m
 }
 
-// groupHeap is a heap of groups, with the oldest message's on top.
+// groupHeap is a heap of groups. On top is the one whose next message was received least recently, or never, and among these the one
+// with the oldest message. So a message that is refused over and over doesn't hold up other groups.
 type groupHeap []*group
 
-func (h groupHeap) Len() int           { return len(h) }
-func (h groupHeap) Less(i, j int) bool { return bySeq(h[i].ready.items[0], h[j].ready.items[0]) }
+func (h groupHeap) Len() int { return len(h) }
 
+// Less implements heap.Interface.
+func (h groupHeap) Less(i, j int) bool {
+	a, b := h[i].ready.items[0], h[j].ready.items[0]
+	return cmp.Or(cmp.Compare(a.received, b.received), cmp.Compare(a.seq, b.seq)) < 0
+}
+
+// Swap implements heap.Interface.
 func (h groupHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i, j

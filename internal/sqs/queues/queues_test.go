@@ -118,7 +118,10 @@ func TestReceiveHandsOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := s.Receive(ctx, "q", Want{Limit: 1, Visibility: time.Minute, Wait: 20 * time.Second}); !errors.Is(err, context.Canceled) {
+			if _, err := s.Receive(ctx, "q", Want{Limit: 1, Visibility: time.Minute, Wait: 20 * time.Second}); !errors.Is(
+				err,
+				context.Canceled,
+			) {
 				t.Error(err)
 			}
 		})
@@ -349,7 +352,15 @@ func TestCleaning(t *testing.T) {
 func FuzzParsePayload(f *testing.F) {
 	records := []record{
 		{kind: queueIs, queue: 1, json: []byte(`{"Name":"q"}`)},
-		{kind: messageIs, queue: 1, seq: 2, message: message{sent: 3, entered: 4, group: "g", from: "f"}, key: "k", body: []byte("body"), meta: []byte("meta")},
+		{
+			kind:    messageIs,
+			queue:   1,
+			seq:     2,
+			message: message{sent: 3, entered: 4, group: "g", from: "f"},
+			key:     "k",
+			body:    []byte("body"),
+			meta:    []byte("meta"),
+		},
 		{kind: receivedAt, queue: 1, seq: 2, at: 5, until: 6}, {kind: redriven, queue: 1, seq: 2, to: 3, toSeq: 4, key: "q"},
 		{kind: sentBefore, queue: 1, seq: 2, at: 3, key: "k"}, {kind: queueGone, queue: 1},
 	}

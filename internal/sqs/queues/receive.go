@@ -58,7 +58,13 @@ func (s *Store) Receive(ctx context.Context, name string, w Want) ([]Received, e
 
 // receive takes what is there. If that is nothing and there is time left, it queues the waiter, which must look again at until at the
 // latest.
-func (s *Store) receive(ctx context.Context, name string, w Want, wait *waiter, deadline int64) (got []taken, b *wal.Group, until int64, err error) {
+func (s *Store) receive(
+	ctx context.Context,
+	name string,
+	w Want,
+	wait *waiter,
+	deadline int64,
+) (got []taken, b *wal.Group, until int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()

@@ -87,7 +87,8 @@ func testLikeAMap(t *testing.T, open Opener) {
 			}
 			return c
 		})
-		writes := rapid.SliceOfN(rapid.SliceOfNDistinct(change, 0, 6, func(c store.Change) string { return c.Table + c.Key }), 1, 8).Draw(r, "writes")
+		writes := rapid.SliceOfN(rapid.SliceOfNDistinct(change, 0, 6, func(c store.Change) string { return c.Table + c.Key }), 1, 8).
+			Draw(r, "writes")
 		for i, changes := range writes {
 			if err := j.Write(int64(i+1), changes); err != nil {
 				r.Fatal(err)

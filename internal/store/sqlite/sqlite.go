@@ -211,7 +211,8 @@ func (j *Journal) write(revision int64, changes []store.Change) error {
 
 // forget forgets the deletions up to a revision.
 func (j *Journal) forget(revision int64) error {
-	if _, err := j.conn.ExecContext(context.Background(), `DELETE FROM rows WHERE data IS NULL AND seq < ?`, (revision+1)<<placeBits); err != nil {
+	const forget = `DELETE FROM rows WHERE data IS NULL AND seq < ?`
+	if _, err := j.conn.ExecContext(context.Background(), forget, (revision+1)<<placeBits); err != nil {
 		return err
 	}
 	_, err := j.conn.ExecContext(context.Background(), `UPDATE meta SET value = ? WHERE name = 'forgotten'`, revision)

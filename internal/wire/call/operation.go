@@ -5,22 +5,22 @@ import (
 	"reflect"
 )
 
-// Service is what answers an API's operations. Each service's table is generated beside its methods.
+// Service implements an API's operations. Its table is generated beside its methods.
 type Service interface {
-	// Operations are those that are implemented.
+	// Operations returns the implemented operations.
 	Operations() []Operation
 }
 
-// Operation is a method of a service that answers an operation of its API.
+// Operation is an operation and the method that implements it.
 type Operation struct {
 	Name string
-	In   reflect.Type // the struct that the input is read into
-	Out  reflect.Type // the struct that the answer is made from
-	// Call calls the method. The input is a pointer to an In, the answer one to an Out.
+	In   reflect.Type // the input's struct
+	Out  reflect.Type // the output's struct
+	// Call calls the method with a pointer to an In. The result is a pointer to an Out.
 	Call func(ctx context.Context, in any) (any, error)
 }
 
-// Op is the operation of the name, answered by a method shaped like the SDK client's.
+// Op returns the operation with a name, implemented by a method with the signature of the SDK client's.
 func Op[In, Out any](name string, method func(context.Context, *In) (*Out, error)) Operation {
 	return Operation{
 		Name: name,

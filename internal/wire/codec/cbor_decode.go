@@ -13,8 +13,8 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// cborDecoder reads one body into SDK structs, as strictly as JSON is read. The library checks that it
-// is CBOR, without names that come twice; what it makes of it is then put where it belongs.
+// cborDecoder reads one body into SDK structs, as strictly as jsonDecoder. First the library parses the CBOR and refuses
+// duplicate names. Then the decoder moves the values into the structs.
 type cborDecoder struct {
 	lenient bool // whether unknown members are skipped
 	items   int  // of all lists, so far
@@ -22,8 +22,11 @@ type cborDecoder struct {
 
 var cborMode = func() cbor.DecMode {
 	mode, err := cbor.DecOptions{
-		DupMapKey: cbor.DupMapKeyEnforcedAPF, DefaultMapType: reflect.TypeFor[map[string]any](),
-		MaxNestedLevels: 32, MaxArrayElements: maxItems, MaxMapPairs: maxItems,
+		DupMapKey:        cbor.DupMapKeyEnforcedAPF,
+		DefaultMapType:   reflect.TypeFor[map[string]any](),
+		MaxNestedLevels:  32,
+		MaxArrayElements: maxItems,
+		MaxMapPairs:      maxItems,
 	}.DecMode()
 	if err != nil {
 		panic(err) // the options are constant
@@ -31,13 +34,13 @@ var cborMode = func() cbor.DecMode {
 	return mode
 }()
 
-// DecodeCBOR reads a whole body into a struct; unknown members are skipped where the operation is lenient.
+// DecodeCBOR reads a whole body into a struct. If lenient, it skips unknown members.
 func DecodeCBOR(body []byte, sh *Shape, into reflect.Value, lenient bool) error {
 	d := cborDecoder{lenient: lenient}
 	return d.body(body, sh, into)
 }
 
-// body reads the whole body; an empty one is an input without members.
+// body reads the whole body. An empty body is an input without members.
 func (d *cborDecoder) body(b []byte, sh *Shape, into reflect.Value) error {
 	if len(b) == 0 {
 		return nil
@@ -57,7 +60,7 @@ func (d *cborDecoder) body(b []byte, sh *Shape, into reflect.Value) error {
 	return nil
 }
 
-// value puts what was read into v. Null is the same as leaving a member out.
+// value sets v to a parsed value. Null is the same as leaving a member out.
 func (d *cborDecoder) value(sh *Shape, read any, path string, v reflect.Value) error {
 	if read == nil {
 		return nil
@@ -102,7 +105,7 @@ func (d *cborDecoder) structure(sh *Shape, read any, path string, v reflect.Valu
 	return nil
 }
 
-// union reads a map of which one member is set.
+// union reads a map with exactly one member.
 func (d *cborDecoder) union(sh *Shape, read any, path string, v reflect.Value) error {
 	members, ok := read.(map[string]any)
 	if !ok || len(members) != 1 {
@@ -162,42 +165,42 @@ func (d *cborDecoder) dictionary(sh *Shape, read any, path string, v reflect.Val
 	return nil
 }
 
-// cborScalar sets v from one value.
+// cborScalar sets v from one parsed value.
 func cborScalar(sh *Shape, read any, v reflect.Value) error {
 	switch sh.Kind {
 	case KindString:
 		s, ok := read.(string)
 		v.SetString(s)
-		return fits(ok, "a string")
+		return expect(ok, "a string")
 	case KindBool:
 		b, ok := read.(bool)
 		v.SetBool(b)
-		return fits(ok, "true or false")
+		return expect(ok, "true or false")
 	case KindInt:
 		n, ok := cborInt(read)
 		if !ok || v.OverflowInt(n) {
-			return fits(false, fmt.Sprintf("a whole number of %d bits", sh.Type.Bits()))
+			return expect(false, fmt.Sprintf("a whole number of %d bits", sh.Type.Bits()))
 		}
 		v.SetInt(n)
 		return nil
 	case kindFloat:
 		f, ok := cborFloat(read)
 		v.SetFloat(f)
-		return fits(ok, "a number")
+		return expect(ok, "a number")
 	case KindTime:
 		t, ok := read.(time.Time)
 		*v.Addr().Interface().(*time.Time) = t.Round(time.Millisecond).UTC()
-		return fits(ok && !t.IsZero() && t.Unix() >= -maxSeconds && t.Unix() <= maxSeconds, "a timestamp: tag 1 with seconds since 1970")
+		return expect(ok && !t.IsZero() && t.Unix() >= -maxSeconds && t.Unix() <= maxSeconds, "a timestamp: tag 1 with seconds since 1970")
 	case kindBlob:
 		b, ok := read.([]byte)
 		v.SetBytes(b)
-		return fits(ok, "bytes")
+		return expect(ok, "bytes")
 	}
 	return fmt.Errorf("a %s cannot be read", sh.Type)
 }
 
-// fits says what was expected where it did not come.
-func fits(ok bool, expected string) error {
+// expect returns an error that says what was expected, unless ok.
+func expect(ok bool, expected string) error {
 	if ok {
 		return nil
 	}
@@ -214,7 +217,7 @@ func cborInt(read any) (int64, bool) {
 	return 0, false
 }
 
-// cborFloat takes whole numbers too: clients send them where they are shorter.
+// cborFloat also accepts whole numbers, because clients send them when they are shorter.
 func cborFloat(read any) (float64, bool) {
 	if f, ok := read.(float64); ok {
 		return f, true

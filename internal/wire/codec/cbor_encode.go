@@ -9,11 +9,11 @@ import (
 	"unsafe"
 )
 
-// cborEncoder appends values as RPC v2 CBOR has them: no nulls for absent members, timestamps as tag 1
-// with seconds.
+// cborEncoder appends values as RPC v2 CBOR. Absent members are left out instead of null, and timestamps are tag 1 with
+// seconds.
 type cborEncoder struct {
 	b   []byte
-	err error // the first
+	err error // the first one
 }
 
 // The major types of CBOR: RFC 8949, section 3.1.
@@ -26,9 +26,14 @@ const (
 	cborMap      = 5 << 5
 	cborTag      = 6 << 5
 
-	cborFalse, cborTrue, cborNull = 0xf4, 0xf5, 0xf6
-	cborFloat32, cborFloat64      = 0xfa, 0xfb
-	cborIndefinite, cborBreak     = 31, 0xff
+	cborFalse   = 0xf4
+	cborTrue    = 0xf5
+	cborNull    = 0xf6
+	cborFloat32 = 0xfa
+	cborFloat64 = 0xfb
+
+	cborIndefinite = 31 // instead of a length
+	cborBreak      = 0xff
 )
 
 // head appends a major type with its argument, in the fewest bytes.
@@ -47,7 +52,7 @@ func (e *cborEncoder) head(major byte, n uint64) {
 	}
 }
 
-// open begins a map of which the length is not known yet; end ends it.
+// open begins a map of unknown length. end ends it.
 func (e *cborEncoder) open() { e.b = append(e.b, cborMap|cborIndefinite) }
 func (e *cborEncoder) end()  { e.b = append(e.b, cborBreak) }
 
@@ -56,7 +61,7 @@ func (e *cborEncoder) text(s string) {
 	e.b = append(e.b, s...)
 }
 
-// value appends what lies at p.
+// value appends the value at p.
 func (e *cborEncoder) value(sh *Shape, p unsafe.Pointer) {
 	switch sh.Kind {
 	case KindString:
@@ -99,7 +104,7 @@ func AppendCBOR(b []byte, sh *Shape, out reflect.Value) ([]byte, error) {
 	return e.b, e.err
 }
 
-// AppendCBORError appends an error: its name, and beside it its members where it has a shape, else its message.
+// AppendCBORError appends an error: its name and its members. An error without a shape has only a message.
 func AppendCBORError(b []byte, name, message string, sh *Shape, members reflect.Value) []byte {
 	e := cborEncoder{b: b}
 	e.open()
@@ -145,14 +150,14 @@ func (e *cborEncoder) float(f float64, bits int) {
 	e.b = binary.BigEndian.AppendUint64(append(e.b, cborFloat64), math.Float64bits(f))
 }
 
-// time appends seconds since 1970, to the millisecond as AWS does.
+// time appends seconds since 1970, with milliseconds as on AWS.
 func (e *cborEncoder) time(t time.Time) {
 	e.head(cborTag, 1)
 	e.float(float64(t.UnixMilli())/1000, 64)
 }
 
 func (e *cborEncoder) pointer(sh *Shape, p unsafe.Pointer) {
-	if p == nil { // in a list or a map, where it cannot be left out
+	if p == nil { // in a list or a map, where it can't be left out
 		e.b = append(e.b, cborNull)
 		return
 	}

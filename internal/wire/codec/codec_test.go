@@ -71,12 +71,25 @@ func TestJSON(t *testing.T) {
 			everything{Text: aws.String(""), Blob: []byte{}, Strings: []string{}, Map: map[string]string{}, Nested: &everything{}},
 			`{"text":"",` + scalars + `,"blob":"","strings":[],"map":{},"nested":{` + scalars + `}}`,
 		},
-		{"text", everything{Text: aws.String("a\"b\\c\n\t\x01é\u2028</script>")}, `{"text":"a\"b\\c\n\t\u0001é` + "\u2028" + `</script>",` + scalars + `}`},
+		{
+			"text", everything{Text: aws.String("a\"b\\c\n\t\x01é\u2028</script>")},
+			`{"text":"a\"b\\c\n\t\u0001é` + "\u2028" + `</script>",` + scalars + `}`,
+		},
 		{"long text", everything{Text: aws.String("0123456789\x7f\"")}, `{"text":"0123456789` + "\x7f" + `\"",` + scalars + `}`},
-		{"enums", everything{Enum: "FARGATE", Enums: []types.LaunchType{"EC2", ""}}, `{"enum":"FARGATE",` + scalars + `,"enums":["EC2",""]}`},
+		{"enums", everything{
+			Enum:  "FARGATE",
+			Enums: []types.LaunchType{"EC2", ""},
+		}, `{"enum":"FARGATE",` + scalars + `,"enums":["EC2",""]}`},
 		{
 			"scalars",
-			everything{Flag: true, MaybeFlag: aws.Bool(false), Int: math.MinInt32, Long: aws.Int64(math.MaxInt64), Double: 1e300, Float: aws.Float32(0.1)},
+			everything{
+				Flag:      true,
+				MaybeFlag: aws.Bool(false),
+				Int:       math.MinInt32,
+				Long:      aws.Int64(math.MaxInt64),
+				Double:    1e300,
+				Float:     aws.Float32(0.1),
+			},
 			`{"flag":true,"maybeFlag":false,"int":-2147483648,"long":9223372036854775807,"double":1e+300,"float":0.1}`,
 		},
 		{"a timestamp", everything{At: &at}, `{` + scalars + `,"at":1700000000.120}`},
@@ -87,10 +100,17 @@ func TestJSON(t *testing.T) {
 			everything{Map: map[string]string{"b": "2", "a": "1"}, Maps: map[string][]int32{"x": {1}}},
 			`{` + scalars + `,"map":{"a":"1","b":"2"},"maps":{"x":[1]}}`,
 		},
-		{"a list", everything{List: []everything{{}, {Flag: true}}}, `{` + scalars + `,"list":[{` + scalars + `},{"flag":true,"int":0,"double":0.0}]}`},
+		{
+			"a list", everything{List: []everything{{}, {Flag: true}}},
+			`{` + scalars + `,"list":[{` + scalars + `},{"flag":true,"int":0,"double":0.0}]}`,
+		},
 		{
 			"a union",
-			everything{Union: &logstypes.ResourceConfigMemberOpenSearchResourceConfig{Value: logstypes.OpenSearchResourceConfig{RetentionDays: aws.Int32(3)}}},
+			everything{
+				Union: &logstypes.ResourceConfigMemberOpenSearchResourceConfig{
+					Value: logstypes.OpenSearchResourceConfig{RetentionDays: aws.Int32(3)},
+				},
+			},
 			`{` + scalars + `,"union":{"openSearchResourceConfig":{"retentionDays":3}}}`,
 		},
 	} {
@@ -118,7 +138,10 @@ func TestJSONOddities(t *testing.T) {
 		in   everything
 		want string
 	}{
-		{"text that is no UTF-8", everything{Text: aws.String("a\xffb")}, `{"text":"a` + "\ufffd" + `b","flag":false,"int":0,"double":0.0}`},
+		{
+			"text that is no UTF-8", everything{Text: aws.String("a\xffb")},
+			`{"text":"a` + "\ufffd" + `b","flag":false,"int":0,"double":0.0}`,
+		},
 		{"no number", everything{Double: math.NaN()}, `{"flag":false,"int":0,"double":"NaN"}`},
 		{"infinite", everything{Double: math.Inf(-1)}, `{"flag":false,"int":0,"double":"-Infinity"}`},
 	} {
@@ -137,8 +160,11 @@ func TestJSONOddities(t *testing.T) {
 		`{"map":[]}`:             "map: expected an object, not a list.",
 		`{"maps":{"a/b":["x"]}}`: "maps.a/b[0]: expected a whole number, not a string.",
 		`{"union":{}}`:           "",
-		`{"union":{"openSearchResourceConfig":null}}`:                             "",
-		`{"union":{"other":1}}`:                                                   "union.other: there is no such member in ResourceConfig.",
+
+		`{"union":{"openSearchResourceConfig":null}}`: "",
+
+		`{"union":{"other":1}}`: "union.other: there is no such member in ResourceConfig.",
+
 		`{"union":{"openSearchResourceConfig":{},"openSearchResourceConfig":{}}}`: "duplicate object member name",
 		`{"union":1}`: "union: expected an object, not the number 1.",
 		`{"nested":{"nested":{"list":[{},{"flag":0}]}}}`: "nested.nested.list[1].flag: expected true or false, not the number 0.",
@@ -160,14 +186,23 @@ func TestForm(t *testing.T) {
 		err  string
 	}{
 		{form: "", want: everything{}},
-		{form: "Text=&Flag=true&MaybeFlag=false&Int=-1&Long=9223372036854775807", want: everything{Text: aws.String(""), Flag: true, MaybeFlag: aws.Bool(false), Int: -1, Long: aws.Int64(math.MaxInt64)}},
+		{
+			form: "Text=&Flag=true&MaybeFlag=false&Int=-1&Long=9223372036854775807",
+			want: everything{Text: aws.String(""), Flag: true, MaybeFlag: aws.Bool(false), Int: -1, Long: aws.Int64(math.MaxInt64)},
+		},
 		{form: "Double=1.5&Float=-1e3&Blob=AP8%3D", want: everything{Double: 1.5, Float: aws.Float32(-1000), Blob: []byte{0, 255}}},
 		{form: "At=2026-11-21T12:00:00.5Z", want: everything{At: &at}},
 		{form: "At=2026-11-21T13:00:00.5%2B01:00", want: everything{At: &at}},
 		{form: "Strings.member.2=b&Strings.member.10=c&Strings.member.1=a", want: everything{Strings: []string{"a", "b", "c"}}},
-		{form: "Map.entry.1.key=a&Map.entry.1.value=1&Map.entry.2.key=b&Map.entry.2.value=", want: everything{Map: map[string]string{"a": "1", "b": ""}}},
+		{
+			form: "Map.entry.1.key=a&Map.entry.1.value=1&Map.entry.2.key=b&Map.entry.2.value=",
+			want: everything{Map: map[string]string{"a": "1", "b": ""}},
+		},
 		{form: "Maps.1.key=a&Maps.1.value.member.1=7", want: everything{Maps: map[string][]int32{"a": {7}}}},
-		{form: "Nested.List.member.1.Nested.Int=1", want: everything{Nested: &everything{List: []everything{{Nested: &everything{Int: 1}}}}}},
+		{
+			form: "Nested.List.member.1.Nested.Int=1",
+			want: everything{Nested: &everything{List: []everything{{Nested: &everything{Int: 1}}}}},
+		},
 		{form: "Flag=yes", err: "Flag: expected true or false."},
 		{form: "Flag=True", err: "Flag: expected true or false."},
 		{form: "Double=x", err: "Double: expected a number."},
@@ -205,12 +240,21 @@ func TestXML(t *testing.T) {
 	}{
 		{everything{}, scalars},
 		{everything{Text: aws.String("<a> & \"b\"\r\n\x00é\xff")}, "<Text>&lt;a&gt; &amp; \"b\"&#xD;\n\ufffdé\ufffd</Text>" + scalars},
-		{everything{Enum: "EC2", Flag: true, Int: -1, Double: math.Inf(1), Float: aws.Float32(0.1)}, "<Enum>EC2</Enum><Flag>true</Flag><Int>-1</Int><Double>Infinity</Double><Float>0.1</Float>"},
+		{everything{
+			Enum:   "EC2",
+			Flag:   true,
+			Int:    -1,
+			Double: math.Inf(1),
+			Float:  aws.Float32(0.1),
+		}, "<Enum>EC2</Enum><Flag>true</Flag><Int>-1</Int><Double>Infinity</Double><Float>0.1</Float>"},
 		{everything{Double: math.Inf(-1)}, "<Flag>false</Flag><Int>0</Int><Double>-Infinity</Double>"},
 		{everything{At: &at, Blob: []byte{0, 255}}, scalars + "<At>2026-11-21T12:00:00.005Z</At><Blob>AP8=</Blob>"},
 		{everything{Strings: []string{}}, scalars + "<Strings></Strings>"},
 		{everything{Strings: []string{"a", ""}}, scalars + "<Strings><member>a</member><member></member></Strings>"},
-		{everything{Map: map[string]string{"b": "2", "a": "1"}}, scalars + "<Map><entry><key>a</key><value>1</value></entry><entry><key>b</key><value>2</value></entry></Map>"},
+		{
+			everything{Map: map[string]string{"b": "2", "a": "1"}},
+			scalars + "<Map><entry><key>a</key><value>1</value></entry><entry><key>b</key><value>2</value></entry></Map>",
+		},
 		{everything{Nested: &everything{}}, scalars + "<Nested>" + scalars + "</Nested>"},
 	} {
 		e := XML{}
@@ -226,12 +270,18 @@ func TestXML(t *testing.T) {
 	}
 }
 
-// What is written is read again as it was, whatever is in it.
+// TestRoundTrip checks that random values survive encoding and decoding.
 func TestRoundTrip(t *testing.T) {
 	apis := []Rules{ecsRules, logsRules}
 	for i, types := range [][]reflect.Type{
-		{reflect.TypeFor[ecs.RegisterTaskDefinitionInput](), reflect.TypeFor[ecs.UpdateServiceInput](), reflect.TypeFor[ecs.DescribeTasksOutput]()},
-		{reflect.TypeFor[cloudwatchlogs.PutLogEventsInput](), reflect.TypeFor[cloudwatchlogs.PutIntegrationInput](), reflect.TypeFor[cloudwatchlogs.GetQueryResultsOutput]()},
+		{
+			reflect.TypeFor[ecs.RegisterTaskDefinitionInput](), reflect.TypeFor[ecs.UpdateServiceInput](),
+			reflect.TypeFor[ecs.DescribeTasksOutput](),
+		},
+		{
+			reflect.TypeFor[cloudwatchlogs.PutLogEventsInput](), reflect.TypeFor[cloudwatchlogs.PutIntegrationInput](),
+			reflect.TypeFor[cloudwatchlogs.GetQueryResultsOutput](),
+		},
 	} {
 		s := NewShapes(apis[i])
 		for _, typ := range types {
@@ -254,7 +304,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// draw fills v with anything that its shape can hold.
+// draw fills v with a random value of its shape.
 func draw(t *rapid.T, sh *Shape, v reflect.Value, depth int) {
 	switch sh.Kind {
 	case KindString:
@@ -300,7 +350,7 @@ func draw(t *rapid.T, sh *Shape, v reflect.Value, depth int) {
 	}
 }
 
-// FuzzDecodeJSON: nothing makes the decoder panic, and what it takes it can write and read again.
+// FuzzDecodeJSON checks that no input makes the decoder panic, and that decoded values survive another round trip.
 func FuzzDecodeJSON(f *testing.F) {
 	for _, body := range []string{
 		``, `{}`, `{"family":"a","cpu":null,"containerDefinitions":[{"name":"b","memory":1,"dockerLabels":{"a":"b"}}]}`,
@@ -318,20 +368,22 @@ func FuzzDecodeJSON(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again := reflect.New(reflect.TypeOf(in).Elem()).Interface()
-			if err := readJSON(s, once, again); err != nil {
+			second := reflect.New(reflect.TypeOf(in).Elem()).Interface()
+			if err := readJSON(s, once, second); err != nil {
 				t.Fatalf("%v of %s", err, once)
 			}
-			if twice, _ := encodeJSON(s, again); twice != once {
+			if twice, _ := encodeJSON(s, second); twice != once {
 				t.Fatalf("%s became %s", once, twice)
 			}
 		}
 	})
 }
 
-// FuzzPlainStrings: what the quick reader of lists takes, encoding/json reads as the same.
+// FuzzPlainStrings checks that encoding/json reads the same from every list that plainStrings accepts.
 func FuzzPlainStrings(f *testing.F) {
-	for _, list := range []string{`[]`, `["a"]`, `: [ "a" ,"b c"]`, `["a",]`, `["a" "b"]`, `["a]"]`, `["\u0041"]`, `["é"]`, `[null]`, "[\"\n\"]", `["a"`} {
+	for _, list := range []string{
+		`[]`, `["a"]`, `: [ "a" ,"b c"]`, `["a",]`, `["a" "b"]`, `["a]"]`, `["\u0041"]`, `["é"]`, `[null]`, "[\"\n\"]", `["a"`,
+	} {
 		f.Add(list)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -348,9 +400,12 @@ func FuzzPlainStrings(f *testing.F) {
 	})
 }
 
-// FuzzForm: nothing makes the form decoder panic, and it takes no more than the form holds.
+// FuzzForm checks that no form makes the decoder panic, and that the decoder reads no more than the form has.
 func FuzzForm(f *testing.F) {
-	for _, form := range []string{"", "Action=AssumeRole&RoleArn=a", "Tags.member.1.Key=a&Tags.1.Key=b", "PolicyArns.member.1.arn=a", "Tags=", "DurationSeconds=1e3", "a.b.c.d.e=1&a=2"} {
+	for _, form := range []string{
+		"", "Action=AssumeRole&RoleArn=a", "Tags.member.1.Key=a&Tags.1.Key=b", "PolicyArns.member.1.arn=a", "Tags=",
+		"DurationSeconds=1e3", "a.b.c.d.e=1&a=2",
+	} {
 		f.Add(form)
 	}
 	s := NewShapes(stsRules)
@@ -368,7 +423,7 @@ func FuzzForm(f *testing.F) {
 	})
 }
 
-// FuzzXML reads any text as a request's XML: it is read or refused.
+// FuzzXML checks that any text is either read as a request's XML or refused.
 func FuzzXML(f *testing.F) {
 	f.Add([]byte(`<Delete><Object><Key>a</Key></Object><Quiet>true</Quiet></Delete>`))
 	f.Fuzz(func(t *testing.T, b []byte) {

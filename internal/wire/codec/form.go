@@ -17,17 +17,17 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// formTree is a form's parameters as what their dotted names describe: Tags.member.1.Key is a key
-// in the first member of Tags.
+// formTree has a form's parameters as the tree that their dotted names describe. Tags.member.1.Key is the key in the first
+// member of Tags.
 type formTree struct {
 	value    *string
 	children map[string]*formTree
 }
 
-// maxDots bounds how deep a form's names go.
+// maxDots is the most dots in a parameter's name. It bounds the tree's depth.
 const maxDots = 64
 
-// newFormTree makes the tree of the operation's own parameters.
+// newFormTree makes the tree of the operation's own parameters, without Action and the like.
 func newFormTree(form url.Values) (*formTree, error) {
 	root := &formTree{}
 	for name, values := range form {
@@ -59,11 +59,12 @@ func (t *formTree) child(name string) *formTree {
 	return t.children[name]
 }
 
-// numbered returns the children in the order of their numbers. Lists are Name.member.1, maps
-// Name.entry.1, and both Name.1 where they are flattened.
+// numbered returns the children in the order of their numbers. Lists are Name.member.1, maps are Name.entry.1, and both are
+// Name.1 when flattened.
 func (t *formTree) numbered(tag, path string) ([]*formTree, error) {
 	if c := t.children[tag]; c != nil {
-		t, path = c, path+"."+tag
+		t = c
+		path += "." + tag
 	}
 	numbers := make([]int, 0, len(t.children))
 	for name := range t.children {
@@ -81,7 +82,7 @@ func (t *formTree) numbered(tag, path string) ([]*formTree, error) {
 	return children, nil
 }
 
-// DecodeForm reads the operation's own parameters into a struct; unknown ones are skipped where it is lenient.
+// DecodeForm reads the operation's own parameters into a struct. If lenient, it skips unknown ones.
 func DecodeForm(form url.Values, sh *Shape, into reflect.Value, lenient bool) error {
 	root, err := newFormTree(form)
 	if err != nil {
@@ -91,7 +92,7 @@ func DecodeForm(form url.Values, sh *Shape, into reflect.Value, lenient bool) er
 	return d.structure(sh, root, "", into)
 }
 
-// formDecoder reads a form into SDK structs, as strictly as JSON is read.
+// formDecoder reads a form into SDK structs, as strictly as jsonDecoder.
 type formDecoder struct{ lenient bool }
 
 func (d formDecoder) structure(sh *Shape, t *formTree, path string, v reflect.Value) error {
@@ -149,7 +150,7 @@ func (d formDecoder) value(sh *Shape, t *formTree, path string, v reflect.Value)
 	return nil
 }
 
-// list reads a list; a client sends an empty one as Name= with no value.
+// list reads a list. Clients send an empty list as Name= with no value.
 func (d formDecoder) list(sh *Shape, tag string, t *formTree, path string, v reflect.Value) error {
 	items, err := t.numbered(tag, path)
 	if err != nil {
@@ -173,7 +174,8 @@ func (d formDecoder) dictionary(sh *Shape, name model.FormName, t *formTree, pat
 	for i, entry := range entries {
 		path := join(path, strconv.Itoa(i+1))
 		keyName, valueName := name.Entry()
-		key, value := entry.children[keyName], entry.children[valueName]
+		key := entry.children[keyName]
+		value := entry.children[valueName]
 		if key == nil || key.value == nil || value == nil {
 			return refusal.New("SerializationException", "%s: an entry needs a key and a value.", path)
 		}
@@ -186,12 +188,12 @@ func (d formDecoder) dictionary(sh *Shape, name model.FormName, t *formTree, pat
 	return nil
 }
 
-// formScalar sets v from the text of one parameter.
+// formScalar parses one parameter into v.
 func formScalar(sh *Shape, s string, v reflect.Value) error {
 	switch sh.Kind {
 	case KindString:
 		v.SetString(s)
-		return fits(utf8.ValidString(s), "text in UTF-8")
+		return expect(utf8.ValidString(s), "text in UTF-8")
 	case KindBool:
 		v.SetBool(s == "true")
 		if s != "true" && s != "false" {
@@ -218,7 +220,7 @@ func formScalar(sh *Shape, s string, v reflect.Value) error {
 	return fmt.Errorf("a %s cannot be read", sh.Type)
 }
 
-// wrongValue says what was expected where a value could not be read.
+// wrongValue returns an error that says what was expected, if a value couldn't be parsed.
 func wrongValue(expected string, err error) error {
 	if err == nil {
 		return nil

@@ -20,25 +20,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonDecoder reads one body into SDK structs. It is strict: what does not fit, comes twice, or has
-// no place in the struct is refused, for a caller who sent it wants something that would silently
-// not happen. The types bound how deep it goes; jsontext bounds what it skips, and checks UTF-8.
+// jsonDecoder reads one body into SDK structs. It's strict: it refuses values of the wrong type, duplicate members and unknown
+// members, because the caller wants something that would silently not happen. The types bound the depth of what it reads.
+// jsontext bounds the depth of what it skips, and checks UTF-8.
 type jsonDecoder struct {
 	in      *jsontext.Decoder
 	lenient bool // whether unknown members are skipped
 	items   int  // of all lists, so far
 }
 
-// maxItems bounds what a small body can cost: an empty object in it becomes a whole struct.
+// maxItems is the most list items in a request. Without it a small body could cost much memory, because an empty object becomes
+// a whole struct.
 const maxItems = 1 << 16
 
-// DecodeJSON reads a whole body into a struct; unknown members are skipped where the operation is lenient.
+// DecodeJSON reads a whole body into a struct. If lenient, it skips unknown members.
 func DecodeJSON(in *jsontext.Decoder, body []byte, sh *Shape, into reflect.Value, lenient bool) error {
 	d := jsonDecoder{in: in, lenient: lenient}
 	return d.body(body, sh, into)
 }
 
-// body reads the whole body; an empty one is an input without members.
+// body reads the whole body. An empty body is an input without members.
 func (d *jsonDecoder) body(b []byte, sh *Shape, into reflect.Value) error {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil
@@ -53,7 +54,7 @@ func (d *jsonDecoder) body(b []byte, sh *Shape, into reflect.Value) error {
 	return nil
 }
 
-// mismatch is JSON that does not fit the struct.
+// mismatch is the error for a value that doesn't fit the struct.
 type mismatch struct{ path, message string }
 
 func (m *mismatch) Error() string { return m.path + ": " + m.message }
@@ -66,12 +67,12 @@ func serializationError(err error) error {
 	return refusal.New("SerializationException", "The request's body is not valid JSON: %s.", strings.TrimPrefix(err.Error(), "jsontext: "))
 }
 
-// mismatch is about the value or name that was read last.
+// mismatch returns an error about the value or name that was read last.
 func (d *jsonDecoder) mismatch(format string, args ...any) error {
 	return &mismatch{d.path(), fmt.Sprintf(format, args...)}
 }
 
-// path is where the decoder is, as AWS's clients write it: containerDefinitions[0].cpu.
+// path returns the decoder's position, such as containerDefinitions[0].cpu.
 func (d *jsonDecoder) path() string {
 	var b strings.Builder
 	depth := 0
@@ -92,7 +93,7 @@ func (d *jsonDecoder) path() string {
 	return b.String()
 }
 
-// Member reads a value that may be null, which is the same as leaving it out.
+// member reads a member's value. Null is the same as leaving the member out.
 func (d *jsonDecoder) member(sh *Shape, v reflect.Value) error {
 	if d.in.PeekKind() == 'n' {
 		return d.in.SkipValue()
@@ -132,7 +133,7 @@ func (d *jsonDecoder) open(want jsontext.Kind, what string) error {
 	return nil
 }
 
-// more reports whether the object or list goes on; where it ends, its end is read.
+// more reports whether the object or list goes on. At the end it reads the closing token.
 func (d *jsonDecoder) more(end jsontext.Kind) (bool, error) {
 	if d.in.PeekKind() != end {
 		return true, nil
@@ -163,14 +164,14 @@ func (d *jsonDecoder) structure(sh *Shape, v reflect.Value) error {
 	}
 }
 
-// name reads a member's name; an unknown one is an error, or nil where the decoder is lenient.
+// name reads a member's name. For an unknown name it returns an error, or nil if the decoder is lenient.
 func (d *jsonDecoder) name(sh *Shape) (*Member, error) {
 	t, err := d.in.ReadToken()
 	if err != nil {
 		return nil, err
 	}
 	m := sh.ByName[t.String()]
-	if m != nil && m.Place.In != model.InBody { // in REST, it has its place elsewhere
+	if m != nil && m.Place.In != model.InBody { // in REST, the member isn't in the body
 		m = nil
 	}
 	if m == nil && !d.lenient {
@@ -179,7 +180,7 @@ func (d *jsonDecoder) name(sh *Shape) (*Member, error) {
 	return m, nil
 }
 
-// union reads an object of which one member is set.
+// union reads an object of which exactly one member is set.
 func (d *jsonDecoder) union(sh *Shape, v reflect.Value) error {
 	if err := d.open('{', "an object"); err != nil {
 		return err
@@ -238,8 +239,8 @@ func (d *jsonDecoder) list(sh *Shape, v reflect.Value) error {
 
 var stringsType = reflect.TypeFor[[]string]()
 
-// plainStrings reads a list of strings that need no unescaping, such as the ARNs of a hundred tasks; nil where the text
-// goes on with anything else, which is for the decoder to say. The strings share one piece of memory.
+// plainStrings reads a list of strings without escapes, such as the ARNs of a hundred tasks. It returns nil for any other text,
+// which the decoder then reads. The strings share one piece of memory.
 func plainStrings(text []byte) []string {
 	text = bytes.TrimLeft(text, ":,"+whitespace)
 	end := bytes.IndexByte(text, ']')
@@ -268,7 +269,7 @@ func plainStrings(text []byte) []string {
 	return list
 }
 
-const whitespace = " \t\r\n" // of JSON
+const whitespace = " \t\r\n" // in JSON
 
 func (d *jsonDecoder) dictionary(sh *Shape, v reflect.Value) error {
 	if err := d.open('{', "an object"); err != nil {
@@ -292,7 +293,7 @@ func (d *jsonDecoder) dictionary(sh *Shape, v reflect.Value) error {
 	}
 }
 
-// document reads any JSON, keeping its numbers as they are written.
+// document reads any JSON. Numbers keep their text, so that none loses digits.
 func (d *jsonDecoder) document(sh *Shape, v reflect.Value) error {
 	raw, err := d.in.ReadValue()
 	if err != nil {
@@ -307,7 +308,7 @@ func (d *jsonDecoder) document(sh *Shape, v reflect.Value) error {
 	if err := documentjson.NewDecoder().DecodeJSONInterface(parsed, &held); err != nil {
 		return d.mismatch("the document could not be read: %v.", err)
 	}
-	v.Set(reflect.ValueOf(sh.made(held)))
+	v.Set(reflect.ValueOf(sh.newDocument(held)))
 	return nil
 }
 
@@ -361,7 +362,7 @@ func (d *jsonDecoder) int(sh *Shape, t jsontext.Token, v reflect.Value) error {
 	return nil
 }
 
-// float reads a number, or one of the three that JSON has no words for.
+// float reads a number, or a string for NaN or an infinity.
 func (d *jsonDecoder) float(t jsontext.Token, v reflect.Value) error {
 	f, ok := notFinite[t.String()]
 	if t.Kind() == '0' {
@@ -377,7 +378,7 @@ func (d *jsonDecoder) float(t jsontext.Token, v reflect.Value) error {
 
 var notFinite = map[string]float64{"NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1)}
 
-// maxSeconds keeps timestamps where a time.Time can still be formatted: the year 9999.
+// maxSeconds is the latest timestamp, the end of the year 9999. Later times can't be formatted.
 const maxSeconds = 253402300799
 
 func (d *jsonDecoder) time(t jsontext.Token, v reflect.Value) error {
@@ -404,7 +405,7 @@ func (d *jsonDecoder) blob(t jsontext.Token, v reflect.Value) error {
 	return nil
 }
 
-// describe says what a token is; of the caller's strings it repeats nothing, they may be secret.
+// describe says what a token is. It never repeats the caller's strings, because they may be secret.
 func describe(t jsontext.Token) string {
 	switch t.Kind() {
 	case '"':

@@ -17,13 +17,13 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// jsonEncoder appends values as AWS JSON has them: no nulls, timestamps in seconds, blobs in base64.
+// jsonEncoder appends values as AWS JSON: no nulls for absent members, timestamps in seconds, blobs in base64.
 type jsonEncoder struct {
 	b   []byte
-	err error // the first
+	err error // the first one
 }
 
-// value appends what lies at p.
+// value appends the value at p.
 func (e *jsonEncoder) value(sh *Shape, p unsafe.Pointer) {
 	switch sh.Kind {
 	case KindString:
@@ -66,7 +66,7 @@ func AppendJSON(b []byte, sh *Shape, out reflect.Value) ([]byte, error) {
 	return e.b, e.err
 }
 
-// AppendJSONError appends an error: its name, and beside it its members where it has a shape, else its message.
+// AppendJSONError appends an error: its name and its members. An error without a shape has only a message.
 func AppendJSONError(b []byte, name, message string, sh *Shape, members reflect.Value) []byte {
 	e := jsonEncoder{b: append(b, `{"__type":`...)}
 	e.string(name)
@@ -108,7 +108,7 @@ func (e *jsonEncoder) structure(sh *Shape, p unsafe.Pointer) {
 }
 
 func (e *jsonEncoder) pointer(sh *Shape, p unsafe.Pointer) {
-	if p == nil { // in a list or a map, where it cannot be left out
+	if p == nil { // in a list or a map, where it can't be left out
 		e.b = append(e.b, "null"...)
 		return
 	}
@@ -166,7 +166,7 @@ func (e *jsonEncoder) document(sh *Shape, p unsafe.Pointer) {
 	e.b = append(e.b, b...)
 }
 
-// string appends a string. Most need no escapes; what is no UTF-8 is replaced.
+// string appends a string. Most strings need no escapes. Invalid UTF-8 is replaced.
 func (e *jsonEncoder) string(s string) {
 	start := len(e.b)
 	e.b = append(e.b, '"')
@@ -178,11 +178,14 @@ func (e *jsonEncoder) string(s string) {
 	e.b = append(e.b, '"')
 }
 
-// plain reports whether text is the same in JSON: no control characters, quotes, backslashes, and no
-// bytes beyond ASCII. It looks at eight bytes at a time, for most of an answer is text: of each byte
-// that is not plain, one of the terms has the highest bit set, and of none where all are.
+// plain reports whether text needs no escapes in JSON: it has no control characters, quotes, backslashes, or bytes beyond
+// ASCII. Most of an answer is text, so plain looks at eight bytes at once. A byte that isn't plain sets its highest bit in
+// one of the terms. If all bytes are plain, no term has such a bit.
 func plain[T string | []byte](b T) bool {
-	const each, highest = 0x0101010101010101, 0x8080808080808080
+	const (
+		each    = 0x0101010101010101
+		highest = 0x8080808080808080
+	)
 	for ; len(b) >= 8; b = b[8:] {
 		w := binary.LittleEndian.Uint64([]byte(b[:8]))
 		if (w|(w-each*' ')|((w^each*'"')-each)|((w^each*'\\')-each))&highest != 0 {
@@ -198,7 +201,7 @@ func plain[T string | []byte](b T) bool {
 	return true
 }
 
-// time appends seconds since 1970, to the millisecond as AWS does.
+// time appends seconds since 1970, with milliseconds as on AWS.
 func (e *jsonEncoder) time(t time.Time) {
 	ms := t.UnixMilli()
 	if ms < 0 {
@@ -210,7 +213,8 @@ func (e *jsonEncoder) time(t time.Time) {
 	e.b = append(e.b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10))
 }
 
-// float appends a number so that it is seen to be no integer. JSON has no words for the three others.
+// float appends a number with a fraction or exponent, so that it doesn't look like an integer. NaN and the infinities become
+// strings, because JSON has no numbers for them.
 func (e *jsonEncoder) float(f float64, bits int) {
 	switch {
 	case math.IsNaN(f):

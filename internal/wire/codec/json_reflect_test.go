@@ -25,8 +25,8 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// TestEveryShapeByReflection encodes every structure of every operation by its offsets in memory and by reflection:
-// the bytes are the same.
+// TestEveryShapeByReflection encodes every structure of every operation twice, from memory and by reflection. The bytes must be
+// the same.
 func TestEveryShapeByReflection(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -70,7 +70,7 @@ func TestEveryShapeByReflection(t *testing.T) {
 	}
 }
 
-// filler fills values at random, now and then with what encoders stumble on.
+// filler fills values at random, sometimes with values that encoders easily get wrong.
 type filler struct {
 	random      *rand.Rand
 	newDocument func(any) any
@@ -107,7 +107,7 @@ func (f filler) fill(sh *Shape, v reflect.Value, depth int) {
 	}
 }
 
-// fillMember leaves members out, the deeper the more.
+// fillMember leaves some members out, more of them at greater depth.
 func (f filler) fillMember(sh *Shape, v reflect.Value, depth int) {
 	scalar := sh.Kind < KindPointer || sh.Kind == KindStructure
 	if scalar || f.random.IntN(depth+4) < 3 && depth < 12 {
@@ -139,7 +139,7 @@ func (f filler) fillMany(sh *Shape, v reflect.Value, depth int) {
 	}
 }
 
-// byReflection is the JSON encoder in its simplest form, against which the one by offsets is tested.
+// byReflection is the simplest JSON encoder. The one that reads memory is tested against it.
 type byReflection struct{ jsonEncoder }
 
 func (e *byReflection) value(sh *Shape, v reflect.Value) {
@@ -194,7 +194,7 @@ func (e *byReflection) structure(sh *Shape, v reflect.Value) {
 }
 
 func (e *byReflection) pointer(sh *Shape, v reflect.Value) {
-	if v.IsNil() { // in a list or a map, where it cannot be left out
+	if v.IsNil() { // in a list or a map, where it can't be left out
 		e.b = append(e.b, "null"...)
 		return
 	}
@@ -228,7 +228,8 @@ func (e *byReflection) dictionary(sh *Shape, v reflect.Value) {
 func (e *byReflection) union(sh *Shape, v reflect.Value) {
 	held := v.Elem().Elem()
 	i := slices.IndexFunc(sh.Members, func(m Member) bool { return m.typ == held.Type() })
-	m, value := &sh.Members[i], held.FieldByName("Value")
+	m := &sh.Members[i]
+	value := held.FieldByName("Value")
 	e.b = append(e.b, '{')
 	e.b = append(e.b, m.quoted...)
 	e.value(m.Shape, value)
@@ -254,7 +255,7 @@ func absentByReflection(m *Member, v reflect.Value) bool {
 	return v.IsNil()
 }
 
-// allShapes is the shape of each struct that a client's operations use.
+// allShapes returns the shape of each struct that a client's operations use.
 func allShapes(t *testing.T, s *Shapes, client any) map[reflect.Type]*Shape {
 	typ := reflect.TypeOf(client)
 	operations := 0
@@ -274,7 +275,7 @@ func allShapes(t *testing.T, s *Shapes, client any) map[reflect.Type]*Shape {
 	return structs
 }
 
-// TestEveryOperationHasAShape: every structure of every operation can be put on the wire, but for the event streams.
+// TestEveryOperationHasAShape checks that every structure of every operation can be encoded, except event streams.
 func TestEveryOperationHasAShape(t *testing.T) {
 	for _, c := range []struct {
 		rules  Rules

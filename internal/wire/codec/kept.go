@@ -8,23 +8,24 @@ import (
 	"unsafe"
 )
 
-// A service may answer with its rows as the state holds them, in a list of pointers with the tag `wire:"kept"`. Rows
-// are never modified once they were put, so wire keeps their JSON, by the row's address, and describing the same rows
-// again costs a copy. `as=Tasks` gives such a list another member's name, so that an answer can have one of two;
-// `empty=Tags` tells a list in each row as empty.
+// A service may answer with the state's own rows, in a list of pointers with the tag `wire:"kept"`. Rows are never
+// modified once they were put, so wire keeps their JSON by the row's address. Describing the same rows again then costs
+// only a copy. The tag has two options. `as=Tasks` gives the list another member's name, so that a struct can have two
+// lists for one member. `empty=Tags` encodes a list in each row as empty.
 
-// maxKeptBytes is how much JSON one generation of a list's rows comes to.
+// maxKeptBytes is the most bytes of JSON in one generation of a list's rows.
 const maxKeptBytes = 16 << 20
 
-// keptRows keeps the JSON of rows in two generations: what the older one has and nobody asks for goes with it. The
-// address is held as a pointer, so that no other row can come to lie there meanwhile.
+// keptRows keeps the JSON of rows in two generations. A row that nobody asks for goes away with the older generation. The
+// key is a real pointer, so that the garbage collector can't give the address to another row meanwhile.
 type keptRows struct {
-	mu           sync.Mutex
-	young, older map[unsafe.Pointer][]byte
-	bytes        int // in young
+	mu    sync.Mutex
+	young map[unsafe.Pointer][]byte
+	older map[unsafe.Pointer][]byte
+	bytes int // in young
 }
 
-// get returns a row's JSON, which is not to be changed; nil where it is not kept.
+// get returns a row's JSON, or nil if it isn't kept. Callers must not change it.
 func (k *keptRows) get(row unsafe.Pointer) []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -54,7 +55,7 @@ func (k *keptRows) putLocked(row unsafe.Pointer, b []byte) {
 	k.young[row] = b
 }
 
-// row appends a row whose JSON is kept. Builds with the race detector check that what is kept is still true.
+// row appends a row, and keeps its JSON. Builds with the race detector check that kept JSON still matches the row.
 func (e *jsonEncoder) row(sh *Shape, kept *keptRows, row unsafe.Pointer) {
 	if row == nil {
 		e.pointer(sh, row)
@@ -74,6 +75,7 @@ func (e *jsonEncoder) row(sh *Shape, kept *keptRows, row unsafe.Pointer) {
 	}
 }
 
+// checkKept panics if a row no longer matches its kept JSON.
 func checkKept(sh *Shape, row unsafe.Pointer, kept []byte) {
 	now := jsonEncoder{}
 	now.pointer(sh, row)
@@ -82,7 +84,7 @@ func checkKept(sh *Shape, row unsafe.Pointer, kept []byte) {
 	}
 }
 
-// keep makes the member a list of rows whose JSON is kept, as its tag says.
+// keep makes the member a list of kept rows, with the options in its tag.
 func (s *Shapes) keep(m *Member, tag string) {
 	list := *m.Shape
 	list.kept = new(keptRows)
@@ -96,14 +98,14 @@ func (s *Shapes) keep(m *Member, tag string) {
 		case "as":
 			m.name = s.memberName(list.Type, value)
 		case "empty":
-			list.Elem = &Shape{Kind: KindPointer, Type: row.Type, size: row.size, Elem: row.Elem.emptying(value)}
+			list.Elem = &Shape{Kind: KindPointer, Type: row.Type, size: row.size, Elem: row.Elem.withEmpty(value)}
 		}
 	}
 	m.Shape = &list
 }
 
-// emptying is the structure's shape, with one list that is told as empty.
-func (sh *Shape) emptying(field string) *Shape {
+// withEmpty returns the structure's shape with one list that is encoded as empty.
+func (sh *Shape) withEmpty(field string) *Shape {
 	c := *sh
 	c.Members = nil
 	for _, m := range sh.Members {

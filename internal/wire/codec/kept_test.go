@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// rowsOutput is an answer with rows that wire may keep.
+// rowsOutput is an answer with kept rows.
 type rowsOutput struct {
 	Tasks    []*types.Task `wire:"kept"`
 	Untagged []*types.Task `wire:"kept,as=Tasks,empty=Tags"`
@@ -55,7 +55,7 @@ func TestKeptRows(t *testing.T) {
 	}
 }
 
-// TestKeptRowsAreBounded: what is kept stays under two generations, and what is asked for stays in it.
+// TestKeptRowsAreBounded checks that at most two generations are kept, and that a row in use stays.
 func TestKeptRowsAreBounded(t *testing.T) {
 	var kept keptRows
 	row := func(i int) *types.Task { return &types.Task{TaskArn: aws.String(fmt.Sprint(i))} }
@@ -87,7 +87,7 @@ func TestKeptRowsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAModifiedRowIsFound: builds with the race detector notice that a row was modified after it was put.
+// TestAModifiedRowIsFound checks that builds with the race detector notice a row that was modified after it was put.
 func TestAModifiedRowIsFound(t *testing.T) {
 	sh := NewShapes(ecsRules).Of(reflect.TypeFor[*types.Task]())
 	row := &types.Task{TaskArn: aws.String("a")}
@@ -96,21 +96,22 @@ func TestAModifiedRowIsFound(t *testing.T) {
 	e.pointer(sh, p)
 	checkKept(sh, p, e.b)
 	defer func() {
-		if said := fmt.Sprint(recover()); !strings.Contains(said, "a types.Task was modified after it was put") {
-			t.Errorf("got %s", said)
+		if message := fmt.Sprint(recover()); !strings.Contains(message, "a types.Task was modified after it was put") {
+			t.Errorf("got %s", message)
 		}
 	}()
 	*row.TaskArn = "b"
 	checkKept(sh, p, e.b)
 }
 
-// TestOnlyRowsAreKept: the tag belongs to lists of pointers.
+// TestOnlyRowsAreKept checks that the tag is refused on anything but lists of pointers.
 func TestOnlyRowsAreKept(t *testing.T) {
 	type copies struct {
 		Tasks []types.Task `wire:"kept"`
 	}
 	sh := NewShapes(ecsRules).Of(reflect.TypeFor[copies]())
-	if err := sh.check("copies", map[*Shape]bool{}); err == nil || !strings.Contains(err.Error(), "copies.tasks: a []types.Task cannot be put on the wire") {
+	if err := sh.check("copies", map[*Shape]bool{}); err == nil ||
+		!strings.Contains(err.Error(), "copies.tasks: a []types.Task cannot be put on the wire") {
 		t.Errorf("got %v", err)
 	}
 }

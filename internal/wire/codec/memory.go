@@ -7,15 +7,15 @@ import (
 	"unsafe"
 )
 
-// Encoders read answers where they lie in memory, by the offsets that reflect gave when the shapes were made:
-// reflect.Value costs more than what it is asked for. Nothing is written this way. Maps, unions and documents are
-// left to reflect.
+// Encoders read answers directly from memory, by the offsets that reflect returned when the shapes were made, because
+// reflect.Value costs more than the read itself. Nothing is written this way. Maps, unions and documents still use
+// reflect.
 
-// In is where the member lies in a struct.
+// In returns the member's address in the struct at p.
 func (m *Member) In(p unsafe.Pointer) unsafe.Pointer { return unsafe.Add(p, m.offset) }
 
-// absent reports whether the member, which lies at p, is left out: nil, or an enum that is not set. Scalars that are
-// no pointers are always there, as they are in AWS's answers.
+// absent reports whether to leave out the member at p: because it's nil, or an enum that isn't set. Scalars that aren't
+// pointers are always present, as in AWS's answers.
 func (m *Member) absent(p unsafe.Pointer) bool {
 	switch m.Shape.Kind {
 	case KindString:
@@ -23,10 +23,10 @@ func (m *Member) absent(p unsafe.Pointer) bool {
 	case KindBool, KindInt, kindFloat, KindTime, KindStructure, kindEmpty:
 		return false
 	}
-	return *(*unsafe.Pointer)(p) == nil // of pointers, slices, maps and interfaces, the first word is nil where they are
+	return *(*unsafe.Pointer)(p) == nil // the first word of a nil pointer, slice, map or interface is nil
 }
 
-// int is the whole number at p.
+// int returns the whole number at p.
 func (sh *Shape) int(p unsafe.Pointer) int64 {
 	if sh.size == 4 {
 		return int64(*(*int32)(p))
@@ -34,7 +34,7 @@ func (sh *Shape) int(p unsafe.Pointer) int64 {
 	return *(*int64)(p)
 }
 
-// float is the number at p, and how many bits it has.
+// float returns the number at p and how many bits it has.
 func (sh *Shape) float(p unsafe.Pointer) (f float64, bits int) {
 	if sh.size == 4 {
 		return float64(*(*float32)(p)), 32
@@ -42,13 +42,13 @@ func (sh *Shape) float(p unsafe.Pointer) (f float64, bits int) {
 	return *(*float64)(p), 64
 }
 
-// elements is how many elements the list at p has, and where the first lies; each is as large as its shape.
+// elements returns the length of the list at p, and the first element's address. Each element takes its shape's size.
 func elements(p unsafe.Pointer) (n int, first unsafe.Pointer) {
 	list := *(*[]struct{})(p)
 	return len(list), unsafe.Pointer(unsafe.SliceData(list))
 }
 
-// element is where a list's element lies.
+// element returns the address of a list's element.
 func (sh *Shape) element(first unsafe.Pointer, i int) unsafe.Pointer {
 	return unsafe.Add(first, uintptr(i)*sh.size)
 }
@@ -63,14 +63,14 @@ func (sh *Shape) entries(p unsafe.Pointer, f func(i int, key string, value unsaf
 	}
 }
 
-// SortedKeys are a map's keys in order.
+// SortedKeys returns a map's keys in order.
 func SortedKeys(v reflect.Value) []reflect.Value {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	return keys
 }
 
-// variant is the union's member that is held at p, and where it lies; nil where it is none of them.
+// variant returns the member that the union at p holds, and its address. Both are nil if it holds none.
 func (sh *Shape) variant(p unsafe.Pointer) (*Member, unsafe.Pointer) {
 	held := reflect.NewAt(sh.Type, p).Elem().Elem()
 	if held.Kind() == reflect.Pointer {
@@ -84,7 +84,7 @@ func (sh *Shape) variant(p unsafe.Pointer) (*Member, unsafe.Pointer) {
 	return nil, nil
 }
 
-// Address is where a value lies. One that lies nowhere is copied first.
+// Address returns a value's address. It copies a value that has none.
 func Address(v reflect.Value) unsafe.Pointer {
 	if !v.CanAddr() {
 		c := reflect.New(v.Type()).Elem()

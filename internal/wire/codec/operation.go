@@ -6,14 +6,14 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// Operation is a method, and the shapes of what it takes and gives.
+// Operation is a service's method, and the shapes of its input and output.
 type Operation struct {
 	Call    func(ctx context.Context, in any) (any, error)
 	In, Out *Shape // of the structs
-	Lenient bool   // whether its callers may send members that it does not have
+	Lenient bool   // whether callers may send members that the input doesn't have
 }
 
-// Operation returns a method with its shapes. It refuses structs that cannot be put on the wire.
+// Operation returns a method with its shapes. It fails if a struct can't be encoded.
 func (s *Shapes) Operation(o call.Operation) (*Operation, error) {
 	made := &Operation{
 		Call: o.Call,

@@ -9,7 +9,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// The rules of a few APIs, as wire makes them.
+// Rules of a few APIs, made as wire makes them.
 var (
 	ecsRules        = rulesOf(ecs.API(nil))
 	logsRules       = rulesOf(logs.API(nil))

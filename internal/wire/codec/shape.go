@@ -1,6 +1,6 @@
-// Package codec turns bytes into SDK structs and back: JSON, CBOR, XML and forms. It works by reflection, on shapes made
-// once for each type by the rules of its API, and encoders read structs where they lie in memory. Decoders are strict: what
-// does not fit is refused. It knows no operation, no service and no HTTP; wire and wire/rest call it.
+// Package codec turns bytes into SDK structs and back: JSON, CBOR, XML and forms. It makes a shape for each type once, by
+// reflection and the rules of the type's API. Encoders then read structs directly from memory. Decoders are strict: they
+// refuse what doesn't fit. Codec knows no operation, no service and no HTTP. Wire and wire/rest call it.
 package codec
 
 import (
@@ -20,25 +20,26 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// Shape is how a Go type looks on the wire, whatever the protocol. Codecs are switches over its kind.
+// Shape describes a Go type on the wire, for every protocol. Codecs switch on its kind.
 type Shape struct {
 	Kind    kind
 	Type    reflect.Type
 	size    uintptr            // of a value in memory
-	Elem    *Shape             // what a pointer, a list or a map holds
-	Members []Member           // of a structure; of a union, what it can be
-	ByName  map[string]*Member // as requests call them
-	byForm  map[string]*Member // by the names that Query has for them
-	zero    bool               // of a number: whether 0 becomes call.Zero
-	kept    *keptRows          // of a list of rows that never change: their JSON
-	made    func(any) any      // of a document: how one is made
+	Elem    *Shape             // of what a pointer, a list or a map holds
+	Members []Member           // of a structure; the variants of a union
+	ByName  map[string]*Member // by the names in requests
+	byForm  map[string]*Member // by the names in Query
+	zero    bool               // for a number: whether 0 becomes call.Zero
+	kept    *keptRows          // for a list of kept rows: their JSON
+
+	newDocument func(any) any // for a document: makes one
 }
 
 type kind uint8
 
 const (
 	kindUnsupported kind = iota
-	KindString           // and enums: their values are the services' to check
+	KindString           // also enums, whose values the services check
 	KindBool
 	KindInt
 	kindFloat
@@ -50,21 +51,21 @@ const (
 	KindStructure
 	kindUnion
 	kindDocument
-	kindEmpty  // a list that is told as empty, whatever it holds
-	KindStream // a body that is read as it comes
+	kindEmpty  // a list that is always encoded as empty
+	KindStream // a streamed body
 )
 
 // Member is a field of a structure, or a variant of a union.
 type Member struct {
 	name   string
-	input  string // its name in requests, where that is another one
-	quoted string // `"name":`, ready for JSON
+	input  string // its name in requests, if that differs
+	quoted string // `"name":`, for JSON
 	Shape  *Shape
 	form   model.FormName
 	Index  int          // of the field in its struct
-	offset uintptr      // of the field in its struct, in memory
+	offset uintptr      // of the field in its struct, in bytes
 	Place  model.Place  // in HTTP, for REST
-	typ    reflect.Type // of the variant: the struct whose Value is the member
+	typ    reflect.Type // for a variant: the struct whose Value is the member
 }
 
 var (
@@ -76,19 +77,19 @@ var (
 	}]()
 )
 
-// Rules are what the types of one API do not tell of their shapes.
+// Rules has what the Go types of one API don't say about their shapes.
 type Rules struct {
 	CamelCase   bool                      // whether members begin with a lower-case letter
-	Names       map[string]string         // of members that are exceptions, by "<Struct>.<Field>"
-	InputNames  map[string]string         // of those in requests; nil where they are as in answers
-	FormNames   map[string]model.FormName // of members that Query calls otherwise
-	Places      map[string]model.Place    // of members that are not in the body, or are lists of elements with another name
+	Names       map[string]string         // of members that follow no rule, by "<Struct>.<Field>"
+	InputNames  map[string]string         // of members in requests; nil if they are the same as in answers
+	FormNames   map[string]model.FormName // of members with another name in Query
+	Places      map[string]model.Place    // of members outside the body, and of lists whose elements have another name
 	Unions      []any                     // a pointer to each variant
-	NewDocument func(any) any             // makes a document; nil where there are none
-	TellZero    bool                      // whether a 0 that was sent becomes call.Zero where the struct could not tell it from none
+	NewDocument func(any) any             // makes a document; nil if the API has none
+	TellZero    bool                      // whether a 0 that was sent becomes call.Zero, to differ from a missing number
 }
 
-// Shapes makes the shapes of one API's types, each once.
+// Shapes makes the shapes of one API's types, and makes each only once.
 type Shapes struct {
 	Rules
 	variants []reflect.Type // of unions
@@ -97,6 +98,7 @@ type Shapes struct {
 	made map[reflect.Type]*Shape
 }
 
+// NewShapes returns Shapes that follow an API's rules.
 func NewShapes(r Rules) *Shapes {
 	s := &Shapes{Rules: r, made: map[reflect.Type]*Shape{}}
 	for _, v := range r.Unions {
@@ -105,7 +107,7 @@ func NewShapes(r Rules) *Shapes {
 	return s
 }
 
-// Of returns a type's shape. What cannot be put on the wire is in it as unsupported; check finds it.
+// Of returns a type's shape. Members that can't be encoded are unsupported in it. check finds them.
 func (s *Shapes) Of(t reflect.Type) *Shape {
 	s.mu.RLock()
 	sh := s.made[t]
@@ -123,7 +125,7 @@ func (s *Shapes) make(t reflect.Type) *Shape {
 		return sh
 	}
 	sh := &Shape{Type: t, size: t.Size()}
-	s.made[t] = sh // before its members are made, for types that hold themselves
+	s.made[t] = sh // before the members, for types that contain themselves
 	switch t.Kind() {
 	case reflect.String:
 		sh.Kind = KindString
@@ -134,7 +136,8 @@ func (s *Shapes) make(t reflect.Type) *Shape {
 	case reflect.Float32, reflect.Float64:
 		sh.Kind = kindFloat
 	case reflect.Pointer:
-		sh.Kind, sh.Elem = KindPointer, s.make(t.Elem())
+		sh.Kind = KindPointer
+		sh.Elem = s.make(t.Elem())
 	case reflect.Slice:
 		s.makeSlice(sh)
 	case reflect.Map:
@@ -152,12 +155,14 @@ func (s *Shapes) makeSlice(sh *Shape) {
 		sh.Kind = kindBlob
 		return
 	}
-	sh.Kind, sh.Elem = KindList, s.make(sh.Type.Elem())
+	sh.Kind = KindList
+	sh.Elem = s.make(sh.Type.Elem())
 }
 
 func (s *Shapes) makeMap(sh *Shape) {
 	if sh.Type.Key().Kind() == reflect.String {
-		sh.Kind, sh.Elem = kindMap, s.make(sh.Type.Elem())
+		sh.Kind = kindMap
+		sh.Elem = s.make(sh.Type.Elem())
 	}
 }
 
@@ -169,8 +174,16 @@ func (s *Shapes) makeStruct(sh *Shape) {
 	sh.Kind = KindStructure
 	for i := range sh.Type.NumField() {
 		f := sh.Type.Field(i)
-		if f.IsExported() && f.Name != "ResultMetadata" && f.Name != "ErrorCodeOverride" { // the SDK's own, no members
-			m := Member{name: s.memberName(sh.Type, f.Name), input: s.inputName(sh.Type, f.Name), form: s.FormNames[sh.Type.Name()+"."+f.Name], Shape: s.makeMember(f.Type), Index: i, offset: f.Offset, Place: s.Places[sh.Type.Name()+"."+f.Name]}
+		if f.IsExported() && f.Name != "ResultMetadata" && f.Name != "ErrorCodeOverride" { // the SDK adds these two; they aren't members
+			m := Member{
+				name:   s.memberName(sh.Type, f.Name),
+				input:  s.inputName(sh.Type, f.Name),
+				form:   s.FormNames[sh.Type.Name()+"."+f.Name],
+				Shape:  s.makeMember(f.Type),
+				Index:  i,
+				offset: f.Offset,
+				Place:  s.Places[sh.Type.Name()+"."+f.Name],
+			}
 			if m.Place.In == model.InBody && m.Place.Name != "" {
 				m.name = m.Place.Name
 			}
@@ -189,12 +202,12 @@ func (s *Shapes) makeMember(t reflect.Type) *Shape {
 	if !s.TellZero || sh.Kind != KindInt {
 		return sh
 	}
-	tells := *sh
-	tells.zero = true
-	return &tells
+	withZero := *sh
+	withZero.zero = true
+	return &withZero
 }
 
-// number is a number that was sent, as the member holds it.
+// number returns what the member holds for a number that was sent.
 func (sh *Shape) number(n int64) int64 {
 	if n == 0 && sh.zero {
 		return call.Zero
@@ -202,8 +215,8 @@ func (sh *Shape) number(n int64) int64 {
 	return n
 }
 
-// makeInterface makes a stream, a document or a union. The SDK has a struct for each variant of a union: its
-// name is <Union>Member<Name>, and what it holds is its Value.
+// makeInterface makes a stream, a document or a union. The SDK has a struct for each variant of a union, called
+// <Union>Member<Name>, with the content in Value.
 func (s *Shapes) makeInterface(sh *Shape) {
 	if sh.Type.Implements(readerType) {
 		sh.Kind = KindStream
@@ -211,7 +224,8 @@ func (s *Shapes) makeInterface(sh *Shape) {
 	}
 	if sh.Type.Implements(documentType) {
 		if s.NewDocument != nil {
-			sh.Kind, sh.made = kindDocument, s.NewDocument
+			sh.Kind = kindDocument
+			sh.newDocument = s.NewDocument
 		}
 		return
 	}
@@ -222,7 +236,11 @@ func (s *Shapes) makeInterface(sh *Shape) {
 		}
 		sh.Kind = kindUnion
 		value, _ := v.Elem().FieldByName("Value")
-		sh.add(Member{name: cmp.Or(s.Places[sh.Type.Name()+"."+name].Name, s.memberName(sh.Type, name)), Shape: s.make(value.Type), typ: v.Elem()})
+		sh.add(Member{
+			name:  cmp.Or(s.Places[sh.Type.Name()+"."+name].Name, s.memberName(sh.Type, name)),
+			Shape: s.make(value.Type),
+			typ:   v.Elem(),
+		})
 	}
 	sh.index()
 }
@@ -242,12 +260,12 @@ func (sh *Shape) index() {
 	}
 }
 
-// Names are what the member is called in answers and in requests.
+// Names returns the member's names in answers and in requests.
 func (m *Member) Names() (answer, request string) {
 	return m.name, cmp.Or(m.input, m.name)
 }
 
-// memberName is the wire's name of a type's field or variant.
+// memberName returns the wire name of a type's field or variant.
 func (s *Shapes) memberName(t reflect.Type, name string) string {
 	if exception := s.Names[t.Name()+"."+name]; exception != "" {
 		return exception
@@ -259,7 +277,7 @@ func (s *Shapes) memberName(t reflect.Type, name string) string {
 	return string(unicode.ToLower(r)) + name[n:]
 }
 
-// inputName is the name of a type's field in requests, "" where it is that in answers.
+// inputName returns the name of a type's field in requests, or "" if it's the same as in answers.
 func (s *Shapes) inputName(t reflect.Type, name string) string {
 	if s.InputNames == nil {
 		return ""
@@ -267,7 +285,7 @@ func (s *Shapes) inputName(t reflect.Type, name string) string {
 	return cmp.Or(s.InputNames[t.Name()+"."+name], name)
 }
 
-// check returns an error that names the first member without a place on the wire.
+// check returns an error that names the first member that can't be encoded.
 func (sh *Shape) check(path string, seen map[*Shape]bool) error {
 	if sh.Kind == kindUnsupported {
 		return fmt.Errorf("%s: a %s cannot be put on the wire; see API.Unions and API.NewDocument", path, sh.Type)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// SetText sets a scalar from its text.
+// SetText parses text into the scalar v.
 func SetText(sh *Shape, v reflect.Value, text string) (err error) {
 	switch sh.Kind {
 	case KindPointer:

@@ -18,14 +18,16 @@ type xmlNode struct {
 	children []*xmlNode
 }
 
-// maxXMLDepth bounds how deep a request's XML goes.
+// maxXMLDepth is the most levels in a request's XML.
 const maxXMLDepth = 32
 
 func malformedXML(why string) error {
-	return refusal.New("MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema: %s.", why)
+	return refusal.New(
+		"MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema: %s.", why,
+	)
 }
 
-// DecodeXML reads a document into a struct.
+// DecodeXML reads an XML document into a struct.
 func DecodeXML(body []byte, sh *Shape, into reflect.Value) error {
 	root, err := parseXML(body)
 	if err != nil {
@@ -34,7 +36,7 @@ func DecodeXML(body []byte, sh *Shape, into reflect.Value) error {
 	return root.structure(sh, into)
 }
 
-// parseXML reads a document.
+// parseXML parses an XML document and returns its root.
 func parseXML(body []byte) (*xmlNode, error) {
 	d := xml.NewDecoder(strings.NewReader(string(body)))
 	top := &xmlNode{}
@@ -75,7 +77,7 @@ func (n *xmlNode) structure(sh *Shape, into reflect.Value) error {
 			_, local, _ := strings.Cut(m.Place.Name, ":")
 			for _, a := range n.attrs {
 				if a.Name.Local == local {
-					SetText(m.Shape, into.Field(m.Index), a.Value) //nolint:errcheck // it is a string
+					SetText(m.Shape, into.Field(m.Index), a.Value) //nolint:errcheck // attributes are strings
 				}
 			}
 		}

@@ -14,35 +14,38 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// XML appends values as AWS Query answers have them: lists of <member>, or as EC2 calls them, and
-// maps of <entry>. In REST, members have places: lists' elements have names of their own, and need not be in one
-// of the list's. A few of EC2's lists have places, too.
+// XML appends values as in AWS Query's answers: lists of <member>, or <item> in EC2, and maps of <entry>. In REST, a
+// member's Place says what its list's elements are called, and whether the list has an element around them. A few of EC2's
+// lists have a Place, too.
 type XML struct {
 	B    []byte
-	Item string // what a list is of; "" is member
+	Item string // the name of a list's elements; "" means member
 	REST bool
-	Err  error // the first
+	Err  error // the first one
 }
 
+// Open appends an opening tag.
 func (e *XML) Open(tag string) {
 	e.B = append(e.B, '<')
 	e.B = append(e.B, tag...)
 	e.B = append(e.B, '>')
 }
 
+// Close appends a closing tag.
 func (e *XML) Close(tag string) {
 	e.B = append(e.B, "</"...)
 	e.B = append(e.B, tag...)
 	e.B = append(e.B, '>')
 }
 
-// Element appends a tag with text in it.
+// Element appends an element with text.
 func (e *XML) Element(tag, text string) {
 	e.Open(tag)
 	e.text(text)
 	e.Close(tag)
 }
 
+// Root appends a root element with its namespace and a value.
 func (e *XML) Root(name, namespace string, sh *Shape, p unsafe.Pointer) {
 	e.Open(name + ` xmlns="` + namespace + `"`)
 	e.Value(sh, p)
@@ -55,7 +58,7 @@ func (e *XML) tagged(tag string, sh *Shape, p unsafe.Pointer) {
 	e.Close(tag)
 }
 
-// Value appends what lies at p.
+// Value appends the value at p.
 func (e *XML) Value(sh *Shape, p unsafe.Pointer) {
 	switch sh.Kind {
 	case KindString:
@@ -80,7 +83,7 @@ func (e *XML) Value(sh *Shape, p unsafe.Pointer) {
 		e.items(cmp.Or(e.Item, "member"), sh, p)
 	case kindMap:
 		e.dictionary(sh, "entry", model.FormName{}, p)
-	case kindEmpty: // has no elements to write
+	case kindEmpty: // an empty list has no elements
 	default:
 		if e.Err == nil {
 			e.Err = fmt.Errorf("a %s cannot be written", sh.Type)
@@ -98,7 +101,7 @@ func (e *XML) structure(sh *Shape, p unsafe.Pointer) {
 			e.flat(m, f)
 		case m.Shape.Kind == KindList && (e.REST || m.Place.Item != ""):
 			e.list(m, f)
-		case e.REST && m.Shape.attributes():
+		case e.REST && m.Shape.hasAttributes():
 			e.withAttributes(m, f)
 		default:
 			e.tagged(m.name, m.Shape, f)
@@ -106,7 +109,7 @@ func (e *XML) structure(sh *Shape, p unsafe.Pointer) {
 	}
 }
 
-// items appends a list's elements, each in a tag.
+// items appends a list's elements, each with the same tag.
 func (e *XML) items(tag string, sh *Shape, p unsafe.Pointer) {
 	n, first := elements(p)
 	for i := range n {
@@ -114,7 +117,7 @@ func (e *XML) items(tag string, sh *Shape, p unsafe.Pointer) {
 	}
 }
 
-// flat appends a list or a map as its items alone.
+// flat appends a flattened list or map: its items, without an element around them.
 func (e *XML) flat(m *Member, p unsafe.Pointer) {
 	switch m.Shape.Kind {
 	case KindList:
@@ -126,7 +129,7 @@ func (e *XML) flat(m *Member, p unsafe.Pointer) {
 	}
 }
 
-// list appends a list as REST-XML has it: flattened, or in an element of its own.
+// list appends a list as in REST-XML: flattened, or within an element.
 func (e *XML) list(m *Member, p unsafe.Pointer) {
 	if m.Place.Item == "" {
 		e.items(m.name, m.Shape, p)
@@ -137,10 +140,10 @@ func (e *XML) list(m *Member, p unsafe.Pointer) {
 	e.Close(m.name)
 }
 
-// attributes reports whether a structure has members that are attributes: the grantee of an ACL has.
-func (sh *Shape) attributes() bool {
+// hasAttributes reports whether a structure has members that are attributes, as an ACL's grantee has.
+func (sh *Shape) hasAttributes() bool {
 	if sh.Kind == KindPointer {
-		return sh.Elem.attributes()
+		return sh.Elem.hasAttributes()
 	}
 	return slices.ContainsFunc(sh.Members, func(m Member) bool { return m.Place.In == model.InAttribute })
 }
@@ -149,7 +152,8 @@ func (e *XML) withAttributes(m *Member, p unsafe.Pointer) {
 	tag := m.name
 	sh := m.Shape
 	if sh.Kind == KindPointer {
-		sh, p = sh.Elem, *(*unsafe.Pointer)(p)
+		sh = sh.Elem
+		p = *(*unsafe.Pointer)(p)
 	}
 	for i := range sh.Members {
 		a := &sh.Members[i]
@@ -174,7 +178,7 @@ func (e *XML) dictionary(sh *Shape, tag string, name model.FormName, p unsafe.Po
 	})
 }
 
-// float appends a number; strconv's words for the infinite ones have a sign that XML's do not.
+// float appends a number. XML's names for the infinities differ from strconv's.
 func (e *XML) float(f float64, bits int) {
 	s := strconv.FormatFloat(f, 'g', -1, bits)
 	switch s {
@@ -186,7 +190,7 @@ func (e *XML) float(f float64, bits int) {
 	e.B = append(e.B, s...)
 }
 
-// text appends a string, escaped. What XML cannot hold is replaced.
+// text appends an escaped string. Characters that XML can't hold are replaced.
 func (e *XML) text(s string) {
 	for _, r := range s {
 		switch {
@@ -197,7 +201,7 @@ func (e *XML) text(s string) {
 		case r == '>':
 			e.B = append(e.B, "&gt;"...)
 		case r == '\r':
-			e.B = append(e.B, "&#xD;"...) // as it is, a parser would make it a line feed
+			e.B = append(e.B, "&#xD;"...) // unescaped, a parser would turn it into a line feed
 		case r < ' ' && r != '\n' && r != '\t', r == 0xFFFE, r == 0xFFFF:
 			e.B = utf8.AppendRune(e.B, utf8.RuneError)
 		default:

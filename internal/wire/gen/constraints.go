@@ -13,24 +13,27 @@ import (
 	"github.com/pintle/pintle/internal/wire/validation"
 )
 
-// constrained is what a model says of its types.
+// constrained has the parts of a model that say what its inputs may be.
 type constrained struct {
 	Operations map[string]struct{ Input struct{ Shape string } }
 	Shapes     map[string]constraint
 }
 
+// constraint has a shape's members and constraints.
 type constraint struct {
-	Type               string
-	Members            map[string]struct{ Shape string }
-	Required           []string
-	Member, Key, Value struct{ Shape string }
-	Min, Max           json.Number
-	Pattern            string
-	Enum               []string
-	Sensitive          bool
+	Type      string
+	Members   map[string]struct{ Shape string }
+	Required  []string
+	Member    struct{ Shape string }
+	Key       struct{ Shape string }
+	Value     struct{ Shape string }
+	Min, Max  json.Number
+	Pattern   string
+	Enum      []string
+	Sensitive bool
 }
 
-// writeConstraints writes the table that the service's inputs are checked by.
+// writeConstraints writes the table for checking the service's inputs.
 func (s service) writeConstraints() {
 	table, leftOut := constraints(s.constraints)
 	for _, pattern := range leftOut {
@@ -39,7 +42,8 @@ func (s service) writeConstraints() {
 	check(os.WriteFile(s.path("constraints.txt"), table, 0o644))
 }
 
-// constraints is a service's table, as validation's parse reads it, and the patterns that Go's regular expressions cannot say.
+// constraints returns a service's table in the format that validation parses, and the patterns that Go's regular expressions
+// can't express.
 func constraints(service string) (table []byte, leftOut []string) {
 	w := &constraintWriter{model: new(constrained), wanted: map[string]bool{}, lines: map[string]string{}}
 	check(readModel(service, w.model))
@@ -61,15 +65,15 @@ func constraints(service string) (table []byte, leftOut []string) {
 	return b.Bytes(), w.leftOut
 }
 
-// constraintWriter collects the lines of what operations' inputs reach.
+// constraintWriter collects the lines of all shapes that operations' inputs reach.
 type constraintWriter struct {
 	model   *constrained
-	wanted  map[string]bool
+	wanted  map[string]bool   // by shape; whether it's constrained
 	lines   map[string]string // by shape; "" for those without constraints
 	leftOut []string
 }
 
-// write adds the line of a shape under a name, if there is anything to say of it, and reports whether there is.
+// write adds a shape's line under a name, if the shape is constrained. It reports whether it is.
 func (w *constraintWriter) write(as, name string) bool {
 	if line, ok := w.lines[as]; ok {
 		return line != "" || w.wanted[as]
@@ -82,7 +86,7 @@ func (w *constraintWriter) write(as, name string) bool {
 	return w.wanted[as]
 }
 
-// isConstrained reports whether there is a constraint on a shape or on anything in it.
+// isConstrained reports whether a shape or anything in it has a constraint.
 func (m *constrained) isConstrained(name string, seen map[string]bool) bool {
 	s := m.Shapes[name]
 	if name == "" || seen[name] {
@@ -100,7 +104,7 @@ func (m *constrained) isConstrained(name string, seen map[string]bool) bool {
 	return m.isConstrained(s.Member.Shape, seen) || m.isConstrained(s.Key.Shape, seen) || m.isConstrained(s.Value.Shape, seen)
 }
 
-// line is what a table says of a shape behind its name.
+// line returns a shape's line in the table, without its name.
 func (w *constraintWriter) line(s constraint) string {
 	sign := ""
 	if s.Sensitive {
@@ -125,24 +129,24 @@ func (w *constraintWriter) line(s constraint) string {
 	return sign + "#" + bounds
 }
 
-// members are the members of a structure that are required or constrained.
+// members returns the members of a structure that are required or constrained.
 func (w *constraintWriter) members(s constraint) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Members)) {
-		said := name
+		entry := name
 		if slices.Contains(s.Required, name) {
-			said += "!"
+			entry += "!"
 		}
 		if ref := w.ref(s.Members[name].Shape); ref != "" {
-			said += ":" + ref
+			entry += ":" + ref
 		}
-		if said != name {
-			all = append(all, said)
+		if entry != name {
+			all = append(all, entry)
 		}
 	}
 	return all
 }
 
-// ref is the name of a shape that is constrained, "" for others.
+// ref returns the name of a constrained shape, and "" for any other.
 func (w *constraintWriter) ref(name string) string {
 	if name == "" || !w.write(name, name) {
 		return ""
@@ -150,7 +154,7 @@ func (w *constraintWriter) ref(name string) string {
 	return name
 }
 
-// pattern is a pattern that says something and that Go's regular expressions can say, or "".
+// pattern returns a pattern, or "" if Go's regular expressions can't express it.
 func (w *constraintWriter) pattern(expr string) string {
 	if expr == "" {
 		return ""

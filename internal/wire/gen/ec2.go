@@ -13,25 +13,25 @@ import (
 	"unicode/utf8"
 )
 
-// EC2 calls members by other names than the SDK does, and in requests by others than in answers. The
-// SDK keeps these names in the code that writes requests and reads answers.
+// EC2's names of members differ from the SDK's, and those in requests differ from those in answers. The SDK has EC2's names only in
+// the code that writes requests and reads answers.
 
-// ec2Names are the tables of the names that do not follow the rule: in requests that of the SDK's field, in
-// answers the same with a small first letter.
+// ec2Names returns the tables of names that don't follow the rule. By the rule, requests use the name of the SDK's field, and answers
+// the same name with a lower-case first letter.
 func ec2Names(service, []string) string {
 	var b bytes.Buffer
-	names(&b, "modelInputNames", "requests", "serializers.go", "v", func(field string) string { return field })
-	names(&b, "modelNames", "answers", "deserializers.go", "sv", func(field string) string {
+	writeNames(&b, "modelInputNames", "requests", "serializers.go", "v", func(field string) string { return field })
+	writeNames(&b, "modelNames", "answers", "deserializers.go", "sv", func(field string) string {
 		r, n := utf8.DecodeRuneInString(field)
 		return string(unicode.ToLower(r)) + field[n:]
 	})
-	items(&b)
+	writeItems(&b)
 	return b.String()
 }
 
-// items writes the places of lists in answers whose elements are not called item. The SDK leaves out elements that
-// are called otherwise than it expects.
-func items(b *bytes.Buffer) {
+// writeItems writes the places of the lists in answers whose elements aren't called item. The SDK skips elements whose names it doesn't
+// expect.
+func writeItems(b *bytes.Buffer) {
 	odd := map[string]string{} // by the function that reads the list
 	for d := range declarations(sdk+"ec2", "deserializers.go") {
 		f, ok := d.(*ast.FuncDecl)
@@ -47,7 +47,7 @@ func items(b *bytes.Buffer) {
 		}
 		ast.Inspect(f.Body, func(n ast.Node) bool {
 			if c, ok := n.(*ast.CaseClause); ok && len(c.List) == 1 {
-				if _, name := member(c, ""); name != "item" {
+				if _, name := fieldAndName(c, ""); name != "item" {
 					odd[f.Name.Name] = name
 				}
 			}
@@ -71,15 +71,18 @@ func items(b *bytes.Buffer) {
 			return true
 		})
 	}
-	b.WriteString("// modelPlaces are what the elements of lists are called that are not called item, by \"<Struct>.<Field>\".\nvar modelPlaces = map[string]model.Place{\n")
+	b.WriteString(
+		"// modelPlaces names the elements of lists that aren't called item, by \"<Struct>.<Field>\".\nvar " +
+			"modelPlaces = map[string]model.Place{\n",
+	)
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		fmt.Fprintf(b, "\t%q: {Item: %q},\n", key, found[key])
 	}
 	b.WriteString("}\n")
 }
 
-// names writes a table of the names in a file's functions, each of which has a struct in a variable.
-func names(b *bytes.Buffer, table, of, file, variable string, rule func(string) string) {
+// writeNames writes a table of the names in a file's functions. Each function has a struct in the variable.
+func writeNames(b *bytes.Buffer, table, of, file, variable string, rule func(string) string) {
 	found := map[string]string{}
 	for d := range declarations(sdk+"ec2", file) {
 		f, ok := d.(*ast.FuncDecl)
@@ -91,7 +94,7 @@ func names(b *bytes.Buffer, table, of, file, variable string, rule func(string) 
 			continue
 		}
 		ast.Inspect(f.Body, func(n ast.Node) bool {
-			field, name := member(n, variable)
+			field, name := fieldAndName(n, variable)
 			if field == "" || name == "" {
 				return true
 			}
@@ -101,14 +104,18 @@ func names(b *bytes.Buffer, table, of, file, variable string, rule func(string) 
 			return false
 		})
 	}
-	fmt.Fprintf(b, "// %s are the names in %s of EC2's members, where they are exceptions, by \"<Struct>.<Field>\".\nvar %s = map[string]string{\n", table, of, table)
+	fmt.Fprintf(
+		b,
+		"// %s has the exceptions among the names of EC2's members in %s, by \"<Struct>.<Field>\".\nvar %s = map[string]string{\n",
+		table, of, table,
+	)
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		fmt.Fprintf(b, "\t%q: %q,\n", key, found[key])
 	}
 	b.WriteString("}\n\n")
 }
 
-// structName is the struct that a type points to, "" where it is none.
+// structName returns the name of the struct that a type points to, or "" if it points to none.
 func structName(t ast.Expr) string {
 	p, ok := t.(*ast.StarExpr)
 	if !ok {
@@ -127,14 +134,14 @@ func structName(t ast.Expr) string {
 	return ""
 }
 
-// member is the field of the variable that a statement or a case is about, and the name in it.
-func member(n ast.Node, variable string) (field, name string) {
+// fieldAndName returns the variable's field that a statement or case uses, and the wire name in it.
+func fieldAndName(n ast.Node, variable string) (field, name string) {
 	switch n.(type) {
 	case *ast.IfStmt, *ast.CaseClause, *ast.BlockStmt:
 	default:
 		return "", ""
 	}
-	if b, ok := n.(*ast.BlockStmt); ok && !keyed(b) {
+	if b, ok := n.(*ast.BlockStmt); ok && !writesKey(b) {
 		return "", ""
 	}
 	ast.Inspect(n, func(n ast.Node) bool {
@@ -153,8 +160,8 @@ func member(n ast.Node, variable string) (field, name string) {
 	return field, name
 }
 
-// keyed reports whether a block begins with a member's name: that of a member that is always sent.
-func keyed(b *ast.BlockStmt) bool {
+// writesKey reports whether a block begins by writing a member's name. Members that are always sent have such blocks.
+func writesKey(b *ast.BlockStmt) bool {
 	if len(b.List) == 0 {
 		return false
 	}

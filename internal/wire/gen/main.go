@@ -1,8 +1,9 @@
-// Command gen reads the SDK's packages and botocore's models, and writes into each service's folder what reflection cannot find
-// in the SDK's structs: operations_gen.go, the table of the operations that are implemented, and model_gen.go, what api.go
-// describes the service by. That is the names of all its operations, so that the server can tell an operation that it lacks from one
-// that there is not, the variants of unions, names of members, for REST where members are, and, in constraints.txt, what models
-// say of lengths, ranges and patterns.
+// Command gen writes what reflection can't find in the SDK's structs into each service's folder. It reads the SDK's packages and
+// botocore's models.
+//
+// operations_gen.go is the table of implemented operations. model_gen.go has the tables that api.go refers to. They list all
+// operations, so that the server can tell a missing operation from one that AWS doesn't have. They also have the variants of unions,
+// irregular names of members, and, for REST, where members go. constraints.txt has the models' lengths, ranges and patterns.
 package main
 
 import (
@@ -25,17 +26,16 @@ import (
 
 const sdk = "github.com/aws/aws-sdk-go-v2/service/"
 
-// service is one that Pintle speaks.
+// service is an AWS service that Pintle serves.
 type service struct {
 	pkg    string // the SDK's
 	folder string // ours, under internal
 
-	// What else is written of it than its operations and unions.
-	constraints string                                      // botocore's folder with the model that its inputs are checked by
-	tables      func(s service, operations []string) string // further tables in Go
+	constraints string                                      // botocore's folder with the model for checking inputs; "" for no checks
+	tables      func(s service, operations []string) string // writes more tables than operations and unions; may be nil
 }
 
-// services are all. A new service is an entry here.
+// services lists all services. To add one, add an entry.
 var services = []service{
 	{pkg: "ecs", folder: "ecs"},
 	{pkg: "cloudwatchlogs", folder: "logs", constraints: "logs"},
@@ -64,16 +64,18 @@ func (s service) writeModel(operations []string) {
 	var imports, body bytes.Buffer
 	if s.constraints != "" {
 		imports.WriteString("\t_ \"embed\"\n\n")
-		body.WriteString("\n// modelConstraints are what the model says of inputs.\n//\n//go:embed constraints.txt\nvar modelConstraints string\n")
+		body.WriteString(
+			"\n// modelConstraints are what the model says of inputs.\n//\n//go:embed constraints.txt\nvar modelConstraints string\n",
+		)
 	}
-	body.WriteString("\n// modelOperations are all that the service has.\nvar modelOperations = []string{\n")
+	body.WriteString("\n// modelOperations lists all operations of the service.\nvar modelOperations = []string{\n")
 	for _, name := range operations {
 		fmt.Fprintf(&body, "\t%q,\n", name)
 	}
 	body.WriteString("}\n")
 	if variants := find(sdk+s.pkg+"/types", variant); len(variants) > 0 {
 		fmt.Fprintf(&imports, "\t%q\n", sdk+s.pkg+"/types")
-		body.WriteString("\n// modelUnions are a variant each of the service's unions.\nvar modelUnions = []any{\n")
+		body.WriteString("\n// modelUnions has one variant of each of the service's unions.\nvar modelUnions = []any{\n")
 		for _, name := range variants {
 			fmt.Fprintf(&body, "\t&types.%s{},\n", name)
 		}
@@ -92,8 +94,8 @@ func (s service) writeModel(operations []string) {
 	s.write("model_gen.go", source)
 }
 
-// operation is the name of a declaration that is an operation: a method of the client that has an
-// input named after it.
+// operation returns the name of an operation's declaration, and "" for any other. An operation is a method of the client with an input
+// that is named after it.
 func operation(d ast.Decl) string {
 	f, ok := d.(*ast.FuncDecl)
 	if !ok || f.Recv == nil || len(f.Type.Params.List) < 2 {
@@ -106,8 +108,8 @@ func operation(d ast.Decl) string {
 	return f.Name.Name
 }
 
-// variant is the name of a declaration that is a union's variant. The SDK calls it <Union>Member<Name>
-// and says in a method that it is one.
+// variant returns the name of a union's variant for the declaration that marks it, and "" for any other. The SDK calls a variant
+// <Union>Member<Name>, and marks it with a method.
 func variant(d ast.Decl) string {
 	f, ok := d.(*ast.FuncDecl)
 	if !ok || f.Recv == nil {
@@ -125,19 +127,19 @@ func variant(d ast.Decl) string {
 	return name
 }
 
-// find returns the names of a package's declarations that are what is looked for.
-func find(pkg string, is func(ast.Decl) string) []string {
+// find returns the names that nameOf returns for a package's declarations, sorted.
+func find(pkg string, nameOf func(ast.Decl) string) []string {
 	var names []string
 	for d := range declarations(pkg, "*.go") {
-		if name := is(d); name != "" {
+		if name := nameOf(d); name != "" {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
-	return slices.Compact(names) // a wrapper for some platforms is declared beside the client
+	return slices.Compact(names) // a wrapper beside the client, for some platforms, declares names again
 }
 
-// declarations are those in a package's files.
+// declarations returns the declarations in a package's files.
 func declarations(pkg, pattern string) iter.Seq[ast.Decl] {
 	return func(yield func(ast.Decl) bool) {
 		for _, file := range parse(pkg, pattern) {
@@ -150,7 +152,7 @@ func declarations(pkg, pattern string) iter.Seq[ast.Decl] {
 	}
 }
 
-// parse reads a package's files.
+// parse parses a package's files.
 func parse(pkg, pattern string) (files []*ast.File) {
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", pkg).Output()
 	check(err)
@@ -164,10 +166,15 @@ func parse(pkg, pattern string) (files []*ast.File) {
 	return files
 }
 
-// formNames is the table of what Query calls members, and the keys and values of maps, where the SDK's schemas
-// say that they are flat.
+// formNames returns the table of Query's names for flattened members, and for the keys and values of flattened maps, from the SDK's
+// schemas.
 func formNames(s service, _ []string) string {
-	type added struct{ structure, member, target, name string }
+	type added struct {
+		structure string
+		member    string
+		target    string
+		name      string
+	}
 	var members []added
 	for _, file := range parse(sdk+s.pkg+"/schemas", "*.go") {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -193,7 +200,7 @@ func formNames(s service, _ []string) string {
 	}
 	var lines []string
 	for _, a := range members {
-		if a.name == "" || strings.HasPrefix(a.structure, "_") { // what is behind those is a list or a map
+		if a.name == "" || strings.HasPrefix(a.structure, "_") { // those with an underscore are lists and maps
 			continue
 		}
 		structure := a.structure
@@ -203,10 +210,13 @@ func formNames(s service, _ []string) string {
 			structure = name + "Output"
 		}
 		field := strings.ToUpper(a.member[:1]) + a.member[1:]
-		lines = append(lines, fmt.Sprintf("\t%q: {Name: %q, Key: %q, Value: %q},\n", structure+"."+field, a.name, entries[a.target+".key"], entries[a.target+".value"]))
+		key := entries[a.target+".key"]
+		value := entries[a.target+".value"]
+		lines = append(lines, fmt.Sprintf("\t%q: {Name: %q, Key: %q, Value: %q},\n", structure+"."+field, a.name, key, value))
 	}
 	slices.Sort(lines)
-	return "// modelFormNames are what Query calls members that it has flat.\nvar modelFormNames = map[string]model.FormName{\n" + strings.Join(lines, "") + "}\n"
+	return "// modelFormNames has the names of flattened members in Query.\nvar modelFormNames = map[string]model.FormName{\n" +
+		strings.Join(lines, "") + "}\n"
 }
 
 func text(e ast.Expr) string {
@@ -215,14 +225,16 @@ func text(e ast.Expr) string {
 	return s
 }
 
-// write writes a file of Go into the service's folder.
+// write writes a Go file into the service's folder.
 func (s service) write(file, source string) {
-	b, err := format.Source([]byte("// Code generated by internal/wire/gen. DO NOT EDIT.\n\npackage " + path.Base(s.folder) + "\n\n" + source))
+	b, err := format.Source([]byte(
+		"// Code generated by internal/wire/gen. DO NOT EDIT.\n\npackage " + path.Base(s.folder) + "\n\n" + source,
+	))
 	check(err)
 	check(os.WriteFile(s.path(file), b, 0o644))
 }
 
-// path is a file's in the service's folder, from wire's.
+// path returns the path of a file in the service's folder, relative to wire's folder.
 func (s service) path(file string) string { return filepath.Join("..", s.folder, file) }
 
 func check(err error) {

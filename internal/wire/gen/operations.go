@@ -10,8 +10,8 @@ import (
 
 const house = "github.com/pintle/pintle/internal/"
 
-// writeOperations writes the table of the operations that our service implements. The
-// compiler checks the methods' shapes there, and the linker can drop what the table does not name.
+// writeOperations writes the table of the operations that our service implements. There the compiler checks the methods' types. The
+// linker can drop the methods that the table doesn't name.
 func (s service) writeOperations(all []string) {
 	methods := map[string]string{} // by operation
 	for d := range declarations(house+s.folder, "*.go") {
@@ -21,7 +21,7 @@ func (s service) writeOperations(all []string) {
 		}
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "import \"%swire/call\"\n\n// Operations are the operations that are implemented.\n", house)
+	fmt.Fprintf(&b, "import \"%swire/call\"\n\n// Operations returns the implemented operations.\n", house)
 	b.WriteString("func (s *Service) Operations() []call.Operation {\n\treturn []call.Operation{\n")
 	for _, operation := range all {
 		if name := methods[operation]; name != "" {
@@ -32,8 +32,8 @@ func (s service) writeOperations(all []string) {
 	s.write("operations_gen.go", b.String())
 }
 
-// method is a declaration that answers an operation: a method of the Service that has its name, and its input. One with
-// Rows behind a name that is not exported goes before it: it answers with rows as the state holds them.
+// method returns the name of a method that implements an operation, and the operation. Such a method of Service has the operation's
+// name and input. An unexported one with the suffix Rows takes precedence, because it answers with the state's own rows.
 func method(d ast.Decl) (name, operation string) {
 	f, ok := d.(*ast.FuncDecl)
 	if !ok || f.Recv == nil || structName(f.Recv.List[0].Type) != "Service" || len(f.Type.Params.List) != 2 {

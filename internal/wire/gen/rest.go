@@ -14,8 +14,7 @@ import (
 	"strings"
 )
 
-// model is what a service's model says about HTTP. It is botocore's, which comes with the AWS CLI; nothing
-// but names is taken from it.
+// model is what a service's model says about HTTP. The model is botocore's, which comes with the AWS CLI. Gen takes only names from it.
 type model struct {
 	Operations map[string]struct {
 		HTTP struct {
@@ -43,23 +42,26 @@ type shape struct {
 }
 
 type ref struct {
-	Shape, Location, LocationName string
-	XMLAttribute                  bool `json:"xmlAttribute"`
-	Flattened                     bool
+	Shape        string
+	Location     string
+	LocationName string
+	XMLAttribute bool `json:"xmlAttribute"`
+	Flattened    bool
 }
 
-// restPlaces are the routes of a REST-XML service's operations, and the places of their members.
+// restPlaces returns the tables of a REST-XML service's routes and its members' places.
 func restPlaces(sv service, operations []string) string {
 	m := loadModel(sv.pkg)
 	var routes, members bytes.Buffer
-	structs := map[string]string{} // the Go struct of each shape that is an input or an output
+	structs := map[string]string{} // by shape, the Go structs of inputs and outputs
 	for _, operation := range operations {
 		o, ok := m.Operations[operation]
 		if !ok {
 			fmt.Fprintln(os.Stderr, "botocore has no", operation)
 			continue
 		}
-		structs[o.Input.Shape], structs[o.Output.Shape] = operation+"Input", operation+"Output"
+		structs[o.Input.Shape] = operation + "Input"
+		structs[o.Output.Shape] = operation + "Output"
 		path, query, _ := strings.Cut(o.HTTP.RequestURI, "?")
 		input := m.Shapes[o.Input.Shape]
 		var headers []string
@@ -72,7 +74,10 @@ func restPlaces(sv service, operations []string) string {
 				headers = append(headers, r.LocationName)
 			}
 		}
-		fmt.Fprintf(&routes, "\t{Operation: %q, Method: %q, Path: %q, Query: %#v, Headers: %#v, Status: %d},\n", operation, o.HTTP.Method, path, needs, headers, max(o.HTTP.ResponseCode, 200))
+		fmt.Fprintf(
+			&routes, "\t{Operation: %q, Method: %q, Path: %q, Query: %#v, Headers: %#v, Status: %d},\n", operation, o.HTTP.Method, path,
+			needs, headers, max(o.HTTP.ResponseCode, 200),
+		)
 	}
 	for _, shapeName := range slices.Sorted(maps.Keys(m.Shapes)) {
 		s := m.Shapes[shapeName]
@@ -83,24 +88,26 @@ func restPlaces(sv service, operations []string) string {
 			place := m.place(s, member)
 			field := "." + strings.ToUpper(member[:1]) + member[1:]
 			name := structs[shapeName]
-			if place != "" && name != shapeName && !strings.HasSuffix(shapeName, "Request") { // an output may be a type of its own, too
+			if place != "" && name != shapeName && !strings.HasSuffix(shapeName, "Request") { // an output may also be a type
 				fmt.Fprintf(&members, "\t%q: %s,\n", shapeName+field, place)
 			}
 			if name == "" {
 				continue
 			}
-			if place == "" { // of an input or output, what has no place is what the model does not have
+			if place == "" { // in inputs and outputs, no place means that the model lacks the member
 				place = fmt.Sprintf("{Name: %q}", member)
 			}
 			fmt.Fprintf(&members, "\t%q: %s,\n", name+field, place)
 		}
 	}
-	return fmt.Sprintf("// modelRoutes are how requests for the operations look.\nvar modelRoutes = []model.Route{\n%s}\n\n"+
-		"// modelPlaces are where members are that are no XML elements of their own name.\nvar modelPlaces = map[string]model.Place{\n%s}\n",
+	return fmt.Sprintf("// modelRoutes tells how requests look, by operation.\n"+
+		"var modelRoutes = []model.Route{\n%s}\n\n"+
+		"// modelPlaces tells where members are that aren't XML elements of their own name.\n"+
+		"var modelPlaces = map[string]model.Place{\n%s}\n",
 		&routes, &members)
 }
 
-// statuses is the table of the statuses of a Query service's errors where they are not 400: the SDK's packages do not tell.
+// statuses returns the table of a Query service's errors whose HTTP status isn't 400. The SDK's packages don't have the statuses.
 func statuses(sv service, _ []string) string {
 	table := map[string]int{}
 	for shapeName, s := range loadModel(sv.pkg).Shapes {
@@ -109,7 +116,7 @@ func statuses(sv service, _ []string) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("// modelStatuses are the statuses of errors, where they are not 400.\nvar modelStatuses = map[string]int{\n")
+	b.WriteString("// modelStatuses has the HTTP statuses of errors other than 400.\nvar modelStatuses = map[string]int{\n")
 	for _, code := range slices.Sorted(maps.Keys(table)) {
 		fmt.Fprintf(&b, "\t%q: %d,\n", code, table[code])
 	}
@@ -117,7 +124,7 @@ func statuses(sv service, _ []string) string {
 	return b.String()
 }
 
-// place is a member's Place in Go; "" for an element of the member's name.
+// place returns a member's Place as Go source, or "" if the member is simply an element with its own name.
 func (m *model) place(s shape, name string) string {
 	r := s.Members[name]
 	target := m.Shapes[r.Shape]
@@ -158,7 +165,7 @@ func loadModel(pkg string) *model {
 	return m
 }
 
-// readModel reads botocore's newest model of a service, as far as what it is read into has fields.
+// readModel reads botocore's newest model of a service, as far as into has fields.
 func readModel(service string, into any) error {
 	dir, err := exec.Command("python3", "-c", "import botocore; print(botocore.__path__[0])").Output()
 	if err != nil {
@@ -172,7 +179,7 @@ func readModel(service string, into any) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was read
+	defer f.Close() //nolint:errcheck // the file was only read
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		return err

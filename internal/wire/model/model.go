@@ -1,6 +1,6 @@
-// Package model is what clients know of a service: its name, its protocols, the operations that it has on AWS, and what the SDK's
-// structs do not tell of them, such as names that follow no rule. Each service describes itself so, in its api.go, with tables
-// that internal/wire/gen makes beside it; wire answers by it. Nothing here sees HTTP, and nothing decides anything.
+// Package model describes a service as its clients see it: its name, its protocols, its operations on AWS, and what the SDK's structs
+// don't say, such as irregular names. Each service describes itself in its api.go, with tables that internal/wire/gen generates beside
+// it, and wire serves it accordingly. Nothing here sees HTTP or decides anything.
 package model
 
 import (
@@ -10,64 +10,64 @@ import (
 	"github.com/pintle/pintle/internal/wire/call"
 )
 
-// API is one AWS service as clients know it, and what answers it.
+// API is one AWS service as clients see it, and what implements it.
 type API struct {
-	Name         string                // in the scope of signatures and in host names: "ecs"
+	Name         string                // in signature scopes and host names: "ecs"
 	Title        string                // for people: "Amazon ECS"
-	Protocols    []Protocol            // how it is spoken; a request is in the first that claims it
+	Protocols    []Protocol            // a request is in the first one that claims it
 	TargetPrefix string                // before the operation in X-Amz-Target, for JSON
-	Version      string                // of the API, for Query and EC2's
-	Namespace    string                // of the answers' XML, for Query and EC2's
-	CamelCase    bool                  // whether members begin with a lower-case letter
-	Names        map[string]string     // of members that are exceptions, by "<Struct>.<Field>"
-	InputNames   map[string]string     // of those in requests, for EC2, where the others have the SDK's; nil where they are as in answers
-	FormNames    map[string]FormName   // of members that Query calls otherwise, by "<Struct>.<Field>"
-	URLMember    string                // of inputs: the URL that a request went to, where it does not say so itself
-	TellZero     bool                  // whether a 0 that was sent becomes call.Zero where the struct could not tell it from none
-	ErrorSpace   string                // before errors' names in JSON, with a #
-	Statuses     map[string]int        // of errors by their codes, where they are not 400 and the SDK does not tell
-	QueryErrors  map[string]QueryError // by their names in the model, for a service that began with Query
-	Operations   []string              // every operation that the service has on AWS
-	Lenient      []string              // those whose unknown members are ignored: nodes of other versions call them
-	Constraints  Constraints           // on inputs, checked before the service sees them; none where it has checks of its own
-	MaxBody      int64                 // bytes; 1 MiB where it is 0
-	Unions       []any                 // a pointer to each variant of the unions that operations use
+	Version      string                // of the API, for Query and EC2Query
+	Namespace    string                // of the XML in answers, for Query and EC2Query
+	CamelCase    bool                  // whether members' names begin with a lower-case letter
+	Names        map[string]string     // irregular names of members, by "<Struct>.<Field>"
+	InputNames   map[string]string     // the same in requests, for EC2; nil if they are as in answers
+	FormNames    map[string]FormName   // names that differ in Query, by "<Struct>.<Field>"
+	URLMember    string                // of inputs: takes the URL that the request was sent to, if it's not set
+	TellZero     bool                  // whether a sent 0 becomes call.Zero if the struct can't tell it from no value
+	ErrorSpace   string                // prefix of errors' names in JSON, before a #
+	Statuses     map[string]int        // HTTP statuses by error code, if not 400 and unknown to the SDK
+	QueryErrors  map[string]QueryError // by name in the model, for a service that began with Query
+	Operations   []string              // all operations on AWS
+	Lenient      []string              // operations that ignore unknown members, because nodes of other versions call them
+	Constraints  Constraints           // on inputs, checked before the service sees them; none if the service checks them itself
+	MaxBody      int64                 // bytes; 0 means 1 MiB
+	Unions       []any                 // a pointer to each variant of the operations' unions
 	NewDocument  func(any) any         // the SDK's document.NewLazyDocument, for a service with documents
 	Routes       []Route               // of the operations, for REST
 	Places       map[string]Place      // of members, for REST, by "<Struct>.<Field>"
-	Roots        map[string]string     // the answers' XML elements, for REST, by operation
-	Service      call.Service          // what answers; nil where nothing does yet
+	Roots        map[string]string     // of the XML in answers, for REST, by operation
+	Service      call.Service          // the implementation; nil if there is none yet
 }
 
-// Protocol is one of AWS's ways to put a call into HTTP.
+// Protocol is one of AWS's ways to map a call to HTTP.
 type Protocol uint8
 
-// The protocols that wire speaks.
+// The protocols that wire implements.
 const (
 	JSON10   Protocol = iota + 1 // AWS JSON 1.0
 	JSON11                       // AWS JSON 1.1
 	Query                        // AWS Query
 	EC2Query                     // EC2's own Query
 	CBOR                         // Smithy RPC v2 CBOR
-	RESTJSON                     // paths of labels, JSON in bodies
-	S3                           // REST-XML as S3 has it: buckets and keys in the address, XML and streams in bodies
+	RESTJSON                     // paths with labels, JSON in bodies
+	S3                           // S3's REST-XML: buckets and keys in the address, XML and streams in bodies
 )
 
-// Constraints are what AWS's model says of the inputs of operations, for a service that refuses them in the words that AWS has for
-// all of its services.
+// Constraints are the constraints on inputs in AWS's model, for services that report violations in AWS's common form ("1 validation error
+// detected: …").
 type Constraints struct {
-	Code  string   // of the error that carries what is wrong
-	Table string   // made by the generator; empty where nothing is checked
-	Only  []string // the operations that are checked; nil for all
+	Code  string   // the error's
+	Table string   // generated; empty if nothing is checked
+	Only  []string // operations to check; nil for all
 }
 
-// QueryError is what an error of a service's model is in Query.
+// QueryError is an error's form in Query.
 type QueryError struct {
 	Code   string
 	Status int
 }
 
-// QueryErrors are the errors of an SDK package whose code in Query is not their name.
+// QueryErrors returns the errors of an SDK package whose code in Query isn't their name.
 func QueryErrors(types *smithy.TypeRegistry) map[string]QueryError {
 	m := map[string]QueryError{}
 	for _, t := range types.Entries {

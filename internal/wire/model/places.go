@@ -1,22 +1,21 @@
 package model
 
-// Route is how requests for an operation look in REST: its method, a path of labels in braces, and what
-// else has to be there.
+// Route is the form of an operation's requests in REST: a method, a path with labels in braces, and required parameters and headers.
 type Route struct {
 	Operation, Method, Path string
-	Query                   []string // parameters that have to be there, some with a value
-	Headers                 []string // that have to be there
+	Query                   []string // required parameters, some with a value
+	Headers                 []string // required
 	Status                  int      // of the answer
 }
 
-// Place is where a member is in HTTP.
+// Place is where a member is in an HTTP message.
 type Place struct {
 	In   place
 	Name string
-	Item string // the name of a list's elements, inside an element of its own; flattened where it is ""
+	Item string // the name of a list's elements inside the list's own element; "" means flattened
 }
 
-// place is a part of an HTTP request or answer.
+// place is a part of an HTTP message.
 type place uint8
 
 const (
@@ -29,10 +28,10 @@ const (
 	InAttribute              // an attribute of the element that the struct is
 )
 
-// FormName is what Query calls a member. It has lists and maps flat then: Name.1, or Name.1.Key and Name.1.Value.
+// FormName is a member's name in Query, where lists and maps are flattened: Name.1, or Name.1.Key and Name.1.Value.
 type FormName struct{ Name, Key, Value string }
 
-// Entry is what Query calls the key and the value of a map's entry.
+// Entry has the names of a map entry's key and value in Query.
 func (f FormName) Entry() (key, value string) {
 	if f.Key == "" {
 		return "key", "value"

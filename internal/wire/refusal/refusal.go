@@ -1,6 +1,5 @@
-// Package refusal is what wire answers with where it is not a service that answers: refusals of requests that no
-// operation could take, and what callers hear of failures that are ours. Refusals have the codes of AWS JSON; protocols
-// translate them. It knows no service and no protocol.
+// Package refusal has the errors that wire itself returns: refusals of requests that never reach a service, and what callers see of
+// failures that are Pintle's. Refusals have the codes of AWS JSON, which other protocols translate. It knows no service and no protocol.
 package refusal
 
 import (
@@ -14,8 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Refusal is an error that wire itself answers with. Its code is that of AWS JSON; protocols whose
-// clients know it by another name translate it.
+// Refusal is an error of wire's own. Its code is AWS JSON's; protocols with another name for it translate it.
 type Refusal struct {
 	Code, message string
 	Status        int
@@ -26,28 +24,27 @@ func (r *Refusal) ErrorCode() string             { return r.Code }
 func (r *Refusal) ErrorMessage() string          { return r.message }
 func (r *Refusal) ErrorFault() smithy.ErrorFault { return smithy.FaultClient }
 
-// HTTPStatusCode is the status of the answer. Services' errors may have the method too.
+// HTTPStatusCode returns the answer's status. Services' errors may have this method too.
 func (r *Refusal) HTTPStatusCode() int { return r.Status }
 
-// New refuses a request with the status 400.
+// New returns a refusal with status 400.
 func New(code, format string, args ...any) error {
 	return With(http.StatusBadRequest, code, format, args...)
 }
 
-// With refuses a request with another status.
+// With returns a refusal with another status.
 func With(status int, code, format string, args ...any) error {
 	return &Refusal{code, fmt.Sprintf(format, args...), status}
 }
 
-// Fault is what a caller hears of an error that is ours. Its text stays here: the log has it, under
-// the same request id.
+// Fault is what a caller sees of an error that is Pintle's. The text isn't sent; the log has it under the same request id.
 var Fault = &smithy.GenericAPIError{
 	Code:    "ServerException",
 	Message: "The request failed inside Pintle. Its log has the reason under this request's id.",
 	Fault:   smithy.FaultServer,
 }
 
-// AsAPIError is the error as a caller gets it.
+// AsAPIError returns the error in the form that a caller gets.
 func AsAPIError(err error) smithy.APIError {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -56,7 +53,7 @@ func AsAPIError(err error) smithy.APIError {
 	return Fault
 }
 
-// StatusOf is the status of an error's answer, where the API says nothing else.
+// StatusOf returns an error's HTTP status, unless the API defines another.
 func StatusOf(err smithy.APIError) int {
 	if s, ok := err.(interface{ HTTPStatusCode() int }); ok {
 		return s.HTTPStatusCode()
@@ -67,8 +64,8 @@ func StatusOf(err smithy.APIError) int {
 	return http.StatusBadRequest
 }
 
-// Modeled returns the struct of an error that the SDK made from the service's model, whose members
-// go to the caller. Those errors, and no others, can override their code.
+// Modeled returns an error's struct if the SDK generated it from the service's model. The caller gets the struct's members. Only these
+// errors can override their code.
 func Modeled(err smithy.APIError) (reflect.Value, bool) {
 	v := reflect.ValueOf(err)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -77,12 +74,12 @@ func Modeled(err smithy.APIError) (reflect.Value, bool) {
 	return v.Elem(), v.Elem().FieldByName("ErrorCodeOverride").IsValid()
 }
 
-// IsOurs reports whether an error is news for the log: not a refusal, and not a caller's hanging up.
+// IsOurs reports whether an error belongs in the log: it's neither a refusal nor a caller that hung up.
 func IsOurs(ctx context.Context, err error) bool {
 	return AsAPIError(err).ErrorFault() == smithy.FaultServer && ctx.Err() == nil
 }
 
-// Panic is a panic in a service, as an error. It is called where the panic was recovered.
+// Panic turns a recovered panic of a service into an error.
 func Panic(value any) error { return &panicked{value, debug.Stack()} }
 
 type panicked struct {

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"crypto/md5"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -10,43 +11,49 @@ import (
 	"hash"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pintle/pintle/internal/checksum"
+	"github.com/pintle/pintle/internal/wire/codec"
+	"github.com/pintle/pintle/internal/wire/model"
 	"github.com/pintle/pintle/internal/wire/refusal"
 	"github.com/pintle/pintle/internal/wire/sign"
 	"github.com/pintle/pintle/internal/wire/steady"
 )
 
-// requestBody is the body of a REST request as its sender meant it: without the framing of aws-chunked, and with
-// an error instead of its end where it is not what the request says of it. A service that reads it to its end
-// without an error has what was signed.
+// requestBody is a REST request's body without the framing of aws-chunked. Reading it ends with an error unless the body is what the
+// request's headers announce, so a service that reads it to its end without an error has what was signed.
 type requestBody struct {
-	length  int64 // as it says of itself
+	length  int64 // as announced
 	left    int64
 	content io.Reader
-	hash    hash.Hash // nil where the body's hash is not known
+	hash    hash.Hash // nil if the body's hash isn't known
 	want    []byte
 	chunked *sign.ChunkedReader
-	err     error // the one that every further Read gives
+	err     error // what every further Read returns
 }
 
-// newBody finds out how the request's body comes.
+// newBody finds out how the request's body is framed.
 func newBody(q *request, caller sign.Caller) (*requestBody, error) {
 	b := &requestBody{length: q.ContentLength, content: steady.NewReader(q.Body, http.NewResponseController(q.w))}
 	if b.length < 0 {
 		return nil, refusal.With(http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header.")
 	}
 	if b.length == 0 && strings.EqualFold(q.Header.Get("Expect"), "100-continue") {
-		q.w.WriteHeader(http.StatusContinue) // net/http does it for bodies alone; botocore muddles up a connection without it
+		q.w.WriteHeader(http.StatusContinue) // net/http only does it if there is a body; without it botocore confuses the answers on a connection
 	}
 	kind := sign.ContentHash(q.Request, q.query)
 	switch {
 	case strings.HasPrefix(kind, "STREAMING-"):
 		length, err := strconv.ParseInt(q.Header.Get("X-Amz-Decoded-Content-Length"), 10, 64)
 		if err != nil || length < 0 {
-			return nil, refusal.With(http.StatusLengthRequired, "MissingContentLength", "You must provide the x-amz-decoded-content-length HTTP header.")
+			return nil, refusal.With(
+				http.StatusLengthRequired,
+				"MissingContentLength",
+				"You must provide the x-amz-decoded-content-length HTTP header.",
+			)
 		}
 		if b.chunked, err = sign.NewChunkedReader(b.content, kind, q.Header.Get("X-Amz-Trailer"), caller); err != nil {
 			return nil, err
@@ -55,7 +62,10 @@ func newBody(q *request, caller sign.Caller) (*requestBody, error) {
 	case kind != "" && kind != sign.UnsignedPayload:
 		want, err := hex.DecodeString(kind)
 		if err != nil || len(want) != sha256.Size {
-			return nil, refusal.New("InvalidArgument", "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, a STREAMING- kind, or a valid sha256 value.")
+			return nil, refusal.New(
+				"InvalidArgument",
+				"x-amz-content-sha256 must be UNSIGNED-PAYLOAD, a STREAMING- kind, or a valid sha256 value.",
+			)
 		}
 		b.hash, b.want = sha256.New(), want
 	}
@@ -63,7 +73,7 @@ func newBody(q *request, caller sign.Caller) (*requestBody, error) {
 	return b, nil
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (b *requestBody) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
@@ -83,7 +93,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Announced is the name of the header that comes behind the body; "" where none does.
+// Announced returns the name of the trailer that follows the body, or "" if none does.
 func (b *requestBody) Announced() string {
 	if b.chunked == nil {
 		return ""
@@ -91,7 +101,7 @@ func (b *requestBody) Announced() string {
 	return b.chunked.Announced()
 }
 
-// Trailer is a header that came behind the body, once that was read.
+// Trailer returns a header that followed the body. Call it after reading the body.
 func (b *requestBody) Trailer(name string) string {
 	if b.chunked == nil {
 		return ""
@@ -99,41 +109,52 @@ func (b *requestBody) Trailer(name string) string {
 	return b.chunked.Trailer(name)
 }
 
-// broken says that the body was not read to its end, so that nothing else can come behind it.
+// broken reports whether the body wasn't read to its end, so that nothing else can follow on the connection.
 func (b *requestBody) broken() bool { return b.err != io.EOF && b.length != 0 }
 
-// all reads the whole body of an operation whose body is no stream, and checks the checksums that came with it.
-func (b *requestBody) all(limit int64, h http.Header) ([]byte, error) {
-	if b.length > limit {
+// wholeBody reads the whole body of an operation whose body isn't a stream, and checks the checksums sent with it.
+func (q *request) wholeBody() ([]byte, error) {
+	limit := q.api.MaxBody
+	if q.body.length > limit {
 		return nil, refusal.New("MaxMessageLengthExceeded", "Your request was too big.")
 	}
-	body, err := io.ReadAll(io.LimitReader(b, limit+1))
+	body, err := io.ReadAll(io.LimitReader(q.body, limit+1))
 	switch {
 	case err != nil:
 		return nil, steady.ClientError(err)
 	case int64(len(body)) > limit:
 		return nil, refusal.New("MaxMessageLengthExceeded", "Your request was too big.")
 	}
-	if want := h.Get("Content-Md5"); want != "" {
+	return body, q.checkSums(body)
+}
+
+// checkSums compares a body with the checksums sent with it. A checksum that is a member of the operation's input belongs to something
+// else: that of CompleteMultipartUpload is the object's.
+func (q *request) checkSums(body []byte) error {
+	if want := q.Header.Get("Content-Md5"); want != "" {
 		sum := md5.Sum(body)
 		if want != base64.StdEncoding.EncodeToString(sum[:]) {
-			return nil, refusal.New("BadDigest", "The Content-MD5 you specified did not match what we received.")
+			return refusal.New("BadDigest", "The Content-MD5 you specified did not match what we received.")
 		}
 	}
 	for _, a := range checksum.Algorithms {
 		name := "X-Amz-Checksum-" + string(a)
-		want := h.Get(name)
-		if want == "" {
-			want = b.Trailer(name)
-		}
-		if want == "" {
+		want := cmp.Or(q.Header.Get(name), q.body.Trailer(name))
+		if want == "" || q.hasHeader(name) {
 			continue
 		}
 		sum := a.New()
 		sum.Write(body)
 		if want != checksum.Of(sum) {
-			return nil, refusal.New("BadDigest", "The %s you specified did not match what we received.", a)
+			return refusal.New("BadDigest", "The %s you specified did not match what we received.", a)
 		}
 	}
-	return body, nil
+	return nil
+}
+
+// hasHeader reports whether a header is a member of the operation's input.
+func (q *request) hasHeader(name string) bool {
+	return slices.ContainsFunc(q.op.In.Members, func(m codec.Member) bool {
+		return m.Place.In == model.InHeader && strings.EqualFold(m.Place.Name, name)
+	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// decode reads the request into the operation's struct.
+// decode decodes the request into the operation's struct.
 func (q *request) decode(into reflect.Value) error {
 	var payload *codec.Member
 	inline := false
@@ -45,11 +45,11 @@ func (q *request) decode(into reflect.Value) error {
 	case inline:
 		return q.api.Style.decode(q, q.op.In, into)
 	}
-	_, err := q.body.all(q.api.MaxBody, q.Header)
+	_, err := q.wholeBody()
 	return err
 }
 
-// decodeText reads a parameter or a header. A presigned URL may have as parameters what is a header otherwise.
+// decodeText decodes a parameter or a header. A presigned URL may have parameters for what is usually a header.
 func (q *request) decodeText(m *codec.Member, field reflect.Value) error {
 	text, there := "", false
 	switch {
@@ -82,7 +82,7 @@ func (q *request) decodeText(m *codec.Member, field reflect.Value) error {
 	return nil
 }
 
-// setItems sets a list from the texts of its elements.
+// setItems sets a list from its elements' texts.
 func setItems(m *codec.Member, field reflect.Value, items []string) error {
 	for _, item := range items {
 		element := reflect.New(field.Type().Elem()).Elem()
@@ -94,7 +94,7 @@ func setItems(m *codec.Member, field reflect.Value, items []string) error {
 	return nil
 }
 
-// parameter is a query's parameter whatever the case of its name.
+// parameter returns a query's parameter, ignoring the case of its name.
 func parameter(query url.Values, name string) []string {
 	for n, values := range query {
 		if strings.EqualFold(n, name) {
@@ -104,7 +104,7 @@ func parameter(query url.Values, name string) []string {
 	return nil
 }
 
-// decodeHeaders reads the headers with a prefix, as metadata comes.
+// decodeHeaders decodes the headers with a prefix, such as metadata.
 func (q *request) decodeHeaders(m *codec.Member, field reflect.Value) {
 	all := map[string]string{}
 	for name, values := range q.query {
@@ -122,7 +122,7 @@ func (q *request) decodeHeaders(m *codec.Member, field reflect.Value) {
 	}
 }
 
-// decodePayload reads the member that is the body.
+// decodePayload decodes the member that is the body.
 func (q *request) decodePayload(m *codec.Member, field reflect.Value) error {
 	if m.Shape.Kind == codec.KindStream {
 		field.Set(reflect.ValueOf(q.body))
@@ -135,7 +135,7 @@ func (q *request) decodePayload(m *codec.Member, field reflect.Value) error {
 	if sh.Kind == codec.KindStructure {
 		into := reflect.New(sh.Type)
 		if q.body.length == 0 {
-			_, err := q.body.all(q.api.MaxBody, q.Header)
+			_, err := q.wholeBody()
 			return err
 		}
 		if err := q.api.Style.decode(q, sh, into.Elem()); err != nil {
@@ -144,7 +144,7 @@ func (q *request) decodePayload(m *codec.Member, field reflect.Value) error {
 		field.Set(into)
 		return nil
 	}
-	body, err := q.body.all(q.api.MaxBody, q.Header)
+	body, err := q.wholeBody()
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (q *request) decodePayload(m *codec.Member, field reflect.Value) error {
 	return codec.SetText(m.Shape, field, string(body))
 }
 
-// encode answers with the operation's output: its headers here, its body as the style has it.
+// encode sends the operation's output. It sets the headers; the style writes the body.
 func (q *request) encode(out reflect.Value) error {
 	var payload *codec.Member
 	h := q.w.Header()
@@ -166,7 +166,7 @@ func (q *request) encode(out reflect.Value) error {
 			payload = m
 		case model.InHeaders:
 			for _, key := range codec.SortedKeys(field) {
-				h[m.Place.Name+key.String()] = []string{headerSafe.Replace(field.MapIndex(key).String())} // as it is: clients take the name from it
+				h[m.Place.Name+key.String()] = []string{headerSafe.Replace(field.MapIndex(key).String())} // not canonical: clients take the name from it
 			}
 		case model.InHeader:
 			if text := headerText(m.Shape, field); text != "" {
@@ -184,7 +184,7 @@ func (q *request) encode(out reflect.Value) error {
 	return q.encodePayload(status, payload, out.Field(payload.Index))
 }
 
-// encodePayload answers with the member that is the body: a stream, a text, a structure, or nothing.
+// encodePayload sends the member that is the body: a stream, a text, a structure, or nothing.
 func (q *request) encodePayload(status int, m *codec.Member, v reflect.Value) error {
 	if v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		if v.IsNil() {
@@ -208,7 +208,7 @@ func (q *request) encodePayload(status int, m *codec.Member, v reflect.Value) er
 	return q.api.Style.encodePayload(q, status, m, sh, v)
 }
 
-// headerText is a member as a header has it; "" where it is not there.
+// headerText returns a member as a header's text, or "" if it isn't set.
 func headerText(sh *codec.Shape, v reflect.Value) string {
 	switch sh.Kind {
 	case codec.KindPointer:
@@ -228,5 +228,5 @@ func headerText(sh *codec.Shape, v reflect.Value) string {
 	return ""
 }
 
-// headerSafe keeps a text inside its header.
+// headerSafe removes what would end a header's line.
 var headerSafe = strings.NewReplacer("\r", " ", "\n", " ")

@@ -19,7 +19,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/steady"
 )
 
-// jsonStyle is REST-JSON, as AWS Batch is spoken: paths of labels, and bodies that are a JSON object.
+// jsonStyle is REST-JSON, which AWS Batch speaks: paths with labels, and JSON objects as bodies.
 type jsonStyle struct{}
 
 func (jsonStyle) mediaType() string { return "application/json" }
@@ -47,12 +47,19 @@ func (jsonStyle) find(q *request) (err error) {
 		}
 	}
 	if q.route == nil {
-		return refusal.With(http.StatusNotFound, "UnknownOperationException", "%s has no operation %s %s.", q.api.Title, q.Method, q.URL.Path)
+		return refusal.With(
+			http.StatusNotFound,
+			"UnknownOperationException",
+			"%s has no operation %s %s.",
+			q.api.Title,
+			q.Method,
+			q.URL.Path,
+		)
 	}
 	return nil
 }
 
-// matchPath reads the labels of a request's path, where the route is for it. A label with a plus takes the rest of the path.
+// matchPath returns the labels in a request's path if the route matches. A label with a plus takes the rest of the path.
 func matchPath(route *model.Route, r *http.Request) (labels map[string]string, ok bool) {
 	if route.Method != r.Method {
 		return nil, false
@@ -81,14 +88,19 @@ func matchPath(route *model.Route, r *http.Request) (labels map[string]string, o
 	return labels, rest == ""
 }
 
-// open reads the whole body, for the signature covers it.
+// open reads the whole body, because the signature covers it.
 func (jsonStyle) open(q *request, v *sign.Verifier) (sign.Caller, error) {
 	content := steady.NewReader(q.Body, http.NewResponseController(q.w))
 	body, err := io.ReadAll(http.MaxBytesReader(nil, io.NopCloser(content), q.api.MaxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return sign.Caller{}, refusal.With(http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException", "The request's body is larger than %d bytes.", q.api.MaxBody)
+		return sign.Caller{}, refusal.With(
+			http.StatusRequestEntityTooLarge,
+			"RequestEntityTooLargeException",
+			"The request's body is larger than %d bytes.",
+			q.api.MaxBody,
+		)
 	case err != nil:
 		return sign.Caller{}, refusal.New("SerializationException", "The request's body could not be read.")
 	}
@@ -113,7 +125,7 @@ func (jsonStyle) open(q *request, v *sign.Verifier) (sign.Caller, error) {
 func (jsonStyle) inline(*codec.Member) bool { return true }
 
 func (jsonStyle) decode(q *request, sh *codec.Shape, into reflect.Value) error {
-	body, err := q.body.all(q.api.MaxBody, q.Header)
+	body, err := q.wholeBody()
 	if err != nil {
 		return err
 	}
@@ -136,7 +148,7 @@ func (s jsonStyle) encodePayload(q *request, status int, _ *codec.Member, sh *co
 	return err
 }
 
-// refuse answers with an error, whose name is in a header, too.
+// refuse sends an error. Its name is also in a header.
 func (s jsonStyle) refuse(q *request, err smithy.APIError) {
 	var sh *codec.Shape
 	members, ok := refusal.Modeled(err)

@@ -1,5 +1,5 @@
-// Package rest answers the requests of APIs in which the operation is in the address: input and output are spread over headers,
-// parameters, the path and a body that can be a stream of any length. Wire finds the API that a request is for and hands it over.
+// Package rest serves APIs whose operations are in the address. Input and output are spread over headers, parameters, the path and a body,
+// which can be a stream of any length. Package wire finds the API for a request and hands the request over.
 package rest
 
 import (
@@ -23,68 +23,68 @@ import (
 	"github.com/pintle/pintle/internal/wire/steady"
 )
 
-// API is one API that is spoken in REST.
+// API is one REST API.
 type API struct {
 	Name       string
 	Title      string
-	Namespace  string // of the answers' XML
+	Namespace  string // of the XML in answers
 	Style      Style
-	MaxBody    int64 // bytes, where the body is no stream
+	MaxBody    int64 // bytes, if the body isn't a stream
 	Routes     []model.Route
-	Roots      map[string]string // the answers' XML elements, by operation, where they are not called after it
+	Roots      map[string]string // of the XML in answers, by operation, if not named after it
 	Operations map[string]*codec.Operation
 	Shapes     *codec.Shapes // of errors
 }
 
-// Style is how an API puts calls into HTTP.
+// Style is how an API maps calls to HTTP.
 type Style interface {
-	// claims reports how sure the API is of a request that does not say by its signature or host which API it is for.
+	// claims reports how sure the API is that a request is its own, if neither signature nor host says so.
 	claims(api *API, r *http.Request) Claim
-	// find reads the request's address: its labels, its query and its route.
+	// find parses the request's address: its labels, its query and its route.
 	find(q *request) error
-	// open checks who sent the request, and opens its body.
+	// open authenticates the request and opens its body.
 	open(q *request, v *sign.Verifier) (sign.Caller, error)
-	// inline reports whether a member is one of the body's.
+	// inline reports whether a member is in the body.
 	inline(m *codec.Member) bool
-	// decode reads the body into a structure.
+	// decode decodes the body into a structure.
 	decode(q *request, sh *codec.Shape, into reflect.Value) error
-	// encode answers with the output's members that are in the body.
+	// encode sends the output's members that are in the body.
 	encode(q *request, status int, out reflect.Value) error
-	// encodePayload answers with the structure that is the body.
+	// encodePayload sends the structure that is the body.
 	encodePayload(q *request, status int, m *codec.Member, sh *codec.Shape, v reflect.Value) error
-	// mediaType is the body's.
+	// mediaType returns the body's Content-Type.
 	mediaType() string
-	// refuse answers with an error.
+	// refuse sends an error.
 	refuse(q *request, err smithy.APIError)
-	// describe sets the header that every answer has.
+	// describe sets the headers of every answer.
 	describe(h http.Header, id string)
 }
 
-// The styles that there are.
+// The styles.
 var (
-	JSON Style = jsonStyle{} // paths of labels, JSON in bodies
+	JSON Style = jsonStyle{} // paths with labels, JSON in bodies
 	S3   Style = s3Style{}   // buckets and keys in the address, XML and streams in bodies
 
 )
 
-// Claim is how sure an API is that a request without a signature is its own.
+// Claim says how sure an API is that a request without a signature is its own.
 type Claim uint8
 
 const (
 	No     Claim = iota
-	Maybe        // where nobody else wants it
+	Maybe        // if nobody else claims it
 	Likely       // it looks like one of its operations
-	Surely       // nobody else is spoken to like that
+	Surely       // no other API looks like that
 )
 
-// Handler answers the requests of one API.
+// Handler serves one API.
 type Handler struct {
 	api      API
-	verifier *sign.Verifier // nil takes any request
+	verifier *sign.Verifier // nil accepts any request
 	log      *slog.Logger
 }
 
-// New returns the handler of an API. Without a verifier it takes any request.
+// New returns the handler of an API. Without a verifier it accepts any request.
 func New(api API, v *sign.Verifier, log *slog.Logger) *Handler {
 	return &Handler{api: api, verifier: v, log: log}
 }
@@ -92,7 +92,7 @@ func New(api API, v *sign.Verifier, log *slog.Logger) *Handler {
 // Claims reports how sure the API is that a request without a signature is its own.
 func (h *Handler) Claims(r *http.Request) Claim { return h.api.Style.claims(&h.api, r) }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r, w: w, api: &h.api, id: uuid.NewString()}
 	q.api.Style.describe(w.Header(), q.id)
@@ -101,7 +101,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if errors.Is(err, errCutOff) {
-		panic(http.ErrAbortHandler) // the headers are gone: only the end of the connection can tell
+		panic(http.ErrAbortHandler) // the headers are sent: only closing the connection can signal an error
 	}
 	if refusal.IsOurs(r.Context(), err) {
 		h.log.Error("request failed", "service", q.api.Name, "operation", q.operation(), "request_id", q.id, "error", err)
@@ -109,16 +109,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.api.Style.refuse(q, refusal.AsAPIError(err))
 }
 
-// errCutOff says that an answer ended before its end.
+// errCutOff means that an answer ended early.
 var errCutOff = errors.New("the answer was cut off")
 
-// request is one request on its way through the handler.
+// request is one request being served.
 type request struct {
 	*http.Request
 	w      http.ResponseWriter
 	id     string
 	api    *API
-	labels map[string]string // what the path says
+	labels map[string]string // in the path
 	query  url.Values
 	route  *model.Route
 	op     *codec.Operation
@@ -141,14 +141,25 @@ func (h *Handler) answer(q *request) error {
 		return err
 	}
 	if q.op = q.api.Operations[q.route.Operation]; q.op == nil {
-		return refusal.With(http.StatusNotImplemented, "NotImplemented", "Pintle does not implement %s of %s yet.", q.route.Operation, q.api.Title)
+		return refusal.With(
+			http.StatusNotImplemented,
+			"NotImplemented",
+			"Pintle does not implement %s of %s yet.",
+			q.route.Operation,
+			q.api.Title,
+		)
 	}
 	in := reflect.New(q.op.In.Type)
 	if err := q.decode(in.Elem()); err != nil {
 		return err
 	}
 	ctx := call.With(q.Context(), call.Call{
-		RequestID: q.id, Service: q.api.Name, Operation: q.route.Operation, AccessKeyID: caller.AccessKeyID, Principal: caller.Arn, Peer: q.RemoteAddr,
+		RequestID:   q.id,
+		Service:     q.api.Name,
+		Operation:   q.route.Operation,
+		AccessKeyID: caller.AccessKeyID,
+		Principal:   caller.Arn,
+		Peer:        q.RemoteAddr,
 	})
 	out, err := q.call(ctx, in.Interface())
 	if err != nil {
@@ -166,7 +177,7 @@ func (q *request) call(ctx context.Context, in any) (out any, err error) {
 	return q.op.Call(ctx, in)
 }
 
-// send answers with a body that is there as a whole, or with none.
+// send sends an answer whose body is complete or empty.
 func (q *request) send(status int, contentType string, body []byte) {
 	h := q.w.Header()
 	if len(body) > 0 {
@@ -179,7 +190,7 @@ func (q *request) send(status int, contentType string, body []byte) {
 	q.w.Write(body) //nolint:errcheck // a client that is gone is no one's to tell
 }
 
-// stream answers with a body that is read as it is sent.
+// stream sends an answer while reading its body.
 func (q *request) stream(status int, body io.ReadCloser) error {
 	defer body.Close()
 	q.w.WriteHeader(status)

@@ -12,13 +12,13 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// target is what a REST request's address says: a bucket, an object's key.
+// target is the bucket and the object's key in a request's address.
 type target struct {
 	bucket, key string
 	query       url.Values
 }
 
-// path is the path as routes have it: whether there is a bucket, and a key.
+// path returns the path in the form of routes, which only say whether there is a bucket and a key.
 func (t target) path() string {
 	switch {
 	case t.bucket == "":
@@ -29,7 +29,7 @@ func (t target) path() string {
 	return "/{Bucket}/{Key+}"
 }
 
-// parseTarget reads a request's address: the bucket is in the host, or first in the path.
+// parseTarget parses a request's address. The bucket is in the host, or first in the path.
 func parseTarget(r *http.Request) (t target, err error) {
 	if t.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
 		return t, refusal.New("InvalidURI", "Couldn't parse the specified URI: its query is malformed.")
@@ -46,8 +46,8 @@ func parseTarget(r *http.Request) (t target, err error) {
 	return t, nil
 }
 
-// bucketOfHost is the bucket that a host names: bucket.s3.us-east-1.amazonaws.com, bucket.s3.localhost or
-// bucket.localhost, also as tflocal and its like call them, bucket.s3.localhost.localstack.cloud; "" where there is none.
+// bucketOfHost returns the bucket in a host's name, or "" if there is none: bucket.s3.us-east-1.amazonaws.com, bucket.s3.localhost,
+// bucket.localhost, or bucket.s3.localhost.localstack.cloud, which tflocal and similar tools use.
 func bucketOfHost(hostPort string) string {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {
@@ -63,7 +63,7 @@ func bucketOfHost(hostPort string) string {
 	if !strings.HasSuffix(host, ".amazonaws.com") {
 		return ""
 	}
-	for _, mark := range []string{".s3.", ".s3-"} { // a bucket's name may itself have ".s3." in it
+	for _, mark := range []string{".s3.", ".s3-"} { // a bucket's own name may contain ".s3."
 		if i := strings.LastIndex(host, mark); i > 0 {
 			return host[:i]
 		}
@@ -71,7 +71,7 @@ func bucketOfHost(hostPort string) string {
 	return ""
 }
 
-// routeTo finds the route that a request is for: of those whose every need it meets, the one that needs most.
+// routeTo returns the route for a request. If several match, the one with the most requirements wins.
 func routeTo(routes []model.Route, r *http.Request, t target) (*model.Route, error) {
 	method := r.Method
 	var best *model.Route

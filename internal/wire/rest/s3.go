@@ -15,7 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/wire/sign"
 )
 
-// s3Style is how S3 is spoken. It is REST-XML, with a bucket in the host or in the path, signatures and framed bodies of its own.
+// s3Style is S3's protocol: REST-XML with the bucket in the host or the path, and its own signatures and body framing.
 type s3Style struct{}
 
 const xmlHeader = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
@@ -24,7 +24,7 @@ func (s3Style) mediaType() string { return "application/xml" }
 
 func (s3Style) describe(h http.Header, id string) { h.Set("x-amz-request-id", id) }
 
-// claims takes what nobody else wants: a bucket may have any name. Query's clients call the root.
+// claims takes what nobody else claims, because a bucket may have any name. Clients of Query call the root.
 func (s3Style) claims(_ *API, r *http.Request) Claim {
 	query := r.URL.Query()
 	switch {
@@ -59,11 +59,11 @@ func (s3Style) open(q *request, v *sign.Verifier) (sign.Caller, error) {
 	return caller, err
 }
 
-// inline: every member that the model has in the body has a place in the tables.
+// inline implements Style. The tables list every member of the body, too, so one without a place is not in the body.
 func (s3Style) inline(m *codec.Member) bool { return m.Place.Name != "" }
 
 func (s3Style) decode(q *request, sh *codec.Shape, into reflect.Value) error {
-	body, err := q.body.all(q.api.MaxBody, q.Header)
+	body, err := q.wholeBody()
 	if err != nil || len(body) == 0 {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s s3Style) encode(q *request, status int, out reflect.Value) error {
 	}
 	e := codec.XML{B: []byte(xmlHeader), REST: true}
 	root := cmp.Or(q.api.Roots[q.route.Operation], q.route.Operation+"Result")
-	if q.route.Operation == "GetBucketLocation" { // its one member is the root itself
+	if q.route.Operation == "GetBucketLocation" { // its only member is the root
 		m := &q.op.Out.Members[0]
 		e.Open(root + ` xmlns="` + q.api.Namespace + `"`)
 		e.Value(m.Shape, m.In(codec.Address(out)))
@@ -101,10 +101,11 @@ func (s s3Style) encodePayload(q *request, status int, m *codec.Member, sh *code
 	return e.Err
 }
 
-// refuse answers with an error as S3 has it.
+// refuse sends an error in S3's form.
 func (s s3Style) refuse(q *request, err smithy.APIError) {
 	code, status := errorOf(err)
-	if q.body != nil && q.body.broken() || q.Header.Get("Expect") != "" { // nor can clients tell whether the body that they expected to send belongs to this answer
+	if q.body != nil && q.body.broken() ||
+		q.Header.Get("Expect") != "" { // clients couldn't tell whether this answer is about the body they were going to send
 		q.w.Header().Set("Connection", "close")
 	}
 	for name, value := range headersOf(err) {
@@ -137,7 +138,7 @@ func headersOf(err smithy.APIError) http.Header {
 	return nil
 }
 
-// errorOf is an error's code and status in S3, whose words for wire's refusals are its own.
+// errorOf returns an error's code and status in S3, which has its own names for wire's refusals.
 func errorOf(err smithy.APIError) (code string, status int) {
 	r, ok := err.(*refusal.Refusal)
 	if !ok {

@@ -10,19 +10,21 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// authorization is what a signature says of itself, in a header or in a presigned URL's query.
+// authorization is what a header or a presigned URL's query says about its signature.
 type authorization struct {
-	accessKeyID           string
-	date, region, service string // the scope
-	signedHeaders         []string
-	signature             string
-	at                    time.Time
-	sessionToken          string
-	presigned             bool
-	lifetime              time.Duration
+	accessKeyID   string
+	date          string // of the scope, as 20060102
+	region        string // of the scope
+	service       string // of the scope
+	signedHeaders []string
+	signature     string
+	at            time.Time
+	sessionToken  string
+	presigned     bool
+	lifetime      time.Duration
 }
 
-// TargetHeader names the operation in AWS JSON. It decides where a request goes, so it has to be signed.
+// TargetHeader names the operation in AWS JSON. It decides where a request goes, so it must be signed.
 const TargetHeader = "X-Amz-Target"
 
 const (
@@ -31,8 +33,8 @@ const (
 	maxLifetime = 7 * 24 * time.Hour // of a presigned URL
 )
 
-// parseAuthorization reads a request's signature. With an error, the access key id and the scope are
-// still there where they could be read.
+// parseAuthorization parses a request's signature. Even with an error, it returns the access key ID and the scope if it could read
+// them.
 func parseAuthorization(h http.Header, rawQuery string) (authorization, error) {
 	header := h.Get("Authorization")
 	if header == "" && strings.Contains(rawQuery, "X-Amz-Algorithm=") {
@@ -60,18 +62,19 @@ func parseAuthorization(h http.Header, rawQuery string) (authorization, error) {
 	return a, a.complete(credential, signedHeaders, h.Get("X-Amz-Date"))
 }
 
-// ScopeOf is the service that a request was signed for, or "".
+// ScopeOf returns the service that a request was signed for, or "".
 func ScopeOf(r *http.Request) string {
 	a, _ := parseAuthorization(r.Header, r.URL.RawQuery)
 	return a.service
 }
 
-// Unverified is who a request says that it is from, where signatures are not checked.
+// Unverified returns the caller that a request claims. Use it only where signatures aren't checked.
 func Unverified(r *http.Request) Caller {
 	a, _ := parseAuthorization(r.Header, r.URL.RawQuery)
 	return Caller{AccessKeyID: a.accessKeyID}
 }
 
+// parsePresigned parses the signature in a presigned URL's query.
 func parsePresigned(rawQuery string) (authorization, error) {
 	q, err := url.ParseQuery(rawQuery)
 	if err != nil || q.Get("X-Amz-Algorithm") != algorithm {
@@ -88,14 +91,16 @@ func parsePresigned(rawQuery string) (authorization, error) {
 	return a, a.complete(q.Get("X-Amz-Credential"), q.Get("X-Amz-SignedHeaders"), q.Get("X-Amz-Date"))
 }
 
-// complete fills in what both forms say in the same words.
+// complete parses the fields that headers and presigned URLs have in common.
 func (a *authorization) complete(credential, signedHeaders, at string) error {
 	scope := strings.Split(credential, "/")
 	a.accessKeyID = scope[0]
 	if len(scope) != 5 || scope[0] == "" || scope[4] != "aws4_request" {
 		return incomplete("Authorization requires a 'Credential' of key/date/region/service/aws4_request.")
 	}
-	a.date, a.region, a.service = scope[1], scope[2], scope[3]
+	a.date = scope[1]
+	a.region = scope[2]
+	a.service = scope[3]
 	if signedHeaders == "" || a.signature == "" {
 		return incomplete("Authorization requires 'SignedHeaders' and a 'Signature'.")
 	}
@@ -112,15 +117,19 @@ func incomplete(format string, args ...any) error {
 	return refusal.New("IncompleteSignatureException", format, args...)
 }
 
-// checkTime refuses a signature that is too old, from the future, or dated otherwise than its scope.
+// checkTime refuses a signature that is too old, from the future, or has another date than its scope.
 func (a *authorization) checkTime(now time.Time) error {
 	switch {
 	case a.at.Format("20060102") != a.date:
 		return invalidSignature("Date in Credential scope does not match X-Amz-Date: %s is not of %s.", a.at.Format(amzDate), a.date)
 	case now.Sub(a.at) > a.lifetime:
-		return invalidSignature("Signature expired: %s is more than %s before %s.", a.at.Format(amzDate), a.lifetime, now.UTC().Format(amzDate))
+		return invalidSignature(
+			"Signature expired: %s is more than %s before %s.", a.at.Format(amzDate), a.lifetime, now.UTC().Format(amzDate),
+		)
 	case a.at.Sub(now) > maxSkew:
-		return invalidSignature("Signature not yet current: %s is more than %s after %s.", a.at.Format(amzDate), maxSkew, now.UTC().Format(amzDate))
+		return invalidSignature(
+			"Signature not yet current: %s is more than %s after %s.", a.at.Format(amzDate), maxSkew, now.UTC().Format(amzDate),
+		)
 	}
 	return nil
 }

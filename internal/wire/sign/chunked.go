@@ -16,55 +16,60 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// ChunkedReader reads aws-chunked: chunks with their length, perhaps signed, and behind them trailers.
+// ChunkedReader reads a body in aws-chunked: chunks with their length, perhaps signed, and then trailers.
 // See "Signature calculations for the Authorization header: transferring payload in multiple chunks" and
 // "… including trailing headers" in S3's API reference.
 type ChunkedReader struct {
 	r        *bufio.Reader
-	signer   *chainSigner // nil where signatures are not checked
+	signer   *chainSigner // nil if signatures aren't checked
 	signed   bool
-	trailer  string // the name of the trailer that the request announces; "" where there is none
+	trailer  string // the name of the trailer that the request announces; "" for none
 	trailers http.Header
 
-	left      int64 // of the chunk
+	left      int64 // bytes of the current chunk
 	signature string
 	hash      hash.Hash
 	done      bool
 }
 
-// Limits of the framing: a line of a chunk holds a length and a signature.
+// Limits of the framing.
 const (
-	maxChunkLine = 1 << 10
+	maxChunkLine = 1 << 10 // bytes; a line has a length and a signature
 	maxTrailers  = 16
 )
 
-// NewChunkedReader reads the body of the caller's request, of the kind that x-amz-content-sha256 says. The trailer is the one
-// that the request announces.
+// NewChunkedReader returns a reader of the body of the caller's request. kind is the value of x-amz-content-sha256, and trailer the
+// name of the trailer that the request announces.
 func NewChunkedReader(r io.Reader, kind, trailer string, caller Caller) (*ChunkedReader, error) {
 	signer := caller.chunks
 	c := &ChunkedReader{r: bufio.NewReaderSize(r, 64<<10), trailers: http.Header{}, hash: sha256.New()}
 	switch kind {
 	case "STREAMING-AWS4-HMAC-SHA256-PAYLOAD":
-		c.signed, c.signer = true, signer
+		c.signed = true
+		c.signer = signer
 	case "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER":
-		c.signed, c.signer, c.trailer = true, signer, trailer
+		c.signed = true
+		c.signer = signer
+		c.trailer = trailer
 	case "STREAMING-UNSIGNED-PAYLOAD-TRAILER":
 		c.trailer = trailer
 	default:
-		return nil, refusal.New("InvalidArgument", "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, a STREAMING- kind, or a valid sha256 value.")
+		return nil, refusal.New(
+			"InvalidArgument", "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, a STREAMING- kind, or a valid sha256 value.",
+		)
 	}
 	return c, nil
 }
 
-// Announced is the name of the trailer that the request announces; "" where there is none.
+// Announced returns the name of the trailer that the request announces, or "".
 func (c *ChunkedReader) Announced() string { return c.trailer }
 
-// Trailer is a header that came behind the body, once that was read.
+// Trailer returns the value of a trailer, once the body was read to its end.
 func (c *ChunkedReader) Trailer(name string) string { return c.trailers.Get(name) }
 
 var errFraming = refusal.New("InvalidRequest", "The body is not valid aws-chunked.")
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (c *ChunkedReader) Read(p []byte) (int, error) {
 	if c.done {
 		return 0, io.EOF
@@ -89,7 +94,7 @@ func (c *ChunkedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next reads a chunk's head; behind the last chunk, the trailers.
+// next reads a chunk's header. After the last chunk it reads the trailers.
 func (c *ChunkedReader) next() error {
 	line, err := c.line()
 	if err != nil {
@@ -114,7 +119,7 @@ func (c *ChunkedReader) next() error {
 	return nil
 }
 
-// endChunk checks the chunk that was read, and the line's end behind it.
+// endChunk reads the line end after a chunk, and checks the chunk's signature.
 func (c *ChunkedReader) endChunk() error {
 	if line, err := c.line(); err != nil || line != "" {
 		return errors.Join(err, errFraming)
@@ -133,15 +138,14 @@ func (c *ChunkedReader) checkChunk() error {
 	return nil
 }
 
-// readTrailers reads what is behind the last chunk. A body without trailers may end at once, or with an
-// empty line.
+// readTrailers reads the lines after the last chunk. A body without trailers may end at once or with an empty line.
 func (c *ChunkedReader) readTrailers() error {
 	var text bytes.Buffer
 	signature := ""
 	for range maxTrailers {
 		line, err := c.line()
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			line, err = "", nil // the end is the end, too
+			line, err = "", nil // the end of the body ends the trailers, too
 			if _, more := c.r.Peek(1); more == nil {
 				return errFraming
 			}
@@ -156,7 +160,8 @@ func (c *ChunkedReader) readTrailers() error {
 		if !ok {
 			return errFraming
 		}
-		name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+		name = strings.ToLower(strings.TrimSpace(name))
+		value = strings.TrimSpace(value)
 		if name == "x-amz-trailer-signature" {
 			signature = value
 			continue
@@ -169,7 +174,10 @@ func (c *ChunkedReader) readTrailers() error {
 
 func (c *ChunkedReader) checkTrailers(text []byte, signature string) error {
 	if c.trailer != "" && c.trailers.Get(c.trailer) == "" {
-		return refusal.New("MalformedTrailerError", "The request contained trailing data that was not well-formed or did not conform to our published schema.")
+		return refusal.New(
+			"MalformedTrailerError",
+			"The request contained trailing data that was not well-formed or did not conform to our published schema.",
+		)
 	}
 	if c.signer == nil || !c.signed || c.trailer == "" {
 		return nil
@@ -180,7 +188,7 @@ func (c *ChunkedReader) checkTrailers(text []byte, signature string) error {
 	return nil
 }
 
-// line reads a line without its end.
+// line reads a line and returns it without its line end.
 func (c *ChunkedReader) line() (string, error) {
 	line, err := c.r.ReadSlice('\n')
 	switch {

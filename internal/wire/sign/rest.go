@@ -19,17 +19,17 @@ import (
 	"github.com/pintle/pintle/internal/wire/refusal"
 )
 
-// S3 signs otherwise than the other services: the path is escaped once, the body's hash stands in a header and
-// may be left out, bodies can come in signed chunks, and presigned URLs may be of version 2, which boto3 still
-// makes unless it is told otherwise. So requests are not signed again but put into their canonical form here.
+// S3's signatures differ from the other services'. The path is escaped only once. The body's hash is in a header, and may be left out.
+// Bodies can come in signed chunks. Presigned URLs may be of version 2, which is still boto3's default. So this file computes
+// signatures itself, from the canonical request, and doesn't use the SDK's signer.
 
-const (
-	contentHashHeader = "X-Amz-Content-Sha256"
-	UnsignedPayload   = "UNSIGNED-PAYLOAD"
-)
+const contentHashHeader = "X-Amz-Content-Sha256"
 
-// VerifyREST checks a request's signature, where there is a verifier; that a presigned URL is still good, always. The bucket is the
-// one that the host names, if any.
+// UnsignedPayload is the content hash of a request whose signature doesn't cover the body.
+const UnsignedPayload = "UNSIGNED-PAYLOAD"
+
+// VerifyREST checks a request's signature. Without a verifier, it only checks that a presigned URL hasn't expired. bucket is the one in
+// the host name, if any.
 func VerifyREST(v *Verifier, r *http.Request, service string, query url.Values, bucket string) (Caller, error) {
 	if query.Has("AWSAccessKeyId") {
 		return verifyV2(v, r, query, bucket)
@@ -55,7 +55,9 @@ func VerifyREST(v *Verifier, r *http.Request, service string, query url.Values, 
 	if a.presigned {
 		err = a.checkPresigned(v.now())
 	} else if err = a.checkTime(v.now()); err != nil {
-		err = refusal.With(http.StatusForbidden, "RequestTimeTooSkewed", "The difference between the request time and the current time is too large.")
+		err = refusal.With(
+			http.StatusForbidden, "RequestTimeTooSkewed", "The difference between the request time and the current time is too large.",
+		)
 	}
 	if err != nil {
 		return Caller{}, err
@@ -78,16 +80,18 @@ func VerifyREST(v *Verifier, r *http.Request, service string, query url.Values, 
 	return Caller{AccessKeyID: a.accessKeyID, Arn: c.Arn, chunks: &chainSigner{key, a, signature}}, nil
 }
 
-// ContentHash is what the request says of its body; a presigned URL may say it in a parameter.
+// ContentHash returns the content hash that the request states. A presigned URL may state it in a parameter.
 func ContentHash(r *http.Request, query url.Values) string {
 	return cmp.Or(r.Header.Get(contentHashHeader), query.Get(contentHashHeader))
 }
 
 func noMatch() error {
-	return invalidSignature("The request signature we calculated does not match the signature you provided. Check your key and signing method.")
+	return invalidSignature(
+		"The request signature we calculated does not match the signature you provided. Check your key and signing method.",
+	)
 }
 
-// checkPresigned refuses a URL outside its time.
+// checkPresigned refuses a URL before and after its lifetime.
 func (a *authorization) checkPresigned(now time.Time) error {
 	if now.Sub(a.at) > a.lifetime {
 		return refusal.With(http.StatusForbidden, "AccessDenied", "Request has expired")
@@ -98,18 +102,20 @@ func (a *authorization) checkPresigned(now time.Time) error {
 	return nil
 }
 
-// checkAllSigned refuses headers of S3's that the signature leaves out: somebody else may have added them.
+// checkAllSigned refuses x-amz- headers that the signature doesn't cover, because somebody else may have added them.
 func checkAllSigned(a authorization, h http.Header) error {
 	for name := range h {
 		lower := strings.ToLower(name)
 		if strings.HasPrefix(lower, "x-amz-") && !slices.Contains(a.signedHeaders, lower) {
-			return refusal.With(http.StatusForbidden, "AccessDenied", "There were headers present in the request which were not signed: %s", lower)
+			return refusal.With(
+				http.StatusForbidden, "AccessDenied", "There were headers present in the request which were not signed: %s", lower,
+			)
 		}
 	}
 	return nil
 }
 
-// canonicalRequest is the text that SigV4 signs, as S3 has it.
+// canonicalRequest returns the text that SigV4 signs, in S3's variant.
 func canonicalRequest(r *http.Request, a authorization, payloadHash string) string {
 	var b strings.Builder
 	b.WriteString(r.Method + "\n" + escape(r.URL.Path, true) + "\n" + canonicalQuery(r.URL.RawQuery) + "\n")
@@ -120,7 +126,7 @@ func canonicalRequest(r *http.Request, a authorization, payloadHash string) stri
 	return b.String()
 }
 
-// headerValue is a header's value as it is signed.
+// headerValue returns a header's value in the form that is signed.
 func headerValue(r *http.Request, name string) string {
 	switch name {
 	case "host":
@@ -137,9 +143,9 @@ func headerValue(r *http.Request, name string) string {
 	return strings.Join(values, ",")
 }
 
-// canonicalQuery is the query in order, escaped as AWS does it, without the signature.
+// canonicalQuery returns the query sorted, with AWS's escapes, and without the signature.
 func canonicalQuery(raw string) string {
-	values, _ := url.ParseQuery(raw) // parseTarget has read it
+	values, _ := url.ParseQuery(raw) // parseTarget has already parsed it
 	var pairs []string
 	for name, list := range values {
 		if name == "X-Amz-Signature" {
@@ -153,7 +159,7 @@ func canonicalQuery(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// escape is AWS's UriEncode.
+// escape implements AWS's UriEncode. With path, slashes stay.
 func escape(s string, path bool) string {
 	const digits = "0123456789ABCDEF"
 	b := make([]byte, 0, len(s)+16)
@@ -180,7 +186,7 @@ func hashHex(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// signingKey is the key of a day, a region and a service.
+// signingKey derives the key for the signature's day, region and service.
 func signingKey(secret string, a authorization) []byte {
 	key := []byte("AWS4" + secret)
 	for _, part := range []string{a.date, a.region, a.service, "aws4_request"} {
@@ -189,49 +195,52 @@ func signingKey(secret string, a authorization) []byte {
 	return key
 }
 
-// chainSigner signs what belongs to one request: itself, then chunk after chunk of its body, each with the
-// signature before it.
+// chainSigner signs one request, and then each chunk of its body. Each signature covers the one before.
 type chainSigner struct {
 	key      []byte
 	a        authorization
-	previous string
+	previous string // signature
 }
 
-// sign signs a text of the form that its kind has.
+// sign signs a text. kind names the text's form.
 func (s chainSigner) sign(kind string, rest string) string {
 	scope := strings.Join([]string{s.a.date, s.a.region, s.a.service, "aws4_request"}, "/")
 	return hex.EncodeToString(hmacOf(s.key, strings.Join([]string{kind, s.a.at.Format(amzDate), scope, rest}, "\n")))
 }
 
-// chunk is the next signature: that of a chunk with the hash.
+// chunk returns the signature of the next chunk, which has this hash.
 func (s *chainSigner) chunk(hash string) string {
 	s.previous = s.sign("AWS4-HMAC-SHA256-PAYLOAD", s.previous+"\n"+hashHex(nil)+"\n"+hash)
 	return s.previous
 }
 
-// trailer is the signature of the trailers, with the hash of their text.
+// trailer returns the signature of the trailers, whose text has this hash.
 func (s *chainSigner) trailer(hash string) string {
 	return s.sign("AWS4-HMAC-SHA256-TRAILER", s.previous+"\n"+hash)
 }
 
-// signedInV2 are the parameters that version 2 signs.
+// signedInV2 lists the parameters that version 2 signs, in order.
 // See "Signing and authenticating REST requests" (signature version 2) in S3's guide.
 var signedInV2 = []string{
-	"accelerate", "acl", "analytics", "cors", "defaultObjectAcl", "delete", "inventory", "lifecycle", "location", "logging", "metrics", "notification",
-	"object-lock", "partNumber", "policy", "replication", "requestPayment", "response-cache-control", "response-content-disposition",
-	"response-content-encoding", "response-content-language", "response-content-type", "response-expires", "restore", "select", "select-type",
-	"storageClass", "tagging", "torrent", "uploadId", "uploads", "versionId", "versioning", "versions", "website",
+	"accelerate", "acl", "analytics", "cors", "defaultObjectAcl", "delete", "inventory", "lifecycle", "location", "logging", "metrics",
+	"notification", "object-lock", "partNumber", "policy", "replication", "requestPayment", "response-cache-control",
+	"response-content-disposition", "response-content-encoding", "response-content-language", "response-content-type",
+	"response-expires", "restore", "select", "select-type", "storageClass", "tagging", "torrent", "uploadId", "uploads", "versionId",
+	"versioning", "versions", "website",
 }
 
 // verifyV2 checks a presigned URL of version 2.
 func verifyV2(v *Verifier, r *http.Request, query url.Values, bucket string) (Caller, error) {
-	id, now := query.Get("AWSAccessKeyId"), time.Now()
+	id := query.Get("AWSAccessKeyId")
+	now := time.Now()
 	if v != nil {
 		now = v.now()
 	}
 	expires, err := strconv.ParseInt(query.Get("Expires"), 10, 64)
 	if err != nil {
-		return Caller{}, refusal.With(http.StatusForbidden, "AccessDenied", "Invalid date (should be seconds since epoch): %s", query.Get("Expires"))
+		return Caller{}, refusal.With(
+			http.StatusForbidden, "AccessDenied", "Invalid date (should be seconds since epoch): %s", query.Get("Expires"),
+		)
 	}
 	if now.Unix() > expires {
 		return Caller{}, refusal.With(http.StatusForbidden, "AccessDenied", "Request has expired")
@@ -252,8 +261,8 @@ func verifyV2(v *Verifier, r *http.Request, query url.Values, bucket string) (Ca
 	return Caller{AccessKeyID: id, Arn: c.Arn}, nil
 }
 
-// canonicalV2 is the text that version 2 signs. What is a header otherwise may be a parameter of the URL; of the two, the header
-// is what counts.
+// canonicalV2 returns the text that version 2 signs. The URL may have a header's value as a parameter. If a request has both, the
+// header counts.
 func canonicalV2(r *http.Request, query url.Values, bucket string) string {
 	amz := map[string]string{}
 	for name, values := range query {
@@ -278,7 +287,7 @@ func canonicalV2(r *http.Request, query url.Values, bucket string) string {
 		resource = "/" + bucket + resource
 	}
 	var sub []string
-	for _, name := range signedInV2 { // they are in order
+	for _, name := range signedInV2 {
 		if !query.Has(name) {
 			continue
 		}

@@ -1,5 +1,5 @@
-// Package sign checks AWS's signatures of requests: version 4 in headers and in presigned URLs, S3's ways to sign, its bodies
-// in signed chunks, and presigned URLs of version 2. Which keys there are is its caller's to know. It never changes a request.
+// Package sign checks AWS's signatures of requests: version 4 in headers and presigned URLs, S3's variants with signed chunks, and
+// presigned URLs of version 2. The caller looks up the keys. Sign never changes a request.
 package sign
 
 import (
@@ -22,49 +22,52 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// Verifier checks SigV4 signatures: it signs what came again, and compares.
+// Verifier checks SigV4 signatures. It signs the request again and compares the signatures.
 type Verifier struct {
 	Region string
-	Now    func() time.Time // time.Now where it is nil
+	Now    func() time.Time // nil means time.Now
 	// Lookup finds an access key, or returns ErrUnknownKey. The session token came with the request.
 	Lookup func(ctx context.Context, accessKeyID, sessionToken string) (Credential, error)
 
 	once   sync.Once
-	signer *v4.Signer // keeps the keys that it derived, by day
+	signer *v4.Signer // caches the derived keys, by day
 }
 
-// Credential is what the server knows of an access key.
+// Credential is what the server knows about an access key.
 type Credential struct {
 	SecretAccessKey string
-	SessionToken    string    // has to come with the request where it is set
-	Expires         time.Time // never, where it is zero
-	Arn             string    // whose it is
+	SessionToken    string    // if set, the request must have it
+	Expires         time.Time // zero means never
+	Arn             string    // of the owner
 }
 
-// ErrUnknownKey is what Lookup returns for an access key that there is not.
+// ErrUnknownKey is Lookup's error for an access key that doesn't exist.
 var ErrUnknownKey = errors.New("unknown access key")
 
 // Caller is who sent a request.
 type Caller struct {
 	AccessKeyID string
-	Arn         string // empty where signatures are not checked
+	Arn         string // empty if signatures aren't checked
 
-	chunks *chainSigner // of a body that is signed in chunks; nil where signatures are not checked
+	chunks *chainSigner // for a body in signed chunks; nil if signatures aren't checked
 }
 
-// Signed is what a signature covers. It is no http.Request: each frame that a node sends over its
-// telemetry web socket has headers of its own, and a signature over them, its body and the socket's URL.
+// Signed is what a signature covers. It isn't an http.Request, because nodes also sign frames: each frame on the telemetry web
+// socket has its own headers, and a signature over them, its body and the socket's URL.
 type Signed struct {
-	Method, Path, RawQuery, Host string // the path as it was sent, escaped
-	Header                       http.Header
-	Body                         []byte
+	Method   string
+	Path     string // escaped, as it was sent
+	RawQuery string
+	Host     string
+	Header   http.Header
+	Body     []byte
 }
 
 // maxSkew is how far a signature's time may be from the server's.
 const maxSkew = 15 * time.Minute
 
-// Verify checks the signature over s, made for the service, and says whose it is. Its errors are API
-// errors, with the names that AWS JSON has for them.
+// Verify checks the signature over s, which must be made for the service, and returns who signed. Its errors are API errors, with
+// their names in AWS JSON.
 func (v *Verifier) Verify(ctx context.Context, service string, s Signed) (Caller, error) {
 	a, err := parseAuthorization(s.Header, s.RawQuery)
 	if err != nil {
@@ -85,7 +88,10 @@ func (v *Verifier) Verify(ctx context.Context, service string, s Signed) (Caller
 		return Caller{}, err
 	}
 	if subtle.ConstantTimeCompare([]byte(signature), []byte(a.signature)) == 0 {
-		return Caller{}, invalidSignature("The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method.")
+		return Caller{}, invalidSignature(
+			"The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and " +
+				"signing method.",
+		)
 	}
 	return Caller{AccessKeyID: a.accessKeyID, Arn: c.Arn}, nil
 }
@@ -101,8 +107,8 @@ func invalidSignature(format string, args ...any) error {
 	return refusal.New("InvalidSignatureException", format, args...)
 }
 
-// checkScope refuses a signature for another place, or one that leaves out what decides where the
-// request goes.
+// checkScope refuses a signature for another region or service, and one that doesn't cover the host and the target, which decide
+// where the request goes.
 func (v *Verifier) checkScope(a authorization, service string, h http.Header) error {
 	switch {
 	case a.region != v.Region:
@@ -117,7 +123,7 @@ func (v *Verifier) checkScope(a authorization, service string, h http.Header) er
 	return nil
 }
 
-// credential finds the access key, and checks the session token that came with it.
+// credential looks up the access key and checks the session token.
 func (v *Verifier) credential(ctx context.Context, a authorization) (Credential, error) {
 	c, err := v.Lookup(ctx, a.accessKeyID, a.sessionToken)
 	switch {
@@ -133,7 +139,7 @@ func (v *Verifier) credential(ctx context.Context, a authorization) (Credential,
 	return c, refusal.New("UnrecognizedClientException", "The security token included in the request is invalid.")
 }
 
-// sign makes the signature that s should have, over those of its headers that were signed.
+// sign returns the signature that s should have, over the headers that were signed.
 func (v *Verifier) sign(ctx context.Context, s Signed, a authorization, c Credential) (string, error) {
 	v.once.Do(func() { v.signer = v4.NewSigner() })
 	r, err := s.request(ctx, a)
@@ -157,7 +163,7 @@ func (v *Verifier) sign(ctx context.Context, s Signed, a authorization, c Creden
 	return signature, nil
 }
 
-// request is s as its sender had it when it was signed.
+// request returns s as the request that its sender signed.
 func (s Signed) request(ctx context.Context, a authorization) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, s.Method, "https://"+s.Host+s.Path, nil)
 	if err != nil {
@@ -166,7 +172,7 @@ func (s Signed) request(ctx context.Context, a authorization) (*http.Request, er
 	r.URL.RawQuery = s.RawQuery
 	for _, name := range a.signedHeaders {
 		switch name {
-		case "host": // is the address's
+		case "host": // part of the address
 		case "content-length":
 			r.ContentLength = int64(len(s.Body))
 		default:
@@ -181,7 +187,7 @@ func (s Signed) request(ctx context.Context, a authorization) (*http.Request, er
 	return r, nil
 }
 
-// payloadHash is that of the body that came, whatever the request says of it.
+// payloadHash returns the hash of the actual body, whatever the request says.
 func (s Signed) payloadHash() string {
 	sum := sha256.Sum256(s.Body)
 	return hex.EncodeToString(sum[:])

@@ -1,5 +1,5 @@
-// Package steady reads and writes bodies of any length for clients that may be slow but have to go on: each read and each
-// write has a minute of its own, the whole has no limit. Handlers wrap what they read from and write to clients in it.
+// Package steady reads and writes bodies of any length for clients that may be slow but must make progress: each read and each write may
+// take a minute, the whole has no limit. Handlers wrap what they read from and write to clients in it.
 package steady
 
 import (
@@ -14,8 +14,7 @@ import (
 // maxIdle is how long a body may pause.
 const maxIdle = time.Minute
 
-// ClientError makes a failing connection the client's fault; what else can fail in reading a body is refused
-// by name already.
+// ClientError turns a failed connection into a client's error. Other failures of reading a body already are refusals.
 func ClientError(err error) error {
 	var r *refusal.Refusal
 	if errors.As(err, &r) {
@@ -24,13 +23,13 @@ func ClientError(err error) error {
 	return refusal.New("RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period.")
 }
 
-// Reader gives every read of its own the time that a client may take.
+// Reader gives each read its own deadline.
 type Reader struct {
 	r          io.Reader
 	controller *http.ResponseController
 }
 
-// NewReader reads a request's body on its connection.
+// NewReader returns a reader of a request's body, with its connection.
 func NewReader(r io.Reader, controller *http.ResponseController) *Reader {
 	return &Reader{r, controller}
 }
@@ -42,19 +41,19 @@ func (s *Reader) Read(p []byte) (int, error) {
 		s.controller.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
 		return n, err
 	}
-	if err != nil { // the deadline stays: what is left of the body is read once the call is answered
+	if err != nil { // the deadline stays, for the rest of the body is read after the answer
 		err = ClientError(err)
 	}
 	return n, err
 }
 
-// Writer gives every write of its own the time that a client may take.
+// Writer gives each write its own deadline.
 type Writer struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
 }
 
-// NewWriter writes an answer's body on its connection.
+// NewWriter returns a writer of an answer's body, with its connection.
 func NewWriter(w http.ResponseWriter, controller *http.ResponseController) *Writer {
 	return &Writer{w, controller}
 }

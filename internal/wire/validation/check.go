@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// target is a shape of the model and the Go type that has it.
+// target is a shape of the model with a Go type for it.
 type target struct {
 	shape string
 	typ   reflect.Type
 }
 
-// checker is a shape of the model on a Go type.
+// checker checks values of a Go type against a shape of the model.
 type checker struct {
 	*shape
 	fields  []field
@@ -25,13 +25,13 @@ type checker struct {
 
 type field struct {
 	index    int
-	name     string // as messages have it
+	name     string // in messages
 	required bool
-	checker  *checker // nil where nothing but the presence is constrained
+	checker  *checker // nil if only the presence is constrained
 }
 
-// build makes the checker of a shape on a type, and of all that is in it. It is nil where the type can't have the shape:
-// unions and documents, which are interfaces, and what the SDK has no field for. The lock is held.
+// build makes the checker of a shape and a type, with the checkers of everything in it. It returns nil if the type can't have the
+// shape: for unions and documents, which are interfaces, and for shapes without a field in the SDK. The caller holds s.building.
 func (s *Service) build(name string, t reflect.Type) *checker {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -66,19 +66,19 @@ func (s *Service) build(name string, t reflect.Type) *checker {
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// checking is the way through an input.
+// checking is one check of an input: the current position, and the violations so far.
 type checking struct {
 	path       []step
 	violations []string
 }
 
-// step is a member, or an element of the list or the map that is before it.
+// step is a member, or an element of the list or map in the step before.
 type step struct {
-	name    string // of a member, or a map's key
-	element int    // of a list, from 1
+	name    string // a member's name, or a map's key
+	element int    // the place in a list, from 1
 }
 
-// place is the path in a message: "tags.1.member.key".
+// place returns the position as messages show it, such as "tags.1.member.key".
 func (w *checking) place() string {
 	var b []byte
 	for i, s := range w.path {
@@ -97,10 +97,10 @@ func (w *checking) place() string {
 func (w *checking) enter(s step) { w.path = append(w.path, s) }
 func (w *checking) leave()       { w.path = w.path[:len(w.path)-1] }
 
-// maxViolations is the most that an answer names, since a caller may send thousands of bad elements.
+// maxViolations is the most violations that an answer lists, because a caller may send thousands of bad elements.
 const maxViolations = 50
 
-// violated notes that what stands here breaks a constraint. value is as shown has it.
+// violated records that the value at the current position breaks a constraint. value comes from shown.
 func (w *checking) violated(value, constraint string) {
 	if len(w.violations) < maxViolations {
 		w.violations = append(w.violations, "Value "+value+"at '"+w.place()+"' failed to satisfy constraint: "+constraint)
@@ -121,19 +121,18 @@ func (w *checking) structure(c *checker, v reflect.Value) {
 			if f.checker != nil {
 				w.value(f.checker, member)
 			}
-		case f.required && tellsNull(member.Kind()):
+		case f.required && canTellMissing(member.Kind()):
 			w.violated("null ", "Member must not be null")
 		}
 		w.leave()
 	}
 }
 
-// isNull reports whether a member was left out. The SDK's structs have enums that were left out as "", and numbers that
-// have a default as 0.
+// isNull reports whether a member was left out. In the SDK's structs, a missing enum is "", and a missing number with a default is 0.
 func isNull(v reflect.Value) bool { return v.IsZero() }
 
-// tellsNull reports whether a member of a kind tells what was left out from what was sent.
-func tellsNull(k reflect.Kind) bool {
+// canTellMissing reports whether a member of this kind can tell a missing value from one that was sent.
+func canTellMissing(k reflect.Kind) bool {
 	switch k {
 	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface, reflect.String:
 		return true
@@ -170,7 +169,7 @@ func (w *checking) length(c *checker, v reflect.Value) {
 	}
 }
 
-// elements checks a list's. Where they are scalars, it is the list that is named.
+// elements checks a list's elements. A violation by a scalar element names the list.
 func (w *checking) elements(c *checker, v reflect.Value) {
 	if c.element == nil {
 		return
@@ -184,14 +183,15 @@ func (w *checking) elements(c *checker, v reflect.Value) {
 			continue
 		}
 		if len(c.element.broken(reflect.Indirect(e))) > 0 {
-			w.violated(shown(c, v), "Member must satisfy constraint: "+c.element.all())
+			w.violated(shown(c, v), "Member must satisfy constraint: "+c.element.allConstraints())
 			return
 		}
 	}
 }
 
 func (w *checking) entries(c *checker, v reflect.Value) {
-	keys, values := true, true
+	keys := true
+	values := true
 	for entries := v.MapRange(); entries.Next(); {
 		keys = keys && (c.key == nil || len(c.key.broken(entries.Key())) == 0)
 		if c.element == nil {
@@ -206,16 +206,16 @@ func (w *checking) entries(c *checker, v reflect.Value) {
 		values = values && len(c.element.broken(reflect.Indirect(entries.Value()))) == 0
 	}
 	if !keys {
-		w.violated(shown(c, v), "Map keys must satisfy constraint: "+c.key.all())
+		w.violated(shown(c, v), "Map keys must satisfy constraint: "+c.key.allConstraints())
 	}
 	if !values {
-		w.violated(shown(c, v), "Map value must satisfy constraint: "+c.element.all())
+		w.violated(shown(c, v), "Map value must satisfy constraint: "+c.element.allConstraints())
 	}
 }
 
 func (c *checker) isScalar() bool { return c.kind != structure && c.kind != list && c.kind != mapping }
 
-// broken are the constraints that a scalar does not satisfy.
+// broken returns the constraints that a scalar doesn't satisfy.
 func (c *checker) broken(v reflect.Value) []string {
 	switch c.kind {
 	case text:
@@ -266,8 +266,8 @@ func (s *shape) brokenRange(v reflect.Value) (broken []string) {
 	return broken
 }
 
-// all are a scalar's constraints, as a list's or a map's violation names them.
-func (c *checker) all() string {
+// allConstraints returns the constraints on a scalar, as the violation of a list or map lists them.
+func (c *checker) allConstraints() string {
 	var all []string
 	if c.max != nil {
 		all = append(all, c.maxConstraint())
@@ -312,7 +312,7 @@ func format(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 // maxShown is the longest value that a message repeats.
 const maxShown = 1024
 
-// shown is the value in a message, in quotes and with a blank behind; "" for what is secret, structured or long.
+// shown returns the value as messages show it, quoted and with a trailing space. It returns "" for secret, structured and long values.
 func shown(c *checker, v reflect.Value) string {
 	s, ok := display(c, v)
 	if !ok || len(s) > maxShown {
@@ -357,7 +357,7 @@ func displayMap(c *checker, v reflect.Value) (s string, ok bool) {
 	return "{" + strings.Join(pairs(v), ", ") + "}", true
 }
 
-// pairs are a map's entries in the order of their keys.
+// pairs returns a map's entries in the order of their keys.
 func pairs(v reflect.Value) []string {
 	all := make([]string, 0, v.Len())
 	for entries := v.MapRange(); entries.Next(); {

@@ -18,16 +18,23 @@ import (
 )
 
 var all = map[string]*Service{
-	"application-autoscaling": ApplicationAutoScaling, "autoscaling": AutoScaling, "cloudwatch": {table: CloudWatch.table}, "logs": Logs, "sts": STS,
+	"application-autoscaling": ApplicationAutoScaling,
+	"autoscaling":             AutoScaling,
+	"cloudwatch":              {table: CloudWatch.table},
+	"logs":                    Logs,
+	"sts":                     STS,
 }
 
-// clients have a method for each operation, so that the inputs of all of them can be made.
+// clients are the SDK's clients. From a client's methods the test gets each operation's input.
 var clients = map[string]reflect.Type{
-	"application-autoscaling": reflect.TypeFor[*applicationautoscaling.Client](), "autoscaling": reflect.TypeFor[*autoscaling.Client](),
-	"cloudwatch": reflect.TypeFor[*cloudwatch.Client](), "logs": reflect.TypeFor[*cloudwatchlogs.Client](), "sts": reflect.TypeFor[*sts.Client](),
+	"application-autoscaling": reflect.TypeFor[*applicationautoscaling.Client](),
+	"autoscaling":             reflect.TypeFor[*autoscaling.Client](),
+	"cloudwatch":              reflect.TypeFor[*cloudwatch.Client](),
+	"logs":                    reflect.TypeFor[*cloudwatchlogs.Client](),
+	"sts":                     reflect.TypeFor[*sts.Client](),
 }
 
-// inputs are the structs of a service's inputs that its table knows.
+// inputs returns the types of a service's inputs that are in its table.
 func inputs(t *testing.T, name string) (types []reflect.Type) {
 	for _, input := range all[name].Operations() {
 		m, ok := clients[name].MethodByName(strings.TrimSuffix(input, inputSuffix))
@@ -40,7 +47,8 @@ func inputs(t *testing.T, name string) (types []reflect.Type) {
 	return types
 }
 
-// TestEveryMemberHasItsField: a constraint whose member has no field in the SDK's structs would never be checked.
+// TestEveryMemberHasItsField checks that every constrained member has a field in the SDK's structs. Without one, the constraint would
+// never be checked.
 func TestEveryMemberHasItsField(t *testing.T) {
 	checked := 0
 	for name, s := range all {
@@ -62,13 +70,13 @@ func TestEveryMemberHasItsField(t *testing.T) {
 	}
 }
 
-// maker makes values that satisfy their constraints, and keeps what it could break again.
+// maker makes values that satisfy their constraints, and records how to break them.
 type maker struct {
 	t     *rapid.T
 	spots []spot
 }
 
-// spot is a member with a constraint: how to break it, and what the violation says.
+// spot is a member with a constraint: how to break it, and what the violation must say.
 type spot struct {
 	path  string
 	spoil func()
@@ -79,14 +87,15 @@ var errNoValue = errors.New("no value was found")
 
 func (m *maker) structure(c *checker, v reflect.Value, at string, depth int) error {
 	for _, f := range c.fields {
-		field, path := v.Field(f.index), strings.TrimPrefix(at+"."+f.name, ".")
+		field := v.Field(f.index)
+		path := strings.TrimPrefix(at+"."+f.name, ".")
 		if !f.required && (depth > 3 || rapid.IntRange(0, 2).Draw(m.t, "left out") == 0) {
 			continue
 		}
 		if f.checker == nil {
 			if field.Kind() == reflect.Interface {
 				if f.required {
-					return errNoValue // a union, of which nothing is known here
+					return errNoValue // a union, which the test can't fill
 				}
 				continue
 			}
@@ -98,14 +107,14 @@ func (m *maker) structure(c *checker, v reflect.Value, at string, depth int) err
 			field.SetZero()
 			continue
 		}
-		if f.required && tellsNull(field.Kind()) {
+		if f.required && canTellMissing(field.Kind()) {
 			m.spots = append(m.spots, spot{path, field.SetZero, "Member must not be null"})
 		}
 	}
 	return nil
 }
 
-// filled is a value of a type that is not nil.
+// filled returns a value of a type that isn't nil.
 func filled(t reflect.Type) reflect.Value {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -173,7 +182,7 @@ func (m *maker) text(c *checker, v reflect.Value, at string) error {
 	return nil
 }
 
-// words is a text that has a length and matches a pattern. Some patterns and lengths are hard to meet by chance.
+// words returns a text that satisfies a length and a pattern. It fails for some, because random texts rarely satisfy them.
 func (m *maker) words(c *checker, at string) (string, error) {
 	if c.expr == "" {
 		return strings.Repeat("a", int(atLeast(c))), nil
@@ -189,7 +198,8 @@ func (m *maker) words(c *checker, at string) (string, error) {
 }
 
 func (m *maker) number(c *checker, v reflect.Value, at string) error {
-	least, most := 0.0, 100.0
+	least := 0.0
+	most := 100.0
 	if c.min != nil {
 		least = *c.min
 	}
@@ -223,10 +233,10 @@ func (m *maker) list(c *checker, v reflect.Value, at string, depth int) error {
 		if err := m.set(c.element, v.Index(i), path, depth); err != nil {
 			return err
 		}
-		if c.element.isScalar() { // a violation names the list
+		if c.element.isScalar() { // the violation names the list
 			for j := range m.spots[before:] {
 				m.spots[before+j].path = at
-				m.spots[before+j].want = "Member must satisfy constraint: " + c.element.all()
+				m.spots[before+j].want = "Member must satisfy constraint: " + c.element.allConstraints()
 			}
 		}
 	}
@@ -236,13 +246,14 @@ func (m *maker) list(c *checker, v reflect.Value, at string, depth int) error {
 	return nil
 }
 
-// mapping makes an entry of scalars; of a map of anything else there is none.
+// mapping makes a map with one entry. It only makes maps of scalars.
 func (m *maker) mapping(c *checker, v reflect.Value) error {
 	v.Set(reflect.MakeMap(v.Type()))
 	if c.min != nil && *c.min > 1 || c.element != nil && !c.element.isScalar() || v.Type().Elem().Kind() != reflect.String {
 		return errNoValue
 	}
-	key, value := "k", "v"
+	key := "k"
+	value := "v"
 	var err error
 	if c.key != nil && c.key.kind == text {
 		if key, err = m.words(c.key, "key"); err != nil {
@@ -261,12 +272,13 @@ func (m *maker) mapping(c *checker, v reflect.Value) error {
 	return nil
 }
 
-// TestValidInputsPassAndOneBrokenConstraintIsNamed makes inputs of every operation that satisfy their constraints, which
-// are taken, and breaks one, which is named.
+// TestValidInputsPassAndOneBrokenConstraintIsNamed makes valid inputs of every operation, which must pass. Then it breaks one
+// constraint, which the error must name.
 func TestValidInputsPassAndOneBrokenConstraintIsNamed(t *testing.T) {
 	for name, s := range all {
 		t.Run(name, func(t *testing.T) {
-			made, broken := map[reflect.Type]bool{}, 0
+			made := map[reflect.Type]bool{}
+			broken := 0
 			types := inputs(t, name)
 			rapid.Check(t, func(r *rapid.T) {
 				for _, typ := range types {
@@ -287,7 +299,8 @@ func TestValidInputsPassAndOneBrokenConstraintIsNamed(t *testing.T) {
 					spot.spoil()
 					broken++
 					var wrong *Error
-					if err := s.Check(in.Interface()); !errors.As(err, &wrong) || !strings.Contains(wrong.ErrorMessage(), "at '"+spot.path+"' failed to satisfy constraint: "+spot.want) {
+					if err := s.Check(in.Interface()); !errors.As(err, &wrong) ||
+						!strings.Contains(wrong.ErrorMessage(), "at '"+spot.path+"' failed to satisfy constraint: "+spot.want) {
 						r.Fatalf("%s: %s should break %q, got %v", typ, spot.path, spot.want, err)
 					}
 				}

@@ -8,7 +8,7 @@ import (
 	"github.com/pintle/pintle/internal/logs"
 )
 
-// What checks the services that are refused in the model's words.
+// Services that check their inputs by their models.
 var (
 	ApplicationAutoScaling = New(appautoscaling.API(nil).Constraints)
 	AutoScaling            = New(autoscaling.API(nil).Constraints)

@@ -8,33 +8,33 @@ import (
 	"sync"
 )
 
-// kind is what a shape is of.
+// kind is a kind of shape.
 type kind byte
 
-// The kinds, each with the sign that stands behind a shape's name in a table.
+// The kinds. Each is the sign after a shape's name in a table. Behind the sign, the line has these fields.
 const (
-	structure kind = '{' // its members: name, ! where it is required, and : with a shape where that is constrained
+	structure kind = '{' // its members: the name, ! if required, and : with the shape if that is constrained
 	text      kind = '"' // shortest, longest, pattern
 	enum      kind = '=' // the values
 	number    kind = '#' // least, greatest
 	list      kind = '[' // shortest, longest, shape of the elements
 	mapping   kind = '%' // shortest, longest, shapes of the keys and of the values
 	bytes     kind = '*' // shortest, longest
-	secret    byte = '~' // before the sign of a shape whose values are not to be shown
+	secret    byte = '~' // before the sign of a shape whose values must not be shown
 )
 
 const signs = "{\"=#[%*~"
 
-// shape is the constraints of a type of the model.
+// shape has the constraints on a type of the model.
 type shape struct {
 	kind     kind
 	secret   bool
 	min, max *float64
-	expr     string // the model's pattern, as messages have it
+	expr     string // the model's pattern, as shown in messages
 	values   []string
 	members  []member
-	key      string // a shape's name
-	element  string
+	key      string // the name of the keys' shape
+	element  string // the name of the elements' shape
 	compiled func() *regexp.Regexp
 }
 
@@ -44,7 +44,7 @@ type member struct {
 	shape    string
 }
 
-// parse reads a table: a shape a line, with tabs between what is said of it. Lines that begin with # are comments.
+// parse reads a table. Each line is a shape, with tabs between its fields. Lines that begin with # are comments.
 func parse(table string) (map[string]*shape, error) {
 	shapes := map[string]*shape{}
 	for line := range strings.Lines(table) {
@@ -66,7 +66,7 @@ func parse(table string) (map[string]*shape, error) {
 	return shapes, nil
 }
 
-// read takes what a line says behind the shape's name.
+// read parses the fields behind the shape's name.
 func (s *shape) read(fields []string) (err error) {
 	switch s.kind {
 	case structure:
@@ -95,7 +95,8 @@ func (s *shape) read(fields []string) (err error) {
 	case list:
 		s.element = fields[2]
 	case mapping:
-		s.key, s.element = fields[2], fields[3]
+		s.key = fields[2]
+		s.element = fields[3]
 	case number, bytes:
 	default:
 		return fmt.Errorf("there is no kind %q", s.kind)
@@ -112,11 +113,13 @@ func bound(s string) (*float64, error) {
 }
 
 var (
-	surrogates = strings.NewReplacer(`\uD800\uDC00-\uDBFF\uDFFF`, `\x{10000}-\x{10FFFF}`, `\ud800\udc00-\udbff\udfff`, `\x{10000}-\x{10FFFF}`)
-	codePoint  = regexp.MustCompile(`\\u([0-9A-Fa-f]{4})`)
+	surrogates = strings.NewReplacer(
+		`\uD800\uDC00-\uDBFF\uDFFF`, `\x{10000}-\x{10FFFF}`, `\ud800\udc00-\udbff\udfff`, `\x{10000}-\x{10FFFF}`,
+	)
+	codePoint = regexp.MustCompile(`\\u([0-9A-Fa-f]{4})`)
 )
 
-// Translate is a model's pattern, which is Java's, for Go, and for the whole of a text. Not all of them compile.
+// Translate turns a model's pattern, which is Java's, into a Go pattern that matches a whole text. Not all of them compile.
 func Translate(expr string) string {
 	return `^(?:` + codePoint.ReplaceAllString(surrogates.Replace(expr), `\x{$1}`) + `)$`
 }

@@ -1,6 +1,6 @@
-// Package validation checks the inputs of operations by the constraints in AWS's models (what is required, lengths, ranges,
-// patterns, enums) and refuses them in AWS's words. The tables are made by wire's generator, beside each service. wire checks what came over
-// HTTP before a service sees it; callers inside the process may ask for the same with Check.
+// Package validation checks the inputs of operations by the constraints in AWS's models (required members, lengths, ranges, patterns,
+// enums) and refuses bad ones with AWS's messages. Wire's generator makes the tables, in each service's folder. Wire checks what came
+// over HTTP before a service sees it. Callers inside the process can do the same with Check.
 package validation
 
 import (
@@ -17,20 +17,20 @@ import (
 	"github.com/pintle/pintle/internal/wire/model"
 )
 
-// Service is the constraints on one service's inputs.
+// Service has the constraints on one service's inputs.
 type Service struct {
-	code  string // of the error that carries what is wrong
+	code  string // of the error for a bad input
 	table string
-	only  []string // the operations that are checked; nil for all
+	only  []string // the operations to check; nil for all
 
 	once     sync.Once
 	shapes   map[string]*shape
-	checkers sync.Map // of *checker, by the reflect.Type of inputs
+	checkers sync.Map // of *checker, by the input's reflect.Type
 	building sync.Mutex
 	built    map[target]*checker
 }
 
-// New returns what checks a service's inputs; nil where nothing constrains them.
+// New returns a Service that checks inputs by c, or nil if c has no constraints.
 func New(c model.Constraints) *Service {
 	if c.Table == "" {
 		return nil
@@ -38,13 +38,13 @@ func New(c model.Constraints) *Service {
 	return &Service{code: c.Code, table: c.Table, only: c.Only}
 }
 
-// Error is what is wrong with an input.
+// Error says what is wrong with an input.
 type Error struct {
 	Code       string
 	Violations []string // each names a member and its constraint
 }
 
-// ErrorMessage is AWS's.
+// ErrorMessage returns AWS's message.
 func (e *Error) ErrorMessage() string {
 	s := ""
 	if len(e.Violations) != 1 {
@@ -58,8 +58,8 @@ func (e *Error) ErrorCode() string             { return e.Code }
 func (e *Error) ErrorFault() smithy.ErrorFault { return smithy.FaultClient }
 func (e *Error) HTTPStatusCode() int           { return http.StatusBadRequest }
 
-// Check checks an operation's input, a pointer to a struct of the SDK's. What is wrong comes back as an *Error. A service
-// that is nil takes everything.
+// Check checks an operation's input, which is a pointer to an SDK struct. It returns an *Error for a bad input. A nil service accepts
+// everything.
 func (s *Service) Check(in any) error {
 	if s == nil {
 		return nil
@@ -77,7 +77,7 @@ func (s *Service) Check(in any) error {
 	return &Error{Code: s.code, Violations: w.violations}
 }
 
-// Checked is a method of a service that checks its input first, as it does for those who call over HTTP.
+// Checked wraps a service's method so that it checks its input first, as wire does for calls over HTTP.
 func Checked[In, Out any](s *Service, method func(context.Context, *In) (*Out, error)) func(context.Context, *In) (*Out, error) {
 	return func(ctx context.Context, in *In) (*Out, error) {
 		if err := s.Check(in); err != nil {
@@ -87,7 +87,7 @@ func Checked[In, Out any](s *Service, method func(context.Context, *In) (*Out, e
 	}
 }
 
-// Operations are the inputs that the table knows, by the names of their structs.
+// Operations returns the names of the input structs that are in the table.
 func (s *Service) Operations() (inputs []string) {
 	for name := range s.load() {
 		if strings.HasSuffix(name, inputSuffix) {
@@ -104,14 +104,14 @@ func (s *Service) load() map[string]*shape {
 	s.once.Do(func() {
 		shapes, err := parse(s.table)
 		if err != nil {
-			panic("validation: " + err.Error()) // the generator made it, and a test reads it
+			panic("validation: " + err.Error()) // the generator wrote the table, and a test parses it
 		}
 		s.shapes = shapes
 	})
 	return s.shapes
 }
 
-// checkerOf returns what checks an input; nil where nothing of it is constrained.
+// checkerOf returns the checker of an input, or nil if nothing in the input is constrained.
 func (s *Service) checkerOf(t reflect.Type) *checker {
 	if c, ok := s.checkers.Load(t); ok {
 		return c.(*checker)

@@ -1,6 +1,5 @@
-// Package docker runs containers on a Docker Engine through its API. The engine keeps them alive and
-// accounted for while agents come and go; this package only asks it. Images come from any registry,
-// from an OCI layout, or from a tarball of a root file system.
+// Package docker runs containers on a Docker Engine through its API. The engine keeps track of them while agents come and go; this package
+// only talks to it. Images come from any registry, an OCI layout, or a tarball of a root file system.
 package docker
 
 import (
@@ -27,8 +26,8 @@ type Runtime struct {
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// New connects to the engine at a host such as unix:///var/run/docker.sock; an empty host is the
-// environment's, or that one. An engine that does not answer is an error that says so.
+// New connects to the engine at a host such as unix:///var/run/docker.sock. An empty host means $DOCKER_HOST, or that socket. If the engine
+// doesn't answer, the error says so.
 func New(ctx context.Context, host string) (*Runtime, error) {
 	options := []client.Opt{client.WithHostFromEnv()}
 	if host != "" {
@@ -44,13 +43,13 @@ func New(ctx context.Context, host string) (*Runtime, error) {
 	return &Runtime{api: api}, nil
 }
 
-// Close ends the connection; containers go on.
+// Close closes the connection. Containers keep running.
 func (r *Runtime) Close() error { return r.api.Close() }
 
 // Name implements runtime.Runtime.
 func (*Runtime) Name() string { return "docker" }
 
-// ownerLabel says which agent a container belongs to, and idLabel which it is.
+// ownerLabel holds a container's Owner, and idLabel its ID.
 const (
 	ownerLabel = "dev.pintle.owner"
 	idLabel    = "dev.pintle.id"
@@ -63,7 +62,7 @@ func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 		return err
 	}
 	_, err = r.api.ContainerCreate(ctx, client.ContainerCreateOptions{Name: spec.ID, Config: config, HostConfig: host})
-	if errdefs.IsConflict(err) { // it is there already
+	if errdefs.IsConflict(err) { // it exists already
 		return nil
 	}
 	return err
@@ -76,7 +75,7 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 		return err
 	}
 	if c.State.Status != container.StateCreated {
-		return nil // it was started before, and must not be again
+		return nil // it must not run twice
 	}
 	_, err = r.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
 	return err
@@ -90,19 +89,19 @@ func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResp
 	return c.Container, err
 }
 
-// local reports whether the engine is on this machine, so that its containers' processes are here.
-func (r *Runtime) local() bool { return strings.HasPrefix(r.api.DaemonHost(), "unix://") }
+// isLocal reports whether the engine is on this machine, and so its containers' processes too.
+func (r *Runtime) isLocal() bool { return strings.HasPrefix(r.api.DaemonHost(), "unix://") }
 
 // NetNS implements runtime.Runtime. The engine makes the namespace when the container starts.
 func (r *Runtime) NetNS(ctx context.Context, id string) (string, error) {
 	c, err := r.inspect(ctx, id)
-	if err != nil || !c.State.Running || c.HostConfig.NetworkMode != "bridge" || !r.local() {
+	if err != nil || !c.State.Running || c.HostConfig.NetworkMode != "bridge" || !r.isLocal() {
 		return "", err
 	}
 	return fmt.Sprintf("/proc/%d/ns/net", c.State.Pid), nil
 }
 
-// Wait implements runtime.Runtime. An engine that restarts meanwhile is asked again.
+// Wait implements runtime.Runtime. It keeps trying while the engine restarts.
 func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 	for {
 		wait := r.api.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
@@ -148,7 +147,7 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 	return err
 }
 
-// Remove implements runtime.Runtime. The container's anonymous volumes go with it.
+// Remove implements runtime.Runtime. It removes the container's anonymous volumes too.
 func (r *Runtime) Remove(ctx context.Context, id string) error {
 	c, err := r.inspect(ctx, id)
 	if errors.Is(err, runtime.ErrNotFound) {
@@ -175,7 +174,10 @@ func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
 
 // List implements runtime.Runtime.
 func (r *Runtime) List(ctx context.Context, owner string) ([]runtime.Container, error) {
-	found, err := r.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", ownerLabel+"="+owner)})
+	found, err := r.api.ContainerList(ctx, client.ContainerListOptions{
+		All:     true,
+		Filters: client.Filters{}.Add("label", ownerLabel+"="+owner),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +204,8 @@ func describe(c container.InspectResponse) runtime.Container {
 	case c.State.Running:
 		out.Status = runtime.Running
 	default:
-		out.Status, out.Exit = runtime.Exited, exitOf(c)
+		out.Status = runtime.Exited
+		out.Exit = exitOf(c)
 	}
 	return out
 }
@@ -219,7 +222,9 @@ func (r *Runtime) Stats(ctx context.Context, id string) (runtime.Stats, error) {
 		return runtime.Stats{}, err
 	}
 	out := runtime.Stats{
-		At: time.Now(), CPU: time.Duration(s.CPUStats.CPUUsage.TotalUsage), MemoryLimit: int64(s.MemoryStats.Limit),
+		At:          time.Now(),
+		CPU:         time.Duration(s.CPUStats.CPUUsage.TotalUsage),
+		MemoryLimit: int64(s.MemoryStats.Limit),
 		MemoryBytes: int64(s.MemoryStats.Usage - min(s.MemoryStats.Usage, reclaimable(s.MemoryStats.Stats))),
 	}
 	for _, n := range s.Networks {
@@ -229,7 +234,7 @@ func (r *Runtime) Stats(ctx context.Context, id string) (runtime.Stats, error) {
 	return out, nil
 }
 
-// reclaimable is the cache that the kernel can take back: its name differs between cgroup versions.
+// reclaimable returns the cache that the kernel can reclaim. Its name depends on the cgroup version.
 func reclaimable(stats map[string]uint64) uint64 {
 	if v, ok := stats["total_inactive_file"]; ok {
 		return v
@@ -237,10 +242,10 @@ func reclaimable(stats map[string]uint64) uint64 {
 	return stats["inactive_file"]
 }
 
-// cursor names a line: its time, and how many lines of that very time come before it.
+// cursor identifies a line by its time, and by its number among the lines with that same time.
 type cursor struct {
 	at    string
-	lines int
+	lines int // counts from 1
 }
 
 func parseCursor(s string) cursor {

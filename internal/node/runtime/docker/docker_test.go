@@ -13,8 +13,8 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/runtimetest"
 )
 
-// The tests run a Docker Engine of their own, on a socket and in a directory of their own. They need
-// root, and Debian's docker.io, iptables and busybox-static; without those they fail.
+// The tests run their own Docker Engine, with its own socket and directory. They fail without root or Debian's docker.io, iptables and
+// busybox-static.
 
 var (
 	engine *Runtime
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// withEngine runs the tests with an engine, and ends it.
+// withEngine starts an engine, runs the tests and stops the engine.
 func withEngine(m *testing.M) (int, error) {
 	dir, err := os.MkdirTemp("", "pintle-docker-")
 	if err != nil {
@@ -54,7 +54,7 @@ func withEngine(m *testing.M) (int, error) {
 	defer func() {
 		cmd.Process.Signal(syscall.SIGTERM)                            //nolint:errcheck // it may have ended
 		cmd.Wait()                                                     //nolint:errcheck // it was told to
-		syscall.Unmount(dir+"/exec/netns/default", syscall.MNT_DETACH) //nolint:errcheck // it leaves that behind
+		syscall.Unmount(dir+"/exec/netns/default", syscall.MNT_DETACH) //nolint:errcheck // dockerd leaves it mounted
 	}()
 	for range 1200 { // two minutes
 		if engine, err = New(context.Background(), host); err == nil {

@@ -17,7 +17,13 @@ import (
 // Exec implements runtime.Runtime.
 func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, error) {
 	made, err := r.api.ExecCreate(ctx, id, client.ExecCreateOptions{
-		User: e.User, TTY: e.Tty, Env: e.Env, Cmd: e.Command, AttachStdin: e.Stdin != nil, AttachStdout: true, AttachStderr: true,
+		User:         e.User,
+		TTY:          e.Tty,
+		Env:          e.Env,
+		Cmd:          e.Command,
+		AttachStdin:  e.Stdin != nil,
+		AttachStdout: true,
+		AttachStderr: true,
 	})
 	if err != nil {
 		return 0, cmp.Or(ctx.Err(), err)
@@ -32,7 +38,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 	if e.Stdin != nil {
 		go func() {
 			io.Copy(attached.Conn, e.Stdin) //nolint:errcheck // the command may not read it all
-			attached.CloseWrite()           //nolint:errcheck // it may be closed
+			attached.CloseWrite()           //nolint:errcheck // it may be closed already
 		}()
 	}
 	if err := copyOutput(e, attached.Reader); err != nil && ctx.Err() == nil {
@@ -69,7 +75,13 @@ func (r *Runtime) Logs(ctx context.Context, id, from string, follow bool, emit f
 		return err
 	}
 	at := parseCursor(from)
-	stream, err := r.api.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: follow, Since: at.at})
+	stream, err := r.api.ContainerLogs(ctx, id, client.ContainerLogsOptions{
+		ShowStdout: true,
+		ShowStderr: true,
+		Timestamps: true,
+		Follow:     follow,
+		Since:      at.at,
+	})
 	if err != nil {
 		return err
 	}
@@ -78,7 +90,7 @@ func (r *Runtime) Logs(ctx context.Context, id, from string, follow bool, emit f
 	if c.Config.Tty {
 		terminal := &unframed{to: lines.stream(false)}
 		_, err = io.Copy(terminal, stream)
-		io.WriteString(terminal.to, terminal.rest) //nolint:errcheck // flush tells
+		io.WriteString(terminal.to, terminal.rest) //nolint:errcheck // flush returns it
 	} else {
 		_, err = stdcopy.StdCopy(lines.stream(false), lines.stream(true), stream)
 	}
@@ -91,10 +103,10 @@ func (r *Runtime) Logs(ctx context.Context, id, from string, follow bool, emit f
 	return lines.flush()
 }
 
-// lineWriter turns the engine's output, which has a time before each line, into lines.
+// lineWriter splits the engine's output, which has a time before each line, into lines.
 type lineWriter struct {
 	emit  func(runtime.Line) error
-	after cursor // what was emitted before
+	after cursor // the last line that the caller already has
 	last  cursor
 
 	streams []*lineStream
@@ -106,7 +118,7 @@ func (w *lineWriter) stream(stderr bool) *lineStream {
 	return s
 }
 
-// flush emits what has no newline at its end.
+// flush emits last lines that have no newline.
 func (w *lineWriter) flush() error {
 	for _, s := range w.streams {
 		if err := s.end(); err != nil {
@@ -120,12 +132,11 @@ func (w *lineWriter) flush() error {
 type lineStream struct {
 	lines  *lineWriter
 	stderr bool
-	at     string // the time before the line that has begun
-	text   string // what has come of it
+	at     string // time of the unfinished line
+	text   string // of the unfinished line
 }
 
-// Write implements io.Writer. Each call has one message of the engine's: a line, or a part of one that is
-// longer than 16 KiB, each with its time.
+// Write implements io.Writer. Each call gets one of the engine's messages: a time and a line, or part of a line that is longer than 16 KiB.
 func (s *lineStream) Write(p []byte) (int, error) {
 	at, text, _ := strings.Cut(string(p), " ")
 	if s.at == "" {
@@ -139,23 +150,24 @@ func (s *lineStream) Write(p []byte) (int, error) {
 	return len(p), s.end()
 }
 
-// maxLine is the most of a line that is kept in memory; a longer one comes as several.
+// maxLine is how much of a line is kept in memory. A longer line becomes several.
 const maxLine = 256 << 10
 
 func (s *lineStream) end() error {
 	at, text := s.at, s.text
-	s.at, s.text = "", ""
+	s.at = ""
+	s.text = ""
 	when, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
-		return nil // no line of the engine's
+		return nil // not one of the engine's lines
 	}
 	return s.lines.line(when, at, text, s.stderr)
 }
 
-// unframed cuts a terminal's output, which has no messages, into them.
+// unframed splits a terminal's output, which comes as a plain stream, into messages for Write.
 type unframed struct {
 	to   io.Writer
-	rest string
+	rest string // the unfinished line
 }
 
 // Write implements io.Writer.
@@ -170,7 +182,7 @@ func (u *unframed) Write(p []byte) (int, error) {
 		if _, err := io.WriteString(u.to, line); err != nil {
 			return 0, err
 		}
-		if err != nil { // a line without an end, such as a progress bar's
+		if err != nil { // a line that never ends, such as a progress bar's
 			u.rest = ""
 			return len(p), nil
 		}
@@ -184,7 +196,7 @@ func (w *lineWriter) line(when time.Time, at, text string, stderr bool) error {
 		w.last = cursor{at, 1}
 	}
 	if at == w.after.at && w.last.lines <= w.after.lines {
-		return nil // it was emitted before
+		return nil // the caller has it already
 	}
 	return w.emit(runtime.Line{At: when, Stderr: stderr, Text: text, Cursor: w.last.String()})
 }

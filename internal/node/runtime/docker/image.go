@@ -22,7 +22,7 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/image"
 )
 
-// imageName is what the engine calls an image: one that came from a file gets a name after its path.
+// imageName returns the engine's name for an image. An image from a file gets a name that is derived from its path.
 func imageName(ref string) string {
 	if !strings.HasPrefix(ref, image.RootfsPrefix) && !strings.HasPrefix(ref, image.LayoutPrefix) {
 		return ref
@@ -31,8 +31,8 @@ func imageName(ref string) string {
 	return "pintle.local/file:" + hex.EncodeToString(sum[:8])
 }
 
-// Pull implements runtime.Runtime. Where a pull fails and the engine has the image, that is used: ECS's image
-// pull behaviour "default". A file is read again each time, since it may have changed.
+// Pull implements runtime.Runtime. If a pull fails but the engine has the image, Pull uses that, which is ECS's image pull behavior
+// "default". A file is read again each time, since it may have changed.
 func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (string, error) {
 	var err error
 	switch {
@@ -74,7 +74,11 @@ func (r *Runtime) pull(ctx context.Context, ref string, auth *runtime.RegistryAu
 	options := client.ImagePullOptions{}
 	if *c != (authn.AuthConfig{}) {
 		options.RegistryAuth, err = authconfig.Encode(registry.AuthConfig{
-			Username: c.Username, Password: c.Password, Auth: c.Auth, IdentityToken: c.IdentityToken, RegistryToken: c.RegistryToken,
+			Username:      c.Username,
+			Password:      c.Password,
+			Auth:          c.Auth,
+			IdentityToken: c.IdentityToken,
+			RegistryToken: c.RegistryToken,
 		})
 		if err != nil {
 			return err
@@ -87,7 +91,7 @@ func (r *Runtime) pull(ctx context.Context, ref string, auth *runtime.RegistryAu
 	return p.Wait(ctx)
 }
 
-// importRootfs makes an image of one layer from a tarball.
+// importRootfs makes an image with one layer from a tarball.
 func (r *Runtime) importRootfs(ctx context.Context, ref string) error {
 	f, err := os.Open(strings.TrimPrefix(ref, image.RootfsPrefix))
 	if err != nil {
@@ -103,7 +107,7 @@ func (r *Runtime) importRootfs(ctx context.Context, ref string) error {
 	return err
 }
 
-// loadLayout hands the engine an image of an OCI layout as the older tarball, which every engine reads.
+// loadLayout gives the engine an image from an OCI layout, as a tarball in Docker's older format, which every engine reads.
 func (r *Runtime) loadLayout(ctx context.Context, ref string) error {
 	img, _, err := image.FromLayout(strings.TrimPrefix(ref, image.LayoutPrefix))
 	if err != nil {
@@ -116,7 +120,7 @@ func (r *Runtime) loadLayout(ctx context.Context, ref string) error {
 	pr, pw := io.Pipe()
 	go func() { pw.CloseWithError(tarball.Write(tag, img, pw)) }()
 	res, err := r.api.ImageLoad(ctx, pr)
-	pr.Close() // ends the writer, whatever was read
+	pr.Close() // ends the writer, even if not everything was read
 	if err != nil {
 		return err
 	}

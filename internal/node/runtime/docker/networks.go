@@ -19,17 +19,16 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// Networks gives tasks of mode awsvpc a network of their own. The engine cannot put a container into a
-// namespace that others have made, only into another container's; so a container that does nothing holds
-// each task's, as with Amazon's agent, and CNI connects it.
+// Networks gives tasks in mode awsvpc their own networks. The engine can't put a container into an existing namespace, only into another
+// container's. So, as with Amazon's agent, an idle container holds each task's namespace, and CNI connects it.
 type Networks struct {
 	engine *Runtime
 	cni    *network.Networks
 }
 
-// NewNetworks returns the networks of an engine on this very machine.
+// NewNetworks returns the networks of an engine, which must be on this machine.
 func NewNetworks(engine *Runtime, cni *network.Networks) (*Networks, error) {
-	if !engine.local() {
+	if !engine.isLocal() {
 		return nil, errors.New("network mode awsvpc needs a Docker Engine on this machine")
 	}
 	if goruntime.GOARCH != "amd64" {
@@ -38,10 +37,10 @@ func NewNetworks(engine *Runtime, cni *network.Networks) (*Networks, error) {
 	return &Networks{engine, cni}, nil
 }
 
-// holder is the name of the container that holds a task's network.
+// holder returns the name of the container that holds a task's network.
 func holder(taskID string) string { return "pintle-network-" + taskID }
 
-// Create makes a task's network, unless it is there.
+// Create makes a task's network, unless it exists.
 func (n *Networks) Create(ctx context.Context, taskID string) (netns, ip, mac string, err error) {
 	pid, err := n.hold(ctx, holder(taskID))
 	if err != nil {
@@ -63,7 +62,7 @@ func (n *Networks) Delete(ctx context.Context, taskID string) error {
 	return err
 }
 
-// hold has a holder run, and returns its process.
+// hold starts a holder, unless it's running, and returns its process ID.
 func (n *Networks) hold(ctx context.Context, name string) (pid int, err error) {
 	if err := n.engine.importPause(ctx); err != nil {
 		return 0, err
@@ -73,7 +72,7 @@ func (n *Networks) hold(ctx context.Context, name string) (pid int, err error) {
 		Config:     &container.Config{Image: pauseImage, Entrypoint: []string{"/pause"}},
 		HostConfig: &container.HostConfig{NetworkMode: "none", RestartPolicy: container.RestartPolicy{Name: "no"}},
 	})
-	if err != nil && !errdefs.IsConflict(err) { // it is there already
+	if err != nil && !errdefs.IsConflict(err) { // a conflict means that it exists already
 		return 0, err
 	}
 	if _, err := n.engine.api.ContainerStart(ctx, name, client.ContainerStartOptions{}); err != nil {
@@ -84,14 +83,14 @@ func (n *Networks) hold(ctx context.Context, name string) (pid int, err error) {
 		return 0, err
 	}
 	if c.State.Pid == 0 {
-		return 0, errors.New("it does not run")
+		return 0, errors.New("it is not running")
 	}
 	return c.State.Pid, nil
 }
 
 const pauseImage = "pintle.local/pause:1"
 
-// importPause gives the engine the holders' image, unless it has it.
+// importPause gives the engine the holders' image, unless it has it already.
 func (r *Runtime) importPause(ctx context.Context) error {
 	if _, err := r.api.ImageInspect(ctx, pauseImage); !errdefs.IsNotFound(err) {
 		return err
@@ -118,22 +117,36 @@ func (r *Runtime) importPause(ctx context.Context) error {
 	return err
 }
 
-// pauseProgram is the smallest program that waits: made here, since neither a registry nor a compiler is
-// at hand where it is needed.
+// pauseProgram returns a tiny ELF program that waits forever. We build it here because a node may have neither a registry nor a compiler.
 func pauseProgram() ([]byte, error) {
 	code := []byte{
 		0xb8, 0x22, 0x00, 0x00, 0x00, // mov eax, 34: pause(2)
 		0x0f, 0x05, // syscall
-		0xeb, 0xf7, // jmp to the first
+		0xeb, 0xf7, // jmp to the start
 	}
 	const at, headers = 0x400000, 64 + 56
 	size := uint64(headers + len(code))
 	header := elf.Header64{
-		Ident: [16]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
-		Type:  uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT), Entry: at + headers,
-		Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64,
+		Ident:     [16]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:      uint16(elf.ET_EXEC),
+		Machine:   uint16(elf.EM_X86_64),
+		Version:   uint32(elf.EV_CURRENT),
+		Entry:     at + headers,
+		Phoff:     64,
+		Ehsize:    64,
+		Phentsize: 56,
+		Phnum:     1,
+		Shentsize: 64,
 	}
-	segment := elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_X), Vaddr: at, Paddr: at, Filesz: size, Memsz: size, Align: 0x1000}
+	segment := elf.Prog64{
+		Type:   uint32(elf.PT_LOAD),
+		Flags:  uint32(elf.PF_R | elf.PF_X),
+		Vaddr:  at,
+		Paddr:  at,
+		Filesz: size,
+		Memsz:  size,
+		Align:  0x1000,
+	}
 	var b bytes.Buffer
 	for _, part := range []any{header, segment, code} {
 		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
@@ -143,7 +156,7 @@ func pauseProgram() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// joined is the network mode of a container in a task's network.
-func joined(n runtime.Network) container.NetworkMode {
+// modeOf returns the network mode that puts a container into a task's network.
+func modeOf(n runtime.Network) container.NetworkMode {
 	return container.NetworkMode("container:" + holder(network.ID(n.NetNS)))
 }

@@ -15,26 +15,27 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// translate puts a spec into the engine's words.
+// translate turns a spec into the engine's configuration.
 func translate(s *runtime.Spec) (*container.Config, *container.HostConfig, error) {
 	config := &container.Config{
-		Image: imageName(s.Image), Entrypoint: s.Entrypoint, Cmd: s.Command, Env: append([]string{}, s.Env...), WorkingDir: s.WorkingDir,
-		User: s.User, Hostname: s.Hostname, Tty: s.Tty, OpenStdin: s.OpenStdin, StopSignal: s.StopSignal,
-		Labels: map[string]string{}, ExposedPorts: network.PortSet{},
-		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}}, // the agent checks health itself
+		Image:        imageName(s.Image),
+		Entrypoint:   s.Entrypoint,
+		Cmd:          s.Command,
+		Env:          append([]string{}, s.Env...),
+		WorkingDir:   s.WorkingDir,
+		User:         s.User,
+		Hostname:     s.Hostname,
+		Tty:          s.Tty,
+		OpenStdin:    s.OpenStdin,
+		StopSignal:   s.StopSignal,
+		Labels:       map[string]string{},
+		ExposedPorts: network.PortSet{},
+		Healthcheck:  &container.HealthConfig{Test: []string{"NONE"}}, // the agent checks health itself
 	}
 	maps.Copy(config.Labels, s.Labels)
-	config.Labels[ownerLabel], config.Labels[idLabel] = s.Owner, s.ID
-	host := &container.HostConfig{
-		CapAdd: s.CapAdd, CapDrop: s.CapDrop, Privileged: s.Privileged, ReadonlyRootfs: s.ReadonlyRootfs, ShmSize: s.ShmSizeBytes,
-		Sysctls: s.Sysctls, SecurityOpt: s.SecurityOpt, ExtraHosts: s.ExtraHosts, DNSSearch: s.DNSSearch,
-		PidMode: container.PidMode(s.Pid), IpcMode: container.IpcMode(s.IPC), Tmpfs: tmpfs(s.Tmpfs),
-		LogConfig: container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "16m", "max-file": "2"}},
-		Resources: container.Resources{
-			CPUShares: s.CPUShares, NanoCPUs: s.CPUQuotaMilli * 1e6, Memory: s.MemoryBytes, MemoryReservation: s.MemoryReserve,
-			MemorySwap: s.MemorySwap, MemorySwappiness: s.Swappiness,
-		},
-	}
+	config.Labels[ownerLabel] = s.Owner
+	config.Labels[idLabel] = s.ID
+	host := hostConfig(s)
 	if s.Init {
 		host.Init = &s.Init
 	}
@@ -42,29 +43,60 @@ func translate(s *runtime.Spec) (*container.Config, *container.HostConfig, error
 		host.Ulimits = append(host.Ulimits, &units.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
 	}
 	for _, d := range s.Devices {
-		host.Devices = append(host.Devices, container.DeviceMapping{PathOnHost: d.HostPath, PathInContainer: d.ContainerPath, CgroupPermissions: d.Permissions})
+		host.Devices = append(host.Devices, container.DeviceMapping{
+			PathOnHost:        d.HostPath,
+			PathInContainer:   d.ContainerPath,
+			CgroupPermissions: d.Permissions,
+		})
 	}
 	for _, m := range s.Mounts {
 		addMount(host, m)
 	}
 	if host.IpcMode == "" {
-		host.IpcMode = "shareable" // another container of its task may join it
+		host.IpcMode = "shareable" // other containers of the task may join it
 	}
 	for _, d := range s.DNS {
 		ip, err := netip.ParseAddr(d)
 		if err != nil {
-			return nil, nil, fmt.Errorf("DNS server %q is no address: %w", d, err)
+			return nil, nil, fmt.Errorf("DNS server %q isn't an address: %w", d, err)
 		}
 		host.DNS = append(host.DNS, ip)
 	}
-	gpus(s, config, host)
+	addGPUs(s, config, host)
 	return config, host, connect(s, config, host)
 }
 
-// gpus lets the container see its devices and no others: an image may ask for all of them.
-func gpus(s *runtime.Spec, config *container.Config, host *container.HostConfig) {
+// hostConfig sets the fields that need no conversion.
+func hostConfig(s *runtime.Spec) *container.HostConfig {
+	return &container.HostConfig{
+		CapAdd:         s.CapAdd,
+		CapDrop:        s.CapDrop,
+		Privileged:     s.Privileged,
+		ReadonlyRootfs: s.ReadonlyRootfs,
+		ShmSize:        s.ShmSizeBytes,
+		Sysctls:        s.Sysctls,
+		SecurityOpt:    s.SecurityOpt,
+		ExtraHosts:     s.ExtraHosts,
+		DNSSearch:      s.DNSSearch,
+		PidMode:        container.PidMode(s.Pid),
+		IpcMode:        container.IpcMode(s.IPC),
+		Tmpfs:          tmpfs(s.Tmpfs),
+		LogConfig:      container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "16m", "max-file": "2"}},
+		Resources: container.Resources{
+			CPUShares:         s.CPUShares,
+			NanoCPUs:          s.CPUQuotaMilli * 1e6,
+			Memory:            s.MemoryBytes,
+			MemoryReservation: s.MemoryReserve,
+			MemorySwap:        s.MemorySwap,
+			MemorySwappiness:  s.Swappiness,
+		},
+	}
+}
+
+// addGPUs shows the container its own devices and no others, since an image may ask for all of them.
+func addGPUs(s *runtime.Spec, config *container.Config, host *container.HostConfig) {
 	if len(s.GPUs) == 0 {
-		if !s.Privileged { // which may look after all of the machine's
+		if !s.Privileged { // a privileged container may look after all the machine's GPUs
 			config.Env = append(config.Env, "NVIDIA_VISIBLE_DEVICES=void")
 		}
 		return
@@ -75,11 +107,11 @@ func gpus(s *runtime.Spec, config *container.Config, host *container.HostConfig)
 	}
 }
 
-// connect gives the container its network and its ports.
+// connect sets the container's network and its published ports.
 func connect(s *runtime.Spec, config *container.Config, host *container.HostConfig) error {
 	switch s.Network.Mode {
 	case "netns":
-		host.NetworkMode = joined(s.Network)
+		host.NetworkMode = modeOf(s.Network)
 	case "":
 		host.NetworkMode = "bridge"
 	default:
@@ -98,11 +130,16 @@ func connect(s *runtime.Spec, config *container.Config, host *container.HostConf
 	return nil
 }
 
-// addMount mounts a volume, or a directory, which the engine makes where there is none: engines before
-// 23 do so for a bind in its older form alone.
+// addMount mounts a volume or a directory. The engine creates a missing directory; before version 23 it did so only for binds in the
+// older form, which is why we use that.
 func addMount(host *container.HostConfig, m runtime.Mount) {
 	if m.Volume {
-		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Source: m.Source, Target: m.Destination, ReadOnly: m.ReadOnly})
+		host.Mounts = append(host.Mounts, mount.Mount{
+			Type:     mount.TypeVolume,
+			Source:   m.Source,
+			Target:   m.Destination,
+			ReadOnly: m.ReadOnly,
+		})
 		return
 	}
 	bind := m.Source + ":" + m.Destination

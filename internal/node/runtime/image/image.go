@@ -1,6 +1,6 @@
-// Package image keeps container images on this machine: it pulls them from registries, OCI layouts and
-// tarballs of root file systems, unpacks each layer once, and stacks an image's layers for a container
-// with overlayfs. It is the oci runtime's; Docker keeps its own.
+// Package image stores container images on this machine. It pulls them from registries, OCI layouts and tarballs of root file systems,
+// unpacks each layer once, and stacks an image's layers for a container with overlayfs. Only the oci runtime uses it; Docker stores its own
+// images.
 package image
 
 import (
@@ -22,28 +22,28 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// Image is an image that is here.
+// Image is a stored image.
 type Image struct {
 	Ref    string
 	Digest string    // of its manifest or index; empty for a tarball
-	Config v1.Config // what its containers run unless told otherwise
+	Config v1.Config // what its containers run by default
 	Layers []string  // the names of its layers, the lowest first
-	Source string    `json:",omitempty"` // of a tarball: what it was read from, to see whether it has changed
+	Source string    `json:",omitempty"` // describes the tarball that it was read from, so that we notice a change
 }
 
-// Store is the images of one agent process, in a directory of its own:
+// Store is the image store of one agent process, in a directory of its own:
 //
-//	images/HASH.json   what is known of an image, by its reference
-//	layers/NAME/       a layer, unpacked; it appears whole or not at all
+//	images/HASH.json   an Image, named after a hash of its reference
+//	layers/NAME/       an unpacked layer, which appears whole or not at all
 type Store struct {
 	dir   string
 	pulls singleflight.Group // by reference, and by layer
 }
 
-// unfinished begins the names of layers that are being unpacked.
+// unfinished is the prefix of directories where layers are being unpacked.
 const unfinished = file.Unfinished
 
-// Open opens the store in a directory, and removes what pulls that were cut off have left there.
+// Open opens the store in a directory, and removes what interrupted pulls left there.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir}
 	for _, d := range []string{s.layers(), filepath.Join(dir, "images")} {
@@ -61,7 +61,7 @@ func (s *Store) path(ref string) string {
 	return filepath.Join(s.dir, "images", hex.EncodeToString(sum[:16])+".json")
 }
 
-// Get returns an image that is here, or runtime.ErrImageNotFound.
+// Get returns a stored image, or runtime.ErrImageNotFound.
 func (s *Store) Get(ref string) (*Image, error) {
 	img := new(Image)
 	err := file.ReadJSON(s.path(ref), img)
@@ -84,11 +84,11 @@ func (s *Store) has(layer string) bool {
 	return err == nil
 }
 
-// put notes an image whose layers are here.
+// put records an image. Its layers must be in the store.
 func (s *Store) put(img *Image) error { return file.WriteJSON(s.path(img.Ref), img, false) }
 
-// Pull makes an image present as it is at its source now. Where the source cannot be had and the image
-// is here, that is used: ECS's image pull behaviour "default". Pulls of one image at once share the work.
+// Pull stores an image as it is at its source now. If the source can't be reached but the image is stored, Pull uses that, which is ECS's
+// image pull behavior "default". Concurrent pulls of the same image share the work.
 func (s *Store) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (*Image, error) {
 	done := s.pulls.DoChan(ref, func() (any, error) { return s.pull(ctx, ref, auth) })
 	select {
@@ -98,7 +98,7 @@ func (s *Store) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth
 		if r.Err == nil {
 			return r.Val.(*Image), nil
 		}
-		if errors.Is(r.Err, context.Canceled) && ctx.Err() == nil { // it was another's, who gave up
+		if errors.Is(r.Err, context.Canceled) && ctx.Err() == nil { // another caller started the pull and was canceled
 			return s.Pull(ctx, ref, auth)
 		}
 		img, err := s.Get(ref)
@@ -119,10 +119,10 @@ func (s *Store) pull(ctx context.Context, ref string, auth *runtime.RegistryAuth
 		if err != nil {
 			return nil, err
 		}
-		return s.take(ctx, ref, digest, img)
+		return s.add(ctx, ref, digest, img)
 	}
 	return s.fetch(ctx, ref, auth)
 }
 
-// platform is the one whose images run here.
+// platform returns the platform whose images run here.
 func platform() v1.Platform { return v1.Platform{OS: "linux", Architecture: goruntime.GOARCH} }

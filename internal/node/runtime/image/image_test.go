@@ -31,7 +31,7 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// These tests mount file systems, and so need root.
+// These tests mount file systems, so they need root.
 
 func store(t *testing.T) *Store {
 	t.Helper()
@@ -42,7 +42,7 @@ func store(t *testing.T) *Store {
 	return s
 }
 
-// pack makes a tarball of files; a name that ends in / is a directory.
+// pack makes a tarball of files. A name that ends in / is a directory.
 func pack(t *testing.T, files ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -54,12 +54,15 @@ func pack(t *testing.T, files ...string) []byte {
 			h.Typeflag = tar.TypeDir
 		}
 		if target, link := strings.CutPrefix(content, "->"); link {
-			h.Typeflag, h.Linkname, h.Size, content = tar.TypeSymlink, target, 0, ""
+			h.Typeflag = tar.TypeSymlink
+			h.Linkname = target
+			h.Size = 0
+			content = ""
 		}
 		if err := w.WriteHeader(h); err != nil {
 			t.Fatal(err)
 		}
-		io.WriteString(w, content) //nolint:errcheck // Close tells
+		io.WriteString(w, content) //nolint:errcheck // Close returns it
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -120,11 +123,11 @@ func pull(t *testing.T, s *Store, ref string) *Image {
 	return img
 }
 
-// mount mounts an image for the time of the test, and returns its root directory.
+// mount mounts an image for the duration of the test, and returns its root directory.
 func mount(t *testing.T, s *Store, img *Image) string {
 	t.Helper()
 	dir := t.TempDir()
-	for range 2 { // once more does no harm
+	for range 2 { // Mount is idempotent
 		if err := s.Mount(img, dir); err != nil {
 			t.Fatal("these tests need root: ", err)
 		}
@@ -147,7 +150,7 @@ func content(path string) string {
 	return string(b)
 }
 
-func TestLayersLieUponEachOther(t *testing.T) {
+func TestLayersAreStacked(t *testing.T) {
 	img := imageOf(t,
 		layer(t, "a=1", "b=1", "d/", "d/x=1", "e/", "e/old=1"),
 		layer(t, "b=2", ".wh.a=", "e/", "e/.wh..wh..opq=", "e/new=2"))
@@ -183,7 +186,7 @@ func TestImagesShareTheirLayers(t *testing.T) {
 	}
 }
 
-func TestMostLayersThatAnImageMayHave(t *testing.T) {
+func TestMaxLayers(t *testing.T) {
 	var layers []v1.Layer
 	for i := range 127 {
 		layers = append(layers, layer(t, fmt.Sprintf("f%d=%d", i, i)))
@@ -196,7 +199,7 @@ func TestMostLayersThatAnImageMayHave(t *testing.T) {
 	}
 }
 
-func TestAMovedTagIsPulledAgain(t *testing.T) {
+func TestMovedTagIsPulledAgain(t *testing.T) {
 	ref, server := push(t, imageOf(t, layer(t, "a=1")))
 	s := store(t)
 	pull(t, s, ref)
@@ -210,7 +213,7 @@ func TestAMovedTagIsPulledAgain(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePulled(t *testing.T) {
+func TestFailedPulls(t *testing.T) {
 	_, server := push(t, imageOf(t, layer(t, "a=1")))
 	host := strings.TrimPrefix(server.URL, "http://")
 	for _, ref := range []string{host + "/team/none:1", "127.0.0.1:1/none:1", "rootfs:/none.tar", "oci-layout:/none", "UPPER CASE"} {
@@ -225,8 +228,7 @@ func TestWhatCannotBePulled(t *testing.T) {
 	}
 }
 
-// TestCredentials pulls from a registry that wants a password: the task's, or the one that docker login
-// left.
+// TestCredentials pulls from a registry that requires a password: the task's, or the one that docker login stored.
 func TestCredentials(t *testing.T) {
 	open := registry.New()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -243,7 +245,8 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := remote.Write(parsed, imageOf(t, layer(t, "a=1")), remote.WithAuth(&authn.Basic{Username: "me", Password: "secret"})); err != nil {
+	auth := remote.WithAuth(&authn.Basic{Username: "me", Password: "secret"})
+	if err := remote.Write(parsed, imageOf(t, layer(t, "a=1")), auth); err != nil {
 		t.Fatal(err)
 	}
 	config := t.TempDir()
@@ -263,21 +266,21 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// lying is a layer whose content is not what its digest says.
+// lying is a layer whose content doesn't match its digest.
 type lying struct{ v1.Layer }
 
 func (l lying) Uncompressed() (io.ReadCloser, error) {
 	return static.NewLayer([]byte("not a tarball, and not the content"), types.OCILayer).Uncompressed()
 }
 
-func TestAFalseLayerIsRefused(t *testing.T) {
+func TestWrongDigestIsRefused(t *testing.T) {
 	s := store(t)
 	true1 := layer(t, "a=1")
 	id, err := true1.DiffID()
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.once(layerName(id.Hex), func(dir string) error { return unpack(lying{true1}, id, dir) })
+	err = s.addLayer(layerName(id.Hex), func(dir string) error { return unpack(lying{true1}, id, dir) })
 	if err == nil || s.has(layerName(id.Hex)) {
 		t.Errorf("got %v", err)
 	}
@@ -286,11 +289,11 @@ func TestAFalseLayerIsRefused(t *testing.T) {
 	}
 }
 
-func TestNoLinkLeadsOut(t *testing.T) {
+func TestLinksDoNotLeadOut(t *testing.T) {
 	outside := t.TempDir()
 	dir := t.TempDir()
 	b := pack(t, "out=->"+outside, "out/planted=1", "../planted=1")
-	untar(bytes.NewReader(b), dir) //nolint:errcheck // refused or kept inside: both are well
+	untar(bytes.NewReader(b), dir) //nolint:errcheck // the link may be refused or kept inside
 	for _, path := range []string{filepath.Join(outside, "planted"), filepath.Join(filepath.Dir(dir), "planted")} {
 		if content(path) != "(none)" {
 			t.Errorf("%s was written", path)
@@ -316,14 +319,15 @@ func TestRootfsIsReadAgainWhenItChanges(t *testing.T) {
 	}
 }
 
-func TestALayoutsImageIsThisPlatforms(t *testing.T) {
+func TestLayoutWithSeveralPlatforms(t *testing.T) {
 	dir := t.TempDir()
 	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for arch, text := range map[string]string{"s390x": "a=other", goruntime.GOARCH: "a=ours"} {
-		if err := path.AppendImage(imageOf(t, layer(t, text)), layout.WithPlatform(v1.Platform{OS: "linux", Architecture: arch})); err != nil {
+		platform := layout.WithPlatform(v1.Platform{OS: "linux", Architecture: arch})
+		if err := path.AppendImage(imageOf(t, layer(t, text)), platform); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -333,7 +337,7 @@ func TestALayoutsImageIsThisPlatforms(t *testing.T) {
 	}
 }
 
-func TestOpenRemovesWhatWasCutOff(t *testing.T) {
+func TestOpenRemovesUnfinishedLayers(t *testing.T) {
 	s := store(t)
 	if err := os.MkdirAll(filepath.Join(s.layers(), unfinished+"1", "x"), 0o700); err != nil {
 		t.Fatal(err)

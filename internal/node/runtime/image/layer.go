@@ -17,14 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// layerName shortens a layer's digest: the names of all of an image's layers must fit in one page for
-// mount(2). It still takes 96 bits.
+// layerName shortens a layer's digest to 96 bits, since the names of all of an image's layers must fit into one page for mount(2).
 func layerName(hex string) string { return hex[:24] }
 
-// unpackAtOnce is how many layers are fetched and unpacked at the same time, as Docker does.
-const unpackAtOnce = 3
+// maxUnpacks is how many of an image's layers are fetched and unpacked at the same time, as in Docker.
+const maxUnpacks = 3
 
-// unpackAll makes an image's layers present, and returns their names in order.
+// unpackAll stores an image's layers, and returns their names in order.
 func (s *Store) unpackAll(ctx context.Context, img v1.Image) ([]string, error) {
 	layers, err := img.Layers()
 	if err != nil {
@@ -32,7 +31,7 @@ func (s *Store) unpackAll(ctx context.Context, img v1.Image) ([]string, error) {
 	}
 	names := make([]string, len(layers))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(unpackAtOnce)
+	g.SetLimit(maxUnpacks)
 	for i, l := range layers {
 		g.Go(func() error {
 			if ctx.Err() != nil {
@@ -44,19 +43,18 @@ func (s *Store) unpackAll(ctx context.Context, img v1.Image) ([]string, error) {
 			}
 			names[i] = layerName(id.Hex)
 			for {
-				err := s.once(names[i], func(dir string) error { return unpack(l, id, dir) })
+				err := s.addLayer(names[i], func(dir string) error { return unpack(l, id, dir) })
 				if !errors.Is(err, context.Canceled) || ctx.Err() != nil {
 					return err
 				}
-			} // it was another's, who gave up
+			} // another caller started it and was canceled
 		})
 	}
 	return names, g.Wait()
 }
 
-// once makes a layer present: unpack fills a directory, which becomes the layer once it is whole and on
-// disk.
-func (s *Store) once(name string, unpack func(dir string) error) error {
+// addLayer stores a layer, unless it's there already. unpack fills a directory, which becomes the layer once it's complete and on disk.
+func (s *Store) addLayer(name string, unpack func(dir string) error) error {
 	_, err, _ := s.pulls.Do("layer "+name, func() (any, error) {
 		if s.has(name) {
 			return nil, nil
@@ -65,8 +63,8 @@ func (s *Store) once(name string, unpack func(dir string) error) error {
 		if err != nil {
 			return nil, err
 		}
-		defer os.RemoveAll(dir)                      // gone already when all went well
-		if err := os.Chmod(dir, 0o755); err != nil { // it is the container's root directory
+		defer os.RemoveAll(dir)                      // does nothing after the rename
+		if err := os.Chmod(dir, 0o755); err != nil { // it becomes the container's root directory
 			return nil, err
 		}
 		if err := unpack(dir); err != nil {
@@ -80,7 +78,7 @@ func (s *Store) once(name string, unpack func(dir string) error) error {
 	return err
 }
 
-// unpack unpacks a layer and checks that it is the one that its image names.
+// unpack unpacks a layer, and checks its content against the digest that the image names.
 func unpack(l v1.Layer, want v1.Hash, dir string) error {
 	r, err := l.Uncompressed()
 	if err != nil {
@@ -92,7 +90,7 @@ func unpack(l v1.Layer, want v1.Hash, dir string) error {
 	if err := untar(in, dir); err != nil {
 		return err
 	}
-	if _, err := io.Copy(io.Discard, in); err != nil { // padding behind the last file
+	if _, err := io.Copy(io.Discard, in); err != nil { // padding after the last file
 		return err
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); got != want.Hex {
@@ -101,13 +99,13 @@ func unpack(l v1.Layer, want v1.Hash, dir string) error {
 	return nil
 }
 
-// untar unpacks a tarball, compressed or not, with what it marks as deleted in overlayfs's own way. It
-// does so in a root directory changed to dir: no link in it leads out.
+// untar unpacks a tarball, compressed or not. It converts markers of deleted files to overlayfs's form. It runs with dir as its root
+// directory, so no link in the tarball leads out of it.
 func untar(r io.Reader, dir string) error {
 	return chrootarchive.Untar(r, dir, &archive.TarOptions{WhiteoutFormat: archive.OverlayWhiteoutFormat})
 }
 
-// syncAll makes all that was written to dir's file system durable.
+// syncAll makes everything that was written to dir's file system durable.
 func syncAll(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

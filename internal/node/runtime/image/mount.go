@@ -13,8 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/node/kernel"
 )
 
-// Mount stacks an image's layers as dir/rootfs, with what is written there in dir/upper. Where it is
-// mounted already, nothing happens.
+// Mount mounts an image's stacked layers at dir/rootfs; writes go to dir/upper. If it's mounted already, Mount does nothing.
 func (s *Store) Mount(img *Image, dir string) error {
 	mounted, err := Mounted(dir)
 	if err != nil || mounted {
@@ -36,7 +35,7 @@ func (s *Store) Mount(img *Image, dir string) error {
 	if len(options) >= os.Getpagesize() {
 		return fmt.Errorf("%s has more layers (%d) than one mount takes", img.Ref, len(lower))
 	}
-	// The layers are named from their own directory, since whole paths would not fit.
+	// The layers' names are relative to their directory, since full paths wouldn't fit.
 	if err := inDirectory(s.layers(), func() error { return unix.Mount("overlay", root, "overlay", 0, options) }); err != nil {
 		return fmt.Errorf("mount the image with overlayfs: %w", err)
 	}
@@ -61,10 +60,10 @@ func Mounted(dir string) (bool, error) {
 	return root.Dev != parent.Dev, nil
 }
 
-// Unmount undoes Mount; what was written stays in dir/upper.
+// Unmount undoes Mount. What was written stays in dir/upper.
 func Unmount(dir string) error { return kernel.Unmount(filepath.Join(dir, rootDir)) }
 
-// inDirectory calls do on a thread whose working directory is dir, while the process's stays.
+// inDirectory calls do on a thread whose working directory is dir. The process's own stays as it is.
 func inDirectory(dir string, do func() error) error {
 	return kernel.OnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {

@@ -18,13 +18,13 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// How images that are files are referred to.
+// The prefixes of references to images in files.
 const (
 	RootfsPrefix = "rootfs:"     // rootfs:/path.tar[.gz]
 	LayoutPrefix = "oci-layout:" // oci-layout:/path
 )
 
-// fetch gets an image from its registry, unless the one that is here is the same.
+// fetch gets an image from its registry, unless the store has the same one.
 func (s *Store) fetch(ctx context.Context, ref string, auth *runtime.RegistryAuth) (*Image, error) {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
@@ -38,18 +38,18 @@ func (s *Store) fetch(ctx context.Context, ref string, auth *runtime.RegistryAut
 	if err != nil {
 		return nil, err
 	}
-	if here, err := s.Get(ref); err == nil && here.Digest == found.Digest.String() {
-		return here, nil
+	if stored, err := s.Get(ref); err == nil && stored.Digest == found.Digest.String() {
+		return stored, nil
 	}
 	img, err := found.Image()
 	if err != nil {
 		return nil, err
 	}
-	return s.take(ctx, ref, found.Digest.String(), img)
+	return s.add(ctx, ref, found.Digest.String(), img)
 }
 
-// Credentials are what an image's registry is told: what the task has for it, else what docker login (or
-// podman's) has left on this node for the agent's user, which may be nothing.
+// Credentials returns the credentials for an image's registry. They're the task's if it has any, else those that docker login (or podman
+// login) stored on this node for the agent's user, else none.
 func Credentials(ctx context.Context, ref name.Reference, auth *runtime.RegistryAuth) (authn.Authenticator, error) {
 	if auth != nil {
 		return &authn.Basic{Username: auth.Username, Password: auth.Password}, nil
@@ -57,8 +57,7 @@ func Credentials(ctx context.Context, ref name.Reference, auth *runtime.Registry
 	return authn.Resolve(ctx, authn.DefaultKeychain, ref.Context())
 }
 
-// FromLayout finds this platform's image in an OCI layout, with the digest that the layout's index has
-// for it. An image that names no platform is taken for one of any.
+// FromLayout finds this platform's image in an OCI layout, and its digest in the layout's index. An image without a platform fits all.
 func FromLayout(path string) (img v1.Image, digest string, err error) {
 	index, err := layout.ImageIndexFromPath(path)
 	if err != nil {
@@ -75,10 +74,10 @@ func FromLayout(path string) (img v1.Image, digest string, err error) {
 			if err != nil {
 				return nil, "", err
 			}
-			if img, err = ofPlatform(nested); err != nil {
+			if img, err = findImage(nested); err != nil {
 				return nil, "", err
 			}
-		case m.MediaType.IsImage() && fits(m.Platform):
+		case m.MediaType.IsImage() && runsHere(m.Platform):
 			if img, err = index.Image(m.Digest); err != nil {
 				return nil, "", err
 			}
@@ -90,23 +89,23 @@ func FromLayout(path string) (img v1.Image, digest string, err error) {
 	return nil, "", fmt.Errorf("the OCI layout %s holds no image for %s", path, platform())
 }
 
-func ofPlatform(index v1.ImageIndex) (v1.Image, error) {
+// findImage returns this platform's image, or nil.
+func findImage(index v1.ImageIndex) (v1.Image, error) {
 	manifest, err := index.IndexManifest()
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range manifest.Manifests {
-		if m.MediaType.IsImage() && fits(m.Platform) {
+		if m.MediaType.IsImage() && runsHere(m.Platform) {
 			return index.Image(m.Digest)
 		}
 	}
 	return nil, nil
 }
 
-func fits(p *v1.Platform) bool { return p == nil || p.Satisfies(platform()) }
+func runsHere(p *v1.Platform) bool { return p == nil || p.Satisfies(platform()) }
 
-// readRootfs makes an image of one layer from a tarball, unless the one that is here was made from the
-// same file.
+// readRootfs makes an image with one layer from a tarball, unless the stored one was made from the same file.
 func (s *Store) readRootfs(ref, path string) (*Image, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -118,15 +117,15 @@ func (s *Store) readRootfs(ref, path string) (*Image, error) {
 		return nil, err
 	}
 	source := fmt.Sprintf("%d bytes of %s", info.Size(), info.ModTime())
-	if here, err := s.Get(ref); err == nil && here.Source == source {
-		return here, nil
+	if stored, err := s.Get(ref); err == nil && stored.Source == source {
+		return stored, nil
 	}
 	hash := sha256.New()
 	if _, err := io.Copy(hash, f); err != nil {
 		return nil, err
 	}
 	layer := layerName(hex.EncodeToString(hash.Sum(nil)))
-	err = s.once(layer, func(dir string) error {
+	err = s.addLayer(layer, func(dir string) error {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
@@ -139,8 +138,8 @@ func (s *Store) readRootfs(ref, path string) (*Image, error) {
 	return img, s.put(img)
 }
 
-// take unpacks an image's layers and notes it.
-func (s *Store) take(ctx context.Context, ref, digest string, from v1.Image) (*Image, error) {
+// add unpacks an image's layers and records the image.
+func (s *Store) add(ctx context.Context, ref, digest string, from v1.Image) (*Image, error) {
 	config, err := from.ConfigFile()
 	if err != nil {
 		return nil, err

@@ -23,14 +23,14 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim"
 )
 
-// bundle is a container in runc's words, on its way from the agent's.
+// bundle turns a Spec into a bundle for runc.
 type bundle struct {
 	runtime *Runtime
 	dir     string
 	spec    *runtime.Spec
 	image   v1.Config
 	netns   string // in bridge mode
-	ip      string // where the container has an address of its own
+	ip      string // "" if the container has no address of its own
 
 	out *specs.Spec
 }
@@ -38,8 +38,10 @@ type bundle struct {
 // write writes config.json and the files that are mounted into the container.
 func (b *bundle) write(ctx context.Context) error {
 	b.out = &specs.Spec{
-		Version: "1.0.2", Root: &specs.Root{Path: "rootfs", Readonly: b.spec.ReadonlyRootfs},
-		Process: &specs.Process{}, Linux: &specs.Linux{Sysctl: b.spec.Sysctls, CgroupsPath: cgroupOf(b.spec)},
+		Version: "1.0.2",
+		Root:    &specs.Root{Path: "rootfs", Readonly: b.spec.ReadonlyRootfs},
+		Process: &specs.Process{},
+		Linux:   &specs.Linux{Sysctl: b.spec.Sysctls, CgroupsPath: cgroupOf(b.spec)},
 	}
 	for _, step := range []func(context.Context) error{b.process, b.namespaces, b.resources, b.mounts, b.devices, b.confine, b.gpus} {
 		if err := step(ctx); err != nil {
@@ -53,7 +55,7 @@ func (b *bundle) write(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(b.dir, "config.json"), j, 0o600)
 }
 
-// process says what runs, as whom, and with what environment.
+// process sets what runs, as which user, and with what environment.
 func (b *bundle) process(context.Context) error {
 	p := b.out.Process
 	if b.spec.Tty {
@@ -68,7 +70,8 @@ func (b *bundle) process(context.Context) error {
 			p.Cwd = dir
 		}
 	}
-	p.Env = environment([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, b.image.Env, []string{"HOSTNAME=" + b.hostname()}, b.spec.Env)
+	path := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	p.Env = environment(path, b.image.Env, []string{"HOSTNAME=" + b.hostname()}, b.spec.Env)
 	name := b.image.User
 	if b.spec.User != "" {
 		name = b.spec.User
@@ -82,13 +85,17 @@ func (b *bundle) process(context.Context) error {
 		p.User.AdditionalGids = append(p.User.AdditionalGids, uint32(g))
 	}
 	for _, l := range b.spec.Ulimits {
-		p.Rlimits = append(p.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(l.Name), Soft: uint64(l.Soft), Hard: uint64(l.Hard)}) // -1 is the most
+		p.Rlimits = append(p.Rlimits, specs.POSIXRlimit{
+			Type: "RLIMIT_" + strings.ToUpper(l.Name),
+			Soft: uint64(l.Soft), // -1 becomes the maximum
+			Hard: uint64(l.Hard),
+		})
 	}
 	return nil
 }
 
-// args are the image's, unless the spec says otherwise; an entry point of its own drops the image's
-// command, as with Docker.
+// args returns the image's entry point and command, unless the spec overrides them. As in Docker, the spec's entry point drops the image's
+// command.
 func (b *bundle) args() []string {
 	entrypoint, command := b.image.Entrypoint, b.image.Cmd
 	if b.spec.Entrypoint != nil {
@@ -100,7 +107,7 @@ func (b *bundle) args() []string {
 	return slices.Concat(entrypoint, command)
 }
 
-// environment joins lists of variables; of the same name, the last counts.
+// environment joins lists of variables. If a name occurs twice, the last value counts.
 func environment(lists ...[]string) []string {
 	var out []string
 	at := map[string]int{}
@@ -116,26 +123,26 @@ func environment(lists ...[]string) []string {
 	return out
 }
 
-// userIn finds a user by name or number in a container's own /etc/passwd and /etc/group.
+// userIn finds a user by name or number in the container's own /etc/passwd and /etc/group.
 func userIn(dir, name string) (*user.ExecUser, error) {
 	root, err := os.OpenRoot(filepath.Join(dir, "rootfs"))
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	u, err := user.GetExecUser(name, &user.ExecUser{Home: "/"}, users(root, "etc/passwd"), users(root, "etc/group"))
+	u, err := user.GetExecUser(name, &user.ExecUser{Home: "/"}, readUsers(root, "etc/passwd"), readUsers(root, "etc/group"))
 	if err != nil {
 		return nil, fmt.Errorf("user %q: %w", name, err)
 	}
 	return u, nil
 }
 
-// maxUsers is the most of a file of users that is read, in bytes.
+// maxUsers is how many bytes readUsers reads.
 const maxUsers = 1 << 20
 
-// users reads a file of users. The image made it, so it may be a pipe that never ends; without it, only
-// numbers are known.
-func users(root *os.Root, path string) *bytes.Reader {
+// readUsers reads /etc/passwd or /etc/group. The image could contain anything there, even a pipe that never ends. Without a regular file,
+// users and groups have only numbers.
+func readUsers(root *os.Root, path string) *bytes.Reader {
 	f, err := root.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return bytes.NewReader(nil)
@@ -148,7 +155,7 @@ func users(root *os.Root, path string) *bytes.Reader {
 	return bytes.NewReader(b)
 }
 
-// namespaces says what the container shares with others.
+// namespaces sets which namespaces the container shares, and with whom.
 func (b *bundle) namespaces(ctx context.Context) error {
 	add := func(kind specs.LinuxNamespaceType, path string) {
 		b.out.Linux.Namespaces = append(b.out.Linux.Namespaces, specs.LinuxNamespace{Type: kind, Path: path})
@@ -172,10 +179,10 @@ func (b *bundle) namespaces(ctx context.Context) error {
 	if unifiedCgroups() && !b.spec.Privileged {
 		add(specs.CgroupNamespace, "")
 	}
-	for kind, of := range map[specs.LinuxNamespaceType]string{specs.PIDNamespace: b.spec.Pid, specs.IPCNamespace: b.spec.IPC} {
-		other, shared := strings.CutPrefix(of, "container:")
+	for kind, mode := range map[specs.LinuxNamespaceType]string{specs.PIDNamespace: b.spec.Pid, specs.IPCNamespace: b.spec.IPC} {
+		other, shared := strings.CutPrefix(mode, "container:")
 		switch {
-		case of == "host":
+		case mode == "host":
 		case shared:
 			pid, err := b.runtime.pid(other)
 			if err != nil {
@@ -189,7 +196,7 @@ func (b *bundle) namespaces(ctx context.Context) error {
 	return nil
 }
 
-// pid is the first process of a container that runs.
+// pid returns the first process of a running container.
 func (r *Runtime) pid(id string) (int, error) {
 	dir, err := r.containers.Find(id)
 	if err != nil {
@@ -202,7 +209,7 @@ func (r *Runtime) pid(id string) (int, error) {
 	return st.PID, nil
 }
 
-// hostname is the container's, its id's first part, or the machine's.
+// hostname returns the spec's host name, or else the machine's in mode host, or else the start of the container's ID.
 func (b *bundle) hostname() string {
 	if b.spec.Hostname != "" {
 		return b.spec.Hostname
@@ -214,7 +221,7 @@ func (b *bundle) hostname() string {
 	return b.spec.ID[:min(len(b.spec.ID), 12)]
 }
 
-// confine says what the container's processes may do.
+// confine sets what the container's processes may do.
 func (b *bundle) confine(context.Context) error {
 	p := b.out.Process
 	all, err := capabilities(b.spec)
@@ -243,8 +250,8 @@ func (b *bundle) confine(context.Context) error {
 		return nil
 	}
 	b.out.Linux.MaskedPaths = []string{
-		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
-		"/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
+		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug",
+		"/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
 	}
 	b.out.Linux.ReadonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 	if unconfined {
@@ -254,7 +261,7 @@ func (b *bundle) confine(context.Context) error {
 	return err
 }
 
-// initProgram finds a static init for containers that want one as their first process.
+// initProgram finds a static init program for containers that run one as their first process.
 func initProgram() (string, error) {
 	for _, name := range []string{"tini-static", "docker-init"} {
 		if path, err := exec.LookPath(name); err == nil {

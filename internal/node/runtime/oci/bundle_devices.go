@@ -18,10 +18,10 @@ import (
 // cdiKind is NVIDIA's name for GPUs in the Container Device Interface.
 const cdiKind = "nvidia.com/gpu="
 
-// gpus gives the container its GPUs and no others. Real ones come through the Container Device
-// Interface: a file of NVIDIA's tools says what of the driver each needs.
+// gpus gives the container its GPUs and no others. Real GPUs come through the Container Device Interface: a file that NVIDIA's tools
+// generate says which parts of the driver each needs.
 func (b *bundle) gpus(context.Context) error {
-	ids := "void" // none, in the NVIDIA runtime's word
+	ids := "void" // the NVIDIA runtime's word for none
 	if len(b.spec.GPUs) > 0 {
 		ids = strings.Join(b.spec.GPUs, ",")
 	}
@@ -45,18 +45,20 @@ func (b *bundle) gpus(context.Context) error {
 	}
 	missing, err := cache.InjectDevices(b.out, names...)
 	if len(missing) > 0 {
-		return fmt.Errorf("no CDI file in %s describes %s: make one with nvidia-ctk cdi generate --device-name-strategy=uuid --output=/etc/cdi/nvidia.yaml",
-			strings.Join(cache.GetSpecDirectories(), " or "), strings.Join(missing, ", "))
+		const make = "nvidia-ctk cdi generate --device-name-strategy=uuid --output=/etc/cdi/nvidia.yaml"
+		return fmt.Errorf(
+			"no CDI file in %s describes %s: make one with %s",
+			strings.Join(cache.GetSpecDirectories(), " or "), strings.Join(missing, ", "), make,
+		)
 	}
 	return err
 }
 
-// devices gives the container devices of the machine's, and denies it all others but the harmless ones
-// that runc adds.
+// devices gives the container the machine's devices in its spec, and denies all others except the harmless ones that runc adds.
 func (b *bundle) devices(context.Context) error {
 	if b.spec.Privileged {
 		b.out.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: true, Access: "rwm"}}
-		// In the place of the container's own, so that what comes on top of it stays on top.
+		// It replaces the container's own /dev at the same index, so that mounts below /dev still come later.
 		i := slices.IndexFunc(b.out.Mounts, func(m specs.Mount) bool { return m.Destination == "/dev" })
 		b.out.Mounts[i] = specs.Mount{Destination: "/dev", Type: "bind", Source: "/dev", Options: []string{"rbind", "rprivate"}}
 		return nil
@@ -80,7 +82,7 @@ func (b *bundle) device(d runtime.Device) error {
 	}
 	kind := map[uint32]string{unix.S_IFCHR: "c", unix.S_IFBLK: "b"}[st.Mode&unix.S_IFMT]
 	if kind == "" {
-		return fmt.Errorf("%s is no device", d.HostPath)
+		return fmt.Errorf("%s is not a device", d.HostPath)
 	}
 	path, access := d.ContainerPath, d.Permissions
 	if path == "" {
@@ -91,12 +93,26 @@ func (b *bundle) device(d runtime.Device) error {
 	}
 	major, minor := int64(unix.Major(st.Rdev)), int64(unix.Minor(st.Rdev))
 	mode := os.FileMode(st.Mode & 0o777)
-	b.out.Linux.Devices = append(b.out.Linux.Devices, specs.LinuxDevice{Path: path, Type: kind, Major: major, Minor: minor, FileMode: &mode, UID: &st.Uid, GID: &st.Gid})
-	b.out.Linux.Resources.Devices = append(b.out.Linux.Resources.Devices, specs.LinuxDeviceCgroup{Allow: true, Type: kind, Major: &major, Minor: &minor, Access: access})
+	b.out.Linux.Devices = append(b.out.Linux.Devices, specs.LinuxDevice{
+		Path:     path,
+		Type:     kind,
+		Major:    major,
+		Minor:    minor,
+		FileMode: &mode,
+		UID:      &st.Uid,
+		GID:      &st.Gid,
+	})
+	b.out.Linux.Resources.Devices = append(b.out.Linux.Resources.Devices, specs.LinuxDeviceCgroup{
+		Allow:  true,
+		Type:   kind,
+		Major:  &major,
+		Minor:  &minor,
+		Access: access,
+	})
 	return nil
 }
 
-// devicesIn gives the container every device of a directory, such as /dev/infiniband.
+// devicesIn gives the container every device in a directory, such as /dev/infiniband.
 func (b *bundle) devicesIn(d runtime.Device) error {
 	return filepath.WalkDir(d.HostPath, func(path string, e os.DirEntry, err error) error {
 		if err != nil || e.Type()&os.ModeDevice == 0 {

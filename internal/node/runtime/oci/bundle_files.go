@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// files are /etc/hosts, hostname and resolv.conf, which are the container's own.
+// files writes the container's own /etc/hosts, hostname and resolv.conf.
 func (b *bundle) files() error {
 	resolv, err := b.resolvConf()
 	if err != nil {
@@ -32,8 +32,8 @@ func (b *bundle) files() error {
 func (b *bundle) hosts() (string, error) {
 	var out strings.Builder
 	if b.spec.Network.Mode == "host" {
-		machines, _ := os.ReadFile("/etc/hosts")
-		out.Write(machines)
+		host, _ := os.ReadFile("/etc/hosts")
+		out.Write(host)
 	} else {
 		out.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
 	}
@@ -58,16 +58,16 @@ func (b *bundle) hosts() (string, error) {
 	return out.String(), nil
 }
 
-// resolvConf is the machine's, with what the spec says in its stead. Servers on the machine's loopback
-// cannot be reached from another network; systemd keeps the true ones in a file of its own.
+// resolvConf returns the machine's resolv.conf, in which the spec's settings replace the machine's. Name servers on the machine's loopback
+// can't be reached from another network; systemd keeps the real ones in a separate file.
 func (b *bundle) resolvConf() (string, error) {
-	machines, err := os.ReadFile("/etc/resolv.conf")
+	host, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
-	if strings.Contains(string(machines), "nameserver 127.0.0.53") && b.spec.Network.Mode != "host" {
-		if behind, err := os.ReadFile("/run/systemd/resolve/resolv.conf"); err == nil {
-			machines = behind
+	if strings.Contains(string(host), "nameserver 127.0.0.53") && b.spec.Network.Mode != "host" {
+		if upstream, err := os.ReadFile("/run/systemd/resolve/resolv.conf"); err == nil {
+			host = upstream
 		}
 	}
 	var out strings.Builder
@@ -77,7 +77,7 @@ func (b *bundle) resolvConf() (string, error) {
 	for _, ip := range b.spec.DNS {
 		fmt.Fprintf(&out, "nameserver %s\n", ip)
 	}
-	for line := range strings.Lines(string(machines)) {
+	for line := range strings.Lines(string(host)) {
 		if b.keeps(strings.Fields(line)) {
 			out.WriteString(strings.TrimSuffix(line, "\n") + "\n")
 		}
@@ -85,7 +85,7 @@ func (b *bundle) resolvConf() (string, error) {
 	return out.String(), nil
 }
 
-// keeps reports whether a line of the machine's resolv.conf is the container's too.
+// keeps reports whether the container's resolv.conf keeps a line of the machine's.
 func (b *bundle) keeps(line []string) bool {
 	if len(line) < 2 {
 		return false

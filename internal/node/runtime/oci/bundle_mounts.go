@@ -19,12 +19,12 @@ import (
 	"github.com/pintle/pintle/internal/pattern"
 )
 
-// shmDir is where a container's directory has its shared memory.
+// shmDir is the directory of a container's shared memory, inside the container's directory.
 const shmDir = "shm"
 
-const defaultShm = 64 << 20 // bytes, as Docker's
+const defaultShm = 64 << 20 // bytes, as in Docker
 
-// mounts says what the container sees besides its image.
+// mounts adds everything that the container sees besides its image.
 func (b *bundle) mounts(context.Context) error {
 	own := []string{"nosuid", "noexec", "nodev"}
 	readonly := "ro"
@@ -70,7 +70,7 @@ func (b *bundle) mounts(context.Context) error {
 	return nil
 }
 
-// depth is how deep a mount lies: one that lies in another comes after it.
+// depth returns how deep a mount is, so that a mount inside another comes after it.
 func depth(m specs.Mount) int { return strings.Count(filepath.Clean(m.Destination), "/") }
 
 func (b *bundle) mount(path, kind, source string, options ...string) {
@@ -85,8 +85,7 @@ func (b *bundle) bind(source, path string, readonly bool) {
 	b.mount(path, "bind", source, options...)
 }
 
-// ipc mounts shared memory and message queues: the container's own, the machine's, or another
-// container's.
+// ipc mounts the shared memory and message queues of the container, the machine, or another container.
 func (b *bundle) ipc(own []string) error {
 	dir := b.dir
 	if other, shared := strings.CutPrefix(b.spec.IPC, "container:"); shared {
@@ -108,13 +107,13 @@ func (b *bundle) ipc(own []string) error {
 		}
 	}
 	b.bind(filepath.Join(dir, shmDir), "/dev/shm", false)
-	if _, err := os.Stat("/dev/mqueue"); err == nil || !b.spec.Privileged { // a privileged one's /dev is the machine's
+	if _, err := os.Stat("/dev/mqueue"); err == nil || !b.spec.Privileged { // a privileged container has the machine's /dev
 		b.mount("/dev/mqueue", "mqueue", "mqueue", own...)
 	}
 	return nil
 }
 
-// mountShm makes a container's shared memory, in its directory, so that others can be given it too.
+// mountShm mounts a container's shared memory in its directory, so that other containers can share it.
 func mountShm(dir string, size int64) error {
 	if size == 0 {
 		size = defaultShm
@@ -126,7 +125,7 @@ func mountShm(dir string, size int64) error {
 	return unix.Mount("shm", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("mode=1777,size=%d", size))
 }
 
-// source is the directory or file that a mount shows; one that is missing is made, as Docker does.
+// source returns the directory or file that a mount shows. A missing one becomes a directory, as in Docker.
 func (b *bundle) source(m runtime.Mount) (string, error) {
 	if m.Volume {
 		return b.volume(m)
@@ -142,7 +141,7 @@ func (b *bundle) source(m runtime.Mount) (string, error) {
 
 var volumeRE = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`, 255)
 
-// volume is a named volume's directory. A new one begins with what the image has at its place.
+// volume returns a named volume's directory. A new volume starts with what the image has at the mount's destination.
 func (b *bundle) volume(m runtime.Mount) (string, error) {
 	if !volumeRE.MatchString(m.Source) {
 		return "", fmt.Errorf("volume name %q is not made of letters, digits, '_', '.' and '-'", m.Source)
@@ -155,7 +154,7 @@ func (b *bundle) volume(m runtime.Mount) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(tmp) // gone already when all went well
+	defer os.RemoveAll(tmp) // does nothing after the rename
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return "", err
 	}
@@ -163,14 +162,13 @@ func (b *bundle) volume(m runtime.Mount) (string, error) {
 		return "", fmt.Errorf("fill volume %s from the image: %w", m.Source, err)
 	}
 	err = unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
-	if err != nil && !errors.Is(err, os.ErrExist) { // another container's came first
+	if err != nil && !errors.Is(err, os.ErrExist) { // another container may have created it first
 		return "", err
 	}
 	return dir, nil
 }
 
-// copyFromImage copies what an image has at a path, with owners, modes and links. Nothing there is
-// nothing to copy.
+// copyFromImage copies an image's directory, with owners, modes and links. If the image has none at that path, it copies nothing.
 func copyFromImage(root, path, to string) error {
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -182,7 +180,7 @@ func copyFromImage(root, path, to string) error {
 		return nil //nolint:nilerr // the image has no directory there, or a link that leads out of it
 	}
 	defer from.Close()
-	// From the open directory, so that no link on the way can be changed meanwhile.
+	// cp reads the open directory, so that no link on the path can change meanwhile.
 	cmd := exec.Command("cp", "--archive", "--no-target-directory", "/dev/fd/3/.", to)
 	cmd.ExtraFiles = []*os.File{from}
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -13,7 +13,7 @@ import (
 
 func unifiedCgroups() bool { return cgroups.Mode() == cgroups.Unified }
 
-// cpuPeriod is what a CPU quota refers to, in microseconds.
+// cpuPeriod is the period that a CPU quota refers to, in microseconds.
 const cpuPeriod = 100_000
 
 // resources limits what the container may use.
@@ -38,15 +38,16 @@ func (b *bundle) resources(context.Context) error {
 	}
 	if s.CPUQuotaMilli > 0 {
 		period, quota := uint64(cpuPeriod), s.CPUQuotaMilli*cpuPeriod/1000
-		res.CPU.Period, res.CPU.Quota = &period, &quota
+		res.CPU.Period = &period
+		res.CPU.Quota = &quota
 	}
 	return nil
 }
 
-// swap is what the container may have of memory and swap together: Docker's default is twice its
-// memory. A kernel that does not count swap cannot limit it.
+// swap returns the limit of memory plus swap, by default twice the memory, as in Docker. It's nil if the kernel doesn't account for swap
+// and so can't limit it.
 func swap(s *runtime.Spec) *int64 {
-	if !swapCounted() {
+	if !accountsSwap() {
 		return nil
 	}
 	total := s.MemorySwap
@@ -56,11 +57,11 @@ func swap(s *runtime.Spec) *int64 {
 	return &total
 }
 
-func swapCounted() bool {
+func accountsSwap() bool {
 	if unifiedCgroups() {
 		swap, _ := filepath.Glob(unified + "/*/memory.swap.max")
 		memory, _ := filepath.Glob(unified + "/*/memory.max")
-		return len(swap) > 0 || len(memory) == 0 // without a cgroup to look at, the kernel's default
+		return len(swap) > 0 || len(memory) == 0 // without any cgroup to check, assume the kernel's default
 	}
 	_, err := os.Stat(unified + "/memory/memory.memsw.limit_in_bytes")
 	return err == nil

@@ -11,13 +11,13 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// defaultCapabilities are Docker's.
+// defaultCapabilities are Docker's defaults.
 var defaultCapabilities = []string{
 	"CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_MKNOD", "CAP_NET_BIND_SERVICE",
 	"CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
 }
 
-// allCapabilities are Linux's, by number.
+// allCapabilities lists Linux's capabilities by number.
 var allCapabilities = []string{
 	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETGID", "CAP_SETUID",
 	"CAP_SETPCAP", "CAP_LINUX_IMMUTABLE", "CAP_NET_BIND_SERVICE", "CAP_NET_BROADCAST", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_IPC_LOCK",
@@ -27,17 +27,17 @@ var allCapabilities = []string{
 	"CAP_BLOCK_SUSPEND", "CAP_AUDIT_READ", "CAP_PERFMON", "CAP_BPF", "CAP_CHECKPOINT_RESTORE",
 }
 
-// capabilities are the defaults, with what is added and without what is dropped.
+// capabilities returns the defaults, plus what the spec adds and minus what it drops.
 func capabilities(s *runtime.Spec) ([]string, error) {
 	if s.Privileged {
-		return held()
+		return ownCapabilities()
 	}
 	out := slices.Clone(defaultCapabilities)
-	drop, err := named(s.CapDrop)
+	drop, err := parseCapabilities(s.CapDrop)
 	if err != nil {
 		return nil, err
 	}
-	add, err := named(s.CapAdd)
+	add, err := parseCapabilities(s.CapAdd)
 	if err != nil {
 		return nil, err
 	}
@@ -50,13 +50,13 @@ func capabilities(s *runtime.Spec) ([]string, error) {
 	return out, nil
 }
 
-// named reads ALL, SYS_ADMIN or CAP_SYS_ADMIN.
-func named(in []string) ([]string, error) {
+// parseCapabilities reads names such as ALL, SYS_ADMIN or CAP_SYS_ADMIN.
+func parseCapabilities(in []string) ([]string, error) {
 	var out []string
 	for _, c := range in {
 		c = strings.ToUpper(c)
 		if c == "ALL" {
-			return held()
+			return ownCapabilities()
 		}
 		if !strings.HasPrefix(c, "CAP_") {
 			c = "CAP_" + c
@@ -69,8 +69,8 @@ func named(in []string) ([]string, error) {
 	return out, nil
 }
 
-// held are the capabilities that this process has: it cannot give more than those.
-func held() ([]string, error) {
+// ownCapabilities returns the capabilities of this process, which can't grant any others.
+func ownCapabilities() ([]string, error) {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return nil, err

@@ -47,9 +47,11 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 	}
 	args = append(append(args, id), e.Command...)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Stdin, e.Stdout, e.Stderr
+	cmd.Stdin = e.Stdin
+	cmd.Stdout = e.Stdout
+	cmd.Stderr = e.Stderr
 	cmd.SysProcAttr = ownProcessGroup
-	cmd.Cancel = func() error { // runc alone would leave the command behind
+	cmd.Cancel = func() error { // killing only runc would leave the command behind
 		if b, err := os.ReadFile(pidFile); err == nil {
 			if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && pid > 1 {
 				return syscall.Kill(pid, syscall.SIGKILL)

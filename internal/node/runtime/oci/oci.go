@@ -1,5 +1,5 @@
-// Package oci runs containers with runc, without a daemon: images come from the image store, networks
-// from CNI, and beside each container a shim outlives the agent. It needs root.
+// Package oci runs containers with runc, without a daemon. Images come from the image store, networks from CNI, and a shim beside each
+// container outlives the agent. It needs root.
 package oci
 
 import (
@@ -22,26 +22,25 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim"
 )
 
-// Options are what the runtime needs.
+// Options configure the runtime.
 type Options struct {
 	Dir      string            // for images, containers and volumes
-	Shim     shim.Program      // what stands beside each container
+	Shim     shim.Program      // runs beside each container
 	Networks *network.Networks // for containers in bridge mode
-	CDIDirs  []string          // where GPUs are described for containers; nil is CDI's own, /etc/cdi and /var/run/cdi
+	CDIDirs  []string          // where CDI files describe GPUs; nil means CDI's defaults, /etc/cdi and /var/run/cdi
 }
 
-// Runtime is a runtime.Runtime on runc. A container's directory has, besides what shim and image keep
-// there:
+// Runtime is a runtime.Runtime on runc. Besides the files of shim and image, a container's directory has:
 //
-//	config.json   what runc runs
+//	config.json   runc's configuration
 //	hosts …       files that are mounted into the container
-//	exit.json     written once the container has ended and holds nothing of the machine any more
+//	exit.json     written once the container has ended and its resources are released
 type Runtime struct {
 	opts       Options
 	images     *image.Store
 	containers shim.Containers
 	runc       runc
-	settling   keyed
+	settling   keyedMutex // by container
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -58,13 +57,17 @@ func New(o Options) (*Runtime, error) {
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return nil, err
 	}
-	r := &Runtime{opts: o, containers: shim.Containers{Dir: filepath.Join(o.Dir, "containers")}, runc: runc{path, filepath.Join(o.Dir, "runc")}}
+	r := &Runtime{
+		opts:       o,
+		containers: shim.Containers{Dir: filepath.Join(o.Dir, "containers")},
+		runc:       runc{path, filepath.Join(o.Dir, "runc")},
+	}
 	for _, d := range []string{r.containers.Dir, r.volumes()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, err
 		}
 	}
-	if err := file.Clean(r.volumes()); err != nil { // after an agent that was killed
+	if err := file.Clean(r.volumes()); err != nil { // a killed agent may have left unfinished volumes
 		return nil, err
 	}
 	r.images, err = image.Open(filepath.Join(o.Dir, "images"))
@@ -85,17 +88,17 @@ func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAu
 	return img.Digest, nil
 }
 
-// Create implements runtime.Runtime. The container's file system is mounted and its network is there when it
-// returns; only its processes are not.
+// Create implements runtime.Runtime. When it returns, the container's file system is mounted and its network exists; only its processes
+// are missing.
 func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 	dir, err := r.containers.Path(spec.ID)
 	if err != nil {
 		return err
 	}
-	if r.made(dir, spec) {
+	if r.isCreated(dir, spec) {
 		return nil
 	}
-	if err := r.dispose(ctx, dir, spec.ID); err != nil { // what a creation left that was cut off
+	if err := r.dispose(ctx, dir, spec.ID); err != nil { // removes what an interrupted Create left
 		return err
 	}
 	if err := r.make(ctx, dir, spec); err != nil {
@@ -104,9 +107,9 @@ func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 	return nil
 }
 
-// made reports whether a container has been created, and still has what it was created with: after a reboot
-// one that never ran has only its files.
-func (r *Runtime) made(dir string, spec *runtime.Spec) bool {
+// isCreated reports whether a container was created and still has its mount and network. After a reboot, a container that never ran has
+// only its files.
+func (r *Runtime) isCreated(dir string, spec *runtime.Spec) bool {
 	if _, err := r.containers.Find(spec.ID); err != nil {
 		return false
 	}
@@ -145,9 +148,9 @@ func (r *Runtime) make(ctx context.Context, dir string, spec *runtime.Spec) erro
 		return err
 	}
 	if spec.StopSignal == "" {
-		named := *spec
-		named.StopSignal = img.Config.StopSignal
-		spec = &named
+		withSignal := *spec
+		withSignal.StopSignal = img.Config.StopSignal
+		spec = &withSignal
 	}
 	return shim.WriteSpec(dir, spec)
 }
@@ -184,12 +187,16 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	if status, _, err := shim.Status(dir); err != nil || status != runtime.Created {
 		return err
 	}
-	// A name that no attempt before this one has used: runc refuses what one of them has begun to write.
+	// Each attempt uses a new name, because runc refuses a PID file that an earlier attempt began to write.
 	pid, log := filepath.Join(dir, "pid-"+rand.Text()), filepath.Join(dir, "runc.log")
 	err = shim.Start(ctx, dir, r.opts.Shim, shim.Command{
-		Undo: r.runc.command("delete", "--force", id),
-		Args: r.runc.command("--log", log, "--log-format", "json", "create", "--bundle", dir, "--pid-file", pid, id),
-		Then: r.runc.command("--log", log, "--log-format", "json", "start", id), PIDFile: pid, Dir: dir, Env: os.Environ(), OpenStdin: spec.OpenStdin,
+		Undo:      r.runc.command("delete", "--force", id),
+		Args:      r.runc.command("--log", log, "--log-format", "json", "create", "--bundle", dir, "--pid-file", pid, id),
+		Then:      r.runc.command("--log", log, "--log-format", "json", "start", id),
+		PIDFile:   pid,
+		Dir:       dir,
+		Env:       os.Environ(),
+		OpenStdin: spec.OpenStdin,
 	})
 	if err != nil {
 		return explain(log, err)
@@ -203,24 +210,23 @@ func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 	if err != nil {
 		return runtime.Exit{}, err
 	}
-	exit, err := shim.Wait(ctx, dir, func(shim.State) {}) // what is left is ended when it is settled
+	exit, err := shim.Wait(ctx, dir, func(shim.State) {}) // settle kills what is left
 	if err != nil {
 		return runtime.Exit{}, err
 	}
-	oom, err := r.settle(ctx, dir, id)
-	exit.OOMKilled = oom.OOMKilled
+	ended, err := r.settle(ctx, dir, id)
+	exit.OOMKilled = ended.OOMKilled
 	return exit, err
 }
 
-// ending is what exit.json holds: what can be known only before the container's cgroup is removed.
-type ending struct{ OOMKilled bool }
+// exitFile is the content of exit.json: what can't be found out once the container's cgroup is removed.
+type exitFile struct{ OOMKilled bool }
 
-// settle takes from a container that has ended what it holds of the machine: processes, cgroup, mounts,
-// network and ports.
-func (r *Runtime) settle(ctx context.Context, dir, id string) (ending, error) {
+// settle releases what an ended container holds of the machine: processes, cgroup, mounts, network and ports.
+func (r *Runtime) settle(ctx context.Context, dir, id string) (exitFile, error) {
 	defer r.settling.lock(id)()
 	path := filepath.Join(dir, "exit.json")
-	var e ending
+	var e exitFile
 	if file.ReadJSON(path, &e) == nil {
 		return e, nil
 	}
@@ -248,7 +254,7 @@ func (r *Runtime) release(ctx context.Context, dir, id string) error {
 	return r.opts.Networks.Detach(ctx, id)
 }
 
-// dispose removes a container with all that it has.
+// dispose removes a container and everything it has.
 func (r *Runtime) dispose(ctx context.Context, dir, id string) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -296,25 +302,26 @@ func (r *Runtime) Logs(ctx context.Context, id, cursor string, follow bool, emit
 	return r.containers.Logs(ctx, id, cursor, follow, emit)
 }
 
-// keyed are locks by name.
-type keyed struct {
+// keyedMutex is a mutex for each name.
+type keyedMutex struct {
 	mu    sync.Mutex
-	locks map[string]*counted
+	locks map[string]*countedMutex
 }
 
-type counted struct {
+// countedMutex counts who holds it or waits for it.
+type countedMutex struct {
 	sync.Mutex
 	users int
 }
 
-func (k *keyed) lock(name string) (unlock func()) {
+func (k *keyedMutex) lock(name string) (unlock func()) {
 	k.mu.Lock()
 	if k.locks == nil {
-		k.locks = map[string]*counted{}
+		k.locks = map[string]*countedMutex{}
 	}
 	h := k.locks[name]
 	if h == nil {
-		h = new(counted)
+		h = new(countedMutex)
 		k.locks[name] = h
 	}
 	h.users++

@@ -20,10 +20,9 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim"
 )
 
-// These tests need root, and Debian's runc, containernetworking-plugins, iptables and busybox-static;
-// without those they fail.
+// These tests fail without root or Debian's runc, containernetworking-plugins, iptables and busybox-static.
 
-// TestMain builds the program that stands beside each container.
+// TestMain builds the shim.
 func TestMain(m *testing.M) { os.Exit(runtimetest.WithShim(m.Run)) }
 
 func open(t *testing.T, dir string) (*Runtime, error) {
@@ -50,11 +49,15 @@ func TestRuntime(t *testing.T) {
 	t.Run("LeavesNothing", func(t *testing.T) { leavesNothing(t, r) })
 }
 
-// leavesNothing looks for what the containers of the suite, whose names have its mark, may have left on the machine.
+// leavesNothing checks that the suite's containers, which have its mark in their names, left nothing on the machine.
 func leavesNothing(t *testing.T, r *Runtime) {
-	of := "*" + runtimetest.Mark + "*"
+	marked := "*" + runtimetest.Mark + "*"
 	for _, pattern := range []string{
-		r.containers.Dir + "/*", r.runc.root + "/*", filepath.Join(r.opts.Dir, "networks", of), filepath.Join("/sys/fs/cgroup/pintle", of), filepath.Join("/sys/fs/cgroup/*/pintle", of),
+		r.containers.Dir + "/*",
+		r.runc.root + "/*",
+		filepath.Join(r.opts.Dir, "networks", marked),
+		filepath.Join("/sys/fs/cgroup/pintle", marked),
+		filepath.Join("/sys/fs/cgroup/*/pintle", marked),
 	} {
 		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
 			t.Errorf("%s still has %v, %v", pattern, left, err)
@@ -81,8 +84,8 @@ func leavesNothing(t *testing.T, r *Runtime) {
 	}
 }
 
-// TestStrangeFiles has images whose files of users are none.
-func TestStrangeFiles(t *testing.T) {
+// TestIrregularPasswdFiles: images may have something else than a regular file as /etc/passwd.
+func TestIrregularPasswdFiles(t *testing.T) {
 	r := newRuntime(t)
 	ref := busybox(t, r)
 	for name, make := range map[string]func(path string) error{
@@ -98,7 +101,7 @@ func TestStrangeFiles(t *testing.T) {
 		if err := r.images.Mount(img, dir); err != nil {
 			t.Fatal(err)
 		}
-		defer image.Unmount(dir) //nolint:errcheck // LeavesNothing tells
+		defer image.Unmount(dir) //nolint:errcheck // LeavesNothing notices
 		passwd := filepath.Join(dir, "rootfs/etc/passwd")
 		if err := os.Remove(passwd); err != nil {
 			t.Fatal(err)
@@ -117,13 +120,19 @@ func TestStrangeFiles(t *testing.T) {
 	}
 }
 
-// TestAShimThatIsKilledEarly is killed while runc creates the container: the start fails, or the next one
-// succeeds, and nothing runs that nobody knows of.
-func TestAShimThatIsKilledEarly(t *testing.T) {
+// TestShimKilledDuringStart kills the shim while runc creates the container. Either that start or the next one succeeds, and nothing
+// unknown keeps running.
+func TestShimKilledDuringStart(t *testing.T) {
 	r := newRuntime(t)
 	ref := busybox(t, r)
 	for i := range 8 {
-		spec := &runtime.Spec{ID: unique(fmt.Sprint("early", i)), Owner: "me", Image: ref, Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "none"}}
+		spec := &runtime.Spec{
+			ID:         unique(fmt.Sprint("early", i)),
+			Owner:      "me",
+			Image:      ref,
+			Entrypoint: []string{"/bin/true"},
+			Network:    runtime.Network{Mode: "none"},
+		}
 		if err := r.Create(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +144,7 @@ func TestAShimThatIsKilledEarly(t *testing.T) {
 		killer := time.AfterFunc(time.Duration(10+6*i)*time.Millisecond, func() { killShim(dir); close(killed) })
 		err = r.Start(t.Context(), spec.ID)
 		if !killer.Stop() {
-			<-killed // it may still be looking, and the next shim is not for it
+			<-killed // otherwise it could kill the next shim
 		}
 		if err != nil {
 			if err = r.Start(t.Context(), spec.ID); err != nil {
@@ -156,10 +165,12 @@ func killShim(dir string) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, p := range paths {
 		b, _ := os.ReadFile(p)
-		if args := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"); len(args) == 2 && args[0] == runtimetest.Shim[0] && args[1] == dir {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(p))); err == nil {
-				syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
-			}
+		args := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
+		if len(args) != 2 || args[0] != runtimetest.Shim[0] || args[1] != dir {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(p))); err == nil {
+			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
 		}
 	}
 }
@@ -186,26 +197,29 @@ func start(t *testing.T, r *Runtime, spec *runtime.Spec) {
 	}
 }
 
-// says runs a container to its end, which has to be a good one, and checks what it said.
-func says(t *testing.T, r *Runtime, spec *runtime.Spec, want string) {
+// checkOutput runs a container to its end, and checks that it succeeds and what it prints.
+func checkOutput(t *testing.T, r *Runtime, spec *runtime.Spec, want string) {
 	t.Helper()
 	start(t, r, spec)
 	exit, err := r.Wait(t.Context(), spec.ID)
 	var text string
-	r.Logs(t.Context(), spec.ID, "", false, func(l runtime.Line) error { text += l.Text + "\n"; return nil }) //nolint:errcheck // text tells
+	r.Logs(t.Context(), spec.ID, "", false, func(l runtime.Line) error { //nolint:errcheck // the text would be wrong
+		text += l.Text + "\n"
+		return nil
+	})
 	if err != nil || exit.Code != 0 || text != want {
-		t.Errorf("it ends with %+v, %v, and says %q, want %q", exit, err, text, want)
+		t.Errorf("it ends with %+v, %v, and prints %q, want %q", exit, err, text, want)
 	}
 	if err := r.Remove(t.Context(), spec.ID); err != nil {
 		t.Error(err)
 	}
 }
 
-// unique is an id that no other run of the tests has had: what a failed one left must not matter.
+// unique returns an ID that no other run of the tests has used, so that what a failed run left behind doesn't matter.
 func unique(name string) string { return name + "-" + runtimetest.Mark }
 
-// TestRealGPUs checks what a container gets of a real GPU, described by a CDI file as NVIDIA's tools
-// write it: here with a device that every machine has.
+// TestRealGPUs checks what a container sees of a real GPU, which a CDI file like those of NVIDIA's tools describes. The device behind it is
+// one that every machine has.
 func TestRealGPUs(t *testing.T) {
 	r := newRuntime(t)
 	dir := filepath.Join(r.opts.Dir, "cdi")
@@ -219,31 +233,48 @@ func TestRealGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := &runtime.Spec{
-		ID: unique("gpu"), Image: busybox(t, r), Entrypoint: []string{"/bin/sh", "-c", "ls /dev | grep nvidia; echo $SEEN $NVIDIA_VISIBLE_DEVICES; echo x > /dev/nvidia7"},
-		Network: runtime.Network{Mode: "none"}, GPUs: []string{"GPU-1"},
+		ID:         unique("gpu"),
+		Image:      busybox(t, r),
+		Entrypoint: []string{"/bin/sh", "-c", "ls /dev | grep nvidia; echo $SEEN $NVIDIA_VISIBLE_DEVICES; echo x > /dev/nvidia7"},
+		Network:    runtime.Network{Mode: "none"},
+		GPUs:       []string{"GPU-1"},
 	}
-	says(t, r, spec, "nvidia7\n1 GPU-1\n")
-	spec.ID, spec.GPUs = "strange-"+filepath.Base(r.opts.Dir), []string{"GPU-3"}
+	checkOutput(t, r, spec, "nvidia7\n1 GPU-1\n")
+	spec.ID = "unknown-" + filepath.Base(r.opts.Dir)
+	spec.GPUs = []string{"GPU-3"}
 	if err := r.Create(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "nvidia.com/gpu=GPU-3") {
 		t.Errorf("a GPU that is nowhere described: %v", err)
 	}
 }
 
-// TestPrivileged runs a container as one that looks after the machine's GPUs, such as a DCGM exporter.
+// TestPrivileged runs a container like one that monitors all the machine's GPUs, such as dcgm-exporter.
 func TestPrivileged(t *testing.T) {
 	r := newRuntime(t)
 	spec := &runtime.Spec{
-		ID: unique("privileged"), Image: busybox(t, r), Network: runtime.Network{Mode: "host"}, Privileged: true,
-		Entrypoint:   []string{"/bin/sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES; mount -t tmpfs x /tmp && [ -e /dev/kmsg ] && echo sees the devices; df -k /dev/shm | grep -c 7168"},
+		ID:         unique("privileged"),
+		Image:      busybox(t, r),
+		Network:    runtime.Network{Mode: "host"},
+		Privileged: true,
+		Entrypoint: []string{
+			"/bin/sh", "-c",
+			"echo $NVIDIA_VISIBLE_DEVICES; mount -t tmpfs x /tmp && [ -e /dev/kmsg ] && echo sees the devices; " +
+				"df -k /dev/shm | grep -c 7168",
+		},
 		ShmSizeBytes: 7 << 20,
 		Env:          []string{"NVIDIA_VISIBLE_DEVICES=all"},
 	}
-	says(t, r, spec, "all\nsees the devices\n1\n")
+	checkOutput(t, r, spec, "all\nsees the devices\n1\n")
 }
 
-func TestAKilledShimsContainerEnds(t *testing.T) {
+func TestContainerEndsWithKilledShim(t *testing.T) {
 	r := newRuntime(t)
-	spec := &runtime.Spec{ID: unique("lost"), Owner: "me", Image: busybox(t, r), Entrypoint: []string{"/bin/sleep", "600"}, Network: runtime.Network{Mode: "none"}}
+	spec := &runtime.Spec{
+		ID:         unique("lost"),
+		Owner:      "me",
+		Image:      busybox(t, r),
+		Entrypoint: []string{"/bin/sleep", "600"},
+		Network:    runtime.Network{Mode: "none"},
+	}
 	start(t, r, spec)
 	dir, err := r.containers.Find(spec.ID)
 	if err != nil {
@@ -268,10 +299,15 @@ func TestAKilledShimsContainerEnds(t *testing.T) {
 	}
 }
 
-// TestCreatedAgain cuts a creation off, as a killed agent does, and has the next agent repeat it.
-func TestCreatedAgain(t *testing.T) {
+// TestInterruptedCreate interrupts Create, as killing the agent does, and lets the next agent repeat it.
+func TestInterruptedCreate(t *testing.T) {
 	r := newRuntime(t)
-	spec := &runtime.Spec{ID: unique("again"), Image: busybox(t, r), Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "bridge"}}
+	spec := &runtime.Spec{
+		ID:         unique("again"),
+		Image:      busybox(t, r),
+		Entrypoint: []string{"/bin/true"},
+		Network:    runtime.Network{Mode: "bridge"},
+	}
 	dir, err := r.containers.Path(spec.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -279,15 +315,15 @@ func TestCreatedAgain(t *testing.T) {
 	if err := r.make(t.Context(), dir, spec); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, "spec.json")); err != nil { // it comes last
+	if err := os.Remove(filepath.Join(dir, "spec.json")); err != nil { // Create writes it last
 		t.Fatal(err)
 	}
 	if err := r.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	var others sync.WaitGroup
-	for range 3 { // as many agents at once
-		others.Go(func() { r.Start(t.Context(), spec.ID) }) //nolint:errcheck // Wait tells
+	for range 3 { // several agents start it at once
+		others.Go(func() { r.Start(t.Context(), spec.ID) }) //nolint:errcheck // Wait returns how it ended
 	}
 	err = r.Start(t.Context(), spec.ID)
 	others.Wait()

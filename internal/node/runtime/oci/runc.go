@@ -12,18 +12,20 @@ import (
 	"syscall"
 )
 
-// runc is the program, and where it keeps its state.
-type runc struct{ path, root string }
+// runc runs the runc program.
+type runc struct {
+	path string // of the program
+	root string // directory of its state
+}
 
-// ownProcessGroup keeps a program out of the agent's process group, so that ctrl-C does not end it half-way.
+// ownProcessGroup keeps a program out of the agent's process group, so that ctrl-C doesn't stop it half-way.
 var ownProcessGroup = &syscall.SysProcAttr{Setpgid: true}
 
 func (r runc) command(args ...string) []string {
 	return append([]string{r.path, "--root", r.root}, args...)
 }
 
-// delete ends whatever is left of a container, and has runc forget it. One that runc does not know is
-// no error.
+// delete kills what is left of a container and deletes it in runc. A container that runc doesn't know is no error.
 func (r runc) delete(ctx context.Context, id string) error {
 	if _, err := os.Stat(r.root + "/" + id); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -38,21 +40,21 @@ func (r runc) delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// explain puts what runc has logged last into an error.
+// explain returns the last error that runc logged, or else err.
 func explain(log string, err error) error {
 	b, readErr := os.ReadFile(log)
 	if readErr != nil {
 		return err
 	}
-	var said string
+	var last string
 	for line := range bytes.Lines(b) {
 		var l struct{ Level, Msg string }
 		if json.Unmarshal(line, &l) == nil && l.Level == "error" {
-			said = l.Msg
+			last = l.Msg
 		}
 	}
-	if said == "" {
+	if last == "" {
 		return err
 	}
-	return errors.New(said)
+	return errors.New(last)
 }

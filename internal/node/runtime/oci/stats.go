@@ -18,12 +18,12 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim"
 )
 
-// cgroupOf is a container's cgroup, below the hierarchy's root.
+// cgroupOf returns a container's cgroup, as a path below the hierarchy's root.
 func cgroupOf(s *runtime.Spec) string { return "/pintle/" + s.ID }
 
 const unified = "/sys/fs/cgroup"
 
-// oomKilled reports whether the kernel killed something in the cgroup for want of memory.
+// oomKilled reports whether the kernel killed a process in the cgroup because it ran out of memory.
 func oomKilled(cgroup string) bool {
 	if cgroups.Mode() == cgroups.Unified {
 		g, err := cgroup2.Load(cgroup)
@@ -84,7 +84,8 @@ func statsOfV1(cgroup string) (s runtime.Stats, err error) {
 		return s, err
 	}
 	s.CPU = time.Duration(m.GetCPU().GetUsage().GetTotal())
-	s.MemoryBytes = int64(m.GetMemory().GetUsage().GetUsage() - min(m.GetMemory().GetUsage().GetUsage(), m.GetMemory().GetTotalInactiveFile()))
+	used := m.GetMemory().GetUsage().GetUsage()
+	s.MemoryBytes = int64(used - min(used, m.GetMemory().GetTotalInactiveFile()))
 	for _, e := range m.GetBlkio().GetIoServiceBytesRecursive() {
 		switch e.Op {
 		case "Read":
@@ -114,7 +115,7 @@ func statsOfV2(cgroup string) (s runtime.Stats, err error) {
 	return s, nil
 }
 
-// networkOf sums what the interfaces of a process's network have carried, without its loopback.
+// networkOf sums the traffic of all interfaces in a process's network namespace except loopback, in bytes.
 func networkOf(pid int) (received, sent int64) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/dev", pid))
 	if err != nil {

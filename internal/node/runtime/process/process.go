@@ -1,5 +1,5 @@
-// Package process runs containers as plain child processes: no image, no isolation, no limits. It is
-// for machines that have no container engine, and only when it is asked for by name; listings say so.
+// Package process runs containers as plain child processes, without images, isolation or limits. It's for machines without a container
+// engine, and must be chosen by name; listings show it.
 package process
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
 
-// Runtime is a runtime.Runtime of child processes. Each has a directory under dir.
+// Runtime is a runtime.Runtime of child processes.
 type Runtime struct {
 	containers shim.Containers
 	shim       shim.Program
@@ -28,7 +28,7 @@ type Runtime struct {
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// New returns the runtime that keeps its containers under dir, with a process of p beside each.
+// New returns a runtime that keeps each container in a directory under dir, and runs the shim p beside it.
 func New(dir string, p shim.Program) (*Runtime, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func New(dir string, p shim.Program) (*Runtime, error) {
 // Name implements runtime.Runtime.
 func (*Runtime) Name() string { return "process" }
 
-// Pull does nothing: there are no images.
+// Pull does nothing, since there are no images.
 func (*Runtime) Pull(context.Context, string, *runtime.RegistryAuth) (string, error) { return "", nil }
 
 // Create implements runtime.Runtime.
@@ -80,12 +80,12 @@ func lookPath(name, dir string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// environment is the spec's, on top of what a program cannot do without.
+// environment returns the spec's environment on top of the variables that every program needs.
 func environment(spec *runtime.Spec) []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LANG=" + os.Getenv("LANG")}
 	gpus := strings.Join(spec.GPUs, ",")
 	if gpus == "" {
-		gpus = "void" // none, in the NVIDIA runtime's word
+		gpus = "void" // the NVIDIA runtime's word for none
 	}
 	return slices.Concat(env, spec.Env, []string{"NVIDIA_VISIBLE_DEVICES=" + gpus})
 }
@@ -103,7 +103,7 @@ func (r *Runtime) Wait(ctx context.Context, id string) (runtime.Exit, error) {
 	})
 }
 
-// Stop implements runtime.Runtime. The signals go to the container's whole process group.
+// Stop implements runtime.Runtime. It signals the container's whole process group.
 func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
 	signal := func(st shim.State, s syscall.Signal) error { return syscall.Kill(-st.PID, s) }
 	return r.containers.Stop(ctx, id, grace, signal, r.Wait)
@@ -121,7 +121,7 @@ func (r *Runtime) Remove(_ context.Context, id string) error {
 	return os.RemoveAll(dir)
 }
 
-// RemoveVolume implements runtime.Runtime: there are none.
+// RemoveVolume does nothing, since there are no volumes.
 func (*Runtime) RemoveVolume(context.Context, string) error { return nil }
 
 // List implements runtime.Runtime.
@@ -129,18 +129,21 @@ func (r *Runtime) List(_ context.Context, owner string) ([]runtime.Container, er
 	return r.containers.List(owner)
 }
 
-// NetNS implements runtime.Runtime: processes share the machine's network.
+// NetNS returns "", since processes share the machine's network.
 func (*Runtime) NetNS(context.Context, string) (string, error) { return "", nil }
 
-// Exec implements runtime.Runtime: the command runs beside the container's processes, as they do.
+// Exec implements runtime.Runtime. The command runs beside the container's processes.
 func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, error) {
 	_, spec, err := r.containers.Open(id)
 	if err != nil {
 		return 0, err
 	}
 	cmd := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
-	cmd.Env, cmd.Dir = append(environment(spec), e.Env...), spec.WorkingDir
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Stdin, e.Stdout, e.Stderr
+	cmd.Env = append(environment(spec), e.Env...)
+	cmd.Dir = spec.WorkingDir
+	cmd.Stdin = e.Stdin
+	cmd.Stdout = e.Stdout
+	cmd.Stderr = e.Stderr
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -149,7 +152,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, e runtime.Exec) (int, err
 	return 0, err
 }
 
-// Stats implements runtime.Runtime: summed over the container's processes that are there now.
+// Stats implements runtime.Runtime. It sums over the container's current processes.
 func (r *Runtime) Stats(_ context.Context, id string) (runtime.Stats, error) {
 	dir, err := r.containers.Find(id)
 	if err != nil {
@@ -166,7 +169,7 @@ func (r *Runtime) Stats(_ context.Context, id string) (runtime.Stats, error) {
 
 const clockTick = 10 * time.Millisecond // USER_HZ is 100 on every Linux that Go runs on
 
-// addProcess adds a process and its children.
+// addProcess adds a process and its descendants.
 func addProcess(s *runtime.Stats, pid int) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -176,7 +179,7 @@ func addProcess(s *runtime.Stats, pid int) {
 	if len(fields) < 22 {
 		return
 	}
-	for _, f := range fields[11:15] { // user and system time, its own and that of children that ended
+	for _, f := range fields[11:15] { // user and system time, its own and that of its ended children
 		n, _ := strconv.ParseInt(f, 10, 64)
 		s.CPU += time.Duration(n) * clockTick
 	}

@@ -15,18 +15,18 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim"
 )
 
-// TestMain builds the program that stands beside each container.
+// TestMain builds the shim.
 func TestMain(m *testing.M) { os.Exit(runtimetest.WithShim(m.Run)) }
 
-// patience is for what should come soon, on however busy a machine.
+// patience is how long a test waits for what should come soon, so that it passes on a busy machine too.
 const patience = 2 * time.Minute
 
 func newRuntime(t *testing.T) *Runtime {
 	t.Helper()
-	return at(t, t.TempDir())
+	return open(t, t.TempDir())
 }
 
-func at(t *testing.T, dir string) *Runtime {
+func open(t *testing.T, dir string) *Runtime {
 	t.Helper()
 	r, err := New(dir, runtimetest.Shim)
 	if err != nil {
@@ -37,7 +37,13 @@ func at(t *testing.T, dir string) *Runtime {
 
 func run(t *testing.T, r *Runtime, id, script string, args ...string) {
 	t.Helper()
-	spec := &runtime.Spec{ID: id, Owner: "me", Entrypoint: []string{"/bin/sh", "-c"}, Command: append([]string{script}, args...), GPUs: []string{"GPU-1", "GPU-2"}}
+	spec := &runtime.Spec{
+		ID:         id,
+		Owner:      "me",
+		Entrypoint: []string{"/bin/sh", "-c"},
+		Command:    append([]string{script}, args...),
+		GPUs:       []string{"GPU-1", "GPU-2"},
+	}
 	if err := r.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +110,7 @@ func TestStartTwiceRunsOnce(t *testing.T) {
 	}
 }
 
-func TestStopIsGentleThenNot(t *testing.T) {
+func TestStopsGracefullyThenKills(t *testing.T) {
 	r := newRuntime(t)
 	run(t, r, "gentle", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.05; done")
 	run(t, r, "deaf", "trap '' TERM; echo up; while :; do sleep 0.05; done")
@@ -127,10 +133,10 @@ func TestStopIsGentleThenNot(t *testing.T) {
 	}
 }
 
-func TestAnotherAgentAdopts(t *testing.T) {
+func TestNextAgentAdopts(t *testing.T) {
 	dir, end := t.TempDir(), filepath.Join(t.TempDir(), "end")
-	run(t, at(t, dir), "a", "until [ -e "+end+" ]; do sleep 0.05; done; exit 5")
-	next := at(t, dir)
+	run(t, open(t, dir), "a", "until [ -e "+end+" ]; do sleep 0.05; done; exit 5")
+	next := open(t, dir)
 	list, err := next.List(t.Context(), "me")
 	if err != nil || len(list) != 1 || list[0].Status != runtime.Running {
 		t.Fatalf("got %+v, %v", list, err)
@@ -146,7 +152,7 @@ func TestAnotherAgentAdopts(t *testing.T) {
 	}
 }
 
-func TestAKilledShimIsNoticedAndItsProcessEnded(t *testing.T) {
+func TestKilledShim(t *testing.T) {
 	r := newRuntime(t)
 	run(t, r, "a", "echo $PPID; exec sleep 600")
 	var shimPID int
@@ -172,11 +178,12 @@ func TestAKilledShimIsNoticedAndItsProcessEnded(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftBehindEndsWithTheContainer(t *testing.T) {
-	for name, script := range map[string]string{ // $0 is a file that is not there yet
-		"a background child":        "sleep 600 & echo $!",
-		"a session of its own":      "setsid sleep 600 & echo $!",
-		"a child of one in between": `setsid sh -c 'sleep 600 & echo $!; touch "$0"; exec sleep 600' "$0" & until [ -e "$0" ]; do sleep 0.05; done`,
+func TestContainerEndKillsItsChildren(t *testing.T) {
+	for name, script := range map[string]string{ // $0 is a file that doesn't exist yet
+		"a background child":   "sleep 600 & echo $!",
+		"a session of its own": "setsid sleep 600 & echo $!",
+		"a child of one in between": `setsid sh -c 'sleep 600 & echo $!; touch "$0"; exec sleep 600' "$0" &
+			until [ -e "$0" ]; do sleep 0.05; done`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRuntime(t)
@@ -193,13 +200,13 @@ func TestWhatIsLeftBehindEndsWithTheContainer(t *testing.T) {
 	}
 }
 
-func TestALostContainerIsListedAsItEnded(t *testing.T) {
+func TestLostContainerIsListedAsExited(t *testing.T) {
 	r := newRuntime(t)
 	run(t, r, "a", "echo $PPID; exec sleep 600")
 	for text := ""; text == ""; {
 		text, _ = logs(t, r, "a", "", false)
 		if pid := atoi(strings.TrimSpace(text)); pid > 0 {
-			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // wait tells
+			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // wait would fail
 		}
 	}
 	exit := wait(t, r, "a")
@@ -256,8 +263,7 @@ func atoi(s string) int {
 	return n
 }
 
-// BenchmarkStart starts containers: the time from Start to its return, when the command runs, and the memory of the last
-// shim.
+// BenchmarkStart measures Start, which returns when the command runs, and the memory of the last shim.
 func BenchmarkStart(b *testing.B) {
 	r, err := New(b.TempDir(), runtimetest.Shim)
 	if err != nil {
@@ -291,7 +297,7 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(float64(rss), "shim-RSS-kB")
 }
 
-// statusField is a number of /proc/PID/status.
+// statusField returns a number from /proc/PID/status.
 func statusField(b *testing.B, pid int, name string) int {
 	b.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))

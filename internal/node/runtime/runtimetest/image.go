@@ -10,8 +10,7 @@ import (
 	"slices"
 )
 
-// MakeImage packs a root file system of Debian's busybox-static into a tarball, under the names that
-// the tests use.
+// MakeImage packs Debian's busybox-static into a tarball of a root file system, under the names that the tests use.
 func MakeImage(path string) error {
 	program, err := exec.LookPath("busybox")
 	if err != nil {
@@ -30,13 +29,17 @@ func MakeImage(path string) error {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(files[name]))}) //nolint:errcheck // Close tells
-		io.WriteString(w, files[name])                                                     //nolint:errcheck // Close tells
+		w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(files[name]))}) //nolint:errcheck // Close returns it
+		io.WriteString(w, files[name])                                                     //nolint:errcheck // Close returns it
 	}
-	for _, name := range []string{"sh", "cat", "df", "echo", "env", "grep", "hostname", "httpd", "id", "ls", "mount", "ps", "pwd", "sleep", "tail", "touch", "true", "wget"} {
-		w.WriteHeader(&tar.Header{Name: "bin/" + name, Typeflag: tar.TypeSymlink, Linkname: "busybox"}) //nolint:errcheck // Close tells
+	for _, name := range []string{
+		"sh", "cat", "df", "echo", "env", "grep", "hostname", "httpd", "id", "ls", "mount", "ps", "pwd", "sleep", "tail", "touch", "true",
+		"wget",
+	} {
+		link := &tar.Header{Name: "bin/" + name, Typeflag: tar.TypeSymlink, Linkname: "busybox"}
+		w.WriteHeader(link) //nolint:errcheck // Close returns it
 	}
-	w.WriteHeader(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o777}) //nolint:errcheck // Close tells
+	w.WriteHeader(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o777}) //nolint:errcheck // Close returns it
 	if err := w.Close(); err != nil {
 		return err
 	}

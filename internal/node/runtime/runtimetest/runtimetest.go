@@ -1,5 +1,4 @@
-// Package runtimetest says in tests what every container runtime must do, so that tasks run the same on
-// each of them.
+// Package runtimetest is the test suite that every container runtime must pass, so that tasks run the same on all of them.
 package runtimetest
 
 import (
@@ -21,38 +20,58 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime"
 )
 
-// Mark is in the names of all that a run of the tests makes on the machine. No other run has had it, be it that it was killed
-// and left something, or is another package's at the same time; and no other name has it by chance.
+// Mark is part of every name that this run of the tests creates on the machine. It's random, so names never clash with what a killed run
+// left behind, with another package's tests that run at the same time, or with anything else.
 var Mark = rand.Text()[:10]
 
-// patience is for what should come soon, on however busy a machine.
+// patience is how long a test waits for what should come soon, so that it passes on a busy machine too.
 const patience = 2 * time.Minute
 
 // suite is a runtime under test, with the image that MakeImage makes.
 type suite struct {
-	rt    runtime.Runtime
-	again func() (runtime.Runtime, error)
-	image string
+	rt     runtime.Runtime
+	reopen func() (runtime.Runtime, error)
+	image  string
 }
 
-// Run tests a runtime that has containers with images, networks and limits. again opens it once more, as
-// the agent after this one does.
-func Run(t *testing.T, rt runtime.Runtime, again func() (runtime.Runtime, error)) {
+// Run tests a runtime whose containers have images, networks and limits. reopen opens the runtime a second time, as a restarted agent
+// does.
+func Run(t *testing.T, rt runtime.Runtime, reopen func() (runtime.Runtime, error)) {
 	path := filepath.Join(t.TempDir(), "rootfs.tar")
 	if err := MakeImage(path); err != nil {
 		t.Fatal("these tests need Debian's busybox-static: ", err)
 	}
-	s := &suite{rt, again, "rootfs:" + path}
+	s := &suite{rt, reopen, "rootfs:" + path}
 	if _, err := rt.Pull(t.Context(), s.image, nil); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]func(*testing.T){
-		"RunsToItsExitCodeAndLogs": s.runsToItsExitCodeAndLogs, "SeesItsGPUs": s.seesItsGPUs, "LastLineNeedsNoNewline": s.lastLineNeedsNoNewline,
-		"LongLine": s.longLine, "MemoryLimit": s.memoryLimit, "PublishesPorts": s.publishesPorts, "KeepsVolumes": s.keepsVolumes, "RemovesVolumes": s.removesVolumes, "BindMounts": s.bindMounts,
-		"StopsGentlyThenNot": s.stopsGentlyThenNot, "Adopts": s.adopts, "Execs": s.execs, "Stats": s.stats,
-		"ProcessIsAsTold": s.processIsAsTold, "UserHasNoPowers": s.userHasNoPowers, "ReadonlyRootfs": s.readonlyRootfs,
-		"TmpfsAndShm": s.tmpfsAndShm, "Ulimits": s.ulimits, "Networks": s.networks, "Links": s.links, "SharesProcesses": s.sharesProcesses, "NestedMounts": s.nestedMounts, "OpenStdin": s.openStdin, "SearchDomains": s.searchDomains,
-		"CannotStart": s.cannotStart, "NotThere": s.notThere,
+		"RunsToItsExitCodeAndLogs": s.runsToItsExitCodeAndLogs,
+		"SeesItsGPUs":              s.seesItsGPUs,
+		"LastLineNeedsNoNewline":   s.lastLineNeedsNoNewline,
+		"LongLine":                 s.longLine,
+		"MemoryLimit":              s.memoryLimit,
+		"PublishesPorts":           s.publishesPorts,
+		"KeepsVolumes":             s.keepsVolumes,
+		"RemovesVolumes":           s.removesVolumes,
+		"BindMounts":               s.bindMounts,
+		"StopsGracefullyThenKills": s.stopsGracefullyThenKills,
+		"Adopts":                   s.adopts,
+		"Execs":                    s.execs,
+		"Stats":                    s.stats,
+		"ProcessMatchesSpec":       s.processMatchesSpec,
+		"UserIsUnprivileged":       s.userIsUnprivileged,
+		"ReadonlyRootfs":           s.readonlyRootfs,
+		"TmpfsAndShm":              s.tmpfsAndShm,
+		"Ulimits":                  s.ulimits,
+		"Networks":                 s.networks,
+		"Links":                    s.links,
+		"SharesProcesses":          s.sharesProcesses,
+		"NestedMounts":             s.nestedMounts,
+		"OpenStdin":                s.openStdin,
+		"SearchDomains":            s.searchDomains,
+		"CannotStart":              s.cannotStart,
+		"NotFound":                 s.notFound,
 	} {
 		t.Run(name, test)
 	}
@@ -74,13 +93,18 @@ func (s *suite) create(t *testing.T, script string, change func(*runtime.Spec)) 
 	t.Helper()
 	_, name, _ := strings.Cut(t.Name(), "/")
 	spec := &runtime.Spec{
-		ID: strings.ReplaceAll(name, "/", "-") + "-" + Mark, Owner: "me", Image: s.image,
-		Entrypoint: []string{"/bin/sh", "-c"}, Command: []string{script}, CPUShares: 2, Network: runtime.Network{Mode: "none"},
+		ID:         strings.ReplaceAll(name, "/", "-") + "-" + Mark,
+		Owner:      "me",
+		Image:      s.image,
+		Entrypoint: []string{"/bin/sh", "-c"},
+		Command:    []string{script},
+		CPUShares:  2,
+		Network:    runtime.Network{Mode: "none"},
 	}
 	if change != nil {
 		change(spec)
 	}
-	for range 2 { // once more does no harm
+	for range 2 { // Create is idempotent
 		if err := s.rt.Create(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
@@ -95,8 +119,8 @@ func (s *suite) create(t *testing.T, script string, change func(*runtime.Spec)) 
 	return spec
 }
 
-// another gives a test's further containers names of their own.
-func another(name string) func(*runtime.Spec) {
+// suffixed adds a suffix to the ID, for tests with several containers.
+func suffixed(name string) func(*runtime.Spec) {
 	return func(c *runtime.Spec) { c.ID += "-" + name }
 }
 
@@ -128,20 +152,20 @@ func (s *suite) text(t *testing.T, id string) string {
 	return strings.Join(all, "\n")
 }
 
-// says waits until a container has said something.
-func (s *suite) says(t *testing.T, id string) string {
+// awaitOutput waits until a container has printed something.
+func (s *suite) awaitOutput(t *testing.T, id string) string {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		if text := s.text(t, id); text != "" {
 			return text
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the container says nothing")
+			t.Fatal("the container prints nothing")
 		}
 	}
 }
 
-// output runs a script to its end and returns what it says.
+// output runs a script to its end and returns what it prints.
 func (s *suite) output(t *testing.T, script string, change func(*runtime.Spec)) string {
 	t.Helper()
 	id := s.run(t, script, change)
@@ -170,11 +194,14 @@ func (s *suite) runsToItsExitCodeAndLogs(t *testing.T) {
 }
 
 func (s *suite) seesItsGPUs(t *testing.T) {
-	got := s.output(t, "echo $NVIDIA_VISIBLE_DEVICES", func(c *runtime.Spec) { c.GPUs, c.SimulatedGPUs = []string{"GPU-1", "GPU-2"}, true })
+	got := s.output(t, "echo $NVIDIA_VISIBLE_DEVICES", func(c *runtime.Spec) {
+		c.GPUs = []string{"GPU-1", "GPU-2"}
+		c.SimulatedGPUs = true
+	})
 	if got != "GPU-1,GPU-2" {
 		t.Errorf("with two GPUs: %q", got)
 	}
-	if got := s.output(t, "echo $NVIDIA_VISIBLE_DEVICES", another("none")); got != "void" {
+	if got := s.output(t, "echo $NVIDIA_VISIBLE_DEVICES", suffixed("none")); got != "void" {
 		t.Errorf("with none: %q", got)
 	}
 }
@@ -193,7 +220,10 @@ func (s *suite) longLine(t *testing.T) {
 }
 
 func (s *suite) memoryLimit(t *testing.T) {
-	id := s.run(t, "tail /dev/zero", func(c *runtime.Spec) { c.MemoryBytes, c.MemorySwap = 32<<20, 32<<20 })
+	id := s.run(t, "tail /dev/zero", func(c *runtime.Spec) {
+		c.MemoryBytes = 32 << 20
+		c.MemorySwap = 32 << 20
+	})
 	if exit := s.wait(t, id); !exit.OOMKilled || exit.Code != 137 {
 		t.Errorf("got %+v, want a kill for memory", exit)
 	}
@@ -204,10 +234,10 @@ func (s *suite) publishesPorts(t *testing.T) {
 	publish := func(c *runtime.Spec) {
 		c.Network = runtime.Network{Mode: "bridge", Ports: []runtime.Port{{ContainerPort: 80, HostPort: port, Protocol: "tcp"}}}
 	}
-	for i, name := range []string{"first", "second"} { // the port is free once a container has ended
+	for i, name := range []string{"first", "second"} { // a container's end frees its port
 		id := s.run(t, "echo "+name+" > /tmp/index.html; httpd -f -p 80 -h /tmp", func(c *runtime.Spec) {
 			publish(c)
-			another(name)(c)
+			suffixed(name)(c)
 		})
 		if got := get(t, fmt.Sprintf("http://127.0.0.1:%d/", port)); got != name+"\n" {
 			t.Fatalf("container %d answers %q", i, got)
@@ -236,8 +266,8 @@ func get(t *testing.T, url string) string {
 	}
 }
 
-// FreePort is a TCP port that nobody takes before the test does: Linux hands out none below 32768 by itself, and a socket of
-// UDP keeps it from the machine's other tests for as long as this one runs.
+// FreePort returns a TCP port that stays free until the test takes it. Linux assigns no ports below 32768 by itself, and a UDP socket
+// reserves the port against the machine's other tests for as long as this one runs.
 func FreePort(t testing.TB) uint16 {
 	t.Helper()
 	for port := 20000 + time.Now().UnixNano()%10000; port < 32000; port++ {
@@ -261,7 +291,7 @@ func FreePort(t testing.TB) uint16 {
 func (s *suite) keepsVolumes(t *testing.T) {
 	volume := func(name string) func(*runtime.Spec) {
 		return func(c *runtime.Spec) {
-			another(name)(c)
+			suffixed(name)(c)
 			c.Mounts = []runtime.Mount{{Source: "kept-" + Mark, Destination: "/data", Volume: true, ReadOnly: name == "reader"}}
 		}
 	}
@@ -272,7 +302,8 @@ func (s *suite) keepsVolumes(t *testing.T) {
 	if err := s.rt.Remove(t.Context(), writer); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.output(t, "cat /data/file /data/seed; touch /data/x 2>/dev/null || echo read-only", volume("reader")); got != "kept\nfrom the image\nread-only" {
+	got := s.output(t, "cat /data/file /data/seed; touch /data/x 2>/dev/null || echo read-only", volume("reader"))
+	if got != "kept\nfrom the image\nread-only" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -287,30 +318,32 @@ func (s *suite) removesVolumes(t *testing.T) {
 	if err := s.rt.Remove(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // once more does no harm
+	for range 2 { // RemoveVolume is idempotent
 		if err := s.rt.RemoveVolume(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := s.output(t, "ls /v", func(c *runtime.Spec) { volume(c); another("second")(c) }); got != "" {
+	if got := s.output(t, "ls /v", func(c *runtime.Spec) { volume(c); suffixed("second")(c) }); got != "" {
 		t.Errorf("a volume that was removed still has %q", got)
 	}
 }
 
 func (s *suite) bindMounts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
-	id := s.run(t, "echo from inside > /host/file", func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Source: dir, Destination: "/host"}} })
+	id := s.run(t, "echo from inside > /host/file", func(c *runtime.Spec) {
+		c.Mounts = []runtime.Mount{{Source: dir, Destination: "/host"}}
+	})
 	s.wait(t, id)
 	if b, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(b) != "from inside\n" {
 		t.Errorf("got %q, %v", b, err)
 	}
 }
 
-func (s *suite) stopsGentlyThenNot(t *testing.T) {
-	gentle := s.run(t, "trap 'exit 7' TERM; echo up; while :; do sleep 0.1; done", another("gentle"))
-	deaf := s.run(t, "trap '' TERM; echo up; while :; do sleep 0.1; done", another("deaf"))
+func (s *suite) stopsGracefullyThenKills(t *testing.T) {
+	gentle := s.run(t, "trap 'exit 7' TERM; echo up; while :; do sleep 0.1; done", suffixed("gentle"))
+	deaf := s.run(t, "trap '' TERM; echo up; while :; do sleep 0.1; done", suffixed("deaf"))
 	for id, grace := range map[string]time.Duration{gentle: patience, deaf: time.Second} {
-		s.says(t, id)
+		s.awaitOutput(t, id)
 		if err := s.rt.Stop(t.Context(), id, grace); err != nil {
 			t.Fatal(err)
 		}
@@ -325,9 +358,11 @@ func (s *suite) stopsGentlyThenNot(t *testing.T) {
 
 func (s *suite) adopts(t *testing.T) {
 	dir := t.TempDir()
-	id := s.run(t, "until [ -e /host/end ]; do sleep 0.1; done; exit 5", func(c *runtime.Spec) { c.Mounts = []runtime.Mount{{Source: dir, Destination: "/host"}} })
-	waiting := s.create(t, "true", another("created"))
-	next, err := s.again()
+	id := s.run(t, "until [ -e /host/end ]; do sleep 0.1; done; exit 5", func(c *runtime.Spec) {
+		c.Mounts = []runtime.Mount{{Source: dir, Destination: "/host"}}
+	})
+	waiting := s.create(t, "true", suffixed("created"))
+	next, err := s.reopen()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,11 +401,14 @@ func (s *suite) adopts(t *testing.T) {
 
 func (s *suite) execs(t *testing.T) {
 	id := s.run(t, "echo up; sleep 600", func(c *runtime.Spec) { c.Env = []string{"MINE=1"} })
-	s.says(t, id)
+	s.awaitOutput(t, id)
 	var out bytes.Buffer
 	code, err := s.rt.Exec(t.Context(), id, runtime.Exec{
-		Command: []string{"/bin/sh", "-c", "echo $MINE $MORE $(id -u); cat; exit 4"}, User: "worker", Env: []string{"MORE=2"},
-		Stdin: strings.NewReader("typed\n"), Stdout: &out,
+		Command: []string{"/bin/sh", "-c", "echo $MINE $MORE $(id -u); cat; exit 4"},
+		User:    "worker",
+		Env:     []string{"MORE=2"},
+		Stdin:   strings.NewReader("typed\n"),
+		Stdout:  &out,
 	})
 	if err != nil || code != 4 || out.String() != "1 2 1234\ntyped\n" {
 		t.Errorf("exec: %d, %q, %v", code, out.String(), err)
@@ -388,7 +426,7 @@ func (s *suite) execs(t *testing.T) {
 
 func (s *suite) stats(t *testing.T) {
 	id := s.run(t, "echo up; while :; do :; done", func(c *runtime.Spec) { c.MemoryBytes = 64 << 20 })
-	s.says(t, id)
+	s.awaitOutput(t, id)
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		got, err := s.rt.Stats(t.Context(), id)
 		if err != nil || got.MemoryBytes == 0 || got.MemoryLimit != 64<<20 || got.At.IsZero() {
@@ -403,9 +441,12 @@ func (s *suite) stats(t *testing.T) {
 	}
 }
 
-func (s *suite) processIsAsTold(t *testing.T) {
+func (s *suite) processMatchesSpec(t *testing.T) {
 	got := s.output(t, "echo $0; pwd; id -u; id -g; id -G; hostname; echo $A $B; grep one /etc/hosts", func(c *runtime.Spec) {
-		c.WorkingDir, c.User, c.Hostname, c.Env = "/data", "worker", "named", []string{"A=1", "B=2", "A=3"}
+		c.WorkingDir = "/data"
+		c.User = "worker"
+		c.Hostname = "named"
+		c.Env = []string{"A=1", "B=2", "A=3"}
 		c.ExtraHosts = []string{"one:192.0.2.1"}
 	})
 	if want := "/bin/sh\n/data\n1234\n1234\n1234 4321\nnamed\n3 2\n192.0.2.1\tone"; got != want {
@@ -413,14 +454,16 @@ func (s *suite) processIsAsTold(t *testing.T) {
 	}
 }
 
-func (s *suite) userHasNoPowers(t *testing.T) {
-	const script = "mount -t tmpfs x /tmp 2>/dev/null || echo no; grep Seccomp: /proc/self/status; grep CapBnd /proc/self/status; ls /dev/mem 2>/dev/null || echo no"
+func (s *suite) userIsUnprivileged(t *testing.T) {
+	const script = "mount -t tmpfs x /tmp 2>/dev/null || echo no; grep Seccomp: /proc/self/status; " +
+		"grep CapBnd /proc/self/status; ls /dev/mem 2>/dev/null || echo no"
 	if got, want := s.output(t, script, nil), "no\nSeccomp:\t2\nCapBnd:\t00000000a80425fb\nno"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	got := s.output(t, "grep CapBnd /proc/self/status", func(c *runtime.Spec) {
-		another("dropped")(c)
-		c.CapDrop, c.CapAdd = []string{"ALL"}, []string{"NET_ADMIN"}
+		suffixed("dropped")(c)
+		c.CapDrop = []string{"ALL"}
+		c.CapAdd = []string{"NET_ADMIN"}
 	})
 	if want := "CapBnd:\t0000000000001000"; got != want {
 		t.Errorf("all dropped and one added: %q, want %q", got, want)
@@ -435,7 +478,8 @@ func (s *suite) readonlyRootfs(t *testing.T) {
 
 func (s *suite) tmpfsAndShm(t *testing.T) {
 	got := s.output(t, "df -k /scratch /dev/shm | grep -o '[0-9][0-9]* *0 .*'", func(c *runtime.Spec) {
-		c.Tmpfs, c.ShmSizeBytes = []runtime.Tmpfs{{Path: "/scratch", SizeBytes: 5 << 20}}, 7<<20
+		c.Tmpfs = []runtime.Tmpfs{{Path: "/scratch", SizeBytes: 5 << 20}}
+		c.ShmSizeBytes = 7 << 20
 	})
 	if !strings.Contains(got, "5120 ") || !strings.Contains(got, "7168 ") {
 		t.Errorf("got %q, want 5 MiB and 7 MiB", got)
@@ -456,11 +500,11 @@ func (s *suite) networks(t *testing.T) {
 	if got := s.output(t, script, nil); got != "lo" {
 		t.Errorf("in mode none it sees %q", got)
 	}
-	if got := s.output(t, script, func(c *runtime.Spec) { another("bridge")(c); c.Network.Mode = "bridge" }); got != "eth0\nlo" {
+	if got := s.output(t, script, func(c *runtime.Spec) { suffixed("bridge")(c); c.Network.Mode = "bridge" }); got != "eth0\nlo" {
 		t.Errorf("in mode bridge it sees %q", got)
 	}
 	before := interfaces(t)
-	got := strings.Fields(s.output(t, script, func(c *runtime.Spec) { another("host")(c); c.Network.Mode = "host" }))
+	got := strings.Fields(s.output(t, script, func(c *runtime.Spec) { suffixed("host")(c); c.Network.Mode = "host" }))
 	after := interfaces(t)
 	for _, name := range before { // others come and go with other tests
 		if slices.Contains(after, name) && !slices.Contains(got, name) {
@@ -469,7 +513,7 @@ func (s *suite) networks(t *testing.T) {
 	}
 }
 
-// interfaces are the machine's.
+// interfaces lists the machine's network interfaces.
 func interfaces(t *testing.T) (names []string) {
 	t.Helper()
 	all, err := net.Interfaces()
@@ -484,22 +528,26 @@ func interfaces(t *testing.T) (names []string) {
 
 func (s *suite) links(t *testing.T) {
 	bridge := func(name string) func(*runtime.Spec) {
-		return func(c *runtime.Spec) { another(name)(c); c.Network.Mode = "bridge" }
+		return func(c *runtime.Spec) { suffixed(name)(c); c.Network.Mode = "bridge" }
 	}
 	server := s.run(t, "echo linked > /tmp/index.html; httpd -p 80 -h /tmp; echo up; sleep 600", bridge("server"))
-	s.says(t, server)
-	got := s.output(t, "wget -q -O - http://peer/", func(c *runtime.Spec) { bridge("client")(c); c.Network.Links = []string{server + ":peer"} })
+	s.awaitOutput(t, server)
+	got := s.output(t, "wget -q -O - http://peer/", func(c *runtime.Spec) {
+		bridge("client")(c)
+		c.Network.Links = []string{server + ":peer"}
+	})
 	if got != "linked" {
 		t.Errorf("got %q", got)
 	}
 }
 
 func (s *suite) sharesProcesses(t *testing.T) {
-	first := s.run(t, "touch /dev/shm/file; echo up; exec sleep 610", another("first"))
-	s.says(t, first)
+	first := s.run(t, "touch /dev/shm/file; echo up; exec sleep 610", suffixed("first"))
+	s.awaitOutput(t, first)
 	got := s.output(t, "ps | grep -c 'sleep 61[0]'; ls /dev/shm", func(c *runtime.Spec) {
-		another("second")(c)
-		c.Pid, c.IPC = "container:"+first, "container:"+first
+		suffixed("second")(c)
+		c.Pid = "container:" + first
+		c.IPC = "container:" + first
 	})
 	if got != "1\nfile" {
 		t.Errorf("got %q", got)
@@ -522,11 +570,11 @@ func (s *suite) nestedMounts(t *testing.T) {
 }
 
 func (s *suite) openStdin(t *testing.T) {
-	if got := s.output(t, "cat; echo end", another("closed")); got != "end" {
+	if got := s.output(t, "cat; echo end", suffixed("closed")); got != "end" {
 		t.Errorf("got %q", got)
 	}
 	id := s.run(t, "echo up; cat; echo end", func(c *runtime.Spec) { c.OpenStdin = true })
-	s.says(t, id)
+	s.awaitOutput(t, id)
 	time.Sleep(300 * time.Millisecond)
 	if got := s.text(t, id); got != "up" {
 		t.Errorf("a container that reads from an open standard input says %q", got)
@@ -535,7 +583,9 @@ func (s *suite) openStdin(t *testing.T) {
 
 func (s *suite) searchDomains(t *testing.T) {
 	got := s.output(t, "cat /etc/resolv.conf", func(c *runtime.Spec) {
-		c.Network.Mode, c.DNSSearch, c.DNS = "bridge", []string{"corp.example"}, []string{"192.0.2.53"}
+		c.Network.Mode = "bridge"
+		c.DNSSearch = []string{"corp.example"}
+		c.DNS = []string{"192.0.2.53"}
 	})
 	if !strings.Contains(got, "search corp.example") || !strings.Contains(got, "nameserver 192.0.2.53") {
 		t.Errorf("got %q", got)
@@ -543,14 +593,17 @@ func (s *suite) searchDomains(t *testing.T) {
 }
 
 func (s *suite) cannotStart(t *testing.T) {
-	spec := s.create(t, "", func(c *runtime.Spec) { c.Entrypoint, c.Command = []string{"/no/such/program"}, nil })
+	spec := s.create(t, "", func(c *runtime.Spec) {
+		c.Entrypoint = []string{"/no/such/program"}
+		c.Command = nil
+	})
 	err := s.rt.Start(t.Context(), spec.ID)
 	if err == nil || !strings.Contains(err.Error(), "/no/such/program") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func (s *suite) notThere(t *testing.T) {
+func (s *suite) notFound(t *testing.T) {
 	if _, err := s.rt.Wait(t.Context(), "none"); !errors.Is(err, runtime.ErrNotFound) {
 		t.Errorf("wait: %v", err)
 	}

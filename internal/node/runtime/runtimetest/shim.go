@@ -9,7 +9,7 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim"
 )
 
-// Shim is the program that stands beside each container, while WithShim runs.
+// Shim is the program that runs beside each container. It's set while WithShim runs.
 var Shim shim.Program
 
 // WithShim builds pintle-shim as it is shipped, runs the tests of a package with it, and returns their exit code.

@@ -13,13 +13,13 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
 
-// LostCode is the exit code of a container whose shim was killed: nobody knows the true one.
+// LostCode is the exit code of a container whose shim was killed, since nobody knows the real one.
 const LostCode = program.LostCode
 
 const lostReason = "the process that watched over the container was killed"
 
-// Wait blocks until the container in dir has ended. Where its shim was killed, lost is called to end
-// what the shim has left behind, and the end is written down in the shim's place.
+// Wait blocks until the container in dir has ended. If its shim was killed, Wait calls lost to kill what the shim left behind, and writes
+// the container's end in the shim's place.
 func Wait(ctx context.Context, dir string, lost func(State)) (runtime.Exit, error) {
 	if err := waitForEnd(ctx, dir); err != nil {
 		return runtime.Exit{}, err
@@ -32,7 +32,10 @@ func Wait(ctx context.Context, dir string, lost func(State)) (runtime.Exit, erro
 		return runtime.Exit{}, errors.New("the container was never started")
 	case !st.Ended:
 		lost(st)
-		st.Ended, st.ExitCode, st.FinishedAt, st.Error = true, LostCode, time.Now().UTC(), lostReason
+		st.Ended = true
+		st.ExitCode = LostCode
+		st.FinishedAt = time.Now().UTC()
+		st.Error = lostReason
 		if err := file.WriteJSON(filepath.Join(dir, program.StateFile), st, true); err != nil {
 			return runtime.Exit{}, err
 		}
@@ -40,7 +43,7 @@ func Wait(ctx context.Context, dir string, lost func(State)) (runtime.Exit, erro
 	return st.Exit(), nil
 }
 
-// Exit tells how the container ended.
+// Exit returns how the container ended.
 func (st State) Exit() runtime.Exit {
 	return runtime.Exit{Code: st.ExitCode, FinishedAt: st.FinishedAt, Error: st.Error}
 }
@@ -67,8 +70,7 @@ func waitForEnd(ctx context.Context, dir string) error {
 	return nil
 }
 
-// Status tells where the container in dir is in its life. It is Exited once its shim has written
-// down everything, or is gone.
+// Status returns the status of the container in dir. It's Exited once its shim has written everything down, or is gone.
 func Status(dir string) (runtime.Status, State, error) {
 	st, started, err := ReadState(dir)
 	switch {
@@ -81,9 +83,10 @@ func Status(dir string) (runtime.Status, State, error) {
 	case !isGone(dir):
 		return runtime.Running, st, nil
 	}
-	st, _, err = ReadState(dir) // again: the shim may have written the end down since
+	st, _, err = ReadState(dir) // again, since the shim may have written the end meanwhile
 	if !st.Ended {
-		st.ExitCode, st.Error = LostCode, lostReason
+		st.ExitCode = LostCode
+		st.Error = lostReason
 	}
 	return runtime.Exited, st, err
 }

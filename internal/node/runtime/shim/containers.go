@@ -21,12 +21,12 @@ import (
 // Containers are the containers of one runtime, each in a directory of its own.
 type Containers struct{ Dir string }
 
-// specFile appears once a container is wholly created.
+// specFile appears once a container is completely created.
 const specFile = "spec.json"
 
 var idRE = pattern.New(`^[A-Za-z0-9_-]+$`, 200)
 
-// Path is where a container's directory is, or would be.
+// Path returns the path of a container's directory, which may not exist.
 func (c Containers) Path(id string) (string, error) {
 	if !idRE.MatchString(id) {
 		return "", fmt.Errorf("container id %q is not made of letters, digits, - and _", id)
@@ -34,7 +34,7 @@ func (c Containers) Path(id string) (string, error) {
 	return filepath.Join(c.Dir, id), nil
 }
 
-// Find is the directory of a container that there is.
+// Find returns the directory of an existing container.
 func (c Containers) Find(id string) (string, error) {
 	dir, err := c.Path(id)
 	if err != nil {
@@ -46,12 +46,12 @@ func (c Containers) Find(id string) (string, error) {
 	return dir, nil
 }
 
-// WriteSpec notes what the container in dir is. From then on there is one.
+// WriteSpec writes the spec of the container in dir. From then on the container exists.
 func WriteSpec(dir string, spec *runtime.Spec) error {
 	return file.WriteJSON(filepath.Join(dir, specFile), spec, true)
 }
 
-// ReadSpec reads what the container in dir is.
+// ReadSpec reads the spec of the container in dir.
 func ReadSpec(dir string) (*runtime.Spec, error) {
 	spec := new(runtime.Spec)
 	return spec, file.ReadJSON(filepath.Join(dir, specFile), spec)
@@ -68,20 +68,25 @@ func (c Containers) List(owner string) ([]runtime.Container, error) {
 		dir := filepath.Join(c.Dir, e.Name())
 		spec, err := ReadSpec(dir)
 		if err != nil || spec.Owner != owner {
-			continue // one that was never wholly created, or another's
+			continue // not completely created, or another owner's
 		}
 		status, st, err := Status(dir)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, runtime.Container{
-			ID: spec.ID, Labels: spec.Labels, Status: status, PID: st.PID, StartedAt: st.StartedAt, Exit: st.Exit(),
+			ID:        spec.ID,
+			Labels:    spec.Labels,
+			Status:    status,
+			PID:       st.PID,
+			StartedAt: st.StartedAt,
+			Exit:      st.Exit(),
 		})
 	}
 	return out, nil
 }
 
-// Open finds a container and reads what it is.
+// Open returns an existing container's directory and spec.
 func (c Containers) Open(id string) (dir string, spec *runtime.Spec, err error) {
 	if dir, err = c.Find(id); err != nil {
 		return "", nil, err
@@ -90,9 +95,12 @@ func (c Containers) Open(id string) (dir string, spec *runtime.Spec, err error) 
 	return dir, spec, err
 }
 
-// Stop sends a container its stop signal, and SIGKILL after the grace period; one that was never started
-// needs neither. How it is signalled, and how its end is waited for, is the runtime's.
-func (c Containers) Stop(ctx context.Context, id string, grace time.Duration, signal func(State, syscall.Signal) error, wait func(context.Context, string) (runtime.Exit, error)) error {
+// Stop sends a container its stop signal, and SIGKILL after the grace period. A container that was never started needs neither. The runtime
+// passes its ways to send a signal and to wait for the end.
+func (c Containers) Stop(
+	ctx context.Context, id string, grace time.Duration,
+	signal func(State, syscall.Signal) error, wait func(context.Context, string) (runtime.Exit, error),
+) error {
 	dir, spec, err := c.Open(id)
 	if err != nil {
 		return err
@@ -113,9 +121,9 @@ func (c Containers) Stop(ctx context.Context, id string, grace time.Duration, si
 	if err := send(stopSignal(spec.StopSignal)); err != nil {
 		return err
 	}
-	gentle, cancel := context.WithTimeout(ctx, grace)
+	waiting, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	if _, err := wait(gentle, id); err == nil || ctx.Err() != nil {
+	if _, err := wait(waiting, id); err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err := send(syscall.SIGKILL); err != nil {
@@ -125,17 +133,19 @@ func (c Containers) Stop(ctx context.Context, id string, grace time.Duration, si
 	return err
 }
 
-// firstRealTime is SIGRTMIN as the C library counts: it keeps the first two for itself.
+// firstRealTime is the C library's SIGRTMIN. The library keeps the first two real-time signals for itself.
 const firstRealTime = 34
 
-// stopSignal reads SIGINT, INT, 2 or SIGRTMIN+3; anything else is SIGTERM.
+// stopSignal parses forms such as SIGINT, INT, 2 and SIGRTMIN+3. Anything else is SIGTERM.
 func stopSignal(name string) syscall.Signal {
 	name = "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
 	if s := unix.SignalNum(name); s != 0 {
 		return s
 	}
-	if n, err := strconv.Atoi(strings.TrimPrefix(name, "SIGRTMIN+")); err == nil && strings.HasPrefix(name, "SIGRTMIN+") && n >= 0 && n <= 30 {
-		return syscall.Signal(firstRealTime + n)
+	if number, ok := strings.CutPrefix(name, "SIGRTMIN+"); ok {
+		if n, err := strconv.Atoi(number); err == nil && n >= 0 && n <= 30 {
+			return syscall.Signal(firstRealTime + n)
+		}
 	}
 	name = strings.TrimPrefix(name, "SIG")
 	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < 65 {

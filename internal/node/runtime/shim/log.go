@@ -13,9 +13,8 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
 
-// A container's output is kept in numbered files of JSON lines; a cursor names a file and a place in it.
-
-// Line is one line of output.
+// Line is one line of output. A container's output is kept in numbered files of JSON lines; a cursor is a file's number and an offset in
+// it.
 type Line struct {
 	At     time.Time `json:"time"`
 	Stream string    `json:"stream"` // stdout or stderr
@@ -23,8 +22,8 @@ type Line struct {
 	Cursor string    `json:"-"`
 }
 
-// readLog hands the container's lines from the cursor on to emit. With follow it goes on until done
-// says that no more will come; without, it stops at the end.
+// readLog calls emit for the container's lines after the cursor. With follow, it goes on until done reports that no more will come;
+// without, it stops at the end.
 func readLog(ctx context.Context, dir, cursor string, follow bool, done func() bool, emit func(Line) error) error {
 	number, offset, err := parseCursor(cursor)
 	if err != nil {
@@ -37,7 +36,7 @@ func readLog(ctx context.Context, dir, cursor string, follow bool, done func() b
 	defer r.close()
 	wait := minPoll
 	for {
-		ended := !follow || done() // asked before reading: what was written before the end is read
+		ended := !follow || done() // checked before reading, so that we read everything written before the end
 		n, err := r.read()
 		if err != nil {
 			return err
@@ -58,13 +57,13 @@ func readLog(ctx context.Context, dir, cursor string, follow bool, done func() b
 	}
 }
 
-// How often a quiet log is looked at.
+// How often a quiet log is polled.
 const (
 	minPoll = 20 * time.Millisecond
 	maxPoll = 500 * time.Millisecond
 )
 
-// logReader reads lines over several files.
+// logReader reads lines across several files.
 type logReader struct {
 	dir    string
 	number int
@@ -73,7 +72,7 @@ type logReader struct {
 	file   *os.File
 }
 
-// read emits the lines that there are, and says how many.
+// read emits the available lines, and returns how many.
 func (r *logReader) read() (lines int, err error) {
 	if r.file == nil {
 		r.file, err = os.Open(program.LogPath(r.dir, r.number))
@@ -90,13 +89,13 @@ func (r *logReader) read() (lines int, err error) {
 	in := bufio.NewReader(r.file)
 	for {
 		b, err := in.ReadBytes('\n')
-		if err != nil { // a line that is being written is left for the next time
+		if err != nil { // an unfinished line is left for the next read
 			break
 		}
 		r.offset += int64(len(b))
 		var l Line
 		if json.Unmarshal(b, &l) != nil {
-			continue // a line that a crash has cut
+			continue // a crash cut this line short
 		}
 		l.Cursor = fmt.Sprintf("%d:%d", r.number, r.offset)
 		if err := r.emit(l); err != nil {
@@ -106,16 +105,18 @@ func (r *logReader) read() (lines int, err error) {
 	}
 	if lines == 0 && program.NewestLog(r.dir) > r.number {
 		r.close()
-		r.number, r.offset = r.number+1, 0
+		r.number++
+		r.offset = 0
 		return r.read()
 	}
 	return lines, nil
 }
 
-// skip goes on with the oldest file where the reader's own is gone already.
+// skip moves to the oldest file if the reader's own is already gone.
 func (r *logReader) skip() error {
 	if first := oldest(r.dir); first > r.number {
-		r.number, r.offset = first, 0
+		r.number = first
+		r.offset = 0
 	}
 	return nil
 }
@@ -127,6 +128,7 @@ func (r *logReader) close() {
 	}
 }
 
+// oldest returns the number of the oldest log file. At most two exist.
 func oldest(dir string) int {
 	n := program.NewestLog(dir)
 	if _, err := os.Stat(program.LogPath(dir, n-1)); n > 1 && err == nil {

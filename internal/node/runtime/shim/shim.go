@@ -21,7 +21,7 @@ import (
 // Command is what a shim runs. An empty Env is the agent's.
 type Command = program.Command
 
-// State is what a shim knows of its container. It is in the container's directory as state.json, which is replaced atomically.
+// State is a container's state as its shim writes it. It's in the container's directory as state.json, which is replaced atomically.
 type State struct {
 	PID        int    // of the container's first process, here
 	StartTime  uint64 // of that process, in clock ticks since boot, because PIDs are reused
@@ -43,7 +43,9 @@ func Find(ctx context.Context, agent string) (p Program, reason error) {
 		return Program{agent, "shim"}, err
 	}
 	if format := strings.TrimSpace(string(out)); format != program.Format {
-		return Program{agent, "shim"}, fmt.Errorf("%s is of another version: it reads and writes format %s, not %s", path, format, program.Format)
+		return Program{agent, "shim"}, fmt.Errorf(
+			"%s is of another version: it reads and writes format %s, not %s", path, format, program.Format,
+		)
 	}
 	return Program{path}, nil
 }
@@ -95,7 +97,7 @@ func writeCommand(dir string, c Command) error {
 // awaitStart returns once the command runs. Its shim may have been started by another agent, or killed.
 func awaitStart(ctx context.Context, dir string) error {
 	for {
-		over := isGone(dir) // asked first: what a shim writes before its end is seen
+		over := isGone(dir) // checked first, so that we see what a shim writes before its end
 		if _, started, err := ReadState(dir); started || err != nil {
 			return err
 		}

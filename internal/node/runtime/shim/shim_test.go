@@ -12,7 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/shim/program"
 )
 
-// TestMain lets the test binary be the shim, so that the race detector looks on.
+// TestMain lets the test binary act as the shim, so that the race detector covers it.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "shim" {
 		os.Exit(program.Main(os.Args[2:]))
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestShim runs a loud command under a shim, and reads what it has written down.
+// TestShim runs a command with a lot of output under a shim, and reads the log.
 func TestShim(t *testing.T) {
 	dir := t.TempDir()
 	const lines = 5000
@@ -49,7 +49,7 @@ func TestShim(t *testing.T) {
 	}
 }
 
-// TestNoSuchCommand: the agent hears why a command does not start.
+// TestNoSuchCommand: the agent learns why a command doesn't start.
 func TestNoSuchCommand(t *testing.T) {
 	dir := t.TempDir()
 	err := Start(t.Context(), dir, Program{os.Args[0], "shim"}, Command{Args: []string{"/no/such"}, Dir: "/"})
@@ -61,7 +61,7 @@ func TestNoSuchCommand(t *testing.T) {
 	}
 }
 
-// TestFind: pintle-shim is taken where it fits the agent, else the agent's own program.
+// TestFind: Find returns pintle-shim if its format matches the agent's, else the agent's own program.
 func TestFind(t *testing.T) {
 	agent := filepath.Join(t.TempDir(), "pintle")
 	beside := filepath.Join(filepath.Dir(agent), "pintle-shim")
@@ -70,7 +70,7 @@ func TestFind(t *testing.T) {
 		want   Program
 		reason string
 	}{
-		"one that fits":     {"#!/bin/sh\necho " + program.Format, Program{beside}, ""},
+		"a matching one":    {"#!/bin/sh\necho " + program.Format, Program{beside}, ""},
 		"another version's": {"#!/bin/sh\necho 0", Program{agent, "shim"}, "format 0, not " + program.Format},
 		"one that fails":    {"#!/bin/sh\nexit 1", Program{agent, "shim"}, "exit status 1"},
 		"none":              {"", Program{agent, "shim"}, "no such file"},
@@ -82,7 +82,8 @@ func TestFind(t *testing.T) {
 			}
 		}
 		got, reason := Find(context.Background(), agent)
-		if !reflect.DeepEqual(got, test.want) || (reason == nil) != (test.reason == "") || reason != nil && !strings.Contains(reason.Error(), test.reason) {
+		if !reflect.DeepEqual(got, test.want) || (reason == nil) != (test.reason == "") ||
+			reason != nil && !strings.Contains(reason.Error(), test.reason) {
 			t.Errorf("%s: got %v because of %v, want %v because of %q", name, got, reason, test.want, test.reason)
 		}
 	}

@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// Command is what a shim runs. It lies in the container's directory as it is written by Encode.
+// Command is what a shim runs. The container's directory has it in the form of Encode.
 type Command struct {
 	Args []string
-	Env  []string // all of it: a shim adds none of its own
+	Env  []string // complete: a shim adds nothing
 	Dir  string
 
-	OpenStdin bool // reading from it waits, instead of finding the end
+	OpenStdin bool // reading standard input blocks, instead of returning the end of file
 
-	// PIDFile is set where Args does not become the container but makes it, ready to start, and leaves
-	// its process to the shim: the file is where Args writes that process's ID. Then starts it.
+	// PIDFile is set if Args doesn't become the container, but creates it, ready to start, and leaves its process to the shim. Args writes
+	// that process's ID to the file. Then starts the container.
 	PIDFile string
 	Then    []string
-	// Undo removes what an attempt left that was cut off.
+	// Undo removes what an interrupted attempt left.
 	Undo []string
 
-	Again bool // there was an attempt before
+	Again bool // there was an earlier attempt
 }
 
-// Encode writes a command down: fields like those of /proc/PID/environ, NAME=VALUE with a NUL behind each.
+// Encode encodes a command as fields NAME=VALUE, each followed by a NUL, like /proc/PID/environ.
 func (c *Command) Encode() ([]byte, error) {
 	var b []byte
 	add := func(name string, values ...string) {
@@ -54,7 +54,7 @@ func (c *Command) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// strings are all that a command holds.
+// strings lists all strings in a command.
 func (c *Command) strings() []string {
 	all := []string{c.Dir, c.PIDFile}
 	for _, list := range [][]string{c.Args, c.Env, c.Then, c.Undo} {
@@ -63,7 +63,7 @@ func (c *Command) strings() []string {
 	return all
 }
 
-// parse reads what Encode has written.
+// parse decodes the output of Encode.
 func parse(b []byte) (*Command, error) {
 	c := new(Command)
 	for rest := string(b); rest != ""; {
@@ -83,7 +83,7 @@ func parse(b []byte) (*Command, error) {
 	return c, nil
 }
 
-// set sets a field, or adds to it. It reports whether there is such a field.
+// set sets a field, or appends to it. It reports whether the field is known.
 func (c *Command) set(name, value string) bool {
 	switch name {
 	case "arg":

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// What a shim writes is JSON for those who read it. encoding/json would double the size of the process.
+// A shim writes JSON with the functions here, because encoding/json would double the size of the process.
 
 // appendTime appends a time as JSON.
 func appendTime(b []byte, t time.Time) []byte {
@@ -15,7 +15,7 @@ func appendTime(b []byte, t time.Time) []byte {
 	return append(b, '"')
 }
 
-// appendString appends a string as JSON. What is no UTF-8 in it becomes U+FFFD.
+// appendString appends a string as JSON. Invalid UTF-8 becomes U+FFFD.
 func appendString[T string | []byte](b []byte, s T) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

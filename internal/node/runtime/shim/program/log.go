@@ -10,17 +10,16 @@ import (
 	"time"
 )
 
-// A container's output is kept in numbered files of JSON lines. The last two are kept, so it takes at
-// most twice maxLogFile on disk.
+// A container's output is kept in numbered files of JSON lines. Only the last two are kept, so it takes at most twice maxLogFile on disk.
 const (
 	maxLogFile = 16 << 20
-	maxLine    = 256 << 10 // a longer line is cut into several
+	maxLine    = 256 << 10 // a longer line is split into several
 )
 
-// LogPath is one of the files of a container's output.
+// LogPath returns the path of one of the files of a container's output.
 func LogPath(dir string, number int) string { return dir + "/log." + strconv.Itoa(number) }
 
-// NewestLog is the number of the newest log file; the first is 1.
+// NewestLog returns the number of the newest log file. The first is 1.
 func NewestLog(dir string) int {
 	highest := 1
 	entries, _ := os.ReadDir(dir)
@@ -42,7 +41,7 @@ type logWriter struct {
 	number  int
 	size    int64
 	streams []*stream
-	buffer  []byte // a line that is being written
+	buffer  []byte // the line being written
 }
 
 func openLog(dir string) (*logWriter, error) {
@@ -56,7 +55,7 @@ func (l *logWriter) open() (err error) {
 	return err
 }
 
-// stream is the writer for one of the container's streams; it cuts what comes into lines.
+// stream splits one of the container's streams into lines and writes them to the log.
 type stream struct {
 	log  *logWriter
 	name string
@@ -69,7 +68,7 @@ func (l *logWriter) stream(name string) *stream {
 	return s
 }
 
-// write takes everything: a full disk must not stop a container.
+// write never fails, because a full disk must not stop a container.
 func (s *stream) write(p []byte) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
@@ -88,22 +87,22 @@ func (s *stream) write(p []byte) {
 		s.log.line(s.name, text[:at])
 		text = text[at+1:]
 	}
-	s.rest = append(kept(s.rest, len(text)), text...)
+	s.rest = append(reuse(s.rest, len(text)), text...)
 }
 
-// keptBuffer is the most memory that a buffer keeps for what comes next.
-const keptBuffer = 64 << 10
+// maxReused is the largest capacity at which a buffer is reused for fewer bytes.
+const maxReused = 64 << 10
 
-// kept returns a buffer emptied, to hold so many bytes, or none where a long line has made it grow.
-func kept(b []byte, need int) []byte {
-	if cap(b) > keptBuffer && need < keptBuffer {
+// reuse empties a buffer for need bytes. If a long line made it grow, it returns nil, so that the memory is freed.
+func reuse(b []byte, need int) []byte {
+	if cap(b) > maxReused && need < maxReused {
 		return nil
 	}
 	return b[:0]
 }
 
 func (l *logWriter) line(stream string, text []byte) {
-	b := append(kept(l.buffer, len(text)), `{"time":`...)
+	b := append(reuse(l.buffer, len(text)), `{"time":`...)
 	b = appendTime(b, time.Now().UTC())
 	b = append(b, `,"stream":"`...)
 	b = append(b, stream...)
@@ -118,10 +117,10 @@ func (l *logWriter) line(stream string, text []byte) {
 	l.file.Close()
 	os.Remove(LogPath(l.dir, l.number-1))
 	l.number++
-	l.open() //nolint:errcheck // without a file the lines are lost, which a full disk costs anyway
+	l.open() //nolint:errcheck // without a file the lines are lost, as on a full disk anyway
 }
 
-// Close writes what has no newline at its end, and closes the file.
+// Close writes last lines that have no newline, and closes the file.
 func (l *logWriter) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +133,7 @@ func (l *logWriter) Close() error {
 	return l.file.Close()
 }
 
-// output carries what a container writes to its log.
+// output copies what a container writes to its log.
 type output struct {
 	writers [2]int // the ends that the container writes to: stdout, stderr
 	readers [2]*os.File
@@ -148,18 +147,19 @@ func openOutput(log *logWriter) (*output, error) {
 		if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
 			return nil, os.NewSyscallError("pipe2", err)
 		}
-		if err := syscall.SetNonblock(ends[0], true); err != nil { // else drain's Close would not end the reading
+		if err := syscall.SetNonblock(ends[0], true); err != nil { // otherwise drain's Close wouldn't end a pending read
 			return nil, err
 		}
 		r := os.NewFile(uintptr(ends[0]), name)
-		o.writers[i], o.readers[i] = ends[1], r
+		o.writers[i] = ends[1]
+		o.readers[i] = r
 		to := log.stream(name)
 		o.copying.Go(func() { to.copy(r) })
 	}
 	return o, nil
 }
 
-// copy ends when the container's side is closed, or drain closes this one.
+// copy copies until the container's end of the pipe is closed, or drain closes this one.
 func (s *stream) copy(r *os.File) {
 	buffer := make([]byte, 16<<10)
 	for {
@@ -171,18 +171,18 @@ func (s *stream) copy(r *os.File) {
 	}
 }
 
-// closeWriters leaves the pipes to the container.
+// closeWriters closes the shim's copies of the container's ends.
 func (o *output) closeWriters() {
 	for _, fd := range o.writers {
 		syscall.Close(fd) //nolint:errcheck // a pipe's end
 	}
 }
 
-// drainTime is how long the end of a container's output may take to come: a process that has left its
-// container and keeps the pipes must not keep the shim.
+// drainTime is how long drain waits for the end of a container's output. A process that has left its container and keeps the pipes open
+// must not keep the shim alive.
 const drainTime = 2 * time.Second
 
-// drain waits until what the container has written is in the log.
+// drain waits until everything that the container wrote is in the log.
 func (o *output) drain() {
 	late := time.AfterFunc(drainTime, func() {
 		for _, f := range o.readers {

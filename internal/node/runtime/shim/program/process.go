@@ -29,10 +29,10 @@ func (c *Command) create(out *output) (pid int, err error) {
 	defer syscall.Close(stdin) //nolint:errcheck // the container has its own
 	files := []uintptr{uintptr(stdin), uintptr(out.writers[0]), uintptr(out.writers[1])}
 	if c.PIDFile == "" {
-		// Before its state is on disk, a process without its shim would be started once more.
+		// The process dies with the shim. Otherwise, before its state is on disk, it would be started a second time.
 		return c.fork(c.Args, files, &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL})
 	}
-	// The command itself ends with the shim: the next one undoes what it has done.
+	// The command dies with the shim too, and the next shim undoes what it did.
 	maker, err := c.fork(c.Args, files, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL})
 	if err != nil {
 		return 0, err
@@ -47,8 +47,8 @@ func (c *Command) create(out *output) (pid int, err error) {
 	return strconv.Atoi(strings.TrimSpace(string(b)))
 }
 
-// openStdin opens what the container reads: nothing, or a pipe that nobody writes to. The shim holds the pipe's other end for as
-// long as it lives.
+// openStdin opens the container's standard input: /dev/null, or a pipe that nobody writes to. The shim holds the pipe's other end as long
+// as it lives.
 func (c *Command) openStdin() (fd int, err error) {
 	if !c.OpenStdin {
 		return syscall.Open(os.DevNull, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
@@ -58,10 +58,10 @@ func (c *Command) openStdin() (fd int, err error) {
 	return ends[0], err
 }
 
-// start starts a container that create has made ready, where it did no more than that.
+// start starts the container if create only made it ready.
 func (c *Command) start() error { return c.run(c.Then) }
 
-// run runs a command line of the engine's to its end, if there is one.
+// run runs one of the runtime's command lines to its end. An empty one does nothing.
 func (c *Command) run(args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -78,7 +78,7 @@ func (c *Command) run(args []string) error {
 	return c.await(pid, args)
 }
 
-// fork starts a process. os.StartProcess would first fork another to find out about pidfds.
+// fork starts a process. We don't use os.StartProcess, because it would first fork another process to test for pidfds.
 func (c *Command) fork(args []string, files []uintptr, sys *syscall.SysProcAttr) (pid int, err error) {
 	pid, err = syscall.ForkExec(args[0], args, &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: files, Sys: sys})
 	if err != nil {
@@ -110,8 +110,8 @@ func wait(pid int) (ws syscall.WaitStatus, err error) {
 	}
 }
 
-// awaitExit blocks until the container's first process has ended, and returns its exit code as a shell
-// shows it: 128 more than the signal that ended it.
+// awaitExit blocks until the container's first process has ended, and returns its exit code. As in a shell, that's 128 plus the signal if a
+// signal ended it.
 func (c *Command) awaitExit(pid int) int {
 	code := reap(pid)
 	if c.PIDFile == "" {
@@ -120,7 +120,7 @@ func (c *Command) awaitExit(pid int) int {
 	return code
 }
 
-// reap waits for a child, and for other processes that were left to the shim.
+// reap waits for a child, and reaps other processes that became the shim's children.
 func reap(pid int) int {
 	for {
 		var ws syscall.WaitStatus
@@ -137,8 +137,8 @@ func reap(pid int) int {
 	}
 }
 
-// killRest ends what the command has left behind, as in a container, whatever session it is in: it is the shim's now. The
-// children of what is killed are the next.
+// killRest kills all processes that the command left behind, in whatever session, as happens in a container. They're the shim's children
+// now. Their own children become the shim's in the next round.
 func killRest() {
 	for range maxGenerations {
 		children := ChildrenOf(os.Getpid())
@@ -147,15 +147,15 @@ func killRest() {
 		}
 		for _, pid := range children {
 			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
-			syscall.Wait4(pid, nil, 0, nil)    //nolint:errcheck // it is looked for again
+			syscall.Wait4(pid, nil, 0, nil)    //nolint:errcheck // the next round looks again
 		}
 	}
 }
 
-// maxGenerations bounds how long the shim is at what starts processes faster than they are ended.
+// maxGenerations limits killRest if something starts processes faster than we kill them.
 const maxGenerations = 1000
 
-// ChildrenOf are a process's children: each of its threads knows those that it made.
+// ChildrenOf lists a process's children. Each of its threads lists those that it created.
 func ChildrenOf(pid int) (pids []int) {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
 	threads, _ := os.ReadDir(tasks) // the process may have ended
@@ -170,7 +170,7 @@ func ChildrenOf(pid int) (pids []int) {
 	return pids
 }
 
-// StartTime reads when a process began: field 22 of /proc/PID/stat, counted behind the name.
+// StartTime returns when a process started, in clock ticks since boot: field 22 of /proc/PID/stat, counted after the name.
 func StartTime(pid int) (uint64, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package program is the shim itself: the small process beside each container that is its parent, writes down its output
-// and, when it has ended, its exit code. It decides nothing. Package shim, in the agent, starts one for each container and
-// reads what it writes. A machine runs hundreds of them, so this package imports nothing that costs memory: no fmt, no
-// encoding/json, no os/exec, and nothing of ours.
+// Package program is the shim itself: the small process that is each container's parent, and writes down its output and exit code. It
+// decides nothing. Package shim, in the agent, starts one for each container and reads what it writes. A machine runs hundreds of them, so
+// this package imports nothing that costs memory: no fmt, no encoding/json, no os/exec, and nothing of ours.
 package program
 
 import (
@@ -14,8 +13,8 @@ import (
 	"time"
 )
 
-// Format is the version of the commands that an agent writes and of the files that it reads. It's raised with each change that
-// the other side doesn't understand; pintle-shim --format prints it, for agents that find another version's program.
+// Format is the version of the commands that an agent writes and of the files that it reads. Raise it with each change that the other side
+// doesn't understand. pintle-shim --format prints it, so that an agent notices a program of another version.
 const Format = "1"
 
 // The files of a container's directory.
@@ -25,12 +24,12 @@ const (
 	AliveFile   = "alive" // a FIFO that the shim holds open for as long as it lives
 )
 
-// LostCode is the exit code of a container that nobody knows the true one of.
+// LostCode is the exit code of a container whose real one nobody knows.
 const LostCode = 137
 
 // Main is the process: pintle-shim DIR, or pintle shim DIR. It says on file descriptor 3 whether the command started.
 func Main(args []string) int {
-	runtime.LockOSThread() // a child is bound to the life of the thread that made it
+	runtime.LockOSThread() // Pdeathsig kills a child when the thread that created it ends
 	if len(args) == 1 && args[0] == "--format" {
 		os.Stdout.WriteString(Format + "\n") //nolint:errcheck // who reads it sees that it isn't there
 		return 0
@@ -41,8 +40,8 @@ func Main(args []string) int {
 		os.Stderr.WriteString("pintle-shim is started by the agent, not by hand\n") //nolint:errcheck // there is nobody else to tell
 		return 2
 	}
-	// The agent says when the container ends, nobody else. Caught, not ignored: a signal that is
-	// ignored here would be ignored by the container too.
+	// Only the agent decides when the container ends. We catch these signals instead of ignoring them, because the container would inherit
+	// ignored signals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	if err := run(args[0], ready); err != nil {
 		ready.WriteString(err.Error()) //nolint:errcheck // an agent that has gone finds no state
@@ -75,7 +74,7 @@ func run(dir string, ready *os.File) error {
 	if err != nil {
 		return err
 	}
-	pid, err := c.create(out) // the lock is ours: no other shim is at it
+	pid, err := c.create(out) // we hold the lock, so no other shim does the same
 	out.closeWriters()
 	if err != nil {
 		return err
@@ -100,13 +99,13 @@ func run(dir string, ready *os.File) error {
 	return st.write(dir)
 }
 
-// openAlive opens the FIFO by which agents know that this process lives, until its end.
+// openAlive opens the FIFO that shows agents that this process is alive. It stays open until the process ends.
 func openAlive(dir string) (fd int, err error) {
 	return syscall.Open(dir+"/"+AliveFile, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 }
 
-// lockOnce lets one shim in a container's life go on. An agent that was killed while it started a
-// shim starts another when it is back, and the container must not run twice. The lock is held until the process ends.
+// lockOnce returns true for only one shim in a container's life. An agent that was killed while it started a shim starts another when it's
+// back, but the container must not run twice. The lock is held until the process ends.
 func lockOnce(dir string) (first bool, err error) {
 	lock, err := syscall.Open(dir+"/lock", syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -122,7 +121,7 @@ func lockOnce(dir string) (first bool, err error) {
 	return false, err
 }
 
-// state is what a shim knows of its container.
+// state is the content of StateFile.
 type state struct {
 	pid        int
 	startTime  uint64

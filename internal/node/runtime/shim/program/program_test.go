@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestState: what agents of every version read stays as it is, letter by letter.
+// TestState: agents of all versions read these files, so they must never change.
 func TestState(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Date(2026, 11, 22, 3, 4, 5, 60_000_000, time.UTC)
@@ -37,7 +37,13 @@ func TestState(t *testing.T) {
 func TestCommand(t *testing.T) {
 	for name, c := range map[string]Command{
 		"of the process runtime": {Args: []string{"/bin/sh", "-c", "a=b\nc"}, Env: []string{"A=b=c", "EMPTY="}, Dir: "/d", OpenStdin: true},
-		"of runc":                {Args: []string{"runc", ""}, PIDFile: "/p", Then: []string{"runc", "start"}, Undo: []string{"runc", "delete"}, Again: true},
+		"of runc": {
+			Args:    []string{"runc", ""},
+			PIDFile: "/p",
+			Then:    []string{"runc", "start"},
+			Undo:    []string{"runc", "delete"},
+			Again:   true,
+		},
 	} {
 		b, err := c.Encode()
 		if err != nil {
@@ -57,14 +63,16 @@ func TestCommand(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for _, c := range []Command{{Args: []string{"a\x00"}}, {Args: []string{"a"}, Dir: "\x00"}, {Args: []string{"a"}, Env: []string{"A=\x00"}}} {
+	for _, c := range []Command{
+		{Args: []string{"a\x00"}}, {Args: []string{"a"}, Dir: "\x00"}, {Args: []string{"a"}, Env: []string{"A=\x00"}},
+	} {
 		if b, err := c.Encode(); err == nil {
 			t.Errorf("%+v was written as %q", c, b)
 		}
 	}
 }
 
-// FuzzParse: whatever parse takes, Encode writes so that it's read again as the same.
+// FuzzParse: whatever parse accepts, Encode and parse return unchanged.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("arg=/bin/sh\x00env=A=b\x00dir=/\x00pidfile=/p\x00then=a\x00undo=b\x00stdin=open\x00again=\x00"))
 	f.Add([]byte("arg=\x00"))
@@ -84,7 +92,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzAppendString: a JSON reader reads every string as it was, but for what isn't UTF-8.
+// FuzzAppendString: JSON decodes every string to the original, except for invalid UTF-8.
 func FuzzAppendString(f *testing.F) {
 	for _, s := range []string{"", "plain", "\"\\/\b\n\t\r\x00\x1f\x7f", "ü€😀\u2028", "\xff\xfeé\xc3"} {
 		f.Add(s)
