@@ -54,6 +54,19 @@ func (o owner) String() string {
 	return fmt.Sprintf("object %s/%s", o.bucket, o.key)
 }
 
+// missing says what an object lacks whose files have so many bytes; nothing of an upload is missing.
+func (o owner) missing(size int64, hasFiles bool) string {
+	switch {
+	case o.size < 0:
+		return ""
+	case !hasFiles: // an empty object has a file, too
+		return "its list of files is missing"
+	case size != o.size:
+		return fmt.Sprintf("%d of %d bytes are missing", o.size-size, o.size)
+	}
+	return ""
+}
+
 // check checks all objects and uploads. If the index was rebuilt, files that it doesn't know are kept, and numbers continue after the ones
 // that it has.
 func (c *checker) check(ctx context.Context, rebuilt bool) error {
@@ -100,7 +113,8 @@ func (c *checker) checkOwner(ctx context.Context, o owner) error {
 	var size int64
 	var damaged bool
 	var names []string
-	for after := -1; ; {
+	after := -1
+	for {
 		files, err := filesOf(ctx, c.store.reads, withBytes, o.id, after, 1) // each may have 64 KiB
 		if err != nil {
 			return err
@@ -120,9 +134,9 @@ func (c *checker) checkOwner(ctx context.Context, o owner) error {
 			c.found(d, o)
 		}
 	}
-	if o.size >= 0 && size != o.size && !damaged {
+	if what := o.missing(size, after >= 0); what != "" && !damaged {
 		damaged = true
-		c.found(&file.Damage{Path: c.store.index(), Offset: -1, What: fmt.Sprintf("%d of %d bytes are missing", o.size-size, o.size)}, o)
+		c.found(&file.Damage{Path: c.store.index(), Offset: -1, What: what}, o)
 	}
 	if !damaged || !c.repair {
 		return nil

@@ -3,6 +3,7 @@ package objects
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
@@ -119,6 +120,29 @@ func filesUnder(t testing.TB, dir string) (paths []string) {
 		t.Fatal(err)
 	}
 	return paths
+}
+
+// TestLostFiles repairs a store of which the index has lost what the objects' files are: neither a long object nor an empty one stays.
+func TestLostFiles(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := s.CreateBucket(t.Context(), "b", nil); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "empty", nil)
+	put(t, s, "long", []byte("text"))
+	if err := s.update(t.Context(), func(tx *sql.Tx) error { return exec(tx, nil, `DELETE FROM files`) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if damage, err := Check(t.Context(), dir, true); err != nil || len(damage) != 2 {
+		t.Errorf("the repair finds %v, %v", damage, err)
+	}
+	if got, damage := readAll(t, open(t, dir)); len(got)+len(damage) > 0 {
+		t.Errorf("after the repair: %v, %v", got, damage)
+	}
 }
 
 // TestDamage damages a random file again and again, of a store that was closed and of one whose process was killed: whatever is
