@@ -14,6 +14,7 @@ type Group struct {
 	writes []write
 	then   []callback
 	behind *Group // refused together with this one
+	writer *Log   // which whoever waits makes write the group; nil if a flusher does
 	done   chan struct{}
 	err    error // counts once done is closed
 }
@@ -35,19 +36,30 @@ type callback struct {
 // maxSpare is the largest buffer that is kept for the next group.
 const maxSpare = 4 << 20
 
-func newGroup() *Group { return &Group{done: make(chan struct{})} }
+// newGroup starts a group that takes appends. Without a sync to share, handing it to a flusher costs more than writing it.
+func (l *Log) newGroup() *Group {
+	g := &Group{done: make(chan struct{})}
+	if l.opts.NoSync {
+		g.writer = l
+	}
+	return g
+}
 
 // Wait returns once the group, and everything appended before it, is on disk. A nil group has nothing to wait for.
 func (g *Group) Wait() error {
 	if g == nil {
 		return nil
 	}
+	if g.writer != nil {
+		g.writer.writeQueued()
+	}
 	<-g.done
 	return g.err
 }
 
 // Append queues a frame for the disk; fill appends its body to the buffer it is given. If then isn't nil, it is called once the frame
-// is on disk or refused. These calls come one at a time, in the order of the log, before any Wait for the group returns.
+// is on disk or refused. These calls come one at a time, in the order of the log, before any Wait for the group returns. Without
+// syncs (Options.NoSync), the disk is written, and then is called, when somebody waits for a group, or in Drain and Close.
 func (l *Log) Append(fill func([]byte) []byte, then func(Position, error)) (Position, *Group) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +85,7 @@ func (l *Log) Append(fill func([]byte) []byte, then func(Position, error)) (Posi
 	s.end += int64(len(b) - before)
 	w.b, w.sum = b, s.sum
 	g.then = append(g.then, callback{at, Position{s.number, s.end}, then})
-	if !l.flushing {
+	if !l.flushing && !l.opts.NoSync {
 		l.flushing = true
 		l.running.Go(l.flush)
 	}
@@ -92,33 +104,48 @@ func (l *Log) newWrite(s *segment) write {
 
 // Refused returns a group of which nothing was written.
 func Refused(err error) *Group {
-	g := newGroup()
-	g.err = err
+	g := &Group{done: make(chan struct{}), err: err}
 	close(g.done)
 	return g
 }
 
-// flush writes groups until none is left.
+// flush writes groups until none is left. It runs beside those who append.
 func (l *Log) flush() {
 	for {
 		runtime.Gosched() // those woken by the last group may append again, and share the next sync
-		l.mu.Lock()
-		g, failed := l.next, l.err
-		if len(g.writes) == 0 {
-			l.flushing = false
-			l.mu.Unlock()
+		if !l.writeNext() {
 			return
 		}
-		l.next = newGroup()
-		l.mu.Unlock()
-		if failed == ErrClosed { //nolint:errorlint // Close still lets queued frames through; a failure wraps it
-			failed = nil
-		}
-		if failed == nil {
-			failed = l.write(g)
-		}
-		l.answer(g, failed)
 	}
+}
+
+// writeQueued writes, in the goroutine of whoever waits, what is queued.
+func (l *Log) writeQueued() {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	for l.writeNext() {
+	}
+}
+
+// writeNext writes the next group and answers it, and reports whether there was one. Calls come one at a time.
+func (l *Log) writeNext() bool {
+	l.mu.Lock()
+	g, failed := l.next, l.err
+	if len(g.writes) == 0 {
+		l.flushing = false
+		l.mu.Unlock()
+		return false
+	}
+	l.next = l.newGroup()
+	l.mu.Unlock()
+	if failed == ErrClosed { //nolint:errorlint // Close still lets queued frames through; a failure wraps it
+		failed = nil
+	}
+	if failed == nil {
+		failed = l.write(g)
+	}
+	l.answer(g, failed)
+	return true
 }
 
 // write writes a group. Each segment is on disk before the next one is written.
@@ -185,7 +212,7 @@ func (l *Log) takeBack(g *Group, written int, err error) error {
 	defer l.mu.Unlock()
 	w.segment.end, w.segment.sum = max(w.at, plateSize), w.before
 	l.last = w.segment
-	g.behind, l.next = l.next, newGroup()
+	g.behind, l.next = l.next, l.newGroup()
 	return err
 }
 

@@ -88,6 +88,7 @@ type Log struct {
 	spare    []byte
 	failed   chan struct{}
 	running  sync.WaitGroup // of the flusher
+	writing  sync.Mutex     // held by whoever waits and writes, if there is no flusher
 
 	marker   *marker
 	repaired bool
@@ -122,7 +123,7 @@ func Open(dir string, opts Options, replay func(Position, []byte) error) (*Log, 
 	if err := l.load(replay); err != nil {
 		return nil, errors.Join(err, l.closeFiles())
 	}
-	l.next = newGroup()
+	l.next = l.newGroup()
 	return l, nil
 }
 
@@ -322,7 +323,12 @@ func (l *Log) Repaired() bool { return l.repaired }
 func (l *Log) Failed() <-chan struct{} { return l.failed }
 
 // Drain waits until every append is on disk or refused, and its callback has returned. Nothing may be appended meanwhile.
-func (l *Log) Drain() { l.running.Wait() }
+func (l *Log) Drain() {
+	l.running.Wait()
+	if l.opts.NoSync {
+		l.writeQueued()
+	}
+}
 
 // Close closes the log after writing what was appended.
 func (l *Log) Close() error {
@@ -331,7 +337,7 @@ func (l *Log) Close() error {
 		l.err = ErrClosed
 	}
 	l.mu.Unlock()
-	l.running.Wait()
+	l.Drain()
 	l.mu.Lock()
 	clean := l.err == ErrClosed //nolint:errorlint // a failure wraps it
 	l.mu.Unlock()

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -125,30 +126,44 @@ func TestRemoveAll(t *testing.T) {
 	}
 }
 
-// TestCallbacks come in the order of the log, whoever appends.
+// TestCallbacks come in the order of the log, whoever appends, and before anybody is told; nobody has to wait for them.
 func TestCallbacks(t *testing.T) {
-	l, _ := open(t, t.TempDir(), Options{NoSync: true})
-	var order []Position
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 100 {
-				if _, g := l.Append(text("x"), func(at Position, err error) { order = append(order, at) }); g.Wait() != nil {
-					t.Error(g.Wait())
+	for _, noSync := range []bool{false, true} {
+		l, _ := open(t, t.TempDir(), Options{NoSync: noSync})
+		var order []Position
+		note := func(at Position, _ error) { order = append(order, at) }
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 100 {
+					called := false
+					_, g := l.Append(text("x"), func(at Position, err error) { note(at, err); called = true })
+					if err := g.Wait(); err != nil || !called {
+						t.Errorf("called: %v, %v", called, err)
+					}
 				}
-			}
-		})
+			})
+		}
+		wg.Wait()
+		if end := l.End(); !l.Applied(end.Segment) {
+			t.Error("not all are applied")
+		}
+		if n := l.Roll(); !l.Applied(n) {
+			t.Errorf("not all before %d are applied", n)
+		}
+		l.Append(text("drained"), note)
+		l.Drain()
+		drained := len(order)
+		l.Append(text("closed"), note)
+		closed(t, l)
+		if drained != 801 || len(order) != 802 || !slices.IsSortedFunc(order, comparePositions) {
+			t.Errorf("%d callbacks, then %d", drained, len(order))
+		}
 	}
-	wg.Wait()
-	if len(order) != 800 || !slices.IsSortedFunc(order, func(a, b Position) int { return int(a.Offset - b.Offset) }) {
-		t.Errorf("%d callbacks", len(order))
-	}
-	if end := l.End(); !l.Applied(end.Segment) {
-		t.Error("not all are applied")
-	}
-	if n := l.Roll(); !l.Applied(n) {
-		t.Errorf("not all before %d are applied", n)
-	}
+}
+
+func comparePositions(a, b Position) int {
+	return cmp.Or(cmp.Compare(a.Segment, b.Segment), cmp.Compare(a.Offset, b.Offset))
 }
 
 // TestKilledAtEveryByte: what the marker tells of is there, wherever writing ended behind it; a cut before it is damage.
