@@ -6,12 +6,16 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 # Without the symbol table and DWARF a program is a third smaller. Stack traces and pprof need neither.
-GO_BUILD := go build -trimpath -ldflags '-s -w'
+GO_BUILD := go build -v -trimpath -ldflags '-s -w'
+# A first build compiles some 700 packages, for minutes; this says how far it is.
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+PROGRESS := 2>&1 | awk '/ / { print; fflush() } !/ / && ++n % 50 == 0 { print n " packages are compiled …"; fflush() }'
 
 build: ## build bin/pintle, bin/pintle-shim and the examples' programs
-	$(GO_BUILD) -o bin/pintle ./cmd/pintle
-	CGO_ENABLED=0 $(GO_BUILD) -o bin/pintle-shim ./cmd/pintle-shim
-	CGO_ENABLED=0 $(GO_BUILD) -o bin/gpu-training ./examples/2-gpu-training/train
+	$(GO_BUILD) -o bin/pintle ./cmd/pintle $(PROGRESS)
+	CGO_ENABLED=0 $(GO_BUILD) -o bin/pintle-shim ./cmd/pintle-shim $(PROGRESS)
+	CGO_ENABLED=0 $(GO_BUILD) -o bin/gpu-training ./examples/2-gpu-training/train $(PROGRESS)
 
 demo: build ## start Pintle with two simulated p3.16xlarge and run a GPU task to its logs
 	./examples/demo.sh

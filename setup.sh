@@ -9,6 +9,7 @@ packages=()
 need gcc || packages+=(gcc libc6-dev)
 need make || packages+=(make)
 need python3 || packages+=(python3)
+need go || packages+=(golang-go)
 if [ "${1:-}" = test ]; then
   # Debian's own awscli and python3-boto3 are too old to know AWS_ENDPOINT_URL and the newest operations.
   if ! need aws || ! python3 -c 'import awscli, boto3, sys; sys.exit(tuple(map(int, boto3.__version__.split(".")[:2])) < (1, 28))' 2>/dev/null; then
@@ -35,8 +36,13 @@ if [ ${#packages[@]} -gt 0 ]; then
   as_root apt-get update -qq
   as_root apt-get install -y -qq --no-install-recommends "${packages[@]}"
 fi
-if ! need go; then
-  echo 'Pintle is written in Go 1.26 or later, which is not installed: https://go.dev/doc/install' >&2
-  exit 1
+# From version 1.21 on, Go fetches the version that go.mod names by itself. An older one, such as Debian 12's, can fetch it as a module.
+if [[ $(go version) =~ go1\.([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -lt 21 ]; then
+  toolchain=golang.org/toolchain@v0.0.1-go$(awk '$1 == "go" { print $2 }' go.mod).$(go env GOOS)-$(go env GOARCH)
+  echo "fetching $toolchain"
+  fetched=$(cd "$(mktemp -d)" && go mod init fetch 2>/dev/null && go mod download -json "$toolchain" | awk -F'"' '$2 == "Dir" { print $4 }')
+  chmod +x "$fetched"/bin/* "$fetched"/pkg/tool/*/* # which modules cannot be, before 1.21
+  export PATH="$fetched/bin:$PATH"
+  echo "for make and go in this shell: export PATH=$fetched/bin:\$PATH"
 fi
 exec make "${1:-help}"

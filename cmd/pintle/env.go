@@ -31,19 +31,25 @@ func (c *envCmd) verb() *cobra.Command {
 	return cmd
 }
 
-const envHelp = `The shell function aws passes --endpoint-url to the AWS CLI, which versions before 2.13 need for all services,
-and version 1 for SQS. Programs that start aws without a shell, such as timeout, watch or xargs, must pass it themselves.`
+const envHelp = `If the AWS CLI on the PATH doesn't take its endpoint from AWS_ENDPOINT_URL, as versions before 2.13 for all services and
+version 1 for SQS, a program aws that passes it on is put before it.`
 
 // Run prints shell commands. They keep credentials that are already set.
-func (c *envCmd) Run(context.Context) error {
+func (c *envCmd) Run(ctx context.Context) error {
 	fmt.Printf("export AWS_ENDPOINT_URL=%s\n", quote(c.Endpoint))
 	fmt.Printf("export AWS_REGION=%s AWS_DEFAULT_REGION=%s\n", quote(c.Region), quote(c.Region))
 	key := cmp.Or(os.Getenv("AWS_ACCESS_KEY_ID"), "pintle")
 	secret := cmp.Or(os.Getenv("AWS_SECRET_ACCESS_KEY"), "pintle")
 	fmt.Printf("export AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s\n", quote(key), quote(secret))
 	fmt.Println("export AWS_PAGER=")
-	fmt.Println(awsFunction)
-	fmt.Println(exportFunction)
+	dir, err := awsBefore(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pintle: this AWS CLI needs --endpoint-url for some services, as no program could pass it on:", err)
+		return nil
+	}
+	if dir != "" {
+		fmt.Printf("export PATH=%s:\"$PATH\"\n", quote(dir))
+	}
 	return nil
 }
 
@@ -57,11 +63,3 @@ func quote(word string) string {
 	}
 	return shellword.Quote(word)
 }
-
-// awsFunction passes the endpoint on the command line, because the AWS CLI before 2.13 doesn't know AWS_ENDPOINT_URL, and version 1 ignores
-// it for SQS.
-const awsFunction = `aws() { if [ -n "${AWS_ENDPOINT_URL:-}" ]; ` +
-	`then command aws --endpoint-url "$AWS_ENDPOINT_URL" "$@"; else command aws "$@"; fi; }`
-
-// exportFunction exports the function to scripts, if the shell can.
-const exportFunction = `if [ -n "${BASH_VERSION:-}" ]; then export -f aws; fi`

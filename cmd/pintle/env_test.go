@@ -1,29 +1,41 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 )
 
-// TestEnvFunction: after eval "$(pintle env)", every AWS CLI gets the endpoint until AWS_ENDPOINT_URL is unset.
-func TestEnvFunction(t *testing.T) {
-	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "aws"), []byte("#!/bin/sh\necho \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	withEndpoint := "--endpoint-url http://x:1 sqs list-queues\n"
-	for _, x := range []struct{ shell, script, want string }{
-		{"sh", "aws sqs list-queues", withEndpoint},
-		{"sh", "unset AWS_ENDPOINT_URL; aws sqs list-queues", "sqs list-queues\n"},
-		{"bash", "bash -c 'aws sqs list-queues'", withEndpoint},
-	} {
-		c := exec.Command(x.shell, "-euc", awsFunction+"\n"+exportFunction+"\nexport AWS_ENDPOINT_URL=http://x:1\n"+x.script)
-		c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-		out, err := c.CombinedOutput()
-		if err != nil || string(out) != x.want {
-			t.Errorf("%s: got %q, %v", x.script, out, err)
+// TestAWSBefore: an AWS CLI that doesn't take each service's endpoint from the environment gets it by a program that stands before it, also
+// if no shell starts it; others are left alone.
+func TestAWSBefore(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("AWS_ENDPOINT_URL", "http://x:1")
+	for version, passes := range map[string]bool{"1.45.11": true, "2.9.19": true, "2.13.0": false, "2.30.1": false, "?": true} {
+		bin := t.TempDir()
+		script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" = --version ]; then echo aws-cli/%s Python/3; else echo \"$@\"; fi\n", version)
+		if err := os.WriteFile(filepath.Join(bin, "aws"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+		for range 2 { // the second time the program itself is on the PATH
+			dir, err := awsBefore(t.Context())
+			if err != nil || dir != "" != passes {
+				t.Fatalf("version %s: %q, %v", version, dir, err)
+			}
+			if !passes {
+				break
+			}
+			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+		}
+		want := "sqs list-queues\n"
+		if passes {
+			want = "--endpoint-url http://x:1 " + want
+		}
+		if out, err := exec.Command("timeout", "60", "aws", "sqs", "list-queues").Output(); err != nil || string(out) != want {
+			t.Errorf("version %s: got %q, %v", version, out, err)
 		}
 	}
 }
