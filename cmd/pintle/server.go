@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -45,9 +46,11 @@ func (c *serverFlags) define(f flags) {
 	f.StringVar(&c.Account, "account", "000000000000", "AWS account id that it answers as.")
 	f.DurationVar(&c.Lost, "lost", 5*time.Minute, "How long a node may be disconnected before its tasks are given up.")
 	f.DurationVar(
-		&c.Settle, "settle", 40*time.Second,
-		"How long a service's task must run before it counts as healthy, if it has no health check.",
+		&c.Settle, "settle", 0,
+		"How long a service's task must run before it counts as healthy, if it has no health check; default 40s, or 5s with "+
+			"--reaction fast.",
 	)
+	f.placeholder("settle", "DURATION")
 	f.StringVar(&c.AdvertiseURL, "advertise", "", "URL under which nodes reach this control plane; default http://LISTEN.")
 	f.StringVar(&c.AccessKeyID, "access-key-id", "", "Access key that callers sign with.")
 	f.env("access-key-id", "PINTLE_ACCESS_KEY_ID")
@@ -92,6 +95,14 @@ func (f serverFlags) reaction() scaling.Reaction {
 	return scaling.Faithful
 }
 
+// settle returns how long tasks run before they count as healthy, if no flag says so.
+func (f serverFlags) settle() time.Duration {
+	if f.Reaction == "fast" {
+		return 5 * time.Second
+	}
+	return 40 * time.Second
+}
+
 // open opens a control plane with the cluster default.
 func (f serverFlags) open(ctx context.Context) (*plane.Plane, error) {
 	o, err := f.options()
@@ -127,7 +138,7 @@ func (f serverFlags) options() (plane.Options, error) {
 		AccessKeyID:     f.AccessKeyID,
 		SecretAccessKey: f.SecretAccessKey,
 		Lost:            f.Lost,
-		Settle:          f.Settle,
+		Settle:          cmp.Or(f.Settle, f.settle()),
 		Reaction:        f.reaction(),
 		ScaleIn:         f.ScaleIn,
 		NoGPUMetrics:    !f.GPUMetrics,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ type upCmd struct {
 	serverFlags
 	nodeFlags
 	Instances []string
+	Fresh     bool
 }
 
 func (c *upCmd) define(f flags) {
@@ -32,6 +34,7 @@ func (c *upCmd) define(f flags) {
 		&c.Instances, "instances", "TYPE[=N],...", "",
 		"Simulated nodes by instance type, such as p3.16xlarge=2,c5.2xlarge; default this machine with its own GPUs.",
 	)
+	f.BoolVar(&c.Fresh, "fresh", false, "Begin with nothing. What was in the data directory is kept beside it, under another name.")
 }
 
 func (c *upCmd) verb() *cobra.Command {
@@ -44,6 +47,9 @@ func (c *upCmd) verb() *cobra.Command {
 func (c *upCmd) Run(ctx context.Context) error {
 	specs, err := c.specs()
 	if err != nil {
+		return err
+	}
+	if err := c.prepareData(len(specs)); err != nil {
 		return err
 	}
 	m, err := c.machine(ctx, filepath.Join(c.Data, "machine"))
@@ -62,6 +68,28 @@ func (c *upCmd) Run(ctx context.Context) error {
 	}
 	return c.serve(ctx, p, agents)
 }
+
+// prepareData sets the data directory aside if that is wanted. Else it says which of its nodes don't come back.
+func (c *upCmd) prepareData(nodes int) error {
+	if c.Fresh {
+		aside, err := plane.SetAside(c.Data, time.Now())
+		if aside != "" {
+			fmt.Printf("what was in %s is now in %s\n", c.Data, aside)
+		}
+		return err
+	}
+	for n := nodes + 1; ; n++ {
+		name := nodeName(n)
+		if _, err := os.Stat(c.nodeDir(name)); err != nil {
+			return nil
+		}
+		fmt.Printf("%s of an earlier run is not among these nodes: its tasks are given up after %v\n", name, c.Lost)
+	}
+}
+
+func nodeName(n int) string { return fmt.Sprintf("node-%d", n) }
+
+func (c *upCmd) nodeDir(name string) string { return filepath.Join(c.Data, "nodes", name) }
 
 // serve runs everything and says when it's up. On interruption it drains the nodes before it returns.
 func (c *upCmd) serve(ctx context.Context, p *plane.Plane, agents []*node.Agent) error {
@@ -145,13 +173,13 @@ func (c *upCmd) agents(ctx context.Context, p *plane.Plane, m machine, specs []s
 	}
 	var out []*node.Agent
 	for i, t := range specs {
-		name := fmt.Sprintf("node-%d", i+1)
+		name := nodeName(i + 1)
 		a, err := c.agent(ctx, config, m, node.Config{
 			Name:         name,
 			Cluster:      "default",
 			Endpoint:     p.Endpoint(),
 			InstanceType: t,
-			DataDir:      filepath.Join(c.Data, "nodes", name),
+			DataDir:      c.nodeDir(name),
 			Log:          slog.Default(),
 		})
 		if err != nil {

@@ -103,6 +103,9 @@ func reregister(
 		return nil, clientError("The container instance %s cannot be registered again: it is %s, in cluster %s.",
 			arn, aws.ToString(row.Status), state.NameOf(row.ClusterArn))
 	}
+	if was := attributeValue(row.Attributes, instanceTypeAttribute); exists && changes(was, attributeValue(in.Attributes, instanceTypeAttribute)) {
+		return nil, clientError("Container instance type changes are not supported. Container instance %s is a %s.", arn, *was)
+	}
 	row.Attributes = mergeAttributes(row.Attributes, in.Attributes)
 	row.Tags = account.MergeTags(row.Tags, in.Tags, keyAndValue)
 	row.VersionInfo = cmp.Or(in.VersionInfo, row.VersionInfo)
@@ -112,6 +115,12 @@ func reregister(
 	row.CapacityProviderName = cmp.Or(attributeValue(in.Attributes, CapacityProviderAttribute), row.CapacityProviderName)
 	return row, nil
 }
+
+// instanceTypeAttribute is the attribute with which agents register their machine's type. It stays what it was.
+const instanceTypeAttribute = "ecs.instance-type"
+
+// changes reports whether both values are known and differ.
+func changes(old, given *string) bool { return old != nil && given != nil && *old != *given }
 
 // machine is what we read from an instance identity document:
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html

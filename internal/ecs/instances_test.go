@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,24 @@ func TestMachineOfAnInstance(t *testing.T) {
 			t.Errorf("%s: got %q at %q, %v", c.name, aws.ToString(row.Ec2InstanceId), row.PrivateIPAddress, err)
 		}
 	}
+}
+
+// TestInstanceTypeStays: a container instance that registers as a machine of another type is refused.
+func TestInstanceTypeStays(t *testing.T) {
+	old, err := reregister(nil, "arn", "cluster", registrationAs("p3.16xlarge"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reregister(old, "arn", "cluster", registrationAs("p3.16xlarge")); err != nil {
+		t.Errorf("of the same type: %v", err)
+	}
+	if _, err := reregister(old, "arn", "cluster", registrationAs("c5.large")); err == nil || !strings.Contains(err.Error(), "type changes") {
+		t.Errorf("of another type: %v", err)
+	}
+}
+
+func registrationAs(instanceType string) *ecs.RegisterContainerInstanceInput {
+	return &ecs.RegisterContainerInstanceInput{Attributes: []types.Attribute{{Name: aws.String(instanceTypeAttribute), Value: &instanceType}}}
 }
 
 // TestReregistration: a machine that got no answer registers again, and stays the same container instance. If it was connected

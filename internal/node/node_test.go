@@ -698,6 +698,18 @@ func TestSimulatedLoad(t *testing.T) {
 	}
 }
 
+// TestTypeStays: the data of one type of machine are not taken for those of another.
+func TestTypeStays(t *testing.T) {
+	p, dir := newPlane(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "instance.json"), []byte(`{"InstanceType":"c5.large"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := New(Config{DataDir: dir, InstanceType: "p3.8xlarge", ECS: p, Log: slog.New(slog.DiscardHandler)})
+	if err := a.register(t.Context()); err == nil || !strings.Contains(err.Error(), "is a c5.large") {
+		t.Errorf("it registers: %v", err)
+	}
+}
+
 func TestRestartKeepsInstance(t *testing.T) {
 	p, b, dir := newPlane(t), newFakeRuntime(), t.TempDir()
 	port := runtimetest.FreePort(t) // a port from the kernel could go to another program between the two agents

@@ -35,6 +35,8 @@ type identity struct {
 	Owner string
 	// InstanceID is the machine's id, in EC2's form.
 	InstanceID string
+	// InstanceType is what the node was registered as; a container instance keeps its type.
+	InstanceType string
 	// MetadataPort is the port of the metadata endpoint that containers were given.
 	MetadataPort int
 }
@@ -59,6 +61,11 @@ func (a *Agent) storeIdentity(id identity) error {
 // register registers the node, under its old ARN if it has one. It retries if the control plane can't answer yet, but not if that refuses.
 func (a *Agent) register(ctx context.Context) error {
 	id := a.loadIdentity()
+	if id.InstanceType != "" && id.InstanceType != a.config.InstanceType {
+		return fmt.Errorf("the node of %s is a %s and cannot become a %s: give it the type that it had, or another data directory (pintle up --fresh)",
+			a.config.DataDir, id.InstanceType, a.config.InstanceType)
+	}
+	id.InstanceType = a.config.InstanceType
 	id.InstanceID = cmp.Or(a.config.InstanceID, id.InstanceID, newInstanceID())
 	in := a.registration()
 	document, err := json.Marshal(a.identityDocument(ctx, id.InstanceID))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/pintle/pintle/internal/cloudwatch/metrics"
 	"github.com/pintle/pintle/internal/file"
@@ -29,6 +30,24 @@ func lockData(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("another pintle is using %s: %w", dir, err)
 	}
 	return lock, err
+}
+
+// SetAside renames a data directory that nobody is using, so that the next Open begins with nothing. It returns the new name, or "" if there
+// was no directory.
+func SetAside(dir string, now time.Time) (aside string, err error) {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	lock, err := lockData(dir)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close() //nolint:errcheck // nothing was written
+	aside = dir + now.UTC().Format(".before-20060102T150405Z")
+	if err := os.Rename(dir, aside); err != nil {
+		return "", fmt.Errorf("set %s aside: %w; remove its files yourself if it is a mount point", dir, err)
+	}
+	return aside, nil
 }
 
 // advise adds what to do about damaged files to an error.

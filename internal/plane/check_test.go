@@ -120,3 +120,31 @@ func TestOwnersAlone(t *testing.T) {
 		t.Errorf("%d files, %v", seen, err)
 	}
 }
+
+// TestSetAside: what was there is kept under another name, unless a control plane is using it.
+func TestSetAside(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	if aside, err := SetAside(dir, time.Now()); aside != "" || err != nil {
+		t.Errorf("nothing became %q, %v", aside, err)
+	}
+	p, err := openIn(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := SetAside(dir, time.Now()); !errors.Is(err, file.ErrLocked) {
+		t.Errorf("while it runs: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	aside, err := SetAside(dir, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(aside, "state.db")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory is still there: %v", err)
+	}
+}
