@@ -38,6 +38,8 @@ type nodeFlags struct {
 	Zone        string
 	StandsFor   string
 	Attributes  map[string]string
+	Images      []string
+	ImagesFile  string
 }
 
 func (c *nodeFlags) define(f flags) {
@@ -70,6 +72,11 @@ func (c *nodeFlags) define(f flags) {
 	f.StringVar(&c.StandsFor, "stands-for", "", "Instance type to register as, with this machine's own resources.")
 	f.placeholder("stands-for", "TYPE")
 	pairs(f, &c.Attributes, "attribute", "", "NAME=VALUE", "Attribute of the container instance, NAME=VALUE; repeat for more.", asIs)
+	f.repeated(
+		&c.Images, "image", "NAME=COMMAND",
+		"With --runtime process, which has no images: the shell command that stands in for an image's own; repeat for more.",
+	)
+	f.file(&c.ImagesFile, "images", "File with such stand-ins, one a line.")
 }
 
 type agentCmd struct {

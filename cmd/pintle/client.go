@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"time"
 
@@ -67,4 +68,12 @@ func age(t *time.Time) string {
 		return "-"
 	}
 	return time.Since(*t).Round(time.Second).String()
+}
+
+// counted is a number of things for people: 1 node, 2 nodes.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -182,8 +182,12 @@ func (f endpointFlags) call(ctx context.Context, method, path string, body []byt
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
+	switch {
+	case resp.StatusCode == http.StatusOK:
+		return b, nil
+	case resp.StatusCode < http.StatusInternalServerError: // the control plane says what is wrong
+		return nil, errors.New(string(bytes.TrimSpace(b)))
+	default:
 		return nil, fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(b))
 	}
-	return b, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,6 +15,8 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/spf13/cobra"
+
+	"github.com/pintle/pintle/internal/node/awslogs"
 )
 
 type logsCmd struct {
@@ -109,23 +112,28 @@ func (cl clients) describe(ctx context.Context, cluster, task string) (types.Tas
 	return d.Tasks[0], nil
 }
 
-// logStream returns where a container's awslogs go.
+// logStream returns where a container's awslogs go. Without a container, it's the task's first that has some.
 func (cl clients) logStream(ctx context.Context, t types.Task, container string) (group, stream string, err error) {
 	d, err := cl.ecs.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: t.TaskDefinitionArn})
 	if err != nil {
 		return "", "", err
 	}
+	id := lastPart(t.TaskArn)
+	var names []string
 	for _, c := range d.TaskDefinition.ContainerDefinitions {
-		l := c.LogConfiguration
-		if container != "" && container != *c.Name || l == nil || l.LogDriver != types.LogDriverAwslogs {
+		names = append(names, *c.Name)
+		if container != "" && container != *c.Name {
 			continue
 		}
-		id := lastPart(t.TaskArn)
-		stream := id + "-" + *c.Name
-		if p := l.Options["awslogs-stream-prefix"]; p != "" {
-			stream = p + "/" + *c.Name + "/" + id
+		if l := c.LogConfiguration; l != nil && l.LogDriver == types.LogDriverAwslogs {
+			return l.Options["awslogs-group"], awslogs.StreamName(l.Options, id+"-"+*c.Name, *c.Name, id), nil
 		}
-		return l.Options["awslogs-group"], stream, nil
+		if container != "" {
+			return "", "", fmt.Errorf("container %s of task %s has no logs to show: its log driver is not awslogs", container, id)
+		}
 	}
-	return "", "", fmt.Errorf("no container of task %s logs with the driver awslogs", lastPart(t.TaskArn))
+	if container != "" {
+		return "", "", fmt.Errorf("task %s has no container %s: it has %s", id, container, strings.Join(names, ", "))
+	}
+	return "", "", fmt.Errorf("task %s has no logs to show: no container's log driver is awslogs", id)
 }

@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/signal"
 	goruntime "runtime"
+	"strings"
 	"syscall"
 
+	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
 	"github.com/pintle/pintle/internal/node/runtime/shim/program"
@@ -172,8 +174,20 @@ func report(cmd *cobra.Command, err error) int {
 			"pintle: no control plane answers. Start one with: pintle up. "+
 				"If it is elsewhere, say where with --endpoint or AWS_ENDPOINT_URL.",
 		)
+	case errors.Is(err, context.Canceled): // ctrl-C
+		return 130
 	default:
-		fmt.Fprintln(os.Stderr, "pintle:", err)
+		fmt.Fprintln(os.Stderr, "pintle:", plain(err))
 	}
 	return 1
+}
+
+// plain is an error's text for people. Of an AWS API's error it has the message alone, not the SDK's call, status and request id.
+func plain(err error) string {
+	call, isCall := errors.AsType[*smithy.OperationError](err)
+	api, isAPI := errors.AsType[smithy.APIError](err)
+	if !isCall || !isAPI {
+		return err.Error()
+	}
+	return strings.Replace(err.Error(), call.Error(), api.ErrorMessage(), 1)
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 )
 
@@ -220,6 +223,35 @@ func TestQuote(t *testing.T) {
 	} {
 		if got := quote(word); got != want {
 			t.Errorf("%q is %s, not %s", word, got, want)
+		}
+	}
+}
+
+// TestPlain: an error of an AWS API is told without the SDK's words around it.
+func TestPlain(t *testing.T) {
+	api := &smithy.GenericAPIError{Code: "ClusterNotFoundException", Message: "Cluster not found."}
+	failed := fmt.Errorf("stop x: %w", &smithy.OperationError{ServiceID: "ECS", OperationName: "StopTask", Err: api})
+	if got := plain(failed); got != "stop x: Cluster not found." {
+		t.Errorf("it says %q", got)
+	}
+	if got := plain(errors.New("no space")); got != "no space" {
+		t.Errorf("it says %q", got)
+	}
+}
+
+// TestStandIns: commands for images come from a file and from flags, which count more.
+func TestStandIns(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "images")
+	if err := os.WriteFile(path, []byte("# images\n\na=one\nb=two=2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := nodeFlags{ImagesFile: path, Images: []string{"a=own"}}.standIns()
+	if want := map[string]string{"a": "own", "b": "two=2"}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, bad := range []string{"a", "a=", "=b"} {
+		if got, err := (nodeFlags{Images: []string{bad}}).standIns(); err == nil {
+			t.Errorf("%q is %v", bad, got)
 		}
 	}
 }

@@ -143,7 +143,7 @@ func (c *runCmd) notPlaced(failures []types.Failure) error {
 	}
 	var parts []string
 	for reason, n := range count {
-		parts = append(parts, fmt.Sprintf("%s (%d nodes)", reason, n))
+		parts = append(parts, fmt.Sprintf("%s (%s)", reason, counted(n, "node")))
 	}
 	return fmt.Errorf("no node takes the task: %s. pintle gpus shows what is free", strings.Join(parts, ", "))
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pintle/pintle/internal/node/engine"
@@ -36,7 +37,11 @@ func (f nodeFlags) machine(ctx context.Context, dir string) (machine, error) {
 		if err != nil {
 			return machine{}, err
 		}
-		rt, err := process.New(filepath.Join(dir, "processes"), program)
+		images, err := f.standIns()
+		if err != nil {
+			return machine{}, err
+		}
+		rt, err := process.New(filepath.Join(dir, "processes"), program, images)
 		return machine{runtime: rt}, err
 	case "docker":
 		return f.docker(ctx, dir)
@@ -54,6 +59,30 @@ func (f nodeFlags) machine(ctx context.Context, dir string) (machine, error) {
 	return machine{}, fmt.Errorf("there is nothing to run containers with\n  docker: %w\n  oci: %w\n"+
 		"Install one: apt-get install docker.io, or apt-get install runc containernetworking-plugins iptables\n"+
 		"Or run containers as plain processes, without isolation: --runtime process", dockerErr, ociErr)
+}
+
+// standIns returns the commands that stand in for images' own, by image.
+func (f nodeFlags) standIns() (map[string]string, error) {
+	lines := f.Images
+	if f.ImagesFile != "" {
+		b, err := os.ReadFile(f.ImagesFile)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(strings.Split(string(b), "\n"), lines...)
+	}
+	images := map[string]string{}
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		name, command, ok := strings.Cut(line, "=")
+		if !ok || name == "" || command == "" {
+			return nil, fmt.Errorf("%q is not of the form IMAGE=COMMAND", line)
+		}
+		images[name] = command
+	}
+	return images, nil
 }
 
 func (f nodeFlags) docker(ctx context.Context, dir string) (machine, error) {

@@ -32,6 +32,9 @@ func (c *stopCmd) Run(ctx context.Context) error {
 		return err
 	}
 	for _, t := range c.Tasks {
+		if _, err := cl.describe(ctx, c.Cluster, t); err != nil {
+			return err
+		}
 		if _, err := cl.ecs.StopTask(ctx, &awsecs.StopTaskInput{Cluster: &c.Cluster, Task: &t, Reason: notEmpty(c.Reason)}); err != nil {
 			return fmt.Errorf("stop %s: %w", t, err)
 		}

@@ -146,8 +146,8 @@ func (c *upCmd) announce(ctx context.Context, p *plane.Plane, nodes int) error {
 				note += " and those of the fleet " + c.Fleet
 			}
 			fmt.Printf(
-				"pintle %s is up at %s: cluster default, %d nodes, %d GPUs%s, runtime %s\n", version, p.Endpoint(), nodes, gpus, note,
-				c.Runtime,
+				"pintle %s is up at %s: cluster default, %s, %s%s, runtime %s\n", version, p.Endpoint(), counted(nodes, "node"),
+				counted(gpus, "GPU"), note, c.Runtime,
 			)
 			fmt.Printf("In another shell:  eval \"$(pintle env%s)\" && aws ecs list-container-instances\n", c.endpointFlag(p))
 			return nil

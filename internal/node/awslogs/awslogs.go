@@ -57,18 +57,24 @@ type destination struct {
 }
 
 func (d *Driver) destination(c *engine.LogSource) destination {
-	out := destination{
+	return destination{
 		client: d.client,
 		group:  c.Options["awslogs-group"],
-		stream: c.ID,
+		stream: StreamName(c.Options, c.ID, c.Container, c.TaskArn[strings.LastIndexByte(c.TaskArn, '/')+1:]),
 		region: c.Options["awslogs-region"],
 		log:    d.log.With("container", c.ID),
 	}
-	if p := c.Options["awslogs-stream-prefix"]; p != "" {
-		out.stream = p + "/" + c.Container + "/" + c.TaskArn[strings.LastIndexByte(c.TaskArn, '/')+1:]
+}
+
+// StreamName returns the name of a container's stream. Without options it's the container's id.
+func StreamName(options map[string]string, id, container, task string) string {
+	if name := options["awslogs-stream"]; name != "" {
+		return name
 	}
-	out.stream = cmp.Or(c.Options["awslogs-stream"], out.stream)
-	return out
+	if prefix := options["awslogs-stream-prefix"]; prefix != "" {
+		return prefix + "/" + container + "/" + task
+	}
+	return id
 }
 
 // setRegion makes a call in the region that the container names, if any.

@@ -24,16 +24,18 @@ import (
 type Runtime struct {
 	containers shim.Containers
 	shim       shim.Program
+	images     map[string]string
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// New returns a runtime that keeps each container in a directory under dir, and runs the shim p beside it.
-func New(dir string, p shim.Program) (*Runtime, error) {
+// New returns a runtime that keeps each container in a directory under dir, and runs the shim p beside it. images has the shell commands
+// that stand in for images' own, by name with or without tag.
+func New(dir string, p shim.Program, images map[string]string) (*Runtime, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return &Runtime{containers: shim.Containers{Dir: dir}, shim: p}, nil
+	return &Runtime{containers: shim.Containers{Dir: dir}, shim: p, images: images}, nil
 }
 
 // Name implements runtime.Runtime.
@@ -49,12 +51,29 @@ func (r *Runtime) Create(_ context.Context, spec *runtime.Spec) error {
 		return err
 	}
 	if len(spec.Entrypoint)+len(spec.Command) == 0 {
-		return errors.New("the process runtime has no images: the container definition must have a command")
+		command := r.standIn(spec.Image)
+		if command == "" {
+			return fmt.Errorf("the process runtime has no images: give the container a command, or the node one for its image (--image '%s=COMMAND')",
+				spec.Image)
+		}
+		spec.Command = []string{"/bin/sh", "-c", command}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	return shim.WriteSpec(dir, spec)
+}
+
+// standIn returns the command that stands in for an image's own, or "".
+func (r *Runtime) standIn(image string) string {
+	if command := r.images[image]; command != "" {
+		return command
+	}
+	name, _, _ := strings.Cut(image, "@")
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		name = name[:i]
+	}
+	return r.images[name]
 }
 
 // Start implements runtime.Runtime.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,7 +29,7 @@ func newRuntime(t *testing.T) *Runtime {
 
 func open(t *testing.T, dir string) *Runtime {
 	t.Helper()
-	r, err := New(dir, runtimetest.Shim)
+	r, err := New(dir, runtimetest.Shim, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +266,7 @@ func atoi(s string) int {
 
 // BenchmarkStart measures Start, which returns when the command runs, and the memory of the last shim.
 func BenchmarkStart(b *testing.B) {
-	r, err := New(b.TempDir(), runtimetest.Shim)
+	r, err := New(b.TempDir(), runtimetest.Shim, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -311,4 +312,28 @@ func statusField(b *testing.B, pid int, name string) int {
 	}
 	b.Fatalf("%d has no %s", pid, name)
 	return 0
+}
+
+// TestStandIn: a container without a command runs what stands in for its image, whatever the image's tag, or is refused with what to do.
+func TestStandIn(t *testing.T) {
+	r, err := New(t.TempDir(), runtimetest.Shim, map[string]string{"a/web": "serve", "a/web:2": "serve two", "host:5000/x": "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for image, want := range map[string]string{
+		"a/web": "serve", "a/web:1": "serve", "a/web:2": "serve two", "a/web@sha256:aa": "serve", "a/web:1@sha256:aa": "serve",
+		"host:5000/x": "x", "host:5000/x:1": "x", "web": "", "a/web2": "", "host:5000": "",
+	} {
+		spec := &runtime.Spec{ID: "c-" + strings.NewReplacer("/", "-", ":", "-", "@", "-").Replace(image), Image: image}
+		err := r.Create(t.Context(), spec)
+		if want == "" {
+			if err == nil || !strings.Contains(err.Error(), "--image '"+image+"=COMMAND'") {
+				t.Errorf("%s: %v", image, err)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(spec.Command, []string{"/bin/sh", "-c", want}) {
+			t.Errorf("%s runs %q, %v", image, spec.Command, err)
+		}
+	}
 }
