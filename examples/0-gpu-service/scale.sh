@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Makes a GPU service that follows its load, stresses its GPUs until it has grown to its most tasks, and
-# lets them rest until it has shrunk to one. The environment may say otherwise than the first lines.
+# lets them rest until it has shrunk to one. down deletes the service. The environment may say otherwise than the first lines.
 set -euo pipefail
 cd "$(dirname "$0")"
 taskdef=${TASKDEF:-taskdef.json}
 most=${MOST:-4}                       # tasks
 port=${EXPORTER_PORT:-9400}           # of the dcgm-exporter on each machine
-stress=${STRESS_DIR:-/tmp/gpu-service} # the tasks are under stress while there is a file stress in it
+stress=${STRESS_DIR:-/tmp/gpu-service} # the tasks' GPUs are as busy as the file stress in it says
+give_up=${GIVE_UP:-1800}              # seconds after which a step has failed
 export AWS_PAGER=
 aws() { command aws ${AWS_ENDPOINT_URL:+--endpoint-url "$AWS_ENDPOINT_URL"} "$@"; }
 scaling() { aws application-autoscaling "$@" --service-namespace ecs --resource-id service/default/gpu-service; }
@@ -17,6 +18,19 @@ metric() { # what CloudWatch has of the last minutes
     --start-time "$(date -u -d '-5 min' +%FT%TZ)" --end-time "$(date -u +%FT%TZ)" --query 'sort_by(Datapoints,&Timestamp)[-1].[Average,Maximum]' --output text
 }
 
+down() { # an earlier run's, too, or nothing
+  if [ "$(aws ecs describe-services --services gpu-service --query "length(services[?status=='ACTIVE'])" --output text)" = 0 ]; then return; fi
+  scalable deregister-scalable-target
+  aws ecs delete-service --service gpu-service --force --query service.status --output text
+  aws ecs wait services-inactive --services gpu-service
+}
+
+case ${1:-up} in
+  up) down ;;
+  down) down; exit ;;
+  *) echo "usage: $0 [up|down]" >&2; exit 2 ;;
+esac
+
 mkdir -p "$stress" && rm -f "$stress/stress"
 trap 'rm -f "$stress/stress"' EXIT
 
@@ -26,20 +40,25 @@ scalable register-scalable-target --min-capacity 1 --max-capacity "$most" >/dev/
 scalable put-scaling-policy --policy-name gpu --policy-type TargetTrackingScaling \
   --target-tracking-scaling-policy-configuration file://policy.json --query 'Alarms[].AlarmName' --output text
 
-# follow shows the service until it has so many tasks.
+# follow shows the service, when it changes and each ten seconds, until it has so many tasks.
 follow() {
-  local counts last=
-  while counts=$(aws ecs describe-services --services gpu-service --query 'services[0].[desiredCount,runningCount]' --output text); do
-    [ "$counts" = "$last" ] || echo "$(date +%T)  desired and running: $counts; GPUs' average and maximum: $(metric)"
-    last=$counts
-    [ "$counts" = "$1"$'\t'"$1" ] && return
-    sleep 2
+  local counts last= shown=0 began=$SECONDS
+  until [ "${counts:-}" = "$1"$'\t'"$1" ]; do
+    if [ $((SECONDS - began)) -ge "$give_up" ]; then
+      echo "$1 tasks should run after $give_up s: pintle ps -a and aws ecs describe-services tell what they wait for" >&2
+      exit 1
+    fi
+    [ "$shown" = 0 ] || sleep 2
+    counts=$(aws ecs describe-services --services gpu-service --query 'services[0].[desiredCount,runningCount]' --output text)
+    [ "$counts" = "$last" ] && [ $((SECONDS - shown)) -lt 10 ] && continue
+    echo "$(date +%T)  desired and running: $counts; GPUs' average and maximum: $(metric)"
+    last=$counts shown=$((SECONDS + 1))
   done
 }
 
 follow 1
 echo '--- stress'
-touch "$stress/stress"
+echo 1 > "$stress/stress"
 follow "$most"
 echo '--- rest'
 rm "$stress/stress"

@@ -16,6 +16,7 @@ receives=${MAX_RECEIVES:-3}     # of a message that fails, before pintle worker 
 deaths=${QUEUE_RECEIVES:-10}    # of any, before SQS itself has: also one whose workers die
 visibility=${VISIBILITY:-2m} retry=${RETRY_DELAY:-5s} # of pintle worker
 seconds=${MODEL_SECONDS:-0.5}   # that the model takes
+give_up=${GIVE_UP:-3600}        # seconds after which not all images are worked on, and something must be wrong
 # What the guide calls them.
 bucket=ml-gpu-example queue=example-gpu-queue cluster=gpu-example-cluster template=ml-gpu-example group=ml-gpu-example logs=/ecs/ml-gpu-worker
 export AWS_PAGER='' AWS_DEFAULT_REGION=${AWS_DEFAULT_REGION:-us-east-1}
@@ -89,12 +90,13 @@ upload() { # the images of a directory, and else some that are made up
   [ -z "$made" ] || rm -r "$made"
 }
 
-follow() { # shows what there is until all is quiet again
-  local now='' last='' seen='' quiet='instances wanted/there 0/0  tasks 0  messages waiting/worked on 0/0'
+follow() { # shows what there is, when it changes and each ten seconds, until all is quiet again
+  local now='' last='' seen='' shown=0 began=$SECONDS quiet='instances wanted/there 0/0  tasks 0  messages waiting/worked on 0/0'
   until [ "$last" = "$quiet" ] && [ -n "$seen" ]; do
+    if [ $((SECONDS - began)) -ge "$give_up" ]; then echo "not all is done after $give_up s: pintle ps -a --cluster $cluster tells what the workers do" >&2; return 1; fi
     sleep 2
     now=$(state) || continue # nobody answers just now
-    if [ "$now" != "$last" ]; then echo "$(date +%T)  $now"; fi
+    if [ "$now" != "$last" ] || [ $((SECONDS - shown)) -ge 10 ]; then echo "$(date +%T)  $now" && shown=$SECONDS; fi
     if [ "$now" != "$quiet" ]; then seen=1; fi
     last=$now
   done

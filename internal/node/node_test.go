@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -690,7 +691,17 @@ func TestSampler(t *testing.T) {
 }
 
 func TestSimulatedLoad(t *testing.T) {
-	for says, want := range map[string]float64{"0.8": 0.8, "": 0.1, "NaN": 0.1, "2": 0.1, "much": 0.1} {
+	dir := t.TempDir()
+	inFile, pipe := filepath.Join(dir, "load"), filepath.Join(dir, "pipe")
+	if err := os.WriteFile(inFile, []byte("0.7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for says, want := range map[string]float64{
+		"0.8": 0.8, "": 0.1, "NaN": 0.1, "2": 0.1, "much": 0.1, inFile: 0.7, filepath.Join(dir, "missing"): 0, pipe: 0, dir: 0,
+	} {
 		c := &acs.Container{CPU: 1024, Environment: map[string]string{simulatedLoadVar: says}}
 		if got := simulatedLoad(c, 0.1); got != want {
 			t.Errorf("%q: load %v, want %v", says, got, want)

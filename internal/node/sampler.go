@@ -2,9 +2,14 @@ package node
 
 import (
 	"context"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pintle/pintle/internal/acs"
@@ -202,13 +207,31 @@ func addTo(s *acs.StatsSet, v float64) {
 // simulatedLoadVar is the environment variable with which a container sets the load of its simulated GPUs.
 const simulatedLoadVar = "PINTLE_SIMULATED_GPU_LOAD"
 
-// simulatedLoad returns how busy a container keeps its simulated GPUs, from 0 to 1: what its environment says, or else how much of its
-// reserved CPU it uses.
+// simulatedLoad returns how busy a container keeps its simulated GPUs, from 0 to 1: what its environment says, a file that the
+// environment names, or else how much of its reserved CPU it uses.
 func simulatedLoad(c *acs.Container, cores float64) float64 {
-	if v, err := strconv.ParseFloat(c.Environment[simulatedLoadVar], 64); err == nil && v >= 0 && v <= 1 {
+	says := c.Environment[simulatedLoadVar]
+	if filepath.IsAbs(says) {
+		says = loadIn(says)
+	}
+	if v, err := strconv.ParseFloat(says, 64); err == nil && v >= 0 && v <= 1 {
 		return v
 	}
 	return cores / max(float64(c.CPU)/1024, 0.1)
+}
+
+// loadIn returns the first words of a file on the node. A GPU whose file is missing does nothing.
+func loadIn(path string) string {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not hold the sampler up
+	if err != nil {
+		return "0"
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "0"
+	}
+	b, _ := io.ReadAll(io.LimitReader(f, 32)) //nolint:errcheck // then it holds no number
+	return strings.TrimSpace(string(b))
 }
 
 // busy returns the load of a simulated GPU, from 0 to 1.
