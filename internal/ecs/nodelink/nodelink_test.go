@@ -45,7 +45,7 @@ func TestHandshake(t *testing.T) {
 	a := w.connect(kindACS)
 	a.wantFrame(`{"type":"TaskManifestMessage","message":{"messageId":"ID","clusterArn":"` + clusterArn +
 		`","containerInstanceArn":"` + instanceArn + `","generatedAt":1,"timeline":1,"tasks":[]}}`)
-	a.wantFrame(`{"type":"HeartbeatMessage","message":{"messageId":"ID","healthy":true}}`)
+	a.wantFrame(`{"type":"HeartbeatMessage","message":{"messageId":"ID","healthy":true,"intervalMs":8000}}`)
 	a.say(`{"type":"HeartbeatAckRequest","message":{"messageId":"ID"}}`)
 	w.untilConnected(true)
 	v := w.store.View().ContainerInstances.Get(instanceArn).VersionInfo
@@ -61,7 +61,7 @@ func TestHandshake(t *testing.T) {
 func TestTask(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	a, _ := w.connectACS()
-	a.wantFrame(`{"type":"HeartbeatMessage","message":{"messageId":"ID","healthy":true}}`)
+	a.wantFrame(`{"type":"HeartbeatMessage","message":{"messageId":"ID","healthy":true,"intervalMs":8000}}`)
 	w.put(taskRow("one", "RUNNING", "PENDING", "GPU-1"))
 	container := `"containers":[{"name":"main","image":"busybox","essential":true,"cpu":0,"memory":0,"environment":{},"overrides":"{}",` +
 		`"dockerConfig":{"config":"{}",` +
