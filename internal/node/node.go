@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -69,11 +70,15 @@ type Agent struct {
 	config   Config
 	plane    string // address of the control plane if it is on this machine's loopback, else ""
 	identity atomic.Pointer[identity]
+	// discovered is where the control plane's web sockets were last, or nil.
+	discovered atomic.Pointer[ecs.DiscoverPollEndpointOutput]
+
 	ready    chan struct{} // closed once there is an engine
 	engine   *engine.Engine
 	metadata net.Addr
 	sampler  *sampler
 	faults   *faults
+	web      *http.Client               // opens web sockets
 	acs      atomic.Pointer[acsSession] // the open connection, or nil
 	sending  sync.Mutex                 // held to send the inventory, so that the newest is sent last
 	beats    chan struct{}              // receives when a heartbeat came, so the node's own status is due
@@ -93,6 +98,7 @@ func New(c Config) *Agent {
 		plane:  loopback(c.Endpoint),
 		ready:  make(chan struct{}),
 		beats:  make(chan struct{}, 1),
+		web:    newWebClient(),
 		log:    c.Log.With("node", c.Name),
 	}
 	a.identity.Store(new(identity))
