@@ -135,7 +135,7 @@ func TestFailures(t *testing.T) {
 		reason string // of the first container that has one
 		code   int    // -1 is none
 	}{
-		{"pull", failing("pullfail"), "STOPPED", "CannotPullContainerError: no such image", -1},
+		{"pull", failing("pullfail"), "STOPPED", "CannotPullContainerError: cannot pull pullfail, tried 5 times: no such image", -1},
 		{"create", failing("createfail"), "STOPPED", "CannotCreateContainerError: no", -1},
 		{"start", failing("startfail"), "STOPPED", "CannotStartContainerError: no", -1},
 		{"out of memory", failing("oom@1s"), "RUNNING STOPPED", "OutOfMemoryError: Container killed due to memory usage", 137},
@@ -186,6 +186,43 @@ func TestAContainerThatIsNotEssentialMayFail(t *testing.T) {
 		later(time.Minute)
 		r := a.last(task.Arn)
 		if r.Status != "RUNNING" || r.Containers[1].Status != Stopped || !strings.HasPrefix(r.Containers[1].Reason, "CannotPull") {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+// TestPullsAreRetried: a pull is tried five times in some 13 seconds, as by Amazon's agent. A runtime that can't be reached is waited for.
+func TestPullsAreRetried(t *testing.T) {
+	for _, c := range []struct {
+		image  string
+		after  time.Duration
+		status string
+		pulls  int
+	}{
+		{"pullfail", 9 * time.Second, "", 4},
+		{"pullfail", 16 * time.Second, "STOPPED", 5},
+		{"flaky@3s", 6 * time.Second, "RUNNING", 3},
+		{"down@1h", 59 * time.Minute, "", 0},
+		{"down@1h", 61 * time.Minute, "RUNNING", 0},
+	} {
+		alone(t, func(t *testing.T, a *agent) {
+			task := newFakeTask("t", box("a", c.image))
+			a.take(t, task)
+			later(c.after)
+			if got := strings.Join(a.statuses(task.Arn), " "); got != c.status || a.pulls != c.pulls {
+				t.Errorf("%s: %q after %v and %d pulls", c.image, got, c.after, a.pulls)
+			}
+		})
+	}
+}
+
+// TestHungPull: a pull has a time limit.
+func TestHungPull(t *testing.T) {
+	alone(t, func(t *testing.T, a *agent) {
+		task := newFakeTask("t", box("a", "slowpull@100h"))
+		a.take(t, task)
+		later(2*time.Hour + time.Minute)
+		if r := a.last(task.Arn); r.Status != "STOPPED" || !strings.Contains(r.Containers[0].Reason, "DockerTimeoutError") {
 			t.Errorf("got %+v", r)
 		}
 	})

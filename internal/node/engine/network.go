@@ -58,8 +58,11 @@ func (t *task) makeNetwork(ctx context.Context) (*Network, error) {
 		return nil, errNoNetworks
 	}
 	n := new(Network)
-	var err error
-	if n.NetNS, n.IP, n.MAC, err = t.engine.opts.Networks.Create(ctx, t.id()); err != nil {
+	err := whenUp(ctx, func() (err error) {
+		n.NetNS, n.IP, n.MAC, err = t.engine.opts.Networks.Create(ctx, t.id())
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	if old := t.rec.Network; old == nil || *old != *n { // no lock needed: only this goroutine changes it

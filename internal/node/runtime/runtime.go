@@ -220,4 +220,5 @@ var (
 	ErrNotFound      = errors.New("no such container")
 	ErrImageNotFound = errors.New("no such image")
 	ErrUnsupported   = errors.New("not supported by this runtime")
+	ErrUnavailable   = errors.New("the container engine cannot be reached") // it may be restarting
 )

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -65,6 +66,15 @@ func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 	if errdefs.IsConflict(err) { // it exists already
 		return nil
 	}
+	return orUnavailable(err)
+}
+
+// orUnavailable marks the error of a call that did not get through, or was cut off, as when the engine restarts.
+func orUnavailable(err error) error {
+	if client.IsErrConnectionFailed(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) {
+		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
 	return err
 }
 
@@ -78,7 +88,7 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 		return nil // it must not run twice
 	}
 	_, err = r.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
-	return err
+	return orUnavailable(err)
 }
 
 func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResponse, error) {
@@ -86,7 +96,7 @@ func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResp
 	if errdefs.IsNotFound(err) {
 		return container.InspectResponse{}, fmt.Errorf("%s: %w", id, runtime.ErrNotFound)
 	}
-	return c.Container, err
+	return c.Container, orUnavailable(err)
 }
 
 // isLocal reports whether the engine is on this machine, and so its containers' processes too.

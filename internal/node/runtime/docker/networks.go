@@ -44,7 +44,7 @@ func holder(taskID string) string { return "pintle-network-" + taskID }
 func (n *Networks) Create(ctx context.Context, taskID string) (netns, ip, mac string, err error) {
 	pid, err := n.hold(ctx, holder(taskID))
 	if err != nil {
-		return "", "", "", fmt.Errorf("the container that holds the task's network: %w", err)
+		return "", "", "", fmt.Errorf("the container that holds the task's network: %w", orUnavailable(err))
 	}
 	a, err := n.cni.Adopt(ctx, taskID, fmt.Sprintf("/proc/%d/ns/net", pid))
 	return a.NetNS, a.IP, a.MAC, err

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"strings"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/singleflight"
@@ -37,6 +38,7 @@ type Image struct {
 //	layers/NAME/       an unpacked layer, which appears whole or not at all
 type Store struct {
 	dir   string
+	stall time.Duration      // how long a registry may send nothing
 	pulls singleflight.Group // by reference, and by layer
 }
 
@@ -45,7 +47,7 @@ const unfinished = file.Unfinished
 
 // Open opens the store in a directory, and removes what interrupted pulls left there.
 func Open(dir string) (*Store, error) {
-	s := &Store{dir: dir}
+	s := &Store{dir: dir, stall: Stall}
 	for _, d := range []string{s.layers(), filepath.Join(dir, "images")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, err

@@ -228,6 +228,33 @@ func TestFailedPulls(t *testing.T) {
 	}
 }
 
+// TestHungRegistry: a registry that never answers, or stops in the middle of a layer, is given up.
+func TestHungRegistry(t *testing.T) {
+	ref, open := push(t, imageOf(t, layer(t, "a=1")))
+	for _, silent := range []string{"/manifests/", "/blobs/"} {
+		over := make(chan bool)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, silent) {
+				if silent == "/blobs/" {
+					w.WriteHeader(http.StatusOK)
+					w.(http.Flusher).Flush()
+				}
+				<-over
+				return
+			}
+			open.Config.Handler.ServeHTTP(w, r)
+		}))
+		s := store(t)
+		s.stall = 50 * time.Millisecond
+		_, err := s.Pull(t.Context(), strings.Replace(ref, strings.TrimPrefix(open.URL, "http://"), strings.TrimPrefix(server.URL, "http://"), 1), nil)
+		if err == nil || !strings.Contains(err.Error(), "the registry sent nothing for 50ms") {
+			t.Errorf("%s: %v", silent, err)
+		}
+		close(over)
+		server.Close()
+	}
+}
+
 // TestCredentials pulls from a registry that requires a password: the task's, or the one that docker login stored.
 func TestCredentials(t *testing.T) {
 	open := registry.New()
