@@ -224,6 +224,7 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.StrictLogs = f.StrictLogs
 	c.Runtime = m.runtime
 	c.Networks = m.networks
+	c.Groups = m.groups
 	c.Credentials = config.Credentials
 	c.ECS = awsecs.NewFromConfig(config)
 	c.Logs = cloudwatchlogs.NewFromConfig(config)

@@ -58,6 +58,7 @@ type Config struct {
 
 	Runtime     runtime.Runtime
 	Networks    engine.Networks // for awsvpc tasks; nil if the node has none
+	Groups      engine.Groups   // of tasks with limits; nil if the node can have none
 	GPUs        gpu.Source
 	ECS         ECS
 	Logs        awslogs.Client
@@ -160,6 +161,7 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 		GPUs:          []string{},
 		SimulatedGPUs: a.simulated(),
 		Networks:      a.config.Networks,
+		Groups:        a.config.Groups,
 		Connected:     a.sendNetwork,
 		Keep:          a.config.Keep,
 		Log:           a.log,

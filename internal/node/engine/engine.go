@@ -37,6 +37,8 @@ type Options struct {
 	MemoryMiB     int64
 	GPUs          []string
 	SimulatedGPUs bool
+	// Groups binds the containers of a task together; nil if the node can't.
+	Groups Groups
 	// Networks makes networks for awsvpc tasks; nil if the node has none. Connected is called for each.
 	Networks  Networks
 	Connected func(taskArn string, n Network)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/taskgroup"
 )
 
 // alone runs a test in a bubble of time of its own, with a world and an agent.
@@ -849,4 +850,43 @@ func TestLongNames(t *testing.T) {
 			}
 		}
 	})
+}
+
+// fakeGroups are control groups that only exist here.
+type fakeGroups struct{ *agent }
+
+func (g fakeGroups) Create(_ context.Context, id string, l taskgroup.Limits) (string, error) {
+	return "/ecs/" + id, g.do(func() error { g.event("group %d %d %d", l.CPUShares, l.CPUQuotaMilli, l.MemoryBytes>>20); return nil })
+}
+
+func (g fakeGroups) Delete(context.Context, string) error {
+	return g.do(func() error { g.event("no group"); return nil })
+}
+
+// TestTaskGroup: a task's own limits bind it as a whole, where the node can do that, else each of its containers.
+func TestTaskGroup(t *testing.T) {
+	for _, grouped := range []bool{true, false} {
+		alone(t, func(t *testing.T, a *agent) {
+			if grouped {
+				a.engine.opts.Groups = fakeGroups{a}
+			}
+			task := newFakeTask("t", box("a", "exit:0@1s"), box("b", "exit:0@1s"))
+			task.CPU, task.Memory = 0.5, 128
+			a.take(t, task)
+			synctest.Wait()
+			parent, quota, story := "", int64(500), "start a, start b, end a, end b"
+			if grouped {
+				parent, quota, story = "/ecs/t", 0, "group 512 500 128, start a, start b, end a, end b, no group"
+			}
+			for id, c := range a.containers {
+				if c.spec.CgroupParent != parent || c.spec.CPUQuotaMilli != quota {
+					t.Errorf("%s is in %q, with %d", id, c.spec.CgroupParent, c.spec.CPUQuotaMilli)
+				}
+			}
+			later(time.Minute)
+			if got := strings.NewReplacer("start b, start a", "start a, start b", "end b, end a", "end a, end b").Replace(a.story()); got != story {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,9 +60,8 @@ func (t *task) limit(s *runtime.Spec, c *acs.Container, host *acs.HostConfig) {
 	if c.Memory == 0 {
 		s.MemoryBytes = t.rec.Task.Memory * mebibyte
 	}
-	// A simulated node may have more CPUs than its machine. A quota above the machine's would limit nothing.
-	if cpus := t.rec.Task.CPU; cpus < float64(goruntime.NumCPU()) {
-		s.CPUQuotaMilli = int64(cpus * 1000)
+	if s.CgroupParent = t.group; t.group == "" {
+		s.CPUQuotaMilli = t.cpuQuotaMilli()
 	}
 	for _, u := range host.Ulimits {
 		s.Ulimits = append(s.Ulimits, runtime.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})

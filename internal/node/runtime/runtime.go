@@ -73,11 +73,12 @@ type Spec struct {
 	User       string
 	Hostname   string
 
-	CPUShares      int64 // relative weight, 1024 a core; at least 2
-	CPUQuotaMilli  int64 // hard limit in thousandths of a core; 0 for none
-	MemoryBytes    int64 // hard limit; 0 for none
-	MemoryReserve  int64 // soft limit; 0 for none
-	MemorySwap     int64 // memory plus swap, as Docker has it; 0 for the default, -1 for no limit
+	CgroupParent   string // of the task's containers; empty: the runtime's own
+	CPUShares      int64  // relative weight, 1024 a core; at least 2
+	CPUQuotaMilli  int64  // hard limit in thousandths of a core; 0 for none
+	MemoryBytes    int64  // hard limit; 0 for none
+	MemoryReserve  int64  // soft limit; 0 for none
+	MemorySwap     int64  // memory plus swap, as Docker has it; 0 for the default, -1 for no limit
 	Swappiness     *int64
 	ShmSizeBytes   int64
 	Ulimits        []Ulimit

@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/taskgroup"
 )
 
 // Runtime is a runtime.Runtime on a Docker Engine.
@@ -101,6 +102,18 @@ func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResp
 
 // isLocal reports whether the engine is on this machine, and so its containers' processes too.
 func (r *Runtime) isLocal() bool { return strings.HasPrefix(r.api.DaemonHost(), "unix://") }
+
+// TaskGroups returns the control groups in which the engine puts the containers of tasks, or why it can't.
+func (r *Runtime) TaskGroups(ctx context.Context) (*taskgroup.Groups, error) {
+	if !r.isLocal() {
+		return nil, errors.New("the Docker Engine is on another machine")
+	}
+	info, err := r.api.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return taskgroup.Open(info.Info.CgroupDriver == "systemd")
+}
 
 // NetNS implements runtime.Runtime. The engine makes the namespace when the container starts.
 func (r *Runtime) NetNS(ctx context.Context, id string) (string, error) {

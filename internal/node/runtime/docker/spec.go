@@ -83,6 +83,7 @@ func hostConfig(s *runtime.Spec) *container.HostConfig {
 		Tmpfs:          tmpfs(s.Tmpfs),
 		LogConfig:      container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "16m", "max-file": "2"}},
 		Resources: container.Resources{
+			CgroupParent:      s.CgroupParent,
 			CPUShares:         s.CPUShares,
 			NanoCPUs:          s.CPUQuotaMilli * 1e6,
 			Memory:            s.MemoryBytes,

@@ -3,6 +3,7 @@ package oci
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -19,7 +20,7 @@ import (
 )
 
 // cgroupOf returns a container's cgroup, as a path below the hierarchy's root.
-func cgroupOf(s *runtime.Spec) string { return "/pintle/" + s.ID }
+func cgroupOf(s *runtime.Spec) string { return cmp.Or(s.CgroupParent, "/pintle") + "/" + s.ID }
 
 const unified = "/sys/fs/cgroup"
 

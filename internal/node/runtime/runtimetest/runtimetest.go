@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/taskgroup"
 )
 
 // Mark is part of every name that this run of the tests creates on the machine. It's random, so names never clash with what a killed run
@@ -51,6 +52,7 @@ func Run(t *testing.T, rt runtime.Runtime, reopen func() (runtime.Runtime, error
 		"LastLineNeedsNoNewline":   s.lastLineNeedsNoNewline,
 		"LongLine":                 s.longLine,
 		"MemoryLimit":              s.memoryLimit,
+		"TaskLimit":                s.taskLimit,
 		"PublishesPorts":           s.publishesPorts,
 		"KeepsVolumes":             s.keepsVolumes,
 		"RemovesVolumes":           s.removesVolumes,
@@ -226,6 +228,36 @@ func (s *suite) memoryLimit(t *testing.T) {
 	})
 	if exit := s.wait(t, id); !exit.OOMKilled || exit.Code != 137 {
 		t.Errorf("got %+v, want a kill for memory", exit)
+	}
+}
+
+// taskLimit: containers are in their task's control group, which limits them together.
+func (s *suite) taskLimit(t *testing.T) {
+	groups, err := taskgroup.Open(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := "TaskLimit-" + Mark
+	parent, err := groups.Create(t.Context(), task, taskgroup.Limits{MemoryBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := s.run(t, "sleep 600", func(c *runtime.Spec) { c.CgroupParent = parent })
+	found, err := s.rt.List(t.Context(), "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(found, func(c runtime.Container) bool { return c.ID == id })
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", found[i].PID))
+	if err != nil || !strings.Contains(string(b), parent+"/") {
+		t.Errorf("%v, its groups are\n%s", err, b)
+	}
+	if err := s.rt.Stop(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.wait(t, id)
+	if err := groups.Delete(t.Context(), task); err != nil {
+		t.Error(err)
 	}
 }
 
