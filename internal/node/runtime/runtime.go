@@ -93,6 +93,7 @@ type Spec struct {
 	Devices        []Device
 	Tmpfs          []Tmpfs
 	Mounts         []Mount
+	VolumesFrom    []VolumesFrom
 	ExtraHosts     []string // name:ip
 	DNS            []string
 	DNSSearch      []string
@@ -152,6 +153,12 @@ type Mount struct {
 	Destination string
 	ReadOnly    bool
 	Volume      bool
+}
+
+// VolumesFrom shows another container's image's volumes.
+type VolumesFrom struct {
+	ID       string // the other container's
+	ReadOnly bool
 }
 
 // RegistryAuth holds the credentials for a registry.

@@ -52,6 +52,13 @@ func translate(s *runtime.Spec) (*container.Config, *container.HostConfig, error
 	for _, m := range s.Mounts {
 		addMount(host, m)
 	}
+	for _, v := range s.VolumesFrom {
+		mode := ":rw"
+		if v.ReadOnly {
+			mode = ":ro"
+		}
+		host.VolumesFrom = append(host.VolumesFrom, v.ID+mode)
+	}
 	if host.IpcMode == "" {
 		host.IpcMode = "shareable" // other containers of the task may join it
 	}

@@ -68,6 +68,9 @@ func Run(t *testing.T, rt runtime.Runtime, reopen func() (runtime.Runtime, error
 		"Ulimits":                  s.ulimits,
 		"Networks":                 s.networks,
 		"Links":                    s.links,
+		"LinkVariables":            s.linkVariables,
+		"LowPorts":                 s.lowPorts,
+		"ImageVolumes":             s.imageVolumes,
 		"SharesProcesses":          s.sharesProcesses,
 		"NestedMounts":             s.nestedMounts,
 		"OpenStdin":                s.openStdin,
@@ -570,6 +573,78 @@ func (s *suite) links(t *testing.T) {
 	})
 	if got != "linked" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// linkVariables: a linked container's ports and environment are in variables, as Docker's links have them.
+func (s *suite) linkVariables(t *testing.T) {
+	port := FreePort(t)
+	server := s.run(t, "sleep 600", func(c *runtime.Spec) {
+		suffixed("server")(c)
+		c.Env = []string{"COLOR=red"}
+		c.Network = runtime.Network{Mode: "bridge", Ports: []runtime.Port{{ContainerPort: 80, HostPort: port, Protocol: "tcp"}}}
+	})
+	got := s.output(t, "env | grep ^MY_DB_", func(c *runtime.Spec) {
+		suffixed("client")(c)
+		c.Network = runtime.Network{Mode: "bridge", Links: []string{server + ":my-db"}}
+	})
+	var names []string
+	for line := range strings.Lines(got) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch name {
+		case "MY_DB_PORT_80_TCP_PORT", "MY_DB_PORT_80_TCP_PROTO", "MY_DB_ENV_COLOR":
+			name += "=" + value
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	want := []string{
+		"MY_DB_ENV_COLOR=red", "MY_DB_NAME", "MY_DB_PORT", "MY_DB_PORT_80_TCP", "MY_DB_PORT_80_TCP_ADDR", "MY_DB_PORT_80_TCP_PORT=80",
+		"MY_DB_PORT_80_TCP_PROTO=tcp",
+	}
+	if names = slices.DeleteFunc(names, func(n string) bool { return n == "MY_DB_ENV_NVIDIA_VISIBLE_DEVICES" }); !slices.Equal(names, want) {
+		t.Errorf("got %q", names)
+	}
+}
+
+// lowPorts: a user who isn't root may listen on port 80.
+func (s *suite) lowPorts(t *testing.T) {
+	got := s.output(t, "cat /proc/sys/net/ipv4/ip_unprivileged_port_start", func(c *runtime.Spec) { c.Network.Mode = "bridge" })
+	if got != "0" {
+		t.Errorf("ports from %s on need no root", got)
+	}
+}
+
+// imageVolumes: what an image declares as a volume starts with the image's files, can be written under a read-only root, and is seen by
+// the containers that take volumes from this one.
+func (s *suite) imageVolumes(t *testing.T) {
+	dir := t.TempDir()
+	if err := MakeLayout(dir, strings.TrimPrefix(s.image, "rootfs:"), "/data"); err != nil {
+		t.Fatal(err)
+	}
+	ref := "oci-layout:" + dir
+	if _, err := s.rt.Pull(t.Context(), ref, nil); err != nil {
+		t.Fatal(err)
+	}
+	first := s.run(t, "cat /data/seed; echo written > /data/new; sleep 600", func(c *runtime.Spec) {
+		suffixed("first")(c)
+		c.Image = ref
+		c.ReadonlyRootfs = true
+	})
+	s.awaitOutput(t, first)
+	for _, readonly := range []bool{false, true} {
+		want := "from the image\nwritten\nmay write"
+		if readonly {
+			want = "from the image\nwritten"
+		}
+		script := "until cat /data/seed /data/new; do sleep 1; done 2>/dev/null; touch /data/mine 2>/dev/null && echo may write"
+		got := s.output(t, script, func(c *runtime.Spec) {
+			suffixed(fmt.Sprint("second-", readonly))(c)
+			c.VolumesFrom = []runtime.VolumesFrom{{ID: first, ReadOnly: readonly}}
+		})
+		if got != want {
+			t.Errorf("read-only %v: got %q", readonly, got)
+		}
 	}
 }
 
