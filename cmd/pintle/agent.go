@@ -38,6 +38,7 @@ type nodeFlags struct {
 	Zone        string
 	StandsFor   string
 	Attributes  map[string]string
+	Keep        time.Duration
 }
 
 func (c *nodeFlags) define(f flags) {
@@ -66,6 +67,8 @@ func (c *nodeFlags) define(f flags) {
 	)
 	f.placeholder("gpu-exporter", "URL")
 	f.BoolVar(&c.StrictLogs, "strict", false, "Fail tasks whose log group does not exist, like AWS, instead of creating it.")
+	f.DurationVar(&c.Keep, "keep", 3*time.Hour, "How long stopped tasks' containers, files and output are kept on the node.")
+	f.env("keep", "ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION")
 	f.StringVar(&c.Zone, "availability-zone", "", "Availability zone of the node; default the region's first.")
 	f.StringVar(&c.StandsFor, "stands-for", "", "Instance type to register as, with this machine's own resources.")
 	f.placeholder("stands-for", "TYPE")
@@ -222,6 +225,7 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Version = version
 	c.Attributes = f.Attributes
 	c.StrictLogs = f.StrictLogs
+	c.Keep = f.Keep
 	c.Runtime = m.runtime
 	c.Networks = m.networks
 	c.Groups = m.groups

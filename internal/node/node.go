@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net"
@@ -77,8 +78,10 @@ type Agent struct {
 	ready    chan struct{} // closed once there is an engine
 	engine   *engine.Engine
 	metadata net.Addr
+	address  string // the machine's, towards the control plane
 	sampler  *sampler
 	faults   *faults
+	process  string                     // tells this agent from one with a copy of its data directory
 	web      *http.Client               // opens web sockets
 	acs      atomic.Pointer[acsSession] // the open connection, or nil
 	sending  sync.Mutex                 // held to send the inventory, so that the newest is sent last
@@ -100,7 +103,9 @@ func New(c Config) *Agent {
 		ready:  make(chan struct{}),
 		beats:  make(chan struct{}, 1),
 		web:    newWebClient(),
-		log:    c.Log.With("node", c.Name),
+
+		process: rand.Text(),
+		log:     c.Log.With("node", c.Name),
 	}
 	a.identity.Store(new(identity))
 	a.sampler = newSampler(a)
@@ -126,6 +131,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer listener.Close() //nolint:errcheck // Serve closes it first, if it was called
 	a.metadata = listener.Addr()
 	g, ctx := errgroup.WithContext(ctx)
+	a.address = addressTowards(ctx, a.config.Endpoint)
 	at := &attendant{ctx: ctx, group: g, plane: a.plane}
 	if a.engine, err = engine.Open(a.engineOptions(at)); err != nil {
 		return err
@@ -162,6 +168,7 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 		SimulatedGPUs: a.simulated(),
 		Networks:      a.config.Networks,
 		Groups:        a.config.Groups,
+		Address:       a.address,
 		Connected:     a.sendNetwork,
 		Keep:          a.config.Keep,
 		Log:           a.log,

@@ -36,6 +36,8 @@ const (
 	discoverDeadline = 4 * time.Second
 	// inactive is how long a deregistered node waits before it tries again, as Amazon's agent does.
 	inactive = time.Hour
+	// refused is how long a node waits that somebody has to mend.
+	refused = 10 * time.Second
 
 	minWait = 250 * time.Millisecond
 	maxWait = 2 * time.Second
@@ -59,6 +61,9 @@ func (a *Agent) reconnect(ctx context.Context, what string, connect func(context
 		switch code := websocket.CloseStatus(err); {
 		case isRefusedAs(err, "InactiveInstanceException"):
 			pause = inactive
+		case isRefusedAs(err, "InstanceInUseException"), isRefusedAs(err, "AccessDeniedException"):
+			a.log.Error("the control plane refuses this node", "reason", err)
+			pause = refused
 		case code == websocket.StatusNormalClosure || code == websocket.StatusGoingAway:
 			if time.Since(began) > time.Second { // else it could loop without a pause
 				pause = 0
@@ -125,6 +130,7 @@ func newWebClient() *http.Client {
 func (a *Agent) dial(ctx context.Context, base string, query url.Values) (*socket, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialDeadline)
 	defer cancel()
+	query.Set("pintleProcess", a.process)
 	address := strings.TrimSuffix(base, "/") + "/ws?" + query.Encode()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

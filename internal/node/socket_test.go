@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -65,7 +66,7 @@ func TestReturnOfTheNetwork(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					s, err := a.dial(ctx, *e.Endpoint, nil)
+					s, err := a.dial(ctx, *e.Endpoint, url.Values{})
 					if err != nil {
 						return err
 					}

@@ -332,6 +332,38 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestCopiedNode checks that the second of two agents which claim to be one node is refused, with the reason, and that the first stays.
+// The same agent may connect anew, and so may agents that don't tell which process they are, as Amazon's.
+func TestCopiedNode(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	connect := func(k kind, process string) (*websocket.Conn, string) {
+		q := query(k)
+		if process != "" {
+			q.Set("pintleProcess", process)
+		}
+		conn, resp, err := w.dial(k, q, nil)
+		if err == nil {
+			t.Cleanup(func() { conn.CloseNow() })
+			return conn, ""
+		}
+		b, _ := io.ReadAll(resp.Body)
+		return nil, string(b)
+	}
+	connect(kindACS, "a")
+	w.untilConnected(true)
+	for _, k := range []kind{kindACS, kindTCS} {
+		if _, refusal := connect(k, "b"); !strings.Contains(refusal, `"InstanceInUseException"`) || !strings.Contains(refusal, "copied") {
+			t.Errorf("%s of a second agent: %s", k, refusal)
+		}
+		for _, process := range []string{"a", ""} {
+			if _, refusal := connect(k, process); refusal != "" {
+				t.Errorf("%s of agent %q: %s", k, process, refusal)
+			}
+		}
+		connect(kindACS, "a")
+	}
+}
+
 // TestReplaced checks that a node's newer connection replaces the older one, and that the end of the older one doesn't
 // make the node look disconnected.
 func TestReplaced(t *testing.T) {

@@ -29,6 +29,9 @@ type address struct {
 	instance string // its ARN
 }
 
+// processOf returns what tells one agent process from another. Amazon's agent doesn't say.
+func processOf(r *http.Request) string { return r.URL.Query().Get("pintleProcess") }
+
 type kind string
 
 const (
@@ -40,6 +43,7 @@ const (
 type socket struct {
 	address
 	conn    *websocket.Conn
+	process string        // the agent's, or ""
 	silence time.Duration // how long the node may be silent
 	stop    context.CancelCauseFunc
 }
@@ -56,7 +60,7 @@ func (e *ending) Error() string { return e.reason }
 var (
 	errStopping     = &ending{websocket.StatusGoingAway, "the control plane stops"}
 	errDeregistered = &ending{websocket.StatusNormalClosure, "the container instance was deregistered"}
-	// Two agents that claim to be one node would push each other out forever, so we slow them down.
+	// Two agents of Amazon's that claim to be one node would push each other out forever, so we slow them down.
 	errReplaced = &ending{websocket.StatusPolicyViolation, "the node has connected anew"}
 	errUnsigned = &ending{websocket.StatusPolicyViolation, "a frame's signature is wrong"}
 	errFailed   = &ending{websocket.StatusTryAgainLater, "try again"}
@@ -71,7 +75,7 @@ func (l *Link) serve(w http.ResponseWriter, r *http.Request, a address, session 
 	conn.SetReadLimit(acs.MaxFrame)
 	ctx, stop := context.WithCancelCause(r.Context())
 	defer stop(nil)
-	s := &socket{address: a, conn: conn, silence: l.silence(), stop: stop}
+	s := &socket{address: a, conn: conn, process: processOf(r), silence: l.silence(), stop: stop}
 	if a.kind == kindTCS {
 		s.silence = telemetrySilence
 	}

@@ -890,3 +890,28 @@ func TestTaskGroup(t *testing.T) {
 		})
 	}
 }
+
+// TestAddressOfProcesses: a task of plain processes in mode awsvpc has the machine's address.
+func TestAddressOfProcesses(t *testing.T) {
+	var got []string
+	alone(t, func(t *testing.T, a *agent) {
+		a.engine.opts.Runtime = processes{a}
+		task := newFakeTask("t", box("a", "run"))
+		task.NetworkMode = "awsvpc"
+		a.take(t, task)
+		if a.last(task.Arn).Status != "RUNNING" || !slices.Equal(got, []string{task.Arn + " 10.0.0.1"}) {
+			t.Errorf("told %q", got)
+		}
+		if n := a.engine.Networks()[task.Arn]; n.IP != "10.0.0.1" {
+			t.Errorf("after a reconnect it tells %+v", n)
+		}
+	}, func(o *Options) {
+		o.Address = "10.0.0.1"
+		o.Connected = func(arn string, n Network) { got = append(got, arn+" "+n.IP) }
+	})
+}
+
+// processes is the world's runtime under the name of plain processes.
+type processes struct{ *agent }
+
+func (processes) Name() string { return "process" }
