@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/moby/moby/api/types/container"
 )
 
 // Runtime runs containers. Every method may be called from several goroutines. Containers outlive the agent: after a restart, List finds
@@ -213,6 +215,8 @@ type Stats struct {
 	TxBytes     int64
 	ReadBytes   int64
 	WrBytes     int64
+	// Docker is all that is known, in the form of Docker's API; nil if the runtime knows no more than the above.
+	Docker *container.StatsResponse
 }
 
 // Line is one line of a container's output.

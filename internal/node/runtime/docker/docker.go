@@ -249,6 +249,7 @@ func (r *Runtime) Stats(ctx context.Context, id string) (runtime.Stats, error) {
 		CPU:         time.Duration(s.CPUStats.CPUUsage.TotalUsage),
 		MemoryLimit: int64(s.MemoryStats.Limit),
 		MemoryBytes: int64(s.MemoryStats.Usage - min(s.MemoryStats.Usage, reclaimable(s.MemoryStats.Stats))),
+		Docker:      &s,
 	}
 	for _, n := range s.Networks {
 		out.RxBytes += int64(n.RxBytes)

@@ -468,6 +468,10 @@ func (s *suite) stats(t *testing.T) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		if got.CPU >= 50*time.Millisecond {
+			d := got.Docker
+			if d.MemoryStats.Usage == 0 || len(d.MemoryStats.Stats) == 0 || d.CPUStats.CPUUsage.UsageInUsermode == 0 || d.PidsStats.Current == 0 {
+				t.Errorf("Docker's form lacks something: %+v", d)
+			}
 			return
 		}
 		if time.Now().After(deadline) {
