@@ -71,9 +71,7 @@ func sysctls(s *runtime.Spec) map[string]string {
 // process sets what runs, as which user, and with what environment.
 func (b *bundle) process(context.Context) error {
 	p := b.out.Process
-	if b.spec.Tty {
-		return fmt.Errorf("pseudoTerminal: %w", runtime.ErrUnsupported)
-	}
+	p.Terminal = b.spec.Tty
 	if p.Args = b.args(); len(p.Args) == 0 {
 		return errors.New("neither the image nor the container definition says what to run")
 	}

@@ -189,9 +189,16 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	}
 	// Each attempt uses a new name, because runc refuses a PID file that an earlier attempt began to write.
 	pid, log := filepath.Join(dir, "pid-"+rand.Text()), filepath.Join(dir, "runc.log")
+	create := r.runc.command("--log", log, "--log-format", "json", "create", "--bundle", dir, "--pid-file", pid)
+	console := ""
+	if spec.Tty {
+		console = "console.sock"
+		create = append(create, "--console-socket", console)
+	}
 	err = shim.Start(ctx, dir, r.opts.Shim, shim.Command{
 		Undo:      r.runc.command("delete", "--force", id),
-		Args:      r.runc.command("--log", log, "--log-format", "json", "create", "--bundle", dir, "--pid-file", pid, id),
+		Args:      append(create, id),
+		Console:   console,
 		Then:      r.runc.command("--log", log, "--log-format", "json", "start", id),
 		PIDFile:   pid,
 		Dir:       dir,

@@ -69,6 +69,7 @@ func Run(t *testing.T, rt runtime.Runtime, reopen func() (runtime.Runtime, error
 		"Networks":                 s.networks,
 		"Links":                    s.links,
 		"LinkVariables":            s.linkVariables,
+		"Terminal":                 s.terminal,
 		"LowPorts":                 s.lowPorts,
 		"ImageVolumes":             s.imageVolumes,
 		"SharesProcesses":          s.sharesProcesses,
@@ -608,6 +609,17 @@ func (s *suite) linkVariables(t *testing.T) {
 	}
 	if names = slices.DeleteFunc(names, func(n string) bool { return n == "MY_DB_ENV_NVIDIA_VISIBLE_DEVICES" }); !slices.Equal(names, want) {
 		t.Errorf("got %q", names)
+	}
+}
+
+// terminal: a container with a pseudo-terminal writes to it, and its output is kept.
+func (s *suite) terminal(t *testing.T) {
+	id := s.run(t, "[ -t 0 ] && [ -t 1 ] && echo a terminal; echo more >&2; exit 3", func(c *runtime.Spec) { c.Tty = true })
+	if exit := s.wait(t, id); exit.Code != 3 {
+		t.Errorf("got %+v", exit)
+	}
+	if got := s.text(t, id); got != "a terminal\nmore" {
+		t.Errorf("got %q", got)
 	}
 }
 
