@@ -40,6 +40,7 @@ type nodeFlags struct {
 	Attributes  map[string]string
 	Images      []string
 	ImagesFile  string
+	Keep        time.Duration
 }
 
 func (c *nodeFlags) define(f flags) {
@@ -68,6 +69,8 @@ func (c *nodeFlags) define(f flags) {
 	)
 	f.placeholder("gpu-exporter", "URL")
 	f.BoolVar(&c.StrictLogs, "strict", false, "Fail tasks whose log group does not exist, like AWS, instead of creating it.")
+	f.DurationVar(&c.Keep, "keep", 3*time.Hour, "How long stopped tasks' containers, files and output are kept on the node.")
+	f.env("keep", "ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION")
 	f.StringVar(&c.Zone, "availability-zone", "", "Availability zone of the node; default the region's first.")
 	f.StringVar(&c.StandsFor, "stands-for", "", "Instance type to register as, with this machine's own resources.")
 	f.placeholder("stands-for", "TYPE")
@@ -229,8 +232,10 @@ func (f nodeFlags) agent(ctx context.Context, config aws.Config, m machine, c no
 	c.Version = version
 	c.Attributes = f.Attributes
 	c.StrictLogs = f.StrictLogs
+	c.Keep = f.Keep
 	c.Runtime = m.runtime
 	c.Networks = m.networks
+	c.Groups = m.groups
 	c.Credentials = config.Credentials
 	c.ECS = awsecs.NewFromConfig(config)
 	c.Logs = cloudwatchlogs.NewFromConfig(config)

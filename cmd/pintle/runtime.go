@@ -18,12 +18,14 @@ import (
 	"github.com/pintle/pintle/internal/node/runtime/oci"
 	"github.com/pintle/pintle/internal/node/runtime/process"
 	"github.com/pintle/pintle/internal/node/runtime/shim"
+	"github.com/pintle/pintle/internal/node/taskgroup"
 )
 
 // machine runs containers here, and gives tasks their own networks if it can.
 type machine struct {
 	runtime  runtime.Runtime
 	networks engine.Networks // nil if there are none
+	groups   engine.Groups   // nil if there are none
 }
 
 // machine opens the chosen runtime. By default that is Docker, or else runc; plain processes only by name. If there's none, the error says
@@ -90,12 +92,23 @@ func (f nodeFlags) docker(ctx context.Context, dir string) (machine, error) {
 	if err != nil {
 		return machine{}, err
 	}
+	m := machine{runtime: rt, groups: orNoGroups(rt.TaskGroups(ctx))}
 	networks, err := f.dockerNetworks(ctx, dir, rt)
 	if err != nil {
 		slog.Warn("tasks in network mode awsvpc cannot run on this node", "reason", err)
-		return machine{runtime: rt}, nil
+		return m, nil
 	}
-	return machine{rt, networks}, nil
+	m.networks = networks
+	return m, nil
+}
+
+// orNoGroups returns a machine's control groups for tasks. If there can be none, it says so.
+func orNoGroups(g *taskgroup.Groups, err error) engine.Groups {
+	if err != nil {
+		slog.Warn("the CPU and memory of a task bind each of its containers, not the task as a whole", "reason", err)
+		return nil
+	}
+	return g
 }
 
 func (f nodeFlags) dockerNetworks(ctx context.Context, dir string, rt *docker.Runtime) (*docker.Networks, error) {
@@ -123,7 +136,7 @@ func (f nodeFlags) oci(ctx context.Context, dir string) (machine, error) {
 		return machine{}, err
 	}
 	rt, err := oci.New(oci.Options{Dir: dir, Shim: program, Networks: bridge})
-	return machine{rt, tasks}, err
+	return machine{rt, tasks, orNoGroups(taskgroup.Open(false))}, err
 }
 
 // findShim returns the program to run beside each container. If that is this one, which takes more memory, it says so.

@@ -24,6 +24,8 @@ type serverFlags struct {
 	Account string
 	Lost    time.Duration
 
+	Heartbeat time.Duration
+
 	Settle time.Duration
 
 	AdvertiseURL    string
@@ -45,13 +47,15 @@ func (c *serverFlags) define(f flags) {
 	f.StringVar(&c.Region, "region", "us-east-1", "AWS region that it answers as.")
 	f.StringVar(&c.Account, "account", "000000000000", "AWS account id that it answers as.")
 	f.DurationVar(&c.Lost, "lost", 5*time.Minute, "How long a node may be disconnected before its tasks are given up.")
+	f.DurationVar(&c.Heartbeat, "heartbeat", 0, "Time between heartbeats to nodes, at most 8s. A node that misses three is disconnected.")
+	f.hidden("heartbeat")
 	f.DurationVar(
 		&c.Settle, "settle", 0,
 		"How long a service's task must run before it counts as healthy, if it has no health check; default 40s, or 5s with "+
 			"--reaction fast.",
 	)
 	f.placeholder("settle", "DURATION")
-	f.StringVar(&c.AdvertiseURL, "advertise", "", "URL under which nodes reach this control plane; default http://LISTEN.")
+	f.StringVar(&c.AdvertiseURL, "advertise", "", "URL under which nodes reach this control plane; default the one that each has reached it at.")
 	f.StringVar(&c.AccessKeyID, "access-key-id", "", "Access key that callers sign with.")
 	f.env("access-key-id", "PINTLE_ACCESS_KEY_ID")
 	f.StringVar(&c.SecretAccessKey, "secret-access-key", "", "Its secret. Better in the environment than on the command line.")
@@ -137,6 +141,7 @@ func (f serverFlags) options() (plane.Options, error) {
 		Advertise:       f.AdvertiseURL,
 		AccessKeyID:     f.AccessKeyID,
 		SecretAccessKey: f.SecretAccessKey,
+		Heartbeat:       f.Heartbeat,
 		Lost:            f.Lost,
 		Settle:          cmp.Or(f.Settle, f.settle()),
 		Reaction:        f.reaction(),

@@ -35,6 +35,7 @@ func TestEncode(t *testing.T) {
 	}{
 		{&HeartbeatMessage{MessageID: "m", Healthy: true}, `{"type":"HeartbeatMessage","message":{"messageId":"m","healthy":true}}`},
 		{&HeartbeatMessage{}, `{"type":"HeartbeatMessage","message":{"healthy":false}}`},
+		{&HeartbeatMessage{IntervalMS: 8000}, `{"type":"HeartbeatMessage","message":{"healthy":false,"intervalMs":8000}}`},
 		{
 			&NackRequest{AckRequest{"c", "i", "m"}, "no"},
 			`{"type":"NackRequest","message":{"cluster":"c","containerInstance":"i","messageId":"m","reason":"no"}}`,

@@ -4,10 +4,13 @@ import "time"
 
 // The messages of ACS.
 
-// HeartbeatMessage keeps a connection alive. An agent hangs up after a minute or two of silence.
+// HeartbeatMessage keeps a connection alive. Amazon's agent hangs up after a minute or two of silence.
 type HeartbeatMessage struct {
 	MessageID string `json:"messageId,omitempty"`
 	Healthy   bool   `json:"healthy"`
+	// IntervalMS is the time to the next heartbeat, in milliseconds. It's Pintle's own: with it, an agent knows sooner that the
+	// control plane can't be reached.
+	IntervalMS int64 `json:"intervalMs,omitempty"`
 }
 
 // HeartbeatAckRequest answers HeartbeatMessage.

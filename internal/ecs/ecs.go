@@ -15,8 +15,9 @@ import (
 // Options are the account that ECS runs for, and where its nodes reach it.
 type Options struct {
 	account.Account
-	// Endpoint is the base URL of the node protocol: "http://127.0.0.1:4566".
-	Endpoint string
+	// Advertise is the base URL of the node protocol for all nodes, such as "http://10.0.0.1:4566". If it's empty, each node is told the
+	// URL at which it has reached us.
+	Advertise string
 }
 
 // Service is Amazon ECS for one account in one region.

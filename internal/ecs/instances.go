@@ -19,6 +19,7 @@ import (
 	"github.com/pintle/pintle/internal/ecs/scheduler"
 	"github.com/pintle/pintle/internal/pattern"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // findInstance finds a container instance of the cluster, or returns nil.
@@ -460,13 +461,14 @@ func (s *Service) UpdateContainerInstancesState(
 	return out, nil
 }
 
-// DiscoverPollEndpoint tells an agent where to reach the node protocol. Agents cache the answer for hours, so it doesn't
-// change while the control plane runs.
-func (s *Service) DiscoverPollEndpoint(_ context.Context, _ *ecs.DiscoverPollEndpointInput) (*ecs.DiscoverPollEndpointOutput, error) {
+// DiscoverPollEndpoint tells an agent where to reach the node protocol: where it has just reached us, unless the operator says otherwise.
+// Agents cache the answer for hours.
+func (s *Service) DiscoverPollEndpoint(ctx context.Context, _ *ecs.DiscoverPollEndpointInput) (*ecs.DiscoverPollEndpointOutput, error) {
+	endpoint := cmp.Or(s.opts.Advertise, call.From(ctx).Endpoint)
 	return &ecs.DiscoverPollEndpointOutput{
-		Endpoint:               aws.String(s.opts.Endpoint + "/acs"),
-		TelemetryEndpoint:      aws.String(s.opts.Endpoint + "/tcs"),
-		ServiceConnectEndpoint: aws.String(s.opts.Endpoint + "/sc"),
+		Endpoint:               aws.String(endpoint + "/acs"),
+		TelemetryEndpoint:      aws.String(endpoint + "/tcs"),
+		ServiceConnectEndpoint: aws.String(endpoint + "/sc"),
 	}, nil
 }
 

@@ -9,7 +9,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/pintle/pintle/internal/account/accounttest"
 	"github.com/pintle/pintle/internal/state"
+	"github.com/pintle/pintle/internal/wire/call"
 )
 
 // TestMachineOfAnInstance: a node tells which machine it is by its identity document or by an attribute.
@@ -100,6 +102,21 @@ func TestReregistration(t *testing.T) {
 		}
 		if again := register("i-1"); again == first {
 			t.Errorf("%s was connected, and is registered anew without its ARN", first)
+		}
+	}
+}
+
+// TestDiscoverPollEndpoint: a node is told the address at which it has reached the control plane, unless the operator says otherwise.
+func TestDiscoverPollEndpoint(t *testing.T) {
+	for _, c := range []struct{ advertise, reached, want string }{
+		{"", "http://10.0.0.1:4566", "http://10.0.0.1:4566/acs"},
+		{"", "https://pintle.example.com", "https://pintle.example.com/acs"},
+		{"https://pintle.example.com", "http://10.0.0.1:4566", "https://pintle.example.com/acs"},
+	} {
+		s := New(nil, nil, Options{Account: accounttest.New(time.Now), Advertise: c.advertise})
+		out, err := s.DiscoverPollEndpoint(call.With(t.Context(), call.Call{Endpoint: c.reached}), nil)
+		if err != nil || *out.Endpoint != c.want {
+			t.Errorf("%+v: %s, %v", c, *out.Endpoint, err)
 		}
 	}
 }

@@ -5,9 +5,11 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -57,6 +59,7 @@ type Config struct {
 
 	Runtime     runtime.Runtime
 	Networks    engine.Networks // for awsvpc tasks; nil if the node has none
+	Groups      engine.Groups   // of tasks with limits; nil if the node can have none
 	GPUs        gpu.Source
 	ECS         ECS
 	Logs        awslogs.Client
@@ -69,11 +72,17 @@ type Agent struct {
 	config   Config
 	plane    string // address of the control plane if it is on this machine's loopback, else ""
 	identity atomic.Pointer[identity]
+	// discovered is where the control plane's web sockets were last, or nil.
+	discovered atomic.Pointer[ecs.DiscoverPollEndpointOutput]
+
 	ready    chan struct{} // closed once there is an engine
 	engine   *engine.Engine
 	metadata net.Addr
+	address  string // the machine's, towards the control plane
 	sampler  *sampler
 	faults   *faults
+	process  string                     // tells this agent from one with a copy of its data directory
+	web      *http.Client               // opens web sockets
 	acs      atomic.Pointer[acsSession] // the open connection, or nil
 	sending  sync.Mutex                 // held to send the inventory, so that the newest is sent last
 	beats    chan struct{}              // receives when a heartbeat came, so the node's own status is due
@@ -93,7 +102,10 @@ func New(c Config) *Agent {
 		plane:  loopback(c.Endpoint),
 		ready:  make(chan struct{}),
 		beats:  make(chan struct{}, 1),
-		log:    c.Log.With("node", c.Name),
+		web:    newWebClient(),
+
+		process: rand.Text(),
+		log:     c.Log.With("node", c.Name),
 	}
 	a.identity.Store(new(identity))
 	a.sampler = newSampler(a)
@@ -119,6 +131,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer listener.Close() //nolint:errcheck // Serve closes it first, if it was called
 	a.metadata = listener.Addr()
 	g, ctx := errgroup.WithContext(ctx)
+	a.address = addressTowards(ctx, a.config.Endpoint)
 	at := &attendant{ctx: ctx, group: g, plane: a.plane}
 	if a.engine, err = engine.Open(a.engineOptions(at)); err != nil {
 		return err
@@ -154,6 +167,8 @@ func (a *Agent) engineOptions(at *attendant) engine.Options {
 		GPUs:          []string{},
 		SimulatedGPUs: a.simulated(),
 		Networks:      a.config.Networks,
+		Groups:        a.config.Groups,
+		Address:       a.address,
 		Connected:     a.sendNetwork,
 		Keep:          a.config.Keep,
 		Log:           a.log,

@@ -26,6 +26,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/smithy-go"
 	"github.com/coder/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -789,6 +790,25 @@ func TestRefusedRegistration(t *testing.T) {
 	if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestWrongKey: an agent whose key stays refused ends, and says what to do.
+func TestWrongKey(t *testing.T) {
+	p := newPlane(t)
+	refused := wrongKey{p}
+	a := New(Config{Name: "n", Cluster: "c", DataDir: t.TempDir(), Runtime: newFakeRuntime(), ECS: refused, Logs: noLogs{}})
+	if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "AWS_SECRET_ACCESS_KEY") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// wrongKey is a control plane that refuses the node's key.
+type wrongKey struct{ *plane }
+
+func (wrongKey) RegisterContainerInstance(
+	context.Context, *ecs.RegisterContainerInstanceInput, ...func(*ecs.Options),
+) (*ecs.RegisterContainerInstanceOutput, error) {
+	return nil, &smithy.GenericAPIError{Code: "InvalidSignatureException", Message: "no"}
 }
 
 func TestReadRefusal(t *testing.T) {

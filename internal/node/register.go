@@ -76,6 +76,7 @@ func (a *Agent) register(ctx context.Context) error {
 	if id.Cluster == a.config.Cluster && id.ContainerInstanceArn != "" {
 		in.ContainerInstanceArn = aws.String(id.ContainerInstanceArn)
 	}
+	refusals := 0
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
 		out, err := a.config.ECS.RegisterContainerInstance(ctx, in)
 		if err == nil {
@@ -92,6 +93,12 @@ func (a *Agent) register(ctx context.Context) error {
 			}
 			in.ContainerInstanceArn = nil // the old one was deregistered or forgotten, so this becomes a new instance
 			continue
+		}
+		if isOfKey(err) {
+			if refusals++; refusals == maxRefusals {
+				return fmt.Errorf("the control plane at %s refuses this node's key: start the agent with the one that the control plane has, "+
+					"in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", a.config.Endpoint, err)
+			}
 		}
 		a.log.Warn("cannot register; trying again", "error", err)
 		select {
@@ -139,6 +146,18 @@ func addressTowards(ctx context.Context, endpoint string) string {
 	}
 	defer c.Close() //nolint:errcheck // nothing was sent
 	return c.LocalAddr().(*net.UDPAddr).IP.String()
+}
+
+// maxRefusals is how often a node tries to register with a key that is refused. The key may be about to be changed.
+const maxRefusals = 5
+
+// isOfKey reports whether a call was refused because of the key it was signed with.
+func isOfKey(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && slices.Contains([]string{
+		"UnrecognizedClientException", "InvalidSignatureException", "MissingAuthenticationTokenException", "AccessDeniedException",
+		"IncompleteSignatureException", "ExpiredTokenException",
+	}, api.ErrorCode())
 }
 
 // isRefused reports whether the control plane understood a call and will never accept it.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,17 +24,23 @@ import (
 )
 
 const (
-	// silence is how long the control plane may be silent. It sends a heartbeat at least every 30 s.
-	silence = 90 * time.Second
+	// defaultSilence is how long the control plane may be silent if it doesn't say how often its heartbeats come.
+	defaultSilence = 90 * time.Second
 	// writeDeadline is how long a write may block.
 	writeDeadline = 30 * time.Second
-	// dialDeadline is how long a connection may take to open.
-	dialDeadline = 30 * time.Second
+	// dialDeadline is how long a web socket may take to open once the machines are connected, and connectDeadline how long that may
+	// take. While a network is away the kernel asks ever more rarely, so only short attempts find it soon after it's back.
+	dialDeadline    = 30 * time.Second
+	connectDeadline = 2 * time.Second
+	// discoverDeadline is how long the control plane may take to say where its web sockets are.
+	discoverDeadline = 4 * time.Second
 	// inactive is how long a deregistered node waits before it tries again, as Amazon's agent does.
 	inactive = time.Hour
+	// refused is how long a node waits that somebody has to mend.
+	refused = 10 * time.Second
 
 	minWait = 250 * time.Millisecond
-	maxWait = time.Minute
+	maxWait = 2 * time.Second
 )
 
 // reconnect calls connect again and again: at once if the control plane announced that it hangs up, and ever slower while it fails, as
@@ -54,6 +61,9 @@ func (a *Agent) reconnect(ctx context.Context, what string, connect func(context
 		switch code := websocket.CloseStatus(err); {
 		case isRefusedAs(err, "InactiveInstanceException"):
 			pause = inactive
+		case isRefusedAs(err, "InstanceInUseException"), isRefusedAs(err, "AccessDeniedException"):
+			a.log.Error("the control plane refuses this node", "reason", err)
+			pause = refused
 		case code == websocket.StatusNormalClosure || code == websocket.StatusGoingAway:
 			if time.Since(began) > time.Second { // else it could loop without a pause
 				pause = 0
@@ -106,12 +116,21 @@ type socket struct {
 	agent   *Agent
 	conn    *websocket.Conn
 	address string
+	silence time.Duration // how long the control plane may be silent
+}
+
+// newWebClient returns the HTTP client that opens web sockets.
+func newWebClient() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = (&net.Dialer{Timeout: connectDeadline}).DialContext
+	return &http.Client{Transport: transport}
 }
 
 // dial opens a web socket to the control plane, signed if the node has credentials.
 func (a *Agent) dial(ctx context.Context, base string, query url.Values) (*socket, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialDeadline)
 	defer cancel()
+	query.Set("pintleProcess", a.process)
 	address := strings.TrimSuffix(base, "/") + "/ws?" + query.Encode()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -120,18 +139,32 @@ func (a *Agent) dial(ctx context.Context, base string, query url.Values) (*socke
 	if err := a.sign(ctx, r, nil); err != nil {
 		return nil, err
 	}
-	conn, response, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPHeader: r.Header})
+	conn, response, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPClient: a.web, HTTPHeader: r.Header})
 	if err != nil {
 		return nil, readRefusal(response, err)
 	}
 	conn.SetReadLimit(acs.MaxFrame)
-	return &socket{a, conn, address}, nil
+	return &socket{agent: a, conn: conn, address: address, silence: defaultSilence}, nil
 }
 
-// endpoints asks the control plane where its web sockets are.
+// endpoints asks the control plane where its web sockets are. If that doesn't answer in time, they're where they were, as with Amazon's
+// agent.
 func (a *Agent) endpoints(ctx context.Context) (*ecs.DiscoverPollEndpointOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, discoverDeadline)
+	defer cancel()
 	instance := a.Instance()
-	return a.config.ECS.DiscoverPollEndpoint(ctx, &ecs.DiscoverPollEndpointInput{Cluster: &a.config.Cluster, ContainerInstance: &instance})
+	out, err := a.config.ECS.DiscoverPollEndpoint(ctx, &ecs.DiscoverPollEndpointInput{
+		Cluster:           &a.config.Cluster,
+		ContainerInstance: &instance,
+	})
+	if err == nil {
+		a.discovered.Store(out)
+		return out, nil
+	}
+	if known := a.discovered.Load(); known != nil && ctx.Err() != nil {
+		return known, nil
+	}
+	return nil, err
 }
 
 func (a *Agent) sign(ctx context.Context, r *http.Request, body []byte) error {
@@ -146,16 +179,20 @@ func (a *Agent) sign(ctx context.Context, r *http.Request, body []byte) error {
 	return v4.NewSigner().SignHTTP(ctx, c, r, hex.EncodeToString(sum[:]), "ecs", a.config.Region, time.Now())
 }
 
-// read returns the next message. It skips messages that this version doesn't know.
+// read returns the next message. It skips messages that this version doesn't know. It fails once the control plane has missed two
+// heartbeats, a little before that gives up on the node.
 func (s *socket) read(ctx context.Context) (acs.Message, error) {
 	for {
-		limited, cancel := context.WithTimeout(ctx, silence)
+		limited, cancel := context.WithTimeout(ctx, s.silence)
 		_, b, err := s.conn.Read(limited)
 		cancel()
 		if err != nil {
 			return nil, err
 		}
 		m, err := acs.Decode(b)
+		if beat, ok := m.(*acs.HeartbeatMessage); ok && beat.IntervalMS > 0 {
+			s.silence = time.Duration(beat.IntervalMS) * time.Millisecond * 5 / 2
+		}
 		if err == nil {
 			return m, nil
 		}

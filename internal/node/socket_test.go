@@ -5,12 +5,123 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/coder/websocket"
 )
+
+// TestReturnOfTheNetwork cuts the network under a node's connections, as a link that is down does: nothing arrives, and nothing fails.
+// The node must be back within 5 s of the network's return.
+func TestReturnOfTheNetwork(t *testing.T) {
+	for _, outage := range []time.Duration{21 * time.Second, 30 * time.Second, 47 * time.Second, 10 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			var up atomic.Bool
+			up.Store(true)
+			opened, over := make(chan time.Time, 10), make(chan bool)
+			server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				conn, err := websocket.Accept(w, r, nil)
+				if err != nil {
+					return
+				}
+				opened <- time.Now()
+				beat := []byte(`{"type":"HeartbeatMessage","message":{"messageId":"m","healthy":true,"intervalMs":8000}}`)
+				for {
+					if up.Load() {
+						conn.Write(r.Context(), websocket.MessageText, beat) //nolint:errcheck // the node may have gone
+					}
+					select {
+					case <-over:
+						return
+					case <-time.After(8 * time.Second):
+					}
+				}
+			})}
+			pipes := make(listener)
+			go server.Serve(pipes) //nolint:errcheck // it ends with the test
+			ctx, cancel := context.WithCancel(t.Context())
+			a := New(Config{Log: slog.New(slog.DiscardHandler), ECS: &silentECS{up: &up}, Runtime: newFakeRuntime()})
+			a.web = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				if !up.Load() {
+					time.Sleep(connectDeadline)
+					return nil, context.DeadlineExceeded
+				}
+				here, there := net.Pipe()
+				pipes <- there
+				return here, nil
+			}}}
+			a.identity.Store(&identity{})
+			a.config.DataDir = t.TempDir()
+			done := make(chan error)
+			go func() {
+				done <- a.reconnect(ctx, "ACS", func(ctx context.Context) error {
+					e, err := a.endpoints(ctx)
+					if err != nil {
+						return err
+					}
+					s, err := a.dial(ctx, *e.Endpoint, url.Values{})
+					if err != nil {
+						return err
+					}
+					defer s.conn.CloseNow() //nolint:errcheck // a test
+					for err == nil {
+						_, err = s.read(ctx)
+					}
+					return err
+				})
+			}()
+			<-opened
+			time.Sleep(time.Minute)
+			up.Store(false)
+			time.Sleep(outage)
+			up.Store(true)
+			back := time.Now()
+			if at := <-opened; at.Sub(back) > 5*time.Second {
+				t.Errorf("after %v away, the node came back %v later", outage, at.Sub(back))
+			}
+			cancel()
+			<-done
+			close(over)
+			server.Close() //nolint:errcheck // over
+		})
+	}
+}
+
+// silentECS answers while the network is up, and says nothing while it's down.
+type silentECS struct {
+	ECS
+	up *atomic.Bool
+}
+
+func (s *silentECS) DiscoverPollEndpoint(
+	ctx context.Context, _ *ecs.DiscoverPollEndpointInput, _ ...func(*ecs.Options),
+) (*ecs.DiscoverPollEndpointOutput, error) {
+	if !s.up.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &ecs.DiscoverPollEndpointOutput{Endpoint: aws.String("http://pintle/acs")}, nil
+}
+
+// listener accepts the ends of pipes.
+type listener chan net.Conn
+
+func (l listener) Accept() (net.Conn, error) {
+	c, ok := <-l
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (l listener) Close() error   { close(l); return nil }
+func (l listener) Addr() net.Addr { return &net.TCPAddr{} }
 
 func TestReconnect(t *testing.T) {
 	hungUp := websocket.CloseError{Code: websocket.StatusNormalClosure}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // scheduled actions have time zones, even if the system has no zone data
@@ -54,11 +55,12 @@ type Options struct {
 	Account   string
 	Data      string // the directory of all state
 	Listen    string // the address to listen on; without one, only callers in the process reach the services
-	Advertise string // the URL under which nodes reach it; by default http:// and Listen
+	Advertise string // the URL under which nodes reach it; by default where each has reached it
 	// AccessKeyID and SecretAccessKey are what callers sign with. They are required unless Listen is on loopback.
 	AccessKeyID     string
 	SecretAccessKey string
 
+	Heartbeat    time.Duration // between heartbeats to nodes; 0 means the default
 	Lost         time.Duration // how long a node may be away before its tasks are given up
 	Settle       time.Duration // how long a task without a health check must run to count as healthy
 	Reaction     scaling.Reaction
@@ -162,7 +164,21 @@ func (p *Plane) Endpoint() string {
 	if p.options.Advertise != "" || p.listener == nil {
 		return p.options.Advertise
 	}
-	return "http://" + p.listener.Addr().String()
+	return "http://" + reachable(p.listener.Addr().(*net.TCPAddr))
+}
+
+// reachable returns an address at which others reach a listener. One that listens on all of the machine's addresses is reached at the
+// address that leads out of it.
+func reachable(a *net.TCPAddr) string {
+	if !a.IP.IsUnspecified() {
+		return a.String()
+	}
+	ip := net.IPv4(127, 0, 0, 1)                              // the machine has no network
+	if c, err := net.Dial("udp", "192.0.2.1:9"); err == nil { // an address for documentation; this sends nothing
+		ip = c.LocalAddr().(*net.UDPAddr).IP
+		c.Close() //nolint:errcheck // nothing was sent
+	}
+	return net.JoinHostPort(ip.String(), strconv.Itoa(a.Port))
 }
 
 // queueURL returns the URL of the queue with an ARN on this control plane.

@@ -3,6 +3,8 @@ package plane
 import (
 	"bytes"
 	"log/slog"
+	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -58,5 +60,29 @@ func TestTaskKey(t *testing.T) {
 	}
 	if again, err := taskKey(dir); err != nil || !bytes.Equal(again, key) {
 		t.Errorf("the one after has another: %v", err)
+	}
+}
+
+// TestEndpoint: a control plane that listens on all addresses of its machine names one that others reach.
+func TestEndpoint(t *testing.T) {
+	p, err := Open(t.Context(), Options{
+		Listen:          "0.0.0.0:0",
+		Data:            t.TempDir(),
+		Region:          "us-east-1",
+		Account:         "000000000000",
+		AccessKeyID:     "AKID",
+		SecretAccessKey: "secret",
+		Log:             slog.Default(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close() //nolint:errcheck // a test
+	u, err := url.Parse(p.Endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ip := net.ParseIP(u.Hostname()); ip == nil || ip.IsUnspecified() {
+		t.Errorf("nobody reaches %s", p.Endpoint())
 	}
 }

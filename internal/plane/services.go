@@ -66,7 +66,7 @@ func (p *Plane) buildServices() {
 	owner := p.account()
 	p.meter = metering.New(p.State, metering.Options{Now: p.now, Put: p.Metrics.Put, NoGPUs: o.NoGPUMetrics, Log: p.log})
 	p.Link = p.newLink()
-	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: owner, Endpoint: p.Endpoint()})
+	p.ECS = ecs.New(p.State, p.scheduler, ecs.Options{Account: owner, Advertise: o.Advertise})
 	p.EC2 = ec2.New(p.State, ec2.Options{Account: owner, NoFleet: p.fleet == nil})
 	p.CloudWatch = cloudwatch.New(p.Metrics, p.State, cloudwatch.Options{Account: owner})
 	p.SQS = sqs.New(p.Queues, sqs.Options{Account: owner, Endpoint: p.Endpoint()})
@@ -153,7 +153,13 @@ func apis(list []Service) (out []model.API) {
 
 // newLink returns the link that nodes connect to.
 func (p *Plane) newLink() *nodelink.Link {
-	o := nodelink.Options{Now: p.now, Log: p.log, Observe: p.meter.Observe, Credentials: p.taskCredentials}
+	o := nodelink.Options{
+		Now:         p.now,
+		Observe:     p.meter.Observe,
+		Credentials: p.taskCredentials,
+		Heartbeat:   p.options.Heartbeat,
+		Log:         p.log,
+	}
 	if v := p.verifier; v != nil {
 		o.Verify = func(ctx context.Context, method, path, rawQuery, host string, h http.Header, body []byte) error {
 			_, err := v.Verify(ctx, "ecs", sign.Signed{Method: method, Path: path, RawQuery: rawQuery, Host: host, Header: h, Body: body})

@@ -84,6 +84,7 @@ func (q *request) answer(ctx context.Context, caller sign.Caller) (b []byte, err
 		Operation:   q.operation,
 		AccessKeyID: caller.AccessKeyID,
 		Principal:   caller.Arn,
+		Endpoint:    call.EndpointOf(q.Request),
 	})
 	out, err := q.op.Call(ctx, in.Interface())
 	if err != nil {

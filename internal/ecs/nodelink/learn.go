@@ -111,9 +111,10 @@ func withAddress(details []types.KeyValuePair, m *acs.PintleTaskNetwork) []types
 	out := slices.DeleteFunc(slices.Clone(details), func(d types.KeyValuePair) bool {
 		return aws.ToString(d.Name) == "privateIPv4Address" || aws.ToString(d.Name) == "macAddress"
 	})
-	return append(out,
-		types.KeyValuePair{Name: aws.String("macAddress"), Value: &m.MacAddress},
-		types.KeyValuePair{Name: aws.String("privateIPv4Address"), Value: &m.PrivateIPv4})
+	if m.MacAddress != "" { // a task of plain processes has the machine's address and no interface of its own
+		out = append(out, types.KeyValuePair{Name: aws.String("macAddress"), Value: &m.MacAddress})
+	}
+	return append(out, types.KeyValuePair{Name: aws.String("privateIPv4Address"), Value: &m.PrivateIPv4})
 }
 
 // ErrAway is returned when the node is not connected, so it can't be told anything.

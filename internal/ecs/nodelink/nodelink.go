@@ -28,7 +28,8 @@ type Options struct {
 	Credentials func(taskArn, roleArn, roleType string) *acs.IAMRoleCredentials
 	// Observe receives the metrics and GPU telemetry of every node as they arrive. It must not block.
 	Observe func(instanceArn string, m acs.Message)
-	// Heartbeat is the time between our heartbeats. Default and maximum are 20 s: an agent hangs up after 60 s.
+	// Heartbeat is the time between our heartbeats. A node that misses three counts as disconnected. Default and maximum are 8 s, so
+	// that a dead machine gets no task after 30 s.
 	Heartbeat time.Duration
 	// Resend is how long a node may take to acknowledge. 0 means 30 s.
 	Resend time.Duration
@@ -36,7 +37,7 @@ type Options struct {
 }
 
 const (
-	defaultHeartbeat = 20 * time.Second
+	defaultHeartbeat = 8 * time.Second
 	defaultResend    = 30 * time.Second
 )
 
@@ -71,6 +72,11 @@ func New(store *state.Store, opts Options) *Link {
 	l.mux.HandleFunc("GET /acs/ws", l.serveACS)
 	l.mux.HandleFunc("GET /tcs/ws", l.serveTCS)
 	return l
+}
+
+// heartbeat returns a heartbeat, which says when the next one comes.
+func (l *Link) heartbeat() *acs.HeartbeatMessage {
+	return &acs.HeartbeatMessage{Healthy: true, IntervalMS: l.opts.Heartbeat.Milliseconds()}
 }
 
 func (l *Link) ServeHTTP(w http.ResponseWriter, r *http.Request) { l.mux.ServeHTTP(w, r) }

@@ -45,7 +45,7 @@ func TestHandshake(t *testing.T) {
 	a := w.connect(kindACS)
 	a.wantFrame(`{"type":"TaskManifestMessage","message":{"messageId":"ID","clusterArn":"` + clusterArn +
 		`","containerInstanceArn":"` + instanceArn + `","generatedAt":1,"timeline":1,"tasks":[]}}`)
-	a.wantFrame(`{"type":"HeartbeatMessage","message":{"messageId":"ID","healthy":true}}`)
+	a.wantFrame(`{"type":"HeartbeatMessage","message":{"messageId":"ID","healthy":true,"intervalMs":8000}}`)
 	a.say(`{"type":"HeartbeatAckRequest","message":{"messageId":"ID"}}`)
 	w.untilConnected(true)
 	v := w.store.View().ContainerInstances.Get(instanceArn).VersionInfo
@@ -61,7 +61,7 @@ func TestHandshake(t *testing.T) {
 func TestTask(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	a, _ := w.connectACS()
-	a.wantFrame(`{"type":"HeartbeatMessage","message":{"messageId":"ID","healthy":true}}`)
+	a.wantFrame(`{"type":"HeartbeatMessage","message":{"messageId":"ID","healthy":true,"intervalMs":8000}}`)
 	w.put(taskRow("one", "RUNNING", "PENDING", "GPU-1"))
 	container := `"containers":[{"name":"main","image":"busybox","essential":true,"cpu":0,"memory":0,"environment":{},"overrides":"{}",` +
 		`"dockerConfig":{"config":"{}",` +
@@ -329,6 +329,38 @@ func TestRefused(t *testing.T) {
 		if b, _ := io.ReadAll(resp.Body); c.body != "" && string(b) != c.body+"\n" {
 			t.Errorf("%s: %s", c.name, b)
 		}
+	}
+}
+
+// TestCopiedNode checks that the second of two agents which claim to be one node is refused, with the reason, and that the first stays.
+// The same agent may connect anew, and so may agents that don't tell which process they are, as Amazon's.
+func TestCopiedNode(t *testing.T) {
+	w := newWorld(t, newJournal(), Options{})
+	connect := func(k kind, process string) (*websocket.Conn, string) {
+		q := query(k)
+		if process != "" {
+			q.Set("pintleProcess", process)
+		}
+		conn, resp, err := w.dial(k, q, nil)
+		if err == nil {
+			t.Cleanup(func() { conn.CloseNow() })
+			return conn, ""
+		}
+		b, _ := io.ReadAll(resp.Body)
+		return nil, string(b)
+	}
+	connect(kindACS, "a")
+	w.untilConnected(true)
+	for _, k := range []kind{kindACS, kindTCS} {
+		if _, refusal := connect(k, "b"); !strings.Contains(refusal, `"InstanceInUseException"`) || !strings.Contains(refusal, "copied") {
+			t.Errorf("%s of a second agent: %s", k, refusal)
+		}
+		for _, process := range []string{"a", ""} {
+			if _, refusal := connect(k, process); refusal != "" {
+				t.Errorf("%s of agent %q: %s", k, process, refusal)
+			}
+		}
+		connect(kindACS, "a")
 	}
 }
 

@@ -142,7 +142,9 @@ func (s *session) wait(ctx context.Context, v *state.View, beat <-chan time.Time
 }
 
 func (s *session) sendHeartbeat(ctx context.Context) error {
-	return s.send(ctx, &acs.HeartbeatMessage{MessageID: s.messageID(), Healthy: true})
+	beat := s.link.heartbeat()
+	beat.MessageID = s.messageID()
+	return s.send(ctx, beat)
 }
 
 // nextSeq numbers payloads and manifests. A node drops a manifest that isn't newer than the last one it saw, so the

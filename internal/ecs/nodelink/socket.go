@@ -13,17 +13,24 @@ import (
 )
 
 const (
-	// readDeadline is how long a node may be silent. Nodes answer every heartbeat.
-	readDeadline = 3 * time.Minute
+	// telemetrySilence is how long a node may be silent on TCS. Nothing there answers heartbeats, and an agent whose metrics are off
+	// says little.
+	telemetrySilence = 3 * time.Minute
 	// writeDeadline is how long a node may refuse to take data.
 	writeDeadline = 30 * time.Second
 )
+
+// silence is how long a node may be silent on ACS, where it answers every heartbeat: it may miss three.
+func (l *Link) silence() time.Duration { return l.opts.Heartbeat * 10 / 3 }
 
 // address names a web socket. A node has one of each kind.
 type address struct {
 	kind     kind
 	instance string // its ARN
 }
+
+// processOf returns what tells one agent process from another. Amazon's agent doesn't say.
+func processOf(r *http.Request) string { return r.URL.Query().Get("pintleProcess") }
 
 type kind string
 
@@ -35,8 +42,10 @@ const (
 // socket is a node's open web socket.
 type socket struct {
 	address
-	conn *websocket.Conn
-	stop context.CancelCauseFunc
+	conn    *websocket.Conn
+	process string        // the agent's, or ""
+	silence time.Duration // how long the node may be silent
+	stop    context.CancelCauseFunc
 }
 
 // ending is why this side ends a socket, with the close frame that says so. Amazon's agent reconnects at once after
@@ -51,7 +60,7 @@ func (e *ending) Error() string { return e.reason }
 var (
 	errStopping     = &ending{websocket.StatusGoingAway, "the control plane stops"}
 	errDeregistered = &ending{websocket.StatusNormalClosure, "the container instance was deregistered"}
-	// Two agents that claim to be one node would push each other out forever, so we slow them down.
+	// Two agents of Amazon's that claim to be one node would push each other out forever, so we slow them down.
 	errReplaced = &ending{websocket.StatusPolicyViolation, "the node has connected anew"}
 	errUnsigned = &ending{websocket.StatusPolicyViolation, "a frame's signature is wrong"}
 	errFailed   = &ending{websocket.StatusTryAgainLater, "try again"}
@@ -66,7 +75,10 @@ func (l *Link) serve(w http.ResponseWriter, r *http.Request, a address, session 
 	conn.SetReadLimit(acs.MaxFrame)
 	ctx, stop := context.WithCancelCause(r.Context())
 	defer stop(nil)
-	s := &socket{address: a, conn: conn, stop: stop}
+	s := &socket{address: a, conn: conn, process: processOf(r), silence: l.silence(), stop: stop}
+	if a.kind == kindTCS {
+		s.silence = telemetrySilence
+	}
 	if !l.begin(s) {
 		s.close(errStopping)
 		return
@@ -147,7 +159,7 @@ func (s *socket) close(cause error) {
 }
 
 func (s *socket) read(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readDeadline)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.silence)
 	defer cancel()
 	_, b, err := s.conn.Read(ctx)
 	return b, err

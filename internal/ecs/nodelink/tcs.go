@@ -53,7 +53,7 @@ func (t *reporter) sendHeartbeats(ctx context.Context) error {
 	beat := time.NewTicker(t.link.opts.Heartbeat)
 	defer beat.Stop()
 	for {
-		if err := t.send(ctx, &acs.HeartbeatMessage{Healthy: true}); err != nil {
+		if err := t.send(ctx, t.link.heartbeat()); err != nil {
 			return err
 		}
 		select {

@@ -28,7 +28,7 @@ const metadata = `"metadata":{"cluster":"poc","containerInstance":"` + instanceA
 func TestTelemetry(t *testing.T) {
 	w := newWorld(t, newJournal(), Options{})
 	a := w.connect(kindTCS)
-	a.wantFrame(`{"type":"HeartbeatMessage","message":{"healthy":true}}`)
+	a.wantFrame(`{"type":"HeartbeatMessage","message":{"healthy":true,"intervalMs":8000}}`)
 	a.say("Authorization: AWS4-HMAC-SHA256 Credential=a\r\nHost: h\r\nX-Amz-Date: d\r\n\r\n" +
 		`{"type":"PublishMetricsRequest","message":{"metadata":{"cluster":"poc","containerInstance":"` + instanceArn +
 		`","idle":true,"fin":true,"messageId":"m"},"timestamp":1763700000.123}}`)

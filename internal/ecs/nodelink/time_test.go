@@ -38,18 +38,51 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// TestSilence checks that a silent node is given up.
-func TestSilence(t *testing.T) {
+// TestDeadMachine checks that a node counts as disconnected within 30 s of the last sign of life, whether its machine still takes
+// what we send or has vanished.
+func TestDeadMachine(t *testing.T) {
+	for _, takes := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newPipedWorld(t, Options{})
+			a, _ := w.connectACS()
+			a.answerHeartbeats(10)
+			began := time.Now()
+			if takes {
+				go a.ended()
+			}
+			w.untilConnected(false)
+			if took := time.Since(began); took < 2*defaultHeartbeat || took > 30*time.Second {
+				t.Errorf("takes what we send: %v: disconnected after %v", takes, took)
+			}
+			a.conn.CloseNow() //nolint:errcheck // it's over
+		})
+	}
+}
+
+// TestQuietNode checks that a node which says nothing but what Amazon's agent says without tasks stays connected: it answers heartbeats.
+// On TCS, where nobody answers heartbeats, even an agent whose metrics are off does.
+func TestQuietNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPipedWorld(t, Options{})
 		a, _ := w.connectACS()
-		began := time.Now()
-		a.ended()
-		if took := time.Since(began); took != readDeadline {
-			t.Errorf("given up after %v", took)
+		telemetry := w.connect(kindTCS)
+		go telemetry.ended()
+		a.answerHeartbeats(15) // two minutes
+		w.untilConnected(true)
+		if err := telemetry.conn.Write(t.Context(), websocket.MessageText, []byte("\r\n\r\n{}")); err != nil {
+			t.Errorf("telemetry: %v", err)
 		}
-		w.untilConnected(false)
+		a.conn.CloseNow()         //nolint:errcheck // done with it
+		telemetry.conn.CloseNow() //nolint:errcheck // likewise
 	})
+}
+
+// answerHeartbeats answers the next n heartbeats.
+func (a *agent) answerHeartbeats(n int) {
+	a.t.Helper()
+	for range n {
+		a.send(&acs.HeartbeatAckRequest{MessageID: next[*acs.HeartbeatMessage](a).MessageID})
+	}
 }
 
 // TestResend checks that only unacknowledged tasks are sent again, after a while.

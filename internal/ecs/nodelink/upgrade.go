@@ -27,10 +27,22 @@ func (l *Link) admit(w http.ResponseWriter, r *http.Request, cluster, instance s
 	case !isCluster(cluster, row.ClusterArn):
 		refuse(w, http.StatusBadRequest, "InvalidClusterException",
 			"The container instance "+instance+" is not in the cluster "+cluster+".")
+	case l.isTaken(instance, processOf(r)):
+		refuse(w, http.StatusBadRequest, "InstanceInUseException", "Another agent is connected as the container instance "+instance+
+			". Was its data directory copied? Start this agent with an empty one.")
 	default:
 		return row
 	}
 	return nil
+}
+
+// isTaken reports whether another agent process is connected as this node. One whose machine has just died counts for as long as its
+// silence isn't noticed.
+func (l *Link) isTaken(instance, process string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.sockets[address{kindACS, instance}]
+	return s != nil && process != "" && s.process != "" && s.process != process
 }
 
 // verify checks a signature over the web socket's address, the headers and the body.

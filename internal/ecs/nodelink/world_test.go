@@ -261,7 +261,7 @@ func (a *agent) read() ([]byte, error) {
 	return b, err
 }
 
-// next returns the next message, which must have type M. It skips heartbeats unless M is a heartbeat.
+// next returns the next message, which must have type M. Unless M is a heartbeat, it answers heartbeats and skips them.
 func next[M acs.Message](a *agent) M {
 	a.t.Helper()
 	for {
@@ -276,8 +276,12 @@ func next[M acs.Message](a *agent) M {
 		if want, ok := m.(M); ok {
 			return want
 		}
-		if _, ok := m.(*acs.HeartbeatMessage); !ok {
+		beat, ok := m.(*acs.HeartbeatMessage)
+		if !ok {
 			a.t.Fatalf("unexpected %s", b)
+		}
+		if beat.MessageID != "" { // as on ACS
+			a.send(&acs.HeartbeatAckRequest{MessageID: beat.MessageID})
 		}
 	}
 }

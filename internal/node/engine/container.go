@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +20,14 @@ const (
 	defaultStopTimeout  = 30 * time.Second
 	defaultStartTimeout = 3 * time.Minute
 	createTimeout       = 4 * time.Minute
+	pullTimeout         = 2 * time.Hour
+)
+
+// How pulls are retried, as in Amazon's agent.
+const (
+	pullTries    = 5
+	minPullPause = 1100 * time.Millisecond
+	maxPullPause = 5 * time.Second
 )
 
 // runContainer takes a container from its present state to its end, step by step. Each step can be repeated.
@@ -77,7 +87,9 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 	if c.StartTimeout > 0 {
 		limit = startTimeout(c)
 	}
-	err = within(ctx, limit, "started", func(ctx context.Context) error { return t.engine.opts.Runtime.Start(ctx, id) })
+	err = whenUp(starting, func() error {
+		return within(ctx, limit, "started", func(ctx context.Context) error { return t.engine.opts.Runtime.Start(ctx, id) })
+	})
 	if err != nil {
 		return failure("CannotStartContainerError", err)
 	}
@@ -92,7 +104,7 @@ func (t *task) start(ctx, starting context.Context, c *acs.Container) error {
 func (t *task) create(ctx context.Context, c *acs.Container) (id string, err error) {
 	digest, err := t.pull(ctx, c)
 	if err != nil {
-		return "", fmt.Errorf("CannotPullContainerError: %w", err)
+		return "", failure("CannotPullContainerError", err)
 	}
 	spec, ports, err := t.spec(c)
 	if err != nil {
@@ -106,7 +118,9 @@ func (t *task) create(ctx context.Context, c *acs.Container) (id string, err err
 		rc := r.Containers[c.Name]
 		rc.Status, rc.Digest, rc.Ports, rc.Reason, rc.CreatedAt = Created, digest, ports, note, time.Now().UTC()
 	})
-	err = within(ctx, createTimeout, "created", func(ctx context.Context) error { return t.engine.opts.Runtime.Create(ctx, spec) })
+	err = whenUp(ctx, func() error {
+		return within(ctx, createTimeout, "created", func(ctx context.Context) error { return t.engine.opts.Runtime.Create(ctx, spec) })
+	})
 	if err != nil {
 		return "", failure("CannotCreateContainerError", err)
 	}
@@ -120,11 +134,44 @@ func (t *task) pull(ctx context.Context, c *acs.Container) (digest string, err e
 		t.rec.PullStartedAt = time.Now().UTC() // the next update saves it
 	}
 	t.mu.Unlock()
-	digest, err = t.engine.opts.Runtime.Pull(ctx, c.Image, nil)
+	err = within(ctx, pullTimeout, "pulled", func(ctx context.Context) error {
+		digest, err = t.tryPull(ctx, c.Image)
+		return err
+	})
 	t.mu.Lock()
 	t.rec.PullStoppedAt = time.Now().UTC()
 	t.mu.Unlock()
 	return digest, err
+}
+
+// tryPull pulls an image, and tries again after failures.
+func (t *task) tryPull(ctx context.Context, image string) (digest string, err error) {
+	wait := minPullPause
+	for try := 1; ; try++ {
+		err = whenUp(ctx, func() error {
+			digest, err = t.engine.opts.Runtime.Pull(ctx, image, nil)
+			return err
+		})
+		if err == nil {
+			return digest, nil
+		}
+		if try == pullTries || !pause(ctx, wait+rand.N(wait/5)) {
+			cause := strings.ReplaceAll(err.Error(), "\n", ": ") // joined errors have a line each
+			return "", fmt.Errorf("cannot pull %s, tried %d times: %s", image, try, cause)
+		}
+		t.engine.opts.Log.Warn("cannot pull an image; trying again", "image", image, "error", err)
+		wait = min(2*wait, maxPullPause)
+	}
+}
+
+// whenUp repeats a step while the runtime can't be reached. A container engine may be restarting, and its tasks wait for it.
+func whenUp(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if !errors.Is(err, runtime.ErrUnavailable) || !pause(ctx, time.Second) {
+			return err
+		}
+	}
 }
 
 // timedOut is the error of a step that took too long.

@@ -37,8 +37,12 @@ type Options struct {
 	MemoryMiB     int64
 	GPUs          []string
 	SimulatedGPUs bool
-	// Networks makes networks for awsvpc tasks; nil if the node has none. Connected is called for each.
+	// Groups binds the containers of a task together; nil if the node can't.
+	Groups Groups
+	// Networks makes networks for awsvpc tasks; nil if the node has none. Those of plain processes have the machine's Address instead.
+	// Connected is called for each.
 	Networks  Networks
+	Address   string
 	Connected func(taskArn string, n Network)
 	// Attend serves a task's containers inside a network namespace, until stop is called or the agent ends; nil serves nothing.
 	Attend func(netns string, task *acs.Task) (stop func(), err error)

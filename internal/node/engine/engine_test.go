@@ -14,6 +14,7 @@ import (
 
 	"github.com/pintle/pintle/internal/acs"
 	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/taskgroup"
 )
 
 // alone runs a test in a bubble of time of its own, with a world and an agent.
@@ -135,7 +136,7 @@ func TestFailures(t *testing.T) {
 		reason string // of the first container that has one
 		code   int    // -1 is none
 	}{
-		{"pull", failing("pullfail"), "STOPPED", "CannotPullContainerError: no such image", -1},
+		{"pull", failing("pullfail"), "STOPPED", "CannotPullContainerError: cannot pull pullfail, tried 5 times: no such image", -1},
 		{"create", failing("createfail"), "STOPPED", "CannotCreateContainerError: no", -1},
 		{"start", failing("startfail"), "STOPPED", "CannotStartContainerError: no", -1},
 		{"out of memory", failing("oom@1s"), "RUNNING STOPPED", "OutOfMemoryError: Container killed due to memory usage", 137},
@@ -186,6 +187,43 @@ func TestAContainerThatIsNotEssentialMayFail(t *testing.T) {
 		later(time.Minute)
 		r := a.last(task.Arn)
 		if r.Status != "RUNNING" || r.Containers[1].Status != Stopped || !strings.HasPrefix(r.Containers[1].Reason, "CannotPull") {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+// TestPullsAreRetried: a pull is tried five times in some 13 seconds, as by Amazon's agent. A runtime that can't be reached is waited for.
+func TestPullsAreRetried(t *testing.T) {
+	for _, c := range []struct {
+		image  string
+		after  time.Duration
+		status string
+		pulls  int
+	}{
+		{"pullfail", 9 * time.Second, "", 4},
+		{"pullfail", 16 * time.Second, "STOPPED", 5},
+		{"flaky@3s", 6 * time.Second, "RUNNING", 3},
+		{"down@1h", 59 * time.Minute, "", 0},
+		{"down@1h", 61 * time.Minute, "RUNNING", 0},
+	} {
+		alone(t, func(t *testing.T, a *agent) {
+			task := newFakeTask("t", box("a", c.image))
+			a.take(t, task)
+			later(c.after)
+			if got := strings.Join(a.statuses(task.Arn), " "); got != c.status || a.pulls != c.pulls {
+				t.Errorf("%s: %q after %v and %d pulls", c.image, got, c.after, a.pulls)
+			}
+		})
+	}
+}
+
+// TestHungPull: a pull has a time limit.
+func TestHungPull(t *testing.T) {
+	alone(t, func(t *testing.T, a *agent) {
+		task := newFakeTask("t", box("a", "slowpull@100h"))
+		a.take(t, task)
+		later(2*time.Hour + time.Minute)
+		if r := a.last(task.Arn); r.Status != "STOPPED" || !strings.Contains(r.Containers[0].Reason, "DockerTimeoutError") {
 			t.Errorf("got %+v", r)
 		}
 	})
@@ -813,3 +851,67 @@ func TestLongNames(t *testing.T) {
 		}
 	})
 }
+
+// fakeGroups are control groups that only exist here.
+type fakeGroups struct{ *agent }
+
+func (g fakeGroups) Create(_ context.Context, id string, l taskgroup.Limits) (string, error) {
+	return "/ecs/" + id, g.do(func() error { g.event("group %d %d %d", l.CPUShares, l.CPUQuotaMilli, l.MemoryBytes>>20); return nil })
+}
+
+func (g fakeGroups) Delete(context.Context, string) error {
+	return g.do(func() error { g.event("no group"); return nil })
+}
+
+// TestTaskGroup: a task's own limits bind it as a whole, where the node can do that, else each of its containers.
+func TestTaskGroup(t *testing.T) {
+	for _, grouped := range []bool{true, false} {
+		alone(t, func(t *testing.T, a *agent) {
+			if grouped {
+				a.engine.opts.Groups = fakeGroups{a}
+			}
+			task := newFakeTask("t", box("a", "exit:0@1s"), box("b", "exit:0@1s"))
+			task.CPU, task.Memory = 0.5, 128
+			a.take(t, task)
+			synctest.Wait()
+			parent, quota, story := "", int64(500), "start a, start b, end a, end b"
+			if grouped {
+				parent, quota, story = "/ecs/t", 0, "group 512 500 128, start a, start b, end a, end b, no group"
+			}
+			for id, c := range a.containers {
+				if c.spec.CgroupParent != parent || c.spec.CPUQuotaMilli != quota {
+					t.Errorf("%s is in %q, with %d", id, c.spec.CgroupParent, c.spec.CPUQuotaMilli)
+				}
+			}
+			later(time.Minute)
+			if got := strings.NewReplacer("start b, start a", "start a, start b", "end b, end a", "end a, end b").Replace(a.story()); got != story {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// TestAddressOfProcesses: a task of plain processes in mode awsvpc has the machine's address.
+func TestAddressOfProcesses(t *testing.T) {
+	var got []string
+	alone(t, func(t *testing.T, a *agent) {
+		a.engine.opts.Runtime = processes{a}
+		task := newFakeTask("t", box("a", "run"))
+		task.NetworkMode = "awsvpc"
+		a.take(t, task)
+		if a.last(task.Arn).Status != "RUNNING" || !slices.Equal(got, []string{task.Arn + " 10.0.0.1"}) {
+			t.Errorf("told %q", got)
+		}
+		if n := a.engine.Networks()[task.Arn]; n.IP != "10.0.0.1" {
+			t.Errorf("after a reconnect it tells %+v", n)
+		}
+	}, func(o *Options) {
+		o.Address = "10.0.0.1"
+		o.Connected = func(arn string, n Network) { got = append(got, arn+" "+n.IP) }
+	})
+}
+
+// processes is the world's runtime under the name of plain processes.
+type processes struct{ *agent }
+
+func (processes) Name() string { return "process" }

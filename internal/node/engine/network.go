@@ -33,6 +33,9 @@ func (t *task) connect(ctx context.Context) error {
 	t.mu.Lock()
 	none, running := !t.hasOwnNetwork() || t.rec.Halting(), t.rec.running()
 	t.mu.Unlock()
+	if t.rec.Task.NetworkMode == "awsvpc" && t.engine.runsProcesses() && t.engine.opts.Address != "" {
+		t.connected(Network{IP: t.engine.opts.Address})
+	}
 	if none {
 		return nil
 	}
@@ -58,17 +61,25 @@ func (t *task) makeNetwork(ctx context.Context) (*Network, error) {
 		return nil, errNoNetworks
 	}
 	n := new(Network)
-	var err error
-	if n.NetNS, n.IP, n.MAC, err = t.engine.opts.Networks.Create(ctx, t.id()); err != nil {
+	err := whenUp(ctx, func() (err error) {
+		n.NetNS, n.IP, n.MAC, err = t.engine.opts.Networks.Create(ctx, t.id())
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	if old := t.rec.Network; old == nil || *old != *n { // no lock needed: only this goroutine changes it
-		t.update(func(r *Record) { r.Network = n })
+	t.connected(*n)
+	return n, nil
+}
+
+// connected notes the task's network, and tells of it.
+func (t *task) connected(n Network) {
+	if old := t.rec.Network; old == nil || *old != n { // no lock needed: only this goroutine changes it
+		t.update(func(r *Record) { r.Network = &n })
 	}
 	if t.engine.opts.Connected != nil {
-		t.engine.opts.Connected(t.arn(), *n)
+		t.engine.opts.Connected(t.arn(), n)
 	}
-	return n, nil
 }
 
 // disconnect deletes the task's own network.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +47,7 @@ func (t *task) spec(c *acs.Container) (*runtime.Spec, []Port, error) {
 	if s.Mounts, err = t.mounts(c, map[string]bool{}); err != nil {
 		return nil, nil, err
 	}
+	s.VolumesFrom = t.volumesFrom(c, false, map[string]bool{c.Name: true})
 	var ports []Port
 	s.Network, ports, err = t.network(c)
 	return s, ports, err
@@ -61,9 +61,8 @@ func (t *task) limit(s *runtime.Spec, c *acs.Container, host *acs.HostConfig) {
 	if c.Memory == 0 {
 		s.MemoryBytes = t.rec.Task.Memory * mebibyte
 	}
-	// A simulated node may have more CPUs than its machine. A quota above the machine's would limit nothing.
-	if cpus := t.rec.Task.CPU; cpus < float64(goruntime.NumCPU()) {
-		s.CPUQuotaMilli = int64(cpus * 1000)
+	if s.CgroupParent = t.group; t.group == "" {
+		s.CPUQuotaMilli = t.cpuQuotaMilli()
 	}
 	for _, u := range host.Ulimits {
 		s.Ulimits = append(s.Ulimits, runtime.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
@@ -170,6 +169,23 @@ func (t *task) mounts(c *acs.Container, seen map[string]bool) ([]runtime.Mount, 
 		}
 	}
 	return out, nil
+}
+
+// volumesFrom lists the containers whose images' volumes a container sees: those in its volumesFrom, and in theirs.
+func (t *task) volumesFrom(c *acs.Container, readonly bool, seen map[string]bool) []runtime.VolumesFrom {
+	var out []runtime.VolumesFrom
+	for _, v := range c.VolumesFrom {
+		other := t.definition(v.SourceContainer)
+		if other == nil || seen[other.Name] {
+			continue
+		}
+		seen[other.Name] = true
+		_, id := t.container(other.Name)
+		readonly := readonly || v.ReadOnly
+		out = append(out, runtime.VolumesFrom{ID: id, ReadOnly: readonly})
+		out = append(out, t.volumesFrom(other, readonly, seen)...)
+	}
+	return out
 }
 
 // mount returns the source of a mount point: a directory of the node, or a volume. A volume without a path, or with scope task, belongs

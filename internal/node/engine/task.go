@@ -25,6 +25,7 @@ type task struct {
 	changed  chan struct{} // closed and replaced at each change
 	finished bool          // the containers have ended, and everything the task held is released
 
+	group    string // the control group of its containers, or ""
 	attended attended
 	granted  <-chan struct{} // closed once the task has what it needs of the node
 	halted   context.Context // ends once the task is halting
@@ -229,6 +230,7 @@ func (t *task) live(ctx context.Context) error {
 		return err
 	}
 	defer t.leave("")
+	t.bind(ctx)
 	var containers sync.WaitGroup
 	for i := range t.rec.Task.Containers {
 		containers.Go(func() { t.runContainer(ctx, &t.rec.Task.Containers[i]) })
@@ -237,6 +239,7 @@ func (t *task) live(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	t.unbind(ctx)
 	return t.disconnect(ctx)
 }
 

@@ -33,6 +33,8 @@ type world struct {
 	reports    []Report
 	refuse     func(Report) error
 	networks   map[string]bool
+	began      time.Time
+	pulls      int
 }
 
 type fakeContainer struct {
@@ -44,7 +46,7 @@ type fakeContainer struct {
 }
 
 func newWorld() *world {
-	return &world{containers: map[string]*fakeContainer{}, starts: map[string]int{}, networks: map[string]bool{}}
+	return &world{containers: map[string]*fakeContainer{}, starts: map[string]int{}, networks: map[string]bool{}, began: time.Now()}
 }
 
 func (w *world) event(format string, args ...any) {
@@ -164,7 +166,17 @@ func (a *agent) Pull(ctx context.Context, image string, _ *runtime.RegistryAuth)
 	}
 	switch what, _, after := behaviour(image); what {
 	case "pullfail":
+		a.pulls++
 		return "", runtime.ErrImageNotFound
+	case "flaky": // until its time
+		a.pulls++
+		if time.Since(a.began) < after {
+			return "", errors.New("connection reset")
+		}
+	case "down": // the runtime itself is, until its time
+		if time.Since(a.began) < after {
+			return "", runtime.ErrUnavailable
+		}
 	case "slowpull":
 		if !pause(ctx, after) {
 			return "", ctx.Err()

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/moby/moby/api/types/container"
 )
 
 // Runtime runs containers. Every method may be called from several goroutines. Containers outlive the agent: after a restart, List finds
@@ -73,11 +75,12 @@ type Spec struct {
 	User       string
 	Hostname   string
 
-	CPUShares      int64 // relative weight, 1024 a core; at least 2
-	CPUQuotaMilli  int64 // hard limit in thousandths of a core; 0 for none
-	MemoryBytes    int64 // hard limit; 0 for none
-	MemoryReserve  int64 // soft limit; 0 for none
-	MemorySwap     int64 // memory plus swap, as Docker has it; 0 for the default, -1 for no limit
+	CgroupParent   string // of the task's containers; empty: the runtime's own
+	CPUShares      int64  // relative weight, 1024 a core; at least 2
+	CPUQuotaMilli  int64  // hard limit in thousandths of a core; 0 for none
+	MemoryBytes    int64  // hard limit; 0 for none
+	MemoryReserve  int64  // soft limit; 0 for none
+	MemorySwap     int64  // memory plus swap, as Docker has it; 0 for the default, -1 for no limit
 	Swappiness     *int64
 	ShmSizeBytes   int64
 	Ulimits        []Ulimit
@@ -92,6 +95,7 @@ type Spec struct {
 	Devices        []Device
 	Tmpfs          []Tmpfs
 	Mounts         []Mount
+	VolumesFrom    []VolumesFrom
 	ExtraHosts     []string // name:ip
 	DNS            []string
 	DNSSearch      []string
@@ -153,6 +157,12 @@ type Mount struct {
 	Volume      bool
 }
 
+// VolumesFrom shows another container's image's volumes.
+type VolumesFrom struct {
+	ID       string // the other container's
+	ReadOnly bool
+}
+
 // RegistryAuth holds the credentials for a registry.
 type RegistryAuth struct{ Username, Password string }
 
@@ -205,6 +215,8 @@ type Stats struct {
 	TxBytes     int64
 	ReadBytes   int64
 	WrBytes     int64
+	// Docker is all that is known, in the form of Docker's API; nil if the runtime knows no more than the above.
+	Docker *container.StatsResponse
 }
 
 // Line is one line of a container's output.
@@ -220,4 +232,5 @@ var (
 	ErrNotFound      = errors.New("no such container")
 	ErrImageNotFound = errors.New("no such image")
 	ErrUnsupported   = errors.New("not supported by this runtime")
+	ErrUnavailable   = errors.New("the container engine cannot be reached") // it may be restarting
 )

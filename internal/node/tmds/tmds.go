@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -52,6 +53,9 @@ type Options struct {
 type Server struct {
 	opts Options
 	mux  *http.ServeMux
+
+	mu      sync.Mutex
+	samples map[string]sample // the last one of each container
 }
 
 // New returns the endpoint.
@@ -59,7 +63,7 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	s := &Server{opts: o, mux: http.NewServeMux()}
+	s := &Server{opts: o, mux: http.NewServeMux(), samples: map[string]sample{}}
 	for _, version := range []string{"/v3", "/v4"} {
 		s.get(version+"/{token}", s.container)
 		s.get(version+"/{token}/task", s.task)

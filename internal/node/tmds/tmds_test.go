@@ -298,3 +298,21 @@ func TestProtection(t *testing.T) {
 		})
 	}
 }
+
+// TestStats: what collectors compute with is there, whatever the runtime knows, and the second answer has rates.
+func TestStats(t *testing.T) {
+	s := serve(newNode(), &plane{})
+	began := time.Unix(1000, 0)
+	first := s.compare("c", runtime.Stats{At: began, CPU: time.Second, RxBytes: 100, TxBytes: 10})
+	if first.Rates != nil || first.CPUStats.SystemUsage == 0 || first.CPUStats.OnlineCPUs == 0 || first.MemoryStats.Stats == nil || first.ID != "c" {
+		t.Errorf("got %+v", first)
+	}
+	second := s.compare("c", runtime.Stats{At: began.Add(2 * time.Second), CPU: 3 * time.Second, RxBytes: 300, TxBytes: 10})
+	if *second.Rates != (networkRates{100, 0}) || second.PreCPUStats.CPUUsage.TotalUsage != 1e9 || !second.PreRead.Equal(began) {
+		t.Errorf("then %+v, %+v", second, second.Rates)
+	}
+	s.compare("d", runtime.Stats{At: began.Add(time.Hour)})
+	if len(s.samples) != 1 {
+		t.Errorf("it keeps %v", s.samples)
+	}
+}

@@ -5,6 +5,7 @@ package call
 import (
 	"context"
 	"math"
+	"net/http"
 )
 
 // Call is one API call.
@@ -15,6 +16,18 @@ type Call struct {
 	AccessKeyID string // as the request claims; proven only if signatures are checked
 	Principal   string // the signer's ARN; empty if signatures aren't checked
 	Peer        string // the caller's address, if wire passes it on
+	Endpoint    string // the URL at which the caller reached us, without a path; empty for calls within the process
+}
+
+// EndpointOf returns the URL at which a request reached us, as its Host header has it, or "" if the header is missing.
+func EndpointOf(r *http.Request) string {
+	switch {
+	case r.Host == "":
+		return ""
+	case r.TLS != nil:
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
 }
 
 // Zero stands for a 0 that a caller sent explicitly, in numbers that the SDK's struct holds without a pointer. Only services that tell 0

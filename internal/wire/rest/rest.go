@@ -160,6 +160,7 @@ func (h *Handler) answer(q *request) error {
 		AccessKeyID: caller.AccessKeyID,
 		Principal:   caller.Arn,
 		Peer:        q.RemoteAddr,
+		Endpoint:    call.EndpointOf(q.Request),
 	})
 	out, err := q.call(ctx, in.Interface())
 	if err != nil {

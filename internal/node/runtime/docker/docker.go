@@ -10,6 +10,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -17,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/taskgroup"
 )
 
 // Runtime is a runtime.Runtime on a Docker Engine.
@@ -65,6 +67,15 @@ func (r *Runtime) Create(ctx context.Context, spec *runtime.Spec) error {
 	if errdefs.IsConflict(err) { // it exists already
 		return nil
 	}
+	return orUnavailable(err)
+}
+
+// orUnavailable marks the error of a call that did not get through, or was cut off, as when the engine restarts.
+func orUnavailable(err error) error {
+	if client.IsErrConnectionFailed(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) {
+		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
 	return err
 }
 
@@ -78,7 +89,7 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 		return nil // it must not run twice
 	}
 	_, err = r.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
-	return err
+	return orUnavailable(err)
 }
 
 func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResponse, error) {
@@ -86,11 +97,23 @@ func (r *Runtime) inspect(ctx context.Context, id string) (container.InspectResp
 	if errdefs.IsNotFound(err) {
 		return container.InspectResponse{}, fmt.Errorf("%s: %w", id, runtime.ErrNotFound)
 	}
-	return c.Container, err
+	return c.Container, orUnavailable(err)
 }
 
 // isLocal reports whether the engine is on this machine, and so its containers' processes too.
 func (r *Runtime) isLocal() bool { return strings.HasPrefix(r.api.DaemonHost(), "unix://") }
+
+// TaskGroups returns the control groups in which the engine puts the containers of tasks, or why it can't.
+func (r *Runtime) TaskGroups(ctx context.Context) (*taskgroup.Groups, error) {
+	if !r.isLocal() {
+		return nil, errors.New("the Docker Engine is on another machine")
+	}
+	info, err := r.api.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return taskgroup.Open(info.Info.CgroupDriver == "systemd")
+}
 
 // NetNS implements runtime.Runtime. The engine makes the namespace when the container starts.
 func (r *Runtime) NetNS(ctx context.Context, id string) (string, error) {
@@ -226,6 +249,7 @@ func (r *Runtime) Stats(ctx context.Context, id string) (runtime.Stats, error) {
 		CPU:         time.Duration(s.CPUStats.CPUUsage.TotalUsage),
 		MemoryLimit: int64(s.MemoryStats.Limit),
 		MemoryBytes: int64(s.MemoryStats.Usage - min(s.MemoryStats.Usage, reclaimable(s.MemoryStats.Stats))),
+		Docker:      &s,
 	}
 	for _, n := range s.Networks {
 		out.RxBytes += int64(n.RxBytes)

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -48,7 +50,7 @@ func (r *Runtime) Pull(ctx context.Context, ref string, auth *runtime.RegistryAu
 		return "", errors.Join(err, fmt.Errorf("%s: %w", ref, runtime.ErrImageNotFound))
 	}
 	if inspectErr != nil {
-		return "", inspectErr
+		return "", orUnavailable(inspectErr)
 	}
 	for _, d := range found.RepoDigests {
 		if _, digest, ok := strings.Cut(d, "@"); ok {
@@ -84,11 +86,27 @@ func (r *Runtime) pull(ctx context.Context, ref string, auth *runtime.RegistryAu
 			return err
 		}
 	}
+	return r.pullWatched(ctx, ref, options, image.Stall)
+}
+
+// pullWatched pulls an image, unless the engine reports no progress for a while.
+func (r *Runtime) pullWatched(ctx context.Context, ref string, options client.ImagePullOptions, stall time.Duration) error {
+	ctx, watchdog := image.Watch(ctx, stall)
+	defer watchdog.Stop()
 	p, err := r.api.ImagePull(ctx, ref, options)
 	if err != nil {
-		return err
+		return cmp.Or(context.Cause(ctx), err)
 	}
-	return p.Wait(ctx)
+	for m, err := range p.JSONMessages(ctx) {
+		switch {
+		case err != nil:
+			return cmp.Or(context.Cause(ctx), err)
+		case m.Error != nil:
+			return m.Error
+		}
+		watchdog.Reset()
+	}
+	return context.Cause(ctx)
 }
 
 // importRootfs makes an image with one layer from a tarball.

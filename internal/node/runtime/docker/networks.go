@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	goruntime "runtime"
+	"strings"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -42,12 +44,31 @@ func holder(taskID string) string { return "pintle-network-" + taskID }
 
 // Create makes a task's network, unless it exists.
 func (n *Networks) Create(ctx context.Context, taskID string) (netns, ip, mac string, err error) {
-	pid, err := n.hold(ctx, holder(taskID))
+	c, err := n.hold(ctx, holder(taskID))
 	if err != nil {
-		return "", "", "", fmt.Errorf("the container that holds the task's network: %w", err)
+		return "", "", "", fmt.Errorf("the container that holds the task's network: %w", orUnavailable(err))
 	}
-	a, err := n.cni.Adopt(ctx, taskID, fmt.Sprintf("/proc/%d/ns/net", pid))
-	return a.NetNS, a.IP, a.MAC, err
+	a, err := n.cni.Adopt(ctx, taskID, fmt.Sprintf("/proc/%d/ns/net", c.State.Pid))
+	if err != nil {
+		return "", "", "", err
+	}
+	return a.NetNS, a.IP, a.MAC, nameHost(c.HostsPath, a.IP, c.Config.Hostname)
+}
+
+// nameHost adds a task's address and host name to its containers' /etc/hosts, which they share with the holder. The engine doesn't know
+// the address.
+func nameHost(path, ip, name string) error {
+	line := ip + "\t" + name + "\n"
+	b, err := os.ReadFile(path)
+	if err != nil || strings.Contains(string(b), line) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0) // in place, since it's mounted into the containers
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line)
+	return errors.Join(err, f.Close())
 }
 
 // Delete removes a task's network.
@@ -62,10 +83,10 @@ func (n *Networks) Delete(ctx context.Context, taskID string) error {
 	return err
 }
 
-// hold starts a holder, unless it's running, and returns its process ID.
-func (n *Networks) hold(ctx context.Context, name string) (pid int, err error) {
+// hold starts a holder, unless it's running.
+func (n *Networks) hold(ctx context.Context, name string) (c container.InspectResponse, err error) {
 	if err := n.engine.importPause(ctx); err != nil {
-		return 0, err
+		return c, err
 	}
 	_, err = n.engine.api.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Name:       name,
@@ -73,19 +94,15 @@ func (n *Networks) hold(ctx context.Context, name string) (pid int, err error) {
 		HostConfig: &container.HostConfig{NetworkMode: "none", RestartPolicy: container.RestartPolicy{Name: "no"}},
 	})
 	if err != nil && !errdefs.IsConflict(err) { // a conflict means that it exists already
-		return 0, err
+		return c, err
 	}
 	if _, err := n.engine.api.ContainerStart(ctx, name, client.ContainerStartOptions{}); err != nil {
-		return 0, err
+		return c, err
 	}
-	c, err := n.engine.inspect(ctx, name)
-	if err != nil {
-		return 0, err
+	if c, err = n.engine.inspect(ctx, name); err == nil && c.State.Pid == 0 {
+		err = errors.New("it is not running")
 	}
-	if c.State.Pid == 0 {
-		return 0, errors.New("it is not running")
-	}
-	return c.State.Pid, nil
+	return c, err
 }
 
 const pauseImage = "pintle.local/pause:1"

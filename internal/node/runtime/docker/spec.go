@@ -52,6 +52,13 @@ func translate(s *runtime.Spec) (*container.Config, *container.HostConfig, error
 	for _, m := range s.Mounts {
 		addMount(host, m)
 	}
+	for _, v := range s.VolumesFrom {
+		mode := ":rw"
+		if v.ReadOnly {
+			mode = ":ro"
+		}
+		host.VolumesFrom = append(host.VolumesFrom, v.ID+mode)
+	}
 	if host.IpcMode == "" {
 		host.IpcMode = "shareable" // other containers of the task may join it
 	}
@@ -83,6 +90,7 @@ func hostConfig(s *runtime.Spec) *container.HostConfig {
 		Tmpfs:          tmpfs(s.Tmpfs),
 		LogConfig:      container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "16m", "max-file": "2"}},
 		Resources: container.Resources{
+			CgroupParent:      s.CgroupParent,
 			CPUShares:         s.CPUShares,
 			NanoCPUs:          s.CPUQuotaMilli * 1e6,
 			Memory:            s.MemoryBytes,

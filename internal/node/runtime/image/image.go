@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"strings"
+	"sync"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/singleflight"
@@ -37,7 +39,10 @@ type Image struct {
 //	layers/NAME/       an unpacked layer, which appears whole or not at all
 type Store struct {
 	dir   string
+	stall time.Duration      // how long a registry may send nothing
 	pulls singleflight.Group // by reference, and by layer
+	// pulling is held for reading while layers are unpacked that no image has yet.
+	pulling sync.RWMutex
 }
 
 // unfinished is the prefix of directories where layers are being unpacked.
@@ -45,7 +50,7 @@ const unfinished = file.Unfinished
 
 // Open opens the store in a directory, and removes what interrupted pulls left there.
 func Open(dir string) (*Store, error) {
-	s := &Store{dir: dir}
+	s := &Store{dir: dir, stall: Stall}
 	for _, d := range []string{s.layers(), filepath.Join(dir, "images")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, err
@@ -110,7 +115,19 @@ func (s *Store) Pull(ctx context.Context, ref string, auth *runtime.RegistryAuth
 	}
 }
 
+// pull stores an image, and notes when.
 func (s *Store) pull(ctx context.Context, ref string, auth *runtime.RegistryAuth) (*Image, error) {
+	s.pulling.RLock()
+	defer s.pulling.RUnlock()
+	img, err := s.get(ctx, ref, auth)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	return img, os.Chtimes(s.path(ref), now, now)
+}
+
+func (s *Store) get(ctx context.Context, ref string, auth *runtime.RegistryAuth) (*Image, error) {
 	if path, ok := strings.CutPrefix(ref, RootfsPrefix); ok {
 		return s.readRootfs(ref, path)
 	}

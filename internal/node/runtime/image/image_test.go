@@ -228,6 +228,33 @@ func TestFailedPulls(t *testing.T) {
 	}
 }
 
+// TestHungRegistry: a registry that never answers, or stops in the middle of a layer, is given up.
+func TestHungRegistry(t *testing.T) {
+	ref, open := push(t, imageOf(t, layer(t, "a=1")))
+	for _, silent := range []string{"/manifests/", "/blobs/"} {
+		over := make(chan bool)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, silent) {
+				if silent == "/blobs/" {
+					w.WriteHeader(http.StatusOK)
+					w.(http.Flusher).Flush()
+				}
+				<-over
+				return
+			}
+			open.Config.Handler.ServeHTTP(w, r)
+		}))
+		s := store(t)
+		s.stall = 50 * time.Millisecond
+		_, err := s.Pull(t.Context(), strings.Replace(ref, strings.TrimPrefix(open.URL, "http://"), strings.TrimPrefix(server.URL, "http://"), 1), nil)
+		if err == nil || !strings.Contains(err.Error(), "the registry sent nothing for 50ms") {
+			t.Errorf("%s: %v", silent, err)
+		}
+		close(over)
+		server.Close()
+	}
+}
+
 // TestCredentials pulls from a registry that requires a password: the task's, or the one that docker login stored.
 func TestCredentials(t *testing.T) {
 	open := registry.New()
@@ -348,4 +375,62 @@ func TestOpenRemovesUnfinishedLayers(t *testing.T) {
 	if entries, _ := os.ReadDir(s.layers()); len(entries) != 0 {
 		t.Errorf("still there: %v", entries)
 	}
+}
+
+// TestPrune: images that no container has go once they were not pulled for a while, with the layers that nothing else has.
+func TestPrune(t *testing.T) {
+	s := store(t)
+	base := layer(t, "base=1")
+	var refs []string
+	for i := range 3 {
+		ref, _ := push(t, imageOf(t, base, layer(t, fmt.Sprintf("own=%d", i))))
+		refs = append(refs, ref)
+		pull(t, s, ref)
+		if err := os.Chtimes(s.path(ref), time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved, err := s.Get(refs[2]) // a container still has its layers, under no image
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := s.Mount(moved, dir); err != nil {
+		t.Fatal(err)
+	}
+	defer Unmount(dir) //nolint:errcheck // a test
+	mounted, err := LayersOf(dir)
+	if err != nil || len(mounted) != 2 {
+		t.Fatal(mounted, err)
+	}
+	count := func(images, layers int) {
+		t.Helper()
+		i, _ := os.ReadDir(filepath.Join(s.dir, "images"))
+		l, _ := os.ReadDir(s.layers())
+		if len(i) != images || len(l) != layers {
+			t.Errorf("%d images and %d layers are left, want %d and %d", len(i), len(l), images, layers)
+		}
+	}
+	prune := func(unused time.Duration, images, layers []string) {
+		t.Helper()
+		has := [2]map[string]bool{{}, {}}
+		for i, list := range [][]string{images, layers} {
+			for _, name := range list {
+				has[i][name] = true
+			}
+		}
+		if err := s.Prune(has[0], has[1], unused); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prune(2*time.Hour, nil, mounted)
+	count(3, 4)
+	prune(time.Minute, refs[:1], mounted)
+	count(1, 3) // the base, the first image's own layer, the container's
+	s.pulling.RLock()
+	prune(time.Minute, nil, nil)
+	s.pulling.RUnlock()
+	count(1, 3)
+	prune(time.Minute, nil, nil)
+	count(0, 0)
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pintle/pintle/internal/file"
 	"github.com/pintle/pintle/internal/node/kernel"
 )
 
@@ -28,6 +29,9 @@ func (s *Store) Mount(img *Image, dir string) error {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
+	}
+	if err := file.WriteJSON(filepath.Join(dir, layersFile), img.Layers, false); err != nil { // before the mount, for Prune
+		return err
 	}
 	lower := slices.Clone(img.Layers)
 	slices.Reverse(lower)

@@ -34,7 +34,11 @@ func (s *Store) fetch(ctx context.Context, ref string, auth *runtime.RegistryAut
 	if err != nil {
 		return nil, err
 	}
-	found, err := remote.Get(parsed, remote.WithContext(ctx), remote.WithPlatform(platform()), remote.WithAuth(credentials))
+	found, err := remote.Get(
+		parsed, remote.WithContext(ctx), remote.WithPlatform(platform()), remote.WithAuth(credentials),
+		remote.WithTransport(watched{remote.DefaultTransport, s.stall}),
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), // the agent's engine tries again
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +42,7 @@ func (b *bundle) write(ctx context.Context) error {
 		Version: "1.0.2",
 		Root:    &specs.Root{Path: "rootfs", Readonly: b.spec.ReadonlyRootfs},
 		Process: &specs.Process{},
-		Linux:   &specs.Linux{Sysctl: b.spec.Sysctls, CgroupsPath: cgroupOf(b.spec)},
+		Linux:   &specs.Linux{Sysctl: sysctls(b.spec), CgroupsPath: cgroupOf(b.spec)},
 	}
 	for _, step := range []func(context.Context) error{b.process, b.namespaces, b.resources, b.mounts, b.devices, b.confine, b.gpus} {
 		if err := step(ctx); err != nil {
@@ -55,12 +56,22 @@ func (b *bundle) write(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(b.dir, "config.json"), j, 0o600)
 }
 
+// sysctls returns the spec's kernel parameters. Those of the container's own network let every user listen on all ports and send pings, as
+// in Docker.
+func sysctls(s *runtime.Spec) map[string]string {
+	out := map[string]string{}
+	if s.Network.Mode != "host" {
+		out["net.ipv4.ip_unprivileged_port_start"] = "0"
+		out["net.ipv4.ping_group_range"] = "0 2147483647"
+	}
+	maps.Copy(out, s.Sysctls)
+	return out
+}
+
 // process sets what runs, as which user, and with what environment.
 func (b *bundle) process(context.Context) error {
 	p := b.out.Process
-	if b.spec.Tty {
-		return fmt.Errorf("pseudoTerminal: %w", runtime.ErrUnsupported)
-	}
+	p.Terminal = b.spec.Tty
 	if p.Args = b.args(); len(p.Args) == 0 {
 		return errors.New("neither the image nor the container definition says what to run")
 	}
@@ -71,7 +82,11 @@ func (b *bundle) process(context.Context) error {
 		}
 	}
 	path := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-	p.Env = environment(path, b.image.Env, []string{"HOSTNAME=" + b.hostname()}, b.spec.Env)
+	links, err := b.linkVariables()
+	if err != nil {
+		return err
+	}
+	p.Env = environment(path, b.image.Env, []string{"HOSTNAME=" + b.hostname()}, links, b.spec.Env)
 	name := b.image.User
 	if b.spec.User != "" {
 		name = b.spec.User

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +59,9 @@ func (b *bundle) mounts(context.Context) error {
 		}
 		b.bind(source, m.Destination, m.ReadOnly)
 	}
+	if err := b.imageVolumes(); err != nil {
+		return err
+	}
 	slices.SortStableFunc(b.out.Mounts[base:], func(x, y specs.Mount) int { return cmp.Compare(depth(x), depth(y)) })
 	if !b.spec.Init {
 		return nil
@@ -67,6 +72,55 @@ func (b *bundle) mounts(context.Context) error {
 	}
 	b.bind(path, "/sbin/docker-init", true)
 	b.out.Process.Args = append([]string{"/sbin/docker-init", "--"}, b.out.Process.Args...)
+	return nil
+}
+
+// volumesDir has the volumes that a container's image declares, inside the container's directory. They end with the container.
+const volumesDir = "volumes"
+
+// imageVolumes mounts the volumes that the image declares and those of other containers' images, where nothing else is mounted.
+func (b *bundle) imageVolumes() error {
+	taken := map[string]bool{}
+	for _, m := range b.out.Mounts {
+		taken[filepath.Clean(m.Destination)] = true
+	}
+	show := func(dir, path string, readonly bool) {
+		if path = filepath.Clean(path); !taken[path] {
+			taken[path] = true
+			b.bind(filepath.Join(dir, volumesDir, url.PathEscape(path)), path, readonly)
+		}
+	}
+	for _, v := range b.spec.VolumesFrom {
+		dir, err := b.runtime.containers.Find(v.ID)
+		if err != nil {
+			return fmt.Errorf("volumesFrom: %w", err)
+		}
+		entries, err := os.ReadDir(filepath.Join(dir, volumesDir))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		for _, e := range entries {
+			path, err := url.PathUnescape(e.Name())
+			if err != nil {
+				return err
+			}
+			show(dir, path, v.ReadOnly)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(b.image.Volumes)) {
+		path = filepath.Clean("/" + path)
+		if taken[path] {
+			continue
+		}
+		dir := filepath.Join(b.dir, volumesDir, url.PathEscape(path))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := copyFromImage(filepath.Join(b.dir, "rootfs"), path, dir); err != nil {
+			return fmt.Errorf("fill the volume %s from the image: %w", path, err)
+		}
+		show(b.dir, path, false)
+	}
 	return nil
 }
 

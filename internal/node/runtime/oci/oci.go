@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,6 +42,9 @@ type Runtime struct {
 	containers shim.Containers
 	runc       runc
 	settling   keyedMutex // by container
+
+	pruning sync.Mutex
+	pruned  time.Time // when prune last looked
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -189,9 +193,16 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	}
 	// Each attempt uses a new name, because runc refuses a PID file that an earlier attempt began to write.
 	pid, log := filepath.Join(dir, "pid-"+rand.Text()), filepath.Join(dir, "runc.log")
+	create := r.runc.command("--log", log, "--log-format", "json", "create", "--bundle", dir, "--pid-file", pid)
+	console := ""
+	if spec.Tty {
+		console = "console.sock"
+		create = append(create, "--console-socket", console)
+	}
 	err = shim.Start(ctx, dir, r.opts.Shim, shim.Command{
 		Undo:      r.runc.command("delete", "--force", id),
-		Args:      r.runc.command("--log", log, "--log-format", "json", "create", "--bundle", dir, "--pid-file", pid, id),
+		Args:      append(create, id),
+		Console:   console,
 		Then:      r.runc.command("--log", log, "--log-format", "json", "start", id),
 		PIDFile:   pid,
 		Dir:       dir,
@@ -280,8 +291,54 @@ func (r *Runtime) Remove(ctx context.Context, id string) error {
 	if status, _, err := shim.Status(dir); err == nil && status == runtime.Running {
 		return fmt.Errorf("container %s is running", id)
 	}
-	defer r.settling.lock(id)()
-	return r.dispose(ctx, dir, id)
+	unlock := r.settling.lock(id)
+	err = r.dispose(ctx, dir, id)
+	unlock()
+	if err != nil {
+		return err
+	}
+	if err := r.prune(); err != nil {
+		slog.Warn("cannot remove unused images", "error", err)
+	}
+	return nil
+}
+
+// pruneEvery limits how often prune looks, and keepImages is how long an image stays that no container has.
+const (
+	pruneEvery = time.Minute
+	keepImages = time.Hour
+)
+
+// prune removes images and layers that no container has any more.
+func (r *Runtime) prune() error {
+	r.pruning.Lock()
+	defer r.pruning.Unlock()
+	if time.Since(r.pruned) < pruneEvery {
+		return nil
+	}
+	r.pruned = time.Now()
+	entries, err := os.ReadDir(r.containers.Dir)
+	if err != nil {
+		return err
+	}
+	images, layers := map[string]bool{}, map[string]bool{}
+	for _, e := range entries {
+		dir := filepath.Join(r.containers.Dir, e.Name())
+		names, err := image.LayersOf(dir)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // an earlier version's container, or one that is being made: who knows what it has
+		}
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			layers[name] = true
+		}
+		if spec, err := shim.ReadSpec(dir); err == nil { // else it's being made
+			images[spec.Image] = true
+		}
+	}
+	return r.images.Prune(images, layers, keepImages)
 }
 
 // RemoveVolume implements runtime.Runtime.

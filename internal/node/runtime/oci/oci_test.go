@@ -357,7 +357,6 @@ func TestRefusals(t *testing.T) {
 		"a device that is none":   func(c *runtime.Spec) { c.Devices = []runtime.Device{{HostPath: "/etc/passwd"}} },
 		"nothing to run":          func(c *runtime.Spec) { c.Entrypoint = nil },
 		"an unknown security opt": func(c *runtime.Spec) { c.SecurityOpt = []string{"label:x"} },
-		"a terminal":              func(c *runtime.Spec) { c.Tty = true },
 	} {
 		spec := &runtime.Spec{ID: "refused", Image: ref, Entrypoint: []string{"/bin/true"}, Network: runtime.Network{Mode: "none"}}
 		change(spec)

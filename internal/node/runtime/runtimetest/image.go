@@ -8,7 +8,37 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
+
+// MakeLayout makes an OCI layout with one image: a tarball of a root file system, and the volumes that the image declares.
+func MakeLayout(dir, rootfs string, volumes ...string) error {
+	layer, err := tarball.LayerFromFile(rootfs)
+	if err != nil {
+		return err
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return err
+	}
+	config := v1.Config{Volumes: map[string]struct{}{}}
+	for _, v := range volumes {
+		config.Volumes[v] = struct{}{}
+	}
+	if img, err = mutate.Config(img, config); err != nil {
+		return err
+	}
+	path, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return err
+	}
+	return path.AppendImage(img)
+}
 
 // MakeImage packs Debian's busybox-static into a tarball of a root file system, under the names that the tests use.
 func MakeImage(path string) error {

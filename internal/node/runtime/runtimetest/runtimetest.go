@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/node/runtime"
+	"github.com/pintle/pintle/internal/node/taskgroup"
 )
 
 // Mark is part of every name that this run of the tests creates on the machine. It's random, so names never clash with what a killed run
@@ -51,6 +52,7 @@ func Run(t *testing.T, rt runtime.Runtime, reopen func() (runtime.Runtime, error
 		"LastLineNeedsNoNewline":   s.lastLineNeedsNoNewline,
 		"LongLine":                 s.longLine,
 		"MemoryLimit":              s.memoryLimit,
+		"TaskLimit":                s.taskLimit,
 		"PublishesPorts":           s.publishesPorts,
 		"KeepsVolumes":             s.keepsVolumes,
 		"RemovesVolumes":           s.removesVolumes,
@@ -66,6 +68,10 @@ func Run(t *testing.T, rt runtime.Runtime, reopen func() (runtime.Runtime, error
 		"Ulimits":                  s.ulimits,
 		"Networks":                 s.networks,
 		"Links":                    s.links,
+		"LinkVariables":            s.linkVariables,
+		"Terminal":                 s.terminal,
+		"LowPorts":                 s.lowPorts,
+		"ImageVolumes":             s.imageVolumes,
 		"SharesProcesses":          s.sharesProcesses,
 		"NestedMounts":             s.nestedMounts,
 		"OpenStdin":                s.openStdin,
@@ -226,6 +232,36 @@ func (s *suite) memoryLimit(t *testing.T) {
 	})
 	if exit := s.wait(t, id); !exit.OOMKilled || exit.Code != 137 {
 		t.Errorf("got %+v, want a kill for memory", exit)
+	}
+}
+
+// taskLimit: containers are in their task's control group, which limits them together.
+func (s *suite) taskLimit(t *testing.T) {
+	groups, err := taskgroup.Open(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := "TaskLimit-" + Mark
+	parent, err := groups.Create(t.Context(), task, taskgroup.Limits{MemoryBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := s.run(t, "sleep 600", func(c *runtime.Spec) { c.CgroupParent = parent })
+	found, err := s.rt.List(t.Context(), "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(found, func(c runtime.Container) bool { return c.ID == id })
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", found[i].PID))
+	if err != nil || !strings.Contains(string(b), parent+"/") {
+		t.Errorf("%v, its groups are\n%s", err, b)
+	}
+	if err := s.rt.Stop(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.wait(t, id)
+	if err := groups.Delete(t.Context(), task); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -433,6 +469,10 @@ func (s *suite) stats(t *testing.T) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		if got.CPU >= 50*time.Millisecond {
+			d := got.Docker
+			if d.MemoryStats.Usage == 0 || len(d.MemoryStats.Stats) == 0 || d.CPUStats.CPUUsage.UsageInUsermode == 0 || d.PidsStats.Current == 0 {
+				t.Errorf("Docker's form lacks something: %+v", d)
+			}
 			return
 		}
 		if time.Now().After(deadline) {
@@ -538,6 +578,89 @@ func (s *suite) links(t *testing.T) {
 	})
 	if got != "linked" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// linkVariables: a linked container's ports and environment are in variables, as Docker's links have them.
+func (s *suite) linkVariables(t *testing.T) {
+	port := FreePort(t)
+	server := s.run(t, "sleep 600", func(c *runtime.Spec) {
+		suffixed("server")(c)
+		c.Env = []string{"COLOR=red"}
+		c.Network = runtime.Network{Mode: "bridge", Ports: []runtime.Port{{ContainerPort: 80, HostPort: port, Protocol: "tcp"}}}
+	})
+	got := s.output(t, "env | grep ^MY_DB_", func(c *runtime.Spec) {
+		suffixed("client")(c)
+		c.Network = runtime.Network{Mode: "bridge", Links: []string{server + ":my-db"}}
+	})
+	var names []string
+	for line := range strings.Lines(got) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch name {
+		case "MY_DB_PORT_80_TCP_PORT", "MY_DB_PORT_80_TCP_PROTO", "MY_DB_ENV_COLOR":
+			name += "=" + value
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	want := []string{
+		"MY_DB_ENV_COLOR=red", "MY_DB_NAME", "MY_DB_PORT", "MY_DB_PORT_80_TCP", "MY_DB_PORT_80_TCP_ADDR", "MY_DB_PORT_80_TCP_PORT=80",
+		"MY_DB_PORT_80_TCP_PROTO=tcp",
+	}
+	if names = slices.DeleteFunc(names, func(n string) bool { return n == "MY_DB_ENV_NVIDIA_VISIBLE_DEVICES" }); !slices.Equal(names, want) {
+		t.Errorf("got %q", names)
+	}
+}
+
+// terminal: a container with a pseudo-terminal writes to it, and its output is kept.
+func (s *suite) terminal(t *testing.T) {
+	id := s.run(t, "[ -t 0 ] && [ -t 1 ] && echo a terminal; echo more >&2; exit 3", func(c *runtime.Spec) { c.Tty = true })
+	if exit := s.wait(t, id); exit.Code != 3 {
+		t.Errorf("got %+v", exit)
+	}
+	if got := s.text(t, id); got != "a terminal\nmore" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// lowPorts: a user who isn't root may listen on port 80.
+func (s *suite) lowPorts(t *testing.T) {
+	got := s.output(t, "cat /proc/sys/net/ipv4/ip_unprivileged_port_start", func(c *runtime.Spec) { c.Network.Mode = "bridge" })
+	if got != "0" {
+		t.Errorf("ports from %s on need no root", got)
+	}
+}
+
+// imageVolumes: what an image declares as a volume starts with the image's files, can be written under a read-only root, and is seen by
+// the containers that take volumes from this one.
+func (s *suite) imageVolumes(t *testing.T) {
+	dir := t.TempDir()
+	if err := MakeLayout(dir, strings.TrimPrefix(s.image, "rootfs:"), "/data"); err != nil {
+		t.Fatal(err)
+	}
+	ref := "oci-layout:" + dir
+	if _, err := s.rt.Pull(t.Context(), ref, nil); err != nil {
+		t.Fatal(err)
+	}
+	first := s.run(t, "cat /data/seed; echo written > /data/new; sleep 600", func(c *runtime.Spec) {
+		suffixed("first")(c)
+		c.Image = ref
+		c.ReadonlyRootfs = true
+	})
+	s.awaitOutput(t, first)
+	for _, readonly := range []bool{false, true} {
+		want := "from the image\nwritten\nmay write"
+		if readonly {
+			want = "from the image\nwritten"
+		}
+		script := "until cat /data/seed /data/new; do sleep 1; done 2>/dev/null; touch /data/mine 2>/dev/null && echo may write"
+		got := s.output(t, script, func(c *runtime.Spec) {
+			suffixed(fmt.Sprint("second-", readonly))(c)
+			c.VolumesFrom = []runtime.VolumesFrom{{ID: first, ReadOnly: readonly}}
+		})
+		if got != want {
+			t.Errorf("read-only %v: got %q", readonly, got)
+		}
 	}
 }
 

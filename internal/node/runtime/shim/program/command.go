@@ -17,6 +17,8 @@ type Command struct {
 	// that process's ID to the file. Then starts the container.
 	PIDFile string
 	Then    []string
+	// Console names the socket in Dir over which Args hands over the container's terminal, if it has one.
+	Console string
 	// Undo removes what an interrupted attempt left.
 	Undo []string
 
@@ -43,6 +45,9 @@ func (c *Command) Encode() ([]byte, error) {
 	add("env", c.Env...)
 	add("dir", c.Dir)
 	add("pidfile", c.PIDFile)
+	if c.Console != "" {
+		add("console", c.Console)
+	}
 	add("then", c.Then...)
 	add("undo", c.Undo...)
 	if c.OpenStdin {
@@ -56,7 +61,7 @@ func (c *Command) Encode() ([]byte, error) {
 
 // strings lists all strings in a command.
 func (c *Command) strings() []string {
-	all := []string{c.Dir, c.PIDFile}
+	all := []string{c.Dir, c.PIDFile, c.Console}
 	for _, list := range [][]string{c.Args, c.Env, c.Then, c.Undo} {
 		all = append(all, list...)
 	}
@@ -94,6 +99,8 @@ func (c *Command) set(name, value string) bool {
 		c.Dir = value
 	case "pidfile":
 		c.PIDFile = value
+	case "console":
+		c.Console = value
 	case "then":
 		c.Then = append(c.Then, value)
 	case "undo":

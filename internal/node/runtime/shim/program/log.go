@@ -64,6 +64,8 @@ type stream struct {
 
 func (l *logWriter) stream(name string) *stream {
 	s := &stream{log: l, name: name}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.streams = append(l.streams, s)
 	return s
 }
@@ -135,28 +137,37 @@ func (l *logWriter) Close() error {
 
 // output copies what a container writes to its log.
 type output struct {
+	log     *logWriter
 	writers [2]int // the ends that the container writes to: stdout, stderr
-	readers [2]*os.File
+	readers []*os.File
 	copying sync.WaitGroup
 }
 
 func openOutput(log *logWriter) (*output, error) {
-	o := new(output)
+	o := &output{log: log}
 	for i, name := range []string{"stdout", "stderr"} {
 		var ends [2]int
 		if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
 			return nil, os.NewSyscallError("pipe2", err)
 		}
-		if err := syscall.SetNonblock(ends[0], true); err != nil { // otherwise drain's Close wouldn't end a pending read
+		o.writers[i] = ends[1]
+		if err := o.read(ends[0], name); err != nil {
 			return nil, err
 		}
-		r := os.NewFile(uintptr(ends[0]), name)
-		o.writers[i] = ends[1]
-		o.readers[i] = r
-		to := log.stream(name)
-		o.copying.Go(func() { to.copy(r) })
 	}
 	return o, nil
+}
+
+// read copies what comes from a pipe or a terminal to the log.
+func (o *output) read(fd int, name string) error {
+	if err := syscall.SetNonblock(fd, true); err != nil { // otherwise drain's Close wouldn't end a pending read
+		return err
+	}
+	r := os.NewFile(uintptr(fd), name)
+	o.readers = append(o.readers, r)
+	to := o.log.stream(name)
+	o.copying.Go(func() { to.copy(r) })
+	return nil
 }
 
 // copy copies until the container's end of the pipe is closed, or drain closes this one.

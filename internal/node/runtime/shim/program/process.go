@@ -32,12 +32,7 @@ func (c *Command) create(out *output) (pid int, err error) {
 		// The process dies with the shim. Otherwise, before its state is on disk, it would be started a second time.
 		return c.fork(c.Args, files, &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL})
 	}
-	// The command dies with the shim too, and the next shim undoes what it did.
-	maker, err := c.fork(c.Args, files, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL})
-	if err != nil {
-		return 0, err
-	}
-	if err := c.await(maker, c.Args); err != nil {
+	if err := c.make(files, out); err != nil {
 		return 0, err
 	}
 	b, err := os.ReadFile(c.PIDFile)
@@ -45,6 +40,31 @@ func (c *Command) create(out *output) (pid int, err error) {
 		return 0, err
 	}
 	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
+
+// make runs Args to the end, and takes over the terminal of the container that it has created, if that has one.
+func (c *Command) make(files []uintptr, out *output) error {
+	var socket *console
+	if c.Console != "" {
+		var err error
+		if socket, err = openConsole(c.Dir, c.Console); err != nil {
+			return err
+		}
+		defer socket.close()
+	}
+	// The command dies with the shim too, and the next shim undoes what it did.
+	maker, err := c.fork(c.Args, files, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL})
+	if err != nil {
+		return err
+	}
+	if err := c.await(maker, c.Args); err != nil || socket == nil {
+		return err
+	}
+	terminal, err := socket.receive()
+	if err != nil {
+		return err
+	}
+	return out.read(terminal, "stdout")
 }
 
 // openStdin opens the container's standard input: /dev/null, or a pipe that nobody writes to. The shim holds the pipe's other end as long

@@ -15,7 +15,7 @@ import (
 
 // Format is the version of the commands that an agent writes and of the files that it reads. Raise it with each change that the other side
 // doesn't understand. pintle-shim --format prints it, so that an agent notices a program of another version.
-const Format = "1"
+const Format = "2"
 
 // The files of a container's directory.
 const (

@@ -40,6 +40,7 @@ func TestCommand(t *testing.T) {
 		"of runc": {
 			Args:    []string{"runc", ""},
 			PIDFile: "/p",
+			Console: "console.sock",
 			Then:    []string{"runc", "start"},
 			Undo:    []string{"runc", "delete"},
 			Again:   true,

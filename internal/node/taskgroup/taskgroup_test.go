@@ -1,0 +1,72 @@
+package taskgroup
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/containerd/cgroups/v3"
+)
+
+// memoryFile is where a group's memory limit is.
+func memoryFile(task string) string {
+	if cgroups.Mode() == cgroups.Unified {
+		return filepath.Join(root, path(task), "memory.max")
+	}
+	return filepath.Join(root, "memory", path(task), "memory.limit_in_bytes")
+}
+
+// TestGroup needs root, and control groups that may be changed.
+func TestGroup(t *testing.T) {
+	g, err := Open(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := "test-" + rand.Text()
+	for _, mebibytes := range []int64{64, 32} { // a second agent sets the limits anew
+		parent, err := g.Create(t.Context(), task, Limits{CPUShares: 512, CPUQuotaMilli: 500, MemoryBytes: mebibytes << 20})
+		if err != nil || parent != "/ecs/"+task {
+			t.Fatal(parent, err)
+		}
+		b, err := os.ReadFile(memoryFile(task))
+		if err != nil || strings.TrimSpace(string(b)) != strconv.FormatInt(mebibytes<<20, 10) {
+			t.Errorf("the limit is %s, %v", b, err)
+		}
+	}
+	for range 2 {
+		if err := g.Delete(t.Context(), task); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(memoryFile(task)); err == nil {
+		t.Error("it is still there")
+	}
+}
+
+// TestSlice: with systemd the groups are slices, whose limits hold until they are deleted. The commands were not run on a systemd here.
+func TestSlice(t *testing.T) {
+	var ran []string
+	g := &Groups{systemd: true, run: func(_ context.Context, args ...string) error {
+		ran = append(ran, strings.Join(args, " "))
+		return nil
+	}}
+	parent, err := g.Create(t.Context(), "a-b", Limits{CPUShares: 1024, CPUQuotaMilli: 1505, MemoryBytes: 1 << 20})
+	if err != nil || parent != "ecstasks-a_b.slice" {
+		t.Error(parent, err)
+	}
+	if err := g.Delete(t.Context(), "a-b"); err != nil {
+		t.Error(err)
+	}
+	want := []string{
+		"set-property --runtime ecstasks-a_b.slice CPUAccounting=true MemoryAccounting=true CPUWeight=39 CPUQuota=150.5% MemoryMax=1048576",
+		"start ecstasks-a_b.slice", "stop ecstasks-a_b.slice", "revert ecstasks-a_b.slice",
+	}
+	if !slices.Equal(ran, want) {
+		t.Errorf("ran %q", ran)
+	}
+}
