@@ -103,7 +103,7 @@ func (s *Share) ReadAll(ctx context.Context, into *bytes.Buffer, from io.Reader,
 			return ErrTooLarge
 		}
 		if size == covered {
-			next := min(max(covered*2, free), limit+1)
+			next := min(max(covered*4, free), limit+1)
 			if err := s.cover(ctx, next-max(covered, free)); err != nil {
 				return err
 			}
@@ -140,8 +140,10 @@ func (s *Share) cover(ctx context.Context, n int64) error {
 // ReadBody reads a request's whole body into a buffer. Its errors are refusals.
 func (s *Share) ReadBody(r *http.Request, into *bytes.Buffer, limit int64) error {
 	err := ErrTooLarge
-	if r.ContentLength <= limit {
+	if r.ContentLength < 0 {
 		err = s.ReadAll(r.Context(), into, r.Body, limit)
+	} else if r.ContentLength <= limit { // net/http reads no more than that
+		err = s.ReadAll(r.Context(), into, r.Body, r.ContentLength)
 	}
 	var refused *refusal.Refusal
 	switch {
