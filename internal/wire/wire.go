@@ -37,7 +37,7 @@ type served struct {
 const defaultMaxBody = 1 << 20
 
 // maxBodies is the memory for all bodies that are being read or answered, of all callers together.
-const maxBodies = 64 << 20
+const maxBodies = 32 << 20
 
 // rulesOf returns the rules for making an API's shapes.
 func rulesOf(a *model.API) codec.Rules {
